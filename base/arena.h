@@ -1,0 +1,46 @@
+/* Memory that is freed together.  The caller makes an arena with a limit; whatever a function puts
+   into it lives as long as the arena.  A fuse makes the n-th allocation fail, for tests. */
+#ifndef FERRY_BASE_ARENA_H
+#define FERRY_BASE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+
+typedef struct arena arena;
+
+/* A place in an arena, to which it can be cut back. */
+typedef struct arena_mark {
+  void *block;
+  int64_t used_bytes;
+} arena_mark;
+
+/* NULL only when malloc fails or the fuse is 1 already.  limit_bytes <= 0: no limit. */
+arena *arena_new (int64_t limit_bytes) MUST_CHECK;
+void arena_free (arena *a); /* NULL is allowed */
+
+/* The n-th allocation from now fails, and every one after it; 0: none does. */
+void arena_fuse (arena *a, int64_t n);
+
+/* Zeroed room for `count` things of `size` bytes each, aligned for anything. */
+void *arena_alloc (arena *a, int64_t count, size_t size, error *err) MUST_CHECK;
+char *arena_string (arena *a, const char *text, error *err) MUST_CHECK;
+char *arena_string_n (arena *a, const char *text, size_t length, error *err) MUST_CHECK;
+char *arena_format (arena *a, error *err, const char *format, ...) MUST_CHECK PRINTF_LIKE (3, 4);
+
+/* Room of *capacity things grows to hold at least `need`; returns the (moved) things or NULL. */
+void *arena_grow (arena *a, void *things, int64_t *capacity, int64_t need, size_t size,
+                  error *err) MUST_CHECK;
+
+/* What was allocated after the mark goes; for scratch of a function. */
+arena_mark arena_here (const arena *a);
+void arena_back (arena *a, arena_mark mark);
+
+int64_t arena_used_bytes (const arena *a);
+int64_t arena_peak_bytes (const arena *a);
+
+/* arena_alloc for `count` of a type. */
+#define NEW(a, count, type, err) ((type *)arena_alloc ((a), (count), sizeof (type), (err)))
+
+#endif

@@ -1,0 +1,78 @@
+#include "base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+static const struct {
+  const char *name;
+  int exit_status;
+  int http_status;
+} codes[ERROR_CODES] = {
+#define ERROR(name, exit, http, when) { #name, exit, http },
+#include "base/error.def"
+#undef ERROR
+};
+
+/* A value in a message may come from a hostile file: keep the message one printable line. */
+static void one_line (char *text) {
+  for (; *text; text++)
+    if ((unsigned char)*text < 0x20 || *text == 0x7f)
+      *text = ' ';
+}
+
+static void report (error *err, error_code code, const char *where, const char *format,
+                    va_list args) {
+  if (!err || err->code != ERR_none)
+    return;
+  err->code = code;
+  snprintf (err->where, sizeof err->where, "%s", where);
+  vsnprintf (err->text, sizeof err->text, format, args);
+  one_line (err->where);
+  one_line (err->text);
+}
+
+bool error_set (error *err, error_code code, const char *format, ...) {
+  va_list args;
+  va_start (args, format);
+  report (err, code, "", format, args);
+  va_end (args);
+  return false;
+}
+
+bool error_at (error *err, error_code code, const char *where, const char *format, ...) {
+  va_list args;
+  va_start (args, format);
+  report (err, code, where, format, args);
+  va_end (args);
+  return false;
+}
+
+void error_in_file (error *err, const char *path) {
+  if (err && err->code != ERR_none && !err->path[0]) {
+    snprintf (err->path, sizeof err->path, "%s", path);
+    one_line (err->path);
+  }
+}
+
+char *error_line (const error *err, char *buffer, int size) {
+  char line[16] = "";
+  if (err->line > 0)
+    snprintf (line, sizeof line, ":%d", err->line);
+  const char *after_path = err->path[0] ? ": " : "";
+  const char *after_where = err->where[0] ? ": " : "";
+  snprintf (buffer, (size_t)size, "%s%s%s%s%s%s", err->path, line, after_path, err->where,
+            after_where, err->text);
+  return buffer;
+}
+
+const char *error_name (error_code code) {
+  return codes[code].name;
+}
+
+int error_exit_status (error_code code) {
+  return codes[code].exit_status;
+}
+
+int error_http_status (error_code code) {
+  return codes[code].http_status;
+}

@@ -1,0 +1,44 @@
+/* One error, on the caller's stack.  The first report wins; later ones are consequences.
+   Functions that can fail take `error *err` last and return false or NULL.  A message is one lower
+   case line: the value, the limit, and the next step where there is one. */
+#ifndef FERRY_BASE_ERROR_H
+#define FERRY_BASE_ERROR_H
+
+#include <stdbool.h>
+
+#define MUST_CHECK __attribute__ ((warn_unused_result))
+#define PRINTF_LIKE(text, first) __attribute__ ((format (printf, text, first)))
+
+typedef enum error_code {
+#define ERROR(name, exit, http, when) ERR_##name,
+#include "base/error.def"
+#undef ERROR
+  ERROR_CODES
+} error_code;
+
+typedef struct error {
+  error_code code; /* ERR_none: nothing happened */
+  int line;        /* of the input, 1-based; 0: not known */
+  char path[256];  /* the file, "" where there is none */
+  char where[256]; /* a JSON pointer or another place in the file */
+  char text[512];
+} error;
+
+/* Record the first failure; always returns false, so that `return error_set (...)` reads well. */
+bool error_set (error *err, error_code code, const char *format, ...) PRINTF_LIKE (3, 4);
+
+/* The same, with the place in the input. */
+bool error_at (error *err, error_code code, const char *where, const char *format, ...)
+    PRINTF_LIKE (4, 5);
+
+/* Say which file an error came from, if nobody has said so yet. */
+void error_in_file (error *err, const char *path);
+
+/* The whole message as one line: path, line, place, text.  Returns buffer. */
+char *error_line (const error *err, char *buffer, int size);
+
+const char *error_name (error_code code);
+int error_exit_status (error_code code);
+int error_http_status (error_code code);
+
+#endif

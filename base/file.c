@@ -1,0 +1,196 @@
+#include "base/file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/coding.h"
+#include "base/units.h"
+
+enum { READ_CHUNK = 1 << 20 };
+#define DEFAULT_LIMIT ((int64_t)4 << 30)
+
+void bytes_free (bytes *b) {
+  free (b->data);
+  *b = (bytes){ 0 };
+}
+
+bool bytes_room (bytes *b, int64_t more, error *err) {
+  assert (more >= 0);
+  if (more > INT64_MAX / 4 - b->size)
+    return error_set (err, ERR_memory, "out of memory");
+  int64_t need = b->size + more + 1; /* the NUL */
+  if (need <= b->capacity)
+    return true;
+  int64_t larger = b->capacity + b->capacity / 2;
+  if (larger < need)
+    larger = need;
+  char *moved = realloc (b->data, (size_t)larger);
+  if (!moved)
+    return error_set (err, ERR_memory, "out of memory");
+  b->data = moved;
+  b->capacity = larger;
+  return true;
+}
+
+bool bytes_append (bytes *b, const void *data, int64_t size, error *err) {
+  if (!bytes_room (b, size, err))
+    return false;
+  if (size > 0)
+    memcpy (b->data + b->size, data, (size_t)size);
+  b->size += size;
+  b->data[b->size] = 0;
+  return true;
+}
+
+static bool read_all (int fd, int64_t limit_bytes, bytes *out, error *err) {
+  for (;;) {
+    if (!bytes_room (out, READ_CHUNK, err))
+      return false;
+    ssize_t got = read (fd, out->data + out->size, READ_CHUNK);
+    if (got < 0 && errno == EINTR)
+      continue;
+    if (got < 0)
+      return error_set (err, ERR_file, "cannot be read: %s", strerror (errno));
+    out->size += got;
+    if (out->size > limit_bytes) {
+      char limit[UNITS_TEXT];
+      return error_set (err, ERR_input, "the file is larger than %s",
+                        units_bytes (limit, limit_bytes));
+    }
+    if (got == 0) {
+      out->data[out->size] = 0;
+      return true;
+    }
+  }
+}
+
+bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *out, error *err) {
+  if (limit_bytes <= 0)
+    limit_bytes = DEFAULT_LIMIT;
+  *out = (bytes){ 0 };
+  bool ok = coding_is_gzip (data, size)   ? gzip_decode (data, size, limit_bytes, out, err)
+            : coding_is_zstd (data, size) ? zstd_decode (data, size, limit_bytes, out, err)
+                                          : bytes_append (out, data, size, err);
+  ok = ok && bytes_append (out, "", 0, err); /* the NUL */
+  if (!ok)
+    bytes_free (out);
+  return ok;
+}
+
+bool file_read (const char *path, int64_t limit_bytes, bytes *out, error *err) {
+  if (limit_bytes <= 0)
+    limit_bytes = DEFAULT_LIMIT;
+  *out = (bytes){ 0 };
+  bool standard = strcmp (path, "-") == 0;
+  int fd = standard ? STDIN_FILENO : open (path, O_RDONLY | O_CLOEXEC);
+  bytes raw = { 0 };
+  bool ok = fd >= 0 || error_set (err, ERR_file, "cannot be opened: %s", strerror (errno));
+  ok = ok && read_all (fd, limit_bytes, &raw, err);
+  if (ok && !coding_is_gzip (raw.data, raw.size) && !coding_is_zstd (raw.data, raw.size)) {
+    *out = raw;
+    raw = (bytes){ 0 };
+  } else
+    ok = ok && file_decode (raw.data, raw.size, limit_bytes, out, err);
+  bytes_free (&raw);
+  if (fd >= 0 && !standard)
+    close (fd);
+  if (!ok)
+    error_in_file (err, standard ? "standard input" : path);
+  return ok;
+}
+
+static bool write_all (int fd, const char *data, int64_t size, error *err) {
+  while (size > 0) {
+    ssize_t put = write (fd, data, (size_t)size);
+    if (put < 0 && errno == EINTR)
+      continue;
+    if (put <= 0)
+      return error_set (err, ERR_file, "cannot be written: %s", strerror (errno));
+    data += put;
+    size -= put;
+  }
+  return true;
+}
+
+/* A name beside the target, so that the rename stays on one file system; then the folder itself is
+   synced, or a crash could lose the new name. */
+static bool write_renamed (const char *path, const char *data, int64_t size, error *err) {
+  char temporary[4096], folder[4096];
+  if (snprintf (temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary)
+    return error_set (err, ERR_file, "the path is too long");
+  snprintf (folder, sizeof folder, "%s", path);
+  char *slash = strrchr (folder, '/');
+  if (slash)
+    slash[slash == folder] = 0;
+  else
+    snprintf (folder, sizeof folder, ".");
+  int fd = mkstemp (temporary);
+  if (fd < 0)
+    return error_set (err, ERR_file, "cannot be created: %s", strerror (errno));
+  mode_t mask = umask (0);
+  umask (mask);
+  bool ok = write_all (fd, data, size, err);
+  if (ok && (fchmod (fd, 0666 & ~mask) || fsync (fd)))
+    ok = error_set (err, ERR_file, "cannot be written: %s", strerror (errno));
+  close (fd);
+  if (ok && rename (temporary, path))
+    ok = error_set (err, ERR_file, "cannot be renamed into place: %s", strerror (errno));
+  if (!ok) {
+    unlink (temporary);
+    return false;
+  }
+  int dir = open (folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (dir >= 0) {
+    fsync (dir);
+    close (dir);
+  }
+  return true;
+}
+
+/* Something that is there and not a plain file (a pipe, a terminal) is written to, not replaced. */
+static bool is_special (const char *path) {
+  struct stat st;
+  return stat (path, &st) == 0 && !S_ISREG (st.st_mode);
+}
+
+bool file_write (const char *path, const void *data, int64_t size, file_coding coding,
+                 error *err) {
+  bytes coded = { 0 };
+  bool ok = true;
+  if (coding != FILE_PLAIN) {
+    ok = coding == FILE_GZIP ? gzip_encode (data, size, &coded, err)
+                             : zstd_encode (data, size, &coded, err);
+    data = coded.data;
+    size = coded.size;
+  }
+  bool standard = strcmp (path, "-") == 0;
+  if (ok && standard)
+    ok = write_all (STDOUT_FILENO, data, size, err);
+  else if (ok && is_special (path)) {
+    int fd = open (path, O_WRONLY | O_CLOEXEC);
+    ok = fd >= 0 ? write_all (fd, data, size, err)
+                 : error_set (err, ERR_file, "cannot be opened: %s", strerror (errno));
+    if (fd >= 0)
+      close (fd);
+  } else if (ok)
+    ok = write_renamed (path, data, size, err);
+  bytes_free (&coded);
+  if (!ok)
+    error_in_file (err, standard ? "standard output" : path);
+  return ok;
+}
+
+file_coding file_coding_of (const char *path) {
+  size_t length = strlen (path);
+  if (length > 3 && strcmp (path + length - 3, ".gz") == 0)
+    return FILE_GZIP;
+  if (length > 4 && strcmp (path + length - 4, ".zst") == 0)
+    return FILE_ZSTD;
+  return FILE_PLAIN;
+}

@@ -1,0 +1,15 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void log_say (const logger *log, log_level level, const char *format, ...) {
+  if (!log || !log->say)
+    return;
+  char text[1024];
+  va_list args;
+  va_start (args, format);
+  vsnprintf (text, sizeof text, format, args);
+  va_end (args);
+  log->say (log->context, level, text);
+}

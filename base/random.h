@@ -1,0 +1,18 @@
+/* Seeded random numbers, the same on every machine (splitmix64). */
+#ifndef FERRY_BASE_RANDOM_H
+#define FERRY_BASE_RANDOM_H
+
+#include <stdint.h>
+
+typedef struct random_state {
+  uint64_t state;
+} random_state;
+
+random_state random_seed (uint64_t seed);
+uint64_t random_next (random_state *r);
+/* Uniform in [low, high], both included. */
+int64_t random_between (random_state *r, int64_t low, int64_t high);
+/* True in `ppm` of a million cases. */
+int random_chance (random_state *r, int64_t ppm);
+
+#endif

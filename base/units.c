@@ -1,0 +1,157 @@
+#include "base/units.h"
+
+#include <assert.h>
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef struct unit {
+  const char *name;
+  int64_t factor;
+} unit;
+
+static const unit byte_units[] = {
+  { "", 1 },
+  { "b", 1 },
+  { "k", 1000 },
+  { "kb", 1000 },
+  { "kib", 1024 },
+  { "m", 1000000 },
+  { "mb", 1000000 },
+  { "mib", 1048576 },
+  { "g", 1000000000 },
+  { "gb", 1000000000 },
+  { "gib", 1073741824 },
+  { "t", 1000000000000 },
+  { "tb", 1000000000000 },
+  { "tib", 1099511627776 },
+  { "pb", 1000000000000000 },
+  { "pib", 1125899906842624 },
+  { NULL, 0 },
+};
+
+static const unit time_units[] = {
+  { "ns", 1 },
+  { "", 1 },
+  { "us", 1000 },
+  { "ms", 1000000 },
+  { "s", 1000000000 },
+  { "min", 60000000000 },
+  { "h", 3600000000000 },
+  { NULL, 0 },
+};
+
+static const unit share_units[] = { { "", 1000000 }, { "%", 10000 }, { "ppm", 1 }, { NULL, 0 } };
+static const unit count_units[] = { { "", 1 }, { NULL, 0 } };
+
+/* [digits][.digits][blanks][unit], case ignored; value x factor, rounded down. */
+static bool parse (const char *text, const char *suffix, const unit *units, const char *what,
+                   int64_t *value, error *err) {
+  const char *at = text;
+  __int128 digits = 0, scale = 1;
+  bool any = false, point = false;
+  for (; isdigit ((unsigned char)*at) || (*at == '.' && !point); at++) {
+    if (*at == '.') {
+      point = true;
+      continue;
+    }
+    any = true;
+    if (digits < (__int128)1 << 62) {
+      digits = digits * 10 + (*at - '0');
+      if (point)
+        scale *= 10;
+    } else if (!point)
+      return error_set (err, ERR_usage, "`%s` is too large for %s", text, what);
+  }
+  while (*at == ' ')
+    at++;
+  char name[8] = "";
+  size_t length = 0;
+  size_t tail = strlen (suffix), left = strlen (at);
+  bool fits = left >= tail && strcasecmp (at + left - tail, suffix) == 0;
+  if (fits)
+    left -= tail;
+  for (; length < left && length + 1 < sizeof name; length++)
+    name[length] = (char)tolower ((unsigned char)at[length]);
+  for (const unit *u = units; any && fits && length == left && u->name; u++)
+    if (strcmp (u->name, name) == 0) {
+      if (digits > ((__int128)1 << 100) / u->factor)
+        break;
+      __int128 result = digits * u->factor / scale;
+      if (result > INT64_MAX)
+        return error_set (err, ERR_usage, "`%s` is too large for %s", text, what);
+      *value = (int64_t)result;
+      return true;
+    }
+  return error_set (err, ERR_usage, "`%s` is not %s", text, what);
+}
+
+bool units_parse_bytes (const char *text, int64_t *bytes, error *err) {
+  return parse (text, "", byte_units, "a number of bytes such as 4GiB", bytes, err);
+}
+
+bool units_parse_rate (const char *text, int64_t *bytes_per_s, error *err) {
+  const char *what = "a rate such as 25GB/s";
+  size_t length = strlen (text);
+  bool per_s = length > 2 && strcasecmp (text + length - 2, "/s") == 0;
+  return parse (text, per_s ? "/s" : "", byte_units, what, bytes_per_s, err);
+}
+
+bool units_parse_time (const char *text, int64_t *ns, error *err) {
+  return parse (text, "", time_units, "a time such as 250us", ns, err);
+}
+
+bool units_parse_share (const char *text, int64_t *ppm, error *err) {
+  return parse (text, "", share_units, "a share such as 5%", ppm, err);
+}
+
+bool units_parse_count (const char *text, int64_t low, int64_t high, int64_t *count, error *err) {
+  if (!parse (text, "", count_units, "a whole number", count, err))
+    return false;
+  if (strchr (text, '.'))
+    return error_set (err, ERR_usage, "`%s` is not a whole number", text);
+  if (*count < low || *count > high)
+    return error_set (err, ERR_usage, "%s is not between %lld and %lld", text, (long long)low,
+                      (long long)high);
+  return true;
+}
+
+/* The value in the largest unit that leaves at least one before the point. */
+static const char *scaled (char *text, int64_t value, double base, const char *const *names,
+                           int count) {
+  double shown = (double)value;
+  int unit = 0;
+  while (unit + 1 < count && (shown >= base * 0.99995 || shown <= -base * 0.99995)) {
+    shown /= base;
+    unit++;
+  }
+  double size = shown < 0 ? -shown : shown;
+  int decimals = unit == 0 || size >= 99.95 ? 0 : size >= 9.995 ? 1 : 2;
+  snprintf (text, UNITS_TEXT, "%.*f %s", decimals, shown, names[unit]);
+  return text;
+}
+
+const char *units_bytes (char text[UNITS_TEXT], int64_t bytes) {
+  static const char *const names[] = { "B", "KiB", "MiB", "GiB", "TiB", "PiB" };
+  return scaled (text, bytes, 1024, names, 6);
+}
+
+const char *units_rate (char text[UNITS_TEXT], int64_t bytes_per_s) {
+  static const char *const names[] = { "B/s", "KB/s", "MB/s", "GB/s", "TB/s" };
+  return scaled (text, bytes_per_s, 1000, names, 5);
+}
+
+const char *units_time (char text[UNITS_TEXT], int64_t ns) {
+  static const char *const names[] = { "ns", "us", "ms", "s" };
+  return scaled (text, ns, 1000, names, 4);
+}
+
+int64_t units_scale (int64_t a, int64_t b, int64_t c) {
+  assert (c > 0);
+  return (int64_t)((__int128)a * b / c);
+}
+
+int64_t units_div_up (int64_t a, int64_t b) {
+  assert (a >= 0 && b > 0);
+  return a / b + (a % b != 0);
+}

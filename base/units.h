@@ -1,0 +1,31 @@
+/* Quantities as people write them: "4GiB", "25 GB/s", "250us", "5%".  Values are int64; a text that
+   is not a whole number of the base unit, is negative or overflows is refused. */
+#ifndef FERRY_BASE_UNITS_H
+#define FERRY_BASE_UNITS_H
+
+#include <stdint.h>
+
+#include "base/error.h"
+
+enum { UNITS_TEXT = 32 };
+
+/* B, KB = 1000, KiB = 1024, ... up to P; fractions such as 1.5GiB are rounded down. */
+bool units_parse_bytes (const char *text, int64_t *bytes, error *err) MUST_CHECK;
+bool units_parse_rate (const char *text, int64_t *bytes_per_s, error *err) MUST_CHECK;
+bool units_parse_time (const char *text, int64_t *ns, error *err) MUST_CHECK; /* ns us ms s min h */
+/* "5%" or "0.05", in millionths. */
+bool units_parse_share (const char *text, int64_t *ppm, error *err) MUST_CHECK;
+bool units_parse_count (const char *text, int64_t low, int64_t high, int64_t *count,
+                        error *err) MUST_CHECK;
+
+/* Three digits or so, for people; each returns `text`. */
+const char *units_bytes (char text[UNITS_TEXT], int64_t bytes);
+const char *units_rate (char text[UNITS_TEXT], int64_t bytes_per_s);
+const char *units_time (char text[UNITS_TEXT], int64_t ns);
+
+/* a x b / c, rounded down, in 128 bits. */
+int64_t units_scale (int64_t a, int64_t b, int64_t c);
+/* a / b, rounded up; b > 0. */
+int64_t units_div_up (int64_t a, int64_t b);
+
+#endif

@@ -1,0 +1,101 @@
+/* A plan: orders, waits and places, never times.  Indices are those of the rewritten trace, but in
+   `sections` (the original's) and `recomputes` (the sectioned one's). */
+#ifndef FERRY_TRACE_PLAN_H
+#define FERRY_TRACE_PLAN_H
+
+#include "trace/device.h"
+#include "trace/trace.h"
+
+#define PLAN_FORMAT "ferry-plan/1"
+#define NO_WAIT INT32_MIN
+
+typedef enum section_order { SECTION_LEVEL, SECTION_DEPTH, SECTION_ORDERS } section_order;
+
+typedef struct section {
+  int32_t first, end; /* ops [first, end) */
+  int64_t parts;
+  section_order order;
+} section;
+
+typedef struct recompute {
+  int32_t before;
+  index_list ops, replaces;
+} recompute;
+
+typedef struct move {
+  int32_t unit, part, of;
+  int32_t out_after, in_before;
+  int32_t in_ops, in_outs; /* or NO_WAIT */
+  bool clean;
+  int64_t host_offset;
+} move;
+
+typedef struct op_wait {
+  int32_t op, outs;
+} op_wait;
+
+typedef enum stay_kind { STAY_TENSOR, STAY_GROUP, STAY_MOVE, STAY_WORKSPACE } stay_kind;
+
+typedef struct stay {
+  stay_kind kind;
+  int32_t index; /* a tensor, a place in `groups`, a move or an op */
+  int32_t part;  /* of a tensor or group that begins with the birth */
+  int32_t first_run, n_runs;
+} stay;
+
+typedef struct granule_run {
+  int32_t first, count;
+} granule_run;
+
+typedef struct placement {
+  int64_t granule_bytes, pool_below_bytes, pool_bytes;
+  int32_t granules;
+  stay *stays;
+  int32_t n_stays;
+  granule_run *runs;
+  int32_t n_runs;
+} placement;
+
+typedef struct predicted {
+  int64_t step_ns, compute_ns, baseline_ns, stall_ns;
+  int64_t peak_bytes, host_peak_bytes, d2h_bytes, h2d_bytes;
+  bool settled;
+} predicted;
+
+typedef struct certificate {
+  int64_t lower_bound_ns;
+  double gap; /* step_ns over the bound, less one */
+  const char *bound_by, *covers, *found_by;
+  const char *limit_met; /* or NULL */
+  const char *proof;     /* canonical JSON, or NULL */
+} certificate;
+
+typedef struct plan {
+  const char *trace_digest; /* "sha256:..." of the original trace */
+  device device;
+  int64_t budget_bytes, host_bytes;
+  section *sections;
+  recompute *recomputes;
+  index_list *groups;
+  move *moves;
+  int32_t *out_order, *in_order;
+  op_wait *op_waits;
+  int32_t n_sections, n_recomputes, n_groups, n_moves, n_outs, n_ins, n_op_waits;
+  placement placement;
+  bool has_predicted, has_certificate;
+  predicted predicted;
+  certificate certificate;
+  const char *made_by; /* canonical JSON, or NULL */
+} plan;
+
+/* Types, ranges and indices as far as they can be seen without the trace; the rest is check's. */
+plan *plan_load (const char *path, const read_options *o, arena *a, error *err) MUST_CHECK;
+plan *plan_parse (const char *text, int64_t size, const read_options *o, arena *a,
+                  error *err) MUST_CHECK;
+/* packed: stays, moves and op_waits as columns. */
+bool plan_text (const plan *p, bool packed, bytes *out, error *err) MUST_CHECK;
+bool plan_store (const plan *p, const char *path, bool packed, error *err) MUST_CHECK;
+void predicted_write (json_writer *w, const predicted *p);
+void certificate_write (json_writer *w, const certificate *c);
+
+#endif

@@ -1,0 +1,102 @@
+/* One training step: operations in order, each with a duration and the tensors that it touches.
+   The fields are the point, so nothing here is opaque.  docs/formats.md has the meaning of each. */
+#ifndef FERRY_TRACE_TRACE_H
+#define FERRY_TRACE_TRACE_H
+
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "base/log.h"
+
+#define TRACE_FORMAT "ferry-trace/1"
+#define MOST_NS ((int64_t)1 << 53)           /* of an op, a gap, and their sum */
+#define MOST_BYTES ((int64_t)1 << 53)        /* of anything but a tensor */
+#define MOST_TENSOR_BYTES ((int64_t)1 << 48) /* also of a workspace */
+#define MOST_PARTS ((int64_t)1 << 53)        /* also of a batch */
+#define NO_OP (-1)                           /* born_before, dies_after: not given */
+
+typedef enum tensor_kind {
+  TENSOR_PARAMETER,
+  TENSOR_OPTIMIZER,
+  TENSOR_INPUT,
+  TENSOR_ACTIVATION,
+  TENSOR_GRADIENT,
+  TENSOR_WORKSPACE,
+  TENSOR_TEMPORARY,
+  TENSOR_KINDS
+} tensor_kind;
+
+typedef enum op_phase { OP_FORWARD, OP_BACKWARD, OP_UPDATE, OP_OTHER, OP_PHASES } op_phase;
+
+extern const char *const tensor_kind_names[TENSOR_KINDS + 1]; /* NULL at the end */
+extern const char *const op_phase_names[OP_PHASES + 1];
+
+typedef struct index_list {
+  int32_t *at;
+  int32_t count;
+} index_list;
+
+typedef struct tensor {
+  const char *name;
+  int64_t bytes;
+  int32_t born_before, dies_after; /* an op, or NO_OP */
+  uint8_t kind;                    /* a tensor_kind */
+  bool persistent, pinned;
+  bool split; /* cut along the batch when its op runs in sections */
+} tensor;
+
+typedef struct op {
+  const char *name;
+  int64_t ns, gap_ns, workspace_bytes, parts;
+  index_list reads, writes, side;
+  const char *compute; /* canonical JSON, or NULL */
+  op_phase phase;
+} op;
+
+typedef struct trace_source {
+  const char *kind, *detail;
+  const char *confidence; /* "exact", "approximate: what was inferred", "touched", "not plannable" */
+} trace_source;
+
+typedef struct trace {
+  const char *name;
+  trace_source source;
+  int64_t batch;
+  int32_t n_tensors, n_ops, n_samples;
+  tensor *tensors;
+  op *ops;
+  int64_t *ns_samples; /* n_samples rows of n_ops */
+} trace;
+
+typedef enum trace_layout { TRACE_PLAIN, TRACE_PACKED } trace_layout;
+
+/* How any of the three files is read. */
+typedef struct read_options {
+  const logger *log;   /* unknown keys and the like; NULL: silent */
+  bool strict;         /* an unknown key is an error */
+  int64_t limit_bytes; /* of the decoded text; 0: 4 GiB */
+} read_options;
+
+/* Everything read lives in the arena. `o` may be NULL. */
+trace *trace_load (const char *path, const read_options *o, arena *a, error *err) MUST_CHECK;
+trace *trace_parse (const char *text, int64_t size, const read_options *o, arena *a,
+                    error *err) MUST_CHECK;
+/* Ranges and the rules that hold between fields; what trace_parse returns has passed it. */
+bool trace_validate (const trace *t, error *err) MUST_CHECK;
+
+bool trace_text (const trace *t, trace_layout layout, bytes *out, error *err) MUST_CHECK;
+/* Compressed as the path's ending says. */
+bool trace_store (const trace *t, const char *path, trace_layout layout, error *err) MUST_CHECK;
+
+/* The canonical form, and the name that a plan gives its trace: "sha256:" and 64 digits. */
+enum { TRACE_DIGEST = 7 + 64 + 1 };
+bool trace_canonical (const trace *t, bytes *out, error *err) MUST_CHECK;
+bool trace_digest (const trace *t, char digest[TRACE_DIGEST], error *err) MUST_CHECK;
+
+/* Sum of durations and gaps. */
+int64_t trace_total_ns (const trace *t);
+/* `ferry solve` refuses a trace whose confidence says "not plannable". */
+bool trace_is_plannable (const trace *t);
+
+#endif

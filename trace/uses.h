@@ -1,0 +1,28 @@
+/* Who uses each tensor: one row of uses a tensor, in order of ops.  `born_before` is a write and
+   `dies_after` a use by that op, as docs/formats.md defines it for units and moves. */
+#ifndef FERRY_TRACE_USES_H
+#define FERRY_TRACE_USES_H
+
+#include "trace/trace.h"
+
+typedef struct use {
+  int32_t op;
+  bool reads, writes;
+} use;
+
+typedef struct uses {
+  int32_t *offset; /* n_tensors + 1 */
+  use *at;
+} uses;
+
+bool uses_of (const trace *t, arena *a, uses *out, error *err) MUST_CHECK;
+
+static inline int32_t uses_count (const uses *u, int32_t tensor) {
+  return u->offset[tensor + 1] - u->offset[tensor];
+}
+
+/* The first and the last op that uses the tensor; NO_OP where none does. */
+int32_t uses_first (const uses *u, int32_t tensor);
+int32_t uses_last (const uses *u, int32_t tensor);
+
+#endif
