@@ -24,10 +24,10 @@ differ() {
 
 # .data.rel.ro is constant once loaded; .data, .bss, .tdata, .tbss and common symbols are not.
 mutable() {
-  ${OBJDUMP:-objdump} -t "$archive" | awk '
-    /file format/ { object = $1; sub (/:$/, "", object); sub (/^.*libcore_la-/, "", object) }
+  ${OBJDUMP:-objdump} -t "$archive" "$builddir/.libs/ferry.o" | awk '
+    /file format/ { object = $1; sub (/:$/, "", object); sub (/^.*\//, "", object) }
     $0 ~ / (\.data|\.bss|\.tdata|\.tbss|\*COM\*)(\.[a-zA-Z0-9_.]*)?\t/ && $0 !~ /\.data\.rel\.ro/ \
-      && $0 !~ / d  / { print object ":" $NF }' | sed 's/^libcore_la-//; s/\.[0-9]*$//' |
+      && $0 !~ / d  / { print object ":" $NF }' | sed 's/\.[0-9]*$//' |
     grep -vxF "$allowed"
   return 0
 }
