@@ -1,0 +1,162 @@
+/* The rules that a trace must keep, whoever made it, and its small questions. */
+#include "trace/trace.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+const char *const tensor_kind_names[TENSOR_KINDS + 1] = { "parameter", "optimizer", "input",
+                                                          "activation", "gradient", "workspace",
+                                                          "temporary", NULL };
+const char *const op_phase_names[OP_PHASES + 1] = { "forward", "backward", "update", "other",
+                                                    NULL };
+
+static bool in_range (int64_t value, int64_t low, int64_t high, const char *table, int64_t row,
+                      const char *field, error *err) {
+  if (value >= low && value <= high)
+    return true;
+  char where[64];
+  snprintf (where, sizeof where, "/%s/%lld/%s", table, (long long)row, field);
+  return error_at (err, ERR_input, where, "%lld is not between %lld and %lld", (long long)value,
+                   (long long)low, (long long)high);
+}
+
+static bool tensor_in_range (const trace *t, int32_t i, error *err) {
+  const tensor *x = &t->tensors[i];
+  int64_t least = x->split ? t->batch : 1;
+  return in_range (x->bytes, least, MOST_TENSOR_BYTES, "tensors", i, "bytes", err) &&
+         in_range (x->born_before, NO_OP, t->n_ops - 1, "tensors", i, "born_before", err) &&
+         in_range (x->dies_after, NO_OP, t->n_ops - 1, "tensors", i, "dies_after", err) &&
+         in_range (x->kind, 0, TENSOR_KINDS - 1, "tensors", i, "kind", err);
+}
+
+static bool op_in_range (int32_t i, const op *o, error *err) {
+  return in_range (o->ns, 0, MOST_NS, "ops", i, "ns", err) &&
+         in_range (o->gap_ns, 0, MOST_NS, "ops", i, "gap_ns", err) &&
+         in_range (o->workspace_bytes, 0, MOST_TENSOR_BYTES, "ops", i, "workspace_bytes", err) &&
+         in_range (o->parts, 1, MOST_PARTS, "ops", i, "parts", err) &&
+         in_range (o->phase, 0, OP_PHASES - 1, "ops", i, "phase", err);
+}
+
+/* `seen` holds, per tensor, the last list that named it: 3 x op + which list, plus 1. */
+static bool list_is_sound (const trace *t, int32_t i, const char *name, int which,
+                           const index_list *list, int64_t *seen, error *err) {
+  char where[64];
+  for (int32_t j = 0; j < list->count; j++) {
+    int32_t x = list->at[j];
+    snprintf (where, sizeof where, "/ops/%d/%s/%d", i, name, j);
+    if (x < 0 || x >= t->n_tensors)
+      return error_at (err, ERR_input, where, "there is no tensor %d; the last is %d", x,
+                       t->n_tensors - 1);
+    /* side is a part of writes: `seen` still says "written by this op" when side is read */
+    int64_t mark = (int64_t)i * 3 + which + 1;
+    if (which == 2 && seen[x] != mark - 1 && seen[x] != mark)
+      return error_at (err, ERR_input, where, "tensor %d is in `side` but not in `writes`", x);
+    if (seen[x] == mark)
+      return error_at (err, ERR_input, where, "tensor %d is named twice", x);
+    seen[x] = mark;
+  }
+  return true;
+}
+
+/* A life that is given must hold all uses. */
+static bool lives_are_sound (const trace *t, const int32_t *first, const int32_t *last,
+                             error *err) {
+  for (int32_t i = 0; i < t->n_tensors; i++) {
+    const tensor *x = &t->tensors[i];
+    char where[64];
+    if (x->born_before == NO_OP && x->dies_after == NO_OP)
+      continue;
+    const char *field = x->born_before != NO_OP ? "born_before" : "dies_after";
+    snprintf (where, sizeof where, "/tensors/%d/%s", i, field);
+    if (x->persistent)
+      return error_at (err, ERR_input, where, "a persistent tensor is neither born nor dies");
+    if (first[i] == NO_OP)
+      continue; /* a tensor that no op touches is nothing, whatever else it says */
+    if (x->born_before != NO_OP && x->born_before > first[i])
+      return error_at (err, ERR_input, where, "op %d uses the tensor before op %d", first[i],
+                       x->born_before);
+    snprintf (where, sizeof where, "/tensors/%d/dies_after", i);
+    if (x->dies_after != NO_OP && x->dies_after < last[i])
+      return error_at (err, ERR_input, where, "op %d uses the tensor after op %d", last[i],
+                       x->dies_after);
+  }
+  return true;
+}
+
+static bool ops_are_sound (const trace *t, int64_t *seen, int32_t *first, int32_t *last,
+                           error *err) {
+  int64_t total = 0;
+  for (int32_t i = 0; i < t->n_ops; i++) {
+    const op *o = &t->ops[i];
+    if (!op_in_range (i, o, err) || !list_is_sound (t, i, "reads", 0, &o->reads, seen, err) ||
+        !list_is_sound (t, i, "writes", 1, &o->writes, seen, err) ||
+        !list_is_sound (t, i, "side", 2, &o->side, seen, err))
+      return false;
+    total += o->ns + o->gap_ns; /* each below 2^53, and checked every time */
+    if (total > MOST_NS)
+      return error_at (err, ERR_input, "/ops", "durations and gaps sum to more than 2^53 ns");
+    for (int which = 0; which < 2; which++) {
+      const index_list *list = which ? &o->writes : &o->reads;
+      for (int32_t j = 0; j < list->count; j++) {
+        int32_t x = list->at[j];
+        if (first[x] == NO_OP)
+          first[x] = i;
+        last[x] = i;
+      }
+    }
+  }
+  return true;
+}
+
+static bool confidence_is_known (const char *text) {
+  static const char *const words[] = { "exact", "approximate", "touched", "not plannable", NULL };
+  for (int i = 0; words[i]; i++) {
+    size_t length = strlen (words[i]);
+    if (strncmp (text, words[i], length) == 0 && (text[length] == 0 || text[length] == ':'))
+      return true;
+  }
+  return false;
+}
+
+bool trace_validate (const trace *t, error *err) {
+  if (t->n_ops < 1)
+    return error_at (err, ERR_input, "/ops", "a trace needs at least one op");
+  if (t->batch < 1 || t->batch > MOST_PARTS)
+    return error_at (err, ERR_input, "/batch", "%lld is not between 1 and 2^53",
+                     (long long)t->batch);
+  if (!confidence_is_known (t->source.confidence))
+    return error_at (err, ERR_input, "/source/confidence",
+                     "`%.40s` is none of exact, approximate, touched, not plannable",
+                     t->source.confidence);
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    if (!tensor_in_range (t, i, err))
+      return false;
+  arena *scratch = arena_new (0);
+  if (!scratch)
+    return error_set (err, ERR_memory, "out of memory");
+  int64_t *seen = NEW (scratch, t->n_tensors, int64_t, err);
+  int32_t *first = NEW (scratch, t->n_tensors, int32_t, err);
+  int32_t *last = NEW (scratch, t->n_tensors, int32_t, err);
+  bool ok = seen && first && last;
+  if (ok) {
+    memset (first, 0xff, (size_t)t->n_tensors * sizeof *first);
+    memset (last, 0xff, (size_t)t->n_tensors * sizeof *last);
+    ok = ops_are_sound (t, seen, first, last, err) && lives_are_sound (t, first, last, err);
+  }
+  for (int64_t i = 0; ok && i < (int64_t)t->n_samples * t->n_ops; i++)
+    ok = in_range (t->ns_samples[i], 0, MOST_NS, "ns_samples", i / t->n_ops, "", err);
+  arena_free (scratch);
+  return ok;
+}
+
+int64_t trace_total_ns (const trace *t) {
+  int64_t total = 0;
+  for (int32_t i = 0; i < t->n_ops; i++)
+    total += t->ops[i].ns + t->ops[i].gap_ns;
+  return total;
+}
+
+bool trace_is_plannable (const trace *t) {
+  return strncmp (t->source.confidence, "not plannable", 13) != 0;
+}
