@@ -249,11 +249,8 @@ cut_tensor_rows (const cutting *c, trace *to, origin *ops, origin *tensors) {
     tensors[p->number] = (origin){ p->tensor, p->first, p->end, false };
   }
   for (int32_t x = 0; x < t->n_tensors; x++)
-    if (is_cut (c, x)) {
-      tensor *w = &to->tensors[x];
-      w->persistent = w->pinned = false;
-      w->born_before = w->dies_after = NO_OP;
-    }
+    if (is_cut (c, x))
+      to->tensors[x].persistent = false;
   return true;
 }
 
@@ -373,6 +370,8 @@ static bool
 apply_entry (again *g, const recompute *r, error *err) {
   for (int32_t x = 0; x < g->t->n_tensors; x++)
     g->fresh[x] = -1;
+  if (r->ops.count < 1)
+    return refuse (err, "a recompute entry is empty");
   for (int32_t i = 0; i < r->ops.count; i++) {
     int32_t k = r->ops.at[i];
     if (k < 0 || k >= r->before)
@@ -389,10 +388,8 @@ apply_entry (again *g, const recompute *r, error *err) {
     if (g->version[x] != writes_before (g->t, x, r->before))
       return refuse (err, "a replaced tensor would have another version");
     int32_t old = g->standing[x];
-    if (g->dies[old] != NO_OP && g->dies[old] >= r->before) {
-      g->dies[g->fresh[x]] = g->dies[old];
-      g->dies[old] = NO_OP;
-    }
+    g->dies[g->fresh[x]] = g->dies[old];
+    g->dies[old] = NO_OP;
     g->standing[x] = g->fresh[x];
   }
   return true;
