@@ -44,6 +44,13 @@ typedef struct machine {
 
 /* ---- what is asked of the record ---- */
 
+static int64_t total_ns (const trace *t) {
+  int64_t sum = 0;
+  for (int32_t k = 0; k < t->n_ops; k++)
+    sum += t->ops[k].ns + t->ops[k].gap_ns;
+  return sum;
+}
+
 static ref_step *step_new (const worker *w, arena *a, error *err) {
   ref_step *s = NEW (a, 1, ref_step, err);
   int64_t ops = w->t->n_ops, moves = w->p->n_moves + 1, all = 2 * ops + 4 * moves;
@@ -177,11 +184,19 @@ static void end_things (machine *m) {
   }
 }
 
+/* A job that takes no time at all could run for ever within an instant; it stops. */
+static bool stops (const worker *w) {
+  return w->p->n_moves == 0 && total_ns (w->t) == 0 &&
+         w->next_op > (int64_t)TO_STEP * w->t->n_ops;
+}
+
 /* The job whose next op starts now, or -1. */
 static int32_t op_choice (const machine *m) {
   int32_t best = -1;
   int64_t best_at = 0;
   for (int32_t j = 0; j < m->n_workers; j++) {
+    if (stops (&m->workers[j]))
+      continue;
     if (m->workers[j].op_runs) {
       if (m->turns)
         return -1;
@@ -380,13 +395,6 @@ static int64_t bytes_of_move (const worker *w, const move *v) {
   int64_t first = (int64_t)((__int128)v->part * granules / v->of) * granule;
   int64_t end = (int64_t)((__int128)(v->part + 1) * granules / v->of) * granule;
   return (end < bytes ? end : bytes) - first;
-}
-
-static int64_t total_ns (const trace *t) {
-  int64_t sum = 0;
-  for (int32_t k = 0; k < t->n_ops; k++)
-    sum += t->ops[k].ns + t->ops[k].gap_ns;
-  return sum;
 }
 
 static void fill_bytes (const worker *w, predicted *to) {
