@@ -79,26 +79,6 @@ static void make_case (uint64_t seed, arena *a, random_case *c) {
                  err.text);
 }
 
-/* Copies out that take a little longer than compute build up a backlog, step after step. */
-static void slow_outs (uint64_t seed, random_case *c) {
-  random_state r = random_seed (seed);
-  device_link *l = &c->plan->device.link;
-  int64_t out_bytes = 0, n = c->plan->n_outs, compute_ns = trace_total_ns (c->rewritten.trace);
-  for (int32_t i = 0; i < c->plan->n_moves; i++) {
-    const move *v = &c->plan->moves[i];
-    if (!v->clean && v->unit < c->rewritten.trace->n_tensors)
-      out_bytes += c->rewritten.trace->tensors[v->unit].bytes / v->of;
-  }
-  int64_t carries_ns = compute_ns - n * l->copy_ns;
-  if (carries_ns <= 0 || out_bytes == 0)
-    return;
-  int64_t rate = out_bytes * 1000000000 / carries_ns * random_between (&r, 940, 1000) / 1000;
-  bool shared = l->both_bytes_per_s < l->d2h_bytes_per_s + l->h2d_bytes_per_s;
-  l->d2h_bytes_per_s = rate > 1000000 ? rate : 1000000;
-  l->both_bytes_per_s = (l->d2h_bytes_per_s + l->h2d_bytes_per_s) * (shared ? 9 : 10) / 10;
-  c->plan->device.share_ppm = 1000000;
-}
-
 typedef struct tally {
   int same, hang, settled, laden, unsettled;
   int wrapping, clean, parts, groups, sections, recomputes, shared;
@@ -122,17 +102,11 @@ static void count_features (const plan *p, const trace *t, tally *n) {
                < p->device.link.d2h_bytes_per_s + p->device.link.h2d_bytes_per_s;
 }
 
-static void compare_one (uint64_t seed, arena *a, tally *n) {
+static void compare_one (uint64_t seed, random_case c, arena *a, tally *n) {
   error err = { 0 }, ref_err = { 0 };
-  random_case c;
   ref_answer want;
   predicted seen = { 0 };
   timeline line = { 0 };
-  make_case (seed, a, &c);
-  if (trace_total_ns (c.rewritten.trace) == 0) /* has a test of its own */
-    return;
-  if (seed % 2)
-    slow_outs (seed, &c);
   ref_job ref = { c.trace, c.plan };
   sim_job job = { c.trace, &c.rewritten, c.plan };
   sim_options o = { .timeline_arena = a };
@@ -163,7 +137,10 @@ START_TEST (simulator_and_reference_agree_to_the_nanosecond) {
   for (int i = 0; i < wanted; i++) {
     arena *a = arena_new ((int64_t)256 << 20);
     ck_assert_ptr_nonnull (a);
-    compare_one (i, a, &n);
+    random_case c;
+    make_case (i, a, &c);
+    if (trace_total_ns (c.rewritten.trace) > 0) /* else: a test of its own */
+      compare_one (i, c, a, &n);
     arena_free (a);
   }
   printf ("%d alike: %d settled at once, %d laden, %d not; %d hang in both\n"
@@ -174,6 +151,72 @@ START_TEST (simulator_and_reference_agree_to_the_nanosecond) {
   const int each[] = { n.wrapping, n.clean, n.parts, n.groups, n.sections, n.recomputes, n.shared };
   for (size_t i = 0; i < sizeof each / sizeof *each; i++)
     ck_assert_int_gt (each[i], wanted / 50);
+}
+END_TEST
+
+/* Weights that each spend most of the step on the host, with copies out that take about as long as
+   compute: a backlog builds up, or just does not. */
+static void make_backlog (uint64_t seed, arena *a, random_case *c) {
+  error err = { 0 };
+  random_state r = random_seed (seed);
+  int32_t n = (int32_t)random_between (&r, 2, 12), granules = 0;
+  trace *t = NEW (a, 1, trace, &err);
+  plan *p = NEW (a, 1, plan, &err);
+  int32_t *list = NEW (a, n, int32_t, &err);
+  t->ops = NEW (a, n, op, &err);
+  t->tensors = NEW (a, n, tensor, &err);
+  p->moves = NEW (a, n, move, &err);
+  p->placement.stays = NEW (a, n, stay, &err);
+  p->placement.runs = NEW (a, n, granule_run, &err);
+  ck_assert_ptr_nonnull (p->placement.runs);
+  int64_t out_bytes = 0, all_ns = 0;
+  for (int32_t i = 0; i < n; i++) {
+    list[i] = i;
+    int64_t size = random_between (&r, 1, 9);
+    t->tensors[i] = (tensor){ "", size * 512, NO_OP, NO_OP, TENSOR_PARAMETER, true, false, false };
+    t->ops[i] = (op){ .name = "", .ns = random_between (&r, 1, 3000), .parts = 1,
+                      .gap_ns = random_between (&r, 0, 50), .reads = { &list[i], 1 } };
+    p->moves[i] = (move){ i, 0, 1, i, i, NO_WAIT, NO_WAIT, false, out_bytes };
+    p->placement.stays[i] = (stay){ STAY_MOVE, i, 0, i, 1 };
+    p->placement.runs[i] = (granule_run){ granules, (int32_t)size };
+    granules += (int32_t)size;
+    out_bytes += size * 512;
+    all_ns += t->ops[i].ns + t->ops[i].gap_ns;
+  }
+  t->name = "backlog";
+  t->source = (trace_source){ "test", "", "exact" };
+  t->batch = 1;
+  t->n_tensors = t->n_ops = n;
+  *c = (random_case){ .trace = t, .plan = p };
+  int64_t rate = out_bytes * 1000000000 / all_ns * random_between (&r, 95, 105) / 100;
+  p->device = (device){ .name = "", .granule_bytes = 512, .share_ppm = 1000000 };
+  p->device.link = (device_link){ rate + 1000000, rate * random_between (&r, 10, 20) / 10 + 1000000, 0, 0 };
+  p->device.link.both_bytes_per_s = (p->device.link.d2h_bytes_per_s + p->device.link.h2d_bytes_per_s) * random_between (&r, 5, 10) / 10;
+  p->trace_digest = "";
+  p->out_order = p->in_order = list;
+  p->n_moves = p->n_outs = p->n_ins = n;
+  p->placement.granule_bytes = 512;
+  p->placement.granules = granules;
+  p->placement.n_stays = p->placement.n_runs = n;
+  ck_assert (plan_rewrite (t, p, a, &c->rewritten, &err));
+}
+
+START_TEST (they_agree_on_plans_that_do_not_settle) {
+  int wanted = cases (600) * 2;
+  tally n = { 0 };
+  for (int i = 0; i < wanted; i++) {
+    arena *a = arena_new ((int64_t)256 << 20);
+    ck_assert_ptr_nonnull (a);
+    random_case c;
+    make_backlog (i, a, &c);
+    compare_one (i, c, a, &n);
+    arena_free (a);
+  }
+  printf ("%d alike: %d settled at once, %d laden, %d not\n", n.same, n.settled, n.laden,
+          n.unsettled);
+  ck_assert_int_gt (n.settled, wanted / 50);
+  ck_assert_int_gt (n.laden, wanted / 200);
+  ck_assert_int_gt (n.unsettled, wanted / 1000);
 }
 END_TEST
 
@@ -190,14 +233,14 @@ static void compare_jobs (uint64_t seed, bool turns, arena *a, tally *n) {
   int64_t memory = 0;
   for (int32_t j = 0; j < jobs; j++) {
     make_case (seed * MOST + j, a, &c[j]);
-    if (trace_total_ns (c[j].rewritten.trace) == 0)
-      return;
     memory += c[j].plan->budget_bytes + c[0].plan->device.reserved_bytes;
   }
   c[0].plan->device.memory_bytes = seed % 50 == 7 ? memory - 1 : memory;
   for (int32_t j = 0; j < jobs; j++) {
     c[j].plan->device = c[0].plan->device;
     ck_assert (plan_rewrite (c[j].trace, c[j].plan, a, &c[j].rewritten, &err));
+    if (trace_total_ns (c[j].rewritten.trace) == 0)
+      return;
     ref[j] = (ref_job){ c[j].trace, c[j].plan };
     job[j] = (sim_job){ c[j].trace, &c[j].rewritten, c[j].plan };
     seen[j] = (predicted){ 0 };
@@ -214,7 +257,7 @@ static void compare_jobs (uint64_t seed, bool turns, arena *a, tally *n) {
 }
 
 START_TEST (several_jobs_agree_with_the_reference) {
-  int wanted = cases (600) / 3;
+  int wanted = cases (600) / 10;
   tally n = { 0 };
   for (int i = 0; i < wanted; i++) {
     arena *a = arena_new ((int64_t)256 << 20);
@@ -224,6 +267,46 @@ START_TEST (several_jobs_agree_with_the_reference) {
   }
   printf ("%s: %d alike, %d refused by both\n", _i ? "taking turns" : "sharing", n.same, n.hang);
   ck_assert_int_gt (n.same, wanted / 2);
+}
+END_TEST
+
+/* Beside a job that takes its time, where `beside`. */
+static void no_time (bool beside) {
+  error err = { 0 };
+  golden g;
+  arena *a = arena_new ((int64_t)256 << 20);
+  ck_assert_ptr_nonnull (a);
+  ck_assert_msg (golden_load ("wrapping", a, &g, &err), "%s", err.text);
+  rewritten r;
+  ck_assert (plan_rewrite (g.trace, g.plan, a, &r, &err));
+  op nothing = { .name = "", .parts = 1 };
+  trace t = { .name = "", .batch = 1, .n_ops = 1, .ops = &nothing };
+  origin from = { 0 };
+  plan p = { .trace_digest = "", .device = g.plan->device, .placement.granule_bytes = 512 };
+  rewritten same = { &t, &from, NULL };
+  sim_job jobs[] = { { &t, &same, &p }, { g.trace, &r, g.plan } };
+  ref_job refs[] = { { &t, &p }, { g.trace, g.plan } };
+  for (int turns = 0; turns < 1 + beside; turns++) {
+    sim_options o = { .turns = turns };
+    predicted seen[2];
+    ref_answer want[2];
+    ck_assert_msg (ref_simulate (refs, 1 + beside, turns, a, want, &err), "%s", err.text);
+    ck_assert_msg (simulate (jobs, 1 + beside, &o, a, seen, NULL, &err), "%s", err.text);
+    for (int j = 0; j < 1 + beside; j++)
+      same_predicted (turns, &seen[j], &want[j].predicted);
+    ck_assert_int_eq (seen[0].step_ns, 0);
+  }
+  json_close (g.expected);
+  arena_free (a);
+}
+
+START_TEST (a_step_that_takes_no_time_ends) {
+  no_time (false);
+}
+END_TEST
+
+START_TEST (a_job_that_takes_no_time_does_not_hold_up_another) {
+  no_time (true);
 }
 END_TEST
 
@@ -266,7 +349,13 @@ int main (void) {
   tcase_set_timeout (c, 900);
   tcase_add_loop_test (c, the_simulator_gives_the_timelines_worked_out_by_hand, 0, n);
   tcase_add_test (c, simulator_and_reference_agree_to_the_nanosecond);
+  tcase_add_test (c, they_agree_on_plans_that_do_not_settle);
   tcase_add_loop_test (c, several_jobs_agree_with_the_reference, 0, 2);
+  suite_add_tcase (s, c);
+  c = tcase_create ("no time");
+  tcase_set_timeout (c, 4);
+  tcase_add_test (c, a_step_that_takes_no_time_ends);
+  tcase_add_test (c, a_job_that_takes_no_time_does_not_hold_up_another);
   suite_add_tcase (s, c);
   SRunner *r = srunner_create (s);
   srunner_run_all (r, CK_ENV);
