@@ -23,7 +23,6 @@ typedef struct schedule_options {
   int64_t budget_bytes, host_bytes;
   int64_t granule_bytes;    /* 0: the device's */
   int64_t pool_below_bytes; /* tensors below it live in the pool; -1: chosen by schedule */
-  bool same_places;         /* every stay of a unit on the same granules */
   bool auto_clean;          /* moves become clean wherever that is legal */
 } schedule_options;
 

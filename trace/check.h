@@ -12,7 +12,7 @@ typedef enum check_rule {
   CHECK_RULES
 } check_rule;
 
-const char *check_rule_name (check_rule rule); /* "host-overlap" */
+const char *check_rule_name (check_rule rule); /* "host_held" */
 const char *check_rule_says (check_rule rule); /* one sentence */
 
 /* False: err says which rule is broken and where (a JSON pointer into the plan), code

@@ -1,0 +1,410 @@
+#include "solver/place.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Free granules of one home, oldest first: a ring of runs, each with the stay that held it last. */
+typedef struct free_run {
+  int32_t first, count, before; /* the stay that ended on it, or -1 */
+} free_run;
+
+typedef struct home {
+  free_run *at;
+  int64_t head, used, room; /* runs at[head .. head + used) */
+  int32_t granules;         /* free here now */
+  int64_t back;             /* rank at which its owner is born again; the common home: never */
+} home;
+
+typedef struct held_run {
+  int32_t first, count, home, next; /* next: of the same stay, or -1 */
+} held_run;
+
+typedef struct placing {
+  const lives *l;
+  arena *arena;
+  error *err;
+  places *out;
+  int64_t *birth, *end; /* ranks per stay, unrolled from the cut: birth < end */
+  home *homes;          /* 0 is the common one */
+  int32_t n_homes;
+  int32_t *home_of;     /* per stay that crosses the cut: its own home, else 0 */
+  int32_t *held;        /* per stay: its runs */
+  held_run *runs;
+  int64_t n_runs, runs_room;
+  int32_t granules;
+} placing;
+
+/* ---- ranks on the circle ---- */
+
+typedef struct point {
+  moment at;
+  int32_t life;
+  bool ends;
+} point;
+
+static int compare_points (const void *a, const void *b) {
+  const point *x = a, *y = b;
+  if (x->at.at_ns != y->at.at_ns)
+    return x->at.at_ns < y->at.at_ns ? -1 : 1;
+  return x->at.order < y->at.order ? -1 : x->at.order > y->at.order;
+}
+
+static moment onto_circle (moment m, moment start, moment period) {
+  while (m.at_ns > start.at_ns + period.at_ns ||
+         (m.at_ns == start.at_ns + period.at_ns && m.order >= start.order + period.order)) {
+    m.at_ns -= period.at_ns;
+    m.order -= period.order;
+  }
+  while (m.at_ns < start.at_ns || (m.at_ns == start.at_ns && m.order < start.order)) {
+    m.at_ns += period.at_ns;
+    m.order += period.order;
+  }
+  return m;
+}
+
+/* Sets birth and end of every stay that ends, as ranks from the cut on. */
+static bool rank (placing *p, moment start, moment period) {
+  const lives *l = p->l;
+  point *points = NEW (p->arena, 2 * (int64_t)l->count, point, p->err);
+  if (!points)
+    return false;
+  int64_t n = 0;
+  for (int32_t i = 0; i < l->count; i++) {
+    const life *x = &l->at[i];
+    if (x->always)
+      continue;
+    points[n++] = (point){ onto_circle (x->from, start, period), i, false };
+    points[n++] = (point){ onto_circle (x->to, start, period), i, true };
+  }
+  qsort (points, (size_t)n, sizeof *points, compare_points);
+  for (int64_t i = 0; i < n; i++)
+    *(points[i].ends ? &p->end[points[i].life] : &p->birth[points[i].life]) = i;
+  int64_t held = 0, least, cut = 0;
+  for (int32_t i = 0; i < l->count; i++)
+    if (!l->at[i].always && p->end[i] < p->birth[i])
+      held += l->at[i].granules;
+  least = held;
+  for (int64_t i = 0; i < n; i++) {
+    int32_t granules = l->at[points[i].life].granules;
+    held += points[i].ends ? -granules : granules;
+    if (held < least) {
+      least = held;
+      cut = i + 1;
+    }
+  }
+  for (int32_t i = 0; i < l->count; i++) {
+    if (l->at[i].always)
+      continue;
+    p->birth[i] = (p->birth[i] - cut + n) % n;
+    p->end[i] = (p->end[i] - cut + n) % n;
+    if (p->end[i] < p->birth[i])
+      p->end[i] += n;
+  }
+  return true;
+}
+
+/* ---- free granules ---- */
+
+static bool home_give (placing *p, int32_t h, free_run run) {
+  home *x = &p->homes[h];
+  free_run *last = x->used ? &x->at[x->head + x->used - 1] : NULL;
+  x->granules += run.count;
+  if (last && last->before == run.before && last->first + last->count == run.first) {
+    last->count += run.count;
+    return true;
+  }
+  if (x->head + x->used == x->room && x->head > x->room / 2) {
+    memmove (x->at, x->at + x->head, (size_t)x->used * sizeof *x->at);
+    x->head = 0;
+  }
+  free_run *moved = arena_grow (p->arena, x->at, &x->room, x->head + x->used + 1, sizeof *x->at,
+                                p->err);
+  if (!moved)
+    return false;
+  x->at = moved;
+  x->at[x->head + x->used++] = run;
+  return true;
+}
+
+/* ---- what a new owner waits for ---- */
+
+static void need (int64_t *what, int64_t count) {
+  if (*what < count)
+    *what = count;
+}
+
+/* `next` is born on a granule that `before` left. */
+static void follow (placing *p, int32_t before, int32_t next) {
+  const lives *l = p->l;
+  const life *a = &l->at[before], *b = &l->at[next];
+  int32_t next_step = b->op > a->op ? 0 : 1; /* owners follow one another in order of their ops */
+  int32_t steps = (int32_t)a->end_wraps - next_step;
+  bool by_copy = b->kind == STAY_MOVE;
+  if (steps > 0) {
+    p->out->tangled = true;
+    return;
+  }
+  if (a->end_is_out) {
+    int64_t count = l->out_place[a->end] + 1 + (int64_t)steps * l->n_outs;
+    need (by_copy ? &p->out->in_outs[b->index] : &p->out->op_outs[b->op], count);
+  } else if (by_copy)
+    need (&p->out->in_ops[b->index], a->end + 1 + (int64_t)steps * l->trace->n_ops);
+  else if (steps == 0 && a->end >= b->op)
+    p->out->tangled = true;
+}
+
+/* ---- the sweep ---- */
+
+static bool hold (placing *p, int32_t life, int32_t h, free_run run) {
+  held_run *moved =
+      arena_grow (p->arena, p->runs, &p->runs_room, p->n_runs + 1, sizeof *p->runs, p->err);
+  if (!moved)
+    return false;
+  p->runs = moved;
+  p->runs[p->n_runs] = (held_run){ run.first, run.count, h, p->held[life] };
+  p->held[life] = (int32_t)p->n_runs++;
+  if (run.before >= 0)
+    follow (p, run.before, life);
+  return true;
+}
+
+static bool take (placing *p, int32_t life, int32_t h, int32_t *wanted) {
+  home *x = &p->homes[h];
+  while (*wanted > 0 && x->used > 0) {
+    free_run *oldest = &x->at[x->head];
+    free_run part = *oldest;
+    if (part.count > *wanted)
+      part.count = *wanted;
+    oldest->first += part.count;
+    oldest->count -= part.count;
+    x->granules -= part.count;
+    *wanted -= part.count;
+    if (oldest->count == 0) {
+      x->head++;
+      x->used--;
+    }
+    if (!hold (p, life, h, part))
+      return false;
+  }
+  return true;
+}
+
+static bool fresh (placing *p, int32_t life, int32_t h, int32_t count) {
+  free_run run = { p->granules, count, -1 };
+  if (count > INT32_MAX / 2 - p->granules)
+    return error_set (p->err, ERR_input, "the plan needs too many granules");
+  p->granules += count;
+  return count == 0 || hold (p, life, h, run);
+}
+
+/* Homes are sorted by `back`: the first that is late enough keeps the later ones for longer stays. */
+static int32_t first_late_enough (const placing *p, int64_t end) {
+  int32_t low = 1, high = p->n_homes;
+  while (low < high) {
+    int32_t middle = (low + high) / 2;
+    if (p->homes[middle].back < end)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+static bool bear (placing *p, int32_t life, int64_t budget) {
+  int32_t wanted = p->l->at[life].granules;
+  if (p->home_of[life])
+    return take (p, life, p->home_of[life], &wanted) && (assert (wanted == 0), true);
+  for (int32_t h = first_late_enough (p, p->end[life]); h < p->n_homes && wanted > 0; h++)
+    if (p->homes[h].granules > 0 && !take (p, life, h, &wanted))
+      return false;
+  /* Granules that nobody has held yet cost no wait, as long as there are any. */
+  int64_t spare = budget - p->granules;
+  int32_t unused = spare <= 0 ? 0 : spare < wanted ? (int32_t)spare : wanted;
+  wanted -= unused;
+  return fresh (p, life, 0, unused) && take (p, life, 0, &wanted) && fresh (p, life, 0, wanted);
+}
+
+static bool bury (placing *p, int32_t life) {
+  /* the list is newest first: give it back as it was taken */
+  int32_t run = p->held[life], before = -1;
+  while (run >= 0) {
+    int32_t next = p->runs[run].next;
+    p->runs[run].next = before;
+    before = run;
+    run = next;
+  }
+  p->held[life] = before;
+  for (run = before; run >= 0; run = p->runs[run].next)
+    if (!home_give (p, p->runs[run].home,
+                    (free_run){ p->runs[run].first, p->runs[run].count, life }))
+      return false;
+  return true;
+}
+
+typedef struct sweep_event {
+  int64_t rank;
+  int32_t life;
+  bool ends;
+} sweep_event;
+
+static int compare_events (const void *a, const void *b) {
+  int64_t x = ((const sweep_event *)a)->rank, y = ((const sweep_event *)b)->rank;
+  return x < y ? -1 : x > y;
+}
+
+static int by_birth (const void *a, const void *b, void *context) {
+  const placing *p = context;
+  int64_t x = p->birth[*(const int32_t *)a], y = p->birth[*(const int32_t *)b];
+  return x < y ? -1 : x > y;
+}
+
+/* Stays that cross the cut hold their granules when the sweep begins. */
+static bool settle_crossing (placing *p, int64_t ranks) {
+  const lives *l = p->l;
+  int32_t *crossing = NEW (p->arena, l->count, int32_t, p->err);
+  int32_t n = 0;
+  if (!crossing)
+    return false;
+  for (int32_t i = 0; i < l->count; i++)
+    if (!l->at[i].always && p->end[i] >= ranks)
+      crossing[n++] = i;
+  qsort_r (crossing, (size_t)n, sizeof *crossing, by_birth, p);
+  p->homes = NEW (p->arena, (int64_t)n + 1, home, p->err);
+  if (!p->homes)
+    return false;
+  p->n_homes = n + 1;
+  for (int32_t i = 0; i < n; i++) {
+    p->homes[i + 1].back = p->birth[crossing[i]];
+    p->home_of[crossing[i]] = i + 1;
+    if (!fresh (p, crossing[i], i + 1, l->at[crossing[i]].granules))
+      return false;
+  }
+  return true;
+}
+
+static bool sweep (placing *p, int64_t ranks, int64_t budget) {
+  const lives *l = p->l;
+  sweep_event *events = NEW (p->arena, ranks, sweep_event, p->err);
+  if (!events)
+    return false;
+  int64_t n = 0;
+  for (int32_t i = 0; i < l->count; i++) {
+    if (l->at[i].always)
+      continue;
+    events[n++] = (sweep_event){ p->birth[i], i, false };
+    events[n++] = (sweep_event){ p->end[i] % ranks, i, true };
+  }
+  assert (n == ranks);
+  qsort (events, (size_t)n, sizeof *events, compare_events);
+  for (int64_t i = 0; i < n; i++) {
+    int32_t life = events[i].life;
+    if (events[i].ends ? !bury (p, life) : (p->held[life] = -1, !bear (p, life, budget)))
+      return false;
+  }
+  return true;
+}
+
+/* The last owner of each common granule is followed by the first one of the next step. The runs that
+   a stay took keep their order, so the first owners are those with nobody before: found by walking
+   all stays in order of birth. */
+static bool close_circle (placing *p) {
+  const lives *l = p->l;
+  int32_t *first = NEW (p->arena, p->granules, int32_t, p->err);
+  int32_t *order = NEW (p->arena, l->count, int32_t, p->err);
+  if (!first || !order)
+    return false;
+  memset (first, 0xff, (size_t)p->granules * sizeof *first);
+  int32_t n = 0;
+  for (int32_t i = 0; i < l->count; i++)
+    if (!l->at[i].always)
+      order[n++] = i;
+  qsort_r (order, (size_t)n, sizeof *order, by_birth, p);
+  for (int32_t i = 0; i < n; i++)
+    for (int32_t run = p->held[order[i]]; run >= 0; run = p->runs[run].next)
+      for (int32_t g = 0; g < p->runs[run].count; g++)
+        if (first[p->runs[run].first + g] < 0)
+          first[p->runs[run].first + g] = order[i];
+  const home *common = &p->homes[0];
+  for (int64_t i = common->head; i < common->head + common->used; i++) {
+    const free_run *run = &common->at[i];
+    int32_t last = -1;
+    for (int32_t g = 0; g < run->count; g++)
+      if (first[run->first + g] != last) {
+        last = first[run->first + g];
+        follow (p, run->before, last);
+      }
+  }
+  return true;
+}
+
+static int compare_runs (const void *a, const void *b) {
+  int32_t x = ((const granule_run *)a)->first, y = ((const granule_run *)b)->first;
+  return x < y ? -1 : x > y;
+}
+
+/* Runs in order of granules, neighbours joined. */
+static bool write_runs (placing *p) {
+  const lives *l = p->l;
+  places *out = p->out;
+  out->runs = NEW (p->arena, p->n_runs, granule_run, p->err);
+  out->first_run = NEW (p->arena, (int64_t)l->count + 1, int64_t, p->err);
+  if (!out->runs || !out->first_run)
+    return false;
+  int64_t n = 0;
+  for (int32_t i = 0; i < l->count; i++) {
+    int64_t first = n, kept;
+    for (int32_t run = p->held[i]; run >= 0; run = p->runs[run].next)
+      out->runs[n++] = (granule_run){ p->runs[run].first, p->runs[run].count };
+    qsort (out->runs + first, (size_t)(n - first), sizeof *out->runs, compare_runs);
+    kept = first;
+    for (int64_t j = first; j < n; j++)
+      if (kept > first &&
+          out->runs[kept - 1].first + out->runs[kept - 1].count == out->runs[j].first)
+        out->runs[kept - 1].count += out->runs[j].count;
+      else
+        out->runs[kept++] = out->runs[j];
+    n = kept;
+    out->first_run[i + 1] = n;
+  }
+  out->n_runs = n;
+  out->granules = p->granules;
+  return true;
+}
+
+static bool prepare (placing *p) {
+  const lives *l = p->l;
+  places *out = p->out;
+  p->birth = NEW (p->arena, l->count, int64_t, p->err);
+  p->end = NEW (p->arena, l->count, int64_t, p->err);
+  p->home_of = NEW (p->arena, l->count, int32_t, p->err);
+  p->held = NEW (p->arena, l->count, int32_t, p->err);
+  out->op_outs = NEW (p->arena, l->trace->n_ops, int64_t, p->err);
+  out->in_ops = NEW (p->arena, l->n_moves, int64_t, p->err);
+  out->in_outs = NEW (p->arena, l->n_moves, int64_t, p->err);
+  if (!p->birth || !p->end || !p->home_of || !p->held || !out->op_outs || !out->in_ops ||
+      !out->in_outs)
+    return false;
+  memset (p->held, 0xff, (size_t)l->count * sizeof *p->held);
+  for (int32_t i = 0; i < l->trace->n_ops; i++)
+    out->op_outs[i] = NOTHING_NEEDED;
+  for (int32_t i = 0; i < l->n_moves; i++)
+    out->in_ops[i] = out->in_outs[i] = NOTHING_NEEDED;
+  return true;
+}
+
+bool place (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,
+            error *err) {
+  *out = (places){ 0 };
+  placing p = { .l = l, .arena = a, .err = err, .out = out };
+  int64_t ranks = 0;
+  for (int32_t i = 0; i < l->count; i++)
+    ranks += l->at[i].always ? 0 : 2;
+  if (!prepare (&p) || !rank (&p, start, period))
+    return false;
+  for (int32_t i = 0; i < l->count; i++)
+    if (l->at[i].always && !fresh (&p, i, 0, l->at[i].granules))
+      return false;
+  return settle_crossing (&p, ranks) && sweep (&p, ranks, budget) && close_circle (&p) &&
+         write_runs (&p);
+}
