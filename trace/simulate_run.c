@@ -53,7 +53,8 @@ bool sim_same_state (const sim_lane *lane, int32_t a, int32_t b) {
          y->sum - y->weights * (wide)lane->starts_ns[b];
 }
 
-static void record (loop *l, const sim_lane *lane, int32_t step, span *rows, int32_t row, bool end) {
+static void record (loop *l, const sim_lane *lane, int32_t step, span *rows, int32_t row,
+                    bool end) {
   const sim_record *to = l->r->record;
   if (!to || to->step != step || &l->r->lanes[to->lane] != lane)
     return;
