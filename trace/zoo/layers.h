@@ -21,7 +21,7 @@ value avgpool (net *n, const char *name, value x, window w);
 value adaptive (net *n, const char *name, value x, int64_t edge);
 /* The middle, as large as `like`. */
 value crop (net *n, const char *name, value x, value like);
-value batchnorm (net *n, const char *name, value x, bool affine, int64_t eps_ppb);
+value batchnorm (net *n, const char *name, value x, bool affine, int64_t eps_ppt);
 /* Channels behind each other, or rows for sequences. */
 value concat (net *n, const char *name, const value *x, int count);
 
@@ -42,8 +42,8 @@ void binary_entropy (net *n, const char *name, value x, bool label);
 value linear (net *n, const char *name, value x, int64_t out, bool bias);
 /* With parameters that exist already. */
 value linear_with (net *n, const char *name, value x, int64_t out, param w, param b);
-value layernorm (net *n, const char *name, value x, int64_t eps_ppb);
-value rmsnorm (net *n, const char *name, value x, int64_t eps_ppb);
+value layernorm (net *n, const char *name, value x, int64_t eps_ppt);
+value rmsnorm (net *n, const char *name, value x, int64_t eps_ppt);
 value embedding (net *n, const char *name, value token, param table, int64_t table_rows,
                  int64_t width);
 value position (net *n, const char *name, value x, param table, int64_t table_rows); /* in place */

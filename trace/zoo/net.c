@@ -22,17 +22,18 @@ bool net_fail (net *n, const char *format, ...) {
   return error_set (n->err, ERR_usage, "%s: %s", n->r->name, text);
 }
 
-static bool room (net *n, void *things, int64_t *capacity, int64_t need, size_t size) {
-  void **at = things;
+static void *grown (net *n, void *things, int64_t *capacity, int64_t need, size_t size) {
   if (n->failed)
-    return false;
-  void *grown = arena_grow (n->a, *at, capacity, need, size, n->err);
-  if (grown == NULL)
+    return things;
+  void *moved = arena_grow (n->a, things, capacity, need, size, n->err);
+  if (moved == NULL)
     n->failed = true;
-  else
-    *at = grown;
-  return grown != NULL;
+  return moved != NULL ? moved : things;
 }
+
+/* Is there room for `need` things in that array of the net? */
+#define ROOM(n, array, need)                                                                       \
+  ((n)->array = grown (n, (n)->array, &(n)->array##_room, need, sizeof *(n)->array), !(n)->failed)
 
 /* Number 0 of values, params and nodes is what a failed call returns. */
 net *net_new (const zoo_request *r, const zoo_network *network, arena *a, error *err) {
@@ -50,9 +51,9 @@ net *net_new (const zoo_request *r, const zoo_network *network, arena *a, error 
   if (name == NULL)
     return NULL;
   n->b = build_new (a, name, r->batch, err);
-  if (n->b == NULL || !room (n, &n->values, &n->values_room, 64, sizeof *n->values) ||
-      !room (n, &n->params, &n->params_room, 64, sizeof *n->params) ||
-      !room (n, &n->nodes, &n->nodes_room, 64, sizeof *n->nodes))
+  if (n->b == NULL || !ROOM (n, values, 64) ||
+      !ROOM (n, params, 64) ||
+      !ROOM (n, nodes, 64))
     return NULL;
   n->values[0] = (value_info){ "", NO_TENSOR, NO_TENSOR, 1, 1, 1, 1, false };
   n->params[0] = (param_info){ .name = "", .tensor = NO_TENSOR, .gradient = NO_TENSOR };
@@ -70,6 +71,13 @@ trace *net_finish (net *n, error *err) {
 
 /* ---- names and sizes ---- */
 
+static const char *joined (net *n, const char *front, const char *between, const char *back) {
+  const char *name = arena_format (n->a, n->err, "%s%s%s", front, between, back);
+  if (name == NULL)
+    n->failed = true;
+  return name != NULL ? name : "";
+}
+
 void net_scope (net *n, const char *format, ...) {
   char text[200];
   va_list args;
@@ -83,11 +91,12 @@ void net_scope (net *n, const char *format, ...) {
     n->scope = copy;
 }
 
-static const char *joined (net *n, const char *front, const char *between, const char *back) {
-  const char *name = arena_format (n->a, n->err, "%s%s%s", front, between, back);
-  if (name == NULL)
-    n->failed = true;
-  return name != NULL ? name : "";
+void net_scope_end (net *n) {
+  n->scope = "";
+}
+
+const char *net_join (net *n, const char *front, const char *back) {
+  return joined (n, front, ".", back);
 }
 
 const char *net_name (net *n, const char *layer) {
@@ -124,7 +133,7 @@ int32_t net_tensor (net *n, value v) {
 
 value net_value (net *n, const char *name, int32_t tensor, int64_t c, int64_t d, int64_t h,
                  int64_t w) {
-  if (!room (n, &n->values, &n->values_room, n->n_values + 1, sizeof *n->values))
+  if (!ROOM (n, values, n->n_values + 1))
     return 0;
   n->values[n->n_values] = (value_info){ name, tensor, NO_TENSOR, c, d, h, w, false };
   return (value)n->n_values++;
@@ -163,8 +172,11 @@ value net_tokens (net *n, const char *name, int64_t rows) {
 
 /* ---- parameters ---- */
 
-param net_param (net *n, const char *name, int64_t elements) {
-  if (!room (n, &n->params, &n->params_room, n->n_params + 1, sizeof *n->params))
+param net_param (net *n, const char *layer, const char *part, int64_t elements) {
+  if (n->sharing)
+    return n->shared_param < n->n_params ? n->shared_param++ : 0;
+  const char *name = joined (n, layer, ".", part);
+  if (!ROOM (n, params, n->n_params + 1))
     return 0;
   int64_t bytes = elements * compute_element_bytes (n->r->dtype, DATA);
   int32_t t = build_tensor (n->b, name, bytes, TENSOR_PARAMETER);
@@ -187,15 +199,29 @@ bool net_param_wanted (net *n, param p) {
 int32_t net_param_gradient (net *n, param p, int64_t *accumulate) {
   int32_t gradient = n->params[p].gradient;
   *accumulate = gradient != NO_TENSOR;
-  return gradient != NO_TENSOR ? gradient : NEW;
+  return gradient != NO_TENSOR ? gradient : MADE;
 }
 
 void net_param_give (net *n, param p, int32_t tensor) {
   n->params[p].gradient = tensor;
 }
 
-int32_t net_state (net *n, const char *name, int64_t elements) {
-  return n->failed ? NO_TENSOR : build_tensor (n->b, name, elements * 4, TENSOR_OPTIMIZER);
+int32_t net_state (net *n, const char *layer, const char *part, int64_t elements) {
+  if (n->failed)
+    return NO_TENSOR;
+  if (n->sharing)
+    return n->states[n->shared_state++];
+  if (!ROOM (n, states, n->n_states + 1))
+    return NO_TENSOR;
+  int32_t t = build_tensor (n->b, joined (n, layer, ".", part), elements * 4, TENSOR_OPTIMIZER);
+  n->states[n->n_states++] = t;
+  return t;
+}
+
+void net_share (net *n, param from_param, int64_t from_state) {
+  n->sharing = from_param > 0;
+  n->shared_param = from_param;
+  n->shared_state = from_state;
 }
 
 /* ---- ops ---- */
@@ -233,7 +259,7 @@ void net_op (net *n, const char *name, compute *c, int32_t *tensors) {
     return;
   int count = compute_operands (c, operands);
   for (int i = 0; i < count && !n->failed; i++)
-    if (operands[i].use == WRITE && tensors[i] == NEW)
+    if (operands[i].use == WRITE && tensors[i] == MADE)
       make_tensor (n, name, &operands[i], &tensors[i]);
   int64_t ns = 0;
   if (n->failed)
@@ -263,9 +289,17 @@ void net_op (net *n, const char *name, compute *c, int32_t *tensors) {
   }
 }
 
+int64_t net_draw (net *n, int64_t size) {
+  int64_t first = n->random_numbers;
+  if (__builtin_mul_overflow (size, n->batch, &size) ||
+      __builtin_add_overflow (first, size, &n->random_numbers))
+    net_fail (n, "a batch of %lld draws too many random numbers", (long long)n->batch);
+  return first;
+}
+
 node *net_node (net *n, const char *name, void (*back) (net *n, const node *k), const compute *c,
                 value out) {
-  if (!room (n, &n->nodes, &n->nodes_room, n->n_nodes + 1, sizeof *n->nodes))
+  if (!ROOM (n, nodes, n->n_nodes + 1))
     return NULL;
   node *k = &n->nodes[n->n_nodes++];
   *k = (node){ .back = back, .name = name, .out = out, .w = NO_PARAM, .b = NO_PARAM };
@@ -276,9 +310,10 @@ node *net_node (net *n, const char *name, void (*back) (net *n, const node *k), 
 
 /* ---- gradients ---- */
 
+/* Good until another tensor is made. */
 static int32_t *users_of (net *n, int32_t tensor) {
   int64_t before = n->users_room;
-  if (tensor < 0 || !room (n, &n->users, &n->users_room, tensor + 1, sizeof *n->users))
+  if (tensor < 0 || !ROOM (n, users, build_tensors (n->b)))
     return NULL;
   if (n->users_room > before)
     memset (n->users + before, 0, (size_t)(n->users_room - before) * sizeof *n->users);
@@ -316,7 +351,7 @@ void net_give (net *n, value v, int32_t tensor) {
   compute c = { .kind = COMPUTE_add };
   c.map = (compute_map){ n->batch, net_size (n, v), onto_old || onto_new };
   int32_t t[] = { onto_new ? tensor : i->gradient, onto_new ? i->gradient : tensor,
-                  onto_old || onto_new ? NO_TENSOR : NEW };
+                  onto_old || onto_new ? NO_TENSOR : MADE };
   net_op (n, joined (n, i->name, ".", "gradient"), &c, t);
   if (n->failed)
     return;
@@ -328,8 +363,21 @@ void net_give (net *n, value v, int32_t tensor) {
   n->values[v].gradient = sum;
 }
 
+void net_give_both (net *n, value a, value b, int32_t tensor) {
+  int32_t *users = users_of (n, tensor);
+  if (users == NULL)
+    return;
+  ++*users; /* or the first sum could be made in it */
+  net_give (n, a, tensor);
+  users = users_of (n, tensor);
+  if (users == NULL)
+    return;
+  --*users;
+  net_give (n, b, tensor);
+}
+
 void net_loss (net *n, int32_t tensor) {
-  if (tensor >= 0 && room (n, &n->losses, &n->losses_room, n->n_losses + 1, sizeof *n->losses))
+  if (tensor >= 0 && ROOM (n, losses, n->n_losses + 1))
     n->losses[n->n_losses++] = tensor;
 }
 
@@ -357,7 +405,7 @@ static compute update_of (const net *n, int64_t elements) {
     c.update.rate_ppb = 1000000;
     c.update.beta1_ppm = 900000;
     c.update.beta2_ppm = 999000;
-    c.update.eps_ppb = 10;
+    c.update.eps_ppt = 10000;
   }
   return c;
 }
@@ -368,7 +416,7 @@ static void update_param (net *n, param_info *p) {
   bool needed[] = { c.update.master != 0, c.kind == COMPUTE_adam, c.kind != COMPUTE_sgd };
   for (int i = 0; i < 3; i++)
     if (needed[i] && p->state[i] == NO_TENSOR)
-      p->state[i] = net_state (n, joined (n, p->name, ".", states[i]), p->elements);
+      p->state[i] = net_state (n, p->name, states[i], p->elements);
   int32_t adam[] = { p->tensor, p->gradient, p->state[0], p->state[1], p->state[2] };
   int32_t other[] = { p->tensor, p->gradient, p->state[0], p->state[2] };
   net_op (n, p->name, &c, c.kind == COMPUTE_adam ? adam : other);

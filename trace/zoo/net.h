@@ -12,7 +12,7 @@
 typedef int32_t value; /* what flows between layers: a tensor and its gradient */
 typedef int32_t param;
 
-enum { NEW = -1, NO_TENSOR = -1, NO_PARAM = -1 };
+enum { MADE = -1, NO_TENSOR = -1, NO_PARAM = -1 };
 
 /* Images are c x d x h x w for each item; sequences are h rows of c elements. */
 typedef struct value_info {
@@ -58,6 +58,11 @@ struct net {
   int64_t n_values, n_params, n_nodes;
   int64_t values_room, params_room, nodes_room, users_room;
   int64_t random_numbers; /* drawn so far in the step */
+  int32_t *states; /* of net_state, in order */
+  int64_t n_states, states_room;
+  bool sharing;
+  param shared_param;
+  int64_t shared_state;
   int32_t *losses;
   int64_t n_losses, losses_room;
 };
@@ -68,7 +73,10 @@ trace *net_finish (net *n, error *err) MUST_CHECK;
 bool net_fail (net *n, const char *format, ...) PRINTF_LIKE (2, 3);
 /* Names of layers from here on begin with this. */
 void net_scope (net *n, const char *format, ...) PRINTF_LIKE (2, 3);
+void net_scope_end (net *n);
 const char *net_name (net *n, const char *layer);
+/* front.back */
+const char *net_join (net *n, const char *front, const char *back);
 
 /* Divided as the request says, never below one. */
 int64_t net_thin (const net *n, int64_t channels);
@@ -86,16 +94,24 @@ value net_reshape (net *n, value v, int64_t c, int64_t d, int64_t h, int64_t w);
 value net_input (net *n, const char *name, int64_t c, int64_t d, int64_t h, int64_t w);
 value net_tokens (net *n, const char *name, int64_t rows);
 
-param net_param (net *n, const char *name, int64_t elements);
+/* Its name is layer.part. */
+param net_param (net *n, const char *layer, const char *part, int64_t elements);
 int32_t net_param_tensor (net *n, param p);
 bool net_param_wanted (net *n, param p);
-/* Where an op shall put the parameter's gradient: NEW, or the tensor to add to. */
+/* Where an op shall put the parameter's gradient: MADE, or the tensor to add to. */
 int32_t net_param_gradient (net *n, param p, int64_t *accumulate);
 void net_param_give (net *n, param p, int32_t tensor);
-int32_t net_state (net *n, const char *name, int64_t elements); /* fp32, lives across steps */
+int32_t net_state (net *n, const char *layer, const char *part, int64_t elements); /* fp32, lives across steps */
 
-/* Appends the op.  tensors[i] stands for operand i: NEW is made and put there, NO_TENSOR where absent. */
+/* From here on, layers that make parameters and states are given those from these numbers on, in
+   order: the same network once more.  0: no longer. */
+void net_share (net *n, param from_param, int64_t from_state);
+
+/* Appends the op.  tensors[i] stands for operand i: MADE is made and put there, NO_TENSOR where absent. */
 void net_op (net *n, const char *name, compute *c, int32_t *tensors);
+/* Takes `size` random numbers for each item; the number of the first. */
+int64_t net_draw (net *n, int64_t size);
+
 /* A node for the way back; NULL when that has failed or nothing before it wants a gradient. */
 node *net_node (net *n, const char *name, void (*back) (net *n, const node *k), const compute *c,
                 value out);
@@ -106,6 +122,8 @@ int32_t net_take (net *n, value v, bool *alone);
 bool net_wants (net *n, value v);
 /* This tensor is (a part of the sum that is) the gradient of the value. */
 void net_give (net *n, value v, int32_t tensor);
+/* One tensor is the gradient of two values. */
+void net_give_both (net *n, value a, value b, int32_t tensor);
 /* A tensor that net_op made becomes a loss: it is kept to the end of the step. */
 void net_loss (net *n, int32_t tensor);
 
