@@ -26,7 +26,7 @@ static int64_t times (const int64_t *factors, size_t n) {
   return product;
 }
 
-#define X(...)                                                                                     \
+#define X(...) \
   times ((const int64_t[]){ __VA_ARGS__ }, sizeof (int64_t[]){ __VA_ARGS__ } / sizeof (int64_t))
 
 static int64_t over (int64_t a, int64_t b) {
@@ -119,25 +119,25 @@ static void put (operand_list *l, operand_use use, const char *name, enum operan
   o->bytes = X (o->elements, compute_element_bytes (l->dtype, type));
 }
 
-#define OPERAND(use, name, where, type, elements)                                                  \
-  {                                                                                                \
-    int64_t n = elements;                                                                          \
-    put (l, use, #name, where, type, n, n);                                                        \
+#define OPERAND(use, name, where, type, elements) \
+  {                                               \
+    int64_t n = elements;                         \
+    put (l, use, #name, where, type, n, n);       \
   }
-#define OPERAND_PART(use, name, where, type, elements, touched)                                    \
+#define OPERAND_PART(use, name, where, type, elements, touched) \
   put (l, use, #name, where, type, elements, touched);
-#define OPERAND_EACH(use, name, where, type, count, elements)                                      \
-  for (int64_t i = 0; i < count; i++)                                                              \
-    OPERAND (use, name, where, type, elements)
-#define COMPUTE(kind, shape, how, rate, flops, ...)                                                \
-  static int64_t kind##_flops (const compute *c) {                                                 \
-    const compute_##shape *s = &c->shape;                                                          \
-    (void)s;                                                                                       \
-    return flops;                                                                                  \
-  }                                                                                                \
-  static void kind##_operands (const compute *c, operand_list *l) {                                \
-    const compute_##shape *s = &c->shape;                                                          \
-    __VA_ARGS__                                                                                    \
+#define OPERAND_EACH(use, name, where, type, count, elements) \
+  for (int64_t i = 0; i < count; i++)                         \
+  OPERAND (use, name, where, type, elements)
+#define COMPUTE(kind, shape, how, rate, flops, ...)                 \
+  static int64_t kind##_flops (const compute *c) {                  \
+    const compute_##shape *s = &c->shape;                           \
+    (void)s;                                                        \
+    return flops;                                                   \
+  }                                                                 \
+  static void kind##_operands (const compute *c, operand_list *l) { \
+    const compute_##shape *s = &c->shape;                           \
+    __VA_ARGS__                                                     \
   }
 #include "trace/compute.def"
 
@@ -148,7 +148,7 @@ typedef struct field_name {
 
 #define FIELD(name) { #name, false },
 #define LIST(name) { #name, true },
-#define SHAPE(name, fields) static const field_name name##_fields[] = { fields { NULL, false } };
+#define SHAPE(name, fields) static const field_name name##_fields[] = { fields{ NULL, false } };
 #include "trace/compute.def"
 
 enum { PLAIN, PRODUCT };
@@ -160,7 +160,7 @@ static const struct row {
   compute_how how;
   bool product;
 } rows[COMPUTE_KINDS] = {
-#define COMPUTE(kind, shape, how, rate, flops, ...)                                                \
+#define COMPUTE(kind, shape, how, rate, flops, ...) \
   { kind##_flops, kind##_operands, shape##_fields, how, rate == PRODUCT },
 #include "trace/compute.def"
 };

@@ -1,5 +1,5 @@
-/* What an op really calculates: one table of kinds (trace/compute.def) tells its parameters, operands,
-   flops and bytes, how it is written in a trace, and later how it is executed. */
+/* What an op really calculates: one table of kinds (trace/compute.def) tells its parameters,
+   operands, flops and bytes, how it is written in a trace, and later how it is executed. */
 #ifndef FERRY_TRACE_COMPUTE_H
 #define FERRY_TRACE_COMPUTE_H
 
@@ -20,7 +20,10 @@ extern const char *const compute_kind_names[COMPUTE_KINDS + 1];
 /* A struct of int64_t for each shape: compute_conv, compute_linear, ... */
 #define FIELD(name) int64_t name;
 #define LIST(name) int64_t name##_count, name[COMPUTE_MOST_LIST];
-#define SHAPE(name, fields) typedef struct compute_##name { fields } compute_##name;
+#define SHAPE(name, fields)       \
+  typedef struct compute_##name { \
+    fields                        \
+  } compute_##name;
 #include "trace/compute.def"
 
 typedef struct compute {

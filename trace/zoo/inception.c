@@ -26,7 +26,8 @@ static value pooled_features (net *n, value x) {
   return net_reshape (n, x, net_size (n, x), 1, 1, 1);
 }
 
-/* ---- GoogLeNet (without its auxiliary classifiers; the "5 x 5" branch has 3 x 3 kernels there) ---- */
+/* ---- GoogLeNet (without its auxiliary classifiers; the "5 x 5" branch has 3 x 3 kernels there)
+ * ---- */
 
 typedef struct mixture {
   const char *name;
@@ -48,12 +49,11 @@ static const mixture mixtures[] = {
 
 static value mixed (net *n, const mixture *m, value x) {
   window three = { 3, 1, 1 };
-  value branch[] = {
-    one (n, "branch1", x, m->direct),
-    unit (n, "branch2b", one (n, "branch2a", x, m->reduce3), m->out3, three),
-    unit (n, "branch3b", one (n, "branch3a", x, m->reduce5), m->out5, three),
-    one (n, "branch4", maxpool (n, "branch4.pool", x, three, true), m->pooled),
-  };
+  value branch[4];
+  branch[0] = one (n, "branch1", x, m->direct);
+  branch[1] = unit (n, "branch2b", one (n, "branch2a", x, m->reduce3), m->out3, three);
+  branch[2] = unit (n, "branch3b", one (n, "branch3a", x, m->reduce5), m->out5, three);
+  branch[3] = one (n, "branch4", maxpool (n, "branch4.pool", x, three, true), m->pooled);
   return concat (n, "concat", branch, 4);
 }
 
@@ -81,22 +81,20 @@ static const window same3 = { 3, 1, 1 }, halve3 = { 3, 2, 0 };
 
 static value block_a (net *n, value x, int64_t pooled) {
   value double3 = unit (n, "dbl2", one (n, "dbl1", x, 64), 96, same3);
-  value branch[] = {
-    one (n, "b1x1", x, 64),
-    unit (n, "b5x5_2", one (n, "b5x5_1", x, 48), 64, (window){ 5, 1, 2 }),
-    unit (n, "dbl3", double3, 96, same3),
-    one (n, "bpool", avgpool (n, "pool", x, same3), pooled),
-  };
+  value branch[4];
+  branch[0] = one (n, "b1x1", x, 64);
+  branch[1] = unit (n, "b5x5_2", one (n, "b5x5_1", x, 48), 64, (window){ 5, 1, 2 });
+  branch[2] = unit (n, "dbl3", double3, 96, same3);
+  branch[3] = one (n, "bpool", avgpool (n, "pool", x, same3), pooled);
   return concat (n, "concat", branch, 4);
 }
 
 static value block_b (net *n, value x) {
   value double3 = unit (n, "dbl2", one (n, "dbl1", x, 64), 96, same3);
-  value branch[] = {
-    unit (n, "b3x3", x, 384, halve3),
-    unit (n, "dbl3", double3, 96, halve3),
-    maxpool (n, "pool", x, halve3, false),
-  };
+  value branch[3];
+  branch[0] = unit (n, "b3x3", x, 384, halve3);
+  branch[1] = unit (n, "dbl3", double3, 96, halve3);
+  branch[2] = maxpool (n, "pool", x, halve3, false);
   return concat (n, "concat", branch, 3);
 }
 
@@ -104,38 +102,37 @@ static value block_c (net *n, value x, int64_t c7) {
   value seven = flat_unit (n, "b7_2", one (n, "b7_1", x, c7), c7, 1, 7);
   value twice = flat_unit (n, "dbl2", one (n, "dbl1", x, c7), c7, 7, 1);
   twice = flat_unit (n, "dbl4", flat_unit (n, "dbl3", twice, c7, 1, 7), c7, 7, 1);
-  value branch[] = {
-    one (n, "b1x1", x, 192),
-    flat_unit (n, "b7_3", seven, 192, 7, 1),
-    flat_unit (n, "dbl5", twice, 192, 1, 7),
-    one (n, "bpool", avgpool (n, "pool", x, same3), 192),
-  };
+  value branch[4];
+  branch[0] = one (n, "b1x1", x, 192);
+  branch[1] = flat_unit (n, "b7_3", seven, 192, 7, 1);
+  branch[2] = flat_unit (n, "dbl5", twice, 192, 1, 7);
+  branch[3] = one (n, "bpool", avgpool (n, "pool", x, same3), 192);
   return concat (n, "concat", branch, 4);
 }
 
 static value block_d (net *n, value x) {
   value seven = flat_unit (n, "b7_2", one (n, "b7_1", x, 192), 192, 1, 7);
-  value branch[] = {
-    unit (n, "b3x3_2", one (n, "b3x3_1", x, 192), 320, halve3),
-    unit (n, "b7_4", flat_unit (n, "b7_3", seven, 192, 7, 1), 192, halve3),
-    maxpool (n, "pool", x, halve3, false),
-  };
+  value branch[3];
+  branch[0] = unit (n, "b3x3_2", one (n, "b3x3_1", x, 192), 320, halve3);
+  branch[1] = unit (n, "b7_4", flat_unit (n, "b7_3", seven, 192, 7, 1), 192, halve3);
+  branch[2] = maxpool (n, "pool", x, halve3, false);
   return concat (n, "concat", branch, 3);
 }
 
 static value block_e (net *n, value x) {
   value three = one (n, "b3x3_1", x, 384);
   value twice = unit (n, "dbl2", one (n, "dbl1", x, 448), 384, same3);
-  value wide[] = { flat_unit (n, "b3x3_2a", three, 384, 1, 3),
-                   flat_unit (n, "b3x3_2b", three, 384, 3, 1) };
-  value deep[] = { flat_unit (n, "dbl3a", twice, 384, 1, 3),
-                   flat_unit (n, "dbl3b", twice, 384, 3, 1) };
-  value branch[] = {
-    one (n, "b1x1", x, 320),
-    concat (n, "b3x3", wide, 2),
-    concat (n, "dbl", deep, 2),
-    one (n, "bpool", avgpool (n, "pool", x, same3), 192),
-  };
+  value wide[2];
+  wide[0] = flat_unit (n, "b3x3_2a", three, 384, 1, 3);
+  wide[1] = flat_unit (n, "b3x3_2b", three, 384, 3, 1);
+  value deep[2];
+  deep[0] = flat_unit (n, "dbl3a", twice, 384, 1, 3);
+  deep[1] = flat_unit (n, "dbl3b", twice, 384, 3, 1);
+  value branch[4];
+  branch[0] = one (n, "b1x1", x, 320);
+  branch[1] = concat (n, "b3x3", wide, 2);
+  branch[2] = concat (n, "dbl", deep, 2);
+  branch[3] = one (n, "bpool", avgpool (n, "pool", x, same3), 192);
   return concat (n, "concat", branch, 4);
 }
 

@@ -68,8 +68,7 @@ static int32_t multiply (net *n, const char *name, int64_t heads, const int64_t 
 
 static compute softmax_of (const compute_attention *s, compute_kind kind, bool in_place) {
   compute c = { .kind = kind };
-  c.softmax =
-      (compute_softmax){ s->batch, s->heads, s->queries, s->keys, s->causal, in_place };
+  c.softmax = (compute_softmax){ s->batch, s->heads, s->queries, s->keys, s->causal, in_place };
   return c;
 }
 

@@ -247,8 +247,14 @@ static void batchnorm_back (net *n, const node *k) {
     dw = net_param_gradient (n, k->w, &c.batchnorm.accumulate);
     db = net_param_gradient (n, k->b, &c.batchnorm.accumulate);
   }
-  int32_t t[] = { net_tensor (n, k->in[0]), dy, net_param_tensor (n, k->w), k->saved[0],
-                  k->saved[1],              alone ? NO_TENSOR : MADE, dw, db };
+  int32_t t[] = { net_tensor (n, k->in[0]),
+                  dy,
+                  net_param_tensor (n, k->w),
+                  k->saved[0],
+                  k->saved[1],
+                  alone ? NO_TENSOR : MADE,
+                  dw,
+                  db };
   net_op (n, k->name, &c, t);
   if (k->w != NO_PARAM && net_param_wanted (n, k->w)) {
     net_param_give (n, k->w, t[6]);
@@ -269,11 +275,13 @@ value batchnorm (net *n, const char *layer, value x, bool affine, int64_t eps_pp
                                      .momentum_ppm = 100000 };
   param w = affine ? net_param (n, name, "weight", i.c) : NO_PARAM;
   param b = affine ? net_param (n, name, "bias", i.c) : NO_PARAM;
+  int32_t running_mean = net_state (n, name, "running_mean", i.c);
+  int32_t running_var = net_state (n, name, "running_var", i.c);
   int32_t t[] = { net_tensor (n, x),
                   net_param_tensor (n, w),
                   net_param_tensor (n, b),
-                  net_state (n, name, "running_mean", i.c),
-                  net_state (n, name, "running_var", i.c),
+                  running_mean,
+                  running_var,
                   MADE,
                   MADE,
                   MADE };

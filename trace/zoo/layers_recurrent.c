@@ -3,16 +3,19 @@
 
 lstm_weights lstm_new (net *n, const char *layer, int64_t in, int64_t hidden) {
   const char *name = net_name (n, layer);
-  return (lstm_weights){ .w_x = net_param (n, name, "weight_ih", 4 * hidden * in),
-                         .w_h = net_param (n, name, "weight_hh", 4 * hidden * hidden),
-                         .b_x = net_param (n, name, "bias_ih", 4 * hidden),
-                         .b_h = net_param (n, name, "bias_hh", 4 * hidden),
-                         .hidden = hidden };
+  lstm_weights w = { .hidden = hidden };
+  w.w_x = net_param (n, name, "weight_ih", 4 * hidden * in);
+  w.w_h = net_param (n, name, "weight_hh", 4 * hidden * hidden);
+  w.b_x = net_param (n, name, "bias_ih", 4 * hidden);
+  w.b_h = net_param (n, name, "bias_hh", 4 * hidden);
+  return w;
 }
 
 lstm_state lstm_start (net *n, const char *name, int64_t hidden) {
-  return (lstm_state){ zeros (n, net_join (n, name, "h0"), hidden),
-                       zeros (n, net_join (n, name, "c0"), hidden) };
+  lstm_state s;
+  s.h = zeros (n, net_join (n, name, "h0"), hidden);
+  s.c = zeros (n, net_join (n, name, "c0"), hidden);
+  return s;
 }
 
 /* in: gate_x, gate_h, c before; out: h; second: c. */
@@ -25,8 +28,7 @@ static void cell_back (net *n, const node *k) {
   c.kind = COMPUTE_lstm_bwd;
   c.lstm.has_dh = dh != NO_TENSOR;
   c.lstm.has_dc = dc != NO_TENSOR;
-  int32_t t[] = { k->saved[0], net_tensor (n, k->in[2]), net_tensor (n, k->second),
-                  dh,          dc,                       MADE,
+  int32_t t[] = { k->saved[0], net_tensor (n, k->in[2]), net_tensor (n, k->second), dh, dc, MADE,
                   MADE };
   net_op (n, k->name, &c, t);
   net_give_both (n, k->in[0], k->in[1], t[5]);
@@ -34,15 +36,14 @@ static void cell_back (net *n, const node *k) {
 }
 
 lstm_state lstm_step (net *n, const char *layer, const lstm_weights *w, value x, lstm_state s) {
-  value gate_x =
-      linear_with (n, net_join (n, layer, "input"), x, 4 * w->hidden, w->w_x, w->b_x);
-  value gate_h =
-      linear_with (n, net_join (n, layer, "hidden"), s.h, 4 * w->hidden, w->w_h, w->b_h);
+  value gate_x = linear_with (n, net_join (n, layer, "input"), x, 4 * w->hidden, w->w_x, w->b_x);
+  value gate_h = linear_with (n, net_join (n, layer, "hidden"), s.h, 4 * w->hidden, w->w_h, w->b_h);
   const char *name = net_name (n, layer);
   compute c = { .kind = COMPUTE_lstm_fwd };
   c.lstm = (compute_lstm){ .batch = n->batch, .hidden = w->hidden };
-  int32_t t[] = { net_tensor (n, gate_x), net_tensor (n, gate_h), net_tensor (n, s.c), MADE, MADE,
-                  MADE };
+  int32_t t[] = {
+    net_tensor (n, gate_x), net_tensor (n, gate_h), net_tensor (n, s.c), MADE, MADE, MADE
+  };
   net_op (n, name, &c, t);
   lstm_state next = { net_value (n, name, t[3], w->hidden, 1, 1, 1),
                       net_value (n, net_join (n, name, "c"), t[4], w->hidden, 1, 1, 1) };

@@ -70,8 +70,9 @@ static void layernorm_back (net *n, const node *k) {
   c.kind = COMPUTE_layernorm_bwd;
   int32_t dw = net_param_gradient (n, k->w, &c.rownorm.accumulate);
   int32_t db = net_param_gradient (n, k->b, &c.rownorm.accumulate);
-  int32_t t[] = { net_tensor (n, k->in[0]), dy, net_param_tensor (n, k->w), k->saved[0],
-                  k->saved[1],              MADE, dw, db };
+  int32_t t[] = {
+    net_tensor (n, k->in[0]), dy, net_param_tensor (n, k->w), k->saved[0], k->saved[1], MADE, dw, db
+  };
   net_op (n, k->name, &c, t);
   net_param_give (n, k->w, t[6]);
   net_param_give (n, k->b, t[7]);

@@ -7,7 +7,8 @@
 
 #include "trace/roofline.h"
 
-/* Column buffers of a convolution that is done as a matrix product: as many images as fit in here. */
+/* Column buffers of a convolution that is done as a matrix product: as many images as fit in here.
+ */
 #define WORKSPACE_BYTES ((int64_t)256 << 20)
 
 /* ---- making and failing ---- */
@@ -32,7 +33,7 @@ static void *grown (net *n, void *things, int64_t *capacity, int64_t need, size_
 }
 
 /* Is there room for `need` things in that array of the net? */
-#define ROOM(n, array, need)                                                                       \
+#define ROOM(n, array, need) \
   ((n)->array = grown (n, (n)->array, &(n)->array##_room, need, sizeof *(n)->array), !(n)->failed)
 
 /* Number 0 of values, params and nodes is what a failed call returns. */
@@ -51,9 +52,7 @@ net *net_new (const zoo_request *r, const zoo_network *network, arena *a, error 
   if (name == NULL)
     return NULL;
   n->b = build_new (a, name, r->batch, err);
-  if (n->b == NULL || !ROOM (n, values, 64) ||
-      !ROOM (n, params, 64) ||
-      !ROOM (n, nodes, 64))
+  if (n->b == NULL || !ROOM (n, values, 64) || !ROOM (n, params, 64) || !ROOM (n, nodes, 64))
     return NULL;
   n->values[0] = (value_info){ "", NO_TENSOR, NO_TENSOR, 1, 1, 1, 1, false };
   n->params[0] = (param_info){ .name = "", .tensor = NO_TENSOR, .gradient = NO_TENSOR };
@@ -415,8 +414,9 @@ static void update_param (net *n, param_info *p) {
   compute c = update_of (n, p->elements);
   bool needed[] = { c.update.master != 0, c.kind == COMPUTE_adam, c.kind != COMPUTE_sgd };
   for (int i = 0; i < 3; i++)
-    if (needed[i] && p->state[i] == NO_TENSOR)
-      p->state[i] = net_state (n, p->name, states[i], p->elements);
+    if (needed[i] && p->state[i] == NO_TENSOR && !n->failed)
+      p->state[i] = build_tensor (n->b, joined (n, p->name, ".", states[i]), p->elements * 4,
+                                  TENSOR_OPTIMIZER);
   int32_t adam[] = { p->tensor, p->gradient, p->state[0], p->state[1], p->state[2] };
   int32_t other[] = { p->tensor, p->gradient, p->state[0], p->state[2] };
   net_op (n, p->name, &c, c.kind == COMPUTE_adam ? adam : other);

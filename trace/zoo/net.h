@@ -1,7 +1,7 @@
-/* A network while it is built: values and parameters, the ops so far, and the way back through them.
-   Layers (layers.h) append forward ops and leave a node; net_backward walks the nodes in reverse, and
-   each appends its backward ops.  A failure is remembered; everything after it does nothing, and
-   net_finish tells it. */
+/* A network while it is built: values and parameters, the ops so far, and the way back through
+   them. Layers (layers.h) append forward ops and leave a node; net_backward walks the nodes in
+   reverse, and each appends its backward ops.  A failure is remembered; everything after it does
+   nothing, and net_finish tells it. */
 #ifndef FERRY_TRACE_ZOO_NET_H
 #define FERRY_TRACE_ZOO_NET_H
 
@@ -58,7 +58,7 @@ struct net {
   int64_t n_values, n_params, n_nodes;
   int64_t values_room, params_room, nodes_room, users_room;
   int64_t random_numbers; /* drawn so far in the step */
-  int32_t *states; /* of net_state, in order */
+  int32_t *states;        /* of net_state, in order */
   int64_t n_states, states_room;
   bool sharing;
   param shared_param;
@@ -101,13 +101,15 @@ bool net_param_wanted (net *n, param p);
 /* Where an op shall put the parameter's gradient: MADE, or the tensor to add to. */
 int32_t net_param_gradient (net *n, param p, int64_t *accumulate);
 void net_param_give (net *n, param p, int32_t tensor);
-int32_t net_state (net *n, const char *layer, const char *part, int64_t elements); /* fp32, lives across steps */
+int32_t net_state (net *n, const char *layer, const char *part,
+                   int64_t elements); /* fp32, lives across steps */
 
 /* From here on, layers that make parameters and states are given those from these numbers on, in
    order: the same network once more.  0: no longer. */
 void net_share (net *n, param from_param, int64_t from_state);
 
-/* Appends the op.  tensors[i] stands for operand i: MADE is made and put there, NO_TENSOR where absent. */
+/* Appends the op.  tensors[i] stands for operand i: MADE is made and put there, NO_TENSOR where
+ * absent. */
 void net_op (net *n, const char *name, compute *c, int32_t *tensors);
 /* Takes `size` random numbers for each item; the number of the first. */
 int64_t net_draw (net *n, int64_t size);
@@ -116,8 +118,8 @@ int64_t net_draw (net *n, int64_t size);
 node *net_node (net *n, const char *name, void (*back) (net *n, const node *k), const compute *c,
                 value out);
 
-/* The gradient that has arrived at a value: NO_TENSOR where none has.  *alone: no one else needs that
-   tensor, it may be overwritten. */
+/* The gradient that has arrived at a value: NO_TENSOR where none has.  *alone: no one else needs
+   that tensor, it may be overwritten. */
 int32_t net_take (net *n, value v, bool *alone);
 bool net_wants (net *n, value v);
 /* This tensor is (a part of the sum that is) the gradient of the value. */

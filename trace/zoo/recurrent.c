@@ -100,8 +100,8 @@ static additive encode (net *n, int64_t words, int64_t hidden, int64_t layers) {
   return a;
 }
 
-/* Source and target of equal length; two layers of 512 each; the context goes into the next step and
-   into the word's scores. */
+/* Source and target of equal length; two layers of 512 each; the context goes into the next step
+   and into the word's scores. */
 void seq2seq_step (net *n, int variant) {
   (void)variant;
   int64_t hidden = net_thin (n, 512), words = n->classes, layers = net_few (n, 2);
@@ -119,10 +119,14 @@ void seq2seq_step (net *n, int variant) {
     net_scope_end (n);
     value in = token (n, "given", t), target = token (n, "target", t);
     net_scope (n, "d%lld.", (long long)t);
-    value pair[] = { embedding (n, "words", in, table, words, hidden), context };
+    value pair[2];
+    pair[0] = embedding (n, "words", in, table, words, hidden);
+    pair[1] = context;
     value h = stack_step (n, "decoder", &s, concat (n, "input", pair, 2), 200000);
     context = attend (n, &a, h);
-    value both[] = { h, context };
+    value both[2];
+    both[0] = h;
+    both[1] = context;
     value x = linear_with (n, "out", concat (n, "joined", both, 2), words, w, b);
     entropy (n, "loss", x, target, false, 1000000 / n->seq);
   }

@@ -1,4 +1,5 @@
-/* Residual networks of any depth, as torchvision builds them (the stride in the 3 x 3 convolution). */
+/* Residual networks of any depth, as torchvision builds them (the stride in the 3 x 3 convolution).
+ */
 #include <stdio.h>
 
 #include "trace/zoo/families.h"
@@ -20,12 +21,13 @@ bool resnet_has_depth (int64_t depth) {
   for (int i = 0; i < N_PUBLISHED; i++)
     if (published[i].depth == depth)
       return true;
-  /* 1001 - 2 and 2000 - 2 are multiples of three, as are those of the papers on depth and memory. */
+  /* 1001 - 2 and 2000 - 2 are multiples of three, as are those of the papers on depth and memory.
+   */
   return depth >= 152 && depth <= 100000 && (depth - 2) % 3 == 0;
 }
 
-/* Greater depths: 6, 32 and 6 blocks in the first, second and last stage, the rest in the third, as in
-   the depth experiments of SuperNeurons (PPoPP 2018). */
+/* Greater depths: 6, 32 and 6 blocks in the first, second and last stage, the rest in the third, as
+   in the depth experiments of SuperNeurons (PPoPP 2018). */
 static depth_blocks blocks_of (int depth) {
   for (int i = 0; i < N_PUBLISHED; i++)
     if (published[i].depth == depth)

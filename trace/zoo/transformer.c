@@ -100,7 +100,8 @@ static value bert_block (net *n, value x, const transformer_size *s, int64_t dro
 }
 
 /* The encoder and its pooler have all the parameters of the published number; so that the step can
-   learn something without further ones, the pooled vector itself serves as the scores of classes. */
+   learn something without further ones, the pooled vector itself serves as the scores of classes.
+ */
 void bert_step (net *n, int variant) {
   static const transformer_size sizes[] = {
     { 12, 12, 12, 64, 3072, 512, false },

@@ -1,6 +1,6 @@
-/* 3D U-Net (Cicek et al. 2016): three levels down and up, unpadded convolutions, the way across cropped.
-   Its published 19,069,955 parameters are those of convolutions with biases and transposed ones
-   without; the norms have none. */
+/* 3D U-Net (Cicek et al. 2016): three levels down and up, unpadded convolutions, the way across
+   cropped. Its published 19,069,955 parameters are those of convolutions with biases and transposed
+   ones without; the norms have none. */
 #include <stdio.h>
 
 #include "trace/zoo/families.h"
@@ -15,8 +15,8 @@ static value unit (net *n, const char *name, value x, int64_t channels) {
   return relu (n, name, batchnorm (n, norm, x, false, EPS_5), 0);
 }
 
-/* As published 132 x 132 x 116 voxels of 3 channels; edges below 108 are too small for that, so there
-   the convolutions are padded and all edges are equal. */
+/* As published 132 x 132 x 116 voxels of 3 channels; edges below 108 are too small for that, so
+   there the convolutions are padded and all edges are equal. */
 void unet3d_step (net *n, int variant) {
   (void)variant;
   bool padded = n->image < SMALLEST_UNPADDED;
@@ -37,7 +37,9 @@ void unet3d_step (net *n, int variant) {
   for (int i = LEVELS - 1; i >= 0; i--) {
     net_scope (n, "up%d.", i + 1);
     x = deconv (n, "deconv", x, net_at (n, x)->c, (window){ 2, 2, 0 }, false);
-    value both[] = { crop (n, "crop", across[i], x), x };
+    value both[2];
+    both[0] = crop (n, "crop", across[i], x);
+    both[1] = x;
     x = concat (n, "concat", both, 2);
     x = unit (n, "conv2", unit (n, "conv1", x, 64LL << i), 64LL << i);
   }

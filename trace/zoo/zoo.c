@@ -15,13 +15,13 @@ typedef struct recipe {
 } recipe;
 
 static const zoo_network networks[] = {
-#define NETWORK(name, family, variant, image, seq, classes, parameters, source, description)       \
+#define NETWORK(name, family, variant, image, seq, classes, parameters, source, description) \
   { name, description, image, seq, parameters, source },
 #include "trace/zoo/networks.def"
 };
 
 static const recipe recipes[] = {
-#define NETWORK(name, family, variant, image, seq, classes, parameters, source, description)       \
+#define NETWORK(name, family, variant, image, seq, classes, parameters, source, description) \
   { family##_step, variant, classes },
 #include "trace/zoo/networks.def"
 };

@@ -18,17 +18,18 @@ typedef struct zoo_request {
   zoo_optimizer optimizer;
   bool explicit_attention; /* with the score matrix in memory */
   bool workspaces;         /* convolutions hold column buffers */
-  /* Smaller relatives for tests and the emulator: channels and heads, and repeated blocks, divided by
-     these (0 or 1: as published; never below one); classes or words instead of the published number. */
+  /* Smaller relatives for tests and the emulator: channels and heads, and repeated blocks, divided
+     by these (0 or 1: as published; never below one); classes or words instead of the published
+     number. */
   int64_t width_divisor, depth_divisor, classes;
   const device *device;
 } zoo_request;
 
 typedef struct zoo_network {
   const char *name, *description;
-  int64_t image, seq;   /* what 0 in the request stands for; 0: it has none */
-  int64_t parameters;   /* as published, at that image or seq; 0: not known */
-  const char *source;   /* of that number */
+  int64_t image, seq; /* what 0 in the request stands for; 0: it has none */
+  int64_t parameters; /* as published, at that image or seq; 0: not known */
+  const char *source; /* of that number */
 } zoo_network;
 
 /* All that have a row of their own; resnet takes further depths. */
