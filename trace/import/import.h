@@ -52,23 +52,23 @@ typedef struct import_holder {
 typedef struct import_report {
   import_read read[IMPORT_FILES];
   int n_read;
-  const char *joined;     /* "1672 of 1672 ops on 2 threads by name sequence", or NULL */
-  const char *iteration;  /* "ProfilerStep#7 of 3 steps", or NULL */
-  const char *streams;    /* "7 (compute), 14", or NULL */
-  int64_t iteration_ns;   /* 0: not known */
+  const char *joined;    /* "1672 of 1672 ops on 2 threads by name sequence", or NULL */
+  const char *iteration; /* "ProfilerStep#7 of 3 steps", or NULL */
+  const char *streams;   /* "7 (compute), 14", or NULL */
+  int64_t iteration_ns;  /* 0: not known */
   int64_t busy_ns, idle_ns;
   int64_t n_ops, ops_by_phase[OP_PHASES];
   int64_t n_tensors, tensors_by_kind[TENSOR_KINDS], bytes_by_kind[TENSOR_KINDS];
   int64_t zero_tensors;   /* dropped: no bytes */
   int64_t unused_tensors; /* dropped: no op between birth and death */
   int64_t peak_bytes;
-  const char *peak_by;    /* "last use", "memory events", ... */
-  const char *peak_at;    /* "op 402 aten::cudnn_batch_norm" */
+  const char *peak_by; /* "last use", "memory events", ... */
+  const char *peak_at; /* "op 402 aten::cudnn_batch_norm" */
   import_holder holders[IMPORT_HOLDERS];
   int n_holders;
   const char *checks[IMPORT_CHECKS];
   int n_checks;
-  const char *inferred;   /* NULL: nothing */
+  const char *inferred; /* NULL: nothing */
   int64_t reads, reads_inferred;
   const char *confidence; /* as in the trace's source */
   const char *advice;     /* what to record instead; NULL where the trace can be planned */

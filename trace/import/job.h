@@ -1,4 +1,5 @@
-/* What the importers of one call share: the decoded files, the options, the report being written. */
+/* What the importers of one call share: the decoded files, the options, the report being written.
+ */
 #ifndef FERRY_TRACE_IMPORT_JOB_H
 #define FERRY_TRACE_IMPORT_JOB_H
 

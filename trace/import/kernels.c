@@ -1,9 +1,10 @@
 /* Kernel and tensor JSON as simulators keep it: kernels in order of execution with their time and
    the ids of the tensors they take and make, tensors with their bytes and a "global" flag.
 
-   It maps one to one.  Global tensors are persistent parameters; another tensor whose first use is a
-   read came from outside, so it is an input, born before the first op.  Everything else is written
-   before it is read; without a phase in the file an op's phase comes from its name. */
+   It maps one to one.  Global tensors are persistent parameters; another tensor whose first use is
+   a read came from outside, so it is an input, born before the first op.  Everything else is
+   written before it is read; without a phase in the file an op's phase comes from its name. */
+#include <stdio.h>
 #include <string.h>
 
 #include "trace/import/job.h"
@@ -18,6 +19,7 @@ typedef struct kernel_row {
 typedef struct tensor_row {
   int64_t bytes;
   bool seen, global, written_first, used;
+  op_phase first, last;
 } tensor_row;
 
 typedef struct kernel_file {
@@ -134,8 +136,8 @@ static bool read_tensor (stream *s, import_job *job, kernel_file *f) {
   if (bytes < 1 || bytes > MOST_TENSOR_BYTES)
     return stream_fail_at (s, at, "tensor %lld: `bytes` from 1 to 2^48 were expected",
                            (long long)id);
-  f->tensors = arena_grow (job->scratch, f->tensors, &f->tensor_room, id + 1, sizeof *f->tensors,
-                           job->err);
+  f->tensors =
+      arena_grow (job->scratch, f->tensors, &f->tensor_room, id + 1, sizeof *f->tensors, job->err);
   if (!f->tensors)
     return false;
   if (id >= f->n_tensors)
@@ -174,23 +176,6 @@ static bool read_file (stream *s, import_job *job, kernel_file *f) {
   return true;
 }
 
-static bool see_uses (stream *s, kernel_file *f) {
-  for (int64_t k = 0; k < f->n_kernels; k++) {
-    const kernel_row *row = &f->kernels[k];
-    for (int64_t i = 0; i < row->n_in + row->n_out; i++) {
-      int64_t id = f->ids[row->first + i];
-      if (id >= f->n_tensors || !f->tensors[id].seen)
-        return stream_fail_at (s, row->at, "kernel %lld uses tensor %lld, which is not listed",
-                               (long long)k, (long long)id);
-      tensor_row *t = &f->tensors[id];
-      if (!t->used)
-        t->written_first = i >= row->n_in;
-      t->used = true;
-    }
-  }
-  return true;
-}
-
 static op_phase phase_of_name (const char *name) {
   if (strstr (name, "Forward") || strstr (name, "forward"))
     return OP_FORWARD;
@@ -199,6 +184,35 @@ static op_phase phase_of_name (const char *name) {
   if (strstr (name, "Optimizer") || strstr (name, "Apply") || strstr (name, "Update"))
     return OP_UPDATE;
   return OP_OTHER;
+}
+
+static bool see_uses (stream *s, kernel_file *f) {
+  for (int64_t k = 0; k < f->n_kernels; k++) {
+    const kernel_row *row = &f->kernels[k];
+    op_phase phase = phase_of_name (row->name);
+    for (int64_t i = 0; i < row->n_in + row->n_out; i++) {
+      int64_t id = f->ids[row->first + i];
+      if (id >= f->n_tensors || !f->tensors[id].seen)
+        return stream_fail_at (s, row->at, "kernel %lld uses tensor %lld, which is not listed",
+                               (long long)k, (long long)id);
+      tensor_row *t = &f->tensors[id];
+      if (!t->used) {
+        t->written_first = i >= row->n_in;
+        t->first = phase;
+      }
+      t->used = true;
+      t->last = phase;
+    }
+  }
+  return true;
+}
+
+static tensor_kind kind_of (const tensor_row *t) {
+  if (t->global)
+    return TENSOR_PARAMETER;
+  if (t->used && !t->written_first)
+    return TENSOR_INPUT;
+  return t->first == OP_FORWARD && t->last == OP_BACKWARD ? TENSOR_ACTIVATION : TENSOR_TEMPORARY;
 }
 
 bool kernels_import (import_job *job, const import_text *file, trace **out) {
@@ -217,14 +231,10 @@ bool kernels_import (import_job *job, const import_text *file, trace **out) {
     index[i] = -1;
     if (!t->seen)
       continue;
-    bool from_outside = t->used && !t->written_first;
     char text[32];
     snprintf (text, sizeof text, "t%lld", (long long)i);
-    index[i] = build_tensor (b, text, t->bytes,
-                             t->global      ? TENSOR_PARAMETER
-                             : from_outside ? TENSOR_INPUT
-                                            : TENSOR_TEMPORARY);
-    if (!t->global && from_outside)
+    index[i] = build_tensor (b, text, t->bytes, kind_of (t));
+    if (kind_of (t) == TENSOR_INPUT)
       build_tensor_at (b, index[i])->born_before = 0;
     if (!t->used)
       report_warn (job, "tensors that no kernel uses", 1, text);
