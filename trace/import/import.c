@@ -63,7 +63,7 @@ static import_format sniff (const char *text, int64_t size) {
     at++;
   if (at < size && (text[at] == '{' || text[at] == '['))
     return sniff_json (text, size);
-  return IMPORT_FORMATS;
+  return chakra_sniff (text, size) ? IMPORT_chakra : IMPORT_FORMATS;
 }
 
 static bool refuse (import_format f, error *err) {
@@ -80,8 +80,23 @@ static bool refuse (import_format f, error *err) {
 
 /* ---- which importer ---- */
 
+static const import_text *file_of (const import_job *job, import_format f) {
+  for (int i = 0; i < job->n_files; i++)
+    if (job->files[i].format == f)
+      return &job->files[i];
+  return NULL;
+}
+
 static bool import_one (import_job *job, const import_text *file, trace **out) {
   switch (file->format) {
+  case IMPORT_kineto:
+    return kineto_import (job, file, NULL, out);
+  case IMPORT_et:
+    return et_import (job, file, out);
+  case IMPORT_chakra:
+    return chakra_import (job, file, out);
+  case IMPORT_snapshot:
+    return snapshot_import (job, file, out);
   case IMPORT_kernels:
     return kernels_import (job, file, out);
   case IMPORT_plain:
@@ -100,6 +115,13 @@ static bool import_texts (import_job *job, trace **out) {
       error_in_file (job->err, job->files[0].name);
     return ok;
   }
+  const import_text *kineto = file_of (job, IMPORT_kineto);
+  const import_text *et = file_of (job, IMPORT_et);
+  const import_text *snapshot = file_of (job, IMPORT_snapshot);
+  if (kineto && et)
+    return et_kineto_import (job, et, kineto, out);
+  if (kineto && snapshot)
+    return kineto_import (job, kineto, snapshot, out);
   return error_set (job->err, ERR_usage,
                     "two files go together as an execution trace or a memory snapshot with the "
                     "Kineto file of the same run, not as %s with %s",

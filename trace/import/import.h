@@ -62,8 +62,9 @@ typedef struct import_report {
   int64_t zero_tensors;   /* dropped: no bytes */
   int64_t unused_tensors; /* dropped: no op between birth and death */
   int64_t peak_bytes;
-  const char *peak_by; /* "last use", "memory events", ... */
-  const char *peak_at; /* "op 402 aten::cudnn_batch_norm" */
+  int64_t reference_peak_bytes; /* what the profile's own memory events say; 0: none */
+  const char *peak_by;          /* "last use", "memory events", ... */
+  const char *peak_at;          /* "op 402 aten::cudnn_batch_norm" */
   import_holder holders[IMPORT_HOLDERS];
   int n_holders;
   const char *checks[IMPORT_CHECKS];

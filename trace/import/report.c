@@ -101,6 +101,24 @@ static bool find_peak (import_job *job, const trace *t) {
   return r->peak_at;
 }
 
+/* In tenths of a percent, signed. */
+static bool compare_peaks (import_job *job) {
+  import_report *r = job->report;
+  if (r->reference_peak_bytes <= 0)
+    return true;
+  int64_t off = r->peak_bytes - r->reference_peak_bytes;
+  __int128 tenths = (__int128)(off < 0 ? -off : off) * 1000 / r->reference_peak_bytes;
+  if (tenths > 9999)
+    tenths = 9999;
+  const char *text = arena_format (
+      job->a, job->err, "peak against memory events (%lld bytes): %c%d.%d %%",
+      (long long)r->reference_peak_bytes, off < 0 ? '-' : '+', (int)tenths / 10, (int)tenths % 10);
+  report_check (job, text);
+  if (tenths > 50)
+    report_warn (job, "peaks that differ by more than 5 %", 1, text);
+  return text;
+}
+
 bool report_trace (import_job *job, const trace *t) {
   import_report *r = job->report;
   r->n_ops = t->n_ops;
@@ -117,7 +135,7 @@ bool report_trace (import_job *job, const trace *t) {
     r->bytes_by_kind[t->tensors[i].kind] += t->tensors[i].bytes;
   }
   r->confidence = t->source.confidence;
-  return find_peak (job, t);
+  return find_peak (job, t) && compare_peaks (job);
 }
 
 /* ---- for people ---- */
@@ -134,8 +152,8 @@ static const char *decimal_bytes (char text[UNITS_TEXT], int64_t bytes) {
   if (i == 0)
     snprintf (text, UNITS_TEXT, "%lld B", (long long)bytes);
   else /* in thousandths, rounded down, then two digits or one */
-    snprintf (text, UNITS_TEXT, "%lld.%02lld %s", (long long)(bytes / unit),
-              (long long)(bytes % unit / (unit / 100)), units[i]);
+    snprintf (text, UNITS_TEXT, "%d.%02d %s", (int)(bytes / unit),
+              (int)(bytes % unit / (unit / 100)), units[i]);
   return text;
 }
 
