@@ -14,6 +14,14 @@ typedef struct et_node {
   bool has_schema;
 } et_node;
 
+/* Of an operator's schema, by place. */
+typedef struct et_schema_masks {
+  uint64_t written; /* arguments whose type carries a ! */
+  uint64_t aliases; /* results that are views of an argument, and not written */
+} et_schema_masks;
+
+et_schema_masks et_read_schema (slice text);
+
 typedef struct et {
   intern names;
   const char *schema;

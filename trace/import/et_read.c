@@ -118,11 +118,6 @@ static bool read_side (reader *r, raw_list *list) {
 
 /* ---- schemas: "aten::add_.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)" ---- */
 
-typedef struct schema_masks {
-  uint64_t written; /* arguments whose type carries a ! */
-  uint64_t aliases; /* results that are views of an argument, and not written */
-} schema_masks;
-
 /* The end of the piece that begins at `at`: the next comma outside brackets, or where they close.
  */
 static int64_t piece_end (slice text, int64_t at) {
@@ -148,8 +143,8 @@ static int64_t skip_any (slice text, int64_t at, const char *chars) {
   return at;
 }
 
-static schema_masks read_schema (slice text) {
-  schema_masks m = { 0 };
+et_schema_masks et_read_schema (slice text) {
+  et_schema_masks m = { 0 };
   const char *open = memchr (text.at, '(', (size_t)text.size);
   if (!open)
     return m;
@@ -180,7 +175,7 @@ static schema_masks read_schema (slice text) {
 /* ---- nodes ---- */
 
 static bool add_mentions (reader *r, int32_t node, const raw_list *list, bool output,
-                          schema_masks masks, bool has_schema) {
+                          et_schema_masks masks, bool has_schema) {
   et *out = r->out;
   for (int64_t i = 0; i < list->count; i++) {
     const raw_mention *raw = &list->at[i];
@@ -269,7 +264,7 @@ static bool read_node (reader *r) {
   if (!out->nodes || n.name < 0)
     return false;
   n.first_mention = (int32_t)out->n_mentions;
-  schema_masks masks = read_schema (schema);
+  et_schema_masks masks = et_read_schema (schema);
   if (!n.structural && (!add_mentions (r, out->n_nodes, &r->inputs, false, masks, n.has_schema) ||
                         !add_mentions (r, out->n_nodes, &r->outputs, true, masks, n.has_schema)))
     return false;
@@ -362,9 +357,7 @@ static bool tell_phases (import_job *job, et *e) {
 
 bool et_read (import_job *job, const import_text *file, et *out) {
   *out = (et){ .names = intern_new (job->scratch) };
-  reader r = {
-    .job = job, .out = out, .s = stream_open (file->text, file->size, job->err)
-  };
+  reader r = { .job = job, .out = out, .s = stream_open (file->text, file->size, job->err) };
   if (!read_document (&r))
     return false;
   if (out->n_nodes == 0)
