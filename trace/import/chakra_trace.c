@@ -78,17 +78,26 @@ static void own_gpu_nodes (chakra *c, const id_map *ids) {
       *(c->deps[i].data ? &c->absent_data : &c->absent_control) += 1;
 }
 
-/* The file keeps few of the calls that are around others, so phases are told by thread: the thread
-   on which some call has a forward thread is that of autograd; what the others do behind its last
-   call is the optimizer's. */
+static bool holds (slice name, const char *word) {
+  return memmem (name.at, (size_t)name.size, word, strlen (word)) != NULL;
+}
+
+static bool is_backward (const chakra_node *n) {
+  return n->forward_thread != 0 || slice_starts (n->name, "autograd::engine::") ||
+         holds (n->name, "_backward") || holds (n->name, "Backward");
+}
+
+/* The file keeps few of the calls that are around others, so phases are told by thread: one that
+   runs a backward call, and is not the first thread of all, is autograd's; what the others do
+   behind its last call is the optimizer's. */
 static bool tell_phases (import_job *job, chakra *c) {
   c->walk = NEW (job->scratch, c->n_groups, walk_node, job->err);
   id_map threads = id_map_new (job->scratch);
   if (!c->walk)
     return false;
+  int64_t main_thread = c->n_groups ? c->nodes[c->groups[0].first_node].thread : 0;
   for (int32_t i = 0; i < c->n_nodes; i++)
-    if (c->nodes[i].is_cpu && (c->nodes[i].forward_thread != 0 ||
-                               slice_starts (c->nodes[i].name, "autograd::engine::"))) {
+    if (c->nodes[i].is_cpu && c->nodes[i].thread != main_thread && is_backward (&c->nodes[i])) {
       int32_t *at = id_map_at (&threads, c->nodes[i].thread, job->err);
       if (!at)
         return false;
@@ -97,7 +106,7 @@ static bool tell_phases (import_job *job, chakra *c) {
   int32_t last_backward = -1;
   for (int32_t g = 0; g < c->n_groups; g++) {
     const chakra_node *n = &c->nodes[c->groups[g].first_node];
-    bool backward = id_map_find (&threads, n->thread) == 1;
+    bool backward = id_map_find (&threads, n->thread) == 1 || is_backward (n);
     c->walk[g] = (walk_node){ g, -1, backward ? PHASE_BWD : PHASE_FWD };
     if (backward)
       last_backward = g;

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "trace/import/intern.h"
 #include "trace/import/job.h"
 #include "trace/uses.h"
 
@@ -55,16 +56,39 @@ static life life_of (const trace *t, const uses *u, int32_t i) {
   return (life){ uses_first (u, i), uses_last (u, i) };
 }
 
-/* The largest few of those alive at `op`, by insertion: IMPORT_HOLDERS is small. */
-static void hold (import_report *r, const tensor *x) {
+/* The largest few, by insertion: IMPORT_HOLDERS is small. */
+static void hold (import_report *r, const char *name, int64_t bytes) {
   int at = r->n_holders;
-  while (at > 0 && r->holders[at - 1].bytes < x->bytes)
+  while (at > 0 && r->holders[at - 1].bytes < bytes)
     at--;
   if (at == IMPORT_HOLDERS)
     return;
   int end = r->n_holders < IMPORT_HOLDERS ? r->n_holders++ : IMPORT_HOLDERS - 1;
   memmove (r->holders + at + 1, r->holders + at, (size_t)(end - at) * sizeof r->holders[0]);
-  r->holders[at] = (import_holder){ x->name, x->bytes };
+  r->holders[at] = (import_holder){ name, bytes };
+}
+
+/* Who is alive at the op; tensors of one name (a line of source) are one holder. */
+static bool find_holders (import_job *job, const trace *t, const uses *u, int32_t at) {
+  intern names = intern_new (job->scratch);
+  int64_t *sums = NEW (job->scratch, t->n_tensors, int64_t, job->err);
+  if (!sums)
+    return false;
+  for (int32_t i = 0; i < t->n_tensors; i++) {
+    life l = life_of (t, u, i);
+    const char *name = t->tensors[i].name;
+    if (l.first == NO_OP || l.first > at || at > l.last)
+      continue;
+    int32_t n =
+        intern_add (&names, (slice){ name, (int64_t)strlen (name), false }, false, job->err);
+    if (n < 0)
+      return false;
+    sums[n] += t->tensors[i].bytes;
+  }
+  job->report->n_holders = 0;
+  for (int32_t n = 0; n < names.count; n++)
+    hold (job->report, names.texts[n].at, sums[n]);
+  return true;
 }
 
 static bool find_peak (import_job *job, const trace *t) {
@@ -90,15 +114,9 @@ static bool find_peak (import_job *job, const trace *t) {
       at = k;
     }
   }
-  r->n_holders = 0;
-  for (int32_t i = 0; i < t->n_tensors; i++) {
-    life l = life_of (t, &u, i);
-    if (l.first != NO_OP && l.first <= at && at <= l.last)
-      hold (r, &t->tensors[i]);
-  }
   if (!r->peak_at)
     r->peak_at = arena_format (job->a, job->err, "op %d %s", at, t->ops[at].name);
-  return r->peak_at;
+  return r->peak_at && find_holders (job, t, &u, at);
 }
 
 /* In tenths of a percent, signed. */
@@ -184,11 +202,16 @@ static void say_read (page *p, const import_report *r) {
     say (p, "%-12s%s\n", "joined", r->joined);
 }
 
+static const char *milliseconds (char text[UNITS_TEXT], int64_t ns) {
+  snprintf (text, UNITS_TEXT, "%lld.%03d ms", (long long)(ns / 1000000), (int)(ns / 1000 % 1000));
+  return text;
+}
+
 static void say_time (page *p, const import_report *r) {
   char iteration[UNITS_TEXT], busy[UNITS_TEXT], idle[UNITS_TEXT];
-  units_time (iteration, r->iteration_ns);
-  units_time (busy, r->busy_ns);
-  units_time (idle, r->idle_ns);
+  milliseconds (iteration, r->iteration_ns);
+  milliseconds (busy, r->busy_ns);
+  milliseconds (idle, r->idle_ns);
   if (r->iteration)
     say (p, "%-12s%s, %s\n", "iteration", r->iteration,
          r->iteration_ns ? iteration : "time unknown");
