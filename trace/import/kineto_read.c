@@ -99,7 +99,13 @@ static bool read_time (reader *r, int64_t *ns) {
 
 static bool read_event (reader *r, event *e) {
   stream *s = &r->s;
-  *e = (event){ .at = s->at,
+  static const slice none = { "", 0, false };
+  *e = (event){ .phase = none,
+                .category = none,
+                .name = none,
+                .process = none,
+                .thread = none,
+                .at = s->at,
                 .external_id = -1,
                 .record_id = -1,
                 .sequence = -1,

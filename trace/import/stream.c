@@ -311,6 +311,8 @@ bool slice_starts (slice text, const char *word) {
 
 /* [-]digits[.digits][e[+-]digits] */
 bool slice_decimal (slice text, int scale, int64_t *out) {
+  if (text.size == 0)
+    return false;
   const char *at = text.at, *end = at + text.size;
   bool negative = at < end && *at == '-';
   if (negative)
