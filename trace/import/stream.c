@@ -142,15 +142,20 @@ static bool advance (stream *s, char close) {
 static bool quoted (stream *s, slice *out) {
   int64_t start = s->at + 1, at = start;
   bool escaped = false;
-  while (at < s->size && s->text[at] != '"') {
-    if (s->text[at] == '\\') {
-      escaped = true;
-      at++;
-    }
-    at++;
-  }
-  if (at >= s->size)
+  const char *end = memchr (s->text + at, '"', (size_t)(s->size - at));
+  const char *escape =
+      end ? memchr (s->text + at, '\\', (size_t)(end - (s->text + at))) : NULL;
+  if (!end)
     return ended (s);
+  at = end - s->text;
+  if (escape) { /* the quote may be escaped itself: from here on, one by one */
+    escaped = true;
+    at = escape - s->text;
+    while (at < s->size && s->text[at] != '"')
+      at += s->text[at] == '\\' ? 2 : 1;
+    if (at >= s->size)
+      return ended (s);
+  }
   *out = (slice){ s->text + start, at - start, escaped };
   s->at = at + 1;
   return true;
@@ -297,16 +302,6 @@ bool stream_us (stream *s, int64_t *ns) {
     return stream_fail_at (s, at, "a time in microseconds was expected, not '%.*s'",
                            (int)(text.size < 40 ? text.size : 40), text.at);
   return true;
-}
-
-bool slice_is (slice text, const char *word) {
-  size_t length = strlen (word);
-  return text.size == (int64_t)length && memcmp (text.at, word, length) == 0;
-}
-
-bool slice_starts (slice text, const char *word) {
-  size_t length = strlen (word);
-  return text.size >= (int64_t)length && memcmp (text.at, word, length) == 0;
 }
 
 /* [-]digits[.digits][e[+-]digits] */
