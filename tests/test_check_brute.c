@@ -1,12 +1,12 @@
 /* Safe and live against brute force: what check passes never uses memory twice nor hangs, whatever
    the durations; what it refuses does so for some. CHECK_CASES: how many seeds. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/random.h"
 #include "tests/brute_run.h"
 #include "tests/random_case.h"
+#include "tests/suite.h"
 #include "trace/check.h"
 
 enum { CASES = 2000, DRAWS = 12, SHORT_NS = 1000 };
@@ -163,17 +163,12 @@ START_TEST (a_reckless_plan_is_refused_exactly_when_some_durations_overlap_or_ha
 END_TEST
 
 int main (void) {
-  Suite *s = suite_create ("check against brute force");
-  TCase *t = tcase_create ("durations");
-  tcase_set_timeout (t, 0);
-  tcase_add_test (t, a_plan_without_shared_places_passes_and_is_fine_for_all_durations);
-  tcase_add_test (t, a_plan_with_all_waits_of_its_execution_passes);
-  tcase_add_test (t, lost_waits_are_refused_exactly_when_some_durations_use_memory_twice);
-  tcase_add_test (t, a_reckless_plan_is_refused_exactly_when_some_durations_overlap_or_hang);
-  suite_add_tcase (s, t);
-  SRunner *r = srunner_create (s);
-  srunner_run_all (r, CK_NORMAL);
-  int failed = srunner_ntests_failed (r);
-  srunner_free (r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const TTest *const tests[] = {
+    a_plan_without_shared_places_passes_and_is_fine_for_all_durations,
+    a_plan_with_all_waits_of_its_execution_passes,
+    lost_waits_are_refused_exactly_when_some_durations_use_memory_twice,
+    a_reckless_plan_is_refused_exactly_when_some_durations_overlap_or_hang,
+    NULL,
+  };
+  return suite_run ("check against brute force", tests, 0);
 }
