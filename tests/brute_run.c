@@ -26,12 +26,12 @@ typedef struct resident {
 struct brute {
   const plan *p;
   const trace *t;
-  int32_t n[3];        /* of each queue */
-  span *times[3];      /* BRUTE_STEPS rows */
-  resident *residents; /* one a row of stays */
-  bool *meets;         /* n_stays x n_stays: a granule in common */
+  int32_t n[3];                  /* of each queue */
+  span *times[3];                /* BRUTE_STEPS rows */
+  resident *residents;           /* one a row of stays */
+  bool *meets;                   /* n_stays x n_stays: a granule in common */
   int32_t *copy_of, *copy_steps; /* per move: which move's out it reads, so many steps before */
-  bool *host_meets;    /* n_moves x n_moves */
+  bool *host_meets;              /* n_moves x n_moves */
   int64_t *copy_bytes;
   span *stays, *copies; /* BRUTE_STEPS + 1 rows: from step -1 on */
 };
@@ -45,9 +45,9 @@ static int32_t place_in (const int32_t *order, int32_t n, int32_t index) {
 
 static bool op_names (const trace *t, int32_t k, int32_t x) {
   const op *o = &t->ops[k];
-  return place_in (o->reads.at, o->reads.count, x) >= 0
-         || place_in (o->writes.at, o->writes.count, x) >= 0 || t->tensors[x].born_before == k
-         || t->tensors[x].dies_after == k;
+  return place_in (o->reads.at, o->reads.count, x) >= 0 ||
+         place_in (o->writes.at, o->writes.count, x) >= 0 || t->tensors[x].born_before == k ||
+         t->tensors[x].dies_after == k;
 }
 
 static bool op_uses (const brute *b, int32_t k, int32_t unit) {
@@ -128,8 +128,8 @@ static resident describe (const brute *b, const stay *x) {
 static bool share_granule (const placement *p, const stay *x, const stay *y) {
   for (int32_t i = x->first_run; i < x->first_run + x->n_runs; i++)
     for (int32_t j = y->first_run; j < y->first_run + y->n_runs; j++)
-      if (p->runs[i].first < p->runs[j].first + p->runs[j].count
-          && p->runs[j].first < p->runs[i].first + p->runs[i].count)
+      if (p->runs[i].first < p->runs[j].first + p->runs[j].count &&
+          p->runs[j].first < p->runs[i].first + p->runs[i].count)
         return true;
   return false;
 }
@@ -138,7 +138,8 @@ static bool wraps (const move *x) {
   return x->in_before <= x->out_after;
 }
 
-/* Back from op `out_after`, op by op, to the out that made the bytes; none: they were always there. */
+/* Back from op `out_after`, op by op, to the out that made the bytes; none: they were always there.
+ */
 static void find_copy (brute *b, int32_t i) {
   const move *x = &b->p->moves[i];
   int32_t n = b->n[BRUTE_OP];
@@ -183,14 +184,14 @@ brute *brute_new (const random_case *c, arena *a, error *err) {
   b->host_meets = NEW (a, moves * moves, bool, err);
   b->stays = NEW (a, stays * (BRUTE_STEPS + 1), span, err);
   b->copies = NEW (a, moves * (BRUTE_STEPS + 1), span, err);
-  if (!b->residents || !b->meets || !b->copy_of || !b->copy_steps || !b->copy_bytes
-      || !b->host_meets || !b->stays || !b->copies)
+  if (!b->residents || !b->meets || !b->copy_of || !b->copy_steps || !b->copy_bytes ||
+      !b->host_meets || !b->stays || !b->copies)
     return NULL;
   for (int32_t i = 0; i < stays; i++) {
     b->residents[i] = describe (b, &p->placement.stays[i]);
     for (int32_t j = 0; j < stays; j++)
-      b->meets[i * stays + j]
-          = share_granule (&p->placement, &p->placement.stays[i], &p->placement.stays[j]);
+      b->meets[i * stays + j] =
+          share_granule (&p->placement, &p->placement.stays[i], &p->placement.stays[j]);
   }
   for (int32_t i = 0; i < moves; i++) {
     find_copy (b, i);
@@ -198,9 +199,9 @@ brute *brute_new (const random_case *c, arena *a, error *err) {
   }
   for (int32_t i = 0; i < moves; i++)
     for (int32_t j = 0; j < moves; j++)
-      b->host_meets[i * moves + j]
-          = p->moves[i].host_offset < p->moves[j].host_offset + b->copy_bytes[j]
-            && p->moves[j].host_offset < p->moves[i].host_offset + b->copy_bytes[i];
+      b->host_meets[i * moves + j] =
+          p->moves[i].host_offset < p->moves[j].host_offset + b->copy_bytes[j] &&
+          p->moves[j].host_offset < p->moves[i].host_offset + b->copy_bytes[i];
   return b;
 }
 
@@ -225,12 +226,12 @@ static bool wait_count (const brute *b, brute_queue q, int32_t step, int32_t cou
 
 static bool op_starts (const brute *b, int32_t step, int32_t k, int64_t *start) {
   for (int32_t i = 0; i < b->n[BRUTE_IN]; i++)
-    if (b->p->moves[b->p->in_order[i]].in_before == k
-        && !wait_for (over_at (b, BRUTE_IN, step, i), start))
+    if (b->p->moves[b->p->in_order[i]].in_before == k &&
+        !wait_for (over_at (b, BRUTE_IN, step, i), start))
       return false;
   for (int32_t i = 0; i < b->p->n_op_waits; i++)
-    if (b->p->op_waits[i].op == k
-        && !wait_count (b, BRUTE_OUT, step, b->p->op_waits[i].outs, start))
+    if (b->p->op_waits[i].op == k &&
+        !wait_count (b, BRUTE_OUT, step, b->p->op_waits[i].outs, start))
       return false;
   return true;
 }
@@ -239,13 +240,13 @@ static bool in_starts (const brute *b, int32_t step, int32_t place, int64_t *sta
   int32_t i = b->p->in_order[place];
   const move *x = &b->p->moves[i];
   int32_t own = step - wraps (x);
-  if (!wait_count (b, BRUTE_OP, step, x->in_ops, start)
-      || !wait_count (b, BRUTE_OUT, step, x->in_outs, start))
+  if (!wait_count (b, BRUTE_OP, step, x->in_ops, start) ||
+      !wait_count (b, BRUTE_OUT, step, x->in_outs, start))
     return false;
   if (x->clean)
     return wait_for (over_at (b, BRUTE_OP, own, x->out_after), start);
-  return wait_for (
-      over_at (b, BRUTE_OUT, own, place_in (b->p->out_order, b->n[BRUTE_OUT], i)), start);
+  return wait_for (over_at (b, BRUTE_OUT, own, place_in (b->p->out_order, b->n[BRUTE_OUT], i)),
+                   start);
 }
 
 static bool starts (const brute *b, brute_queue q, int32_t step, int32_t place, int64_t *start) {
@@ -256,8 +257,8 @@ static bool starts (const brute *b, brute_queue q, int32_t step, int32_t place, 
     return op_starts (b, step, place, start);
   if (q == BRUTE_IN)
     return in_starts (b, step, place, start);
-  return wait_for (
-      over_at (b, BRUTE_OP, step, b->p->moves[b->p->out_order[place]].out_after), start);
+  return wait_for (over_at (b, BRUTE_OP, step, b->p->moves[b->p->out_order[place]].out_after),
+                   start);
 }
 
 static bool run_queues (brute *b, brute_duration *duration, void *context) {
@@ -273,8 +274,8 @@ static bool run_queues (brute *b, brute_duration *duration, void *context) {
         int64_t start;
         if (!starts (b, (brute_queue)q, step, place, &start))
           break;
-        b->times[q][done[q]++]
-            = (span){ start, start + duration (context, (brute_queue)q, step, place) };
+        b->times[q][done[q]++] =
+            (span){ start, start + duration (context, (brute_queue)q, step, place) };
         on = true;
       }
   }
@@ -323,9 +324,9 @@ static bool host_overlaps (brute *b) {
     if (b->copy_of[m] < 0)
       b->copies[i].end = step < 0 ? FOREVER : 0;
     else if (!b->p->moves[m].clean && step >= 0)
-      b->copies[i].begin
-          = b->times[BRUTE_OUT][step * b->n[BRUTE_OUT]
-                                + place_in (b->p->out_order, b->n[BRUTE_OUT], m)].begin;
+      b->copies[i].begin = b->times[BRUTE_OUT][step * b->n[BRUTE_OUT] +
+                                               place_in (b->p->out_order, b->n[BRUTE_OUT], m)]
+                               .begin;
   }
   for (int32_t i = 0; i < b->n[BRUTE_IN] * (BRUTE_STEPS + 1); i++) {
     int32_t step = i / b->n[BRUTE_IN], m = b->p->in_order[i % b->n[BRUTE_IN]];
@@ -338,8 +339,8 @@ static bool host_overlaps (brute *b) {
   }
   for (int32_t i = 0; i < all; i++)
     for (int32_t j = 0; j < i; j++)
-      if (b->host_meets[(i % n) * n + j % n] && !one_copy (b, i % n, j % n)
-          && overlap (b->copies[i], b->copies[j]))
+      if (b->host_meets[(i % n) * n + j % n] && !one_copy (b, i % n, j % n) &&
+          overlap (b->copies[i], b->copies[j]))
         return true;
   return false;
 }

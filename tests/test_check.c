@@ -38,24 +38,32 @@ static void make_trace (fixture *f) {
     bool persistent, pinned;
     int32_t uses[3][2], n_uses;
   } rows[TENSORS] = {
-    { 2048, true, false, { { 1, 0 } }, 1 },                    /* a weight: clean from the start */
+    { 2048, true, false, { { 1, 0 } }, 1 }, /* a weight: clean from the start */
     { 1536, false, false, { { 0, 1 }, { 2, 0 }, { 5, 0 } }, 3 }, /* three parts */
-    { 1000, true, false, { { 1, 1 }, { 4, 1 } }, 2 },          /* wraps */
-    { 100, false, false, { { 0, 1 }, { 1, 0 } }, 2 },          /* in the pool */
-    { 600, false, true, { { 0, 1 }, { 5, 0 } }, 2 },           /* pinned */
-    { 700, false, false, { { 0 } }, 0 },                       /* nothing */
-    { 500, false, false, { { 1, 1 }, { 4, 0 } }, 2 },          /* in the group */
-    { 600, false, false, { { 1, 1 }, { 4, 0 } }, 2 },          /* in the group */
-    { 512, true, false, { { 0, 0 }, { 3, 1 } }, 2 },           /* never leaves */
+    { 1000, true, false, { { 1, 1 }, { 4, 1 } }, 2 },            /* wraps */
+    { 100, false, false, { { 0, 1 }, { 1, 0 } }, 2 },            /* in the pool */
+    { 600, false, true, { { 0, 1 }, { 5, 0 } }, 2 },             /* pinned */
+    { 700, false, false, { { 0 } }, 0 },                         /* nothing */
+    { 500, false, false, { { 1, 1 }, { 4, 0 } }, 2 },            /* in the group */
+    { 600, false, false, { { 1, 1 }, { 4, 0 } }, 2 },            /* in the group */
+    { 512, true, false, { { 0, 0 }, { 3, 1 } }, 2 },             /* never leaves */
   };
-  f->trace = (trace){ .name = "fixture", .source = { "test", "", "exact" }, .batch = 4,
-                      .n_tensors = TENSORS, .n_ops = OPS, .tensors = f->tensors, .ops = f->ops };
+  f->trace = (trace){ .name = "fixture",
+                      .source = { "test", "", "exact" },
+                      .batch = 4,
+                      .n_tensors = TENSORS,
+                      .n_ops = OPS,
+                      .tensors = f->tensors,
+                      .ops = f->ops };
   for (int32_t k = 0; k < OPS; k++)
-    f->ops[k] = (op){ .name = "", .ns = 100, .parts = 1,
-                      .workspace_bytes = k == 2 || k == 3 ? 700 : 0 };
+    f->ops[k] =
+        (op){ .name = "", .ns = 100, .parts = 1, .workspace_bytes = k == 2 || k == 3 ? 700 : 0 };
   for (int32_t x = 0; x < TENSORS; x++) {
-    f->tensors[x] = (tensor){ .name = "", .bytes = rows[x].bytes, .persistent = rows[x].persistent,
-                              .pinned = rows[x].pinned, .born_before = NO_OP,
+    f->tensors[x] = (tensor){ .name = "",
+                              .bytes = rows[x].bytes,
+                              .persistent = rows[x].persistent,
+                              .pinned = rows[x].pinned,
+                              .born_before = NO_OP,
                               .dies_after = NO_OP };
     for (int32_t i = 0; i < rows[x].n_uses; i++)
       add_use (f, rows[x].uses[i][0], x, rows[x].uses[i][1]);
@@ -85,10 +93,10 @@ static void make_places (fixture *f) {
     stay_kind kind;
     int32_t index, part, granules;
   } rows[STAYS] = {
-    { STAY_TENSOR, 1, 0, 1 }, { STAY_TENSOR, 1, 1, 1 }, { STAY_TENSOR, 1, 2, 1 },
-    { STAY_TENSOR, 4, 0, 2 }, { STAY_TENSOR, 8, 0, 1 }, { STAY_GROUP, 0, 0, 3 },
-    { STAY_MOVE, 0, 0, 1 },   { STAY_MOVE, 1, 0, 1 },   { STAY_MOVE, 2, 0, 1 },
-    { STAY_MOVE, 3, 0, 2 },   { STAY_MOVE, 4, 0, 4 },   { STAY_MOVE, 5, 0, 3 },
+    { STAY_TENSOR, 1, 0, 1 },    { STAY_TENSOR, 1, 1, 1 },    { STAY_TENSOR, 1, 2, 1 },
+    { STAY_TENSOR, 4, 0, 2 },    { STAY_TENSOR, 8, 0, 1 },    { STAY_GROUP, 0, 0, 3 },
+    { STAY_MOVE, 0, 0, 1 },      { STAY_MOVE, 1, 0, 1 },      { STAY_MOVE, 2, 0, 1 },
+    { STAY_MOVE, 3, 0, 2 },      { STAY_MOVE, 4, 0, 4 },      { STAY_MOVE, 5, 0, 3 },
     { STAY_WORKSPACE, 2, 0, 2 }, { STAY_WORKSPACE, 3, 0, 2 },
   };
   int32_t next = 0;
@@ -98,15 +106,23 @@ static void make_places (fixture *f) {
     next += i == LATE_WORK ? 0 : rows[i].granules;
   }
   f->runs[LATE_WORK].first = f->runs[5].first;
-  f->plan.placement = (placement){ .granule_bytes = 512, .pool_below_bytes = 200,
-                                   .pool_bytes = 512, .granules = next, .stays = f->stays,
-                                   .n_stays = STAYS, .runs = f->runs, .n_runs = STAYS };
+  f->plan.placement = (placement){ .granule_bytes = 512,
+                                   .pool_below_bytes = 200,
+                                   .pool_bytes = 512,
+                                   .granules = next,
+                                   .stays = f->stays,
+                                   .n_stays = STAYS,
+                                   .runs = f->runs,
+                                   .n_runs = STAYS };
 }
 
 static void make_fixture (fixture *f) {
-  static const device card = { .name = "", .reserved_bytes = 512, .granule_bytes = 512,
+  static const device card = { .name = "",
+                               .reserved_bytes = 512,
+                               .granule_bytes = 512,
                                .link = { 1000000000, 1000000000, 2000000000, 10 },
-                               .host_bytes = 8192, .share_ppm = 1000000 };
+                               .host_bytes = 8192,
+                               .share_ppm = 1000000 };
   error err = { 0 };
   memset (f, 0, sizeof *f);
   make_trace (f);
@@ -401,8 +417,8 @@ START_TEST (a_broken_rule_is_named_with_its_place) {
     const char *wanted = check_rule_name (breaks[i].rule);
     ck_assert_msg (!good, "row %d: %s is not noticed at %s", i, wanted, breaks[i].where);
     ck_assert_int_eq (err.code, ERR_infeasible);
-    ck_assert_msg (rule == breaks[i].rule && strcmp (err.where, breaks[i].where) == 0
-                       && strstr (err.text, wanted),
+    ck_assert_msg (rule == breaks[i].rule && strcmp (err.where, breaks[i].where) == 0 &&
+                       strstr (err.text, wanted),
                    "row %d: %s at %s expected, not %s: %s", i, wanted, breaks[i].where, err.where,
                    err.text);
     arena_free (a);

@@ -78,8 +78,8 @@ START_TEST (a_plan_without_shared_places_passes_and_is_fine_for_all_durations) {
     random_case c;
     case_options o = { .seed = (uint64_t)seed, .features = CASE_EVERYTHING };
     make (&o, a, &c);
-    ck_assert_msg (check_plan (c.trace, c.plan, a, NULL, &err), "seed %lld: %s %s",
-                   (long long)seed, err.where, err.text);
+    ck_assert_msg (check_plan (c.trace, c.plan, a, NULL, &err), "seed %lld: %s %s", (long long)seed,
+                   err.where, err.text);
     brute *b = brute_new (&c, a, &err);
     ck_assert_ptr_nonnull (b);
     ck_assert_msg (with_random (b, (uint64_t)seed) == BRUTE_FINE, "seed %lld", (long long)seed);
@@ -95,8 +95,8 @@ START_TEST (a_plan_with_all_waits_of_its_execution_passes) {
     random_case c;
     case_options o = { .seed = (uint64_t)seed, .features = CASE_EVERYTHING, .places = CASE_SHARED };
     make (&o, a, &c);
-    ck_assert_msg (check_plan (c.trace, c.plan, a, NULL, &err), "seed %lld: %s %s",
-                   (long long)seed, err.where, err.text);
+    ck_assert_msg (check_plan (c.trace, c.plan, a, NULL, &err), "seed %lld: %s %s", (long long)seed,
+                   err.where, err.text);
     arena_free (a);
   }
 }
@@ -106,7 +106,9 @@ static void judge (uint64_t seed, case_places places, int64_t seen[CHECK_RULES +
   arena *a = arena_new (0);
   error err = { 0 };
   random_case c;
-  case_options o = { .seed = seed, .features = CASE_EVERYTHING, .places = places,
+  case_options o = { .seed = seed,
+                     .features = CASE_EVERYTHING,
+                     .places = places,
                      .drop_ppm = seed % 2 ? 600000 : 200000,
                      .disturb_ppm = places == CASE_RECKLESS ? 300000 : 0 };
   make (&o, a, &c);
@@ -121,10 +123,10 @@ static void judge (uint64_t seed, case_places places, int64_t seen[CHECK_RULES +
   if (found == BRUTE_FINE && passes)
     found = with_random (b, seed);
   /* Owners in conflict at one op are refused before anybody asks whether the plan hangs. */
-  bool agree = rule == RULE_live ? found == BRUTE_HANGS
+  bool agree = rule == RULE_live                             ? found == BRUTE_HANGS
                : rule == RULE_safe || rule == RULE_host_safe ? found == BRUTE_OVERLAPS
-               : passes ? found == BRUTE_FINE
-                        : found != BRUTE_FINE;
+               : passes                                      ? found == BRUTE_FINE
+                                                             : found != BRUTE_FINE;
   ck_assert_msg (agree, "seed %llu, places %d: check says %s (%s), brute force says %d",
                  (unsigned long long)seed, places, passes ? "good" : check_rule_name (rule),
                  err.text, found);
