@@ -1,7 +1,8 @@
 /* ferry: what a GPU should carry and what the host should hold.
 
-   The whole public library. A ferry_trace is one training step, a ferry_plan says which tensor crosses
-   the link when. Everything is opaque; every function that can fail takes a ferry_error. */
+   The whole public library.  A ferry_trace is one training step, a ferry_plan says which tensor
+   crosses the link when.  Everything is opaque; every function that can fail takes a ferry_error,
+   which may be NULL. */
 #ifndef FERRY_H
 #define FERRY_H
 
@@ -10,6 +11,10 @@
 
 #ifdef __cplusplus
 extern "C" {
+#endif
+
+#ifdef __GNUC__
+#pragma GCC visibility push(default)
 #endif
 
 typedef struct ferry_trace ferry_trace;
@@ -41,6 +46,10 @@ void ferry_plan_free (ferry_plan *p);
 bool ferry_check (const ferry_trace *t, const ferry_plan *p, ferry_error *err);
 bool ferry_simulate (const ferry_trace *t, const ferry_plan *p, ferry_result *out,
                      ferry_error *err);
+
+#ifdef __GNUC__
+#pragma GCC visibility pop
+#endif
 
 #ifdef __cplusplus
 }

@@ -16,7 +16,7 @@ typedef struct arena_mark {
   int64_t used_bytes;
 } arena_mark;
 
-/* NULL only when malloc fails or the fuse is 1 already.  limit_bytes <= 0: no limit. */
+/* NULL only when malloc fails.  limit_bytes <= 0: no limit. */
 arena *arena_new (int64_t limit_bytes) MUST_CHECK;
 void arena_free (arena *a); /* NULL is allowed */
 

@@ -51,8 +51,10 @@ bool gzip_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
         break;
       }
       /* A gzip file may be several, one behind the other. */
-      if (inflateReset (&z) != Z_OK)
+      if (inflateReset (&z) != Z_OK) {
+        error_set (err, ERR_internal, "zlib cannot start again");
         break;
+      }
     } else if (status == Z_BUF_ERROR || (status == Z_OK && z.avail_in == 0 && given == size &&
                                          z.avail_out > 0)) {
       error_set (err, ERR_input, "the gzip data ends early, after byte %lld", (long long)size);
@@ -84,5 +86,5 @@ bool gzip_encode (const void *data, int64_t size, bytes *out, error *err) {
     out->size += CHUNK - (int64_t)z.avail_out;
   }
   deflateEnd (&z);
-  return status == Z_STREAM_END;
+  return status == Z_STREAM_END || error_set (err, ERR_memory, "out of memory");
 }

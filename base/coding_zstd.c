@@ -31,7 +31,8 @@ bool zstd_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
       coding_too_large (limit_bytes, err);
       break;
     }
-    if (in.pos == in.size && room.pos < chunk) {
+    /* A frame that fills the last chunk to the byte is done: another call would start a new one. */
+    if (in.pos == in.size && (left == 0 || room.pos < chunk)) {
       ok = left == 0;
       if (!ok)
         error_set (err, ERR_input, "the zstd data ends early, after byte %lld", (long long)size);

@@ -153,6 +153,13 @@ static bool write_renamed (const char *path, const char *data, int64_t size, err
   return true;
 }
 
+/* The file at the end of a symbolic link is replaced, not the link: /dev/stdout is one. NULL where
+   there is no link, or one that leads nowhere yet. */
+static char *link_target (const char *path) {
+  struct stat st;
+  return lstat (path, &st) == 0 && S_ISLNK (st.st_mode) ? realpath (path, NULL) : NULL;
+}
+
 /* Something that is there and not a plain file (a pipe, a terminal) is written to, not replaced. */
 static bool is_special (const char *path) {
   struct stat st;
@@ -178,8 +185,11 @@ bool file_write (const char *path, const void *data, int64_t size, file_coding c
                  : error_set (err, ERR_file, "cannot be opened: %s", strerror (errno));
     if (fd >= 0)
       close (fd);
-  } else if (ok)
-    ok = write_renamed (path, data, size, err);
+  } else if (ok) {
+    char *target = link_target (path);
+    ok = write_renamed (target ? target : path, data, size, err);
+    free (target);
+  }
   bytes_free (&coded);
   if (!ok)
     error_in_file (err, standard ? "standard output" : path);

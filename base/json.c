@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <inttypes.h>
 #include <jansson.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -164,13 +165,16 @@ bool json_get_bool (const json *j, bool *out, error *err) {
   return true;
 }
 
-static bool text_is_clean (const json_t *value) {
-  const char *text = json_string_value (value);
-  size_t length = json_string_length (value);
-  for (size_t i = 0; i < length; i++)
-    if ((unsigned char)text[i] < 0x20)
+/* Jansson refuses U+0000, so a text ends where C thinks it does. */
+static bool is_clean (const char *text) {
+  for (; *text; text++)
+    if ((unsigned char)*text < 0x20)
       return false;
   return true;
+}
+
+static bool text_is_clean (const json_t *value) {
+  return is_clean (json_string_value (value));
 }
 
 bool json_get_text (const json *j, const char **out, error *err) {
@@ -251,6 +255,8 @@ static bool canonical_allows (const json *j, bool reals, error *err) {
   case JSON_OBJECT:
     json_object_foreach ((json_t *)(uintptr_t)value, key, member) {
       json at = json_member (j, key);
+      if (!is_clean (key))
+        return json_error (j, err, "a key holds a control character");
       if (!canonical_allows (&at, reals, err))
         return false;
     }
@@ -415,7 +421,11 @@ void json_put_text (json_writer *w, const char *text) {
 }
 
 void json_put_fixed (json_writer *w, double value, int decimals) {
-  char text[64];
+  char text[400]; /* the largest double has 309 digits before the point */
+  if (!isfinite (value)) {
+    json_put_null (w);
+    return;
+  }
   snprintf (text, sizeof text, "%.*f", decimals, value);
   json_put_raw (w, text);
 }

@@ -37,7 +37,7 @@ bool json_is_array (const json *j);
 bool json_is_string (const json *j);
 bool json_is_int (const json *j);
 
-/* The member of an object; absent members have a NULL value.  The object must outlive the result. */
+/* The member of an object; an absent one has a NULL value.  The object must outlive the result. */
 json json_member (const json *object, const char *key);
 /* The same, an error where it is absent. */
 bool json_need (const json *object, const char *key, json *out, error *err) MUST_CHECK;
@@ -95,7 +95,7 @@ void json_put_int (json_writer *w, int64_t value);
 void json_put_bool (json_writer *w, bool value);
 void json_put_null (json_writer *w);
 void json_put_text (json_writer *w, const char *text); /* NULL: null */
-/* Fixed decimals, so that the text does not depend on the C library. */
+/* Fixed decimals, so that the text does not depend on the C library; not finite: null. */
 void json_put_fixed (json_writer *w, double value, int decimals);
 void json_put_raw (json_writer *w, const char *text); /* JSON already */
 

@@ -44,6 +44,8 @@ static const unit time_units[] = {
 static const unit share_units[] = { { "", 1000000 }, { "%", 10000 }, { "ppm", 1 }, { NULL, 0 } };
 static const unit count_units[] = { { "", 1 }, { NULL, 0 } };
 
+#define MOST_SCALE 1000000000000000000
+
 /* [digits][.digits][blanks][unit], case ignored; value x factor, rounded down. */
 static bool parse (const char *text, const char *suffix, const unit *units, const char *what,
                    int64_t *value, error *err) {
@@ -56,12 +58,13 @@ static bool parse (const char *text, const char *suffix, const unit *units, cons
       continue;
     }
     any = true;
-    if (digits < (__int128)1 << 62) {
-      digits = digits * 10 + (*at - '0');
-      if (point)
-        scale *= 10;
-    } else if (!point)
+    if (!point && digits >= (__int128)1 << 62)
       return error_set (err, ERR_usage, "`%s` is too large for %s", text, what);
+    if (point && (digits >= (__int128)1 << 62 || scale >= MOST_SCALE))
+      continue; /* decimals that no longer count */
+    digits = digits * 10 + (*at - '0');
+    if (point)
+      scale *= 10;
   }
   while (*at == ' ')
     at++;
@@ -116,12 +119,13 @@ bool units_parse_count (const char *text, int64_t low, int64_t high, int64_t *co
   return true;
 }
 
-/* The value in the largest unit that leaves at least one before the point. */
+/* The value in the largest unit that leaves at least one before the point, once it is rounded to
+   three digits: 999.6 KB is 1.00 MB. */
 static const char *scaled (char *text, int64_t value, double base, const char *const *names,
                            int count) {
   double shown = (double)value;
   int unit = 0;
-  while (unit + 1 < count && (shown >= base * 0.99995 || shown <= -base * 0.99995)) {
+  while (unit + 1 < count && (shown >= base - 0.5 || shown <= 0.5 - base)) {
     shown /= base;
     unit++;
   }

@@ -12,7 +12,7 @@
 typedef struct wish {
   int32_t unit, part, of;
   int32_t out_after, in_before;
-  /* The copy in may start once this many ops of its step have ended (as move.in_ops counts); NO_WAIT:
+  /* The copy in may start once this many ops of its step have ended (counted as in_ops); NO_WAIT:
      as soon as memory surely allows. in_before itself is "on demand". */
   int32_t in_not_before;
   bool wait_out; /* the op behind out_after waits for the copy out */
@@ -32,7 +32,7 @@ typedef struct schedule_shortage {
   int64_t needs_bytes;  /* device bytes at that op, or host bytes */
 } schedule_shortage;
 
-/* The plan lives in `a`; its digest, sections and recomputes are the caller's lists. Units that take
+/* The plan lives in `a`; its digest, sections and recomputes are the caller's. Units that take
    part in a wish with of > 1 have that `of` in all their wishes. */
 plan *schedule (const trace *original, const rewritten *rw, const section *sections,
                 int32_t n_sections, const recompute *recomputes, int32_t n_recomputes,

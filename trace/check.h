@@ -1,5 +1,5 @@
 /* Whether a plan is legal for a trace: obvious loops, written from docs/formats.md and sharing
-   nothing with the simulator or the solver.  It does not look at predicted, certificate, made_by. */
+   nothing with the simulator or the solver.  It looks at no predicted, certificate, made_by. */
 #ifndef FERRY_TRACE_CHECK_H
 #define FERRY_TRACE_CHECK_H
 
@@ -16,7 +16,7 @@ const char *check_rule_name (check_rule rule); /* "host_held" */
 const char *check_rule_says (check_rule rule); /* one sentence */
 
 /* False: err says which rule is broken and where (a JSON pointer into the plan), code
-   ERR_infeasible; *broken is that rule. Any other code is a failure to check. broken may be NULL. */
+   ERR_infeasible; *broken is that rule. Another code is a failure to check. broken may be NULL. */
 bool check_plan (const trace *t, const plan *p, arena *scratch, check_rule *broken,
                  error *err) MUST_CHECK;
 

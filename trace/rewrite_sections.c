@@ -187,6 +187,7 @@ static bool name_piece (cutting *c, int32_t tensor, int64_t piece) {
   struct tensor like = c->t->tensors[tensor];
   origin from = { .index = tensor, .first_item = k->at[piece], .end_item = k->at[piece + 1] };
   like.bytes = emit_share (like.bytes, from.first_item, from.end_item, c->t->batch);
+  like.split = false; /* there is nothing left to cut, and it may have less than a byte an item */
   k->pieces[piece] = emit_tensor (&c->e, &like, from);
   return k->pieces[piece] >= 0;
 }

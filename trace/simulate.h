@@ -15,7 +15,7 @@ typedef struct memory_change {
   int64_t at_ns, bytes; /* from here on, this much of the device is held (granules and pool) */
 } memory_change;
 
-/* One step in the steady state, relative to the start of its op 0. Copies may lie before 0 or behind
+/* One step in the steady state, relative to the start of its op 0. Copies may lie before 0 or after
    period_ns: a step's queues run on into the next. */
 typedef struct timeline {
   int32_t step;      /* which of the simulated steps this is */

@@ -1,4 +1,4 @@
-/* The event loop of the machine model: jobs, their three queues, two engines.  Steps are counted from
+/* The event loop of the machine model: jobs, their three queues, two engines.  Steps count from
    0; what of step -1 an item waits for has happened. Used by simulate.c only. */
 #ifndef FERRY_TRACE_SIMULATE_RUN_H
 #define FERRY_TRACE_SIMULATE_RUN_H

@@ -56,7 +56,7 @@ typedef struct op {
 
 typedef struct trace_source {
   const char *kind, *detail;
-  const char *confidence; /* "exact", "approximate: what was inferred", "touched", "not plannable" */
+  const char *confidence; /* "exact", "approximate: what is inferred", "touched", "not plannable" */
 } trace_source;
 
 typedef struct trace {

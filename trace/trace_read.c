@@ -222,7 +222,8 @@ static bool read_trace (reading *r, const json *root) {
     return json_error (&format, r->err, "`%.40s` is not a trace that this version reads (%s)",
                        text, TRACE_FORMAT);
   return json_known (root, top_keys, r->options->strict, r->options->log, r->err) &&
-         read_text (r, &name, &t->name) && json_get_int (&batch, 1, MOST_PARTS, &t->batch, r->err) &&
+         read_text (r, &name, &t->name) &&
+         json_get_int (&batch, 1, MOST_PARTS, &t->batch, r->err) &&
          read_source (r, root) && read_tables (r, root) && read_samples (r, root) &&
          trace_validate (t, r->err);
 }

@@ -99,7 +99,15 @@ static void put_tensor_rows (json_writer *w, const trace *t, bool all) {
 
 /* ---- columns ---- */
 
-typedef enum op_column { OP_COMPUTE, OP_GAP, OP_NAME, OP_NS, OP_PARTS, OP_PHASE, OP_WORKSPACE } op_column;
+typedef enum op_column {
+  OP_COMPUTE,
+  OP_GAP,
+  OP_NAME,
+  OP_NS,
+  OP_PARTS,
+  OP_PHASE,
+  OP_WORKSPACE
+} op_column;
 
 static bool op_is_default (const op *o, op_column column) {
   switch (column) {

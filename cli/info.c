@@ -1,0 +1,228 @@
+/* `ferry info`: what a trace needs, and whether that is there. */
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/devices.h"
+#include "cli/inputs.h"
+#include "plot/term.h"
+#include "trace/summary.h"
+
+enum { PICTURE_ROWS = 8, SHOWN_HOLDERS = 5 };
+
+/* The question "will it fit", where one was asked. */
+typedef struct question {
+  bool asked;
+  int64_t budget_bytes, missing_bytes;
+  const char *of; /* whose memory that is */
+} question;
+
+static const char *op_name (const trace *t, int32_t op) {
+  return *t->ops[op].name ? t->ops[op].name : "no name";
+}
+
+static const char *tensor_name (const trace *t, int32_t x) {
+  return *t->tensors[x].name ? t->tensors[x].name : "no name";
+}
+
+/* --budget, or what --device has to give; the trace's own device is not asked about unless named.
+ */
+static bool read_question (call *c, const trace *t, question *q) {
+  device d;
+  bool found;
+  q->budget_bytes = -1;
+  if (!call_bytes (c, "budget", &q->budget_bytes))
+    return false;
+  q->of = "the budget";
+  if (q->budget_bytes < 0 && call_text (c, "device")) {
+    if (!device_for (c, t, &d, &found))
+      return false;
+    q->budget_bytes = d.memory_bytes - d.reserved_bytes;
+    q->of = d.name;
+  }
+  q->asked = q->budget_bytes >= 0;
+  return true;
+}
+
+static void put_op (json_writer *w, const trace *t, const char *key, int32_t op) {
+  json_put_key (w, key);
+  json_open_object (w);
+  json_add_text (w, "name", t->ops[op].name);
+  json_add_int (w, "op", op);
+  json_close_object (w);
+}
+
+static void put_kinds (json_writer *w, const summary *s) {
+  static const tensor_kind sorted[] = { TENSOR_ACTIVATION, TENSOR_GRADIENT,  TENSOR_INPUT,
+                                        TENSOR_OPTIMIZER,  TENSOR_PARAMETER, TENSOR_TEMPORARY,
+                                        TENSOR_WORKSPACE };
+  json_put_key (w, "kinds");
+  json_open_object (w);
+  for (int i = 0; i < TENSOR_KINDS; i++) {
+    json_put_key (w, tensor_kind_names[sorted[i]]);
+    json_open_object (w);
+    json_add_int (w, "bytes", s->kinds[sorted[i]].bytes);
+    json_add_int (w, "tensors", s->kinds[sorted[i]].count);
+    json_close_object (w);
+  }
+  json_close_object (w);
+}
+
+static bool print_json (call *c, const trace *t, const summary *s, const question *q) {
+  json_writer w;
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_int (&w, "batch", t->batch);
+  if (q->asked)
+    json_add_int (&w, "budget_bytes", q->budget_bytes);
+  json_add_int (&w, "compute_ns", s->compute_ns);
+  json_add_text (&w, "confidence", t->source.confidence);
+  if (q->asked)
+    json_add_bool (&w, "fits", q->missing_bytes == 0);
+  json_add_int (&w, "floor_bytes", s->floor_bytes);
+  put_op (&w, t, "floor_op", s->floor_op);
+  json_add_int (&w, "floor_sections_bytes", s->floor_sections_bytes);
+  put_op (&w, t, "floor_sections_op", s->floor_sections_op);
+  json_put_key (&w, "holders");
+  json_open_array (&w);
+  for (int32_t i = 0; i < s->n_holders && i < SHOWN_HOLDERS; i++) {
+    json_open_object (&w);
+    json_add_int (&w, "bytes", t->tensors[s->holders[i]].bytes);
+    json_add_text (&w, "name", t->tensors[s->holders[i]].name);
+    json_add_int (&w, "tensor", s->holders[i]);
+    json_close_object (&w);
+  }
+  json_close_array (&w);
+  json_add_int (&w, "idle_ns", s->idle_ns);
+  put_kinds (&w, s);
+  if (q->asked)
+    json_add_int (&w, "missing_bytes", q->missing_bytes);
+  json_add_text (&w, "name", t->name);
+  json_add_int (&w, "ops", t->n_ops);
+  json_add_int (&w, "peak_bytes", s->peak_bytes);
+  put_op (&w, t, "peak_op", s->peak_op);
+  json_add_int (&w, "persistent_bytes", s->persistent_bytes);
+  json_add_int (&w, "tensor_bytes", s->tensor_bytes);
+  json_add_int (&w, "tensors", t->n_tensors);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static void print_amount (const char *what, int64_t bytes, const char *note) {
+  char text[UNITS_TEXT];
+  printf ("%-12s %10s%s%s\n", what, units_bytes (text, bytes), *note ? "  " : "", note);
+}
+
+static void print_numbers (call *c, const trace *t, const summary *s) {
+  char compute[UNITS_TEXT], idle[UNITS_TEXT], note[160];
+  printf ("%s: %d ops, %d tensors, batch %lld\n", *t->name ? t->name : "trace", t->n_ops,
+          t->n_tensors, (long long)t->batch);
+  printf ("%-12s %10s  and %s idle between ops\n", "compute", units_time (compute, s->compute_ns),
+          units_time (idle, s->idle_ns));
+  for (int k = 0; k < TENSOR_KINDS; k++)
+    if (s->kinds[k].count) {
+      snprintf (note, sizeof note, "in %d tensors", s->kinds[k].count);
+      print_amount (tensor_kind_names[k], s->kinds[k].bytes, note);
+    }
+  snprintf (note, sizeof note, "at op %d (%.60s), everything on the device", s->peak_op,
+            op_name (t, s->peak_op));
+  print_amount ("peak", s->peak_bytes, note);
+  for (int32_t i = 0; i < s->n_holders && i < SHOWN_HOLDERS; i++) {
+    snprintf (note, sizeof note, "%.60s", tensor_name (t, s->holders[i]));
+    print_amount ("  holds", t->tensors[s->holders[i]].bytes, note);
+  }
+  snprintf (note, sizeof note, "op %d (%.60s) alone", s->floor_op, op_name (t, s->floor_op));
+  print_amount ("floor", s->floor_bytes, note);
+  if (s->floor_sections_bytes < s->floor_bytes) {
+    snprintf (note, sizeof note, "with sections: op %d (%.60s)", s->floor_sections_op,
+              op_name (t, s->floor_sections_op));
+    print_amount ("", s->floor_sections_bytes, note);
+  }
+  (void)c;
+}
+
+/* Time runs as the ops take it, so that long ops are wide. */
+static bool print_picture (call *c, const trace *t, const summary *s, const question *q) {
+  term_point *points = NEW (c->arena, t->n_ops, term_point, &c->err);
+  if (!points)
+    return false;
+  int64_t at_ns = 0;
+  for (int32_t i = 0; i < t->n_ops; i++) {
+    points[i] = (term_point){ at_ns, s->bytes_at[i] };
+    at_ns += t->ops[i].gap_ns + t->ops[i].ns;
+  }
+  term_style style = { c->utf8, c->color, c->columns };
+  bytes picture = { 0 };
+  bool ok = term_area (points, t->n_ops, at_ns, q->asked ? q->budget_bytes : 0, "budget",
+                       PICTURE_ROWS, &style, &picture, &c->err);
+  ok = ok && call_write (c, NULL, "\n", picture.size > 0) &&
+       call_write (c, NULL, picture.data, picture.size);
+  bytes_free (&picture);
+  return ok;
+}
+
+/* The last line is the answer. */
+static void print_answer (const trace *t, const summary *s, const question *q) {
+  char needs[UNITS_TEXT], has[UNITS_TEXT], missing[UNITS_TEXT], floor[UNITS_TEXT];
+  units_bytes (needs, s->peak_bytes);
+  units_bytes (has, q->budget_bytes);
+  units_bytes (missing, q->missing_bytes);
+  if (!q->missing_bytes) {
+    printf ("\nfits: it needs %s, %s has %s\n", needs, q->of, has);
+    return;
+  }
+  printf ("\ndoes not fit: it needs %s, %s has %s, %s are missing\n", needs, q->of, has, missing);
+  bool whole = s->floor_bytes <= q->budget_bytes;
+  if (whole || s->floor_sections_bytes <= q->budget_bytes)
+    printf ("a plan may fit: no op needs more than %s at once%s\n",
+            units_bytes (floor, whole ? s->floor_bytes : s->floor_sections_bytes),
+            whole ? "" : ", if it runs in sections");
+  else
+    printf ("no plan fits: op %d (%.60s) alone needs %s, even in its most sections\n",
+            s->floor_sections_op, op_name (t, s->floor_sections_op),
+            units_bytes (floor, s->floor_sections_bytes));
+}
+
+static int run (call *c) {
+  summary s;
+  question q = { 0 };
+  if (!call_bytes (c, "budget", &q.budget_bytes)) /* before a long file is read */
+    return call_failed (c);
+  trace *t = call_trace (c, c->operands[0]);
+  if (!t || !read_question (c, t, &q) || !summary_of (t, c->arena, &s, &c->err))
+    return call_failed (c);
+  q.missing_bytes = q.asked && s.peak_bytes > q.budget_bytes ? s.peak_bytes - q.budget_bytes : 0;
+  if (c->json) {
+    if (!print_json (c, t, &s, &q))
+      return call_failed (c);
+  } else {
+    print_numbers (c, t, &s);
+    if (!print_picture (c, t, &s, &q))
+      return call_failed (c);
+    if (q.asked)
+      print_answer (t, &s, &q);
+  }
+  return q.missing_bytes ? EXIT_NO : EXIT_YES;
+}
+
+static const cli_option options[] = {
+  OPTION_DEVICE,
+  OPTION_BUDGET,
+  OPTION_STRICT,
+  OPTIONS_END,
+};
+
+const cli_command command_info = {
+  .name = "info",
+  .says = "say what a trace needs, and whether it fits",
+  .operands = "TRACE",
+  .least = 1,
+  .most = 1,
+  .about = "Prints the ops, the tensors by kind, the peak with everything on the device and who "
+           "holds it, and the floor: what the largest op needs at once, whole and in sections. "
+           "Below that no plan can go.\n"
+           "With --device or --budget the last lines answer whether it fits without any plan, and "
+           "what is missing; the exit status is 0 or 1.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

@@ -1,0 +1,186 @@
+/* The manual pages, and docs/commands.md, printed from the table of commands. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/call.h"
+#include "cli/help.h"
+
+static const char *const environment[][2] = {
+  { "FERRY_DATADIR", "where the folder devices/ is looked up first" },
+  { "FERRY_NAME", "the value of option --name where the command line does not give it, such as "
+                  "FERRY_DEVICE; a dash becomes an underscore" },
+  { "NO_COLOR", "no colours, unless --color says so" },
+};
+enum { N_ENVIRONMENT = sizeof environment / sizeof *environment };
+
+/* ---- roff ---- */
+
+/* Text whose dashes can be searched and pasted, and whose first letter is no request. */
+static void roff (FILE *out, const char *text) {
+  bool start = true;
+  for (; *text; text++) {
+    if (start && (*text == '.' || *text == '\''))
+      fputs ("\\&", out);
+    start = *text == '\n';
+    if (*text == '-' || *text == '\\')
+      fputs (*text == '-' ? "\\-" : "\\e", out);
+    else if (*text == '\n' && text[1])
+      fputs ("\n.PP\n", out);
+    else
+      fputc (*text, out);
+  }
+}
+
+static void row (FILE *out, const char *term, const char *says) {
+  fputs (".TP\n.B ", out);
+  roff (out, term);
+  fputc ('\n', out);
+  roff (out, says);
+  fputc ('\n', out);
+}
+
+static void head (FILE *out, const char *page, const char *says) {
+  fprintf (out, ".TH %s 1 \"\" \"ferry %s\" \"ferry\"\n.SH NAME\n", page, PACKAGE_VERSION);
+  roff (out, page);
+  fputs (" \\- ", out);
+  roff (out, says);
+  fputs ("\n.SH SYNOPSIS\n", out);
+}
+
+static void tail (FILE *out) {
+  fputs (".SH EXIT STATUS\n", out);
+  for (int i = 0; i < n_exit_lines; i++) {
+    char status[16];
+    snprintf (status, sizeof status, "%d", exit_lines[i].status);
+    row (out, status, exit_lines[i].says);
+  }
+  fputs (".SH ENVIRONMENT\n", out);
+  for (int i = 0; i < N_ENVIRONMENT; i++)
+    row (out, environment[i][0], environment[i][1]);
+}
+
+static void page_command (FILE *out, const cli_command *command) {
+  char text[OPTION_TEXT];
+  snprintf (text, sizeof text, "ferry-%s", command->name);
+  head (out, text, command->says);
+  fprintf (out, ".B ferry %s\n[\\fIOPTIONS\\fR] ", command->name);
+  roff (out, command->operands);
+  fputs ("\n.SH DESCRIPTION\n", out);
+  roff (out, command->about);
+  fputs (".SH OPTIONS\n", out);
+  const cli_option *o;
+  for (int i = 0; (o = option_at (command, i)); i++)
+    row (out, option_text (text, o), o->says);
+  tail (out);
+  fputs (".SH SEE ALSO\n.BR ferry (1)\n", out);
+}
+
+static void page_program (FILE *out) {
+  head (out, "ferry",
+        "what a GPU should carry, what the host should hold, and when each tensor "
+        "crosses the link between them");
+  fputs (".B ferry\n.I COMMAND\n[\\fIOPTIONS\\fR] ...\n.SH DESCRIPTION\n", out);
+  roff (out, "Reads a trace of one training step, and finds, checks, costs and runs plans for it. "
+             "Files may be gzip or zstd compressed; - is standard input or output. Results are on "
+             "standard output, messages on standard error.\n");
+  fputs (".SH COMMANDS\n", out);
+  for (int i = 0; commands[i]; i++) {
+    char text[OPTION_TEXT];
+    snprintf (text, sizeof text, "ferry-%s(1)", commands[i]->name);
+    row (out, text, commands[i]->says);
+  }
+  tail (out);
+}
+
+static bool page_to (call *c, const char *folder, const cli_command *command) {
+  char *path = command ? arena_format (c->arena, &c->err, "%s/ferry-%s.1", folder, command->name)
+                       : arena_format (c->arena, &c->err, "%s/ferry.1", folder);
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = path ? open_memstream (&text, &size) : NULL;
+  if (!out)
+    return error_set (&c->err, ERR_memory, "out of memory");
+  if (command)
+    page_command (out, command);
+  else
+    page_program (out);
+  bool ok = fclose (out) == 0 || error_set (&c->err, ERR_memory, "out of memory");
+  ok = ok && call_write (c, path, text, (int64_t)size);
+  free (text);
+  return ok;
+}
+
+/* ---- docs/commands.md ---- */
+
+static void markdown_options (const cli_command *command) {
+  char text[OPTION_TEXT];
+  const cli_option *o;
+  for (int i = 0; (o = option_at (command, i)); i++)
+    printf ("- `%s`: %s\n", option_text (text, o), o->says);
+}
+
+static void markdown (void) {
+  fputs ("# Commands\n\nMade by `ferry man --markdown`; `ferry COMMAND --help` and the manual "
+         "pages say the same.\n\n## Exit status\n\n",
+         stdout);
+  for (int i = 0; i < n_exit_lines; i++)
+    printf ("- %d: %s\n", exit_lines[i].status, exit_lines[i].says);
+  fputs ("\n## Environment\n\n", stdout);
+  for (int i = 0; i < N_ENVIRONMENT; i++)
+    printf ("- `%s`: %s\n", environment[i][0], environment[i][1]);
+  for (int i = 0; commands[i]; i++) {
+    const cli_command *command = commands[i];
+    printf ("\n## ferry %s%s%s\n\n", command->name, *command->operands ? " " : "",
+            command->operands);
+    for (const char *at = command->about; *at; at++) {
+      fputc (*at, stdout);
+      if (*at == '\n')
+        fputc ('\n', stdout);
+    }
+    markdown_options (command);
+  }
+}
+
+static int run (call *c) {
+  const char *folder = call_text (c, "all");
+  if (call_flag (c, "markdown")) {
+    markdown ();
+    return EXIT_YES;
+  }
+  if (folder) {
+    bool ok = page_to (c, folder, NULL);
+    for (int i = 0; commands[i] && ok; i++)
+      ok = page_to (c, folder, commands[i]);
+    return ok ? EXIT_YES : call_failed (c);
+  }
+  if (c->n_operands == 0) {
+    page_program (stdout);
+    return EXIT_YES;
+  }
+  const cli_command *command = command_named (c->operands[0]);
+  if (!command) {
+    error_set (&c->err, ERR_usage, "there is no command `%s`", c->operands[0]);
+    return call_failed (c);
+  }
+  page_command (stdout, command);
+  return EXIT_YES;
+}
+
+static const cli_option options[] = {
+  { 'a', "all", "FOLDER", "write every page into a folder that is there" },
+  { 0, "markdown", NULL, "all commands as one page of Markdown" },
+  OPTIONS_END,
+};
+
+const cli_command command_man = {
+  .name = "man",
+  .says = "print the manual page of a command",
+  .operands = "[COMMAND]",
+  .most = 1,
+  .about = "Prints a manual page as roff: `ferry man info | man -l -`. Without a command, the page "
+           "of ferry itself.\n",
+  .options = options,
+  .run = run,
+};

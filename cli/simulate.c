@@ -1,0 +1,102 @@
+/* `ferry simulate`: what a plan costs; several traces and plans share the card. */
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/inputs.h"
+#include "cli/timeline.h"
+#include "trace/check.h"
+#include "trace/simulate.h"
+
+enum { MOST_JOBS = MOST_OPERANDS / 2 };
+
+static bool read_job (call *c, int i, sim_job *job, rewritten *rw) {
+  const char *path = c->operands[2 * i + 1];
+  trace *t = call_trace (c, c->operands[2 * i]);
+  plan *p = t ? call_plan (c, path) : NULL;
+  if (!p)
+    return false;
+  /* An illegal plan has no cost: it may use memory twice or hang. */
+  if (!check_plan (t, p, c->arena, NULL, &c->err) || !plan_rewrite (t, p, c->arena, rw, &c->err)) {
+    error_in_file (&c->err, path);
+    return false;
+  }
+  *job = (sim_job){ t, rw, p };
+  return true;
+}
+
+static void print_costs (const predicted *p) {
+  char step[UNITS_TEXT], compute[UNITS_TEXT], stall[UNITS_TEXT], baseline[UNITS_TEXT];
+  char peak[UNITS_TEXT], host[UNITS_TEXT], out[UNITS_TEXT], in[UNITS_TEXT];
+  double slower = p->baseline_ns ? 100.0 * (double)p->step_ns / (double)p->baseline_ns - 100 : 0;
+  printf ("step    %10s  %+.1f %% beside %s without a plan%s\n", units_time (step, p->step_ns),
+          slower, units_time (baseline, p->baseline_ns),
+          p->settled ? "" : "; the steps do not settle: an estimate");
+  printf ("compute %10s  and %s of stalls\n", units_time (compute, p->compute_ns),
+          units_time (stall, p->stall_ns));
+  printf ("device  %10s  host %s\n", units_bytes (peak, p->peak_bytes),
+          units_bytes (host, p->host_peak_bytes));
+  printf ("copies  %10s  out and %s in, a step\n", units_bytes (out, p->d2h_bytes),
+          units_bytes (in, p->h2d_bytes));
+}
+
+static bool print_json (call *c, const predicted *costs, int n) {
+  json_writer w;
+  json_begin (&w, 1 + (n > 1));
+  if (n > 1)
+    json_open_array (&w);
+  for (int i = 0; i < n; i++)
+    predicted_write (&w, &costs[i]);
+  if (n > 1)
+    json_close_array (&w);
+  return call_print_json (c, &w);
+}
+
+static int run (call *c) {
+  sim_job jobs[MOST_JOBS];
+  rewritten rws[MOST_JOBS];
+  predicted costs[MOST_JOBS];
+  timeline lines[MOST_JOBS];
+  int n = c->n_operands / 2;
+  if (c->n_operands % 2) {
+    error_set (&c->err, ERR_usage, "each TRACE needs its PLAN");
+    return call_failed (c);
+  }
+  for (int i = 0; i < n; i++)
+    if (!read_job (c, i, &jobs[i], &rws[i]))
+      return call_failed (c);
+  sim_options o = { .turns = call_flag (c, "turns"),
+                    .timeline_arena = c->json || n > 1 ? NULL : c->arena };
+  if (!simulate (jobs, n, &o, c->arena, costs, lines, &c->err))
+    return call_failed (c);
+  if (c->json)
+    return print_json (c, costs, n) ? EXIT_YES : call_failed (c);
+  for (int i = 0; i < n; i++) {
+    if (n > 1)
+      printf ("%s%s\n", i ? "\n" : "", c->operands[2 * i]);
+    print_costs (&costs[i]);
+  }
+  if (n == 1 && !timeline_print (c, &jobs[0], &lines[0]))
+    return call_failed (c);
+  return EXIT_YES;
+}
+
+static const cli_option options[] = {
+  { 't', "turns", NULL, "several jobs take turns, op by op, instead of sharing the speed" },
+  OPTION_STRICT,
+  OPTIONS_END,
+};
+
+const cli_command command_simulate = {
+  .name = "simulate",
+  .says = "say what a plan costs",
+  .operands = "TRACE PLAN [TRACE PLAN]...",
+  .least = 2,
+  .most = MOST_OPERANDS,
+  .about = "Runs a plan on the machine model until its steps repeat, and prints the time of a "
+           "step, its stalls, the memory on both sides and the bytes that cross the link, with a "
+           "picture of one step. A plan that `ferry check` refuses is refused here too.\n"
+           "Several traces with their plans share one card and its link.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

@@ -1,0 +1,128 @@
+/* The public library: the internal functions behind opaque types. Everything that a call allocates
+   lives in the arena of the object that it returns, or of the call itself. */
+#include "config.h"
+
+#include "ferry.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "trace/check.h"
+#include "trace/plan.h"
+#include "trace/simulate.h"
+#include "trace/summary.h"
+#include "trace/trace.h"
+
+struct ferry_trace {
+  arena *arena;
+  trace *trace;
+  int64_t peak_bytes;
+};
+
+struct ferry_plan {
+  arena *arena;
+  plan *plan;
+};
+
+const char *ferry_version (void) {
+  return PACKAGE_VERSION;
+}
+
+/* Tells the caller, who may not want to know; returns whether all is well. */
+static bool told (ferry_error *out, const error *err) {
+  if (out) {
+    *out = (ferry_error){ .exit_status = error_exit_status (err->code) };
+    if (err->code)
+      error_line (err, out->text, sizeof out->text);
+  }
+  return err->code == ERR_none;
+}
+
+static arena *arena_or_error (error *err) {
+  arena *a = arena_new (0);
+  if (!a)
+    error_set (err, ERR_memory, "out of memory");
+  return a;
+}
+
+ferry_trace *ferry_trace_load (const char *path, ferry_error *out) {
+  error err = { 0 };
+  ferry_trace *t = calloc (1, sizeof *t);
+  summary about;
+  if (!t)
+    error_set (&err, ERR_memory, "out of memory");
+  else if ((t->arena = arena_or_error (&err)) &&
+           (t->trace = trace_load (path, NULL, t->arena, &err)) &&
+           summary_of (t->trace, t->arena, &about, &err))
+    t->peak_bytes = about.peak_bytes;
+  if (told (out, &err))
+    return t;
+  ferry_trace_free (t);
+  return NULL;
+}
+
+void ferry_trace_free (ferry_trace *t) {
+  if (t)
+    arena_free (t->arena);
+  free (t);
+}
+
+int64_t ferry_trace_peak_bytes (const ferry_trace *t) {
+  return t->peak_bytes;
+}
+
+ferry_plan *ferry_plan_load (const char *path, ferry_error *out) {
+  error err = { 0 };
+  ferry_plan *p = calloc (1, sizeof *p);
+  if (!p)
+    error_set (&err, ERR_memory, "out of memory");
+  else if ((p->arena = arena_or_error (&err)))
+    p->plan = plan_load (path, NULL, p->arena, &err);
+  if (told (out, &err))
+    return p;
+  ferry_plan_free (p);
+  return NULL;
+}
+
+bool ferry_plan_store (const ferry_plan *p, const char *path, ferry_error *out) {
+  error err = { 0 };
+  bool ok = plan_store (p->plan, path, false, &err);
+  return told (out, &err) && ok;
+}
+
+void ferry_plan_free (ferry_plan *p) {
+  if (p)
+    arena_free (p->arena);
+  free (p);
+}
+
+bool ferry_check (const ferry_trace *t, const ferry_plan *p, ferry_error *out) {
+  error err = { 0 };
+  arena *scratch = arena_or_error (&err);
+  bool ok = scratch && check_plan (t->trace, p->plan, scratch, NULL, &err);
+  arena_free (scratch);
+  return told (out, &err) && ok;
+}
+
+bool ferry_simulate (const ferry_trace *t, const ferry_plan *p, ferry_result *result,
+                     ferry_error *out) {
+  error err = { 0 };
+  predicted costs = { 0 };
+  arena *scratch = arena_or_error (&err);
+  bool ok = scratch && simulate_plan (t->trace, p->plan, scratch, &costs, &err);
+  arena_free (scratch);
+  if (!told (out, &err) || !ok)
+    return false;
+  *result = (ferry_result){
+    .step_ns = costs.step_ns,
+    .compute_ns = costs.compute_ns,
+    .baseline_ns = costs.baseline_ns,
+    .stall_ns = costs.stall_ns,
+    .peak_bytes = costs.peak_bytes,
+    .host_peak_bytes = costs.host_peak_bytes,
+    .d2h_bytes = costs.d2h_bytes,
+    .h2d_bytes = costs.h2d_bytes,
+    .settled = costs.settled,
+  };
+  return true;
+}

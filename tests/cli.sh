@@ -1,0 +1,77 @@
+#!/bin/bash
+# The command line as people and scripts meet it: statuses, streams, one line for each mistake.
+set -u
+ferry=$builddir/ferry
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+passed=0 failed=0
+
+# run STATUS ARGUMENTS...: leaves out and err behind.
+run() {
+  local expected=$1 status=0
+  shift
+  "$ferry" "$@" >out 2>err </dev/null || status=$?
+  [ "$status" = "$expected" ] || { echo "ferry $*: status $status, expected $expected"; cat err; return 1; }
+}
+claim() {
+  local text=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "does not hold: $text"
+  fi
+}
+one_line() { [ "$(wc -l <err)" = 1 ] && grep -q '^ferry: ' err && [ ! -s out ]; }
+says() { grep -qF -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
+
+no_arguments() { run 2 && [ ! -s out ] && grep -q '^usage: ferry' err; }
+help() { run 0 --help && [ ! -s err ] && grep -q '^usage: ferry' out && run 0 help info && grep -q -- --budget out; }
+version() { run 0 --version && grep -qE '^ferry [0-9]+\.[0-9]+\.[0-9]+' out && run 0 version --json && python_json out; }
+python_json() { ! command -v python3 >/dev/null || python3 -m json.tool "$1" >/dev/null; }
+near_command() { run 2 simluate && one_line && says 'did you mean `simulate`?'; }
+no_command() { run 2 qqqqqqq && one_line && says 'see `ferry --help`'; }
+near_option() { run 2 info --bugdet 1GiB x && one_line && says 'did you mean --budget?'; }
+no_letter() { run 2 info -Z x && one_line && says 'no option -Z'; }
+no_value() { run 2 info x --budget && one_line && says '--budget needs a value: SIZE'; }
+flag_value() { run 2 info --json=yes x && one_line && says 'takes no value'; }
+bad_value() { run 2 info --budget 4GX /nowhere && one_line && says '--budget: `4GX` is not a number of bytes'; }
+operands() { run 2 simulate && one_line && says 'usage: ferry simulate' && run 2 check a b c && one_line; }
+no_file() { run 3 info /nowhere/x.json && one_line && says '/nowhere/x.json: cannot be opened: No such file'; }
+not_json() { echo '{"format": "ferry-trace/1", }' >bad && run 3 info bad && one_line && says 'bad:1: not JSON'; }
+cut_short() { head -c 20 /dev/zero | gzip | head -c 15 >cut.gz && run 3 info cut.gz && one_line && says 'ends early'; }
+word() { run 2 version --color=sometimes && one_line && says 'auto|always|never'; }
+dashes() { echo x >-x && run 3 info -- -x && says '-x:1: not JSON'; }
+full() { ! "$ferry" help 2>err >/dev/full && grep -q "standard output cannot be written" err; }
+devices() { run 0 devices && [ ! -s err ] && run 0 devices --json && python_json out && run 0 devices -v; }
+no_device() { echo '{"format":"ferry-trace/1","ops":[{}],"tensors":[]}' >t && run 2 info -d nosuchcard t && one_line && says 'there is no device'; }
+environment() { FERRY_DEVICE=nosuchcard run 2 info t && one_line && says 'nosuchcard'; }
+no_color() { run 0 info t --color=never && ! grep -q $'\x1b' out && run 0 info t && ! grep -q $'\x1b' out; }
+ascii() { LC_ALL=C run 0 info t && ! LC_ALL=C grep -q '[^ -~]' out; }
+
+claim "without a command it says how it is used, on standard error" no_arguments
+claim "help is a result, on standard output" help
+claim "the version is one line, and JSON" version
+claim "a mistyped command is told the nearest" near_command
+claim "a command like no other gets no guess" no_command
+claim "a mistyped option is told the nearest" near_option
+claim "an unknown letter is named" no_letter
+claim "an option without its value says what it wants" no_value
+claim "a flag refuses a value" flag_value
+claim "a bad value is named" bad_value
+claim "too few or too many operands show the usage" operands
+claim "a file that is not there is named" no_file
+claim "a file that is not JSON is named with its line" not_json
+claim "a truncated compressed file says so" cut_short
+claim "a word that is not in the list gets the list" word
+claim "-- ends the options" dashes
+claim "a full disk is noticed" full
+claim "devices are listed" devices
+claim "an unknown device is told" no_device
+claim "the environment gives what the command line does not" environment
+claim "colours stay away from files" no_color
+claim "without UTF-8 every byte is ASCII" ascii
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

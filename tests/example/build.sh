@@ -1,0 +1,32 @@
+#!/bin/bash
+# build.sh BINDIR LIBDIR: builds the example against an installed ferry through pkg-config, in C and,
+# where there is a C++ compiler, in C++, and runs it. `prefix` is where ferry was installed.
+set -eu
+bindir=$1 libdir=$2
+here=$(dirname "${BASH_SOURCE[0]}")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+passed=0
+
+export PKG_CONFIG_PATH="$libdir/pkgconfig" LD_LIBRARY_PATH="$libdir${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
+unset PKG_CONFIG_SYSROOT_DIR
+flags=$(pkg-config --define-variable=prefix="$prefix" --cflags --libs ferry)
+${CC:-cc} -Wall -Werror -o "$work/step_time" "$here/step_time.c" $flags
+passed=$((passed + 1))
+if command -v g++ >/dev/null && [[ $flags != *sanitize* ]]; then
+  g++ -x c++ -Wall -Werror -fsyntax-only "$here/step_time.c" $(pkg-config --define-variable=prefix="$prefix" --cflags ferry)
+  passed=$((passed + 1))
+fi
+
+# The library and the program say the same of the same files.
+"$work/step_time" "$here/trace.json" "$here/plan.json" >"$work/out"
+step=$("$bindir/ferry" simulate --json "$here/trace.json" "$here/plan.json" | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p')
+grep -q "a step takes $step ns" "$work/out" || { cat "$work/out"; echo "ferry simulate says $step"; exit 1; }
+passed=$((passed + 1))
+
+# And a mistake is one line with the exit status of the command.
+status=0
+"$work/step_time" "$here/trace.json" /nowhere 2>"$work/err" || status=$?
+[ "$status" = 3 ] && [ "$(wc -l <"$work/err")" = 1 ] || { cat "$work/err"; exit 1; }
+passed=$((passed + 1))
+echo "$passed passed, 0 failed"

@@ -1,0 +1,27 @@
+/* The plans worked out by hand in docs/machine-model.md: tests/golden/machine/NAME/. */
+#ifndef FERRY_TESTS_GOLDEN_MACHINE_H
+#define FERRY_TESTS_GOLDEN_MACHINE_H
+
+#include "base/json.h"
+#include "trace/rewrite.h"
+#include "trace/simulate.h"
+
+extern const char *const golden_names[]; /* NULL at the end */
+
+typedef struct golden {
+  trace *trace;
+  plan *plan;
+  predicted predicted;
+  span *ops, *outs, *ins; /* of one steady step; -1, -1 where there is no copy */
+  int32_t n_ops;
+  json_document *expected; /* close it */
+} golden;
+
+bool golden_load (const char *name, arena *a, golden *out, error *err) MUST_CHECK;
+
+/* False: `err` names the first figure, or the first row of the rewritten trace, that is not as it was
+   worked out. */
+bool golden_same_predicted (const golden *g, const predicted *p, error *err) MUST_CHECK;
+bool golden_same_rewritten (const golden *g, const rewritten *r, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,13 @@
+/* Sections and recompute a second time: slow, obvious, written from docs/formats.md and
+   docs/machine-model.md alone.  The oracle of trace/rewrite; it shares its types and nothing else. */
+#ifndef FERRY_TESTS_REF_REWRITE_H
+#define FERRY_TESTS_REF_REWRITE_H
+
+#include "trace/rewrite.h"
+
+/* Always a new trace, also where there is nothing to rewrite. */
+bool ref_rewrite (const trace *t, const section *sections, int32_t n_sections,
+                  const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
+                  rewritten *out, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,32 @@
+# For the scripts beside this one: where things are, and one way to say what is wrong.
+set -u
+cd "${srcdir:-$(dirname "${BASH_SOURCE[0]}")/../..}" || exit 1
+passed=0 failed=0
+
+# Sources of the project, without what is built. Tests count with `sources tests`.
+layers="base trace solver executor plot server cli"
+sources() {
+  local folders="ferry.c ferry.h" folder
+  for folder in ${1:-$layers}; do
+    [ -d "$folder" ] && folders="$folders $folder"
+  done
+  [ "${1:-}" = tests ] && folders=tests
+  find $folders -name '*.[ch]' -o -name '*.def' -o -name '*.cu' | sort
+}
+
+# claim TEXT COMMAND...: holds when the command prints nothing and succeeds.
+claim() {
+  local text=$1 output
+  shift
+  if output=$("$@" 2>&1) && [ -z "$output" ]; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    printf 'does not hold: %s\n%s\n' "$text" "$output"
+  fi
+}
+
+finish() {
+  echo "$passed passed, $failed failed"
+  [ "$failed" = 0 ]
+}

@@ -1,0 +1,76 @@
+#!/bin/bash
+# The manual pages and docs/commands.md name every command and option, and every command of the table
+# answers --help. The pages are printed by the program from its tables; this looks at what came out.
+. "$(dirname "$0")/common.bash"
+ferry=$builddir/ferry
+
+# "info --budget" for each option of each command
+options=$("$ferry" completion --list) || exit 1
+commands=$(awk '{ print $1 }' <<<"$options" | sort -u)
+
+in_pages() {
+  local command option
+  while read -r command option; do
+    [ -f "$builddir/man/ferry-$command.1" ] || { echo "ferry-$command.1 is missing"; continue; }
+    [ -z "$option" ] || sed 's/\\-/-/g' "$builddir/man/ferry-$command.1" | grep -qE -- "$option\b" ||
+      echo "ferry-$command.1 does not name $option"
+  done <<<"$options"
+  for command in $commands; do
+    grep -q "ferry-$command" <(sed 's/\\-/-/g' "$builddir/man/ferry.1") || echo "ferry.1 does not name $command"
+  done
+}
+
+in_help() {
+  local command option text
+  while read -r command option; do
+    text=$("$ferry" "$command" --help) || echo "ferry $command --help fails"
+    [ -z "$option" ] || grep -qE -- "$option\b" <<<"$text" || echo "ferry $command --help: no $option"
+    [ "$(awk 'length ($0) > 100' <<<"$text")" = "" ] || echo "ferry $command --help: a line is too long"
+  done <<<"$options"
+}
+
+in_completion() {
+  local command option
+  bash -n "$builddir/man/completion.bash" || echo "the completion is no bash"
+  while read -r command option; do
+    [ -z "$option" ] || grep -q -- "$option" "$builddir/man/completion.bash" || echo "$command $option"
+  done <<<"$options"
+}
+
+clean_pages() {
+  command -v man >/dev/null || return 0
+  local page
+  for page in "$builddir"/man/*.1; do
+    MANROFFSEQ='' LC_ALL=C.UTF-8 MANWIDTH=100 man --warnings -l "$page" 2>&1 >/dev/null | sed "s|^|${page##*/}: |"
+  done
+}
+
+commands_md() {
+  diff -u docs/commands.md <("$ferry" man --markdown) ||
+    echo "docs/commands.md is made by: build/ferry man --markdown > docs/commands.md"
+}
+
+folders() {
+  local folder
+  for folder in $layers tests; do
+    [ ! -d "$folder" ] || [ -f "$folder/README.md" ] || echo "$folder/README.md is missing"
+  done
+}
+
+links() { # between our own pages
+  local page link
+  for page in README.md docs/*.md tests/README.md; do
+    grep -oE '\]\([^)#]+' "$page" | sed 's/^](//' | grep -v '^http' | while read -r link; do
+      [ -e "$(dirname "$page")/$link" ] || echo "$page: $link is not there"
+    done
+  done
+}
+
+claim "the manual pages name every command and option" in_pages
+claim "--help names every option" in_help
+claim "the completion names every option" in_completion
+claim "the manual pages are clean roff" clean_pages
+claim "docs/commands.md is up to date" commands_md
+claim "every folder says what it is" folders
+claim "links between pages lead somewhere" links
+finish

@@ -1,0 +1,33 @@
+#!/bin/bash
+# clang-format decides the layout. Versions differ, so only version 14 (Debian 12) is asked, where it
+# is there. What it does badly is small and known (columns of short comments, tables of texts, breaks
+# of long conditions), so a file may differ from it in one line of ten, or in ten lines: enough for
+# these, too little for another style. Tables may stand between `clang-format off` and `on`; .def
+# files are tables.
+. "$(dirname "$0")/common.bash"
+
+if ! clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
+  echo "clang-format 14 is not here"
+  exit 77
+fi
+
+formatted() {
+  local text differing allowed
+  text=$(clang-format --style=file "$1") || return 1
+  differing=$(diff "$1" - <<<"$text" | grep -c '^<')
+  allowed=$(($(wc -l <"$1") / 10))
+  [ "$differing" -le 10 ] || [ "$differing" -le "$allowed" ] ||
+    { echo "$1: $differing lines differ; clang-format -i $1"; return 1; }
+}
+
+tabs() {
+  grep -nP '\t| +$' $(sources) $(sources tests) | head -n 20
+  return 0
+}
+
+for file in $(sources) $(sources tests); do
+  case $file in *.def | *.cu) continue ;; esac
+  claim "$file is formatted" formatted "$file"
+done
+claim "no tabs, no blanks at the end of a line" tabs
+finish

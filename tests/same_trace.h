@@ -1,0 +1,12 @@
+/* Two rewritings of one trace compared field by field, origins included. */
+#ifndef FERRY_TESTS_SAME_TRACE_H
+#define FERRY_TESTS_SAME_TRACE_H
+
+#include "trace/rewrite.h"
+
+enum { DIFFERENCE = 160 };
+
+/* False: `difference` says the first place and field that differ. */
+bool same_rewritten (const rewritten *x, const rewritten *y, char difference[DIFFERENCE]);
+
+#endif

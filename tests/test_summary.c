@@ -1,0 +1,232 @@
+#include <string.h>
+
+#include "base/random.h"
+#include "tests/suite.h"
+#include "trace/build.h"
+#include "trace/summary.h"
+
+static summary summed (const trace *t, arena *a) {
+  summary s;
+  error err = { 0 };
+  ck_assert_msg (summary_of (t, a, &s, &err), "%s", err.text);
+  return s;
+}
+
+static const trace *parsed (const char *text, arena *a) {
+  error err = { 0 };
+  const trace *t = trace_parse (text, (int64_t)strlen (text), NULL, a, &err);
+  ck_assert_msg (t != NULL, "%s %s", err.where, err.text);
+  return t;
+}
+
+/* Worked out by hand: w 100 always; x 1000 over ops 0 to 2, y 500 over 1 and 2, a workspace of 50
+   at op 1, d 10 pinned at op 2 only. */
+static const char by_hand[] =
+    "{\"format\":\"ferry-trace/1\",\"batch\":10,\"tensors\":["
+    "{\"name\":\"w\",\"bytes\":100,\"kind\":\"parameter\"},"
+    "{\"name\":\"x\",\"bytes\":1000,\"kind\":\"activation\",\"split\":\"batch\"},"
+    "{\"name\":\"y\",\"bytes\":500,\"kind\":\"activation\"},"
+    "{\"name\":\"d\",\"bytes\":10,\"pinned\":true},"
+    "{\"name\":\"nothing\",\"bytes\":9999},"
+    "{\"name\":\"idle\",\"bytes\":7,\"kind\":\"optimizer\"}],\"ops\":["
+    "{\"name\":\"a\",\"ns\":5,\"reads\":[0],\"writes\":[1],\"parts\":4},"
+    "{\"name\":\"b\",\"ns\":7,\"gap_ns\":3,\"reads\":[0],\"writes\":[2],\"workspace_bytes\":50},"
+    "{\"name\":\"c\",\"ns\":11,\"reads\":[1,2],\"writes\":[1,3],\"parts\":20},"
+    "{\"name\":\"d\",\"ns\":2,\"reads\":[0]}]}";
+
+START_TEST (the_figures_are_those_worked_out_by_hand) {
+  arena *a = arena_new (0);
+  summary s = summed (parsed (by_hand, a), a);
+  static const int64_t bytes_at[] = { 1107, 1657, 1617, 107 };
+  for (int i = 0; i < 4; i++)
+    ck_assert_int_eq (s.bytes_at[i], bytes_at[i]);
+  ck_assert_int_eq (s.peak_bytes, 1657);
+  ck_assert_int_eq (s.peak_op, 1);
+  ck_assert_int_eq (s.compute_ns, 25);
+  ck_assert_int_eq (s.idle_ns, 3);
+  ck_assert_int_eq (s.tensor_bytes, 1617);
+  ck_assert_int_eq (s.persistent_bytes, 107);
+  ck_assert_int_eq (s.kinds[TENSOR_ACTIVATION].bytes, 1500);
+  ck_assert_int_eq (s.kinds[TENSOR_ACTIVATION].count, 2);
+  ck_assert_int_eq (s.kinds[TENSOR_TEMPORARY].count, 1); /* `nothing` is none */
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (the_floor_is_the_largest_working_set) {
+  arena *a = arena_new (0);
+  summary s = summed (parsed (by_hand, a), a);
+  ck_assert_int_eq (s.floor_bytes, 1510); /* op c: x, y, d */
+  ck_assert_int_eq (s.floor_op, 2);
+  /* a in 4 parts: 3 items of x, 300, and w: 400. b: 650. c in 10 parts, not 20, as there are 10
+     items: 100 of x, y, d: 610. */
+  ck_assert_int_eq (s.floor_sections_bytes, 650);
+  ck_assert_int_eq (s.floor_sections_op, 1);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (holders_are_those_that_live_at_the_peak_largest_first) {
+  arena *a = arena_new (0);
+  summary s = summed (parsed (by_hand, a), a);
+  static const int32_t expected[] = { 1, 2, 0, 5 };
+  ck_assert_int_eq (s.n_holders, 4);
+  for (int i = 0; i < 4; i++)
+    ck_assert_int_eq (s.holders[i], expected[i]);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (born_before_and_dies_after_widen_a_life) {
+  arena *a = arena_new (0);
+  summary s = summed (parsed ("{\"format\":\"ferry-trace/1\",\"tensors\":[{\"bytes\":8,"
+                              "\"born_before\":0,\"dies_after\":3}],\"ops\":[{},{\"writes\":[0]},"
+                              "{\"reads\":[0]},{},{}]}",
+                              a),
+                      a);
+  static const int64_t bytes_at[] = { 8, 8, 8, 8, 0 };
+  for (int i = 0; i < 5; i++)
+    ck_assert_int_eq (s.bytes_at[i], bytes_at[i]);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (sums_beyond_64_bits_are_an_error) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  summary s;
+  trace_builder *b = build_new (a, "huge", 1, &err);
+  for (int i = 0; i < 40000; i++)
+    build_tensor (b, "", MOST_TENSOR_BYTES, TENSOR_PARAMETER);
+  build_op (b, "", OP_OTHER, 1);
+  trace *t = build_finish (b, &err);
+  ck_assert_ptr_nonnull (t);
+  ck_assert (!summary_of (t, a, &s, &err));
+  ck_says (&err, "/tensors: together more than 2^63 bytes");
+  arena_free (a);
+}
+END_TEST
+
+/* ---- against loops that share nothing with it ---- */
+
+static const trace *random_trace (random_state *r, arena *a) {
+  error err = { 0 };
+  int32_t ops = (int32_t)random_between (r, 1, 12), tensors = (int32_t)random_between (r, 0, 15);
+  trace_builder *b = build_new (a, "", random_between (r, 1, 9), &err);
+  for (int32_t x = 0; x < tensors; x++) {
+    build_tensor (b, "", random_between (r, 9, 1000), (tensor_kind)random_between (r, 0, 6));
+    build_tensor_at (b, x)->pinned = random_chance (r, 100000);
+    build_tensor_at (b, x)->split = random_chance (r, 500000);
+  }
+  for (int32_t i = 0; i < ops; i++) {
+    build_op (b, "", OP_OTHER, random_between (r, 0, 9));
+    build_op_at (b, i)->workspace_bytes = random_between (r, 0, 300);
+    build_op_at (b, i)->parts = random_between (r, 1, 12);
+    for (int k = 0; k < 4 && tensors; k++)
+      if (random_chance (r, 500000))
+        build_read (b, (int32_t)random_between (r, 0, tensors - 1));
+      else
+        build_write (b, (int32_t)random_between (r, 0, tensors - 1));
+  }
+  const trace *t = build_finish (b, &err);
+  ck_assert_msg (t != NULL, "%s %s", err.where, err.text);
+  return t;
+}
+
+static bool touches (const trace *t, int32_t op, int32_t x) {
+  for (int which = 0; which < 2; which++) {
+    const index_list *list = which ? &t->ops[op].writes : &t->ops[op].reads;
+    for (int32_t j = 0; j < list->count; j++)
+      if (list->at[j] == x)
+        return true;
+  }
+  return false;
+}
+
+static bool lives (const trace *t, int32_t op, int32_t x) {
+  bool before = false, after = false;
+  for (int32_t i = 0; i < t->n_ops; i++)
+    if (touches (t, i, x)) {
+      before |= i <= op;
+      after |= i >= op;
+    }
+  return t->tensors[x].persistent || (before && after);
+}
+
+/* What the largest of the sections of an op holds, one section after the other. */
+static int64_t largest_section (const trace *t, int32_t i) {
+  int64_t parts = t->ops[i].parts < t->batch ? t->ops[i].parts : t->batch, most = 0;
+  for (int64_t p = 0; p < parts; p++) {
+    int64_t from = p * t->batch / parts, to = (p + 1) * t->batch / parts;
+    int64_t w = t->ops[i].workspace_bytes;
+    int64_t sum = w * to / t->batch - w * from / t->batch;
+    for (int32_t x = 0; x < t->n_tensors; x++) {
+      const tensor *at = &t->tensors[x];
+      if (at->pinned ? lives (t, i, x) : touches (t, i, x))
+        sum += at->split && !at->pinned ? at->bytes * to / t->batch - at->bytes * from / t->batch
+                                        : at->bytes;
+    }
+    most = sum > most ? sum : most;
+  }
+  return most;
+}
+
+START_TEST (random_traces_agree_with_plain_loops) {
+  random_state r = random_seed (17);
+  for (int round = 0; round < 2000; round++) {
+    arena *a = arena_new (0);
+    const trace *t = random_trace (&r, a);
+    summary s = summed (t, a);
+    int64_t peak = 0, floor = 0, sections = 0;
+    int32_t cut = 0;
+    for (int32_t i = 0; i < t->n_ops; i++) {
+      int64_t all = t->ops[i].workspace_bytes, set = all;
+      for (int32_t x = 0; x < t->n_tensors; x++) {
+        bool alive = lives (t, i, x);
+        all += alive ? t->tensors[x].bytes : 0;
+        set += touches (t, i, x) || (alive && t->tensors[x].pinned) ? t->tensors[x].bytes : 0;
+        cut += t->tensors[x].split;
+      }
+      ck_assert_int_eq (s.bytes_at[i], all);
+      peak = all > peak ? all : peak;
+      floor = set > floor ? set : floor;
+      int64_t section = largest_section (t, i);
+      sections = section > sections ? section : sections;
+    }
+    ck_assert_int_eq (s.peak_bytes, peak);
+    ck_assert_int_eq (s.floor_bytes, floor);
+    /* a bound from below that is short by less than a byte for each thing that is cut */
+    ck_assert_int_le (s.floor_sections_bytes, sections);
+    ck_assert_int_ge (s.floor_sections_bytes, sections - cut - 1);
+    arena_free (a);
+  }
+}
+END_TEST
+
+START_TEST (every_failing_allocation_is_reported) {
+  arena *a = arena_new (0);
+  const trace *t = parsed (by_hand, a);
+  for (int n = 1; n <= 2; n++) {
+    summary s;
+    error err = { 0 };
+    arena_fuse (a, n);
+    ck_assert (!summary_of (t, a, &s, &err));
+    ck_assert_int_eq (err.code, ERR_memory);
+  }
+  arena_free (a);
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = {
+    the_figures_are_those_worked_out_by_hand,
+    the_floor_is_the_largest_working_set,
+    holders_are_those_that_live_at_the_peak_largest_first,
+    born_before_and_dies_after_widen_a_life,
+    sums_beyond_64_bits_are_an_error,
+    random_traces_agree_with_plain_loops,
+    every_failing_allocation_is_reported,
+    NULL,
+  };
+  return suite_run ("summary", tests, 30);
+}
