@@ -59,8 +59,12 @@ static ref_step *step_new (const worker *w, arena *a, error *err) {
     return NULL;
   for (int64_t i = 0; i < all; i++)
     times[i] = NOT_YET;
-  *s = (ref_step){ times, times + ops, times + 2 * ops, times + 2 * ops + moves,
-                   times + 2 * ops + 2 * moves, times + 2 * ops + 3 * moves };
+  *s = (ref_step){ times,
+                   times + ops,
+                   times + 2 * ops,
+                   times + 2 * ops + moves,
+                   times + 2 * ops + 2 * moves,
+                   times + 2 * ops + 3 * moves };
   return s;
 }
 
@@ -186,8 +190,7 @@ static void end_things (machine *m) {
 
 /* A job that takes no time at all could run for ever within an instant; it stops. */
 static bool stops (const worker *w) {
-  return w->p->n_moves == 0 && total_ns (w->t) == 0 &&
-         w->next_op > (int64_t)TO_STEP * w->t->n_ops;
+  return w->p->n_moves == 0 && total_ns (w->t) == 0 && w->next_op > (int64_t)TO_STEP * w->t->n_ops;
 }
 
 /* The job whose next op starts now, or -1. */
@@ -399,8 +402,8 @@ static int64_t bytes_of_move (const worker *w, const move *v) {
 
 static void fill_bytes (const worker *w, predicted *to) {
   const placement *where = &w->p->placement;
-  to->peak_bytes = where->granules * where->granule_bytes +
-                   up_to (where->pool_bytes, where->granule_bytes);
+  to->peak_bytes =
+      where->granules * where->granule_bytes + up_to (where->pool_bytes, where->granule_bytes);
   for (int32_t i = 0; i < w->p->n_moves; i++) {
     int64_t end = w->p->moves[i].host_offset + w->move_bytes[i];
     if (end > to->host_peak_bytes)
@@ -516,7 +519,6 @@ bool ref_simulate (const ref_job *jobs, int32_t n_jobs, bool turns, arena *a, re
     }
   }
   for (int32_t j = 0; j < n_jobs; j++)
-    answers[j].predicted.stall_ns
-        = answers[j].predicted.step_ns - answers[j].predicted.compute_ns;
+    answers[j].predicted.stall_ns = answers[j].predicted.step_ns - answers[j].predicted.compute_ns;
   return true;
 }

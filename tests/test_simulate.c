@@ -17,7 +17,7 @@ static int cases (int usual) {
 }
 
 static void same_predicted (uint64_t seed, const predicted *x, const predicted *y) {
-#define SAME(field) \
+#define SAME(field)                                                                            \
   ck_assert_msg (x->field == y->field, "seed %llu: " #field " is %lld, of the reference %lld", \
                  (unsigned long long)seed, (long long)x->field, (long long)y->field)
   SAME (compute_ns);
@@ -47,8 +47,8 @@ static bool same_step (const timeline *t, const ref_run *r, int32_t n_ops, int32
   for (int32_t i = 0; i < n_ops; i++)
     same = same && same_span (t->ops[i], s->op_start[i], s->op_end[i], zero);
   for (int32_t i = 0; i < n_moves; i++)
-    same = same && same_span (t->outs[i], s->out_start[i], s->out_end[i], zero)
-           && same_span (t->ins[i], s->in_start[i], s->in_end[i], zero);
+    same = same && same_span (t->outs[i], s->out_start[i], s->out_end[i], zero) &&
+           same_span (t->ins[i], s->in_start[i], s->in_end[i], zero);
   return same;
 }
 
@@ -98,8 +98,8 @@ static void count_features (const plan *p, const trace *t, tally *n) {
   n->groups += group;
   n->sections += p->n_sections > 0;
   n->recomputes += p->n_recomputes > 0;
-  n->shared += p->device.link.both_bytes_per_s
-               < p->device.link.d2h_bytes_per_s + p->device.link.h2d_bytes_per_s;
+  n->shared += p->device.link.both_bytes_per_s <
+               p->device.link.d2h_bytes_per_s + p->device.link.h2d_bytes_per_s;
 }
 
 static void compare_one (uint64_t seed, random_case c, arena *a, tally *n) {
@@ -174,8 +174,11 @@ static void make_backlog (uint64_t seed, arena *a, random_case *c) {
     list[i] = i;
     int64_t size = random_between (&r, 1, 9);
     t->tensors[i] = (tensor){ "", size * 512, NO_OP, NO_OP, TENSOR_PARAMETER, true, false, false };
-    t->ops[i] = (op){ .name = "", .ns = random_between (&r, 1, 3000), .parts = 1,
-                      .gap_ns = random_between (&r, 0, 50), .reads = { &list[i], 1 } };
+    t->ops[i] = (op){ .name = "",
+                      .ns = random_between (&r, 1, 3000),
+                      .parts = 1,
+                      .gap_ns = random_between (&r, 0, 50),
+                      .reads = { &list[i], 1 } };
     p->moves[i] = (move){ i, 0, 1, i, i, NO_WAIT, NO_WAIT, false, out_bytes };
     p->placement.stays[i] = (stay){ STAY_MOVE, i, 0, i, 1 };
     p->placement.runs[i] = (granule_run){ granules, (int32_t)size };
@@ -190,8 +193,11 @@ static void make_backlog (uint64_t seed, arena *a, random_case *c) {
   *c = (random_case){ .trace = t, .plan = p };
   int64_t rate = out_bytes * 1000000000 / all_ns * random_between (&r, 95, 105) / 100;
   p->device = (device){ .name = "", .granule_bytes = 512, .share_ppm = 1000000 };
-  p->device.link = (device_link){ rate + 1000000, rate * random_between (&r, 10, 20) / 10 + 1000000, 0, 0 };
-  p->device.link.both_bytes_per_s = (p->device.link.d2h_bytes_per_s + p->device.link.h2d_bytes_per_s) * random_between (&r, 5, 10) / 10;
+  p->device.link =
+      (device_link){ rate + 1000000, rate * random_between (&r, 10, 20) / 10 + 1000000, 0, 0 };
+  p->device.link.both_bytes_per_s =
+      (p->device.link.d2h_bytes_per_s + p->device.link.h2d_bytes_per_s) *
+      random_between (&r, 5, 10) / 10;
   p->trace_digest = "";
   p->out_order = p->in_order = list;
   p->n_moves = p->n_outs = p->n_ins = n;
