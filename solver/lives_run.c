@@ -75,7 +75,8 @@ static int64_t born_granules (const forward *f, int32_t op) {
 
 static bool op_may_start (const forward *f) {
   int64_t ins = (int64_t)f->op_step * f->l->n_moves, outs = (int64_t)f->op_step * f->l->n_outs;
-  return !f->running && f->now_ns >= f->gap_end_ns &&
+  /* no further than is looked at: a trace of no length would run on for ever in one instant */
+  return !f->running && f->op_step <= f->written + 1 && f->now_ns >= f->gap_end_ns &&
          (f->ins_due[f->op] == 0 || f->ins_done >= ins + f->ins_due[f->op]) &&
          f->outs_done >= outs + f->op_outs[f->op] &&
          f->held + born_granules (f, f->op) <= f->granules;

@@ -223,6 +223,8 @@ static bool jobs_fit (const sim_job *jobs, int32_t n, error *err) {
   __int128 need = 0;
   for (int32_t i = 0; i < n; i++) {
     const device *d = &jobs[i].plan->device;
+    if (trace_total_ns (jobs[i].rewritten->trace) == 0)
+      return error_set (err, ERR_input, "job %d has no duration: it cannot share a card", i);
     if (strcmp (d->name, first->name) != 0)
       return error_set (err, ERR_input, "job %d is planned for device %s, job 0 for %s", i, d->name,
                         first->name);

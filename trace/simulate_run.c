@@ -19,7 +19,7 @@ typedef struct loop {
   sim_run *r;
   int64_t now_ns;
   engine out, in;
-  int32_t running;
+  int32_t running, ran;       /* ops now, and when the shares were dealt last */
   bool shares_changed, asked; /* a lane's op set changed; `until` is to be asked */
   bool outs_held;
 } loop;
@@ -164,7 +164,9 @@ static bool ops_advance (loop *l) {
 }
 
 /* Equal shares of the speed: who runs has changed, so everybody's end has. */
-static void ops_share (loop *l, int32_t ran) {
+static void ops_share (loop *l) {
+  int32_t ran = l->ran;
+  l->ran = l->running;
   l->shares_changed = false;
   if (l->r->n_lanes == 1 || l->r->turns || !l->running)
     return;
@@ -313,17 +315,19 @@ static int64_t next_event (const loop *l) {
   return next;
 }
 
-/* All that happens at this instant; ops of no length may make several rounds of it. */
+/* All that happens at this instant; ops of no length may make several rounds of it, and where a whole
+   step has no length the rounds would never end: then `until` is asked in between. */
 static bool instant (loop *l) {
-  int32_t ran = l->running;
   bool any;
   do {
     any = copy_end (l, &l->out, true);
     any |= copy_end (l, &l->in, false);
     any |= ops_advance (l);
-  } while (any);
+  } while (any && !l->asked);
+  if (any)
+    return true;
   if (l->shares_changed)
-    ops_share (l, ran);
+    ops_share (l);
   copy_start (l, &l->out, true);
   copy_start (l, &l->in, false);
   return copies_carry (l);
@@ -357,6 +361,7 @@ bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context),
       l.asked = false;
       if (until (r, context))
         return true;
+      continue;
     }
     int64_t next_ns = next_event (&l);
     if (next_ns == NEVER_NS) {

@@ -1,0 +1,81 @@
+/* What an op really calculates: one table of kinds (trace/compute.def) tells its parameters,
+   operands, flops and bytes, how it is written in a trace, and later how it is executed. */
+#ifndef FERRY_TRACE_COMPUTE_H
+#define FERRY_TRACE_COMPUTE_H
+
+#include "base/json.h"
+
+enum { COMPUTE_MOST_OPERANDS = 136, COMPUTE_MOST_LIST = 128 };
+
+typedef enum compute_dtype { DTYPE_FP32, DTYPE_BF16, DTYPE_TF32, DTYPES } compute_dtype;
+extern const char *const compute_dtype_names[DTYPES + 1]; /* NULL at the end */
+
+typedef enum compute_kind {
+#define COMPUTE(kind, ...) COMPUTE_##kind,
+#include "trace/compute.def"
+  COMPUTE_KINDS
+} compute_kind;
+extern const char *const compute_kind_names[COMPUTE_KINDS + 1];
+
+/* A struct of int64_t for each shape: compute_conv, compute_linear, ... */
+#define FIELD(name) int64_t name;
+#define LIST(name) int64_t name##_count, name[COMPUTE_MOST_LIST];
+#define SHAPE(name, fields)       \
+  typedef struct compute_##name { \
+    fields                        \
+  } compute_##name;
+#include "trace/compute.def"
+
+typedef struct compute {
+  compute_kind kind;
+  compute_dtype dtype;
+  union {
+#define SHAPE(name, fields) compute_##name name;
+#include "trace/compute.def"
+    int64_t at[4 + COMPUTE_MOST_LIST]; /* the fields in their order */
+  };
+} compute;
+#undef FIELD
+#undef LIST
+
+/* UPDATE_PART: updated, and what is not touched stays (an UPDATE by a later section adds). */
+typedef enum operand_use { ABSENT, READ, WRITE, UPDATE, UPDATE_PART, SIDE } operand_use;
+typedef enum operand_type { DATA, FLOAT, INDEX, BYTE } operand_type;
+
+typedef struct operand {
+  const char *name;
+  operand_use use;
+  bool item; /* split along the batch; else whole */
+  operand_type type;
+  int64_t elements, touched; /* of the whole batch */
+  int64_t bytes;             /* of elements */
+} operand;
+
+static inline bool operand_reads (const operand *o) {
+  return o->use == READ || o->use == UPDATE || o->use == UPDATE_PART || o->use == SIDE;
+}
+static inline bool operand_writes (const operand *o) {
+  return o->use != ABSENT && o->use != READ;
+}
+
+/* The operands, absent ones too, in the order of compute.def; returns how many. */
+int compute_operands (const compute *c, operand out[COMPUTE_MOST_OPERANDS]);
+
+int64_t compute_flops (const compute *c);
+/* Read and written, each operand once each way. */
+int64_t compute_bytes (const compute *c);
+/* Items of the batch; 1 where the kind has none. */
+int64_t compute_batch (const compute *c);
+/* The most sections that it can be executed in. */
+int64_t compute_parts (const compute *c);
+/* Matrix products run at the rate of their dtype, everything else at that of fp32. */
+bool compute_is_product (const compute *c);
+int64_t compute_element_bytes (compute_dtype dtype, operand_type type);
+
+/* The canonical JSON object, in the arena. */
+const char *compute_text (const compute *c, arena *a, error *err) MUST_CHECK;
+/* Unknown kinds and keys, and sizes that no memory could hold, are errors. */
+bool compute_read (const json *j, compute *out, error *err) MUST_CHECK;
+bool compute_parse (const char *text, compute *out, error *err) MUST_CHECK;
+
+#endif

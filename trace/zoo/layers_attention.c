@@ -1,0 +1,279 @@
+/* Attention, with the score matrix in memory and without. */
+#include <assert.h>
+
+#include "trace/zoo/layers.h"
+
+enum { SEED = 20240301 }; /* of dropout on the probabilities */
+
+/* Where one of q, k, v or their gradients lies: a tensor, and its rows and heads in an item. */
+typedef struct part {
+  int32_t tensor;
+  int64_t item, offset, head, row;
+} part;
+
+/* Everything that forward and backward share, derived anew from the node's attention shape. */
+typedef struct layout {
+  part q, k, v, scores, y;
+} layout;
+
+static layout layout_of (const compute_attention *s) {
+  int64_t q_row = s->packed ? (s->heads + 2 * s->kv_heads) * s->width : s->heads * s->width;
+  int64_t k_row = s->packed ? q_row : s->kv_heads * s->width;
+  part q = { NO_TENSOR, s->queries * q_row, 0, s->width, q_row };
+  part k = { NO_TENSOR, s->keys * k_row, 0, s->width, k_row }, v = k;
+  if (s->packed) {
+    k.offset = s->heads * s->width;
+    v.offset = (s->heads + s->kv_heads) * s->width;
+  }
+  part scores = { NO_TENSOR, s->heads * s->queries * s->keys, 0, s->queries * s->keys, s->keys };
+  part y = { NO_TENSOR, s->queries * s->heads * s->width, 0, s->width, s->heads * s->width };
+  return (layout){ q, k, v, scores, y };
+}
+
+static part at (part p, int32_t tensor) {
+  p.tensor = tensor;
+  return p;
+}
+
+/* c = a b; returns c's tensor. */
+static int32_t multiply (net *n, const char *name, int64_t heads, const int64_t mnk[3], part a,
+                         bool transpose_a, part b, bool transpose_b, part c, int64_t root) {
+  compute m = { .kind = COMPUTE_matmul };
+  m.matmul = (compute_matmul){ .batch = n->batch,
+                               .heads = heads,
+                               .m = mnk[0],
+                               .n = mnk[1],
+                               .k = mnk[2],
+                               .transpose_a = transpose_a,
+                               .transpose_b = transpose_b,
+                               .root = root,
+                               .a_item = a.item,
+                               .a_offset = a.offset,
+                               .a_head = a.head,
+                               .a_row = a.row,
+                               .b_item = b.item,
+                               .b_offset = b.offset,
+                               .b_head = b.head,
+                               .b_row = b.row,
+                               .c_item = c.item,
+                               .c_offset = c.offset,
+                               .c_head = c.head,
+                               .c_row = c.row,
+                               .update_c = c.tensor != MADE,
+                               .b_in_a = a.tensor == b.tensor };
+  int32_t t[] = { a.tensor, b.tensor, c.tensor };
+  net_op (n, name, &m, t);
+  return t[2];
+}
+
+static compute softmax_of (const compute_attention *s, compute_kind kind, bool in_place) {
+  compute c = { .kind = kind };
+  c.softmax = (compute_softmax){ s->batch, s->heads, s->queries, s->keys, s->causal, in_place };
+  return c;
+}
+
+static compute dropout_of (const compute_attention *s, compute_kind kind, bool in_place) {
+  compute c = { .kind = kind };
+  c.dropout = (compute_dropout){ .batch = s->batch,
+                                 .size = s->heads * s->queries * s->keys,
+                                 .rate_ppm = s->rate_ppm,
+                                 .seed = s->seed,
+                                 .offset = s->offset,
+                                 .in_place = in_place };
+  return c;
+}
+
+/* Saved: 0 the probabilities, 1 those that dropout left (or the same), 2 the mask. */
+static int32_t explicit_forward (net *n, const char *name, const compute_attention *s,
+                                 const int32_t qkv[3], int32_t saved[4]) {
+  layout l = layout_of (s);
+  int64_t to_scores[] = { s->queries, s->keys, s->width };
+  int64_t to_y[] = { s->queries, s->width, s->keys };
+  int32_t scores = multiply (n, name, s->heads, to_scores, at (l.q, qkv[0]), false,
+                             at (l.k, qkv[1]), true, at (l.scores, MADE), s->width);
+  compute c = softmax_of (s, COMPUTE_softmax_fwd, false);
+  int32_t t[] = { scores, MADE };
+  net_op (n, net_join (n, name, "softmax"), &c, t);
+  saved[0] = saved[1] = t[1];
+  saved[2] = NO_TENSOR;
+  if (s->rate_ppm > 0) {
+    c = dropout_of (s, COMPUTE_dropout_fwd, false);
+    int32_t d[] = { t[1], MADE, MADE };
+    net_op (n, net_join (n, name, "dropout"), &c, d);
+    saved[1] = d[1];
+    saved[2] = d[2];
+  }
+  return multiply (n, net_join (n, name, "values"), s->heads, to_y, at (l.scores, saved[1]), false,
+                   at (l.v, qkv[2]), false, at (l.y, MADE), 0);
+}
+
+static void explicit_back (net *n, const node *k) {
+  bool alone;
+  const compute_attention *s = &k->c.attention;
+  int32_t dy = net_take (n, k->out, &alone);
+  if (dy == NO_TENSOR)
+    return;
+  layout l = layout_of (s);
+  int64_t to_dp[] = { s->queries, s->keys, s->width };
+  int64_t to_dv[] = { s->keys, s->width, s->queries };
+  int64_t to_dq[] = { s->queries, s->width, s->keys };
+  int32_t q = net_tensor (n, k->in[0]);
+  int32_t keys = s->packed ? q : net_tensor (n, k->in[1]);
+  int32_t v = s->packed ? q : net_tensor (n, k->in[2]);
+  /* All three parts of a packed gradient go to one tensor; the first to come makes it. */
+  int32_t dv = multiply (n, net_join (n, k->name, "dv"), s->heads, to_dv,
+                         at (l.scores, k->saved[1]), true, at (l.y, dy), false, at (l.v, MADE), 0);
+  int32_t dp = multiply (n, net_join (n, k->name, "dp"), s->heads, to_dp, at (l.y, dy), false,
+                         at (l.v, v), true, at (l.scores, MADE), 0);
+  if (s->rate_ppm > 0) {
+    compute c = dropout_of (s, COMPUTE_dropout_bwd, true);
+    int32_t t[] = { k->saved[2], dp, NO_TENSOR };
+    net_op (n, net_join (n, k->name, "dropout"), &c, t);
+  }
+  compute c = softmax_of (s, COMPUTE_softmax_bwd, true);
+  int32_t t[] = { k->saved[0], dp, NO_TENSOR };
+  net_op (n, net_join (n, k->name, "softmax"), &c, t);
+  int32_t dq = multiply (n, net_join (n, k->name, "dq"), s->heads, to_dq, at (l.scores, dp), false,
+                         at (l.k, keys), false, at (l.q, s->packed ? dv : MADE), s->width);
+  int32_t dk = multiply (n, net_join (n, k->name, "dk"), s->heads, to_dv, at (l.scores, dp), true,
+                         at (l.q, q), false, at (l.k, s->packed ? dv : MADE), s->width);
+  net_give (n, k->in[0], dq);
+  if (!s->packed) {
+    net_give (n, k->in[1], dk);
+    net_give (n, k->in[2], dv);
+  }
+}
+
+static void fused_back (net *n, const node *k) {
+  bool alone, packed = k->c.attention.packed != 0;
+  int32_t dy = net_take (n, k->out, &alone), made = packed ? NO_TENSOR : MADE;
+  if (dy == NO_TENSOR)
+    return;
+  compute c = k->c;
+  c.kind = COMPUTE_attention_bwd;
+  int32_t t[] = { dy,
+                  net_tensor (n, k->in[0]),
+                  packed ? NO_TENSOR : net_tensor (n, k->in[1]),
+                  packed ? NO_TENSOR : net_tensor (n, k->in[2]),
+                  net_tensor (n, k->out),
+                  k->saved[0],
+                  MADE,
+                  made,
+                  made };
+  net_op (n, k->name, &c, t);
+  for (int i = 0; i < (packed ? 1 : 3); i++)
+    net_give (n, k->in[i], t[6 + i]);
+}
+
+/* ---- key and value heads that several query heads share ---- */
+
+static void repeat_back (net *n, const node *k) {
+  bool alone;
+  int32_t dy = net_take (n, k->out, &alone);
+  if (dy == NO_TENSOR)
+    return;
+  compute c = k->c;
+  c.kind = COMPUTE_repeat_bwd;
+  int32_t t[] = { dy, MADE };
+  net_op (n, k->name, &c, t);
+  net_give (n, k->in[0], t[1]);
+}
+
+static value repeated (net *n, const char *layer, value x, const attention_form *f) {
+  const char *name = net_name (n, layer);
+  int64_t rows = net_at (n, x)->h;
+  compute c = { .kind = COMPUTE_repeat_fwd };
+  c.repeat = (compute_repeat){ n->batch, rows, f->kv_heads, f->heads / f->kv_heads, f->width };
+  int32_t t[] = { net_tensor (n, x), MADE };
+  net_op (n, name, &c, t);
+  value y = net_value (n, name, t[1], f->heads * f->width, 1, rows, 1);
+  node *k = net_node (n, name, repeat_back, &c, y);
+  if (k != NULL)
+    k->in[0] = x;
+  return y;
+}
+
+/* ---- both ---- */
+
+static value attend (net *n, const char *layer, const value in[3], bool packed,
+                     const attention_form *f) {
+  const char *name = net_name (n, layer);
+  compute c = { .kind = COMPUTE_attention_fwd };
+  compute_attention *s = &c.attention;
+  *s = (compute_attention){ .batch = n->batch,
+                            .heads = f->heads,
+                            .kv_heads = f->kv_heads,
+                            .queries = net_at (n, in[0])->h,
+                            .keys = net_at (n, in[packed ? 0 : 1])->h,
+                            .width = f->width,
+                            .causal = f->causal,
+                            .packed = packed,
+                            .rate_ppm = f->dropout_ppm };
+  if (f->dropout_ppm > 0) {
+    s->seed = SEED;
+    s->offset = net_draw (n, s->heads * s->queries * s->keys);
+  }
+  int32_t q = net_tensor (n, in[0]), saved[4] = { NO_TENSOR }, y;
+  if (n->r->explicit_attention) {
+    int32_t qkv[] = { q, packed ? q : net_tensor (n, in[1]), packed ? q : net_tensor (n, in[2]) };
+    y = explicit_forward (n, name, s, qkv, saved);
+  } else {
+    int32_t t[] = { q, packed ? NO_TENSOR : net_tensor (n, in[1]),
+                    packed ? NO_TENSOR : net_tensor (n, in[2]), MADE, MADE };
+    net_op (n, name, &c, t);
+    y = t[3];
+    saved[0] = t[4];
+  }
+  value out = net_value (n, name, y, s->heads * s->width, 1, s->queries, 1);
+  node *k = net_node (n, name, n->r->explicit_attention ? explicit_back : fused_back, &c, out);
+  if (k != NULL)
+    for (int i = 0; i < 3; i++) {
+      k->in[i] = in[i];
+      k->saved[i] = saved[i];
+    }
+  return out;
+}
+
+value attention (net *n, const char *name, value q, value k, value v, attention_form f) {
+  if (f.heads != f.kv_heads && n->r->explicit_attention) {
+    k = repeated (n, net_join (n, name, "keys"), k, &f);
+    v = repeated (n, net_join (n, name, "values"), v, &f);
+    f.kv_heads = f.heads;
+  }
+  value in[] = { q, k, v };
+  return attend (n, name, in, false, &f);
+}
+
+value attention_packed (net *n, const char *name, value qkv, attention_form f) {
+  value in[] = { qkv, 0, 0 };
+  return attend (n, name, in, true, &f);
+}
+
+/* ---- rotary positions ---- */
+
+static void rotary_back (net *n, const node *k) {
+  bool alone;
+  int32_t dy = net_take (n, k->out, &alone);
+  if (dy == NO_TENSOR)
+    return;
+  assert (alone); /* attention has just made it */
+  compute c = k->c;
+  c.kind = COMPUTE_rotary_bwd;
+  int32_t t[] = { dy };
+  net_op (n, k->name, &c, t);
+  net_give (n, k->in[0], dy);
+}
+
+value rotary (net *n, const char *layer, value x, int64_t heads, int64_t theta) {
+  const char *name = net_name (n, layer);
+  const value_info i = *net_at (n, x);
+  compute c = { .kind = COMPUTE_rotary_fwd };
+  c.rotary = (compute_rotary){ n->batch, i.h, heads, i.c / heads, theta };
+  int32_t t[] = { i.tensor };
+  net_op (n, name, &c, t);
+  value y = net_value (n, name, i.tensor, i.c, 1, i.h, 1);
+  node *k = net_node (n, name, rotary_back, &c, y);
+  if (k != NULL)
+    k->in[0] = x;
+  return y;
+}

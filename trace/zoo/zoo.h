@@ -1,0 +1,44 @@
+/* Networks by name: one training step of each, with all its tensors, real saved-for-backward sets,
+   times by roofline, and what each op calculates.  docs/zoo.md says what is assumed. */
+#ifndef FERRY_TRACE_ZOO_ZOO_H
+#define FERRY_TRACE_ZOO_ZOO_H
+
+#include "trace/compute.h"
+#include "trace/device.h"
+#include "trace/trace.h"
+
+typedef enum zoo_optimizer { ZOO_SGD, ZOO_MOMENTUM, ZOO_ADAM, ZOO_OPTIMIZERS } zoo_optimizer;
+extern const char *const zoo_optimizer_names[ZOO_OPTIMIZERS + 1]; /* NULL at the end */
+
+typedef struct zoo_request {
+  const char *name;
+  int64_t batch;
+  int64_t image, seq; /* edge in pixels; tokens.  0: what the network was published with */
+  compute_dtype dtype;
+  zoo_optimizer optimizer;
+  bool explicit_attention; /* with the score matrix in memory */
+  bool workspaces;         /* convolutions hold column buffers */
+  /* Smaller relatives for tests and the emulator: channels and heads, and repeated blocks, divided
+     by these (0 or 1: as published; never below one); classes or words instead of the published
+     number. */
+  int64_t width_divisor, depth_divisor, classes;
+  const device *device;
+} zoo_request;
+
+typedef struct zoo_network {
+  const char *name, *description;
+  int64_t image, seq; /* what 0 in the request stands for; 0: it has none */
+  int64_t parameters; /* as published, at that image or seq; 0: not known */
+  const char *source; /* of that number */
+} zoo_network;
+
+/* All that have a row of their own; resnet takes further depths. */
+const zoo_network *zoo_list (int *count);
+
+/* The step as a trace in the arena. */
+trace *zoo_trace (const zoo_request *r, arena *a, error *err) MUST_CHECK;
+
+/* Elements of its parameters, from the update ops; 0 for a trace that is not of the zoo. */
+int64_t zoo_parameters (const trace *t);
+
+#endif
