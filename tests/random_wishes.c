@@ -20,7 +20,7 @@ static bool add (making *m, wish w) {
 }
 
 /* Some parts of the gap from op a to op b. */
-static bool add_gap (making *m, const trace *t, int32_t unit, int32_t of, int32_t a, int32_t b) {
+static bool add_gap (making *m, int32_t unit, int32_t of, int32_t a, int32_t b) {
   for (int32_t part = 0; part < of; part++) {
     wish w = { .unit = unit,
                .part = part,
@@ -35,14 +35,13 @@ static bool add_gap (making *m, const trace *t, int32_t unit, int32_t of, int32_
     else if (a < b && random_chance (m->r, 200000))
       w.in_not_before = (int32_t)random_between (m->r, a + 1, b);
     w.wait_out = random_chance (m->r, 100000);
-    (void)t;
     if (!add (m, w))
       return false;
   }
   return true;
 }
 
-bool random_wishes (const trace *t, const units *u, random_state *r, int64_t move_ppm, arena *a,
+bool random_wishes (const units *u, random_state *r, int64_t move_ppm, arena *a,
                     wish **out, int32_t *count, error *err) {
   making m = { .u = u, .r = r, .arena = a, .err = err };
   for (int32_t i = 0; i < u->count; i++) {
@@ -55,10 +54,10 @@ bool random_wishes (const trace *t, const units *u, random_state *r, int64_t mov
     int32_t first = u->use_offset[i], end = u->use_offset[i + 1];
     for (int32_t j = first; j + 1 < end; j++)
       if (u->uses[j + 1].op > u->uses[j].op && random_chance (r, move_ppm) &&
-          !add_gap (&m, t, i, of, u->uses[j].op, u->uses[j + 1].op))
+          !add_gap (&m, i, of, u->uses[j].op, u->uses[j + 1].op))
         return false;
     if (x->persistent && end > first && random_chance (r, move_ppm) &&
-        !add_gap (&m, t, i, of, u->uses[end - 1].op, u->uses[first].op))
+        !add_gap (&m, i, of, u->uses[end - 1].op, u->uses[first].op))
       return false;
   }
   *out = m.at;

@@ -1,4 +1,4 @@
-/* Random moves for a trace, that `schedule` should find a plan for: gaps between uses, some of them,
+/* Random moves that `schedule` should find a plan for: gaps between uses, some of them,
    in parts or whole, with triggers. */
 #ifndef FERRY_TESTS_RANDOM_WISHES_H
 #define FERRY_TESTS_RANDOM_WISHES_H
@@ -7,7 +7,7 @@
 #include "solver/schedule.h"
 
 /* move_ppm: so many of the gaps are taken. Units smaller than pool_below_bytes have none. */
-bool random_wishes (const trace *t, const units *u, random_state *r, int64_t move_ppm, arena *a,
+bool random_wishes (const units *u, random_state *r, int64_t move_ppm, arena *a,
                     wish **out, int32_t *count, error *err) MUST_CHECK;
 
 #endif

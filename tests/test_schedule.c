@@ -1,0 +1,162 @@
+/* Whatever moves are wished, the plan that schedule makes passes check, simulates, and keeps the
+   budget; what it calls impossible below a budget is possible at the budget that it names. */
+#include <string.h>
+
+#include "tests/random_case.h"
+#include "tests/random_wishes.h"
+#include "tests/suite.h"
+#include "trace/check.h"
+#include "trace/simulate.h"
+
+enum { CASES = 400 };
+
+typedef struct scheduled {
+  arena *arena;
+  random_case made;
+  units units;
+  wish *wishes;
+  int32_t n_wishes;
+  device device;
+  schedule_options options;
+  schedule_shortage shortage;
+  error err;
+} scheduled;
+
+/* More granules than anything can need: all units and all workspaces at once. */
+static int64_t plenty (const scheduled *s) {
+  const trace *t = s->made.rewritten.trace;
+  int64_t granule = s->options.granule_bytes, sum = s->units.pool_bytes / granule + 1;
+  for (int32_t i = 0; i < s->units.count; i++)
+    sum += s->units.at[i].granules;
+  for (int32_t i = 0; i < t->n_ops; i++)
+    sum += (t->ops[i].workspace_bytes + granule - 1) / granule;
+  return 2 * sum;
+}
+
+static void set_up (scheduled *s, uint64_t seed) {
+  *s = (scheduled){ .arena = arena_new (0) };
+  random_state r = random_seed (seed * 7919);
+  case_options o = { .seed = seed,
+                     .features = CASE_EVERYTHING,
+                     .most_ops = (int32_t)(4 + seed % 37),
+                     .most_tensors = (int32_t)(3 + seed % 19) };
+  ck_assert_msg (random_case_make (&o, s->arena, &s->made, &s->err), "%s", s->err.text);
+  const plan *p = s->made.plan;
+  s->options = (schedule_options){
+    .granule_bytes = p->placement.granule_bytes,
+    .pool_below_bytes = seed % 2 ? 0 : p->placement.pool_below_bytes,
+    .auto_clean = seed % 3 == 0,
+    .host_bytes = (int64_t)1 << 50,
+  };
+  ck_assert (units_of (s->made.rewritten.trace, p->groups, p->n_groups, s->options.granule_bytes,
+                       s->options.pool_below_bytes, s->arena, &s->units, &s->err));
+  ck_assert (random_wishes (&s->units, &r,
+                            random_between (&r, 0, 1000000), s->arena, &s->wishes, &s->n_wishes,
+                            &s->err));
+  s->device = p->device;
+  s->device.host_bytes = s->options.host_bytes;
+  s->device.memory_bytes = s->device.reserved_bytes + plenty (s) * s->options.granule_bytes;
+}
+
+static plan *make (scheduled *s, int64_t budget_bytes) {
+  const plan *p = s->made.plan;
+  s->err = (error){ 0 };
+  s->options.budget_bytes = budget_bytes;
+  return schedule (s->made.trace, &s->made.rewritten, p->sections, p->n_sections, p->recomputes,
+                   p->n_recomputes, p->groups, p->n_groups, &s->device, s->wishes, s->n_wishes,
+                   &s->options, s->arena, &s->shortage, &s->err);
+}
+
+static void is_legal (scheduled *s, const plan *p, uint64_t seed, predicted *cost) {
+  char line[sizeof (error)];
+  ck_assert_msg (check_plan (s->made.trace, p, s->arena, NULL, &s->err), "seed %d: %s", (int)seed,
+                 error_line (&s->err, line, sizeof line));
+  ck_assert_msg (simulate_plan (s->made.trace, p, s->arena, cost, &s->err), "seed %d: %s",
+                 (int)seed, error_line (&s->err, line, sizeof line));
+  ck_assert_int_le (cost->peak_bytes, s->options.budget_bytes);
+}
+
+START_TEST (a_plan_for_any_wishes_is_legal) {
+  for (uint64_t seed = 0; seed < CASES; seed++) {
+    scheduled s;
+    predicted cost;
+    set_up (&s, seed);
+    plan *p = make (&s, plenty (&s) * s.options.granule_bytes);
+    ck_assert_msg (p != NULL, "seed %d: %s", (int)seed, s.err.text);
+    is_legal (&s, p, seed, &cost);
+    p = make (&s, plenty (&s) / 4 * s.options.granule_bytes);
+    if (p)
+      is_legal (&s, p, seed, &cost);
+    else
+      ck_assert_int_eq (s.err.code, ERR_infeasible);
+    arena_free (s.arena);
+  }
+}
+END_TEST
+
+/* The floor that an answer names is the least level of the moves; granules on a circle may need a
+   few more, and then the second answer names the number that places took. */
+START_TEST (the_named_budget_suffices) {
+  int again = 0;
+  for (uint64_t seed = 0; seed < CASES; seed++) {
+    scheduled s;
+    predicted cost;
+    set_up (&s, seed);
+    if (make (&s, 0)) {
+      arena_free (s.arena);
+      continue;
+    }
+    int tries = 0;
+    plan *p = NULL;
+    while (!p && tries++ < 4) {
+      ck_assert_int_eq (s.err.code, ERR_infeasible);
+      p = make (&s, s.shortage.needs_bytes);
+    }
+    ck_assert_msg (p != NULL, "seed %d: %s", (int)seed, s.err.text);
+    is_legal (&s, p, seed, &cost);
+    again += tries > 1;
+    arena_free (s.arena);
+  }
+  ck_assert_int_le (again, CASES / 50);
+}
+END_TEST
+
+START_TEST (the_same_wishes_make_the_same_bytes) {
+  for (uint64_t seed = 0; seed < 50; seed++) {
+    bytes text[2];
+    for (int i = 0; i < 2; i++) {
+      scheduled s;
+      set_up (&s, seed);
+      plan *p = make (&s, plenty (&s) * s.options.granule_bytes);
+      ck_assert (p && plan_text (p, false, &text[i], &s.err));
+      arena_free (s.arena);
+    }
+    ck_assert_str_eq (text[0].data, text[1].data);
+    bytes_free (&text[0]);
+    bytes_free (&text[1]);
+  }
+}
+END_TEST
+
+START_TEST (every_failed_allocation_is_told) {
+  scheduled s;
+  bool made = false;
+  for (int64_t n = 1; !made; n++) {
+    ck_assert_int_lt (n, 10000);
+    set_up (&s, 12);
+    arena_fuse (s.arena, n);
+    plan *p = make (&s, plenty (&s) * s.options.granule_bytes);
+    made = p;
+    if (!p)
+      ck_assert_int_eq (s.err.code, ERR_memory);
+    arena_free (s.arena);
+  }
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = { a_plan_for_any_wishes_is_legal, the_named_budget_suffices,
+                                        the_same_wishes_make_the_same_bytes,
+                                        every_failed_allocation_is_told, NULL };
+  return suite_run ("schedule", tests, 60);
+}
