@@ -12,11 +12,12 @@
 /* ---- reading ---- */
 
 json_document *json_open (const char *text, int64_t size, error *err) {
-  json_error_t said;
+  json_error_t said = { .text = "" };
   json_t *root =
       json_loadb (text, (size_t)size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &said);
   if (!root) {
-    if (json_error_code (&said) == json_error_out_of_memory)
+    /* Jansson says nothing at all where some of its allocations fail */
+    if (!said.text[0] || json_error_code (&said) == json_error_out_of_memory)
       error_set (err, ERR_memory, "out of memory");
     else
       error_set (err, ERR_input, "not JSON: %s (byte %d)", said.text, said.position);
