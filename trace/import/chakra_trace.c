@@ -277,7 +277,7 @@ static bool place (maker *m) {
     const mention *x = &c->mentions[i];
     const generation *g = &c->generations.at[x->generation];
     bool makes = g->defined && g->first_node == x->node && x->output;
-    if (!et_add_use (m->job, &m->uses, m->op_of_group[x->node], x->generation, x->written || makes))
+    if (!et_add_use (m->job, &m->uses, m->op_of_group[x->node], x, makes))
       return false;
   }
   et_sort_uses (&m->uses, m->first_op);

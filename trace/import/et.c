@@ -62,9 +62,9 @@ static bool collect (import_job *job, const et *e, const entered *leaves, int32_
     int32_t at = first_at (leaves, n, e->nodes[m->node].record_id);
     if (at == n)
       at = n - 1;
-    bool write = m->written || (g->defined && g->first_node == m->node);
+    bool makes = m->output && g->defined && g->first_node == m->node;
     lives[m->generation].used = true;
-    if (!et_add_use (job, uses, at, m->generation, write))
+    if (!et_add_use (job, uses, at, m, makes))
       return false;
   }
   et_sort_uses (uses, first_op);

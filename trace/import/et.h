@@ -55,8 +55,10 @@ typedef struct et_uses {
   int64_t count, room;
 } et_uses;
 
-bool et_add_use (import_job *job, et_uses *uses, int32_t op, int32_t generation,
-                 bool write) MUST_CHECK;
+/* An input is read, and written too if its schema says so; an output is written, unless it is a
+   view of something. makes: the call is the one that the generation begins with. */
+bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m,
+                 bool makes) MUST_CHECK;
 /* Tensors for what is used; tensor_of gets one index a generation, or -1. */
 bool et_make_tensors (import_job *job, const generations *g, const walk_node *nodes,
                       const et_life *lives, int32_t n_ops, trace_builder *b,

@@ -406,19 +406,19 @@ static void beside (const placing *p, int32_t op, int32_t *first, int32_t *end) 
 }
 
 /* Calls the function for each op that uses what the call names. */
-static bool place_mention (placing *p, const mention *m, int32_t op, bool write) {
+static bool place_mention (placing *p, const mention *m, int32_t op, bool makes) {
   import_job *job = p->j->job;
   if (p->first_run[op] == NONE && p->side_end[op] == 0)
-    return et_add_use (job, &p->uses, folded (p, &p->j->k.ops[op]), m->generation, write);
+    return et_add_use (job, &p->uses, folded (p, &p->j->k.ops[op]), m, makes);
   for (int32_t r = p->first_run[op]; r != NONE; r = p->next_run[r])
-    if (!et_add_use (job, &p->uses, r, m->generation, write))
+    if (!et_add_use (job, &p->uses, r, m, makes))
       return false;
   if (p->side_end[op] == 0)
     return true;
   int32_t first, end;
   beside (p, op, &first, &end);
   for (int32_t r = first; r < end; r++)
-    if (!et_add_use (job, &p->uses, r, m->generation, write))
+    if (!et_add_use (job, &p->uses, r, m, makes))
       return false;
   return true;
 }
@@ -468,13 +468,13 @@ static bool place_all (placing *p) {
       lost++;
       continue;
     }
-    bool makes = g->defined && g->first_node == m->node;
+    bool makes = m->output && g->defined && g->first_node == m->node;
     bool works = p->first_run[op] != NONE || p->side_end[op] != 0;
     /* What an outer call hands up was made by one of its parts, unless it runs kernels itself. */
     if (m->output && g->defined && !makes && !j->e.nodes[m->node].leaf && !works)
       continue;
     life->used = true;
-    if (!place_mention (p, m, op, m->written || makes))
+    if (!place_mention (p, m, op, makes))
       return false;
   }
   if (lost)

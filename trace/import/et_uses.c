@@ -8,14 +8,15 @@
    more than mentions; no real step comes near this. */
 #define MOST_USES ((int64_t)1 << 26)
 
-bool et_add_use (import_job *job, et_uses *uses, int32_t op, int32_t generation, bool write) {
+bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m, bool makes) {
   if (uses->count == MOST_USES)
     return error_set (job->err, ERR_input, "more than 2^26 uses of tensors by ops");
   uses->at =
       arena_grow (job->scratch, uses->at, &uses->room, uses->count + 1, sizeof *uses->at, job->err);
   if (!uses->at)
     return false;
-  uses->at[uses->count++] = (et_use){ op, generation, !write, write };
+  bool write = m->written || makes;
+  uses->at[uses->count++] = (et_use){ op, m->generation, !m->output || !write, write };
   return true;
 }
 

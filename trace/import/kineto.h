@@ -61,9 +61,10 @@ typedef struct kineto {
   int32_t n_ops, n_launches, n_gpu, n_memory, n_steps;
   int32_t n_annotations; /* of n_ops, without ProfilerStep# */
   int64_t n_events, cpu_memory_events;
-  bool old_dialect; /* 2021: Operator, Kernel, ... */
-  bool fractions;   /* 2024 on: times with decimals */
-  bool unsorted;    /* the memory events were not in order of time */
+  int64_t unsorted_breaks; /* Total Allocated against Bytes, in order of the file */
+  bool old_dialect;        /* 2021: Operator, Kernel, ... */
+  bool fractions;          /* 2024 on: times with decimals */
+  bool unsorted;           /* the memory events were not in order of time */
 } kineto;
 
 bool kineto_read (import_job *job, const import_text *file, kineto *out) MUST_CHECK;

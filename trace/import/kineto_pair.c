@@ -87,15 +87,18 @@ static bool close_block (pairing *p, int32_t event, int64_t key, int64_t bytes) 
 }
 
 /* Without totals: a free that finds nothing, with an alloc of the same key right behind it at the
-   same time, was written in the wrong order. */
-static int32_t alloc_at_once (const kineto_memory *m, const int32_t *at, int32_t n, int32_t i,
-                              bool by_address) {
-  const kineto_memory *free_event = &m[at[i]];
-  for (int32_t j = i + 1; j < n && j < i + 64 && m[at[j]].at_ns == free_event->at_ns; j++)
-    if (m[at[j]].bytes == -free_event->bytes &&
-        (!by_address || m[at[j]].address == free_event->address))
-      return j;
-  return NONE;
+   same time, was written in the wrong order; the alloc is moved before it. */
+static void move_alloc_here (kineto_memory *m, const int32_t *at, int32_t n, int32_t i,
+                             bool by_address) {
+  kineto_memory wanted = m[at[i]];
+  for (int32_t j = i + 1; j < n && j < i + 64 && m[at[j]].at_ns == wanted.at_ns; j++)
+    if (m[at[j]].bytes == -wanted.bytes && (!by_address || m[at[j]].address == wanted.address)) {
+      kineto_memory moved = m[at[j]];
+      for (int32_t k = j; k > i; k--)
+        m[at[k]] = m[at[k - 1]];
+      m[at[i]] = moved;
+      return;
+    }
 }
 
 static int32_t *select_device (import_job *job, const kineto *k, int32_t device, int32_t *n) {
@@ -111,8 +114,7 @@ bool kineto_pair (import_job *job, const kineto *k, int32_t device, kineto_block
   int32_t n;
   *out = (kineto_blocks){ .by_address = true, .has_totals = true };
   int32_t *at = select_device (job, k, device, &n);
-  bool *done = NEW (job->scratch, n, bool, job->err);
-  if (!at || !done)
+  if (!at)
     return false;
   kineto_memory *m = k->memory;
   for (int32_t i = 0; i < n; i++) {
@@ -128,16 +130,8 @@ bool kineto_pair (import_job *job, const kineto *k, int32_t device, kineto_block
       out->breaks += e->total - m[at[i - 1]].total != e->bytes;
     int64_t size = e->bytes < 0 ? -e->bytes : e->bytes;
     int64_t key = out->by_address ? e->address : size;
-    if (done[i])
-      continue;
-    if (e->bytes < 0 && id_map_find (&p.open, key) < 0) {
-      int32_t j = out->has_totals ? NONE : alloc_at_once (m, at, n, i, out->by_address);
-      if (j != NONE) {
-        done[j] = true;
-        if (!open_block (&p, at[j], key, size))
-          return false;
-      }
-    }
+    if (e->bytes < 0 && !out->has_totals && id_map_find (&p.open, key) < 0)
+      move_alloc_here (m, at, n, i, out->by_address); /* *e is now that alloc */
     if (!(e->bytes > 0 ? open_block (&p, at[i], key, size) : close_block (&p, at[i], key, size)))
       return false;
   }

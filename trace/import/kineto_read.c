@@ -309,8 +309,11 @@ static bool add_memory (reader *r, const event *e) {
   int32_t thread = thread_of (r, e);
   if (!k->memory || thread < 0 || full (r, k->n_memory))
     return false;
-  if (k->n_memory && k->memory[k->n_memory - 1].at_ns > e->start_ns)
-    k->unsorted = true;
+  if (k->n_memory) {
+    const kineto_memory *before = &k->memory[k->n_memory - 1];
+    k->unsorted |= before->at_ns > e->start_ns;
+    k->unsorted_breaks += before->total >= 0 && e->total - before->total != e->bytes;
+  }
   k->memory[k->n_memory++] = (kineto_memory){ .at_ns = e->start_ns,
                                               .address = e->address,
                                               .bytes = e->bytes,

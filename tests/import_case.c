@@ -1,0 +1,74 @@
+#include "tests/import_case.h"
+
+#include <string.h>
+
+static void begin (import_case *c, const char *name) {
+  c->file = (import_text){ name, c->text.data, c->text.size, IMPORT_FORMATS };
+  c->job = (import_job){ .files = &c->file,
+                         .n_files = 1,
+                         .options = IMPORT_DEFAULTS,
+                         .a = arena_new (0),
+                         .scratch = arena_new (0),
+                         .report = &c->report,
+                         .err = &c->err };
+}
+
+void import_case_open (import_case *c, const char *path) {
+  char line[sizeof (error)];
+  memset (c, 0, sizeof *c);
+  ck_assert_msg (file_read (path, 0, &c->text, &c->err), "%s",
+                 error_line (&c->err, line, sizeof line));
+  begin (c, "file");
+}
+
+void import_case_text (import_case *c, const char *name, const void *data, int64_t size) {
+  memset (c, 0, sizeof *c);
+  ck_assert (bytes_append (&c->text, data, size, &c->err));
+  begin (c, name);
+}
+
+void import_case_close (import_case *c) {
+  bytes_free (&c->text);
+  arena_free (c->job.a);
+  arena_free (c->job.scratch);
+}
+
+trace *import_texts (const char *const *texts, int n, import_report *report, error *err) {
+  import_source sources[4];
+  trace *t = NULL;
+  arena *a = arena_new (0);
+  for (int i = 0; i < n; i++)
+    sources[i] = (import_source){ i ? "b.json" : "a.json", texts[i], (int64_t)strlen (texts[i]) };
+  bool ok = import_memory (sources, n, NULL, a, &t, report, err);
+  ck_assert_int_eq (ok, t != NULL);
+  return t;
+}
+
+trace *import_good (const char *text, import_report *report) {
+  error err = { 0 };
+  char line[sizeof (error)];
+  trace *t = import_texts (&text, 1, report, &err);
+  ck_assert_msg (t != NULL, "%s", error_line (&err, line, sizeof line));
+  return t;
+}
+
+void import_bad (const char *text, error *err) {
+  import_report report;
+  memset (err, 0, sizeof *err);
+  ck_assert_ptr_null (import_texts (&text, 1, &report, err));
+  ck_assert_int_ne (err->code, ERR_none);
+}
+
+int64_t tensor_named (const trace *t, const char *name) {
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    if (strcmp (t->tensors[i].name, name) == 0)
+      return i;
+  return -1;
+}
+
+bool list_holds (const index_list *l, int64_t tensor) {
+  for (int32_t i = 0; i < l->count; i++)
+    if (l->at[i] == tensor)
+      return true;
+  return false;
+}
