@@ -83,25 +83,37 @@ bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
   return ok;
 }
 
-bool file_read (const char *path, int64_t limit_bytes, bytes *out, error *err) {
+bool file_read_raw (const char *path, int64_t limit_bytes, bytes *out, error *err) {
   if (limit_bytes <= 0)
     limit_bytes = DEFAULT_LIMIT;
   *out = (bytes){ 0 };
   bool standard = strcmp (path, "-") == 0;
   int fd = standard ? STDIN_FILENO : open (path, O_RDONLY | O_CLOEXEC);
-  bytes raw = { 0 };
   bool ok = fd >= 0 || error_set (err, ERR_file, "cannot be opened: %s", strerror (errno));
-  ok = ok && read_all (fd, limit_bytes, &raw, err);
-  if (ok && !coding_is_gzip (raw.data, raw.size) && !coding_is_zstd (raw.data, raw.size)) {
+  ok = ok && read_all (fd, limit_bytes, out, err);
+  if (fd >= 0 && !standard)
+    close (fd);
+  if (!ok) {
+    bytes_free (out);
+    error_in_file (err, standard ? "standard input" : path);
+  }
+  return ok;
+}
+
+bool file_read (const char *path, int64_t limit_bytes, bytes *out, error *err) {
+  bytes raw = { 0 };
+  *out = (bytes){ 0 };
+  if (!file_read_raw (path, limit_bytes, &raw, err))
+    return false;
+  bool ok = true;
+  if (!coding_is_gzip (raw.data, raw.size) && !coding_is_zstd (raw.data, raw.size)) {
     *out = raw;
     raw = (bytes){ 0 };
   } else
-    ok = ok && file_decode (raw.data, raw.size, limit_bytes, out, err);
+    ok = file_decode (raw.data, raw.size, limit_bytes, out, err);
   bytes_free (&raw);
-  if (fd >= 0 && !standard)
-    close (fd);
   if (!ok)
-    error_in_file (err, standard ? "standard input" : path);
+    error_in_file (err, strcmp (path, "-") == 0 ? "standard input" : path);
   return ok;
 }
 

@@ -17,7 +17,9 @@ typedef enum file_coding { FILE_PLAIN, FILE_GZIP, FILE_ZSTD } file_coding;
 
 /* limit_bytes bounds what comes out of decompression too; <= 0: 4 GiB. */
 bool file_read (const char *path, int64_t limit_bytes, bytes *out, error *err) MUST_CHECK;
-/* The same from memory; a plain text is copied. */
+/* The file as it lies on disk, compressed or not. */
+bool file_read_raw (const char *path, int64_t limit_bytes, bytes *out, error *err) MUST_CHECK;
+/* file_read from memory; a plain text is copied. */
 bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *out,
                   error *err) MUST_CHECK;
 bool file_write (const char *path, const void *data, int64_t size, file_coding coding,

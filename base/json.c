@@ -295,9 +295,14 @@ const char *json_canonical (const json *j, bool reals, arena *a, error *err) {
 
 enum { MOST_DEPTH = 64 };
 
+/* The NUL behind the text is written by json_finish: most pieces are a few bytes. */
 static void put (json_writer *w, const char *text, size_t size) {
-  if (!w->failed)
-    w->failed = !bytes_append (&w->out, text, (int64_t)size, NULL);
+  if (w->failed || !bytes_room (&w->out, (int64_t)size, NULL)) {
+    w->failed = true;
+    return;
+  }
+  memcpy (w->out.data + w->out.size, text, size);
+  w->out.size += (int64_t)size;
 }
 
 static void put_line (json_writer *w) {
@@ -468,6 +473,7 @@ bool json_finish (json_writer *w, bytes *out, error *err) {
     bytes_free (&w->out);
     return error_set (err, ERR_memory, "out of memory");
   }
+  w->out.data[w->out.size] = 0; /* bytes_room keeps a place for it */
   *out = w->out;
   w->out = (bytes){ 0 };
   return true;

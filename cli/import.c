@@ -1,0 +1,69 @@
+/* `ferry import`: a profile that somebody already has, as a trace. */
+#include "cli/call.h"
+#include "trace/import/import.h"
+
+static bool read_options_of (call *c, import_options *o) {
+  int64_t device = -1, limit = 0;
+  *o = IMPORT_DEFAULTS;
+  if (!call_count (c, "step", 0, INT32_MAX, &o->step) ||
+      !call_count (c, "gpu", 0, INT32_MAX, &device) || !call_bytes (c, "limit", &limit))
+    return false;
+  o->device = (int32_t)device;
+  o->limit_bytes = limit;
+  return true;
+}
+
+static bool print_report (call *c, const import_report *r) {
+  if (c->json) {
+    json_writer w;
+    json_begin (&w, 1);
+    import_report_json (r, &w);
+    return call_print_json (c, &w);
+  }
+  bytes text = { 0 };
+  bool ok = import_report_text (r, &text, &c->err) && call_write (c, NULL, text.data, text.size);
+  bytes_free (&text);
+  return ok;
+}
+
+static int run (call *c) {
+  import_options o;
+  import_report report;
+  trace *t;
+  const char *output = call_text (c, "output");
+  if (!read_options_of (c, &o) ||
+      !import_files (c->operands, c->n_operands, &o, c->arena, &t, &report, &c->err))
+    return call_failed (c);
+  if (output && !trace_store (t, output, TRACE_PACKED, &c->err))
+    return call_failed (c);
+  if (!print_report (c, &report))
+    return call_failed (c);
+  return trace_is_plannable (t) ? EXIT_YES : EXIT_NO;
+}
+
+static const cli_option options[] = {
+  OPTION_OUTPUT ("where the trace goes (.gz and .zst are compressed); without it, only the report"),
+  { 0, "step", "K", "which iteration: the K of ProfilerStep#K; without it, the last complete one" },
+  { 0, "gpu", "K", "which GPU of the profile; without it, the one with most events" },
+  { 0, "limit", "SIZE", "the most that a file may grow to when decompressed; without it, 4GiB" },
+  OPTIONS_END,
+};
+
+const cli_command command_import = {
+  .name = "import",
+  .says = "turn a profile into a trace",
+  .operands = "FILE [FILE]",
+  .least = 1,
+  .most = IMPORT_FILES,
+  .about =
+      "Reads Kineto (Chrome) JSON of the PyTorch profiler, execution traces, Chakra .et, CUDA "
+      "memory snapshots, ferry's own text form, interval CSV and the kernel and tensor JSON of "
+      "simulators; what a file is, is seen from its content. An execution trace, or a memory "
+      "snapshot, goes together with the Kineto file of the same run.\n"
+      "Prints what was found and how sure it is: exact, approximate with what was inferred, or not "
+      "plannable with what to record instead; then the trace is still written, for `ferry info`, "
+      "and the exit status is 1.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

@@ -1,0 +1,220 @@
+#include "trace/import/import.h"
+
+#include <string.h>
+
+#include "base/coding.h"
+#include "base/sha256.h"
+#include "trace/import/job.h"
+
+static const char *const format_names[IMPORT_FORMATS] = {
+#define FORMAT(name, says) says,
+#include "trace/import/import.def"
+#undef FORMAT
+};
+
+const char *import_format_says (import_format f) {
+  return format_names[f];
+}
+
+/* ---- what is it ---- */
+
+static import_format sniff_json (const char *text, int64_t size) {
+  error ignored = { 0 };
+  stream s = stream_open (text, size, &ignored);
+  stream_kind kind = stream_peek (&s);
+  if (kind == STREAM_ARRAY) /* the bare list of events that Chrome also reads */
+    return IMPORT_kineto;
+  if (kind != STREAM_OBJECT || !stream_object (&s))
+    return IMPORT_FORMATS;
+  slice key, value;
+  while (stream_member (&s, &key)) {
+    if (slice_is (key, "traceEvents"))
+      return IMPORT_kineto;
+    if (slice_is (key, "nodes"))
+      return IMPORT_et;
+    if (slice_is (key, "kernels"))
+      return IMPORT_kernels;
+    if (slice_is (key, "format"))
+      return stream_peek (&s) == STREAM_TEXT && stream_text (&s, &value) &&
+                     slice_starts (value, "ferry-")
+                 ? IMPORT_trace
+                 : IMPORT_FORMATS;
+    if (!stream_skip (&s))
+      break;
+  }
+  return IMPORT_FORMATS;
+}
+
+static bool starts (const char *text, int64_t size, const char *with) {
+  return slice_starts ((slice){ text, size, false }, with);
+}
+
+static import_format sniff (const char *text, int64_t size) {
+  if (starts (text, size, "SQLite format 3"))
+    return IMPORT_nsys;
+  if (size >= 2 && (unsigned char)text[0] == 0x80 && text[1] >= 2 && text[1] <= 5)
+    return IMPORT_snapshot;
+  if (plain_sniff (text, size))
+    return IMPORT_plain;
+  if (intervals_sniff (text, size))
+    return IMPORT_intervals;
+  int64_t at = 0;
+  while (at < size && strchr (" \t\r\n\xef\xbb\xbf", text[at]) && text[at])
+    at++;
+  if (at < size && (text[at] == '{' || text[at] == '['))
+    return sniff_json (text, size);
+  return chakra_sniff (text, size) ? IMPORT_chakra : IMPORT_FORMATS;
+}
+
+static bool refuse (import_format f, error *err) {
+  if (f == IMPORT_nsys)
+    return error_set (err, ERR_infeasible,
+                      "an nsys database has durations but no tensors. Record the execution trace "
+                      "and the Kineto file of one run instead (docs/record.md)");
+  if (f == IMPORT_trace)
+    return error_set (err, ERR_input, "this is a ferry file already: there is nothing to import");
+  return error_set (err, ERR_input,
+                    "byte 0: none of the formats that can be imported: Kineto or execution trace "
+                    "JSON, Chakra .et, memory snapshot, ferry-text/1, interval CSV, kernel JSON");
+}
+
+/* ---- which importer ---- */
+
+static const import_text *file_of (const import_job *job, import_format f) {
+  for (int i = 0; i < job->n_files; i++)
+    if (job->files[i].format == f)
+      return &job->files[i];
+  return NULL;
+}
+
+static bool import_one (import_job *job, const import_text *file, trace **out) {
+  switch (file->format) {
+  case IMPORT_kineto:
+    return kineto_import (job, file, NULL, out);
+  case IMPORT_et:
+    return et_import (job, file, out);
+  case IMPORT_chakra:
+    return chakra_import (job, file, out);
+  case IMPORT_snapshot:
+    return snapshot_import (job, file, out);
+  case IMPORT_kernels:
+    return kernels_import (job, file, out);
+  case IMPORT_plain:
+    return plain_import (job, file, out);
+  case IMPORT_intervals:
+    return intervals_import (job, file, out);
+  default:
+    return refuse (file->format, job->err);
+  }
+}
+
+static bool import_texts (import_job *job, trace **out) {
+  if (job->n_files == 1) {
+    bool ok = import_one (job, &job->files[0], out);
+    if (!ok)
+      error_in_file (job->err, job->files[0].name);
+    return ok;
+  }
+  const import_text *kineto = file_of (job, IMPORT_kineto);
+  const import_text *et = file_of (job, IMPORT_et);
+  const import_text *snapshot = file_of (job, IMPORT_snapshot);
+  if (kineto && et)
+    return et_kineto_import (job, et, kineto, out);
+  if (kineto && snapshot)
+    return kineto_import (job, kineto, snapshot, out);
+  return error_set (job->err, ERR_usage,
+                    "two files go together as an execution trace or a memory snapshot with the "
+                    "Kineto file of the same run, not as %s with %s",
+                    import_format_says (job->files[0].format),
+                    import_format_says (job->files[1].format));
+}
+
+static const char *base_name (const char *path) {
+  const char *slash = strrchr (path, '/');
+  return slash && slash[1] ? slash + 1 : path;
+}
+
+/* Decode, sniff, import.  What comes out of decompression is bounded; tables made from a text are
+   bounded by a multiple of it, so that a hostile file cannot ask for more. */
+static bool run (import_job *job, const import_source *sources, bytes *decoded, trace **out) {
+  import_text texts[IMPORT_FILES];
+  for (int i = 0; i < job->n_files; i++) {
+    import_read *read = &job->report->read[i];
+    read->name = slice_name ((slice){ base_name (sources[i].name),
+                                      (int64_t)strlen (base_name (sources[i].name)), false },
+                             job->a, job->err);
+    if (!read->name)
+      return false;
+    sha256 sum;
+    sha256_start (&sum);
+    sha256_add (&sum, sources[i].data, (size_t)sources[i].size);
+    sha256_text (&sum, read->sha256);
+    texts[i] = (import_text){ read->name, sources[i].data, sources[i].size, IMPORT_FORMATS };
+    if (coding_is_gzip (sources[i].data, sources[i].size) ||
+        coding_is_zstd (sources[i].data, sources[i].size)) {
+      if (!file_decode (sources[i].data, sources[i].size, job->options.limit_bytes, &decoded[i],
+                        job->err)) {
+        error_in_file (job->err, read->name);
+        return false;
+      }
+      texts[i].text = decoded[i].data;
+      texts[i].size = decoded[i].size;
+    }
+    texts[i].format = sniff (texts[i].text, texts[i].size);
+    if (texts[i].format == IMPORT_FORMATS || texts[i].format == IMPORT_nsys ||
+        texts[i].format == IMPORT_trace) {
+      refuse (texts[i].format, job->err);
+      error_in_file (job->err, read->name);
+      return false;
+    }
+    read->format = import_format_says (texts[i].format);
+    job->report->n_read++;
+  }
+  job->files = texts;
+  bool ok = import_texts (job, out) && report_trace (job, *out);
+  job->files = NULL;
+  return ok;
+}
+
+bool import_memory (const import_source *sources, int n_sources, const import_options *o, arena *a,
+                    trace **out, import_report *report, error *err) {
+  *report = (import_report){ 0 };
+  *out = NULL;
+  if (n_sources < 1 || n_sources > IMPORT_FILES)
+    return error_set (err, ERR_usage, "one or two files can be imported together, not %d",
+                      n_sources);
+  bytes decoded[IMPORT_FILES] = { { 0 } };
+  import_job job = { .n_files = n_sources,
+                     .options = o ? *o : IMPORT_DEFAULTS,
+                     .a = a,
+                     .scratch = arena_new (0),
+                     .report = report,
+                     .err = err };
+  bool ok = job.scratch ? run (&job, sources, decoded, out)
+                        : error_set (err, ERR_memory, "out of memory");
+  for (int i = 0; i < n_sources; i++)
+    bytes_free (&decoded[i]);
+  arena_free (job.scratch);
+  if (!ok)
+    *out = NULL;
+  return ok;
+}
+
+bool import_files (const char *const *paths, int n_paths, const import_options *o, arena *a,
+                   trace **out, import_report *report, error *err) {
+  *report = (import_report){ 0 };
+  *out = NULL;
+  if (n_paths < 1 || n_paths > IMPORT_FILES)
+    return error_set (err, ERR_usage, "one or two files can be imported together, not %d", n_paths);
+  bytes raw[IMPORT_FILES] = { { 0 } };
+  import_source sources[IMPORT_FILES];
+  bool ok = true;
+  for (int i = 0; ok && i < n_paths; i++) {
+    ok = file_read_raw (paths[i], o ? o->limit_bytes : 0, &raw[i], err);
+    sources[i] = (import_source){ paths[i], raw[i].data, raw[i].size };
+  }
+  ok = ok && import_memory (sources, n_paths, o, a, out, report, err);
+  for (int i = 0; i < n_paths; i++)
+    bytes_free (&raw[i]);
+  return ok;
+}
