@@ -55,10 +55,10 @@ void error_in_file (error *err, const char *path) {
 }
 
 char *error_line (const error *err, char *buffer, int size) {
-  char line[16] = "";
+  char line[32] = "";
   if (err->line > 0)
-    snprintf (line, sizeof line, ":%d", err->line);
-  const char *after_path = err->path[0] ? ": " : "";
+    snprintf (line, sizeof line, err->path[0] ? ":%d" : "line %d", err->line);
+  const char *after_path = err->path[0] || line[0] ? ": " : "";
   const char *after_where = err->where[0] ? ": " : "";
   snprintf (buffer, (size_t)size, "%s%s%s%s%s%s", err->path, line, after_path, err->where,
             after_where, err->text);

@@ -12,11 +12,12 @@
 /* ---- reading ---- */
 
 json_document *json_open (const char *text, int64_t size, error *err) {
-  json_error_t said;
+  json_error_t said = { .text = "" };
   json_t *root =
       json_loadb (text, (size_t)size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &said);
   if (!root) {
-    if (json_error_code (&said) == json_error_out_of_memory)
+    /* Jansson says nothing at all where some of its allocations fail */
+    if (!said.text[0] || json_error_code (&said) == json_error_out_of_memory)
       error_set (err, ERR_memory, "out of memory");
     else
       error_set (err, ERR_input, "not JSON: %s (byte %d)", said.text, said.position);
@@ -294,9 +295,14 @@ const char *json_canonical (const json *j, bool reals, arena *a, error *err) {
 
 enum { MOST_DEPTH = 64 };
 
+/* The NUL behind the text is written by json_finish: most pieces are a few bytes. */
 static void put (json_writer *w, const char *text, size_t size) {
-  if (!w->failed)
-    w->failed = !bytes_append (&w->out, text, (int64_t)size, NULL);
+  if (w->failed || !bytes_room (&w->out, (int64_t)size, NULL)) {
+    w->failed = true;
+    return;
+  }
+  memcpy (w->out.data + w->out.size, text, size);
+  w->out.size += (int64_t)size;
 }
 
 static void put_line (json_writer *w) {
@@ -467,6 +473,7 @@ bool json_finish (json_writer *w, bytes *out, error *err) {
     bytes_free (&w->out);
     return error_set (err, ERR_memory, "out of memory");
   }
+  w->out.data[w->out.size] = 0; /* bytes_room keeps a place for it */
   *out = w->out;
   w->out = (bytes){ 0 };
   return true;

@@ -19,29 +19,40 @@ static uint32_t turn (uint32_t x, int by) {
   return x >> by | x << (32 - by);
 }
 
+/* One round; the eight words are renamed by the caller instead of moved. */
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                        \
+  do {                                                                                          \
+    uint32_t t1 = h + (turn (e, 6) ^ turn (e, 11) ^ turn (e, 25)) + (g ^ (e & (f ^ g))) + k[i] + \
+                  w[i];                                                                         \
+    d += t1;                                                                                    \
+    h = t1 + (turn (a, 2) ^ turn (a, 13) ^ turn (a, 22)) + ((a & b) | (c & (a | b)));           \
+  } while (0)
+
 static void mix (uint32_t state[8], const uint8_t block[64]) {
-  uint32_t w[64], s[8];
+  uint32_t w[64];
   for (int i = 0; i < 16; i++)
     w[i] = (uint32_t)block[4 * i] << 24 | (uint32_t)block[4 * i + 1] << 16 |
            (uint32_t)block[4 * i + 2] << 8 | block[4 * i + 3];
   for (int i = 16; i < 64; i++) {
-    uint32_t a = w[i - 15], b = w[i - 2];
-    w[i] = w[i - 16] + (turn (a, 7) ^ turn (a, 18) ^ a >> 3) + w[i - 7] +
-           (turn (b, 17) ^ turn (b, 19) ^ b >> 10);
+    uint32_t x = w[i - 15], y = w[i - 2];
+    w[i] = w[i - 16] + (turn (x, 7) ^ turn (x, 18) ^ x >> 3) + w[i - 7] +
+           (turn (y, 17) ^ turn (y, 19) ^ y >> 10);
   }
-  memcpy (s, state, sizeof s);
-  for (int i = 0; i < 64; i++) {
-    uint32_t e = s[4], a = s[0];
-    uint32_t t1 = s[7] + (turn (e, 6) ^ turn (e, 11) ^ turn (e, 25)) +
-                  ((e & s[5]) ^ (~e & s[6])) + k[i] + w[i];
-    uint32_t t2 = (turn (a, 2) ^ turn (a, 13) ^ turn (a, 22)) +
-                  ((a & s[1]) ^ (a & s[2]) ^ (s[1] & s[2]));
-    memmove (s + 1, s, 7 * sizeof *s);
-    s[4] += t1;
-    s[0] = t1 + t2;
+  uint32_t a = state[0], b = state[1], c = state[2], d = state[3];
+  uint32_t e = state[4], f = state[5], g = state[6], h = state[7];
+  for (int i = 0; i < 64; i += 8) {
+    ROUND (a, b, c, d, e, f, g, h, i);
+    ROUND (h, a, b, c, d, e, f, g, i + 1);
+    ROUND (g, h, a, b, c, d, e, f, i + 2);
+    ROUND (f, g, h, a, b, c, d, e, i + 3);
+    ROUND (e, f, g, h, a, b, c, d, i + 4);
+    ROUND (d, e, f, g, h, a, b, c, i + 5);
+    ROUND (c, d, e, f, g, h, a, b, i + 6);
+    ROUND (b, c, d, e, f, g, h, a, i + 7);
   }
+  uint32_t done[8] = { a, b, c, d, e, f, g, h };
   for (int i = 0; i < 8; i++)
-    state[i] += s[i];
+    state[i] += done[i];
 }
 
 void sha256_start (sha256 *s) {
@@ -56,6 +67,12 @@ void sha256_add (sha256 *s, const void *data, size_t size) {
   size_t held = s->length % 64;
   s->length += size;
   while (size) {
+    if (held == 0 && size >= 64) { /* whole blocks need no copy */
+      mix (s->state, from);
+      from += 64;
+      size -= 64;
+      continue;
+    }
     size_t part = 64 - held < size ? 64 - held : size;
     memcpy (s->block + held, from, part);
     from += part;

@@ -4,10 +4,10 @@
 #include "base/units.h"
 #include "cli/devices.h"
 #include "cli/inputs.h"
-#include "plot/term.h"
+#include "cli/pictures.h"
 #include "trace/summary.h"
 
-enum { PICTURE_ROWS = 8, SHOWN_HOLDERS = 5 };
+enum { SHOWN_HOLDERS = 5 };
 
 /* The question "will it fit", where one was asked. */
 typedef struct question {
@@ -112,7 +112,7 @@ static void print_amount (const char *what, int64_t bytes, const char *note) {
   printf ("%-12s %10s%s%s\n", what, units_bytes (text, bytes), *note ? "  " : "", note);
 }
 
-static void print_numbers (call *c, const trace *t, const summary *s) {
+static void print_numbers (const trace *t, const summary *s) {
   char compute[UNITS_TEXT], idle[UNITS_TEXT], note[160];
   printf ("%s: %d ops, %d tensors, batch %lld\n", *t->name ? t->name : "trace", t->n_ops,
           t->n_tensors, (long long)t->batch);
@@ -137,27 +137,6 @@ static void print_numbers (call *c, const trace *t, const summary *s) {
               op_name (t, s->floor_sections_op));
     print_amount ("", s->floor_sections_bytes, note);
   }
-  (void)c;
-}
-
-/* Time runs as the ops take it, so that long ops are wide. */
-static bool print_picture (call *c, const trace *t, const summary *s, const question *q) {
-  term_point *points = NEW (c->arena, t->n_ops, term_point, &c->err);
-  if (!points)
-    return false;
-  int64_t at_ns = 0;
-  for (int32_t i = 0; i < t->n_ops; i++) {
-    points[i] = (term_point){ at_ns, s->bytes_at[i] };
-    at_ns += t->ops[i].gap_ns + t->ops[i].ns;
-  }
-  term_style style = { c->utf8, c->color, c->columns };
-  bytes picture = { 0 };
-  bool ok = term_area (points, t->n_ops, at_ns, q->asked ? q->budget_bytes : 0, "budget",
-                       PICTURE_ROWS, &style, &picture, &c->err);
-  ok = ok && call_write (c, NULL, "\n", picture.size > 0) &&
-       call_write (c, NULL, picture.data, picture.size);
-  bytes_free (&picture);
-  return ok;
 }
 
 /* The last line is the answer. */
@@ -195,8 +174,9 @@ static int run (call *c) {
     if (!print_json (c, t, &s, &q))
       return call_failed (c);
   } else {
-    print_numbers (c, t, &s);
-    if (!print_picture (c, t, &s, &q))
+    print_numbers (t, &s);
+    putchar ('\n');
+    if (!picture_needs (c, t, s.bytes_at, q.asked ? q.budget_bytes : -1))
       return call_failed (c);
     if (q.asked)
       print_answer (t, &s, &q);

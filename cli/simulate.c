@@ -3,7 +3,7 @@
 
 #include "base/units.h"
 #include "cli/inputs.h"
-#include "cli/timeline.h"
+#include "cli/pictures.h"
 #include "trace/check.h"
 #include "trace/simulate.h"
 
@@ -75,9 +75,10 @@ static int run (call *c) {
       printf ("%s%s\n", i ? "\n" : "", c->operands[2 * i]);
     print_costs (&costs[i]);
   }
-  if (n == 1 && !timeline_print (c, &jobs[0], &lines[0]))
-    return call_failed (c);
-  return EXIT_YES;
+  if (n > 1)
+    return EXIT_YES;
+  putchar ('\n');
+  return picture_step (c, &jobs[0], &lines[0]) ? EXIT_YES : call_failed (c);
 }
 
 static const cli_option options[] = {

@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """The canonical form of a trace and its digest, written from docs/formats.md alone.
 
-canonical.py FILE...      one line a file: the digest, two spaces, the path
+canonical.py PATH...      one line a trace: the digest, two spaces, the path; of a folder, all of its
+                          traces
 canonical.py --text FILE  the canonical form itself
 
 Tests compare it with what the library says; nothing else uses it.
@@ -9,6 +10,7 @@ Tests compare it with what the library says; nothing else uses it.
 import gzip
 import hashlib
 import json
+import os
 import subprocess
 import sys
 
@@ -67,12 +69,28 @@ def digest(trace):
     return "sha256:" + hashlib.sha256(canonical(trace).encode("utf-8")).hexdigest()
 
 
+def traces(path):
+    """The path and content of each trace at or under the path."""
+    if not os.path.isdir(path):
+        yield path, load(path)
+        return
+    for folder, folders, names in os.walk(path):
+        folders.sort()
+        for name in sorted(names):
+            if not name.endswith((".json", ".json.gz", ".json.zst")):
+                continue
+            found = load(os.path.join(folder, name))
+            if isinstance(found, dict) and found.get("format") == "ferry-trace/1":
+                yield os.path.join(folder, name), found
+
+
 def main(arguments):
     if arguments[:1] == ["--text"]:
         sys.stdout.write(canonical(load(arguments[1])))
         return
-    for path in arguments:
-        print(digest(load(path)) + "  " + path)
+    for argument in arguments:
+        for path, trace in traces(argument):
+            print(digest(trace) + "  " + path)
 
 
 if __name__ == "__main__":

@@ -48,6 +48,30 @@ full() { ! "$ferry" help 2>err >/dev/full && grep -q "standard output cannot be 
 devices() { run 0 devices && [ ! -s err ] && run 0 devices --json && python_json out && run 0 devices -v; }
 no_device() { echo '{"format":"ferry-trace/1","ops":[{}],"tensors":[]}' >t && run 2 info -d nosuchcard t && one_line && says 'there is no device'; }
 environment() { FERRY_DEVICE=nosuchcard run 2 info t && one_line && says 'nosuchcard'; }
+demo() { # the sums of its story hold
+  run 0 demo --json && python_json out && [ ! -s err ] || return 1
+  local peak budget step baseline compute stall
+  for name in peak budget floor; do
+    eval "$name=$(sed -n "s/^  \"${name}_bytes\": \([0-9]*\).*/\1/p" out)"
+  done
+  eval "$(grep -oE '"(step|baseline|compute|stall)_ns": ?[0-9]+' out | tr -d '" ' | sed 's/_ns:/=/')"
+  [ "$peak" -gt "$budget" ] && [ "$floor" -lt "$budget" ] && [ "$step" = $((compute + stall)) ] &&
+    [ "$compute" = "$baseline" ] && [ "$stall" -gt 0 ] || { cat out; return 1; }
+}
+demo_story() { SECONDS=0; run 0 demo && [ $SECONDS -lt 10 ] && [ ! -s err ] && grep -q 'are missing' out && grep -q '% slower' out; }
+demo_large() { run 0 demo -d h200 && grep -q 'It fits; nothing has to move' out; }
+completes() { # WORDS... EXPECTED: what bash offers for the last of the words
+  local expected=${*: -1}
+  COMP_WORDS=("${@:1:$#-1}") COMP_CWORD=$(($# - 2)) COMPREPLY=()
+  _ferry
+  [[ " ${COMPREPLY[*]} " == *" $expected "* ]] || { echo "$*: ${COMPREPLY[*]}"; return 1; }
+}
+completion() {
+  eval "$("$ferry" completion)" && PATH=$builddir:$PATH && touch "$work/step.json" &&
+    completes ferry sim simulate && completes ferry info --bud --budget &&
+    completes ferry convert -f pac packed && completes ferry info --color al always &&
+    completes ferry info --device titanx-p titanx-pascal && completes ferry info ste step.json
+}
 no_color() { run 0 info t --color=never && ! grep -q $'\x1b' out && run 0 info t && ! grep -q $'\x1b' out; }
 ascii() { LC_ALL=C run 0 info t && ! LC_ALL=C grep -q '[^ -~]' out; }
 
@@ -71,6 +95,10 @@ claim "a full disk is noticed" full
 claim "devices are listed" devices
 claim "an unknown device is told" no_device
 claim "the environment gives what the command line does not" environment
+claim "the demo's figures fit together" demo
+claim "the demo tells its story in under ten seconds" demo_story
+claim "on a card that is large enough the demo says so" demo_large
+claim "bash completes commands, options, words, devices and files" completion
 claim "colours stay away from files" no_color
 claim "without UTF-8 every byte is ASCII" ascii
 echo "$passed passed, $failed failed"

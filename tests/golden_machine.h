@@ -19,8 +19,8 @@ typedef struct golden {
 
 bool golden_load (const char *name, arena *a, golden *out, error *err) MUST_CHECK;
 
-/* False: `err` names the first figure, or the first row of the rewritten trace, that is not as it was
-   worked out. */
+/* False: `err` names the first figure, or the first row of the rewritten trace, that is not as it
+   was worked out. */
 bool golden_same_predicted (const golden *g, const predicted *p, error *err) MUST_CHECK;
 bool golden_same_rewritten (const golden *g, const rewritten *r, error *err) MUST_CHECK;
 

@@ -216,15 +216,15 @@ bool random_case_make (const case_options *o, arena *a, random_case *out, error 
   random_device (&m);
   if (!maker_trace (&m, err) || !trace_validate (m.original, err))
     return false;
-  if (!trace_digest (m.original, digest, err)
-      || !(m.plan->trace_digest = arena_string (a, digest, err)))
+  if (!trace_digest (m.original, digest, err) ||
+      !(m.plan->trace_digest = arena_string (a, digest, err)))
     return false;
   if (!maker_lists (&m, &out->rewritten, err))
     return false;
   m.t = out->rewritten.trace;
   m.period = (int64_t)m.t->n_ops * SLOT;
-  if (!maker_units (&m, err) || !maker_moves (&m, err) || !maker_orders (&m, err)
-      || !maker_places (&m, err))
+  if (!maker_units (&m, err) || !maker_moves (&m, err) || !maker_orders (&m, err) ||
+      !maker_places (&m, err))
     return false;
   out->trace = m.original;
   out->plan = m.plan;

@@ -19,8 +19,9 @@ typedef struct maker_unit {
 } maker_unit;
 
 typedef struct maker_move {
-  int64_t out_at, in_at; /* in_at is of the step of in_before; a clean move's out_at: its op's end */
-  int32_t copy;          /* the move that made its host copy; -1: it exists from the start */
+  int64_t out_at,
+      in_at;    /* in_at is of the step of in_before; a clean move's out_at: its op's end */
+  int32_t copy; /* the move that made its host copy; -1: it exists from the start */
   bool wraps;
 } maker_move;
 

@@ -45,16 +45,16 @@ static void add_member (maker *m, int32_t group, int32_t x) {
   u->pinned = u->pinned || y->pinned;
   m->units[x].bytes = 0;
   for (int32_t k = 0; k < m->t->n_ops; k++)
-    m->uses[(int64_t)(m->t->n_tensors + group) * m->t->n_ops + k]
-        |= m->uses[(int64_t)x * m->t->n_ops + k];
+    m->uses[(int64_t)(m->t->n_tensors + group) * m->t->n_ops + k] |=
+        m->uses[(int64_t)x * m->t->n_ops + k];
 }
 
 /* Each group starts with one tensor and takes others of its sort as chance has it. */
 static bool make_groups (maker *m, error *err) {
   plan *p = m->plan;
   for (int32_t x = 0; x < m->t->n_tensors; x++) {
-    if (!m->units[x].bytes || !maker_may (m, CASE_GROUPS, 200000)
-        || p->n_groups + m->t->n_tensors == m->n_units)
+    if (!m->units[x].bytes || !maker_may (m, CASE_GROUPS, 200000) ||
+        p->n_groups + m->t->n_tensors == m->n_units)
       continue;
     int32_t g = p->n_groups++;
     bool persistent = m->units[x].persistent;
@@ -62,8 +62,8 @@ static bool make_groups (maker *m, error *err) {
       return false;
     add_member (m, g, x);
     for (int32_t y = x + 1; y < m->t->n_tensors; y++)
-      if (m->units[y].bytes && m->units[y].persistent == persistent
-          && random_chance (&m->r, 400000))
+      if (m->units[y].bytes && m->units[y].persistent == persistent &&
+          random_chance (&m->r, 400000))
         add_member (m, g, y);
   }
   m->n_units = m->t->n_tensors + p->n_groups;
@@ -138,8 +138,9 @@ static bool written_in (const maker *m, int32_t u, int64_t from, int64_t to) {
 static void add_move (maker *m, int32_t u, int32_t part, int64_t out, int64_t in) {
   int32_t n = m->t->n_ops;
   move *x = &m->plan->moves[m->plan->n_moves];
-  *x = (move){ .unit = u, .part = part, .of = m->units[u].of, .in_ops = NO_WAIT,
-               .in_outs = NO_WAIT };
+  *x = (move){
+    .unit = u, .part = part, .of = m->units[u].of, .in_ops = NO_WAIT, .in_outs = NO_WAIT
+  };
   x->out_after = (int32_t)(out % n);
   x->in_before = (int32_t)(in % n);
   m->moves[m->plan->n_moves].wraps = x->in_before <= x->out_after;

@@ -142,8 +142,8 @@ static void disturb (maker *m) {
     return;
   default:
     if (p->n_op_waits > 0)
-      p->op_waits[maker_pick (m, 0, p->n_op_waits - 1)].outs
-          = maker_pick (m, -p->n_outs, p->n_outs);
+      p->op_waits[maker_pick (m, 0, p->n_op_waits - 1)].outs =
+          maker_pick (m, -p->n_outs, p->n_outs);
   }
 }
 
@@ -151,8 +151,8 @@ bool maker_orders (maker *m, error *err) {
   plan *p = m->plan;
   time_outs (m);
   time_ins (m);
-  if (!sort_moves (m, false, &p->out_order, &p->n_outs, err)
-      || !sort_moves (m, true, &p->in_order, &p->n_ins, err) || !derive_waits (m, err))
+  if (!sort_moves (m, false, &p->out_order, &p->n_outs, err) ||
+      !sort_moves (m, true, &p->in_order, &p->n_ins, err) || !derive_waits (m, err))
     return false;
   if (random_chance (&m->r, m->o->disturb_ppm))
     for (int32_t n = maker_pick (m, 1, 3); n > 0; n--)

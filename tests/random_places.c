@@ -25,16 +25,17 @@ static bool meet (interval x, interval y, int64_t period, bool touching) {
 }
 
 static bool shelf_new (maker *m, shelf *s, int64_t most, error *err) {
-  *s = (shelf){ .first = NEW (m->a, most, int64_t, err), .count = NEW (m->a, most, int64_t, err),
+  *s = (shelf){ .first = NEW (m->a, most, int64_t, err),
+                .count = NEW (m->a, most, int64_t, err),
                 .when = NEW (m->a, most, interval, err) };
   return s->first && s->count && s->when;
 }
 
-static bool shelf_free (const shelf *s, int64_t first, int64_t count, interval when,
-                        int64_t period, bool touching) {
+static bool shelf_free (const shelf *s, int64_t first, int64_t count, interval when, int64_t period,
+                        bool touching) {
   for (int32_t i = 0; i < s->n; i++)
-    if (first < s->first[i] + s->count[i] && s->first[i] < first + count
-        && meet (s->when[i], when, period, touching))
+    if (first < s->first[i] + s->count[i] && s->first[i] < first + count &&
+        meet (s->when[i], when, period, touching))
       return false;
   return true;
 }
@@ -208,8 +209,8 @@ static int64_t place_copy (maker *m, shelf *s, int64_t bytes, interval when) {
   int64_t offset = (s->length + 511) / 512 * 512;
   if (m->o->places != CASE_APART)
     for (int64_t at = 0; at < offset; at += 512)
-      if (random_chance (&m->r, 700000)
-          && (reckless (m) || shelf_free (s, at, bytes, when, m->t->n_ops, false))) {
+      if (random_chance (&m->r, 700000) &&
+          (reckless (m) || shelf_free (s, at, bytes, when, m->t->n_ops, false))) {
         offset = at;
         break;
       }
@@ -231,8 +232,8 @@ static bool place_host (maker *m, error *err) {
   for (int32_t i = 0; i < p->n_moves; i++) /* a part's moves stand together */
     if (m->moves[i].copy >= 0)
       p->moves[i].host_offset = p->moves[m->moves[i].copy].host_offset;
-    else if (i > 0 && p->moves[i - 1].unit == p->moves[i].unit
-             && p->moves[i - 1].part == p->moves[i].part)
+    else if (i > 0 && p->moves[i - 1].unit == p->moves[i].unit &&
+             p->moves[i - 1].part == p->moves[i].part)
       p->moves[i].host_offset = p->moves[i - 1].host_offset;
   p->host_bytes = (s.length + 511) / 512 * 512;
   return true;

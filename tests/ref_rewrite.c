@@ -4,27 +4,23 @@
 
 /* Everything here is searched for again each time it is asked for: the traces are small. */
 
-static bool
-has (index_list list, int32_t x) {
+static bool has (index_list list, int32_t x) {
   for (int32_t i = 0; i < list.count; i++)
     if (list.at[i] == x)
       return true;
   return false;
 }
 
-static bool
-refuse (error *err, const char *why) {
+static bool refuse (error *err, const char *why) {
   return error_set (err, ERR_infeasible, "%s", why);
 }
 
-static index_list
-list_new (arena *a, int64_t most, error *err) {
+static index_list list_new (arena *a, int64_t most, error *err) {
   return (index_list){ NEW (a, most ? most : 1, int32_t, err), 0 };
 }
 
 /* How much of `amount` the items [first, end) get. */
-static int64_t
-share (int64_t amount, int64_t batch, int64_t first, int64_t end) {
+static int64_t share (int64_t amount, int64_t batch, int64_t first, int64_t end) {
   return (int64_t)((__int128)amount * end / batch - (__int128)amount * first / batch);
 }
 
@@ -45,27 +41,23 @@ typedef struct cutting {
   arena *a;
 } cutting;
 
-static const section *
-section_of (const cutting *c, int32_t k) {
+static const section *section_of (const cutting *c, int32_t k) {
   for (int32_t i = 0; i < c->n_sections; i++)
     if (c->sections[i].first <= k && k < c->sections[i].end)
       return &c->sections[i];
   return NULL;
 }
 
-static int64_t
-parts_of (const cutting *c, int32_t k) {
+static int64_t parts_of (const cutting *c, int32_t k) {
   const section *s = section_of (c, k);
   return s ? s->parts : 1;
 }
 
-static int64_t
-boundary (const cutting *c, int64_t part, int64_t parts) {
+static int64_t boundary (const cutting *c, int64_t part, int64_t parts) {
   return (int64_t)((__int128)part * c->t->batch / parts);
 }
 
-static bool
-depth_is_wrong (const trace *t, const section *s) {
+static bool depth_is_wrong (const trace *t, const section *s) {
   for (int32_t i = s->first; i < s->end; i++)
     for (int32_t w = 0; w < t->ops[i].writes.count; w++) {
       int32_t x = t->ops[i].writes.at[w];
@@ -82,8 +74,7 @@ depth_is_wrong (const trace *t, const section *s) {
   return false;
 }
 
-static bool
-sections_are_right (const cutting *c, error *err) {
+static bool sections_are_right (const cutting *c, error *err) {
   for (int32_t i = 0; i < c->n_sections; i++) {
     const section *s = &c->sections[i];
     int32_t from = i ? c->sections[i - 1].end : 0;
@@ -101,8 +92,7 @@ sections_are_right (const cutting *c, error *err) {
 }
 
 /* The next boundary behind `item` of any op that uses tensor x. */
-static int64_t
-next_boundary (const cutting *c, int32_t x, int64_t item) {
+static int64_t next_boundary (const cutting *c, int32_t x, int64_t item) {
   int64_t best = c->t->batch;
   for (int32_t k = 0; k < c->t->n_ops; k++) {
     if (!has (c->t->ops[k].reads, x) && !has (c->t->ops[k].writes, x))
@@ -116,8 +106,7 @@ next_boundary (const cutting *c, int32_t x, int64_t item) {
   return best;
 }
 
-static bool
-cut_tensors (cutting *c, error *err) {
+static bool cut_tensors (cutting *c, error *err) {
   int64_t room = 0;
   for (int32_t x = 0; x < c->t->n_tensors; x++) {
     if (!c->t->tensors[x].split || next_boundary (c, x, 0) == c->t->batch)
@@ -134,8 +123,7 @@ cut_tensors (cutting *c, error *err) {
   return true;
 }
 
-static bool
-is_cut (const cutting *c, int32_t x) {
+static bool is_cut (const cutting *c, int32_t x) {
   for (int32_t i = 0; i < c->n_pieces; i++)
     if (c->pieces[i].tensor == x)
       return true;
@@ -143,8 +131,7 @@ is_cut (const cutting *c, int32_t x) {
 }
 
 /* The part of a list of tensors that items [first, end) touch, appended to `to`. */
-static void
-touch (cutting *c, index_list from, int64_t first, int64_t end, index_list *to) {
+static void touch (cutting *c, index_list from, int64_t first, int64_t end, index_list *to) {
   for (int32_t i = 0; i < from.count; i++) {
     if (!is_cut (c, from.at[i])) {
       to->at[to->count++] = from.at[i];
@@ -162,8 +149,7 @@ touch (cutting *c, index_list from, int64_t first, int64_t end, index_list *to) 
 }
 
 /* Part `part` of op k as an op of its own. */
-static bool
-cut_op (cutting *c, int32_t k, int64_t part, op *to, origin *from, error *err) {
+static bool cut_op (cutting *c, int32_t k, int64_t part, op *to, origin *from, error *err) {
   const op *o = &c->t->ops[k];
   int64_t parts = parts_of (c, k), batch = c->t->batch;
   int64_t first = boundary (c, part, parts), end = boundary (c, part + 1, parts);
@@ -192,8 +178,7 @@ cut_op (cutting *c, int32_t k, int64_t part, op *to, origin *from, error *err) {
 }
 
 /* The new order of (op, part): returns how many; fills `ops` and `parts` where they are given. */
-static int64_t
-order_parts (const cutting *c, int32_t *ops, int64_t *parts) {
+static int64_t order_parts (const cutting *c, int32_t *ops, int64_t *parts) {
   int64_t n = 0;
   for (int32_t k = 0; k < c->t->n_ops;) {
     const section *s = section_of (c, k);
@@ -212,24 +197,21 @@ order_parts (const cutting *c, int32_t *ops, int64_t *parts) {
   return n;
 }
 
-static int32_t
-first_part (const origin *ops, int32_t n, int32_t k) {
+static int32_t first_part (const origin *ops, int32_t n, int32_t k) {
   for (int32_t i = 0; i < n; i++)
     if (ops[i].index == k)
       return i;
   return NO_OP;
 }
 
-static int32_t
-last_part (const origin *ops, int32_t n, int32_t k) {
+static int32_t last_part (const origin *ops, int32_t n, int32_t k) {
   for (int32_t i = n - 1; i >= 0; i--)
     if (ops[i].index == k)
       return i;
   return NO_OP;
 }
 
-static bool
-cut_tensor_rows (const cutting *c, trace *to, origin *ops, origin *tensors) {
+static bool cut_tensor_rows (const cutting *c, trace *to, origin *ops, origin *tensors) {
   const trace *t = c->t;
   for (int32_t x = 0; x < t->n_tensors; x++) {
     tensor *w = &to->tensors[x];
@@ -254,8 +236,7 @@ cut_tensor_rows (const cutting *c, trace *to, origin *ops, origin *tensors) {
   return true;
 }
 
-static bool
-apply_sections (cutting *c, rewritten *out, error *err) {
+static bool apply_sections (cutting *c, rewritten *out, error *err) {
   if (!sections_are_right (c, err) || !cut_tensors (c, err))
     return false;
   const trace *t = c->t;
@@ -278,10 +259,9 @@ apply_sections (cutting *c, rewritten *out, error *err) {
     if (!cut_op (c, op_of[i], part_of[i], &ops[i], &op_origins[i], err))
       return false;
     for (int32_t row = 0; row < t->n_samples; row++)
-      samples[row * n + i]
-          = share (t->ns_samples[row * t->n_ops + op_of[i]], t->batch, op_origins[i].first_item,
-                   op_origins[i].end_item)
-            + (part_of[i] ? c->section_ns : 0);
+      samples[row * n + i] = share (t->ns_samples[row * t->n_ops + op_of[i]], t->batch,
+                                    op_origins[i].first_item, op_origins[i].end_item) +
+                             (part_of[i] ? c->section_ns : 0);
   }
   to->n_tensors = c->n_tensors;
   to->tensors = NEW (c->a, to->n_tensors + 1, tensor, err);
@@ -308,16 +288,14 @@ typedef struct again {
 } again;
 
 /* How many ops before op k write tensor x. */
-static int32_t
-writes_before (const trace *t, int32_t x, int32_t k) {
+static int32_t writes_before (const trace *t, int32_t x, int32_t k) {
   int32_t n = 0;
   for (int32_t i = 0; i < k; i++)
     n += has (t->ops[i].writes, x);
   return n;
 }
 
-static void
-make_fresh (again *g, int32_t x) {
+static void make_fresh (again *g, int32_t x) {
   trace *to = g->to;
   tensor *w = &to->tensors[to->n_tensors];
   *w = g->t->tensors[x];
@@ -329,8 +307,7 @@ make_fresh (again *g, int32_t x) {
   g->fresh[x] = to->n_tensors++;
 }
 
-static bool
-copy_op (again *g, int32_t k, int32_t before, error *err) {
+static bool copy_op (again *g, int32_t k, int32_t before, error *err) {
   const op *o = &g->t->ops[k];
   op *to = &g->to->ops[g->to->n_ops];
   *to = *o;
@@ -366,8 +343,7 @@ copy_op (again *g, int32_t k, int32_t before, error *err) {
   return true;
 }
 
-static bool
-apply_entry (again *g, const recompute *r, error *err) {
+static bool apply_entry (again *g, const recompute *r, error *err) {
   for (int32_t x = 0; x < g->t->n_tensors; x++)
     g->fresh[x] = -1;
   if (r->ops.count < 1)
@@ -395,8 +371,7 @@ apply_entry (again *g, const recompute *r, error *err) {
   return true;
 }
 
-static bool
-keep_list (again *g, index_list from, index_list *to, error *err) {
+static bool keep_list (again *g, index_list from, index_list *to, error *err) {
   *to = list_new (g->a, from.count, err);
   if (!to->at)
     return false;
@@ -405,28 +380,25 @@ keep_list (again *g, index_list from, index_list *to, error *err) {
   return true;
 }
 
-static bool
-keep_op (again *g, int32_t k, error *err) {
+static bool keep_op (again *g, int32_t k, error *err) {
   const op *o = &g->t->ops[k];
   op *to = &g->to->ops[g->to->n_ops];
   *to = *o;
   g->ops[g->to->n_ops] = g->from.ops[k];
   g->source[g->to->n_ops++] = k;
-  return keep_list (g, o->reads, &to->reads, err) && keep_list (g, o->writes, &to->writes, err)
-         && keep_list (g, o->side, &to->side, err);
+  return keep_list (g, o->reads, &to->reads, err) && keep_list (g, o->writes, &to->writes, err) &&
+         keep_list (g, o->side, &to->side, err);
 }
 
 /* Where op k of the sectioned trace stands now. */
-static int32_t
-new_place (const again *g, int32_t k) {
+static int32_t new_place (const again *g, int32_t k) {
   for (int32_t i = 0; i < g->to->n_ops; i++)
     if (!g->ops[i].copy && g->source[i] == k)
       return i;
   return NO_OP;
 }
 
-static void
-place_lives (again *g) {
+static void place_lives (again *g) {
   for (int32_t x = 0; x < g->to->n_tensors; x++) {
     tensor *w = &g->to->tensors[x];
     if (w->born_before != NO_OP)
@@ -438,8 +410,7 @@ place_lives (again *g) {
   }
 }
 
-static bool
-again_room (again *g, const recompute *entries, int32_t n, error *err) {
+static bool again_room (again *g, const recompute *entries, int32_t n, error *err) {
   const trace *t = g->t;
   int64_t ops = t->n_ops, tensors = t->n_tensors;
   for (int32_t i = 0; i < n; i++)
@@ -459,8 +430,8 @@ again_room (again *g, const recompute *entries, int32_t n, error *err) {
   op *new_ops = NEW (g->a, ops, op, err);
   tensor *new_tensors = NEW (g->a, tensors + 1, tensor, err);
   int64_t *samples = NEW (g->a, ops * t->n_samples + 1, int64_t, err);
-  if (!g->to || !g->ops || !g->source || !g->tensors || !g->dies || !g->standing || !g->fresh
-      || !g->version || !new_ops || !new_tensors || !samples)
+  if (!g->to || !g->ops || !g->source || !g->tensors || !g->dies || !g->standing || !g->fresh ||
+      !g->version || !new_ops || !new_tensors || !samples)
     return false;
   *g->to = *t;
   g->to->ops = new_ops;
@@ -476,12 +447,12 @@ again_room (again *g, const recompute *entries, int32_t n, error *err) {
   return true;
 }
 
-static bool
-apply_recomputes (again *g, const recompute *entries, int32_t n, rewritten *out, error *err) {
+static bool apply_recomputes (again *g, const recompute *entries, int32_t n, rewritten *out,
+                              error *err) {
   const trace *t = g->t;
   for (int32_t i = 0; i < n; i++)
-    if (entries[i].before < 0 || entries[i].before >= t->n_ops
-        || (i && entries[i].before < entries[i - 1].before))
+    if (entries[i].before < 0 || entries[i].before >= t->n_ops ||
+        (i && entries[i].before < entries[i - 1].before))
       return refuse (err, "recompute entries are not sorted by the op that they stand before");
   if (!again_room (g, entries, n, err))
     return false;
@@ -500,12 +471,12 @@ apply_recomputes (again *g, const recompute *entries, int32_t n, rewritten *out,
   return true;
 }
 
-bool
-ref_rewrite (const trace *t, const section *sections, int32_t n_sections,
-             const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
-             rewritten *out, error *err) {
-  cutting c = { .t = t, .sections = sections, .n_sections = n_sections,
-                .section_ns = section_ns, .a = a };
+bool ref_rewrite (const trace *t, const section *sections, int32_t n_sections,
+                  const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
+                  rewritten *out, error *err) {
+  cutting c = {
+    .t = t, .sections = sections, .n_sections = n_sections, .section_ns = section_ns, .a = a
+  };
   rewritten cut;
   if (!apply_sections (&c, &cut, err))
     return false;

@@ -1,5 +1,6 @@
 /* Sections and recompute a second time: slow, obvious, written from docs/formats.md and
-   docs/machine-model.md alone.  The oracle of trace/rewrite; it shares its types and nothing else. */
+   docs/machine-model.md alone.  The oracle of trace/rewrite; it shares its types and nothing else.
+ */
 #ifndef FERRY_TESTS_REF_REWRITE_H
 #define FERRY_TESTS_REF_REWRITE_H
 

@@ -59,8 +59,12 @@ static ref_step *step_new (const worker *w, arena *a, error *err) {
     return NULL;
   for (int64_t i = 0; i < all; i++)
     times[i] = NOT_YET;
-  *s = (ref_step){ times, times + ops, times + 2 * ops, times + 2 * ops + moves,
-                   times + 2 * ops + 2 * moves, times + 2 * ops + 3 * moves };
+  *s = (ref_step){ times,
+                   times + ops,
+                   times + 2 * ops,
+                   times + 2 * ops + moves,
+                   times + 2 * ops + 2 * moves,
+                   times + 2 * ops + 3 * moves };
   return s;
 }
 
@@ -184,19 +188,11 @@ static void end_things (machine *m) {
   }
 }
 
-/* A job that takes no time at all could run for ever within an instant; it stops. */
-static bool stops (const worker *w) {
-  return w->p->n_moves == 0 && total_ns (w->t) == 0 &&
-         w->next_op > (int64_t)TO_STEP * w->t->n_ops;
-}
-
 /* The job whose next op starts now, or -1. */
 static int32_t op_choice (const machine *m) {
   int32_t best = -1;
   int64_t best_at = 0;
   for (int32_t j = 0; j < m->n_workers; j++) {
-    if (stops (&m->workers[j]))
-      continue;
     if (m->workers[j].op_runs) {
       if (m->turns)
         return -1;
@@ -211,8 +207,27 @@ static int32_t op_choice (const machine *m) {
   return best;
 }
 
+static bool has_started (const worker *w, int32_t step) {
+  return w->run->n_steps > step && w->run->steps[step]->op_start[0] != NOT_YET;
+}
+
+static bool has_ended (const worker *w, int32_t steps) {
+  return has_started (w, steps) && w->next_op >= (int64_t)steps * w->t->n_ops &&
+         nth_copy_ended (w, OUT, (int64_t)steps * w->p->n_outs - 1) != NOT_YET &&
+         nth_copy_ended (w, IN, (int64_t)steps * w->p->n_ins - 1) != NOT_YET;
+}
+
+static bool all_done (const machine *m) {
+  for (int32_t j = 0; j < m->n_workers; j++)
+    if (m->n_workers == 1 ? !has_ended (&m->workers[j], LOOKED_AT)
+                          : !has_started (&m->workers[j], TO_STEP))
+      return false;
+  return true;
+}
+
+/* Until nothing more starts at this instant, or all is done: a step may take no time. */
 static bool start_ops (machine *m) {
-  for (int32_t j; (j = op_choice (m)) >= 0; end_things (m)) {
+  for (int32_t j; !all_done (m) && (j = op_choice (m)) >= 0; end_things (m)) {
     worker *w = &m->workers[j];
     int64_t step = w->next_op / w->t->n_ops, k = w->next_op % w->t->n_ops;
     if (!have_step (m, w, step))
@@ -292,24 +307,6 @@ static void pass_time (machine *m, int64_t until) {
     if (m->workers[j].op_runs)
       m->workers[j].op_left -= passes * speed;
   m->now = until;
-}
-
-static bool has_started (const worker *w, int32_t step) {
-  return w->run->n_steps > step && w->run->steps[step]->op_start[0] != NOT_YET;
-}
-
-static bool has_ended (const worker *w, int32_t steps) {
-  return has_started (w, steps) && w->next_op >= (int64_t)steps * w->t->n_ops &&
-         nth_copy_ended (w, OUT, (int64_t)steps * w->p->n_outs - 1) != NOT_YET &&
-         nth_copy_ended (w, IN, (int64_t)steps * w->p->n_ins - 1) != NOT_YET;
-}
-
-static bool all_done (const machine *m) {
-  for (int32_t j = 0; j < m->n_workers; j++)
-    if (m->n_workers == 1 ? !has_ended (&m->workers[j], LOOKED_AT)
-                          : !has_started (&m->workers[j], TO_STEP))
-      return false;
-  return true;
 }
 
 static bool machine_run (machine *m) {
@@ -399,8 +396,8 @@ static int64_t bytes_of_move (const worker *w, const move *v) {
 
 static void fill_bytes (const worker *w, predicted *to) {
   const placement *where = &w->p->placement;
-  to->peak_bytes = where->granules * where->granule_bytes +
-                   up_to (where->pool_bytes, where->granule_bytes);
+  to->peak_bytes =
+      where->granules * where->granule_bytes + up_to (where->pool_bytes, where->granule_bytes);
   for (int32_t i = 0; i < w->p->n_moves; i++) {
     int64_t end = w->p->moves[i].host_offset + w->move_bytes[i];
     if (end > to->host_peak_bytes)
@@ -497,6 +494,9 @@ bool ref_simulate (const ref_job *jobs, int32_t n_jobs, bool turns, arena *a, re
   for (int32_t j = 0; j < n_jobs; j++)
     if (!worker_new (&jobs[j], a, &workers[j], &answers[j], err))
       return false;
+  for (int32_t j = 0; n_jobs > 1 && j < n_jobs; j++)
+    if (answers[j].predicted.compute_ns == 0)
+      return error_set (err, ERR_infeasible, "a job that takes no time cannot share a card");
   if (n_jobs == 1) {
     if (!run_alone (&workers[0], a, &answers[0], err))
       return false;
@@ -516,7 +516,6 @@ bool ref_simulate (const ref_job *jobs, int32_t n_jobs, bool turns, arena *a, re
     }
   }
   for (int32_t j = 0; j < n_jobs; j++)
-    answers[j].predicted.stall_ns
-        = answers[j].predicted.step_ns - answers[j].predicted.compute_ns;
+    answers[j].predicted.stall_ns = answers[j].predicted.step_ns - answers[j].predicted.compute_ns;
   return true;
 }

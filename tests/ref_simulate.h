@@ -1,6 +1,7 @@
 /* The machine model a second time: slow, obvious, written from docs/machine-model.md and
    docs/formats.md alone.  The oracle of trace/simulate; it shares its result struct and nothing
-   else.  Every start and end of every item is kept, so that a test can compare to the nanosecond. */
+   else.  Every start and end of every item is kept, so that a test can compare to the nanosecond.
+ */
 #ifndef FERRY_TESTS_REF_SIMULATE_H
 #define FERRY_TESTS_REF_SIMULATE_H
 
@@ -8,7 +9,8 @@
 
 #define NOT_YET ((int64_t)-1)
 
-/* Absolute times of one step's items; outs and ins by move. NOT_YET: it has not, or there is none. */
+/* Absolute times of one step's items; outs and ins by move. NOT_YET: it has not, or there is none.
+ */
 typedef struct ref_step {
   int64_t *op_start, *op_end, *out_start, *out_end, *in_start, *in_end;
 } ref_step;

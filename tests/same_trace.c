@@ -19,11 +19,11 @@ static bool same_list (index_list x, index_list y) {
 }
 
 #define SAME(what, i, field) \
-  if (x->field != y->field) \
-    return differs (difference, what, i, #field, (int64_t)x->field, (int64_t)y->field)
+  if (x->field != y->field)  \
+  return differs (difference, what, i, #field, (int64_t)x->field, (int64_t)y->field)
 #define SAME_BY(what, i, same, field) \
-  if (!same (x->field, y->field)) \
-    return differs (difference, what, i, #field, 0, 1)
+  if (!same (x->field, y->field))     \
+  return differs (difference, what, i, #field, 0, 1)
 
 static bool same_origin (const origin *x, const origin *y, const char *what, int32_t i,
                          char difference[DIFFERENCE]) {
@@ -34,8 +34,7 @@ static bool same_origin (const origin *x, const origin *y, const char *what, int
   return true;
 }
 
-static bool same_tensor (const tensor *x, const tensor *y, int32_t i,
-                         char difference[DIFFERENCE]) {
+static bool same_tensor (const tensor *x, const tensor *y, int32_t i, char difference[DIFFERENCE]) {
   SAME_BY ("tensor", i, same_text, name);
   SAME ("tensor", i, bytes);
   SAME ("tensor", i, kind);

@@ -1,10 +1,10 @@
 /* What must not change a prediction, and what must not make it worse. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/random.h"
 #include "tests/random_case.h"
+#include "tests/suite.h"
 #include "trace/simulate.h"
 
 /* More in the long mode: FERRY_CASES is how many. */
@@ -60,7 +60,8 @@ END_TEST
 /* Groups and the pool round up to 512 and sections down to bytes, which does not double; and a
    share rounds the rates. */
 START_TEST (twice_the_bytes_at_twice_the_rate_in_twice_the_memory_is_the_same) {
-  const unsigned features = CASE_EVERYTHING & ~(unsigned)(CASE_GROUPS | CASE_POOL | CASE_SECTIONS | CASE_SHARE_PPM);
+  const unsigned features =
+      CASE_EVERYTHING & ~(unsigned)(CASE_GROUPS | CASE_POOL | CASE_SECTIONS | CASE_SHARE_PPM);
   for (int i = 0; i < cases (400); i++) {
     arena *a = arena_new ((int64_t)64 << 20);
     random_case c;
@@ -205,14 +206,29 @@ static int64_t exception (int64_t op_1_ns) {
   move moves[] = { { 0, 0, 1, 0, 3, NO_WAIT, NO_WAIT, false, 0 },
                    { 1, 0, 1, 3, 3, 2, NO_WAIT, true, 1536 } };
   op_wait wait = { 2, 1 };
-  stay stays[] = { { STAY_TENSOR, 0, 0, 0, 1 }, { STAY_MOVE, 0, 0, 0, 1 }, { STAY_MOVE, 1, 0, 1, 1 } };
+  stay stays[] = { { STAY_TENSOR, 0, 0, 0, 1 },
+                   { STAY_MOVE, 0, 0, 0, 1 },
+                   { STAY_MOVE, 1, 0, 1, 1 } };
   granule_run runs[] = { { 0, 3 }, { 3, 3 } };
-  plan p = { .trace_digest = "", .moves = moves, .n_moves = 2, .out_order = outs, .n_outs = 1,
-             .in_order = ins, .n_ins = 2, .op_waits = &wait, .n_op_waits = 1,
-             .device = { .name = "", .granule_bytes = 512, .share_ppm = 1000000,
+  plan p = { .trace_digest = "",
+             .moves = moves,
+             .n_moves = 2,
+             .out_order = outs,
+             .n_outs = 1,
+             .in_order = ins,
+             .n_ins = 2,
+             .op_waits = &wait,
+             .n_op_waits = 1,
+             .device = { .name = "",
+                         .granule_bytes = 512,
+                         .share_ppm = 1000000,
                          .link = { 5120000000, 5120000000, 7680000000, 10 } },
-             .placement = { .granule_bytes = 512, .granules = 6, .stays = stays, .n_stays = 3,
-                            .runs = runs, .n_runs = 2 } };
+             .placement = { .granule_bytes = 512,
+                            .granules = 6,
+                            .stays = stays,
+                            .n_stays = 3,
+                            .runs = runs,
+                            .n_runs = 2 } };
   predicted out = { 0 };
   ck_assert_msg (simulate_plan (&t, &p, a, &out, &err), "%s", err.text);
   arena_free (a);
@@ -226,18 +242,11 @@ START_TEST (with_a_shared_rate_a_shorter_op_can_lengthen_the_step) {
 END_TEST
 
 int main (void) {
-  Suite *s = suite_create ("metamorphic");
-  TCase *c = tcase_create ("all");
-  tcase_set_timeout (c, 900);
-  tcase_add_test (c, names_change_nothing);
-  tcase_add_test (c, twice_the_bytes_at_twice_the_rate_in_twice_the_memory_is_the_same);
-  tcase_add_test (c, without_a_shared_rate_nothing_that_gets_faster_lengthens_the_step);
-  tcase_add_test (c, with_a_shared_rate_exceptions_are_rare_and_small);
-  tcase_add_test (c, with_a_shared_rate_a_shorter_op_can_lengthen_the_step);
-  suite_add_tcase (s, c);
-  SRunner *r = srunner_create (s);
-  srunner_run_all (r, CK_ENV);
-  int failed = srunner_ntests_failed (r);
-  srunner_free (r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const TTest *tests[] = { names_change_nothing,
+                           twice_the_bytes_at_twice_the_rate_in_twice_the_memory_is_the_same,
+                           without_a_shared_rate_nothing_that_gets_faster_lengthens_the_step,
+                           with_a_shared_rate_exceptions_are_rare_and_small,
+                           with_a_shared_rate_a_shorter_op_can_lengthen_the_step,
+                           NULL };
+  return suite_run ("metamorphic", tests, 900);
 }

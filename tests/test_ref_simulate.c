@@ -5,6 +5,7 @@
 #include "tests/golden_machine.h"
 #include "tests/ref_rewrite.h"
 #include "tests/ref_simulate.h"
+#include "trace/check.h"
 
 static golden load (int i, arena **a, error *err) {
   golden g;
@@ -26,6 +27,16 @@ START_TEST (a_golden_plan_names_its_trace) {
   char digest[TRACE_DIGEST];
   ck_assert (trace_digest (g.trace, digest, &err));
   ck_assert_str_eq (digest, g.plan->trace_digest);
+  unload (&g, a);
+}
+END_TEST
+
+START_TEST (a_golden_plan_is_legal) {
+  arena *a;
+  error err = { 0 };
+  golden g = load (_i, &a, &err);
+  ck_assert_msg (check_plan (g.trace, g.plan, a, NULL, &err), "%s: %s %s", golden_names[_i],
+                 err.where, err.text);
   unload (&g, a);
 }
 END_TEST
@@ -93,6 +104,7 @@ int main (void) {
   Suite *s = suite_create ("reference");
   TCase *c = tcase_create ("all");
   tcase_add_loop_test (c, a_golden_plan_names_its_trace, 0, n);
+  tcase_add_loop_test (c, a_golden_plan_is_legal, 0, n);
   tcase_add_loop_test (c, both_rewriters_give_the_rows_worked_out_by_hand, 0, n);
   tcase_add_loop_test (c, the_reference_gives_the_timelines_worked_out_by_hand, 0, n);
   suite_add_tcase (s, c);

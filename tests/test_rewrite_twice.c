@@ -1,5 +1,4 @@
 /* The rewriter against tests/ref_rewrite: random traces, random lists, most of them refused. */
-#include <check.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -7,6 +6,7 @@
 #include "tests/random_case.h"
 #include "tests/ref_rewrite.h"
 #include "tests/same_trace.h"
+#include "tests/suite.h"
 
 /* More in the long mode: FERRY_CASES is how many. */
 static int cases (int usual) {
@@ -47,7 +47,8 @@ static bool random_recomputes (random_state *r, const trace *t, arena *a, lists 
   out->n_recomputes = pick (r, 0, 4);
   for (int32_t i = 0; i < out->n_recomputes; i++) {
     recompute *e = &out->recomputes[i];
-    before = e->before = random_chance (r, 20000) ? pick (r, 0, t->n_ops) : pick (r, before, t->n_ops - 1);
+    before = e->before =
+        random_chance (r, 20000) ? pick (r, 0, t->n_ops) : pick (r, before, t->n_ops - 1);
     e->ops = (index_list){ NEW (a, 4, int32_t, err), pick (r, 1, 3) };
     e->replaces = (index_list){ NEW (a, 4, int32_t, err), 0 };
     if (!e->ops.at || !e->replaces.at)
@@ -137,14 +138,6 @@ START_TEST (two_rewriters_agree_on_random_lists) {
 END_TEST
 
 int main (void) {
-  Suite *s = suite_create ("rewrite twice");
-  TCase *c = tcase_create ("all");
-  tcase_set_timeout (c, 600);
-  tcase_add_test (c, two_rewriters_agree_on_random_lists);
-  suite_add_tcase (s, c);
-  SRunner *r = srunner_create (s);
-  srunner_run_all (r, CK_ENV);
-  int failed = srunner_ntests_failed (r);
-  srunner_free (r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const TTest *tests[] = { two_rewriters_agree_on_random_lists, NULL };
+  return suite_run ("rewrite twice", tests, 900);
 }

@@ -68,9 +68,9 @@ static bool device_in_range (checker *c) {
   };
   for (size_t i = 0; i < sizeof figures / sizeof *figures; i++)
     if (figures[i].value < figures[i].low || figures[i].value > figures[i].high)
-      return check_breaks (c, RULE_device, "device", -1, figures[i].key, "%lld is not in %lld to %lld",
-                           (long long)figures[i].value, (long long)figures[i].low,
-                           (long long)figures[i].high);
+      return check_breaks (c, RULE_device, "device", -1, figures[i].key,
+                           "%lld is not in %lld to %lld", (long long)figures[i].value,
+                           (long long)figures[i].low, (long long)figures[i].high);
   if (d->granule_bytes % 512)
     return check_breaks (c, RULE_device, "device", -1, "granule_bytes",
                          "%lld is not a multiple of 512", (long long)d->granule_bytes);
@@ -107,15 +107,16 @@ static bool rewrites (checker *c) {
 }
 
 static bool run (checker *c) {
-  return digest_matches (c) && device_in_range (c) && within_device (c) && rewrites (c)
-         && check_units (c) && check_moves (c) && check_clean (c) && check_orders (c)
-         && check_rows (c) && check_places (c) && check_host (c) && check_safe (c);
+  return digest_matches (c) && device_in_range (c) && within_device (c) && rewrites (c) &&
+         check_units (c) && check_moves (c) && check_clean (c) && check_orders (c) &&
+         check_rows (c) && check_places (c) && check_host (c) && check_safe (c);
 }
 
 bool check_plan (const trace *t, const plan *p, arena *scratch, check_rule *broken, error *err) {
   check_rule ignored;
-  checker c = { .original = t, .p = p, .a = scratch, .err = err,
-                .broken = broken ? broken : &ignored };
+  checker c = {
+    .original = t, .p = p, .a = scratch, .err = err, .broken = broken ? broken : &ignored
+  };
   *c.broken = CHECK_RULES;
   arena_mark mark = arena_here (scratch);
   bool ok = run (&c);

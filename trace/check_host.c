@@ -13,8 +13,7 @@ static bool in_arena (checker *c, int32_t i) {
     return check_breaks (c, RULE_host_arena, "moves", i, "host_offset",
                          "a copy of %lld bytes at %lld, rounded up to 512, ends behind the host's "
                          "%lld",
-                         (long long)bytes, (long long)x->host_offset,
-                         (long long)c->p->host_bytes);
+                         (long long)bytes, (long long)x->host_offset, (long long)c->p->host_bytes);
   return true;
 }
 

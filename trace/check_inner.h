@@ -1,4 +1,5 @@
-/* What the files of check hand to each other: what a plan says, derived once more from the trace. */
+/* What the files of check hand to each other: what a plan says, derived once more from the trace.
+ */
 #ifndef FERRY_TRACE_CHECK_INNER_H
 #define FERRY_TRACE_CHECK_INNER_H
 
@@ -29,8 +30,8 @@ typedef struct check_end {
 } check_end;
 
 typedef struct check_stay {
-  int32_t op;     /* that it is for; NO_OP: always there */
-  int32_t in;     /* born with this place in in_order; -1: at the start of its op */
+  int32_t op; /* that it is for; NO_OP: always there */
+  int32_t in; /* born with this place in in_order; -1: at the start of its op */
   int64_t granules;
   check_end end;
 } check_stay;
@@ -64,8 +65,8 @@ typedef struct checker {
   int32_t *wait_outs;            /* per op: op_waits, or NO_WAIT */
   check_stay *stays;             /* one a row */
   check_handovers device, host;  /* between stays; between moves whose outs are in out_order */
-  int32_t *last_in;              /* per such move: the move whose in is the last to read the copy, */
-  int32_t *last_in_steps;        /* so many steps after the out */
+  int32_t *last_in;       /* per such move: the move whose in is the last to read the copy, */
+  int32_t *last_in_steps; /* so many steps after the out */
 } checker;
 
 /* Reports a broken rule at /list/index/field; index -1 and field NULL leave these out. */

@@ -1,5 +1,6 @@
-/* A binary tree over the stretches between bounds. A node whose whole stretch has one holder says so
-   and its children are not looked at; so n takings cost n log n, however long the stretches are. */
+/* A binary tree over the stretches between bounds. A node whose whole stretch has one holder says
+   so and its children are not looked at; so n takings cost n log n, however long the stretches are.
+ */
 #include "trace/check_line.h"
 
 #include <assert.h>
@@ -40,8 +41,8 @@ line *line_new (arena *a, int64_t *bounds, int64_t count, error *err) {
 }
 
 static int64_t place_of (const line *l, int64_t bound) {
-  const int64_t *at
-      = bsearch (&bound, l->bounds, (size_t)l->count + 1, sizeof *l->bounds, by_value);
+  const int64_t *at =
+      bsearch (&bound, l->bounds, (size_t)l->count + 1, sizeof *l->bounds, by_value);
   assert (at);
   return at - l->bounds;
 }

@@ -43,11 +43,11 @@ static bool in_life (checker *c, int32_t i) {
                          "%d is not after op %d; only a persistent unit may wrap", x->in_before,
                          x->out_after);
   if (x->out_after < u->first || x->in_before > u->last)
-    return check_breaks (c, RULE_move_range, "moves", i,
-                         x->out_after < u->first ? "out_after" : "in_before",
-                         "out after op %d and in before op %d is not within the unit's life, ops %d "
-                         "to %d",
-                         x->out_after, x->in_before, u->first, u->last);
+    return check_breaks (
+        c, RULE_move_range, "moves", i, x->out_after < u->first ? "out_after" : "in_before",
+        "out after op %d and in before op %d is not within the unit's life, ops %d "
+        "to %d",
+        x->out_after, x->in_before, u->first, u->last);
   return true;
 }
 
@@ -150,8 +150,8 @@ static bool back_in_time (checker *c, int32_t i) {
   int64_t out = (int64_t)y->out_after + (c->rank[j] <= c->rank[i] ? c->n_ops : 0);
   if (back > out)
     return check_breaks (c, RULE_move_overlap, "moves", i, "in_before",
-                         "back before op %d, but move %d takes the part out after op %d", x->in_before,
-                         j, y->out_after);
+                         "back before op %d, but move %d takes the part out after op %d",
+                         x->in_before, j, y->out_after);
   return true;
 }
 

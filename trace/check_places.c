@@ -40,8 +40,8 @@ static int by_op (const void *x, const void *y) {
 
 typedef struct taking {
   checker *c;
-  int32_t row;  /* takes now */
-  bool *taken;  /* rows, in this round */
+  int32_t row; /* takes now */
+  bool *taken; /* rows, in this round */
   bool recording;
 } taking;
 
@@ -59,7 +59,8 @@ static bool met_stay (void *context, int32_t former) {
                          former);
   if (former != x->row && its->op == mine->op)
     return check_breaks (c, RULE_granule_shared, "placement/stays", x->row, "runs",
-                         "it shares granules with row %d, and both are for op %d", former, mine->op);
+                         "it shares granules with row %d, and both are for op %d", former,
+                         mine->op);
   return !x->recording || check_hand_over (c, &c->device, former, x->row, x->taken[former]);
 }
 

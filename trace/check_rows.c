@@ -154,8 +154,8 @@ static bool none_missing (checker *c, const row_table *r) {
   for (int32_t u = 0; u < c->n_units; u++) {
     const check_unit *x = &c->units[u];
     for (int32_t part = 0; x->bytes && part < x->of; part++)
-      if (r->row[r->unit_first[u] + part] == NO_ROW
-          && !(x->persistent && first_move_of (c, x, part) >= 0))
+      if (r->row[r->unit_first[u] + part] == NO_ROW &&
+          !(x->persistent && first_move_of (c, x, part) >= 0))
         return check_breaks (c, RULE_stay_missing, "placement", -1, "stays",
                              "part %d of %s %d has no row", part,
                              u < c->t->n_tensors ? "tensor" : "group",

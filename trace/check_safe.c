@@ -14,20 +14,20 @@ typedef struct walk {
   checker *c;
   uint8_t *order; /* of event */
   int64_t count;
-  int32_t ops, outs, ins; /* so many have ended */
-  int32_t *due_first;     /* n_ops + 1: places in `due` */
-  int32_t *due;           /* places in in_order, by the op that waits for them */
+  int32_t ops, outs, ins;                 /* so many have ended */
+  int32_t *due_first;                     /* n_ops + 1: places in `due` */
+  int32_t *due;                           /* places in in_order, by the op that waits for them */
   known *op_end, *out_end, *in_end;       /* of both steps */
   known *op_start, *out_start, *in_start; /* of the second */
 } walk;
 
 bool check_hand_over (checker *c, check_handovers *list, int32_t former, int32_t next,
                       bool same_step) {
-  if (list->count > 0 && list->at[list->count - 1].former == former
-      && list->at[list->count - 1].next == next)
+  if (list->count > 0 && list->at[list->count - 1].former == former &&
+      list->at[list->count - 1].next == next)
     return true;
-  check_handover *at
-      = arena_grow (c->a, list->at, &list->room, list->count + 1, sizeof *at, c->err);
+  check_handover *at =
+      arena_grow (c->a, list->at, &list->room, list->count + 1, sizeof *at, c->err);
   if (!at)
     return false;
   list->at = at;
@@ -239,8 +239,8 @@ static bool walk_new (walk *w) {
   w->op_start = NEW (c->a, c->n_ops, known, c->err);
   w->out_start = NEW (c->a, p->n_outs, known, c->err);
   w->in_start = NEW (c->a, p->n_ins, known, c->err);
-  return w->order && w->op_end && w->out_end && w->in_end && w->op_start && w->out_start
-         && w->in_start && list_due (w);
+  return w->order && w->op_end && w->out_end && w->in_end && w->op_start && w->out_start &&
+         w->in_start && list_due (w);
 }
 
 bool check_safe (checker *c) {

@@ -52,8 +52,8 @@ static bool add_group (checker *c, int32_t g, const bool *thing) {
   for (int32_t i = 0; i < group->count; i++) {
     int32_t x = group->at[i];
     if (x < 0 || x >= c->t->n_tensors)
-      return check_breaks (c, RULE_group_member, "groups", g, NULL, "tensor %d is not in 0 to %d", x,
-                           c->t->n_tensors - 1);
+      return check_breaks (c, RULE_group_member, "groups", g, NULL, "tensor %d is not in 0 to %d",
+                           x, c->t->n_tensors - 1);
     if (c->unit_of[x] >= 0)
       return check_breaks (c, RULE_group_member, "groups", g, NULL,
                            "tensor %d is already in group %d", x, c->unit_of[x] - c->t->n_tensors);
@@ -95,8 +95,8 @@ static bool place_tensors (checker *c, const bool *thing) {
                          (long long)p->pool_bytes, (long long)p->pool_below_bytes,
                          (long long)pool_bytes);
   for (int32_t u = 0; u < c->n_units; u++)
-    c->units[u].granules = c->units[u].bytes / p->granule_bytes
-                           + (c->units[u].bytes % p->granule_bytes > 0);
+    c->units[u].granules =
+        c->units[u].bytes / p->granule_bytes + (c->units[u].bytes % p->granule_bytes > 0);
   return true;
 }
 

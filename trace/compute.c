@@ -281,8 +281,69 @@ static bool read_list (const json *j, int64_t *count, int64_t *values, error *er
   return true;
 }
 
-/* Divisors and counts that a kernel relies on; whatever else is 0 makes an operand empty. */
+/* Does the last element that a product touches lie in its operand's item? */
+static bool lies_in (int64_t item, int64_t offset, int64_t heads, int64_t head, int64_t rows,
+                     int64_t row, int64_t columns) {
+  return (__int128)offset + (__int128)(heads - 1) * head + (__int128)(rows - 1) * row + columns <=
+         item;
+}
+
+static bool matmul_lies_in (const compute_matmul *s) {
+  bool ta = s->transpose_a != 0, tb = s->transpose_b != 0;
+  return s->heads > 0 && s->m > 0 && s->n > 0 && s->k > 0 &&
+         lies_in (s->a_item, s->a_offset, s->heads, s->a_head, ta ? s->k : s->m, s->a_row,
+                  ta ? s->m : s->k) &&
+         lies_in (s->b_item, s->b_offset, s->heads, s->b_head, tb ? s->n : s->k, s->b_row,
+                  tb ? s->k : s->n) &&
+         lies_in (s->c_item, s->c_offset, s->heads, s->c_head, s->m, s->c_row, s->n) &&
+         (!s->b_in_a || s->a_item == s->b_item);
+}
+
+/* What kernels rely on beside operands that are not empty: they must stay inside their operands
+   whatever a file says. */
+static bool fits (const compute *c) {
+  switch (c->kind) {
+  case COMPUTE_matmul:
+    return matmul_lies_in (&c->matmul);
+  case COMPUTE_attention_fwd:
+  case COMPUTE_attention_bwd:
+    return c->attention.kv_heads > 0 && c->attention.heads % c->attention.kv_heads == 0 &&
+           (!c->attention.packed || c->attention.keys == c->attention.queries) &&
+           c->attention.rate_ppm < 1000000;
+  case COMPUTE_dropout_fwd:
+  case COMPUTE_dropout_bwd:
+    return c->dropout.rate_ppm < 1000000;
+  case COMPUTE_rotary_fwd:
+  case COMPUTE_rotary_bwd:
+    return c->rotary.width % 2 == 0 && c->rotary.theta > 0;
+  case COMPUTE_position_fwd:
+  case COMPUTE_position_bwd:
+    return c->position.rows > 0 && c->position.rows <= c->position.table_rows;
+  case COMPUTE_select_fwd:
+  case COMPUTE_select_bwd:
+    return c->rows.row < c->rows.rows;
+  case COMPUTE_crop_fwd:
+  case COMPUTE_crop_bwd:
+    return c->pool.out_d <= c->pool.in_d && c->pool.out_h <= c->pool.in_h &&
+           c->pool.out_w <= c->pool.in_w;
+  case COMPUTE_conv_fwd:
+  case COMPUTE_conv_bwd_data:
+  case COMPUTE_conv_bwd_weights:
+  case COMPUTE_deconv_fwd:
+  case COMPUTE_deconv_bwd_data:
+  case COMPUTE_deconv_bwd_weights:
+    return c->conv.groups > 0 && c->conv.in_channels % c->conv.groups == 0 &&
+           c->conv.out_channels % c->conv.groups == 0 && c->conv.stride_d > 0 &&
+           c->conv.stride_h > 0 && c->conv.stride_w > 0;
+  default:
+    return true;
+  }
+}
+
+/* Whatever else is 0 makes an operand empty. */
 static bool is_sound (const compute *c) {
+  if (!fits (c))
+    return false;
   operand o[COMPUTE_MOST_OPERANDS];
   int count = compute_operands (c, o);
   for (int i = 0; i < count; i++)
@@ -319,7 +380,7 @@ bool compute_read (const json *j, compute *out, error *err) {
   if (!json_known (j, known, true, NULL, err))
     return false;
   if (!is_sound (out))
-    return json_error (j, err, "%s with an operand that is empty or larger than any memory",
+    return json_error (j, err, "%s with sizes that do not fit together, or larger than any memory",
                        compute_kind_names[out->kind]);
   return true;
 }

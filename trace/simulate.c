@@ -21,13 +21,33 @@ static bool bad (error *err, const char *list, int32_t row, const char *field, i
   return error_at (err, ERR_input, where, "%lld is out of range", (long long)value);
 }
 
-/* Looks at every index that the lanes are built from; the rest is check's. */
-static bool plan_is_sound (const plan *p, const trace *t, const units *u, error *err) {
+/* Only what moves is looked at: a table of all units would cost more than the simulation. */
+static bool unit_moved (const trace *t, const plan *p, int32_t unit, unit_info *out) {
+  *out = (unit_info){ 0 };
+  if (unit < 0 || unit >= t->n_tensors + p->n_groups)
+    return false;
+  if (unit < t->n_tensors)
+    out->bytes = t->tensors[unit].bytes;
+  else {
+    const index_list *group = &p->groups[unit - t->n_tensors];
+    for (int32_t i = 0; i < group->count; i++) {
+      if (group->at[i] < 0 || group->at[i] >= t->n_tensors)
+        return false;
+      out->bytes += unit_member_bytes (t->tensors[group->at[i]].bytes);
+    }
+  }
+  out->granules = units_div_up (out->bytes, p->placement.granule_bytes);
+  return out->bytes > 0;
+}
+
+/* Looks at every index that the lanes are built from; the rest is check's. bytes: of each copy. */
+static bool plan_is_sound (const plan *p, const trace *t, int64_t *bytes, error *err) {
   for (int32_t i = 0; i < p->n_moves; i++) {
     const move *m = &p->moves[i];
-    if (m->unit < 0 || m->unit >= u->count || u->at[m->unit].bytes == 0)
+    unit_info u;
+    if (!unit_moved (t, p, m->unit, &u))
       return bad (err, "moves", i, "/unit", m->unit);
-    if (m->of < 1 || m->of > u->at[m->unit].granules)
+    if (m->of < 1 || m->of > u.granules)
       return bad (err, "moves", i, "/of", m->of);
     if (m->part < 0 || m->part >= m->of)
       return bad (err, "moves", i, "/part", m->part);
@@ -37,6 +57,7 @@ static bool plan_is_sound (const plan *p, const trace *t, const units *u, error 
       return bad (err, "moves", i, "/in_before", m->in_before);
     if (m->host_offset < 0 || m->host_offset > MOST_BYTES)
       return bad (err, "moves", i, "/host_offset", m->host_offset);
+    bytes[i] = unit_part_bytes (&u, p->placement.granule_bytes, m->part, m->of);
   }
   for (int32_t i = 0; i < p->n_op_waits; i++)
     if (p->op_waits[i].op < 0 || p->op_waits[i].op >= t->n_ops)
@@ -78,14 +99,14 @@ static void fill_ops (sim_lane *lane, const trace *t, const plan *p) {
   }
 }
 
-static void fill_copies (sim_lane *lane, const plan *p, const units *u, const int32_t *out_place) {
-  int64_t granule = p->placement.granule_bytes;
+static void fill_copies (sim_lane *lane, const plan *p, const int64_t *bytes,
+                         const int32_t *out_place) {
   for (int32_t i = 0; i < p->n_outs; i++) {
     const move *m = &p->moves[p->out_order[i]];
     lane->outs[i] =
         (sim_copy){ .ops = (int64_t)m->out_after + 1,
                     .outs = SIM_NEVER,
-                    .bytes = unit_part_bytes (&u->at[m->unit], granule, m->part, m->of),
+                    .bytes = bytes[p->out_order[i]],
                     .move = p->out_order[i] };
   }
   for (int32_t i = 0; i < p->n_ins; i++) {
@@ -94,7 +115,7 @@ static void fill_copies (sim_lane *lane, const plan *p, const units *u, const in
     sim_copy *c = &lane->ins[i];
     *c = (sim_copy){ .ops = m->in_ops == NO_WAIT ? SIM_NEVER : m->in_ops,
                      .outs = m->in_outs == NO_WAIT ? SIM_NEVER : m->in_outs,
-                     .bytes = unit_part_bytes (&u->at[m->unit], granule, m->part, m->of),
+                     .bytes = bytes[p->in_order[i]],
                      .move = p->in_order[i] };
     if (m->clean)
       c->ops = greater (c->ops, m->out_after + 1 - (wraps ? (int64_t)lane->n_ops : 0));
@@ -103,10 +124,11 @@ static void fill_copies (sim_lane *lane, const plan *p, const units *u, const in
   }
 }
 
-static bool fill_lane (const sim_job *job, const units *u, arena *a, sim_lane *lane, error *err) {
+static bool fill_lane (const sim_job *job, arena *a, sim_lane *lane, error *err) {
   const plan *p = job->plan;
   const trace *t = job->rewritten->trace;
-  if (!plan_is_sound (p, t, u, err))
+  int64_t *bytes = NEW (a, p->n_moves, int64_t, err);
+  if (!bytes || !plan_is_sound (p, t, bytes, err))
     return false;
   *lane = (sim_lane){ .n_ops = t->n_ops, .n_outs = p->n_outs, .n_ins = p->n_ins };
   lane->ops = NEW (a, t->n_ops, sim_op, err);
@@ -119,7 +141,7 @@ static bool fill_lane (const sim_job *job, const units *u, arena *a, sim_lane *l
       !read_order (p, "in_order", p->in_order, p->n_ins, false, in_place, err))
     return false;
   fill_ops (lane, t, p);
-  fill_copies (lane, p, u, out_place);
+  fill_copies (lane, p, bytes, out_place);
   return true;
 }
 
@@ -171,11 +193,15 @@ static bool step_started (const sim_run *r, void *context) {
 }
 
 /* The run again, up to the step that is shown, with its times written down. */
-static bool draw (sim_run *r, const sim_job *job, int32_t lane, int32_t step, const units *u,
-                  arena *a, timeline *out, error *err) {
+static bool draw (sim_run *r, const sim_job *job, int32_t lane, int32_t step, arena *a,
+                  timeline *out, error *err) {
   *out = (timeline){ .step = step };
   sim_record record = { .lane = lane, .step = step };
-  if (!timeline_begin (job, a, out, err))
+  const plan *p = job->plan;
+  units u;
+  if (!timeline_begin (job, a, out, err) ||
+      !units_of (job->rewritten->trace, p->groups, p->n_groups, p->placement.granule_bytes,
+                 p->placement.pool_below_bytes, a, &u, err))
     return false;
   record.ops = out->ops;
   record.outs = out->outs;
@@ -184,11 +210,11 @@ static bool draw (sim_run *r, const sim_job *job, int32_t lane, int32_t step, co
   bool ok = sim_run_until (r, step_started, &record, err);
   r->record = NULL;
   const int64_t *starts = r->lanes[lane].starts_ns;
-  return ok && timeline_finish (job, u, starts[step], starts[step + 1] - starts[step], a, out, err);
+  return ok && timeline_finish (job, &u, starts[step], starts[step + 1] - starts[step], a, out, err);
 }
 
-static bool one_job (sim_run *r, const sim_job *job, const units *u, const sim_options *o,
-                     predicted *out, timeline *drawn, error *err) {
+static bool one_job (sim_run *r, const sim_job *job, const sim_options *o, predicted *out,
+                     timeline *drawn, error *err) {
   int32_t step = 0, laden_step = 0;
   bool laden = false;
   if (!run_once (r, &out->step_ns, &out->settled, &step, err))
@@ -205,7 +231,7 @@ static bool one_job (sim_run *r, const sim_job *job, const units *u, const sim_o
     }
   }
   r->laden = laden;
-  return !o->timeline_arena || draw (r, job, 0, step, u, o->timeline_arena, drawn, err);
+  return !o->timeline_arena || draw (r, job, 0, step, o->timeline_arena, drawn, err);
 }
 
 /* ---- several jobs ---- */
@@ -239,8 +265,8 @@ static bool jobs_fit (const sim_job *jobs, int32_t n, error *err) {
   return true;
 }
 
-static bool many_jobs (sim_run *r, const sim_job *jobs, const units *u, const sim_options *o,
-                       predicted *out, timeline *drawn, error *err) {
+static bool many_jobs (sim_run *r, const sim_job *jobs, const sim_options *o, predicted *out,
+                       timeline *drawn, error *err) {
   if (!jobs_fit (jobs, r->n_lanes, err) || !sim_run_until (r, all_ran, NULL, err))
     return false;
   for (int32_t i = 0; i < r->n_lanes; i++) {
@@ -250,34 +276,32 @@ static bool many_jobs (sim_run *r, const sim_job *jobs, const units *u, const si
     out[i].settled = false;
   }
   for (int32_t i = 0; o->timeline_arena && i < r->n_lanes; i++)
-    if (!draw (r, &jobs[i], i, FIRST_JOB_STEP, &u[i], o->timeline_arena, &drawn[i], err))
+    if (!draw (r, &jobs[i], i, FIRST_JOB_STEP, o->timeline_arena, &drawn[i], err))
       return false;
   return true;
 }
 
 /* ---- the report ---- */
 
-static bool static_figures (const sim_job *job, const sim_lane *lane, const units *u,
-                            predicted *out, error *err) {
+static bool static_figures (const sim_job *job, const sim_lane *lane, predicted *out,
+                            error *err) {
   const plan *p = job->plan;
   const placement *pl = &p->placement;
-  *out = (predicted){ .compute_ns = trace_total_ns (job->rewritten->trace),
-                      .baseline_ns = trace_total_ns (job->original) };
+  *out = (predicted){ .compute_ns = trace_total_ns (job->rewritten->trace) };
+  out->baseline_ns = job->original == job->rewritten->trace ? out->compute_ns
+                                                            : trace_total_ns (job->original);
   int64_t granules = pl->granules + units_div_up (pl->pool_bytes, pl->granule_bytes);
   if (__builtin_mul_overflow (granules, pl->granule_bytes, &out->peak_bytes))
     return error_at (err, ERR_input, "/placement/granules", "%lld granules of %lld bytes",
                      (long long)granules, (long long)pl->granule_bytes);
   int64_t end = 0;
-  for (int32_t i = 0; i < p->n_moves; i++) {
-    const move *m = &p->moves[i];
-    end = greater (end, m->host_offset + unit_part_bytes (&u->at[m->unit], pl->granule_bytes,
-                                                          m->part, m->of));
+  for (int32_t i = 0; i < lane->n_ins; i++) { /* every move comes in */
+    end = greater (end, p->moves[lane->ins[i].move].host_offset + lane->ins[i].bytes);
+    out->h2d_bytes += lane->ins[i].bytes;
   }
   out->host_peak_bytes = units_div_up (end, HOST_PLACE) * HOST_PLACE;
   for (int32_t i = 0; i < lane->n_outs; i++)
     out->d2h_bytes += lane->outs[i].bytes;
-  for (int32_t i = 0; i < lane->n_ins; i++)
-    out->h2d_bytes += lane->ins[i].bytes;
   return true;
 }
 
@@ -293,17 +317,12 @@ bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, 
                 .copy_ns = d->link.copy_ns,
                 .turns = o->turns };
   r.lanes = NEW (scratch, n_jobs, sim_lane, err);
-  units *u = NEW (scratch, n_jobs, units, err);
-  bool ok = r.lanes && u;
-  for (int32_t i = 0; ok && i < n_jobs; i++) {
-    const plan *p = jobs[i].plan;
-    ok = units_of (jobs[i].rewritten->trace, p->groups, p->n_groups, p->placement.granule_bytes,
-                   p->placement.pool_below_bytes, scratch, &u[i], err) &&
-         fill_lane (&jobs[i], &u[i], scratch, &r.lanes[i], err) &&
-         static_figures (&jobs[i], &r.lanes[i], &u[i], &out[i], err);
-  }
-  ok = ok && (n_jobs == 1 ? one_job (&r, jobs, u, o, out, timelines, err)
-                          : many_jobs (&r, jobs, u, o, out, timelines, err));
+  bool ok = r.lanes;
+  for (int32_t i = 0; ok && i < n_jobs; i++)
+    ok = fill_lane (&jobs[i], scratch, &r.lanes[i], err) &&
+         static_figures (&jobs[i], &r.lanes[i], &out[i], err);
+  ok = ok && (n_jobs == 1 ? one_job (&r, jobs, o, out, timelines, err)
+                          : many_jobs (&r, jobs, o, out, timelines, err));
   for (int32_t i = 0; ok && i < n_jobs; i++)
     out[i].stall_ns = out[i].step_ns - out[i].compute_ns;
   if (o->events)

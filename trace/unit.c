@@ -8,7 +8,7 @@
 
 enum { PLACE = 512 }; /* what a member of a group or of the pool is rounded up to */
 
-static int64_t rounded (int64_t bytes) {
+int64_t unit_member_bytes (int64_t bytes) {
   return (bytes + PLACE - 1) / PLACE * PLACE;
 }
 
@@ -33,7 +33,7 @@ static bool join_groups (const trace *t, const uses *tensor_uses, const index_li
       if (i > 0 && t->tensors[x].persistent != unit->persistent)
         return error_set (err, ERR_input, "group %d mixes persistent and other tensors", g);
       out->group_of[x] = g;
-      unit->bytes += rounded (t->tensors[x].bytes);
+      unit->bytes += unit_member_bytes (t->tensors[x].bytes);
       unit->persistent = t->tensors[x].persistent;
       unit->pinned |= t->tensors[x].pinned;
     }
@@ -104,7 +104,7 @@ bool units_of (const trace *t, const index_list *groups, int32_t n_groups, int64
     if (out->group_of[x] >= 0 || !is_something (t, &u, x))
       continue;
     if (t->tensors[x].bytes < pool_below_bytes)
-      out->pool_bytes += rounded (t->tensors[x].bytes);
+      out->pool_bytes += unit_member_bytes (t->tensors[x].bytes);
     else
       out->at[x] = (unit_info){ .bytes = t->tensors[x].bytes,
                                 .persistent = t->tensors[x].persistent,

@@ -26,6 +26,9 @@ typedef struct units {
 bool units_of (const trace *t, const index_list *groups, int32_t n_groups, int64_t granule_bytes,
                int64_t pool_below_bytes, arena *a, units *out, error *err) MUST_CHECK;
 
+/* What a member of a group, or of the pool, takes: its bytes rounded up to 512. */
+int64_t unit_member_bytes (int64_t bytes);
+
 /* The bytes that a copy of part `part` of `of` carries. */
 int64_t unit_part_bytes (const unit_info *u, int64_t granule_bytes, int32_t part, int32_t of);
 /* Granules [first, end) of the unit's own that are this part. */

@@ -1,5 +1,6 @@
 #!/bin/bash
-# What data/ ships: each file is in its list of sources with the digest it has.
+# What is shipped and what is run: each file of data/ has a README that says where it comes from, and
+# the digest of data/MANIFEST; each test program is in the Makefile, so that none sleeps.
 . "$(dirname "$0")/common.bash"
 
 undescribed() {
@@ -14,6 +15,15 @@ digests() {
   [ ! -f data/MANIFEST ] || sha256sum --quiet -c data/MANIFEST
 }
 
+sleeping() {
+  local file
+  [ -f Makefile.am ] || return 0
+  for file in tests/test_*.c tests/fuzz_*.c tests/bench/*.c; do
+    [ ! -e "$file" ] || grep -qF "$file" Makefile.am || echo "$file is not in Makefile.am"
+  done
+}
+
+claim "every test, fuzzer and bench is in the Makefile" sleeping
 claim "every file of data/ is described" undescribed
 claim "data/MANIFEST holds the digests of the files" digests
 finish

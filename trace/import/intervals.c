@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/lives.h"
+#include "trace/import/intervals_trace.h"
 
 typedef enum column { COLUMN_ID, COLUMN_LOWER, COLUMN_UPPER, COLUMN_SIZE, COLUMNS } column;
 
@@ -147,7 +147,7 @@ static bool make_trace (import_job *job, const import_text *file, const interval
       return false;
   }
   build_source (b, "import", "interval CSV", "not plannable: lifetimes only");
-  if (!lives_build (job, b, names, n_times, lives, n))
+  if (!intervals_trace_build (job, b, names, n_times, lives, n))
     return false;
   *out = build_finish (b, job->err);
   return *out;

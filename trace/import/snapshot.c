@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "trace/import/intern.h"
-#include "trace/import/lives.h"
+#include "trace/import/intervals_trace.h"
 
 typedef struct reader {
   import_job *job;
@@ -304,7 +304,7 @@ bool snapshot_import (import_job *job, const import_text *file, trace **out) {
   if (!b)
     return false;
   build_source (b, "import", "CUDA memory snapshot", "not plannable: lifetimes only");
-  if (!lives_build (job, b, ops, s.n_allocs + 1, lives, n))
+  if (!intervals_trace_build (job, b, ops, s.n_allocs + 1, lives, n))
     return false;
   if (resident > 0 && resident <= MOST_TENSOR_BYTES)
     build_tensor_at (b, n - 1)->pinned = true;

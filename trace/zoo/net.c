@@ -240,14 +240,21 @@ static int64_t workspace_bytes (const compute *c, int64_t batch) {
   return image_bytes * (images < 1 ? 1 : images > batch ? batch : images);
 }
 
-static void make_tensor (net *n, const char *name, const operand *o, int32_t *tensor) {
+/* number: of the tensor among the op's that have one name; < 0: it has its own. */
+static void make_tensor (net *n, const char *name, const operand *o, int number, int32_t *tensor) {
   tensor_kind kind = n->phase == OP_FORWARD ? TENSOR_ACTIVATION : TENSOR_GRADIENT;
   if (o->elements <= 0 || o->bytes > MOST_TENSOR_BYTES) {
     net_fail (n, "%s.%s would have %lld elements: another image, sequence or batch is needed", name,
               o->name, (long long)o->elements);
     return;
   }
-  *tensor = build_tensor (n->b, joined (n, name, ".", o->name), o->bytes, kind);
+  const char *full = joined (n, name, ".", o->name);
+  if (number >= 0 && !n->failed) {
+    char text[16];
+    snprintf (text, sizeof text, "%d", number);
+    full = joined (n, full, "", text);
+  }
+  *tensor = build_tensor (n->b, full, o->bytes, kind);
   build_tensor_at (n->b, *tensor)->split = o->item;
 }
 
@@ -259,7 +266,7 @@ void net_op (net *n, const char *name, compute *c, int32_t *tensors) {
   int count = compute_operands (c, operands);
   for (int i = 0; i < count && !n->failed; i++)
     if (operands[i].use == WRITE && tensors[i] == MADE)
-      make_tensor (n, name, &operands[i], &tensors[i]);
+      make_tensor (n, name, &operands[i], c->kind == COMPUTE_concat_bwd ? i - 1 : -1, &tensors[i]);
   int64_t ns = 0;
   if (n->failed)
     return;

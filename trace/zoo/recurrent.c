@@ -79,7 +79,7 @@ static value attend (net *n, const additive *a, value h) {
 }
 
 static additive encode (net *n, int64_t words, int64_t hidden, int64_t layers) {
-  value states[COMPUTE_MOST_LIST];
+  value states[COMPUTE_MOST_LIST] = { 0 };
   param table = net_param (n, "source", "weight", words * hidden);
   stack s = stack_new (n, "encoder", layers, hidden, hidden);
   for (int64_t t = 0; t < n->seq && !n->failed; t++) {

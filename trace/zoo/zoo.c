@@ -100,8 +100,8 @@ static void put_source (const net *n) {
 }
 
 trace *zoo_trace (const zoo_request *r, arena *a, error *err) {
-  zoo_network network;
-  recipe recipe;
+  zoo_network network = { 0 };
+  recipe recipe = { 0 };
   if (!find (r->name, &network, &recipe, err) || !check_request (r, &network, err))
     return NULL;
   net *n = net_new (r, &network, a, err);

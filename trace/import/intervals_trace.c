@@ -1,4 +1,4 @@
-#include "trace/import/lives.h"
+#include "trace/import/intervals_trace.h"
 
 #include <string.h>
 
@@ -11,8 +11,8 @@ static void chain (const lived *lives, int32_t n, int32_t *head, int32_t *link, 
   }
 }
 
-bool lives_build (import_job *job, trace_builder *b, const char *const *op_names, int32_t n_ops,
-                  const lived *lives, int32_t n_lives) {
+bool intervals_trace_build (import_job *job, trace_builder *b, const char *const *op_names,
+                            int32_t n_ops, const lived *lives, int32_t n_lives) {
   int32_t *heads = NEW (job->scratch, 2 * (int64_t)n_ops, int32_t, job->err);
   int32_t *links = NEW (job->scratch, 2 * (int64_t)n_lives, int32_t, job->err);
   if (!heads || !links)

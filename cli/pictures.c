@@ -1,8 +1,27 @@
-#include "cli/timeline.h"
+#include "cli/pictures.h"
 
 #include "plot/term.h"
 
 enum { MEMORY_ROWS = 8 };
+
+/* Time runs as the ops take it, so that long ops are wide. */
+bool picture_needs (call *c, const trace *t, const int64_t *bytes_at, int64_t budget_bytes) {
+  term_point *points = NEW (c->arena, t->n_ops, term_point, &c->err);
+  if (!points)
+    return false;
+  int64_t at_ns = 0;
+  for (int32_t i = 0; i < t->n_ops; i++) {
+    points[i] = (term_point){ at_ns, bytes_at[i] };
+    at_ns += t->ops[i].gap_ns + t->ops[i].ns;
+  }
+  term_style style = { c->utf8, c->color, c->columns };
+  bytes picture = { 0 };
+  bool ok = term_area (points, t->n_ops, at_ns, budget_bytes, "budget", MEMORY_ROWS, &style,
+                       &picture, &c->err) &&
+            call_write (c, NULL, picture.data, picture.size);
+  bytes_free (&picture);
+  return ok;
+}
 
 /* The spans that there are, of those of all ops or moves. */
 static term_span *spans_of (call *c, const span *from, int32_t n, int32_t *count) {
@@ -14,7 +33,7 @@ static term_span *spans_of (call *c, const span *from, int32_t n, int32_t *count
   return spans;
 }
 
-bool timeline_print (call *c, const sim_job *job, const timeline *line) {
+bool picture_step (call *c, const sim_job *job, const timeline *line) {
   term_style style = { c->utf8, c->color, c->columns };
   term_lane lanes[] = { { .name = "compute" }, { .name = "out" }, { .name = "in" } };
   const span *from[] = { line->ops, line->outs, line->ins };
@@ -31,8 +50,7 @@ bool timeline_print (call *c, const sim_job *job, const timeline *line) {
   for (int32_t i = 0; i < line->n_memory; i++)
     points[i] = (term_point){ line->memory[i].at_ns, line->memory[i].bytes };
   bytes picture = { 0 };
-  bool ok = bytes_append (&picture, "\n", 1, &c->err) &&
-            term_lanes (lanes, 3, line->period_ns, &style, &picture, &c->err) &&
+  bool ok = term_lanes (lanes, 3, line->period_ns, &style, &picture, &c->err) &&
             bytes_append (&picture, "\n", 1, &c->err) &&
             term_area (points, line->n_memory, line->period_ns, job->plan->budget_bytes, "budget",
                        MEMORY_ROWS, &style, &picture, &c->err) &&

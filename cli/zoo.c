@@ -1,0 +1,123 @@
+/* `ferry zoo`: one training step of a published network, as a trace. */
+#include <string.h>
+
+#include "base/json.h"
+#include "cli/devices.h"
+#include "trace/zoo/zoo.h"
+
+static int list_json (call *c) {
+  int count;
+  const zoo_network *networks = zoo_list (&count);
+  json_writer w;
+  json_begin (&w, 1);
+  json_open_array (&w);
+  for (int i = 0; i < count; i++) {
+    const zoo_network *n = &networks[i];
+    json_open_object (&w);
+    json_add_text (&w, "description", n->description);
+    json_add_int (&w, "image", n->image);
+    json_add_text (&w, "name", n->name);
+    json_add_int (&w, "parameters", n->parameters);
+    json_add_int (&w, "seq", n->seq);
+    json_add_text (&w, "source", n->source);
+    json_close_object (&w);
+  }
+  json_close_array (&w);
+  return call_print_json (c, &w) ? EXIT_YES : call_failed (c);
+}
+
+static int list (call *c) {
+  int count;
+  const zoo_network *networks = zoo_list (&count);
+  if (c->json)
+    return list_json (c);
+  for (int i = 0; i < count; i++) {
+    const zoo_network *n = &networks[i];
+    printf ("%-12s %-40s ", n->name, n->description);
+    if (n->parameters > 0)
+      printf ("%11lld parameters (%s)", (long long)n->parameters, n->source);
+    puts ("");
+  }
+  return EXIT_YES;
+}
+
+static bool read_request (call *c, zoo_request *r, device *d) {
+  enum { MOST = 1 << 24 };
+  int dtype = DTYPE_FP32, optimizer = ZOO_MOMENTUM;
+  *r = (zoo_request){ .name = c->operands[0], .device = d };
+  if (call_text (c, "batch") == NULL)
+    return error_set (&c->err, ERR_usage, "which batch? give --batch N");
+  bool ok =
+      call_count (c, "batch", 1, MOST, &r->batch) && call_count (c, "image", 1, MOST, &r->image) &&
+      call_count (c, "seq", 1, MOST, &r->seq) && call_count (c, "classes", 1, MOST, &r->classes) &&
+      call_count (c, "width-divisor", 1, MOST, &r->width_divisor) &&
+      call_count (c, "depth-divisor", 1, MOST, &r->depth_divisor) &&
+      call_word (c, "dtype", compute_dtype_names, &dtype) &&
+      call_word (c, "optimizer", zoo_optimizer_names, &optimizer);
+  r->dtype = (compute_dtype)dtype;
+  r->optimizer = (zoo_optimizer)optimizer;
+  r->explicit_attention = call_flag (c, "explicit-attention");
+  r->workspaces = call_flag (c, "workspaces");
+  if (ok && call_text (c, "device") == NULL)
+    return error_set (&c->err, ERR_usage,
+                      "for which device? give --device NAME; `ferry devices` lists them");
+  return ok && device_named (c, call_text (c, "device"), d);
+}
+
+static int run (call *c) {
+  static const char *const forms[] = { "plain", "packed", NULL };
+  int form = 0;
+  zoo_request r;
+  device d;
+  bytes out = { 0 };
+  if (call_flag (c, "list"))
+    return list (c);
+  if (c->n_operands == 0)
+    error_set (&c->err, ERR_usage, "which network? `ferry zoo --list` names them");
+  if (c->err.code || !call_word (c, "form", forms, &form) || !read_request (c, &r, &d))
+    return call_failed (c);
+  trace *t = zoo_trace (&r, c->arena, &c->err);
+  bool ok = t != NULL && trace_text (t, form == 1 ? TRACE_PACKED : TRACE_PLAIN, &out, &c->err) &&
+            call_write (c, call_text (c, "output"), out.data, out.size);
+  bytes_free (&out);
+  if (!ok)
+    return call_failed (c);
+  call_note (c, "%s: %d ops, %d tensors, %lld parameters", t->name, t->n_ops, t->n_tensors,
+             (long long)zoo_parameters (t));
+  return EXIT_YES;
+}
+
+/* clang-format off */
+static const cli_option options[] = {
+  { 0, "batch", "N", "items of the batch" },
+  { 0, "image", "N", "edge of the images in pixels; without it, as published" },
+  { 0, "seq", "N", "tokens of a sequence; without it, as published" },
+  { 0, "dtype", "fp32|bf16|tf32", "of weights, activations and gradients; without it, fp32" },
+  { 0, "optimizer", "sgd|momentum|adam", "what updates the weights; without it, momentum" },
+  { 0, "explicit-attention", NULL, "attention with its score matrix in memory" },
+  { 0, "workspaces", NULL, "convolutions hold column buffers while they run" },
+  { 0, "classes", "N", "classes or words, instead of the published number" },
+  { 0, "width-divisor", "N", "a smaller relative: so many times fewer channels or heads" },
+  { 0, "depth-divisor", "N", "a smaller relative: so many times fewer blocks" },
+  OPTION_DEVICE,
+  OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; without it, standard output"),
+  { 'f', "form", "plain|packed", "one object a row, or columns, which load faster" },
+  { 'l', "list", NULL, "list the networks" },
+  OPTIONS_END,
+};
+/* clang-format on */
+
+const cli_command command_zoo = {
+  .name = "zoo",
+  .says = "make the trace of a published network",
+  .operands = "NETWORK",
+  .least = 0,
+  .most = 1,
+  .about = "Builds one training step (forward, backward, update) of a network from the shapes of "
+           "its layers: every tensor, what is kept for the way back, what each op calculates, and "
+           "how long it takes on a device by its peak rates.\n"
+           "resnetN stands for any depth N with (N - 2) divisible by 3 from 152 on.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};
