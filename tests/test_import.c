@@ -574,7 +574,7 @@ START_TEST (an_execution_trace_and_kineto_make_an_exact_trace) {
   error err;
   trace *t = join (ET (TINY_ET), EVENTS (RUN LAST), &r, &err);
   ck_assert_msg (t != NULL, "%s", err.text);
-  ck_assert_str_eq (r.joined, "7 of 7 calls on 1 threads by name sequence");
+  ck_assert_str_eq (r.joined, "7 of 7 calls on 1 thread by name sequence");
   ck_assert_str_eq (t->source.confidence, "exact");
   ck_assert_ptr_null (r.inferred);
   ck_assert_int_eq (t->n_ops, 5);

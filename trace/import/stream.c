@@ -143,8 +143,7 @@ static bool quoted (stream *s, slice *out) {
   int64_t start = s->at + 1, at = start;
   bool escaped = false;
   const char *end = memchr (s->text + at, '"', (size_t)(s->size - at));
-  const char *escape =
-      end ? memchr (s->text + at, '\\', (size_t)(end - (s->text + at))) : NULL;
+  const char *escape = end ? memchr (s->text + at, '\\', (size_t)(end - (s->text + at))) : NULL;
   if (!end)
     return ended (s);
   at = end - s->text;
