@@ -82,6 +82,7 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, ar
   put_series (&w, "need", f, duals, ROW_need, false);
   put_series (&w, "need_first", f, duals, ROW_need_first, false);
   put_series (&w, "pending", f, duals, ROW_pending, true);
+  json_add_int (&w, "shift", f->link.shift);
   json_put_key (&w, "slots");
   json_open_array (&w);
   for (int32_t j = 0; j < f->n_slots; j++)

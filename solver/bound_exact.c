@@ -90,8 +90,8 @@ static __int128 cheapest (const flow *f, const int64_t *y, const flow_chain *c) 
     const flow_gap *g = &f->gaps[c->first + i];
     __int128 out = price_out (f, y, g, c->class) * COEF_ONE;
     __int128 clean = c->circle || i > 0 ? price_clean (f, y, g, c->class) : 0;
-    if (c->circle) {
-      none += least (0, clean);
+    if (c->circle) { /* always held; only a full host makes another copy out pay */
+      none += least (0, f->host_limited ? least (clean, out) : clean);
       continue;
     }
     __int128 start = none + out;
@@ -105,7 +105,7 @@ bool bound_exact (const flow *f, const int64_t *y, int64_t *stall_ns) {
   sum s = { 0 };
   for (int32_t r = 0; r < f->n_rows; r++)
     if (f->row_kind[r] < ROW_clean)
-      add (&s, (__int128)y[r] << COEF_BITS, f->row_limit[r]);
+      add (&s, (__int128)y[r] * COEF_ONE, f->row_limit[r]);
   for (int32_t c = 0; c < f->n_columns && f->column_kind[c] < COLUMN_gap_out; c++) {
     __int128 d = (__int128)f->cost[c] << DUAL_BITS;
     for (int64_t e = f->column_start[c]; e < f->column_start[c + 1]; e++)

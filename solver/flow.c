@@ -136,9 +136,9 @@ static void slot_rows (builder *b, int32_t j) {
 }
 
 static void chain_rows (builder *b, const flow_chain *c) {
-  if (c->circle)
-    return;
-  for (int32_t i = 1; i < c->count; i++) {
+  for (int32_t i = 0; c->circle && b->f->host_limited && i < c->count; i++)
+    add_row (b, ROW_whole, c->link + i, -1, c->room);
+  for (int32_t i = 1; !c->circle && i < c->count; i++) {
     add_row (b, ROW_clean, c->link + i, -1, 0);
     add_row (b, ROW_whole, c->link + i, -1, c->room);
     if (i + 1 < c->count)
@@ -313,7 +313,7 @@ static void gap_out_column (builder *b, const flow_chain *c, int32_t i) {
   put_return (b, g, c->class);
   put (b, f->row[ROW_whole][link], COEF_ONE);
   put (b, f->row[ROW_valid][link], -COEF_ONE);
-  if (i == 0 && c->count > 1) { /* what went out is what the host holds: no column for that */
+  if (i == 0 && c->count > 1 && !c->circle) { /* what went out is what the host holds: no column for that */
     put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
     put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
   }
@@ -339,7 +339,7 @@ static void chain_columns (builder *b, flow_chain *c) {
   c->column = f->n_columns;
   for (int32_t i = 0; i < c->count; i++) {
     int32_t link = c->link + i;
-    if (!c->circle)
+    if (!c->circle || f->host_limited) /* a copy that need not be kept between moves */
       gap_out_column (b, c, i);
     if (i > 0 || c->circle)
       gap_clean_column (b, c, i);

@@ -56,7 +56,7 @@ static int64_t clip (__int128 x) {
 }
 
 int64_t flow_grains_down (const flow_link *l, int64_t bytes) {
-  return l->shift >= 0 ? clip ((__int128)bytes << l->shift) : bytes >> -l->shift;
+  return l->shift >= 0 ? clip ((__int128)bytes * ((__int128)1 << l->shift)) : bytes >> -l->shift;
 }
 
 int64_t flow_grains_up (const flow_link *l, int64_t bytes) {
