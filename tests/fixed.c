@@ -45,6 +45,39 @@ static int32_t collect (const flow *f, const plan *p, done *to) {
   return n;
 }
 
+static bool is_in (const flow *f, int32_t gap) {
+  for (int32_t i = 0; i < f->n_gaps; i++)
+    if (f->gaps[i].gap == gap)
+      return true;
+  return false;
+}
+
+/* A copy out in a gap that the program leaves out, because it lies inside one slot, is one in the next
+   gap, which is released in the same slot. */
+static int32_t pass_on (const flow *f, done *d, int32_t n) {
+  const gaps *g = f->source;
+  for (int32_t i = 0; i < n; i++) {
+    if (d[i].clean || is_in (f, d[i].gap))
+      continue;
+    int32_t unit = g->at[d[i].gap].unit, next = d[i].gap + 1, k = 0;
+    if (next == g->of_unit[unit + 1])
+      next = g->of_unit[unit];
+    if (g->at[next].clean != d[i].gap || next == d[i].gap)
+      continue;
+    while (k < n && (d[k].gap != next || d[k].part != d[i].part))
+      k++;
+    if (k == n) {
+      d[n] = d[i];
+      d[n++].gap = next;
+    } else if (d[k].clean) {
+      d[k].clean = false;
+      if (k < i)
+        i = k - 1;
+    }
+  }
+  return n;
+}
+
 /* What leaves of a gap's piece, by copy or clean. */
 static int64_t amount (const done *d, int32_t n, int32_t gap, bool tail, bool split, bool clean) {
   int64_t sum = 0;
@@ -62,10 +95,10 @@ static bool is_split (const flow *f, int32_t unit) {
 }
 
 bool fixed_solve (flow *f, const plan *p, arena *a, double *stall_ns, error *err) {
-  done *d = NEW (a, p->n_moves, done, err);
+  done *d = NEW (a, (int64_t)p->n_moves * (f->source->count + 1), done, err);
   if (!d)
     return false;
-  int32_t n = collect (f, p, d);
+  int32_t n = pass_on (f, d, collect (f, p, d));
   for (int32_t i = 0; i < f->n_chains; i++) {
     const flow_chain *c = &f->chains[i];
     for (int32_t col = c->column;
