@@ -237,7 +237,7 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
                          error *err) {
   int64_t before_ns = s->out->lower_bound_ns;
   int32_t most_rows = s->o->limit_rows ? s->o->limit_rows : 20000;
-  flow_options fo = options_of (s, 1, 0);
+  flow_options fo = options_of (s, s->o->classes == 1 ? 1 : 2, 0);
   flow f;
   ilp_result r;
   bool ok = false;
@@ -346,7 +346,7 @@ static bool cheap_bounds (state *s, error *err) {
 }
 
 bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, error *err) {
-  int32_t whole = o->whole_ops ? o->whole_ops : 5000, blocks = o->blocks ? o->blocks : 300;
+  int32_t whole = o->whole_ops ? o->whole_ops : 600, blocks = o->blocks ? o->blocks : 300;
   int32_t most_rounds = o->limit_rounds ? o->limit_rounds : 12;
   state s = { .g = g, .o = o, .a = a, .out = out };
   *out = (bound){ .compute_ns = trace_total_ns (g->units->trace) };
@@ -368,7 +368,7 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
   arena *slot_arena = arena_new (0);
   if (!slot_arena)
     return error_set (err, ERR_memory, "out of memory");
-  if (g->n_ops > whole ? !slots_blocks (g, o->dev, blocks, slot_arena, &now, err)
+  if (g->n_ops > whole ? !slots_blocks (g, o->dev, blocks, out->lower_bound_ns, slot_arena, &now, err)
                        : !slots_each (g, slot_arena, &now, err))
     goto out;
   while (go_on && out->stats.rounds < most_rounds)

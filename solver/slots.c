@@ -81,13 +81,13 @@ static bool mark_hubs (const gaps *g, double block_ns, const device *dev, bool *
   return true;
 }
 
-bool slots_blocks (const gaps *g, const device *dev, int32_t blocks, arena *a, slots *out,
-                   error *err) {
+bool slots_blocks (const gaps *g, const device *dev, int32_t blocks, int64_t step_ns, arena *a,
+                   slots *out, error *err) {
   int32_t n = g->n_ops, first = 0;
   const op *ops = g->units->trace->ops;
   bool *begins = NEW (a, n, bool, err);
   double block_ns = (double)trace_total_ns (g->units->trace) / blocks, at_ns = 0;
-  if (!begins || !mark_hubs (g, block_ns, dev, begins, a, err))
+  if (!begins || !mark_hubs (g, (double)step_ns / blocks, dev, begins, a, err))
     return false;
   int64_t block = 0;
   for (int32_t k = 0; k < n; k++) {

@@ -15,9 +15,10 @@ typedef struct slots {
 bool slots_each (const gaps *g, arena *a, slots *out, error *err) MUST_CHECK;
 
 /* About `blocks` blocks of equal time.  The op of a block that is furthest over the budget has a slot
-   of its own, and so has an op that releases or waits for more than the link carries in one block. */
-bool slots_blocks (const gaps *g, const device *dev, int32_t blocks, arena *a, slots *out,
-                   error *err) MUST_CHECK;
+   of its own, and so has an op that releases or waits for more than the link carries in one block of
+   the step; step_ns is what the step takes at least, stalls included, as far as is known. */
+bool slots_blocks (const gaps *g, const device *dev, int32_t blocks, int64_t step_ns, arena *a,
+                   slots *out, error *err) MUST_CHECK;
 
 /* The `splits` runs of highest score (none of score 0) are split at their largest op over the
    budget, or in half by time where there is none.  False without an error: nothing to split. */

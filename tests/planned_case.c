@@ -14,6 +14,15 @@ static bool reschedule (planned_case *p, uint64_t seed, arena *a) {
   if (!random_wishes (c->rewritten.trace, &p->units, &r, 700000, a, &wishes, &n, &ignored)
       || !gaps_of (&p->units, old->placement.granule_bytes, 0, a, &g, &ignored))
     return false;
+  if (seed % 4 == 3 && n > 0) { /* one move that does not dawdle: what a good program equals */
+    int32_t pick = (int32_t)random_between (&r, 0, n - 1);
+    for (int32_t i = 0; i < n && wishes[pick].in_before == wishes[pick].out_after + 1; i++)
+      pick = (pick + 1) % n;
+    wishes[0] = wishes[pick];
+    wishes[0].in_not_before = NO_WAIT;
+    wishes[0].wait_out = false;
+    n = 1;
+  }
   old->device.memory_bytes = MOST_BYTES;
   old->device.reserved_bytes = 0;
   old->device.host_bytes = MOST_BYTES;

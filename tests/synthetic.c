@@ -113,7 +113,7 @@ static void resnet (network *w, int32_t ops) {
   for (int32_t i = 0; i < blocks; i++) {
     int stage = (int)(4 * (int64_t)i / blocks);
     int64_t out = ((int64_t)200 << 20) >> stage, weight = ((int64_t)64 << 10) << (2 * stage);
-    double f = 2.0 * (double)weight / 4 * (double)(out / 4) / (64 << stage);
+    double f = 60.0 * (double)weight / 4 * (double)(out / 4) / (64 << stage);
     forward (w, "conv", out, weight, f);
     forward (w, "bn", out, 0, 0);
     forward (w, "relu", out, 0, 0);
@@ -123,7 +123,7 @@ static void resnet (network *w, int32_t ops) {
 /* Every op writes one tensor and reads some of any age. */
 static void random_net (trace_builder *b, int32_t ops, random_state *r) {
   for (int32_t k = 0; k < ops; k++) {
-    int32_t t = build_tensor (b, "", random_between (r, 1 << 20, 64 << 20),
+    int32_t t = build_tensor (b, "", random_between (r, 1 << 20, 192 << 20),
                               random_chance (r, 30000) ? TENSOR_PARAMETER : TENSOR_ACTIVATION);
     build_op (b, "op", OP_FORWARD, random_between (r, 20000, 2000000));
     for (int i = 0; i < 2 && t > 0; i++) {
