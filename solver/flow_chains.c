@@ -52,7 +52,8 @@ flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_
 }
 
 static int64_t clip (__int128 x) {
-  return x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
+  __int128 most = INT64_MAX / 4;
+  return (int64_t)(x > most ? most : x < -most ? -most : x);
 }
 
 int64_t flow_grains_down (const flow_link *l, int64_t bytes) {

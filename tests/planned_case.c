@@ -11,7 +11,7 @@ static bool reschedule (planned_case *p, uint64_t seed, arena *a) {
   wish *wishes;
   int32_t n;
   gaps g;
-  if (!random_wishes (c->rewritten.trace, &p->units, &r, 700000, a, &wishes, &n, &ignored)
+  if (!random_wishes (&p->units, &r, 700000, a, &wishes, &n, &ignored)
       || !gaps_of (&p->units, old->placement.granule_bytes, 0, a, &g, &ignored))
     return false;
   if (seed % 4 == 3 && n > 0) { /* one move that does not dawdle: what a good program equals */

@@ -48,7 +48,8 @@ static void take (prover *v, wide price, int64_t amount) {
 
 static int64_t down (const prover *v, int64_t bytes) {
   wide x = v->proof.shift < 0 ? bytes >> -v->proof.shift : (wide)bytes * ((wide)1 << v->proof.shift);
-  return x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
+  wide most = INT64_MAX / 4;
+  return (int64_t)(x > most ? most : x < -most ? -most : x);
 }
 
 static int64_t up (const prover *v, int64_t bytes) {
