@@ -176,8 +176,8 @@ static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, 
   bound *b = s->out;
   if (!duals || !prove (f, r->y, scratch, duals, &stall_ns, err))
     return false;
-  double ns = ldexp (r->value, FLOW_UNIT_BITS - f->link.shift) * 1e9
-              / (double)f->link.rates.out_alone;
+  double ns =
+      ldexp (r->value, FLOW_UNIT_BITS - f->link.shift) * 1e9 / (double)f->link.rates.out_alone;
   b->stats.slots = f->n_slots;
   b->stats.rows = f->n_rows;
   b->stats.columns = f->n_columns;
@@ -197,8 +197,8 @@ static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, 
 
 /* ---- refinement ---- */
 
-/* How wrong each run looks: memory that it left out, bytes that leave or return inside it, and traffic
-   both ways in one stall, which a finer cut could forbid. */
+/* How wrong each run looks: memory that it left out, bytes that leave or return inside it, and
+   traffic both ways in one stall, which a finer cut could forbid. */
 static bool scores (const flow *f, const double *x, arena *a, double *score, error *err) {
   const gaps *g = f->source;
   int32_t S = f->n_slots;
@@ -245,8 +245,8 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
   arena *scratch = arena_new (0);
   if (!scratch)
     return error_set (err, ERR_memory, "out of memory");
-  if (!flow_build (s->g, now, &fo, scratch, &f, err) || !solve (s, &f, scratch, &r, err)
-      || !keep (s, &f, &r, scratch, err))
+  if (!flow_build (s->g, now, &fo, scratch, &f, err) || !solve (s, &f, scratch, &r, err) ||
+      !keep (s, &f, &r, scratch, err))
     goto out;
   double *score = NEW (scratch, f.n_slots, double, err);
   if (!score || !scores (&f, r.x, scratch, score, err))
@@ -288,15 +288,14 @@ static void shares_of (const flow *f, const double *x, double *share) {
         continue;
       link = at;
       double left = ldexp (x[col], FLOW_UNIT_BITS);
-      if (col + 1 < f->n_columns && f->column_at[col + 1] == at
-          && f->column_kind[col + 1] == COLUMN_gap_clean)
+      if (col + 1 < f->n_columns && f->column_at[col + 1] == at &&
+          f->column_kind[col + 1] == COLUMN_gap_clean)
         left += ldexp (x[col + 1], FLOW_UNIT_BITS);
       for (int32_t m = 0; m < c->n_members && left > 0; m++) {
         const flow_member *who = &f->members[c->members + m];
         int32_t gap = f->gaps[who->first_gap + at - c->link].gap;
         double part = fmin (left, (double)who->room);
-        share[gap] += part
-                      / (double)flow_grains_up (&f->link, gaps_room (f->source, who->unit));
+        share[gap] += part / (double)flow_grains_up (&f->link, gaps_room (f->source, who->unit));
         left -= part;
       }
     }
@@ -305,7 +304,8 @@ static void shares_of (const flow *f, const double *x, double *share) {
     share[i] = share[i] > 1 ? 1 : share[i] < 0 ? 0 : share[i];
 }
 
-/* The last program, with classes: once for the bound, once with a price on every byte for the plan. */
+/* The last program, with classes: once for the bound, once with a price on every byte for the plan.
+ */
 static bool finish_up (state *s, const slots *now, error *err) {
   bool ok = false;
   arena *scratch = arena_new (0);
@@ -368,8 +368,9 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
   arena *slot_arena = arena_new (0);
   if (!slot_arena)
     return error_set (err, ERR_memory, "out of memory");
-  if (g->n_ops > whole ? !slots_blocks (g, o->dev, blocks, out->lower_bound_ns, slot_arena, &now, err)
-                       : !slots_each (g, slot_arena, &now, err))
+  if (g->n_ops > whole
+          ? !slots_blocks (g, o->dev, blocks, out->lower_bound_ns, slot_arena, &now, err)
+          : !slots_each (g, slot_arena, &now, err))
     goto out;
   while (go_on && out->stats.rounds < most_rounds)
     if (!refine_once (&s, &now, slot_arena, &idle_rounds, &go_on, err))

@@ -1,7 +1,7 @@
 /* Any duals of the right signs prove a bound: y.b plus, column by column, the least that (c - yA) x
-   can be between the column's limits.  Gaps are not priced column by column but unit by unit: what a
-   byte does along a chain of gaps is a shortest path, which needs no duals for the rows that say when
-   a clean copy is there, and proves at least as much. */
+   can be between the column's limits.  Gaps are not priced column by column but unit by unit: what
+   a byte does along a chain of gaps is a shortest path, which needs no duals for the rows that say
+   when a clean copy is there, and proves at least as much. */
 #include "solver/bound.h"
 
 #include <assert.h>
@@ -30,8 +30,8 @@ void bound_duals (const flow *f, const double *y, int bits, int64_t *duals) {
   for (int32_t j = 0; j < f->n_slots; j++) {
     int32_t out = f->row[ROW_stall_out][j], in = f->row[ROW_stall_in][j];
     __int128 most = (__int128)1 << VALUE_BITS;
-    __int128 paid = -(__int128)dual_at (duals, out) * COEF_ONE
-                    - (__int128)dual_at (duals, in) * f->link.ratio;
+    __int128 paid =
+        -(__int128)dual_at (duals, out) * COEF_ONE - (__int128)dual_at (duals, in) * f->link.ratio;
     if (paid <= most)
       continue;
     /* paid < 2^84: shifted so that the products stay in 128 bits */
@@ -49,8 +49,8 @@ typedef struct sum {
 
 static void add (sum *s, __int128 x, int64_t times) {
   __int128 product;
-  s->bad |= __builtin_mul_overflow (x, (__int128)times, &product)
-            || __builtin_add_overflow (s->value, product, &s->value);
+  s->bad |= __builtin_mul_overflow (x, (__int128)times, &product) ||
+            __builtin_add_overflow (s->value, product, &s->value);
 }
 
 /* What a grain costs that goes back to where it belongs at the gap's end. */
@@ -63,14 +63,13 @@ static __int128 price_return (const flow *f, const int64_t *y, const flow_gap *g
 }
 
 static __int128 price_out (const flow *f, const int64_t *y, const flow_gap *g, int class) {
-  return price_return (f, y, g, class)
-         - dual_at (y, flow_row (f, ROW_pending, g->release, class));
+  return price_return (f, y, g, class) - dual_at (y, flow_row (f, ROW_pending, g->release, class));
 }
 
 /* Clean: on the host at once; if the slot before ends between, the host held it then. */
 static __int128 price_clean (const flow *f, const int64_t *y, const flow_gap *g, int class) {
-  __int128 price = price_return (f, y, g, class)
-                   - dual_at (y, flow_row (f, ROW_host_first, g->release, class));
+  __int128 price =
+      price_return (f, y, g, class) - dual_at (y, flow_row (f, ROW_host_first, g->release, class));
   price *= COEF_ONE;
   int32_t slot = g->release ? g->release - 1 : f->n_slots - 1;
   if (g->begins)

@@ -52,8 +52,8 @@ static bool slot_sums (flow *f, arena *a, error *err) {
   f->idle_in = NEW (a, S, int64_t, err);
   f->work_out = NEW (a, S, int64_t, err);
   f->work_in = NEW (a, S, int64_t, err);
-  if (!f->open || !f->released || !f->due_first || !f->need || !f->idle_out || !f->idle_in
-      || !f->work_out || !f->work_in)
+  if (!f->open || !f->released || !f->due_first || !f->need || !f->idle_out || !f->idle_in ||
+      !f->work_out || !f->work_in)
     return false;
   for (int32_t i = 0; i < f->n_chains; i++)
     for (int32_t k = 0; k < f->chains[i].count; k++)
@@ -313,7 +313,8 @@ static void gap_out_column (builder *b, const flow_chain *c, int32_t i) {
   put_return (b, g, c->class);
   put (b, f->row[ROW_whole][link], COEF_ONE);
   put (b, f->row[ROW_valid][link], -COEF_ONE);
-  if (i == 0 && c->count > 1 && !c->circle) { /* what went out is what the host holds: no column for that */
+  if (i == 0 && c->count > 1 &&
+      !c->circle) { /* what went out is what the host holds: no column for that */
     put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
     put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
   }
@@ -376,10 +377,10 @@ static bool make_room (builder *b, arena *a, error *err) {
   if (b->row_room > INT32_MAX / 4 || b->column_room > INT32_MAX / 4)
     return error_set (err, ERR_limit, "the flow program of %d slots is too large", f->n_slots);
   for (int k = 0; k < ROW_KINDS; k++) {
-    int64_t n = k >= ROW_clean       ? in_chains + 1
-                : k == ROW_cycle     ? f->n_classes
-                : row_per_class[k]   ? cells
-                                     : f->n_slots;
+    int64_t n = k >= ROW_clean     ? in_chains + 1
+                : k == ROW_cycle   ? f->n_classes
+                : row_per_class[k] ? cells
+                                   : f->n_slots;
     f->row[k] = NEW (a, n, int32_t, err);
     if (!f->row[k])
       return false;
@@ -397,9 +398,9 @@ static bool make_room (builder *b, arena *a, error *err) {
   f->column_start = NEW (a, b->column_room + 1, int64_t, err);
   f->entry_row = NEW (a, b->entry_room, int32_t, err);
   f->entry_coef = NEW (a, b->entry_room, int64_t, err);
-  return f->row_kind && f->row_at && f->row_sense && f->row_limit && f->column_kind
-         && f->column_at && f->low && f->high && f->cost && f->column_start && f->entry_row
-         && f->entry_coef;
+  return f->row_kind && f->row_at && f->row_sense && f->row_limit && f->column_kind &&
+         f->column_at && f->low && f->high && f->cost && f->column_start && f->entry_row &&
+         f->entry_coef;
 }
 
 /* Rows that no column entered say 0 = 0 and would only trouble the solver. */

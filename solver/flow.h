@@ -39,16 +39,16 @@ typedef struct flow_class {
   int64_t out, in, host; /* x 2^-24 */
 } flow_class;
 
-/* The link in the program's terms. With a shared rate the corner at which both engines run gives each
-   row a share of the other engine's flow; where that corner lies inside the triangle of the two
-   rates one row holds. */
+/* The link in the program's terms. With a shared rate the corner at which both engines run gives
+   each row a share of the other engine's flow; where that corner lies inside the triangle of the
+   two rates one row holds. */
 typedef struct flow_link {
   link_rates rates;
-  int64_t ratio;       /* rate in over rate out, x 2^-24, rounded up */
-  int64_t in_in_out;   /* coefficient of in flow in the out engine's row, x 2^-24 */
-  int64_t out_in_in;   /* of out flow in the in engine's row */
+  int64_t ratio;     /* rate in over rate out, x 2^-24, rounded up */
+  int64_t in_in_out; /* coefficient of in flow in the out engine's row, x 2^-24 */
+  int64_t out_in_in; /* of out flow in the in engine's row */
   bool shared, one_row;
-  int shift;           /* grains a byte: 2^shift */
+  int shift; /* grains a byte: 2^shift */
 } flow_link;
 
 /* One gap as the program sees it. */
@@ -57,18 +57,18 @@ typedef struct flow_gap {
   int32_t release, due; /* slots */
   bool first;           /* due at the first op of its slot */
   bool wraps;
-  bool begins;          /* a limited host: the slot before release ends between use and release */
+  bool begins; /* a limited host: the slot before release ends between use and release */
 } flow_gap;
 
 /* Gaps of a unit piece between two writes, along which a copy on the host stays valid. All but the
    first may leave clean; in a circle (never written) the first too. Equal chains of many pieces are
    one, and `room` is the sum. */
 typedef struct flow_chain {
-  int32_t first, count; /* gaps: [first, first + count) of flow.gaps */
-  int32_t link;         /* number of the first gap in this chain among all chains' */
-  int32_t column;       /* of the first gap; the others' follow */
+  int32_t first, count;       /* gaps: [first, first + count) of flow.gaps */
+  int32_t link;               /* number of the first gap in this chain among all chains' */
+  int32_t column;             /* of the first gap; the others' follow */
   int32_t members, n_members; /* flow.members */
-  int64_t room;         /* grains */
+  int64_t room;               /* grains */
   uint8_t class;
   bool circle;
 } flow_chain;
@@ -102,21 +102,21 @@ typedef struct flow {
   flow_member *members;
   /* per slot and class, j * n_classes + c, in grains: */
   int64_t *open, *released, *due_first;
-  int64_t *need;            /* per slot; 0: none */
+  int64_t *need;                                    /* per slot; 0: none */
   int64_t *idle_out, *idle_in, *work_out, *work_in; /* per slot: time, in grains of either engine */
   int64_t host_grains;
   /* the program */
   int32_t n_rows, n_columns;
   int64_t n_entries;
-  int32_t *row[ROW_KINDS];  /* per slot (and class, or per link): its row, or -1 */
+  int32_t *row[ROW_KINDS]; /* per slot (and class, or per link): its row, or -1 */
   uint8_t *row_kind;
-  int32_t *row_at;          /* the index into row[kind] */
-  int8_t *row_sense;        /* -1: at most, 0: equal, 1: at least */
+  int32_t *row_at;   /* the index into row[kind] */
+  int8_t *row_sense; /* -1: at most, 0: equal, 1: at least */
   int64_t *row_limit;
   uint8_t *column_kind;
-  int32_t *column_at;       /* slot * n_classes + class, slot, or link */
+  int32_t *column_at;         /* slot * n_classes + class, slot, or link */
   int64_t *low, *high, *cost; /* cost x 2^-24 */
-  int64_t *column_start;    /* n_columns + 1 */
+  int64_t *column_start;      /* n_columns + 1 */
   int32_t *entry_row;
   int64_t *entry_coef;
 } flow;

@@ -1,5 +1,5 @@
-/* From gaps to the columns of the flow program: pieces of units, their classes, and the chains along
-   which a copy on the host stays valid. */
+/* From gaps to the columns of the flow program: pieces of units, their classes, and the chains
+   along which a copy on the host stays valid. */
 #include "solver/flow.h"
 
 #include <assert.h>
@@ -28,11 +28,10 @@ static int bits_of (unsigned __int128 x) {
 flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_ns) {
   link_rates r = device_rates (&dev->link, dev->share_ppm);
   flow_link l = { .rates = r };
-  unsigned __int128 time_bytes
-      = (unsigned __int128)total_ns * (unsigned __int128)r.out_alone / 1000000000 + 1;
-  unsigned __int128 most = (unsigned __int128)largest_bytes > time_bytes
-                               ? (unsigned __int128)largest_bytes
-                               : time_bytes;
+  unsigned __int128 time_bytes =
+      (unsigned __int128)total_ns * (unsigned __int128)r.out_alone / 1000000000 + 1;
+  unsigned __int128 most =
+      (unsigned __int128)largest_bytes > time_bytes ? (unsigned __int128)largest_bytes : time_bytes;
   l.shift = GRAIN_BITS - bits_of (most);
   l.shift = l.shift > 20 ? 20 : l.shift < -20 ? -20 : l.shift;
   l.ratio = (int64_t)((((__int128)r.in_alone << COEF_BITS) + r.out_alone - 1) / r.out_alone);
@@ -40,8 +39,8 @@ flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_
   if (!l.shared)
     return l;
   /* Is the corner at which both run inside the triangle of one engine alone or the other? */
-  l.one_row = (__int128)r.out_both * r.in_alone + (__int128)r.in_both * r.out_alone
-              <= (__int128)r.out_alone * r.in_alone;
+  l.one_row = (__int128)r.out_both * r.in_alone + (__int128)r.in_both * r.out_alone <=
+              (__int128)r.out_alone * r.in_alone;
   if (l.one_row) {
     l.in_in_out = (int64_t)(((__int128)r.out_alone << COEF_BITS) / r.in_alone);
   } else {
@@ -88,11 +87,11 @@ static void add_unit (const gaps *g, const flow_options *o, const flow_link *l, 
   int64_t lat_out = (int64_t)((__int128)copy_ns * l->rates.out_alone / 1000000000);
   int64_t lat_in = (int64_t)((__int128)copy_ns * l->rates.in_alone / 1000000000);
   if (room == granule || slack == 0) {
-    to[(*n)++] = (piece){ .unit = unit,
-                          .room_bytes = room,
-                          .weight = { share (room - slack + lat_out, room),
-                                      share (room - slack + lat_in, room),
-                                      share (room - slack, room) } };
+    to[(*n)++] =
+        (piece){ .unit = unit,
+                 .room_bytes = room,
+                 .weight = { share (room - slack + lat_out, room),
+                             share (room - slack + lat_in, room), share (room - slack, room) } };
     return;
   }
   if (slack <= lat_out && slack <= lat_in) {
@@ -104,15 +103,13 @@ static void add_unit (const gaps *g, const flow_options *o, const flow_link *l, 
     return;
   }
   int64_t full = room - granule;
-  to[(*n)++] = (piece){ .unit = unit,
-                        .room_bytes = full,
-                        .weight = { share (full + lat_out, full), share (full + lat_in, full),
-                                    COEF_ONE } };
+  to[(*n)++] =
+      (piece){ .unit = unit,
+               .room_bytes = full,
+               .weight = { share (full + lat_out, full), share (full + lat_in, full), COEF_ONE } };
   int64_t last = share (granule - slack, granule);
-  to[(*n)++] = (piece){ .unit = unit,
-                        .tail = true,
-                        .room_bytes = granule,
-                        .weight = { last, last, last } };
+  to[(*n)++] =
+      (piece){ .unit = unit, .tail = true, .room_bytes = granule, .weight = { last, last, last } };
 }
 
 static int by_weight (const void *x, const void *y) {
@@ -151,8 +148,8 @@ static int32_t fill_buckets (const gaps *g, const piece *p, int32_t n, bucket *b
   return used;
 }
 
-/* Cuts the buckets into at most `classes` runs that lose the least weight: best[c][i] is the loss of
-   the first i in c runs. */
+/* Cuts the buckets into at most `classes` runs that lose the least weight: best[c][i] is the loss
+   of the first i in c runs. */
 static int choose_cuts (const bucket *b, int32_t n, int classes, int32_t *cut) {
   double best[FLOW_CLASSES + 1][BUCKETS + 1], mass[BUCKETS + 1], moment[BUCKETS + 1];
   int32_t from[FLOW_CLASSES + 1][BUCKETS + 1];
@@ -209,8 +206,8 @@ static bool has_gaps (const gaps *g, int32_t unit) {
   return false;
 }
 
-/* Released and due inside one slot, where no row sees it: what it could do for a later gap, that gap
-   does as well by itself if it is released in the same slot. */
+/* Released and due inside one slot, where no row sees it: what it could do for a later gap, that
+   gap does as well by itself if it is released in the same slot. */
 static bool is_idle (const gaps *g, const slots *s, int32_t i, int32_t next) {
   const gap *at = &g->at[i];
   int32_t release = s->of_op[at->release];
@@ -240,13 +237,13 @@ static int32_t unit_chains (const gaps *g, const slots *s, int32_t unit, flow *f
     }
     if (!at->useful || at->unused || is_idle (g, s, i, next))
       continue;
-    f->gaps[f->n_gaps++] = (flow_gap){ .gap = i,
-                                       .release = s->of_op[at->release],
-                                       .due = s->of_op[at->before],
-                                       .first = s->first[s->of_op[at->before]] == at->before,
-                                       .wraps = at->wraps,
-                                       .begins = f->host_limited
-                                                 && s->first[s->of_op[at->release]] == at->release };
+    f->gaps[f->n_gaps++] =
+        (flow_gap){ .gap = i,
+                    .release = s->of_op[at->release],
+                    .due = s->of_op[at->before],
+                    .first = s->first[s->of_op[at->before]] == at->before,
+                    .wraps = at->wraps,
+                    .begins = f->host_limited && s->first[s->of_op[at->release]] == at->release };
     now->count++;
   }
   return count && !chains[count - 1].count ? count - 1 : count;
@@ -291,10 +288,10 @@ static void merge (flow *f) {
   qsort_r (f->chains, (size_t)f->n_chains, sizeof *f->chains, by_chain, f->gaps);
   for (int32_t i = 0; i < f->n_chains; i++) {
     flow_chain c = f->chains[i];
-    f->members[i] = (flow_member){
-      .first_gap = c.first, .unit = f->source->at[f->gaps[c.first].gap].unit, .room = c.room,
-      .tail = c.column
-    };
+    f->members[i] = (flow_member){ .first_gap = c.first,
+                                   .unit = f->source->at[f->gaps[c.first].gap].unit,
+                                   .room = c.room,
+                                   .tail = c.column };
     if (kept && compare_chains (&f->chains[kept - 1], &c, f->gaps) == 0) {
       f->chains[kept - 1].room += c.room;
       f->chains[kept - 1].n_members++;

@@ -33,8 +33,7 @@ static const bool row_per_class[ROW_KINDS] = {
 const char *flow_row_name (const flow *f, int32_t row, char name[FLOW_NAME]) {
   int kind = f->row_kind[row], at = f->row_at[row];
   if (kind != ROW_cycle && row_per_class[kind])
-    snprintf (name, FLOW_NAME, "%s_%d_%d", row_letters[kind], at / f->n_classes,
-              at % f->n_classes);
+    snprintf (name, FLOW_NAME, "%s_%d_%d", row_letters[kind], at / f->n_classes, at % f->n_classes);
   else
     snprintf (name, FLOW_NAME, "%s_%d", row_letters[kind], at);
   return name;
@@ -149,7 +148,10 @@ static void write_rows (writer *w, const flow *f, const int64_t *start, const in
     w->terms = 0;
     for (int64_t e = start[r]; e < start[r + 1]; e++)
       term (w, coefficient (coef[e]), flow_column_name (f, column[e], name));
-    say (w, " %s %.17g\n", f->row_sense[r] < 0 ? "<=" : f->row_sense[r] > 0 ? ">=" : "=",
+    say (w, " %s %.17g\n",
+         f->row_sense[r] < 0   ? "<="
+         : f->row_sense[r] > 0 ? ">="
+                               : "=",
          amount (f->row_limit[r]));
   }
 }

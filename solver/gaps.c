@@ -33,8 +33,8 @@ static bool total_is_sane (const units *u, int64_t granule_bytes, error *err) {
   bool bad = false;
   for (int32_t i = 0; i < u->count; i++) {
     int64_t room;
-    bad |= __builtin_mul_overflow (u->at[i].granules, granule_bytes, &room)
-           || __builtin_add_overflow (total, room, &total);
+    bad |= __builtin_mul_overflow (u->at[i].granules, granule_bytes, &room) ||
+           __builtin_add_overflow (total, room, &total);
   }
   int64_t workspace = MOST_TENSOR_BYTES + granule_bytes;
   if (bad || total > INT64_MAX / 4 - workspace)
@@ -53,8 +53,8 @@ static void base_of (gaps *g) {
       cover (g->base_bytes, n, u->at[i].first, u->at[i].last + 1, gaps_room (g, i));
   sum_up (g->base_bytes, n);
   for (int32_t k = 0; k < n; k++)
-    g->base_bytes[k] += units_div_up (t->ops[k].workspace_bytes, g->granule_bytes)
-                        * g->granule_bytes;
+    g->base_bytes[k] +=
+        units_div_up (t->ops[k].workspace_bytes, g->granule_bytes) * g->granule_bytes;
 }
 
 /* The op at which the least is resident: where an unused unit comes back for form. */
@@ -113,9 +113,8 @@ static void mark_useful (gaps *g, int32_t *over) {
     over[k + 1] = over[k] + (g->base_bytes[k] > g->room_bytes);
   for (int32_t i = 0; i < g->count; i++) {
     gap *at = &g->at[i];
-    int32_t inside = at->before > at->after
-                         ? over[at->before] - over[at->after + 1]
-                         : over[n] - over[at->after + 1] + over[at->before];
+    int32_t inside = at->before > at->after ? over[at->before] - over[at->after + 1]
+                                            : over[n] - over[at->after + 1] + over[at->before];
     at->tight = at->useful = inside > 0;
   }
   for (int32_t u = 0; u < g->units->count; u++)
@@ -129,13 +128,12 @@ static void extremes (gaps *g) {
   for (int32_t k = 0; k < g->n_ops; k++) {
     if (g->base_bytes[k] > g->base_bytes[g->peak_op])
       g->peak_op = k;
-    if (g->base_bytes[k] - g->movable_bytes[k]
-        > g->base_bytes[g->floor_op] - g->movable_bytes[g->floor_op])
+    if (g->base_bytes[k] - g->movable_bytes[k] >
+        g->base_bytes[g->floor_op] - g->movable_bytes[g->floor_op])
       g->floor_op = k;
   }
   g->peak_bytes = g->base_bytes[g->peak_op] + g->pool_bytes;
-  g->floor_bytes
-      = g->base_bytes[g->floor_op] - g->movable_bytes[g->floor_op] + g->pool_bytes;
+  g->floor_bytes = g->base_bytes[g->floor_op] - g->movable_bytes[g->floor_op] + g->pool_bytes;
 }
 
 bool gaps_of (const units *u, int64_t granule_bytes, int64_t budget_bytes, arena *a, gaps *out,

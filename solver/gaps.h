@@ -1,5 +1,5 @@
-/* Where the memory of a step goes, and what could leave it: the bytes resident at each op if nothing
-   moves, and every idle time of every unit ("gap") in which a move may be made.
+/* Where the memory of a step goes, and what could leave it: the bytes resident at each op if
+   nothing moves, and every idle time of every unit ("gap") in which a move may be made.
 
    Memory is counted in whole granules ("room"), copies carry real bytes. */
 #ifndef FERRY_SOLVER_GAPS_H
@@ -19,24 +19,24 @@ typedef struct gap {
                     only reads); itself where the unit has one gap; or NO_GAP */
   bool wraps;    /* it is still open when the step ends */
   bool tight;    /* spans an op that is over the budget */
-  bool useful;   /* that, or a clean copy made in it can serve such a gap; others can be left alone */
-  bool unused;   /* of a unit that no op touches: present at its one op only for form */
+  bool useful; /* that, or a clean copy made in it can serve such a gap; others can be left alone */
+  bool unused; /* of a unit that no op touches: present at its one op only for form */
 } gap;
 
 typedef struct gaps {
   const units *units;
   int32_t n_ops, count;
-  gap *at;           /* by unit, then in order of ops; the one that wraps last */
-  int32_t *of_unit;  /* units->count + 1: a unit's gaps are [of_unit[u], of_unit[u + 1]) */
+  gap *at;          /* by unit, then in order of ops; the one that wraps last */
+  int32_t *of_unit; /* units->count + 1: a unit's gaps are [of_unit[u], of_unit[u + 1]) */
   int64_t granule_bytes;
   int64_t *base_bytes;    /* per op: resident if nothing leaves, without the pool */
   int64_t *movable_bytes; /* per op: of these, what no use keeps there */
-  int64_t *slack_bytes;   /* per op: of these, what fills no granule and so never crosses the link */
-  int64_t unused_bytes;   /* part of base at every op: units that no op touches */
-  int64_t pool_bytes;     /* rounded up to granules */
-  int64_t room_bytes;     /* what the budget leaves for everything but the pool */
-  int64_t floor_bytes;    /* the smallest budget for which memory alone allows a plan */
-  int64_t peak_bytes;     /* the budget for which nothing has to move */
+  int64_t *slack_bytes; /* per op: of these, what fills no granule and so never crosses the link */
+  int64_t unused_bytes; /* part of base at every op: units that no op touches */
+  int64_t pool_bytes;   /* rounded up to granules */
+  int64_t room_bytes;   /* what the budget leaves for everything but the pool */
+  int64_t floor_bytes;  /* the smallest budget for which memory alone allows a plan */
+  int64_t peak_bytes;   /* the budget for which nothing has to move */
   int32_t floor_op, peak_op;
 } gaps;
 
@@ -57,7 +57,8 @@ static inline int32_t gap_ops (const gaps *g, const gap *at) {
 
 /* Whether op k lies between the two uses. */
 static inline bool gap_spans (const gap *at, int32_t k) {
-  return at->before <= at->after ? k > at->after || k < at->before : k > at->after && k < at->before;
+  return at->before <= at->after ? k > at->after || k < at->before
+                                 : k > at->after && k < at->before;
 }
 
 /* An error that names the floor and the op that sets it. */

@@ -1,6 +1,6 @@
-/* GLPK aborts through one function, whose hook jumps back here; its environment (per thread) is then
-   thrown away whole, since nothing in it can be trusted or freed one by one.  The jump skips only
-   GLPK's frames: everything of ours lives in the caller's arena or in `job`. */
+/* GLPK aborts through one function, whose hook jumps back here; its environment (per thread) is
+   then thrown away whole, since nothing in it can be trusted or freed one by one.  The jump skips
+   only GLPK's frames: everything of ours lives in the caller's arena or in `job`. */
 #include "solver/ilp.h"
 
 #include <assert.h>
@@ -24,8 +24,8 @@ typedef struct job {
 } job;
 
 const char *ilp_status_name (ilp_status s) {
-  static const char *const names[ILP_STATUSES]
-      = { "optimal", "feasible", "infeasible", "unbounded", "failed" };
+  static const char *const names[ILP_STATUSES] = { "optimal", "feasible", "infeasible", "unbounded",
+                                                   "failed" };
   assert (s < ILP_STATUSES);
   return names[s];
 }
@@ -158,8 +158,9 @@ static void on_node (glp_tree *tree, void *info) {
     log_say (o->log, LOG_PROGRESS, "incumbent %.6g, bound %.6g, gap %.3f %%",
              glp_mip_obj_val (j->lp), j->out->bound, 100 * glp_ios_mip_gap (tree));
   }
-  if ((o->limit_nodes && total > o->limit_nodes) || (o->limit_ticks && j->out->ticks > o->limit_ticks)
-      || (o->stop && o->stop (o->stop_context))) {
+  if ((o->limit_nodes && total > o->limit_nodes) ||
+      (o->limit_ticks && j->out->ticks > o->limit_ticks) ||
+      (o->stop && o->stop (o->stop_context))) {
     j->stopped = true;
     glp_ios_terminate (tree);
   }
@@ -180,10 +181,10 @@ static void integer (job *j) {
   how.cb_info = j;
   int code = glp_intopt (j->lp, &how);
   int status = glp_mip_status (j->lp);
-  r->status = status == GLP_OPT && !code ? ILP_OPTIMAL
+  r->status = status == GLP_OPT && !code                ? ILP_OPTIMAL
               : status == GLP_OPT || status == GLP_FEAS ? ILP_FEASIBLE
-              : status == GLP_NOFEAS ? ILP_INFEASIBLE
-                                     : ILP_FAILED;
+              : status == GLP_NOFEAS                    ? ILP_INFEASIBLE
+                                                        : ILP_FAILED;
   if (r->status != ILP_OPTIMAL && r->status != ILP_FEASIBLE)
     return;
   r->value = glp_mip_obj_val (j->lp);
@@ -211,8 +212,7 @@ static int32_t longest_column (const ilp_problem *p) {
   return (int32_t)longest;
 }
 
-bool ilp_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result *out,
-                error *err) {
+bool ilp_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result *out, error *err) {
   *out = (ilp_result){ .status = ILP_FAILED };
   out->x = NEW (a, p->n_columns, double, err);
   out->y = NEW (a, p->n_rows, double, err);

@@ -1,5 +1,6 @@
-/* From "how much of each gap leaves" to whole sections: which parts of which unit spend which gap on
-   the host.  Everything here is static, by bytes at each op; when copies run is solver/schedule's. */
+/* From "how much of each gap leaves" to whole sections: which parts of which unit spend which gap
+   on the host.  Everything here is static, by bytes at each op; when copies run is
+   solver/schedule's. */
 #ifndef FERRY_SOLVER_ROUND_H
 #define FERRY_SOLVER_ROUND_H
 
@@ -16,14 +17,14 @@ typedef enum round_start {
 
 extern const char *const round_names[ROUND_STARTS + 1]; /* NULL at the end */
 
-/* How many sections each unit is cut into: chunks that latency does not spoil, of at least a granule;
-   large units in at least eight. `of` has a place for every unit. */
+/* How many sections each unit is cut into: chunks that latency does not spoil, of at least a
+   granule; large units in at least eight. `of` has a place for every unit. */
 void round_sections (const gaps *g, const device *dev, int32_t *of);
 
 typedef struct rounding {
   const gaps *gaps;
-  const int32_t *of; /* per unit */
-  int32_t *parts;    /* per gap: parts [0, parts) are away */
+  const int32_t *of;  /* per unit */
+  int32_t *parts;     /* per gap: parts [0, parts) are away */
   int64_t most_bytes; /* resident at the worst op, without the pool */
 } rounding;
 
@@ -35,7 +36,6 @@ bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_star
                  error *err) MUST_CHECK;
 
 /* Wishes for solver/schedule: out at once, in as soon as memory surely allows. */
-bool round_wishes (const rounding *r, arena *a, wish **out, int32_t *count,
-                   error *err) MUST_CHECK;
+bool round_wishes (const rounding *r, arena *a, wish **out, int32_t *count, error *err) MUST_CHECK;
 
 #endif

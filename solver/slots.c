@@ -75,8 +75,8 @@ static bool mark_hubs (const gaps *g, double block_ns, const device *dev, bool *
       in[g->at[i].before] += gaps_room (g, g->at[i].unit);
     }
   for (int32_t k = 0; k < g->n_ops; k++)
-    if ((double)out[k] > block_ns * (double)r.out_alone / 1e9
-        || (double)in[k] > block_ns * (double)r.in_alone / 1e9)
+    if ((double)out[k] > block_ns * (double)r.out_alone / 1e9 ||
+        (double)in[k] > block_ns * (double)r.in_alone / 1e9)
       alone (begins, g->n_ops, k);
   return true;
 }

@@ -1,5 +1,5 @@
-/* The step cut into slots, the time steps of the flow program.  A slot of one op is exact; a slot of
-   several ("run") stands for them with no memory row, which is a relaxation. */
+/* The step cut into slots, the time steps of the flow program.  A slot of one op is exact; a slot
+   of several ("run") stands for them with no memory row, which is a relaxation. */
 #ifndef FERRY_SOLVER_SLOTS_H
 #define FERRY_SOLVER_SLOTS_H
 
@@ -7,16 +7,17 @@
 
 typedef struct slots {
   int32_t count;
-  int32_t *first;  /* count + 1: slot j is the ops [first[j], first[j + 1]) */
-  int32_t *of_op;  /* per op its slot */
+  int32_t *first; /* count + 1: slot j is the ops [first[j], first[j + 1]) */
+  int32_t *of_op; /* per op its slot */
 } slots;
 
 /* One op, one slot. */
 bool slots_each (const gaps *g, arena *a, slots *out, error *err) MUST_CHECK;
 
-/* About `blocks` blocks of equal time.  The op of a block that is furthest over the budget has a slot
-   of its own, and so has an op that releases or waits for more than the link carries in one block of
-   the step; step_ns is what the step takes at least, stalls included, as far as is known. */
+/* About `blocks` blocks of equal time.  The op of a block that is furthest over the budget has a
+   slot of its own, and so has an op that releases or waits for more than the link carries in one
+   block of the step; step_ns is what the step takes at least, stalls included, as far as is known.
+ */
 bool slots_blocks (const gaps *g, const device *dev, int32_t blocks, int64_t step_ns, arena *a,
                    slots *out, error *err) MUST_CHECK;
 

@@ -38,8 +38,9 @@ static int32_t collect (const flow *f, const plan *p, done *to) {
     int64_t end = unit_part_first (u, m->part + 1, m->of);
     int64_t granules = end - unit_part_first (u, m->part, m->of);
     bool tail = end == u->granules;
-    to[k] = (done){ gap, m->part, out, (granules - tail) * g->granule_bytes,
-                    tail * g->granule_bytes, m->clean };
+    to[k] = (done){
+      gap, m->part, out, (granules - tail) * g->granule_bytes, tail * g->granule_bytes, m->clean
+    };
     n += k == n;
   }
   return n;
@@ -52,8 +53,8 @@ static bool is_in (const flow *f, int32_t gap) {
   return false;
 }
 
-/* A copy out in a gap that the program leaves out, because it lies inside one slot, is one in the next
-   gap, which is released in the same slot. */
+/* A copy out in a gap that the program leaves out, because it lies inside one slot, is one in the
+   next gap, which is released in the same slot. */
 static int32_t pass_on (const flow *f, done *d, int32_t n) {
   const gaps *g = f->source;
   for (int32_t i = 0; i < n; i++) {
@@ -101,8 +102,8 @@ bool fixed_solve (flow *f, const plan *p, arena *a, double *stall_ns, error *err
   int32_t n = pass_on (f, d, collect (f, p, d));
   for (int32_t i = 0; i < f->n_chains; i++) {
     const flow_chain *c = &f->chains[i];
-    for (int32_t col = c->column;
-         col < f->n_columns && f->column_at[col] < c->link + c->count; col++) {
+    for (int32_t col = c->column; col < f->n_columns && f->column_at[col] < c->link + c->count;
+         col++) {
       if (f->column_kind[col] == COLUMN_gap_valid)
         continue;
       bool clean = f->column_kind[col] == COLUMN_gap_clean;
@@ -123,8 +124,8 @@ bool fixed_solve (flow *f, const plan *p, arena *a, double *stall_ns, error *err
   ilp_result r;
   if (!flow_problem (f, a, &lp, err) || !ilp_solve (&lp, &o, a, &r, err))
     return false;
-  *stall_ns = r.status == ILP_OPTIMAL ? ldexp (r.value, FLOW_UNIT_BITS - f->link.shift) * 1e9
-                                            / (double)f->link.rates.out_alone
+  *stall_ns = r.status == ILP_OPTIMAL ? ldexp (r.value, FLOW_UNIT_BITS - f->link.shift) * 1e9 /
+                                            (double)f->link.rates.out_alone
                                       : -1;
   return true;
 }

@@ -5,8 +5,8 @@
 #include "solver/flow.h"
 #include "trace/plan.h"
 
-/* Sets the limits of f's gap columns to the bytes that the plan's moves carry, and solves.  *stall_ns
-   is the program's optimum; negative where it says infeasible. */
+/* Sets the limits of f's gap columns to the bytes that the plan's moves carry, and solves.
+   *stall_ns is the program's optimum; negative where it says infeasible. */
 bool fixed_solve (flow *f, const plan *p, arena *a, double *stall_ns, error *err) MUST_CHECK;
 
 #endif

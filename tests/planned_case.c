@@ -11,8 +11,8 @@ static bool reschedule (planned_case *p, uint64_t seed, arena *a) {
   wish *wishes;
   int32_t n;
   gaps g;
-  if (!random_wishes (&p->units, &r, 700000, a, &wishes, &n, &ignored)
-      || !gaps_of (&p->units, old->placement.granule_bytes, 0, a, &g, &ignored))
+  if (!random_wishes (&p->units, &r, 700000, a, &wishes, &n, &ignored) ||
+      !gaps_of (&p->units, old->placement.granule_bytes, 0, a, &g, &ignored))
     return false;
   if (seed % 4 == 3 && n > 0) { /* one move that does not dawdle: what a good program equals */
     int32_t pick = (int32_t)random_between (&r, 0, n - 1);
@@ -29,16 +29,16 @@ static bool reschedule (planned_case *p, uint64_t seed, arena *a) {
   for (int i = 0; i < 4; i++) {
     schedule_shortage shortage;
     error err = { 0 };
-    int64_t budget = g.floor_bytes + (g.peak_bytes - g.floor_bytes) * (i + 1) / 4
-                     + 4 * old->placement.granule_bytes * (i > 2);
+    int64_t budget = g.floor_bytes + (g.peak_bytes - g.floor_bytes) * (i + 1) / 4 +
+                     4 * old->placement.granule_bytes * (i > 2);
     schedule_options o = { .budget_bytes = budget,
                            .host_bytes = MOST_BYTES,
                            .granule_bytes = old->placement.granule_bytes,
                            .pool_below_bytes = old->placement.pool_below_bytes,
                            .auto_clean = seed % 4 > 1 };
     best = schedule (c->trace, &c->rewritten, old->sections, old->n_sections, old->recomputes,
-                     old->n_recomputes, old->groups, old->n_groups, &old->device, wishes, n, &o,
-                     a, &shortage, &err);
+                     old->n_recomputes, old->groups, old->n_groups, &old->device, wishes, n, &o, a,
+                     &shortage, &err);
     if (best)
       break;
   }
@@ -81,10 +81,10 @@ bool planned_make (uint64_t seed, unsigned features, arena *a, planned_case *out
                      .features = features,
                      .places = seed % 3 ? CASE_SHARED : CASE_APART };
   *out = (planned_case){ .most_bytes = 0 };
-  if (!random_case_make (&o, a, &out->c, err)
-      || !units_of (out->c.rewritten.trace, out->c.plan->groups, out->c.plan->n_groups,
-                    out->c.plan->placement.granule_bytes,
-                    out->c.plan->placement.pool_below_bytes, a, &out->units, err))
+  if (!random_case_make (&o, a, &out->c, err) ||
+      !units_of (out->c.rewritten.trace, out->c.plan->groups, out->c.plan->n_groups,
+                 out->c.plan->placement.granule_bytes, out->c.plan->placement.pool_below_bytes, a,
+                 &out->units, err))
     return false;
   if (seed % 2 && !reschedule (out, seed, a))
     return false;
@@ -95,9 +95,8 @@ bool planned_gaps (const planned_case *p, arena *a, gaps *out, error *err) {
   if (!gaps_of (&p->units, p->c.plan->placement.granule_bytes, 0, a, out, err))
     return false;
   for (int32_t k = 0; k < out->n_ops; k++)
-    out->base_bytes[k] = p->resident_bytes[k] < 0
-                             ? out->room_bytes
-                             : out->base_bytes[k] + out->pool_bytes - p->resident_bytes[k]
-                                   + out->room_bytes;
+    out->base_bytes[k] = p->resident_bytes[k] < 0 ? out->room_bytes
+                                                  : out->base_bytes[k] + out->pool_bytes -
+                                                        p->resident_bytes[k] + out->room_bytes;
   return true;
 }

@@ -11,8 +11,8 @@ typedef struct planned_case {
   random_case c;
   units units;
   predicted seen;
-  int64_t *resident_bytes; /* per op: the most that was held while it ran, pool included; -1: an op of
-                              no length */
+  int64_t *resident_bytes; /* per op: the most that was held while it ran, pool included; -1: an op
+                              of no length */
   int64_t most_bytes;      /* of these */
 } planned_case;
 

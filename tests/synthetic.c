@@ -55,8 +55,8 @@ static void backward (network *w, random_state *order, arena *a, error *err) {
   build_write (b, above);
   for (int32_t i = w->n - 1; i >= 0; i--) {
     layer *l = &w->layers[i];
-    int32_t below = build_tensor (b, "", i ? w->layers[i - 1].out_bytes : l->out_bytes,
-                                  TENSOR_GRADIENT);
+    int32_t below =
+        build_tensor (b, "", i ? w->layers[i - 1].out_bytes : l->out_bytes, TENSOR_GRADIENT);
     turn[i] = i;
     build_op (b, "bwd", OP_BACKWARD, 2 * l->ns);
     build_read (b, above);

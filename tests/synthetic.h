@@ -1,5 +1,5 @@
-/* Traces of any size with the shape of known networks, for benches and for tests that need size more
-   than truth. */
+/* Traces of any size with the shape of known networks, for benches and for tests that need size
+   more than truth. */
 #ifndef FERRY_TESTS_SYNTHETIC_H
 #define FERRY_TESTS_SYNTHETIC_H
 
@@ -13,7 +13,6 @@ typedef enum synthetic_kind {
 } synthetic_kind;
 
 /* About `ops` ops; the seed matters to the last two kinds. */
-trace *synthetic (synthetic_kind kind, int32_t ops, uint64_t seed, arena *a,
-                  error *err) MUST_CHECK;
+trace *synthetic (synthetic_kind kind, int32_t ops, uint64_t seed, arena *a, error *err) MUST_CHECK;
 
 #endif

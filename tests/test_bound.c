@@ -27,8 +27,8 @@ static void setting (synthetic_kind kind, int32_t ops, int percent, const device
                      units *u, gaps *g) {
   error err = { 0 };
   trace *t = synthetic (kind, ops, 5, a, &err);
-  ck_assert_msg (t && units_of (t, NULL, 0, dev->granule_bytes, 1 << 20, a, u, &err)
-                     && gaps_of (u, dev->granule_bytes, INT64_MAX / 8, a, g, &err),
+  ck_assert_msg (t && units_of (t, NULL, 0, dev->granule_bytes, 1 << 20, a, u, &err) &&
+                     gaps_of (u, dev->granule_bytes, INT64_MAX / 8, a, g, &err),
                  "%s", err.text);
   int64_t budget = g->floor_bytes + (g->peak_bytes - g->floor_bytes) * percent / 100;
   ck_assert_msg (gaps_of (u, dev->granule_bytes, budget, a, g, &err), "%s", err.text);
@@ -55,8 +55,8 @@ START_TEST (no_plan_is_faster_than_its_bound) {
         ck_assert (units_of (p.c.rewritten.trace, NULL, 0, 1, 0, a, &any, &err));
         u = &any;
       }
-      ck_assert_msg (gaps_of (u, granule, p.most_bytes, a, &g, &err)
-                         && bound_of (&g, &o, a, &b, &err),
+      ck_assert_msg (gaps_of (u, granule, p.most_bytes, a, &g, &err) &&
+                         bound_of (&g, &o, a, &b, &err),
                      "seed %d: %s", seed, err.text);
       ck_assert_msg (b.lower_bound_ns <= p.seen.step_ns, "seed %d: %s says %lld, it took %lld",
                      seed, b.by, (long long)b.lower_bound_ns, (long long)p.seen.step_ns);
@@ -103,15 +103,16 @@ START_TEST (whatever_the_duals_the_bound_is_below_the_optimum) {
     flow f;
     ilp_problem p;
     ilp_result x;
-    flow_options o = { .dev = &dev, .host_bytes = MOST_BYTES, .classes = 1 + round % 3,
-                       .latency = true };
+    flow_options o = {
+      .dev = &dev, .host_bytes = MOST_BYTES, .classes = 1 + round % 3, .latency = true
+    };
     ilp_options how = { .method = ILP_SIMPLEX };
     setting (round % 2 ? SYNTHETIC_GPT : SYNTHETIC_RESNET, 40, 20, &dev, a, &u, &g);
-    ck_assert (slots_each (&g, a, &s, &err) && flow_build (&g, &s, &o, a, &f, &err)
-               && flow_problem (&f, a, &p, &err) && ilp_solve (&p, &how, a, &x, &err));
+    ck_assert (slots_each (&g, a, &s, &err) && flow_build (&g, &s, &o, a, &f, &err) &&
+               flow_problem (&f, a, &p, &err) && ilp_solve (&p, &how, a, &x, &err));
     ck_assert_int_eq (x.status, ILP_OPTIMAL);
-    double best = ldexp (x.value, FLOW_UNIT_BITS - f.link.shift) * 1e9
-                  / (double)f.link.rates.out_alone;
+    double best =
+        ldexp (x.value, FLOW_UNIT_BITS - f.link.shift) * 1e9 / (double)f.link.rates.out_alone;
     int64_t ns, *duals = NEW (a, f.n_rows, int64_t, &err);
     int64_t noise = round % 4 == 0 ? 0 : round % 4 == 1 ? 1000 : round % 4 == 2 ? 100000 : 4000000;
     for (int32_t i = 0; i < f.n_rows; i++)
@@ -184,9 +185,16 @@ START_TEST (an_abort_of_the_solver_is_an_error_and_leaves_it_usable) {
   double row_low[1] = { 4 }, row_high[1] = { HUGE_VAL }, coef[2] = { 1, 1 };
   int64_t start[3] = { 0, 1, 2 };
   int32_t row[2] = { 0, 0 };
-  ilp_problem p = { .n_rows = 1, .n_columns = 2, .row_low = row_low, .row_high = row_high,
-                    .low = low, .high = high, .cost = cost, .column_start = start,
-                    .entry_row = row, .entry_coef = coef };
+  ilp_problem p = { .n_rows = 1,
+                    .n_columns = 2,
+                    .row_low = row_low,
+                    .row_high = row_high,
+                    .low = low,
+                    .high = high,
+                    .cost = cost,
+                    .column_start = start,
+                    .entry_row = row,
+                    .entry_coef = coef };
   ilp_options o = { .method = ILP_SIMPLEX };
   for (int i = 0; i < 3; i++) {
     arena *a = arena_new (0);
@@ -219,8 +227,8 @@ START_TEST (a_memory_limit_is_an_error) {
   flow_options o = { .dev = &dev, .host_bytes = MOST_BYTES, .classes = 3, .latency = true };
   ilp_options how = { .method = ILP_INTERIOR, .limit_bytes = 1 << 20 };
   setting (SYNTHETIC_GPT, 1000, 20, &dev, a, &u, &g);
-  ck_assert (slots_each (&g, a, &s, &err) && flow_build (&g, &s, &o, a, &f, &err)
-             && flow_problem (&f, a, &p, &err));
+  ck_assert (slots_each (&g, a, &s, &err) && flow_build (&g, &s, &o, a, &f, &err) &&
+             flow_problem (&f, a, &p, &err));
   ck_assert (!ilp_solve (&p, &how, a, &x, &err));
   ck_assert_int_eq (err.code, ERR_memory);
   arena_free (a);
@@ -235,9 +243,17 @@ START_TEST (the_integer_form_finds_the_best_whole_answer) {
   int64_t start[4] = { 0, 3, 6, 9 };
   int32_t row[9] = { 0, 1, 2, 0, 1, 2, 0, 1, 2 };
   bool whole[3] = { true, true, true };
-  ilp_problem p = { .n_rows = 3, .n_columns = 3, .row_low = row_low, .row_high = row_high,
-                    .low = low, .high = high, .cost = cost, .column_start = start,
-                    .entry_row = row, .entry_coef = coef, .whole = whole };
+  ilp_problem p = { .n_rows = 3,
+                    .n_columns = 3,
+                    .row_low = row_low,
+                    .row_high = row_high,
+                    .low = low,
+                    .high = high,
+                    .cost = cost,
+                    .column_start = start,
+                    .entry_row = row,
+                    .entry_coef = coef,
+                    .whole = whole };
   ilp_options o = { .method = ILP_INTEGER };
   arena *a = arena_new (0);
   error err = { 0 };
@@ -270,8 +286,8 @@ START_TEST (one_tensor_stalls_as_long_as_its_copies_take) {
   gaps g;
   bound x;
   bound_options o = { .dev = &dev, .host_bytes = MOST_BYTES };
-  ck_assert (t && units_of (t, NULL, 0, 512, 0, a, &u, &err)
-             && gaps_of (&u, 512, 512000, a, &g, &err) && bound_of (&g, &o, a, &x, &err));
+  ck_assert (t && units_of (t, NULL, 0, 512, 0, a, &u, &err) &&
+             gaps_of (&u, 512, 512000, a, &g, &err) && bound_of (&g, &o, a, &x, &err));
   /* out: 513 us, of which op 1 hides 100; in: 257 us, of which op 3 hides 100 */
   ck_assert_int_le (x.lower_bound_ns, 500000 + 413000 + 157000);
   ck_assert_int_ge (x.lower_bound_ns, 500000 + 413000 + 157000 - 2);
@@ -282,12 +298,15 @@ START_TEST (one_tensor_stalls_as_long_as_its_copies_take) {
 END_TEST
 
 int main (void) {
-  const TTest *const tests[]
-      = { no_plan_is_faster_than_its_bound, exact_arithmetic_says_what_the_solver_says,
-          whatever_the_duals_the_bound_is_below_the_optimum, merging_only_weakens_the_bound,
-          more_memory_a_faster_link_and_more_host_never_raise_the_bound,
-          an_abort_of_the_solver_is_an_error_and_leaves_it_usable, a_memory_limit_is_an_error,
-          the_integer_form_finds_the_best_whole_answer,
-          one_tensor_stalls_as_long_as_its_copies_take, NULL };
+  const TTest *const tests[] = { no_plan_is_faster_than_its_bound,
+                                 exact_arithmetic_says_what_the_solver_says,
+                                 whatever_the_duals_the_bound_is_below_the_optimum,
+                                 merging_only_weakens_the_bound,
+                                 more_memory_a_faster_link_and_more_host_never_raise_the_bound,
+                                 an_abort_of_the_solver_is_an_error_and_leaves_it_usable,
+                                 a_memory_limit_is_an_error,
+                                 the_integer_form_finds_the_best_whole_answer,
+                                 one_tensor_stalls_as_long_as_its_copies_take,
+                                 NULL };
   return suite_run ("bound", tests, 60);
 }

@@ -1,6 +1,6 @@
-/* The flow program is a relaxation of the machine model: with its gaps fixed to what a plan does, it
-   says no more than the simulator.  Each of its rows is made wrong once, to see that this test would
-   notice. */
+/* The flow program is a relaxation of the machine model: with its gaps fixed to what a plan does,
+   it says no more than the simulator.  Each of its rows is made wrong once, to see that this test
+   would notice. */
 #include <fcntl.h>
 #include <math.h>
 #include <stdio.h>
@@ -53,8 +53,8 @@ static bool trial_make (uint64_t seed, arena *a, trial *t) {
                      .host_bytes = seed % 3 ? p->host_bytes : t->p.seen.host_peak_bytes,
                      .classes = (int)random_between (&r, 1, 3),
                      .latency = true };
-  ck_assert_msg (planned_gaps (&t->p, a, &t->g, &err) && cut (t, &r, a, &err)
-                     && flow_build (&t->g, &t->s, &o, a, &t->f, &err),
+  ck_assert_msg (planned_gaps (&t->p, a, &t->g, &err) && cut (t, &r, a, &err) &&
+                     flow_build (&t->g, &t->s, &o, a, &t->f, &err),
                  "seed %llu: %s", (unsigned long long)seed, err.text);
   t->real_ns = (double)(t->p.seen.step_ns - t->p.seen.compute_ns);
   return true;
@@ -157,8 +157,8 @@ static void clean_costs (trial *t) {
       int32_t to = flow_row (&t->f, ROW_pending, slot, c->class);
       for (int32_t col = c->column; col < t->f.n_columns; col++)
         for (int64_t e = t->f.column_start[col]; e < t->f.column_start[col + 1]; e++)
-          if (t->f.column_kind[col] == COLUMN_gap_clean && t->f.column_at[col] == c->link + k
-              && t->f.entry_row[e] == from && to >= 0)
+          if (t->f.column_kind[col] == COLUMN_gap_clean && t->f.column_at[col] == c->link + k &&
+              t->f.entry_row[e] == from && to >= 0)
             t->f.entry_row[e] = to;
     }
 }
@@ -281,7 +281,8 @@ START_TEST (the_text_means_the_same_to_glpsol) {
     error err = { 0 };
     arena *a = arena_new (0);
     device dev = { .granule_bytes = 1 << 20,
-                   .link = { 20000000000, 25000000000, kind == SYNTHETIC_GPT ? 30000000000 : 45000000000, 10000 },
+                   .link = { 20000000000, 25000000000,
+                             kind == SYNTHETIC_GPT ? 30000000000 : 45000000000, 10000 },
                    .host_bytes = (int64_t)1 << 31,
                    .share_ppm = 1000000 };
     trace *t = synthetic ((synthetic_kind)kind, 60, 3, a, &err);
@@ -294,14 +295,15 @@ START_TEST (the_text_means_the_same_to_glpsol) {
     bytes text = { 0 };
     flow_options o = { .dev = &dev, .host_bytes = dev.host_bytes, .classes = 2, .latency = true };
     ilp_options how = { .method = ILP_INTERIOR };
-    ck_assert_msg (t && units_of (t, NULL, 0, dev.granule_bytes, 0, a, &u, &err)
-                       && gaps_of (&u, dev.granule_bytes, INT64_MAX / 8, a, &g, &err)
-                       && gaps_of (&u, dev.granule_bytes, (g.peak_bytes + g.floor_bytes) / 2, a, &g, &err)
-                       && slots_each (&g, a, &s, &err) && flow_build (&g, &s, &o, a, &f, &err)
-                       && flow_problem (&f, a, &p, &err) && ilp_solve (&p, &how, a, &r, &err)
-                       && flow_write_lp (&f, &text, &err)
-                       && file_write (lp, text.data, text.size, FILE_PLAIN, &err),
-                   "%s", err.text);
+    ck_assert_msg (
+        t && units_of (t, NULL, 0, dev.granule_bytes, 0, a, &u, &err) &&
+            gaps_of (&u, dev.granule_bytes, INT64_MAX / 8, a, &g, &err) &&
+            gaps_of (&u, dev.granule_bytes, (g.peak_bytes + g.floor_bytes) / 2, a, &g, &err) &&
+            slots_each (&g, a, &s, &err) && flow_build (&g, &s, &o, a, &f, &err) &&
+            flow_problem (&f, a, &p, &err) && ilp_solve (&p, &how, a, &r, &err) &&
+            flow_write_lp (&f, &text, &err) &&
+            file_write (lp, text.data, text.size, FILE_PLAIN, &err),
+        "%s", err.text);
     ck_assert_int_eq (r.status, ILP_OPTIMAL);
     double value = glpsol (lp, out);
     if (!isnan (value)) {
@@ -333,7 +335,8 @@ START_TEST (a_need_that_nothing_meets_names_its_op) {
   build_op (b, "last", OP_FORWARD, 10);
   build_read (b, 0);
   trace *t = build_finish (b, &err);
-  ck_assert (t && units_of (t, NULL, 0, 512, 0, a, &u, &err) && gaps_of (&u, 512, 8191, a, &g, &err));
+  ck_assert (t && units_of (t, NULL, 0, 512, 0, a, &u, &err) &&
+             gaps_of (&u, 512, 8191, a, &g, &err));
   ck_assert_int_eq (g.floor_bytes, 8192);
   ck_assert_int_eq (g.peak_bytes, 12288);
   ck_assert_int_eq (g.floor_op, 1);

@@ -1,5 +1,5 @@
-/* The certificate read again: what the solver claims is proved to the unit, one unit more is refused,
-   and duals that were changed prove no more than is true. */
+/* The certificate read again: what the solver claims is proved to the unit, one unit more is
+   refused, and duals that were changed prove no more than is true. */
 #include <stdio.h>
 #include <string.h>
 
@@ -14,8 +14,8 @@ static int cases (int usual) {
   return text ? (int)strtol (text, NULL, 10) : usual;
 }
 
-/* A case whose plan carries a proof; the budget is below what is resident where memory allows, so that
-   the program has something to say. */
+/* A case whose plan carries a proof; the budget is below what is resident where memory allows, so
+   that the program has something to say. */
 static bool certified (int seed, arena *a, planned_case *p, bound *b) {
   error err = { 0 };
   bool made = planned_make ((uint64_t)seed, CASE_EVERYTHING & ~CASE_ZERO_NS, a, p, &err);
@@ -82,7 +82,8 @@ static void disturb (char *text, random_state *r) {
       *at = (char)('1' + random_between (r, 0, 8));
 }
 
-/* Duals that were made for less memory, and then changed, say something about a plan that exists. */
+/* Duals that were made for less memory, and then changed, say something about a plan that exists.
+ */
 START_TEST (changed_duals_prove_no_more_than_is_true) {
   int proofs = 0, above_compute = 0;
   for (int seed = 0; seed < cases (400); seed++) {

@@ -32,8 +32,8 @@ static void set (setting *s, synthetic_kind kind, int32_t ops, int percent, uint
   error err = { 0 };
   s->dev = device_25 ();
   s->t = synthetic (kind, ops, seed, a, &err);
-  ck_assert_msg (s->t && units_of (s->t, NULL, 0, s->dev.granule_bytes, 1 << 20, a, &s->u, &err)
-                     && gaps_of (&s->u, s->dev.granule_bytes, INT64_MAX / 8, a, &s->g, &err),
+  ck_assert_msg (s->t && units_of (s->t, NULL, 0, s->dev.granule_bytes, 1 << 20, a, &s->u, &err) &&
+                     gaps_of (&s->u, s->dev.granule_bytes, INT64_MAX / 8, a, &s->g, &err),
                  "%s", err.text);
   int64_t budget = s->g.floor_bytes + (s->g.peak_bytes - s->g.floor_bytes) * percent / 100;
   ck_assert_msg (gaps_of (&s->u, s->dev.granule_bytes, budget, a, &s->g, &err), "%s", err.text);
@@ -65,9 +65,9 @@ START_TEST (memory_holds_at_every_op_and_nothing_can_come_back) {
       share[i] = (double)random_between (&rs, 0, 1000) / 1000;
     for (int start = 0; start < ROUND_STARTS; start++) {
       rounding r;
-      ck_assert_msg (round_gaps (&s.g, s.of, &s.dev, (round_start)start, share, s.g.room_bytes, a,
-                                 &r, &err),
-                     "seed %d: %s", seed, err.text);
+      ck_assert_msg (
+          round_gaps (&s.g, s.of, &s.dev, (round_start)start, share, s.g.room_bytes, a, &r, &err),
+          "seed %d: %s", seed, err.text);
       int64_t most = INT64_MIN;
       for (int32_t k = 0; k < s.g.n_ops; k++) {
         int64_t level = level_at (&s, &r, k);
@@ -115,8 +115,8 @@ START_TEST (the_scheduler_makes_plans_near_the_bound_of_it) {
     int64_t best_ns = INT64_MAX;
     set (&s, (synthetic_kind)kind, 200, 40, 1, a);
     bound_options o = { .dev = &s.dev, .host_bytes = s.dev.host_bytes };
-    ck_assert_msg (bound_of (&s.g, &o, a, &b, &err)
-                       && trace_rewrite (s.t, NULL, 0, NULL, 0, 0, a, &rw, &err),
+    ck_assert_msg (bound_of (&s.g, &o, a, &b, &err) &&
+                       trace_rewrite (s.t, NULL, 0, NULL, 0, 0, a, &rw, &err),
                    "%s", err.text);
     for (int start = 0; start < ROUND_STARTS; start++) {
       rounding r;
@@ -129,12 +129,13 @@ START_TEST (the_scheduler_makes_plans_near_the_bound_of_it) {
                               .auto_clean = true };
       predicted seen;
       ck_assert_msg (round_gaps (&s.g, s.of, &s.dev, (round_start)start, b.share,
-                                 s.g.room_bytes / 1000 * 980, a, &r, &err)
-                         && round_wishes (&r, a, &wishes, &n, &err),
+                                 s.g.room_bytes / 1000 * 980, a, &r, &err) &&
+                         round_wishes (&r, a, &wishes, &n, &err),
                      "%s", err.text);
-      plan *p = schedule (s.t, &rw, NULL, 0, NULL, 0, NULL, 0, &s.dev, wishes, n, &so, a,
-                          &shortage, &err);
-      ck_assert_msg (p && check_plan (s.t, p, a, NULL, &err) && simulate_plan (s.t, p, a, &seen, &err),
+      plan *p = schedule (s.t, &rw, NULL, 0, NULL, 0, NULL, 0, &s.dev, wishes, n, &so, a, &shortage,
+                          &err);
+      ck_assert_msg (p && check_plan (s.t, p, a, NULL, &err) &&
+                         simulate_plan (s.t, p, a, &seen, &err),
                      "%s: %s", round_names[start], err.text);
       ck_assert_int_ge (seen.step_ns, b.lower_bound_ns);
       if (getenv ("VERBOSE"))

@@ -42,12 +42,13 @@ typedef struct pause {
 
 static void take (prover *v, wide price, int64_t amount) {
   wide x;
-  v->overflow |= __builtin_mul_overflow (price, (wide)amount, &x)
-                 || __builtin_add_overflow (v->value, x, &v->value);
+  v->overflow |= __builtin_mul_overflow (price, (wide)amount, &x) ||
+                 __builtin_add_overflow (v->value, x, &v->value);
 }
 
 static int64_t down (const prover *v, int64_t bytes) {
-  wide x = v->proof.shift < 0 ? bytes >> -v->proof.shift : (wide)bytes * ((wide)1 << v->proof.shift);
+  wide x =
+      v->proof.shift < 0 ? bytes >> -v->proof.shift : (wide)bytes * ((wide)1 << v->proof.shift);
   wide most = INT64_MAX / 4;
   return (int64_t)(x > most ? most : x < -most ? -most : x);
 }
@@ -98,9 +99,9 @@ static bool resident (prover *v, error *err) {
   for (int32_t k = 1; k < n; k++)
     v->excess[k] += v->excess[k - 1];
   for (int32_t k = 0; k < n; k++) {
-    v->excess[k] += units_div_up (v->t->ops[k].workspace_bytes, v->granule_bytes)
-                        * v->granule_bytes
-                    - v->room_bytes;
+    v->excess[k] +=
+        units_div_up (v->t->ops[k].workspace_bytes, v->granule_bytes) * v->granule_bytes -
+        v->room_bytes;
     v->tight[k + 1] = v->tight[k] + (v->excess[k] > 0);
   }
   return true;
@@ -128,8 +129,8 @@ static int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle
     to[i] = (pause){ .release = (a + 1) % n, .due = b };
     to[i].wraps = b < to[i].release;
     to[i].linked = !begins && !uses[from].writes;
-    to[i].tight = b > a ? v->tight[b] > v->tight[a + 1]
-                        : v->tight[n] - v->tight[a + 1] + v->tight[b] > 0;
+    to[i].tight =
+        b > a ? v->tight[b] > v->tight[a + 1] : v->tight[n] - v->tight[a + 1] + v->tight[b] > 0;
   }
   bool later = false; /* a later pause along the links spans a tight op */
   for (int32_t round = 0; round < (*circle ? 2 : 1); round++)
@@ -140,8 +141,8 @@ static int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle
   return count;
 }
 
-/* Inside one slot no row sees a pause; what its copy could do, the next pause does as well where that
-   one is released in the same slot. */
+/* Inside one slot no row sees a pause; what its copy could do, the next pause does as well where
+   that one is released in the same slot. */
 static void drop (const prover *v, pause *q, int32_t count, bool circle) {
   for (int32_t i = 0; i < count; i++) {
     int32_t slot = v->slot_of[q[i].release];
@@ -196,11 +197,11 @@ static int64_t smaller (int64_t a, int64_t b) {
 
 static void count_pause (prover *v, const pause *q, int class, int64_t room) {
   int32_t S = v->proof.slots, due = v->slot_of[q->due];
-  int64_t *open = v->open + (int64_t)class * S;
+  int64_t *open = v->open + (int64_t) class * S;
   int32_t release = v->slot_of[q->release];
-  v->released[(int64_t)class * S + release] += room;
+  v->released[(int64_t) class * S + release] += room;
   if (v->proof.first[due] == q->due)
-    v->due_first[(int64_t)class * S + due] += room;
+    v->due_first[(int64_t) class * S + due] += room;
   open[release] += room;
   open[due] -= room;
   if (q->wraps)
@@ -276,8 +277,8 @@ static wide price_clean (const prover *v, const pause *q, int c) {
   return price;
 }
 
-/* What one grain of a unit costs at least over the step: it stays, leaves by a copy, or leaves clean
-   where the host holds what it held. */
+/* What one grain of a unit costs at least over the step: it stays, leaves by a copy, or leaves
+   clean where the host holds what it held. */
 static wide least_price (const prover *v, const pause *q, int32_t count, bool circle, int c) {
   wide total = 0, bare = 0, kept = 0;
   bool can_keep = false;
@@ -355,8 +356,8 @@ static void sum_class (prover *v, int32_t j, int c, int64_t need, const slot_tim
   int64_t out = v->weight_out[c], in = v->weight_in[c], low = p->classes == 1 ? need : 0;
   column (v, (P - p->pending[then] - end) * ONE, 0, open);
   column (v,
-          (H - host_first (v, c, next) - end - p->need[j]) * ONE
-              - (wide)p->host_limit[j] * v->weight_host[c],
+          (H - host_first (v, c, next) - end - p->need[j]) * ONE -
+              (wide)p->host_limit[j] * v->weight_host[c],
           low, open);
   column (v, (E - p->early_first[then] - end) * ONE, 0, open);
   if (!is_run (v, j))
@@ -387,8 +388,8 @@ static bool sum_slots (prover *v, error *err) {
                         carried (v, work_ns, v->rates.in_alone) };
     int64_t need = is_run (v, j) || v->excess[first] < 0 ? 0 : down (v, v->excess[first]);
     if (-(wide)p->stall_out[j] * ONE - (wide)p->stall_in[j] * v->ratio > (wide)1 << VALUE_BITS)
-      return error_set (err, ERR_infeasible,
-                        "the proof pays more than 1 for a stall before op %d", first);
+      return error_set (err, ERR_infeasible, "the proof pays more than 1 for a stall before op %d",
+                        first);
     take (v, (wide)p->stall_out[j] * ONE, time.idle_out);
     take (v, (wide)p->stall_in[j] * ONE, time.idle_in);
     take (v, (wide)p->work_out[j] * ONE, time.work_out);
@@ -472,8 +473,8 @@ bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out, err
   rewritten r;
   if (!p->has_certificate || !p->certificate.proof)
     return error_set (err, ERR_input, "the plan carries no proof; solve with one stored");
-  if (!plan_rewrite (t, p, scratch, &r, err)
-      || !proof_read (p->certificate.proof, r.trace->n_ops, scratch, &v.proof, err))
+  if (!plan_rewrite (t, p, scratch, &r, err) ||
+      !proof_read (p->certificate.proof, r.trace->n_ops, scratch, &v.proof, err))
     return false;
   v.t = r.trace;
   v.granule_bytes = v.proof.any_units ? 1 : p->placement.granule_bytes;
@@ -482,9 +483,8 @@ bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out, err
     return false;
   set_link (&v);
   int64_t compute_ns = trace_total_ns (v.t), ns = 0;
-  if (!resident (&v, err)
-      || (v.proof.kind == PROOF_flow && !prove_flow (&v, &ns, err))
-      || (v.proof.kind == PROOF_crossing && !prove_crossing (&v, &ns, err)))
+  if (!resident (&v, err) || (v.proof.kind == PROOF_flow && !prove_flow (&v, &ns, err)) ||
+      (v.proof.kind == PROOF_crossing && !prove_crossing (&v, &ns, err)))
     return false;
   *out = (proved){ .lower_bound_ns = v.proof.kind == PROOF_crossing ? ns : compute_ns + ns,
                    .claimed_ns = p->certificate.lower_bound_ns,

@@ -10,12 +10,11 @@
 typedef struct proved {
   int64_t lower_bound_ns; /* what the proof is worth, whatever the plan claims */
   int64_t claimed_ns;
-  const char *kind;       /* "compute", "crossing" or "flow" */
+  const char *kind; /* "compute", "crossing" or "flow" */
 } proved;
 
-/* False with ERR_infeasible where the claim is more than the proof is worth; *out is then filled in.
-   Anything else is a proof that cannot be read. */
-bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out,
-                 error *err) MUST_CHECK;
+/* False with ERR_infeasible where the claim is more than the proof is worth; *out is then filled
+   in. Anything else is a proof that cannot be read. */
+bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out, error *err) MUST_CHECK;
 
 #endif

@@ -17,7 +17,7 @@ typedef struct proof {
   int32_t slots, classes;
   int32_t *first; /* slots + 1: the first op of each, and n_ops */
   int64_t class_from[PROOF_CLASSES], cycle[PROOF_CLASSES];
-  int64_t *pending, *host_first, *host, *early_first, *early;                 /* per class */
+  int64_t *pending, *host_first, *host, *early_first, *early; /* per class */
   int64_t *stall_out, *stall_in, *work_out, *work_in, *need_first, *need, *host_limit;
 } proof;
 

@@ -5,11 +5,11 @@
 
 #define MOST_DUAL ((int64_t)1 << 40)
 
-static const char *const keys[]
-    = { "any_units", "classes",    "cycle",      "early",    "early_first", "format",
-        "host",      "host_first", "host_limit", "kind",     "need",        "need_first",
-        "op",        "pending",    "shift",      "slots",    "stall_in",    "stall_out",
-        "work_in",   "work_out",   NULL };
+static const char *const keys[] = {
+  "any_units",  "classes",    "cycle",    "early",     "early_first", "format",   "host",
+  "host_first", "host_limit", "kind",     "need",      "need_first",  "op",       "pending",
+  "shift",      "slots",      "stall_in", "stall_out", "work_in",     "work_out", NULL
+};
 
 /* A list of just so many ints. */
 static bool get_list (const json *j, size_t count, int64_t low, int64_t high, int64_t *out,
@@ -74,15 +74,15 @@ static bool get_slots (const json *root, int32_t n_ops, arena *a, proof *p, erro
 
 static bool get_classes (const json *root, proof *p, error *err) {
   json classes, cycle;
-  if (!json_need (root, "classes", &classes, err) || !json_need (root, "cycle", &cycle, err)
-      || !json_want_array (&classes, err))
+  if (!json_need (root, "classes", &classes, err) || !json_need (root, "cycle", &cycle, err) ||
+      !json_want_array (&classes, err))
     return false;
   size_t n = json_count (&classes);
   if (n < 1 || n > PROOF_CLASSES)
     return json_error (&classes, err, "%zu classes; there are 1 to %d", n, PROOF_CLASSES);
   p->classes = (int32_t)n;
-  if (!get_list (&classes, n, 0, INT64_MAX / 4, p->class_from, err)
-      || !get_list (&cycle, n, -MOST_DUAL, MOST_DUAL, p->cycle, err))
+  if (!get_list (&classes, n, 0, INT64_MAX / 4, p->class_from, err) ||
+      !get_list (&cycle, n, -MOST_DUAL, MOST_DUAL, p->cycle, err))
     return false;
   for (size_t c = 1; c < n; c++)
     if (p->class_from[c] <= p->class_from[c - 1])
@@ -106,8 +106,8 @@ static bool get_flow (const json *root, int32_t n_ops, arena *a, proof *p, error
                          { "host_limit", &p->host_limit, false, -most, 0 } };
   json shift;
   int64_t bits = 0;
-  if (!json_need (root, "shift", &shift, err) || !json_get_int (&shift, -20, 20, &bits, err)
-      || !get_slots (root, n_ops, a, p, err) || !get_classes (root, p, err))
+  if (!json_need (root, "shift", &shift, err) || !json_get_int (&shift, -20, 20, &bits, err) ||
+      !get_slots (root, n_ops, a, p, err) || !get_classes (root, p, err))
     return false;
   p->shift = (int)bits;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -126,12 +126,12 @@ bool proof_read (const char *text, int32_t n_ops, arena *a, proof *out, error *e
        any = json_member (&root, "any_units");
   int which = 0, version;
   *out = (proof){ .op = NO_OP };
-  bool ok = json_want_object (&root, err) && json_known (&root, keys, true, NULL, err)
-            && json_need (&root, "format", &format, err)
-            && json_get_word (&format, formats, &version, err)
-            && json_need (&root, "kind", &kind, err) && json_get_word (&kind, kinds, &which, err)
-            && json_get_bool (&any, &out->any_units, err)
-            && json_get_int32 (&op, 0, n_ops - 1, &out->op, err);
+  bool ok = json_want_object (&root, err) && json_known (&root, keys, true, NULL, err) &&
+            json_need (&root, "format", &format, err) &&
+            json_get_word (&format, formats, &version, err) &&
+            json_need (&root, "kind", &kind, err) && json_get_word (&kind, kinds, &which, err) &&
+            json_get_bool (&any, &out->any_units, err) &&
+            json_get_int32 (&op, 0, n_ops - 1, &out->op, err);
   out->kind = (proof_kind)which;
   if (ok && out->kind == PROOF_crossing && out->op == NO_OP)
     ok = json_error (&root, err, "a crossing names its op");

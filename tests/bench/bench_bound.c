@@ -25,9 +25,12 @@ static bool run (const char *name, synthetic_kind kind, int32_t ops, int classes
                  error *err) {
   static const int percents[] = { 40, 60, 80 };
   logger log = { say, NULL };
-  device dev = { .name = "bench", .memory_bytes = MOST_BYTES, .granule_bytes = 2 << 20,
+  device dev = { .name = "bench",
+                 .memory_bytes = MOST_BYTES,
+                 .granule_bytes = 2 << 20,
                  .link = { 25000000000, 25000000000, 50000000000, 10000 },
-                 .host_bytes = MOST_BYTES, .share_ppm = 1000000 };
+                 .host_bytes = MOST_BYTES,
+                 .share_ppm = 1000000 };
   arena *a = arena_new (0);
   if (!a)
     return error_set (err, ERR_memory, "out of memory");
@@ -37,10 +40,13 @@ static bool run (const char *name, synthetic_kind kind, int32_t ops, int classes
   for (int i = 0; ok && i < 3; i++) {
     gaps g;
     bound b;
-    bound_options o = { .dev = &dev, .host_bytes = dev.host_bytes, .classes = classes,
-                        .whole_ops = whole, .log = getenv ("VERBOSE") ? &log : NULL };
-    ok = gaps_of (&u, dev.granule_bytes, INT64_MAX / 8, a, &g, err)
-         && gaps_of (&u, dev.granule_bytes, g.peak_bytes / 100 * percents[i], a, &g, err);
+    bound_options o = { .dev = &dev,
+                        .host_bytes = dev.host_bytes,
+                        .classes = classes,
+                        .whole_ops = whole,
+                        .log = getenv ("VERBOSE") ? &log : NULL };
+    ok = gaps_of (&u, dev.granule_bytes, INT64_MAX / 8, a, &g, err) &&
+         gaps_of (&u, dev.granule_bytes, g.peak_bytes / 100 * percents[i], a, &g, err);
     if (ok && g.floor_bytes > g.room_bytes + g.pool_bytes) {
       printf ("%-9s %7d %3d %%  below the floor\n", name, t->n_ops, percents[i]);
       continue;
