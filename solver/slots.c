@@ -62,22 +62,36 @@ bool slots_each (const gaps *g, arena *a, slots *out, error *err) {
   return from_marks (begins, g->n_ops, a, out, err);
 }
 
-/* Ops whose traffic alone fills the link for a block. */
-static bool mark_hubs (const gaps *g, double block_ns, const device *dev, bool *begins, arena *a,
-                       error *err) {
+static int by_size (const void *x, const void *y) {
+  int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
+  return a < b ? 1 : a > b ? -1 : 0;
+}
+
+/* Ops whose traffic alone fills the link for a block; no more of them than blocks, or a trace where
+   every op has such tensors would not be merged at all. */
+static bool mark_hubs (const gaps *g, double block_ns, int32_t blocks, const device *dev,
+                       bool *begins, arena *a, error *err) {
   link_rates r = device_rates (&dev->link, dev->share_ppm);
-  int64_t *out = NEW (a, g->n_ops, int64_t, err), *in = NEW (a, g->n_ops, int64_t, err);
-  if (!out || !in)
+  int32_t n = g->n_ops;
+  int64_t *out = NEW (a, n, int64_t, err), *in = NEW (a, n, int64_t, err);
+  int64_t *sorted = NEW (a, n, int64_t, err);
+  if (!out || !in || !sorted)
     return false;
   for (int32_t i = 0; i < g->count; i++)
     if (g->at[i].useful && !g->at[i].unused) {
       out[g->at[i].release] += gaps_room (g, g->at[i].unit);
       in[g->at[i].before] += gaps_room (g, g->at[i].unit);
     }
-  for (int32_t k = 0; k < g->n_ops; k++)
-    if ((double)out[k] > block_ns * (double)r.out_alone / 1e9 ||
-        (double)in[k] > block_ns * (double)r.in_alone / 1e9)
-      alone (begins, g->n_ops, k);
+  for (int32_t k = 0; k < n; k++)
+    sorted[k] = out[k] = out[k] > in[k] ? out[k] : in[k];
+  qsort (sorted, (size_t)n, sizeof *sorted, by_size);
+  int64_t rate = r.out_alone < r.in_alone ? r.out_alone : r.in_alone;
+  double least = block_ns * (double)rate / 1e9;
+  if (n > blocks && (double)sorted[blocks] > least)
+    least = (double)sorted[blocks];
+  for (int32_t k = 0; k < n; k++)
+    if ((double)out[k] > least)
+      alone (begins, n, k);
   return true;
 }
 
@@ -87,7 +101,7 @@ bool slots_blocks (const gaps *g, const device *dev, int32_t blocks, int64_t ste
   const op *ops = g->units->trace->ops;
   bool *begins = NEW (a, n, bool, err);
   double block_ns = (double)trace_total_ns (g->units->trace) / blocks, at_ns = 0;
-  if (!begins || !mark_hubs (g, (double)step_ns / blocks, dev, begins, a, err))
+  if (!begins || !mark_hubs (g, (double)step_ns / blocks, blocks, dev, begins, a, err))
     return false;
   int64_t block = 0;
   for (int32_t k = 0; k < n; k++) {

@@ -79,7 +79,7 @@ START_TEST (exact_arithmetic_says_what_the_solver_says) {
       gaps g;
       bound b;
       bound_options o = { .dev = &dev, .host_bytes = dev.host_bytes };
-      setting ((synthetic_kind)kind, 90, percent, &dev, a, &u, &g);
+      setting ((synthetic_kind)kind, 60, percent, &dev, a, &u, &g);
       ck_assert_msg (bound_of (&g, &o, a, &b, &err), "%s", err.text);
       double off = b.stats.value_ns - (double)b.lower_bound_ns;
       ck_assert_msg (off < 1e-6 * b.stats.value_ns + 2 && off > -1e-6 * b.stats.value_ns - 2,
@@ -139,11 +139,11 @@ START_TEST (merging_only_weakens_the_bound) {
   units u;
   gaps g;
   bound whole, merged;
-  setting (SYNTHETIC_GPT, 500, 30, &dev, a, &u, &g);
+  setting (SYNTHETIC_GPT, 230, 30, &dev, a, &u, &g);
   bound_options o = { .dev = &dev, .host_bytes = MOST_BYTES, .whole_ops = 10000 };
   ck_assert_msg (bound_of (&g, &o, a, &whole, &err), "%s", err.text);
   o.whole_ops = 10;
-  o.blocks = 40;
+  o.blocks = 30;
   ck_assert_msg (bound_of (&g, &o, a, &merged, &err), "%s", err.text);
   ck_assert_int_lt (merged.stats.slots, whole.stats.slots);
   ck_assert_int_le (merged.lower_bound_ns, whole.lower_bound_ns + 1000);
@@ -226,7 +226,7 @@ START_TEST (a_memory_limit_is_an_error) {
   ilp_result x;
   flow_options o = { .dev = &dev, .host_bytes = MOST_BYTES, .classes = 3, .latency = true };
   ilp_options how = { .method = ILP_INTERIOR, .limit_bytes = 1 << 20 };
-  setting (SYNTHETIC_GPT, 1000, 20, &dev, a, &u, &g);
+  setting (SYNTHETIC_GPT, 400, 20, &dev, a, &u, &g);
   ck_assert (slots_each (&g, a, &s, &err) && flow_build (&g, &s, &o, a, &f, &err) &&
              flow_problem (&f, a, &p, &err));
   ck_assert (!ilp_solve (&p, &how, a, &x, &err));

@@ -62,6 +62,10 @@ static bool run (const char *name, synthetic_kind kind, int32_t ops, int classes
             name, t->n_ops, percents[i], now_s () - start, b.stats.rounds, b.stats.slots,
             b.stats.rows, b.stats.columns, (double)b.compute_ns / 1e9, b.stats.value_ns / 1e9,
             (double)b.lower_bound_ns / 1e9, b.by, usage.ru_maxrss / 1024);
+    printf ("{\"bench\":\"bound\",\"trace\":\"%s\",\"ops\":%d,\"percent\":%d,\"seconds\":%.3f,"
+            "\"slots\":%d,\"rows\":%d,\"compute_ns\":%lld,\"lower_bound_ns\":%lld,\"by\":\"%s\"}\n",
+            name, t->n_ops, percents[i], now_s () - start, b.stats.slots, b.stats.rows,
+            (long long)b.compute_ns, (long long)b.lower_bound_ns, b.by);
     fflush (stdout);
   }
   arena_free (a);
