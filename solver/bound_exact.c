@@ -81,8 +81,17 @@ static __int128 least (__int128 a, __int128 b) {
   return a < b ? a : b;
 }
 
+/* Duals that charge nothing for the host prove the program without that limit, in which bytes never
+   leave twice in one gap. */
+static bool leans_on_host (const flow *f, const int64_t *y) {
+  for (int32_t r = 0; r < f->n_rows; r++)
+    if (f->row_kind[r] == ROW_host_limit && y[r])
+      return true;
+  return false;
+}
+
 /* The cheapest way of one grain along a chain, x 2^VALUE_BITS. */
-static __int128 cheapest (const flow *f, const int64_t *y, const flow_chain *c) {
+static __int128 cheapest (const flow *f, const int64_t *y, const flow_chain *c, bool limited) {
   __int128 none = 0, held = 0; /* the host holds no valid copy, or one */
   bool can_hold = false;
   for (int32_t i = 0; i < c->count; i++) {
@@ -90,7 +99,7 @@ static __int128 cheapest (const flow *f, const int64_t *y, const flow_chain *c) 
     __int128 out = price_out (f, y, g, c->class) * COEF_ONE;
     __int128 clean = c->circle || i > 0 ? price_clean (f, y, g, c->class) : 0;
     if (c->circle) { /* always held; only a full host makes another copy out pay */
-      none += least (0, f->host_limited ? least (clean, out) : clean);
+      none += least (0, limited ? least (clean, out) : clean);
       continue;
     }
     __int128 start = none + out;
@@ -102,18 +111,21 @@ static __int128 cheapest (const flow *f, const int64_t *y, const flow_chain *c) 
 
 bool bound_exact (const flow *f, const int64_t *y, int64_t *stall_ns) {
   sum s = { 0 };
+  bool limited = leans_on_host (f, y);
   for (int32_t r = 0; r < f->n_rows; r++)
     if (f->row_kind[r] < ROW_clean)
       add (&s, (__int128)y[r] * COEF_ONE, f->row_limit[r]);
   for (int32_t c = 0; c < f->n_columns && f->column_kind[c] < COLUMN_gap_out; c++) {
     __int128 d = (__int128)f->cost[c] << DUAL_BITS;
+    if (f->column_kind[c] == COLUMN_again && !limited)
+      continue;
     for (int64_t e = f->column_start[c]; e < f->column_start[c + 1]; e++)
       d -= (__int128)y[f->entry_row[e]] * f->entry_coef[e];
     assert (f->column_kind[c] != COLUMN_stall || d >= 0);
     add (&s, d, d < 0 ? f->high[c] : f->low[c]);
   }
   for (int32_t i = 0; i < f->n_chains; i++)
-    add (&s, cheapest (f, y, &f->chains[i]), f->chains[i].room);
+    add (&s, cheapest (f, y, &f->chains[i], limited), f->chains[i].room);
   if (s.bad)
     return false;
   *stall_ns = 0;

@@ -163,7 +163,8 @@ bool gaps_of (const units *u, int64_t granule_bytes, int64_t budget_bytes, arena
   for (int32_t i = 0; i < out->count; i++) {
     int64_t room = gaps_room (out, out->at[i].unit);
     cover_gap (out->movable_bytes, n, &out->at[i], room);
-    cover_gap (out->slack_bytes, n, &out->at[i], room - u->at[out->at[i].unit].bytes);
+    if (!out->at[i].unused)
+      cover_gap (out->slack_bytes, n, &out->at[i], room - u->at[out->at[i].unit].bytes);
   }
   sum_up (out->movable_bytes, n);
   sum_up (out->slack_bytes, n);

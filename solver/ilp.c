@@ -132,6 +132,12 @@ static void simplex (job *j) {
   glp_scale_prob (j->lp, GLP_SF_AUTO);
   glp_adv_basis (j->lp, 0);
   int code = glp_simplex (j->lp, &how);
+  if (code && code != GLP_ETMLIM && code != GLP_EITLIM) {
+    /* trouble of the dual method: once more from the plain basis by the primal one */
+    glp_std_basis (j->lp);
+    how.meth = GLP_PRIMAL;
+    code = glp_simplex (j->lp, &how);
+  }
   r->status = status_of (glp_get_status (j->lp));
   if (code || (r->status == ILP_FEASIBLE))
     r->status = ILP_FAILED;

@@ -124,6 +124,11 @@ bool fixed_solve (flow *f, const plan *p, arena *a, double *stall_ns, error *err
   ilp_result r;
   if (!flow_problem (f, a, &lp, err) || !ilp_solve (&lp, &o, a, &r, err))
     return false;
+  if (r.status != ILP_OPTIMAL) { /* the simplex may stumble; what both refuse is infeasible */
+    o.method = ILP_INTERIOR;
+    if (!ilp_solve (&lp, &o, a, &r, err))
+      return false;
+  }
   *stall_ns = r.status == ILP_OPTIMAL ? ldexp (r.value, FLOW_UNIT_BITS - f->link.shift) * 1e9 /
                                             (double)f->link.rates.out_alone
                                       : -1;

@@ -61,7 +61,8 @@ START_TEST (the_claim_is_proved_and_one_unit_more_is_refused) {
       proved x;
       ck_assert_msg (prove_plan (p.c.trace, p.c.plan, a, &x, &err), "seed %d, by %s: %s", seed,
                      b.by, err.text);
-      ck_assert_int_eq (x.lower_bound_ns, b.lower_bound_ns);
+      ck_assert_msg (x.lower_bound_ns == b.lower_bound_ns, "seed %d: %lld is proved, %lld claimed",
+                     seed, (long long)x.lower_bound_ns, (long long)b.lower_bound_ns);
       p.c.plan->certificate.lower_bound_ns++;
       ck_assert_msg (!prove_plan (p.c.trace, p.c.plan, a, &x, &err), "seed %d: not refused", seed);
       ck_assert_int_eq (err.code, ERR_infeasible);
