@@ -19,8 +19,6 @@ typedef unsigned int CUtensorMapL2promotion, CUtensorMapFloatOOBfill;
 typedef int CUdevice;
 typedef unsigned long long CUdeviceptr;
 typedef unsigned long long CUmemGenericAllocationHandle;
-typedef uint64_t cuuint64_t;
-typedef uint32_t cuuint32_t;
 typedef struct CUctx_st *CUcontext;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUfunc_st *CUfunction;
@@ -69,7 +67,7 @@ typedef struct CUlaunchConfig {
 } CUlaunchConfig;
 
 typedef struct CUtensorMap {
-  _Alignas(64) cuuint64_t opaque[16];
+  _Alignas(64) uint64_t opaque[16];
 } CUtensorMap;
 
 enum driver_constants {

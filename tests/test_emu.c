@@ -265,7 +265,7 @@ END_TEST
 START_TEST (the_pool_answers_what_a_framework_asks_it) {
   start (1);
   CUmemoryPool pool;
-  cuuint64_t v = UINT64_MAX;
+  uint64_t v = UINT64_MAX;
   int on = 0;
   OK (d->device_default_pool (&pool, 0));
   OK (d->pool_set (pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &v));
@@ -788,8 +788,8 @@ START_TEST (a_tensor_map_holds_the_address_as_a_plain_word) {
   start (1);
   CUdeviceptr at = alloc (G);
   CUtensorMap t;
-  cuuint64_t dims[1] = { 64 };
-  cuuint32_t box[1] = { 8 }, steps[1] = { 1 };
+  uint64_t dims[1] = { 64 };
+  uint32_t box[1] = { 8 }, steps[1] = { 1 };
   OK (d->tensor_map_encode (&t, 7, 1, (void *)(uintptr_t)at, dims, NULL, box, steps, 0, 0, 0, 0));
   ck_assert_uint_eq (t.opaque[0], at);
   ck_assert_uint_eq (
@@ -809,7 +809,7 @@ START_TEST (entry_points_are_found_by_name_in_both_abis) {
   ck_assert_ptr_null (p);
   OK (d->get_proc_address ("cuGraphLaunch", &p, 13000, 0, &status));
   ck_assert_uint_eq (status, CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
-  CUresult (*old) (const char *, void **, int, cuuint64_t);
+  CUresult (*old) (const char *, void **, int, uint64_t);
   OK (d->get_proc_address ("cuGetProcAddress", (void **)&old, 11030, 0, &status));
   ck_assert_ptr_ne ((void *)old, (void *)d->get_proc_address);
   OK (old ("cuMemcpyHtoDAsync", &p, 11030, 0));

@@ -237,9 +237,9 @@ CUresult cuLaunchKernel (CUfunction f, unsigned int grid_x, unsigned int grid_y,
 }
 
 /* A tensor map is opaque; the address stands in it as a plain word, as it is believed to. */
-CUresult cuTensorMapEncodeTiled (CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank,
-                                 void *at, const cuuint64_t *dims, const cuuint64_t *strides,
-                                 const cuuint32_t *box, const cuuint32_t *steps,
+CUresult cuTensorMapEncodeTiled (CUtensorMap *out, CUtensorMapDataType type, uint32_t rank,
+                                 void *at, const uint64_t *dims, const uint64_t *strides,
+                                 const uint32_t *box, const uint32_t *steps,
                                  CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
                                  CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
   (void)interleave, (void)swizzle, (void)promotion, (void)fill;
@@ -254,7 +254,7 @@ CUresult cuTensorMapEncodeTiled (CUtensorMap *out, CUtensorMapDataType type, cuu
   memset (out, 0, sizeof *out);
   out->opaque[0] = (uintptr_t)at;
   out->opaque[1] = (uint64_t)type << 32 | rank;
-  for (cuuint32_t i = 0; i < rank; i++)
+  for (uint32_t i = 0; i < rank; i++)
     out->opaque[2 + i] = dims[i];
   return machine_leave (m, CUDA_SUCCESS);
 }

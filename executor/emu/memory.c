@@ -631,7 +631,7 @@ static bool pool_value (machine *m, CUmemPool_attribute a, void *value, bool set
   int64_t *high = a == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ? &m->pool_reserved_high
                   : a == CU_MEMPOOL_ATTR_USED_MEM_HIGH   ? &m->pool_used_high
                                                          : NULL;
-  cuuint64_t v = 0;
+  uint64_t v = 0;
   if (a >= CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES &&
       a <= CU_MEMPOOL_ATTR_REUSE_ALLOW_INTERNAL_DEPENDENCIES) {
     int *flag = &m->pool_reuse[a - CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES];
@@ -643,16 +643,16 @@ static bool pool_value (machine *m, CUmemPool_attribute a, void *value, bool set
   if (a == CU_MEMPOOL_ATTR_RELEASE_THRESHOLD) {
     if (set)
       m->pool_threshold = (int64_t)v;
-    v = (cuuint64_t)m->pool_threshold;
+    v = (uint64_t)m->pool_threshold;
   } else if (high != NULL) {
     if (set && v != 0)
       return false;
     if (set)
       *high = m->pool_used;
-    v = (cuuint64_t)*high;
+    v = (uint64_t)*high;
   } else if (!set &&
              (a == CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT || a == CU_MEMPOOL_ATTR_USED_MEM_CURRENT))
-    v = (cuuint64_t)m->pool_used;
+    v = (uint64_t)m->pool_used;
   else
     return false;
   if (!set)

@@ -3,7 +3,7 @@
 
 #include "executor/emu/core.h"
 
-EXPORT CUresult cuGetProcAddress (const char *name, void **out, int version, cuuint64_t flags);
+EXPORT CUresult cuGetProcAddress (const char *name, void **out, int version, uint64_t flags);
 
 static const struct {
   const char *symbol;
@@ -93,7 +93,7 @@ static CUdriverProcAddressQueryResult look_up (const char *name, int version, vo
 
 /* Per-thread forms are not offered: who asks for them gets the plain ones, whose stream 0 is the
    legacy stream and orders more than was asked for. */
-CUresult cuGetProcAddress_v2 (const char *name, void **out, int version, cuuint64_t flags,
+CUresult cuGetProcAddress_v2 (const char *name, void **out, int version, uint64_t flags,
                               CUdriverProcAddressQueryResult *status) {
   if (name == NULL || out == NULL || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
     return CUDA_ERROR_INVALID_VALUE;
@@ -107,7 +107,7 @@ CUresult cuGetProcAddress_v2 (const char *name, void **out, int version, cuuint6
   return r == CU_GET_PROC_ADDRESS_SUCCESS ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-CUresult cuGetProcAddress (const char *name, void **out, int version, cuuint64_t flags) {
+CUresult cuGetProcAddress (const char *name, void **out, int version, uint64_t flags) {
   return cuGetProcAddress_v2 (name, out, version, flags, NULL);
 }
 
