@@ -202,7 +202,7 @@ static const struct {
   { "an out comes late", swap_outs, false },
   { "an in waits with the event of the step before", in_waits_for_the_step_before, false },
   { "a granule has two owners", two_owners_of_a_granule, true },
-  { "host bytes have two users", two_users_of_host_bytes, false },
+  { "host bytes have two users", two_users_of_host_bytes, true },
 };
 
 START_TEST (ten_planted_bugs_are_found_and_nothing_else) {
