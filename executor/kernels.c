@@ -50,7 +50,7 @@ static int64_t touch_ns (const emu_launch *l) {
 static void touch_run (const emu_launch *l) {
   const kernel_op *o = l->params;
   for (int64_t i = 0; l->bytes && i < o->count; i++) {
-    const operand *x = &o->operands[i];
+    const kernel_operand *x = &o->operands[i];
     void *at = (void *)(uintptr_t)x->at;
     int64_t version = o->step * x->per_step + x->version, first = 0;
     if ((x->mode & OPERAND_FILL) != 0)

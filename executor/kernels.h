@@ -8,12 +8,12 @@
 
 /* A stretch of a tensor, where an op finds it.  Versions count a tensor's writes: what is read at
    step n must be version n x per_step + version, and a write leaves the next one. */
-typedef struct operand {
+typedef struct kernel_operand {
   uint64_t at;
   int64_t bytes, offset; /* where in the tensor; a multiple of 8 unless it is the tensor's end */
   int64_t version, per_step;
   uint32_t tensor, mode;
-} operand;
+} kernel_operand;
 
 enum {
   OPERAND_READ = 1,
@@ -47,7 +47,7 @@ bool kernels_wait (const driver *d, const kernels *k, CUstream s, int64_t ns,
                    error *err) MUST_CHECK;
 
 typedef struct kernel_op {
-  const operand *operands;
+  const kernel_operand *operands;
   int64_t count, step, ns, op;
   mismatch *found;
 } kernel_op;

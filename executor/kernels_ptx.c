@@ -1,11 +1,11 @@
 /* The two kernels for a GPU, as text that its driver compiles: nothing of CUDA is needed to build
-   ferry.  The layouts of operand, mismatch and the pattern are those of kernels.h. */
+   ferry.  The layouts of kernel_operand, mismatch and the pattern are those of kernels.h. */
 #include "executor/kernels.h"
 
-_Static_assert(offsetof (operand, at) == 0 && offsetof (operand, bytes) == 8 &&
-                   offsetof (operand, offset) == 16 && offsetof (operand, version) == 24 &&
-                   offsetof (operand, per_step) == 32 && offsetof (operand, tensor) == 40 &&
-                   offsetof (operand, mode) == 44 && sizeof (operand) == 48,
+_Static_assert(offsetof (kernel_operand, at) == 0 && offsetof (kernel_operand, bytes) == 8 &&
+                   offsetof (kernel_operand, offset) == 16 && offsetof (kernel_operand, version) == 24 &&
+                   offsetof (kernel_operand, per_step) == 32 && offsetof (kernel_operand, tensor) == 40 &&
+                   offsetof (kernel_operand, mode) == 44 && sizeof (kernel_operand) == 48,
                "the text below counts on these");
 _Static_assert(offsetof (mismatch, count) == 0 && offsetof (mismatch, op) == 8 &&
                    offsetof (mismatch, step) == 16 && offsetof (mismatch, tensor) == 24 &&

@@ -6,7 +6,7 @@
 
 typedef struct collecting {
   replay_state *s;
-  operand *at; /* NULL: only counting */
+  kernel_operand *at; /* NULL: only counting */
   int64_t count;
   int64_t version, per_step;
   uint32_t mode;
@@ -16,13 +16,13 @@ static bool collect (void *context, int32_t tensor, const stretch *x, error *err
   (void)err;
   collecting *c = context;
   if (c->at != NULL)
-    c->at[c->count] = (operand){ .at = (uint64_t)x->at,
-                                 .bytes = x->bytes,
-                                 .offset = x->offset,
-                                 .version = c->version,
-                                 .per_step = c->per_step,
-                                 .tensor = (uint32_t)tensor,
-                                 .mode = c->mode };
+    c->at[c->count] = (kernel_operand){ .at = (uint64_t)x->at,
+                                        .bytes = x->bytes,
+                                        .offset = x->offset,
+                                        .version = c->version,
+                                        .per_step = c->per_step,
+                                        .tensor = (uint32_t)tensor,
+                                        .mode = c->mode };
   c->count++;
   return true;
 }
@@ -156,7 +156,7 @@ bool replay_operands (replay_state *s, arena *a, error *err) {
   collecting c = { .s = s };
   if (!collect_all (s, &c, offset, rows, err))
     return false;
-  s->operands_bytes = c.count * (int64_t)sizeof (operand) + (int64_t)sizeof (mismatch);
+  s->operands_bytes = c.count * (int64_t)sizeof (kernel_operand) + (int64_t)sizeof (mismatch);
   void *room;
   if (!driver_ok (&s->driver,
                   s->driver.mem_host_alloc (&room, (size_t)s->operands_bytes,
@@ -165,7 +165,7 @@ bool replay_operands (replay_state *s, arena *a, error *err) {
     return false;
   s->found = room;
   memset (s->found, 0, sizeof *s->found);
-  s->operands = (operand *)(void *)((char *)room + sizeof (mismatch));
+  s->operands = (kernel_operand *)(void *)((char *)room + sizeof (mismatch));
   c.at = s->operands;
   c.count = 0;
   return collect_all (s, &c, offset, rows, err);
@@ -202,18 +202,18 @@ static bool on_host (void *context, int32_t tensor, const stretch *x, error *err
 static bool on_device (void *context, int32_t tensor, const stretch *x, error *err) {
   checking *c = context;
   replay_state *s = c->s;
-  operand *one;
+  kernel_operand *one;
   if (!driver_ok (&s->driver,
                   s->driver.mem_host_alloc ((void **)&one, sizeof *one,
                                             CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP),
                   "cuMemHostAlloc", err))
     return false;
-  *one = (operand){ .at = (uint64_t)x->at,
-                    .bytes = x->bytes,
-                    .offset = x->offset,
-                    .per_step = per_step (s, tensor),
-                    .tensor = (uint32_t)tensor,
-                    .mode = c->fill ? OPERAND_FILL : OPERAND_READ };
+  *one = (kernel_operand){ .at = (uint64_t)x->at,
+                           .bytes = x->bytes,
+                           .offset = x->offset,
+                           .per_step = per_step (s, tensor),
+                           .tensor = (uint32_t)tensor,
+                           .mode = c->fill ? OPERAND_FILL : OPERAND_READ };
   kernel_op o = { .operands = one, .count = 1, .step = c->step, .op = -1, .found = s->found };
   bool good = kernels_touch (&s->driver, &s->kernels, s->stream[QUEUE_OPS], &o, err) &&
               driver_ok (&s->driver, s->driver.stream_synchronize (s->stream[QUEUE_OPS]),

@@ -18,8 +18,8 @@ typedef struct replay_state {
   program program;
   room room;
   kernels kernels;
-  bool sees_bytes;   /* operands are made: verify, or the race checker */
-  operand *operands; /* by op */
+  bool sees_bytes;          /* operands are made: verify, or the race checker */
+  kernel_operand *operands; /* by op */
   int32_t *op_offset;
   int64_t operands_bytes;
   mismatch *found; /* where a kernel can write it */
