@@ -199,7 +199,7 @@ uint64_t machine_random (machine *m);
 /* memory.c */
 bool table_insert (table *t, const void *row);
 void *table_find (const table *t, uint64_t at); /* the row with the largest address not above */
-void table_remove (table *t, void *row);
+void table_remove (table *t, void *row, int64_t count);
 /* True if all of it is mapped with the access; in device or pinned memory. */
 bool memory_reachable (const machine *m, uint64_t at, int64_t bytes, bool writes);
 bool memory_is_device (const machine *m, uint64_t at);

@@ -62,10 +62,10 @@ void *table_find (const table *t, uint64_t at) {
   return i == 0 ? NULL : t->rows + (i - 1) * (int64_t)t->size;
 }
 
-void table_remove (table *t, void *row) {
-  char *next = (char *)row + t->size;
+void table_remove (table *t, void *row, int64_t count) {
+  char *next = (char *)row + (size_t)count * t->size;
   memmove (row, next, (size_t)(t->rows + t->count * (int64_t)t->size - next));
-  t->count--;
+  t->count -= count;
 }
 
 /* ---- looking things up ---- */
@@ -287,7 +287,7 @@ CUresult cuMemAddressFree (CUdeviceptr at, size_t bytes) {
       (p != NULL && p->at >= at))
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   space_give (m, r->at, r->bytes);
-  table_remove (&m->ranges, r);
+  table_remove (&m->ranges, r, 1);
   return machine_leave (m, CUDA_SUCCESS);
 }
 
@@ -360,7 +360,7 @@ CUresult cuMemMap (CUdeviceptr at, size_t bytes, size_t offset, CUmemGenericAllo
   if (!table_insert (&m->mappings, &n))
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
   if (!bytes_map (m, at, n.bytes, n.place, PROT_NONE)) {
-    table_remove (&m->mappings, table_find (&m->mappings, at));
+    table_remove (&m->mappings, table_find (&m->mappings, at), 1);
     return machine_leave (m, CUDA_ERROR_OPERATING_SYSTEM);
   }
   x->maps++;
@@ -391,16 +391,13 @@ CUresult cuMemUnmap (CUdeviceptr at, size_t size) {
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   if (!bytes_unmap (m, at, bytes))
     return machine_leave (m, CUDA_ERROR_OPERATING_SYSTEM);
-  while (bytes > 0) {
-    mapping *p = mapping_at (m, at);
-    int64_t here = p->bytes;
+  mapping *first = mapping_at (m, at), *p = first;
+  for (; bytes > 0; bytes -= (p++)->bytes) {
     handle *h = &m->handles[p->handle];
     h->maps--;
-    table_remove (&m->mappings, p);
     handle_settle (m, h);
-    at += (uint64_t)here;
-    bytes -= here;
   }
+  table_remove (&m->mappings, first, p - first);
   return machine_leave (m, CUDA_SUCCESS);
 }
 
@@ -449,7 +446,7 @@ static CUresult allocate (machine *m, int64_t bytes, range_kind kind, uint64_t *
       *out = r.at;
       return CUDA_SUCCESS;
     }
-    table_remove (&m->ranges, range_at (m, r.at));
+    table_remove (&m->ranges, range_at (m, r.at), 1);
   }
   if (r.at != 0)
     space_give (m, r.at, whole);
@@ -462,8 +459,8 @@ static void allocation_drop (machine *m, uint64_t at) {
   mapping *p = mapping_at (m, at);
   place_give (m, p->place, p->bytes);
   space_give (m, r->at, round_up (r->bytes, PAGE));
-  table_remove (&m->mappings, p);
-  table_remove (&m->ranges, r);
+  table_remove (&m->mappings, p, 1);
+  table_remove (&m->ranges, r, 1);
 }
 
 CUresult cuMemAlloc_v2 (CUdeviceptr *out, size_t bytes) {
@@ -738,7 +735,7 @@ static CUresult unpin (machine *m, void *at, range_kind kind) {
   m->pinned_bytes -= r->bytes;
   if (kind == RANGE_HOST)
     munmap (at, (size_t)round_up (r->bytes, PAGE));
-  table_remove (&m->ranges, r);
+  table_remove (&m->ranges, r, 1);
   return CUDA_SUCCESS;
 }
 
