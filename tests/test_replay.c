@@ -250,12 +250,152 @@ START_TEST (real_threads_carry_the_same_bytes) {
 }
 END_TEST
 
+/* ---- what goes wrong ---- */
+
+static void expect_fault (const replay_options *o, error_code code, const char *says) {
+  for (uint64_t seed = 1;; seed++) {
+    arena *a = arena_new (ARENA);
+    random_case c;
+    replay_result r;
+    error err = { 0 };
+    bool fits = make (seed, 8, a, &c) && c.plan->n_moves > 2;
+    if (fits) {
+      ck_assert (!replay_run (c.trace, c.plan, o, a, &r, &err));
+      ck_assert_msg (err.code == code && strstr (err.text, says) != NULL, "%s: %s",
+                     error_name (err.code), err.text);
+    }
+    arena_free (a);
+    if (fits)
+      return;
+  }
+}
+
+START_TEST (each_fault_is_one_clear_line) {
+  replay_options o = on_virtual (), x = o;
+  x.failed_copy = 2;
+  expect_fault (&x, ERR_device, "a step: CUDA_ERROR_ECC_UNCORRECTABLE (214)");
+  x = o;
+  x.missing_bytes = 4096;
+  x.bytes = EMU_ALL;
+  expect_fault (&x, ERR_device, "the device has no room for the plan's");
+  x = o;
+  x.pinned_bytes = 512;
+  expect_fault (&x, ERR_device, "host memory: the plan needs");
+  x = o;
+  x.library = "libno-such-driver.so";
+  expect_fault (&x, ERR_unreachable, "no driver: ");
+  x = o;
+  x.library = "libm.so.6";
+  expect_fault (&x, ERR_unreachable, "libm.so.6 has no cuInit");
+  x = o;
+  x.verify = true;
+  expect_fault (&x, ERR_usage, "--verify looks at bytes");
+  x = o;
+  x.iterations = REPLAY_MOST_STEPS + 1;
+  expect_fault (&x, ERR_usage, "can be replayed");
+  x = o;
+  x.emulated = false;
+  expect_fault (&x, ERR_usage, "use --driver emulated");
+}
+END_TEST
+
+START_TEST (a_plan_for_another_trace_is_refused_before_it_starts) {
+  arena *a = arena_new (ARENA);
+  random_case one, other;
+  replay_options o = on_virtual ();
+  replay_result r;
+  error err = { 0 };
+  ck_assert (make (1, 1, a, &one) && make (2, 1, a, &other));
+  ck_assert (!replay_run (one.trace, other.plan, &o, a, &r, &err));
+  ck_assert_int_eq (err.code, ERR_infeasible);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (what_happened_is_a_chrome_trace_and_a_report) {
+  arena *a = arena_new (ARENA);
+  random_case c;
+  replay_options o = on_virtual ();
+  replay_result r;
+  error err = { 0 };
+  bytes text = { 0 };
+  uint64_t seed = 1;
+  while (!make (seed, 1, a, &c) || c.plan->n_moves == 0)
+    seed++;
+  run (seed, &c, &o, a, &r);
+  ck_assert (replay_chrome (c.plan, &r, &text, &err));
+  json_document *d = json_open (text.data, text.size, &err);
+  ck_assert_ptr_nonnull (d);
+  json root = json_root (d), events = json_member (&root, "traceEvents");
+  ck_assert_uint_eq (json_count (&events),
+                     3 + (size_t)r.timed *
+                             (size_t)(r.rewritten.trace->n_ops + c.plan->n_outs + c.plan->n_ins));
+  json_close (d);
+  bytes_free (&text);
+  text = (bytes){ 0 };
+  ck_assert (replay_json (&r, &text, &err));
+  d = json_open (text.data, text.size, &err);
+  ck_assert_ptr_nonnull (d);
+  json_close (d);
+  bytes_free (&text);
+  arena_free (a);
+}
+END_TEST
+
+/* Loose, since the machine may be busy; `make bench` gives the figure. */
+START_TEST (the_real_clock_is_near_the_prediction) {
+  arena *a = arena_new (ARENA);
+  error err = { 0 };
+  trace_builder *b = build_new (a, "even", 1, &err);
+  build_source (b, "test", "", "exact");
+  build_tensor (b, "x", 1 << 20, TENSOR_ACTIVATION);
+  for (int k = 0; k < 10; k++) {
+    build_op (b, "op", OP_FORWARD, 10000000);
+    build_write (b, 0);
+  }
+  trace *t = build_finish (b, &err);
+  ck_assert_ptr_nonnull (t);
+  char digest[TRACE_DIGEST];
+  ck_assert (trace_digest (t, digest, &err));
+  stay s = { STAY_TENSOR, 0, 0, 0, 1 };
+  granule_run g = { 0, 256 };
+  plan p = { .trace_digest = digest,
+             .device = { .name = "even",
+                         .memory_bytes = 2 << 20,
+                         .granule_bytes = 4096,
+                         .link = { 1000000000, 1000000000, 2000000000, 0 },
+                         .share_ppm = 1000000 },
+             .budget_bytes = 1 << 20,
+             .placement = { .granule_bytes = 4096,
+                            .granules = 256,
+                            .stays = &s,
+                            .n_stays = 1,
+                            .runs = &g,
+                            .n_runs = 1 } };
+  replay_options o = on_virtual ();
+  o.clock = EMU_REAL;
+  o.bytes = EMU_ALL;
+  o.iterations = 6;
+  replay_result r;
+  if (!replay_run (t, &p, &o, a, &r, &err))
+    ck_abort_msg ("%s %s", err.where, err.text);
+  ck_assert_int_eq (r.predicted.step_ns, 100000000);
+  ck_assert_int_ge (r.seen.step_ns, 90000000);
+  ck_assert_int_le (r.seen.step_ns, 150000000);
+  arena_free (a);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = { predicted_equals_seen_to_the_nanosecond,
                                  a_backlog_that_builds_up_slowly_is_seen_by_a_laden_run,
                                  every_byte_is_where_it_should_be_and_nothing_races,
                                  whatever_the_delays_the_bytes_are_right,
                                  real_threads_carry_the_same_bytes,
+                                 each_fault_is_one_clear_line,
+                                 a_plan_for_another_trace_is_refused_before_it_starts,
+                                 what_happened_is_a_chrome_trace_and_a_report,
+                                 the_real_clock_is_near_the_prediction,
                                  NULL };
   return suite_run ("replay", tests, 60);
 }
