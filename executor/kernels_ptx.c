@@ -2,15 +2,19 @@
    ferry.  The layouts of kernel_operand, mismatch and the pattern are those of kernels.h. */
 #include "executor/kernels.h"
 
-_Static_assert(offsetof (kernel_operand, at) == 0 && offsetof (kernel_operand, bytes) == 8 &&
-                   offsetof (kernel_operand, offset) == 16 && offsetof (kernel_operand, version) == 24 &&
-                   offsetof (kernel_operand, per_step) == 32 && offsetof (kernel_operand, tensor) == 40 &&
-                   offsetof (kernel_operand, mode) == 44 && sizeof (kernel_operand) == 48,
-               "the text below counts on these");
-_Static_assert(offsetof (mismatch, count) == 0 && offsetof (mismatch, op) == 8 &&
-                   offsetof (mismatch, step) == 16 && offsetof (mismatch, tensor) == 24 &&
-                   offsetof (mismatch, offset) == 32,
-               "the text below counts on these");
+_Static_assert (offsetof (kernel_operand, at) == 0, "the text below counts on it");
+_Static_assert (offsetof (kernel_operand, bytes) == 8, "the text below counts on it");
+_Static_assert (offsetof (kernel_operand, offset) == 16, "the text below counts on it");
+_Static_assert (offsetof (kernel_operand, version) == 24, "the text below counts on it");
+_Static_assert (offsetof (kernel_operand, per_step) == 32, "the text below counts on it");
+_Static_assert (offsetof (kernel_operand, tensor) == 40, "the text below counts on it");
+_Static_assert (offsetof (kernel_operand, mode) == 44, "the text below counts on it");
+_Static_assert (offsetof (mismatch, count) == 0, "the text below counts on it");
+_Static_assert (offsetof (mismatch, op) == 8, "the text below counts on it");
+_Static_assert (offsetof (mismatch, step) == 16, "the text below counts on it");
+_Static_assert (offsetof (mismatch, tensor) == 24, "the text below counts on it");
+_Static_assert (offsetof (mismatch, offset) == 32, "the text below counts on it");
+_Static_assert (sizeof (kernel_operand) == 48, "the text below counts on it");
 
 #define HEAD ".version 7.0\n.target sm_52\n.address_size 64\n"
 
