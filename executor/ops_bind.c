@@ -75,6 +75,11 @@ bool ops_bind (const rewritten *r, int32_t i, arena *a, ops_binding *out, error 
     out->operands[k] = (ops_operand){ out->pieces + out->offset[k], count - out->offset[k] };
   }
   out->offset[out->n_operands] = count;
+  /* A later part also reads, behind all else, what it adds to. */
+  for (int32_t k = 0; k < out->n_operands && out->first_item > 0; k++)
+    if (x[k].use == WRITE && !x[k].item && l.reads < l.o->reads.count &&
+        l.o->reads.at[l.reads] == out->tensors[out->offset[k]])
+      l.reads++;
   if (l.reads != l.o->reads.count || l.writes != l.o->writes.count)
     return error_set (err, ERR_input, "op %.80s touches tensors that %s has no operand for",
                       l.o->name, compute_kind_names[out->c.kind]);

@@ -514,6 +514,33 @@ START_TEST (sums_zeros_and_turned_rows_are_what_they_say) {
 }
 END_TEST
 
+START_TEST (running_statistics_follow_the_batch) {
+  op_bench b;
+  compute c = { .kind = COMPUTE_batchnorm_fwd,
+                .batchnorm = { .batch = 3, .channels = 2, .inner = 5, .eps_ppt = 10000000,
+                               .momentum_ppm = 250000 } };
+  op_bench_begin (&b, 21);
+  op_bench_supply (&b, &c);
+  saved before = save (&b);
+  op_bench_run (&b, &c, 1, 2, 0);
+  const bench_array *mean = op_bench_find (&b, "running_mean");
+  const bench_array *variance = op_bench_find (&b, "running_var");
+  const float *x = op_bench_find (&b, "x")->data;
+  for (int k = 0; k < 2; k++) {
+    double sum = 0, squares = 0;
+    for (int i = 0; i < 15; i++)
+      sum += x[i / 5 * 10 + k * 5 + i % 5];
+    for (int i = 0; i < 15; i++)
+      squares += pow (x[i / 5 * 10 + k * 5 + i % 5] - sum / 15, 2);
+    double old_mean = before.data[mean - b.arrays][k], old = before.data[variance - b.arrays][k];
+    ck_assert_double_eq_tol (((float *)mean->data)[k], 0.75 * old_mean + 0.25 * sum / 15, 1e-6);
+    ck_assert_double_eq_tol (((float *)variance->data)[k], 0.75 * old + 0.25 * squares / 14, 1e-6);
+  }
+  forget (&before);
+  op_bench_end (&b);
+}
+END_TEST
+
 /* ---- products ---- */
 
 static void check_matmul (compute_matmul s) {
@@ -799,6 +826,7 @@ int main (void) {
                            a_gradient_can_be_added_to_another,
                            in_place_gives_the_same,
                            sums_zeros_and_turned_rows_are_what_they_say,
+                           running_statistics_follow_the_batch,
                            products_of_activations_find_their_operands,
                            convolution_is_that_of_plain_loops,
                            transposed_convolution_is_that_of_plain_loops,
