@@ -277,7 +277,17 @@ static bool has (const index_list *list, int32_t x) {
   return false;
 }
 
-/* The first op of the way back that reads what op k writes, and those of its writes it replaces. */
+/* Does it update in place what `o` has written? */
+static bool updates (const op *later, const op *o) {
+  for (int32_t j = 0; j < o->writes.count; j++)
+    if (has (&later->reads, o->writes.at[j]) && has (&later->writes, o->writes.at[j]) &&
+        !has (&o->side, o->writes.at[j]))
+      return true;
+  return false;
+}
+
+/* Op k again, and what updates its results in place, before the first op of the way back that reads
+   one of them; all that it writes is replaced. */
 static bool entry_for (const trace *t, int32_t k, recompute *e, arena *a) {
   error err = { 0 };
   const op *o = &t->ops[k];
@@ -289,9 +299,10 @@ static bool entry_for (const trace *t, int32_t k, recompute *e, arena *a) {
         e->before = i;
   if (o->phase != OP_FORWARD || e->before < 0)
     return false;
-  e->ops.at = NEW (a, 1, int32_t, &err);
-  e->ops.at[0] = k;
-  e->ops.count = 1;
+  e->ops.at = NEW (a, e->before, int32_t, &err);
+  for (int32_t i = k; i < e->before; i++)
+    if (i == k || (updates (&t->ops[i], o) && t->ops[i].phase == OP_FORWARD))
+      e->ops.at[e->ops.count++] = i;
   e->replaces.at = NEW (a, o->writes.count, int32_t, &err);
   for (int32_t j = 0; j < o->writes.count; j++)
     if (!has (&o->side, o->writes.at[j]) && !has (&o->reads, o->writes.at[j]))
