@@ -266,23 +266,60 @@ static bool finish_plan (run *r, plan *p, const char *label, arena *a, policy_an
   return p->made_by;
 }
 
+/* Decides for `budget_bytes`, and schedules at the budget that was asked for. */
+static plan *decide_for (policy_id id, int64_t budget_bytes, run *r, arena *a,
+                         schedule_shortage *shortage, error *why, error *err) {
+  policy_request request = *r->request;
+  request.budget_bytes = budget_bytes;
+  *r = (run){ .request = r->request, .device = *r->request->device };
+  if (!policy_choose (id, &request, a, &r->view, &r->choice, err))
+    return NULL;
+  r->device.link.copy_ns += r->choice.fault_ns;
+  if (!take_choice (r, a, err))
+    return NULL;
+  return schedule_at (r, r->request->budget_bytes, r->request->host_bytes, a, shortage, why);
+}
+
+/* Whether all that is moved would have room on the host at once. */
+static bool host_suffices (const run *r) {
+  int64_t left = r->request->host_bytes;
+  for (int32_t i = 0; i < r->n_wishes && left >= 0; i++)
+    left -= unit_member_bytes (r->rw.trace->tensors[r->wishes[i].unit].bytes);
+  return left >= 0;
+}
+
+/* Granules on a circle may need a few more than are held at any moment: then a policy that keeps
+   budgets decides once more, for so much less. */
+static plan *decide (policy_id id, run *r, arena *a, schedule_shortage *shortage, error *why,
+                     error *err) {
+  int64_t budget = r->request->budget_bytes, wanted = budget;
+  bool keeps = policy_at (id)->budget != POLICY_NONE;
+  for (int i = 0;; i++) {
+    *why = (error){ 0 };
+    plan *p = decide_for (id, wanted, r, a, shortage, why, err);
+    bool places = why->code == ERR_infeasible && shortage->op == NO_OP &&
+                  host_suffices (r);
+    if (p || err->code || !places || !keeps || i == TRIES || shortage->needs_bytes <= budget ||
+        shortage->needs_bytes - budget >= wanted)
+      return p;
+    wanted -= shortage->needs_bytes - budget;
+  }
+}
+
 bool policy_run (policy_id id, const policy_request *request, arena *a, policy_answer *out,
                  error *err) {
-  run r = { .request = request, .device = *request->device };
+  run r = { .request = request };
   policy_values standard = policy_standard ();
+  error why = { 0 };
+  schedule_shortage shortage = { 0 };
   *out = (policy_answer){ 0 };
   out->label = policy_label (id, request->values ? request->values : &standard, a, err);
-  if (!out->label || !policy_choose (id, request, a, &r.view, &r.choice, err))
-    return false;
-  r.device.link.copy_ns += r.choice.fault_ns;
-  if (!take_choice (&r, a, err))
+  plan *p = out->label ? decide (id, &r, a, &shortage, &why, err) : NULL;
+  if (err->code)
     return false;
   out->moves = r.n_wishes;
   out->drops = r.kept_drops;
   out->note = r.choice.note;
-  error why = { 0 };
-  schedule_shortage shortage = { 0 };
-  plan *p = schedule_at (&r, request->budget_bytes, request->host_bytes, a, &shortage, &why);
   if (p)
     return finish_plan (&r, p, out->label, a, out, err);
   if (why.code != ERR_infeasible)

@@ -143,7 +143,8 @@ bool policy_tflms_v1 (policy_view *v, policy_id id, const policy_values *values,
     if (v->level[k] < s.backward_level)
       s.backward_level = v->level[k];
   int32_t head = 0, tail = 0;
-  for (int32_t root = 0; root < v->n_ops; root++) {
+  /* Along edges of the forward pass; other roots than the first op in their order. */
+  for (int32_t root = 0; root < v->first_backward && root < v->n_ops; root++) {
     if (!met[root])
       s.queue[tail++] = root;
     met[root] = 1;
@@ -152,7 +153,7 @@ bool policy_tflms_v1 (policy_view *v, policy_id id, const policy_values *values,
       if (!visit (&s, k, err))
         return err->code == ERR_none;
       for (int32_t j = v->after.offset[k]; j < v->after.offset[k + 1]; j++)
-        if (!met[v->after.at[j]]) {
+        if (!met[v->after.at[j]] && v->after.at[j] < v->first_backward) {
           met[v->after.at[j]] = 1;
           s.queue[tail++] = v->after.at[j];
         }

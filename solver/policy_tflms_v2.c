@@ -60,8 +60,8 @@ static bool put_group (lms *s, int32_t x, int32_t producer, int32_t from, const 
   }
   at = s->out ? find_trigger (s, producer, d, set) : NO_OP;
   int64_t in_level = set->sync >= 2 ? v->level[d] : v->level[d] - set->ahead;
-  int64_t out_level = v->level[from] + 1;
-  in_level = in_level > out_level ? in_level : out_level;
+  int64_t back = v->level[from] + 2; /* the copy out takes a level */
+  in_level = in_level > back ? in_level : back;
   resident (s, in_level, v->level[last], v->held[x]);
   if (!s->out || from >= d)
     return true;
