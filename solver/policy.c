@@ -1,0 +1,332 @@
+/* From a policy's choice to an answer.  Choices are made on the original trace; drops rewrite it, and
+   the moves follow into the rewritten one. */
+#include "solver/policy.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "solver/policy_drops.h"
+#include "solver/schedule.h"
+#include "trace/check.h"
+#include "trace/simulate.h"
+
+enum { TRIES = 6 };
+
+/* ---- choices ---- */
+
+bool policy_add_move (policy_view *v, policy_choice *c, policy_move m, error *err) {
+  policy_move *moves =
+      arena_grow (v->arena, c->moves, &c->moves_room, c->n_moves + 1, sizeof *moves, err);
+  if (!moves)
+    return false;
+  c->moves = moves;
+  c->moves[c->n_moves++] = m;
+  return true;
+}
+
+bool policy_add_drop (policy_view *v, policy_choice *c, policy_drop d, error *err) {
+  policy_drop *drops =
+      arena_grow (v->arena, c->drops, &c->drops_room, c->n_drops + 1, sizeof *drops, err);
+  if (!drops)
+    return false;
+  c->drops = drops;
+  c->drops[c->n_drops++] = d;
+  return true;
+}
+
+bool policy_move_gap (policy_view *v, policy_choice *c, const view_gap *g, int32_t in_not_before,
+                      error *err) {
+  return policy_add_move (v, c,
+                          (policy_move){ .tensor = g->tensor,
+                                         .out_after = g->a,
+                                         .in_before = g->b,
+                                         .in_not_before = in_not_before,
+                                         .wait_at = NO_OP },
+                          err);
+}
+
+bool policy_choose (policy_id id, const policy_request *r, arena *a, policy_view *view,
+                    policy_choice *out, error *err) {
+  policy_values standard = policy_standard ();
+  const policy_row *row = policy_at (id);
+  *out = (policy_choice){ 0 };
+  if (!policy_view_build (r->trace, r->device, r->budget_bytes, r->host_bytes, a, view, err))
+    return false;
+  if (row->budget == POLICY_KEEPS && view->res[view_peak (view, view->res)] <= r->budget_bytes)
+    return true; /* nobody moves anything where everything fits */
+  return row->decide (view, id, r->values ? r->values : &standard, out, err);
+}
+
+/* ---- into the rewritten trace ---- */
+
+typedef struct run {
+  const policy_request *request;
+  policy_view view;
+  policy_choice choice;
+  device device;
+  recompute *recomputes;
+  int32_t n_recomputes;
+  int64_t kept_drops;
+  rewritten rw;
+  uses uses;      /* of the rewritten trace */
+  int32_t *place; /* per original op, and one more for the end */
+  wish *wishes;
+  int32_t *wait_at; /* per wish, in the rewritten trace */
+  int32_t n_wishes;
+} run;
+
+/* The tensor that stands for x at op k. */
+static int32_t operand_at (const run *r, int32_t k, int32_t x) {
+  const op *from = &r->request->trace->ops[k], *to = &r->rw.trace->ops[r->place[k]];
+  for (int32_t j = 0; j < from->reads.count; j++)
+    if (from->reads.at[j] == x)
+      return to->reads.at[j];
+  for (int32_t j = 0; j < from->writes.count; j++)
+    if (from->writes.at[j] == x)
+      return to->writes.at[j];
+  return x;
+}
+
+/* Behind op i - 1 of the original: before copies that stand for op i. */
+static int32_t place_behind (const run *r, int32_t i) {
+  int32_t n = r->view.n_ops, shift = 0;
+  if (i == NO_WAIT)
+    return NO_WAIT;
+  for (; i <= 0; i += n)
+    shift -= r->rw.trace->n_ops;
+  return shift + r->place[i - 1] + 1;
+}
+
+/* False where nothing is left of the move: copies use the tensor all along. */
+static bool move_to_wish (const run *r, const policy_move *m, wish *w) {
+  int32_t last_use = m->out_after;
+  while (last_use >= 0 && !view_uses (&r->view, last_use, m->tensor))
+    last_use--;
+  int32_t x = last_use < 0 ? m->tensor : operand_at (r, last_use, m->tensor);
+  const use *first = r->uses.at + r->uses.offset[x], *end = r->uses.at + r->uses.offset[x + 1];
+  int32_t a = r->place[m->out_after], b = r->place[m->in_before];
+  bool persistent = r->rw.trace->tensors[x].persistent;
+  int32_t next = NO_OP, since = NO_OP;
+  for (const use *u = first; u < end; u++) {
+    if (u->op <= a)
+      since = u->op;
+    if (u->op > a && next == NO_OP)
+      next = u->op;
+  }
+  bool wraps = m->in_before <= m->out_after;
+  if (next != NO_OP && (wraps || next < b)) /* a copy comes first */
+    b = next;
+  else if (wraps && first < end && first->op < b)
+    b = first->op;
+  else if (next == NO_OP && !persistent)
+    return false;
+  if (since == NO_OP && !persistent)
+    return false;
+  *w = (wish){ .unit = x,
+               .of = 1,
+               .out_after = a,
+               .in_before = b,
+               .in_not_before = place_behind (r, m->in_not_before),
+               .wait_out = m->wait_out };
+  if (w->in_not_before != NO_WAIT && w->in_not_before > b)
+    w->in_not_before = b;
+  return true;
+}
+
+static bool map_places (run *r, arena *a, error *err) {
+  int32_t n = r->view.n_ops;
+  r->place = NEW (a, (int64_t)n + 1, int32_t, err);
+  if (!r->place)
+    return false;
+  for (int32_t k = 0; k < n; k++)
+    r->place[k] = k;
+  if (r->rw.trace != r->request->trace)
+    for (int32_t k = 0; k < r->rw.trace->n_ops; k++)
+      if (!r->rw.ops[k].copy)
+        r->place[r->rw.ops[k].index] = k;
+  r->place[n] = r->rw.trace->n_ops;
+  return true;
+}
+
+static bool take_choice (run *r, arena *a, error *err) {
+  policy_choice *c = &r->choice;
+  if (!policy_recomputes (&r->view, c, &r->recomputes, &r->n_recomputes, &r->kept_drops, err) ||
+      !trace_rewrite (r->request->trace, NULL, 0, r->recomputes, r->n_recomputes,
+                      r->request->device->section_ns, a, &r->rw, err) ||
+      !uses_of (r->rw.trace, a, &r->uses, err) || !map_places (r, a, err))
+    return false;
+  if (c->n_moves > INT32_MAX)
+    return error_set (err, ERR_input, "more than 2^31 moves");
+  r->wishes = NEW (a, c->n_moves, wish, err);
+  r->wait_at = NEW (a, c->n_moves, int32_t, err);
+  if (!r->wishes || !r->wait_at)
+    return false;
+  for (int64_t i = 0; i < c->n_moves; i++) {
+    if (!move_to_wish (r, &c->moves[i], &r->wishes[r->n_wishes]))
+      continue;
+    int32_t at = c->moves[i].wait_at;
+    r->wait_at[r->n_wishes++] = at == NO_OP ? NO_OP : r->place[at];
+  }
+  return true;
+}
+
+/* ---- to a plan ---- */
+
+static plan *schedule_at (run *r, int64_t budget_bytes, int64_t host_bytes, arena *a,
+                          schedule_shortage *shortage, error *err) {
+  schedule_options o = { .budget_bytes = budget_bytes,
+                         .host_bytes = host_bytes,
+                         .pool_below_bytes = r->view.pool_below_bytes,
+                         .auto_clean = r->choice.auto_clean };
+  return schedule (r->request->trace, &r->rw, NULL, 0, r->recomputes, r->n_recomputes, NULL, 0,
+                   &r->device, r->wishes, r->n_wishes, &o, a, shortage, err);
+}
+
+/* Ops that wait for a copy out although nothing takes its place: only a wait more, so what was safe
+   and live stays so as long as the op stands behind the one that releases the copy. */
+static bool add_waits (run *r, plan *p, arena *a, error *err) {
+  int32_t n = r->rw.trace->n_ops;
+  bool any = false;
+  for (int32_t i = 0; i < r->n_wishes; i++)
+    any |= r->wait_at[i] != NO_OP;
+  int32_t *outs = any ? NEW (a, n, int32_t, err) : NULL;
+  op_wait *waits = any ? NEW (a, n, op_wait, err) : NULL;
+  if (!any || !outs || !waits)
+    return !any;
+  for (int32_t k = 0; k < n; k++)
+    outs[k] = NO_WAIT;
+  for (int32_t i = 0; i < p->n_op_waits; i++)
+    outs[p->op_waits[i].op] = p->op_waits[i].outs;
+  for (int32_t i = 0; i < p->n_outs; i++) {
+    int32_t at = r->wait_at[p->out_order[i]];
+    if (at > r->wishes[p->out_order[i]].out_after && outs[at] < i + 1)
+      outs[at] = i + 1;
+  }
+  p->op_waits = waits;
+  p->n_op_waits = 0;
+  for (int32_t k = 0; k < n; k++)
+    if (outs[k] != NO_WAIT)
+      waits[p->n_op_waits++] = (op_wait){ k, outs[k] };
+  return true;
+}
+
+/* A plan that check refuses is our mistake. */
+static bool price (run *r, plan *p, arena *a, predicted *out, error *err) {
+  error why = { 0 };
+  if (!add_waits (r, p, a, err))
+    return false;
+  if (!check_plan (r->request->trace, p, a, NULL, &why)) {
+    char line[sizeof why];
+    error_code code = why.code == ERR_infeasible ? ERR_internal : why.code;
+    return error_set (err, code, "the plan is not legal: %.400s",
+                      error_line (&why, line, sizeof line));
+  }
+  return simulate_plan (r->request->trace, p, a, out, err);
+}
+
+/* A plan at the least budget that these choices can keep, on a card and a host without limits. */
+static bool reach (run *r, int64_t needs_bytes, arena *a, policy_answer *out, error *err) {
+  int64_t plenty = (int64_t)1 << 52;
+  device real = r->device;
+  plan *p = NULL;
+  r->device.memory_bytes = plenty;
+  r->device.reserved_bytes = 0;
+  r->device.host_bytes = plenty;
+  for (int i = 0; i < TRIES && !p; i++) {
+    error why = { 0 };
+    schedule_shortage shortage = { 0 };
+    out->reached_bytes = needs_bytes;
+    p = schedule_at (r, needs_bytes, plenty, a, &shortage, &why);
+    if (!p && why.code != ERR_infeasible)
+      return error_set (err, why.code, "%s", why.text);
+    if (!p && shortage.needs_bytes <= needs_bytes)
+      break;
+    needs_bytes = shortage.needs_bytes;
+  }
+  bool ok = true;
+  if (p) {
+    ok = out->has_cost = price (r, p, a, &out->cost, err);
+    if (ok)
+      out->reached_bytes = out->cost.peak_bytes;
+  }
+  r->device = real;
+  return ok;
+}
+
+static bool finish_plan (run *r, plan *p, const char *label, arena *a, policy_answer *out,
+                         error *err) {
+  if (!price (r, p, a, &out->cost, err))
+    return false;
+  p->predicted = out->cost;
+  p->has_predicted = true;
+  p->made_by = arena_format (a, err, "{\"policy\":\"%s\"}", label);
+  out->plan = p;
+  out->fits = out->has_cost = true;
+  out->reached_bytes = out->cost.peak_bytes;
+  return p->made_by;
+}
+
+/* Decides for `budget_bytes`, and schedules at the budget that was asked for. */
+static plan *decide_for (policy_id id, int64_t budget_bytes, run *r, arena *a,
+                         schedule_shortage *shortage, error *why, error *err) {
+  policy_request request = *r->request;
+  request.budget_bytes = budget_bytes;
+  *r = (run){ .request = r->request, .device = *r->request->device };
+  if (!policy_choose (id, &request, a, &r->view, &r->choice, err))
+    return NULL;
+  r->device.link.copy_ns += r->choice.fault_ns;
+  if (!take_choice (r, a, err))
+    return NULL;
+  return schedule_at (r, r->request->budget_bytes, r->request->host_bytes, a, shortage, why);
+}
+
+/* Whether all that is moved would have room on the host at once. */
+static bool host_suffices (const run *r) {
+  int64_t left = r->request->host_bytes;
+  for (int32_t i = 0; i < r->n_wishes && left >= 0; i++)
+    left -= unit_member_bytes (r->rw.trace->tensors[r->wishes[i].unit].bytes);
+  return left >= 0;
+}
+
+/* Granules on a circle may need a few more than are held at any moment: then a policy that keeps
+   budgets decides once more, for so much less. */
+static plan *decide (policy_id id, run *r, arena *a, schedule_shortage *shortage, error *why,
+                     error *err) {
+  int64_t budget = r->request->budget_bytes, wanted = budget;
+  bool keeps = policy_at (id)->budget != POLICY_NONE;
+  for (int i = 0;; i++) {
+    *why = (error){ 0 };
+    plan *p = decide_for (id, wanted, r, a, shortage, why, err);
+    bool places = why->code == ERR_infeasible && shortage->op == NO_OP &&
+                  host_suffices (r);
+    if (p || err->code || !places || !keeps || i == TRIES || shortage->needs_bytes <= budget ||
+        shortage->needs_bytes - budget >= wanted)
+      return p;
+    wanted -= shortage->needs_bytes - budget;
+  }
+}
+
+bool policy_run (policy_id id, const policy_request *request, arena *a, policy_answer *out,
+                 error *err) {
+  run r = { .request = request };
+  policy_values standard = policy_standard ();
+  error why = { 0 };
+  schedule_shortage shortage = { 0 };
+  *out = (policy_answer){ 0 };
+  out->label = policy_label (id, request->values ? request->values : &standard, a, err);
+  plan *p = out->label ? decide (id, &r, a, &shortage, &why, err) : NULL;
+  if (err->code)
+    return false;
+  out->moves = r.n_wishes;
+  out->drops = r.kept_drops;
+  out->note = r.choice.note;
+  if (p)
+    return finish_plan (&r, p, out->label, a, out, err);
+  if (why.code != ERR_infeasible)
+    return error_set (err, why.code, "%s", why.text);
+  if (!out->note && !(out->note = arena_string (a, why.text, err)))
+    return false;
+  /* NO_OP: places or the host did not suffice; the same budget, where the host was it. */
+  int64_t needs = shortage.op == NO_OP ? request->budget_bytes : shortage.needs_bytes;
+  return reach (&r, needs, a, out, err);
+}

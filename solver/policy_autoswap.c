@@ -1,0 +1,145 @@
+/* Gaps that span the peak get a score; the best are taken until memory is below the limit.  Copies out
+   queue in the order in which tensors become idle; copies in are laid from the last need backwards. */
+#include "base/units.h"
+#include "solver/policy.h"
+
+typedef enum score { DOA, AOA, WDOA, SWDOA, VOTE } score;
+
+typedef struct autoswap {
+  policy_view *v;
+  bool paper;
+  int64_t *res;
+  __int128 *over; /* per op, and one more: byte-time above the budget before it */
+  __int128 *key;  /* per gap: the larger, the better */
+  int32_t *cand, n_cand;
+  int32_t *taken, n_taken;
+} autoswap;
+
+static int64_t out_ns (const autoswap *s, int32_t x) {
+  int64_t bytes = s->v->trace->tensors[x].bytes;
+  return s->paper ? 47200 + units_scale (bytes, 756, 10000) : view_out_ns (s->v, x);
+}
+
+static int64_t in_ns (const autoswap *s, int32_t x) {
+  int64_t bytes = s->v->trace->tensors[x].bytes;
+  return s->paper ? 9700 + units_scale (bytes, 823, 10000) : view_in_ns (s->v, x);
+}
+
+static void sum_over (autoswap *s) {
+  for (int32_t k = 0; k < s->v->n_ops; k++) {
+    int64_t above = s->res[k] - s->v->budget_bytes;
+    s->over[k + 1] = s->over[k] + (above > 0 ? (__int128)above * s->v->trace->ops[k].ns : 0);
+  }
+}
+
+static __int128 doa (const autoswap *s, const view_gap *g) {
+  return g->idle_ns - out_ns (s, g->tensor) - in_ns (s, g->tensor);
+}
+
+static __int128 aoa (const autoswap *s, const view_gap *g) {
+  int64_t bytes = s->v->trace->tensors[g->tensor].bytes;
+  __int128 d = doa (s, g);
+  /* Negative ones are divided: in 2^-50 of a nanosecond per byte, always below the others. */
+  return d >= 0 ? d * bytes : d * ((__int128)1 << 50) / bytes;
+}
+
+static __int128 wdoa (const autoswap *s, const view_gap *g) {
+  int32_t n = s->v->n_ops;
+  if (gap_wraps (g))
+    return s->over[n] - s->over[g->a + 1] + s->over[g->b];
+  return s->over[g->b] - s->over[g->a + 1];
+}
+
+static void rate (autoswap *s, score by) {
+  sum_over (s);
+  for (int32_t i = 0; i < s->n_cand; i++) {
+    const view_gap *g = &s->v->gaps[s->cand[i]];
+    s->key[s->cand[i]] = by == DOA ? doa (s, g) : by == AOA ? aoa (s, g) : wdoa (s, g);
+  }
+}
+
+static int best_first (const policy_view *v, int32_t a, int32_t b, const void *context) {
+  const autoswap *s = context;
+  (void)v;
+  return (s->key[a] < s->key[b]) - (s->key[a] > s->key[b]);
+}
+
+/* The sum of three ranks; the smallest first. */
+static bool vote (autoswap *s, error *err) {
+  static const score by[] = { DOA, AOA, WDOA };
+  int32_t *ranks = NEW (s->v->arena, s->v->n_gaps, int32_t, err);
+  if (!ranks)
+    return false;
+  for (int n = 0; n < 3; n++) {
+    rate (s, by[n]);
+    view_sort (s->v, s->cand, s->n_cand, best_first, s);
+    for (int32_t i = 0; i < s->n_cand; i++)
+      ranks[s->cand[i]] += i;
+  }
+  for (int32_t i = 0; i < s->n_cand; i++)
+    s->key[s->cand[i]] = -ranks[s->cand[i]];
+  return true;
+}
+
+static bool pick (autoswap *s, score by, error *err) {
+  const policy_view *v = s->v;
+  if (by == VOTE && !vote (s, err))
+    return false;
+  if (by != VOTE)
+    rate (s, by);
+  view_sort (v, s->cand, s->n_cand, best_first, s);
+  while (s->n_taken < s->n_cand && s->res[view_peak (v, s->res)] >= v->budget_bytes) {
+    int32_t at = s->n_taken;
+    const view_gap *g = &v->gaps[s->cand[at]];
+    view_relieve (v, s->res, g, g->b);
+    s->taken[s->n_taken++] = s->cand[at];
+    if (by == SWDOA) { /* what is left is rated anew */
+      rate (s, by);
+      view_sort (v, s->cand + s->n_taken, s->n_cand - s->n_taken, best_first, s);
+    }
+  }
+  return true;
+}
+
+static int last_need_first (const policy_view *v, int32_t a, int32_t b, const void *context) {
+  (void)context;
+  return (v->gaps[a].b < v->gaps[b].b) - (v->gaps[a].b > v->gaps[b].b);
+}
+
+static bool lay_copies (autoswap *s, policy_choice *out, error *err) {
+  policy_view *v = s->v;
+  int64_t later_ns = INT64_MAX;
+  view_sort (v, s->taken, s->n_taken, last_need_first, NULL);
+  for (int32_t n = 0; n < s->n_taken; n++) {
+    const view_gap *g = &v->gaps[s->taken[n]];
+    int64_t end = v->start_ns[g->b] < later_ns ? v->start_ns[g->b] : later_ns;
+    later_ns = end - in_ns (s, g->tensor);
+    int32_t i = view_late (v, g, v->start_ns[g->b] - later_ns);
+    if (!policy_move_gap (v, out, g, i, err))
+      return false;
+  }
+  return true;
+}
+
+bool policy_autoswap (policy_view *v, policy_id id, const policy_values *values,
+                      policy_choice *out, error *err) {
+  (void)id;
+  autoswap s = { .v = v, .paper = values->at[POLICY_OPTION_autoswap_link] == 1 };
+  s.res = view_residents (v, err);
+  s.over = NEW (v->arena, (int64_t)v->n_ops + 1, __int128, err);
+  s.key = NEW (v->arena, v->n_gaps, __int128, err);
+  s.cand = NEW (v->arena, v->n_gaps, int32_t, err);
+  s.taken = NEW (v->arena, v->n_gaps, int32_t, err);
+  if (!s.res || !s.over || !s.key || !s.cand || !s.taken)
+    return false;
+  int32_t peak = view_peak (v, v->res);
+  for (int32_t i = 0; i < v->n_gaps; i++)
+    if (gap_covers (&v->gaps[i], peak) && v->trace->tensors[v->gaps[i].tensor].bytes >=
+                                              values->at[POLICY_OPTION_autoswap_floor])
+      s.cand[s.n_cand++] = i;
+  if (!pick (&s, (score)values->at[POLICY_OPTION_autoswap_score], err))
+    return false;
+  if (s.res[view_peak (v, s.res)] >= v->budget_bytes)
+    out->note = "all gaps that span the peak were taken";
+  return lay_copies (&s, out, err);
+}
