@@ -110,7 +110,7 @@ static void mark_useful (gaps *g, int32_t *over) {
   int32_t n = g->n_ops;
   over[0] = 0;
   for (int32_t k = 0; k < n; k++)
-    over[k + 1] = over[k] + (g->base_bytes[k] > g->room_bytes);
+    over[k + 1] = over[k] + (g->base_bytes[k] - g->unused_bytes > g->room_bytes);
   for (int32_t i = 0; i < g->count; i++) {
     gap *at = &g->at[i];
     int32_t inside = at->before > at->after ? over[at->before] - over[at->after + 1]

@@ -18,7 +18,7 @@ typedef struct gap {
   int32_t clean; /* the gap before it whose copy on the host still holds the bytes (the use between
                     only reads); itself where the unit has one gap; or NO_GAP */
   bool wraps;    /* it is still open when the step ends */
-  bool tight;    /* spans an op that is over the budget */
+  bool tight;    /* spans an op that is over the budget, unused units left out */
   bool useful; /* that, or a clean copy made in it can serve such a gap; others can be left alone */
   bool unused; /* of a unit that no op touches: present at its one op only for form */
 } gap;
