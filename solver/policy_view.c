@@ -305,7 +305,8 @@ bool policy_view_build (const trace *t, const device *d, int64_t budget_bytes, i
   if (!fill_times (out, err) || !fill_memory (out, err) || !fill_tensors (out, err))
     return false;
   find_backward (out);
-  return uses_of (t, a, &out->uses, err) && fill_graph (out, err) && fill_classes (out, err) && fill_layers (out, err) &&
+  return uses_of (t, a, &out->uses, err) && fill_graph (out, err) && fill_classes (out, err) &&
+         fill_layers (out, err) &&
          fill_gaps (out, err);
 }
 

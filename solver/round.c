@@ -206,7 +206,9 @@ bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_star
     if (start == ROUND_DOA)
       give (&w, first);
     give (&w, repair);
-    prune (&w, back);
+    /* The program knows why its gaps leave, by time too; what greedy rules take is judged by bytes. */
+    if (start == ROUND_LONGEST || start == ROUND_DOA)
+      prune (&w, back);
     out->most_bytes = peaks_most (&w.level, 0, g->n_ops);
     if (out->most_bytes > room_bytes)
       ok = gaps_too_small (g, room_bytes + g->pool_bytes, err);
