@@ -83,10 +83,10 @@ START_TEST (a_plan_that_moves_groups_is_legal) {
                .link = { 10000000000, 10000000000, 20000000000, 10000 } };
   index_list *groups;
   int32_t count, n = 0;
-  int64_t pool;
+  int64_t pool = 0;
   units u;
   rewritten rw;
-  ck_assert (group_choose (t, d.granule_bytes, a, &groups, &count, &pool, &err) && count > 0 &&
+  ck_assert (group_small (t, d.granule_bytes, a, &groups, &count, &err) && count > 0 &&
              units_of (t, groups, count, d.granule_bytes, pool, a, &u, &err) &&
              trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, &err));
   wish *wishes = NEW (a, count, wish, &err);
