@@ -102,6 +102,18 @@ static void inside (const axis *w, int64_t offset, int64_t *from, int64_t *to) {
   *from = least (*from, *to);
 }
 
+static void read_apart (const float *x, int64_t stride, int64_t count, float *out) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4, x += 4 * stride) {
+    out[i] = x[0];
+    out[i + 1] = x[stride];
+    out[i + 2] = x[2 * stride];
+    out[i + 3] = x[3 * stride];
+  }
+  for (; i < count; i++, x += stride)
+    out[i] = *x;
+}
+
 static void read_line (const axis *w, int64_t offset, const float *x, float *out) {
   int64_t from, to;
   inside (w, offset, &from, &to);
@@ -111,8 +123,7 @@ static void read_line (const axis *w, int64_t offset, const float *x, float *out
   if (w->stride == 1 && to > from)
     memcpy (out + from, source + from, (size_t)(to - from) * sizeof *out);
   else
-    for (int64_t i = from; i < to; i++)
-      out[i] = source[i * w->stride];
+    read_apart (source + from * w->stride, w->stride, to - from, out + from);
   for (int64_t i = to; i < w->out; i++)
     out[i] = 0;
 }
