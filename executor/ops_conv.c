@@ -152,7 +152,8 @@ static void add_line (const axis *w, int64_t offset, const float *columns, float
 
 /* ---- the columns of one item ---- */
 
-/* Row (channel, kernel place) of the lines of one item, at out + row * out_row; back: added to x. */
+/* Row (channel, kernel place) of the lines of one item, at out + row * out_row; back: added to x.
+ */
 static void move_lines (const geometry *g, const tile *t, int64_t row, float *x, float *columns,
                         bool back) {
   int64_t place = row % g->kernel, kw = place % g->w.kernel, kh = place / g->w.kernel;

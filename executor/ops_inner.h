@@ -7,9 +7,9 @@
 
 #include "executor/ops.h"
 
-/* A stretch of items that lie side by side in every operand; of kinds that need the whole batch, all
-   items, which then do not: they ask ops_item.  Whole operands that are to be written afresh are 0
-   before the first stretch, so that every stretch adds to them. */
+/* A stretch of items that lie side by side in every operand; of kinds that need the whole batch,
+   all items, which then do not: they ask ops_item.  Whole operands that are to be written afresh
+   are 0 before the first stretch, so that every stretch adds to them. */
 typedef struct work {
   const compute *c;
   const ops_call *call;

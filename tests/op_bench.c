@@ -45,8 +45,8 @@ void op_bench_randomize (op_bench *b, bench_array *a) {
     else if (b->grid)
       x[i] = 0.03f * (float)(i - a->count / 2) + 0.015f;
     else
-      x[i] = (float)(b->low + (b->high - b->low) * 1e-6 *
-                                  (double)random_between (&b->random, 0, 1000000));
+      x[i] = (float)(b->low +
+                     (b->high - b->low) * 1e-6 * (double)random_between (&b->random, 0, 1000000));
   for (int64_t i = a->count - 1; b->grid && a->type != INDEX && i > 0; i--) {
     int64_t j = random_between (&b->random, 0, i);
     float other = x[j];
@@ -134,8 +134,7 @@ static void run_part (op_bench *b, part *p, int64_t step) {
     p->operands[i] = (ops_operand){ p->pieces[i], 1 };
   }
   ops_call call = { p->c, p->first, p->end, step, false, p->operands, p->n };
-  ck_assert_msg (ops_run (b->ops, &call, &err), "%s: %s", compute_kind_names[p->c->kind],
-                 err.text);
+  ck_assert_msg (ops_run (b->ops, &call, &err), "%s: %s", compute_kind_names[p->c->kind], err.text);
   for (int i = 0; i < p->n; i++)
     if (p->o[i].use != ABSENT && p->o[i].item) {
       if (operand_writes (&p->o[i]))

@@ -20,9 +20,9 @@ typedef struct op_bench {
   bench_array arrays[BENCH_ARRAYS];
   int n;
   random_state random;
-  double low, high;  /* of random values */
-  bool grid;         /* random values far from each other and from 0 */
-  int64_t limit;     /* of indices */
+  double low, high; /* of random values */
+  bool grid;        /* random values far from each other and from 0 */
+  int64_t limit;    /* of indices */
   ops *ops;
 } op_bench;
 
@@ -49,7 +49,8 @@ typedef struct op_bench_saved {
 op_bench_saved op_bench_save (const op_bench *b);
 void op_bench_restore (op_bench *b, const op_bench_saved *s);
 void op_bench_forget (op_bench_saved *s);
-/* Within `tolerance` of the largest number expected; NaN, which nobody has written, where NaN is. */
+/* Within `tolerance` of the largest number expected; NaN, which nobody has written, where NaN is.
+ */
 bool op_bench_alike (const bench_array *a, const float *expected, double tolerance);
 
 #endif

@@ -121,8 +121,7 @@ static void check_gradients (const gradient_case *g, int64_t batch) {
       differs (&d, x, results.data[op_bench_find (&b, name) - b.arrays], name);
       checked++;
     }
-    ck_assert_msg (checked > 0, "%s: %s gives no gradient", g->name,
-                   compute_kind_names[back.kind]);
+    ck_assert_msg (checked > 0, "%s: %s gives no gradient", g->name, compute_kind_names[back.kind]);
     op_bench_forget (&results);
   }
   op_bench_forget (&inputs);
@@ -132,15 +131,16 @@ static void check_gradients (const gradient_case *g, int64_t batch) {
 START_TEST (gradients_are_those_of_finite_differences) {
   for (int i = 0; i < op_cases_count; i++)
     for (int64_t batch = 1; batch <= 5; batch += 2)
-      if (batch > 1 || op_cases[i].c.kind != COMPUTE_batchnorm_fwd || op_cases[i].c.batchnorm.inner > 1)
+      if (batch > 1 || op_cases[i].c.kind != COMPUTE_batchnorm_fwd ||
+          op_cases[i].c.batchnorm.inner > 1)
         check_gradients (&op_cases[i], batch);
 }
 END_TEST
 
 /* ---- parts ---- */
 
-static void run_both (op_bench *b, const gradient_case *g, const compute *c, const op_bench_saved *inputs,
-                      int64_t parts, int64_t cut) {
+static void run_both (op_bench *b, const gradient_case *g, const compute *c,
+                      const op_bench_saved *inputs, int64_t parts, int64_t cut) {
   op_bench_restore (b, inputs);
   op_bench_run (b, c, parts, cut, STEP);
   for (int k = 0; k < g->n_back; k++) {
@@ -163,8 +163,9 @@ START_TEST (parts_and_pieces_give_what_the_whole_gives) {
     for (int k = 0; k < 16; k++) {
       run_both (&b, g, &c, &inputs, parts[k / 4], cuts[k % 4]);
       for (int x = 0; x < whole.n; x++)
-        ck_assert_msg (op_bench_alike (&b.arrays[x], whole.data[x], 1e-5), "%s, %lld parts: %s differs",
-                       g->name, (long long)parts[k / 4], b.arrays[x].name);
+        ck_assert_msg (op_bench_alike (&b.arrays[x], whole.data[x], 1e-5),
+                       "%s, %lld parts: %s differs", g->name, (long long)parts[k / 4],
+                       b.arrays[x].name);
       op_bench_saved once = op_bench_save (&b);
       run_both (&b, g, &c, &inputs, parts[k / 4], cuts[k % 4]);
       for (int x = 0; x < whole.n; x++)
@@ -185,7 +186,8 @@ START_TEST (a_gradient_can_be_added_to_another) {
   for (int i = 0; i < op_cases_count; i++)
     for (int k = 0; k < op_cases[i].n_back; k++) {
       op_bench b;
-      compute c = op_with_batch (&op_cases[i].c, 3), back = op_back_of (&c, op_cases[i].back[k]), more = back;
+      compute c = op_with_batch (&op_cases[i].c, 3), back = op_back_of (&c, op_cases[i].back[k]),
+              more = back;
       const char *const names[] = { "dw", "db", "dtable", "dtoken" };
       if (back.kind <= COMPUTE_deconv_bwd_weights)
         more.conv.accumulate = 1;
@@ -216,8 +218,8 @@ START_TEST (a_gradient_can_be_added_to_another) {
           if (strcmp (b.arrays[x].name, names[j]) == 0) {
             for (int64_t at = 0; at < b.arrays[x].count; at++)
               once.data[x][at] *= 2;
-            ck_assert_msg (op_bench_alike (&b.arrays[x], once.data[x], 1e-5), "%s: %s", op_cases[i].name,
-                           names[j]);
+            ck_assert_msg (op_bench_alike (&b.arrays[x], once.data[x], 1e-5), "%s: %s",
+                           op_cases[i].name, names[j]);
             tried++;
           }
       op_bench_forget (&once);
@@ -316,8 +318,8 @@ START_TEST (sums_zeros_and_turned_rows_are_what_they_say) {
 END_TEST
 
 START_TEST (no_kind_is_left_out) {
-  static const compute_kind elsewhere[] = { COMPUTE_add,  COMPUTE_zero,     COMPUTE_transpose,
-                                            COMPUTE_sgd,  COMPUTE_momentum, COMPUTE_adam,
+  static const compute_kind elsewhere[] = { COMPUTE_add,   COMPUTE_zero,     COMPUTE_transpose,
+                                            COMPUTE_sgd,   COMPUTE_momentum, COMPUTE_adam,
                                             COMPUTE_matmul };
   bool tested[COMPUTE_KINDS] = { false };
   for (int i = 0; i < op_cases_count; i++) {

@@ -22,7 +22,10 @@
 START_TEST (running_statistics_follow_the_batch) {
   op_bench b;
   compute c = { .kind = COMPUTE_batchnorm_fwd,
-                .batchnorm = { .batch = 3, .channels = 2, .inner = 5, .eps_ppt = 10000000,
+                .batchnorm = { .batch = 3,
+                               .channels = 2,
+                               .inner = 5,
+                               .eps_ppt = 10000000,
                                .momentum_ppm = 250000 } };
   op_bench_begin (&b, 21);
   op_bench_supply (&b, &c);
@@ -81,21 +84,61 @@ static void check_matmul (compute_matmul s) {
 START_TEST (products_of_activations_find_their_operands) {
   for (int ta = 0; ta < 2; ta++)
     for (int tb = 0; tb < 2; tb++)
-      check_matmul ((compute_matmul){ .batch = 3, .heads = 2, .m = 4, .n = 5, .k = 3,
-                                      .transpose_a = ta, .transpose_b = tb, .root = 7,
-                                      .a_item = 60, .a_offset = 2, .a_head = 25, .a_row = 6,
-                                      .b_item = 70, .b_offset = 1, .b_head = 33, .b_row = 6,
-                                      .c_item = 41, .c_head = 20, .c_row = 5 });
+      check_matmul ((compute_matmul){ .batch = 3,
+                                      .heads = 2,
+                                      .m = 4,
+                                      .n = 5,
+                                      .k = 3,
+                                      .transpose_a = ta,
+                                      .transpose_b = tb,
+                                      .root = 7,
+                                      .a_item = 60,
+                                      .a_offset = 2,
+                                      .a_head = 25,
+                                      .a_row = 6,
+                                      .b_item = 70,
+                                      .b_offset = 1,
+                                      .b_head = 33,
+                                      .b_row = 6,
+                                      .c_item = 41,
+                                      .c_head = 20,
+                                      .c_row = 5 });
   /* Packed queries, keys and values: rows of 3 x 2 heads of 4. */
-  check_matmul ((compute_matmul){ .batch = 3, .heads = 2, .m = 5, .n = 5, .k = 4,
-                                  .transpose_b = 1, .root = 4, .a_item = 120, .a_head = 4,
-                                  .a_row = 24, .b_item = 120, .b_offset = 8, .b_head = 4,
-                                  .b_row = 24, .c_item = 50, .c_head = 25, .c_row = 5,
+  check_matmul ((compute_matmul){ .batch = 3,
+                                  .heads = 2,
+                                  .m = 5,
+                                  .n = 5,
+                                  .k = 4,
+                                  .transpose_b = 1,
+                                  .root = 4,
+                                  .a_item = 120,
+                                  .a_head = 4,
+                                  .a_row = 24,
+                                  .b_item = 120,
+                                  .b_offset = 8,
+                                  .b_head = 4,
+                                  .b_row = 24,
+                                  .c_item = 50,
+                                  .c_head = 25,
+                                  .c_row = 5,
                                   .b_in_a = 1 });
-  check_matmul ((compute_matmul){ .batch = 3, .heads = 2, .m = 5, .n = 4, .k = 5, .root = 4,
-                                  .a_item = 50, .a_head = 25, .a_row = 5, .b_item = 40,
-                                  .b_head = 4, .b_row = 8, .c_item = 120, .c_offset = 16,
-                                  .c_head = 4, .c_row = 24, .update_c = 1 });
+  check_matmul ((compute_matmul){ .batch = 3,
+                                  .heads = 2,
+                                  .m = 5,
+                                  .n = 4,
+                                  .k = 5,
+                                  .root = 4,
+                                  .a_item = 50,
+                                  .a_head = 25,
+                                  .a_row = 5,
+                                  .b_item = 40,
+                                  .b_head = 4,
+                                  .b_row = 8,
+                                  .c_item = 120,
+                                  .c_offset = 16,
+                                  .c_head = 4,
+                                  .c_row = 24,
+                                  .update_c = 1 });
 }
 END_TEST
 
@@ -132,10 +175,21 @@ START_TEST (convolution_is_that_of_plain_loops) {
     if (op_cases[i].c.kind == COMPUTE_conv_fwd)
       check_conv (op_with_batch (&op_cases[i].c, 3).conv);
   /* Many tiles of lines in an item, and several items in a tile with a smaller one at the end. */
-  check_conv ((compute_conv){ .batch = 2, .groups = 1, IN (24, 1, 61, 67), OUT (5, 1, 61, 67),
-                              KERNEL (1, 3, 3), STRIDE (1, 1, 1), PAD (0, 1, 1), .bias = 1 });
-  check_conv ((compute_conv){ .batch = 7, .groups = 1, IN (64, 1, 11, 11), OUT (3, 1, 11, 11),
-                              KERNEL (1, 5, 5), STRIDE (1, 1, 1), PAD (0, 2, 2) });
+  check_conv ((compute_conv){ .batch = 2,
+                              .groups = 1,
+                              IN (24, 1, 61, 67),
+                              OUT (5, 1, 61, 67),
+                              KERNEL (1, 3, 3),
+                              STRIDE (1, 1, 1),
+                              PAD (0, 1, 1),
+                              .bias = 1 });
+  check_conv ((compute_conv){ .batch = 7,
+                              .groups = 1,
+                              IN (64, 1, 11, 11),
+                              OUT (3, 1, 11, 11),
+                              KERNEL (1, 5, 5),
+                              STRIDE (1, 1, 1),
+                              PAD (0, 2, 2) });
 }
 END_TEST
 
@@ -159,17 +213,25 @@ START_TEST (transposed_convolution_is_that_of_plain_loops) {
 END_TEST
 
 START_TEST (our_own_product_is_that_of_the_library) {
-  static const int64_t sizes[][3] = { { 1, 1, 1 }, { 5, 7, 3 }, { 64, 256, 256 }, { 65, 257, 300 },
-                                      { 3, 1, 700 }, { 130, 9, 17 } };
+  static const int64_t sizes[][3] = { { 1, 1, 1 },      { 5, 7, 3 },   { 64, 256, 256 },
+                                      { 65, 257, 300 }, { 3, 1, 700 }, { 130, 9, 17 } };
   random_state r = random_seed (4);
   for (int i = 0; i < 24; i++) {
     const int64_t *s = sizes[i / 4];
     bool ta = i & 1, tb = i & 2;
-    blas_product p = { s[0], s[1], s[2], ta, tb, (ta ? s[0] : s[2]) + 1, (tb ? s[2] : s[1]) + 2,
-                       s[1] + 3, 0.5f, i % 3 == 0 ? 0 : 1 };
+    blas_product p = { s[0],
+                       s[1],
+                       s[2],
+                       ta,
+                       tb,
+                       (ta ? s[0] : s[2]) + 1,
+                       (tb ? s[2] : s[1]) + 2,
+                       s[1] + 3,
+                       0.5f,
+                       i % 3 == 0 ? 0 : 1 };
     float *m[4];
-    int64_t counts[] = { (ta ? s[2] : s[0]) * p.a_row, (tb ? s[1] : s[2]) * p.b_row,
-                         s[0] * p.c_row, s[0] * p.c_row };
+    int64_t counts[] = { (ta ? s[2] : s[0]) * p.a_row, (tb ? s[1] : s[2]) * p.b_row, s[0] * p.c_row,
+                         s[0] * p.c_row };
     for (int k = 0; k < 4; k++) {
       m[k] = malloc ((size_t)counts[k] * sizeof (float));
       for (int64_t j = 0; j < counts[k]; j++)
@@ -190,8 +252,8 @@ END_TEST
 
 /* Large enough that OpenBLAS would share it out. */
 START_TEST (the_number_of_threads_changes_no_bit) {
-  compute c = { .kind = COMPUTE_linear_fwd, .linear = { .batch = 301, .rows = 1, .in = 517,
-                                                        .out = 403 } };
+  compute c = { .kind = COMPUTE_linear_fwd,
+                .linear = { .batch = 301, .rows = 1, .in = 517, .out = 403 } };
   op_bench b;
   op_bench_begin (&b, 15);
   op_bench_run (&b, &c, 1, -1, 0);
@@ -284,17 +346,22 @@ static void check_update (compute c) {
 
 START_TEST (updates_follow_their_formulae) {
   for (int master = 0; master < 2; master++) {
-    check_update ((compute){ .kind = COMPUTE_sgd,
-                             .update = { .count = 9, .rate_ppb = 100000000,
-                                         .decay_ppb = 50000000, .master = master } });
+    check_update ((compute){
+        .kind = COMPUTE_sgd,
+        .update = { .count = 9, .rate_ppb = 100000000, .decay_ppb = 50000000, .master = master } });
     check_update ((compute){ .kind = COMPUTE_momentum,
-                             .update = { .count = 9, .rate_ppb = 100000000,
-                                         .decay_ppb = 50000000, .momentum_ppm = 900000,
+                             .update = { .count = 9,
+                                         .rate_ppb = 100000000,
+                                         .decay_ppb = 50000000,
+                                         .momentum_ppm = 900000,
                                          .master = master } });
     check_update ((compute){ .kind = COMPUTE_adam,
-                             .update = { .count = 9, .rate_ppb = 100000000,
-                                         .decay_ppb = 50000000, .beta1_ppm = 900000,
-                                         .beta2_ppm = 990000, .eps_ppt = 10000,
+                             .update = { .count = 9,
+                                         .rate_ppb = 100000000,
+                                         .decay_ppb = 50000000,
+                                         .beta1_ppm = 900000,
+                                         .beta2_ppm = 990000,
+                                         .eps_ppt = 10000,
                                          .master = master } });
   }
 }

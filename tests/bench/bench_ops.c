@@ -1,7 +1,7 @@
 /* How fast convolution and linear layers are beside the matrix product that they are made of: the
-   same number of multiplications by one call of sgemm an item, of the same shape, whose operands are
-   there already; and how long a language model of characters takes to learn a text.  What is shown
-   is the best of some turns, each side in its turn. */
+   same number of multiplications by one call of sgemm an item, of the same shape, whose operands
+   are there already; and how long a language model of characters takes to learn a text.  What is
+   shown is the best of some turns, each side in its turn. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,14 +92,30 @@ static void compare (ops *o, const shape *s) {
 static void compare_conv (ops *o, const char *name, int64_t batch, int64_t in, int64_t out,
                           int64_t depth, int64_t edge, int64_t kernel, int64_t stride) {
   int64_t pad = kernel / 2, deep = depth > 1, small = (edge + 2 * pad - kernel) / stride + 1;
-  compute_conv v = { .batch = batch, .in_channels = in, .out_channels = out, .groups = 1,
-                     .in_d = depth, .in_h = edge, .in_w = edge, .out_d = depth, .out_h = small,
-                     .out_w = small, .kernel_d = deep ? kernel : 1, .kernel_h = kernel,
-                     .kernel_w = kernel, .stride_d = 1, .stride_h = stride, .stride_w = stride,
-                     .pad_d = deep ? pad : 0, .pad_h = pad, .pad_w = pad };
+  compute_conv v = { .batch = batch,
+                     .in_channels = in,
+                     .out_channels = out,
+                     .groups = 1,
+                     .in_d = depth,
+                     .in_h = edge,
+                     .in_w = edge,
+                     .out_d = depth,
+                     .out_h = small,
+                     .out_w = small,
+                     .kernel_d = deep ? kernel : 1,
+                     .kernel_h = kernel,
+                     .kernel_w = kernel,
+                     .stride_d = 1,
+                     .stride_h = stride,
+                     .stride_w = stride,
+                     .pad_d = deep ? pad : 0,
+                     .pad_h = pad,
+                     .pad_w = pad };
   int64_t rows = in * v.kernel_d * kernel * kernel, columns = depth * small * small;
-  shape s = { name, { .kind = COMPUTE_conv_fwd, .conv = v },
-              { out, columns, rows, false, false, rows, columns, columns, 1, 0 }, batch };
+  shape s = { name,
+              { .kind = COMPUTE_conv_fwd, .conv = v },
+              { out, columns, rows, false, false, rows, columns, columns, 1, 0 },
+              batch };
   compare (o, &s);
   s.c.kind = COMPUTE_conv_bwd_data;
   s.p = (blas_product){ rows, columns, out, true, false, rows, columns, columns, 1, 0 };
@@ -111,8 +127,10 @@ static void compare_conv (ops *o, const char *name, int64_t batch, int64_t in, i
 
 static void compare_linear (ops *o, const char *name, int64_t rows, int64_t in, int64_t out) {
   compute_linear v = { .batch = rows, .rows = 1, .in = in, .out = out };
-  shape s = { name, { .kind = COMPUTE_linear_fwd, .linear = v },
-              { rows, out, in, false, true, in, in, out, 1, 0 }, 1 };
+  shape s = { name,
+              { .kind = COMPUTE_linear_fwd, .linear = v },
+              { rows, out, in, false, true, in, in, out, 1, 0 },
+              1 };
   compare (o, &s);
   s.c.kind = COMPUTE_linear_bwd_data;
   s.p = (blas_product){ rows, in, out, false, false, out, in, in, 1, 0 };
@@ -202,10 +220,16 @@ static void learn_text (double limit_s) {
     sentence (&maker, 0);
   print_entropies (text);
   printf ("its grammar's entropy: %.3f nats a letter\n", maker.nats / TEXT_BYTES);
-  device d = { .name = "a", .has_roofline = true,
+  device d = { .name = "a",
+               .has_roofline = true,
                .roofline = { .fp32_flops = 1000000000000, .memory_bytes_per_s = 100000000000 } };
-  zoo_request q = { .name = "charrnn", .batch = 32, .seq = 50, .width_divisor = 4, .classes = 128,
-                    .optimizer = ZOO_ADAM, .device = &d };
+  zoo_request q = { .name = "charrnn",
+                    .batch = 32,
+                    .seq = 50,
+                    .width_divisor = 4,
+                    .classes = 128,
+                    .optimizer = ZOO_ADAM,
+                    .device = &d };
   const trace *t = zoo_trace (&q, a, &err);
   must (t != NULL, &err);
   rewritten whole;
