@@ -272,6 +272,31 @@ START_TEST (the_number_of_threads_changes_no_bit) {
 }
 END_TEST
 
+/* A plan puts a tensor anywhere; numbers in odd places must give the same bits. */
+START_TEST (where_operands_lie_changes_no_bit) {
+  random_state r = random_seed (14);
+  for (int i = 0; i < 300; i++) {
+    int64_t m = random_between (&r, 1, 90), n = random_between (&r, 1, 90);
+    int64_t k = random_between (&r, 1, i < 250 ? 90 : 900), rows = m > k ? m : k;
+    int64_t row = (m > n ? m : n) > k ? (m > n ? m : n) : k, count = (rows + n) * row;
+    blas_product p = { m, n, k, i & 1, i & 2, row, row, row, 0.7f, i % 3 == 0 };
+    float *at[4][3];
+    for (int x = 0; x < 3; x++)
+      for (int odd = 0; odd < 4; odd++) {
+        at[odd][x] = malloc ((size_t)(count + 4) * sizeof (float));
+        for (int64_t j = 0; j < count; j++)
+          at[odd][x][odd + j] = odd > 0 ? at[0][x][j] : (float)random_between (&r, -99, 99) / 7;
+      }
+    for (int odd = 0; odd < 4; odd++) {
+      blas_sgemm (&p, at[odd][0] + odd, at[odd][1] + odd, at[odd][2] + odd);
+      ck_assert_mem_eq (at[odd][2] + odd, at[0][2], (size_t)count * sizeof (float));
+    }
+    for (int x = 0; x < 12; x++)
+      free (at[x / 3][x % 3]);
+  }
+}
+END_TEST
+
 /* ---- random numbers ---- */
 
 START_TEST (dropout_depends_on_seed_step_and_place_only) {
@@ -403,6 +428,7 @@ int main (void) {
                            convolution_is_that_of_plain_loops,
                            transposed_convolution_is_that_of_plain_loops,
                            our_own_product_is_that_of_the_library,
+                           where_operands_lie_changes_no_bit,
                            the_number_of_threads_changes_no_bit,
                            dropout_depends_on_seed_step_and_place_only,
                            updates_follow_their_formulae,
