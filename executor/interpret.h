@@ -11,8 +11,9 @@
 
 typedef struct interpret_options {
   feed_options feed;
-  /* Sees, and may spoil, each call before it is made; NULL: nobody looks. */
-  void (*look) (void *context, int32_t op, ops_call *call);
+  /* Sees each call before it is made, and may spoil it, or leave it out by returning false; NULL:
+     nobody looks. */
+  bool (*look) (void *context, int32_t op, ops_call *call);
   void *context;
 } interpret_options;
 
