@@ -107,16 +107,15 @@ static void print_row (const row *r) {
   const predicted *p = &a->cost;
   units_time (planned, r->plan_ns / 100000 * 100000);
   if (!a->fits) {
-    printf ("  %-32s %9s it reaches %s", a->label, "no plan:",
-            units_bytes (text[0], a->reached_bytes));
+    printf ("  %-32s %9s it reaches %s", a->label,
+            "no plan:", units_bytes (text[0], a->reached_bytes));
     if (a->has_cost)
       printf (", with a step of %s", units_time (text[1], p->step_ns));
     printf (" (%s)\n", planned);
     return;
   }
-  double percent = p->baseline_ns
-                       ? 100.0 * (double)(p->step_ns - p->baseline_ns) / (double)p->baseline_ns
-                       : 0;
+  double percent =
+      p->baseline_ns ? 100.0 * (double)(p->step_ns - p->baseline_ns) / (double)p->baseline_ns : 0;
   snprintf (slower, sizeof slower, "%+.1f %%", percent);
   printf ("  %-32s %9s %9s %9s %9s %9s %9s %8s %6s %9s\n", a->label,
           units_time (text[0], p->step_ns), slower, units_time (text[1], p->stall_ns),
@@ -156,8 +155,8 @@ static bool run_all (call *c, const table *t, json_writer *w) {
     for (int i = 0; i < t->n_policies; i++) {
       row r = { .budget_bytes = t->budgets[b], .policy = t->policies[i] };
       arena *scratch = arena_new (0);
-      bool ok = scratch ? fill (c, t, &r, scratch)
-                        : error_set (&c->err, ERR_memory, "out of memory");
+      bool ok =
+          scratch ? fill (c, t, &r, scratch) : error_set (&c->err, ERR_memory, "out of memory");
       if (ok && c->json)
         put_row (w, &r);
       else if (ok && tsv)
@@ -195,7 +194,8 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_DEVICE,
-  { 'b', "budget", "SIZE|%", "device memory that may be used, or a percentage of the peak with "
+  { 'b', "budget", "SIZE|%",
+    "device memory that may be used, or a percentage of the peak with "
     "everything on the device; without it, all that the device has to give" },
   { 0, "budgets", "SIZE|%,...", "several of them" },
   { 0, "policies", "NAME,...", "only these; without it, all" },
@@ -211,10 +211,11 @@ const cli_command command_compare = {
   .operands = "TRACE",
   .least = 1,
   .most = 1,
-  .about = "Runs the policies that `ferry solve --policy list` tells of, at each budget, and prints "
-           "what their plans cost on one machine model: the time of a step and its stalls, the "
-           "memory on both sides, the bytes each way, and the time that planning took. A policy "
-           "that cannot keep a budget says what it reaches.\n",
+  .about =
+      "Runs the policies that `ferry solve --policy list` tells of, at each budget, and prints "
+      "what their plans cost on one machine model: the time of a step and its stalls, the "
+      "memory on both sides, the bytes each way, and the time that planning took. A policy "
+      "that cannot keep a budget says what it reaches.\n",
   .options = options,
   .json = true,
   .run = run,

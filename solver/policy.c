@@ -1,5 +1,5 @@
-/* From a policy's choice to an answer.  Choices are made on the original trace; drops rewrite it, and
-   the moves follow into the rewritten one. */
+/* From a policy's choice to an answer.  Choices are made on the original trace; drops rewrite it,
+   and the moves follow into the rewritten one. */
 #include "solver/policy.h"
 
 #include <string.h>
@@ -297,8 +297,7 @@ static plan *decide (policy_id id, run *r, arena *a, schedule_shortage *shortage
   for (int i = 0;; i++) {
     *why = (error){ 0 };
     plan *p = decide_for (id, wanted, r, a, shortage, why, err);
-    bool places = why->code == ERR_infeasible && shortage->op == NO_OP &&
-                  host_suffices (r);
+    bool places = why->code == ERR_infeasible && shortage->op == NO_OP && host_suffices (r);
     if (p || err->code || !places || !keeps || i == TRIES || shortage->needs_bytes <= budget ||
         shortage->needs_bytes - budget >= wanted)
       return p;

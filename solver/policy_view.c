@@ -187,7 +187,7 @@ static view_class class_of_name (const char *name) {
   static const struct {
     const char *word;
     view_class class;
-  } words[] = { { "conv", CLASS_CONV }, { "linear", CLASS_FC },   { "gemm", CLASS_FC },
+  } words[] = { { "conv", CLASS_CONV }, { "linear", CLASS_FC },     { "gemm", CLASS_FC },
                 { "addmm", CLASS_FC },  { "concat", CLASS_CONCAT }, { "add", CLASS_JOIN } };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcasestr (name, words[i].word))
@@ -305,8 +305,8 @@ bool policy_view_build (const trace *t, const device *d, int64_t budget_bytes, i
   if (!fill_times (out, err) || !fill_memory (out, err) || !fill_tensors (out, err))
     return false;
   find_backward (out);
-  return uses_of (t, a, &out->uses, err) && fill_graph (out, err) && fill_classes (out, err) && fill_layers (out, err) &&
-         fill_gaps (out, err);
+  return uses_of (t, a, &out->uses, err) && fill_graph (out, err) && fill_classes (out, err) &&
+         fill_layers (out, err) && fill_gaps (out, err);
 }
 
 /* ---- questions ---- */

@@ -1,6 +1,6 @@
-/* What every policy looks at: the unswapped timeline, the gaps of the tensors, the bytes that live at
-   each op.  Bytes that count against a budget are rounded to granules, as in a plan; scores, floors
-   and copy times use a tensor's own. */
+/* What every policy looks at: the unswapped timeline, the gaps of the tensors, the bytes that live
+   at each op.  Bytes that count against a budget are rounded to granules, as in a plan; scores,
+   floors and copy times use a tensor's own. */
 #ifndef FERRY_SOLVER_POLICY_VIEW_H
 #define FERRY_SOLVER_POLICY_VIEW_H
 
@@ -14,13 +14,7 @@ typedef struct view_gap {
   int64_t idle_ns;
 } view_gap;
 
-typedef enum view_class {
-  CLASS_OTHER,
-  CLASS_CONV,
-  CLASS_FC,
-  CLASS_JOIN,
-  CLASS_CONCAT
-} view_class;
+typedef enum view_class { CLASS_OTHER, CLASS_CONV, CLASS_FC, CLASS_JOIN, CLASS_CONCAT } view_class;
 
 typedef struct view_rows {
   int32_t *offset, *at;
@@ -37,22 +31,22 @@ typedef struct policy_view {
   int32_t n_ops, n_tensors;
   int64_t *start_ns, *end_ns; /* per op */
   int64_t step_ns;
-  int64_t *res;  /* per op: bytes that live if nothing moves */
-  int64_t *held; /* per tensor: its granules' bytes; 0: in the pool, or nothing */
+  int64_t *res;       /* per op: bytes that live if nothing moves */
+  int64_t *held;      /* per tensor: its granules' bytes; 0: in the pool, or nothing */
   int64_t pool_bytes; /* part of every res */
-  bool *movable; /* per tensor: a unit of its own, not pinned, used */
-  view_gap *gaps;      /* by tensor, then a; of movable tensors */
+  bool *movable;      /* per tensor: a unit of its own, not pinned, used */
+  view_gap *gaps;     /* by tensor, then a; of movable tensors */
   int32_t n_gaps;
   int32_t *gap_offset; /* per tensor, n_tensors + 1 */
-  int32_t *fb;         /* per tensor: its gap from forward to backward, or -1; not of persistent ones */
+  int32_t *fb; /* per tensor: its gap from forward to backward, or -1; not of persistent ones */
   int32_t first_backward;
   link_rates rates;
   /* The graph: an op depends on those that wrote what it reads, in this step. */
   view_rows before, after;
-  int32_t *level;      /* per op: the longest path from an op that depends on none */
-  int32_t *producer;   /* per tensor: the first op that writes it, or NO_OP */
-  uint8_t *class;      /* per op: a view_class, from `compute` or the name */
-  int32_t *layer;      /* per backward op: the last op of the forward layer it belongs to, or NO_OP */
+  int32_t *level;    /* per op: the longest path from an op that depends on none */
+  int32_t *producer; /* per tensor: the first op that writes it, or NO_OP */
+  uint8_t *class;    /* per op: a view_class, from `compute` or the name */
+  int32_t *layer;    /* per backward op: the last op of the forward layer it belongs to, or NO_OP */
 } policy_view;
 
 bool policy_view_build (const trace *t, const device *d, int64_t budget_bytes, int64_t host_bytes,
