@@ -167,9 +167,10 @@ bool lives_build (const trace *t, const units *u, const wish *moves, int32_t n_m
   out->in_order = NEW (a, n_moves, int32_t, err);
   out->out_place = NEW (a, n_moves, int32_t, err);
   out->level = NEW (a, t->n_ops, int64_t, err);
+  out->start_ns = NEW (a, t->n_ops, int64_t, err);
   int32_t *sorted = NEW (a, n_moves, int32_t, err);
   if (!out->at || !out->in_life || !out->out_life || !out->out_order || !out->in_order ||
-      !out->out_place || !out->level || !sorted)
+      !out->out_place || !out->level || !out->start_ns || !sorted)
     return false;
   for (int32_t i = 0; i < n_moves; i++) {
     sorted[i] = out->in_order[i] = i;

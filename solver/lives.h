@@ -42,6 +42,7 @@ typedef struct lives {
   row_list births;   /* per op: stays that begin with it, its workspace among them */
   row_list ends;     /* per op: stays that end with its end */
   int64_t *level;    /* per op: granules held if every move covers its whole gap */
+  int64_t *start_ns; /* per op of the step that lives_run wrote down, from its op 0 on */
 } lives;
 
 bool lives_build (const trace *t, const units *u, const wish *moves, int32_t n_moves,

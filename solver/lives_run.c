@@ -87,6 +87,8 @@ static void op_start (forward *f) {
   int32_t k = f->op;
   if (k == 0 && f->op_step < WRITTEN_STEP + 2)
     f->step_start[f->op_step] = now (f);
+  if (f->op_step == f->written)
+    l->start_ns[k] = f->now_ns - f->step_start[f->written].at_ns;
   for (int32_t i = l->births.offset[k]; i < l->births.offset[k + 1]; i++)
     begins (f, l->births.at[i], f->op_step);
   /* What came in for this op is part of its level; the rest of what came early has passed it. */

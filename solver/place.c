@@ -14,6 +14,7 @@ typedef struct home {
   int64_t head, used, room; /* runs at[head .. head + used) */
   int32_t granules;         /* free here now */
   int64_t back;             /* rank at which its owner is born again; the common home: never */
+  int32_t owner;
 } home;
 
 typedef struct held_run {
@@ -211,6 +212,23 @@ static int32_t first_late_enough (const placing *p, int64_t end) {
   return low;
 }
 
+/* Too few granules for this stay, although some that it could have lie free in homes whose owners
+   come back too early: where the copy in of such an owner can wait until this stay has ended, that
+   is asked for. */
+static void ask_to_wait (placing *p, int32_t life, int32_t missing) {
+  const struct life *x = &p->l->at[life];
+  int32_t end_op = x->end_is_out ? p->l->moves[x->end].out_after : x->end;
+  for (int32_t h = first_late_enough (p, p->end[life]) - 1; h >= 1 && missing > 0; h--) {
+    const struct life *owner = &p->l->at[p->homes[h].owner];
+    if (p->homes[h].granules == 0 || owner->kind != STAY_MOVE || x->end_wraps ||
+        end_op >= owner->op)
+      continue;
+    if (p->out->wait_ops[owner->index] < end_op + 1)
+      p->out->wait_ops[owner->index] = end_op + 1;
+    missing -= p->homes[h].granules;
+  }
+}
+
 static bool bear (placing *p, int32_t life, int64_t budget) {
   int32_t wanted = p->l->at[life].granules;
   if (p->home_of[life])
@@ -222,6 +240,8 @@ static bool bear (placing *p, int32_t life, int64_t budget) {
   int64_t spare = budget - p->granules;
   int32_t unused = spare <= 0 ? 0 : spare < wanted ? (int32_t)spare : wanted;
   wanted -= unused;
+  if (wanted > p->homes[0].granules)
+    ask_to_wait (p, life, wanted - p->homes[0].granules);
   return fresh (p, life, 0, unused) && take (p, life, 0, &wanted) && fresh (p, life, 0, wanted);
 }
 
@@ -276,6 +296,7 @@ static bool settle_crossing (placing *p, int64_t ranks) {
   p->n_homes = n + 1;
   for (int32_t i = 0; i < n; i++) {
     p->homes[i + 1].back = p->birth[crossing[i]];
+    p->homes[i + 1].owner = crossing[i];
     p->home_of[crossing[i]] = i + 1;
     if (!fresh (p, crossing[i], i + 1, l->at[crossing[i]].granules))
       return false;
@@ -382,7 +403,8 @@ static bool prepare (placing *p) {
   out->op_outs = NEW (p->arena, l->trace->n_ops, int64_t, p->err);
   out->in_ops = NEW (p->arena, l->n_moves, int64_t, p->err);
   out->in_outs = NEW (p->arena, l->n_moves, int64_t, p->err);
-  if (!p->birth || !p->end || !p->home_of || !p->held || !out->op_outs || !out->in_ops ||
+  out->wait_ops = NEW (p->arena, l->n_moves, int32_t, p->err);
+  if (!out->wait_ops || !p->birth || !p->end || !p->home_of || !p->held || !out->op_outs || !out->in_ops ||
       !out->in_outs)
     return false;
   memset (p->held, 0xff, (size_t)l->count * sizeof *p->held);
@@ -390,6 +412,8 @@ static bool prepare (placing *p) {
     out->op_outs[i] = NOTHING_NEEDED;
   for (int32_t i = 0; i < l->n_moves; i++)
     out->in_ops[i] = out->in_outs[i] = NOTHING_NEEDED;
+  for (int32_t i = 0; i < l->n_moves; i++)
+    out->wait_ops[i] = NO_WAIT;
   return true;
 }
 

@@ -17,6 +17,9 @@ typedef struct places {
   int64_t granules;   /* how many were used; more than `budget` where they do not suffice */
   /* what an op or a copy in must wait for, as counts relative to its step */
   int64_t *op_outs, *in_ops, *in_outs;
+  /* where granules did not suffice: per move, the ops after which its copy in should start for them
+     to suffice next time; NO_WAIT: as it was */
+  int32_t *wait_ops;
   bool tangled; /* an owner would have to wait for one behind it: another run is needed */
 } places;
 

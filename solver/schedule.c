@@ -12,7 +12,7 @@
 #include "solver/lives.h"
 #include "solver/place.h"
 
-enum { TRIES = 8, HOST_PLACE = 512, POOL_CHOICES = 6 };
+enum { TRIES = 16, TIMINGS = 2, HOST_PLACE = 512, POOL_CHOICES = 6 };
 
 typedef struct scheduling {
   const trace *trace;
@@ -26,6 +26,7 @@ typedef struct scheduling {
   int64_t granule_bytes, pool_below_bytes, budget_granules;
   units units;
   wish *moves;
+  int32_t *wished; /* per move: the start that was asked for */
   int32_t n_moves;
   lives lives;
   places places;
@@ -177,8 +178,12 @@ static bool take_wishes (scheduling *s, const wish *wishes, int32_t n_wishes, ar
   if (!s->moves)
     return false;
   s->n_moves = n_wishes;
+  s->wished = NEW (s->arena, n_wishes, int32_t, s->err);
+  if (!s->wished)
+    return false;
   for (int32_t i = 0; i < n_wishes; i++) {
     s->moves[i] = wishes[i];
+    s->wished[i] = wishes[i].in_not_before;
     if (!wish_is_sound (s, &wishes[i], i))
       return false;
   }
@@ -186,6 +191,10 @@ static bool take_wishes (scheduling *s, const wish *wishes, int32_t n_wishes, ar
 }
 
 /* ---- places on the device ---- */
+
+static int64_t part_bytes (const scheduling *s, const wish *w) {
+  return unit_part_bytes (&s->units.at[w->unit], s->granule_bytes, w->part, w->of);
+}
 
 static bool short_of (scheduling *s, int32_t op, int64_t granules) {
   int64_t bytes = granules * s->granule_bytes;
@@ -208,6 +217,68 @@ static void go_slow (scheduling *s) {
   }
 }
 
+/* Just in time: from the last copy in to the first, each ends where the next one starts or where its
+   op is due, a little earlier; from the times of a run before. */
+static bool hold_back (scheduling *s, int64_t period_ns) {
+  const lives *l = &s->lives;
+  const op *ops = s->trace->ops;
+  int32_t n = s->trace->n_ops;
+  arena_mark mark = arena_here (s->arena);
+  int64_t *end_ns = NEW (s->arena, n, int64_t, s->err);
+  if (!end_ns)
+    return false;
+  for (int32_t k = 0; k < n; k++)
+    end_ns[k] = l->start_ns[k] + ops[k].ns;
+  link_rates r = device_rates (&s->device->link, s->device->share_ppm);
+  int64_t margin_ns = units_scale (period_ns, s->options->early_ppm, 1000000), next_ns = INT64_MAX;
+  /* Twice round: the first copies in of a step may have to start in the step before. */
+  for (int turn = 1; turn >= 0; turn--)
+    for (int32_t i = s->n_moves - 1, k = n; i >= 0; i--) {
+      wish *w = &s->moves[l->in_order[i]];
+      int64_t due_ns = l->start_ns[w->in_before] + turn * period_ns;
+      int64_t copy_ns = s->device->link.copy_ns +
+                        units_scale (part_bytes (s, w), 1000000000, r.in_both) + 1;
+      next_ns = (due_ns < next_ns ? due_ns : next_ns) - copy_ns;
+      int64_t start_ns = next_ns - margin_ns;
+      if (turn)
+        continue;
+      while (k > 0 && end_ns[k - 1] > start_ns)
+        k--;
+      int32_t before = k; /* ops of this step that have ended by then */
+      if (k == 0 && start_ns < 0) {
+        before = n;
+        while (before > 0 && end_ns[before - 1] > start_ns + period_ns)
+          before--;
+        before -= n;
+      }
+      if (s->wished[l->in_order[i]] == NO_WAIT)
+        w->in_not_before = before < w->in_before ? before : w->in_before;
+    }
+  arena_back (s->arena, mark);
+  return true;
+}
+
+/* The copies in that should start later for the granules to suffice; false where there is none. */
+static bool wait_longer (scheduling *s) {
+  bool any = false;
+  for (int32_t i = 0; i < s->n_moves; i++)
+    if (s->places.wait_ops[i] != NO_WAIT && s->places.wait_ops[i] > s->moves[i].in_not_before) {
+      s->moves[i].in_not_before = s->places.wait_ops[i];
+      any = true;
+    }
+  return any;
+}
+
+/* Runs with copies in as soon as possible, then just in time by the times that were seen. */
+static bool find_times (scheduling *s, int64_t granules) {
+  moment period, start;
+  for (int i = 0; s->options->early_ppm >= 0 && s->n_moves && i < TIMINGS; i++)
+    if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
+        !hold_back (s, period.at_ns))
+      return false;
+  return true;
+}
+
 static bool place_all (scheduling *s) {
   int64_t pool = units_div_up (s->units.pool_bytes, s->granule_bytes);
   int64_t most = s->budget_granules - pool, least = 0, granules = most;
@@ -223,6 +294,8 @@ static bool place_all (scheduling *s) {
   if (least > most)
     return short_of (s, fullest, least + pool);
   int64_t wanted = 0;
+  if (!find_times (s, granules))
+    return false;
   for (int i = 0; i < TRIES; i++) {
     moment period, start;
     if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
@@ -232,6 +305,8 @@ static bool place_all (scheduling *s) {
     if (over <= 0 && !s->places.tangled)
       return true;
     wanted = s->places.granules;
+    if (!s->places.tangled && wait_longer (s))
+      continue;
     if (granules == least)
       break;
     granules -= over > 0 ? over : 1 + most / 64;
@@ -254,10 +329,6 @@ static bool place_all (scheduling *s) {
 
 static int32_t as_wait (int64_t count) {
   return count == NOTHING_NEEDED ? NO_WAIT : (int32_t)count;
-}
-
-static int64_t part_bytes (const scheduling *s, const wish *w) {
-  return unit_part_bytes (&s->units.at[w->unit], s->granule_bytes, w->part, w->of);
 }
 
 /* The copies of one part that the host holds: each copy out makes one, which clean moves behind it
@@ -384,7 +455,11 @@ static bool write_places (scheduling *s) {
 static bool write_head (scheduling *s, const trace *original, const section *sections,
                         int32_t n_sections, const recompute *recomputes, int32_t n_recomputes) {
   char *digest = NEW (s->arena, TRACE_DIGEST, char, s->err);
-  if (!digest || !trace_digest (original, digest, s->err))
+  if (!digest)
+    return false;
+  if (s->options->trace_digest)
+    memcpy (digest, s->options->trace_digest, TRACE_DIGEST);
+  else if (!trace_digest (original, digest, s->err))
     return false;
   *s->plan = (plan){ .trace_digest = digest,
                      .device = *s->device,
@@ -397,6 +472,20 @@ static bool write_head (scheduling *s, const trace *original, const section *sec
                      .n_recomputes = n_recomputes,
                      .n_groups = s->n_groups };
   return true;
+}
+
+bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
+                    int64_t granule_bytes, arena *a, int64_t *pool_below_bytes, error *err) {
+  scheduling s = { .trace = t,
+                   .groups = groups,
+                   .n_groups = n_groups,
+                   .granule_bytes = granule_bytes,
+                   .err = err };
+  arena_mark mark = arena_here (a);
+  bool ok = choose_pool (&s, NULL, 0, a);
+  arena_back (a, mark);
+  *pool_below_bytes = s.pool_below_bytes;
+  return ok;
 }
 
 static bool choose_units (scheduling *s, const wish *wishes, int32_t n_wishes) {

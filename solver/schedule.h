@@ -23,7 +23,11 @@ typedef struct schedule_options {
   int64_t budget_bytes, host_bytes;
   int64_t granule_bytes;    /* 0: the device's */
   int64_t pool_below_bytes; /* tensors below it live in the pool; -1: chosen by schedule */
+  /* Copies in that may start at any time: -1: as soon as memory allows; else so that they are back
+     this part of a step before their op, and no earlier: memory stays free for copies out. */
+  int64_t early_ppm;
   bool auto_clean;          /* moves become clean wherever that is legal */
+  const char *trace_digest; /* of the original trace, where it is known already; or NULL */
 } schedule_options;
 
 /* What a failed schedule says: the op that does not fit, and what would do. */
@@ -31,6 +35,11 @@ typedef struct schedule_shortage {
   int32_t op;           /* of the rewritten trace; NO_OP: the host is too small, not the device */
   int64_t needs_bytes;  /* device bytes at that op, or host bytes */
 } schedule_shortage;
+
+/* The pool that makes the peak without any move smallest: tensors below it live there. */
+bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
+                    int64_t granule_bytes, arena *a, int64_t *pool_below_bytes,
+                    error *err) MUST_CHECK;
 
 /* The plan lives in `a`; its digest, sections and recomputes are the caller's. Units that take
    part in a wish with of > 1 have that `of` in all their wishes. */

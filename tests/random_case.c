@@ -15,6 +15,7 @@ static void random_tensor (maker *m, tensor *x) {
   *x = (tensor){ .name = "", .born_before = NO_OP, .dies_after = NO_OP };
   x->kind = (uint8_t)maker_pick (m, 0, TENSOR_KINDS - 1);
   x->bytes = random_between (&m->r, 1, random_chance (&m->r, 300000) ? 400 : 5000);
+  x->bytes = x->bytes * maker_factor (m) - maker_factor (m) / 3;
   x->persistent = x->kind == TENSOR_PARAMETER || x->kind == TENSOR_OPTIMIZER;
   if (random_chance (&m->r, 200000))
     x->persistent = !x->persistent;
@@ -46,6 +47,7 @@ static bool random_op (maker *m, op *x, error *err) {
   x->ns = maker_may (m, CASE_ZERO_NS, 250000) ? 0 : random_between (&m->r, 1, 5000);
   x->gap_ns = maker_may (m, CASE_GAPS, 400000) ? random_between (&m->r, 1, 2000) : 0;
   x->workspace_bytes = maker_may (m, CASE_WORKSPACE, 400000) ? random_between (&m->r, 1, 3000) : 0;
+  x->workspace_bytes *= maker_factor (m);
   if (sections && random_chance (&m->r, 850000))
     x->parts = random_between (&m->r, 2, m->original->batch);
   if (!random_list (m, MOST_LIST, &x->reads, err) || !random_list (m, 2, &x->writes, err))
@@ -192,7 +194,8 @@ bool maker_lists (maker *m, rewritten *out, error *err) {
 static void random_device (maker *m) {
   device *d = &m->plan->device;
   device_link *l = &d->link;
-  *d = (device){ .name = "random", .granule_bytes = 512, .share_ppm = 1000000 };
+  *d = (device){ .name = "random", .share_ppm = 1000000 };
+  d->granule_bytes = 512 * maker_factor (m);
   d->section_ns = m->features & CASE_SECTIONS ? random_between (&m->r, 0, 300) : 0;
   l->d2h_bytes_per_s = random_between (&m->r, 100000000, 4000000000);
   l->h2d_bytes_per_s = random_between (&m->r, 100000000, 4000000000);

@@ -48,6 +48,10 @@ static inline int32_t maker_pick (maker *m, int64_t low, int64_t high) {
   return (int32_t)random_between (&m->r, low, high);
 }
 
+static inline int64_t maker_factor (const maker *m) {
+  return m->o->factor > 0 ? m->o->factor : 1;
+}
+
 /* One after the other. */
 bool maker_trace (maker *m, error *err) MUST_CHECK;
 bool maker_lists (maker *m, rewritten *out, error *err) MUST_CHECK; /* sections, recompute */

@@ -73,6 +73,7 @@ static bool make_groups (maker *m, error *err) {
 static void make_pool (maker *m) {
   placement *s = &m->plan->placement;
   s->pool_below_bytes = maker_may (m, CASE_POOL, 800000) ? random_between (&m->r, 1, 1500) : 0;
+  s->pool_below_bytes *= maker_factor (m);
   for (int32_t x = 0; x < m->t->n_tensors; x++)
     if (m->units[x].bytes && m->units[x].bytes < s->pool_below_bytes) {
       s->pool_bytes += rounded (m->units[x].bytes);
@@ -106,6 +107,7 @@ bool maker_units (maker *m, error *err) {
   if (!m->plan->groups || !m->units || !m->uses)
     return false;
   m->plan->placement.granule_bytes = maker_may (m, CASE_BIG_GRANULE, 700000) ? 1024 : 512;
+  m->plan->placement.granule_bytes *= maker_factor (m);
   mark_lists (m);
   for (int32_t x = 0; x < n; x++) {
     const tensor *y = &m->t->tensors[x];

@@ -394,14 +394,14 @@ START_TEST (one_device_is_planned_and_named) {
 }
 END_TEST
 
-#define STEPS                                                                            \
-  STEP ("1", "0", "100")                                                                 \
-  OP ("a", "1", "10", "5", "") LAUNCH ("1", "1", "11") KERNEL ("1", "0", "7", "20", "7") \
-      STEP ("2", "100", "100") OP ("a", "1", "110", "5", "") LAUNCH ("2", "1", "111")    \
-          KERNEL ("2", "0", "7", "120", "9") STEP ("3", "200", "100")                    \
-              OP ("b", "1", "210", "5", "") LAUNCH ("3", "1", "211")                     \
-                  KERNEL ("3", "0", "7", "305", "3") OP ("a", "1", "220", "5", "")       \
-                      LAUNCH ("4", "1", "221") KERNEL ("4", "0", "7", "310", "8")
+#define STEPS                                                                                   \
+  STEP ("1", "0", "100")                                                                        \
+  OP ("a", "1", "10", "5", "")                                                                  \
+  LAUNCH ("1", "1", "11") KERNEL ("1", "0", "7", "20", "7") STEP ("2", "100", "100")            \
+      OP ("a", "1", "110", "5", "") LAUNCH ("2", "1", "111") KERNEL ("2", "0", "7", "120", "9") \
+          STEP ("3", "200", "100") OP ("b", "1", "210", "5", "") LAUNCH ("3", "1", "211")       \
+              KERNEL ("3", "0", "7", "305", "3") OP ("a", "1", "220", "5", "")                  \
+                  LAUNCH ("4", "1", "221") KERNEL ("4", "0", "7", "310", "8")
 
 START_TEST (steps_are_chosen_by_launch_and_the_others_are_samples) {
   import_report r;
@@ -553,8 +553,9 @@ END_TEST
   OP ("aten::linear", "1", "1010", "20", ID ("2") ",\"Sequence number\":7")                   \
   OP ("aten::empty", "1", "1010", "2", ID ("3"))                                              \
   LAUNCH ("1", "1", "1020")                                                                   \
-  KERNEL ("1", "0", "7", "1030", "10") OP ("aten::relu", "1", "1032", "6", ID ("4"))          \
-      LAUNCH ("2", "1", "1034") KERNEL ("2", "0", "7", "1042", "5")                           \
+  KERNEL ("1", "0", "7", "1030", "10")                                                        \
+  OP ("aten::relu", "1", "1032", "6", ID ("4")) LAUNCH ("2", "1", "1034")                     \
+      KERNEL ("2", "0", "7", "1042", "5")                                                     \
           OP ("LinearBackward0", "1", "1050", "10", ID ("6") ",\"Fwd thread id\":1")          \
               LAUNCH ("3", "1", "1055") KERNEL ("3", "0", "7", "1060", "20")                  \
                   NOTE ("Optimizer.step#SGD.step", "1", "1070", "20", ID ("7"))               \
@@ -573,7 +574,7 @@ START_TEST (an_execution_trace_and_kineto_make_an_exact_trace) {
   error err;
   trace *t = join (ET (TINY_ET), EVENTS (RUN LAST), &r, &err);
   ck_assert_msg (t != NULL, "%s", err.text);
-  ck_assert_str_eq (r.joined, "7 of 7 calls on 1 threads by name sequence");
+  ck_assert_str_eq (r.joined, "7 of 7 calls on 1 thread by name sequence");
   ck_assert_str_eq (t->source.confidence, "exact");
   ck_assert_ptr_null (r.inferred);
   ck_assert_int_eq (t->n_ops, 5);

@@ -612,7 +612,7 @@ START_TEST (four_kernels_join_but_hold_no_iteration) {
   ck_assert_ptr_null (import_real (
       (const char *[]){ "et_kineto/simple_add.kineto.json.gz", "et_kineto/simple_add.et.json.gz" },
       2, &r, &err));
-  ck_assert_str_eq (r.joined, "36 of 36 calls on 1 threads by name sequence");
+  ck_assert_str_eq (r.joined, "36 of 36 calls on 1 thread by name sequence");
   ck_assert_int_eq (err.code, ERR_infeasible);
   ck_assert_ptr_nonnull (strstr (err.text, "no complete iteration: call profiler.step()"));
 }

@@ -17,6 +17,8 @@ struct trace_builder {
   int64_t tensor_room, op_room, rows_room, index_room[3], index_used[3], sample_room;
   op_rows *rows;
   int32_t *index[3];
+  int32_t *named_by[3]; /* per tensor: the last op + 1 that names it in this list */
+  int64_t named_room[3];
   /* After a failure there may be no row to hand out: these, which nobody reads. */
   tensor spare_tensor;
   op spare_op;
@@ -108,9 +110,14 @@ static void add (trace_builder *b, int which, int32_t tensor) {
   if (b->err.code || b->trace->n_ops == 0)
     return;
   op_rows *rows = &b->rows[b->trace->n_ops - 1];
-  for (int32_t i = 0; i < rows->count[which]; i++)
-    if (b->index[which][rows->first[which] + i] == tensor)
+  if (tensor >= 0) { /* anything else is build_finish's to refuse */
+    if (!grow (b, &b->named_by[which], &b->named_room[which], (int64_t)tensor + 1,
+               sizeof *b->named_by[which]))
       return;
+    if (b->named_by[which][tensor] == b->trace->n_ops)
+      return;
+    b->named_by[which][tensor] = b->trace->n_ops;
+  }
   if (!grow (b, &b->index[which], &b->index_room[which], b->index_used[which] + 1,
              sizeof *b->index[which]))
     return;

@@ -29,9 +29,15 @@ bool kineto_import (import_job *job, const import_text *file, const import_text 
   if (!kineto_read (job, file, &k) || !kineto_nest (job, &k) || !kineto_choose (job, &k, &it) ||
       !kineto_runs (job, &k, it.window, &it) || !kineto_check_span (job, &it))
     return false;
+  kineto_detail *details = NULL;
+  if (snapshot) {
+    details = kineto_match_snapshot (job, &k, &it, snapshot);
+    if (job->err->code != ERR_none)
+      return false;
+  }
   const char *name = job_trace_name (job, file);
   trace_builder *b = name ? build_new (job->a, name, 1, job->err) : NULL;
-  if (!b || !kineto_tensors (job, &k, &it, b) || !kineto_samples (job, &k, &it, b))
+  if (!b || !kineto_tensors (job, &k, &it, details, b) || !kineto_samples (job, &k, &it, b))
     return false;
   const char *confidence;
   if (has_memory (&k, it.device)) {
@@ -45,7 +51,6 @@ bool kineto_import (import_job *job, const import_text *file, const import_text 
                           "profile_memory=True, or add the execution trace of the same run as "
                           "second file";
   }
-  (void)snapshot;
   if (!confidence)
     return false;
   build_source (b, "import", "Kineto JSON", confidence);

@@ -152,8 +152,19 @@ typedef struct kineto_peak {
 /* Sums over the events of a window. */
 void kineto_sum (const kineto *k, int32_t device, kineto_window window, kineto_peak *out);
 
+/* What a memory snapshot of the same run adds to an alloc: the size as requested and the line. */
+typedef struct kineto_detail {
+  int64_t bytes; /* 0: nothing is known */
+  const char *line;
+} kineto_detail;
+
+/* The allocs of the iteration among those of the snapshot, by their padded sizes in order; one row
+   a memory event.  NULL without an error where they are not there. */
+kineto_detail *kineto_match_snapshot (import_job *job, const kineto *k, const kineto_iteration *it,
+                                      const import_text *snapshot);
+
 /* Ops of the iteration, and tensors where there are memory events, all appended to the builder. */
 bool kineto_tensors (import_job *job, const kineto *k, const kineto_iteration *it,
-                     trace_builder *b) MUST_CHECK;
+                     const kineto_detail *details, trace_builder *b) MUST_CHECK;
 
 #endif

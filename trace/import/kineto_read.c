@@ -39,21 +39,22 @@ static bool read_args (stream *s, event *e) {
   static const struct {
     const char *key;
     size_t field;
+    int64_t size;
   } fields[] = {
-    { "External id", offsetof (event, external_id) },
-    { "external id", offsetof (event, external_id) },
-    { "Record function id", offsetof (event, record_id) },
-    { "Sequence number", offsetof (event, sequence) },
-    { "Fwd thread id", offsetof (event, forward_thread) },
-    { "correlation", offsetof (event, correlation) },
-    { "stream", offsetof (event, stream) },
-    { "device", offsetof (event, device) },
-    { "bytes", offsetof (event, bytes) },
-    { "Bytes", offsetof (event, bytes) },
-    { "Device Type", offsetof (event, device_type) },
-    { "Device Id", offsetof (event, device_id) },
-    { "Total Allocated", offsetof (event, total) },
-    { "Total Reserved", offsetof (event, reserved) },
+    { "External id", offsetof (event, external_id), sizeof "External id" - 1 },
+    { "external id", offsetof (event, external_id), sizeof "external id" - 1 },
+    { "Record function id", offsetof (event, record_id), sizeof "Record function id" - 1 },
+    { "Sequence number", offsetof (event, sequence), sizeof "Sequence number" - 1 },
+    { "Fwd thread id", offsetof (event, forward_thread), sizeof "Fwd thread id" - 1 },
+    { "correlation", offsetof (event, correlation), sizeof "correlation" - 1 },
+    { "stream", offsetof (event, stream), sizeof "stream" - 1 },
+    { "device", offsetof (event, device), sizeof "device" - 1 },
+    { "bytes", offsetof (event, bytes), sizeof "bytes" - 1 },
+    { "Bytes", offsetof (event, bytes), sizeof "Bytes" - 1 },
+    { "Device Type", offsetof (event, device_type), sizeof "Device Type" - 1 },
+    { "Device Id", offsetof (event, device_id), sizeof "Device Id" - 1 },
+    { "Total Allocated", offsetof (event, total), sizeof "Total Allocated" - 1 },
+    { "Total Reserved", offsetof (event, reserved), sizeof "Total Reserved" - 1 },
   };
   enum { FIELDS = sizeof fields / sizeof fields[0] };
   if (stream_peek (s) != STREAM_OBJECT)
@@ -69,7 +70,8 @@ static bool read_args (stream *s, event *e) {
       continue;
     }
     int i = 0;
-    while (i < FIELDS && !slice_is (key, fields[i].key))
+    while (i < FIELDS &&
+           (key.size != fields[i].size || memcmp (key.at, fields[i].key, (size_t)key.size) != 0))
       i++;
     if (!(i < FIELDS ? number_if_any (s, (int64_t *)((char *)e + fields[i].field))
                      : stream_skip (s)))
@@ -99,7 +101,13 @@ static bool read_time (reader *r, int64_t *ns) {
 
 static bool read_event (reader *r, event *e) {
   stream *s = &r->s;
-  *e = (event){ .at = s->at,
+  static const slice none = { "", 0, false };
+  *e = (event){ .phase = none,
+                .category = none,
+                .name = none,
+                .process = none,
+                .thread = none,
+                .at = s->at,
                 .external_id = -1,
                 .record_id = -1,
                 .sequence = -1,

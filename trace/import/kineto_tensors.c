@@ -26,6 +26,7 @@ typedef struct maker {
   import_job *job;
   const kineto *k;
   const kineto_iteration *it;
+  const kineto_detail *details; /* per memory event, or NULL */
   trace_builder *b;
   kineto_blocks blocks;
   launched *firsts;            /* by time of the first launch: for deaths */
@@ -158,6 +159,8 @@ static bool add_tensor (maker *m, const kineto_block *block, int32_t birth, int3
   char name[160];
   if (before)
     snprintf (name, sizeof name, "before/%d", m->n_tensors);
+  else if (m->details && m->details[block->alloc].bytes)
+    snprintf (name, sizeof name, "%.120s/%d", m->details[block->alloc].line, m->n_tensors);
   else
     snprintf (name, sizeof name, "%.120s/%d", of, m->n_tensors);
   int32_t x = build_tensor (m->b, name, block->bytes, kind_of (m, block, birth, before));
@@ -320,6 +323,15 @@ static bool add_resident (maker *m, int64_t known_before) {
   return true;
 }
 
+/* Sizes as requested instead of padded ones. */
+static void use_details (maker *m) {
+  for (int32_t i = 0; m->details && i < m->blocks.count; i++) {
+    kineto_block *b = &m->blocks.at[i];
+    if (b->alloc != NONE && m->details[b->alloc].bytes)
+      b->bytes = m->details[b->alloc].bytes;
+  }
+}
+
 static bool emit_ops (maker *m) {
   if (m->n_uses)
     qsort (m->uses, (size_t)m->n_uses, sizeof *m->uses, by_op);
@@ -343,16 +355,18 @@ static bool emit_ops (maker *m) {
 }
 
 bool kineto_tensors (import_job *job, const kineto *k, const kineto_iteration *it,
-                     trace_builder *b) {
-  maker m = { .job = job, .k = k, .it = it, .b = b };
+                     const kineto_detail *details, trace_builder *b) {
+  maker m = { .job = job, .k = k, .it = it, .details = details, .b = b };
   m.inside = NEW (job->scratch, it->n_runs, int64_t, job->err);
   m.workspace = NEW (job->scratch, it->n_runs, int64_t, job->err);
   if (!m.inside || !m.workspace)
     return false;
   if (k->n_memory) {
     int64_t known_before;
-    if (!kineto_pair (job, k, it->device, &m.blocks) || !prepare (&m) || !compare_steps (&m) ||
-        !make_tensors (&m, &known_before) || !add_resident (&m, known_before))
+    if (!kineto_pair (job, k, it->device, &m.blocks) || !prepare (&m) || !compare_steps (&m))
+      return false;
+    use_details (&m);
+    if (!make_tensors (&m, &known_before) || !add_resident (&m, known_before))
       return false;
     warn_pairs (job, &m.blocks);
   }

@@ -135,11 +135,12 @@ static bool collect (machine *m, int64_t from, pickle_kind kind) {
     return bad (m, "values put into something that does not take them");
   if (v->count + n > INT32_MAX)
     return bad (m, "a list of more than 2^31 values");
+  if (n == 0)
+    return true;
   v->items = arena_grow (m->a, v->items, &v->room, v->count + n, sizeof *v->items, m->err);
   if (!v->items)
     return false;
-  if (n)
-    memcpy (v->items + v->count, m->stack + from, (size_t)n * sizeof *v->items);
+  memcpy (v->items + v->count, m->stack + from, (size_t)n * sizeof *v->items);
   v->count += (int32_t)n;
   m->n_stack = from;
   return true;

@@ -142,15 +142,19 @@ static bool advance (stream *s, char close) {
 static bool quoted (stream *s, slice *out) {
   int64_t start = s->at + 1, at = start;
   bool escaped = false;
-  while (at < s->size && s->text[at] != '"') {
-    if (s->text[at] == '\\') {
-      escaped = true;
-      at++;
-    }
-    at++;
-  }
-  if (at >= s->size)
+  const char *end = memchr (s->text + at, '"', (size_t)(s->size - at));
+  const char *escape = end ? memchr (s->text + at, '\\', (size_t)(end - (s->text + at))) : NULL;
+  if (!end)
     return ended (s);
+  at = end - s->text;
+  if (escape) { /* the quote may be escaped itself: from here on, one by one */
+    escaped = true;
+    at = escape - s->text;
+    while (at < s->size && s->text[at] != '"')
+      at += s->text[at] == '\\' ? 2 : 1;
+    if (at >= s->size)
+      return ended (s);
+  }
   *out = (slice){ s->text + start, at - start, escaped };
   s->at = at + 1;
   return true;
@@ -299,18 +303,10 @@ bool stream_us (stream *s, int64_t *ns) {
   return true;
 }
 
-bool slice_is (slice text, const char *word) {
-  size_t length = strlen (word);
-  return text.size == (int64_t)length && memcmp (text.at, word, length) == 0;
-}
-
-bool slice_starts (slice text, const char *word) {
-  size_t length = strlen (word);
-  return text.size >= (int64_t)length && memcmp (text.at, word, length) == 0;
-}
-
 /* [-]digits[.digits][e[+-]digits] */
 bool slice_decimal (slice text, int scale, int64_t *out) {
+  if (text.size == 0)
+    return false;
   const char *at = text.at, *end = at + text.size;
   bool negative = at < end && *at == '-';
   if (negative)

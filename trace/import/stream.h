@@ -7,6 +7,7 @@
 #define FERRY_TRACE_IMPORT_STREAM_H
 
 #include <stdint.h>
+#include <string.h>
 
 #include "base/arena.h"
 #include "base/error.h"
@@ -64,8 +65,17 @@ bool stream_us (stream *s, int64_t *ns) MUST_CHECK;
 
 /* ---- slices ---- */
 
-bool slice_is (slice text, const char *word);
-bool slice_starts (slice text, const char *word);
+/* Inline, so that the length of a literal is known: these are most of the time of an import. */
+static inline bool slice_is (slice text, const char *word) {
+  size_t length = strlen (word);
+  return text.size == (int64_t)length && memcmp (text.at, word, length) == 0;
+}
+
+static inline bool slice_starts (slice text, const char *word) {
+  size_t length = strlen (word);
+  return text.size >= (int64_t)length && memcmp (text.at, word, length) == 0;
+}
+
 /* A decimal number times 10^scale, rounded half away from zero; false: it is none, or too large. */
 bool slice_decimal (slice text, int scale, int64_t *out) MUST_CHECK;
 /* Escapes undone, control characters and broken UTF-8 replaced by '?': fit for a trace. */

@@ -1,0 +1,146 @@
+/* `ferry replay`: what happens when a plan runs, beside what was predicted. */
+#include "executor/replay.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/drivers.h"
+#include "cli/inputs.h"
+
+static void print_row (const char *name, int64_t predicted_value, int64_t seen,
+                       const char *(*text) (char *, int64_t)) {
+  char p[UNITS_TEXT], s[UNITS_TEXT];
+  printf ("%-8s  %12s  %12s", name, text (p, predicted_value), text (s, seen));
+  if (predicted_value == seen)
+    printf ("  equal\n");
+  else if (predicted_value)
+    printf ("  %+.2f %%\n", 100.0 * (double)(seen - predicted_value) / (double)predicted_value);
+  else
+    printf ("\n");
+}
+
+static void print_report (const replay_result *r) {
+  const predicted *p = &r->predicted, *s = &r->seen;
+  const trace *t = r->rewritten.trace;
+  char a[UNITS_TEXT], b[UNITS_TEXT];
+  printf ("%-8s  %12s  %12s  of %d step%s\n", "", "predicted", "seen", r->steps,
+          r->steps == 1 ? "" : "s");
+  print_row ("step", p->step_ns, s->step_ns, units_time);
+  print_row ("stalls", p->stall_ns, s->stall_ns, units_time);
+  print_row ("device", p->peak_bytes, s->peak_bytes, units_bytes);
+  print_row ("host", p->host_peak_bytes, s->host_peak_bytes, units_bytes);
+  print_row ("out", p->d2h_bytes, s->d2h_bytes, units_bytes);
+  print_row ("in", p->h2d_bytes, s->h2d_bytes, units_bytes);
+  printf ("starts of ops differ by %s at most, %s in the median\n", units_time (a, r->largest_ns),
+          units_time (b, r->median_ns));
+  for (int32_t i = 0; i < r->n_worst; i++)
+    printf ("  op %-6d %-32s  %12s  %12s\n", r->worst[i].op, t->ops[r->worst[i].op].name,
+            units_time (a, r->worst[i].predicted_ns), units_time (b, r->worst[i].seen_ns));
+}
+
+/* EXIT_NO where a byte was wrong or an order missing. */
+static int verdict (const replay_options *o, const replay_result *r) {
+  const mismatch *m = &r->found;
+  for (int i = 0; i < r->n_races && i < REPLAY_RACES; i++)
+    fprintf (stderr, "ferry: race: %s\n", r->races[i].text);
+  if (m->count > 0)
+    fprintf (
+        stderr,
+        "ferry: %llu words were wrong, the first at byte %lld of tensor %lld, found by op %lld "
+        "of step %lld\n",
+        (unsigned long long)m->count, (long long)m->offset, (long long)m->tensor, (long long)m->op,
+        (long long)m->step);
+  else if (o->verify)
+    printf ("every byte was where it should be\n");
+  return m->count > 0 || r->n_races > 0 ? EXIT_NO : EXIT_YES;
+}
+
+static bool read_options_of (call *c, replay_options *o) {
+  static const char *const clocks[] = { "real", "virtual", NULL };
+  static const char *const all_or_none[] = { "all", "none", NULL };
+  if (!call_driver (c, &o->library, &o->emulated))
+    return false;
+  o->log = &c->log;
+  o->verify = call_flag (c, "verify");
+  o->races = call_flag (c, "races");
+  int clock = o->emulated ? EMU_VIRTUAL : EMU_REAL;
+  if (!call_word (c, "clock", clocks, &clock))
+    return false;
+  o->clock = (emu_clock)clock;
+  int bytes = clock == EMU_VIRTUAL && !o->verify ? EMU_NONE : EMU_ALL;
+  int64_t iterations = 0, seed = 0;
+  if (!call_word (c, "bytes", all_or_none, &bytes) ||
+      !call_count (c, "iterations", 1, REPLAY_MOST_STEPS, &iterations) ||
+      !call_time (c, "fuzz", &o->fuzz_ns) || !call_count (c, "seed", 0, INT64_MAX, &seed))
+    return false;
+  o->bytes = (emu_bytes)bytes;
+  o->iterations = (int32_t)iterations;
+  o->fuzz_seed = (uint64_t)seed;
+  return true;
+}
+
+static bool write_chrome (call *c, const plan *p, const replay_result *r) {
+  const char *path = call_text (c, "chrome");
+  if (!path)
+    return true;
+  bytes text = { 0 };
+  bool good = replay_chrome (p, r, &text, &c->err) &&
+              file_write (path, text.data, text.size, file_coding_of (path), &c->err);
+  bytes_free (&text);
+  return good;
+}
+
+static int run (call *c) {
+  replay_options o = { 0 };
+  replay_result r;
+  if (!read_options_of (c, &o))
+    return call_failed (c);
+  trace *t = call_trace (c, c->operands[0]);
+  plan *p = t ? call_plan (c, c->operands[1]) : NULL;
+  if (!p || !replay_run (t, p, &o, c->arena, &r, &c->err) || !write_chrome (c, p, &r))
+    return call_failed (c);
+  if (!c->json) {
+    print_report (&r);
+    return verdict (&o, &r);
+  }
+  bytes text = { 0 };
+  bool good = replay_json (&r, &text, &c->err) && call_write (c, NULL, text.data, text.size);
+  bytes_free (&text);
+  return !good ? call_failed (c) : r.found.count > 0 || r.n_races > 0 ? EXIT_NO : EXIT_YES;
+}
+
+static const cli_option options[] = {
+  OPTION_DRIVER,
+  { 0, "clock", "real|virtual",
+    "of the emulated device: threads and time, or counted nanoseconds "
+    "that are the same in every run (the default)" },
+  { 0, "bytes", "all|none",
+    "with none, memory is addresses only, so that what is larger than this "
+    "machine can be replayed; the default on the virtual clock" },
+  { 'n', "iterations", "N", "steps to run; 32 on the virtual clock, else 10" },
+  { 0, "verify", NULL, "every op checks and rewrites a pattern in every byte of its tensors" },
+  { 0, "races", NULL, "look for accesses that nothing orders (emulated)" },
+  { 0, "fuzz", "TIME", "delay each operation by up to so much (emulated)" },
+  { 0, "seed", "N", "decides those delays" },
+  { 0, "chrome", "FILE", "write what happened as a Chrome trace" },
+  OPTION_STRICT,
+  OPTIONS_END,
+};
+
+const cli_command command_replay = {
+  .name = "replay",
+  .says = "run a plan, and put what was seen beside what was predicted",
+  .operands = "TRACE PLAN",
+  .least = 2,
+  .most = 2,
+  .about =
+      "Runs the trace's ops under the plan on a device: as kernels that take the ops' time, with "
+      "the plan's copies on two streams of their own and its waits as events. The device is an "
+      "emulated one unless --driver says otherwise. Exactly the plan's memory is taken on both "
+      "sides.\n"
+      "A plan that `ferry check` refuses is refused here too. The exit status is 1 where a byte "
+      "was wrong or an order was missing.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

@@ -1,0 +1,260 @@
+/* Kernels: host functions known by name, whatever the module.  A launch copies its parameters. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor/emu/core.h"
+
+EXPORT CUresult emuRegisterKernel (const emu_kernel *k);
+
+enum { MOST_PARAM_BYTES = 4096 };
+
+CUresult emuRegisterKernel (const emu_kernel *k) {
+  if (k == NULL || k->name == NULL || k->n_params < 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < k->n_params; i++) {
+    if (k->params[i].offset < (size_t)bytes || k->params[i].bytes > MOST_PARAM_BYTES)
+      return CUDA_ERROR_INVALID_VALUE;
+    bytes = (int64_t)(k->params[i].offset + k->params[i].bytes);
+  }
+  machine *m = machine_enter_stuck ();
+  if (m == NULL)
+    return CUDA_ERROR_NOT_INITIALIZED;
+  kernel **moved = realloc (m->kernels, (size_t)(m->n_kernels + 1) * sizeof *moved);
+  if (moved != NULL)
+    m->kernels = moved;
+  kernel *own = calloc (1, sizeof *own);
+  if (moved == NULL || own == NULL || bytes > MOST_PARAM_BYTES) {
+    free (own);
+    return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  own->told = *k;
+  own->param_bytes = bytes;
+  m->kernels[m->n_kernels++] = own;
+  return machine_leave (m, CUDA_SUCCESS);
+}
+
+static kernel *kernel_of (const machine *m, const void *handle) {
+  for (int32_t i = m->n_kernels - 1; i >= 0; i--)
+    if (m->kernels[i] == handle)
+      return m->kernels[i];
+  return NULL;
+}
+
+static kernel *kernel_named (const machine *m, const char *name) {
+  for (int32_t i = m->n_kernels - 1; i >= 0; i--)
+    if (strcmp (m->kernels[i]->told.name, name) == 0)
+      return m->kernels[i];
+  return NULL;
+}
+
+static CUresult load (void **out, const void *image) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  CUresult r = out == NULL     ? CUDA_ERROR_INVALID_VALUE
+               : image == NULL ? CUDA_ERROR_INVALID_IMAGE
+                               : CUDA_SUCCESS;
+  if (r == CUDA_SUCCESS)
+    *out = &m->kernels;
+  return machine_leave (m, r);
+}
+
+static CUresult get (void **out, const void *module, const char *name) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  if (out == NULL || name == NULL || module != (const void *)&m->kernels)
+    return machine_leave (m, out == NULL || name == NULL ? CUDA_ERROR_INVALID_VALUE
+                                                         : CUDA_ERROR_INVALID_HANDLE);
+  kernel *k = kernel_named (m, name);
+  *out = k;
+  return machine_leave (m, k == NULL ? CUDA_ERROR_NOT_FOUND : CUDA_SUCCESS);
+}
+
+CUresult cuModuleLoadData (CUmodule *out, const void *image) {
+  return load ((void **)out, image);
+}
+
+CUresult cuModuleGetFunction (CUfunction *out, CUmodule module, const char *name) {
+  return get ((void **)out, module, name);
+}
+
+CUresult cuLibraryLoadData (CUlibrary *out, const void *image, CUjit_option *jit, void **jit_values,
+                            unsigned int n_jit, CUlibraryOption *options, void **values,
+                            unsigned int n_options) {
+  (void)jit, (void)jit_values, (void)n_jit, (void)options, (void)values, (void)n_options;
+  return load ((void **)out, image);
+}
+
+CUresult cuLibraryGetKernel (CUkernel *out, CUlibrary library, const char *name) {
+  return get ((void **)out, library, name);
+}
+
+CUresult cuFuncGetName (const char **out, CUfunction f) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  const kernel *k = kernel_of (m, f);
+  if (out != NULL && k != NULL)
+    *out = k->told.name;
+  return machine_leave (m, out == NULL ? CUDA_ERROR_INVALID_VALUE
+                           : k == NULL ? CUDA_ERROR_INVALID_HANDLE
+                                       : CUDA_SUCCESS);
+}
+
+static CUresult param (const void *f, size_t index, size_t *offset, size_t *bytes) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  const kernel *k = kernel_of (m, f);
+  if (k == NULL)
+    return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
+  if (offset == NULL || index >= (size_t)k->told.n_params)
+    return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
+  *offset = k->told.params[index].offset;
+  if (bytes != NULL)
+    *bytes = k->told.params[index].bytes;
+  return machine_leave (m, CUDA_SUCCESS);
+}
+
+CUresult cuFuncGetParamInfo (CUfunction f, size_t index, size_t *offset, size_t *bytes) {
+  return param (f, index, offset, bytes);
+}
+
+CUresult cuKernelGetParamInfo (CUkernel f, size_t index, size_t *offset, size_t *bytes) {
+  return param (f, index, offset, bytes);
+}
+
+/* ---- launches ---- */
+
+typedef struct gathering {
+  command *c;
+  int64_t capacity;
+  bool failed;
+} gathering;
+
+static void gather (void *context, CUdeviceptr at, int64_t bytes, bool writes) {
+  gathering *g = context;
+  command *c = g->c;
+  if (c->n_touches == g->capacity) {
+    g->capacity = g->capacity == 0 ? 4 : 2 * g->capacity;
+    touch *moved = realloc (c->touches, (size_t)g->capacity * sizeof *moved);
+    if (moved == NULL) {
+      g->failed = true;
+      g->capacity = c->n_touches;
+      return;
+    }
+    c->touches = moved;
+  }
+  c->touches[c->n_touches++] = (touch){ at, bytes, writes };
+}
+
+/* The parameters: an array of pointers, or one buffer in `extra`. */
+static bool copy_params (const kernel *k, char *to, void **params, void **extra) {
+  if (params != NULL && extra != NULL)
+    return false;
+  if (params != NULL) {
+    for (int32_t i = 0; i < k->told.n_params; i++)
+      memcpy (to + k->told.params[i].offset, params[i], k->told.params[i].bytes);
+    return true;
+  }
+  const void *buffer = NULL;
+  size_t bytes = 0;
+  for (; extra != NULL && *extra != CU_LAUNCH_PARAM_END; extra += 2)
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = extra[1];
+    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      bytes = *(size_t *)extra[1];
+    else
+      return false;
+  if ((int64_t)bytes < k->param_bytes)
+    return false;
+  if (k->param_bytes > 0)
+    memcpy (to, buffer, (size_t)k->param_bytes);
+  return true;
+}
+
+static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void **params,
+                        void **extra) {
+  const kernel *k = kernel_of (m, f);
+  stream *s = stream_of (m, l->hStream);
+  if (k == NULL || s == NULL)
+    return CUDA_ERROR_INVALID_HANDLE;
+  uint64_t threads = (uint64_t)l->blockDimX * l->blockDimY * l->blockDimZ;
+  if (l->gridDimX == 0 || l->gridDimY == 0 || l->gridDimZ == 0 || threads == 0 || threads > 1024)
+    return CUDA_ERROR_INVALID_VALUE;
+  command *c = command_new (m, s, COMMAND_KERNEL);
+  if (c == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  c->as.run.kernel = k;
+  c->as.run.params = malloc ((size_t)k->param_bytes + 1);
+  emu_launch *a = &c->as.run.launch;
+  *a = (emu_launch){ .params = c->as.run.params,
+                     .grid = { l->gridDimX, l->gridDimY, l->gridDimZ },
+                     .block = { l->blockDimX, l->blockDimY, l->blockDimZ },
+                     .bytes = m->config.bytes == EMU_ALL };
+  if (c->as.run.params == NULL || !copy_params (k, c->as.run.params, params, extra)) {
+    CUresult r = c->as.run.params == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
+    command_drop (c);
+    return r;
+  }
+  gathering g = { .c = c };
+  if (k->told.touches != NULL)
+    k->told.touches (a, gather, &g);
+  if (g.failed) {
+    command_drop (c);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  return command_issue (m, c);
+}
+
+CUresult cuLaunchKernelEx (const CUlaunchConfig *l, CUfunction f, void **params, void **extra) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  return machine_leave (m, l == NULL ? CUDA_ERROR_INVALID_VALUE : launch (m, l, f, params, extra));
+}
+
+CUresult cuLaunchKernel (CUfunction f, unsigned int grid_x, unsigned int grid_y,
+                         unsigned int grid_z, unsigned int block_x, unsigned int block_y,
+                         unsigned int block_z, unsigned int shared_bytes, CUstream on,
+                         void **params, void **extra) {
+  CUlaunchConfig l = { .gridDimX = grid_x,
+                       .gridDimY = grid_y,
+                       .gridDimZ = grid_z,
+                       .blockDimX = block_x,
+                       .blockDimY = block_y,
+                       .blockDimZ = block_z,
+                       .sharedMemBytes = shared_bytes,
+                       .hStream = on };
+  return cuLaunchKernelEx (&l, f, params, extra);
+}
+
+/* A tensor map is opaque; the address stands in it as a plain word, as it is believed to. */
+CUresult cuTensorMapEncodeTiled (CUtensorMap *out, CUtensorMapDataType type, uint32_t rank,
+                                 void *at, const uint64_t *dims, const uint64_t *strides,
+                                 const uint32_t *box, const uint32_t *steps,
+                                 CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                 CUtensorMapL2promotion promotion, CUtensorMapFloatOOBfill fill) {
+  (void)interleave, (void)swizzle, (void)promotion, (void)fill;
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  if (out == NULL || rank < 1 || rank > 5 || dims == NULL || box == NULL || steps == NULL ||
+      (rank > 1 && strides == NULL) || (uintptr_t)at % 16 != 0 ||
+      !memory_is_device (m, (uintptr_t)at))
+    return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
+  memset (out, 0, sizeof *out);
+  out->opaque[0] = (uintptr_t)at;
+  out->opaque[1] = (uint64_t)type << 32 | rank;
+  for (uint32_t i = 0; i < rank; i++)
+    out->opaque[2 + i] = dims[i];
+  return machine_leave (m, CUDA_SUCCESS);
+}

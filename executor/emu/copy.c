@@ -1,0 +1,162 @@
+/* Copies and fills.  Which way a copy goes follows from its addresses; pageable host memory is
+   staged at the call, pinned memory is read when the copy runs. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor/emu/core.h"
+
+static bool add_touch (command *c, uint64_t at, int64_t bytes, bool writes) {
+  touch *moved = realloc (c->touches, (size_t)(c->n_touches + 1) * sizeof *moved);
+  if (moved == NULL)
+    return false;
+  c->touches = moved;
+  c->touches[c->n_touches++] = (touch){ at, bytes, writes };
+  return true;
+}
+
+static bool is_known (const machine *m, uint64_t at) {
+  return memory_is_device (m, at) || memory_is_pinned (m, at);
+}
+
+typedef struct copying {
+  uint64_t to, from;
+  int64_t bytes;
+  bool to_device, from_device, waits;
+} copying;
+
+static command *copy_command (machine *m, stream *s, const copying *w) {
+  command *c = command_new (m, s, COMMAND_COPY);
+  if (c == NULL)
+    return NULL;
+  c->direction = w->to_device == w->from_device ? COPY_BESIDE : w->to_device ? COPY_IN : COPY_OUT;
+  c->as.copy.to = w->to;
+  c->as.copy.from = w->from;
+  c->as.copy.bytes = w->bytes;
+  bool good = true;
+  if (is_known (m, w->from))
+    good = add_touch (c, w->from, w->bytes, false);
+  else {
+    c->as.copy.staged = malloc ((size_t)w->bytes);
+    good = c->as.copy.staged != NULL;
+    if (good)
+      memcpy (c->as.copy.staged, (const void *)(uintptr_t)w->from, (size_t)w->bytes);
+  }
+  if (good && is_known (m, w->to))
+    good = add_touch (c, w->to, w->bytes, true);
+  if (good)
+    return c;
+  command_drop (c);
+  return NULL;
+}
+
+static CUresult copy (machine *m, stream *s, const copying *w) {
+  if (s == NULL)
+    return CUDA_ERROR_INVALID_HANDLE;
+  if (w->bytes == 0)
+    return CUDA_SUCCESS;
+  if (w->bytes < 0 || w->to == 0 || w->from == 0 ||
+      (w->to_device && !memory_is_device (m, w->to) && !memory_is_pinned (m, w->to)) ||
+      (w->from_device && !memory_is_device (m, w->from) && !memory_is_pinned (m, w->from)))
+    return CUDA_ERROR_INVALID_VALUE;
+  bool to_pageable = !is_known (m, w->to);
+  command *c = copy_command (m, s, w);
+  if (c == NULL)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  command_hold (c);
+  CUresult r = command_issue (m, c);
+  bool staged = c->as.copy.staged != NULL;
+  /* Into pageable memory the call returns when the bytes are there; from it, once they are staged.
+   */
+  if (r == CUDA_SUCCESS && ((w->waits && !staged) || to_pageable))
+    r = stream_finish (m, s);
+  command_drop (c);
+  return r;
+}
+
+static CUresult copy_call (copying w, CUstream on, bool own_directions) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  if (own_directions) {
+    w.to_device = memory_is_device (m, w.to);
+    w.from_device = memory_is_device (m, w.from);
+  }
+  return machine_leave (m, copy (m, stream_of (m, on), &w));
+}
+
+CUresult cuMemcpyAsync (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream on) {
+  return copy_call ((copying){ .to = to, .from = from, .bytes = (int64_t)bytes }, on, true);
+}
+
+CUresult cuMemcpyHtoDAsync_v2 (CUdeviceptr to, const void *from, size_t bytes, CUstream on) {
+  return copy_call ((copying){ to, (uintptr_t)from, (int64_t)bytes, true, false, false }, on,
+                    false);
+}
+
+CUresult cuMemcpyDtoHAsync_v2 (void *to, CUdeviceptr from, size_t bytes, CUstream on) {
+  return copy_call ((copying){ (uintptr_t)to, from, (int64_t)bytes, false, true, false }, on,
+                    false);
+}
+
+CUresult cuMemcpyDtoDAsync_v2 (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream on) {
+  return copy_call ((copying){ to, from, (int64_t)bytes, true, true, false }, on, false);
+}
+
+CUresult cuMemcpyHtoD_v2 (CUdeviceptr to, const void *from, size_t bytes) {
+  return copy_call ((copying){ to, (uintptr_t)from, (int64_t)bytes, true, false, true }, NULL,
+                    false);
+}
+
+CUresult cuMemcpyDtoH_v2 (void *to, CUdeviceptr from, size_t bytes) {
+  return copy_call ((copying){ (uintptr_t)to, from, (int64_t)bytes, false, true, true }, NULL,
+                    false);
+}
+
+CUresult cuMemcpyDtoD_v2 (CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy_call ((copying){ to, from, (int64_t)bytes, true, true, false }, NULL, false);
+}
+
+static CUresult set (uint64_t to, uint32_t value, size_t count, int width, CUstream on,
+                     bool waits) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  stream *s = stream_of (m, on);
+  if (s == NULL)
+    return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
+  if (count == 0)
+    return machine_leave (m, CUDA_SUCCESS);
+  if (!is_known (m, to) || to % (uint64_t)width != 0 || count > (size_t)1 << 53)
+    return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
+  command *c = command_new (m, s, COMMAND_SET);
+  if (c == NULL || !add_touch (c, to, (int64_t)count * width, true)) {
+    free (c);
+    return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
+  }
+  c->as.set.to = to;
+  c->as.set.count = (int64_t)count;
+  c->as.set.value = value;
+  c->as.set.width = width;
+  CUresult r = command_issue (m, c);
+  if (r == CUDA_SUCCESS && waits)
+    r = stream_finish (m, s);
+  return machine_leave (m, r);
+}
+
+CUresult cuMemsetD8_v2 (CUdeviceptr to, unsigned char value, size_t count) {
+  return set (to, value, count, 1, NULL, true);
+}
+
+CUresult cuMemsetD32_v2 (CUdeviceptr to, unsigned int value, size_t count) {
+  return set (to, value, count, 4, NULL, true);
+}
+
+CUresult cuMemsetD8Async (CUdeviceptr to, unsigned char value, size_t count, CUstream on) {
+  return set (to, value, count, 1, on, false);
+}
+
+CUresult cuMemsetD32Async (CUdeviceptr to, unsigned int value, size_t count, CUstream on) {
+  return set (to, value, count, 4, on, false);
+}

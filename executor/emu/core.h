@@ -1,0 +1,242 @@
+/* The emulated machine: one device, its memory, its streams.  One lock guards everything here but
+   where a comment says otherwise; kernels and copies of the real clock run without it. */
+#ifndef FERRY_EXECUTOR_EMU_CORE_H
+#define FERRY_EXECUTOR_EMU_CORE_H
+
+#include <pthread.h>
+
+#include "executor/emu/emu.h"
+#include "executor/emu/link.h"
+#include "executor/emu/race.h"
+
+#define EXPORT __attribute__ ((visibility ("default")))
+#define DRIVER(field, symbol, must, parameters) EXPORT CUresult symbol parameters;
+#include "executor/driver.def"
+#undef DRIVER
+
+typedef enum command_kind {
+  COMMAND_WAIT,   /* for another command to be done */
+  COMMAND_RECORD, /* nothing by itself: an event points at it */
+  COMMAND_KERNEL,
+  COMMAND_COPY,
+  COMMAND_SET,
+  COMMAND_HOST,
+  COMMAND_FREE
+} command_kind;
+
+typedef enum copy_direction {
+  COPY_OUT,
+  COPY_IN,
+  COPY_BESIDE /* not over the link */
+} copy_direction;
+
+typedef struct touch {
+  uint64_t at;
+  int64_t bytes;
+  bool writes;
+} touch;
+
+typedef struct kernel {
+  emu_kernel told;
+  int64_t param_bytes;
+} kernel;
+
+typedef struct stream stream;
+
+/* Held by its stream until done, by the event that recorded it, and by those who wait for it. */
+typedef struct command {
+  struct command *next;
+  stream *stream;
+  int32_t refs, sequence;
+  uint8_t kind, direction;
+  bool started, executed, done;
+  int64_t issued_ns, not_before_ns, start_ns, end_ns;
+  int64_t nominal_ns; /* real clock: when it should have ended */
+  touch *touches;
+  int32_t n_touches;
+  race_clock *seen; /* a record's: all that is ordered before it */
+  union {
+    struct command *target;
+    struct {
+      const kernel *kernel;
+      emu_launch launch;
+      void *params;
+      int64_t ns;
+    } run;
+    struct {
+      uint64_t to, from;
+      int64_t bytes, ticket;
+      void *staged; /* pageable memory, taken at the call; or NULL */
+    } copy;
+    struct {
+      uint64_t to;
+      int64_t count;
+      uint32_t value;
+      int width;
+    } set;
+    struct {
+      CUhostFn function;
+      CUstreamCallback callback;
+      void *user;
+    } host;
+    uint64_t freed;
+  } as;
+} command;
+
+struct stream {
+  int32_t actor; /* its number for the race checker, and the order in which streams are visited */
+  unsigned int flags;
+  bool legacy, held, closing;
+  command *head, *tail; /* not yet done */
+  command *last;        /* the newest, done or not; NULL: none yet */
+  int32_t issued;
+  int64_t nominal_ns;
+  race_clock *seen;
+  pthread_t thread; /* real clock */
+  bool has_thread;
+};
+
+typedef struct event {
+  command *recorded; /* NULL: never */
+  uint32_t generation;
+  bool live, timed;
+} event;
+
+typedef struct handle {
+  int64_t bytes, place; /* where in device memory; places are used once */
+  int32_t maps;
+  bool live, released;
+} handle;
+
+typedef enum range_kind {
+  RANGE_RESERVED, /* of address space; mappings lie in it */
+  RANGE_ALLOC,    /* cuMemAlloc */
+  RANGE_ASYNC,    /* cuMemAllocAsync */
+  RANGE_HOST,     /* pinned by cuMemHostAlloc */
+  RANGE_REGISTERED
+} range_kind;
+
+typedef struct range {
+  uint64_t at;
+  int64_t bytes;
+  range_kind kind;
+  bool freed; /* cuMemFreeAsync was called and has not run yet */
+} range;
+
+typedef struct mapping {
+  uint64_t at;
+  int64_t bytes, place;
+  int32_t handle; /* -1: an allocation's own */
+  unsigned int access;
+} mapping;
+
+/* Things sorted by their address, the first member. */
+typedef struct table {
+  char *rows;
+  int64_t count, capacity;
+  size_t size;
+} table;
+
+/* A host thread, as the race checker sees it. */
+typedef struct host {
+  int32_t actor, step;
+  race_clock *seen;
+} host;
+
+typedef struct machine {
+  emu_config config;
+  uint32_t generation; /* tells a thread that its `host` is of an older machine */
+  pthread_mutex_t lock;
+  pthread_cond_t changed; /* a command was added or done, or an engine changed hands */
+  bool initialised, closing;
+  int retained;
+  CUresult stuck; /* an error that stays; 0: none */
+
+  int64_t now_ns;   /* virtual clock */
+  int64_t since_ns; /* real clock: the system's time at the start */
+  link_state link;
+  command *carried[2];         /* whose copy is on the engine */
+  int64_t turn[2], tickets[2]; /* copies of one direction take turns */
+  int64_t free_ns[2];          /* real clock: nominally, since when the engine is free */
+  int64_t copies;              /* since the start */
+  uint64_t random;
+
+  stream **streams;
+  int32_t n_streams, n_actors;
+  host **hosts;
+  int32_t n_hosts;
+  event *events;
+  int32_t n_events;
+  int64_t events_capacity;
+  kernel **kernels;
+  int32_t n_kernels;
+
+  int memory; /* a memfd; -1: --bytes none */
+  int64_t next_place, used_bytes, pinned_bytes;
+  uint64_t next_fake;
+  handle *handles;
+  int32_t n_handles;
+  int64_t handles_capacity;
+  table ranges, mappings;
+  int64_t pool_used, pool_used_high, pool_reserved_high, pool_threshold;
+  int pool_reuse[3];
+  race_state *races;
+} machine;
+
+/* machine.c */
+/* Locked, or NULL and the reason. */
+machine *machine_enter (bool needs_context, CUresult *refused);
+machine *machine_enter_stuck (void); /* even where an error stays; NULL: no machine */
+CUresult machine_leave (machine *m, CUresult result);
+int64_t machine_now (const machine *m);
+void machine_fail (machine *m, CUresult error); /* from here on every call says so */
+host *machine_host (machine *m);                /* the calling thread; NULL: no memory */
+/* An access by the calling thread itself, for the race checker. false: no memory. */
+bool machine_host_touches (machine *m, uint64_t at, int64_t bytes, bool writes, const char *what);
+void machine_in_callback (bool on); /* this thread runs a host function */
+uint64_t machine_random (machine *m);
+
+/* memory.c */
+bool table_insert (table *t, const void *row);
+void *table_find (const table *t, uint64_t at); /* the row with the largest address not above */
+void table_remove (table *t, void *row, int64_t count);
+/* True if all of it is mapped with the access; in device or pinned memory. */
+bool memory_reachable (const machine *m, uint64_t at, int64_t bytes, bool writes);
+bool memory_is_device (const machine *m, uint64_t at);
+bool memory_is_pinned (const machine *m, uint64_t at);
+/* Calls back for each piece of one place; host addresses are their own places. */
+void memory_places (const machine *m, const touch *t,
+                    void (*piece) (void *context, int64_t place, int64_t bytes, bool writes),
+                    void *context);
+void memory_free_now (machine *m, uint64_t at); /* what cuMemFreeAsync asked for */
+bool memory_in_use (const machine *m, uint64_t at, int64_t bytes); /* by a queued command */
+void memory_start (machine *m);
+void memory_stop (machine *m);
+
+/* stream.c */
+stream *stream_of (machine *m, CUstream handle); /* NULL: there is no such stream */
+stream *stream_add (machine *m, unsigned int flags);
+command *command_new (machine *m, stream *s, command_kind kind);
+/* Queued, with what the legacy stream's rule adds; the race checker sees it now. */
+CUresult command_issue (machine *m, command *c);
+void command_hold (command *c);
+void command_drop (command *c);
+CUresult stream_finish (machine *m, stream *s); /* the host waits */
+CUresult command_finish (machine *m, command *c);
+void command_done (machine *m, command *c); /* the head of its stream: taken off */
+
+/* execute.c: what a command does, without the time it takes */
+bool execute_prepare (void); /* catches bad addresses from here on */
+CUresult execute_check (const machine *m, const command *c); /* are its addresses mapped? */
+/* Without the lock on the real clock. */
+CUresult execute_run (const machine *m, command *c);
+
+/* virtual.c */
+bool virtual_step (
+    machine *m); /* to the next moment at which something ends; false: nothing does */
+
+/* real.c */
+void *real_work (void *s); /* the thread of one stream */
+int64_t real_clock (void);
+
+#endif

@@ -1,0 +1,85 @@
+/* What the emulated driver offers beyond the driver API: its configuration, its kernels, its clock,
+   what its race checker found.  A program finds these entries with dlsym; a real driver has none.
+   All return CUresult. */
+#ifndef FERRY_EXECUTOR_EMU_EMU_H
+#define FERRY_EXECUTOR_EMU_EMU_H
+
+#include <stdbool.h>
+
+#include "executor/driver_types.h"
+
+typedef enum emu_clock { EMU_REAL, EMU_VIRTUAL } emu_clock;
+typedef enum emu_bytes { EMU_ALL, EMU_NONE } emu_bytes;
+
+typedef struct emu_config {
+  int64_t memory_bytes;  /* of the device */
+  int64_t missing_bytes; /* of these, so many are told of and not there (a planted fault) */
+  int64_t granule_bytes; /* of virtual memory management; a multiple of 4096, or without
+                            bytes of 512 */
+  int64_t pinned_bytes;  /* the most that may be pinned at once; 0: no limit */
+  int64_t d2h_bytes_per_s, h2d_bytes_per_s;
+  int64_t both_bytes_per_s; /* of the sum while both carry; 0: the sum of the two */
+  int64_t copy_ns;          /* a copy first carries nothing for so long */
+  int64_t share_ppm;        /* of every rate; 0: 10^6 */
+  emu_clock clock;
+  emu_bytes bytes;     /* none: addresses and handles, and nothing behind them */
+  bool lenient;        /* let pass what only some drivers reject */
+  bool races;          /* look for unordered accesses */
+  int64_t fuzz_ns;     /* each operation is delayed by up to so much; 0: not at all */
+  uint64_t fuzz_seed;  /* decides the delays and which stream moves first */
+  int64_t failed_copy; /* the n-th copy since the start fails, and the error stays; 0: none does */
+} emu_config;
+
+/* A launch as its kernel sees it: a copy of the parameters, made at the call. */
+typedef struct emu_launch {
+  const void *params;
+  unsigned int grid[3], block[3];
+  bool bytes;       /* false: device addresses have nothing behind them */
+  int64_t start_ns; /* on the device's clock */
+} emu_launch;
+
+/* Told by a kernel of each range of device or pinned memory that it reads or writes. */
+typedef void (*emu_touch) (void *context, CUdeviceptr at, int64_t bytes, bool writes);
+
+typedef struct emu_param {
+  size_t offset, bytes;
+} emu_param;
+
+typedef struct emu_kernel {
+  const char *name;
+  const emu_param *params;
+  int32_t n_params;
+  void (*run) (const emu_launch *l);                                    /* may be NULL */
+  int64_t (*ns) (const emu_launch *l);                                  /* NULL: takes no time */
+  void (*touches) (const emu_launch *l, emu_touch tell, void *context); /* NULL: not declared */
+} emu_kernel;
+
+enum { EMU_RACE_TEXT = 400 };
+
+typedef struct emu_race {
+  char text[EMU_RACE_TEXT]; /* both accesses, on one line */
+} emu_race;
+
+typedef CUresult (*emu_configure) (const emu_config *c); /* before cuInit; again: a new machine */
+typedef CUresult (*emu_register) (const emu_kernel *k);  /* copied, but for the name's characters */
+typedef CUresult (*emu_now) (int64_t *ns);
+typedef CUresult (*emu_event_time) (CUevent event, int64_t *ns);
+/* Virtual clock: all that can happen without the host happens. */
+typedef CUresult (*emu_advance) (void);
+/* A held stream starts nothing. */
+typedef CUresult (*emu_hold) (CUstream stream, int on);
+/* The first `capacity` races; *count is how many there were. */
+typedef CUresult (*emu_races) (emu_race *out, int capacity, int *count);
+/* The host itself reads or writes pinned memory, for the race checker. */
+typedef CUresult (*emu_host_touches) (const void *at, size_t bytes, int writes);
+
+#define EMU_CONFIGURE "emuConfigure"
+#define EMU_REGISTER "emuRegisterKernel"
+#define EMU_NOW "emuNow"
+#define EMU_EVENT_TIME "emuEventTime"
+#define EMU_ADVANCE "emuAdvance"
+#define EMU_HOLD "emuHold"
+#define EMU_RACES "emuRaces"
+#define EMU_HOST_TOUCHES "emuHostTouches"
+
+#endif

@@ -1,0 +1,458 @@
+/* The machine as a whole: made, configured, entered, left; devices, contexts, errors. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "executor/emu/core.h"
+
+EXPORT CUresult emuConfigure (const emu_config *c);
+EXPORT CUresult emuNow (int64_t *ns);
+EXPORT CUresult emuRaces (emu_race *out, int capacity, int *count);
+EXPORT CUresult emuHostTouches (const void *at, size_t bytes, int writes);
+
+/* A driver is one of a process; so is its emulation. `gate` guards the pointer. */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static machine *the_machine;
+static uint32_t generations;
+
+enum { CONTEXT_DEPTH = 16 };
+static _Thread_local CUcontext contexts[CONTEXT_DEPTH];
+static _Thread_local int depth;
+static _Thread_local bool in_callback;
+static _Thread_local struct {
+  uint32_t generation;
+  int32_t index;
+} this_host;
+
+static const emu_config usual = {
+  .memory_bytes = (int64_t)1 << 30,
+  .granule_bytes = 65536,
+  .d2h_bytes_per_s = 12000000000,
+  .h2d_bytes_per_s = 12000000000,
+  .copy_ns = 10000,
+};
+
+static void machine_free (machine *m) {
+  pthread_mutex_lock (&m->lock);
+  m->closing = true;
+  pthread_cond_broadcast (&m->changed);
+  pthread_mutex_unlock (&m->lock);
+  for (int32_t i = 0; i < m->n_streams; i++)
+    if (m->streams[i]->has_thread)
+      pthread_join (m->streams[i]->thread, NULL);
+  for (int32_t i = 0; i < m->n_streams; i++) {
+    stream *s = m->streams[i];
+    while (s->head != NULL)
+      command_done (m, s->head);
+    if (s->last != NULL)
+      command_drop (s->last);
+    race_clock_free (s->seen);
+    free (s);
+  }
+  for (int32_t i = 0; i < m->n_events; i++)
+    if (m->events[i].recorded != NULL)
+      command_drop (m->events[i].recorded);
+  for (int32_t i = 0; i < m->n_hosts; i++) {
+    race_clock_free (m->hosts[i]->seen);
+    free (m->hosts[i]);
+  }
+  for (int32_t i = 0; i < m->n_kernels; i++)
+    free (m->kernels[i]);
+  memory_stop (m);
+  race_free (m->races);
+  free (m->hosts);
+  free (m->kernels);
+  free (m->streams);
+  free (m->events);
+  pthread_cond_destroy (&m->changed);
+  pthread_mutex_destroy (&m->lock);
+  free (m);
+}
+
+static machine *machine_new (const emu_config *c) {
+  machine *m = calloc (1, sizeof *m);
+  if (m == NULL)
+    return NULL;
+  m->config = *c;
+  m->generation = ++generations;
+  m->random = c->fuzz_seed * 2 + 1;
+  pthread_mutex_init (&m->lock, NULL);
+  pthread_condattr_t a;
+  pthread_condattr_init (&a);
+  pthread_condattr_setclock (&a, CLOCK_MONOTONIC);
+  pthread_cond_init (&m->changed, &a);
+  pthread_condattr_destroy (&a);
+  m->since_ns = real_clock ();
+  link_start (&m->link, c);
+  memory_start (m);
+  if (c->races)
+    m->races = race_new ();
+  if (stream_add (m, CU_STREAM_DEFAULT) == NULL || (c->races && m->races == NULL) ||
+      (c->bytes == EMU_ALL && (m->memory < 0 || !execute_prepare ()))) {
+    machine_free (m);
+    return NULL;
+  }
+  m->streams[0]->legacy = true;
+  return m;
+}
+
+static bool is_sane (const emu_config *c) {
+  const int64_t most = (int64_t)1 << 53;
+  return c->memory_bytes > 0 && c->memory_bytes <= most && c->missing_bytes >= 0 &&
+         c->missing_bytes <= c->memory_bytes && c->granule_bytes > 0 &&
+         c->granule_bytes % (c->bytes == EMU_ALL ? 4096 : 512) == 0 && c->granule_bytes <= most &&
+         c->pinned_bytes >= 0 && c->d2h_bytes_per_s > 0 && c->d2h_bytes_per_s <= most &&
+         c->h2d_bytes_per_s > 0 && c->h2d_bytes_per_s <= most && c->both_bytes_per_s >= 0 &&
+         c->both_bytes_per_s <= most && c->copy_ns >= 0 && c->copy_ns <= most &&
+         c->share_ppm >= 0 && c->share_ppm <= 1000000 && c->fuzz_ns >= 0 && c->failed_copy >= 0;
+}
+
+CUresult emuConfigure (const emu_config *c) {
+  if (c == NULL || !is_sane (c))
+    return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock (&gate);
+  if (the_machine != NULL)
+    machine_free (the_machine);
+  depth = 0;
+  the_machine = machine_new (c);
+  CUresult result = the_machine == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+  pthread_mutex_unlock (&gate);
+  return result;
+}
+
+machine *machine_enter_stuck (void) {
+  pthread_mutex_lock (&gate);
+  machine *m = the_machine;
+  pthread_mutex_unlock (&gate);
+  if (m != NULL)
+    pthread_mutex_lock (&m->lock);
+  return m;
+}
+
+machine *machine_enter (bool needs_context, CUresult *refused) {
+  if (in_callback) {
+    *refused = CUDA_ERROR_NOT_PERMITTED;
+    return NULL;
+  }
+  machine *m = machine_enter_stuck ();
+  *refused = m == NULL || !m->initialised        ? CUDA_ERROR_NOT_INITIALIZED
+             : m->stuck != CUDA_SUCCESS          ? m->stuck
+             : needs_context && depth == 0       ? CUDA_ERROR_INVALID_CONTEXT
+             : needs_context && m->retained == 0 ? CUDA_ERROR_INVALID_CONTEXT
+                                                 : CUDA_SUCCESS;
+  if (*refused == CUDA_SUCCESS)
+    return m;
+  if (m != NULL)
+    pthread_mutex_unlock (&m->lock);
+  return NULL;
+}
+
+CUresult machine_leave (machine *m, CUresult result) {
+  pthread_mutex_unlock (&m->lock);
+  return result;
+}
+
+int64_t machine_now (const machine *m) {
+  return m->config.clock == EMU_VIRTUAL ? m->now_ns : real_clock () - m->since_ns;
+}
+
+void machine_fail (machine *m, CUresult error) {
+  if (m->stuck == CUDA_SUCCESS)
+    m->stuck = error;
+}
+
+void machine_in_callback (bool on) {
+  in_callback = on;
+}
+
+/* splitmix64, of the machine's own: the seed must mean the same whoever else draws. */
+uint64_t machine_random (machine *m) {
+  uint64_t z = m->random += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+  return z ^ z >> 31;
+}
+
+host *machine_host (machine *m) {
+  if (this_host.generation == m->generation)
+    return m->hosts[this_host.index];
+  host **moved = realloc (m->hosts, (size_t)(m->n_hosts + 1) * sizeof *moved);
+  if (moved == NULL)
+    return NULL;
+  m->hosts = moved;
+  host *h = calloc (1, sizeof *h);
+  if (h == NULL || (h->seen = race_clock_new ()) == NULL) {
+    free (h);
+    return NULL;
+  }
+  h->actor = m->n_actors++;
+  this_host.generation = m->generation;
+  this_host.index = m->n_hosts;
+  m->hosts[m->n_hosts++] = h;
+  return h;
+}
+
+CUresult emuNow (int64_t *ns) {
+  machine *m = machine_enter_stuck ();
+  if (m == NULL)
+    return CUDA_ERROR_NOT_INITIALIZED;
+  *ns = machine_now (m);
+  return machine_leave (m, CUDA_SUCCESS);
+}
+
+CUresult emuRaces (emu_race *out, int capacity, int *count) {
+  machine *m = machine_enter_stuck ();
+  if (m == NULL)
+    return CUDA_ERROR_NOT_INITIALIZED;
+  *count = m->races == NULL ? 0 : race_list (m->races, out, capacity);
+  return machine_leave (m, CUDA_SUCCESS);
+}
+
+typedef struct host_touch {
+  machine *m;
+  host *h;
+  const char *what;
+  bool failed;
+} host_touch;
+
+static void host_piece (void *context, int64_t place, int64_t bytes, bool writes) {
+  host_touch *t = context;
+  race_access by = { t->h->actor, t->h->step, t->what };
+  if (!race_touch (t->m->races, t->h->seen, by, place, bytes, writes))
+    t->failed = true;
+}
+
+bool machine_host_touches (machine *m, uint64_t at, int64_t bytes, bool writes, const char *what) {
+  if (m->races == NULL)
+    return true;
+  host *h = machine_host (m);
+  if (h == NULL || !race_clock_set (h->seen, h->actor, ++h->step))
+    return false;
+  host_touch t = { m, h, what, false };
+  memory_places (m, &(touch){ at, bytes, writes }, host_piece, &t);
+  return !t.failed;
+}
+
+CUresult emuHostTouches (const void *at, size_t bytes, int writes) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  bool done = machine_host_touches (m, (uintptr_t)at, (int64_t)bytes, writes != 0, "the host");
+  return machine_leave (m, done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+/* ---- start, errors ---- */
+
+CUresult cuInit (unsigned int flags) {
+  if (flags != 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  pthread_mutex_lock (&gate);
+  if (the_machine == NULL)
+    the_machine = machine_new (&usual);
+  machine *m = the_machine;
+  if (m != NULL)
+    m->initialised = true;
+  pthread_mutex_unlock (&gate);
+  return m == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+}
+
+CUresult cuDriverGetVersion (int *version) {
+  if (version == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *version = 13000;
+  return CUDA_SUCCESS;
+}
+
+static const struct {
+  CUresult code;
+  const char *name, *text;
+} errors[] = {
+#define ERROR(name, text) { name, #name, text },
+#include "executor/emu/errors.def"
+#undef ERROR
+};
+
+static CUresult error_text (CUresult code, const char **out, bool name) {
+  if (out == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  *out = NULL;
+  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+    if (errors[i].code == code)
+      *out = name ? errors[i].name : errors[i].text;
+  return *out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName (CUresult code, const char **out) {
+  return error_text (code, out, true);
+}
+
+CUresult cuGetErrorString (CUresult code, const char **out) {
+  return error_text (code, out, false);
+}
+
+/* ---- the device ---- */
+
+static CUresult enter_device (CUdevice d, bool there) {
+  CUresult refused;
+  machine *m = machine_enter (false, &refused);
+  if (m == NULL)
+    return refused;
+  return machine_leave (m, !there   ? CUDA_ERROR_INVALID_VALUE
+                           : d != 0 ? CUDA_ERROR_INVALID_DEVICE
+                                    : CUDA_SUCCESS);
+}
+
+CUresult cuDeviceGet (CUdevice *out, int ordinal) {
+  CUresult r = enter_device (ordinal, out != NULL);
+  if (r == CUDA_SUCCESS)
+    *out = 0;
+  return r;
+}
+
+CUresult cuDeviceGetCount (int *out) {
+  CUresult r = enter_device (0, out != NULL);
+  if (r == CUDA_SUCCESS)
+    *out = 1;
+  return r;
+}
+
+CUresult cuDeviceGetName (char *out, int size, CUdevice d) {
+  CUresult r = enter_device (d, out != NULL && size > 0);
+  if (r == CUDA_SUCCESS)
+    snprintf (out, (size_t)size, "emulated device");
+  return r;
+}
+
+CUresult cuDeviceGetUuid_v2 (CUuuid *out, CUdevice d) {
+  CUresult r = enter_device (d, out != NULL);
+  if (r == CUDA_SUCCESS)
+    memcpy (out->bytes, "ferry-emulated-0", 16);
+  return r;
+}
+
+CUresult cuDeviceGetAttribute (int *out, CUdevice_attribute attribute, CUdevice d) {
+  CUresult r = enter_device (d, out != NULL);
+  if (r != CUDA_SUCCESS)
+    return r;
+  switch (attribute) {
+  case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
+  case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
+  case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
+  case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
+    *out = 1;
+    return CUDA_SUCCESS;
+  case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
+    *out = 2;
+    return CUDA_SUCCESS;
+  default:
+    *out = 0;
+    return CUDA_SUCCESS;
+  }
+}
+
+CUresult cuDeviceTotalMem_v2 (size_t *out, CUdevice d) {
+  CUresult r = enter_device (d, out != NULL);
+  if (r == CUDA_SUCCESS)
+    *out = (size_t)the_machine->config.memory_bytes;
+  return r;
+}
+
+/* ---- the one context ---- */
+
+CUresult cuDevicePrimaryCtxRetain (CUcontext *out, CUdevice d) {
+  CUresult r = enter_device (d, out != NULL);
+  if (r != CUDA_SUCCESS)
+    return r;
+  machine *m = machine_enter_stuck ();
+  m->retained++;
+  *out = (CUcontext)m;
+  return machine_leave (m, CUDA_SUCCESS);
+}
+
+CUresult cuDevicePrimaryCtxRelease_v2 (CUdevice d) {
+  machine *m = machine_enter_stuck ();
+  if (m == NULL)
+    return CUDA_ERROR_NOT_INITIALIZED;
+  CUresult r = d != 0             ? CUDA_ERROR_INVALID_DEVICE
+               : m->retained == 0 ? CUDA_ERROR_INVALID_CONTEXT
+                                  : CUDA_SUCCESS;
+  if (r == CUDA_SUCCESS)
+    m->retained--;
+  return machine_leave (m, r);
+}
+
+CUresult cuDevicePrimaryCtxGetState (CUdevice d, unsigned int *flags, int *active) {
+  CUresult r = enter_device (d, flags != NULL && active != NULL);
+  if (r == CUDA_SUCCESS) {
+    *flags = 0;
+    *active = the_machine->retained > 0;
+  }
+  return r;
+}
+
+CUresult cuCtxGetCurrent (CUcontext *out) {
+  CUresult r = enter_device (0, out != NULL);
+  if (r == CUDA_SUCCESS)
+    *out = depth == 0 ? NULL : contexts[depth - 1];
+  return r;
+}
+
+static bool is_context (CUcontext c) {
+  return (machine *)c == the_machine;
+}
+
+/* Also where an error stays: a program must be able to put its context away. */
+CUresult cuCtxSetCurrent (CUcontext c) {
+  if (c == NULL) {
+    depth = depth > 0 ? depth - 1 : 0;
+    return CUDA_SUCCESS;
+  }
+  if (!is_context (c))
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (depth == 0)
+    depth = 1;
+  contexts[depth - 1] = c;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPushCurrent_v2 (CUcontext c) {
+  if (!is_context (c))
+    return CUDA_ERROR_INVALID_CONTEXT;
+  if (depth == CONTEXT_DEPTH)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  contexts[depth++] = c;
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxPopCurrent_v2 (CUcontext *out) {
+  if (depth == 0)
+    return CUDA_ERROR_INVALID_CONTEXT;
+  depth--;
+  if (out != NULL)
+    *out = contexts[depth];
+  return CUDA_SUCCESS;
+}
+
+CUresult cuCtxGetDevice (CUdevice *out) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  if (out == NULL)
+    return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
+  *out = 0;
+  return machine_leave (m, CUDA_SUCCESS);
+}
+
+CUresult cuCtxSynchronize (void) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  CUresult r = CUDA_SUCCESS;
+  for (int32_t i = 0; i < m->n_streams && r == CUDA_SUCCESS; i++)
+    r = stream_finish (m, m->streams[i]);
+  return machine_leave (m, r);
+}

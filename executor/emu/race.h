@@ -1,0 +1,37 @@
+/* The race checker: vector clocks over streams and host threads, and for each stretch of memory the
+   last writer and the readers since.  It looks at commands when they are issued, in the order of
+   the calls: what orders two accesses is already decided then, so a missing wait is found whatever
+   the timing, on the first run. */
+#ifndef FERRY_EXECUTOR_EMU_RACE_H
+#define FERRY_EXECUTOR_EMU_RACE_H
+
+#include "executor/emu/emu.h"
+
+typedef struct race_state race_state;
+
+/* How far each actor (a stream or a host thread) has come. */
+typedef struct race_clock {
+  int32_t count;
+  int32_t *at;
+} race_clock;
+
+/* Who accesses, for the message and the comparison: actor a's own step. */
+typedef struct race_access {
+  int32_t actor, step;
+  const char *what; /* a name that lives as long as the machine */
+} race_access;
+
+race_state *race_new (void);
+void race_free (race_state *r);
+
+race_clock *race_clock_new (void);
+void race_clock_free (race_clock *c);
+bool race_clock_join (race_clock *into, const race_clock *from); /* false: no memory */
+bool race_clock_set (race_clock *c, int32_t actor, int32_t step);
+
+/* `seen` is what is ordered before this access. false: no memory. */
+bool race_touch (race_state *r, const race_clock *seen, race_access by, int64_t place,
+                 int64_t bytes, bool writes);
+int race_list (const race_state *r, emu_race *out, int capacity);
+
+#endif

@@ -1,0 +1,123 @@
+/* The virtual clock: one engine that nobody waits for.  Host calls take no time; work is done, in
+   the order of its ends, when the host synchronises.  Time is whole nanoseconds, ties are broken by
+   the order in which streams were made, so a program's times are the same in every run. */
+#include "executor/emu/core.h"
+
+/* Under the fuzzer a command may take effect when it starts or when it ends: who relies on one of
+   them alone has a race. */
+static void take_effect (machine *m, command *c) {
+  if (m->stuck != CUDA_SUCCESS)
+    return;
+  CUresult r = execute_check (m, c);
+  if (r == CUDA_SUCCESS)
+    r = execute_run (m, c);
+  if (r != CUDA_SUCCESS)
+    machine_fail (m, r);
+}
+
+static void finish (machine *m, command *c) {
+  if (!c->executed)
+    take_effect (m, c);
+  if (c->kind == COMMAND_FREE)
+    memory_free_now (m, c->as.freed);
+  command_done (m, c);
+}
+
+static void begin (machine *m, command *c) {
+  c->started = true;
+  c->start_ns = m->now_ns;
+  if (m->config.fuzz_ns > 0 && machine_random (m) % 2 == 0 &&
+      (c->kind == COMMAND_KERNEL || c->kind == COMMAND_COPY)) {
+    c->executed = true;
+    take_effect (m, c);
+  }
+}
+
+/* Copies of one direction take turns in the order in which they became ready. */
+static bool begin_copy (machine *m, command *c) {
+  int d = c->direction;
+  if (c->as.copy.ticket == 0)
+    c->as.copy.ticket = ++m->tickets[d];
+  if (m->carried[d] != NULL || c->as.copy.ticket != m->turn[d] + 1)
+    return false;
+  if (++m->copies == m->config.failed_copy)
+    machine_fail (m, CUDA_ERROR_ECC_UNCORRECTABLE);
+  m->carried[d] = c;
+  link_begin (&m->link, d, m->now_ns, c->as.copy.bytes);
+  begin (m, c);
+  return true;
+}
+
+/* True if something changed: the command began, or was done. */
+static bool move (machine *m, stream *s) {
+  command *c = s->head;
+  if (c == NULL || c->started || s->held)
+    return false;
+  if (c->kind == COMMAND_WAIT && !c->as.target->done)
+    return false;
+  if (m->config.fuzz_ns > 0 && c->not_before_ns == 0 && c->kind != COMMAND_WAIT &&
+      c->kind != COMMAND_RECORD)
+    c->not_before_ns = m->now_ns + 1 + (int64_t)(machine_random (m) % (uint64_t)m->config.fuzz_ns);
+  if (m->now_ns < c->not_before_ns)
+    return false;
+  if (c->kind == COMMAND_COPY && c->direction != COPY_BESIDE)
+    return begin_copy (m, c);
+  if (c->kind == COMMAND_KERNEL) {
+    c->as.run.launch.start_ns = m->now_ns;
+    const emu_kernel *k = &c->as.run.kernel->told;
+    c->as.run.ns = k->ns == NULL ? 0 : k->ns (&c->as.run.launch);
+    begin (m, c);
+    if (c->as.run.ns > 0)
+      return true;
+  } else
+    c->start_ns = m->now_ns;
+  finish (m, c);
+  return true;
+}
+
+static bool settle (machine *m) {
+  bool changed = false;
+  int32_t first =
+      m->config.fuzz_ns > 0 ? (int32_t)(machine_random (m) % (uint64_t)m->n_streams) : 0;
+  for (int32_t i = 0; i < m->n_streams; i++)
+    while (move (m, m->streams[(i + first) % m->n_streams]))
+      changed = true;
+  return changed;
+}
+
+static int64_t next_moment (const machine *m) {
+  int64_t next = link_next (&m->link);
+  for (int32_t i = 0; i < m->n_streams; i++) {
+    const command *c = m->streams[i]->head;
+    if (c == NULL || m->streams[i]->held)
+      continue;
+    int64_t at = c->started && c->kind == COMMAND_KERNEL       ? c->start_ns + c->as.run.ns
+                 : !c->started && c->not_before_ns > m->now_ns ? c->not_before_ns
+                                                               : INT64_MAX;
+    next = at < next ? at : next;
+  }
+  return next;
+}
+
+bool virtual_step (machine *m) {
+  if (settle (m))
+    return true;
+  int64_t next = next_moment (m);
+  if (next == INT64_MAX)
+    return false;
+  link_carry (&m->link, next);
+  m->now_ns = next;
+  for (int d = 0; d < 2; d++)
+    if (m->carried[d] != NULL && link_ended (&m->link, d)) {
+      command *c = m->carried[d];
+      m->carried[d] = NULL;
+      m->turn[d]++;
+      finish (m, c);
+    }
+  for (int32_t i = 0; i < m->n_streams; i++) {
+    command *c = m->streams[i]->head;
+    if (c != NULL && c->started && c->kind == COMMAND_KERNEL && c->start_ns + c->as.run.ns == next)
+      finish (m, c);
+  }
+  return true;
+}

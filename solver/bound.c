@@ -1,0 +1,382 @@
+#include "solver/bound.h"
+
+#include <math.h>
+#include <string.h>
+
+int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op) {
+  int64_t most = 0;
+  *op = 0;
+  for (int32_t k = 0; k < g->n_ops; k++) {
+    int64_t bytes = g->base_bytes[k] - g->unused_bytes - g->room_bytes - g->slack_bytes[k];
+    if (bytes > most) {
+      most = bytes;
+      *op = k;
+    }
+  }
+  int64_t rate = device_rates (&dev->link, dev->share_ppm).in_alone;
+  __int128 ns = (__int128)most * 1000000000 / rate;
+  return ns > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)ns;
+}
+
+/* ---- the proof as text ---- */
+
+static void put_series (json_writer *w, const char *key, const flow *f, const int64_t *duals,
+                        flow_row_kind kind, bool per_class) {
+  json_put_key (w, key);
+  json_open_array (w);
+  for (int c = 0; c < (per_class ? f->n_classes : 1); c++) {
+    if (per_class)
+      json_open_array (w);
+    for (int32_t j = 0; j < f->n_slots; j++) {
+      int32_t row = flow_row (f, kind, j, c);
+      json_put_int (w, row < 0 ? 0 : duals[row]);
+    }
+    if (per_class)
+      json_close_array (w);
+  }
+  json_close_array (w);
+}
+
+static void put_classes (json_writer *w, const flow *f) {
+  json_put_key (w, "classes");
+  json_open_array (w);
+  for (int c = 0; c < f->n_classes; c++)
+    json_put_int (w, f->class[c].out);
+  json_close_array (w);
+}
+
+static void put_cycle (json_writer *w, const flow *f, const int64_t *duals) {
+  json_put_key (w, "cycle");
+  json_open_array (w);
+  for (int c = 0; c < f->n_classes; c++) {
+    int32_t row = f->row[ROW_cycle][c];
+    json_put_int (w, row < 0 ? 0 : duals[row]);
+  }
+  json_close_array (w);
+}
+
+static const char *finish (json_writer *w, arena *a, error *err) {
+  bytes text = { 0 };
+  const char *out = NULL;
+  if (json_finish (w, &text, err))
+    out = arena_string_n (a, text.data, (size_t)text.size, err);
+  bytes_free (&text);
+  return out;
+}
+
+const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, arena *a,
+                         error *err) {
+  json_writer w;
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_bool (&w, "any_units", any_units);
+  put_classes (&w, f);
+  put_cycle (&w, f, duals);
+  put_series (&w, "early", f, duals, ROW_early, true);
+  put_series (&w, "early_first", f, duals, ROW_early_first, true);
+  json_add_text (&w, "format", "ferry-proof/1");
+  put_series (&w, "host", f, duals, ROW_host, true);
+  put_series (&w, "host_first", f, duals, ROW_host_first, true);
+  put_series (&w, "host_limit", f, duals, ROW_host_limit, false);
+  json_add_text (&w, "kind", "flow");
+  put_series (&w, "need", f, duals, ROW_need, false);
+  put_series (&w, "need_first", f, duals, ROW_need_first, false);
+  put_series (&w, "pending", f, duals, ROW_pending, true);
+  json_add_int (&w, "shift", f->link.shift);
+  json_put_key (&w, "slots");
+  json_open_array (&w);
+  for (int32_t j = 0; j < f->n_slots; j++)
+    json_put_int (&w, f->slots->first[j]);
+  json_close_array (&w);
+  put_series (&w, "stall_in", f, duals, ROW_stall_in, false);
+  put_series (&w, "stall_out", f, duals, ROW_stall_out, false);
+  put_series (&w, "work_in", f, duals, ROW_work_in, false);
+  put_series (&w, "work_out", f, duals, ROW_work_out, false);
+  json_close_object (&w);
+  return finish (&w, a, err);
+}
+
+/* A bound that needs no duals: by compute alone, or by what crosses at one op. */
+static const char *cheap_proof (const char *kind, int32_t op, bool any_units, arena *a,
+                                error *err) {
+  json_writer w;
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_bool (&w, "any_units", any_units);
+  json_add_text (&w, "format", "ferry-proof/1");
+  json_add_text (&w, "kind", kind);
+  if (op != NO_OP)
+    json_add_int (&w, "op", op);
+  json_close_object (&w);
+  return finish (&w, a, err);
+}
+
+/* ---- solving ---- */
+
+typedef struct state {
+  const gaps *g;
+  const bound_options *o;
+  arena *a; /* the caller's: what is kept */
+  bound *out;
+} state;
+
+static flow_options options_of (const state *s, int classes, int64_t eps_ppm) {
+  return (flow_options){ .dev = s->o->dev,
+                         .host_bytes = s->o->host_bytes,
+                         .classes = classes,
+                         .latency = !s->o->any_units,
+                         .eps_ppm = eps_ppm };
+}
+
+/* Interior point; the simplex where that failed and the program is small enough for it. */
+static bool solve (state *s, const flow *f, arena *scratch, ilp_result *r, error *err) {
+  enum { SMALL_ROWS = 3000, SIMPLEX_MS = 5000 };
+  ilp_problem p;
+  ilp_options o = { .method = ILP_INTERIOR, .log = s->o->log };
+  if (!flow_problem (f, scratch, &p, err) || !ilp_solve (&p, &o, scratch, r, err))
+    return false;
+  s->out->stats.solves++;
+  if (r->status == ILP_OPTIMAL || f->n_rows > SMALL_ROWS)
+    return true;
+  s->out->stats.failures++;
+  o.method = ILP_SIMPLEX;
+  o.limit_ms = SIMPLEX_MS;
+  o.limit_ticks = 50000;
+  ilp_result again;
+  s->out->stats.solves++;
+  if (!ilp_solve (&p, &o, scratch, &again, err))
+    return false;
+  if (again.status == ILP_OPTIMAL)
+    *r = again;
+  return true;
+}
+
+/* The best that these duals prove over a few roundings: coarse ones hit the round figures that the
+   true duals often are. The winner goes to duals. */
+static bool prove (const flow *f, const double *y, arena *scratch, int64_t *duals,
+                   int64_t *stall_ns, error *err) {
+  static const int bits[] = { DUAL_BITS, 24, 20, 16, 12 };
+  int64_t *tried = NEW (scratch, f->n_rows, int64_t, err);
+  *stall_ns = -1;
+  if (!tried)
+    return false;
+  for (size_t i = 0; i < sizeof bits / sizeof *bits; i++) {
+    int64_t ns;
+    bound_duals (f, y, bits[i], tried);
+    if (bound_exact (f, tried, &ns) && ns > *stall_ns) {
+      *stall_ns = ns;
+      memcpy (duals, tried, (size_t)f->n_rows * sizeof *duals);
+    }
+  }
+  return true;
+}
+
+static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, error *err) {
+  int64_t stall_ns, *duals = NEW (scratch, f->n_rows, int64_t, err);
+  bound *b = s->out;
+  if (!duals || !prove (f, r->y, scratch, duals, &stall_ns, err))
+    return false;
+  double ns =
+      ldexp (r->value, FLOW_UNIT_BITS - f->link.shift) * 1e9 / (double)f->link.rates.out_alone;
+  b->stats.slots = f->n_slots;
+  b->stats.rows = f->n_rows;
+  b->stats.columns = f->n_columns;
+  b->stats.entries = f->n_entries;
+  b->stats.value_ns = (double)b->compute_ns + ns;
+  log_say (s->o->log, LOG_PROGRESS, "bound: %d slots, %d rows, %s, program %.6g s, proved %.6g s",
+           f->n_slots, f->n_rows, ilp_status_name (r->status), b->stats.value_ns / 1e9,
+           (double)(b->compute_ns + stall_ns) / 1e9);
+  if (stall_ns < 0 || b->compute_ns + stall_ns <= b->lower_bound_ns)
+    return true;
+  b->lower_bound_ns = b->compute_ns + stall_ns;
+  b->by = "flow-lp";
+  if (s->o->keep_proof && !(b->proof = bound_proof (f, duals, s->o->any_units, s->a, err)))
+    return false;
+  return true;
+}
+
+/* ---- refinement ---- */
+
+/* How wrong each run looks: memory that it left out, bytes that leave or return inside it, and
+   traffic both ways in one stall, which a finer cut could forbid. */
+static bool scores (const flow *f, const double *x, arena *a, double *score, error *err) {
+  const gaps *g = f->source;
+  int32_t S = f->n_slots;
+  double *sum[COLUMN_KINDS];
+  for (int k = 0; k < COLUMN_KINDS; k++)
+    if (!(sum[k] = NEW (a, S, double, err)))
+      return false;
+  for (int32_t c = 0; c < f->n_columns && f->column_kind[c] < COLUMN_gap_out; c++)
+    if (f->column_kind[c] != COLUMN_stall)
+      sum[f->column_kind[c]][f->column_at[c] / f->n_classes] += ldexp (x[c], FLOW_UNIT_BITS);
+  for (int32_t j = 0; j < S; j++) {
+    score[j] = 0;
+    if (!slots_is_run (f->slots, j))
+      continue;
+    int32_t last = j ? j - 1 : S - 1;
+    int64_t need = 0;
+    for (int32_t k = f->slots->first[j]; k < f->slots->first[j + 1]; k++) {
+      int64_t over = g->base_bytes[k] - g->unused_bytes - g->room_bytes;
+      need = over > need ? over : need;
+    }
+    double host = fmax (sum[COLUMN_host][last], sum[COLUMN_host][j]);
+    double out = sum[COLUMN_stall_out][j] + sum[COLUMN_work_out][j];
+    double in = sum[COLUMN_stall_in][j] + sum[COLUMN_work_in][j];
+    score[j] += fmax (0, (double)flow_grains_down (&f->link, need) - host);
+    score[j] += fmax (0, out - sum[COLUMN_pending][last]) + fmax (0, in - sum[COLUMN_early][j]);
+    score[j] += fmin (sum[COLUMN_stall_out][j], sum[COLUMN_stall_in][j]);
+    if (score[j] < 1e-6 * ldexp (1, GRAIN_BITS) / S)
+      score[j] = 0;
+  }
+  return true;
+}
+
+/* One round of the refinement: build, solve, prove, and cut what looks wrong. *go_on is false where
+   nothing is left to do. */
+static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_rounds, bool *go_on,
+                         error *err) {
+  int64_t before_ns = s->out->lower_bound_ns;
+  int32_t most_rows = s->o->limit_rows ? s->o->limit_rows : 20000;
+  flow_options fo = options_of (s, s->o->classes == 1 ? 1 : 2, 0);
+  flow f;
+  ilp_result r;
+  bool ok = false;
+  *go_on = false;
+  arena *scratch = arena_new (0);
+  if (!scratch)
+    return error_set (err, ERR_memory, "out of memory");
+  if (!flow_build (s->g, now, &fo, scratch, &f, err) || !solve (s, &f, scratch, &r, err) ||
+      !keep (s, &f, &r, scratch, err))
+    goto out;
+  double *score = NEW (scratch, f.n_slots, double, err);
+  if (!score || !scores (&f, r.x, scratch, score, err))
+    goto out;
+  ok = true;
+  s->out->stats.rounds++;
+  double gain = (double)(s->out->lower_bound_ns - before_ns) / (double)s->out->lower_bound_ns;
+  *idle_rounds = gain < 0.0005 ? *idle_rounds + 1 : 0;
+  int32_t runs = 0;
+  for (int32_t j = 0; j < f.n_slots; j++)
+    runs += score[j] > 0;
+  if (runs && *idle_rounds < 2 && f.n_rows < most_rows) {
+    slots finer;
+    error split = { 0 };
+    *go_on = slots_split (s->g, now, score, (runs * 2 + 4) / 5, slot_arena, &finer, &split);
+    if (*go_on)
+      *now = finer;
+    else if (split.code != ERR_none)
+      ok = error_set (err, split.code, "%s", split.text);
+  }
+out:
+  if (arena_peak_bytes (scratch) > s->out->stats.peak_bytes)
+    s->out->stats.peak_bytes = arena_peak_bytes (scratch);
+  arena_free (scratch);
+  return ok;
+}
+
+/* How much of each gap leaves: a column's grains fill its members in turn, largest first. */
+static void shares_of (const flow *f, const double *x, double *share) {
+  for (int32_t i = 0; i < f->n_chains; i++) {
+    const flow_chain *c = &f->chains[i];
+    for (int32_t col = c->column, link = -1; col < f->n_columns; col++) {
+      if (f->column_kind[col] == COLUMN_gap_valid)
+        continue;
+      int32_t at = f->column_at[col];
+      if (at >= c->link + c->count)
+        break;
+      if (at == link) /* the clean part was taken with the other */
+        continue;
+      link = at;
+      double left = ldexp (x[col], FLOW_UNIT_BITS);
+      if (col + 1 < f->n_columns && f->column_at[col + 1] == at &&
+          f->column_kind[col + 1] == COLUMN_gap_clean)
+        left += ldexp (x[col + 1], FLOW_UNIT_BITS);
+      for (int32_t m = 0; m < c->n_members && left > 0; m++) {
+        const flow_member *who = &f->members[c->members + m];
+        int32_t gap = f->gaps[who->first_gap + at - c->link].gap;
+        double part = fmin (left, (double)who->room);
+        share[gap] += part / (double)flow_grains_up (&f->link, gaps_room (f->source, who->unit));
+        left -= part;
+      }
+    }
+  }
+  for (int32_t i = 0; i < f->source->count; i++)
+    share[i] = share[i] > 1 ? 1 : share[i] < 0 ? 0 : share[i];
+}
+
+/* The last program, with classes: once for the bound, once with a price on every byte for the plan.
+ */
+static bool finish_up (state *s, const slots *now, error *err) {
+  bool ok = false;
+  arena *scratch = arena_new (0);
+  if (!scratch)
+    return error_set (err, ERR_memory, "out of memory");
+  for (int64_t eps_ppm = 0; eps_ppm <= 1000; eps_ppm += 1000) {
+    flow_options fo = options_of (s, s->o->classes ? s->o->classes : 3, eps_ppm);
+    arena_mark here = arena_here (scratch);
+    flow f;
+    ilp_result r;
+    if (!flow_build (s->g, now, &fo, scratch, &f, err) || !solve (s, &f, scratch, &r, err))
+      goto out;
+    if (!eps_ppm && !keep (s, &f, &r, scratch, err))
+      goto out;
+    if (eps_ppm && r.status == ILP_OPTIMAL)
+      shares_of (&f, r.x, s->out->share);
+    arena_back (scratch, here);
+  }
+  ok = true;
+out:
+  if (arena_peak_bytes (scratch) > s->out->stats.peak_bytes)
+    s->out->stats.peak_bytes = arena_peak_bytes (scratch);
+  arena_free (scratch);
+  return ok;
+}
+
+static bool cheap_bounds (state *s, error *err) {
+  bound *b = s->out;
+  int32_t op;
+  int64_t crossing_ns = bound_crossing (s->g, s->o->dev, &op);
+  bool crossing = crossing_ns > b->compute_ns;
+  b->by = crossing ? "crossing" : "compute";
+  b->lower_bound_ns = crossing ? crossing_ns : b->compute_ns;
+  if (!s->o->keep_proof)
+    return true;
+  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->a, err);
+  return b->proof;
+}
+
+bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, error *err) {
+  int32_t whole = o->whole_ops ? o->whole_ops : 600, blocks = o->blocks ? o->blocks : 300;
+  int32_t most_rounds = o->limit_rounds ? o->limit_rounds : 12;
+  state s = { .g = g, .o = o, .a = a, .out = out };
+  *out = (bound){ .compute_ns = trace_total_ns (g->units->trace) };
+  out->share = NEW (a, g->count, double, err);
+  if (!out->share || !cheap_bounds (&s, err))
+    return false;
+  bool tight = false;
+  for (int32_t k = 0; k < g->n_ops; k++) {
+    int64_t over = g->base_bytes[k] - g->unused_bytes - g->room_bytes;
+    if (over > g->movable_bytes[k])
+      return gaps_too_small (g, g->room_bytes + g->pool_bytes, err);
+    tight |= over > 0;
+  }
+  if (!tight) /* everything fits: compute is the bound */
+    return true;
+  bool ok = false, go_on = g->n_ops > whole;
+  int idle_rounds = 0;
+  slots now;
+  arena *slot_arena = arena_new (0);
+  if (!slot_arena)
+    return error_set (err, ERR_memory, "out of memory");
+  if (g->n_ops > whole
+          ? !slots_blocks (g, o->dev, blocks, out->lower_bound_ns, slot_arena, &now, err)
+          : !slots_each (g, slot_arena, &now, err))
+    goto out;
+  while (go_on && out->stats.rounds < most_rounds)
+    if (!refine_once (&s, &now, slot_arena, &idle_rounds, &go_on, err))
+      goto out;
+  ok = finish_up (&s, &now, err);
+out:
+  arena_free (slot_arena);
+  return ok;
+}

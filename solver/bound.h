@@ -1,0 +1,59 @@
+/* What no plan can beat, and its proof: exact evaluation of a solver's duals, in integers. Whatever
+   the solver's numbers are worth, the bound is valid; bad ones only make it weak. */
+#ifndef FERRY_SOLVER_BOUND_H
+#define FERRY_SOLVER_BOUND_H
+
+#include "solver/flow.h"
+
+typedef struct bound_options {
+  const device *dev;
+  int64_t host_bytes;
+  int classes;          /* of the last program; 0: 3 */
+  int32_t whole_ops;    /* up to so many ops every op has its slot; 0: 600 */
+  int32_t blocks;       /* else the first cut; 0: 300 */
+  int32_t limit_rows;   /* of refinement; 0: 20000 */
+  int32_t limit_rounds; /* of refinement; 0: 12 */
+  bool any_units; /* the units have granule 1, no groups and no pool, and stand for all that a plan
+                     may choose: copies may be shared, so latency is not charged */
+  bool keep_proof;
+  const logger *log;
+} bound_options;
+
+/* Sizes and efforts, for benches. */
+typedef struct bound_stats {
+  int32_t rounds, slots, rows, columns, solves, failures;
+  int64_t entries, peak_bytes;
+  double value_ns; /* the last bound program's own optimum, stall and compute, in doubles */
+} bound_stats;
+
+typedef struct bound {
+  int64_t lower_bound_ns;
+  int64_t compute_ns;
+  const char *by;    /* "compute", "crossing" or "flow-lp" */
+  const char *proof; /* canonical JSON, where asked for */
+  double *share;     /* per gap: how much of it leaves in the best program, 0 to 1 */
+  bound_stats stats;
+} bound;
+
+/* Solves and refines. ERR_infeasible where memory alone allows no plan. A solver that fails is no
+   error: the bound is then a weaker one, and share says 0 throughout. */
+bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, error *err) MUST_CHECK;
+
+/* ---- its parts ---- */
+
+/* Duals as multiples of 2^-bits (bits <= DUAL_BITS), signs and stalls put right; in 2^-DUAL_BITS.
+ */
+void bound_duals (const flow *f, const double *y, int bits, int64_t *duals);
+
+/* The stall that duals of that kind prove, in ns, rounded down, at least 0. False where a figure
+   does not fit in 128 bits: then they prove nothing. */
+bool bound_exact (const flow *f, const int64_t *duals, int64_t *stall_ns);
+
+/* Without a program: what must be away at an op comes back over the link in every step. */
+int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op);
+
+/* The proof as canonical JSON (docs/proof.md). */
+const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, arena *a,
+                         error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,463 @@
+#include "solver/flow.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "base/units.h"
+
+static const bool row_per_class[ROW_KINDS] = {
+#define FLOW_ROW(name, letter, per_class) per_class,
+#define FLOW_COLUMN(name, letter)
+#include "solver/flow.def"
+#undef FLOW_ROW
+#undef FLOW_COLUMN
+};
+
+typedef struct builder {
+  flow *f;
+  const flow_options *o;
+  int64_t row_room, column_room, entry_room;
+  int64_t column_first; /* entry where the open column began */
+} builder;
+
+static int32_t before (const flow *f, int32_t slot) {
+  return slot ? slot - 1 : f->n_slots - 1;
+}
+
+/* ---- sums per slot ---- */
+
+static void add_open (flow *f, const flow_gap *g, int class, int64_t room) {
+  int32_t C = f->n_classes, S = f->n_slots;
+  f->released[g->release * C + class] += room;
+  if (g->first)
+    f->due_first[g->due * C + class] += room;
+  /* differences; wraps: open from the release on and up to the return */
+  f->open[g->release * C + class] += room;
+  f->open[g->due * C + class] -= room;
+  if (g->wraps)
+    f->open[class] += room;
+  assert (g->release < S && g->due < S);
+}
+
+static bool slot_sums (flow *f, arena *a, error *err) {
+  int32_t C = f->n_classes, S = f->n_slots;
+  int64_t cells = (int64_t)S * C;
+  const gaps *g = f->source;
+  const op *ops = g->units->trace->ops;
+  f->open = NEW (a, cells, int64_t, err);
+  f->released = NEW (a, cells, int64_t, err);
+  f->due_first = NEW (a, cells, int64_t, err);
+  f->need = NEW (a, S, int64_t, err);
+  f->idle_out = NEW (a, S, int64_t, err);
+  f->idle_in = NEW (a, S, int64_t, err);
+  f->work_out = NEW (a, S, int64_t, err);
+  f->work_in = NEW (a, S, int64_t, err);
+  if (!f->open || !f->released || !f->due_first || !f->need || !f->idle_out || !f->idle_in ||
+      !f->work_out || !f->work_in)
+    return false;
+  for (int32_t i = 0; i < f->n_chains; i++)
+    for (int32_t k = 0; k < f->chains[i].count; k++)
+      add_open (f, &f->gaps[f->chains[i].first + k], f->chains[i].class, f->chains[i].room);
+  for (int64_t i = C; i < cells; i++)
+    f->open[i] += f->open[i - C];
+  for (int32_t j = 0; j < S; j++) {
+    int32_t first = f->slots->first[j];
+    int64_t idle_ns = ops[first].gap_ns, work_ns = ops[first].ns;
+    for (int32_t k = first + 1; k < f->slots->first[j + 1]; k++)
+      work_ns += ops[k].ns + ops[k].gap_ns;
+    f->idle_out[j] = flow_time (&f->link, idle_ns, f->link.rates.out_alone);
+    f->idle_in[j] = flow_time (&f->link, idle_ns, f->link.rates.in_alone);
+    f->work_out[j] = flow_time (&f->link, work_ns, f->link.rates.out_alone);
+    f->work_in[j] = flow_time (&f->link, work_ns, f->link.rates.in_alone);
+    int64_t need = g->base_bytes[first] - g->unused_bytes - g->room_bytes;
+    if (!slots_is_run (f->slots, j) && need > 0)
+      f->need[j] = flow_grains_down (&f->link, need);
+  }
+  return true;
+}
+
+/* Memory alone decides: whatever the link, no more can be away than is open. */
+static bool needs_are_met (const flow *f, error *err) {
+  const gaps *g = f->source;
+  for (int32_t j = 0; j < f->n_slots; j++) {
+    int64_t open = 0;
+    for (int c = 0; c < f->n_classes; c++)
+      open += f->open[(int64_t)j * f->n_classes + c];
+    if (f->need[j] > open)
+      return gaps_too_small (g, g->room_bytes + g->pool_bytes, err);
+  }
+  return true;
+}
+
+/* ---- rows ---- */
+
+static void add_row (builder *b, flow_row_kind kind, int32_t at, int sense, int64_t limit) {
+  flow *f = b->f;
+  assert (f->n_rows < b->row_room);
+  int32_t r = f->n_rows++;
+  f->row[kind][at] = r;
+  f->row_kind[r] = (uint8_t)kind;
+  f->row_at[r] = at;
+  f->row_sense[r] = (int8_t)sense;
+  f->row_limit[r] = limit;
+}
+
+static bool is_exact (const flow *f, int32_t slot) {
+  return f->need[slot] > 0;
+}
+
+static void slot_rows (builder *b, int32_t j) {
+  flow *f = b->f;
+  const flow_link *l = &f->link;
+  bool many = f->n_classes > 1;
+  for (int c = 0; c < f->n_classes; c++) {
+    int32_t at = j * f->n_classes + c;
+    add_row (b, ROW_pending, at, 0, 0);
+    if (is_exact (f, j))
+      add_row (b, ROW_host_first, at, 0, 0);
+    add_row (b, ROW_host, at, 0, 0);
+    if (f->due_first[at] > 0)
+      add_row (b, ROW_early_first, at, 0, 0);
+    add_row (b, ROW_early, at, 0, 0);
+  }
+  add_row (b, ROW_stall_out, j, -1, f->idle_out[j]);
+  if (!l->one_row)
+    add_row (b, ROW_stall_in, j, -1, f->idle_in[j]);
+  if (many || l->shared)
+    add_row (b, ROW_work_out, j, -1, f->work_out[j]);
+  if ((many || l->shared) && !l->one_row)
+    add_row (b, ROW_work_in, j, -1, f->work_in[j]);
+  if (many && f->need[j] > 0) {
+    add_row (b, ROW_need_first, j, 1, f->need[j]);
+    add_row (b, ROW_need, j, 1, f->need[j]);
+  }
+  if (f->host_limited)
+    add_row (b, ROW_host_limit, j, -1, f->host_grains);
+}
+
+static void chain_rows (builder *b, const flow_chain *c) {
+  for (int32_t i = 0; c->circle && b->f->host_limited && i < c->count; i++)
+    add_row (b, ROW_whole, c->link + i, -1, c->room);
+  for (int32_t i = 1; !c->circle && i < c->count; i++) {
+    add_row (b, ROW_clean, c->link + i, -1, 0);
+    add_row (b, ROW_whole, c->link + i, -1, c->room);
+    if (i + 1 < c->count)
+      add_row (b, ROW_valid, c->link + i, -1, 0);
+  }
+}
+
+int32_t flow_row (const flow *f, flow_row_kind kind, int32_t slot, int32_t class) {
+  int32_t at = row_per_class[kind] ? slot * f->n_classes + class : slot;
+  int32_t r = f->row[kind][at];
+  if (r < 0 && kind == ROW_host_first)
+    return f->row[ROW_host][at];
+  if (r < 0 && kind == ROW_early_first)
+    return f->row[ROW_early][at];
+  return r;
+}
+
+/* ---- columns ---- */
+
+static void begin (builder *b) {
+  b->column_first = b->f->n_entries;
+}
+
+/* Entries of one column in one row add up (a program of one slot meets itself). */
+static void put (builder *b, int32_t row, int64_t coef) {
+  flow *f = b->f;
+  if (row < 0 || !coef)
+    return;
+  for (int64_t e = b->column_first; e < f->n_entries; e++)
+    if (f->entry_row[e] == row) {
+      f->entry_coef[e] += coef;
+      if (!f->entry_coef[e]) {
+        f->n_entries--;
+        f->entry_row[e] = f->entry_row[f->n_entries];
+        f->entry_coef[e] = f->entry_coef[f->n_entries];
+      }
+      return;
+    }
+  assert (f->n_entries < b->entry_room);
+  f->entry_row[f->n_entries] = row;
+  f->entry_coef[f->n_entries++] = coef;
+}
+
+static int32_t end (builder *b, flow_column_kind kind, int32_t at, int64_t low, int64_t high,
+                    int64_t cost) {
+  flow *f = b->f;
+  assert (f->n_columns < b->column_room && low <= high);
+  int32_t c = f->n_columns++;
+  f->column_kind[c] = (uint8_t)kind;
+  f->column_at[c] = at;
+  f->low[c] = low;
+  f->high[c] = high;
+  f->cost[c] = cost;
+  f->column_start[f->n_columns] = f->n_entries;
+  return c;
+}
+
+/* coefficient x weight, rounded down: both make a row's left side smaller at most. */
+static int64_t times (int64_t x, int64_t y) {
+  return (int64_t)(((__int128)x * y) >> COEF_BITS);
+}
+
+static void levels (builder *b, int32_t j, int c) {
+  flow *f = b->f;
+  int32_t at = j * f->n_classes + c, next = j + 1 == f->n_slots ? 0 : j + 1;
+  bool last = j + 1 == f->n_slots, many = f->n_classes > 1;
+  int32_t cycle = last ? f->row[ROW_cycle][c] : -1;
+  int64_t open = f->open[at], room = f->open[before (f, j) * f->n_classes + c] + f->released[at];
+  int64_t need = many ? 0 : f->need[j];
+  if (open > 0) {
+    begin (b);
+    put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
+    put (b, flow_row (f, ROW_pending, next, c), COEF_ONE);
+    put (b, cycle, COEF_ONE);
+    end (b, COLUMN_pending, at, 0, open, 0);
+    begin (b);
+    put (b, flow_row (f, ROW_host, j, c), -COEF_ONE);
+    put (b, flow_row (f, ROW_host_first, next, c), COEF_ONE);
+    put (b, cycle, COEF_ONE);
+    put (b, f->row[ROW_need][j], COEF_ONE);
+    put (b, f->row[ROW_host_limit][j], f->class[c].host);
+    end (b, COLUMN_host, at, need, open, 0);
+    begin (b);
+    put (b, flow_row (f, ROW_early, j, c), -COEF_ONE);
+    put (b, flow_row (f, ROW_early_first, next, c), COEF_ONE);
+    put (b, cycle, COEF_ONE);
+    end (b, COLUMN_early, at, 0, open, 0);
+  }
+  if (open > 0 && f->row[ROW_host_first][at] >= 0) {
+    begin (b);
+    put (b, flow_row (f, ROW_host_first, j, c), -COEF_ONE);
+    put (b, flow_row (f, ROW_host, j, c), COEF_ONE);
+    put (b, f->row[ROW_need_first][j], COEF_ONE);
+    end (b, COLUMN_host_first, at, need, open, 0);
+  }
+  if (room > f->due_first[at] && f->row[ROW_early_first][at] >= 0) {
+    begin (b);
+    put (b, flow_row (f, ROW_early_first, j, c), -COEF_ONE);
+    put (b, flow_row (f, ROW_early, j, c), COEF_ONE);
+    end (b, COLUMN_early_first, at, 0, room - f->due_first[at], 0);
+  }
+}
+
+static void flows (builder *b, int32_t j, int c) {
+  flow *f = b->f;
+  const flow_link *l = &f->link;
+  int32_t at = j * f->n_classes + c;
+  int64_t room = f->open[before (f, j) * f->n_classes + c] + f->released[at];
+  int64_t out = f->class[c].out, in = f->class[c].in;
+  if (room <= 0)
+    return;
+  begin (b);
+  put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
+  put (b, flow_row (f, ROW_host_first, j, c), COEF_ONE);
+  put (b, f->row[ROW_stall_out][j], out);
+  put (b, f->row[ROW_stall_in][j], times (l->out_in_in, out));
+  end (b, COLUMN_stall_out, at, 0, room, 0);
+  begin (b);
+  put (b, flow_row (f, ROW_host_first, j, c), -COEF_ONE);
+  put (b, flow_row (f, ROW_early_first, j, c), COEF_ONE);
+  put (b, f->row[ROW_stall_out][j], times (l->in_in_out, in));
+  put (b, f->row[ROW_stall_in][j], in);
+  end (b, COLUMN_stall_in, at, 0, room, 0);
+  begin (b);
+  put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
+  put (b, flow_row (f, ROW_host, j, c), COEF_ONE);
+  put (b, f->row[ROW_work_out][j], out);
+  put (b, f->row[ROW_work_in][j], times (l->out_in_in, out));
+  end (b, COLUMN_work_out, at, 0, flow_most (f->work_out[j], out, room), 0);
+  begin (b);
+  put (b, flow_row (f, ROW_host, j, c), -COEF_ONE);
+  put (b, flow_row (f, ROW_early, j, c), COEF_ONE);
+  put (b, f->row[ROW_work_out][j], times (l->in_in_out, in));
+  put (b, f->row[ROW_work_in][j], in);
+  end (b, COLUMN_work_in, at, 0, flow_most (f->work_in[j], in, room), 0);
+  if (!f->host_limited)
+    return;
+  begin (b);
+  put (b, flow_row (f, ROW_pending, j, c), COEF_ONE);
+  put (b, flow_row (f, ROW_early, j, c), -COEF_ONE);
+  end (b, COLUMN_again, at, 0, room, 0);
+}
+
+static void stall (builder *b, int32_t j) {
+  flow *f = b->f;
+  int64_t room = 0;
+  for (int c = 0; c < f->n_classes; c++)
+    room += f->open[before (f, j) * f->n_classes + c] + f->released[j * f->n_classes + c];
+  if (room <= 0)
+    return;
+  begin (b);
+  put (b, f->row[ROW_stall_out][j], -COEF_ONE);
+  put (b, f->row[ROW_stall_in][j], -f->link.ratio);
+  /* no stall of a best plan is longer; the proof does not lean on it */
+  end (b, COLUMN_stall, j, 0, (int64_t)1 << (GRAIN_BITS + 8), COEF_ONE);
+}
+
+/* What a gap does when it leaves, behind its own entry at the release. */
+static void put_return (builder *b, const flow_gap *g, int c) {
+  flow *f = b->f;
+  put (b, flow_row (f, g->first ? ROW_early_first : ROW_early, g->due, c), -COEF_ONE);
+  if (g->wraps)
+    put (b, f->row[ROW_cycle][c], -COEF_ONE);
+}
+
+static void gap_out_column (builder *b, const flow_chain *c, int32_t i) {
+  flow *f = b->f;
+  int32_t link = c->link + i;
+  const flow_gap *g = &f->gaps[c->first + i];
+  begin (b);
+  put (b, flow_row (f, ROW_pending, g->release, c->class), COEF_ONE);
+  put_return (b, g, c->class);
+  put (b, f->row[ROW_whole][link], COEF_ONE);
+  put (b, f->row[ROW_valid][link], -COEF_ONE);
+  if (i == 0 && c->count > 1 &&
+      !c->circle) { /* what went out is what the host holds: no column for that */
+    put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
+    put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
+  }
+  end (b, COLUMN_gap_out, link, 0, c->room, COEF_ONE * b->o->eps_ppm / 1000000);
+}
+
+static void gap_clean_column (builder *b, const flow_chain *c, int32_t i) {
+  flow *f = b->f;
+  int32_t link = c->link + i;
+  const flow_gap *g = &f->gaps[c->first + i];
+  begin (b);
+  put (b, flow_row (f, ROW_host_first, g->release, c->class), COEF_ONE);
+  put_return (b, g, c->class);
+  put (b, f->row[ROW_whole][link], COEF_ONE);
+  put (b, f->row[ROW_clean][link], COEF_ONE);
+  if (g->begins)
+    put (b, f->row[ROW_host_limit][before (f, g->release)], f->class[c->class].host);
+  end (b, COLUMN_gap_clean, link, 0, c->room, COEF_ONE * b->o->eps_ppm / 1000000);
+}
+
+static void chain_columns (builder *b, flow_chain *c) {
+  flow *f = b->f;
+  c->column = f->n_columns;
+  for (int32_t i = 0; i < c->count; i++) {
+    int32_t link = c->link + i;
+    if (!c->circle || f->host_limited) /* a copy that need not be kept between moves */
+      gap_out_column (b, c, i);
+    if (i > 0 || c->circle)
+      gap_clean_column (b, c, i);
+    if (f->row[ROW_valid][link] < 0)
+      continue;
+    begin (b);
+    put (b, f->row[ROW_valid][link], COEF_ONE);
+    put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
+    put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
+    end (b, COLUMN_gap_valid, link, 0, c->room, 0);
+  }
+}
+
+/* ---- the whole ---- */
+
+int64_t flow_most (int64_t time, int64_t weight, int64_t room) {
+  if (weight <= 0)
+    return room;
+  __int128 most = ((((__int128)time << COEF_BITS) + weight - 1) / weight);
+  return most < room ? (int64_t)most : room;
+}
+
+static bool make_room (builder *b, arena *a, error *err) {
+  flow *f = b->f;
+  int64_t cells = (int64_t)f->n_slots * f->n_classes;
+  for (int32_t i = 0; i < f->n_chains; i++) {
+    f->chains[i].link = f->n_links;
+    f->n_links += f->chains[i].count;
+  }
+  int64_t in_chains = f->n_links;
+  b->row_room = cells * 5 + (int64_t)f->n_slots * 7 + f->n_classes + in_chains * 3;
+  b->column_room = cells * 10 + f->n_slots + in_chains * 3;
+  b->entry_room = cells * 40 + f->n_slots * 2 + in_chains * 12;
+  if (b->row_room > INT32_MAX / 4 || b->column_room > INT32_MAX / 4)
+    return error_set (err, ERR_limit, "the flow program of %d slots is too large", f->n_slots);
+  for (int k = 0; k < ROW_KINDS; k++) {
+    int64_t n = k >= ROW_clean     ? in_chains + 1
+                : k == ROW_cycle   ? f->n_classes
+                : row_per_class[k] ? cells
+                                   : f->n_slots;
+    f->row[k] = NEW (a, n, int32_t, err);
+    if (!f->row[k])
+      return false;
+    memset (f->row[k], 0xff, (size_t)n * sizeof (int32_t));
+  }
+  f->row_kind = NEW (a, b->row_room, uint8_t, err);
+  f->row_at = NEW (a, b->row_room, int32_t, err);
+  f->row_sense = NEW (a, b->row_room, int8_t, err);
+  f->row_limit = NEW (a, b->row_room, int64_t, err);
+  f->column_kind = NEW (a, b->column_room, uint8_t, err);
+  f->column_at = NEW (a, b->column_room, int32_t, err);
+  f->low = NEW (a, b->column_room, int64_t, err);
+  f->high = NEW (a, b->column_room, int64_t, err);
+  f->cost = NEW (a, b->column_room, int64_t, err);
+  f->column_start = NEW (a, b->column_room + 1, int64_t, err);
+  f->entry_row = NEW (a, b->entry_room, int32_t, err);
+  f->entry_coef = NEW (a, b->entry_room, int64_t, err);
+  return f->row_kind && f->row_at && f->row_sense && f->row_limit && f->column_kind &&
+         f->column_at && f->low && f->high && f->cost && f->column_start && f->entry_row &&
+         f->entry_coef;
+}
+
+/* Rows that no column entered say 0 = 0 and would only trouble the solver. */
+static bool drop_empty_rows (flow *f, arena *a, error *err) {
+  int32_t *to = NEW (a, f->n_rows, int32_t, err), kept = 0;
+  if (!to)
+    return false;
+  for (int64_t e = 0; e < f->n_entries; e++)
+    to[f->entry_row[e]] = 1;
+  for (int32_t r = 0; r < f->n_rows; r++) {
+    if (!to[r]) {
+      f->row[f->row_kind[r]][f->row_at[r]] = -1;
+      continue;
+    }
+    to[r] = kept;
+    f->row[f->row_kind[r]][f->row_at[r]] = kept;
+    f->row_kind[kept] = f->row_kind[r];
+    f->row_at[kept] = f->row_at[r];
+    f->row_sense[kept] = f->row_sense[r];
+    f->row_limit[kept++] = f->row_limit[r];
+  }
+  for (int64_t e = 0; e < f->n_entries; e++)
+    f->entry_row[e] = to[f->entry_row[e]];
+  f->n_rows = kept;
+  return true;
+}
+
+bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a, flow *out,
+                 error *err) {
+  const trace *t = g->units->trace;
+  int64_t largest = 0;
+  *out = (flow){ .source = g, .slots = s, .n_slots = s->count };
+  for (int32_t k = 0; k < g->n_ops; k++)
+    if (g->movable_bytes[k] > largest)
+      largest = g->movable_bytes[k];
+  out->link = flow_link_of (o->dev, largest, trace_total_ns (t));
+  out->host_limited = o->host_bytes < largest;
+  out->host_grains = flow_grains_up (&out->link, o->host_bytes);
+  if (!flow_chains (g, o, a, out, err) || !slot_sums (out, a, err) || !needs_are_met (out, err))
+    return false;
+  builder b = { .f = out, .o = o };
+  if (!make_room (&b, a, err))
+    return false;
+  for (int32_t j = 0; j < s->count; j++)
+    slot_rows (&b, j);
+  for (int c = 0; c < out->n_classes; c++)
+    add_row (&b, ROW_cycle, c, 0, 0);
+  for (int32_t i = 0; i < out->n_chains; i++)
+    chain_rows (&b, &out->chains[i]);
+  for (int32_t j = 0; j < s->count; j++) {
+    for (int c = 0; c < out->n_classes; c++) {
+      levels (&b, j, c);
+      flows (&b, j, c);
+    }
+    stall (&b, j);
+  }
+  for (int32_t i = 0; i < out->n_chains; i++)
+    chain_columns (&b, &out->chains[i]);
+  return drop_empty_rows (out, a, err);
+}

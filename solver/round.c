@@ -1,0 +1,238 @@
+#include "solver/round.h"
+
+#include <assert.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/peaks.h"
+
+const char *const round_names[ROUND_STARTS + 1] = { "nearest", "up", "longest", "doa", NULL };
+
+enum { FEWEST_LARGE = 8, MOST_SECTIONS = 32, CHUNK_LATENCIES = 50 };
+#define LARGE_BYTES ((int64_t)256 << 20)
+
+void round_sections (const gaps *g, const device *dev, int32_t *of) {
+  link_rates r = device_rates (&dev->link, dev->share_ppm);
+  int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
+  __int128 chunk = (__int128)dev->link.copy_ns * CHUNK_LATENCIES * rate / 1000000000;
+  if (chunk < g->granule_bytes)
+    chunk = g->granule_bytes;
+  for (int32_t u = 0; u < g->units->count; u++) {
+    const unit_info *x = &g->units->at[u];
+    int64_t n = (int64_t)(x->bytes / chunk);
+    if (x->bytes > LARGE_BYTES && n < FEWEST_LARGE)
+      n = FEWEST_LARGE;
+    n = n > MOST_SECTIONS ? MOST_SECTIONS : n;
+    n = n > x->granules ? x->granules : n;
+    of[u] = n < 1 ? 1 : (int32_t)n;
+  }
+}
+
+typedef struct rounder {
+  rounding *r;
+  const gaps *g;
+  int64_t room_bytes;
+  int64_t *start_ns; /* n_ops + 1: of each op if nothing stalls */
+  peaks level;
+} rounder;
+
+/* Bytes that parts [0, n) of a gap's unit take. */
+static int64_t prefix (const rounder *w, int32_t gap, int32_t n) {
+  int32_t unit = w->g->at[gap].unit;
+  return unit_part_first (&w->g->units->at[unit], n, w->r->of[unit]) * w->g->granule_bytes;
+}
+
+static int64_t level_in (const rounder *w, const gap *at) {
+  if (at->before > at->after)
+    return peaks_most (&w->level, at->after + 1, at->before);
+  int64_t x = peaks_most (&w->level, at->after + 1, w->g->n_ops);
+  int64_t y = peaks_most (&w->level, 0, at->before);
+  return x > y ? x : y;
+}
+
+static void set_parts (rounder *w, int32_t gap, int32_t parts) {
+  const struct gap *at = &w->g->at[gap];
+  int64_t more = prefix (w, gap, w->r->parts[gap]) - prefix (w, gap, parts);
+  w->r->parts[gap] = parts;
+  if (at->before > at->after) {
+    peaks_add (&w->level, at->after + 1, at->before, more);
+  } else {
+    peaks_add (&w->level, at->after + 1, w->g->n_ops, more);
+    peaks_add (&w->level, 0, at->before, more);
+  }
+}
+
+/* ---- orders ---- */
+
+typedef struct ranked {
+  int64_t key;
+  int32_t gap;
+} ranked;
+
+static int by_key (const void *x, const void *y) {
+  const ranked *a = x, *b = y;
+  if (a->key != b->key)
+    return a->key < b->key ? -1 : 1;
+  return a->gap < b->gap ? -1 : a->gap > b->gap;
+}
+
+/* Time between the two uses if nothing stalls. */
+static int64_t idle_ns (const rounder *w, const gap *at) {
+  const op *ops = w->g->units->trace->ops;
+  int64_t ns = w->start_ns[at->before] - w->start_ns[at->after] - ops[at->after].ns;
+  return at->before <= at->after ? ns + w->start_ns[w->g->n_ops] : ns;
+}
+
+static int64_t copies_ns (const rounder *w, const device *dev, int32_t unit) {
+  link_rates r = device_rates (&dev->link, dev->share_ppm);
+  __int128 bytes = w->g->units->at[unit].bytes;
+  return (int64_t)(bytes * 1000000000 / r.out_alone + bytes * 1000000000 / r.in_alone) +
+         2 * dev->link.copy_ns;
+}
+
+typedef enum ranking { SHORTEST_FIRST, LONGEST_FIRST, DOA_FIRST, BY_RELEASE } ranking;
+
+static ranked *rank (const rounder *w, const device *dev, ranking how, arena *a, error *err) {
+  const gaps *g = w->g;
+  ranked *list = NEW (a, g->count, ranked, err);
+  for (int32_t i = 0; list && i < g->count; i++) {
+    int64_t idle = idle_ns (w, &g->at[i]);
+    list[i].gap = i;
+    switch (how) {
+    case SHORTEST_FIRST:
+      list[i].key = idle;
+      break;
+    case LONGEST_FIRST:
+      list[i].key = -idle;
+      break;
+    case DOA_FIRST:
+      list[i].key = copies_ns (w, dev, g->at[i].unit) - idle;
+      break;
+    case BY_RELEASE:
+      list[i].key = g->at[i].release;
+      break;
+    }
+  }
+  if (list)
+    qsort (list, (size_t)g->count, sizeof *list, by_key);
+  return list;
+}
+
+/* ---- the steps ---- */
+
+/* Each gap in turn gives what its worst op is over by, or all it has. */
+static void give (rounder *w, const ranked *order) {
+  for (int32_t i = 0; i < w->g->count; i++) {
+    int32_t gap = order[i].gap, of = w->r->of[w->g->at[gap].unit], n = w->r->parts[gap];
+    if (n == of)
+      continue;
+    int64_t over = level_in (w, &w->g->at[gap]) - w->room_bytes;
+    int64_t had = prefix (w, gap, n);
+    if (over <= 0)
+      continue;
+    while (n < of && prefix (w, gap, n) - had < over)
+      n++;
+    set_parts (w, gap, n);
+  }
+}
+
+/* Each gap in turn takes back what fits. */
+static void prune (rounder *w, const ranked *order) {
+  for (int32_t i = 0; i < w->g->count; i++) {
+    int32_t gap = order[i].gap, n = w->r->parts[gap];
+    if (!n)
+      continue;
+    int64_t air = w->room_bytes - level_in (w, &w->g->at[gap]), had = prefix (w, gap, n);
+    while (n > 0 && had - prefix (w, gap, n - 1) <= air)
+      n--;
+    if (n < w->r->parts[gap])
+      set_parts (w, gap, n);
+  }
+}
+
+/* The shares in sections; what one gap got too much or too little the next one makes good. */
+static void take_shares (rounder *w, const double *shares, const ranked *order, bool up) {
+  double owed = 0;
+  for (int32_t i = 0; i < w->g->count; i++) {
+    int32_t gap = order[i].gap, unit = w->g->at[gap].unit, of = w->r->of[unit];
+    double section = (double)gaps_room (w->g, unit) / of, want = shares[gap] * of;
+    if (shares[gap] <= 1e-6 || !w->g->at[gap].tight)
+      continue;
+    double n = up ? ceil (want - 1e-3) : floor (want + owed / section + 0.5);
+    n = n < 0 ? 0 : n > of ? of : n;
+    owed += (want - n) * section;
+    set_parts (w, gap, (int32_t)n);
+  }
+}
+
+static bool begin (rounder *w, arena *a, error *err) {
+  const gaps *g = w->g;
+  const op *ops = g->units->trace->ops;
+  w->start_ns = NEW (a, (int64_t)g->n_ops + 1, int64_t, err);
+  if (!w->start_ns || !peaks_build (&w->level, g->base_bytes, g->n_ops, a, err))
+    return false;
+  int64_t now_ns = 0;
+  for (int32_t k = 0; k < g->n_ops; k++) {
+    w->start_ns[k] = now_ns + ops[k].gap_ns;
+    now_ns = w->start_ns[k] + ops[k].ns;
+  }
+  w->start_ns[g->n_ops] = now_ns;
+  return true;
+}
+
+bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_start start,
+                 const double *shares, int64_t room_bytes, arena *a, rounding *out, error *err) {
+  *out = (rounding){ .gaps = g, .of = of, .parts = NEW (a, g->count, int32_t, err) };
+  rounder w = { .r = out, .g = g, .room_bytes = room_bytes };
+  assert (room_bytes <= g->room_bytes);
+  assert (shares || start == ROUND_LONGEST || start == ROUND_DOA);
+  if (!out->parts)
+    return false;
+  arena *scratch = arena_new (0);
+  if (!scratch)
+    return error_set (err, ERR_memory, "out of memory");
+  bool ok = begin (&w, scratch, err);
+  ranked *first = NULL, *repair = NULL, *back = NULL;
+  if (ok) {
+    first = rank (&w, dev, start == ROUND_DOA ? DOA_FIRST : BY_RELEASE, scratch, err);
+    repair = rank (&w, dev, LONGEST_FIRST, scratch, err);
+    back = rank (&w, dev, SHORTEST_FIRST, scratch, err);
+    ok = first && repair && back;
+  }
+  if (ok) {
+    if (start == ROUND_NEAREST || start == ROUND_UP)
+      take_shares (&w, shares, first, start == ROUND_UP);
+    if (start == ROUND_DOA)
+      give (&w, first);
+    give (&w, repair);
+    /* The program knows why its gaps leave, by time too; what greedy rules take is judged by bytes. */
+    if (start == ROUND_LONGEST || start == ROUND_DOA)
+      prune (&w, back);
+    out->most_bytes = peaks_most (&w.level, 0, g->n_ops);
+    if (out->most_bytes > room_bytes)
+      ok = gaps_too_small (g, room_bytes + g->pool_bytes, err);
+  }
+  arena_free (scratch);
+  return ok;
+}
+
+bool round_wishes (const rounding *r, arena *a, wish **out, int32_t *count, error *err) {
+  const gaps *g = r->gaps;
+  int64_t n = 0;
+  for (int32_t i = 0; i < g->count; i++)
+    n += r->parts[i];
+  *count = 0;
+  *out = n > INT32_MAX / 4 ? NULL : NEW (a, n, wish, err);
+  if (!*out)
+    return error_set (err, ERR_limit, "%lld moves are more than a plan can hold", (long long)n);
+  for (int32_t i = 0; i < g->count; i++)
+    for (int32_t part = 0; part < r->parts[i]; part++)
+      (*out)[(*count)++] = (wish){ .unit = g->at[i].unit,
+                                   .part = part,
+                                   .of = r->of[g->at[i].unit],
+                                   .out_after = g->at[i].after,
+                                   .in_before = g->at[i].before,
+                                   .in_not_before = NO_WAIT };
+  return true;
+}

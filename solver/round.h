@@ -1,0 +1,41 @@
+/* From "how much of each gap leaves" to whole sections: which parts of which unit spend which gap
+   on the host.  Everything here is static, by bytes at each op; when copies run is
+   solver/schedule's. */
+#ifndef FERRY_SOLVER_ROUND_H
+#define FERRY_SOLVER_ROUND_H
+
+#include "solver/gaps.h"
+#include "solver/schedule.h"
+
+typedef enum round_start {
+  ROUND_NEAREST, /* the program's shares to the nearest section, the error carried along the step */
+  ROUND_UP,      /* to the next section */
+  ROUND_LONGEST, /* no shares: what is over goes, longest gap first */
+  ROUND_DOA,     /* the same by what is left of a gap once both copies are taken off */
+  ROUND_STARTS
+} round_start;
+
+extern const char *const round_names[ROUND_STARTS + 1]; /* NULL at the end */
+
+/* How many sections each unit is cut into: chunks that latency does not spoil, of at least a
+   granule; large units in at least eight. `of` has a place for every unit. */
+void round_sections (const gaps *g, const device *dev, int32_t *of);
+
+typedef struct rounding {
+  const gaps *gaps;
+  const int32_t *of;  /* per unit */
+  int32_t *parts;     /* per gap: parts [0, parts) are away */
+  int64_t most_bytes; /* resident at the worst op, without the pool */
+} rounding;
+
+/* At every op at most room_bytes (gaps.room_bytes, or a little less to leave the scheduler air) are
+   resident; shares (per gap, 0 to 1) may be NULL for the starts that need none. Ties by index.
+   ERR_infeasible where even everything away is too much. */
+bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_start start,
+                 const double *shares, int64_t room_bytes, arena *a, rounding *out,
+                 error *err) MUST_CHECK;
+
+/* Wishes for solver/schedule: out at once, in as soon as memory surely allows. */
+bool round_wishes (const rounding *r, arena *a, wish **out, int32_t *count, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,32 @@
+/* One trace, one budget: the best plan that was found, the bound that no plan can beat, and who found
+   it.  Starts from the program's shares and from greedy rules are rounded, scheduled and simulated;
+   a local search goes on from the best until the gap is small enough or its ticks are used up. */
+#ifndef FERRY_SOLVER_SOLVE_H
+#define FERRY_SOLVER_SOLVE_H
+
+#include "solver/bound.h"
+#include "trace/plan.h"
+#include "trace/rewrite.h"
+
+typedef struct solve_options {
+  const device *device;
+  int64_t budget_bytes, host_bytes;
+  int64_t gap_ppm;     /* good enough: this close to the bound; 0: 5000 */
+  int64_t limit_ticks; /* of the search, in simulated events or their like; 0: a default */
+  uint64_t seed;
+  bool keep_proof;
+  const logger *log;
+  bool (*stop) (void *context); /* asked between candidates; NULL: never */
+  void *stop_context;
+} solve_options;
+
+typedef struct solution {
+  plan *plan; /* with its prediction and certificate; passes check */
+  bound bound;
+  int64_t ticks, candidates;
+} solution;
+
+/* Below the floor: ERR_infeasible, and the message names the floor and the op that sets it. */
+bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) MUST_CHECK;
+
+#endif

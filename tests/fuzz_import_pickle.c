@@ -1,0 +1,9 @@
+/* Fuzzes the importers from inputs of one kind: tests/corpus/import_pickle. */
+#include "tests/import_fuzz.h"
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size) {
+  import_fuzz (data, size);
+  return 0;
+}

@@ -1,0 +1,7 @@
+#!/bin/bash
+# The experiments on this machine's GPU: one JSON object on standard output; 77 where there is none.
+#   tests/gpu/run.sh [BUILD-FOLDER]
+set -eu
+build=$(realpath "${1:-build}")
+make -s -C "$build" tests/gpu/experiments >&2
+exec "$build/tests/gpu/experiments"

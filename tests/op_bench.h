@@ -1,0 +1,43 @@
+/* An op on a table: its operands by name in plain arrays, to be run whole or in parts whose pieces
+   lie in blocks of their own, so that a step over the edge of a piece is one over the edge of an
+   allocation. */
+#ifndef FERRY_TESTS_OP_BENCH_H
+#define FERRY_TESTS_OP_BENCH_H
+
+#include "base/random.h"
+#include "executor/ops.h"
+
+enum { BENCH_ARRAYS = 64 };
+
+typedef struct bench_array {
+  char name[24];
+  int64_t count, bytes; /* of the whole batch */
+  operand_type type;
+  void *data;
+} bench_array;
+
+typedef struct op_bench {
+  bench_array arrays[BENCH_ARRAYS];
+  int n;
+  random_state random;
+  double low, high;  /* of random values */
+  bool grid;         /* random values far from each other and from 0 */
+  int64_t limit;     /* of indices */
+  ops *ops;
+} op_bench;
+
+void op_bench_begin (op_bench *b, uint64_t seed);
+void op_bench_end (op_bench *b);
+/* NULL where there is none. */
+bench_array *op_bench_find (op_bench *b, const char *name);
+bench_array *op_bench_add (op_bench *b, const char *name, const operand *like);
+void op_bench_randomize (op_bench *b, bench_array *a);
+/* Two of the same name are x, x1, ... */
+void op_bench_name (const operand *o, int n, int i, char name[24]);
+
+/* Adds what the op touches and is not there: random where it is read, NaN where it is written. */
+void op_bench_supply (op_bench *b, const compute *c);
+/* Parts as a plan cuts them; each tensor is cut once more at item `cut` if that is inside. */
+void op_bench_run (op_bench *b, const compute *c, int64_t parts, int64_t cut, int64_t step);
+
+#endif

@@ -1,0 +1,46 @@
+/* Every input that a fuzzer once found, or that is odd in a way worth keeping, is imported again.
+ */
+#include <dirent.h>
+#include <stdio.h>
+
+#include "base/file.h"
+#include "tests/import_fuzz.h"
+#include "tests/suite.h"
+
+static const char *const kinds[] = { "json", "pickle", "chakra", "text" };
+
+START_TEST (the_corpus_is_imported_or_refused_without_harm) {
+  char folder[3000], path[4000];
+  const char *root = getenv ("srcdir");
+  snprintf (folder, sizeof folder, "%s/tests/corpus/import_%s", root ? root : ".", kinds[_i]);
+  DIR *d = opendir (folder);
+  ck_assert_msg (d != NULL, "%s is missing", folder);
+  int n = 0;
+  for (struct dirent *e = readdir (d); e; e = readdir (d)) {
+    bytes text;
+    error err = { 0 };
+    if (e->d_name[0] == '.')
+      continue;
+    snprintf (path, sizeof path, "%s/%s", folder, e->d_name);
+    ck_assert (file_read_raw (path, 0, &text, &err));
+    import_fuzz ((const uint8_t *)text.data, (size_t)text.size);
+    bytes_free (&text);
+    n++;
+  }
+  closedir (d);
+  ck_assert_int_gt (n, 0);
+}
+END_TEST
+
+int main (void) {
+  Suite *suite = suite_create ("import_corpus");
+  TCase *all = tcase_create ("import_corpus");
+  tcase_set_timeout (all, 20);
+  tcase_add_loop_test (all, the_corpus_is_imported_or_refused_without_harm, 0, 4);
+  suite_add_tcase (suite, all);
+  SRunner *runner = srunner_create (suite);
+  srunner_run_all (runner, CK_NORMAL);
+  int failed = srunner_ntests_failed (runner);
+  srunner_free (runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,527 @@
+#include "executor/interpret.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "tests/suite.h"
+#include "trace/zoo/zoo.h"
+
+static const device a_device = {
+  .name = "a",
+  .has_roofline = true,
+  .roofline = { .fp32_flops = 1000000000000, .memory_bytes_per_s = 100000000000 }
+};
+
+/* Small relatives of a network of each family. */
+typedef struct small {
+  const char *name;
+  int64_t batch, image, seq, width_divisor, depth_divisor, classes;
+  zoo_optimizer optimizer;
+  bool explicit_attention;
+} small;
+
+static const small trained[] = {
+  { "vgg16", 5, 32, 0, 16, 0, 10, ZOO_SGD, false },
+  { "resnet18", 5, 32, 0, 8, 0, 10, ZOO_MOMENTUM, false },
+  { "unet3d", 3, 8, 0, 8, 0, 3, ZOO_ADAM, false },
+  { "charrnn", 5, 0, 8, 8, 0, 64, ZOO_ADAM, false },
+  { "seq2seq", 5, 0, 5, 8, 0, 40, ZOO_ADAM, false },
+  { "gpt2", 5, 0, 16, 12, 6, 64, ZOO_ADAM, false },
+  { "llama-1b", 5, 0, 16, 32, 8, 64, ZOO_ADAM, true },
+};
+enum { N_TRAINED = sizeof trained / sizeof trained[0], STEPS = 20 };
+
+static trace *trace_of (const small *s, arena *a) {
+  error err = { 0 };
+  zoo_request r = { .name = s->name,
+                    .batch = s->batch,
+                    .image = s->image,
+                    .seq = s->seq,
+                    .width_divisor = s->width_divisor,
+                    .depth_divisor = s->depth_divisor,
+                    .classes = s->classes,
+                    .optimizer = s->optimizer,
+                    .explicit_attention = s->explicit_attention,
+                    .device = &a_device };
+  trace *t = zoo_trace (&r, a, &err);
+  ck_assert_msg (t != NULL, "%s: %s", s->name, err.text);
+  return t;
+}
+
+static rewritten rewrite_of (const trace *t, const section *sections, int32_t n_sections,
+                             const recompute *entries, int32_t n_entries, arena *a) {
+  error err = { 0 };
+  rewritten r;
+  ck_assert_msg (trace_rewrite (t, sections, n_sections, entries, n_entries, 0, a, &r, &err),
+                 "%s %s", err.where, err.text);
+  return r;
+}
+
+/* ---- running ---- */
+
+typedef struct outcome {
+  double loss[STEPS];
+  char digest[SHA256_TEXT];
+} outcome;
+
+typedef void on_call (void *context, int32_t op, ops_call *call);
+
+static outcome run (const trace *t, const rewritten *r, int steps, on_call *look, void *context,
+                    arena *a) {
+  error err = { 0 };
+  outcome o = { 0 };
+  interpret_options options = { .look = look, .context = context };
+  interpreter *p = interpret_new (t, r, &options, a, &err);
+  ck_assert_msg (p != NULL, "%s", err.text);
+  for (int i = 0; i < steps; i++) {
+    ck_assert_msg (interpret_step (p, i, &o.loss[i], &err), "%s", err.text);
+    ck_assert_msg (isfinite (o.loss[i]), "%s: the loss of step %d is not finite", t->name, i);
+  }
+  interpret_digest (p, o.digest);
+  interpret_free (p);
+  return o;
+}
+
+static void ck_same (const outcome *a, const outcome *b, const char *name) {
+  for (int i = 0; i < STEPS; i++)
+    ck_assert_msg (a->loss[i] == b->loss[i], "%s, step %d: %.17g is not %.17g", name, i,
+                   a->loss[i], b->loss[i]);
+  ck_assert_str_eq (a->digest, b->digest);
+}
+
+/* ---- learning ---- */
+
+static double mean_of (const double *x, int count) {
+  double sum = 0;
+  for (int i = 0; i < count; i++)
+    sum += x[i];
+  return sum / count;
+}
+
+START_TEST (networks_of_each_family_learn_in_twenty_steps) {
+  const small *s = &trained[_i];
+  arena *a = arena_new (0);
+  const trace *t = trace_of (s, a);
+  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
+  outcome o = run (t, &whole, STEPS, NULL, NULL, a), again = run (t, &whole, STEPS, NULL, NULL, a);
+  /* A recurrent network begins slowly; what it must pass is known from its first steps. */
+  double first = mean_of (o.loss, 3), last = mean_of (o.loss + STEPS - 3, 3);
+  bool slow = s->seq > 0 && s->image == 0 && s->seq < 16;
+  ck_assert_msg (last < (slow ? 0.995 : 0.9) * first, "%s: from %g to %g", s->name, first, last);
+  ck_same (&o, &again, s->name);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (attention_is_the_same_with_and_without_the_scores) {
+  static const small pairs[] = {
+    { "gpt2", 3, 0, 16, 6, 6, 64, ZOO_ADAM, false },
+    { "llama-1b", 3, 0, 70, 8, 16, 64, ZOO_ADAM, false },
+    { "bert-base", 3, 0, 16, 6, 6, 64, ZOO_ADAM, false },
+  };
+  for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+    arena *a = arena_new (0);
+    small other = pairs[i];
+    other.explicit_attention = true;
+    const trace *fused = trace_of (&pairs[i], a), *in_memory = trace_of (&other, a);
+    rewritten x = rewrite_of (fused, NULL, 0, NULL, 0, a);
+    rewritten y = rewrite_of (in_memory, NULL, 0, NULL, 0, a);
+    outcome one = run (fused, &x, 3, NULL, NULL, a), two = run (in_memory, &y, 3, NULL, NULL, a);
+    for (int k = 0; k < 3; k++)
+      ck_assert_msg (fabs (one.loss[k] - two.loss[k]) < 1e-3 * one.loss[k], "%s: %g and %g",
+                     pairs[i].name, one.loss[k], two.loss[k]);
+    arena_free (a);
+  }
+}
+END_TEST
+
+/* ---- gradients of whole networks ---- */
+
+/* The update is w -= rate g, so the gradient is known from what w was and is. */
+typedef struct descent {
+  interpreter *p;
+  const rewritten *r;
+  float **before, **way;
+} descent;
+
+static bool is_parameter (const descent *d, int32_t i) {
+  return d->r->trace->tensors[i].kind == TENSOR_PARAMETER && interpret_data (d->p, i) != NULL;
+}
+
+static double loss_at (descent *d, double by) {
+  error err = { 0 };
+  double loss = 0;
+  for (int32_t i = 0; i < d->r->trace->n_tensors; i++)
+    for (int64_t k = 0; is_parameter (d, i) && k < d->r->trace->tensors[i].bytes / 4; k++)
+      ((float *)interpret_data (d->p, i))[k] = d->before[i][k] + (float)by * d->way[i][k];
+  ck_assert (interpret_step (d->p, 0, &loss, &err));
+  return loss;
+}
+
+static void check_descent (const small *s) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  const trace *t = trace_of (s, a);
+  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
+  interpret_options o = { 0 };
+  descent d = { .r = &whole };
+  d.p = interpret_new (t, &whole, &o, a, &err);
+  ck_assert_msg (d.p != NULL, "%s", err.text);
+  d.before = NEW (a, t->n_tensors, float *, &err);
+  d.way = NEW (a, t->n_tensors, float *, &err);
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    if (is_parameter (&d, i)) {
+      d.before[i] = NEW (a, t->tensors[i].bytes / 4, float, &err);
+      d.way[i] = NEW (a, t->tensors[i].bytes / 4, float, &err);
+      memcpy (d.before[i], interpret_data (d.p, i), (size_t)t->tensors[i].bytes);
+    }
+  double norm = 0;
+  loss_at (&d, 0);
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    for (int64_t k = 0; is_parameter (&d, i) && k < t->tensors[i].bytes / 4; k++) {
+      d.way[i][k] = (d.before[i][k] - ((float *)interpret_data (d.p, i))[k]) / 0.01f;
+      norm += (double)d.way[i][k] * d.way[i][k];
+    }
+  double h = 0.002 / norm, seen = (loss_at (&d, h) - loss_at (&d, -h)) / (2 * h);
+  ck_assert_msg (fabs (seen - norm) < 0.03 * norm, "%s: the gradient's square is %g, its slope %g",
+                 s->name, norm, seen);
+  interpret_free (d.p);
+  arena_free (a);
+}
+
+static const small differentiated[] = {
+  { "vgg16", 3, 32, 0, 16, 0, 10, ZOO_SGD, false },
+  { "resnet18", 3, 32, 0, 8, 0, 10, ZOO_SGD, false },
+  { "resnet50", 3, 32, 0, 8, 3, 10, ZOO_SGD, false },
+  { "densenet121", 4, 64, 0, 4, 6, 10, ZOO_SGD, false },
+  { "googlenet", 2, 64, 0, 8, 0, 10, ZOO_SGD, false },
+  { "alexnet", 2, 64, 0, 16, 0, 10, ZOO_SGD, false },
+  { "unet3d", 2, 16, 0, 16, 0, 3, ZOO_SGD, false },
+  { "charrnn", 3, 0, 6, 8, 0, 40, ZOO_SGD, false },
+  { "seq2seq", 3, 0, 5, 8, 0, 40, ZOO_SGD, false },
+  { "gpt2", 3, 0, 16, 6, 6, 64, ZOO_SGD, false },
+  { "gpt2", 3, 0, 16, 6, 6, 64, ZOO_SGD, true },
+  { "llama-1b", 3, 0, 16, 8, 8, 64, ZOO_SGD, false },
+  { "llama-1b", 3, 0, 16, 8, 8, 64, ZOO_SGD, true },
+  { "bert-base", 2, 0, 16, 6, 6, 64, ZOO_SGD, false },
+  { "vit-b", 2, 32, 0, 6, 6, 10, ZOO_SGD, false },
+};
+enum { N_DIFFERENTIATED = sizeof differentiated / sizeof differentiated[0] };
+
+START_TEST (gradients_of_whole_networks_are_their_slopes) {
+  check_descent (&differentiated[_i]);
+}
+END_TEST
+
+/* ---- sections ---- */
+
+/* The longest stretches of ops that can run in so many parts, up to `most` ops each; depth first,
+   those that may. */
+static int32_t cut_stretches (const trace *t, int64_t parts, section_order order, int32_t most,
+                              section *out, arena *a) {
+  int32_t n = 0;
+  for (int32_t i = 0; i < t->n_ops;) {
+    int32_t end = i;
+    while (end < t->n_ops && end - i < most && t->ops[end].parts >= parts)
+      end++;
+    for (; end > i; end--) {
+      error err = { 0 };
+      rewritten r;
+      arena_mark mark = arena_here (a);
+      out[n] = (section){ i, end, parts, order };
+      bool fits = trace_rewrite (t, &out[n], 1, NULL, 0, 0, a, &r, &err);
+      arena_back (a, mark);
+      if (fits)
+        break;
+    }
+    n += end > i;
+    i = end > i ? end : i + 1;
+  }
+  return n;
+}
+
+/* What sections may change is the order of sums: each loss within 1 in 10^4 over the first steps,
+   before small differences have grown. */
+static void check_sections (const small *s, int64_t parts, section_order order, int32_t most) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  const trace *t = trace_of (s, a);
+  section *sections = NEW (a, t->n_ops, section, &err);
+  int32_t n = cut_stretches (t, parts, order, most, sections, a);
+  ck_assert_int_gt (n, 0);
+  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
+  rewritten cut = rewrite_of (t, sections, n, NULL, 0, a);
+  ck_assert_int_gt (cut.trace->n_ops, t->n_ops);
+  outcome one = run (t, &whole, 4, NULL, NULL, a), two = run (t, &cut, 4, NULL, NULL, a);
+  outcome again = run (t, &cut, 4, NULL, NULL, a);
+  ck_same (&two, &again, s->name);
+  for (int i = 0; i < 4; i++)
+    ck_assert_msg (fabs (one.loss[i] - two.loss[i]) <= (i < 2 ? 1e-4 : 1e-2) * one.loss[i],
+                   "%s, step %d: %.9g whole, %.9g in parts", s->name, i, one.loss[i], two.loss[i]);
+  arena_free (a);
+}
+
+START_TEST (parts_train_as_the_whole_does) {
+  check_sections (&trained[_i], 2, SECTION_LEVEL, INT32_MAX);
+  check_sections (&trained[_i], 3, SECTION_DEPTH, 7);
+}
+END_TEST
+
+/* ---- recomputed copies ---- */
+
+static bool has (const index_list *list, int32_t x) {
+  for (int32_t i = 0; i < list->count; i++)
+    if (list->at[i] == x)
+      return true;
+  return false;
+}
+
+/* Does it update in place what `o` has written? */
+static bool updates (const op *later, const op *o) {
+  for (int32_t j = 0; j < o->writes.count; j++)
+    if (has (&later->reads, o->writes.at[j]) && has (&later->writes, o->writes.at[j]) &&
+        !has (&o->side, o->writes.at[j]))
+      return true;
+  return false;
+}
+
+/* Op k again, and what updates its results in place, before the first op of the way back that reads
+   one of them; all that it writes is replaced. */
+static bool entry_for (const trace *t, int32_t k, recompute *e, arena *a) {
+  error err = { 0 };
+  const op *o = &t->ops[k];
+  *e = (recompute){ .before = -1 };
+  for (int32_t i = k + 1; i < t->n_ops && e->before < 0; i++)
+    for (int32_t j = 0; j < o->writes.count; j++)
+      if (t->ops[i].phase == OP_BACKWARD && has (&t->ops[i].reads, o->writes.at[j]) &&
+          !t->tensors[o->writes.at[j]].persistent)
+        e->before = i;
+  if (o->phase != OP_FORWARD || e->before < 0)
+    return false;
+  e->ops.at = NEW (a, e->before, int32_t, &err);
+  for (int32_t i = k; i < e->before; i++)
+    if (i == k || (updates (&t->ops[i], o) && t->ops[i].phase == OP_FORWARD))
+      e->ops.at[e->ops.count++] = i;
+  e->replaces.at = NEW (a, o->writes.count, int32_t, &err);
+  for (int32_t j = 0; j < o->writes.count; j++)
+    if (!has (&o->side, o->writes.at[j]) && !has (&o->reads, o->writes.at[j]))
+      e->replaces.at[e->replaces.count++] = o->writes.at[j];
+  return e->replaces.count > 0;
+}
+
+/* By `before`, then by op. */
+static int by_before (const void *a, const void *b) {
+  const recompute *x = a, *y = b;
+  return x->before != y->before ? (x->before > y->before) - (x->before < y->before)
+                                : (x->ops.at[0] > y->ops.at[0]) - (x->ops.at[0] < y->ops.at[0]);
+}
+
+/* Every op that can be computed again on its own; `most` of them. */
+static int32_t recompute_all (const trace *t, const section *sections, int32_t n_sections,
+                              const trace *cut, recompute *out, int32_t most, arena *a) {
+  int32_t n = 0, tried = 0;
+  for (int32_t k = 0; k < cut->n_ops && n < most; k++) {
+    recompute kept = out[n], *list = out;
+    rewritten r;
+    error err = { 0 };
+    if (!entry_for (cut, k, &out[n], a))
+      continue;
+    tried++;
+    arena_mark mark = arena_here (a);
+    bool fits = trace_rewrite (t, sections, n_sections, list + n, 1, 0, a, &r, &err);
+    arena_back (a, mark);
+    if (fits)
+      n++;
+    else
+      out[n] = kept;
+  }
+  qsort (out, (size_t)n, sizeof *out, by_before);
+  ck_assert_int_gt (tried, 0);
+  return n;
+}
+
+typedef struct seen {
+  int copies, norms, dropouts;
+  int spoil; /* the number of a copy of dropout that sees another step; 0: none */
+} seen;
+
+static void count_copies (void *context, int32_t op, ops_call *call) {
+  seen *s = context;
+  (void)op;
+  if (!call->copy)
+    return;
+  s->copies++;
+  s->norms += call->c->kind == COMPUTE_batchnorm_fwd;
+  if (call->c->kind == COMPUTE_dropout_fwd && ++s->dropouts == s->spoil)
+    call->step++;
+}
+
+/* All together may be refused where one reads what another has replaced; then those that can be. */
+static rewritten recomputed (const trace *t, const section *sections, int32_t n_sections, arena *a) {
+  error err = { 0 };
+  rewritten cut = rewrite_of (t, sections, n_sections, NULL, 0, a), r = { 0 };
+  recompute *entries = NEW (a, cut.trace->n_ops, recompute, &err);
+  int32_t n = recompute_all (t, sections, n_sections, cut.trace, entries, cut.trace->n_ops, a);
+  int32_t kept = 0;
+  for (int32_t i = 0; i < n; i++) {
+    error refused = { 0 };
+    recompute out = entries[kept];
+    entries[kept] = entries[i];
+    arena_mark mark = arena_here (a);
+    if (trace_rewrite (t, sections, n_sections, entries, kept + 1, 0, a, &r, &refused))
+      kept++;
+    else
+      entries[kept] = out;
+    arena_back (a, mark);
+  }
+  return rewrite_of (t, sections, n_sections, entries, kept, a);
+}
+
+START_TEST (copies_are_what_was_kept) {
+  const small *s = &trained[_i];
+  arena *a = arena_new (0);
+  const trace *t = trace_of (s, a);
+  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a), again = recomputed (t, NULL, 0, a);
+  seen counted = { 0 };
+  outcome kept = run (t, &whole, 3, NULL, NULL, a);
+  outcome made = run (t, &again, 3, count_copies, &counted, a);
+  ck_same (&kept, &made, s->name);
+  ck_assert_int_gt (counted.copies, 3 * 3);
+  if (strcmp (s->name, "resnet18") == 0)
+    ck_assert_int_gt (counted.norms, 0);
+  if (strcmp (s->name, "gpt2") == 0 || strcmp (s->name, "vgg16") == 0)
+    ck_assert_int_gt (counted.dropouts, 0);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (copies_of_parts_are_what_was_kept) {
+  const small *s = &trained[_i];
+  arena *a = arena_new (0);
+  error err = { 0 };
+  const trace *t = trace_of (s, a);
+  section *sections = NEW (a, t->n_ops, section, &err);
+  int32_t n = cut_stretches (t, 2, SECTION_DEPTH, 5, sections, a);
+  rewritten cut = rewrite_of (t, sections, n, NULL, 0, a);
+  rewritten again = recomputed (t, sections, n, a);
+  seen counted = { 0 };
+  outcome kept = run (t, &cut, 2, NULL, NULL, a);
+  outcome made = run (t, &again, 2, count_copies, &counted, a);
+  ck_same (&kept, &made, s->name);
+  ck_assert_int_gt (counted.copies, 2 * 3);
+  arena_free (a);
+}
+END_TEST
+
+/* ---- faults that must be seen ---- */
+
+START_TEST (a_copy_of_dropout_with_a_wrong_counter_changes_the_loss) {
+  arena *a = arena_new (0);
+  const trace *t = trace_of (&trained[5], a);
+  rewritten again = recomputed (t, NULL, 0, a);
+  seen right = { 0 }, wrong = { .spoil = 1 };
+  outcome one = run (t, &again, 3, count_copies, &right, a);
+  outcome two = run (t, &again, 3, count_copies, &wrong, a);
+  ck_assert_int_gt (right.dropouts, 0);
+  ck_assert (one.loss[0] == two.loss[0]); /* the way back comes later */
+  ck_assert (one.loss[2] != two.loss[2]);
+  ck_assert_str_ne (one.digest, two.digest);
+  arena_free (a);
+}
+END_TEST
+
+/* The second part of a product overwrites what it should add to. */
+static void forget_the_first (void *context, int32_t op, ops_call *call) {
+  (void)op;
+  if (call->c->kind != COMPUTE_conv_bwd_weights || call->first_item == 0 || ++*(int *)context > 1)
+    return;
+  call->end_item -= call->first_item;
+  call->first_item = 0;
+}
+
+START_TEST (a_skipped_accumulation_changes_the_loss) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  const trace *t = trace_of (&trained[0], a);
+  section *sections = NEW (a, t->n_ops, section, &err);
+  int32_t n = cut_stretches (t, 2, SECTION_LEVEL, INT32_MAX, sections, a);
+  rewritten cut = rewrite_of (t, sections, n, NULL, 0, a);
+  int times = 0;
+  outcome one = run (t, &cut, 3, NULL, NULL, a);
+  outcome two = run (t, &cut, 3, forget_the_first, &times, a);
+  ck_assert (one.loss[0] == two.loss[0]);
+  ck_assert (one.loss[1] != two.loss[1]);
+  arena_free (a);
+}
+END_TEST
+
+/* ---- data ---- */
+
+START_TEST (a_text_is_what_is_learned) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  static const small s = { "charrnn", 2, 0, 4, 8, 0, 128, ZOO_ADAM, false };
+  static const char text[] = "abcdefghijklmnopqrst";
+  const trace *t = trace_of (&s, a);
+  feed_options o = { .text = text, .text_bytes = 20 };
+  feed *f = feed_new (t, &o, a, &err);
+  ck_assert_ptr_nonnull (f);
+  for (int32_t i = 0; i < t->n_tensors; i++) {
+    const char *name = t->tensors[i].name;
+    int32_t got[2];
+    if (!feed_is_input (f, i))
+      continue;
+    int64_t place = name[strlen (name) - 1] - '0' + (name[0] == 't');
+    feed_input (f, i, 0, 0, 2, got);
+    ck_assert_int_eq (got[0], text[place]);
+    ck_assert_int_eq (got[1], text[10 + place]);
+    feed_input (f, i, 1, 1, 2, got); /* the next window of 4 */
+    ck_assert_int_eq (got[0], text[(14 + place) % 20]);
+  }
+  o.text_bytes = 1;
+  ck_assert_ptr_null (feed_new (t, &o, a, &err));
+  ck_says (&err, "a text of 1 bytes: nothing can be learned from it");
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (a_trace_that_does_not_say_what_it_calculates_is_refused) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  trace *t = trace_of (&trained[3], a);
+  t->ops[7].compute = NULL;
+  t->ops[7].name = "strange";
+  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
+  interpret_options o = { 0 };
+  ck_assert_ptr_null (interpret_new (t, &whole, &o, a, &err));
+  ck_says (&err, "op 7 (strange) does not say what it calculates: traces of `ferry zoo` do");
+  arena_free (a);
+}
+END_TEST
+
+int main (void) {
+  SRunner *runner = srunner_create (NULL);
+  const TTest *looped[] = { networks_of_each_family_learn_in_twenty_steps,
+                            parts_train_as_the_whole_does, copies_are_what_was_kept,
+                            copies_of_parts_are_what_was_kept };
+  const TTest *single[] = { attention_is_the_same_with_and_without_the_scores,
+                            a_copy_of_dropout_with_a_wrong_counter_changes_the_loss,
+                            a_skipped_accumulation_changes_the_loss,
+                            a_text_is_what_is_learned,
+                            a_trace_that_does_not_say_what_it_calculates_is_refused };
+  Suite *suite = suite_create ("interpret");
+  TCase *all = tcase_create ("interpret");
+  tcase_set_timeout (all, 120);
+  for (size_t i = 0; i < sizeof looped / sizeof looped[0]; i++)
+    tcase_add_loop_test (all, looped[i], 0, N_TRAINED);
+  tcase_add_loop_test (all, gradients_of_whole_networks_are_their_slopes, 0, N_DIFFERENTIATED);
+  for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
+    tcase_add_test (all, single[i]);
+  suite_add_tcase (suite, all);
+  srunner_add_suite (runner, suite);
+  srunner_run_all (runner, CK_NORMAL);
+  int failed = srunner_ntests_failed (runner);
+  srunner_free (runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}

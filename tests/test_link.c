@@ -1,0 +1,65 @@
+/* Measuring finds what was put in. */
+#include <stdlib.h>
+
+#include "executor/link.h"
+#include "tests/emu_case.h"
+#include "tests/suite.h"
+
+static void expect_near (int64_t seen, int64_t put_in, int64_t ppm) {
+  ck_assert_msg (llabs (seen - put_in) <= put_in / 1000000.0 * ppm, "%lld instead of %lld",
+                 (long long)seen, (long long)put_in);
+}
+
+START_TEST (an_emulated_link_is_measured_as_it_was_made) {
+  static const device_link links[] = { { 12000000000, 12000000000, 22000000000, 10000 },
+                                       { 25000000000, 20000000000, 45000000000, 5000 },
+                                       { 3000000000, 6000000000, 6500000000, 50000 } };
+  for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+    device dev = { .name = "made",
+                   .memory_bytes = (int64_t)1 << 32,
+                   .granule_bytes = 2 << 20,
+                   .link = links[i],
+                   .host_bytes = 1,
+                   .share_ppm = 1000000 };
+    driver d;
+    error err = { 0 };
+    link_result r;
+    arena *a = arena_new (0);
+    ck_assert_msg (driver_open (&d, emu_case_path (), &err) && link_emulate (&d, &dev, &err) &&
+                       driver_start (&d, 0, &err) &&
+                       link_measure (&d, true, 0, 1 << 30, a, &r, &err),
+                   "%s", err.text);
+    driver_stop (&d);
+    expect_near (r.device.link.d2h_bytes_per_s, links[i].d2h_bytes_per_s, 100);
+    expect_near (r.device.link.h2d_bytes_per_s, links[i].h2d_bytes_per_s, 100);
+    expect_near (r.device.link.both_bytes_per_s, links[i].both_bytes_per_s, 5000);
+    expect_near (r.device.link.copy_ns, links[i].copy_ns, 10000);
+    ck_assert_int_eq (r.device.memory_bytes, dev.memory_bytes);
+    ck_assert_int_eq (r.device.granule_bytes, dev.granule_bytes);
+    /* Copies do not slow down beside compute here. */
+    for (int32_t k = 0; k < r.n_rows; k++)
+      ck_assert_int_eq (r.rows[k].out_ns, r.rows[k].busy_out_ns);
+    ck_assert (device_validate (&r.device, &err));
+    arena_free (a);
+  }
+}
+END_TEST
+
+START_TEST (a_range_of_sizes_that_tells_no_rate_is_refused) {
+  driver d;
+  error err = { 0 };
+  link_result r;
+  arena *a = arena_new (0);
+  ck_assert (driver_open (&d, emu_case_path (), &err) && driver_start (&d, 0, &err));
+  ck_assert (!link_measure (&d, true, 65536, 1 << 30, a, &r, &err));
+  ck_assert_int_eq (err.code, ERR_usage);
+  driver_stop (&d);
+  arena_free (a);
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = { an_emulated_link_is_measured_as_it_was_made,
+                                 a_range_of_sizes_that_tells_no_rate_is_refused, NULL };
+  return suite_run ("link", tests, 20);
+}

@@ -1,0 +1,26 @@
+/* A proof as read: what prove.c takes from prove_read.c. */
+#ifndef FERRY_TRACE_PROVE_PROOF_H
+#define FERRY_TRACE_PROVE_PROOF_H
+
+#include "trace/prove.h"
+
+enum { PROOF_CLASSES = 8, PROOF_DUAL_BITS = 30, PROOF_COEF_BITS = 24 };
+
+typedef enum proof_kind { PROOF_compute, PROOF_crossing, PROOF_flow } proof_kind;
+
+/* Duals x 2^30. Of a series per class, class c has the slots [c * slots, (c + 1) * slots). */
+typedef struct proof {
+  proof_kind kind;
+  bool any_units;
+  int32_t op; /* of a crossing */
+  int shift;
+  int32_t slots, classes;
+  int32_t *first; /* slots + 1: the first op of each, and n_ops */
+  int64_t class_from[PROOF_CLASSES], cycle[PROOF_CLASSES];
+  int64_t *pending, *host_first, *host, *early_first, *early; /* per class */
+  int64_t *stall_out, *stall_in, *work_out, *work_in, *need_first, *need, *host_limit;
+} proof;
+
+bool proof_read (const char *text, int32_t n_ops, arena *a, proof *out, error *err) MUST_CHECK;
+
+#endif
