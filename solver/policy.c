@@ -177,7 +177,8 @@ static plan *schedule_at (run *r, int64_t budget_bytes, int64_t host_bytes, aren
   schedule_options o = { .budget_bytes = budget_bytes,
                          .host_bytes = host_bytes,
                          .pool_below_bytes = r->view.pool_below_bytes,
-                         .auto_clean = r->choice.auto_clean };
+                         .auto_clean = r->choice.auto_clean,
+                         .trace_digest = r->request->trace_digest };
   return schedule (r->request->trace, &r->rw, NULL, 0, r->recomputes, r->n_recomputes, NULL, 0,
                    &r->device, r->wishes, r->n_wishes, &o, a, shortage, err);
 }

@@ -102,6 +102,7 @@ typedef struct policy_request {
   const device *device;
   int64_t budget_bytes, host_bytes;
   const policy_values *values; /* NULL: standard */
+  const char *trace_digest;    /* NULL: computed */
 } policy_request;
 
 typedef struct policy_answer {
