@@ -30,7 +30,7 @@ int main (void) {
                            oldest.fits ? "" : " (over the budget)", paper_loss (&ours));
   }
   paper_row ("TensorFlow PR 29498 (2019)",
-             "the oldest first, and prefetching, for an LSTM at 70 % of its memory",
+             "The oldest first, and prefetching, for an LSTM at 70 % of its memory",
              "up to about 3 % of training time", measured,
              largest <= 0  ? "the gain is not seen on this machine model"
              : largest < 3 ? "of the published size"

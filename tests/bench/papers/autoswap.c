@@ -47,7 +47,7 @@ int main (void) {
   for (int i = 0; i < 2; i++) {
     paper_workload (&p, &d, &nets[i]);
     int policy = least_of_policy (&p), ours = least_of_ours (&p, policy + 1);
-    snprintf (claim, sizeof claim, "memory of %s, batch 64, that can be saved at no cost",
+    snprintf (claim, sizeof claim, "Memory of %s, batch 64, that can be saved at no cost",
               nets[i].name);
     snprintf (measured, sizeof measured,
               "%d %% with the best of its scores, %d %% with ferry (12 GB/s)", 100 - policy,

@@ -51,7 +51,7 @@ int main (void) {
                            paper_loss (&c2), c2.fits ? "" : " (over the budget)",
                            paper_loss (&ours));
   }
-  paper_row ("TFLMS (2018, 2019)", "largest batch of ResNet-50 in 16 GB, NVLink and PCIe",
+  paper_row ("TFLMS (2018, 2019)", "Largest batch of ResNet-50 in 16 GB, NVLink and PCIe",
              "4.7 to 4.9 times", measured,
              times >= 4.7 ? "reached" : "not reached in the machine model's memory",
              "ferry zoo resnet50 --batch 800 --device v100-nvlink -o t; "
