@@ -43,7 +43,7 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
   s.schedule.pool_below_bytes = 0;
   ok = ok && trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, err) &&
        find_bound (t, o, a, &out->bound, err) &&
-       schedule_pool (t, NULL, 0, o->device->granule_bytes, a, &s.schedule.pool_below_bytes, err) &&
+       schedule_pool (t, NULL, 0, o->device->granule_bytes, a, &s.schedule.pool_below_bytes, NULL, err) &&
        units_of (t, NULL, 0, o->device->granule_bytes, s.schedule.pool_below_bytes, a, &u, err) &&
        gaps_of (&u, o->device->granule_bytes, o->budget_bytes, a, &g, err);
   int32_t *of = ok ? NEW (a, u.count, int32_t, err) : NULL;
