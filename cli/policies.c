@@ -90,8 +90,7 @@ void policies_list (void) {
   for (int i = 0; i < POLICIES; i++) {
     const policy_row *p = policy_at ((policy_id)i);
     printf ("%s%s\n  %s\n", i ? "\n" : "", p->name, p->says);
-    printf ("  from: %s%s\n", p->whence,
-            p->budget == POLICY_NONE ? "; knows no budget" : "");
+    printf ("  from: %s%s\n", p->whence, p->budget == POLICY_NONE ? "; knows no budget" : "");
     for (int n = 0; n < POLICY_OPTIONS; n++) {
       char text[UNITS_TEXT];
       const policy_option_row *o = policy_option_at ((policy_option)n);

@@ -32,9 +32,9 @@ static void print_text (const policy_answer *a, int64_t budget_bytes) {
     printf ("%s does not fit in %s; it reaches %s\n", a->label, units_bytes (budget, budget_bytes),
             units_bytes (peak, a->reached_bytes));
   if (a->has_cost)
-    printf ("%-8s %10s  with %s of stalls, %lld moves and %lld drops\n",
-            a->fits ? "step" : "there", units_time (step, p->step_ns),
-            units_time (stall, p->stall_ns), (long long)a->moves, (long long)a->drops);
+    printf ("%-8s %10s  with %s of stalls, %lld moves and %lld drops\n", a->fits ? "step" : "there",
+            units_time (step, p->step_ns), units_time (stall, p->stall_ns), (long long)a->moves,
+            (long long)a->drops);
   if (a->has_cost)
     printf ("%-8s %10s  host %s; %s out and %s in, a step\n", "device",
             units_bytes (peak, p->peak_bytes), units_bytes (host, p->host_peak_bytes),
@@ -46,8 +46,7 @@ static void print_text (const policy_answer *a, int64_t budget_bytes) {
 static int run (call *c) {
   const char *name = call_text (c, "policy"), *output = call_text (c, "output");
   if (!name) {
-    error_set (&c->err, ERR_usage,
-               "give --policy NAME; `ferry solve --policy list` lists them");
+    error_set (&c->err, ERR_usage, "give --policy NAME; `ferry solve --policy list` lists them");
     return call_failed (c);
   }
   if (strcmp (name, "list") == 0) {
