@@ -206,16 +206,20 @@ static void tell_peak (const told *t) {
   printf ("peak %s of %s, %s into the step, at %s; held by\n",
           units_bytes (peak, t->line.peak_bytes), units_bytes (budget, t->plan->budget_bytes),
           units_time (at, t->line.peak_ns), op_text (t, op_at (t, t->line.peak_ns), op));
-  int64_t rest_bytes = t->line.peak_bytes;
+  int64_t small_bytes =
+      units_div_up (t->plan->placement.pool_bytes, t->plan->placement.granule_bytes) *
+      t->plan->placement.granule_bytes;
+  int64_t rest_bytes = t->line.peak_bytes - small_bytes;
   for (int32_t i = 0; i < t->n_holders && i < SHOWN; i++) {
     const holder *h = &t->holders[i];
     printf ("  %10s  %s%s\n", units_bytes (bytes, h->bytes), h->workspace ? "workspace of " : "",
             h->workspace ? op_text (t, h->unit, op) : unit_text (t, h->unit, unit));
     rest_bytes -= h->bytes;
   }
-  if (rest_bytes > 0)
-    printf ("  %10s  in %d more, and what is too small to move\n", units_bytes (bytes, rest_bytes),
-            t->n_holders > SHOWN ? t->n_holders - SHOWN : 0);
+  if (t->n_holders > SHOWN)
+    printf ("  %10s  in %d more\n", units_bytes (bytes, rest_bytes), t->n_holders - SHOWN);
+  if (small_bytes)
+    printf ("  %10s  of tensors too small to move\n", units_bytes (bytes, small_bytes));
 }
 
 /* Why the copy, or the first of those right before it, did not start earlier. */

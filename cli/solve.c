@@ -86,8 +86,12 @@ static void tell_plan (const planner *p, const solution *s) {
   printf ("%-8s %10s  after %lld candidates%s%s\n", "found by", proof->found_by,
           (long long)s->candidates, proof->limit_met ? "; the search ended by its limit: " : "",
           proof->limit_met ? proof->limit_met : "");
-  printf ("\n%s in %s, at most %.2f %% above what any plan can reach\n",
-          units_time (a, cost->step_ns), units_bytes (b, cost->peak_bytes), planner_gap (cost->step_ns, proof->lower_bound_ns));
+  double gap = planner_gap (cost->step_ns, proof->lower_bound_ns);
+  printf ("\n%s in %s, ", units_time (a, cost->step_ns), units_bytes (b, cost->peak_bytes));
+  if (gap > 0)
+    printf ("at most %.2f %% above what any plan can reach\n", gap);
+  else
+    printf ("and no plan is faster\n");
 }
 
 static int solve_by_plan (call *c) {
@@ -131,7 +135,7 @@ static bool print_json (call *c, const policy_answer *a) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
-  policy_answer_write (&w, a);
+  policy_answer_write (&w, a, -1);
   json_close_object (&w);
   return call_print_json (c, &w);
 }
