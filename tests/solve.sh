@@ -138,7 +138,7 @@ explains() { # its figures are those of simulate
     sum=$(sed '/"crossings"/,/^  ]/!d' explained | grep -oE "\"$name\": ?[0-9]+" | grep -oE '[0-9]+$' | total)
     [ "$sum" = "$(number $name simulated)" ] || { echo "$name: $sum"; return 1; }
   done
-  [ "$(sed '/"peak"/!d' explained | grep -oE '"bytes": ?[0-9]+' | grep -oE '[0-9]+$')" -le "$(number peak_bytes simulated)" ]
+  [ "$(number bytes explained)" -le "$(number peak_bytes simulated)" ]
 }
 explains_words() {
   run 0 explain vgg.json plan.json && [ ! -s err ] && says '^peak .* held by' && says '^waits .* in all' && says 'across the link' &&
