@@ -252,7 +252,8 @@ static void tell_wait (const told *t, const wait *w) {
   printf (w->by_out ? "needs the room that %s leaves\n" : "waits for %s to be back\n", unit);
   printf ("  %10s  its copy %s ", "", w->by_out ? "out" : "in");
   if (w->behind > 0)
-    printf ("stands behind %d others without a pause; the first began ", w->behind);
+    printf ("stands behind %d other%s without a pause; the first began ", w->behind,
+            w->behind > 1 ? "s" : "");
   else
     printf ("began ");
   tell_cause (t, w);
