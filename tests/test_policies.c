@@ -147,7 +147,7 @@ static void holds (const paper *p) {
     ck_assert_msg (policy_set (id, one, &values, &err), "%s", err.text);
     at += length + (at[length] == ',');
   }
-  policy_request r = { t, &d, (int64_t)p->budget_mib * MIB, d.host_bytes, &values };
+  policy_request r = { t, &d, (int64_t)p->budget_mib * MIB, d.host_bytes, &values, NULL };
   policy_view v;
   policy_choice c;
   policy_answer answer;
@@ -314,7 +314,7 @@ static int64_t budget_at (const attempt *x, int percent) {
 static void ask (attempt *x, policy_id id, int64_t budget_bytes, uint64_t seed,
                  policy_answer *out) {
   char line[sizeof (error)];
-  policy_request r = { x->made.trace, &x->device, budget_bytes, x->device.host_bytes, NULL };
+  policy_request r = { x->made.trace, &x->device, budget_bytes, x->device.host_bytes, NULL, NULL };
   ck_assert_msg (policy_run (id, &r, x->arena, out, &x->err), "seed %d, %s: %s", (int)seed,
                  policy_at (id)->name, error_line (&x->err, line, sizeof line));
 }
@@ -413,8 +413,8 @@ START_TEST (a_policy_moves_nothing_below_its_own_floor) {
       policy_values values = policy_standard ();
       policy_view v;
       policy_choice c;
-      policy_request r = { x.made.trace, &x.device, budget_at (&x, 60), x.device.host_bytes,
-                           &values };
+      policy_request r = { x.made.trace,        &x.device, budget_at (&x, 60),
+                           x.device.host_bytes, &values,   NULL };
       values.at[n] = 700;
       ck_assert (policy_choose (o->policy, &r, x.arena, &v, &c, &x.err));
       for (int64_t i = 0; i < c.n_moves; i++)
@@ -435,7 +435,8 @@ START_TEST (every_failed_allocation_is_told) {
       policy_answer a;
       ck_assert_int_lt (n, 100000);
       set_up (&x, 12);
-      policy_request r = { x.made.trace, &x.device, budget_at (&x, 70), x.device.host_bytes, NULL };
+      policy_request r = { x.made.trace,        &x.device, budget_at (&x, 70),
+                           x.device.host_bytes, NULL,      NULL };
       arena_fuse (x.arena, n);
       made = policy_run ((policy_id)i, &r, x.arena, &a, &x.err);
       if (!made)
