@@ -30,7 +30,7 @@ typedef struct table {
 } table;
 
 static const char ours[] = "ferry";
-#define LIMIT_TICKS ((int64_t)6000000) /* of ferry's own search: seconds, not minutes */
+#define LIMIT_TICKS ((int64_t)2000000) /* of ferry's own search: seconds, not minutes */
 
 static int64_t now_ns (void) {
   struct timespec t;

@@ -45,8 +45,7 @@ static bool fill_memory (policy_view *v, error *err) {
   int64_t granule = v->device->granule_bytes;
   v->res = NEW (v->arena, (int64_t)v->n_ops + 1, int64_t, err);
   if (!v->res ||
-      !schedule_pool (v->trace, NULL, 0, granule, v->arena, &v->pool_below_bytes, &peak_bytes,
-                      err) ||
+      !schedule_pool (v->trace, NULL, 0, granule, v->arena, &v->pool_below_bytes, NULL, err) ||
       !units_of (v->trace, NULL, 0, granule, v->pool_below_bytes, v->arena, &v->units, err))
     return false;
   count_granules (v->trace, &v->units, granule, v->res);
