@@ -79,6 +79,11 @@ static bool read_policies (call *c, table *t) {
   while ((part = next_part (c, &rest)))
     if (!add_policy (c, t, part))
       return false;
+  for (int i = 1; i < t->n_policies; i++) /* ours first, because it brings the bound */
+    if (t->policies[i] == OURS) {
+      t->policies[i] = t->policies[0];
+      t->policies[0] = OURS;
+    }
   return !c->err.code;
 }
 
@@ -196,18 +201,19 @@ static void print_row (const row *r) {
 static void print_tsv (const row *r) {
   const policy_answer *a = &r->answer;
   const predicted *p = &a->cost;
-  printf ("%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
-          (long long)r->budget_bytes,
-          r->policy == OURS ? our_name : policy_at ((policy_id)r->policy)->name, a->label, a->fits,
-          (long long)a->reached_bytes, (long long)p->step_ns, (long long)p->baseline_ns,
-          (long long)p->stall_ns, (long long)p->peak_bytes, (long long)p->host_peak_bytes,
-          (long long)p->d2h_bytes, (long long)p->h2d_bytes, (long long)a->moves,
-          (long long)r->plan_ns, (long long)r->lower_bound_ns);
+  printf (
+      "%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
+      (long long)r->budget_bytes,
+      r->policy == OURS ? our_name : policy_at ((policy_id)r->policy)->name, a->label, a->fits,
+      (long long)a->reached_bytes, (long long)p->step_ns, (long long)p->baseline_ns,
+      (long long)p->stall_ns, (long long)p->peak_bytes, (long long)p->host_peak_bytes,
+      (long long)p->d2h_bytes, (long long)p->h2d_bytes, (long long)a->moves, (long long)a->drops,
+      (long long)r->lower_bound_ns, (long long)r->plan_ns);
 }
 
 static const char tsv_head[] =
     "budget_bytes\tpolicy\tlabel\tfits\treached_bytes\tstep_ns\tbaseline_ns\tstall_ns\tpeak_bytes\t"
-    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tplan_ns\tlower_bound_ns\n";
+    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tdrops\tlower_bound_ns\tplan_ns\n";
 
 static void put_row (json_writer *w, const row *r) {
   json_open_object (w);
