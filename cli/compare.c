@@ -31,6 +31,7 @@ typedef struct table {
   int policies[PLANNERS]; /* ours first */
   int n_policies;
   int64_t limit_ticks;
+  char digest[TRACE_DIGEST];
   int64_t lower_bound_ns; /* at the budget that is being compared; -1: no plan fits */
 } table;
 
@@ -97,7 +98,7 @@ static bool read_table (call *c, table *t) {
   t->host_bytes = t->device.host_bytes;
   t->limit_ticks = LIMIT_TICKS;
   return call_count (c, "limit", 1, INT64_MAX / 4, &t->limit_ticks) &&
-         call_bytes (c, "host", &t->host_bytes) &&
+         trace_digest (t->trace, t->digest, &c->err) && call_bytes (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) && read_budgets (c, t) &&
          read_policies (c, t);
 }
@@ -133,7 +134,8 @@ static bool fill (call *c, table *t, row *r, arena *a) {
   policy_request request = { .trace = t->trace,
                              .device = &t->device,
                              .budget_bytes = r->budget_bytes,
-                             .host_bytes = t->host_bytes };
+                             .host_bytes = t->host_bytes,
+                             .trace_digest = t->digest };
   int64_t start = planner_now_ns ();
   bool ok = r->policy == OURS ? fill_ours (c, t, r, a)
                               : policy_run ((policy_id)r->policy, &request, a, &r->answer, &c->err);
