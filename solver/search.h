@@ -36,8 +36,10 @@ bool search_begin (search *s, error *err) MUST_CHECK;
 /* Sets trial.step_ns; an infeasible trial is no error. The plan is put into *made where that is not
    NULL, in s->arena. */
 bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
-/* Starts: each rounding, with a little less room each time. */
-bool search_starts (search *s, const double *shares, error *err) MUST_CHECK;
+enum { SEARCH_GUIDES = 2 };
+/* Starts: each rounding of each guide's shares (NULL: there is no such guide), and those that need
+   none, with a little less room each time. */
+bool search_starts (search *s, const double *const shares[SEARCH_GUIDES], error *err) MUST_CHECK;
 /* Enough, stopped, or out of ticks. */
 bool search_is_over (search *s);
 /* The trial becomes the best where it is better. */
