@@ -32,12 +32,12 @@ typedef struct placing {
   int64_t *birth_rank, *end_rank; /* per stay, on the circle */
   int64_t ranks, cuts[CUTS];
   int n_cuts;
-  int64_t give_up; /* granules with which this cut is worse than another */
+  int64_t give_up;      /* granules with which this cut is worse than another */
   int64_t *birth, *end; /* unrolled from the cut: birth < end */
   home *homes;          /* 0 is the common one */
   int32_t n_homes;
-  int32_t *home_of;     /* per stay that crosses the cut: its own home, else 0 */
-  int32_t *held;        /* per stay: its runs */
+  int32_t *home_of; /* per stay that crosses the cut: its own home, else 0 */
+  int32_t *held;    /* per stay: its runs */
   held_run *runs;
   int64_t n_runs, runs_room;
   int32_t granules;
@@ -71,8 +71,8 @@ static moment onto_circle (moment m, moment start, moment period) {
   return m;
 }
 
-/* Moments as ranks, and the cuts to try: where fewest granules are held, over all the circle and then
-   in each of its sectors. */
+/* Moments as ranks, and the cuts to try: where fewest granules are held, over all the circle and
+   then in each of its sectors. */
 static bool rank (placing *p, moment start, moment period) {
   const lives *l = p->l;
   point *points = NEW (p->arena, 2 * (int64_t)l->count, point, p->err);
@@ -142,8 +142,8 @@ static bool home_give (placing *p, int32_t h, free_run run) {
     memmove (x->at, x->at + x->head, (size_t)x->used * sizeof *x->at);
     x->head = 0;
   }
-  free_run *moved = arena_grow (p->arena, x->at, &x->room, x->head + x->used + 1, sizeof *x->at,
-                                p->err);
+  free_run *moved =
+      arena_grow (p->arena, x->at, &x->room, x->head + x->used + 1, sizeof *x->at, p->err);
   if (!moved)
     return false;
   x->at = moved;
@@ -222,7 +222,8 @@ static bool fresh (placing *p, int32_t life, int32_t h, int32_t count) {
   return count == 0 || hold (p, life, h, run);
 }
 
-/* Homes are sorted by `back`: the first that is late enough keeps the later ones for longer stays. */
+/* Homes are sorted by `back`: the first that is late enough keeps the later ones for longer stays.
+ */
 static int32_t first_late_enough (const placing *p, int64_t end) {
   int32_t low = 1, high = p->n_homes;
   while (low < high) {
@@ -351,9 +352,9 @@ static bool sweep (placing *p, int64_t ranks, int64_t budget) {
   return true;
 }
 
-/* The last owner of each common granule is followed by the first one of the next step. The runs that
-   a stay took keep their order, so the first owners are those with nobody before: found by walking
-   all stays in order of birth. */
+/* The last owner of each common granule is followed by the first one of the next step. The runs
+   that a stay took keep their order, so the first owners are those with nobody before: found by
+   walking all stays in order of birth. */
 static bool close_circle (placing *p) {
   const lives *l = p->l;
   int32_t *first = NEW (p->arena, p->granules, int32_t, p->err);
@@ -441,8 +442,7 @@ static bool begin (placing *p) {
   out->in_ops = NEW (p->arena, l->n_moves, int64_t, p->err);
   out->in_outs = NEW (p->arena, l->n_moves, int64_t, p->err);
   out->wait_ops = NEW (p->arena, l->n_moves, int32_t, p->err);
-  if (!out->wait_ops || !p->home_of || !p->held || !out->op_outs || !out->in_ops ||
-      !out->in_outs)
+  if (!out->wait_ops || !p->home_of || !p->held || !out->op_outs || !out->in_ops || !out->in_outs)
     return false;
   memset (p->held, 0xff, (size_t)l->count * sizeof *p->held);
   for (int32_t i = 0; i < l->trace->n_ops; i++)

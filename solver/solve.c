@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/group.h"
 #include "solver/search.h"
 #include "trace/check.h"
 
@@ -18,30 +19,31 @@ static bool find_bound (const trace *t, const solve_options *o, arena *a, bound 
                       .any_units = true,
                       .keep_proof = o->keep_proof,
                       .log = o->log };
-  return units_of (t, NULL, 0, 1, 0, a, &u, err) &&
-         gaps_of (&u, 1, o->budget_bytes, a, &g, err) && bound_of (&g, &b, a, out, err);
+  return units_of (t, NULL, 0, 1, 0, a, &u, err) && gaps_of (&u, 1, o->budget_bytes, a, &g, err) &&
+         bound_of (&g, &b, a, out, err);
 }
 
-/* A step with less of this is stuck to its few granules; with the air, their next owners wait less. */
+/* A step with less of this is stuck to its few granules; with the air, their next owners wait less.
+ */
 #define GUIDE_ROOM_PPM 997000
 
 /* What rounding starts from: the shares of a program that counts memory in bytes, where classes of
    size see what a copy costs. */
-static bool guide_by_bytes (const solve_options *o, int64_t pool_below_bytes, const trace *t,
-                            arena *a, const double **share, error *err) {
+static bool guide_by_bytes (const solve_options *o, const search *s, arena *a, const double **share,
+                            error *err) {
   bound_options b = { .dev = o->device, .host_bytes = o->host_bytes, .log = o->log };
   units u;
   gaps g;
   bound guide;
-  if (!units_of (t, NULL, 0, 1, pool_below_bytes, a, &u, err) ||
+  if (!units_of (s->trace, s->groups, s->n_groups, 1, s->schedule.pool_below_bytes, a, &u, err) ||
       !gaps_of (&u, 1, o->budget_bytes, a, &g, err) || !bound_of (&g, &b, a, &guide, err))
     return false;
   *share = guide.share;
   return true;
 }
 
-/* Or those of one that counts whole granules, as the plan will, with a little air, but pays the link
-   for the bytes of an average one.  No bound: only a guide. */
+/* Or those of one that counts whole granules, as the plan will, with a little air, but pays the
+   link for the bytes of an average one.  No bound: only a guide. */
 static bool guide_by_granules (const solve_options *o, const units *u, arena *a,
                                const double **share, error *err) {
   int64_t granule = o->device->granule_bytes;
@@ -90,6 +92,7 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
   rewritten rw;
   units u;
   gaps g;
+  index_list *groups = NULL;
   arena *scratch = arena_new (0);
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
   search s = { .trace = t,
@@ -106,8 +109,10 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
   s.schedule.pool_below_bytes = 0;
   ok = ok && trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, err) &&
        find_bound (t, o, a, &out->bound, err) &&
-       schedule_pool (t, NULL, 0, o->device->granule_bytes, a, &s.schedule.pool_below_bytes, NULL, err) &&
-       units_of (t, NULL, 0, o->device->granule_bytes, s.schedule.pool_below_bytes, a, &u, err) &&
+       group_choose (t, o->device->granule_bytes, a, &groups, &s.n_groups,
+                     &s.schedule.pool_below_bytes, err) &&
+       units_of (t, groups, s.n_groups, o->device->granule_bytes, s.schedule.pool_below_bytes, a,
+                 &u, err) &&
        gaps_of (&u, o->device->granule_bytes, o->budget_bytes, a, &g, err);
   int32_t *of = ok ? NEW (a, u.count, int32_t, err) : NULL;
   const double *shares[SEARCH_GUIDES] = { NULL };
@@ -115,14 +120,14 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
   if (ok) {
     round_sections (&g, o->device, of);
     s.of = of;
+    s.groups = groups;
     ok = guide_by_granules (o, &u, a, &shares[0], err) &&
-         (t->n_ops > LARGE ||
-          guide_by_bytes (o, s.schedule.pool_below_bytes, t, a, &shares[1], err));
+         (t->n_ops > LARGE || guide_by_bytes (o, &s, a, &shares[1], err));
   }
   if (ok) {
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
-    s.enough_ns = out->bound.lower_bound_ns +
-                  units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.enough_ns =
+        out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
     s.schedule.trace_digest = s.digest;
     ok = search_begin (&s, err) && search_starts (&s, shares, err) && search_improve (&s, err);
   }
@@ -140,7 +145,9 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
       .bound_by = out->bound.by,
       .covers = "every plan without sections and recompute",
       .found_by = s.best.found_by,
-      .limit_met = s.best.step_ns <= s.enough_ns ? NULL : s.stopped ? "stopped" : "ticks",
+      .limit_met = s.best.step_ns <= s.enough_ns ? NULL
+                   : s.stopped                   ? "stopped"
+                                                 : "ticks",
       .proof = out->bound.proof,
     };
     out->ticks = s.ticks;
