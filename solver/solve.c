@@ -8,7 +8,7 @@
 #include "trace/check.h"
 
 enum { GAP_PPM = 5000, LARGE = 5000 };
-#define LIMIT_TICKS ((int64_t)60000000)
+#define LIMIT_TICKS ((int64_t)8000000)
 
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
 static bool find_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
