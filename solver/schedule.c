@@ -293,7 +293,7 @@ static bool place_all (scheduling *s) {
     }
   if (least > most)
     return short_of (s, fullest, least + pool);
-  int64_t wanted = 0;
+  int64_t wanted = 0, over_before = INT64_MAX;
   if (!find_times (s, granules))
     return false;
   for (int i = 0; i < TRIES; i++) {
@@ -305,8 +305,11 @@ static bool place_all (scheduling *s) {
     if (over <= 0 && !s->places.tangled)
       return true;
     wanted = s->places.granules;
-    if (!s->places.tangled && wait_longer (s))
+    bool helps = over < over_before;
+    over_before = over;
+    if (!s->places.tangled && helps && wait_longer (s))
       continue;
+    over_before = INT64_MAX;
     if (granules == least)
       break;
     granules -= over > 0 ? over : 1 + most / 64;

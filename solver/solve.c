@@ -3,11 +3,12 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/group.h"
 #include "solver/search.h"
 #include "trace/check.h"
 
-enum { GAP_PPM = 5000 };
-#define LIMIT_TICKS ((int64_t)60000000)
+enum { GAP_PPM = 5000, LARGE = 5000 };
+#define LIMIT_TICKS ((int64_t)8000000)
 
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
 bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
@@ -18,15 +19,80 @@ bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, 
                       .any_units = true,
                       .keep_proof = o->keep_proof,
                       .log = o->log };
-  return units_of (t, NULL, 0, 1, 0, a, &u, err) &&
-         gaps_of (&u, 1, o->budget_bytes, a, &g, err) && bound_of (&g, &b, a, out, err);
+  return units_of (t, NULL, 0, 1, 0, a, &u, err) && gaps_of (&u, 1, o->budget_bytes, a, &g, err) &&
+         bound_of (&g, &b, a, out, err);
+}
+
+/* A step with less of this is stuck to its few granules; with the air, their next owners wait less.
+ */
+#define GUIDE_ROOM_PPM 997000
+
+/* What rounding starts from: the shares of a program that counts memory in bytes, where classes of
+   size see what a copy costs. */
+static bool guide_by_bytes (const solve_options *o, const search *s, arena *a, const double **share,
+                            error *err) {
+  bound_options b = { .dev = o->device, .host_bytes = o->host_bytes, .log = o->log };
+  units u;
+  gaps g;
+  bound guide;
+  if (!units_of (s->trace, s->groups, s->n_groups, 1, s->schedule.pool_below_bytes, a, &u, err) ||
+      !gaps_of (&u, 1, o->budget_bytes, a, &g, err) || !bound_of (&g, &b, a, &guide, err))
+    return false;
+  *share = guide.share;
+  return true;
+}
+
+/* Or those of one that counts whole granules, as the plan will, with a little air, but pays the
+   link for the bytes of an average one.  No bound: only a guide. */
+static bool guide_by_granules (const solve_options *o, const units *u, arena *a,
+                               const double **share, error *err) {
+  int64_t granule = o->device->granule_bytes;
+  int64_t budget_bytes = units_scale (o->budget_bytes, GUIDE_ROOM_PPM, 1000000);
+  int32_t n = u->trace->n_ops;
+  trace t = *u->trace;
+  units whole = *u;
+  device dev = *o->device;
+  gaps g;
+  bound guide;
+  t.ops = NEW (a, n, op, err);
+  whole.at = NEW (a, u->count, unit_info, err);
+  if (!t.ops || !whole.at)
+    return false;
+  memcpy (t.ops, u->trace->ops, (size_t)n * sizeof *t.ops);
+  memcpy (whole.at, u->at, (size_t)u->count * sizeof *whole.at);
+  for (int32_t k = 0; k < n; k++)
+    t.ops[k].workspace_bytes = units_div_up (t.ops[k].workspace_bytes, granule) * granule;
+  __int128 bytes = 1, rooms = 1;
+  for (int32_t i = 0; i < u->count; i++) {
+    int64_t room = u->at[i].granules * granule;
+    bytes += u->at[i].bytes;
+    rooms += room;
+    whole.at[i].bytes = whole.at[i].granules = room;
+  }
+  whole.trace = &t;
+  whole.pool_bytes = units_div_up (u->pool_bytes, granule) * granule;
+  int64_t ppm = (int64_t)(rooms * 1000000 / bytes);
+  int64_t *rates[] = { &dev.link.d2h_bytes_per_s, &dev.link.h2d_bytes_per_s,
+                       &dev.link.both_bytes_per_s };
+  for (int i = 0; i < 3; i++)
+    *rates[i] = units_scale (*rates[i], ppm, 1000000);
+  bound_options b = { .dev = &dev, .host_bytes = o->host_bytes, .log = o->log };
+  error why = { 0 };
+  if (!gaps_of (&whole, 1, budget_bytes, a, &g, err))
+    return false;
+  if (bound_of (&g, &b, a, &guide, &why))
+    *share = guide.share;
+  else if (why.code != ERR_infeasible) /* that close to the floor there is no air */
+    return error_set (err, why.code, "%s", why.text);
+  return true;
 }
 
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
   *out = (solution){ 0 };
   rewritten rw;
-  units u, fine;
-  gaps g, fine_gaps;
+  units u;
+  gaps g;
+  index_list *groups = NULL;
   arena *scratch = arena_new (0);
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
   search s = { .trace = t,
@@ -43,30 +109,28 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
   s.schedule.pool_below_bytes = 0;
   ok = ok && trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, err) &&
        solve_bound (t, o, a, &out->bound, err) &&
-       schedule_pool (t, NULL, 0, o->device->granule_bytes, a, &s.schedule.pool_below_bytes, NULL,
-                      err) &&
-       units_of (t, NULL, 0, o->device->granule_bytes, s.schedule.pool_below_bytes, a, &u, err) &&
+       group_choose (t, o->device->granule_bytes, a, &groups, &s.n_groups,
+                     &s.schedule.pool_below_bytes, err) &&
+       units_of (t, groups, s.n_groups, o->device->granule_bytes, s.schedule.pool_below_bytes, a,
+                 &u, err) &&
        gaps_of (&u, o->device->granule_bytes, o->budget_bytes, a, &g, err);
   int32_t *of = ok ? NEW (a, u.count, int32_t, err) : NULL;
-  double *share = NULL;
+  const double *shares[SEARCH_GUIDES] = { NULL };
   ok = of != NULL;
   if (ok) {
-    bound_options b = { .dev = o->device, .host_bytes = o->host_bytes, .log = o->log };
-    bound guide;
     round_sections (&g, o->device, of);
     s.of = of;
-    ok = units_of (t, NULL, 0, 1, s.schedule.pool_below_bytes, a, &fine, err) &&
-         gaps_of (&fine, 1, o->budget_bytes, a, &fine_gaps, err) &&
-         bound_of (&fine_gaps, &b, a, &guide, err);
-    share = ok ? guide.share : NULL;
+    s.groups = groups;
+    ok = guide_by_granules (o, &u, a, &shares[0], err) &&
+         (t->n_ops > LARGE || guide_by_bytes (o, &s, a, &shares[1], err));
   }
   if (ok) {
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
-    s.enough_ns = out->bound.lower_bound_ns +
-                  units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.enough_ns =
+        out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
     s.lower_bound_ns = out->bound.lower_bound_ns;
     s.schedule.trace_digest = s.digest;
-    ok = search_begin (&s, err) && search_starts (&s, share, err) && search_improve (&s, err);
+    ok = search_begin (&s, err) && search_starts (&s, shares, err) && search_improve (&s, err);
   }
   if (ok && s.best.step_ns == INT64_MAX)
     ok = gaps_too_small (&g, o->budget_bytes, err);
@@ -82,7 +146,9 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
       .bound_by = out->bound.by,
       .covers = "every plan without sections and recompute",
       .found_by = s.best.found_by,
-      .limit_met = s.best.step_ns <= s.enough_ns ? NULL : s.stopped ? "stopped" : "ticks",
+      .limit_met = s.best.step_ns <= s.enough_ns ? NULL
+                   : s.stopped                   ? "stopped"
+                                                 : "ticks",
       .proof = out->bound.proof,
     };
     out->ticks = s.ticks;

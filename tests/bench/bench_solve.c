@@ -17,9 +17,9 @@ typedef struct row {
 } row;
 
 static const row rows[] = {
-  { "vgg16", 256, 0 },     { "resnet50", 256, 0 },   { "resnet152", 128, 0 },
-  { "unet3d", 2, 0 },      { "gpt2-xl", 8, 0 },      { "bert-large", 32, 0 },
-  { "charrnn", 64, 256 },  { "densenet121", 128, 0 }, { "inception3", 128, 0 },
+  { "vgg16", 256, 0 },    { "resnet50", 256, 0 },    { "resnet152", 128, 0 },
+  { "unet3d", 2, 0 },     { "gpt2-xl", 8, 0 },       { "bert-large", 32, 0 },
+  { "charrnn", 64, 256 }, { "densenet121", 128, 0 }, { "inception3", 128, 0 },
 };
 
 static const int64_t speeds[] = { 12, 25, 50 };
@@ -76,7 +76,8 @@ static bool solve_one (const row *r, const trace *t, const device *dev, int perc
   } else if (ok) {
     double bound_s = (double)s.bound.lower_bound_ns / 1e9;
     double gap = s.plan->certificate.gap * 100;
-    snprintf (into[*n].name, sizeof into->name, "%s %d GB/s %d %%", r->network, (int)speed, percent);
+    snprintf (into[*n].name, sizeof into->name, "%s %d GB/s %d %%", r->network, (int)speed,
+              percent);
     into[(*n)++].gap = gap;
     printf ("%-12s %5d ops %3d GB/s %3d %%  compute %8.4f s  bound %8.4f s  plan %8.4f s  gap"
             " %6.3f %%  %6.2f s  %6lld tried  %4lldM ticks  by %s\n",
