@@ -1,30 +1,32 @@
-/* Candidates and what they cost.  A candidate says how many parts of each gap are away and when their
-   copies in may start; it is worth what the simulator says of the plan that schedule makes of it. */
+/* Candidates and what they cost.  A candidate says how many parts of each gap are away and when
+   their copies in may start; it is worth what the simulator says of the plan that schedule makes of
+   it. */
 #ifndef FERRY_SOLVER_SEARCH_H
 #define FERRY_SOLVER_SEARCH_H
 
 #include "base/random.h"
 #include "solver/round.h"
-#include "solver/solve.h"
+#include "solver/variant.h"
 
 typedef struct candidate {
-  int32_t *parts;  /* per gap */
+  int32_t *parts;      /* per gap */
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
-  int64_t early_ppm; /* as schedule's */
-  int64_t step_ns; /* INT64_MAX: no plan */
+  int64_t early_ppm;   /* as schedule's */
+  int64_t step_ns;     /* INT64_MAX: no plan */
   const char *found_by;
 } candidate;
 
 typedef struct search {
   const trace *trace;
   const rewritten *rewritten;
+  const variant *variant; /* that rewrote it */
   const solve_options *options;
   const gaps *gaps;
   const int32_t *of; /* per unit */
   schedule_options schedule;
   char digest[TRACE_DIGEST];
-  arena *arena;      /* of the candidates kept */
-  arena *scratch;    /* of one evaluation */
+  arena *arena;   /* of the candidates kept */
+  arena *scratch; /* of one evaluation */
   random_state random;
   int64_t enough_ns; /* a candidate that costs no more ends the search */
   int64_t ticks, limit_ticks, tried;

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/mix.h"
 #include "solver/search.h"
 #include "trace/check.h"
 
@@ -18,11 +19,28 @@ static bool find_bound (const trace *t, const solve_options *o, arena *a, bound 
                       .any_units = true,
                       .keep_proof = o->keep_proof,
                       .log = o->log };
-  return units_of (t, NULL, 0, 1, 0, a, &u, err) &&
-         gaps_of (&u, 1, o->budget_bytes, a, &g, err) && bound_of (&g, &b, a, out, err);
+  return units_of (t, NULL, 0, 1, 0, a, &u, err) && gaps_of (&u, 1, o->budget_bytes, a, &g, err) &&
+         bound_of (&g, &b, a, out, err);
 }
 
-bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+static bool worth_a_program (const solve_options *o, const variant_value *known) {
+  enum { MOST_OPS = 1500 };
+  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
+  return known->n_ops <= MOST_OPS &&
+         known->step_ns > known->bound_ns + units_scale (known->bound_ns, gap_ppm, 1000000);
+}
+
+static bool take_bound (const variant_value *known, bound *out) {
+  *out = (bound){ .lower_bound_ns = known->bound_ns,
+                  .compute_ns = known->compute_ns,
+                  .by = known->bound_ns > known->compute_ns ? "crossing" : "compute" };
+  return true;
+}
+
+bool variant_solve (const trace *t, const variant *v, const solve_options *o,
+                    const variant_value *known, arena *a, solution *out, error *err) {
+  static const variant nothing = { 0 };
+  v = v ? v : &nothing;
   *out = (solution){ 0 };
   rewritten rw;
   units u, fine;
@@ -31,6 +49,7 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
   search s = { .trace = t,
                .rewritten = &rw,
+               .variant = v,
                .options = o,
                .gaps = &g,
                .arena = a,
@@ -41,28 +60,35 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
                              .granule_bytes = o->device->granule_bytes,
                              .auto_clean = true } };
   s.schedule.pool_below_bytes = 0;
-  ok = ok && trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, err) &&
-       find_bound (t, o, a, &out->bound, err) &&
-       schedule_pool (t, NULL, 0, o->device->granule_bytes, a, &s.schedule.pool_below_bytes, NULL, err) &&
-       units_of (t, NULL, 0, o->device->granule_bytes, s.schedule.pool_below_bytes, a, &u, err) &&
+  ok = ok &&
+       trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
+                      o->device->section_ns, a, &rw, err) &&
+       (known && !worth_a_program (o, known) ? take_bound (known, &out->bound)
+                                             : find_bound (rw.trace, o, a, &out->bound, err)) &&
+       schedule_pool (rw.trace, NULL, 0, o->device->granule_bytes, a, &s.schedule.pool_below_bytes,
+                      NULL, err) &&
+       units_of (rw.trace, NULL, 0, o->device->granule_bytes, s.schedule.pool_below_bytes, a, &u,
+                 err) &&
        gaps_of (&u, o->device->granule_bytes, o->budget_bytes, a, &g, err);
   int32_t *of = ok ? NEW (a, u.count, int32_t, err) : NULL;
   double *share = NULL;
   ok = of != NULL;
   if (ok) {
-    bound_options b = { .dev = o->device, .host_bytes = o->host_bytes, .log = o->log };
-    bound guide;
     round_sections (&g, o->device, of);
     s.of = of;
-    ok = units_of (t, NULL, 0, 1, s.schedule.pool_below_bytes, a, &fine, err) &&
+  }
+  if (ok && !(known && !worth_a_program (o, known))) {
+    bound_options b = { .dev = o->device, .host_bytes = o->host_bytes, .log = o->log };
+    bound guide;
+    ok = units_of (rw.trace, NULL, 0, 1, s.schedule.pool_below_bytes, a, &fine, err) &&
          gaps_of (&fine, 1, o->budget_bytes, a, &fine_gaps, err) &&
          bound_of (&fine_gaps, &b, a, &guide, err);
     share = ok ? guide.share : NULL;
   }
   if (ok) {
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
-    s.enough_ns = out->bound.lower_bound_ns +
-                  units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.enough_ns =
+        out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
     s.schedule.trace_digest = s.digest;
     ok = search_begin (&s, err) && search_starts (&s, share, err) && search_improve (&s, err);
   }
@@ -78,9 +104,13 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
       .lower_bound_ns = out->bound.lower_bound_ns,
       .gap = (double)p->predicted.step_ns / (double)out->bound.lower_bound_ns - 1,
       .bound_by = out->bound.by,
-      .covers = "every plan without sections and recompute",
+      .covers = v->n_sections || v->n_recomputes
+                    ? "every plan with this cut and these recompute entries"
+                    : "every plan without sections and recompute",
       .found_by = s.best.found_by,
-      .limit_met = s.best.step_ns <= s.enough_ns ? NULL : s.stopped ? "stopped" : "ticks",
+      .limit_met = s.best.step_ns <= s.enough_ns ? NULL
+                   : s.stopped                   ? "stopped"
+                                                 : "ticks",
       .proof = out->bound.proof,
     };
     out->ticks = s.ticks;
@@ -89,4 +119,10 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
   }
   arena_free (scratch);
   return ok;
+}
+
+bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+  return o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF
+             ? variant_solve (t, NULL, o, NULL, a, out, err)
+             : mix_solve (t, o, a, out, err);
 }
