@@ -11,7 +11,7 @@ enum { GAP_PPM = 5000 };
 #define LIMIT_TICKS ((int64_t)60000000)
 
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
-static bool find_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
+bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
   units u;
   gaps g;
   bound_options b = { .dev = o->device,
@@ -64,7 +64,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
        trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
                       o->device->section_ns, a, &rw, err) &&
        (known && !worth_a_program (o, known) ? take_bound (known, &out->bound)
-                                             : find_bound (rw.trace, o, a, &out->bound, err)) &&
+                                             : solve_bound (rw.trace, o, a, &out->bound, err)) &&
        schedule_pool (rw.trace, NULL, 0, o->device->granule_bytes, a, &s.schedule.pool_below_bytes,
                       NULL, err) &&
        units_of (rw.trace, NULL, 0, o->device->granule_bytes, s.schedule.pool_below_bytes, a, &u,
@@ -87,8 +87,9 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
   }
   if (ok) {
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
-    s.enough_ns =
-        out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.enough_ns = out->bound.lower_bound_ns +
+                  units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.lower_bound_ns = out->bound.lower_bound_ns;
     s.schedule.trace_digest = s.digest;
     ok = search_begin (&s, err) && search_starts (&s, share, err) && search_improve (&s, err);
   }
