@@ -91,7 +91,14 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                   units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
     s.lower_bound_ns = out->bound.lower_bound_ns;
     s.schedule.trace_digest = s.digest;
-    ok = search_begin (&s, err) && search_starts (&s, share, err) && search_improve (&s, err);
+    ok = search_begin (&s, err);
+    if (ok && o->recompute == RECOMPUTE_ONLY) { /* nothing moves */
+      s.best.found_by = "drops";
+      s.best.early_ppm = -1;
+      ok = search_cost (&s, &s.best, NULL, err);
+    } else {
+      ok = ok && search_starts (&s, share, err) && search_improve (&s, err);
+    }
   }
   if (ok && s.best.step_ns == INT64_MAX)
     ok = gaps_too_small (&g, o->budget_bytes, err);
