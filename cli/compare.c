@@ -31,6 +31,7 @@ typedef struct table {
   int policies[PLANNERS]; /* ours first */
   int n_policies;
   int64_t limit_ticks;
+  char digest[TRACE_DIGEST];
   int64_t lower_bound_ns; /* at the budget that is being compared; -1: no plan fits */
 } table;
 
@@ -79,6 +80,11 @@ static bool read_policies (call *c, table *t) {
   while ((part = next_part (c, &rest)))
     if (!add_policy (c, t, part))
       return false;
+  for (int i = 1; i < t->n_policies; i++) /* ours first, because it brings the bound */
+    if (t->policies[i] == OURS) {
+      t->policies[i] = t->policies[0];
+      t->policies[0] = OURS;
+    }
   return !c->err.code;
 }
 
@@ -92,7 +98,7 @@ static bool read_table (call *c, table *t) {
   t->host_bytes = t->device.host_bytes;
   t->limit_ticks = LIMIT_TICKS;
   return call_count (c, "limit", 1, INT64_MAX / 4, &t->limit_ticks) &&
-         call_bytes (c, "host", &t->host_bytes) &&
+         trace_digest (t->trace, t->digest, &c->err) && call_bytes (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) && read_budgets (c, t) &&
          read_policies (c, t);
 }
@@ -128,7 +134,8 @@ static bool fill (call *c, table *t, row *r, arena *a) {
   policy_request request = { .trace = t->trace,
                              .device = &t->device,
                              .budget_bytes = r->budget_bytes,
-                             .host_bytes = t->host_bytes };
+                             .host_bytes = t->host_bytes,
+                             .trace_digest = t->digest };
   int64_t start = planner_now_ns ();
   bool ok = r->policy == OURS ? fill_ours (c, t, r, a)
                               : policy_run ((policy_id)r->policy, &request, a, &r->answer, &c->err);
@@ -196,18 +203,19 @@ static void print_row (const row *r) {
 static void print_tsv (const row *r) {
   const policy_answer *a = &r->answer;
   const predicted *p = &a->cost;
-  printf ("%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
-          (long long)r->budget_bytes,
-          r->policy == OURS ? our_name : policy_at ((policy_id)r->policy)->name, a->label, a->fits,
-          (long long)a->reached_bytes, (long long)p->step_ns, (long long)p->baseline_ns,
-          (long long)p->stall_ns, (long long)p->peak_bytes, (long long)p->host_peak_bytes,
-          (long long)p->d2h_bytes, (long long)p->h2d_bytes, (long long)a->moves,
-          (long long)r->plan_ns, (long long)r->lower_bound_ns);
+  printf (
+      "%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
+      (long long)r->budget_bytes,
+      r->policy == OURS ? our_name : policy_at ((policy_id)r->policy)->name, a->label, a->fits,
+      (long long)a->reached_bytes, (long long)p->step_ns, (long long)p->baseline_ns,
+      (long long)p->stall_ns, (long long)p->peak_bytes, (long long)p->host_peak_bytes,
+      (long long)p->d2h_bytes, (long long)p->h2d_bytes, (long long)a->moves, (long long)a->drops,
+      (long long)r->lower_bound_ns, (long long)r->plan_ns);
 }
 
 static const char tsv_head[] =
     "budget_bytes\tpolicy\tlabel\tfits\treached_bytes\tstep_ns\tbaseline_ns\tstall_ns\tpeak_bytes\t"
-    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tplan_ns\tlower_bound_ns\n";
+    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tdrops\tlower_bound_ns\tplan_ns\n";
 
 static void put_row (json_writer *w, const row *r) {
   json_open_object (w);
