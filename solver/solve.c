@@ -87,8 +87,8 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
   }
   if (ok) {
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
-    s.enough_ns = out->bound.lower_bound_ns +
-                  units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.enough_ns =
+        out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
     s.lower_bound_ns = out->bound.lower_bound_ns;
     s.schedule.trace_digest = s.digest;
     ok = search_begin (&s, err);
