@@ -98,6 +98,43 @@ static bool read_effort (call *c, planner *p) {
   return true;
 }
 
+/* "auto", "off" or a number of parts; one of a list of words in the order of an enumeration. */
+static bool read_sections (call *c, solve_options *o) {
+  const char *text = has_option (c, "sections") ? call_text (c, "sections") : NULL;
+  if (!text || strcmp (text, "off") == 0)
+    return true;
+  o->sections = SECTIONS_AUTO;
+  if (strcmp (text, "auto") == 0)
+    return true;
+  o->sections = SECTIONS_FIXED;
+  return call_count (c, "sections", 2, MOST_PARTS, &o->section_parts);
+}
+
+static bool read_word (call *c, const char *option, const char *const *words, int *value) {
+  const char *text = has_option (c, option) ? call_text (c, option) : NULL;
+  if (!text)
+    return true;
+  for (int i = 0; words[i]; i++)
+    if (strcmp (text, words[i]) == 0) {
+      *value = i;
+      return true;
+    }
+  return error_set (&c->err, ERR_usage, "--%s: %s is not one of its words; see --help", option,
+                    text);
+}
+
+static bool read_rewriting (call *c, planner *p) {
+  static const char *const orders[] = { "auto", "level", "depth", NULL };
+  static const char *const drops[] = { "off", "cheap", "auto", "only", NULL };
+  int order = ORDERS_AUTO, drop = RECOMPUTE_OFF;
+  if (!read_sections (c, &p->options) || !read_word (c, "section-order", orders, &order) ||
+      !read_word (c, "recompute", drops, &drop))
+    return false;
+  p->options.section_orders = (sections_orders)order;
+  p->options.recompute = (recompute_mode)drop;
+  return true;
+}
+
 bool planner_read (call *c, const trace *t, planner *p) {
   char want[UNITS_TEXT], have[UNITS_TEXT];
   *p = (planner){ 0 };
@@ -115,7 +152,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
     return error_set (&c->err, ERR_usage, "--host: %s, but the host of %s has %s",
                       units_bytes (want, p->options.host_bytes), p->device.name,
                       units_bytes (have, p->device.host_bytes));
-  return read_effort (c, p);
+  return read_rewriting (c, p) && read_effort (c, p);
 }
 
 void planner_plain (planner *p, const call *c, const device *d, int64_t budget_bytes,

@@ -210,6 +210,12 @@ static const cli_option options[] = {
   { 0, "reserve", "SIZE|%", "of the budget, to be kept free; without it, nothing where the trace is "
     "exact, 3 % where it is approximate, 5 % where only touches are known" },
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
+  { 0, "sections", "auto|off|N", "cut ops along the batch, in parts that fit best or in N; without "
+    "it, off" },
+  { 0, "section-order", "auto|level|depth", "all parts of an op before the next op, or part by part "
+    "through chains of ops; without it, auto" },
+  { 0, "recompute", "off|cheap|auto|only", "drop what can be made again: outputs of cheap ops, any, "
+    "or any and swap nothing; without it, off" },
   { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%" },
   { 0, "limit", "TICKS", "of the search, in simulated events; the same ticks give the same plan" },
   { 0, "seconds", "N", "the search stops after them; then a second run may find another plan" },

@@ -58,8 +58,10 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
   s->schedule.early_ppm = c->early_ppm;
   if (!make_wishes (s, c, s->scratch, &wishes, &count, err))
     return false;
-  plan *p = schedule (s->trace, s->rewritten, NULL, 0, NULL, 0, s->groups, s->n_groups,
-                      s->options->device, wishes, count, &s->schedule, a, NULL, &why);
+  const variant *v = s->variant;
+  plan *p =
+      schedule (s->trace, s->rewritten, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
+                NULL, 0, s->options->device, wishes, count, &s->schedule, a, NULL, &why);
   s->tried++;
   s->ticks += 2 * (int64_t)s->gaps->n_ops + 4 * (int64_t)count;
   bool ok = true;
@@ -92,12 +94,10 @@ bool search_keep (search *s) {
     return false;
   candidate_copy (s, &s->best, &s->trial);
   char step[UNITS_TEXT], least[UNITS_TEXT];
-  log_say (s->options->log, LOG_PROGRESS, "plan %s by %s, bound %s, gap %.2f %%",
-           units_time (step, s->best.step_ns), s->best.found_by,
-           units_time (least, s->lower_bound_ns),
-           s->lower_bound_ns
-               ? 100.0 * (double)s->best.step_ns / (double)s->lower_bound_ns - 100
-               : 0);
+  log_say (
+      s->options->log, LOG_PROGRESS, "plan %s by %s, bound %s, gap %.2f %%",
+      units_time (step, s->best.step_ns), s->best.found_by, units_time (least, s->lower_bound_ns),
+      s->lower_bound_ns ? 100.0 * (double)s->best.step_ns / (double)s->lower_bound_ns - 100 : 0);
   return true;
 }
 

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "solver/round.h"
-#include "solver/solve.h"
+#include "solver/variant.h"
 
 typedef struct candidate {
   int32_t *parts;      /* per gap */
@@ -19,6 +19,7 @@ typedef struct candidate {
 typedef struct search {
   const trace *trace;
   const rewritten *rewritten;
+  const variant *variant; /* that rewrote it */
   const solve_options *options;
   const gaps *gaps;
   const index_list *groups;
@@ -30,7 +31,7 @@ typedef struct search {
   arena *scratch; /* of one evaluation */
   random_state random;
   int64_t lower_bound_ns; /* for the progress lines */
-  int64_t enough_ns; /* a candidate that costs no more ends the search */
+  int64_t enough_ns;      /* a candidate that costs no more ends the search */
   int64_t ticks, limit_ticks, tried;
   candidate best, trial;
   bool stopped;

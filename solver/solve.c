@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "solver/group.h"
+#include "solver/mix.h"
 #include "solver/search.h"
 #include "trace/check.h"
 
@@ -35,7 +36,7 @@ static bool guide_by_bytes (const solve_options *o, const search *s, arena *a, c
   units u;
   gaps g;
   bound guide;
-  if (!units_of (s->trace, s->groups, s->n_groups, 1, s->schedule.pool_below_bytes, a, &u, err) ||
+  if (!units_of (s->rewritten->trace, s->groups, s->n_groups, 1, s->schedule.pool_below_bytes, a, &u, err) ||
       !gaps_of (&u, 1, o->budget_bytes, a, &g, err) || !bound_of (&g, &b, a, &guide, err))
     return false;
   *share = guide.share;
@@ -87,7 +88,24 @@ static bool guide_by_granules (const solve_options *o, const units *u, arena *a,
   return true;
 }
 
-bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+static bool worth_a_program (const solve_options *o, const variant_value *known) {
+  enum { MOST_OPS = 1500 };
+  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
+  return known->n_ops <= MOST_OPS &&
+         known->step_ns > known->bound_ns + units_scale (known->bound_ns, gap_ppm, 1000000);
+}
+
+static bool take_bound (const variant_value *known, bound *out) {
+  *out = (bound){ .lower_bound_ns = known->bound_ns,
+                  .compute_ns = known->compute_ns,
+                  .by = known->bound_ns > known->compute_ns ? "crossing" : "compute" };
+  return true;
+}
+
+bool variant_solve (const trace *t, const variant *v, const solve_options *o,
+                    const variant_value *known, arena *a, solution *out, error *err) {
+  static const variant nothing = { 0 };
+  v = v ? v : &nothing;
   *out = (solution){ 0 };
   rewritten rw;
   units u;
@@ -97,6 +115,7 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
   search s = { .trace = t,
                .rewritten = &rw,
+               .variant = v,
                .options = o,
                .gaps = &g,
                .arena = a,
@@ -107,30 +126,41 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
                              .granule_bytes = o->device->granule_bytes,
                              .auto_clean = true } };
   s.schedule.pool_below_bytes = 0;
-  ok = ok && trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, err) &&
-       solve_bound (t, o, a, &out->bound, err) &&
-       group_choose (t, o->device->granule_bytes, a, &groups, &s.n_groups,
+  ok = ok &&
+       trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
+                      o->device->section_ns, a, &rw, err) &&
+       (known && !worth_a_program (o, known) ? take_bound (known, &out->bound)
+                                             : solve_bound (rw.trace, o, a, &out->bound, err)) &&
+       group_choose (rw.trace, o->device->granule_bytes, a, &groups, &s.n_groups,
                      &s.schedule.pool_below_bytes, err) &&
-       units_of (t, groups, s.n_groups, o->device->granule_bytes, s.schedule.pool_below_bytes, a,
-                 &u, err) &&
+       units_of (rw.trace, groups, s.n_groups, o->device->granule_bytes,
+                 s.schedule.pool_below_bytes, a, &u, err) &&
        gaps_of (&u, o->device->granule_bytes, o->budget_bytes, a, &g, err);
   int32_t *of = ok ? NEW (a, u.count, int32_t, err) : NULL;
   const double *shares[SEARCH_GUIDES] = { NULL };
-  ok = of != NULL;
+  ok = ok && of;
   if (ok) {
     round_sections (&g, o->device, of);
     s.of = of;
     s.groups = groups;
-    ok = guide_by_granules (o, &u, a, &shares[0], err) &&
-         (t->n_ops > LARGE || guide_by_bytes (o, &s, a, &shares[1], err));
   }
+  if (ok && !(known && !worth_a_program (o, known)))
+    ok = guide_by_granules (o, &u, a, &shares[0], err) &&
+         (rw.trace->n_ops > LARGE || guide_by_bytes (o, &s, a, &shares[1], err));
   if (ok) {
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
     s.enough_ns =
         out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
     s.lower_bound_ns = out->bound.lower_bound_ns;
     s.schedule.trace_digest = s.digest;
-    ok = search_begin (&s, err) && search_starts (&s, shares, err) && search_improve (&s, err);
+    ok = search_begin (&s, err);
+    if (ok && o->recompute == RECOMPUTE_ONLY) { /* nothing moves */
+      s.best.found_by = "drops";
+      s.best.early_ppm = -1;
+      ok = search_cost (&s, &s.best, NULL, err);
+    } else {
+      ok = ok && search_starts (&s, shares, err) && search_improve (&s, err);
+    }
   }
   if (ok && s.best.step_ns == INT64_MAX)
     ok = gaps_too_small (&g, o->budget_bytes, err);
@@ -144,7 +174,9 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
       .lower_bound_ns = out->bound.lower_bound_ns,
       .gap = (double)p->predicted.step_ns / (double)out->bound.lower_bound_ns - 1,
       .bound_by = out->bound.by,
-      .covers = "every plan without sections and recompute",
+      .covers = v->n_sections || v->n_recomputes
+                    ? "every plan with this cut and these recompute entries"
+                    : "every plan without sections and recompute",
       .found_by = s.best.found_by,
       .limit_met = s.best.step_ns <= s.enough_ns ? NULL
                    : s.stopped                   ? "stopped"
@@ -157,4 +189,10 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
   }
   arena_free (scratch);
   return ok;
+}
+
+bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+  return o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF
+             ? variant_solve (t, NULL, o, NULL, a, out, err)
+             : mix_solve (t, o, a, out, err);
 }
