@@ -85,7 +85,9 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
 bool search_is_over (search *s) {
   if (s->options->stop && s->options->stop (s->options->stop_context))
     s->stopped = true;
-  return s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks;
+  /* no limit is met before there is any plan: "none" is said only where every start has failed */
+  return s->best.step_ns < INT64_MAX &&
+         (s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks);
 }
 
 /* Keeps the trial where it is better. */
