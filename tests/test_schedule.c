@@ -154,9 +154,31 @@ START_TEST (every_failed_allocation_is_told) {
 }
 END_TEST
 
+/* The simulator, with its timeline, on a plan with everything in it. */
+START_TEST (every_failed_allocation_of_simulate_is_told) {
+  for (int picture = 0; picture < 2; picture++) {
+    bool done = false;
+    for (int64_t n = 1; !done; n++) {
+      scheduled s;
+      timeline drawn;
+      predicted cost;
+      ck_assert_int_lt (n, 10000);
+      set_up (&s, 12);
+      sim_job job = { s.made.trace, &s.made.rewritten, s.made.plan };
+      sim_options o = { .timeline_arena = picture ? s.arena : NULL };
+      arena_fuse (s.arena, n);
+      done = simulate (&job, 1, &o, s.arena, &cost, &drawn, &s.err);
+      ck_assert (done || s.err.code == ERR_memory);
+      arena_free (s.arena);
+    }
+  }
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = { a_plan_for_any_wishes_is_legal, the_named_budget_suffices,
                                         the_same_wishes_make_the_same_bytes,
-                                        every_failed_allocation_is_told, NULL };
+                                        every_failed_allocation_is_told,
+                                        every_failed_allocation_of_simulate_is_told, NULL };
   return suite_run ("schedule", tests, 60);
 }
