@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "solver/gaps.h"
+#include "solver/schedule.h"
 
 enum { LIMIT_TICKS = 2000000, MOST_ASKED = 24 };
 #define GIB ((int64_t)1 << 30)
@@ -14,7 +15,7 @@ bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_by
   units u;
   gaps g;
   arena_mark mark = arena_here (a);
-  bool ok = schedule_pool (t, NULL, 0, dev->granule_bytes, a, &pool_below, err) &&
+  bool ok = schedule_pool (t, NULL, 0, dev->granule_bytes, a, &pool_below, NULL, err) &&
             units_of (t, NULL, 0, dev->granule_bytes, pool_below, a, &u, err) &&
             gaps_of (&u, dev->granule_bytes, INT64_MAX / 8, a, &g, err);
   if (ok) {
@@ -41,19 +42,15 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
 
 bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
                   int64_t *lower_bound_ns, error *err) {
-  units u;
-  gaps g;
   bound b;
-  bound_options how = { .dev = o->device,
-                        .host_bytes = o->host_bytes,
-                        .any_units = true,
-                        .log = o->log };
+  solve_options how = {
+    .device = o->device, .budget_bytes = budget_bytes, .host_bytes = o->host_bytes, .log = o->log
+  };
   error why = { 0 };
   arena *a = arena_new (0);
   if (!a)
     return error_set (err, ERR_memory, "out of memory");
-  bool ok = units_of (t, NULL, 0, 1, 0, a, &u, &why) &&
-            gaps_of (&u, 1, budget_bytes, a, &g, &why) && bound_of (&g, &how, a, &b, &why);
+  bool ok = solve_bound (t, &how, a, &b, &why);
   arena_free (a);
   if (ok)
     *lower_bound_ns = b.lower_bound_ns;
@@ -64,10 +61,14 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
   return ok || why.code == ERR_infeasible;
 }
 
-/* One budget's plan; NULL where none was found. */
+/* One budget's plan; NULL where none was found. Beyond the card's memory the card is thought
+   larger, and as fast. */
 static bool solve_at (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
                       const plan **found, int64_t *lower_bound_ns, error *err) {
-  solve_options how = { .device = o->device,
+  device larger = *o->device;
+  if (larger.memory_bytes < budget_bytes + larger.reserved_bytes)
+    larger.memory_bytes = budget_bytes + larger.reserved_bytes;
+  solve_options how = { .device = &larger,
                         .budget_bytes = budget_bytes,
                         .host_bytes = o->host_bytes,
                         .limit_ticks = o->limit_ticks ? o->limit_ticks : LIMIT_TICKS,
@@ -99,7 +100,7 @@ static int64_t step_of (const curve_point *p) {
 static void make_monotone (curve *c) {
   for (int32_t i = 1; i < c->count; i++) {
     curve_point *p = &c->points[i];
-    if (step_of (&p[-1]) <= step_of (p) && p[-1].plan) {
+    if (step_of (&p[-1]) < step_of (p)) {
       p->plan = p[-1].plan;
       p->plan_of = p[-1].plan_of;
     }
@@ -174,8 +175,8 @@ int64_t curve_price_ns (const curve *c, int32_t i) {
 /* ---- the smallest memory ---- */
 
 /* Afterwards no plan below *none_below is fast enough. */
-static bool bisect_bound (const trace *t, const curve_options *o, int64_t fine_bytes,
-                          min_memory *m, error *err) {
+static bool bisect_bound (const trace *t, const curve_options *o, int64_t fine_bytes, min_memory *m,
+                          error *err) {
   int64_t low = m->none_below_bytes, high = m->peak_bytes;
   while (high - low > fine_bytes && m->bounds < MOST_ASKED) {
     int64_t middle = low + (high - low) / 2, lower_bound;
@@ -191,7 +192,8 @@ static bool bisect_bound (const trace *t, const curve_options *o, int64_t fine_b
   return true;
 }
 
-/* The first guess is where the bound stopped: where plans reach their bound, one solve is enough. */
+/* The first guess is where the bound stopped: where plans reach their bound, one solve is enough.
+ */
 static bool bisect_plans (const trace *t, const curve_options *o, int64_t fine_bytes, arena *a,
                           min_memory *m, error *err) {
   int64_t granule = o->device->granule_bytes;
@@ -226,7 +228,7 @@ bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm
   if (!curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
     return false;
   out->most_ns = out->baseline_ns + units_scale (out->baseline_ns, slowdown_ppm, 1000000);
-  int64_t fine = fine_bytes > 0 ? fine_bytes : (out->peak_bytes - out->floor_bytes) / 256;
+  int64_t fine = fine_bytes > 0 ? fine_bytes : (out->peak_bytes - out->floor_bytes) / 64;
   if (fine < o->device->granule_bytes)
     fine = o->device->granule_bytes;
   return bisect_bound (t, o, fine, out, err) && bisect_plans (t, o, fine, a, out, err);

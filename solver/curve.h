@@ -1,6 +1,6 @@
-/* What memory is worth: the step time and its bound at several budgets, and the smallest budget that
-   keeps a slowdown.  A plan for less memory is a candidate for more, and a bound for more memory
-   holds for less, so both lines of a curve fall. */
+/* What memory is worth: the step time and its bound at several budgets, and the smallest budget
+   that keeps a slowdown.  A plan for less memory is a candidate for more, and a bound for more
+   memory holds for less, so both lines of a curve fall. */
 #ifndef FERRY_SOLVER_CURVE_H
 #define FERRY_SOLVER_CURVE_H
 
@@ -58,8 +58,8 @@ typedef struct min_memory {
   int32_t bounds, solves;   /* how many were asked */
 } min_memory;
 
-/* The smallest budget whose step is at most (1 + slowdown) times the one without swaps, by bisection
-   on the bound and then on plans; down to `fine_bytes` (0: a 256th of the range). */
+/* The smallest budget whose step is at most (1 + slowdown) times the one without swaps, by
+   bisection on the bound and then on plans; down to `fine_bytes` (0: a 64th of the range). */
 bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm,
                     int64_t fine_bytes, arena *a, min_memory *out, error *err) MUST_CHECK;
 

@@ -39,8 +39,12 @@ static bool keep_choices (packing *p, int32_t job, arena *a, error *err) {
   return p->kept[job];
 }
 
-static int64_t least (int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t most (int64_t a, int64_t b) { return a > b ? a : b; }
+static int64_t least (int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+static int64_t most (int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
 
 static void find_rest (packing *p) {
   for (int32_t i = p->n_jobs - 1; i >= 0; i--) {

@@ -1,5 +1,5 @@
-/* Several jobs on one card: one sampled point of each job's curves, so that budgets, link shares and
-   host memory suffice for all and the worst or the total slowdown is smallest.  Exact over the
+/* Several jobs on one card: one sampled point of each job's curves, so that budgets, link shares
+   and host memory suffice for all and the worst or the total slowdown is smallest.  Exact over the
    samples. */
 #ifndef FERRY_SOLVER_PACK_H
 #define FERRY_SOLVER_PACK_H
