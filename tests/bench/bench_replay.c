@@ -11,7 +11,7 @@
 #include "executor/replay.h"
 #include "trace/build.h"
 
-enum { OPS = 100, GRANULE = 65536, REAL_STEPS = 10, REAL_OP_NS = 1000000 };
+enum { OPS = 100, GRANULE = 65536, FEW_STEPS = 10, MANY_STEPS = 40, REAL_OP_NS = 1000000 };
 
 static void must (bool good, const error *err) {
   if (good)
@@ -138,6 +138,15 @@ static int64_t by_op (const char *self, const char *what, const char *few, const
                         : (b - a) / ((strtoll (many, NULL, 10) - strtoll (few, NULL, 10)) * OPS);
 }
 
+/* Wall time of a step of the real clock, between two lengths. */
+static int64_t wall_step (int64_t (*steps_of) (emu_clock, int64_t, int)) {
+  int64_t t0 = now_ns ();
+  steps_of (EMU_REAL, REAL_OP_NS, FEW_STEPS);
+  int64_t t1 = now_ns ();
+  steps_of (EMU_REAL, REAL_OP_NS, MANY_STEPS);
+  return (now_ns () - t1 - (t1 - t0)) / (MANY_STEPS - FEW_STEPS);
+}
+
 int main (int argc, char **argv) {
   if (argc == 3) {
     int steps = (int)strtol (argv[2], NULL, 10);
@@ -147,8 +156,7 @@ int main (int argc, char **argv) {
       replay_steps_of (EMU_VIRTUAL, 1000, steps);
     return EXIT_SUCCESS;
   }
-  int64_t bare = bare_steps_of (EMU_REAL, REAL_OP_NS, REAL_STEPS);
-  int64_t with = replay_steps_of (EMU_REAL, REAL_OP_NS, REAL_STEPS);
+  int64_t bare = wall_step (bare_steps_of), with = wall_step (replay_steps_of);
   int64_t launch = by_op (argv[0], "bare", "40", "140");
   int64_t plain = launch < 0 ? -1 : by_op (argv[0], "replay", "40", "140");
   int64_t timed = launch < 0 ? -1 : by_op (argv[0], "replay", "8", "28");
