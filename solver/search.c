@@ -91,9 +91,13 @@ bool search_keep (search *s) {
   if (s->trial.step_ns >= s->best.step_ns)
     return false;
   candidate_copy (s, &s->best, &s->trial);
-  char step[UNITS_TEXT];
-  log_say (s->options->log, LOG_DETAIL, "%s by %s, early %lld", units_time (step, s->best.step_ns),
-           s->best.found_by, (long long)s->best.early_ppm);
+  char step[UNITS_TEXT], least[UNITS_TEXT];
+  log_say (s->options->log, LOG_PROGRESS, "plan %s by %s, bound %s, gap %.2f %%",
+           units_time (step, s->best.step_ns), s->best.found_by,
+           units_time (least, s->lower_bound_ns),
+           s->lower_bound_ns
+               ? 100.0 * (double)s->best.step_ns / (double)s->lower_bound_ns - 100
+               : 0);
   return true;
 }
 

@@ -26,6 +26,7 @@ typedef struct search {
   arena *arena;      /* of the candidates kept */
   arena *scratch;    /* of one evaluation */
   random_state random;
+  int64_t lower_bound_ns; /* for the progress lines */
   int64_t enough_ns; /* a candidate that costs no more ends the search */
   int64_t ticks, limit_ticks, tried;
   candidate best, trial;

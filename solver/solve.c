@@ -10,7 +10,7 @@ enum { GAP_PPM = 5000 };
 #define LIMIT_TICKS ((int64_t)60000000)
 
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
-static bool find_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
+bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
   units u;
   gaps g;
   bound_options b = { .dev = o->device,
@@ -42,8 +42,9 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
                              .auto_clean = true } };
   s.schedule.pool_below_bytes = 0;
   ok = ok && trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, err) &&
-       find_bound (t, o, a, &out->bound, err) &&
-       schedule_pool (t, NULL, 0, o->device->granule_bytes, a, &s.schedule.pool_below_bytes, NULL, err) &&
+       solve_bound (t, o, a, &out->bound, err) &&
+       schedule_pool (t, NULL, 0, o->device->granule_bytes, a, &s.schedule.pool_below_bytes, NULL,
+                      err) &&
        units_of (t, NULL, 0, o->device->granule_bytes, s.schedule.pool_below_bytes, a, &u, err) &&
        gaps_of (&u, o->device->granule_bytes, o->budget_bytes, a, &g, err);
   int32_t *of = ok ? NEW (a, u.count, int32_t, err) : NULL;
@@ -63,6 +64,7 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
     s.enough_ns = out->bound.lower_bound_ns +
                   units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.lower_bound_ns = out->bound.lower_bound_ns;
     s.schedule.trace_digest = s.digest;
     ok = search_begin (&s, err) && search_starts (&s, share, err) && search_improve (&s, err);
   }

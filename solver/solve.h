@@ -26,6 +26,10 @@ typedef struct solution {
   int64_t ticks, candidates;
 } solution;
 
+/* The bound alone, with its proof where that is kept; of a rewritten trace too. */
+bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out,
+                  error *err) MUST_CHECK;
+
 /* Below the floor: ERR_infeasible, and the message names the floor and the op that sets it. */
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) MUST_CHECK;
 
