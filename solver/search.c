@@ -61,7 +61,8 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
   const variant *v = s->variant;
   plan *p =
       schedule (s->trace, s->rewritten, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
-                NULL, 0, s->options->device, wishes, count, &s->schedule, a, NULL, &why);
+                s->groups, s->n_groups, s->options->device, wishes, count, &s->schedule, a, NULL,
+                &why);
   s->tried++;
   s->ticks += 2 * (int64_t)s->gaps->n_ops + 4 * (int64_t)count;
   bool ok = true;

@@ -36,7 +36,8 @@ static bool guide_by_bytes (const solve_options *o, const search *s, arena *a, c
   units u;
   gaps g;
   bound guide;
-  if (!units_of (s->rewritten->trace, s->groups, s->n_groups, 1, s->schedule.pool_below_bytes, a, &u, err) ||
+  if (!units_of (s->rewritten->trace, s->groups, s->n_groups, 1, s->schedule.pool_below_bytes, a,
+                 &u, err) ||
       !gaps_of (&u, 1, o->budget_bytes, a, &g, err) || !bound_of (&g, &b, a, &guide, err))
     return false;
   *share = guide.share;
