@@ -24,6 +24,7 @@ typedef struct timeline {
   span *outs, *ins;  /* one a move */
   memory_change *memory; /* over [0, period_ns), repeating */
   int32_t n_memory;
+  span *stays;                 /* one a stay of the plan, repeating; both -1: held always */
   int64_t peak_ns, peak_bytes; /* the first moment of greatest use */
   int32_t *holders;            /* stays held at that moment, largest first */
   int32_t n_holders;

@@ -148,7 +148,8 @@ static bool draw_memory (drawing *d, arena *a, error *err) {
   timeline *t = d->out;
   edge *edges = NEW (a, 2 * (int64_t)pl->n_stays, edge, err);
   t->memory = NEW (a, 2 * (int64_t)pl->n_stays + 1, memory_change, err);
-  if (!edges || !t->memory)
+  t->stays = spans (a, pl->n_stays, err);
+  if (!edges || !t->memory || !t->stays)
     return false;
   int64_t held = units_div_up (pl->pool_bytes, pl->granule_bytes);
   int32_t n = 0;
@@ -159,6 +160,7 @@ static bool draw_memory (drawing *d, arena *a, error *err) {
       held += granules;
       continue;
     }
+    t->stays[i] = s;
     if (s.end_ns == s.start_ns)
       continue;
     held += granules * covers_zero (&s, t->period_ns);

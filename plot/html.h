@@ -1,0 +1,14 @@
+/* A page of figures in one file, with nothing to be fetched: each figure as SVG, with hover and keys,
+   and its numbers as a table behind it. */
+#ifndef FERRY_PLOT_HTML_H
+#define FERRY_PLOT_HTML_H
+
+#include "base/arena.h"
+#include "base/file.h"
+#include "plot/figure.h"
+
+/* width: of the pictures' own coordinates, 0: as svg; on the page they are as wide as it is. */
+bool html_page (const figure_page *page, int width, arena *scratch, bytes *out,
+                error *err) MUST_CHECK;
+
+#endif
