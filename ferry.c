@@ -7,8 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "solver/floor.h"
+#include "solver/solve.h"
 #include "trace/check.h"
 #include "trace/plan.h"
+#include "trace/prove.h"
 #include "trace/simulate.h"
 #include "trace/summary.h"
 #include "trace/trace.h"
@@ -94,6 +97,70 @@ void ferry_plan_free (ferry_plan *p) {
   if (p)
     arena_free (p->arena);
   free (p);
+}
+
+static bool solve_into (const ferry_trace *t, const ferry_options *o, ferry_plan *p, error *err) {
+  device d;
+  solution found;
+  if (!o->device_path)
+    return error_set (err, ERR_usage, "no device: give a device file");
+  if (!device_load (o->device_path, NULL, p->arena, &d, err))
+    return false;
+  int64_t free_bytes = d.memory_bytes - d.reserved_bytes;
+  solve_options s = { .device = &d,
+                      .budget_bytes = o->budget_bytes ? o->budget_bytes : free_bytes,
+                      .host_bytes = o->host_bytes ? o->host_bytes : d.host_bytes,
+                      .gap_ppm = o->gap_ppm,
+                      .limit_ticks = o->limit_ticks,
+                      .seed = o->seed,
+                      .keep_proof = o->keep_proof,
+                      .stop = o->stop,
+                      .stop_context = o->stop_context };
+  if (s.budget_bytes < 0 || s.budget_bytes > free_bytes || s.host_bytes < 0 ||
+      s.host_bytes > d.host_bytes || s.gap_ppm < 0 || s.limit_ticks < 0)
+    return error_set (err, ERR_usage,
+                      "a budget of %lld bytes and %lld of the host: %s has %lld and %lld to give",
+                      (long long)s.budget_bytes, (long long)s.host_bytes, d.name,
+                      (long long)free_bytes, (long long)d.host_bytes);
+  if (!trace_is_plannable (t->trace))
+    return error_set (err, ERR_input, "the trace is not plannable: %s",
+                      t->trace->source.confidence);
+  if (!solve (t->trace, &s, p->arena, &found, err))
+    return err->code == ERR_infeasible
+               ? floor_refuse (t->trace, &d, s.budget_bytes, s.host_bytes, err)
+               : false;
+  p->plan = found.plan;
+  return true;
+}
+
+ferry_plan *ferry_solve (const ferry_trace *t, const ferry_options *o, ferry_error *out) {
+  error err = { 0 };
+  ferry_plan *p = calloc (1, sizeof *p);
+  if (!p)
+    error_set (&err, ERR_memory, "out of memory");
+  else if ((p->arena = arena_or_error (&err)) && !solve_into (t, o, p, &err) && !err.code)
+    error_set (&err, ERR_internal, "no plan and no reason");
+  if (told (out, &err))
+    return p;
+  ferry_plan_free (p);
+  return NULL;
+}
+
+bool ferry_plan_certificate (const ferry_plan *p, ferry_certificate *out) {
+  const certificate *c = &p->plan->certificate;
+  if (!p->plan->has_certificate)
+    return false;
+  *out = (ferry_certificate){ c->lower_bound_ns, c->gap, c->bound_by, c->found_by, c->limit_met };
+  return true;
+}
+
+bool ferry_prove (const ferry_trace *t, const ferry_plan *p, ferry_error *out) {
+  error err = { 0 };
+  proved got;
+  arena *scratch = arena_or_error (&err);
+  bool ok = scratch && prove_plan (t->trace, p->plan, scratch, &got, &err);
+  arena_free (scratch);
+  return told (out, &err) && ok;
 }
 
 bool ferry_check (const ferry_trace *t, const ferry_plan *p, ferry_error *out) {

@@ -151,10 +151,15 @@ arena_mark arena_here (const arena *a) {
   return (arena_mark){ a->newest, a->newest ? a->newest->used : 0 };
 }
 
+static int64_t least_size (int64_t x, int64_t y) {
+  return x < y ? x : y;
+}
+
 void arena_back (arena *a, arena_mark mark) {
   while (a->newest != mark.block) {
     block *older = a->newest->older;
     a->used_bytes -= a->newest->used;
+    a->next_block = least_size (a->next_block, a->newest->size); /* clearing large ones is dear */
     free (a->newest);
     a->newest = older;
   }

@@ -1,17 +1,24 @@
-/* `ferry compare`: the published policies side by side, each judged by the same simulator. */
+/* `ferry compare`: our planner and the published policies side by side, each judged by the same
+   simulator, and by the bound. */
 #include <string.h>
-#include <time.h>
 
 #include "base/units.h"
 #include "cli/devices.h"
 #include "cli/inputs.h"
+#include "cli/planner.h"
 #include "cli/policies.h"
+#include "solver/floor.h"
 
-enum { MOST_BUDGETS = 64 };
+enum { MOST_BUDGETS = 64, OURS = POLICIES, PLANNERS };
+static const char our_name[] = "ferry";
+
+/* About two seconds of search on an ordinary machine. */
+#define LIMIT_TICKS ((int64_t)1000000)
 
 typedef struct row {
   int64_t budget_bytes, plan_ns;
-  policy_id policy;
+  int policy;             /* a policy_id, or OURS */
+  int64_t lower_bound_ns; /* -1: none that holds for such a plan */
   policy_answer answer;
 } row;
 
@@ -21,15 +28,12 @@ typedef struct table {
   int64_t peak_bytes, host_bytes;
   int64_t budgets[MOST_BUDGETS];
   int n_budgets;
-  policy_id policies[POLICIES];
+  int policies[PLANNERS]; /* ours first */
   int n_policies;
+  int64_t limit_ticks;
+  char digest[TRACE_DIGEST];
+  int64_t lower_bound_ns; /* at the budget that is being compared; -1: no plan fits */
 } table;
-
-static int64_t now_ns (void) {
-  struct timespec t;
-  clock_gettime (CLOCK_MONOTONIC, &t);
-  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 /* ---- what is asked ---- */
 
@@ -55,17 +59,32 @@ static bool read_budgets (call *c, table *t) {
   return !c->err.code;
 }
 
+static bool add_policy (call *c, table *t, const char *name) {
+  policy_id id = POLICIES;
+  bool ours = strcmp (name, our_name) == 0;
+  if (t->n_policies == PLANNERS)
+    return error_set (&c->err, ERR_usage, "a policy is named twice");
+  if (!ours && !policy_of_name (c, name, &id))
+    return false;
+  t->policies[t->n_policies++] = ours ? OURS : (int)id;
+  return true;
+}
+
 static bool read_policies (call *c, table *t) {
   const char *rest = call_text (c, "policies"), *part;
-  if (!rest)
+  if (!rest) {
+    t->policies[t->n_policies++] = OURS;
     for (int i = 0; i < POLICIES; i++)
-      t->policies[t->n_policies++] = (policy_id)i;
-  while ((part = next_part (c, &rest))) {
-    if (t->n_policies == POLICIES)
-      return error_set (&c->err, ERR_usage, "a policy is named twice");
-    if (!policy_of_name (c, part, &t->policies[t->n_policies++]))
-      return false;
+      t->policies[t->n_policies++] = i;
   }
+  while ((part = next_part (c, &rest)))
+    if (!add_policy (c, t, part))
+      return false;
+  for (int i = 1; i < t->n_policies; i++) /* ours first, because it brings the bound */
+    if (t->policies[i] == OURS) {
+      t->policies[i] = t->policies[0];
+      t->policies[0] = OURS;
+    }
   return !c->err.code;
 }
 
@@ -77,17 +96,73 @@ static bool read_table (call *c, table *t) {
     return error_set (&c->err, ERR_input, "the trace is not plannable: %s",
                       t->trace->source.confidence);
   t->host_bytes = t->device.host_bytes;
-  return call_bytes (c, "host", &t->host_bytes) &&
+  t->limit_ticks = LIMIT_TICKS;
+  return call_count (c, "limit", 1, INT64_MAX / 4, &t->limit_ticks) &&
+         trace_digest (t->trace, t->digest, &c->err) && call_bytes (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) && read_budgets (c, t) &&
          read_policies (c, t);
 }
 
-static bool fill (call *c, const table *t, row *r, arena *a) {
-  policy_request request = { t->trace, &t->device, r->budget_bytes, t->host_bytes, NULL };
-  int64_t start = now_ns ();
-  bool ok = policy_run (r->policy, &request, a, &r->answer, &c->err);
-  r->plan_ns = now_ns () - start;
+/* Our plan as an answer like the others'. */
+static bool fill_ours (call *c, table *t, row *r, arena *a) {
+  planner p;
+  solution s;
+  planner_plain (&p, c, &t->device, r->budget_bytes, t->limit_ticks);
+  p.options.host_bytes = t->host_bytes;
+  r->answer.label = our_name;
+  if (!planner_solve (c, &p, t->trace, a, &s)) {
+    if (c->err.code != ERR_infeasible)
+      return false;
+    r->answer.note = arena_string (a, c->err.text, NULL);
+    c->err = (error){ 0 };
+    memory_floor f;
+    if (!floor_of (t->trace, &t->device, a, &f, &c->err))
+      return false;
+    r->answer.reached_bytes = f.bytes;
+    return true;
+  }
+  t->lower_bound_ns = r->lower_bound_ns = s.bound.lower_bound_ns;
+  r->answer.fits = r->answer.has_cost = true;
+  r->answer.plan = s.plan;
+  r->answer.cost = s.plan->predicted;
+  r->answer.reached_bytes = s.plan->predicted.peak_bytes;
+  r->answer.moves = s.plan->n_moves;
+  return true;
+}
+
+static bool fill (call *c, table *t, row *r, arena *a) {
+  policy_request request = { .trace = t->trace,
+                             .device = &t->device,
+                             .budget_bytes = r->budget_bytes,
+                             .host_bytes = t->host_bytes,
+                             .trace_digest = t->digest };
+  int64_t start = planner_now_ns ();
+  bool ok = r->policy == OURS ? fill_ours (c, t, r, a)
+                              : policy_run ((policy_id)r->policy, &request, a, &r->answer, &c->err);
+  r->plan_ns = planner_now_ns () - start;
+  r->lower_bound_ns = r->answer.drops ? -1 : t->lower_bound_ns;
   return ok;
+}
+
+/* Where our planner does not run, the bound is found alone. */
+static bool find_bound (call *c, table *t, int64_t budget_bytes) {
+  bound b;
+  solve_options o = { .device = &t->device,
+                      .budget_bytes = budget_bytes,
+                      .host_bytes = t->host_bytes };
+  t->lower_bound_ns = -1;
+  for (int i = 0; i < t->n_policies; i++)
+    if (t->policies[i] == OURS)
+      return true;
+  arena *scratch = arena_new (0);
+  if (!scratch)
+    return error_set (&c->err, ERR_memory, "out of memory");
+  if (solve_bound (t->trace, &o, scratch, &b, &c->err))
+    t->lower_bound_ns = b.lower_bound_ns;
+  else if (c->err.code == ERR_infeasible)
+    c->err = (error){ 0 };
+  arena_free (scratch);
+  return !c->err.code;
 }
 
 /* ---- what is answered ---- */
@@ -97,67 +172,72 @@ static void print_head (const table *t, int64_t budget_bytes) {
   printf ("budget %s, %.0f %% of %s\n", units_bytes (budget, budget_bytes),
           t->peak_bytes ? 100.0 * (double)budget_bytes / (double)t->peak_bytes : 0,
           units_bytes (peak, t->peak_bytes));
-  printf ("  %-32s %9s %9s %9s %9s %9s %9s %8s %6s %9s\n", "policy", "step", "slower", "stall",
+  printf ("  %-32s %9s %9s %9s %9s %9s %9s %8s %9s %9s\n", "policy", "step", "slower", "stall",
           "peak", "host", "out", "in", "gap", "planned");
 }
 
 static void print_row (const row *r) {
-  char text[6][UNITS_TEXT], planned[UNITS_TEXT], slower[16];
+  char text[6][UNITS_TEXT], planned[UNITS_TEXT], slower[16], gap[16] = "-";
   const policy_answer *a = &r->answer;
   const predicted *p = &a->cost;
   units_time (planned, r->plan_ns / 100000 * 100000);
   if (!a->fits) {
-    printf ("  %-32s %9s it reaches %s", a->label, "no plan:",
-            units_bytes (text[0], a->reached_bytes));
+    printf ("  %-32s %9s it reaches %s", a->label,
+            "no plan:", units_bytes (text[0], a->reached_bytes));
     if (a->has_cost)
       printf (", with a step of %s", units_time (text[1], p->step_ns));
     printf (" (%s)\n", planned);
     return;
   }
-  double percent = p->baseline_ns
-                       ? 100.0 * (double)(p->step_ns - p->baseline_ns) / (double)p->baseline_ns
-                       : 0;
+  double percent =
+      p->baseline_ns ? 100.0 * (double)(p->step_ns - p->baseline_ns) / (double)p->baseline_ns : 0;
   snprintf (slower, sizeof slower, "%+.1f %%", percent);
-  printf ("  %-32s %9s %9s %9s %9s %9s %9s %8s %6s %9s\n", a->label,
+  if (r->lower_bound_ns > 0)
+    snprintf (gap, sizeof gap, "%.2f %%", planner_gap (p->step_ns, r->lower_bound_ns));
+  printf ("  %-32s %9s %9s %9s %9s %9s %9s %8s %9s %9s\n", a->label,
           units_time (text[0], p->step_ns), slower, units_time (text[1], p->stall_ns),
           units_bytes (text[2], p->peak_bytes), units_bytes (text[3], p->host_peak_bytes),
-          units_bytes (text[4], p->d2h_bytes), units_bytes (text[5], p->h2d_bytes), "-", planned);
+          units_bytes (text[4], p->d2h_bytes), units_bytes (text[5], p->h2d_bytes), gap, planned);
 }
 
 static void print_tsv (const row *r) {
   const policy_answer *a = &r->answer;
   const predicted *p = &a->cost;
-  printf ("%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
-          (long long)r->budget_bytes, policy_at (r->policy)->name, a->label, a->fits,
-          (long long)a->reached_bytes, (long long)p->step_ns, (long long)p->baseline_ns,
-          (long long)p->stall_ns, (long long)p->peak_bytes, (long long)p->host_peak_bytes,
-          (long long)p->d2h_bytes, (long long)p->h2d_bytes, (long long)a->moves,
-          (long long)r->plan_ns);
+  printf (
+      "%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
+      (long long)r->budget_bytes,
+      r->policy == OURS ? our_name : policy_at ((policy_id)r->policy)->name, a->label, a->fits,
+      (long long)a->reached_bytes, (long long)p->step_ns, (long long)p->baseline_ns,
+      (long long)p->stall_ns, (long long)p->peak_bytes, (long long)p->host_peak_bytes,
+      (long long)p->d2h_bytes, (long long)p->h2d_bytes, (long long)a->moves, (long long)a->drops,
+      (long long)r->lower_bound_ns, (long long)r->plan_ns);
 }
 
 static const char tsv_head[] =
     "budget_bytes\tpolicy\tlabel\tfits\treached_bytes\tstep_ns\tbaseline_ns\tstall_ns\tpeak_bytes\t"
-    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tplan_ns\n";
+    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tdrops\tlower_bound_ns\tplan_ns\n";
 
 static void put_row (json_writer *w, const row *r) {
   json_open_object (w);
   json_add_int (w, "budget_bytes", r->budget_bytes);
-  policy_answer_write (w, &r->answer);
+  policy_answer_write (w, &r->answer, r->lower_bound_ns);
   json_close_object (w);
 }
 
-static bool run_all (call *c, const table *t, json_writer *w) {
+static bool run_all (call *c, table *t, json_writer *w) {
   bool tsv = call_flag (c, "tsv");
   if (tsv)
     fputs (tsv_head, stdout);
   for (int b = 0; b < t->n_budgets; b++) {
     if (!c->json && !tsv)
       print_head (t, t->budgets[b]);
+    if (!find_bound (c, t, t->budgets[b]))
+      return false;
     for (int i = 0; i < t->n_policies; i++) {
       row r = { .budget_bytes = t->budgets[b], .policy = t->policies[i] };
       arena *scratch = arena_new (0);
-      bool ok = scratch ? fill (c, t, &r, scratch)
-                        : error_set (&c->err, ERR_memory, "out of memory");
+      bool ok =
+          scratch ? fill (c, t, &r, scratch) : error_set (&c->err, ERR_memory, "out of memory");
       if (ok && c->json)
         put_row (w, &r);
       else if (ok && tsv)
@@ -195,10 +275,12 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_DEVICE,
-  { 'b', "budget", "SIZE|%", "device memory that may be used, or a percentage of the peak with "
+  { 'b', "budget", "SIZE|%",
+    "device memory that may be used, or a percentage of the peak with "
     "everything on the device; without it, all that the device has to give" },
   { 0, "budgets", "SIZE|%,...", "several of them" },
-  { 0, "policies", "NAME,...", "only these; without it, all" },
+  { 0, "policies", "NAME,...", "only these, `ferry` for our planner; without it, all" },
+  { 0, "limit", "TICKS", "of our planner's search at each budget; without it, about two seconds" },
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
   { 0, "tsv", NULL, "print the result as tab-separated values" },
   OPTION_STRICT,
@@ -207,14 +289,17 @@ static const cli_option options[] = {
 
 const cli_command command_compare = {
   .name = "compare",
-  .says = "run the published policies side by side",
+  .says = "run our planner and the published policies side by side",
   .operands = "TRACE",
   .least = 1,
   .most = 1,
-  .about = "Runs the policies that `ferry solve --policy list` tells of, at each budget, and prints "
-           "what their plans cost on one machine model: the time of a step and its stalls, the "
-           "memory on both sides, the bytes each way, and the time that planning took. A policy "
-           "that cannot keep a budget says what it reaches.\n",
+  .about =
+      "Runs our planner and the policies that `ferry solve --policy list` tells of, at each "
+      "budget, and prints what their plans cost on one machine model: the time of a step and "
+      "its stalls, the memory on both sides, the bytes each way, the gap to the bound, and the "
+      "time that planning took. A policy that cannot keep a budget says what it reaches.\n"
+      "The bound holds for every plan without sections and recomputing; a policy that drops "
+      "tensors to compute them again has no gap here.\n",
   .options = options,
   .json = true,
   .run = run,

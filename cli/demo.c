@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/devices.h"
 #include "cli/pictures.h"
+#include "cli/planner.h"
 #include "solver/schedule.h"
 #include "trace/check.h"
 #include "trace/simulate.h"
@@ -11,7 +12,7 @@
 #include "trace/uses.h"
 #include "trace/zoo/zoo.h"
 
-enum { BATCH = 256 };
+enum { BATCH = 256, LIMIT_TICKS = 1000000 };
 static const char network[] = "vgg16", card[] = "titanx-pascal";
 
 typedef struct story {
@@ -23,6 +24,9 @@ typedef struct story {
   plan *plan;
   predicted costs;
   timeline timeline;
+  solution best;
+  predicted best_costs;
+  timeline best_timeline;
 } story;
 
 static bool make_trace (call *c, story *s) {
@@ -106,6 +110,18 @@ static bool make_plan (call *c, story *s) {
   return simulate (&job, 1, &o, c->arena, &s->costs, &s->timeline, &c->err);
 }
 
+/* ---- the solved plan ---- */
+
+static bool solve_it (call *c, story *s) {
+  planner p;
+  sim_options o = { .timeline_arena = c->arena };
+  planner_plain (&p, c, &s->device, s->budget_bytes, LIMIT_TICKS);
+  if (!planner_solve (c, &p, s->trace, c->arena, &s->best))
+    return false;
+  sim_job job = { s->trace, &s->rewritten, s->best.plan };
+  return simulate (&job, 1, &o, c->arena, &s->best_costs, &s->best_timeline, &c->err);
+}
+
 /* ---- telling it ---- */
 
 static bool tell_need (call *c, const story *s) {
@@ -127,7 +143,7 @@ static bool tell_need (call *c, const story *s) {
   return true;
 }
 
-static bool tell_plan (call *c, const story *s) {
+static bool tell_naive (call *c, const story *s) {
   char out[UNITS_TEXT], link[UNITS_TEXT], step[UNITS_TEXT], alone[UNITS_TEXT], stall[UNITS_TEXT];
   char peak[UNITS_TEXT], host[UNITS_TEXT];
   sim_job job = { s->trace, &s->rewritten, s->plan };
@@ -139,15 +155,47 @@ static bool tell_plan (call *c, const story *s) {
   if (!picture_step (c, &job, &s->timeline))
     return false;
   double slower = 100.0 * (double)s->costs.step_ns / (double)s->costs.baseline_ns - 100;
-  printf ("\n   It fits in %s, with %s of the host's memory. Every rule of `ferry check` holds.\n"
-          "   A step takes %s instead of %s: %s of it the GPU only waits for the link.\n",
-          units_bytes (peak, s->costs.peak_bytes), units_bytes (host, s->costs.host_peak_bytes),
-          units_time (step, s->costs.step_ns), units_time (alone, s->costs.baseline_ns),
-          units_time (stall, s->costs.stall_ns));
-  printf ("\nThe step fits, and is %.0f %% slower. Which activations to move, in how many pieces,\n"
-          "and when, is what ferry decides.\n",
-          slower);
+  printf (
+      "\n   It fits in %s, with %s of the host's memory. Every rule of `ferry check` holds.\n"
+      "   A step takes %s instead of %s, %.0f %% more: for %s the GPU only waits for the link.\n",
+      units_bytes (peak, s->costs.peak_bytes), units_bytes (host, s->costs.host_peak_bytes),
+      units_time (step, s->costs.step_ns), units_time (alone, s->costs.baseline_ns), slower,
+      units_time (stall, s->costs.stall_ns));
   return true;
+}
+
+static bool tell_best (call *c, const story *s) {
+  char out[UNITS_TEXT], in[UNITS_TEXT], step[UNITS_TEXT], stall[UNITS_TEXT], least[UNITS_TEXT];
+  char peak[UNITS_TEXT], host[UNITS_TEXT];
+  const plan *p = s->best.plan;
+  sim_job job = { s->trace, &s->rewritten, p };
+  printf ("\n3. The solved plan: only what has to move, in pieces, when the link is free:\n"
+          "   %d moves, %s out and %s in.\n\n",
+          p->n_moves, units_bytes (out, s->best_costs.d2h_bytes),
+          units_bytes (in, s->best_costs.h2d_bytes));
+  if (!picture_step (c, &job, &s->best_timeline))
+    return false;
+  double slower = 100.0 * (double)s->best_costs.step_ns / (double)s->best_costs.baseline_ns - 100;
+  printf ("\n   It fits in %s, with %s of the host's memory. Every rule of `ferry check` holds.\n"
+          "   A step takes %s, %.2f %% more than without any limit; %s of stalls.\n",
+          units_bytes (peak, s->best_costs.peak_bytes),
+          units_bytes (host, s->best_costs.host_peak_bytes),
+          units_time (step, s->best_costs.step_ns), slower,
+          units_time (stall, s->best_costs.stall_ns));
+  printf ("   No plan can take less than %s (certified, by %s).\n",
+          units_time (least, p->certificate.lower_bound_ns), p->certificate.bound_by);
+  double gap = planner_gap (s->best_costs.step_ns, p->certificate.lower_bound_ns);
+  printf ("\nThe naive plan takes %s, the solved one %s: ", units_time (out, s->costs.step_ns),
+          units_time (step, s->best_costs.step_ns));
+  if (gap > 0)
+    printf ("at most %.2f %% above what is possible.\n", gap);
+  else
+    printf ("no plan is faster.\n");
+  return true;
+}
+
+static bool tell_plans (call *c, const story *s) {
+  return tell_naive (c, s) && tell_best (c, s);
 }
 
 static bool print_json (call *c, const story *s) {
@@ -163,17 +211,25 @@ static bool print_json (call *c, const story *s) {
   predicted_write (&w, &s->costs);
   json_add_text (&w, "network", network);
   json_add_int (&w, "peak_bytes", s->needs.peak_bytes);
+  json_put_key (&w, "solved");
+  json_open_object (&w);
+  json_put_key (&w, "certificate");
+  certificate_write (&w, &s->best.plan->certificate);
+  json_add_int (&w, "moves", s->best.plan->n_moves);
+  json_put_key (&w, "predicted");
+  predicted_write (&w, &s->best_costs);
+  json_close_object (&w);
   json_close_object (&w);
   return call_print_json (c, &w);
 }
 
 static int run (call *c) {
   story s = { 0 };
-  bool ok = make_trace (c, &s) && make_plan (c, &s);
+  bool ok = make_trace (c, &s) && make_plan (c, &s) && solve_it (c, &s);
   if (ok && c->json)
     ok = print_json (c, &s);
   else
-    ok = ok && tell_need (c, &s) && (fits (&s) || tell_plan (c, &s));
+    ok = ok && tell_need (c, &s) && (fits (&s) || tell_plans (c, &s));
   return ok ? EXIT_YES : call_failed (c);
 }
 
@@ -184,8 +240,9 @@ const cli_command command_demo = {
   .says = "show in ten seconds what ferry is for",
   .operands = "",
   .about = "Takes one training step of VGG-16 at batch 256 and a card of 12 GiB, a TITAN X unless "
-           "--device says otherwise: what it needs, what is missing, and what a naive plan costs, "
-           "with a picture of one step. It needs no GPU and no network.\n",
+           "--device says otherwise: what it needs, what is missing, what a naive plan costs, and "
+           "what the solved one costs beside what no plan can beat, with pictures of one step. It "
+           "needs no GPU and no network.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -90,8 +90,7 @@ void policies_list (void) {
   for (int i = 0; i < POLICIES; i++) {
     const policy_row *p = policy_at ((policy_id)i);
     printf ("%s%s\n  %s\n", i ? "\n" : "", p->name, p->says);
-    printf ("  from: %s%s\n", p->whence,
-            p->budget == POLICY_NONE ? "; knows no budget" : "");
+    printf ("  from: %s%s\n", p->whence, p->budget == POLICY_NONE ? "; knows no budget" : "");
     for (int n = 0; n < POLICY_OPTIONS; n++) {
       char text[UNITS_TEXT];
       const policy_option_row *o = policy_option_at ((policy_option)n);
@@ -139,14 +138,18 @@ bool policies_list_json (call *c) {
   return call_print_json (c, &w);
 }
 
-void policy_answer_write (json_writer *w, const policy_answer *a) {
+void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_bound_ns) {
   if (a->has_cost) {
     json_put_key (w, "cost");
     predicted_write (w, &a->cost);
   }
   json_add_int (w, "drops", a->drops);
   json_add_bool (w, "fits", a->fits);
+  if (lower_bound_ns > 0 && a->fits)
+    json_add_fixed (w, "gap", (double)a->cost.step_ns / (double)lower_bound_ns - 1, 6);
   json_add_text (w, "label", a->label);
+  if (lower_bound_ns >= 0)
+    json_add_int (w, "lower_bound_ns", lower_bound_ns);
   json_add_int (w, "moves", a->moves);
   json_add_text (w, "note", a->note);
   json_add_int (w, "reached_bytes", a->reached_bytes);

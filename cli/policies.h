@@ -17,7 +17,8 @@ bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) 
 
 void policies_list (void);
 bool policies_list_json (call *c) MUST_CHECK;
-/* The members "cost" and what stands beside it, of an open object. */
-void policy_answer_write (json_writer *w, const policy_answer *a);
+/* The members "cost" and what stands beside it, of an open object; lower_bound_ns < 0: there is
+   none for plans such as this. */
+void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_bound_ns);
 
 #endif

@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/drivers.h"
 #include "cli/inputs.h"
+#include "cli/policies.h"
 
 static void print_row (const char *name, int64_t predicted_value, int64_t seen,
                        const char *(*text) (char *, int64_t)) {
@@ -55,6 +56,28 @@ static int verdict (const replay_options *o, const replay_result *r) {
   return m->count > 0 || r->n_races > 0 ? EXIT_NO : EXIT_YES;
 }
 
+/* missing=SIZE,pinned=SIZE,copy=N: what the emulated device is to fail at. */
+static bool read_faults (call *c, replay_options *o) {
+  const char *rest = call_text (c, "fault"), *part;
+  if (rest && !o->emulated)
+    return error_set (&c->err, ERR_usage, "--fault plants faults in the emulated device only");
+  while ((part = next_part (c, &rest))) {
+    const char *value = strchr (part, '=');
+    int64_t *to = NULL;
+    if (value && strncmp (part, "missing=", 8) == 0)
+      to = &o->missing_bytes;
+    else if (value && strncmp (part, "pinned=", 7) == 0)
+      to = &o->pinned_bytes;
+    else if (value && strncmp (part, "copy=", 5) == 0)
+      to = &o->failed_copy;
+    error wrong = { 0 };
+    if (!to || !units_parse_bytes (value + 1, to, &wrong) || *to <= 0)
+      return error_set (&c->err, ERR_usage,
+                        "--fault: `%s` is not missing=SIZE, pinned=SIZE or copy=N", part);
+  }
+  return !c->err.code;
+}
+
 static bool read_options_of (call *c, replay_options *o) {
   static const char *const clocks[] = { "real", "virtual", NULL };
   static const char *const all_or_none[] = { "all", "none", NULL };
@@ -76,7 +99,7 @@ static bool read_options_of (call *c, replay_options *o) {
   o->bytes = (emu_bytes)bytes;
   o->iterations = (int32_t)iterations;
   o->fuzz_seed = (uint64_t)seed;
-  return true;
+  return read_faults (c, o);
 }
 
 static bool write_chrome (call *c, const plan *p, const replay_result *r) {
@@ -118,10 +141,15 @@ static const cli_option options[] = {
     "with none, memory is addresses only, so that what is larger than this "
     "machine can be replayed; the default on the virtual clock" },
   { 'n', "iterations", "N", "steps to run; 32 on the virtual clock, else 10" },
-  { 0, "verify", NULL, "every op checks and rewrites a pattern in every byte of its tensors" },
+  { 0, "verify", NULL,
+    "every op checks and rewrites a pattern in every byte of its tensors, in every step: for large "
+    "traces give a small -n" },
   { 0, "races", NULL, "look for accesses that nothing orders (emulated)" },
   { 0, "fuzz", "TIME", "delay each operation by up to so much (emulated)" },
   { 0, "seed", "N", "decides those delays" },
+  { 0, "fault", "KIND=VALUE,...",
+    "missing=SIZE: so much device memory is told of and not there; pinned=SIZE: no more is pinned; "
+    "copy=N: the N-th copy fails (emulated)" },
   { 0, "chrome", "FILE", "write what happened as a Chrome trace" },
   OPTION_STRICT,
   OPTIONS_END,

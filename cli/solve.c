@@ -1,10 +1,130 @@
-/* `ferry solve`: a plan for a trace, by one of the published policies. */
+/* `ferry solve`: a plan for a trace, by our planner or by one of the published policies. */
 #include <string.h>
 
 #include "base/units.h"
 #include "cli/devices.h"
 #include "cli/inputs.h"
+#include "cli/planner.h"
 #include "cli/policies.h"
+#include "solver/floor.h"
+
+/* ---- by our planner ---- */
+
+static bool put_plan (call *c, const planner *p, const solution *s) {
+  json_writer w;
+  const plan *made = s->plan;
+  certificate shown = made->certificate;
+  shown.proof = NULL; /* the plan has it */
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_int (&w, "budget_bytes", made->budget_bytes);
+  json_add_int (&w, "candidates", s->candidates);
+  json_put_key (&w, "certificate");
+  certificate_write (&w, &shown);
+  json_add_bool (&w, "fits", true);
+  json_add_int (&w, "host_bytes", made->host_bytes);
+  json_add_raw (&w, "made_by", made->made_by);
+  json_add_int (&w, "moves", made->n_moves);
+  json_put_key (&w, "predicted");
+  predicted_write (&w, &made->predicted);
+  json_add_int (&w, "reserve_bytes", p->reserve_bytes);
+  json_add_int (&w, "ticks", s->ticks);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static bool put_refusal (call *c, const planner *p, const trace *t) {
+  json_writer w;
+  memory_floor f;
+  error fresh = { 0 };
+  if (!floor_of (t, &p->device, c->arena, &f, &fresh))
+    return true; /* what was wrong before is said */
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_int (&w, "budget_bytes", p->options.budget_bytes);
+  json_add_bool (&w, "fits", false);
+  json_add_int (&w, "floor_bytes", f.bytes);
+  json_put_key (&w, "floor_op");
+  json_open_object (&w);
+  json_add_text (&w, "name", t->ops[f.op].name);
+  json_add_int (&w, "op", f.op);
+  json_close_object (&w);
+  json_put_key (&w, "floor_parts");
+  json_open_object (&w);
+  json_add_int (&w, "granule_bytes", f.granule_bytes);
+  json_add_int (&w, "pinned_bytes", f.pinned_bytes);
+  json_add_int (&w, "pool_bytes", f.pool_bytes);
+  json_add_int (&w, "touched_bytes", f.touched_bytes);
+  json_add_int (&w, "workspace_bytes", f.workspace_bytes);
+  json_close_object (&w);
+  json_add_int (&w, "reserve_bytes", p->reserve_bytes);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+/* The last line is the answer. */
+static void tell_plan (const planner *p, const solution *s) {
+  char a[UNITS_TEXT], b[UNITS_TEXT], d[UNITS_TEXT];
+  const predicted *cost = &s->plan->predicted;
+  const certificate *proof = &s->plan->certificate;
+  double slower =
+      cost->baseline_ns ? 100.0 * (double)cost->step_ns / (double)cost->baseline_ns - 100 : 0;
+  printf ("%-8s %10s  %+.1f %% beside %s without a plan; %s of stalls%s\n", "step",
+          units_time (a, cost->step_ns), slower, units_time (b, cost->baseline_ns),
+          units_time (d, cost->stall_ns),
+          cost->settled ? "" : "; the steps do not settle: an estimate");
+  printf ("%-8s %10s  certified by %s; it covers %s\n", "bound",
+          units_time (a, proof->lower_bound_ns), proof->bound_by, proof->covers);
+  printf ("%-8s %10s  of %s%s%s; host %s of %s\n", "device", units_bytes (a, cost->peak_bytes),
+          units_bytes (b, p->asked_bytes), p->reserve_bytes ? ", less a reserve of " : "",
+          p->reserve_bytes ? units_bytes (d, p->reserve_bytes) : "",
+          units_bytes ((char[UNITS_TEXT]){ 0 }, cost->host_peak_bytes),
+          units_bytes ((char[UNITS_TEXT]){ 0 }, p->options.host_bytes));
+  printf ("%-8s %10s  out and %s in, a step, in %d moves, %d of them clean\n", "copies",
+          units_bytes (a, cost->d2h_bytes), units_bytes (b, cost->h2d_bytes), s->plan->n_moves,
+          s->plan->n_moves - s->plan->n_outs);
+  printf ("%-8s %10s  after %lld candidates%s%s\n", "found by", proof->found_by,
+          (long long)s->candidates, proof->limit_met ? "; the search ended by its limit: " : "",
+          proof->limit_met ? proof->limit_met : "");
+  double gap = planner_gap (cost->step_ns, proof->lower_bound_ns);
+  /* Cuts and drops widen what a plan may do: then the bound says of which plans it speaks. */
+  if (s->plan->n_sections || s->plan->n_recomputes)
+    printf ("%-8s %s\n", "covers", proof->covers);
+  printf ("\n%s in %s, ", units_time (a, cost->step_ns), units_bytes (b, cost->peak_bytes));
+  if (gap > 0)
+    printf ("at most %.2f %% above what any plan %scan reach\n", gap,
+            s->plan->n_sections || s->plan->n_recomputes ? "so covered " : "");
+  else
+    printf ("and no plan is faster\n");
+}
+
+static int solve_by_plan (call *c) {
+  planner p;
+  solution s;
+  const char *output = call_text (c, "output");
+  if (call_text (c, "policy-opt")) {
+    error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
+    return call_failed (c);
+  }
+  trace *t = call_trace (c, c->operands[0]);
+  if (!t || !planner_read (c, t, &p))
+    return call_failed (c);
+  if (!planner_solve (c, &p, t, c->arena, &s)) {
+    error why = c->err;
+    if (why.code == ERR_infeasible && c->json && !put_refusal (c, &p, t))
+      return call_failed (c);
+    c->err = why;
+    return call_failed (c);
+  }
+  if ((output && !plan_store (s.plan, output, false, &c->err)) ||
+      (c->json && !put_plan (c, &p, &s)))
+    return call_failed (c);
+  if (!c->json)
+    tell_plan (&p, &s);
+  return s.plan->certificate.limit_met ? error_exit_status (ERR_limit) : EXIT_YES;
+}
+
+/* ---- by a policy ---- */
 
 static bool read_request (call *c, const trace *t, device *d, policy_request *r) {
   *r = (policy_request){ .trace = t, .device = d };
@@ -19,7 +139,7 @@ static bool print_json (call *c, const policy_answer *a) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
-  policy_answer_write (&w, a);
+  policy_answer_write (&w, a, -1);
   json_close_object (&w);
   return call_print_json (c, &w);
 }
@@ -43,23 +163,8 @@ static void print_text (const policy_answer *a, int64_t budget_bytes) {
     printf ("%-8s %s\n", "note", a->note);
 }
 
-static int run (call *c) {
-  const char *name = call_text (c, "policy"), *output = call_text (c, "output");
-  if (!name) {
-    error_set (&c->err, ERR_usage,
-               "give --policy NAME; `ferry solve --policy list` lists them");
-    return call_failed (c);
-  }
-  if (strcmp (name, "list") == 0) {
-    if (c->json)
-      return policies_list_json (c) ? EXIT_YES : call_failed (c);
-    policies_list ();
-    return EXIT_YES;
-  }
-  if (c->n_operands != 1) {
-    error_set (&c->err, ERR_usage, "solve needs a TRACE; see `ferry solve --help`");
-    return call_failed (c);
-  }
+static int solve_by_policy (call *c, const char *name) {
+  const char *output = call_text (c, "output");
   policy_id id;
   policy_values values;
   policy_request r;
@@ -86,26 +191,62 @@ static int run (call *c) {
   return a.fits ? EXIT_YES : EXIT_NO;
 }
 
+static int run (call *c) {
+  const char *name = call_text (c, "policy");
+  if (name && strcmp (name, "list") == 0) {
+    if (c->json)
+      return policies_list_json (c) ? EXIT_YES : call_failed (c);
+    policies_list ();
+    return EXIT_YES;
+  }
+  if (c->n_operands != 1) {
+    error_set (&c->err, ERR_usage, "solve needs a TRACE; see `ferry solve --help`");
+    return call_failed (c);
+  }
+  return name ? solve_by_policy (c, name) : solve_by_plan (c);
+}
+
 static const cli_option options[] = {
+  OPTION_DEVICE,
+  { 'b', "budget", "SIZE|%", "device memory that may be used, or a percentage of the peak with "
+    "everything on the device; without it, all that the device has to give" },
+  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
+  { 0, "reserve", "SIZE|%", "of the budget, to be kept free; without it, nothing where the trace is "
+    "exact, 3 % where it is approximate, 5 % where only touches are known" },
+  OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
+  { 0, "sections", "auto|off|N", "cut ops along the batch, in parts that fit best or in N; without "
+    "it, off" },
+  { 0, "section-order", "auto|level|depth", "all parts of an op before the next op, or part by part "
+    "through chains of ops; without it, auto" },
+  { 0, "recompute", "off|cheap|auto|only", "drop what can be made again: outputs of cheap ops, any, "
+    "or any and swap nothing; without it, off" },
+  { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%" },
+  { 0, "limit", "TICKS", "of the search, in simulated events; the same ticks give the same plan" },
+  { 0, "seconds", "N", "the search stops after them; then a second run may find another plan" },
+  { 0, "seed", "N", "of the search; without it, 1" },
+  { 0, "proof", NULL, "keep in the plan what `ferry prove` needs" },
   { 'p', "policy", "NAME|list", "decide by a published policy; list tells what there is" },
   { 0, "policy-opt", "KEY=VALUE,...", "options of the policy" },
-  OPTION_DEVICE,
-  OPTION_BUDGET,
-  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
-  OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
   OPTION_STRICT,
   OPTIONS_END,
 };
 
 const cli_command command_solve = {
   .name = "solve",
-  .says = "make a plan",
+  .says = "make a plan, and say how good it can be",
   .operands = "TRACE",
   .least = 0,
   .most = 1,
-  .about = "Makes a plan by one of the published policies, checks it, and prints what it costs on "
-           "the machine model. Where the policy cannot keep the budget, no plan is written; what "
-           "it reaches is said, and the exit status is 1.\n",
+  .about =
+      "Finds a plan for a budget, checks it, and prints what it costs on the machine model beside "
+      "a certified bound that no plan can beat. The answer is the last line; docs/solve.md reads "
+      "it line by line. Where no plan fits, the smallest budget is named, with its parts and the "
+      "op that sets it, and the exit status is 1.\n"
+      "The exit status is 4 where a limit ended the search before the gap was reached; the best "
+      "plan found is written all the same. An interrupt ends the search likewise, a second one "
+      "ends the program.\n"
+      "With --policy a published policy decides. Where it cannot keep the budget, no plan is "
+      "written; what it reaches is said, and the exit status is 1.\n",
   .options = options,
   .json = true,
   .run = run,

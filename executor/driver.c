@@ -18,15 +18,17 @@ static const row rows[] = {
 
 bool driver_open (driver *d, const char *path, error *err) {
   memset (d, 0, sizeof *d);
-  if (path == NULL)
+  bool real = path == NULL;
+  if (real)
     path = DRIVER_REAL;
   if (strlen (path) >= sizeof d->path)
     return error_set (err, ERR_usage, "the driver's path has more than %zu characters",
                       sizeof d->path - 1);
   d->library = dlopen (path, RTLD_NOW | RTLD_LOCAL);
   if (d->library == NULL)
-    return error_set (err, ERR_unreachable, "no driver: %s; without a GPU, use --driver emulated",
-                      dlerror ());
+    return error_set (err, ERR_unreachable, "no driver: %s; %s", dlerror (),
+                      real ? "without a GPU, use --driver emulated"
+                           : "FERRY_EMU=FILE says where the emulator's library lies");
   memcpy (d->path, path, strlen (path) + 1);
   for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
     void *found = dlsym (d->library, rows[i].symbol);

@@ -86,12 +86,12 @@ static role role_of (const compute *c, const char *name) {
 }
 
 /* Two uses (an embedding that is also the output's weights): the smaller deviation serves both. */
-static void join_role (role *have, role new) {
-  if (have->fill == NOTHING || (have->fill == CONSTANT && new.fill == UNIFORM) ||
-      (have->fill == UNIFORM && new.fill == UNIFORM && new.value < have->value))
-    *have = new;
-  if (have->fill == INDICES && new.fill == INDICES && new.limit < have->limit)
-    have->limit = new.limit;
+static void join_role (role *have, role other) {
+  if (have->fill == NOTHING || (have->fill == CONSTANT && other.fill == UNIFORM) ||
+      (have->fill == UNIFORM && other.fill == UNIFORM && other.value < have->value))
+    *have = other;
+  if (have->fill == INDICES && other.fill == INDICES && other.limit < have->limit)
+    have->limit = other.limit;
 }
 
 static bool find_roles (feed *f, arena *a, error *err) {
@@ -143,7 +143,7 @@ static void find_meanings (feed *f) {
   static const struct {
     const char *stem;
     meaning meaning;
-  } words[] = { { "char", TEXT },       { "tokens", TEXT },       { "source", TEXT },
+  } words[] = { { "char", TEXT },        { "tokens", TEXT },       { "source", TEXT },
                 { "given", GIVEN_TEXT }, { "targets", NEXT_TEXT }, { "token_types", HALVES } };
   bool pictures = false, translates = false;
   for (int32_t i = 0; i < f->t->n_tensors; i++) {
@@ -276,8 +276,8 @@ static float picture (const feed *f, int64_t stream, int64_t item, int64_t i, in
   return 0.3f * noise + 2 * shade - 1;
 }
 
-void feed_input (const feed *f, int32_t tensor, int64_t step, int64_t first_item,
-                 int64_t end_item, void *out) {
+void feed_input (const feed *f, int32_t tensor, int64_t step, int64_t first_item, int64_t end_item,
+                 void *out) {
   const role *r = &f->roles[tensor];
   int64_t elements = rows_of (f, tensor), stream = stream_of (f->t->tensors[tensor].name);
   for (int64_t item = first_item; item < end_item; item++)

@@ -22,7 +22,7 @@ bool feed_is_input (const feed *f, int32_t tensor);
 /* All of a persistent tensor, as it stands before step 0. */
 void feed_initial (const feed *f, int32_t tensor, void *out);
 /* Items [first_item, end_item) of an input in that step. */
-void feed_input (const feed *f, int32_t tensor, int64_t step, int64_t first_item,
-                 int64_t end_item, void *out);
+void feed_input (const feed *f, int32_t tensor, int64_t step, int64_t first_item, int64_t end_item,
+                 void *out);
 
 #endif

@@ -103,8 +103,8 @@ bool interpret_step (interpreter *p, int64_t step, double *loss, error *err) {
   fill_buffers (p, step);
   for (int32_t i = 0; i < p->r->trace->n_ops; i++) {
     ops_call call = ops_bound (&p->bindings[i], p->data, step);
-    if (p->o.look != NULL)
-      p->o.look (p->o.context, i, &call);
+    if (p->o.look != NULL && !p->o.look (p->o.context, i, &call))
+      continue;
     if (!ops_run (p->ops, &call, err))
       return false;
     *loss += losses_of (&call);

@@ -1,6 +1,6 @@
-/* Runs a zoo trace, rewritten or not, in plain memory, each tensor in a buffer of its own and nothing
-   ever moved: what any plan must give bit for bit.  Before a step all buffers that do not live
-   across steps are filled with NaN, so that what is read before it was written is seen. */
+/* Runs a zoo trace, rewritten or not, in plain memory, each tensor in a buffer of its own and
+   nothing ever moved: what any plan must give bit for bit.  Before a step all buffers that do not
+   live across steps are filled with NaN, so that what is read before it was written is seen. */
 #ifndef FERRY_EXECUTOR_INTERPRET_H
 #define FERRY_EXECUTOR_INTERPRET_H
 
@@ -11,8 +11,9 @@
 
 typedef struct interpret_options {
   feed_options feed;
-  /* Sees, and may spoil, each call before it is made; NULL: nobody looks. */
-  void (*look) (void *context, int32_t op, ops_call *call);
+  /* Sees each call before it is made, and may spoil it, or leave it out by returning false; NULL:
+     nobody looks. */
+  bool (*look) (void *context, int32_t op, ops_call *call);
   void *context;
 } interpret_options;
 

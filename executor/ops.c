@@ -36,8 +36,8 @@ float *ops_scratch (const work *k, int64_t count, error *err) {
     if (count < INT64_MAX / 8)
       o->scratch = aligned_alloc (64, (size_t)((count * 4 + 63) / 64 * 64));
     if (o->scratch == NULL) {
-      error_set (err, ERR_memory, "no memory for %lld numbers that %s works with",
-                 (long long)count, compute_kind_names[k->c->kind]);
+      error_set (err, ERR_memory, "no memory for %lld numbers that %s works with", (long long)count,
+                 compute_kind_names[k->c->kind]);
       return NULL;
     }
     o->scratch_floats = count;

@@ -1,5 +1,5 @@
-/* One op of a zoo trace, calculated on the CPU in fp32.  Which function does which kind is the table
-   of trace/compute.def; docs/arithmetic.md says in which order sums are made. */
+/* One op of a zoo trace, calculated on the CPU in fp32.  Which function does which kind is the
+   table of trace/compute.def; docs/arithmetic.md says in which order sums are made. */
 #ifndef FERRY_EXECUTOR_OPS_H
 #define FERRY_EXECUTOR_OPS_H
 

@@ -144,8 +144,8 @@ bool op_attention_fwd (const work *k, error *err) {
   return true;
 }
 
-/* p holds scores and becomes what dropout left of the probabilities; dp, which holds the gradient of
-   those, becomes that of the scores. */
+/* p holds scores and becomes what dropout left of the probabilities; dp, which holds the gradient
+   of those, becomes that of the scores. */
 static void rows_back (const head *h, int64_t from, int64_t to, float *p, float *dp) {
   const compute_attention *s = h->s;
   float scale = kept_scale (s);

@@ -11,8 +11,8 @@ typedef struct ops_binding {
   int64_t first_item, end_item;
   bool copy;
   int32_t n_operands;
-  int32_t *offset;  /* n_operands + 1: where an operand's tensors begin */
-  int32_t *tensors; /* of the rewritten trace, in the order of their items */
+  int32_t *offset;   /* n_operands + 1: where an operand's tensors begin */
+  int32_t *tensors;  /* of the rewritten trace, in the order of their items */
   ops_piece *pieces; /* one a tensor; their data is set by ops_bound */
   ops_operand *operands;
 } ops_binding;

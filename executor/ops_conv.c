@@ -102,6 +102,18 @@ static void inside (const axis *w, int64_t offset, int64_t *from, int64_t *to) {
   *from = least (*from, *to);
 }
 
+static void read_apart (const float *x, int64_t stride, int64_t count, float *out) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4, x += 4 * stride) {
+    out[i] = x[0];
+    out[i + 1] = x[stride];
+    out[i + 2] = x[2 * stride];
+    out[i + 3] = x[3 * stride];
+  }
+  for (; i < count; i++, x += stride)
+    out[i] = *x;
+}
+
 static void read_line (const axis *w, int64_t offset, const float *x, float *out) {
   int64_t from, to;
   inside (w, offset, &from, &to);
@@ -111,10 +123,20 @@ static void read_line (const axis *w, int64_t offset, const float *x, float *out
   if (w->stride == 1 && to > from)
     memcpy (out + from, source + from, (size_t)(to - from) * sizeof *out);
   else
-    for (int64_t i = from; i < to; i++)
-      out[i] = source[i * w->stride];
+    read_apart (source + from * w->stride, w->stride, to - from, out + from);
   for (int64_t i = to; i < w->out; i++)
     out[i] = 0;
+}
+
+typedef float lane __attribute__ ((vector_size (16), aligned (4)));
+
+/* Each element has one sum, so it does not matter how many are made at a time. */
+static void add_floats (float *to, const float *x, int64_t count) {
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4)
+    *(lane *)(to + i) += *(const lane *)(x + i);
+  for (; i < count; i++)
+    to[i] += x[i];
 }
 
 static void add_line (const axis *w, int64_t offset, const float *columns, float *x) {
@@ -122,8 +144,7 @@ static void add_line (const axis *w, int64_t offset, const float *columns, float
   inside (w, offset, &from, &to);
   float *target = x + offset - w->pad;
   if (w->stride == 1)
-    for (int64_t i = from; i < to; i++)
-      target[i] += columns[i];
+    add_floats (target + from, columns + from, to - from);
   else
     for (int64_t i = from; i < to; i++)
       target[i * w->stride] += columns[i];
@@ -131,7 +152,8 @@ static void add_line (const axis *w, int64_t offset, const float *columns, float
 
 /* ---- the columns of one item ---- */
 
-/* Row (channel, kernel place) of the lines of one item, at out + row * out_row; back: added to x. */
+/* Row (channel, kernel place) of the lines of one item, at out + row * out_row; back: added to x.
+ */
 static void move_lines (const geometry *g, const tile *t, int64_t row, float *x, float *columns,
                         bool back) {
   int64_t place = row % g->kernel, kw = place % g->w.kernel, kh = place / g->w.kernel;

@@ -22,16 +22,12 @@ bool op_relu_bwd (const work *k, error *err) {
   return true;
 }
 
-static float sigmoid (float x) {
-  return 1 / (1 + expf (-x));
-}
-
 bool op_tanh_fwd (const work *k, error *err) {
   (void)err;
   const float *x = ops_float (k, 0);
   float *y = ops_out (k, 1, 0);
   for (int64_t i = 0; i < k->items * k->c->map.size; i++)
-    y[i] = tanhf (x[i]);
+    y[i] = ops_tanh (x[i]);
   return true;
 }
 
@@ -49,7 +45,7 @@ bool op_sigmoid_fwd (const work *k, error *err) {
   const float *x = ops_float (k, 0);
   float *y = ops_out (k, 1, 0);
   for (int64_t i = 0; i < k->items * k->c->map.size; i++)
-    y[i] = sigmoid (x[i]);
+    y[i] = ops_sigmoid (x[i]);
   return true;
 }
 
@@ -82,7 +78,7 @@ bool op_swiglu_fwd (const work *k, error *err) {
   const float *gate = ops_float (k, 0), *up = ops_float (k, 1);
   float *y = ops_float (k, 2);
   for (int64_t i = 0; i < k->items * k->c->map.size; i++)
-    y[i] = gate[i] * sigmoid (gate[i]) * up[i];
+    y[i] = gate[i] * ops_sigmoid (gate[i]) * up[i];
   return true;
 }
 
@@ -91,7 +87,7 @@ bool op_swiglu_bwd (const work *k, error *err) {
   const float *gate = ops_float (k, 0), *up = ops_float (k, 1), *dy = ops_float (k, 2);
   float *dgate = ops_float (k, 3), *dup = ops_float (k, 4);
   for (int64_t i = 0; i < k->items * k->c->map.size; i++) {
-    float s = sigmoid (gate[i]);
+    float s = ops_sigmoid (gate[i]);
     dup[i] = dy[i] * gate[i] * s;
     dgate[i] = dy[i] * up[i] * s * (1 + gate[i] * (1 - s));
   }
@@ -112,14 +108,14 @@ bool op_gelu_fwd (const work *k, error *err) {
   const float *x = ops_float (k, 0);
   float *y = ops_float (k, 1);
   for (int64_t i = 0; i < k->items * s->size; i++)
-    y[i] = 0.5f * x[i] * (1 + (s->tanh ? tanhf (inner (x[i])) : erff (x[i] * root_half)));
+    y[i] = 0.5f * x[i] * (1 + (s->tanh ? ops_tanh (inner (x[i])) : erff (x[i] * root_half)));
   return true;
 }
 
 static float gelu_slope (float x, bool by_tanh) {
   if (!by_tanh) /* the normal distribution and x times its density */
     return 0.5f * (1 + erff (x * root_half)) + x * 0.39894228f * expf (-0.5f * x * x);
-  float t = tanhf (inner (x));
+  float t = ops_tanh (inner (x));
   return 0.5f * (1 + t) + 0.5f * x * (1 - t * t) * root_2_over_pi * (1 + 3 * 0.044715f * x * x);
 }
 

@@ -144,10 +144,9 @@ bool op_maxpool_fwd (const work *k, error *err) {
 
 bool op_maxpool_bwd (const work *k, error *err) {
   (void)err;
-  channel c = { .x = ops_float (k, 0),
-                .y = ops_float (k, 1),
-                .dy = ops_float (k, 2),
-                .dx = ops_float (k, 3) };
+  channel c = {
+    .x = ops_float (k, 0), .y = ops_float (k, 1), .dy = ops_float (k, 2), .dx = ops_float (k, 3)
+  };
   each_window (k, c, pool_window, highest_back);
   return true;
 }

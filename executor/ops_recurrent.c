@@ -1,11 +1,5 @@
 /* The LSTM cell: input, forget, cell and output gate, `hidden` of each behind the other. */
-#include <math.h>
-
 #include "executor/ops_inner.h"
-
-static float sigmoid (float x) {
-  return 1 / (1 + expf (-x));
-}
 
 bool op_lstm_fwd (const work *k, error *err) {
   (void)err;
@@ -15,11 +9,11 @@ bool op_lstm_fwd (const work *k, error *err) {
   for (int64_t item = 0; item < k->items; item++) {
     for (int64_t i = 0; i < 4 * n; i++) {
       float sum = x[i] + before_h[i];
-      gates[i] = i / n == 2 ? tanhf (sum) : sigmoid (sum);
+      gates[i] = i / n == 2 ? ops_tanh (sum) : ops_sigmoid (sum);
     }
     for (int64_t i = 0; i < n; i++) {
       c[i] = gates[n + i] * before[i] + gates[i] * gates[2 * n + i];
-      h[i] = gates[3 * n + i] * tanhf (c[i]);
+      h[i] = gates[3 * n + i] * ops_tanh (c[i]);
     }
     x += 4 * n;
     before_h += 4 * n;
@@ -40,7 +34,7 @@ bool op_lstm_bwd (const work *k, error *err) {
     const float *gates = ops_float (k, 0) + gate;
     float in = gates[0], forget = gates[n], cell = gates[2 * n], out = gates[3 * n];
     float dh = k->at[3] != NULL ? ops_float (k, 3)[at] : 0;
-    float squashed = tanhf (ops_float (k, 2)[at]);
+    float squashed = ops_tanh (ops_float (k, 2)[at]);
     float dc = dh * out * (1 - squashed * squashed);
     if (k->at[4] != NULL)
       dc += ops_float (k, 4)[at];

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Large traces have room enough between their many stays, and places of theirs are dear. */
+enum { CUTS = 49, CUTS_LARGE = 7, LARGE = 20000 };
+
 /* Free granules of one home, oldest first: a ring of runs, each with the stay that held it last. */
 typedef struct free_run {
   int32_t first, count, before; /* the stay that ended on it, or -1 */
@@ -26,11 +29,15 @@ typedef struct placing {
   arena *arena;
   error *err;
   places *out;
-  int64_t *birth, *end; /* ranks per stay, unrolled from the cut: birth < end */
+  int64_t *birth_rank, *end_rank; /* per stay, on the circle */
+  int64_t ranks, cuts[CUTS];
+  int n_cuts;
+  int64_t give_up;      /* granules with which this cut is worse than another */
+  int64_t *birth, *end; /* unrolled from the cut: birth < end */
   home *homes;          /* 0 is the common one */
   int32_t n_homes;
-  int32_t *home_of;     /* per stay that crosses the cut: its own home, else 0 */
-  int32_t *held;        /* per stay: its runs */
+  int32_t *home_of; /* per stay that crosses the cut: its own home, else 0 */
+  int32_t *held;    /* per stay: its runs */
   held_run *runs;
   int64_t n_runs, runs_room;
   int32_t granules;
@@ -64,7 +71,8 @@ static moment onto_circle (moment m, moment start, moment period) {
   return m;
 }
 
-/* Sets birth and end of every stay that ends, as ranks from the cut on. */
+/* Moments as ranks, and the cuts to try: where fewest granules are held, over all the circle and
+   then in each of its sectors. */
 static bool rank (placing *p, moment start, moment period) {
   const lives *l = p->l;
   point *points = NEW (p->arena, 2 * (int64_t)l->count, point, p->err);
@@ -80,29 +88,44 @@ static bool rank (placing *p, moment start, moment period) {
   }
   qsort (points, (size_t)n, sizeof *points, compare_points);
   for (int64_t i = 0; i < n; i++)
-    *(points[i].ends ? &p->end[points[i].life] : &p->birth[points[i].life]) = i;
-  int64_t held = 0, least, cut = 0;
+    *(points[i].ends ? &p->end_rank[points[i].life] : &p->birth_rank[points[i].life]) = i;
+  int64_t held = 0, least[CUTS];
   for (int32_t i = 0; i < l->count; i++)
-    if (!l->at[i].always && p->end[i] < p->birth[i])
+    if (!l->at[i].always && p->end_rank[i] < p->birth_rank[i])
       held += l->at[i].granules;
-  least = held;
+  least[0] = held;
+  p->n_cuts = l->count > LARGE ? CUTS_LARGE : CUTS;
+  for (int i = 1; i < p->n_cuts; i++)
+    least[i] = INT64_MAX;
   for (int64_t i = 0; i < n; i++) {
     int32_t granules = l->at[points[i].life].granules;
+    int sector = 1 + (int)(i * (p->n_cuts - 1) / n);
     held += points[i].ends ? -granules : granules;
-    if (held < least) {
-      least = held;
-      cut = i + 1;
+    if (held < least[0]) {
+      least[0] = held;
+      p->cuts[0] = i + 1;
+    }
+    if (held < least[sector]) {
+      least[sector] = held;
+      p->cuts[sector] = i + 1;
     }
   }
+  p->ranks = n;
+  return true;
+}
+
+/* Ranks unrolled from the cut on. */
+static void unroll (placing *p, int64_t cut) {
+  const lives *l = p->l;
+  int64_t n = p->ranks;
   for (int32_t i = 0; i < l->count; i++) {
     if (l->at[i].always)
       continue;
-    p->birth[i] = (p->birth[i] - cut + n) % n;
-    p->end[i] = (p->end[i] - cut + n) % n;
+    p->birth[i] = (p->birth_rank[i] - cut + n) % n;
+    p->end[i] = (p->end_rank[i] - cut + n) % n;
     if (p->end[i] < p->birth[i])
       p->end[i] += n;
   }
-  return true;
 }
 
 /* ---- free granules ---- */
@@ -119,8 +142,8 @@ static bool home_give (placing *p, int32_t h, free_run run) {
     memmove (x->at, x->at + x->head, (size_t)x->used * sizeof *x->at);
     x->head = 0;
   }
-  free_run *moved = arena_grow (p->arena, x->at, &x->room, x->head + x->used + 1, sizeof *x->at,
-                                p->err);
+  free_run *moved =
+      arena_grow (p->arena, x->at, &x->room, x->head + x->used + 1, sizeof *x->at, p->err);
   if (!moved)
     return false;
   x->at = moved;
@@ -199,7 +222,8 @@ static bool fresh (placing *p, int32_t life, int32_t h, int32_t count) {
   return count == 0 || hold (p, life, h, run);
 }
 
-/* Homes are sorted by `back`: the first that is late enough keeps the later ones for longer stays. */
+/* Homes are sorted by `back`: the first that is late enough keeps the later ones for longer stays.
+ */
 static int32_t first_late_enough (const placing *p, int64_t end) {
   int32_t low = 1, high = p->n_homes;
   while (low < high) {
@@ -320,15 +344,17 @@ static bool sweep (placing *p, int64_t ranks, int64_t budget) {
   qsort (events, (size_t)n, sizeof *events, compare_events);
   for (int64_t i = 0; i < n; i++) {
     int32_t life = events[i].life;
+    if (p->granules >= p->give_up)
+      return true;
     if (events[i].ends ? !bury (p, life) : (p->held[life] = -1, !bear (p, life, budget)))
       return false;
   }
   return true;
 }
 
-/* The last owner of each common granule is followed by the first one of the next step. The runs that
-   a stay took keep their order, so the first owners are those with nobody before: found by walking
-   all stays in order of birth. */
+/* The last owner of each common granule is followed by the first one of the next step. The runs
+   that a stay took keep their order, so the first owners are those with nobody before: found by
+   walking all stays in order of birth. */
 static bool close_circle (placing *p) {
   const lives *l = p->l;
   int32_t *first = NEW (p->arena, p->granules, int32_t, p->err);
@@ -395,40 +421,77 @@ static bool write_runs (placing *p) {
 
 static bool prepare (placing *p) {
   const lives *l = p->l;
-  places *out = p->out;
+  p->birth_rank = NEW (p->arena, l->count, int64_t, p->err);
+  p->end_rank = NEW (p->arena, l->count, int64_t, p->err);
   p->birth = NEW (p->arena, l->count, int64_t, p->err);
   p->end = NEW (p->arena, l->count, int64_t, p->err);
+  return p->birth_rank && p->end_rank && p->birth && p->end;
+}
+
+static bool begin (placing *p) {
+  const lives *l = p->l;
+  places *out = p->out;
+  *out = (places){ 0 };
+  p->homes = NULL;
+  p->runs = NULL;
+  p->n_homes = p->granules = 0;
+  p->n_runs = p->runs_room = 0;
   p->home_of = NEW (p->arena, l->count, int32_t, p->err);
   p->held = NEW (p->arena, l->count, int32_t, p->err);
   out->op_outs = NEW (p->arena, l->trace->n_ops, int64_t, p->err);
   out->in_ops = NEW (p->arena, l->n_moves, int64_t, p->err);
   out->in_outs = NEW (p->arena, l->n_moves, int64_t, p->err);
   out->wait_ops = NEW (p->arena, l->n_moves, int32_t, p->err);
-  if (!out->wait_ops || !p->birth || !p->end || !p->home_of || !p->held || !out->op_outs || !out->in_ops ||
-      !out->in_outs)
+  if (!out->wait_ops || !p->home_of || !p->held || !out->op_outs || !out->in_ops || !out->in_outs)
     return false;
   memset (p->held, 0xff, (size_t)l->count * sizeof *p->held);
   for (int32_t i = 0; i < l->trace->n_ops; i++)
     out->op_outs[i] = NOTHING_NEEDED;
-  for (int32_t i = 0; i < l->n_moves; i++)
+  for (int32_t i = 0; i < l->n_moves; i++) {
     out->in_ops[i] = out->in_outs[i] = NOTHING_NEEDED;
-  for (int32_t i = 0; i < l->n_moves; i++)
     out->wait_ops[i] = NO_WAIT;
+  }
+  return true;
+}
+
+/* Everything but the runs in their last form. */
+static bool place_from (placing *p, int64_t cut, int64_t budget) {
+  if (!begin (p))
+    return false;
+  unroll (p, cut);
+  for (int32_t i = 0; i < p->l->count; i++)
+    if (p->l->at[i].always && !fresh (p, i, 0, p->l->at[i].granules))
+      return false;
+  p->out->granules = 0;
+  if (!settle_crossing (p, p->ranks) || !sweep (p, p->ranks, budget))
+    return false;
+  if (p->granules < p->give_up && !close_circle (p))
+    return false;
+  p->out->granules = p->granules;
   return true;
 }
 
 bool place (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,
             error *err) {
-  *out = (places){ 0 };
   placing p = { .l = l, .arena = a, .err = err, .out = out };
-  int64_t ranks = 0;
-  for (int32_t i = 0; i < l->count; i++)
-    ranks += l->at[i].always ? 0 : 2;
   if (!prepare (&p) || !rank (&p, start, period))
     return false;
-  for (int32_t i = 0; i < l->count; i++)
-    if (l->at[i].always && !fresh (&p, i, 0, l->at[i].granules))
+  int64_t best = -1, least = INT64_MAX;
+  p.give_up = INT64_MAX;
+  for (int i = 0; i < p.n_cuts; i++) {
+    arena_mark mark = arena_here (a);
+    if (!place_from (&p, p.cuts[i], budget))
       return false;
-  return settle_crossing (&p, ranks) && sweep (&p, ranks, budget) && close_circle (&p) &&
-         write_runs (&p);
+    if (out->granules <= budget && !out->tangled)
+      return write_runs (&p);
+    int64_t granules = out->granules + (out->tangled ? INT32_MAX : 0);
+    if (granules < least) {
+      least = granules;
+      best = p.cuts[i];
+      p.give_up = out->tangled ? p.give_up : granules;
+    }
+    arena_back (a, mark);
+  }
+  p.give_up = INT64_MAX;
+  return place_from (&p, best, budget) && write_runs (&p);
 }

@@ -1,5 +1,5 @@
-/* From a policy's choice to an answer.  Choices are made on the original trace; drops rewrite it, and
-   the moves follow into the rewritten one. */
+/* From a policy's choice to an answer.  Choices are made on the original trace; drops rewrite it,
+   and the moves follow into the rewritten one. */
 #include "solver/policy.h"
 
 #include <string.h>
@@ -177,7 +177,8 @@ static plan *schedule_at (run *r, int64_t budget_bytes, int64_t host_bytes, aren
   schedule_options o = { .budget_bytes = budget_bytes,
                          .host_bytes = host_bytes,
                          .pool_below_bytes = r->view.pool_below_bytes,
-                         .auto_clean = r->choice.auto_clean };
+                         .auto_clean = r->choice.auto_clean,
+                         .trace_digest = r->request->trace_digest };
   return schedule (r->request->trace, &r->rw, NULL, 0, r->recomputes, r->n_recomputes, NULL, 0,
                    &r->device, r->wishes, r->n_wishes, &o, a, shortage, err);
 }
@@ -297,8 +298,7 @@ static plan *decide (policy_id id, run *r, arena *a, schedule_shortage *shortage
   for (int i = 0;; i++) {
     *why = (error){ 0 };
     plan *p = decide_for (id, wanted, r, a, shortage, why, err);
-    bool places = why->code == ERR_infeasible && shortage->op == NO_OP &&
-                  host_suffices (r);
+    bool places = why->code == ERR_infeasible && shortage->op == NO_OP && host_suffices (r);
     if (p || err->code || !places || !keeps || i == TRIES || shortage->needs_bytes <= budget ||
         shortage->needs_bytes - budget >= wanted)
       return p;

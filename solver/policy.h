@@ -64,9 +64,9 @@ typedef struct policy_choice {
   policy_move *moves;
   policy_drop *drops;
   int64_t n_moves, moves_room, n_drops, drops_room;
-  bool auto_clean;   /* it knows which host copies are still valid */
-  int64_t fault_ns;  /* on top of a copy's latency */
-  const char *note;  /* what it found out, or NULL */
+  bool auto_clean;  /* it knows which host copies are still valid */
+  int64_t fault_ns; /* on top of a copy's latency */
+  const char *note; /* what it found out, or NULL */
 } policy_choice;
 
 typedef bool policy_decide (policy_view *v, policy_id id, const policy_values *values,
@@ -102,6 +102,7 @@ typedef struct policy_request {
   const device *device;
   int64_t budget_bytes, host_bytes;
   const policy_values *values; /* NULL: standard */
+  const char *trace_digest;    /* NULL: computed */
 } policy_request;
 
 typedef struct policy_answer {
@@ -110,9 +111,9 @@ typedef struct policy_answer {
   plan *plan;            /* passes check; NULL where it does not fit */
   int64_t reached_bytes; /* the least budget that these choices can keep, as far as it was found */
   bool has_cost;
-  predicted cost;        /* of the plan; where it does not fit, at reached_bytes */
+  predicted cost; /* of the plan; where it does not fit, at reached_bytes */
   int64_t moves, drops;
-  const char *note;      /* why not, or what the policy says */
+  const char *note; /* why not, or what the policy says */
 } policy_answer;
 
 /* Decides, schedules, checks and simulates. False is a failure; that nothing fits is an answer. */

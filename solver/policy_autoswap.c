@@ -1,5 +1,6 @@
-/* Gaps that span the peak get a score; the best are taken until memory is below the limit.  Copies out
-   queue in the order in which tensors become idle; copies in are laid from the last need backwards. */
+/* Gaps that span the peak get a score; the best are taken until memory is below the limit.  Copies
+   out queue in the order in which tensors become idle; copies in are laid from the last need
+   backwards. */
 #include "base/units.h"
 #include "solver/policy.h"
 
@@ -121,8 +122,8 @@ static bool lay_copies (autoswap *s, policy_choice *out, error *err) {
   return true;
 }
 
-bool policy_autoswap (policy_view *v, policy_id id, const policy_values *values,
-                      policy_choice *out, error *err) {
+bool policy_autoswap (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
+                      error *err) {
   (void)id;
   autoswap s = { .v = v, .paper = values->at[POLICY_OPTION_autoswap_link] == 1 };
   s.res = view_residents (v, err);
@@ -134,8 +135,8 @@ bool policy_autoswap (policy_view *v, policy_id id, const policy_values *values,
     return false;
   int32_t peak = view_peak (v, v->res);
   for (int32_t i = 0; i < v->n_gaps; i++)
-    if (gap_covers (&v->gaps[i], peak) && v->trace->tensors[v->gaps[i].tensor].bytes >=
-                                              values->at[POLICY_OPTION_autoswap_floor])
+    if (gap_covers (&v->gaps[i], peak) &&
+        v->trace->tensors[v->gaps[i].tensor].bytes >= values->at[POLICY_OPTION_autoswap_floor])
       s.cand[s.n_cand++] = i;
   if (!pick (&s, (score)values->at[POLICY_OPTION_autoswap_score], err))
     return false;

@@ -1,5 +1,5 @@
-/* Copies that hide behind compute go first, by how much room there is for them; where none hides, an
-   exposed copy in is weighed against recomputing the tensor that saves most bytes per time. */
+/* Copies that hide behind compute go first, by how much room there is for them; where none hides,
+   an exposed copy in is weighed against recomputing the tensor that saves most bytes per time. */
 #include <string.h>
 
 #include "solver/policy_drops.h"
@@ -205,8 +205,8 @@ static bool choose (capuchin *s, error *err) {
   return true;
 }
 
-bool policy_capuchin (policy_view *v, policy_id id, const policy_values *values,
-                      policy_choice *out, error *err) {
+bool policy_capuchin (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
+                      error *err) {
   (void)id;
   capuchin s = { .v = v,
                  .out = out,

@@ -1,5 +1,5 @@
-/* Every k-th forward op's outputs stay; the rest is run again, a segment at a time, before the first
-   backward op that needs any of it. */
+/* Every k-th forward op's outputs stay; the rest is run again, a segment at a time, before the
+   first backward op that needs any of it. */
 #include "solver/policy_drops.h"
 
 bool policy_checkpoint (policy_view *v, policy_id id, const policy_values *values,

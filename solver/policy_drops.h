@@ -5,8 +5,8 @@
 
 #include "solver/policy.h"
 
-/* Whether the tensor can be made again for op `before`: one op wrote it, from scratch, and what that
-   op read can be had. */
+/* Whether the tensor can be made again for op `before`: one op wrote it, from scratch, and what
+   that op read can be had. */
 bool policy_can_drop (const policy_view *v, int32_t tensor, int32_t before);
 
 /* Drops that cannot be made again are left out; *kept says how many were taken. */

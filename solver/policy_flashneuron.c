@@ -1,5 +1,6 @@
 /* Forward tensors leave in the order in which they appear until the sum of the others fits beside
-   weights and the largest working set, as G10's artifact models it: the sum of all, not the peak. */
+   weights and the largest working set, as G10's artifact models it: the sum of all, not the peak.
+ */
 #include "solver/policy.h"
 
 static int64_t find_room (const policy_view *v) {

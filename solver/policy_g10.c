@@ -1,6 +1,6 @@
 /* The interval that takes most memory above the line over time goes first, as far as tables of the
-   link by op have room for it; in the end what is away comes back as early as it fits.  One tier: the
-   host. */
+   link by op have room for it; in the end what is away comes back as early as it fits.  One tier:
+   the host. */
 #include "base/units.h"
 #include "solver/policy.h"
 
@@ -30,7 +30,8 @@ static void sum_up (g10 *s) {
   }
 }
 
-/* The first op from which on `bytes` have been carried since op `from`; `end` where they never are. */
+/* The first op from which on `bytes` have been carried since op `from`; `end` where they never are.
+ */
 static int32_t when_out (const g10 *s, int32_t from, int32_t end, int64_t bytes) {
   int32_t low = from, high = end;
   while (low < high) {
@@ -90,7 +91,8 @@ static void charge (int64_t *room, int32_t k, int32_t step, int64_t bytes) {
   }
 }
 
-/* Where the copies lie, as an interval of ops in which the tensor is away: behind e and before p. */
+/* Where the copies lie, as an interval of ops in which the tensor is away: behind e and before p.
+ */
 static bool find_window (const g10 *s, const view_gap *g, int32_t *e, int32_t *p) {
   const policy_view *v = s->v;
   int64_t bytes = v->trace->tensors[g->tensor].bytes;
@@ -98,13 +100,13 @@ static bool find_window (const g10 *s, const view_gap *g, int32_t *e, int32_t *p
   if (!gap_wraps (g)) {
     *e = when_out (s, g->a + 1, g->b, bytes);
     *p = when_in (s, g->a + 1, g->b, bytes);
-    return *e < g->b && *p > *e;
+    return *e<g->b && * p> * e;
   }
   int64_t out_end = v->end_ns[g->a] + view_out_ns (v, g->tensor);
   int32_t late = view_late (v, g, view_in_ns (v, g->tensor)) + v->n_ops;
   *e = g->a + 1; /* by time: tables are not consulted for these */
-  while (*e < end && view_start_ns (v, *e - v->n_ops) + v->step_ns +
-                             v->trace->ops[*e % v->n_ops].ns < out_end)
+  while (*e < end &&
+         view_start_ns (v, *e - v->n_ops) + v->step_ns + v->trace->ops[*e % v->n_ops].ns < out_end)
     ++*e;
   *p = late;
   return *p > *e;
@@ -131,8 +133,8 @@ static int by_return (const policy_view *v, int32_t a, int32_t b, const void *co
   return (away[a].b > away[b].b) - (away[a].b < away[b].b);
 }
 
-/* What is away comes back as long as memory is below the line; bytes are not looked at, so it may be
-   overshot by one tensor. */
+/* What is away comes back as long as memory is below the line; bytes are not looked at, so it may
+   be overshot by one tensor. */
 static bool eager (g10 *s, view_gap *away, int32_t *places, int32_t n, policy_choice *out,
                    error *err) {
   policy_view *v = s->v;
@@ -185,7 +187,8 @@ bool policy_g10 (policy_view *v, policy_id id, const policy_values *values, poli
                  error *err) {
   (void)id;
   g10 s = { .v = v,
-            .line_bytes = units_scale (v->budget_bytes, values->at[POLICY_OPTION_g10_line], 1000000) };
+            .line_bytes =
+                units_scale (v->budget_bytes, values->at[POLICY_OPTION_g10_line], 1000000) };
   view_gap *away = NEW (v->arena, v->n_gaps, view_gap, err);
   int32_t *places = NEW (v->arena, v->n_gaps, int32_t, err), n_taken = 0;
   if (!away || !places || !begin (&s, err))

@@ -1,5 +1,5 @@
-/* The straw man: while it does not fit, the largest tensor that is idle at the peak leaves, and comes
-   back as late as does not block. */
+/* The straw man: while it does not fit, the largest tensor that is idle at the peak leaves, and
+   comes back as late as does not block. */
 #include "solver/policy.h"
 
 bool policy_greedy_largest (policy_view *v, policy_id id, const policy_values *values,
@@ -15,7 +15,8 @@ bool policy_greedy_largest (policy_view *v, policy_id id, const policy_values *v
       const view_gap *g = &v->gaps[i], *b = best < 0 ? NULL : &v->gaps[best];
       if (taken[i] || !gap_covers (g, peak))
         continue;
-      int64_t more = b ? v->trace->tensors[g->tensor].bytes - v->trace->tensors[b->tensor].bytes : 1;
+      int64_t more =
+          b ? v->trace->tensors[g->tensor].bytes - v->trace->tensors[b->tensor].bytes : 1;
       if (more > 0 || (more == 0 && g->idle_ns > b->idle_ns))
         best = i;
     }

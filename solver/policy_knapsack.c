@@ -1,6 +1,6 @@
-/* Which forward tensors to keep: a knapsack of their bytes, its value the time that recomputing them
-   would take.  The sum says nothing sure about the peak, so the share that is kept is searched from
-   above, step by step, by what the rewritten trace then needs. */
+/* Which forward tensors to keep: a knapsack of their bytes, its value the time that recomputing
+   them would take.  The sum says nothing sure about the peak, so the share that is kept is searched
+   from above, step by step, by what the rewritten trace then needs. */
 #include <string.h>
 
 #include "base/units.h"
@@ -13,7 +13,7 @@ typedef struct sack {
   policy_view *v;
   int32_t *items, n_items; /* gaps */
   int64_t total_bytes;
-  bool *kept; /* per item */
+  bool *kept;      /* per item */
   uint8_t *choice; /* rows of UNITS + 1 */
   int64_t *value;
 } sack;
@@ -45,7 +45,7 @@ static void fill_greedily (sack *s, int64_t c_ppm) {
 
 static int64_t units_of_item (const sack *s, int32_t i) {
   int64_t whole = s->total_bytes > 0 ? s->total_bytes : 1;
-  return units_div_up (units_scale (bytes_of (s, s->items[i]), UNITS, 1) , whole);
+  return units_div_up (units_scale (bytes_of (s, s->items[i]), UNITS, 1), whole);
 }
 
 /* Sizes are rounded up, so that no sum exceeds the share. One table serves every share. */
@@ -120,8 +120,8 @@ static bool begin (sack *s, bool dp, error *err) {
   return true;
 }
 
-bool policy_knapsack (policy_view *v, policy_id id, const policy_values *values,
-                      policy_choice *out, error *err) {
+bool policy_knapsack (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
+                      error *err) {
   (void)id;
   bool dp = values->at[POLICY_OPTION_knapsack_solver] == 1;
   int64_t given = values->at[POLICY_OPTION_knapsack_c];

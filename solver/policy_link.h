@@ -1,5 +1,5 @@
-/* Times at which a copy engine is taken, for policies that reserve them.  The step repeats, so a time
-   taken is taken in the steps before and behind too. */
+/* Times at which a copy engine is taken, for policies that reserve them.  The step repeats, so a
+   time taken is taken in the steps before and behind too. */
 #ifndef FERRY_SOLVER_POLICY_LINK_H
 #define FERRY_SOLVER_POLICY_LINK_H
 

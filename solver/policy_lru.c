@@ -1,5 +1,5 @@
-/* No plan at all: an op's operands are fetched when they are missed, and the tensor that was touched
-   longest ago makes room.  Steps are swept until one begins as the one before it did. */
+/* No plan at all: an op's operands are fetched when they are missed, and the tensor that was
+   touched longest ago makes room.  Steps are swept until one begins as the one before it did. */
 #include <string.h>
 
 #include "solver/policy.h"
@@ -17,8 +17,7 @@ typedef struct lru {
 } lru;
 
 static bool alive (const policy_view *v, int32_t x, int32_t k) {
-  return v->trace->tensors[x].persistent ||
-         (v->units.at[x].first <= k && k <= v->units.at[x].last);
+  return v->trace->tensors[x].persistent || (v->units.at[x].first <= k && k <= v->units.at[x].last);
 }
 
 static bool is_used_at (const lru *s, int32_t x, int32_t k) {
@@ -123,10 +122,9 @@ static void untangle (policy_choice *out) {
 bool policy_lru (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
                  error *err) {
   (void)id;
-  lru s = { .v = v,
-            .out = out,
-            .ahead = (int32_t)values->at[POLICY_OPTION_lru_ahead],
-            .used = v->pool_bytes };
+  lru s = {
+    .v = v, .out = out, .ahead = (int32_t)values->at[POLICY_OPTION_lru_ahead], .used = v->pool_bytes
+  };
   s.here = NEW (v->arena, v->n_tensors, bool, err);
   s.touched = NEW (v->arena, v->n_tensors, int64_t, err);
   s.left_after = NEW (v->arena, v->n_tensors, int32_t, err);

@@ -1,5 +1,5 @@
-/* Feature maps nearest the loss have short lives and stay; the others cross the link, back as late as
-   estimated completion times allow.  How much may stay is lowered until the estimate fits. */
+/* Feature maps nearest the loss have short lives and stay; the others cross the link, back as late
+   as estimated completion times allow.  How much may stay is lowered until the estimate fits. */
 #include "base/units.h"
 #include "solver/policy.h"
 

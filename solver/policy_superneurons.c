@@ -1,6 +1,7 @@
-/* Outputs of layers that are dear to compute are checkpoints: cached on the device, the least recently
-   used evicted when memory is short.  What lies between two checkpoints is dropped: run again once
-   and kept, or, where the segment is larger than any op's need, run again for each op. */
+/* Outputs of layers that are dear to compute are checkpoints: cached on the device, the least
+   recently used evicted when memory is short.  What lies between two checkpoints is dropped: run
+   again once and kept, or, where the segment is larger than any op's need, run again for each op.
+ */
 #include <string.h>
 
 #include "solver/policy_drops.h"
@@ -8,11 +9,11 @@
 typedef struct neurons {
   policy_view *v;
   policy_choice *out;
-  int64_t *res;      /* what lives, drops taken off */
-  bool *checkpoint;  /* per op */
-  int32_t *next;     /* per op: the first backward op of the next checkpoint, or NO_OP */
-  int32_t *segment;  /* per op */
-  bool *dropped;     /* per tensor */
+  int64_t *res;     /* what lives, drops taken off */
+  bool *checkpoint; /* per op */
+  int32_t *next;    /* per op: the first backward op of the next checkpoint, or NO_OP */
+  int32_t *segment; /* per op */
+  bool *dropped;    /* per tensor */
 } neurons;
 
 /* FORK: what two or more forward ops read. */
@@ -21,8 +22,8 @@ static bool forks (const policy_view *v, int32_t k) {
   for (int32_t j = 0; j < writes->count; j++) {
     int32_t x = writes->at[j], readers = 0;
     for (int32_t i = v->uses.offset[x]; i < v->uses.offset[x + 1]; i++)
-      readers += v->uses.at[i].op > k && v->uses.at[i].op < v->first_backward &&
-                 v->uses.at[i].reads;
+      readers +=
+          v->uses.at[i].op > k && v->uses.at[i].op < v->first_backward && v->uses.at[i].reads;
     if (readers > 1 && !v->trace->tensors[x].persistent)
       return true;
   }

@@ -1,5 +1,5 @@
-/* A sweep over the ops: what does not fit makes room by evicting the tensor that is needed furthest in
-   the future (Belady); copies in start as early as the bytes fit. */
+/* A sweep over the ops: what does not fit makes room by evicting the tensor that is needed furthest
+   in the future (Belady); copies in start as early as the bytes fit. */
 #include "solver/policy.h"
 
 typedef struct planner {

@@ -12,9 +12,9 @@ static const policy_row rows[POLICIES] = {
 };
 
 static const policy_option_row options[POLICY_OPTIONS] = {
-#define OPTION(id, key, kind, low, high, standard, words, says)                          \
-  [POLICY_OPTION_##id##_##key] = { POLICY_##id, #key,     POLICY_##kind, low, \
-                                   high,        standard, words,         says },
+#define OPTION(id, key, kind, low, high, standard, words, says) \
+  [POLICY_OPTION_##id##_##                                      \
+      key] = { POLICY_##id, #key, POLICY_##kind, low, high, standard, words, says },
 #include "solver/policy.def"
 };
 

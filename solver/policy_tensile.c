@@ -1,6 +1,6 @@
-/* Round by round the largest tensor that lives at the peak: its copy out goes to the earliest free time
-   of the link, its copy in to the latest.  Where nothing can be swapped, the tensor that saves most
-   bytes per time is recomputed.  One list of free times for both directions, as there. */
+/* Round by round the largest tensor that lives at the peak: its copy out goes to the earliest free
+   time of the link, its copy in to the latest.  Where nothing can be swapped, the tensor that saves
+   most bytes per time is recomputed.  One list of free times for both directions, as there. */
 #include "base/units.h"
 #include "solver/policy_drops.h"
 #include "solver/policy_link.h"
@@ -104,12 +104,12 @@ static bool drop_one (tensile *s, int32_t peak, bool *done, error *err) {
     return true;
   s->dropped[best->tensor] = true;
   view_relieve (v, s->res, best, best->b);
-  return policy_add_drop (v, s->out,
-                          (policy_drop){ best->tensor, best->a, best->b, -1, true }, err);
+  return policy_add_drop (v, s->out, (policy_drop){ best->tensor, best->a, best->b, -1, true },
+                          err);
 }
 
-bool policy_tensile (policy_view *v, policy_id id, const policy_values *values,
-                     policy_choice *out, error *err) {
+bool policy_tensile (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
+                     error *err) {
   (void)id;
   tensile s = { .v = v, .out = out, .res = view_residents (v, err) };
   s.swapped = NEW (v->arena, v->n_tensors, bool, err);

@@ -1,6 +1,6 @@
-/* Passes over the graph: at the peak, tensors that were made long before it and are used long after it
-   leave first.  The copy in is triggered by an op that had completed well before the reader's other
-   inputs; the copy out delays the first other reader. */
+/* Passes over the graph: at the peak, tensors that were made long before it and are used long after
+   it leave first.  The copy in is triggered by an op that had completed well before the reader's
+   other inputs; the copy out delays the first other reader. */
 #include "base/units.h"
 #include "solver/policy.h"
 
@@ -33,8 +33,8 @@ static int32_t uses_after (const policy_view *v, int32_t x, int64_t t_ns, int64_
 }
 
 static bool live_at (const policy_view *v, int32_t x, int32_t k) {
-  return v->units.at[x].bytes > 0 && v->units.at[x].first != NO_OP &&
-         v->units.at[x].first <= k && k <= v->units.at[x].last;
+  return v->units.at[x].bytes > 0 && v->units.at[x].first != NO_OP && v->units.at[x].first <= k &&
+         k <= v->units.at[x].last;
 }
 
 static int largest_first (const policy_view *v, int32_t a, int32_t b, const void *context) {

@@ -1,6 +1,6 @@
-/* The stack of TensorFlow's while loops: forward values are pushed behind their last forward use and
-   popped at their first backward use.  Two generations: the pushed value itself leaves, fetched on
-   demand; or the oldest leaves, and each pop fetches the newest that is away. */
+/* The stack of TensorFlow's while loops: forward values are pushed behind their last forward use
+   and popped at their first backward use.  Two generations: the pushed value itself leaves, fetched
+   on demand; or the oldest leaves, and each pop fetches the newest that is away. */
 #include "base/units.h"
 #include "solver/policy.h"
 
@@ -108,14 +108,14 @@ static bool hand_over (stack *s, policy_choice *out, error *err) {
   return true;
 }
 
-bool policy_tf_stack (policy_view *v, policy_id id, const policy_values *values,
-                      policy_choice *out, error *err) {
+bool policy_tf_stack (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
+                      error *err) {
   bool oldest = id == POLICY_alvaro_earliest;
   stack s;
   int64_t occupancy = values->at[oldest ? POLICY_OPTION_alvaro_earliest_occupancy
                                         : POLICY_OPTION_tf_latest_occupancy];
-  int64_t floor = values->at[oldest ? POLICY_OPTION_alvaro_earliest_floor
-                                    : POLICY_OPTION_tf_latest_floor];
+  int64_t floor =
+      values->at[oldest ? POLICY_OPTION_alvaro_earliest_floor : POLICY_OPTION_tf_latest_floor];
   if (!begin (&s, v, occupancy, floor, err))
     return false;
   view_events events;

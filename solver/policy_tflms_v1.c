@@ -1,6 +1,6 @@
-/* A breadth-first walk that swaps every tensor it meets with users in the backward pass.  Order means
-   the level of an op in the graph; the copy out may start when the tensor has no earlier user left,
-   and the trigger of a copy in is an op found by distance. */
+/* A breadth-first walk that swaps every tensor it meets with users in the backward pass.  Order
+   means the level of an op in the graph; the copy out may start when the tensor has no earlier user
+   left, and the trigger of a copy in is an op found by distance. */
 #include <string.h>
 
 #include "solver/policy.h"
@@ -94,8 +94,9 @@ static bool fetch (lms *s, int32_t tensor, int32_t producer, int32_t d, error *e
     if (v->units.uses[i].op < d)
       a = v->units.uses[i].op;
   int32_t at = trigger (s, producer, d);
-  /* Fetched already when the user before it runs: the copy would lie beside the one in use. */
-  if (a == NO_OP || (a >= v->first_backward && at + 1 <= a))
+  /* There a second copy would lie beside the one in use; here it follows, unless it is needed at
+     once. */
+  if (a == NO_OP || (a >= v->first_backward && d - a < 2))
     return true;
   policy_move m = { .tensor = tensor,
                     .out_after = a,
@@ -126,8 +127,8 @@ static bool visit (lms *s, int32_t k, error *err) {
   return true;
 }
 
-bool policy_tflms_v1 (policy_view *v, policy_id id, const policy_values *values,
-                      policy_choice *out, error *err) {
+bool policy_tflms_v1 (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
+                      error *err) {
   (void)id;
   lms s = { .v = v, .at = values->at, .out = out, .backward_level = INT32_MAX };
   uint8_t *met = NEW (v->arena, v->n_ops, uint8_t, err);

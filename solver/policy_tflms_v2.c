@@ -1,6 +1,6 @@
-/* Levels of a topological sort: what is used again more than a threshold of levels later leaves behind
-   its last near user.  A simulation that counts bytes by level, and no time, looks for the largest
-   threshold that fits, then for the earliest prefetching and the largest groups. */
+/* Levels of a topological sort: what is used again more than a threshold of levels later leaves
+   behind its last near user.  A simulation that counts bytes by level, and no time, looks for the
+   largest threshold that fits, then for the earliest prefetching and the largest groups. */
 #include <string.h>
 
 #include "base/units.h"
@@ -204,8 +204,8 @@ static bool tune (lms *s, setting *set, bool *off, const char **note, error *err
   return bisect (s, set, &set->ahead, err) && group (s, set, err);
 }
 
-bool policy_tflms_v2 (policy_view *v, policy_id id, const policy_values *values,
-                      policy_choice *out, error *err) {
+bool policy_tflms_v2 (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
+                      error *err) {
   (void)id;
   lms s = { .v = v };
   for (int32_t k = 0; k < v->n_ops; k++)
@@ -215,9 +215,8 @@ bool policy_tflms_v2 (policy_view *v, policy_id id, const policy_values *values,
   if (!s.change || !s.seen)
     return false;
   int64_t fixed = view_persistent_bytes (v) + v->pool_bytes;
-  s.capacity =
-      units_scale (v->budget_bytes > fixed ? v->budget_bytes - fixed : 0,
-                   values->at[POLICY_OPTION_tflms_v2_ratio], 1000000);
+  s.capacity = units_scale (v->budget_bytes > fixed ? v->budget_bytes - fixed : 0,
+                            values->at[POLICY_OPTION_tflms_v2_ratio], 1000000);
   setting set = { .threshold = values->at[POLICY_OPTION_tflms_v2_threshold],
                   .ahead = values->at[POLICY_OPTION_tflms_v2_ahead],
                   .groupby = values->at[POLICY_OPTION_tflms_v2_groupby],

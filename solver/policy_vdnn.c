@@ -8,9 +8,9 @@ typedef struct vdnn {
   policy_view *v;
   policy_choice *out;
   bool sync;
-  bool *away;         /* per gap: offloaded */
-  int32_t *fetched;   /* per gap: place of the trigger, or NO_OP */
-  int32_t *waited;    /* per gap: the op before which the fetch has to end */
+  bool *away;       /* per gap: offloaded */
+  int32_t *fetched; /* per gap: place of the trigger, or NO_OP */
+  int32_t *waited;  /* per gap: the op before which the fetch has to end */
 } vdnn;
 
 /* The gaps of what a forward op reads: feature maps, not weights. */

@@ -4,9 +4,8 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/schedule.h"
 #include "trace/compute.h"
-
-enum { POOL_CHOICES = 6 };
 
 /* ---- time and memory ---- */
 
@@ -25,8 +24,8 @@ static bool fill_times (policy_view *v, error *err) {
 }
 
 /* Granules at every op with everything resident, the pool's included. */
-static int64_t count_granules (const trace *t, const units *u, int64_t granule, int64_t *at) {
-  int64_t peak = 0, held = units_div_up (u->pool_bytes, granule);
+static void count_granules (const trace *t, const units *u, int64_t granule, int64_t *at) {
+  int64_t held = units_div_up (u->pool_bytes, granule);
   memset (at, 0, ((size_t)t->n_ops + 1) * sizeof *at);
   for (int32_t i = 0; i < u->count; i++) {
     const unit_info *x = &u->at[i];
@@ -38,30 +37,16 @@ static int64_t count_granules (const trace *t, const units *u, int64_t granule, 
   for (int32_t k = 0; k < t->n_ops; k++) {
     held += at[k];
     at[k] = held + units_div_up (t->ops[k].workspace_bytes, granule);
-    peak = at[k] > peak ? at[k] : peak;
   }
-  return peak;
 }
 
-/* The pool that makes the peak smallest, as schedule would choose it if nothing moved. */
+/* The pool that schedule would choose if nothing moved. */
 static bool fill_memory (policy_view *v, error *err) {
-  int64_t granule = v->device->granule_bytes, best = -1;
+  int64_t granule = v->device->granule_bytes;
   v->res = NEW (v->arena, (int64_t)v->n_ops + 1, int64_t, err);
-  if (!v->res)
-    return false;
-  for (int i = 0; i < POOL_CHOICES; i++) {
-    arena_mark mark = arena_here (v->arena);
-    int64_t below = i == 0 ? 0 : granule >> (POOL_CHOICES - 1 - i);
-    if (!units_of (v->trace, NULL, 0, granule, below, v->arena, &v->units, err))
-      return false;
-    int64_t peak = count_granules (v->trace, &v->units, granule, v->res);
-    arena_back (v->arena, mark);
-    if (best < 0 || peak < best) {
-      best = peak;
-      v->pool_below_bytes = below;
-    }
-  }
-  if (!units_of (v->trace, NULL, 0, granule, v->pool_below_bytes, v->arena, &v->units, err))
+  if (!v->res || !schedule_pool (v->trace, NULL, 0, granule, v->arena, &v->pool_below_bytes,
+                                 NULL, err) ||
+      !units_of (v->trace, NULL, 0, granule, v->pool_below_bytes, v->arena, &v->units, err))
     return false;
   count_granules (v->trace, &v->units, granule, v->res);
   for (int32_t k = 0; k < v->n_ops; k++)
@@ -187,7 +172,7 @@ static view_class class_of_name (const char *name) {
   static const struct {
     const char *word;
     view_class class;
-  } words[] = { { "conv", CLASS_CONV }, { "linear", CLASS_FC },   { "gemm", CLASS_FC },
+  } words[] = { { "conv", CLASS_CONV }, { "linear", CLASS_FC },     { "gemm", CLASS_FC },
                 { "addmm", CLASS_FC },  { "concat", CLASS_CONCAT }, { "add", CLASS_JOIN } };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strcasestr (name, words[i].word))
@@ -306,8 +291,7 @@ bool policy_view_build (const trace *t, const device *d, int64_t budget_bytes, i
     return false;
   find_backward (out);
   return uses_of (t, a, &out->uses, err) && fill_graph (out, err) && fill_classes (out, err) &&
-         fill_layers (out, err) &&
-         fill_gaps (out, err);
+         fill_layers (out, err) && fill_gaps (out, err);
 }
 
 /* ---- questions ---- */

@@ -293,7 +293,7 @@ static bool place_all (scheduling *s) {
     }
   if (least > most)
     return short_of (s, fullest, least + pool);
-  int64_t wanted = 0;
+  int64_t wanted = 0, over_before = INT64_MAX;
   if (!find_times (s, granules))
     return false;
   for (int i = 0; i < TRIES; i++) {
@@ -305,8 +305,11 @@ static bool place_all (scheduling *s) {
     if (over <= 0 && !s->places.tangled)
       return true;
     wanted = s->places.granules;
-    if (!s->places.tangled && wait_longer (s))
+    bool helps = over < over_before;
+    over_before = over;
+    if (!s->places.tangled && helps && wait_longer (s))
       continue;
+    over_before = INT64_MAX;
     if (granules == least)
       break;
     granules -= over > 0 ? over : 1 + most / 64;
@@ -475,17 +478,21 @@ static bool write_head (scheduling *s, const trace *original, const section *sec
 }
 
 bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
-                    int64_t granule_bytes, arena *a, int64_t *pool_below_bytes, error *err) {
+                    int64_t granule_bytes, arena *scratch, int64_t *pool_below_bytes,
+                    int64_t *peak_bytes, error *err) {
   scheduling s = { .trace = t,
                    .groups = groups,
                    .n_groups = n_groups,
                    .granule_bytes = granule_bytes,
                    .err = err };
-  arena_mark mark = arena_here (a);
-  bool ok = choose_pool (&s, NULL, 0, a);
-  arena_back (a, mark);
+  arena_mark mark = arena_here (scratch);
+  bool ok = choose_pool (&s, NULL, 0, scratch);
+  int64_t peak = ok && peak_bytes ? peak_with (&s, s.pool_below_bytes, scratch) : 0;
+  arena_back (scratch, mark);
   *pool_below_bytes = s.pool_below_bytes;
-  return ok;
+  if (peak_bytes)
+    *peak_bytes = peak * granule_bytes;
+  return ok && peak >= 0;
 }
 
 static bool choose_units (scheduling *s, const wish *wishes, int32_t n_wishes) {

@@ -36,10 +36,11 @@ typedef struct schedule_shortage {
   int64_t needs_bytes;  /* device bytes at that op, or host bytes */
 } schedule_shortage;
 
-/* The pool that makes the peak without any move smallest: tensors below it live there. */
+/* The pool that makes the peak without any move smallest: tensors below it live there. peak_bytes,
+   where not NULL, is that peak. */
 bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
-                    int64_t granule_bytes, arena *a, int64_t *pool_below_bytes,
-                    error *err) MUST_CHECK;
+                    int64_t granule_bytes, arena *scratch, int64_t *pool_below_bytes,
+                    int64_t *peak_bytes, error *err) MUST_CHECK;
 
 /* The plan lives in `a`; its digest, sections and recomputes are the caller's. Units that take
    part in a wish with of > 1 have that `of` in all their wishes. */

@@ -6,9 +6,9 @@
 #include "trace/simulate.h"
 
 /* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
-static const int32_t rooms_ppm[] = { 997000, 990000, 1000000, 980000, 960000 };
+static const int32_t rooms_ppm[] = { 997000, 1000000, 990000, 980000, 960000 };
 
-static const int64_t early_ppm[] = { 40000, -1, 10000, 0, 120000 };
+static const int64_t early_ppm[] = { 0, 10000, 40000, -1, 120000 };
 
 static bool candidate_new (search *s, candidate *c, error *err) {
   c->parts = NEW (s->arena, s->gaps->count, int32_t, err);
@@ -58,8 +58,11 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
   s->schedule.early_ppm = c->early_ppm;
   if (!make_wishes (s, c, s->scratch, &wishes, &count, err))
     return false;
-  plan *p = schedule (s->trace, s->rewritten, NULL, 0, NULL, 0, NULL, 0, s->options->device,
-                      wishes, count, &s->schedule, a, NULL, &why);
+  const variant *v = s->variant;
+  plan *p =
+      schedule (s->trace, s->rewritten, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
+                s->groups, s->n_groups, s->options->device, wishes, count, &s->schedule, a, NULL,
+                &why);
   s->tried++;
   s->ticks += 2 * (int64_t)s->gaps->n_ops + 4 * (int64_t)count;
   bool ok = true;
@@ -83,7 +86,9 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
 bool search_is_over (search *s) {
   if (s->options->stop && s->options->stop (s->options->stop_context))
     s->stopped = true;
-  return s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks;
+  /* no limit is met before there is any plan: "none" is said only where every start has failed */
+  return s->best.step_ns < INT64_MAX &&
+         (s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks);
 }
 
 /* Keeps the trial where it is better. */
@@ -91,45 +96,51 @@ bool search_keep (search *s) {
   if (s->trial.step_ns >= s->best.step_ns)
     return false;
   candidate_copy (s, &s->best, &s->trial);
-  char step[UNITS_TEXT];
-  log_say (s->options->log, LOG_DETAIL, "%s by %s, early %lld", units_time (step, s->best.step_ns),
-           s->best.found_by, (long long)s->best.early_ppm);
+  char step[UNITS_TEXT], least[UNITS_TEXT];
+  log_say (
+      s->options->log, LOG_PROGRESS, "plan %s by %s, bound %s, gap %.2f %%",
+      units_time (step, s->best.step_ns), s->best.found_by, units_time (least, s->lower_bound_ns),
+      s->lower_bound_ns ? 100.0 * (double)s->best.step_ns / (double)s->lower_bound_ns - 100 : 0);
   return true;
 }
 
-bool search_starts (search *s, const double *shares, error *err) {
-  for (size_t i = 0; i < sizeof rooms_ppm / sizeof *rooms_ppm; i++)
-    for (int start = 0; start < ROUND_STARTS; start++) {
-      error why = { 0 };
-      rounding r;
-      bool needs_shares = start == ROUND_NEAREST || start == ROUND_UP;
-      if (search_is_over (s))
-        return true;
-      if (needs_shares && !shares)
-        continue;
-      arena_mark mark = arena_here (s->scratch);
-      int64_t room = units_scale (s->gaps->room_bytes, rooms_ppm[i], 1000000);
-      if (!round_gaps (s->gaps, s->of, s->options->device, (round_start)start, shares, room,
-                       s->scratch, &r, &why)) {
-        if (why.code == ERR_infeasible) {
-          arena_back (s->scratch, mark);
-          continue;
-        }
-        if (err && !err->code)
-          *err = why;
+/* One rounding, with each of the timings. */
+static bool start_from (search *s, round_start start, const double *shares, int64_t room_bytes,
+                        error *err) {
+  error why = { 0 };
+  rounding r;
+  arena_mark mark = arena_here (s->scratch);
+  if (!round_gaps (s->gaps, s->of, s->options->device, start, shares, room_bytes, s->scratch, &r,
+                   &why)) {
+    arena_back (s->scratch, mark);
+    return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
+  }
+  memcpy (s->trial.parts, r.parts, (size_t)s->gaps->count * sizeof *r.parts);
+  for (int32_t g = 0; g < s->gaps->count; g++)
+    s->trial.not_before[g] = NO_WAIT;
+  arena_back (s->scratch, mark);
+  s->trial.found_by = round_names[start];
+  for (size_t j = 0; j < sizeof early_ppm / sizeof *early_ppm && !search_is_over (s); j++) {
+    s->trial.early_ppm = early_ppm[j];
+    if (!search_cost (s, &s->trial, NULL, err))
+      return false;
+    search_keep (s);
+  }
+  return true;
+}
+
+bool search_starts (search *s, const double *const shares[SEARCH_GUIDES], error *err) {
+  static const round_start guided[] = { ROUND_NEAREST, ROUND_UP };
+  static const round_start greedy[] = { ROUND_LONGEST, ROUND_DOA };
+  for (size_t i = 0; i < sizeof rooms_ppm / sizeof *rooms_ppm; i++) {
+    int64_t room = units_scale (s->gaps->room_bytes, rooms_ppm[i], 1000000);
+    for (int g = 0; g < 2 * SEARCH_GUIDES; g++)
+      if (shares[g / 2] && !search_is_over (s) &&
+          !start_from (s, guided[g % 2], shares[g / 2], room, err))
         return false;
-      }
-      memcpy (s->trial.parts, r.parts, (size_t)s->gaps->count * sizeof *r.parts);
-      for (int32_t g = 0; g < s->gaps->count; g++)
-        s->trial.not_before[g] = NO_WAIT;
-      arena_back (s->scratch, mark);
-      s->trial.found_by = round_names[start];
-      for (size_t j = 0; j < sizeof early_ppm / sizeof *early_ppm && !search_is_over (s); j++) {
-        s->trial.early_ppm = early_ppm[j];
-        if (!search_cost (s, &s->trial, NULL, err))
-          return false;
-        search_keep (s);
-      }
-    }
+    for (int g = 0; g < 2; g++)
+      if (!search_is_over (s) && !start_from (s, greedy[g], NULL, room, err))
+        return false;
+  }
   return true;
 }

@@ -1,32 +1,37 @@
-/* Candidates and what they cost.  A candidate says how many parts of each gap are away and when their
-   copies in may start; it is worth what the simulator says of the plan that schedule makes of it. */
+/* Candidates and what they cost.  A candidate says how many parts of each gap are away and when
+   their copies in may start; it is worth what the simulator says of the plan that schedule makes of
+   it. */
 #ifndef FERRY_SOLVER_SEARCH_H
 #define FERRY_SOLVER_SEARCH_H
 
 #include "base/random.h"
 #include "solver/round.h"
-#include "solver/solve.h"
+#include "solver/variant.h"
 
 typedef struct candidate {
-  int32_t *parts;  /* per gap */
+  int32_t *parts;      /* per gap */
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
-  int64_t early_ppm; /* as schedule's */
-  int64_t step_ns; /* INT64_MAX: no plan */
+  int64_t early_ppm;   /* as schedule's */
+  int64_t step_ns;     /* INT64_MAX: no plan */
   const char *found_by;
 } candidate;
 
 typedef struct search {
   const trace *trace;
   const rewritten *rewritten;
+  const variant *variant; /* that rewrote it */
   const solve_options *options;
   const gaps *gaps;
+  const index_list *groups;
+  int32_t n_groups;
   const int32_t *of; /* per unit */
   schedule_options schedule;
   char digest[TRACE_DIGEST];
-  arena *arena;      /* of the candidates kept */
-  arena *scratch;    /* of one evaluation */
+  arena *arena;   /* of the candidates kept */
+  arena *scratch; /* of one evaluation */
   random_state random;
-  int64_t enough_ns; /* a candidate that costs no more ends the search */
+  int64_t lower_bound_ns; /* for the progress lines */
+  int64_t enough_ns;      /* a candidate that costs no more ends the search */
   int64_t ticks, limit_ticks, tried;
   candidate best, trial;
   bool stopped;
@@ -36,8 +41,10 @@ bool search_begin (search *s, error *err) MUST_CHECK;
 /* Sets trial.step_ns; an infeasible trial is no error. The plan is put into *made where that is not
    NULL, in s->arena. */
 bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
-/* Starts: each rounding, with a little less room each time. */
-bool search_starts (search *s, const double *shares, error *err) MUST_CHECK;
+enum { SEARCH_GUIDES = 2 };
+/* Starts: each rounding of each guide's shares (NULL: there is no such guide), and those that need
+   none, with a little less room each time. */
+bool search_starts (search *s, const double *const shares[SEARCH_GUIDES], error *err) MUST_CHECK;
 /* Enough, stopped, or out of ticks. */
 bool search_is_over (search *s);
 /* The trial becomes the best where it is better. */

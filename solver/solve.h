@@ -1,12 +1,25 @@
-/* One trace, one budget: the best plan that was found, the bound that no plan can beat, and who found
-   it.  Starts from the program's shares and from greedy rules are rounded, scheduled and simulated;
-   a local search goes on from the best until the gap is small enough or its ticks are used up. */
+/* One trace, one budget: the best plan that was found, the bound that no plan can beat, and who
+   found it.  Starts from the program's shares and from greedy rules are rounded, scheduled and
+   simulated; a local search goes on from the best until the gap is small enough or its ticks are
+   used up. */
 #ifndef FERRY_SOLVER_SOLVE_H
 #define FERRY_SOLVER_SOLVE_H
 
 #include "solver/bound.h"
 #include "trace/plan.h"
 #include "trace/rewrite.h"
+
+/* Which cuts solve may make; SECTIONS_OFF: none. */
+typedef enum sections_mode { SECTIONS_OFF, SECTIONS_AUTO, SECTIONS_FIXED } sections_mode;
+typedef enum sections_orders { ORDERS_AUTO, ORDERS_LEVEL, ORDERS_DEPTH } sections_orders;
+/* What it may drop and make again. RECOMPUTE_CHEAP: outputs of ops that calculate little;
+   RECOMPUTE_ONLY: any, and nothing is swapped. */
+typedef enum recompute_mode {
+  RECOMPUTE_OFF,
+  RECOMPUTE_CHEAP,
+  RECOMPUTE_AUTO,
+  RECOMPUTE_ONLY
+} recompute_mode;
 
 typedef struct solve_options {
   const device *device;
@@ -18,13 +31,22 @@ typedef struct solve_options {
   const logger *log;
   bool (*stop) (void *context); /* asked between candidates; NULL: never */
   void *stop_context;
+  sections_mode sections;
+  int64_t section_parts; /* SECTIONS_FIXED: so many */
+  sections_orders section_orders;
+  recompute_mode recompute;
 } solve_options;
 
 typedef struct solution {
   plan *plan; /* with its prediction and certificate; passes check */
   bound bound;
   int64_t ticks, candidates;
+  const char *why; /* what was compared before this cut and these drops were taken, or NULL */
 } solution;
+
+/* The bound alone, with its proof where that is kept; of a rewritten trace too. */
+bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out,
+                  error *err) MUST_CHECK;
 
 /* Below the floor: ERR_infeasible, and the message names the floor and the op that sets it. */
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) MUST_CHECK;

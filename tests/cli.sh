@@ -50,16 +50,34 @@ no_device() { echo '{"format":"ferry-trace/1","ops":[{}],"tensors":[]}' >t && ru
 environment() { FERRY_DEVICE=nosuchcard run 2 info t && one_line && says 'nosuchcard'; }
 demo() { # the sums of its story hold
   run 0 demo --json && python_json out && [ ! -s err ] || return 1
-  local peak budget step baseline compute stall
+  local peak budget step baseline compute stall lower_bound
   for name in peak budget floor; do
     eval "$name=$(sed -n "s/^  \"${name}_bytes\": \([0-9]*\).*/\1/p" out)"
   done
-  eval "$(grep -oE '"(step|baseline|compute|stall)_ns": ?[0-9]+' out | tr -d '" ' | sed 's/_ns:/=/')"
-  [ "$peak" -gt "$budget" ] && [ "$floor" -lt "$budget" ] && [ "$step" = $((compute + stall)) ] &&
-    [ "$compute" = "$baseline" ] && [ "$stall" -gt 0 ] || { cat out; return 1; }
+  local plan steps=()
+  for plan in naive solved; do
+    eval "$(grep "\"$plan\":" out | grep -oE '"(step|baseline|compute|stall|lower_bound)_ns": ?[0-9]+' |
+      tr -d '" ' | sed 's/_ns:/=/')"
+    steps+=("$step")
+    [ "$step" = $((compute + stall)) ] && [ "$compute" = "$baseline" ] || { cat out; return 1; }
+  done
+  [ "$peak" -gt "$budget" ] && [ "$floor" -lt "$budget" ] && [ "${steps[0]}" -gt "${steps[1]}" ] &&
+    [ "${steps[1]}" -ge "$lower_bound" ] && [ "$lower_bound" -ge "$compute" ] || { cat out; return 1; }
 }
-demo_story() { SECONDS=0; run 0 demo && [ $SECONDS -lt 10 ] && [ ! -s err ] && grep -q 'are missing' out && grep -q '% slower' out; }
+demo_story() { SECONDS=0; run 0 demo && [ $SECONDS -lt 10 ] && [ ! -s err ] && grep -q 'are missing' out && grep -qE '^The naive plan takes .*, the solved one ' out; }
 demo_large() { run 0 demo -d h200 && grep -q 'It fits; nothing has to move' out; }
+small_step() { "$ferry" zoo vgg16 --batch 16 --width-divisor 8 --device titanx-pascal -q -o "$work/small.json"; }
+policy() { # its plan is there, passes check, and is the same again
+  run 0 solve small.json --policy vdnn-all --budget 1GiB -o a.json && run 0 check small.json a.json &&
+    run 0 solve small.json -p vdnn-all -b 1GiB --policy-opt sync=off -o b.json && ! cmp -s a.json b.json &&
+    run 0 solve small.json -p vdnn-all -b 1GiB -o b.json && cmp a.json b.json
+}
+policy_too_small() { run 1 solve small.json --policy greedy-largest --budget 8MiB -o none.json && grep -q 'it reaches' out && [ ! -e none.json ]; }
+policy_wrong() { run 2 solve small.json --policy vdnn && one_line && says 'there is no policy' && run 2 solve small.json --policy g10 --policy-opt line && says 'not key=value'; }
+policy_list() { run 0 solve --policy list && grep -q '^capuchin' out && run 0 solve --policy list --json && python_json out; }
+compares() { run 0 compare small.json --budgets 100%,70% --policies lru,g10 && [ "$(grep -c '^budget' out)" = 2 ] && [ "$(grep -cE '^  (lru|g10)' out)" = 4 ]; }
+compares_tsv() { run 0 compare small.json -b 70% --tsv --policies ferry,lru --limit 1000 && [ "$(awk -F'\t' 'NF == 16' out | wc -l)" = 3 ]; }
+compares_json() { run 0 compare small.json -b 70% --json && python_json out; }
 completes() { # WORDS... EXPECTED: what bash offers for the last of the words
   local expected=${*: -1}
   COMP_WORDS=("${@:1:$#-1}") COMP_CWORD=$(($# - 2)) COMPREPLY=()
@@ -98,6 +116,14 @@ claim "the environment gives what the command line does not" environment
 claim "the demo's figures fit together" demo
 claim "the demo tells its story in under ten seconds" demo_story
 claim "on a card that is large enough the demo says so" demo_large
+claim "a small network is there" small_step
+claim "a policy's plan passes check, and is the same again" policy
+claim "a policy that cannot keep the budget says what it reaches, and writes nothing" policy_too_small
+claim "a policy that is not there, or a bad option of one, gets one line" policy_wrong
+claim "the policies are listed" policy_list
+claim "compare has a row for each policy at each budget" compares
+claim "compare prints columns" compares_tsv
+claim "compare prints JSON" compares_json
 claim "bash completes commands, options, words, devices and files" completion
 claim "colours stay away from files" no_color
 claim "without UTF-8 every byte is ASCII" ascii

@@ -12,4 +12,7 @@ want '"map_with_an_offset": "CUDA_ERROR_INVALID_VALUE"'
 want '"kernel_runs_after_unmap": true'
 want '"function_past_the_end": "CUDA_ERROR_INVALID_VALUE"'
 want '"tensor_map_word_of_the_address": 0'
+want '"ops": 1000'
+want '"pinning_by_registering": "CUDA_SUCCESS"'
+want '"both_beside_a_kernel_ns": '
 exit $failed

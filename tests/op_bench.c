@@ -1,6 +1,7 @@
 #include "tests/op_bench.h"
 
 #include <check.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,8 +45,8 @@ void op_bench_randomize (op_bench *b, bench_array *a) {
     else if (b->grid)
       x[i] = 0.03f * (float)(i - a->count / 2) + 0.015f;
     else
-      x[i] = (float)(b->low + (b->high - b->low) * 1e-6 *
-                                  (double)random_between (&b->random, 0, 1000000));
+      x[i] = (float)(b->low +
+                     (b->high - b->low) * 1e-6 * (double)random_between (&b->random, 0, 1000000));
   for (int64_t i = a->count - 1; b->grid && a->type != INDEX && i > 0; i--) {
     int64_t j = random_between (&b->random, 0, i);
     float other = x[j];
@@ -133,8 +134,7 @@ static void run_part (op_bench *b, part *p, int64_t step) {
     p->operands[i] = (ops_operand){ p->pieces[i], 1 };
   }
   ops_call call = { p->c, p->first, p->end, step, false, p->operands, p->n };
-  ck_assert_msg (ops_run (b->ops, &call, &err), "%s: %s", compute_kind_names[p->c->kind],
-                 err.text);
+  ck_assert_msg (ops_run (b->ops, &call, &err), "%s: %s", compute_kind_names[p->c->kind], err.text);
   for (int i = 0; i < p->n; i++)
     if (p->o[i].use != ABSENT && p->o[i].item) {
       if (operand_writes (&p->o[i]))
@@ -166,4 +166,39 @@ void op_bench_run (op_bench *b, const compute *c, int64_t parts, int64_t cut, in
     p.end = (i + 1) * batch / parts;
     run_part (b, &p, step);
   }
+}
+
+/* ---- what the arrays hold ---- */
+
+op_bench_saved op_bench_save (const op_bench *b) {
+  op_bench_saved s = { .n = b->n };
+  for (int i = 0; i < b->n; i++) {
+    s.data[i] = malloc ((size_t)b->arrays[i].bytes);
+    memcpy (s.data[i], b->arrays[i].data, (size_t)b->arrays[i].bytes);
+  }
+  return s;
+}
+
+void op_bench_restore (op_bench *b, const op_bench_saved *s) {
+  for (int i = 0; i < s->n; i++)
+    memcpy (b->arrays[i].data, s->data[i], (size_t)b->arrays[i].bytes);
+}
+
+void op_bench_forget (op_bench_saved *s) {
+  for (int i = 0; i < s->n; i++)
+    free (s->data[i]);
+}
+
+bool op_bench_alike (const bench_array *a, const float *expected, double tolerance) {
+  const float *x = a->data;
+  if (a->type == BYTE || a->type == INDEX)
+    return memcmp (a->data, expected, (size_t)a->bytes) == 0;
+  double most = 0;
+  for (int64_t i = 0; i < a->count; i++)
+    most = fmax (most, fabs (expected[i]));
+  for (int64_t i = 0; i < a->count; i++) /* NaN must be NaN: what nobody writes */
+    if (!(fabs ((double)x[i] - expected[i]) <= tolerance * most) &&
+        !(isnan (x[i]) && isnan (expected[i])))
+      return false;
+  return true;
 }

@@ -20,9 +20,9 @@ typedef struct op_bench {
   bench_array arrays[BENCH_ARRAYS];
   int n;
   random_state random;
-  double low, high;  /* of random values */
-  bool grid;         /* random values far from each other and from 0 */
-  int64_t limit;     /* of indices */
+  double low, high; /* of random values */
+  bool grid;        /* random values far from each other and from 0 */
+  int64_t limit;    /* of indices */
   ops *ops;
 } op_bench;
 
@@ -39,5 +39,18 @@ void op_bench_name (const operand *o, int n, int i, char name[24]);
 void op_bench_supply (op_bench *b, const compute *c);
 /* Parts as a plan cuts them; each tensor is cut once more at item `cut` if that is inside. */
 void op_bench_run (op_bench *b, const compute *c, int64_t parts, int64_t cut, int64_t step);
+
+/* All arrays as they are now. */
+typedef struct op_bench_saved {
+  float *data[BENCH_ARRAYS];
+  int n;
+} op_bench_saved;
+
+op_bench_saved op_bench_save (const op_bench *b);
+void op_bench_restore (op_bench *b, const op_bench_saved *s);
+void op_bench_forget (op_bench_saved *s);
+/* Within `tolerance` of the largest number expected; NaN, which nobody has written, where NaN is.
+ */
+bool op_bench_alike (const bench_array *a, const float *expected, double tolerance);
 
 #endif

@@ -22,7 +22,7 @@ START_TEST (a_library_that_is_not_there_is_unreachable) {
   error err = { 0 };
   ck_assert (!driver_open (&d, "libno-such-driver.so.1", &err));
   ck_assert_int_eq (err.code, ERR_unreachable);
-  ck_assert_ptr_nonnull (strstr (err.text, "--driver emulated"));
+  ck_assert_ptr_nonnull (strstr (err.text, "FERRY_EMU"));
 }
 END_TEST
 

@@ -4,14 +4,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "executor/ops_bind.h"
 #include "tests/suite.h"
 #include "trace/zoo/zoo.h"
 
-static const device a_device = {
-  .name = "a",
-  .has_roofline = true,
-  .roofline = { .fp32_flops = 1000000000000, .memory_bytes_per_s = 100000000000 }
-};
+static const device a_device = { .name = "a",
+                                 .has_roofline = true,
+                                 .roofline = { .fp32_flops = 1000000000000,
+                                               .memory_bytes_per_s = 100000000000 } };
 
 /* Small relatives of a network of each family. */
 typedef struct small {
@@ -65,7 +65,7 @@ typedef struct outcome {
   char digest[SHA256_TEXT];
 } outcome;
 
-typedef void on_call (void *context, int32_t op, ops_call *call);
+typedef bool on_call (void *context, int32_t op, ops_call *call);
 
 static outcome run (const trace *t, const rewritten *r, int steps, on_call *look, void *context,
                     arena *a) {
@@ -85,8 +85,8 @@ static outcome run (const trace *t, const rewritten *r, int steps, on_call *look
 
 static void ck_same (const outcome *a, const outcome *b, const char *name) {
   for (int i = 0; i < STEPS; i++)
-    ck_assert_msg (a->loss[i] == b->loss[i], "%s, step %d: %.17g is not %.17g", name, i,
-                   a->loss[i], b->loss[i]);
+    ck_assert_msg (a->loss[i] == b->loss[i], "%s, step %d: %.17g is not %.17g", name, i, a->loss[i],
+                   b->loss[i]);
   ck_assert_str_eq (a->digest, b->digest);
 }
 
@@ -196,6 +196,8 @@ static const small differentiated[] = {
   { "resnet50", 3, 32, 0, 8, 3, 10, ZOO_SGD, false },
   { "densenet121", 4, 64, 0, 4, 6, 10, ZOO_SGD, false },
   { "googlenet", 2, 64, 0, 8, 0, 10, ZOO_SGD, false },
+  { "inception3", 2, 0, 0, 16, 0, 10, ZOO_SGD, false },
+  { "overfeat", 2, 0, 0, 16, 0, 10, ZOO_SGD, false },
   { "alexnet", 2, 64, 0, 16, 0, 10, ZOO_SGD, false },
   { "unet3d", 2, 16, 0, 16, 0, 3, ZOO_SGD, false },
   { "charrnn", 3, 0, 6, 8, 0, 40, ZOO_SGD, false },
@@ -346,19 +348,21 @@ typedef struct seen {
   int spoil; /* the number of a copy of dropout that sees another step; 0: none */
 } seen;
 
-static void count_copies (void *context, int32_t op, ops_call *call) {
+static bool count_copies (void *context, int32_t op, ops_call *call) {
   seen *s = context;
   (void)op;
   if (!call->copy)
-    return;
+    return true;
   s->copies++;
   s->norms += call->c->kind == COMPUTE_batchnorm_fwd;
   if (call->c->kind == COMPUTE_dropout_fwd && ++s->dropouts == s->spoil)
     call->step++;
+  return true;
 }
 
 /* All together may be refused where one reads what another has replaced; then those that can be. */
-static rewritten recomputed (const trace *t, const section *sections, int32_t n_sections, arena *a) {
+static rewritten recomputed (const trace *t, const section *sections, int32_t n_sections,
+                             arena *a) {
   error err = { 0 };
   rewritten cut = rewrite_of (t, sections, n_sections, NULL, 0, a), r = { 0 };
   recompute *entries = NEW (a, cut.trace->n_ops, recompute, &err);
@@ -378,8 +382,7 @@ static rewritten recomputed (const trace *t, const section *sections, int32_t n_
   return rewrite_of (t, sections, n_sections, entries, kept, a);
 }
 
-START_TEST (copies_are_what_was_kept) {
-  const small *s = &trained[_i];
+static seen check_copies (const small *s) {
   arena *a = arena_new (0);
   const trace *t = trace_of (s, a);
   rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a), again = recomputed (t, NULL, 0, a);
@@ -388,11 +391,26 @@ START_TEST (copies_are_what_was_kept) {
   outcome made = run (t, &again, 3, count_copies, &counted, a);
   ck_same (&kept, &made, s->name);
   ck_assert_int_gt (counted.copies, 3 * 3);
-  if (strcmp (s->name, "resnet18") == 0)
-    ck_assert_int_gt (counted.norms, 0);
-  if (strcmp (s->name, "gpt2") == 0 || strcmp (s->name, "vgg16") == 0)
-    ck_assert_int_gt (counted.dropouts, 0);
   arena_free (a);
+  return counted;
+}
+
+START_TEST (copies_are_what_was_kept) {
+  const char *name = trained[_i].name;
+  seen counted = check_copies (&trained[_i]);
+  if (strcmp (name, "resnet18") == 0)
+    ck_assert_int_gt (counted.norms, 0);
+  if (strcmp (name, "gpt2") == 0 || strcmp (name, "vgg16") == 0)
+    ck_assert_int_gt (counted.dropouts, 0);
+}
+END_TEST
+
+/* Their losses need not fall. */
+START_TEST (two_networks_against_each_other_run_in_parts_and_copies) {
+  static const small s = { "dcgan", 5, 16, 0, 8, 0, 0, ZOO_ADAM, false };
+  check_sections (&s, 2, SECTION_LEVEL, INT32_MAX);
+  check_sections (&s, 3, SECTION_DEPTH, 4);
+  ck_assert_int_gt (check_copies (&s).norms, 0);
 }
 END_TEST
 
@@ -432,13 +450,47 @@ START_TEST (a_copy_of_dropout_with_a_wrong_counter_changes_the_loss) {
 END_TEST
 
 /* The second part of a product overwrites what it should add to. */
-static void forget_the_first (void *context, int32_t op, ops_call *call) {
+static bool forget_the_first (void *context, int32_t op, ops_call *call) {
   (void)op;
   if (call->c->kind != COMPUTE_conv_bwd_weights || call->first_item == 0 || ++*(int *)context > 1)
-    return;
+    return true;
   call->end_item -= call->first_item;
   call->first_item = 0;
+  return true;
 }
+
+static bool leave_out (void *context, int32_t op, ops_call *call) {
+  (void)call;
+  return op != *(int32_t *)context;
+}
+
+/* Whatever is left out on the way to the loss, in the second step, where another's buffers would
+   hold what the first has left. */
+START_TEST (what_nobody_has_written_is_seen) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  const trace *t = trace_of (&trained[3], a);
+  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
+  int tried = 0;
+  for (int32_t i = 0; i < t->n_ops && t->ops[i].phase == OP_FORWARD; i += 4) {
+    int32_t left_out = -1;
+    double loss;
+    interpret_options o = { .look = leave_out, .context = &left_out };
+    interpreter *p = interpret_new (t, &whole, &o, a, &err);
+    ck_assert_ptr_nonnull (p);
+    ck_assert (interpret_step (p, 0, &loss, &err));
+    ck_assert (isfinite (loss));
+    left_out = i;
+    ck_assert (interpret_step (p, 1, &loss, &err));
+    bool is_loss = strstr (t->ops[i].name, "entropy") != NULL; /* then it is not counted */
+    ck_assert_msg (isnan (loss) || is_loss, "without op %d the loss is %g", i, loss);
+    tried += !is_loss;
+    interpret_free (p);
+  }
+  ck_assert_int_gt (tried, 5);
+  arena_free (a);
+}
+END_TEST
 
 START_TEST (a_skipped_accumulation_changes_the_loss) {
   arena *a = arena_new (0);
@@ -486,6 +538,39 @@ START_TEST (a_text_is_what_is_learned) {
 }
 END_TEST
 
+/* Whole, in two parts level by level, and with every optimizer. */
+START_TEST (every_network_as_published_can_be_bound) {
+  int count = 0, bound = 0;
+  const zoo_network *all = zoo_list (&count);
+  for (int i = 0; i < count; i++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    small s = { .name = all[i].name,
+                .batch = 2,
+                .optimizer = (zoo_optimizer)(i % ZOO_OPTIMIZERS),
+                .explicit_attention = i % 2 };
+    const trace *t = trace_of (&s, a);
+    section *sections = NEW (a, t->n_ops, section, &err);
+    int32_t n = 0;
+    for (int32_t k = 0; k < t->n_ops; k++)
+      if (t->ops[k].parts > 1)
+        sections[n++] = (section){ k, k + 1, 2, SECTION_LEVEL };
+    rewritten r[] = { rewrite_of (t, NULL, 0, NULL, 0, a),
+                      rewrite_of (t, sections, n, NULL, 0, a) };
+    for (int k = 0; k < 2; k++)
+      for (int32_t o = 0; o < r[k].trace->n_ops; o++) {
+        ops_binding b;
+        arena_mark mark = arena_here (a);
+        ck_assert_msg (ops_bind (&r[k], o, a, &b, &err), "%s: %s", s.name, err.text);
+        arena_back (a, mark);
+        bound++;
+      }
+    arena_free (a);
+  }
+  ck_assert_int_gt (bound, 10000);
+}
+END_TEST
+
 START_TEST (a_trace_that_does_not_say_what_it_calculates_is_refused) {
   arena *a = arena_new (0);
   error err = { 0 };
@@ -508,7 +593,10 @@ int main (void) {
   const TTest *single[] = { attention_is_the_same_with_and_without_the_scores,
                             a_copy_of_dropout_with_a_wrong_counter_changes_the_loss,
                             a_skipped_accumulation_changes_the_loss,
+                            what_nobody_has_written_is_seen,
                             a_text_is_what_is_learned,
+                            two_networks_against_each_other_run_in_parts_and_copies,
+                            every_network_as_published_can_be_bound,
                             a_trace_that_does_not_say_what_it_calculates_is_refused };
   Suite *suite = suite_create ("interpret");
   TCase *all = tcase_create ("interpret");

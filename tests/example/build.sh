@@ -29,4 +29,16 @@ status=0
 "$work/step_time" "$here/trace.json" /nowhere 2>"$work/err" || status=$?
 [ "$status" = 3 ] && [ "$(wc -l <"$work/err")" = 1 ] || { cat "$work/err"; exit 1; }
 passed=$((passed + 1))
+
+# A plan made by the library is legal for the program, and its proof holds there.
+${CC:-cc} -Wall -Werror -o "$work/solve" "$here/solve.c" $flags
+"$work/solve" "$here/trace.json" "$here/device.json" 3072 "$work/plan.json" >"$work/out"
+step=$("$bindir/ferry" simulate --json "$here/trace.json" "$work/plan.json" | sed -n 's/.*"step_ns": \([0-9]*\).*/\1/p')
+grep -q "a step takes $step ns in" "$work/out" || { cat "$work/out"; echo "ferry simulate says $step"; exit 1; }
+"$bindir/ferry" prove "$here/trace.json" "$work/plan.json" >/dev/null
+passed=$((passed + 1))
+status=0
+"$work/solve" "$here/trace.json" "$here/device.json" 1024 "$work/none.json" 2>"$work/err" || status=$?
+[ "$status" = 1 ] && grep -q 'the smallest budget is' "$work/err" && [ ! -e "$work/none.json" ] || { cat "$work/err"; exit 1; }
+passed=$((passed + 1))
 echo "$passed passed, 0 failed"

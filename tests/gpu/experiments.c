@@ -1,6 +1,6 @@
 /* What a driver really does, for the questions of docs/emulator.md that headers leave open (G1 to
-   G5). experiments [LIBRARY]; prints one JSON object.  It uses the driver table only, so it also
-   runs on the emulator, where its answers are the emulator's. */
+   G5, G11, G14). experiments [LIBRARY]; prints one JSON object.  It uses the driver table only, so
+   it also runs on the emulator, where its answers are the emulator's. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "executor/kernels.h"
 
-enum { ROUNDS = 1999, COPIES = 8, SPIN_MS = 200, SIZES = 3 };
+enum { ROUNDS = 1999, COPIES = 8, SPIN_MS = 200, SIZES = 3, PAIRS = 1000 };
 
 static driver d;
 static size_t granule;
@@ -269,6 +269,113 @@ static void parameters (const kernels *k) {
   d.mem_free (at);
 }
 
+/* Bytes one way, in copies of `piece`, all issued at once. */
+static void issue_copies (int way, CUdeviceptr at, char *host, size_t piece, CUstream s) {
+  for (int i = 0; i < COPIES; i++)
+    must (way == 0 ? d.copy_in_async (at, host, piece, s) : d.copy_out_async (host, at, piece, s),
+          "a copy");
+}
+
+/* How long `ways` (1: in, 2: out, 3: both) take, beside a kernel or not. */
+static int64_t time_copies (const kernels *k, int ways, bool busy, CUdeviceptr at[2], char *host[2],
+                            size_t piece, CUstream s[3]) {
+  error err = { 0 };
+  must (d.ctx_synchronize (), "cuCtxSynchronize");
+  if (busy && !kernels_wait (&d, k, s[2], (int64_t)10 * SPIN_MS * 1000000, &err))
+    exit (EXIT_FAILURE);
+  int64_t start = now_ns ();
+  for (int way = 0; way < 2; way++)
+    if (ways >> way & 1)
+      issue_copies (way, at[way], host[way], piece, s[way]);
+  for (int way = 0; way < 2; way++)
+    must (d.stream_synchronize (s[way]), "cuStreamSynchronize");
+  return now_ns () - start;
+}
+
+/* G11: each way alone, both at once, and both beside a spinning kernel; what pinning costs when the
+   driver allocates, and when memory that is there is registered. */
+static void together (const kernels *k, size_t piece, size_t pinned) {
+  CUdeviceptr at[2];
+  char *host[2];
+  CUstream s[3] = { stream (), stream (), stream () };
+  for (int i = 0; i < 2; i++) {
+    void *h;
+    must (d.mem_alloc (&at[i], piece), "cuMemAlloc");
+    must (d.mem_host_alloc (&h, piece, 0), "cuMemHostAlloc");
+    host[i] = h;
+  }
+  time_copies (k, 3, false, at, host, piece, s); /* warm now */
+  json_put_key (&w, "together");
+  json_open_object (&w);
+  json_add_int (&w, "both_beside_a_kernel_ns", time_copies (k, 3, true, at, host, piece, s));
+  json_add_int (&w, "both_ns", time_copies (k, 3, false, at, host, piece, s));
+  json_add_int (&w, "bytes_each_way", (int64_t)piece * COPIES);
+  json_add_int (&w, "in_ns", time_copies (k, 1, false, at, host, piece, s));
+  json_add_int (&w, "out_ns", time_copies (k, 2, false, at, host, piece, s));
+  must (d.ctx_synchronize (), "cuCtxSynchronize");
+  void *h = NULL;
+  int64_t t0 = now_ns ();
+  CUresult r = d.mem_host_alloc (&h, pinned, 0);
+  int64_t t1 = now_ns ();
+  json_add_int (&w, "pinned_bytes", (int64_t)pinned);
+  json_add_text (&w, "pinning_by_allocating", driver_error_name (&d, r));
+  json_add_int (&w, "pinning_by_allocating_ns", t1 - t0);
+  if (r == CUDA_SUCCESS)
+    d.mem_free_host (h);
+  h = aligned_alloc (2 << 20, pinned);
+  if (h != NULL && d.mem_host_register != NULL) {
+    memset (h, 1, pinned); /* first touch is not the driver's doing */
+    t0 = now_ns ();
+    r = d.mem_host_register (h, pinned, 0);
+    t1 = now_ns ();
+    json_add_text (&w, "pinning_by_registering", driver_error_name (&d, r));
+    json_add_int (&w, "pinning_by_registering_ns", t1 - t0);
+    if (r == CUDA_SUCCESS)
+      d.mem_host_unregister (h);
+  }
+  free (h);
+  json_close_object (&w);
+  for (int i = 0; i < 2; i++) {
+    d.mem_free (at[i]);
+    d.mem_free_host (host[i]);
+  }
+}
+
+/* What the host pays for PAIRS short kernels on one stream, each with a record behind it and a wait
+   for it on another stream, or without. */
+static int64_t time_pairs (const kernels *k, bool pairs, CUevent v, CUstream s[2]) {
+  error err = { 0 };
+  must (d.ctx_synchronize (), "cuCtxSynchronize");
+  int64_t start = now_ns ();
+  for (int i = 0; i < PAIRS; i++) {
+    if (!kernels_wait (&d, k, s[0], 1000, &err))
+      exit (EXIT_FAILURE);
+    if (!pairs)
+      continue;
+    must (d.event_record (v, s[0]), "cuEventRecord");
+    must (d.stream_wait_event (s[1], v, 0), "cuStreamWaitEvent");
+  }
+  int64_t ns = now_ns () - start;
+  must (d.ctx_synchronize (), "cuCtxSynchronize");
+  return ns;
+}
+
+/* G14: a record and a wait with each of 1000 ops. */
+static void events (const kernels *k) {
+  CUstream s[2] = { stream (), stream () };
+  CUevent v;
+  must (d.event_create (&v, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  time_pairs (k, true, v, s); /* warm now */
+  int64_t bare = time_pairs (k, false, v, s), with = time_pairs (k, true, v, s);
+  json_put_key (&w, "events");
+  json_open_object (&w);
+  json_add_int (&w, "launch_ns", bare / PAIRS);
+  json_add_int (&w, "ops", PAIRS);
+  json_add_int (&w, "pair_ns", (with - bare) / PAIRS);
+  json_close_object (&w);
+  d.event_destroy (v);
+}
+
 int main (int argc, char **argv) {
   error err = { 0 };
   bytes text = { 0 };
@@ -292,8 +399,11 @@ int main (int argc, char **argv) {
   costs (emulated ? (size_t)64 << 20 : (size_t)512 << 20);
   json_add_text (&w, "device", name);
   json_add_int (&w, "driver", d.version);
+  events (&k);
   limits ();
   parameters (&k);
+  together (&k, emulated ? (size_t)4 << 20 : (size_t)256 << 20,
+            emulated ? (size_t)16 << 20 : (size_t)8 << 30);
   json_close_object (&w);
   if (!json_finish (&w, &text, &err)) {
     fprintf (stderr, "experiments: %s\n", err.text);

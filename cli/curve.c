@@ -1,0 +1,169 @@
+/* `ferry curve`: what memory is worth to a job. */
+#include "base/units.h"
+#include "cli/devices.h"
+#include "cli/offline.h"
+#include "cli/policies.h"
+
+enum { MOST_POINTS = 512, POINTS = 12 };
+
+static bool read_budgets (call *c, const curve *range, const device *d, int64_t **budgets,
+                          int32_t *n) {
+  int64_t points = POINTS;
+  const char *rest = call_text (c, "budgets"), *part;
+  if (!call_count (c, "points", 2, MOST_POINTS, &points))
+    return false;
+  if (!rest)
+    return curve_even (range->floor_bytes, range->peak_bytes, d->granule_bytes, (int32_t)points,
+                       c->arena, budgets, n, &c->err);
+  *n = 0;
+  *budgets = NEW (c->arena, MOST_POINTS, int64_t, &c->err);
+  while (*budgets && (part = next_part (c, &rest))) {
+    if (*n == MOST_POINTS)
+      return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_POINTS);
+    if (!policy_budget_of (c, part, range->peak_bytes, &(*budgets)[(*n)++]))
+      return false;
+  }
+  return !c->err.code;
+}
+
+static bool print_json (call *c, const curve *v) {
+  json_writer w;
+  json_begin (&w, 2);
+  json_open_object (&w);
+  json_add_int (&w, "baseline_ns", v->baseline_ns);
+  json_add_int (&w, "floor_bytes", v->floor_bytes);
+  json_add_int (&w, "knee", v->knee);
+  json_add_int (&w, "peak_bytes", v->peak_bytes);
+  json_put_key (&w, "points");
+  json_open_array (&w);
+  for (int32_t i = 0; i < v->count; i++) {
+    const curve_point *p = &v->points[i];
+    json_open_object (&w);
+    json_add_int (&w, "budget_bytes", p->budget_bytes);
+    json_add_int (&w, "lower_bound_ns", p->lower_bound_ns);
+    json_add_int (&w, "plan_of", p->plan_of);
+    json_put_key (&w, "predicted");
+    if (p->plan)
+      predicted_write (&w, &p->plan->predicted);
+    else
+      json_put_null (&w);
+    json_add_int (&w, "price_ns_per_gib", curve_price_ns (v, i));
+    json_close_object (&w);
+  }
+  json_close_array (&w);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static void print_tsv (const curve *v) {
+  puts ("budget_bytes\tstep_ns\tlower_bound_ns\thost_peak_bytes\td2h_bytes\th2d_bytes\t"
+        "price_ns_per_gib\tplan_of\tknee");
+  for (int32_t i = 0; i < v->count; i++) {
+    const curve_point *p = &v->points[i];
+    predicted none = { .step_ns = -1 }, *q = &none;
+    if (p->plan)
+      none = p->plan->predicted;
+    printf ("%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%d\t%d\n", (long long)p->budget_bytes,
+            (long long)q->step_ns, (long long)p->lower_bound_ns, (long long)q->host_peak_bytes,
+            (long long)q->d2h_bytes, (long long)q->h2d_bytes, (long long)curve_price_ns (v, i),
+            p->plan_of, i == v->knee);
+  }
+}
+
+static void picture (const call *c, const curve *v) {
+  int64_t most = 1;
+  for (int32_t i = 0; i < v->count; i++)
+    if (v->points[i].plan && v->points[i].plan->predicted.step_ns > most)
+      most = v->points[i].plan->predicted.step_ns;
+  for (int32_t i = 0; i < v->count; i++) {
+    char step[UNITS_TEXT];
+    const plan *p = v->points[i].plan;
+    int wide = c->columns > 60 ? c->columns - 34 : 26;
+    int bar = p ? (int)units_scale (p->predicted.step_ns, wide, most) : 0;
+    int low = v->points[i].lower_bound_ns > 0
+                  ? (int)units_scale (v->points[i].lower_bound_ns, wide, most)
+                  : 0;
+    char budget[UNITS_TEXT];
+    printf ("%10s ", units_bytes (budget, v->points[i].budget_bytes));
+    for (int x = 0; x < bar; x++)
+      fputs (x < low ? (c->utf8 ? "\xe2\x96\x88" : "#") : (c->utf8 ? "\xe2\x96\x91" : "."), stdout);
+    printf (" %s%s\n", p ? units_time (step, p->predicted.step_ns) : "no plan",
+            i == v->knee ? "  knee" : "");
+  }
+}
+
+static void print_table (const curve *v, const device *d) {
+  char a[8][UNITS_TEXT];
+  printf ("without swaps %s in %s; below %s no plan fits\n", units_time (a[0], v->baseline_ns),
+          units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes));
+  int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
+  if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
+    printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",
+            d->name, units_bytes (a[0], free_bytes));
+  printf ("\n%10s %10s %9s %10s %7s %10s %10s %10s %12s\n", "budget", "step", "slower", "bound",
+          "gap", "host", "out", "in", "next GiB");
+  for (int32_t i = 0; i < v->count; i++) {
+    const curve_point *p = &v->points[i];
+    printf ("%10s ", units_bytes (a[0], p->budget_bytes));
+    if (!p->plan) {
+      puts (p->lower_bound_ns < 0 ? "no plan fits" : "no plan found");
+      continue;
+    }
+    const predicted *q = &p->plan->predicted;
+    printf ("%10s %+7.1f %% %10s %5.1f %% %10s %10s %10s %12s%s\n", units_time (a[1], q->step_ns),
+            offline_slower (q->step_ns, v->baseline_ns), units_time (a[2], p->lower_bound_ns),
+            offline_slower (q->step_ns, p->lower_bound_ns), units_bytes (a[3], q->host_peak_bytes),
+            units_bytes (a[4], q->d2h_bytes), units_bytes (a[5], q->h2d_bytes),
+            units_time (a[6], curve_price_ns (v, i)), i == v->knee ? "  knee" : "");
+  }
+}
+
+static int run (call *c) {
+  device d;
+  curve v = { 0 };
+  curve_options o;
+  int64_t *budgets;
+  int32_t n;
+  trace *t = offline_trace (c, c->operands[0]);
+  bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
+            curve_range (t, &d, c->arena, &v.floor_bytes, &v.peak_bytes, &c->err) &&
+            read_budgets (c, &v, &d, &budgets, &n) &&
+            curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
+  if (!ok || (c->json && !print_json (c, &v)))
+    return call_failed (c);
+  if (call_flag (c, "tsv"))
+    print_tsv (&v);
+  else if (!c->json) {
+    print_table (&v, &d);
+    puts ("");
+    picture (c, &v);
+  }
+  return EXIT_YES;
+}
+
+static const cli_option options[] = {
+  { 'n', "points", "N", "so many budgets from the floor to the peak; without it, 12" },
+  { 0, "budgets", "SIZE|%,...", "these budgets instead; percentages are of the peak" },
+  OPTION_DEVICE,
+  OPTION_HOST,
+  OPTION_TICKS,
+  OPTION_TSV,
+  OPTION_STRICT,
+  OPTIONS_END,
+};
+
+const cli_command command_curve = {
+  .name = "curve",
+  .says = "step time against memory",
+  .operands = "TRACE",
+  .least = 1,
+  .most = 1,
+  .about =
+      "Plans the trace at several budgets and prints what each costs: the step, the bound that "
+      "no plan without sections and recompute can beat, host memory, the bytes each way, and "
+      "what the next GiB saves a step. More memory is never slower. In the picture the dark "
+      "part of a bar is what the bound proves.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

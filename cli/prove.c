@@ -1,0 +1,78 @@
+/* `ferry prove`: a plan's certificate, computed once more from the files alone. */
+#include "trace/prove.h"
+#include "base/units.h"
+#include "cli/inputs.h"
+#include "cli/planner.h"
+#include "trace/check.h"
+#include "trace/simulate.h"
+
+/* What the plan says of itself is what the machine model says of it. */
+static bool same_step (const plan *p, const predicted *seen, error *err) {
+  if (!p->has_predicted || p->predicted.step_ns == seen->step_ns)
+    return true;
+  return error_at (err, ERR_infeasible, "/predicted/step_ns",
+                   "the plan claims a step of %lld ns, simulated are %lld ns",
+                   (long long)p->predicted.step_ns, (long long)seen->step_ns);
+}
+
+static bool print_json (call *c, const proved *got, const predicted *seen, bool holds) {
+  json_writer w;
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_int (&w, "claimed_ns", got->claimed_ns);
+  json_add_bool (&w, "holds", holds);
+  json_add_text (&w, "kind", got->kind);
+  json_add_int (&w, "lower_bound_ns", got->lower_bound_ns);
+  json_add_int (&w, "step_ns", seen->step_ns);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static int run (call *c) {
+  proved got = { 0 };
+  predicted seen;
+  trace *t = call_trace (c, c->operands[0]);
+  plan *p = t ? call_plan (c, c->operands[1]) : NULL;
+  if (!p)
+    return call_failed (c);
+  bool holds = check_plan (t, p, c->arena, NULL, &c->err) &&
+               simulate_plan (t, p, c->arena, &seen, &c->err) && same_step (p, &seen, &c->err) &&
+               prove_plan (t, p, c->arena, &got, &c->err);
+  bool known = holds || (c->err.code == ERR_infeasible && got.kind);
+  if (c->json && known) {
+    error why = c->err;
+    c->err = (error){ 0 };
+    if (!print_json (c, &got, &seen, holds))
+      return call_failed (c);
+    c->err = why;
+  }
+  if (!holds) {
+    error_in_file (&c->err, c->operands[1]);
+    return call_failed (c);
+  }
+  char step[UNITS_TEXT], least[UNITS_TEXT];
+  if (!c->json)
+    printf ("proved by %s: no plan takes less than %s (%lld ns, %lld ns are claimed);\n"
+            "this one takes %s, at most %.2f %% more\n",
+            got.kind, units_time (least, got.lower_bound_ns), (long long)got.lower_bound_ns,
+            (long long)got.claimed_ns, units_time (step, seen.step_ns),
+            planner_gap (seen.step_ns, got.claimed_ns));
+  return EXIT_YES;
+}
+
+static const cli_option options[] = { OPTION_STRICT, OPTIONS_END };
+
+const cli_command command_prove = {
+  .name = "prove",
+  .says = "compute a plan's certificate once more",
+  .operands = "TRACE PLAN",
+  .least = 2,
+  .most = 2,
+  .about = "Checks and simulates the plan, and computes its lower bound again, in integers, from "
+           "the trace and the duals that `ferry solve --proof` stored in the plan; no part of the "
+           "solver takes part. The exit status is 0 if the claim holds, and 1 if the plan claims "
+           "more than its proof is worth, or another step than the machine model gives it.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

@@ -1,0 +1,271 @@
+#include "solver/drops.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* What one entry has so far. Marks are op + 1 of the op that it stands before. */
+typedef struct walk {
+  const trace *t;
+  const uses *u;
+  arena *arena;
+  int32_t before, mark;
+  uint8_t *away;    /* per tensor: dropped and not made again yet */
+  int32_t *made;    /* per tensor: mark */
+  int32_t *up_to;   /* per tensor made: by copies of its writers before this op */
+  int32_t *taken;   /* per op: mark */
+  int32_t *seen;    /* per tensor: mark of check */
+  int32_t *version; /* per tensor seen: of the fresh one */
+  int32_t *ops, *tensors, *sorted;
+  int32_t n_ops, n_tensors, check_mark;
+} walk;
+
+static bool names (const index_list *list, int32_t x) {
+  for (int32_t i = 0; i < list->count; i++)
+    if (list->at[i] == x)
+      return true;
+  return false;
+}
+
+/* Writes by ops before op k; what born_before adds is no op's write. */
+static int32_t versions (const walk *w, int32_t x, int32_t k) {
+  int32_t n = 0;
+  for (int32_t i = w->u->offset[x]; i < w->u->offset[x + 1] && w->u->at[i].op < k; i++)
+    n += w->u->at[i].writes && names (&w->t->ops[w->u->at[i].op].writes, x);
+  return n;
+}
+
+static bool gone (const walk *w, int32_t x) {
+  return w->away[x] || (!w->t->tensors[x].persistent && uses_last (w->u, x) < w->before);
+}
+
+typedef struct undo {
+  int32_t n_ops, n_tensors;
+} undo;
+
+static void go_back (walk *w, undo to) {
+  for (; w->n_ops > to.n_ops; w->n_ops--)
+    w->taken[w->ops[w->n_ops - 1]] = 0;
+  for (; w->n_tensors > to.n_tensors; w->n_tensors--)
+    w->made[w->tensors[w->n_tensors - 1]] = 0;
+  for (int32_t i = 0; i < w->n_tensors; i++) /* what was there may have been asked to go further */
+    w->up_to[w->tensors[i]] = 0;
+}
+
+static bool make (walk *w, int32_t x, int32_t up_to);
+
+static bool have (walk *w, int32_t x, int32_t k) {
+  if (w->made[x] == w->mark)
+    return make (w, x, k);
+  undo here = { w->n_ops, w->n_tensors };
+  if (gone (w, x)) {
+    if (make (w, x, k))
+      return true;
+    go_back (w, here);
+  }
+  return versions (w, x, k) == versions (w, x, w->before);
+}
+
+static bool take (walk *w, int32_t k) {
+  const op *o = &w->t->ops[k];
+  if (w->taken[k] == w->mark)
+    return true;
+  w->taken[k] = w->mark;
+  w->ops[w->n_ops++] = k;
+  for (int32_t j = 0; j < o->reads.count; j++) {
+    int32_t x = o->reads.at[j];
+    if (names (&o->side, x))
+      continue;
+    if (names (&o->writes, x) ? !make (w, x, k) : !have (w, x, k))
+      return false;
+  }
+  return true;
+}
+
+/* Runs everything again that wrote x before op up_to. */
+static bool make (walk *w, int32_t x, int32_t up_to) {
+  const tensor *t = &w->t->tensors[x];
+  if (t->persistent || t->pinned)
+    return false;
+  bool known = w->made[x] == w->mark;
+  int32_t from = known ? w->up_to[x] : 0, writers = known;
+  if (from >= up_to)
+    return true;
+  w->up_to[x] = up_to;
+  if (!known) {
+    w->made[x] = w->mark;
+    w->tensors[w->n_tensors++] = x;
+  }
+  for (int32_t i = w->u->offset[x]; i < w->u->offset[x + 1] && w->u->at[i].op < up_to; i++) {
+    int32_t k = w->u->at[i].op;
+    if (k < from || !w->u->at[i].writes || !names (&w->t->ops[k].writes, x))
+      continue;
+    if (names (&w->t->ops[k].side, x) || !take (w, k))
+      return false;
+    writers++;
+  }
+  return writers > 0;
+}
+
+static int ascending (const void *a, const void *b) {
+  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+  return x < y ? -1 : x > y;
+}
+
+/* The rule of versions, as the rewriting will apply it to the ops in ascending order. */
+static bool sound (walk *w) {
+  w->check_mark++;
+  memcpy (w->sorted, w->ops, (size_t)w->n_ops * sizeof *w->ops);
+  qsort (w->sorted, (size_t)w->n_ops, sizeof *w->sorted, ascending);
+  for (int32_t i = 0; i < w->n_ops; i++) {
+    int32_t k = w->sorted[i];
+    const op *o = &w->t->ops[k];
+    for (int32_t j = 0; j < o->reads.count; j++) {
+      int32_t x = o->reads.at[j];
+      bool own = w->seen[x] == w->check_mark;
+      if (names (&o->side, x))
+        continue;
+      if ((!own && names (&o->writes, x)) ||
+          (own ? w->version[x] : versions (w, x, w->before)) != versions (w, x, k))
+        return false;
+    }
+    for (int32_t j = 0; j < o->writes.count; j++) {
+      int32_t x = o->writes.at[j];
+      if (names (&o->side, x))
+        continue;
+      w->seen[x] = w->check_mark;
+      w->version[x] = versions (w, x, k) + 1;
+    }
+  }
+  return true;
+}
+
+static bool begin (walk *w, const trace *t, const uses *u, arena *a, error *err) {
+  int32_t **per_tensor[] = { &w->made, &w->up_to, &w->seen, &w->version, &w->tensors };
+  int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted };
+  *w = (walk){ .t = t, .u = u, .arena = a, .away = NEW (a, t->n_tensors, uint8_t, err) };
+  if (!w->away)
+    return false;
+  for (size_t i = 0; i < sizeof per_tensor / sizeof *per_tensor; i++)
+    if (!(*per_tensor[i] = NEW (a, t->n_tensors, int32_t, err)))
+      return false;
+  for (size_t i = 0; i < sizeof per_op / sizeof *per_op; i++)
+    if (!(*per_op[i] = NEW (a, t->n_ops, int32_t, err)))
+      return false;
+  return true;
+}
+
+static void next_entry (walk *w, int32_t before) {
+  w->before = before;
+  w->mark = before + 1;
+  w->n_ops = w->n_tensors = 0;
+}
+
+static bool request (walk *w, int32_t x) {
+  undo here = { w->n_ops, w->n_tensors };
+  if (make (w, x, w->before) && sound (w))
+    return true;
+  go_back (w, here);
+  return false;
+}
+
+bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, arena *a, drop **out,
+                 int32_t *count, error *err) {
+  uses u;
+  walk w;
+  *count = 0;
+  int32_t *reach = NEW (a, (int64_t)t->n_ops + 1, int32_t, err); /* ops over before op k */
+  if (!reach || !uses_of (t, a, &u, err) || !begin (&w, t, &u, a, err))
+    return false;
+  *out = NEW (a, u.offset[t->n_tensors], drop, err);
+  if (!*out)
+    return false;
+  for (int32_t k = 0; k < t->n_ops; k++)
+    reach[k + 1] = reach[k] + over[k];
+  for (int32_t x = 0; x < t->n_tensors; x++) {
+    if (t->tensors[x].persistent || t->tensors[x].pinned)
+      continue;
+    int32_t writer = NO_OP;
+    for (int32_t i = u.offset[x]; i + 1 < u.offset[x + 1]; i++) {
+      int32_t after = u.at[i].op, before = u.at[i + 1].op;
+      if (names (&t->ops[after].writes, x))
+        writer = after;
+      if (writer == NO_OP || before - after < 2 || reach[before] == reach[after + 1] ||
+          (cheap && !cheap[writer]))
+        continue;
+      drop d = { x, after, before, t->tensors[x].bytes, 0, 0 };
+      next_entry (&w, before);
+      memset (w.taken, 0, (size_t)t->n_ops * sizeof *w.taken);
+      memset (w.made, 0, (size_t)t->n_tensors * sizeof *w.made);
+      if (!request (&w, x))
+        continue;
+      for (int32_t j = 0; j < w.n_ops; j++) {
+        int64_t ns = t->ops[w.ops[j]].ns + t->ops[w.ops[j]].gap_ns;
+        d.chain_ns += ns;
+        d.own_ns += names (&t->ops[w.ops[j]].writes, x) ? ns : 0;
+      }
+      (*out)[(*count)++] = d;
+    }
+  }
+  return true;
+}
+
+static bool put_entry (walk *w, recompute *r, error *err) {
+  *r = (recompute){ .before = w->before };
+  r->ops.at = NEW (w->arena, w->n_ops, int32_t, err);
+  r->replaces.at = NEW (w->arena, w->n_tensors, int32_t, err);
+  if (!r->ops.at || !r->replaces.at)
+    return false;
+  if (!sound (w)) /* sorts, and knows the versions made */
+    return error_set (err, ERR_internal, "an entry before op %d is not sound", w->before);
+  memcpy (r->ops.at, w->sorted, (size_t)w->n_ops * sizeof *w->sorted);
+  r->ops.count = w->n_ops;
+  for (int32_t i = 0; i < w->n_tensors; i++) {
+    int32_t x = w->tensors[i];
+    if (!w->away[x] || w->seen[x] != w->check_mark || w->version[x] != versions (w, x, w->before))
+      continue;
+    r->replaces.at[r->replaces.count++] = x;
+    w->away[x] = 0;
+  }
+  qsort (r->replaces.at, (size_t)r->replaces.count, sizeof (int32_t), ascending);
+  return true;
+}
+
+static int by_after (const void *a, const void *b, void *context) {
+  const drop *d = context;
+  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+  if (d[x].after != d[y].after)
+    return d[x].after < d[y].after ? -1 : 1;
+  return x < y ? -1 : x > y;
+}
+
+bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
+                    const uint8_t *chosen, arena *a, recompute **out, int32_t *count, error *err) {
+  walk w;
+  int32_t n = 0, next = 0;
+  int32_t *order = NEW (a, n_drops, int32_t, err);
+  *count = 0;
+  if (!order || !begin (&w, t, u, a, err))
+    return false;
+  for (int32_t i = 0; i < n_drops; i++)
+    if (chosen[i])
+      order[n++] = i;
+  qsort_r (order, (size_t)n, sizeof *order, by_after, (void *)drops);
+  *out = NEW (a, n, recompute, err); /* an entry makes at least one of them again */
+  if (!*out)
+    return false;
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    for (; next < n && drops[order[next]].after < k; next++)
+      w.away[drops[order[next]].tensor] = 1;
+    next_entry (&w, k);
+    const index_list *lists[] = { &t->ops[k].reads, &t->ops[k].writes };
+    for (int which = 0; which < 2; which++)
+      for (int32_t j = 0; j < lists[which]->count; j++) {
+        int32_t x = lists[which]->at[j];
+        if (w.away[x] && !(w.made[x] == w.mark && w.up_to[x] >= k) && !request (&w, x))
+          w.away[x] = 0;
+      }
+    if (w.n_ops > 0 && *count < n && !put_entry (&w, &(*out)[(*count)++], err))
+      return false;
+  }
+  return true;
+}

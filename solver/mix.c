@@ -1,0 +1,242 @@
+#include "solver/mix.h"
+
+#include <stdio.h>
+
+#include "base/units.h"
+#include "solver/recompute.h"
+#include "solver/sections.h"
+#include "trace/summary.h"
+
+enum { GAP_PPM = 5000, CUTS = 3, FINALISTS = 2, MOST_CANDIDATES = 2 * CUTS };
+#define LIMIT_TICKS ((int64_t)30000000)
+
+typedef struct proposal {
+  variant v;
+  variant_value value;
+} proposal;
+
+typedef struct mixing {
+  const trace *t;
+  const solve_options *o;
+  arena *arena, *scratch;
+  sections_family family;
+  proposal at[MOST_CANDIDATES]; /* best first; plain is not among them */
+  int32_t count, drops_tried;
+  int64_t compute_ns; /* of the trace as it is */
+  bool has_plain;     /* a plan without any of it */
+  solution plain;
+  int64_t plain_bound_ns; /* INT64_MAX: it has no plan */
+} mixing;
+
+static bool near (const mixing *m, int64_t step_ns, int64_t bound_ns) {
+  int64_t gap_ppm = m->o->gap_ppm ? m->o->gap_ppm : GAP_PPM;
+  return step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
+}
+
+static void propose (mixing *m, const variant *v, const variant_value *value) {
+  if (value->step_ns == INT64_MAX || m->count == MOST_CANDIDATES ||
+      (!v->n_sections && !v->n_recomputes))
+    return;
+  int32_t at = m->count++;
+  for (; at > 0 && value->step_ns < m->at[at - 1].value.step_ns; at--)
+    m->at[at] = m->at[at - 1];
+  m->at[at] = (proposal){ *v, *value };
+}
+
+/* ---- the plan without any of it ---- */
+
+static bool solve_plain (mixing *m, error *err) {
+  error why = { 0 };
+  m->plain_bound_ns = INT64_MAX;
+  if (m->o->recompute == RECOMPUTE_ONLY) {
+    /* Nothing is swapped, so it is a candidate only where everything fits. */
+    static const variant nothing = { .name = "nothing dropped" };
+    variant_value value;
+    if (!variant_try (m->t, &nothing, m->o, m->scratch, &value, err))
+      return false;
+    if (value.step_ns == INT64_MAX)
+      return true;
+  }
+  if (variant_solve (m->t, NULL, m->o, NULL, m->arena, &m->plain, &why)) {
+    m->has_plain = true;
+    m->plain_bound_ns = m->plain.bound.lower_bound_ns;
+    return true;
+  }
+  if (why.code == ERR_infeasible)
+    return true;
+  if (err && !err->code)
+    *err = why;
+  return false;
+}
+
+/* ---- proposals ---- */
+
+static bool search_drops (mixing *m, const variant *cut, error *err) {
+  recompute_result r;
+  if (!recompute_search (m->t, cut, m->o, 0, m->arena, &r, err))
+    return false;
+  m->drops_tried += r.tried;
+  propose (m, &r.best, &r.value);
+  return true;
+}
+
+static bool find_proposals (mixing *m, error *err) {
+  bool swaps = m->o->recompute != RECOMPUTE_ONLY;
+  if (m->o->sections != SECTIONS_OFF && !sections_search (m->t, m->o, m->arena, &m->family, err))
+    return false;
+  const sections_family *f = &m->family;
+  for (int32_t i = 0; i < f->count && i < CUTS - 1; i++)
+    if (swaps || f->values[i].step_ns == f->values[i].compute_ns)
+      propose (m, &f->at[i], &f->values[i]);
+  if (m->o->recompute == RECOMPUTE_OFF ||
+      (m->count && near (m, m->at[0].value.step_ns, m->compute_ns)))
+    return true;
+  if (!search_drops (m, NULL, err))
+    return false;
+  for (int32_t i = 0; i < f->count && i < CUTS - 1; i++)
+    if (!search_drops (m, &f->at[i], err))
+      return false;
+  return true;
+}
+
+/* ---- the bound of all that the options allow ---- */
+
+/* The least over the cuts that were compared; ascending by compute, so most need no look. */
+static bool least_bound (mixing *m, int64_t *ns, error *err) {
+  enum { MOST_OPS = 2500 };
+  const sections_family *f = &m->family;
+  bool drops = m->o->recompute != RECOMPUTE_OFF;
+  *ns = INT64_MAX;
+  if (!drops)
+    *ns = m->plain_bound_ns;
+  else if (!recompute_bound (m->t, NULL, m->o, m->scratch, ns, err))
+    return false;
+  for (int32_t i = 0; i < f->count; i++) {
+    int64_t here_ns = drops ? f->values[i].compute_ns : f->values[i].bound_ns;
+    if (drops && here_ns < *ns && f->values[i].n_ops <= MOST_OPS) {
+      int64_t more_ns;
+      if (!recompute_bound (m->t, &f->at[i], m->o, m->scratch, &more_ns, err))
+        return false;
+      here_ns = more_ns != INT64_MAX && more_ns > here_ns ? more_ns : here_ns;
+    }
+    *ns = here_ns < *ns ? here_ns : *ns;
+  }
+  if (*ns == INT64_MAX || *ns < m->compute_ns)
+    *ns = m->compute_ns;
+  return true;
+}
+
+static bool certify (mixing *m, solution *s, error *err) {
+  int64_t ns;
+  plan *p = s->plan;
+  certificate *c = &p->certificate;
+  static const char *const drops[] = { "without recompute entries", "with any cheap op made again",
+                                       "with any op made again",
+                                       "with any op made again and nothing swapped" };
+  if (!least_bound (m, &ns, err))
+    return false;
+  bool flow = m->has_plain && m->o->recompute == RECOMPUTE_OFF && ns == m->plain_bound_ns;
+  c->bound_by = ns == m->compute_ns ? "compute"
+                : flow              ? m->plain.bound.by
+                : m->o->recompute   ? "drops-and-crossing"
+                                    : "least-of-cuts";
+  c->covers = "every plan, with whatever sections and recompute entries";
+  if (ns != m->compute_ns) {
+    c->covers = arena_format (m->arena, err, "every plan %s%s", drops[m->o->recompute],
+                              m->o->sections ? "" : " and without sections");
+    if (c->covers && m->o->sections)
+      c->covers = arena_format (m->arena, err,
+                                "%s, of the trace as it is or in one of the %d cuts that were "
+                                "compared",
+                                c->covers, m->family.proposed);
+    if (!c->covers)
+      return false;
+  }
+  c->lower_bound_ns = s->bound.lower_bound_ns = ns;
+  s->bound.by = c->bound_by;
+  if (!flow || p->n_sections || p->n_recomputes)
+    c->proof = s->bound.proof = NULL;
+  c->gap = (double)p->predicted.step_ns / (double)ns - 1;
+  c->limit_met = near (m, p->predicted.step_ns, ns) ? NULL : c->limit_met ? c->limit_met : "ticks";
+  return true;
+}
+
+/* ---- why ---- */
+
+static bool say_why (mixing *m, const variant *taken, solution *s, error *err) {
+  char plain[UNITS_TEXT] = "does not fit", step[UNITS_TEXT], cut[128] = "";
+  if (m->has_plain)
+    units_time (plain, m->plain.plan->predicted.step_ns);
+  if (m->o->sections)
+    snprintf (cut, sizeof cut, "; %d cuts compared, %d too large, %d refused", m->family.proposed,
+              m->family.too_large, m->family.refused);
+  s->why = arena_format (
+      m->arena, err,
+      "%s: %s, %d sections, %d recompute entries; as it is, the step %s%s; %d sets of drops",
+      taken ? taken->name : "as it is", units_time (step, s->plan->predicted.step_ns),
+      s->plan->n_sections, s->plan->n_recomputes, plain, cut, m->drops_tried);
+  if (s->why)
+    log_say (m->o->log, LOG_PROGRESS, "%s", s->why);
+  return s->why;
+}
+
+static bool nothing_fits (mixing *m, error *err) {
+  summary s;
+  char budget[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
+  if (!summary_of (m->t, m->scratch, &s, err))
+    return false;
+  units_bytes (budget, m->o->budget_bytes);
+  units_bytes (floor, s.floor_bytes);
+  units_bytes (cut, s.floor_sections_bytes);
+  if (m->o->recompute == RECOMPUTE_ONLY)
+    return error_set (err, ERR_infeasible,
+                      "no set of drops fits in %s without swapping; allow it, or give more",
+                      budget);
+  return error_set (
+      err, ERR_infeasible,
+      "nothing fits in %s; op %d alone needs %s, and with the most sections op %d %s; "
+      "give more%s",
+      budget, s.floor_op, floor, s.floor_sections_op, cut,
+      m->o->sections ? "" : " or allow sections");
+}
+
+bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+  mixing m = { .t = t, .o = o, .arena = a, .compute_ns = trace_total_ns (t) };
+  const variant *taken = NULL;
+  *out = (solution){ 0 };
+  m.scratch = arena_new (0);
+  bool ok = m.scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && solve_plain (&m, err);
+  if (!ok)
+    goto out;
+  if (m.has_plain)
+    *out = m.plain;
+  bool enough = m.has_plain && near (&m, m.plain.plan->predicted.step_ns, m.compute_ns);
+  ok = enough || find_proposals (&m, err);
+  for (int32_t i = 0; ok && i < m.count && i < FINALISTS; i++) {
+    solution s;
+    error why = { 0 };
+    const proposal *p = &m.at[i];
+    if (out->plan && p->value.compute_ns >= out->plan->predicted.step_ns)
+      continue;
+    if (out->plan && i > 0 && near (&m, out->plan->predicted.step_ns, p->value.bound_ns))
+      continue;
+    solve_options part = *o; /* the best proposal gets most of the search */
+    part.limit_ticks = (o->limit_ticks ? o->limit_ticks : LIMIT_TICKS) / (i ? 8 : 2);
+    if (variant_solve (t, &p->v, &part, &p->value, a, &s, &why)) {
+      if (!out->plan || s.plan->predicted.step_ns < out->plan->predicted.step_ns) {
+        *out = s;
+        taken = &p->v;
+      }
+    } else if (why.code != ERR_infeasible) {
+      if (err && !err->code)
+        *err = why;
+      ok = false;
+    }
+  }
+  ok = ok && (out->plan || nothing_fits (&m, err)) && certify (&m, out, err) &&
+       say_why (&m, taken, out, err);
+out:
+  arena_free (m.scratch);
+  return ok;
+}

@@ -1,0 +1,30 @@
+/* What is dropped and made again instead of carried over the link.  Proposals are ordinary
+   recompute entries; they are worth what greedy plans of the rewritten trace cost in the simulator.
+ */
+#ifndef FERRY_SOLVER_RECOMPUTE_H
+#define FERRY_SOLVER_RECOMPUTE_H
+
+#include "solver/policy_view.h"
+#include "solver/variant.h"
+
+typedef struct recompute_result {
+  variant best,
+      greedy; /* greedy: the best prefix, before any local search; n_recomputes may be 0 */
+  variant_value value, greedy_value;
+  int32_t candidates, tried;
+} recompute_result;
+
+/* On top of a cut (NULL: none), whose sections the results share. limit_tries: 0: a default. */
+bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
+                       int32_t limit_tries, arena *a, recompute_result *out, error *err) MUST_CHECK;
+
+/* What RECOMPUTE_CHEAP may make again: outputs of anything but convolutions and matrix products. */
+bool recompute_is_cheap (const policy_view *v, int32_t op);
+
+/* No plan of this cut, whatever it drops as the mode allows and whatever it swaps, is faster: at
+   each op that is over the budget, what is not there was either made again, which takes the time of
+   its last writer, or comes back over the link. INT64_MAX where not even the largest op fits. */
+bool recompute_bound (const trace *t, const variant *cut, const solve_options *o, arena *scratch,
+                      int64_t *ns, error *err) MUST_CHECK;
+
+#endif

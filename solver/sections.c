@@ -1,0 +1,249 @@
+#include "solver/sections.h"
+
+#include <string.h>
+
+const char *const sections_form_names[SECTIONS_FORMS + 1] = {
+  "level", "level-tight", "depth", "depth-tight", "depth-phases", NULL,
+};
+
+static bool names (const index_list *list, int32_t x) {
+  for (int32_t i = 0; i < list->count; i++)
+    if (list->at[i] == x)
+      return true;
+  return false;
+}
+
+/* ---- chains ---- */
+
+/* read_in and written_in: per tensor, first + 1 of the chain that reads it without writing it, or
+   writes it, whole. */
+static bool may_follow (const trace *t, int32_t k, int32_t mark, const int32_t *read_in,
+                        const int32_t *written_in) {
+  const op *o = &t->ops[k];
+  for (int32_t j = 0; j < o->writes.count; j++) {
+    int32_t y = o->writes.at[j];
+    if (!t->tensors[y].split &&
+        ((written_in[y] == mark && !names (&o->reads, y)) || read_in[y] == mark))
+      return false;
+  }
+  for (int32_t j = 0; j < o->reads.count; j++) {
+    int32_t y = o->reads.at[j];
+    if (!t->tensors[y].split && written_in[y] == mark && !names (&o->writes, y))
+      return false;
+  }
+  return true;
+}
+
+int32_t sections_chain_end (const trace *t, int32_t first, int32_t end, int64_t parts,
+                            int32_t *read_in, int32_t *written_in) {
+  int32_t mark = first + 1, k = first;
+  for (; k < end && t->ops[k].parts >= parts; k++) {
+    const op *o = &t->ops[k];
+    if (!may_follow (t, k, mark, read_in, written_in))
+      return k;
+    for (int32_t j = 0; j < o->writes.count; j++)
+      if (!t->tensors[o->writes.at[j]].split)
+        written_in[o->writes.at[j]] = mark;
+    for (int32_t j = 0; j < o->reads.count; j++)
+      if (!t->tensors[o->reads.at[j]].split && !names (&o->writes, o->reads.at[j]))
+        read_in[o->reads.at[j]] = mark;
+  }
+  return k;
+}
+
+/* ---- proposals ---- */
+
+/* [*from, *to): the ops from the first that is over the budget while nothing moves to the last. */
+static bool tight_ops (const trace *t, const solve_options *o, arena *a, int32_t *from, int32_t *to,
+                       error *err) {
+  arena_mark mark = arena_here (a);
+  units u;
+  gaps g;
+  bool ok = units_of (t, NULL, 0, 1, 0, a, &u, err) && gaps_of (&u, 1, o->budget_bytes, a, &g, err);
+  *from = *to = 0;
+  for (int32_t k = 0; ok && k < t->n_ops; k++)
+    if (g.base_bytes[k] - g.unused_bytes > g.room_bytes) {
+      *from = *to ? *from : k;
+      *to = k + 1;
+    }
+  arena_back (a, mark);
+  return ok;
+}
+
+bool sections_propose (const trace *t, const solve_options *o, sections_form form, int64_t parts,
+                       arena *a, variant *out, error *err) {
+  int32_t from = 0, to = t->n_ops;
+  bool depth = form >= SECTIONS_DEPTH_ALL;
+  bool tight = form == SECTIONS_LEVEL_TIGHT || form == SECTIONS_DEPTH_TIGHT;
+  *out = (variant){ .name = sections_form_names[form] };
+  out->sections = NEW (a, t->n_ops, section, err);
+  int32_t *read_in = NEW (a, t->n_tensors, int32_t, err);
+  int32_t *written_in = NEW (a, t->n_tensors, int32_t, err);
+  if (!out->sections || !read_in || !written_in || (tight && !tight_ops (t, o, a, &from, &to, err)))
+    return false;
+  for (int32_t k = from; k < to;) {
+    if (t->ops[k].parts < parts) {
+      k++;
+      continue;
+    }
+    int32_t stop = k + 1;
+    while (stop < to && t->ops[stop].parts >= parts &&
+           (form != SECTIONS_DEPTH_PHASES || t->ops[stop].phase == t->ops[k].phase))
+      stop++;
+    if (depth)
+      stop = sections_chain_end (t, k, stop, parts, read_in, written_in);
+    section_order order = depth && stop > k + 1 ? SECTION_DEPTH : SECTION_LEVEL;
+    section *last = out->n_sections ? &out->sections[out->n_sections - 1] : NULL;
+    if (order == SECTION_LEVEL && last && last->order == SECTION_LEVEL && last->end == k)
+      last->end = stop;
+    else
+      out->sections[out->n_sections++] = (section){ k, stop, parts, order };
+    k = stop;
+  }
+  return true;
+}
+
+/* ---- the search ---- */
+
+static bool same (const variant *a, const variant *b) {
+  if (a->n_sections != b->n_sections)
+    return false;
+  for (int32_t i = 0; i < a->n_sections; i++) {
+    const section *x = &a->sections[i], *y = &b->sections[i];
+    if (x->first != y->first || x->end != y->end || x->parts != y->parts || x->order != y->order)
+      return false;
+  }
+  return true;
+}
+
+static bool allowed (const solve_options *o, sections_form form) {
+  bool depth = form >= SECTIONS_DEPTH_ALL;
+  return o->section_orders == ORDERS_AUTO || depth == (o->section_orders == ORDERS_DEPTH);
+}
+
+static bool better (const variant_value *a, const variant_value *b) {
+  if (a->step_ns != b->step_ns)
+    return a->step_ns < b->step_ns;
+  return a->bound_ns < b->bound_ns;
+}
+
+/* Values it, and puts it where it belongs. */
+static bool consider (const trace *t, const solve_options *o, variant *v, arena *scratch,
+                      sections_family *f, error *err) {
+  enum { MOST_OPS = 50000 };
+  variant_value value;
+  for (int32_t i = 0; i < f->count; i++)
+    if (same (v, &f->at[i]))
+      return true;
+  int64_t ops = t->n_ops;
+  for (int32_t i = 0; i < v->n_sections; i++)
+    ops += (v->sections[i].end - v->sections[i].first) * (v->sections[i].parts - 1);
+  if (ops > MOST_OPS)
+    return true;
+  f->proposed++;
+  if (!variant_look (t, v, o, scratch, &value, err))
+    return false;
+  bool hopeful =
+      value.bound_ns != INT64_MAX && (!f->count || value.bound_ns < f->values[0].step_ns);
+  if (hopeful && !variant_try (t, v, o, scratch, &value, err))
+    return false;
+  if (!value.legal) {
+    f->refused++;
+    return true;
+  }
+  if (value.floor_bytes < f->least_floor_bytes)
+    f->least_floor_bytes = value.floor_bytes;
+  if (value.bound_ns == INT64_MAX) {
+    f->too_large++;
+    return true;
+  }
+  if (value.bound_ns < f->least_bound_ns)
+    f->least_bound_ns = value.bound_ns;
+  int32_t at = f->count++;
+  for (; at > 0 && better (&value, &f->values[at - 1]); at--) {
+    f->at[at] = f->at[at - 1];
+    f->values[at] = f->values[at - 1];
+  }
+  f->at[at] = *v;
+  f->values[at] = value;
+  log_say (o->log, LOG_DETAIL, "cut %s in %lld: %lld sections, %.6g s, at least %.6g s", v->name,
+           (long long)v->sections[0].parts, (long long)v->n_sections,
+           value.step_ns == INT64_MAX ? -1 : (double)value.step_ns / 1e9,
+           (double)value.bound_ns / 1e9);
+  return true;
+}
+
+/* The best cut once more with one section left out, finer, coarser or in the other order. */
+static bool change_one (const trace *t, const solve_options *o, arena *a, arena *scratch,
+                        sections_family *f, int32_t room, error *err) {
+  enum { MOST_SECTIONS = 16 };
+  int64_t before_ns = f->count ? f->values[0].step_ns : 0;
+  for (int round = 0; f->count && round < 4; round++) {
+    variant best = f->at[0];
+    if (best.n_sections > MOST_SECTIONS)
+      return true;
+    for (int32_t i = 0; i < best.n_sections; i++)
+      for (int how = 0; how < 4; how++) {
+        section *list = NEW (a, best.n_sections, section, err);
+        variant v = { "changed", list, NULL, best.n_sections, 0 };
+        if (!list || f->count >= room)
+          return list;
+        memcpy (list, best.sections, (size_t)best.n_sections * sizeof *list);
+        if (how == 0 && best.n_sections == 1)
+          continue;
+        if (how == 0) {
+          memmove (list + i, list + i + 1, (size_t)(best.n_sections - i - 1) * sizeof *list);
+          v.n_sections--;
+        } else if (how == 1) {
+          if (o->sections == SECTIONS_FIXED || list[i].parts < 4)
+            continue;
+          list[i].parts /= 2;
+        } else if (how == 2) {
+          if (o->sections == SECTIONS_FIXED)
+            continue;
+          list[i].parts += (list[i].parts + 1) / 2;
+        } else {
+          if (o->section_orders != ORDERS_AUTO)
+            continue;
+          list[i].order = list[i].order == SECTION_DEPTH ? SECTION_LEVEL : SECTION_DEPTH;
+        }
+        if (!consider (t, o, &v, scratch, f, err))
+          return false;
+      }
+    if (f->values[0].step_ns >= before_ns)
+      return true;
+    before_ns = f->values[0].step_ns;
+  }
+  return true;
+}
+
+bool sections_search (const trace *t, const solve_options *o, arena *a, sections_family *out,
+                      error *err) {
+  static const int64_t tries[] = { 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64 };
+  enum { TRIES = sizeof tries / sizeof *tries, ROOM = 400 };
+  *out = (sections_family){ .least_bound_ns = INT64_MAX, .least_floor_bytes = INT64_MAX };
+  out->at = NEW (a, ROOM, variant, err);
+  out->values = NEW (a, ROOM, variant_value, err);
+  arena *scratch = arena_new (0);
+  bool ok = scratch && out->at && out->values;
+  if (!scratch)
+    error_set (err, ERR_memory, "out of memory");
+  for (int i = 0; ok && i < TRIES; i++) {
+    int64_t parts = o->sections == SECTIONS_FIXED ? o->section_parts : tries[i];
+    if (parts > t->batch || (i > 0 && o->sections == SECTIONS_FIXED))
+      break;
+    for (int form = 0; ok && form < SECTIONS_FORMS; form++) {
+      variant v;
+      if (!allowed (o, (sections_form)form))
+        continue;
+      ok = sections_propose (t, o, (sections_form)form, parts, a, &v, err) &&
+           (!v.n_sections || consider (t, o, &v, scratch, out, err));
+      if (o->stop && o->stop (o->stop_context))
+        goto out;
+    }
+  }
+  ok = ok && change_one (t, o, a, scratch, out, ROOM, err);
+out:
+  arena_free (scratch);
+  return ok;
+}

@@ -1,0 +1,150 @@
+#include "solver/variant.h"
+
+#include "base/units.h"
+#include "solver/round.h"
+#include "solver/schedule.h"
+#include "trace/simulate.h"
+
+static bool rewrite (const trace *t, const variant *v, const solve_options *o, arena *a,
+                     rewritten *rw, error *err) {
+  return trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
+                        o->device->section_ns, a, rw, err);
+}
+
+/* Counts bytes as any plan may: no granules, no pool. */
+static bool look (const trace *t, const variant *v, const solve_options *o, arena *a, rewritten *rw,
+                  gaps *g, variant_value *out, error *err) {
+  error why = { 0 };
+  units *u = NEW (a, 1, units, err);
+  *out = (variant_value){ .bound_ns = INT64_MAX, .step_ns = INT64_MAX };
+  if (!u)
+    return false;
+  if (!rewrite (t, v, o, a, rw, &why)) {
+    if (why.code == ERR_input)
+      return true;
+    if (err && !err->code)
+      *err = why;
+    return false;
+  }
+  if (!units_of (rw->trace, NULL, 0, 1, 0, a, u, err) ||
+      !gaps_of (u, 1, o->budget_bytes, a, g, err))
+    return false;
+  int32_t op;
+  out->legal = true;
+  out->n_ops = rw->trace->n_ops;
+  out->compute_ns = trace_total_ns (rw->trace);
+  out->floor_bytes = g->floor_bytes;
+  if (g->floor_bytes > o->budget_bytes)
+    return true;
+  int64_t crossing_ns = bound_crossing (g, o->device, &op);
+  out->bound_ns = crossing_ns > out->compute_ns ? crossing_ns : out->compute_ns;
+  return true;
+}
+
+bool variant_look (const trace *t, const variant *v, const solve_options *o, arena *scratch,
+                   variant_value *out, error *err) {
+  arena_mark mark = arena_here (scratch);
+  rewritten rw;
+  gaps g;
+  bool ok = look (t, v, o, scratch, &rw, &g, out, err);
+  arena_back (scratch, mark);
+  return ok;
+}
+
+bool variant_bound (const trace *t, const variant *v, const solve_options *o, arena *scratch,
+                    variant_value *out, error *err) {
+  arena_mark mark = arena_here (scratch);
+  rewritten rw;
+  gaps g;
+  bound b;
+  bound_options how = {
+    .dev = o->device, .host_bytes = o->host_bytes, .any_units = true, .classes = 1, .log = o->log
+  };
+  bool ok = look (t, v, o, scratch, &rw, &g, out, err);
+  if (ok && out->bound_ns != INT64_MAX) {
+    ok = bound_of (&g, &how, scratch, &b, err);
+    if (ok)
+      out->bound_ns = b.lower_bound_ns;
+  }
+  arena_back (scratch, mark);
+  return ok;
+}
+
+/* One greedy plan; *step_ns is INT64_MAX where it does not fit. */
+static bool greedy_plan (const trace *t, const variant *v, const rewritten *rw,
+                         const solve_options *o, const gaps *g, const int32_t *of,
+                         round_start start, int64_t room_bytes, const schedule_options *how,
+                         arena *a, int64_t *step_ns, error *err) {
+  rounding r;
+  wish *wishes;
+  int32_t count;
+  error why = { 0 };
+  predicted cost;
+  bool ok = round_gaps (g, of, o->device, start, NULL, room_bytes, a, &r, &why) &&
+            round_wishes (&r, a, &wishes, &count, &why);
+  *step_ns = INT64_MAX;
+  plan *p = ok ? schedule (t, rw, v->sections, v->n_sections, v->recomputes, v->n_recomputes, NULL,
+                           0, o->device, wishes, count, how, a, NULL, &why)
+               : NULL;
+  if (p) {
+    sim_job job = { t, rw, p };
+    sim_options options = { 0 };
+    ok = simulate (&job, 1, &options, a, &cost, NULL, err);
+    *step_ns = ok ? cost.step_ns : INT64_MAX;
+    return ok;
+  }
+  if (why.code == ERR_infeasible)
+    return true;
+  if (err && !err->code)
+    *err = why;
+  return false;
+}
+
+bool variant_try (const trace *t, const variant *v, const solve_options *o, arena *scratch,
+                  variant_value *out, error *err) {
+  static const round_start starts[] = { ROUND_LONGEST, ROUND_DOA };
+  static const int64_t early_ppm[] = { 40000, -1 };
+  arena_mark mark = arena_here (scratch);
+  rewritten rw;
+  gaps rough, g;
+  units u;
+  schedule_options how = { .budget_bytes = o->budget_bytes,
+                           .host_bytes = o->host_bytes,
+                           .granule_bytes = o->device->granule_bytes,
+                           .trace_digest = "",
+                           .auto_clean = true };
+  int64_t pool_below_bytes = 0;
+  int32_t *of = NULL;
+  bool ok = look (t, v, o, scratch, &rw, &rough, out, err);
+  if (!ok || out->bound_ns == INT64_MAX)
+    goto out;
+  ok =
+      schedule_pool (rw.trace, NULL, 0, how.granule_bytes, scratch, &pool_below_bytes, NULL, err) &&
+      units_of (rw.trace, NULL, 0, how.granule_bytes, pool_below_bytes, scratch, &u, err) &&
+      gaps_of (&u, how.granule_bytes, o->budget_bytes, scratch, &g, err) &&
+      (of = NEW (scratch, u.count, int32_t, err));
+  if (!ok || g.floor_bytes > o->budget_bytes)
+    goto out;
+  how.pool_below_bytes = pool_below_bytes;
+  if (g.peak_bytes <= o->budget_bytes) {
+    out->step_ns = out->compute_ns;
+    goto out;
+  }
+  if (o->recompute == RECOMPUTE_ONLY)
+    goto out;
+  round_sections (&g, o->device, of);
+  int64_t room_bytes = units_scale (g.room_bytes, 990000, 1000000);
+  for (int i = 0; ok && i < 4; i++) {
+    arena_mark here = arena_here (scratch);
+    int64_t step_ns;
+    how.early_ppm = early_ppm[i % 2];
+    ok =
+        greedy_plan (t, v, &rw, o, &g, of, starts[i / 2], room_bytes, &how, scratch, &step_ns, err);
+    if (ok && step_ns < out->step_ns)
+      out->step_ns = step_ns;
+    arena_back (scratch, here);
+  }
+out:
+  arena_back (scratch, mark);
+  return ok;
+}

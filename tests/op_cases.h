@@ -1,0 +1,26 @@
+/* A case of each kind of op that has a gradient, with odd sizes. */
+#ifndef FERRY_TESTS_OP_CASES_H
+#define FERRY_TESTS_OP_CASES_H
+
+#include "trace/compute.h"
+
+typedef struct gradient_case {
+  const char *name;
+  compute c; /* forward; its batch is set later */
+  compute_kind back[3];
+  int n_back;
+  const char *outs[2][2]; /* an output of the forward, and what its gradient is called */
+  double low, high;       /* of the inputs */
+  bool grid;              /* a kinked function: inputs far from the kinks */
+  int64_t limit;
+} gradient_case;
+
+extern const gradient_case op_cases[];
+extern const int op_cases_count;
+
+/* The same for so many items. */
+compute op_with_batch (const compute *c, int64_t batch);
+/* Of that kind, of the sizes of the forward op. */
+compute op_back_of (const compute *forward, compute_kind kind);
+
+#endif

@@ -1,0 +1,187 @@
+#!/bin/bash
+# solve, prove, explain and compare as people and scripts meet them.
+set -u
+ferry=$builddir/ferry
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+passed=0 failed=0
+
+run() { # STATUS ARGUMENTS...: leaves out and err behind
+  local expected=$1 status=0
+  shift
+  "$ferry" "$@" >out 2>err </dev/null || status=$?
+  [ "$status" = "$expected" ] || { echo "ferry $*: status $status, expected $expected"; cat err; return 1; }
+}
+claim() {
+  local text=$1
+  shift
+  if "$@"; then
+    passed=$((passed + 1))
+  else
+    failed=$((failed + 1))
+    echo "does not hold: $text"
+  fi
+}
+number() { grep -oE "\"$1\": ?-?[0-9]+" "${2:-out}" | head -n 1 | grep -oE -- '-?[0-9]+$'; }
+says() { grep -qE -- "$1" out || { echo "not said: $1"; cat out; return 1; }; }
+complains() { grep -qE -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
+total() { awk '{ sum += $1 } END { printf "%.0f", sum }'; }
+# spoil FILE KEY ADD: the first number behind the key, changed
+spoil() { # FILE KEY ADD TO
+  local old
+  old=$(number "$2" "$1")
+  sed "0,/\"$2\": *$old/s//\"$2\": $((old + $3))/" "$1" >"$4"
+  ! cmp -s "$1" "$4"
+}
+
+"$ferry" zoo vgg16 --batch 64 --device titanx-pascal -o vgg.json >/dev/null 2>&1 || exit 1
+limit=(--limit 60000)
+
+solves() {
+  run 0 solve vgg.json --budget 3GiB --gap 30% --proof -o plan.json && [ ! -s err ] &&
+    tail -n 1 out | grep -qE '^[0-9.]+ m?s in .*GiB, (at most [0-9.]+ % above|and no plan is faster)' &&
+    says '^bound .* certified by (flow-lp|compute|crossing)' && says '^device .* host ' && run 0 check vgg.json plan.json
+}
+json() {
+  run 4 solve vgg.json --budget 3GiB --gap 0 "${limit[@]}" --json && says '"limit_met": ?"ticks"' &&
+    [ "$(number step_ns)" -ge "$(number lower_bound_ns)" ] && [ "$(number budget_bytes)" = $((3 << 30)) ] &&
+    [ "$(number peak_bytes)" -le $((3 << 30)) ] && says '"found_by"'
+}
+again() { # two runs, one plan
+  run 4 solve vgg.json --budget 3GiB --gap 0 "${limit[@]}" -o a.json && run 4 solve vgg.json --budget 3GiB --gap 0 "${limit[@]}" -o b.json &&
+    cmp a.json b.json
+}
+made_by() { grep -q '"made_by".*"ferry":"[0-9.]*".*"options":.*"seed":' <(tr -d '\n ' <plan.json); }
+host_counts() { # too little of the host is an answer that says so
+  run 1 solve vgg.json --budget 3GiB --host 1MiB && complains "with 1.00 MiB of the host's memory"
+}
+floor() {
+  run 1 solve vgg.json --budget 1GiB --json && complains 'the smallest budget is .* set by op [0-9]+ \(' || return 1
+  local bytes parts=0 part
+  bytes=$(number floor_bytes)
+  for part in granule pinned pool touched workspace; do parts=$((parts + $(number ${part}_bytes))); done
+  [ "$bytes" = "$parts" ] && run 1 solve vgg.json --budget $((bytes - 1)) &&
+    run 0 solve vgg.json --budget "$bytes" --gap 1000%
+}
+reserve() {
+  sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' vgg.json >guess.json
+  run 0 solve guess.json --budget 4000MB --gap 1000% --json && [ "$(number reserve_bytes)" = 120000000 ] &&
+    [ "$(number budget_bytes)" = 3880000000 ] && run 0 solve vgg.json --budget 4000MB --gap 1000% --json &&
+    [ "$(number reserve_bytes)" = 0 ] && run 0 solve vgg.json --budget 4000MB --reserve 1% --gap 1000% --json &&
+    [ "$(number reserve_bytes)" = 40000000 ] && run 0 solve vgg.json --budget 4000MB --reserve 64MiB --gap 1000% --json &&
+    [ "$(number reserve_bytes)" = 67108864 ] && run 2 solve vgg.json --budget 1GiB --reserve 2GiB && complains 'more than the budget'
+}
+mistakes() {
+  run 2 solve vgg.json --budget 1TiB && complains 'leaves .* free' && run 2 solve vgg.json --host 1PiB && complains '--host' &&
+    run 2 solve vgg.json --gap x && complains '--gap' && run 2 solve vgg.json --policy-opt a=b && complains 'needs --policy' &&
+    run 2 solve && complains 'needs a TRACE'
+}
+progress() { # on a terminal or when asked for, never in a file
+  run 0 solve vgg.json --budget 3GiB --gap 30% -v && complains 'plan .* bound .* gap [0-9.]+ %' &&
+    run 0 solve vgg.json --budget 3GiB --gap 30% && [ ! -s err ]
+}
+stops() { # an interrupt keeps what was found
+  "$ferry" solve vgg.json --budget 3GiB --gap 0 --seconds 60 -v --json -o kept.json >out 2>err &
+  local pid=$! status=0 i
+  for i in $(seq 100); do grep -q 'ferry: plan ' err && break; sleep 0.1; done
+  kill -INT $pid
+  wait $pid || status=$?
+  [ $status = 4 ] && says '"limit_met": ?"interrupted"' && run 0 check vgg.json kept.json
+}
+seconds() { SECONDS=0; run 4 solve vgg.json --budget 3GiB --gap 0 --seconds 1 --json && says '"limit_met": ?"seconds"' && [ $SECONDS -lt 10 ]; }
+aborts() { # the second ends the program
+  "$ferry" zoo gpt2-xl --batch 4 --device a100-40 -o gpt.json >/dev/null 2>&1 || return 1
+  "$ferry" solve gpt.json --budget 50% -v -o none.json >out 2>err &
+  local pid=$! status=0 i
+  for i in $(seq 100); do grep -q 'glpk' err && break; sleep 0.1; done
+  kill -INT $pid; sleep 0.1; kill -INT $pid
+  wait $pid 2>/dev/null || status=$?
+  [ $status = 130 ] && [ ! -e none.json ] || { echo "status $status"; return 1; }
+}
+
+proves() { run 0 prove vgg.json plan.json && says '^proved by (flow|compute|crossing): no plan takes less' && run 0 prove vgg.json plan.json --json && says '"holds": ?true'; }
+one_more() { # what the proof is worth may be claimed, one unit more may not
+  run 0 prove vgg.json plan.json --json
+  local worth=$(($(number lower_bound_ns) - $(number claimed_ns)))
+  spoil plan.json lower_bound_ns $worth same.json; spoil plan.json lower_bound_ns $((worth + 1)) more.json || return 1
+  run 0 prove vgg.json "$([ $worth = 0 ] && echo plan.json || echo same.json)" && run 1 prove vgg.json more.json && complains 'is claimed, the proof shows'
+}
+other_step() { spoil plan.json step_ns -1 step.json && run 1 prove vgg.json step.json && complains 'claims a step of'; }
+changed_duals() { # some figures of the proof: still worth the claim, or refused
+  local i spoiled=0
+  for i in 1 2 3 4 5 6; do
+    awk -v seed=$i 'BEGIN { srand (seed) } { at = index ($0, "\"early\""); if (!at) { print; next }
+      head = substr ($0, 1, at - 1); rest = substr ($0, at); n = length (rest); out = ""
+      for (j = 1; j <= n; j++) { ch = substr (rest, j, 1); out = out (ch ~ /[1-9]/ && rand () < 0.02 ? int (rand () * 9) + 1 : ch) }
+      print head out }' plan.json >duals.json
+    "$ferry" prove vgg.json duals.json --json >out 2>err
+    case $? in
+      0) [ "$(number lower_bound_ns)" -ge "$(number claimed_ns)" ] || return 1 ;;
+      1 | 3) spoiled=$((spoiled + 1)) ;;
+      *) cat err; return 1 ;;
+    esac
+  done
+  [ $spoiled -gt 0 ]
+}
+no_proof() { run 3 prove vgg.json a.json && complains 'carries no proof'; }
+
+explains() { # its figures are those of simulate
+  run 0 simulate vgg.json plan.json --json && cp out simulated && run 0 explain vgg.json plan.json --json && cp out explained || return 1
+  local name sum
+  for name in step_ns stall_ns peak_bytes host_peak_bytes d2h_bytes h2d_bytes; do
+    [ "$(number $name <(sed '/"predicted"/,$!d' explained))" = "$(number $name simulated)" ] || { echo "$name"; return 1; }
+  done
+  sum=$(sed '/"waits"/,$!d' explained | grep -oE '"ns": ?[0-9]+' | grep -oE '[0-9]+$' | total)
+  [ "${sum:-0}" = "$(number stall_ns simulated)" ] && [ "${sum:-0}" = "$(number waited_ns explained)" ] || { echo "waits: $sum"; return 1; }
+  for name in d2h_bytes h2d_bytes; do
+    sum=$(sed '/"crossings"/,/^  ]/!d' explained | grep -oE "\"$name\": ?[0-9]+" | grep -oE '[0-9]+$' | total)
+    [ "$sum" = "$(number $name simulated)" ] || { echo "$name: $sum"; return 1; }
+  done
+  [ "$(number bytes explained)" -le "$(number peak_bytes simulated)" ]
+}
+explains_words() {
+  run 0 explain vgg.json plan.json && [ ! -s err ] && says '^peak .* held by' && says '^waits .* in all' && says 'across the link' &&
+    says '1 GiB more .* less' && says '1 GB/s more' && tail -n 1 out | grep -q 'above what any plan can reach'
+}
+explain_prices() { # more never makes the bound worse
+  run 0 explain vgg.json plan.json --json && [ "$(number with_1_gib_more_ns)" -le "$(number lower_bound_ns)" ] &&
+    [ "$(number with_1_gb_per_s_more_ns)" -le "$(number lower_bound_ns)" ]
+}
+explain_refuses() { sed 's/"budget_bytes": *[0-9]*/"budget_bytes": 1048576/' plan.json >small.json; run 1 explain vgg.json small.json && complains 'budget'; }
+
+compares() {
+  run 0 compare vgg.json --budgets 3GiB,90% "${limit[@]}" --tsv || return 1
+  awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    $at["policy"] == "ferry" { ours++; best[$at["budget_bytes"]] = $at["step_ns"] }
+    $at["fits"] == 1 && $at["lower_bound_ns"] > 0 { rows++; if ($at["step_ns"] < $at["lower_bound_ns"]) bad++ }
+    $at["fits"] == 1 && $at["lower_bound_ns"] > 0 && $at["step_ns"] < best[$at["budget_bytes"]] { beaten++ }
+    END { exit !(ours == 2 && rows > 4 && !bad && !beaten) }' out || { cat out; return 1; }
+}
+compare_some() { run 0 compare vgg.json --budget 3GiB --policies g10 --json && says '"gap":' && says '"lower_bound_ns":' && ! grep -q '"label": ?"ferry"' out; }
+
+claim "solve writes a legal plan and answers in its last line" solves
+claim "the JSON has the plan's own names, and a limit is status 4" json
+claim "the same ticks give the same plan, byte for byte" again
+claim "the plan says by what it was made" made_by
+claim "too small a host is said" host_counts
+claim "an infeasible answer names the smallest budget and its parts, and that budget is feasible" floor
+claim "the reserve follows the trace's confidence, or the option" reserve
+claim "mistakes are told in one line" mistakes
+claim "progress is said where it is wanted" progress
+claim "an interrupt keeps the incumbent" stops
+claim "seconds end the search" seconds
+claim "a second interrupt ends the program" aborts
+claim "prove computes the certificate again" proves
+claim "one nanosecond above the proof is refused" one_more
+claim "a step that is not simulated is refused" other_step
+claim "changed duals prove the claim still, or are refused" changed_duals
+claim "a plan without a proof is told so" no_proof
+claim "explain's figures are simulate's" explains
+claim "explain says it in words" explains_words
+claim "more memory or a faster link never worsens the bound" explain_prices
+claim "explain refuses an illegal plan" explain_refuses
+claim "compare has our row, nobody is below the bound nor better than ours" compares
+claim "compare without our planner still has the bound" compare_some
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

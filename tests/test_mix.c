@@ -1,0 +1,289 @@
+/* Sections and recompute in solve.  The bounds are held against random plans that know nothing of
+   the planner, the choices against all cuts and all sets of drops of tiny traces, the rewriting
+   against the second one written for tests. */
+#include <string.h>
+
+#include "solver/drops.h"
+#include "solver/mix.h"
+#include "solver/recompute.h"
+#include "solver/sections.h"
+#include "tests/random_case.h"
+#include "tests/ref_rewrite.h"
+#include "tests/same_trace.h"
+#include "tests/suite.h"
+#include "trace/check.h"
+#include "trace/simulate.h"
+#include "trace/zoo/zoo.h"
+
+#define GIB ((int64_t)1 << 30)
+
+static bool random_of (uint64_t seed, unsigned features, int32_t ops, arena *a, random_case *c) {
+  case_options o = {
+    .seed = seed, .features = features, .places = CASE_SHARED, .most_ops = ops, .drop_ppm = 300000
+  };
+  error err = { 0 };
+  return random_case_make (&o, a, c, &err);
+}
+
+START_TEST (no_random_plan_beats_the_bound_of_its_cut) {
+  int over = 0, dropped = 0;
+  for (uint64_t seed = 1; seed <= 1500; seed++) {
+    arena *a = arena_new (0);
+    random_case c;
+    error err = { 0 };
+    predicted cost;
+
+    if (!random_of (seed, CASE_EVERYTHING, 9, a, &c) ||
+        !check_plan (c.trace, c.plan, a, NULL, &err)) {
+      arena_free (a);
+      continue;
+    }
+    sim_job job = { c.trace, &c.rewritten, c.plan };
+    sim_options how = { 0 };
+    ck_assert_msg (simulate (&job, 1, &how, a, &cost, NULL, &err), "%s", err.text);
+    variant cut = { "case", c.plan->sections, NULL, c.plan->n_sections, 0 };
+    solve_options o = { .device = &c.plan->device,
+                        .budget_bytes = cost.peak_bytes,
+                        .host_bytes = c.plan->host_bytes,
+                        .recompute = RECOMPUTE_AUTO };
+    int64_t ns;
+    ck_assert_msg (recompute_bound (c.trace, &cut, &o, a, &ns, &err), "%s", err.text);
+    ck_assert_msg (ns <= cost.step_ns, "seed %llu: bound %lld, plan %lld", (unsigned long long)seed,
+                   (long long)ns, (long long)cost.step_ns);
+    variant plain = { "plain", c.plan->sections, NULL, c.plan->n_sections, 0 };
+    variant_value value;
+    ck_assert_msg (variant_look (c.trace, &plain, &o, a, &value, &err), "%s", err.text);
+    over++;
+    ck_assert_int_ge (ns, value.compute_ns);
+    dropped += c.plan->n_recomputes > 0;
+    arena_free (a);
+  }
+  ck_assert_int_gt (over, 300);
+  ck_assert_int_gt (dropped, 30);
+}
+END_TEST
+
+/* Every set of drops and every single section of a tiny trace, each with its greedy plans. */
+static int64_t least_of_all (const trace *t, const solve_options *o, arena *a) {
+  int64_t least = INT64_MAX;
+  error err = { 0 };
+  for (int32_t first = -1; first < t->n_ops; first++)
+    for (int32_t end = first + 1; end <= t->n_ops; end++)
+      for (int64_t parts = 2; parts <= t->batch && parts < 3; parts++)
+        for (int order = 0; order < SECTION_ORDERS; order++) {
+          section one = { first, end, parts, (section_order)order };
+          variant v = { "all", &one, NULL, first >= 0 && end > first, 0 };
+          variant_value value;
+          rewritten rw;
+          error why = { 0 };
+          if (!trace_rewrite (t, v.sections, v.n_sections, NULL, 0, o->device->section_ns, a, &rw,
+                              &why))
+            continue;
+          uses u;
+          drop *drops;
+          int32_t n;
+          uint8_t *all = NEW (a, rw.trace->n_ops, uint8_t, &err);
+          memset (all, 1, (size_t)rw.trace->n_ops);
+          ck_assert (uses_of (rw.trace, a, &u, &err) &&
+                     drops_find (rw.trace, all, NULL, a, &drops, &n, &err));
+          n = n > 3 ? 3 : n;
+          for (int32_t set = 0; set < 1 << n; set++) {
+            uint8_t chosen[3];
+            for (int32_t i = 0; i < n; i++)
+              chosen[i] = set >> i & 1;
+            ck_assert (drops_entries (rw.trace, &u, drops, n, chosen, a, &v.recomputes,
+                                      &v.n_recomputes, &err));
+            ck_assert_msg (variant_try (t, &v, o, a, &value, &err), "%s", err.text);
+            ck_assert_msg (value.legal, "the rewriting refuses a set of drops");
+            if (value.step_ns < least)
+              least = value.step_ns;
+          }
+        }
+  return least;
+}
+
+START_TEST (bound_least_of_all_cuts_and_drops_and_plan_are_in_order) {
+  int solved = 0;
+  for (uint64_t seed = 1; seed <= 8; seed++) {
+    arena *a = arena_new (0);
+    random_case c;
+    error err = { 0 };
+    units u;
+    gaps g;
+    if (!random_of (seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_WORKSPACE, 5, a, &c)) {
+      arena_free (a);
+      continue;
+    }
+    device d = c.plan->device;
+    d.host_bytes = (int64_t)1 << 40;
+    ck_assert (units_of (c.trace, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
+               gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
+    solve_options o = { .device = &d,
+                        .budget_bytes = (g.floor_bytes + g.peak_bytes) / 2,
+                        .host_bytes = d.host_bytes,
+                        .limit_ticks = 20000 };
+    d.memory_bytes = d.reserved_bytes + o.budget_bytes;
+    solution plain, mixed;
+    error why = { 0 };
+    bool has_plain = solve (c.trace, &o, a, &plain, &why);
+    o.sections = SECTIONS_AUTO;
+    o.recompute = RECOMPUTE_AUTO;
+    if (solve (c.trace, &o, a, &mixed, &err)) {
+      int64_t least = least_of_all (c.trace, &o, a);
+      ck_assert_msg (mixed.bound.lower_bound_ns <= least, "seed %llu: bound %lld, some plan %lld",
+                     (unsigned long long)seed, (long long)mixed.bound.lower_bound_ns,
+                     (long long)least);
+      ck_assert_int_le (mixed.bound.lower_bound_ns, mixed.plan->predicted.step_ns);
+      ck_assert_int_ge (mixed.bound.lower_bound_ns, trace_total_ns (c.trace));
+      ck_assert (!has_plain || mixed.plan->predicted.step_ns <= plain.plan->predicted.step_ns);
+      solved++;
+    } else {
+      ck_assert_int_eq (err.code, ERR_infeasible);
+      ck_assert (!has_plain);
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (solved, 2);
+}
+END_TEST
+
+START_TEST (chains_end_where_the_rewriting_begins_to_refuse) {
+  int ends = 0;
+  for (uint64_t seed = 1; seed <= 600; seed++) {
+    arena *a = arena_new (0);
+    random_case c;
+    rewritten rw;
+    if (random_of (seed, CASE_SECTIONS, 9, a, &c)) {
+      const trace *t = c.trace;
+      for (int32_t first = 0; first < t->n_ops; first++) {
+        error err = { 0 };
+        int32_t *reads = NEW (a, t->n_tensors, int32_t, &err);
+        int32_t *writes = NEW (a, t->n_tensors, int32_t, &err);
+        int32_t end = sections_chain_end (t, first, t->n_ops, 2, reads, writes);
+        section s = { first, end, 2, SECTION_DEPTH };
+        if (t->batch < 2)
+          continue;
+        ck_assert (end == first || trace_rewrite (t, &s, 1, NULL, 0, 0, a, &rw, &err));
+        s.end = end + 1;
+        ck_assert (end == t->n_ops || !trace_rewrite (t, &s, 1, NULL, 0, 0, a, &rw, &err));
+        ends += end > first + 1 && end < t->n_ops;
+      }
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (ends, 50);
+}
+END_TEST
+
+static trace *network (const char *name, int64_t batch, int64_t width, const device *d, arena *a) {
+  error err = { 0 };
+  zoo_request r = { .name = name,
+                    .batch = batch,
+                    .dtype = DTYPE_FP32,
+                    .optimizer = ZOO_MOMENTUM,
+                    .width_divisor = width,
+                    .device = d };
+  trace *t = zoo_trace (&r, a, &err);
+  ck_assert_msg (t, "%s", err.text);
+  return t;
+}
+
+static const device titanx = { .name = "titanx",
+                               .memory_bytes = 12 * GIB,
+                               .granule_bytes = 2 << 20,
+                               .link = { 12000000000, 12000000000, 22000000000, 10000 },
+                               .host_bytes = 64 * GIB,
+                               .section_ns = 10000,
+                               .share_ppm = 1000000,
+                               .has_roofline = true,
+                               .roofline = { .fp32_flops = 10970000000000,
+                                             .memory_bytes_per_s = 480000000000,
+                                             .efficiency_ppm = 1000000 } };
+
+/* What stands in the file is enough to rebuild the trace, and check agrees. */
+static void check_stored (const trace *t, const plan *p, arena *a) {
+  bytes text = { 0 };
+  error err = { 0 };
+  rewritten ours, theirs;
+  char difference[DIFFERENCE];
+  ck_assert_msg (plan_text (p, false, &text, &err), "%s", err.text);
+  plan *again = plan_parse (text.data, text.size, NULL, a, &err);
+  ck_assert_msg (again, "%s", err.text);
+  ck_assert_msg (plan_rewrite (t, again, a, &ours, &err), "%s", err.text);
+  ck_assert_msg (ref_rewrite (t, p->sections, p->n_sections, p->recomputes, p->n_recomputes,
+                              p->device.section_ns, a, &theirs, &err),
+                 "%s", err.text);
+  ck_assert_msg (same_rewritten (&ours, &theirs, difference), "%s", difference);
+  ck_assert_msg (check_plan (t, again, a, NULL, &err), "%s", err.text);
+  bytes_free (&text);
+}
+
+START_TEST (vgg16_in_4_gib_runs_within_2_percent_by_sections) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  solution s;
+  trace *t = network ("vgg16", 256, 0, &titanx, a);
+  solve_options o = { .device = &titanx, .budget_bytes = 4 * GIB, .host_bytes = 64 * GIB };
+  ck_assert (!solve (t, &o, a, &s, &err) && err.code == ERR_infeasible);
+  err = (error){ 0 };
+  o.recompute = RECOMPUTE_AUTO;
+  ck_assert (!solve (t, &o, a, &s, &err));
+  ck_assert_msg (strstr (err.text, "allow sections"), "%s", err.text);
+  err = (error){ 0 };
+  o.recompute = RECOMPUTE_OFF;
+  o.sections = SECTIONS_AUTO;
+  ck_assert_msg (solve (t, &o, a, &s, &err), "%s", err.text);
+  ck_assert_int_le (s.plan->predicted.step_ns, trace_total_ns (t) / 100 * 102);
+  ck_assert_int_ge (s.bound.lower_bound_ns, trace_total_ns (t));
+  ck_assert_int_gt (s.plan->n_sections, 0);
+  ck_assert_int_eq (s.plan->n_recomputes, 0);
+  check_stored (t, s.plan, a);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  solution swapped, mixed;
+  device d = titanx;
+  d.roofline.fp32_flops *= 50;
+  d.roofline.memory_bytes_per_s *= 10;
+  trace *t = network ("resnet18", 64, 0, &d, a);
+  units u;
+  gaps g;
+  ck_assert (units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, &err) &&
+             gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
+  solve_options o = { .device = &d,
+                      .budget_bytes = g.peak_bytes / 10 * 6,
+                      .host_bytes = 64 * GIB,
+                      .limit_ticks = 300000 };
+  ck_assert_msg (solve (t, &o, a, &swapped, &err), "%s", err.text);
+  o.recompute = RECOMPUTE_AUTO;
+  ck_assert_msg (solve (t, &o, a, &mixed, &err), "%s", err.text);
+  ck_assert_int_lt (mixed.plan->predicted.step_ns, swapped.plan->predicted.step_ns / 10 * 8);
+  ck_assert_int_gt (mixed.plan->n_recomputes, 0);
+  ck_assert_int_le (mixed.bound.lower_bound_ns, mixed.plan->predicted.step_ns);
+  check_stored (t, mixed.plan, a);
+  o.recompute = RECOMPUTE_ONLY;
+  o.budget_bytes = g.peak_bytes / 10 * 8;
+  ck_assert_msg (solve (t, &o, a, &mixed, &err), "%s", err.text);
+  ck_assert_int_eq (mixed.plan->n_moves, 0);
+  ck_assert_int_gt (mixed.bound.lower_bound_ns, trace_total_ns (t));
+  ck_assert_int_le (mixed.bound.lower_bound_ns, mixed.plan->predicted.step_ns);
+  check_stored (t, mixed.plan, a);
+  arena_free (a);
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = {
+    no_random_plan_beats_the_bound_of_its_cut,
+    bound_least_of_all_cuts_and_drops_and_plan_are_in_order,
+    chains_end_where_the_rewriting_begins_to_refuse,
+    vgg16_in_4_gib_runs_within_2_percent_by_sections,
+    a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file,
+    NULL,
+  };
+  return suite_run ("mix", tests, 120);
+}
