@@ -204,7 +204,7 @@ static bool make_host (const sim_job *job, const timeline *line, arena *a, figur
   s->tone = TONE_copy;
   s->points = points;
   *f = (figure){ .id = "host",
-                 .title = "Away on the host, from the copy out to the end of the copy in",
+                 .title = "Away on the host",
                  .x = { "time in the step", FIGURE_NS, true, NULL, 0 },
                  .y = { "away", FIGURE_BYTES, true, NULL, 0 },
                  .x_end = line->period_ns,
