@@ -159,11 +159,11 @@ START_TEST (times_of_a_chrome_trace_keep_every_nanosecond) {
                      .n_counters = 1,
                      .n_arrows = 1 };
   ck_assert (chrome_text (&t, &out, &err));
-  ck_assert (contains (&out, "\"dur\":0.001") && contains (&out, "\"ts\":2.000"));
-  ck_assert_int_eq (times (&out, "\"ph\":\"X\""), 4);
-  ck_assert_int_eq (times (&out, "\"ph\":\"C\""), 2);
-  ck_assert_int_eq (times (&out, "\"ph\":\"s\""), 1);
-  ck_assert_int_eq (times (&out, "\"ph\":\"f\""), 1);
+  ck_assert (contains (&out, "\"dur\": 0.001") && contains (&out, "\"ts\": 2.000"));
+  ck_assert_int_eq (times (&out, "\"ph\": \"X\""), 4);
+  ck_assert_int_eq (times (&out, "\"ph\": \"C\""), 2);
+  ck_assert_int_eq (times (&out, "\"ph\": \"s\""), 1);
+  ck_assert_int_eq (times (&out, "\"ph\": \"f\""), 1);
   json_document *d = json_open (out.data, out.size, &err);
   ck_assert_ptr_nonnull (d);
   json_close (d);
