@@ -461,7 +461,8 @@ static bool write_head (scheduling *s, const trace *original, const section *sec
   if (!digest)
     return false;
   if (s->options->trace_digest)
-    memcpy (digest, s->options->trace_digest, TRACE_DIGEST);
+    memcpy (digest, s->options->trace_digest,
+            strnlen (s->options->trace_digest, TRACE_DIGEST - 1));
   else if (!trace_digest (original, digest, s->err))
     return false;
   *s->plan = (plan){ .trace_digest = digest,

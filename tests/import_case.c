@@ -1,5 +1,6 @@
 #include "tests/import_case.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 static void begin (import_case *c, const char *name) {
@@ -33,10 +34,31 @@ void import_case_close (import_case *c) {
   arena_free (c->job.scratch);
 }
 
+enum { MOST_ARENAS = 1 << 16 }; /* a file may be cut at every byte */
+
+/* Traces are handed back by many small helpers, each with an arena of its own: those of a test end
+   with its process. */
+static struct {
+  arena *at[MOST_ARENAS];
+  int count;
+} lasting;
+
+static void end_all (void) {
+  while (lasting.count)
+    arena_free (lasting.at[--lasting.count]);
+}
+
+arena *import_arena (void) {
+  ck_assert_int_lt (lasting.count, MOST_ARENAS);
+  if (lasting.count == 0)
+    atexit (end_all);
+  return lasting.at[lasting.count++] = arena_new (0);
+}
+
 trace *import_texts (const char *const *texts, int n, import_report *report, error *err) {
   import_source sources[4];
   trace *t = NULL;
-  arena *a = arena_new (0);
+  arena *a = import_arena ();
   for (int i = 0; i < n; i++)
     sources[i] = (import_source){ i ? "b.json" : "a.json", texts[i], (int64_t)strlen (texts[i]) };
   bool ok = import_memory (sources, n, NULL, a, &t, report, err);

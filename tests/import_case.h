@@ -28,4 +28,7 @@ void import_bad (const char *text, error *err);
 int64_t tensor_named (const trace *t, const char *name); /* -1: none */
 bool list_holds (const index_list *l, int64_t tensor);
 
+/* An arena that ends with the process of the test. */
+arena *import_arena (void);
+
 #endif

@@ -386,10 +386,10 @@ START_TEST (one_device_is_planned_and_named) {
   trace *t;
   import_options o = IMPORT_DEFAULTS;
   o.device = 1;
-  ck_assert (import_memory (&source, 1, &o, arena_new (0), &t, &r, &err));
+  ck_assert (import_memory (&source, 1, &o, import_arena (), &t, &r, &err));
   ck_assert_int_eq (t->n_ops, 1);
   o.device = 4;
-  ck_assert (!import_memory (&source, 1, &o, arena_new (0), &t, &r, &err));
+  ck_assert (!import_memory (&source, 1, &o, import_arena (), &t, &r, &err));
   ck_assert_ptr_nonnull (strstr (err.text, "no GPU events of device 4"));
 }
 END_TEST
@@ -417,12 +417,12 @@ START_TEST (steps_are_chosen_by_launch_and_the_others_are_samples) {
   import_source source = { "x", text, (int64_t)strlen (text) };
   import_options o = IMPORT_DEFAULTS;
   o.step = 1;
-  ck_assert (import_memory (&source, 1, &o, arena_new (0), &t, &r, &err));
+  ck_assert (import_memory (&source, 1, &o, import_arena (), &t, &r, &err));
   ck_assert_int_eq (t->ops[0].ns, 7000);
   ck_assert_int_eq (t->n_samples, 1);
   ck_assert_int_eq (t->ns_samples[0], 9000);
   o.step = 8;
-  ck_assert (!import_memory (&source, 1, &o, arena_new (0), &t, &r, &err));
+  ck_assert (!import_memory (&source, 1, &o, import_arena (), &t, &r, &err));
   ck_assert_str_eq (err.text, "no step 8: there are 3, ProfilerStep#1 to ProfilerStep#3");
   ck_assert_int_eq (error_exit_status (err.code), 1);
 }
@@ -726,10 +726,10 @@ START_TEST (compressed_files_are_undone_bounded_and_told_when_cut) {
   error err = { 0 };
   bytes whole = zip (plain, (int64_t)strlen (plain));
   import_source source = { "dir/x.txt.gz", whole.data, whole.size };
-  ck_assert (import_memory (&source, 1, NULL, arena_new (0), &t, &r, &err));
+  ck_assert (import_memory (&source, 1, NULL, import_arena (), &t, &r, &err));
   ck_assert_str_eq (r.read[0].name, "x.txt.gz");
   source.size -= 20;
-  ck_assert (!import_memory (&source, 1, NULL, arena_new (0), &t, &r, &err));
+  ck_assert (!import_memory (&source, 1, NULL, import_arena (), &t, &r, &err));
   ck_assert_ptr_nonnull (strstr (err.text, "the gzip data ends early, after byte"));
   char *zeros = calloc (1, 8 << 20);
   bytes bomb = zip (zeros, 8 << 20);
@@ -737,7 +737,7 @@ START_TEST (compressed_files_are_undone_bounded_and_told_when_cut) {
   o.limit_bytes = 1 << 20;
   source = (import_source){ "bomb.gz", bomb.data, bomb.size };
   err = (error){ 0 };
-  ck_assert (!import_memory (&source, 1, &o, arena_new (0), &t, &r, &err));
+  ck_assert (!import_memory (&source, 1, &o, import_arena (), &t, &r, &err));
   ck_says (&err, "bomb.gz: the file is larger than 1.00 MiB when decompressed");
   free (zeros);
   bytes_free (&bomb);

@@ -112,7 +112,7 @@ static trace *import_bytes (const void *data, int64_t size, import_report *r, er
   trace *t;
   import_source source = { "x", data, size };
   memset (err, 0, sizeof *err);
-  bool ok = import_memory (&source, 1, NULL, arena_new (0), &t, r, err);
+  bool ok = import_memory (&source, 1, NULL, import_arena (), &t, r, err);
   ck_assert (ok == (t != NULL));
   return t;
 }
@@ -388,7 +388,7 @@ START_TEST (a_snapshot_gives_lines_and_exact_sizes_to_kineto) {
     pickle_snapshot (&o);
     snprintf (text, sizeof text, kineto, right ? 512 : 1536);
     import_source sources[] = { { "k", text, (int64_t)strlen (text) }, { "s", o.at, o.n } };
-    ck_assert_msg (import_memory (sources, 2, NULL, arena_new (0), &t, &r, &err), "%s", err.text);
+    ck_assert_msg (import_memory (sources, 2, NULL, import_arena (), &t, &r, &err), "%s", err.text);
     int64_t x = tensor_named (t, right ? "model.py:54/0" : "a/0");
     ck_assert_int_ge (x, 0);
     ck_assert_int_eq (t->tensors[x].bytes, right ? 1000 : 1024);

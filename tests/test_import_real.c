@@ -26,7 +26,7 @@ static trace *import_real (const char *const *names, int n, import_report *repor
   trace *t = NULL;
   for (int i = 0; i < n; i++)
     real (names[i], paths[i]);
-  bool ok = import_files (at, n, NULL, arena_new (0), &t, report, err);
+  bool ok = import_files (at, n, NULL, import_arena (), &t, report, err);
   ck_assert_int_eq (ok, t != NULL);
   return t;
 }
