@@ -143,7 +143,7 @@ static bool make_memory (const sim_job *job, const timeline *line, arena *a, fig
   char text[UNITS_TEXT];
   const char *budget = units_bytes (text, job->plan->budget_bytes);
   const char *name = arena_format (a, err, "budget %s", budget);
-  const char *peak = arena_format (a, err, "peak %s", units_bytes (text, line->peak_bytes));
+  const char *peak = arena_format (a, err, "most held %s", units_bytes (text, line->peak_bytes));
   marks[f->n_marks++] =
       (figure_mark){ MARK_Y, 0, job->plan->budget_bytes, name, TONE_limit };
   marks[f->n_marks++] =
@@ -204,7 +204,7 @@ static bool make_host (const sim_job *job, const timeline *line, arena *a, figur
   s->tone = TONE_copy;
   s->points = points;
   *f = (figure){ .id = "host",
-                 .title = "Away on the host, from the copy out to the end of the copy in",
+                 .title = "Away on the host",
                  .x = { "time in the step", FIGURE_NS, true, NULL, 0 },
                  .y = { "away", FIGURE_BYTES, true, NULL, 0 },
                  .x_end = line->period_ns,

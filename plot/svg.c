@@ -8,6 +8,7 @@ enum {
   TITLE = 260,   /* a figure's title and the room below */
   LEGEND = 200,  /* a row of the legend */
   X_AXIS = 480,  /* ticks and title of the x axis */
+  LEFT = 700,    /* of the frame, where no name is longer */
   MARGIN = 160,  /* right of the frame */
   PAGE_TOP = 560 /* title and subtitle */
 };
@@ -132,7 +133,7 @@ static void put_entries (legend *l, const figure *f) {
 
 static int32_t frame_left (const figure *f) {
   if (!f->n_lanes && !figure_has_bars (f))
-    return 640;
+    return LEFT;
   int32_t widest = 0;
   for (int32_t i = 0; i < f->n_lanes; i++)
     if (text_width (f->lanes[i].name) > widest)
@@ -140,7 +141,7 @@ static int32_t frame_left (const figure *f) {
   for (int32_t i = 0; i < f->x.n_names && !f->n_lanes; i++)
     if (text_width (f->x.names[i]) > widest)
       widest = text_width (f->x.names[i]);
-  return widest + 160 < 640 ? 640 : widest + 160 > 2200 ? 2200 : widest + 160;
+  return widest + 160 < LEFT ? LEFT : widest + 160 > 2200 ? 2200 : widest + 160;
 }
 
 static int legend_rows (const figure *f, int32_t width) {
@@ -155,7 +156,7 @@ static int32_t inner_height (const figure *f) {
 }
 
 static int32_t whole_height (const figure *f, int32_t width) {
-  return TITLE + LEGEND * legend_rows (f, width) + 140 + inner_height (f) + X_AXIS;
+  return TITLE + LEGEND * legend_rows (f, width) + 200 + inner_height (f) + X_AXIS;
 }
 
 int32_t place_x (const canvas *c, int64_t value) {
@@ -207,7 +208,7 @@ void draw_y_axis (canvas *c) {
              tenths (y).text, tenths (c->left + c->width).text);
     canvas_text (c, c->left - 70, y + 40, "end", scale_label (&c->y, i, label));
   }
-  put_axis_title (c, &c->f->y, &c->y, c->left - 500, c->top - 60, "y");
+  put_axis_title (c, &c->f->y, &c->y, 140, c->top - 110, "y");
 }
 
 /* ---- one figure, a page ---- */
@@ -218,7 +219,7 @@ static void put_figure (pen *p, const figure *f, int32_t top, int32_t width) {
   canvas_text (&c, 140, top + 180, "title", f->title);
   legend l = { &c, c.left, width - MARGIN, c.left, top + TITLE + 120, 1 };
   put_entries (&l, f);
-  c.top = top + TITLE + LEGEND * rows + 140;
+  c.top = top + TITLE + LEGEND * rows + 200;
   c.width = width - MARGIN - c.left;
   c.height = inner_height (f);
   if (f->n_lanes)

@@ -1,0 +1,99 @@
+#!/bin/bash
+# Pictures of a real plan, read back by programs that share nothing with what drew them.
+set -u
+command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0
+claim() {
+  local text=$1
+  shift
+  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "does not hold: $text"; fi
+}
+
+ferry=$builddir/ferry
+"$ferry" zoo -q vgg16 --batch 256 -d titanx-pascal -o t &&
+  "$ferry" solve -q -p greedy-largest t -o p >/dev/null &&
+  "$ferry" simulate --json t p >costs &&
+  "$ferry" plot t p --svg p.svg --html p.html --tsv p.tsv &&
+  "$ferry" export t p --chrome p.json --steps 3 || { echo "no pictures"; exit 1; }
+
+drawn_again() { "$ferry" plot t p --svg again.svg --html again.html && cmp p.svg again.svg && cmp p.html again.html; }
+svg() { python3 -c 'import xml.dom.minidom as m, sys; m.parse (sys.argv[1])' p.svg; }
+
+slices_apart() {
+  python3 - <<'END'
+import json
+from decimal import Decimal
+events = json.load (open ("p.json"), parse_float=Decimal)["traceEvents"]
+rows = {}
+for e in events:
+  if e["ph"] == "X":
+    rows.setdefault (e["tid"], []).append ((e["ts"], e["ts"] + e["dur"]))
+assert set (rows) == {1, 2, 3}, rows.keys ()
+for spans in rows.values ():
+  spans.sort ()
+  for a, b in zip (spans, spans[1:]):
+    assert a[1] <= b[0], (a, b)
+starts = {t: {s[0] for s in spans} for t, spans in rows.items ()}
+ends = {(e["id"], e["ph"]): e for e in events if e["ph"] in "sf"}
+arrows = [k[0] for k in ends if k[1] == "s"]
+assert arrows
+for i in arrows:
+  s, f = ends[i, "s"], ends[i, "f"]
+  assert s["tid"] == 2 and s["ts"] in starts[2], s
+  assert f["tid"] == 3 and f["ts"] in starts[3], f
+  assert s["ts"] < f["ts"], (s, f)
+END
+}
+
+counters() { # the most that the table's layers hold together is the most of the counter, and fits
+  python3 - <<'END'
+import json
+costs = json.load (open ("costs"))
+count = [e["args"]["bytes"] for e in json.load (open ("p.json"))["traceEvents"]
+         if e["ph"] == "C" and e["name"] == "device memory"]
+rows = open ("p.tsv").read ().split ("\n\n")[0].split ("\n")[2:]
+sums = [sum (int (x) for x in row.split ("\t")[1:]) for row in rows]
+assert max (count) == max (sums), (max (count), max (sums))
+assert max (count) <= costs["peak_bytes"], (max (count), costs["peak_bytes"])
+END
+}
+
+stalls() { # what the lanes call a stall adds up to the simulator's
+  python3 - <<'END'
+import json
+costs = json.load (open ("costs"))
+lanes = [r.split ("\t") for r in open ("p.tsv").read ().split ("\n\n")[1].split ("\n")[2:] if r]
+def total (kind): return sum (int (r[4]) - int (r[3]) for r in lanes if r[1] == kind)
+assert total ("stall") == costs["stall_ns"], (total ("stall"), costs["stall_ns"])
+assert total ("compute") <= costs["compute_ns"]
+END
+}
+
+page() { # script has run, and the numbers of the DOM are those of --json
+  local browser
+  browser=$(command -v chromium || command -v chromium-browser) || { echo "(no chromium: the page was not opened)"; return 0; }
+  timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
+    --dump-dom "file://$work/p.html" >dom 2>/dev/null || { echo "chromium fails"; return 1; }
+  [ "$(grep -c 'data-ready="1"' dom)" = 3 ] || { echo "the script did not run"; return 1; }
+  python3 - <<'END'
+import json, re
+costs = json.load (open ("costs"))
+shown = dict (re.findall (r'<data data-key="([^"]*)" value="(-?\d+)"', open ("dom").read ()))
+for key, name in { "step": "step_ns", "without a plan": "baseline_ns", "stalls": "stall_ns",
+                   "device peak": "peak_bytes", "host": "host_peak_bytes",
+                   "copied out": "d2h_bytes", "copied in": "h2d_bytes" }.items ():
+  assert int (shown[key]) == costs[name], (key, shown[key], costs[name])
+END
+}
+
+claim "the same plan is the same picture" drawn_again
+claim "the SVG is well-formed" svg
+claim "slices of a row never overlap, and arrows go from a copy out to a later copy in" slices_apart
+claim "the counter's most is the table's, within the simulator's peak" counters
+claim "stalls in the picture add up to the simulator's" stalls
+claim "the page's numbers, read from the DOM, are those of --json" page
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
