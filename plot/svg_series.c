@@ -83,7 +83,8 @@ static void draw_steps (canvas *c, const figure_series *s) {
     if (open)
       pen_put (p, "H%s", tenths (x).text);
     if (top == FIGURE_HOLE || last == FIGURE_HOLE) {
-      pen_put (p, open && area ? "V%sZ" : "", tenths (floor).text);
+      if (open && area)
+        pen_put (p, "V%sZ", tenths (floor).text);
       open = false;
       i = next;
       continue;
