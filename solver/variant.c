@@ -122,7 +122,8 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
       schedule_pool (rw.trace, NULL, 0, how.granule_bytes, scratch, &pool_below_bytes, NULL, err) &&
       units_of (rw.trace, NULL, 0, how.granule_bytes, pool_below_bytes, scratch, &u, err) &&
       gaps_of (&u, how.granule_bytes, o->budget_bytes, scratch, &g, err) &&
-      (of = NEW (scratch, u.count, int32_t, err));
+      (of = NEW (scratch, u.count, int32_t, err)) &&
+      round_sections (&g, o->device, NULL, 0, scratch, of, err);
   if (!ok || g.floor_bytes > o->budget_bytes)
     goto out;
   how.pool_below_bytes = pool_below_bytes;
@@ -132,7 +133,6 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
   }
   if (o->recompute == RECOMPUTE_ONLY)
     goto out;
-  round_sections (&g, o->device, of);
   int64_t room_bytes = units_scale (g.room_bytes, 990000, 1000000);
   for (int i = 0; ok && i < 4; i++) {
     arena_mark here = arena_here (scratch);
