@@ -301,7 +301,7 @@ static void shares_of (const flow *f, const double *x, double *share) {
     }
   }
   for (int32_t i = 0; i < f->source->count; i++)
-    share[i] = share[i] > 1 ? 1 : share[i] < 0 ? 0 : share[i];
+    share[i] = share[i] > 1 ? 1 : share[i] > 0 ? share[i] : 0;
 }
 
 /* The last program, with classes: once for the bound, once with a price on every byte for the plan.
@@ -320,7 +320,8 @@ static bool finish_up (state *s, const slots *now, error *err) {
       goto out;
     if (!eps_ppm && !keep (s, &f, &r, scratch, err))
       goto out;
-    if (eps_ppm && r.status == ILP_OPTIMAL)
+    /* of a solver that lost its footing at the end too: its last point is a guide all the same */
+    if (eps_ppm)
       shares_of (&f, r.x, s->out->share);
     arena_back (scratch, here);
   }
