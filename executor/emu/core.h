@@ -196,10 +196,14 @@ bool machine_host_touches (machine *m, uint64_t at, int64_t bytes, bool writes, 
 void machine_in_callback (bool on); /* this thread runs a host function */
 uint64_t machine_random (machine *m);
 
-/* memory.c */
+/* table.c */
 bool table_insert (table *t, const void *row);
 void *table_find (const table *t, uint64_t at); /* the row with the largest address not above */
 void table_remove (table *t, void *row, int64_t count);
+
+/* memory.c */
+range *memory_range (const machine *m, uint64_t at);     /* around the address; NULL: none */
+mapping *memory_mapping (const machine *m, uint64_t at); /* likewise */
 /* True if all of it is mapped with the access; in device or pinned memory. */
 bool memory_reachable (const machine *m, uint64_t at, int64_t bytes, bool writes);
 bool memory_is_device (const machine *m, uint64_t at);
@@ -208,14 +212,35 @@ bool memory_is_pinned (const machine *m, uint64_t at);
 void memory_places (const machine *m, const touch *t,
                     void (*piece) (void *context, int64_t place, int64_t bytes, bool writes),
                     void *context);
-void memory_free_now (machine *m, uint64_t at); /* what cuMemFreeAsync asked for */
 bool memory_in_use (const machine *m, uint64_t at, int64_t bytes); /* by a queued command */
+
+/* space.c */
+enum { EMU_PAGE = 4096 };
 void memory_start (machine *m);
 void memory_stop (machine *m);
+int64_t space_round (int64_t bytes, int64_t to);
+bool space_has_bytes (const machine *m);
+/* Inaccessible address space, aligned. 0: none. */
+uint64_t space_take (machine *m, int64_t bytes, int64_t align);
+void space_give (const machine *m, uint64_t at, int64_t bytes);
+bool space_map (const machine *m, uint64_t at, int64_t bytes, int64_t place, int protection);
+bool space_unmap (const machine *m, uint64_t at, int64_t bytes);
+int64_t place_take (machine *m, int64_t bytes); /* of so many bytes, or -1 */
+void place_give (machine *m, int64_t place, int64_t bytes);
+
+/* alloc.c */
+CUresult memory_allocate (machine *m, int64_t bytes, range_kind kind, uint64_t *out);
+void memory_allocation_drop (machine *m, uint64_t at);
+CUresult memory_finish_all (machine *m); /* the host waits for all streams */
+
+/* pool.c */
+void memory_free_now (machine *m, uint64_t at); /* what cuMemFreeAsync asked for */
 
 /* stream.c */
 stream *stream_of (machine *m, CUstream handle); /* NULL: there is no such stream */
 stream *stream_add (machine *m, unsigned int flags);
+
+/* command.c */
 command *command_new (machine *m, stream *s, command_kind kind);
 /* Queued, with what the legacy stream's rule adds; the race checker sees it now. */
 CUresult command_issue (machine *m, command *c);
@@ -224,6 +249,10 @@ void command_drop (command *c);
 CUresult stream_finish (machine *m, stream *s); /* the host waits */
 CUresult command_finish (machine *m, command *c);
 void command_done (machine *m, command *c); /* the head of its stream: taken off */
+/* Is it done? A question lets the virtual clock go on by one step, or a loop of questions would
+   never end. */
+bool command_asked (machine *m, const command *c);
+CUresult command_host_sees (machine *m, const race_clock *seen); /* the calling thread is behind */
 
 /* execute.c: what a command does, without the time it takes */
 bool execute_prepare (void); /* catches bad addresses from here on */
