@@ -37,6 +37,7 @@ static bool start_emulator (replay_state *s, error *err) {
                    .clock = o->clock,
                    .bytes = o->bytes,
                    .races = o->races,
+                   .owners = o->races,
                    .fuzz_ns = o->fuzz_ns,
                    .fuzz_seed = o->fuzz_seed,
                    .failed_copy = o->failed_copy };
@@ -46,6 +47,7 @@ static bool start_emulator (replay_state *s, error *err) {
          find_entry (&s->driver, EMU_HOLD, &s->hold, err) &&
          find_entry (&s->driver, EMU_EVENT_TIME, &s->event_time, err) &&
          find_entry (&s->driver, EMU_RACES, &s->races, err) &&
+         (!o->races || find_entry (&s->driver, EMU_TAG, &s->tag, err)) &&
          driver_ok (&s->driver, configure (&c), EMU_CONFIGURE, err);
 }
 
@@ -95,9 +97,7 @@ static bool start (replay_state *s, arena *a, error *err) {
       !program_make (s->rewritten, s->plan, a, &s->program, err))
     return false;
   s->sees_bytes = o->verify || o->races;
-  if (!replay_prepare (s, a, err) || (s->sees_bytes && !replay_operands (s, a, err)))
-    return false;
-  return !o->verify || replay_first_bytes (s, err);
+  return replay_prepare (s, a, err) && (!o->verify || replay_first_bytes (s, err));
 }
 
 /* ---- what was seen ---- */

@@ -135,10 +135,11 @@ CUresult cuKernelGetParamInfo (CUkernel f, size_t index, size_t *offset, size_t 
 typedef struct gathering {
   command *c;
   int64_t capacity;
+  uint64_t tag;
   bool failed;
 } gathering;
 
-static void gather (void *context, CUdeviceptr at, int64_t bytes, bool writes) {
+static void gather (void *context, CUdeviceptr at, int64_t bytes, unsigned int how) {
   gathering *g = context;
   command *c = g->c;
   if (c->n_touches == g->capacity) {
@@ -151,7 +152,7 @@ static void gather (void *context, CUdeviceptr at, int64_t bytes, bool writes) {
     }
     c->touches = moved;
   }
-  c->touches[c->n_touches++] = (touch){ at, bytes, writes };
+  c->touches[c->n_touches++] = (touch){ .at = at, .bytes = bytes, .how = how, .tag = g->tag };
 }
 
 /* The parameters: an array of pointers, or one buffer in `extra`. */
@@ -203,7 +204,7 @@ static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void 
     command_drop (c);
     return r;
   }
-  gathering g = { .c = c };
+  gathering g = { .c = c, .tag = m->tag };
   if (k->told.touches != NULL)
     k->told.touches (a, gather, &g);
   if (g.failed) {

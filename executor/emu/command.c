@@ -97,10 +97,10 @@ static const char *name_of (const command *c) {
   }
 }
 
-static void watch_piece (void *context, int64_t place, int64_t bytes, bool writes) {
+static void watch_piece (void *context, const race_range *r) {
   watched *w = context;
   race_access by = { w->c->stream->actor, w->c->sequence, name_of (w->c) };
-  if (!race_touch (w->m->races, w->c->stream->seen, by, place, bytes, writes))
+  if (!race_touch (w->m->races, w->c->stream->seen, by, r))
     w->failed = true;
 }
 

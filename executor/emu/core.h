@@ -33,7 +33,8 @@ typedef enum copy_direction {
 typedef struct touch {
   uint64_t at;
   int64_t bytes;
-  bool writes;
+  unsigned int how; /* EMU_WRITES, EMU_BEGINS */
+  uint64_t tag;     /* for the race checker: whose pinned memory is */
 } touch;
 
 typedef struct kernel {
@@ -181,6 +182,7 @@ typedef struct machine {
   int64_t pool_used, pool_used_high, pool_reserved_high, pool_threshold;
   int pool_reuse[3];
   race_state *races;
+  uint64_t tag; /* of pinned memory that calls name */
 } machine;
 
 /* machine.c */
@@ -210,8 +212,7 @@ bool memory_is_device (const machine *m, uint64_t at);
 bool memory_is_pinned (const machine *m, uint64_t at);
 /* Calls back for each piece of one place; host addresses are their own places. */
 void memory_places (const machine *m, const touch *t,
-                    void (*piece) (void *context, int64_t place, int64_t bytes, bool writes),
-                    void *context);
+                    void (*piece) (void *context, const race_range *r), void *context);
 bool memory_in_use (const machine *m, uint64_t at, int64_t bytes); /* by a queued command */
 
 /* space.c */

@@ -39,10 +39,14 @@ bool memory_reachable (const machine *m, uint64_t at, int64_t bytes, bool writes
 }
 
 void memory_places (const machine *m, const touch *t,
-                    void (*piece) (void *context, int64_t place, int64_t bytes, bool writes),
-                    void *context) {
+                    void (*piece) (void *context, const race_range *r), void *context) {
+  race_range r = { .place = (int64_t)t->at,
+                   .bytes = t->bytes,
+                   .owner = m->config.owners ? t->tag : 0,
+                   .writes = (t->how & EMU_WRITES) != 0,
+                   .begins = (t->how & EMU_BEGINS) != 0 };
   if (!memory_is_device (m, t->at)) {
-    piece (context, (int64_t)t->at, t->bytes, t->writes);
+    piece (context, &r);
     return;
   }
   uint64_t at = t->at;
@@ -51,11 +55,13 @@ void memory_places (const machine *m, const touch *t,
     if (p == NULL)
       return; /* a fault when it runs */
     int64_t into = (int64_t)(at - p->at);
-    int64_t here = p->bytes - into < left ? p->bytes - into : left;
     /* Host addresses are below 2^47: places move above them. */
-    piece (context, ((int64_t)1 << 61) + p->place + into, here, t->writes);
-    at += (uint64_t)here;
-    left -= here;
+    r.place = ((int64_t)1 << 61) + p->place + into;
+    r.bytes = p->bytes - into < left ? p->bytes - into : left;
+    r.owner = m->config.owners ? p->at - (uint64_t)p->place : 0;
+    piece (context, &r);
+    at += (uint64_t)r.bytes;
+    left -= r.bytes;
   }
 }
 

@@ -43,7 +43,7 @@ CUresult cuMemAllocAsync (CUdeviceptr *out, size_t bytes, CUstream on) {
     m->pool_used_high = m->pool_used;
   if (m->pool_used > m->pool_reserved_high)
     m->pool_reserved_high = m->pool_used;
-  *t = (touch){ at, (int64_t)bytes, true };
+  *t = (touch){ .at = at, .bytes = (int64_t)bytes, .how = EMU_WRITES | EMU_BEGINS };
   c->touches = t;
   c->n_touches = 1;
   *out = at;
@@ -75,7 +75,7 @@ CUresult cuMemFreeAsync (CUdeviceptr at, CUstream on) {
     free (c);
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
   }
-  *t = (touch){ at, r->bytes, true };
+  *t = (touch){ .at = at, .bytes = r->bytes, .how = EMU_WRITES | EMU_BEGINS };
   c->touches = t;
   c->n_touches = 1;
   c->as.freed = at;
