@@ -4,32 +4,46 @@
 
 enum { WAIT_PARAMS = 1, TOUCH_PARAMS = KERNELS_MOST_PARAMS, BLOCKS = 264, THREADS = 256 };
 
+static uint64_t seed_of (uint32_t tensor, int64_t version) {
+  return ((uint64_t)tensor + 1) * 0x9e3779b97f4a7c15u + (uint64_t)version * 0xd1342543de82ef95u;
+}
+
+static uint64_t word_of (uint64_t seed, int64_t word) {
+  return (seed ^ (uint64_t)word) * 0x2545f4914f6cdd1du;
+}
+
 /* One multiplication a word, so that checking a gigabyte takes about a second. The version is in
    the high half, so that a stale copy differs in every word. */
 uint64_t kernels_word (uint32_t tensor, int64_t version, int64_t word) {
-  uint64_t seed =
-      ((uint64_t)tensor + 1) * 0x9e3779b97f4a7c15u + (uint64_t)version * 0xd1342543de82ef95u;
-  return (seed ^ (uint64_t)word) * 0x2545f4914f6cdd1du;
+  return word_of (seed_of (tensor, version), word);
 }
 
 int64_t kernels_fill (void *at, int64_t bytes, int64_t offset, uint32_t tensor, int64_t version) {
   char *to = at;
-  for (int64_t i = 0; i < bytes; i += 8) {
-    uint64_t w = kernels_word (tensor, version, (offset + i) / 8);
-    memcpy (to + i, &w, (size_t)(bytes - i < 8 ? bytes - i : 8));
+  uint64_t seed = seed_of (tensor, version), w;
+  int64_t whole = bytes / 8 * 8, word = offset / 8;
+  for (int64_t i = 0; i < whole; i += 8, word++) {
+    w = word_of (seed, word);
+    memcpy (to + i, &w, 8);
   }
+  w = word_of (seed, word);
+  memcpy (to + whole, &w, (size_t)(bytes - whole));
   return 0;
 }
 
 int64_t kernels_check (const void *at, int64_t bytes, int64_t offset, uint32_t tensor,
                        int64_t version, int64_t *first_bad) {
   const char *from = at;
-  int64_t bad = 0;
-  for (int64_t i = 0; i < bytes; i += 8) {
-    uint64_t w = kernels_word (tensor, version, (offset + i) / 8);
-    if (memcmp (from + i, &w, (size_t)(bytes - i < 8 ? bytes - i : 8)) != 0 && bad++ == 0)
+  uint64_t seed = seed_of (tensor, version), w, got;
+  int64_t whole = bytes / 8 * 8, word = offset / 8, bad = 0;
+  for (int64_t i = 0; i < whole; i += 8, word++) {
+    memcpy (&got, from + i, 8);
+    if (got != word_of (seed, word) && bad++ == 0)
       *first_bad = offset + i;
   }
+  w = word_of (seed, word);
+  if (memcmp (from + whole, &w, (size_t)(bytes - whole)) != 0 && bad++ == 0)
+    *first_bad = offset + whole;
   return bad;
 }
 

@@ -57,7 +57,8 @@ static int32_t group_birth (const replay_state *s, int32_t group) {
 }
 
 /* For the race checker a group is used as one: granules of members that this op leaves alone must
-   not be anybody else's either. An operand that neither reads nor writes is told and not touched. */
+   not be anybody else's either. An operand that neither reads nor writes is told and not touched.
+ */
 static bool collect_group (replay_state *s, collecting *c, int32_t tensor, int32_t op, error *err) {
   const room *r = &s->room;
   int32_t group = r->units.group_of[tensor];

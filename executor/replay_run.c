@@ -3,35 +3,46 @@
 
 #include <string.h>
 
+#include "executor/steady.h"
+
 static bool make_event (replay_state *s, CUevent *out, unsigned int flags, error *err) {
   return driver_ok (&s->driver, s->driver.event_create (out, flags), "cuEventCreate", err);
-}
-
-static bool make_events (replay_state *s, CUevent **out, int64_t count, unsigned int flags,
-                         arena *a, error *err) {
-  *out = NEW (a, count, CUevent, err);
-  if (*out == NULL)
-    return false;
-  for (int64_t i = 0; i < count; i++)
-    if (!make_event (s, &(*out)[i], flags, err))
-      return false;
-  return true;
 }
 
 static int32_t begins_with (const replay_state *s, int32_t place) {
   return script_begins_with (&s->program, s->rewritten, place);
 }
 
-static bool make_begins (replay_state *s, arena *a, error *err) {
+/* The events of a timed step. */
+static bool make_row (replay_state *s, int64_t row, error *err) {
   int64_t n = s->program.n_items;
-  s->begin = NEW (a, s->timed * n, CUevent, err);
-  if (s->begin == NULL)
-    return false;
   for (int32_t place = 0; place < n; place++)
-    for (int64_t row = 0; row < s->timed && begins_with (s, place) < 0; row++)
-      if (!make_event (s, &s->begin[row * n + place], CU_EVENT_DEFAULT, err))
-        return false;
+    if ((begins_with (s, place) < 0 &&
+         !make_event (s, &s->begin[row * n + place], CU_EVENT_DEFAULT, err)) ||
+        !make_event (s, &s->end[row * n + place], CU_EVENT_DEFAULT, err))
+      return false;
+  s->rows_made++;
   return true;
+}
+
+static bool make_events (replay_state *s, arena *a, error *err) {
+  int64_t n = s->program.n_items, ring = s->steps == s->timed ? 0 : 3 * n;
+  s->times = NEW (a, 2 * s->timed * n, int64_t, err);
+  s->starts = NEW (a, s->timed, int64_t, err);
+  s->begin = NEW (a, s->timed * n, CUevent, err);
+  s->end = NEW (a, s->timed * n, CUevent, err);
+  s->ring = NEW (a, ring, CUevent, err);
+  if (s->times == NULL || s->starts == NULL || s->begin == NULL || s->end == NULL ||
+      s->ring == NULL)
+    return false;
+  for (int64_t i = 0; i < ring; i++)
+    if (!make_event (s, &s->ring[i], CU_EVENT_DISABLE_TIMING, err))
+      return false;
+  /* Where the run may end early they are made when they are needed. */
+  while (!s->may_end_early && s->rows_made < s->timed)
+    if (!make_row (s, s->rows_made, err))
+      return false;
+  return make_event (s, &s->zero, CU_EVENT_DEFAULT, err);
 }
 
 static bool make_scripts (replay_state *s, arena *a, error *err) {
@@ -51,19 +62,13 @@ static bool make_scripts (replay_state *s, arena *a, error *err) {
 }
 
 bool replay_prepare (replay_state *s, arena *a, error *err) {
-  int64_t items = s->program.n_items;
   for (int q = 0; q < QUEUES; q++)
     if (!driver_ok (&s->driver, s->driver.stream_create (&s->stream[q], CU_STREAM_NON_BLOCKING),
                     "cuStreamCreate", err))
       return false;
   if (s->sees_bytes && !replay_operands (s, a, err))
     return false;
-  s->times = NEW (a, 2 * s->timed * items, int64_t, err);
-  return s->times != NULL && make_scripts (s, a, err) && make_begins (s, a, err) &&
-         make_events (s, &s->end, s->timed * items, CU_EVENT_DEFAULT, a, err) &&
-         (s->steps == s->timed ||
-          make_events (s, &s->ring, 3 * items, CU_EVENT_DISABLE_TIMING, a, err)) &&
-         make_event (s, &s->zero, CU_EVENT_DEFAULT, err);
+  return make_scripts (s, a, err) && make_events (s, a, err);
 }
 
 /* The last steps are the timed ones. */
@@ -147,31 +152,80 @@ static bool time_of (replay_state *s, CUevent v, int64_t *ns, error *err) {
   return true;
 }
 
-static bool read_times (replay_state *s, error *err) {
+static bool read_row (replay_state *s, int64_t row, error *err) {
   int64_t n = s->program.n_items;
-  for (int64_t row = 0; row < s->timed; row++)
-    for (int32_t place = 0; place < n; place++) {
-      int64_t *to = &s->times[2 * (row * n + place)];
-      int32_t before = begins_with (s, place);
-      CUevent begin = before < 0 ? s->begin[row * n + place] : s->end[row * n + before];
-      if (!time_of (s, begin, &to[0], err) || !time_of (s, s->end[row * n + place], &to[1], err))
-        return false;
-    }
+  const CUevent *begins = s->begin + row * n, *ends = s->end + row * n;
+  for (int32_t place = 0; place < n; place++) {
+    int64_t *to = &s->times[2 * (row * n + place)];
+    int32_t before = begins_with (s, place);
+    if (before >= 0 && s->program.place[QUEUE_OPS][0] != place)
+      to[0] = s->times[2 * (row * n + before) + 1];
+    else if (!time_of (s, begins[place], &to[0], err))
+      return false;
+    if (!time_of (s, ends[place], &to[1], err))
+      return false;
+  }
+  s->starts[row] = s->times[2 * (row * n + s->program.place[QUEUE_OPS][0])];
+  return true;
+}
+
+/* Nothing runs on the virtual clock before the host waits, and the commands of many steps are a lot
+   of memory. An item waits, through others, for an op of its own step or the one before, so who
+   waits here for a step long issued delays nothing. The race checker would take it for an order. */
+static bool let_run (replay_state *s, int32_t step, error *err) {
+  int64_t row = timed_row (s, step) - 2, n = s->program.n_items;
+  if (row < 0)
+    return true;
+  int32_t last = s->program.place[QUEUE_OPS][s->rewritten->trace->n_ops - 1];
+  return driver_ok (&s->driver, s->driver.event_synchronize (s->end[row * n + last]), "a step",
+                    err);
+}
+
+/* A copy is waited for by an op of its step or the next, so where step - 2 has run its ops, step -
+   3 is over with all its copies. */
+static bool repeats (replay_state *s, int32_t step, bool *yes, error *err) {
+  *yes = false;
+  if (step < 3)
+    return true;
+  if (!read_row (s, step - 3, err))
+    return false;
+  steady_input in = { s->times, s->starts, step - 2, 2 * s->program.n_items };
+  if (step + 1 >= s->least_steps)
+    steady_step_ns (&in, yes);
+  return true;
+}
+
+static bool issue_steps (replay_state *s, bool laden, error *err) {
+  bool paced =
+      s->options->emulated && s->options->clock == EMU_VIRTUAL && !laden && !s->options->races;
+  for (int32_t step = 0; step < s->steps; step++) {
+    bool enough = false;
+    if (timed_row (s, step) >= s->rows_made && !make_row (s, s->rows_made, err))
+      return false;
+    if (!issue_step (s, step, err) || (paced && !let_run (s, step, err)) ||
+        (paced && s->may_end_early && !repeats (s, step, &enough, err)))
+      return false;
+    if (enough)
+      s->steps = s->timed = step + 1;
+  }
   return true;
 }
 
 bool replay_steps (replay_state *s, bool laden, error *err) {
   if (!driver_ok (&s->driver, s->driver.event_record (s->zero, s->stream[QUEUE_OPS]),
                   "cuEventRecord", err) ||
-      (laden && !driver_ok (&s->driver, s->hold (s->stream[QUEUE_OUTS], 1), EMU_HOLD, err)))
+      (laden && !driver_ok (&s->driver, s->hold (s->stream[QUEUE_OUTS], 1), EMU_HOLD, err)) ||
+      !issue_steps (s, laden, err))
     return false;
-  for (int32_t step = 0; step < s->steps; step++)
-    if (!issue_step (s, step, err))
-      return false;
   if (laden && (!driver_ok (&s->driver, s->advance (), EMU_ADVANCE, err) ||
                 !driver_ok (&s->driver, s->hold (s->stream[QUEUE_OUTS], 0), EMU_HOLD, err)))
     return false;
-  return driver_ok (&s->driver, s->driver.ctx_synchronize (), "a step", err) && read_times (s, err);
+  if (!driver_ok (&s->driver, s->driver.ctx_synchronize (), "a step", err))
+    return false;
+  for (int64_t row = 0; row < s->timed; row++)
+    if (!read_row (s, row, err))
+      return false;
+  return true;
 }
 
 static void drop_events (const replay_state *s, CUevent *v, int64_t count) {
@@ -188,9 +242,9 @@ void replay_put_away (replay_state *s) {
   for (int q = 0; q < QUEUES; q++)
     if (s->stream[q] != NULL)
       s->driver.stream_destroy (s->stream[q]);
-  drop_events (s, s->begin, s->timed * items);
-  drop_events (s, s->end, s->timed * items);
-  drop_events (s, s->ring, 3 * items);
+  drop_events (s, s->begin, s->rows_made * items);
+  drop_events (s, s->end, s->rows_made * items);
+  drop_events (s, s->ring, s->steps == s->timed ? 0 : 3 * items);
   if (s->zero != NULL)
     s->driver.event_destroy (s->zero);
   if (s->found != NULL)

@@ -32,8 +32,12 @@ typedef struct replay_state {
   CUevent *begin, *end; /* per timed step and item; a begin that is another's end is NULL */
   CUevent *ring;        /* three steps of ends where steps are not timed */
   int32_t steps, timed;
-  int64_t base;   /* steps of the run before: versions count on */
-  int64_t *times; /* per timed step and item: start, end */
+  bool may_end_early;  /* once a step repeats an earlier one, */
+  int32_t least_steps; /* but not before so many were issued */
+  int64_t rows_made;   /* timed steps that have their events */
+  int64_t base;        /* steps of the run before: versions count on */
+  int64_t *times;      /* per timed step and item: start, end */
+  int64_t *starts;     /* per timed step: of its op 0 */
 } replay_state;
 
 /* Operands of all ops, from the plan's places. */

@@ -4,36 +4,76 @@
 
 #include "executor/emu/core.h"
 
+enum { BLOCK_COMMANDS = 256 };
+
 void command_hold (command *c) {
   c->refs++;
 }
 
-void command_drop (command *c) {
+void command_drop (machine *m, command *c) {
   if (--c->refs > 0)
     return;
   if (c->kind == COMMAND_WAIT)
-    command_drop (c->as.target);
-  if (c->kind == COMMAND_KERNEL)
+    command_drop (m, c->as.target);
+  if (c->kind == COMMAND_KERNEL && c->as.run.params != c->as.run.few_params)
     free (c->as.run.params);
   if (c->kind == COMMAND_COPY)
     free (c->as.copy.staged);
   race_clock_free (c->seen);
-  free (c->touches);
-  free (c);
+  if (c->touches != c->few)
+    free (c->touches);
+  c->next = m->spare;
+  m->spare = c;
+}
+
+static bool more_commands (machine *m) {
+  command **moved = realloc (m->blocks, (size_t)(m->n_blocks + 1) * sizeof (command *));
+  if (moved == NULL)
+    return false;
+  m->blocks = moved;
+  command *block = malloc (BLOCK_COMMANDS * sizeof *block);
+  if (block == NULL)
+    return false;
+  m->blocks[m->n_blocks++] = block;
+  for (int i = 0; i < BLOCK_COMMANDS; i++) {
+    block[i].next = m->spare;
+    m->spare = &block[i];
+  }
+  return true;
 }
 
 command *command_new (machine *m, stream *s, command_kind kind) {
-  command *c = calloc (1, sizeof *c);
-  if (c == NULL)
+  if (m->spare == NULL && !more_commands (m))
     return NULL;
+  command *c = m->spare;
+  m->spare = c->next;
+  memset (c, 0, sizeof *c);
   c->kind = (uint8_t)kind;
   c->stream = s;
   c->refs = 1; /* the queue's */
   c->issued_ns = machine_now (m);
+  c->touches = c->few;
+  c->touches_capacity = FEW_TOUCHES;
   return c;
 }
 
-static void queue (stream *s, command *c) {
+bool command_touch (command *c, const touch *t) {
+  if (c->n_touches == c->touches_capacity) {
+    bool few = c->touches == c->few;
+    touch *moved =
+        realloc (few ? NULL : c->touches, 2 * (size_t)c->touches_capacity * sizeof *moved);
+    if (moved == NULL)
+      return false;
+    if (few)
+      memcpy (moved, c->few, sizeof c->few);
+    c->touches = moved;
+    c->touches_capacity *= 2;
+  }
+  c->touches[c->n_touches++] = *t;
+  return true;
+}
+
+static void queue (machine *m, stream *s, command *c) {
   c->sequence = ++s->issued;
   if (s->tail != NULL)
     s->tail->next = c;
@@ -41,7 +81,7 @@ static void queue (stream *s, command *c) {
     s->head = c;
   s->tail = c;
   if (s->last != NULL)
-    command_drop (s->last);
+    command_drop (m, s->last);
   command_hold (c);
   s->last = c;
 }
@@ -52,7 +92,7 @@ static bool queue_wait (machine *m, stream *s, command *target) {
     return false;
   w->as.target = target;
   command_hold (target);
-  queue (s, w);
+  queue (m, s, w);
   return true;
 }
 
@@ -125,10 +165,10 @@ static bool watch (machine *m, command *c) {
 
 CUresult command_issue (machine *m, command *c) {
   if (!join_legacy (m, c->stream)) {
-    command_drop (c);
+    command_drop (m, c);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
-  queue (c->stream, c);
+  queue (m, c->stream, c);
   if (m->races != NULL && !watch (m, c))
     machine_fail (m, CUDA_ERROR_OUT_OF_MEMORY);
   if (m->config.clock == EMU_REAL)
@@ -143,7 +183,7 @@ void command_done (machine *m, command *c) {
   s->head = c->next;
   if (s->head == NULL)
     s->tail = NULL;
-  command_drop (c);
+  command_drop (m, c);
   if (m->config.clock == EMU_REAL)
     pthread_cond_broadcast (&m->changed);
 }
@@ -156,7 +196,7 @@ CUresult command_finish (machine *m, command *c) {
       hangs = !virtual_step (m);
     else
       pthread_cond_wait (&m->changed, &m->lock);
-  command_drop (c);
+  command_drop (m, c);
   return m->stuck != CUDA_SUCCESS ? m->stuck : hangs ? CUDA_ERROR_LAUNCH_TIMEOUT : CUDA_SUCCESS;
 }
 

@@ -44,6 +44,10 @@ typedef struct kernel {
 
 typedef struct stream stream;
 
+/* What nearly all commands need has room in them: a step of a large network is a million of them.
+ */
+enum { FEW_TOUCHES = 2, FEW_PARAM_BYTES = 48 };
+
 /* Held by its stream until done, by the event that recorded it, and by those who wait for it. */
 typedef struct command {
   struct command *next;
@@ -53,15 +57,17 @@ typedef struct command {
   bool started, executed, done;
   int64_t issued_ns, not_before_ns, start_ns, end_ns;
   int64_t nominal_ns; /* real clock: when it should have ended */
-  touch *touches;
-  int32_t n_touches;
+  touch *touches;     /* `few` or, where they are more, an array of its own */
+  int32_t n_touches, touches_capacity;
+  touch few[FEW_TOUCHES];
   race_clock *seen; /* a record's: all that is ordered before it */
   union {
     struct command *target;
     struct {
       const kernel *kernel;
       emu_launch launch;
-      void *params;
+      void *params; /* `few_params` or an array of its own */
+      char few_params[FEW_PARAM_BYTES];
       int64_t ns;
     } run;
     struct {
@@ -171,6 +177,9 @@ typedef struct machine {
   int64_t events_capacity;
   kernel **kernels;
   int32_t n_kernels;
+  command *spare;   /* dropped ones, to be used again */
+  command **blocks; /* what they are made of */
+  int32_t n_blocks;
 
   int memory; /* a memfd; -1: --bytes none */
   int64_t next_place, used_bytes, pinned_bytes;
@@ -243,10 +252,12 @@ stream *stream_add (machine *m, unsigned int flags);
 
 /* command.c */
 command *command_new (machine *m, stream *s, command_kind kind);
+/* What it reads or writes, for the mapping check and the race checker. false: no memory. */
+bool command_touch (command *c, const touch *t);
 /* Queued, with what the legacy stream's rule adds; the race checker sees it now. */
 CUresult command_issue (machine *m, command *c);
 void command_hold (command *c);
-void command_drop (command *c);
+void command_drop (machine *m, command *c);
 CUresult stream_finish (machine *m, stream *s); /* the host waits */
 CUresult command_finish (machine *m, command *c);
 void command_done (machine *m, command *c); /* the head of its stream: taken off */

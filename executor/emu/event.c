@@ -59,7 +59,7 @@ CUresult cuEventDestroy_v2 (CUevent handle) {
   if (e == NULL)
     return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
   if (e->recorded != NULL)
-    command_drop (e->recorded);
+    command_drop (m, e->recorded);
   e->recorded = NULL;
   e->live = false;
   return machine_leave (m, CUDA_SUCCESS);
@@ -89,7 +89,7 @@ CUresult cuEventRecord (CUevent handle, CUstream on) {
     return machine_leave (m, s == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_OUT_OF_MEMORY);
   command_hold (c);
   if (e->recorded != NULL)
-    command_drop (e->recorded);
+    command_drop (m, e->recorded);
   e->recorded = c;
   return machine_leave (m, command_issue (m, c));
 }
@@ -140,7 +140,7 @@ CUresult cuEventSynchronize (CUevent handle) {
   CUresult r = command_finish (m, c);
   if (r == CUDA_SUCCESS)
     r = command_host_sees (m, c->seen);
-  command_drop (c);
+  command_drop (m, c);
   return machine_leave (m, r);
 }
 

@@ -47,19 +47,22 @@ static void machine_free (machine *m) {
     while (s->head != NULL)
       command_done (m, s->head);
     if (s->last != NULL)
-      command_drop (s->last);
+      command_drop (m, s->last);
     race_clock_free (s->seen);
     free (s);
   }
   for (int32_t i = 0; i < m->n_events; i++)
     if (m->events[i].recorded != NULL)
-      command_drop (m->events[i].recorded);
+      command_drop (m, m->events[i].recorded);
   for (int32_t i = 0; i < m->n_hosts; i++) {
     race_clock_free (m->hosts[i]->seen);
     free (m->hosts[i]);
   }
   for (int32_t i = 0; i < m->n_kernels; i++)
     free (m->kernels[i]);
+  for (int32_t i = 0; i < m->n_blocks; i++)
+    free (m->blocks[i]);
+  free (m->blocks);
   memory_stop (m);
   race_free (m->races);
   free (m->hosts);

@@ -30,10 +30,7 @@ CUresult cuMemAllocAsync (CUdeviceptr *out, size_t bytes, CUstream on) {
       break;
   }
   command *c = r == CUDA_SUCCESS ? command_new (m, s, COMMAND_RECORD) : NULL;
-  touch *t = c == NULL ? NULL : malloc (sizeof *t);
-  if (t == NULL) {
-    if (c != NULL)
-      command_drop (c);
+  if (c == NULL) {
     if (r == CUDA_SUCCESS)
       memory_allocation_drop (m, at);
     return machine_leave (m, m->stuck != CUDA_SUCCESS ? m->stuck : CUDA_ERROR_OUT_OF_MEMORY);
@@ -43,9 +40,9 @@ CUresult cuMemAllocAsync (CUdeviceptr *out, size_t bytes, CUstream on) {
     m->pool_used_high = m->pool_used;
   if (m->pool_used > m->pool_reserved_high)
     m->pool_reserved_high = m->pool_used;
-  *t = (touch){ .at = at, .bytes = (int64_t)bytes, .how = EMU_WRITES | EMU_BEGINS };
-  c->touches = t;
-  c->n_touches = 1;
+  (void)command_touch (c, &(touch){ .at = at,
+                                    .bytes = (int64_t)bytes,
+                                    .how = EMU_WRITES | EMU_BEGINS }); /* there is room for one */
   *out = at;
   return machine_leave (m, command_issue (m, c));
 }
@@ -70,14 +67,11 @@ CUresult cuMemFreeAsync (CUdeviceptr at, CUstream on) {
   if (r == NULL || r->at != at || (r->kind != RANGE_ASYNC && r->kind != RANGE_ALLOC) || r->freed)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   command *c = command_new (m, s, COMMAND_FREE);
-  touch *t = c == NULL ? NULL : malloc (sizeof *t);
-  if (t == NULL) {
-    free (c);
+  if (c == NULL)
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
-  }
-  *t = (touch){ .at = at, .bytes = r->bytes, .how = EMU_WRITES | EMU_BEGINS };
-  c->touches = t;
-  c->n_touches = 1;
+  (void)command_touch (c, &(touch){ .at = at,
+                                    .bytes = r->bytes,
+                                    .how = EMU_WRITES | EMU_BEGINS }); /* there is room for one */
   c->as.freed = at;
   r->freed = true;
   return machine_leave (m, command_issue (m, c));

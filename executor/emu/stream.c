@@ -102,7 +102,7 @@ CUresult cuStreamDestroy_v2 (CUstream handle) {
   memmove (m->streams + i, m->streams + i + 1, (size_t)(m->n_streams - i - 1) * sizeof (stream *));
   m->n_streams--;
   if (s->last != NULL)
-    command_drop (s->last);
+    command_drop (m, s->last);
   race_clock_free (s->seen);
   free (s);
   return machine_leave (m, CUDA_SUCCESS);
