@@ -1,15 +1,8 @@
 #!/bin/bash
 # What `make gpu-check` does, packed small and run on the emulated device as far as it goes.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/rules/common.bash"
+scratch
 bash "$srcdir/tests/gpu/pack.sh" "$builddir" "$work/pack" small >"$work/said" || { cat "$work/said"; exit 1; }
-passed=0 failed=0
-claim() {
-  local text=$1
-  shift
-  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "does not hold: $text"; fi
-}
 results=$work/results
 whole() { (cd / && bash "$work/pack/check.sh" "$results" --driver emulated) >"$work/out" 2>&1 || { cat "$work/out"; return 1; }; }
 rows() { [ "$(grep -cF '+0.00 %' "$results/table.txt")" -ge 9 ] || { cat "$results/table.txt"; return 1; }; }
@@ -33,5 +26,4 @@ claim "the results say what they are of" about
 claim "the archive holds it" archive
 claim "without a GPU it is skipped in one line" no_gpu
 claim "what fails is told" told
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -171,7 +171,7 @@ CUresult command_issue (machine *m, command *c) {
   queue (m, c->stream, c);
   if (m->races != NULL && !watch (m, c))
     machine_fail (m, CUDA_ERROR_OUT_OF_MEMORY);
-  if (m->config.clock == EMU_REAL)
+  if (c->stream->idle)
     pthread_cond_broadcast (&m->changed);
   return m->stuck;
 }
@@ -183,9 +183,9 @@ void command_done (machine *m, command *c) {
   s->head = c->next;
   if (s->head == NULL)
     s->tail = NULL;
-  command_drop (m, c);
-  if (m->config.clock == EMU_REAL)
+  if (c->awaited)
     pthread_cond_broadcast (&m->changed);
+  command_drop (m, c);
 }
 
 CUresult command_finish (machine *m, command *c) {
@@ -194,8 +194,10 @@ CUresult command_finish (machine *m, command *c) {
   while (!c->done && !hangs)
     if (m->config.clock == EMU_VIRTUAL)
       hangs = !virtual_step (m);
-    else
+    else {
+      c->awaited = true;
       pthread_cond_wait (&m->changed, &m->lock);
+    }
   command_drop (m, c);
   return m->stuck != CUDA_SUCCESS ? m->stuck : hangs ? CUDA_ERROR_LAUNCH_TIMEOUT : CUDA_SUCCESS;
 }

@@ -55,6 +55,7 @@ typedef struct command {
   int32_t refs, sequence;
   uint8_t kind, direction;
   bool started, executed, done;
+  bool awaited; /* real clock: a thread sleeps until it is done */
   int64_t issued_ns, not_before_ns, start_ns, end_ns;
   int64_t nominal_ns; /* real clock: when it should have ended */
   touch *touches;     /* `few` or, where they are more, an array of its own */
@@ -94,6 +95,7 @@ struct stream {
   int32_t actor; /* its number for the race checker, and the order in which streams are visited */
   unsigned int flags;
   bool legacy, held, closing;
+  bool idle; /* real clock: its thread sleeps until there is something to do */
   command *head, *tail; /* not yet done */
   command *last;        /* the newest, done or not; NULL: none yet */
   int32_t issued;
