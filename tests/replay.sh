@@ -27,7 +27,7 @@ chrome() { run 0 replay t.json p.json -n 2 --chrome c.json.gz && gzip -t c.json.
 doctor() { run 0 doctor t.json p.json && grep -qE '^plan      takes 2[0-9.]* MiB of the device and pins ' out && grep -q 'there is room for it' out; }
 doctor_locked() { (ulimit -l 64 && run 0 doctor t.json p.json && grep -q 'it pins more than may be locked' out); }
 doctor_half() { run 2 doctor p.json && one_line && says 'give both' && run 1 doctor other.json p.json && one_line; }
-other_trace() { run 1 replay other.json p.json && one_line && says 'the plan was made for another trace'; }
+other_trace() { run 1 replay other.json p.json && one_line && says 'the plan is for the trace sha256:'; }
 smaller() { run 70 replay t.json p.json --bytes all --fault missing=1MiB && one_line && says 'the device has no room for the plan'; }
 unpinned() { run 70 replay t.json p.json --fault pinned=4KiB && one_line && says 'host memory: the plan needs'; }
 broken() { run 70 replay t.json p.json --fault copy=3 && one_line && says 'CUDA_ERROR_ECC_UNCORRECTABLE'; }

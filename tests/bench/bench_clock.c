@@ -38,23 +38,25 @@ static const device slow = { .name = "slow",
 
 typedef struct row {
   zoo_request network;
+  const char *policy;
   emu_bytes bytes;
 } row;
 
 static const row rows[] = {
-  { { .name = "vgg16", .batch = 32, .device = &card }, EMU_NONE },
-  { { .name = "resnet50", .batch = 32, .device = &card }, EMU_NONE },
-  { { .name = "inception3", .batch = 32, .device = &card }, EMU_NONE },
-  { { .name = "densenet121", .batch = 32, .device = &card }, EMU_NONE },
-  { { .name = "bert-base", .batch = 4, .device = &card }, EMU_NONE },
-  { { .name = "gpt2", .batch = 1, .device = &card }, EMU_NONE },
-  { { .name = "seq2seq", .batch = 64, .device = &card }, EMU_NONE },
+  { { .name = "vgg16", .batch = 32, .device = &card }, "capuchin", EMU_NONE },
+  { { .name = "resnet50", .batch = 32, .device = &card }, "capuchin", EMU_NONE },
+  { { .name = "inception3", .batch = 32, .device = &card }, "capuchin", EMU_NONE },
+  { { .name = "densenet121", .batch = 32, .device = &card }, "capuchin", EMU_NONE },
+  { { .name = "bert-base", .batch = 4, .device = &card }, "capuchin", EMU_NONE },
+  { { .name = "gpt2", .batch = 1, .device = &card }, "capuchin", EMU_NONE },
+  { { .name = "seq2seq", .batch = 64, .device = &card }, "capuchin", EMU_NONE },
   { { .name = "vgg16",
       .batch = 4,
       .width_divisor = 4,
       .image = 96,
       .classes = 10,
       .device = &slow },
+    "vdnn-all",
     EMU_ALL },
   { { .name = "resnet18",
       .batch = 4,
@@ -62,6 +64,7 @@ static const row rows[] = {
       .image = 96,
       .classes = 10,
       .device = &slow },
+    "vdnn-all",
     EMU_ALL },
 };
 
@@ -80,7 +83,7 @@ static int64_t peak_of (const trace *t, const device *d, arena *a) {
 }
 
 /* In the least of some shares of its peak for which the policy finds a plan. */
-static plan *plan_of (const trace *t, const device *d, int *percent, arena *a) {
+static plan *plan_of (const trace *t, const device *d, const char *policy, int *percent, arena *a) {
   policy_values values = policy_standard ();
   int64_t peak = peak_of (t, d, a);
   for (*percent = 50; *percent <= 100; *percent += 10) {
@@ -91,7 +94,7 @@ static plan *plan_of (const trace *t, const device *d, int *percent, arena *a) {
                          .host_bytes = d->host_bytes,
                          .values = &values };
     policy_answer answer;
-    must (policy_run (policy_named ("capuchin"), &q, a, &answer, &err), &err);
+    must (policy_run (policy_named (policy), &q, a, &answer, &err), &err);
     if (answer.fits && answer.plan != NULL && answer.plan->n_moves > 0)
       return answer.plan;
   }
@@ -124,7 +127,7 @@ static void measure (const row *x) {
   trace *t = zoo_trace (&x->network, a, &err);
   must (t != NULL, &err);
   int percent;
-  plan *p = plan_of (t, x->network.device, &percent, a);
+  plan *p = plan_of (t, x->network.device, x->policy, &percent, a);
   if (p == NULL) {
     printf ("%-12s no plan with moves\n", x->network.name);
     arena_free (a);
