@@ -59,7 +59,7 @@ static const row rows[] = {
     "vdnn-all",
     EMU_ALL },
   { { .name = "resnet18",
-      .batch = 4,
+      .batch = 8,
       .width_divisor = 2,
       .image = 96,
       .classes = 10,
