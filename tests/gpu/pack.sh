@@ -41,6 +41,11 @@ make_plans() { # NAME DEVICE BUDGET...: by a policy that only moves
   shift 2
   for budget; do make_plan "$name" "$device" "$budget" "" -p capuchin; done
 }
+share() { # NAME PERCENT: so much of the peak, in MiB
+  local peak
+  peak=$("$build/ferry" info --json "$out/traces/$1.json.zst" | sed -n 's/^ *"peak_bytes": \([0-9]*\).*/\1/p')
+  echo "$((peak / 100 * $2 / 1048576))MiB"
+}
 if [ "$size" = small ]; then
   make_trace vgg16-b8 titanx-pascal --batch 8 --width-divisor 4 --image 64 --classes 10
   make_plans vgg16-b8 titanx-pascal 160MiB 120MiB 112MiB
@@ -53,7 +58,7 @@ else
   for it in vgg16-b64 resnet50-b64 googlenet-b128 inception3-b64 densenet121-b64 unet3d-b2 seq2seq-b64 \
     bert-base-b16 gpt2-b4 llama-1b-b1 vit-b-b64; do
     make_trace $it $card --batch "${it##*-b}"
-    make_plans $it $card 90% 75% 60%
+    make_plans $it $card "$(share $it 90)" "$(share $it 75)" "$(share $it 60)"
   done
 fi
 tar -C "$(dirname "$out")" -czf "$out.tar.gz" "$(basename "$out")"
