@@ -57,6 +57,9 @@ static bool check_options (const replay_options *o, const plan *p, error *err) {
     return error_set (err, ERR_usage,
                       "a virtual clock, no bytes and the race checker are the emulator's; use "
                       "--driver emulated");
+  if (o->calculation != NULL && (o->verify || (o->emulated && o->bytes == EMU_NONE)))
+    return error_set (err, ERR_usage, "what is calculated stands in the bytes: do without %s",
+                      o->verify ? "--verify, which puts patterns there" : "--bytes none");
   if (o->verify && o->bytes == EMU_NONE)
     return error_set (err, ERR_usage, "--verify looks at bytes; do without --bytes none");
   if (o->emulated && o->bytes == EMU_ALL && p->device.granule_bytes % LEAST_GRANULE != 0)
@@ -94,10 +97,13 @@ static bool start (replay_state *s, arena *a, error *err) {
       !kernels_load (&s->driver, o->emulated, o->races, &s->kernels, err) ||
       !program_make (s->rewritten, s->plan, a, &s->program, err))
     return false;
-  s->sees_bytes = o->verify || o->races;
+  s->sees_bytes = o->verify || (o->races && o->calculation == NULL);
   if (!replay_prepare (s, a, err) || (s->sees_bytes && !replay_operands (s, a, err)))
     return false;
-  return !o->verify || replay_first_bytes (s, err);
+  s->calculation = o->calculation;
+  return s->calculation != NULL
+             ? calculate_open (s->calculation, &s->driver, &s->room, o->races, s->steps, a, err)
+             : !o->verify || replay_first_bytes (s, err);
 }
 
 /* ---- what was seen ---- */
@@ -247,8 +253,10 @@ static void count_bytes (const replay_state *s, predicted *seen) {
 
 static bool watch (replay_state *s, arena *a, replay_result *out, error *err) {
   predicted *seen = &out->seen;
-  if (!replay_steps (s, false, err))
+  if (!replay_steps (s, false, err) ||
+      (s->calculation != NULL && !calculate_end (s->calculation, err)))
     return false;
+  s->calculation = NULL; /* trained; what follows is about time alone */
   if (!out->exact)
     return median_step (s, a, &seen->step_ns, err);
   if (!steady (s, a, &seen->step_ns, &seen->settled, err))

@@ -45,6 +45,8 @@ static bool wait_for_all (replay_state *s, const program_item *i, int32_t step, 
     const program_wait *w = &s->program.waits[k];
     if (step < w->lag)
       continue; /* of a step before the first: it has ended */
+    if (++s->waits == s->options->lost_wait)
+      continue;
     CUevent v = end_of (s, step - w->lag, s->program.place[w->queue][w->position]);
     if (!driver_ok (&s->driver, s->driver.stream_wait_event (s->stream[i->queue], v, 0),
                     "cuStreamWaitEvent", err))
@@ -55,6 +57,8 @@ static bool wait_for_all (replay_state *s, const program_item *i, int32_t step, 
 
 static bool run_op (replay_state *s, int32_t index, int32_t step, error *err) {
   const op *o = &s->rewritten->trace->ops[index];
+  if (s->calculation != NULL)
+    return calculate_launch (s->calculation, s->stream[QUEUE_OPS], index, step, err);
   if (!s->sees_bytes)
     return kernels_wait (&s->driver, &s->kernels, s->stream[QUEUE_OPS], o->ns, err);
   kernel_op k = { .operands = s->operands + s->op_offset[index],
@@ -72,6 +76,8 @@ static bool run_copy (replay_state *s, int32_t index, bool out, error *err) {
   int64_t bytes =
       unit_part_bytes (&r->units.at[m->unit], s->plan->placement.granule_bytes, m->part, m->of);
   char *host = r->host + m->host_offset;
+  if (++s->copies == s->options->lost_copy)
+    return true;
   if (out) {
     CUdeviceptr from = r->stay_at[room_stay (r, m->unit, m->part, m->out_after)];
     return driver_ok (&s->driver,
@@ -120,10 +126,13 @@ bool replay_steps (replay_state *s, bool laden, error *err) {
   if (!record (s, s->zero, QUEUE_OPS, err) ||
       (laden && !driver_ok (&s->driver, s->hold (s->stream[QUEUE_OUTS], 1), EMU_HOLD, err)))
     return false;
-  for (int32_t step = 0; step < s->steps; step++)
+  for (int32_t step = 0; step < s->steps; step++) {
     for (int32_t place = 0; place < n; place++)
       if (!issue (s, place, step, err))
         return false;
+    if (s->calculation != NULL && !calculate_pace (s->calculation, s->stream[QUEUE_OPS], step, err))
+      return false;
+  }
   if (laden && (!driver_ok (&s->driver, s->advance (), EMU_ADVANCE, err) ||
                 !driver_ok (&s->driver, s->hold (s->stream[QUEUE_OUTS], 0), EMU_HOLD, err)))
     return false;
@@ -156,6 +165,8 @@ void replay_put_away (replay_state *s) {
     s->driver.event_destroy (s->zero);
   if (s->found != NULL)
     s->driver.mem_free_host (s->found);
+  if (s->options->calculation != NULL)
+    calculate_close (s->options->calculation);
   room_close (&s->room);
   driver_stop (&s->driver);
 }
