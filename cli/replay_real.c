@@ -39,7 +39,7 @@ static void print_whole (const train_result *r) {
   printf (
       "in sections: the loss is within %.2g %% of the whole step's (allowed: %g %%), the update "
       "within %.2g %% (%g %%)\n",
-      r->loss_ppm / 1e4, TRAIN_LOSS_PPM / 1e4, r->update_ppm / 1e4, TRAIN_UPDATE_PPM / 1e4);
+      r->loss_ppm / 1e4, TRAIN_LOSS_PPM / 1e4, r->update_ppm / 1e4, r->allowed_ppm / 1e4);
   if (!train_within (r))
     printf ("that is more than the order of sums explains: step %d, step %d\n", r->loss_step,
             r->update_step);

@@ -130,6 +130,13 @@ static bool on_step (void *context, int32_t step, double loss, error *err) {
 
 /* ---- what was learned ---- */
 
+static int32_t allowed_ppm (const calculation *c, int32_t n_ops) {
+  for (int32_t i = 0; i < n_ops; i++)
+    if (c->ops[i].binding.c.kind == COMPUTE_adam)
+      return TRAIN_ADAM_PPM;
+  return TRAIN_UPDATE_PPM;
+}
+
 static void note_values (training *t, const calculation *c) {
   const rewritten *r = &t->out->replay.rewritten;
   sha256 s;
@@ -195,6 +202,7 @@ bool train_run (const trace *t, const plan *p, const train_options *o, arena *a,
               open_plain_ones (&now, a, err) && replay_run (t, p, &r, a, &out->replay, err);
   if (good) {
     out->losses = c.losses;
+    out->allowed_ppm = allowed_ppm (&c, out->replay.rewritten.trace->n_ops);
     note_values (&now, &c);
     if (o->compare)
       compare_values (&now, &c);
@@ -209,7 +217,7 @@ bool train_same (const train_result *r) {
 }
 
 bool train_within (const train_result *r) {
-  return r->loss_ppm <= TRAIN_LOSS_PPM && r->update_ppm <= TRAIN_UPDATE_PPM;
+  return r->loss_ppm <= TRAIN_LOSS_PPM && r->update_ppm <= r->allowed_ppm;
 }
 
 /* ---- as JSON ---- */

@@ -9,8 +9,9 @@
 #include "executor/replay.h"
 
 /* A step in sections against the whole step, in millionths: of its loss, and of the length of what
-   it changes all parameters by. */
-enum { TRAIN_LOSS_PPM = 10, TRAIN_UPDATE_PPM = 10000, TRAIN_STEPS = 20 };
+   it changes all parameters by.  Adam moves an element whose gradient is nothing but rounding as far
+   as any other, so there the order of sums decides which way. */
+enum { TRAIN_LOSS_PPM = 100, TRAIN_UPDATE_PPM = 1000, TRAIN_ADAM_PPM = 50000, TRAIN_STEPS = 20 };
 
 typedef struct train_step {
   int32_t step;
@@ -47,6 +48,7 @@ typedef struct train_result {
   bool sectioned;              /* and compared with the whole step: */
   double loss_ppm, update_ppm; /* the largest of all steps */
   int32_t loss_step, update_step;
+  int32_t allowed_ppm; /* of update_ppm */
 } train_result;
 
 /* A difference is no error here: the result says so. Refuses what replay_run refuses, and a trace
