@@ -9,8 +9,8 @@
 #include "executor/replay.h"
 
 /* A step in sections against the whole step, in millionths: of its loss, and of the length of what
-   it changes all parameters by.  Adam moves an element whose gradient is nothing but rounding as far
-   as any other, so there the order of sums decides which way. */
+   it changes all parameters by.  Adam moves an element whose gradient is nothing but rounding as
+   far as any other, so there the order of sums decides which way. */
 enum { TRAIN_LOSS_PPM = 100, TRAIN_UPDATE_PPM = 1000, TRAIN_ADAM_PPM = 50000, TRAIN_STEPS = 20 };
 
 typedef struct train_step {
