@@ -40,7 +40,7 @@ static bool start_emulator (replay_state *s, error *err) {
                    .clock = o->clock,
                    .bytes = o->bytes,
                    .races = o->races,
-                   .owners = o->races,
+                   .owners = o->races && o->calculation == NULL,
                    .fuzz_ns = o->fuzz_ns,
                    .fuzz_seed = o->fuzz_seed,
                    .failed_copy = o->failed_copy };
@@ -50,7 +50,7 @@ static bool start_emulator (replay_state *s, error *err) {
          find_entry (&s->driver, EMU_HOLD, &s->hold, err) &&
          find_entry (&s->driver, EMU_EVENT_TIME, &s->event_time, err) &&
          find_entry (&s->driver, EMU_RACES, &s->races, err) &&
-         (!o->races || find_entry (&s->driver, EMU_TAG, &s->tag, err)) &&
+         (!c.owners || find_entry (&s->driver, EMU_TAG, &s->tag, err)) &&
          driver_ok (&s->driver, configure (&c), EMU_CONFIGURE, err);
 }
 
@@ -62,6 +62,9 @@ static bool check_options (const replay_options *o, const plan *p, error *err) {
     return error_set (err, ERR_usage,
                       "a virtual clock, no bytes and the race checker are the emulator's; use "
                       "--driver emulated");
+  if (o->calculation != NULL && (o->verify || (o->emulated && o->bytes == EMU_NONE)))
+    return error_set (err, ERR_usage, "what is calculated stands in the bytes: do without %s",
+                      o->verify ? "--verify, which puts patterns there" : "--bytes none");
   if (o->verify && o->bytes == EMU_NONE)
     return error_set (err, ERR_usage, "--verify looks at bytes; do without --bytes none");
   if (o->emulated && o->bytes == EMU_ALL && p->device.granule_bytes % LEAST_GRANULE != 0)
@@ -99,8 +102,13 @@ static bool start (replay_state *s, arena *a, error *err) {
       !kernels_load (&s->driver, o->emulated, o->races, &s->kernels, err) ||
       !program_make (s->rewritten, s->plan, a, &s->program, err))
     return false;
-  s->sees_bytes = o->verify || o->races;
-  return replay_prepare (s, a, err) && (!o->verify || replay_first_bytes (s, err));
+  s->sees_bytes = o->verify || (o->races && o->calculation == NULL);
+  if (!replay_prepare (s, a, err))
+    return false;
+  s->calculation = o->calculation;
+  return s->calculation != NULL
+             ? calculate_open (s->calculation, &s->driver, &s->room, o->races, s->steps, a, err)
+             : !o->verify || replay_first_bytes (s, err);
 }
 
 /* ---- what was seen ---- */
@@ -242,8 +250,10 @@ static void count_bytes (const replay_state *s, predicted *seen) {
 
 static bool watch (replay_state *s, arena *a, replay_result *out, error *err) {
   predicted *seen = &out->seen;
-  if (!replay_steps (s, false, err))
+  if (!replay_steps (s, false, err) ||
+      (s->calculation != NULL && !calculate_end (s->calculation, err)))
     return false;
+  s->calculation = NULL; /* trained; what follows is about time alone */
   if (!out->exact)
     return median_step (s, a, &seen->step_ns, err);
   seen->step_ns = steady (s, &seen->settled);
@@ -304,7 +314,7 @@ static void set_length (replay_state *s, bool exact, const timeline *expected) {
              : o->verify       ? VERIFIED_STEPS
                                : USUAL_STEPS;
   s->timed = s->steps < REPLAY_TIMED ? s->steps : REPLAY_TIMED;
-  s->may_end_early = exact && o->iterations == 0 && !o->races;
+  s->may_end_early = exact && o->iterations == 0 && !o->races && o->calculation == NULL;
   s->least_steps =
       o->verify && VERIFIED_STEPS > expected->step ? VERIFIED_STEPS : expected->step + 1;
 }

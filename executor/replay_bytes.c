@@ -239,46 +239,9 @@ static bool on_device (void *context, int32_t tensor, const stretch *x, error *e
   return good;
 }
 
-static bool is_cyclic_before (const move *a, const move *b) {
-  return a->out_after < b->out_after;
-}
-
-/* Does the host hold this move's bytes when a step begins? A wrapping move's own; a clean one's if
-   the out that made them came in the step before, or there is none. */
-static bool is_held_between (const plan *p, const move *m) {
-  if (!m->clean || m->in_before <= m->out_after)
-    return m->in_before <= m->out_after;
-  for (int32_t i = 0; i < p->n_moves; i++) {
-    const move *o = &p->moves[i];
-    if (o->unit == m->unit && o->part == m->part && !o->clean && is_cyclic_before (o, m))
-      return false;
-  }
-  return true;
-}
-
 static bool between_steps (replay_state *s, int64_t step, bool fill, error *err) {
-  const room *r = &s->room;
-  const plan *p = s->plan;
   checking c = { s, step, fill };
-  for (int32_t u = 0; u < r->units.count; u++)
-    for (int32_t part = 0; part < r->of[u] && r->units.at[u].persistent && r->units.at[u].bytes > 0;
-         part++) {
-      int32_t away, stay = room_stay_between (r, u, part, &away);
-      if (stay >= 0 && !room_part (r, u, part, (int64_t)r->stay_at[stay], on_device, &c, err))
-        return false;
-    }
-  for (int32_t x = 0; x < s->rewritten->trace->n_tensors; x++)
-    if (r->pool_place[x] >= 0 && s->rewritten->trace->tensors[x].persistent &&
-        !room_find (r, x, 0, on_device, &c, err))
-      return false;
-  for (int32_t i = 0; i < p->n_moves; i++) {
-    const move *m = &p->moves[i];
-    if (r->units.at[m->unit].persistent && is_held_between (p, m) &&
-        !room_part (r, m->unit, m->part, (int64_t)(intptr_t)r->host + m->host_offset, on_host, &c,
-                    err))
-      return false;
-  }
-  return true;
+  return room_between (&s->room, on_device, on_host, &c, err);
 }
 
 bool replay_first_bytes (replay_state *s, error *err) {

@@ -54,6 +54,7 @@ static bool make_scripts (replay_state *s, arena *a, error *err) {
                        .operands = s->operands,
                        .op_offset = s->op_offset,
                        .found = s->found,
+                       .calculated = s->options->calculation != NULL,
                        .step = &s->step };
   if (s->steps > s->timed && !script_make (&q, a, &s->plain, err))
     return false;
@@ -83,9 +84,10 @@ static const CUevent *ends_of (const replay_state *s, int32_t step) {
 }
 
 static const char *const call_names[] = {
-  [SCRIPT_LAUNCH] = "cuLaunchKernel", [SCRIPT_WAIT] = "cuStreamWaitEvent",
-  [SCRIPT_BEGIN] = "cuEventRecord",   [SCRIPT_END] = "cuEventRecord",
-  [SCRIPT_OUT] = "cuMemcpyDtoHAsync", [SCRIPT_IN] = "cuMemcpyHtoDAsync",
+  [SCRIPT_LAUNCH] = "cuLaunchKernel",    [SCRIPT_WAIT] = "cuStreamWaitEvent",
+  [SCRIPT_BEGIN] = "cuEventRecord",      [SCRIPT_END] = "cuEventRecord",
+  [SCRIPT_OUT] = "cuMemcpyDtoHAsync",    [SCRIPT_IN] = "cuMemcpyHtoDAsync",
+  [SCRIPT_CALCULATE] = "cuLaunchKernel",
 };
 
 static CUresult issue_launches (const driver *d, CUstream on, kernel_launch *l, int32_t count) {
@@ -97,8 +99,10 @@ static CUresult issue_launches (const driver *d, CUstream on, kernel_launch *l, 
   return CUDA_SUCCESS;
 }
 
-static CUresult issue_copy (const replay_state *s, const script_call *c, const script_copy *x) {
+static CUresult issue_copy (replay_state *s, const script_call *c, const script_copy *x) {
   CUstream on = s->stream[c->queue];
+  if (++s->copies == s->options->lost_copy)
+    return CUDA_SUCCESS;
   CUresult r = s->tag == NULL ? CUDA_SUCCESS : s->tag (x->owner);
   if (r == CUDA_SUCCESS)
     r = c->kind == SCRIPT_OUT ? s->driver.copy_out_async (x->host, x->device, x->bytes, on)
@@ -120,10 +124,16 @@ static bool issue_step (replay_state *s, int32_t step, error *err) {
     case SCRIPT_LAUNCH:
       r = issue_launches (&s->driver, on, p->launches + c->first, c->count);
       break;
+    case SCRIPT_CALCULATE:
+      if (s->calculation == NULL)
+        r = issue_launches (&s->driver, on, p->launches + c->first, 1);
+      else if (!calculate_launch (s->calculation, on, c->place, step, err))
+        return false;
+      break;
     case SCRIPT_WAIT:
-      /* of a step before the first: it has ended */
-      r = ends[c->lag] == NULL ? CUDA_SUCCESS
-                               : s->driver.stream_wait_event (on, ends[c->lag][c->place], 0);
+      /* What is of a step before the first has ended. */
+      if (ends[c->lag] != NULL && ++s->waits != s->options->lost_wait)
+        r = s->driver.stream_wait_event (on, ends[c->lag][c->place], 0);
       break;
     case SCRIPT_BEGIN:
       r = s->driver.event_record (begins[c->place], on);
@@ -203,7 +213,9 @@ static bool issue_steps (replay_state *s, bool laden, error *err) {
     if (timed_row (s, step) >= s->rows_made && !make_row (s, s->rows_made, err))
       return false;
     if (!issue_step (s, step, err) || (paced && !let_run (s, step, err)) ||
-        (paced && s->may_end_early && !repeats (s, step, &enough, err)))
+        (paced && s->may_end_early && !repeats (s, step, &enough, err)) ||
+        (s->calculation != NULL &&
+         !calculate_pace (s->calculation, s->stream[QUEUE_OPS], step, err)))
       return false;
     if (enough)
       s->steps = s->timed = step + 1;
@@ -249,6 +261,8 @@ void replay_put_away (replay_state *s) {
     s->driver.event_destroy (s->zero);
   if (s->found != NULL)
     s->driver.mem_free_host (s->found);
+  if (s->options->calculation != NULL)
+    calculate_close (s->options->calculation);
   room_close (&s->room);
   driver_stop (&s->driver);
 }

@@ -23,6 +23,8 @@ typedef struct replay_state {
   room room;
   kernels kernels;
   bool sees_bytes;          /* operands are made: verify, or the race checker */
+  calculation *calculation; /* NULL: not in this run */
+  int64_t copies, waits;    /* issued */
   kernel_operand *operands; /* by op */
   int32_t *op_offset;
   int64_t operands_bytes;

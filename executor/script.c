@@ -22,6 +22,15 @@ static void add_event (writer *w, script_kind kind, program_queue queue, int32_t
   c->lag = lag;
 }
 
+/* Not with others in one entry: it is either this or a calculation. */
+static void add_calculation (writer *w, int32_t op, int64_t *ns) {
+  script_call *c = add (w, SCRIPT_CALCULATE, QUEUE_OPS);
+  c->place = op;
+  c->first = w->out->n_launches;
+  c->count = 1;
+  kernels_wait_launch (w->q->kernels, ns, &w->out->launches[w->out->n_launches++]);
+}
+
 static kernel_launch *add_launch (writer *w) {
   script *o = w->out;
   script_call *last = o->n_calls > 0 ? &o->calls[o->n_calls - 1] : NULL;
@@ -44,6 +53,10 @@ static void add_op (writer *w, int32_t op) {
   const script_request *q = w->q;
   int64_t *ns = &w->times[2 * op + 1];
   *ns = q->rewritten->trace->ops[op].ns;
+  if (q->calculated) {
+    add_calculation (w, op, ns);
+    return;
+  }
   if (q->operands == NULL) {
     kernels_wait_launch (q->kernels, ns, add_launch (w));
     return;

@@ -10,7 +10,9 @@
 #include "executor/room.h"
 
 typedef enum script_kind {
-  SCRIPT_LAUNCH, /* on the stream of the ops */
+  SCRIPT_LAUNCH,    /* on the stream of the ops */
+  SCRIPT_CALCULATE, /* the op at `place`, or, where nobody calculates, the launch that takes its
+                       time */
   SCRIPT_WAIT,
   SCRIPT_BEGIN, /* record */
   SCRIPT_END,   /* record */
@@ -48,8 +50,9 @@ typedef struct script_request {
   const kernel_operand *operands; /* by op; NULL: ops take their time and touch nothing */
   const int32_t *op_offset;
   mismatch *found;
-  int64_t *step; /* where launches find the number of their step */
-  bool timed;    /* every item has an event before it and one behind it */
+  int64_t *step;   /* where launches find the number of their step */
+  bool calculated; /* ops are not launches but calculations */
+  bool timed;      /* every item has an event before it and one behind it */
 } script_request;
 
 /* The place of the item whose end is this item's beginning, in a step that is timed: the op before

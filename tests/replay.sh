@@ -31,7 +31,8 @@ other_trace() { run 1 replay other.json p.json && one_line && says 'the plan is 
 smaller() { run 70 replay t.json p.json --bytes all --fault missing=1MiB && one_line && says 'the device has no room for the plan'; }
 unpinned() { run 70 replay t.json p.json --fault pinned=4KiB && one_line && says 'host memory: the plan needs'; }
 broken() { run 70 replay t.json p.json --fault copy=3 && one_line && says 'CUDA_ERROR_ECC_UNCORRECTABLE'; }
-no_fault() { run 2 replay t.json p.json --fault heat=3 && one_line && says 'is not missing=SIZE, pinned=SIZE or copy=N'; }
+lost() { run 1 replay t.json p.json --verify -n 4 --fault lost=20 && grep -q 'words were wrong' err; }
+no_fault() { run 2 replay t.json p.json --fault heat=3 && one_line && says 'is not missing=SIZE, pinned=SIZE, copy=N, lost=N, wait=N or counter=N'; }
 no_emulator() { FERRY_EMU=/nowhere.so run 69 replay t.json p.json && one_line && says "FERRY_EMU=FILE says where the emulator's library lies"; }
 no_gpu() { FERRY_EMU= ; [ -e /dev/nvidiactl ] || { run 69 replay t.json p.json --driver cuda && one_line && says 'use --driver emulated'; }; }
 no_bytes() { run 2 replay t.json p.json --verify --bytes none && one_line && says '--verify looks at bytes'; }
@@ -54,6 +55,7 @@ claim "a plan for another trace is refused" other_trace
 claim "less device memory than told is one line" smaller
 claim "refused pinning is one line" unpinned
 claim "a copy that fails is one line" broken
+claim "a copy that is left out leaves wrong bytes" lost
 claim "an unknown fault gets the list" no_fault
 claim "a missing emulator is told with its remedy" no_emulator
 claim "a missing GPU is told with its remedy" no_gpu
