@@ -1,28 +1,8 @@
 #!/bin/bash
 # solve, prove, explain and compare as people and scripts meet them.
-set -u
-ferry=$builddir/ferry
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-passed=0 failed=0
+. "$(dirname "$0")/rules/common.bash"
+scratch
 
-run() { # STATUS ARGUMENTS...: leaves out and err behind
-  local expected=$1 status=0
-  shift
-  "$ferry" "$@" >out 2>err </dev/null || status=$?
-  [ "$status" = "$expected" ] || { echo "ferry $*: status $status, expected $expected"; cat err; return 1; }
-}
-claim() {
-  local text=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-    echo "does not hold: $text"
-  fi
-}
 number() { grep -oE "\"$1\": ?-?[0-9]+" "${2:-out}" | head -n 1 | grep -oE -- '-?[0-9]+$'; }
 says() { grep -qE -- "$1" out || { echo "not said: $1"; cat out; return 1; }; }
 complains() { grep -qE -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
@@ -183,5 +163,4 @@ claim "more memory or a faster link never worsens the bound" explain_prices
 claim "explain refuses an illegal plan" explain_refuses
 claim "compare has our row, nobody is below the bound nor better than ours" compares
 claim "compare without our planner still has the bound" compare_some
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish
