@@ -320,6 +320,8 @@ static bool finish_up (state *s, const slots *now, error *err) {
       goto out;
     if (!eps_ppm && !keep (s, &f, &r, scratch, err))
       goto out;
+    if (!eps_ppm && s->o->program && !flow_write_lp (&f, s->o->program, err))
+      goto out;
     if (eps_ppm && r.status == ILP_OPTIMAL)
       shares_of (&f, r.x, s->out->share);
     arena_back (scratch, here);

@@ -19,6 +19,7 @@ bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, 
                       .host_bytes = o->host_bytes,
                       .any_units = true,
                       .keep_proof = o->keep_proof,
+                      .program = o->program,
                       .log = o->log };
   return units_of (t, NULL, 0, 1, 0, a, &u, err) && gaps_of (&u, 1, o->budget_bytes, a, &g, err) &&
          bound_of (&g, &b, a, out, err);

@@ -28,6 +28,7 @@ typedef struct solve_options {
   int64_t limit_ticks; /* of the search, in simulated events or their like; 0: a default */
   uint64_t seed;
   bool keep_proof;
+  bytes *program; /* of solve_bound alone: as bound_options' */
   const logger *log;
   bool (*stop) (void *context); /* asked between candidates; NULL: never */
   void *stop_context;

@@ -100,6 +100,25 @@ aborts() { # the second ends the program
   [ $status = 130 ] && [ ! -e none.json ] || { echo "status $status"; return 1; }
 }
 
+dumps() { # the program in a file, which others solve to what is certified here
+  run 0 solve vgg.json --budget 3GiB --gap 30% --dump model.lp --json || return 1
+  local bound value stall unit rate theirs
+  bound=$(number lower_bound_ns) value=$(number value_ns) stall=$((value - $(number compute_ns)))
+  [ "$stall" -gt 0 ] && [ "$bound" -le $((value + 1)) ] && [ $((value - bound)) -lt 1000 ] || { echo "$bound and $value"; return 1; }
+  [ "$(number rows)" = "$(sed '/^Subject To/,/^Bounds/!d' model.lp | grep -c ':')" ] || { echo "rows"; return 1; }
+  unit=$(sed -nE '1s/.*; 1 is ([0-9.e+]+) bytes.*/\1/p' model.lp) rate=$(number d2h_bytes_per_s vgg.json)
+  [ -n "$rate" ] || rate=$(number d2h_bytes_per_s "$FERRY_DATADIR/devices/titanx-pascal.json")
+  command -v glpsol >/dev/null || { echo "skipped: glpsol is not installed, so nobody else solves the program"; return 0; }
+  glpsol --lp model.lp -o glpsol.out >/dev/null && grep -q '^Status: *OPTIMAL' glpsol.out || return 1
+  theirs=$(awk -v unit="$unit" -v rate="$rate" '/^Objective:/ { printf "%.0f", $4 * unit * 1e9 / rate }' glpsol.out)
+  [ $((theirs - stall)) -ge -1000 ] && [ $((theirs - stall)) -le 1000 ] || { echo "glpsol: $theirs, here: $stall"; return 1; }
+}
+dump_mistakes() { # no file where there is no program
+  run 2 solve vgg.json --budget 11GiB --dump none.lp && complains 'everything fits' && [ ! -e none.lp ] &&
+    run 2 solve vgg.json --budget 3GiB --policy g10 --dump none.lp && complains 'a policy solves no program' &&
+    run 1 solve vgg.json --budget 1GiB --dump none.lp && [ ! -e none.lp ]
+}
+
 proves() { run 0 prove vgg.json plan.json && says '^proved by (flow|compute|crossing): no plan takes less' && run 0 prove vgg.json plan.json --json && says '"holds": ?true'; }
 one_more() { # what the proof is worth may be claimed, one unit more may not
   run 0 prove vgg.json plan.json --json
@@ -172,6 +191,8 @@ claim "progress is said where it is wanted" progress
 claim "an interrupt keeps the incumbent" stops
 claim "seconds end the search" seconds
 claim "a second interrupt ends the program" aborts
+claim "the program is written, and means the same to glpsol" dumps
+claim "no program is written where there is none" dump_mistakes
 claim "prove computes the certificate again" proves
 claim "one nanosecond above the proof is refused" one_more
 claim "a step that is not simulated is refused" other_step
