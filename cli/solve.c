@@ -21,6 +21,7 @@ static bool dump_program (call *c, const planner *p, const trace *t, const plan 
   char budget[UNITS_TEXT];
   o.program = &text;
   o.log = NULL; /* its lines were said before */
+  o.stop = NULL;
   bool ok = plan_rewrite (t, made, c->arena, &rw, &c->err) &&
             solve_bound (rw.trace, &o, c->arena, &b, &c->err);
   if (ok && !text.size)

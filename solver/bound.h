@@ -19,6 +19,8 @@ typedef struct bound_options {
   bytes *program; /* where not NULL: the last program, the one that shares are read off, as LP text;
                      none where everything fits */
   const logger *log;
+  bool (*stop) (void *context); /* as ilp_options': then the bound is what was proved by then */
+  void *stop_context;
 } bound_options;
 
 /* Sizes and efforts, for benches. */

@@ -20,7 +20,9 @@ bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, 
                       .any_units = true,
                       .keep_proof = o->keep_proof,
                       .program = o->program,
-                      .log = o->log };
+                      .log = o->log,
+                      .stop = o->stop,
+                      .stop_context = o->stop_context };
   return units_of (t, NULL, 0, 1, 0, a, &u, err) && gaps_of (&u, 1, o->budget_bytes, a, &g, err) &&
          bound_of (&g, &b, a, out, err);
 }
@@ -33,7 +35,11 @@ bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, 
    size see what a copy costs. */
 static bool guide_by_bytes (const solve_options *o, const search *s, arena *a, const double **share,
                             error *err) {
-  bound_options b = { .dev = o->device, .host_bytes = o->host_bytes, .log = o->log };
+  bound_options b = { .dev = o->device,
+                      .host_bytes = o->host_bytes,
+                      .log = o->log,
+                      .stop = o->stop,
+                      .stop_context = o->stop_context };
   units u;
   gaps g;
   bound guide;
@@ -79,7 +85,11 @@ static bool guide_by_granules (const solve_options *o, const units *u, arena *a,
                        &dev.link.both_bytes_per_s };
   for (int i = 0; i < 3; i++)
     *rates[i] = units_scale (*rates[i], ppm, 1000000);
-  bound_options b = { .dev = &dev, .host_bytes = o->host_bytes, .log = o->log };
+  bound_options b = { .dev = &dev,
+                      .host_bytes = o->host_bytes,
+                      .log = o->log,
+                      .stop = o->stop,
+                      .stop_context = o->stop_context };
   error why = { 0 };
   if (!gaps_of (&whole, 1, budget_bytes, a, &g, err))
     return false;

@@ -89,13 +89,24 @@ stops() { # an interrupt keeps what was found
   wait $pid || status=$?
   [ $status = 4 ] && says '"limit_met": ?"interrupted"' && run 0 check vgg.json kept.json
 }
+large() { [ -e gpt.json ] || "$ferry" zoo gpt2-xl --batch 4 --device a100-40 -o gpt.json >/dev/null 2>&1; }
+inside() { # the linear solver is left at once: no program is solved, and there is a plan all the same
+  large || return 1
+  "$ferry" solve gpt.json --budget 50% -v --json -o inside.json >out 2>err &
+  local pid=$! status=0 i
+  for i in $(seq 600); do grep -q 'glpk: *1:' err && break; sleep 0.05; done
+  kill -INT $pid
+  wait $pid || status=$?
+  [ $status = 4 ] && says '"limit_met": ?"interrupted"' && complains '^ferry: bound: .*, stopped, ' || { echo "status $status"; return 1; }
+  ! grep '^ferry: bound: .*, optimal, ' err && run 0 check gpt.json inside.json
+}
 seconds() { SECONDS=0; run 4 solve vgg.json --budget 3GiB --gap 0 --seconds 1 --json && says '"limit_met": ?"seconds"' && [ $SECONDS -lt 10 ]; }
 aborts() { # the second ends the program
-  "$ferry" zoo gpt2-xl --batch 4 --device a100-40 -o gpt.json >/dev/null 2>&1 || return 1
+  large || return 1
   "$ferry" solve gpt.json --budget 50% -v -o none.json >out 2>err &
   local pid=$! status=0 i
-  for i in $(seq 100); do grep -q 'glpk' err && break; sleep 0.1; done
-  kill -INT $pid; sleep 0.1; kill -INT $pid
+  for i in $(seq 600); do grep -q 'glpk' err && break; sleep 0.05; done
+  for i in $(seq 1000); do kill -INT $pid 2>/dev/null || break; sleep 0.01; done
   wait $pid 2>/dev/null || status=$?
   [ $status = 130 ] && [ ! -e none.json ] || { echo "status $status"; return 1; }
 }
@@ -189,6 +200,7 @@ claim "the reserve follows the trace's confidence, or the option" reserve
 claim "mistakes are told in one line" mistakes
 claim "progress is said where it is wanted" progress
 claim "an interrupt keeps the incumbent" stops
+claim "an interrupt ends the linear solver too" inside
 claim "seconds end the search" seconds
 claim "a second interrupt ends the program" aborts
 claim "the program is written, and means the same to glpsol" dumps

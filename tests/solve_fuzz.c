@@ -11,7 +11,7 @@
 #include "trace/prove.h"
 #include "trace/simulate.h"
 
-enum { TICKS = 3000, LIMIT_BYTES = 512 << 20 };
+enum { TICKS = 3000, LIMIT_BYTES = 512 << 20, MOST_GRANULES = 1 << 20 };
 
 typedef struct source {
   const uint8_t *data;
@@ -176,6 +176,11 @@ void solve_fuzz (const uint8_t *data, size_t size) {
   if (t && units_of (t, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
       gaps_of (&u, d.granule_bytes, MOST_BYTES, a, &g, &err)) {
     int64_t over = g.peak_bytes > g.floor_bytes ? g.peak_bytes - g.floor_bytes : 0;
+    int64_t granules = g.peak_bytes / d.granule_bytes;
+    if (granules > MOST_GRANULES && granules <= INT32_MAX) { /* places are given one by one */
+      arena_free (a);
+      return;
+    }
     solve_options o = { .device = &d,
                         .budget_bytes = g.floor_bytes + over / 128 * (budget_part % 160),
                         .host_bytes = host_part < 128 ? over / 64 * host_part : MOST_BYTES,
