@@ -17,7 +17,10 @@ static bool bound_with (const trace *t, const solve_options *o, arena *a, units 
                       .host_bytes = o->host_bytes,
                       .any_units = true,
                       .keep_proof = o->keep_proof,
-                      .log = o->log };
+                      .program = o->program,
+                      .log = o->log,
+                      .stop = o->stop,
+                      .stop_context = o->stop_context };
   return units_of (t, NULL, 0, 1, 0, a, u, err) && gaps_of (u, 1, o->budget_bytes, a, g, err) &&
          bound_of (g, &b, a, out, err);
 }

@@ -57,9 +57,13 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
   rewritten rw;
   gaps g;
   bound b;
-  bound_options how = {
-    .dev = o->device, .host_bytes = o->host_bytes, .any_units = true, .classes = 1, .log = o->log
-  };
+  bound_options how = { .dev = o->device,
+                        .host_bytes = o->host_bytes,
+                        .any_units = true,
+                        .classes = 1,
+                        .log = o->log,
+                        .stop = o->stop,
+                        .stop_context = o->stop_context };
   bool ok = look (t, v, o, scratch, &rw, &g, out, err);
   if (ok && out->bound_ns != INT64_MAX) {
     ok = bound_of (&g, &how, scratch, &b, err);
