@@ -11,6 +11,7 @@ typedef struct lru {
   bool *here;          /* per tensor */
   int64_t *touched;    /* per tensor: when, over all steps */
   int32_t *left_after; /* per tensor that is away: the op behind which it left */
+  int64_t *fetched;    /* per tensor: the move that brought it last, or -1 */
   int64_t used, now;
   int32_t ahead;
   policy_choice *out;
@@ -22,6 +23,11 @@ static bool alive (const policy_view *v, int32_t x, int32_t k) {
 
 static bool is_used_at (const lru *s, int32_t x, int32_t k) {
   return k < s->v->n_ops && view_uses (s->v, k, x);
+}
+
+/* It was brought for an op that is still to come. */
+static bool is_early (const lru *s, int32_t x, int32_t k) {
+  return s->fetched[x] >= 0 && s->out->moves[s->fetched[x]].in_before > k;
 }
 
 /* The tensor that leaves; -1: there is none. */
@@ -44,8 +50,13 @@ static void make_room (lru *s, int32_t k) {
       return;
     /* At the first op of the step it leaves behind the last op of the one before. */
     s->here[x] = false;
-    s->left_after[x] = k > 0 ? k - 1 : v->n_ops - 1;
     s->used -= v->held[x];
+    if (is_early (s, x, k)) { /* brought in vain: no plan can say that, so it never was */
+      s->left_after[x] = s->out->moves[s->fetched[x]].out_after;
+      s->out->moves[s->fetched[x]].tensor = -1;
+    } else {
+      s->left_after[x] = k > 0 ? k - 1 : v->n_ops - 1;
+    }
   }
 }
 
@@ -58,6 +69,7 @@ static bool fetch (lru *s, int32_t x, int32_t k, int32_t need, error *err) {
                     .in_before = need,
                     .in_not_before = k,
                     .wait_at = NO_OP };
+  s->fetched[x] = s->out->n_moves;
   return policy_add_move (v, s->out, m, err);
 }
 
@@ -105,12 +117,12 @@ static bool sweep (lru *s, error *err) {
   return true;
 }
 
-/* A weight's last move of the step must not lie over its first one. */
+/* What was brought in vain goes; a weight's last move of the step must not lie over its first. */
 static void untangle (policy_choice *out) {
   int64_t kept = 0;
   for (int64_t i = 0; i < out->n_moves; i++) {
     const policy_move *m = &out->moves[i];
-    bool over = false;
+    bool over = m->tensor < 0;
     for (int64_t j = 0; m->in_before <= m->out_after && j < out->n_moves; j++)
       over |= j != i && out->moves[j].tensor == m->tensor && out->moves[j].in_before > m->out_after;
     if (!over)
@@ -128,8 +140,9 @@ bool policy_lru (policy_view *v, policy_id id, const policy_values *values, poli
   s.here = NEW (v->arena, v->n_tensors, bool, err);
   s.touched = NEW (v->arena, v->n_tensors, int64_t, err);
   s.left_after = NEW (v->arena, v->n_tensors, int32_t, err);
+  s.fetched = NEW (v->arena, v->n_tensors, int64_t, err);
   bool *first = NEW (v->arena, v->n_tensors, bool, err);
-  if (!s.here || !s.touched || !s.left_after || !first)
+  if (!s.here || !s.touched || !s.left_after || !s.fetched || !first)
     return false;
   out->auto_clean = true; /* a page that was not written is not copied again */
   out->fault_ns = values->at[POLICY_OPTION_lru_fault];
@@ -141,6 +154,7 @@ bool policy_lru (policy_view *v, policy_id id, const policy_values *values, poli
   bool same = false;
   for (int step = 0; step < STEPS && !same; step++) {
     out->n_moves = 0;
+    memset (s.fetched, 0xff, (size_t)v->n_tensors * sizeof *s.fetched);
     memcpy (first, s.here, (size_t)v->n_tensors);
     if (!sweep (&s, err))
       return false;
