@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "solver/group.h"
 #include "solver/mix.h"
-#include "solver/search.h"
+#include "solver/search_policies.h"
 #include "trace/check.h"
 
 enum { GAP_PPM = 5000, LARGE = 5000 };
@@ -138,6 +138,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                  s.schedule.pool_below_bytes, a, &u, err) &&
        gaps_of (&u, o->device->granule_bytes, o->budget_bytes, a, &g, err);
   int32_t *of = ok ? NEW (a, u.count, int32_t, err) : NULL;
+  policies_found policies = { .which = -1, .step_ns = INT64_MAX };
   const double *shares[SEARCH_GUIDES] = { NULL };
   ok = ok && of;
   if (ok) {
@@ -160,12 +161,15 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
       s.best.early_ppm = -1;
       ok = search_cost (&s, &s.best, NULL, err);
     } else {
-      ok = ok && search_starts (&s, shares, err) && search_improve (&s, err);
+      ok = ok && search_starts (&s, shares, err) && search_policies (&s, &policies, err) &&
+           search_improve (&s, err);
     }
   }
-  if (ok && s.best.step_ns == INT64_MAX)
+  bool theirs = policies.step_ns < s.best.step_ns;
+  if (ok && s.best.step_ns == INT64_MAX && !theirs)
     ok = gaps_too_small (&g, o->budget_bytes, err);
-  ok = ok && search_cost (&s, &s.best, &out->plan, err);
+  ok = ok && (theirs ? search_policies_plan (&s, &policies, &out->plan, &s.best.found_by, err)
+                     : search_cost (&s, &s.best, &out->plan, err));
   if (ok && !out->plan)
     ok = error_set (err, ERR_internal, "the best candidate has no plan");
   if (ok) {
@@ -179,7 +183,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                     ? "every plan with this cut and these recompute entries"
                     : "every plan without sections and recompute",
       .found_by = s.best.found_by,
-      .limit_met = s.best.step_ns <= s.enough_ns ? NULL
+      .limit_met = p->predicted.step_ns <= s.enough_ns ? NULL
                    : s.stopped                   ? "stopped"
                                                  : "ticks",
       .proof = out->bound.proof,
@@ -195,5 +199,5 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
   return o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF
              ? variant_solve (t, NULL, o, NULL, a, out, err)
-             : mix_solve (t, o, a, out, err);
+             : mix_solve (t, o, a, out, err) && policies_take (t, o, a, out, err);
 }
