@@ -16,55 +16,38 @@ typedef struct attempt {
   } set[2];
 } attempt;
 
-#define PLAIN(id)            \
-  {                          \
-    POLICY_##id, false, 0, { \
-      { 0 }                  \
-    }                        \
-  }
-#define DROPS(id)           \
-  {                         \
-    POLICY_##id, true, 0, { \
-      { 0 }                 \
-    }                       \
-  }
-#define WITH(id, key, value)                \
-  {                                         \
-    POLICY_##id, false, 1, {                \
-      { POLICY_OPTION_##id##_##key, value } \
-    }                                       \
-  }
-
 static const attempt attempts[] = {
-  WITH (autoswap, score, 0),
-  WITH (autoswap, score, 1),
-  WITH (autoswap, score, 2),
-  WITH (autoswap, score, 3),
-  WITH (autoswap, score, 4),
-  PLAIN (greedy_largest),
-  PLAIN (swapadvisor),
-  PLAIN (g10),
-  PLAIN (meng),
-  PLAIN (flashneuron),
-  PLAIN (tflms_v2),
-  WITH (lru, fault, 0),
-  { POLICY_lru, false, 2, { { POLICY_OPTION_lru_fault, 0 }, { POLICY_OPTION_lru_ahead, 8 } } },
-  WITH (capuchin, recompute, 0),
-  PLAIN (tf_grappler),
-  PLAIN (vdnn_conv),
-  WITH (vdnn_conv, sync, 0),
-  PLAIN (vdnn_all),
-  WITH (vdnn_all, sync, 0),
-  PLAIN (alvaro_earliest),
-  PLAIN (tf_latest),
-  PLAIN (tflms_v1),
-  PLAIN (torchtune),
-  PLAIN (tensile), /* it swaps first */
-  WITH (superneurons, recompute, 0),
-  DROPS (capuchin),
-  DROPS (superneurons),
-  DROPS (checkpoint),
-  DROPS (knapsack),
+  { .id = POLICY_autoswap, .n_set = 1, .set = { { POLICY_OPTION_autoswap_score, 0 } } },
+  { .id = POLICY_autoswap, .n_set = 1, .set = { { POLICY_OPTION_autoswap_score, 1 } } },
+  { .id = POLICY_autoswap, .n_set = 1, .set = { { POLICY_OPTION_autoswap_score, 2 } } },
+  { .id = POLICY_autoswap, .n_set = 1, .set = { { POLICY_OPTION_autoswap_score, 3 } } },
+  { .id = POLICY_autoswap, .n_set = 1, .set = { { POLICY_OPTION_autoswap_score, 4 } } },
+  { .id = POLICY_greedy_largest },
+  { .id = POLICY_swapadvisor },
+  { .id = POLICY_g10 },
+  { .id = POLICY_meng },
+  { .id = POLICY_flashneuron },
+  { .id = POLICY_tflms_v2 },
+  { .id = POLICY_lru, .n_set = 1, .set = { { POLICY_OPTION_lru_fault, 0 } } },
+  { .id = POLICY_lru,
+    .n_set = 2,
+    .set = { { POLICY_OPTION_lru_fault, 0 }, { POLICY_OPTION_lru_ahead, 8 } } },
+  { .id = POLICY_capuchin, .n_set = 1, .set = { { POLICY_OPTION_capuchin_recompute, 0 } } },
+  { .id = POLICY_tf_grappler },
+  { .id = POLICY_vdnn_conv },
+  { .id = POLICY_vdnn_conv, .n_set = 1, .set = { { POLICY_OPTION_vdnn_conv_sync, 0 } } },
+  { .id = POLICY_vdnn_all },
+  { .id = POLICY_vdnn_all, .n_set = 1, .set = { { POLICY_OPTION_vdnn_all_sync, 0 } } },
+  { .id = POLICY_alvaro_earliest },
+  { .id = POLICY_tf_latest },
+  { .id = POLICY_tflms_v1 },
+  { .id = POLICY_torchtune },
+  { .id = POLICY_tensile }, /* it swaps first */
+  { .id = POLICY_superneurons, .n_set = 1, .set = { { POLICY_OPTION_superneurons_recompute, 0 } } },
+  { .id = POLICY_capuchin, .drops = true },
+  { .id = POLICY_superneurons, .drops = true },
+  { .id = POLICY_checkpoint, .drops = true },
+  { .id = POLICY_knapsack, .drops = true },
 };
 
 enum { ATTEMPTS = sizeof attempts / sizeof *attempts, MOST_OPS = 5000, GAP_PPM = 5000 };
