@@ -153,8 +153,8 @@ static bool sound (walk *w) {
 }
 
 static bool begin (walk *w, const trace *t, const uses *u, arena *a, error *err) {
-  int32_t **per_tensor[] = { &w->made, &w->up_to, &w->refused, &w->limit,
-                            &w->seen, &w->version, &w->tensors };
+  int32_t **per_tensor[] = { &w->made, &w->up_to,   &w->refused, &w->limit,
+                             &w->seen, &w->version, &w->tensors };
   int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted };
   *w = (walk){ .t = t, .u = u, .arena = a, .away = NEW (a, t->n_tensors, uint8_t, err) };
   if (!w->away)
