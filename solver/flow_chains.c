@@ -267,6 +267,13 @@ static int compare_chains (const void *x, const void *y, void *context) {
     int flags = p->wraps * 4 + p->first * 2 + p->begins - q->wraps * 4 - q->first * 2 - q->begins;
     if (flags)
       return flags;
+    flags = p->drops * 2 + p->late - q->drops * 2 - q->late;
+    if (flags)
+      return flags;
+    if (p->rate != q->rate)
+      return p->rate < q->rate ? -1 : 1;
+    if ((p->n_runs || q->n_runs) && p->runs != q->runs) /* never one column */
+      return p->runs < q->runs ? -1 : 1;
   }
   return 0;
 }
@@ -328,6 +335,8 @@ bool flow_chains (const gaps *g, const flow_options *o, arena *a, flow *f, error
       chain_of[2 * i] = made;
       made += chain_of[2 * i + 1] = unit_chains (g, f->slots, i, f, scratch + made);
     }
+  if (!flow_find_drops (o, a, f, err))
+    return false;
   for (int32_t i = 0; i < n; i++)
     for (int32_t k = 0; k < chain_of[2 * p[i].unit + 1]; k++) {
       flow_chain c = scratch[chain_of[2 * p[i].unit] + k];
