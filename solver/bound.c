@@ -86,8 +86,8 @@ static void put_shares (json_writer *w, const flow *f, const int64_t *duals) {
   json_close_array (w);
 }
 
-const char *bound_proof (const flow *f, const int64_t *duals, bool any_units,
-                         const uint8_t *again, arena *a, error *err) {
+const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
+                         arena *a, error *err) {
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);
@@ -227,7 +227,8 @@ static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, 
     return true;
   b->lower_bound_ns = b->compute_ns + stall_ns;
   b->by = "flow-lp";
-  if (s->o->keep_proof && !(b->proof = bound_proof (f, duals, s->o->any_units, s->o->again, s->a, err)))
+  if (s->o->keep_proof &&
+      !(b->proof = bound_proof (f, duals, s->o->any_units, s->o->again, s->a, err)))
     return false;
   return true;
 }

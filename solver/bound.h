@@ -56,7 +56,7 @@ bool bound_exact (const flow *f, const int64_t *duals, int64_t *stall_ns);
 int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op);
 
 /* The proof as canonical JSON (docs/proof.md). */
-const char *bound_proof (const flow *f, const int64_t *duals, bool any_units,
-                         const uint8_t *again, arena *a, error *err) MUST_CHECK;
+const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
+                         arena *a, error *err) MUST_CHECK;
 
 #endif

@@ -80,11 +80,11 @@ static __int128 price_clean (const flow *f, const int64_t *y, const flow_gap *g,
 
 /* Dropped: on no host, but its ops run again. */
 static __int128 price_drop (const flow *f, const int64_t *y, const flow_gap *g, int class) {
-  __int128 price = (__int128)dual_at (y, flow_row (f, g->first ? ROW_host_first : ROW_host, g->due,
-                                                   class)) -
-                   dual_at (y, flow_row (f, ROW_host_first, g->release, class));
-  __int128 work = (__int128)dual_at (y, f->row[ROW_made][flow_work_due (f, g)]) -
-                  dual_at (y, f->row[ROW_ready][g->release]);
+  __int128 price =
+      (__int128)dual_at (y, flow_row (f, g->first ? ROW_host_first : ROW_host, g->due, class)) -
+      dual_at (y, flow_row (f, ROW_host_first, g->release, class));
+  __int128 work =
+      (__int128)dual_at (y, f->row[ROW_made][g->due]) - dual_at (y, f->row[ROW_ready][g->release]);
   price = price * COEF_ONE + work * g->rate;
   for (int32_t k = 0; k < g->n_runs; k++) {
     const flow_need *n = &f->needs[g->runs + k];

@@ -418,7 +418,7 @@ static void gap_drop_column (builder *b, const flow_chain *c, int32_t i) {
     put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
   }
   put (b, f->row[ROW_ready][g->release], g->rate);
-  put (b, f->row[ROW_made][flow_work_due (f, g)], -g->rate);
+  put (b, f->row[ROW_made][g->due], -g->rate);
   for (int32_t k = 0; k < g->n_runs; k++)
     put (b, f->row[ROW_share][f->needs[g->runs + k].row], -f->needs[g->runs + k].rate);
   end (b, COLUMN_gap_drop, link, 0, c->room, COEF_ONE * b->o->eps_ppm / 1000000);
@@ -465,8 +465,8 @@ static bool make_room (builder *b, arena *a, error *err) {
   int64_t in_chains = f->n_links;
   b->row_room = cells * 5 + (int64_t)f->n_slots * 10 + f->n_classes + in_chains * 3 + f->n_shares;
   b->column_room = cells * 10 + (int64_t)f->n_slots * 4 + f->n_runs + in_chains * 4;
-  b->entry_room = cells * 40 + (int64_t)f->n_slots * 10 + in_chains * 20 +
-                  (int64_t)f->n_runs * 2 + f->n_shares;
+  b->entry_room =
+      cells * 40 + (int64_t)f->n_slots * 10 + in_chains * 20 + (int64_t)f->n_runs * 2 + f->n_shares;
   for (int32_t i = 0; i < f->n_gaps; i++) /* chains of two pieces name a gap's needs twice */
     b->entry_room += 2 * f->gaps[i].n_runs;
   if (b->row_room > INT32_MAX / 4 || b->column_room > INT32_MAX / 4)

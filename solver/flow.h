@@ -56,11 +56,12 @@ typedef struct flow_gap {
   int32_t gap;
   int32_t release, due; /* slots */
   bool first;           /* due at the first op of its slot */
+  bool late; /* with drops: nothing uses it at its end, and who reads it to make others again may
+                keep it, so it is due only at the last op */
   bool wraps;
-  bool begins; /* a limited host: the slot before release ends between use and release */
-  bool drops;  /* it can be given up and made again */
-  bool late;   /* ... even behind its end, which no op uses: the work is due when the step ends */
-  int64_t rate, work;   /* grains of ops that run for it alone, per grain dropped (x 2^-24), in all */
+  bool begins;        /* a limited host: the slot before release ends between use and release */
+  bool drops;         /* it can be given up and made again */
+  int64_t rate, work; /* grains of ops that run for it alone, per grain dropped (x 2^-24), in all */
   int32_t runs, n_runs; /* flow.needs: the others */
 } flow_gap;
 
@@ -107,9 +108,9 @@ typedef enum flow_drops { DROPS_NONE, DROPS_ALLOWED, DROPS_ONLY } flow_drops;
 typedef struct flow_options {
   const device *dev;
   int64_t host_bytes;
-  int classes;     /* 1 to FLOW_CLASSES */
-  bool latency;    /* charge copy_ns; void where the engines share a rate */
-  int64_t eps_ppm; /* cost of a grain that leaves, for a plan; 0 for a bound */
+  int classes;          /* 1 to FLOW_CLASSES */
+  bool latency;         /* charge copy_ns; void where the engines share a rate */
+  int64_t eps_ppm;      /* cost of a grain that leaves, for a plan; 0 for a bound */
   flow_drops drops;     /* units are then single tensors, and the host is not limited */
   const uint8_t *again; /* per op: what it wrote last may be dropped; NULL: any */
 } flow_options;
@@ -172,10 +173,8 @@ int64_t flow_time (const flow_link *l, int64_t ns, int64_t rate);
 
 /* The same rounded down. */
 int64_t flow_time_down (const flow_link *l, int64_t ns, int64_t rate);
-/* The last slot in which the runs for a dropped gap count. */
-static inline int32_t flow_work_due (const flow *f, const flow_gap *g) {
-  return g->late ? f->n_slots - 1 : g->due;
-}
+/* Whether a gap ends only where its tensor was said to die. */
+bool flow_ends_life (const gaps *g, int32_t gap);
 
 /* The row that stands for `kind` at (slot, class); where host_first or early_first is missing, the
    row into which it was added. -1: none. */

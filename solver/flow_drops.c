@@ -22,8 +22,15 @@ int64_t flow_time_down (const flow_link *l, int64_t ns, int64_t rate) {
   return x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
 }
 
-/* Calls back for each op that a drop behind use `at` runs again, the last first. False: it cannot be
-   dropped. */
+bool flow_ends_life (const gaps *g, int32_t gap) {
+  const struct gap *at = &g->at[gap];
+  const trace *t = g->units->trace;
+  const op *end = &t->ops[at->before];
+  return at->unit < t->n_tensors && !t->tensors[at->unit].persistent &&
+         !names (&end->reads, at->unit) && !names (&end->writes, at->unit);
+}
+
+/* The ops that a drop behind use `at` runs again, the last first. False: it cannot be dropped. */
 static bool writers (const flow *f, const flow_options *o, int32_t x, int32_t at, int32_t *ops,
                      int32_t *count) {
   const units *u = f->source->units;
@@ -68,12 +75,9 @@ static void find (finder *w, flow_gap *g) {
   int32_t use = u->use_offset[x] + g->gap - f->source->of_unit[x];
   if (!writers (f, w->o, x, use, w->ops, &count))
     return;
-  const op *end = &t->ops[at->before];
   g->drops = true;
-  g->late = !names (&end->reads, x) && !names (&end->writes, x);
   g->runs = f->n_needs;
   g->n_runs = count;
-  int32_t due = flow_work_due (f, g);
   for (int32_t i = 0; i < count; i++) {
     int32_t k = w->ops[i];
     flow_run *r = &f->runs[k];
@@ -84,7 +88,7 @@ static void find (finder *w, flow_gap *g) {
       w->gaps_of_last[k] = 0;
     }
     r->release = r->release < g->release ? r->release : g->release;
-    r->due = r->due > due ? r->due : due;
+    r->due = r->due > g->due ? r->due : g->due;
     w->gaps_of_last[k]++;
     r->most = r->most > w->gaps_of_last[k] ? r->most : w->gaps_of_last[k];
     f->needs[f->n_needs++] = (flow_need){ .run = k, .row = r->tensors - 1 };
@@ -130,7 +134,7 @@ static void price (finder *w, flow_gap *g) {
   }
   g->n_runs = kept;
   if (g->work)
-    open_work (f, g->release, flow_work_due (f, g), g->work);
+    open_work (f, g->release, g->due, g->work);
 }
 
 bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) {

@@ -40,6 +40,7 @@ typedef struct prover {
 typedef struct pause {
   int32_t release, due; /* ops */
   bool wraps, linked, matters, tight, dropped;
+  bool late;  /* with drops: due only at the last op */
   bool again; /* it can be given up and made again */
   wide price; /* of that */
 } pause;
@@ -136,10 +137,13 @@ static int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle
     to[i].tight =
         b > a ? v->tight[b] > v->tight[a + 1] : v->tight[n] - v->tight[a + 1] + v->tight[b] > 0;
   }
+  bool kept = v->proof.drops && count > 0 && again_ends_life (v->t, &v->u, unit, count - 1);
+  if (kept)
+    to[count - 1].late = true;
   bool later = false; /* a later pause along the links spans a tight op */
   for (int32_t round = 0; round < (*circle ? 2 : 1); round++)
     for (int32_t i = count - 1; i >= 0; i--) {
-      to[i].matters = to[i].tight || later;
+      to[i].matters = to[i].tight || later || kept;
       later = to[i].matters && to[i].linked;
     }
   return count;
@@ -151,7 +155,7 @@ static void drop (const prover *v, pause *q, int32_t count, bool circle) {
   for (int32_t i = 0; i < count; i++) {
     int32_t slot = v->slot_of[q[i].release];
     q[i].dropped = !q[i].matters;
-    if (q[i].wraps || slot != v->slot_of[q[i].due])
+    if (q[i].wraps || q[i].late || slot != v->slot_of[q[i].due])
       continue;
     const pause *next = i + 1 < count ? &q[i + 1] : circle ? &q[0] : NULL;
     bool serves = next && next->linked && next->matters;
@@ -199,12 +203,21 @@ static int64_t smaller (int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+static int32_t due_slot (const prover *v, const pause *q) {
+  return v->slot_of[q->late ? v->t->n_ops - 1 : q->due];
+}
+
+/* Due at the slot's first op, so back before it starts. */
+static bool due_first (const prover *v, const pause *q) {
+  return v->proof.first[due_slot (v, q)] == (q->late ? v->t->n_ops - 1 : q->due);
+}
+
 static void count_pause (prover *v, const pause *q, int class, int64_t room) {
-  int32_t S = v->proof.slots, due = v->slot_of[q->due];
+  int32_t S = v->proof.slots, due = due_slot (v, q);
   int64_t *open = v->open + (int64_t) class * S;
   int32_t release = v->slot_of[q->release];
   v->released[(int64_t) class * S + release] += room;
-  if (v->proof.first[due] == q->due)
+  if (due_first (v, q))
     v->due_first[(int64_t) class * S + due] += room;
   open[release] += room;
   open[due] -= room;
@@ -232,8 +245,8 @@ static bool count_units (prover *v, pause *q, error *err) {
       continue;
     drop (v, q, count, circle);
     for (int32_t k = 0; v->proof.drops && k < count; k++)
-      q[k].again = !q[k].dropped && again_count (&v->again, i, k, v->slot_of[q[k].release],
-                                                 v->slot_of[q[k].due]);
+      q[k].again = !q[k].dropped &&
+                   again_count (&v->again, i, k, v->slot_of[q[k].release], due_slot (v, &q[k]));
     for (int n = parts_of (v, i, x), s = 0; s < n; s++) {
       int c = class_of (v, &x[s]);
       if (c < 0)
@@ -265,9 +278,9 @@ static int64_t host_first (const prover *v, int c, int32_t j) {
 }
 
 static wide price_back (const prover *v, const pause *q, int c) {
-  int32_t due = v->slot_of[q->due];
+  int32_t due = due_slot (v, q);
   int64_t at = (int64_t)c * v->proof.slots + due;
-  wide price = v->proof.first[due] == q->due ? v->proof.early_first[at] : v->proof.early[at];
+  wide price = due_first (v, q) ? v->proof.early_first[at] : v->proof.early[at];
   return q->wraps ? price + v->proof.cycle[c] : price;
 }
 
@@ -290,12 +303,11 @@ static void price_drops (prover *v, int32_t unit, pause *q, int32_t count) {
   int c = parts_of (v, unit, x) == 1 ? class_of (v, &x[0]) : -1;
   int64_t room = up (v, room_of (v, unit));
   for (int32_t i = 0; i < count; i++) {
-    int32_t release = v->slot_of[q[i].release], due = v->slot_of[q[i].due];
+    int32_t release = v->slot_of[q[i].release], due = due_slot (v, &q[i]);
     if (!q[i].again || c < 0)
       continue;
-    wide back = v->proof.first[due] == q[i].due
-                    ? host_first (v, c, due)
-                    : v->proof.host[(int64_t)c * v->proof.slots + due];
+    wide back = due_first (v, &q[i]) ? host_first (v, c, due)
+                                     : v->proof.host[(int64_t)c * v->proof.slots + due];
     q[i].price = (back - host_first (v, c, release)) * ONE +
                  again_price (&v->again, unit, i, release, due, room);
   }
@@ -422,8 +434,8 @@ static bool sum_slots (prover *v, error *err) {
                         carried (v, work_ns, v->rates.out_alone),
                         carried (v, work_ns, v->rates.in_alone) };
     int64_t need = is_run (v, j) || v->excess[first] < 0 ? 0 : down (v, v->excess[first]);
-    wide paid = (wide)p->stall_out[j] * ONE + (wide)p->stall_in[j] * v->ratio +
-                (wide)p->remake[j] * ONE;
+    wide paid =
+        (wide)p->stall_out[j] * ONE + (wide)p->stall_in[j] * v->ratio + (wide)p->remake[j] * ONE;
     if (-paid > (wide)1 << VALUE_BITS)
       return error_set (err, ERR_infeasible, "the proof pays more than 1 for a stall before op %d",
                         first);

@@ -58,10 +58,10 @@ bool again_can (const again *g, int32_t x, int32_t at) {
   return false;
 }
 
-/* Where only a length of life ends the gap, a run counts up to the end of the step. */
-static int32_t last_slot (const again *g, int32_t x, int32_t at, int32_t due) {
-  const op *o = &g->t->ops[g->u->uses[g->u->use_offset[x] + at + 1].op];
-  return has (&o->reads, x) || has (&o->writes, x) ? due : g->p->slots - 1;
+bool again_ends_life (const trace *t, const units *u, int32_t x, int32_t at) {
+  const op *o = &t->ops[u->uses[u->use_offset[x] + at + 1].op];
+  return x < t->n_tensors && !t->tensors[x].persistent && !has (&o->reads, x) &&
+         !has (&o->writes, x);
 }
 
 static void visit (again_op *o, int32_t x) {
@@ -77,13 +77,12 @@ bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due)
   if (!again_can (g, x, at))
     return false;
   const use *uses = g->u->uses + g->u->use_offset[x];
-  int32_t end = last_slot (g, x, at, due);
   for (int32_t w = write_at (g, x, at); w >= 0; w = write_at (g, x, w - 1)) {
     again_op *o = &g->ops[uses[w].op];
     if (!o->tensors || release < o->first_slot)
       o->first_slot = release;
-    if (!o->tensors || end > o->end_slot)
-      o->end_slot = end;
+    if (!o->tensors || due > o->end_slot)
+      o->end_slot = due;
     visit (o, x);
     o->most = o->times > o->most ? o->times : o->most;
     if (!has (&g->t->ops[uses[w].op].reads, x))
@@ -115,10 +114,8 @@ bool again_number (again *g, error *err) {
   return true;
 }
 
-__int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due,
-                      int64_t room) {
+__int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int64_t room) {
   const use *uses = g->u->uses + g->u->use_offset[x];
-  int32_t end = last_slot (g, x, at, due);
   __int128 price = 0;
   int64_t alone = 0;
   for (int32_t w = write_at (g, x, at); w >= 0; w = write_at (g, x, w - 1)) {
@@ -131,13 +128,13 @@ __int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t 
     if (o->tensors > 1) {
       price += rate * g->p->shares[o->row];
     } else {
-      price += rate * ((__int128)g->p->made[end] - g->p->ready[release]);
+      price += rate * ((__int128)g->p->made[due] - g->p->ready[release]);
       alone += o->grains;
     }
     if (!has (&g->t->ops[uses[w].op].reads, x))
       break;
   }
   if (alone)
-    open_work (g, release, end, alone);
+    open_work (g, release, due, alone);
   return price;
 }

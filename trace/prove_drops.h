@@ -1,6 +1,6 @@
-/* For a proof that covers plans which drop tensors and make them again: which ops a drop runs again,
-   and what the duals charge for it.  Two walks over the same gaps in the same order: the first
-   counts, the second prices. */
+/* For a proof that covers plans which drop tensors and make them again: which ops a drop runs
+   again, and what the duals charge for it.  Two walks over the same gaps in the same order: the
+   first counts, the second prices. */
 #ifndef FERRY_TRACE_PROVE_DROPS_H
 #define FERRY_TRACE_PROVE_DROPS_H
 
@@ -32,6 +32,9 @@ bool again_can (const again *g, int32_t x, int32_t at);
 /* First walk: the idle time of tensor x behind its use `at`, between these slots. False: that
    cannot be dropped. Counts only where it can. */
 bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due);
+/* Whether the idle time behind use `at` ends only where x was said to die: whoever reads x to make
+   others again may keep it longer, so it is due at the last op. */
+bool again_ends_life (const trace *t, const units *u, int32_t x, int32_t at);
 /* Between the walks. An error where the proof does not have as many duals as there are rows. */
 bool again_number (again *g, error *err) MUST_CHECK;
 /* Second walk: what the duals of the work charge for a grain dropped, x 2^54; `room` is the

@@ -6,10 +6,10 @@
 #define MOST_DUAL ((int64_t)1 << 40)
 
 static const char *const keys[] = {
-  "again",     "any_units",  "classes", "cycle",   "drops",      "early",   "early_first",
-  "format",    "host",       "host_first", "host_limit", "kind", "made",    "need",
-  "need_first", "op",        "pending", "ready",   "remake",     "shares",  "shift",
-  "slots",     "stall_in",   "stall_out", "work_in", "work_out", NULL
+  "again",      "any_units", "classes",    "cycle",      "drops",    "early",  "early_first",
+  "format",     "host",      "host_first", "host_limit", "kind",     "made",   "need",
+  "need_first", "op",        "pending",    "ready",      "remake",   "shares", "shift",
+  "slots",      "stall_in",  "stall_out",  "work_in",    "work_out", NULL
 };
 
 /* A list of just so many ints. */
@@ -156,8 +156,7 @@ static bool get_flow (const json *root, int32_t n_ops, arena *a, proof *p, error
   return get_drops (root, n_ops, a, p, err);
 }
 
-bool proof_read (const char *text, int32_t n_ops, int32_t n_cut, arena *a, proof *out,
-                 error *err) {
+bool proof_read (const char *text, int32_t n_ops, int32_t n_cut, arena *a, proof *out, error *err) {
   static const char *const drop_words[] = { "none", "allowed", "only", NULL };
   static const char *const kinds[] = { "compute", "crossing", "flow", NULL };
   static const char *const formats[] = { "ferry-proof/1", NULL };
