@@ -320,7 +320,7 @@ static bool finish_up (state *s, const slots *now, error *err) {
       goto out;
     if (!eps_ppm && !keep (s, &f, &r, scratch, err))
       goto out;
-    if (eps_ppm && r.status == ILP_OPTIMAL)
+    if (eps_ppm) /* where the method ended in instability, its last point is still a good guide */
       shares_of (&f, r.x, s->out->share);
     arena_back (scratch, here);
   }
