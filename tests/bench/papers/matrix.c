@@ -1,7 +1,7 @@
-/* The best published policy beside ours: nine networks, three links, four budgets.  One line of JSON
-   a case; docs/matrix.json keeps them, and results.sh makes the table of it.
-   matrix [NETWORK [GB_PER_S [PERCENT]]]: only these cases, `-` for all; TICKS in the environment for
-   another limit of our search. */
+/* The best published policy beside ours: nine networks, three links, four budgets.  One line of
+   JSON a case; docs/matrix.json keeps them, and results.sh makes the table of it. matrix [NETWORK
+   [GB_PER_S [PERCENT]]]: only these cases, `-` for all; TICKS in the environment for another limit
+   of our search. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,10 +11,14 @@
 enum { TICKS = 300000 };
 
 static const zoo_request nets[] = {
-  { .name = "vgg16", .batch = 256 },       { .name = "resnet50", .batch = 256 },
-  { .name = "resnet152", .batch = 128 },   { .name = "unet3d", .batch = 2 },
-  { .name = "gpt2-xl", .batch = 8 },       { .name = "bert-large", .batch = 32 },
-  { .name = "densenet121", .batch = 128 }, { .name = "inception3", .batch = 128 },
+  { .name = "vgg16", .batch = 256 },
+  { .name = "resnet50", .batch = 256 },
+  { .name = "resnet152", .batch = 128 },
+  { .name = "unet3d", .batch = 2 },
+  { .name = "gpt2-xl", .batch = 8 },
+  { .name = "bert-large", .batch = 32 },
+  { .name = "densenet121", .batch = 128 },
+  { .name = "inception3", .batch = 128 },
   { .name = "charrnn", .batch = 64, .seq = 256 },
 };
 static const int speeds[] = { 12, 25, 50 };

@@ -65,7 +65,8 @@ paper_cost paper_policy (paper *p, const char *policy, const char *option, int64
   return c;
 }
 
-static paper_cost solve_ours (paper *p, int64_t budget_bytes, int64_t ticks, recompute_mode mode) {
+static paper_cost solve_ours (paper *p, int64_t budget_bytes, int64_t ticks, recompute_mode drops,
+                              sections_mode cuts) {
   error err = { 0 };
   solution s;
   arena *scratch = arena_new (0);
@@ -74,7 +75,8 @@ static paper_cost solve_ours (paper *p, int64_t budget_bytes, int64_t ticks, rec
                       .host_bytes = p->device.host_bytes,
                       .limit_ticks = ticks ? ticks : TICKS,
                       .seed = 1,
-                      .recompute = mode };
+                      .recompute = drops,
+                      .sections = cuts };
   paper_cost c = { 0 };
   c.fits = solve (p->trace, &o, scratch, &s, &err);
   if (!c.fits && err.code != ERR_infeasible)
@@ -90,11 +92,15 @@ static paper_cost solve_ours (paper *p, int64_t budget_bytes, int64_t ticks, rec
 }
 
 paper_cost paper_ours (paper *p, int64_t budget_bytes, int64_t ticks) {
-  return solve_ours (p, budget_bytes, ticks, RECOMPUTE_OFF);
+  return solve_ours (p, budget_bytes, ticks, RECOMPUTE_OFF, SECTIONS_OFF);
 }
 
 paper_cost paper_mixed (paper *p, int64_t budget_bytes, int64_t ticks) {
-  return solve_ours (p, budget_bytes, ticks, RECOMPUTE_AUTO);
+  return solve_ours (p, budget_bytes, ticks, RECOMPUTE_AUTO, SECTIONS_OFF);
+}
+
+paper_cost paper_cut (paper *p, int64_t budget_bytes, int64_t ticks) {
+  return solve_ours (p, budget_bytes, ticks, RECOMPUTE_OFF, SECTIONS_AUTO);
 }
 
 double paper_loss (const paper_cost *c) {
