@@ -257,6 +257,7 @@ static bool change (improving *im, error *err) {
           (size_t)s->best.layout->gaps.count * sizeof (int32_t));
   s->trial.layout = s->best.layout;
   s->trial.early_ppm = s->best.early_ppm;
+  s->trial.by_release = s->best.by_release;
   if (!levels (im, err))
     return false;
   int32_t gap = draw_suspect (im);

@@ -15,7 +15,7 @@ static const struct {
 } kinds[LAYOUTS] = {
   [LAYOUT_LARGE] = { 16, 16, SOME_SPLIT }, [LAYOUT_LARGE_FINE] = { 16, 16, ALL_SPLIT },
   [LAYOUT_MIDDLE] = { 1, 16, SOME_SPLIT }, [LAYOUT_CLOSE] = { 2, 64, SOME_SPLIT },
-  [LAYOUT_SMALL] = { 0, 0, ALL_SPLIT },
+  [LAYOUT_FINEST] = { 0, 0, ALL_SPLIT },   [LAYOUT_SMALL] = { 0, 0, ALL_SPLIT },
 };
 
 /* Groups of so much lose one in LATENCIES to the link's latency, and little to granules. */
@@ -30,7 +30,7 @@ static int64_t group_bytes (const device *dev, int64_t budget_bytes, int64_t tim
 
 static bool choose_groups (const trace *t, layout_kind kind, const device *dev,
                            int64_t budget_bytes, arena *a, layout *out, error *err) {
-  if (kind == LAYOUT_SMALL)
+  if (!kinds[kind].times)
     return group_choose (t, dev->granule_bytes, a, &out->groups, &out->n_groups,
                          &out->pool_below_bytes, err);
   group_rule rule = { .least_bytes = dev->granule_bytes / POOL_PART,
@@ -116,5 +116,7 @@ bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t b
   out->of = NEW (a, out->units.count, int32_t, err);
   if (!out->of || (share && !take_shares (singles, share, a, out, err)))
     return false;
+  if (kind == LAYOUT_FINEST)
+    return round_finest (&out->gaps, out->of), true;
   return round_sections (&out->gaps, dev, out->share, kinds[kind].splits, a, out->of, err);
 }

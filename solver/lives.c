@@ -55,8 +55,7 @@ static void add_part (lives *l, int32_t unit, int32_t part, int32_t of, const in
                       int32_t first, int32_t end) {
   const unit_info *u = &l->units->at[unit];
   bool grouped = unit >= l->trace->n_tensors;
-  int32_t granules =
-      (int32_t)(unit_part_first (u, part + 1, of) - unit_part_first (u, part, of));
+  int32_t granules = (int32_t)(unit_part_first (u, part + 1, of) - unit_part_first (u, part, of));
   life born = { .kind = grouped ? STAY_GROUP : STAY_TENSOR,
                 .index = grouped ? unit - l->trace->n_tensors : unit,
                 .part = part,
@@ -156,7 +155,8 @@ bool lives_build (const trace *t, const units *u, const wish *moves, int32_t n_m
                   .moves = moves,
                   .device = d,
                   .granule_bytes = granule_bytes,
-                  .n_moves = n_moves };
+                  .n_moves = n_moves,
+                  .by_need = true };
   int64_t most = (int64_t)t->n_ops + u->count + n_moves;
   for (int32_t i = 0; i < n_moves; i++)
     most += moves[i].of; /* parts that stay put */

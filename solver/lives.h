@@ -1,5 +1,6 @@
-/* The stays that a set of moves makes, what begins and what ends each, and the byte-counting forward
-   run that says in which order.  Shared by the files of solver/schedule; nothing else needs it. */
+/* The stays that a set of moves makes, what begins and what ends each, and the byte-counting
+   forward run that says in which order.  Shared by the files of solver/schedule; nothing else needs
+   it. */
 #ifndef FERRY_SOLVER_LIVES_H
 #define FERRY_SOLVER_LIVES_H
 
@@ -34,6 +35,7 @@ typedef struct lives {
   const device *device;
   int64_t granule_bytes;
   int32_t n_moves, n_outs;
+  bool by_need; /* in_order is the one that lives_build made */
   life *at;
   int32_t count;
   int32_t *in_life;  /* per move: the stay that its copy in begins */

@@ -1,10 +1,11 @@
-/* The forward run: ops, copies out and copies in with a count of granules, for a few steps, of which
-   the last whole one is written down.  It decides orders, and nothing of it is shown to anyone.
+/* The forward run: ops, copies out and copies in with a count of granules, for a few steps, of
+   which the last whole one is written down.  It decides orders, and nothing of it is shown to
+   anyone.
 
-   A copy in starts as soon as memory surely allows: when it fits now, and when at every op up to the
-   one it is for, what must be there, what came in early and this copy fit together.  That, and copies
-   in one after the other in order of need, is why it never hangs: an op waits only for copies out,
-   and those always go on. */
+   A copy in starts as soon as memory surely allows: when it fits now, and when at every op up to
+   the one it is for, what must be there, what came in early and this copy fit together.  That, and
+   copies in one after the other in order of need, is why it never hangs: an op waits only for
+   copies out, and those always go on.  In another order it may. */
 #include <assert.h>
 #include <string.h>
 
@@ -34,6 +35,7 @@ typedef struct forward {
   engine out_engine, in_engine;
   link_rates rates;
   int32_t *ins_due; /* per op: how many copies in must have ended, in the order of the queue */
+  int64_t *due;     /* per op: granules that come in for it */
   int64_t *op_outs; /* per op: copies out that it waits for by wish */
   int64_t early;    /* granules that came in, or are coming, for ops ahead */
   peaks ahead;      /* level and what came early, per op */
@@ -92,8 +94,7 @@ static void op_start (forward *f) {
   for (int32_t i = l->births.offset[k]; i < l->births.offset[k + 1]; i++)
     begins (f, l->births.at[i], f->op_step);
   /* What came in for this op is part of its level; the rest of what came early has passed it. */
-  for (int32_t i = f->ins_due[k] - 1; i >= 0 && l->moves[l->in_order[i]].in_before == k; i--)
-    f->early -= l->at[l->in_life[l->in_order[i]]].granules;
+  f->early -= f->due[k];
   if (f->early > 0)
     peaks_add (&f->ahead, k, k + 1, -f->early);
   f->running = true;
@@ -213,8 +214,8 @@ static void in_start (forward *f) {
   int32_t granules = l->at[l->in_life[move]].granules;
   begins (f, l->in_life[move], f->in_step);
   f->early += granules;
-  add_ahead (f, op_ahead (f),
-             (int64_t)f->in_step * l->trace->n_ops + l->moves[move].in_before, granules);
+  add_ahead (f, op_ahead (f), (int64_t)f->in_step * l->trace->n_ops + l->moves[move].in_before,
+             granules);
   engine_start (f, &f->in_engine, move);
 }
 
@@ -284,13 +285,17 @@ static bool prepare (forward *f, arena *a, error *err) {
   const lives *l = f->l;
   int32_t n = l->trace->n_ops;
   f->ins_due = NEW (a, n, int32_t, err);
+  f->due = NEW (a, n, int64_t, err);
   f->op_outs = NEW (a, n, int64_t, err);
-  if (!f->ins_due || !f->op_outs || !peaks_build (&f->ahead, l->level, n, a, err))
+  if (!f->ins_due || !f->due || !f->op_outs || !peaks_build (&f->ahead, l->level, n, a, err))
     return false;
   for (int32_t k = 0; k < n; k++)
     f->op_outs[k] = NO_NEED;
-  for (int32_t i = 0; i < l->n_moves; i++)
-    f->ins_due[l->moves[l->in_order[i]].in_before] = i + 1;
+  for (int32_t i = 0; i < l->n_moves; i++) {
+    int32_t op = l->moves[l->in_order[i]].in_before;
+    f->ins_due[op] = i + 1;
+    f->due[op] += l->at[l->in_life[l->in_order[i]]].granules;
+  }
   for (int32_t i = 0; i < l->n_outs; i++) {
     const wish *w = &l->moves[l->out_order[i]];
     if (!w->wait_out)
@@ -324,7 +329,8 @@ bool lives_run (lives *l, int64_t granules, arena *scratch, moment *period, mome
       break;
     int64_t next_ns = next_event (&f);
     if (next_ns == NEVER_NS)
-      ok = error_set (err, ERR_internal, "the forward run of the scheduler hangs at op %d", f.op);
+      ok = error_set (err, l->by_need ? ERR_internal : ERR_infeasible,
+                      "the forward run of the scheduler hangs at op %d", f.op);
     assert (!ok || next_ns > f.now_ns);
     f.now_ns = next_ns;
   }

@@ -40,12 +40,17 @@ static int64_t split_bytes (const gaps *g, const double *shares, int32_t unit) {
 }
 
 static int32_t sections_of (const unit_info *x, int64_t chunk) {
-  int64_t n = x->bytes / chunk;
+  int64_t n = x->bytes / chunk + (x->bytes % chunk > 0);
   if (x->bytes > LARGE_BYTES && n < FEWEST_LARGE)
     n = FEWEST_LARGE;
   n = n > MOST_SECTIONS ? MOST_SECTIONS : n;
   n = n > x->granules ? x->granules : n;
   return n < 1 ? 1 : (int32_t)n;
+}
+
+void round_finest (const gaps *g, int32_t *of) {
+  for (int32_t u = 0; u < g->units->count; u++)
+    of[u] = sections_of (&g->units->at[u], g->granule_bytes);
 }
 
 typedef struct split_unit {

@@ -26,6 +26,9 @@ extern const char *const round_names[ROUND_STARTS + 1]; /* NULL at the end */
 bool round_sections (const gaps *g, const device *dev, const double *shares, int32_t splits,
                      arena *a, int32_t *of, error *err) MUST_CHECK;
 
+/* As many as granules, up to a limit, whatever the latency. */
+void round_finest (const gaps *g, int32_t *of);
+
 typedef struct rounding {
   const gaps *gaps;
   const int32_t *of;  /* per unit */

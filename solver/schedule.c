@@ -1,6 +1,6 @@
-/* Wishes to a plan.  The forward run may not repeat itself exactly from step to step, and granules on
-   a circle may need a few more than their number at any moment: then it is run again with a little
-   less memory, until what it decides has places. */
+/* Wishes to a plan.  The forward run may not repeat itself exactly from step to step, and granules
+   on a circle may need a few more than their number at any moment: then it is run again with a
+   little less memory, until what it decides has places. */
 #include "solver/schedule.h"
 
 #include <assert.h>
@@ -10,6 +10,7 @@
 #include "base/units.h"
 #include "solver/host_pack.h"
 #include "solver/lives.h"
+#include "solver/order.h"
 #include "solver/place.h"
 
 enum { TRIES = 16, TIMINGS = 2, HOST_PLACE = 512, POOL_CHOICES = 6 };
@@ -59,8 +60,7 @@ static int64_t peak_with (scheduling *s, int64_t pool_below_bytes, arena *scratc
   }
   for (int64_t k = 0; k < n; k++) {
     held += change[k];
-    int64_t now =
-        held + units_div_up (s->trace->ops[k].workspace_bytes, s->granule_bytes);
+    int64_t now = held + units_div_up (s->trace->ops[k].workspace_bytes, s->granule_bytes);
     peak = now > peak ? now : peak;
   }
   return peak + units_div_up (u.pool_bytes, s->granule_bytes);
@@ -70,8 +70,7 @@ static int64_t peak_with (scheduling *s, int64_t pool_below_bytes, arena *scratc
 static bool choose_pool (scheduling *s, const wish *wishes, int32_t n_wishes, arena *scratch) {
   int64_t most = s->granule_bytes, best = -1;
   for (int32_t i = 0; i < n_wishes; i++)
-    if (wishes[i].unit < s->trace->n_tensors &&
-        s->trace->tensors[wishes[i].unit].bytes < most)
+    if (wishes[i].unit < s->trace->n_tensors && s->trace->tensors[wishes[i].unit].bytes < most)
       most = s->trace->tensors[wishes[i].unit].bytes;
   s->pool_below_bytes = 0;
   for (int i = 0; i < POOL_CHOICES; i++) {
@@ -99,10 +98,10 @@ static bool wish_is_sound (const scheduling *s, const wish *w, int32_t i) {
   if (w->of < 1 || w->of > u->granules || w->part < 0 || w->part >= w->of)
     return error_set (s->err, ERR_input, "wish %d: part %d of %d of a unit of %lld granules", i,
                       w->part, w->of, (long long)u->granules);
-  bool ordered = u->persistent ? w->out_after >= 0 && w->out_after < n && w->in_before >= 0 &&
-                                     w->in_before < n
-                               : w->out_after >= u->first && w->out_after < w->in_before &&
-                                     w->in_before <= u->last;
+  bool ordered =
+      u->persistent
+          ? w->out_after >= 0 && w->out_after < n && w->in_before >= 0 && w->in_before < n
+          : w->out_after >= u->first && w->out_after < w->in_before && w->in_before <= u->last;
   return ordered || error_set (s->err, ERR_input, "wish %d: out after op %d, in before op %d", i,
                                w->out_after, w->in_before);
 }
@@ -150,8 +149,8 @@ static bool each_part (scheduling *s, arena *scratch, part_visit *visit) {
   return true;
 }
 
-/* The host keeps what a copy out has brought: as long as nobody writes the unit, later moves need no
-   copy out.  A persistent part that nobody ever writes needs none at all. */
+/* The host keeps what a copy out has brought: as long as nobody writes the unit, later moves need
+   no copy out.  A persistent part that nobody ever writes needs none at all. */
 static bool mark_clean (scheduling *s, const int32_t *moves, int32_t count, arena *scratch) {
   (void)scratch;
   int32_t unit = s->moves[moves[0]].unit;
@@ -166,9 +165,9 @@ static bool mark_clean (scheduling *s, const int32_t *moves, int32_t count, aren
     else if (i > 0)
       w->clean = !writes_between (&s->units, unit, s->moves[moves[i - 1]].out_after, w->out_after);
     else
-      w->clean = u->persistent && count > 1 &&
-                 !writes_between (&s->units, unit, s->moves[moves[count - 1]].out_after,
-                                  w->out_after);
+      w->clean =
+          u->persistent && count > 1 &&
+          !writes_between (&s->units, unit, s->moves[moves[count - 1]].out_after, w->out_after);
   }
   return true;
 }
@@ -217,8 +216,8 @@ static void go_slow (scheduling *s) {
   }
 }
 
-/* Just in time: from the last copy in to the first, each ends where the next one starts or where its
-   op is due, a little earlier; from the times of a run before. */
+/* Just in time: from the last copy in to the first, each ends where the next one starts or where
+   its op is due, a little earlier; from the times of a run before. */
 static bool hold_back (scheduling *s, int64_t period_ns) {
   const lives *l = &s->lives;
   const op *ops = s->trace->ops;
@@ -236,8 +235,8 @@ static bool hold_back (scheduling *s, int64_t period_ns) {
     for (int32_t i = s->n_moves - 1, k = n; i >= 0; i--) {
       wish *w = &s->moves[l->in_order[i]];
       int64_t due_ns = l->start_ns[w->in_before] + turn * period_ns;
-      int64_t copy_ns = s->device->link.copy_ns +
-                        units_scale (part_bytes (s, w), 1000000000, r.in_both) + 1;
+      int64_t copy_ns =
+          s->device->link.copy_ns + units_scale (part_bytes (s, w), 1000000000, r.in_both) + 1;
       next_ns = (due_ns < next_ns ? due_ns : next_ns) - copy_ns;
       int64_t start_ns = next_ns - margin_ns;
       if (turn)
@@ -272,6 +271,10 @@ static bool wait_longer (scheduling *s) {
 /* Runs with copies in as soon as possible, then just in time by the times that were seen. */
 static bool find_times (scheduling *s, int64_t granules) {
   moment period, start;
+  if (s->options->by_release && s->n_moves &&
+      (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
+       !order_by_release (&s->lives, period, start, s->arena, s->err)))
+    return false;
   for (int i = 0; s->options->early_ppm >= 0 && s->n_moves && i < TIMINGS; i++)
     if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
         !hold_back (s, period.at_ns))
@@ -347,8 +350,8 @@ static bool host_copies (scheduling *s, const int32_t *moves, int32_t count, are
     int32_t m = moves[(start + i) % count];
     const wish *w = &s->moves[m];
     if (i == 0 || !w->clean)
-      s->spans[s->n_spans++] = (host_span){ .bytes = part_bytes (s, w),
-                                            .from = source < 0 ? -1 : w->out_after };
+      s->spans[s->n_spans++] =
+          (host_span){ .bytes = part_bytes (s, w), .from = source < 0 ? -1 : w->out_after };
     s->spans[s->n_spans - 1].to = w->in_before;
     s->span_of[m] = s->n_spans - 1;
   }
@@ -461,8 +464,7 @@ static bool write_head (scheduling *s, const trace *original, const section *sec
   if (!digest)
     return false;
   if (s->options->trace_digest)
-    memcpy (digest, s->options->trace_digest,
-            strnlen (s->options->trace_digest, TRACE_DIGEST - 1));
+    memcpy (digest, s->options->trace_digest, strnlen (s->options->trace_digest, TRACE_DIGEST - 1));
   else if (!trace_digest (original, digest, s->err))
     return false;
   *s->plan = (plan){ .trace_digest = digest,
@@ -481,11 +483,9 @@ static bool write_head (scheduling *s, const trace *original, const section *sec
 bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
                     int64_t granule_bytes, arena *scratch, int64_t *pool_below_bytes,
                     int64_t *peak_bytes, error *err) {
-  scheduling s = { .trace = t,
-                   .groups = groups,
-                   .n_groups = n_groups,
-                   .granule_bytes = granule_bytes,
-                   .err = err };
+  scheduling s = {
+    .trace = t, .groups = groups, .n_groups = n_groups, .granule_bytes = granule_bytes, .err = err
+  };
   arena_mark mark = arena_here (scratch);
   bool ok = choose_pool (&s, NULL, 0, scratch);
   int64_t peak = ok && peak_bytes ? peak_with (&s, s.pool_below_bytes, scratch) : 0;

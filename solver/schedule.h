@@ -26,14 +26,15 @@ typedef struct schedule_options {
   /* Copies in that may start at any time: -1: as soon as memory allows; else so that they are back
      this part of a step before their op, and no earlier: memory stays free for copies out. */
   int64_t early_ppm;
+  bool by_release;          /* copies in: of those that could start the soonest due, not by need */
   bool auto_clean;          /* moves become clean wherever that is legal */
   const char *trace_digest; /* of the original trace, where it is known already; or NULL */
 } schedule_options;
 
 /* What a failed schedule says: the op that does not fit, and what would do. */
 typedef struct schedule_shortage {
-  int32_t op;           /* of the rewritten trace; NO_OP: the host is too small, not the device */
-  int64_t needs_bytes;  /* device bytes at that op, or host bytes */
+  int32_t op;          /* of the rewritten trace; NO_OP: the host is too small, not the device */
+  int64_t needs_bytes; /* device bytes at that op, or host bytes */
 } schedule_shortage;
 
 /* The pool that makes the peak without any move smallest: tensors below it live there. peak_bytes,

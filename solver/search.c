@@ -24,6 +24,7 @@ void search_copy (candidate *to, const candidate *from) {
   memcpy (to->not_before, from->not_before, size);
   to->layout = from->layout;
   to->early_ppm = from->early_ppm;
+  to->by_release = from->by_release;
   to->step_ns = from->step_ns;
   to->found_by = from->found_by;
 }
@@ -56,6 +57,7 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
   error why = { 0 };
   c->step_ns = INT64_MAX;
   s->schedule.early_ppm = c->early_ppm;
+  s->schedule.by_release = c->by_release;
   s->schedule.pool_below_bytes = c->layout->pool_below_bytes;
   if (!make_wishes (c, s->scratch, &wishes, &count, err))
     return false;
@@ -134,6 +136,7 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
     s->trial.not_before[g] = NO_WAIT;
   arena_back (s->scratch, mark);
   s->trial.found_by = round_names[start];
+  s->trial.by_release = s->best.by_release;
   for (int j = first; j < end && !search_is_over (s); j++) {
     s->trial.early_ppm = early_ppm[j];
     if (!search_cost (s, &s->trial, NULL, err))
@@ -153,31 +156,35 @@ static bool first_starts (search *s, const layout *l, error *err) {
   return true;
 }
 
-/* The same moves with other timings: coarse steps over a wide range, then finer ones about the
- * best. */
+static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *err) {
+  if (search_is_over (s) || (early_ppm == s->best.early_ppm && by_release == s->best.by_release))
+    return true;
+  search_copy (&s->trial, &s->best);
+  s->trial.early_ppm = early_ppm;
+  s->trial.by_release = by_release;
+  if (!search_cost (s, &s->trial, NULL, err))
+    return false;
+  search_keep (s);
+  return true;
+}
+
+/* The same moves with other timings: coarse steps over a wide range, the other order of the copies
+   in, then finer steps about the best. */
 static bool tune (search *s, error *err) {
   static const int64_t wide_ppm[] = { 0, 5000, 10000, 20000, 40000, 80000, 160000, -1 };
-  enum { WIDE = sizeof wide_ppm / sizeof *wide_ppm, FINE = 3 };
-  int64_t step_ppm = 0;
-  for (int i = 0; i < WIDE + 2 * FINE && !search_is_over (s); i++) {
-    search_copy (&s->trial, &s->best);
-    if (i < WIDE) {
-      s->trial.early_ppm = wide_ppm[i];
-      if (wide_ppm[i] == s->best.early_ppm)
-        continue;
-    } else {
-      if (s->best.early_ppm < 0)
-        break;
-      if (i == WIDE)
-        step_ppm = s->best.early_ppm / 2 > 2500 ? s->best.early_ppm / 2 : 2500;
-      step_ppm = i > WIDE && (i - WIDE) % 2 == 0 ? step_ppm / 2 : step_ppm;
-      s->trial.early_ppm += (i - WIDE) % 2 ? step_ppm : -step_ppm;
-      if (s->trial.early_ppm < 0)
-        continue;
-    }
-    if (!search_cost (s, &s->trial, NULL, err))
+  static const int64_t few_ppm[] = { -1, 10000, 40000 };
+  for (size_t i = 0; i < sizeof few_ppm / sizeof *few_ppm; i++)
+    if (!try_timing (s, few_ppm[i], !s->best.by_release, err))
       return false;
-    search_keep (s);
+  for (size_t i = 0; i < sizeof wide_ppm / sizeof *wide_ppm; i++)
+    if (!try_timing (s, wide_ppm[i], s->best.by_release, err))
+      return false;
+  int64_t step_ppm = s->best.early_ppm / 2 > 2500 ? s->best.early_ppm / 2 : 2500;
+  for (int i = 0; i < 3 && s->best.early_ppm >= 0; i++, step_ppm /= 2) {
+    int64_t at_ppm = s->best.early_ppm;
+    if (!try_timing (s, at_ppm + step_ppm, s->best.by_release, err) ||
+        (at_ppm >= step_ppm && !try_timing (s, at_ppm - step_ppm, s->best.by_release, err)))
+      return false;
   }
   return true;
 }

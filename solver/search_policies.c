@@ -172,7 +172,9 @@ static int64_t ticks_of (const search *s, const policy_answer *a) {
 bool search_policies (search *s, policies_found *found, error *err) {
   const trace *t = s->rewritten->trace;
   *found = (policies_found){ .which = -1, .step_ns = INT64_MAX };
-  if (t->n_ops > MOST_OPS || s->best.step_ns <= s->lower_bound_ns)
+  /* where our own is good enough they could only shave off a little, which must not cost much */
+  int32_t most = s->best.step_ns <= s->enough_ns ? FEW_OPS : MOST_OPS;
+  if (t->n_ops > most || s->best.step_ns <= s->lower_bound_ns)
     return true;
   arena *a = arena_new (0);
   bool ok = a || error_set (err, ERR_memory, "out of memory");

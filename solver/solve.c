@@ -41,7 +41,7 @@ static bool make_layouts (search *s, const gaps *singles, const double *share, a
     if (!layout_make (s->rewritten->trace, kind, s->options->device, s->options->budget_bytes,
                       singles, share, a, l, err))
       return false;
-    if (s->n_layouts == 0 || l->n_groups > 0 || at[s->n_layouts - 1].n_groups > 0)
+    if (s->n_layouts == 0 || l->n_groups > 0 || kind == LAYOUT_FINEST || kind == LAYOUT_SMALL)
       s->n_layouts++;
   }
   return at != NULL;

@@ -30,7 +30,8 @@ typedef struct solve_options {
   bool keep_proof;
   bytes *program; /* of solve_bound alone: as bound_options' */
   const logger *log;
-  bool (*stop) (void *context); /* asked between candidates, and in the linear solver; NULL: never */
+  bool (*stop) (
+      void *context); /* asked between candidates, and in the linear solver; NULL: never */
   void *stop_context;
   sections_mode sections;
   int64_t section_parts; /* SECTIONS_FIXED: so many */
