@@ -5,14 +5,14 @@
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir -p "$work/trace"
+eval "flags=(${COMPILE_FLAGS:--I. -std=gnu11})" # their quotes are the shell's
 
 with() { # ROW: the table with one row more
-  sed '/^#undef SHAPE/,$d' "$srcdir/trace/compute.def" >"$work/trace/compute.def"
+  sed '/^#undef SHAPE/,$d' trace/compute.def >"$work/trace/compute.def"
   printf '%s\n#undef SHAPE\n#undef COMPUTE\n' "$1" >>"$work/trace/compute.def"
 }
 compiles() { # FILE
-  # shellcheck disable=SC2086
-  $CC -I"$work" $COMPILE_FLAGS -c "$srcdir/$1" -o "$work/out.o" 2>"$work/err"
+  ${CC:-cc} -I"$work" "${flags[@]}" -c "$1" -o "$work/out.o" 2>"$work/err"
 }
 whole='COMPUTE (odd_fwd, map, ITEMS, PLAIN, FORWARD (relu_bwd), 0, OPERAND (READ, x, ITEM, DATA, s->size) OPERAND (WRITE, y, ITEM, DATA, s->size))'
 
