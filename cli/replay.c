@@ -163,7 +163,9 @@ static const cli_option options[] = {
   { 0, "bytes", "all|none",
     "with none, memory is addresses only, so that what is larger than this "
     "machine can be replayed; the default on the virtual clock" },
-  { 'n', "iterations", "N", "steps to run; 32 on the virtual clock, else 10" },
+  { 'n', "iterations", "N",
+    "steps to run; without it, on the virtual clock until a step repeats an earlier one, 32 at "
+    "most, and else 10, or 4 with --verify" },
   { 0, "compute", "spin|real",
     "what an op does: take its time (the default), or calculate what the trace says it is, so that "
     "the steps train (traces of `ferry zoo`; emulated)" },
@@ -174,8 +176,7 @@ static const cli_option options[] = {
     "with --compute real: do the step beside it without the plan, and compare each loss and every "
     "parameter bit for bit" },
   { 0, "verify", NULL,
-    "every op checks and rewrites a pattern in every byte of its tensors, in every step: for large "
-    "traces give a small -n" },
+    "every op checks and rewrites a pattern in every byte of its tensors, in every step" },
   { 0, "races", NULL, "look for accesses that nothing orders (emulated)" },
   { 0, "fuzz", "TIME", "delay each operation by up to so much (emulated)" },
   { 0, "seed", "N", "decides those delays" },

@@ -42,15 +42,30 @@ static int64_t per_step (const replay_state *s, int32_t tensor) {
          (s->rewritten->trace->tensors[tensor].persistent ? 0 : 1);
 }
 
+/* The op with which a group's first stay begins; -1: it is there when the step begins. */
+static int32_t group_birth (const replay_state *s, int32_t group) {
+  const uses *u = &s->room.uses;
+  const index_list *g = &s->plan->groups[group];
+  int32_t first = INT32_MAX;
+  for (int32_t i = 0; i < g->count; i++) {
+    if (s->rewritten->trace->tensors[g->at[i]].persistent)
+      return -1;
+    if (uses_count (u, g->at[i]) > 0 && u->at[u->offset[g->at[i]]].op < first)
+      first = u->at[u->offset[g->at[i]]].op;
+  }
+  return first;
+}
+
 /* For the race checker a group is used as one: granules of members that this op leaves alone must
-   not be anybody else's either. An operand without a mode is told and not touched. */
+   not be anybody else's either. An operand that neither reads nor writes is told and not touched.
+ */
 static bool collect_group (replay_state *s, collecting *c, int32_t tensor, int32_t op, error *err) {
   const room *r = &s->room;
   int32_t group = r->units.group_of[tensor];
   if (group < 0 || !s->options->races)
     return true;
   int32_t unit = s->rewritten->trace->n_tensors + group;
-  c->mode = 0;
+  c->mode = group_birth (s, group) == op ? OPERAND_BEGIN : 0;
   for (int32_t p = 0; p < r->of[unit]; p++) {
     stretch x = { .at = (int64_t)r->stay_at[room_stay (r, unit, p, op)],
                   .bytes = unit_part_bytes (&r->units.at[unit], s->plan->placement.granule_bytes, p,
@@ -70,6 +85,8 @@ static bool collect_use (replay_state *s, collecting *c, int32_t tensor, int32_t
   c->mode = x->writes ? OPERAND_WRITE : 0;
   if (x->reads || !x->writes)
     c->mode |= fresh ? OPERAND_FILL : OPERAND_READ;
+  if (fresh && s->room.units.group_of[tensor] < 0)
+    c->mode |= OPERAND_BEGIN;
   uint32_t mode = c->mode;
   if (!collect_group (s, c, tensor, op, err))
     return false;
@@ -102,7 +119,7 @@ static bool collect_workspace (replay_state *s, collecting *c, int32_t op, error
                 .bytes = s->rewritten->trace->ops[op].workspace_bytes };
   c->version = 0;
   c->per_step = 1;
-  c->mode = OPERAND_WRITE;
+  c->mode = OPERAND_WRITE | OPERAND_BEGIN;
   return collect (c, s->rewritten->trace->n_tensors, &x, err);
 }
 
