@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "solver/policy.h"
 #include "tests/suite.h"
 #include "tests/train_case.h"
 
@@ -65,6 +66,40 @@ START_TEST (what_is_swapped_cut_and_made_again_trains_bit_for_bit_as_it_does_uns
     for (int room = 0; room < TRAIN_ROOMS; room++)
       if (is_tried (_i, mode, room))
         ck_trains (&small_nets[_i], (train_mode)mode, (train_room)room);
+}
+END_TEST
+
+/* What others decide: the published rules, each in the room that it needs. */
+START_TEST (plans_of_every_rule_train_bit_for_bit) {
+  train_case c;
+  train_case_open (&c, &small_nets[GPT], SWAPPED);
+  train_options o = train_case_options (3);
+  int moved = 0, dropped = 0, trained = 0;
+  for (int id = 0; id < POLICIES; id++) {
+    policy_answer answer;
+    error err = { 0 };
+    policy_request q = { .trace = c.trace,
+                         .device = &c.device,
+                         .budget_bytes = c.least_bytes,
+                         .host_bytes = c.device.host_bytes };
+    bool ran = policy_run ((policy_id)id, &q, c.a, &answer, &err);
+    if (ran && !answer.fits) {
+      q.budget_bytes = answer.reached_bytes;
+      ran = policy_run ((policy_id)id, &q, c.a, &answer, &err);
+    }
+    ck_assert_msg (ran, "%s: %s", policy_at ((policy_id)id)->name, err.text);
+    if (answer.plan == NULL)
+      continue;
+    train_result r = train (&c, answer.plan, &o);
+    ck_assert_msg (train_same (&r), "%s: differs at step %d", policy_at ((policy_id)id)->name,
+                   r.first_step);
+    trained++;
+    moved += answer.plan->n_moves > 0;
+    dropped += answer.plan->n_recomputes > 0;
+  }
+  ck_assert_msg (trained > 15 && moved > 8 && dropped > 3, "%d plans, %d move, %d make again",
+                 trained, moved, dropped);
+  train_case_close (&c);
 }
 END_TEST
 
@@ -241,7 +276,8 @@ int main (void) {
   tcase_add_loop_test (all,
                        what_is_swapped_cut_and_made_again_trains_bit_for_bit_as_it_does_unswapped,
                        0, SMALL_NETS);
-  const TTest *single[] = { threads_and_delays_learn_the_same_bits,
+  const TTest *single[] = { plans_of_every_rule_train_bit_for_bit,
+                            threads_and_delays_learn_the_same_bits,
                             long_runs_are_fed_as_they_go_and_predicted_to_the_nanosecond,
                             a_copy_that_is_left_out_is_seen,
                             a_wait_that_is_left_out_is_seen_where_it_matters,

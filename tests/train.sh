@@ -1,23 +1,8 @@
 #!/bin/bash
 # `ferry replay --compute real` on stored files.
-set -u
-ferry=$builddir/ferry
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-passed=0 failed=0
+. "$(dirname "$0")/rules/common.bash"
+scratch
 
-run() { # STATUS ARGUMENTS...: leaves out and err behind
-  local expected=$1 status=0
-  shift
-  timeout 60 "$ferry" "$@" >out 2>err </dev/null || status=$?
-  [ "$status" = "$expected" ] || { echo "ferry $*: status $status, expected $expected"; cat out err; return 1; }
-}
-claim() {
-  local text=$1
-  shift
-  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "does not hold: $text"; fi
-}
 one_line() { [ "$(wc -l <err)" = 1 ] && grep -q '^ferry: ' err && [ ! -s out ]; }
 says() { grep -qF -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
 is_json() { ! command -v python3 >/dev/null || python3 -m json.tool "$1" >/dev/null; }
@@ -86,5 +71,4 @@ claim "patterns and numbers do not go together" verified
 claim "other devices are refused" cuda
 claim "numbers need bytes" none
 claim "what was seen is written as a Chrome trace" chrome
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish
