@@ -101,7 +101,8 @@ static void compare_others (bool seen[COMPUTE_KINDS]) {
     compare_alone ((compute){ .kind = kinds[k], .update = u }, seen);
   compare_alone ((compute){ .kind = COMPUTE_zero, .map = { .batch = 7, .size = 5 } }, seen);
   compare_alone ((compute){ .kind = COMPUTE_add, .map = { .batch = 7, .size = 5 } }, seen);
-  compare_alone ((compute){ .kind = COMPUTE_transpose, .rows = { 7, 3, 5 } }, seen);
+  compare_alone (
+      (compute){ .kind = COMPUTE_transpose, .rows = { .batch = 7, .rows = 3, .width = 5 } }, seen);
   for (int t = 0; t < 4; t++) {
     compute_matmul m = { .batch = 7, .heads = 2, .m = 3, .n = 4, .k = 5, .root = 5 };
     m.transpose_a = t & 1;
@@ -141,16 +142,16 @@ END_TEST
 
 /* ---- whole networks ---- */
 
-enum { STEPS = 4 };
+enum { STEPS = 2 };
 
 typedef struct listened {
-  double far; /* the largest of |loss - unswapped| / unswapped, in the first two steps */
+  double far; /* the largest of |loss - unswapped| / unswapped */
 } listened;
 
 static void on_step (void *context, const train_step *s) {
   listened *l = context;
   double far = fabs (s->loss - s->unswapped) / fabs (s->unswapped);
-  if (s->step < 2 && !(far <= l->far))
+  if (!(far <= l->far))
     l->far = far;
 }
 
@@ -167,12 +168,20 @@ static train_result train (train_case *c, train_room room, bool compared, listen
   return r;
 }
 
+/* Whole or cut, kept or made again: two ways of each network; FERRY_SOAK asks for all. */
+static bool is_tried (int net, train_mode mode) {
+  return getenv ("FERRY_SOAK") != NULL || mode == (net % 2 == 0 ? SWAPPED : CUT) ||
+         mode == (net % 2 == 0 ? MADE_AGAIN : MIXED);
+}
+
 /* Kernels do not round as the CPU does, but under every plan as under any other. */
 START_TEST (a_network_learns_the_same_bits_by_kernels_under_every_plan) {
-  char cut[SHA256_TEXT] = "", whole[SHA256_TEXT] = "";
+  char kept[SHA256_TEXT] = "";
   for (int mode = 0; mode < TRAIN_MODES; mode++) {
     train_case c;
     listened l = { 0 };
+    if (!is_tried (_i, (train_mode)mode))
+      continue;
     train_case_open (&c, &small_nets[_i], (train_mode)mode);
     train_result ample = train (&c, AMPLE, true, &l), floor = train (&c, FLOOR, false, NULL);
     ck_assert_msg (l.far < 1e-4, "%s, %s: a loss is %g from the CPU's", small_nets[_i].name,
@@ -180,14 +189,12 @@ START_TEST (a_network_learns_the_same_bits_by_kernels_under_every_plan) {
     ck_assert_msg (strcmp (ample.digest, floor.digest) == 0, "%s, %s: other bits at the floor",
                    small_nets[_i].name, train_mode_names[mode]);
     if (mode == SWAPPED)
-      memcpy (whole, ample.digest, sizeof whole);
-    if (mode == CUT)
-      memcpy (cut, ample.digest, sizeof cut);
+      memcpy (kept, ample.digest, SHA256_TEXT);
     if (mode == MADE_AGAIN)
-      ck_assert_str_eq (ample.digest, whole);
+      ck_assert_msg (strcmp (ample.digest, kept) == 0, "%s: other bits where things are made again",
+                     small_nets[_i].name);
     train_case_close (&c);
   }
-  ck_assert (cut[0] != 0);
 }
 END_TEST
 
