@@ -334,13 +334,39 @@ START_TEST (no_kind_is_left_out) {
 }
 END_TEST
 
+/* What the table calls the backward of a kind is what its gradients were tested with, and nothing
+   is a backward of nothing. */
+START_TEST (the_table_names_the_backward_that_was_tested) {
+  bool named[COMPUTE_KINDS] = { false };
+  compute_kind back[COMPUTE_MOST_BACK];
+  for (int i = 0; i < COMPUTE_KINDS; i++) {
+    int n = compute_back_of ((compute_kind)i, back);
+    ck_assert_msg ((n > 0) == (compute_way_of ((compute_kind)i) == WAY_FORWARD), "%s",
+                   compute_kind_names[i]);
+    for (int k = 0; k < n; k++)
+      named[back[k]] = true;
+  }
+  for (int i = 0; i < COMPUTE_KINDS; i++)
+    ck_assert_msg (named[i] || compute_way_of ((compute_kind)i) != WAY_BACKWARD,
+                   "%s is the backward of nothing", compute_kind_names[i]);
+  for (int i = 0; i < op_cases_count; i++)
+    for (int k = 0; k < op_cases[i].n_back; k++) {
+      bool found = false;
+      for (int j = 0, n = compute_back_of (op_cases[i].c.kind, back); j < n; j++)
+        found |= back[j] == op_cases[i].back[k];
+      ck_assert_msg (found, "%s is not named as a backward of %s",
+                     compute_kind_names[op_cases[i].back[k]],
+                     compute_kind_names[op_cases[i].c.kind]);
+    }
+}
+END_TEST
+
 int main (void) {
-  const TTest *tests[] = { gradients_are_those_of_finite_differences,
-                           parts_and_pieces_give_what_the_whole_gives,
-                           a_gradient_can_be_added_to_another,
-                           in_place_gives_the_same,
-                           sums_zeros_and_turned_rows_are_what_they_say,
-                           no_kind_is_left_out,
-                           NULL };
+  const TTest *tests[] = {
+    gradients_are_those_of_finite_differences,    parts_and_pieces_give_what_the_whole_gives,
+    a_gradient_can_be_added_to_another,           in_place_gives_the_same,
+    sums_zeros_and_turned_rows_are_what_they_say, no_kind_is_left_out,
+    the_table_names_the_backward_that_was_tested, NULL
+  };
   return suite_run ("ops", tests, 60);
 }

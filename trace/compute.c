@@ -129,7 +129,7 @@ static void put (operand_list *l, operand_use use, const char *name, enum operan
 #define OPERAND_EACH(use, name, where, type, count, elements) \
   for (int64_t i = 0; i < count; i++)                         \
   OPERAND (use, name, where, type, elements)
-#define COMPUTE(kind, shape, how, rate, flops, ...)                 \
+#define COMPUTE(kind, shape, how, rate, way, flops, operands)       \
   static int64_t kind##_flops (const compute *c) {                  \
     const compute_##shape *s = &c->shape;                           \
     (void)s;                                                        \
@@ -137,7 +137,7 @@ static void put (operand_list *l, operand_use use, const char *name, enum operan
   }                                                                 \
   static void kind##_operands (const compute *c, operand_list *l) { \
     const compute_##shape *s = &c->shape;                           \
-    __VA_ARGS__                                                     \
+    operands                                                        \
   }
 #include "trace/compute.def"
 
@@ -153,17 +153,57 @@ typedef struct field_name {
 
 enum { PLAIN, PRODUCT };
 
+/* The kinds in a row's FORWARD. */
+#define KIND_1(a) COMPUTE_##a
+#define KIND_2(a, b) COMPUTE_##a, COMPUTE_##b
+#define KIND_3(a, b, c) COMPUTE_##a, COMPUTE_##b, COMPUTE_##c
+#define KIND_N(a, b, c, n, ...) KIND_##n
+#define FORWARD(...)                                       \
+  WAY_FORWARD, {                                           \
+    KIND_N (__VA_ARGS__, 3, 2, 1, ) (__VA_ARGS__), NO_KIND \
+  }
+#define PASSES  \
+  WAY_PASSES, { \
+    NO_KIND     \
+  }
+#define SOURCE  \
+  WAY_SOURCE, { \
+    NO_KIND     \
+  }
+#define BACKWARD  \
+  WAY_BACKWARD, { \
+    NO_KIND       \
+  }
+#define UPDATES  \
+  WAY_UPDATES, { \
+    NO_KIND      \
+  }
+#define NO_KIND COMPUTE_KINDS
+
 static const struct row {
   int64_t (*flops) (const compute *c);
   void (*operands) (const compute *c, operand_list *l);
   const field_name *fields;
   compute_how how;
   bool product;
+  compute_way way;
+  compute_kind back[COMPUTE_MOST_BACK + 1]; /* NO_KIND behind the last */
 } rows[COMPUTE_KINDS] = {
-#define COMPUTE(kind, shape, how, rate, flops, ...) \
-  { kind##_flops, kind##_operands, shape##_fields, how, rate == PRODUCT },
+#define COMPUTE(kind, shape, how, rate, way, flops, ...) \
+  { kind##_flops, kind##_operands, shape##_fields, how, rate == PRODUCT, way },
 #include "trace/compute.def"
 };
+
+compute_way compute_way_of (compute_kind kind) {
+  return rows[kind].way;
+}
+
+int compute_back_of (compute_kind kind, compute_kind out[COMPUTE_MOST_BACK]) {
+  int n = 0;
+  for (; rows[kind].back[n] != NO_KIND; n++)
+    out[n] = rows[kind].back[n];
+  return n;
+}
 
 int64_t compute_batch (const compute *c) {
   return rows[c->kind].how == ONCE ? 1 : c->at[0];

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 
-enum { COMPUTE_MOST_OPERANDS = 136, COMPUTE_MOST_LIST = 128 };
+enum { COMPUTE_MOST_OPERANDS = 136, COMPUTE_MOST_LIST = 128, COMPUTE_MOST_BACK = 3 };
 
 typedef enum compute_dtype { DTYPE_FP32, DTYPE_BF16, DTYPE_TF32, DTYPES } compute_dtype;
 extern const char *const compute_dtype_names[DTYPES + 1]; /* NULL at the end */
@@ -16,6 +16,19 @@ typedef enum compute_kind {
   COMPUTE_KINDS
 } compute_kind;
 extern const char *const compute_kind_names[COMPUTE_KINDS + 1];
+
+/* How gradients get past a kind. */
+typedef enum compute_way {
+  WAY_FORWARD,  /* by the kinds that compute_back_of tells */
+  WAY_PASSES,   /* as they are */
+  WAY_SOURCE,   /* they do not */
+  WAY_BACKWARD, /* it makes them */
+  WAY_UPDATES   /* it uses them up */
+} compute_way;
+compute_way compute_way_of (compute_kind kind);
+/* The kinds that make its gradients; returns how many, at least one where the way is WAY_FORWARD.
+ */
+int compute_back_of (compute_kind kind, compute_kind out[COMPUTE_MOST_BACK]);
 
 /* A struct of int64_t for each shape: compute_conv, compute_linear, ... */
 #define FIELD(name) int64_t name;
