@@ -547,10 +547,12 @@ FN window window_of (const compute_pool *s, window_kind kind, int64_t at) {
   return w;
 }
 
-#define IN_WINDOW(s, w, at)                             \
-  for (int64_t d = (w).from[0]; d < (w).to[0]; d++)     \
-    for (int64_t h = (w).from[1]; h < (w).to[1]; h++)   \
-      for (int64_t v = (w).from[2], at; v < (w).to[2] && (at = (d * (s)->in_h + h) * (s)->in_w + v, 1); v++)
+#define IN_WINDOW(s, w, at)                           \
+  for (int64_t d = (w).from[0]; d < (w).to[0]; d++)   \
+    for (int64_t h = (w).from[1]; h < (w).to[1]; h++) \
+      for (int64_t at = (d * (s)->in_h + h) * (s)->in_w + (w).from[2], \
+                   end = at + (w).to[2] - (w).from[2];                 \
+           at < end; at++)
 
 FN void pool_mean (const kernel_work *k, window_kind kind) {
   const compute_pool *s = &k->c.pool;
