@@ -168,7 +168,7 @@ static const cli_option options[] = {
     "most, and else 10, or 4 with --verify" },
   { 0, "compute", "spin|real",
     "what an op does: take its time (the default), or calculate what the trace says it is, so that "
-    "the steps train (traces of `ferry zoo`; emulated)" },
+    "the steps train (traces of `ferry zoo`; in fp32)" },
   { 0, "steps", "N", "steps to train with --compute real; 20" },
   { 0, "data", "FILE",
     "with --compute real: a text for a language model to learn; without it, a made one" },

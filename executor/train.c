@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "executor/calculate_cuda.h"
 #include "executor/host.h"
 #include "executor/interpret.h"
 #include "trace/check.h"
@@ -184,7 +185,8 @@ bool train_run (const trace *t, const plan *p, const train_options *o, arena *a,
   check_rule broken;
   *out = (train_result){ .first_step = -1, .tensor = -1 };
   training now = { .trace = t, .plan = p, .options = o, .out = out };
-  calculation c = { .by = &calculator_emulated,
+  bool on_cpu = o->replay.emulated && !o->kernels;
+  calculation c = { .by = on_cpu ? &calculator_emulated : &calculator_cuda,
                     .trace = t,
                     .input = o->input,
                     .spoiled_copy = o->spoiled_copy,
@@ -194,10 +196,11 @@ bool train_run (const trace *t, const plan *p, const train_options *o, arena *a,
   r.calculation = &c;
   r.unchecked = true; /* checked here, before anything is made */
   r.iterations = r.iterations > 0 ? r.iterations : TRAIN_STEPS;
-  if (!r.emulated)
-    return error_set (err, ERR_usage,
-                      "ops are calculated on the emulated device only; use --driver "
-                      "emulated");
+  if (!r.emulated && o->compare)
+    return error_set (
+        err, ERR_usage,
+        "a GPU does not round as the CPU does, so nothing here is what --compare could "
+        "compare it with; run two plans, and compare their parameters' digests");
   bool good = (o->replay.unchecked || check_plan (t, p, a, &broken, err)) &&
               open_plain_ones (&now, a, err) && replay_run (t, p, &r, a, &out->replay, err);
   if (good) {

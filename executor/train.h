@@ -28,6 +28,7 @@ typedef struct train_options {
   feed_options input;
   int64_t spoiled_copy; /* see calculation */
   bool compare;
+  bool kernels; /* of a GPU, also on the emulated device, where they are its functions */
   void (*on_step) (void *context, const train_step *s); /* NULL: nobody listens */
   void *context;
 } train_options;

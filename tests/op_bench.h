@@ -24,6 +24,7 @@ typedef struct op_bench {
   bool grid;        /* random values far from each other and from 0 */
   int64_t limit;    /* of indices */
   ops *ops;
+  bool (*run) (ops *o, const ops_call *call, error *err); /* NULL: ops_run */
 } op_bench;
 
 void op_bench_begin (op_bench *b, uint64_t seed);

@@ -49,7 +49,10 @@ half() { run 3 replay half.json half.plan.json --compute real && one_line && say
 spin() { run 2 replay t.json p.json --steps 3 && one_line && says '--steps goes with --compute real' &&
   run 2 replay t.json p.json --compare && says '--compare goes with --compute real'; }
 verified() { real 2 --verify && one_line && says 'do without --verify'; }
-cuda() { real 2 --driver cuda --steps 1 && one_line && says 'use --driver emulated'; }
+cuda() {
+  run 2 replay t.json p.json --compute real --driver cuda --compare && one_line && says 'run two plans' &&
+    { [ -e /dev/nvidiactl ] || { run 69 replay t.json p.json --compute real --driver cuda && one_line && says 'no driver'; }; }
+}
 none() { real 2 --bytes none && one_line && says 'do without --bytes none'; }
 chrome() { real 0 --steps 2 --chrome c.json && is_json c.json && grep -q 'copies to the host' c.json; }
 
@@ -68,7 +71,7 @@ claim "a trace that does not say what it calculates is refused" bare
 claim "bf16 is refused with its remedy" half
 claim "options of --compute real are refused without it" spin
 claim "patterns and numbers do not go together" verified
-claim "other devices are refused" cuda
+claim "a GPU is not compared with the CPU, and a missing one is told" cuda
 claim "numbers need bytes" none
 claim "what was seen is written as a Chrome trace" chrome
 finish

@@ -1,0 +1,216 @@
+/* The GPU's kernels, compiled for the host: each kind beside the CPU's own function of it, and
+   networks that train by them on the emulated device. */
+#include "executor/calculate_cuda.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/op_bench.h"
+#include "tests/op_cases.h"
+#include "tests/suite.h"
+#include "tests/train_case.h"
+
+/* ---- each kind ---- */
+
+enum { STEP = 3, BATCH = 7 };
+#define TOLERANCE 3e-5
+
+/* A call as calculator_cuda makes it. */
+static bool run_kernels (ops *unused, const ops_call *call, error *err) {
+  (void)unused, (void)err;
+  operand o[COMPUTE_MOST_OPERANDS];
+  int n = compute_operands (call->c, o);
+  int32_t failed = 0;
+  for (int i = 0; i < n; i++)
+    if (kernel_work_zeroes (call, i, &o[i]))
+      memset (call->operands[i].pieces[0].data, 0, (size_t)o[i].bytes);
+  int64_t table_bytes = kernel_work_table_bytes (call);
+  void **table = malloc ((size_t)table_bytes + 1);
+  for (int64_t from = 0, items; from < call->end_item - call->first_item; from += items) {
+    kernel_work w;
+    items = kernel_work_fill (call, from, table_bytes > 0 ? table : NULL, &w);
+    w.failed = &failed;
+    w.step = call->step;
+    calculate_host_kernels[call->c->kind](w);
+  }
+  free (table);
+  ck_assert_int_eq (failed, 0);
+  return true;
+}
+
+static void begin (op_bench *b, const gradient_case *g, const compute *c) {
+  op_bench_begin (b, 17);
+  b->grid = g->grid;
+  if (g->high > g->low) {
+    b->low = g->low;
+    b->high = g->high;
+  }
+  b->limit = g->limit > 0 ? g->limit : 1;
+  op_bench_supply (b, c);
+}
+
+/* By the CPU whole, by the kernels in parts whose operands are cut elsewhere again. */
+static void compare (op_bench *b, const compute *c, const char *name, bool seen[COMPUTE_KINDS]) {
+  static const int64_t parts[] = { 1, 2, 7 }, cuts[] = { -1, 1, 4 };
+  op_bench_supply (b, c);
+  op_bench_saved before = op_bench_save (b);
+  b->run = NULL;
+  op_bench_run (b, c, 1, -1, STEP);
+  op_bench_saved expected = op_bench_save (b);
+  b->run = run_kernels;
+  for (size_t k = 0; k < 9; k++) {
+    op_bench_restore (b, &before);
+    op_bench_run (b, c, parts[k / 3], cuts[k % 3], STEP);
+    for (int i = 0; i < expected.n; i++)
+      ck_assert_msg (
+          b->arrays[i].type == INDEX || b->arrays[i].type == BYTE
+              ? memcmp (b->arrays[i].data, expected.data[i], (size_t)b->arrays[i].bytes) == 0
+              : op_bench_alike (&b->arrays[i], expected.data[i], TOLERANCE),
+          "%s (%s), %lld parts, cut at %lld: %s differs", name, compute_kind_names[c->kind],
+          (long long)parts[k / 3], (long long)cuts[k % 3], b->arrays[i].name);
+  }
+  op_bench_restore (b, &expected);
+  b->run = NULL;
+  op_bench_forget (&before);
+  op_bench_forget (&expected);
+  seen[c->kind] = true;
+}
+
+static void compare_alone (compute c, bool seen[COMPUTE_KINDS]) {
+  op_bench b;
+  op_bench_begin (&b, 23);
+  b.low = 0.1;
+  b.high = 0.9;
+  op_bench_supply (&b, &c);
+  compare (&b, &c, "alone", seen);
+  op_bench_end (&b);
+}
+
+/* Kinds that have no gradient of their own. */
+static void compare_others (bool seen[COMPUTE_KINDS]) {
+  compute_update u = { .count = 37,
+                       .rate_ppb = 1000000,
+                       .decay_ppb = 100000,
+                       .momentum_ppm = 900000,
+                       .beta1_ppm = 900000,
+                       .beta2_ppm = 999000,
+                       .eps_ppt = 10000 };
+  static const compute_kind kinds[] = { COMPUTE_sgd, COMPUTE_momentum, COMPUTE_adam };
+  for (int k = 0; k < 3; k++)
+    compare_alone ((compute){ .kind = kinds[k], .update = u }, seen);
+  compare_alone ((compute){ .kind = COMPUTE_zero, .map = { .batch = 7, .size = 5 } }, seen);
+  compare_alone ((compute){ .kind = COMPUTE_add, .map = { .batch = 7, .size = 5 } }, seen);
+  compare_alone (
+      (compute){ .kind = COMPUTE_transpose, .rows = { .batch = 7, .rows = 3, .width = 5 } }, seen);
+  for (int t = 0; t < 4; t++) {
+    compute_matmul m = { .batch = 7, .heads = 2, .m = 3, .n = 4, .k = 5, .root = 5 };
+    m.transpose_a = t & 1;
+    m.transpose_b = t >> 1;
+    m.a_head = m.m * m.k;
+    m.b_head = m.k * m.n;
+    m.c_head = m.m * m.n;
+    m.a_item = 2 * m.a_head;
+    m.b_item = 2 * m.b_head;
+    m.c_item = 2 * m.c_head;
+    m.a_row = m.transpose_a ? m.m : m.k;
+    m.b_row = m.transpose_b ? m.k : m.n;
+    m.c_row = m.n;
+    compare_alone ((compute){ .kind = COMPUTE_matmul, .matmul = m }, seen);
+  }
+}
+
+START_TEST (every_kernel_gives_what_the_cpu_gives) {
+  bool seen[COMPUTE_KINDS] = { false };
+  for (int i = 0; i < op_cases_count; i++) {
+    const gradient_case *g = &op_cases[i];
+    op_bench b;
+    compute c = op_with_batch (&g->c, BATCH);
+    begin (&b, g, &c);
+    compare (&b, &c, g->name, seen);
+    for (int k = 0; k < g->n_back; k++) {
+      compute back = op_back_of (&c, g->back[k]);
+      compare (&b, &back, g->name, seen);
+    }
+    op_bench_end (&b);
+  }
+  compare_others (seen);
+  for (int i = 0; i < COMPUTE_KINDS; i++)
+    ck_assert_msg (seen[i], "%s is not tried", compute_kind_names[i]);
+}
+END_TEST
+
+/* ---- whole networks ---- */
+
+enum { STEPS = 2 };
+
+typedef struct listened {
+  double far; /* the largest of |loss - unswapped| / unswapped */
+} listened;
+
+static void on_step (void *context, const train_step *s) {
+  listened *l = context;
+  double far = fabs (s->loss - s->unswapped) / fabs (s->unswapped);
+  if (!(far <= l->far))
+    l->far = far;
+}
+
+static train_result train (train_case *c, train_room room, bool compared, listened *l) {
+  error err = { 0 };
+  train_result r;
+  train_options o = train_case_options (STEPS);
+  o.kernels = true;
+  o.compare = compared;
+  o.on_step = compared ? on_step : NULL;
+  o.context = l;
+  if (!train_run (c->trace, train_case_plan (c, room), &o, c->a, &r, &err))
+    ck_abort_msg ("%s: %s", c->trace->name, err.text);
+  return r;
+}
+
+/* Whole or cut, kept or made again: two ways of each network; FERRY_SOAK asks for all. */
+static bool is_tried (int net, train_mode mode) {
+  return getenv ("FERRY_SOAK") != NULL || mode == (net % 2 == 0 ? SWAPPED : CUT) ||
+         mode == (net % 2 == 0 ? MADE_AGAIN : MIXED);
+}
+
+/* Kernels do not round as the CPU does, but under every plan as under any other. */
+START_TEST (a_network_learns_the_same_bits_by_kernels_under_every_plan) {
+  char kept[SHA256_TEXT] = "";
+  for (int mode = 0; mode < TRAIN_MODES; mode++) {
+    train_case c;
+    listened l = { 0 };
+    if (!is_tried (_i, (train_mode)mode))
+      continue;
+    train_case_open (&c, &small_nets[_i], (train_mode)mode);
+    train_result ample = train (&c, AMPLE, true, &l), floor = train (&c, FLOOR, false, NULL);
+    ck_assert_msg (l.far < 1e-4, "%s, %s: a loss is %g from the CPU's", small_nets[_i].name,
+                   train_mode_names[mode], l.far);
+    ck_assert_msg (strcmp (ample.digest, floor.digest) == 0, "%s, %s: other bits at the floor",
+                   small_nets[_i].name, train_mode_names[mode]);
+    if (mode == SWAPPED)
+      memcpy (kept, ample.digest, SHA256_TEXT);
+    if (mode == MADE_AGAIN)
+      ck_assert_msg (strcmp (ample.digest, kept) == 0, "%s: other bits where things are made again",
+                     small_nets[_i].name);
+    train_case_close (&c);
+  }
+}
+END_TEST
+
+int main (void) {
+  Suite *suite = suite_create ("kernels");
+  TCase *kinds = tcase_create ("kinds"), *nets = tcase_create ("networks");
+  tcase_set_timeout (kinds, 60);
+  tcase_set_timeout (nets, 120);
+  tcase_add_test (kinds, every_kernel_gives_what_the_cpu_gives);
+  tcase_add_loop_test (nets, a_network_learns_the_same_bits_by_kernels_under_every_plan, 0,
+                       SMALL_NETS);
+  suite_add_tcase (suite, kinds);
+  suite_add_tcase (suite, nets);
+  SRunner *runner = srunner_create (suite);
+  srunner_run_all (runner, CK_NORMAL);
+  int failed = srunner_ntests_failed (runner);
+  srunner_free (runner);
+  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+}
