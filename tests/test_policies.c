@@ -254,6 +254,8 @@ static const paper traps[] = {
   { "autoswap", "score=vote", NULL, NULL, 11, "w 0>8 @7; x0 1>7 @6" },
   { "autoswap", "score=swdoa", NULL, NULL, 11, "w 0>8 @7; x0 1>7 @6" },
   { "autoswap", "floor=2MiB", NULL, NULL, 11, "x0 1>7 @6" },
+  /* x0 was last read by op 1: its copy out begins behind op 5, the last before it is fetched. */
+  { "autoswap", "score=aoa,delay=on", NULL, NULL, 11, "x0 5>7 @6" },
   /* Bytes per time: the cheap tensor is run again, not the dear one. */
   { "capuchin", NULL, cheap_tensors, cheap_ops, 70, "w 0>7 @6; drop x2 3>5 +" },
   { "capuchin", "recompute=off", cheap_tensors, cheap_ops, 70, "w 0>7 @6; x1 3>6 @6" },
