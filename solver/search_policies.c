@@ -65,9 +65,13 @@ static bool run_attempt (const attempt *at, policy_request r, arena *a, policy_a
 
 /* ---- as candidates ---- */
 
+/* Policies move tensors, so theirs is the layout with the smallest groups. */
+static const layout *layout_for (const search *s) {
+  return &s->layouts[s->n_layouts - 1];
+}
+
 /* The unit's gap in which the move begins; NO_GAP where it has none that ends with or behind it. */
-static int32_t gap_of (const search *s, const policy_move *m) {
-  const gaps *g = s->gaps;
+static int32_t gap_of (const gaps *g, const policy_move *m) {
   int32_t group = g->units->group_of[m->tensor];
   int32_t unit = group < 0 ? m->tensor : g->units->trace->n_tensors + group;
   bool wraps = m->in_before <= m->out_after;
@@ -94,18 +98,20 @@ static bool keep_trial (search *s, const char *name, error *err) {
 
 /* The moves themselves, with their triggers. */
 static int64_t take_moves (search *s, const policy_choice *c) {
-  const gaps *g = s->gaps;
+  const layout *l = layout_for (s);
+  const gaps *g = &l->gaps;
   int64_t taken = 0;
+  s->trial.layout = l;
   memset (s->trial.parts, 0, (size_t)g->count * sizeof *s->trial.parts);
   for (int32_t i = 0; i < g->count; i++)
     s->trial.not_before[i] = NO_WAIT;
   for (int64_t i = 0; i < c->n_moves; i++) {
     const policy_move *m = &c->moves[i];
-    int32_t at = gap_of (s, m);
+    int32_t at = gap_of (g, m);
     if (at == NO_GAP)
       continue;
     taken += s->trial.parts[at] == 0;
-    s->trial.parts[at] = s->of[g->at[at].unit];
+    s->trial.parts[at] = l->of[g->at[at].unit];
     bool same = g->at[at].before == m->in_before;
     s->trial.not_before[at] = same ? m->in_not_before : NO_WAIT;
   }
@@ -115,7 +121,8 @@ static int64_t take_moves (search *s, const policy_choice *c) {
 /* The same gaps, and what else the budget needs, with our own timings. */
 static bool try_rounded (search *s, const char *name, error *err) {
   static const int64_t early_ppm[] = { 10000, 40000, -1 };
-  const gaps *g = s->gaps;
+  const layout *l = layout_for (s);
+  const gaps *g = &l->gaps;
   arena_mark mark = arena_here (s->scratch);
   error why = { 0 };
   rounding r;
@@ -126,7 +133,7 @@ static bool try_rounded (search *s, const char *name, error *err) {
     share[i] = s->trial.parts[i] ? 1 : 0;
   int64_t room = units_scale (g->room_bytes, 990000, 1000000);
   bool fits =
-      round_gaps (g, s->of, s->options->device, ROUND_UP, share, room, s->scratch, &r, &why);
+      round_gaps (g, l->of, s->options->device, ROUND_UP, share, room, s->scratch, &r, &why);
   if (fits)
     memcpy (s->trial.parts, r.parts, (size_t)g->count * sizeof *r.parts);
   arena_back (s->scratch, mark);
@@ -159,7 +166,7 @@ static policy_request request_of (const trace *t, const solve_options *o) {
 
 /* A decision, a schedule and a simulation, counted like a candidate's. */
 static int64_t ticks_of (const search *s, const policy_answer *a) {
-  return 16 * ((int64_t)s->gaps->n_ops + 2 * a->moves);
+  return 16 * ((int64_t)s->layouts->gaps.n_ops + 2 * a->moves);
 }
 
 bool search_policies (search *s, policies_found *found, error *err) {
