@@ -255,6 +255,77 @@ static bool reach (run *r, int64_t needs_bytes, arena *a, policy_answer *out, er
   return ok;
 }
 
+/* ---- what was late comes earlier ---- */
+
+/* The start of op i of a step without stalls; i may be of the step before. */
+static int64_t start_of (const int64_t *start_ns, int32_t n, int32_t i) {
+  return i < 0 ? start_ns[i + n] - start_ns[n] : start_ns[i];
+}
+
+/* A trigger whose lead is a twentieth longer, at least one op earlier; the same where there is
+ * none.
+ */
+static int32_t earlier (const wish *w, const int64_t *start_ns, int32_t n) {
+  int32_t i = w->in_not_before, low = w->out_after + 1;
+  int64_t need = start_ns[w->in_before], lead = need - start_of (start_ns, n, i);
+  if (w->in_before <= w->out_after)
+    low -= n;
+  if (i <= low)
+    return i;
+  for (i--; i > low && need - start_of (start_ns, n, i) < lead + lead / 20;)
+    i--;
+  return i;
+}
+
+/* True where a wish has changed. */
+static bool hurry (run *r, const timeline *t, const int64_t *start_ns) {
+  const trace *rw = r->rw.trace;
+  int32_t n = rw->n_ops;
+  bool any = false;
+  for (int32_t i = 0; i < r->n_wishes; i++) {
+    wish *w = &r->wishes[i];
+    int32_t b = w->in_before;
+    int64_t before = b ? t->ops[b - 1].end_ns : t->ops[n - 1].end_ns - t->period_ns;
+    if (w->in_not_before == NO_WAIT || t->ins[i].end_ns <= before + rw->ops[b].gap_ns)
+      continue;
+    int32_t place = earlier (w, start_ns, n);
+    any |= place != w->in_not_before;
+    w->in_not_before = place;
+  }
+  return any;
+}
+
+/* The best plan of so many rounds; each one is told by a simulation which copies in were late. */
+static bool feed_back (run *r, plan **best, arena *a, error *err) {
+  const trace *rw = r->rw.trace;
+  int64_t *start_ns = NEW (a, (int64_t)rw->n_ops + 1, int64_t, err), best_ns = INT64_MAX;
+  plan *p = *best;
+  if (!start_ns)
+    return false;
+  for (int32_t k = 0; k < rw->n_ops; k++)
+    start_ns[k + 1] = start_ns[k] + rw->ops[k].gap_ns + rw->ops[k].ns;
+  for (int64_t round = 0; p; round++) {
+    predicted cost;
+    timeline t;
+    error why = { 0 };
+    schedule_shortage shortage;
+    sim_job job = { r->request->trace, &r->rw, p };
+    sim_options o = { .timeline_arena = a };
+    if (!simulate (&job, 1, &o, a, &cost, &t, err))
+      return false;
+    if (cost.step_ns < best_ns) {
+      best_ns = cost.step_ns;
+      *best = p;
+    }
+    if (round == r->choice.feedback || !hurry (r, &t, start_ns))
+      return true;
+    p = schedule_at (r, r->request->budget_bytes, r->request->host_bytes, a, &shortage, &why);
+    if (!p && why.code != ERR_infeasible)
+      return error_set (err, why.code, "%s", why.text);
+  }
+  return true;
+}
+
 static bool finish_plan (run *r, plan *p, const char *label, arena *a, policy_answer *out,
                          error *err) {
   if (!price (r, p, a, &out->cost, err))
@@ -323,6 +394,8 @@ bool policy_run (policy_id id, const policy_request *request, arena *a, policy_a
   out->drops = r.kept_drops;
   out->choice = r.choice;
   out->note = r.choice.note;
+  if (p && r.choice.feedback > 0 && !feed_back (&r, &p, a, err))
+    return false;
   if (p)
     return finish_plan (&r, p, out->label, a, out, err);
   if (why.code != ERR_infeasible)

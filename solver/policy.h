@@ -66,6 +66,7 @@ typedef struct policy_choice {
   int64_t n_moves, moves_room, n_drops, drops_room;
   bool auto_clean;  /* it knows which host copies are still valid */
   int64_t fault_ns; /* on top of a copy's latency */
+  int64_t feedback; /* rounds in which copies in that came late are triggered earlier */
   const char *note; /* what it found out, or NULL */
 } policy_choice;
 

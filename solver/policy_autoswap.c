@@ -8,7 +8,7 @@ typedef enum score { DOA, AOA, WDOA, SWDOA, VOTE } score;
 
 typedef struct autoswap {
   policy_view *v;
-  bool paper;
+  bool paper, delayed;
   int64_t *res;
   __int128 *over; /* per op, and one more: byte-time above the budget before it */
   __int128 *key;  /* per gap: the larger, the better */
@@ -107,6 +107,14 @@ static int last_need_first (const policy_view *v, int32_t a, int32_t b, const vo
   return (v->gaps[a].b < v->gaps[b].b) - (v->gaps[a].b > v->gaps[b].b);
 }
 
+/* There a copy out is ready some operations behind the last access: more of them behind a write. */
+static int32_t out_behind (const policy_view *v, const view_gap *g, int32_t in_not_before) {
+  enum { READ = 4, WRITE = 6 };
+  int32_t o = g->a + (list_has (&v->trace->ops[g->a].writes, g->tensor) ? WRITE : READ);
+  int32_t end = gap_wraps (g) ? v->n_ops : in_not_before;
+  return o < end ? o : end > g->a + 1 ? end - 1 : g->a;
+}
+
 static bool lay_copies (autoswap *s, policy_choice *out, error *err) {
   policy_view *v = s->v;
   int64_t later_ns = INT64_MAX;
@@ -116,7 +124,12 @@ static bool lay_copies (autoswap *s, policy_choice *out, error *err) {
     int64_t end = v->start_ns[g->b] < later_ns ? v->start_ns[g->b] : later_ns;
     later_ns = end - in_ns (s, g->tensor);
     int32_t i = view_late (v, g, v->start_ns[g->b] - later_ns);
-    if (!policy_move_gap (v, out, g, i, err))
+    policy_move m = { .tensor = g->tensor,
+                      .out_after = s->delayed ? out_behind (v, g, i) : g->a,
+                      .in_before = g->b,
+                      .in_not_before = i,
+                      .wait_at = NO_OP };
+    if (!policy_add_move (v, out, m, err))
       return false;
   }
   return true;
@@ -125,7 +138,9 @@ static bool lay_copies (autoswap *s, policy_choice *out, error *err) {
 bool policy_autoswap (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
                       error *err) {
   (void)id;
-  autoswap s = { .v = v, .paper = values->at[POLICY_OPTION_autoswap_link] == 1 };
+  autoswap s = { .v = v,
+                 .paper = values->at[POLICY_OPTION_autoswap_link] == 1,
+                 .delayed = values->at[POLICY_OPTION_autoswap_delay] == 1 };
   s.res = view_residents (v, err);
   s.over = NEW (v->arena, (int64_t)v->n_ops + 1, __int128, err);
   s.key = NEW (v->arena, v->n_gaps, __int128, err);

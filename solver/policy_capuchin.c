@@ -211,5 +211,6 @@ bool policy_capuchin (policy_view *v, policy_id id, const policy_values *values,
   capuchin s = { .v = v,
                  .out = out,
                  .recompute = values->at[POLICY_OPTION_capuchin_recompute] == 1 };
+  out->feedback = values->at[POLICY_OPTION_capuchin_feedback];
   return begin (&s, err) && choose (&s, err);
 }
