@@ -16,6 +16,7 @@ typedef struct bound_options {
   bool any_units; /* the units have granule 1, no groups and no pool, and stand for all that a plan
                      may choose: copies may be shared, so latency is not charged */
   bool keep_proof;
+  bool guide_only; /* one program, for its shares: no refinement, and no bound but the cheap ones */
   flow_drops drops;     /* beside copies; then any_units must be set */
   const uint8_t *again; /* per op: what may be dropped; NULL: anything */
   const logger *log;
