@@ -17,9 +17,13 @@ typedef struct bound_options {
                      may choose: copies may be shared, so latency is not charged */
   bool keep_proof;
   bool guide_only; /* one program, for its shares: no refinement, and no bound but the cheap ones */
+  bytes *program; /* where not NULL: the last program, the one that shares are read off, as LP text;
+                     none where everything fits */
   flow_drops drops;     /* beside copies; then any_units must be set */
   const uint8_t *again; /* per op: what may be dropped; NULL: anything */
   const logger *log;
+  bool (*stop) (void *context); /* as ilp_options': then the bound is what was proved by then */
+  void *stop_context;
 } bound_options;
 
 /* Sizes and efforts, for benches. */

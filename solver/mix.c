@@ -176,6 +176,8 @@ static bool certify (mixing *m, solution *s, error *err) {
   }
   c->lower_bound_ns = s->bound.lower_bound_ns = ns;
   s->bound.by = c->bound_by;
+  if (m->program.fits)
+    s->bound.stats = m->program.bound.stats;
   if (drops && !p->n_sections)
     c->proof = s->bound.proof = m->program.bound.proof;
   else if (!flow || p->n_sections || p->n_recomputes)

@@ -36,7 +36,9 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
                         .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
                         .again = again,
                         .keep_proof = o->keep_proof,
-                        .log = o->log };
+                        .log = o->log,
+                        .stop = o->stop,
+                        .stop_context = o->stop_context };
   if (bound_of (&out->gaps, &how, a, &out->bound, &why))
     return true;
   out->fits = false;
@@ -66,7 +68,9 @@ bool recompute_guide (const trace *t, const variant *v, const solve_options *o, 
                         .whole_ops = BLOCKS,
                         .blocks = BLOCKS,
                         .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
-                        .again = again };
+                        .again = again,
+                        .stop = o->stop,
+                        .stop_context = o->stop_context };
   if (bound_of (g, &how, a, &b, &why)) {
     *dropped = b.dropped;
     return true;
