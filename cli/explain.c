@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "cli/explain_drops.h"
 #include "cli/inputs.h"
 #include "cli/pictures.h"
 #include "cli/planner.h"
@@ -46,6 +47,7 @@ typedef struct told {
   int64_t waited_ns;
   crossing *crossings; /* the most bytes first */
   int32_t n_crossings;
+  dropped_list drops;
   prices prices;
 } told;
 
@@ -179,7 +181,8 @@ static bool find_all (call *c, told *t) {
   sim_options o = { .timeline_arena = c->arena };
   if (!simulate (&job, 1, &o, c->arena, &t->cost, &t->line, &c->err) ||
       !waits_of (&job, &t->line, c->arena, &t->waits, &t->n_waits, &c->err) ||
-      !count_crossings (c, t) || !find_holders (c, t))
+      !count_crossings (c, t) || !find_holders (c, t) ||
+      !dropped_of (c, t->original, t->plan, &t->drops))
     return false;
   for (int32_t i = 0; i < t->n_waits; i++)
     t->waited_ns += t->waits[i].ns;
@@ -357,6 +360,7 @@ static bool print_json (call *c, const told *t) {
   json_add_int (&w, "with_1_gib_more_ns", t->prices.memory_ns);
   json_close_object (&w);
   put_crossings (&w, t);
+  dropped_put (&w, &t->drops);
   json_put_key (&w, "peak");
   json_open_object (&w);
   json_add_int (&w, "at_ns", t->line.peak_ns);
@@ -395,6 +399,7 @@ static int run (call *c) {
   tell_peak (&t);
   tell_waits (&t);
   tell_crossings (&t);
+  dropped_print (&t.drops);
   tell_prices (&t);
   return EXIT_YES;
 }
@@ -409,7 +414,8 @@ const cli_command command_explain = {
   .most = 2,
   .about = "Says in words, with a picture of one step: where the peak is and who holds it; which "
            "ops wait, for which copy, and what held that copy up; which tensors cross the link, "
-           "how often, with how many bytes; and what one more GiB, or one more GB/s each way, "
+           "how often, with how many bytes; what is dropped and made again, and at what cost; and "
+           "what one more GiB, or one more GB/s each way, "
            "would take off the bound. The last is a difference of two certified bounds: what the "
            "best plans gain lies near it, and is not promised.\n",
   .options = options,

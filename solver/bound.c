@@ -362,7 +362,8 @@ static bool finish_up (state *s, const slots *now, error *err) {
   arena *scratch = arena_new (0);
   if (!scratch)
     return error_set (err, ERR_memory, "out of memory");
-  for (int64_t eps_ppm = 0; eps_ppm <= 1000 && !s->stopped; eps_ppm += 1000) {
+  int64_t from_ppm = s->o->guide_only ? 1000 : 0;
+  for (int64_t eps_ppm = from_ppm; eps_ppm <= 1000 && !s->stopped; eps_ppm += 1000) {
     flow_options fo = options_of (s, s->o->classes ? s->o->classes : 3, eps_ppm);
     arena_mark here = arena_here (scratch);
     flow f;
@@ -418,7 +419,7 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
   }
   if (!tight) /* everything fits: compute is the bound */
     return true;
-  bool ok = false, go_on = g->n_ops > whole;
+  bool ok = false, go_on = g->n_ops > whole && !o->guide_only;
   int idle_rounds = 0;
   slots now;
   arena *slot_arena = arena_new (0);

@@ -16,6 +16,7 @@ typedef struct bound_options {
   bool any_units; /* the units have granule 1, no groups and no pool, and stand for all that a plan
                      may choose: copies may be shared, so latency is not charged */
   bool keep_proof;
+  bool guide_only; /* one program, for its shares: no refinement, and no bound but the cheap ones */
   bytes *program; /* where not NULL: the last program, the one that shares are read off, as LP text;
                      none where everything fits */
   flow_drops drops;     /* beside copies; then any_units must be set */

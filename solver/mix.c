@@ -24,7 +24,7 @@ typedef struct mixing {
   int32_t count, drops_tried;
   int64_t compute_ns; /* of the trace as it is */
   bool has_plain;     /* a plan without any of it */
-  bool slower; /* that was not looked for, since its bound is above a plan that was found */
+  bool slower;        /* that was not looked for, since its bound is above a plan that was found */
   solution plain;
   int64_t plain_bound_ns;    /* INT64_MAX: it has no plan */
   recompute_program program; /* of the trace as it is, where drops are allowed */
@@ -176,6 +176,8 @@ static bool certify (mixing *m, solution *s, error *err) {
   }
   c->lower_bound_ns = s->bound.lower_bound_ns = ns;
   s->bound.by = c->bound_by;
+  if (m->program.fits)
+    s->bound.stats = m->program.bound.stats;
   if (drops && !p->n_sections)
     c->proof = s->bound.proof = m->program.bound.proof;
   else if (!flow || p->n_sections || p->n_recomputes)

@@ -150,6 +150,13 @@ explains() { # its figures are those of simulate
   done
   [ "$(number bytes explained)" -le "$(number peak_bytes simulated)" ]
 }
+drops_told() { # the ops that run again are what compute is longer by; the proof is about any drops
+  "$ferry" zoo resnet18 --batch 64 --device h200 -o fast.json >out 2>err && "$ferry" solve fast.json --device h200 --budget 60% --recompute auto --limit 100000 --gap 5% --proof -o drops.json >out 2>err ||
+    { cat err; return 1; }
+  run 0 prove fast.json drops.json && says '^proved by flow' && run 0 explain fast.json drops.json && says '^dropped and made again' && run 0 explain fast.json drops.json --json && cp out explained || return 1
+  local sum=$(sed '/"drops"/,/^  ]/!d' explained | grep -oE '"ns": ?[0-9]+' | grep -oE '[0-9]+$' | total)
+  [ "${sum:-0}" -gt 0 ] && [ "${sum:-0}" = $(($(number compute_ns explained) - $(number baseline_ns explained))) ] || { echo "drops: $sum"; return 1; }
+}
 explains_words() {
   run 0 explain vgg.json plan.json && [ ! -s err ] && says '^peak .* held by' && says '^waits .* in all' && says 'across the link' &&
     says '1 GiB more .* less' && says '1 GB/s more' && tail -n 1 out | grep -q 'above what any plan can reach'
@@ -196,6 +203,7 @@ claim "changed duals prove the claim still, or are refused" changed_duals
 claim "a plan without a proof is told so" no_proof
 claim "explain's figures are simulate's" explains
 claim "explain says it in words" explains_words
+claim "explain and prove know drops" drops_told
 claim "more memory or a faster link never worsens the bound" explain_prices
 claim "explain refuses an illegal plan" explain_refuses
 claim "compare has our rows, nobody is below the bound nor better than ours" compares

@@ -148,6 +148,53 @@ START_TEST (bound_least_of_all_cuts_and_drops_and_plan_are_in_order) {
 }
 END_TEST
 
+/* Whatever is allowed beside swapping, the plan without it stays a candidate. */
+START_TEST (allowing_more_never_worsens_a_plan) {
+  static const struct {
+    sections_mode sections;
+    recompute_mode recompute;
+  } allowed[] = { { SECTIONS_AUTO, RECOMPUTE_OFF },
+                  { SECTIONS_OFF, RECOMPUTE_CHEAP },
+                  { SECTIONS_OFF, RECOMPUTE_AUTO },
+                  { SECTIONS_AUTO, RECOMPUTE_AUTO } };
+  int compared = 0, gained = 0;
+  for (uint64_t seed = 20; seed < 32; seed++) {
+    arena *a = arena_new (0);
+    random_case c;
+    error err = { 0 };
+    units u;
+    gaps g;
+    solution plain, more;
+    if (random_of (seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_CLEAN, 7, a, &c)) {
+      device d = c.plan->device;
+      d.host_bytes = (int64_t)1 << 40;
+      ck_assert (units_of (c.trace, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
+                 gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
+      solve_options o = { .device = &d,
+                          .budget_bytes = g.floor_bytes + (g.peak_bytes - g.floor_bytes) / 3,
+                          .host_bytes = d.host_bytes,
+                          .limit_ticks = 20000 };
+      d.memory_bytes = d.reserved_bytes + o.budget_bytes;
+      bool has_plain = solve (c.trace, &o, a, &plain, &err);
+      for (size_t i = 0; has_plain && i < sizeof allowed / sizeof *allowed; i++) {
+        o.sections = allowed[i].sections;
+        o.recompute = allowed[i].recompute;
+        ck_assert_msg (solve (c.trace, &o, a, &more, &err), "seed %llu: %s",
+                       (unsigned long long)seed, err.text);
+        ck_assert_int_le (more.plan->predicted.step_ns, plain.plan->predicted.step_ns);
+        ck_assert_int_le (more.bound.lower_bound_ns, plain.bound.lower_bound_ns);
+        ck_assert_int_le (more.bound.lower_bound_ns, more.plan->predicted.step_ns);
+        gained += more.plan->predicted.step_ns < plain.plan->predicted.step_ns;
+        compared++;
+      }
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (compared, 15);
+  ck_assert_int_gt (gained, 0);
+}
+END_TEST
+
 START_TEST (chains_end_where_the_rewriting_begins_to_refuse) {
   int ends = 0;
   for (uint64_t seed = 1; seed <= 600; seed++) {
@@ -296,6 +343,7 @@ int main (void) {
   const TTest *const tests[] = {
     no_random_plan_beats_the_bound_of_its_cut,
     bound_least_of_all_cuts_and_drops_and_plan_are_in_order,
+    allowing_more_never_worsens_a_plan,
     chains_end_where_the_rewriting_begins_to_refuse,
     vgg16_in_4_gib_runs_within_2_percent_by_sections,
     a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file,

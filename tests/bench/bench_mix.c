@@ -1,13 +1,15 @@
 /* Sections and recompute in tables: each figure the slowdown over compute without any limit of an
    executable plan that check has passed, or the bound beside it.
    bench_mix vgg: sections and swapping, level by level and depth first, on the TITAN X.
-   bench_mix mix NETWORK BATCH: swap alone, recompute alone, greedy mix, both; bf16, H200, 50 GB/s.
+   bench_mix mix NETWORK BATCH GB/s: swap alone, recompute alone, greedy mix, every k-th kept, both,
+   and both with sections; bf16, H200. "+" behind the network: attention with its score matrix.
    Both need the folder of device files as the last operand; without any, some of both. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
+#include "solver/drops.h"
 #include "solver/recompute.h"
 #include "solver/solve.h"
 #include "trace/zoo/zoo.h"
@@ -79,21 +81,70 @@ static void greedy (const trace *t, const solve_options *o) {
             (double)r.greedy_value.step_ns / (double)trace_total_ns (t), r.greedy.n_recomputes);
   else
     printf ("  %-22s none %s\n", "greedy mix", err.text);
+  fflush (stdout);
   arena_free (a);
 }
 
-static bool mix (const char *folder, const char *name, int64_t batch, arena *a, error *err) {
-  static const int percents[] = { 80, 60, 40 };
+/* Of what can be dropped, in order of ops, every k-th is kept, for the best k; then swaps. */
+static void every_kth (const trace *t, const solve_options *o) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  uses u;
+  drop *drops;
+  int32_t n, best_k = 0;
+  int64_t best_ns = INT64_MAX;
+  uint8_t *over = a ? NEW (a, t->n_ops, uint8_t, &err) : NULL;
+  if (!over || !uses_of (t, a, &u, &err))
+    return;
+  memset (over, 1, (size_t)t->n_ops);
+  uint8_t *chosen = NULL;
+  if (!drops_find (t, over, NULL, a, &drops, &n, &err) || !(chosen = NEW (a, n, uint8_t, &err)))
+    return;
+  for (int32_t k = 1; k <= 24; k++) {
+    arena_mark mark = arena_here (a);
+    variant v = { .name = "every k-th" };
+    variant_value value;
+    for (int32_t i = 0, at = 0; i < n; i++)
+      if (drops[i].bytes >= o->device->granule_bytes) /* small ones stay */
+        chosen[i] = at++ % k != 0;
+    if (!drops_entries (t, &u, drops, n, chosen, a, &v.recomputes, &v.n_recomputes, &err) ||
+        !variant_try (t, &v, o, a, &value, &err))
+      break;
+    if (value.step_ns < best_ns) {
+      best_ns = value.step_ns;
+      best_k = k;
+    }
+    arena_back (a, mark);
+  }
+  if (best_ns == INT64_MAX)
+    printf ("  %-22s none\n", "every k-th kept");
+  else
+    printf ("  %-22s %.4f  k = %d\n", "every k-th kept",
+            (double)best_ns / (double)trace_total_ns (t), best_k);
+  fflush (stdout);
+  arena_free (a);
+}
+
+static bool mix (const char *folder, const char *name, int64_t batch, int64_t gb, arena *a,
+                 error *err) {
+  static const int percents[] = { 80, 60, 40, 20 };
+  char network[64];
+  bool explicit = strchr (name, '+') != NULL;
   device d;
   units u;
   gaps g;
   if (!device_of (folder, "h200", a, &d, err))
     return false;
-  d.link = (device_link){ 50000000000, 50000000000, 100000000000, 10000 };
+  snprintf (network, sizeof network, "%.*s", (int)strcspn (name, "+"), name);
+  int64_t rate = gb * 1000000000;
+  d.link = (device_link){ rate, rate, 2 * rate, 10000 };
   d.host_bytes = (int64_t)1 << 42;
-  zoo_request r = {
-    .name = name, .batch = batch, .dtype = DTYPE_BF16, .optimizer = ZOO_MOMENTUM, .device = &d
-  };
+  zoo_request r = { .name = network,
+                    .batch = batch,
+                    .dtype = DTYPE_BF16,
+                    .optimizer = strncmp (name, "gpt", 3) ? ZOO_MOMENTUM : ZOO_ADAM,
+                    .explicit_attention = explicit,
+                    .device = &d };
   trace *t = zoo_trace (&r, a, err);
   if (!t || !units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, err) ||
       !gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, err))
@@ -102,14 +153,20 @@ static bool mix (const char *folder, const char *name, int64_t batch, arena *a, 
     solve_options o = { .device = &d,
                         .budget_bytes = g.peak_bytes / 100 * percents[i],
                         .host_bytes = d.host_bytes,
-                        .limit_ticks = 10000000 };
-    printf ("%s batch %lld, %d %% of the peak\n", name, (long long)batch, percents[i]);
+                        .limit_ticks = 3000000 };
+    printf ("%s batch %lld, %lld GB/s, %d %% of the peak\n", name, (long long)batch, (long long)gb,
+            percents[i]);
     cell (t, &o, "swap alone");
     o.recompute = RECOMPUTE_ONLY;
     cell (t, &o, "recompute alone");
     o.recompute = RECOMPUTE_AUTO;
-    greedy (t, &o);
+    if (t->n_ops < 1500)
+      greedy (t, &o);
+    every_kth (t, &o);
     cell (t, &o, "both");
+    o.sections = SECTIONS_AUTO;
+    if (t->n_ops < 300)
+      cell (t, &o, "both, and sections");
   }
   return true;
 }
@@ -120,15 +177,16 @@ int main (int count, char **words) {
   bool ok = a;
   if (count == 3 && strcmp (words[1], "vgg") == 0)
     ok = ok && vgg (words[2], a, &err);
-  else if (count == 5 && strcmp (words[1], "mix") == 0)
-    ok = ok && mix (words[4], words[2], strtoll (words[3], NULL, 10), a, &err);
+  else if (count == 6 && strcmp (words[1], "mix") == 0)
+    ok = ok && mix (words[5], words[2], strtoll (words[3], NULL, 10), strtoll (words[4], NULL, 10),
+                    a, &err);
   else if (count == 1 && a) {
     const char *source = getenv ("srcdir");
     const char *folder = arena_format (a, &err, "%s/data/devices", source ? source : ".");
-    ok = folder && vgg (folder, a, &err) && mix (folder, "vgg16", 512, a, &err) &&
-         mix (folder, "resnet50", 512, a, &err) && mix (folder, "gpt2", 8, a, &err);
+    ok = folder && vgg (folder, a, &err) && mix (folder, "vgg16", 512, 50, a, &err) &&
+         mix (folder, "resnet50", 512, 50, a, &err) && mix (folder, "gpt2", 8, 50, a, &err);
   } else
-    ok = error_set (&err, ERR_usage, "bench_mix vgg DEVICES | mix NETWORK BATCH DEVICES");
+    ok = error_set (&err, ERR_usage, "bench_mix vgg DEVICES | mix NETWORK BATCH GB/s DEVICES");
   if (!ok)
     fprintf (stderr, "bench_mix: %s\n", err.text);
   arena_free (a);
