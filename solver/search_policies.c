@@ -51,7 +51,12 @@ static const attempt attempts[] = {
 };
 
 /* The rules look at all pairs, some of them; beyond that many ops they take minutes. */
-enum { ATTEMPTS = sizeof attempts / sizeof *attempts, MOST_OPS = 10000, FEW_OPS = 2500, GAP_PPM = 5000 };
+enum {
+  ATTEMPTS = sizeof attempts / sizeof *attempts,
+  MOST_OPS = 10000,
+  FEW_OPS = 2500,
+  GAP_PPM = 5000
+};
 
 static bool run_attempt (const attempt *at, policy_request r, arena *a, policy_answer *out,
                          error *err) {
