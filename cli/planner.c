@@ -229,10 +229,16 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
     c->err = (error){ 0 };
     return error_set (&c->err, ERR_interrupted, "stopped before a plan was found");
   }
+  if (!ok && c->err.code == ERR_infeasible) {
+    floor_request r = { .budget_bytes = p->options.budget_bytes,
+                        .host_bytes = p->options.host_bytes,
+                        .in_parts = p->options.sections != SECTIONS_OFF,
+                        .drops = p->options.recompute != RECOMPUTE_OFF,
+                        .stay = p->options.recompute == RECOMPUTE_ONLY };
+    return floor_refuse (t, &p->device, &r, &c->err);
+  }
   if (!ok)
-    return c->err.code == ERR_infeasible ? floor_refuse (t, &p->device, p->options.budget_bytes,
-                                                         p->options.host_bytes, &c->err)
-                                         : false;
+    return false;
   certificate *made = &out->plan->certificate;
   if (made->limit_met)
     made->limit_met = p->interrupted                             ? "interrupted"

@@ -54,14 +54,16 @@ again() { # two runs, one plan
 }
 made_by() { grep -q '"made_by".*"ferry":"[0-9.]*".*"options":.*"seed":' <(tr -d '\n ' <plan.json); }
 host_counts() { # too little of the host is an answer that says so
-  run 1 solve vgg.json --budget 3GiB --host 1MiB && complains "with 1.00 MiB of the host's memory"
+  run 1 solve vgg.json --budget 3GiB --host 1MiB && complains "with 1.00 MiB of the host's memory: at op [0-9]+ .* 2.* GiB have to be there" &&
+    run 1 solve vgg.json --budget 3GiB --recompute only && complains 'no plan that swaps nothing'
 }
 floor() {
   run 1 solve vgg.json --budget 1GiB --json && complains 'the smallest budget is .* set by op [0-9]+ \(' || return 1
   local bytes parts=0 part
   bytes=$(number floor_bytes)
   for part in granule pinned pool touched workspace; do parts=$((parts + $(number ${part}_bytes))); done
-  [ "$bytes" = "$parts" ] && run 1 solve vgg.json --budget $((bytes - 1)) &&
+  [ "$bytes" = "$parts" ] && complains 'sections auto may run them in parts' &&
+    run 1 solve vgg.json --budget 1GiB --sections 2 && complains 'nor was one found with ops in parts' && run 1 solve vgg.json --budget $((bytes - 1)) &&
     run 0 solve vgg.json --budget "$bytes" --gap 1000%
 }
 reserve() {
