@@ -27,6 +27,7 @@ typedef struct schedule_options {
      this part of a step before their op, and no earlier: memory stays free for copies out. */
   int64_t early_ppm;
   bool auto_clean;          /* moves become clean wherever that is legal */
+  bool same_places;         /* every stay of a part has the same granules */
   const char *trace_digest; /* of the original trace, where it is known already; or NULL */
 } schedule_options;
 

@@ -8,8 +8,7 @@
 #include "solver/search.h"
 #include "trace/check.h"
 
-enum { GAP_PPM = 5000, LARGE = 5000 };
-#define LIMIT_TICKS ((int64_t)8000000)
+enum { LARGE = 5000 };
 
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
 bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
@@ -102,7 +101,7 @@ static bool guide_by_granules (const solve_options *o, const units *u, arena *a,
 
 static bool worth_a_program (const solve_options *o, const variant_value *known) {
   enum { MOST_OPS = 1500 };
-  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
+  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
   return known->n_ops <= MOST_OPS &&
          known->step_ns > known->bound_ns + units_scale (known->bound_ns, gap_ppm, 1000000);
 }
@@ -132,11 +131,12 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                .gaps = &g,
                .arena = a,
                .scratch = scratch,
-               .limit_ticks = o->limit_ticks ? o->limit_ticks : LIMIT_TICKS,
-               .schedule = { .budget_bytes = o->budget_bytes,
+               .limit_ticks = o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS,
+               .schedule = { .budget_bytes = o->place_bytes ? o->place_bytes : o->budget_bytes,
                              .host_bytes = o->host_bytes,
                              .granule_bytes = o->device->granule_bytes,
-                             .auto_clean = true } };
+                             .auto_clean = true,
+                             .same_places = o->same_places } };
   s.schedule.pool_below_bytes = 0;
   ok = ok &&
        trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
@@ -160,7 +160,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     ok = guide_by_granules (o, &u, a, &shares[0], err) &&
          (rw.trace->n_ops > LARGE || guide_by_bytes (o, &s, a, &shares[1], err));
   if (ok) {
-    int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
+    int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
     s.enough_ns =
         out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
     s.lower_bound_ns = out->bound.lower_bound_ns;
@@ -204,6 +204,8 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
 }
 
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+  if (o->same_places && !o->place_bytes)
+    return solve_same_places (t, o, a, out, err);
   return o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF
              ? variant_solve (t, NULL, o, NULL, a, out, err)
              : mix_solve (t, o, a, out, err);

@@ -191,6 +191,7 @@ void solve_fuzz (const uint8_t *data, size_t size) {
                         .sections =
                             flags & 2 ? (flags & 4 ? SECTIONS_FIXED : SECTIONS_AUTO) : SECTIONS_OFF,
                         .section_parts = 2 + (flags >> 6),
+                        .same_places = (next (&s) & 3) == 3,
                         .recompute =
                             flags & 8 ? (recompute_mode)(1 + (flags >> 4) % 3) : RECOMPUTE_OFF };
     if (o.budget_bytes > MOST_BYTES)
