@@ -91,11 +91,6 @@ static bool above (const trace *t, const memory_floor *f, const floor_request *r
   units_bytes (budget, r->budget_bytes);
   units_bytes (least, f->bytes);
   units_bytes (host, r->host_bytes);
-  if (r->stay)
-    return error_set (err, ERR_infeasible,
-                      "no plan that swaps nothing was found in %s; with swapping the largest op "
-                      "needs only %s",
-                      budget, least);
   if (!host_need (t, r->budget_bytes, scratch, &op, &bytes, err))
     return false;
   if (bytes > r->host_bytes && !r->drops && !r->in_parts)

@@ -34,8 +34,7 @@ again() { # two runs, one plan
 }
 made_by() { grep -q '"made_by".*"ferry":"[0-9.]*".*"options":.*"seed":' <(tr -d '\n ' <plan.json); }
 host_counts() { # too little of the host is an answer that says so
-  run 1 solve vgg.json --budget 3GiB --host 1MiB && complains "with 1.00 MiB of the host's memory: at op [0-9]+ .* 2.* GiB have to be there" &&
-    run 1 solve vgg.json --budget 3GiB --recompute only && complains 'no plan that swaps nothing'
+  run 1 solve vgg.json --budget 3GiB --host 1MiB && complains "with 1.00 MiB of the host's memory: at op [0-9]+ .* 2.* GiB have to be there"
 }
 floor() {
   run 1 solve vgg.json --budget 1GiB --json && complains 'the smallest budget is .* set by op [0-9]+ \(' || return 1
