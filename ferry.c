@@ -127,7 +127,10 @@ static bool solve_into (const ferry_trace *t, const ferry_options *o, ferry_plan
                       t->trace->source.confidence);
   if (!solve (t->trace, &s, p->arena, &found, err))
     return err->code == ERR_infeasible
-               ? floor_refuse (t->trace, &d, s.budget_bytes, s.host_bytes, err)
+               ? floor_refuse (
+                     t->trace, &d,
+                     &(floor_request){ .budget_bytes = s.budget_bytes, .host_bytes = s.host_bytes },
+                     err)
                : false;
   p->plan = found.plan;
   return true;

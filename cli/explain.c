@@ -187,9 +187,15 @@ static bool find_all (call *c, told *t) {
   for (int32_t i = 0; i < t->n_waits; i++)
     t->waited_ns += t->waits[i].ns;
   qsort (t->waits, (size_t)t->n_waits, sizeof *t->waits, longest_first);
-  return bound_with (c, t, 0, 0, &t->prices.now_ns) &&
-         bound_with (c, t, MORE_BYTES, 0, &t->prices.memory_ns) &&
-         bound_with (c, t, 0, MORE_RATE, &t->prices.link_ns);
+  prices *p = &t->prices;
+  if (!bound_with (c, t, 0, 0, &p->now_ns) || !bound_with (c, t, MORE_BYTES, 0, &p->memory_ns) ||
+      !bound_with (c, t, 0, MORE_RATE, &p->link_ns))
+    return false;
+  /* What no plan with more can beat, none with less can: refined apart, one of them may say more.
+   */
+  p->now_ns = p->memory_ns > p->now_ns ? p->memory_ns : p->now_ns;
+  p->now_ns = p->link_ns > p->now_ns ? p->link_ns : p->now_ns;
+  return true;
 }
 
 /* ---- in words ---- */

@@ -95,6 +95,7 @@ static bool read_effort (call *c, planner *p) {
     p->options.limit_ticks = INT64_MAX / 4;
   p->options.seed = (uint64_t)seed;
   p->options.keep_proof = call_flag (c, "proof");
+  p->options.same_places = has_option (c, "same-places") && call_flag (c, "same-places");
   return true;
 }
 
@@ -200,6 +201,8 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_add_int (&w, "host_bytes", p->options.host_bytes);
   json_add_int (&w, "limit_ticks", p->options.limit_ticks);
   json_add_int (&w, "reserve_bytes", p->reserve_bytes);
+  if (p->options.same_places)
+    json_add_bool (&w, "same_places", true);
   json_add_int (&w, "seconds", p->seconds);
   json_close_object (&w);
   json_add_int (&w, "seed", (int64_t)p->options.seed);
@@ -229,10 +232,15 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
     c->err = (error){ 0 };
     return error_set (&c->err, ERR_interrupted, "stopped before a plan was found");
   }
+  if (!ok && c->err.code == ERR_infeasible) {
+    floor_request r = { .budget_bytes = p->options.budget_bytes,
+                        .host_bytes = p->options.host_bytes,
+                        .in_parts = p->options.sections != SECTIONS_OFF,
+                        .drops = p->options.recompute != RECOMPUTE_OFF };
+    return floor_refuse (t, &p->device, &r, &c->err);
+  }
   if (!ok)
-    return c->err.code == ERR_infeasible ? floor_refuse (t, &p->device, p->options.budget_bytes,
-                                                         p->options.host_bytes, &c->err)
-                                         : false;
+    return false;
   certificate *made = &out->plan->certificate;
   if (made->limit_met)
     made->limit_met = p->interrupted                             ? "interrupted"

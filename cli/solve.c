@@ -42,7 +42,14 @@ static void put_program (json_writer *w, const bound_stats *seen) {
   json_close_object (w);
 }
 
-static bool put_plan (call *c, const planner *p, const solution *s, const bound_stats *program) {
+/* What stands beside the plan in an answer. */
+typedef struct beside {
+  bound_stats program;
+  const plan
+      *free; /* with places of their own for all stays, where the plan's are the same; or NULL */
+} beside;
+
+static bool put_plan (call *c, const planner *p, const solution *s, const beside *also) {
   json_writer w;
   const plan *made = s->plan;
   certificate shown = made->certificate;
@@ -54,13 +61,15 @@ static bool put_plan (call *c, const planner *p, const solution *s, const bound_
   json_put_key (&w, "certificate");
   certificate_write (&w, &shown);
   json_add_bool (&w, "fits", true);
+  if (also->free)
+    json_add_int (&w, "free_places_step_ns", also->free->predicted.step_ns);
   json_add_int (&w, "host_bytes", made->host_bytes);
   json_add_raw (&w, "made_by", made->made_by);
   json_add_int (&w, "moves", made->n_moves);
   json_put_key (&w, "predicted");
   predicted_write (&w, &made->predicted);
-  if (program->rows)
-    put_program (&w, program);
+  if (also->program.rows)
+    put_program (&w, &also->program);
   json_add_int (&w, "reserve_bytes", p->reserve_bytes);
   json_add_int (&w, "ticks", s->ticks);
   json_close_object (&w);
@@ -97,7 +106,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t) {
 }
 
 /* The last line is the answer. */
-static void tell_plan (const planner *p, const solution *s) {
+static void tell_plan (const planner *p, const solution *s, const plan *free) {
   char a[UNITS_TEXT], b[UNITS_TEXT], d[UNITS_TEXT];
   const predicted *cost = &s->plan->predicted;
   const certificate *proof = &s->plan->certificate;
@@ -120,6 +129,10 @@ static void tell_plan (const planner *p, const solution *s) {
   printf ("%-8s %10s  after %lld candidates%s%s\n", "found by", proof->found_by,
           (long long)s->candidates, proof->limit_met ? "; the search ended by its limit: " : "",
           proof->limit_met ? proof->limit_met : "");
+  if (free)
+    printf ("%-8s %+9.1f %%  since every stay keeps its granules: %s where none has to\n", "places",
+            100.0 * (double)cost->step_ns / (double)free->predicted.step_ns - 100,
+            units_time (a, free->predicted.step_ns));
   double gap = planner_gap (cost->step_ns, proof->lower_bound_ns);
   /* Cuts and drops widen what a plan may do: then the bound says of which plans it speaks. */
   if (s->plan->n_sections || s->plan->n_recomputes)
@@ -132,10 +145,21 @@ static void tell_plan (const planner *p, const solution *s) {
     printf ("and no plan is faster\n");
 }
 
+/* The same once more without --same-places. */
+static bool solve_freely (call *c, const planner *p, const trace *t, beside *also) {
+  planner freely = *p;
+  solution s;
+  freely.options.same_places = freely.options.keep_proof = false;
+  if (!planner_solve (c, &freely, t, c->arena, &s))
+    return false;
+  also->free = s.plan;
+  return true;
+}
+
 static int solve_by_plan (call *c) {
   planner p;
   solution s;
-  bound_stats program = { 0 };
+  beside also = { 0 };
   const char *output = call_text (c, "output"), *dump = call_text (c, "dump");
   if (call_text (c, "policy-opt")) {
     error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
@@ -152,11 +176,12 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   }
   if ((output && !plan_store (s.plan, output, false, &c->err)) ||
-      (dump && !dump_program (c, &p, t, s.plan, dump, &program)) ||
-      (c->json && !put_plan (c, &p, &s, &program)))
+      (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
+      (p.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
+      (c->json && !put_plan (c, &p, &s, &also)))
     return call_failed (c);
   if (!c->json)
-    tell_plan (&p, &s);
+    tell_plan (&p, &s, also.free);
   return s.plan->certificate.limit_met ? error_exit_status (ERR_limit) : EXIT_YES;
 }
 
@@ -269,6 +294,9 @@ static const cli_option options[] = {
   { 0, "limit", "TICKS", "of the search, in simulated events; the same ticks give the same plan" },
   { 0, "seconds", "N", "the search stops after them; then a second run may find another plan" },
   { 0, "seed", "N", "of the search; without it, 1" },
+  { 0, "same-places", NULL,
+    "keep every stay of a tensor on the same granules, as programs need that "
+    "keep their addresses; says what that costs" },
   { 0, "proof", NULL, "keep in the plan what `ferry prove` needs" },
   { 0, "dump", "FILE",
     "write the program whose optimum bounds the stalls, in the LP format of CPLEX" },

@@ -44,37 +44,78 @@ bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *ou
   return true;
 }
 
-static bool below (const trace *t, const memory_floor *f, int64_t budget_bytes, error *err) {
+static bool below (const trace *t, const memory_floor *f, const floor_request *r, error *err) {
   char budget[UNITS_TEXT], least[UNITS_TEXT], touched[UNITS_TEXT], workspace[UNITS_TEXT];
   char pinned[UNITS_TEXT], pool[UNITS_TEXT], rounding[UNITS_TEXT];
+  const op *o = &t->ops[f->op];
   return error_set (
       err, ERR_infeasible,
-      "no plan fits in %s; the smallest budget is %s (%lld bytes), set by op %d "
-      "(%.60s): %s that it uses, %s of workspace, %s pinned, %s too small to move, "
-      "%s of rounding to granules",
-      units_bytes (budget, budget_bytes), units_bytes (least, f->bytes), (long long)f->bytes, f->op,
-      t->ops[f->op].name ? t->ops[f->op].name : "", units_bytes (touched, f->touched_bytes),
+      "no plan fits in %s%s the smallest budget is %s (%lld bytes), set by op %d (%.60s)%s: %s "
+      "that "
+      "it uses, %s of workspace, %s pinned, %s too small to move, %s of rounding to granules",
+      units_bytes (budget, r->budget_bytes),
+      r->in_parts    ? ", nor was one found with ops in parts; with whole ops"
+      : o->parts > 1 ? " with whole ops (--sections auto may run them in parts);"
+                     : ";",
+      units_bytes (least, f->bytes), (long long)f->bytes, f->op, o->name ? o->name : "",
+      o->parts > 1 ? "" : ", which has no parts", units_bytes (touched, f->touched_bytes),
       units_bytes (workspace, f->workspace_bytes), units_bytes (pinned, f->pinned_bytes),
       units_bytes (pool, f->pool_bytes), units_bytes (rounding, f->granule_bytes));
 }
 
-bool floor_refuse (const trace *t, const device *d, int64_t budget_bytes, int64_t host_bytes,
+/* The op at which most bytes have to be on the host, whatever is away. */
+static bool host_need (const trace *t, int64_t budget_bytes, arena *scratch, int32_t *op,
+                       int64_t *bytes, error *err) {
+  units u;
+  gaps g;
+  *op = NO_OP;
+  *bytes = 0;
+  if (!units_of (t, NULL, 0, 1, 0, scratch, &u, err) ||
+      !gaps_of (&u, 1, budget_bytes, scratch, &g, err))
+    return false;
+  for (int32_t k = 0; k < g.n_ops; k++) {
+    int64_t over = g.base_bytes[k] - g.unused_bytes - g.room_bytes;
+    if (over > *bytes) {
+      *bytes = over;
+      *op = k;
+    }
+  }
+  return true;
+}
+
+static bool above (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
                    error *err) {
+  char budget[UNITS_TEXT], least[UNITS_TEXT], host[UNITS_TEXT], need[UNITS_TEXT];
+  int32_t op;
+  int64_t bytes;
+  units_bytes (budget, r->budget_bytes);
+  units_bytes (least, f->bytes);
+  units_bytes (host, r->host_bytes);
+  if (!host_need (t, r->budget_bytes, scratch, &op, &bytes, err))
+    return false;
+  if (bytes > r->host_bytes && !r->drops && !r->in_parts)
+    return error_set (
+        err, ERR_infeasible,
+        "no plan fits in %s with %s of the host's memory: at op %d (%.60s) %s have to "
+        "be there; give more of either",
+        budget, host, op, t->ops[op].name ? t->ops[op].name : "", units_bytes (need, bytes));
+  return error_set (err, ERR_infeasible,
+                    "no plan was found in %s with %s of the host's memory, though the largest op "
+                    "needs only %s; give more of either",
+                    budget, host, least);
+}
+
+bool floor_refuse (const trace *t, const device *d, const floor_request *r, error *err) {
   memory_floor f;
   error fresh = { 0 };
   arena *scratch = arena_new (0);
   if (!scratch)
     error_set (&fresh, ERR_memory, "out of memory");
   else if (floor_of (t, d, scratch, &f, &fresh)) {
-    char budget[UNITS_TEXT], least[UNITS_TEXT], host[UNITS_TEXT];
-    if (budget_bytes < f.bytes)
-      below (t, &f, budget_bytes, &fresh);
+    if (r->budget_bytes < f.bytes)
+      below (t, &f, r, &fresh);
     else
-      error_set (&fresh, ERR_infeasible,
-                 "no plan was found in %s with %s of the host's memory, though the largest op "
-                 "needs only %s; give more of either",
-                 units_bytes (budget, budget_bytes), units_bytes (host, host_bytes),
-                 units_bytes (least, f.bytes));
+      above (t, &f, r, scratch, &fresh);
   }
   arena_free (scratch);
   if (err)

@@ -19,9 +19,16 @@ typedef struct memory_floor {
 bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out,
                error *err) MUST_CHECK;
 
-/* Says in err why nothing was found: below the floor its parts and its op, else that the plan or
-   the host's memory was in the way. Always false. */
-bool floor_refuse (const trace *t, const device *d, int64_t budget_bytes, int64_t host_bytes,
-                   error *err);
+/* What was asked for in vain. */
+typedef struct floor_request {
+  int64_t budget_bytes, host_bytes;
+  bool in_parts; /* ops might have been cut */
+  bool drops;    /* tensors might have been dropped and made again */
+} floor_request;
+
+/* Says in err why nothing was found: below the floor its parts and its op, and whether it could run
+   in parts; else the op at which the host's memory does not suffice, or that none of these is the
+   reason. Always false. */
+bool floor_refuse (const trace *t, const device *d, const floor_request *r, error *err);
 
 #endif

@@ -59,7 +59,7 @@ static int compare_points (const void *a, const void *b) {
   return x->at.order < y->at.order ? -1 : x->at.order > y->at.order;
 }
 
-static moment onto_circle (moment m, moment start, moment period) {
+moment place_moment (moment m, moment start, moment period) {
   while (m.at_ns > start.at_ns + period.at_ns ||
          (m.at_ns == start.at_ns + period.at_ns && m.order >= start.order + period.order)) {
     m.at_ns -= period.at_ns;
@@ -84,8 +84,8 @@ static bool rank (placing *p, moment start, moment period) {
     const life *x = &l->at[i];
     if (x->always)
       continue;
-    points[n++] = (point){ onto_circle (x->from, start, period), i, false };
-    points[n++] = (point){ onto_circle (x->to, start, period), i, true };
+    points[n++] = (point){ place_moment (x->from, start, period), i, false };
+    points[n++] = (point){ place_moment (x->to, start, period), i, true };
   }
   qsort (points, (size_t)n, sizeof *points, compare_points);
   for (int64_t i = 0; i < n; i++)
@@ -192,24 +192,22 @@ static void need (int64_t *what, int64_t count) {
     *what = count;
 }
 
-/* `next` is born on a granule that `before` left. */
-static void follow (placing *p, int32_t before, int32_t next) {
-  const lives *l = p->l;
+void place_follow (const lives *l, places *out, int32_t before, int32_t next) {
   const life *a = &l->at[before], *b = &l->at[next];
   int32_t next_step = b->op > a->op ? 0 : 1; /* owners follow one another in order of their ops */
   int32_t steps = (int32_t)a->end_wraps - next_step;
   bool by_copy = b->kind == STAY_MOVE;
   if (steps > 0) {
-    p->out->tangled = true;
+    out->tangled = true;
     return;
   }
   if (a->end_is_out) {
     int64_t count = l->out_place[a->end] + 1 + (int64_t)steps * l->n_outs;
-    need (by_copy ? &p->out->in_outs[b->index] : &p->out->op_outs[b->op], count);
+    need (by_copy ? &out->in_outs[b->index] : &out->op_outs[b->op], count);
   } else if (by_copy)
-    need (&p->out->in_ops[b->index], a->end + 1 + (int64_t)steps * l->trace->n_ops);
+    need (&out->in_ops[b->index], a->end + 1 + (int64_t)steps * l->trace->n_ops);
   else if (steps == 0 && a->end >= b->op)
-    p->out->tangled = true;
+    out->tangled = true;
 }
 
 /* ---- the sweep ---- */
@@ -223,7 +221,7 @@ static bool hold (placing *p, int32_t life, int32_t h, free_run run) {
   p->runs[p->n_runs] = (held_run){ run.first, run.count, h, p->held[life] };
   p->held[life] = (int32_t)p->n_runs++;
   if (run.before >= 0)
-    follow (p, run.before, life);
+    place_follow (p->l, p->out, run.before, life);
   return true;
 }
 
@@ -416,7 +414,7 @@ static bool close_circle (placing *p) {
     for (int32_t g = 0; g < run->count; g++)
       if (first[run->first + g] != last) {
         last = first[run->first + g];
-        follow (p, run->before, last);
+        place_follow (l, p->out, run->before, last);
       }
   }
   return true;

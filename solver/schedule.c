@@ -282,6 +282,11 @@ static bool find_times (scheduling *s, int64_t granules) {
   return true;
 }
 
+static bool give_places (scheduling *s, moment period, moment start, int64_t most) {
+  return (s->options->same_places ? place_same : place) (&s->lives, period, start, most, s->arena,
+                                                         &s->places, s->err);
+}
+
 static bool place_all (scheduling *s) {
   int64_t pool = units_div_up (s->units.pool_bytes, s->granule_bytes);
   int64_t most = s->budget_granules - pool, least = 0, granules = most;
@@ -302,7 +307,7 @@ static bool place_all (scheduling *s) {
   for (int i = 0; i < TRIES; i++) {
     moment period, start;
     if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
-        !place (&s->lives, period, start, most, s->arena, &s->places, s->err))
+        !give_places (s, period, start, most))
       return false;
     int64_t over = s->places.granules - most;
     if (over <= 0 && !s->places.tangled)
@@ -323,7 +328,7 @@ static bool place_all (scheduling *s) {
   go_slow (s);
   moment period, start;
   if (!lives_run (&s->lives, least, s->arena, &period, &start, s->err) ||
-      !place (&s->lives, period, start, most, s->arena, &s->places, s->err))
+      !give_places (s, period, start, most))
     return false;
   wanted = s->places.granules < wanted || wanted <= most ? s->places.granules : wanted;
   if (s->places.granules <= most && !s->places.tangled)
@@ -439,6 +444,7 @@ static bool write_places (scheduling *s) {
                      .pool_below_bytes = s->pool_below_bytes,
                      .pool_bytes = s->units.pool_bytes,
                      .granules = (int32_t)s->places.granules,
+                     .same_places = s->options->same_places,
                      .runs = s->places.runs,
                      .n_runs = (int32_t)s->places.n_runs,
                      .n_stays = l->count };

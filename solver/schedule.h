@@ -28,6 +28,7 @@ typedef struct schedule_options {
   int64_t early_ppm;
   bool by_release;          /* copies in: of those that could start the soonest due, not by need */
   bool auto_clean;          /* moves become clean wherever that is legal */
+  bool same_places;         /* every stay of a part has the same granules */
   const char *trace_digest; /* of the original trace, where it is known already; or NULL */
 } schedule_options;
 

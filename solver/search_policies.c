@@ -226,6 +226,7 @@ bool search_policies_plan (search *s, const policies_found *found, plan **out,
   p->n_sections = s->variant->n_sections;
   p->recomputes = s->variant->recomputes;
   p->n_recomputes = s->variant->n_recomputes;
+  p->predicted.baseline_ns = trace_total_ns (s->trace); /* it saw the rewritten one alone */
   *out = p;
   *found_by = answer.label;
   return true;

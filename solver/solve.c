@@ -7,9 +7,6 @@
 #include "solver/search_policies.h"
 #include "trace/check.h"
 
-enum { GAP_PPM = 5000 };
-#define LIMIT_TICKS ((int64_t)8000000)
-
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
 static bool bound_with (const trace *t, const solve_options *o, arena *a, units *u, gaps *g,
                         bound *out, error *err) {
@@ -57,7 +54,7 @@ static bool too_small (const search *s, error *err) {
 
 static bool worth_a_program (const solve_options *o, const variant_value *known) {
   enum { MOST_OPS = 1500 };
-  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
+  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
   return known->n_ops <= MOST_OPS &&
          known->step_ns > known->bound_ns + units_scale (known->bound_ns, gap_ppm, 1000000);
 }
@@ -86,11 +83,12 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                .options = o,
                .arena = a,
                .scratch = scratch,
-               .limit_ticks = o->limit_ticks ? o->limit_ticks : LIMIT_TICKS,
-               .schedule = { .budget_bytes = o->budget_bytes,
+               .limit_ticks = o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS,
+               .schedule = { .budget_bytes = o->place_bytes ? o->place_bytes : o->budget_bytes,
                              .host_bytes = o->host_bytes,
                              .granule_bytes = o->device->granule_bytes,
-                             .auto_clean = true } };
+                             .auto_clean = true,
+                             .same_places = o->same_places } };
   ok = ok &&
        trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
                       o->device->section_ns, a, &rw, err) &&
@@ -99,7 +97,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
        make_layouts (&s, program ? &singles : NULL, program ? out->bound.share : NULL, a, err);
   policies_found policies = { .which = -1, .step_ns = INT64_MAX };
   if (ok) {
-    int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
+    int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
     s.enough_ns =
         out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
     s.lower_bound_ns = out->bound.lower_bound_ns;
@@ -114,7 +112,8 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
            search_improve (&s, err);
     }
   }
-  bool theirs = policies.step_ns < s.best.step_ns;
+  /* their own plans know nothing of places */
+  bool theirs = policies.step_ns < s.best.step_ns && !o->same_places;
   if (ok && s.best.step_ns == INT64_MAX && !theirs)
     ok = too_small (&s, err);
   ok = ok && (theirs ? search_policies_plan (&s, &policies, &out->plan, &s.best.found_by, err)
@@ -146,7 +145,10 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
 }
 
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+  if (o->same_places && !o->place_bytes)
+    return solve_same_places (t, o, a, out, err);
   return o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF
              ? variant_solve (t, NULL, o, NULL, a, out, err)
-             : mix_solve (t, o, a, out, err) && policies_take (t, o, a, out, err);
+             : mix_solve (t, o, a, out, err) &&
+                   (o->same_places || policies_take (t, o, a, out, err));
 }

@@ -37,7 +37,13 @@ typedef struct solve_options {
   int64_t section_parts; /* SECTIONS_FIXED: so many */
   sections_orders section_orders;
   recompute_mode recompute;
+  bool same_places;    /* every stay of a part on the same granules */
+  int64_t place_bytes; /* of solve_same_places: the budget of the places; 0: budget_bytes */
 } solve_options;
+
+/* The defaults of gap_ppm and limit_ticks. */
+#define SOLVE_GAP_PPM 5000
+#define SOLVE_LIMIT_TICKS ((int64_t)8000000)
 
 typedef struct solution {
   plan *plan; /* with its prediction and certificate; passes check */
@@ -49,6 +55,10 @@ typedef struct solution {
 /* The bound alone, with its proof where that is kept; of a rewritten trace too. */
 bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out,
                   error *err) MUST_CHECK;
+
+/* What solve does where same_places is asked for. */
+bool solve_same_places (const trace *t, const solve_options *o, arena *a, solution *out,
+                        error *err) MUST_CHECK;
 
 /* Below the floor: ERR_infeasible, and the message names the floor and the op that sets it. */
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) MUST_CHECK;

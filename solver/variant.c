@@ -117,7 +117,8 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
                            .host_bytes = o->host_bytes,
                            .granule_bytes = o->device->granule_bytes,
                            .trace_digest = "",
-                           .auto_clean = true };
+                           .auto_clean = true,
+                           .same_places = o->same_places };
   int64_t pool_below_bytes = 0;
   int32_t *of = NULL;
   bool ok = look (t, v, o, scratch, &rw, &rough, out, err);

@@ -34,14 +34,15 @@ again() { # two runs, one plan
 }
 made_by() { grep -q '"made_by".*"ferry":"[0-9.]*".*"options":.*"seed":' <(tr -d '\n ' <plan.json); }
 host_counts() { # too little of the host is an answer that says so
-  run 1 solve vgg.json --budget 3GiB --host 1MiB && complains "with 1.00 MiB of the host's memory"
+  run 1 solve vgg.json --budget 3GiB --host 1MiB && complains "with 1.00 MiB of the host's memory: at op [0-9]+ .* 2.* GiB have to be there"
 }
 floor() {
   run 1 solve vgg.json --budget 1GiB --json && complains 'the smallest budget is .* set by op [0-9]+ \(' || return 1
   local bytes parts=0 part
   bytes=$(number floor_bytes)
   for part in granule pinned pool touched workspace; do parts=$((parts + $(number ${part}_bytes))); done
-  [ "$bytes" = "$parts" ] && run 1 solve vgg.json --budget $((bytes - 1)) &&
+  [ "$bytes" = "$parts" ] && complains 'sections auto may run them in parts' &&
+    run 1 solve vgg.json --budget 1GiB --sections 2 && complains 'nor was one found with ops in parts' && run 1 solve vgg.json --budget $((bytes - 1)) &&
     run 0 solve vgg.json --budget "$bytes" --gap 1000%
 }
 reserve() {
@@ -51,6 +52,17 @@ reserve() {
     [ "$(number reserve_bytes)" = 0 ] && run 0 solve vgg.json --budget 4000MB --reserve 1% --gap 1000% --json &&
     [ "$(number reserve_bytes)" = 40000000 ] && run 0 solve vgg.json --budget 4000MB --reserve 64MiB --gap 1000% --json &&
     [ "$(number reserve_bytes)" = 67108864 ] && run 2 solve vgg.json --budget 1GiB --reserve 2GiB && complains 'more than the budget'
+}
+same_places() { # legal, promised, as good as its own word, and beside it what places of their own cost
+  run 4 solve vgg.json --budget 3GiB --gap 0 "${limit[@]}" --same-places --json -o places.json || return 1
+  local step free bound
+  step=$(number step_ns) free=$(number free_places_step_ns) bound=$(number lower_bound_ns)
+  grep -q '"same_places": *true' places.json && run 0 check vgg.json places.json && [ "$bound" -gt 0 ] &&
+    [ "$step" -ge "$bound" ] && [ "$free" -ge "$bound" ] || return 1
+  run 4 solve vgg.json --budget 3GiB --gap 0 "${limit[@]}" --same-places && says '^places .* since every stay keeps its granules' &&
+    run 4 solve vgg.json --budget 3GiB --gap 0 "${limit[@]}" -o free.json && ! grep -q same_places free.json || return 1
+  sed 's/"pool_bytes": *[0-9]*/&, "same_places": true/' free.json >liar.json
+  run 1 check vgg.json liar.json && complains 'stay_same'
 }
 mistakes() {
   run 2 solve vgg.json --budget 1TiB && complains 'leaves .* free' && run 2 solve vgg.json --host 1PiB && complains '--host' &&
@@ -188,6 +200,7 @@ claim "the plan says by what it was made" made_by
 claim "too small a host is said" host_counts
 claim "an infeasible answer names the smallest budget and its parts, and that budget is feasible" floor
 claim "the reserve follows the trace's confidence, or the option" reserve
+claim "every stay on the same granules, if asked for; the cost is said" same_places
 claim "mistakes are told in one line" mistakes
 claim "progress is said where it is wanted" progress
 claim "an interrupt keeps the incumbent" stops

@@ -275,6 +275,7 @@ static void too_small (fixture *f) { f->runs[3].count = 1; }
 static void too_large (fixture *f) { f->runs[9].count = 3; }
 static void on_the_persistent (fixture *f) { f->runs[7].first = f->runs[4].first; }
 static void two_births (fixture *f) { f->runs[1].first = f->runs[0].first; }
+static void elsewhere_though_promised (fixture *f) { f->plan.placement.same_places = true; }
 static void in_while_an_op_works (fixture *f) { f->runs[12].first = f->runs[11].first; }
 static void in_and_work_of_one_op (fixture *f) { f->runs[8].first = f->runs[12].first; }
 static void odd_offset (fixture *f) { f->moves[2].host_offset = 500; }
@@ -372,6 +373,7 @@ static const struct {
   { RULE_stay_runs, "/placement/stays/13/runs", run_twice },
   { RULE_stay_size, "/placement/stays/3/runs", too_small },
   { RULE_stay_size, "/placement/stays/9/runs", too_large },
+  { RULE_stay_same, "/placement/stays/6/runs", elsewhere_though_promised },
   { RULE_granule_always, "/placement/stays/7/runs", on_the_persistent },
   { RULE_granule_shared, "/placement/stays/1/runs", two_births },
   { RULE_granule_shared, "/placement/stays/12/runs", in_and_work_of_one_op },

@@ -50,9 +50,8 @@ static void set_up (scheduled *s, uint64_t seed) {
   };
   ck_assert (units_of (s->made.rewritten.trace, p->groups, p->n_groups, s->options.granule_bytes,
                        s->options.pool_below_bytes, s->arena, &s->units, &s->err));
-  ck_assert (random_wishes (&s->units, &r,
-                            random_between (&r, 0, 1000000), s->arena, &s->wishes, &s->n_wishes,
-                            &s->err));
+  ck_assert (random_wishes (&s->units, &r, random_between (&r, 0, 1000000), s->arena, &s->wishes,
+                            &s->n_wishes, &s->err));
   s->device = p->device;
   s->device.host_bytes = s->options.host_bytes;
   s->device.memory_bytes = s->device.reserved_bytes + plenty (s) * s->options.granule_bytes;
@@ -175,10 +174,67 @@ START_TEST (every_failed_allocation_of_simulate_is_told) {
 }
 END_TEST
 
+/* Each part has one set of granules, looked at here once more without check's help. */
+static void has_same_places (const scheduled *s, const plan *p) {
+  const placement *pl = &p->placement;
+  ck_assert (pl->same_places);
+  for (int32_t i = 0; i < pl->n_stays; i++)
+    for (int32_t j = 0; j < i; j++) {
+      const stay *pair[2] = { &pl->stays[i], &pl->stays[j] };
+      int32_t unit[2], part[2];
+      for (int k = 0; k < 2; k++) {
+        const stay *x = pair[k];
+        unit[k] = x->kind == STAY_MOVE        ? p->moves[x->index].unit
+                  : x->kind == STAY_GROUP     ? s->made.rewritten.trace->n_tensors + x->index
+                  : x->kind == STAY_WORKSPACE ? -1 - x->index
+                                              : x->index;
+        part[k] = x->kind == STAY_MOVE ? p->moves[x->index].part : x->part;
+      }
+      if (unit[0] != unit[1] || part[0] != part[1])
+        continue;
+      ck_assert_int_eq (pair[0]->n_runs, pair[1]->n_runs);
+      ck_assert_mem_eq (pl->runs + pair[0]->first_run, pl->runs + pair[1]->first_run,
+                        (size_t)pair[0]->n_runs * sizeof *pl->runs);
+    }
+}
+
+START_TEST (asked_for_every_stay_of_a_part_has_the_same_granules) {
+  int tight = 0, refused = 0;
+  for (uint64_t seed = 0; seed < CASES; seed++) {
+    scheduled s;
+    predicted cost;
+    set_up (&s, seed);
+    s.options.same_places = true;
+    plan *p = make (&s, plenty (&s) * s.options.granule_bytes);
+    ck_assert_msg (p != NULL, "seed %d: %s", (int)seed, s.err.text);
+    has_same_places (&s, p);
+    is_legal (&s, p, seed, &cost);
+    s.options.same_places = false;
+    int64_t budget = cost.peak_bytes - (int64_t)(seed % 4) * s.options.granule_bytes;
+    if (make (&s, budget)) {
+      s.options.same_places = true;
+      p = make (&s, budget);
+      if (p) {
+        has_same_places (&s, p);
+        is_legal (&s, p, seed, &cost);
+      }
+      tight += p != NULL;
+      refused += p == NULL;
+    }
+    arena_free (s.arena);
+  }
+  ck_assert_int_gt (tight, CASES / 4);
+  ck_assert_int_gt (refused, 0); /* it is dearer in memory than free places */
+}
+END_TEST
+
 int main (void) {
-  const TTest *const tests[] = { a_plan_for_any_wishes_is_legal, the_named_budget_suffices,
-                                        the_same_wishes_make_the_same_bytes,
-                                        every_failed_allocation_is_told,
-                                        every_failed_allocation_of_simulate_is_told, NULL };
+  const TTest *const tests[] = { a_plan_for_any_wishes_is_legal,
+                                 the_named_budget_suffices,
+                                 the_same_wishes_make_the_same_bytes,
+                                 every_failed_allocation_is_told,
+                                 every_failed_allocation_of_simulate_is_told,
+                                 asked_for_every_stay_of_a_part_has_the_same_granules,
+                                 NULL };
   return suite_run ("schedule", tests, 60);
 }

@@ -27,6 +27,52 @@ static bool enough_granules (checker *c, int32_t row) {
   return true;
 }
 
+/* All runs of row x within those of row y. */
+static bool runs_within (const placement *p, const stay *x, const stay *y) {
+  for (int32_t i = x->first_run; i < x->first_run + x->n_runs; i++) {
+    int32_t at = p->runs[i].first, end = at + p->runs[i].count;
+    for (int32_t j = y->first_run; j < y->first_run + y->n_runs; j++)
+      if (p->runs[j].first <= at && at < p->runs[j].first + p->runs[j].count) {
+        at = p->runs[j].first + p->runs[j].count;
+        j = y->first_run - 1; /* the next run may stand before */
+        if (at >= end)
+          break;
+      }
+    if (at < end)
+      return false;
+  }
+  return true;
+}
+
+/* Where it is promised: each stay of a part against the part's first row. */
+static bool same_granules (checker *c) {
+  const placement *p = &c->p->placement;
+  int64_t parts = 0;
+  int64_t *first = NEW (c->a, c->n_units, int64_t, c->err);
+  if (!first)
+    return false;
+  for (int32_t u = 0; u < c->n_units; u++) {
+    first[u] = parts;
+    parts += c->units[u].of;
+  }
+  int32_t *row_of = NEW (c->a, parts, int32_t, c->err); /* 1 + the row; 0: none yet */
+  if (!row_of)
+    return false;
+  for (int32_t i = 0; i < p->n_stays; i++) {
+    const stay *x = &p->stays[i];
+    const move *m = x->kind == STAY_MOVE ? &c->p->moves[x->index] : NULL;
+    if (x->kind == STAY_WORKSPACE)
+      continue;
+    int32_t unit = m ? m->unit : x->kind == STAY_GROUP ? c->t->n_tensors + x->index : x->index;
+    int32_t *row = &row_of[first[unit] + (m ? m->part : x->part)];
+    if (*row && !runs_within (p, x, &p->stays[*row - 1]))
+      return check_breaks (c, RULE_stay_same, "placement/stays", i, "runs",
+                           "not the granules of row %d, a stay of the same part", *row - 1);
+    *row = i + 1;
+  }
+  return true;
+}
+
 typedef struct in_time {
   int32_t op, row;
 } in_time;
@@ -95,6 +141,8 @@ bool check_places (checker *c) {
       return false;
     runs += p->stays[i].n_runs;
   }
+  if (p->same_places && !same_granules (c))
+    return false;
   int64_t *bounds = NEW (c->a, 2 * runs, int64_t, c->err);
   in_time *order = NEW (c->a, p->n_stays, in_time, c->err);
   if (!bounds || !order)

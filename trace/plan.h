@@ -50,6 +50,7 @@ typedef struct granule_run {
 typedef struct placement {
   int64_t granule_bytes, pool_below_bytes, pool_bytes;
   int32_t granules;
+  bool same_places; /* it promises that every stay of a part has the same granules */
   stay *stays;
   int32_t n_stays;
   granule_run *runs;

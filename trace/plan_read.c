@@ -18,7 +18,7 @@ static const char *const move_keys[] = { "unit",    "part",  "of",         "out_
                                          "host_offset", NULL };
 static const char *const wait_keys[] = { "op", "outs", NULL };
 static const char *const placement_keys[] = { "granule_bytes", "granules",   "pool_below_bytes",
-                                              "pool_bytes",    "stays", NULL };
+                                              "pool_bytes",    "same_places", "stays", NULL };
 static const char *const stay_keys[] = { "tensor", "group",     "part", "move",
                                          "workspace", "runs", NULL };
 static const char *const stay_lists[] = { "runs", NULL };
@@ -304,7 +304,7 @@ static bool read_stay (reading *r, const table *t, size_t row, int64_t *room) {
 
 static bool read_placement (reading *r, const json *root) {
   placement *pl = &r->plan->placement;
-  json at, list;
+  json at, list, same;
   int64_t granules = 0, room = 0;
   if (!json_need (root, "placement", &at, r->err) || !known (r, &at, placement_keys) ||
       !need_int (r, &at, "granule_bytes", 512, MOST_BYTES, &pl->granule_bytes) ||
@@ -313,6 +313,9 @@ static bool read_placement (reading *r, const json *root) {
       !need_int (r, &at, "pool_bytes", 0, MOST_BYTES, &pl->pool_bytes))
     return false;
   pl->granules = (int32_t)granules;
+  same = json_member (&at, "same_places");
+  if (!json_get_bool (&same, &pl->same_places, r->err))
+    return false;
   table t;
   list = json_member (&at, "stays");
   if (!open_table (r, &list, stay_keys, stay_lists, &t))

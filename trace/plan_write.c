@@ -181,6 +181,8 @@ static void put_placement (json_writer *w, const placement *pl, bool packed) {
   json_add_int (w, "granules", pl->granules);
   json_add_int (w, "pool_below_bytes", pl->pool_below_bytes);
   json_add_int (w, "pool_bytes", pl->pool_bytes);
+  if (pl->same_places)
+    json_add_bool (w, "same_places", true);
   json_put_key (w, "stays");
   if (packed)
     put_stay_columns (w, pl);
