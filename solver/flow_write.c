@@ -41,7 +41,7 @@ const char *flow_row_name (const flow *f, int32_t row, char name[FLOW_NAME]) {
 
 const char *flow_column_name (const flow *f, int32_t column, char name[FLOW_NAME]) {
   int kind = f->column_kind[column], at = f->column_at[column];
-  if (kind == COLUMN_stall || kind >= COLUMN_gap_out)
+  if (kind >= COLUMN_stall)
     snprintf (name, FLOW_NAME, "%s_%d", column_letters[kind], at);
   else
     snprintf (name, FLOW_NAME, "%s_%d_%d", column_letters[kind], at / f->n_classes,

@@ -33,8 +33,9 @@ static bool look (const trace *t, const variant *v, const solve_options *o, aren
   out->legal = true;
   out->n_ops = rw->trace->n_ops;
   out->compute_ns = trace_total_ns (rw->trace);
-  out->floor_bytes = g->floor_bytes;
-  if (g->floor_bytes > o->budget_bytes)
+  out->floor_bytes = o->recompute == RECOMPUTE_ONLY ? g->peak_bytes : g->floor_bytes;
+  out->over_bytes = out->floor_bytes > o->budget_bytes ? out->floor_bytes - o->budget_bytes : 0;
+  if (out->over_bytes)
     return true;
   int64_t crossing_ns = bound_crossing (g, o->device, &op);
   out->bound_ns = crossing_ns > out->compute_ns ? crossing_ns : out->compute_ns;
@@ -57,9 +58,13 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
   rewritten rw;
   gaps g;
   bound b;
-  bound_options how = {
-    .dev = o->device, .host_bytes = o->host_bytes, .any_units = true, .classes = 1, .log = o->log
-  };
+  bound_options how = { .dev = o->device,
+                        .host_bytes = o->host_bytes,
+                        .any_units = true,
+                        .classes = 1,
+                        .log = o->log,
+                        .stop = o->stop,
+                        .stop_context = o->stop_context };
   bool ok = look (t, v, o, scratch, &rw, &g, out, err);
   if (ok && out->bound_ns != INT64_MAX) {
     ok = bound_of (&g, &how, scratch, &b, err);
@@ -122,17 +127,20 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
       schedule_pool (rw.trace, NULL, 0, how.granule_bytes, scratch, &pool_below_bytes, NULL, err) &&
       units_of (rw.trace, NULL, 0, how.granule_bytes, pool_below_bytes, scratch, &u, err) &&
       gaps_of (&u, how.granule_bytes, o->budget_bytes, scratch, &g, err) &&
-      (of = NEW (scratch, u.count, int32_t, err));
-  if (!ok || g.floor_bytes > o->budget_bytes)
+      (of = NEW (scratch, u.count, int32_t, err)) &&
+      round_sections (&g, o->device, NULL, 0, scratch, of, err);
+  if (!ok)
     goto out;
+  int64_t least_bytes = o->recompute == RECOMPUTE_ONLY ? g.peak_bytes : g.floor_bytes;
+  if (least_bytes > o->budget_bytes) { /* whole granules do not fit, though bytes would */
+    out->over_bytes = least_bytes - o->budget_bytes;
+    goto out;
+  }
   how.pool_below_bytes = pool_below_bytes;
   if (g.peak_bytes <= o->budget_bytes) {
     out->step_ns = out->compute_ns;
     goto out;
   }
-  if (o->recompute == RECOMPUTE_ONLY)
-    goto out;
-  round_sections (&g, o->device, of);
   int64_t room_bytes = units_scale (g.room_bytes, 990000, 1000000);
   for (int i = 0; ok && i < 4; i++) {
     arena_mark here = arena_here (scratch);
