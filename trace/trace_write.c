@@ -81,19 +81,33 @@ static void put_op (json_writer *w, const op *o, bool all) {
   json_close_object (w);
 }
 
-static void put_rows (json_writer *w, const trace *t, bool all) {
+/* A digest needs no more of the text than a piece at a time: the whole of a trace of 100,000 ops is
+   as large as all that a plan takes. NULL: the text is wanted. */
+static void pass_on (json_writer *w, sha256 *digest) {
+  enum { PIECE = 1 << 16 };
+  if (!digest || w->out.size < PIECE)
+    return;
+  sha256_add (digest, w->out.data, (size_t)w->out.size);
+  w->out.size = 0;
+}
+
+static void put_rows (json_writer *w, const trace *t, bool all, sha256 *digest) {
   json_put_key (w, "ops");
   json_open_array (w);
-  for (int32_t i = 0; i < t->n_ops; i++)
+  for (int32_t i = 0; i < t->n_ops; i++) {
     put_op (w, &t->ops[i], all);
+    pass_on (w, digest);
+  }
   json_close_array (w);
 }
 
-static void put_tensor_rows (json_writer *w, const trace *t, bool all) {
+static void put_tensor_rows (json_writer *w, const trace *t, bool all, sha256 *digest) {
   json_put_key (w, "tensors");
   json_open_array (w);
-  for (int32_t i = 0; i < t->n_tensors; i++)
+  for (int32_t i = 0; i < t->n_tensors; i++) {
     put_tensor (w, &t->tensors[i], all);
+    pass_on (w, digest);
+  }
   json_close_array (w);
 }
 
@@ -341,12 +355,12 @@ bool trace_text (const trace *t, trace_layout layout, bytes *out, error *err) {
   if (layout == TRACE_PACKED)
     put_op_columns (&w, t);
   else
-    put_rows (&w, t, false);
+    put_rows (&w, t, false, NULL);
   put_source (&w, &t->source);
   if (layout == TRACE_PACKED)
     put_tensor_columns (&w, t);
   else
-    put_tensor_rows (&w, t, false);
+    put_tensor_rows (&w, t, false, NULL);
   json_close_object (&w);
   return json_finish (&w, out, err);
 }
@@ -360,26 +374,30 @@ bool trace_store (const trace *t, const char *path, trace_layout layout, error *
   return ok;
 }
 
-bool trace_canonical (const trace *t, bytes *out, error *err) {
+static bool canonical (const trace *t, sha256 *digest, bytes *out, error *err) {
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);
   json_add_int (&w, "batch", t->batch);
   json_add_text (&w, "format", TRACE_FORMAT);
-  put_rows (&w, t, true);
-  put_tensor_rows (&w, t, true);
+  put_rows (&w, t, true, digest);
+  put_tensor_rows (&w, t, true, digest);
   json_close_object (&w);
   return json_finish (&w, out, err);
 }
 
+bool trace_canonical (const trace *t, bytes *out, error *err) {
+  return canonical (t, NULL, out, err);
+}
+
 bool trace_digest (const trace *t, char digest[TRACE_DIGEST], error *err) {
-  bytes text;
-  if (!trace_canonical (t, &text, err))
-    return false;
+  bytes last;
   sha256 s;
   sha256_start (&s);
-  sha256_add (&s, text.data, (size_t)text.size);
-  bytes_free (&text);
+  if (!canonical (t, &s, &last, err))
+    return false;
+  sha256_add (&s, last.data, (size_t)last.size);
+  bytes_free (&last);
   memcpy (digest, "sha256:", 7);
   sha256_text (&s, digest + 7);
   return true;

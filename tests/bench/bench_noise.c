@@ -15,7 +15,7 @@
 #include "trace/simulate.h"
 #include "trace/zoo/zoo.h"
 
-enum { PLANS = 15, RUNS = 200, SEEDS = 6, NOISES = 3 };
+enum { PLANS = 11, RUNS = 100, SEEDS = 5, NOISES = 3 };
 static const int noises[NOISES] = { 5, 10, 25 };
 
 typedef struct task {
