@@ -8,6 +8,7 @@ whole() { (cd / && bash "$work/pack/check.sh" "$results" --driver emulated) >"$w
 rows() { [ "$(grep -cF '+0.00 %' "$results/table.txt")" -ge 9 ] || { cat "$results/table.txt"; return 1; }; }
 moves() { grep -q '"d2h_bytes": [1-9].*"name": "vgg16-b8@112MiB,verified"' "$results/results.json"; }
 about() { grep -q '"driver": [1-9][0-9]*, "failed": 0, "gpu": "emulated device", "rows"' "$results/results.json"; }
+trains() { grep -q '"d2h_bytes": *[1-9]' "$results/train,least.json" && grep -qE '"parameters": *"[0-9a-f]{64}"' "$results/train,least.json" && [ ! -e "$results/train,least.err" ]; }
 is_json() { ! command -v python3 >/dev/null || python3 -m json.tool "$results/results.json" >"$work/parsed"; }
 copies() { [ "$(grep -c '"rate_ppm": \(1000000\|999999\),' "$results/results.json")" = 8 ]; }
 archive() { tar -tzf "$work/pack.tar.gz" | grep -q '/check.sh$'; }
@@ -44,6 +45,7 @@ claim "the tightest plan moves something" moves
 claim "the results say what they are of" about
 claim "the archive holds it" archive
 claim "without a GPU it is skipped in one line" no_gpu
+claim "a network trains under two plans, one of which moves tensors" trains
 claim "the results are JSON" is_json
 claim "mapped copies are as fast as a bare loop of copies" copies
 claim "what fails is told" told

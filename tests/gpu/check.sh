@@ -1,10 +1,10 @@
 #!/bin/bash
 # Inside what pack.sh made, on a machine with a GPU: the experiments, the link, copies beside a bare
 # loop of them, and every plan, first with each byte verified, then timed, then made again for the
-# link that was found and timed.
+# link that was found and timed; then a small network that trains, under two plans.
 #   check.sh [RESULTS-FOLDER] [--driver emulated]
 # Ends with 77 where there is no GPU; with 1 where a run failed, a byte was wrong, copies were slower
-# than 95 % of the loop, or a step under a plan for the measured link took 5 % more or less than
+# than 95 % of the loop, what was learned under one plan differed from the other, or a step under a plan for the measured link took 5 % more or less than
 # predicted.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
@@ -82,6 +82,15 @@ table() {
 }
 table >"$results/table.txt"
 cat "$results/table.txt"
+
+# A network that learns: the same bits whatever moves.
+learned() { # PLAN
+  "$ferry" replay "$here/train/trace.json.zst" "$here/train/$1.json" --compute real --steps 3 --driver "$driver" --json -q \
+    2>"$results/train,$1.err" | tee "$results/train,$1.json" | sed -n 's/.*"parameters": *"\([^"]*\)".*/\1/p'
+}
+ample=$(learned ample) least=$(learned least)
+[ -n "$ample" ] && [ "$ample" = "$least" ] || fail "training: $ample with room to spare, $least in the least memory"
+[ -s "$results/train,ample.err" ] || rm -f "$results"/train,*.err
 
 gpu=$(sed -n 's/^ *"device": "\(.*\)",*$/\1/p' "$results/experiments.json")
 version=$(sed -n 's/^ *"driver": \([0-9]*\).*/\1/p' "$results/experiments.json")

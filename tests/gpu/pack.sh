@@ -61,5 +61,13 @@ else
     make_plans $it $card "$(share $it 90)" "$(share $it 75)" "$(share $it 60)"
   done
 fi
+# A small network to train: with room to spare, and in the least memory of these.
+mkdir "$out/train"
+"$build/ferry" zoo vgg16 --batch 8 --width-divisor 4 --image 64 --classes 10 -d titanx-pascal -q -o "$out/train/trace.json.zst"
+for budget in 1GiB 112MiB; do
+  plan=$out/train/least.json
+  [ $budget = 1GiB ] && plan=$out/train/ample.json
+  "$build/ferry" solve "$out/train/trace.json.zst" -p capuchin --budget $budget -q -o "$plan" >/dev/null
+done
 tar -C "$(dirname "$out")" -czf "$out.tar.gz" "$(basename "$out")"
 echo "$out.tar.gz"
