@@ -5,6 +5,8 @@
 #include "base/units.h"
 #include "cli/devices.h"
 #include "cli/inputs.h"
+#include "cli/offline_figures.h"
+#include "cli/picture_files.h"
 #include "cli/planner.h"
 #include "cli/policies.h"
 #include "solver/floor.h"
@@ -224,7 +226,23 @@ static void put_row (json_writer *w, const row *r) {
   json_close_object (w);
 }
 
-static bool run_all (call *c, table *t, json_writer *w) {
+/* What a picture needs of it, out of the scratch that it lives in. */
+static bool keep_row (call *c, const row *r, compared *out) {
+  const policy_answer *a = &r->answer;
+  char reached[UNITS_TEXT];
+  *out = (compared){ .name = arena_string (c->arena, a->label, &c->err),
+                     .budget_bytes = r->budget_bytes,
+                     .step_ns = a->fits ? a->cost.step_ns : -1,
+                     .lower_bound_ns = r->lower_bound_ns,
+                     .baseline_ns = a->cost.baseline_ns,
+                     .moved_bytes = a->cost.d2h_bytes + a->cost.h2d_bytes };
+  if (!a->fits)
+    out->note = arena_format (c->arena, &c->err, "no plan: it reaches %s",
+                              units_bytes (reached, a->reached_bytes));
+  return !c->err.code;
+}
+
+static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
   bool tsv = call_flag (c, "tsv");
   if (tsv)
     fputs (tsv_head, stdout);
@@ -244,6 +262,7 @@ static bool run_all (call *c, table *t, json_writer *w) {
         print_tsv (&r);
       else if (ok)
         print_row (&r);
+      ok = ok && keep_row (c, &r, &kept[b * t->n_policies + i]);
       arena_free (scratch);
       if (!ok)
         return false;
@@ -262,7 +281,13 @@ static int run (call *c) {
   json_add_int (&w, "peak_bytes", t.peak_bytes);
   json_put_key (&w, "rows");
   json_open_array (&w);
-  bool ok = run_all (c, &t, &w);
+  figure_page page;
+  bool any;
+  int32_t n = t.n_budgets * t.n_policies;
+  compared *kept = NEW (c->arena, n, compared, &c->err);
+  bool ok = kept && run_all (c, &t, &w, kept) &&
+            compare_figure (t.trace, &t.device, kept, n, c->arena, &page, &c->err) &&
+            picture_files (c, &page, &any);
   json_close_array (&w);
   json_add_text (&w, "trace", t.trace->name);
   json_close_object (&w);
@@ -283,6 +308,7 @@ static const cli_option options[] = {
   { 0, "limit", "TICKS", "of our planner's search at each budget; without it, about two seconds" },
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
   { 0, "tsv", NULL, "print the result as tab-separated values" },
+  OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,
   OPTIONS_END,
 };
