@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "solver/share.h"
 
-enum { POINTS = 8, LEVELS = 4, LEVEL_PPM = 500000 };
+enum { POINTS = 8, LEVELS = 4, LEVEL_PPM = 500000, MOST_JUDGED = 120 };
 #define ONE ((int64_t)1000000)
 
 typedef struct samples {
@@ -212,13 +212,14 @@ static bool bind_plan (placing *p, int32_t job, const plan *found, int32_t card,
 
 /* The sample's plan, or a better one with what was left over. */
 static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t link_ppm,
-                        int64_t host_bytes, cards_place *at, error *err) {
-  const plan *found = sample;
+                        int64_t host_bytes, const cards_place *at, const plan **out,
+                        error *err) {
+  *out = sample;
   device d = share_link (&p->o->cards[at->card], link_ppm);
   curve_options o = p->o->sampling;
   curve again;
   predicted old;
-  plan before = *found;
+  plan before = *sample;
   o.device = &d;
   o.host_bytes = host_bytes;
   o.progress = NULL;
@@ -233,13 +234,13 @@ static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t lin
   if (!ok)
     return false;
   if (again.points[0].plan && again.points[0].plan->predicted.step_ns < old.step_ns)
-    found = again.points[0].plan;
-  return bind_plan (p, job, found, at->card, at->share_ppm, &at->plan, err);
+    *out = again.points[0].plan;
+  return true;
 }
 
-/* Whether x is the slower one, by the samples. */
+/* Whether x is the slower one, with all of them running. */
 static bool slower_one (const cards_place *x, const cards_place *y) {
-  return (__int128)x->chosen_ns * y->baseline_ns > (__int128)y->chosen_ns * x->baseline_ns;
+  return (__int128)x->together_ns * y->baseline_ns > (__int128)y->together_ns * x->baseline_ns;
 }
 
 /* What is left over goes to the slowest first. */
@@ -265,46 +266,185 @@ static void share_out (cards_place **at, int32_t n, int64_t bytes, int64_t share
   }
 }
 
-static bool finish_card (placing *p, int32_t card, const pack_spread_answer *how, error *err) {
-  int32_t n = 0, kind = p->kind_of[card], jobs[CARDS_MOST_JOBS];
+/* ---- the machine model's say ---- */
+
+typedef struct sharing {
+  int32_t n, jobs[CARDS_MOST_JOBS];
   cards_place *at[CARDS_MOST_JOBS];
-  const plan *sample[CARDS_MOST_JOBS];
+  const plan *plans[CARDS_MOST_JOBS];
+  int64_t step_ns[CARDS_MOST_JOBS], worst_ppm, total_ppm;
+} sharing;
+
+static bool judge (const placing *p, sharing *s, error *err) {
   share_job together[CARDS_MOST_JOBS];
-  int64_t step_ns[2][CARDS_MOST_JOBS], host = host_room (p->o, card);
-  for (int32_t j = 0; j < p->n_jobs; j++)
-    if (how->card[j] == card)
-      jobs[n++] = j;
-  if (!n)
-    return true;
-  for (int32_t k = 0; k < n; k++) {
-    const pack_choice *c = &how->choice[jobs[k]];
-    sample[k] = offered_plan (p, jobs[k], kind, n, how->chosen[jobs[k]]);
-    at[k] = &p->out->places[jobs[k]];
-    at[k]->card = card;
-    at[k]->budget_bytes = c->budget_bytes;
-    at[k]->share_ppm = c->share_ppm;
-    at[k]->chosen_ns = units_scale (at[k]->baseline_ns, c->slowdown_ppm, ONE);
-    at[k]->floor_bytes = p->floor_bytes[jobs[k]][kind];
-    at[k]->peak_bytes = p->peak_bytes[jobs[k]][kind];
-    host -= c->host_bytes;
+  plan bound[CARDS_MOST_JOBS]; /* samples were planned for links of other speeds */
+  arena *scratch = arena_new (0);
+  if (!scratch)
+    return error_set (err, ERR_memory, "out of memory");
+  for (int32_t k = 0; k < s->n; k++) {
+    bound[k] = *s->plans[k];
+    bound[k].device = p->o->cards[s->at[k]->card];
+    together[k] = (share_job){ p->jobs[s->jobs[k]].trace, &bound[k] };
   }
-  share_out (at, n, cards_room (p->o, card, n), ONE, p->o->cards[card].granule_bytes);
-  for (int32_t k = 0; k < n; k++) {
-    if (!plan_place (p, jobs[k], sample[k], n * at[k]->share_ppm,
-                     how->choice[jobs[k]].host_bytes + host / n, at[k], err))
+  bool ok = share_simulate (together, s->n, false, scratch, s->step_ns, err);
+  arena_free (scratch);
+  s->worst_ppm = s->total_ppm = 0;
+  for (int32_t k = 0; ok && k < s->n; k++) {
+    int64_t slow = units_scale (s->step_ns[k], ONE, s->at[k]->baseline_ns);
+    s->worst_ppm = slow > s->worst_ppm ? slow : s->worst_ppm;
+    s->total_ppm += slow;
+  }
+  return ok;
+}
+
+static bool better (const placing *p, const sharing *x, const sharing *y) {
+  int64_t a[] = { x->worst_ppm, x->total_ppm }, b[] = { y->worst_ppm, y->total_ppm };
+  int first = p->o->objective == PACK_WORST ? 0 : 1;
+  return a[first] != b[first] ? a[first] < b[first] : a[1 - first] < b[1 - first];
+}
+
+static bool within (const placing *p, const sharing *s, int32_t card) {
+  int64_t bytes = 0, host = 0;
+  for (int32_t k = 0; k < s->n; k++) {
+    bytes += s->plans[k]->budget_bytes;
+    host += s->plans[k]->predicted.host_peak_bytes;
+  }
+  return bytes <= cards_room (p->o, card, s->n) && host <= host_room (p->o, card);
+}
+
+/* Shares of the link are not enforced by anyone, so the choice over samples is only nearly right:
+   from there on, one job at a time takes the sample with which all of them come out best. */
+static bool climb (placing *p, int32_t card, sharing *s, error *err) {
+  int32_t judged = 0, kind = p->kind_of[card];
+  if (!judge (p, s, err))
+    return false;
+  for (bool again = s->n > 1; again && judged < MOST_JUDGED;) {
+    again = false;
+    for (int32_t k = 0; k < s->n; k++) {
+      sharing best = *s;
+      const plan *other, *last = NULL;
+      for (int32_t i = 0; (other = offered_plan (p, s->jobs[k], kind, s->n, i)); i++) {
+        sharing trial = *s;
+        trial.plans[k] = other;
+        if (other == s->plans[k] || other == last || !within (p, &trial, card) ||
+            judged >= MOST_JUDGED)
+          continue;
+        judged++;
+        last = other;
+        if (!judge (p, &trial, err))
+          return false;
+        if (better (p, &trial, &best))
+          best = trial;
+      }
+      again |= best.plans[k] != s->plans[k];
+      *s = best;
+    }
+  }
+  return true;
+}
+
+/* ---- one card ---- */
+
+static void begin_card (placing *p, int32_t card, const pack_spread_answer *how, sharing *s) {
+  int32_t kind = p->kind_of[card];
+  *s = (sharing){ 0 };
+  for (int32_t j = 0; j < p->n_jobs; j++)
+    s->n += how->card[j] == card;
+  for (int32_t j = 0, k = 0; j < p->n_jobs; j++) {
+    if (how->card[j] != card)
+      continue;
+    cards_place *at = &p->out->places[j];
+    const pack_choice *c = &how->choice[j];
+    at->card = card;
+    at->share_ppm = c->share_ppm;
+    at->chosen_ns = units_scale (at->baseline_ns, c->slowdown_ppm, ONE);
+    at->floor_bytes = p->floor_bytes[j][kind];
+    at->peak_bytes = p->peak_bytes[j][kind];
+    s->jobs[k] = j;
+    s->at[k] = at;
+    s->plans[k++] = offered_plan (p, j, kind, s->n, how->chosen[j]);
+  }
+}
+
+/* Equal parts of the memory and the link; *found is false where a job has no plan in that. */
+static bool split_evenly (placing *p, int32_t card, const sharing *from, sharing *out, bool *found,
+                          error *err) {
+  const device *d = &p->o->cards[card];
+  int64_t granule = d->granule_bytes;
+  int64_t part = cards_room (p->o, card, from->n) / from->n / granule * granule;
+  *out = *from;
+  *found = true;
+  for (int32_t k = 0; *found && k < out->n; k++) {
+    curve_options o = p->o->sampling;
+    curve v;
+    int64_t peak = units_div_up (out->at[k]->peak_bytes, granule) * granule;
+    int64_t budget = part < peak ? part : peak;
+    o.device = d;
+    o.host_bytes = host_room (p->o, card) / out->n;
+    o.progress = NULL;
+    if (budget < out->at[k]->floor_bytes)
+      *found = false;
+    else if (!curve_of (p->jobs[out->jobs[k]].trace, &o, &budget, 1, p->a, &v, err))
       return false;
-    at[k]->budget_bytes = at[k]->plan->budget_bytes;
-    together[k] = (share_job){ p->jobs[jobs[k]].trace, at[k]->plan };
+    else
+      *found = (out->plans[k] = v.points[0].plan);
+  }
+  return !*found || judge (p, out, err);
+}
+
+/* Plans once more, with all of the memory; they are taken where they are better together. */
+static bool plan_card (placing *p, int32_t card, sharing *s, error *err) {
+  sharing again = *s;
+  int64_t host = host_room (p->o, card);
+  for (int32_t k = 0; k < s->n; k++) {
+    s->at[k]->budget_bytes = s->plans[k]->budget_bytes;
+    s->at[k]->together_ns = s->step_ns[k];
+    host -= s->plans[k]->predicted.host_peak_bytes;
+  }
+  share_out (s->at, s->n, cards_room (p->o, card, s->n), ONE, p->o->cards[card].granule_bytes);
+  for (int32_t k = 0; k < s->n; k++)
+    if (!plan_place (p, s->jobs[k], s->plans[k], s->n * s->at[k]->share_ppm,
+                     s->plans[k]->predicted.host_peak_bytes + host / s->n, s->at[k],
+                     &again.plans[k], err))
+      return false;
+  if (!judge (p, &again, err))
+    return false;
+  if (!better (p, s, &again))
+    *s = again;
+  return true;
+}
+
+static bool finish_card (placing *p, int32_t card, const pack_spread_answer *how, error *err) {
+  sharing s;
+  share_job together[CARDS_MOST_JOBS];
+  int64_t expected_ns[CARDS_MOST_JOBS];
+  begin_card (p, card, how, &s);
+  if (!s.n)
+    return true;
+  sharing even;
+  bool found = false;
+  if (!climb (p, card, &s, err) || (s.n > 1 && !split_evenly (p, card, &s, &even, &found, err)))
+    return false;
+  if (found && better (p, &even, &s)) {
+    s = even;
+    for (int32_t k = 0; k < s.n; k++)
+      s.at[k]->share_ppm = ONE / s.n;
+  }
+  if (!plan_card (p, card, &s, err))
+    return false;
+  for (int32_t k = 0; k < s.n; k++) {
+    if (!bind_plan (p, s.jobs[k], s.plans[k], card, s.at[k]->share_ppm, &s.at[k]->plan, err))
+      return false;
+    s.at[k]->budget_bytes = s.at[k]->plan->budget_bytes;
+    s.at[k]->together_ns = s.n > 1 ? s.step_ns[k] : s.at[k]->plan->predicted.step_ns;
+    together[k] = (share_job){ p->jobs[s.jobs[k]].trace, s.at[k]->plan };
   }
   arena *scratch = arena_new (0);
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && share_predict (together, n, scratch, step_ns[0], err) &&
-       share_simulate (together, n, false, scratch, step_ns[1], err);
+  ok = ok && share_predict (together, s.n, scratch, expected_ns, err);
   arena_free (scratch);
-  for (int32_t k = 0; ok && k < n; k++) {
-    at[k]->predicted_ns = step_ns[0][k];
-    at[k]->together_ns = step_ns[1][k];
-  }
+  for (int32_t k = 0; ok && k < s.n; k++)
+    s.at[k]->predicted_ns = expected_ns[k];
   return ok;
 }
 

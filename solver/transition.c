@@ -72,6 +72,15 @@ static copies only_in (const resident *x, const resident *y, int64_t granule_byt
   return c;
 }
 
+/* Of the pool, what is there between two steps. */
+static int64_t pool_kept (const units *u) {
+  int64_t bytes = 0;
+  for (int32_t x = 0; x < u->trace->n_tensors; x++)
+    if (u->trace->tensors[x].persistent && u->group_of[x] < 0 && u->at[x].bytes == 0)
+      bytes += unit_member_bytes (u->trace->tensors[x].bytes);
+  return bytes;
+}
+
 bool transition_between (const trace *t, const plan *from, const plan *to, arena *scratch,
                          transition *out, error *err) {
   resident before = { 0 }, after = { 0 };
@@ -90,9 +99,10 @@ bool transition_between (const trace *t, const plan *from, const plan *to, arena
     if (from)
       outs = only_in (&before, same ? &after : NULL, from->placement.granule_bytes);
     if (!from || !same) { /* the pool, with its small tensors */
-      ins.bytes += after.units.pool_bytes;
-      ins.count += after.units.pool_bytes > 0;
-      outs.bytes += from ? before.units.pool_bytes : 0;
+      int64_t pool = pool_kept (&after.units);
+      ins.bytes += pool;
+      ins.count += pool > 0;
+      outs.bytes += from ? pool_kept (&before.units) : 0;
     }
     *out = (transition){
       outs.bytes, ins.bytes,
