@@ -31,6 +31,7 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
                  arena *a, int64_t **budgets, int32_t *n, error *err) {
   int64_t first = units_div_up (floor_bytes, granule_bytes);
   int64_t last = units_div_up (peak_bytes, granule_bytes);
+  last += last / 64 + 4;
   *n = 0;
   *budgets = NEW (a, count, int64_t, err);
   for (int32_t i = 0; *budgets && i < count; i++) {
@@ -248,11 +249,13 @@ static bool try_plan (const trace *t, const curve_options *o, int64_t granules, 
 }
 
 /* Plans are near their bound, so one is looked for from where the bound stopped, in steps that
-   double; between the last step and the one before, by halving. At the peak nothing moves. */
+   double; between the last step and the one before, by halving. A little above the peak nothing
+   moves: places on a circle may take more than is held at any moment. */
 static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_bytes, arena *a,
                          min_memory *m, error *err) {
   int64_t granule = o->device->granule_bytes;
   int64_t low = m->none_below_bytes / granule, top = units_div_up (m->peak_bytes, granule);
+  top += 8 + top / 16;
   int64_t fine = fine_bytes / granule > 1 ? fine_bytes / granule : 1, step = fine, high = top;
   bool fits = false;
   while (!fits) {

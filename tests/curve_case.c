@@ -45,7 +45,7 @@ static bool points_hold (const trace *t, const curve *v, curve_seen *seen, char 
   }
   const curve_point *last = &v->points[v->count - 1];
   if (!last->plan || last->plan->predicted.step_ns != v->baseline_ns)
-    return wrong (text, size, "at the peak something stalls", v->baseline_ns, 0);
+    return wrong (text, size, "with room for everything something stalls", v->baseline_ns, 0);
   return true;
 }
 
