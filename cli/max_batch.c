@@ -26,9 +26,9 @@ static const allowed ways[] = {
 enum { WAYS = sizeof ways / sizeof *ways };
 
 typedef struct largest {
-  int64_t batch;                        /* with a plan; 0: not even one item */
-  int64_t none_at;                      /* a larger batch for which none was found; -1: no limit */
-  bool proved;                          /* that there is none */
+  int64_t batch;   /* with a plan; 0: not even one item */
+  int64_t none_at; /* a larger batch for which none was found; -1: no limit */
+  bool proved;     /* that there is none */
   int64_t baseline_ns, step_ns, floor_bytes, peak_bytes, host_bytes;
 } largest;
 
@@ -250,7 +250,8 @@ const cli_command command_max_batch = {
   .about =
       "Builds the network with larger and larger batches and looks for the largest whose step is "
       "no more than a slowdown above the same step with memory without limit: with everything on "
-      "the device, with copies to the host, with ops in parts as well, and with tensors dropped and "
+      "the device, with copies to the host, with ops in parts as well, and with tensors dropped "
+      "and "
       "made again instead. `above` is a larger batch for which there is no such plan, or none was "
       "found.\n",
   .options = options,

@@ -31,9 +31,11 @@ void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns
 }
 
 bool offline_options (call *c, const device *d, curve_options *out) {
-  *out = (curve_options){
-    .device = d, .host_bytes = d->host_bytes, .log = NULL, .progress = offline_progress, .context = c
-  };
+  *out = (curve_options){ .device = d,
+                          .host_bytes = d->host_bytes,
+                          .log = NULL,
+                          .progress = offline_progress,
+                          .context = c };
   return call_bytes (c, "host", &out->host_bytes) &&
          call_count (c, "ticks", 1, (int64_t)1 << 40, &out->limit_ticks);
 }
@@ -92,8 +94,8 @@ trace *offline_rebuild (call *c, const trace *t, const device *d, int64_t times)
       !detail_count (c, t, "--depth-divisor ", &r.depth_divisor))
     return NULL;
   r.batch *= times;
-  r.dtype =
-      (compute_dtype)word_place (offline_detail (c, t, "--dtype "), compute_dtype_names, DTYPE_FP32);
+  r.dtype = (compute_dtype)word_place (offline_detail (c, t, "--dtype "), compute_dtype_names,
+                                       DTYPE_FP32);
   r.optimizer = (zoo_optimizer)word_place (offline_detail (c, t, "--optimizer "),
                                            zoo_optimizer_names, ZOO_MOMENTUM);
   r.explicit_attention = strstr (detail, "--explicit-attention") != NULL;

@@ -66,8 +66,8 @@ static bool curve_steps (const curve *v, arena *a, figure *f, error *err) {
   if (v->knee >= 0) {
     const curve_point *k = &v->points[v->knee];
     const char *name = arena_format (a, err, "knee: %s", units_bytes (text, k->budget_bytes));
-    marks[f->n_marks++] = (figure_mark){ MARK_POINT, k->budget_bytes, k->plan->predicted.step_ns,
-                                         name, TONE_limit };
+    marks[f->n_marks++] =
+        (figure_mark){ MARK_POINT, k->budget_bytes, k->plan->predicted.step_ns, name, TONE_limit };
     base = name ? base : NULL;
   }
   return base;
@@ -85,10 +85,10 @@ static bool curve_bytes (const curve *v, arena *a, figure *f, error *err) {
       return false;
     for (int32_t i = 0; i < v->count; i++) {
       const plan *p = v->points[i].plan;
-      int64_t bytes = !p ? FIGURE_HOLE
-                         : k == 0 ? p->predicted.d2h_bytes
-                         : k == 1 ? p->predicted.h2d_bytes
-                                  : p->predicted.host_peak_bytes;
+      int64_t bytes = !p       ? FIGURE_HOLE
+                      : k == 0 ? p->predicted.d2h_bytes
+                      : k == 1 ? p->predicted.h2d_bytes
+                               : p->predicted.host_peak_bytes;
       at[i] = (figure_point){ v->points[i].budget_bytes, bytes, 0, NULL };
     }
     s[k] = (figure_series){ names[k], FIGURE_LINE, tones[k], k == 1, at, v->count };
@@ -163,10 +163,8 @@ static bool compare_budget (const compared *rows, int32_t n, int32_t which, aren
     steps[i] = rows[i].step_ns >= 0 ? rows[i].step_ns : FIGURE_HOLE;
   }
   const char *id = arena_format (a, err, "budget-%d", which + 1);
-  const char *title =
-      arena_format (a, err, "A step in %s", units_bytes (text, rows->budget_bytes));
-  if (!id || !title ||
-      !bar_figure (f, id, title, "step", FIGURE_NS, names, n, 1, a, err) ||
+  const char *title = arena_format (a, err, "A step in %s", units_bytes (text, rows->budget_bytes));
+  if (!id || !title || !bar_figure (f, id, title, "step", FIGURE_NS, names, n, 1, a, err) ||
       !add_bars (f, 0, "step", TONE_compute, steps, notes, a, err))
     return false;
   f->marks = marks;
@@ -218,20 +216,21 @@ static bool whatif_lines (const whatif_grid *g, const whatif_row *rows, arena *a
       int32_t k = b;
       for (; k > 0 && at[k - 1].x > r->budget_bytes; k--)
         at[k] = at[k - 1];
-      at[k] = (figure_point){ r->budget_bytes, r->step_ns >= 0 ? r->step_ns : FIGURE_HOLE, 0, NULL };
+      at[k] =
+          (figure_point){ r->budget_bytes, r->step_ns >= 0 ? r->step_ns : FIGURE_HOLE, 0, NULL };
     }
-    s[l] = (figure_series){
-      .name = arena_string (a, units_rate (text, rows[l * g->n_budgets].link_bytes_per_s), err),
-      .kind = FIGURE_LINE,
-      .tone = line_tones[l % LINE_TONES],
-      .dashed = l >= LINE_TONES,
-      .points = at,
-      .n_points = g->n_budgets
-    };
+    s[l] = (figure_series){ .name = arena_string (
+                                a, units_rate (text, rows[l * g->n_budgets].link_bytes_per_s), err),
+                            .kind = FIGURE_LINE,
+                            .tone = line_tones[l % LINE_TONES],
+                            .dashed = l >= LINE_TONES,
+                            .points = at,
+                            .n_points = g->n_budgets };
     if (!s[l].name)
       return false;
   }
-  const char *base = arena_format (a, err, "without swaps %s", units_time (text, rows->baseline_ns));
+  const char *base =
+      arena_format (a, err, "without swaps %s", units_time (text, rows->baseline_ns));
   *mark = (figure_mark){ MARK_Y, 0, rows->baseline_ns, base, TONE_plain };
   f->x = budget_axis;
   f->y = (figure_axis){ "step", FIGURE_NS, true, NULL, 0 };
@@ -269,16 +268,18 @@ bool whatif_figure (const whatif_grid *g, const whatif_row *rows, int32_t n, are
   int32_t per = g->n_links * g->n_budgets, figures = g->slices > 1 ? 0 : n / per;
   figure *f = NEW (a, figures > 0 ? figures : 1, figure, err);
   *out = (figure_page){ .title = "What if", .figures = f, .n_figures = f ? figures : 0 };
-  out->subtitle = g->slices > 1 ? "a slice of a grid has no picture" : "a step by card, link and memory";
+  out->subtitle =
+      g->slices > 1 ? "a slice of a grid has no picture" : "a step by card, link and memory";
   for (int32_t i = 0; f && i < figures; i++) {
     const whatif_row *at = &rows[i * per];
     char peak[UNITS_TEXT];
     f[i].id = arena_format (a, err, "case-%d", i + 1);
-    f[i].title = arena_format (a, err, "%s, batch x%lld: %s without swaps",
-                               g->devices[at->device].name, (long long)at->batch,
-                               units_bytes (peak, at->peak_bytes));
+    f[i].title =
+        arena_format (a, err, "%s, batch x%lld: %s without swaps", g->devices[at->device].name,
+                      (long long)at->batch, units_bytes (peak, at->peak_bytes));
     if (!f[i].id || !f[i].title ||
-        !(g->n_budgets > 1 ? whatif_lines (g, at, a, &f[i], err) : whatif_bars (g, at, a, &f[i], err)))
+        !(g->n_budgets > 1 ? whatif_lines (g, at, a, &f[i], err)
+                           : whatif_bars (g, at, a, &f[i], err)))
       return false;
   }
   return f;
@@ -291,7 +292,8 @@ static int64_t longer (int64_t step_ns, int64_t baseline_ns) {
 }
 
 static bool rival_figure (const packing *p, arena *a, figure *f, error *err) {
-  const char **names = NEW (a, RIVALS, const char *, err), **notes = NEW (a, RIVALS, const char *, err);
+  const char **names = NEW (a, RIVALS, const char *, err),
+             **notes = NEW (a, RIVALS, const char *, err);
   int64_t worst[RIVALS], mean[RIVALS];
   int32_t n = 0;
   if (!names || !notes)
@@ -305,8 +307,8 @@ static bool rival_figure (const packing *p, arena *a, figure *f, error *err) {
     worst[i] = r->fits ? r->worst_ppm - ONE : FIGURE_HOLE;
     mean[i] = r->fits && n ? r->total_ppm / n - ONE : FIGURE_HOLE;
   }
-  return bar_figure (f, "rivals", "Longer than alone, by who decides", "longer", FIGURE_SHARE, names,
-                     RIVALS, 2, a, err) &&
+  return bar_figure (f, "rivals", "Longer than alone, by who decides", "longer", FIGURE_SHARE,
+                     names, RIVALS, 2, a, err) &&
          add_bars (f, 0, "slowest job", TONE_stall, worst, notes, a, err) &&
          add_bars (f, 1, "mean", TONE_compute, mean, notes, a, err);
 }
@@ -329,7 +331,8 @@ bool pack_figure (const packing *p, const cards_answer *v, arena *a, figure_page
     seen[i] = at->card < 0 ? FIGURE_HOLE : longer (at->together_ns, at->baseline_ns);
     expected[i] = at->card < 0 ? FIGURE_HOLE : longer (at->predicted_ns, at->baseline_ns);
   }
-  *out = (figure_page){ .title = "Jobs that share", .figures = f, .n_figures = p->has_rivals ? 3 : 2 };
+  *out =
+      (figure_page){ .title = "Jobs that share", .figures = f, .n_figures = p->has_rivals ? 3 : 2 };
   out->subtitle = arena_format (a, err, "%d of %d jobs have a place on %s%s", v->n_placed, n,
                                 p->cards[0].name, p->options.n_cards > 1 ? " and others" : "");
   return out->subtitle &&

@@ -13,7 +13,7 @@ bool curve_figure (const trace *t, const device *d, const curve *v, arena *a, fi
 typedef struct compared {
   const char *name, *note; /* note: why there is no plan, or NULL */
   int64_t budget_bytes, step_ns, lower_bound_ns, baseline_ns; /* step_ns < 0: no plan */
-  int64_t moved_bytes; /* both ways */
+  int64_t moved_bytes;                                        /* both ways */
 } compared;
 
 /* Rows of one budget stand together. */

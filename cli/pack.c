@@ -56,8 +56,8 @@ static bool read_cards (call *c, packing *p) {
     if (!device_named (c, part, &p->cards[p->options.n_cards++]))
       return false;
   }
-  return !c->err.code && (p->options.n_cards > 0 ||
-                          error_set (&c->err, ERR_usage, "--device names no card"));
+  return !c->err.code &&
+         (p->options.n_cards > 0 || error_set (&c->err, ERR_usage, "--device names no card"));
 }
 
 static bool read_packing (call *c, packing *p) {
@@ -102,8 +102,7 @@ bool pack_store (call *c, const packing *p, const cards_answer *v) {
   for (int32_t i = 0; i < p->n_jobs; i++) {
     if (!v->places[i].plan)
       continue;
-    const char *path =
-        arena_format (c->arena, &c->err, "%s/%s.json", folder, p->jobs[i].name);
+    const char *path = arena_format (c->arena, &c->err, "%s/%s.json", folder, p->jobs[i].name);
     if (!path || !plan_store (v->places[i].plan, path, false, &c->err))
       return false;
   }
@@ -128,15 +127,15 @@ void pack_print_places (const packing *p, const cards_answer *v, bool all) {
     printf ("%-16s %-12s %10s %10s %10s %5.1f%% %10s %7.2fx %8.2fx %10s\n", p->jobs[i].name,
             p->cards[at->card].name, units_bytes (a[0], at->budget_bytes),
             units_bytes (a[1], at->peak_bytes),
-            units_bytes (a[2], at->plan->predicted.host_peak_bytes),
-            (double)at->share_ppm / 10000, units_time (a[3], at->together_ns),
-            times (at->together_ns, at->baseline_ns), times (at->predicted_ns, at->baseline_ns),
-            units_time (a[4], at->baseline_ns));
+            units_bytes (a[2], at->plan->predicted.host_peak_bytes), (double)at->share_ppm / 10000,
+            units_time (a[3], at->together_ns), times (at->together_ns, at->baseline_ns),
+            times (at->predicted_ns, at->baseline_ns), units_time (a[4], at->baseline_ns));
   }
 }
 
 static void print_rivals (const packing *p) {
-  printf ("\n%-16s %8s %8s %8s %8s %8s\n", "on the first card", "worst", "mean", "MSR", "EOR", "CBR");
+  printf ("\n%-16s %8s %8s %8s %8s %8s\n", "on the first card", "worst", "mean", "MSR", "EOR",
+          "CBR");
   int32_t n = 0;
   for (int32_t j = 0; j < p->n_jobs; j++)
     n += p->rivals[RIVAL_OURS].step_ns[j] > 0;
@@ -175,8 +174,8 @@ static void print_text (const packing *p, const cards_answer *v) {
   else
     printf (" on %d cards", p->options.n_cards);
   if (v->n_placed)
-    printf (": the slowest takes %.2f times its step alone, the mean is %.2f",
-            (double)worst / 1e6, (double)total / 1e6 / v->n_placed);
+    printf (": the slowest takes %.2f times its step alone, the mean is %.2f", (double)worst / 1e6,
+            (double)total / 1e6 / v->n_placed);
   puts ("");
 }
 
@@ -298,7 +297,8 @@ const cli_command command_pack = {
   .least = 1,
   .most = CARDS_MOST_JOBS,
   .about =
-      "Chooses how much memory and how much of the link each job has, so that the worst slowdown (or "
+      "Chooses how much memory and how much of the link each job has, so that the worst slowdown "
+      "(or "
       "the sum of all) is least: exactly so over the budgets and shares that were sampled of each "
       "job's curve. Then every job is planned at its point, and all plans of a card are simulated "
       "together; `slower` is what came out, against the job alone with memory without limit, and "

@@ -1,5 +1,5 @@
-/* `ferry pack`: what its parts share.  pack.c reads and prints; pack_events.c is about jobs that come
-   and go. */
+/* `ferry pack`: what its parts share.  pack.c reads and prints; pack_events.c is about jobs that
+   come and go. */
 #ifndef FERRY_CLI_PACK_H
 #define FERRY_CLI_PACK_H
 

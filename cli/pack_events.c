@@ -126,8 +126,8 @@ static bool find_changes (call *c, const packing *p, change *all) {
     if (!it->after || !it->before)
       continue;
     int64_t given_ns = it->step_ns + it->bytes.out_ns;
-    bool shrinks = it->moved || it->after->budget_bytes < it->before->budget_bytes ||
-                   it->bytes.out_bytes > 0;
+    bool shrinks =
+        it->moved || it->after->budget_bytes < it->before->budget_bytes || it->bytes.out_bytes > 0;
     if (shrinks && given_ns > ready_ns[it->old_card])
       ready_ns[it->old_card] = given_ns;
   }
@@ -208,8 +208,8 @@ static void print_changes (const packing *p, const change *all) {
     else if (same_plan (it->before, it->after) && !it->moved)
       printf ("  %-14s keeps its plan\n", p->jobs[j].name);
     else
-      printf ("  %-14s %s to %s%s: %s out, %s in; it waits %s between two steps\n",
-              p->jobs[j].name, units_bytes (a[0], it->before->budget_bytes),
+      printf ("  %-14s %s to %s%s: %s out, %s in; it waits %s between two steps\n", p->jobs[j].name,
+              units_bytes (a[0], it->before->budget_bytes),
               units_bytes (a[1], it->after->budget_bytes), it->moved ? " on another card" : "",
               units_bytes (a[2], it->bytes.out_bytes), units_bytes (a[3], it->bytes.in_bytes),
               units_time (a[4], it->waits_ns));
@@ -225,8 +225,8 @@ typedef struct running {
 } running;
 
 /* All that happens at one moment. */
-static bool run_moment (call *c, packing *p, const event *events, int n, running *r,
-                        json_writer *w, bool *all_placed) {
+static bool run_moment (call *c, packing *p, const event *events, int n, running *r, json_writer *w,
+                        bool *all_placed) {
   packing now;
   cards_answer v = { 0 };
   change all[CARDS_MOST_JOBS] = { 0 };
@@ -279,8 +279,7 @@ int pack_run_events (call *c, packing *p) {
   json_writer w;
   bool all_placed = true;
   int n;
-  if (!read_events (c, p, events, &n) ||
-      !(p->options.known = cards_known_new (c->arena, &c->err)))
+  if (!read_events (c, p, events, &n) || !(p->options.known = cards_known_new (c->arena, &c->err)))
     return call_failed (c);
   json_begin (&w, 2);
   json_open_object (&w);

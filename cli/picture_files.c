@@ -6,7 +6,8 @@
 #include "plot/svg.h"
 #include "plot/tsv.h"
 
-/* The file that an option names, if the command has it and it was given; in some --tsv is a flag. */
+/* The file that an option names, if the command has it and it was given; in some --tsv is a flag.
+ */
 static const char *file_of (call *c, const char *option) {
   for (const cli_option *o = c->command->options; o && o->name; o++)
     if (strcmp (o->name, option) == 0)
@@ -41,8 +42,6 @@ static bool make_tsv (call *c, const figure_page *page, bytes *out) {
 
 bool picture_files (call *c, const figure_page *page, bool *any) {
   *any = file_of (c, "svg") || file_of (c, "html") || file_of (c, "tsv");
-  return write_picture (c, "svg", page, make_svg) &&
-         write_picture (c, "html", page, make_html) &&
+  return write_picture (c, "svg", page, make_svg) && write_picture (c, "html", page, make_html) &&
          write_picture (c, "tsv", page, make_tsv);
 }
-

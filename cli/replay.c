@@ -7,6 +7,7 @@
 #include "cli/drivers.h"
 #include "cli/inputs.h"
 #include "cli/policies.h"
+#include "cli/replay_real.h"
 
 static void print_row (const char *name, int64_t predicted_value, int64_t seen,
                        const char *(*text) (char *, int64_t)) {
@@ -20,7 +21,7 @@ static void print_row (const char *name, int64_t predicted_value, int64_t seen,
     printf ("\n");
 }
 
-static void print_report (const replay_result *r) {
+void replay_print (const replay_result *r) {
   const predicted *p = &r->predicted, *s = &r->seen;
   const trace *t = r->rewritten.trace;
   char a[UNITS_TEXT], b[UNITS_TEXT];
@@ -39,8 +40,7 @@ static void print_report (const replay_result *r) {
             units_time (a, r->worst[i].predicted_ns), units_time (b, r->worst[i].seen_ns));
 }
 
-/* EXIT_NO where a byte was wrong or an order missing. */
-static int verdict (const replay_options *o, const replay_result *r) {
+int replay_verdict (const replay_options *o, const replay_result *r) {
   const mismatch *m = &r->found;
   for (int i = 0; i < r->n_races && i < REPLAY_RACES; i++)
     fprintf (stderr, "ferry: race: %s\n", r->races[i].text);
@@ -56,33 +56,52 @@ static int verdict (const replay_options *o, const replay_result *r) {
   return m->count > 0 || r->n_races > 0 ? EXIT_NO : EXIT_YES;
 }
 
-/* missing=SIZE,pinned=SIZE,copy=N: what the emulated device is to fail at. */
-static bool read_faults (call *c, replay_options *o) {
+/* What the emulated device is to fail at, and what the run is to leave out or get wrong. */
+static bool read_faults (call *c, replay_options *o, int64_t *spoiled_copy) {
   const char *rest = call_text (c, "fault"), *part;
   if (rest && !o->emulated)
     return error_set (&c->err, ERR_usage, "--fault plants faults in the emulated device only");
   while ((part = next_part (c, &rest))) {
+    const struct {
+      const char *name;
+      int64_t *to;
+    } known[] = { { "missing=", &o->missing_bytes }, { "pinned=", &o->pinned_bytes },
+                  { "copy=", &o->failed_copy },      { "lost=", &o->lost_copy },
+                  { "wait=", &o->lost_wait },        { "counter=", spoiled_copy } };
     const char *value = strchr (part, '=');
     int64_t *to = NULL;
-    if (value && strncmp (part, "missing=", 8) == 0)
-      to = &o->missing_bytes;
-    else if (value && strncmp (part, "pinned=", 7) == 0)
-      to = &o->pinned_bytes;
-    else if (value && strncmp (part, "copy=", 5) == 0)
-      to = &o->failed_copy;
+    for (size_t i = 0; i < sizeof known / sizeof known[0] && value; i++)
+      if (strncmp (part, known[i].name, strlen (known[i].name)) == 0)
+        to = known[i].to;
     error wrong = { 0 };
     if (!to || !units_parse_bytes (value + 1, to, &wrong) || *to <= 0)
       return error_set (&c->err, ERR_usage,
-                        "--fault: `%s` is not missing=SIZE, pinned=SIZE or copy=N", part);
+                        "--fault: `%s` is not missing=SIZE, pinned=SIZE, copy=N, lost=N, wait=N or "
+                        "counter=N",
+                        part);
   }
   return !c->err.code;
 }
 
-static bool read_options_of (call *c, replay_options *o) {
+/* These say something of what is calculated, and nothing where nothing is. */
+static bool check_compute (call *c, bool real, int64_t spoiled_copy) {
+  static const char *const words[] = { "steps", "data", "compare" };
+  for (size_t i = 0; i < sizeof words / sizeof words[0] && !real; i++)
+    if (call_text (c, words[i]))
+      return error_set (&c->err, ERR_usage, "--%s goes with --compute real", words[i]);
+  if (spoiled_copy > 0 && !real)
+    return error_set (&c->err, ERR_usage, "--fault counter=N goes with --compute real");
+  return true;
+}
+
+static bool read_options_of (call *c, replay_options *o, bool *real, int64_t *spoiled_copy) {
   static const char *const clocks[] = { "real", "virtual", NULL };
   static const char *const all_or_none[] = { "all", "none", NULL };
-  if (!call_driver (c, &o->library, &o->emulated))
+  static const char *const computes[] = { "spin", "real", NULL };
+  int compute = 0;
+  if (!call_driver (c, &o->library, &o->emulated) || !call_word (c, "compute", computes, &compute))
     return false;
+  *real = compute == 1;
   o->log = &c->log;
   o->verify = call_flag (c, "verify");
   o->races = call_flag (c, "races");
@@ -90,7 +109,7 @@ static bool read_options_of (call *c, replay_options *o) {
   if (!call_word (c, "clock", clocks, &clock))
     return false;
   o->clock = (emu_clock)clock;
-  int bytes = clock == EMU_VIRTUAL && !o->verify ? EMU_NONE : EMU_ALL;
+  int bytes = clock == EMU_VIRTUAL && !o->verify && !*real ? EMU_NONE : EMU_ALL;
   int64_t iterations = 0, seed = 0;
   if (!call_word (c, "bytes", all_or_none, &bytes) ||
       !call_count (c, "iterations", 1, REPLAY_MOST_STEPS, &iterations) ||
@@ -99,10 +118,10 @@ static bool read_options_of (call *c, replay_options *o) {
   o->bytes = (emu_bytes)bytes;
   o->iterations = (int32_t)iterations;
   o->fuzz_seed = (uint64_t)seed;
-  return read_faults (c, o);
+  return read_faults (c, o, spoiled_copy) && check_compute (c, *real, *spoiled_copy);
 }
 
-static bool write_chrome (call *c, const plan *p, const replay_result *r) {
+bool replay_write_chrome (call *c, const plan *p, const replay_result *r) {
   const char *path = call_text (c, "chrome");
   if (!path)
     return true;
@@ -116,15 +135,19 @@ static bool write_chrome (call *c, const plan *p, const replay_result *r) {
 static int run (call *c) {
   replay_options o = { 0 };
   replay_result r;
-  if (!read_options_of (c, &o))
+  bool real;
+  int64_t spoiled_copy = 0;
+  if (!read_options_of (c, &o, &real, &spoiled_copy))
     return call_failed (c);
   trace *t = call_trace (c, c->operands[0]);
   plan *p = t ? call_plan (c, c->operands[1]) : NULL;
-  if (!p || !replay_run (t, p, &o, c->arena, &r, &c->err) || !write_chrome (c, p, &r))
+  if (p && real)
+    return replay_real (c, &o, spoiled_copy, t, p);
+  if (!p || !replay_run (t, p, &o, c->arena, &r, &c->err) || !replay_write_chrome (c, p, &r))
     return call_failed (c);
   if (!c->json) {
-    print_report (&r);
-    return verdict (&o, &r);
+    replay_print (&r);
+    return replay_verdict (&o, &r);
   }
   bytes text = { 0 };
   bool good = replay_json (&r, &text, &c->err) && call_write (c, NULL, text.data, text.size);
@@ -140,16 +163,28 @@ static const cli_option options[] = {
   { 0, "bytes", "all|none",
     "with none, memory is addresses only, so that what is larger than this "
     "machine can be replayed; the default on the virtual clock" },
-  { 'n', "iterations", "N", "steps to run; 32 on the virtual clock, else 10" },
+  { 'n', "iterations", "N",
+    "steps to run; without it, on the virtual clock until a step repeats an earlier one, 32 at "
+    "most, and else 10, or 4 with --verify" },
+  { 0, "compute", "spin|real",
+    "what an op does: take its time (the default), or calculate what the trace says it is, so that "
+    "the steps train (traces of `ferry zoo`; emulated)" },
+  { 0, "steps", "N", "steps to train with --compute real; 20" },
+  { 0, "data", "FILE",
+    "with --compute real: a text for a language model to learn; without it, a made one" },
+  { 0, "compare", NULL,
+    "with --compute real: do the step beside it without the plan, and compare each loss and every "
+    "parameter bit for bit" },
   { 0, "verify", NULL,
-    "every op checks and rewrites a pattern in every byte of its tensors, in every step: for large "
-    "traces give a small -n" },
+    "every op checks and rewrites a pattern in every byte of its tensors, in every step" },
   { 0, "races", NULL, "look for accesses that nothing orders (emulated)" },
   { 0, "fuzz", "TIME", "delay each operation by up to so much (emulated)" },
   { 0, "seed", "N", "decides those delays" },
   { 0, "fault", "KIND=VALUE,...",
     "missing=SIZE: so much device memory is told of and not there; pinned=SIZE: no more is pinned; "
-    "copy=N: the N-th copy fails (emulated)" },
+    "copy=N: the N-th copy fails; lost=N, wait=N: the N-th copy or wait is left out; counter=N: "
+    "the "
+    "N-th recomputed copy that draws random numbers draws others (emulated)" },
   { 0, "chrome", "FILE", "write what happened as a Chrome trace" },
   OPTION_STRICT,
   OPTIONS_END,
@@ -166,8 +201,10 @@ const cli_command command_replay = {
       "the plan's copies on two streams of their own and its waits as events. The device is an "
       "emulated one unless --driver says otherwise. Exactly the plan's memory is taken on both "
       "sides.\n"
+      "With --compute real the ops are calculated in fp32 and the network trains: the loss of each "
+      "step is printed.\n"
       "A plan that `ferry check` refuses is refused here too. The exit status is 1 where a byte "
-      "was wrong or an order was missing.\n",
+      "was wrong or an order was missing, or --compare found a difference.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -1,4 +1,5 @@
 /* `ferry solve`: a plan for a trace, by our planner or by one of the published policies. */
+#include <math.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -10,7 +11,38 @@
 
 /* ---- by our planner ---- */
 
-static bool put_plan (call *c, const planner *p, const solution *s) {
+/* The program behind the bound, of the plan's trace as it is cut and with what it makes again. */
+static bool dump_program (call *c, const planner *p, const trace *t, const plan *made,
+                          const char *path, bound_stats *seen) {
+  bytes text = { 0 };
+  solve_options o = p->options;
+  rewritten rw;
+  bound b;
+  char budget[UNITS_TEXT];
+  o.program = &text;
+  o.log = NULL; /* its lines were said before */
+  o.stop = NULL;
+  bool ok = plan_rewrite (t, made, c->arena, &rw, &c->err) &&
+            solve_bound (rw.trace, &o, c->arena, &b, &c->err);
+  if (ok && !text.size)
+    ok = error_set (&c->err, ERR_usage, "--dump: everything fits in %s, so there is no program",
+                    units_bytes (budget, o.budget_bytes));
+  ok = ok && call_write (c, path, text.data, text.size);
+  *seen = b.stats;
+  bytes_free (&text);
+  return ok;
+}
+
+static void put_program (json_writer *w, const bound_stats *seen) {
+  json_put_key (w, "program");
+  json_open_object (w);
+  json_add_int (w, "columns", seen->columns);
+  json_add_int (w, "rows", seen->rows);
+  json_add_int (w, "value_ns", llround (seen->value_ns));
+  json_close_object (w);
+}
+
+static bool put_plan (call *c, const planner *p, const solution *s, const bound_stats *program) {
   json_writer w;
   const plan *made = s->plan;
   certificate shown = made->certificate;
@@ -27,6 +59,8 @@ static bool put_plan (call *c, const planner *p, const solution *s) {
   json_add_int (&w, "moves", made->n_moves);
   json_put_key (&w, "predicted");
   predicted_write (&w, &made->predicted);
+  if (program->rows)
+    put_program (&w, program);
   json_add_int (&w, "reserve_bytes", p->reserve_bytes);
   json_add_int (&w, "ticks", s->ticks);
   json_close_object (&w);
@@ -101,7 +135,8 @@ static void tell_plan (const planner *p, const solution *s) {
 static int solve_by_plan (call *c) {
   planner p;
   solution s;
-  const char *output = call_text (c, "output");
+  bound_stats program = { 0 };
+  const char *output = call_text (c, "output"), *dump = call_text (c, "dump");
   if (call_text (c, "policy-opt")) {
     error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
     return call_failed (c);
@@ -117,7 +152,8 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   }
   if ((output && !plan_store (s.plan, output, false, &c->err)) ||
-      (c->json && !put_plan (c, &p, &s)))
+      (dump && !dump_program (c, &p, t, s.plan, dump, &program)) ||
+      (c->json && !put_plan (c, &p, &s, &program)))
     return call_failed (c);
   if (!c->json)
     tell_plan (&p, &s);
@@ -152,9 +188,9 @@ static void print_text (const policy_answer *a, int64_t budget_bytes) {
     printf ("%s does not fit in %s; it reaches %s\n", a->label, units_bytes (budget, budget_bytes),
             units_bytes (peak, a->reached_bytes));
   if (a->has_cost)
-    printf ("%-8s %10s  with %s of stalls, %lld moves and %lld drops\n",
-            a->fits ? "step" : "there", units_time (step, p->step_ns),
-            units_time (stall, p->stall_ns), (long long)a->moves, (long long)a->drops);
+    printf ("%-8s %10s  with %s of stalls, %lld moves and %lld drops\n", a->fits ? "step" : "there",
+            units_time (step, p->step_ns), units_time (stall, p->stall_ns), (long long)a->moves,
+            (long long)a->drops);
   if (a->has_cost)
     printf ("%-8s %10s  host %s; %s out and %s in, a step\n", "device",
             units_bytes (peak, p->peak_bytes), units_bytes (host, p->host_peak_bytes),
@@ -164,6 +200,10 @@ static void print_text (const policy_answer *a, int64_t budget_bytes) {
 }
 
 static int solve_by_policy (call *c, const char *name) {
+  if (call_text (c, "dump")) {
+    error_set (&c->err, ERR_usage, "--dump is of our own planner: a policy solves no program");
+    return call_failed (c);
+  }
   const char *output = call_text (c, "output");
   policy_id id;
   policy_values values;
@@ -208,23 +248,30 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_DEVICE,
-  { 'b', "budget", "SIZE|%", "device memory that may be used, or a percentage of the peak with "
+  { 'b', "budget", "SIZE|%",
+    "device memory that may be used, or a percentage of the peak with "
     "everything on the device; without it, all that the device has to give" },
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
-  { 0, "reserve", "SIZE|%", "of the budget, to be kept free; without it, nothing where the trace is "
+  { 0, "reserve", "SIZE|%",
+    "of the budget, to be kept free; without it, nothing where the trace is "
     "exact, 3 % where it is approximate, 5 % where only touches are known" },
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
-  { 0, "sections", "auto|off|N", "cut ops along the batch, in parts that fit best or in N; without "
+  { 0, "sections", "auto|off|N",
+    "cut ops along the batch, in parts that fit best or in N; without "
     "it, off" },
-  { 0, "section-order", "auto|level|depth", "all parts of an op before the next op, or part by part "
+  { 0, "section-order", "auto|level|depth",
+    "all parts of an op before the next op, or part by part "
     "through chains of ops; without it, auto" },
-  { 0, "recompute", "off|cheap|auto|only", "drop what can be made again: outputs of cheap ops, any, "
+  { 0, "recompute", "off|cheap|auto|only",
+    "drop what can be made again: outputs of cheap ops, any, "
     "or any and swap nothing; without it, off" },
   { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%" },
   { 0, "limit", "TICKS", "of the search, in simulated events; the same ticks give the same plan" },
   { 0, "seconds", "N", "the search stops after them; then a second run may find another plan" },
   { 0, "seed", "N", "of the search; without it, 1" },
   { 0, "proof", NULL, "keep in the plan what `ferry prove` needs" },
+  { 0, "dump", "FILE",
+    "write the program whose optimum bounds the stalls, in the LP format of CPLEX" },
   { 'p', "policy", "NAME|list", "decide by a published policy; list tells what there is" },
   { 0, "policy-opt", "KEY=VALUE,...", "options of the policy" },
   OPTION_STRICT,

@@ -150,7 +150,8 @@ static int run (call *c) {
   if (folder && c->n_operands)
     error_set (&c->err, ERR_usage, "--merge takes no TRACE: its slices name it");
   if (c->err.code ||
-      !(folder ? whatif_merge (c, folder, &g, &assumed, &rows, &n) : ask (c, &g, &assumed, &rows, &n)) ||
+      !(folder ? whatif_merge (c, folder, &g, &assumed, &rows, &n)
+               : ask (c, &g, &assumed, &rows, &n)) ||
       !answer (c, &g, assumed, rows, n))
     return call_failed (c);
   return EXIT_YES;
@@ -182,12 +183,13 @@ const cli_command command_whatif = {
   .operands = "TRACE",
   .least = 0,
   .most = 1,
-  .about = "Plans the trace for every combination of what is given. For another card, a trace of "
-           "`ferry zoo` is built again; in others, ops that say what they calculate are scaled by "
-           "the ratio of the two cards' rooflines and the rest keep their time. What was assumed "
-           "is said on standard error, and in the JSON.\n"
-           "A big grid is split over machines by the same command with --array K/N, one K each, and "
-           "joined by --merge; the answer is that of one run, to the byte.\n",
+  .about =
+      "Plans the trace for every combination of what is given. For another card, a trace of "
+      "`ferry zoo` is built again; in others, ops that say what they calculate are scaled by "
+      "the ratio of the two cards' rooflines and the rest keep their time. What was assumed "
+      "is said on standard error, and in the JSON.\n"
+      "A big grid is split over machines by the same command with --array K/N, one K each, and "
+      "joined by --merge; the answer is that of one run, to the byte.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -1,5 +1,5 @@
-/* `ferry whatif`: what its parts share.  A grid is devices x batches x links x budgets; a cell is one
-   device, batch and link with all its budgets, because those are planned together. */
+/* `ferry whatif`: what its parts share.  A grid is devices x batches x links x budgets; a cell is
+   one device, batch and link with all its budgets, because those are planned together. */
 #ifndef FERRY_CLI_WHATIF_H
 #define FERRY_CLI_WHATIF_H
 
@@ -23,7 +23,7 @@ typedef struct whatif_grid {
 typedef enum whatif_answer { WHATIF_PLAN, WHATIF_NONE_FITS, WHATIF_NONE_FOUND } whatif_answer;
 
 typedef struct whatif_row {
-  int64_t answer; /* a whatif_answer */
+  int64_t answer;                          /* a whatif_answer */
   int64_t device, batch, link_bytes_per_s; /* device: which one; batch: how many times */
   int64_t budget_bytes, floor_bytes, peak_bytes;
   int64_t baseline_ns, step_ns, lower_bound_ns; /* -1: none */

@@ -148,20 +148,22 @@ static bool carry (call *c, const whatif_grid *g, const trace *t, const device *
   bool same = !g->has_from || strcmp (g->from.name, to->name) == 0;
   *out = (whatif_case){ .trace = t, .assumed = "the trace as it is" };
   if (times > 1 && !zoo)
-    return error_set (&c->err, ERR_usage, "--batch needs a trace of `ferry zoo`: others do not "
-                                          "tell how their ops grow");
+    return error_set (&c->err, ERR_usage,
+                      "--batch needs a trace of `ferry zoo`: others do not "
+                      "tell how their ops grow");
   if (zoo && (times > 1 || !same)) {
     trace *again = offline_rebuild (c, t, to, times);
     if (!again)
       return false;
     out->trace = again;
-    out->assumed = arena_format (c->arena, &c->err,
-                                 "built again as %s; all times by the roofline of %s",
-                                 again->source.detail, to->name);
+    out->assumed =
+        arena_format (c->arena, &c->err, "built again as %s; all times by the roofline of %s",
+                      again->source.detail, to->name);
     return out->assumed;
   }
   if (!g->has_from)
-    out->assumed = "times as in the trace, which does not say on which card they were taken (--from)";
+    out->assumed =
+        "times as in the trace, which does not say on which card they were taken (--from)";
   else if (!same && (!to->has_roofline || !g->from.has_roofline))
     out->assumed = "times as in the trace: one of the cards tells no roofline";
   else if (!same)
@@ -208,7 +210,9 @@ static void fill_row (const curve *v, whatif_row *r) {
     const curve_point *p = &v->points[i];
     if (p->budget_bytes != r->budget_bytes)
       continue;
-    r->answer = p->plan ? WHATIF_PLAN : p->lower_bound_ns < 0 ? WHATIF_NONE_FITS : WHATIF_NONE_FOUND;
+    r->answer = p->plan                 ? WHATIF_PLAN
+                : p->lower_bound_ns < 0 ? WHATIF_NONE_FITS
+                                        : WHATIF_NONE_FOUND;
     r->lower_bound_ns = p->lower_bound_ns;
     r->step_ns = r->host_bytes = r->d2h_bytes = r->h2d_bytes = -1;
     if (p->plan) {

@@ -1,5 +1,5 @@
-/* A slice of a grid as JSON, and the slices of a folder put together: every file names the whole grid,
-   so that slices of different questions are not mixed, and a missing one is named. */
+/* A slice of a grid as JSON, and the slices of a folder put together: every file names the whole
+   grid, so that slices of different questions are not mixed, and a missing one is named. */
 #include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -170,8 +170,8 @@ static bool read_grid (call *c, const json *root, whatif_grid *g) {
       !json_need (&grid, "budgets", &list, &c->err) ||
       !read_texts (c, &list, g->budgets, &g->n_budgets) ||
       !json_need (&grid, "devices", &list, &c->err) ||
-      !read_texts (c, &list, names, &g->n_devices) ||
-      !json_need (&grid, "trace", &list, &c->err) || !json_get_text (&list, &digest, &c->err))
+      !read_texts (c, &list, names, &g->n_devices) || !json_need (&grid, "trace", &list, &c->err) ||
+      !json_get_text (&list, &digest, &c->err))
     return false;
   for (int32_t i = 0; i < g->n_devices; i++)
     g->devices[i].name = names[i] ? names[i] : "";

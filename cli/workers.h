@@ -1,5 +1,6 @@
 /* Many independent things on several cores: processes that take one after the other and put what
-   they find into shared memory.  Which process does what is left to chance, what comes out is not. */
+   they find into shared memory.  Which process does what is left to chance, what comes out is not.
+ */
 #ifndef FERRY_CLI_WORKERS_H
 #define FERRY_CLI_WORKERS_H
 

@@ -171,6 +171,14 @@ static void find_meanings (feed *f) {
   }
 }
 
+static bool reads_text (const feed *f) {
+  for (int32_t i = 0; i < f->t->n_tensors; i++)
+    if (f->roles[i].fill == INDICES && f->roles[i].meaning != LABEL &&
+        f->roles[i].meaning != HALVES)
+      return true;
+  return false;
+}
+
 /* A letter is nearly told by the one before it. */
 static bool make_text (feed *f, arena *a, error *err) {
   f->made = NEW (a, MADE_LENGTH, int32_t, err);
@@ -198,6 +206,10 @@ feed *feed_new (const trace *t, const feed_options *o, arena *a, error *err) {
   find_meanings (f);
   if (o->text == NULL)
     return make_text (f, a, err) ? f : NULL;
+  if (!reads_text (f)) {
+    error_set (err, ERR_usage, "a text is given, and this network learns pictures");
+    return NULL;
+  }
   f->text = o->text;
   f->length = o->text_bytes;
   if (f->length < 2) {

@@ -86,18 +86,6 @@ static void fill_buffers (interpreter *p, int64_t step) {
   }
 }
 
-/* The losses that the op has just made. */
-static double losses_of (const ops_call *call) {
-  int at = call->c->kind == COMPUTE_entropy_fwd ? 3 : call->c->kind == COMPUTE_binary_fwd ? 1 : -1;
-  double sum = 0;
-  if (at < 0 || call->copy)
-    return 0;
-  for (int32_t i = 0; i < call->operands[at].count; i++)
-    for (int64_t k = 0; k < call->operands[at].pieces[i].items; k++)
-      sum += ((const float *)call->operands[at].pieces[i].data)[k];
-  return sum;
-}
-
 bool interpret_step (interpreter *p, int64_t step, double *loss, error *err) {
   *loss = 0;
   fill_buffers (p, step);
@@ -107,7 +95,7 @@ bool interpret_step (interpreter *p, int64_t step, double *loss, error *err) {
       continue;
     if (!ops_run (p->ops, &call, err))
       return false;
-    *loss += losses_of (&call);
+    *loss += ops_loss (&call);
   }
   return true;
 }

@@ -2,34 +2,48 @@
 
 #include <string.h>
 
-enum { WAIT_PARAMS = 1, TOUCH_PARAMS = 6, BLOCKS = 264, THREADS = 256 };
+enum { WAIT_PARAMS = 1, TOUCH_PARAMS = KERNELS_MOST_PARAMS, BLOCKS = 264, THREADS = 256 };
+
+static uint64_t seed_of (uint32_t tensor, int64_t version) {
+  return ((uint64_t)tensor + 1) * 0x9e3779b97f4a7c15u + (uint64_t)version * 0xd1342543de82ef95u;
+}
+
+static uint64_t word_of (uint64_t seed, int64_t word) {
+  return (seed ^ (uint64_t)word) * 0x2545f4914f6cdd1du;
+}
 
 /* One multiplication a word, so that checking a gigabyte takes about a second. The version is in
    the high half, so that a stale copy differs in every word. */
 uint64_t kernels_word (uint32_t tensor, int64_t version, int64_t word) {
-  uint64_t seed =
-      ((uint64_t)tensor + 1) * 0x9e3779b97f4a7c15u + (uint64_t)version * 0xd1342543de82ef95u;
-  return (seed ^ (uint64_t)word) * 0x2545f4914f6cdd1du;
+  return word_of (seed_of (tensor, version), word);
 }
 
 int64_t kernels_fill (void *at, int64_t bytes, int64_t offset, uint32_t tensor, int64_t version) {
   char *to = at;
-  for (int64_t i = 0; i < bytes; i += 8) {
-    uint64_t w = kernels_word (tensor, version, (offset + i) / 8);
-    memcpy (to + i, &w, (size_t)(bytes - i < 8 ? bytes - i : 8));
+  uint64_t seed = seed_of (tensor, version), w;
+  int64_t whole = bytes / 8 * 8, word = offset / 8;
+  for (int64_t i = 0; i < whole; i += 8, word++) {
+    w = word_of (seed, word);
+    memcpy (to + i, &w, 8);
   }
+  w = word_of (seed, word);
+  memcpy (to + whole, &w, (size_t)(bytes - whole));
   return 0;
 }
 
 int64_t kernels_check (const void *at, int64_t bytes, int64_t offset, uint32_t tensor,
                        int64_t version, int64_t *first_bad) {
   const char *from = at;
-  int64_t bad = 0;
-  for (int64_t i = 0; i < bytes; i += 8) {
-    uint64_t w = kernels_word (tensor, version, (offset + i) / 8);
-    if (memcmp (from + i, &w, (size_t)(bytes - i < 8 ? bytes - i : 8)) != 0 && bad++ == 0)
+  uint64_t seed = seed_of (tensor, version), w, got;
+  int64_t whole = bytes / 8 * 8, word = offset / 8, bad = 0;
+  for (int64_t i = 0; i < whole; i += 8, word++) {
+    memcpy (&got, from + i, 8);
+    if (got != word_of (seed, word) && bad++ == 0)
       *first_bad = offset + i;
   }
+  w = word_of (seed, word);
+  if (memcmp (from + whole, &w, (size_t)(bytes - whole)) != 0 && bad++ == 0)
+    *first_bad = offset + whole;
   return bad;
 }
 
@@ -68,9 +82,12 @@ static void touch_run (const emu_launch *l) {
 
 static void touch_tell (const emu_launch *l, emu_touch tell, void *context) {
   const kernel_op *o = l->params;
-  for (int64_t i = 0; i < o->count; i++)
+  for (int64_t i = 0; i < o->count; i++) {
+    uint32_t mode = o->operands[i].mode;
     tell (context, o->operands[i].at, o->operands[i].bytes,
-          (o->operands[i].mode & (OPERAND_WRITE | OPERAND_FILL)) != 0);
+          ((mode & (OPERAND_WRITE | OPERAND_FILL)) != 0 ? EMU_WRITES : 0) |
+              ((mode & OPERAND_BEGIN) != 0 ? EMU_BEGINS : 0));
+  }
 }
 
 static const emu_param wait_layout[WAIT_PARAMS] = { { 0, 8 } };
@@ -107,17 +124,31 @@ bool kernels_load (const driver *d, bool emulated, bool declare, kernels *out, e
                     "cuModuleGetFunction", err);
 }
 
+void kernels_wait_launch (const kernels *k, int64_t *ns, kernel_launch *out) {
+  *out = (kernel_launch){ k->wait, 1, 1, { ns } };
+}
+
+void kernels_touch_launch (const kernels *k, kernel_op *o, int64_t *step, kernel_launch *out) {
+  *out = (kernel_launch){
+    k->touch, BLOCKS, THREADS, { &o->operands, &o->count, step, &o->ns, &o->op, &o->found }
+  };
+}
+
+static bool launch (const driver *d, CUstream s, kernel_launch *l, error *err) {
+  return driver_ok (
+      d, d->launch (l->function, l->blocks, 1, 1, l->threads, 1, 1, 0, s, l->params, NULL),
+      "cuLaunchKernel", err);
+}
+
 bool kernels_wait (const driver *d, const kernels *k, CUstream s, int64_t ns, error *err) {
-  void *params[WAIT_PARAMS] = { &ns };
-  return driver_ok (d, d->launch (k->wait, 1, 1, 1, 1, 1, 1, 0, s, params, NULL), "cuLaunchKernel",
-                    err);
+  kernel_launch l;
+  kernels_wait_launch (k, &ns, &l);
+  return launch (d, s, &l, err);
 }
 
 bool kernels_touch (const driver *d, const kernels *k, CUstream s, const kernel_op *o, error *err) {
   kernel_op own = *o;
-  void *params[TOUCH_PARAMS] = {
-    &own.operands, &own.count, &own.step, &own.ns, &own.op, &own.found
-  };
-  return driver_ok (d, d->launch (k->touch, BLOCKS, 1, 1, THREADS, 1, 1, 0, s, params, NULL),
-                    "cuLaunchKernel", err);
+  kernel_launch l;
+  kernels_touch_launch (k, &own, &own.step, &l);
+  return launch (d, s, &l, err);
 }

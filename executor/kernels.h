@@ -18,7 +18,8 @@ typedef struct kernel_operand {
 enum {
   OPERAND_READ = 1,
   OPERAND_WRITE = 2,
-  OPERAND_FILL = 4 /* writes what a read would expect */
+  OPERAND_FILL = 4, /* writes what a read would expect */
+  OPERAND_BEGIN = 8 /* for the race checker: the bytes are this stay's from here on */
 };
 
 /* The first bytes that were not what they should be. */
@@ -54,6 +55,18 @@ typedef struct kernel_op {
 
 bool kernels_touch (const driver *d, const kernels *k, CUstream s, const kernel_op *o,
                     error *err) MUST_CHECK;
+
+/* A launch that is made again and again: its parameters are read where they lie at each call. */
+enum { KERNELS_MOST_PARAMS = 6 };
+typedef struct kernel_launch {
+  CUfunction function;
+  unsigned int blocks, threads;
+  void *params[KERNELS_MOST_PARAMS];
+} kernel_launch;
+
+void kernels_wait_launch (const kernels *k, int64_t *ns, kernel_launch *out);
+/* `step` is read in the place of o's own. */
+void kernels_touch_launch (const kernels *k, kernel_op *o, int64_t *step, kernel_launch *out);
 
 extern const char *const kernels_ptx;
 

@@ -89,5 +89,20 @@ bool ops_bind (const rewritten *r, int32_t i, arena *a, ops_binding *out, error 
 ops_call ops_bound (const ops_binding *b, void *const *data, int64_t step) {
   for (int32_t i = 0; i < b->offset[b->n_operands]; i++)
     b->pieces[i].data = data[b->tensors[i]];
+  return ops_bound_there (b, step);
+}
+
+ops_call ops_bound_there (const ops_binding *b, int64_t step) {
   return (ops_call){ &b->c, b->first_item, b->end_item, step, b->copy, b->operands, b->n_operands };
+}
+
+double ops_loss (const ops_call *call) {
+  int at = call->c->kind == COMPUTE_entropy_fwd ? 3 : call->c->kind == COMPUTE_binary_fwd ? 1 : -1;
+  double sum = 0;
+  if (at < 0 || call->copy)
+    return 0;
+  for (int32_t i = 0; i < call->operands[at].count; i++)
+    for (int64_t k = 0; k < call->operands[at].pieces[i].items; k++)
+      sum += ((const float *)call->operands[at].pieces[i].data)[k];
+  return sum;
 }

@@ -9,7 +9,10 @@
 #include "executor/steady.h"
 #include "trace/check.h"
 
-enum { USUAL_STEPS = 10, LEAST_GRANULE = 4096 };
+/* Waits reach back two steps at most and a move wraps around one boundary, so in the third step all
+   waits have somebody to wait for, and what the fourth one reads went through a step of that kind:
+   more steps repeat these. */
+enum { VERIFIED_STEPS = 4, USUAL_STEPS = 10, LEAST_GRANULE = 4096 };
 
 /* ---- starting ---- */
 
@@ -37,6 +40,7 @@ static bool start_emulator (replay_state *s, error *err) {
                    .clock = o->clock,
                    .bytes = o->bytes,
                    .races = o->races,
+                   .owners = o->races && o->calculation == NULL,
                    .fuzz_ns = o->fuzz_ns,
                    .fuzz_seed = o->fuzz_seed,
                    .failed_copy = o->failed_copy };
@@ -46,6 +50,7 @@ static bool start_emulator (replay_state *s, error *err) {
          find_entry (&s->driver, EMU_HOLD, &s->hold, err) &&
          find_entry (&s->driver, EMU_EVENT_TIME, &s->event_time, err) &&
          find_entry (&s->driver, EMU_RACES, &s->races, err) &&
+         (!c.owners || find_entry (&s->driver, EMU_TAG, &s->tag, err)) &&
          driver_ok (&s->driver, configure (&c), EMU_CONFIGURE, err);
 }
 
@@ -57,6 +62,9 @@ static bool check_options (const replay_options *o, const plan *p, error *err) {
     return error_set (err, ERR_usage,
                       "a virtual clock, no bytes and the race checker are the emulator's; use "
                       "--driver emulated");
+  if (o->calculation != NULL && (o->verify || (o->emulated && o->bytes == EMU_NONE)))
+    return error_set (err, ERR_usage, "what is calculated stands in the bytes: do without %s",
+                      o->verify ? "--verify, which puts patterns there" : "--bytes none");
   if (o->verify && o->bytes == EMU_NONE)
     return error_set (err, ERR_usage, "--verify looks at bytes; do without --bytes none");
   if (o->emulated && o->bytes == EMU_ALL && p->device.granule_bytes % LEAST_GRANULE != 0)
@@ -94,10 +102,13 @@ static bool start (replay_state *s, arena *a, error *err) {
       !kernels_load (&s->driver, o->emulated, o->races, &s->kernels, err) ||
       !program_make (s->rewritten, s->plan, a, &s->program, err))
     return false;
-  s->sees_bytes = o->verify || o->races;
-  if (!replay_prepare (s, a, err) || (s->sees_bytes && !replay_operands (s, a, err)))
+  s->sees_bytes = o->verify || (o->races && o->calculation == NULL);
+  if (!replay_prepare (s, a, err))
     return false;
-  return !o->verify || replay_first_bytes (s, err);
+  s->calculation = o->calculation;
+  return s->calculation != NULL
+             ? calculate_open (s->calculation, &s->driver, &s->room, o->races, s->steps, a, err)
+             : !o->verify || replay_first_bytes (s, err);
 }
 
 /* ---- what was seen ---- */
@@ -119,7 +130,7 @@ static int64_t time_at (const replay_state *s, int32_t row, int32_t place, int e
 }
 
 static int64_t step_start (const replay_state *s, int32_t row) {
-  return time_at (s, row, s->program.place[QUEUE_OPS][0], 0);
+  return s->starts[row];
 }
 
 /* From the second step on: the first one finds the machine empty. */
@@ -137,19 +148,11 @@ static bool median_step (const replay_state *s, arena *a, int64_t *ns, error *er
   return true;
 }
 
-static bool steady (const replay_state *s, arena *a, int64_t *ns, bool *settled, error *err) {
-  arena_mark mark = arena_here (a);
-  int64_t *starts = NEW (a, s->timed, int64_t, err);
-  if (starts == NULL)
-    return false;
-  for (int32_t i = 0; i < s->timed; i++)
-    starts[i] = step_start (s, i);
+static int64_t steady (const replay_state *s, bool *settled) {
   steady_input in = {
-    .times = s->times, .starts = starts, .steps = s->timed, .width = 2 * s->program.n_items
+    .times = s->times, .starts = s->starts, .steps = s->timed, .width = 2 * s->program.n_items
   };
-  *ns = steady_step_ns (&in, settled);
-  arena_back (a, mark);
-  return true;
+  return steady_step_ns (&in, settled);
 }
 
 static bool keep_spans (const replay_state *s, arena *a, replay_result *out, error *err) {
@@ -247,26 +250,30 @@ static void count_bytes (const replay_state *s, predicted *seen) {
 
 static bool watch (replay_state *s, arena *a, replay_result *out, error *err) {
   predicted *seen = &out->seen;
-  if (!replay_steps (s, false, err))
+  if (!replay_steps (s, false, err) ||
+      (s->calculation != NULL && !calculate_end (s->calculation, err)))
     return false;
+  s->calculation = NULL; /* trained; what follows is about time alone */
   if (!out->exact)
     return median_step (s, a, &seen->step_ns, err);
-  if (!steady (s, a, &seen->step_ns, &seen->settled, err))
-    return false;
+  seen->step_ns = steady (s, &seen->settled);
   if (seen->settled || s->steps < STEADY_STEPS)
     return true;
   /* A backlog may build up more slowly than 32 steps show: once more, with it there from the start.
    */
-  int64_t ns, *first = s->times;
+  int64_t ns, *first = s->times, *first_starts = s->starts;
   s->base = s->steps;
   if ((s->times = NEW (a, 2 * (int64_t)s->timed * s->program.n_items, int64_t, err)) == NULL ||
-      !replay_steps (s, true, err) || !steady (s, a, &ns, &seen->settled, err))
+      (s->starts = NEW (a, s->timed, int64_t, err)) == NULL || !replay_steps (s, true, err))
     return false;
+  ns = steady (s, &seen->settled);
   out->laden = ns > seen->step_ns;
   if (out->laden)
     seen->step_ns = ns;
-  else
+  else {
     s->times = first;
+    s->starts = first_starts;
+  }
   return true;
 }
 
@@ -299,6 +306,19 @@ static bool finish (replay_state *s, const timeline *expected, arena *a, replay_
   return keep_spans (s, a, out, err) && compare (s, expected, a, out, err);
 }
 
+/* On the virtual clock a step that repeats an earlier one says all that later ones would. */
+static void set_length (replay_state *s, bool exact, const timeline *expected) {
+  const replay_options *o = s->options;
+  s->steps = o->iterations > 0 ? o->iterations
+             : exact           ? STEADY_STEPS
+             : o->verify       ? VERIFIED_STEPS
+                               : USUAL_STEPS;
+  s->timed = s->steps < REPLAY_TIMED ? s->steps : REPLAY_TIMED;
+  s->may_end_early = exact && o->iterations == 0 && !o->races && o->calculation == NULL;
+  s->least_steps =
+      o->verify && VERIFIED_STEPS > expected->step ? VERIFIED_STEPS : expected->step + 1;
+}
+
 bool replay_run (const trace *t, const plan *p, const replay_options *o, arena *a,
                  replay_result *out, error *err) {
   *out = (replay_result){ .exact = o->emulated && o->clock == EMU_VIRTUAL && o->fuzz_ns == 0 };
@@ -307,11 +327,11 @@ bool replay_run (const trace *t, const plan *p, const replay_options *o, arena *
       !plan_rewrite (t, p, a, &out->rewritten, err))
     return false;
   replay_state s = { .plan = p, .rewritten = &out->rewritten, .options = o };
-  s.steps = o->iterations > 0 ? o->iterations : out->exact ? STEADY_STEPS : USUAL_STEPS;
-  s.timed = s.steps < REPLAY_TIMED ? s.steps : REPLAY_TIMED;
   timeline expected;
-  bool good = predict (&s, t, a, out, &expected, err) && start (&s, a, err) &&
-              watch (&s, a, out, err) && finish (&s, &expected, a, out, err);
+  if (!predict (&s, t, a, out, &expected, err))
+    return false;
+  set_length (&s, out->exact, &expected);
+  bool good = start (&s, a, err) && watch (&s, a, out, err) && finish (&s, &expected, a, out, err);
   replay_put_away (&s);
   return good;
 }

@@ -4,6 +4,7 @@
 #define FERRY_EXECUTOR_REPLAY_H
 
 #include "base/log.h"
+#include "executor/calculate.h"
 #include "executor/emu/emu.h"
 #include "executor/kernels.h"
 #include "trace/simulate.h"
@@ -22,6 +23,8 @@ typedef struct replay_options {
   int64_t fuzz_ns;     /* the emulator's, as the five below */
   uint64_t fuzz_seed;
   int64_t missing_bytes, pinned_bytes, failed_copy;
+  int64_t lost_copy, lost_wait; /* the n-th of the run is left out (planted faults); 0: none */
+  calculation *calculation;     /* the ops are calculated; NULL: they take their time and no more */
   const logger *log;
 } replay_options;
 

@@ -42,15 +42,30 @@ static int64_t per_step (const replay_state *s, int32_t tensor) {
          (s->rewritten->trace->tensors[tensor].persistent ? 0 : 1);
 }
 
+/* The op with which a group's first stay begins; -1: it is there when the step begins. */
+static int32_t group_birth (const replay_state *s, int32_t group) {
+  const uses *u = &s->room.uses;
+  const index_list *g = &s->plan->groups[group];
+  int32_t first = INT32_MAX;
+  for (int32_t i = 0; i < g->count; i++) {
+    if (s->rewritten->trace->tensors[g->at[i]].persistent)
+      return -1;
+    if (uses_count (u, g->at[i]) > 0 && u->at[u->offset[g->at[i]]].op < first)
+      first = u->at[u->offset[g->at[i]]].op;
+  }
+  return first;
+}
+
 /* For the race checker a group is used as one: granules of members that this op leaves alone must
-   not be anybody else's either. An operand without a mode is told and not touched. */
+   not be anybody else's either. An operand that neither reads nor writes is told and not touched.
+ */
 static bool collect_group (replay_state *s, collecting *c, int32_t tensor, int32_t op, error *err) {
   const room *r = &s->room;
   int32_t group = r->units.group_of[tensor];
   if (group < 0 || !s->options->races)
     return true;
   int32_t unit = s->rewritten->trace->n_tensors + group;
-  c->mode = 0;
+  c->mode = group_birth (s, group) == op ? OPERAND_BEGIN : 0;
   for (int32_t p = 0; p < r->of[unit]; p++) {
     stretch x = { .at = (int64_t)r->stay_at[room_stay (r, unit, p, op)],
                   .bytes = unit_part_bytes (&r->units.at[unit], s->plan->placement.granule_bytes, p,
@@ -70,6 +85,8 @@ static bool collect_use (replay_state *s, collecting *c, int32_t tensor, int32_t
   c->mode = x->writes ? OPERAND_WRITE : 0;
   if (x->reads || !x->writes)
     c->mode |= fresh ? OPERAND_FILL : OPERAND_READ;
+  if (fresh && s->room.units.group_of[tensor] < 0)
+    c->mode |= OPERAND_BEGIN;
   uint32_t mode = c->mode;
   if (!collect_group (s, c, tensor, op, err))
     return false;
@@ -102,7 +119,7 @@ static bool collect_workspace (replay_state *s, collecting *c, int32_t op, error
                 .bytes = s->rewritten->trace->ops[op].workspace_bytes };
   c->version = 0;
   c->per_step = 1;
-  c->mode = OPERAND_WRITE;
+  c->mode = OPERAND_WRITE | OPERAND_BEGIN;
   return collect (c, s->rewritten->trace->n_tensors, &x, err);
 }
 
@@ -222,46 +239,9 @@ static bool on_device (void *context, int32_t tensor, const stretch *x, error *e
   return good;
 }
 
-static bool is_cyclic_before (const move *a, const move *b) {
-  return a->out_after < b->out_after;
-}
-
-/* Does the host hold this move's bytes when a step begins? A wrapping move's own; a clean one's if
-   the out that made them came in the step before, or there is none. */
-static bool is_held_between (const plan *p, const move *m) {
-  if (!m->clean || m->in_before <= m->out_after)
-    return m->in_before <= m->out_after;
-  for (int32_t i = 0; i < p->n_moves; i++) {
-    const move *o = &p->moves[i];
-    if (o->unit == m->unit && o->part == m->part && !o->clean && is_cyclic_before (o, m))
-      return false;
-  }
-  return true;
-}
-
 static bool between_steps (replay_state *s, int64_t step, bool fill, error *err) {
-  const room *r = &s->room;
-  const plan *p = s->plan;
   checking c = { s, step, fill };
-  for (int32_t u = 0; u < r->units.count; u++)
-    for (int32_t part = 0; part < r->of[u] && r->units.at[u].persistent && r->units.at[u].bytes > 0;
-         part++) {
-      int32_t away, stay = room_stay_between (r, u, part, &away);
-      if (stay >= 0 && !room_part (r, u, part, (int64_t)r->stay_at[stay], on_device, &c, err))
-        return false;
-    }
-  for (int32_t x = 0; x < s->rewritten->trace->n_tensors; x++)
-    if (r->pool_place[x] >= 0 && s->rewritten->trace->tensors[x].persistent &&
-        !room_find (r, x, 0, on_device, &c, err))
-      return false;
-  for (int32_t i = 0; i < p->n_moves; i++) {
-    const move *m = &p->moves[i];
-    if (r->units.at[m->unit].persistent && is_held_between (p, m) &&
-        !room_part (r, m->unit, m->part, (int64_t)(intptr_t)r->host + m->host_offset, on_host, &c,
-                    err))
-      return false;
-  }
-  return true;
+  return room_between (&s->room, on_device, on_host, &c, err);
 }
 
 bool replay_first_bytes (replay_state *s, error *err) {

@@ -5,6 +5,7 @@
 #include "executor/program.h"
 #include "executor/replay.h"
 #include "executor/room.h"
+#include "executor/script.h"
 
 typedef struct replay_state {
   const plan *plan;
@@ -15,21 +16,30 @@ typedef struct replay_state {
   emu_hold hold;
   emu_event_time event_time;
   emu_races races;
+  emu_tag tag; /* NULL: nobody looks for owners */
   program program;
+  script plain, timed_script; /* a step without events that nobody waits for, and with all */
+  int64_t step;               /* the number that launches find */
   room room;
   kernels kernels;
   bool sees_bytes;          /* operands are made: verify, or the race checker */
+  calculation *calculation; /* NULL: not in this run */
+  int64_t copies, waits;    /* issued */
   kernel_operand *operands; /* by op */
   int32_t *op_offset;
   int64_t operands_bytes;
   mismatch *found; /* where a kernel can write it */
   CUstream stream[QUEUES];
   CUevent zero;         /* a GPU's times are since this */
-  CUevent *begin, *end; /* per timed step and item */
+  CUevent *begin, *end; /* per timed step and item; a begin that is another's end is NULL */
   CUevent *ring;        /* three steps of ends where steps are not timed */
   int32_t steps, timed;
-  int64_t base;   /* steps of the run before: versions count on */
-  int64_t *times; /* per timed step and item: start, end */
+  bool may_end_early;  /* once a step repeats an earlier one, */
+  int32_t least_steps; /* but not before so many were issued */
+  int64_t rows_made;   /* timed steps that have their events */
+  int64_t base;        /* steps of the run before: versions count on */
+  int64_t *times;      /* per timed step and item: start, end */
+  int64_t *starts;     /* per timed step: of its op 0 */
 } replay_state;
 
 /* Operands of all ops, from the plan's places. */

@@ -146,12 +146,12 @@ static int compare_int32 (const void *a, const void *b) {
 }
 
 /* Granules that every stay takes together or not at all are one handle: a mapping is of a whole
-   handle, and calls cost more than bytes. Returns the borders; *count borders make *count - 1
-   handles. */
-static int32_t *borders (const placement *l, arena *a, int32_t *count, error *err) {
+   handle, and calls cost more than bytes. */
+static bool find_borders (room *r, arena *a, error *err) {
+  const placement *l = &r->plan->placement;
   int32_t *b = NEW (a, 2 * (int64_t)l->n_runs + 2, int32_t, err);
   if (b == NULL)
-    return NULL;
+    return false;
   int32_t n = 0, kept = 1;
   b[n++] = 0;
   b[n++] = l->granules;
@@ -163,8 +163,9 @@ static int32_t *borders (const placement *l, arena *a, int32_t *count, error *er
   for (int32_t i = 1; i < n; i++)
     if (b[i] != b[kept - 1])
       b[kept++] = b[i];
-  *count = kept;
-  return b;
+  r->border = b;
+  r->n_borders = kept;
+  return true;
 }
 
 static bool make_handle (room *r, int64_t bytes, error *err) {
@@ -185,35 +186,42 @@ static bool make_handle (room *r, int64_t bytes, error *err) {
   return true;
 }
 
-static bool map (room *r, CUdeviceptr at, int32_t handle, int64_t bytes, error *err) {
-  if (!driver_ok (r->driver, r->driver->mem_map (at, (size_t)bytes, 0, r->handles[handle], 0),
-                  "cuMemMap", err))
-    return false;
-  r->mapped_bytes += bytes;
+static bool map (const room *r, CUdeviceptr at, int32_t handle, int64_t bytes, error *err) {
+  return driver_ok (r->driver, r->driver->mem_map (at, (size_t)bytes, 0, r->handles[handle], 0),
+                    "cuMemMap", err);
+}
+
+bool room_map (const room *r, int32_t stay, CUdeviceptr at, int64_t *bytes, error *err) {
+  const placement *l = &r->plan->placement;
+  *bytes = 0;
+  for (int32_t k = 0; k < l->stays[stay].n_runs; k++) {
+    granule_run run = l->runs[l->stays[stay].first_run + k];
+    const int32_t *from =
+        bsearch (&run.first, r->border, (size_t)r->n_borders, sizeof *r->border, compare_int32);
+    for (int32_t h = (int32_t)(from - r->border); r->border[h] < run.first + run.count; h++) {
+      int64_t some = (r->border[h + 1] - r->border[h]) * l->granule_bytes;
+      if (!map (r, at + (CUdeviceptr)*bytes, h, some, err))
+        return false;
+      *bytes += some;
+    }
+  }
   return true;
 }
 
 /* Addresses ascend, so what is mapped is always a beginning of the space. */
-static bool map_all (room *r, const int32_t *border, int32_t n_borders, error *err) {
+static bool map_all (room *r, error *err) {
   const placement *l = &r->plan->placement;
-  int64_t granule = l->granule_bytes;
   for (int32_t i = 0; i < l->n_stays; i++) {
-    CUdeviceptr at = r->stay_at[i];
-    for (int32_t k = 0; k < l->stays[i].n_runs; k++) {
-      granule_run run = l->runs[l->stays[i].first_run + k];
-      const int32_t *from =
-          bsearch (&run.first, border, (size_t)n_borders, sizeof *border, compare_int32);
-      for (int32_t h = (int32_t)(from - border); border[h] < run.first + run.count; h++) {
-        int64_t bytes = (border[h + 1] - border[h]) * granule;
-        if (!map (r, at, h, bytes, err))
-          return false;
-        at += (CUdeviceptr)bytes;
-      }
-    }
+    int64_t bytes;
+    bool mapped = room_map (r, i, r->stay_at[i], &bytes, err);
+    r->mapped_bytes += bytes;
+    if (!mapped)
+      return false;
   }
-  int64_t pool = rounded (l->pool_bytes, granule);
+  int64_t pool = rounded (l->pool_bytes, l->granule_bytes);
   if (pool > 0 && !map (r, r->pool_at, r->n_handles - 1, pool, err))
     return false;
+  r->mapped_bytes += pool;
   CUmemAccessDesc access = { { CU_MEM_LOCATION_TYPE_DEVICE, r->driver->device },
                              CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
   return r->space_bytes == 0 ||
@@ -259,13 +267,11 @@ bool room_open (room *r, arena *a, error *err) {
   int64_t granule = l->granule_bytes, pool = rounded (l->pool_bytes, granule);
   if (!check_granule (r, err) || !open_host (r, err))
     return false;
-  int32_t n_borders = 0;
-  int32_t *border = borders (l, a, &n_borders, err);
-  if (border == NULL ||
-      (r->handles = NEW (a, (int64_t)n_borders, CUmemGenericAllocationHandle, err)) == NULL)
+  if (!find_borders (r, a, err) ||
+      (r->handles = NEW (a, (int64_t)r->n_borders, CUmemGenericAllocationHandle, err)) == NULL)
     return false;
-  for (int32_t i = 0; i + 1 < n_borders; i++)
-    if (!make_handle (r, (border[i + 1] - border[i]) * granule, err))
+  for (int32_t i = 0; i + 1 < r->n_borders; i++)
+    if (!make_handle (r, (r->border[i + 1] - r->border[i]) * granule, err))
       return false;
   if (pool > 0 && !make_handle (r, pool, err))
     return false;
@@ -278,7 +284,7 @@ bool room_open (room *r, arena *a, error *err) {
   for (int32_t i = 0; i < l->n_stays; i++)
     r->stay_at[i] += r->base;
   r->pool_at += r->base;
-  return map_all (r, border, n_borders, err);
+  return map_all (r, err);
 }
 
 /* Results do not matter: where a step went wrong, the driver refuses everything and its process

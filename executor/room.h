@@ -22,7 +22,9 @@ typedef struct room {
   int64_t *pool_place; /* of a tensor in the pool; -1: it is not there */
   int64_t *member_at;  /* of a grouped tensor: its bytes' place in the group */
   char *host;
-  CUmemGenericAllocationHandle *handles;
+  CUmemGenericAllocationHandle
+      *handles; /* handle i: the granules from border[i] to border[i + 1] */
+  int32_t *border, n_borders;
   int32_t n_handles, made;
 
   /* Which stay an op sees: the moves of each part in order of in_before. */
@@ -39,6 +41,8 @@ bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, r
 /* Takes it. What was taken before an error goes with room_close. */
 bool room_open (room *r, arena *a, error *err) MUST_CHECK;
 void room_close (room *r);
+/* Maps a stay's granules at a reserved address; *bytes is what they are. */
+bool room_map (const room *r, int32_t stay, CUdeviceptr at, int64_t *bytes, error *err) MUST_CHECK;
 
 /* The stay in which op `op` finds a part. */
 int32_t room_stay (const room *r, int32_t unit, int32_t part, int32_t op);
@@ -58,5 +62,9 @@ bool room_find (const room *r, int32_t tensor, int32_t op, room_stretch *each, v
 /* The stretches of all tensors in part `part` of `unit`, if the part lies at `at`. */
 bool room_part (const room *r, int32_t unit, int32_t part, int64_t at, room_stretch *each,
                 void *context, error *err) MUST_CHECK;
+/* All stretches of persistent tensors between two steps: on the device, then what the host holds of
+   them. Either may be NULL. */
+bool room_between (const room *r, room_stretch *on_device, room_stretch *on_host, void *context,
+                   error *err) MUST_CHECK;
 
 #endif

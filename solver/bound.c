@@ -118,6 +118,7 @@ typedef struct state {
   const bound_options *o;
   arena *a; /* the caller's: what is kept */
   bound *out;
+  bool stopped;
 } state;
 
 static flow_options options_of (const state *s, int classes, int64_t eps_ppm) {
@@ -132,11 +133,14 @@ static flow_options options_of (const state *s, int classes, int64_t eps_ppm) {
 static bool solve (state *s, const flow *f, arena *scratch, ilp_result *r, error *err) {
   enum { SMALL_ROWS = 3000, SIMPLEX_MS = 5000 };
   ilp_problem p;
-  ilp_options o = { .method = ILP_INTERIOR, .log = s->o->log };
+  ilp_options o = {
+    .method = ILP_INTERIOR, .log = s->o->log, .stop = s->o->stop, .stop_context = s->o->stop_context
+  };
   if (!flow_problem (f, scratch, &p, err) || !ilp_solve (&p, &o, scratch, r, err))
     return false;
   s->out->stats.solves++;
-  if (r->status == ILP_OPTIMAL || f->n_rows > SMALL_ROWS)
+  s->stopped |= r->status == ILP_STOPPED;
+  if (r->status == ILP_OPTIMAL || s->stopped || f->n_rows > SMALL_ROWS)
     return true;
   s->out->stats.failures++;
   o.method = ILP_SIMPLEX;
@@ -301,7 +305,7 @@ static void shares_of (const flow *f, const double *x, double *share) {
     }
   }
   for (int32_t i = 0; i < f->source->count; i++)
-    share[i] = share[i] > 1 ? 1 : share[i] < 0 ? 0 : share[i];
+    share[i] = share[i] > 1 ? 1 : share[i] > 0 ? share[i] : 0;
 }
 
 /* The last program, with classes: once for the bound, once with a price on every byte for the plan.
@@ -311,7 +315,7 @@ static bool finish_up (state *s, const slots *now, error *err) {
   arena *scratch = arena_new (0);
   if (!scratch)
     return error_set (err, ERR_memory, "out of memory");
-  for (int64_t eps_ppm = 0; eps_ppm <= 1000; eps_ppm += 1000) {
+  for (int64_t eps_ppm = 0; eps_ppm <= 1000 && !s->stopped; eps_ppm += 1000) {
     flow_options fo = options_of (s, s->o->classes ? s->o->classes : 3, eps_ppm);
     arena_mark here = arena_here (scratch);
     flow f;
@@ -320,7 +324,10 @@ static bool finish_up (state *s, const slots *now, error *err) {
       goto out;
     if (!eps_ppm && !keep (s, &f, &r, scratch, err))
       goto out;
-    if (eps_ppm && r.status == ILP_OPTIMAL)
+    if (!eps_ppm && s->o->program && !flow_write_lp (&f, s->o->program, err))
+      goto out;
+    /* of a solver that lost its footing at the end too: its last point is a guide all the same */
+    if (eps_ppm)
       shares_of (&f, r.x, s->out->share);
     arena_back (scratch, here);
   }
@@ -372,7 +379,7 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
           ? !slots_blocks (g, o->dev, blocks, out->lower_bound_ns, slot_arena, &now, err)
           : !slots_each (g, slot_arena, &now, err))
     goto out;
-  while (go_on && out->stats.rounds < most_rounds)
+  while (go_on && !s.stopped && out->stats.rounds < most_rounds)
     if (!refine_once (&s, &now, slot_arena, &idle_rounds, &go_on, err))
       goto out;
   ok = finish_up (&s, &now, err);

@@ -16,7 +16,11 @@ typedef struct bound_options {
   bool any_units; /* the units have granule 1, no groups and no pool, and stand for all that a plan
                      may choose: copies may be shared, so latency is not charged */
   bool keep_proof;
+  bytes *program; /* where not NULL: the last program, the one that shares are read off, as LP text;
+                     none where everything fits */
   const logger *log;
+  bool (*stop) (void *context); /* as ilp_options': then the bound is what was proved by then */
+  void *stop_context;
 } bound_options;
 
 /* Sizes and efforts, for benches. */

@@ -1,7 +1,7 @@
-/* Slowed down as a whole, a job that computes at an n-th of the speed sees a link that is n times as
-   fast beside its ops. So its curve at a share f of the link of a card with n jobs is its curve alone
-   at n x f of the link, times n: the curves of one job serve for any number of neighbours, and a
-   sample's slowdown is a promise that only the work of jobs that stall can better. */
+/* Slowed down as a whole, a job that computes at an n-th of the speed sees a link that is n times
+   as fast beside its ops. So its curve at a share f of the link of a card with n jobs is its curve
+   alone at n x f of the link, times n: the curves of one job serve for any number of neighbours,
+   and a sample's slowdown is a promise that only the work of jobs that stall can better. */
 #include "solver/cards.h"
 
 #include <string.h>
@@ -86,8 +86,7 @@ static bool sample_budgets (placing *p, int32_t job, int32_t card, int64_t **bud
 static samples *samples_for (placing *p, int32_t job, int32_t card, error *err) {
   cards_known *k = p->o->known;
   for (int32_t i = 0; k && i < k->count; i++)
-    if (k->at[i].trace == p->jobs[job].trace &&
-        strcmp (k->at[i].card, p->o->cards[card].name) == 0)
+    if (k->at[i].trace == p->jobs[job].trace && strcmp (k->at[i].card, p->o->cards[card].name) == 0)
       return &k->at[i];
   samples *s = k && k->count < MOST_KNOWN ? &k->at[k->count++] : NEW (p->a, 1, samples, err);
   if (s)
@@ -119,7 +118,8 @@ static bool sample_to (placing *p, int32_t job, int32_t card, int32_t levels, er
   return true;
 }
 
-/* With n jobs on a card a whole link is 2 n levels, and nobody has more than 2 n - (n - 1) of them. */
+/* With n jobs on a card a whole link is 2 n levels, and nobody has more than 2 n - (n - 1) of them.
+ */
 static int32_t levels_with (int32_t n_jobs) {
   int32_t most = n_jobs == 1 ? 2 : n_jobs + 1;
   return most < LEVELS ? most : LEVELS;
@@ -145,12 +145,11 @@ static bool offer (void *context, int32_t job, int32_t card, int32_t n_jobs, pac
     for (int32_t i = 0; i < s->at[l].count; i++) {
       const plan *found = s->at[l].points[i].plan;
       if (found)
-        choices[count++] = (pack_choice){
-          .budget_bytes = found->budget_bytes,
-          .host_bytes = found->predicted.host_peak_bytes,
-          .share_ppm = share_of (l, n_jobs),
-          .slowdown_ppm = units_scale (found->predicted.step_ns, n_jobs * ONE, baseline)
-        };
+        choices[count++] = (pack_choice){ .budget_bytes = found->budget_bytes,
+                                          .host_bytes = found->predicted.host_peak_bytes,
+                                          .share_ppm = share_of (l, n_jobs),
+                                          .slowdown_ppm = units_scale (found->predicted.step_ns,
+                                                                       n_jobs * ONE, baseline) };
     }
   *out = (pack_job){ choices, count };
   return true;
@@ -200,8 +199,7 @@ static bool bind_plan (placing *p, int32_t job, const plan *found, int32_t card,
   if (ok && solve_bound (p->jobs[job].trace, &how, scratch, &b, &why)) {
     mine->certificate.lower_bound_ns = b.lower_bound_ns;
     mine->certificate.bound_by = b.by;
-    mine->certificate.gap =
-        (double)mine->predicted.step_ns / (double)b.lower_bound_ns - 1;
+    mine->certificate.gap = (double)mine->predicted.step_ns / (double)b.lower_bound_ns - 1;
   } else {
     mine->has_certificate = false;
   }
@@ -212,8 +210,7 @@ static bool bind_plan (placing *p, int32_t job, const plan *found, int32_t card,
 
 /* The sample's plan, or a better one with what was left over. */
 static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t link_ppm,
-                        int64_t host_bytes, const cards_place *at, const plan **out,
-                        error *err) {
+                        int64_t host_bytes, const cards_place *at, const plan **out, error *err) {
   *out = sample;
   device d = share_link (&p->o->cards[at->card], link_ppm);
   curve_options o = p->o->sampling;
@@ -482,18 +479,22 @@ static bool find_reason (placing *p, int32_t job, error *err) {
   at->peak_bytes = p->peak_bytes[job][p->kind_of[best]];
   units_bytes (need, at->floor_bytes);
   if (least > widest)
-    at->reason = arena_format (p->a, err, "%s needs at least %s even alone, and no card gives more "
-                               "than %s: cut its ops into sections, or take a larger card", name,
-                               units_bytes (need, least), units_bytes (have, widest));
+    at->reason = arena_format (p->a, err,
+                               "%s needs at least %s even alone, and no card gives more "
+                               "than %s: cut its ops into sections, or take a larger card",
+                               name, units_bytes (need, least), units_bytes (have, widest));
   else if (most < 0)
-    at->reason = arena_format (p->a, err, "%s needs at least %s, but on %s the %d others need at "
-                               "least %s, which leaves %s", name, need, on, best_n,
-                               units_bytes (floors, best_floors),
+    at->reason = arena_format (p->a, err,
+                               "%s needs at least %s, but on %s the %d others need at "
+                               "least %s, which leaves %s",
+                               name, need, on, best_n, units_bytes (floors, best_floors),
                                units_bytes (have, at->floor_bytes + most));
   else
-    at->reason = arena_format (p->a, err, "%s would have the %s that it needs at least on %s, but "
+    at->reason = arena_format (p->a, err,
+                               "%s would have the %s that it needs at least on %s, but "
                                "no sampled plans of all of them fit into its memory and %s of host "
-                               "memory", name, need, on, units_bytes (host, host_room (p->o, best)));
+                               "memory",
+                               name, need, on, units_bytes (host, host_room (p->o, best)));
   return at->reason;
 }
 

@@ -1,8 +1,8 @@
 /* Jobs on cards: which of them run together where, with how much memory and how much of the link.
-   Each job's curve is sampled at a few budgets and shares, and the choice over the samples is exact.
-   But it rests on shares that nobody enforces; so from there the samples are exchanged while the
-   machine model, which runs all of a card's plans together, says that it helps, and are planned once
-   more with what was left over. */
+   Each job's curve is sampled at a few budgets and shares, and the choice over the samples is
+   exact. But it rests on shares that nobody enforces; so from there the samples are exchanged while
+   the machine model, which runs all of a card's plans together, says that it helps, and are planned
+   once more with what was left over. */
 #ifndef FERRY_SOLVER_CARDS_H
 #define FERRY_SOLVER_CARDS_H
 
@@ -36,7 +36,7 @@ typedef struct cards_place {
   int32_t card; /* -1: left out */
   int64_t budget_bytes, share_ppm;
   int64_t floor_bytes, peak_bytes, baseline_ns;
-  int64_t chosen_ns;    /* by the sample first chosen: its step with its share, times the jobs here */
+  int64_t chosen_ns; /* by the sample first chosen: its step with its share, times the jobs here */
   int64_t predicted_ns; /* by share_predict */
   int64_t together_ns;  /* by the machine model, all of the card's jobs running */
   const plan *plan;     /* of the card and this share; predicted is its step by itself */

@@ -185,8 +185,8 @@ bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, i
   for (int32_t i = 0; i < out->count; i++) {
     curve_point *p = &out->points[i];
     bool last = i + 1 == out->count; /* there, exactly */
-    if (i > 0 && (last ? step_of (&p[-1]) == out->baseline_ns
-                       : is_enough (o, &p[-1], out->baseline_ns))) {
+    if (i > 0 &&
+        (last ? step_of (&p[-1]) == out->baseline_ns : is_enough (o, &p[-1], out->baseline_ns))) {
       p->plan = p[-1].plan;
       p->plan_of = p[-1].plan_of;
       p->lower_bound_ns = out->baseline_ns;

@@ -25,7 +25,7 @@ typedef struct curve_point {
   int64_t lower_bound_ns; /* of every plan within this budget; -1: none fits, that is proved */
   const plan *plan;       /* the best that is known, maybe of a smaller budget; NULL: none found */
   int32_t plan_of;        /* the point whose plan it is; -1: none */
-  bool searched;          /* else the plan for less memory was good enough, and nothing was solved */
+  bool searched; /* else the plan for less memory was good enough, and nothing was solved */
 } curve_point;
 
 typedef struct curve {

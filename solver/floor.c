@@ -1,8 +1,7 @@
 #include "solver/floor.h"
 
 #include "base/units.h"
-#include "solver/gaps.h"
-#include "solver/schedule.h"
+#include "solver/layout.h"
 
 static bool uses_op (const units *u, int32_t unit, int32_t op) {
   for (int32_t i = u->use_offset[unit]; i < u->use_offset[unit + 1]; i++)
@@ -11,29 +10,37 @@ static bool uses_op (const units *u, int32_t unit, int32_t op) {
   return false;
 }
 
-bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out, error *err) {
-  units u;
-  gaps g;
-  int64_t pool_below_bytes;
-  *out = (memory_floor){ 0 };
-  if (!schedule_pool (t, NULL, 0, d->granule_bytes, scratch, &pool_below_bytes, NULL, err) ||
-      !units_of (t, NULL, 0, d->granule_bytes, pool_below_bytes, scratch, &u, err) ||
-      !gaps_of (&u, d->granule_bytes, 0, scratch, &g, err))
-    return false;
-  out->op = g.floor_op;
-  out->bytes = g.floor_bytes;
-  out->pool_bytes = u.pool_bytes;
-  out->workspace_bytes = t->ops[out->op].workspace_bytes;
-  for (int32_t i = 0; i < u.count; i++) {
-    const unit_info *at = &u.at[i];
+static void parts_of (const layout *l, memory_floor *out) {
+  const units *u = &l->units;
+  *out = (memory_floor){ .op = l->gaps.floor_op,
+                         .bytes = l->gaps.floor_bytes,
+                         .pool_bytes = u->pool_bytes,
+                         .workspace_bytes = u->trace->ops[l->gaps.floor_op].workspace_bytes };
+  for (int32_t i = 0; i < u->count; i++) {
+    const unit_info *at = &u->at[i];
     bool lives = at->bytes && (at->persistent || (at->first <= out->op && out->op <= at->last));
-    if (lives && uses_op (&u, i, out->op))
+    if (lives && uses_op (u, i, out->op))
       out->touched_bytes += at->bytes;
     else if (lives && at->pinned)
       out->pinned_bytes += at->bytes;
   }
   out->granule_bytes =
       out->bytes - out->pool_bytes - out->workspace_bytes - out->touched_bytes - out->pinned_bytes;
+}
+
+/* Small groups first: how large the others may be depends on the budget. */
+bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out, error *err) {
+  *out = (memory_floor){ .bytes = INT64_MAX };
+  for (int kind = LAYOUTS - 1; kind >= 0; kind--) {
+    arena_mark here = arena_here (scratch);
+    layout l;
+    if (!layout_make (t, (layout_kind)kind, d, kind == LAYOUT_SMALL ? 0 : out->bytes, NULL, NULL,
+                      scratch, &l, err))
+      return false;
+    if (l.gaps.floor_bytes < out->bytes)
+      parts_of (&l, out);
+    arena_back (scratch, here);
+  }
   return true;
 }
 

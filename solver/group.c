@@ -6,18 +6,57 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/units.h"
+#include "solver/peaks.h"
 #include "solver/schedule.h"
 #include "trace/unit.h"
 
-enum { MEMBERS_LEAST = 2, MOST_OPEN = 32, REST_KEPT = 3, REST_OF = 4, LIFE_MORE = 5, LIFE_OF = 4 };
+/* Where more than this of the peak is alive, nothing lives longer for its group's sake. */
+#define CROWDED_PPM 970000
+
+enum { MEMBERS_LEAST = 2, MOST_OPEN = 32, SMALL_KEEP = 4, SHORT_REST_OF_STEP = 128 };
 
 typedef struct small {
-  int32_t tensor, first, last;
+  int32_t tensor;
   int32_t after, before; /* of its longest rest */
+  bool persistent;
 } small;
+
+/* Ops in order, each once, and what they mean. */
+typedef struct pattern {
+  int32_t *ops;
+  int32_t count;
+  int64_t rest_ns, life_ns;
+} pattern;
+
+typedef struct open_group {
+  pattern used;
+  int64_t most_rest_ns, least_life_ns; /* of the members */
+  int64_t bytes;
+  int32_t number;
+  bool persistent;
+} open_group;
+
+typedef struct grouping {
+  const trace *trace;
+  const group_rule *rule;
+  int64_t granule_bytes;
+  uses uses;
+  int64_t *start_ns; /* n_ops + 1: when op k starts if nothing stalls */
+  small *all;
+  int32_t count;
+  open_group open[MOST_OPEN];
+  int32_t n_open, made;
+  int32_t *group_of; /* per `all` */
+  pattern trial;
+  peaks alive; /* per op: bytes, what groups add included */
+  int64_t crowded_bytes;
+} grouping;
 
 static int by_rest (const void *a, const void *b) {
   const small *x = a, *y = b;
+  if (x->persistent != y->persistent)
+    return x->persistent - y->persistent;
   if (x->after != y->after)
     return x->after < y->after ? -1 : 1;
   if (x->before != y->before)
@@ -25,134 +64,224 @@ static int by_rest (const void *a, const void *b) {
   return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
 }
 
-typedef struct open_group {
-  small common; /* what all members have in common, and the span of all of them */
-  int64_t bytes;
-  int32_t number;
-} open_group;
+static int64_t rest_between (const grouping *g, int32_t after, int32_t before) {
+  int64_t ns = g->start_ns[before] - g->start_ns[after + 1];
+  return before <= after ? ns + g->start_ns[g->trace->n_ops] : ns;
+}
 
-/* start_ns[k]: when op k starts if nothing stalls; n_ops + 1 entries. */
-static void longest_rest (const uses *u, const int64_t *start_ns, small *x) {
+static void longest_rest (const grouping *g, small *x) {
+  const use *u = g->uses.at + g->uses.offset[x->tensor];
+  int32_t n = uses_count (&g->uses, x->tensor), rests = x->persistent ? n : n - 1;
   int64_t longest = -1;
-  for (int32_t i = u->offset[x->tensor]; i + 1 < u->offset[x->tensor + 1]; i++) {
-    int32_t after = u->at[i].op, before = u->at[i + 1].op;
-    if (start_ns[before] - start_ns[after + 1] > longest) {
-      longest = start_ns[before] - start_ns[after + 1];
+  x->after = x->before = u[0].op; /* one use only: it never rests */
+  for (int32_t i = 0; i < rests; i++) {
+    int32_t after = u[i].op, before = u[(i + 1) % n].op;
+    if (rest_between (g, after, before) > longest) {
+      longest = rest_between (g, after, before);
       x->after = after;
       x->before = before;
     }
   }
-  if (longest < 0) /* one use only: it never rests */
-    x->after = x->before = x->first;
 }
 
-static int64_t between (const int64_t *start_ns, int32_t from, int32_t to) {
-  return from < to ? start_ns[to] - start_ns[from] : 0;
+/* Short rests are good for nothing, so a rest counts for what it has more than that. */
+static void weigh (const grouping *g, bool persistent, pattern *p) {
+  int64_t step_ns = g->start_ns[g->trace->n_ops], short_ns = step_ns / SHORT_REST_OF_STEP;
+  int32_t rests = persistent ? p->count : p->count - 1;
+  p->rest_ns = 0;
+  for (int32_t i = 0; i < rests; i++) {
+    int64_t ns = rest_between (g, p->ops[i], p->ops[(i + 1) % p->count]);
+    p->rest_ns += ns > short_ns ? ns - short_ns : 0;
+  }
+  p->life_ns =
+      persistent ? step_ns : g->start_ns[p->ops[p->count - 1] + 1] - g->start_ns[p->ops[0]];
 }
 
-/* Whether the group `g` may take x: `g` is what all members have in common so far, and their span.
- */
-static bool goes_with (const small *g, const small *x, const int64_t *start_ns) {
-  int32_t after = x->after > g->after ? x->after : g->after;
-  int32_t before = x->before < g->before ? x->before : g->before;
-  int32_t first = x->first < g->first ? x->first : g->first;
-  int32_t last = x->last > g->last ? x->last : g->last;
-  int64_t rest = between (start_ns, after + 1, before);
-  int64_t life = between (start_ns, first, last + 1);
-  int64_t rest_x = between (start_ns, x->after + 1, x->before);
-  int64_t rest_g = between (start_ns, g->after + 1, g->before);
-  int64_t life_x = between (start_ns, x->first, x->last + 1);
-  int64_t life_g = between (start_ns, g->first, g->last + 1);
-  return REST_OF * rest >= REST_KEPT * rest_x && REST_OF * rest >= REST_KEPT * rest_g &&
-         LIFE_OF * life <= LIFE_MORE * life_x && LIFE_OF * life <= LIFE_MORE * life_g;
+/* The trial is the pattern of `with` (NULL: of nothing) and of the tensor's uses. */
+static void merge (grouping *g, const pattern *with, const small *x) {
+  const use *u = g->uses.at + g->uses.offset[x->tensor];
+  int32_t n = uses_count (&g->uses, x->tensor), i = 0, j = 0, m = with ? with->count : 0;
+  pattern *p = &g->trial;
+  p->count = 0;
+  while (i < n || j < m) {
+    int32_t op = j == m || (i < n && u[i].op < with->ops[j]) ? u[i].op : with->ops[j];
+    i += i < n && u[i].op == op;
+    j += j < m && with->ops[j] == op;
+    p->ops[p->count++] = op;
+  }
+  weigh (g, x->persistent, p);
 }
 
-static void join (small *g, const small *x) {
-  g->after = x->after > g->after ? x->after : g->after;
-  g->before = x->before < g->before ? x->before : g->before;
-  g->first = x->first < g->first ? x->first : g->first;
-  g->last = x->last > g->last ? x->last : g->last;
+static bool count_alive (grouping *g, arena *a, error *err) {
+  const trace *t = g->trace;
+  int64_t *alive = NEW (a, (int64_t)t->n_ops + 1, int64_t, err), peak = 0;
+  if (!alive)
+    return false;
+  for (int32_t i = 0; i < t->n_tensors; i++) {
+    if (uses_count (&g->uses, i) == 0)
+      continue;
+    bool always = t->tensors[i].persistent;
+    alive[always ? 0 : uses_first (&g->uses, i)] += t->tensors[i].bytes;
+    alive[always ? t->n_ops : uses_last (&g->uses, i) + 1] -= t->tensors[i].bytes;
+  }
+  for (int32_t k = 0; k < t->n_ops; k++)
+    alive[k + 1] += alive[k];
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    alive[k] += t->ops[k].workspace_bytes;
+    peak = alive[k] > peak ? alive[k] : peak;
+  }
+  g->crowded_bytes = units_scale (peak, CROWDED_PPM, 1000000);
+  return peaks_build (&g->alive, alive, t->n_ops, a, err);
 }
 
-static bool find_small (const trace *t, int64_t granule_bytes, arena *a, small **out,
-                        int32_t *count, int64_t **start_ns, error *err) {
-  uses u;
-  *out = NEW (a, t->n_tensors, small, err);
-  *start_ns = NEW (a, (int64_t)t->n_ops + 1, int64_t, err);
-  if (!*out || !*start_ns || !uses_of (t, a, &u, err))
+/* What lives on [first, last] is to live on [wide_first, wide_last]. */
+static bool has_room (const grouping *g, const pattern *narrow, int64_t bytes) {
+  const pattern *wide = &g->trial;
+  int32_t first = wide->ops[0], end = wide->ops[wide->count - 1] + 1;
+  int32_t was = narrow->ops[0], was_end = narrow->ops[narrow->count - 1] + 1;
+  int64_t before = peaks_most (&g->alive, first, was), after = peaks_most (&g->alive, was_end, end);
+  return (first == was || before + bytes <= g->crowded_bytes) &&
+         (end == was_end || after + bytes <= g->crowded_bytes);
+}
+
+static void live_longer (grouping *g, const pattern *narrow, int64_t bytes) {
+  const pattern *wide = &g->trial;
+  peaks_add (&g->alive, wide->ops[0], narrow->ops[0], bytes);
+  peaks_add (&g->alive, narrow->ops[narrow->count - 1] + 1, wide->ops[wide->count - 1] + 1, bytes);
+}
+
+static bool find_small (grouping *g, arena *a, error *err) {
+  const trace *t = g->trace;
+  g->all = NEW (a, t->n_tensors, small, err);
+  g->start_ns = NEW (a, (int64_t)t->n_ops + 1, int64_t, err);
+  g->group_of = NEW (a, t->n_tensors, int32_t, err);
+  g->trial.ops = NEW (a, t->n_ops, int32_t, err);
+  if (!g->all || !g->start_ns || !g->group_of || !g->trial.ops || !uses_of (t, a, &g->uses, err))
     return false;
   for (int32_t k = 0; k < t->n_ops; k++)
-    (*start_ns)[k + 1] = (*start_ns)[k] + t->ops[k].gap_ns + t->ops[k].ns;
-  *count = 0;
+    g->start_ns[k + 1] = g->start_ns[k] + t->ops[k].gap_ns + t->ops[k].ns;
   for (int32_t i = 0; i < t->n_tensors; i++) {
     const tensor *x = &t->tensors[i];
-    if (x->persistent || x->pinned || uses_count (&u, i) == 0 ||
-        unit_member_bytes (x->bytes) >= granule_bytes / 2)
+    if ((x->persistent && !g->rule->persistent) || x->pinned || uses_count (&g->uses, i) == 0 ||
+        x->bytes < g->rule->least_bytes || unit_member_bytes (x->bytes) >= g->rule->most_bytes / 2)
       continue;
-    small *s = &(*out)[(*count)++];
-    *s = (small){ .tensor = i, .first = uses_first (&u, i), .last = uses_last (&u, i) };
-    longest_rest (&u, *start_ns, s);
+    small *s = &g->all[g->count++];
+    *s = (small){ .tensor = i, .persistent = x->persistent };
+    longest_rest (g, s);
   }
-  qsort (*out, (size_t)*count, sizeof **out, by_rest);
+  qsort (g->all, (size_t)g->count, sizeof *g->all, by_rest);
+  return true;
+}
+
+/* Whether a group may be what the trial is: no member loses much by it. */
+static bool is_close (const grouping *g, int64_t most_rest_ns, int64_t least_life_ns) {
+  int64_t keep = g->rule->keep;
+  return g->trial.rest_ns >= most_rest_ns - most_rest_ns / keep &&
+         g->trial.life_ns <= least_life_ns + least_life_ns / keep;
+}
+
+/* Puts one tensor into a group, which may be a new one. */
+static bool put (grouping *g, int32_t i, arena *a, error *err) {
+  const small *x = &g->all[i];
+  int64_t bytes = unit_member_bytes (g->trace->tensors[x->tensor].bytes);
+  pattern own = { .ops = NEW (a, uses_count (&g->uses, x->tensor), int32_t, err) };
+  if (!own.ops)
+    return false;
+  merge (g, NULL, x);
+  own.count = g->trial.count;
+  own.rest_ns = g->trial.rest_ns;
+  own.life_ns = g->trial.life_ns;
+  memcpy (own.ops, g->trial.ops, (size_t)own.count * sizeof (int32_t));
+  int32_t at = g->n_open - 1;
+  for (; at >= 0; at--) {
+    open_group *o = &g->open[at];
+    if (o->persistent != x->persistent || o->bytes + bytes > g->rule->most_bytes)
+      continue;
+    merge (g, &o->used, x);
+    if (is_close (g, own.rest_ns > o->most_rest_ns ? own.rest_ns : o->most_rest_ns,
+                  own.life_ns < o->least_life_ns ? own.life_ns : o->least_life_ns) &&
+        (x->persistent || (has_room (g, &o->used, o->bytes) && has_room (g, &own, bytes))))
+      break;
+  }
+  if (at < 0) {
+    if (g->n_open == MOST_OPEN) /* the oldest is closed */
+      memmove (g->open, g->open + 1, (size_t)--g->n_open * sizeof *g->open);
+    g->open[g->n_open++] = (open_group){ .used = own,
+                                         .most_rest_ns = own.rest_ns,
+                                         .least_life_ns = own.life_ns,
+                                         .bytes = bytes,
+                                         .number = g->made,
+                                         .persistent = x->persistent };
+    g->group_of[i] = g->made++;
+    return true;
+  }
+  open_group *o = &g->open[at];
+  if (!x->persistent) {
+    live_longer (g, &o->used, o->bytes);
+    live_longer (g, &own, bytes);
+  }
+  o->most_rest_ns = own.rest_ns > o->most_rest_ns ? own.rest_ns : o->most_rest_ns;
+  o->least_life_ns = own.life_ns < o->least_life_ns ? own.life_ns : o->least_life_ns;
+  o->bytes += bytes;
+  o->used = g->trial;
+  o->used.ops = NEW (a, g->trial.count, int32_t, err);
+  if (!o->used.ops)
+    return false;
+  memcpy (o->used.ops, g->trial.ops, (size_t)g->trial.count * sizeof (int32_t));
+  g->group_of[i] = o->number;
   return true;
 }
 
 /* Groups of one member are none; the others keep the order in which they were begun. */
-static bool write_groups (const small *all, const int32_t *group_of, int32_t n, int32_t made,
-                          arena *a, index_list **groups, int32_t *count, error *err) {
-  index_list *rows = NEW (a, made, index_list, err);
+static bool write_groups (const grouping *g, arena *a, index_list **groups, int32_t *count,
+                          error *err) {
+  index_list *rows = NEW (a, g->made, index_list, err);
   if (!rows)
     return false;
-  for (int32_t i = 0; i < n; i++)
-    rows[group_of[i]].count++;
-  for (int32_t g = 0; g < made; g++) {
-    rows[g].at = rows[g].count >= MEMBERS_LEAST ? NEW (a, rows[g].count, int32_t, err) : NULL;
-    if (rows[g].count >= MEMBERS_LEAST && !rows[g].at)
-      return false;
-    rows[g].count = 0;
+  int64_t *bytes = NEW (a, g->made, int64_t, err);
+  if (!bytes)
+    return false;
+  for (int32_t i = 0; i < g->count; i++) {
+    rows[g->group_of[i]].count++;
+    bytes[g->group_of[i]] += unit_member_bytes (g->trace->tensors[g->all[i].tensor].bytes);
   }
-  for (int32_t i = 0; i < n; i++)
-    if (rows[group_of[i]].at)
-      rows[group_of[i]].at[rows[group_of[i]].count++] = all[i].tensor;
+  for (int32_t k = 0; k < g->made; k++) {
+    int64_t room = units_div_up (bytes[k], g->granule_bytes) * g->granule_bytes;
+    bool is_group = rows[k].count >= MEMBERS_LEAST &&
+                    bytes[k] >= units_scale (room, g->rule->fill_ppm, 1000000);
+    rows[k].at = is_group ? NEW (a, rows[k].count, int32_t, err) : NULL;
+    if (is_group && !rows[k].at)
+      return false;
+    rows[k].count = 0;
+  }
+  for (int32_t i = 0; i < g->count; i++) {
+    index_list *row = &rows[g->group_of[i]];
+    if (row->at)
+      row->at[row->count++] = g->all[i].tensor;
+  }
   *count = 0;
-  for (int32_t g = 0; g < made; g++)
-    if (rows[g].at)
-      rows[(*count)++] = rows[g];
+  for (int32_t k = 0; k < g->made; k++)
+    if (rows[k].at)
+      rows[(*count)++] = rows[k];
   *groups = rows;
   return true;
 }
 
-bool group_small (const trace *t, int64_t granule_bytes, arena *a, index_list **groups,
-                  int32_t *count, error *err) {
-  small *all;
-  int64_t *start_ns;
-  int32_t n;
+bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rule, arena *a,
+                    index_list **groups, int32_t *count, error *err) {
   *count = 0;
   arena *scratch = arena_new (0);
   if (!scratch)
     return error_set (err, ERR_memory, "out of memory");
-  bool ok = find_small (t, granule_bytes, scratch, &all, &n, &start_ns, err);
-  open_group *open = ok ? NEW (scratch, MOST_OPEN, open_group, err) : NULL;
-  int32_t *group_of = ok ? NEW (scratch, n, int32_t, err) : NULL;
-  int32_t n_open = 0, made = 0;
-  ok = open && group_of;
-  for (int32_t i = 0; ok && i < n; i++) {
-    int64_t bytes = unit_member_bytes (t->tensors[all[i].tensor].bytes);
-    int32_t at = n_open - 1;
-    while (at >= 0 && (open[at].bytes + bytes > granule_bytes ||
-                       !goes_with (&open[at].common, &all[i], start_ns)))
-      at--;
-    if (at < 0) {
-      if (n_open == MOST_OPEN) /* the oldest is closed */
-        memmove (open, open + 1, (size_t)--n_open * sizeof *open);
-      at = n_open++;
-      open[at] = (open_group){ .common = all[i], .number = made++ };
-    } else
-      join (&open[at].common, &all[i]);
-    open[at].bytes += bytes;
-    group_of[i] = open[at].number;
+  grouping *g = NEW (scratch, 1, grouping, err);
+  bool ok = g != NULL;
+  if (ok) {
+    *g = (grouping){ .trace = t, .rule = rule, .granule_bytes = granule_bytes };
+    ok = find_small (g, scratch, err) && count_alive (g, scratch, err);
   }
-  ok = ok && write_groups (all, group_of, n, made, a, groups, count, err);
+  for (int32_t i = 0; ok && i < g->count; i++)
+    ok = put (g, i, scratch, err);
+  ok = ok && write_groups (g, a, groups, count, err);
   arena_free (scratch);
   return ok;
 }
@@ -160,7 +289,8 @@ bool group_small (const trace *t, int64_t granule_bytes, arena *a, index_list **
 bool group_choose (const trace *t, int64_t granule_bytes, arena *a, index_list **groups,
                    int32_t *count, int64_t *pool_below_bytes, error *err) {
   int64_t plain_bytes, plain_pool, grouped_bytes, grouped_pool;
-  if (!group_small (t, granule_bytes, a, groups, count, err) ||
+  group_rule rule = { .most_bytes = granule_bytes, .keep = SMALL_KEEP };
+  if (!group_tensors (t, granule_bytes, &rule, a, groups, count, err) ||
       !schedule_pool (t, NULL, 0, granule_bytes, a, &plain_pool, &plain_bytes, err) ||
       !schedule_pool (t, *groups, *count, granule_bytes, a, &grouped_pool, &grouped_bytes, err))
     return false;

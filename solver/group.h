@@ -1,17 +1,25 @@
-/* Many small tensors as few units: an unrolled recurrent network's are some 100 KB each, and none
-   of them could be moved or would fill a granule.  Groups of about one granule are made of tensors
-   that are born, rest and die nearly together. */
+/* Many tensors as few units.  Small ones (an unrolled recurrent network's are some 100 KB each)
+   could not be moved alone or fill a granule; larger ones waste half a granule each and pay the
+   link's latency each.  Groups are made of tensors that are born, rest and die nearly together. */
 #ifndef FERRY_SOLVER_GROUP_H
 #define FERRY_SOLVER_GROUP_H
 
 #include "trace/trace.h"
 
-/* Tensors of less than half a granule that are neither persistent nor pinned; *count may be 0. */
-bool group_small (const trace *t, int64_t granule_bytes, arena *a, index_list **groups,
-                  int32_t *count, error *err) MUST_CHECK;
+typedef struct group_rule {
+  int64_t least_bytes; /* of a member: what is less fits the pool better */
+  int64_t most_bytes;  /* of a group; its members are below half of that */
+  int32_t keep;        /* a member loses at most one in so many of its rest, and of a short life */
+  int32_t fill_ppm; /* groups that fill less of their granules are none; their members go alone */
+  bool persistent;  /* persistent tensors too, among themselves */
+} group_rule;
 
-/* Groups and pool together as they make the peak without any move smallest; no groups where they
-   gain nothing. */
+/* *count may be 0. */
+bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rule, arena *a,
+                    index_list **groups, int32_t *count, error *err) MUST_CHECK;
+
+/* Groups of a granule and the pool together as they make the peak without any move smallest; no
+   groups where they gain nothing. */
 bool group_choose (const trace *t, int64_t granule_bytes, arena *a, index_list **groups,
                    int32_t *count, int64_t *pool_below_bytes, error *err) MUST_CHECK;
 

@@ -1,6 +1,10 @@
 /* GLPK aborts through one function, whose hook jumps back here; its environment (per thread) is
    then thrown away whole, since nothing in it can be trusted or freed one by one.  The jump skips
-   only GLPK's frames: everything of ours lives in the caller's arena or in `job`. */
+   only GLPK's frames: everything of ours lives in the caller's arena or in `job`.
+
+   Nothing else ends its interior point method early.  So who wants to stop is asked whenever GLPK
+   has a line to print, which is once an iteration, and is then helped by that same abort, raised
+   from the hook of the terminal: GLPK holds no lock and is at no allocation while it prints. */
 #include "solver/ilp.h"
 
 #include <assert.h>
@@ -9,6 +13,8 @@
 #include <math.h>
 #include <setjmp.h>
 #include <string.h>
+
+enum { OUT_MS = 100 };
 
 typedef struct job {
   jmp_buf back;
@@ -19,13 +25,13 @@ typedef struct job {
   char line[512];
   size_t length;
   char last[256]; /* GLPK's last line: what it said before it gave up */
-  double incumbent;
-  bool has_incumbent, stopped;
+  bool aborting;  /* by the caller's wish */
+  bool has_nodes; /* which are asked instead, so that the incumbent is kept */
 } job;
 
 const char *ilp_status_name (ilp_status s) {
-  static const char *const names[ILP_STATUSES] = { "optimal", "feasible", "infeasible", "unbounded",
-                                                   "failed" };
+  static const char *const names[ILP_STATUSES] = { "optimal",   "feasible", "infeasible",
+                                                   "unbounded", "failed",   "stopped" };
   assert (s < ILP_STATUSES);
   return names[s];
 }
@@ -37,6 +43,8 @@ static void on_abort (void *info) {
 /* GLPK writes pieces of lines. */
 static int on_text (void *info, const char *text) {
   job *j = info;
+  if (j->aborting) /* what the abort says of itself */
+    return 1;
   for (; *text; text++) {
     if (*text != '\n' && j->length + 1 < sizeof j->line) {
       j->line[j->length++] = *text;
@@ -48,8 +56,16 @@ static int on_text (void *info, const char *text) {
       log_say (j->o->log, LOG_DETAIL, "glpk: %s", j->line);
     }
     j->length = 0;
+    if (!j->has_nodes && j->o->stop && j->o->stop (j->o->stop_context)) {
+      j->aborting = true;
+      glp_error ("stopped\n");
+    }
   }
   return 1;
+}
+
+static int how_loud (const job *j) {
+  return j->o->log || j->o->stop ? GLP_MSG_ALL : GLP_MSG_OFF;
 }
 
 static int kind_of (double low, double high) {
@@ -106,7 +122,7 @@ static void interior (job *j) {
   glp_iptcp how;
   ilp_result *r = j->out;
   glp_init_iptcp (&how);
-  how.msg_lev = j->o->log ? GLP_MSG_ALL : GLP_MSG_OFF;
+  how.msg_lev = how_loud (j);
   int code = glp_interior (j->lp, &how);
   r->status = code ? ILP_FAILED : status_of (glp_ipt_status (j->lp));
   /* an infeasible status of this method is a failure to converge, no proof */
@@ -125,8 +141,9 @@ static void simplex (job *j) {
   glp_smcp how;
   ilp_result *r = j->out;
   glp_init_smcp (&how);
-  how.msg_lev = j->o->log ? GLP_MSG_ALL : GLP_MSG_OFF;
+  how.msg_lev = how_loud (j);
   how.meth = GLP_DUALP;
+  how.out_frq = OUT_MS;
   how.tm_lim = j->o->limit_ms ? j->o->limit_ms : INT_MAX;
   how.it_lim = j->o->limit_ticks && j->o->limit_ticks < INT_MAX ? (int)j->o->limit_ticks : INT_MAX;
   glp_scale_prob (j->lp, GLP_SF_AUTO);
@@ -160,16 +177,12 @@ static void on_node (glp_tree *tree, void *info) {
   if (best)
     j->out->bound = glp_ios_node_bound (tree, best);
   if (glp_ios_reason (tree) == GLP_IBINGO) {
-    j->has_incumbent = true;
     log_say (o->log, LOG_PROGRESS, "incumbent %.6g, bound %.6g, gap %.3f %%",
              glp_mip_obj_val (j->lp), j->out->bound, 100 * glp_ios_mip_gap (tree));
   }
   if ((o->limit_nodes && total > o->limit_nodes) ||
-      (o->limit_ticks && j->out->ticks > o->limit_ticks) ||
-      (o->stop && o->stop (o->stop_context))) {
-    j->stopped = true;
+      (o->limit_ticks && j->out->ticks > o->limit_ticks) || (o->stop && o->stop (o->stop_context)))
     glp_ios_terminate (tree);
-  }
 }
 
 static void integer (job *j) {
@@ -180,11 +193,13 @@ static void integer (job *j) {
     return;
   r->bound = r->value;
   glp_init_iocp (&how);
-  how.msg_lev = j->o->log ? GLP_MSG_ALL : GLP_MSG_OFF;
+  how.msg_lev = how_loud (j);
+  how.out_frq = OUT_MS;
   how.tm_lim = j->o->limit_ms ? j->o->limit_ms : INT_MAX;
   how.mip_gap = j->o->gap;
   how.cb_func = on_node;
   how.cb_info = j;
+  j->has_nodes = true;
   int code = glp_intopt (j->lp, &how);
   int status = glp_mip_status (j->lp);
   r->status = status == GLP_OPT && !code                ? ILP_OPTIMAL
@@ -205,6 +220,13 @@ static bool give_up (job *j, error *err) {
   glp_error_hook (NULL, NULL);
   glp_term_hook (NULL, NULL);
   glp_free_env ();
+  if (j->aborting) {
+    ilp_result *r = j->out;
+    memset (r->x, 0, (size_t)j->p->n_columns * sizeof *r->x);
+    memset (r->y, 0, (size_t)j->p->n_rows * sizeof *r->y);
+    *r = (ilp_result){ .status = ILP_STOPPED, .x = r->x, .y = r->y };
+    return true;
+  }
   j->last[sizeof j->last - 1] = '\0';
   return error_set (err, ERR_memory, "the LP solver gave up: %s",
                     j->last[0] ? j->last : "it ran out of memory or found itself in the wrong");
@@ -239,7 +261,7 @@ bool ilp_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result
     return give_up (j, err);
   glp_error_hook (on_abort, j);
   glp_term_hook (on_text, j);
-  if (!o->log)
+  if (!o->log && !o->stop)
     glp_term_out (GLP_OFF);
   if (o->limit_bytes)
     glp_mem_limit ((int)(o->limit_bytes >> 20 ? o->limit_bytes >> 20 : 1));

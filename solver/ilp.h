@@ -27,6 +27,7 @@ typedef enum ilp_status {
   ILP_INFEASIBLE,
   ILP_UNBOUNDED,
   ILP_FAILED, /* numerical trouble or a limit; x and y are the last ones seen, or zero */
+  ILP_STOPPED, /* by the caller, before there was an answer; x and y are zero */
   ILP_STATUSES
 } ilp_status;
 
@@ -34,13 +35,14 @@ const char *ilp_status_name (ilp_status s);
 
 typedef struct ilp_options {
   ilp_method method;
-  int32_t limit_ms;    /* wall clock; 0: none. The interior point method cannot be stopped. */
+  int32_t limit_ms;    /* wall clock; 0: none. The interior point method knows no such limit. */
   int64_t limit_ticks; /* pivots of the simplex; 0: none */
   int64_t limit_nodes; /* of the integer form; 0: none */
   double gap;          /* of the integer form at which to stop, relative */
   int64_t limit_bytes; /* of GLPK's memory; 0: none */
   const logger *log;   /* GLPK's own lines (detail), incumbents and bounds (progress) */
-  bool (*stop) (void *context); /* asked at every node; NULL: never */
+  bool (*stop) (void *context); /* asked at every line that GLPK has to say: every iteration of the
+                                   interior point method, some times a second else; NULL: never */
   void *stop_context;
 } ilp_options;
 

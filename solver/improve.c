@@ -1,6 +1,7 @@
 /* Local search with the simulator as its judge.  A stall names its suspects: the copies that the op
-   waits for, and those that were on the link while it waited.  One of them is made to move less, what
-   is then over the budget is given by other gaps, and what is not needed any more comes back. */
+   waits for, and those that were on the link while it waited.  One of them is made to move less,
+   what is then over the budget is given by other gaps, and what is not needed any more comes back.
+ */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,11 +21,11 @@ typedef struct improving {
   arena *arena; /* of the picture of the best plan */
   suspect *suspects;
   int32_t n_suspects;
-  int64_t total; /* of their weights */
+  int64_t total;     /* of their weights */
   int64_t *start_ns; /* of each op without stalls, and the end */
   int64_t *level;    /* per op, in bytes, of the trial */
   peaks peaks;
-  arena *scratch;    /* of one trial */
+  arena *scratch; /* of one trial */
 } improving;
 
 /* ---- who is to blame ---- */
@@ -49,13 +50,14 @@ static int32_t gap_of_move (const gaps *g, const move *m) {
 
 /* Every move's weight: how long it was on the link while an op waited for the link. */
 static bool accuse (improving *im, const plan *p, const timeline *t, error *err) {
-  const gaps *g = im->s->gaps;
+  const gaps *g = &im->s->best.layout->gaps;
   const op *ops = im->s->rewritten->trace->ops;
   int64_t *weight = NEW (im->arena, g->count, int64_t, err);
   im->suspects = NEW (im->arena, g->count, suspect, err);
   if (!weight || !im->suspects)
     return false;
-  /* Stalls as intervals, in order; copies are in order too, but a step's copies may lie in the next. */
+  /* Stalls as intervals, in order; copies are in order too, but a step's copies may lie in the
+   * next. */
   span *stalls = NEW (im->arena, g->n_ops, span, err);
   int32_t n = 0;
   if (!stalls)
@@ -111,10 +113,10 @@ static bool look (improving *im, error *err) {
 /* ---- one trial ---- */
 
 static int64_t part_bytes (const search *s, int32_t gap, int32_t part) {
-  int32_t unit = s->gaps->at[gap].unit, of = s->of[unit];
-  const unit_info *u = &s->gaps->units->at[unit];
-  return (unit_part_first (u, part + 1, of) - unit_part_first (u, part, of)) *
-         s->gaps->granule_bytes;
+  int32_t unit = s->best.layout->gaps.at[gap].unit;
+  const gaps *g = &s->best.layout->gaps;
+  return round_away (g, s->best.layout->of, unit, part + 1) -
+         round_away (g, s->best.layout->of, unit, part);
 }
 
 static void spread (peaks *p, const gap *at, int32_t n_ops, int64_t bytes) {
@@ -135,19 +137,19 @@ static int64_t most_over (const peaks *p, const gap *at, int32_t n_ops) {
 
 static void take_part (improving *im, int32_t gap) {
   candidate *c = &im->s->trial;
-  spread (&im->peaks, &im->s->gaps->at[gap], im->s->gaps->n_ops,
+  spread (&im->peaks, &im->s->best.layout->gaps.at[gap], im->s->best.layout->gaps.n_ops,
           -part_bytes (im->s, gap, c->parts[gap]++));
 }
 
 static void give_back (improving *im, int32_t gap) {
   candidate *c = &im->s->trial;
-  spread (&im->peaks, &im->s->gaps->at[gap], im->s->gaps->n_ops,
+  spread (&im->peaks, &im->s->best.layout->gaps.at[gap], im->s->best.layout->gaps.n_ops,
           part_bytes (im->s, gap, --c->parts[gap]));
 }
 
 static bool levels (improving *im, error *err) {
   const search *s = im->s;
-  const gaps *g = s->gaps;
+  const gaps *g = &s->best.layout->gaps;
   int64_t *level = NEW (im->scratch, (int64_t)g->n_ops + 1, int64_t, err);
   if (!level)
     return false;
@@ -155,7 +157,7 @@ static bool levels (improving *im, error *err) {
     int32_t n = s->trial.parts[i], unit = g->at[i].unit;
     if (!n)
       continue;
-    int64_t bytes = unit_part_first (&g->units->at[unit], n, s->of[unit]) * g->granule_bytes;
+    int64_t bytes = round_away (g, s->best.layout->of, unit, n);
     level[g->at[i].after + 1] -= bytes;
     level[g->at[i].before] += bytes;
     if (g->at[i].before <= g->at[i].after)
@@ -184,18 +186,18 @@ static int32_t worst_op (const peaks *p, int32_t n_ops) {
 
 static int64_t idle_ns (const improving *im, const gap *at) {
   int64_t from = im->start_ns[at->after + 1], to = im->start_ns[at->before];
-  return to > from ? to - from : to - from + im->start_ns[im->s->gaps->n_ops];
+  return to > from ? to - from : to - from + im->start_ns[im->s->best.layout->gaps.n_ops];
 }
 
 /* A gap over `op` that can still give a part: long idle times are likelier. */
 static int32_t draw_giver (improving *im, int32_t op, int32_t but) {
   search *s = im->s;
-  const gaps *g = s->gaps;
+  const gaps *g = &s->best.layout->gaps;
   double total = 0;
   int32_t drawn = NO_GAP;
   for (int32_t i = 0; i < g->count; i++) {
     const gap *at = &g->at[i];
-    if (i == but || !gap_spans (at, op) || s->trial.parts[i] == s->of[at->unit] ||
+    if (i == but || !gap_spans (at, op) || s->trial.parts[i] == s->best.layout->of[at->unit] ||
         g->units->at[at->unit].bytes == 0 || g->units->at[at->unit].pinned)
       continue;
     double idle = (double)idle_ns (im, at) + 1, weight = idle * idle;
@@ -208,12 +210,12 @@ static int32_t draw_giver (improving *im, int32_t op, int32_t but) {
 
 /* False where nothing can give enough. */
 static bool repair (improving *im, int64_t room_bytes, int32_t but) {
-  const gaps *g = im->s->gaps;
+  const gaps *g = &im->s->best.layout->gaps;
   while (peaks_most (&im->peaks, 0, g->n_ops) > room_bytes) {
     int32_t op = worst_op (&im->peaks, g->n_ops), gap = draw_giver (im, op, but);
     if (gap == NO_GAP)
       return false;
-    while (im->s->trial.parts[gap] < im->s->of[g->at[gap].unit] &&
+    while (im->s->trial.parts[gap] < im->s->best.layout->of[g->at[gap].unit] &&
            most_over (&im->peaks, &g->at[gap], g->n_ops) > room_bytes)
       take_part (im, gap);
   }
@@ -223,13 +225,13 @@ static bool repair (improving *im, int64_t room_bytes, int32_t but) {
 /* What no op needs away comes back, beginning anywhere. */
 static void prune (improving *im, int64_t room_bytes) {
   search *s = im->s;
-  const gaps *g = s->gaps;
+  const gaps *g = &s->best.layout->gaps;
   int32_t first = (int32_t)random_between (&s->random, 0, g->count - 1);
   for (int32_t j = 0; j < g->count; j++) {
     int32_t i = (first + j) % g->count;
-    while (s->trial.parts[i] > 0 && most_over (&im->peaks, &g->at[i], g->n_ops) +
-                                            part_bytes (s, i, s->trial.parts[i] - 1) <=
-                                        room_bytes)
+    while (s->trial.parts[i] > 0 &&
+           most_over (&im->peaks, &g->at[i], g->n_ops) + part_bytes (s, i, s->trial.parts[i] - 1) <=
+               room_bytes)
       give_back (im, i);
   }
 }
@@ -248,10 +250,12 @@ static int32_t draw_suspect (improving *im) {
 static bool change (improving *im, error *err) {
   search *s = im->s;
   static const int32_t airs_ppm[] = { 1000000, 1000000, 998000, 995000, 990000, 980000 };
-  int64_t room = units_scale (s->gaps->room_bytes,
+  int64_t room = units_scale (s->best.layout->gaps.room_bytes,
                               airs_ppm[random_between (&s->random, 0, 5)], 1000000);
-  memcpy (s->trial.parts, s->best.parts, (size_t)s->gaps->count * sizeof (int32_t));
-  memcpy (s->trial.not_before, s->best.not_before, (size_t)s->gaps->count * sizeof (int32_t));
+  memcpy (s->trial.parts, s->best.parts, (size_t)s->best.layout->gaps.count * sizeof (int32_t));
+  memcpy (s->trial.not_before, s->best.not_before,
+          (size_t)s->best.layout->gaps.count * sizeof (int32_t));
+  s->trial.layout = s->best.layout;
   s->trial.early_ppm = s->best.early_ppm;
   if (!levels (im, err))
     return false;
@@ -259,8 +263,8 @@ static bool change (improving *im, error *err) {
   int32_t had = s->trial.parts[gap];
   if (had == 0)
     return false;
-  int32_t less = random_chance (&s->random, 300000) ? had
-                                                    : (int32_t)random_between (&s->random, 1, had);
+  int32_t less =
+      random_chance (&s->random, 300000) ? had : (int32_t)random_between (&s->random, 1, had);
   for (int32_t i = 0; i < less; i++)
     give_back (im, gap);
   if (!repair (im, room, gap))
@@ -270,7 +274,7 @@ static bool change (improving *im, error *err) {
 }
 
 static bool prepare (improving *im, error *err) {
-  const gaps *g = im->s->gaps;
+  const gaps *g = &im->s->best.layout->gaps;
   const op *ops = g->units->trace->ops;
   im->start_ns = NEW (im->s->arena, (int64_t)g->n_ops + 1, int64_t, err);
   if (!im->start_ns)
@@ -291,7 +295,7 @@ bool search_improve (search *s, error *err) {
     error why = { 0 };
     bool changed = change (&im, &why);
     arena_back (im.scratch, mark);
-    s->ticks += s->gaps->count / 4;
+    s->ticks += s->best.layout->gaps.count / 4;
     idle++;
     if (why.code) {
       ok = error_set (err, why.code, "%s", why.text);

@@ -1,6 +1,6 @@
 /* Totals of jobs on different cards add up, so that subsets are spread over cards by dynamic
-   programming.  The worst of all does not add up; it is a limit on what may be chosen, and the least
-   limit under which there is an answer is found by halving. */
+   programming.  The worst of all does not add up; it is a limit on what may be chosen, and the
+   least limit under which there is an answer is found by halving. */
 #include "solver/pack_spread.h"
 
 #include <stdlib.h>
@@ -183,7 +183,8 @@ static uint32_t largest_set (const spreading *s, const reached *got) {
   uint32_t best = 0;
   for (uint32_t set = 1; set < 1u << s->p->n_jobs; set++) {
     int more = __builtin_popcount (set) - __builtin_popcount (best);
-    if (got->total[set] != NOWHERE && (more > 0 || (more == 0 && got->total[set] < got->total[best])))
+    if (got->total[set] != NOWHERE &&
+        (more > 0 || (more == 0 && got->total[set] < got->total[best])))
       best = set;
   }
   return best;

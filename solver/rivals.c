@@ -163,8 +163,8 @@ bool rivals_of (const cards_job *jobs, int32_t n_jobs, const cards_options *o,
   static const char *const names[RIVALS] = { "ferry", "nothing moves", "in turn", "even split",
                                              "tensile" };
   contest c = { .o = o, .card = &o->cards[0], .a = a };
-  c.host_bytes = o->host_bytes && o->host_bytes < c.card->host_bytes ? o->host_bytes
-                                                                      : c.card->host_bytes;
+  c.host_bytes =
+      o->host_bytes && o->host_bytes < c.card->host_bytes ? o->host_bytes : c.card->host_bytes;
   for (int i = 0; i < RIVALS; i++)
     out[i] = (rival){ .name = names[i] };
   for (int32_t i = 0; i < n_jobs; i++)

@@ -8,7 +8,8 @@
 
 typedef enum rival_id {
   RIVAL_OURS,
-  RIVAL_PLAIN, /* nothing moves, on a card as large as that takes: what the others are measured by */
+  RIVAL_PLAIN, /* nothing moves, on a card as large as that takes: what the others are measured by
+                */
   RIVAL_TURNS, /* one step of each at a time, with all of the card; what a job keeps between its
                   steps comes and goes over the link */
   RIVAL_EVEN,  /* the same memory for each */

@@ -7,26 +7,84 @@
 
 #include "solver/peaks.h"
 
-const char *const round_names[ROUND_STARTS + 1] = { "nearest", "up", "longest", "doa", NULL };
+const char *const round_names[ROUND_STARTS + 1] = {
+  "nearest", "up", "clean", "longest", "doa", NULL
+};
 
-enum { FEWEST_LARGE = 8, MOST_SECTIONS = 32, CHUNK_LATENCIES = 50 };
+enum { FEWEST_LARGE = 8, MOST_SECTIONS = 32, FINE_LATENCIES = 50, COARSE_LATENCIES = 400 };
 #define LARGE_BYTES ((int64_t)256 << 20)
+#define WHOLE 0.98 /* shares of a solver's are never quite 0 or 1 */
 
-void round_sections (const gaps *g, const device *dev, int32_t *of) {
+bool round_is_guided (round_start start) {
+  return start == ROUND_NEAREST || start == ROUND_UP || start == ROUND_CLEAN;
+}
+
+static int64_t chunk_bytes (const gaps *g, const device *dev, int latencies) {
   link_rates r = device_rates (&dev->link, dev->share_ppm);
   int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
-  __int128 chunk = (__int128)dev->link.copy_ns * CHUNK_LATENCIES * rate / 1000000000;
-  if (chunk < g->granule_bytes)
-    chunk = g->granule_bytes;
-  for (int32_t u = 0; u < g->units->count; u++) {
-    const unit_info *x = &g->units->at[u];
-    int64_t n = (int64_t)(x->bytes / chunk);
-    if (x->bytes > LARGE_BYTES && n < FEWEST_LARGE)
-      n = FEWEST_LARGE;
-    n = n > MOST_SECTIONS ? MOST_SECTIONS : n;
-    n = n > x->granules ? x->granules : n;
-    of[u] = n < 1 ? 1 : (int32_t)n;
+  __int128 chunk = (__int128)dev->link.copy_ns * latencies * rate / 1000000000;
+  return chunk < g->granule_bytes ? g->granule_bytes
+         : chunk > INT64_MAX      ? INT64_MAX
+                                  : (int64_t)chunk;
+}
+
+/* The largest of what gap `i` of this unit sends in part; 0: all or nothing. */
+static int64_t split_bytes (const gaps *g, const double *shares, int32_t unit) {
+  double most = 0;
+  for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++) {
+    double least = shares[i] < 0.5 ? shares[i] : 1 - shares[i];
+    if (shares[i] > 1 - WHOLE && shares[i] < WHOLE && least > most)
+      most = least;
   }
+  return (int64_t)(most * (double)g->units->at[unit].bytes);
+}
+
+static int32_t sections_of (const unit_info *x, int64_t chunk) {
+  int64_t n = x->bytes / chunk;
+  if (x->bytes > LARGE_BYTES && n < FEWEST_LARGE)
+    n = FEWEST_LARGE;
+  n = n > MOST_SECTIONS ? MOST_SECTIONS : n;
+  n = n > x->granules ? x->granules : n;
+  return n < 1 ? 1 : (int32_t)n;
+}
+
+typedef struct split_unit {
+  int64_t bytes;
+  int32_t unit;
+} split_unit;
+
+static int by_split (const void *a, const void *b) {
+  const split_unit *x = a, *y = b;
+  if (x->bytes != y->bytes)
+    return x->bytes > y->bytes ? -1 : 1;
+  return x->unit < y->unit ? -1 : x->unit > y->unit;
+}
+
+bool round_sections (const gaps *g, const device *dev, const double *shares, int32_t splits,
+                     arena *a, int32_t *of, error *err) {
+  int64_t fine = chunk_bytes (g, dev, FINE_LATENCIES);
+  int64_t coarse = chunk_bytes (g, dev, COARSE_LATENCIES);
+  arena_mark here = arena_here (a);
+  split_unit *split = NEW (a, g->units->count, split_unit, err);
+  int32_t n = 0;
+  if (!split)
+    return false;
+  for (int32_t u = 0; u < g->units->count; u++) {
+    of[u] = sections_of (&g->units->at[u], shares ? coarse : fine);
+    int64_t bytes = shares ? split_bytes (g, shares, u) : 0;
+    if (bytes > 0)
+      split[n++] = (split_unit){ bytes, u };
+  }
+  qsort (split, (size_t)n, sizeof *split, by_split);
+  for (int32_t i = 0; i < n && i < splits; i++)
+    of[split[i].unit] = sections_of (&g->units->at[split[i].unit], fine);
+  arena_back (a, here);
+  return true;
+}
+
+int64_t round_away (const gaps *g, const int32_t *of, int32_t unit, int32_t n) {
+  const unit_info *u = &g->units->at[unit];
+  return (u->granules - unit_part_first (u, of[unit] - n, of[unit])) * g->granule_bytes;
 }
 
 typedef struct rounder {
@@ -37,10 +95,8 @@ typedef struct rounder {
   peaks level;
 } rounder;
 
-/* Bytes that parts [0, n) of a gap's unit take. */
-static int64_t prefix (const rounder *w, int32_t gap, int32_t n) {
-  int32_t unit = w->g->at[gap].unit;
-  return unit_part_first (&w->g->units->at[unit], n, w->r->of[unit]) * w->g->granule_bytes;
+static int64_t away (const rounder *w, int32_t gap, int32_t n) {
+  return round_away (w->g, w->r->of, w->g->at[gap].unit, n);
 }
 
 static int64_t level_in (const rounder *w, const gap *at) {
@@ -53,7 +109,7 @@ static int64_t level_in (const rounder *w, const gap *at) {
 
 static void set_parts (rounder *w, int32_t gap, int32_t parts) {
   const struct gap *at = &w->g->at[gap];
-  int64_t more = prefix (w, gap, w->r->parts[gap]) - prefix (w, gap, parts);
+  int64_t more = away (w, gap, w->r->parts[gap]) - away (w, gap, parts);
   w->r->parts[gap] = parts;
   if (at->before > at->after) {
     peaks_add (&w->level, at->after + 1, at->before, more);
@@ -128,23 +184,23 @@ static void give (rounder *w, const ranked *order) {
     if (n == of)
       continue;
     int64_t over = level_in (w, &w->g->at[gap]) - w->room_bytes;
-    int64_t had = prefix (w, gap, n);
+    int64_t had = away (w, gap, n);
     if (over <= 0)
       continue;
-    while (n < of && prefix (w, gap, n) - had < over)
+    while (n < of && away (w, gap, n) - had < over)
       n++;
     set_parts (w, gap, n);
   }
 }
 
-/* Each gap in turn takes back what fits. */
-static void prune (rounder *w, const ranked *order) {
+/* Each gap in turn takes back what fits, but not what it had `before`. */
+static void prune (rounder *w, const ranked *order, const int32_t *before) {
   for (int32_t i = 0; i < w->g->count; i++) {
-    int32_t gap = order[i].gap, n = w->r->parts[gap];
-    if (!n)
+    int32_t gap = order[i].gap, n = w->r->parts[gap], least = before ? before[gap] : 0;
+    if (n <= least)
       continue;
-    int64_t air = w->room_bytes - level_in (w, &w->g->at[gap]), had = prefix (w, gap, n);
-    while (n > 0 && had - prefix (w, gap, n - 1) <= air)
+    int64_t air = w->room_bytes - level_in (w, &w->g->at[gap]), had = away (w, gap, n);
+    while (n > least && had - away (w, gap, n - 1) <= air)
       n--;
     if (n < w->r->parts[gap])
       set_parts (w, gap, n);
@@ -152,14 +208,15 @@ static void prune (rounder *w, const ranked *order) {
 }
 
 /* The shares in sections; what one gap got too much or too little the next one makes good. */
-static void take_shares (rounder *w, const double *shares, const ranked *order, bool up) {
+static void take_shares (rounder *w, const double *shares, const ranked *order, round_start start) {
   double owed = 0;
   for (int32_t i = 0; i < w->g->count; i++) {
     int32_t gap = order[i].gap, unit = w->g->at[gap].unit, of = w->r->of[unit];
     double section = (double)gaps_room (w->g, unit) / of, want = shares[gap] * of;
-    if (shares[gap] <= 1e-6 || !w->g->at[gap].tight)
+    const struct gap *at = &w->g->at[gap];
+    if (shares[gap] <= 1e-6 || !(start == ROUND_CLEAN ? at->useful : at->tight))
       continue;
-    double n = up ? ceil (want - 1e-3) : floor (want + owed / section + 0.5);
+    double n = start == ROUND_UP ? ceil (want - 1e-3) : floor (want + owed / section + 0.5);
     n = n < 0 ? 0 : n > of ? of : n;
     owed += (want - n) * section;
     set_parts (w, gap, (int32_t)n);
@@ -186,7 +243,7 @@ bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_star
   *out = (rounding){ .gaps = g, .of = of, .parts = NEW (a, g->count, int32_t, err) };
   rounder w = { .r = out, .g = g, .room_bytes = room_bytes };
   assert (room_bytes <= g->room_bytes);
-  assert (shares || start == ROUND_LONGEST || start == ROUND_DOA);
+  assert (shares || !round_is_guided (start));
   if (!out->parts)
     return false;
   arena *scratch = arena_new (0);
@@ -194,21 +251,24 @@ bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_star
     return error_set (err, ERR_memory, "out of memory");
   bool ok = begin (&w, scratch, err);
   ranked *first = NULL, *repair = NULL, *back = NULL;
+  int32_t *before = NULL;
   if (ok) {
     first = rank (&w, dev, start == ROUND_DOA ? DOA_FIRST : BY_RELEASE, scratch, err);
     repair = rank (&w, dev, LONGEST_FIRST, scratch, err);
     back = rank (&w, dev, SHORTEST_FIRST, scratch, err);
-    ok = first && repair && back;
+    before = NEW (scratch, g->count, int32_t, err);
+    ok = first && repair && back && before;
   }
   if (ok) {
-    if (start == ROUND_NEAREST || start == ROUND_UP)
-      take_shares (&w, shares, first, start == ROUND_UP);
+    if (round_is_guided (start))
+      take_shares (&w, shares, first, start);
     if (start == ROUND_DOA)
       give (&w, first);
+    memcpy (before, out->parts, (size_t)g->count * sizeof *before);
     give (&w, repair);
-    /* The program knows why its gaps leave, by time too; what greedy rules take is judged by bytes. */
-    if (start == ROUND_LONGEST || start == ROUND_DOA)
-      prune (&w, back);
+    /* The program knows why its gaps leave, by time too; what greedy rules take is judged by bytes.
+     */
+    prune (&w, back, round_is_guided (start) ? before : NULL);
     out->most_bytes = peaks_most (&w.level, 0, g->n_ops);
     if (out->most_bytes > room_bytes)
       ok = gaps_too_small (g, room_bytes + g->pool_bytes, err);
@@ -229,7 +289,7 @@ bool round_wishes (const rounding *r, arena *a, wish **out, int32_t *count, erro
   for (int32_t i = 0; i < g->count; i++)
     for (int32_t part = 0; part < r->parts[i]; part++)
       (*out)[(*count)++] = (wish){ .unit = g->at[i].unit,
-                                   .part = part,
+                                   .part = r->of[g->at[i].unit] - 1 - part,
                                    .of = r->of[g->at[i].unit],
                                    .out_after = g->at[i].after,
                                    .in_before = g->at[i].before,

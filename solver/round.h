@@ -10,23 +10,32 @@
 typedef enum round_start {
   ROUND_NEAREST, /* the program's shares to the nearest section, the error carried along the step */
   ROUND_UP,      /* to the next section */
+  ROUND_CLEAN,   /* nearest, with the copies out that serve only later clean moves */
   ROUND_LONGEST, /* no shares: what is over goes, longest gap first */
   ROUND_DOA,     /* the same by what is left of a gap once both copies are taken off */
   ROUND_STARTS
 } round_start;
 
+bool round_is_guided (round_start start);               /* by shares */
 extern const char *const round_names[ROUND_STARTS + 1]; /* NULL at the end */
 
-/* How many sections each unit is cut into: chunks that latency does not spoil, of at least a
-   granule; large units in at least eight. `of` has a place for every unit. */
-void round_sections (const gaps *g, const device *dev, int32_t *of);
+/* How many sections each unit is cut into, of at least a granule: large chunks, which the link's
+   latency hardly spoils, but small ones for the `splits` units of which the program (shares per
+   gap) sends most in part, so that the sum comes out; without shares small ones for all.  `of` has
+   a place for every unit. */
+bool round_sections (const gaps *g, const device *dev, const double *shares, int32_t splits,
+                     arena *a, int32_t *of, error *err) MUST_CHECK;
 
 typedef struct rounding {
   const gaps *gaps;
   const int32_t *of;  /* per unit */
-  int32_t *parts;     /* per gap: parts [0, parts) are away */
+  int32_t *parts;     /* per gap: the last so many parts are away */
   int64_t most_bytes; /* resident at the worst op, without the pool */
 } rounding;
+
+/* What the last n parts of a unit take. The tail is among them: its last granule is mostly empty
+   and so the cheapest to send. */
+int64_t round_away (const gaps *g, const int32_t *of, int32_t unit, int32_t n);
 
 /* At every op at most room_bytes (gaps.room_bytes, or a little less to leave the scheduler air) are
    resident; shares (per gap, 0 to 1) may be NULL for the starts that need none. Ties by index.

@@ -496,6 +496,22 @@ bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
   return ok && peak >= 0;
 }
 
+/* Stays count their granules in 32 bits, as plans do. */
+static bool is_countable (const scheduling *s) {
+  int64_t most = 0;
+  char bytes[UNITS_TEXT], granule[UNITS_TEXT];
+  for (int32_t i = 0; i < s->units.count; i++)
+    most = s->units.at[i].granules > most ? s->units.at[i].granules : most;
+  for (int32_t k = 0; k < s->trace->n_ops; k++) {
+    int64_t granules = units_div_up (s->trace->ops[k].workspace_bytes, s->granule_bytes);
+    most = granules > most ? granules : most;
+  }
+  return most <= INT32_MAX / 2 ||
+         error_set (s->err, ERR_input, "%s in one piece are too many granules of %s to count",
+                    units_bytes (bytes, most * s->granule_bytes),
+                    units_bytes (granule, s->granule_bytes));
+}
+
 static bool choose_units (scheduling *s, const wish *wishes, int32_t n_wishes) {
   arena *scratch = arena_new (0);
   bool ok = scratch || error_set (s->err, ERR_memory, "out of memory");
@@ -503,7 +519,7 @@ static bool choose_units (scheduling *s, const wish *wishes, int32_t n_wishes) {
   if (ok && s->pool_below_bytes < 0)
     ok = choose_pool (s, wishes, n_wishes, scratch);
   arena_free (scratch);
-  return ok && units_with (s, s->pool_below_bytes, s->arena, &s->units);
+  return ok && units_with (s, s->pool_below_bytes, s->arena, &s->units) && is_countable (s);
 }
 
 plan *schedule (const trace *original, const rewritten *rw, const section *sections,

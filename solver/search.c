@@ -5,24 +5,24 @@
 #include "base/units.h"
 #include "trace/simulate.h"
 
-/* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
-static const int32_t rooms_ppm[] = { 997000, 1000000, 990000, 980000, 960000 };
-
-static const int64_t early_ppm[] = { 0, 10000, 40000, -1, 120000 };
-
 static bool candidate_new (search *s, candidate *c, error *err) {
-  c->parts = NEW (s->arena, s->gaps->count, int32_t, err);
-  c->not_before = NEW (s->arena, s->gaps->count, int32_t, err);
+  int32_t most = 0;
+  for (int32_t i = 0; i < s->n_layouts; i++)
+    most = s->layouts[i].gaps.count > most ? s->layouts[i].gaps.count : most;
+  c->layout = s->layouts;
+  c->parts = NEW (s->arena, most, int32_t, err);
+  c->not_before = NEW (s->arena, most, int32_t, err);
   c->step_ns = INT64_MAX;
-  for (int32_t i = 0; c->not_before && i < s->gaps->count; i++)
+  for (int32_t i = 0; c->not_before && i < most; i++)
     c->not_before[i] = NO_WAIT;
   return c->parts && c->not_before;
 }
 
-static void candidate_copy (const search *s, candidate *to, const candidate *from) {
-  size_t size = (size_t)s->gaps->count * sizeof (int32_t);
+void search_copy (candidate *to, const candidate *from) {
+  size_t size = (size_t)from->layout->gaps.count * sizeof (int32_t);
   memcpy (to->parts, from->parts, size);
   memcpy (to->not_before, from->not_before, size);
+  to->layout = from->layout;
   to->early_ppm = from->early_ppm;
   to->step_ns = from->step_ns;
   to->found_by = from->found_by;
@@ -36,13 +36,13 @@ bool search_begin (search *s, error *err) {
          candidate_new (s, &s->trial, err);
 }
 
-static bool make_wishes (search *s, const candidate *c, arena *a, wish **out, int32_t *count,
-                         error *err) {
-  rounding r = { .gaps = s->gaps, .of = s->of, .parts = c->parts };
+static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *count, error *err) {
+  const gaps *g = &c->layout->gaps;
+  rounding r = { .gaps = g, .of = c->layout->of, .parts = c->parts };
   if (!round_wishes (&r, a, out, count, err))
     return false;
   int32_t at = 0;
-  for (int32_t i = 0; i < s->gaps->count; i++)
+  for (int32_t i = 0; i < g->count; i++)
     for (int32_t part = 0; part < c->parts[i]; part++)
       (*out)[at++].in_not_before = c->not_before[i];
   return true;
@@ -56,15 +56,15 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
   error why = { 0 };
   c->step_ns = INT64_MAX;
   s->schedule.early_ppm = c->early_ppm;
-  if (!make_wishes (s, c, s->scratch, &wishes, &count, err))
+  s->schedule.pool_below_bytes = c->layout->pool_below_bytes;
+  if (!make_wishes (c, s->scratch, &wishes, &count, err))
     return false;
   const variant *v = s->variant;
-  plan *p =
-      schedule (s->trace, s->rewritten, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
-                s->groups, s->n_groups, s->options->device, wishes, count, &s->schedule, a, NULL,
-                &why);
+  plan *p = schedule (s->trace, s->rewritten, v->sections, v->n_sections, v->recomputes,
+                      v->n_recomputes, c->layout->groups, c->layout->n_groups, s->options->device,
+                      wishes, count, &s->schedule, a, NULL, &why);
   s->tried++;
-  s->ticks += 2 * (int64_t)s->gaps->n_ops + 4 * (int64_t)count;
+  s->ticks += 2 * (int64_t)c->layout->gaps.n_ops + 4 * (int64_t)count;
   bool ok = true;
   if (p) {
     sim_job job = { s->trace, s->rewritten, p };
@@ -91,11 +91,10 @@ bool search_is_over (search *s) {
          (s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks);
 }
 
-/* Keeps the trial where it is better. */
 bool search_keep (search *s) {
   if (s->trial.step_ns >= s->best.step_ns)
     return false;
-  candidate_copy (s, &s->best, &s->trial);
+  search_copy (&s->best, &s->trial);
   char step[UNITS_TEXT], least[UNITS_TEXT];
   log_say (
       s->options->log, LOG_PROGRESS, "plan %s by %s, bound %s, gap %.2f %%",
@@ -104,23 +103,38 @@ bool search_keep (search *s) {
   return true;
 }
 
-/* One rounding, with each of the timings. */
-static bool start_from (search *s, round_start start, const double *shares, int64_t room_bytes,
+/* ---- starts ---- */
+
+/* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
+static const int32_t rooms_ppm[] = { 999000, 997000, 1000000, 990000, 980000, 960000 };
+/* How much earlier than just in time copies in start; -1: as soon as memory allows. */
+static const int64_t early_ppm[] = { 20000, 0, 40000, -1, 120000 };
+
+enum {
+  ROOMS = sizeof rooms_ppm / sizeof *rooms_ppm,
+  EARLIES = sizeof early_ppm / sizeof *early_ppm
+};
+enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
+
+/* One rounding, with each of the timings [first, end). */
+static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
                         error *err) {
   error why = { 0 };
   rounding r;
   arena_mark mark = arena_here (s->scratch);
-  if (!round_gaps (s->gaps, s->of, s->options->device, start, shares, room_bytes, s->scratch, &r,
+  int64_t room_bytes = units_scale (l->gaps.room_bytes, rooms_ppm[room], 1000000);
+  if (!round_gaps (&l->gaps, l->of, s->options->device, start, l->share, room_bytes, s->scratch, &r,
                    &why)) {
     arena_back (s->scratch, mark);
     return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
   }
-  memcpy (s->trial.parts, r.parts, (size_t)s->gaps->count * sizeof *r.parts);
-  for (int32_t g = 0; g < s->gaps->count; g++)
+  s->trial.layout = l;
+  memcpy (s->trial.parts, r.parts, (size_t)l->gaps.count * sizeof *r.parts);
+  for (int32_t g = 0; g < l->gaps.count; g++)
     s->trial.not_before[g] = NO_WAIT;
   arena_back (s->scratch, mark);
   s->trial.found_by = round_names[start];
-  for (size_t j = 0; j < sizeof early_ppm / sizeof *early_ppm && !search_is_over (s); j++) {
+  for (int j = first; j < end && !search_is_over (s); j++) {
     s->trial.early_ppm = early_ppm[j];
     if (!search_cost (s, &s->trial, NULL, err))
       return false;
@@ -129,18 +143,68 @@ static bool start_from (search *s, round_start start, const double *shares, int6
   return true;
 }
 
-bool search_starts (search *s, const double *const shares[SEARCH_GUIDES], error *err) {
-  static const round_start guided[] = { ROUND_NEAREST, ROUND_UP };
-  static const round_start greedy[] = { ROUND_LONGEST, ROUND_DOA };
-  for (size_t i = 0; i < sizeof rooms_ppm / sizeof *rooms_ppm; i++) {
-    int64_t room = units_scale (s->gaps->room_bytes, rooms_ppm[i], 1000000);
-    for (int g = 0; g < 2 * SEARCH_GUIDES; g++)
-      if (shares[g / 2] && !search_is_over (s) &&
-          !start_from (s, guided[g % 2], shares[g / 2], room, err))
+/* What every layout is judged by. */
+static bool first_starts (search *s, const layout *l, error *err) {
+  for (int room = 0; room < FIRST_ROOMS; room++)
+    for (round_start start = 0; start < ROUND_STARTS; start++)
+      if (round_is_guided (start) == (l->share != NULL) && !search_is_over (s) &&
+          !start_from (s, l, start, room, 0, FIRST_EARLIES, err))
         return false;
-    for (int g = 0; g < 2; g++)
-      if (!search_is_over (s) && !start_from (s, greedy[g], NULL, room, err))
-        return false;
+  return true;
+}
+
+/* The same moves with other timings: coarse steps over a wide range, then finer ones about the
+ * best. */
+static bool tune (search *s, error *err) {
+  static const int64_t wide_ppm[] = { 0, 5000, 10000, 20000, 40000, 80000, 160000, -1 };
+  enum { WIDE = sizeof wide_ppm / sizeof *wide_ppm, FINE = 3 };
+  int64_t step_ppm = 0;
+  for (int i = 0; i < WIDE + 2 * FINE && !search_is_over (s); i++) {
+    search_copy (&s->trial, &s->best);
+    if (i < WIDE) {
+      s->trial.early_ppm = wide_ppm[i];
+      if (wide_ppm[i] == s->best.early_ppm)
+        continue;
+    } else {
+      if (s->best.early_ppm < 0)
+        break;
+      if (i == WIDE)
+        step_ppm = s->best.early_ppm / 2 > 2500 ? s->best.early_ppm / 2 : 2500;
+      step_ppm = i > WIDE && (i - WIDE) % 2 == 0 ? step_ppm / 2 : step_ppm;
+      s->trial.early_ppm += (i - WIDE) % 2 ? step_ppm : -step_ppm;
+      if (s->trial.early_ppm < 0)
+        continue;
+    }
+    if (!search_cost (s, &s->trial, NULL, err))
+      return false;
+    search_keep (s);
   }
   return true;
+}
+
+static bool other_starts (search *s, const layout *l, error *err) {
+  for (int room = 0; room < ROOMS; room++)
+    for (round_start start = 0; start < ROUND_STARTS; start++) {
+      bool done = room < FIRST_ROOMS && round_is_guided (start) == (l->share != NULL);
+      if ((l->share || !round_is_guided (start)) && !search_is_over (s) &&
+          !start_from (s, l, start, room, done ? FIRST_EARLIES : 0, EARLIES, err))
+        return false;
+    }
+  return true;
+}
+
+bool search_starts (search *s, error *err) {
+  for (int32_t i = 0; i < s->n_layouts; i++)
+    if (!search_is_over (s) && !first_starts (s, &s->layouts[i], err))
+      return false;
+  if (!search_is_over (s) && s->best.step_ns < INT64_MAX && !tune (s, err))
+    return false;
+  /* where none of them fitted, all are tried to the end */
+  bool any = s->best.step_ns < INT64_MAX;
+  const layout *best = s->best.layout;
+  for (int32_t i = 0; i < s->n_layouts; i++)
+    if ((!any || &s->layouts[i] == best) && !search_is_over (s) &&
+        !other_starts (s, &s->layouts[i], err))
+      return false;
+  return search_is_over (s) || s->best.step_ns == INT64_MAX || tune (s, err);
 }

@@ -5,10 +5,12 @@
 #define FERRY_SOLVER_SEARCH_H
 
 #include "base/random.h"
+#include "solver/layout.h"
 #include "solver/round.h"
 #include "solver/variant.h"
 
 typedef struct candidate {
+  const layout *layout;
   int32_t *parts;      /* per gap */
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
   int64_t early_ppm;   /* as schedule's */
@@ -21,10 +23,8 @@ typedef struct search {
   const rewritten *rewritten;
   const variant *variant; /* that rewrote it */
   const solve_options *options;
-  const gaps *gaps;
-  const index_list *groups;
-  int32_t n_groups;
-  const int32_t *of; /* per unit */
+  const layout *layouts;
+  int32_t n_layouts;
   schedule_options schedule;
   char digest[TRACE_DIGEST];
   arena *arena;   /* of the candidates kept */
@@ -41,12 +41,12 @@ bool search_begin (search *s, error *err) MUST_CHECK;
 /* Sets trial.step_ns; an infeasible trial is no error. The plan is put into *made where that is not
    NULL, in s->arena. */
 bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
-enum { SEARCH_GUIDES = 2 };
-/* Starts: each rounding of each guide's shares (NULL: there is no such guide), and those that need
-   none, with a little less room each time. */
-bool search_starts (search *s, const double *const shares[SEARCH_GUIDES], error *err) MUST_CHECK;
+/* Starts: for each layout, each rounding of the program's shares (where there are any) or those
+   that need none; then, with the layout that did best, all of them with other room and timing. */
+bool search_starts (search *s, error *err) MUST_CHECK;
 /* Enough, stopped, or out of ticks. */
 bool search_is_over (search *s);
+void search_copy (candidate *to, const candidate *from);
 /* The trial becomes the best where it is better. */
 bool search_keep (search *s);
 /* From the best on. */

@@ -80,8 +80,8 @@ static bool meet (sharer *s, const share_job *job, int32_t n, arena *scratch, er
   return true;
 }
 
-/* One over the mean speed of ops beside n - 1 others, each of which computes for a part of the time:
-   chances of 0, 1, ... of them, one job after the other. */
+/* One over the mean speed of ops beside n - 1 others, each of which computes for a part of the
+   time: chances of 0, 1, ... of them, one job after the other. */
 static int64_t slower (const sharer *all, int32_t n, int32_t i, int64_t *chance) {
   int32_t others = 0;
   chance[0] = ONE;

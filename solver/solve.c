@@ -3,90 +3,56 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "solver/group.h"
 #include "solver/mix.h"
 #include "solver/search.h"
 #include "trace/check.h"
 
-enum { GAP_PPM = 5000, LARGE = 5000 };
+enum { GAP_PPM = 5000 };
 #define LIMIT_TICKS ((int64_t)8000000)
 
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
-bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
-  units u;
-  gaps g;
+static bool bound_with (const trace *t, const solve_options *o, arena *a, units *u, gaps *g,
+                        bound *out, error *err) {
   bound_options b = { .dev = o->device,
                       .host_bytes = o->host_bytes,
                       .any_units = true,
                       .keep_proof = o->keep_proof,
-                      .log = o->log };
-  return units_of (t, NULL, 0, 1, 0, a, &u, err) && gaps_of (&u, 1, o->budget_bytes, a, &g, err) &&
-         bound_of (&g, &b, a, out, err);
+                      .program = o->program,
+                      .log = o->log,
+                      .stop = o->stop,
+                      .stop_context = o->stop_context };
+  return units_of (t, NULL, 0, 1, 0, a, u, err) && gaps_of (u, 1, o->budget_bytes, a, g, err) &&
+         bound_of (g, &b, a, out, err);
 }
 
-/* A step with less of this is stuck to its few granules; with the air, their next owners wait less.
- */
-#define GUIDE_ROOM_PPM 997000
-
-/* What rounding starts from: the shares of a program that counts memory in bytes, where classes of
-   size see what a copy costs. */
-static bool guide_by_bytes (const solve_options *o, const search *s, arena *a, const double **share,
-                            error *err) {
-  bound_options b = { .dev = o->device, .host_bytes = o->host_bytes, .log = o->log };
+bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
   units u;
   gaps g;
-  bound guide;
-  if (!units_of (s->rewritten->trace, s->groups, s->n_groups, 1, s->schedule.pool_below_bytes, a,
-                 &u, err) ||
-      !gaps_of (&u, 1, o->budget_bytes, a, &g, err) || !bound_of (&g, &b, a, &guide, err))
-    return false;
-  *share = guide.share;
-  return true;
+  return bound_with (t, o, a, &u, &g, out, err);
 }
 
-/* Or those of one that counts whole granules, as the plan will, with a little air, but pays the
-   link for the bytes of an average one.  No bound: only a guide. */
-static bool guide_by_granules (const solve_options *o, const units *u, arena *a,
-                               const double **share, error *err) {
-  int64_t granule = o->device->granule_bytes;
-  int64_t budget_bytes = units_scale (o->budget_bytes, GUIDE_ROOM_PPM, 1000000);
-  int32_t n = u->trace->n_ops;
-  trace t = *u->trace;
-  units whole = *u;
-  device dev = *o->device;
-  gaps g;
-  bound guide;
-  t.ops = NEW (a, n, op, err);
-  whole.at = NEW (a, u->count, unit_info, err);
-  if (!t.ops || !whole.at)
-    return false;
-  memcpy (t.ops, u->trace->ops, (size_t)n * sizeof *t.ops);
-  memcpy (whole.at, u->at, (size_t)u->count * sizeof *whole.at);
-  for (int32_t k = 0; k < n; k++)
-    t.ops[k].workspace_bytes = units_div_up (t.ops[k].workspace_bytes, granule) * granule;
-  __int128 bytes = 1, rooms = 1;
-  for (int32_t i = 0; i < u->count; i++) {
-    int64_t room = u->at[i].granules * granule;
-    bytes += u->at[i].bytes;
-    rooms += room;
-    whole.at[i].bytes = whole.at[i].granules = room;
+/* The layouts that differ; the last is the one with the lowest floor where all are too large. */
+static bool make_layouts (search *s, const gaps *singles, const double *share, arena *a,
+                          error *err) {
+  layout *at = NEW (a, LAYOUTS, layout, err);
+  s->layouts = at;
+  for (layout_kind kind = 0; at && kind < LAYOUTS; kind++) {
+    layout *l = &at[s->n_layouts];
+    if (!layout_make (s->rewritten->trace, kind, s->options->device, s->options->budget_bytes,
+                      singles, share, a, l, err))
+      return false;
+    if (s->n_layouts == 0 || l->n_groups > 0 || at[s->n_layouts - 1].n_groups > 0)
+      s->n_layouts++;
   }
-  whole.trace = &t;
-  whole.pool_bytes = units_div_up (u->pool_bytes, granule) * granule;
-  int64_t ppm = (int64_t)(rooms * 1000000 / bytes);
-  int64_t *rates[] = { &dev.link.d2h_bytes_per_s, &dev.link.h2d_bytes_per_s,
-                       &dev.link.both_bytes_per_s };
-  for (int i = 0; i < 3; i++)
-    *rates[i] = units_scale (*rates[i], ppm, 1000000);
-  bound_options b = { .dev = &dev, .host_bytes = o->host_bytes, .log = o->log };
-  error why = { 0 };
-  if (!gaps_of (&whole, 1, budget_bytes, a, &g, err))
-    return false;
-  if (bound_of (&g, &b, a, &guide, &why))
-    *share = guide.share;
-  else if (why.code != ERR_infeasible) /* that close to the floor there is no air */
-    return error_set (err, why.code, "%s", why.text);
-  return true;
+  return at != NULL;
+}
+
+static bool too_small (const search *s, error *err) {
+  const gaps *least = &s->layouts[0].gaps;
+  for (int32_t i = 1; i < s->n_layouts; i++)
+    if (s->layouts[i].gaps.floor_bytes < least->floor_bytes)
+      least = &s->layouts[i].gaps;
+  return gaps_too_small (least, s->options->budget_bytes, err);
 }
 
 static bool worth_a_program (const solve_options *o, const variant_value *known) {
@@ -110,15 +76,14 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
   *out = (solution){ 0 };
   rewritten rw;
   units u;
-  gaps g;
-  index_list *groups = NULL;
+  gaps singles;
   arena *scratch = arena_new (0);
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  bool program = !known || worth_a_program (o, known);
   search s = { .trace = t,
                .rewritten = &rw,
                .variant = v,
                .options = o,
-               .gaps = &g,
                .arena = a,
                .scratch = scratch,
                .limit_ticks = o->limit_ticks ? o->limit_ticks : LIMIT_TICKS,
@@ -126,28 +91,12 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                              .host_bytes = o->host_bytes,
                              .granule_bytes = o->device->granule_bytes,
                              .auto_clean = true } };
-  s.schedule.pool_below_bytes = 0;
   ok = ok &&
        trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
                       o->device->section_ns, a, &rw, err) &&
-       (known && !worth_a_program (o, known) ? take_bound (known, &out->bound)
-                                             : solve_bound (rw.trace, o, a, &out->bound, err)) &&
-       group_choose (rw.trace, o->device->granule_bytes, a, &groups, &s.n_groups,
-                     &s.schedule.pool_below_bytes, err) &&
-       units_of (rw.trace, groups, s.n_groups, o->device->granule_bytes,
-                 s.schedule.pool_below_bytes, a, &u, err) &&
-       gaps_of (&u, o->device->granule_bytes, o->budget_bytes, a, &g, err);
-  int32_t *of = ok ? NEW (a, u.count, int32_t, err) : NULL;
-  const double *shares[SEARCH_GUIDES] = { NULL };
-  ok = ok && of;
-  if (ok) {
-    round_sections (&g, o->device, of);
-    s.of = of;
-    s.groups = groups;
-  }
-  if (ok && !(known && !worth_a_program (o, known)))
-    ok = guide_by_granules (o, &u, a, &shares[0], err) &&
-         (rw.trace->n_ops > LARGE || guide_by_bytes (o, &s, a, &shares[1], err));
+       (program ? bound_with (rw.trace, o, a, &u, &singles, &out->bound, err)
+                : take_bound (known, &out->bound)) &&
+       make_layouts (&s, program ? &singles : NULL, program ? out->bound.share : NULL, a, err);
   if (ok) {
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
     s.enough_ns =
@@ -160,11 +109,11 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
       s.best.early_ppm = -1;
       ok = search_cost (&s, &s.best, NULL, err);
     } else {
-      ok = ok && search_starts (&s, shares, err) && search_improve (&s, err);
+      ok = ok && search_starts (&s, err) && search_improve (&s, err);
     }
   }
   if (ok && s.best.step_ns == INT64_MAX)
-    ok = gaps_too_small (&g, o->budget_bytes, err);
+    ok = too_small (&s, err);
   ok = ok && search_cost (&s, &s.best, &out->plan, err);
   if (ok && !out->plan)
     ok = error_set (err, ERR_internal, "the best candidate has no plan");

@@ -28,8 +28,9 @@ typedef struct solve_options {
   int64_t limit_ticks; /* of the search, in simulated events or their like; 0: a default */
   uint64_t seed;
   bool keep_proof;
+  bytes *program; /* of solve_bound alone: as bound_options' */
   const logger *log;
-  bool (*stop) (void *context); /* asked between candidates; NULL: never */
+  bool (*stop) (void *context); /* asked between candidates, and in the linear solver; NULL: never */
   void *stop_context;
   sections_mode sections;
   int64_t section_parts; /* SECTIONS_FIXED: so many */

@@ -57,9 +57,13 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
   rewritten rw;
   gaps g;
   bound b;
-  bound_options how = {
-    .dev = o->device, .host_bytes = o->host_bytes, .any_units = true, .classes = 1, .log = o->log
-  };
+  bound_options how = { .dev = o->device,
+                        .host_bytes = o->host_bytes,
+                        .any_units = true,
+                        .classes = 1,
+                        .log = o->log,
+                        .stop = o->stop,
+                        .stop_context = o->stop_context };
   bool ok = look (t, v, o, scratch, &rw, &g, out, err);
   if (ok && out->bound_ns != INT64_MAX) {
     ok = bound_of (&g, &how, scratch, &b, err);
@@ -122,7 +126,8 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
       schedule_pool (rw.trace, NULL, 0, how.granule_bytes, scratch, &pool_below_bytes, NULL, err) &&
       units_of (rw.trace, NULL, 0, how.granule_bytes, pool_below_bytes, scratch, &u, err) &&
       gaps_of (&u, how.granule_bytes, o->budget_bytes, scratch, &g, err) &&
-      (of = NEW (scratch, u.count, int32_t, err));
+      (of = NEW (scratch, u.count, int32_t, err)) &&
+      round_sections (&g, o->device, NULL, 0, scratch, of, err);
   if (!ok || g.floor_bytes > o->budget_bytes)
     goto out;
   how.pool_below_bytes = pool_below_bytes;
@@ -132,7 +137,6 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
   }
   if (o->recompute == RECOMPUTE_ONLY)
     goto out;
-  round_sections (&g, o->device, of);
   int64_t room_bytes = units_scale (g.room_bytes, 990000, 1000000);
   for (int i = 0; ok && i < 4; i++) {
     arena_mark here = arena_here (scratch);

@@ -1,29 +1,8 @@
 #!/bin/bash
 # The command line as people and scripts meet it: statuses, streams, one line for each mistake.
-set -u
-ferry=$builddir/ferry
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-passed=0 failed=0
+. "$(dirname "$0")/rules/common.bash"
+scratch
 
-# run STATUS ARGUMENTS...: leaves out and err behind.
-run() {
-  local expected=$1 status=0
-  shift
-  "$ferry" "$@" >out 2>err </dev/null || status=$?
-  [ "$status" = "$expected" ] || { echo "ferry $*: status $status, expected $expected"; cat err; return 1; }
-}
-claim() {
-  local text=$1
-  shift
-  if "$@"; then
-    passed=$((passed + 1))
-  else
-    failed=$((failed + 1))
-    echo "does not hold: $text"
-  fi
-}
 one_line() { [ "$(wc -l <err)" = 1 ] && grep -q '^ferry: ' err && [ ! -s out ]; }
 says() { grep -qF -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
 
@@ -127,5 +106,4 @@ claim "compare prints JSON" compares_json
 claim "bash completes commands, options, words, devices and files" completion
 claim "colours stay away from files" no_color
 claim "without UTF-8 every byte is ASCII" ascii
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -1,20 +1,15 @@
 #!/bin/bash
 # What `make gpu-check` does, packed small and run on the emulated device as far as it goes.
-set -u
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
+. "$(dirname "$0")/rules/common.bash"
+scratch
 bash "$srcdir/tests/gpu/pack.sh" "$builddir" "$work/pack" small >"$work/said" || { cat "$work/said"; exit 1; }
-passed=0 failed=0
-claim() {
-  local text=$1
-  shift
-  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "does not hold: $text"; fi
-}
 results=$work/results
 whole() { (cd / && bash "$work/pack/check.sh" "$results" --driver emulated) >"$work/out" 2>&1 || { cat "$work/out"; return 1; }; }
 rows() { [ "$(grep -cF '+0.00 %' "$results/table.txt")" -ge 9 ] || { cat "$results/table.txt"; return 1; }; }
-moves() { grep -q '"d2h_bytes": *[1-9]' "$results"/*@112MiB.json; }
-about() { grep -q '"failed": 0, "gpu": "emulated device"' "$results/about.json"; }
+moves() { grep -q '"d2h_bytes": [1-9].*"name": "vgg16-b8@112MiB,verified"' "$results/results.json"; }
+about() { grep -q '"driver": [1-9][0-9]*, "failed": 0, "gpu": "emulated device", "rows"' "$results/results.json"; }
+is_json() { ! command -v python3 >/dev/null || python3 -m json.tool "$results/results.json" >"$work/parsed"; }
+copies() { [ "$(grep -c '"rate_ppm": \(1000000\|999999\),' "$results/results.json")" = 8 ]; }
 archive() { tar -tzf "$work/pack.tar.gz" | grep -q '/check.sh$'; }
 no_gpu() {
   [ -e /dev/nvidiactl ] && return 0
@@ -24,7 +19,24 @@ no_gpu() {
 }
 told() { # a plan that fails is a failed check
   cp "$work/pack/traces/vgg16-b8.json.zst" "$work/pack/plans/vgg16-b8@1GiB.json"
+  echo "-p capuchin --budget 160MiB" >"$work/pack/plans/vgg16-b8@1GiB.how"
   ! bash "$work/pack/check.sh" "$work/bad" --driver emulated >"$work/out" 2>&1 && grep -q '1GiB.*status 3' "$work/out"
+}
+late() { # what takes a tenth longer than predicted, or copies at half the rate, is a failed check
+  rm -f "$work/pack/plans/vgg16-b8@1GiB".* && mv "$work/pack/bin/ferry" "$work/pack/bin/ferry.true" || return 1
+  cat >"$work/pack/bin/ferry" <<'STUB'
+#!/bin/bash
+true=$(dirname "$0")/ferry.true
+[ "$1" = replay ] || exec "$true" "$@"
+"$true" "$@" | awk '/"seen"/ { seen = 1 } seen && /"step_ns"/ { match ($0, /[0-9]+/); n = substr ($0, RSTART, RLENGTH); sub (/[0-9]+/, int (n * 1.1)) } { print }'
+STUB
+  chmod +x "$work/pack/bin/ferry"
+  ! bash "$work/pack/check.sh" "$work/late" --driver emulated >"$work/out" 2>&1 && grep -q 'measured .*more than 5 %' "$work/out" &&
+    grep -q '"failed": 1' "$work/late/results.json" && mv "$work/pack/bin/ferry.true" "$work/pack/bin/ferry"
+}
+slow() {
+  printf '#!/bin/bash\necho "{\"copies\": [\n], \"enough\": false}"\nexit 1\n' >"$work/pack/bin/copies"
+  ! bash "$work/pack/check.sh" "$work/slow" --driver emulated >"$work/out" 2>&1 && grep -q 'failed: copies at 95 %' "$work/out"
 }
 claim "everything runs from the pack alone" whole
 claim "each plan is verified, timed, and made again for the measured link" rows
@@ -32,6 +44,9 @@ claim "the tightest plan moves something" moves
 claim "the results say what they are of" about
 claim "the archive holds it" archive
 claim "without a GPU it is skipped in one line" no_gpu
+claim "the results are JSON" is_json
+claim "mapped copies are as fast as a bare loop of copies" copies
 claim "what fails is told" told
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+claim "what is not within 5 % of its prediction fails" late
+claim "copies that are too slow fail" slow
+finish

@@ -1,18 +1,8 @@
 #!/bin/bash
 # Pictures of a real plan, read back by programs that share nothing with what drew them.
-set -u
+. "$(dirname "$0")/rules/common.bash"
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work" || exit 1
-passed=0 failed=0
-claim() {
-  local text=$1
-  shift
-  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "does not hold: $text"; fi
-}
-
-ferry=$builddir/ferry
+scratch
 "$ferry" zoo -q vgg16 --batch 256 -d titanx-pascal -o t &&
   "$ferry" solve -q -p greedy-largest t -o p >/dev/null &&
   "$ferry" simulate --json t p >costs &&
@@ -95,5 +85,4 @@ claim "slices of a row never overlap, and arrows go from a copy out to a later c
 claim "the counter's most is the table's, within the simulator's peak" counters
 claim "stalls in the picture add up to the simulator's" stalls
 claim "the page's numbers, read from the DOM, are those of --json" page
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

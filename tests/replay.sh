@@ -1,23 +1,8 @@
 #!/bin/bash
 # `ferry replay` on stored files, as it is met by somebody who has just made a trace and a plan.
-set -u
-ferry=$builddir/ferry
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-passed=0 failed=0
+. "$(dirname "$0")/rules/common.bash"
+scratch
 
-run() { # STATUS ARGUMENTS...: leaves out and err behind
-  local expected=$1 status=0
-  shift
-  timeout 60 "$ferry" "$@" >out 2>err </dev/null || status=$?
-  [ "$status" = "$expected" ] || { echo "ferry $*: status $status, expected $expected"; cat out err; return 1; }
-}
-claim() {
-  local text=$1
-  shift
-  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "does not hold: $text"; fi
-}
 one_line() { [ "$(wc -l <err)" = 1 ] && grep -q '^ferry: ' err && [ ! -s out ]; }
 says() { grep -qF -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
 is_json() { ! command -v python3 >/dev/null || python3 -m json.tool "$1" >/dev/null; }
@@ -33,15 +18,21 @@ grep -q ' [1-9][0-9]* moves' report && [ -s p.json ] || { cat report; exit 1; }
 
 equal() { run 0 replay t.json p.json && [ ! -s err ] && [ "$(grep -c ' equal$' out)" = 6 ] && grep -q 'differ by 0 ns at most' out; }
 same() { run 0 replay t.json p.json --json && mv out first && run 0 replay t.json p.json --json && cmp first out && is_json out; }
-report() { [ "$(number largest_start_difference_ns)" = 0 ] && [ "$(number mismatched_words)" = 0 ] && [ "$(number iterations)" = 32 ]; }
+report() { [ "$(number largest_start_difference_ns)" = 0 ] && [ "$(number mismatched_words)" = 0 ] && [ "$(number iterations)" -ge 3 ] && [ "$(number iterations)" -le 32 ]; }
+exact_length() { run 0 replay t.json p.json --json -n 40 && [ "$(number iterations)" = 40 ] && [ "$(number largest_start_difference_ns)" = 0 ]; }
+few_verified() { run 0 replay t.json p.json --verify --json && [ "$(number mismatched_words)" = 0 ] && [ "$(number iterations)" -ge 4 ] && [ "$(number iterations)" -lt 32 ]; }
 verified() { run 0 replay t.json p.json --verify --races -n 4 && grep -q 'every byte was where it should be' out; }
 real() { run 0 replay t.json p.json --clock real --verify -n 3 && grep -q 'of 3 steps' out && grep -q 'every byte' out; }
 chrome() { run 0 replay t.json p.json -n 2 --chrome c.json.gz && gzip -t c.json.gz && gunzip -c c.json.gz >c.json && is_json c.json && grep -q 'copies to the host' c.json; }
-other_trace() { run 1 replay other.json p.json && one_line && says 'trace'; }
+doctor() { run 0 doctor t.json p.json && grep -qE '^plan      takes 2[0-9.]* MiB of the device and pins ' out && grep -q 'there is room for it' out; }
+doctor_locked() { (ulimit -l 64 && run 0 doctor t.json p.json && grep -q 'it pins more than may be locked' out); }
+doctor_half() { run 2 doctor p.json && one_line && says 'give both' && run 1 doctor other.json p.json && one_line; }
+other_trace() { run 1 replay other.json p.json && one_line && says 'the plan is for the trace sha256:'; }
 smaller() { run 70 replay t.json p.json --bytes all --fault missing=1MiB && one_line && says 'the device has no room for the plan'; }
 unpinned() { run 70 replay t.json p.json --fault pinned=4KiB && one_line && says 'host memory: the plan needs'; }
 broken() { run 70 replay t.json p.json --fault copy=3 && one_line && says 'CUDA_ERROR_ECC_UNCORRECTABLE'; }
-no_fault() { run 2 replay t.json p.json --fault heat=3 && one_line && says 'is not missing=SIZE, pinned=SIZE or copy=N'; }
+lost() { run 1 replay t.json p.json --verify -n 4 --fault lost=20 && grep -q 'words were wrong' err; }
+no_fault() { run 2 replay t.json p.json --fault heat=3 && one_line && says 'is not missing=SIZE, pinned=SIZE, copy=N, lost=N, wait=N or counter=N'; }
 no_emulator() { FERRY_EMU=/nowhere.so run 69 replay t.json p.json && one_line && says "FERRY_EMU=FILE says where the emulator's library lies"; }
 no_gpu() { FERRY_EMU= ; [ -e /dev/nvidiactl ] || { run 69 replay t.json p.json --driver cuda && one_line && says 'use --driver emulated'; }; }
 no_bytes() { run 2 replay t.json p.json --verify --bytes none && one_line && says '--verify looks at bytes'; }
@@ -52,13 +43,19 @@ full() { run 3 replay t.json p.json --chrome /nowhere/c.json && says '/nowhere/c
 claim "on the virtual clock all six figures are equal" equal
 claim "the report is JSON and the same in every run" same
 claim "the report counts steps, differences and wrong words" report
+claim "as many steps as are asked for are run" exact_length
+claim "verifying ends where steps repeat, and not before the fourth" few_verified
 claim "bytes are verified and nothing races" verified
 claim "threads on the real clock carry the same bytes" real
 claim "a Chrome trace is written, compressed by its name" chrome
+claim "doctor says what a plan takes" doctor
+claim "doctor compares it with the limit on locked memory" doctor_locked
+claim "doctor wants the plan's own trace" doctor_half
 claim "a plan for another trace is refused" other_trace
 claim "less device memory than told is one line" smaller
 claim "refused pinning is one line" unpinned
 claim "a copy that fails is one line" broken
+claim "a copy that is left out leaves wrong bytes" lost
 claim "an unknown fault gets the list" no_fault
 claim "a missing emulator is told with its remedy" no_emulator
 claim "a missing GPU is told with its remedy" no_gpu
@@ -66,5 +63,4 @@ claim "verifying without bytes is refused" no_bytes
 claim "a missing plan is named" no_plan
 claim "a trace is no plan" not_a_plan
 claim "a Chrome trace that cannot be written is an error" full
-echo "$passed passed, $failed failed"
-[ "$failed" = 0 ]
+finish

@@ -1,5 +1,5 @@
-/* Small zoo jobs on one card and on two: what is chosen keeps every limit, the plans are legal, what
-   was predicted is near what the machine model says, and the rivals are judged alike. */
+/* Small zoo jobs on one card and on two: what is chosen keeps every limit, the plans are legal,
+   what was predicted is near what the machine model says, and the rivals are judged alike. */
 #include <string.h>
 
 #include "solver/cards.h"
@@ -23,8 +23,10 @@ static const device card = {
   .share_ppm = 1000000,
   .link = { 4000000000, 4000000000, 6000000000, 1000 },
   .has_roofline = true,
-  .roofline = { .fp32_flops = 1000000000000, .memory_bytes_per_s = 100000000000,
-                .efficiency_ppm = 1000000, .op_ns = 1000 },
+  .roofline = { .fp32_flops = 1000000000000,
+                .memory_bytes_per_s = 100000000000,
+                .efficiency_ppm = 1000000,
+                .op_ns = 1000 },
 };
 
 /* AlexNets of two widths, because they have few ops. */

@@ -42,8 +42,10 @@ static const device card = {
   .share_ppm = 1000000,
   .link = { 2000000000, 2000000000, 3000000000, 2000 },
   .has_roofline = true,
-  .roofline = { .fp32_flops = 1000000000000, .memory_bytes_per_s = 100000000000,
-                .efficiency_ppm = 1000000, .op_ns = 1000 },
+  .roofline = { .fp32_flops = 1000000000000,
+                .memory_bytes_per_s = 100000000000,
+                .efficiency_ppm = 1000000,
+                .op_ns = 1000 },
 };
 
 START_TEST (a_curve_that_may_cut_is_faster_where_cutting_helps) {

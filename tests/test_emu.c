@@ -941,6 +941,71 @@ START_TEST (two_addresses_of_one_place_race_and_neighbours_do_not) {
 }
 END_TEST
 
+static void begin_touches (const emu_launch *l, emu_touch tell, void *context) {
+  const add_params *p = l->params;
+  if (p->count > 0)
+    tell (context, p->at, p->count * 4, EMU_WRITES | EMU_BEGINS);
+}
+
+/* One stream, so that everything is ordered: what is wrong is who uses the bytes. */
+START_TEST (bytes_belong_to_the_address_that_began_last) {
+  static const emu_kernel beginning = { "begin", add_layout, 4, add_run, add_ns, begin_touches };
+  emu_case_start (&e, &(emu_config){ .memory_bytes = 4 * G,
+                                     .granule_bytes = G,
+                                     .d2h_bytes_per_s = 1000000000,
+                                     .h2d_bytes_per_s = 1000000000,
+                                     .clock = EMU_VIRTUAL,
+                                     .races = true,
+                                     .owners = true });
+  CUfunction use = function (&declared), begin = function (&beginning);
+  CUmemGenericAllocationHandle h = create (G);
+  CUdeviceptr a = reserve (G), b = reserve (G);
+  map (a, G, h);
+  map (b, G, h);
+  CUstream s = stream_new (CU_STREAM_NON_BLOCKING);
+  void *host = pinned (G);
+  OK (add (begin, s, a, 100, 1, 0));
+  OK (add (use, s, a, 50, 1, 0));
+  OK (add (begin, s, b, 100, 1, 0));
+  OK (add (use, s, b, 100, 1, 0));
+  OK (d->copy_in_async (a, host, G, s));
+  OK (add (use, s, a, 100, 1, 0));
+  ck_assert_int_eq (races (NULL), 0);
+  OK (add (use, s, b + 396, 1, 1, 0)); /* a has them */
+  emu_race r = { "" };
+  ck_assert_int_eq (races (&r), 1);
+  ck_assert_ptr_nonnull (strstr (r.text, "as different owners"));
+  OK (d->ctx_synchronize ());
+}
+END_TEST
+
+START_TEST (pinned_bytes_belong_to_the_tag_that_wrote_them) {
+  emu_tag tag;
+  emu_config c = emu_case_config (EMU_VIRTUAL);
+  c.races = c.owners = true;
+  emu_case_start (&e, &c);
+  void *entry = driver_symbol (d, EMU_TAG);
+  memcpy (&tag, &entry, sizeof tag);
+  CUdeviceptr at = alloc (G);
+  CUstream s = stream_new (CU_STREAM_NON_BLOCKING);
+  void *host = pinned (G);
+  OK (tag (1));
+  OK (d->copy_out_async (host, at, G, s));
+  OK (d->copy_in_async (at, host, G, s));
+  OK (tag (2));
+  OK (d->copy_out_async (host, at, 8, s));
+  OK (d->copy_in_async (at, host, 8, s));
+  ck_assert_int_eq (races (NULL), 0);
+  OK (tag (1));
+  OK (d->copy_in_async (at, host, G, s));
+  ck_assert_int_eq (races (NULL), 1);
+  OK (tag (0));
+  OK (d->copy_in_async (at, host, G, s)); /* whose it is is not told: nothing to compare */
+  ck_assert_int_eq (races (NULL), 1);
+  OK (d->ctx_synchronize ());
+}
+END_TEST
+
 START_TEST (the_legacy_stream_and_queries_order_for_the_checker_too) {
   start_races (_i);
   CUfunction f = function (&declared);
@@ -1086,6 +1151,8 @@ static void add_races (TCase *c) {
   tcase_add_loop_test (c, each_missing_order_is_found_on_the_first_run, first, 2);
   tcase_add_test (c, a_race_is_told_with_both_accesses);
   tcase_add_test (c, two_addresses_of_one_place_race_and_neighbours_do_not);
+  tcase_add_test (c, bytes_belong_to_the_address_that_began_last);
+  tcase_add_test (c, pinned_bytes_belong_to_the_tag_that_wrote_them);
   tcase_add_loop_test (c, the_legacy_stream_and_queries_order_for_the_checker_too, 0, 2);
   tcase_add_loop_test (c, the_fuzzer_shows_a_race_and_spares_an_ordered_program, 0, 2);
   tcase_add_loop_test (c, three_tensors_live_in_two_slots_without_mapping_in_between, 0, 2);

@@ -9,6 +9,8 @@
 
 enum { GRANULE = 2 << 20 };
 
+static const group_rule rule = { .most_bytes = GRANULE, .keep = 4 };
+
 static trace *network (const char *name, int64_t batch, int64_t seq, arena *a) {
   device d = { .name = "test",
                .has_roofline = true,
@@ -31,7 +33,7 @@ START_TEST (groups_hold_small_tensors_once_and_fit_a_granule) {
     index_list *groups;
     int32_t count;
     bool *seen = NEW (a, t->n_tensors, bool, &err);
-    ck_assert (seen && group_small (t, GRANULE, a, &groups, &count, &err));
+    ck_assert (seen && group_tensors (t, GRANULE, &rule, a, &groups, &count, &err));
     ck_assert_int_gt (count, 0);
     for (int32_t g = 0; g < count; g++) {
       int64_t bytes = 0;
@@ -86,7 +88,7 @@ START_TEST (a_plan_that_moves_groups_is_legal) {
   int64_t pool = 0;
   units u;
   rewritten rw;
-  ck_assert (group_small (t, d.granule_bytes, a, &groups, &count, &err) && count > 0 &&
+  ck_assert (group_tensors (t, d.granule_bytes, &rule, a, &groups, &count, &err) && count > 0 &&
              units_of (t, groups, count, d.granule_bytes, pool, a, &u, &err) &&
              trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, &err));
   wish *wishes = NEW (a, count, wish, &err);

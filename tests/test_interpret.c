@@ -5,60 +5,12 @@
 #include <string.h>
 
 #include "executor/ops_bind.h"
+#include "tests/small_nets.h"
 #include "tests/suite.h"
-#include "trace/zoo/zoo.h"
-
-static const device a_device = { .name = "a",
-                                 .has_roofline = true,
-                                 .roofline = { .fp32_flops = 1000000000000,
-                                               .memory_bytes_per_s = 100000000000 } };
-
-/* Small relatives of a network of each family. */
-typedef struct small {
-  const char *name;
-  int64_t batch, image, seq, width_divisor, depth_divisor, classes;
-  zoo_optimizer optimizer;
-  bool explicit_attention;
-} small;
-
-static const small trained[] = {
-  { "vgg16", 5, 32, 0, 16, 0, 10, ZOO_SGD, false },
-  { "resnet18", 5, 32, 0, 8, 0, 10, ZOO_MOMENTUM, false },
-  { "unet3d", 3, 8, 0, 8, 0, 3, ZOO_ADAM, false },
-  { "charrnn", 5, 0, 8, 8, 0, 64, ZOO_ADAM, false },
-  { "seq2seq", 5, 0, 5, 8, 0, 40, ZOO_ADAM, false },
-  { "gpt2", 5, 0, 16, 12, 6, 64, ZOO_ADAM, false },
-  { "llama-1b", 5, 0, 16, 32, 8, 64, ZOO_ADAM, true },
-};
-enum { N_TRAINED = sizeof trained / sizeof trained[0], STEPS = 20 };
-
-static trace *trace_of (const small *s, arena *a) {
-  error err = { 0 };
-  zoo_request r = { .name = s->name,
-                    .batch = s->batch,
-                    .image = s->image,
-                    .seq = s->seq,
-                    .width_divisor = s->width_divisor,
-                    .depth_divisor = s->depth_divisor,
-                    .classes = s->classes,
-                    .optimizer = s->optimizer,
-                    .explicit_attention = s->explicit_attention,
-                    .device = &a_device };
-  trace *t = zoo_trace (&r, a, &err);
-  ck_assert_msg (t != NULL, "%s: %s", s->name, err.text);
-  return t;
-}
-
-static rewritten rewrite_of (const trace *t, const section *sections, int32_t n_sections,
-                             const recompute *entries, int32_t n_entries, arena *a) {
-  error err = { 0 };
-  rewritten r;
-  ck_assert_msg (trace_rewrite (t, sections, n_sections, entries, n_entries, 0, a, &r, &err),
-                 "%s %s", err.where, err.text);
-  return r;
-}
 
 /* ---- running ---- */
+
+enum { STEPS = 20 };
 
 typedef struct outcome {
   double loss[STEPS];
@@ -100,10 +52,10 @@ static double mean_of (const double *x, int count) {
 }
 
 START_TEST (networks_of_each_family_learn_in_twenty_steps) {
-  const small *s = &trained[_i];
+  const small_net *s = &small_nets[_i];
   arena *a = arena_new (0);
-  const trace *t = trace_of (s, a);
-  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
+  const trace *t = small_trace (s, a);
+  rewritten whole = small_rewrite (t, NULL, 0, NULL, 0, a);
   outcome o = run (t, &whole, STEPS, NULL, NULL, a), again = run (t, &whole, STEPS, NULL, NULL, a);
   /* A recurrent network begins slowly; what it must pass is known from its first steps. */
   double first = mean_of (o.loss, 3), last = mean_of (o.loss + STEPS - 3, 3);
@@ -115,18 +67,18 @@ START_TEST (networks_of_each_family_learn_in_twenty_steps) {
 END_TEST
 
 START_TEST (attention_is_the_same_with_and_without_the_scores) {
-  static const small pairs[] = {
+  static const small_net pairs[] = {
     { "gpt2", 3, 0, 16, 6, 6, 64, ZOO_ADAM, false },
     { "llama-1b", 3, 0, 70, 8, 16, 64, ZOO_ADAM, false },
     { "bert-base", 3, 0, 16, 6, 6, 64, ZOO_ADAM, false },
   };
   for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
     arena *a = arena_new (0);
-    small other = pairs[i];
+    small_net other = pairs[i];
     other.explicit_attention = true;
-    const trace *fused = trace_of (&pairs[i], a), *in_memory = trace_of (&other, a);
-    rewritten x = rewrite_of (fused, NULL, 0, NULL, 0, a);
-    rewritten y = rewrite_of (in_memory, NULL, 0, NULL, 0, a);
+    const trace *fused = small_trace (&pairs[i], a), *in_memory = small_trace (&other, a);
+    rewritten x = small_rewrite (fused, NULL, 0, NULL, 0, a);
+    rewritten y = small_rewrite (in_memory, NULL, 0, NULL, 0, a);
     outcome one = run (fused, &x, 3, NULL, NULL, a), two = run (in_memory, &y, 3, NULL, NULL, a);
     for (int k = 0; k < 3; k++)
       ck_assert_msg (fabs (one.loss[k] - two.loss[k]) < 1e-3 * one.loss[k], "%s: %g and %g",
@@ -159,11 +111,11 @@ static double loss_at (descent *d, double by) {
   return loss;
 }
 
-static void check_descent (const small *s) {
+static void check_descent (const small_net *s) {
   arena *a = arena_new (0);
   error err = { 0 };
-  const trace *t = trace_of (s, a);
-  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
+  const trace *t = small_trace (s, a);
+  rewritten whole = small_rewrite (t, NULL, 0, NULL, 0, a);
   interpret_options o = { 0 };
   descent d = { .r = &whole };
   d.p = interpret_new (t, &whole, &o, a, &err);
@@ -190,7 +142,7 @@ static void check_descent (const small *s) {
   arena_free (a);
 }
 
-static const small differentiated[] = {
+static const small_net differentiated[] = {
   { "vgg16", 3, 32, 0, 16, 0, 10, ZOO_SGD, false },
   { "resnet18", 3, 32, 0, 8, 0, 10, ZOO_SGD, false },
   { "resnet50", 3, 32, 0, 8, 3, 10, ZOO_SGD, false },
@@ -218,42 +170,17 @@ END_TEST
 
 /* ---- sections ---- */
 
-/* The longest stretches of ops that can run in so many parts, up to `most` ops each; depth first,
-   those that may. */
-static int32_t cut_stretches (const trace *t, int64_t parts, section_order order, int32_t most,
-                              section *out, arena *a) {
-  int32_t n = 0;
-  for (int32_t i = 0; i < t->n_ops;) {
-    int32_t end = i;
-    while (end < t->n_ops && end - i < most && t->ops[end].parts >= parts)
-      end++;
-    for (; end > i; end--) {
-      error err = { 0 };
-      rewritten r;
-      arena_mark mark = arena_here (a);
-      out[n] = (section){ i, end, parts, order };
-      bool fits = trace_rewrite (t, &out[n], 1, NULL, 0, 0, a, &r, &err);
-      arena_back (a, mark);
-      if (fits)
-        break;
-    }
-    n += end > i;
-    i = end > i ? end : i + 1;
-  }
-  return n;
-}
-
 /* What sections may change is the order of sums: each loss within 1 in 10^4 over the first steps,
    before small differences have grown. */
-static void check_sections (const small *s, int64_t parts, section_order order, int32_t most) {
+static void check_sections (const small_net *s, int64_t parts, section_order order, int32_t most) {
   arena *a = arena_new (0);
   error err = { 0 };
-  const trace *t = trace_of (s, a);
+  const trace *t = small_trace (s, a);
   section *sections = NEW (a, t->n_ops, section, &err);
-  int32_t n = cut_stretches (t, parts, order, most, sections, a);
+  int32_t n = small_cut (t, parts, order, most, sections, a);
   ck_assert_int_gt (n, 0);
-  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
-  rewritten cut = rewrite_of (t, sections, n, NULL, 0, a);
+  rewritten whole = small_rewrite (t, NULL, 0, NULL, 0, a);
+  rewritten cut = small_rewrite (t, sections, n, NULL, 0, a);
   ck_assert_int_gt (cut.trace->n_ops, t->n_ops);
   outcome one = run (t, &whole, 4, NULL, NULL, a), two = run (t, &cut, 4, NULL, NULL, a);
   outcome again = run (t, &cut, 4, NULL, NULL, a);
@@ -265,83 +192,12 @@ static void check_sections (const small *s, int64_t parts, section_order order, 
 }
 
 START_TEST (parts_train_as_the_whole_does) {
-  check_sections (&trained[_i], 2, SECTION_LEVEL, INT32_MAX);
-  check_sections (&trained[_i], 3, SECTION_DEPTH, 7);
+  check_sections (&small_nets[_i], 2, SECTION_LEVEL, INT32_MAX);
+  check_sections (&small_nets[_i], 3, SECTION_DEPTH, 7);
 }
 END_TEST
 
 /* ---- recomputed copies ---- */
-
-static bool has (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
-
-/* Does it update in place what `o` has written? */
-static bool updates (const op *later, const op *o) {
-  for (int32_t j = 0; j < o->writes.count; j++)
-    if (has (&later->reads, o->writes.at[j]) && has (&later->writes, o->writes.at[j]) &&
-        !has (&o->side, o->writes.at[j]))
-      return true;
-  return false;
-}
-
-/* Op k again, and what updates its results in place, before the first op of the way back that reads
-   one of them; all that it writes is replaced. */
-static bool entry_for (const trace *t, int32_t k, recompute *e, arena *a) {
-  error err = { 0 };
-  const op *o = &t->ops[k];
-  *e = (recompute){ .before = -1 };
-  for (int32_t i = k + 1; i < t->n_ops && e->before < 0; i++)
-    for (int32_t j = 0; j < o->writes.count; j++)
-      if (t->ops[i].phase == OP_BACKWARD && has (&t->ops[i].reads, o->writes.at[j]) &&
-          !t->tensors[o->writes.at[j]].persistent)
-        e->before = i;
-  if (o->phase != OP_FORWARD || e->before < 0)
-    return false;
-  e->ops.at = NEW (a, e->before, int32_t, &err);
-  for (int32_t i = k; i < e->before; i++)
-    if (i == k || (updates (&t->ops[i], o) && t->ops[i].phase == OP_FORWARD))
-      e->ops.at[e->ops.count++] = i;
-  e->replaces.at = NEW (a, o->writes.count, int32_t, &err);
-  for (int32_t j = 0; j < o->writes.count; j++)
-    if (!has (&o->side, o->writes.at[j]) && !has (&o->reads, o->writes.at[j]))
-      e->replaces.at[e->replaces.count++] = o->writes.at[j];
-  return e->replaces.count > 0;
-}
-
-/* By `before`, then by op. */
-static int by_before (const void *a, const void *b) {
-  const recompute *x = a, *y = b;
-  return x->before != y->before ? (x->before > y->before) - (x->before < y->before)
-                                : (x->ops.at[0] > y->ops.at[0]) - (x->ops.at[0] < y->ops.at[0]);
-}
-
-/* Every op that can be computed again on its own; `most` of them. */
-static int32_t recompute_all (const trace *t, const section *sections, int32_t n_sections,
-                              const trace *cut, recompute *out, int32_t most, arena *a) {
-  int32_t n = 0, tried = 0;
-  for (int32_t k = 0; k < cut->n_ops && n < most; k++) {
-    recompute kept = out[n], *list = out;
-    rewritten r;
-    error err = { 0 };
-    if (!entry_for (cut, k, &out[n], a))
-      continue;
-    tried++;
-    arena_mark mark = arena_here (a);
-    bool fits = trace_rewrite (t, sections, n_sections, list + n, 1, 0, a, &r, &err);
-    arena_back (a, mark);
-    if (fits)
-      n++;
-    else
-      out[n] = kept;
-  }
-  qsort (out, (size_t)n, sizeof *out, by_before);
-  ck_assert_int_gt (tried, 0);
-  return n;
-}
 
 typedef struct seen {
   int copies, norms, dropouts;
@@ -360,32 +216,19 @@ static bool count_copies (void *context, int32_t op, ops_call *call) {
   return true;
 }
 
-/* All together may be refused where one reads what another has replaced; then those that can be. */
 static rewritten recomputed (const trace *t, const section *sections, int32_t n_sections,
                              arena *a) {
   error err = { 0 };
-  rewritten cut = rewrite_of (t, sections, n_sections, NULL, 0, a), r = { 0 };
+  rewritten cut = small_rewrite (t, sections, n_sections, NULL, 0, a);
   recompute *entries = NEW (a, cut.trace->n_ops, recompute, &err);
-  int32_t n = recompute_all (t, sections, n_sections, cut.trace, entries, cut.trace->n_ops, a);
-  int32_t kept = 0;
-  for (int32_t i = 0; i < n; i++) {
-    error refused = { 0 };
-    recompute out = entries[kept];
-    entries[kept] = entries[i];
-    arena_mark mark = arena_here (a);
-    if (trace_rewrite (t, sections, n_sections, entries, kept + 1, 0, a, &r, &refused))
-      kept++;
-    else
-      entries[kept] = out;
-    arena_back (a, mark);
-  }
-  return rewrite_of (t, sections, n_sections, entries, kept, a);
+  int32_t n = small_copies (t, sections, n_sections, cut.trace, entries, a);
+  return small_rewrite (t, sections, n_sections, entries, n, a);
 }
 
-static seen check_copies (const small *s) {
+static seen check_copies (const small_net *s) {
   arena *a = arena_new (0);
-  const trace *t = trace_of (s, a);
-  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a), again = recomputed (t, NULL, 0, a);
+  const trace *t = small_trace (s, a);
+  rewritten whole = small_rewrite (t, NULL, 0, NULL, 0, a), again = recomputed (t, NULL, 0, a);
   seen counted = { 0 };
   outcome kept = run (t, &whole, 3, NULL, NULL, a);
   outcome made = run (t, &again, 3, count_copies, &counted, a);
@@ -396,8 +239,8 @@ static seen check_copies (const small *s) {
 }
 
 START_TEST (copies_are_what_was_kept) {
-  const char *name = trained[_i].name;
-  seen counted = check_copies (&trained[_i]);
+  const char *name = small_nets[_i].name;
+  seen counted = check_copies (&small_nets[_i]);
   if (strcmp (name, "resnet18") == 0)
     ck_assert_int_gt (counted.norms, 0);
   if (strcmp (name, "gpt2") == 0 || strcmp (name, "vgg16") == 0)
@@ -407,7 +250,7 @@ END_TEST
 
 /* Their losses need not fall. */
 START_TEST (two_networks_against_each_other_run_in_parts_and_copies) {
-  static const small s = { "dcgan", 5, 16, 0, 8, 0, 0, ZOO_ADAM, false };
+  static const small_net s = { "dcgan", 5, 16, 0, 8, 0, 0, ZOO_ADAM, false };
   check_sections (&s, 2, SECTION_LEVEL, INT32_MAX);
   check_sections (&s, 3, SECTION_DEPTH, 4);
   ck_assert_int_gt (check_copies (&s).norms, 0);
@@ -415,13 +258,13 @@ START_TEST (two_networks_against_each_other_run_in_parts_and_copies) {
 END_TEST
 
 START_TEST (copies_of_parts_are_what_was_kept) {
-  const small *s = &trained[_i];
+  const small_net *s = &small_nets[_i];
   arena *a = arena_new (0);
   error err = { 0 };
-  const trace *t = trace_of (s, a);
+  const trace *t = small_trace (s, a);
   section *sections = NEW (a, t->n_ops, section, &err);
-  int32_t n = cut_stretches (t, 2, SECTION_DEPTH, 5, sections, a);
-  rewritten cut = rewrite_of (t, sections, n, NULL, 0, a);
+  int32_t n = small_cut (t, 2, SECTION_DEPTH, 5, sections, a);
+  rewritten cut = small_rewrite (t, sections, n, NULL, 0, a);
   rewritten again = recomputed (t, sections, n, a);
   seen counted = { 0 };
   outcome kept = run (t, &cut, 2, NULL, NULL, a);
@@ -436,7 +279,7 @@ END_TEST
 
 START_TEST (a_copy_of_dropout_with_a_wrong_counter_changes_the_loss) {
   arena *a = arena_new (0);
-  const trace *t = trace_of (&trained[5], a);
+  const trace *t = small_trace (&small_nets[5], a);
   rewritten again = recomputed (t, NULL, 0, a);
   seen right = { 0 }, wrong = { .spoil = 1 };
   outcome one = run (t, &again, 3, count_copies, &right, a);
@@ -469,8 +312,8 @@ static bool leave_out (void *context, int32_t op, ops_call *call) {
 START_TEST (what_nobody_has_written_is_seen) {
   arena *a = arena_new (0);
   error err = { 0 };
-  const trace *t = trace_of (&trained[3], a);
-  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
+  const trace *t = small_trace (&small_nets[3], a);
+  rewritten whole = small_rewrite (t, NULL, 0, NULL, 0, a);
   int tried = 0;
   for (int32_t i = 0; i < t->n_ops && t->ops[i].phase == OP_FORWARD; i += 4) {
     int32_t left_out = -1;
@@ -495,10 +338,10 @@ END_TEST
 START_TEST (a_skipped_accumulation_changes_the_loss) {
   arena *a = arena_new (0);
   error err = { 0 };
-  const trace *t = trace_of (&trained[0], a);
+  const trace *t = small_trace (&small_nets[0], a);
   section *sections = NEW (a, t->n_ops, section, &err);
-  int32_t n = cut_stretches (t, 2, SECTION_LEVEL, INT32_MAX, sections, a);
-  rewritten cut = rewrite_of (t, sections, n, NULL, 0, a);
+  int32_t n = small_cut (t, 2, SECTION_LEVEL, INT32_MAX, sections, a);
+  rewritten cut = small_rewrite (t, sections, n, NULL, 0, a);
   int times = 0;
   outcome one = run (t, &cut, 3, NULL, NULL, a);
   outcome two = run (t, &cut, 3, forget_the_first, &times, a);
@@ -513,9 +356,9 @@ END_TEST
 START_TEST (a_text_is_what_is_learned) {
   arena *a = arena_new (0);
   error err = { 0 };
-  static const small s = { "charrnn", 2, 0, 4, 8, 0, 128, ZOO_ADAM, false };
+  static const small_net s = { "charrnn", 2, 0, 4, 8, 0, 128, ZOO_ADAM, false };
   static const char text[] = "abcdefghijklmnopqrst";
-  const trace *t = trace_of (&s, a);
+  const trace *t = small_trace (&s, a);
   feed_options o = { .text = text, .text_bytes = 20 };
   feed *f = feed_new (t, &o, a, &err);
   ck_assert_ptr_nonnull (f);
@@ -545,18 +388,18 @@ START_TEST (every_network_as_published_can_be_bound) {
   for (int i = 0; i < count; i++) {
     arena *a = arena_new (0);
     error err = { 0 };
-    small s = { .name = all[i].name,
-                .batch = 2,
-                .optimizer = (zoo_optimizer)(i % ZOO_OPTIMIZERS),
-                .explicit_attention = i % 2 };
-    const trace *t = trace_of (&s, a);
+    small_net s = { .name = all[i].name,
+                    .batch = 2,
+                    .optimizer = (zoo_optimizer)(i % ZOO_OPTIMIZERS),
+                    .explicit_attention = i % 2 };
+    const trace *t = small_trace (&s, a);
     section *sections = NEW (a, t->n_ops, section, &err);
     int32_t n = 0;
     for (int32_t k = 0; k < t->n_ops; k++)
       if (t->ops[k].parts > 1)
         sections[n++] = (section){ k, k + 1, 2, SECTION_LEVEL };
-    rewritten r[] = { rewrite_of (t, NULL, 0, NULL, 0, a),
-                      rewrite_of (t, sections, n, NULL, 0, a) };
+    rewritten r[] = { small_rewrite (t, NULL, 0, NULL, 0, a),
+                      small_rewrite (t, sections, n, NULL, 0, a) };
     for (int k = 0; k < 2; k++)
       for (int32_t o = 0; o < r[k].trace->n_ops; o++) {
         ops_binding b;
@@ -574,10 +417,10 @@ END_TEST
 START_TEST (a_trace_that_does_not_say_what_it_calculates_is_refused) {
   arena *a = arena_new (0);
   error err = { 0 };
-  trace *t = trace_of (&trained[3], a);
+  trace *t = small_trace (&small_nets[3], a);
   t->ops[7].compute = NULL;
   t->ops[7].name = "strange";
-  rewritten whole = rewrite_of (t, NULL, 0, NULL, 0, a);
+  rewritten whole = small_rewrite (t, NULL, 0, NULL, 0, a);
   interpret_options o = { 0 };
   ck_assert_ptr_null (interpret_new (t, &whole, &o, a, &err));
   ck_says (&err, "op 7 (strange) does not say what it calculates: traces of `ferry zoo` do");
@@ -602,7 +445,7 @@ int main (void) {
   TCase *all = tcase_create ("interpret");
   tcase_set_timeout (all, 120);
   for (size_t i = 0; i < sizeof looped / sizeof looped[0]; i++)
-    tcase_add_loop_test (all, looped[i], 0, N_TRAINED);
+    tcase_add_loop_test (all, looped[i], 0, SMALL_NETS);
   tcase_add_loop_test (all, gradients_of_whole_networks_are_their_slopes, 0, N_DIFFERENTIATED);
   for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
     tcase_add_test (all, single[i]);

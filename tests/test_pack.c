@@ -115,9 +115,9 @@ static fleet fleet_of (uint64_t seed) {
               .by_worst = seed % 2 };
   for (int32_t c = 0; c < f.n_cards; c++) {
     f.kind_of[c] = c > 0 && random_next (&r) % 2 ? f.kind_of[c - 1] : c;
-    f.limits[c] = (pack_limits){ 4 + (int64_t)(random_next (&r) % 14),
-                                 4 + (int64_t)(random_next (&r) % 14),
-                                 4 + (int64_t)(random_next (&r) % 5), PACK_TOTAL };
+    f.limits[c] =
+        (pack_limits){ 4 + (int64_t)(random_next (&r) % 14), 4 + (int64_t)(random_next (&r) % 14),
+                       4 + (int64_t)(random_next (&r) % 5), PACK_TOTAL };
     for (int32_t j = 0; j < f.n_jobs; j++)
       for (int32_t n = 1; n <= f.n_jobs; n++) {
         f.count[c][j][n] = (int32_t)(random_next (&r) % (CHOICES + 1));

@@ -52,9 +52,6 @@ static plan *plan_for (job *j, int64_t budget, int64_t move_ppm, uint64_t seed,
              : NULL;
 }
 
-/* The deepest networks take half a minute each: FERRY_SOAK asks for them. */
-enum { USUAL_OPS = 2500 };
-
 START_TEST (predicted_equals_seen_for_every_network_of_the_zoo) {
   int n;
   const zoo_network *networks = zoo_list (&n);
@@ -67,10 +64,6 @@ START_TEST (predicted_equals_seen_for_every_network_of_the_zoo) {
     zoo_request q = { .name = networks[i].name, .batch = 64, .device = &card };
     if (!job_open (&j, &q, &card, &err))
       ck_abort_msg ("%s: %s", networks[i].name, err.text);
-    if (j.rw.trace->n_ops > USUAL_OPS && getenv ("FERRY_SOAK") == NULL) {
-      arena_free (j.a);
-      continue;
-    }
     plan *p = plan_for (&j, (int64_t)1 << 40, 600000, (uint64_t)i + 1, &shortage, &err);
     if (p == NULL)
       ck_abort_msg ("%s: %s", networks[i].name, err.text);
@@ -126,32 +119,42 @@ static int64_t floor_of (job *j, int64_t most, uint64_t seed) {
 }
 
 START_TEST (every_byte_of_small_relatives_is_right_down_to_the_floor) {
-  static const char *const names[] = { "vgg16",     "resnet50",   "googlenet",
-                                       "bert-base", "gpt2-small", "vit-b16" };
+  static const zoo_request relatives[] = {
+    { .name = "vgg16", .width_divisor = 16, .classes = 10 },
+    { .name = "alexnet", .width_divisor = 16, .classes = 10 },
+    { .name = "overfeat", .width_divisor = 32, .classes = 10 },
+    { .name = "resnet50", .width_divisor = 16, .depth_divisor = 4, .classes = 10 },
+    { .name = "googlenet", .width_divisor = 16, .depth_divisor = 4, .classes = 10 },
+    { .name = "inception3", .width_divisor = 16, .depth_divisor = 4, .classes = 10 },
+    { .name = "densenet121", .width_divisor = 16, .depth_divisor = 4, .classes = 10 },
+    { .name = "unet3d", .width_divisor = 16, .depth_divisor = 4, .image = 32 },
+    { .name = "dcgan", .width_divisor = 16 },
+    { .name = "charrnn", .width_divisor = 16, .seq = 16, .classes = 50 },
+    { .name = "seq2seq", .width_divisor = 16, .seq = 8, .classes = 50 },
+    { .name = "bert-base", .width_divisor = 4, .depth_divisor = 4, .seq = 32, .classes = 50 },
+    { .name = "gpt2", .width_divisor = 4, .depth_divisor = 4, .seq = 32, .classes = 50 },
+    { .name = "llama-1b", .width_divisor = 16, .depth_divisor = 4, .seq = 32, .classes = 50 },
+    { .name = "vit-b", .width_divisor = 4, .depth_divisor = 4, .classes = 10 },
+  };
   device small = card;
   small.granule_bytes = 65536;
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+  for (size_t i = 0; i < sizeof relatives / sizeof *relatives; i++) {
     job j;
     error err = { 0 };
-    zoo_request q = { .name = names[i],
-                      .batch = 2,
-                      .width_divisor = 16,
-                      .depth_divisor = 4,
-                      .classes = 10,
-                      .device = &small };
-    if (!job_open (&j, &q, &small, &err)) {
-      arena_free (j.a);
-      continue; /* not every list has every name */
-    }
+    zoo_request q = relatives[i];
+    q.batch = 2;
+    q.device = &small;
+    if (!job_open (&j, &q, &small, &err))
+      ck_abort_msg ("%s: %s", q.name, err.text);
     int64_t most = 0;
     for (int32_t u = 0; u < j.units.count; u++)
       most += j.units.at[u].granules * small.granule_bytes;
     for (int32_t k = 0; k < j.rw.trace->n_ops; k++)
       most += 65536 + j.rw.trace->ops[k].workspace_bytes / 65536 * 65536;
     int64_t least = floor_of (&j, most, i + 1);
-    ck_assert_int_gt (verify_at (&j, names[i], most, i + 1), 0);
-    verify_at (&j, names[i], (most + least) / 2 / 65536 * 65536, i + 1);
-    verify_at (&j, names[i], least, i + 1);
+    ck_assert_int_gt (verify_at (&j, q.name, most, i + 1), 0);
+    verify_at (&j, q.name, (most + least) / 2 / 65536 * 65536, i + 1);
+    verify_at (&j, q.name, least, i + 1);
     arena_free (j.a);
   }
 }

@@ -39,17 +39,20 @@ static void set (setting *s, synthetic_kind kind, int32_t ops, int percent, uint
   ck_assert_msg (gaps_of (&s->u, s->dev.granule_bytes, budget, a, &s->g, &err), "%s", err.text);
   s->of = NEW (a, s->u.count, int32_t, &err);
   ck_assert (s->of);
-  round_sections (&s->g, &s->dev, s->of);
+  ck_assert (round_sections (&s->g, &s->dev, NULL, 0, a, s->of, &err));
 }
 
 /* Resident at each op, by obvious loops. */
 static int64_t level_at (const setting *s, const rounding *r, int32_t k) {
   int64_t level = s->g.base_bytes[k];
   for (int32_t i = 0; i < s->g.count; i++)
-    if (gap_spans (&s->g.at[i], k)) {
-      int32_t unit = s->g.at[i].unit;
-      level -= unit_part_first (&s->u.at[unit], r->parts[i], s->of[unit]) * s->g.granule_bytes;
-    }
+    if (gap_spans (&s->g.at[i], k))
+      for (int32_t part = 0; part < r->parts[i]; part++) {
+        int32_t of = s->of[s->g.at[i].unit], last = of - 1 - part;
+        const unit_info *u = &s->u.at[s->g.at[i].unit];
+        level -= (unit_part_first (u, last + 1, of) - unit_part_first (u, last, of)) *
+                 s->g.granule_bytes;
+      }
   return level;
 }
 

@@ -553,8 +553,8 @@ START_TEST (a_bad_compute_is_refused) {
     "\"a_item\":7,\"a_head\":4,\"a_row\":2,\"b_item\":8,\"b_head\":4,\"b_row\":2,"
     "\"c_item\":8,\"c_head\":4,\"c_row\":2}",
     "{\"dtype\":\"fp32\",\"kind\":\"select_fwd\",\"batch\":1,\"rows\":2,\"width\":1,\"row\":2}",
-    "{\"dtype\":\"fp32\",\"kind\":\"rotary_fwd\",\"batch\":1,\"rows\":2,\"heads\":1,"
-    "\"width\":3,\"theta\":10000}",
+    ("{\"dtype\":\"fp32\",\"kind\":\"rotary_fwd\",\"batch\":1,\"rows\":2,\"heads\":1,"
+     "\"width\":3,\"theta\":10000}"),
   };
   compute c;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {

@@ -134,24 +134,15 @@ CUresult cuKernelGetParamInfo (CUkernel f, size_t index, size_t *offset, size_t 
 
 typedef struct gathering {
   command *c;
-  int64_t capacity;
+  uint64_t tag;
   bool failed;
 } gathering;
 
-static void gather (void *context, CUdeviceptr at, int64_t bytes, bool writes) {
+static void gather (void *context, CUdeviceptr at, int64_t bytes, unsigned int how) {
   gathering *g = context;
-  command *c = g->c;
-  if (c->n_touches == g->capacity) {
-    g->capacity = g->capacity == 0 ? 4 : 2 * g->capacity;
-    touch *moved = realloc (c->touches, (size_t)g->capacity * sizeof *moved);
-    if (moved == NULL) {
-      g->failed = true;
-      g->capacity = c->n_touches;
-      return;
-    }
-    c->touches = moved;
-  }
-  c->touches[c->n_touches++] = (touch){ at, bytes, writes };
+  touch t = { .at = at, .bytes = bytes, .how = how, .tag = g->tag };
+  if (!command_touch (g->c, &t))
+    g->failed = true;
 }
 
 /* The parameters: an array of pointers, or one buffer in `extra`. */
@@ -192,7 +183,8 @@ static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void 
   if (c == NULL)
     return CUDA_ERROR_OUT_OF_MEMORY;
   c->as.run.kernel = k;
-  c->as.run.params = malloc ((size_t)k->param_bytes + 1);
+  c->as.run.params =
+      k->param_bytes <= FEW_PARAM_BYTES ? c->as.run.few_params : malloc ((size_t)k->param_bytes);
   emu_launch *a = &c->as.run.launch;
   *a = (emu_launch){ .params = c->as.run.params,
                      .grid = { l->gridDimX, l->gridDimY, l->gridDimZ },
@@ -200,14 +192,14 @@ static CUresult launch (machine *m, const CUlaunchConfig *l, CUfunction f, void 
                      .bytes = m->config.bytes == EMU_ALL };
   if (c->as.run.params == NULL || !copy_params (k, c->as.run.params, params, extra)) {
     CUresult r = c->as.run.params == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
-    command_drop (c);
+    command_drop (m, c);
     return r;
   }
-  gathering g = { .c = c };
+  gathering g = { .c = c, .tag = m->tag };
   if (k->told.touches != NULL)
     k->told.touches (a, gather, &g);
   if (g.failed) {
-    command_drop (c);
+    command_drop (m, c);
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   return command_issue (m, c);

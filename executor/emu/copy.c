@@ -5,13 +5,12 @@
 
 #include "executor/emu/core.h"
 
-static bool add_touch (command *c, uint64_t at, int64_t bytes, bool writes) {
-  touch *moved = realloc (c->touches, (size_t)(c->n_touches + 1) * sizeof *moved);
-  if (moved == NULL)
-    return false;
-  c->touches = moved;
-  c->touches[c->n_touches++] = (touch){ at, bytes, writes };
-  return true;
+/* What is written by a copy or a memset belongs to who made it from here on. */
+static bool add_touch (const machine *m, command *c, uint64_t at, int64_t bytes, bool writes) {
+  touch t = {
+    .at = at, .bytes = bytes, .how = writes ? EMU_WRITES | EMU_BEGINS : 0, .tag = m->tag
+  };
+  return command_touch (c, &t);
 }
 
 static bool is_known (const machine *m, uint64_t at) {
@@ -34,7 +33,7 @@ static command *copy_command (machine *m, stream *s, const copying *w) {
   c->as.copy.bytes = w->bytes;
   bool good = true;
   if (is_known (m, w->from))
-    good = add_touch (c, w->from, w->bytes, false);
+    good = add_touch (m, c, w->from, w->bytes, false);
   else {
     c->as.copy.staged = malloc ((size_t)w->bytes);
     good = c->as.copy.staged != NULL;
@@ -42,10 +41,10 @@ static command *copy_command (machine *m, stream *s, const copying *w) {
       memcpy (c->as.copy.staged, (const void *)(uintptr_t)w->from, (size_t)w->bytes);
   }
   if (good && is_known (m, w->to))
-    good = add_touch (c, w->to, w->bytes, true);
+    good = add_touch (m, c, w->to, w->bytes, true);
   if (good)
     return c;
-  command_drop (c);
+  command_drop (m, c);
   return NULL;
 }
 
@@ -69,7 +68,7 @@ static CUresult copy (machine *m, stream *s, const copying *w) {
    */
   if (r == CUDA_SUCCESS && ((w->waits && !staged) || to_pageable))
     r = stream_finish (m, s);
-  command_drop (c);
+  command_drop (m, c);
   return r;
 }
 
@@ -131,8 +130,9 @@ static CUresult set (uint64_t to, uint32_t value, size_t count, int width, CUstr
   if (!is_known (m, to) || to % (uint64_t)width != 0 || count > (size_t)1 << 53)
     return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
   command *c = command_new (m, s, COMMAND_SET);
-  if (c == NULL || !add_touch (c, to, (int64_t)count * width, true)) {
-    free (c);
+  if (c == NULL || !add_touch (m, c, to, (int64_t)count * width, true)) {
+    if (c != NULL)
+      command_drop (m, c);
     return machine_leave (m, CUDA_ERROR_OUT_OF_MEMORY);
   }
   c->as.set.to = to;

@@ -33,7 +33,8 @@ typedef enum copy_direction {
 typedef struct touch {
   uint64_t at;
   int64_t bytes;
-  bool writes;
+  unsigned int how; /* EMU_WRITES, EMU_BEGINS */
+  uint64_t tag;     /* for the race checker: whose pinned memory is */
 } touch;
 
 typedef struct kernel {
@@ -43,6 +44,10 @@ typedef struct kernel {
 
 typedef struct stream stream;
 
+/* What nearly all commands need has room in them: a step of a large network is a million of them.
+ */
+enum { FEW_TOUCHES = 2, FEW_PARAM_BYTES = 48 };
+
 /* Held by its stream until done, by the event that recorded it, and by those who wait for it. */
 typedef struct command {
   struct command *next;
@@ -50,17 +55,20 @@ typedef struct command {
   int32_t refs, sequence;
   uint8_t kind, direction;
   bool started, executed, done;
+  bool awaited; /* real clock: a thread sleeps until it is done */
   int64_t issued_ns, not_before_ns, start_ns, end_ns;
   int64_t nominal_ns; /* real clock: when it should have ended */
-  touch *touches;
-  int32_t n_touches;
+  touch *touches;     /* `few` or, where they are more, an array of its own */
+  int32_t n_touches, touches_capacity;
+  touch few[FEW_TOUCHES];
   race_clock *seen; /* a record's: all that is ordered before it */
   union {
     struct command *target;
     struct {
       const kernel *kernel;
       emu_launch launch;
-      void *params;
+      void *params; /* `few_params` or an array of its own */
+      char few_params[FEW_PARAM_BYTES];
       int64_t ns;
     } run;
     struct {
@@ -87,6 +95,7 @@ struct stream {
   int32_t actor; /* its number for the race checker, and the order in which streams are visited */
   unsigned int flags;
   bool legacy, held, closing;
+  bool idle; /* real clock: its thread sleeps until there is something to do */
   command *head, *tail; /* not yet done */
   command *last;        /* the newest, done or not; NULL: none yet */
   int32_t issued;
@@ -170,6 +179,9 @@ typedef struct machine {
   int64_t events_capacity;
   kernel **kernels;
   int32_t n_kernels;
+  command *spare;   /* dropped ones, to be used again */
+  command **blocks; /* what they are made of */
+  int32_t n_blocks;
 
   int memory; /* a memfd; -1: --bytes none */
   int64_t next_place, used_bytes, pinned_bytes;
@@ -181,6 +193,7 @@ typedef struct machine {
   int64_t pool_used, pool_used_high, pool_reserved_high, pool_threshold;
   int pool_reuse[3];
   race_state *races;
+  uint64_t tag; /* of pinned memory that calls name */
 } machine;
 
 /* machine.c */
@@ -196,34 +209,64 @@ bool machine_host_touches (machine *m, uint64_t at, int64_t bytes, bool writes, 
 void machine_in_callback (bool on); /* this thread runs a host function */
 uint64_t machine_random (machine *m);
 
-/* memory.c */
+/* table.c */
 bool table_insert (table *t, const void *row);
 void *table_find (const table *t, uint64_t at); /* the row with the largest address not above */
 void table_remove (table *t, void *row, int64_t count);
+
+/* memory.c */
+range *memory_range (const machine *m, uint64_t at);     /* around the address; NULL: none */
+mapping *memory_mapping (const machine *m, uint64_t at); /* likewise */
 /* True if all of it is mapped with the access; in device or pinned memory. */
 bool memory_reachable (const machine *m, uint64_t at, int64_t bytes, bool writes);
 bool memory_is_device (const machine *m, uint64_t at);
 bool memory_is_pinned (const machine *m, uint64_t at);
 /* Calls back for each piece of one place; host addresses are their own places. */
 void memory_places (const machine *m, const touch *t,
-                    void (*piece) (void *context, int64_t place, int64_t bytes, bool writes),
-                    void *context);
-void memory_free_now (machine *m, uint64_t at); /* what cuMemFreeAsync asked for */
+                    void (*piece) (void *context, const race_range *r), void *context);
 bool memory_in_use (const machine *m, uint64_t at, int64_t bytes); /* by a queued command */
+
+/* space.c */
+enum { EMU_PAGE = 4096 };
 void memory_start (machine *m);
 void memory_stop (machine *m);
+int64_t space_round (int64_t bytes, int64_t to);
+bool space_has_bytes (const machine *m);
+/* Inaccessible address space, aligned. 0: none. */
+uint64_t space_take (machine *m, int64_t bytes, int64_t align);
+void space_give (const machine *m, uint64_t at, int64_t bytes);
+bool space_map (const machine *m, uint64_t at, int64_t bytes, int64_t place, int protection);
+bool space_unmap (const machine *m, uint64_t at, int64_t bytes);
+int64_t place_take (machine *m, int64_t bytes); /* of so many bytes, or -1 */
+void place_give (machine *m, int64_t place, int64_t bytes);
+
+/* alloc.c */
+CUresult memory_allocate (machine *m, int64_t bytes, range_kind kind, uint64_t *out);
+void memory_allocation_drop (machine *m, uint64_t at);
+CUresult memory_finish_all (machine *m); /* the host waits for all streams */
+
+/* pool.c */
+void memory_free_now (machine *m, uint64_t at); /* what cuMemFreeAsync asked for */
 
 /* stream.c */
 stream *stream_of (machine *m, CUstream handle); /* NULL: there is no such stream */
 stream *stream_add (machine *m, unsigned int flags);
+
+/* command.c */
 command *command_new (machine *m, stream *s, command_kind kind);
+/* What it reads or writes, for the mapping check and the race checker. false: no memory. */
+bool command_touch (command *c, const touch *t);
 /* Queued, with what the legacy stream's rule adds; the race checker sees it now. */
 CUresult command_issue (machine *m, command *c);
 void command_hold (command *c);
-void command_drop (command *c);
+void command_drop (machine *m, command *c);
 CUresult stream_finish (machine *m, stream *s); /* the host waits */
 CUresult command_finish (machine *m, command *c);
 void command_done (machine *m, command *c); /* the head of its stream: taken off */
+/* Is it done? A question lets the virtual clock go on by one step, or a loop of questions would
+   never end. */
+bool command_asked (machine *m, const command *c);
+CUresult command_host_sees (machine *m, const race_clock *seen); /* the calling thread is behind */
 
 /* execute.c: what a command does, without the time it takes */
 bool execute_prepare (void); /* catches bad addresses from here on */

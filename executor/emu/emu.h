@@ -25,6 +25,7 @@ typedef struct emu_config {
   emu_bytes bytes;     /* none: addresses and handles, and nothing behind them */
   bool lenient;        /* let pass what only some drivers reject */
   bool races;          /* look for unordered accesses */
+  bool owners;         /* and for bytes that two use at a time, see EMU_BEGINS */
   int64_t fuzz_ns;     /* each operation is delayed by up to so much; 0: not at all */
   uint64_t fuzz_seed;  /* decides the delays and which stream moves first */
   int64_t failed_copy; /* the n-th copy since the start fails, and the error stays; 0: none does */
@@ -38,8 +39,13 @@ typedef struct emu_launch {
   int64_t start_ns; /* on the device's clock */
 } emu_launch;
 
+/* With `owners`, bytes of the device belong to the address by which they are used, pinned ones to
+   the tag under which they are (EMU_TAG). They change hands only with a copy, a memset, or a kernel
+   that says so: from then on who had them before must leave them alone until it begins again. */
+enum { EMU_WRITES = 1, EMU_BEGINS = 2 };
+
 /* Told by a kernel of each range of device or pinned memory that it reads or writes. */
-typedef void (*emu_touch) (void *context, CUdeviceptr at, int64_t bytes, bool writes);
+typedef void (*emu_touch) (void *context, CUdeviceptr at, int64_t bytes, unsigned int how);
 
 typedef struct emu_param {
   size_t offset, bytes;
@@ -72,6 +78,8 @@ typedef CUresult (*emu_hold) (CUstream stream, int on);
 typedef CUresult (*emu_races) (emu_race *out, int capacity, int *count);
 /* The host itself reads or writes pinned memory, for the race checker. */
 typedef CUresult (*emu_host_touches) (const void *at, size_t bytes, int writes);
+/* Whose the pinned bytes are that the next calls name; 0, as at the start: nobody's. */
+typedef CUresult (*emu_tag) (uint64_t owner);
 
 #define EMU_CONFIGURE "emuConfigure"
 #define EMU_REGISTER "emuRegisterKernel"
@@ -81,5 +89,6 @@ typedef CUresult (*emu_host_touches) (const void *at, size_t bytes, int writes);
 #define EMU_HOLD "emuHold"
 #define EMU_RACES "emuRaces"
 #define EMU_HOST_TOUCHES "emuHostTouches"
+#define EMU_TAG "emuTag"
 
 #endif

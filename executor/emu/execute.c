@@ -45,7 +45,8 @@ CUresult execute_check (const machine *m, const command *c) {
   if (c->kind == COMMAND_RECORD || c->kind == COMMAND_FREE)
     return CUDA_SUCCESS;
   for (int32_t i = 0; i < c->n_touches; i++)
-    if (!memory_reachable (m, c->touches[i].at, c->touches[i].bytes, c->touches[i].writes))
+    if (!memory_reachable (m, c->touches[i].at, c->touches[i].bytes,
+                           (c->touches[i].how & EMU_WRITES) != 0))
       return CUDA_ERROR_ILLEGAL_ADDRESS;
   return CUDA_SUCCESS;
 }

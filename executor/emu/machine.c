@@ -10,6 +10,7 @@ EXPORT CUresult emuConfigure (const emu_config *c);
 EXPORT CUresult emuNow (int64_t *ns);
 EXPORT CUresult emuRaces (emu_race *out, int capacity, int *count);
 EXPORT CUresult emuHostTouches (const void *at, size_t bytes, int writes);
+EXPORT CUresult emuTag (uint64_t owner);
 
 /* A driver is one of a process; so is its emulation. `gate` guards the pointer. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -46,19 +47,22 @@ static void machine_free (machine *m) {
     while (s->head != NULL)
       command_done (m, s->head);
     if (s->last != NULL)
-      command_drop (s->last);
+      command_drop (m, s->last);
     race_clock_free (s->seen);
     free (s);
   }
   for (int32_t i = 0; i < m->n_events; i++)
     if (m->events[i].recorded != NULL)
-      command_drop (m->events[i].recorded);
+      command_drop (m, m->events[i].recorded);
   for (int32_t i = 0; i < m->n_hosts; i++) {
     race_clock_free (m->hosts[i]->seen);
     free (m->hosts[i]);
   }
   for (int32_t i = 0; i < m->n_kernels; i++)
     free (m->kernels[i]);
+  for (int32_t i = 0; i < m->n_blocks; i++)
+    free (m->blocks[i]);
+  free (m->blocks);
   memory_stop (m);
   race_free (m->races);
   free (m->hosts);
@@ -216,10 +220,10 @@ typedef struct host_touch {
   bool failed;
 } host_touch;
 
-static void host_piece (void *context, int64_t place, int64_t bytes, bool writes) {
+static void host_piece (void *context, const race_range *r) {
   host_touch *t = context;
   race_access by = { t->h->actor, t->h->step, t->what };
-  if (!race_touch (t->m->races, t->h->seen, by, place, bytes, writes))
+  if (!race_touch (t->m->races, t->h->seen, by, r))
     t->failed = true;
 }
 
@@ -230,7 +234,8 @@ bool machine_host_touches (machine *m, uint64_t at, int64_t bytes, bool writes, 
   if (h == NULL || !race_clock_set (h->seen, h->actor, ++h->step))
     return false;
   host_touch t = { m, h, what, false };
-  memory_places (m, &(touch){ at, bytes, writes }, host_piece, &t);
+  memory_places (m, &(touch){ .at = at, .bytes = bytes, .how = writes ? EMU_WRITES : 0 },
+                 host_piece, &t);
   return !t.failed;
 }
 
@@ -241,6 +246,15 @@ CUresult emuHostTouches (const void *at, size_t bytes, int writes) {
     return refused;
   bool done = machine_host_touches (m, (uintptr_t)at, (int64_t)bytes, writes != 0, "the host");
   return machine_leave (m, done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
+}
+
+CUresult emuTag (uint64_t owner) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  m->tag = owner;
+  return machine_leave (m, CUDA_SUCCESS);
 }
 
 /* ---- start, errors ---- */

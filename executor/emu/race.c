@@ -13,6 +13,8 @@ typedef struct stretch {
   race_access writer; /* actor -1: none */
   race_access reader[READERS];
   int32_t n_readers;
+  uint64_t owner;   /* 0: not known */
+  race_access last; /* the owner's latest access */
 } stretch;
 
 struct race_state {
@@ -89,17 +91,38 @@ static void report (race_state *r, const stretch *s, race_access old, bool old_w
             new.step, new_writes ? "writes" : "reads", (long long)s->at, (long long)s->end);
 }
 
-static void judge (race_state *r, const race_clock *seen, stretch *s, race_access by, bool writes) {
+static void report_owners (race_state *r, const stretch *s, race_access new) {
+  if (r->races++ >= KEPT_RACES)
+    return;
+  snprintf (r->found[r->races - 1].text, EMU_RACE_TEXT,
+            "%s (actor %d, command %d) and %s (actor %d, command %d) use bytes [%lld, %lld) as "
+            "different owners, and the later one did not begin",
+            s->last.what, s->last.actor, s->last.step, new.what, new.actor, new.step,
+            (long long)s->at, (long long)s->end);
+}
+
+static bool is_same (race_access a, race_access b) {
+  return a.actor == b.actor && a.step == b.step;
+}
+
+static void judge (race_state *r, const race_clock *seen, stretch *s, race_access by,
+                   const race_range *x) {
   if (s->writer.actor >= 0 && !is_before (seen, s->writer))
-    report (r, s, s->writer, true, by, writes);
-  if (writes)
+    report (r, s, s->writer, true, by, x->writes);
+  if (x->writes)
     for (int32_t i = 0; i < s->n_readers; i++)
       if (!is_before (seen, s->reader[i]))
         report (r, s, s->reader[i], false, by, true);
+  /* One command cannot take what it uses as another's, whatever it says. */
+  if (x->owner != 0 && s->owner != 0 && s->owner != x->owner &&
+      (!x->begins || is_same (s->last, by)))
+    report_owners (r, s, by);
 }
 
-static void note (const race_clock *seen, stretch *s, race_access by, bool writes) {
-  if (writes) {
+static void note (const race_clock *seen, stretch *s, race_access by, const race_range *x) {
+  s->owner = x->owner;
+  s->last = by;
+  if (x->writes) {
     s->writer = by;
     s->n_readers = 0;
     return;
@@ -153,15 +176,14 @@ static bool cut (race_state *r, int64_t at) {
   return insert (r, i + 1, &right);
 }
 
-bool race_touch (race_state *r, const race_clock *seen, race_access by, int64_t place,
-                 int64_t bytes, bool writes) {
-  int64_t end = place + bytes;
-  if (bytes <= 0)
+bool race_touch (race_state *r, const race_clock *seen, race_access by, const race_range *x) {
+  int64_t end = x->place + x->bytes;
+  if (x->bytes <= 0)
     return true;
-  if (!cut (r, place) || !cut (r, end))
+  if (!cut (r, x->place) || !cut (r, end))
     return false;
-  int64_t first = find (r, place), i = first;
-  for (int64_t at = place; at < end; i++) {
+  int64_t first = find (r, x->place), i = first;
+  for (int64_t at = x->place; at < end; i++) {
     if (i == r->count || r->stretches[i].at > at) {
       int64_t stop = i == r->count || r->stretches[i].at > end ? end : r->stretches[i].at;
       stretch fresh = { .at = at, .end = stop, .writer.actor = -1 };
@@ -169,12 +191,12 @@ bool race_touch (race_state *r, const race_clock *seen, race_access by, int64_t 
         return false;
     }
     stretch *s = &r->stretches[i];
-    judge (r, seen, s, by, writes);
-    note (seen, s, by, writes);
+    judge (r, seen, s, by, x);
+    note (seen, s, by, x);
     at = s->end;
   }
   /* A write makes all of it alike. */
-  if (writes && i - first > 1) {
+  if (x->writes && i - first > 1) {
     r->stretches[first].end = end;
     memmove (r->stretches + first + 1, r->stretches + i,
              (size_t)(r->count - i) * sizeof *r->stretches);

@@ -1,7 +1,8 @@
 /* The race checker: vector clocks over streams and host threads, and for each stretch of memory the
-   last writer and the readers since.  It looks at commands when they are issued, in the order of
-   the calls: what orders two accesses is already decided then, so a missing wait is found whatever
-   the timing, on the first run. */
+   last writer, the readers since, and whose the bytes are.  It looks at commands when they are
+   issued, in the order of the calls: what orders two accesses is already decided then, so a missing
+   wait is found whatever the timing, on the first run; and so is who uses bytes that have been
+   given to somebody else since, though every access waits for the one before. */
 #ifndef FERRY_EXECUTOR_EMU_RACE_H
 #define FERRY_EXECUTOR_EMU_RACE_H
 
@@ -21,6 +22,13 @@ typedef struct race_access {
   const char *what; /* a name that lives as long as the machine */
 } race_access;
 
+typedef struct race_range {
+  int64_t place, bytes;
+  uint64_t owner; /* as whose they are used; 0: not known */
+  bool writes;
+  bool begins; /* the owner's from here on */
+} race_range;
+
 race_state *race_new (void);
 void race_free (race_state *r);
 
@@ -30,8 +38,7 @@ bool race_clock_join (race_clock *into, const race_clock *from); /* false: no me
 bool race_clock_set (race_clock *c, int32_t actor, int32_t step);
 
 /* `seen` is what is ordered before this access. false: no memory. */
-bool race_touch (race_state *r, const race_clock *seen, race_access by, int64_t place,
-                 int64_t bytes, bool writes);
+bool race_touch (race_state *r, const race_clock *seen, race_access by, const race_range *x);
 int race_list (const race_state *r, emu_race *out, int capacity);
 
 #endif

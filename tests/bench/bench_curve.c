@@ -1,6 +1,6 @@
 /* Curves of 500 random traces, held against what must be true of any, and how long curves take.
-   bench_curve: the random ones. bench_curve NETWORK BATCH DEVICE POINTS [PERCENT]: that curve, and the
-   time of its hardest point by itself, from PERCENT of the way between floor and peak on. */
+   bench_curve: the random ones. bench_curve NETWORK BATCH DEVICE POINTS [PERCENT]: that curve, and
+   the time of its hardest point by itself, from PERCENT of the way between floor and peak on. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,10 +46,9 @@ static int one_curve (char **argv, int percent) {
   int32_t n;
   const char *folder = getenv ("FERRY_DATADIR");
   snprintf (path, sizeof path, "%s/devices/%s.json", folder ? folder : "data", argv[3]);
-  zoo_request r = { .name = argv[1],
-                    .batch = strtol (argv[2], &end, 10),
-                    .device = &d,
-                    .optimizer = ZOO_MOMENTUM };
+  zoo_request r = {
+    .name = argv[1], .batch = strtol (argv[2], &end, 10), .device = &d, .optimizer = ZOO_MOMENTUM
+  };
   trace *t = device_load (path, NULL, a, &d, &err) ? zoo_trace (&r, a, &err) : NULL;
   curve_options o = { .device = &d, .seed = 1 };
   o.host_bytes = (int64_t)1 << 42;

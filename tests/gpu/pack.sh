@@ -6,39 +6,60 @@
 set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 build=$(realpath "$1") out=$2 size=${3:-full}
-${MAKE:-make} -s -C "$build" tests/gpu/experiments >&2
+programs="$build/ferry $build/tests/gpu/experiments $build/tests/gpu/copies"
+${MAKE:-make} -s -C "$build" tests/gpu/experiments tests/gpu/copies >&2
 rm -rf "$out" && mkdir -p "$out/bin" "$out/lib" "$out/traces" "$out/plans"
-cp "$build/ferry" "$build/tests/gpu/experiments" "$build/.libs/libferry-emu.so" "$out/bin"
+# shellcheck disable=SC2086
+cp $programs "$build/.libs/libferry-emu.so" "$out/bin"
 cp "$here/check.sh" "$out"
 # Of the C library itself, the machine's own must serve.
-ldd "$build/ferry" "$build/tests/gpu/experiments" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
+# shellcheck disable=SC2086
+ldd $programs | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
   grep -vE '/(libc|libm|libdl|libpthread|librt)\.so' | sort -u | while read -r lib; do cp -L "$lib" "$out/lib"; done
 
 make_trace() { # NAME DEVICE OPTIONS...
   local name=$1 device=$2
   shift 2
-  "$build/ferry" zoo "${name%%-b*}" -d "$device" -q -o "$out/traces/$name.json.zst" "$@"
+  "$build/ferry" zoo "${name%-b*}" -d "$device" -q -o "$out/traces/$name.json.zst" "$@"
 }
-make_plans() { # NAME DEVICE BUDGET...: those that fit
+# Beside a plan lies how it was made, so that it can be made again for another link.
+make_plan() { # NAME DEVICE BUDGET LABEL OPTIONS...: if one fits
+  local name=$1 device=$2 budget=$3 label=$4 status=0 plan
+  shift 4
+  plan=$out/plans/$name@$budget$label
+  "$build/ferry" solve "$out/traces/$name.json.zst" -d "$device" --budget "$budget" "$@" -q -o "$plan.json" >/dev/null ||
+    status=$?
+  if [ $status = 0 ] || [ $status = 4 ]; then
+    echo "--budget $budget $*" >"$plan.how"
+  else
+    rm -f "$plan.json"
+    echo "no plan: $name in $budget $*" >&2
+  fi
+}
+make_plans() { # NAME DEVICE BUDGET...: by a policy that only moves
   local name=$1 device=$2
   shift 2
-  for budget; do
-    "$build/ferry" solve "$out/traces/$name.json.zst" -d "$device" -p capuchin --budget "$budget" \
-      -q -o "$out/plans/$name@$budget.json" >/dev/null || echo "no plan: $name in $budget" >&2
-  done
+  for budget; do make_plan "$name" "$device" "$budget" "" -p capuchin; done
+}
+share() { # NAME PERCENT: so much of the peak, in MiB
+  local peak
+  peak=$("$build/ferry" info --json "$out/traces/$1.json.zst" | sed -n 's/^ *"peak_bytes": \([0-9]*\).*/\1/p')
+  echo "$((peak / 100 * $2 / 1048576))MiB"
 }
 if [ "$size" = small ]; then
   make_trace vgg16-b8 titanx-pascal --batch 8 --width-divisor 4 --image 64 --classes 10
   make_plans vgg16-b8 titanx-pascal 160MiB 120MiB 112MiB
 else
-  make_trace vgg16-b64 h100-sxm --batch 64
-  make_plans vgg16-b64 h100-sxm 6GiB 4GiB 3GiB
-  make_trace vgg16-b256 h100-sxm --batch 256
-  make_plans vgg16-b256 h100-sxm 16GiB 12GiB
-  make_trace resnet50-b64 h100-sxm --batch 64
-  make_plans resnet50-b64 h100-sxm 8GiB 4GiB
-  make_trace googlenet-b128 h100-sxm --batch 128
-  make_plans googlenet-b128 h100-sxm 6GiB 4GiB
+  card=h100-sxm
+  make_trace vgg16-b256 $card --batch 256
+  make_plans vgg16-b256 $card 16GiB 12GiB
+  make_plan vgg16-b256 $card 12GiB ,sections --sections auto --limit 100000
+  make_plan vgg16-b256 $card 12GiB ,recompute --recompute auto --limit 100000
+  for it in vgg16-b64 resnet50-b64 googlenet-b128 inception3-b64 densenet121-b64 unet3d-b2 seq2seq-b64 \
+    bert-base-b16 gpt2-b4 llama-1b-b1 vit-b-b64; do
+    make_trace $it $card --batch "${it##*-b}"
+    make_plans $it $card "$(share $it 90)" "$(share $it 75)" "$(share $it 60)"
+  done
 fi
 tar -C "$(dirname "$out")" -czf "$out.tar.gz" "$(basename "$out")"
 echo "$out.tar.gz"

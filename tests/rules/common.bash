@@ -1,4 +1,5 @@
-# For the scripts beside this one: where things are, and one way to say what is wrong.
+# For the scripts beside this one and a folder above: where things are, and one way to say what is
+# wrong.
 set -u
 cd "${srcdir:-$(dirname "${BASH_SOURCE[0]}")/../..}" || exit 1
 passed=0 failed=0
@@ -24,6 +25,22 @@ claim() {
     failed=$((failed + 1))
     printf 'does not hold: %s\n%s\n' "$text" "$output"
   fi
+}
+
+# scratch: the program, and a folder to work in that is gone with the script.
+scratch() {
+  ferry=$builddir/ferry
+  work=$(mktemp -d)
+  trap 'rm -rf "$work"' EXIT
+  cd "$work" || exit 1
+}
+
+# run STATUS ARGUMENTS...: the program; leaves out and err behind.
+run() {
+  local expected=$1 status=0
+  shift
+  "$ferry" "$@" >out 2>err </dev/null || status=$?
+  [ "$status" = "$expected" ] || { echo "ferry $*: status $status, expected $expected"; cat err; return 1; }
 }
 
 finish() {

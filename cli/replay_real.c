@@ -1,0 +1,99 @@
+#include "cli/replay_real.h"
+
+#include "base/units.h"
+#include "executor/train.h"
+
+/* ---- step by step ---- */
+
+static void print_step (void *context, const train_step *s) {
+  const train_options *o = context;
+  if (s->step == 0)
+    printf (o->compare ? "%5s  %14s  %14s\n" : "%5s  %14s\n", "step", "loss", "unswapped");
+  printf ("%5d  %14.6f", s->step, s->loss);
+  if (o->compare)
+    printf ("  %14.6f  %s", s->unswapped, s->same ? "equal" : "DIFFERENT");
+  if (s->update_ppm > 0 || s->whole > 0)
+    printf ("; whole %.6f, updates %.2g %% apart", s->whole, s->update_ppm / 1e4);
+  printf ("\n");
+  fflush (stdout);
+}
+
+/* ---- what came of it ---- */
+
+static void print_same (const trace *t, const train_result *r) {
+  if (train_same (r)) {
+    printf ("losses and parameters are, bit for bit, those of the unswapped step\n");
+    return;
+  }
+  if (r->first_step >= 0)
+    printf ("the loss of step %d is the first that is not that of the unswapped step\n",
+            r->first_step);
+  if (r->n_tensors > 0)
+    printf ("%d tensors are not what the unswapped step made, the first: %s, element %lld: %.9g, "
+            "and %.9g unswapped\n",
+            r->n_tensors, t->tensors[r->tensor].name, (long long)r->element, (double)r->value,
+            (double)r->unswapped);
+}
+
+static void print_whole (const train_result *r) {
+  printf (
+      "in sections: the loss is within %.2g %% of the whole step's (allowed: %g %%), the update "
+      "within %.2g %% (%g %%)\n",
+      r->loss_ppm / 1e4, TRAIN_LOSS_PPM / 1e4, r->update_ppm / 1e4, r->allowed_ppm / 1e4);
+  if (!train_within (r))
+    printf ("that is more than the order of sums explains: step %d, step %d\n", r->loss_step,
+            r->update_step);
+}
+
+static void print_result (const trace *t, const train_result *r) {
+  char size[UNITS_TEXT];
+  replay_print (&r->replay);
+  printf ("trained: %s of parameters and the like, sha256:%s\n",
+          units_bytes (size, r->values_bytes), r->digest);
+  if (r->compared)
+    print_same (t, r);
+  if (r->compared && r->sectioned)
+    print_whole (r);
+}
+
+static bool write_json (call *c, const train_result *r) {
+  bytes text = { 0 };
+  bool good = train_json (r, &text, &c->err) && call_write (c, NULL, text.data, text.size);
+  bytes_free (&text);
+  return good;
+}
+
+/* ---- the command ---- */
+
+static bool read_training (call *c, train_options *o, bytes *text) {
+  int64_t steps = o->replay.iterations > 0 ? o->replay.iterations : TRAIN_STEPS;
+  const char *path = call_text (c, "data");
+  if (!call_count (c, "steps", 1, REPLAY_MOST_STEPS, &steps))
+    return false;
+  o->replay.iterations = (int32_t)steps;
+  o->compare = call_flag (c, "compare");
+  if (!c->json)
+    o->on_step = print_step;
+  o->context = o;
+  if (path != NULL && !file_read (path, 0, text, &c->err))
+    return false;
+  if (path != NULL)
+    o->input = (feed_options){ .text = text->data, .text_bytes = text->size };
+  return true;
+}
+
+int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, const trace *t,
+                 const plan *p) {
+  train_options train = { .replay = *o, .spoiled_copy = spoiled_copy };
+  train_result r;
+  bytes text = { 0 };
+  bool good = read_training (c, &train, &text) && train_run (t, p, &train, c->arena, &r, &c->err) &&
+              replay_write_chrome (c, p, &r.replay) && (!c->json || write_json (c, &r));
+  bytes_free (&text);
+  if (!good)
+    return call_failed (c);
+  if (!c->json)
+    print_result (t, &r);
+  int verdict = c->json && r.replay.n_races == 0 ? EXIT_YES : replay_verdict (o, &r.replay);
+  return train_same (&r) && train_within (&r) ? verdict : EXIT_NO;
+}

@@ -1,0 +1,18 @@
+/* `ferry replay --compute real`: the steps train, and what they learn is printed. */
+#ifndef FERRY_CLI_REPLAY_REAL_H
+#define FERRY_CLI_REPLAY_REAL_H
+
+#include "cli/call.h"
+#include "executor/replay.h"
+
+/* Reads --steps, --data and --compare beside `o`, runs, prints; an exit status. */
+int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, const trace *t,
+                 const plan *p);
+
+/* What replay prints of every kind of run. */
+void replay_print (const replay_result *r);
+/* EXIT_NO where a byte was wrong or an order missing. */
+int replay_verdict (const replay_options *o, const replay_result *r);
+bool replay_write_chrome (call *c, const plan *p, const replay_result *r) MUST_CHECK;
+
+#endif

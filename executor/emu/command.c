@@ -1,0 +1,223 @@
+/* How a command gets from a call into its stream, and off it when it is done. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor/emu/core.h"
+
+enum { BLOCK_COMMANDS = 256 };
+
+void command_hold (command *c) {
+  c->refs++;
+}
+
+void command_drop (machine *m, command *c) {
+  if (--c->refs > 0)
+    return;
+  if (c->kind == COMMAND_WAIT)
+    command_drop (m, c->as.target);
+  if (c->kind == COMMAND_KERNEL && c->as.run.params != c->as.run.few_params)
+    free (c->as.run.params);
+  if (c->kind == COMMAND_COPY)
+    free (c->as.copy.staged);
+  race_clock_free (c->seen);
+  if (c->touches != c->few)
+    free (c->touches);
+  c->next = m->spare;
+  m->spare = c;
+}
+
+static bool more_commands (machine *m) {
+  command **moved = realloc (m->blocks, (size_t)(m->n_blocks + 1) * sizeof (command *));
+  if (moved == NULL)
+    return false;
+  m->blocks = moved;
+  command *block = malloc (BLOCK_COMMANDS * sizeof *block);
+  if (block == NULL)
+    return false;
+  m->blocks[m->n_blocks++] = block;
+  for (int i = 0; i < BLOCK_COMMANDS; i++) {
+    block[i].next = m->spare;
+    m->spare = &block[i];
+  }
+  return true;
+}
+
+command *command_new (machine *m, stream *s, command_kind kind) {
+  if (m->spare == NULL && !more_commands (m))
+    return NULL;
+  command *c = m->spare;
+  m->spare = c->next;
+  memset (c, 0, sizeof *c);
+  c->kind = (uint8_t)kind;
+  c->stream = s;
+  c->refs = 1; /* the queue's */
+  c->issued_ns = machine_now (m);
+  c->touches = c->few;
+  c->touches_capacity = FEW_TOUCHES;
+  return c;
+}
+
+bool command_touch (command *c, const touch *t) {
+  if (c->n_touches == c->touches_capacity) {
+    bool few = c->touches == c->few;
+    touch *moved =
+        realloc (few ? NULL : c->touches, 2 * (size_t)c->touches_capacity * sizeof *moved);
+    if (moved == NULL)
+      return false;
+    if (few)
+      memcpy (moved, c->few, sizeof c->few);
+    c->touches = moved;
+    c->touches_capacity *= 2;
+  }
+  c->touches[c->n_touches++] = *t;
+  return true;
+}
+
+static void queue (machine *m, stream *s, command *c) {
+  c->sequence = ++s->issued;
+  if (s->tail != NULL)
+    s->tail->next = c;
+  else
+    s->head = c;
+  s->tail = c;
+  if (s->last != NULL)
+    command_drop (m, s->last);
+  command_hold (c);
+  s->last = c;
+}
+
+static bool queue_wait (machine *m, stream *s, command *target) {
+  command *w = command_new (m, s, COMMAND_WAIT);
+  if (w == NULL)
+    return false;
+  w->as.target = target;
+  command_hold (target);
+  queue (m, s, w);
+  return true;
+}
+
+/* What a legacy stream joins: it waits for all blocking ones, and they for it. */
+static bool join_legacy (machine *m, stream *s) {
+  if ((s->flags & CU_STREAM_NON_BLOCKING) != 0)
+    return true;
+  for (int32_t i = 0; i < m->n_streams; i++) {
+    stream *o = m->streams[i];
+    if (o == s || o->last == NULL || (o->flags & CU_STREAM_NON_BLOCKING) != 0)
+      continue;
+    if (!s->legacy && !o->legacy)
+      continue;
+    if (!o->last->done && !queue_wait (m, s, o->last))
+      return false;
+    if (m->races != NULL && !race_clock_join (s->seen, o->seen))
+      return false;
+  }
+  return true;
+}
+
+typedef struct watched {
+  machine *m;
+  command *c;
+  bool failed;
+} watched;
+
+static const char *name_of (const command *c) {
+  static const char *const copies[] = { "copy to host", "copy to device",
+                                        "copy within the device" };
+  switch ((command_kind)c->kind) {
+  case COMMAND_KERNEL:
+    return c->as.run.kernel->told.name;
+  case COMMAND_COPY:
+    return copies[c->direction];
+  case COMMAND_SET:
+    return "memset";
+  case COMMAND_FREE:
+    return "free";
+  default:
+    return "allocation";
+  }
+}
+
+static void watch_piece (void *context, const race_range *r) {
+  watched *w = context;
+  race_access by = { w->c->stream->actor, w->c->sequence, name_of (w->c) };
+  if (!race_touch (w->m->races, w->c->stream->seen, by, r))
+    w->failed = true;
+}
+
+static bool watch (machine *m, command *c) {
+  stream *s = c->stream;
+  host *h = machine_host (m);
+  if (h == NULL || !race_clock_join (s->seen, h->seen) ||
+      !race_clock_set (s->seen, s->actor, c->sequence))
+    return false;
+  if (c->kind == COMMAND_WAIT && !race_clock_join (s->seen, c->as.target->seen))
+    return false;
+  if (c->kind == COMMAND_RECORD) {
+    c->seen = race_clock_new ();
+    if (c->seen == NULL || !race_clock_join (c->seen, s->seen))
+      return false;
+  }
+  watched w = { m, c, false };
+  for (int32_t i = 0; i < c->n_touches; i++)
+    memory_places (m, &c->touches[i], watch_piece, &w);
+  return !w.failed;
+}
+
+CUresult command_issue (machine *m, command *c) {
+  if (!join_legacy (m, c->stream)) {
+    command_drop (m, c);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  queue (m, c->stream, c);
+  if (m->races != NULL && !watch (m, c))
+    machine_fail (m, CUDA_ERROR_OUT_OF_MEMORY);
+  if (c->stream->idle)
+    pthread_cond_broadcast (&m->changed);
+  return m->stuck;
+}
+
+void command_done (machine *m, command *c) {
+  stream *s = c->stream;
+  c->end_ns = machine_now (m);
+  c->done = true;
+  s->head = c->next;
+  if (s->head == NULL)
+    s->tail = NULL;
+  if (c->awaited)
+    pthread_cond_broadcast (&m->changed);
+  command_drop (m, c);
+}
+
+CUresult command_finish (machine *m, command *c) {
+  command_hold (c);
+  bool hangs = false;
+  while (!c->done && !hangs)
+    if (m->config.clock == EMU_VIRTUAL)
+      hangs = !virtual_step (m);
+    else {
+      c->awaited = true;
+      pthread_cond_wait (&m->changed, &m->lock);
+    }
+  command_drop (m, c);
+  return m->stuck != CUDA_SUCCESS ? m->stuck : hangs ? CUDA_ERROR_LAUNCH_TIMEOUT : CUDA_SUCCESS;
+}
+
+CUresult command_host_sees (machine *m, const race_clock *seen) {
+  if (m->races == NULL)
+    return CUDA_SUCCESS;
+  host *h = machine_host (m);
+  return h != NULL && race_clock_join (h->seen, seen) ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult stream_finish (machine *m, stream *s) {
+  CUresult r = s->last == NULL ? m->stuck : command_finish (m, s->last);
+  return r == CUDA_SUCCESS ? command_host_sees (m, s->seen) : r;
+}
+
+bool command_asked (machine *m, const command *c) {
+  if (c == NULL || c->done)
+    return true;
+  if (m->config.clock == EMU_VIRTUAL)
+    (void)virtual_step (m);
+  return c->done;
+}

@@ -1,0 +1,106 @@
+/* Address space and the bytes behind it: places in a memfd. With --bytes none there are addresses
+   and no bytes.  A place is used once, so what was freed can never be mistaken for what came after;
+   the memfd is given back by holes. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "executor/emu/core.h"
+
+static const int64_t memfd_bytes = (int64_t)1 << 60;
+static const uint64_t first_fake = (uint64_t)1 << 44; /* below any address that mmap gives */
+
+int64_t space_round (int64_t bytes, int64_t to) {
+  return (bytes + to - 1) / to * to;
+}
+
+bool space_has_bytes (const machine *m) {
+  return m->config.bytes == EMU_ALL;
+}
+
+/* Inaccessible address space, aligned. 0: none. */
+uint64_t space_take (machine *m, int64_t bytes, int64_t align) {
+  if (!space_has_bytes (m)) {
+    uint64_t at = (uint64_t)space_round ((int64_t)m->next_fake, align);
+    if (bytes > ((int64_t)1 << 45) - (int64_t)(at - first_fake))
+      return 0;
+    m->next_fake = at + (uint64_t)space_round (bytes, EMU_PAGE);
+    return at;
+  }
+  char *all = mmap (NULL, (size_t)(bytes + align), PROT_NONE,
+                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (all == MAP_FAILED)
+    return 0;
+  uint64_t from = (uintptr_t)all, at = (uint64_t)space_round ((int64_t)from, align);
+  if (at > from)
+    munmap (all, at - from);
+  if (from + (uint64_t)align > at)
+    munmap ((char *)all + (at - from) + bytes, from + (uint64_t)align - at);
+  return at;
+}
+
+void space_give (const machine *m, uint64_t at, int64_t bytes) {
+  if (space_has_bytes (m))
+    munmap ((void *)(uintptr_t)at, (size_t)bytes);
+}
+
+bool space_map (const machine *m, uint64_t at, int64_t bytes, int64_t place, int protection) {
+  return !space_has_bytes (m) || mmap ((void *)(uintptr_t)at, (size_t)bytes, protection,
+                                       MAP_SHARED | MAP_FIXED, m->memory, place) != MAP_FAILED;
+}
+
+bool space_unmap (const machine *m, uint64_t at, int64_t bytes) {
+  return !space_has_bytes (m) ||
+         mmap ((void *)(uintptr_t)at, (size_t)bytes, PROT_NONE,
+               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED;
+}
+
+/* A place of so many bytes, or -1. */
+int64_t place_take (machine *m, int64_t bytes) {
+  if (bytes > m->config.memory_bytes - m->config.missing_bytes - m->used_bytes)
+    return -1;
+  int64_t place = m->next_place;
+  m->next_place += space_round (bytes, EMU_PAGE);
+  m->used_bytes += bytes;
+  return place;
+}
+
+void place_give (machine *m, int64_t place, int64_t bytes) {
+  m->used_bytes -= bytes;
+  if (space_has_bytes (m))
+    (void)!fallocate (m->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place,
+                      space_round (bytes, EMU_PAGE));
+}
+
+void memory_start (machine *m) {
+  m->ranges.size = sizeof (range);
+  m->mappings.size = sizeof (mapping);
+  m->next_fake = first_fake;
+  m->memory = -1;
+  m->pool_reuse[0] = m->pool_reuse[1] = m->pool_reuse[2] = 1;
+  if (!space_has_bytes (m))
+    return;
+  m->memory = memfd_create ("emulated device memory", MFD_CLOEXEC);
+  if (m->memory >= 0 && ftruncate (m->memory, memfd_bytes) != 0) {
+    close (m->memory);
+    m->memory = -1;
+  }
+}
+
+void memory_stop (machine *m) {
+  for (int64_t i = 0; i < m->ranges.count; i++) {
+    range r;
+    memcpy (&r, m->ranges.rows + i * (int64_t)sizeof r, sizeof r);
+    if (r.kind == RANGE_HOST)
+      munmap ((void *)(uintptr_t)r.at, (size_t)space_round (r.bytes, EMU_PAGE));
+    else if (r.kind != RANGE_REGISTERED)
+      space_give (m, r.at, space_round (r.bytes, EMU_PAGE));
+  }
+  if (m->memory >= 0)
+    close (m->memory);
+  free (m->ranges.rows);
+  free (m->mappings.rows);
+  free (m->handles);
+}

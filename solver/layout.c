@@ -1,0 +1,120 @@
+#include "solver/layout.h"
+
+#include "base/units.h"
+#include "solver/group.h"
+#include "solver/round.h"
+
+enum { GRANULES_LEAST = 32, LATENCIES = 400, BUDGET_PART = 16, FILL_PPM = 750000, POOL_PART = 32 };
+
+enum { ALL_SPLIT = INT32_MAX, SOME_SPLIT = 16 };
+
+static const struct {
+  int64_t times; /* what LATENCIES asks for */
+  int32_t keep;
+  int32_t splits; /* as many units as round_sections may cut finely */
+} kinds[LAYOUTS] = {
+  [LAYOUT_LARGE] = { 16, 16, SOME_SPLIT }, [LAYOUT_LARGE_FINE] = { 16, 16, ALL_SPLIT },
+  [LAYOUT_MIDDLE] = { 1, 16, SOME_SPLIT }, [LAYOUT_CLOSE] = { 2, 64, SOME_SPLIT },
+  [LAYOUT_SMALL] = { 0, 0, ALL_SPLIT },
+};
+
+/* Groups of so much lose one in LATENCIES to the link's latency, and little to granules. */
+static int64_t group_bytes (const device *dev, int64_t budget_bytes, int64_t times) {
+  link_rates r = device_rates (&dev->link, dev->share_ppm);
+  int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
+  __int128 bytes = (__int128)dev->link.copy_ns * LATENCIES * rate / 1000000000;
+  int64_t least = GRANULES_LEAST * dev->granule_bytes, most = budget_bytes / BUDGET_PART;
+  bytes = (bytes < least ? least : bytes) * times;
+  return bytes > most ? most : (int64_t)bytes;
+}
+
+static bool choose_groups (const trace *t, layout_kind kind, const device *dev,
+                           int64_t budget_bytes, arena *a, layout *out, error *err) {
+  if (kind == LAYOUT_SMALL)
+    return group_choose (t, dev->granule_bytes, a, &out->groups, &out->n_groups,
+                         &out->pool_below_bytes, err);
+  group_rule rule = { .least_bytes = dev->granule_bytes / POOL_PART,
+                      .most_bytes = group_bytes (dev, budget_bytes, kinds[kind].times),
+                      .keep = kinds[kind].keep,
+                      .fill_ppm = FILL_PPM,
+                      .persistent = true };
+  return group_tensors (t, dev->granule_bytes, &rule, a, &out->groups, &out->n_groups, err) &&
+         schedule_pool (t, out->groups, out->n_groups, dev->granule_bytes, a,
+                        &out->pool_below_bytes, NULL, err);
+}
+
+typedef struct mapping {
+  const gaps *singles;
+  const double *share;
+  int64_t *start_ns; /* n_ops + 1: when op k starts if nothing stalls */
+} mapping;
+
+static int64_t rest_ns (const mapping *m, const gap *at) {
+  int64_t ns = m->start_ns[at->before] - m->start_ns[at->after + 1];
+  return at->before <= at->after ? ns + m->start_ns[m->singles->n_ops] : ns;
+}
+
+/* How much of the tensor's gap around `at` leaves; nothing where `at` is only a short piece of it:
+   the bytes that leave in the whole of it would not leave for that. */
+static double share_of (const mapping *m, int32_t tensor, const gap *at) {
+  for (int32_t i = m->singles->of_unit[tensor]; i < m->singles->of_unit[tensor + 1]; i++) {
+    const gap *x = &m->singles->at[i];
+    bool wraps = x->before <= x->after;
+    if (wraps == (at->before <= at->after)
+            ? x->after <= at->after && x->before >= at->before
+            : wraps && (x->after <= at->after || x->before >= at->before))
+      return 2 * rest_ns (m, at) >= rest_ns (m, x) ? m->share[i] : 0;
+  }
+  return 0;
+}
+
+/* A group's share is that of its members by bytes. */
+static bool map_shares (const mapping *m, arena *a, layout *out, error *err) {
+  const gaps *g = &out->gaps;
+  const tensor *tensors = out->units.trace->tensors;
+  int32_t n_tensors = out->units.trace->n_tensors;
+  out->share = NEW (a, g->count, double, err);
+  if (!out->share)
+    return false;
+  for (int32_t i = 0; i < g->count; i++) {
+    const gap *at = &g->at[i];
+    if (at->unit < n_tensors) {
+      out->share[i] = share_of (m, at->unit, at);
+      continue;
+    }
+    const index_list *members = &out->groups[at->unit - n_tensors];
+    double away = 0, all = 0;
+    for (int32_t j = 0; j < members->count; j++) {
+      double bytes = (double)tensors[members->at[j]].bytes;
+      all += bytes;
+      away += bytes * share_of (m, members->at[j], at);
+    }
+    out->share[i] = all > 0 ? away / all : 0;
+  }
+  return true;
+}
+
+static bool take_shares (const gaps *singles, const double *share, arena *a, layout *out,
+                         error *err) {
+  const op *ops = out->units.trace->ops;
+  mapping m = { .singles = singles,
+                .share = share,
+                .start_ns = NEW (a, (int64_t)singles->n_ops + 1, int64_t, err) };
+  for (int32_t k = 0; m.start_ns && k < singles->n_ops; k++)
+    m.start_ns[k + 1] = m.start_ns[k] + ops[k].gap_ns + ops[k].ns;
+  return m.start_ns && map_shares (&m, a, out, err);
+}
+
+bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t budget_bytes,
+                  const gaps *singles, const double *share, arena *a, layout *out, error *err) {
+  *out = (layout){ 0 };
+  if (!choose_groups (t, kind, dev, budget_bytes, a, out, err) ||
+      !units_of (t, out->groups, out->n_groups, dev->granule_bytes, out->pool_below_bytes, a,
+                 &out->units, err) ||
+      !gaps_of (&out->units, dev->granule_bytes, budget_bytes, a, &out->gaps, err))
+    return false;
+  out->of = NEW (a, out->units.count, int32_t, err);
+  if (!out->of || (share && !take_shares (singles, share, a, out, err)))
+    return false;
+  return round_sections (&out->gaps, dev, out->share, kinds[kind].splits, a, out->of, err);
+}

@@ -1,0 +1,36 @@
+/* The best plan of a tiny trace, by trying all: every choice of parts of every idle time, every
+   order of the copies out and of those in, and every point between two ops at which a copy in may
+   take its memory.  Each choice runs as early as it can, which is the best that its triggers can
+   do.  It shares nothing with the planner.
+
+   Two figures come out.  The first counts granules only, so no plan is below it; for the second,
+   granules were given out and a whole plan was written down, which passes check and is simulated.
+ */
+#ifndef FERRY_TESTS_BEST_PLAN_H
+#define FERRY_TESTS_BEST_PLAN_H
+
+#include "trace/plan.h"
+
+typedef struct tiny_case {
+  trace *trace;
+  device device;
+  int64_t budget_bytes;
+} tiny_case;
+
+/* A few ops and tensors, every copy of which takes a whole number of nanoseconds; no shared rate,
+   no groups, no pool. False without an error: nothing has to move, or nothing can. */
+bool tiny_make (uint64_t seed, arena *a, tiny_case *out, error *err) MUST_CHECK;
+
+typedef struct best_plan {
+  int64_t counted_ns; /* the least that a count of granules allows */
+  int64_t step_ns;    /* the least of the plans written down; below it none was found */
+  plan *plan;         /* that plan, or NULL */
+  int64_t tried;
+  bool complete; /* all choices were tried */
+} best_plan;
+
+/* Looks only below `below_ns`: where nothing is found both figures are that. */
+bool best_search (const tiny_case *c, int64_t below_ns, arena *a, best_plan *out,
+                  error *err) MUST_CHECK;
+
+#endif

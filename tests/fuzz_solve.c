@@ -1,0 +1,9 @@
+/* Fuzzes the planner and the policies: tests/corpus/solve. */
+#include "tests/solve_fuzz.h"
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size) {
+  solve_fuzz (data, size);
+  return 0;
+}

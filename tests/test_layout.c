@@ -1,0 +1,145 @@
+/* Layouts: every tensor stands for itself once, groups take the shares of their members, and the
+   groups of large tensors waste less memory than the tensors alone. */
+#include "solver/layout.h"
+#include "solver/bound.h"
+#include "tests/suite.h"
+#include "trace/zoo/zoo.h"
+
+typedef struct setting {
+  device dev;
+  trace *t;
+  units u;
+  gaps singles;
+  double *share;
+} setting;
+
+static void set (setting *s, const char *network, int64_t batch, int percent, arena *a) {
+  error err = { 0 };
+  s->dev =
+      (device){ .name = "test",
+                .memory_bytes = (int64_t)1 << 46,
+                .granule_bytes = 2 << 20,
+                .host_bytes = (int64_t)1 << 46,
+                .link = { 12000000000, 12000000000, 24000000000, 10000 },
+                .share_ppm = 1000000,
+                .has_roofline = true,
+                .roofline = { .fp32_flops = 11000000000000, .memory_bytes_per_s = 500000000000 } };
+  zoo_request r = { .name = network, .batch = batch, .device = &s->dev };
+  s->t = zoo_trace (&r, a, &err);
+  ck_assert_msg (
+      s->t && units_of (s->t, NULL, 0, 1, 0, a, &s->u, &err) &&
+          gaps_of (&s->u, 1, INT64_MAX / 8, a, &s->singles, &err) &&
+          gaps_of (&s->u, 1, s->singles.peak_bytes / 100 * percent, a, &s->singles, &err),
+      "%s", err.text);
+  s->share = NEW (a, s->singles.count, double, &err);
+  for (int32_t i = 0; i < s->singles.count; i++)
+    s->share[i] = s->singles.at[i].tight;
+}
+
+static void make (const setting *s, layout_kind kind, bool shares, arena *a, layout *out) {
+  error err = { 0 };
+  ck_assert_msg (layout_make (s->t, kind, &s->dev, s->singles.room_bytes,
+                              shares ? &s->singles : NULL, shares ? s->share : NULL, a, out, &err),
+                 "%s", err.text);
+}
+
+START_TEST (every_tensor_is_one_unit_or_in_one_group) {
+  static const char *const names[] = { "resnet50", "densenet121", "charrnn" };
+  for (int n = 0; n < 3; n++)
+    for (layout_kind kind = 0; kind < LAYOUTS; kind++) {
+      arena *a = arena_new (0);
+      error err = { 0 };
+      setting s;
+      layout l;
+      set (&s, names[n], 16, 60, a);
+      make (&s, kind, true, a, &l);
+      int32_t *seen = NEW (a, s.t->n_tensors, int32_t, &err);
+      for (int32_t g = 0; g < l.n_groups; g++)
+        for (int32_t j = 0; j < l.groups[g].count; j++)
+          seen[l.groups[g].at[j]]++;
+      for (int32_t i = 0; i < s.t->n_tensors; i++)
+        ck_assert_int_le (seen[i], 1);
+      for (int32_t u = 0; u < l.units.count; u++)
+        if (l.units.at[u].bytes) {
+          ck_assert_int_ge (l.of[u], 1);
+          ck_assert_int_le (l.of[u], l.units.at[u].granules);
+        }
+      for (int32_t i = 0; i < l.gaps.count; i++)
+        ck_assert (l.share[i] >= 0 && l.share[i] <= 1);
+      arena_free (a);
+    }
+}
+END_TEST
+
+/* Where all members leave in a gap that is nearly theirs, so does the group; where none leaves,
+   nothing of it does. */
+START_TEST (a_group_takes_the_shares_of_its_members) {
+  arena *a = arena_new (0);
+  setting s;
+  layout l;
+  set (&s, "densenet121", 32, 60, a);
+  int32_t whole = 0;
+  for (int round = 0; round < 2; round++) {
+    for (int32_t i = 0; i < s.singles.count; i++)
+      s.share[i] = round;
+    make (&s, LAYOUT_LARGE, true, a, &l);
+    ck_assert_int_gt (l.n_groups, 0);
+    for (int32_t i = 0; i < l.gaps.count; i++)
+      if (round == 0)
+        ck_assert (l.share[i] == 0);
+      else if (l.gaps.at[i].unit >= s.t->n_tensors)
+        whole += l.share[i] > 0.999;
+  }
+  ck_assert_int_ge (whole, l.n_groups / 2);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (large_groups_waste_less_of_their_granules) {
+  static const char *const names[] = { "resnet152", "densenet121", "inception3" };
+  for (int n = 0; n < 3; n++) {
+    arena *a = arena_new (0);
+    setting s;
+    layout large, small;
+    set (&s, names[n], 64, 60, a);
+    make (&s, LAYOUT_LARGE, false, a, &large);
+    make (&s, LAYOUT_SMALL, false, a, &small);
+    ck_assert_int_ge (large.gaps.peak_bytes, s.singles.peak_bytes);
+    ck_assert_msg (2 * (large.gaps.peak_bytes - s.singles.peak_bytes) <=
+                       small.gaps.peak_bytes - s.singles.peak_bytes,
+                   "%s: %lld, %lld, %lld", names[n], (long long)large.gaps.peak_bytes,
+                   (long long)small.gaps.peak_bytes, (long long)s.singles.peak_bytes);
+    arena_free (a);
+  }
+}
+END_TEST
+
+/* Without shares nothing is known of what leaves, so every unit is cut finely. */
+START_TEST (only_so_many_units_are_cut_finely) {
+  arena *a = arena_new (0);
+  setting s;
+  layout some, all, none;
+  set (&s, "resnet50", 64, 60, a);
+  for (int32_t i = 0; i < s.singles.count; i++)
+    s.share[i] = 0.5;
+  make (&s, LAYOUT_LARGE, true, a, &some);
+  make (&s, LAYOUT_LARGE_FINE, true, a, &all);
+  make (&s, LAYOUT_LARGE, false, a, &none);
+  int32_t finer = 0;
+  for (int32_t u = 0; u < some.units.count; u++) {
+    ck_assert_int_le (some.of[u], all.of[u]);
+    ck_assert_int_ge (none.of[u], all.of[u]);
+    finer += some.of[u] < all.of[u];
+  }
+  ck_assert_int_gt (finer, 0);
+  arena_free (a);
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = { every_tensor_is_one_unit_or_in_one_group,
+                                 a_group_takes_the_shares_of_its_members,
+                                 large_groups_waste_less_of_their_granules,
+                                 only_so_many_units_are_cut_finely, NULL };
+  return suite_run ("layout", tests, 60);
+}

@@ -1,0 +1,151 @@
+/* More memory, a faster link, more of the host: none of them may raise the bound, nor lengthen the
+   plan by more than the gap that solve was asked for.  FERRY_CASES: how many seeds. */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "solver/solve.h"
+#include "tests/best_plan.h"
+#include "tests/random_case.h"
+#include "tests/suite.h"
+
+enum { GAP_PPM = 5000, ROUNDING_NS = 1 };
+
+static int cases (int usual) {
+  const char *text = getenv ("FERRY_CASES");
+  return text ? (int)strtol (text, NULL, 10) : usual;
+}
+
+typedef struct setting {
+  const trace *trace;
+  device device;
+  int64_t budget_bytes, host_bytes;
+  int64_t floor_bytes, peak_bytes;
+} setting;
+
+typedef struct answer {
+  bool feasible;
+  int64_t bound_ns, step_ns;
+} answer;
+
+static answer ask (const setting *s, int64_t ticks) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  solution found;
+  answer out = { 0 };
+  solve_options o = { .device = &s->device,
+                      .budget_bytes = s->budget_bytes,
+                      .host_bytes = s->host_bytes,
+                      .gap_ppm = GAP_PPM,
+                      .limit_ticks = ticks,
+                      .seed = 1 };
+  if (solve (s->trace, &o, a, &found, &err))
+    out = (answer){ true, found.bound.lower_bound_ns, found.plan->predicted.step_ns };
+  else
+    ck_assert_msg (err.code == ERR_infeasible, "%s", err.text);
+  arena_free (a);
+  return out;
+}
+
+static void faster (device_link *l) {
+  l->d2h_bytes_per_s += l->d2h_bytes_per_s / 4;
+  l->h2d_bytes_per_s += l->h2d_bytes_per_s / 4;
+  l->both_bytes_per_s += l->both_bytes_per_s / 4;
+}
+
+typedef struct tally {
+  int pairs, stalled;
+} tally;
+
+/* `more` has more of something than `less`. */
+static void never_worse (const char *what, int64_t seed, answer less, answer more, tally *n) {
+  if (!less.feasible)
+    return;
+  ck_assert_msg (more.feasible, "%s, seed %lld: no plan where less had one", what, (long long)seed);
+  ck_assert_msg (more.bound_ns <= less.bound_ns + ROUNDING_NS,
+                 "%s, seed %lld: the bound was %lld ns, with more it is %lld", what,
+                 (long long)seed, (long long)less.bound_ns, (long long)more.bound_ns);
+  int64_t most_ns = less.step_ns + (int64_t)((__int128)less.step_ns * GAP_PPM / 1000000);
+  ck_assert_msg (more.step_ns <= most_ns, "%s, seed %lld: the plan took %lld ns, with more %lld",
+                 what, (long long)seed, (long long)less.step_ns, (long long)more.step_ns);
+  n->pairs++;
+  n->stalled += less.step_ns > less.bound_ns;
+}
+
+/* Half way between the floor and the peak. */
+static bool half_way (setting *s, arena *a) {
+  error err = { 0 };
+  units u;
+  gaps g;
+  int64_t granule = s->device.granule_bytes;
+  ck_assert_msg (units_of (s->trace, NULL, 0, granule, 0, a, &u, &err) &&
+                     gaps_of (&u, granule, (int64_t)1 << 50, a, &g, &err),
+                 "%s", err.text);
+  s->floor_bytes = g.floor_bytes;
+  s->peak_bytes = g.peak_bytes;
+  s->budget_bytes = g.floor_bytes + (g.peak_bytes - g.floor_bytes) / granule / 2 * granule;
+  s->host_bytes = s->device.host_bytes;
+  return g.peak_bytes > g.floor_bytes;
+}
+
+static void try_more (const setting *s, int64_t seed, int64_t ticks, tally *n) {
+  setting less = *s, more = *s;
+  answer half = ask (s, ticks);
+  more.budget_bytes += s->device.granule_bytes;
+  never_worse ("memory", seed, half, ask (&more, ticks), n);
+  more = *s;
+  faster (&more.device.link);
+  never_worse ("link", seed, half, ask (&more, ticks), n);
+  less.host_bytes = s->peak_bytes - s->budget_bytes + s->device.granule_bytes;
+  more = less;
+  more.host_bytes += 2 * s->device.granule_bytes;
+  never_worse ("host", seed, ask (&less, ticks), ask (&more, ticks), n);
+}
+
+START_TEST (more_of_anything_is_never_worse_on_tiny_traces) {
+  tally n = { 0 };
+  for (int seed = 0; seed < cases (250); seed++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    tiny_case c;
+    if (tiny_make ((uint64_t)seed, a, &c, &err)) {
+      setting s = { .trace = c.trace, .device = c.device };
+      if (half_way (&s, a))
+        try_more (&s, seed, 20000, &n);
+    }
+    ck_assert_msg (err.code == ERR_none, "%s", err.text);
+    arena_free (a);
+  }
+  printf ("tiny: %d pairs, %d of them above their bound\n", n.pairs, n.stalled);
+  ck_assert_int_gt (n.pairs, cases (250) / 4);
+  ck_assert_int_gt (n.stalled, cases (250) / 20);
+}
+END_TEST
+
+START_TEST (more_of_anything_is_never_worse_on_random_traces) {
+  tally n = { 0 };
+  for (int seed = 0; seed < cases (250); seed++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    random_case c;
+    case_options o = { .seed = (uint64_t)seed,
+                       .features = CASE_WRAP | CASE_WORKSPACE | CASE_SHARED_RATE | CASE_COPY_NS |
+                                   CASE_GAPS | CASE_LIVES | CASE_PINNED };
+    ck_assert_msg (random_case_make (&o, a, &c, &err), "%s", err.text);
+    setting s = { .trace = c.trace, .device = c.plan->device };
+    s.device.memory_bytes = s.device.host_bytes = (int64_t)1 << 40;
+    s.device.reserved_bytes = 0;
+    if (half_way (&s, a))
+      try_more (&s, seed, 20000, &n);
+    arena_free (a);
+  }
+  printf ("random: %d pairs, %d of them above their bound\n", n.pairs, n.stalled);
+  ck_assert_int_gt (n.pairs, cases (250) / 4);
+  ck_assert_int_gt (n.stalled, cases (250) / 20);
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = { more_of_anything_is_never_worse_on_tiny_traces,
+                                 more_of_anything_is_never_worse_on_random_traces, NULL };
+  return suite_run ("solve with more", tests, 600);
+}

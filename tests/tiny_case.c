@@ -1,0 +1,108 @@
+/* Tiny random traces for best_search. */
+#include "base/random.h"
+#include "tests/best_plan.h"
+#include "trace/build.h"
+
+enum { GRANULE = 512, MOST_OPS = 6, MOST_TENSORS = 4, MOST_IDLE = 6 };
+
+/* One nanosecond carries 64 bytes / step, so that any multiple of 64 bytes ends with one. */
+static int64_t rate_of (random_state *r) {
+  static const int64_t steps[] = { 100, 125, 160, 200, 250, 320, 400, 500 };
+  return 64000000000 / steps[random_between (r, 0, 7)];
+}
+
+static void add_tensors (trace_builder *b, random_state *r, int32_t count) {
+  for (int32_t x = 0; x < count; x++) {
+    bool weight = random_chance (r, 350000);
+    int64_t bytes = GRANULE * random_between (r, 1, random_chance (r, 500000) ? 3 : 1);
+    if (random_chance (r, 250000))
+      bytes -= 64 * random_between (r, 1, 7);
+    build_tensor (b, "t", bytes < GRANULE ? GRANULE : bytes,
+                  weight ? TENSOR_PARAMETER : TENSOR_ACTIVATION);
+  }
+}
+
+/* Each tensor is used by two ops at least, if there are as many. */
+static void add_ops (trace_builder *b, random_state *r, int32_t n_ops, int32_t n_tensors) {
+  for (int32_t k = 0; k < n_ops; k++) {
+    build_op (b, "op", OP_FORWARD, random_between (r, 1, 8) * 500);
+    build_op_at (b, k)->gap_ns = random_chance (r, 200000) ? random_between (r, 1, 3) * 250 : 0;
+    build_op_at (b, k)->workspace_bytes =
+        random_chance (r, 300000) ? GRANULE * random_between (r, 1, 2) : 0;
+    for (int32_t x = 0; x < n_tensors; x++) {
+      bool twice = k == x % n_ops || k == n_ops - 1 - x % 2;
+      if (!twice && !random_chance (r, 200000))
+        continue;
+      if (random_chance (r, 400000) || (k == x % n_ops && !build_tensor_at (b, x)->persistent))
+        build_write (b, x);
+      else
+        build_read (b, x);
+    }
+  }
+}
+
+static bool names (const index_list *list, int32_t x) {
+  for (int32_t i = 0; i < list->count; i++)
+    if (list->at[i] == x)
+      return true;
+  return false;
+}
+
+/* Granules at the fullest op with all there, and at the op that needs most by itself; and how many
+   granules have an idle time, once for each of these. */
+static void look (const trace *t, int64_t *peak, int64_t *floor, int64_t *idle) {
+  *peak = *floor = *idle = 0;
+  for (int32_t x = 0; x < t->n_tensors; x++) {
+    int32_t uses = 0;
+    for (int32_t k = 0; k < t->n_ops; k++)
+      uses += names (&t->ops[k].reads, x) || names (&t->ops[k].writes, x);
+    *idle += (uses - !t->tensors[x].persistent) * ((t->tensors[x].bytes + GRANULE - 1) / GRANULE);
+  }
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    int64_t all = t->ops[k].workspace_bytes / GRANULE, used = all;
+    for (int32_t x = 0; x < t->n_tensors; x++) {
+      bool before = false, behind = false, now = false;
+      for (int32_t i = 0; i < t->n_ops; i++) {
+        bool here = names (&t->ops[i].reads, x) || names (&t->ops[i].writes, x);
+        before |= here && i <= k;
+        behind |= here && i >= k;
+        now |= here && i == k;
+      }
+      int64_t granules = (t->tensors[x].bytes + GRANULE - 1) / GRANULE;
+      all += t->tensors[x].persistent || (before && behind) ? granules : 0;
+      used += now ? granules : 0;
+    }
+    *peak = all > *peak ? all : *peak;
+    *floor = used > *floor ? used : *floor;
+  }
+}
+
+bool tiny_make (uint64_t seed, arena *a, tiny_case *out, error *err) {
+  random_state r = random_seed (seed * 0x9e3779b97f4a7c15u + 11);
+  int32_t n_ops = (int32_t)random_between (&r, 3, MOST_OPS);
+  int32_t n_tensors = (int32_t)random_between (&r, 2, MOST_TENSORS);
+  int64_t peak, floor, idle;
+  trace_builder *b = build_new (a, "tiny", 1, err);
+  if (!b)
+    return false;
+  add_tensors (b, &r, n_tensors);
+  add_ops (b, &r, n_ops, n_tensors);
+  *out = (tiny_case){ .trace = build_finish (b, err) };
+  if (!out->trace)
+    return false;
+  look (out->trace, &peak, &floor, &idle);
+  out->device = (device){ .name = "tiny",
+                          .memory_bytes = (int64_t)1 << 40,
+                          .host_bytes = (int64_t)1 << 40,
+                          .granule_bytes = GRANULE,
+                          .share_ppm = 1000000 };
+  device_link *l = &out->device.link;
+  l->d2h_bytes_per_s = rate_of (&r);
+  l->h2d_bytes_per_s = random_chance (&r, 500000) ? l->d2h_bytes_per_s : rate_of (&r);
+  l->both_bytes_per_s = l->d2h_bytes_per_s + l->h2d_bytes_per_s;
+  l->copy_ns = random_chance (&r, 500000) ? random_between (&r, 1, 10) * 100 : 0;
+  if (peak <= floor || idle > MOST_IDLE)
+    return false;
+  out->budget_bytes = random_between (&r, floor, peak - 1) * GRANULE;
+  return true;
+}
