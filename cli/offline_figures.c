@@ -294,6 +294,7 @@ static int64_t longer (int64_t step_ns, int64_t baseline_ns) {
 static bool rival_figure (const packing *p, arena *a, figure *f, error *err) {
   const char **names = NEW (a, RIVALS, const char *, err),
              **notes = NEW (a, RIVALS, const char *, err);
+  const char *told[RIVALS]; /* the other bar has said it */
   int64_t worst[RIVALS], mean[RIVALS];
   int32_t n = 0;
   if (!names || !notes)
@@ -304,13 +305,14 @@ static bool rival_figure (const packing *p, arena *a, figure *f, error *err) {
     const rival *r = &p->rivals[i];
     names[i] = r->name;
     notes[i] = r->fits ? NULL : r->note ? r->note : "does not fit";
+    told[i] = "";
     worst[i] = r->fits ? r->worst_ppm - ONE : FIGURE_HOLE;
     mean[i] = r->fits && n ? r->total_ppm / n - ONE : FIGURE_HOLE;
   }
   return bar_figure (f, "rivals", "Longer than alone, by who decides", "longer", FIGURE_SHARE,
                      names, RIVALS, 2, a, err) &&
          add_bars (f, 0, "slowest job", TONE_stall, worst, notes, a, err) &&
-         add_bars (f, 1, "mean", TONE_compute, mean, notes, a, err);
+         add_bars (f, 1, "mean", TONE_compute, mean, told, a, err);
 }
 
 bool pack_figure (const packing *p, const cards_answer *v, arena *a, figure_page *out, error *err) {
