@@ -101,7 +101,7 @@ static bool find_largest (asking *a, int32_t way, const largest *from, largest *
   *out = *from;
   out->none_at = -1;
   while (out->batch < MOST_BATCH) {
-    int64_t fine = a->fine ? a->fine : out->batch / 64 + 1;
+    int64_t fine = a->fine ? a->fine : out->batch / 32 + 1;
     int64_t at = high < 0 ? out->batch + step : out->batch + (high - out->batch) / 2;
     bool fits, proved;
     if (high >= 0 && high - out->batch <= fine)
@@ -231,7 +231,7 @@ static int run (call *c) {
 static const cli_option options[] = {
   { 0, "memory", "SIZE", "of the device; without it, all that it has to give" },
   { 's', "slowdown", "SHARE", "how much longer a step may take than without limits; without it, 10%" },
-  { 0, "fine", "N", "stop when the batch is known to so many items; without it, a 64th of it" },
+  { 0, "fine", "N", "stop when the batch is known to so many items; without it, a 32nd of it" },
   OPTIONS_OF_ZOO,
   OPTION_DEVICE,
   OPTION_HOST,
