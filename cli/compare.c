@@ -1,25 +1,30 @@
 /* `ferry compare`: our planner and the published policies side by side, each judged by the same
    simulator, and by the bound. */
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "cli/devices.h"
 #include "cli/inputs.h"
+#include "cli/jobs.h"
 #include "cli/offline_figures.h"
 #include "cli/picture_files.h"
 #include "cli/planner.h"
 #include "cli/policies.h"
 #include "solver/floor.h"
 
-enum { MOST_BUDGETS = 64, OURS = POLICIES, PLANNERS };
-static const char our_name[] = "ferry";
+/* Ours twice: swapping only, and with recomputing; each brings the bound of such plans. */
+enum { MOST_BUDGETS = 64, OURS = POLICIES, OURS_DROPS, PLANNERS };
+static const char *const our_names[] = { "ferry", "ferry-recompute" };
 
 /* About two seconds of search on an ordinary machine. */
 #define LIMIT_TICKS ((int64_t)1000000)
 
 typedef struct row {
   int64_t budget_bytes, plan_ns;
-  int policy;             /* a policy_id, or OURS */
+  int policy;             /* a policy_id, OURS or OURS_DROPS */
   int64_t lower_bound_ns; /* -1: none that holds for such a plan */
   policy_answer answer;
 } row;
@@ -34,7 +39,8 @@ typedef struct table {
   int n_policies;
   int64_t limit_ticks;
   char digest[TRACE_DIGEST];
-  int64_t lower_bound_ns; /* at the budget that is being compared; -1: no plan fits */
+  /* At the budget that is being compared, without and with recomputing; -1: none, or not known. */
+  int64_t lower_bound_ns, drops_bound_ns;
 } table;
 
 /* ---- what is asked ---- */
@@ -63,12 +69,14 @@ static bool read_budgets (call *c, table *t) {
 
 static bool add_policy (call *c, table *t, const char *name) {
   policy_id id = POLICIES;
-  bool ours = strcmp (name, our_name) == 0;
+  int which = strcmp (name, our_names[0]) == 0   ? OURS
+              : strcmp (name, our_names[1]) == 0 ? OURS_DROPS
+                                                 : POLICIES - 1;
   if (t->n_policies == PLANNERS)
     return error_set (&c->err, ERR_usage, "a policy is named twice");
-  if (!ours && !policy_of_name (c, name, &id))
+  if (which < OURS && !policy_of_name (c, name, &id))
     return false;
-  t->policies[t->n_policies++] = ours ? OURS : (int)id;
+  t->policies[t->n_policies++] = which < OURS ? (int)id : which;
   return true;
 }
 
@@ -76,17 +84,20 @@ static bool read_policies (call *c, table *t) {
   const char *rest = call_text (c, "policies"), *part;
   if (!rest) {
     t->policies[t->n_policies++] = OURS;
+    t->policies[t->n_policies++] = OURS_DROPS;
     for (int i = 0; i < POLICIES; i++)
       t->policies[t->n_policies++] = i;
   }
   while ((part = next_part (c, &rest)))
     if (!add_policy (c, t, part))
       return false;
-  for (int i = 1; i < t->n_policies; i++) /* ours first, because it brings the bound */
-    if (t->policies[i] == OURS) {
-      t->policies[i] = t->policies[0];
-      t->policies[0] = OURS;
-    }
+  int first = 0; /* ours first, because they bring the bounds */
+  for (int ours = OURS; ours < PLANNERS; ours++)
+    for (int i = first; i < t->n_policies; i++)
+      if (t->policies[i] == ours) {
+        t->policies[i] = t->policies[first];
+        t->policies[first++] = ours;
+      }
   return !c->err.code;
 }
 
@@ -105,13 +116,23 @@ static bool read_table (call *c, table *t) {
          read_policies (c, t);
 }
 
+static int64_t count_drops (const plan *p) {
+  int64_t n = 0;
+  for (int32_t i = 0; i < p->n_recomputes; i++)
+    n += p->recomputes[i].replaces.count;
+  return n;
+}
+
 /* Our plan as an answer like the others'. */
 static bool fill_ours (call *c, table *t, row *r, arena *a) {
   planner p;
   solution s;
   planner_plain (&p, c, &t->device, r->budget_bytes, t->limit_ticks);
   p.options.host_bytes = t->host_bytes;
-  r->answer.label = our_name;
+  p.options.recompute = r->policy == OURS_DROPS ? RECOMPUTE_AUTO : RECOMPUTE_OFF;
+  if (r->policy == OURS_DROPS) /* it plans several variants, each with a search of its own */
+    p.options.limit_ticks = (t->limit_ticks + 3) / 4;
+  r->answer.label = our_names[r->policy - OURS];
   if (!planner_solve (c, &p, t->trace, a, &s)) {
     if (c->err.code != ERR_infeasible)
       return false;
@@ -123,12 +144,16 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
     r->answer.reached_bytes = f.bytes;
     return true;
   }
-  t->lower_bound_ns = r->lower_bound_ns = s.bound.lower_bound_ns;
+  if (r->policy == OURS)
+    t->lower_bound_ns = s.bound.lower_bound_ns;
+  else
+    t->drops_bound_ns = s.bound.lower_bound_ns;
   r->answer.fits = r->answer.has_cost = true;
   r->answer.plan = s.plan;
   r->answer.cost = s.plan->predicted;
   r->answer.reached_bytes = s.plan->predicted.peak_bytes;
   r->answer.moves = s.plan->n_moves;
+  r->answer.drops = count_drops (s.plan);
   return true;
 }
 
@@ -139,10 +164,11 @@ static bool fill (call *c, table *t, row *r, arena *a) {
                              .host_bytes = t->host_bytes,
                              .trace_digest = t->digest };
   int64_t start = planner_now_ns ();
-  bool ok = r->policy == OURS ? fill_ours (c, t, r, a)
+  bool ok = r->policy >= OURS ? fill_ours (c, t, r, a)
                               : policy_run ((policy_id)r->policy, &request, a, &r->answer, &c->err);
   r->plan_ns = planner_now_ns () - start;
-  r->lower_bound_ns = r->answer.drops ? -1 : t->lower_bound_ns;
+  r->lower_bound_ns =
+      r->answer.drops || r->policy == OURS_DROPS ? t->drops_bound_ns : t->lower_bound_ns;
   return ok;
 }
 
@@ -152,7 +178,7 @@ static bool find_bound (call *c, table *t, int64_t budget_bytes) {
   solve_options o = { .device = &t->device,
                       .budget_bytes = budget_bytes,
                       .host_bytes = t->host_bytes };
-  t->lower_bound_ns = -1;
+  t->lower_bound_ns = t->drops_bound_ns = -1;
   for (int i = 0; i < t->n_policies; i++)
     if (t->policies[i] == OURS)
       return true;
@@ -208,23 +234,41 @@ static void print_tsv (const row *r) {
   printf (
       "%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
       (long long)r->budget_bytes,
-      r->policy == OURS ? our_name : policy_at ((policy_id)r->policy)->name, a->label, a->fits,
-      (long long)a->reached_bytes, (long long)p->step_ns, (long long)p->baseline_ns,
-      (long long)p->stall_ns, (long long)p->peak_bytes, (long long)p->host_peak_bytes,
-      (long long)p->d2h_bytes, (long long)p->h2d_bytes, (long long)a->moves, (long long)a->drops,
-      (long long)r->lower_bound_ns, (long long)r->plan_ns);
+      r->policy >= OURS ? our_names[r->policy - OURS] : policy_at ((policy_id)r->policy)->name,
+      a->label, a->fits, (long long)a->reached_bytes, (long long)p->step_ns,
+      (long long)p->baseline_ns, (long long)p->stall_ns, (long long)p->peak_bytes,
+      (long long)p->host_peak_bytes, (long long)p->d2h_bytes, (long long)p->h2d_bytes,
+      (long long)a->moves, (long long)a->drops, (long long)r->lower_bound_ns,
+      (long long)r->plan_ns);
 }
 
 static const char tsv_head[] =
     "budget_bytes\tpolicy\tlabel\tfits\treached_bytes\tstep_ns\tbaseline_ns\tstall_ns\tpeak_bytes\t"
     "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tdrops\tlower_bound_ns\tplan_ns\n";
 
-static void put_row (json_writer *w, const row *r) {
-  json_open_object (w);
-  json_add_int (w, "budget_bytes", r->budget_bytes);
-  policy_answer_write (w, &r->answer, r->lower_bound_ns);
-  json_close_object (w);
+static bool print_json_row (call *c, const row *r, json_writer *into) {
+  json_writer w;
+  bytes text = { 0 };
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_int (&w, "budget_bytes", r->budget_bytes);
+  policy_answer_write (&w, &r->answer, r->lower_bound_ns);
+  json_close_object (&w);
+  bool ok = json_finish (&w, &text, &c->err);
+  if (ok && into)
+    json_put_raw (into, (const char *)text.data);
+  else if (ok)
+    printf ("%s\n", (const char *)text.data);
+  bytes_free (&text);
+  return ok;
 }
+
+typedef struct run_context {
+  call *call;
+  const table *table;
+  json_writer *json;
+  compared *kept; /* or NULL: then a process of its own runs each budget */
+} run_context;
 
 /* What a picture needs of it, out of the scratch that it lives in. */
 static bool keep_row (call *c, const row *r, compared *out) {
@@ -242,33 +286,60 @@ static bool keep_row (call *c, const row *r, compared *out) {
   return !c->err.code;
 }
 
-static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
-  bool tsv = call_flag (c, "tsv");
-  if (tsv)
-    fputs (tsv_head, stdout);
-  for (int b = 0; b < t->n_budgets; b++) {
-    if (!c->json && !tsv)
-      print_head (t, t->budgets[b]);
-    if (!find_bound (c, t, t->budgets[b]))
-      return false;
-    for (int i = 0; i < t->n_policies; i++) {
-      row r = { .budget_bytes = t->budgets[b], .policy = t->policies[i] };
-      arena *scratch = arena_new (0);
-      bool ok =
-          scratch ? fill (c, t, &r, scratch) : error_set (&c->err, ERR_memory, "out of memory");
-      if (ok && c->json)
-        put_row (w, &r);
-      else if (ok && tsv)
-        print_tsv (&r);
-      else if (ok)
-        print_row (&r);
-      ok = ok && keep_row (c, &r, &kept[b * t->n_policies + i]);
-      arena_free (scratch);
-      if (!ok)
-        return false;
-    }
+/* All planners at one budget; with --json each row is a line, where nothing is kept. */
+static bool run_budget (void *context, int b, error *err) {
+  run_context *x = context;
+  call *c = x->call;
+  table t = *x->table;
+  bool tsv = call_flag (c, "tsv"), ok = find_bound (c, &t, t.budgets[b]);
+  if (ok && !c->json && !tsv)
+    print_head (&t, t.budgets[b]);
+  for (int i = 0; ok && i < t.n_policies; i++) {
+    row r = { .budget_bytes = t.budgets[b], .policy = t.policies[i] };
+    arena *scratch = arena_new (0);
+    ok = scratch ? fill (c, &t, &r, scratch) : error_set (&c->err, ERR_memory, "out of memory");
+    if (ok && c->json)
+      ok = print_json_row (c, &r, x->kept ? x->json : NULL);
+    else if (ok && tsv)
+      print_tsv (&r);
+    else if (ok)
+      print_row (&r);
+    if (ok && x->kept)
+      ok = keep_row (c, &r, &x->kept[b * t.n_policies + i]);
+    arena_free (scratch);
   }
+  if (!ok)
+    *err = c->err;
+  return ok;
+}
+
+/* Lines of JSON become elements. */
+static bool take_rows (void *context, int b, FILE *printed, error *err) {
+  run_context *x = context;
+  char *line = NULL;
+  size_t room = 0;
+  (void)b, (void)err;
+  for (ssize_t n; (n = getline (&line, &room, printed)) > 0;) {
+    line[n - (line[n - 1] == '\n')] = 0;
+    json_put_raw (x->json, line);
+  }
+  free (line);
   return true;
+}
+
+static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
+  int64_t jobs = sysconf (_SC_NPROCESSORS_ONLN) < 1 ? 1 : sysconf (_SC_NPROCESSORS_ONLN);
+  jobs = jobs < t->n_budgets ? jobs : t->n_budgets;
+  run_context x = { c, t, w, kept };
+  if (!call_count (c, "jobs", 1, MOST_BUDGETS, &jobs))
+    return false;
+  if (call_flag (c, "tsv"))
+    fputs (tsv_head, stdout);
+  for (int b = 0; kept && b < t->n_budgets; b++) /* a picture wants them all in one process */
+    if (!run_budget (&x, b, &c->err))
+      return false;
+  return kept || jobs_run (t->n_budgets, (int)jobs, run_budget, c->json ? take_rows : jobs_print,
+                           &x, &c->err);
 }
 
 static int run (call *c) {
@@ -284,10 +355,11 @@ static int run (call *c) {
   figure_page page;
   bool any;
   int32_t n = t.n_budgets * t.n_policies;
-  compared *kept = NEW (c->arena, n, compared, &c->err);
-  bool ok = kept && run_all (c, &t, &w, kept) &&
-            compare_figure (t.trace, &t.device, kept, n, c->arena, &page, &c->err) &&
-            picture_files (c, &page, &any);
+  bool draws = call_text (c, "svg") || call_text (c, "html");
+  compared *kept = draws ? NEW (c->arena, n, compared, &c->err) : NULL;
+  bool ok = (kept || !draws) && run_all (c, &t, &w, kept) &&
+            (!draws || (compare_figure (t.trace, &t.device, kept, n, c->arena, &page, &c->err) &&
+                        picture_files (c, &page, &any)));
   json_close_array (&w);
   json_add_text (&w, "trace", t.trace->name);
   json_close_object (&w);
@@ -304,8 +376,12 @@ static const cli_option options[] = {
     "device memory that may be used, or a percentage of the peak with "
     "everything on the device; without it, all that the device has to give" },
   { 0, "budgets", "SIZE|%,...", "several of them" },
-  { 0, "policies", "NAME,...", "only these, `ferry` for our planner; without it, all" },
+  { 0, "policies", "NAME,...",
+    "only these, `ferry` for our planner, `ferry-recompute` for it with recomputing; without it, "
+    "all" },
   { 0, "limit", "TICKS", "of our planner's search at each budget; without it, about two seconds" },
+  { 'j', "jobs", "N",
+    "budgets that are planned at the same time; without it, as many as there are processors" },
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
   { 0, "tsv", NULL, "print the result as tab-separated values" },
   OPTIONS_OF_DRAWINGS,
@@ -324,8 +400,10 @@ const cli_command command_compare = {
       "budget, and prints what their plans cost on one machine model: the time of a step and "
       "its stalls, the memory on both sides, the bytes each way, the gap to the bound, and the "
       "time that planning took. A policy that cannot keep a budget says what it reaches.\n"
-      "The bound holds for every plan without sections and recomputing; a policy that drops "
-      "tensors to compute them again has no gap here.\n",
+      "Ours comes twice: `ferry` only swaps, `ferry-recompute` may drop tensors and compute them "
+      "again. So does its bound: the gap of a plan that recomputes is to the bound of all such "
+      "plans without sections, that of any other to the bound of plans that only swap. Neither of "
+      "ours is slower than a policy that does no more than it.\n",
   .options = options,
   .json = true,
   .run = run,

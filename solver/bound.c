@@ -20,6 +20,8 @@ int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op) {
 
 /* ---- the proof as text ---- */
 
+static const char *const drop_names[] = { "none", "allowed", "only" };
+
 static void put_series (json_writer *w, const char *key, const flow *f, const int64_t *duals,
                         flow_row_kind kind, bool per_class) {
   json_put_key (w, key);
@@ -64,14 +66,38 @@ static const char *finish (json_writer *w, arena *a, error *err) {
   return out;
 }
 
-const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, arena *a,
-                         error *err) {
+/* Which ops' outputs may be dropped, where that is not all of them. */
+static void put_again (json_writer *w, const flow *f, const uint8_t *again) {
+  json_put_key (w, "again");
+  json_open_array (w);
+  for (int32_t k = 0; k < f->source->n_ops; k++)
+    if (again[k])
+      json_put_int (w, k);
+  json_close_array (w);
+}
+
+static void put_shares (json_writer *w, const flow *f, const int64_t *duals) {
+  json_put_key (w, "shares");
+  json_open_array (w);
+  for (int32_t i = 0; i < f->n_shares; i++) {
+    int32_t row = f->row[ROW_share][i];
+    json_put_int (w, row < 0 ? 0 : duals[row]);
+  }
+  json_close_array (w);
+}
+
+const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
+                         arena *a, error *err) {
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);
+  if (f->drops && again)
+    put_again (&w, f, again);
   json_add_bool (&w, "any_units", any_units);
   put_classes (&w, f);
   put_cycle (&w, f, duals);
+  if (f->drops)
+    json_add_text (&w, "drops", drop_names[f->drops]);
   put_series (&w, "early", f, duals, ROW_early, true);
   put_series (&w, "early_first", f, duals, ROW_early_first, true);
   json_add_text (&w, "format", "ferry-proof/1");
@@ -79,9 +105,16 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, ar
   put_series (&w, "host_first", f, duals, ROW_host_first, true);
   put_series (&w, "host_limit", f, duals, ROW_host_limit, false);
   json_add_text (&w, "kind", "flow");
+  if (f->drops)
+    put_series (&w, "made", f, duals, ROW_made, false);
   put_series (&w, "need", f, duals, ROW_need, false);
   put_series (&w, "need_first", f, duals, ROW_need_first, false);
   put_series (&w, "pending", f, duals, ROW_pending, true);
+  if (f->drops) {
+    put_series (&w, "ready", f, duals, ROW_ready, false);
+    put_series (&w, "remake", f, duals, ROW_remake, false);
+    put_shares (&w, f, duals);
+  }
   json_add_int (&w, "shift", f->link.shift);
   json_put_key (&w, "slots");
   json_open_array (&w);
@@ -97,12 +130,14 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, ar
 }
 
 /* A bound that needs no duals: by compute alone, or by what crosses at one op. */
-static const char *cheap_proof (const char *kind, int32_t op, bool any_units, arena *a,
-                                error *err) {
+static const char *cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
+                                arena *a, error *err) {
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);
   json_add_bool (&w, "any_units", any_units);
+  if (drops)
+    json_add_text (&w, "drops", drop_names[drops]);
   json_add_text (&w, "format", "ferry-proof/1");
   json_add_text (&w, "kind", kind);
   if (op != NO_OP)
@@ -126,6 +161,8 @@ static flow_options options_of (const state *s, int classes, int64_t eps_ppm) {
                          .host_bytes = s->o->host_bytes,
                          .classes = classes,
                          .latency = !s->o->any_units,
+                         .drops = s->o->drops,
+                         .again = s->o->again,
                          .eps_ppm = eps_ppm };
 }
 
@@ -194,7 +231,8 @@ static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, 
     return true;
   b->lower_bound_ns = b->compute_ns + stall_ns;
   b->by = "flow-lp";
-  if (s->o->keep_proof && !(b->proof = bound_proof (f, duals, s->o->any_units, s->a, err)))
+  if (s->o->keep_proof &&
+      !(b->proof = bound_proof (f, duals, s->o->any_units, s->o->again, s->a, err)))
     return false;
   return true;
 }
@@ -211,7 +249,7 @@ static bool scores (const flow *f, const double *x, arena *a, double *score, err
     if (!(sum[k] = NEW (a, S, double, err)))
       return false;
   for (int32_t c = 0; c < f->n_columns && f->column_kind[c] < COLUMN_gap_out; c++)
-    if (f->column_kind[c] != COLUMN_stall)
+    if (f->column_kind[c] < COLUMN_stall)
       sum[f->column_kind[c]][f->column_at[c] / f->n_classes] += ldexp (x[c], FLOW_UNIT_BITS);
   for (int32_t j = 0; j < S; j++) {
     score[j] = 0;
@@ -278,34 +316,43 @@ out:
   return ok;
 }
 
-/* How much of each gap leaves: a column's grains fill its members in turn, largest first. */
-static void shares_of (const flow *f, const double *x, double *share) {
+/* A column's grains fill the members of its chain in turn, largest first. */
+static void fill_members (const flow *f, const flow_chain *c, int32_t at, double left,
+                          double *share) {
+  for (int32_t m = 0; m < c->n_members && left > 0; m++) {
+    const flow_member *who = &f->members[c->members + m];
+    int32_t gap = f->gaps[who->first_gap + at - c->link].gap;
+    double part = fmin (left, (double)who->room);
+    share[gap] += part / (double)flow_grains_up (&f->link, gaps_room (f->source, who->unit));
+    left -= part;
+  }
+}
+
+/* How much of each gap leaves, by a copy or clean, and how much is dropped. */
+static void shares_of (const flow *f, const double *x, double *share, double *dropped) {
   for (int32_t i = 0; i < f->n_chains; i++) {
     const flow_chain *c = &f->chains[i];
     for (int32_t col = c->column, link = -1; col < f->n_columns; col++) {
-      if (f->column_kind[col] == COLUMN_gap_valid)
-        continue;
       int32_t at = f->column_at[col];
       if (at >= c->link + c->count)
         break;
-      if (at == link) /* the clean part was taken with the other */
-        continue;
+      if (f->column_kind[col] == COLUMN_gap_drop)
+        fill_members (f, c, at, ldexp (x[col], FLOW_UNIT_BITS), dropped);
+      if (f->column_kind[col] >= COLUMN_gap_drop || at == link)
+        continue; /* the clean part was taken with the other */
       link = at;
       double left = ldexp (x[col], FLOW_UNIT_BITS);
       if (col + 1 < f->n_columns && f->column_at[col + 1] == at &&
           f->column_kind[col + 1] == COLUMN_gap_clean)
         left += ldexp (x[col + 1], FLOW_UNIT_BITS);
-      for (int32_t m = 0; m < c->n_members && left > 0; m++) {
-        const flow_member *who = &f->members[c->members + m];
-        int32_t gap = f->gaps[who->first_gap + at - c->link].gap;
-        double part = fmin (left, (double)who->room);
-        share[gap] += part / (double)flow_grains_up (&f->link, gaps_room (f->source, who->unit));
-        left -= part;
-      }
+      fill_members (f, c, at, left, share);
     }
   }
-  for (int32_t i = 0; i < f->source->count; i++)
+  for (int32_t i = 0; i < f->source->count; i++) {
     share[i] = share[i] > 1 ? 1 : share[i] > 0 ? share[i] : 0;
+    if (dropped)
+      dropped[i] = dropped[i] > 1 ? 1 : dropped[i] > 0 ? dropped[i] : 0;
+  }
 }
 
 /* The last program, with classes: once for the bound, once with a price on every byte for the plan.
@@ -328,7 +375,7 @@ static bool finish_up (state *s, const slots *now, error *err) {
       goto out;
     /* of a solver that lost its footing at the end too: its last point is a guide all the same */
     if (eps_ppm)
-      shares_of (&f, r.x, s->out->share);
+      shares_of (&f, r.x, s->out->share, s->out->dropped);
     arena_back (scratch, here);
   }
   ok = true;
@@ -343,12 +390,12 @@ static bool cheap_bounds (state *s, error *err) {
   bound *b = s->out;
   int32_t op;
   int64_t crossing_ns = bound_crossing (s->g, s->o->dev, &op);
-  bool crossing = crossing_ns > b->compute_ns;
+  bool crossing = !s->o->drops && crossing_ns > b->compute_ns;
   b->by = crossing ? "crossing" : "compute";
   b->lower_bound_ns = crossing ? crossing_ns : b->compute_ns;
   if (!s->o->keep_proof)
     return true;
-  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->a, err);
+  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops, s->a, err);
   return b->proof;
 }
 
@@ -359,6 +406,8 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
   *out = (bound){ .compute_ns = trace_total_ns (g->units->trace) };
   out->share = NEW (a, g->count, double, err);
   if (!out->share || !cheap_bounds (&s, err))
+    return false;
+  if (o->drops && !(out->dropped = NEW (a, g->count, double, err)))
     return false;
   bool tight = false;
   for (int32_t k = 0; k < g->n_ops; k++) {

@@ -18,6 +18,8 @@ typedef struct bound_options {
   bool keep_proof;
   bytes *program; /* where not NULL: the last program, the one that shares are read off, as LP text;
                      none where everything fits */
+  flow_drops drops;     /* beside copies; then any_units must be set */
+  const uint8_t *again; /* per op: what may be dropped; NULL: anything */
   const logger *log;
   bool (*stop) (void *context); /* as ilp_options': then the bound is what was proved by then */
   void *stop_context;
@@ -36,6 +38,7 @@ typedef struct bound {
   const char *by;    /* "compute", "crossing" or "flow-lp" */
   const char *proof; /* canonical JSON, where asked for */
   double *share;     /* per gap: how much of it leaves in the best program, 0 to 1 */
+  double *dropped;   /* per gap: how much of it is made again; NULL where nothing may be */
   bound_stats stats;
 } bound;
 
@@ -57,7 +60,7 @@ bool bound_exact (const flow *f, const int64_t *duals, int64_t *stall_ns);
 int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op);
 
 /* The proof as canonical JSON (docs/proof.md). */
-const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, arena *a,
-                         error *err) MUST_CHECK;
+const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
+                         arena *a, error *err) MUST_CHECK;
 
 #endif

@@ -28,17 +28,18 @@ void bound_duals (const flow *f, const double *y, int bits, int64_t *duals) {
   }
   /* a stall costs 1: the time rows of its slot may pay no more than that for it */
   for (int32_t j = 0; j < f->n_slots; j++) {
-    int32_t out = f->row[ROW_stall_out][j], in = f->row[ROW_stall_in][j];
+    const int32_t rows[] = { f->row[ROW_stall_out][j], f->row[ROW_stall_in][j],
+                             f->row[ROW_remake][j] };
     __int128 most = (__int128)1 << VALUE_BITS;
-    __int128 paid =
-        -(__int128)dual_at (duals, out) * COEF_ONE - (__int128)dual_at (duals, in) * f->link.ratio;
+    __int128 paid = -(__int128)dual_at (duals, rows[0]) * COEF_ONE -
+                    (__int128)dual_at (duals, rows[1]) * f->link.ratio -
+                    (__int128)dual_at (duals, rows[2]) * COEF_ONE;
     if (paid <= most)
       continue;
     /* paid < 2^84: shifted so that the products stay in 128 bits */
-    if (out >= 0)
-      duals[out] = -(int64_t)(((__int128)-duals[out] << VALUE_BITS) / paid);
-    if (in >= 0)
-      duals[in] = -(int64_t)(((__int128)-duals[in] << VALUE_BITS) / paid);
+    for (int i = 0; i < 3; i++)
+      if (rows[i] >= 0)
+        duals[rows[i]] = -(int64_t)(((__int128)-duals[rows[i]] << VALUE_BITS) / paid);
   }
 }
 
@@ -77,6 +78,21 @@ static __int128 price_clean (const flow *f, const int64_t *y, const flow_gap *g,
   return price;
 }
 
+/* Dropped: on no host, but its ops run again. */
+static __int128 price_drop (const flow *f, const int64_t *y, const flow_gap *g, int class) {
+  __int128 price =
+      (__int128)dual_at (y, flow_row (f, g->first ? ROW_host_first : ROW_host, g->due, class)) -
+      dual_at (y, flow_row (f, ROW_host_first, g->release, class));
+  __int128 work =
+      (__int128)dual_at (y, f->row[ROW_made][g->due]) - dual_at (y, f->row[ROW_ready][g->release]);
+  price = price * COEF_ONE + work * g->rate;
+  for (int32_t k = 0; k < g->n_runs; k++) {
+    const flow_need *n = &f->needs[g->runs + k];
+    price += (__int128)dual_at (y, f->row[ROW_share][n->row]) * n->rate;
+  }
+  return price;
+}
+
 static __int128 least (__int128 a, __int128 b) {
   return a < b ? a : b;
 }
@@ -93,15 +109,21 @@ static bool leans_on_host (const flow *f, const int64_t *y) {
 /* The cheapest way of one grain along a chain, x 2^VALUE_BITS. */
 static __int128 cheapest (const flow *f, const int64_t *y, const flow_chain *c, bool limited) {
   __int128 none = 0, held = 0; /* the host holds no valid copy, or one */
-  bool can_hold = false;
+  bool can_hold = false; /* after a drop too: then the host may hold a copy of what was made */
   for (int32_t i = 0; i < c->count; i++) {
     const flow_gap *g = &f->gaps[c->first + i];
+    if (f->drops == DROPS_ONLY) {
+      none += g->drops ? least (0, price_drop (f, y, g, c->class)) : 0;
+      continue;
+    }
     __int128 out = price_out (f, y, g, c->class) * COEF_ONE;
     __int128 clean = c->circle || i > 0 ? price_clean (f, y, g, c->class) : 0;
     if (c->circle) { /* always held; only a full host makes another copy out pay */
       none += least (0, limited ? least (clean, out) : clean);
       continue;
     }
+    if (g->drops) /* what is made again can be copied out in the same gap */
+      out = least (out, price_drop (f, y, g, c->class));
     __int128 start = none + out;
     held = can_hold ? least (least (held, held + out), least (held + clean, start)) : start;
     can_hold = true;

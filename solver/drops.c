@@ -13,10 +13,12 @@ typedef struct walk {
   int32_t *made;    /* per tensor: mark */
   int32_t *up_to;   /* per tensor made: by copies of its writers before this op */
   int32_t *taken;   /* per op: mark */
+  int32_t *refused; /* per tensor: the request in which it could not be made */
+  int32_t *limit;   /* per tensor refused: for this op, nor for any behind it */
   int32_t *seen;    /* per tensor: mark of check */
   int32_t *version; /* per tensor seen: of the fresh one */
   int32_t *ops, *tensors, *sorted;
-  int32_t n_ops, n_tensors, check_mark;
+  int32_t n_ops, n_tensors, check_mark, request;
 } walk;
 
 static bool names (const index_list *list, int32_t x) {
@@ -53,12 +55,23 @@ static void go_back (walk *w, undo to) {
 
 static bool make (walk *w, int32_t x, int32_t up_to);
 
+/* What was refused once is not walked again: else branches that meet double the work each time. */
+static bool remade (walk *w, int32_t x, int32_t k) {
+  if (w->refused[x] == w->request && w->limit[x] <= k)
+    return false;
+  if (make (w, x, k))
+    return true;
+  w->refused[x] = w->request;
+  w->limit[x] = k;
+  return false;
+}
+
 static bool have (walk *w, int32_t x, int32_t k) {
   if (w->made[x] == w->mark)
-    return make (w, x, k);
+    return remade (w, x, k);
   undo here = { w->n_ops, w->n_tensors };
   if (gone (w, x)) {
-    if (make (w, x, k))
+    if (remade (w, x, k))
       return true;
     go_back (w, here);
   }
@@ -140,7 +153,8 @@ static bool sound (walk *w) {
 }
 
 static bool begin (walk *w, const trace *t, const uses *u, arena *a, error *err) {
-  int32_t **per_tensor[] = { &w->made, &w->up_to, &w->seen, &w->version, &w->tensors };
+  int32_t **per_tensor[] = { &w->made, &w->up_to,   &w->refused, &w->limit,
+                             &w->seen, &w->version, &w->tensors };
   int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted };
   *w = (walk){ .t = t, .u = u, .arena = a, .away = NEW (a, t->n_tensors, uint8_t, err) };
   if (!w->away)
@@ -162,6 +176,7 @@ static void next_entry (walk *w, int32_t before) {
 
 static bool request (walk *w, int32_t x) {
   undo here = { w->n_ops, w->n_tensors };
+  w->request++;
   if (make (w, x, w->before) && sound (w))
     return true;
   go_back (w, here);

@@ -56,8 +56,11 @@ static bool slot_sums (flow *f, arena *a, error *err) {
       !f->work_out || !f->work_in)
     return false;
   for (int32_t i = 0; i < f->n_chains; i++)
-    for (int32_t k = 0; k < f->chains[i].count; k++)
-      add_open (f, &f->gaps[f->chains[i].first + k], f->chains[i].class, f->chains[i].room);
+    for (int32_t k = 0; k < f->chains[i].count; k++) {
+      const flow_gap *at = &f->gaps[f->chains[i].first + k];
+      if (f->drops != DROPS_ONLY || at->drops)
+        add_open (f, at, f->chains[i].class, f->chains[i].room);
+    }
   for (int64_t i = C; i < cells; i++)
     f->open[i] += f->open[i - C];
   for (int32_t j = 0; j < S; j++) {
@@ -102,6 +105,15 @@ static void add_row (builder *b, flow_row_kind kind, int32_t at, int sense, int6
   f->row_limit[r] = limit;
 }
 
+static bool swaps (const flow *f) {
+  return f->drops != DROPS_ONLY;
+}
+
+/* What may be done again in slot j, for whatever was dropped. */
+static int64_t work_room (const flow *f, int32_t j) {
+  return f->work_released[j] + (j ? f->work_open[j - 1] : 0);
+}
+
 static bool is_exact (const flow *f, int32_t slot) {
   return f->need[slot] > 0;
 }
@@ -112,21 +124,30 @@ static void slot_rows (builder *b, int32_t j) {
   bool many = f->n_classes > 1;
   for (int c = 0; c < f->n_classes; c++) {
     int32_t at = j * f->n_classes + c;
-    add_row (b, ROW_pending, at, 0, 0);
+    if (swaps (f))
+      add_row (b, ROW_pending, at, 0, 0);
     if (is_exact (f, j))
       add_row (b, ROW_host_first, at, 0, 0);
     add_row (b, ROW_host, at, 0, 0);
-    if (f->due_first[at] > 0)
+    if (swaps (f) && f->due_first[at] > 0)
       add_row (b, ROW_early_first, at, 0, 0);
-    add_row (b, ROW_early, at, 0, 0);
+    if (swaps (f))
+      add_row (b, ROW_early, at, 0, 0);
   }
-  add_row (b, ROW_stall_out, j, -1, f->idle_out[j]);
-  if (!l->one_row)
-    add_row (b, ROW_stall_in, j, -1, f->idle_in[j]);
-  if (many || l->shared)
-    add_row (b, ROW_work_out, j, -1, f->work_out[j]);
-  if ((many || l->shared) && !l->one_row)
-    add_row (b, ROW_work_in, j, -1, f->work_in[j]);
+  if (swaps (f)) {
+    add_row (b, ROW_stall_out, j, -1, f->idle_out[j]);
+    if (!l->one_row)
+      add_row (b, ROW_stall_in, j, -1, f->idle_in[j]);
+    if (many || l->shared)
+      add_row (b, ROW_work_out, j, -1, f->work_out[j]);
+    if ((many || l->shared) && !l->one_row)
+      add_row (b, ROW_work_in, j, -1, f->work_in[j]);
+  }
+  if (work_room (f, j) > 0) {
+    add_row (b, ROW_ready, j, 0, 0);
+    add_row (b, ROW_made, j, 0, 0);
+    add_row (b, ROW_remake, j, -1, 0);
+  }
   if (many && f->need[j] > 0) {
     add_row (b, ROW_need_first, j, 1, f->need[j]);
     add_row (b, ROW_need, j, 1, f->need[j]);
@@ -138,6 +159,10 @@ static void slot_rows (builder *b, int32_t j) {
 static void chain_rows (builder *b, const flow_chain *c) {
   for (int32_t i = 0; c->circle && b->f->host_limited && i < c->count; i++)
     add_row (b, ROW_whole, c->link + i, -1, c->room);
+  if (!swaps (b->f))
+    return;
+  if (!c->circle && b->f->gaps[c->first].drops)
+    add_row (b, ROW_whole, c->link, -1, c->room);
   for (int32_t i = 1; !c->circle && i < c->count; i++) {
     add_row (b, ROW_clean, c->link + i, -1, 0);
     add_row (b, ROW_whole, c->link + i, -1, c->room);
@@ -208,12 +233,14 @@ static void levels (builder *b, int32_t j, int c) {
   int32_t cycle = last ? f->row[ROW_cycle][c] : -1;
   int64_t open = f->open[at], room = f->open[before (f, j) * f->n_classes + c] + f->released[at];
   int64_t need = many ? 0 : f->need[j];
-  if (open > 0) {
+  if (open > 0 && swaps (f)) {
     begin (b);
     put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
     put (b, flow_row (f, ROW_pending, next, c), COEF_ONE);
     put (b, cycle, COEF_ONE);
     end (b, COLUMN_pending, at, 0, open, 0);
+  }
+  if (open > 0) {
     begin (b);
     put (b, flow_row (f, ROW_host, j, c), -COEF_ONE);
     put (b, flow_row (f, ROW_host_first, next, c), COEF_ONE);
@@ -221,6 +248,8 @@ static void levels (builder *b, int32_t j, int c) {
     put (b, f->row[ROW_need][j], COEF_ONE);
     put (b, f->row[ROW_host_limit][j], f->class[c].host);
     end (b, COLUMN_host, at, need, open, 0);
+  }
+  if (open > 0 && swaps (f)) {
     begin (b);
     put (b, flow_row (f, ROW_early, j, c), -COEF_ONE);
     put (b, flow_row (f, ROW_early_first, next, c), COEF_ONE);
@@ -234,7 +263,7 @@ static void levels (builder *b, int32_t j, int c) {
     put (b, f->row[ROW_need_first][j], COEF_ONE);
     end (b, COLUMN_host_first, at, need, open, 0);
   }
-  if (room > f->due_first[at] && f->row[ROW_early_first][at] >= 0) {
+  if (swaps (f) && room > f->due_first[at] && f->row[ROW_early_first][at] >= 0) {
     begin (b);
     put (b, flow_row (f, ROW_early_first, j, c), -COEF_ONE);
     put (b, flow_row (f, ROW_early, j, c), COEF_ONE);
@@ -248,7 +277,7 @@ static void flows (builder *b, int32_t j, int c) {
   int32_t at = j * f->n_classes + c;
   int64_t room = f->open[before (f, j) * f->n_classes + c] + f->released[at];
   int64_t out = f->class[c].out, in = f->class[c].in;
-  if (room <= 0)
+  if (room <= 0 || !swaps (f))
     return;
   begin (b);
   put (b, flow_row (f, ROW_pending, j, c), -COEF_ONE);
@@ -284,16 +313,54 @@ static void flows (builder *b, int32_t j, int c) {
 
 static void stall (builder *b, int32_t j) {
   flow *f = b->f;
-  int64_t room = 0;
-  for (int c = 0; c < f->n_classes; c++)
+  int64_t room = work_room (f, j);
+  for (int c = 0; c < f->n_classes && swaps (f); c++)
     room += f->open[before (f, j) * f->n_classes + c] + f->released[j * f->n_classes + c];
   if (room <= 0)
     return;
   begin (b);
   put (b, f->row[ROW_stall_out][j], -COEF_ONE);
   put (b, f->row[ROW_stall_in][j], -f->link.ratio);
+  put (b, f->row[ROW_remake][j], -COEF_ONE);
   /* no stall of a best plan is longer; the proof does not lean on it */
   end (b, COLUMN_stall, j, 0, (int64_t)1 << (GRAIN_BITS + 8), COEF_ONE);
+}
+
+/* Ops run again, anywhere between the drop and the next use. */
+static void work (builder *b, int32_t j) {
+  flow *f = b->f;
+  int64_t room = work_room (f, j), open = f->work_open[j];
+  if (room <= 0)
+    return;
+  begin (b);
+  put (b, f->row[ROW_ready][j], -COEF_ONE);
+  put (b, f->row[ROW_made][j], COEF_ONE);
+  put (b, f->row[ROW_remake][j], COEF_ONE);
+  end (b, COLUMN_remake, j, 0, room, 0);
+  if (open <= 0)
+    return;
+  begin (b);
+  put (b, f->row[ROW_ready][j], -COEF_ONE);
+  put (b, f->row[ROW_ready][j + 1], COEF_ONE);
+  end (b, COLUMN_ready, j, 0, open, 0);
+  begin (b);
+  put (b, f->row[ROW_made][j], -COEF_ONE);
+  put (b, f->row[ROW_made][j + 1], COEF_ONE);
+  end (b, COLUMN_made, j, 0, open, 0);
+}
+
+/* The time of an op that several tensors may need. */
+static void run_column (builder *b, int32_t i) {
+  flow *f = b->f;
+  const flow_run *r = &f->runs[i];
+  if (r->tensors < 2)
+    return;
+  begin (b);
+  put (b, f->row[ROW_ready][r->release], COEF_ONE);
+  put (b, f->row[ROW_made][r->due], -COEF_ONE);
+  for (int32_t k = 0; k < r->tensors; k++)
+    put (b, f->row[ROW_share][r->share + k], COEF_ONE);
+  end (b, COLUMN_run, i, 0, r->time * r->most, 0);
 }
 
 /* What a gap does when it leaves, behind its own entry at the release. */
@@ -335,15 +402,40 @@ static void gap_clean_column (builder *b, const flow_chain *c, int32_t i) {
   end (b, COLUMN_gap_clean, link, 0, c->room, COEF_ONE * b->o->eps_ppm / 1000000);
 }
 
+/* Given up: as if on the host, but there is nothing to carry. A tensor made again may have been
+   copied out in the same gap, so the host may hold it afterwards. */
+static void gap_drop_column (builder *b, const flow_chain *c, int32_t i) {
+  flow *f = b->f;
+  int32_t link = c->link + i;
+  const flow_gap *g = &f->gaps[c->first + i];
+  begin (b);
+  put (b, flow_row (f, ROW_host_first, g->release, c->class), COEF_ONE);
+  put (b, flow_row (f, g->first ? ROW_host_first : ROW_host, g->due, c->class), -COEF_ONE);
+  put (b, f->row[ROW_whole][link], COEF_ONE);
+  put (b, f->row[ROW_valid][link], -COEF_ONE);
+  if (i == 0 && c->count > 1 && swaps (f)) {
+    put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
+    put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
+  }
+  put (b, f->row[ROW_ready][g->release], g->rate);
+  put (b, f->row[ROW_made][g->due], -g->rate);
+  for (int32_t k = 0; k < g->n_runs; k++)
+    put (b, f->row[ROW_share][f->needs[g->runs + k].row], -f->needs[g->runs + k].rate);
+  end (b, COLUMN_gap_drop, link, 0, c->room, COEF_ONE * b->o->eps_ppm / 1000000);
+}
+
 static void chain_columns (builder *b, flow_chain *c) {
   flow *f = b->f;
   c->column = f->n_columns;
   for (int32_t i = 0; i < c->count; i++) {
     int32_t link = c->link + i;
-    if (!c->circle || f->host_limited) /* a copy that need not be kept between moves */
+    if (swaps (f) &&
+        (!c->circle || f->host_limited)) /* a copy that need not be kept between moves */
       gap_out_column (b, c, i);
-    if (i > 0 || c->circle)
+    if (swaps (f) && (i > 0 || c->circle))
       gap_clean_column (b, c, i);
+    if (f->gaps[c->first + i].drops)
+      gap_drop_column (b, c, i);
     if (f->row[ROW_valid][link] < 0)
       continue;
     begin (b);
@@ -371,13 +463,17 @@ static bool make_room (builder *b, arena *a, error *err) {
     f->n_links += f->chains[i].count;
   }
   int64_t in_chains = f->n_links;
-  b->row_room = cells * 5 + (int64_t)f->n_slots * 7 + f->n_classes + in_chains * 3;
-  b->column_room = cells * 10 + f->n_slots + in_chains * 3;
-  b->entry_room = cells * 40 + f->n_slots * 2 + in_chains * 12;
+  b->row_room = cells * 5 + (int64_t)f->n_slots * 10 + f->n_classes + in_chains * 3 + f->n_shares;
+  b->column_room = cells * 10 + (int64_t)f->n_slots * 4 + f->n_runs + in_chains * 4;
+  b->entry_room =
+      cells * 40 + (int64_t)f->n_slots * 10 + in_chains * 20 + (int64_t)f->n_runs * 2 + f->n_shares;
+  for (int32_t i = 0; i < f->n_gaps; i++) /* chains of two pieces name a gap's needs twice */
+    b->entry_room += 2 * f->gaps[i].n_runs;
   if (b->row_room > INT32_MAX / 4 || b->column_room > INT32_MAX / 4)
     return error_set (err, ERR_limit, "the flow program of %d slots is too large", f->n_slots);
   for (int k = 0; k < ROW_KINDS; k++) {
-    int64_t n = k >= ROW_clean     ? in_chains + 1
+    int64_t n = k == ROW_share     ? f->n_shares + 1
+                : k >= ROW_clean   ? in_chains + 1
                 : k == ROW_cycle   ? f->n_classes
                 : row_per_class[k] ? cells
                                    : f->n_slots;
@@ -437,7 +533,8 @@ bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a,
     if (g->movable_bytes[k] > largest)
       largest = g->movable_bytes[k];
   out->link = flow_link_of (o->dev, largest, trace_total_ns (t));
-  out->host_limited = o->host_bytes < largest;
+  out->drops = o->drops;
+  out->host_limited = !o->drops && o->host_bytes < largest;
   out->host_grains = flow_grains_up (&out->link, o->host_bytes);
   if (!flow_chains (g, o, a, out, err) || !slot_sums (out, a, err) || !needs_are_met (out, err))
     return false;
@@ -450,13 +547,18 @@ bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a,
     add_row (&b, ROW_cycle, c, 0, 0);
   for (int32_t i = 0; i < out->n_chains; i++)
     chain_rows (&b, &out->chains[i]);
+  for (int32_t i = 0; i < out->n_shares; i++)
+    add_row (&b, ROW_share, i, 1, 0);
   for (int32_t j = 0; j < s->count; j++) {
     for (int c = 0; c < out->n_classes; c++) {
       levels (&b, j, c);
       flows (&b, j, c);
     }
     stall (&b, j);
+    work (&b, j);
   }
+  for (int32_t i = 0; i < out->n_runs; i++)
+    run_column (&b, i);
   for (int32_t i = 0; i < out->n_chains; i++)
     chain_columns (&b, &out->chains[i]);
   return drop_empty_rows (out, a, err);

@@ -56,9 +56,30 @@ typedef struct flow_gap {
   int32_t gap;
   int32_t release, due; /* slots */
   bool first;           /* due at the first op of its slot */
+  bool late; /* with drops: nothing uses it at its end, and who reads it to make others again may
+                keep it, so it is due only at the last op */
   bool wraps;
-  bool begins; /* a limited host: the slot before release ends between use and release */
+  bool begins;        /* a limited host: the slot before release ends between use and release */
+  bool drops;         /* it can be given up and made again */
+  int64_t rate, work; /* grains of ops that run for it alone, per grain dropped (x 2^-24), in all */
+  int32_t runs, n_runs; /* flow.needs: the others */
 } flow_gap;
+
+/* An op that must run again in this gap if its tensor is dropped there, and may serve other tensors
+   with it: one row for each of them. */
+typedef struct flow_need {
+  int32_t run, row;
+  int64_t rate;
+} flow_need;
+
+/* An op that can run again. */
+typedef struct flow_run {
+  int32_t op;
+  int32_t release, due;   /* slots between which some gap needs it */
+  int32_t tensors, share; /* how many tensors do, and the first of their rows if more than one */
+  int32_t most;           /* gaps of one tensor that need it */
+  int64_t time;           /* grains, rounded down */
+} flow_run;
 
 /* Gaps of a unit piece between two writes, along which a copy on the host stays valid. All but the
    first may leave clean; in a circle (never written) the first too. Equal chains of many pieces are
@@ -81,12 +102,17 @@ typedef struct flow_member {
   bool tail;    /* the last granule only */
 } flow_member;
 
+/* What is allowed beside copies over the link. */
+typedef enum flow_drops { DROPS_NONE, DROPS_ALLOWED, DROPS_ONLY } flow_drops;
+
 typedef struct flow_options {
   const device *dev;
   int64_t host_bytes;
-  int classes;     /* 1 to FLOW_CLASSES */
-  bool latency;    /* charge copy_ns; void where the engines share a rate */
-  int64_t eps_ppm; /* cost of a grain that leaves, for a plan; 0 for a bound */
+  int classes;          /* 1 to FLOW_CLASSES */
+  bool latency;         /* charge copy_ns; void where the engines share a rate */
+  int64_t eps_ppm;      /* cost of a grain that leaves, for a plan; 0 for a bound */
+  flow_drops drops;     /* units are then single tensors, and the host is not limited */
+  const uint8_t *again; /* per op: what it wrote last may be dropped; NULL: any */
 } flow_options;
 
 typedef struct flow {
@@ -96,10 +122,15 @@ typedef struct flow {
   int32_t n_slots, n_classes;
   flow_class class[FLOW_CLASSES];
   bool host_limited;
+  flow_drops drops;
   int32_t n_gaps, n_chains, n_members, n_links;
   flow_gap *gaps;
   flow_chain *chains;
   flow_member *members;
+  flow_need *needs;
+  flow_run *runs; /* in order of ops */
+  int32_t n_needs, n_runs, n_shares;
+  int64_t *work_open, *work_released; /* per slot: grains of runs */
   /* per slot and class, j * n_classes + c, in grains: */
   int64_t *open, *released, *due_first;
   int64_t *need;                                    /* per slot; 0: none */
@@ -128,6 +159,9 @@ bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a,
 /* Pieces, classes, chains and sums per slot: what flow_build begins with. */
 bool flow_chains (const gaps *g, const flow_options *o, arena *a, flow *f, error *err) MUST_CHECK;
 
+/* Which gaps can be dropped and what they need: flow_chains asks before it merges. */
+bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) MUST_CHECK;
+
 /* The link's figures and the grain, of which neither the largest amount nor the step has more than
    2^GRAIN_BITS. */
 flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_ns);
@@ -136,6 +170,11 @@ int64_t flow_grains_up (const flow_link *l, int64_t bytes);
 int64_t flow_grains_down (const flow_link *l, int64_t bytes);
 /* The time in grains that an engine of this rate carries in it, rounded up. */
 int64_t flow_time (const flow_link *l, int64_t ns, int64_t rate);
+
+/* The same rounded down. */
+int64_t flow_time_down (const flow_link *l, int64_t ns, int64_t rate);
+/* Whether a gap ends only where its tensor was said to die. */
+bool flow_ends_life (const gaps *g, int32_t gap);
 
 /* The row that stands for `kind` at (slot, class); where host_first or early_first is missing, the
    row into which it was added. -1: none. */

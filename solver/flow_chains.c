@@ -199,22 +199,28 @@ static void classify (const gaps *g, flow *f, piece *p, int32_t n, int classes) 
 
 /* ---- chains ---- */
 
-static bool has_gaps (const gaps *g, int32_t unit) {
+/* One that may be kept beyond its life has no gap that is surely useless. */
+static bool is_kept (const gaps *g, const flow *f, int32_t unit) {
+  int32_t end = g->of_unit[unit + 1];
+  return f->drops && end > g->of_unit[unit] && flow_ends_life (g, end - 1);
+}
+
+static bool has_gaps (const gaps *g, const flow *f, int32_t unit) {
   for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++)
-    if (g->at[i].useful && !g->at[i].unused)
+    if ((g->at[i].useful || is_kept (g, f, unit)) && !g->at[i].unused)
       return true;
   return false;
 }
 
 /* Released and due inside one slot, where no row sees it: what it could do for a later gap, that
    gap does as well by itself if it is released in the same slot. */
-static bool is_idle (const gaps *g, const slots *s, int32_t i, int32_t next) {
+static bool is_idle (const gaps *g, const slots *s, int32_t i, int32_t next, bool kept) {
   const gap *at = &g->at[i];
   int32_t release = s->of_op[at->release];
   if (at->wraps || release != s->of_op[at->before])
     return false;
   const gap *after = &g->at[next];
-  bool serves = after->clean == i && after->useful;
+  bool serves = after->clean == i && (after->useful || kept);
   return !serves || s->of_op[after->release] == release;
 }
 
@@ -224,7 +230,7 @@ static int32_t unit_chains (const gaps *g, const slots *s, int32_t unit, flow *f
   int32_t first = g->of_unit[unit], n = g->of_unit[unit + 1] - first, start = 0, count = 0;
   while (start < n && g->at[first + start].clean != NO_GAP)
     start++;
-  bool circle = start == n;
+  bool circle = start == n, kept = is_kept (g, f, unit);
   start = circle ? 0 : start;
   flow_chain *now = NULL;
   for (int32_t k = 0; k < n; k++) {
@@ -235,13 +241,16 @@ static int32_t unit_chains (const gaps *g, const slots *s, int32_t unit, flow *f
         now = &chains[count++];
       *now = (flow_chain){ .first = f->n_gaps, .circle = circle };
     }
-    if (!at->useful || at->unused || is_idle (g, s, i, next))
+    bool late = kept && k == n - 1;
+    if ((!at->useful && !kept) || at->unused || (!late && is_idle (g, s, i, next, kept)))
       continue;
+    int32_t before = late ? g->n_ops - 1 : at->before;
     f->gaps[f->n_gaps++] =
         (flow_gap){ .gap = i,
                     .release = s->of_op[at->release],
-                    .due = s->of_op[at->before],
-                    .first = s->first[s->of_op[at->before]] == at->before,
+                    .due = s->of_op[before],
+                    .first = s->first[s->of_op[before]] == before,
+                    .late = late,
                     .wraps = at->wraps,
                     .begins = f->host_limited && s->first[s->of_op[at->release]] == at->release };
     now->count++;
@@ -267,6 +276,13 @@ static int compare_chains (const void *x, const void *y, void *context) {
     int flags = p->wraps * 4 + p->first * 2 + p->begins - q->wraps * 4 - q->first * 2 - q->begins;
     if (flags)
       return flags;
+    flags = p->drops * 2 + p->late - q->drops * 2 - q->late;
+    if (flags)
+      return flags;
+    if (p->rate != q->rate)
+      return p->rate < q->rate ? -1 : 1;
+    if ((p->n_runs || q->n_runs) && p->runs != q->runs) /* never one column */
+      return p->runs < q->runs ? -1 : 1;
   }
   return 0;
 }
@@ -319,15 +335,17 @@ bool flow_chains (const gaps *g, const flow_options *o, arena *a, flow *f, error
     return false;
   int32_t n = 0, made = 0;
   for (int32_t i = 0; i < u->count; i++)
-    if (has_gaps (g, i))
+    if (has_gaps (g, f, i))
       add_unit (g, o, &f->link, i, p, &n);
   classify (g, f, p, n, o->classes);
   /* per unit: where its chains begin in scratch and how many they are */
   for (int32_t i = 0; i < u->count; i++)
-    if (has_gaps (g, i)) {
+    if (has_gaps (g, f, i)) {
       chain_of[2 * i] = made;
       made += chain_of[2 * i + 1] = unit_chains (g, f->slots, i, f, scratch + made);
     }
+  if (!flow_find_drops (o, a, f, err))
+    return false;
   for (int32_t i = 0; i < n; i++)
     for (int32_t k = 0; k < chain_of[2 * p[i].unit + 1]; k++) {
       flow_chain c = scratch[chain_of[2 * p[i].unit] + k];

@@ -24,8 +24,10 @@ typedef struct mixing {
   int32_t count, drops_tried;
   int64_t compute_ns; /* of the trace as it is */
   bool has_plain;     /* a plan without any of it */
+  bool slower; /* that was not looked for, since its bound is above a plan that was found */
   solution plain;
-  int64_t plain_bound_ns; /* INT64_MAX: it has no plan */
+  int64_t plain_bound_ns;    /* INT64_MAX: it has no plan */
+  recompute_program program; /* of the trace as it is, where drops are allowed */
 } mixing;
 
 static bool near (const mixing *m, int64_t step_ns, int64_t bound_ns) {
@@ -73,7 +75,8 @@ static bool solve_plain (mixing *m, error *err) {
 
 static bool search_drops (mixing *m, const variant *cut, error *err) {
   recompute_result r;
-  if (!recompute_search (m->t, cut, m->o, 0, m->arena, &r, err))
+  const recompute_program *guide = cut || !m->program.fits ? NULL : &m->program;
+  if (!recompute_search (m->t, cut, m->o, guide, 0, m->arena, &r, err))
     return false;
   m->drops_tried += r.tried;
   propose (m, &r.best, &r.value);
@@ -101,24 +104,41 @@ static bool find_proposals (mixing *m, error *err) {
 
 /* ---- the bound of all that the options allow ---- */
 
-/* The least over the cuts that were compared; ascending by compute, so most need no look. */
+/* Of one cut with its drops: a quick bound where it is no less than what is known already, or where
+   the program would be too large or there were too many of them. */
+static bool drops_bound (mixing *m, int32_t cut, int64_t least_ns, int32_t *programs, int64_t *ns,
+                         error *err) {
+  enum { MOST_OPS = 2500, MOST_PROGRAMS = 4 };
+  const variant_value *value = &m->family.values[cut];
+  const variant *v = &m->family.at[cut];
+  int64_t more_ns;
+  *ns = value->compute_ns;
+  if (*ns >= least_ns || value->n_ops > MOST_OPS)
+    return true;
+  if (!recompute_bound (m->t, v, m->o, m->scratch, &more_ns, err))
+    return false;
+  *ns = more_ns != INT64_MAX && more_ns > *ns ? more_ns : *ns;
+  if (*ns >= least_ns || (*programs)++ >= MOST_PROGRAMS)
+    return true;
+  recompute_program p;
+  arena_mark mark = arena_here (m->scratch);
+  bool ok = recompute_solve_program (m->t, v, m->o, m->scratch, &p, err);
+  if (ok && p.fits && p.bound.lower_bound_ns > *ns)
+    *ns = p.bound.lower_bound_ns;
+  arena_back (m->scratch, mark);
+  return ok;
+}
+
+/* The least over the cuts that were compared. */
 static bool least_bound (mixing *m, int64_t *ns, error *err) {
-  enum { MOST_OPS = 2500 };
   const sections_family *f = &m->family;
   bool drops = m->o->recompute != RECOMPUTE_OFF;
-  *ns = INT64_MAX;
-  if (!drops)
-    *ns = m->plain_bound_ns;
-  else if (!recompute_bound (m->t, NULL, m->o, m->scratch, ns, err))
-    return false;
+  int32_t programs = 0;
+  *ns = !drops ? m->plain_bound_ns : m->program.fits ? m->program.bound.lower_bound_ns : INT64_MAX;
   for (int32_t i = 0; i < f->count; i++) {
-    int64_t here_ns = drops ? f->values[i].compute_ns : f->values[i].bound_ns;
-    if (drops && here_ns < *ns && f->values[i].n_ops <= MOST_OPS) {
-      int64_t more_ns;
-      if (!recompute_bound (m->t, &f->at[i], m->o, m->scratch, &more_ns, err))
-        return false;
-      here_ns = more_ns != INT64_MAX && more_ns > here_ns ? more_ns : here_ns;
-    }
+    int64_t here_ns = f->values[i].bound_ns;
+    if (drops && !drops_bound (m, i, *ns, &programs, &here_ns, err))
+      return false;
     *ns = here_ns < *ns ? here_ns : *ns;
   }
   if (*ns == INT64_MAX || *ns < m->compute_ns)
@@ -130,19 +150,21 @@ static bool certify (mixing *m, solution *s, error *err) {
   int64_t ns;
   plan *p = s->plan;
   certificate *c = &p->certificate;
-  static const char *const drops[] = { "without recompute entries", "with any cheap op made again",
-                                       "with any op made again",
-                                       "with any op made again and nothing swapped" };
+  static const char *const allowed[] = { "without recompute entries",
+                                         "with any cheap op made again", "with any op made again",
+                                         "with any op made again and nothing swapped" };
   if (!least_bound (m, &ns, err))
     return false;
   bool flow = m->has_plain && m->o->recompute == RECOMPUTE_OFF && ns == m->plain_bound_ns;
-  c->bound_by = ns == m->compute_ns ? "compute"
-                : flow              ? m->plain.bound.by
-                : m->o->recompute   ? "drops-and-crossing"
-                                    : "least-of-cuts";
+  bool drops = m->o->recompute && m->program.fits && !m->family.count &&
+               ns == m->program.bound.lower_bound_ns;
+  c->bound_by = ns == m->compute_ns                 ? "compute"
+                : flow                              ? m->plain.bound.by
+                : drops && m->program.bound.dropped ? "drops-lp"
+                                                    : "least-of-cuts";
   c->covers = "every plan, with whatever sections and recompute entries";
   if (ns != m->compute_ns) {
-    c->covers = arena_format (m->arena, err, "every plan %s%s", drops[m->o->recompute],
+    c->covers = arena_format (m->arena, err, "every plan %s%s", allowed[m->o->recompute],
                               m->o->sections ? "" : " and without sections");
     if (c->covers && m->o->sections)
       c->covers = arena_format (m->arena, err,
@@ -154,7 +176,9 @@ static bool certify (mixing *m, solution *s, error *err) {
   }
   c->lower_bound_ns = s->bound.lower_bound_ns = ns;
   s->bound.by = c->bound_by;
-  if (!flow || p->n_sections || p->n_recomputes)
+  if (drops && !p->n_sections)
+    c->proof = s->bound.proof = m->program.bound.proof;
+  else if (!flow || p->n_sections || p->n_recomputes)
     c->proof = s->bound.proof = NULL;
   c->gap = (double)p->predicted.step_ns / (double)ns - 1;
   c->limit_met = near (m, p->predicted.step_ns, ns) ? NULL : c->limit_met ? c->limit_met : "ticks";
@@ -164,7 +188,8 @@ static bool certify (mixing *m, solution *s, error *err) {
 /* ---- why ---- */
 
 static bool say_why (mixing *m, const variant *taken, solution *s, error *err) {
-  char plain[UNITS_TEXT] = "does not fit", step[UNITS_TEXT], cut[128] = "";
+  char plain[UNITS_TEXT], step[UNITS_TEXT], cut[128] = "";
+  snprintf (plain, sizeof plain, m->slower ? "cannot be as fast" : "does not fit");
   if (m->has_plain)
     units_time (plain, m->plain.plan->predicted.step_ns);
   if (m->o->sections)
@@ -188,10 +213,17 @@ static bool nothing_fits (mixing *m, error *err) {
   units_bytes (budget, m->o->budget_bytes);
   units_bytes (floor, s.floor_bytes);
   units_bytes (cut, s.floor_sections_bytes);
-  if (m->o->recompute == RECOMPUTE_ONLY)
+  if (m->o->recompute == RECOMPUTE_ONLY && m->program.fits)
+    return error_set (
+        err, ERR_limit,
+        "no set of drops was found that fits in %s without swapping, and none is ruled "
+        "out; allow swapping, or give more",
+        budget);
+  if (m->o->recompute == RECOMPUTE_ONLY && m->o->budget_bytes >= s.floor_bytes)
     return error_set (err, ERR_infeasible,
-                      "no set of drops fits in %s without swapping; allow it, or give more",
-                      budget);
+                      "nothing fits in %s without swapping, whatever is made again%s; allow it, or "
+                      "give more",
+                      budget, m->o->sections ? "" : " (no sections)");
   return error_set (
       err, ERR_infeasible,
       "nothing fits in %s; op %d alone needs %s, and with the most sections op %d %s; "
@@ -200,40 +232,86 @@ static bool nothing_fits (mixing *m, error *err) {
       m->o->sections ? "" : " or allow sections");
 }
 
-bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
-  mixing m = { .t = t, .o = o, .arena = a, .compute_ns = trace_total_ns (t) };
-  const variant *taken = NULL;
-  *out = (solution){ 0 };
-  m.scratch = arena_new (0);
-  bool ok = m.scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && solve_plain (&m, err);
-  if (!ok)
-    goto out;
-  if (m.has_plain)
-    *out = m.plain;
-  bool enough = m.has_plain && near (&m, m.plain.plan->predicted.step_ns, m.compute_ns);
-  ok = enough || find_proposals (&m, err);
-  for (int32_t i = 0; ok && i < m.count && i < FINALISTS; i++) {
+/* ---- the whole ---- */
+
+/* The plan without any of it comes first where only cuts are allowed, since its bound is needed;
+   where drops are, it is solved only if they have not beaten its bound already. */
+static bool plain_can_win (mixing *m, const solution *best, bool *can, error *err) {
+  static const variant nothing = { .name = "as it is" };
+  variant_value value;
+  *can = !best->plan;
+  if (*can || m->o->recompute == RECOMPUTE_ONLY)
+    return true;
+  if (!variant_look (m->t, &nothing, m->o, m->scratch, &value, err))
+    return false;
+  if (value.bound_ns < best->plan->predicted.step_ns &&
+      !variant_bound (m->t, &nothing, m->o, m->scratch, &value, err))
+    return false;
+  *can = value.bound_ns < best->plan->predicted.step_ns;
+  return true;
+}
+
+/* Whether the step as it is comes near compute anyway, so that nothing else is worth a look. */
+static bool is_easy (mixing *m, bool *easy, error *err) {
+  static const variant nothing = { .name = "as it is" };
+  variant_value value;
+  if (!variant_try (m->t, &nothing, m->o, m->scratch, &value, err))
+    return false;
+  *easy = value.step_ns != INT64_MAX && near (m, value.step_ns, m->compute_ns);
+  return true;
+}
+
+static void take (solution *out, const solution *s, const variant **taken, const variant *v) {
+  if (s->plan && (!out->plan || s->plan->predicted.step_ns < out->plan->predicted.step_ns)) {
+    *out = *s;
+    *taken = v;
+  }
+}
+
+static bool solve_finalists (mixing *m, solution *out, const variant **taken, error *err) {
+  const solve_options *o = m->o;
+  for (int32_t i = 0; i < m->count && i < FINALISTS; i++) {
     solution s;
     error why = { 0 };
-    const proposal *p = &m.at[i];
+    const proposal *p = &m->at[i];
     if (out->plan && p->value.compute_ns >= out->plan->predicted.step_ns)
       continue;
-    if (out->plan && i > 0 && near (&m, out->plan->predicted.step_ns, p->value.bound_ns))
+    if (out->plan && i > 0 && near (m, out->plan->predicted.step_ns, p->value.bound_ns))
       continue;
     solve_options part = *o; /* the best proposal gets most of the search */
     part.limit_ticks = (o->limit_ticks ? o->limit_ticks : LIMIT_TICKS) / (i ? 8 : 2);
-    if (variant_solve (t, &p->v, &part, &p->value, a, &s, &why)) {
-      if (!out->plan || s.plan->predicted.step_ns < out->plan->predicted.step_ns) {
-        *out = s;
-        taken = &p->v;
-      }
+    if (variant_solve (m->t, &p->v, &part, &p->value, m->arena, &s, &why)) {
+      take (out, &s, taken, &p->v);
     } else if (why.code != ERR_infeasible) {
       if (err && !err->code)
         *err = why;
-      ok = false;
+      return false;
     }
   }
+  return true;
+}
+
+bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+  mixing m = { .t = t, .o = o, .arena = a, .compute_ns = trace_total_ns (t) };
+  const variant *taken = NULL;
+  bool first = o->recompute == RECOMPUTE_OFF, easy = false, last = false;
+  *out = (solution){ 0 };
+  m.plain_bound_ns = INT64_MAX;
+  m.scratch = arena_new (0);
+  bool ok = m.scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && (first || (is_easy (&m, &easy, err) &&
+                        recompute_solve_program (t, NULL, o, a, &m.program, err)));
+  ok = ok && (!(first || easy) || solve_plain (&m, err));
+  if (!ok)
+    goto out;
+  take (out, &m.plain, &taken, NULL);
+  bool enough = out->plan && near (&m, out->plan->predicted.step_ns, m.compute_ns);
+  ok = (enough || find_proposals (&m, err)) && solve_finalists (&m, out, &taken, err);
+  ok = ok && (first || m.has_plain || plain_can_win (&m, out, &last, err));
+  m.slower = !last && !m.has_plain;
+  ok = ok && (!last || solve_plain (&m, err));
+  if (ok && last)
+    take (out, &m.plain, &taken, NULL);
   ok = ok && (out->plan || nothing_fits (&m, err)) && certify (&m, out, err) &&
        say_why (&m, taken, out, err);
 out:

@@ -16,39 +16,60 @@ bool peaks_build (peaks *p, const int64_t *values, int32_t count, arena *a, erro
   return true;
 }
 
-static void add (peaks *p, int32_t node, int32_t low, int32_t high, int32_t first, int32_t end,
-                 int64_t value) {
-  if (first >= high || end <= low)
-    return;
-  if (first <= low && high <= end) {
-    p->most[node] += value;
-    p->add[node] += value;
-    return;
-  }
-  int32_t middle = (low + high) / 2;
-  add (p, 2 * node, low, middle, first, end, value);
-  add (p, 2 * node + 1, middle, high, first, end, value);
-  int64_t a = p->most[2 * node], b = p->most[2 * node + 1];
-  p->most[node] = (a > b ? a : b) + p->add[node];
+static int64_t larger (int64_t a, int64_t b) {
+  return a > b ? a : b;
 }
 
-static int64_t most (const peaks *p, int32_t node, int32_t low, int32_t high, int32_t first,
-                     int32_t end) {
-  if (first >= high || end <= low)
-    return INT64_MIN / 2;
-  if (first <= low && high <= end)
-    return p->most[node];
-  int32_t middle = (low + high) / 2;
-  int64_t a = most (p, 2 * node, low, middle, first, end);
-  int64_t b = most (p, 2 * node + 1, middle, high, first, end);
-  return (a > b ? a : b) + p->add[node];
+/* From the leaves upward, both ends at once: half of what a walk from the root looks at.  What is
+   added to a node's whole range stays there; `most` of it is with that, without what its parents
+   have. */
+static void apply (peaks *p, int32_t node, int64_t value) {
+  p->most[node] += value;
+  p->add[node] += value;
+}
+
+static bool refresh (peaks *p, int32_t node) {
+  int64_t before = p->most[node];
+  p->most[node] = larger (p->most[2 * node], p->most[2 * node + 1]) + p->add[node];
+  return p->most[node] != before;
 }
 
 void peaks_add (peaks *p, int32_t first, int32_t end, int64_t value) {
-  if (first < end)
-    add (p, 1, 0, p->leaves, first, end, value);
+  if (first >= end)
+    return;
+  int32_t left = first + p->leaves, right = end - 1 + p->leaves;
+  apply (p, left, value);
+  if (right != left)
+    apply (p, right, value);
+  for (; left >> 1 != right >> 1; refresh (p, left), refresh (p, right)) {
+    if (!(left & 1))
+      apply (p, left + 1, value);
+    if (right & 1)
+      apply (p, right - 1, value);
+    left >>= 1;
+    right >>= 1;
+  }
+  for (left >>= 1; left >= 1 && refresh (p, left); left >>= 1)
+    ;
 }
 
 int64_t peaks_most (const peaks *p, int32_t first, int32_t end) {
-  return first < end ? most (p, 1, 0, p->leaves, first, end) : INT64_MIN / 2;
+  if (first >= end)
+    return INT64_MIN / 2;
+  int32_t left = first + p->leaves, right = end - 1 + p->leaves;
+  int64_t x = p->most[left], y = p->most[right];
+  while (left >> 1 != right >> 1) {
+    if (!(left & 1))
+      x = larger (x, p->most[left + 1]);
+    if (right & 1)
+      y = larger (y, p->most[right - 1]);
+    left >>= 1;
+    right >>= 1;
+    x += p->add[left];
+    y += p->add[right];
+  }
+  x = larger (x, y);
+  for (left >>= 1; left >= 1; left >>= 1)
+    x += p->add[left];
+  return x;
 }

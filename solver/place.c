@@ -36,8 +36,9 @@ typedef struct placing {
   int64_t *birth, *end; /* unrolled from the cut: birth < end */
   home *homes;          /* 0 is the common one */
   int32_t n_homes;
-  int32_t *home_of; /* per stay that crosses the cut: its own home, else 0 */
-  int32_t *held;    /* per stay: its runs */
+  uint64_t *stocked; /* one bit a home: it has granules; most have none at any moment */
+  int32_t *home_of;  /* per stay that crosses the cut: its own home, else 0 */
+  int32_t *held;     /* per stay: its runs */
   held_run *runs;
   int64_t n_runs, runs_room;
   int32_t granules;
@@ -130,10 +131,43 @@ static void unroll (placing *p, int64_t cut) {
 
 /* ---- free granules ---- */
 
+enum { WORD = 64 };
+
+static void note_stock (placing *p, int32_t h) {
+  uint64_t bit = (uint64_t)1 << (h % WORD);
+  if (p->homes[h].granules > 0)
+    p->stocked[h / WORD] |= bit;
+  else
+    p->stocked[h / WORD] &= ~bit;
+}
+
+/* The first home from `h` on with granules, or n_homes. */
+static int32_t stocked_from (const placing *p, int32_t h) {
+  if (h >= p->n_homes)
+    return p->n_homes;
+  int32_t word = h / WORD, words = (p->n_homes + WORD - 1) / WORD;
+  uint64_t bits = p->stocked[word] >> (h % WORD) << (h % WORD);
+  while (!bits && ++word < words)
+    bits = p->stocked[word];
+  return bits ? word * WORD + __builtin_ctzll (bits) : p->n_homes;
+}
+
+/* The last home up to `h` with granules, or -1. */
+static int32_t stocked_until (const placing *p, int32_t h) {
+  if (h < 0)
+    return -1;
+  int32_t word = h / WORD, above = WORD - 1 - h % WORD;
+  uint64_t bits = p->stocked[word] << above >> above;
+  while (!bits && --word >= 0)
+    bits = p->stocked[word];
+  return bits ? word * WORD + WORD - 1 - __builtin_clzll (bits) : -1;
+}
+
 static bool home_give (placing *p, int32_t h, free_run run) {
   home *x = &p->homes[h];
   free_run *last = x->used ? &x->at[x->head + x->used - 1] : NULL;
   x->granules += run.count;
+  note_stock (p, h);
   if (last && last->before == run.before && last->first + last->count == run.first) {
     last->count += run.count;
     return true;
@@ -203,6 +237,7 @@ static bool take (placing *p, int32_t life, int32_t h, int32_t *wanted) {
     oldest->first += part.count;
     oldest->count -= part.count;
     x->granules -= part.count;
+    note_stock (p, h);
     *wanted -= part.count;
     if (oldest->count == 0) {
       x->head++;
@@ -242,10 +277,10 @@ static int32_t first_late_enough (const placing *p, int64_t end) {
 static void ask_to_wait (placing *p, int32_t life, int32_t missing) {
   const struct life *x = &p->l->at[life];
   int32_t end_op = x->end_is_out ? p->l->moves[x->end].out_after : x->end;
-  for (int32_t h = first_late_enough (p, p->end[life]) - 1; h >= 1 && missing > 0; h--) {
+  for (int32_t h = stocked_until (p, first_late_enough (p, p->end[life]) - 1);
+       h >= 1 && missing > 0; h = stocked_until (p, h - 1)) {
     const struct life *owner = &p->l->at[p->homes[h].owner];
-    if (p->homes[h].granules == 0 || owner->kind != STAY_MOVE || x->end_wraps ||
-        end_op >= owner->op)
+    if (owner->kind != STAY_MOVE || x->end_wraps || end_op >= owner->op)
       continue;
     if (p->out->wait_ops[owner->index] < end_op + 1)
       p->out->wait_ops[owner->index] = end_op + 1;
@@ -257,8 +292,9 @@ static bool bear (placing *p, int32_t life, int64_t budget) {
   int32_t wanted = p->l->at[life].granules;
   if (p->home_of[life])
     return take (p, life, p->home_of[life], &wanted) && (assert (wanted == 0), true);
-  for (int32_t h = first_late_enough (p, p->end[life]); h < p->n_homes && wanted > 0; h++)
-    if (p->homes[h].granules > 0 && !take (p, life, h, &wanted))
+  for (int32_t h = stocked_from (p, first_late_enough (p, p->end[life]));
+       h < p->n_homes && wanted > 0; h = stocked_from (p, h + 1))
+    if (!take (p, life, h, &wanted))
       return false;
   /* Granules that nobody has held yet cost no wait, as long as there are any. */
   int64_t spare = budget - p->granules;
@@ -315,7 +351,8 @@ static bool settle_crossing (placing *p, int64_t ranks) {
       crossing[n++] = i;
   qsort_r (crossing, (size_t)n, sizeof *crossing, by_birth, p);
   p->homes = NEW (p->arena, (int64_t)n + 1, home, p->err);
-  if (!p->homes)
+  p->stocked = NEW (p->arena, n / WORD + 1, uint64_t, p->err);
+  if (!p->homes || !p->stocked)
     return false;
   p->n_homes = n + 1;
   for (int32_t i = 0; i < n; i++) {

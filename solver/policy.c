@@ -65,6 +65,7 @@ bool policy_choose (policy_id id, const policy_request *r, arena *a, policy_view
 
 typedef struct run {
   const policy_request *request;
+  const char *label;
   policy_view view;
   policy_choice choice;
   device device;
@@ -223,7 +224,7 @@ static bool price (run *r, plan *p, arena *a, predicted *out, error *err) {
   if (!check_plan (r->request->trace, p, a, NULL, &why)) {
     char line[sizeof why];
     error_code code = why.code == ERR_infeasible ? ERR_internal : why.code;
-    return error_set (err, code, "the plan is not legal: %.400s",
+    return error_set (err, code, "the plan of %s is not legal: %.400s", r->label,
                       error_line (&why, line, sizeof line));
   }
   return simulate_plan (r->request->trace, p, a, out, err);
@@ -276,7 +277,7 @@ static plan *decide_for (policy_id id, int64_t budget_bytes, run *r, arena *a,
                          schedule_shortage *shortage, error *why, error *err) {
   policy_request request = *r->request;
   request.budget_bytes = budget_bytes;
-  *r = (run){ .request = r->request, .device = *r->request->device };
+  *r = (run){ .request = r->request, .label = r->label, .device = *r->request->device };
   if (!policy_choose (id, &request, a, &r->view, &r->choice, err))
     return NULL;
   r->device.link.copy_ns += r->choice.fault_ns;
@@ -318,11 +319,13 @@ bool policy_run (policy_id id, const policy_request *request, arena *a, policy_a
   schedule_shortage shortage = { 0 };
   *out = (policy_answer){ 0 };
   out->label = policy_label (id, request->values ? request->values : &standard, a, err);
+  r.label = out->label;
   plan *p = out->label ? decide (id, &r, a, &shortage, &why, err) : NULL;
   if (err->code)
     return false;
   out->moves = r.n_wishes;
   out->drops = r.kept_drops;
+  out->choice = r.choice;
   out->note = r.choice.note;
   if (p)
     return finish_plan (&r, p, out->label, a, out, err);
@@ -332,5 +335,6 @@ bool policy_run (policy_id id, const policy_request *request, arena *a, policy_a
     return false;
   /* NO_OP: places or the host did not suffice; the same budget, where the host was it. */
   int64_t needs = shortage.op == NO_OP ? request->budget_bytes : shortage.needs_bytes;
-  return reach (&r, needs, a, out, err);
+  out->reached_bytes = needs;
+  return request->only_fits || reach (&r, needs, a, out, err);
 }

@@ -104,6 +104,7 @@ typedef struct policy_request {
   const policy_values *values; /* NULL: standard */
   const char *trace_digest;    /* NULL: computed */
   const policy_choice *choice; /* decided already, on this trace and device; or NULL */
+  bool only_fits;              /* where there is no plan, what could be reached is not looked for */
 } policy_request;
 
 typedef struct policy_answer {
@@ -114,7 +115,8 @@ typedef struct policy_answer {
   bool has_cost;
   predicted cost; /* of the plan; where it does not fit, at reached_bytes */
   int64_t moves, drops;
-  const char *note; /* why not, or what the policy says */
+  policy_choice choice; /* what it decided, on the trace as it was given */
+  const char *note;     /* why not, or what the policy says */
 } policy_answer;
 
 /* Decides, schedules, checks and simulates. False is a failure; that nothing fits is an answer. */

@@ -2,31 +2,37 @@
    comes back as late as does not block. */
 #include "solver/policy.h"
 
+static int largest_first (const policy_view *v, int32_t a, int32_t b, const void *context) {
+  const view_gap *x = &v->gaps[a], *y = &v->gaps[b];
+  int64_t p = v->trace->tensors[x->tensor].bytes, q = v->trace->tensors[y->tensor].bytes;
+  (void)context;
+  if (p != q)
+    return p < q ? 1 : -1;
+  return (x->idle_ns < y->idle_ns) - (x->idle_ns > y->idle_ns);
+}
+
 bool policy_greedy_largest (policy_view *v, policy_id id, const policy_values *values,
                             policy_choice *out, error *err) {
   (void)id, (void)values;
   int64_t *res = view_residents (v, err);
+  int32_t *order = NEW (v->arena, v->n_gaps, int32_t, err);
   bool *taken = NEW (v->arena, v->n_gaps, bool, err);
-  if (!res || !taken)
+  if (!res || !order || !taken)
     return false;
+  for (int32_t i = 0; i < v->n_gaps; i++)
+    order[i] = i;
+  view_sort (v, order, v->n_gaps, largest_first, NULL);
   for (int32_t peak; peak = view_peak (v, res), res[peak] > v->budget_bytes;) {
-    int32_t best = -1;
-    for (int32_t i = 0; i < v->n_gaps; i++) {
-      const view_gap *g = &v->gaps[i], *b = best < 0 ? NULL : &v->gaps[best];
-      if (taken[i] || !gap_covers (g, peak))
-        continue;
-      int64_t more =
-          b ? v->trace->tensors[g->tensor].bytes - v->trace->tensors[b->tensor].bytes : 1;
-      if (more > 0 || (more == 0 && g->idle_ns > b->idle_ns))
-        best = i;
-    }
-    if (best < 0) {
+    int32_t n = 0;
+    while (n < v->n_gaps && (taken[order[n]] || !gap_covers (&v->gaps[order[n]], peak)))
+      n++;
+    if (n == v->n_gaps) {
       out->note = "nothing is left that is idle at the peak";
       return true;
     }
-    const view_gap *g = &v->gaps[best];
+    const view_gap *g = &v->gaps[order[n]];
     int32_t i = view_late (v, g, view_in_ns (v, g->tensor));
-    taken[best] = true;
+    taken[order[n]] = true;
     view_relieve (v, res, g, i);
     if (!policy_move_gap (v, out, g, i, err))
       return false;

@@ -19,6 +19,8 @@ typedef struct finding {
   int32_t *order;
   uint8_t *chosen, *best;
   variant_value value; /* of best */
+  const recompute_program *guide;
+  double *dropped; /* per drop, by the guide */
 } finding;
 
 /* What marks the ops that are over the budget, and the cheap ones. */
@@ -53,20 +55,29 @@ static bool make_variant (finding *f, const uint8_t *chosen, arena *a, variant *
                         &out->n_recomputes, err);
 }
 
+/* What does not fit yet is better the less it is over the budget. */
+static bool is_better (const variant_value *a, const variant_value *b) {
+  if (a->step_ns != b->step_ns)
+    return a->step_ns < b->step_ns;
+  return a->step_ns == INT64_MAX && a->over_bytes < b->over_bytes;
+}
+
 /* The chosen become the best where they are better. */
-static bool consider (finding *f, error *err) {
+static bool consider (finding *f, bool *better, error *err) {
   arena_mark mark = arena_here (f->scratch);
   variant v;
   variant_value value;
   bool ok = make_variant (f, f->chosen, f->scratch, &v, err) &&
             variant_look (f->t, &v, f->o, f->scratch, &value, err);
-  if (ok && value.legal && value.bound_ns < f->value.step_ns) {
+  *better = false;
+  if (ok && value.bound_ns < f->value.step_ns) {
     f->tried++;
     ok = variant_try (f->t, &v, f->o, f->scratch, &value, err);
-    if (ok && value.step_ns < f->value.step_ns) {
-      f->value = value;
-      memcpy (f->best, f->chosen, (size_t)f->n_drops);
-    }
+  }
+  if (ok && value.legal && is_better (&value, &f->value)) {
+    *better = true;
+    f->value = value;
+    memcpy (f->best, f->chosen, (size_t)f->n_drops);
   }
   arena_back (f->scratch, mark);
   return ok;
@@ -97,11 +108,11 @@ static int by_rank (const void *a, const void *b, void *context) {
   return i < j ? -1 : i > j;
 }
 
-static bool try_prefix (finding *f, int32_t n, error *err) {
+static bool try_prefix (finding *f, int32_t n, bool *better, error *err) {
   memset (f->chosen, 0, (size_t)f->n_drops);
   for (int32_t i = 0; i < n; i++)
     f->chosen[f->order[i]] = 1;
-  return consider (f, err);
+  return consider (f, better, err);
 }
 
 /* Prefixes of one ranking: a dozen, then around the best of them, halving the distance. */
@@ -113,23 +124,54 @@ static bool prefixes (finding *f, ranking by, error *err) {
     f->order[i] = i;
   qsort_r (f->order, (size_t)f->n_drops, sizeof *f->order, by_rank, &c);
   for (int32_t n = step; n < f->n_drops + step; n += step) {
-    int64_t before_ns = f->value.step_ns;
-    if (is_over (f) || !try_prefix (f, n < f->n_drops ? n : f->n_drops, err))
+    bool better;
+    if (is_over (f) || !try_prefix (f, n < f->n_drops ? n : f->n_drops, &better, err))
       return is_over (f);
-    if (f->value.step_ns < before_ns)
+    if (better)
       best = n;
   }
   for (step /= 2; best && step > 0; step /= 2)
     for (int side = -1; side <= 1; side += 2) {
-      int64_t before_ns = f->value.step_ns;
+      bool better;
       int32_t n = best + side * step;
       if (n < 1 || n > f->n_drops)
         continue;
-      if (is_over (f) || !try_prefix (f, n, err))
+      if (is_over (f) || !try_prefix (f, n, &better, err))
         return is_over (f);
-      if (f->value.step_ns < before_ns)
+      if (better)
         best = n;
     }
+  return true;
+}
+
+/* How much of each drop the guide would drop: both are in order of tensors, then of ops. */
+static bool take_guide (finding *f, error *err) {
+  f->dropped = NEW (f->arena, f->n_drops, double, err);
+  if (!f->dropped || !f->guide || !f->guide->bound.dropped)
+    return f->dropped;
+  const gaps *g = &f->guide->gaps;
+  for (int32_t i = 0; i < f->n_drops; i++)
+    for (int32_t k = g->of_unit[f->drops[i].tensor]; k < g->of_unit[f->drops[i].tensor + 1]; k++)
+      if (g->at[k].after == f->drops[i].after && g->at[k].before == f->drops[i].before)
+        f->dropped[i] = f->guide->bound.dropped[k];
+  return true;
+}
+
+/* What the guide drops at least that much of. */
+static bool thresholds (finding *f, error *err) {
+  static const double least[] = { 0.97, 0.75, 0.5, 0.25, 0.05, 0.01 };
+  int32_t before = -1;
+  bool better;
+  for (size_t i = 0; i < sizeof least / sizeof *least; i++) {
+    int32_t n = 0;
+    for (int32_t k = 0; k < f->n_drops; k++)
+      n += f->chosen[k] = f->dropped[k] >= least[i];
+    if (n == 0 || n == before)
+      continue;
+    before = n;
+    if (is_over (f) || !consider (f, &better, err))
+      return is_over (f);
+  }
   return true;
 }
 
@@ -142,29 +184,30 @@ static bool flips (finding *f, error *err) {
   qsort_r (f->order, (size_t)f->n_drops, sizeof *f->order, by_rank, &c);
   for (int32_t i = 0; i < f->n_drops; i++)
     edge += f->best[i] != 0;
-  for (bool better = true; better;) {
-    better = false;
+  for (bool any = true; any;) {
+    any = false;
     for (int32_t i = 0; i < 2 * f->n_drops; i++) {
       int32_t at = edge + (i % 2 ? -(i + 1) / 2 : i / 2);
-      int64_t before_ns = f->value.step_ns;
+      bool better;
       if (at < 0 || at >= f->n_drops)
         continue;
       if (is_over (f))
         return true;
       memcpy (f->chosen, f->best, (size_t)f->n_drops);
       f->chosen[f->order[at]] ^= 1;
-      if (!consider (f, err))
+      if (!consider (f, &better, err))
         return false;
-      better |= f->value.step_ns < before_ns;
+      any |= better;
     }
   }
   return true;
 }
 
 bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
-                       int32_t limit_tries, arena *a, recompute_result *out, error *err) {
+                       const recompute_program *guide, int32_t limit_tries, arena *a,
+                       recompute_result *out, error *err) {
   static const variant nothing = { .name = "swap" };
-  finding f = { .t = t, .cut = cut ? cut : &nothing, .o = o, .arena = a };
+  finding f = { .t = t, .cut = cut ? cut : &nothing, .o = o, .arena = a, .guide = guide };
   f.limit = limit_tries ? limit_tries : DEFAULT_TRIES;
   *out = (recompute_result){ .best = *f.cut, .greedy = *f.cut };
   f.scratch = arena_new (0);
@@ -177,14 +220,15 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
     f.chosen = NEW (a, f.n_drops, uint8_t, err);
     f.best = NEW (a, f.n_drops, uint8_t, err);
     f.order = NEW (a, f.n_drops, int32_t, err);
-    ok = f.chosen && f.best && f.order;
+    ok = f.chosen && f.best && f.order && take_guide (&f, err);
   }
   for (int by = 0; ok && by < RANKINGS; by++)
     ok = prefixes (&f, (ranking)by, err);
   ok = ok && make_variant (&f, f.best, a, &out->greedy, err);
   out->greedy.name = "greedy recompute";
   out->greedy_value = f.value;
-  ok = ok && flips (&f, err) && make_variant (&f, f.best, a, &out->best, err);
+  ok = ok && thresholds (&f, err) && flips (&f, err) &&
+       make_variant (&f, f.best, a, &out->best, err);
   out->value = f.value;
   out->candidates = f.n_drops;
   out->tried = f.tried;

@@ -14,17 +14,34 @@ typedef struct recompute_result {
   int32_t candidates, tried;
 } recompute_result;
 
-/* On top of a cut (NULL: none), whose sections the results share. limit_tries: 0: a default. */
+/* The program of a cut in which gaps may be carried or dropped, as far as the mode allows either.
+ */
+typedef struct recompute_program {
+  bool fits;
+  rewritten rw; /* the cut */
+  units units;  /* its tensors, in bytes */
+  gaps gaps;
+  bound bound; /* with a proof where the options keep it; `dropped` is the guide */
+} recompute_program;
+
+/* On top of a cut (NULL: none), whose sections the results share; `guide` is its program or NULL.
+   limit_tries: 0: a default. */
 bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
-                       int32_t limit_tries, arena *a, recompute_result *out, error *err) MUST_CHECK;
+                       const recompute_program *guide, int32_t limit_tries, arena *a,
+                       recompute_result *out, error *err) MUST_CHECK;
 
 /* What RECOMPUTE_CHEAP may make again: outputs of anything but convolutions and matrix products. */
 bool recompute_is_cheap (const policy_view *v, int32_t op);
 
 /* No plan of this cut, whatever it drops as the mode allows and whatever it swaps, is faster: at
    each op that is over the budget, what is not there was either made again, which takes the time of
-   its last writer, or comes back over the link. INT64_MAX where not even the largest op fits. */
+   its last writer, or comes back over the link. INT64_MAX where not even the largest op fits.
+   Quick, and weaker than the program. */
 bool recompute_bound (const trace *t, const variant *cut, const solve_options *o, arena *scratch,
                       int64_t *ns, error *err) MUST_CHECK;
+
+/* Whether none fits is no error. */
+bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o, arena *a,
+                              recompute_program *out, error *err) MUST_CHECK;
 
 #endif

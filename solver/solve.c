@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 #include "solver/mix.h"
-#include "solver/search.h"
+#include "solver/search_policies.h"
 #include "trace/check.h"
 
 enum { GAP_PPM = 5000 };
@@ -97,6 +97,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
        (program ? bound_with (rw.trace, o, a, &u, &singles, &out->bound, err)
                 : take_bound (known, &out->bound)) &&
        make_layouts (&s, program ? &singles : NULL, program ? out->bound.share : NULL, a, err);
+  policies_found policies = { .which = -1, .step_ns = INT64_MAX };
   if (ok) {
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
     s.enough_ns =
@@ -109,12 +110,15 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
       s.best.early_ppm = -1;
       ok = search_cost (&s, &s.best, NULL, err);
     } else {
-      ok = ok && search_starts (&s, err) && search_improve (&s, err);
+      ok = ok && search_starts (&s, err) && search_policies (&s, &policies, err) &&
+           search_improve (&s, err);
     }
   }
-  if (ok && s.best.step_ns == INT64_MAX)
+  bool theirs = policies.step_ns < s.best.step_ns;
+  if (ok && s.best.step_ns == INT64_MAX && !theirs)
     ok = too_small (&s, err);
-  ok = ok && search_cost (&s, &s.best, &out->plan, err);
+  ok = ok && (theirs ? search_policies_plan (&s, &policies, &out->plan, &s.best.found_by, err)
+                     : search_cost (&s, &s.best, &out->plan, err));
   if (ok && !out->plan)
     ok = error_set (err, ERR_internal, "the best candidate has no plan");
   if (ok) {
@@ -128,9 +132,9 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                     ? "every plan with this cut and these recompute entries"
                     : "every plan without sections and recompute",
       .found_by = s.best.found_by,
-      .limit_met = s.best.step_ns <= s.enough_ns ? NULL
-                   : s.stopped                   ? "stopped"
-                                                 : "ticks",
+      .limit_met = p->predicted.step_ns <= s.enough_ns ? NULL
+                   : s.stopped                         ? "stopped"
+                                                       : "ticks",
       .proof = out->bound.proof,
     };
     out->ticks = s.ticks;
@@ -144,5 +148,5 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
   return o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF
              ? variant_solve (t, NULL, o, NULL, a, out, err)
-             : mix_solve (t, o, a, out, err);
+             : mix_solve (t, o, a, out, err) && policies_take (t, o, a, out, err);
 }

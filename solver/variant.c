@@ -33,8 +33,9 @@ static bool look (const trace *t, const variant *v, const solve_options *o, aren
   out->legal = true;
   out->n_ops = rw->trace->n_ops;
   out->compute_ns = trace_total_ns (rw->trace);
-  out->floor_bytes = g->floor_bytes;
-  if (g->floor_bytes > o->budget_bytes)
+  out->floor_bytes = o->recompute == RECOMPUTE_ONLY ? g->peak_bytes : g->floor_bytes;
+  out->over_bytes = out->floor_bytes > o->budget_bytes ? out->floor_bytes - o->budget_bytes : 0;
+  if (out->over_bytes)
     return true;
   int64_t crossing_ns = bound_crossing (g, o->device, &op);
   out->bound_ns = crossing_ns > out->compute_ns ? crossing_ns : out->compute_ns;
@@ -128,15 +129,18 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
       gaps_of (&u, how.granule_bytes, o->budget_bytes, scratch, &g, err) &&
       (of = NEW (scratch, u.count, int32_t, err)) &&
       round_sections (&g, o->device, NULL, 0, scratch, of, err);
-  if (!ok || g.floor_bytes > o->budget_bytes)
+  if (!ok)
     goto out;
+  int64_t least_bytes = o->recompute == RECOMPUTE_ONLY ? g.peak_bytes : g.floor_bytes;
+  if (least_bytes > o->budget_bytes) { /* whole granules do not fit, though bytes would */
+    out->over_bytes = least_bytes - o->budget_bytes;
+    goto out;
+  }
   how.pool_below_bytes = pool_below_bytes;
   if (g.peak_bytes <= o->budget_bytes) {
     out->step_ns = out->compute_ns;
     goto out;
   }
-  if (o->recompute == RECOMPUTE_ONLY)
-    goto out;
   int64_t room_bytes = units_scale (g.room_bytes, 990000, 1000000);
   for (int i = 0; ok && i < 4; i++) {
     arena_mark here = arena_here (scratch);

@@ -19,7 +19,8 @@ typedef struct variant_value {
   int64_t compute_ns;  /* of the rewritten trace */
   int64_t floor_bytes; /* no smaller budget has a plan */
   int32_t n_ops;
-  int64_t bound_ns; /* of its plans; INT64_MAX: none fits */
+  int64_t over_bytes; /* what the budget lacks, where nothing fits */
+  int64_t bound_ns;   /* of its plans; INT64_MAX: none fits */
   int64_t step_ns;  /* of the greedy plans tried; INT64_MAX: none */
 } variant_value;
 

@@ -119,6 +119,10 @@ bool fixed_solve (flow *f, const plan *p, arena *a, double *stall_ns, error *err
       f->low[col] = f->high[col] = flow_grains_down (&f->link, bytes);
     }
   }
+  return fixed_finish (f, a, stall_ns, err);
+}
+
+bool fixed_finish (const flow *f, arena *a, double *stall_ns, error *err) {
   ilp_problem lp;
   ilp_options o = { .method = ILP_SIMPLEX };
   ilp_result r;

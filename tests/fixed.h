@@ -9,4 +9,7 @@
    *stall_ns is the program's optimum; negative where it says infeasible. */
 bool fixed_solve (flow *f, const plan *p, arena *a, double *stall_ns, error *err) MUST_CHECK;
 
+/* Solves it with the limits as they are. */
+bool fixed_finish (const flow *f, arena *a, double *stall_ns, error *err) MUST_CHECK;
+
 #endif

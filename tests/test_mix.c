@@ -12,6 +12,7 @@
 #include "tests/same_trace.h"
 #include "tests/suite.h"
 #include "trace/check.h"
+#include "trace/prove.h"
 #include "trace/simulate.h"
 #include "trace/zoo/zoo.h"
 
@@ -218,6 +219,18 @@ static void check_stored (const trace *t, const plan *p, arena *a) {
   bytes_free (&text);
 }
 
+/* The proof is about any recompute entries: it holds for this plan and is worth what is claimed. */
+static void check_proof (const trace *t, plan *p, const char *by, arena *a) {
+  error err = { 0 };
+  proved x;
+  ck_assert_str_eq (p->certificate.bound_by, by);
+  ck_assert_msg (prove_plan (t, p, a, &x, &err), "%s", err.text);
+  ck_assert_int_eq (x.lower_bound_ns, p->certificate.lower_bound_ns);
+  p->certificate.lower_bound_ns++;
+  ck_assert (!prove_plan (t, p, a, &x, &err));
+  p->certificate.lower_bound_ns--;
+}
+
 START_TEST (vgg16_in_4_gib_runs_within_2_percent_by_sections) {
   arena *a = arena_new (0);
   error err = { 0 };
@@ -257,6 +270,7 @@ START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
   solve_options o = { .device = &d,
                       .budget_bytes = g.peak_bytes / 10 * 6,
                       .host_bytes = 64 * GIB,
+                      .keep_proof = true,
                       .limit_ticks = 300000 };
   ck_assert_msg (solve (t, &o, a, &swapped, &err), "%s", err.text);
   o.recompute = RECOMPUTE_AUTO;
@@ -265,6 +279,7 @@ START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
   ck_assert_int_gt (mixed.plan->n_recomputes, 0);
   ck_assert_int_le (mixed.bound.lower_bound_ns, mixed.plan->predicted.step_ns);
   check_stored (t, mixed.plan, a);
+  check_proof (t, mixed.plan, "drops-lp", a);
   o.recompute = RECOMPUTE_ONLY;
   o.budget_bytes = g.peak_bytes / 10 * 8;
   ck_assert_msg (solve (t, &o, a, &mixed, &err), "%s", err.text);
@@ -272,6 +287,7 @@ START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
   ck_assert_int_gt (mixed.bound.lower_bound_ns, trace_total_ns (t));
   ck_assert_int_le (mixed.bound.lower_bound_ns, mixed.plan->predicted.step_ns);
   check_stored (t, mixed.plan, a);
+  check_proof (t, mixed.plan, "drops-lp", a);
   arena_free (a);
 }
 END_TEST

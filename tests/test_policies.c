@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "solver/policy.h"
-#include "tests/random_case.h"
+#include "tests/policy_case.h"
 #include "tests/suite.h"
 #include "trace/build.h"
 #include "trace/check.h"
@@ -147,7 +147,11 @@ static void holds (const paper *p) {
     ck_assert_msg (policy_set (id, one, &values, &err), "%s", err.text);
     at += length + (at[length] == ',');
   }
-  policy_request r = { t, &d, (int64_t)p->budget_mib * MIB, d.host_bytes, &values, NULL };
+  policy_request r = { .trace = t,
+                       .device = &d,
+                       .budget_bytes = (int64_t)p->budget_mib * MIB,
+                       .host_bytes = d.host_bytes,
+                       .values = &values };
   policy_view v;
   policy_choice c;
   policy_answer answer;
@@ -277,48 +281,28 @@ END_TEST
 /* ---- random traces ---- */
 
 typedef struct attempt {
-  arena *arena;
-  random_case made;
-  device device;
-  int64_t peak_bytes, floor_bytes;
+  policy_case c;
   error err;
 } attempt;
 
 static void set_up (attempt *x, uint64_t seed) {
-  *x = (attempt){ .arena = arena_new (0) };
-  case_options o = { .seed = seed,
-                     .features = CASE_EVERYTHING,
-                     .most_ops = (int32_t)(4 + seed % 37),
-                     .most_tensors = (int32_t)(3 + seed % 19) };
-  ck_assert_msg (random_case_make (&o, x->arena, &x->made, &x->err), "%s", x->err.text);
-  x->device = x->made.plan->device;
-  x->device.memory_bytes = x->device.host_bytes = (int64_t)1 << 50;
-  /* Half of the ops are a forward pass, so that there is something to decide. */
-  trace *t = x->made.trace;
-  for (int32_t k = 0; k < t->n_ops; k++)
-    t->ops[k].phase = 2 * k < t->n_ops ? OP_FORWARD : OP_BACKWARD;
-  policy_view v;
-  ck_assert (policy_view_build (t, &x->device, 0, 0, x->arena, &v, &x->err));
-  x->peak_bytes = v.res[view_peak (&v, v.res)];
-  for (int32_t k = 0; k < t->n_ops; k++) {
-    int64_t set = view_working_set (&v, k, true) + v.pool_bytes;
-    x->floor_bytes = set > x->floor_bytes ? set : x->floor_bytes;
-  }
+  *x = (attempt){ 0 };
+  ck_assert_msg (policy_case_make (seed, &x->c, &x->err), "%s", x->err.text);
 }
 
 /* So many percent of the way from the largest op's need to the peak. */
 static int64_t budget_at (const attempt *x, int percent) {
-  return x->floor_bytes + (x->peak_bytes - x->floor_bytes) * percent / 100;
+  return policy_case_budget (&x->c, percent);
 }
 
 static void ask (attempt *x, policy_id id, int64_t budget_bytes, uint64_t seed,
                  policy_answer *out) {
   char line[sizeof (error)];
-  policy_request r = { .trace = x->made.trace,
-                       .device = &x->device,
+  policy_request r = { .trace = x->c.trace,
+                       .device = &x->c.device,
                        .budget_bytes = budget_bytes,
-                       .host_bytes = x->device.host_bytes };
-  ck_assert_msg (policy_run (id, &r, x->arena, out, &x->err), "seed %d, %s: %s", (int)seed,
+                       .host_bytes = x->c.device.host_bytes };
+  ck_assert_msg (policy_run (id, &r, x->c.arena, out, &x->err), "seed %d, %s: %s", (int)seed,
                  policy_at (id)->name, error_line (&x->err, line, sizeof line));
 }
 
@@ -331,9 +315,9 @@ static void is_legal (attempt *x, policy_id id, int64_t budget_bytes, uint64_t s
     return;
   }
   predicted cost;
-  ck_assert_msg (check_plan (x->made.trace, a->plan, x->arena, NULL, &x->err), "seed %d, %s: %s",
+  ck_assert_msg (check_plan (x->c.trace, a->plan, x->c.arena, NULL, &x->err), "seed %d, %s: %s",
                  (int)seed, policy_at (id)->name, error_line (&x->err, line, sizeof line));
-  ck_assert (simulate_plan (x->made.trace, a->plan, x->arena, &cost, &x->err));
+  ck_assert (simulate_plan (x->c.trace, a->plan, x->c.arena, &cost, &x->err));
   ck_assert_int_eq (cost.step_ns, a->cost.step_ns);
   ck_assert_int_le (cost.peak_bytes, budget_bytes);
   ck_assert_int_eq (a->plan->budget_bytes, budget_bytes);
@@ -355,7 +339,7 @@ START_TEST (an_answer_is_legal_or_says_that_it_does_not_fit) {
         moved += n > 0 && a.moves > 0;
         dropped += n > 0 && a.drops > 0;
       }
-    arena_free (x.arena);
+    arena_free (x.c.arena);
   }
   /* The cases have teeth. */
   ck_assert_int_gt (fits, CASES * POLICIES);
@@ -372,11 +356,11 @@ START_TEST (nothing_moves_where_everything_fits) {
       policy_answer a;
       if (policy_at ((policy_id)i)->budget != POLICY_KEEPS)
         continue;
-      ask (&x, (policy_id)i, x.peak_bytes, seed, &a);
+      ask (&x, (policy_id)i, x.c.peak_bytes, seed, &a);
       ck_assert_msg (a.fits && a.moves == 0 && a.drops == 0, "seed %d, %s", (int)seed,
                      policy_at ((policy_id)i)->name);
     }
-    arena_free (x.arena);
+    arena_free (x.c.arena);
   }
 }
 END_TEST
@@ -393,7 +377,7 @@ START_TEST (the_same_request_makes_the_same_bytes) {
         ask (&x, (policy_id)i, budget_at (&x, 70), seed, &a);
         fits[n] = a.fits;
         ck_assert (!a.fits || plan_text (a.plan, false, &text[n], &x.err));
-        arena_free (x.arena);
+        arena_free (x.c.arena);
       }
       ck_assert_int_eq (fits[0], fits[1]);
       if (fits[0])
@@ -416,15 +400,18 @@ START_TEST (a_policy_moves_nothing_below_its_own_floor) {
       policy_values values = policy_standard ();
       policy_view v;
       policy_choice c;
-      policy_request r = { x.made.trace, &x.device, budget_at (&x, 60), x.device.host_bytes,
-                           &values, NULL };
+      policy_request r = { .trace = x.c.trace,
+                           .device = &x.c.device,
+                           .budget_bytes = budget_at (&x, 60),
+                           .host_bytes = x.c.device.host_bytes,
+                           .values = &values };
       values.at[n] = 700;
-      ck_assert (policy_choose (o->policy, &r, x.arena, &v, &c, &x.err));
+      ck_assert (policy_choose (o->policy, &r, x.c.arena, &v, &c, &x.err));
       for (int64_t i = 0; i < c.n_moves; i++)
-        ck_assert_int_ge (x.made.trace->tensors[c.moves[i].tensor].bytes, 700);
+        ck_assert_int_ge (x.c.trace->tensors[c.moves[i].tensor].bytes, 700);
       moves += (int)c.n_moves;
     }
-    arena_free (x.arena);
+    arena_free (x.c.arena);
   }
   ck_assert_int_gt (moves, 0);
 }
@@ -438,16 +425,16 @@ START_TEST (every_failed_allocation_is_told) {
       policy_answer a;
       ck_assert_int_lt (n, 100000);
       set_up (&x, 12);
-      policy_request r = { .trace = x.made.trace,
-                           .device = &x.device,
+      policy_request r = { .trace = x.c.trace,
+                           .device = &x.c.device,
                            .budget_bytes = budget_at (&x, 70),
-                           .host_bytes = x.device.host_bytes };
-      arena_fuse (x.arena, n);
-      made = policy_run ((policy_id)i, &r, x.arena, &a, &x.err);
+                           .host_bytes = x.c.device.host_bytes };
+      arena_fuse (x.c.arena, n);
+      made = policy_run ((policy_id)i, &r, x.c.arena, &a, &x.err);
       if (!made)
         ck_assert_msg (x.err.code == ERR_memory, "%s: %s", policy_at ((policy_id)i)->name,
                        x.err.text);
-      arena_free (x.arena);
+      arena_free (x.c.arena);
     }
   }
 }

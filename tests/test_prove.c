@@ -16,7 +16,7 @@ static int cases (int usual) {
 
 /* A case whose plan carries a proof; the budget is below what is resident where memory allows, so
    that the program has something to say. */
-static bool certified (int seed, arena *a, planned_case *p, bound *b) {
+static bool certified (int seed, flow_drops drops, arena *a, planned_case *p, bound *b) {
   error err = { 0 };
   bool made = planned_make ((uint64_t)seed, CASE_EVERYTHING & ~CASE_ZERO_NS, a, p, &err);
   ck_assert_msg (err.code == ERR_none, "seed %d: %s", seed, err.text);
@@ -25,7 +25,8 @@ static bool certified (int seed, arena *a, planned_case *p, bound *b) {
   plan *x = p->c.plan;
   bound_options o = { .dev = &x->device,
                       .host_bytes = seed % 3 ? x->host_bytes : p->seen.host_peak_bytes,
-                      .any_units = seed % 5 == 0,
+                      .any_units = drops || seed % 5 == 0,
+                      .drops = drops,
                       .classes = 1 + seed % 3,
                       .whole_ops = seed % 2 ? 0 : 1,
                       .blocks = 3,
@@ -33,7 +34,18 @@ static bool certified (int seed, arena *a, planned_case *p, bound *b) {
   units any, *u = &p->units;
   gaps g;
   int64_t granule = o.any_units ? 1 : x->placement.granule_bytes;
-  if (o.any_units) {
+  if (drops) { /* about the trace with its sections only, and about any recompute entries */
+    rewritten cut;
+    ck_assert (trace_rewrite (p->c.trace, x->sections, x->n_sections, NULL, 0, x->device.section_ns,
+                              a, &cut, &err) &&
+               units_of (cut.trace, NULL, 0, 1, 0, a, &any, &err));
+    u = &any;
+    uint8_t *again = NEW (a, cut.trace->n_ops, uint8_t, &err);
+    for (int32_t k = 0; k < cut.trace->n_ops; k++)
+      again[k] = k % 3 > 0;
+    o.again = seed % 4 == 0 ? again : NULL;
+    x->n_moves = drops == DROPS_ONLY ? 0 : x->n_moves;
+  } else if (o.any_units) {
     ck_assert (units_of (p->c.rewritten.trace, NULL, 0, 1, 0, a, &any, &err));
     u = &any;
   }
@@ -52,11 +64,13 @@ static bool certified (int seed, arena *a, planned_case *p, bound *b) {
 
 START_TEST (the_claim_is_proved_and_one_unit_more_is_refused) {
   int flows = 0, crossings = 0;
-  for (int seed = 0; seed < cases (400); seed++) {
+  int counts[3] = { 0 };
+  for (int i = 0; i < 3 * cases (400); i++) {
+    int seed = i / 3, drops = i % 3;
     arena *a = arena_new (0);
     planned_case p;
     bound b;
-    if (certified (seed, a, &p, &b)) {
+    if (certified (seed, (flow_drops)drops, a, &p, &b)) {
       error err = { 0 };
       proved x;
       ck_assert_msg (prove_plan (p.c.trace, p.c.plan, a, &x, &err), "seed %d, by %s: %s", seed,
@@ -67,10 +81,13 @@ START_TEST (the_claim_is_proved_and_one_unit_more_is_refused) {
       ck_assert_msg (!prove_plan (p.c.trace, p.c.plan, a, &x, &err), "seed %d: not refused", seed);
       ck_assert_int_eq (err.code, ERR_infeasible);
       flows += strcmp (b.by, "flow-lp") == 0;
+      counts[drops] += strcmp (b.by, "flow-lp") == 0;
       crossings += strcmp (b.by, "crossing") == 0;
     }
     arena_free (a);
   }
+  for (int i = 0; i < 3; i++)
+    ck_assert_msg (counts[i] > 20, "%d flows with drops %d", counts[i], i);
   ck_assert_int_gt (flows, 20);
   (void)crossings;
 }
@@ -91,7 +108,8 @@ START_TEST (changed_duals_prove_no_more_than_is_true) {
     arena *a = arena_new (0);
     planned_case p;
     bound b;
-    if (certified (seed, a, &p, &b) && strcmp (b.by, "flow-lp") == 0) {
+    flow_drops drops = seed % 4 ? DROPS_ALLOWED : DROPS_NONE;
+    if (certified (seed, drops, a, &p, &b) && strcmp (b.by, "flow-lp") == 0) {
       random_state r = random_seed ((uint64_t)seed);
       p.c.plan->budget_bytes = p.most_bytes;
       for (int i = 0; i < 10; i++) {
@@ -125,7 +143,7 @@ static void refused (const char *proof, const char *says) {
   bound b;
   proved x;
   int seed = 1;
-  while (!certified (seed, a, &p, &b))
+  while (!certified (seed, DROPS_NONE, a, &p, &b))
     seed++;
   p.c.plan->certificate.proof = proof;
   ck_assert (!prove_plan (p.c.trace, p.c.plan, a, &x, &err));
@@ -139,6 +157,7 @@ START_TEST (a_proof_that_is_none_gets_one_clear_line) {
   refused ("[]", "object");
   refused ("{\"kind\":\"flow\"}", "format");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"hope\"}", "kind");
+  refused ("{\"drops\":\"allowed\",\"format\":\"ferry-proof/1\",\"kind\":\"flow\"}", "any_units");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"crossing\"}", "a crossing names its op");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"flow\",\"shift\":0,\"slots\":[1]}", "slots");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"flow\",\"shift\":0,\"slots\":[0],"

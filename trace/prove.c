@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "trace/prove_drops.h"
 #include "trace/prove_proof.h"
 #include "trace/unit.h"
 
@@ -30,6 +31,7 @@ typedef struct prover {
   bool shared, limited; /* the proof leans on the host's limit */
   int64_t weight_out[PROOF_CLASSES], weight_in[PROOF_CLASSES], weight_host[PROOF_CLASSES];
   int64_t *open, *released, *due_first; /* c * slots + j */
+  again again;
   wide value;
   bool overflow;
 } prover;
@@ -38,6 +40,9 @@ typedef struct prover {
 typedef struct pause {
   int32_t release, due; /* ops */
   bool wraps, linked, matters, tight, dropped;
+  bool late;  /* with drops: due only at the last op */
+  bool again; /* it can be given up and made again */
+  wide price; /* of that */
 } pause;
 
 static void take (prover *v, wide price, int64_t amount) {
@@ -132,10 +137,13 @@ static int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle
     to[i].tight =
         b > a ? v->tight[b] > v->tight[a + 1] : v->tight[n] - v->tight[a + 1] + v->tight[b] > 0;
   }
+  bool kept = v->proof.drops && count > 0 && again_ends_life (v->t, &v->u, unit, count - 1);
+  if (kept)
+    to[count - 1].late = true;
   bool later = false; /* a later pause along the links spans a tight op */
   for (int32_t round = 0; round < (*circle ? 2 : 1); round++)
     for (int32_t i = count - 1; i >= 0; i--) {
-      to[i].matters = to[i].tight || later;
+      to[i].matters = to[i].tight || later || kept;
       later = to[i].matters && to[i].linked;
     }
   return count;
@@ -147,7 +155,7 @@ static void drop (const prover *v, pause *q, int32_t count, bool circle) {
   for (int32_t i = 0; i < count; i++) {
     int32_t slot = v->slot_of[q[i].release];
     q[i].dropped = !q[i].matters;
-    if (q[i].wraps || slot != v->slot_of[q[i].due])
+    if (q[i].wraps || q[i].late || slot != v->slot_of[q[i].due])
       continue;
     const pause *next = i + 1 < count ? &q[i + 1] : circle ? &q[0] : NULL;
     bool serves = next && next->linked && next->matters;
@@ -195,12 +203,21 @@ static int64_t smaller (int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
+static int32_t due_slot (const prover *v, const pause *q) {
+  return v->slot_of[q->late ? v->t->n_ops - 1 : q->due];
+}
+
+/* Due at the slot's first op, so back before it starts. */
+static bool due_first (const prover *v, const pause *q) {
+  return v->proof.first[due_slot (v, q)] == (q->late ? v->t->n_ops - 1 : q->due);
+}
+
 static void count_pause (prover *v, const pause *q, int class, int64_t room) {
-  int32_t S = v->proof.slots, due = v->slot_of[q->due];
+  int32_t S = v->proof.slots, due = due_slot (v, q);
   int64_t *open = v->open + (int64_t) class * S;
   int32_t release = v->slot_of[q->release];
   v->released[(int64_t) class * S + release] += room;
-  if (v->proof.first[due] == q->due)
+  if (due_first (v, q))
     v->due_first[(int64_t) class * S + due] += room;
   open[release] += room;
   open[due] -= room;
@@ -227,6 +244,9 @@ static bool count_units (prover *v, pause *q, error *err) {
     if (!any)
       continue;
     drop (v, q, count, circle);
+    for (int32_t k = 0; v->proof.drops && k < count; k++)
+      q[k].again = !q[k].dropped &&
+                   again_count (&v->again, i, k, v->slot_of[q[k].release], due_slot (v, &q[k]));
     for (int n = parts_of (v, i, x), s = 0; s < n; s++) {
       int c = class_of (v, &x[s]);
       if (c < 0)
@@ -235,7 +255,7 @@ static bool count_units (prover *v, pause *q, error *err) {
       v->weight_in[c] = smaller (v->weight_in[c], x[s].in);
       v->weight_host[c] = smaller (v->weight_host[c], x[s].host);
       for (int32_t k = 0; k < count; k++)
-        if (!q[k].dropped)
+        if (!q[k].dropped && (q[k].again || v->proof.drops != PROOF_DROPS_only))
           count_pause (v, &q[k], c, up (v, x[s].room_bytes));
     }
   }
@@ -258,9 +278,9 @@ static int64_t host_first (const prover *v, int c, int32_t j) {
 }
 
 static wide price_back (const prover *v, const pause *q, int c) {
-  int32_t due = v->slot_of[q->due];
+  int32_t due = due_slot (v, q);
   int64_t at = (int64_t)c * v->proof.slots + due;
-  wide price = v->proof.first[due] == q->due ? v->proof.early_first[at] : v->proof.early[at];
+  wide price = due_first (v, q) ? v->proof.early_first[at] : v->proof.early[at];
   return q->wraps ? price + v->proof.cycle[c] : price;
 }
 
@@ -277,11 +297,31 @@ static wide price_clean (const prover *v, const pause *q, int c) {
   return price;
 }
 
+/* Given up at its release, there again when it is due: as on the host, but nothing is carried. */
+static void price_drops (prover *v, int32_t unit, pause *q, int32_t count) {
+  part x[2];
+  int c = parts_of (v, unit, x) == 1 ? class_of (v, &x[0]) : -1;
+  int64_t room = up (v, room_of (v, unit));
+  for (int32_t i = 0; i < count; i++) {
+    int32_t release = v->slot_of[q[i].release], due = due_slot (v, &q[i]);
+    if (!q[i].again || c < 0)
+      continue;
+    wide back = due_first (v, &q[i]) ? host_first (v, c, due)
+                                     : v->proof.host[(int64_t)c * v->proof.slots + due];
+    q[i].price = (back - host_first (v, c, release)) * ONE +
+                 again_price (&v->again, unit, i, release, due, room);
+  }
+}
+
 /* What one grain of a unit costs at least over the step: it stays, leaves by a copy, or leaves
    clean where the host holds what it held. */
 static wide least_price (const prover *v, const pause *q, int32_t count, bool circle, int c) {
   wide total = 0, bare = 0, kept = 0;
   bool can_keep = false;
+  for (int32_t i = 0; v->proof.drops == PROOF_DROPS_only && i < count; i++)
+    total += q[i].again && q[i].price < 0 ? q[i].price : 0;
+  if (v->proof.drops == PROOF_DROPS_only)
+    return total;
   for (int32_t i = 0; i <= count; i++) {
     if (i == count || (!q[i].linked && !circle)) { /* behind a write the host's copy is stale */
       total += can_keep && kept < bare ? kept : bare;
@@ -296,7 +336,10 @@ static wide least_price (const prover *v, const pause *q, int32_t count, bool ci
       bare += best < 0 ? best : 0;
       continue;
     }
-    wide copy = price_by_copy (v, &q[i], c), best = bare + copy;
+    wide copy = price_by_copy (v, &q[i], c);
+    if (q[i].again && q[i].price < copy) /* what was made again can be copied out at once */
+      copy = q[i].price;
+    wide best = bare + copy;
     if (can_keep) {
       wide clean = kept + price_clean (v, &q[i], c);
       best = clean < best ? clean : best;
@@ -317,6 +360,9 @@ static void sum_units (prover *v, pause *q) {
     if (!count)
       continue;
     drop (v, q, count, circle);
+    for (int32_t k = 0; v->proof.drops && k < count; k++)
+      q[k].again = !q[k].dropped && again_can (&v->again, i, k);
+    price_drops (v, i, q, count);
     for (int n = parts_of (v, i, x), s = 0; s < n; s++) {
       int c = class_of (v, &x[s]);
       if (c >= 0)
@@ -354,16 +400,17 @@ static void sum_class (prover *v, int32_t j, int c, int64_t need, const slot_tim
        E = p->early[at], so = p->stall_out[j], si = p->stall_in[j], wo = p->work_out[j],
        wi = p->work_in[j];
   int64_t out = v->weight_out[c], in = v->weight_in[c], low = p->classes == 1 ? need : 0;
-  column (v, (P - p->pending[then] - end) * ONE, 0, open);
+  bool swaps = p->drops != PROOF_DROPS_only;
+  column (v, (P - p->pending[then] - end) * ONE, 0, swaps ? open : 0);
   column (v,
           (H - host_first (v, c, next) - end - p->need[j]) * ONE -
               (wide)p->host_limit[j] * v->weight_host[c],
           low, open);
-  column (v, (E - p->early_first[then] - end) * ONE, 0, open);
+  column (v, (E - p->early_first[then] - end) * ONE, 0, swaps ? open : 0);
   if (!is_run (v, j))
     column (v, (H1 - H - p->need_first[j]) * ONE, low, open);
-  column (v, (E1 - E) * ONE, 0, room - v->due_first[at]);
-  if (room <= 0)
+  column (v, (E1 - E) * ONE, 0, swaps ? room - v->due_first[at] : 0);
+  if (room <= 0 || !swaps)
     return;
   int64_t cross_out = scaled (v->out_in_in, out), cross_in = scaled (v->in_in_out, in);
   column (v, (P - H1) * ONE - so * out - si * cross_out, 0, room);
@@ -387,7 +434,9 @@ static bool sum_slots (prover *v, error *err) {
                         carried (v, work_ns, v->rates.out_alone),
                         carried (v, work_ns, v->rates.in_alone) };
     int64_t need = is_run (v, j) || v->excess[first] < 0 ? 0 : down (v, v->excess[first]);
-    if (-(wide)p->stall_out[j] * ONE - (wide)p->stall_in[j] * v->ratio > (wide)1 << VALUE_BITS)
+    wide paid =
+        (wide)p->stall_out[j] * ONE + (wide)p->stall_in[j] * v->ratio + (wide)p->remake[j] * ONE;
+    if (-paid > (wide)1 << VALUE_BITS)
       return error_set (err, ERR_infeasible, "the proof pays more than 1 for a stall before op %d",
                         first);
     take (v, (wide)p->stall_out[j] * ONE, time.idle_out);
@@ -400,6 +449,31 @@ static bool sum_slots (prover *v, error *err) {
       sum_class (v, j, c, need, &time);
   }
   return true;
+}
+
+/* Ops run again: the levels of work that is ready and that is made, and the work itself. */
+static void sum_work (prover *v) {
+  const proof *p = &v->proof;
+  const again *g = &v->again;
+  int64_t open = 0;
+  for (int32_t j = 0; j < p->slots; j++) {
+    int64_t room = open + g->released[j];
+    open += g->open[j];
+    wide ready = j + 1 < p->slots ? p->ready[j + 1] : 0;
+    wide made = j + 1 < p->slots ? p->made[j + 1] : 0;
+    column (v, ((wide)p->ready[j] - p->made[j] - p->remake[j]) * ONE, 0, room);
+    column (v, (p->ready[j] - ready) * ONE, 0, open);
+    column (v, (p->made[j] - made) * ONE, 0, open);
+  }
+  for (int32_t k = 0; k < v->t->n_ops; k++) {
+    const again_op *o = &g->ops[k];
+    if (o->tensors < 2)
+      continue;
+    wide price = (wide)p->made[o->end_slot] - p->ready[o->first_slot];
+    for (int32_t i = 0; i < o->tensors; i++)
+      price -= p->shares[o->first_row + i];
+    column (v, price * ONE, 0, o->grains * o->most);
+  }
 }
 
 /* ---- the whole ---- */
@@ -430,9 +504,14 @@ static bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
     for (int32_t k = v->proof.first[j]; k < v->proof.first[j + 1]; k++)
       v->slot_of[k] = j;
   }
-  if (!count_units (v, q, err) || !sum_slots (v, err))
+  if (v->proof.drops && !again_begin (&v->again, v->t, &v->u, &v->proof, v->rates, v->a, err))
+    return false;
+  if (!count_units (v, q, err) || (v->proof.drops && !again_number (&v->again, err)) ||
+      !sum_slots (v, err))
     return false;
   sum_units (v, q);
+  if (v->proof.drops)
+    sum_work (v);
   if (v->overflow)
     return error_set (err, ERR_input, "the proof's figures do not fit in 128 bits");
   *stall_ns = 0;
@@ -470,13 +549,18 @@ static bool prove_crossing (prover *v, int64_t *ns, error *err) {
 bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out, error *err) {
   static const char *const kinds[] = { "compute", "crossing", "flow" };
   prover v = { .p = p, .a = scratch };
-  rewritten r;
+  rewritten r, cut;
   if (!p->has_certificate || !p->certificate.proof)
     return error_set (err, ERR_input, "the plan carries no proof; solve with one stored");
   if (!plan_rewrite (t, p, scratch, &r, err) ||
-      !proof_read (p->certificate.proof, r.trace->n_ops, scratch, &v.proof, err))
+      !trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns, scratch, &cut,
+                      err) ||
+      !proof_read (p->certificate.proof, r.trace->n_ops, cut.trace->n_ops, scratch, &v.proof, err))
     return false;
-  v.t = r.trace;
+  if (v.proof.drops == PROOF_DROPS_only && p->n_moves)
+    return error_set (err, ERR_infeasible, "the proof is about plans that move nothing");
+  /* without drops it is about plans with these very recompute entries */
+  v.t = v.proof.drops ? cut.trace : r.trace;
   v.granule_bytes = v.proof.any_units ? 1 : p->placement.granule_bytes;
   if (!units_of (v.t, p->groups, v.proof.any_units ? 0 : p->n_groups, v.granule_bytes,
                  v.proof.any_units ? 0 : p->placement.pool_below_bytes, scratch, &v.u, err))

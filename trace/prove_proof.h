@@ -6,6 +6,9 @@
 
 enum { PROOF_CLASSES = 8, PROOF_DUAL_BITS = 30, PROOF_COEF_BITS = 24 };
 
+/* What the plans that it speaks of may do beside copies over the link. */
+typedef enum proof_drops { PROOF_DROPS_none, PROOF_DROPS_allowed, PROOF_DROPS_only } proof_drops;
+
 typedef enum proof_kind { PROOF_compute, PROOF_crossing, PROOF_flow } proof_kind;
 
 /* Duals x 2^30. Of a series per class, class c has the slots [c * slots, (c + 1) * slots). */
@@ -19,8 +22,15 @@ typedef struct proof {
   int64_t class_from[PROOF_CLASSES], cycle[PROOF_CLASSES];
   int64_t *pending, *host_first, *host, *early_first, *early; /* per class */
   int64_t *stall_out, *stall_in, *work_out, *work_in, *need_first, *need, *host_limit;
+  proof_drops drops;
+  uint8_t *again; /* per op: what it wrote last may be dropped; NULL: any */
+  int64_t *ready, *made, *remake, *shares;
+  int32_t n_shares;
 } proof;
 
-bool proof_read (const char *text, int32_t n_ops, arena *a, proof *out, error *err) MUST_CHECK;
+/* n_ops of the trace as the plan rewrites it, n_cut of the trace in which only sections are made:
+   a proof about drops speaks of the latter. */
+bool proof_read (const char *text, int32_t n_ops, int32_t n_cut, arena *a, proof *out,
+                 error *err) MUST_CHECK;
 
 #endif

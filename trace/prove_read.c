@@ -6,9 +6,10 @@
 #define MOST_DUAL ((int64_t)1 << 40)
 
 static const char *const keys[] = {
-  "any_units",  "classes",    "cycle",    "early",     "early_first", "format",   "host",
-  "host_first", "host_limit", "kind",     "need",      "need_first",  "op",       "pending",
-  "shift",      "slots",      "stall_in", "stall_out", "work_in",     "work_out", NULL
+  "again",      "any_units", "classes",    "cycle",      "drops",    "early",  "early_first",
+  "format",     "host",      "host_first", "host_limit", "kind",     "made",   "need",
+  "need_first", "op",        "pending",    "ready",      "remake",   "shares", "shift",
+  "slots",      "stall_in",  "stall_out",  "work_in",    "work_out", NULL
 };
 
 /* A list of just so many ints. */
@@ -90,6 +91,37 @@ static bool get_classes (const json *root, proof *p, error *err) {
   return true;
 }
 
+/* Which outputs may be dropped, and the duals of the rows that several outputs of an op share. */
+static bool get_drops (const json *root, int32_t n_ops, arena *a, proof *p, error *err) {
+  json again = json_member (root, "again"), shares;
+  if (!json_need (root, "shares", &shares, err) || !json_want_array (&shares, err))
+    return false;
+  size_t n = json_count (&shares);
+  if (n > INT32_MAX / 4)
+    return json_error (&shares, err, "%zu shares", n);
+  p->n_shares = (int32_t)n;
+  p->shares = NEW (a, (int64_t)n, int64_t, err);
+  if (!p->shares || !get_list (&shares, n, 0, MOST_DUAL, p->shares, err))
+    return false;
+  for (int32_t j = 0; j < p->slots; j++)
+    if (p->host_limit[j])
+      return json_error (root, err, "a proof about drops cannot lean on the host's limit");
+  if (!again.value)
+    return true;
+  if (!json_want_array (&again, err))
+    return false;
+  n = json_count (&again);
+  if (n > (size_t)n_ops)
+    return json_error (&again, err, "%zu ops of %d", n, n_ops);
+  int64_t *ops = NEW (a, (int64_t)n, int64_t, err);
+  p->again = NEW (a, n_ops, uint8_t, err);
+  if (!ops || !p->again || !get_list (&again, n, 0, n_ops - 1, ops, err))
+    return false;
+  for (size_t i = 0; i < n; i++)
+    p->again[ops[i]] = 1;
+  return true;
+}
+
 static bool get_flow (const json *root, int32_t n_ops, arena *a, proof *p, error *err) {
   const int64_t most = MOST_DUAL;
   const series all[] = { { "pending", &p->pending, true, -most, most },
@@ -109,30 +141,44 @@ static bool get_flow (const json *root, int32_t n_ops, arena *a, proof *p, error
   if (!json_need (root, "shift", &shift, err) || !json_get_int (&shift, -20, 20, &bits, err) ||
       !get_slots (root, n_ops, a, p, err) || !get_classes (root, p, err))
     return false;
+  const series drops[] = { { "made", &p->made, false, -most, most },
+                           { "ready", &p->ready, false, -most, most },
+                           { "remake", &p->remake, false, -most, 0 } };
   p->shift = (int)bits;
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
     if (!get_series (root, &all[i], p, a, err))
       return false;
-  return true;
+  if (!p->drops)
+    return (p->remake = NEW (a, p->slots, int64_t, err));
+  for (size_t i = 0; i < sizeof drops / sizeof *drops; i++)
+    if (!get_series (root, &drops[i], p, a, err))
+      return false;
+  return get_drops (root, n_ops, a, p, err);
 }
 
-bool proof_read (const char *text, int32_t n_ops, arena *a, proof *out, error *err) {
+bool proof_read (const char *text, int32_t n_ops, int32_t n_cut, arena *a, proof *out, error *err) {
+  static const char *const drop_words[] = { "none", "allowed", "only", NULL };
   static const char *const kinds[] = { "compute", "crossing", "flow", NULL };
   static const char *const formats[] = { "ferry-proof/1", NULL };
   json_document *d = json_open (text, (int64_t)strlen (text), err);
   if (!d)
     return false;
   json root = json_root (d), format, kind, op = json_member (&root, "op"),
-       any = json_member (&root, "any_units");
-  int which = 0, version;
+       any = json_member (&root, "any_units"), drops = json_member (&root, "drops");
+  int which = 0, version, dropped = 0;
   *out = (proof){ .op = NO_OP };
   bool ok = json_want_object (&root, err) && json_known (&root, keys, true, NULL, err) &&
             json_need (&root, "format", &format, err) &&
             json_get_word (&format, formats, &version, err) &&
             json_need (&root, "kind", &kind, err) && json_get_word (&kind, kinds, &which, err) &&
             json_get_bool (&any, &out->any_units, err) &&
+            json_get_word (&drops, drop_words, &dropped, err) &&
             json_get_int32 (&op, 0, n_ops - 1, &out->op, err);
   out->kind = (proof_kind)which;
+  out->drops = (proof_drops)dropped;
+  n_ops = dropped ? n_cut : n_ops;
+  if (ok && dropped && (!out->any_units || out->kind == PROOF_crossing))
+    ok = json_error (&root, err, "a proof about drops is no crossing, and has any_units");
   if (ok && out->kind == PROOF_crossing && out->op == NO_OP)
     ok = json_error (&root, err, "a crossing names its op");
   if (ok && out->kind == PROOF_flow)

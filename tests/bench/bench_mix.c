@@ -73,7 +73,8 @@ static void greedy (const trace *t, const solve_options *o) {
   arena *a = arena_new (0);
   recompute_result r;
   error err = { 0 };
-  if (a && recompute_search (t, NULL, o, 1000, a, &r, &err) && r.greedy_value.step_ns != INT64_MAX)
+  if (a && recompute_search (t, NULL, o, NULL, 1000, a, &r, &err) &&
+      r.greedy_value.step_ns != INT64_MAX)
     printf ("  %-22s %.4f  %d entries\n", "greedy mix",
             (double)r.greedy_value.step_ns / (double)trace_total_ns (t), r.greedy.n_recomputes);
   else

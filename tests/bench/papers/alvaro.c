@@ -6,7 +6,7 @@
 
 int main (void) {
   static const int64_t lengths[] = { 50, 100, 200, 400 };
-  paper p = { 0 };
+  paper p = { .reaches = true };
   char measured[600];
   size_t n = 0;
   double largest = 0;

@@ -1,12 +1,41 @@
 #!/bin/bash
-# Runs the programs named, shows what they say, and leaves docs/results.json and docs/results.md behind.
+# Runs the programs named, shows what they say, and leaves docs/results.json, docs/matrix.json and
+# docs/results.md behind. What is there already of other programs stays, so it can be run in parts:
+# a program may be given with arguments, as "tests/bench/papers/matrix vgg16 12".
+# An argument that ends in .out is what a program has said before.
 set -euo pipefail
 docs=${srcdir:?}/docs
-rows=$(mktemp)
-trap 'rm -f "$rows"' EXIT
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
 for program in "$@"; do
-  "./$program" | tee >(grep '^{' >>"$rows") | grep -v '^{'
+  case $program in
+  *.out) cat "$program" ;;
+  *) read -ra words <<<"$program" && "./${words[0]}" "${words[@]:1}" ;;
+  esac | tee >(grep '^{' >>"$work/said") | { grep -v '^{' || true; }
 done
 wait
-{ echo '['; sed '$!s/$/,/' "$rows"; echo ']'; } >"$docs/results.json"
-bash "$srcdir/tests/bench/papers/results.sh" "$docs/results.json" >"$docs/results.md"
+touch "$work/said"
+for file in results matrix; do touch "$docs/$file.json"; done
+
+# One row for each key, the newest; rows keep the places that they had.
+merge() { # KEYS FILE
+  { grep '^{' "$2" || true; echo =; cat "$work/rows"; } | sed 's/,$//' | awk -v keys="$1" '
+    function key(   i, n, name, at, k) {
+      n = split(keys, name, " ")
+      for (i = 1; i <= n; i++) {
+        at = index($0, "\"" name[i] "\":")
+        k = k "\t" substr($0, at, index(substr($0, at), ",\"") - 1)
+      }
+      return k
+    }
+    $0 == "=" { next }
+    { k = key(); if (!(k in row)) order[++n] = k; row[k] = $0 }
+    END { for (i = 1; i <= n; i++) print row[order[i]] }' >"$work/merged"
+  { echo '['; sed '$!s/$/,/' "$work/merged"; echo ']'; } >"$2"
+}
+{ grep '"paper":' "$work/said" || true; } >"$work/rows"
+merge "claim paper" "$docs/results.json"
+{ grep '"network":' "$work/said" || true; } >"$work/rows"
+merge "network gb_per_s percent" "$docs/matrix.json"
+bash "$srcdir/tests/bench/papers/results.sh" "$docs/results.json" "$docs/matrix.json" >"$docs/results.md"

@@ -35,8 +35,9 @@ void paper_workload (paper *p, const device *d, const zoo_request *request) {
   error err = { 0 };
   zoo_request r = *request;
   policy_view v;
+  bool reaches = p->reaches;
   paper_end (p);
-  *p = (paper){ .arena = arena_new (0), .device = *d };
+  *p = (paper){ .arena = arena_new (0), .device = *d, .reaches = reaches };
   r.device = &p->device;
   p->trace = zoo_trace (&r, p->arena, &err);
   if (!p->trace || !policy_view_build (p->trace, d, 0, 0, p->arena, &v, &err))
@@ -54,7 +55,8 @@ paper_cost paper_policy (paper *p, const char *policy, const char *option, int64
                        .device = &p->device,
                        .budget_bytes = budget_bytes,
                        .host_bytes = p->device.host_bytes,
-                       .values = &values };
+                       .values = &values,
+                       .only_fits = !p->reaches };
   if ((option && !policy_set (id, option, &values, &err)) ||
       !policy_run (id, &r, scratch, &a, &err))
     stop_at (&err);
@@ -63,14 +65,18 @@ paper_cost paper_policy (paper *p, const char *policy, const char *option, int64
   return c;
 }
 
-paper_cost paper_ours (paper *p, int64_t budget_bytes, int64_t ticks) {
+static paper_cost solve_ours (paper *p, int64_t budget_bytes, int64_t ticks, recompute_mode drops,
+                              sections_mode cuts) {
   error err = { 0 };
   solution s;
   arena *scratch = arena_new (0);
   solve_options o = { .device = &p->device,
                       .budget_bytes = budget_bytes,
                       .host_bytes = p->device.host_bytes,
-                      .limit_ticks = ticks ? ticks : TICKS };
+                      .limit_ticks = ticks ? ticks : TICKS,
+                      .seed = 1,
+                      .recompute = drops,
+                      .sections = cuts };
   paper_cost c = { 0 };
   c.fits = solve (p->trace, &o, scratch, &s, &err);
   if (!c.fits && err.code != ERR_infeasible)
@@ -79,9 +85,22 @@ paper_cost paper_ours (paper *p, int64_t budget_bytes, int64_t ticks) {
     c.cost = s.plan->predicted;
     c.bound_ns = s.bound.lower_bound_ns;
     c.reached_bytes = c.cost.peak_bytes;
+    c.drops = s.plan->n_recomputes;
   }
   arena_free (scratch);
   return c;
+}
+
+paper_cost paper_ours (paper *p, int64_t budget_bytes, int64_t ticks) {
+  return solve_ours (p, budget_bytes, ticks, RECOMPUTE_OFF, SECTIONS_OFF);
+}
+
+paper_cost paper_mixed (paper *p, int64_t budget_bytes, int64_t ticks) {
+  return solve_ours (p, budget_bytes, ticks, RECOMPUTE_AUTO, SECTIONS_OFF);
+}
+
+paper_cost paper_cut (paper *p, int64_t budget_bytes, int64_t ticks) {
+  return solve_ours (p, budget_bytes, ticks, RECOMPUTE_OFF, SECTIONS_AUTO);
 }
 
 double paper_loss (const paper_cost *c) {

@@ -12,6 +12,7 @@ typedef struct paper {
   device device;
   trace *trace;
   int64_t peak_bytes; /* with everything on the device, in granules */
+  bool reaches;       /* of a policy that does not fit, what it reaches is looked for */
 } paper;
 
 /* What a plan costs, or that there is none. */
@@ -30,6 +31,9 @@ void paper_end (paper *p);
 paper_cost paper_policy (paper *p, const char *policy, const char *option, int64_t budget_bytes);
 /* ticks 0: those of `ferry compare`. */
 paper_cost paper_ours (paper *p, int64_t budget_bytes, int64_t ticks);
+/* With recomputing; with sections. */
+paper_cost paper_mixed (paper *p, int64_t budget_bytes, int64_t ticks);
+paper_cost paper_cut (paper *p, int64_t budget_bytes, int64_t ticks);
 
 /* Slower than without a plan, in percent. */
 double paper_loss (const paper_cost *c);

@@ -26,7 +26,7 @@ static int64_t largest_batch (paper *p, const device *d, int64_t budget, const c
 
 int main (void) {
   static const char *const cards[] = { "v100-nvlink", "v100" };
-  paper p = { 0 };
+  paper p = { .reaches = true };
   char measured[600];
   size_t n = 0;
   double times = 0;

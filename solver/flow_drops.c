@@ -1,0 +1,174 @@
+/* What can be given up and made again.  A gap's drop is charged with the op that wrote the tensor
+   last, and, where that updates in place, with those before it down to one that does not: they all
+   run again between the gap's two uses, in every plan that drops there.  Whatever else a plan runs
+   (inputs that are gone too) is not charged. */
+#include "solver/flow.h"
+
+#include <string.h>
+
+/* A byte that costs more than so many on the link is never worth it; a program scales better. */
+#define MOST_RATE ((int64_t)256 << COEF_BITS)
+
+static bool names (const index_list *list, int32_t x) {
+  for (int32_t i = 0; i < list->count; i++)
+    if (list->at[i] == x)
+      return true;
+  return false;
+}
+
+int64_t flow_time_down (const flow_link *l, int64_t ns, int64_t rate) {
+  __int128 x = (__int128)ns * rate, e9 = 1000000000;
+  x = l->shift >= 0 ? (x << l->shift) / e9 : x / (e9 << -l->shift);
+  return x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
+}
+
+bool flow_ends_life (const gaps *g, int32_t gap) {
+  const struct gap *at = &g->at[gap];
+  const trace *t = g->units->trace;
+  const op *end = &t->ops[at->before];
+  return at->unit < t->n_tensors && !t->tensors[at->unit].persistent &&
+         !names (&end->reads, at->unit) && !names (&end->writes, at->unit);
+}
+
+/* The ops that a drop behind use `at` runs again, the last first. False: it cannot be dropped. */
+static bool writers (const flow *f, const flow_options *o, int32_t x, int32_t at, int32_t *ops,
+                     int32_t *count) {
+  const units *u = f->source->units;
+  const trace *t = u->trace;
+  bool complete = false;
+  *count = 0;
+  for (int32_t i = at; i >= u->use_offset[x] && !complete; i--) {
+    int32_t k = u->uses[i].op;
+    const op *by = &t->ops[k];
+    if (!names (&by->writes, x))
+      continue;
+    if (names (&by->side, x) || (*count == 0 && o->again && !o->again[k]))
+      return false;
+    ops[(*count)++] = k;
+    complete = !names (&by->reads, x);
+  }
+  return complete;
+}
+
+typedef struct finder {
+  flow *f;
+  const flow_options *o;
+  int32_t *run_of, *last_tensor, *gaps_of_last; /* per op; the latter two of its last tensor */
+  int32_t *ops;
+} finder;
+
+static void open_work (flow *f, int32_t release, int32_t due, int64_t work) {
+  f->work_released[release] += work;
+  f->work_open[release] += work;
+  f->work_open[due] -= work;
+}
+
+/* Which ops each gap needs; needs name ops for now, and the number of the tensor among the op's. */
+static void find (finder *w, flow_gap *g) {
+  flow *f = w->f;
+  const gap *at = &f->source->at[g->gap];
+  const units *u = f->source->units;
+  const trace *t = u->trace;
+  int32_t x = at->unit, count = 0;
+  if (x >= t->n_tensors || t->tensors[x].persistent || t->tensors[x].pinned)
+    return;
+  int32_t use = u->use_offset[x] + g->gap - f->source->of_unit[x];
+  if (!writers (f, w->o, x, use, w->ops, &count))
+    return;
+  g->drops = true;
+  g->runs = f->n_needs;
+  g->n_runs = count;
+  for (int32_t i = 0; i < count; i++) {
+    int32_t k = w->ops[i];
+    flow_run *r = &f->runs[k];
+    if (w->last_tensor[k] != x + 1) {
+      r->release = r->tensors && r->release < g->release ? r->release : g->release;
+      r->tensors++;
+      w->last_tensor[k] = x + 1;
+      w->gaps_of_last[k] = 0;
+    }
+    r->release = r->release < g->release ? r->release : g->release;
+    r->due = r->due > g->due ? r->due : g->due;
+    w->gaps_of_last[k]++;
+    r->most = r->most > w->gaps_of_last[k] ? r->most : w->gaps_of_last[k];
+    f->needs[f->n_needs++] = (flow_need){ .run = k, .row = r->tensors - 1 };
+  }
+}
+
+/* Runs get their numbers, in order of ops, and their rows. */
+static void number (finder *w) {
+  flow *f = w->f;
+  const trace *t = f->source->units->trace;
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    flow_run r = f->runs[k];
+    if (!r.tensors)
+      continue;
+    r.op = k;
+    r.time = flow_time_down (&f->link, t->ops[k].ns + t->ops[k].gap_ns, f->link.rates.out_alone);
+    r.share = f->n_shares;
+    f->n_shares += r.tensors > 1 ? r.tensors : 0;
+    w->run_of[k] = f->n_runs;
+    f->runs[f->n_runs++] = r;
+    if (r.tensors > 1)
+      open_work (f, r.release, r.due, r.time * r.most);
+  }
+}
+
+static void price (finder *w, flow_gap *g) {
+  flow *f = w->f;
+  int64_t room = flow_grains_up (&f->link, gaps_room (f->source, f->source->at[g->gap].unit));
+  int32_t kept = 0;
+  for (int32_t i = 0; i < g->n_runs; i++) {
+    flow_need n = f->needs[g->runs + i];
+    const flow_run *r = &f->runs[w->run_of[n.run]];
+    __int128 rate = ((__int128)r->time << COEF_BITS) / room;
+    n.rate = rate > MOST_RATE ? MOST_RATE : (int64_t)rate;
+    n.run = w->run_of[n.run];
+    if (r->tensors > 1) {
+      n.row += r->share;
+      f->needs[g->runs + kept++] = n;
+    } else {
+      g->rate += n.rate;
+      g->work += r->time;
+    }
+  }
+  g->n_runs = kept;
+  if (g->work)
+    open_work (f, g->release, g->due, g->work);
+}
+
+bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) {
+  const units *u = f->source->units;
+  int32_t n = u->trace->n_ops;
+  finder w = { .f = f, .o = o };
+  f->work_open = NEW (a, f->n_slots, int64_t, err);
+  f->work_released = NEW (a, f->n_slots, int64_t, err);
+  f->runs = NEW (a, n, flow_run, err);
+  if (!f->work_open || !f->work_released || !f->runs)
+    return false;
+  if (!f->drops)
+    return true;
+  int64_t most = 0; /* needs: a gap has no more writers than uses before it */
+  for (int32_t i = 0; i < f->n_gaps; i++) {
+    const gap *at = &f->source->at[f->gaps[i].gap];
+    most += f->gaps[i].gap - f->source->of_unit[at->unit] + 1;
+  }
+  f->needs = NEW (a, most, flow_need, err);
+  w.run_of = NEW (a, n, int32_t, err);
+  w.last_tensor = NEW (a, n, int32_t, err);
+  w.gaps_of_last = NEW (a, n, int32_t, err);
+  w.ops = NEW (a, n, int32_t, err);
+  if (!f->needs || !w.run_of || !w.last_tensor || !w.gaps_of_last || !w.ops)
+    return false;
+  for (int32_t k = 0; k < n; k++)
+    f->runs[k].release = f->n_slots;
+  for (int32_t i = 0; i < f->n_gaps; i++)
+    find (&w, &f->gaps[i]);
+  number (&w);
+  for (int32_t i = 0; i < f->n_gaps; i++)
+    if (f->gaps[i].drops)
+      price (&w, &f->gaps[i]);
+  for (int32_t j = 1; j < f->n_slots; j++)
+    f->work_open[j] += f->work_open[j - 1];
+  return true;
+}

@@ -1,0 +1,250 @@
+/* A profile is never quite true.  Each op's time is multiplied by 1 + x u, u uniform in [-1, 1]:
+   (1) plans made from such a trace, run (simulated) on the true one, beside the plan made from the
+       true one: what a wrong profile costs;
+   (2) the plan made from the true trace, run on many noisy ones: what a plan costs on the days
+   after; (3) plans of the same trace from other seeds that cost the same within 0.1 %: how far
+   apart their 95th percentiles under noise lie. bench_noise [NETWORK [GB_PER_S [PERCENT]]]; TICKS
+   in the environment for another limit. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "solver/solve.h"
+#include "tests/bench/bench.h"
+#include "trace/simulate.h"
+#include "trace/zoo/zoo.h"
+
+enum { PLANS = 15, RUNS = 200, SEEDS = 6, NOISES = 3 };
+static const int noises[NOISES] = { 5, 10, 25 };
+
+typedef struct task {
+  const char *network;
+  int64_t batch;
+  int gb_per_s, percent;
+} task;
+
+static const task tasks[] = {
+  { "vgg16", 256, 12, 60 },
+  { "resnet50", 256, 12, 50 },
+  { "gpt2-xl", 8, 25, 60 },
+  { "densenet121", 128, 25, 60 },
+};
+
+typedef struct spread {
+  double least, median, p95, most; /* percent */
+} spread;
+
+typedef struct answer {
+  int32_t ops;
+  int64_t bound_ns, step_ns;
+  spread wrong[NOISES], later[NOISES], beside[NOISES];
+  int n_seeds;
+  int64_t seed_step_ns[SEEDS];
+  double seed_p95[SEEDS]; /* at the second noise */
+} answer;
+
+static int by_value (const void *x, const void *y) {
+  double a = *(const double *)x, b = *(const double *)y;
+  return a < b ? -1 : a > b;
+}
+
+/* Nearest rank. */
+static spread spread_of (double *at, int n) {
+  qsort (at, (size_t)n, sizeof *at, by_value);
+  return (spread){ at[0], at[(n - 1) / 2], at[(n * 95 + 99) / 100 - 1], at[n - 1] };
+}
+
+static trace *noisy (const trace *t, int percent, uint64_t seed, arena *a, error *err) {
+  trace *out = NEW (a, 1, trace, err);
+  random_state r = random_seed (seed);
+  if (!out)
+    return NULL;
+  *out = *t;
+  out->ops = NEW (a, t->n_ops, op, err);
+  if (!out->ops)
+    return NULL;
+  memcpy (out->ops, t->ops, (size_t)t->n_ops * sizeof *t->ops);
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    int64_t ppm = 1000000 + random_between (&r, -10000 * percent, 10000 * percent);
+    out->ops[k].ns = (int64_t)((__int128)t->ops[k].ns * ppm / 1000000);
+  }
+  return out;
+}
+
+/* The step of p's orders, waits and places on t, or -1. */
+static int64_t cost_on (const trace *t, const plan *p, arena *a, error *err) {
+  predicted cost;
+  return simulate_plan (t, p, a, &cost, err) ? cost.step_ns : -1;
+}
+
+/* What it takes over compute alone, with the times of that day. */
+static double slower (int64_t step_ns, const trace *t) {
+  return 100.0 * (double)step_ns / (double)trace_total_ns (t) - 100;
+}
+
+static bool wrong_profiles (const trace *t, const solve_options *o, int percent, int64_t true_ns,
+                            spread *out, error *err) {
+  double lost[PLANS];
+  for (int i = 0; i < PLANS; i++) {
+    arena *a = arena_new (0);
+    trace *seen = a ? noisy (t, percent, (uint64_t)(1000 * percent + i), a, err) : NULL;
+    solution s;
+    int64_t ns = seen && solve (seen, o, a, &s, err) ? cost_on (t, s.plan, a, err) : -1;
+    lost[i] = 100.0 * (double)ns / (double)true_ns - 100;
+    arena_free (a);
+    if (ns < 0)
+      return false;
+  }
+  *out = spread_of (lost, PLANS);
+  return true;
+}
+
+static bool later_days (const trace *t, const plan *p, int percent, spread *plan_costs,
+                        spread *over, error *err) {
+  double cost[RUNS], ratio[RUNS];
+  double usual = (double)p->predicted.step_ns / (double)trace_total_ns (t);
+  for (int i = 0; i < RUNS; i++) {
+    arena *a = arena_new (0);
+    trace *day = a ? noisy (t, percent, (uint64_t)(77777 + i), a, err) : NULL;
+    int64_t ns = day ? cost_on (day, p, a, err) : -1;
+    if (ns >= 0) {
+      cost[i] = slower (ns, day);
+      ratio[i] = 100.0 * (double)ns / (double)trace_total_ns (day) / usual - 100;
+    }
+    arena_free (a);
+    if (ns < 0)
+      return false;
+  }
+  *plan_costs = spread_of (cost, RUNS);
+  *over = spread_of (ratio, RUNS);
+  return true;
+}
+
+static bool equal_plans (const trace *t, const solve_options *o, int64_t step_ns, answer *out,
+                         error *err) {
+  for (int i = 0; i < SEEDS; i++) {
+    arena *a = arena_new (0);
+    solve_options other = *o;
+    solution s;
+    spread costs, over;
+    other.seed = (uint64_t)i + 1;
+    bool ok = a && solve (t, &other, a, &s, err);
+    int64_t ns = ok ? s.plan->predicted.step_ns : 0;
+    if (ok && ns <= step_ns + step_ns / 1000) {
+      ok = later_days (t, s.plan, noises[1], &costs, &over, err);
+      out->seed_step_ns[out->n_seeds] = ns;
+      out->seed_p95[out->n_seeds++] = costs.p95;
+    }
+    arena_free (a);
+    if (!ok)
+      return false;
+  }
+  return true;
+}
+
+static bool run (const void *context, void *into, error *err) {
+  const task *want = context;
+  answer *out = into;
+  int64_t rate = want->gb_per_s * (int64_t)1000000000;
+  device dev = { .name = "bench",
+                 .memory_bytes = (int64_t)1 << 46,
+                 .granule_bytes = 2 << 20,
+                 .link = { rate, rate, 2 * rate, 10000 },
+                 .host_bytes = (int64_t)1 << 46,
+                 .share_ppm = 1000000,
+                 .has_roofline = true,
+                 .roofline = { .fp32_flops = 10970000000000, .memory_bytes_per_s = 480000000000 } };
+  zoo_request z = { .name = want->network,
+                    .batch = want->batch,
+                    .dtype = DTYPE_FP32,
+                    .optimizer = ZOO_MOMENTUM,
+                    .device = &dev };
+  arena *a = arena_new (0);
+  trace *t = a ? zoo_trace (&z, a, err) : NULL;
+  units u;
+  gaps g;
+  solution s;
+  if (!t || !units_of (t, NULL, 0, 1, 0, a, &u, err) || !gaps_of (&u, 1, INT64_MAX / 8, a, &g, err))
+    return false;
+  const char *ticks = getenv ("TICKS");
+  solve_options o = { .device = &dev,
+                      .budget_bytes = g.peak_bytes / 100 * want->percent,
+                      .host_bytes = dev.host_bytes,
+                      .limit_ticks = ticks ? strtoll (ticks, NULL, 10) : 1000000 };
+  if (!solve (t, &o, a, &s, err))
+    return false;
+  out->ops = t->n_ops;
+  out->bound_ns = s.bound.lower_bound_ns;
+  out->step_ns = s.plan->predicted.step_ns;
+  for (int i = 0; i < NOISES; i++)
+    if (!wrong_profiles (t, &o, noises[i], out->step_ns, &out->wrong[i], err) ||
+        !later_days (t, s.plan, noises[i], &out->later[i], &out->beside[i], err))
+      return false;
+  bool ok = equal_plans (t, &o, out->step_ns, out, err);
+  arena_free (a);
+  return ok;
+}
+
+static void print_spread (const char *what, int noise, const spread *s) {
+  printf ("  %-46s %2d %%: least %7.3f  median %7.3f  95th %7.3f  most %7.3f %%\n", what, noise,
+          s->least, s->median, s->p95, s->most);
+}
+
+static void json_spread (const char *key, const spread *s) {
+  printf ("\"%s\":[%.4f,%.4f,%.4f,%.4f]", key, s->least, s->median, s->p95, s->most);
+}
+
+static void print (const task *t, const answer *s) {
+  printf ("%s b%lld, %d ops, %d GB/s, %d %% of peak: step %.4f s, gap %.3f %%\n", t->network,
+          (long long)t->batch, s->ops, t->gb_per_s, t->percent, (double)s->step_ns / 1e9,
+          100.0 * (double)s->step_ns / (double)s->bound_ns - 100);
+  for (int i = 0; i < NOISES; i++)
+    print_spread ("from a noisy profile, on the true trace: lost", noises[i], &s->wrong[i]);
+  for (int i = 0; i < NOISES; i++)
+    print_spread ("from the true one, on noisy days: over usual", noises[i], &s->beside[i]);
+  double low = 1e300, high = -1e300;
+  for (int i = 0; i < s->n_seeds; i++) {
+    low = s->seed_p95[i] < low ? s->seed_p95[i] : low;
+    high = s->seed_p95[i] > high ? s->seed_p95[i] : high;
+  }
+  printf (
+      "  %d plans of equal cost from %d seeds: 95th percentile at %d %% noise %.3f to %.3f %% over"
+      " compute\n",
+      s->n_seeds, SEEDS, noises[1], low, high);
+  printf ("{\"bench\":\"noise\",\"network\":\"%s\",\"gb_per_s\":%d,\"percent\":%d,\"step_ns\":%lld,"
+          "\"lower_bound_ns\":%lld,\"noise\":{",
+          t->network, t->gb_per_s, t->percent, (long long)s->step_ns, (long long)s->bound_ns);
+  for (int i = 0; i < NOISES; i++) {
+    printf ("%s\"%d\":{", i ? "," : "", noises[i]);
+    json_spread ("lost_by_profile", &s->wrong[i]);
+    putchar (',');
+    json_spread ("over_compute", &s->later[i]);
+    putchar (',');
+    json_spread ("over_usual", &s->beside[i]);
+    putchar ('}');
+  }
+  printf ("},\"equal_plans_p95\":[");
+  for (int i = 0; i < s->n_seeds; i++)
+    printf ("%s%.4f", i ? "," : "", s->seed_p95[i]);
+  printf ("]}\n");
+}
+
+int main (int argc, char **argv) {
+  const char *network = bench_argument (argc, argv, 1), *speed = bench_argument (argc, argv, 2);
+  const char *percent = bench_argument (argc, argv, 3);
+  bool ok = true;
+  for (size_t i = 0; i < sizeof tasks / sizeof *tasks; i++) {
+    task t = tasks[i];
+    answer s;
+    if (network && strcmp (network, t.network) != 0)
+      continue;
+    t.gb_per_s = speed ? (int)strtol (speed, NULL, 10) : t.gb_per_s;
+    t.percent = percent ? (int)strtol (percent, NULL, 10) : t.percent;
+    if (bench_row (run, &t, &s, sizeof s, 0).ok)
+      print (&t, &s);
+    else
+      ok = false;
+  }
+  return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}

@@ -1,0 +1,27 @@
+/* The flow program with drops, of a trace as its sections cut it, with its gaps fixed to what a
+   plan does that makes tensors again: what is carried, what is given up, and how much is away at
+   each op. */
+#ifndef FERRY_TESTS_FIXED_DROPS_H
+#define FERRY_TESTS_FIXED_DROPS_H
+
+#include "solver/flow.h"
+#include "tests/planned_case.h"
+
+typedef struct fixed_drops {
+  const planned_case *plan;
+  rewritten cut;
+  units units;
+  gaps gaps;         /* of the cut trace; over each op just what the plan has away there */
+  int32_t *place;    /* per op of the cut trace: its place among the rewritten ones */
+  int32_t *instance; /* per gap: the tensor that stands for its own when it begins */
+  uint8_t *dropped;  /* per gap */
+  int32_t drops;     /* how many are */
+} fixed_drops;
+
+bool fixed_drops_make (const planned_case *p, arena *a, fixed_drops *out, error *err) MUST_CHECK;
+
+/* As fixed_solve. A drop that the program says is impossible is infeasible. */
+bool fixed_drops_solve (flow *f, const fixed_drops *d, arena *a, double *stall_ns,
+                        error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,119 @@
+/* Ours beside the published policies on random traces: no plan below its bound, no policy faster
+   than ours.  tests/bench/bench_policies counts longer. */
+#include "solver/search_policies.h"
+#include "tests/policy_case.h"
+#include "tests/suite.h"
+#include "trace/check.h"
+
+enum { CASES = 12, NETWORKS = 240, TICKS = 2000 };
+
+START_TEST (no_policy_is_faster_than_ours) {
+  static const int percent[] = { 80, 35 };
+  policy_tally tally = { 0 };
+  for (uint64_t seed = 0; seed < CASES; seed++)
+    for (int n = 0; n < 2; n++) {
+      policy_case x;
+      error err = { 0 };
+      const char *why;
+      ck_assert_msg (policy_case_make (seed, &x, &err), "%s", err.text);
+      ck_assert_msg (policy_case_judge (&x, percent[n], TICKS, &tally, &why, &err), "seed %d: %s",
+                     (int)seed, err.text);
+      ck_assert_msg (!why, "seed %d at %d %%: %s", (int)seed, percent[n], why);
+      arena_free (x.arena);
+    }
+  /* The cases have teeth. */
+  ck_assert_int_eq (tally.answers, 2 * CASES * POLICIES);
+  ck_assert_int_gt (tally.fits, tally.answers / 4);
+  ck_assert_int_gt (tally.dropped, 0);
+  ck_assert_int_gt (tally.ours, 2 * CASES);
+}
+END_TEST
+
+/* The slowest plan that is at hand is put in the place of ours. */
+START_TEST (a_policy_that_is_faster_gives_its_plan) {
+  int taken = 0;
+  for (uint64_t seed = 1; seed < NETWORKS; seed += 2) {
+    policy_case x;
+    policy_answer slow;
+    error err = { 0 };
+    ck_assert (policy_case_make (seed, &x, &err));
+    solve_options o = { .device = &x.device,
+                        .budget_bytes = policy_case_budget (&x, 70),
+                        .host_bytes = x.device.host_bytes };
+    policy_request r = { .trace = x.trace,
+                         .device = &x.device,
+                         .budget_bytes = o.budget_bytes,
+                         .host_bytes = o.host_bytes };
+    solution s = { .bound = { .lower_bound_ns = 1 } };
+    ck_assert (policy_run (POLICY_vdnn_all, &r, x.arena, &slow, &err));
+    s.plan = slow.plan;
+    if (slow.fits) {
+      certificate own = { .lower_bound_ns = 1, .found_by = "vdnn-all", .limit_met = "ticks" };
+      s.plan->certificate = own;
+      ck_assert_msg (policies_take (x.trace, &o, x.arena, &s, &err), "%s", err.text);
+      ck_assert_int_le (s.plan->predicted.step_ns, slow.cost.step_ns);
+      ck_assert (check_plan (x.trace, s.plan, x.arena, NULL, &err));
+      ck_assert_int_eq (s.plan->n_recomputes, 0); /* not allowed by these options */
+      if (s.plan != slow.plan) {
+        ck_assert_str_ne (s.plan->certificate.found_by, "vdnn-all");
+        ck_assert_str_eq (s.plan->certificate.limit_met, "ticks");
+        taken++;
+      }
+    }
+    arena_free (x.arena);
+  }
+  ck_assert_int_gt (taken, 2);
+}
+END_TEST
+
+START_TEST (where_drops_are_allowed_they_are_looked_at) {
+  int dropped = 0;
+  for (uint64_t seed = 1; seed < NETWORKS; seed += 2) {
+    policy_case x;
+    policy_answer swaps, all, only;
+    error err = { 0 };
+    ck_assert (policy_case_make (seed, &x, &err));
+    solve_options o = { .device = &x.device,
+                        .budget_bytes = policy_case_budget (&x, 70),
+                        .host_bytes = x.device.host_bytes };
+    ck_assert (policies_fastest (x.trace, &o, x.arena, &swaps, &err));
+    o.recompute = RECOMPUTE_AUTO;
+    ck_assert (policies_fastest (x.trace, &o, x.arena, &all, &err));
+    o.recompute = RECOMPUTE_ONLY;
+    ck_assert (policies_fastest (x.trace, &o, x.arena, &only, &err));
+    ck_assert (!swaps.plan || (swaps.drops == 0 && all.plan));
+    ck_assert (!swaps.plan || all.cost.step_ns <= swaps.cost.step_ns);
+    ck_assert (!only.plan || (only.moves == 0 && all.cost.step_ns <= only.cost.step_ns));
+    dropped += all.plan && all.drops > 0;
+    arena_free (x.arena);
+  }
+  ck_assert_int_gt (dropped, 2);
+}
+END_TEST
+
+START_TEST (every_failed_allocation_is_told) {
+  bool made = false;
+  for (int64_t n = 1; !made; n += 1 + n / 4) {
+    policy_case x;
+    policy_answer a;
+    error err = { 0 };
+    ck_assert_int_lt (n, 100000);
+    ck_assert (policy_case_make (12, &x, &err));
+    solve_options o = { .device = &x.device,
+                        .budget_bytes = policy_case_budget (&x, 70),
+                        .host_bytes = x.device.host_bytes };
+    arena_fuse (x.arena, n);
+    made = policies_fastest (x.trace, &o, x.arena, &a, &err);
+    ck_assert (made || err.code == ERR_memory);
+    arena_free (x.arena);
+  }
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = { no_policy_is_faster_than_ours,
+                                 a_policy_that_is_faster_gives_its_plan,
+                                 where_drops_are_allowed_they_are_looked_at,
+                                 every_failed_allocation_is_told, NULL };
+  return suite_run ("search_policies", tests, 60);
+}

@@ -1,0 +1,140 @@
+#include "trace/prove_drops.h"
+
+#define ONE ((int64_t)1 << PROOF_COEF_BITS)
+#define DEAREST (256 * ONE) /* grains of work a grain of memory: docs/proof.md */
+
+static bool has (const index_list *list, int32_t x) {
+  int32_t i = 0;
+  while (i < list->count && list->at[i] != x)
+    i++;
+  return i < list->count;
+}
+
+bool again_begin (again *g, const trace *t, const units *u, const proof *p, link_rates rates,
+                  arena *a, error *err) {
+  *g = (again){ .t = t, .u = u, .p = p };
+  g->ops = NEW (a, t->n_ops, again_op, err);
+  g->open = NEW (a, p->slots, int64_t, err);
+  g->released = NEW (a, p->slots, int64_t, err);
+  if (!g->ops || !g->open || !g->released)
+    return false;
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    __int128 x = ((__int128)t->ops[k].ns + t->ops[k].gap_ns) * rates.out_alone;
+    __int128 unit = 1000000000;
+    if (p->shift < 0)
+      unit <<= -p->shift;
+    else
+      x <<= p->shift;
+    x /= unit;
+    g->ops[k].grains = x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
+  }
+  return true;
+}
+
+/* The use before `at` (at itself included) whose op writes x; -1: none. */
+static int32_t write_at (const again *g, int32_t x, int32_t at) {
+  const use *uses = g->u->uses + g->u->use_offset[x];
+  while (at >= 0 && !has (&g->t->ops[uses[at].op].writes, x))
+    at--;
+  return at;
+}
+
+/* Walks down from the last write to one that does not update in place. */
+bool again_can (const again *g, int32_t x, int32_t at) {
+  const use *uses = g->u->uses + g->u->use_offset[x];
+  const tensor *y = x < g->t->n_tensors ? &g->t->tensors[x] : NULL;
+  if (!y || y->persistent || y->pinned)
+    return false;
+  int32_t w = write_at (g, x, at);
+  if (w >= 0 && g->p->again && !g->p->again[uses[w].op])
+    return false;
+  for (; w >= 0; w = write_at (g, x, w - 1)) {
+    const op *o = &g->t->ops[uses[w].op];
+    if (has (&o->side, x))
+      return false;
+    if (!has (&o->reads, x))
+      return true;
+  }
+  return false;
+}
+
+bool again_ends_life (const trace *t, const units *u, int32_t x, int32_t at) {
+  const op *o = &t->ops[u->uses[u->use_offset[x] + at + 1].op];
+  return x < t->n_tensors && !t->tensors[x].persistent && !has (&o->reads, x) &&
+         !has (&o->writes, x);
+}
+
+static void visit (again_op *o, int32_t x) {
+  if (!o->tensors || o->tensor != x) {
+    o->tensors++;
+    o->tensor = x;
+    o->times = 0;
+  }
+  o->times++;
+}
+
+bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due) {
+  if (!again_can (g, x, at))
+    return false;
+  const use *uses = g->u->uses + g->u->use_offset[x];
+  for (int32_t w = write_at (g, x, at); w >= 0; w = write_at (g, x, w - 1)) {
+    again_op *o = &g->ops[uses[w].op];
+    if (!o->tensors || release < o->first_slot)
+      o->first_slot = release;
+    if (!o->tensors || due > o->end_slot)
+      o->end_slot = due;
+    visit (o, x);
+    o->most = o->times > o->most ? o->times : o->most;
+    if (!has (&g->t->ops[uses[w].op].reads, x))
+      break;
+  }
+  return true;
+}
+
+static void open_work (again *g, int32_t from, int32_t end, int64_t grains) {
+  g->released[from] += grains;
+  g->open[from] += grains;
+  g->open[end] -= grains;
+}
+
+bool again_number (again *g, error *err) {
+  int32_t rows = 0;
+  for (int32_t k = 0; k < g->t->n_ops; k++) {
+    again_op *o = &g->ops[k];
+    o->first_row = o->row = rows;
+    if (o->tensors > 1) {
+      rows += o->tensors;
+      open_work (g, o->first_slot, o->end_slot, o->grains * o->most);
+    }
+    o->times = 0;
+    o->tensor = -1;
+  }
+  if (rows != g->p->n_shares)
+    return error_set (err, ERR_input, "the proof has %d shares; %d are due", g->p->n_shares, rows);
+  return true;
+}
+
+__int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int64_t room) {
+  const use *uses = g->u->uses + g->u->use_offset[x];
+  __int128 price = 0;
+  int64_t alone = 0;
+  for (int32_t w = write_at (g, x, at); w >= 0; w = write_at (g, x, w - 1)) {
+    again_op *o = &g->ops[uses[w].op];
+    __int128 rate = ((__int128)o->grains << PROOF_COEF_BITS) / room;
+    rate = rate > DEAREST ? DEAREST : rate;
+    if (o->tensor >= 0 && o->tensor != x)
+      o->row++; /* the next tensor of this op */
+    o->tensor = x;
+    if (o->tensors > 1) {
+      price += rate * g->p->shares[o->row];
+    } else {
+      price += rate * ((__int128)g->p->made[due] - g->p->ready[release]);
+      alone += o->grains;
+    }
+    if (!has (&g->t->ops[uses[w].op].reads, x))
+      break;
+  }
+  if (alone)
+    open_work (g, release, due, alone);
+  return price;
+}
