@@ -112,6 +112,12 @@ static bool unknown_option (call *c, const char *name) {
                     c->command->name, name, c->command->name);
 }
 
+/* A list may be given in several goes. */
+static bool is_list (const cli_option *o) {
+  size_t length = strlen (o->value);
+  return length > 4 && strcmp (o->value + length - 4, ",...") == 0;
+}
+
 /* One argument that starts with "--"; *used counts a value that stands in the next one. */
 static bool parse_long (call *c, const char *argument, const char *next, int *used) {
   char name[LONGEST_WORD];
@@ -127,9 +133,12 @@ static bool parse_long (call *c, const char *argument, const char *next, int *us
   if (wants && !equals && !next)
     return error_set (&c->err, ERR_usage, "--%s needs a value: %s", name,
                       row_at (c->command, row)->value);
-  c->values[row] = !wants ? "" : equals ? equals + 1 : next;
+  const char *given = !wants ? "" : equals ? equals + 1 : next;
+  if (c->values[row] && wants && is_list (row_at (c->command, row)))
+    given = arena_format (c->arena, &c->err, "%s,%s", c->values[row], given);
+  c->values[row] = given;
   *used += wants && !equals;
-  return true;
+  return given;
 }
 
 /* One argument of letters: flags may stand together, a value may follow at once. */

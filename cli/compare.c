@@ -9,6 +9,8 @@
 #include "cli/devices.h"
 #include "cli/inputs.h"
 #include "cli/jobs.h"
+#include "cli/offline_figures.h"
+#include "cli/picture_files.h"
 #include "cli/planner.h"
 #include "cli/policies.h"
 #include "solver/floor.h"
@@ -244,7 +246,7 @@ static const char tsv_head[] =
     "budget_bytes\tpolicy\tlabel\tfits\treached_bytes\tstep_ns\tbaseline_ns\tstall_ns\tpeak_bytes\t"
     "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tdrops\tlower_bound_ns\tplan_ns\n";
 
-static bool print_json_row (call *c, const row *r) {
+static bool print_json_row (call *c, const row *r, json_writer *into) {
   json_writer w;
   bytes text = { 0 };
   json_begin (&w, 0);
@@ -253,7 +255,9 @@ static bool print_json_row (call *c, const row *r) {
   policy_answer_write (&w, &r->answer, r->lower_bound_ns);
   json_close_object (&w);
   bool ok = json_finish (&w, &text, &c->err);
-  if (ok)
+  if (ok && into)
+    json_put_raw (into, (const char *)text.data);
+  else if (ok)
     printf ("%s\n", (const char *)text.data);
   bytes_free (&text);
   return ok;
@@ -263,9 +267,26 @@ typedef struct run_context {
   call *call;
   const table *table;
   json_writer *json;
+  compared *kept; /* or NULL: then a process of its own runs each budget */
 } run_context;
 
-/* All planners at one budget; with --json each row is a line. */
+/* What a picture needs of it, out of the scratch that it lives in. */
+static bool keep_row (call *c, const row *r, compared *out) {
+  const policy_answer *a = &r->answer;
+  char reached[UNITS_TEXT];
+  *out = (compared){ .name = arena_string (c->arena, a->label, &c->err),
+                     .budget_bytes = r->budget_bytes,
+                     .step_ns = a->fits ? a->cost.step_ns : -1,
+                     .lower_bound_ns = r->lower_bound_ns,
+                     .baseline_ns = a->cost.baseline_ns,
+                     .moved_bytes = a->cost.d2h_bytes + a->cost.h2d_bytes };
+  if (!a->fits)
+    out->note = arena_format (c->arena, &c->err, "no plan: it reaches %s",
+                              units_bytes (reached, a->reached_bytes));
+  return !c->err.code;
+}
+
+/* All planners at one budget; with --json each row is a line, where nothing is kept. */
 static bool run_budget (void *context, int b, error *err) {
   run_context *x = context;
   call *c = x->call;
@@ -278,11 +299,13 @@ static bool run_budget (void *context, int b, error *err) {
     arena *scratch = arena_new (0);
     ok = scratch ? fill (c, &t, &r, scratch) : error_set (&c->err, ERR_memory, "out of memory");
     if (ok && c->json)
-      ok = print_json_row (c, &r);
+      ok = print_json_row (c, &r, x->kept ? x->json : NULL);
     else if (ok && tsv)
       print_tsv (&r);
     else if (ok)
       print_row (&r);
+    if (ok && x->kept)
+      ok = keep_row (c, &r, &x->kept[b * t.n_policies + i]);
     arena_free (scratch);
   }
   if (!ok)
@@ -304,16 +327,19 @@ static bool take_rows (void *context, int b, FILE *printed, error *err) {
   return true;
 }
 
-static bool run_all (call *c, table *t, json_writer *w) {
+static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
   int64_t jobs = sysconf (_SC_NPROCESSORS_ONLN) < 1 ? 1 : sysconf (_SC_NPROCESSORS_ONLN);
   jobs = jobs < t->n_budgets ? jobs : t->n_budgets;
-  run_context x = { c, t, w };
+  run_context x = { c, t, w, kept };
   if (!call_count (c, "jobs", 1, MOST_BUDGETS, &jobs))
     return false;
   if (call_flag (c, "tsv"))
     fputs (tsv_head, stdout);
-  return jobs_run (t->n_budgets, (int)jobs, run_budget, c->json ? take_rows : jobs_print, &x,
-                   &c->err);
+  for (int b = 0; kept && b < t->n_budgets; b++) /* a picture wants them all in one process */
+    if (!run_budget (&x, b, &c->err))
+      return false;
+  return kept || jobs_run (t->n_budgets, (int)jobs, run_budget, c->json ? take_rows : jobs_print,
+                           &x, &c->err);
 }
 
 static int run (call *c) {
@@ -326,7 +352,14 @@ static int run (call *c) {
   json_add_int (&w, "peak_bytes", t.peak_bytes);
   json_put_key (&w, "rows");
   json_open_array (&w);
-  bool ok = run_all (c, &t, &w);
+  figure_page page;
+  bool any;
+  int32_t n = t.n_budgets * t.n_policies;
+  bool draws = call_text (c, "svg") || call_text (c, "html");
+  compared *kept = draws ? NEW (c->arena, n, compared, &c->err) : NULL;
+  bool ok = (kept || !draws) && run_all (c, &t, &w, kept) &&
+            (!draws || (compare_figure (t.trace, &t.device, kept, n, c->arena, &page, &c->err) &&
+                        picture_files (c, &page, &any)));
   json_close_array (&w);
   json_add_text (&w, "trace", t.trace->name);
   json_close_object (&w);
@@ -351,6 +384,7 @@ static const cli_option options[] = {
     "budgets that are planned at the same time; without it, as many as there are processors" },
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
   { 0, "tsv", NULL, "print the result as tab-separated values" },
+  OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,
   OPTIONS_END,
 };

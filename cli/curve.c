@@ -2,7 +2,10 @@
 #include "base/units.h"
 #include "cli/devices.h"
 #include "cli/offline.h"
+#include "cli/offline_figures.h"
+#include "cli/picture_files.h"
 #include "cli/policies.h"
+#include "trace/summary.h"
 
 enum { MOST_POINTS = 512, POINTS = 12 };
 
@@ -24,6 +27,32 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
       return false;
   }
   return !c->err.code;
+}
+
+/* What may be done beside swapping. */
+static bool read_rewriting (call *c, curve_options *o) {
+  static const char *const drops[] = { "off", "cheap", "auto", "only", NULL };
+  int drop = RECOMPUTE_OFF;
+  if (!call_word (c, "recompute", drops, &drop))
+    return false;
+  o->recompute = (recompute_mode)drop;
+  o->sections = call_flag (c, "sections") ? SECTIONS_AUTO : SECTIONS_OFF;
+  return true;
+}
+
+/* Where ops may run in parts, plans reach below the floor of whole ops: as far down as one part of
+   many. */
+static bool range_of (call *c, const trace *t, const device *d, const curve_options *o, curve *v) {
+  summary s;
+  if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err))
+    return false;
+  if (o->sections == SECTIONS_OFF)
+    return true;
+  if (!summary_of (t, c->arena, &s, &c->err))
+    return false;
+  if (s.floor_sections_bytes < v->floor_bytes)
+    v->floor_bytes = s.floor_sections_bytes;
+  return true;
 }
 
 static bool print_json (call *c, const curve *v) {
@@ -124,11 +153,14 @@ static int run (call *c) {
   curve_options o;
   int64_t *budgets;
   int32_t n;
+  figure_page page;
+  bool any;
   trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
-            curve_range (t, &d, c->arena, &v.floor_bytes, &v.peak_bytes, &c->err) &&
+            read_rewriting (c, &o) && range_of (c, t, &d, &o, &v) &&
             read_budgets (c, &v, &d, &budgets, &n) &&
-            curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
+            curve_of (t, &o, budgets, n, c->arena, &v, &c->err) &&
+            curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_files (c, &page, &any);
   if (!ok || (c->json && !print_json (c, &v)))
     return call_failed (c);
   if (call_flag (c, "tsv"))
@@ -147,7 +179,10 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   OPTION_HOST,
   OPTION_TICKS,
+  { 0, "sections", NULL, "ops may run in parts" },
+  { 0, "recompute", "off|cheap|auto|only", "what may be dropped and made again; without it, off" },
   OPTION_TSV,
+  OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,
   OPTIONS_END,
 };

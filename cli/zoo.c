@@ -3,7 +3,7 @@
 
 #include "base/json.h"
 #include "cli/devices.h"
-#include "trace/zoo/zoo.h"
+#include "cli/zoo_options.h"
 
 static int list_json (call *c) {
   int count;
@@ -43,25 +43,15 @@ static int list (call *c) {
 
 static bool read_request (call *c, zoo_request *r, device *d) {
   enum { MOST = 1 << 24 };
-  int dtype = DTYPE_FP32, optimizer = ZOO_MOMENTUM;
-  *r = (zoo_request){ .name = c->operands[0], .device = d };
   if (call_text (c, "batch") == NULL)
     return error_set (&c->err, ERR_usage, "which batch? give --batch N");
-  bool ok =
-      call_count (c, "batch", 1, MOST, &r->batch) && call_count (c, "image", 1, MOST, &r->image) &&
-      call_count (c, "seq", 1, MOST, &r->seq) && call_count (c, "classes", 1, MOST, &r->classes) &&
-      call_count (c, "width-divisor", 1, MOST, &r->width_divisor) &&
-      call_count (c, "depth-divisor", 1, MOST, &r->depth_divisor) &&
-      call_word (c, "dtype", compute_dtype_names, &dtype) &&
-      call_word (c, "optimizer", zoo_optimizer_names, &optimizer);
-  r->dtype = (compute_dtype)dtype;
-  r->optimizer = (zoo_optimizer)optimizer;
-  r->explicit_attention = call_flag (c, "explicit-attention");
-  r->workspaces = call_flag (c, "workspaces");
-  if (ok && call_text (c, "device") == NULL)
+  if (!zoo_options_read (c, r) || !call_count (c, "batch", 1, MOST, &r->batch))
+    return false;
+  if (call_text (c, "device") == NULL)
     return error_set (&c->err, ERR_usage,
                       "for which device? give --device NAME; `ferry devices` lists them");
-  return ok && device_named (c, call_text (c, "device"), d);
+  r->device = d;
+  return device_named (c, call_text (c, "device"), d);
 }
 
 static int run (call *c) {
@@ -90,15 +80,7 @@ static int run (call *c) {
 /* clang-format off */
 static const cli_option options[] = {
   { 0, "batch", "N", "items of the batch" },
-  { 0, "image", "N", "edge of the images in pixels; without it, as published" },
-  { 0, "seq", "N", "tokens of a sequence; without it, as published" },
-  { 0, "dtype", "fp32|bf16|tf32", "of weights, activations and gradients; without it, fp32" },
-  { 0, "optimizer", "sgd|momentum|adam", "what updates the weights; without it, momentum" },
-  { 0, "explicit-attention", NULL, "attention with its score matrix in memory" },
-  { 0, "workspaces", NULL, "convolutions hold column buffers while they run" },
-  { 0, "classes", "N", "classes or words, instead of the published number" },
-  { 0, "width-divisor", "N", "a smaller relative: so many times fewer channels or heads" },
-  { 0, "depth-divisor", "N", "a smaller relative: so many times fewer blocks" },
+  OPTIONS_OF_ZOO,
   OPTION_DEVICE,
   OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; without it, standard output"),
   { 'f', "form", "plain|packed", "one object a row, or columns, which load faster" },

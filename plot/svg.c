@@ -131,7 +131,7 @@ static void put_entries (legend *l, const figure *f) {
       put_entry (l, tone_names[i], tone_names[i], NULL);
 }
 
-static int32_t frame_left (const figure *f) {
+static int32_t frame_left (const figure *f, int32_t width) {
   if (!f->n_lanes && !figure_has_bars (f))
     return LEFT;
   int32_t widest = 0;
@@ -141,11 +141,12 @@ static int32_t frame_left (const figure *f) {
   for (int32_t i = 0; i < f->x.n_names && !f->n_lanes; i++)
     if (text_width (f->x.names[i]) > widest)
       widest = text_width (f->x.names[i]);
-  return widest + 160 < LEFT ? LEFT : widest + 160 > 2200 ? 2200 : widest + 160;
+  int32_t most = width / 3 > LEFT ? width / 3 : LEFT; /* the rest is for the bars */
+  return widest + 160 < LEFT ? LEFT : widest + 160 > most ? most : widest + 160;
 }
 
 static int legend_rows (const figure *f, int32_t width) {
-  legend l = { .left = frame_left (f), .right = width - MARGIN, .rows = 1 };
+  legend l = { .left = frame_left (f, width), .right = width - MARGIN, .rows = 1 };
   l.x = l.left;
   put_entries (&l, f);
   return l.rows;
@@ -214,7 +215,7 @@ void draw_y_axis (canvas *c) {
 /* ---- one figure, a page ---- */
 
 static void put_figure (pen *p, const figure *f, int32_t top, int32_t width) {
-  canvas c = { .pen = p, .f = f, .left = frame_left (f) };
+  canvas c = { .pen = p, .f = f, .left = frame_left (f, width) };
   int rows = legend_rows (f, width);
   canvas_text (&c, 140, top + 180, "title", f->title);
   legend l = { &c, c.left, width - MARGIN, c.left, top + TITLE + 120, 1 };

@@ -1,4 +1,6 @@
 /* Amounts by name, as bars that lie: names are read without turning one's head, however many. */
+#include <string.h>
+
 #include "plot/svg_inner.h"
 
 enum { BAR = 150, BETWEEN = 90, VALUE = 900 /* room for the number behind the longest bar */ };
@@ -32,6 +34,34 @@ static void draw_bar (canvas *c, const figure_series *s, const figure_point *at,
                scale_text (c->f->y.unit, at->y, text));
 }
 
+/* As much of it as there is room for, all of it for hover. */
+static void draw_name (canvas *c, const char *name, int32_t y) {
+  int32_t room = c->left - 140, width = 0;
+  size_t end = 0;
+  while (name[end]) {
+    if ((name[end] & 0xc0) != 0x80 && (width += 67) > room)
+      break;
+    end++;
+  }
+  pen_put (c->pen, "<text x=\"%s\" y=\"%s\" class=\"end\">", tenths (c->left - 100).text,
+           tenths (y).text);
+  if (name[end]) {
+    char part[256];
+    if (end > sizeof part - 1)
+      end = 0;
+    memcpy (part, name, end);
+    part[end] = 0;
+    pen_put (c->pen, "<title>");
+    pen_text (c->pen, name);
+    pen_put (c->pen, "</title>");
+    pen_text (c->pen, part);
+    pen_put (c->pen, "\xe2\x80\xa6");
+  } else {
+    pen_text (c->pen, name);
+  }
+  pen_put (c->pen, "</text>\n");
+}
+
 void draw_bars (canvas *c) {
   int64_t low, high;
   figure_y_range (c->f, &low, &high);
@@ -45,8 +75,8 @@ void draw_bars (canvas *c) {
   open_plot (c, "bars");
   draw_x_axis (c);
   for (int32_t i = 0; i < c->f->x.n_names; i++)
-    canvas_text (c, c->left - 100, c->top + group_height (c->f) * i + group_height (c->f) / 2 + 40,
-                 "end", c->f->x.names[i]);
+    draw_name (c, c->f->x.names[i],
+               c->top + group_height (c->f) * i + group_height (c->f) / 2 + 40);
   for (int32_t k = 0; k < c->f->n_series; k++)
     for (int32_t i = 0; i < c->f->series[k].n_points; i++)
       draw_bar (c, &c->f->series[k], &c->f->series[k].points[i],

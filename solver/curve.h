@@ -9,10 +9,14 @@
 typedef struct curve_options {
   const device *device;
   int64_t host_bytes;
-  int64_t limit_ticks; /* of each point's search; 0: 2000000 */
+  int64_t limit_ticks; /* of each point's search; 0: 200000 */
+  int64_t gap_ppm;     /* of each point, as in solve */
   uint64_t seed;
+  sections_mode sections;
+  recompute_mode recompute;
   const logger *log;
-  void (*progress) (void *context, int32_t done, int32_t all); /* or NULL */
+  /* After each point; step_ns: the best that is known there, or -1. Or NULL. */
+  void (*progress) (void *context, int32_t done, int32_t all, int64_t step_ns);
   void *context;
 } curve_options;
 
@@ -21,6 +25,7 @@ typedef struct curve_point {
   int64_t lower_bound_ns; /* of every plan within this budget; -1: none fits, that is proved */
   const plan *plan;       /* the best that is known, maybe of a smaller budget; NULL: none found */
   int32_t plan_of;        /* the point whose plan it is; -1: none */
+  bool searched; /* else the plan for less memory was good enough, and nothing was solved */
 } curve_point;
 
 typedef struct curve {
@@ -35,12 +40,13 @@ typedef struct curve {
 bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_bytes,
                   int64_t *peak_bytes, error *err) MUST_CHECK;
 
-/* `count` >= 2 budgets from the floor to the peak, evenly, in whole granules; fewer where there are
-   not as many. */
+/* `count` >= 2 budgets from the floor to a little above the peak (places on a circle may take more
+   than is held at any moment), evenly, in whole granules; fewer where there are not as many. */
 bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes, int32_t count,
                  arena *a, int64_t **budgets, int32_t *n, error *err) MUST_CHECK;
 
-/* Budgets in any order, sorted and each one once in the answer. */
+/* Budgets in any order, sorted and each one once in the answer. Where sections or recompute are
+   allowed, the bound is one that holds for every cut and all drops: a weak one. */
 bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
                arena *a, curve *out, error *err) MUST_CHECK;
 
@@ -59,7 +65,8 @@ typedef struct min_memory {
 } min_memory;
 
 /* The smallest budget whose step is at most (1 + slowdown) times the one without swaps, by
-   bisection on the bound and then on plans; down to `fine_bytes` (0: a 64th of the range). */
+   bisection on the bound, and then with plans from there upward; down to `fine_bytes` (0: a 64th of
+   the range). */
 bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm,
                     int64_t fine_bytes, arena *a, min_memory *out, error *err) MUST_CHECK;
 

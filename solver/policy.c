@@ -54,6 +54,10 @@ bool policy_choose (policy_id id, const policy_request *r, arena *a, policy_view
     return false;
   if (row->budget == POLICY_KEEPS && view->res[view_peak (view, view->res)] <= r->budget_bytes)
     return true; /* nobody moves anything where everything fits */
+  if (r->choice) {
+    *out = *r->choice;
+    return true;
+  }
   return row->decide (view, id, r->values ? r->values : &standard, out, err);
 }
 

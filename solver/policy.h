@@ -104,6 +104,7 @@ typedef struct policy_request {
   int64_t budget_bytes, host_bytes;
   const policy_values *values; /* NULL: standard */
   const char *trace_digest;    /* NULL: computed */
+  const policy_choice *choice; /* decided already, on this trace and device; or NULL */
   bool only_fits;              /* where there is no plan, what could be reached is not looked for */
 } policy_request;
 
@@ -126,6 +127,11 @@ bool policy_run (policy_id id, const policy_request *r, arena *a, policy_answer 
 /* The choice alone, for tests and for those who build on it. */
 bool policy_choose (policy_id id, const policy_request *r, arena *a, policy_view *view,
                     policy_choice *out, error *err) MUST_CHECK;
+
+/* TENSILE's rule for jobs that share a card: they bring the sum of their peaks under what there is.
+   peak_bytes: what each one's is then. */
+bool policy_tensile_jobs (policy_view *views, int32_t n_jobs, int64_t memory_bytes, arena *a,
+                          policy_choice *out, int64_t *peak_bytes, error *err) MUST_CHECK;
 
 #define POLICY(id, name, function, ...) policy_decide policy_##function;
 #include "solver/policy.def"

@@ -1,0 +1,96 @@
+/* Curves of random traces: more memory is never slower, bounds lie below plans, the smallest memory
+   lies between its two ends and agrees with the curve. The bench does the same to 500. */
+#include "solver/curve.h"
+#include "tests/curve_case.h"
+#include "tests/suite.h"
+#include "trace/zoo/zoo.h"
+
+enum { CASES = 60 };
+
+START_TEST (curves_fall_lie_above_their_bounds_and_agree_with_the_smallest_memory) {
+  curve_seen seen = { 0 };
+  char text[600];
+  for (uint64_t seed = 1; seed <= CASES; seed++)
+    ck_assert_msg (curve_holds (seed, &seen, text, sizeof text), "seed %d: %s", (int)seed, text);
+  /* with teeth: many points stall, and some were not searched */
+  ck_assert_int_gt (seen.stalled, seen.points / 4);
+  ck_assert_int_gt (seen.reused, 0);
+  ck_assert_int_le (seen.solves, 12 * seen.asked);
+}
+END_TEST
+
+static trace *small_net (const device *d, arena *a) {
+  error err = { 0 };
+  zoo_request r = { .name = "alexnet",
+                    .batch = 256,
+                    .image = 64,
+                    .width_divisor = 16,
+                    .classes = 10,
+                    .device = d,
+                    .optimizer = ZOO_MOMENTUM };
+  trace *t = zoo_trace (&r, a, &err);
+  ck_assert_msg (t != NULL, "%s", err.text);
+  return t;
+}
+
+static const device card = {
+  .name = "card",
+  .memory_bytes = 1 << 30,
+  .granule_bytes = 64 << 10,
+  .host_bytes = (int64_t)1 << 40,
+  .section_ns = 1000,
+  .share_ppm = 1000000,
+  .link = { 2000000000, 2000000000, 3000000000, 2000 },
+  .has_roofline = true,
+  .roofline = { .fp32_flops = 1000000000000,
+                .memory_bytes_per_s = 100000000000,
+                .efficiency_ppm = 1000000,
+                .op_ns = 1000 },
+};
+
+START_TEST (a_curve_that_may_cut_is_faster_where_cutting_helps) {
+  error err = { 0 };
+  arena *a = arena_new (0);
+  const trace *t = small_net (&card, a);
+  curve_options o = { .device = &card, .host_bytes = card.host_bytes, .limit_ticks = 2000 };
+  curve plain, cut;
+  int64_t floor_bytes, peak_bytes;
+  ck_assert (curve_range (t, &card, a, &floor_bytes, &peak_bytes, &err));
+  int64_t budget = floor_bytes + 4 * card.granule_bytes;
+  ck_assert (curve_of (t, &o, &budget, 1, a, &plain, &err));
+  o.sections = SECTIONS_AUTO;
+  ck_assert_msg (curve_of (t, &o, &budget, 1, a, &cut, &err), "%s", err.text);
+  const plan *p = plain.points[0].plan, *q = cut.points[0].plan;
+  ck_assert (p && q && q->n_sections > 0);
+  ck_assert_int_lt (q->predicted.step_ns, p->predicted.step_ns);
+  /* its bound speaks of all cuts, so it lies below both, and not above the one without */
+  ck_assert_int_le (cut.points[0].lower_bound_ns, q->predicted.step_ns);
+  ck_assert_int_le (cut.points[0].lower_bound_ns, plain.points[0].lower_bound_ns);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (the_knee_and_the_price_are_read_off_the_points) {
+  plan plans[3] = { 0 };
+  curve_point points[3];
+  int64_t steps[] = { 300, 120, 100 };
+  for (int i = 0; i < 3; i++) {
+    plans[i].predicted.step_ns = steps[i];
+    points[i] = (curve_point){ .budget_bytes = (int64_t)(i + 1) << 29, .plan = &plans[i] };
+  }
+  curve v = { .points = points, .count = 3 };
+  ck_assert_int_eq (curve_price_ns (&v, 0), 360); /* 180 for half a GiB */
+  ck_assert_int_eq (curve_price_ns (&v, 1), 40);
+  ck_assert_int_eq (curve_price_ns (&v, 2), 0);
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = {
+    curves_fall_lie_above_their_bounds_and_agree_with_the_smallest_memory,
+    a_curve_that_may_cut_is_faster_where_cutting_helps,
+    the_knee_and_the_price_are_read_off_the_points,
+    NULL,
+  };
+  return suite_run ("curve", tests, 120);
+}

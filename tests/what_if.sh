@@ -1,0 +1,229 @@
+#!/bin/bash
+# curve, min-memory, max-batch, pack and whatif from the command line: their answers agree with each
+# other and with what other commands say of the same plans, and their pictures with their JSON.
+set -u
+command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work" || exit 1
+passed=0 failed=0
+claim() {
+  local text=$1
+  shift
+  if "$@"; then passed=$((passed + 1)); else failed=$((failed + 1)); echo "does not hold: $text"; fi
+}
+says() { # status text command...: fails so, with one line that has the text
+  local status=$1 text=$2
+  shift 2
+  "$@" >/dev/null 2>said
+  [ $? = "$status" ] && [ "$(wc -l <said)" = 1 ] && grep -q -- "$text" said || { cat said; return 1; }
+}
+
+ferry=$builddir/ferry
+net="alexnet --batch 64 --image 64 --width-divisor 2 --classes 100"
+"$ferry" zoo -q $net -d v100 -o a.json && "$ferry" zoo -q $net -d v100 --optimizer adam -o b.json || exit 1
+
+python3 - "$FERRY_DATADIR/devices/v100.json" <<'END' || exit 1
+import json, sys
+d = json.load (open (sys.argv[1]))
+d["name"] = "fast"
+for k in d["link"]:
+  if k != "copy_ns": d["link"][k] *= 8
+json.dump (d, open ("fast.json", "w"))
+END
+
+grid="a.json --device v100,a100-40 --batch x1,x2 --link 3GB/s,12GB/s --memory 75%,90% --ticks 1"
+slices() {
+  "$ferry" whatif -q $grid --json >whole && "$ferry" whatif -q $grid --json --jobs 2 >jobs || return 1
+  for k in 1 2 3; do "$ferry" whatif -q $grid --array $k/3 -o dir || return 1; done
+  [ "$(find dir -name '*.json' | wc -l)" = 3 ] && "$ferry" whatif -q --merge dir --json >merged &&
+    cmp whole jobs && cmp whole merged
+}
+claim "two processes, and three slices merged, answer as one run does" slices
+missing() { mkdir part && cp dir/slice-0001* dir/slice-0003* part && says 3 "slice 2 of 3 is missing" "$ferry" whatif --merge part; }
+claim "a slice that is missing is named" missing
+mixed() {
+  mkdir mix && cp dir/slice-0001* dir/slice-0002* mix &&
+    "$ferry" whatif -q a.json -d v100 --link 3GB/s --memory 75% --ticks 1 --array 3/3 -o mix &&
+    says 3 "another grid" "$ferry" whatif --merge mix
+}
+claim "slices of two questions are not mixed" mixed
+claim "a bad link gives one message" says 2 "--link: " "$ferry" whatif -q a.json -d v100 --link fast
+claim "a bad device gives one message" says 2 "there is no device" "$ferry" whatif a.json -d nosuch
+claim "a bad slice gives one message" says 2 "--array: 4/3" "$ferry" whatif a.json -d v100 --array 4/3
+
+assumed() {
+  python3 - <<'END'
+import json
+w = json.load (open ("whole"))
+assert len (w["rows"]) == 16 and len (w["assumed"]) == 4
+assert w["assumed"][0] == "the trace as it is"
+assert "--batch 128" in w["assumed"][1] and "roofline of a100-40" in w["assumed"][2]
+rows = {(r["device"], r["batch"], r["link_bytes_per_s"], r["budget_bytes"]): r for r in w["rows"]}
+for (d, b, l, m), r in rows.items ():
+  assert r["answer"] == "plan" and r["lower_bound_ns"] <= r["step_ns"], r
+  if l == 3000000000: # the same on a link four times as fast is no slower
+    assert rows[d, b, 12000000000, m]["step_ns"] <= r["step_ns"] * 1.005, r
+base = {(r["device"], r["batch"]): r["baseline_ns"] for r in w["rows"]}
+assert base[1, 1] < base[0, 1] and 1.5 < base[0, 2] / base[0, 1] < 2.1
+END
+}
+claim "a grid has every row, says what was assumed, and a faster link is never slower" assumed
+
+scaled() { # the same trace as if it were measured: its ops keep their ratio to the rooflines
+  python3 - <<'END' &&
+import json
+t = json.load (open ("a.json"))
+t["source"] = { "kind": "kineto", "detail": "measured", "confidence": "exact" }
+for o in t["ops"]: o["ns"] *= 3
+t["ops"][0]["compute"] = None
+json.dump (t, open ("m.json", "w"))
+END
+    "$ferry" whatif -q m.json --from v100 --device v100,a100-40 --memory 95% --ticks 1 --json >m || return 1
+  "$ferry" zoo -q $net -d a100-40 -o there.json && python3 - <<'END'
+import json
+m, t, there = json.load (open ("m")), json.load (open ("m.json")), json.load (open ("there.json"))
+want = t["ops"][0]["ns"] + sum (3 * o["ns"] for o in there["ops"][1:])
+got = m["rows"][1]["baseline_ns"]
+assert abs (got - want) <= 4 * len (t["ops"]), (got, want)
+assert "1 ops do not say" in m["assumed"][1], m["assumed"]
+END
+}
+claim "measured ops are scaled by the rooflines, and what cannot be is counted" scaled
+
+curve_agrees() {
+  "$ferry" curve -q a.json --points 5 --ticks 1000 --json --svg c.svg --html c.html >c &&
+    "$ferry" min-memory -q a.json -s 20% --ticks 1000 --json -o least.json >l &&
+    "$ferry" check a.json least.json >/dev/null && python3 - <<'END'
+import json
+c, l = json.load (open ("c")), json.load (open ("l"))
+assert l["predicted"]["step_ns"] <= l["most_ns"] and l["none_below_bytes"] < l["plan_bytes"]
+for p in c["points"]:
+  if p["predicted"] and p["predicted"]["step_ns"] <= l["most_ns"]:
+    assert p["budget_bytes"] > l["none_below_bytes"], p
+steps = [p["predicted"]["step_ns"] for p in c["points"] if p["predicted"]]
+assert steps == sorted (steps, reverse=True) and steps[-1] == c["baseline_ns"], steps
+END
+}
+claim "min-memory's plan is legal and agrees with the curve" curve_agrees
+
+packs() {
+  "$ferry" pack -q a.json b.json -d fast.json --memory 300MiB --points 3 --ticks 1000 --compare --json \
+    --svg p.svg --html p.html -o plans >p || return 1
+  "$ferry" check a.json plans/a.json >/dev/null && "$ferry" check b.json plans/b.json >/dev/null &&
+    "$ferry" simulate a.json plans/a.json --json >sa && python3 - <<'END'
+import json
+p, a = json.load (open ("p")), json.load (open ("sa"))
+jobs = p["jobs"]
+assert p["placed"] == 2 and sum (j["budget_bytes"] for j in jobs) <= 300 << 20
+assert sum (j["peak_bytes"] for j in jobs) > 300 << 20, "they fit without any plan"
+assert sum (j["share_ppm"] for j in jobs) <= 1000000
+assert jobs[0]["predicted"]["step_ns"] == a["step_ns"]
+for j in jobs: assert abs (j["predicted_ns"] - j["together_ns"]) <= 0.35 * j["together_ns"], j
+r = {x["name"]: x for x in p["rivals"]}
+assert r["nothing moves"]["msr_ppm"] == 0 and r["ferry"]["fits"]
+assert not r["even split"]["fits"] or r["ferry"]["worst_ppm"] <= r["even split"]["worst_ppm"]
+END
+}
+claim "two jobs share a card with legal plans, as predicted, no worse than an even split" packs
+refuses() {
+  "$ferry" pack -q a.json b.json -d fast.json --memory 200MiB --points 3 --ticks 1000 >out
+  [ $? = 1 ] && grep -q "no place: .* needs at least" out
+}
+claim "a job without a place is told why" refuses
+events() {
+  "$ferry" pack -q a.json b.json -d fast.json --memory 300MiB --points 3 --ticks 1000 --arrive b@30s \
+    --leave a@90s --json >e && python3 - <<'END'
+import json
+e = json.load (open ("e"))["events"]
+assert [(x["at_ns"], x["arrives"], x["leaves"]) for x in e] == \
+  [(0, ["a"], []), (30000000000, ["b"], []), (90000000000, [], ["a"])]
+first, second, third = ({c["name"]: c for c in x["changes"]} for x in e)
+assert first["a"]["in_bytes"] > 0 and first["a"]["out_bytes"] == 0
+assert second["a"]["budget_after_bytes"] < second["a"]["budget_before_bytes"]
+assert second["b"]["waits_ns"] > first["a"]["waits_ns"], "b waits until a has given way"
+assert third["a"]["budget_after_bytes"] == 0
+assert third["b"]["budget_after_bytes"] > third["b"]["budget_before_bytes"]
+END
+}
+claim "jobs that come and go change the others' plans, and wait for each other" events
+claim "an event of no job is refused" says 2 "there is no job c" "$ferry" pack a.json -d v100 --leave c@3s
+
+batches() {
+  "$ferry" max-batch -q alexnet --image 64 --width-divisor 4 --classes 100 -d v100 --memory 64MiB \
+    -s 20% --ticks 1000 --fine 8 --json --svg m.svg --html m.html >x && python3 - <<'END'
+import json
+w = {x["way"]: x for x in json.load (open ("x"))["ways"]}
+assert 0 < w["unswapped"]["batch"] <= w["swapped"]["batch"] <= w["sections"]["batch"], w
+assert w["swapped"]["batch"] <= w["recompute"]["batch"]
+for x in w.values ():
+  assert x["step_ns"] <= 1.2 * x["baseline_ns"] + 1 and x["none_at"] > x["batch"], x
+assert w["unswapped"]["none_proved"] and w["unswapped"]["peak_bytes"] <= 64 << 20
+END
+}
+claim "the largest batch grows with what is allowed, and keeps the slowdown" batches
+
+"$ferry" compare -q a.json -b 75% --limit 1000 --policies ferry,vdnn-all,tensile,greedy-largest \
+  --json --svg k.svg --html k.html >k
+"$ferry" whatif -q --merge dir --svg w.svg --html w.html >/dev/null
+svgs() {
+  python3 - <<'END'
+import json, re, xml.dom.minidom as m
+def data (name): return open (name + ".svg").read ()
+for name in "ckpwm": m.parse (name + ".svg")
+assert 'data-kind="series"' in data ("c") and data ("c").count ("<circle class=\"f-compute\"") >= 5
+assert data ("w").count ('data-kind="series"') == 4 and "3.00 GB/s" in data ("w")
+assert 'class="band f-plain"' in data ("c") and ">lower bound<" in data ("c")
+assert data ("k").count ("<rect class=\"f-compute\"") >= 2 and "lower bound" in data ("k")
+assert data ("p").count ('data-kind="bars"') == 3 and data ("m").count ('data-kind="bars"') == 1
+END
+}
+claim "curves, grids, comparisons and packings are drawn" svgs
+
+pages() { # in a browser: the script has run, and the cells are the JSON's numbers
+  local browser name
+  browser=$(command -v chromium || command -v chromium-browser) || { echo "(no chromium: the pages were not opened)"; return 0; }
+  for name in c k p w m; do
+    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
+      --dump-dom "file://$work/$name.html" >"$name.dom" 2>/dev/null || { echo "chromium fails"; return 1; }
+  done
+  python3 - <<'END'
+import json, re
+def tables (name):
+  dom = open (name + ".dom").read ()
+  assert dom.count ('data-ready="1"') == dom.count ("<section"), name
+  return [[[int (x) if x else None for x in re.findall (r'<td[^>]*?(?:data-v="(-?\d+)")?>', row)]
+           for row in re.findall (r"<tr>(.*?)</tr>", t, re.S)[1:]]
+          for t in re.findall (r"<table>(.*?)</table>", dom, re.S)]
+c = json.load (open ("c"))
+rows = tables ("c")
+for got, p in zip (rows[0], c["points"]):
+  q = p["predicted"]
+  assert got == [p["budget_bytes"], p["lower_bound_ns"], q["step_ns"], p["lower_bound_ns"],
+                 q["step_ns"], q["step_ns"]], (got, p)
+for got, p in zip (rows[1], c["points"]):
+  q = p["predicted"]
+  assert got == [p["budget_bytes"], q["d2h_bytes"], q["h2d_bytes"], q["host_peak_bytes"]], got
+assert len (rows[0]) == len (c["points"])
+w = json.load (open ("whole"))["rows"]
+shown = {(t // 2, t % 2, r[0], 1 + l): r[1 + l] for t, rows in enumerate (tables ("w"))
+         for r in rows for l in range (2)}
+want = {(r["device"], r["batch"] - 1, r["budget_bytes"], 1 + (r["link_bytes_per_s"] > 5e9)): r["step_ns"]
+        for r in w}
+assert shown == want
+p = json.load (open ("p"))
+memory, slow = tables ("p")[:2]
+for got, j in zip (memory, p["jobs"]):
+  assert got[1:] == [j["budget_bytes"], j["peak_bytes"], j["floor_bytes"]], got
+for got, j in zip (slow, p["jobs"]):
+  assert got[1] == j["together_ns"] * 1000000 // j["baseline_ns"] - 1000000, got
+k = json.load (open ("k"))
+for got, r in zip (tables ("k")[0], k["rows"]):
+  assert got[1] == (r["cost"]["step_ns"] if r["fits"] else None), (got, r)
+x = json.load (open ("x"))
+assert [r[1] for r in tables ("m")[0]] == [y["batch"] for y in x["ways"]]
+END
+}
+claim "the pages' numbers, read from the DOM, are those of --json" pages
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
