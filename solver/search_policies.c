@@ -60,12 +60,16 @@ enum {
 
 static bool run_attempt (const attempt *at, policy_request r, arena *a, policy_answer *out,
                          error *err) {
+  error why = { 0 };
   policy_values values = policy_standard ();
   for (int i = 0; i < at->n_set; i++)
     values.at[at->set[i].option] = at->set[i].value;
   r.values = &values;
   r.only_fits = true;
-  return policy_run (at->id, &r, a, out, err);
+  if (policy_run (at->id, &r, a, out, &why))
+    return true;
+  *out = (policy_answer){ 0 }; /* a mistake in a policy is no reason to have no plan of ours */
+  return why.code == ERR_internal || error_set (err, why.code, "%s", why.text);
 }
 
 /* ---- as candidates ---- */
@@ -218,6 +222,8 @@ bool search_policies_plan (search *s, const policies_found *found, plan **out,
   if (!run_attempt (&attempts[found->which], r, s->arena, &answer, err))
     return false;
   plan *p = answer.plan;
+  if (!p)
+    return error_set (err, ERR_internal, "a policy's plan cannot be made again");
   char *digest = arena_string (s->arena, s->digest, err);
   if (!digest)
     return false;

@@ -77,16 +77,27 @@ awk "$fields"'
   }
   /^\{/ {
     base = field("baseline_ns")
-    row = field("network") " | " field("gb_per_s")
-    if (row != last) { if (last) printf "\n"; printf "| %s |", row; last = row }
+    net = field("network")
+    if (!(net in seen)) { seen[net] = 1; nets[++n_nets] = net }
     name = field("best")
-    printf " %s, %s%s |", loss(field("ours_ns")), loss(field("best_ns")), name ? " " name : ""
+    cell[net, field("gb_per_s"), field("percent")] = loss(field("ours_ns")) ", " loss(field("best_ns")) (name ? " " name : "")
+    total++
     count(field("ours_ns") + 0, field("best_ns") + 0, name, 1)
     count(field("ours_any_ns") + 0, field("best_any_ns") + 0, field("best_any"), 2)
     if (field("bound_ns") > 0) gap[++gaps] = 100 * (field("ours_ns") / field("bound_ns") - 1)
   }
   END {
-    printf "\n\n"
+    split("12 25 50", speed, " "); split("80 60 50 40", percent, " ")
+    for (i = 1; i <= n_nets; i++)
+      for (j = 1; j <= 3; j++) {
+        printf "| %s | %s |", nets[i], speed[j]
+        for (k = 1; k <= 4; k++) {
+          at = nets[i] SUBSEP speed[j] SUBSEP percent[k]
+          printf " %s |", at in cell ? cell[at] : "not run"
+        }
+        printf "\n"
+      }
+    printf "\n%d of %d cases were run.\n\n", total, 9 * 3 * 4
     tell(1, "Swapping only")
     tell(2, "With recomputing allowed to both")
     sort(gap, gaps)
