@@ -116,7 +116,7 @@ enum {
   ROOMS = sizeof rooms_ppm / sizeof *rooms_ppm,
   EARLIES = sizeof early_ppm / sizeof *early_ppm
 };
-enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
+enum { FEW_OPS = 200, FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
 
 /* One rounding, with each of the timings [first, end). */
 static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
@@ -206,11 +206,11 @@ bool search_starts (search *s, error *err) {
       return false;
   if (!search_is_over (s) && s->best.step_ns < INT64_MAX && !tune (s, err))
     return false;
-  /* where none of them fitted, all are tried to the end */
-  bool any = s->best.step_ns < INT64_MAX;
+  /* where none of them fitted, or little is lost by it, all are tried to the end */
+  bool any = s->best.step_ns < INT64_MAX, few = s->layouts->gaps.n_ops <= FEW_OPS;
   const layout *best = s->best.layout;
   for (int32_t i = 0; i < s->n_layouts; i++)
-    if ((!any || &s->layouts[i] == best) && !search_is_over (s) &&
+    if ((!any || few || &s->layouts[i] == best) && !search_is_over (s) &&
         !other_starts (s, &s->layouts[i], err))
       return false;
   return search_is_over (s) || s->best.step_ns == INT64_MAX || tune (s, err);
