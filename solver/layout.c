@@ -6,16 +6,20 @@
 
 enum { GRANULES_LEAST = 32, LATENCIES = 400, BUDGET_PART = 16, FILL_PPM = 750000, POOL_PART = 32 };
 
-enum { ALL_SPLIT = INT32_MAX, SOME_SPLIT = 16 };
+enum { ALL_SPLIT = INT32_MAX, SOME_SPLIT = 16, MANY_SECTIONS = 128 };
 
 static const struct {
-  int64_t times; /* what LATENCIES asks for */
+  int64_t times; /* what LATENCIES asks for; 0: groups of small tensors only */
   int32_t keep;
-  int32_t splits; /* as many units as round_sections may cut finely */
+  int32_t splits, sections; /* how many units round_sections may cut finely, and how finely */
 } kinds[LAYOUTS] = {
-  [LAYOUT_LARGE] = { 16, 16, SOME_SPLIT }, [LAYOUT_LARGE_FINE] = { 16, 16, ALL_SPLIT },
-  [LAYOUT_MIDDLE] = { 1, 16, SOME_SPLIT }, [LAYOUT_CLOSE] = { 2, 64, SOME_SPLIT },
-  [LAYOUT_FINEST] = { 0, 0, ALL_SPLIT },   [LAYOUT_SMALL] = { 0, 0, ALL_SPLIT },
+  [LAYOUT_LARGE] = { 16, 16, SOME_SPLIT, MOST_SECTIONS },
+  [LAYOUT_LARGE_FINE] = { 16, 16, ALL_SPLIT, MOST_SECTIONS },
+  [LAYOUT_MIDDLE] = { 1, 16, SOME_SPLIT, MOST_SECTIONS },
+  [LAYOUT_CLOSE] = { 2, 64, SOME_SPLIT, MOST_SECTIONS },
+  [LAYOUT_MANY] = { 0, 0, ALL_SPLIT, MANY_SECTIONS },
+  [LAYOUT_FINEST] = { 0, 0, ALL_SPLIT, MOST_SECTIONS },
+  [LAYOUT_SMALL] = { 0, 0, ALL_SPLIT, MOST_SECTIONS },
 };
 
 /* Groups of so much lose one in LATENCIES to the link's latency, and little to granules. */
@@ -118,5 +122,6 @@ bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t b
     return false;
   if (kind == LAYOUT_FINEST)
     return round_finest (&out->gaps, out->of), true;
-  return round_sections (&out->gaps, dev, out->share, kinds[kind].splits, a, out->of, err);
+  return round_sections (&out->gaps, dev, out->share, kinds[kind].splits, kinds[kind].sections, a,
+                         out->of, err);
 }

@@ -10,7 +10,8 @@ typedef enum layout_kind {
   LAYOUT_LARGE_FINE, /* the same groups, more parts */
   LAYOUT_MIDDLE,     /* smaller groups */
   LAYOUT_CLOSE,      /* of these size, but of closer kin */
-  LAYOUT_FINEST,     /* of small tensors only; all units in as many parts as granules */
+  LAYOUT_MANY,       /* of small tensors only, many parts */
+  LAYOUT_FINEST,     /* of small tensors only, as many parts as granules */
   LAYOUT_SMALL,      /* of small tensors only, a granule at most */
   LAYOUTS
 } layout_kind;

@@ -11,7 +11,7 @@ const char *const round_names[ROUND_STARTS + 1] = {
   "nearest", "up", "clean", "longest", "doa", NULL
 };
 
-enum { FEWEST_LARGE = 8, MOST_SECTIONS = 32, FINE_LATENCIES = 50, COARSE_LATENCIES = 400 };
+enum { FEWEST_LARGE = 8, FINE_LATENCIES = 50, COARSE_LATENCIES = 400 };
 #define LARGE_BYTES ((int64_t)256 << 20)
 #define WHOLE 0.98 /* shares of a solver's are never quite 0 or 1 */
 
@@ -39,18 +39,18 @@ static int64_t split_bytes (const gaps *g, const double *shares, int32_t unit) {
   return (int64_t)(most * (double)g->units->at[unit].bytes);
 }
 
-static int32_t sections_of (const unit_info *x, int64_t chunk) {
+static int32_t sections_of (const unit_info *x, int64_t chunk, int32_t most) {
   int64_t n = x->bytes / chunk + (x->bytes % chunk > 0);
   if (x->bytes > LARGE_BYTES && n < FEWEST_LARGE)
     n = FEWEST_LARGE;
-  n = n > MOST_SECTIONS ? MOST_SECTIONS : n;
+  n = n > most ? most : n;
   n = n > x->granules ? x->granules : n;
   return n < 1 ? 1 : (int32_t)n;
 }
 
 void round_finest (const gaps *g, int32_t *of) {
   for (int32_t u = 0; u < g->units->count; u++)
-    of[u] = sections_of (&g->units->at[u], g->granule_bytes);
+    of[u] = sections_of (&g->units->at[u], g->granule_bytes, MOST_SECTIONS);
 }
 
 typedef struct split_unit {
@@ -66,7 +66,7 @@ static int by_split (const void *a, const void *b) {
 }
 
 bool round_sections (const gaps *g, const device *dev, const double *shares, int32_t splits,
-                     arena *a, int32_t *of, error *err) {
+                     int32_t most, arena *a, int32_t *of, error *err) {
   int64_t fine = chunk_bytes (g, dev, FINE_LATENCIES);
   int64_t coarse = chunk_bytes (g, dev, COARSE_LATENCIES);
   arena_mark here = arena_here (a);
@@ -75,14 +75,14 @@ bool round_sections (const gaps *g, const device *dev, const double *shares, int
   if (!split)
     return false;
   for (int32_t u = 0; u < g->units->count; u++) {
-    of[u] = sections_of (&g->units->at[u], shares ? coarse : fine);
+    of[u] = sections_of (&g->units->at[u], shares ? coarse : fine, most);
     int64_t bytes = shares ? split_bytes (g, shares, u) : 0;
     if (bytes > 0)
       split[n++] = (split_unit){ bytes, u };
   }
   qsort (split, (size_t)n, sizeof *split, by_split);
   for (int32_t i = 0; i < n && i < splits; i++)
-    of[split[i].unit] = sections_of (&g->units->at[split[i].unit], fine);
+    of[split[i].unit] = sections_of (&g->units->at[split[i].unit], fine, most);
   arena_back (a, here);
   return true;
 }

@@ -24,10 +24,12 @@ extern const char *const round_names[ROUND_STARTS + 1]; /* NULL at the end */
    gap) sends most in part, so that the sum comes out; without shares small ones for all.  `of` has
    a place for every unit. */
 bool round_sections (const gaps *g, const device *dev, const double *shares, int32_t splits,
-                     arena *a, int32_t *of, error *err) MUST_CHECK;
+                     int32_t most, arena *a, int32_t *of, error *err) MUST_CHECK;
 
 /* As many as granules, up to a limit, whatever the latency. */
 void round_finest (const gaps *g, int32_t *of);
+
+enum { MOST_SECTIONS = 32 }; /* where nothing else is known */
 
 typedef struct rounding {
   const gaps *gaps;

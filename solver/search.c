@@ -116,7 +116,7 @@ enum {
   ROOMS = sizeof rooms_ppm / sizeof *rooms_ppm,
   EARLIES = sizeof early_ppm / sizeof *early_ppm
 };
-enum { FEW_OPS = 200, FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
+enum { FEW_OPS = 60, FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
 
 /* One rounding, with each of the timings [first, end). */
 static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,

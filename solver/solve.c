@@ -38,7 +38,7 @@ static bool make_layouts (search *s, const gaps *singles, const double *share, a
     if (!layout_make (s->rewritten->trace, kind, s->options->device, s->options->budget_bytes,
                       singles, share, a, l, err))
       return false;
-    if (s->n_layouts == 0 || l->n_groups > 0 || kind == LAYOUT_FINEST || kind == LAYOUT_SMALL)
+    if (s->n_layouts == 0 || l->n_groups > 0 || kind >= LAYOUT_MANY)
       s->n_layouts++;
   }
   return at != NULL;

@@ -129,7 +129,7 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
       units_of (rw.trace, NULL, 0, how.granule_bytes, pool_below_bytes, scratch, &u, err) &&
       gaps_of (&u, how.granule_bytes, o->budget_bytes, scratch, &g, err) &&
       (of = NEW (scratch, u.count, int32_t, err)) &&
-      round_sections (&g, o->device, NULL, 0, scratch, of, err);
+      round_sections (&g, o->device, NULL, 0, MOST_SECTIONS, scratch, of, err);
   if (!ok)
     goto out;
   int64_t least_bytes = o->recompute == RECOMPUTE_ONLY ? g.peak_bytes : g.floor_bytes;

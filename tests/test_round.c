@@ -39,7 +39,7 @@ static void set (setting *s, synthetic_kind kind, int32_t ops, int percent, uint
   ck_assert_msg (gaps_of (&s->u, s->dev.granule_bytes, budget, a, &s->g, &err), "%s", err.text);
   s->of = NEW (a, s->u.count, int32_t, &err);
   ck_assert (s->of);
-  ck_assert (round_sections (&s->g, &s->dev, NULL, 0, a, s->of, &err));
+  ck_assert (round_sections (&s->g, &s->dev, NULL, 0, MOST_SECTIONS, a, s->of, &err));
 }
 
 /* Resident at each op, by obvious loops. */
