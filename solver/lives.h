@@ -51,6 +51,11 @@ bool lives_build (const trace *t, const units *u, const wish *moves, int32_t n_m
                   const device *d, int64_t granule_bytes, arena *a, lives *out,
                   error *err) MUST_CHECK;
 
+/* Another order of the copies in, in place of that by need: the soonest needed of those that could
+   start, as a run that may choose finds them. A copy whose own copy out is late then holds up
+   nothing. Later runs keep to that order, and with other timings one may hang: ERR_infeasible. */
+bool lives_order (lives *l, int64_t granules, arena *scratch, error *err) MUST_CHECK;
+
 /* Fills from and to of every stay; *period the distance to the same moments of the next step.
    `granules` is what may be held; level is nowhere above it. */
 bool lives_run (lives *l, int64_t granules, arena *scratch, moment *period, moment *start,

@@ -29,16 +29,22 @@ typedef struct forward {
   int64_t granules, held, now_ns, order;
   int32_t written; /* the step that is written down */
   int32_t op_step, op, out_step, out, in_step, in;
-  int64_t ops_done, outs_done, ins_done;
+  int64_t ops_done, outs_done;
   bool running;
   int64_t op_end_ns, gap_end_ns;
   engine out_engine, in_engine;
   link_rates rates;
-  int32_t *ins_due; /* per op: how many copies in must have ended, in the order of the queue */
-  int64_t *due;     /* per op: granules that come in for it */
-  int64_t *op_outs; /* per op: copies out that it waits for by wish */
-  int64_t early;    /* granules that came in, or are coming, for ops ahead */
-  peaks ahead;      /* level and what came early, per op */
+  int32_t *ins_due;     /* per op: how many copies in are for it */
+  int32_t *ins_done[2]; /* per op, of even and of odd steps: how many of them have ended */
+  int64_t *due;         /* per op: granules that come in for it */
+  int32_t coming_step;  /* of the copy in on the link */
+  /* where the run may choose: the copies in of in_step that have not started, in order of need */
+  bool chooses;
+  int32_t *next, first, before; /* before: in front of the one chosen; or -1 */
+  int32_t *chosen, n_chosen;    /* in the written step */
+  int64_t *op_outs;             /* per op: copies out that it waits for by wish */
+  int64_t early;                /* granules that came in, or are coming, for ops ahead */
+  peaks ahead;                  /* level and what came early, per op */
   moment step_start[WRITTEN_STEP + 2];
   int32_t left; /* moments of the written step that are still to come */
 } forward;
@@ -76,10 +82,10 @@ static int64_t born_granules (const forward *f, int32_t op) {
 }
 
 static bool op_may_start (const forward *f) {
-  int64_t ins = (int64_t)f->op_step * f->l->n_moves, outs = (int64_t)f->op_step * f->l->n_outs;
+  int64_t outs = (int64_t)f->op_step * f->l->n_outs;
   /* no further than is looked at: a trace of no length would run on for ever in one instant */
   return !f->running && f->op_step <= f->written + 1 && f->now_ns >= f->gap_end_ns &&
-         (f->ins_due[f->op] == 0 || f->ins_done >= ins + f->ins_due[f->op]) &&
+         f->ins_done[f->op_step & 1][f->op] == f->ins_due[f->op] &&
          f->outs_done >= outs + f->op_outs[f->op] &&
          f->held + born_granules (f, f->op) <= f->granules;
 }
@@ -95,6 +101,7 @@ static void op_start (forward *f) {
     begins (f, l->births.at[i], f->op_step);
   /* What came in for this op is part of its level; the rest of what came early has passed it. */
   f->early -= f->due[k];
+  f->ins_done[f->op_step & 1][k] = 0;
   if (f->early > 0)
     peaks_add (&f->ahead, k, k + 1, -f->early);
   f->running = true;
@@ -190,42 +197,71 @@ static void add_ahead (forward *f, int64_t first, int64_t end, int64_t granules)
     peaks_add (&f->ahead, 0, (int32_t)(b - n), granules);
 }
 
-static bool in_may_start (const forward *f) {
+static bool is_released (const forward *f, int32_t move) {
   const lives *l = f->l;
-  if (f->in_engine.move >= 0 || l->n_moves == 0)
-    return false;
-  int32_t move = l->in_order[f->in];
   const wish *w = &l->moves[move];
   int64_t step = f->in_step, left_step = step - (w->in_before <= w->out_after);
-  int64_t n = l->trace->n_ops, granules = l->at[l->in_life[move]].granules;
+  int64_t n = l->trace->n_ops;
   if (w->clean ? f->ops_done < left_step * n + w->out_after + 1
                : f->outs_done < left_step * l->n_outs + l->out_place[move] + 1)
     return false;
-  if (w->in_not_before != NO_WAIT && f->ops_done < step * n + w->in_not_before)
-    return false;
-  int64_t due = step * n + w->in_before;
+  return w->in_not_before == NO_WAIT || f->ops_done >= step * n + w->in_not_before;
+}
+
+static bool has_memory (const forward *f, int32_t move) {
+  int64_t granules = f->l->at[f->l->in_life[move]].granules;
+  int64_t due = (int64_t)f->in_step * f->l->trace->n_ops + f->l->moves[move].in_before;
   return f->held + granules <= f->granules &&
          most_ahead (f, op_ahead (f), due) + granules <= f->granules;
 }
 
-static void in_start (forward *f) {
+/* The copy in that starts now, or -1. */
+static int32_t in_choice (forward *f) {
+  int32_t move = -1;
+  if (f->in_engine.move >= 0 || f->l->n_moves == 0)
+    return -1;
+  if (!f->chooses) {
+    move = f->l->in_order[f->in];
+    return is_released (f, move) && has_memory (f, move) ? move : -1;
+  }
+  f->before = -1;
+  for (move = f->first; move >= 0 && !is_released (f, move); move = f->next[move])
+    f->before = move;
+  return move >= 0 && has_memory (f, move) ? move : -1;
+}
+
+static void link_ins (forward *f) {
+  const lives *l = f->l;
+  for (int32_t i = 0; i < l->n_moves; i++)
+    f->next[l->in_order[i]] = i + 1 < l->n_moves ? l->in_order[i + 1] : -1;
+  f->first = l->n_moves ? l->in_order[0] : -1;
+}
+
+static void in_start (forward *f, int32_t move) {
   lives *l = f->l;
-  int32_t move = l->in_order[f->in];
   int32_t granules = l->at[l->in_life[move]].granules;
   begins (f, l->in_life[move], f->in_step);
   f->early += granules;
   add_ahead (f, op_ahead (f), (int64_t)f->in_step * l->trace->n_ops + l->moves[move].in_before,
              granules);
   engine_start (f, &f->in_engine, move);
+  f->coming_step = f->in_step;
+  if (f->chooses) {
+    if (f->in_step == f->written)
+      f->chosen[f->n_chosen++] = move;
+    *(f->before < 0 ? &f->first : &f->next[f->before]) = f->next[move];
+  }
+  if (++f->in == l->n_moves) {
+    f->in = 0;
+    f->in_step++;
+    if (f->chooses)
+      link_ins (f);
+  }
 }
 
 static void in_end (forward *f) {
+  f->ins_done[f->coming_step & 1][f->l->moves[f->in_engine.move].in_before]++;
   f->in_engine.move = -1;
-  f->ins_done++;
-  if (++f->in == f->l->n_moves) {
-    f->in = 0;
-    f->in_step++;
-  }
 }
 
 /* ---- time ---- */
@@ -258,8 +294,9 @@ static void instant (forward *f) {
       engine_start (f, &f->out_engine, f->l->out_order[f->out]);
       any = true;
     }
-    if (in_may_start (f)) {
-      in_start (f);
+    int32_t move = in_choice (f);
+    if (move >= 0) {
+      in_start (f, move);
       any = true;
     }
   } while (any);
@@ -285,15 +322,25 @@ static bool prepare (forward *f, arena *a, error *err) {
   const lives *l = f->l;
   int32_t n = l->trace->n_ops;
   f->ins_due = NEW (a, n, int32_t, err);
+  f->ins_done[0] = NEW (a, n, int32_t, err);
+  f->ins_done[1] = NEW (a, n, int32_t, err);
   f->due = NEW (a, n, int64_t, err);
   f->op_outs = NEW (a, n, int64_t, err);
-  if (!f->ins_due || !f->due || !f->op_outs || !peaks_build (&f->ahead, l->level, n, a, err))
+  if (!f->ins_due || !f->ins_done[0] || !f->ins_done[1] || !f->due || !f->op_outs ||
+      !peaks_build (&f->ahead, l->level, n, a, err))
     return false;
+  if (f->chooses) {
+    f->next = NEW (a, l->n_moves, int32_t, err);
+    f->chosen = NEW (a, l->n_moves, int32_t, err);
+    if (!f->next || !f->chosen)
+      return false;
+    link_ins (f);
+  }
   for (int32_t k = 0; k < n; k++)
     f->op_outs[k] = NO_NEED;
   for (int32_t i = 0; i < l->n_moves; i++) {
     int32_t op = l->moves[l->in_order[i]].in_before;
-    f->ins_due[op] = i + 1;
+    f->ins_due[op]++;
     f->due[op] += l->at[l->in_life[l->in_order[i]]].granules;
   }
   for (int32_t i = 0; i < l->n_outs; i++) {
@@ -313,8 +360,8 @@ static bool prepare (forward *f, arena *a, error *err) {
   return true;
 }
 
-bool lives_run (lives *l, int64_t granules, arena *scratch, moment *period, moment *start,
-                error *err) {
+static bool run (lives *l, int64_t granules, bool chooses, arena *scratch, moment *period,
+                 moment *start, error *err) {
   arena_mark mark = arena_here (scratch);
   forward f = { .l = l,
                 .granules = granules,
@@ -322,6 +369,7 @@ bool lives_run (lives *l, int64_t granules, arena *scratch, moment *period, mome
                 .gap_end_ns = l->trace->ops[0].gap_ns,
                 .rates = device_rates (&l->device->link, l->device->share_ppm) };
   f.out_engine.move = f.in_engine.move = -1;
+  f.chooses = chooses;
   bool ok = prepare (&f, scratch, err);
   while (ok) {
     instant (&f);
@@ -337,6 +385,21 @@ bool lives_run (lives *l, int64_t granules, arena *scratch, moment *period, mome
   const moment *s = &f.step_start[f.written];
   *start = s[0];
   *period = (moment){ s[1].at_ns - s[0].at_ns, s[1].order - s[0].order };
+  if (ok && chooses) {
+    assert (f.n_chosen == l->n_moves);
+    memcpy (l->in_order, f.chosen, (size_t)l->n_moves * sizeof *l->in_order);
+    l->by_need = false;
+  }
   arena_back (scratch, mark);
   return ok;
+}
+
+bool lives_run (lives *l, int64_t granules, arena *scratch, moment *period, moment *start,
+                error *err) {
+  return run (l, granules, false, scratch, period, start, err);
+}
+
+bool lives_order (lives *l, int64_t granules, arena *scratch, error *err) {
+  moment period, start;
+  return run (l, granules, true, scratch, &period, &start, err);
 }

@@ -10,7 +10,6 @@
 #include "base/units.h"
 #include "solver/host_pack.h"
 #include "solver/lives.h"
-#include "solver/order.h"
 #include "solver/place.h"
 
 enum { TRIES = 16, TIMINGS = 2, HOST_PLACE = 512, POOL_CHOICES = 6 };
@@ -271,9 +270,7 @@ static bool wait_longer (scheduling *s) {
 /* Runs with copies in as soon as possible, then just in time by the times that were seen. */
 static bool find_times (scheduling *s, int64_t granules) {
   moment period, start;
-  if (s->options->by_release && s->n_moves &&
-      (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
-       !order_by_release (&s->lives, period, start, s->arena, s->err)))
+  if (s->options->by_release && s->n_moves && !lives_order (&s->lives, granules, s->arena, s->err))
     return false;
   for (int i = 0; s->options->early_ppm >= 0 && s->n_moves && i < TIMINGS; i++)
     if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
