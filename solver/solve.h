@@ -43,7 +43,7 @@ typedef struct solve_options {
 
 /* The defaults of gap_ppm and limit_ticks. */
 #define SOLVE_GAP_PPM 5000
-#define SOLVE_LIMIT_TICKS ((int64_t)8000000)
+#define SOLVE_LIMIT_TICKS ((int64_t)4000000)
 
 typedef struct solution {
   plan *plan; /* with its prediction and certificate; passes check */
