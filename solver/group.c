@@ -153,13 +153,11 @@ static void live_longer (grouping *g, const pattern *narrow, int64_t bytes) {
 static bool find_small (grouping *g, arena *a, error *err) {
   const trace *t = g->trace;
   g->all = NEW (a, t->n_tensors, small, err);
-  g->start_ns = NEW (a, (int64_t)t->n_ops + 1, int64_t, err);
+  g->start_ns = trace_ends (t, a, err);
   g->group_of = NEW (a, t->n_tensors, int32_t, err);
   g->trial.ops = NEW (a, t->n_ops, int32_t, err);
   if (!g->all || !g->start_ns || !g->group_of || !g->trial.ops || !uses_of (t, a, &g->uses, err))
     return false;
-  for (int32_t k = 0; k < t->n_ops; k++)
-    g->start_ns[k + 1] = g->start_ns[k] + t->ops[k].gap_ns + t->ops[k].ns;
   for (int32_t i = 0; i < t->n_tensors; i++) {
     const tensor *x = &t->tensors[i];
     if ((x->persistent && !g->rule->persistent) || x->pinned || uses_count (&g->uses, i) == 0 ||

@@ -4,7 +4,6 @@
  */
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/units.h"
 #include "solver/peaks.h"
@@ -252,12 +251,7 @@ static bool change (improving *im, error *err) {
   static const int32_t airs_ppm[] = { 1000000, 1000000, 998000, 995000, 990000, 980000 };
   int64_t room = units_scale (s->best.layout->gaps.room_bytes,
                               airs_ppm[random_between (&s->random, 0, 5)], 1000000);
-  memcpy (s->trial.parts, s->best.parts, (size_t)s->best.layout->gaps.count * sizeof (int32_t));
-  memcpy (s->trial.not_before, s->best.not_before,
-          (size_t)s->best.layout->gaps.count * sizeof (int32_t));
-  s->trial.layout = s->best.layout;
-  s->trial.early_ppm = s->best.early_ppm;
-  s->trial.by_release = s->best.by_release;
+  search_copy (&s->trial, &s->best);
   if (!levels (im, err))
     return false;
   int32_t gap = draw_suspect (im);
@@ -275,14 +269,8 @@ static bool change (improving *im, error *err) {
 }
 
 static bool prepare (improving *im, error *err) {
-  const gaps *g = &im->s->best.layout->gaps;
-  const op *ops = g->units->trace->ops;
-  im->start_ns = NEW (im->s->arena, (int64_t)g->n_ops + 1, int64_t, err);
-  if (!im->start_ns)
-    return false;
-  for (int32_t k = 0; k < g->n_ops; k++)
-    im->start_ns[k + 1] = im->start_ns[k] + ops[k].gap_ns + ops[k].ns;
-  return true;
+  im->start_ns = trace_ends (im->s->rewritten->trace, im->s->arena, err);
+  return im->start_ns != NULL;
 }
 
 bool search_improve (search *s, error *err) {

@@ -100,12 +100,9 @@ static bool map_shares (const mapping *m, arena *a, layout *out, error *err) {
 
 static bool take_shares (const gaps *singles, const double *share, arena *a, layout *out,
                          error *err) {
-  const op *ops = out->units.trace->ops;
   mapping m = { .singles = singles,
                 .share = share,
-                .start_ns = NEW (a, (int64_t)singles->n_ops + 1, int64_t, err) };
-  for (int32_t k = 0; m.start_ns && k < singles->n_ops; k++)
-    m.start_ns[k + 1] = m.start_ns[k] + ops[k].gap_ns + ops[k].ns;
+                .start_ns = trace_ends (out->units.trace, a, err) };
   return m.start_ns && map_shares (&m, a, out, err);
 }
 

@@ -302,12 +302,10 @@ static bool hurry (run *r, const timeline *t, const int64_t *start_ns) {
 /* The best plan of so many rounds; each one is told by a simulation which copies in were late. */
 static bool feed_back (run *r, plan **best, arena *a, error *err) {
   const trace *rw = r->rw.trace;
-  int64_t *start_ns = NEW (a, (int64_t)rw->n_ops + 1, int64_t, err), best_ns = INT64_MAX;
+  int64_t *start_ns = trace_ends (rw, a, err), best_ns = INT64_MAX;
   plan *p = *best;
   if (!start_ns)
     return false;
-  for (int32_t k = 0; k < rw->n_ops; k++)
-    start_ns[k + 1] = start_ns[k] + rw->ops[k].gap_ns + rw->ops[k].ns;
   for (int64_t round = 0; p; round++) {
     predicted cost;
     timeline t;

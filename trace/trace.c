@@ -157,6 +157,13 @@ int64_t trace_total_ns (const trace *t) {
   return total;
 }
 
+int64_t *trace_ends (const trace *t, arena *a, error *err) {
+  int64_t *ends_ns = NEW (a, (int64_t)t->n_ops + 1, int64_t, err);
+  for (int32_t k = 0; ends_ns && k < t->n_ops; k++)
+    ends_ns[k + 1] = ends_ns[k] + t->ops[k].gap_ns + t->ops[k].ns;
+  return ends_ns;
+}
+
 bool trace_is_plannable (const trace *t) {
   return strncmp (t->source.confidence, "not plannable", 13) != 0;
 }

@@ -96,6 +96,8 @@ bool trace_digest (const trace *t, char digest[TRACE_DIGEST], error *err) MUST_C
 
 /* Sum of durations and gaps. */
 int64_t trace_total_ns (const trace *t);
+/* When each op ends if nothing stalls: n_ops + 1 times, of which [k] is the end of op k - 1. */
+int64_t *trace_ends (const trace *t, arena *a, error *err) MUST_CHECK;
 /* `ferry solve` refuses a trace whose confidence says "not plannable". */
 bool trace_is_plannable (const trace *t);
 
