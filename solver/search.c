@@ -5,6 +5,8 @@
 #include "base/units.h"
 #include "trace/simulate.h"
 
+enum { FEW_OPS = 60, STARTS_PART = 2 };
+
 static bool candidate_new (search *s, candidate *c, error *err) {
   int32_t most = 0;
   for (int32_t i = 0; i < s->n_layouts; i++)
@@ -93,6 +95,12 @@ bool search_is_over (search *s) {
          (s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks);
 }
 
+bool search_has_started (search *s) {
+  bool few = s->layouts->gaps.n_ops <= FEW_OPS;
+  return search_is_over (s) ||
+         (!few && s->best.step_ns < INT64_MAX && s->ticks >= s->limit_ticks / STARTS_PART);
+}
+
 bool search_keep (search *s) {
   if (s->trial.step_ns >= s->best.step_ns)
     return false;
@@ -116,7 +124,7 @@ enum {
   ROOMS = sizeof rooms_ppm / sizeof *rooms_ppm,
   EARLIES = sizeof early_ppm / sizeof *early_ppm
 };
-enum { FEW_OPS = 60, FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
+enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
 
 /* One rounding, with each of the timings [first, end). */
 static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
@@ -137,7 +145,7 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
   arena_back (s->scratch, mark);
   s->trial.found_by = round_names[start];
   s->trial.by_release = s->best.by_release;
-  for (int j = first; j < end && !search_is_over (s); j++) {
+  for (int j = first; j < end && !search_has_started (s); j++) {
     s->trial.early_ppm = early_ppm[j];
     if (!search_cost (s, &s->trial, NULL, err))
       return false;
@@ -150,14 +158,15 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
 static bool first_starts (search *s, const layout *l, error *err) {
   for (int room = 0; room < FIRST_ROOMS; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++)
-      if (round_is_guided (start) == (l->share != NULL) && !search_is_over (s) &&
+      if (round_is_guided (start) == (l->share != NULL) && !search_has_started (s) &&
           !start_from (s, l, start, room, 0, FIRST_EARLIES, err))
         return false;
   return true;
 }
 
 static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *err) {
-  if (search_is_over (s) || (early_ppm == s->best.early_ppm && by_release == s->best.by_release))
+  if (search_has_started (s) ||
+      (early_ppm == s->best.early_ppm && by_release == s->best.by_release))
     return true;
   search_copy (&s->trial, &s->best);
   s->trial.early_ppm = early_ppm;
@@ -193,7 +202,7 @@ static bool other_starts (search *s, const layout *l, error *err) {
   for (int room = 0; room < ROOMS; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++) {
       bool done = room < FIRST_ROOMS && round_is_guided (start) == (l->share != NULL);
-      if ((l->share || !round_is_guided (start)) && !search_is_over (s) &&
+      if ((l->share || !round_is_guided (start)) && !search_has_started (s) &&
           !start_from (s, l, start, room, done ? FIRST_EARLIES : 0, EARLIES, err))
         return false;
     }
@@ -202,16 +211,16 @@ static bool other_starts (search *s, const layout *l, error *err) {
 
 bool search_starts (search *s, error *err) {
   for (int32_t i = 0; i < s->n_layouts; i++)
-    if (!search_is_over (s) && !first_starts (s, &s->layouts[i], err))
+    if (!search_has_started (s) && !first_starts (s, &s->layouts[i], err))
       return false;
-  if (!search_is_over (s) && s->best.step_ns < INT64_MAX && !tune (s, err))
+  if (!search_has_started (s) && s->best.step_ns < INT64_MAX && !tune (s, err))
     return false;
   /* where none of them fitted, or little is lost by it, all are tried to the end */
   bool any = s->best.step_ns < INT64_MAX, few = s->layouts->gaps.n_ops <= FEW_OPS;
   const layout *best = s->best.layout;
   for (int32_t i = 0; i < s->n_layouts; i++)
-    if ((!any || few || &s->layouts[i] == best) && !search_is_over (s) &&
+    if ((!any || few || &s->layouts[i] == best) && !search_has_started (s) &&
         !other_starts (s, &s->layouts[i], err))
       return false;
-  return search_is_over (s) || s->best.step_ns == INT64_MAX || tune (s, err);
+  return search_has_started (s) || s->best.step_ns == INT64_MAX || tune (s, err);
 }

@@ -47,6 +47,8 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
 bool search_starts (search *s, error *err) MUST_CHECK;
 /* Enough, stopped, or out of ticks. */
 bool search_is_over (search *s);
+/* That, or the ticks that are left are the local search's. */
+bool search_has_started (search *s);
 void search_copy (candidate *to, const candidate *from);
 /* The trial becomes the best where it is better. */
 bool search_keep (search *s);

@@ -151,7 +151,8 @@ static bool try_rounded (search *s, const char *name, error *err) {
   for (int32_t i = 0; i < g->count; i++)
     s->trial.not_before[i] = NO_WAIT;
   bool ok = true;
-  for (size_t j = 0; ok && j < sizeof early_ppm / sizeof *early_ppm && !search_is_over (s); j++) {
+  for (size_t j = 0; ok && j < sizeof early_ppm / sizeof *early_ppm && !search_has_started (s);
+       j++) {
     s->trial.early_ppm = early_ppm[j];
     ok = keep_trial (s, name, err);
   }
@@ -162,7 +163,7 @@ static bool try_choice (search *s, const policy_choice *c, const char *name, err
   if (c->n_drops > 0 || take_moves (s, c) == 0)
     return true;
   s->trial.early_ppm = -1;
-  return keep_trial (s, name, err) && (search_is_over (s) || try_rounded (s, name, err));
+  return keep_trial (s, name, err) && (search_has_started (s) || try_rounded (s, name, err));
 }
 
 /* ---- all of them ---- */
@@ -204,7 +205,7 @@ bool search_policies (search *s, policies_found *found, error *err) {
         found->which = i;
         found->step_ns = answer.cost.step_ns;
       }
-      if (!search_is_over (s))
+      if (!search_has_started (s))
         ok = try_choice (s, &answer.choice, policy_at (attempts[i].id)->name, err);
     }
     arena_back (a, mark);
