@@ -1,28 +1,32 @@
 #include "solver/change.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "solver/round.h"
 
 static int64_t away (const change *c, int32_t gap, int32_t parts) {
-  return round_away (&c->layout->gaps, c->layout->of, c->layout->gaps.at[gap].unit, parts);
+  return round_away (&c->layout->gaps, c->of, c->layout->gaps.at[gap].unit, parts);
 }
 
 static int32_t parts_of (const change *c, int32_t gap) {
-  return c->layout->of[c->layout->gaps.at[gap].unit];
+  return c->of[c->layout->gaps.at[gap].unit];
 }
 
-bool change_begin (const layout *l, const int32_t *parts, const int64_t *ends_ns, arena *a,
-                   change *out, error *err) {
+bool change_begin (const layout *l, const int32_t *of, const int32_t *parts, const int64_t *ends_ns,
+                   arena *a, change *out, error *err) {
   const gaps *g = &l->gaps;
-  *out = (change){ .layout = l, .ends_ns = ends_ns };
+  *out = (change){ .layout = l, .ends_ns = ends_ns, .cut = -1 };
+  out->of = NEW (a, l->units.count, int32_t, err);
   out->parts = NEW (a, g->count, int32_t, err);
   out->before = NEW (a, g->count, int32_t, err);
   out->is_touched = NEW (a, g->count, bool, err);
   out->touched = NEW (a, g->count, int32_t, err);
-  if (!out->parts || !out->before || !out->is_touched || !out->touched ||
+  if (!out->of || !out->parts || !out->before || !out->is_touched || !out->touched ||
       !peaks_build (&out->level, g->base_bytes, g->n_ops, a, err))
     return false;
+  memcpy (out->of, of, (size_t)l->units.count * sizeof *of);
   for (int32_t i = 0; i < g->count; i++)
     change_set (out, i, parts[i]);
   change_settle (out);
@@ -42,13 +46,36 @@ void change_set (change *c, int32_t gap, int32_t parts) {
   c->parts[gap] = parts;
 }
 
+void change_cut (change *c, int32_t unit, int32_t of) {
+  const gaps *g = &c->layout->gaps;
+  int32_t had_of = c->of[unit];
+  assert (c->cut < 0);
+  for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++) {
+    int32_t had = c->parts[i];
+    c->of[unit] = had_of;
+    change_set (c, i, 0);
+    c->of[unit] = of;
+    change_set (c, i, (int32_t)units_div_up ((int64_t)had * of, had_of));
+  }
+  c->of[unit] = of;
+  c->cut = unit;
+  c->cut_before = had_of;
+}
+
 void change_settle (change *c) {
+  c->cut = -1;
   for (int32_t i = 0; i < c->n_touched; i++)
     c->is_touched[c->touched[i]] = false;
   c->n_touched = 0;
 }
 
 void change_undo (change *c) {
+  const gaps *g = &c->layout->gaps;
+  if (c->cut >= 0) {
+    for (int32_t i = g->of_unit[c->cut]; i < g->of_unit[c->cut + 1]; i++)
+      change_set (c, i, 0);
+    c->of[c->cut] = c->cut_before;
+  }
   for (int32_t i = 0; i < c->n_touched; i++)
     change_set (c, c->touched[i], c->before[c->touched[i]]);
   change_settle (c);

@@ -9,18 +9,22 @@
 
 typedef struct change {
   const layout *layout;
+  int32_t *of;            /* per unit */
   const int64_t *ends_ns; /* as trace_ends */
   int32_t *parts;         /* per gap: how many are away */
   peaks level;            /* per op: bytes resident */
   int32_t *before;        /* per gap touched since it was settled: what it had */
   bool *is_touched;
   int32_t *touched, n_touched;
+  int32_t cut, cut_before; /* the unit that has another number of parts than then; or -1 */
 } change;
 
-/* Of the parts given, which are copied. */
-bool change_begin (const layout *l, const int32_t *parts, const int64_t *ends_ns, arena *a,
-                   change *out, error *err) MUST_CHECK;
+/* Of these parts, which are copied. */
+bool change_begin (const layout *l, const int32_t *of, const int32_t *parts, const int64_t *ends_ns,
+                   arena *a, change *out, error *err) MUST_CHECK;
 void change_set (change *c, int32_t gap, int32_t parts);
+/* Another number of parts; at least as much as before is away. Once until it is settled. */
+void change_cut (change *c, int32_t unit, int32_t of);
 void change_settle (change *c);
 void change_undo (change *c);
 

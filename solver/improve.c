@@ -13,7 +13,7 @@
 #include "trace/simulate.h"
 
 /* Of a hundred trials: up to which each is of that kind; the others send less. */
-enum { KIND_TIMING = 3, KIND_SHIFT = 10, KIND_ANEW = 30, KIND_EXCHANGE = 65 };
+enum { KIND_TIMING = 3, KIND_SHIFT = 10, KIND_CUT = 30, KIND_ANEW = 45, KIND_EXCHANGE = 75 };
 enum { ABOVE_PART = 50, LOOK_AFTER = 8, MOST_IDLE = 2000 };
 
 typedef struct suspect {
@@ -159,7 +159,7 @@ static bool exchange (improving *im, int32_t gap, int64_t room_bytes) {
     }
   }
   if (other != NO_GAP)
-    change_set (c, other, c->layout->of[g->at[other].unit]);
+    change_set (c, other, c->of[g->at[other].unit]);
   return true;
 }
 
@@ -171,6 +171,22 @@ static bool choose_anew (improving *im, int32_t gap) {
   for (int32_t i = 0; i < g->count; i++)
     if (c->parts[i] > 0 && gap_spans (&g->at[i], op) && random_chance (&im->s->random, 200000))
       change_set (c, i, c->parts[i] - some_of (&im->s->random, c->parts[i]));
+  return true;
+}
+
+/* Its unit goes in more parts or in fewer. */
+static bool cut_anew (improving *im, int32_t gap) {
+  change *c = &im->parts;
+  random_state *r = &im->s->random;
+  int32_t unit = c->layout->gaps.at[gap].unit, of = c->of[unit];
+  int64_t most = c->layout->units.at[unit].granules;
+  most = most > MOST_SECTIONS ? MOST_SECTIONS : most;
+  int64_t to = random_chance (r, 500000) ? of + random_between (r, -1, 1) * units_div_up (of, 2)
+                                         : random_between (r, 1, most);
+  to = to < 1 ? 1 : to > most ? most : to;
+  if (to == of)
+    return false;
+  change_cut (c, unit, (int32_t)to);
   return true;
 }
 
@@ -222,7 +238,8 @@ static bool change_something (improving *im) {
     return other_timing (im);
   if (kind < KIND_SHIFT)
     return shift (im, gap);
-  bool ok = kind < KIND_ANEW       ? choose_anew (im, gap)
+  bool ok = kind < KIND_CUT        ? cut_anew (im, gap)
+            : kind < KIND_ANEW     ? choose_anew (im, gap)
             : kind < KIND_EXCHANGE ? exchange (im, gap, room)
                                    : send_less (im, gap);
   if (!ok || !change_repair (&im->parts, r, room, gap))
@@ -230,6 +247,7 @@ static bool change_something (improving *im) {
   change_prune (&im->parts, r, room);
   memcpy (s->trial.parts, im->parts.parts,
           (size_t)im->now.layout->gaps.count * sizeof *s->trial.parts);
+  memcpy (s->trial.of, im->parts.of, (size_t)im->now.layout->units.count * sizeof *s->trial.of);
   return im->parts.n_touched > 0;
 }
 
@@ -248,15 +266,12 @@ static int64_t allowance_ns (const improving *im) {
 static bool begin (improving *im, error *err) {
   search *s = im->s;
   arena *a = s->arena;
-  int32_t n = s->best.layout->gaps.count;
   int64_t *ends_ns = trace_ends (s->rewritten->trace, a, err);
-  im->now.parts = NEW (a, n, int32_t, err);
-  im->now.not_before = NEW (a, n, int32_t, err);
-  if (!ends_ns || !im->now.parts || !im->now.not_before)
+  if (!ends_ns || !search_candidate (s, a, &im->now, err))
     return false;
   search_copy (&im->now, &s->best);
   im->from_ticks = s->ticks;
-  return change_begin (s->best.layout, s->best.parts, ends_ns, a, &im->parts, err) &&
+  return change_begin (s->best.layout, s->best.of, s->best.parts, ends_ns, a, &im->parts, err) &&
          look (im, err);
 }
 

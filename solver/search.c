@@ -7,23 +7,35 @@
 
 enum { FEW_OPS = 60, STARTS_PART = 2 };
 
-static bool candidate_new (search *s, candidate *c, error *err) {
-  int32_t most = 0;
-  for (int32_t i = 0; i < s->n_layouts; i++)
-    most = s->layouts[i].gaps.count > most ? s->layouts[i].gaps.count : most;
-  c->layout = s->layouts;
-  c->parts = NEW (s->arena, most, int32_t, err);
-  c->not_before = NEW (s->arena, most, int32_t, err);
-  c->step_ns = INT64_MAX;
-  for (int32_t i = 0; c->not_before && i < most; i++)
+void search_clear (candidate *c, const layout *l) {
+  c->layout = l;
+  memcpy (c->of, l->of, (size_t)l->units.count * sizeof *c->of);
+  memset (c->parts, 0, (size_t)l->gaps.count * sizeof *c->parts);
+  for (int32_t i = 0; i < l->gaps.count; i++)
     c->not_before[i] = NO_WAIT;
-  return c->parts && c->not_before;
+  c->step_ns = INT64_MAX;
+}
+
+bool search_candidate (const search *s, arena *a, candidate *out, error *err) {
+  int32_t gaps = 0, units = 0;
+  for (int32_t i = 0; i < s->n_layouts; i++) {
+    gaps = s->layouts[i].gaps.count > gaps ? s->layouts[i].gaps.count : gaps;
+    units = s->layouts[i].units.count > units ? s->layouts[i].units.count : units;
+  }
+  *out = (candidate){ .of = NEW (a, units, int32_t, err),
+                      .parts = NEW (a, gaps, int32_t, err),
+                      .not_before = NEW (a, gaps, int32_t, err) };
+  if (!out->of || !out->parts || !out->not_before)
+    return false;
+  search_clear (out, s->layouts);
+  return true;
 }
 
 void search_copy (candidate *to, const candidate *from) {
   size_t size = (size_t)from->layout->gaps.count * sizeof (int32_t);
   memcpy (to->parts, from->parts, size);
   memcpy (to->not_before, from->not_before, size);
+  memcpy (to->of, from->of, (size_t)from->layout->units.count * sizeof (int32_t));
   to->layout = from->layout;
   to->early_ppm = from->early_ppm;
   to->by_release = from->by_release;
@@ -35,13 +47,13 @@ bool search_begin (search *s, error *err) {
   s->random = random_seed (s->options->seed);
   s->ticks = s->tried = 0;
   s->stopped = false;
-  return trace_digest (s->trace, s->digest, err) && candidate_new (s, &s->best, err) &&
-         candidate_new (s, &s->trial, err);
+  return trace_digest (s->trace, s->digest, err) && search_candidate (s, s->arena, &s->best, err) &&
+         search_candidate (s, s->arena, &s->trial, err);
 }
 
 static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *count, error *err) {
   const gaps *g = &c->layout->gaps;
-  rounding r = { .gaps = g, .of = c->layout->of, .parts = c->parts };
+  rounding r = { .gaps = g, .of = c->of, .parts = c->parts };
   if (!round_wishes (&r, a, out, count, err))
     return false;
   int32_t at = 0;
@@ -138,10 +150,8 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
     arena_back (s->scratch, mark);
     return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
   }
-  s->trial.layout = l;
+  search_clear (&s->trial, l);
   memcpy (s->trial.parts, r.parts, (size_t)l->gaps.count * sizeof *r.parts);
-  for (int32_t g = 0; g < l->gaps.count; g++)
-    s->trial.not_before[g] = NO_WAIT;
   arena_back (s->scratch, mark);
   s->trial.found_by = round_names[start];
   s->trial.by_release = s->best.by_release;

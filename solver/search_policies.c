@@ -110,10 +110,7 @@ static int64_t take_moves (search *s, const policy_choice *c) {
   const layout *l = layout_for (s);
   const gaps *g = &l->gaps;
   int64_t taken = 0;
-  s->trial.layout = l;
-  memset (s->trial.parts, 0, (size_t)g->count * sizeof *s->trial.parts);
-  for (int32_t i = 0; i < g->count; i++)
-    s->trial.not_before[i] = NO_WAIT;
+  search_clear (&s->trial, l);
   for (int64_t i = 0; i < c->n_moves; i++) {
     const policy_move *m = &c->moves[i];
     int32_t at = gap_of (g, m);
