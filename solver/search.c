@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "trace/simulate.h"
 
-enum { FEW_OPS = 60, STARTS_PART = 2 };
+enum { FEW_OPS = 60, STARTS_PART = 2, LEAST_TRIED = 40 };
 
 void search_clear (candidate *c, const layout *l) {
   c->layout = l;
@@ -109,8 +109,8 @@ bool search_is_over (search *s) {
 
 bool search_has_started (search *s) {
   bool few = s->layouts->gaps.n_ops <= FEW_OPS;
-  return search_is_over (s) ||
-         (!few && s->best.step_ns < INT64_MAX && s->ticks >= s->limit_ticks / STARTS_PART);
+  return search_is_over (s) || (!few && s->tried >= LEAST_TRIED && s->best.step_ns < INT64_MAX &&
+                                s->ticks >= s->limit_ticks / STARTS_PART);
 }
 
 bool search_keep (search *s) {
@@ -128,34 +128,44 @@ bool search_keep (search *s) {
 /* ---- starts ---- */
 
 /* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
-static const int32_t rooms_ppm[] = { 999000, 997000, 1000000, 990000, 980000, 960000 };
+static const int32_t rooms_ppm[] = {
+  999000, 997000, 1000000, 990000, 980000, 960000, 930000, 900000
+};
 /* How much earlier than just in time copies in start; -1: as soon as memory allows. */
 static const int64_t early_ppm[] = { 20000, 0, 40000, -1, 120000 };
 
 enum {
-  ROOMS = sizeof rooms_ppm / sizeof *rooms_ppm,
+  ROOMS_ALL = sizeof rooms_ppm / sizeof *rooms_ppm, /* where there is no plan yet */
+  ROOMS = ROOMS_ALL - 2,
   EARLIES = sizeof early_ppm / sizeof *early_ppm
 };
 enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
 
-/* One rounding, with each of the timings [first, end). */
-static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
-                        error *err) {
+bool search_round (search *s, const layout *l, round_start start, int64_t room_bytes, bool *fits,
+                   error *err) {
   error why = { 0 };
   rounding r;
   arena_mark mark = arena_here (s->scratch);
-  int64_t room_bytes = units_scale (l->gaps.room_bytes, rooms_ppm[room], 1000000);
-  if (!round_gaps (&l->gaps, l->of, s->options->device, start, l->share, room_bytes, s->scratch, &r,
-                   &why)) {
-    arena_back (s->scratch, mark);
-    return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
+  *fits = round_gaps (&l->gaps, l->of, s->options->device, start, l->share, room_bytes, s->scratch,
+                      &r, &why);
+  if (*fits) {
+    search_clear (&s->trial, l);
+    memcpy (s->trial.parts, r.parts, (size_t)l->gaps.count * sizeof *r.parts);
+    s->trial.found_by = round_names[start];
   }
-  search_clear (&s->trial, l);
-  memcpy (s->trial.parts, r.parts, (size_t)l->gaps.count * sizeof *r.parts);
   arena_back (s->scratch, mark);
-  s->trial.found_by = round_names[start];
+  return *fits || why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
+}
+
+/* One rounding, with each of the timings [first, end). */
+static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
+                        error *err) {
+  bool fits;
+  int64_t room_bytes = units_scale (l->gaps.room_bytes, rooms_ppm[room], 1000000);
+  if (!search_round (s, l, start, room_bytes, &fits, err))
+    return false;
   s->trial.by_release = s->best.by_release;
-  for (int j = first; j < end && !search_has_started (s); j++) {
+  for (int j = first; fits && j < end && !search_has_started (s); j++) {
     s->trial.early_ppm = early_ppm[j];
     if (!search_cost (s, &s->trial, NULL, err))
       return false;
@@ -209,13 +219,32 @@ static bool tune (search *s, error *err) {
 }
 
 static bool other_starts (search *s, const layout *l, error *err) {
-  for (int room = 0; room < ROOMS; room++)
+  int rooms = s->best.step_ns < INT64_MAX ? ROOMS : ROOMS_ALL;
+  for (int room = 0; room < rooms; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++) {
       bool done = room < FIRST_ROOMS && round_is_guided (start) == (l->share != NULL);
       if ((l->share || !round_is_guided (start)) && !search_has_started (s) &&
           !start_from (s, l, start, room, done ? FIRST_EARLIES : 0, EARLIES, err))
         return false;
     }
+  return true;
+}
+
+/* Where all that must leave finds no places, more places may do: everything goes whenever it can.
+ */
+static bool all_away (search *s, const layout *l, error *err) {
+  const gaps *g = &l->gaps;
+  search_clear (&s->trial, l);
+  for (int32_t i = 0; i < g->count; i++) {
+    const unit_info *u = &l->units.at[g->at[i].unit];
+    if (u->bytes > 0 && !u->pinned && !g->at[i].unused)
+      s->trial.parts[i] = l->of[g->at[i].unit];
+  }
+  s->trial.found_by = "all away";
+  s->trial.early_ppm = -1;
+  if (!search_cost (s, &s->trial, NULL, err))
+    return false;
+  search_keep (s);
   return true;
 }
 
@@ -231,6 +260,9 @@ bool search_starts (search *s, error *err) {
   for (int32_t i = 0; i < s->n_layouts; i++)
     if ((!any || few || &s->layouts[i] == best) && !search_has_started (s) &&
         !other_starts (s, &s->layouts[i], err))
+      return false;
+  for (int32_t i = 0; i < s->n_layouts && s->best.step_ns == INT64_MAX; i++)
+    if (!all_away (s, &s->layouts[i], err))
       return false;
   return search_has_started (s) || s->best.step_ns == INT64_MAX || tune (s, err);
 }

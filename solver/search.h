@@ -46,6 +46,10 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
 /* Starts: for each layout, each rounding of the program's shares (where there are any) or those
    that need none; then, with the layout that did best, all of them with other room and timing. */
 bool search_starts (search *s, error *err) MUST_CHECK;
+/* The trial becomes a rounding of the layout's shares, or one that needs none; *fits says whether
+   it can. Its cost is not known yet. */
+bool search_round (search *s, const layout *l, round_start start, int64_t room_bytes, bool *fits,
+                   error *err) MUST_CHECK;
 /* Enough, stopped, or out of ticks. */
 bool search_is_over (search *s);
 /* That, or the ticks that are left are the local search's. */
