@@ -311,7 +311,7 @@ static bool step (improving *im, bool *better, error *err) {
   search *s = im->s;
   *better = false;
   bool changed = change_something (im);
-  s->ticks += im->now.layout->gaps.count / 4;
+  s->ticks++;
   if (!changed) {
     change_undo (&im->parts);
     return true;

@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "trace/simulate.h"
 
-enum { FEW_OPS = 60, STARTS_PART = 2, LEAST_TRIED = 40 };
+enum { FEW_OPS = 60, STARTS_PART = 2, LEAST_TRIED = 40, SEEN_ROOM = 1024 };
 
 void search_clear (candidate *c, const layout *l) {
   c->layout = l;
@@ -63,13 +63,12 @@ static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *coun
   return true;
 }
 
-bool search_cost (search *s, candidate *c, plan **made, error *err) {
+static bool cost (search *s, candidate *c, plan **made, error *err) {
   arena *a = made ? s->arena : s->scratch;
   arena_mark mark = arena_here (s->scratch);
   wish *wishes;
   int32_t count;
   error why = { 0 };
-  c->step_ns = INT64_MAX;
   s->schedule.early_ppm = c->early_ppm;
   s->schedule.by_release = c->by_release;
   s->schedule.pool_below_bytes = c->layout->pool_below_bytes;
@@ -97,6 +96,60 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
     *made = p;
   arena_back (s->scratch, mark);
   return ok;
+}
+
+/* ---- what was tried ---- */
+
+static uint64_t mix (uint64_t h, int64_t x) {
+  h = (h ^ (uint64_t)x) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 29;
+}
+
+/* Layouts without groups differ in their parts alone. */
+static uint64_t hash_of (const search *s, const candidate *c) {
+  const gaps *g = &c->layout->gaps;
+  uint64_t h = mix (1, c->layout->n_groups ? c->layout - s->layouts : -1);
+  h = mix (mix (mix (h, c->layout->pool_below_bytes), c->early_ppm), c->by_release);
+  for (int32_t i = 0; i < g->count; i++)
+    if (c->parts[i])
+      h = mix (mix (mix (mix (h, i), c->parts[i]), c->of[g->at[i].unit]), c->not_before[i]);
+  return h ? h : 1;
+}
+
+static bool put_seen (uint64_t *seen, int64_t room, uint64_t h) {
+  int64_t i = (int64_t)(h & (uint64_t)(room - 1));
+  for (; seen[i]; i = (i + 1) & (room - 1))
+    if (seen[i] == h)
+      return false;
+  seen[i] = h;
+  return true;
+}
+
+/* *is_new: it was not tried before, and counts as tried now. */
+static bool note (search *s, const candidate *c, bool *is_new, error *err) {
+  if (2 * s->n_seen >= s->seen_room) {
+    int64_t room = s->seen_room ? 2 * s->seen_room : SEEN_ROOM;
+    uint64_t *seen = NEW (s->arena, room, uint64_t, err);
+    if (!seen)
+      return false;
+    for (int64_t i = 0; i < s->seen_room; i++)
+      if (s->seen[i])
+        put_seen (seen, room, s->seen[i]);
+    s->seen = seen;
+    s->seen_room = room;
+  }
+  *is_new = put_seen (s->seen, s->seen_room, hash_of (s, c));
+  s->n_seen += *is_new;
+  return true;
+}
+
+bool search_cost (search *s, candidate *c, plan **made, error *err) {
+  bool is_new = true;
+  c->step_ns = INT64_MAX;
+  s->ticks += c->layout->gaps.count / 4;
+  if (!made && !note (s, c, &is_new, err))
+    return false;
+  return !is_new || cost (s, c, made, err);
 }
 
 bool search_is_over (search *s) {
