@@ -173,9 +173,12 @@ explains_words() {
   run 0 explain vgg.json plan.json && [ ! -s err ] && says '^peak .* held by' && says '^waits .* in all' && says 'across the link' &&
     says '1 GiB more .* less' && says '1 GB/s more' && tail -n 1 out | grep -q 'above what any plan can reach'
 }
-explain_prices() { # more never makes the bound worse
-  run 0 explain vgg.json plan.json --json && [ "$(number with_1_gib_more_ns)" -le "$(number lower_bound_ns)" ] &&
-    [ "$(number with_1_gb_per_s_more_ns)" -le "$(number lower_bound_ns)" ]
+explain_prices() { # more never makes the bound worse, nor better than its dual price says
+  run 0 explain vgg.json plan.json --json || return 1
+  local bound gib link
+  bound=$(number lower_bound_ns) gib=$(number with_1_gib_more_ns) link=$(number with_1_gb_per_s_more_ns)
+  [ "$gib" -lt "$bound" ] && [ "$link" -lt "$bound" ] || return 1
+  [ $((bound - gib)) -le $(($(number gib_ns) + bound / 10000)) ] && [ $((bound - link)) -le $(($(number gb_per_s_ns) + bound / 10000)) ]
 }
 explain_refuses() { sed 's/"budget_bytes": *[0-9]*/"budget_bytes": 1048576/' plan.json >small.json; run 1 explain vgg.json small.json && complains 'budget'; }
 
@@ -217,7 +220,7 @@ claim "a plan without a proof is told so" no_proof
 claim "explain's figures are simulate's" explains
 claim "explain says it in words" explains_words
 claim "explain and prove know drops" drops_told
-claim "more memory or a faster link never worsens the bound" explain_prices
+claim "more memory or a faster link never worsens the bound, nor betters it beyond its dual price" explain_prices
 claim "explain refuses an illegal plan" explain_refuses
 claim "compare has our rows, nobody is below the bound nor better than ours" compares
 claim "compare without our planner still has the bound" compare_some
