@@ -3,9 +3,9 @@
    of its own. `shuffled` is the GPT-like one whose optimizer visits the weights at random, so that
    no order of slots keeps what belongs together close: the adversary of a sparse solver.
 
-   bench_growth [KIND [MOST_OPS [LIMIT_S [LEAST_OPS]]]]; SVG in the environment names a file for the picture,
-   FROM one of JSON lines to draw instead of running anything: large rows may come from several
-   runs. */
+   bench_growth [KIND [MOST_OPS [LIMIT_S [LEAST_OPS]]]]; SVG in the environment names a file for the
+   picture, FROM one of JSON lines to draw instead of running anything: large rows may come from
+   several runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
