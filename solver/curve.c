@@ -105,18 +105,20 @@ static int64_t gap_ppm_of (const solution *s) {
   return s->bound.lower_bound_ns > 0 ? units_scale (over, 1000000, s->bound.lower_bound_ns) : 0;
 }
 
-/* A few roundings as its neighbour's was made; a whole search where they come out worse than that.
- */
+/* A few roundings as its neighbour's was made; a whole search where they come out worse than that,
+   or bad: at the floor all plans are. */
 static bool solve_near (const trace *t, solve_options *how, shared *with, arena *a, solution *out,
                         error *err) {
-  enum { WORSE_PPM = 2500 };
+  enum { WORSE_PPM = 2500, BAD_PPM = 25000 };
   int64_t gap_ppm = how->gap_ppm ? how->gap_ppm : GAP_PPM;
   solution near = { 0 };
   if (with->led) {
     solve_options like = *how;
     error why = { 0 };
     like.follow = &with->lead;
-    like.gap_ppm = with->lead_gap_ppm > gap_ppm ? with->lead_gap_ppm : gap_ppm;
+    like.gap_ppm = with->lead_gap_ppm < BAD_PPM ? with->lead_gap_ppm : BAD_PPM;
+    if (like.gap_ppm < gap_ppm)
+      like.gap_ppm = gap_ppm;
     if (!solve (t, &like, a, &near, &why) && why.code != ERR_infeasible)
       return error_set (err, why.code, "%s", why.text);
     if (near.plan && gap_ppm_of (&near) <= like.gap_ppm + WORSE_PPM)
