@@ -55,7 +55,7 @@ static bool wait_any (job *at, error *err) {
   if (pid < 0)
     return error_set (err, ERR_internal, "no process to wait for: %s", strerror (errno));
   for (int i = 0; i < MOST_BEGUN; i++)
-    if (at[i].pid == pid) {
+    if (at[i].pid == pid && !at[i].ended) {
       at[i].ended = true;
       at[i].status = status;
     }
