@@ -113,10 +113,11 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   if (f->drops) {
     put_series (&w, "ready", f, duals, ROW_ready, false);
     put_series (&w, "remake", f, duals, ROW_remake, false);
-    put_shares (&w, f, duals);
   }
   if (f->source->loosened)
     json_add_text (&w, "sections", loose_order_names[f->source->loosened->orders]);
+  if (f->drops)
+    put_shares (&w, f, duals);
   json_add_int (&w, "shift", f->link.shift);
   json_put_key (&w, "slots");
   json_open_array (&w);

@@ -115,8 +115,8 @@ static void number (finder *w) {
   }
 }
 
-/* A part that runs again takes its share of the op's time, or a nanosecond less, and makes its share
-   of the bytes, or one more. Parts behind the first take section_ns on top. */
+/* A part that runs again takes its share of the op's time, or a nanosecond less, and makes its
+   share of the bytes, or one more. Parts behind the first take section_ns on top. */
 static void add_slack (finder *w, int32_t op, int64_t bytes) {
   flow *f = w->f;
   const trace *t = f->source->units->trace;

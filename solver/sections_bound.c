@@ -41,7 +41,8 @@ bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *ou
   loose_orders orders = o->section_orders == ORDERS_LEVEL ? LOOSE_LEVEL : LOOSE_ANY;
   if (!l || !u || !g || !trace_loosen (t, orders, a, l, err) ||
       !units_of (l->trace, NULL, 0, 1, 0, a, u, err) ||
-      !gaps_of_loosened (u, l, 1, o->budget_bytes, a, g, err) || !may_drop (t, l, o, a, &again, err))
+      !gaps_of_loosened (u, l, 1, o->budget_bytes, a, g, err) ||
+      !may_drop (t, l, o, a, &again, err))
     return false;
   if (g->floor_bytes > o->budget_bytes)
     return refuse (t, l, g, err);
@@ -71,14 +72,14 @@ static bool near (const solve_options *o, int64_t step_ns, int64_t bound_ns) {
 }
 
 static bool certify (const solve_options *o, const bound *b, arena *a, solution *s, error *err) {
-  static const char *const drops[] = { "without recompute entries",
-                                       "with any cheap op made again", "with any op made again",
+  static const char *const drops[] = { "without recompute entries", "with any cheap op made again",
+                                       "with any op made again",
                                        "with any op made again and nothing swapped" };
   plan *p = s->plan;
   certificate *c = &p->certificate;
-  c->covers = arena_format (a, err, "every plan %s, cut into whatever sections%s",
-                            drops[o->recompute],
-                            o->section_orders == ORDERS_LEVEL ? " level by level" : "");
+  c->covers =
+      arena_format (a, err, "every plan %s, cut into whatever sections%s", drops[o->recompute],
+                    o->section_orders == ORDERS_LEVEL ? " level by level" : "");
   if (!c->covers)
     return false;
   s->bound = *b;

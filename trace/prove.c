@@ -42,9 +42,9 @@ typedef struct pause {
   int32_t release, due; /* ops */
   bool wraps, linked, matters, tight, dropped;
   bool within; /* released inside a loose run: its slot begins before the use does */
-  bool late;  /* with drops: due only at the last op */
-  bool again; /* it can be given up and made again */
-  wide price; /* of that */
+  bool late;   /* with drops: due only at the last op */
+  bool again;  /* it can be given up and made again */
+  wide price;  /* of that */
 } pause;
 
 static void take (prover *v, wide price, int64_t amount) {
@@ -571,9 +571,8 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   rewritten r, cut;
   loosened every[LOOSE_ORDERS];
   proof_ops n = { 0 };
-  if (!plan_rewrite (t, p, v->a, &r, err) ||
-      !trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns, v->a, &cut,
-                      err))
+  if (!plan_rewrite (t, p, v->a, &r, err) || !trace_rewrite (t, p->sections, p->n_sections, NULL, 0,
+                                                             p->device.section_ns, v->a, &cut, err))
     return false;
   n.rewritten = r.trace->n_ops;
   n.cut = cut.trace->n_ops;

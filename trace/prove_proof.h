@@ -33,12 +33,11 @@ typedef struct proof {
 
 /* The ops of the traces that a proof may speak of. */
 typedef struct proof_ops {
-  int32_t rewritten;             /* as the plan rewrites it */
-  int32_t cut;                   /* in which only sections are made: with drops */
+  int32_t rewritten;              /* as the plan rewrites it */
+  int32_t cut;                    /* in which only sections are made: with drops */
   int32_t loosened[LOOSE_ORDERS]; /* of every cut */
 } proof_ops;
 
-bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out,
-                 error *err) MUST_CHECK;
+bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, error *err) MUST_CHECK;
 
 #endif

@@ -6,10 +6,10 @@
 #define MOST_DUAL ((int64_t)1 << 40)
 
 static const char *const keys[] = {
-  "again",      "any_units", "classes",    "cycle",      "drops",    "early",  "early_first",
-  "format",     "host",      "host_first", "host_limit", "kind",     "made",   "need",
-  "need_first", "op",        "pending",    "ready",      "remake",   "sections", "shares",
-  "shift",      "slots",     "stall_in",   "stall_out",  "work_in",  "work_out", NULL
+  "again",      "any_units", "classes",    "cycle",      "drops",   "early",    "early_first",
+  "format",     "host",      "host_first", "host_limit", "kind",    "made",     "need",
+  "need_first", "op",        "pending",    "ready",      "remake",  "sections", "shares",
+  "shift",      "slots",     "stall_in",   "stall_out",  "work_in", "work_out", NULL
 };
 
 /* A list of just so many ints. */
