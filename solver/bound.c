@@ -159,6 +159,7 @@ typedef struct state {
   arena *a; /* the caller's: what is kept */
   bound *out;
   bool stopped;
+  bool settled; /* the last round's program had one class, so it is the last program itself */
 } state;
 
 static flow_options options_of (const state *s, int classes, int64_t eps_ppm) {
@@ -236,6 +237,8 @@ static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, 
     return true;
   b->lower_bound_ns = b->compute_ns + stall_ns;
   b->by = "flow-lp";
+  if (s->o->any_units && !f->drops)
+    b->prices = bound_prices_of (f, duals, stall_ns);
   if (s->o->keep_proof &&
       !(b->proof = bound_proof (f, duals, s->o->any_units, s->o->again, s->a, err)))
     return false;
@@ -314,6 +317,7 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
     else if (split.code != ERR_none)
       ok = error_set (err, split.code, "%s", split.text);
   }
+  s->settled = f.n_classes == 1 && !*go_on;
 out:
   if (arena_peak_bytes (scratch) > s->out->stats.peak_bytes)
     s->out->stats.peak_bytes = arena_peak_bytes (scratch);
@@ -373,9 +377,12 @@ static bool finish_up (state *s, const slots *now, error *err) {
     arena_mark here = arena_here (scratch);
     flow f;
     ilp_result r;
-    if (!flow_build (s->g, now, &fo, scratch, &f, err) || !solve (s, &f, scratch, &r, err))
+    bool known = !eps_ppm && s->settled;
+    if ((!known || s->o->program) && !flow_build (s->g, now, &fo, scratch, &f, err))
       goto out;
-    if (!eps_ppm && !keep (s, &f, &r, scratch, err))
+    if (!known && !solve (s, &f, scratch, &r, err))
+      goto out;
+    if (!eps_ppm && !known && !keep (s, &f, &r, scratch, err))
       goto out;
     if (!eps_ppm && s->o->program && !flow_write_lp (&f, s->o->program, err))
       goto out;
@@ -399,6 +406,11 @@ static bool cheap_bounds (state *s, error *err) {
   bool crossing = !s->o->drops && crossing_ns > b->compute_ns;
   b->by = crossing ? "crossing" : "compute";
   b->lower_bound_ns = crossing ? crossing_ns : b->compute_ns;
+  if (crossing)
+    b->prices = (bound_prices){
+      .memory_ns = 1e9 / (double)device_rates (&s->o->dev->link, s->o->dev->share_ppm).in_alone,
+      .link_ns = (double)crossing_ns,
+    };
   if (!s->o->keep_proof)
     return true;
   b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops,
