@@ -2,6 +2,7 @@
 
 #include "base/units.h"
 #include "executor/train.h"
+#include "solver/schedule.h"
 
 /* ---- step by step ---- */
 
@@ -48,6 +49,9 @@ static void print_whole (const train_result *r) {
 static void print_result (const trace *t, const train_result *r) {
   char size[UNITS_TEXT];
   replay_print (&r->replay);
+  if (r->by_kernels)
+    printf ("calculated by %s%s\n", r->how,
+            r->how[0] != '\0' ? ", and the rest by our kernels" : "our kernels");
   printf ("trained: %s of parameters and the like, sha256:%s\n",
           units_bytes (size, r->values_bytes), r->digest);
   if (r->compared)
@@ -64,6 +68,21 @@ static bool write_json (call *c, const train_result *r) {
 }
 
 /* ---- the command ---- */
+
+/* The same sections in as much memory as they take, nothing moved and nothing made again: what a
+   GPU's steps are compared with. */
+static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
+  rewritten rw;
+  schedule_shortage shortage;
+  schedule_options o = { .budget_bytes = p->device.memory_bytes,
+                         .host_bytes = p->device.host_bytes,
+                         .pool_below_bytes = -1 };
+  if (!trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns, c->arena, &rw,
+                      &c->err))
+    return NULL;
+  return schedule (t, &rw, p->sections, p->n_sections, NULL, 0, NULL, 0, &p->device, NULL, 0, &o,
+                   c->arena, &shortage, &c->err);
+}
 
 static bool read_training (call *c, train_options *o, bytes *text) {
   int64_t steps = o->replay.iterations > 0 ? o->replay.iterations : TRAIN_STEPS;
@@ -87,8 +106,12 @@ int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, const t
   train_options train = { .replay = *o, .spoiled_copy = spoiled_copy };
   train_result r;
   bytes text = { 0 };
-  bool good = read_training (c, &train, &text) && train_run (t, p, &train, c->arena, &r, &c->err) &&
-              replay_write_chrome (c, p, &r.replay) && (!c->json || write_json (c, &r));
+  bool good = read_training (c, &train, &text);
+  train.libraries.search = !o->emulated && !call_flag (c, "own-kernels");
+  if (good && train.compare && !o->emulated)
+    good = (train.unswapped = unswapped_plan (c, t, p)) != NULL;
+  good = good && train_run (t, p, &train, c->arena, &r, &c->err) &&
+         replay_write_chrome (c, p, &r.replay) && (!c->json || write_json (c, &r));
   bytes_free (&text);
   if (!good)
     return call_failed (c);
