@@ -1,7 +1,7 @@
-/* What the kernels are written in.  It is CUDA, and it is C as well: compiled for the host, a kernel
-   is a function that does alone what all threads do, so that the emulated device can run it.  Every
-   sum has a fixed order: that of its loop, or the tree of a block's 256 threads.  Numbers of an op's
-   own type are read and written by `get` and `put`; KERNEL_BF16 says which type that is. */
+/* What the kernels are written in.  It is CUDA, and it is C as well: compiled for the host, a
+   kernel is a function that does alone what all threads do, so that the emulated device can run it.
+   Every sum has a fixed order: that of its loop, or the tree of a block's 256 threads.  Numbers of
+   an op's own type are read and written by `get` and `put`; KERNEL_BF16 says which type that is. */
 #ifndef FERRY_EXECUTOR_GPU_DEVICE_H
 #define FERRY_EXECUTOR_GPU_DEVICE_H
 
@@ -21,12 +21,12 @@ typedef float element;
 #ifdef __CUDACC__
 
 #define FN static __device__ __forceinline__
-#define KERNEL(name)                                        \
-  extern "C" __global__ void __launch_bounds__ (TEAM)       \
+#define KERNEL(name)                                  \
+  extern "C" __global__ void __launch_bounds__ (TEAM) \
       KERNEL_NAME (name) (const __grid_constant__ kernel_work k)
 #define SHARED __shared__ __align__ (16)
 /* The threads of all blocks share n pieces of work. */
-#define EACH(i, n)                                                                     \
+#define EACH(i, n)                                                                   \
   for (int64_t i = (int64_t)blockIdx.x * blockDim.x + threadIdx.x; i < (int64_t)(n); \
        i += (int64_t)gridDim.x * blockDim.x)
 /* The blocks share n, and the threads of a block what belongs to one. */
@@ -71,7 +71,7 @@ FN float team_most (float x) {
 #include <stdbool.h>
 
 #define FN static inline
-#define KERNEL(name)                           \
+#define KERNEL(name)                             \
   void KERNEL_NAME (name) (const kernel_work k); \
   void KERNEL_NAME (name) (const kernel_work k)
 #define SHARED

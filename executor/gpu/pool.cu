@@ -77,8 +77,8 @@ FN window windows_over (const pooling *p, int64_t at) {
 
 /* The places within a window over something of this height and width. */
 #define IN_WINDOW(w, height, width, at)                                                      \
-  for (int64_t at##_d = (w).from[0]; at##_d < (w).to[0]; at##_d++)                                          \
-    for (int64_t at##_h = (w).from[1]; at##_h < (w).to[1]; at##_h++)                                        \
+  for (int64_t at##_d = (w).from[0]; at##_d < (w).to[0]; at##_d++) \
+    for (int64_t at##_h = (w).from[1]; at##_h < (w).to[1]; at##_h++) \
       for (int64_t at = (at##_d * (height) + at##_h) * (width) + (w).from[2],                          \
                    at##_end = at + (w).to[2] - (w).from[2];                                  \
            at < at##_end; at++)

@@ -1,7 +1,7 @@
-/* A product of two matrices, tile by tile: a team makes 64 x 128 results at a time from stretches of
-   both factors that lie in shared memory, each thread 4 x 8 of them.  What is multiplied is told by
-   where it lies, so that matrices as they are stored, the columns of a convolution, and its lines are
-   all factors, and nothing is copied together first.
+/* A product of two matrices, tile by tile: a team makes 64 x 128 results at a time from stretches
+   of both factors that lie in shared memory, each thread 4 x 8 of them.  What is multiplied is told
+   by where it lies, so that matrices as they are stored, the columns of a convolution, and its
+   lines are all factors, and nothing is copied together first.
 
    The inner sum goes over segments (one, or the places of a kernel, or an image's lines) and within
    each over k, in this order; each result is one thread's sum. */
@@ -13,10 +13,10 @@
 enum { TILE_HIGH = 64, TILE_WIDE = 128, TILE_DEEP = 16, TILE_ROWS = 4, TILE_COLUMNS = 8, PAD = 4 };
 
 typedef enum factor_kind {
-  FACTOR_ROWS,  /* line i begins at i x step */
-  FACTOR_TAKEN, /* line i is a place of b, segments are taps, k are a's channels */
-  FACTOR_GIVEN, /* line i is a place of a, segments are taps, k are b's channels */
-  FACTOR_LINES, /* line i is (a channel, tap), segments are lines of b, k are places in one */
+  FACTOR_ROWS,     /* line i begins at i x step */
+  FACTOR_TAKEN,    /* line i is a place of b, segments are taps, k are a's channels */
+  FACTOR_GIVEN,    /* line i is a place of a, segments are taps, k are b's channels */
+  FACTOR_LINES,    /* line i is (a channel, tap), segments are lines of b, k are places in one */
   FACTOR_OWN_LINES /* line i is a channel of b, the same */
 } factor_kind;
 
@@ -66,8 +66,8 @@ FN span line_of (const geometry *g, int64_t line, int64_t segment) {
   int64_t item = segment / (g->b[0] * g->b[1]);
   int64_t from = shift < 0 ? (-shift + g->stride[2] - 1) / g->stride[2] : 0;
   int64_t to = (g->a[2] - 1 - shift) / g->stride[2] + 1;
-  s.at = (item * g->a_channels + channel) * g->a_places + (depth * g->a[1] + height) * g->a[2] +
-         shift;
+  s.at =
+      (item * g->a_channels + channel) * g->a_places + (depth * g->a[1] + height) * g->a[2] + shift;
   s.from = (int32_t)from;
   s.to = (int32_t)(to < g->b[2] ? to : g->b[2]);
   return s;
@@ -138,62 +138,85 @@ FN void keep_result (const product *p, const result *r, int64_t m, int64_t n, fl
   put (r->at, at, r->adds ? get (r->at, at) + sum : sum);
 }
 
+/* Lane's share of a factor's lines in a tile: one of them, or where lanes go along k, several. */
+FN void find_spans (const factor *f, int lane, int lines, int64_t first, int64_t segment,
+                    int64_t deep, span *out) {
+  bool k_first = along_k (f);
+  UNROLL for (int j = 0; j < lines * TILE_DEEP / TEAM; j++) {
+    if (k_first || j == 0)
+      out[j] = span_of (f, first + line_in_tile (k_first, lane, j, lines), segment, deep);
+  }
+}
+
+/* to: TILE_DEEP rows of `lines` numbers and PAD. */
+FN void load_numbers (const factor *f, int lane, int lines, const span *at, int64_t k0, float *to) {
+  bool k_first = along_k (f);
+  UNROLL for (int j = 0; j < lines * TILE_DEEP / TEAM; j++) {
+    int k = k_in_tile (k_first, lane, j, lines), line = line_in_tile (k_first, lane, j, lines);
+    to[k * (lines + PAD) + line] = number_at (f, &at[k_first ? j : 0], k0 + k);
+  }
+}
+
+FN void add_products_of (int lane, int deep, const float *a, const float *b, float *sum) {
+  UNROLL for (int k = 0; k < deep; k++) {
+    const float *left = a + k * (TILE_HIGH + PAD) + lane / 16 * TILE_ROWS;
+    const float *right = b + k * (TILE_WIDE + PAD);
+    UNROLL for (int i = 0; i < TILE_ROWS; i++) {
+      UNROLL for (int j = 0; j < TILE_COLUMNS; j++) {
+        sum[i * TILE_COLUMNS + j] += left[i] * right[column_of (lane, j)];
+      }
+    }
+  }
+}
+
+/* How far into a stretch of k: a GPU does all of it, to know how often, and what is not there is 0.
+ */
+FN int deep_of (int64_t left) {
+#ifdef __CUDACC__
+  (void)left;
+  return TILE_DEEP;
+#else
+  return left < TILE_DEEP ? (int)left : TILE_DEEP;
+#endif
+}
+
 /* Tile number `tile` of the product, the sum over segments [first, end). */
 FN void make_tile (const product *p, const result *r, int64_t tile, int64_t first, int64_t end) {
-  enum { A_EACH = TILE_HIGH * TILE_DEEP / TEAM, B_EACH = TILE_WIDE * TILE_DEEP / TEAM };
-  SHARED float a[TILE_DEEP][TILE_HIGH + PAD], b[TILE_DEEP][TILE_WIDE + PAD];
-  OWN (float, sum, TILE_ROWS * TILE_COLUMNS);
-  OWN (span, a_span, A_EACH);
-  OWN (span, b_span, B_EACH);
+  SHARED float a[TILE_DEEP * (TILE_HIGH + PAD)], b[TILE_DEEP * (TILE_WIDE + PAD)];
+  OWN (float, sum, TILE_ROWS *TILE_COLUMNS);
+  OWN (span, a_span, TILE_HIGH * TILE_DEEP / TEAM);
+  OWN (span, b_span, TILE_WIDE * TILE_DEEP / TEAM);
   int64_t wide = (p->b.lines + TILE_WIDE - 1) / TILE_WIDE;
   int64_t m0 = tile / wide * TILE_HIGH, n0 = tile % wide * TILE_WIDE;
-  bool a_k = along_k (&p->a), b_k = along_k (&p->b);
-  EVERY_LANE (l) UNROLL for (int j = 0; j < TILE_ROWS * TILE_COLUMNS; j++) sum[MINE (l)][j] = 0;
+  EVERY_LANE (l) {
+    UNROLL for (int j = 0; j < TILE_ROWS * TILE_COLUMNS; j++) {
+      sum[MINE (l)][j] = 0;
+    }
+  }
   for (int64_t s = first; s < end; s++) {
     EVERY_LANE (l) {
-      UNROLL for (int j = 0; j < A_EACH; j++) if (a_k || j == 0)
-        a_span[MINE (l)][j] =
-            span_of (&p->a, m0 + line_in_tile (a_k, l, j, TILE_HIGH), s, p->deep);
-      UNROLL for (int j = 0; j < B_EACH; j++) if (b_k || j == 0)
-        b_span[MINE (l)][j] =
-            span_of (&p->b, n0 + line_in_tile (b_k, l, j, TILE_WIDE), s, p->deep);
+      find_spans (&p->a, l, TILE_HIGH, m0, s, p->deep, a_span[MINE (l)]);
+      find_spans (&p->b, l, TILE_WIDE, n0, s, p->deep, b_span[MINE (l)]);
     }
     for (int64_t k0 = 0; k0 < p->deep; k0 += TILE_DEEP) {
       TEAM_SYNC;
       EVERY_LANE (l) {
-        UNROLL for (int j = 0; j < A_EACH; j++) {
-          int k = k_in_tile (a_k, l, j, TILE_HIGH);
-          a[k][line_in_tile (a_k, l, j, TILE_HIGH)] =
-              number_at (&p->a, &a_span[MINE (l)][a_k ? j : 0], k0 + k);
-        }
-        UNROLL for (int j = 0; j < B_EACH; j++) {
-          int k = k_in_tile (b_k, l, j, TILE_WIDE);
-          b[k][line_in_tile (b_k, l, j, TILE_WIDE)] =
-              number_at (&p->b, &b_span[MINE (l)][b_k ? j : 0], k0 + k);
-        }
+        load_numbers (&p->a, l, TILE_HIGH, a_span[MINE (l)], k0, a);
+        load_numbers (&p->b, l, TILE_WIDE, b_span[MINE (l)], k0, b);
       }
       TEAM_SYNC;
       EVERY_LANE (l) {
-        if (m0 + l / 16 * TILE_ROWS >= p->a.lines || n0 + column_of (l, 0) >= p->b.lines)
-          continue;
-#ifdef __CUDACC__
-        const int deep = TILE_DEEP;
-#else
-        const int deep = p->deep - k0 < TILE_DEEP ? (int)(p->deep - k0) : TILE_DEEP;
-#endif
-        UNROLL for (int k = 0; k < deep; k++)
-          UNROLL for (int i = 0; i < TILE_ROWS; i++)
-            UNROLL for (int j = 0; j < TILE_COLUMNS; j++)
-              sum[MINE (l)][i * TILE_COLUMNS + j] +=
-                  a[k][l / 16 * TILE_ROWS + i] * b[k][column_of (l, j)];
+        if (m0 + l / 16 * TILE_ROWS < p->a.lines && n0 + column_of (l, 0) < p->b.lines)
+          add_products_of (l, deep_of (p->deep - k0), a, b, sum[MINE (l)]);
       }
     }
   }
-  EVERY_LANE (l)
-    UNROLL for (int i = 0; i < TILE_ROWS; i++)
-      UNROLL for (int j = 0; j < TILE_COLUMNS; j++)
-        keep_result (p, r, m0 + l / 16 * TILE_ROWS + i, n0 + column_of (l, j),
-                     sum[MINE (l)][i * TILE_COLUMNS + j]);
+  EVERY_LANE (l) {
+    UNROLL for (int i = 0; i < TILE_ROWS * TILE_COLUMNS; i++) {
+      keep_result (p, r, m0 + l / 16 * TILE_ROWS + i / TILE_COLUMNS,
+                   n0 + column_of (l, i % TILE_COLUMNS), sum[MINE (l)][i]);
+    }
+  }
 }
 
 #endif
