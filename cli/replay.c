@@ -85,7 +85,7 @@ static bool read_faults (call *c, replay_options *o, int64_t *spoiled_copy) {
 
 /* These say something of what is calculated, and nothing where nothing is. */
 static bool check_compute (call *c, bool real, int64_t spoiled_copy) {
-  static const char *const words[] = { "steps", "data", "compare", "own-kernels" };
+  static const char *const words[] = { "steps", "data", "compare", "own-kernels", "times" };
   for (size_t i = 0; i < sizeof words / sizeof words[0] && !real; i++)
     if (call_text (c, words[i]))
       return error_set (&c->err, ERR_usage, "--%s goes with --compute real", words[i]);
@@ -177,6 +177,10 @@ static const cli_option options[] = {
     "before it), and compare each loss and every parameter bit for bit" },
   { 0, "own-kernels", NULL,
     "with --compute real on a GPU: not by cuBLAS and cuDNN, even where they are found" },
+  { 0, "times", "FILE",
+    "with --compute real, under a plan that only keeps: write the trace with the times that the "
+    "ops "
+    "took, so that plans can be made for them" },
   { 0, "verify", NULL,
     "every op checks and rewrites a pattern in every byte of its tensors, in every step" },
   { 0, "races", NULL, "look for accesses that nothing orders (emulated)" },

@@ -1,5 +1,7 @@
 #include "cli/replay_real.h"
 
+#include <stdlib.h>
+
 #include "base/units.h"
 #include "executor/train.h"
 #include "solver/schedule.h"
@@ -67,6 +69,40 @@ static bool write_json (call *c, const train_result *r) {
   return good;
 }
 
+/* ---- the times that the ops took, as a trace ---- */
+
+static int compare_ns (const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Of op k in the steps that were timed, but for the first; `gap`: from the end of the op before. */
+static int64_t median_ns (const replay_result *r, int32_t k, bool gap, int64_t *scratch) {
+  int32_t n = 0, n_ops = r->rewritten.trace->n_ops;
+  for (int32_t i = r->timed > 1 ? 1 : 0; i < r->timed; i++) {
+    const span *s = &r->ops[(int64_t)i * n_ops + k];
+    scratch[n++] = !gap ? s->end_ns - s->start_ns : k > 0 ? s->start_ns - (s - 1)->end_ns : 0;
+  }
+  qsort (scratch, (size_t)n, sizeof *scratch, compare_ns);
+  return n > 0 && scratch[n / 2] > 0 ? scratch[n / 2] : 0;
+}
+
+static bool write_times (call *c, trace *t, const plan *p, const replay_result *r,
+                         const char *path) {
+  int64_t *scratch = NEW (c->arena, r->timed + 1, int64_t, &c->err);
+  if (scratch == NULL)
+    return false;
+  if (p->n_sections > 0 || p->n_recomputes > 0 || p->n_moves > 0)
+    return error_set (&c->err, ERR_usage,
+                      "--times is for a plan that moves, cuts and makes again nothing, so that the "
+                      "ops take what they take alone");
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    t->ops[k].ns = median_ns (r, k, false, scratch);
+    t->ops[k].gap_ns = median_ns (r, k, true, scratch);
+  }
+  return trace_store (t, path, TRACE_PLAIN, &c->err);
+}
+
 /* ---- the command ---- */
 
 /* The same sections in as much memory as they take, nothing moved and nothing made again: what a
@@ -101,17 +137,19 @@ static bool read_training (call *c, train_options *o, bytes *text) {
   return true;
 }
 
-int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, const trace *t,
-                 const plan *p) {
+int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *t, const plan *p) {
   train_options train = { .replay = *o, .spoiled_copy = spoiled_copy };
   train_result r;
   bytes text = { 0 };
+  const char *times = call_text (c, "times");
   bool good = read_training (c, &train, &text);
   train.libraries.search = !o->emulated && !call_flag (c, "own-kernels");
   if (good && train.compare && !o->emulated)
     good = (train.unswapped = unswapped_plan (c, t, p)) != NULL;
   good = good && train_run (t, p, &train, c->arena, &r, &c->err) &&
-         replay_write_chrome (c, p, &r.replay) && (!c->json || write_json (c, &r));
+         replay_write_chrome (c, p, &r.replay) &&
+         (times == NULL || write_times (c, t, p, &r.replay, times)) &&
+         (!c->json || write_json (c, &r));
   bytes_free (&text);
   if (!good)
     return call_failed (c);

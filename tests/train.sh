@@ -58,6 +58,10 @@ cuda() {
   run 2 replay t.json p.json --own-kernels && says '--own-kernels goes with --compute real' &&
     { [ -e /dev/nvidiactl ] || { run 69 replay t.json p.json --compute real --driver cuda && one_line && says 'no driver'; }; }
 }
+times() { # a trace of the times that were seen is the trace itself where time is counted
+  "$ferry" solve t.json -d d.json --budget 64MiB -q -o kept.json >report && run 0 replay t.json kept.json --compute real --steps 3 --times seen.json &&
+    "$ferry" info --json t.json >a && "$ferry" info --json seen.json >b && cmp a b && real 2 --steps 2 --times no.json && says '--times is for a plan that moves'
+}
 none() { real 2 --bytes none && one_line && says 'do without --bytes none'; }
 chrome() { real 0 --steps 2 --chrome c.json && is_json c.json && grep -q 'copies to the host' c.json; }
 
@@ -77,6 +81,7 @@ claim "bf16 is calculated by kernels, and swapped as it is unswapped" half
 claim "options of --compute real are refused without it" spin
 claim "patterns and numbers do not go together" verified
 claim "a missing GPU is told" cuda
+claim "the times that the ops took make a trace" times
 claim "numbers need bytes" none
 claim "what was seen is written as a Chrome trace" chrome
 finish
