@@ -1,18 +1,26 @@
 /* Which forward tensors to keep: a knapsack of their bytes, its value the time that recomputing
-   them would take.  The sum says nothing sure about the peak, so the share that is kept is searched
-   from above, step by step, by what the rewritten trace then needs. */
+   them would take; filled greedily, by a table, or as an integer program.  The sum says nothing sure
+   about the peak, so the share that is kept is searched from above, step by step, by what the
+   rewritten trace then needs. */
+#include <math.h>
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/ilp.h"
 #include "solver/policy_drops.h"
 #include "trace/rewrite.h"
 
-enum { UNITS = 10000 }; /* bytes are counted in 1e-4 of all */
+typedef enum filling { GREEDILY, BY_TABLE, BY_PROGRAM } filling;
+
+/* Bytes are counted in 1e-4 of all by the table. The program meets equal items in every order, so
+   its tree is cut. */
+enum { UNITS = 10000, MOST_NODES = 2000 };
 
 typedef struct sack {
   policy_view *v;
   int32_t *items, n_items; /* gaps */
   int64_t total_bytes;
+  filling filling;
   bool *kept;      /* per item */
   uint8_t *choice; /* rows of UNITS + 1 */
   int64_t *value;
@@ -70,6 +78,80 @@ static void fill_exactly (sack *s, int64_t c_ppm) {
   }
 }
 
+/* Values of the program are fractions: of the longest time, and of all bytes. */
+static bool solve_program (sack *s, double share, ilp_result *out, error *err) {
+  arena *a = s->v->arena;
+  int32_t n = s->n_items;
+  double longest = 1, low[] = { -HUGE_VAL }, high[] = { share };
+  double *columns = NEW (a, (int64_t)n * 4, double, err);
+  int64_t *start = NEW (a, (int64_t)n + 1, int64_t, err);
+  int32_t *row = NEW (a, n, int32_t, err);
+  bool *whole = NEW (a, n, bool, err);
+  if (!columns || !start || !row || !whole)
+    return false;
+  double *least = columns, *most = columns + n, *cost = columns + 2 * n, *bytes = columns + 3 * n;
+  for (int32_t i = 0; i < n; i++)
+    longest = fmax (longest, (double)time_of (s->v, s->items[i]));
+  for (int32_t i = 0; i < n; i++) {
+    most[i] = 1;
+    cost[i] = -(double)time_of (s->v, s->items[i]) / longest;
+    bytes[i] = (double)bytes_of (s, s->items[i]) / (double)s->total_bytes;
+    start[i + 1] = i + 1;
+    whole[i] = true;
+  }
+  ilp_problem p = { .n_rows = 1,
+                    .n_columns = n,
+                    .row_low = low,
+                    .row_high = high,
+                    .low = least,
+                    .high = most,
+                    .cost = cost,
+                    .column_start = start,
+                    .entry_row = row,
+                    .entry_coef = bytes,
+                    .whole = whole };
+  ilp_options o = { .method = ILP_INTEGER, .limit_nodes = MOST_NODES };
+  return ilp_solve (&p, &o, a, out, err);
+}
+
+/* An x of 0.9999999 is a whole one; what such a tolerance lets in beyond the share goes again, the
+   cheapest per byte first. Without an answer: greedily. */
+static bool fill_by_program (sack *s, int64_t c_ppm, error *err) {
+  ilp_result r;
+  int64_t room = units_scale (s->total_bytes, c_ppm, 1000000);
+  arena_mark mark = arena_here (s->v->arena);
+  if (!solve_program (s, (double)c_ppm / 1e6, &r, err))
+    return false;
+  bool answered = r.status == ILP_OPTIMAL || r.status == ILP_FEASIBLE;
+  for (int32_t i = 0; answered && i < s->n_items; i++) {
+    s->kept[i] = r.x[i] > 0.5;
+    room -= s->kept[i] ? bytes_of (s, s->items[i]) : 0;
+  }
+  arena_back (s->v->arena, mark);
+  if (!answered)
+    fill_greedily (s, c_ppm);
+  for (int32_t i = s->n_items - 1; answered && room < 0 && i >= 0; i--)
+    if (s->kept[i]) {
+      s->kept[i] = false;
+      room += bytes_of (s, s->items[i]);
+    }
+  return true;
+}
+
+static bool fill (sack *s, int64_t c_ppm, error *err) {
+  switch (s->filling) {
+  case GREEDILY:
+    fill_greedily (s, c_ppm);
+    return true;
+  case BY_TABLE:
+    fill_exactly (s, c_ppm);
+    return true;
+  case BY_PROGRAM:
+    return fill_by_program (s, c_ppm, err);
+  }
+  return false;
+}
+
 static bool drop_others (const sack *s, policy_choice *out, error *err) {
   out->n_drops = 0;
   for (int32_t i = 0; i < s->n_items; i++) {
@@ -97,7 +179,7 @@ static bool peak_of (const sack *s, const policy_choice *c, int64_t *out, error 
   return true;
 }
 
-static bool begin (sack *s, bool dp, error *err) {
+static bool begin (sack *s, error *err) {
   policy_view *v = s->v;
   s->items = NEW (v->arena, v->n_tensors, int32_t, err);
   s->kept = NEW (v->arena, v->n_tensors, bool, err);
@@ -110,7 +192,7 @@ static bool begin (sack *s, bool dp, error *err) {
       s->total_bytes += v->trace->tensors[x].bytes;
     }
   view_sort (v, s->items, s->n_items, dearest_first, NULL);
-  if (!dp)
+  if (s->filling != BY_TABLE)
     return true;
   s->choice = NEW (v->arena, (int64_t)s->n_items * (UNITS + 1), uint8_t, err);
   s->value = NEW (v->arena, UNITS + 1, int64_t, err);
@@ -123,19 +205,14 @@ static bool begin (sack *s, bool dp, error *err) {
 bool policy_knapsack (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
                       error *err) {
   (void)id;
-  bool dp = values->at[POLICY_OPTION_knapsack_solver] == 1;
   int64_t given = values->at[POLICY_OPTION_knapsack_c];
-  sack s = { .v = v };
-  if (!begin (&s, dp, err))
+  sack s = { .v = v, .filling = (filling)values->at[POLICY_OPTION_knapsack_solver] };
+  if (!begin (&s, err))
     return false;
   int64_t best_peak = INT64_MAX, best_c = 0;
   for (int64_t c = given ? given : 1000000; c >= 0; c -= values->at[POLICY_OPTION_knapsack_step]) {
     int64_t peak;
-    if (dp)
-      fill_exactly (&s, c);
-    else
-      fill_greedily (&s, c);
-    if (!drop_others (&s, out, err))
+    if (!fill (&s, c, err) || !drop_others (&s, out, err))
       return false;
     if (given)
       return true;
@@ -150,9 +227,5 @@ bool policy_knapsack (policy_view *v, policy_id id, const policy_values *values,
     }
   }
   out->note = "no share that is kept makes it fit";
-  if (dp)
-    fill_exactly (&s, best_c);
-  else
-    fill_greedily (&s, best_c);
-  return drop_others (&s, out, err);
+  return fill (&s, best_c, err) && drop_others (&s, out, err);
 }
