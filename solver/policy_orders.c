@@ -27,7 +27,8 @@ static bool add_edge (edge_list *e, int32_t from, int32_t to, arena *a, error *e
   return true;
 }
 
-/* Reads wait for the last write, a write for it and for all reads since. */
+/* Reads wait for the last write, a write for it and for all reads since; an op behind which a tensor
+   is said to die waits for all that use it. */
 static bool edges_of (const trace *t, edge_list *e, arena *a, error *err) {
   uses all;
   if (!uses_of (t, a, &all, err))
@@ -46,6 +47,10 @@ static bool edges_of (const trace *t, edge_list *e, arena *a, error *err) {
       writer = u->op;
       since = i + 1;
     }
+    int32_t dies = t->tensors[x].dies_after;
+    for (int32_t i = all.offset[x]; dies != NO_OP && i < all.offset[x + 1]; i++)
+      if (!add_edge (e, all.at[i].op, dies, a, err))
+        return false;
   }
   return true;
 }
@@ -104,11 +109,30 @@ bool orders_decode (const orders_graph *g, const int32_t *priority, int32_t *ord
   return true;
 }
 
+/* Lives that the trace gives go with the ops that they name. */
+static tensor *place_lives (const trace *t, const int32_t *order, arena *a, error *err) {
+  tensor *tensors = NEW (a, t->n_tensors, tensor, err);
+  int32_t *place = NEW (a, t->n_ops, int32_t, err);
+  if (!tensors || !place)
+    return NULL;
+  for (int32_t n = 0; n < t->n_ops; n++)
+    place[order[n]] = n;
+  for (int32_t x = 0; x < t->n_tensors; x++) {
+    tensors[x] = t->tensors[x];
+    if (tensors[x].born_before != NO_OP)
+      tensors[x].born_before = place[tensors[x].born_before];
+    if (tensors[x].dies_after != NO_OP)
+      tensors[x].dies_after = place[tensors[x].dies_after];
+  }
+  return tensors;
+}
+
 trace *orders_apply (const trace *t, const int32_t *order, arena *a, error *err) {
   trace *to = NEW (a, 1, trace, err);
   op *ops = NEW (a, t->n_ops, op, err);
   int64_t *samples = NEW (a, (int64_t)t->n_samples * t->n_ops, int64_t, err);
-  if (!to || !ops || !samples)
+  tensor *tensors = to && ops && samples ? place_lives (t, order, a, err) : NULL;
+  if (!tensors)
     return NULL;
   for (int32_t n = 0; n < t->n_ops; n++) {
     ops[n] = t->ops[order[n]];
@@ -117,16 +141,9 @@ trace *orders_apply (const trace *t, const int32_t *order, arena *a, error *err)
   }
   *to = *t;
   to->ops = ops;
+  to->tensors = tensors;
   to->ns_samples = samples;
   return to;
-}
-
-/* Lives that a trace gives are by its own order. */
-static bool has_lives (const trace *t) {
-  for (int32_t x = 0; x < t->n_tensors; x++)
-    if (t->tensors[x].born_before != NO_OP || t->tensors[x].dies_after != NO_OP)
-      return true;
-  return false;
 }
 
 /* ---- the search ---- */
@@ -299,11 +316,5 @@ bool orders_search (const policy_request *r, const orders_options *o, arena *a, 
   policy_request request = *r;
   genetic s = { .request = &request, .o = o, .a = a, .random = random_seed (o->seed) };
   request.values = &values; /* the planner alone */
-  if (has_lives (r->trace)) {
-    if (!policy_run (POLICY_swapadvisor, &request, a, out, err))
-      return false;
-    out->note = "the trace gives lives of its own, so its order stays";
-    return true;
-  }
   return orders_graph_of (r->trace, a, &s.graph, err) && evolve (&s, err) && finish (&s, out, err);
 }

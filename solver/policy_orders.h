@@ -25,7 +25,7 @@ bool orders_graph_of (const trace *t, arena *a, orders_graph *out, error *err) M
 /* Of the ops that may run, the one of least priority, then index; order has room for all. */
 bool orders_decode (const orders_graph *g, const int32_t *priority, int32_t *order, arena *scratch,
                     error *err) MUST_CHECK;
-/* The same step with its ops in that order; everything but the lists of ops is shared. */
+/* The same step with its ops in that order; names and lists are shared. */
 trace *orders_apply (const trace *t, const int32_t *order, arena *a, error *err) MUST_CHECK;
 
 /* The best order's answer, with out->order where it is not the trace's own. The given order is one

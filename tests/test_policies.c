@@ -11,7 +11,7 @@
 #include "trace/check.h"
 #include "trace/simulate.h"
 
-enum { MIB = 1 << 20, MS = 1000000, CASES = 250 };
+enum { MIB = 1 << 20, MS = 1000000, CASES = 140 };
 
 /* ---- random traces ---- */
 

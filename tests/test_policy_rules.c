@@ -226,6 +226,9 @@ static const paper traps[] = {
   { "tensile", NULL, cheap_tensors, cheap_ops, 70, "w 0>7 @6; drop x2 3>5 +; drop x1 3>6 +" },
   /* x0 is swapped, so x1 is not run again from it. */
   { "tensile", NULL, made_tensors, made_ops, 20, "x0 1>7 @6; w 0>8 @7" },
+  /* x is read at 1, 6, 11 and 15, and memory is short at 3 first: it leaves behind its first reader,
+     and is only released behind the others. */
+  { "tensile", NULL, often_tensors, often_ops, 8, "x 1>6 @5; x 6>11 @10; x 11>15 @14" },
   /* What is still in the stash when the forward pass ends is used from there. */
   { "torchtune", NULL, NULL, NULL, 9, "" },
   { "torchtune", "stash=0,lead=0", NULL, NULL, 9, "x0 1>7 @7; x1 2>6 @6; x2 3>5 @5" },
