@@ -14,7 +14,7 @@ typedef enum filling { GREEDILY, BY_TABLE, BY_PROGRAM } filling;
 
 /* Bytes are counted in 1e-4 of all by the table. The program meets equal items in every order, so
    its tree is cut. */
-enum { UNITS = 10000, MOST_NODES = 2000 };
+enum { UNITS = 10000, MOST_NODES = 2000, MOST_COVERS = 8 };
 
 typedef struct sack {
   policy_view *v;
@@ -78,63 +78,93 @@ static void fill_exactly (sack *s, int64_t c_ppm) {
   }
 }
 
-/* Values of the program are fractions: of the longest time, and of all bytes. */
-static bool solve_program (sack *s, double share, ilp_result *out, error *err) {
+/* Sets that were told to fit, and do not by so little that the solver takes it for nothing: an x of
+   0.99999 is a whole one to it. At least one item of each has to go. */
+typedef struct covers {
+  bool *has; /* rows of n_items */
+  int32_t count;
+} covers;
+
+/* Values are fractions: of the longest time, and of all bytes. */
+static bool solve_program (sack *s, double share, const covers *c, ilp_result *out, error *err) {
   arena *a = s->v->arena;
-  int32_t n = s->n_items;
-  double longest = 1, low[] = { -HUGE_VAL }, high[] = { share };
-  double *columns = NEW (a, (int64_t)n * 4, double, err);
+  int32_t n = s->n_items, entry = 0;
+  double longest = 1, low[MOST_COVERS + 1], high[MOST_COVERS + 1];
+  double *columns = NEW (a, (int64_t)n * 3, double, err);
+  double *coef = NEW (a, (int64_t)n * (MOST_COVERS + 1), double, err);
+  int32_t *row = NEW (a, (int64_t)n * (MOST_COVERS + 1), int32_t, err);
   int64_t *start = NEW (a, (int64_t)n + 1, int64_t, err);
-  int32_t *row = NEW (a, n, int32_t, err);
   bool *whole = NEW (a, n, bool, err);
-  if (!columns || !start || !row || !whole)
+  if (!columns || !coef || !row || !start || !whole)
     return false;
-  double *least = columns, *most = columns + n, *cost = columns + 2 * n, *bytes = columns + 3 * n;
+  for (int32_t i = 0; i <= c->count; i++) {
+    low[i] = -HUGE_VAL;
+    high[i] = i ? -1 : share;
+  }
   for (int32_t i = 0; i < n; i++)
     longest = fmax (longest, (double)time_of (s->v, s->items[i]));
   for (int32_t i = 0; i < n; i++) {
-    most[i] = 1;
-    cost[i] = -(double)time_of (s->v, s->items[i]) / longest;
-    bytes[i] = (double)bytes_of (s, s->items[i]) / (double)s->total_bytes;
-    start[i + 1] = i + 1;
+    columns[n + i] = 1;
+    columns[2 * n + i] = -(double)time_of (s->v, s->items[i]) / longest;
     whole[i] = true;
+    row[entry] = 0;
+    coef[entry++] = (double)bytes_of (s, s->items[i]) / (double)s->total_bytes;
+    for (int32_t k = 0; k < c->count; k++)
+      if (c->has[k * n + i]) {
+        row[entry] = k + 1;
+        coef[entry++] = 1;
+        high[k + 1]++;
+      }
+    start[i + 1] = entry;
   }
-  ilp_problem p = { .n_rows = 1,
+  ilp_problem p = { .n_rows = c->count + 1,
                     .n_columns = n,
                     .row_low = low,
                     .row_high = high,
-                    .low = least,
-                    .high = most,
-                    .cost = cost,
+                    .low = columns,
+                    .high = columns + n,
+                    .cost = columns + 2 * n,
                     .column_start = start,
                     .entry_row = row,
-                    .entry_coef = bytes,
+                    .entry_coef = coef,
                     .whole = whole };
   ilp_options o = { .method = ILP_INTEGER, .limit_nodes = MOST_NODES };
   return ilp_solve (&p, &o, a, out, err);
 }
 
-/* An x of 0.9999999 is a whole one; what such a tolerance lets in beyond the share goes again, the
-   cheapest per byte first. Without an answer: greedily. */
-static bool fill_by_program (sack *s, int64_t c_ppm, error *err) {
-  ilp_result r;
-  int64_t room = units_scale (s->total_bytes, c_ppm, 1000000);
-  arena_mark mark = arena_here (s->v->arena);
-  if (!solve_program (s, (double)c_ppm / 1e6, &r, err))
-    return false;
-  bool answered = r.status == ILP_OPTIMAL || r.status == ILP_FEASIBLE;
-  for (int32_t i = 0; answered && i < s->n_items; i++) {
-    s->kept[i] = r.x[i] > 0.5;
+/* False in *fits: what the solver found is more than the share, by its bytes. */
+static void take_answer (sack *s, const ilp_result *r, int64_t room, bool *fits) {
+  for (int32_t i = 0; i < s->n_items; i++) {
+    s->kept[i] = r->x[i] > 0.5;
     room -= s->kept[i] ? bytes_of (s, s->items[i]) : 0;
   }
+  *fits = room >= 0;
+}
+
+/* Without an answer: greedily. */
+static bool fill_by_program (sack *s, int64_t c_ppm, error *err) {
+  int64_t room = units_scale (s->total_bytes, c_ppm, 1000000);
+  int32_t n = s->n_items;
+  arena_mark mark = arena_here (s->v->arena);
+  covers c = { .has = NEW (s->v->arena, (int64_t)n * MOST_COVERS, bool, err) };
+  bool fits = false, answered = true;
+  if (!c.has)
+    return false;
+  while (!fits && answered) {
+    ilp_result r;
+    if (!solve_program (s, (double)c_ppm / 1e6, &c, &r, err))
+      return false;
+    answered = r.status == ILP_OPTIMAL || r.status == ILP_FEASIBLE;
+    if (answered)
+      take_answer (s, &r, room, &fits);
+    if (answered && !fits && c.count < MOST_COVERS)
+      memcpy (c.has + (int64_t)c.count++ * n, s->kept, (size_t)n * sizeof *s->kept);
+    else
+      answered &= fits;
+  }
   arena_back (s->v->arena, mark);
-  if (!answered)
+  if (!fits)
     fill_greedily (s, c_ppm);
-  for (int32_t i = s->n_items - 1; answered && room < 0 && i >= 0; i--)
-    if (s->kept[i]) {
-      s->kept[i] = false;
-      room += bytes_of (s, s->items[i]);
-    }
   return true;
 }
 
