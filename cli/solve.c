@@ -195,15 +195,13 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
   if (!device_needed (c, t, d))
     return false;
   r->host_bytes = d->host_bytes;
-  return policy_asked_budget (c, t, d, &r->budget_bytes) &&
-         call_bytes (c, "host", &r->host_bytes);
+  return policy_asked_budget (c, t, d, &r->budget_bytes) && call_bytes (c, "host", &r->host_bytes);
 }
 
 /* What is ours alone would be passed over in silence. */
 static bool refuse_ours (call *c) {
-  static const char *const ours[] = { "reserve", "sections", "section-order", "recompute",
-                                      "gap",     "limit",    "seconds",       "seed",
-                                      "dump" };
+  static const char *const ours[] = { "reserve", "sections", "section-order", "recompute", "gap",
+                                      "limit",   "seconds",  "seed",          "dump" };
   static const char *const flags[] = { "same-places", "proof" };
   const char *found = NULL;
   for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)

@@ -27,8 +27,8 @@ static bool add_edge (edge_list *e, int32_t from, int32_t to, arena *a, error *e
   return true;
 }
 
-/* Reads wait for the last write, a write for it and for all reads since; an op behind which a tensor
-   is said to die waits for all that use it. */
+/* Reads wait for the last write, a write for it and for all reads since; an op behind which a
+   tensor is said to die waits for all that use it. */
 static bool edges_of (const trace *t, edge_list *e, arena *a, error *err) {
   uses all;
   if (!uses_of (t, a, &all, err))

@@ -1,5 +1,5 @@
-/* SwapAdvisor's search over the order of the ops: a genetic algorithm whose genome is a priority for
-   each op, decoded by list scheduling, and judged by the simulated plan of its planner.  A plan
+/* SwapAdvisor's search over the order of the ops: a genetic algorithm whose genome is a priority
+   for each op, decoded by list scheduling, and judged by the simulated plan of its planner.  A plan
    belongs to one order, so what is found comes with the trace in that order. */
 #ifndef FERRY_SOLVER_POLICY_ORDERS_H
 #define FERRY_SOLVER_POLICY_ORDERS_H

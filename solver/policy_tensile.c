@@ -19,8 +19,8 @@ typedef struct tensile {
   int64_t may_move;
 } tensile;
 
-/* Both copies of a gap, or neither. The copy out may start as soon as the bytes are final; where the
-   host has them still, the tensor is only released. */
+/* Both copies of a gap, or neither. The copy out may start as soon as the bytes are final; where
+   the host has them still, the tensor is only released. */
 static bool try_gap (tensile *s, const view_gap *g, bool on_host, bool *done, error *err) {
   policy_view *v = s->v;
   int64_t wrap = gap_wraps (g) ? v->step_ns : 0, need = v->start_ns[g->b] + wrap;

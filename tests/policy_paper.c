@@ -10,8 +10,8 @@
    to 5. Resident at the ops: 5 8 10 11 12 12 10 7 2. */
 const char paper_chain_tensors[] = "w:1! x0:4 x1:3 x2:2 x3:1 g:1 g3:1 g2:1 g1:1";
 const char paper_chain_ops[] = "f f0 1 w > x0 |f f1 1 x0 > x1 |f f2 1 x1 > x2 |f f3 1 x2 > x3 |"
-                                "f loss 1 x3 > g |b b3 1 g x2 > g3 |b b2 1 g3 x1 > g2 |"
-                                "b b1 1 g2 x0 > g1 |u up 1 g1 w > w";
+                               "f loss 1 x3 > g |b b3 1 g x2 > g3 |b b2 1 g3 x1 > g2 |"
+                               "b b1 1 g2 x0 > g1 |u up 1 g1 w > w";
 device paper_device (void) {
   return (device){ .name = "small",
                    .memory_bytes = (int64_t)1 << 40,

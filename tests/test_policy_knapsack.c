@@ -1,6 +1,7 @@
-/* The three fillings of the knapsack against all subsets: none takes more than its share, the program
-   finds the best, the table what is best in rounded sizes.  And the share that the policy settles on
-   is the largest that fits, which a bisection would have missed on some of the traces. */
+/* The three fillings of the knapsack against all subsets: none takes more than its share, the
+   program finds the best, the table what is best in rounded sizes.  And the share that the policy
+   settles on is the largest that fits, which a bisection would have missed on some of the traces.
+ */
 #include "base/units.h"
 #include "solver/policy_drops.h"
 #include "tests/policy_case.h"
@@ -119,8 +120,8 @@ static bool fits (policy_case *x, int64_t budget_bytes, int64_t c_ppm) {
   rewritten rw;
   choose (x, budget_bytes, DP, c_ppm, &v, &c);
   ck_assert (policy_recomputes (&v, &c, &entries, &n, &kept, &err));
-  ck_assert (trace_rewrite (x->trace, NULL, 0, entries, n, x->device.section_ns, x->arena, &rw,
-                            &err));
+  ck_assert (
+      trace_rewrite (x->trace, NULL, 0, entries, n, x->device.section_ns, x->arena, &rw, &err));
   ck_assert (policy_view_build (rw.trace, &x->device, budget_bytes, 0, x->arena, &after, &err));
   return after.res[view_peak (&after, after.res)] <= budget_bytes;
 }

@@ -1,6 +1,6 @@
-/* The search over orders: whatever order it tries, each op finds in its tensors what it found before,
-   by a run that knows values and nothing of dependencies; on small steps every order is tried by
-   force, and the search finds the best. */
+/* The search over orders: whatever order it tries, each op finds in its tensors what it found
+   before, by a run that knows values and nothing of dependencies; on small steps every order is
+   tried by force, and the search finds the best. */
 #include <string.h>
 
 #include "base/random.h"
@@ -223,7 +223,6 @@ int main (void) {
   const TTest *const tests[] = { in_every_order_each_op_finds_the_same,
                                  the_best_order_of_a_small_step_is_found,
                                  an_order_is_never_worse_than_the_given_one_and_its_plan_is_legal,
-                                 every_failed_allocation_is_told,
-                                 NULL };
+                                 every_failed_allocation_is_told, NULL };
   return suite_run ("policy orders", tests, 60);
 }

@@ -1,6 +1,6 @@
-/* Each policy's choice on a trace of a few ops was worked out on paper from its rule; here it is the
-   triggers that are golden, never a cost.  Then where a description misleads, or its code differs
-   from it: which side was taken. */
+/* Each policy's choice on a trace of a few ops was worked out on paper from its rule; here it is
+   the triggers that are golden, never a cost.  Then where a description misleads, or its code
+   differs from it: which side was taken. */
 #include "tests/policy_paper.h"
 #include "tests/suite.h"
 
@@ -166,7 +166,8 @@ static const paper traps[] = {
   { "tflms-v1", "lb=2", NULL, NULL, 9, "x0 1>7 @6; x1 2>6 @4; x2 3>5 @4; g 4>5 @5" },
   /* Of several backward users at one distance (ops 4 and 5 for x) the lowest. */
   { "tflms-v1", NULL, fork_tensors, fork_ops, 9, "x 2>6 @5; y 3>4 @4; z 3>5 @5; g 3>4 @4" },
-  /* An ancestor depends: bw is as far as b1 is, and earlier, but x's reader does not wait for it. */
+  /* An ancestor depends: bw is as far as b1 is, and earlier, but x's reader does not wait for it.
+   */
   { "tflms-v1", "ctrld_strategy=direct_order", aside_tensors, aside_ops, 9, "x 1>6 @5; g 2>3 @3" },
   /* The tuner, in 90 % of 7 MiB: threshold 1 fits, 9 and 6 do not, 4 and 5 do: 5. Prefetching 9, 4
      and 2 levels ahead does not fit: 1. Groups of up to 17 and 8 levels do not, 3 does, where it
@@ -226,8 +227,8 @@ static const paper traps[] = {
   { "tensile", NULL, cheap_tensors, cheap_ops, 70, "w 0>7 @6; drop x2 3>5 +; drop x1 3>6 +" },
   /* x0 is swapped, so x1 is not run again from it. */
   { "tensile", NULL, made_tensors, made_ops, 20, "x0 1>7 @6; w 0>8 @7" },
-  /* x is read at 1, 6, 11 and 15, and memory is short at 3 first: it leaves behind its first reader,
-     and is only released behind the others. */
+  /* x is read at 1, 6, 11 and 15, and memory is short at 3 first: it leaves behind its first
+     reader, and is only released behind the others. */
   { "tensile", NULL, often_tensors, often_ops, 8, "x 1>6 @5; x 6>11 @10; x 11>15 @14" },
   /* What is still in the stash when the forward pass ends is used from there. */
   { "torchtune", NULL, NULL, NULL, 9, "" },
