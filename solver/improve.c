@@ -283,9 +283,9 @@ static bool walk_anew (improving *im, error *err) {
   random_state *r = &s->random;
   const layout *l = &s->layouts[random_between (r, 0, s->n_layouts - 1)];
   round_start start = (round_start)random_between (r, 0, ROUND_STARTS - 1);
-  int64_t room = units_scale (l->gaps.room_bytes, random_between (r, 900000, 1000000), 1000000);
+  int64_t room_ppm = random_between (r, 900000, 1000000);
   bool fits = random_chance (r, 500000) && (l->share || !round_is_guided (start));
-  if (fits && !search_round (s, l, start, room, &fits, err))
+  if (fits && !search_round (s, l, start, room_ppm, &fits, err))
     return false;
   if (fits) {
     s->trial.early_ppm = random_between (r, -1, 6) * 10000;

@@ -194,28 +194,30 @@ enum {
 };
 enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
 
-bool search_round (search *s, const layout *l, round_start start, int64_t room_bytes, bool *fits,
+bool search_round (search *s, const layout *l, round_start start, int64_t room_ppm, bool *fits,
                    error *err) {
   error why = { 0 };
   rounding r;
   arena_mark mark = arena_here (s->scratch);
+  int64_t room_bytes = units_scale (l->gaps.room_bytes, room_ppm, 1000000);
   *fits = round_gaps (&l->gaps, l->of, s->options->device, start, l->share, room_bytes, s->scratch,
                       &r, &why);
-  if (*fits) {
-    search_clear (&s->trial, l);
-    memcpy (s->trial.parts, r.parts, (size_t)l->gaps.count * sizeof *r.parts);
-    s->trial.found_by = round_names[start];
+  if (!*fits) {
+    arena_back (s->scratch, mark);
+    return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
   }
+  search_clear (&s->trial, l);
+  memcpy (s->trial.parts, r.parts, (size_t)l->gaps.count * sizeof *r.parts);
   arena_back (s->scratch, mark);
-  return *fits || why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
+  s->trial.found_by = round_names[start];
+  return true;
 }
 
 /* One rounding, with each of the timings [first, end). */
 static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
                         error *err) {
   bool fits;
-  int64_t room_bytes = units_scale (l->gaps.room_bytes, rooms_ppm[room], 1000000);
-  if (!search_round (s, l, start, room_bytes, &fits, err))
+  if (!search_round (s, l, start, rooms_ppm[room], &fits, err))
     return false;
   s->trial.by_release = s->best.by_release;
   for (int j = first; fits && j < end && !search_has_started (s); j++) {
