@@ -8,7 +8,6 @@
 #include "trace/summary.h"
 
 enum { GAP_PPM = 5000, CUTS = 3, FINALISTS = 2, MOST_CANDIDATES = 2 * CUTS };
-#define LIMIT_TICKS ((int64_t)30000000)
 
 typedef struct proposal {
   variant v;
@@ -281,7 +280,7 @@ static bool solve_finalists (mixing *m, solution *out, const variant **taken, er
     if (out->plan && i > 0 && near (m, out->plan->predicted.step_ns, p->value.bound_ns))
       continue;
     solve_options part = *o; /* the best proposal gets most of the search */
-    part.limit_ticks = (o->limit_ticks ? o->limit_ticks : LIMIT_TICKS) / (i ? 8 : 2);
+    part.limit_ticks = (o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS) / (i ? 8 : 2);
     if (variant_solve (m->t, &p->v, &part, &p->value, m->arena, &s, &why)) {
       take (out, &s, taken, &p->v);
     } else if (why.code != ERR_infeasible) {

@@ -25,9 +25,9 @@ typedef struct recompute_program {
 } recompute_program;
 
 /* On top of a cut (NULL: none), whose sections the results share; `guide` is its program or NULL.
-   limit_tries: 0: a default. */
+   limit_ticks: 0: those of the options, or a default. */
 bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
-                       const recompute_program *guide, int32_t limit_tries, arena *a,
+                       const recompute_program *guide, int64_t limit_ticks, arena *a,
                        recompute_result *out, error *err) MUST_CHECK;
 
 /* What RECOMPUTE_CHEAP may make again: outputs of anything but convolutions and matrix products. */
