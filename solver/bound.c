@@ -101,6 +101,8 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   put_series (&w, "early", f, duals, ROW_early, true);
   put_series (&w, "early_first", f, duals, ROW_early_first, true);
   json_add_text (&w, "format", "ferry-proof/1");
+  if (f->fresh)
+    json_add_bool (&w, "fresh", true);
   put_series (&w, "host", f, duals, ROW_host, true);
   put_series (&w, "host_first", f, duals, ROW_host_first, true);
   put_series (&w, "host_limit", f, duals, ROW_host_limit, false);
@@ -163,6 +165,7 @@ static flow_options options_of (const state *s, int classes, int64_t eps_ppm) {
                          .latency = !s->o->any_units,
                          .drops = s->o->drops,
                          .again = s->o->again,
+                         .fresh = s->o->fresh,
                          .eps_ppm = eps_ppm };
 }
 

@@ -73,11 +73,6 @@ bool find_price (finding *f, error *err) {
     f->now.ns += price.compute_ns / 4 + (int64_t)((double)price.lacking_bytes * DEAR *
                                                   (f->pricing.out_ns + f->pricing.in_ns));
   remember (f);
-  if (getenv ("DBG"))
-    log_say (f->o->log, LOG_DETAIL,
-             "DBG price %.6g compute %.6g stall %.6g lacking %lld MiB ops %d entries %d",
-             (double)f->now.ns / 1e9, (double)price.compute_ns / 1e9, (double)price.stall_ns / 1e9,
-             (long long)(price.lacking_bytes >> 20), price.n_ops, n);
   return true;
 }
 
@@ -123,12 +118,20 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
              (double)f->kept[i].ns / 1e9,
              here.step_ns == INT64_MAX ? -1 : (double)here.step_ns / 1e9,
              (double)here.compute_ns / 1e9);
-    if (here.legal && is_better (&here, value)) {
+    bool better = here.legal && is_better (&here, value), bolder;
+    int64_t hope_ns = here.step_ns == INT64_MAX ? INT64_MAX : here.compute_ns + here.step_ns;
+    bolder = here.step_ns > here.compute_ns && hope_ns < f->bold_ns;
+    if (bolder) {
+      f->bold_ns = hope_ns;
+      f->bold = v;
+      f->bold_value = here;
+    }
+    if (better) {
       *value = here;
       *best = v;
-    } else {
-      arena_back (f->arena, mark);
     }
+    if (!better && !bolder)
+      arena_back (f->arena, mark);
   }
   return true;
 }
@@ -154,26 +157,51 @@ static bool begin (finding *f, error *err) {
   return true;
 }
 
-/* All starts, then from the best two on. */
+static void forget (finding *f) {
+  f->n_kept = 0;
+}
+
+/* All starts, then a while from the best two on. */
 static bool look_for_sets (finding *f, error *err) {
-  drop_set second;
-  if (!find_every (f, err) || !find_thresholds (f, err) || (f->guide && !find_dive (f, err)))
+  drop_set second = { NEW (f->arena, f->n_drops, uint8_t, err), 0, 0 };
+  if (!second.chosen || !find_every (f, err) || !find_thresholds (f, err) ||
+      (f->guide && !find_dive (f, err)))
     return false;
   log_say (f->o->log, LOG_DETAIL, "drops: %d candidates, %d sets, %.6g s, %lld ticks", f->n_drops,
            f->priced, (double)f->kept[0].ns / 1e9, (long long)f->ticks);
-  int64_t left = f->limit_ticks - f->ticks;
-  second = f->kept[f->n_kept > 1];
-  uint8_t *copy = NEW (f->arena, f->n_drops, uint8_t, err);
-  if (!copy)
+  int64_t part = (f->limit_ticks - f->ticks) / 4;
+  memcpy (second.chosen, f->kept[f->n_kept > 1].chosen, (size_t)f->n_drops);
+  return find_climb (f, &f->kept[0], f->ticks + part, err) &&
+         find_climb (f, &second, f->ticks + part / 2, err);
+}
+
+/* The guess leans to one side or the other, by how much depends on the network: the room at which
+   sets are priced goes up as long as plans get better by it, and else back by halves. */
+static bool tune_room (finding *f, variant *best, variant_value *value, error *err) {
+  enum { ROUNDS = 6, FIRST_PPM = 15000 };
+  int64_t step = units_scale (f->o->budget_bytes, FIRST_PPM, 1000000);
+  drop_set at = { NEW (f->arena, f->n_drops, uint8_t, err), 0, 0 };
+  if (!at.chosen || !try_kept (f, KEPT_SETS / 2, best, value, err))
     return false;
-  memcpy (copy, second.chosen, (size_t)f->n_drops);
-  second.chosen = copy;
-  bool ok = find_climb (f, &f->kept[0], f->ticks + left / 2, err) &&
-            find_climb (f, &second, f->ticks + left / 4, err) &&
-            find_climb (f, &f->kept[0], f->limit_ticks, err);
-  log_say (f->o->log, LOG_DETAIL, "drops: %d sets, %.6g s, %lld ticks", f->priced,
-           (double)f->kept[0].ns / 1e9, (long long)f->ticks);
-  return ok;
+  for (int i = 0; i < ROUNDS && !find_is_over (f); i++) {
+    int64_t before_ns = value->step_ns;
+    if (value->step_ns <= f->kept[0].compute_ns || i == 0)
+      memcpy (at.chosen, f->kept[0].chosen, (size_t)f->n_drops);
+    f->room_bytes += step;
+    forget (f);
+    if (!find_climb (f, &at, f->ticks + (f->limit_ticks - f->ticks) / (ROUNDS - i), err) ||
+        !try_kept (f, 2, best, value, err))
+      return false;
+    log_say (f->o->log, LOG_DETAIL, "drops: %d sets, room %lld MiB, guessed %.6g s, %lld ticks",
+             f->priced, (long long)(f->room_bytes >> 20), (double)f->kept[0].ns / 1e9,
+             (long long)f->ticks);
+    if (value->step_ns >= before_ns) {
+      f->room_bytes -= step;
+      step /= 2;
+      step = i % 2 ? step : -step;
+    }
+  }
+  return true;
 }
 
 bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
@@ -183,6 +211,9 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
   enum { TRY = 4, ROOM_PPM = 995000 };
   finding f = { .t = t, .cut = cut ? cut : &nothing, .o = o, .arena = a, .guide = guide };
   f.limit_ticks = limit_ticks ? limit_ticks : o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS;
+  f.bold = *f.cut;
+  f.bold_ns = INT64_MAX;
+  f.bold_value.step_ns = INT64_MAX;
   f.room_bytes = units_scale (o->budget_bytes, ROOM_PPM, 1000000);
   *out = (recompute_result){ .best = *f.cut, .greedy = *f.cut };
   f.scratch = arena_new (0);
@@ -194,7 +225,9 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
   out->greedy.name = "greedy recompute";
   out->best = out->greedy;
   out->value = out->greedy_value;
-  ok = ok && look_for_sets (&f, err) && try_kept (&f, TRY, &out->best, &out->value, err);
+  ok = ok && look_for_sets (&f, err) && tune_room (&f, &out->best, &out->value, err);
+  out->bold = f.bold;
+  out->bold_value = f.bold_value;
   out->candidates = f.n_drops;
   out->tried = f.priced;
   arena_free (f.scratch);

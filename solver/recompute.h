@@ -8,9 +8,10 @@
 #include "solver/variant.h"
 
 typedef struct recompute_result {
-  variant best,
-      greedy; /* greedy: the best prefix, before any local search; n_recomputes may be 0 */
-  variant_value value, greedy_value;
+  variant best;   /* n_recomputes may be 0 */
+  variant greedy; /* the best prefix, before any search */
+  variant bold;   /* its quick plans are slower, but a search of copies may make it the best */
+  variant_value value, greedy_value, bold_value;
   int32_t candidates, tried;
 } recompute_result;
 

@@ -34,6 +34,9 @@ typedef struct finding {
   drop_set now;
   drop_set kept[KEPT_SETS]; /* best first, no two alike in cost */
   int32_t n_kept;
+  variant bold; /* of the sets whose quick plans stall, the one with most hope */
+  variant_value bold_value;
+  int64_t bold_ns; /* its compute and its quick plan's step */
   int32_t *order;
   const recompute_program *guide;
   double *dropped; /* per drop, by the guide */

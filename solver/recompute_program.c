@@ -35,6 +35,7 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
                         .any_units = true,
                         .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
                         .again = again,
+                        .fresh = true,
                         .keep_proof = o->keep_proof,
                         .log = o->log,
                         .stop = o->stop,
@@ -69,6 +70,7 @@ bool recompute_guide (const trace *t, const variant *v, const solve_options *o, 
                         .blocks = BLOCKS,
                         .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
                         .again = again,
+                        .fresh = true,
                         .stop = o->stop,
                         .stop_context = o->stop_context };
   if (bound_of (g, &how, a, &b, &why)) {

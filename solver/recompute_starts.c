@@ -217,13 +217,15 @@ static int32_t fix_some (finding *f, uint8_t *chosen) {
 }
 
 bool find_dive (finding *f, error *err) {
-  enum { MOST_ROUNDS = 12, MOST_OPS = 6000 };
+  enum { MOST_ROUNDS = 12, MANY_OPS = 1500, MOST_OPS = 6000 };
   arena_mark kept = arena_here (f->scratch);
   uint8_t *chosen = NEW (f->scratch, f->n_drops, uint8_t, err);
   if (!chosen)
     return false;
   bool go_on = f->t->n_ops <= MOST_OPS, ok = true;
-  for (int round = 0; round < MOST_ROUNDS && go_on && !find_is_over (f); round++) {
+  for (int round = 0; round < (f->t->n_ops < MANY_OPS ? MOST_ROUNDS : MOST_ROUNDS / 3) && go_on &&
+                      !find_is_over (f);
+       round++) {
     arena_mark mark = arena_here (f->scratch);
     bool fits;
     ok = ask_again (f, chosen, &fits, err);

@@ -22,6 +22,7 @@ typedef struct again {
   const proof *p;
   again_op *ops;
   int64_t *open, *released; /* per slot: work that may be done again, in grains */
+  int32_t *list, listed;    /* of the walk: ops that one drop is charged with */
 } again;
 
 bool again_begin (again *g, const trace *t, const units *u, const proof *p, link_rates rates,
