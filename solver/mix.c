@@ -156,13 +156,13 @@ static bool least_bound (mixing *m, int64_t *ns, error *err) {
 static bool certify (mixing *m, solution *s, error *err) {
   int64_t ns;
   plan *p = s->plan;
+  const solve_options *o = m->o;
   certificate *c = &p->certificate;
-  static const char *const allowed[] = {
-    "without recompute entries", "with any cheap op made again from what lives anyway",
-    "with any op made again from what lives anyway",
-    "with any op made again from what lives anyway and nothing "
-    "swapped"
-  };
+  static const char *const allowed[] = { "without recompute entries",
+                                         "with any cheap op made again", "with any op made again",
+                                         "with any op made again" };
+  const char *from = o->recompute == RECOMPUTE_OFF ? "" : " from what lives anyway";
+  const char *only = o->recompute == RECOMPUTE_ONLY ? " and nothing swapped" : "";
   if (!least_bound (m, &ns, err))
     return false;
   bool flow = m->has_plain && m->o->recompute == RECOMPUTE_OFF && ns == m->plain_bound_ns;
@@ -174,8 +174,8 @@ static bool certify (mixing *m, solution *s, error *err) {
                                                     : "least-of-cuts";
   c->covers = "every plan, with whatever sections and recompute entries";
   if (ns != m->compute_ns) {
-    c->covers = arena_format (m->arena, err, "every plan %s%s", allowed[m->o->recompute],
-                              m->o->sections ? "" : " and without sections");
+    c->covers = arena_format (m->arena, err, "every plan %s%s%s%s", allowed[o->recompute], from,
+                              only, o->sections ? "" : " and without sections");
     if (c->covers && m->o->sections)
       c->covers = arena_format (m->arena, err,
                                 "%s, of the trace as it is or in one of the %d cuts that were "

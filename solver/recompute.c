@@ -181,11 +181,12 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
   enum { ROUNDS = 6, FIRST_PPM = 15000 };
   int64_t step = units_scale (f->o->budget_bytes, FIRST_PPM, 1000000);
   drop_set at = { NEW (f->arena, f->n_drops, uint8_t, err), 0, 0 };
+  bool better = false;
   if (!at.chosen || !try_kept (f, KEPT_SETS / 2, best, value, err))
     return false;
   for (int i = 0; i < ROUNDS && !find_is_over (f); i++) {
     int64_t before_ns = value->step_ns;
-    if (value->step_ns <= f->kept[0].compute_ns || i == 0)
+    if (i == 0 || better)
       memcpy (at.chosen, f->kept[0].chosen, (size_t)f->n_drops);
     f->room_bytes += step;
     forget (f);
@@ -195,10 +196,11 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
     log_say (f->o->log, LOG_DETAIL, "drops: %d sets, room %lld MiB, guessed %.6g s, %lld ticks",
              f->priced, (long long)(f->room_bytes >> 20), (double)f->kept[0].ns / 1e9,
              (long long)f->ticks);
-    if (value->step_ns >= before_ns) {
+    better = value->step_ns < before_ns;
+    if (!better) {
       f->room_bytes -= step;
-      step /= 2;
-      step = i % 2 ? step : -step;
+      step = units_scale (f->o->budget_bytes, FIRST_PPM >> (i + 1), 1000000);
+      step = value->step_ns > value->compute_ns ? -step : step; /* it stalls: too bold already */
     }
   }
   return true;
