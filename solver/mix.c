@@ -129,7 +129,7 @@ static bool drops_bound (mixing *m, int32_t cut, int64_t least_ns, int32_t *prog
     return true;
   recompute_program p;
   arena_mark mark = arena_here (m->scratch);
-  bool ok = recompute_solve_program (m->t, v, m->o, m->scratch, &p, err);
+  bool ok = recompute_solve_program (m->t, v, m->o, true, m->scratch, &p, err);
   if (ok && p.fits && p.bound.lower_bound_ns > *ns)
     *ns = p.bound.lower_bound_ns;
   arena_back (m->scratch, mark);
@@ -142,7 +142,9 @@ static bool least_bound (mixing *m, int64_t *ns, error *err) {
   bool drops = m->o->recompute != RECOMPUTE_OFF;
   int32_t programs = 0;
   *ns = !drops ? m->plain_bound_ns : m->program.fits ? m->program.bound.lower_bound_ns : INT64_MAX;
-  for (int32_t i = 0; i < f->count; i++) {
+  if (m->o->sections) /* sections_solve knows a bound of every cut */
+    *ns = INT64_MAX;
+  for (int32_t i = 0; !m->o->sections && i < f->count; i++) {
     int64_t here_ns = f->values[i].bound_ns;
     if (drops && !drops_bound (m, i, *ns, &programs, &here_ns, err))
       return false;
@@ -318,7 +320,7 @@ bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out,
   m.scratch = arena_new (0);
   bool ok = m.scratch || error_set (err, ERR_memory, "out of memory");
   ok = ok && (first || (is_easy (&m, &easy, err) &&
-                        recompute_solve_program (t, NULL, o, a, &m.program, err)));
+                        recompute_solve_program (t, NULL, o, true, a, &m.program, err)));
   ok = ok && (!(first || easy) || solve_plain (&m, err));
   if (!ok)
     goto out;

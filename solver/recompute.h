@@ -46,8 +46,9 @@ bool recompute_bound (const trace *t, const variant *cut, const solve_options *o
 bool recompute_guide (const trace *t, const variant *v, const solve_options *o, arena *a,
                       rewritten *rw, gaps *g, const double **dropped, error *err) MUST_CHECK;
 
-/* Whether none fits is no error. */
-bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o, arena *a,
-                              recompute_program *out, error *err) MUST_CHECK;
+/* Whether none fits is no error. fresh: of plans whose copies read nothing beyond its last use but
+   what their own entry made, as all are that recompute_search finds. */
+bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
+                              bool fresh, arena *a, recompute_program *out, error *err) MUST_CHECK;
 
 #endif

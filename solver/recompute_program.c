@@ -17,8 +17,8 @@ static bool may_drop (const trace *t, const solve_options *o, arena *a, uint8_t 
   return true;
 }
 
-bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o, arena *a,
-                              recompute_program *out, error *err) {
+bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
+                              bool fresh, arena *a, recompute_program *out, error *err) {
   static const variant nothing = { .name = "swap" };
   enum { MOST_ROUNDS = 2 };
   const variant *v = cut ? cut : &nothing;
@@ -37,7 +37,7 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
                         .limit_rounds = MOST_ROUNDS, /* more gained nothing wherever it was tried */
                         .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
                         .again = again,
-                        .fresh = true,
+                        .fresh = fresh,
                         .keep_proof = o->keep_proof,
                         .log = o->log,
                         .stop = o->stop,

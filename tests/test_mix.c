@@ -102,7 +102,7 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
                         .host_bytes = d.host_bytes,
                         .recompute = RECOMPUTE_AUTO };
     d.memory_bytes = d.reserved_bytes + o.budget_bytes;
-    ck_assert_msg (recompute_solve_program (t, NULL, &o, a, &p, &err), "%s", err.text);
+    ck_assert_msg (recompute_solve_program (t, NULL, &o, true, a, &p, &err), "%s", err.text);
     uint8_t *chosen = NEW (a, n, uint8_t, &err);
     for (int set = 0; set < 6; set++) {
       for (int32_t i = 0; i < n; i++)
@@ -443,7 +443,7 @@ START_TEST (sums_of_a_transformer_are_charged_with_what_went_into_them) {
   bound_options how = {
     .dev = &d, .host_bytes = o.host_bytes, .any_units = true, .drops = DROPS_ALLOWED
   };
-  ck_assert (recompute_solve_program (t, NULL, &o, a, &p, &err) && p.fits &&
+  ck_assert (recompute_solve_program (t, NULL, &o, true, a, &p, &err) && p.fits &&
              bound_of (&p.gaps, &how, a, &loose, &err));
   int64_t base_ns = trace_total_ns (t);
   ck_assert_int_gt ((p.bound.lower_bound_ns - base_ns) * 100,
