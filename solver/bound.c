@@ -412,6 +412,17 @@ static bool cheap_bounds (state *s, error *err) {
   return b->proof;
 }
 
+/* What is over the budget must be somewhere. */
+static bool host_can_hold (const gaps *g, const bound_options *o, int32_t op, int64_t over,
+                           error *err) {
+  int64_t away_bytes = over - g->slack_bytes[op];
+  if (o->drops || away_bytes <= o->host_bytes)
+    return true;
+  return error_set (err, ERR_infeasible,
+                    "at op %d the host has to hold %lld bytes, of its %lld that may be used", op,
+                    (long long)away_bytes, (long long)o->host_bytes);
+}
+
 bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, error *err) {
   int32_t whole = o->whole_ops ? o->whole_ops : 600, blocks = o->blocks ? o->blocks : 300;
   int32_t most_rounds = o->limit_rounds ? o->limit_rounds : 12;
@@ -427,6 +438,8 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
     int64_t over = g->base_bytes[k] - g->unused_bytes - g->room_bytes;
     if (over > g->movable_bytes[k])
       return gaps_too_small (g, g->room_bytes + g->pool_bytes, err);
+    if (!host_can_hold (g, o, k, over, err))
+      return false;
     tight |= over > 0;
   }
   if (!tight) /* everything fits: compute is the bound */
