@@ -71,6 +71,7 @@ static bool contradicts (trial *t, arena *a, double *stall_ns) {
 
 START_TEST (fixed_to_a_plan_the_program_never_says_more_than_the_simulator) {
   int tried = 0, binding = 0, equal = 0, clean = 0, wraps = 0, shared = 0, runs = 0, host = 0;
+  int differ = 0, idle = 0, classes = 0;
   for (int seed = 0; seed < cases (1000); seed++) {
     arena *a = arena_new (0);
     trial t;
@@ -86,6 +87,10 @@ START_TEST (fixed_to_a_plan_the_program_never_says_more_than_the_simulator) {
       shared += t.f.link.shared;
       runs += t.s.count < t.g.n_ops;
       host += t.f.host_limited;
+      differ += t.f.link.rates.out_alone != t.f.link.rates.in_alone;
+      classes += t.f.n_classes > 1;
+      for (int32_t j = 0; j < t.s.count; j++)
+        idle += t.f.idle_out[j] > 0;
       /* one move that does not dawdle, and no rounding of sizes or latency in between */
       if (seed % 4 == 3 && stall_ns > 0.5 && !t.f.link.shared) {
         binding++;
@@ -94,8 +99,8 @@ START_TEST (fixed_to_a_plan_the_program_never_says_more_than_the_simulator) {
     }
     arena_free (a);
   }
-  ck_assert_msg (tried > cases (1000) / 2, "only %d cases", tried);
-  ck_assert (clean && wraps && shared && runs && host);
+  ck_assert_msg (tried * 20 >= cases (1000) * 19, "only %d cases", tried);
+  ck_assert (clean && wraps && shared && runs && host && differ && idle && classes);
   /* teeth: a program that says little is a relaxation too */
   ck_assert_msg (equal * 25 >= binding && equal > 0, "%d of %d reach the simulator", equal,
                  binding);
