@@ -131,6 +131,7 @@ typedef struct flow {
   flow_run *runs; /* in order of ops */
   int32_t n_needs, n_runs, n_shares;
   int64_t *work_open, *work_released; /* per slot: grains of runs */
+  int64_t slack_ns; /* what the parts of cut ops that run again may save by rounding, at most */
   /* per slot and class, j * n_classes + c, in grains: */
   int64_t *open, *released, *due_first;
   int64_t *need;                                    /* per slot; 0: none */
@@ -155,6 +156,11 @@ typedef struct flow {
 /* Infeasible memory (a need above all that could be away) is ERR_infeasible, the op named. */
 bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a, flow *out,
                  error *err) MUST_CHECK;
+
+/* The same program for another budget: only limits change, so rows, columns and slots stay those of
+   the budget that it was built for, of which no smaller one may be asked. Duals of the one prove a
+   bound of the other, and its points mix. */
+void flow_set_room (flow *f, int64_t room_bytes);
 
 /* Pieces, classes, chains and sums per slot: what flow_build begins with. */
 bool flow_chains (const gaps *g, const flow_options *o, arena *a, flow *f, error *err) MUST_CHECK;
