@@ -57,6 +57,26 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
 
 /* ---- its parts ---- */
 
+/* The cheap bounds, whether anything has to move at all, and if so the slots that bound_of would
+   end with; they live in `a`. */
+bool bound_slots (const gaps *g, const bound_options *o, arena *a, bound *out, slots *now,
+                  bool *tight, error *err) MUST_CHECK;
+
+flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm);
+
+/* Interior point; the simplex where that failed and the program is small enough for it. */
+bool bound_program (const flow *f, const bound_options *o, arena *scratch, ilp_result *r,
+                    bound_stats *stats, error *err) MUST_CHECK;
+
+/* The best that these duals prove over a few roundings: coarse ones hit the round figures that the
+   true duals often are. The winner goes to duals. */
+bool bound_prove (const flow *f, const double *y, arena *scratch, int64_t *duals, int64_t *stall_ns,
+                  error *err) MUST_CHECK;
+
+/* How much of each gap leaves, by a copy or clean, and how much is dropped (NULL where nothing may
+   be); on top of what is there, in [0, 1]. */
+void bound_shares (const flow *f, const double *x, double *share, double *dropped);
+
 /* Duals as multiples of 2^-bits (bits <= DUAL_BITS), signs and stalls put right; in 2^-DUAL_BITS.
  */
 void bound_duals (const flow *f, const double *y, int bits, int64_t *duals);

@@ -108,7 +108,7 @@ static bool take_shares (const gaps *singles, const double *share, arena *a, lay
 
 bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t budget_bytes,
                   const gaps *singles, const double *share, arena *a, layout *out, error *err) {
-  *out = (layout){ 0 };
+  *out = (layout){ .kind = kind };
   if (!choose_groups (t, kind, dev, budget_bytes, a, out, err) ||
       !units_of (t, out->groups, out->n_groups, dev->granule_bytes, out->pool_below_bytes, a,
                  &out->units, err) ||
