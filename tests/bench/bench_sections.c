@@ -22,7 +22,7 @@ typedef struct ask {
   const char *folder; /* of device files */
   const char *device, *network;
   int64_t batch, budget_bytes, seq, gb; /* gb: of the link each way; 0: the device's */
-  int percent;                          /* of the peak, where budget_bytes is 0 */
+  int percent;                          /* of the peak; 0: budget_bytes, or all of the card */
   compute_dtype dtype;
   sections_mode sections;
   sections_orders orders;
@@ -84,7 +84,9 @@ static bool row (const void *context, void *answer, error *err) {
     goto out;
   to->compute_ns = trace_total_ns (t);
   to->n_ops = t->n_ops;
-  to->budget_bytes = q->budget_bytes ? q->budget_bytes : to->peak_bytes / 100 * q->percent;
+  to->budget_bytes = q->percent        ? to->peak_bytes / 100 * q->percent
+                     : q->budget_bytes ? q->budget_bytes
+                                       : d.memory_bytes - d.reserved_bytes;
   solve_options o = { .device = &d,
                       .budget_bytes = to->budget_bytes,
                       .host_bytes = d.host_bytes,
@@ -257,7 +259,6 @@ static void meng (ask q) {
   q.device = "m40";
   q.network = "seq2seq";
   q.seq = 400;
-  q.budget_bytes = 12000000000;
   q.recompute = RECOMPUTE_ONLY;
   printf (
       "seq2seq with additive attention, 400 steps, M40, 12 GB; published: batch 2 to 60 by what "
