@@ -2,6 +2,7 @@
  * cell.
  */
 #include <assert.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "plot/term_inner.h"
@@ -93,9 +94,10 @@ static bool put_knee (const picture *p, int64_t knee_bytes, bytes *out, error *e
   int64_t low = p->points[0].budget_bytes, wide = p->points[p->count - 1].budget_bytes - low;
   int at = (int)units_scale (knee_bytes - low, p->columns - 1, wide);
   units_bytes (text, knee_bytes);
-  return at + 20 < p->columns
+  int length = (int)sizeof "knee" + (int)strlen (text);
+  return at + 2 + length <= p->columns
              ? term_put (out, err, "%*s^ knee %s\n", TERM_LABEL + at, "", text)
-             : term_put (out, err, "%*sknee %s ^\n", TERM_LABEL + at - 15, "", text);
+             : term_put (out, err, "%*sknee %s ^\n", TERM_LABEL + at - length - 1, "", text);
 }
 
 bool term_curve (const term_curve_point *points, int32_t count, int64_t knee_bytes, int rows,
@@ -119,7 +121,7 @@ bool term_curve (const term_curve_point *points, int32_t count, int64_t knee_byt
     ok = put_row (&p, row, last_row, style, out, err);
   units_bytes (first, points[0].budget_bytes);
   units_bytes (last, points[count - 1].budget_bytes);
-  int room = p.columns - (int)sizeof "9.99 GiB" - 1;
+  int room = p.columns - (int)strlen (last);
   return ok &&
          term_put (out, err, "%*s%-*s%s\n", TERM_LABEL, "", room > 10 ? room : 10, first, last) &&
          (knee_bytes < 0 || put_knee (&p, knee_bytes, out, err)) &&
