@@ -113,8 +113,11 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   if (f->drops) {
     put_series (&w, "ready", f, duals, ROW_ready, false);
     put_series (&w, "remake", f, duals, ROW_remake, false);
-    put_shares (&w, f, duals);
   }
+  if (f->source->loosened)
+    json_add_text (&w, "sections", loose_order_names[f->source->loosened->orders]);
+  if (f->drops)
+    put_shares (&w, f, duals);
   json_add_int (&w, "shift", f->link.shift);
   json_put_key (&w, "slots");
   json_open_array (&w);
@@ -131,7 +134,7 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
 
 /* A bound that needs no duals: by compute alone, or by what crosses at one op. */
 static const char *cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
-                                arena *a, error *err) {
+                                const loosened *l, arena *a, error *err) {
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);
@@ -142,6 +145,8 @@ static const char *cheap_proof (const char *kind, int32_t op, bool any_units, fl
   json_add_text (&w, "kind", kind);
   if (op != NO_OP)
     json_add_int (&w, "op", op);
+  if (l)
+    json_add_text (&w, "sections", loose_order_names[l->orders]);
   json_close_object (&w);
   return finish (&w, a, err);
 }
@@ -154,6 +159,7 @@ typedef struct state {
   arena *a; /* the caller's: what is kept */
   bound *out;
   bool stopped;
+  bool settled; /* the last round's program had one class, so it is the last program itself */
 } state;
 
 flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm) {
@@ -235,6 +241,8 @@ static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, 
     return true;
   b->lower_bound_ns = b->compute_ns + stall_ns;
   b->by = "flow-lp";
+  if (s->o->any_units && !f->drops)
+    b->prices = bound_prices_of (f, duals, stall_ns);
   if (s->o->keep_proof &&
       !(b->proof = bound_proof (f, duals, s->o->any_units, s->o->again, s->a, err)))
     return false;
@@ -257,7 +265,7 @@ static bool scores (const flow *f, const double *x, arena *a, double *score, err
       sum[f->column_kind[c]][f->column_at[c] / f->n_classes] += ldexp (x[c], FLOW_UNIT_BITS);
   for (int32_t j = 0; j < S; j++) {
     score[j] = 0;
-    if (!slots_is_run (f->slots, j))
+    if (!slots_can_split (f->slots, j))
       continue;
     int32_t last = j ? j - 1 : S - 1;
     int64_t need = 0;
@@ -313,6 +321,7 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
     else if (split.code != ERR_none)
       ok = error_set (err, split.code, "%s", split.text);
   }
+  s->settled = f.n_classes == 1 && !*go_on;
 out:
   if (arena_peak_bytes (scratch) > s->out->stats.peak_bytes)
     s->out->stats.peak_bytes = arena_peak_bytes (scratch);
@@ -371,9 +380,12 @@ static bool finish_up (state *s, const slots *now, error *err) {
     arena_mark here = arena_here (scratch);
     flow f;
     ilp_result r;
-    if (!flow_build (s->g, now, &fo, scratch, &f, err) || !solve (s, &f, scratch, &r, err))
+    bool known = !eps_ppm && s->settled;
+    if ((!known || s->o->program) && !flow_build (s->g, now, &fo, scratch, &f, err))
       goto out;
-    if (!eps_ppm && !keep (s, &f, &r, scratch, err))
+    if (!known && !solve (s, &f, scratch, &r, err))
+      goto out;
+    if (!eps_ppm && !known && !keep (s, &f, &r, scratch, err))
       goto out;
     if (!eps_ppm && s->o->program && !flow_write_lp (&f, s->o->program, err))
       goto out;
@@ -397,9 +409,15 @@ static bool cheap_bounds (state *s, error *err) {
   bool crossing = !s->o->drops && crossing_ns > b->compute_ns;
   b->by = crossing ? "crossing" : "compute";
   b->lower_bound_ns = crossing ? crossing_ns : b->compute_ns;
+  if (crossing)
+    b->prices = (bound_prices){
+      .memory_ns = 1e9 / (double)device_rates (&s->o->dev->link, s->o->dev->share_ppm).in_alone,
+      .link_ns = (double)crossing_ns,
+    };
   if (!s->o->keep_proof)
     return true;
-  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops, s->a, err);
+  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops,
+                          s->g->loosened, s->a, err);
   return b->proof;
 }
 

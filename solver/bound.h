@@ -33,13 +33,21 @@ typedef struct bound_stats {
   double value_ns; /* the last bound program's own optimum, stall and compute, in doubles */
 } bound_stats;
 
+/* What more of something takes off the bound at most, by the duals that prove it: with more memory
+   or a faster link the same duals prove the bound less this.  Figures for a reader, in doubles. */
+typedef struct bound_prices {
+  double memory_ns; /* of a byte */
+  double link_ns;   /* what the link's rates divide: 1 - 1/n of it for a link n times as fast */
+} bound_prices;
+
 typedef struct bound {
   int64_t lower_bound_ns;
   int64_t compute_ns;
-  const char *by;    /* "compute", "crossing" or "flow-lp" */
-  const char *proof; /* canonical JSON, where asked for */
-  double *share;     /* per gap: how much of it leaves in the best program, 0 to 1 */
-  double *dropped;   /* per gap: how much of it is made again; NULL where nothing may be */
+  const char *by;      /* "compute", "crossing" or "flow-lp" */
+  const char *proof;   /* canonical JSON, where asked for */
+  double *share;       /* per gap: how much of it leaves in the best program, 0 to 1 */
+  double *dropped;     /* per gap: how much of it is made again; NULL where nothing may be */
+  bound_prices prices; /* with any_units and without drops; else 0 */
   bound_stats stats;
 } bound;
 
@@ -76,6 +84,9 @@ void bound_duals (const flow *f, const double *y, int bits, int64_t *duals);
 /* The stall that duals of that kind prove, in ns, rounded down, at least 0. False where a figure
    does not fit in 128 bits: then they prove nothing. */
 bool bound_exact (const flow *f, const int64_t *duals, int64_t *stall_ns);
+
+/* The prices in duals that prove a stall of stall_ns; for a program without latency and drops. */
+bound_prices bound_prices_of (const flow *f, const int64_t *duals, int64_t stall_ns);
 
 /* Without a program: what must be away at an op comes back over the link in every step. */
 int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op);

@@ -68,6 +68,11 @@ typedef struct solution {
 bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out,
                   error *err) MUST_CHECK;
 
+/* The certificate of a plan from elsewhere that has its prediction, by the bound of all plans
+   without sections that drop nothing, or that may drop where it does. */
+bool solve_certify (const trace *t, const solve_options *o, const char *found_by, plan *p, arena *a,
+                    error *err) MUST_CHECK;
+
 /* What solve does where same_places is asked for. */
 bool solve_same_places (const trace *t, const solve_options *o, arena *a, solution *out,
                         error *err) MUST_CHECK;

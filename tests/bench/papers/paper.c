@@ -45,7 +45,7 @@ void paper_workload (paper *p, const device *d, const zoo_request *request) {
   p->peak_bytes = v.res[view_peak (&v, v.res)];
 }
 
-paper_cost paper_policy (paper *p, const char *policy, const char *option, int64_t budget_bytes) {
+paper_cost paper_policy (paper *p, const char *policy, const char *options, int64_t budget_bytes) {
   error err = { 0 };
   policy_answer a;
   policy_values values = policy_standard ();
@@ -57,8 +57,14 @@ paper_cost paper_policy (paper *p, const char *policy, const char *option, int64
                        .host_bytes = p->device.host_bytes,
                        .values = &values,
                        .only_fits = !p->reaches };
-  if ((option && !policy_set (id, option, &values, &err)) ||
-      !policy_run (id, &r, scratch, &a, &err))
+  for (const char *option = options; option && *option;) {
+    size_t length = strcspn (option, ",");
+    const char *one = arena_string_n (scratch, option, length, &err);
+    if (!one || !policy_set (id, one, &values, &err))
+      stop_at (&err);
+    option += length + (option[length] == ',');
+  }
+  if (!policy_run (id, &r, scratch, &a, &err))
     stop_at (&err);
   paper_cost c = { a.fits, a.reached_bytes, 0, a.drops, a.cost };
   arena_free (scratch);

@@ -28,7 +28,8 @@ device paper_device (const char *name);
 void paper_workload (paper *p, const device *d, const zoo_request *request);
 void paper_end (paper *p);
 
-paper_cost paper_policy (paper *p, const char *policy, const char *option, int64_t budget_bytes);
+/* options: "key=value,key=value", or NULL. */
+paper_cost paper_policy (paper *p, const char *policy, const char *options, int64_t budget_bytes);
 /* ticks 0: those of `ferry compare`. */
 paper_cost paper_ours (paper *p, int64_t budget_bytes, int64_t ticks);
 /* With recomputing; with sections. */
