@@ -113,8 +113,11 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   if (f->drops) {
     put_series (&w, "ready", f, duals, ROW_ready, false);
     put_series (&w, "remake", f, duals, ROW_remake, false);
-    put_shares (&w, f, duals);
   }
+  if (f->source->loosened)
+    json_add_text (&w, "sections", loose_order_names[f->source->loosened->orders]);
+  if (f->drops)
+    put_shares (&w, f, duals);
   json_add_int (&w, "shift", f->link.shift);
   json_put_key (&w, "slots");
   json_open_array (&w);
@@ -131,7 +134,7 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
 
 /* A bound that needs no duals: by compute alone, or by what crosses at one op. */
 static const char *cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
-                                arena *a, error *err) {
+                                const loosened *l, arena *a, error *err) {
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);
@@ -142,6 +145,8 @@ static const char *cheap_proof (const char *kind, int32_t op, bool any_units, fl
   json_add_text (&w, "kind", kind);
   if (op != NO_OP)
     json_add_int (&w, "op", op);
+  if (l)
+    json_add_text (&w, "sections", loose_order_names[l->orders]);
   json_close_object (&w);
   return finish (&w, a, err);
 }
@@ -260,7 +265,7 @@ static bool scores (const flow *f, const double *x, arena *a, double *score, err
       sum[f->column_kind[c]][f->column_at[c] / f->n_classes] += ldexp (x[c], FLOW_UNIT_BITS);
   for (int32_t j = 0; j < S; j++) {
     score[j] = 0;
-    if (!slots_is_run (f->slots, j))
+    if (!slots_can_split (f->slots, j))
       continue;
     int32_t last = j ? j - 1 : S - 1;
     int64_t need = 0;
@@ -411,7 +416,8 @@ static bool cheap_bounds (state *s, error *err) {
     };
   if (!s->o->keep_proof)
     return true;
-  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops, s->a, err);
+  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops,
+                          s->g->loosened, s->a, err);
   return b->proof;
 }
 

@@ -131,6 +131,7 @@ typedef struct flow {
   flow_run *runs; /* in order of ops */
   int32_t n_needs, n_runs, n_shares;
   int64_t *work_open, *work_released; /* per slot: grains of runs */
+  int64_t slack_ns; /* what the parts of cut ops that run again may save by rounding, at most */
   /* per slot and class, j * n_classes + c, in grains: */
   int64_t *open, *released, *due_first;
   int64_t *need;                                    /* per slot; 0: none */

@@ -104,7 +104,8 @@ static void number (finder *w) {
     if (!r.tensors)
       continue;
     r.op = k;
-    r.time = flow_time_down (&f->link, t->ops[k].ns + t->ops[k].gap_ns, f->link.rates.out_alone);
+    int64_t gap_ns = gaps_is_loose (f->source, k) ? 0 : t->ops[k].gap_ns; /* the first part's */
+    r.time = flow_time_down (&f->link, t->ops[k].ns + gap_ns, f->link.rates.out_alone);
     r.share = f->n_shares;
     f->n_shares += r.tensors > 1 ? r.tensors : 0;
     w->run_of[k] = f->n_runs;
@@ -112,6 +113,19 @@ static void number (finder *w) {
     if (r.tensors > 1)
       open_work (f, r.release, r.due, r.time * r.most);
   }
+}
+
+/* A part that runs again takes its share of the op's time, or a nanosecond less, and makes its
+   share of the bytes, or one more. Parts behind the first take section_ns on top. */
+static void add_slack (finder *w, int32_t op, int64_t bytes) {
+  flow *f = w->f;
+  const trace *t = f->source->units->trace;
+  int64_t part_ns = 2 + t->ops[op].ns / bytes, most = INT64_MAX / 4;
+  if (!gaps_is_loose (f->source, op))
+    return;
+  int64_t parts = w->o->dev->section_ns >= part_ns ? 1 : loose_parts (t, op);
+  __int128 sum = (__int128)parts * part_ns + f->slack_ns;
+  f->slack_ns = sum < most ? (int64_t)sum : most;
 }
 
 static void price (finder *w, flow_gap *g) {
@@ -123,6 +137,7 @@ static void price (finder *w, flow_gap *g) {
     const flow_run *r = &f->runs[w->run_of[n.run]];
     __int128 rate = ((__int128)r->time << COEF_BITS) / room;
     n.rate = rate > MOST_RATE ? MOST_RATE : (int64_t)rate;
+    add_slack (w, r->op, gaps_room (f->source, f->source->at[g->gap].unit));
     n.run = w->run_of[n.run];
     if (r->tensors > 1) {
       n.row += r->share;

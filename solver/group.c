@@ -1,6 +1,8 @@
 /* A group lives from its first member's birth to its last member's death and rests only while all
    of its members rest, so a member is taken only where it costs little of either.  Tensors come in
-   order of the op that lets them rest; each goes to the newest open group that it fits. */
+   order of the op that lets them rest; each goes to the newest open group that it fits.  Where they
+   live shortly, as at the turn to the way back, large groups find no kin: what is left goes into
+   groups of a granule, or each would have one of its own. */
 #include "solver/group.h"
 
 #include <stdlib.h>
@@ -14,7 +16,14 @@
 /* Where more than this of the peak is alive, nothing lives longer for its group's sake. */
 #define CROWDED_PPM 970000
 
-enum { MEMBERS_LEAST = 2, MOST_OPEN = 32, SMALL_KEEP = 4, SHORT_REST_OF_STEP = 128 };
+enum {
+  MEMBERS_LEAST = 2,
+  MOST_OPEN = 32,
+  SMALL_KEEP = 4,
+  LEFT_KEEP = 8,
+  SHORT_REST_OF_STEP = 128,
+  ALONE = -1
+};
 
 typedef struct small {
   int32_t tensor;
@@ -164,6 +173,7 @@ static bool find_small (grouping *g, arena *a, error *err) {
         x->bytes < g->rule->least_bytes || unit_member_bytes (x->bytes) >= g->rule->most_bytes / 2)
       continue;
     small *s = &g->all[g->count++];
+    g->group_of[g->count - 1] = ALONE;
     *s = (small){ .tensor = i, .persistent = x->persistent };
     longest_rest (g, s);
   }
@@ -230,33 +240,57 @@ static bool put (grouping *g, int32_t i, arena *a, error *err) {
   return true;
 }
 
-/* Groups of one member are none; the others keep the order in which they were begun. */
+/* Who is alone yet, by this rule.  Groups of one member, and those that fill too little, are none.
+ */
+static bool gather (grouping *g, const group_rule *rule, arena *a, error *err) {
+  int32_t first = g->made;
+  g->rule = rule;
+  g->n_open = 0;
+  for (int32_t i = 0; i < g->count; i++)
+    if (g->group_of[i] == ALONE &&
+        unit_member_bytes (g->trace->tensors[g->all[i].tensor].bytes) < rule->most_bytes / 2 &&
+        !put (g, i, a, err))
+      return false;
+  int32_t *members = NEW (a, g->made - first, int32_t, err);
+  int64_t *bytes = NEW (a, g->made - first, int64_t, err);
+  if (!members || !bytes)
+    return false;
+  for (int32_t i = 0; i < g->count; i++)
+    if (g->group_of[i] >= first) {
+      members[g->group_of[i] - first]++;
+      bytes[g->group_of[i] - first] +=
+          unit_member_bytes (g->trace->tensors[g->all[i].tensor].bytes);
+    }
+  for (int32_t i = 0; i < g->count; i++) {
+    int32_t k = g->group_of[i] - first;
+    if (k < 0)
+      continue;
+    int64_t room = units_div_up (bytes[k], g->granule_bytes) * g->granule_bytes;
+    if (members[k] < MEMBERS_LEAST || bytes[k] < units_scale (room, rule->fill_ppm, 1000000))
+      g->group_of[i] = ALONE;
+  }
+  return true;
+}
+
+/* In the order in which they were begun. */
 static bool write_groups (const grouping *g, arena *a, index_list **groups, int32_t *count,
                           error *err) {
   index_list *rows = NEW (a, g->made, index_list, err);
   if (!rows)
     return false;
-  int64_t *bytes = NEW (a, g->made, int64_t, err);
-  if (!bytes)
-    return false;
-  for (int32_t i = 0; i < g->count; i++) {
-    rows[g->group_of[i]].count++;
-    bytes[g->group_of[i]] += unit_member_bytes (g->trace->tensors[g->all[i].tensor].bytes);
-  }
+  for (int32_t i = 0; i < g->count; i++)
+    if (g->group_of[i] != ALONE)
+      rows[g->group_of[i]].count++;
   for (int32_t k = 0; k < g->made; k++) {
-    int64_t room = units_div_up (bytes[k], g->granule_bytes) * g->granule_bytes;
-    bool is_group = rows[k].count >= MEMBERS_LEAST &&
-                    bytes[k] >= units_scale (room, g->rule->fill_ppm, 1000000);
-    rows[k].at = is_group ? NEW (a, rows[k].count, int32_t, err) : NULL;
-    if (is_group && !rows[k].at)
+    if (rows[k].count && !(rows[k].at = NEW (a, rows[k].count, int32_t, err)))
       return false;
     rows[k].count = 0;
   }
-  for (int32_t i = 0; i < g->count; i++) {
-    index_list *row = &rows[g->group_of[i]];
-    if (row->at)
+  for (int32_t i = 0; i < g->count; i++)
+    if (g->group_of[i] != ALONE) {
+      index_list *row = &rows[g->group_of[i]];
       row->at[row->count++] = g->all[i].tensor;
-  }
+    }
   *count = 0;
   for (int32_t k = 0; k < g->made; k++)
     if (rows[k].at)
@@ -274,12 +308,13 @@ bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rul
   grouping *g = NEW (scratch, 1, grouping, err);
   bool ok = g != NULL;
   if (ok) {
+    group_rule small = { .most_bytes = granule_bytes, .keep = LEFT_KEEP };
     *g = (grouping){ .trace = t, .rule = rule, .granule_bytes = granule_bytes };
-    ok = find_small (g, scratch, err) && count_alive (g, scratch, err);
+    ok = find_small (g, scratch, err) && count_alive (g, scratch, err) &&
+         gather (g, rule, scratch, err) &&
+         (rule->most_bytes <= granule_bytes || gather (g, &small, scratch, err)) &&
+         write_groups (g, a, groups, count, err);
   }
-  for (int32_t i = 0; ok && i < g->count; i++)
-    ok = put (g, i, scratch, err);
-  ok = ok && write_groups (g, a, groups, count, err);
   arena_free (scratch);
   return ok;
 }

@@ -135,7 +135,9 @@ static bool least_bound (mixing *m, int64_t *ns, error *err) {
   bool drops = m->o->recompute != RECOMPUTE_OFF;
   int32_t programs = 0;
   *ns = !drops ? m->plain_bound_ns : m->program.fits ? m->program.bound.lower_bound_ns : INT64_MAX;
-  for (int32_t i = 0; i < f->count; i++) {
+  if (m->o->sections) /* sections_solve knows a bound of every cut */
+    *ns = INT64_MAX;
+  for (int32_t i = 0; !m->o->sections && i < f->count; i++) {
     int64_t here_ns = f->values[i].bound_ns;
     if (drops && !drops_bound (m, i, *ns, &programs, &here_ns, err))
       return false;

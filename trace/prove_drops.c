@@ -10,16 +10,18 @@ static bool has (const index_list *list, int32_t x) {
   return i < list->count;
 }
 
-bool again_begin (again *g, const trace *t, const units *u, const proof *p, link_rates rates,
-                  arena *a, error *err) {
-  *g = (again){ .t = t, .u = u, .p = p };
+bool again_begin (again *g, link_rates rates, arena *a, error *err) {
+  const trace *t = g->t;
+  const proof *p = g->p;
   g->ops = NEW (a, t->n_ops, again_op, err);
   g->open = NEW (a, p->slots, int64_t, err);
   g->released = NEW (a, p->slots, int64_t, err);
   if (!g->ops || !g->open || !g->released)
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
-    __int128 x = ((__int128)t->ops[k].ns + t->ops[k].gap_ns) * rates.out_alone;
+    /* a part that runs again, if it is not the first, has no idle time before it */
+    int64_t gap_ns = g->loose && g->loose[k] ? 0 : t->ops[k].gap_ns;
+    __int128 x = ((__int128)t->ops[k].ns + gap_ns) * rates.out_alone;
     __int128 unit = 1000000000;
     if (p->shift < 0)
       unit <<= -p->shift;
@@ -114,6 +116,16 @@ bool again_number (again *g, error *err) {
   return true;
 }
 
+/* In parts, each may take 1 ns less than its share and make a byte more than its own; a part behind
+   the first takes section_ns longer, which may be more than that. */
+static void save (again *g, int32_t k, int64_t bytes) {
+  __int128 each = 2 + g->t->ops[k].ns / bytes, most = INT64_MAX / 4;
+  if (!g->loose || !g->loose[k])
+    return;
+  each = g->section_ns >= each ? each : each * loose_parts (g->t, k);
+  g->saved_ns = (int64_t)(g->saved_ns + each < most ? g->saved_ns + each : most);
+}
+
 __int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int64_t room) {
   const use *uses = g->u->uses + g->u->use_offset[x];
   __int128 price = 0;
@@ -122,6 +134,7 @@ __int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t 
     again_op *o = &g->ops[uses[w].op];
     __int128 rate = ((__int128)o->grains << PROOF_COEF_BITS) / room;
     rate = rate > DEAREST ? DEAREST : rate;
+    save (g, uses[w].op, g->t->tensors[x].bytes);
     if (o->tensor >= 0 && o->tensor != x)
       o->row++; /* the next tensor of this op */
     o->tensor = x;
