@@ -121,6 +121,16 @@ END
 }
 claim "min-memory's plan is legal and agrees with the curve" curve_agrees
 
+small_host() {
+  "$ferry" curve -q a.json --points 5 --ticks 1000 --host 16MiB --json >h && python3 - <<'END'
+import json
+found = [p["predicted"] for p in json.load (open ("h"))["points"]]
+assert found[0] is None and found[-1], found
+assert all (p["host_peak_bytes"] <= 16 << 20 for p in found if p), found
+END
+}
+claim "a host too small for the smallest budgets leaves the others" small_host
+
 packs() {
   "$ferry" pack -q a.json b.json -d fast.json --memory 300MiB --points 3 --ticks 1000 --compare --json \
     --svg p.svg --html p.html -o plans >p || return 1
