@@ -14,7 +14,7 @@
 
 /* Of a hundred trials: up to which each is of that kind; the others send less. */
 enum { KIND_TIMING = 3, KIND_SHIFT = 10, KIND_CUT = 30, KIND_ANEW = 45, KIND_EXCHANGE = 75 };
-enum { ABOVE_PART = 50, LOOK_AFTER = 8, IDLE_WALK = 250, MOST_IDLE = 4000 };
+enum { ABOVE_PART = 50, LOOK_AFTER = 8, IDLE_WALK = 60, MOST_KICKS = 10, MOST_IDLE = 12000 };
 
 typedef struct suspect {
   int32_t gap;
@@ -33,6 +33,7 @@ typedef struct improving {
   change parts;  /* of the trial; settled: of `now` */
   int64_t from_ticks;
   int32_t accepted; /* since the last look */
+  int32_t kicks;    /* so many trials are accepted whatever they cost */
 } improving;
 
 /* ---- who is to blame ---- */
@@ -281,6 +282,7 @@ static bool walk_from (improving *im, const candidate *from, error *err) {
 static bool walk_anew (improving *im, error *err) {
   search *s = im->s;
   random_state *r = &s->random;
+  im->kicks = (int32_t)random_between (r, 0, MOST_KICKS);
   const layout *l = &s->layouts[random_between (r, 0, s->n_layouts - 1)];
   round_start start = (round_start)random_between (r, 0, ROUND_STARTS - 1);
   int64_t room_ppm = random_between (r, 900000, 1000000);
@@ -320,7 +322,9 @@ static bool step (improving *im, bool *better, error *err) {
   if (!search_cost (s, &s->trial, NULL, err))
     return false;
   int64_t most_ns = s->best.step_ns + allowance_ns (im);
-  if (s->trial.step_ns > most_ns && s->trial.step_ns > im->now.step_ns) {
+  bool kicked = im->kicks > 0 && s->trial.step_ns < INT64_MAX;
+  im->kicks -= kicked;
+  if (!kicked && s->trial.step_ns > most_ns && s->trial.step_ns > im->now.step_ns) {
     change_undo (&im->parts);
     return true;
   }
