@@ -98,6 +98,13 @@ bool trace_digest (const trace *t, char digest[TRACE_DIGEST], error *err) MUST_C
 int64_t trace_total_ns (const trace *t);
 /* When each op ends if nothing stalls: n_ops + 1 times, of which [k] is the end of op k - 1. */
 int64_t *trace_ends (const trace *t, arena *a, error *err) MUST_CHECK;
+/* Between the end of op `after` and the end of what is before op `before`, cyclically, by these
+   times. */
+static inline int64_t trace_rest_ns (const int64_t *ends_ns, int32_t n_ops, int32_t after,
+                                     int32_t before) {
+  int64_t ns = ends_ns[before] - ends_ns[after + 1];
+  return before <= after ? ns + ends_ns[n_ops] : ns;
+}
 /* `ferry solve` refuses a trace whose confidence says "not plannable". */
 bool trace_is_plannable (const trace *t);
 
