@@ -130,18 +130,25 @@ static bool write_all (int fd, const char *data, int64_t size, error *err) {
   return true;
 }
 
-/* A name beside the target, so that the rename stays on one file system; then the folder itself is
-   synced, or a crash could lose the new name. */
-static bool write_renamed (const char *path, const char *data, int64_t size, error *err) {
-  char temporary[4096], folder[4096];
-  if (snprintf (temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary)
-    return error_set (err, ERR_file, "the path is too long");
-  snprintf (folder, sizeof folder, "%s", path);
+/* The folder that a path lies in; false where the path is too long. */
+static bool folder_of (const char *path, char *folder, size_t size) {
+  if (snprintf (folder, size, "%s", path) >= (int)size)
+    return false;
   char *slash = strrchr (folder, '/');
   if (slash)
     slash[slash == folder] = 0;
   else
-    snprintf (folder, sizeof folder, ".");
+    snprintf (folder, size, ".");
+  return true;
+}
+
+/* A name beside the target, so that the rename stays on one file system; then the folder itself is
+   synced, or a crash could lose the new name. */
+static bool write_renamed (const char *path, const char *data, int64_t size, error *err) {
+  char temporary[4096], folder[4096];
+  if (snprintf (temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary ||
+      !folder_of (path, folder, sizeof folder))
+    return error_set (err, ERR_file, "the path is too long");
   int fd = mkstemp (temporary);
   if (fd < 0)
     return error_set (err, ERR_file, "cannot be created: %s", strerror (errno));
@@ -178,8 +185,7 @@ static bool is_special (const char *path) {
   return stat (path, &st) == 0 && !S_ISREG (st.st_mode);
 }
 
-bool file_write (const char *path, const void *data, int64_t size, file_coding coding,
-                 error *err) {
+bool file_write (const char *path, const void *data, int64_t size, file_coding coding, error *err) {
   bytes coded = { 0 };
   bool ok = true;
   if (coding != FILE_PLAIN) {
@@ -205,6 +211,29 @@ bool file_write (const char *path, const void *data, int64_t size, file_coding c
   bytes_free (&coded);
   if (!ok)
     error_in_file (err, standard ? "standard output" : path);
+  return ok;
+}
+
+static bool is_folder (const char *path) {
+  struct stat st;
+  errno = EISDIR;
+  return stat (path, &st) == 0 && S_ISDIR (st.st_mode);
+}
+
+bool file_creatable (const char *path, error *err) {
+  char folder[4096];
+  if (strcmp (path, "-") == 0)
+    return true;
+  char *target = link_target (path);
+  bool there = is_special (path);
+  bool ok = there ? access (path, W_OK) == 0 && !is_folder (path)
+                  : folder_of (target ? target : path, folder, sizeof folder) &&
+                        access (folder, W_OK | X_OK) == 0;
+  if (!ok)
+    error_set (err, ERR_file, "cannot be %s: %s", there ? "written" : "created", strerror (errno));
+  free (target);
+  if (!ok)
+    error_in_file (err, path);
   return ok;
 }
 

@@ -4,17 +4,15 @@
 
 #include "base/units.h"
 #include "cli/explain_drops.h"
+#include "cli/explain_prices.h"
 #include "cli/inputs.h"
 #include "cli/pictures.h"
 #include "cli/planner.h"
-#include "solver/solve.h"
 #include "trace/check.h"
 #include "trace/simulate.h"
 #include "trace/waits.h"
 
 enum { SHOWN = 6, NAME = 48 };
-#define MORE_BYTES ((int64_t)1 << 30)
-#define MORE_RATE ((int64_t)1000000000)
 
 /* What of one unit crosses the link in a step. */
 typedef struct crossing {
@@ -28,11 +26,6 @@ typedef struct holder {
   bool workspace;
   int64_t bytes;
 } holder;
-
-/* A bound at what the plan had, and at a little more. */
-typedef struct prices {
-  int64_t now_ns, memory_ns, link_ns;
-} prices;
 
 typedef struct told {
   const trace *original, *trace; /* as given, and rewritten */
@@ -157,25 +150,6 @@ static bool find_holders (call *c, told *t) {
   return true;
 }
 
-static bool bound_with (call *c, const told *t, int64_t more_bytes, int64_t more_rate,
-                        int64_t *out) {
-  device d = t->plan->device;
-  bound b;
-  arena *scratch = arena_new (0);
-  d.link.d2h_bytes_per_s += more_rate;
-  d.link.h2d_bytes_per_s += more_rate;
-  if (d.link.both_bytes_per_s)
-    d.link.both_bytes_per_s += 2 * more_rate;
-  solve_options o = { .device = &d,
-                      .budget_bytes = t->plan->budget_bytes + more_bytes,
-                      .host_bytes = t->plan->host_bytes };
-  bool ok = scratch ? solve_bound (t->trace, &o, scratch, &b, &c->err)
-                    : error_set (&c->err, ERR_memory, "out of memory");
-  *out = ok ? b.lower_bound_ns : 0;
-  arena_free (scratch);
-  return ok;
-}
-
 static bool find_all (call *c, told *t) {
   sim_job job = { t->original, &t->rewritten, t->plan };
   sim_options o = { .timeline_arena = c->arena };
@@ -187,15 +161,7 @@ static bool find_all (call *c, told *t) {
   for (int32_t i = 0; i < t->n_waits; i++)
     t->waited_ns += t->waits[i].ns;
   qsort (t->waits, (size_t)t->n_waits, sizeof *t->waits, longest_first);
-  prices *p = &t->prices;
-  if (!bound_with (c, t, 0, 0, &p->now_ns) || !bound_with (c, t, MORE_BYTES, 0, &p->memory_ns) ||
-      !bound_with (c, t, 0, MORE_RATE, &p->link_ns))
-    return false;
-  /* What no plan with more can beat, none with less can: refined apart, one of them may say more.
-   */
-  p->now_ns = p->memory_ns > p->now_ns ? p->memory_ns : p->now_ns;
-  p->now_ns = p->link_ns > p->now_ns ? p->link_ns : p->now_ns;
-  return true;
+  return prices_find (c, t->plan, t->trace, &t->prices);
 }
 
 /* ---- in words ---- */
@@ -303,16 +269,10 @@ static void tell_crossings (const told *t) {
   }
 }
 
-static void tell_prices (const told *t) {
-  char now[UNITS_TEXT], memory[UNITS_TEXT], link[UNITS_TEXT], step[UNITS_TEXT];
-  const prices *p = &t->prices;
-  printf ("\nmore memory or a faster link, as differences of two certified bounds:\n"
-          "  1 GiB more      %s less, from %s\n"
-          "  1 GB/s more     %s less, each way\n",
-          units_time (memory, p->now_ns - p->memory_ns), units_time (now, p->now_ns),
-          units_time (link, p->now_ns - p->link_ns));
+static void tell_answer (const told *t) {
+  char step[UNITS_TEXT];
   printf ("\na step takes %s, at most %.2f %% above what any plan%s can reach\n",
-          units_time (step, t->cost.step_ns), planner_gap (t->cost.step_ns, p->now_ns),
+          units_time (step, t->cost.step_ns), planner_gap (t->cost.step_ns, t->prices.now_ns),
           t->trace == t->original ? "" : " with these sections and drops");
 }
 
@@ -359,12 +319,7 @@ static bool print_json (call *c, const told *t) {
   json_writer w;
   json_begin (&w, 2);
   json_open_object (&w);
-  json_put_key (&w, "bounds");
-  json_open_object (&w);
-  json_add_int (&w, "lower_bound_ns", t->prices.now_ns);
-  json_add_int (&w, "with_1_gb_per_s_more_ns", t->prices.link_ns);
-  json_add_int (&w, "with_1_gib_more_ns", t->prices.memory_ns);
-  json_close_object (&w);
+  prices_put_bounds (&w, &t->prices);
   put_crossings (&w, t);
   dropped_put (&w, &t->drops);
   json_put_key (&w, "peak");
@@ -375,6 +330,7 @@ static bool print_json (call *c, const told *t) {
   json_close_object (&w);
   json_put_key (&w, "predicted");
   predicted_write (&w, &t->cost);
+  prices_put (&w, &t->prices);
   json_add_int (&w, "waited_ns", t->waited_ns);
   put_waits (&w, t);
   json_close_object (&w);
@@ -406,7 +362,8 @@ static int run (call *c) {
   tell_waits (&t);
   tell_crossings (&t);
   dropped_print (&t.drops);
-  tell_prices (&t);
+  prices_print (&t.prices);
+  tell_answer (&t);
   return EXIT_YES;
 }
 
@@ -418,12 +375,13 @@ const cli_command command_explain = {
   .operands = "TRACE PLAN",
   .least = 2,
   .most = 2,
-  .about = "Says in words, with a picture of one step: where the peak is and who holds it; which "
-           "ops wait, for which copy, and what held that copy up; which tensors cross the link, "
-           "how often, with how many bytes; what is dropped and made again, and at what cost; and "
-           "what one more GiB, or one more GB/s each way, "
-           "would take off the bound. The last is a difference of two certified bounds: what the "
-           "best plans gain lies near it, and is not promised.\n",
+  .about =
+      "Says in words, with a picture of one step: where the peak is and who holds it; which "
+      "ops wait, for which copy, and what held that copy up; which tensors cross the link, "
+      "how often, with how many bytes; what is dropped and made again, and at what cost; and "
+      "what one more GiB, or one more GB/s each way, would take off the bound: at most, by the "
+      "dual prices of the certified program, and by the difference to a second certified "
+      "bound. What the best plans gain lies near it, and is not promised.\n",
   .options = options,
   .json = true,
   .run = run,

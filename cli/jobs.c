@@ -1,12 +1,17 @@
 #include "cli/jobs.h"
 
+#include <errno.h>
+#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MOST_JOBS = 64 };
+/* So many pieces may be begun before the oldest of them has ended. */
+enum { MOST_JOBS = 64, AHEAD = 4, MOST_BEGUN = MOST_JOBS * AHEAD };
 
 typedef struct job {
   pid_t pid;
+  bool ended;
+  int status;
   FILE *printed, *failed; /* files without a name; `failed` holds an error, or nothing */
 } job;
 
@@ -41,18 +46,30 @@ static bool start_job (job *j, int piece, jobs_piece *run, void *context, error 
   return true;
 }
 
-static bool wait_job (const job *j, error *err) {
+/* For whichever ends first. */
+static bool wait_any (job *at, error *err) {
   int status = 0;
-  error why;
-  while (waitpid (j->pid, &status, 0) < 0)
+  pid_t pid;
+  while ((pid = waitpid (-1, &status, 0)) < 0 && errno == EINTR)
     continue;
-  if (WIFEXITED (status) && WEXITSTATUS (status) == 0)
+  if (pid < 0)
+    return error_set (err, ERR_internal, "no process to wait for: %s", strerror (errno));
+  for (int i = 0; i < MOST_BEGUN; i++)
+    if (at[i].pid == pid && !at[i].ended) {
+      at[i].ended = true;
+      at[i].status = status;
+    }
+  return true;
+}
+
+static bool went_well (const job *j, error *err) {
+  error why;
+  if (WIFEXITED (j->status) && WEXITSTATUS (j->status) == 0)
     return true;
   rewind (j->failed);
   if (fread (&why, sizeof why, 1, j->failed) != 1)
     return error_set (err, ERR_internal, "a job ended without an answer");
-  if (!err->code)
-    *err = why;
+  *err = why;
   return false;
 }
 
@@ -65,9 +82,19 @@ bool jobs_print (void *context, int piece, FILE *printed, error *err) {
   return fflush (stdout) == 0 || error_set (err, ERR_file, "cannot write to standard output");
 }
 
+/* The oldest piece comes out, in order, once it has ended. */
+static bool take_oldest (job *j, int piece, jobs_take *take, void *context, error *err) {
+  bool ok = went_well (j, err);
+  if (ok) {
+    rewind (j->printed);
+    ok = take (context, piece, j->printed, err);
+  }
+  return ok;
+}
+
 bool jobs_run (int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context, error *err) {
-  job at[MOST_JOBS] = { { 0 } };
-  int started = 0, done = 0;
+  job at[MOST_BEGUN] = { { 0 } };
+  int started = 0, done = 0, running = 0;
   bool ok = true;
   jobs = jobs > MOST_JOBS ? MOST_JOBS : jobs;
   if (jobs == 1 && take == jobs_print) { /* as it goes */
@@ -75,17 +102,27 @@ bool jobs_run (int pieces, int jobs, jobs_piece *run, jobs_take *take, void *con
       ok = run (context, done, err);
     return ok;
   }
-  for (; done < pieces && (ok || done < started); done++) {
-    for (; ok && started < pieces && started < done + jobs; started++)
-      ok = start_job (&at[started % jobs], started, run, context, err);
-    job *j = &at[done % jobs];
-    if (j->pid > 0)
-      ok = wait_job (j, err) && ok;
-    if (ok) {
-      rewind (j->printed);
-      ok = take (context, done, j->printed, err);
+  while (done < pieces && (ok || running > 0)) {
+    while (ok && running < jobs && started < pieces && started < done + jobs * AHEAD) {
+      ok = start_job (&at[started % MOST_BEGUN], started, run, context, err);
+      running += ok;
+      started += ok;
     }
-    end_job (j);
+    job *oldest = &at[done % MOST_BEGUN];
+    if (running > 0 && !(ok && done < started && oldest->ended)) {
+      error why = { 0 };
+      if (!wait_any (at, &why)) {
+        ok = ok ? error_set (err, why.code, "%s", why.text) : false;
+        break;
+      }
+      running--;
+      continue;
+    }
+    ok = ok && take_oldest (oldest, done, take, context, err);
+    if (ok)
+      end_job (&at[done++ % MOST_BEGUN]);
   }
+  for (int i = 0; i < MOST_BEGUN; i++)
+    end_job (&at[i]);
   return ok;
 }

@@ -9,7 +9,7 @@
 #include "cli/policies.h"
 #include "cli/zoo_options.h"
 
-enum { LIMIT_TICKS = 50000, MOST_BATCH = 1 << 20 };
+enum { LIMIT_TICKS = 50000, MOST_BATCH = 1 << 20, MOST_TIMES = 8 };
 
 typedef struct allowed {
   const char *name, *says;
@@ -38,91 +38,156 @@ typedef struct asking {
   device device;
   curve_options options;
   int64_t memory_bytes, slowdown_ppm, fine;
+  int64_t most; /* no batch above this is asked for; 0: none yet */
   int32_t tried;
 } asking;
 
 /* ---- one batch ---- */
 
-/* Sets out's figures where it fits. */
-static bool try_batch (asking *a, const allowed *how, int64_t batch, bool *fits, bool *proved,
-                       largest *out, error *err) {
-  arena *scratch = arena_new (0);
-  curve_options o = a->options;
-  curve v;
-  int64_t floor_bytes, peak_bytes, lower_bound = 0;
-  *fits = *proved = false;
-  if (!scratch)
-    return error_set (err, ERR_memory, "out of memory");
+typedef struct attempt {
+  const trace *trace;
+  int64_t baseline_ns, most_ns, floor_bytes, peak_bytes;
+} attempt;
+
+static bool begin_batch (asking *a, int64_t batch, arena *scratch, attempt *t, error *err) {
   a->request.batch = batch;
   a->tried++;
-  trace *t = zoo_trace (&a->request, scratch, err);
-  bool ok = t && curve_range (t, &a->device, scratch, &floor_bytes, &peak_bytes, err);
-  int64_t base_ns = ok ? trace_total_ns (t) : 0;
-  int64_t most_ns = base_ns + units_scale (base_ns, a->slowdown_ppm, 1000000);
-  bool plain = how == &ways[0] || peak_bytes <= a->memory_bytes;
-  if (ok && plain) {
-    *fits = peak_bytes <= a->memory_bytes;
-    *proved = !*fits;
-    if (*fits) {
-      out->step_ns = base_ns;
-      out->host_bytes = 0;
-    }
-  } else if (ok) {
-    o.sections = how->sections;
-    o.recompute = how->recompute;
-    ok = curve_bound (t, &o, a->memory_bytes, &lower_bound, err);
-    *proved = ok && (lower_bound < 0 || lower_bound > most_ns);
-    if (ok && !*proved && curve_of (t, &o, &a->memory_bytes, 1, scratch, &v, err)) {
-      const plan *p = v.points[0].plan;
-      *fits = p && p->predicted.step_ns <= most_ns;
-      if (*fits) {
-        out->step_ns = p->predicted.step_ns;
-        out->host_bytes = p->predicted.host_peak_bytes;
-      }
-    }
-    ok = ok && !err->code;
-  }
-  if (ok && *fits) {
-    out->batch = batch;
-    out->baseline_ns = base_ns;
-    out->floor_bytes = floor_bytes;
-    out->peak_bytes = peak_bytes;
+  t->trace = zoo_trace (&a->request, scratch, err);
+  if (!t->trace ||
+      !curve_range (t->trace, &a->device, scratch, &t->floor_bytes, &t->peak_bytes, err))
+    return false;
+  t->baseline_ns = trace_total_ns (t->trace);
+  t->most_ns = t->baseline_ns + units_scale (t->baseline_ns, a->slowdown_ppm, 1000000);
+  return true;
+}
+
+static curve_options options_of (const asking *a, const allowed *how) {
+  curve_options o = a->options;
+  o.sections = how->sections;
+  o.recompute = how->recompute;
+  return o;
+}
+
+/* Whether no plan of such a batch is fast enough, by the bound. */
+static bool is_refuted (asking *a, const allowed *how, int64_t batch, bool *refuted, error *err) {
+  arena *scratch = arena_new (0);
+  attempt t;
+  int64_t bound_ns = 0;
+  curve_options o = options_of (a, how);
+  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && begin_batch (a, batch, scratch, &t, err);
+  bool plain = ok && t.peak_bytes <= a->memory_bytes;
+  *refuted = ok && how == &ways[0] && !plain;
+  if (ok && !plain && how != &ways[0]) {
+    ok = curve_bound (t.trace, &o, a->memory_bytes, &bound_ns, err);
+    *refuted = ok && (bound_ns < 0 || bound_ns > t.most_ns);
   }
   arena_free (scratch);
   return ok;
 }
 
+/* Sets out's figures where it has a plan. */
+static bool try_batch (asking *a, const allowed *how, int64_t batch, bool *fits, largest *out,
+                       error *err) {
+  arena *scratch = arena_new (0);
+  attempt t;
+  const plan *p = NULL;
+  int64_t bound_ns;
+  curve_options o = options_of (a, how);
+  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && begin_batch (a, batch, scratch, &t, err);
+  bool plain = ok && t.peak_bytes <= a->memory_bytes;
+  if (ok && !plain && how != &ways[0])
+    ok = curve_solve (t.trace, &o, a->memory_bytes, scratch, &p, &bound_ns, err);
+  *fits = ok && (plain || (p && p->predicted.step_ns <= t.most_ns));
+  if (*fits) {
+    out->batch = batch;
+    out->baseline_ns = t.baseline_ns;
+    out->floor_bytes = t.floor_bytes;
+    out->peak_bytes = t.peak_bytes;
+    out->step_ns = plain ? t.baseline_ns : p->predicted.step_ns;
+    out->host_bytes = plain ? 0 : p->predicted.host_peak_bytes;
+  }
+  arena_free (scratch);
+  if (ok)
+    offline_progress (a->c, a->tried, 0, *fits ? out->step_ns : -1);
+  return ok;
+}
+
 /* ---- the largest ---- */
 
-/* From what already fits, by doubling and then by halving. */
+static int64_t fine_of (const asking *a, int64_t batch) {
+  return a->fine ? a->fine : batch / 32 + 1;
+}
+
+/* A batch that the bound refutes, as small as that is known to be; -1: none up to the most that is
+   asked for. From what fits upward, by doubling and then by halving. */
+static bool find_refuted (asking *a, const allowed *how, int64_t fits_at, int64_t *out,
+                          error *err) {
+  int64_t low = fits_at, high = -1, step = fits_at > 8 ? fits_at / 2 : 1;
+  int64_t most = a->most ? a->most : MOST_BATCH;
+  while (high < 0 || high - low > fine_of (a, low)) {
+    bool refuted;
+    int64_t at = high >= 0 ? low + (high - low) / 2 : low + step < most ? low + step : most;
+    if (high < 0 && at <= low)
+      break;
+    if (!is_refuted (a, how, at, &refuted, err))
+      return false;
+    offline_progress (a->c, a->tried, 0, -1);
+    if (refuted)
+      high = at;
+    else
+      low = at;
+    step *= 2;
+  }
+  *out = high;
+  return true;
+}
+
+/* Plans are near their bound, so with one they are looked for from there downward, in steps that
+   double; else from what fits upward. Between the last two by halving. */
 static bool find_largest (asking *a, int32_t way, const largest *from, largest *out) {
-  call *c = a->c;
-  int64_t step = from->batch > 8 ? from->batch / 4 : 1, high = -1;
+  error *err = &a->c->err;
+  int64_t refuted, most = a->most ? a->most : MOST_BATCH, step;
   *out = *from;
   out->none_at = -1;
-  while (out->batch < MOST_BATCH) {
-    int64_t fine = a->fine ? a->fine : out->batch / 32 + 1;
-    int64_t at = high < 0 ? out->batch + step : out->batch + (high - out->batch) / 2;
-    bool fits, proved;
-    if (high >= 0 && high - out->batch <= fine)
-      break;
-    if (!try_batch (a, &ways[way], at, &fits, &proved, out, &c->err))
+  if (!find_refuted (a, &ways[way], from->batch, &refuted, err))
+    return false;
+  if (refuted >= 0) {
+    out->none_at = refuted;
+    out->proved = true;
+  }
+  step = refuted >= 0 ? fine_of (a, from->batch) : from->batch > 8 ? from->batch / 2 : 1;
+  int64_t high = refuted, fell = refuted;
+  while (out->batch < most && !(high >= 0 && high - out->batch <= fine_of (a, out->batch))) {
+    bool fits, down = refuted >= 0 && high == fell;
+    int64_t at = down && high - step > out->batch ? high - step
+                 : high >= 0                      ? out->batch + (high - out->batch) / 2
+                 : out->batch + step < most       ? out->batch + step
+                                                  : most;
+    if (!try_batch (a, &ways[way], at, &fits, out, err))
       return false;
-    offline_progress (c, a->tried, 0, fits ? out->step_ns : -1);
-    if (!fits) {
-      high = at;
-      out->none_at = at;
-      out->proved = proved;
-    }
     step *= 2;
+    if (fits) {
+      fell = -1;
+    } else {
+      high = at;
+      fell = down ? at : -1;
+      out->none_at = at;
+      out->proved = way == 0; /* what has to move does not fit */
+    }
   }
   return true;
 }
 
 static bool find_all (asking *a, largest out[WAYS]) {
   largest nothing = { 0 };
-  if (!find_largest (a, 0, &nothing, &out[0]) || !find_largest (a, 1, &out[0], &out[1]) ||
-      !find_largest (a, 2, &out[1], &out[2]) || !find_largest (a, 3, &out[1], &out[3]))
+  if (!find_largest (a, 0, &nothing, &out[0]))
+    return false;
+  if (!a->most)
+    a->most = (out[0].batch ? out[0].batch : 1) * MOST_TIMES;
+  if (!find_largest (a, 1, &out[0], &out[1]) || !find_largest (a, 2, &out[1], &out[2]) ||
+      !find_largest (a, 3, &out[1], &out[3]))
     return false;
   offline_progress (a->c, a->tried, a->tried, -1);
   return true;
@@ -178,6 +243,8 @@ static void print_text (const asking *a, const largest *all) {
             units_bytes (b[1], l->peak_bytes), units_bytes (b[2], l->host_bytes));
     if (l->none_at > 0)
       printf ("  %lld: %s", (long long)l->none_at, l->proved ? "no plan, proved" : "none found");
+    else
+      printf ("  not asked for more");
     puts ("");
   }
 }
@@ -200,6 +267,7 @@ static bool read_asking (call *c, asking *a) {
          call_bytes (c, "host", &a->options.host_bytes) &&
          call_count (c, "ticks", 1, (int64_t)1 << 40, &a->options.limit_ticks) &&
          call_count (c, "fine", 1, MOST_BATCH, &a->fine) &&
+         call_count (c, "most", 1, MOST_BATCH, &a->most) &&
          offline_share (c, "slowdown", &a->slowdown_ppm);
 }
 
@@ -232,6 +300,7 @@ static const cli_option options[] = {
   { 0, "memory", "SIZE", "of the device; without it, all that it has to give" },
   { 's', "slowdown", "SHARE", "how much longer a step may take than without limits; without it, 10%" },
   { 0, "fine", "N", "stop when the batch is known to so many items; without it, a 32nd of it" },
+  { 0, "most", "N", "ask for no larger batch; without it, 8 times the one that fits unswapped" },
   OPTIONS_OF_ZOO,
   OPTION_DEVICE,
   OPTION_HOST,
@@ -252,8 +321,9 @@ const cli_command command_max_batch = {
       "no more than a slowdown above the same step with memory without limit: with everything on "
       "the device, with copies to the host, with ops in parts as well, and with tensors dropped "
       "and "
-      "made again instead. `above` is a larger batch for which there is no such plan, or none was "
-      "found.\n",
+      "made again instead. The bound is asked first, then plans are looked for below it. `above` "
+      "is "
+      "a larger batch for which there is no such plan, or none was found.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -1,5 +1,6 @@
 /* `ferry solve`: a plan for a trace, by our planner or by one of the published policies. */
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -106,43 +107,43 @@ static bool put_refusal (call *c, const planner *p, const trace *t) {
 }
 
 /* The last line is the answer. */
-static void tell_plan (const planner *p, const solution *s, const plan *free) {
+static void tell_plan (FILE *to, const planner *p, const solution *s, const plan *free) {
   char a[UNITS_TEXT], b[UNITS_TEXT], d[UNITS_TEXT];
   const predicted *cost = &s->plan->predicted;
   const certificate *proof = &s->plan->certificate;
   double slower =
       cost->baseline_ns ? 100.0 * (double)cost->step_ns / (double)cost->baseline_ns - 100 : 0;
-  printf ("%-8s %10s  %+.1f %% beside %s without a plan; %s of stalls%s\n", "step",
-          units_time (a, cost->step_ns), slower, units_time (b, cost->baseline_ns),
-          units_time (d, cost->stall_ns),
-          cost->settled ? "" : "; the steps do not settle: an estimate");
-  printf ("%-8s %10s  certified by %s; it covers %s\n", "bound",
-          units_time (a, proof->lower_bound_ns), proof->bound_by, proof->covers);
-  printf ("%-8s %10s  of %s%s%s; host %s of %s\n", "device", units_bytes (a, cost->peak_bytes),
-          units_bytes (b, p->asked_bytes), p->reserve_bytes ? ", less a reserve of " : "",
-          p->reserve_bytes ? units_bytes (d, p->reserve_bytes) : "",
-          units_bytes ((char[UNITS_TEXT]){ 0 }, cost->host_peak_bytes),
-          units_bytes ((char[UNITS_TEXT]){ 0 }, p->options.host_bytes));
-  printf ("%-8s %10s  out and %s in, a step, in %d moves, %d of them clean\n", "copies",
-          units_bytes (a, cost->d2h_bytes), units_bytes (b, cost->h2d_bytes), s->plan->n_moves,
-          s->plan->n_moves - s->plan->n_outs);
-  printf ("%-8s %10s  after %lld candidates%s%s\n", "found by", proof->found_by,
-          (long long)s->candidates, proof->limit_met ? "; the search ended by its limit: " : "",
-          proof->limit_met ? proof->limit_met : "");
+  fprintf (to, "%-8s %10s  %+.1f %% beside %s without a plan; %s of stalls%s\n", "step",
+           units_time (a, cost->step_ns), slower, units_time (b, cost->baseline_ns),
+           units_time (d, cost->stall_ns),
+           cost->settled ? "" : "; the steps do not settle: an estimate");
+  fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
+           units_time (a, proof->lower_bound_ns), proof->bound_by, proof->covers);
+  fprintf (to, "%-8s %10s  of %s%s%s; host %s of %s\n", "device", units_bytes (a, cost->peak_bytes),
+           units_bytes (b, p->asked_bytes), p->reserve_bytes ? ", less a reserve of " : "",
+           p->reserve_bytes ? units_bytes (d, p->reserve_bytes) : "",
+           units_bytes ((char[UNITS_TEXT]){ 0 }, cost->host_peak_bytes),
+           units_bytes ((char[UNITS_TEXT]){ 0 }, p->options.host_bytes));
+  fprintf (to, "%-8s %10s  out and %s in, a step, in %d moves, %d of them clean\n", "copies",
+           units_bytes (a, cost->d2h_bytes), units_bytes (b, cost->h2d_bytes), s->plan->n_moves,
+           s->plan->n_moves - s->plan->n_outs);
+  fprintf (to, "%-8s %10s  after %lld candidates%s%s\n", "found by", proof->found_by,
+           (long long)s->candidates, proof->limit_met ? "; the search ended by its limit: " : "",
+           proof->limit_met ? proof->limit_met : "");
   if (free)
-    printf ("%-8s %+9.1f %%  since every stay keeps its granules: %s where none has to\n", "places",
-            100.0 * (double)cost->step_ns / (double)free->predicted.step_ns - 100,
-            units_time (a, free->predicted.step_ns));
+    fprintf (to, "%-8s %+9.1f %%  since every stay keeps its granules: %s where none has to\n",
+             "places", 100.0 * (double)cost->step_ns / (double)free->predicted.step_ns - 100,
+             units_time (a, free->predicted.step_ns));
   double gap = planner_gap (cost->step_ns, proof->lower_bound_ns);
   /* Cuts and drops widen what a plan may do: then the bound says of which plans it speaks. */
   if (s->plan->n_sections || s->plan->n_recomputes)
-    printf ("%-8s %s\n", "covers", proof->covers);
-  printf ("\n%s in %s, ", units_time (a, cost->step_ns), units_bytes (b, cost->peak_bytes));
+    fprintf (to, "%-8s %s\n", "covers", proof->covers);
+  fprintf (to, "\n%s in %s, ", units_time (a, cost->step_ns), units_bytes (b, cost->peak_bytes));
   if (gap > 0)
-    printf ("at most %.2f %% above what any plan %scan reach\n", gap,
-            s->plan->n_sections || s->plan->n_recomputes ? "so covered " : "");
+    fprintf (to, "at most %.2f %% above what any plan %scan reach\n", gap,
+             s->plan->n_sections || s->plan->n_recomputes ? "so covered " : "");
   else
-    printf ("and no plan is faster\n");
+    fprintf (to, "and no plan is faster\n");
 }
 
 /* The same once more without --same-places. */
@@ -156,6 +157,18 @@ static bool solve_freely (call *c, const planner *p, const trace *t, beside *als
   return true;
 }
 
+static bool is_standard (const char *path) {
+  return path && strcmp (path, "-") == 0;
+}
+
+/* Said before the long work, not after it. */
+static bool read_targets (call *c, const char *output, const char *dump) {
+  if (is_standard (output) + is_standard (dump) + c->json > 1)
+    return error_set (&c->err, ERR_usage,
+                      "only one of --output, --dump and --json can have standard output");
+  return (!output || file_creatable (output, &c->err)) && (!dump || file_creatable (dump, &c->err));
+}
+
 static int solve_by_plan (call *c) {
   planner p;
   solution s;
@@ -165,7 +178,7 @@ static int solve_by_plan (call *c) {
     error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
     return call_failed (c);
   }
-  trace *t = call_trace (c, c->operands[0]);
+  trace *t = read_targets (c, output, dump) ? call_trace (c, c->operands[0]) : NULL;
   if (!t || !planner_read (c, t, &p))
     return call_failed (c);
   if (!planner_solve (c, &p, t, c->arena, &s)) {
@@ -181,7 +194,7 @@ static int solve_by_plan (call *c) {
       (c->json && !put_plan (c, &p, &s, &also)))
     return call_failed (c);
   if (!c->json)
-    tell_plan (&p, &s, also.free);
+    tell_plan (is_standard (output) || is_standard (dump) ? stderr : stdout, &p, &s, also.free);
   return s.plan->certificate.limit_met ? error_exit_status (ERR_limit) : EXIT_YES;
 }
 
@@ -191,37 +204,53 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
   *r = (policy_request){ .trace = t, .device = d };
   if (!device_needed (c, t, d))
     return false;
+  const char *budget = call_text (c, "budget");
+  int64_t peak_bytes = 0;
   r->budget_bytes = d->memory_bytes - d->reserved_bytes;
   r->host_bytes = d->host_bytes;
-  return call_bytes (c, "budget", &r->budget_bytes) && call_bytes (c, "host", &r->host_bytes);
+  if (budget && strchr (budget, '%') && !policy_plain_peak (c, t, d, &peak_bytes))
+    return false;
+  return (!budget || policy_budget_of (c, budget, peak_bytes, &r->budget_bytes)) &&
+         call_bytes (c, "host", &r->host_bytes);
 }
 
 static bool print_json (call *c, const policy_answer *a) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
-  policy_answer_write (&w, a, -1);
+  policy_answer_write (&w, a, a->plan ? a->plan->certificate.lower_bound_ns : -1);
   json_close_object (&w);
   return call_print_json (c, &w);
 }
 
-static void print_text (const policy_answer *a, int64_t budget_bytes) {
+static void print_bound (FILE *to, const plan *p) {
+  char least[UNITS_TEXT];
+  const certificate *proof = &p->certificate;
+  fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
+           units_time (least, proof->lower_bound_ns), proof->bound_by, proof->covers);
+  fprintf (to, "%-8s %8.2f %%  above it at most\n", "gap",
+           planner_gap (p->predicted.step_ns, proof->lower_bound_ns));
+}
+
+static void print_text (FILE *to, const policy_answer *a, int64_t budget_bytes) {
   char step[UNITS_TEXT], stall[UNITS_TEXT], peak[UNITS_TEXT], host[UNITS_TEXT], out[UNITS_TEXT];
   char in[UNITS_TEXT], budget[UNITS_TEXT];
   const predicted *p = &a->cost;
   if (!a->fits)
-    printf ("%s does not fit in %s; it reaches %s\n", a->label, units_bytes (budget, budget_bytes),
-            units_bytes (peak, a->reached_bytes));
+    fprintf (to, "%s does not fit in %s; it reaches %s\n", a->label,
+             units_bytes (budget, budget_bytes), units_bytes (peak, a->reached_bytes));
   if (a->has_cost)
-    printf ("%-8s %10s  with %s of stalls, %lld moves and %lld drops\n", a->fits ? "step" : "there",
-            units_time (step, p->step_ns), units_time (stall, p->stall_ns), (long long)a->moves,
-            (long long)a->drops);
+    fprintf (to, "%-8s %10s  with %s of stalls, %lld moves and %lld drops\n",
+             a->fits ? "step" : "there", units_time (step, p->step_ns),
+             units_time (stall, p->stall_ns), (long long)a->moves, (long long)a->drops);
   if (a->has_cost)
-    printf ("%-8s %10s  host %s; %s out and %s in, a step\n", "device",
-            units_bytes (peak, p->peak_bytes), units_bytes (host, p->host_peak_bytes),
-            units_bytes (out, p->d2h_bytes), units_bytes (in, p->h2d_bytes));
+    fprintf (to, "%-8s %10s  host %s; %s out and %s in, a step\n", "device",
+             units_bytes (peak, p->peak_bytes), units_bytes (host, p->host_peak_bytes),
+             units_bytes (out, p->d2h_bytes), units_bytes (in, p->h2d_bytes));
+  if (a->plan)
+    print_bound (to, a->plan);
   if (a->note)
-    printf ("%-8s %s\n", "note", a->note);
+    fprintf (to, "%-8s %s\n", "note", a->note);
 }
 
 static int solve_by_policy (call *c, const char *name) {
@@ -238,7 +267,7 @@ static int solve_by_policy (call *c, const char *name) {
   if (!policy_of_name (c, name, &id) ||
       !policy_values_of (c, id, call_text (c, "policy-opt"), &values))
     return call_failed (c);
-  trace *t = call_trace (c, c->operands[0]);
+  trace *t = read_targets (c, output, NULL) ? call_trace (c, c->operands[0]) : NULL;
   if (!t || !read_request (c, t, &d, &r))
     return call_failed (c);
   if (!trace_is_plannable (t)) {
@@ -246,13 +275,18 @@ static int solve_by_policy (call *c, const char *name) {
     return call_failed (c);
   }
   r.values = &values;
+  solve_options o = { .device = &d,
+                      .budget_bytes = r.budget_bytes,
+                      .host_bytes = r.host_bytes,
+                      .keep_proof = call_flag (c, "proof") };
   if (!policy_run (id, &r, c->arena, &a, &c->err) ||
+      (a.plan && !solve_certify (t, &o, a.label, a.plan, c->arena, &c->err)) ||
       (a.plan && output && !plan_store (a.plan, output, false, &c->err)))
     return call_failed (c);
   if (c->json && !print_json (c, &a))
     return call_failed (c);
   if (!c->json)
-    print_text (&a, r.budget_bytes);
+    print_text (is_standard (output) ? stderr : stdout, &a, r.budget_bytes);
   return a.fits ? EXIT_YES : EXIT_NO;
 }
 

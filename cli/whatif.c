@@ -7,10 +7,10 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "cli/jobs.h"
 #include "cli/offline.h"
 #include "cli/offline_figures.h"
 #include "cli/picture_files.h"
-#include "cli/workers.h"
 
 enum { LIMIT_TICKS = 20000 };
 
@@ -19,19 +19,30 @@ typedef struct asking {
   const whatif_grid *grid;
   const whatif_case *cases;
   curve_options options;
+  whatif_row *rows; /* of this slice's cells, in order */
+  int32_t n_cells;
 } asking;
 
 /* ---- the grid ---- */
 
-static bool work (void *context, int32_t item, void *result, error *err) {
+/* In a process of its own; the rows as they are in memory. */
+static bool run_cell (void *context, int piece, error *err) {
   const asking *a = context;
   const whatif_grid *g = a->grid;
-  return whatif_cell (g, a->cases, &a->options, g->slice - 1 + item * g->slices, result, err);
+  whatif_row rows[WHATIF_MOST];
+  if (!whatif_cell (g, a->cases, &a->options, g->slice - 1 + piece * g->slices, rows, err))
+    return false;
+  return fwrite (rows, sizeof *rows, (size_t)g->n_budgets, stdout) == (size_t)g->n_budgets ||
+         error_set (err, ERR_file, "a job could not write what it found");
 }
 
-static void progress (void *context, int32_t done, int32_t all) {
+static bool take_cell (void *context, int piece, FILE *printed, error *err) {
   const asking *a = context;
-  offline_progress (a->c, done, all, -1);
+  size_t n = (size_t)a->grid->n_budgets;
+  if (fread (a->rows + (size_t)piece * n, sizeof *a->rows, n, printed) != n)
+    return error_set (err, ERR_internal, "a job ended without an answer");
+  offline_progress (a->c, piece + 1, a->n_cells, -1);
+  return true;
 }
 
 static bool read_options_of (call *c, curve_options *o) {
@@ -57,13 +68,9 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
   *n_rows = mine * g->n_budgets;
   *rows = NEW (c->arena, (int64_t)*n_rows + 1, whatif_row, &c->err);
   a.cases = cases;
-  workers_job job = { .processes = (int32_t)jobs,
-                      .n_items = mine,
-                      .size = (size_t)g->n_budgets * sizeof (whatif_row),
-                      .work = work,
-                      .progress = progress,
-                      .context = &a };
-  return *assumed && *rows && workers_run (&job, *rows, &c->err);
+  a.rows = *rows;
+  a.n_cells = mine;
+  return *assumed && *rows && jobs_run (mine, (int)jobs, run_cell, take_cell, &a, &c->err);
 }
 
 /* ---- answers ---- */

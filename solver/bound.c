@@ -154,37 +154,37 @@ typedef struct state {
   arena *a; /* the caller's: what is kept */
   bound *out;
   bool stopped;
+  bool settled; /* the last round's program had one class, so it is the last program itself */
 } state;
 
-static flow_options options_of (const state *s, int classes, int64_t eps_ppm) {
-  return (flow_options){ .dev = s->o->dev,
-                         .host_bytes = s->o->host_bytes,
+flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm) {
+  return (flow_options){ .dev = o->dev,
+                         .host_bytes = o->host_bytes,
                          .classes = classes,
-                         .latency = !s->o->any_units,
-                         .drops = s->o->drops,
-                         .again = s->o->again,
+                         .latency = !o->any_units,
+                         .drops = o->drops,
+                         .again = o->again,
                          .eps_ppm = eps_ppm };
 }
 
-/* Interior point; the simplex where that failed and the program is small enough for it. */
-static bool solve (state *s, const flow *f, arena *scratch, ilp_result *r, error *err) {
+bool bound_program (const flow *f, const bound_options *how, arena *scratch, ilp_result *r,
+                    bound_stats *stats, error *err) {
   enum { SMALL_ROWS = 3000, SIMPLEX_MS = 5000 };
   ilp_problem p;
   ilp_options o = {
-    .method = ILP_INTERIOR, .log = s->o->log, .stop = s->o->stop, .stop_context = s->o->stop_context
+    .method = ILP_INTERIOR, .log = how->log, .stop = how->stop, .stop_context = how->stop_context
   };
   if (!flow_problem (f, scratch, &p, err) || !ilp_solve (&p, &o, scratch, r, err))
     return false;
-  s->out->stats.solves++;
-  s->stopped |= r->status == ILP_STOPPED;
-  if (r->status == ILP_OPTIMAL || s->stopped || f->n_rows > SMALL_ROWS)
+  stats->solves++;
+  if (r->status == ILP_OPTIMAL || r->status == ILP_STOPPED || f->n_rows > SMALL_ROWS)
     return true;
-  s->out->stats.failures++;
+  stats->failures++;
   o.method = ILP_SIMPLEX;
   o.limit_ms = SIMPLEX_MS;
   o.limit_ticks = 50000;
   ilp_result again;
-  s->out->stats.solves++;
+  stats->solves++;
   if (!ilp_solve (&p, &o, scratch, &again, err))
     return false;
   if (again.status == ILP_OPTIMAL)
@@ -192,10 +192,15 @@ static bool solve (state *s, const flow *f, arena *scratch, ilp_result *r, error
   return true;
 }
 
-/* The best that these duals prove over a few roundings: coarse ones hit the round figures that the
-   true duals often are. The winner goes to duals. */
-static bool prove (const flow *f, const double *y, arena *scratch, int64_t *duals,
-                   int64_t *stall_ns, error *err) {
+static bool solve (state *s, const flow *f, arena *scratch, ilp_result *r, error *err) {
+  if (!bound_program (f, s->o, scratch, r, &s->out->stats, err))
+    return false;
+  s->stopped |= r->status == ILP_STOPPED;
+  return true;
+}
+
+bool bound_prove (const flow *f, const double *y, arena *scratch, int64_t *duals, int64_t *stall_ns,
+                  error *err) {
   static const int bits[] = { DUAL_BITS, 24, 20, 16, 12 };
   int64_t *tried = NEW (scratch, f->n_rows, int64_t, err);
   *stall_ns = -1;
@@ -215,7 +220,7 @@ static bool prove (const flow *f, const double *y, arena *scratch, int64_t *dual
 static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, error *err) {
   int64_t stall_ns, *duals = NEW (scratch, f->n_rows, int64_t, err);
   bound *b = s->out;
-  if (!duals || !prove (f, r->y, scratch, duals, &stall_ns, err))
+  if (!duals || !bound_prove (f, r->y, scratch, duals, &stall_ns, err))
     return false;
   double ns =
       ldexp (r->value, FLOW_UNIT_BITS - f->link.shift) * 1e9 / (double)f->link.rates.out_alone;
@@ -231,6 +236,8 @@ static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, 
     return true;
   b->lower_bound_ns = b->compute_ns + stall_ns;
   b->by = "flow-lp";
+  if (s->o->any_units && !f->drops)
+    b->prices = bound_prices_of (f, duals, stall_ns);
   if (s->o->keep_proof &&
       !(b->proof = bound_proof (f, duals, s->o->any_units, s->o->again, s->a, err)))
     return false;
@@ -279,7 +286,7 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
                          error *err) {
   int64_t before_ns = s->out->lower_bound_ns;
   int32_t most_rows = s->o->limit_rows ? s->o->limit_rows : 20000;
-  flow_options fo = options_of (s, s->o->classes == 1 ? 1 : 2, 0);
+  flow_options fo = bound_flow (s->o, s->o->classes == 1 ? 1 : 2, 0);
   flow f;
   ilp_result r;
   bool ok = false;
@@ -309,6 +316,7 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
     else if (split.code != ERR_none)
       ok = error_set (err, split.code, "%s", split.text);
   }
+  s->settled = f.n_classes == 1 && !*go_on;
 out:
   if (arena_peak_bytes (scratch) > s->out->stats.peak_bytes)
     s->out->stats.peak_bytes = arena_peak_bytes (scratch);
@@ -328,8 +336,7 @@ static void fill_members (const flow *f, const flow_chain *c, int32_t at, double
   }
 }
 
-/* How much of each gap leaves, by a copy or clean, and how much is dropped. */
-static void shares_of (const flow *f, const double *x, double *share, double *dropped) {
+void bound_shares (const flow *f, const double *x, double *share, double *dropped) {
   for (int32_t i = 0; i < f->n_chains; i++) {
     const flow_chain *c = &f->chains[i];
     for (int32_t col = c->column, link = -1; col < f->n_columns; col++) {
@@ -364,19 +371,22 @@ static bool finish_up (state *s, const slots *now, error *err) {
     return error_set (err, ERR_memory, "out of memory");
   int64_t from_ppm = s->o->guide_only ? 1000 : 0;
   for (int64_t eps_ppm = from_ppm; eps_ppm <= 1000 && !s->stopped; eps_ppm += 1000) {
-    flow_options fo = options_of (s, s->o->classes ? s->o->classes : 3, eps_ppm);
+    flow_options fo = bound_flow (s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
     arena_mark here = arena_here (scratch);
     flow f;
     ilp_result r;
-    if (!flow_build (s->g, now, &fo, scratch, &f, err) || !solve (s, &f, scratch, &r, err))
+    bool known = !eps_ppm && s->settled;
+    if ((!known || s->o->program) && !flow_build (s->g, now, &fo, scratch, &f, err))
       goto out;
-    if (!eps_ppm && !keep (s, &f, &r, scratch, err))
+    if (!known && !solve (s, &f, scratch, &r, err))
+      goto out;
+    if (!eps_ppm && !known && !keep (s, &f, &r, scratch, err))
       goto out;
     if (!eps_ppm && s->o->program && !flow_write_lp (&f, s->o->program, err))
       goto out;
     /* of a solver that lost its footing at the end too: its last point is a guide all the same */
     if (eps_ppm)
-      shares_of (&f, r.x, s->out->share, s->out->dropped);
+      bound_shares (&f, r.x, s->out->share, s->out->dropped);
     arena_back (scratch, here);
   }
   ok = true;
@@ -394,46 +404,72 @@ static bool cheap_bounds (state *s, error *err) {
   bool crossing = !s->o->drops && crossing_ns > b->compute_ns;
   b->by = crossing ? "crossing" : "compute";
   b->lower_bound_ns = crossing ? crossing_ns : b->compute_ns;
+  if (crossing)
+    b->prices = (bound_prices){
+      .memory_ns = 1e9 / (double)device_rates (&s->o->dev->link, s->o->dev->share_ppm).in_alone,
+      .link_ns = (double)crossing_ns,
+    };
   if (!s->o->keep_proof)
     return true;
   b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops, s->a, err);
   return b->proof;
 }
 
-bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, error *err) {
+/* The slots of the last program, in their own arena; refined where ops are many. */
+static bool refine (state *s, arena *slot_arena, slots *now, error *err) {
+  const gaps *g = s->g;
+  const bound_options *o = s->o;
   int32_t whole = o->whole_ops ? o->whole_ops : 600, blocks = o->blocks ? o->blocks : 300;
   int32_t most_rounds = o->limit_rounds ? o->limit_rounds : 12;
-  state s = { .g = g, .o = o, .a = a, .out = out };
+  bool go_on = g->n_ops > whole && !o->guide_only;
+  int idle_rounds = 0;
+  if (g->n_ops > whole
+          ? !slots_blocks (g, o->dev, blocks, s->out->lower_bound_ns, slot_arena, now, err)
+          : !slots_each (g, slot_arena, now, err))
+    return false;
+  while (go_on && !s->stopped && s->out->stats.rounds < most_rounds)
+    if (!refine_once (s, now, slot_arena, &idle_rounds, &go_on, err))
+      return false;
+  return true;
+}
+
+/* *tight: something has to move. */
+static bool begin (state *s, const gaps *g, const bound_options *o, arena *a, bound *out,
+                   bool *tight, error *err) {
+  *s = (state){ .g = g, .o = o, .a = a, .out = out };
   *out = (bound){ .compute_ns = trace_total_ns (g->units->trace) };
   out->share = NEW (a, g->count, double, err);
-  if (!out->share || !cheap_bounds (&s, err))
+  if (!out->share || !cheap_bounds (s, err))
     return false;
   if (o->drops && !(out->dropped = NEW (a, g->count, double, err)))
     return false;
-  bool tight = false;
+  *tight = false;
   for (int32_t k = 0; k < g->n_ops; k++) {
     int64_t over = g->base_bytes[k] - g->unused_bytes - g->room_bytes;
     if (over > g->movable_bytes[k])
       return gaps_too_small (g, g->room_bytes + g->pool_bytes, err);
-    tight |= over > 0;
+    *tight |= over > 0;
   }
+  return true;
+}
+
+bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, error *err) {
+  state s;
+  slots now;
+  bool tight;
+  if (!begin (&s, g, o, a, out, &tight, err))
+    return false;
   if (!tight) /* everything fits: compute is the bound */
     return true;
-  bool ok = false, go_on = g->n_ops > whole && !o->guide_only;
-  int idle_rounds = 0;
-  slots now;
   arena *slot_arena = arena_new (0);
-  if (!slot_arena)
-    return error_set (err, ERR_memory, "out of memory");
-  if (g->n_ops > whole
-          ? !slots_blocks (g, o->dev, blocks, out->lower_bound_ns, slot_arena, &now, err)
-          : !slots_each (g, slot_arena, &now, err))
-    goto out;
-  while (go_on && !s.stopped && out->stats.rounds < most_rounds)
-    if (!refine_once (&s, &now, slot_arena, &idle_rounds, &go_on, err))
-      goto out;
-  ok = finish_up (&s, &now, err);
-out:
+  bool ok = slot_arena || error_set (err, ERR_memory, "out of memory");
+  ok = ok && refine (&s, slot_arena, &now, err) && finish_up (&s, &now, err);
   arena_free (slot_arena);
   return ok;
+}
+
+bool bound_slots (const gaps *g, const bound_options *o, arena *a, bound *out, slots *now,
+                  bool *tight, error *err) {
+  state s;
+  return begin (&s, g, o, a, out, tight, err) && (!*tight || refine (&s, a, now, err));
 }

@@ -33,13 +33,21 @@ typedef struct bound_stats {
   double value_ns; /* the last bound program's own optimum, stall and compute, in doubles */
 } bound_stats;
 
+/* What more of something takes off the bound at most, by the duals that prove it: with more memory
+   or a faster link the same duals prove the bound less this.  Figures for a reader, in doubles. */
+typedef struct bound_prices {
+  double memory_ns; /* of a byte */
+  double link_ns;   /* what the link's rates divide: 1 - 1/n of it for a link n times as fast */
+} bound_prices;
+
 typedef struct bound {
   int64_t lower_bound_ns;
   int64_t compute_ns;
-  const char *by;    /* "compute", "crossing" or "flow-lp" */
-  const char *proof; /* canonical JSON, where asked for */
-  double *share;     /* per gap: how much of it leaves in the best program, 0 to 1 */
-  double *dropped;   /* per gap: how much of it is made again; NULL where nothing may be */
+  const char *by;      /* "compute", "crossing" or "flow-lp" */
+  const char *proof;   /* canonical JSON, where asked for */
+  double *share;       /* per gap: how much of it leaves in the best program, 0 to 1 */
+  double *dropped;     /* per gap: how much of it is made again; NULL where nothing may be */
+  bound_prices prices; /* with any_units and without drops; else 0 */
   bound_stats stats;
 } bound;
 
@@ -49,6 +57,26 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
 
 /* ---- its parts ---- */
 
+/* The cheap bounds, whether anything has to move at all, and if so the slots that bound_of would
+   end with; they live in `a`. */
+bool bound_slots (const gaps *g, const bound_options *o, arena *a, bound *out, slots *now,
+                  bool *tight, error *err) MUST_CHECK;
+
+flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm);
+
+/* Interior point; the simplex where that failed and the program is small enough for it. */
+bool bound_program (const flow *f, const bound_options *o, arena *scratch, ilp_result *r,
+                    bound_stats *stats, error *err) MUST_CHECK;
+
+/* The best that these duals prove over a few roundings: coarse ones hit the round figures that the
+   true duals often are. The winner goes to duals. */
+bool bound_prove (const flow *f, const double *y, arena *scratch, int64_t *duals, int64_t *stall_ns,
+                  error *err) MUST_CHECK;
+
+/* How much of each gap leaves, by a copy or clean, and how much is dropped (NULL where nothing may
+   be); on top of what is there, in [0, 1]. */
+void bound_shares (const flow *f, const double *x, double *share, double *dropped);
+
 /* Duals as multiples of 2^-bits (bits <= DUAL_BITS), signs and stalls put right; in 2^-DUAL_BITS.
  */
 void bound_duals (const flow *f, const double *y, int bits, int64_t *duals);
@@ -56,6 +84,9 @@ void bound_duals (const flow *f, const double *y, int bits, int64_t *duals);
 /* The stall that duals of that kind prove, in ns, rounded down, at least 0. False where a figure
    does not fit in 128 bits: then they prove nothing. */
 bool bound_exact (const flow *f, const int64_t *duals, int64_t *stall_ns);
+
+/* The prices in duals that prove a stall of stall_ns; for a program without latency and drops. */
+bound_prices bound_prices_of (const flow *f, const int64_t *duals, int64_t stall_ns);
 
 /* Without a program: what must be away at an op comes back over the link in every step. */
 int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op);

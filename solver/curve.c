@@ -3,11 +3,12 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "solver/bound_range.h"
 #include "solver/gaps.h"
 #include "solver/recompute.h"
 #include "solver/schedule.h"
 
-enum { LIMIT_TICKS = 200000, MOST_ASKED = 24, GAP_PPM = 5000 };
+enum { LIMIT_TICKS = 200000, GAP_PPM = 5000, APART_PPM = 2500 };
 #define GIB ((int64_t)1 << 30)
 
 bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_bytes,
@@ -54,6 +55,10 @@ static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
                           .log = o->log };
 }
 
+static bool rewrites (const curve_options *o) {
+  return o->sections != SECTIONS_OFF || o->recompute != RECOMPUTE_OFF;
+}
+
 /* Cuts add time to ops and never take any away; drops may also spare the link. */
 static bool weak_bound (const trace *t, const solve_options *how, arena *a, int64_t *ns,
                         error *err) {
@@ -75,9 +80,8 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
   arena *a = arena_new (0);
   if (!a)
     return error_set (err, ERR_memory, "out of memory");
-  bool rewrites = o->sections != SECTIONS_OFF || o->recompute != RECOMPUTE_OFF;
-  bool ok = rewrites ? weak_bound (t, &how, a, &b.lower_bound_ns, &why)
-                     : solve_bound (t, &how, a, &b, &why);
+  bool ok = rewrites (o) ? weak_bound (t, &how, a, &b.lower_bound_ns, &why)
+                         : solve_bound (t, &how, a, &b, &why);
   arena_free (a);
   if (ok)
     *lower_bound_ns = b.lower_bound_ns;
@@ -88,10 +92,56 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
   return ok || why.code == ERR_infeasible;
 }
 
+/* What plans of neighbouring budgets know of each other. */
+typedef struct shared {
+  bound_range *bounds; /* NULL: every point is planned by itself */
+  bool led;
+  recipe lead; /* of the last plan that was searched for in full */
+  int64_t lead_gap_ppm;
+} shared;
+
+static int64_t gap_ppm_of (const solution *s) {
+  int64_t over = s->plan->predicted.step_ns - s->bound.lower_bound_ns;
+  return s->bound.lower_bound_ns > 0 ? units_scale (over, 1000000, s->bound.lower_bound_ns) : 0;
+}
+
+/* A few roundings as its neighbour's was made; a whole search where they come out worse than that,
+   or bad: at the floor all plans are. */
+static bool solve_near (const trace *t, solve_options *how, shared *with, arena *a, solution *out,
+                        error *err) {
+  enum { WORSE_PPM = 2500, BAD_PPM = 25000 };
+  int64_t gap_ppm = how->gap_ppm ? how->gap_ppm : GAP_PPM;
+  solution near = { 0 };
+  if (with->led) {
+    solve_options like = *how;
+    error why = { 0 };
+    like.follow = &with->lead;
+    like.gap_ppm = with->lead_gap_ppm < BAD_PPM ? with->lead_gap_ppm : BAD_PPM;
+    if (like.gap_ppm < gap_ppm)
+      like.gap_ppm = gap_ppm;
+    if (!solve (t, &like, a, &near, &why) && why.code != ERR_infeasible)
+      return error_set (err, why.code, "%s", why.text);
+    if (near.plan && gap_ppm_of (&near) <= like.gap_ppm + WORSE_PPM)
+      return *out = near, true;
+  }
+  error why = { 0 };
+  if (!solve (t, how, a, out, &why)) {
+    *out = near;
+    return (near.plan && why.code == ERR_infeasible) || error_set (err, why.code, "%s", why.text);
+  }
+  with->led = true;
+  with->lead = out->recipe;
+  with->lead_gap_ppm = gap_ppm_of (out);
+  if (near.plan && near.plan->predicted.step_ns < out->plan->predicted.step_ns)
+    *out = near;
+  return true;
+}
+
 /* One budget's plan; NULL where none was found. Beyond the card's memory the card is thought
    larger, and as fast. */
-static bool solve_at (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
-                      const plan **found, int64_t *lower_bound_ns, error *err) {
+static bool solve_at (const trace *t, const curve_options *o, int64_t budget_bytes, shared *with,
+                      const bound *guide, arena *a, const plan **found, int64_t *lower_bound_ns,
+                      error *err) {
   device larger = *o->device;
   if (larger.memory_bytes < budget_bytes + larger.reserved_bytes)
     larger.memory_bytes = budget_bytes + larger.reserved_bytes;
@@ -99,18 +149,22 @@ static bool solve_at (const trace *t, const curve_options *o, int64_t budget_byt
   solution s;
   error why = { 0 };
   how.device = &larger;
+  how.guide = guide;
   *found = NULL;
-  if (solve (t, &how, a, &s, &why)) {
+  if (with ? solve_near (t, &how, with, a, &s, &why) : solve (t, &how, a, &s, &why)) {
     *found = s.plan;
     *lower_bound_ns = s.bound.lower_bound_ns;
-    return how.sections == SECTIONS_OFF && how.recompute == RECOMPUTE_OFF
-               ? true
-               : curve_bound (t, o, budget_bytes, lower_bound_ns, err);
+    return !rewrites (o) || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   }
   if (why.code == ERR_infeasible) /* no plan found is not yet a proof that there is none */
-    return curve_bound (t, o, budget_bytes, lower_bound_ns, err);
+    return guide || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   *err = why;
   return false;
+}
+
+bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
+                  const plan **found, int64_t *lower_bound_ns, error *err) {
+  return solve_at (t, o, budget_bytes, NULL, NULL, a, found, lower_bound_ns, err);
 }
 
 static int by_bytes (const void *a, const void *b) {
@@ -122,11 +176,13 @@ static int64_t step_of (const curve_point *p) {
   return p->plan ? p->plan->predicted.step_ns : INT64_MAX;
 }
 
-/* Nothing is faster than ops without stalls, so what is that near to them need not be looked for
-   again with more memory. */
-static bool is_enough (const curve_options *o, const curve_point *p, int64_t baseline_ns) {
-  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
-  return p->plan && step_of (p) <= baseline_ns + units_scale (baseline_ns, gap_ppm, 1000000);
+/* A plan for less memory that is near the bound here need not be looked for again. At the last
+   point nothing but the bound itself is near. */
+static bool is_enough (const curve_options *o, const curve_point *before, int64_t lower_bound_ns,
+                       bool last) {
+  int64_t gap_ppm = last ? 0 : o->gap_ppm ? o->gap_ppm : GAP_PPM;
+  return before->plan &&
+         step_of (before) <= lower_bound_ns + units_scale (lower_bound_ns, gap_ppm, 1000000);
 }
 
 static void make_monotone (curve *c) {
@@ -168,37 +224,91 @@ static int32_t find_knee (const curve *c) {
   return knee;
 }
 
-bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
-               arena *a, curve *out, error *err) {
+/* Sorted, each once. */
+static bool begin_curve (const trace *t, const curve_options *o, const int64_t *budgets,
+                         int32_t count, arena *a, int64_t **sorted, curve *out, error *err) {
   *out = (curve){ .baseline_ns = trace_total_ns (t), .knee = -1 };
-  int64_t *sorted = NEW (a, count, int64_t, err);
+  int64_t *at = *sorted = NEW (a, count, int64_t, err);
   out->points = NEW (a, count, curve_point, err);
-  if (!sorted || !out->points ||
+  if (!at || !out->points ||
       !curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
     return false;
   for (int32_t i = 0; i < count; i++)
-    sorted[i] = budgets[i];
-  qsort (sorted, (size_t)count, sizeof *sorted, by_bytes);
+    at[i] = budgets[i];
+  qsort (at, (size_t)count, sizeof *at, by_bytes);
   for (int32_t i = 0; i < count; i++)
-    if (i == 0 || sorted[i] > sorted[i - 1])
-      out->points[out->count++] = (curve_point){ .budget_bytes = sorted[i], .plan_of = -1 };
-  for (int32_t i = 0; i < out->count; i++) {
-    curve_point *p = &out->points[i];
-    bool last = i + 1 == out->count; /* there, exactly */
-    if (i > 0 &&
-        (last ? step_of (&p[-1]) == out->baseline_ns : is_enough (o, &p[-1], out->baseline_ns))) {
-      p->plan = p[-1].plan;
-      p->plan_of = p[-1].plan_of;
-      p->lower_bound_ns = out->baseline_ns;
-    } else {
-      if (!solve_at (t, o, p->budget_bytes, a, &p->plan, &p->lower_bound_ns, err))
-        return false;
-      p->plan_of = p->plan ? i : -1;
-      p->searched = true;
+    if (i == 0 || at[i] > at[out->count - 1]) {
+      at[out->count] = at[i];
+      out->points[out->count++] = (curve_point){ .budget_bytes = at[i], .plan_of = -1 };
     }
-    if (o->progress)
-      o->progress (o->context, i + 1, out->count, p->plan ? step_of (p) : -1);
+  return true;
+}
+
+/* What no plan at this budget beats, without any solving; *guide is NULL where nobody knows. */
+static bool bound_point (const trace *t, shared *with, arena *a, curve_point *p,
+                         const bound **guide, error *err) {
+  error why = { 0 };
+  bound *b = NEW (a, 1, bound, err);
+  *guide = NULL;
+  p->lower_bound_ns = trace_total_ns (t);
+  if (!b || !with->bounds)
+    return b;
+  if (bound_range_at (with->bounds, p->budget_bytes, a, b, &why)) {
+    p->lower_bound_ns = b->lower_bound_ns;
+    *guide = b;
+    return true;
   }
+  p->lower_bound_ns = -1;
+  if (why.code == ERR_infeasible)
+    return true;
+  *err = why;
+  return false;
+}
+
+static bool plan_point (const trace *t, const curve_options *o, shared *with, curve *out, int32_t i,
+                        arena *a, error *err) {
+  curve_point *p = &out->points[i];
+  const bound *guide;
+  if (!bound_point (t, with, a, p, &guide, err))
+    return false;
+  if (p->lower_bound_ns < 0) /* none fits */
+    return true;
+  if (i > 0 && is_enough (o, &p[-1], p->lower_bound_ns, i + 1 == out->count)) {
+    p->plan = p[-1].plan;
+    p->plan_of = p[-1].plan_of;
+    return true;
+  }
+  p->searched = true;
+  if (!solve_at (t, o, p->budget_bytes, with->bounds ? with : NULL, guide, a, &p->plan,
+                 &p->lower_bound_ns, err))
+    return false;
+  p->plan_of = p->plan ? i : -1;
+  return true;
+}
+
+bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
+               arena *a, curve *out, error *err) {
+  shared with = { 0 };
+  int64_t *sorted;
+  arena *scratch = arena_new (0);
+  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && begin_curve (t, o, budgets, count, a, &sorted, out, err);
+  if (ok && out->count > 1 && !rewrites (o)) {
+    bound_options how = {
+      .dev = o->device, .host_bytes = o->host_bytes, .any_units = true, .log = o->log
+    };
+    ok = bound_range_new (t, &how, sorted, out->count, APART_PPM, scratch, &with.bounds, err);
+    out->programs = ok ? bound_range_seen (with.bounds).programs : 0;
+  }
+  for (int32_t i = 0; ok && i < out->count; i++) {
+    ok = plan_point (t, o, &with, out, i, a, err);
+    if (ok && o->progress)
+      o->progress (o->context, i + 1, out->count,
+                   out->points[i].plan ? step_of (&out->points[i]) : -1);
+  }
+  arena_free (scratch);
+  if (!ok)
+    return false;
   make_monotone (out);
   out->knee = find_knee (out);
   return true;
@@ -209,85 +319,4 @@ int64_t curve_price_ns (const curve *c, int32_t i) {
     return 0;
   const curve_point *p = &c->points[i];
   return units_scale (step_of (p) - step_of (p + 1), GIB, p[1].budget_bytes - p->budget_bytes);
-}
-
-/* ---- the smallest memory ---- */
-
-/* Afterwards no plan below *none_below is fast enough. */
-static bool bisect_bound (const trace *t, const curve_options *o, int64_t fine_bytes, min_memory *m,
-                          error *err) {
-  int64_t low = m->none_below_bytes, high = m->peak_bytes;
-  while (high - low > fine_bytes && m->bounds < MOST_ASKED) {
-    int64_t middle = low + (high - low) / 2, lower_bound;
-    m->bounds++;
-    if (!curve_bound (t, o, middle, &lower_bound, err))
-      return false;
-    if (lower_bound < 0 || lower_bound > m->most_ns)
-      low = middle;
-    else
-      high = middle;
-  }
-  m->none_below_bytes = low;
-  return true;
-}
-
-/* A plan that is fast enough at so many granules; *fits says whether one was found. */
-static bool try_plan (const trace *t, const curve_options *o, int64_t granules, arena *a,
-                      min_memory *m, bool *fits, error *err) {
-  const plan *p;
-  int64_t lower_bound;
-  arena_mark mark = arena_here (a);
-  m->solves++;
-  if (!solve_at (t, o, granules * o->device->granule_bytes, a, &p, &lower_bound, err))
-    return false;
-  *fits = p && p->predicted.step_ns <= m->most_ns;
-  if (*fits)
-    m->plan = p;
-  else
-    arena_back (a, mark);
-  return true;
-}
-
-/* Plans are near their bound, so one is looked for from where the bound stopped, in steps that
-   double; between the last step and the one before, by halving. A little above the peak nothing
-   moves: places on a circle may take more than is held at any moment. */
-static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_bytes, arena *a,
-                         min_memory *m, error *err) {
-  int64_t granule = o->device->granule_bytes;
-  int64_t low = m->none_below_bytes / granule, top = units_div_up (m->peak_bytes, granule);
-  top += 8 + top / 16;
-  int64_t fine = fine_bytes / granule > 1 ? fine_bytes / granule : 1, step = fine, high = top;
-  bool fits = false;
-  while (!fits) {
-    high = low + step < top ? low + step : top;
-    if (!try_plan (t, o, high, a, m, &fits, err))
-      return false;
-    if (!fits && high == top)
-      return true;
-    if (!fits)
-      low = high;
-    step *= 2;
-  }
-  while (high - low > fine) {
-    int64_t middle = low + (high - low) / 2;
-    if (!try_plan (t, o, middle, a, m, &fits, err))
-      return false;
-    if (fits)
-      high = middle;
-    else
-      low = middle;
-  }
-  return true;
-}
-
-bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm,
-                    int64_t fine_bytes, arena *a, min_memory *out, error *err) {
-  *out = (min_memory){ .baseline_ns = trace_total_ns (t) };
-  if (!curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
-    return false;
-  out->most_ns = out->baseline_ns + units_scale (out->baseline_ns, slowdown_ppm, 1000000);
-  int64_t fine = fine_bytes > 0 ? fine_bytes : (out->peak_bytes - out->floor_bytes) / 64;
-  if (fine < o->device->granule_bytes)
-    fine = o->device->granule_bytes;
-  return bisect_bound (t, o, fine, out, err) && climb_plans (t, o, fine, a, out, err);
 }

@@ -33,6 +33,7 @@ typedef struct curve {
   int64_t baseline_ns;             /* everything on the device */
   curve_point *points;             /* budgets rise */
   int32_t count;
+  int32_t programs; /* solved for all points together; 0: each point has its own */
   int32_t knee; /* the point furthest below the straight line between the ends; -1: none */
 } curve;
 
@@ -56,6 +57,10 @@ int64_t curve_price_ns (const curve *c, int32_t i);
 /* The bound alone at one budget; -1 where no plan fits. */
 bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
                   int64_t *lower_bound_ns, error *err) MUST_CHECK;
+
+/* One budget by itself: its plan (NULL: none found), and its bound. */
+bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
+                  const plan **found, int64_t *lower_bound_ns, error *err) MUST_CHECK;
 
 typedef struct min_memory {
   int64_t floor_bytes, peak_bytes, baseline_ns, most_ns;

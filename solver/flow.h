@@ -156,6 +156,11 @@ typedef struct flow {
 bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a, flow *out,
                  error *err) MUST_CHECK;
 
+/* The same program for another budget: only limits change, so rows, columns and slots stay those of
+   the budget that it was built for, of which no smaller one may be asked. Duals of the one prove a
+   bound of the other, and its points mix. */
+void flow_set_room (flow *f, int64_t room_bytes);
+
 /* Pieces, classes, chains and sums per slot: what flow_build begins with. */
 bool flow_chains (const gaps *g, const flow_options *o, arena *a, flow *f, error *err) MUST_CHECK;
 

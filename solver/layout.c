@@ -119,7 +119,7 @@ static bool says_something (const gaps *singles, const double *share) {
 
 bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t budget_bytes,
                   const gaps *singles, const double *share, arena *a, layout *out, error *err) {
-  *out = (layout){ 0 };
+  *out = (layout){ .kind = kind };
   const double *guide = says_something (singles, share) ? share : NULL;
   if (!choose_groups (t, kind, dev, budget_bytes, singles, guide, a, out, err) ||
       !units_of (t, out->groups, out->n_groups, dev->granule_bytes, out->pool_below_bytes, a,

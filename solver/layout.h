@@ -17,6 +17,7 @@ typedef enum layout_kind {
 } layout_kind;
 
 typedef struct layout {
+  layout_kind kind;
   index_list *groups;
   int32_t n_groups;
   int64_t pool_below_bytes;

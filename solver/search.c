@@ -118,15 +118,15 @@ enum {
 };
 enum { FEW_OPS = 60, FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
 
-/* One rounding, with each of the timings [first, end). */
-static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
-                        error *err) {
+bool search_round (search *s, const layout *l, round_start start, int64_t room_ppm, bool *fits,
+                   error *err) {
   error why = { 0 };
   rounding r;
   arena_mark mark = arena_here (s->scratch);
-  int64_t room_bytes = units_scale (l->gaps.room_bytes, rooms_ppm[room], 1000000);
-  if (!round_gaps (&l->gaps, l->of, s->options->device, start, l->share, room_bytes, s->scratch, &r,
-                   &why)) {
+  int64_t room_bytes = units_scale (l->gaps.room_bytes, room_ppm, 1000000);
+  *fits = round_gaps (&l->gaps, l->of, s->options->device, start, l->share, room_bytes, s->scratch,
+                      &r, &why);
+  if (!*fits) {
     arena_back (s->scratch, mark);
     return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
   }
@@ -136,8 +136,17 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
     s->trial.not_before[g] = NO_WAIT;
   arena_back (s->scratch, mark);
   s->trial.found_by = round_names[start];
+  return true;
+}
+
+/* One rounding, with each of the timings [first, end). */
+static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
+                        error *err) {
+  bool fits;
+  if (!search_round (s, l, start, rooms_ppm[room], &fits, err))
+    return false;
   s->trial.by_release = s->best.by_release;
-  for (int j = first; j < end && !search_is_over (s); j++) {
+  for (int j = first; fits && j < end && !search_is_over (s); j++) {
     s->trial.early_ppm = early_ppm[j];
     if (!search_cost (s, &s->trial, NULL, err))
       return false;

@@ -45,6 +45,13 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
 /* Starts: for each layout, each rounding of the program's shares (where there are any) or those
    that need none; then, with the layout that did best, all of them with other room and timing. */
 bool search_starts (search *s, error *err) MUST_CHECK;
+/* Instead of that, near a budget whose best plan was made so: the roundings of the program's shares
+   in its layout, with its timing, and then with others. */
+bool search_follow (search *s, const recipe *like, error *err) MUST_CHECK;
+/* The trial becomes a rounding, without a cost yet; *fits is false where there is none in that room.
+ */
+bool search_round (search *s, const layout *l, round_start start, int64_t room_ppm, bool *fits,
+                   error *err) MUST_CHECK;
 /* Enough, stopped, or out of ticks. */
 bool search_is_over (search *s);
 void search_copy (candidate *to, const candidate *from);

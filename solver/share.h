@@ -1,5 +1,5 @@
-/* What jobs that share a card cost each other: a quick estimate from each plan alone, and what the
-   machine model says of all of them together (docs/machine-model.md, point 7). */
+/* What jobs that share a card cost each other, as the machine model says of all of them together
+   (docs/machine-model.md, "Several jobs on one card"). */
 #ifndef FERRY_SOLVER_SHARE_H
 #define FERRY_SOLVER_SHARE_H
 
@@ -14,12 +14,6 @@ typedef struct share_job {
    enough for all budgets. */
 bool share_simulate (const share_job *jobs, int32_t n_jobs, bool plenty, arena *scratch,
                      int64_t *step_ns, error *err) MUST_CHECK;
-
-/* The same, estimated: a job computes for the part of its step that it does not stall, whoever else
-   computes then halves its speed, and it has the part of the link that others leave, at least an
-   equal one. A fixed point of these three. */
-bool share_predict (const share_job *jobs, int32_t n_jobs, arena *scratch, int64_t *step_ns,
-                    error *err) MUST_CHECK;
 
 /* The device whose link is so many millionths as fast; the latency of a copy stays. */
 device share_link (const device *d, int64_t ppm);

@@ -10,6 +10,10 @@
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
 static bool bound_with (const trace *t, const solve_options *o, arena *a, units *u, gaps *g,
                         bound *out, error *err) {
+  if (o->guide) {
+    *out = *o->guide;
+    return units_of (t, NULL, 0, 1, 0, a, u, err) && gaps_of (u, 1, o->budget_bytes, a, g, err);
+  }
   bound_options b = { .dev = o->device,
                       .host_bytes = o->host_bytes,
                       .any_units = true,
@@ -35,6 +39,8 @@ static bool make_layouts (search *s, const gaps *singles, const double *share, a
   s->layouts = at;
   for (layout_kind kind = 0; at && kind < LAYOUTS; kind++) {
     layout *l = &at[s->n_layouts];
+    if (s->options->follow && kind != (layout_kind)s->options->follow->layout)
+      continue;
     if (!layout_make (s->rewritten->trace, kind, s->options->device, s->options->budget_bytes,
                       singles, share, a, l, err))
       return false;
@@ -107,6 +113,8 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
       s.best.found_by = "drops";
       s.best.early_ppm = -1;
       ok = search_cost (&s, &s.best, NULL, err);
+    } else if (o->follow) {
+      ok = ok && search_follow (&s, o->follow, err);
     } else {
       ok = ok && search_starts (&s, err) && search_policies (&s, &policies, err) &&
            search_improve (&s, err);
@@ -138,6 +146,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     };
     out->ticks = s.ticks;
     out->candidates = s.tried;
+    out->recipe = (recipe){ s.best.layout->kind, s.best.early_ppm, s.best.by_release };
     ok = check_plan (t, p, scratch, NULL, err);
   }
   arena_free (scratch);

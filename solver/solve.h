@@ -21,6 +21,13 @@ typedef enum recompute_mode {
   RECOMPUTE_ONLY
 } recompute_mode;
 
+/* How a plan was made, for budgets near its own. */
+typedef struct recipe {
+  int layout; /* a layout_kind */
+  int64_t early_ppm;
+  bool by_release;
+} recipe;
+
 typedef struct solve_options {
   const device *device;
   int64_t budget_bytes, host_bytes;
@@ -37,6 +44,9 @@ typedef struct solve_options {
   int64_t section_parts; /* SECTIONS_FIXED: so many */
   sections_orders section_orders;
   recompute_mode recompute;
+  const bound *guide;  /* of solve without sections and recompute: what bound_range says of this
+                          budget, so that no program is solved; or NULL */
+  const recipe *follow; /* only a few roundings, made like this; or NULL */
   bool same_places;    /* every stay of a part on the same granules */
   int64_t place_bytes; /* of solve_same_places: the budget of the places; 0: budget_bytes */
 } solve_options;
@@ -49,12 +59,18 @@ typedef struct solution {
   plan *plan; /* with its prediction and certificate; passes check */
   bound bound;
   int64_t ticks, candidates;
+  recipe recipe; /* of the best candidate */
   const char *why; /* what was compared before this cut and these drops were taken, or NULL */
 } solution;
 
 /* The bound alone, with its proof where that is kept; of a rewritten trace too. */
 bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out,
                   error *err) MUST_CHECK;
+
+/* The certificate of a plan from elsewhere that has its prediction, by the bound of all plans
+   without sections that drop nothing, or that may drop where it does. */
+bool solve_certify (const trace *t, const solve_options *o, const char *found_by, plan *p, arena *a,
+                    error *err) MUST_CHECK;
 
 /* What solve does where same_places is asked for. */
 bool solve_same_places (const trace *t, const solve_options *o, arena *a, solution *out,

@@ -51,6 +51,12 @@ policy() { # its plan is there, passes check, and is the same again
     run 0 solve small.json -p vdnn-all -b 1GiB --policy-opt sync=off -o b.json && ! cmp -s a.json b.json &&
     run 0 solve small.json -p vdnn-all -b 1GiB -o b.json && cmp a.json b.json
 }
+policy_bound() { # whoever made a plan, its distance to the best possible is said, and can be proved
+  run 0 solve small.json --policy g10 --budget 90% --proof -o p.json && grep -q '^bound .* certified by' out && grep -q '^gap ' out &&
+    run 0 prove small.json p.json && run 0 solve small.json --policy g10 --budget 90% --json && grep -q '"lower_bound_ns"' out || return 1
+  "$ferry" zoo resnet18 --batch 16 --device h200 -q -o fast.json && run 0 solve fast.json --policy knapsack --budget 85% --proof -o p.json &&
+    grep -q '"recompute": *\[[^]]' <(tr -d '\n ' <p.json) && grep -q 'it covers every plan with any op made again' out && run 0 prove fast.json p.json
+}
 policy_too_small() { run 1 solve small.json --policy greedy-largest --budget 8MiB -o none.json && grep -q 'it reaches' out && [ ! -e none.json ]; }
 policy_wrong() { run 2 solve small.json --policy vdnn && one_line && says 'there is no policy' && run 2 solve small.json --policy g10 --policy-opt line && says 'not key=value'; }
 policy_list() { run 0 solve --policy list && grep -q '^capuchin' out && run 0 solve --policy list --json && python_json out; }
@@ -97,6 +103,7 @@ claim "the demo tells its story in under ten seconds" demo_story
 claim "on a card that is large enough the demo says so" demo_large
 claim "a small network is there" small_step
 claim "a policy's plan passes check, and is the same again" policy
+claim "a policy's plan has its bound, too" policy_bound
 claim "a policy that cannot keep the budget says what it reaches, and writes nothing" policy_too_small
 claim "a policy that is not there, or a bad option of one, gets one line" policy_wrong
 claim "the policies are listed" policy_list

@@ -69,6 +69,23 @@ mistakes() {
     run 2 solve vgg.json --gap x && complains '--gap' && run 2 solve vgg.json --policy-opt a=b && complains 'needs --policy' &&
     run 2 solve && complains 'needs a TRACE'
 }
+targets() { # a place that takes no plan is told before the work: this budget would be refused with 1
+  mkdir -p folder && run 3 solve vgg.json --budget 1GiB -o nowhere/x.json && complains 'nowhere/x.json: cannot be created' &&
+    run 3 solve vgg.json --budget 1GiB -o folder && complains 'Is a directory' && run 3 solve vgg.json --budget 1GiB --dump nowhere/x.lp &&
+    run 2 solve vgg.json --budget 1GiB -o - --json && complains 'only one of' && run 2 solve vgg.json --budget 1GiB -o - --dump -
+}
+to_standard_output() { # then the answer is beside it
+  run 0 solve vgg.json --budget 3GiB --gap 30% -o - && complains '^bound .* certified' && cp out piped.json && run 0 check vgg.json piped.json &&
+    run 0 solve vgg.json --budget 3GiB --gap 30% --dump - && complains '^bound .* certified' && tail -n 1 out | grep -q '^End$'
+}
+nowhere_to_say() { # a full disk, a closed output
+  local status=0
+  "$ferry" solve vgg.json --budget 3GiB --gap 30% 2>err >/dev/full || status=$?
+  [ $status = 3 ] && complains 'standard output cannot be written' || return 1
+  status=0; "$ferry" explain vgg.json plan.json 2>err >&- || status=$?
+  [ $status = 3 ] && complains 'standard output cannot be written' || return 1
+  run 3 solve vgg.json --budget 3GiB --gap 30% -o /dev/full && complains '/dev/full: cannot be written: No space left'
+}
 progress() { # on a terminal or when asked for, never in a file
   run 0 solve vgg.json --budget 3GiB --gap 30% -v && complains 'plan .* bound .* gap [0-9.]+ %' &&
     run 0 solve vgg.json --budget 3GiB --gap 30% && [ ! -s err ]
@@ -173,9 +190,12 @@ explains_words() {
   run 0 explain vgg.json plan.json && [ ! -s err ] && says '^peak .* held by' && says '^waits .* in all' && says 'across the link' &&
     says '1 GiB more .* less' && says '1 GB/s more' && tail -n 1 out | grep -q 'above what any plan can reach'
 }
-explain_prices() { # more never makes the bound worse
-  run 0 explain vgg.json plan.json --json && [ "$(number with_1_gib_more_ns)" -le "$(number lower_bound_ns)" ] &&
-    [ "$(number with_1_gb_per_s_more_ns)" -le "$(number lower_bound_ns)" ]
+explain_prices() { # more never makes the bound worse, nor better than its dual price says
+  run 0 explain vgg.json plan.json --json || return 1
+  local bound gib link
+  bound=$(number lower_bound_ns) gib=$(number with_1_gib_more_ns) link=$(number with_1_gb_per_s_more_ns)
+  [ "$gib" -lt "$bound" ] && [ "$link" -lt "$bound" ] || return 1
+  [ $((bound - gib)) -le $(($(number gib_ns) + bound / 10000)) ] && [ $((bound - link)) -le $(($(number gb_per_s_ns) + bound / 10000)) ]
 }
 explain_refuses() { sed 's/"budget_bytes": *[0-9]*/"budget_bytes": 1048576/' plan.json >small.json; run 1 explain vgg.json small.json && complains 'budget'; }
 
@@ -202,6 +222,9 @@ claim "an infeasible answer names the smallest budget and its parts, and that bu
 claim "the reserve follows the trace's confidence, or the option" reserve
 claim "every stay on the same granules, if asked for; the cost is said" same_places
 claim "mistakes are told in one line" mistakes
+claim "a place where nothing can be written is told before the work" targets
+claim "a plan or program on standard output stands there alone" to_standard_output
+claim "a full disk and a closed output are one line each" nowhere_to_say
 claim "progress is said where it is wanted" progress
 claim "an interrupt keeps the incumbent" stops
 claim "an interrupt ends the linear solver too" inside
@@ -217,7 +240,7 @@ claim "a plan without a proof is told so" no_proof
 claim "explain's figures are simulate's" explains
 claim "explain says it in words" explains_words
 claim "explain and prove know drops" drops_told
-claim "more memory or a faster link never worsens the bound" explain_prices
+claim "more memory or a faster link never worsens the bound, nor betters it beyond its dual price" explain_prices
 claim "explain refuses an illegal plan" explain_refuses
 claim "compare has our rows, nobody is below the bound nor better than ours" compares
 claim "compare without our planner still has the bound" compare_some

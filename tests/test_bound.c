@@ -180,6 +180,79 @@ START_TEST (more_memory_a_faster_link_and_more_host_never_raise_the_bound) {
 }
 END_TEST
 
+/* A step of which a bound is asked for again and again, with a little more or less of something. */
+typedef struct priced {
+  units u;
+  device dev;
+  int64_t budget_bytes, host_bytes;
+  arena *a;
+} priced;
+
+static bound bound_at (const priced *p, int64_t more_bytes, int64_t num, int64_t den) {
+  error err = { 0 };
+  device dev = p->dev;
+  gaps g;
+  bound b;
+  bound_options o = {
+    .dev = &dev, .host_bytes = p->host_bytes, .any_units = true, .whole_ops = 10000
+  };
+  dev.link.d2h_bytes_per_s = dev.link.d2h_bytes_per_s / den * num;
+  dev.link.h2d_bytes_per_s = dev.link.h2d_bytes_per_s / den * num;
+  dev.link.both_bytes_per_s = dev.link.both_bytes_per_s / den * num;
+  ck_assert_msg (gaps_of (&p->u, 1, p->budget_bytes + more_bytes, p->a, &g, &err) &&
+                     bound_of (&g, &o, p->a, &b, &err),
+                 "%s", err.text);
+  return b;
+}
+
+/* The bound falls ever more slowly, so a price lies between what was paid for the amount before and
+   what is paid for the next.  False where these two are far apart: a corner, where it may be any.
+ */
+static bool between (const char *what, double least_ns, double price_ns, double most_ns) {
+  double slack = 100 + 1e-4 * most_ns; /* of what a proof may lack */
+  ck_assert_msg (least_ns <= price_ns + slack && price_ns <= most_ns + slack,
+                 "%s: %.1f ns by the duals, %.1f for the next, %.1f for the last", what, price_ns,
+                 least_ns, most_ns);
+  return price_ns > 10000 && most_ns - least_ns < 0.02 * price_ns;
+}
+
+START_TEST (a_dual_price_is_the_slope_of_the_bound) {
+  int memory = 0, link = 0, cases = 0;
+  for (int i = 0; i < 24; i++) {
+    error err = { 0 };
+    priced p = { .dev = device_25 (), .a = arena_new (0), .host_bytes = MOST_BYTES };
+    gaps g;
+    trace *t = synthetic ((synthetic_kind)(i % 4), 40, (uint64_t)i + 5, p.a, &err);
+    if (i % 3 == 1) /* else neither engine is slowed down by the other */
+      p.dev.link.both_bytes_per_s = 27000000000;
+    ck_assert_msg (t && units_of (t, NULL, 0, 1, 0, p.a, &p.u, &err) &&
+                       gaps_of (&p.u, 1, INT64_MAX / 8, p.a, &g, &err),
+                   "%s", err.text);
+    p.budget_bytes = g.floor_bytes + (g.peak_bytes - g.floor_bytes) * (10 + i) / 60;
+    int64_t bytes = 4 << 20;
+    if (i % 2)
+      p.host_bytes = g.peak_bytes - p.budget_bytes + 3 * bytes;
+    bound now = bound_at (&p, 0, 1, 1);
+    if (strcmp (now.by, "flow-lp") == 0) {
+      double ns = (double)now.lower_bound_ns;
+      bound less = bound_at (&p, -bytes, 1, 1), more = bound_at (&p, bytes, 1, 1);
+      memory += between ("memory", ns - (double)more.lower_bound_ns,
+                         now.prices.memory_ns * (double)bytes, (double)less.lower_bound_ns - ns);
+      /* 1 / rate goes by equal steps: 1000/1001 as fast, and 1000/999 */
+      less = bound_at (&p, 0, 1000, 1001);
+      more = bound_at (&p, 0, 1000, 999);
+      link += between ("link", ns - (double)more.lower_bound_ns, now.prices.link_ns / 1000,
+                       (double)less.lower_bound_ns - ns);
+      cases++;
+    }
+    arena_free (p.a);
+  }
+  ck_assert_int_ge (cases, 12);
+  ck_assert_msg (2 * memory >= cases && 2 * link >= cases,
+                 "of %d cases memory has a price in %d, the link in %d", cases, memory, link);
+}
+END_TEST
+
 START_TEST (an_abort_of_the_solver_is_an_error_and_leaves_it_usable) {
   double low[2] = { 0, 0 }, high[2] = { 10, 10 }, cost[2] = { 1, 2 };
   double row_low[1] = { 4 }, row_high[1] = { HUGE_VAL }, coef[2] = { 1, 1 };
@@ -303,6 +376,7 @@ int main (void) {
                                  whatever_the_duals_the_bound_is_below_the_optimum,
                                  merging_only_weakens_the_bound,
                                  more_memory_a_faster_link_and_more_host_never_raise_the_bound,
+                                 a_dual_price_is_the_slope_of_the_bound,
                                  an_abort_of_the_solver_is_an_error_and_leaves_it_usable,
                                  a_memory_limit_is_an_error,
                                  the_integer_form_finds_the_best_whole_answer,

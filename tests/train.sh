@@ -31,7 +31,7 @@ lost() { real 1 --compare --steps 3 --fault lost=20 && grep -q DIFFERENT out && 
 wait_lost() {
   local n
   for n in $(seq 1 40); do
-    timeout 60 "$ferry" replay t.json p.json --compute real --compare --steps 2 --fault wait=$n >out 2>err || break
+    timeout 300 "$ferry" replay t.json p.json --compute real --compare --steps 2 --fault wait=$n >out 2>err || break
   done
   grep -q DIFFERENT out
 }

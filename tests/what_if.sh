@@ -119,7 +119,7 @@ assert p["placed"] == 2 and sum (j["budget_bytes"] for j in jobs) <= 300 << 20
 assert sum (j["peak_bytes"] for j in jobs) > 300 << 20, "they fit without any plan"
 assert sum (j["share_ppm"] for j in jobs) <= 1000000
 assert jobs[0]["predicted"]["step_ns"] == a["step_ns"]
-for j in jobs: assert abs (j["predicted_ns"] - j["together_ns"]) <= 0.35 * j["together_ns"], j
+for j in jobs: assert abs (j["predicted_ns"] - j["together_ns"]) <= 0.15 * j["together_ns"], j
 r = {x["name"]: x for x in p["rivals"]}
 assert r["nothing moves"]["msr_ppm"] == 0 and r["ferry"]["fits"]
 assert not r["even split"]["fits"] or r["ferry"]["worst_ppm"] <= r["even split"]["worst_ppm"]
@@ -157,7 +157,8 @@ w = {x["way"]: x for x in json.load (open ("x"))["ways"]}
 assert 0 < w["unswapped"]["batch"] <= w["swapped"]["batch"] <= w["sections"]["batch"], w
 assert w["swapped"]["batch"] <= w["recompute"]["batch"]
 for x in w.values ():
-  assert x["step_ns"] <= 1.2 * x["baseline_ns"] + 1 and x["none_at"] > x["batch"], x
+  assert x["step_ns"] <= 1.2 * x["baseline_ns"] + 1, x
+  assert x["none_at"] > x["batch"] or x["batch"] == 8 * w["unswapped"]["batch"], x
 assert w["unswapped"]["none_proved"] and w["unswapped"]["peak_bytes"] <= 64 << 20
 END
 }
@@ -184,7 +185,7 @@ pages() { # in a browser: the script has run, and the cells are the JSON's numbe
   local browser name
   browser=$(command -v chromium || command -v chromium-browser) || { echo "(no chromium: the pages were not opened)"; return 0; }
   for name in c k p w m; do
-    timeout 60 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
+    timeout 300 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
       --dump-dom "file://$work/$name.html" >"$name.dom" 2>/dev/null || { echo "chromium fails"; return 1; }
   done
   python3 - <<'END'

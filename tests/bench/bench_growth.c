@@ -3,9 +3,9 @@
    of its own. `shuffled` is the GPT-like one whose optimizer visits the weights at random, so that
    no order of slots keeps what belongs together close: the adversary of a sparse solver.
 
-   bench_growth [KIND [MOST_OPS [LIMIT_S]]]; SVG in the environment names a file for the picture,
-   FROM one of JSON lines to draw instead of running anything: large rows may come from several
-   runs. */
+   bench_growth [KIND [MOST_OPS [LIMIT_S [LEAST_OPS]]]]; SVG in the environment names a file for the
+   picture, FROM one of JSON lines to draw instead of running anything: large rows may come from
+   several runs. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -168,9 +168,11 @@ static void print (const char *kind, const answer *s, const bench_end *end) {
 
 int main (int argc, char **argv) {
   const char *kind = bench_argument (argc, argv, 1), *most = bench_argument (argc, argv, 2);
-  const char *limit = bench_argument (argc, argv, 3), *svg = getenv ("SVG");
+  const char *limit = bench_argument (argc, argv, 3), *least = bench_argument (argc, argv, 4);
+  const char *svg = getenv ("SVG");
   const char *rows = getenv ("FROM");
   int32_t most_ops = most ? (int32_t)strtol (most, NULL, 10) : sizes[SIZES - 1];
+  int32_t least_ops = least ? (int32_t)strtol (least, NULL, 10) : 0;
   int limit_s = limit ? (int)strtol (limit, NULL, 10) : 60;
   static picture p;
   bool ok = !rows || read_rows (&p, rows);
@@ -178,7 +180,7 @@ int main (int argc, char **argv) {
     for (int i = 0; i < SIZES && sizes[i] <= most_ops && !rows; i++) {
       task t = { (synthetic_kind)k, sizes[i] };
       answer s = { 0 };
-      if (kind && strcmp (kind, kinds[k]) != 0)
+      if ((kind && strcmp (kind, kinds[k]) != 0) || sizes[i] < least_ops)
         continue;
       bench_end end = bench_row (run, &t, &s, sizeof s, limit_s);
       if (!end.ok) {

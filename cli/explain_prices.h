@@ -1,0 +1,23 @@
+/* What of an explanation is about prices: what the next GiB or GB/s would buy. */
+#ifndef FERRY_CLI_EXPLAIN_PRICES_H
+#define FERRY_CLI_EXPLAIN_PRICES_H
+
+#include "base/json.h"
+#include "cli/call.h"
+#include "trace/plan.h"
+
+/* The bound at what a plan has, the bounds at a little more, and what so much more can buy at most
+   by the first one's duals. */
+typedef struct prices {
+  int64_t now_ns, memory_ns, link_ns;
+  int64_t gib_ns, gb_per_s_ns;
+} prices;
+
+/* Of the plan's trace as it is cut and with what it makes again. */
+bool prices_find (call *c, const plan *p, const trace *rewritten, prices *out);
+
+void prices_print (const prices *p);
+void prices_put (json_writer *w, const prices *p);
+void prices_put_bounds (json_writer *w, const prices *p);
+
+#endif

@@ -1,0 +1,40 @@
+/* A bound for a plan from elsewhere: a published policy's, or one that somebody wrote. */
+#include "base/units.h"
+#include "solver/recompute.h"
+#include "solver/solve.h"
+
+/* Whatever a plan drops: of all plans that may drop. */
+static bool find_bound (const trace *t, const solve_options *o, bool drops, arena *a, bound *out,
+                        error *err) {
+  solve_options any = *o;
+  recompute_program program;
+  if (!drops)
+    return solve_bound (t, o, a, out, err);
+  any.recompute = RECOMPUTE_AUTO;
+  if (!recompute_solve_program (t, NULL, &any, a, &program, err))
+    return false;
+  if (!program.fits)
+    return error_set (err, ERR_internal, "a plan that fits, and a program that does not");
+  *out = program.bound;
+  return true;
+}
+
+bool solve_certify (const trace *t, const solve_options *o, const char *found_by, plan *p, arena *a,
+                    error *err) {
+  bound b;
+  if (p->n_sections)
+    return error_set (err, ERR_internal, "no bound for plans with sections");
+  if (!find_bound (t, o, p->n_recomputes > 0, a, &b, err))
+    return false;
+  p->has_certificate = true;
+  p->certificate = (certificate){
+    .lower_bound_ns = b.lower_bound_ns,
+    .gap = (double)p->predicted.step_ns / (double)b.lower_bound_ns - 1,
+    .bound_by = b.dropped && b.lower_bound_ns > b.compute_ns ? "drops-lp" : b.by,
+    .covers = p->n_recomputes ? "every plan with any op made again and without sections"
+                              : "every plan without sections and recompute",
+    .found_by = found_by,
+    .proof = b.proof,
+  };
+  return true;
+}
