@@ -9,7 +9,7 @@
 #include "tests/random_case.h"
 #include "tests/suite.h"
 
-enum { GAP_PPM = 5000, ROUNDING_NS = 1, LONGEST_PART = 32, LONGER_IN = 100 };
+enum { GAP_PPM = 5000, ROUNDING_NS = 1, LONGEST_PART = 30, LONGER_IN = 100 };
 
 static int cases (int usual) {
   const char *text = getenv ("FERRY_CASES");
