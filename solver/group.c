@@ -1,6 +1,8 @@
 /* A group lives from its first member's birth to its last member's death and rests only while all
    of its members rest, so a member is taken only where it costs little of either.  Tensors come in
-   order of the op that lets them rest; each goes to the newest open group that it fits. */
+   order of the op that lets them rest; each goes to the newest open group that it fits.  Where they
+   live shortly, as at the turn to the way back, large groups find no kin: what is left goes into
+   groups of a granule, or each would have one of its own. */
 #include "solver/group.h"
 
 #include <stdlib.h>
@@ -16,9 +18,16 @@
 #define CROWDED_PPM 970000
 #define LEAVES 0.02 /* shares of a solver's are never quite 0 */
 
-enum { MEMBERS_LEAST = 2, MOST_OPEN = 32, SMALL_KEEP = 4, SHORT_REST_OF_STEP = 128 };
-enum { TAIL_PART = 32 };      /* of a granule: with less than that empty a group is full */
-enum { PERSISTENT_PART = 8 }; /* of most_bytes: one is updated while the next one comes in */
+enum {
+  MEMBERS_LEAST = 2,
+  MOST_OPEN = 32,
+  SMALL_KEEP = 4,
+  LEFT_KEEP = 8,
+  SHORT_REST_OF_STEP = 128,
+  TAIL_PART = 32,      /* of a granule: with less than that empty a group is full */
+  PERSISTENT_PART = 8, /* of most_bytes: one is updated while the next one comes in */
+  ALONE = -1
+};
 
 typedef struct small {
   int32_t tensor;
@@ -175,6 +184,17 @@ static void live_longer (grouping *g, const pattern *narrow, int64_t bytes) {
   peaks_add (&g->alive, narrow->ops[narrow->count - 1] + 1, wide->ops[wide->count - 1] + 1, bytes);
 }
 
+static int64_t most_bytes (const grouping *g, const small *x) {
+  if (!g->rule->share)
+    return g->rule->most_bytes;
+  return x->stays ? INT64_MAX / 4 : g->rule->most_bytes / (x->persistent ? PERSISTENT_PART : 1);
+}
+
+static bool is_small (const grouping *g, const small *x) {
+  return unit_member_bytes (g->trace->tensors[x->tensor].bytes) <
+         (x->stays ? most_bytes (g, x) : g->rule->most_bytes) / 2;
+}
+
 static bool find_small (grouping *g, arena *a, error *err) {
   const trace *t = g->trace;
   g->all = NEW (a, t->n_tensors, small, err);
@@ -190,10 +210,11 @@ static bool find_small (grouping *g, arena *a, error *err) {
       continue;
     int32_t sent = g->rule->share ? gap_sent (g, i) : NO_GAP;
     bool stays = g->rule->share && sent == NO_GAP;
-    if (!stays && unit_member_bytes (x->bytes) >= g->rule->most_bytes / 2)
-      continue;
-    small *s = &g->all[g->count++];
+    small *s = &g->all[g->count];
     *s = (small){ .tensor = i, .persistent = x->persistent, .stays = stays };
+    if (!is_small (g, s))
+      continue;
+    g->group_of[g->count++] = ALONE;
     longest_rest (g, s);
     if (sent != NO_GAP) {
       s->after = g->rule->singles->at[sent].after;
@@ -211,13 +232,6 @@ static bool is_close (const grouping *g, bool stays, int64_t most_rest_ns, int64
     return g->trial.life_ns <= least_life_ns + least_life_ns / g->rule->keep_life;
   return g->trial.rest_ns >= most_rest_ns - most_rest_ns / keep &&
          g->trial.life_ns <= least_life_ns + least_life_ns / keep;
-}
-
-static int64_t most_bytes (const grouping *g, const small *x) {
-  if (x->stays)
-    return INT64_MAX / 4;
-  return g->rule->share && x->persistent ? g->rule->most_bytes / PERSISTENT_PART
-                                         : g->rule->most_bytes;
 }
 
 static int64_t tail_of (const grouping *g, int64_t bytes) {
@@ -308,33 +322,55 @@ static bool put (grouping *g, int32_t i, arena *a, error *err) {
   return keep_ops (g, a, &o->used, err);
 }
 
-/* Groups of one member are none; the others keep the order in which they were begun. */
+/* Who is alone yet, by this rule.  Groups of one member, and those that fill too little, are none.
+ */
+static bool gather (grouping *g, const group_rule *rule, arena *a, error *err) {
+  int32_t first = g->made;
+  g->rule = rule;
+  g->n_open = 0;
+  for (int32_t i = 0; i < g->count; i++)
+    if (g->group_of[i] == ALONE && is_small (g, &g->all[i]) && !put (g, i, a, err))
+      return false;
+  int32_t *members = NEW (a, g->made - first, int32_t, err);
+  int64_t *bytes = NEW (a, g->made - first, int64_t, err);
+  if (!members || !bytes)
+    return false;
+  for (int32_t i = 0; i < g->count; i++)
+    if (g->group_of[i] >= first) {
+      members[g->group_of[i] - first]++;
+      bytes[g->group_of[i] - first] +=
+          unit_member_bytes (g->trace->tensors[g->all[i].tensor].bytes);
+    }
+  for (int32_t i = 0; i < g->count; i++) {
+    int32_t k = g->group_of[i] - first;
+    if (k < 0)
+      continue;
+    int64_t room = units_div_up (bytes[k], g->granule_bytes) * g->granule_bytes;
+    if (members[k] < MEMBERS_LEAST || bytes[k] < units_scale (room, rule->fill_ppm, 1000000))
+      g->group_of[i] = ALONE;
+  }
+  return true;
+}
+
+/* In the order in which they were begun. */
 static bool write_groups (const grouping *g, arena *a, index_list **groups, int32_t *count,
                           error *err) {
   index_list *rows = NEW (a, g->made, index_list, err);
   if (!rows)
     return false;
-  int64_t *bytes = NEW (a, g->made, int64_t, err);
-  if (!bytes)
-    return false;
-  for (int32_t i = 0; i < g->count; i++) {
-    rows[g->group_of[i]].count++;
-    bytes[g->group_of[i]] += unit_member_bytes (g->trace->tensors[g->all[i].tensor].bytes);
-  }
+  for (int32_t i = 0; i < g->count; i++)
+    if (g->group_of[i] != ALONE)
+      rows[g->group_of[i]].count++;
   for (int32_t k = 0; k < g->made; k++) {
-    int64_t room = units_div_up (bytes[k], g->granule_bytes) * g->granule_bytes;
-    bool is_group = rows[k].count >= MEMBERS_LEAST &&
-                    bytes[k] >= units_scale (room, g->rule->fill_ppm, 1000000);
-    rows[k].at = is_group ? NEW (a, rows[k].count, int32_t, err) : NULL;
-    if (is_group && !rows[k].at)
+    if (rows[k].count && !(rows[k].at = NEW (a, rows[k].count, int32_t, err)))
       return false;
     rows[k].count = 0;
   }
-  for (int32_t i = 0; i < g->count; i++) {
-    index_list *row = &rows[g->group_of[i]];
-    if (row->at)
+  for (int32_t i = 0; i < g->count; i++)
+    if (g->group_of[i] != ALONE) {
+      index_list *row = &rows[g->group_of[i]];
       row->at[row->count++] = g->all[i].tensor;
-  }
+    }
   *count = 0;
   for (int32_t k = 0; k < g->made; k++)
     if (rows[k].at)
@@ -352,12 +388,15 @@ bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rul
   grouping *g = NEW (scratch, 1, grouping, err);
   bool ok = g != NULL;
   if (ok) {
+    group_rule small = { .most_bytes = granule_bytes,
+                         .keep = LEFT_KEEP,
+                         .keep_life = rule->keep_life };
     *g = (grouping){ .trace = t, .rule = rule, .granule_bytes = granule_bytes };
-    ok = find_small (g, scratch, err) && count_alive (g, scratch, err);
+    ok = find_small (g, scratch, err) && count_alive (g, scratch, err) &&
+         gather (g, rule, scratch, err) &&
+         (rule->most_bytes <= granule_bytes || gather (g, &small, scratch, err)) &&
+         write_groups (g, a, groups, count, err);
   }
-  for (int32_t i = 0; ok && i < g->count; i++)
-    ok = put (g, i, scratch, err);
-  ok = ok && write_groups (g, a, groups, count, err);
   arena_free (scratch);
   return ok;
 }

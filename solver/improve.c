@@ -1,14 +1,20 @@
-/* Local search with the simulator as its judge.  A stall names its suspects: the copies that the op
-   waits for, and those that were on the link while it waited.  One of them is made to move less,
-   what is then over the budget is given by other gaps, and what is not needed any more comes back.
- */
+/* Local search with the simulator as its judge.  A stall names its suspects: the copies that were
+   on the link while an op waited.  One of them is made to move less, or to start at another time,
+   or all that is away over an op with it is chosen anew; what is then over the budget is given by
+   other gaps, and what is not needed any more comes back.  The walk may get a little worse on its
+   way, by less and less.  */
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/units.h"
-#include "solver/peaks.h"
+#include "solver/change.h"
 #include "solver/search.h"
 #include "trace/simulate.h"
+
+/* Of a hundred trials: up to which each is of that kind; the others send less. */
+enum { KIND_TIMING = 3, KIND_SHIFT = 10, KIND_CUT = 30, KIND_ANEW = 45, KIND_EXCHANGE = 75 };
+enum { ABOVE_PART = 50, LOOK_AFTER = 8, MOST_IDLE = 2000 };
 
 typedef struct suspect {
   int32_t gap;
@@ -17,14 +23,14 @@ typedef struct suspect {
 
 typedef struct improving {
   search *s;
-  arena *arena; /* of the picture of the best plan */
+  arena *arena; /* of the picture of `now` */
   suspect *suspects;
   int32_t n_suspects;
-  int64_t total;     /* of their weights */
-  int64_t *start_ns; /* of each op without stalls, and the end */
-  int64_t *level;    /* per op, in bytes, of the trial */
-  peaks peaks;
-  arena *scratch; /* of one trial */
+  int64_t total; /* of their weights */
+  candidate now; /* where the walk is */
+  change parts;  /* of the trial; settled: of `now` */
+  int64_t from_ticks;
+  int32_t accepted; /* since the last look */
 } improving;
 
 /* ---- who is to blame ---- */
@@ -49,7 +55,7 @@ static int32_t gap_of_move (const gaps *g, const move *m) {
 
 /* Every move's weight: how long it was on the link while an op waited for the link. */
 static bool accuse (improving *im, const plan *p, const timeline *t, error *err) {
-  const gaps *g = &im->s->best.layout->gaps;
+  const gaps *g = &im->now.layout->gaps;
   const op *ops = im->s->rewritten->trace->ops;
   int64_t *weight = NEW (im->arena, g->count, int64_t, err);
   im->suspects = NEW (im->arena, g->count, suspect, err);
@@ -97,7 +103,7 @@ static bool look (improving *im, error *err) {
   if (!im->arena)
     return error_set (err, ERR_memory, "out of memory");
   arena *kept = s->arena;
-  candidate best = s->best;
+  candidate best = im->now;
   s->arena = im->arena;
   bool ok = search_cost (s, &best, &p, err);
   s->arena = kept;
@@ -111,130 +117,6 @@ static bool look (improving *im, error *err) {
 
 /* ---- one trial ---- */
 
-static int64_t part_bytes (const search *s, int32_t gap, int32_t part) {
-  int32_t unit = s->best.layout->gaps.at[gap].unit;
-  const gaps *g = &s->best.layout->gaps;
-  return round_away (g, s->best.layout->of, unit, part + 1) -
-         round_away (g, s->best.layout->of, unit, part);
-}
-
-static void spread (peaks *p, const gap *at, int32_t n_ops, int64_t bytes) {
-  if (at->before > at->after)
-    peaks_add (p, at->after + 1, at->before, bytes);
-  else {
-    peaks_add (p, at->after + 1, n_ops, bytes);
-    peaks_add (p, 0, at->before, bytes);
-  }
-}
-
-static int64_t most_over (const peaks *p, const gap *at, int32_t n_ops) {
-  if (at->before > at->after)
-    return peaks_most (p, at->after + 1, at->before);
-  int64_t x = peaks_most (p, at->after + 1, n_ops), y = peaks_most (p, 0, at->before);
-  return x > y ? x : y;
-}
-
-static void take_part (improving *im, int32_t gap) {
-  candidate *c = &im->s->trial;
-  spread (&im->peaks, &im->s->best.layout->gaps.at[gap], im->s->best.layout->gaps.n_ops,
-          -part_bytes (im->s, gap, c->parts[gap]++));
-}
-
-static void give_back (improving *im, int32_t gap) {
-  candidate *c = &im->s->trial;
-  spread (&im->peaks, &im->s->best.layout->gaps.at[gap], im->s->best.layout->gaps.n_ops,
-          part_bytes (im->s, gap, --c->parts[gap]));
-}
-
-static bool levels (improving *im, error *err) {
-  const search *s = im->s;
-  const gaps *g = &s->best.layout->gaps;
-  int64_t *level = NEW (im->scratch, (int64_t)g->n_ops + 1, int64_t, err);
-  if (!level)
-    return false;
-  for (int32_t i = 0; i < g->count; i++) {
-    int32_t n = s->trial.parts[i], unit = g->at[i].unit;
-    if (!n)
-      continue;
-    int64_t bytes = round_away (g, s->best.layout->of, unit, n);
-    level[g->at[i].after + 1] -= bytes;
-    level[g->at[i].before] += bytes;
-    if (g->at[i].before <= g->at[i].after)
-      level[0] -= bytes;
-  }
-  for (int32_t k = 1; k < g->n_ops; k++)
-    level[k] += level[k - 1];
-  for (int32_t k = 0; k < g->n_ops; k++)
-    level[k] += g->base_bytes[k];
-  return peaks_build (&im->peaks, level, g->n_ops, im->scratch, err);
-}
-
-/* The op that is furthest over: found by halving. */
-static int32_t worst_op (const peaks *p, int32_t n_ops) {
-  int32_t low = 0, high = n_ops;
-  int64_t most = peaks_most (p, 0, n_ops);
-  while (high - low > 1) {
-    int32_t middle = (low + high) / 2;
-    if (peaks_most (p, low, middle) == most)
-      high = middle;
-    else
-      low = middle;
-  }
-  return low;
-}
-
-static int64_t idle_ns (const improving *im, const gap *at) {
-  int64_t from = im->start_ns[at->after + 1], to = im->start_ns[at->before];
-  return to > from ? to - from : to - from + im->start_ns[im->s->best.layout->gaps.n_ops];
-}
-
-/* A gap over `op` that can still give a part: long idle times are likelier. */
-static int32_t draw_giver (improving *im, int32_t op, int32_t but) {
-  search *s = im->s;
-  const gaps *g = &s->best.layout->gaps;
-  double total = 0;
-  int32_t drawn = NO_GAP;
-  for (int32_t i = 0; i < g->count; i++) {
-    const gap *at = &g->at[i];
-    if (i == but || !gap_spans (at, op) || s->trial.parts[i] == s->best.layout->of[at->unit] ||
-        g->units->at[at->unit].bytes == 0 || g->units->at[at->unit].pinned)
-      continue;
-    double idle = (double)idle_ns (im, at) + 1, weight = idle * idle;
-    total += weight;
-    if ((double)random_between (&s->random, 0, 1 << 30) * total < weight * (1 << 30))
-      drawn = i;
-  }
-  return drawn;
-}
-
-/* False where nothing can give enough. */
-static bool repair (improving *im, int64_t room_bytes, int32_t but) {
-  const gaps *g = &im->s->best.layout->gaps;
-  while (peaks_most (&im->peaks, 0, g->n_ops) > room_bytes) {
-    int32_t op = worst_op (&im->peaks, g->n_ops), gap = draw_giver (im, op, but);
-    if (gap == NO_GAP)
-      return false;
-    while (im->s->trial.parts[gap] < im->s->best.layout->of[g->at[gap].unit] &&
-           most_over (&im->peaks, &g->at[gap], g->n_ops) > room_bytes)
-      take_part (im, gap);
-  }
-  return true;
-}
-
-/* What no op needs away comes back, beginning anywhere. */
-static void prune (improving *im, int64_t room_bytes) {
-  search *s = im->s;
-  const gaps *g = &s->best.layout->gaps;
-  int32_t first = (int32_t)random_between (&s->random, 0, g->count - 1);
-  for (int32_t j = 0; j < g->count; j++) {
-    int32_t i = (first + j) % g->count;
-    while (s->trial.parts[i] > 0 &&
-           most_over (&im->peaks, &g->at[i], g->n_ops) + part_bytes (s, i, s->trial.parts[i] - 1) <=
-               room_bytes)
-      give_back (im, i);
-  }
-}
-
 static int32_t draw_suspect (improving *im) {
   int64_t at = random_between (&im->s->random, 0, im->total - 1);
   for (int32_t i = 0; i < im->n_suspects; i++) {
@@ -245,61 +127,189 @@ static int32_t draw_suspect (improving *im) {
   return im->suspects[0].gap;
 }
 
-/* False where the change leads to nothing. */
-static bool change (improving *im, error *err) {
-  search *s = im->s;
-  static const int32_t airs_ppm[] = { 1000000, 1000000, 998000, 995000, 990000, 980000 };
-  int64_t room = units_scale (s->best.layout->gaps.room_bytes,
-                              airs_ppm[random_between (&s->random, 0, 5)], 1000000);
-  search_copy (&s->trial, &s->best);
-  if (!levels (im, err))
-    return false;
-  int32_t gap = draw_suspect (im);
-  int32_t had = s->trial.parts[gap];
+static int32_t some_of (random_state *r, int32_t n) {
+  return random_chance (r, 300000) ? n : (int32_t)random_between (r, 1, n);
+}
+
+/* The suspect sends less. */
+static bool send_less (improving *im, int32_t gap) {
+  change *c = &im->parts;
+  int32_t had = c->parts[gap];
   if (had == 0)
     return false;
-  int32_t less =
-      random_chance (&s->random, 300000) ? had : (int32_t)random_between (&s->random, 1, had);
-  for (int32_t i = 0; i < less; i++)
-    give_back (im, gap);
-  if (!repair (im, room, gap))
-    return false;
-  prune (im, room);
+  change_set (c, gap, had - some_of (&im->s->random, had));
   return true;
 }
 
-static bool prepare (improving *im, error *err) {
-  im->start_ns = trace_ends (im->s->rewritten->trace, im->s->arena, err);
-  return im->start_ns != NULL;
+/* It sends less, and what is about as large as that sends it. */
+static bool exchange (improving *im, int32_t gap, int64_t room_bytes) {
+  change *c = &im->parts;
+  const gaps *g = &c->layout->gaps;
+  if (!send_less (im, gap))
+    return false;
+  int32_t op = change_fullest (c, gap), other = NO_GAP;
+  int64_t over = peaks_most (&c->level, op, op + 1) - room_bytes, best = INT64_MAX;
+  for (int32_t i = 0; i < g->count && over > 0; i++) {
+    int64_t left = i == gap || !gap_spans (&g->at[i], op) ? 0 : change_left (c, i);
+    int64_t off = left > over ? left - over : over - left;
+    off = units_scale (off, random_between (&im->s->random, 1, 3), 1);
+    if (left > 0 && off < best) {
+      best = off;
+      other = i;
+    }
+  }
+  if (other != NO_GAP)
+    change_set (c, other, c->of[g->at[other].unit]);
+  return true;
+}
+
+/* What is away over the fullest op of the suspect's gap is chosen anew, some of it. */
+static bool choose_anew (improving *im, int32_t gap) {
+  change *c = &im->parts;
+  const gaps *g = &c->layout->gaps;
+  int32_t op = change_fullest (c, gap);
+  for (int32_t i = 0; i < g->count; i++)
+    if (c->parts[i] > 0 && gap_spans (&g->at[i], op) && random_chance (&im->s->random, 200000))
+      change_set (c, i, c->parts[i] - some_of (&im->s->random, c->parts[i]));
+  return true;
+}
+
+/* Its unit goes in more parts or in fewer. */
+static bool cut_anew (improving *im, int32_t gap) {
+  change *c = &im->parts;
+  random_state *r = &im->s->random;
+  int32_t unit = c->layout->gaps.at[gap].unit, of = c->of[unit];
+  int64_t most = c->layout->units.at[unit].granules;
+  most = most > MOST_SECTIONS ? MOST_SECTIONS : most;
+  int64_t to = random_chance (r, 500000) ? of + random_between (r, -1, 1) * units_div_up (of, 2)
+                                         : random_between (r, 1, most);
+  to = to < 1 ? 1 : to > most ? most : to;
+  if (to == of)
+    return false;
+  change_cut (c, unit, (int32_t)to);
+  return true;
+}
+
+/* Its copy in starts at another time. */
+static bool shift (improving *im, int32_t gap) {
+  random_state *r = &im->s->random;
+  const gaps *g = &im->now.layout->gaps;
+  int32_t *at = &im->s->trial.not_before[gap], ops = gap_ops (g, &g->at[gap]);
+  if (im->parts.parts[gap] == 0)
+    return false;
+  int32_t most = ops >> random_between (r, 0, 8);
+  *at = *at != NO_WAIT && random_chance (r, 300000)
+            ? NO_WAIT
+            : g->at[gap].before - (int32_t)random_between (r, 0, most);
+  return true;
+}
+
+static bool other_timing (improving *im) {
+  candidate *c = &im->s->trial;
+  random_state *r = &im->s->random;
+  if (random_chance (r, 200000))
+    c->by_release = !c->by_release;
+  else if (c->early_ppm < 0 || random_chance (r, 100000))
+    c->early_ppm = c->early_ppm < 0 ? (int64_t)2500 << random_between (r, 0, 5) : -1;
+  else
+    c->early_ppm = units_scale (c->early_ppm + 500, random_between (r, 500, 2000), 1000);
+  return true;
+}
+
+/* Mostly as full as it is: what the schedule needs of air has shown. */
+static int64_t draw_room (improving *im) {
+  random_state *r = &im->s->random;
+  int64_t now = peaks_most (&im->parts.level, 0, im->parts.level.count);
+  if (random_chance (r, 800000))
+    return now;
+  return random_chance (r, 500000) ? im->now.layout->gaps.room_bytes
+                                   : units_scale (now, 998000, 1000000);
+}
+
+/* False where the change leads to nothing. */
+static bool change_something (improving *im) {
+  search *s = im->s;
+  random_state *r = &s->random;
+  int64_t room = draw_room (im);
+  int32_t gap = draw_suspect (im);
+  int64_t kind = random_between (r, 0, 99);
+  search_copy (&s->trial, &im->now);
+  if (kind < KIND_TIMING)
+    return other_timing (im);
+  if (kind < KIND_SHIFT)
+    return shift (im, gap);
+  bool ok = kind < KIND_CUT        ? cut_anew (im, gap)
+            : kind < KIND_ANEW     ? choose_anew (im, gap)
+            : kind < KIND_EXCHANGE ? exchange (im, gap, room)
+                                   : send_less (im, gap);
+  if (!ok || !change_repair (&im->parts, r, room, gap))
+    return false;
+  change_prune (&im->parts, r, room);
+  memcpy (s->trial.parts, im->parts.parts,
+          (size_t)im->now.layout->gaps.count * sizeof *s->trial.parts);
+  memcpy (s->trial.of, im->parts.of, (size_t)im->now.layout->units.count * sizeof *s->trial.of);
+  return im->parts.n_touched > 0;
+}
+
+/* ---- the walk ---- */
+
+/* How much longer than `now` a step may be: a part of what it is above the bound, and less and
+ * less.
+ */
+static int64_t allowance_ns (const improving *im) {
+  const search *s = im->s;
+  int64_t left = s->limit_ticks - s->ticks, all = s->limit_ticks - im->from_ticks;
+  int64_t above_ns = s->best.step_ns - s->lower_bound_ns;
+  return left <= 0 || all <= 0 ? 0 : units_scale (units_scale (above_ns, left, all), 1, ABOVE_PART);
+}
+
+static bool begin (improving *im, error *err) {
+  search *s = im->s;
+  arena *a = s->arena;
+  int64_t *ends_ns = trace_ends (s->rewritten->trace, a, err);
+  if (!ends_ns || !search_candidate (s, a, &im->now, err))
+    return false;
+  search_copy (&im->now, &s->best);
+  im->from_ticks = s->ticks;
+  return change_begin (s->best.layout, s->best.of, s->best.parts, ends_ns, a, &im->parts, err) &&
+         look (im, err);
+}
+
+/* One more trial; *better where it is the best so far. */
+static bool step (improving *im, bool *better, error *err) {
+  search *s = im->s;
+  *better = false;
+  bool changed = change_something (im);
+  s->ticks += im->now.layout->gaps.count / 4;
+  if (!changed) {
+    change_undo (&im->parts);
+    return true;
+  }
+  s->trial.found_by = "search";
+  if (!search_cost (s, &s->trial, NULL, err))
+    return false;
+  if (s->trial.step_ns > s->best.step_ns + allowance_ns (im)) {
+    change_undo (&im->parts);
+    return true;
+  }
+  change_settle (&im->parts);
+  search_copy (&im->now, &s->trial);
+  *better = search_keep (s);
+  if (!*better && ++im->accepted < LOOK_AFTER)
+    return true;
+  im->accepted = 0;
+  return look (im, err);
 }
 
 bool search_improve (search *s, error *err) {
-  improving im = { .s = s, .scratch = arena_new (0) };
-  bool ok = (im.scratch || error_set (err, ERR_memory, "out of memory")) && prepare (&im, err);
-  if (ok && s->best.step_ns < INT64_MAX && !search_is_over (s))
-    ok = look (&im, err);
-  int64_t idle = 0;
-  while (ok && s->best.step_ns < INT64_MAX && !search_is_over (s) && im.total > 0 && idle < 2000) {
-    arena_mark mark = arena_here (im.scratch);
-    error why = { 0 };
-    bool changed = change (&im, &why);
-    arena_back (im.scratch, mark);
-    s->ticks += s->best.layout->gaps.count / 4;
-    idle++;
-    if (why.code) {
-      ok = error_set (err, why.code, "%s", why.text);
-      break;
-    }
-    if (!changed)
-      continue;
-    s->trial.found_by = "search";
-    ok = search_cost (s, &s->trial, NULL, err);
-    if (ok && search_keep (s)) {
-      idle = 0;
-      ok = look (&im, err);
-    }
+  if (s->best.step_ns == INT64_MAX || search_is_over (s))
+    return true;
+  improving im = { .s = s };
+  bool ok = begin (&im, err), better;
+  for (int32_t idle = 0; ok && !search_is_over (s) && im.total > 0 && idle < MOST_IDLE; idle++) {
+    ok = step (&im, &better, err);
+    idle = better ? 0 : idle;
   }
   arena_free (im.arena);
-  arena_free (im.scratch);
   return ok;
 }

@@ -320,17 +320,6 @@ static bool bury (placing *p, int32_t life) {
   return true;
 }
 
-typedef struct sweep_event {
-  int64_t rank;
-  int32_t life;
-  bool ends;
-} sweep_event;
-
-static int compare_events (const void *a, const void *b) {
-  int64_t x = ((const sweep_event *)a)->rank, y = ((const sweep_event *)b)->rank;
-  return x < y ? -1 : x > y;
-}
-
 static int by_birth (const void *a, const void *b, void *context) {
   const placing *p = context;
   int64_t x = p->birth[*(const int32_t *)a], y = p->birth[*(const int32_t *)b];
@@ -363,25 +352,21 @@ static bool settle_crossing (placing *p, int64_t ranks) {
   return true;
 }
 
+/* Every rank is one stay's birth or one stay's end. */
 static bool sweep (placing *p, int64_t ranks, int64_t budget) {
   const lives *l = p->l;
-  sweep_event *events = NEW (p->arena, ranks, sweep_event, p->err);
-  if (!events)
+  int32_t *at = NEW (p->arena, ranks, int32_t, p->err);
+  if (!at)
     return false;
-  int64_t n = 0;
-  for (int32_t i = 0; i < l->count; i++) {
-    if (l->at[i].always)
-      continue;
-    events[n++] = (sweep_event){ p->birth[i], i, false };
-    events[n++] = (sweep_event){ p->end[i] % ranks, i, true };
-  }
-  assert (n == ranks);
-  qsort (events, (size_t)n, sizeof *events, compare_events);
-  for (int64_t i = 0; i < n; i++) {
-    int32_t life = events[i].life;
+  for (int32_t i = 0; i < l->count; i++)
+    if (!l->at[i].always) {
+      at[p->birth[i]] = i;
+      at[p->end[i] % ranks] = -1 - i;
+    }
+  for (int64_t i = 0; i < ranks; i++) {
     if (p->granules >= p->give_up)
       return true;
-    if (events[i].ends ? !bury (p, life) : (p->held[life] = -1, !bear (p, life, budget)))
+    if (at[i] < 0 ? !bury (p, -1 - at[i]) : (p->held[at[i]] = -1, !bear (p, at[i], budget)))
       return false;
   }
   return true;

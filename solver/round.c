@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/peaks.h"
-
 const char *const round_names[ROUND_STARTS + 1] = {
   "nearest", "up", "clean", "longest", "doa", NULL
 };
@@ -92,6 +90,21 @@ int64_t round_away (const gaps *g, const int32_t *of, int32_t unit, int32_t n) {
   return (u->granules - unit_part_first (u, of[unit] - n, of[unit])) * g->granule_bytes;
 }
 
+void round_add (peaks *level, const gap *at, int64_t bytes) {
+  bool wraps = at->before <= at->after;
+  peaks_add (level, at->after + 1, wraps ? level->count : at->before, bytes);
+  if (wraps)
+    peaks_add (level, 0, at->before, bytes);
+}
+
+int64_t round_most (const peaks *level, const gap *at) {
+  if (at->before > at->after)
+    return peaks_most (level, at->after + 1, at->before);
+  int64_t x = peaks_most (level, at->after + 1, level->count);
+  int64_t y = peaks_most (level, 0, at->before);
+  return x > y ? x : y;
+}
+
 typedef struct rounder {
   rounding *r;
   const gaps *g;
@@ -104,24 +117,9 @@ static int64_t away (const rounder *w, int32_t gap, int32_t n) {
   return round_away (w->g, w->r->of, w->g->at[gap].unit, n);
 }
 
-static int64_t level_in (const rounder *w, const gap *at) {
-  if (at->before > at->after)
-    return peaks_most (&w->level, at->after + 1, at->before);
-  int64_t x = peaks_most (&w->level, at->after + 1, w->g->n_ops);
-  int64_t y = peaks_most (&w->level, 0, at->before);
-  return x > y ? x : y;
-}
-
 static void set_parts (rounder *w, int32_t gap, int32_t parts) {
-  const struct gap *at = &w->g->at[gap];
-  int64_t more = away (w, gap, w->r->parts[gap]) - away (w, gap, parts);
+  round_add (&w->level, &w->g->at[gap], away (w, gap, w->r->parts[gap]) - away (w, gap, parts));
   w->r->parts[gap] = parts;
-  if (at->before > at->after) {
-    peaks_add (&w->level, at->after + 1, at->before, more);
-  } else {
-    peaks_add (&w->level, at->after + 1, w->g->n_ops, more);
-    peaks_add (&w->level, 0, at->before, more);
-  }
 }
 
 /* ---- orders ---- */
@@ -188,7 +186,7 @@ static void give (rounder *w, const ranked *order) {
     int32_t gap = order[i].gap, of = w->r->of[w->g->at[gap].unit], n = w->r->parts[gap];
     if (n == of)
       continue;
-    int64_t over = level_in (w, &w->g->at[gap]) - w->room_bytes;
+    int64_t over = round_most (&w->level, &w->g->at[gap]) - w->room_bytes;
     int64_t had = away (w, gap, n);
     if (over <= 0)
       continue;
@@ -204,7 +202,7 @@ static void prune (rounder *w, const ranked *order, const int32_t *before) {
     int32_t gap = order[i].gap, n = w->r->parts[gap], least = before ? before[gap] : 0;
     if (n <= least)
       continue;
-    int64_t air = w->room_bytes - level_in (w, &w->g->at[gap]), had = away (w, gap, n);
+    int64_t air = w->room_bytes - round_most (&w->level, &w->g->at[gap]), had = away (w, gap, n);
     while (n > least && had - away (w, gap, n - 1) <= air)
       n--;
     if (n < w->r->parts[gap])

@@ -5,6 +5,7 @@
 #define FERRY_SOLVER_ROUND_H
 
 #include "solver/gaps.h"
+#include "solver/peaks.h"
 #include "solver/schedule.h"
 
 typedef enum round_start {
@@ -41,6 +42,10 @@ typedef struct rounding {
 /* What the last n parts of a unit take. The tail is among them: its last granule is mostly empty
    and so the cheapest to send. */
 int64_t round_away (const gaps *g, const int32_t *of, int32_t unit, int32_t n);
+
+/* Bytes resident at each op: `bytes` more where the gap is, and the most there. */
+void round_add (peaks *level, const gap *at, int64_t bytes);
+int64_t round_most (const peaks *level, const gap *at);
 
 /* At every op at most room_bytes (gaps.room_bytes, or a little less to leave the scheduler air) are
    resident; shares (per gap, 0 to 1) may be NULL for the starts that need none. Ties by index.

@@ -310,7 +310,7 @@ static bool place_all (scheduling *s) {
     if (over <= 0 && !s->places.tangled)
       return true;
     wanted = s->places.granules;
-    bool helps = over < over_before;
+    bool helps = over <= over_before / 2;
     over_before = over;
     if (!s->places.tangled && helps && wait_longer (s))
       continue;

@@ -5,23 +5,37 @@
 #include "base/units.h"
 #include "trace/simulate.h"
 
-static bool candidate_new (search *s, candidate *c, error *err) {
-  int32_t most = 0;
-  for (int32_t i = 0; i < s->n_layouts; i++)
-    most = s->layouts[i].gaps.count > most ? s->layouts[i].gaps.count : most;
-  c->layout = s->layouts;
-  c->parts = NEW (s->arena, most, int32_t, err);
-  c->not_before = NEW (s->arena, most, int32_t, err);
-  c->step_ns = INT64_MAX;
-  for (int32_t i = 0; c->not_before && i < most; i++)
+enum { FEW_OPS = 60, STARTS_PART = 2 };
+
+void search_clear (candidate *c, const layout *l) {
+  c->layout = l;
+  memcpy (c->of, l->of, (size_t)l->units.count * sizeof *c->of);
+  memset (c->parts, 0, (size_t)l->gaps.count * sizeof *c->parts);
+  for (int32_t i = 0; i < l->gaps.count; i++)
     c->not_before[i] = NO_WAIT;
-  return c->parts && c->not_before;
+  c->step_ns = INT64_MAX;
+}
+
+bool search_candidate (const search *s, arena *a, candidate *out, error *err) {
+  int32_t gaps = 0, units = 0;
+  for (int32_t i = 0; i < s->n_layouts; i++) {
+    gaps = s->layouts[i].gaps.count > gaps ? s->layouts[i].gaps.count : gaps;
+    units = s->layouts[i].units.count > units ? s->layouts[i].units.count : units;
+  }
+  *out = (candidate){ .of = NEW (a, units, int32_t, err),
+                      .parts = NEW (a, gaps, int32_t, err),
+                      .not_before = NEW (a, gaps, int32_t, err) };
+  if (!out->of || !out->parts || !out->not_before)
+    return false;
+  search_clear (out, s->layouts);
+  return true;
 }
 
 void search_copy (candidate *to, const candidate *from) {
   size_t size = (size_t)from->layout->gaps.count * sizeof (int32_t);
   memcpy (to->parts, from->parts, size);
   memcpy (to->not_before, from->not_before, size);
+  memcpy (to->of, from->of, (size_t)from->layout->units.count * sizeof (int32_t));
   to->layout = from->layout;
   to->early_ppm = from->early_ppm;
   to->by_release = from->by_release;
@@ -33,13 +47,13 @@ bool search_begin (search *s, error *err) {
   s->random = random_seed (s->options->seed);
   s->ticks = s->tried = 0;
   s->stopped = false;
-  return trace_digest (s->trace, s->digest, err) && candidate_new (s, &s->best, err) &&
-         candidate_new (s, &s->trial, err);
+  return trace_digest (s->trace, s->digest, err) && search_candidate (s, s->arena, &s->best, err) &&
+         search_candidate (s, s->arena, &s->trial, err);
 }
 
 static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *count, error *err) {
   const gaps *g = &c->layout->gaps;
-  rounding r = { .gaps = g, .of = c->layout->of, .parts = c->parts };
+  rounding r = { .gaps = g, .of = c->of, .parts = c->parts };
   if (!round_wishes (&r, a, out, count, err))
     return false;
   int32_t at = 0;
@@ -93,6 +107,12 @@ bool search_is_over (search *s) {
          (s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks);
 }
 
+bool search_has_started (search *s) {
+  bool few = s->layouts->gaps.n_ops <= FEW_OPS;
+  return search_is_over (s) ||
+         (!few && s->best.step_ns < INT64_MAX && s->ticks >= s->limit_ticks / STARTS_PART);
+}
+
 bool search_keep (search *s) {
   if (s->trial.step_ns >= s->best.step_ns)
     return false;
@@ -116,7 +136,7 @@ enum {
   ROOMS = sizeof rooms_ppm / sizeof *rooms_ppm,
   EARLIES = sizeof early_ppm / sizeof *early_ppm
 };
-enum { FEW_OPS = 60, FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
+enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
 
 bool search_round (search *s, const layout *l, round_start start, int64_t room_ppm, bool *fits,
                    error *err) {
@@ -130,10 +150,8 @@ bool search_round (search *s, const layout *l, round_start start, int64_t room_p
     arena_back (s->scratch, mark);
     return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
   }
-  s->trial.layout = l;
+  search_clear (&s->trial, l);
   memcpy (s->trial.parts, r.parts, (size_t)l->gaps.count * sizeof *r.parts);
-  for (int32_t g = 0; g < l->gaps.count; g++)
-    s->trial.not_before[g] = NO_WAIT;
   arena_back (s->scratch, mark);
   s->trial.found_by = round_names[start];
   return true;
@@ -146,7 +164,7 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
   if (!search_round (s, l, start, rooms_ppm[room], &fits, err))
     return false;
   s->trial.by_release = s->best.by_release;
-  for (int j = first; fits && j < end && !search_is_over (s); j++) {
+  for (int j = first; fits && j < end && !search_has_started (s); j++) {
     s->trial.early_ppm = early_ppm[j];
     if (!search_cost (s, &s->trial, NULL, err))
       return false;
@@ -159,14 +177,15 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
 static bool first_starts (search *s, const layout *l, error *err) {
   for (int room = 0; room < FIRST_ROOMS; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++)
-      if (round_is_guided (start) == (l->share != NULL) && !search_is_over (s) &&
+      if (round_is_guided (start) == (l->share != NULL) && !search_has_started (s) &&
           !start_from (s, l, start, room, 0, FIRST_EARLIES, err))
         return false;
   return true;
 }
 
 static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *err) {
-  if (search_is_over (s) || (early_ppm == s->best.early_ppm && by_release == s->best.by_release))
+  if (search_has_started (s) ||
+      (early_ppm == s->best.early_ppm && by_release == s->best.by_release))
     return true;
   search_copy (&s->trial, &s->best);
   s->trial.early_ppm = early_ppm;
@@ -202,7 +221,7 @@ static bool other_starts (search *s, const layout *l, error *err) {
   for (int room = 0; room < ROOMS; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++) {
       bool done = room < FIRST_ROOMS && round_is_guided (start) == (l->share != NULL);
-      if ((l->share || !round_is_guided (start)) && !search_is_over (s) &&
+      if ((l->share || !round_is_guided (start)) && !search_has_started (s) &&
           !start_from (s, l, start, room, done ? FIRST_EARLIES : 0, EARLIES, err))
         return false;
     }
@@ -211,16 +230,16 @@ static bool other_starts (search *s, const layout *l, error *err) {
 
 bool search_starts (search *s, error *err) {
   for (int32_t i = 0; i < s->n_layouts; i++)
-    if (!search_is_over (s) && !first_starts (s, &s->layouts[i], err))
+    if (!search_has_started (s) && !first_starts (s, &s->layouts[i], err))
       return false;
-  if (!search_is_over (s) && s->best.step_ns < INT64_MAX && !tune (s, err))
+  if (!search_has_started (s) && s->best.step_ns < INT64_MAX && !tune (s, err))
     return false;
   /* where none of them fitted, or little is lost by it, all are tried to the end */
   bool any = s->best.step_ns < INT64_MAX, few = s->layouts->gaps.n_ops <= FEW_OPS;
   const layout *best = s->best.layout;
   for (int32_t i = 0; i < s->n_layouts; i++)
-    if ((!any || few || &s->layouts[i] == best) && !search_is_over (s) &&
+    if ((!any || few || &s->layouts[i] == best) && !search_has_started (s) &&
         !other_starts (s, &s->layouts[i], err))
       return false;
-  return search_is_over (s) || s->best.step_ns == INT64_MAX || tune (s, err);
+  return search_has_started (s) || s->best.step_ns == INT64_MAX || tune (s, err);
 }

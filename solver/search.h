@@ -11,6 +11,7 @@
 
 typedef struct candidate {
   const layout *layout;
+  int32_t *of;         /* per unit: its parts, the layout's unless the search chose others */
   int32_t *parts;      /* per gap */
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
   int64_t early_ppm;   /* as schedule's */
@@ -54,7 +55,13 @@ bool search_round (search *s, const layout *l, round_start start, int64_t room_p
                    error *err) MUST_CHECK;
 /* Enough, stopped, or out of ticks. */
 bool search_is_over (search *s);
+/* That, or the ticks that are left are the local search's. */
+bool search_has_started (search *s);
 void search_copy (candidate *to, const candidate *from);
+/* Nothing moves, in this layout. */
+void search_clear (candidate *c, const layout *l);
+/* Room for the layouts' gaps and units; the first of them. */
+bool search_candidate (const search *s, arena *a, candidate *out, error *err) MUST_CHECK;
 /* The trial becomes the best where it is better. */
 bool search_keep (search *s);
 /* From the best on. */

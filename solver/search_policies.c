@@ -110,10 +110,7 @@ static int64_t take_moves (search *s, const policy_choice *c) {
   const layout *l = layout_for (s);
   const gaps *g = &l->gaps;
   int64_t taken = 0;
-  s->trial.layout = l;
-  memset (s->trial.parts, 0, (size_t)g->count * sizeof *s->trial.parts);
-  for (int32_t i = 0; i < g->count; i++)
-    s->trial.not_before[i] = NO_WAIT;
+  search_clear (&s->trial, l);
   for (int64_t i = 0; i < c->n_moves; i++) {
     const policy_move *m = &c->moves[i];
     int32_t at = gap_of (g, m);
@@ -151,7 +148,8 @@ static bool try_rounded (search *s, const char *name, error *err) {
   for (int32_t i = 0; i < g->count; i++)
     s->trial.not_before[i] = NO_WAIT;
   bool ok = true;
-  for (size_t j = 0; ok && j < sizeof early_ppm / sizeof *early_ppm && !search_is_over (s); j++) {
+  for (size_t j = 0; ok && j < sizeof early_ppm / sizeof *early_ppm && !search_has_started (s);
+       j++) {
     s->trial.early_ppm = early_ppm[j];
     ok = keep_trial (s, name, err);
   }
@@ -162,7 +160,7 @@ static bool try_choice (search *s, const policy_choice *c, const char *name, err
   if (c->n_drops > 0 || take_moves (s, c) == 0)
     return true;
   s->trial.early_ppm = -1;
-  return keep_trial (s, name, err) && (search_is_over (s) || try_rounded (s, name, err));
+  return keep_trial (s, name, err) && (search_has_started (s) || try_rounded (s, name, err));
 }
 
 /* ---- all of them ---- */
@@ -204,7 +202,7 @@ bool search_policies (search *s, policies_found *found, error *err) {
         found->which = i;
         found->step_ns = answer.cost.step_ns;
       }
-      if (!search_is_over (s))
+      if (!search_has_started (s))
         ok = try_choice (s, &answer.choice, policy_at (attempts[i].id)->name, err);
     }
     arena_back (a, mark);

@@ -72,6 +72,29 @@ START_TEST (an_unrolled_network_needs_much_less_in_groups) {
 }
 END_TEST
 
+/* Near the turn to the way back tensors live too shortly for large groups; alone, each of them
+   would take a granule. */
+START_TEST (what_large_groups_leave_finds_company) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  trace *t = network ("charrnn", 64, 128, a);
+  group_rule large = { .least_bytes = GRANULE / 32,
+                       .most_bytes = 16 * GRANULE,
+                       .keep = 16,
+                       .fill_ppm = 750000,
+                       .persistent = true };
+  index_list *groups;
+  int32_t count;
+  int64_t pool, with_bytes;
+  summary s;
+  ck_assert (group_tensors (t, GRANULE, &large, a, &groups, &count, &err) && count > 0);
+  ck_assert (schedule_pool (t, groups, count, GRANULE, a, &pool, &with_bytes, &err) &&
+             summary_of (t, a, &s, &err));
+  ck_assert_int_lt (with_bytes, s.peak_bytes * 8 / 5);
+  arena_free (a);
+}
+END_TEST
+
 /* Every group's longest rest is spent on the host. */
 START_TEST (a_plan_that_moves_groups_is_legal) {
   arena *a = arena_new (0);
@@ -118,6 +141,7 @@ END_TEST
 int main (void) {
   const TTest *const tests[] = { groups_hold_small_tensors_once_and_fit_a_granule,
                                  an_unrolled_network_needs_much_less_in_groups,
+                                 what_large_groups_leave_finds_company,
                                  a_plan_that_moves_groups_is_legal, NULL };
   return suite_run ("group", tests, 60);
 }
