@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/pattern.h"
 #include "solver/peaks.h"
 #include "solver/schedule.h"
 #include "trace/unit.h"
@@ -23,7 +24,6 @@ enum {
   MOST_OPEN = 32,
   SMALL_KEEP = 4,
   LEFT_KEEP = 8,
-  SHORT_REST_OF_STEP = 128,
   TAIL_PART = 32,      /* of a granule: with less than that empty a group is full */
   PERSISTENT_PART = 8, /* of most_bytes: one is updated while the next one comes in */
   ALONE = -1
@@ -34,13 +34,6 @@ typedef struct small {
   int32_t after, before; /* of the rest in which most of it leaves; else of its longest rest */
   bool persistent, stays;
 } small;
-
-/* Ops in order, each once, and what they mean. */
-typedef struct pattern {
-  int32_t *ops;
-  int32_t count;
-  int64_t rest_ns, life_ns;
-} pattern;
 
 typedef struct open_group {
   pattern used;
@@ -54,8 +47,7 @@ typedef struct grouping {
   const trace *trace;
   const group_rule *rule;
   int64_t granule_bytes;
-  uses uses;
-  int64_t *ends_ns;
+  pattern_clock clock;
   small *all;
   int32_t count;
   open_group open[MOST_OPEN];
@@ -79,10 +71,6 @@ static int by_rest (const void *a, const void *b) {
   return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
 }
 
-static int64_t rest_between (const grouping *g, int32_t after, int32_t before) {
-  return trace_rest_ns (g->ends_ns, g->trace->n_ops, after, before);
-}
-
 /* The gap in which the program sends most of the tensor, or NO_GAP. */
 static int32_t gap_sent (const grouping *g, int32_t tensor) {
   const gaps *s = g->rule->singles;
@@ -94,69 +82,17 @@ static int32_t gap_sent (const grouping *g, int32_t tensor) {
   return most;
 }
 
-static void longest_rest (const grouping *g, small *x) {
-  const use *u = g->uses.at + g->uses.offset[x->tensor];
-  int32_t n = uses_count (&g->uses, x->tensor), rests = x->persistent ? n : n - 1;
-  int64_t longest = -1;
-  x->after = x->before = u[0].op; /* one use only: it never rests */
-  for (int32_t i = 0; i < rests; i++) {
-    int32_t after = u[i].op, before = u[(i + 1) % n].op;
-    if (rest_between (g, after, before) > longest) {
-      longest = rest_between (g, after, before);
-      x->after = after;
-      x->before = before;
-    }
-  }
-}
-
-/* Short rests are good for nothing, so a rest counts for what it has more than that. */
-static void weigh (const grouping *g, bool persistent, pattern *p) {
-  int64_t step_ns = g->ends_ns[g->trace->n_ops], short_ns = step_ns / SHORT_REST_OF_STEP;
-  int32_t rests = persistent ? p->count : p->count - 1;
-  p->rest_ns = 0;
-  for (int32_t i = 0; i < rests; i++) {
-    int64_t ns = rest_between (g, p->ops[i], p->ops[(i + 1) % p->count]);
-    p->rest_ns += ns > short_ns ? ns - short_ns : 0;
-  }
-  p->life_ns = persistent ? step_ns : g->ends_ns[p->ops[p->count - 1] + 1] - g->ends_ns[p->ops[0]];
-}
-
-/* The trial is the pattern of `with` (NULL: of nothing) and of the tensor's uses; of what stays
-   only the first and the last count. */
-static void merge (grouping *g, const pattern *with, const small *x) {
-  const use *u = g->uses.at + g->uses.offset[x->tensor];
-  int32_t n = uses_count (&g->uses, x->tensor), i = 0, j = 0, m = with ? with->count : 0;
-  pattern *p = &g->trial;
-  p->count = 0;
-  if (x->stays) {
-    int32_t first = u[0].op, last = u[n - 1].op;
-    p->ops[p->count++] = with && with->ops[0] < first ? with->ops[0] : first;
-    last = with && with->ops[m - 1] > last ? with->ops[m - 1] : last;
-    if (last > p->ops[0])
-      p->ops[p->count++] = last;
-    weigh (g, x->persistent, p);
-    return;
-  }
-  while (i < n || j < m) {
-    int32_t op = j == m || (i < n && u[i].op < with->ops[j]) ? u[i].op : with->ops[j];
-    i += i < n && u[i].op == op;
-    j += j < m && with->ops[j] == op;
-    p->ops[p->count++] = op;
-  }
-  weigh (g, x->persistent, p);
-}
-
 static bool count_alive (grouping *g, arena *a, error *err) {
   const trace *t = g->trace;
   int64_t *alive = NEW (a, (int64_t)t->n_ops + 1, int64_t, err), peak = 0;
   if (!alive)
     return false;
   for (int32_t i = 0; i < t->n_tensors; i++) {
-    if (uses_count (&g->uses, i) == 0)
+    if (uses_count (&g->clock.uses, i) == 0)
       continue;
     bool always = t->tensors[i].persistent;
-    alive[always ? 0 : uses_first (&g->uses, i)] += t->tensors[i].bytes;
-    alive[always ? t->n_ops : uses_last (&g->uses, i) + 1] -= t->tensors[i].bytes;
+    alive[always ? 0 : uses_first (&g->clock.uses, i)] += t->tensors[i].bytes;
+    alive[always ? t->n_ops : uses_last (&g->clock.uses, i) + 1] -= t->tensors[i].bytes;
   }
   for (int32_t k = 0; k < t->n_ops; k++)
     alive[k + 1] += alive[k];
@@ -198,15 +134,14 @@ static bool is_small (const grouping *g, const small *x) {
 static bool find_small (grouping *g, arena *a, error *err) {
   const trace *t = g->trace;
   g->all = NEW (a, t->n_tensors, small, err);
-  g->ends_ns = trace_ends (t, a, err);
   g->group_of = NEW (a, t->n_tensors, int32_t, err);
   g->trial.ops = NEW (a, t->n_ops, int32_t, err);
-  if (!g->all || !g->ends_ns || !g->group_of || !g->trial.ops || !uses_of (t, a, &g->uses, err))
+  if (!g->all || !g->group_of || !g->trial.ops || !pattern_clock_of (t, a, &g->clock, err))
     return false;
   for (int32_t i = 0; i < t->n_tensors; i++) {
     const tensor *x = &t->tensors[i];
-    if ((x->persistent && !g->rule->persistent) || x->pinned || uses_count (&g->uses, i) == 0 ||
-        x->bytes < g->rule->least_bytes)
+    if ((x->persistent && !g->rule->persistent) || x->pinned ||
+        uses_count (&g->clock.uses, i) == 0 || x->bytes < g->rule->least_bytes)
       continue;
     int32_t sent = g->rule->share ? gap_sent (g, i) : NO_GAP;
     bool stays = g->rule->share && sent == NO_GAP;
@@ -215,7 +150,7 @@ static bool find_small (grouping *g, arena *a, error *err) {
     if (!is_small (g, s))
       continue;
     g->group_of[g->count++] = ALONE;
-    longest_rest (g, s);
+    pattern_longest (&g->clock, i, &s->after, &s->before);
     if (sent != NO_GAP) {
       s->after = g->rule->singles->at[sent].after;
       s->before = g->rule->singles->at[sent].before;
@@ -252,7 +187,7 @@ static bool may_join (grouping *g, const open_group *o, const small *x, const pa
   if (o->persistent != x->persistent || o->stays != x->stays ||
       o->bytes + bytes > most_bytes (g, x))
     return false;
-  merge (g, &o->used, x);
+  pattern_merge (&g->clock, &o->used, x->tensor, x->stays, &g->trial);
   return is_close (g, x->stays, more (own->rest_ns, o->most_rest_ns),
                    less (own->life_ns, o->least_life_ns)) &&
          (x->persistent ||
@@ -292,7 +227,7 @@ static bool put (grouping *g, int32_t i, arena *a, error *err) {
   const small *x = &g->all[i];
   int64_t bytes = unit_member_bytes (g->trace->tensors[x->tensor].bytes);
   pattern own;
-  merge (g, NULL, x);
+  pattern_merge (&g->clock, NULL, x->tensor, x->stays, &g->trial);
   if (!keep_ops (g, a, &own, err))
     return false;
   int32_t at = choose_open (g, x, &own, bytes);
@@ -310,7 +245,7 @@ static bool put (grouping *g, int32_t i, arena *a, error *err) {
     return true;
   }
   open_group *o = &g->open[at];
-  merge (g, &o->used, x);
+  pattern_merge (&g->clock, &o->used, x->tensor, x->stays, &g->trial);
   if (!x->persistent) {
     live_longer (g, &o->used, o->bytes);
     live_longer (g, &own, bytes);
