@@ -25,7 +25,7 @@ enum {
   SMALL_KEEP = 4,
   LEFT_KEEP = 8,
   TAIL_PART = 32,      /* of a granule: with less than that empty a group is full */
-  PERSISTENT_PART = 8, /* of most_bytes: one is updated while the next one comes in */
+  PERSISTENT_PART = 16, /* of most_bytes: one is updated while the next one comes in */
   ALONE = -1
 };
 

@@ -13,7 +13,7 @@ static const struct {
   int32_t keep, keep_life;  /* keep_life 0: what stays and what leaves are not told apart */
   int32_t splits, sections; /* how many units round_sections may cut finely, and how finely */
 } kinds[LAYOUTS] = {
-  [LAYOUT_MIDDLE] = { 1, 16, 4, SOME_SPLIT, MOST_SECTIONS },
+  [LAYOUT_MIDDLE] = { 1, 16, 3, SOME_SPLIT, MOST_SECTIONS },
   [LAYOUT_TIGHT] = { 1, 16, 8, SOME_SPLIT, MOST_SECTIONS },
   [LAYOUT_CLOSE] = { 2, 64, 4, SOME_SPLIT, MOST_SECTIONS },
   [LAYOUT_LARGE] = { 16, 16, 0, ALL_SPLIT, MOST_SECTIONS },
