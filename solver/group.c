@@ -24,7 +24,7 @@ enum {
   MOST_OPEN = 32,
   SMALL_KEEP = 4,
   LEFT_KEEP = 8,
-  TAIL_PART = 32,      /* of a granule: with less than that empty a group is full */
+  TAIL_PART = 32,       /* of a granule: with less than that empty a group is full */
   PERSISTENT_PART = 16, /* of most_bytes: one is updated while the next one comes in */
   ALONE = -1
 };
