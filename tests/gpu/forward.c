@@ -1,7 +1,7 @@
-/* A prototype, to be thrown away once its questions are answered: can an unmodified program be given
-   its memory by a library that stands in front of the driver, and does that library see every call?
-   forward.sh builds it with a table of the driver's exports; the program is started with it preloaded
-   under the driver's own SONAME.
+/* A prototype, to be thrown away once its questions are answered: can an unmodified program be
+   given its memory by a library that stands in front of the driver, and does that library see every
+   call? forward.sh builds it with a table of the driver's exports; the program is started with it
+   preloaded under the driver's own SONAME.
 
    FORWARD_REAL    the driver's file
    FORWARD_REPORT  where the counts go, as JSON, when the program ends
@@ -102,7 +102,8 @@ static result map_block (block *b, size_t bytes) {
     int id;
     unsigned int flags;
   } access = { 1, 0, 3 };
-  result (*reserve) (address *, size_t, size_t, address, uint64_t) = real_of ("cuMemAddressReserve");
+  result (*reserve) (address *, size_t, size_t, address, uint64_t) =
+      real_of ("cuMemAddressReserve");
   result (*create) (uint64_t *, size_t, const void *, uint64_t) = real_of ("cuMemCreate");
   result (*map) (address, size_t, size_t, uint64_t, uint64_t) = real_of ("cuMemMap");
   result (*allow) (address, size_t, const void *, size_t) = real_of ("cuMemSetAccess");
