@@ -1,6 +1,6 @@
-/* The one door to cuBLAS, which is opened at run time.  What it calculates is the same in every run:
-   no atomics, no algorithm of its own choice among streams, and the only memory that it works in is
-   what is given with each product. */
+/* The one door to cuBLAS, which is opened at run time.  What it calculates is the same in every
+   run: no atomics, no algorithm of its own choice among streams, and the only memory that it works
+   in is what is given with each product. */
 #ifndef FERRY_EXECUTOR_CUBLAS_H
 #define FERRY_EXECUTOR_CUBLAS_H
 

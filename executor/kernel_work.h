@@ -76,8 +76,8 @@ int64_t kernel_work_partials (const kernel_work *k);
 /* The tables of a kind that needs the whole batch; 0 for others. */
 int64_t kernel_work_table_bytes (const ops_call *call);
 /* The stretch from item `from` of the call on, as far as it reaches; returns its items. `table`,
-   where there is to be one, may be NULL: then it is not written. `failed`, `partials`, the workspace
-   and `step` stay to be set. */
+   where there is to be one, may be NULL: then it is not written. `failed`, `partials`, the
+   workspace and `step` stay to be set. */
 int64_t kernel_work_fill (const ops_call *call, int64_t from, void **table, kernel_work *out);
 /* Is the operand to be 0 before the call's first stretch? */
 bool kernel_work_zeroes (const ops_call *call, int index, const operand *o);

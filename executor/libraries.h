@@ -1,6 +1,6 @@
 /* What cuBLAS and cuDNN do of an op, where they are found: products and convolutions.  What they do
-   not take, or could only do in more memory than the plan gives the op, our kernels do. Which of them
-   does an op depends on its sizes alone, so it is the same under every plan. */
+   not take, or could only do in more memory than the plan gives the op, our kernels do. Which of
+   them does an op depends on its sizes alone, so it is the same under every plan. */
 #ifndef FERRY_EXECUTOR_LIBRARIES_H
 #define FERRY_EXECUTOR_LIBRARIES_H
 
@@ -9,7 +9,7 @@
 #include "executor/kernel_work.h"
 
 typedef struct libraries_options {
-  bool search;           /* where the system keeps them */
+  bool search;            /* where the system keeps them */
   const char *blas, *dnn; /* files, whether or not they are searched for; NULL: none */
 } libraries_options;
 

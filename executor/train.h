@@ -28,7 +28,8 @@ typedef struct train_options {
   feed_options input;
   int64_t spoiled_copy; /* see calculation */
   bool compare;
-  bool kernels; /* of a GPU, also on the emulated device, where they are its functions; so is bf16 */
+  bool
+      kernels; /* of a GPU, also on the emulated device, where they are its functions; so is bf16 */
   libraries_options libraries;
   /* Where there is no CPU to compare with: a plan of the same sections that moves nothing and makes
      nothing again, which the same device then runs beforehand. NULL: none. */

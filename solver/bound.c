@@ -101,6 +101,8 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   put_series (&w, "early", f, duals, ROW_early, true);
   put_series (&w, "early_first", f, duals, ROW_early_first, true);
   json_add_text (&w, "format", "ferry-proof/1");
+  if (f->fresh)
+    json_add_bool (&w, "fresh", true);
   put_series (&w, "host", f, duals, ROW_host, true);
   put_series (&w, "host_first", f, duals, ROW_host_first, true);
   put_series (&w, "host_limit", f, duals, ROW_host_limit, false);
@@ -169,6 +171,7 @@ flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm) {
                          .latency = !o->any_units,
                          .drops = o->drops,
                          .again = o->again,
+                         .fresh = o->fresh,
                          .eps_ppm = eps_ppm };
 }
 
@@ -421,6 +424,17 @@ static bool cheap_bounds (state *s, error *err) {
   return b->proof;
 }
 
+/* What is over the budget must be somewhere. */
+static bool host_can_hold (const gaps *g, const bound_options *o, int32_t op, int64_t over,
+                           error *err) {
+  int64_t away_bytes = over - g->slack_bytes[op];
+  if (o->drops || away_bytes <= o->host_bytes)
+    return true;
+  return error_set (err, ERR_infeasible,
+                    "at op %d the host has to hold %lld bytes, of its %lld that may be used", op,
+                    (long long)away_bytes, (long long)o->host_bytes);
+}
+
 /* The slots of the last program, in their own arena; refined where ops are many. */
 static bool refine (state *s, arena *slot_arena, slots *now, error *err) {
   const gaps *g = s->g;
@@ -454,6 +468,8 @@ static bool begin (state *s, const gaps *g, const bound_options *o, arena *a, bo
     int64_t over = g->base_bytes[k] - g->unused_bytes - g->room_bytes;
     if (over > g->movable_bytes[k])
       return gaps_too_small (g, g->room_bytes + g->pool_bytes, err);
+    if (!host_can_hold (g, o, k, over, err))
+      return false;
     *tight |= over > 0;
   }
   return true;

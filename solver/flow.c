@@ -18,6 +18,7 @@ typedef struct builder {
   const flow_options *o;
   int64_t row_room, column_room, entry_room;
   int64_t column_first; /* entry where the open column began */
+  int64_t *passed;      /* n_slots + 1: time in grains before each slot if nothing stalls */
 } builder;
 
 static int32_t before (const flow *f, int32_t slot) {
@@ -371,6 +372,15 @@ static void put_return (builder *b, const flow_gap *g, int c) {
     put (b, f->row[ROW_cycle][c], -COEF_ONE);
 }
 
+/* Of a grain that leaves in this gap: eps, and the shorter the rest the more, up to a quarter.  Of
+   many answers that cost the same, that one is taken in which whole tensors leave for long: few
+   copies, and what stays can be packed. */
+static int64_t price (const builder *b, const flow_gap *g) {
+  int64_t eps = COEF_ONE * b->o->eps_ppm / 1000000, all = b->passed[b->f->n_slots];
+  int64_t rest = b->passed[g->due] - b->passed[g->release] + (g->wraps ? all : 0);
+  return all > 0 ? eps + (int64_t)((__int128)eps * (all - rest) / all / 4) : eps;
+}
+
 static void gap_out_column (builder *b, const flow_chain *c, int32_t i) {
   flow *f = b->f;
   int32_t link = c->link + i;
@@ -385,7 +395,7 @@ static void gap_out_column (builder *b, const flow_chain *c, int32_t i) {
     put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
     put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
   }
-  end (b, COLUMN_gap_out, link, 0, c->room, COEF_ONE * b->o->eps_ppm / 1000000);
+  end (b, COLUMN_gap_out, link, 0, c->room, price (b, g));
 }
 
 static void gap_clean_column (builder *b, const flow_chain *c, int32_t i) {
@@ -399,7 +409,7 @@ static void gap_clean_column (builder *b, const flow_chain *c, int32_t i) {
   put (b, f->row[ROW_clean][link], COEF_ONE);
   if (g->begins)
     put (b, f->row[ROW_host_limit][before (f, g->release)], f->class[c->class].host);
-  end (b, COLUMN_gap_clean, link, 0, c->room, COEF_ONE * b->o->eps_ppm / 1000000);
+  end (b, COLUMN_gap_clean, link, 0, c->room, price (b, g));
 }
 
 /* Given up: as if on the host, but there is nothing to carry. A tensor made again may have been
@@ -421,7 +431,7 @@ static void gap_drop_column (builder *b, const flow_chain *c, int32_t i) {
   put (b, f->row[ROW_made][g->due], -g->rate);
   for (int32_t k = 0; k < g->n_runs; k++)
     put (b, f->row[ROW_share][f->needs[g->runs + k].row], -f->needs[g->runs + k].rate);
-  end (b, COLUMN_gap_drop, link, 0, c->room, COEF_ONE * b->o->eps_ppm / 1000000);
+  end (b, COLUMN_gap_drop, link, 0, c->room, price (b, g));
 }
 
 static void chain_columns (builder *b, flow_chain *c) {
@@ -453,6 +463,14 @@ int64_t flow_most (int64_t time, int64_t weight, int64_t room) {
     return room;
   __int128 most = ((((__int128)time << COEF_BITS) + weight - 1) / weight);
   return most < room ? (int64_t)most : room;
+}
+
+static bool time_passed (builder *b, arena *a, error *err) {
+  const flow *f = b->f;
+  b->passed = NEW (a, (int64_t)f->n_slots + 1, int64_t, err);
+  for (int32_t j = 0; b->passed && j < f->n_slots; j++)
+    b->passed[j + 1] = b->passed[j] + f->idle_out[j] + f->work_out[j];
+  return b->passed;
 }
 
 static bool make_room (builder *b, arena *a, error *err) {
@@ -539,7 +557,7 @@ bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a,
   if (!flow_chains (g, o, a, out, err) || !slot_sums (out, a, err) || !needs_are_met (out, err))
     return false;
   builder b = { .f = out, .o = o };
-  if (!make_room (&b, a, err))
+  if (!time_passed (&b, a, err) || !make_room (&b, a, err))
     return false;
   for (int32_t j = 0; j < s->count; j++)
     slot_rows (&b, j);

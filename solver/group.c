@@ -9,49 +9,45 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/pattern.h"
 #include "solver/peaks.h"
 #include "solver/schedule.h"
 #include "trace/unit.h"
 
-/* Where more than this of the peak is alive, nothing lives longer for its group's sake. */
+/* Where more than this of the peak is alive, nothing that may leave lives longer for its group's
+   sake. */
 #define CROWDED_PPM 970000
+#define LEAVES 0.02 /* shares of a solver's are never quite 0 */
 
 enum {
   MEMBERS_LEAST = 2,
   MOST_OPEN = 32,
   SMALL_KEEP = 4,
   LEFT_KEEP = 8,
-  SHORT_REST_OF_STEP = 128,
+  TAIL_PART = 32,       /* of a granule: with less than that empty a group is full */
+  PERSISTENT_PART = 16, /* of most_bytes: one is updated while the next one comes in */
   ALONE = -1
 };
 
 typedef struct small {
   int32_t tensor;
-  int32_t after, before; /* of its longest rest */
-  bool persistent;
+  int32_t after, before; /* of the rest in which most of it leaves; else of its longest rest */
+  bool persistent, stays;
 } small;
-
-/* Ops in order, each once, and what they mean. */
-typedef struct pattern {
-  int32_t *ops;
-  int32_t count;
-  int64_t rest_ns, life_ns;
-} pattern;
 
 typedef struct open_group {
   pattern used;
   int64_t most_rest_ns, least_life_ns; /* of the members */
   int64_t bytes;
   int32_t number;
-  bool persistent;
+  bool persistent, stays;
 } open_group;
 
 typedef struct grouping {
   const trace *trace;
   const group_rule *rule;
   int64_t granule_bytes;
-  uses uses;
-  int64_t *start_ns; /* n_ops + 1: when op k starts if nothing stalls */
+  pattern_clock clock;
   small *all;
   int32_t count;
   open_group open[MOST_OPEN];
@@ -59,13 +55,15 @@ typedef struct grouping {
   int32_t *group_of; /* per `all` */
   pattern trial;
   peaks alive; /* per op: bytes, what groups add included */
-  int64_t crowded_bytes;
+  int64_t peak_bytes;
 } grouping;
 
 static int by_rest (const void *a, const void *b) {
   const small *x = a, *y = b;
   if (x->persistent != y->persistent)
     return x->persistent - y->persistent;
+  if (x->stays != y->stays)
+    return x->stays - y->stays;
   if (x->after != y->after)
     return x->after < y->after ? -1 : 1;
   if (x->before != y->before)
@@ -73,52 +71,15 @@ static int by_rest (const void *a, const void *b) {
   return x->tensor < y->tensor ? -1 : x->tensor > y->tensor;
 }
 
-static int64_t rest_between (const grouping *g, int32_t after, int32_t before) {
-  int64_t ns = g->start_ns[before] - g->start_ns[after + 1];
-  return before <= after ? ns + g->start_ns[g->trace->n_ops] : ns;
-}
-
-static void longest_rest (const grouping *g, small *x) {
-  const use *u = g->uses.at + g->uses.offset[x->tensor];
-  int32_t n = uses_count (&g->uses, x->tensor), rests = x->persistent ? n : n - 1;
-  int64_t longest = -1;
-  x->after = x->before = u[0].op; /* one use only: it never rests */
-  for (int32_t i = 0; i < rests; i++) {
-    int32_t after = u[i].op, before = u[(i + 1) % n].op;
-    if (rest_between (g, after, before) > longest) {
-      longest = rest_between (g, after, before);
-      x->after = after;
-      x->before = before;
-    }
-  }
-}
-
-/* Short rests are good for nothing, so a rest counts for what it has more than that. */
-static void weigh (const grouping *g, bool persistent, pattern *p) {
-  int64_t step_ns = g->start_ns[g->trace->n_ops], short_ns = step_ns / SHORT_REST_OF_STEP;
-  int32_t rests = persistent ? p->count : p->count - 1;
-  p->rest_ns = 0;
-  for (int32_t i = 0; i < rests; i++) {
-    int64_t ns = rest_between (g, p->ops[i], p->ops[(i + 1) % p->count]);
-    p->rest_ns += ns > short_ns ? ns - short_ns : 0;
-  }
-  p->life_ns =
-      persistent ? step_ns : g->start_ns[p->ops[p->count - 1] + 1] - g->start_ns[p->ops[0]];
-}
-
-/* The trial is the pattern of `with` (NULL: of nothing) and of the tensor's uses. */
-static void merge (grouping *g, const pattern *with, const small *x) {
-  const use *u = g->uses.at + g->uses.offset[x->tensor];
-  int32_t n = uses_count (&g->uses, x->tensor), i = 0, j = 0, m = with ? with->count : 0;
-  pattern *p = &g->trial;
-  p->count = 0;
-  while (i < n || j < m) {
-    int32_t op = j == m || (i < n && u[i].op < with->ops[j]) ? u[i].op : with->ops[j];
-    i += i < n && u[i].op == op;
-    j += j < m && with->ops[j] == op;
-    p->ops[p->count++] = op;
-  }
-  weigh (g, x->persistent, p);
+/* The gap in which the program sends most of the tensor, or NO_GAP. */
+static int32_t gap_sent (const grouping *g, int32_t tensor) {
+  const gaps *s = g->rule->singles;
+  const double *share = g->rule->share;
+  int32_t most = NO_GAP;
+  for (int32_t i = s->of_unit[tensor]; i < s->of_unit[tensor + 1]; i++)
+    if (share[i] > (most == NO_GAP ? LEAVES : share[most]))
+      most = i;
+  return most;
 }
 
 static bool count_alive (grouping *g, arena *a, error *err) {
@@ -127,11 +88,11 @@ static bool count_alive (grouping *g, arena *a, error *err) {
   if (!alive)
     return false;
   for (int32_t i = 0; i < t->n_tensors; i++) {
-    if (uses_count (&g->uses, i) == 0)
+    if (uses_count (&g->clock.uses, i) == 0)
       continue;
     bool always = t->tensors[i].persistent;
-    alive[always ? 0 : uses_first (&g->uses, i)] += t->tensors[i].bytes;
-    alive[always ? t->n_ops : uses_last (&g->uses, i) + 1] -= t->tensors[i].bytes;
+    alive[always ? 0 : uses_first (&g->clock.uses, i)] += t->tensors[i].bytes;
+    alive[always ? t->n_ops : uses_last (&g->clock.uses, i) + 1] -= t->tensors[i].bytes;
   }
   for (int32_t k = 0; k < t->n_ops; k++)
     alive[k + 1] += alive[k];
@@ -139,18 +100,18 @@ static bool count_alive (grouping *g, arena *a, error *err) {
     alive[k] += t->ops[k].workspace_bytes;
     peak = alive[k] > peak ? alive[k] : peak;
   }
-  g->crowded_bytes = units_scale (peak, CROWDED_PPM, 1000000);
+  g->peak_bytes = peak;
   return peaks_build (&g->alive, alive, t->n_ops, a, err);
 }
 
-/* What lives on [first, last] is to live on [wide_first, wide_last]. */
-static bool has_room (const grouping *g, const pattern *narrow, int64_t bytes) {
+/* Whether what lives as `narrow` says may live as the trial does. */
+static bool has_room (const grouping *g, const pattern *narrow, int64_t bytes, bool stays) {
   const pattern *wide = &g->trial;
+  int64_t most = stays ? g->peak_bytes : units_scale (g->peak_bytes, CROWDED_PPM, 1000000);
   int32_t first = wide->ops[0], end = wide->ops[wide->count - 1] + 1;
   int32_t was = narrow->ops[0], was_end = narrow->ops[narrow->count - 1] + 1;
   int64_t before = peaks_most (&g->alive, first, was), after = peaks_most (&g->alive, was_end, end);
-  return (first == was || before + bytes <= g->crowded_bytes) &&
-         (end == was_end || after + bytes <= g->crowded_bytes);
+  return (first == was || before + bytes <= most) && (end == was_end || after + bytes <= most);
 }
 
 static void live_longer (grouping *g, const pattern *narrow, int64_t bytes) {
@@ -159,58 +120,117 @@ static void live_longer (grouping *g, const pattern *narrow, int64_t bytes) {
   peaks_add (&g->alive, narrow->ops[narrow->count - 1] + 1, wide->ops[wide->count - 1] + 1, bytes);
 }
 
+static int64_t most_bytes (const grouping *g, const small *x) {
+  if (!g->rule->share)
+    return g->rule->most_bytes;
+  return x->stays ? INT64_MAX / 4 : g->rule->most_bytes / (x->persistent ? PERSISTENT_PART : 1);
+}
+
+static bool is_small (const grouping *g, const small *x) {
+  return unit_member_bytes (g->trace->tensors[x->tensor].bytes) <
+         (x->stays ? most_bytes (g, x) : g->rule->most_bytes) / 2;
+}
+
 static bool find_small (grouping *g, arena *a, error *err) {
   const trace *t = g->trace;
   g->all = NEW (a, t->n_tensors, small, err);
-  g->start_ns = trace_ends (t, a, err);
   g->group_of = NEW (a, t->n_tensors, int32_t, err);
   g->trial.ops = NEW (a, t->n_ops, int32_t, err);
-  if (!g->all || !g->start_ns || !g->group_of || !g->trial.ops || !uses_of (t, a, &g->uses, err))
+  if (!g->all || !g->group_of || !g->trial.ops || !pattern_clock_of (t, a, &g->clock, err))
     return false;
   for (int32_t i = 0; i < t->n_tensors; i++) {
     const tensor *x = &t->tensors[i];
-    if ((x->persistent && !g->rule->persistent) || x->pinned || uses_count (&g->uses, i) == 0 ||
-        x->bytes < g->rule->least_bytes || unit_member_bytes (x->bytes) >= g->rule->most_bytes / 2)
+    if ((x->persistent && !g->rule->persistent) || x->pinned ||
+        uses_count (&g->clock.uses, i) == 0 || x->bytes < g->rule->least_bytes)
       continue;
-    small *s = &g->all[g->count++];
-    g->group_of[g->count - 1] = ALONE;
-    *s = (small){ .tensor = i, .persistent = x->persistent };
-    longest_rest (g, s);
+    int32_t sent = g->rule->share ? gap_sent (g, i) : NO_GAP;
+    bool stays = g->rule->share && sent == NO_GAP;
+    small *s = &g->all[g->count];
+    *s = (small){ .tensor = i, .persistent = x->persistent, .stays = stays };
+    if (!is_small (g, s))
+      continue;
+    g->group_of[g->count++] = ALONE;
+    pattern_longest (&g->clock, i, &s->after, &s->before);
+    if (sent != NO_GAP) {
+      s->after = g->rule->singles->at[sent].after;
+      s->before = g->rule->singles->at[sent].before;
+    }
   }
   qsort (g->all, (size_t)g->count, sizeof *g->all, by_rest);
   return true;
 }
 
 /* Whether a group may be what the trial is: no member loses much by it. */
-static bool is_close (const grouping *g, int64_t most_rest_ns, int64_t least_life_ns) {
+static bool is_close (const grouping *g, bool stays, int64_t most_rest_ns, int64_t least_life_ns) {
   int64_t keep = g->rule->keep;
+  if (stays)
+    return g->trial.life_ns <= least_life_ns + least_life_ns / g->rule->keep_life;
   return g->trial.rest_ns >= most_rest_ns - most_rest_ns / keep &&
          g->trial.life_ns <= least_life_ns + least_life_ns / keep;
+}
+
+static int64_t tail_of (const grouping *g, int64_t bytes) {
+  return units_div_up (bytes, g->granule_bytes) * g->granule_bytes - bytes;
+}
+
+static int64_t more (int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static int64_t less (int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+/* Whether x may join; the trial is then what the group will be. */
+static bool may_join (grouping *g, const open_group *o, const small *x, const pattern *own,
+                      int64_t bytes) {
+  if (o->persistent != x->persistent || o->stays != x->stays ||
+      o->bytes + bytes > most_bytes (g, x))
+    return false;
+  pattern_merge (&g->clock, &o->used, x->tensor, x->stays, &g->trial);
+  return is_close (g, x->stays, more (own->rest_ns, o->most_rest_ns),
+                   less (own->life_ns, o->least_life_ns)) &&
+         (x->persistent ||
+          (has_room (g, &o->used, o->bytes, x->stays) && has_room (g, own, bytes, x->stays)));
+}
+
+/* The open group that x joins, or -1: the newest; of what stays and dies that whose last granule is
+   then fullest, unless its own or the group's is full already. */
+static int32_t choose_open (grouping *g, const small *x, const pattern *own, int64_t bytes) {
+  bool by_tail = x->stays && !x->persistent;
+  int64_t full = g->granule_bytes / TAIL_PART, least = INT64_MAX;
+  int32_t best = -1;
+  if (by_tail && tail_of (g, bytes) <= full)
+    return -1;
+  for (int32_t i = g->n_open - 1; i >= 0 && least > 0; i--) {
+    const open_group *o = &g->open[i];
+    int64_t tail = by_tail ? tail_of (g, o->bytes + bytes) : 0;
+    if (tail < least && (!by_tail || tail_of (g, o->bytes) > full) &&
+        may_join (g, o, x, own, bytes)) {
+      best = i;
+      least = tail;
+    }
+  }
+  return best;
+}
+
+static bool keep_ops (const grouping *g, arena *a, pattern *out, error *err) {
+  *out = g->trial;
+  out->ops = NEW (a, g->trial.count, int32_t, err);
+  if (out->ops)
+    memcpy (out->ops, g->trial.ops, (size_t)g->trial.count * sizeof (int32_t));
+  return out->ops;
 }
 
 /* Puts one tensor into a group, which may be a new one. */
 static bool put (grouping *g, int32_t i, arena *a, error *err) {
   const small *x = &g->all[i];
   int64_t bytes = unit_member_bytes (g->trace->tensors[x->tensor].bytes);
-  pattern own = { .ops = NEW (a, uses_count (&g->uses, x->tensor), int32_t, err) };
-  if (!own.ops)
+  pattern own;
+  pattern_merge (&g->clock, NULL, x->tensor, x->stays, &g->trial);
+  if (!keep_ops (g, a, &own, err))
     return false;
-  merge (g, NULL, x);
-  own.count = g->trial.count;
-  own.rest_ns = g->trial.rest_ns;
-  own.life_ns = g->trial.life_ns;
-  memcpy (own.ops, g->trial.ops, (size_t)own.count * sizeof (int32_t));
-  int32_t at = g->n_open - 1;
-  for (; at >= 0; at--) {
-    open_group *o = &g->open[at];
-    if (o->persistent != x->persistent || o->bytes + bytes > g->rule->most_bytes)
-      continue;
-    merge (g, &o->used, x);
-    if (is_close (g, own.rest_ns > o->most_rest_ns ? own.rest_ns : o->most_rest_ns,
-                  own.life_ns < o->least_life_ns ? own.life_ns : o->least_life_ns) &&
-        (x->persistent || (has_room (g, &o->used, o->bytes) && has_room (g, &own, bytes))))
-      break;
-  }
+  int32_t at = choose_open (g, x, &own, bytes);
   if (at < 0) {
     if (g->n_open == MOST_OPEN) /* the oldest is closed */
       memmove (g->open, g->open + 1, (size_t)--g->n_open * sizeof *g->open);
@@ -219,25 +239,22 @@ static bool put (grouping *g, int32_t i, arena *a, error *err) {
                                          .least_life_ns = own.life_ns,
                                          .bytes = bytes,
                                          .number = g->made,
-                                         .persistent = x->persistent };
+                                         .persistent = x->persistent,
+                                         .stays = x->stays };
     g->group_of[i] = g->made++;
     return true;
   }
   open_group *o = &g->open[at];
+  pattern_merge (&g->clock, &o->used, x->tensor, x->stays, &g->trial);
   if (!x->persistent) {
     live_longer (g, &o->used, o->bytes);
     live_longer (g, &own, bytes);
   }
-  o->most_rest_ns = own.rest_ns > o->most_rest_ns ? own.rest_ns : o->most_rest_ns;
-  o->least_life_ns = own.life_ns < o->least_life_ns ? own.life_ns : o->least_life_ns;
+  o->most_rest_ns = more (own.rest_ns, o->most_rest_ns);
+  o->least_life_ns = less (own.life_ns, o->least_life_ns);
   o->bytes += bytes;
-  o->used = g->trial;
-  o->used.ops = NEW (a, g->trial.count, int32_t, err);
-  if (!o->used.ops)
-    return false;
-  memcpy (o->used.ops, g->trial.ops, (size_t)g->trial.count * sizeof (int32_t));
   g->group_of[i] = o->number;
-  return true;
+  return keep_ops (g, a, &o->used, err);
 }
 
 /* Who is alone yet, by this rule.  Groups of one member, and those that fill too little, are none.
@@ -247,9 +264,7 @@ static bool gather (grouping *g, const group_rule *rule, arena *a, error *err) {
   g->rule = rule;
   g->n_open = 0;
   for (int32_t i = 0; i < g->count; i++)
-    if (g->group_of[i] == ALONE &&
-        unit_member_bytes (g->trace->tensors[g->all[i].tensor].bytes) < rule->most_bytes / 2 &&
-        !put (g, i, a, err))
+    if (g->group_of[i] == ALONE && is_small (g, &g->all[i]) && !put (g, i, a, err))
       return false;
   int32_t *members = NEW (a, g->made - first, int32_t, err);
   int64_t *bytes = NEW (a, g->made - first, int64_t, err);
@@ -308,7 +323,9 @@ bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rul
   grouping *g = NEW (scratch, 1, grouping, err);
   bool ok = g != NULL;
   if (ok) {
-    group_rule small = { .most_bytes = granule_bytes, .keep = LEFT_KEEP };
+    group_rule small = { .most_bytes = granule_bytes,
+                         .keep = LEFT_KEEP,
+                         .keep_life = rule->keep_life };
     *g = (grouping){ .trace = t, .rule = rule, .granule_bytes = granule_bytes };
     ok = find_small (g, scratch, err) && count_alive (g, scratch, err) &&
          gather (g, rule, scratch, err) &&

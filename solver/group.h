@@ -4,14 +4,20 @@
 #ifndef FERRY_SOLVER_GROUP_H
 #define FERRY_SOLVER_GROUP_H
 
-#include "trace/trace.h"
+#include "solver/gaps.h"
 
 typedef struct group_rule {
   int64_t least_bytes; /* of a member: what is less fits the pool better */
   int64_t most_bytes;  /* of a group; its members are below half of that */
   int32_t keep;        /* a member loses at most one in so many of its rest, and of a short life */
-  int32_t fill_ppm; /* groups that fill less of their granules are none; their members go alone */
-  bool persistent;  /* persistent tensors too, among themselves */
+  int32_t keep_life; /* with shares: of what stays none lives longer by more than one in so many */
+  int32_t fill_ppm;  /* groups that fill less of their granules are none; their members go alone */
+  bool persistent;   /* persistent tensors too, among themselves */
+  /* What a program says: the gaps of single tensors and how much of each leaves; both NULL: nothing
+     is known.  Else what leaves and what stays are not mixed; and of what stays any tensor may be a
+     member, and groups of any size are made of tensors that fill one another's last granule. */
+  const gaps *singles;
+  const double *share;
 } group_rule;
 
 /* *count may be 0. */

@@ -9,17 +9,17 @@ enum { GRANULES_LEAST = 32, LATENCIES = 400, BUDGET_PART = 16, FILL_PPM = 750000
 enum { ALL_SPLIT = INT32_MAX, SOME_SPLIT = 16, MANY_SECTIONS = 128 };
 
 static const struct {
-  int64_t times; /* what LATENCIES asks for; 0: groups of small tensors only */
-  int32_t keep;
+  int64_t times;            /* what LATENCIES asks for; 0: groups of small tensors only */
+  int32_t keep, keep_life;  /* keep_life 0: what stays and what leaves are not told apart */
   int32_t splits, sections; /* how many units round_sections may cut finely, and how finely */
 } kinds[LAYOUTS] = {
-  [LAYOUT_LARGE] = { 16, 16, SOME_SPLIT, MOST_SECTIONS },
-  [LAYOUT_LARGE_FINE] = { 16, 16, ALL_SPLIT, MOST_SECTIONS },
-  [LAYOUT_MIDDLE] = { 1, 16, SOME_SPLIT, MOST_SECTIONS },
-  [LAYOUT_CLOSE] = { 2, 64, SOME_SPLIT, MOST_SECTIONS },
-  [LAYOUT_MANY] = { 0, 0, ALL_SPLIT, MANY_SECTIONS },
-  [LAYOUT_FINEST] = { 0, 0, ALL_SPLIT, MOST_SECTIONS },
-  [LAYOUT_SMALL] = { 0, 0, ALL_SPLIT, MOST_SECTIONS },
+  [LAYOUT_MIDDLE] = { 1, 16, 3, SOME_SPLIT, MOST_SECTIONS },
+  [LAYOUT_TIGHT] = { 1, 16, 8, SOME_SPLIT, MOST_SECTIONS },
+  [LAYOUT_CLOSE] = { 2, 64, 4, SOME_SPLIT, MOST_SECTIONS },
+  [LAYOUT_LARGE] = { 16, 16, 0, ALL_SPLIT, MOST_SECTIONS },
+  [LAYOUT_MANY] = { 0, 0, 0, ALL_SPLIT, MANY_SECTIONS },
+  [LAYOUT_FINEST] = { 0, 0, 0, ALL_SPLIT, MOST_SECTIONS },
+  [LAYOUT_SMALL] = { 0, 0, 0, ALL_SPLIT, MOST_SECTIONS },
 };
 
 /* Groups of so much lose one in LATENCIES to the link's latency, and little to granules. */
@@ -33,15 +33,19 @@ static int64_t group_bytes (const device *dev, int64_t budget_bytes, int64_t tim
 }
 
 static bool choose_groups (const trace *t, layout_kind kind, const device *dev,
-                           int64_t budget_bytes, arena *a, layout *out, error *err) {
+                           int64_t budget_bytes, const gaps *singles, const double *share, arena *a,
+                           layout *out, error *err) {
   if (!kinds[kind].times)
     return group_choose (t, dev->granule_bytes, a, &out->groups, &out->n_groups,
                          &out->pool_below_bytes, err);
   group_rule rule = { .least_bytes = dev->granule_bytes / POOL_PART,
                       .most_bytes = group_bytes (dev, budget_bytes, kinds[kind].times),
                       .keep = kinds[kind].keep,
+                      .keep_life = kinds[kind].keep_life,
                       .fill_ppm = FILL_PPM,
-                      .persistent = true };
+                      .persistent = true,
+                      .singles = singles,
+                      .share = kinds[kind].keep_life ? share : NULL };
   return group_tensors (t, dev->granule_bytes, &rule, a, &out->groups, &out->n_groups, err) &&
          schedule_pool (t, out->groups, out->n_groups, dev->granule_bytes, a,
                         &out->pool_below_bytes, NULL, err);
@@ -50,12 +54,11 @@ static bool choose_groups (const trace *t, layout_kind kind, const device *dev,
 typedef struct mapping {
   const gaps *singles;
   const double *share;
-  int64_t *start_ns; /* n_ops + 1: when op k starts if nothing stalls */
+  int64_t *ends_ns; /* of the ops if nothing stalls */
 } mapping;
 
 static int64_t rest_ns (const mapping *m, const gap *at) {
-  int64_t ns = m->start_ns[at->before] - m->start_ns[at->after + 1];
-  return at->before <= at->after ? ns + m->start_ns[m->singles->n_ops] : ns;
+  return trace_rest_ns (m->ends_ns, m->singles->n_ops, at->after, at->before);
 }
 
 /* How much of the tensor's gap around `at` leaves; nothing where `at` is only a short piece of it:
@@ -102,14 +105,23 @@ static bool take_shares (const gaps *singles, const double *share, arena *a, lay
                          error *err) {
   mapping m = { .singles = singles,
                 .share = share,
-                .start_ns = trace_ends (out->units.trace, a, err) };
-  return m.start_ns && map_shares (&m, a, out, err);
+                .ends_ns = trace_ends (out->units.trace, a, err) };
+  return m.ends_ns && map_shares (&m, a, out, err);
+}
+
+/* A solver that failed says that nothing leaves. */
+static bool says_something (const gaps *singles, const double *share) {
+  for (int32_t i = 0; share && i < singles->count; i++)
+    if (singles->at[i].tight && share[i] > 0.1)
+      return true;
+  return false;
 }
 
 bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t budget_bytes,
                   const gaps *singles, const double *share, arena *a, layout *out, error *err) {
   *out = (layout){ .kind = kind };
-  if (!choose_groups (t, kind, dev, budget_bytes, a, out, err) ||
+  const double *guide = says_something (singles, share) ? share : NULL;
+  if (!choose_groups (t, kind, dev, budget_bytes, singles, guide, a, out, err) ||
       !units_of (t, out->groups, out->n_groups, dev->granule_bytes, out->pool_below_bytes, a,
                  &out->units, err) ||
       !gaps_of (&out->units, dev->granule_bytes, budget_bytes, a, &out->gaps, err))

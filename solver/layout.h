@@ -6,13 +6,13 @@
 #include "solver/gaps.h"
 
 typedef enum layout_kind {
-  LAYOUT_LARGE,      /* groups that the link's latency and granules hardly spoil */
-  LAYOUT_LARGE_FINE, /* the same groups, more parts */
-  LAYOUT_MIDDLE,     /* smaller groups */
-  LAYOUT_CLOSE,      /* of these size, but of closer kin */
-  LAYOUT_MANY,       /* of small tensors only, many parts */
-  LAYOUT_FINEST,     /* of small tensors only, as many parts as granules */
-  LAYOUT_SMALL,      /* of small tensors only, a granule at most */
+  LAYOUT_MIDDLE, /* groups that the link's latency and granules hardly spoil */
+  LAYOUT_TIGHT,  /* the same, but what stays dies sooner */
+  LAYOUT_CLOSE,  /* larger, but of closer kin */
+  LAYOUT_LARGE,  /* the largest, of what stays and what leaves alike */
+  LAYOUT_MANY,   /* of small tensors only, many parts */
+  LAYOUT_FINEST, /* of small tensors only, as many parts as granules */
+  LAYOUT_SMALL,  /* of small tensors only, a granule at most */
   LAYOUTS
 } layout_kind;
 

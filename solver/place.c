@@ -4,104 +4,59 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "solver/circle.h"
+#include "solver/homes.h"
+
 /* Large traces have room enough between their many stays, and places of theirs are dear. */
 enum { CUTS = 49, CUTS_LARGE = 7, LARGE = 20000 };
-
-/* Free granules of one home, oldest first: a ring of runs, each with the stay that held it last. */
-typedef struct free_run {
-  int32_t first, count, before; /* the stay that ended on it, or -1 */
-} free_run;
-
-typedef struct home {
-  free_run *at;
-  int64_t head, used, room; /* runs at[head .. head + used) */
-  int32_t granules;         /* free here now */
-  int64_t back;             /* rank at which its owner is born again; the common home: never */
-  int32_t owner;
-} home;
 
 typedef struct held_run {
   int32_t first, count, home, next; /* next: of the same stay, or -1 */
 } held_run;
+
+/* Nobody had the granules from `granule` on before. */
+typedef struct first_owner {
+  int32_t granule, life;
+} first_owner;
 
 typedef struct placing {
   const lives *l;
   arena *arena;
   error *err;
   places *out;
-  int64_t *birth_rank, *end_rank; /* per stay, on the circle */
-  int64_t ranks, cuts[CUTS];
+  circle circle;
+  int64_t cuts[CUTS];
   int n_cuts;
   int64_t give_up;      /* granules with which this cut is worse than another */
   int64_t *birth, *end; /* unrolled from the cut: birth < end */
-  home *homes;          /* 0 is the common one */
-  int32_t n_homes;
-  uint64_t *stocked; /* one bit a home: it has granules; most have none at any moment */
-  int32_t *home_of;  /* per stay that crosses the cut: its own home, else 0 */
-  int32_t *held;     /* per stay: its runs */
+  homes homes;          /* 0 is the common one */
+  int32_t *home_of;     /* per stay that crosses the cut: its own home, else 0 */
+  int32_t *held;        /* per stay: its runs */
   held_run *runs;
   int64_t n_runs, runs_room;
+  first_owner *first; /* of the common granules, in their order */
+  int64_t n_first, first_room;
   int32_t granules;
 } placing;
 
-/* ---- ranks on the circle ---- */
+/* ---- the circle and where to cut it ---- */
 
-typedef struct point {
-  moment at;
-  int32_t life;
-  bool ends;
-} point;
-
-static int compare_points (const void *a, const void *b) {
-  const point *x = a, *y = b;
-  if (x->at.at_ns != y->at.at_ns)
-    return x->at.at_ns < y->at.at_ns ? -1 : 1;
-  return x->at.order < y->at.order ? -1 : x->at.order > y->at.order;
-}
-
-moment place_moment (moment m, moment start, moment period) {
-  while (m.at_ns > start.at_ns + period.at_ns ||
-         (m.at_ns == start.at_ns + period.at_ns && m.order >= start.order + period.order)) {
-    m.at_ns -= period.at_ns;
-    m.order -= period.order;
-  }
-  while (m.at_ns < start.at_ns || (m.at_ns == start.at_ns && m.order < start.order)) {
-    m.at_ns += period.at_ns;
-    m.order += period.order;
-  }
-  return m;
-}
-
-/* Moments as ranks, and the cuts to try: where fewest granules are held, over all the circle and
-   then in each of its sectors. */
-static bool rank (placing *p, moment start, moment period) {
+/* The cuts to try: where fewest granules are held, over all the circle and then in each of its
+   sectors. */
+static void choose_cuts (placing *p) {
   const lives *l = p->l;
-  point *points = NEW (p->arena, 2 * (int64_t)l->count, point, p->err);
-  if (!points)
-    return false;
-  int64_t n = 0;
-  for (int32_t i = 0; i < l->count; i++) {
-    const life *x = &l->at[i];
-    if (x->always)
-      continue;
-    points[n++] = (point){ place_moment (x->from, start, period), i, false };
-    points[n++] = (point){ place_moment (x->to, start, period), i, true };
-  }
-  qsort (points, (size_t)n, sizeof *points, compare_points);
-  for (int64_t i = 0; i < n; i++)
-    *(points[i].ends ? &p->end_rank[points[i].life] : &p->birth_rank[points[i].life]) = i;
-  int64_t held = 0, least[CUTS];
+  int64_t n = p->circle.ranks, held = 0, least[CUTS];
   for (int32_t i = 0; i < l->count; i++)
-    if (!l->at[i].always && p->end_rank[i] < p->birth_rank[i])
+    if (!l->at[i].always && p->circle.end[i] < p->circle.birth[i])
       held += l->at[i].granules;
   least[0] = held;
   p->n_cuts = l->count > LARGE ? CUTS_LARGE : CUTS;
   for (int i = 1; i < p->n_cuts; i++)
     least[i] = INT64_MAX;
   for (int64_t i = 0; i < n; i++) {
-    int32_t granules = l->at[points[i].life].granules;
+    int32_t what = p->circle.at[i];
     int sector = 1 + (int)(i * (p->n_cuts - 1) / n);
-    held += points[i].ends ? -granules : granules;
+    held += what < 0 ? -l->at[-1 - what].granules : l->at[what].granules;
     if (held < least[0]) {
       least[0] = held;
       p->cuts[0] = i + 1;
@@ -111,78 +66,20 @@ static bool rank (placing *p, moment start, moment period) {
       p->cuts[sector] = i + 1;
     }
   }
-  p->ranks = n;
-  return true;
 }
 
 /* Ranks unrolled from the cut on. */
 static void unroll (placing *p, int64_t cut) {
   const lives *l = p->l;
-  int64_t n = p->ranks;
+  int64_t n = p->circle.ranks;
   for (int32_t i = 0; i < l->count; i++) {
     if (l->at[i].always)
       continue;
-    p->birth[i] = (p->birth_rank[i] - cut + n) % n;
-    p->end[i] = (p->end_rank[i] - cut + n) % n;
+    p->birth[i] = (p->circle.birth[i] - cut + n) % n;
+    p->end[i] = (p->circle.end[i] - cut + n) % n;
     if (p->end[i] < p->birth[i])
       p->end[i] += n;
   }
-}
-
-/* ---- free granules ---- */
-
-enum { WORD = 64 };
-
-static void note_stock (placing *p, int32_t h) {
-  uint64_t bit = (uint64_t)1 << (h % WORD);
-  if (p->homes[h].granules > 0)
-    p->stocked[h / WORD] |= bit;
-  else
-    p->stocked[h / WORD] &= ~bit;
-}
-
-/* The first home from `h` on with granules, or n_homes. */
-static int32_t stocked_from (const placing *p, int32_t h) {
-  if (h >= p->n_homes)
-    return p->n_homes;
-  int32_t word = h / WORD, words = (p->n_homes + WORD - 1) / WORD;
-  uint64_t bits = p->stocked[word] >> (h % WORD) << (h % WORD);
-  while (!bits && ++word < words)
-    bits = p->stocked[word];
-  return bits ? word * WORD + __builtin_ctzll (bits) : p->n_homes;
-}
-
-/* The last home up to `h` with granules, or -1. */
-static int32_t stocked_until (const placing *p, int32_t h) {
-  if (h < 0)
-    return -1;
-  int32_t word = h / WORD, above = WORD - 1 - h % WORD;
-  uint64_t bits = p->stocked[word] << above >> above;
-  while (!bits && --word >= 0)
-    bits = p->stocked[word];
-  return bits ? word * WORD + WORD - 1 - __builtin_clzll (bits) : -1;
-}
-
-static bool home_give (placing *p, int32_t h, free_run run) {
-  home *x = &p->homes[h];
-  free_run *last = x->used ? &x->at[x->head + x->used - 1] : NULL;
-  x->granules += run.count;
-  note_stock (p, h);
-  if (last && last->before == run.before && last->first + last->count == run.first) {
-    last->count += run.count;
-    return true;
-  }
-  if (x->head + x->used == x->room && x->head > x->room / 2) {
-    memmove (x->at, x->at + x->head, (size_t)x->used * sizeof *x->at);
-    x->head = 0;
-  }
-  free_run *moved =
-      arena_grow (p->arena, x->at, &x->room, x->head + x->used + 1, sizeof *x->at, p->err);
-  if (!moved)
-    return false;
-  x->at = moved;
-  x->at[x->head + x->used++] = run;
-  return true;
 }
 
 /* ---- what a new owner waits for ---- */
@@ -226,22 +123,10 @@ static bool hold (placing *p, int32_t life, int32_t h, free_run run) {
 }
 
 static bool take (placing *p, int32_t life, int32_t h, int32_t *wanted) {
-  home *x = &p->homes[h];
-  while (*wanted > 0 && x->used > 0) {
-    free_run *oldest = &x->at[x->head];
-    free_run part = *oldest;
-    if (part.count > *wanted)
-      part.count = *wanted;
-    oldest->first += part.count;
-    oldest->count -= part.count;
-    x->granules -= part.count;
-    note_stock (p, h);
-    *wanted -= part.count;
-    if (oldest->count == 0) {
-      x->head++;
-      x->used--;
-    }
-    if (!hold (p, life, h, part))
+  while (*wanted > 0 && p->homes.at[h].used > 0) {
+    free_run run = homes_take (&p->homes, h, *wanted);
+    *wanted -= run.count;
+    if (!hold (p, life, h, run))
       return false;
   }
   return true;
@@ -255,13 +140,26 @@ static bool fresh (placing *p, int32_t life, int32_t h, int32_t count) {
   return count == 0 || hold (p, life, h, run);
 }
 
+/* Granules that nobody has held yet, for the common home later. */
+static bool fresh_common (placing *p, int32_t life, int32_t count) {
+  if (count == 0)
+    return true;
+  first_owner *moved =
+      arena_grow (p->arena, p->first, &p->first_room, p->n_first + 1, sizeof *p->first, p->err);
+  if (!moved)
+    return false;
+  p->first = moved;
+  p->first[p->n_first++] = (first_owner){ p->granules, life };
+  return fresh (p, life, 0, count);
+}
+
 /* Homes are sorted by `back`: the first that is late enough keeps the later ones for longer stays.
  */
 static int32_t first_late_enough (const placing *p, int64_t end) {
-  int32_t low = 1, high = p->n_homes;
+  int32_t low = 1, high = p->homes.count;
   while (low < high) {
     int32_t middle = (low + high) / 2;
-    if (p->homes[middle].back < end)
+    if (p->homes.at[middle].back < end)
       low = middle + 1;
     else
       high = middle;
@@ -275,14 +173,14 @@ static int32_t first_late_enough (const placing *p, int64_t end) {
 static void ask_to_wait (placing *p, int32_t life, int32_t missing) {
   const struct life *x = &p->l->at[life];
   int32_t end_op = x->end_is_out ? p->l->moves[x->end].out_after : x->end;
-  for (int32_t h = stocked_until (p, first_late_enough (p, p->end[life]) - 1);
-       h >= 1 && missing > 0; h = stocked_until (p, h - 1)) {
-    const struct life *owner = &p->l->at[p->homes[h].owner];
+  for (int32_t h = homes_until (&p->homes, first_late_enough (p, p->end[life]) - 1);
+       h >= 1 && missing > 0; h = homes_until (&p->homes, h - 1)) {
+    const struct life *owner = &p->l->at[p->homes.at[h].owner];
     if (owner->kind != STAY_MOVE || x->end_wraps || end_op >= owner->op)
       continue;
     if (p->out->wait_ops[owner->index] < end_op + 1)
       p->out->wait_ops[owner->index] = end_op + 1;
-    missing -= p->homes[h].granules;
+    missing -= p->homes.at[h].granules;
   }
 }
 
@@ -290,17 +188,18 @@ static bool bear (placing *p, int32_t life, int64_t budget) {
   int32_t wanted = p->l->at[life].granules;
   if (p->home_of[life])
     return take (p, life, p->home_of[life], &wanted) && (assert (wanted == 0), true);
-  for (int32_t h = stocked_from (p, first_late_enough (p, p->end[life]));
-       h < p->n_homes && wanted > 0; h = stocked_from (p, h + 1))
+  for (int32_t h = homes_from (&p->homes, first_late_enough (p, p->end[life]));
+       h < p->homes.count && wanted > 0; h = homes_from (&p->homes, h + 1))
     if (!take (p, life, h, &wanted))
       return false;
   /* Granules that nobody has held yet cost no wait, as long as there are any. */
   int64_t spare = budget - p->granules;
   int32_t unused = spare <= 0 ? 0 : spare < wanted ? (int32_t)spare : wanted;
   wanted -= unused;
-  if (wanted > p->homes[0].granules)
-    ask_to_wait (p, life, wanted - p->homes[0].granules);
-  return fresh (p, life, 0, unused) && take (p, life, 0, &wanted) && fresh (p, life, 0, wanted);
+  if (wanted > p->homes.at[0].granules)
+    ask_to_wait (p, life, wanted - p->homes.at[0].granules);
+  return fresh_common (p, life, unused) && take (p, life, 0, &wanted) &&
+         fresh_common (p, life, wanted);
 }
 
 static bool bury (placing *p, int32_t life) {
@@ -314,8 +213,8 @@ static bool bury (placing *p, int32_t life) {
   }
   p->held[life] = before;
   for (run = before; run >= 0; run = p->runs[run].next)
-    if (!home_give (p, p->runs[run].home,
-                    (free_run){ p->runs[run].first, p->runs[run].count, life }))
+    if (!homes_give (&p->homes, p->runs[run].home,
+                     (free_run){ p->runs[run].first, p->runs[run].count, life }, p->arena, p->err))
       return false;
   return true;
 }
@@ -327,24 +226,21 @@ static int by_birth (const void *a, const void *b, void *context) {
 }
 
 /* Stays that cross the cut hold their granules when the sweep begins. */
-static bool settle_crossing (placing *p, int64_t ranks) {
+static bool settle_crossing (placing *p) {
   const lives *l = p->l;
   int32_t *crossing = NEW (p->arena, l->count, int32_t, p->err);
   int32_t n = 0;
   if (!crossing)
     return false;
   for (int32_t i = 0; i < l->count; i++)
-    if (!l->at[i].always && p->end[i] >= ranks)
+    if (!l->at[i].always && p->end[i] >= p->circle.ranks)
       crossing[n++] = i;
   qsort_r (crossing, (size_t)n, sizeof *crossing, by_birth, p);
-  p->homes = NEW (p->arena, (int64_t)n + 1, home, p->err);
-  p->stocked = NEW (p->arena, n / WORD + 1, uint64_t, p->err);
-  if (!p->homes || !p->stocked)
+  if (!homes_make (n + 1, p->arena, &p->homes, p->err))
     return false;
-  p->n_homes = n + 1;
   for (int32_t i = 0; i < n; i++) {
-    p->homes[i + 1].back = p->birth[crossing[i]];
-    p->homes[i + 1].owner = crossing[i];
+    p->homes.at[i + 1].back = p->birth[crossing[i]];
+    p->homes.at[i + 1].owner = crossing[i];
     p->home_of[crossing[i]] = i + 1;
     if (!fresh (p, crossing[i], i + 1, l->at[crossing[i]].granules))
       return false;
@@ -352,57 +248,32 @@ static bool settle_crossing (placing *p, int64_t ranks) {
   return true;
 }
 
-/* Every rank is one stay's birth or one stay's end. */
-static bool sweep (placing *p, int64_t ranks, int64_t budget) {
-  const lives *l = p->l;
-  int32_t *at = NEW (p->arena, ranks, int32_t, p->err);
-  if (!at)
-    return false;
-  for (int32_t i = 0; i < l->count; i++)
-    if (!l->at[i].always) {
-      at[p->birth[i]] = i;
-      at[p->end[i] % ranks] = -1 - i;
-    }
+static bool sweep (placing *p, int64_t cut, int64_t budget) {
+  int64_t ranks = p->circle.ranks;
   for (int64_t i = 0; i < ranks; i++) {
+    int32_t what = p->circle.at[(i + cut) % ranks];
     if (p->granules >= p->give_up)
       return true;
-    if (at[i] < 0 ? !bury (p, -1 - at[i]) : (p->held[at[i]] = -1, !bear (p, at[i], budget)))
+    if (what < 0 ? !bury (p, -1 - what) : (p->held[what] = -1, !bear (p, what, budget)))
       return false;
   }
   return true;
 }
 
-/* The last owner of each common granule is followed by the first one of the next step. The runs
-   that a stay took keep their order, so the first owners are those with nobody before: found by
-   walking all stays in order of birth. */
-static bool close_circle (placing *p) {
-  const lives *l = p->l;
-  int32_t *first = NEW (p->arena, p->granules, int32_t, p->err);
-  int32_t *order = NEW (p->arena, l->count, int32_t, p->err);
-  if (!first || !order)
-    return false;
-  memset (first, 0xff, (size_t)p->granules * sizeof *first);
-  int32_t n = 0;
-  for (int32_t i = 0; i < l->count; i++)
-    if (!l->at[i].always)
-      order[n++] = i;
-  qsort_r (order, (size_t)n, sizeof *order, by_birth, p);
-  for (int32_t i = 0; i < n; i++)
-    for (int32_t run = p->held[order[i]]; run >= 0; run = p->runs[run].next)
-      for (int32_t g = 0; g < p->runs[run].count; g++)
-        if (first[p->runs[run].first + g] < 0)
-          first[p->runs[run].first + g] = order[i];
-  const home *common = &p->homes[0];
+/* The last owner of each common granule is followed by the first one of the next step: who took it
+   when nobody had held it. */
+static void close_circle (placing *p) {
+  const home *common = &p->homes.at[0];
   for (int64_t i = common->head; i < common->head + common->used; i++) {
     const free_run *run = &common->at[i];
-    int32_t last = -1;
-    for (int32_t g = 0; g < run->count; g++)
-      if (first[run->first + g] != last) {
-        last = first[run->first + g];
-        place_follow (l, p->out, run->before, last);
-      }
+    int64_t low = 0, high = p->n_first; /* the last that begins no later than the run */
+    while (high - low > 1) {
+      int64_t middle = (low + high) / 2;
+      *(p->first[middle].granule <= run->first ? &low : &high) = middle;
+    }
+    for (; low < p->n_first && p->first[low].granule < run->first + run->count; low++)
+      place_follow (p->l, p->out, run->before, p->first[low].life);
   }
-  return true;
 }
 
 static int compare_runs (const void *a, const void *b) {
@@ -440,22 +311,20 @@ static bool write_runs (placing *p) {
 }
 
 static bool prepare (placing *p) {
-  const lives *l = p->l;
-  p->birth_rank = NEW (p->arena, l->count, int64_t, p->err);
-  p->end_rank = NEW (p->arena, l->count, int64_t, p->err);
-  p->birth = NEW (p->arena, l->count, int64_t, p->err);
-  p->end = NEW (p->arena, l->count, int64_t, p->err);
-  return p->birth_rank && p->end_rank && p->birth && p->end;
+  p->birth = NEW (p->arena, p->l->count, int64_t, p->err);
+  p->end = NEW (p->arena, p->l->count, int64_t, p->err);
+  return p->birth && p->end;
 }
 
 static bool begin (placing *p) {
   const lives *l = p->l;
   places *out = p->out;
   *out = (places){ 0 };
-  p->homes = NULL;
   p->runs = NULL;
-  p->n_homes = p->granules = 0;
+  p->granules = 0;
   p->n_runs = p->runs_room = 0;
+  p->first = NULL;
+  p->n_first = p->first_room = 0;
   p->home_of = NEW (p->arena, l->count, int32_t, p->err);
   p->held = NEW (p->arena, l->count, int32_t, p->err);
   out->op_outs = NEW (p->arena, l->trace->n_ops, int64_t, p->err);
@@ -483,10 +352,10 @@ static bool place_from (placing *p, int64_t cut, int64_t budget) {
     if (p->l->at[i].always && !fresh (p, i, 0, p->l->at[i].granules))
       return false;
   p->out->granules = 0;
-  if (!settle_crossing (p, p->ranks) || !sweep (p, p->ranks, budget))
+  if (!settle_crossing (p) || !sweep (p, cut, budget))
     return false;
-  if (p->granules < p->give_up && !close_circle (p))
-    return false;
+  if (p->granules < p->give_up)
+    close_circle (p);
   p->out->granules = p->granules;
   return true;
 }
@@ -494,8 +363,9 @@ static bool place_from (placing *p, int64_t cut, int64_t budget) {
 bool place (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,
             error *err) {
   placing p = { .l = l, .arena = a, .err = err, .out = out };
-  if (!prepare (&p) || !rank (&p, start, period))
+  if (!prepare (&p) || !circle_of (l, period, start, a, &p.circle, err))
     return false;
+  choose_cuts (&p);
   int64_t best = -1, least = INT64_MAX;
   p.give_up = INT64_MAX;
   for (int i = 0; i < p.n_cuts; i++) {

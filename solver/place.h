@@ -25,8 +25,6 @@ typedef struct places {
 
 /* `next` is born on a granule that `before` left: what it waits for goes into out. */
 void place_follow (const lives *l, places *out, int32_t before, int32_t next);
-/* The same moment of the step that begins at `start`. */
-moment place_moment (moment m, moment start, moment period);
 
 /* As place, but every stay of a part has the same granules. */
 bool place_same (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "solver/circle.h"
 #include "solver/place.h"
 
 typedef struct arc {
@@ -24,8 +25,7 @@ typedef struct same {
   arena *arena;
   error *err;
   places *out;
-  int64_t ranks;
-  arc *arcs;    /* per stay */
+  circle circle;
   int32_t *key; /* per stay */
   int32_t n_keys;
   int32_t *stays; /* by key: stays[first_stay[k] .. first_stay[k + 1]) */
@@ -43,39 +43,12 @@ typedef struct same {
 
 /* ---- who is there when ---- */
 
-typedef struct point {
-  moment at;
-  int32_t life;
-  bool ends;
-} point;
-
-static int compare_points (const void *a, const void *b) {
-  const point *x = a, *y = b;
-  if (x->at.at_ns != y->at.at_ns)
-    return x->at.at_ns < y->at.at_ns ? -1 : 1;
-  return x->at.order < y->at.order ? -1 : x->at.order > y->at.order;
-}
-
-static bool rank (same *s, moment start, moment period) {
-  const lives *l = s->l;
-  point *points = NEW (s->arena, 2 * (int64_t)l->count, point, s->err);
-  s->arcs = NEW (s->arena, l->count, arc, s->err);
-  if (!points || !s->arcs)
-    return false;
-  for (int32_t i = 0; i < l->count; i++) {
-    if (l->at[i].always)
-      continue;
-    points[s->ranks++] = (point){ place_moment (l->at[i].from, start, period), i, false };
-    points[s->ranks++] = (point){ place_moment (l->at[i].to, start, period), i, true };
-  }
-  qsort (points, (size_t)s->ranks, sizeof *points, compare_points);
-  for (int64_t i = 0; i < s->ranks; i++)
-    *(points[i].ends ? &s->arcs[points[i].life].end : &s->arcs[points[i].life].birth) = i;
-  return true;
-}
-
 static bool inside (int64_t at, arc x) {
   return x.birth < x.end ? x.birth <= at && at < x.end : at >= x.birth || at < x.end;
+}
+
+static arc arc_of (const same *s, int32_t stay) {
+  return (arc){ s->circle.birth[stay], s->circle.end[stay] };
 }
 
 static bool keys_meet (const same *s, int32_t a, int32_t b) {
@@ -83,7 +56,7 @@ static bool keys_meet (const same *s, int32_t a, int32_t b) {
     return true;
   for (int32_t i = s->first_stay[a]; i < s->first_stay[a + 1]; i++)
     for (int32_t j = s->first_stay[b]; j < s->first_stay[b + 1]; j++) {
-      arc x = s->arcs[s->stays[i]], y = s->arcs[s->stays[j]];
+      arc x = arc_of (s, s->stays[i]), y = arc_of (s, s->stays[j]);
       if (inside (x.birth, y) || inside (y.birth, x))
         return true;
     }
@@ -145,8 +118,8 @@ static bool find_keys (same *s) {
     s->stays[i] = life;
     s->key[life] = k;
     s->always[k] |= l->at[life].always;
-    int64_t length = s->arcs[life].end - s->arcs[life].birth;
-    s->weight[k] += l->at[life].granules * (length < 0 ? length + s->ranks : length);
+    int64_t length = s->circle.end[life] - s->circle.birth[life];
+    s->weight[k] += l->at[life].granules * (length < 0 ? length + s->circle.ranks : length);
   }
   return true;
 }
@@ -234,8 +207,8 @@ static int compare_turns (const void *a, const void *b, void *context) {
     p = s->l->at[y].granules;
     q = s->l->at[x].granules;
   } else {
-    p = s->arcs[x].birth;
-    q = s->arcs[y].birth;
+    p = s->circle.birth[x];
+    q = s->circle.birth[y];
   }
   return p != q ? (p < q ? -1 : 1) : i < j ? -1 : i > j;
 }
@@ -261,7 +234,7 @@ static bool give_all (same *s, turn how) {
 
 static int by_birth (const void *a, const void *b, void *context) {
   const same *s = context;
-  int64_t x = s->arcs[*(const int32_t *)a].birth, y = s->arcs[*(const int32_t *)b].birth;
+  int64_t x = s->circle.birth[*(const int32_t *)a], y = s->circle.birth[*(const int32_t *)b];
   return x < y ? -1 : x > y;
 }
 
@@ -347,7 +320,7 @@ bool place_same (const lives *l, moment period, moment start, int64_t budget, ar
   same s = { .l = l, .arena = a, .err = err, .out = out };
   turn best = HEAVIEST;
   int32_t least = INT32_MAX;
-  if (!prepare (&s) || !rank (&s, start, period) || !find_keys (&s))
+  if (!prepare (&s) || !circle_of (l, period, start, a, &s.circle, err) || !find_keys (&s))
     return false;
   for (turn how = HEAVIEST; how < TURNS; how++) {
     arena_mark mark = arena_here (a);

@@ -182,7 +182,7 @@ bool search_keep (search *s) {
 
 /* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
 static const int32_t rooms_ppm[] = {
-  999000, 997000, 1000000, 990000, 980000, 960000, 930000, 900000
+  1000000, 998000, 996000, 990000, 980000, 960000, 930000, 900000
 };
 /* How much earlier than just in time copies in start; -1: as soon as memory allows. */
 static const int64_t early_ppm[] = { 20000, 0, 40000, -1, 120000 };

@@ -117,7 +117,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     } else if (o->follow) {
       ok = ok && search_follow (&s, o->follow, err);
     } else {
-      ok = ok && search_starts (&s, err) && search_policies (&s, &policies, err) &&
+      ok = ok && search_starts (&s, err) && (o->own_only || search_policies (&s, &policies, err)) &&
            search_improve (&s, err);
     }
   }

@@ -2,6 +2,7 @@
    groups of large tensors waste less memory than the tensors alone. */
 #include "solver/layout.h"
 #include "solver/bound.h"
+#include "solver/round.h"
 #include "tests/suite.h"
 #include "trace/zoo/zoo.h"
 
@@ -114,25 +115,118 @@ START_TEST (large_groups_waste_less_of_their_granules) {
 }
 END_TEST
 
-/* Without shares nothing is known of what leaves, so every unit is cut finely. */
 START_TEST (only_so_many_units_are_cut_finely) {
   arena *a = arena_new (0);
+  error err = { 0 };
   setting s;
-  layout some, all, none;
+  layout l;
   set (&s, "resnet50", 64, 60, a);
   for (int32_t i = 0; i < s.singles.count; i++)
     s.share[i] = 0.5;
-  make (&s, LAYOUT_LARGE, true, a, &some);
-  make (&s, LAYOUT_LARGE_FINE, true, a, &all);
-  make (&s, LAYOUT_LARGE, false, a, &none);
-  int32_t finer = 0;
-  for (int32_t u = 0; u < some.units.count; u++) {
-    ck_assert_int_le (some.of[u], all.of[u]);
-    ck_assert_int_ge (none.of[u], all.of[u]);
-    finer += some.of[u] < all.of[u];
+  make (&s, LAYOUT_MIDDLE, true, a, &l);
+  int32_t *all = NEW (a, l.units.count, int32_t, &err), finer = 0;
+  int32_t *none = NEW (a, l.units.count, int32_t, &err);
+  ck_assert (all && none &&
+             round_sections (&l.gaps, &s.dev, l.share, INT32_MAX, MOST_SECTIONS, a, all, &err) &&
+             round_sections (&l.gaps, &s.dev, NULL, 0, MOST_SECTIONS, a, none, &err));
+  for (int32_t u = 0; u < l.units.count; u++) {
+    ck_assert_int_le (l.of[u], all[u]);
+    ck_assert_int_ge (none[u], all[u]); /* without shares nothing is known of what leaves */
+    finer += l.of[u] < all[u];
   }
   ck_assert_int_gt (finer, 0);
   arena_free (a);
+}
+END_TEST
+
+/* The program's own answer. */
+static void solve_shares (setting *s, arena *a) {
+  error err = { 0 };
+  bound b;
+  bound_options o = { .dev = &s->dev, .host_bytes = s->dev.host_bytes, .any_units = true };
+  ck_assert_msg (bound_of (&s->singles, &o, a, &b, &err), "%s", err.text);
+  s->share = b.share;
+}
+
+static bool leaves (const setting *s, int32_t tensor) {
+  for (int32_t i = s->singles.of_unit[tensor]; i < s->singles.of_unit[tensor + 1]; i++)
+    if (s->share[i] > 0.02)
+      return true;
+  return false;
+}
+
+/* Very many answers of the program cost the same; the price prefers long rests. */
+START_TEST (the_program_sends_few_tensors_in_part) {
+  static const char *const names[] = { "resnet50", "densenet121", "inception3" };
+  for (int n = 0; n < 3; n++) {
+    arena *a = arena_new (0);
+    setting s;
+    set (&s, names[n], 64, 60, a);
+    solve_shares (&s, a);
+    int32_t sent = 0, part = 0;
+    for (int32_t i = 0; i < s.singles.count; i++) {
+      sent += s.share[i] > 0.02;
+      part += s.share[i] > 0.02 && s.share[i] < 0.98;
+    }
+    ck_assert_int_gt (sent, 20);
+    ck_assert_msg (part <= sent / 2, "%s: %d of %d in part", names[n], part, sent);
+    arena_free (a);
+  }
+}
+END_TEST
+
+START_TEST (what_leaves_and_what_stays_are_not_mixed) {
+  for (layout_kind kind = 0; kind < LAYOUT_LARGE; kind++) {
+    arena *a = arena_new (0);
+    setting s;
+    layout l;
+    set (&s, "densenet121", 32, 60, a);
+    solve_shares (&s, a);
+    make (&s, kind, true, a, &l);
+    int32_t stay = 0;
+    for (int32_t g = 0; g < l.n_groups; g++) {
+      const index_list *m = &l.groups[g];
+      for (int32_t j = 1; j < m->count; j++)
+        ck_assert_int_eq (leaves (&s, m->at[j]), leaves (&s, m->at[0]));
+      stay += !leaves (&s, m->at[0]);
+    }
+    ck_assert (stay > 0 && stay < l.n_groups);
+    arena_free (a);
+  }
+}
+END_TEST
+
+/* What stays over the peak, in granules, wastes less than a third of what it would tensor by
+ * tensor.
+ */
+START_TEST (what_stays_is_packed_densely) {
+  static const char *const names[] = { "resnet152", "densenet121", "inception3" };
+  for (int n = 0; n < 3; n++) {
+    arena *a = arena_new (0);
+    setting s;
+    layout l;
+    set (&s, names[n], 64, 60, a);
+    solve_shares (&s, a);
+    make (&s, LAYOUT_MIDDLE, true, a, &l);
+    int32_t k = s.singles.peak_op;
+    int64_t granule = s.dev.granule_bytes, packed = 0, alone = 0;
+    for (int32_t i = 0; i < l.units.count; i++) {
+      const unit_info *x = &l.units.at[i];
+      bool group = i >= s.t->n_tensors;
+      if (x->bytes && !leaves (&s, group ? l.groups[i - s.t->n_tensors].at[0] : i) &&
+          (x->persistent || (x->first <= k && k <= x->last)))
+        packed += x->granules * granule - x->bytes;
+    }
+    for (int32_t i = 0; i < s.t->n_tensors; i++) {
+      const unit_info *x = &s.u.at[i];
+      if (x->bytes >= granule / 32 && !leaves (&s, i) &&
+          (x->persistent || (x->first <= k && k <= x->last)))
+        alone += (granule - x->bytes % granule) % granule;
+    }
+    ck_assert_msg (3 * packed <= alone, "%s: %lld of %lld", names[n], (long long)packed,
+                   (long long)alone);
+    arena_free (a);
+  }
 }
 END_TEST
 
@@ -140,6 +234,10 @@ int main (void) {
   const TTest *const tests[] = { every_tensor_is_one_unit_or_in_one_group,
                                  a_group_takes_the_shares_of_its_members,
                                  large_groups_waste_less_of_their_granules,
-                                 only_so_many_units_are_cut_finely, NULL };
+                                 only_so_many_units_are_cut_finely,
+                                 the_program_sends_few_tensors_in_part,
+                                 what_leaves_and_what_stays_are_not_mixed,
+                                 what_stays_is_packed_densely,
+                                 NULL };
   return suite_run ("layout", tests, 60);
 }

@@ -114,6 +114,10 @@ static const char often_ops[] =
     "f f0 1 w > x |f f1 1 x > y |f f2 1 y > p |f f3 1 p > q |f loss 1 q > g |b b1 1 g > h |"
     "b b2 1 h x > i |b b3 1 i > j |b b4 1 j > k |b b5 1 k > m |b b6 1 m > n |b b7 1 n x > l |"
     "b b8 1 l > r |b b9 1 r > s |b ba 1 s > t |b bb 1 t x > u |u up 1 u w > w";
+/* k fills memory until an op before x is read. */
+static const char tight_tensors[] = "w:1! x:4 y:1 g:1 k:5 m:1 n:1";
+static const char tight_ops[] = "f f0 1 w > x |f f1 1 x > y |f loss 1 y > g |b b1 1 g > k |"
+                                "b b2 1 k > m |b b3 1 m x > n |u up 1 n w > w";
 /* x and y are idle between the same ops. */
 static const char pair_tensors[] = "w:1! x:2 y:1 z:1 g:1 h:1 i:1 j:1 k:1";
 static const char pair_ops[] = "f f0 1 w > x y |f f1 1 x y > z |f loss 1 z > g |b b1 1 g > h |"
@@ -173,6 +177,10 @@ static const paper traps[] = {
      and 2 levels ahead does not fit: 1. Groups of up to 17 and 8 levels do not, 3 does, where it
      stops: so 11 and 15 have a copy in each, although a group of 4 would fit. */
   { "tflms-v2", NULL, often_tensors, often_ops, 8, "x 1>6 @5; x 6>11 @10; x 11>15 @14" },
+  /* A level ahead does not fit, so the tuner goes on to the mode in which copies in are waited for.
+   */
+  { "tflms-v2", NULL, tight_tensors, tight_ops, 8, "x 1>5 @5" },
+  { "tflms-v2", "threshold=4", tight_tensors, tight_ops, 8, "x 1>5 @4" },
   /* What nothing reads is not counted: it sees 11 of 20 MiB and has nothing to do. */
   { "tflms-v2", NULL, unread_tensors, unread_ops, 14, "" },
   /* Groups are by distance of levels: 7 - 4 = 3 joins the two users, 2 does not. */
@@ -328,12 +336,38 @@ START_TEST (a_segment_that_runs_again_adds_its_own_bytes) {
 }
 END_TEST
 
+/* Two chains in 20 MiB: their peaks of 12 are added as if they came together, and each job's x0 has
+   the link at the times that it would have alone, although they are the same. */
+START_TEST (tensile_adds_the_jobs_peaks_and_gives_each_a_link_of_its_own) {
+  error err = { 0 };
+  arena *a = arena_new (0);
+  device d = paper_device ();
+  trace *t = paper_trace (a, paper_chain_tensors, paper_chain_ops);
+  policy_view views[2];
+  policy_choice choices[2] = { 0 };
+  int64_t peaks[2];
+  for (int i = 0; i < 2; i++)
+    ck_assert (policy_view_build (t, &d, 20 * MIB, d.host_bytes, a, &views[i], &err));
+  ck_assert (policy_tensile_jobs (views, 2, 24 * MIB, a, choices, peaks, &err));
+  ck_assert_int_eq (choices[0].n_moves + choices[1].n_moves, 0);
+  ck_assert (policy_tensile_jobs (views, 2, 20 * MIB, a, choices, peaks, &err));
+  for (int i = 0; i < 2; i++) {
+    ck_assert_int_eq (peaks[i], 10 * MIB);
+    ck_assert_int_eq (choices[i].n_moves, 1);
+    ck_assert_str_eq (t->tensors[choices[i].moves[0].tensor].name, "x0");
+    ck_assert_int_eq (choices[i].moves[0].in_not_before, 6);
+  }
+  arena_free (a);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = { a_choice_on_paper_is_the_choice_made,
                                  every_policy_was_worked_on_paper,
                                  where_a_description_misleads_one_side_is_taken,
                                  autoswap_without_waiting_needs_what_its_times_make_of_memory,
                                  a_segment_that_runs_again_adds_its_own_bytes,
+                                 tensile_adds_the_jobs_peaks_and_gives_each_a_link_of_its_own,
                                  NULL };
   return suite_run ("policy rules", tests, 60);
 }

@@ -10,6 +10,7 @@
 #include "tests/suite.h"
 #include "trace/prove.h"
 #include "trace/simulate.h"
+#include "trace/zoo/zoo.h"
 
 static int cases (int usual) {
   const char *text = getenv ("FERRY_CASES");
@@ -327,6 +328,97 @@ START_TEST (bound_best_of_all_cuts_and_drops_and_plan_are_in_order) {
 }
 END_TEST
 
+/* ---- the options together ---- */
+
+static int64_t step_of (const trace *t, solve_options o, sections_mode sections,
+                        recompute_mode recompute, arena *a) {
+  solution s;
+  error err = { 0 };
+  o.sections = sections;
+  o.recompute = recompute;
+  if (!solve (t, &o, a, &s, &err)) {
+    ck_assert_msg (err.code == ERR_infeasible || err.code == ERR_limit, "%s", err.text);
+    return INT64_MAX;
+  }
+  ck_assert_int_le (s.bound.lower_bound_ns, s.plan->predicted.step_ns);
+  return s.plan->predicted.step_ns;
+}
+
+static void never_worse (const trace *t, const solve_options *o, int *gained, arena *a) {
+  int64_t both = step_of (t, *o, SECTIONS_AUTO, RECOMPUTE_AUTO, a);
+  int64_t cut = step_of (t, *o, SECTIONS_AUTO, RECOMPUTE_OFF, a);
+  int64_t again = step_of (t, *o, SECTIONS_OFF, RECOMPUTE_AUTO, a);
+  int64_t none = step_of (t, *o, SECTIONS_OFF, RECOMPUTE_OFF, a);
+  ck_assert_msg (both <= cut && both <= again && cut <= none && again <= none,
+                 "%s: neither %lld, sections %lld, recompute %lld, both %lld", t->name,
+                 (long long)none, (long long)cut, (long long)again, (long long)both);
+  *gained += both < none;
+}
+
+START_TEST (allowing_both_is_never_worse_than_one_of_them) {
+  int compared = 0, gained = 0;
+  for (uint64_t seed = 40; seed < 56; seed++) {
+    arena *a = arena_new (0);
+    random_case c;
+    error err = { 0 };
+    units u;
+    gaps g;
+    if (random_of (seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_CLEAN, 8, a, &c)) {
+      device d = c.plan->device;
+      d.host_bytes = (int64_t)1 << 40;
+      ck_assert (units_of (c.trace, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
+                 gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
+      solve_options o = { .device = &d,
+                          .budget_bytes = g.floor_bytes + (g.peak_bytes - g.floor_bytes) / 4,
+                          .host_bytes = d.host_bytes,
+                          .gap_ppm = 1,
+                          .limit_ticks = 10000 };
+      d.memory_bytes = d.reserved_bytes + o.budget_bytes;
+      never_worse (c.trace, &o, &gained, a);
+      compared++;
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (compared, 8);
+  ck_assert_int_gt (gained, 0);
+}
+END_TEST
+
+START_TEST (allowing_both_is_never_worse_on_networks) {
+  static const char *const names[] = { "alexnet" };
+  int gained = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    units u;
+    gaps g;
+    device d = { .name = "fast",
+                 .memory_bytes = (int64_t)1 << 36,
+                 .granule_bytes = 2 << 20,
+                 .link = { 12000000000, 12000000000, 22000000000, 10000 },
+                 .host_bytes = (int64_t)1 << 40,
+                 .section_ns = 10000,
+                 .share_ppm = 1000000,
+                 .has_roofline = true,
+                 .roofline = { .fp32_flops = 60000000000000,
+                               .memory_bytes_per_s = 2000000000000,
+                               .efficiency_ppm = 1000000 } };
+    zoo_request r = { .name = names[i], .batch = 32, .width_divisor = 4, .device = &d };
+    trace *t = zoo_trace (&r, a, &err);
+    ck_assert (t && units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, &err) &&
+               gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
+    solve_options o = { .device = &d,
+                        .budget_bytes = g.peak_bytes / 2,
+                        .host_bytes = d.host_bytes,
+                        .gap_ppm = 1,
+                        .limit_ticks = 10000 };
+    never_worse (t, &o, &gained, a);
+    arena_free (a);
+  }
+  ck_assert_int_gt (gained, 0);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = {
     a_wall_stands_where_the_rewriting_refuses_a_chain_of_two,
@@ -335,6 +427,8 @@ int main (void) {
     what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused,
     bound_best_of_all_cuts_and_plan_are_in_order,
     bound_best_of_all_cuts_and_drops_and_plan_are_in_order,
+    allowing_both_is_never_worse_than_one_of_them,
+    allowing_both_is_never_worse_on_networks,
     NULL,
   };
   return suite_run ("sections", tests, 300);

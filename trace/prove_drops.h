@@ -25,6 +25,7 @@ typedef struct again {
   int64_t saved_ns; /* out: what parts that run again may save by rounding, at most */
   again_op *ops;
   int64_t *open, *released; /* per slot: work that may be done again, in grains */
+  int32_t *list, listed;    /* of the walk: ops that one drop is charged with */
 } again;
 
 /* t, u, p, loose and section_ns are set. */

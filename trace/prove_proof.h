@@ -24,6 +24,7 @@ typedef struct proof {
   int64_t *pending, *host_first, *host, *early_first, *early; /* per class */
   int64_t *stall_out, *stall_in, *work_out, *work_in, *need_first, *need, *host_limit;
   proof_drops drops;
+  bool fresh;    /* of plans whose copies keep nothing beyond its last use */
   bool sections; /* it speaks of every cut with these orders */
   loose_orders orders;
   uint8_t *again; /* per op: what it wrote last may be dropped; NULL: any */

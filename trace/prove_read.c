@@ -5,12 +5,12 @@
 
 #define MOST_DUAL ((int64_t)1 << 40)
 
-static const char *const keys[] = {
-  "again",      "any_units", "classes",    "cycle",      "drops",   "early",    "early_first",
-  "format",     "host",      "host_first", "host_limit", "kind",    "made",     "need",
-  "need_first", "op",        "pending",    "ready",      "remake",  "sections", "shares",
-  "shift",      "slots",     "stall_in",   "stall_out",  "work_in", "work_out", NULL
-};
+static const char *const keys[] = { "again",      "any_units",   "classes",  "cycle", "drops",
+                                    "early",      "early_first", "format",   "fresh", "host",
+                                    "host_first", "host_limit",  "kind",     "made",  "need",
+                                    "need_first", "op",          "pending",  "ready", "remake",
+                                    "sections",   "shares",      "shift",    "slots", "stall_in",
+                                    "stall_out",  "work_in",     "work_out", NULL };
 
 /* A list of just so many ints. */
 static bool get_list (const json *j, size_t count, int64_t low, int64_t high, int64_t *out,
@@ -165,7 +165,7 @@ bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, err
     return false;
   json root = json_root (d), format, kind, op = json_member (&root, "op"),
        any = json_member (&root, "any_units"), drops = json_member (&root, "drops"),
-       sections = json_member (&root, "sections");
+       sections = json_member (&root, "sections"), fresh = json_member (&root, "fresh");
   int which = 0, version, dropped = 0, orders = LOOSE_ANY;
   *out = (proof){ .op = NO_OP };
   bool ok = json_want_object (&root, err) && json_known (&root, keys, true, NULL, err) &&
@@ -173,6 +173,7 @@ bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, err
             json_get_word (&format, formats, &version, err) &&
             json_need (&root, "kind", &kind, err) && json_get_word (&kind, kinds, &which, err) &&
             json_get_bool (&any, &out->any_units, err) &&
+            json_get_bool (&fresh, &out->fresh, err) &&
             json_get_word (&drops, drop_words, &dropped, err) &&
             json_get_word (&sections, loose_order_names, &orders, err);
   out->kind = (proof_kind)which;
@@ -185,6 +186,9 @@ bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, err
     ok = json_error (&root, err, "a proof about every cut has any_units");
   if (ok && dropped && (!out->any_units || out->kind == PROOF_crossing))
     ok = json_error (&root, err, "a proof about drops is no crossing, and has any_units");
+  if (ok && out->fresh && (!dropped || out->sections))
+    ok =
+        json_error (&fresh, err, "only a proof about drops in one cut says what their copies read");
   if (ok && out->kind == PROOF_crossing && out->op == NO_OP)
     ok = json_error (&root, err, "a crossing names its op");
   if (ok && out->kind == PROOF_flow)

@@ -62,7 +62,7 @@ static int least_of_ours (paper *p, int below) {
 int main (void) {
   static const zoo_request nets[] = { { .name = "vgg16", .batch = 64 },
                                       { .name = "resnet50", .batch = 64 } };
-  paper p = { 0 };
+  paper p = { .gap_ppm = 1000 }; /* half a percent is no longer free */
   char claim[120], measured[300];
   device d = paper_device ("titanx-pascal");
   for (int i = 0; i < 2; i++) {

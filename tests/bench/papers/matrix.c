@@ -72,8 +72,7 @@ static void run_case (paper *p, const zoo_request *net, int speed, int percent, 
           (long long)any.step_ns, fits);
   fflush (stdout);
   fprintf (stderr, "%s, %d GB/s, %d %%: policies %.1f s, ferry %.1f s, with recomputing %.1f s\n",
-           net->name, speed, percent, policies_s - start_s, ours_s - policies_s,
-           mixed_s - ours_s);
+           net->name, speed, percent, policies_s - start_s, ours_s - policies_s, mixed_s - ours_s);
 }
 
 static const char *argument (int argc, char **argv, int i) {

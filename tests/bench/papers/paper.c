@@ -35,9 +35,11 @@ void paper_workload (paper *p, const device *d, const zoo_request *request) {
   error err = { 0 };
   zoo_request r = *request;
   policy_view v;
-  bool reaches = p->reaches;
+  paper old = *p;
   paper_end (p);
-  *p = (paper){ .arena = arena_new (0), .device = *d, .reaches = reaches };
+  *p = (paper){
+    .arena = arena_new (0), .device = *d, .reaches = old.reaches, .gap_ppm = old.gap_ppm
+  };
   r.device = &p->device;
   p->trace = zoo_trace (&r, p->arena, &err);
   if (!p->trace || !policy_view_build (p->trace, d, 0, 0, p->arena, &v, &err))
@@ -80,6 +82,7 @@ static paper_cost solve_ours (paper *p, int64_t budget_bytes, int64_t ticks, rec
                       .budget_bytes = budget_bytes,
                       .host_bytes = p->device.host_bytes,
                       .limit_ticks = ticks ? ticks : TICKS,
+                      .gap_ppm = p->gap_ppm,
                       .seed = 1,
                       .recompute = drops,
                       .sections = cuts };

@@ -13,6 +13,7 @@ typedef struct paper {
   trace *trace;
   int64_t peak_bytes; /* with everything on the device, in granules */
   bool reaches;       /* of a policy that does not fit, what it reaches is looked for */
+  int64_t gap_ppm;    /* how near to the bound ours is good enough; 0: as `ferry solve` */
 } paper;
 
 /* What a plan costs, or that there is none. */
