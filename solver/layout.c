@@ -64,15 +64,29 @@ static int64_t rest_ns (const mapping *m, const gap *at) {
 /* How much of the tensor's gap around `at` leaves; nothing where `at` is only a short piece of it:
    the bytes that leave in the whole of it would not leave for that. */
 static double share_of (const mapping *m, int32_t tensor, const gap *at) {
-  for (int32_t i = m->singles->of_unit[tensor]; i < m->singles->of_unit[tensor + 1]; i++) {
-    const gap *x = &m->singles->at[i];
-    bool wraps = x->before <= x->after;
-    if (wraps == (at->before <= at->after)
-            ? x->after <= at->after && x->before >= at->before
-            : wraps && (x->after <= at->after || x->before >= at->before))
-      return 2 * rest_ns (m, at) >= rest_ns (m, x) ? m->share[i] : 0;
+  const gap *all = m->singles->at;
+  int32_t first = m->singles->of_unit[tensor], end = m->singles->of_unit[tensor + 1], low = first;
+  bool wraps = at->before <= at->after;
+  if (first == end)
+    return 0;
+  /* in order of ops, the one that wraps last: of the others only the last that begins early enough
+     can hold `at` */
+  for (int32_t high = end; high - low > 1;) {
+    int32_t middle = low + (high - low) / 2;
+    if (all[middle].after <= at->after)
+      low = middle;
+    else
+      high = middle;
   }
-  return 0;
+  for (int32_t i = low;; i = end - 1) {
+    const gap *x = &all[i];
+    bool round = x->before <= x->after;
+    if (round == wraps ? x->after <= at->after && x->before >= at->before
+                       : round && (x->after <= at->after || x->before >= at->before))
+      return 2 * rest_ns (m, at) >= rest_ns (m, x) ? m->share[i] : 0;
+    if (i == end - 1)
+      return 0;
+  }
 }
 
 /* A group's share is that of its members by bytes. */
