@@ -5,6 +5,7 @@
 #include "cli/offline_figures.h"
 #include "cli/picture_files.h"
 #include "cli/policies.h"
+#include "plot/term.h"
 #include "trace/summary.h"
 
 enum { MOST_POINTS = 512, POINTS = 12 };
@@ -99,26 +100,22 @@ static void print_tsv (const curve *v) {
   }
 }
 
-static void picture (const call *c, const curve *v) {
-  int64_t most = 1;
-  for (int32_t i = 0; i < v->count; i++)
-    if (v->points[i].plan && v->points[i].plan->predicted.step_ns > most)
-      most = v->points[i].plan->predicted.step_ns;
-  for (int32_t i = 0; i < v->count; i++) {
-    char step[UNITS_TEXT];
-    const plan *p = v->points[i].plan;
-    int wide = c->columns > 60 ? c->columns - 34 : 26;
-    int bar = p ? (int)units_scale (p->predicted.step_ns, wide, most) : 0;
-    int low = v->points[i].lower_bound_ns > 0
-                  ? (int)units_scale (v->points[i].lower_bound_ns, wide, most)
-                  : 0;
-    char budget[UNITS_TEXT];
-    printf ("%10s ", units_bytes (budget, v->points[i].budget_bytes));
-    for (int x = 0; x < bar; x++)
-      fputs (x < low ? (c->utf8 ? "\xe2\x96\x88" : "#") : (c->utf8 ? "\xe2\x96\x91" : "."), stdout);
-    printf (" %s%s\n", p ? units_time (step, p->predicted.step_ns) : "no plan",
-            i == v->knee ? "  knee" : "");
+static bool print_picture (call *c, const curve *v) {
+  enum { ROWS = 14 };
+  bytes text = { 0 };
+  term_style style = { .utf8 = c->utf8, .columns = c->columns };
+  term_curve_point *at = NEW (c->arena, v->count, term_curve_point, &c->err);
+  for (int32_t i = 0; at && i < v->count; i++) {
+    const curve_point *p = &v->points[i];
+    at[i] = (term_curve_point){ p->budget_bytes, p->plan ? p->plan->predicted.step_ns : -1,
+                                p->lower_bound_ns };
   }
+  bool ok = at && term_curve (at, v->count, v->knee < 0 ? -1 : v->points[v->knee].budget_bytes,
+                              ROWS, &style, &text, &c->err);
+  if (ok)
+    fwrite (text.data, 1, (size_t)text.size, stdout);
+  bytes_free (&text);
+  return ok;
 }
 
 static void print_table (const curve *v, const device *d) {
@@ -168,7 +165,8 @@ static int run (call *c) {
   else if (!c->json) {
     print_table (&v, &d);
     puts ("");
-    picture (c, &v);
+    if (!print_picture (c, &v))
+      return call_failed (c);
   }
   return EXIT_YES;
 }
@@ -196,8 +194,9 @@ const cli_command command_curve = {
   .about =
       "Plans the trace at several budgets and prints what each costs: the step, the bound that "
       "no plan without sections and recompute can beat, host memory, the bytes each way, and "
-      "what the next GiB saves a step. More memory is never slower. In the picture the dark "
-      "part of a bar is what the bound proves.\n",
+      "what the next GiB saves a step. More memory is never slower. In the picture the line is the "
+      "step, "
+      "and what is dotted the bound.\n",
   .options = options,
   .json = true,
   .run = run,

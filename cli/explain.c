@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "cli/explain_cuts.h"
 #include "cli/explain_drops.h"
 #include "cli/explain_prices.h"
 #include "cli/inputs.h"
@@ -40,6 +41,7 @@ typedef struct told {
   int64_t waited_ns;
   crossing *crossings; /* the most bytes first */
   int32_t n_crossings;
+  cuts_told cuts;
   dropped_list drops;
   prices prices;
 } told;
@@ -156,6 +158,7 @@ static bool find_all (call *c, told *t) {
   if (!simulate (&job, 1, &o, c->arena, &t->cost, &t->line, &c->err) ||
       !waits_of (&job, &t->line, c->arena, &t->waits, &t->n_waits, &c->err) ||
       !count_crossings (c, t) || !find_holders (c, t) ||
+      !cuts_of (c, t->original, t->plan, &t->cuts) ||
       !dropped_of (c, t->original, t->plan, &t->drops))
     return false;
   for (int32_t i = 0; i < t->n_waits; i++)
@@ -331,6 +334,7 @@ static bool print_json (call *c, const told *t) {
   json_put_key (&w, "predicted");
   predicted_write (&w, &t->cost);
   prices_put (&w, &t->prices);
+  cuts_put (&w, &t->cuts);
   json_add_int (&w, "waited_ns", t->waited_ns);
   put_waits (&w, t);
   json_close_object (&w);
@@ -361,6 +365,7 @@ static int run (call *c) {
   tell_peak (&t);
   tell_waits (&t);
   tell_crossings (&t);
+  cuts_print (&t.cuts);
   dropped_print (&t.drops);
   prices_print (&t.prices);
   tell_answer (&t);

@@ -40,12 +40,32 @@ bool offline_options (call *c, const device *d, curve_options *out) {
          call_count (c, "ticks", 1, (int64_t)1 << 40, &out->limit_ticks);
 }
 
+/* One rank of many is planned as if it were alone. */
+static void note_collectives (const call *c, const trace *t) {
+  static const char *const kinds[] = { "nccl",       "rccl",           "allreduce",
+                                       "all_reduce", "reduce_scatter", "all_gather" };
+  int32_t count = 0;
+  for (int32_t i = 0; i < t->n_ops; i++)
+    for (size_t k = 0; t->ops[i].name && k < sizeof kinds / sizeof *kinds; k++)
+      if (strcasestr (t->ops[i].name, kinds[k])) {
+        count++;
+        break;
+      }
+  if (count)
+    call_note (c,
+               "%d ops are collectives: they stay where they are, with their measured times, and "
+               "what other ranks do meanwhile is not modelled",
+               count);
+}
+
 trace *offline_trace (call *c, const char *path) {
   trace *t = call_trace (c, path);
   if (t && !trace_is_plannable (t)) {
     error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
     return NULL;
   }
+  if (t)
+    note_collectives (c, t);
   return t;
 }
 

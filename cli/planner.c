@@ -42,22 +42,6 @@ static bool has_option (const call *c, const char *name) {
   return false;
 }
 
-static bool read_budget (call *c, const trace *t, planner *p) {
-  int64_t free_bytes = p->device.memory_bytes - p->device.reserved_bytes, peak_bytes = 0;
-  const char *text = call_text (c, "budget");
-  char want[UNITS_TEXT], have[UNITS_TEXT];
-  p->asked_bytes = free_bytes;
-  if (text && strchr (text, '%') && !policy_plain_peak (c, t, &p->device, &peak_bytes))
-    return false;
-  if (text && !policy_budget_of (c, text, peak_bytes, &p->asked_bytes))
-    return false;
-  if (p->asked_bytes > free_bytes)
-    return error_set (&c->err, ERR_usage, "the budget is %s, but %s leaves %s free",
-                      units_bytes (want, p->asked_bytes), p->device.name,
-                      units_bytes (have, free_bytes));
-  return true;
-}
-
 static bool read_reserve (call *c, const trace *t, planner *p) {
   const char *text = has_option (c, "reserve") ? call_text (c, "reserve") : NULL;
   int64_t ppm = planner_reserve_ppm (t);
@@ -146,7 +130,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
   };
   if (!trace_is_plannable (t))
     return error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
-  if (!read_budget (c, t, p) || !read_reserve (c, t, p) ||
+  if (!policy_asked_budget (c, t, &p->device, &p->asked_bytes) || !read_reserve (c, t, p) ||
       !call_bytes (c, "host", &p->options.host_bytes))
     return false;
   if (p->options.host_bytes > p->device.host_bytes)

@@ -49,6 +49,21 @@ bool policy_budget_of (call *c, const char *text, int64_t peak_bytes, int64_t *o
   return true;
 }
 
+bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out) {
+  int64_t free_bytes = d->memory_bytes - d->reserved_bytes, peak_bytes = 0;
+  const char *text = call_text (c, "budget");
+  char want[UNITS_TEXT], have[UNITS_TEXT];
+  *out = free_bytes;
+  if (text && strchr (text, '%') && !policy_plain_peak (c, t, d, &peak_bytes))
+    return false;
+  if (text && !policy_budget_of (c, text, peak_bytes, out))
+    return false;
+  if (*out > free_bytes)
+    return error_set (&c->err, ERR_usage, "the budget is %s, but %s leaves %s free",
+                      units_bytes (want, *out), d->name, units_bytes (have, free_bytes));
+  return true;
+}
+
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) {
   policy_view v;
   arena *scratch = arena_new (0);
@@ -153,4 +168,6 @@ void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_
   json_add_int (w, "moves", a->moves);
   json_add_text (w, "note", a->note);
   json_add_int (w, "reached_bytes", a->reached_bytes);
+  if (a->order)
+    json_add_bool (w, "reordered", true);
 }

@@ -85,7 +85,7 @@ static bool read_faults (call *c, replay_options *o, int64_t *spoiled_copy) {
 
 /* These say something of what is calculated, and nothing where nothing is. */
 static bool check_compute (call *c, bool real, int64_t spoiled_copy) {
-  static const char *const words[] = { "steps", "data", "compare" };
+  static const char *const words[] = { "steps", "data", "compare", "own-kernels", "times" };
   for (size_t i = 0; i < sizeof words / sizeof words[0] && !real; i++)
     if (call_text (c, words[i]))
       return error_set (&c->err, ERR_usage, "--%s goes with --compute real", words[i]);
@@ -168,13 +168,19 @@ static const cli_option options[] = {
     "most, and else 10, or 4 with --verify" },
   { 0, "compute", "spin|real",
     "what an op does: take its time (the default), or calculate what the trace says it is, so that "
-    "the steps train (traces of `ferry zoo`; in fp32)" },
+    "the steps train (traces of `ferry zoo`; bf16 by a GPU's kernels)" },
   { 0, "steps", "N", "steps to train with --compute real; 20" },
   { 0, "data", "FILE",
     "with --compute real: a text for a language model to learn; without it, a made one" },
   { 0, "compare", NULL,
-    "with --compute real: do the step beside it without the plan, and compare each loss and every "
-    "parameter bit for bit" },
+    "with --compute real: do the step without the plan as well (on the CPU beside it, on a GPU "
+    "before it), and compare each loss and every parameter bit for bit" },
+  { 0, "own-kernels", NULL,
+    "with --compute real on a GPU: not by cuBLAS and cuDNN, even where they are found" },
+  { 0, "times", "FILE",
+    "with --compute real, under a plan that only keeps: write the trace with the times that the "
+    "ops "
+    "took, so that plans can be made for them" },
   { 0, "verify", NULL,
     "every op checks and rewrites a pattern in every byte of its tensors, in every step" },
   { 0, "races", NULL, "look for accesses that nothing orders (emulated)" },
@@ -201,8 +207,8 @@ const cli_command command_replay = {
       "the plan's copies on two streams of their own and its waits as events. The device is an "
       "emulated one unless --driver says otherwise. Exactly the plan's memory is taken on both "
       "sides.\n"
-      "With --compute real the ops are calculated in fp32 and the network trains: the loss of each "
-      "step is printed.\n"
+      "With --compute real the ops are calculated and the network trains: the loss of each step is "
+      "printed.\n"
       "A plan that `ferry check` refuses is refused here too. The exit status is 1 where a byte "
       "was wrong or an order was missing, or --compare found a difference.\n",
   .options = options,

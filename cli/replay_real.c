@@ -1,7 +1,10 @@
 #include "cli/replay_real.h"
 
+#include <stdlib.h>
+
 #include "base/units.h"
 #include "executor/train.h"
+#include "solver/schedule.h"
 
 /* ---- step by step ---- */
 
@@ -48,6 +51,9 @@ static void print_whole (const train_result *r) {
 static void print_result (const trace *t, const train_result *r) {
   char size[UNITS_TEXT];
   replay_print (&r->replay);
+  if (r->by_kernels)
+    printf ("calculated by %s%s\n", r->how,
+            r->how[0] != '\0' ? ", and the rest by our kernels" : "our kernels");
   printf ("trained: %s of parameters and the like, sha256:%s\n",
           units_bytes (size, r->values_bytes), r->digest);
   if (r->compared)
@@ -63,7 +69,56 @@ static bool write_json (call *c, const train_result *r) {
   return good;
 }
 
+/* ---- the times that the ops took, as a trace ---- */
+
+static int compare_ns (const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* Of op k in the steps that were timed, but for the first; `gap`: from the end of the op before. */
+static int64_t median_ns (const replay_result *r, int32_t k, bool gap, int64_t *scratch) {
+  int32_t n = 0, n_ops = r->rewritten.trace->n_ops;
+  for (int32_t i = r->timed > 1 ? 1 : 0; i < r->timed; i++) {
+    const span *s = &r->ops[(int64_t)i * n_ops + k];
+    scratch[n++] = !gap ? s->end_ns - s->start_ns : k > 0 ? s->start_ns - (s - 1)->end_ns : 0;
+  }
+  qsort (scratch, (size_t)n, sizeof *scratch, compare_ns);
+  return n > 0 && scratch[n / 2] > 0 ? scratch[n / 2] : 0;
+}
+
+static bool write_times (call *c, trace *t, const plan *p, const replay_result *r,
+                         const char *path) {
+  int64_t *scratch = NEW (c->arena, r->timed + 1, int64_t, &c->err);
+  if (scratch == NULL)
+    return false;
+  if (p->n_sections > 0 || p->n_recomputes > 0 || p->n_moves > 0)
+    return error_set (&c->err, ERR_usage,
+                      "--times is for a plan that moves, cuts and makes again nothing, so that the "
+                      "ops take what they take alone");
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    t->ops[k].ns = median_ns (r, k, false, scratch);
+    t->ops[k].gap_ns = median_ns (r, k, true, scratch);
+  }
+  return trace_store (t, path, TRACE_PLAIN, &c->err);
+}
+
 /* ---- the command ---- */
+
+/* The same sections in as much memory as they take, nothing moved and nothing made again: what a
+   GPU's steps are compared with. */
+static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
+  rewritten rw;
+  schedule_shortage shortage;
+  schedule_options o = { .budget_bytes = p->device.memory_bytes,
+                         .host_bytes = p->device.host_bytes,
+                         .pool_below_bytes = -1 };
+  if (!trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns, c->arena, &rw,
+                      &c->err))
+    return NULL;
+  return schedule (t, &rw, p->sections, p->n_sections, NULL, 0, NULL, 0, &p->device, NULL, 0, &o,
+                   c->arena, &shortage, &c->err);
+}
 
 static bool read_training (call *c, train_options *o, bytes *text) {
   int64_t steps = o->replay.iterations > 0 ? o->replay.iterations : TRAIN_STEPS;
@@ -82,13 +137,19 @@ static bool read_training (call *c, train_options *o, bytes *text) {
   return true;
 }
 
-int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, const trace *t,
-                 const plan *p) {
+int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *t, const plan *p) {
   train_options train = { .replay = *o, .spoiled_copy = spoiled_copy };
   train_result r;
   bytes text = { 0 };
-  bool good = read_training (c, &train, &text) && train_run (t, p, &train, c->arena, &r, &c->err) &&
-              replay_write_chrome (c, p, &r.replay) && (!c->json || write_json (c, &r));
+  const char *times = call_text (c, "times");
+  bool good = read_training (c, &train, &text);
+  train.libraries.search = !o->emulated && !call_flag (c, "own-kernels");
+  if (good && train.compare && !o->emulated)
+    good = (train.unswapped = unswapped_plan (c, t, p)) != NULL;
+  good = good && train_run (t, p, &train, c->arena, &r, &c->err) &&
+         replay_write_chrome (c, p, &r.replay) &&
+         (times == NULL || write_times (c, t, p, &r.replay, times)) &&
+         (!c->json || write_json (c, &r));
   bytes_free (&text);
   if (!good)
     return call_failed (c);

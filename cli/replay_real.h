@@ -5,9 +5,8 @@
 #include "cli/call.h"
 #include "executor/replay.h"
 
-/* Reads --steps, --data and --compare beside `o`, runs, prints; an exit status. */
-int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, const trace *t,
-                 const plan *p);
+/* Reads --steps, --data, --times and --compare beside `o`, runs, prints; an exit status. */
+int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *t, const plan *p);
 
 /* What replay prints of every kind of run. */
 void replay_print (const replay_result *r);

@@ -174,8 +174,11 @@ static int solve_by_plan (call *c) {
   solution s;
   beside also = { 0 };
   const char *output = call_text (c, "output"), *dump = call_text (c, "dump");
-  if (call_text (c, "policy-opt")) {
-    error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
+  const char *alone = call_text (c, "policy-opt") ? "policy-opt"
+                      : call_text (c, "order")    ? "order"
+                                                  : NULL;
+  if (alone) {
+    error_set (&c->err, ERR_usage, "--%s needs --policy", alone);
     return call_failed (c);
   }
   trace *t = read_targets (c, output, dump) ? call_trace (c, c->operands[0]) : NULL;
@@ -204,14 +207,37 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
   *r = (policy_request){ .trace = t, .device = d };
   if (!device_needed (c, t, d))
     return false;
-  const char *budget = call_text (c, "budget");
-  int64_t peak_bytes = 0;
-  r->budget_bytes = d->memory_bytes - d->reserved_bytes;
   r->host_bytes = d->host_bytes;
-  if (budget && strchr (budget, '%') && !policy_plain_peak (c, t, d, &peak_bytes))
+  return policy_asked_budget (c, t, d, &r->budget_bytes) && call_bytes (c, "host", &r->host_bytes);
+}
+
+/* What is ours alone would be passed over in silence. */
+static bool refuse_ours (call *c) {
+  static const char *const ours[] = { "reserve", "sections", "section-order", "recompute", "gap",
+                                      "limit",   "seconds",  "seed",          "dump" };
+  const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
+  for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
+    found = call_text (c, ours[i]) ? ours[i] : NULL;
+  if (!found)
+    return true;
+  if (strcmp (found, "dump") == 0)
+    return error_set (&c->err, ERR_usage,
+                      "--dump is of our own planner: a policy solves no program");
+  return error_set (&c->err, ERR_usage,
+                    "--%s is of our own planner; a policy has --policy-opt, see `ferry solve "
+                    "--policy list`",
+                    found);
+}
+
+/* A plan is of one order of the ops: where the policy has found another, it is written too. */
+static bool write_answer (call *c, const policy_answer *a) {
+  const char *output = call_text (c, "output"), *order = call_text (c, "order");
+  if (a->plan && a->order && output && !order)
+    return error_set (&c->err, ERR_usage,
+                      "the plan is of the ops in another order; --order FILE takes that trace");
+  if (a->order && order && !trace_store (a->order, order, TRACE_PLAIN, &c->err))
     return false;
-  return (!budget || policy_budget_of (c, budget, peak_bytes, &r->budget_bytes)) &&
-         call_bytes (c, "host", &r->host_bytes);
+  return !a->plan || !output || plan_store (a->plan, output, false, &c->err);
 }
 
 static bool print_json (call *c, const policy_answer *a) {
@@ -254,17 +280,13 @@ static void print_text (FILE *to, const policy_answer *a, int64_t budget_bytes) 
 }
 
 static int solve_by_policy (call *c, const char *name) {
-  if (call_text (c, "dump")) {
-    error_set (&c->err, ERR_usage, "--dump is of our own planner: a policy solves no program");
-    return call_failed (c);
-  }
   const char *output = call_text (c, "output");
   policy_id id;
   policy_values values;
   policy_request r;
   policy_answer a;
   device d;
-  if (!policy_of_name (c, name, &id) ||
+  if (!refuse_ours (c) || !policy_of_name (c, name, &id) ||
       !policy_values_of (c, id, call_text (c, "policy-opt"), &values))
     return call_failed (c);
   trace *t = read_targets (c, output, NULL) ? call_trace (c, c->operands[0]) : NULL;
@@ -280,8 +302,8 @@ static int solve_by_policy (call *c, const char *name) {
                       .host_bytes = r.host_bytes,
                       .keep_proof = call_flag (c, "proof") };
   if (!policy_run (id, &r, c->arena, &a, &c->err) ||
-      (a.plan && !solve_certify (t, &o, a.label, a.plan, c->arena, &c->err)) ||
-      (a.plan && output && !plan_store (a.plan, output, false, &c->err)))
+      (a.plan && !solve_certify (a.order ? a.order : t, &o, a.label, a.plan, c->arena, &c->err)) ||
+      !write_answer (c, &a))
     return call_failed (c);
   if (c->json && !print_json (c, &a))
     return call_failed (c);
@@ -336,6 +358,9 @@ static const cli_option options[] = {
     "write the program whose optimum bounds the stalls, in the LP format of CPLEX" },
   { 'p', "policy", "NAME|list", "decide by a published policy; list tells what there is" },
   { 0, "policy-opt", "KEY=VALUE,...", "options of the policy" },
+  { 0, "order", "FILE",
+    "where the trace goes if the policy puts its ops into another order; the plan is then of that "
+    "trace" },
   OPTION_STRICT,
   OPTIONS_END,
 };

@@ -5,6 +5,7 @@
 #define FERRY_EXECUTOR_CALCULATE_H
 
 #include "executor/feed.h"
+#include "executor/libraries.h"
 #include "executor/ops_bind.h"
 #include "executor/views.h"
 
@@ -48,6 +49,7 @@ struct calculation {
   const calculator *by;
   const trace *trace; /* the original one */
   feed_options input;
+  libraries_options libraries; /* for a GPU */
   int64_t spoiled_copy; /* the n-th call of a copy that draws random numbers draws those of the next
                            step (a planted fault); 0: none does */
   /* Each step's loss, in order, a few steps later; an error ends the run. NULL: nobody listens. */
@@ -58,6 +60,7 @@ struct calculation {
      of the rewritten trace is after the last one (NULL: it is not persistent). */
   double *losses;
   void **values;
+  char how[LIBRARIES_TEXT]; /* the libraries that did a part of it; empty: none */
 
   /* Its own. */
   const driver *driver;

@@ -24,10 +24,17 @@ typedef struct loss_slot {
   float *losses;
 } loss_slot;
 
+/* A stretch of an op: by a library, or by a kernel. */
+typedef struct stretch_plan {
+  kernel_work work;
+  library_call library;
+  int32_t phases;
+} stretch_plan;
+
 typedef struct planned {
-  kernel_work *launches; /* one a stretch */
-  zeroed *zeros;         /* written whole by the part with item 0 */
-  int32_t n_launches, n_zeros;
+  stretch_plan *stretches;
+  zeroed *zeros; /* written whole by the part with item 0 */
+  int32_t n_stretches, n_zeros;
   char *staged[SLOTS]; /* pinned, its inputs */
   loss_slot *loss[SLOTS];
   int32_t loss_operand; /* -1: none */
@@ -35,18 +42,16 @@ typedef struct planned {
 } planned;
 
 typedef struct cuda {
-  CUmodule module;
-  CUfunction function[COMPUTE_KINDS];
+  CUmodule module[2]; /* for fp32, and for bf16; NULL: not needed */
+  CUfunction function[2][KERNELS];
+  libraries libraries;
   planned *ops;
   char *pinned;
-  int64_t pinned_bytes, taken_bytes;
+  int64_t taken_bytes;
   int32_t *failed;
+  double *partials; /* one place for all: one op follows the other */
+  int64_t most_partials, partials_at;
 } cuda;
-
-static const char *const names[COMPUTE_KINDS] = {
-#define COMPUTE(kind, ...) "ferry_op_" #kind,
-#include "trace/compute.def"
-};
 
 /* ---- kernels ---- */
 
@@ -54,37 +59,62 @@ static const char *const names[COMPUTE_KINDS] = {
 static void run_on_host (const emu_launch *l) {
   kernel_work k;
   memcpy (&k, l->params, sizeof k);
-  calculate_host_kernels[k.c.kind](k);
+  (k.c.dtype == DTYPE_BF16 ? kernel_ops_bf16 : kernel_ops_fp32)[k.c.kind](k);
 }
 
-static bool enlist_all (const driver *d, void *entry, error *err) {
+static void add_bias_on_host (const emu_launch *l) {
+  kernel_work k;
+  memcpy (&k, l->params, sizeof k);
+  (k.c.dtype == DTYPE_BF16 ? kernel_ops_bf16 : kernel_ops_fp32)[KERNEL_ADD_BIAS](k);
+}
+
+static int64_t ns_of (const emu_launch *l) {
+  kernel_work k;
+  memcpy (&k, l->params, sizeof k);
+  return k.ns;
+}
+
+static bool enlist_all (const driver *d, void *entry, const char *const *names, error *err) {
   static const emu_param layout[1] = { { 0, sizeof (kernel_work) } };
   emu_register enlist;
   memcpy (&enlist, &entry, sizeof enlist);
-  for (int i = 0; i < COMPUTE_KINDS; i++) {
-    emu_kernel it = { names[i], layout, 1, run_on_host, NULL, NULL };
+  for (int i = 0; i < KERNELS; i++) {
+    emu_kernel it = { names[i], layout, 1, i == KERNEL_ADD_BIAS ? add_bias_on_host : run_on_host,
+                      ns_of,    NULL };
     if (!driver_ok (d, enlist (&it), EMU_REGISTER, err))
       return false;
   }
   return true;
 }
 
-static bool load (const calculation *c, cuda *u, error *err) {
+static bool load_type (const calculation *c, cuda *u, bool bf16, error *err) {
   const driver *d = c->driver;
+  const char *const *names = bf16 ? kernel_names_bf16 : kernel_names_fp32;
+  const char *ptx = bf16 ? calculate_ptx_bf16 : calculate_ptx_fp32;
   void *entry = driver_symbol (d, EMU_REGISTER);
-  if (entry != NULL && !enlist_all (d, entry, err))
+  if (entry != NULL && !enlist_all (d, entry, names, err))
     return false;
-  if (entry == NULL && calculate_ptx == NULL)
+  if (entry == NULL && ptx == NULL)
     return error_set (err, ERR_unreachable,
                       "this ferry was built without the CUDA toolkit and has no kernels for a GPU; "
                       "build it where nvcc is, or use --driver emulated");
-  if (!driver_ok (d, d->module_load (&u->module, entry != NULL ? "kernels" : calculate_ptx),
+  if (!driver_ok (d, d->module_load (&u->module[bf16], entry != NULL ? "kernels" : ptx),
                   "cuModuleLoadData", err))
     return false;
-  for (int i = 0; i < COMPUTE_KINDS; i++)
-    if (!driver_ok (d, d->module_get_function (&u->function[i], u->module, names[i]),
+  for (int i = 0; i < KERNELS; i++)
+    if (!driver_ok (d, d->module_get_function (&u->function[bf16][i], u->module[bf16], names[i]),
                     "cuModuleGetFunction", err))
       return false;
+  return true;
+}
+
+/* A driver takes a while to compile them: only those of the types that there are. */
+static bool load (const calculation *c, cuda *u, error *err) {
+  for (int32_t i = 0; i < c->room->rewritten->trace->n_ops; i++) {
+    bool bf16 = c->ops[i].binding.c.dtype == DTYPE_BF16;
+    if (u->module[bf16] == NULL && !load_type (c, u, bf16, err))
+      return false;
+  }
   return true;
 }
 
@@ -105,20 +135,35 @@ static int64_t items_of (const ops_binding *b, int operand) {
   return n;
 }
 
-static void fill_stretches (cuda *u, const ops_binding *b, planned *p) {
+static void fill_workspace (const calculation *c, int32_t op, kernel_work *w) {
+  int32_t stay = c->room->work_stay[op];
+  w->workspace_bytes = stay < 0 ? 0 : c->room->rewritten->trace->ops[op].workspace_bytes;
+  w->workspace = stay < 0 ? NULL : (void *)(uintptr_t)c->room->stay_at[stay];
+}
+
+static void fill_stretches (const calculation *c, cuda *u, const calculate_op *from_op,
+                            planned *p) {
   operand o[COMPUTE_MOST_OPERANDS];
+  const ops_binding *b = &from_op->binding;
   ops_call call = ops_bound_there (b, 0);
   int n = compute_operands (&b->c, o);
-  p->n_launches = p->n_zeros = 0;
+  p->n_stretches = p->n_zeros = 0;
   int64_t table_bytes = kernel_work_table_bytes (&call);
   void **table = table_bytes > 0 ? pin (u, table_bytes) : NULL;
   for (int64_t from = 0, items; from < b->end_item - b->first_item; from += items) {
     kernel_work w;
     items = kernel_work_fill (&call, from, table, &w);
     w.failed = u->failed;
-    if (p->launches != NULL)
-      p->launches[p->n_launches] = w;
-    p->n_launches++;
+    w.partials = u->partials;
+    fill_workspace (c, from_op->index, &w);
+    if (kernel_work_partials (&w) > u->most_partials)
+      u->most_partials = kernel_work_partials (&w);
+    if (p->stretches != NULL)
+      p->stretches[p->n_stretches] =
+          (stretch_plan){ .work = w,
+                          .library = libraries_prepare (&u->libraries, &w),
+                          .phases = kernel_work_phases (&w) };
+    p->n_stretches++;
   }
   for (int i = 0; i < n; i++)
     if (kernel_work_zeroes (&call, i, &o[i])) {
@@ -154,13 +199,15 @@ static void fill_ops (calculation *c, cuda *u) {
     planned *p = &u->ops[i];
     const calculate_op *o = &c->ops[i];
     int64_t bytes = 0;
-    fill_stretches (u, &o->binding, p);
+    fill_stretches (c, u, o, p);
     fill_loss (c, u, &o->binding, p);
     for (int32_t k = 0; k < o->n_inputs; k++)
       bytes += (o->inputs[k].bytes + 63) / 64 * 64;
     for (int s = 0; s < SLOTS && bytes > 0; s++)
       p->staged[s] = pin (u, bytes);
   }
+  u->partials_at = u->taken_bytes;
+  pin (u, u->most_partials * (int64_t)sizeof (double));
 }
 
 static bool plan_ops (calculation *c, cuda *u, error *err) {
@@ -171,7 +218,7 @@ static bool plan_ops (calculation *c, cuda *u, error *err) {
   fill_ops (c, u);
   for (int32_t i = 0; i < n; i++) {
     planned *p = &u->ops[i];
-    if ((p->launches = NEW (c->arena, p->n_launches, kernel_work, err)) == NULL ||
+    if ((p->stretches = NEW (c->arena, p->n_stretches, stretch_plan, err)) == NULL ||
         (p->zeros = NEW (c->arena, p->n_zeros, zeroed, err)) == NULL)
       return false;
   }
@@ -181,19 +228,9 @@ static bool plan_ops (calculation *c, cuda *u, error *err) {
                   "cuMemHostAlloc", err))
     return false;
   u->pinned = pinned;
-  u->pinned_bytes = u->taken_bytes;
+  u->partials = (double *)(void *)(u->pinned + u->partials_at);
   fill_ops (c, u);
   *u->failed = 0;
-  return true;
-}
-
-static bool refuse (const calculation *c, error *err) {
-  for (int32_t i = 0; i < c->room->rewritten->trace->n_ops; i++)
-    if (c->ops[i].binding.c.dtype == DTYPE_BF16)
-      return error_set (err, ERR_input,
-                        "op %d (%.80s) is in bf16 and the kernels calculate in fp32: make the "
-                        "trace with --dtype fp32",
-                        i, c->room->rewritten->trace->ops[i].name);
   return true;
 }
 
@@ -205,7 +242,10 @@ static bool open (calculation *c, bool declare, error *err) {
   c->own = u;
   if (c->driver->launch_host_func == NULL)
     return error_set (err, ERR_unreachable, "%s has no cuLaunchHostFunc", c->driver->path);
-  return refuse (c, err) && load (c, u, err) && plan_ops (c, u, err);
+  if (!libraries_open (&u->libraries, &c->libraries, err))
+    return false;
+  libraries_name (&u->libraries, c->how);
+  return load (c, u, err) && plan_ops (c, u, err);
 }
 
 /* ---- a launch ---- */
@@ -258,6 +298,43 @@ static bool take_losses (calculation *c, const calculate_op *o, const planned *p
                     err);
 }
 
+static bool launch_kernel (const calculation *c, CUstream s, int kernel, kernel_work *w,
+                           error *err) {
+  const cuda *u = c->own;
+  void *params[1] = { w };
+  CUfunction f = u->function[w->c.dtype == DTYPE_BF16][kernel];
+  return driver_ok (c->driver,
+                    c->driver->launch (f, BLOCKS, 1, 1, THREADS, 1, 1, 0, s, params, NULL),
+                    "cuLaunchKernel", err);
+}
+
+static bool by_library (const calculation *c, CUstream s, stretch_plan *p, bool *done, error *err) {
+  cuda *u = c->own;
+  bool bias = false;
+  if (!libraries_run (&u->libraries, s, &p->library, &p->work, done, &bias, err))
+    return false;
+  if (!*done || !bias)
+    return true;
+  kernel_work w = libraries_bias (&p->work);
+  return launch_kernel (c, s, KERNEL_ADD_BIAS, &w, err);
+}
+
+static bool launch_stretch (const calculation *c, CUstream s, stretch_plan *p, int64_t counter,
+                            int64_t ns, error *err) {
+  bool done = false;
+  if (p->library.takes && !by_library (c, s, p, &done, err))
+    return false;
+  p->library.takes = done; /* what it did not do once, it will not do */
+  p->work.step = counter;
+  for (int32_t phase = 0; !done && phase < p->phases; phase++) {
+    p->work.phase = phase;
+    p->work.ns = phase == 0 ? ns : 0;
+    if (!launch_kernel (c, s, (int)p->work.c.kind, &p->work, err))
+      return false;
+  }
+  return true;
+}
+
 static bool launch (calculation *c, CUstream s, const calculate_op *o, int64_t step,
                     int64_t counter, error *err) {
   const cuda *u = c->own;
@@ -269,20 +346,18 @@ static bool launch (calculation *c, CUstream s, const calculate_op *o, int64_t s
     if (!driver_ok (d, d->set_bytes_async (p->zeros[i].at, 0, (size_t)p->zeros[i].bytes, s),
                     "cuMemsetD8Async", err))
       return false;
-  for (int32_t i = 0; i < p->n_launches; i++) {
-    kernel_work *w = &p->launches[i];
-    w->step = counter;
-    void *params[1] = { w };
-    if (!driver_ok (
-            d, d->launch (u->function[w->c.kind], BLOCKS, 1, 1, THREADS, 1, 1, 0, s, params, NULL),
-            "cuLaunchKernel", err))
+  for (int32_t i = 0; i < p->n_stretches; i++)
+    if (!launch_stretch (c, s, &p->stretches[i], counter, i == 0 ? o->ns : 0, err))
       return false;
-  }
   return p->loss_operand < 0 || take_losses (c, o, p, s, step, err);
 }
 
 static void close (calculation *c) {
   cuda *u = c->own;
+  for (int32_t i = 0; u->ops != NULL && i < c->room->rewritten->trace->n_ops; i++)
+    for (int32_t k = 0; u->ops[i].stretches != NULL && k < u->ops[i].n_stretches; k++)
+      libraries_forget (&u->libraries, &u->ops[i].stretches[k].library);
+  libraries_close (&u->libraries);
   if (u->pinned != NULL)
     c->driver->mem_free_host (u->pinned);
 }

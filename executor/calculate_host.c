@@ -1,9 +1,10 @@
 /* The GPU's kernels compiled for the host: each is a function that does what all threads do. */
 #include "executor/calculate_kernels.cu"
 
-#include "executor/calculate_cuda.h"
+#include "executor/kernel_ops.h"
 
-calculate_on_host *const calculate_host_kernels[COMPUTE_KINDS] = {
+kernel_on_host *const kernel_ops_fp32[KERNELS] = {
 #define COMPUTE(kind, ...) ferry_op_##kind,
 #include "trace/compute.def"
+  ferry_op_add_bias
 };

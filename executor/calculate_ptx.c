@@ -5,7 +5,9 @@
 
 #ifdef HAVE_CUDA_H
 #include "executor/calculate_ptx.inc"
-const char *const calculate_ptx = (const char *)calculate_kernels_ptx;
+const char *const calculate_ptx_fp32 = (const char *)fp32_ptx;
+const char *const calculate_ptx_bf16 = (const char *)bf16_ptx;
 #else
-const char *const calculate_ptx = NULL;
+const char *const calculate_ptx_fp32 = NULL;
+const char *const calculate_ptx_bf16 = NULL;
 #endif

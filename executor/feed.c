@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "executor/bf16.h"
 #include "executor/ops_bind.h"
 #include "executor/ops_inner.h"
 
@@ -19,6 +20,8 @@ typedef struct role {
   int64_t limit; /* of indices */
   meaning meaning;
   int64_t at; /* place in the text's window */
+  bool bf16;
+  int32_t like; /* another tensor of whose values this is the exact one; -1: none */
 } role;
 
 struct feed {
@@ -87,11 +90,22 @@ static role role_of (const compute *c, const char *name) {
 
 /* Two uses (an embedding that is also the output's weights): the smaller deviation serves both. */
 static void join_role (role *have, role other) {
+  other.bf16 = have->bf16;
+  other.like = have->like;
   if (have->fill == NOTHING || (have->fill == CONSTANT && other.fill == UNIFORM) ||
       (have->fill == UNIFORM && other.fill == UNIFORM && other.value < have->value))
     *have = other;
   if (have->fill == INDICES && other.fill == INDICES && other.limit < have->limit)
     have->limit = other.limit;
+}
+
+/* How wide its numbers are, and of what it is the fp32 copy. */
+static void find_form (feed *f, const ops_binding *b, const operand *x, int k, int32_t tensor) {
+  role *r = &f->roles[tensor];
+  if (x[k].type == DATA && b->c.dtype == DTYPE_BF16)
+    r->bf16 = true;
+  if (strcmp (x[k].name, "main") == 0)
+    r->like = b->tensors[b->offset[0]];
 }
 
 static bool find_roles (feed *f, arena *a, error *err) {
@@ -109,6 +123,7 @@ static bool find_roles (feed *f, arena *a, error *err) {
     for (int k = 0; k < n; k++)
       for (int32_t j = b.offset[k]; j < b.offset[k + 1]; j++) {
         const tensor *t = &f->t->tensors[b.tensors[j]];
+        find_form (f, &b, x, k, b.tensors[j]);
         if (t->persistent)
           join_role (&f->roles[b.tensors[j]], role_of (&b.c, x[k].name));
         else if (t->kind == TENSOR_INPUT && x[k].type == INDEX)
@@ -136,7 +151,7 @@ static size_t stem_of (const char *name, int64_t *number) {
 }
 
 static int64_t rows_of (const feed *f, int32_t tensor) {
-  return f->t->tensors[tensor].bytes / 4 / f->t->batch;
+  return f->t->tensors[tensor].bytes / (f->roles[tensor].bf16 ? 2 : 4) / f->t->batch;
 }
 
 static void find_meanings (feed *f) {
@@ -201,6 +216,8 @@ feed *feed_new (const trace *t, const feed_options *o, arena *a, error *err) {
   f->t = t;
   f->seed = o->seed;
   f->roles = NEW (a, t->n_tensors, role, err);
+  for (int32_t i = 0; f->roles != NULL && i < t->n_tensors; i++)
+    f->roles[i].like = -1;
   if (f->roles == NULL || !find_roles (f, a, err))
     return NULL;
   find_meanings (f);
@@ -224,6 +241,10 @@ bool feed_is_input (const feed *f, int32_t tensor) {
   return f->roles[tensor].fill == PICTURE || f->roles[tensor].fill == INDICES;
 }
 
+bool feed_is_bf16 (const feed *f, int32_t tensor) {
+  return f->roles[tensor].bf16;
+}
+
 /* ---- values ---- */
 
 /* Of a stream's number n, in [-1, 1). */
@@ -238,13 +259,22 @@ static int64_t stream_of (const char *name) {
   return (int64_t)(hash >> 1);
 }
 
+static void put_number (const role *r, void *out, int64_t i, float x) {
+  if (r->bf16)
+    ((uint16_t *)out)[i] = bf16_of (x);
+  else
+    ((float *)out)[i] = x;
+}
+
 void feed_initial (const feed *f, int32_t tensor, void *out) {
-  const role *r = &f->roles[tensor];
-  float *x = out;
-  int64_t count = f->t->tensors[tensor].bytes / 4, stream = stream_of (f->t->tensors[tensor].name);
+  const role *form = &f->roles[tensor];
+  int32_t from = form->like >= 0 ? form->like : tensor;
+  const role *r = &f->roles[from];
+  int64_t count = f->t->tensors[tensor].bytes / (form->bf16 ? 2 : 4);
+  int64_t stream = stream_of (f->t->tensors[from].name);
   float edge = (float)(r->value * root (3)), value = (float)r->value;
   for (int64_t i = 0; i < count; i++)
-    x[i] = r->fill == UNIFORM ? edge * centred (stream, f->seed, i) : value;
+    put_number (form, out, i, r->fill == UNIFORM ? edge * centred (stream, f->seed, i) : value);
 }
 
 static int32_t letter (const feed *f, int64_t item, int64_t step, int64_t at, int64_t limit) {
@@ -298,6 +328,6 @@ void feed_input (const feed *f, int32_t tensor, int64_t step, int64_t first_item
       if (r->fill == INDICES)
         ((int32_t *)out)[at] = index_of (f, r, step, item, i, elements);
       else
-        ((float *)out)[at] = picture (f, stream, item, i, elements);
+        put_number (r, out, at, picture (f, stream, item, i, elements));
     }
 }

@@ -19,6 +19,7 @@ typedef struct feed feed;
 feed *feed_new (const trace *t, const feed_options *o, arena *a, error *err) MUST_CHECK;
 /* Does the step bring this tensor's data? */
 bool feed_is_input (const feed *f, int32_t tensor);
+bool feed_is_bf16 (const feed *f, int32_t tensor);
 /* All of a persistent tensor, as it stands before step 0. */
 void feed_initial (const feed *f, int32_t tensor, void *out);
 /* Items [first_item, end_item) of an input in that step. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/kernel_ops.h"
 #include "executor/ops_bind.h"
 
 struct interpreter {
@@ -93,7 +94,8 @@ bool interpret_step (interpreter *p, int64_t step, double *loss, error *err) {
     ops_call call = ops_bound (&p->bindings[i], p->data, step);
     if (p->o.look != NULL && !p->o.look (p->o.context, i, &call))
       continue;
-    if (!ops_run (p->ops, &call, err))
+    if (!(p->o.kernels ? kernel_ops_run (&call, p->r->trace->ops[i].workspace_bytes, err)
+                       : ops_run (p->ops, &call, err)))
       return false;
     *loss += ops_loss (&call);
   }

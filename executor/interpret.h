@@ -11,6 +11,7 @@
 
 typedef struct interpret_options {
   feed_options feed;
+  bool kernels; /* by a GPU's kernels, as functions of the host, which know bf16 */
   /* Sees each call before it is made, and may spoil it, or leave it out by returning false; NULL:
      nobody looks. */
   bool (*look) (void *context, int32_t op, ops_call *call);

@@ -65,3 +65,30 @@ int64_t kernel_work_fill (const ops_call *call, int64_t from, void **table, kern
 bool kernel_work_zeroes (const ops_call *call, int index, const operand *o) {
   return !o->item && o->use == WRITE && call->first_item == 0 && call->operands[index].count > 0;
 }
+
+int32_t kernel_work_phases (const kernel_work *k) {
+  switch (k->c.kind) {
+  case COMPUTE_batchnorm_fwd:
+    return 3;
+  case COMPUTE_batchnorm_bwd:
+  case COMPUTE_entropy_fwd:
+    return 2;
+  case COMPUTE_conv_bwd_weights:
+  case COMPUTE_deconv_bwd_weights:
+    return k->workspace_bytes > 0 ? 2 : 1;
+  default:
+    return 1;
+  }
+}
+
+int64_t kernel_work_partials (const kernel_work *k) {
+  switch (k->c.kind) {
+  case COMPUTE_batchnorm_fwd:
+  case COMPUTE_batchnorm_bwd:
+    return 2 * k->c.batchnorm.channels * kernel_work_chunks (k);
+  case COMPUTE_entropy_fwd:
+    return k->items * kernel_work_chunks (k);
+  default:
+    return 0;
+  }
+}

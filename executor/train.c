@@ -3,6 +3,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "executor/bf16.h"
 #include "executor/calculate_cuda.h"
 #include "executor/host.h"
 #include "executor/interpret.h"
@@ -19,7 +20,10 @@ typedef struct training {
   const trace *trace;
   const plan *plan;
   const train_options *options;
+  const feed *feed;       /* knows the tensors in bf16 */
   plain unswapped, whole; /* without an interpreter: not asked for */
+  const double *losses;   /* of the device's own unswapped run; NULL: there is none */
+  void **values;          /* and what it left, by tensor of the original trace */
   float **before;         /* the parameters before the step, by tensor of the original trace */
   train_result *out;
 } training;
@@ -28,7 +32,7 @@ typedef struct training {
 
 static bool plain_open (const training *t, bool cut, plain *p, arena *a, error *err) {
   const plan *n = t->plan;
-  interpret_options o = { .feed = t->options->input };
+  interpret_options o = { .feed = t->options->input, .kernels = t->out->by_kernels };
   if (!trace_rewrite (t->trace, n->sections, cut ? n->n_sections : 0, NULL, 0, n->device.section_ns,
                       a, &p->rewritten, err))
     return false;
@@ -75,15 +79,25 @@ static void begin_together (training *t) {
   }
 }
 
+static double number_at (const training *t, int32_t tensor, const void *at, int64_t i) {
+  return feed_is_bf16 (t->feed, tensor) ? (double)bf16_number (((const uint16_t *)at)[i])
+                                        : (double)((const float *)at)[i];
+}
+
+static int64_t count_of (const training *t, int32_t tensor) {
+  return t->trace->tensors[tensor].bytes / (feed_is_bf16 (t->feed, tensor) ? 2 : 4);
+}
+
 /* How far apart the two updates are, over the whole one's length. */
 static double update_ppm (const training *t) {
   double apart = 0, length = 0;
   for (int32_t i = 0; i < t->trace->n_tensors; i++) {
-    const float *x = plain_data (&t->unswapped, i), *y = plain_data (&t->whole, i);
+    const void *x = plain_data (&t->unswapped, i), *y = plain_data (&t->whole, i);
     if (t->before[i] == NULL || x == NULL)
       continue;
-    for (int64_t k = 0; k < t->trace->tensors[i].bytes / 4; k++) {
-      double d = (double)x[k] - (double)y[k], w = (double)y[k] - (double)t->before[i][k];
+    for (int64_t k = 0; k < count_of (t, i); k++) {
+      double whole = number_at (t, i, y, k), d = number_at (t, i, x, k) - whole;
+      double w = whole - number_at (t, i, t->before[i], k);
       apart += d * d;
       length += w * w;
     }
@@ -115,8 +129,10 @@ static bool on_step (void *context, int32_t step, double loss, error *err) {
   train_step s = { .step = step, .loss = loss, .same = true };
   if (t->whole.it != NULL)
     begin_together (t);
-  if (t->unswapped.it != NULL) {
-    if (!interpret_step (t->unswapped.it, step, &s.unswapped, err))
+  if (t->losses != NULL || t->unswapped.it != NULL) {
+    if (t->losses != NULL)
+      s.unswapped = t->losses[step];
+    else if (!interpret_step (t->unswapped.it, step, &s.unswapped, err))
       return false;
     s.same = memcmp (&s.loss, &s.unswapped, sizeof s.loss) == 0;
     if (!s.same && t->out->first_step < 0)
@@ -154,19 +170,21 @@ static void compare_values (training *t, const calculation *c) {
   const rewritten *r = &t->out->replay.rewritten;
   for (int32_t i = 0; i < r->trace->n_tensors; i++) {
     const char *x = c->values[i], *y = NULL;
+    int32_t tensor = r->tensors[i].index;
     if (x != NULL)
-      y = plain_data (&t->unswapped, r->tensors[i].index);
-    int64_t bytes = r->trace->tensors[i].bytes, at = 0;
-    if (y == NULL || memcmp (x, y, (size_t)bytes) == 0)
+      y = t->values != NULL ? t->values[tensor] : plain_data (&t->unswapped, tensor);
+    if (y == NULL || memcmp (x, y, (size_t)r->trace->tensors[i].bytes) == 0)
       continue;
     if (t->out->n_tensors++ > 0)
       continue;
-    while (at + 4 < bytes && memcmp (x + at, y + at, 4) == 0)
-      at += 4;
-    t->out->tensor = r->tensors[i].index;
-    t->out->element = at / 4;
-    memcpy (&t->out->value, x + at, sizeof (float));
-    memcpy (&t->out->unswapped, y + at, sizeof (float));
+    int64_t at = 0, each = feed_is_bf16 (t->feed, tensor) ? 2 : 4;
+    while (at + 1 < count_of (t, tensor) &&
+           memcmp (x + at * each, y + at * each, (size_t)each) == 0)
+      at++;
+    t->out->tensor = tensor;
+    t->out->element = at;
+    t->out->value = (float)number_at (t, tensor, x, at);
+    t->out->unswapped = (float)number_at (t, tensor, y, at);
   }
 }
 
@@ -175,9 +193,47 @@ static bool open_plain_ones (training *t, arena *a, error *err) {
   if (!t->options->compare)
     return true;
   t->out->compared = true;
+  if (t->options->unswapped != NULL)
+    return true;
   t->out->sectioned = cuts;
   return plain_open (t, true, &t->unswapped, a, err) &&
          (!cuts || (plain_open (t, false, &t->whole, a, err) && make_before (t, a, err)));
+}
+
+static bool any_bf16 (const trace *t, error *err) {
+  for (int32_t i = 0; i < t->n_ops; i++) {
+    compute c;
+    if (t->ops[i].compute != NULL && compute_parse (t->ops[i].compute, &c, err) &&
+        c.dtype == DTYPE_BF16)
+      return true;
+  }
+  return false;
+}
+
+static calculation calculation_of (training *t) {
+  return (calculation){ .by = t->out->by_kernels ? &calculator_cuda : &calculator_emulated,
+                        .trace = t->trace,
+                        .input = t->options->input,
+                        .libraries = t->options->libraries };
+}
+
+/* What the device gives where nothing moves, before the plan's own run. */
+static bool run_unswapped (training *t, const replay_options *o, arena *a, error *err) {
+  calculation c = calculation_of (t);
+  replay_options r = *o;
+  replay_result *seen = NEW (a, 1, replay_result, err);
+  if (seen == NULL || t->options->unswapped == NULL || !t->options->compare)
+    return seen != NULL;
+  r.calculation = &c;
+  r.lost_copy = r.lost_wait = r.failed_copy = 0; /* faults are the plan's own run's */
+  if (!replay_run (t->trace, t->options->unswapped, &r, a, seen, err) ||
+      (t->values = NEW (a, t->trace->n_tensors, void *, err)) == NULL)
+    return false;
+  t->losses = c.losses;
+  for (int32_t i = 0; i < seen->rewritten.trace->n_tensors; i++)
+    if (c.values[i] != NULL)
+      t->values[seen->rewritten.tensors[i].index] = c.values[i];
+  return true;
 }
 
 bool train_run (const trace *t, const plan *p, const train_options *o, arena *a, train_result *out,
@@ -185,26 +241,29 @@ bool train_run (const trace *t, const plan *p, const train_options *o, arena *a,
   check_rule broken;
   *out = (train_result){ .first_step = -1, .tensor = -1 };
   training now = { .trace = t, .plan = p, .options = o, .out = out };
-  bool on_cpu = o->replay.emulated && !o->kernels;
-  calculation c = { .by = on_cpu ? &calculator_emulated : &calculator_cuda,
-                    .trace = t,
-                    .input = o->input,
-                    .spoiled_copy = o->spoiled_copy,
-                    .on_step = on_step,
-                    .context = &now };
+  out->by_kernels = !o->replay.emulated || o->kernels || any_bf16 (t, err);
+  if (err->code != ERR_none)
+    return false;
   replay_options r = o->replay;
-  r.calculation = &c;
   r.unchecked = true; /* checked here, before anything is made */
   r.iterations = r.iterations > 0 ? r.iterations : TRAIN_STEPS;
-  if (!r.emulated && o->compare)
-    return error_set (
-        err, ERR_usage,
-        "a GPU does not round as the CPU does, so nothing here is what --compare could "
-        "compare it with; run two plans, and compare their parameters' digests");
+  if (!r.emulated && o->compare && o->unswapped == NULL)
+    return error_set (err, ERR_usage,
+                      "a GPU does not round as the CPU does, so it needs a plan that moves nothing "
+                      "to compare with");
+  if ((now.feed = feed_new (t, &o->input, a, err)) == NULL)
+    return false;
+  calculation c = calculation_of (&now);
+  c.spoiled_copy = o->spoiled_copy;
+  c.on_step = on_step;
+  c.context = &now;
+  r.calculation = &c;
   bool good = (o->replay.unchecked || check_plan (t, p, a, &broken, err)) &&
-              open_plain_ones (&now, a, err) && replay_run (t, p, &r, a, &out->replay, err);
+              open_plain_ones (&now, a, err) && run_unswapped (&now, &r, a, err) &&
+              replay_run (t, p, &r, a, &out->replay, err);
   if (good) {
     out->losses = c.losses;
+    memcpy (out->how, c.how, sizeof out->how);
     out->allowed_ppm = allowed_ppm (&c, out->replay.rewritten.trace->n_ops);
     note_values (&now, &c);
     if (o->compare)
@@ -246,6 +305,8 @@ bool train_json (const train_result *r, bytes *out, error *err) {
     return false;
   json_begin (&w, 2);
   json_open_object (&w);
+  if (r->by_kernels)
+    json_add_text (&w, "calculated_by", r->how[0] != '\0' ? r->how : "kernels");
   if (r->compared) {
     json_put_key (&w, "compared");
     put_comparison (&w, r);

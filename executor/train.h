@@ -28,7 +28,11 @@ typedef struct train_options {
   feed_options input;
   int64_t spoiled_copy; /* see calculation */
   bool compare;
-  bool kernels; /* of a GPU, also on the emulated device, where they are its functions */
+  bool kernels; /* of a GPU, also on the emulated device, where they are its functions; so is bf16 */
+  libraries_options libraries;
+  /* Where there is no CPU to compare with: a plan of the same sections that moves nothing and makes
+     nothing again, which the same device then runs beforehand. NULL: none. */
+  const plan *unswapped;
   void (*on_step) (void *context, const train_step *s); /* NULL: nobody listens */
   void *context;
 } train_options;
@@ -38,6 +42,8 @@ typedef struct train_result {
   const double *losses;     /* one a step */
   char digest[SHA256_TEXT]; /* of all that outlives a step */
   int64_t values_bytes;
+  char how[LIBRARIES_TEXT]; /* the libraries that did a part of it */
+  bool by_kernels;          /* and kernels the rest; else the CPU did it all */
 
   bool compared;
   int32_t first_step; /* whose loss differs; -1: none */

@@ -40,12 +40,13 @@ static void put_tones (pen *p, const char *const *tones) {
 }
 
 static void put_style (pen *p) {
-  pen_put (p, "text{font:12px system-ui,'DejaVu Sans',Helvetica,Arial,sans-serif;fill:#222}\n"
-              ".title{font-size:15px;font-weight:600}.head{font-size:18px;font-weight:600}\n"
-              ".small{fill:#555}.key{font-weight:600}.end{text-anchor:end}"
-              ".mid{text-anchor:middle}\n"
-              ".paper{fill:#fff}.on{fill:#fff;font-size:11px;text-anchor:middle;pointer-events:none}"
-              "\n");
+  pen_put (p,
+           "text{font:12px system-ui,'DejaVu Sans',Helvetica,Arial,sans-serif;fill:#222}\n"
+           ".title{font-size:15px;font-weight:600}.head{font-size:18px;font-weight:600}\n"
+           ".small{fill:#555}.key{font-weight:600}.end{text-anchor:end}"
+           ".mid{text-anchor:middle}\n"
+           ".paper{fill:#fff}.on{fill:#fff;font-size:11px;text-anchor:middle;pointer-events:none}"
+           "\n");
   pen_put (p, ".halo{paint-order:stroke;stroke:#fff;stroke-width:3px;stroke-linejoin:round}\n"
               ".grid{stroke:#e3e3e3;fill:none}.axis{stroke:#777;fill:none}\n"
               ".line{fill:none;stroke-width:2px;stroke-linejoin:round}.dash{stroke-dasharray:6 4}\n"
@@ -71,11 +72,11 @@ bool figure_has_bars (const figure *f) {
   return f->n_series > 0 && f->series[0].kind == FIGURE_BARS;
 }
 
-/* About 6.7 pixels a character at 12 pixels; characters, not bytes. */
+/* About 7 pixels a character at 12 pixels; characters, not bytes. */
 int32_t text_width (const char *text) {
   int32_t width = 0;
   for (; *text; text++)
-    width += (*text & 0xc0) != 0x80 ? 67 : 0;
+    width += (*text & 0xc0) != 0x80 ? TEXT_CHARACTER : 0;
   return width;
 }
 
@@ -86,6 +87,31 @@ void canvas_text (canvas *c, int32_t x, int32_t y, const char *class, const char
   pen_put (c->pen, ">");
   pen_text (c->pen, text);
   pen_put (c->pen, "</text>\n");
+}
+
+/* As much of it as there is room for, all of it for hover. */
+void canvas_short (canvas *c, int32_t x, int32_t y, const char *class, const char *text,
+                   int32_t room) {
+  char part[256];
+  size_t end = 0;
+  int32_t width = 0;
+  if (text_width (text) <= room) {
+    canvas_text (c, x, y, class, text);
+    return;
+  }
+  while (text[end] && end < sizeof part - 1) {
+    if ((text[end] & 0xc0) != 0x80 && (width += TEXT_CHARACTER) > room - TEXT_CHARACTER)
+      break;
+    part[end] = text[end];
+    end++;
+  }
+  part[end] = 0;
+  pen_put (c->pen, "<text x=\"%s\" y=\"%s\" class=\"%s\"><title>", tenths (x).text, tenths (y).text,
+           class);
+  pen_text (c->pen, text);
+  pen_put (c->pen, "</title>");
+  pen_text (c->pen, part);
+  pen_put (c->pen, "\xe2\x80\xa6</text>\n");
 }
 
 typedef struct legend {
@@ -119,6 +145,11 @@ static void put_entry (legend *l, const char *name, const char *tone, const figu
   l->x += width;
 }
 
+/* Its title says what the only series is. */
+static bool has_legend (const figure *f) {
+  return f->n_series + f->n_lanes > 1;
+}
+
 static void put_entries (legend *l, const figure *f) {
   bool tones[FIGURE_TONES] = { false };
   for (int32_t i = 0; i < f->n_series; i++)
@@ -142,11 +173,14 @@ static int32_t frame_left (const figure *f, int32_t width) {
     if (text_width (f->x.names[i]) > widest)
       widest = text_width (f->x.names[i]);
   int32_t most = width / 3 > LEFT ? width / 3 : LEFT; /* the rest is for the bars */
-  return widest + 160 < LEFT ? LEFT : widest + 160 > most ? most : widest + 160;
+  widest += f->n_lanes ? 140 : 220;
+  return widest < LEFT ? LEFT : widest > most ? most : widest;
 }
 
 static int legend_rows (const figure *f, int32_t width) {
   legend l = { .left = frame_left (f, width), .right = width - MARGIN, .rows = 1 };
+  if (!has_legend (f))
+    return 0;
   l.x = l.left;
   put_entries (&l, f);
   return l.rows;
@@ -219,7 +253,8 @@ static void put_figure (pen *p, const figure *f, int32_t top, int32_t width) {
   int rows = legend_rows (f, width);
   canvas_text (&c, 140, top + 180, "title", f->title);
   legend l = { &c, c.left, width - MARGIN, c.left, top + TITLE + 120, 1 };
-  put_entries (&l, f);
+  if (rows)
+    put_entries (&l, f);
   c.top = top + TITLE + LEGEND * rows + 200;
   c.width = width - MARGIN - c.left;
   c.height = inner_height (f);
@@ -232,16 +267,17 @@ static void put_figure (pen *p, const figure *f, int32_t top, int32_t width) {
 }
 
 static int32_t width_of (int width) {
-  width = width <= 0                 ? SVG_WIDTH
+  width = width <= 0                ? SVG_WIDTH
           : width < SVG_LEAST_WIDTH ? SVG_LEAST_WIDTH
           : width > SVG_MOST_WIDTH  ? SVG_MOST_WIDTH
-                                     : width;
+                                    : width;
   return width * 10;
 }
 
 static void open_svg (pen *p, int32_t width, int32_t height, const char *title) {
-  pen_put (p, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %s %s\" width=\"%s\" "
-              "height=\"%s\" role=\"img\"><title>",
+  pen_put (p,
+           "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %s %s\" width=\"%s\" "
+           "height=\"%s\" role=\"img\"><title>",
            tenths (width).text, tenths (height).text, tenths (width).text, tenths (height).text);
   pen_text (p, title);
   pen_put (p, "</title>\n");

@@ -1,6 +1,4 @@
 /* Amounts by name, as bars that lie: names are read without turning one's head, however many. */
-#include <string.h>
-
 #include "plot/svg_inner.h"
 
 enum { BAR = 150, BETWEEN = 90, VALUE = 900 /* room for the number behind the longest bar */ };
@@ -13,12 +11,13 @@ int32_t bars_height (const figure *f) {
   return group_height (f) * (f->x.n_names > 0 ? f->x.n_names : 1);
 }
 
+static void draw_hole (canvas *c, const figure_point *at, int32_t y) {
+  canvas_short (c, c->left + 60, y + 120, "small halo", at->note ? at->note : "none",
+                c->width + VALUE - 60);
+}
+
 static void draw_bar (canvas *c, const figure_series *s, const figure_point *at, int32_t y) {
   char text[UNITS_TEXT];
-  if (at->y == FIGURE_HOLE) {
-    canvas_text (c, c->left + 60, y + 120, "small", at->note ? at->note : "none");
-    return;
-  }
   int32_t zero = place_x (c, 0), end = place_x (c, at->y);
   int32_t left = end < zero ? end : zero, width = end < zero ? zero - end : end - zero;
   pen_put (c->pen, "<rect class=\"f-%s\" x=\"%s\" y=\"%s\" width=\"%s\" height=\"%s\"><title>",
@@ -34,32 +33,16 @@ static void draw_bar (canvas *c, const figure_series *s, const figure_point *at,
                scale_text (c->f->y.unit, at->y, text));
 }
 
-/* As much of it as there is room for, all of it for hover. */
-static void draw_name (canvas *c, const char *name, int32_t y) {
-  int32_t room = c->left - 140, width = 0;
-  size_t end = 0;
-  while (name[end]) {
-    if ((name[end] & 0xc0) != 0x80 && (width += 67) > room)
-      break;
-    end++;
-  }
-  pen_put (c->pen, "<text x=\"%s\" y=\"%s\" class=\"end\">", tenths (c->left - 100).text,
-           tenths (y).text);
-  if (name[end]) {
-    char part[256];
-    if (end > sizeof part - 1)
-      end = 0;
-    memcpy (part, name, end);
-    part[end] = 0;
-    pen_put (c->pen, "<title>");
-    pen_text (c->pen, name);
-    pen_put (c->pen, "</title>");
-    pen_text (c->pen, part);
-    pen_put (c->pen, "\xe2\x80\xa6");
-  } else {
-    pen_text (c->pen, name);
-  }
-  pen_put (c->pen, "</text>\n");
+static void draw_points (canvas *c, bool holes) {
+  for (int32_t k = 0; k < c->f->n_series; k++)
+    for (int32_t i = 0; i < c->f->series[k].n_points; i++) {
+      const figure_point *at = &c->f->series[k].points[i];
+      int32_t y = c->top + group_height (c->f) * (int32_t)at->x + BETWEEN / 2 + BAR * k;
+      if (holes && at->y == FIGURE_HOLE)
+        draw_hole (c, at, y);
+      else if (!holes && at->y != FIGURE_HOLE)
+        draw_bar (c, &c->f->series[k], at, y);
+    }
 }
 
 void draw_bars (canvas *c) {
@@ -70,18 +53,14 @@ void draw_bars (canvas *c) {
   if (high < 0)
     high = 0;
   c->width -= VALUE;
-  int across = c->width / 900;
-  c->x = scale_of (c->f->y.unit, low, high, across < 2 ? 2 : across > 12 ? 12 : across, true);
+  int across = c->width / 700;
+  c->x = scale_of (c->f->y.unit, low, high, across < 3 ? 3 : across > 12 ? 12 : across, true);
   open_plot (c, "bars");
   draw_x_axis (c);
   for (int32_t i = 0; i < c->f->x.n_names; i++)
-    draw_name (c, c->f->x.names[i],
-               c->top + group_height (c->f) * i + group_height (c->f) / 2 + 40);
-  for (int32_t k = 0; k < c->f->n_series; k++)
-    for (int32_t i = 0; i < c->f->series[k].n_points; i++)
-      draw_bar (c, &c->f->series[k], &c->f->series[k].points[i],
-                c->top + group_height (c->f) * (int32_t)c->f->series[k].points[i].x +
-                    BETWEEN / 2 + BAR * k);
+    canvas_short (c, c->left - 100, c->top + group_height (c->f) * i + group_height (c->f) / 2 + 40,
+                  "end", c->f->x.names[i], c->left - 140);
+  draw_points (c, false);
   for (int32_t i = 0; i < c->f->n_marks; i++) {
     const figure_mark *m = &c->f->marks[i];
     if (m->kind != MARK_Y)
@@ -91,5 +70,6 @@ void draw_bars (canvas *c) {
              tenths (x).text, tenths (c->top).text, tenths (c->top + c->height).text);
     canvas_text (c, x, c->top - 20, "halo mid", m->name);
   }
+  draw_points (c, true); /* words are not crossed by a mark */
   pen_put (c->pen, "</g>\n");
 }

@@ -6,6 +6,8 @@
 #include "plot/pen.h"
 #include "plot/scale.h"
 
+enum { TEXT_CHARACTER = 70 };
+
 /* Where one figure goes; x and y are set before its parts draw. */
 typedef struct canvas {
   pen *pen;
@@ -20,6 +22,8 @@ bool figure_has_bars (const figure *f);
 /* Wide enough for `text` in the usual size, in tenths. */
 int32_t text_width (const char *text);
 void canvas_text (canvas *c, int32_t x, int32_t y, const char *class, const char *text);
+void canvas_short (canvas *c, int32_t x, int32_t y, const char *class, const char *text,
+                   int32_t room);
 
 int32_t series_height (const figure *f);
 int32_t lanes_height (const figure *f);

@@ -69,8 +69,8 @@ static void draw_lane (canvas *c, const figure_lane *lane, int32_t y) {
 void draw_lanes (canvas *c) {
   int64_t low, high;
   figure_x_range (c->f, &low, &high);
-  int across = c->width / 800;
-  c->x = scale_of (c->f->x.unit, low, high, across < 3 ? 3 : across > 12 ? 12 : across, false);
+  int across = c->width / 650;
+  c->x = scale_of (c->f->x.unit, low, high, across < 5 ? 5 : across > 12 ? 12 : across, false);
   open_plot (c, "lanes");
   draw_x_axis (c);
   for (int32_t i = 0; i < c->f->n_lanes; i++) {

@@ -58,7 +58,8 @@ void figure_y_range (const figure *f, int64_t *low, int64_t *high) {
     include (0, low, high);
 }
 
-/* Of the points from `i` on that fall on the same place: their highest, and behind them the next. */
+/* Of the points from `i` on that fall on the same place: their highest, and behind them the next.
+ */
 static int32_t next_point (const canvas *c, const figure_series *s, int32_t i, int64_t *top) {
   int32_t from = place_x (c, s->points[i].x);
   *top = s->points[i].y;
@@ -74,7 +75,10 @@ static void draw_steps (canvas *c, const figure_series *s) {
   bool area = s->kind == FIGURE_AREA, open = false;
   int32_t floor = c->top + c->height, x = 0;
   pen_put (p, area ? "<path class=\"f-%s\" d=\"" : "<path class=\"line%s s-%s\" d=\"",
-           area ? tone_names[s->tone] : s->dashed ? " dash" : "", tone_names[s->tone]);
+           area        ? tone_names[s->tone]
+           : s->dashed ? " dash"
+                       : "",
+           tone_names[s->tone]);
   for (int32_t i = 0; i < s->n_points;) {
     int64_t top;
     int32_t next = next_point (c, s, i, &top);
@@ -151,13 +155,23 @@ static void draw_dots (canvas *c, const figure_series *s) {
   }
 }
 
+/* Whether anything is drawn below this line: then there is no room for a name. */
+static bool has_below (const figure *f, int64_t y) {
+  for (int32_t i = 0; i < f->n_series; i++)
+    for (int32_t k = 0; k < f->series[i].n_points; k++)
+      if (f->series[i].points[k].y != FIGURE_HOLE && f->series[i].points[k].y < y)
+        return true;
+  return false;
+}
+
 static void draw_mark (canvas *c, const figure_mark *m) {
   const char *tone = tone_names[m->tone];
   int32_t x = place_x (c, m->x), y = place_y (c, m->y), right = c->left + c->width;
   if (m->kind == MARK_Y) {
     pen_put (c->pen, "<path class=\"mark s-%s\" d=\"M%s %sH%s\"/>\n", tone, tenths (c->left).text,
              tenths (y).text, tenths (right).text);
-    canvas_text (c, right - 40, y - 50, "halo end", m->name);
+    bool under = !has_below (c->f, m->y) && y + 180 < c->top + c->height;
+    canvas_text (c, right - 40, under ? y + 150 : y - 50, "halo end", m->name);
     return;
   }
   bool turned = x + 100 + text_width (m->name) > right;
@@ -178,8 +192,8 @@ static void draw_mark (canvas *c, const figure_mark *m) {
 void draw_series (canvas *c) {
   int64_t low, high;
   figure_x_range (c->f, &low, &high);
-  int across = c->width / 800;
-  c->x = scale_of (c->f->x.unit, low, high, across < 3 ? 3 : across > 12 ? 12 : across, false);
+  int across = c->width / 650;
+  c->x = scale_of (c->f->x.unit, low, high, across < 5 ? 5 : across > 12 ? 12 : across, false);
   figure_y_range (c->f, &low, &high);
   c->y = scale_of (c->f->y.unit, low, high, 6, true);
   open_plot (c, "series");

@@ -1,4 +1,4 @@
-#include "plot/term.h"
+#include "plot/term_inner.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -8,12 +8,12 @@
 
 #include "base/units.h"
 
-enum { LABEL = 12, DOTS_X = 2, DOTS_Y = 4, MOST_COLUMNS = 400, LANE_NAME = 10, SHARE = 6 };
+enum { LABEL = TERM_LABEL, DOTS_X = TERM_DOTS_X, DOTS_Y = TERM_DOTS_Y };
+enum { MOST_COLUMNS = TERM_MOST_COLUMNS, LANE_NAME = 10, SHARE = 6 };
 
 static const char red[] = "\x1b[31m", blue[] = "\x1b[34m", plain[] = "\x1b[0m";
 
-static bool put (bytes *out, error *err, const char *format, ...) PRINTF_LIKE (3, 4);
-static bool put (bytes *out, error *err, const char *format, ...) {
+bool term_put (bytes *out, error *err, const char *format, ...) {
   char text[256];
   va_list args;
   va_start (args, format);
@@ -23,7 +23,7 @@ static bool put (bytes *out, error *err, const char *format, ...) {
   return bytes_append (out, text, length, err);
 }
 
-static int drawn_columns (const term_style *style, int beside) {
+int term_columns (const term_style *style, int beside) {
   int columns = style->columns - beside;
   return columns < 8 ? 8 : columns > MOST_COLUMNS ? MOST_COLUMNS : columns;
 }
@@ -53,12 +53,13 @@ static int filled (int64_t bytes, int64_t top, int height) {
   return (int)(dots == 0 && bytes > 0 ? 1 : dots);
 }
 
-/* Dots of a braille cell, from the bottom: of the left and the right column. */
-static bool put_braille (bytes *out, const int dots[DOTS_X], error *err) {
+unsigned term_dot (int x, int y) {
   static const unsigned left[] = { 0x40, 0x04, 0x02, 0x01 }, right[] = { 0x80, 0x20, 0x10, 0x08 };
-  unsigned code = 0x2800;
-  for (int y = 0; y < DOTS_Y; y++)
-    code |= (y < dots[0] ? left[y] : 0) | (y < dots[1] ? right[y] : 0);
+  return x ? right[y] : left[y];
+}
+
+bool term_braille (bytes *out, unsigned dots, error *err) {
+  unsigned code = 0x2800 | dots;
   char text[3] = { (char)(0xe0 | code >> 12), (char)(0x80 | (code >> 6 & 63)),
                    (char)(0x80 | (code & 63)) };
   return code == 0x2800 ? bytes_append (out, " ", 1, err) : bytes_append (out, text, 3, err);
@@ -83,7 +84,11 @@ static bool put_cell (const area *a, int row, int column, bytes *out, error *err
     return bytes_append (out, "-", 1, err);
   if (!a->style->utf8)
     return bytes_append (out, any >= DOTS_Y ? "#" : any ? "." : " ", 1, err);
-  return put_braille (out, dots, err);
+  unsigned code = 0;
+  for (int x = 0; x < DOTS_X; x++)
+    for (int y = 0; y < dots[x]; y++)
+      code |= term_dot (x, y);
+  return term_braille (out, code, err);
 }
 
 static bool put_row (const area *a, int row, const char *limit_name, bytes *out, error *err) {
@@ -96,15 +101,15 @@ static bool put_row (const area *a, int row, const char *limit_name, bytes *out,
     snprintf (label, sizeof label, "0");
   const char *bar = a->style->utf8 ? "\xe2\x94\x82" : "|";
   bool over = a->limit > 0 && row > a->limit_row;
-  bool ok = put (out, err, "%*s %s", LABEL - 2, label, bar);
+  bool ok = term_put (out, err, "%*s %s", LABEL - 2, label, bar);
   if (a->style->color)
-    ok = ok && put (out, err, "%s", over ? red : blue);
+    ok = ok && term_put (out, err, "%s", over ? red : blue);
   int64_t size = out->size;
   for (int x = 0; x < a->columns && ok; x++)
     ok = put_cell (a, row, x, out, err);
   while (ok && out->size > size && out->data[out->size - 1] == ' ')
     out->size--; /* blanks at the end */
-  return ok && put (out, err, "%s\n", a->style->color ? plain : "");
+  return ok && term_put (out, err, "%s\n", a->style->color ? plain : "");
 }
 
 bool term_area (const term_point *points, int32_t count, int64_t end_ns, int64_t limit_bytes,
@@ -112,7 +117,7 @@ bool term_area (const term_point *points, int32_t count, int64_t end_ns, int64_t
   if (count < 1 || end_ns <= points[0].at_ns)
     return true;
   area a = { .style = style, .rows = rows, .limit = limit_bytes, .limit_row = -1 };
-  a.columns = drawn_columns (style, LABEL);
+  a.columns = term_columns (style, LABEL);
   largest_in_pieces (points, count, end_ns, a.most, a.columns * DOTS_X);
   for (int x = 0; x < a.columns * DOTS_X; x++)
     if (a.most[x] > a.top)
@@ -128,7 +133,7 @@ bool term_area (const term_point *points, int32_t count, int64_t end_ns, int64_t
     ok = put_row (&a, row, limit_name, out, err);
   char time[UNITS_TEXT];
   units_time (time, end_ns - points[0].at_ns);
-  return ok && put (out, err, "%*s0%*s\n", LABEL, "", a.columns - 1, time);
+  return ok && term_put (out, err, "%*s0%*s\n", LABEL, "", a.columns - 1, time);
 }
 
 /* ---- who is busy when ---- */
@@ -164,7 +169,8 @@ static bool put_lane (const term_lane *lane, int64_t end_ns, int columns, const 
       add_busy (busy, columns, end_ns, lane->spans[i].start_ns, lane->spans[i].end_ns);
       total += lane->spans[i].end_ns - lane->spans[i].start_ns;
     }
-  bool ok = put (out, err, "%*s %s", LANE_NAME, lane->name, style->utf8 ? "\xe2\x94\x82" : "|");
+  bool ok =
+      term_put (out, err, "%*s %s", LANE_NAME, lane->name, style->utf8 ? "\xe2\x94\x82" : "|");
   for (int k = 0; k < columns && ok; k++) {
     int64_t piece = units_scale (k + 1, end_ns, columns) - units_scale (k, end_ns, columns);
     int64_t shade = piece ? units_scale (busy[k], 4, piece) : 0;
@@ -172,14 +178,14 @@ static bool put_lane (const term_lane *lane, int64_t end_ns, int columns, const 
     const char *glyph = style->utf8 ? blocks[shade] : ascii[shade];
     ok = bytes_append (out, glyph, (int64_t)strlen (glyph), err);
   }
-  return ok && put (out, err, "%s%4d%%\n", style->utf8 ? "\xe2\x94\x82" : "|",
-                    (int)units_scale (total, 100, end_ns));
+  return ok && term_put (out, err, "%s%4d%%\n", style->utf8 ? "\xe2\x94\x82" : "|",
+                         (int)units_scale (total, 100, end_ns));
 }
 
 bool term_lanes (const term_lane *lanes, int count, int64_t end_ns, const term_style *style,
                  bytes *out, error *err) {
   bool ok = true;
-  int columns = drawn_columns (style, LABEL + SHARE);
+  int columns = term_columns (style, LABEL + SHARE);
   for (int i = 0; i < count && ok && end_ns > 0; i++)
     ok = put_lane (&lanes[i], end_ns, columns, style, out, err);
   return ok;

@@ -39,4 +39,14 @@ bool term_area (const term_point *points, int32_t count, int64_t end_ns, int64_t
 bool term_lanes (const term_lane *lanes, int count, int64_t end_ns, const term_style *style,
                  bytes *out, error *err) MUST_CHECK;
 
+/* A point of a curve; -1: there is no such number. */
+typedef struct term_curve_point {
+  int64_t budget_bytes, step_ns, bound_ns;
+} term_curve_point;
+
+/* Steps and their bounds over memory, from no time at all on; budgets rise. knee_bytes is pointed
+   at, unless it is -1. At most 40 rows. */
+bool term_curve (const term_curve_point *points, int32_t count, int64_t knee_bytes, int rows,
+                 const term_style *style, bytes *out, error *err) MUST_CHECK;
+
 #endif

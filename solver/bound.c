@@ -101,6 +101,8 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   put_series (&w, "early", f, duals, ROW_early, true);
   put_series (&w, "early_first", f, duals, ROW_early_first, true);
   json_add_text (&w, "format", "ferry-proof/1");
+  if (f->fresh)
+    json_add_bool (&w, "fresh", true);
   put_series (&w, "host", f, duals, ROW_host, true);
   put_series (&w, "host_first", f, duals, ROW_host_first, true);
   put_series (&w, "host_limit", f, duals, ROW_host_limit, false);
@@ -113,8 +115,11 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   if (f->drops) {
     put_series (&w, "ready", f, duals, ROW_ready, false);
     put_series (&w, "remake", f, duals, ROW_remake, false);
-    put_shares (&w, f, duals);
   }
+  if (f->source->loosened)
+    json_add_text (&w, "sections", loose_order_names[f->source->loosened->orders]);
+  if (f->drops)
+    put_shares (&w, f, duals);
   json_add_int (&w, "shift", f->link.shift);
   json_put_key (&w, "slots");
   json_open_array (&w);
@@ -131,7 +136,7 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
 
 /* A bound that needs no duals: by compute alone, or by what crosses at one op. */
 static const char *cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
-                                arena *a, error *err) {
+                                const loosened *l, arena *a, error *err) {
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);
@@ -142,6 +147,8 @@ static const char *cheap_proof (const char *kind, int32_t op, bool any_units, fl
   json_add_text (&w, "kind", kind);
   if (op != NO_OP)
     json_add_int (&w, "op", op);
+  if (l)
+    json_add_text (&w, "sections", loose_order_names[l->orders]);
   json_close_object (&w);
   return finish (&w, a, err);
 }
@@ -164,6 +171,7 @@ flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm) {
                          .latency = !o->any_units,
                          .drops = o->drops,
                          .again = o->again,
+                         .fresh = o->fresh,
                          .eps_ppm = eps_ppm };
 }
 
@@ -260,7 +268,7 @@ static bool scores (const flow *f, const double *x, arena *a, double *score, err
       sum[f->column_kind[c]][f->column_at[c] / f->n_classes] += ldexp (x[c], FLOW_UNIT_BITS);
   for (int32_t j = 0; j < S; j++) {
     score[j] = 0;
-    if (!slots_is_run (f->slots, j))
+    if (!slots_can_split (f->slots, j))
       continue;
     int32_t last = j ? j - 1 : S - 1;
     int64_t need = 0;
@@ -411,8 +419,20 @@ static bool cheap_bounds (state *s, error *err) {
     };
   if (!s->o->keep_proof)
     return true;
-  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops, s->a, err);
+  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops,
+                          s->g->loosened, s->a, err);
   return b->proof;
+}
+
+/* What is over the budget must be somewhere. */
+static bool host_can_hold (const gaps *g, const bound_options *o, int32_t op, int64_t over,
+                           error *err) {
+  int64_t away_bytes = over - g->slack_bytes[op];
+  if (o->drops || away_bytes <= o->host_bytes)
+    return true;
+  return error_set (err, ERR_infeasible,
+                    "at op %d the host has to hold %lld bytes, of its %lld that may be used", op,
+                    (long long)away_bytes, (long long)o->host_bytes);
 }
 
 /* The slots of the last program, in their own arena; refined where ops are many. */
@@ -448,6 +468,8 @@ static bool begin (state *s, const gaps *g, const bound_options *o, arena *a, bo
     int64_t over = g->base_bytes[k] - g->unused_bytes - g->room_bytes;
     if (over > g->movable_bytes[k])
       return gaps_too_small (g, g->room_bytes + g->pool_bytes, err);
+    if (!host_can_hold (g, o, k, over, err))
+      return false;
     *tight |= over > 0;
   }
   return true;

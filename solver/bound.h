@@ -21,6 +21,7 @@ typedef struct bound_options {
                      none where everything fits */
   flow_drops drops;     /* beside copies; then any_units must be set */
   const uint8_t *again; /* per op: what may be dropped; NULL: anything */
+  bool fresh;           /* of drops: as flow_options' */
   const logger *log;
   bool (*stop) (void *context); /* as ilp_options': then the bound is what was proved by then */
   void *stop_context;

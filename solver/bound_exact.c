@@ -163,6 +163,6 @@ bool bound_exact (const flow *f, const int64_t *y, int64_t *stall_ns) {
   ns /= rate;
   if (ns > (unsigned __int128)INT64_MAX / 4)
     return false;
-  *stall_ns = (int64_t)ns;
+  *stall_ns = (int64_t)ns > f->slack_ns ? (int64_t)ns - f->slack_ns : 0;
   return true;
 }

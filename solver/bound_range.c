@@ -192,8 +192,10 @@ bool bound_range_new (const trace *t, const bound_options *o, const int64_t *bud
   if (!units_of (t, NULL, 0, 1, 0, a, &r->units, err) ||
       !gaps_of (&r->units, 1, 0, a, &r->gaps, err))
     return false;
-  r->none_below_bytes = r->gaps.floor_bytes;
   r->loose_bytes = loose_from (&r->gaps);
+  r->none_below_bytes = r->gaps.floor_bytes;
+  if (!o->drops && r->loose_bytes - o->host_bytes > r->none_below_bytes)
+    r->none_below_bytes = r->loose_bytes - o->host_bytes; /* the host holds the rest */
   int64_t smallest = r->none_below_bytes;
   for (int32_t i = count - 1; i >= 0 && budgets[i] >= r->none_below_bytes; i--)
     smallest = budgets[i];

@@ -50,16 +50,31 @@ static void begin_card (placing *p, int32_t card, const pack_spread_answer *how,
   }
 }
 
+/* Refined until what came out is what was expected: with other plans beside it each job has another
+   part of the link than it was planned for. */
+static bool settle (placing *p, int32_t card, sharing *s, error *err) {
+  enum { ROUNDS = 5, NEAR_PPM = 50000 };
+  bool near = false;
+  for (int round = 0; round < ROUNDS && !near; round++) {
+    for (int32_t k = 0; k < s->n; k++)
+      s->at[k]->predicted_ns = s->step_ns[k];
+    if (!cards_refine (p, card, s, err))
+      return false;
+    near = true;
+    for (int32_t k = 0; k < s->n; k++) {
+      int64_t apart = s->step_ns[k] - s->at[k]->predicted_ns;
+      near &= (apart < 0 ? -apart : apart) <= units_scale (s->step_ns[k], NEAR_PPM, CARDS_ONE);
+    }
+  }
+  return true;
+}
+
 static bool finish_card (placing *p, int32_t card, const pack_spread_answer *how, error *err) {
   sharing s;
   begin_card (p, card, how, &s);
   if (!s.n)
     return true;
-  if (!cards_climb (p, card, &s, err))
-    return false;
-  for (int32_t k = 0; k < s.n; k++)
-    s.at[k]->predicted_ns = s.step_ns[k];
-  if (!cards_refine (p, card, &s, err))
+  if (!cards_climb (p, card, &s, err) || !settle (p, card, &s, err))
     return false;
   for (int32_t k = 0; k < s.n; k++) {
     if (!cards_bind (p, s.jobs[k], s.plans[k], card, s.at[k]->share_ppm, &s.at[k]->plan, err))

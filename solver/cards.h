@@ -37,7 +37,7 @@ typedef struct cards_place {
   int64_t budget_bytes, share_ppm;
   int64_t floor_bytes, peak_bytes, baseline_ns;
   int64_t chosen_ns; /* by the sample first chosen: its step with its share, times the jobs here */
-  int64_t predicted_ns; /* by the machine model, of the samples between which was chosen */
+  int64_t predicted_ns; /* by the machine model, before the plans were refined for the last time */
   int64_t together_ns;  /* the same of the plans: all of the card's jobs running */
   const plan *plan;     /* of the card and this share; predicted is its step by itself */
   const char *reason;   /* why it was left out */

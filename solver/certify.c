@@ -11,7 +11,7 @@ static bool find_bound (const trace *t, const solve_options *o, bool drops, aren
   if (!drops)
     return solve_bound (t, o, a, out, err);
   any.recompute = RECOMPUTE_AUTO;
-  if (!recompute_solve_program (t, NULL, &any, a, &program, err))
+  if (!recompute_solve_program (t, NULL, &any, false, a, &program, err))
     return false;
   if (!program.fits)
     return error_set (err, ERR_internal, "a plan that fits, and a program that does not");

@@ -109,7 +109,7 @@ static int64_t gap_ppm_of (const solution *s) {
    or bad: at the floor all plans are. */
 static bool solve_near (const trace *t, solve_options *how, shared *with, arena *a, solution *out,
                         error *err) {
-  enum { WORSE_PPM = 2500, BAD_PPM = 25000 };
+  enum { WORSE_PPM = 2500, BAD_PPM = 20000, FEW_OPS = 300 };
   int64_t gap_ppm = how->gap_ppm ? how->gap_ppm : GAP_PPM;
   solution near = { 0 };
   if (with->led) {
@@ -125,6 +125,8 @@ static bool solve_near (const trace *t, solve_options *how, shared *with, arena 
       return *out = near, true;
   }
   error why = { 0 };
+  /* the first point has seen what the policies find, where that takes long */
+  how->own_only = with->led && t->n_ops > FEW_OPS;
   if (!solve (t, how, a, out, &why)) {
     *out = near;
     return (near.plan && why.code == ERR_infeasible) || error_set (err, why.code, "%s", why.text);

@@ -36,8 +36,12 @@ static int32_t versions (const walk *w, int32_t x, int32_t k) {
   return n;
 }
 
+static bool dead (const walk *w, int32_t x) {
+  return !w->t->tensors[x].persistent && uses_last (w->u, x) < w->before;
+}
+
 static bool gone (const walk *w, int32_t x) {
-  return w->away[x] || (!w->t->tensors[x].persistent && uses_last (w->u, x) < w->before);
+  return w->away[x] || dead (w, x);
 }
 
 typedef struct undo {
@@ -74,6 +78,8 @@ static bool have (walk *w, int32_t x, int32_t k) {
     if (remade (w, x, k))
       return true;
     go_back (w, here);
+    if (dead (w, x)) /* nothing is kept beyond its last use to make others from it */
+      return false;
   }
   return versions (w, x, k) == versions (w, x, w->before);
 }
@@ -101,7 +107,7 @@ static bool make (walk *w, int32_t x, int32_t up_to) {
     return false;
   bool known = w->made[x] == w->mark;
   int32_t from = known ? w->up_to[x] : 0, writers = known;
-  if (from >= up_to)
+  if (known && from >= up_to)
     return true;
   w->up_to[x] = up_to;
   if (!known) {

@@ -1,7 +1,12 @@
 #include "solver/floor.h"
 
+#include <stdio.h>
+
 #include "base/units.h"
 #include "solver/layout.h"
+#include "trace/summary.h"
+
+enum { PARTS_TEXT = 80 };
 
 static bool uses_op (const units *u, int32_t unit, int32_t op) {
   for (int32_t i = u->use_offset[unit]; i < u->use_offset[unit + 1]; i++)
@@ -44,15 +49,32 @@ bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *ou
   return true;
 }
 
-static bool below (const trace *t, const memory_floor *f, const floor_request *r, error *err) {
+/* Empty where no op has parts. */
+static bool in_parts_text (const trace *t, arena *scratch, char text[PARTS_TEXT], error *err) {
+  summary s;
+  char bytes[UNITS_TEXT];
+  text[0] = 0;
+  if (!summary_of (t, scratch, &s, err))
+    return false;
+  if (s.floor_sections_bytes < s.floor_bytes)
+    snprintf (text, PARTS_TEXT, "; in the most parts at least %s (op %d)",
+              units_bytes (bytes, s.floor_sections_bytes), s.floor_sections_op);
+  return true;
+}
+
+static bool below (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
+                   error *err) {
+  char parts[PARTS_TEXT];
   char budget[UNITS_TEXT], least[UNITS_TEXT], touched[UNITS_TEXT], workspace[UNITS_TEXT];
   char pinned[UNITS_TEXT], pool[UNITS_TEXT], rounding[UNITS_TEXT];
   const op *o = &t->ops[f->op];
+  if (!in_parts_text (t, scratch, parts, err))
+    return false;
   return error_set (
       err, ERR_infeasible,
       "no plan fits in %s%s the smallest budget is %s (%lld bytes), set by op %d (%.60s)%s: %s "
       "that "
-      "it uses, %s of workspace, %s pinned, %s too small to move, %s of rounding to granules",
+      "it uses, %s of workspace, %s pinned, %s too small to move, %s of rounding to granules%s",
       units_bytes (budget, r->budget_bytes),
       r->in_parts    ? ", nor was one found with ops in parts; with whole ops"
       : o->parts > 1 ? " with whole ops (--sections auto may run them in parts);"
@@ -60,7 +82,7 @@ static bool below (const trace *t, const memory_floor *f, const floor_request *r
       units_bytes (least, f->bytes), (long long)f->bytes, f->op, o->name ? o->name : "",
       o->parts > 1 ? "" : ", which has no parts", units_bytes (touched, f->touched_bytes),
       units_bytes (workspace, f->workspace_bytes), units_bytes (pinned, f->pinned_bytes),
-      units_bytes (pool, f->pool_bytes), units_bytes (rounding, f->granule_bytes));
+      units_bytes (pool, f->pool_bytes), units_bytes (rounding, f->granule_bytes), parts);
 }
 
 /* The op at which most bytes have to be on the host, whatever is away. */
@@ -113,7 +135,7 @@ bool floor_refuse (const trace *t, const device *d, const floor_request *r, erro
     error_set (&fresh, ERR_memory, "out of memory");
   else if (floor_of (t, d, scratch, &f, &fresh)) {
     if (r->budget_bytes < f.bytes)
-      below (t, &f, r, &fresh);
+      below (t, &f, r, scratch, &fresh);
     else
       above (t, &f, r, scratch, &fresh);
   }

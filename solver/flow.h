@@ -13,6 +13,7 @@
 #include "solver/slots.h"
 
 enum { COEF_BITS = 24, DUAL_BITS = 30, GRAIN_BITS = 42, FLOW_CLASSES = 8 };
+enum { FLOW_CHAIN = 64 }; /* ops that a drop is charged with, at most */
 #define COEF_ONE ((int64_t)1 << COEF_BITS)
 
 typedef enum flow_row_kind {
@@ -113,6 +114,9 @@ typedef struct flow_options {
   int64_t eps_ppm;      /* cost of a grain that leaves, for a plan; 0 for a bound */
   flow_drops drops;     /* units are then single tensors, and the host is not limited */
   const uint8_t *again; /* per op: what it wrote last may be dropped; NULL: any */
+  /* The plans' copies read no tensor beyond its last use, but those made in the same entry: what is
+     dead where one is made again is made again with it. */
+  bool fresh;
 } flow_options;
 
 typedef struct flow {
@@ -123,6 +127,7 @@ typedef struct flow {
   flow_class class[FLOW_CLASSES];
   bool host_limited;
   flow_drops drops;
+  bool fresh;
   int32_t n_gaps, n_chains, n_members, n_links;
   flow_gap *gaps;
   flow_chain *chains;
@@ -131,6 +136,7 @@ typedef struct flow {
   flow_run *runs; /* in order of ops */
   int32_t n_needs, n_runs, n_shares;
   int64_t *work_open, *work_released; /* per slot: grains of runs */
+  int64_t slack_ns; /* what the parts of cut ops that run again may save by rounding, at most */
   /* per slot and class, j * n_classes + c, in grains: */
   int64_t *open, *released, *due_first;
   int64_t *need;                                    /* per slot; 0: none */

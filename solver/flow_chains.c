@@ -249,10 +249,11 @@ static int32_t unit_chains (const gaps *g, const slots *s, int32_t unit, flow *f
         (flow_gap){ .gap = i,
                     .release = s->of_op[at->release],
                     .due = s->of_op[before],
-                    .first = s->first[s->of_op[before]] == before,
+                    .first = s->first[s->of_op[before]] == before && !gaps_is_loose (g, before),
                     .late = late,
                     .wraps = at->wraps,
-                    .begins = f->host_limited && s->first[s->of_op[at->release]] == at->release };
+                    .begins = f->host_limited && !gaps_is_loose (g, at->after) &&
+                              s->first[s->of_op[at->release]] == at->release };
     now->count++;
   }
   return count && !chains[count - 1].count ? count - 1 : count;

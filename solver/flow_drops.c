@@ -1,7 +1,9 @@
 /* What can be given up and made again.  A gap's drop is charged with the op that wrote the tensor
    last, and, where that updates in place, with those before it down to one that does not: they all
-   run again between the gap's two uses, in every plan that drops there.  Whatever else a plan runs
-   (inputs that are gone too) is not charged. */
+   run again between the gap's two uses, in every plan that drops there.  Where plans read nothing
+   beyond its last use but what the same entry made (`fresh`), inputs that died before the gap are
+   made again with it: their ops are charged too, and so on, breadth first.  Inputs that are dropped
+   themselves pay in their own columns. */
 #include "solver/flow.h"
 
 #include <string.h>
@@ -53,9 +55,61 @@ static bool writers (const flow *f, const flow_options *o, int32_t x, int32_t at
 typedef struct finder {
   flow *f;
   const flow_options *o;
+  arena *arena;
+  int64_t needs_room;
   int32_t *run_of, *last_tensor, *gaps_of_last; /* per op; the latter two of its last tensor */
-  int32_t *ops;
+  int32_t *ops, *found;
 } finder;
+
+static bool contains (const int32_t *at, int32_t count, int32_t x) {
+  for (int32_t i = 0; i < count; i++)
+    if (at[i] == x)
+      return true;
+  return false;
+}
+
+/* Of x as op k finds it: the ops that wrote it, the last first. 0: not to be made, or not dead
+   behind op `after`. */
+static int32_t dead_writers (const finder *w, int32_t x, int32_t k, int32_t after, int32_t *ops) {
+  const units *u = w->f->source->units;
+  const tensor *y = &u->trace->tensors[x];
+  int32_t first = u->use_offset[x], at = u->use_offset[x + 1] - 1, count = 0;
+  if (y->persistent || y->pinned || u->uses[at].op > after)
+    return 0;
+  for (; at >= first; at--) {
+    const op *by = &u->trace->ops[u->uses[at].op];
+    if (u->uses[at].op >= k || !names (&by->writes, x))
+      continue;
+    if (names (&by->side, x))
+      return 0;
+    ops[count++] = u->uses[at].op;
+    if (!names (&by->reads, x))
+      return count;
+  }
+  return 0;
+}
+
+/* What is there already is the writers of x; no more than FLOW_CHAIN in all. */
+static int32_t add_dead (const finder *w, int32_t x, int32_t after, int32_t count) {
+  const trace *t = w->f->source->units->trace;
+  for (int32_t i = 0; i < count; i++) {
+    const op *o = &t->ops[w->ops[i]];
+    for (int32_t j = 0; j < o->reads.count; j++) {
+      int32_t y = o->reads.at[j];
+      if (y == x || names (&o->side, y) || names (&o->writes, y))
+        continue;
+      int32_t n = dead_writers (w, y, w->ops[i], after, w->found);
+      for (int32_t k = 0; k < n; k++) {
+        if (contains (w->ops, count, w->found[k]))
+          continue;
+        if (count == FLOW_CHAIN)
+          return count;
+        w->ops[count++] = w->found[k];
+      }
+    }
+  }
+  return count;
+}
 
 static void open_work (flow *f, int32_t release, int32_t due, int64_t work) {
   f->work_released[release] += work;
@@ -64,17 +118,24 @@ static void open_work (flow *f, int32_t release, int32_t due, int64_t work) {
 }
 
 /* Which ops each gap needs; needs name ops for now, and the number of the tensor among the op's. */
-static void find (finder *w, flow_gap *g) {
+static bool find (finder *w, flow_gap *g, error *err) {
   flow *f = w->f;
   const gap *at = &f->source->at[g->gap];
   const units *u = f->source->units;
   const trace *t = u->trace;
   int32_t x = at->unit, count = 0;
   if (x >= t->n_tensors || t->tensors[x].persistent || t->tensors[x].pinned)
-    return;
+    return true;
   int32_t use = u->use_offset[x] + g->gap - f->source->of_unit[x];
   if (!writers (f, w->o, x, use, w->ops, &count))
-    return;
+    return true;
+  if (w->o->fresh && count <= FLOW_CHAIN)
+    count = add_dead (w, x, at->after, count);
+  flow_need *moved = arena_grow (w->arena, f->needs, &w->needs_room, (int64_t)f->n_needs + count,
+                                 sizeof *f->needs, err);
+  if (!moved)
+    return false;
+  f->needs = moved;
   g->drops = true;
   g->runs = f->n_needs;
   g->n_runs = count;
@@ -93,6 +154,7 @@ static void find (finder *w, flow_gap *g) {
     r->most = r->most > w->gaps_of_last[k] ? r->most : w->gaps_of_last[k];
     f->needs[f->n_needs++] = (flow_need){ .run = k, .row = r->tensors - 1 };
   }
+  return true;
 }
 
 /* Runs get their numbers, in order of ops, and their rows. */
@@ -104,7 +166,8 @@ static void number (finder *w) {
     if (!r.tensors)
       continue;
     r.op = k;
-    r.time = flow_time_down (&f->link, t->ops[k].ns + t->ops[k].gap_ns, f->link.rates.out_alone);
+    int64_t gap_ns = gaps_is_loose (f->source, k) ? 0 : t->ops[k].gap_ns; /* the first part's */
+    r.time = flow_time_down (&f->link, t->ops[k].ns + gap_ns, f->link.rates.out_alone);
     r.share = f->n_shares;
     f->n_shares += r.tensors > 1 ? r.tensors : 0;
     w->run_of[k] = f->n_runs;
@@ -112,6 +175,19 @@ static void number (finder *w) {
     if (r.tensors > 1)
       open_work (f, r.release, r.due, r.time * r.most);
   }
+}
+
+/* A part that runs again takes its share of the op's time, or a nanosecond less, and makes its
+   share of the bytes, or one more. Parts behind the first take section_ns on top. */
+static void add_slack (finder *w, int32_t op, int64_t bytes) {
+  flow *f = w->f;
+  const trace *t = f->source->units->trace;
+  int64_t part_ns = 2 + t->ops[op].ns / bytes, most = INT64_MAX / 4;
+  if (!gaps_is_loose (f->source, op))
+    return;
+  int64_t parts = w->o->dev->section_ns >= part_ns ? 1 : loose_parts (t, op);
+  __int128 sum = (__int128)parts * part_ns + f->slack_ns;
+  f->slack_ns = sum < most ? (int64_t)sum : most;
 }
 
 static void price (finder *w, flow_gap *g) {
@@ -123,6 +199,7 @@ static void price (finder *w, flow_gap *g) {
     const flow_run *r = &f->runs[w->run_of[n.run]];
     __int128 rate = ((__int128)r->time << COEF_BITS) / room;
     n.rate = rate > MOST_RATE ? MOST_RATE : (int64_t)rate;
+    add_slack (w, r->op, gaps_room (f->source, f->source->at[g->gap].unit));
     n.run = w->run_of[n.run];
     if (r->tensors > 1) {
       n.row += r->share;
@@ -140,7 +217,7 @@ static void price (finder *w, flow_gap *g) {
 bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) {
   const units *u = f->source->units;
   int32_t n = u->trace->n_ops;
-  finder w = { .f = f, .o = o };
+  finder w = { .f = f, .o = o, .arena = a };
   f->work_open = NEW (a, f->n_slots, int64_t, err);
   f->work_released = NEW (a, f->n_slots, int64_t, err);
   f->runs = NEW (a, n, flow_run, err);
@@ -148,22 +225,19 @@ bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) {
     return false;
   if (!f->drops)
     return true;
-  int64_t most = 0; /* needs: a gap has no more writers than uses before it */
-  for (int32_t i = 0; i < f->n_gaps; i++) {
-    const gap *at = &f->source->at[f->gaps[i].gap];
-    most += f->gaps[i].gap - f->source->of_unit[at->unit] + 1;
-  }
-  f->needs = NEW (a, most, flow_need, err);
   w.run_of = NEW (a, n, int32_t, err);
   w.last_tensor = NEW (a, n, int32_t, err);
   w.gaps_of_last = NEW (a, n, int32_t, err);
-  w.ops = NEW (a, n, int32_t, err);
-  if (!f->needs || !w.run_of || !w.last_tensor || !w.gaps_of_last || !w.ops)
+  w.ops = NEW (a, (int64_t)n + FLOW_CHAIN, int32_t, err);
+  w.found = NEW (a, n, int32_t, err);
+  if (!w.run_of || !w.last_tensor || !w.gaps_of_last || !w.ops || !w.found)
     return false;
+  f->fresh = o->fresh;
   for (int32_t k = 0; k < n; k++)
     f->runs[k].release = f->n_slots;
   for (int32_t i = 0; i < f->n_gaps; i++)
-    find (&w, &f->gaps[i]);
+    if (!find (&w, &f->gaps[i], err))
+      return false;
   number (&w);
   for (int32_t i = 0; i < f->n_gaps; i++)
     if (f->gaps[i].drops)

@@ -55,6 +55,9 @@ static void base_of (gaps *g) {
   for (int32_t k = 0; k < n; k++)
     g->base_bytes[k] +=
         units_div_up (t->ops[k].workspace_bytes, g->granule_bytes) * g->granule_bytes;
+  for (int32_t k = 0; k < n; k++)
+    if (gaps_is_loose (g, k))
+      g->base_bytes[k] = 0;
 }
 
 /* The op at which the least is resident: where an unused unit comes back for form. */
@@ -71,6 +74,10 @@ static void add_gap (gaps *g, int32_t unit, int32_t after, int32_t before) {
   *at = (gap){ .unit = unit, .after = after, .before = before, .clean = NO_GAP };
   at->release = after + 1 == g->n_ops ? 0 : after + 1;
   at->wraps = before < at->release;
+  if (gaps_is_loose (g, after)) {
+    at->release = after;
+    at->wraps = before <= after;
+  }
 }
 
 /* A unit's gaps, and from which one before it each could take a clean copy. */
@@ -138,9 +145,14 @@ static void extremes (gaps *g) {
 
 bool gaps_of (const units *u, int64_t granule_bytes, int64_t budget_bytes, arena *a, gaps *out,
               error *err) {
+  return gaps_of_loosened (u, NULL, granule_bytes, budget_bytes, a, out, err);
+}
+
+bool gaps_of_loosened (const units *u, const loosened *l, int64_t granule_bytes,
+                       int64_t budget_bytes, arena *a, gaps *out, error *err) {
   int32_t n = u->trace->n_ops;
-  assert (granule_bytes > 0 && budget_bytes >= 0);
-  *out = (gaps){ .units = u, .n_ops = n, .granule_bytes = granule_bytes };
+  assert (granule_bytes > 0 && budget_bytes >= 0 && (!l || l->trace == u->trace));
+  *out = (gaps){ .units = u, .loosened = l, .n_ops = n, .granule_bytes = granule_bytes };
   if (!total_is_sane (u, granule_bytes, err))
     return false;
   out->base_bytes = NEW (a, n, int64_t, err);

@@ -6,6 +6,7 @@
 #define FERRY_SOLVER_GAPS_H
 
 #include "trace/device.h"
+#include "trace/loosen.h"
 #include "trace/unit.h"
 
 enum { NO_GAP = -1 };
@@ -14,7 +15,8 @@ enum { NO_GAP = -1 };
 typedef struct gap {
   int32_t unit;
   int32_t after, before; /* idle from the end of op `after` to the start of op `before` */
-  int32_t release;       /* after + 1, or 0 behind the last op: from this op on it can leave */
+  int32_t release;       /* after + 1, or 0 behind the last op: from this op on it can leave; after
+                            itself where that is loose, since some part of it ends at once */
   int32_t clean; /* the gap before it whose copy on the host still holds the bytes (the use between
                     only reads); itself where the unit has one gap; or NO_GAP */
   bool wraps;    /* it is still open when the step ends */
@@ -25,6 +27,7 @@ typedef struct gap {
 
 typedef struct gaps {
   const units *units;
+  const loosened *loosened; /* its trace is the units'; NULL: all ops keep their order */
   int32_t n_ops, count;
   gap *at;          /* by unit, then in order of ops; the one that wraps last */
   int32_t *of_unit; /* units->count + 1: a unit's gaps are [of_unit[u], of_unit[u + 1]) */
@@ -43,6 +46,15 @@ typedef struct gaps {
 /* A budget below the floor is no error here; room_bytes may then be negative. */
 bool gaps_of (const units *u, int64_t granule_bytes, int64_t budget_bytes, arena *a, gaps *out,
               error *err) MUST_CHECK;
+
+/* Of the loosened trace's units: inside a run of loose ops memory is not counted, and what a use
+   there begins or ends may do so anywhere in the run. */
+bool gaps_of_loosened (const units *u, const loosened *l, int64_t granule_bytes,
+                       int64_t budget_bytes, arena *a, gaps *out, error *err) MUST_CHECK;
+
+static inline bool gaps_is_loose (const gaps *g, int32_t op) {
+  return g->loosened && g->loosened->loose[op];
+}
 
 /* Bytes of memory that the whole unit takes. */
 static inline int64_t gaps_room (const gaps *g, int32_t unit) {

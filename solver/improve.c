@@ -14,7 +14,7 @@
 
 /* Of a hundred trials: up to which each is of that kind; the others send less. */
 enum { KIND_TIMING = 3, KIND_SHIFT = 10, KIND_CUT = 30, KIND_ANEW = 45, KIND_EXCHANGE = 75 };
-enum { ABOVE_PART = 50, LOOK_AFTER = 8, MOST_IDLE = 2000 };
+enum { ABOVE_PART = 50, LOOK_AFTER = 8, IDLE_WALK = 60, MOST_KICKS = 10, MOST_IDLE = 12000 };
 
 typedef struct suspect {
   int32_t gap;
@@ -27,10 +27,13 @@ typedef struct improving {
   suspect *suspects;
   int32_t n_suspects;
   int64_t total; /* of their weights */
+  int64_t *ends_ns;
+  arena *walk;   /* of `parts` */
   candidate now; /* where the walk is */
   change parts;  /* of the trial; settled: of `now` */
   int64_t from_ticks;
   int32_t accepted; /* since the last look */
+  int32_t kicks;    /* so many trials are accepted whatever they cost */
 } improving;
 
 /* ---- who is to blame ---- */
@@ -263,16 +266,46 @@ static int64_t allowance_ns (const improving *im) {
   return left <= 0 || all <= 0 ? 0 : units_scale (units_scale (above_ns, left, all), 1, ABOVE_PART);
 }
 
+static bool walk_from (improving *im, const candidate *from, error *err) {
+  arena_free (im->walk);
+  im->walk = arena_new (0);
+  if (!im->walk)
+    return error_set (err, ERR_memory, "out of memory");
+  search_copy (&im->now, from);
+  im->accepted = 0;
+  return change_begin (from->layout, from->of, from->parts, im->ends_ns, im->walk, &im->parts,
+                       err) &&
+         look (im, err);
+}
+
+/* From the best again, or from any rounding of any layout. */
+static bool walk_anew (improving *im, error *err) {
+  search *s = im->s;
+  random_state *r = &s->random;
+  im->kicks = (int32_t)random_between (r, 0, MOST_KICKS);
+  const layout *l = &s->layouts[random_between (r, 0, s->n_layouts - 1)];
+  round_start start = (round_start)random_between (r, 0, ROUND_STARTS - 1);
+  int64_t room_ppm = random_between (r, 900000, 1000000);
+  bool fits = random_chance (r, 500000) && (l->share || !round_is_guided (start));
+  if (fits && !search_round (s, l, start, room_ppm, &fits, err))
+    return false;
+  if (fits) {
+    s->trial.early_ppm = random_between (r, -1, 6) * 10000;
+    s->trial.early_ppm = s->trial.early_ppm < 0 ? -1 : s->trial.early_ppm;
+    s->trial.by_release = random_chance (r, 500000);
+    if (!search_cost (s, &s->trial, NULL, err))
+      return false;
+    search_keep (s);
+  }
+  return walk_from (im, fits && s->trial.step_ns < INT64_MAX ? &s->trial : &s->best, err);
+}
+
 static bool begin (improving *im, error *err) {
   search *s = im->s;
-  arena *a = s->arena;
-  int64_t *ends_ns = trace_ends (s->rewritten->trace, a, err);
-  if (!ends_ns || !search_candidate (s, a, &im->now, err))
-    return false;
-  search_copy (&im->now, &s->best);
   im->from_ticks = s->ticks;
-  return change_begin (s->best.layout, s->best.of, s->best.parts, ends_ns, a, &im->parts, err) &&
-         look (im, err);
+  im->ends_ns = trace_ends (s->rewritten->trace, s->arena, err);
+  return im->ends_ns && search_candidate (s, s->arena, &im->now, err) &&
+         walk_from (im, &s->best, err);
 }
 
 /* One more trial; *better where it is the best so far. */
@@ -280,7 +313,7 @@ static bool step (improving *im, bool *better, error *err) {
   search *s = im->s;
   *better = false;
   bool changed = change_something (im);
-  s->ticks += im->now.layout->gaps.count / 4;
+  s->ticks++;
   if (!changed) {
     change_undo (&im->parts);
     return true;
@@ -288,7 +321,10 @@ static bool step (improving *im, bool *better, error *err) {
   s->trial.found_by = "search";
   if (!search_cost (s, &s->trial, NULL, err))
     return false;
-  if (s->trial.step_ns > s->best.step_ns + allowance_ns (im)) {
+  int64_t most_ns = s->best.step_ns + allowance_ns (im);
+  bool kicked = im->kicks > 0 && s->trial.step_ns < INT64_MAX;
+  im->kicks -= kicked;
+  if (!kicked && s->trial.step_ns > most_ns && s->trial.step_ns > im->now.step_ns) {
     change_undo (&im->parts);
     return true;
   }
@@ -306,10 +342,15 @@ bool search_improve (search *s, error *err) {
     return true;
   improving im = { .s = s };
   bool ok = begin (&im, err), better;
-  for (int32_t idle = 0; ok && !search_is_over (s) && im.total > 0 && idle < MOST_IDLE; idle++) {
+  for (int32_t idle = 1; ok && !search_is_over (s) && idle < MOST_IDLE; idle++) {
+    if (idle % IDLE_WALK == 0 || im.total == 0) {
+      ok = walk_anew (&im, err);
+      continue;
+    }
     ok = step (&im, &better, err);
     idle = better ? 0 : idle;
   }
   arena_free (im.arena);
+  arena_free (im.walk);
   return ok;
 }

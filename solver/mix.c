@@ -7,12 +7,15 @@
 #include "solver/sections.h"
 #include "trace/summary.h"
 
-enum { GAP_PPM = 5000, CUTS = 3, FINALISTS = 2, MOST_CANDIDATES = 2 * CUTS };
-#define LIMIT_TICKS ((int64_t)30000000)
+enum { GAP_PPM = 5000, CUTS = 3, MOST_CANDIDATES = 3 * CUTS };
+
+/* Who proposed it: what one of them finds alone is looked at as closely where more is allowed. */
+typedef enum source { FROM_CUTS, FROM_DROPS, FROM_BOTH, SOURCES } source;
 
 typedef struct proposal {
   variant v;
   variant_value value;
+  source from;
 } proposal;
 
 typedef struct mixing {
@@ -35,14 +38,14 @@ static bool near (const mixing *m, int64_t step_ns, int64_t bound_ns) {
   return step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
 }
 
-static void propose (mixing *m, const variant *v, const variant_value *value) {
+static void propose (mixing *m, const variant *v, const variant_value *value, source from) {
   if (value->step_ns == INT64_MAX || m->count == MOST_CANDIDATES ||
       (!v->n_sections && !v->n_recomputes))
     return;
   int32_t at = m->count++;
   for (; at > 0 && value->step_ns < m->at[at - 1].value.step_ns; at--)
     m->at[at] = m->at[at - 1];
-  m->at[at] = (proposal){ *v, *value };
+  m->at[at] = (proposal){ *v, *value, from };
 }
 
 /* ---- the plan without any of it ---- */
@@ -79,7 +82,11 @@ static bool search_drops (mixing *m, const variant *cut, error *err) {
   if (!recompute_search (m->t, cut, m->o, guide, 0, m->arena, &r, err))
     return false;
   m->drops_tried += r.tried;
-  propose (m, &r.best, &r.value);
+  source from = cut ? FROM_BOTH : FROM_DROPS;
+  propose (m, &r.best, &r.value, from);
+  if (r.bold_value.compute_ns < r.value.step_ns && r.bold_value.step_ns != r.value.step_ns &&
+      m->o->recompute != RECOMPUTE_ONLY)
+    propose (m, &r.bold, &r.bold_value, from);
   return true;
 }
 
@@ -90,7 +97,7 @@ static bool find_proposals (mixing *m, error *err) {
   const sections_family *f = &m->family;
   for (int32_t i = 0; i < f->count && i < CUTS - 1; i++)
     if (swaps || f->values[i].step_ns == f->values[i].compute_ns)
-      propose (m, &f->at[i], &f->values[i]);
+      propose (m, &f->at[i], &f->values[i], FROM_CUTS);
   if (m->o->recompute == RECOMPUTE_OFF ||
       (m->count && near (m, m->at[0].value.step_ns, m->compute_ns)))
     return true;
@@ -122,7 +129,7 @@ static bool drops_bound (mixing *m, int32_t cut, int64_t least_ns, int32_t *prog
     return true;
   recompute_program p;
   arena_mark mark = arena_here (m->scratch);
-  bool ok = recompute_solve_program (m->t, v, m->o, m->scratch, &p, err);
+  bool ok = recompute_solve_program (m->t, v, m->o, true, m->scratch, &p, err);
   if (ok && p.fits && p.bound.lower_bound_ns > *ns)
     *ns = p.bound.lower_bound_ns;
   arena_back (m->scratch, mark);
@@ -135,7 +142,9 @@ static bool least_bound (mixing *m, int64_t *ns, error *err) {
   bool drops = m->o->recompute != RECOMPUTE_OFF;
   int32_t programs = 0;
   *ns = !drops ? m->plain_bound_ns : m->program.fits ? m->program.bound.lower_bound_ns : INT64_MAX;
-  for (int32_t i = 0; i < f->count; i++) {
+  if (m->o->sections) /* sections_solve knows a bound of every cut */
+    *ns = INT64_MAX;
+  for (int32_t i = 0; !m->o->sections && i < f->count; i++) {
     int64_t here_ns = f->values[i].bound_ns;
     if (drops && !drops_bound (m, i, *ns, &programs, &here_ns, err))
       return false;
@@ -149,10 +158,13 @@ static bool least_bound (mixing *m, int64_t *ns, error *err) {
 static bool certify (mixing *m, solution *s, error *err) {
   int64_t ns;
   plan *p = s->plan;
+  const solve_options *o = m->o;
   certificate *c = &p->certificate;
   static const char *const allowed[] = { "without recompute entries",
                                          "with any cheap op made again", "with any op made again",
-                                         "with any op made again and nothing swapped" };
+                                         "with any op made again" };
+  const char *from = o->recompute == RECOMPUTE_OFF ? "" : " from what lives anyway";
+  const char *only = o->recompute == RECOMPUTE_ONLY ? " and nothing swapped" : "";
   if (!least_bound (m, &ns, err))
     return false;
   bool flow = m->has_plain && m->o->recompute == RECOMPUTE_OFF && ns == m->plain_bound_ns;
@@ -164,8 +176,8 @@ static bool certify (mixing *m, solution *s, error *err) {
                                                     : "least-of-cuts";
   c->covers = "every plan, with whatever sections and recompute entries";
   if (ns != m->compute_ns) {
-    c->covers = arena_format (m->arena, err, "every plan %s%s", allowed[m->o->recompute],
-                              m->o->sections ? "" : " and without sections");
+    c->covers = arena_format (m->arena, err, "every plan %s%s%s%s", allowed[o->recompute], from,
+                              only, o->sections ? "" : " and without sections");
     if (c->covers && m->o->sections)
       c->covers = arena_format (m->arena, err,
                                 "%s, of the trace as it is or in one of the %d cuts that were "
@@ -270,18 +282,24 @@ static void take (solution *out, const solution *s, const variant **taken, const
   }
 }
 
+/* Of each source the best, with most of the search, and the next with less of it. */
 static bool solve_finalists (mixing *m, solution *out, const variant **taken, error *err) {
   const solve_options *o = m->o;
-  for (int32_t i = 0; i < m->count && i < FINALISTS; i++) {
+  int32_t seen[SOURCES] = { 0 };
+  for (int32_t i = 0; i < m->count; i++) {
     solution s;
     error why = { 0 };
     const proposal *p = &m->at[i];
-    if (out->plan && p->value.compute_ns >= out->plan->predicted.step_ns)
+    int32_t rank = seen[p->from]++;
+    int64_t least_ns = p->from == FROM_DROPS && m->program.fits && !m->o->sections
+                           ? m->program.bound.lower_bound_ns
+                           : p->value.bound_ns;
+    if (rank > 1 || (out->plan && p->value.compute_ns >= out->plan->predicted.step_ns) ||
+        (out->plan && rank && near (m, out->plan->predicted.step_ns, least_ns)))
       continue;
-    if (out->plan && i > 0 && near (m, out->plan->predicted.step_ns, p->value.bound_ns))
-      continue;
-    solve_options part = *o; /* the best proposal gets most of the search */
-    part.limit_ticks = (o->limit_ticks ? o->limit_ticks : LIMIT_TICKS) / (i ? 8 : 2);
+    solve_options part = *o;
+    part.limit_ticks = (o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS) / (rank ? 8 : 2);
+    part.gap_ppm = rank ? 1 : o->gap_ppm; /* near its own bound is not enough yet */
     if (variant_solve (m->t, &p->v, &part, &p->value, m->arena, &s, &why)) {
       take (out, &s, taken, &p->v);
     } else if (why.code != ERR_infeasible) {
@@ -302,7 +320,7 @@ bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out,
   m.scratch = arena_new (0);
   bool ok = m.scratch || error_set (err, ERR_memory, "out of memory");
   ok = ok && (first || (is_easy (&m, &easy, err) &&
-                        recompute_solve_program (t, NULL, o, a, &m.program, err)));
+                        recompute_solve_program (t, NULL, o, true, a, &m.program, err)));
   ok = ok && (!(first || easy) || solve_plain (&m, err));
   if (!ok)
     goto out;

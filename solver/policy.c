@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "solver/policy_drops.h"
+#include "solver/policy_orders.h"
 #include "solver/schedule.h"
 #include "trace/check.h"
 #include "trace/simulate.h"
@@ -352,6 +353,11 @@ static plan *decide_for (policy_id id, int64_t budget_bytes, run *r, arena *a,
   r->device.link.copy_ns += r->choice.fault_ns;
   if (!take_choice (r, a, err))
     return NULL;
+  if (r->choice.needs_bytes > r->request->budget_bytes) {
+    *shortage = (schedule_shortage){ view_peak (&r->view, r->view.res), r->choice.needs_bytes };
+    (void)error_set (why, ERR_infeasible, "by its own rule it does not fit");
+    return NULL;
+  }
   return schedule_at (r, r->request->budget_bytes, r->request->host_bytes, a, shortage, why);
 }
 
@@ -380,10 +386,25 @@ static plan *decide (policy_id id, run *r, arena *a, schedule_shortage *shortage
   }
 }
 
+/* One policy may put the ops into another order. */
+static bool searches_orders (policy_id id, const policy_values *values, orders_options *out) {
+  if (id != POLICY_swapadvisor || !values || !values->at[POLICY_OPTION_swapadvisor_evaluations])
+    return false;
+  *out = (orders_options){ .evaluations = values->at[POLICY_OPTION_swapadvisor_evaluations],
+                           .population = values->at[POLICY_OPTION_swapadvisor_population],
+                           .generations = values->at[POLICY_OPTION_swapadvisor_generations],
+                           .mutation_ppm = values->at[POLICY_OPTION_swapadvisor_mutation],
+                           .seed = (uint64_t)values->at[POLICY_OPTION_swapadvisor_seed] };
+  return true;
+}
+
 bool policy_run (policy_id id, const policy_request *request, arena *a, policy_answer *out,
                  error *err) {
   run r = { .request = request };
   policy_values standard = policy_standard ();
+  orders_options orders;
+  if (searches_orders (id, request->values, &orders))
+    return orders_search (request, &orders, a, out, err);
   error why = { 0 };
   schedule_shortage shortage = { 0 };
   *out = (policy_answer){ 0 };

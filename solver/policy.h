@@ -67,6 +67,7 @@ typedef struct policy_choice {
   bool auto_clean;  /* it knows which host copies are still valid */
   int64_t fault_ns; /* on top of a copy's latency */
   int64_t feedback; /* rounds in which copies in that came late are triggered earlier */
+  int64_t needs_bytes; /* by its own rule these choices need so much; 0: it does not say */
   const char *note; /* what it found out, or NULL */
 } policy_choice;
 
@@ -117,6 +118,8 @@ typedef struct policy_answer {
   predicted cost; /* of the plan; where it does not fit, at reached_bytes */
   int64_t moves, drops;
   policy_choice choice; /* what it decided, on the trace as it was given */
+  const trace *order;   /* the plan is of this trace, whose ops it has put into another order; NULL:
+                           of the one given */
   const char *note;     /* why not, or what the policy says */
 } policy_answer;
 

@@ -1,6 +1,7 @@
 /* Gaps that span the peak get a score; the best are taken until memory is below the limit.  Copies
    out queue in the order in which tensors become idle; copies in are laid from the last need
-   backwards. */
+   backwards.  One mode sticks to the limit, and ops wait where copies do not keep up; the other
+   leaves the copies at these times, and memory is what they make of it. */
 #include "base/units.h"
 #include "solver/policy.h"
 
@@ -14,6 +15,7 @@ typedef struct autoswap {
   __int128 *key;  /* per gap: the larger, the better */
   int32_t *cand, n_cand;
   int32_t *taken, n_taken;
+  int64_t *out_end_ns, *in_start_ns; /* per gap; in_start_ns of a wrapping one in the next step */
 } autoswap;
 
 static int64_t out_ns (const autoswap *s, int32_t x) {
@@ -115,15 +117,62 @@ static int32_t out_behind (const policy_view *v, const view_gap *g, int32_t in_n
   return o < end ? o : end > g->a + 1 ? end - 1 : g->a;
 }
 
-static bool lay_copies (autoswap *s, policy_choice *out, error *err) {
-  policy_view *v = s->v;
-  int64_t later_ns = INT64_MAX;
+static int first_idle_first (const policy_view *v, int32_t a, int32_t b, const void *context) {
+  (void)context;
+  return (v->gaps[a].a > v->gaps[b].a) - (v->gaps[a].a < v->gaps[b].a);
+}
+
+/* Without an op that waits: copies out one behind the other, copies in one before the other. */
+static void lay_times (autoswap *s) {
+  const policy_view *v = s->v;
+  int64_t free_ns = 0, later_ns = INT64_MAX;
+  view_sort (v, s->taken, s->n_taken, first_idle_first, NULL);
+  for (int32_t n = 0; n < s->n_taken; n++) {
+    const view_gap *g = &v->gaps[s->taken[n]];
+    int64_t ready = v->end_ns[s->delayed ? out_behind (v, g, g->b) : g->a];
+    free_ns = (free_ns > ready ? free_ns : ready) + out_ns (s, g->tensor);
+    s->out_end_ns[s->taken[n]] = free_ns;
+  }
   view_sort (v, s->taken, s->n_taken, last_need_first, NULL);
   for (int32_t n = 0; n < s->n_taken; n++) {
     const view_gap *g = &v->gaps[s->taken[n]];
     int64_t end = v->start_ns[g->b] < later_ns ? v->start_ns[g->b] : later_ns;
     later_ns = end - in_ns (s, g->tensor);
-    int32_t i = view_late (v, g, v->start_ns[g->b] - later_ns);
+    s->in_start_ns[s->taken[n]] = later_ns + (gap_wraps (g) ? v->step_ns : 0);
+  }
+}
+
+/* Memory with the copies at their times; what would be back before it has left never leaves. */
+static int64_t free_load (autoswap *s) {
+  policy_view *v = s->v;
+  int64_t *res = s->res;
+  int32_t kept = 0;
+  for (int32_t k = 0; k < v->n_ops; k++)
+    res[k] = v->res[k];
+  for (int32_t n = 0; n < s->n_taken; n++) {
+    int32_t i = s->taken[n];
+    const view_gap *g = &v->gaps[i];
+    if (s->in_start_ns[i] <= s->out_end_ns[i])
+      continue;
+    s->taken[kept++] = i;
+    int32_t last = gap_wraps (g) ? g->b + v->n_ops : g->b;
+    for (int32_t j = g->a + 1; j < last; j++) {
+      int32_t k = j % v->n_ops;
+      int64_t wrap = j >= v->n_ops ? v->step_ns : 0;
+      if (v->start_ns[k] + wrap >= s->out_end_ns[i] && v->end_ns[k] + wrap <= s->in_start_ns[i])
+        res[k] -= v->held[g->tensor];
+    }
+  }
+  s->n_taken = kept;
+  return res[view_peak (v, res)];
+}
+
+static bool put_moves (autoswap *s, policy_choice *out, error *err) {
+  policy_view *v = s->v;
+  for (int32_t n = 0; n < s->n_taken; n++) {
+    const view_gap *g = &v->gaps[s->taken[n]];
+    int64_t wrap = gap_wraps (g) ? v->step_ns : 0;
+    int32_t i = view_late (v, g, v->start_ns[g->b] + wrap - s->in_start_ns[s->taken[n]]);
     policy_move m = { .tensor = g->tensor,
                       .out_after = s->delayed ? out_behind (v, g, i) : g->a,
                       .in_before = g->b,
@@ -146,7 +195,9 @@ bool policy_autoswap (policy_view *v, policy_id id, const policy_values *values,
   s.key = NEW (v->arena, v->n_gaps, __int128, err);
   s.cand = NEW (v->arena, v->n_gaps, int32_t, err);
   s.taken = NEW (v->arena, v->n_gaps, int32_t, err);
-  if (!s.res || !s.over || !s.key || !s.cand || !s.taken)
+  s.out_end_ns = NEW (v->arena, v->n_gaps, int64_t, err);
+  s.in_start_ns = NEW (v->arena, v->n_gaps, int64_t, err);
+  if (!s.res || !s.over || !s.key || !s.cand || !s.taken || !s.out_end_ns || !s.in_start_ns)
     return false;
   int32_t peak = view_peak (v, v->res);
   for (int32_t i = 0; i < v->n_gaps; i++)
@@ -157,5 +208,11 @@ bool policy_autoswap (policy_view *v, policy_id id, const policy_values *values,
     return false;
   if (s.res[view_peak (v, s.res)] >= v->budget_bytes)
     out->note = "all gaps that span the peak were taken";
-  return lay_copies (&s, out, err);
+  lay_times (&s);
+  if (values->at[POLICY_OPTION_autoswap_mode] == 1) {
+    out->needs_bytes = free_load (&s);
+    if (out->needs_bytes > v->budget_bytes)
+      out->note = "with no op that waits it needs more";
+  }
+  return put_moves (&s, out, err);
 }

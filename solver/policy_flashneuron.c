@@ -12,10 +12,10 @@ static int64_t find_room (const policy_view *v) {
   return v->budget_bytes - view_persistent_bytes (v) - v->pool_bytes - largest;
 }
 
-/* Touched before the loss and last used behind it. */
+/* Touched before the loss and last used behind it: what the loss itself writes is none. */
 static bool is_candidate (const policy_view *v, int32_t x) {
   return v->held[x] > 0 && !v->trace->tensors[x].persistent &&
-         v->units.at[x].first < v->first_backward && v->units.at[x].last >= v->first_backward;
+         v->units.at[x].first < v->first_backward - 1 && v->units.at[x].last >= v->first_backward;
 }
 
 static bool offload (policy_view *v, int32_t x, policy_choice *out, int64_t *sum, error *err) {

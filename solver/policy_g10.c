@@ -10,6 +10,7 @@ typedef struct g10 {
   int64_t *res;
   int64_t *out_room, *in_room; /* per op: bytes that the link still carries then */
   int64_t *out_sum, *in_sum;   /* before each op */
+  int64_t *host_room;          /* per op: bytes of the host that no interval was promised */
   __int128 *above_ns;          /* before each op: time above the budget */
   bool *marked;                /* per gap */
   __int128 *area;
@@ -112,6 +113,17 @@ static bool find_window (const g10 *s, const view_gap *g, int32_t *e, int32_t *p
   return *p > *e;
 }
 
+/* Room on the host all along; it is taken, and stays taken where the link's tables then refuse. */
+static bool find_host (g10 *s, const view_gap *g) {
+  int64_t bytes = s->v->trace->tensors[g->tensor].bytes;
+  for (int32_t i = g->a + 1; i < end_of (s->v, g); i++)
+    if (s->host_room[i % s->v->n_ops] < bytes)
+      return false;
+  for (int32_t i = g->a + 1; i < end_of (s->v, g); i++)
+    s->host_room[i % s->v->n_ops] -= bytes;
+  return true;
+}
+
 static void take (g10 *s, const view_gap *g, int32_t e, int32_t p, view_gap *away, int32_t *places,
                   int32_t *n_taken, int32_t gap) {
   const policy_view *v = s->v;
@@ -155,8 +167,8 @@ static bool eager (g10 *s, view_gap *away, int32_t *places, int32_t n, policy_ch
 static bool begin (g10 *s, error *err) {
   policy_view *v = s->v;
   s->res = view_residents (v, err);
-  int64_t **rows[] = { &s->out_room, &s->in_room, &s->out_sum, &s->in_sum };
-  for (int i = 0; i < 4; i++)
+  int64_t **rows[] = { &s->out_room, &s->in_room, &s->out_sum, &s->in_sum, &s->host_room };
+  for (int i = 0; i < 5; i++)
     if (!(*rows[i] = NEW (v->arena, (int64_t)v->n_ops + 1, int64_t, err)))
       return false;
   s->above_ns = NEW (v->arena, (int64_t)v->n_ops + 1, __int128, err);
@@ -168,6 +180,7 @@ static bool begin (g10 *s, error *err) {
     int64_t ns = v->trace->ops[k].ns;
     s->out_room[k] = units_scale (v->rates.out_alone, ns, 1000000000);
     s->in_room[k] = units_scale (v->rates.in_alone, ns, 1000000000);
+    s->host_room[k] = v->host_bytes;
   }
   return true;
 }
@@ -205,7 +218,7 @@ bool policy_g10 (policy_view *v, policy_id id, const policy_values *values, poli
     s.marked[i] = true;
     int64_t hide = units_scale (latency + view_in_ns (v, g->tensor), times_ppm, 1000000);
     if (end_of (v, g) - g->a <= 2 || g->idle_ns <= hide || !touches_line (&s, g) ||
-        !find_window (&s, g, &e, &p))
+        !find_host (&s, g) || !find_window (&s, g, &e, &p))
       continue;
     take (&s, g, e, p, away, places, &n_taken, i);
   }

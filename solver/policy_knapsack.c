@@ -1,18 +1,26 @@
 /* Which forward tensors to keep: a knapsack of their bytes, its value the time that recomputing
-   them would take.  The sum says nothing sure about the peak, so the share that is kept is searched
-   from above, step by step, by what the rewritten trace then needs. */
+   them would take; filled greedily, by a table, or as an integer program.  The sum says nothing
+   sure about the peak, so the share that is kept is searched from above, step by step, by what the
+   rewritten trace then needs. */
+#include <math.h>
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/ilp.h"
 #include "solver/policy_drops.h"
 #include "trace/rewrite.h"
 
-enum { UNITS = 10000 }; /* bytes are counted in 1e-4 of all */
+typedef enum filling { GREEDILY, BY_TABLE, BY_PROGRAM } filling;
+
+/* Bytes are counted in 1e-4 of all by the table. The program meets equal items in every order, so
+   its tree is cut. */
+enum { UNITS = 10000, MOST_NODES = 2000, MOST_COVERS = 8 };
 
 typedef struct sack {
   policy_view *v;
   int32_t *items, n_items; /* gaps */
   int64_t total_bytes;
+  filling filling;
   bool *kept;      /* per item */
   uint8_t *choice; /* rows of UNITS + 1 */
   int64_t *value;
@@ -70,6 +78,110 @@ static void fill_exactly (sack *s, int64_t c_ppm) {
   }
 }
 
+/* Sets that were told to fit, and do not by so little that the solver takes it for nothing: an x of
+   0.99999 is a whole one to it. At least one item of each has to go. */
+typedef struct covers {
+  bool *has; /* rows of n_items */
+  int32_t count;
+} covers;
+
+/* Values are fractions: of the longest time, and of all bytes. */
+static bool solve_program (sack *s, double share, const covers *c, ilp_result *out, error *err) {
+  arena *a = s->v->arena;
+  int32_t n = s->n_items, entry = 0;
+  double longest = 1, low[MOST_COVERS + 1], high[MOST_COVERS + 1];
+  double *columns = NEW (a, (int64_t)n * 3, double, err);
+  double *coef = NEW (a, (int64_t)n * (MOST_COVERS + 1), double, err);
+  int32_t *row = NEW (a, (int64_t)n * (MOST_COVERS + 1), int32_t, err);
+  int64_t *start = NEW (a, (int64_t)n + 1, int64_t, err);
+  bool *whole = NEW (a, n, bool, err);
+  if (!columns || !coef || !row || !start || !whole)
+    return false;
+  for (int32_t i = 0; i <= c->count; i++) {
+    low[i] = -HUGE_VAL;
+    high[i] = i ? -1 : share;
+  }
+  for (int32_t i = 0; i < n; i++)
+    longest = fmax (longest, (double)time_of (s->v, s->items[i]));
+  for (int32_t i = 0; i < n; i++) {
+    columns[n + i] = 1;
+    columns[2 * n + i] = -(double)time_of (s->v, s->items[i]) / longest;
+    whole[i] = true;
+    row[entry] = 0;
+    coef[entry++] = (double)bytes_of (s, s->items[i]) / (double)s->total_bytes;
+    for (int32_t k = 0; k < c->count; k++)
+      if (c->has[k * n + i]) {
+        row[entry] = k + 1;
+        coef[entry++] = 1;
+        high[k + 1]++;
+      }
+    start[i + 1] = entry;
+  }
+  ilp_problem p = { .n_rows = c->count + 1,
+                    .n_columns = n,
+                    .row_low = low,
+                    .row_high = high,
+                    .low = columns,
+                    .high = columns + n,
+                    .cost = columns + 2 * n,
+                    .column_start = start,
+                    .entry_row = row,
+                    .entry_coef = coef,
+                    .whole = whole };
+  ilp_options o = { .method = ILP_INTEGER, .limit_nodes = MOST_NODES };
+  return ilp_solve (&p, &o, a, out, err);
+}
+
+/* False in *fits: what the solver found is more than the share, by its bytes. */
+static void take_answer (sack *s, const ilp_result *r, int64_t room, bool *fits) {
+  for (int32_t i = 0; i < s->n_items; i++) {
+    s->kept[i] = r->x[i] > 0.5;
+    room -= s->kept[i] ? bytes_of (s, s->items[i]) : 0;
+  }
+  *fits = room >= 0;
+}
+
+/* Without an answer: greedily. */
+static bool fill_by_program (sack *s, int64_t c_ppm, error *err) {
+  int64_t room = units_scale (s->total_bytes, c_ppm, 1000000);
+  int32_t n = s->n_items;
+  arena_mark mark = arena_here (s->v->arena);
+  covers c = { .has = NEW (s->v->arena, (int64_t)n * MOST_COVERS, bool, err) };
+  bool fits = false, answered = true;
+  if (!c.has)
+    return false;
+  while (!fits && answered) {
+    ilp_result r;
+    if (!solve_program (s, (double)c_ppm / 1e6, &c, &r, err))
+      return false;
+    answered = r.status == ILP_OPTIMAL || r.status == ILP_FEASIBLE;
+    if (answered)
+      take_answer (s, &r, room, &fits);
+    if (answered && !fits && c.count < MOST_COVERS)
+      memcpy (c.has + (int64_t)c.count++ * n, s->kept, (size_t)n * sizeof *s->kept);
+    else
+      answered &= fits;
+  }
+  arena_back (s->v->arena, mark);
+  if (!fits)
+    fill_greedily (s, c_ppm);
+  return true;
+}
+
+static bool fill (sack *s, int64_t c_ppm, error *err) {
+  switch (s->filling) {
+  case GREEDILY:
+    fill_greedily (s, c_ppm);
+    return true;
+  case BY_TABLE:
+    fill_exactly (s, c_ppm);
+    return true;
+  case BY_PROGRAM:
+    return fill_by_program (s, c_ppm, err);
+  }
+  return false;
+}
+
 static bool drop_others (const sack *s, policy_choice *out, error *err) {
   out->n_drops = 0;
   for (int32_t i = 0; i < s->n_items; i++) {
@@ -97,7 +209,7 @@ static bool peak_of (const sack *s, const policy_choice *c, int64_t *out, error 
   return true;
 }
 
-static bool begin (sack *s, bool dp, error *err) {
+static bool begin (sack *s, error *err) {
   policy_view *v = s->v;
   s->items = NEW (v->arena, v->n_tensors, int32_t, err);
   s->kept = NEW (v->arena, v->n_tensors, bool, err);
@@ -110,7 +222,7 @@ static bool begin (sack *s, bool dp, error *err) {
       s->total_bytes += v->trace->tensors[x].bytes;
     }
   view_sort (v, s->items, s->n_items, dearest_first, NULL);
-  if (!dp)
+  if (s->filling != BY_TABLE)
     return true;
   s->choice = NEW (v->arena, (int64_t)s->n_items * (UNITS + 1), uint8_t, err);
   s->value = NEW (v->arena, UNITS + 1, int64_t, err);
@@ -123,19 +235,14 @@ static bool begin (sack *s, bool dp, error *err) {
 bool policy_knapsack (policy_view *v, policy_id id, const policy_values *values, policy_choice *out,
                       error *err) {
   (void)id;
-  bool dp = values->at[POLICY_OPTION_knapsack_solver] == 1;
   int64_t given = values->at[POLICY_OPTION_knapsack_c];
-  sack s = { .v = v };
-  if (!begin (&s, dp, err))
+  sack s = { .v = v, .filling = (filling)values->at[POLICY_OPTION_knapsack_solver] };
+  if (!begin (&s, err))
     return false;
   int64_t best_peak = INT64_MAX, best_c = 0;
   for (int64_t c = given ? given : 1000000; c >= 0; c -= values->at[POLICY_OPTION_knapsack_step]) {
     int64_t peak;
-    if (dp)
-      fill_exactly (&s, c);
-    else
-      fill_greedily (&s, c);
-    if (!drop_others (&s, out, err))
+    if (!fill (&s, c, err) || !drop_others (&s, out, err))
       return false;
     if (given)
       return true;
@@ -150,9 +257,5 @@ bool policy_knapsack (policy_view *v, policy_id id, const policy_values *values,
     }
   }
   out->note = "no share that is kept makes it fit";
-  if (dp)
-    fill_exactly (&s, best_c);
-  else
-    fill_greedily (&s, best_c);
-  return drop_others (&s, out, err);
+  return fill (&s, best_c, err) && drop_others (&s, out, err);
 }

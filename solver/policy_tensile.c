@@ -19,37 +19,57 @@ typedef struct tensile {
   int64_t may_move;
 } tensile;
 
-/* Both copies of a gap, or neither. The copy out may start as soon as the bytes are final. */
-static bool try_gap (tensile *s, const view_gap *g, int64_t from_ns, bool *done, error *err) {
+/* Both copies of a gap, or neither. The copy out may start as soon as the bytes are final; where
+   the host has them still, the tensor is only released. */
+static bool try_gap (tensile *s, const view_gap *g, bool on_host, bool *done, error *err) {
   policy_view *v = s->v;
   int64_t wrap = gap_wraps (g) ? v->step_ns : 0, need = v->start_ns[g->b] + wrap;
-  int64_t t_out = view_out_ns (v, g->tensor), t_in = view_in_ns (v, g->tensor);
+  int64_t t_out = on_host ? 0 : view_out_ns (v, g->tensor), t_in = view_in_ns (v, g->tensor);
+  int64_t behind = v->end_ns[g->a];
   *done = false;
-  int64_t out = link_earliest (&s->link, from_ns, need, t_out);
+  int64_t out = on_host ? behind : link_earliest (&s->link, behind, need, t_out);
   if (out == NO_TIME)
     return true;
-  int64_t behind = out + t_out > v->end_ns[g->a] ? out + t_out : v->end_ns[g->a];
-  int64_t in = link_latest (&s->link, behind, need, t_in);
+  int64_t in = link_latest (&s->link, out + t_out, need, t_in);
   if (in == NO_TIME)
     return true;
   int32_t i = view_late (v, g, need - in);
   *done = true;
   view_relieve (v, s->res, g, i);
-  return link_take (&s->link, out, t_out, v->arena, err) &&
+  return (on_host || link_take (&s->link, out, t_out, v->arena, err)) &&
          link_take (&s->link, in, t_in, v->arena, err) && policy_move_gap (v, s->out, g, i, err);
 }
 
-/* The gap over the peak, then every later one. */
+static bool is_written (const policy_view *v, int32_t op, int32_t tensor) {
+  return list_has (&v->trace->ops[op].writes, tensor);
+}
+
+/* The gap over the peak, or -1. */
+static int32_t gap_over (const policy_view *v, int32_t x, int32_t peak) {
+  for (int32_t i = v->gap_offset[x]; i < v->gap_offset[x + 1]; i++)
+    if (gap_covers (&v->gaps[i], peak))
+      return i;
+  return -1;
+}
+
+/* The first gap that has time for both copies, from the tensor's production up to the gap over the
+   peak, for one that outlives the step that gap; then every later one that has time. */
 static bool swap (tensile *s, int32_t x, int32_t peak, bool *done, error *err) {
   const policy_view *v = s->v;
+  int32_t over = gap_over (v, x, peak);
+  int32_t first = v->trace->tensors[x].persistent ? over : v->gap_offset[x];
+  bool on_host = false;
   *done = false;
-  for (int32_t i = v->gap_offset[x]; i < v->gap_offset[x + 1]; i++) {
-    const view_gap *g = &v->gaps[i];
-    bool later;
-    if (!*done && !gap_covers (g, peak))
-      continue;
-    if (!try_gap (s, g, v->end_ns[g->a], *done ? &later : done, err))
+  for (int32_t i = first; over >= 0 && i < v->gap_offset[x + 1]; i++) {
+    bool taken;
+    if (!*done && i > over)
+      break;
+    for (int32_t k = i > first ? v->gaps[i - 1].b : 0; on_host && k <= v->gaps[i].a; k++)
+      on_host = !is_written (v, k, x);
+    if (!try_gap (s, &v->gaps[i], on_host, &taken, err))
       return false;
+    on_host |= taken;
+    *done |= taken;
   }
   return true;
 }

@@ -79,17 +79,19 @@ static bool put_group (lms *s, int32_t x, int32_t producer, int32_t from, const 
 /* Counts and, where `out` is set, moves one tensor; users are by level. */
 static bool put_tensor (lms *s, int32_t x, int32_t *users, const setting *set, error *err) {
   const policy_view *v = s->v;
-  int32_t p = v->producer[x], n = 0, near = p, last_level = v->level[p];
+  int32_t p = v->producer[x], n = 0, near = p, last_level = v->level[p], readers = 0;
   for (int32_t i = v->units.use_offset[x]; i < v->units.use_offset[x + 1]; i++) {
     int32_t k = v->units.uses[i].op;
     last_level = v->level[k] > last_level ? v->level[k] : last_level;
+    readers += v->units.uses[i].reads;
     if (k > p && v->units.uses[i].reads && v->level[k] - v->level[p] > set->threshold)
       users[n++] = k;
     else if (k > near)
       near = k;
   }
-  if (n == 0) {
-    resident (s, v->level[p], last_level, v->held[x]);
+  if (n == 0) { /* what nothing reads is not counted there */
+    if (readers > 0)
+      resident (s, v->level[p], last_level, v->held[x]);
     return true;
   }
   view_sort (v, users, n, later_level, NULL);

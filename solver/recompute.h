@@ -8,9 +8,10 @@
 #include "solver/variant.h"
 
 typedef struct recompute_result {
-  variant best,
-      greedy; /* greedy: the best prefix, before any local search; n_recomputes may be 0 */
-  variant_value value, greedy_value;
+  variant best;   /* n_recomputes may be 0 */
+  variant greedy; /* the best prefix, before any search */
+  variant bold;   /* its quick plans are slower, but a search of copies may make it the best */
+  variant_value value, greedy_value, bold_value;
   int32_t candidates, tried;
 } recompute_result;
 
@@ -25,9 +26,9 @@ typedef struct recompute_program {
 } recompute_program;
 
 /* On top of a cut (NULL: none), whose sections the results share; `guide` is its program or NULL.
-   limit_tries: 0: a default. */
+   limit_ticks: 0: those of the options, or a default. */
 bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
-                       const recompute_program *guide, int32_t limit_tries, arena *a,
+                       const recompute_program *guide, int64_t limit_ticks, arena *a,
                        recompute_result *out, error *err) MUST_CHECK;
 
 /* What RECOMPUTE_CHEAP may make again: outputs of anything but convolutions and matrix products. */
@@ -45,8 +46,9 @@ bool recompute_bound (const trace *t, const variant *cut, const solve_options *o
 bool recompute_guide (const trace *t, const variant *v, const solve_options *o, arena *a,
                       rewritten *rw, gaps *g, const double **dropped, error *err) MUST_CHECK;
 
-/* Whether none fits is no error. */
-bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o, arena *a,
-                              recompute_program *out, error *err) MUST_CHECK;
+/* Whether none fits is no error. fresh: of plans whose copies read nothing beyond its last use but
+   what their own entry made, as all are that recompute_search finds. */
+bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
+                              bool fresh, arena *a, recompute_program *out, error *err) MUST_CHECK;
 
 #endif

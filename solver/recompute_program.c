@@ -17,9 +17,10 @@ static bool may_drop (const trace *t, const solve_options *o, arena *a, uint8_t 
   return true;
 }
 
-bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o, arena *a,
-                              recompute_program *out, error *err) {
+bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
+                              bool fresh, arena *a, recompute_program *out, error *err) {
   static const variant nothing = { .name = "swap" };
+  enum { MOST_ROUNDS = 2 };
   const variant *v = cut ? cut : &nothing;
   uint8_t *again;
   error why = { 0 };
@@ -33,8 +34,10 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
   bound_options how = { .dev = o->device,
                         .host_bytes = o->host_bytes,
                         .any_units = true,
+                        .limit_rounds = MOST_ROUNDS, /* more gained nothing wherever it was tried */
                         .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
                         .again = again,
+                        .fresh = fresh,
                         .keep_proof = o->keep_proof,
                         .log = o->log,
                         .stop = o->stop,
@@ -69,6 +72,7 @@ bool recompute_guide (const trace *t, const variant *v, const solve_options *o, 
                         .blocks = BLOCKS,
                         .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
                         .again = again,
+                        .fresh = true,
                         .stop = o->stop,
                         .stop_context = o->stop_context };
   if (bound_of (g, &how, a, &b, &why)) {

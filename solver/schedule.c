@@ -13,6 +13,8 @@
 #include "solver/place.h"
 
 enum { TRIES = 16, TIMINGS = 2, HOST_PLACE = 512, POOL_CHOICES = 6 };
+/* Granules too many for which copies in may wait: each holds up all behind it. */
+enum { FEW_OVER = 64, FEW_PART = 10000 };
 
 typedef struct scheduling {
   const trace *trace;
@@ -301,7 +303,8 @@ static bool place_all (scheduling *s) {
   int64_t wanted = 0, over_before = INT64_MAX;
   if (!find_times (s, granules))
     return false;
-  for (int i = 0; i < TRIES; i++) {
+  arena_mark mark = arena_here (s->arena);
+  for (int i = 0; i < TRIES; i++, arena_back (s->arena, mark)) {
     moment period, start;
     if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
         !give_places (s, period, start, most))
@@ -310,14 +313,14 @@ static bool place_all (scheduling *s) {
     if (over <= 0 && !s->places.tangled)
       return true;
     wanted = s->places.granules;
-    bool helps = over <= over_before / 2;
+    bool few = over <= FEW_OVER || over <= most / FEW_PART, helps = few && over < over_before;
     over_before = over;
     if (!s->places.tangled && helps && wait_longer (s))
       continue;
     over_before = INT64_MAX;
     if (granules == least)
       break;
-    granules -= over > 0 ? over : 1 + most / 64;
+    granules -= over <= 0 ? 1 + most / 64 : few ? over : 2 * over;
     granules = granules < least ? least : granules;
     if (i + 2 >= TRIES)
       go_slow (s);

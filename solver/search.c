@@ -5,7 +5,7 @@
 #include "base/units.h"
 #include "trace/simulate.h"
 
-enum { FEW_OPS = 60, STARTS_PART = 2 };
+enum { FEW_OPS = 60, STARTS_PART = 2, LEAST_TRIED = 40, SEEN_ROOM = 1024 };
 
 void search_clear (candidate *c, const layout *l) {
   c->layout = l;
@@ -63,13 +63,12 @@ static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *coun
   return true;
 }
 
-bool search_cost (search *s, candidate *c, plan **made, error *err) {
+static bool cost (search *s, candidate *c, plan **made, error *err) {
   arena *a = made ? s->arena : s->scratch;
   arena_mark mark = arena_here (s->scratch);
   wish *wishes;
   int32_t count;
   error why = { 0 };
-  c->step_ns = INT64_MAX;
   s->schedule.early_ppm = c->early_ppm;
   s->schedule.by_release = c->by_release;
   s->schedule.pool_below_bytes = c->layout->pool_below_bytes;
@@ -99,6 +98,60 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
   return ok;
 }
 
+/* ---- what was tried ---- */
+
+static uint64_t mix (uint64_t h, int64_t x) {
+  h = (h ^ (uint64_t)x) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 29;
+}
+
+/* Layouts without groups differ in their parts alone. */
+static uint64_t hash_of (const search *s, const candidate *c) {
+  const gaps *g = &c->layout->gaps;
+  uint64_t h = mix (1, c->layout->n_groups ? c->layout - s->layouts : -1);
+  h = mix (mix (mix (h, c->layout->pool_below_bytes), c->early_ppm), c->by_release);
+  for (int32_t i = 0; i < g->count; i++)
+    if (c->parts[i])
+      h = mix (mix (mix (mix (h, i), c->parts[i]), c->of[g->at[i].unit]), c->not_before[i]);
+  return h ? h : 1;
+}
+
+static bool put_seen (uint64_t *seen, int64_t room, uint64_t h) {
+  int64_t i = (int64_t)(h & (uint64_t)(room - 1));
+  for (; seen[i]; i = (i + 1) & (room - 1))
+    if (seen[i] == h)
+      return false;
+  seen[i] = h;
+  return true;
+}
+
+/* *is_new: it was not tried before, and counts as tried now. */
+static bool note (search *s, const candidate *c, bool *is_new, error *err) {
+  if (2 * s->n_seen >= s->seen_room) {
+    int64_t room = s->seen_room ? 2 * s->seen_room : SEEN_ROOM;
+    uint64_t *seen = NEW (s->arena, room, uint64_t, err);
+    if (!seen)
+      return false;
+    for (int64_t i = 0; i < s->seen_room; i++)
+      if (s->seen[i])
+        put_seen (seen, room, s->seen[i]);
+    s->seen = seen;
+    s->seen_room = room;
+  }
+  *is_new = put_seen (s->seen, s->seen_room, hash_of (s, c));
+  s->n_seen += *is_new;
+  return true;
+}
+
+bool search_cost (search *s, candidate *c, plan **made, error *err) {
+  bool is_new = true;
+  c->step_ns = INT64_MAX;
+  s->ticks += c->layout->gaps.count / 4;
+  if (!made && !note (s, c, &is_new, err))
+    return false;
+  return !is_new || cost (s, c, made, err);
+}
+
 bool search_is_over (search *s) {
   if (s->options->stop && s->options->stop (s->options->stop_context))
     s->stopped = true;
@@ -109,8 +162,8 @@ bool search_is_over (search *s) {
 
 bool search_has_started (search *s) {
   bool few = s->layouts->gaps.n_ops <= FEW_OPS;
-  return search_is_over (s) ||
-         (!few && s->best.step_ns < INT64_MAX && s->ticks >= s->limit_ticks / STARTS_PART);
+  return search_is_over (s) || (!few && s->tried >= LEAST_TRIED && s->best.step_ns < INT64_MAX &&
+                                s->ticks >= s->limit_ticks / STARTS_PART);
 }
 
 bool search_keep (search *s) {
@@ -128,12 +181,15 @@ bool search_keep (search *s) {
 /* ---- starts ---- */
 
 /* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
-static const int32_t rooms_ppm[] = { 1000000, 998000, 996000, 990000, 980000, 960000 };
+static const int32_t rooms_ppm[] = {
+  1000000, 998000, 996000, 990000, 980000, 960000, 930000, 900000
+};
 /* How much earlier than just in time copies in start; -1: as soon as memory allows. */
 static const int64_t early_ppm[] = { 20000, 0, 40000, -1, 120000 };
 
 enum {
-  ROOMS = sizeof rooms_ppm / sizeof *rooms_ppm,
+  ROOMS_ALL = sizeof rooms_ppm / sizeof *rooms_ppm, /* where there is no plan yet */
+  ROOMS = ROOMS_ALL - 2,
   EARLIES = sizeof early_ppm / sizeof *early_ppm
 };
 enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
@@ -218,13 +274,32 @@ static bool tune (search *s, error *err) {
 }
 
 static bool other_starts (search *s, const layout *l, error *err) {
-  for (int room = 0; room < ROOMS; room++)
+  int rooms = s->best.step_ns < INT64_MAX ? ROOMS : ROOMS_ALL;
+  for (int room = 0; room < rooms; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++) {
       bool done = room < FIRST_ROOMS && round_is_guided (start) == (l->share != NULL);
       if ((l->share || !round_is_guided (start)) && !search_has_started (s) &&
           !start_from (s, l, start, room, done ? FIRST_EARLIES : 0, EARLIES, err))
         return false;
     }
+  return true;
+}
+
+/* Where all that must leave finds no places, more places may do: everything goes whenever it can.
+ */
+static bool all_away (search *s, const layout *l, error *err) {
+  const gaps *g = &l->gaps;
+  search_clear (&s->trial, l);
+  for (int32_t i = 0; i < g->count; i++) {
+    const unit_info *u = &l->units.at[g->at[i].unit];
+    if (u->bytes > 0 && !u->pinned && !g->at[i].unused)
+      s->trial.parts[i] = l->of[g->at[i].unit];
+  }
+  s->trial.found_by = "all away";
+  s->trial.early_ppm = -1;
+  if (!search_cost (s, &s->trial, NULL, err))
+    return false;
+  search_keep (s);
   return true;
 }
 
@@ -240,6 +315,9 @@ bool search_starts (search *s, error *err) {
   for (int32_t i = 0; i < s->n_layouts; i++)
     if ((!any || few || &s->layouts[i] == best) && !search_has_started (s) &&
         !other_starts (s, &s->layouts[i], err))
+      return false;
+  for (int32_t i = 0; i < s->n_layouts && s->best.step_ns == INT64_MAX; i++)
+    if (!all_away (s, &s->layouts[i], err))
       return false;
   return search_has_started (s) || s->best.step_ns == INT64_MAX || tune (s, err);
 }

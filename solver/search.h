@@ -36,12 +36,15 @@ typedef struct search {
   int64_t enough_ns;      /* a candidate that costs no more ends the search */
   int64_t ticks, limit_ticks, tried;
   candidate best, trial;
+  uint64_t *seen; /* hashes of what was tried, or 0 */
+  int64_t n_seen, seen_room;
   bool stopped;
 } search;
 
 bool search_begin (search *s, error *err) MUST_CHECK;
-/* Sets trial.step_ns; an infeasible trial is no error. The plan is put into *made where that is not
-   NULL, in s->arena. */
+/* Sets trial.step_ns; an infeasible trial is no error, and neither is one that was tried before:
+   both cost INT64_MAX. Where `made` is not NULL, the plan is put there, in s->arena, in any case.
+ */
 bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
 /* Starts: for each layout, each rounding of the program's shares (where there are any) or those
    that need none; then, with the layout that did best, all of them with other room and timing. */

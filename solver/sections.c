@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/units.h"
+
 const char *const sections_form_names[SECTIONS_FORMS + 1] = {
   "level", "level-tight", "depth", "depth-tight", "depth-phases", NULL,
 };
@@ -121,6 +123,11 @@ static bool allowed (const solve_options *o, sections_form form) {
   return o->section_orders == ORDERS_AUTO || depth == (o->section_orders == ORDERS_DEPTH);
 }
 
+static bool near (const solve_options *o, int64_t step_ns, int64_t bound_ns) {
+  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
+  return step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
+}
+
 static bool better (const variant_value *a, const variant_value *b) {
   if (a->step_ns != b->step_ns)
     return a->step_ns < b->step_ns;
@@ -173,43 +180,204 @@ static bool consider (const trace *t, const solve_options *o, variant *v, arena 
   return true;
 }
 
-/* The best cut once more with one section left out, finer, coarser or in the other order. */
-static bool change_one (const trace *t, const solve_options *o, arena *a, arena *scratch,
-                        sections_family *f, int32_t room, error *err) {
-  enum { MOST_SECTIONS = 16 };
+/* ---- changes of the best one ---- */
+
+typedef struct changing {
+  const trace *t;
+  const solve_options *o;
+  section *at;  /* with room for two more */
+  int32_t n, i; /* how many, and which is changed */
+} changing;
+
+static void insert (changing *c, int32_t at, section s) {
+  memmove (c->at + at + 1, c->at + at, (size_t)(c->n - at) * sizeof *c->at);
+  c->at[at] = s;
+  c->n++;
+}
+
+static bool leave_out (changing *c) {
+  if (c->n == 1)
+    return false;
+  memmove (c->at + c->i, c->at + c->i + 1, (size_t)(c->n - c->i - 1) * sizeof *c->at);
+  c->n--;
+  return true;
+}
+
+static bool coarser (changing *c) {
+  section *s = &c->at[c->i];
+  if (c->o->sections == SECTIONS_FIXED || s->parts < 4)
+    return false;
+  s->parts /= 2;
+  return true;
+}
+
+static bool finer (changing *c) {
+  section *s = &c->at[c->i];
+  if (c->o->sections == SECTIONS_FIXED)
+    return false;
+  s->parts += (s->parts + 1) / 2;
+  return true;
+}
+
+static bool turn_round (changing *c) {
+  section *s = &c->at[c->i];
+  if (c->o->section_orders != ORDERS_AUTO)
+    return false;
+  s->order = s->order == SECTION_DEPTH ? SECTION_LEVEL : SECTION_DEPTH;
+  return true;
+}
+
+/* Where half of the section's time has passed. */
+static int32_t middle (const changing *c) {
+  const section *s = &c->at[c->i];
+  int64_t all_ns = 0, ns = 0;
+  int32_t k = s->first;
+  for (int32_t i = s->first; i < s->end; i++)
+    all_ns += c->t->ops[i].ns;
+  while (k + 1 < s->end && 2 * ns < all_ns)
+    ns += c->t->ops[k++].ns;
+  return k > s->first ? k : s->first + 1;
+}
+
+static bool halve (changing *c) {
+  section *s = &c->at[c->i], second = *s;
+  if (s->end - s->first < 2)
+    return false;
+  s->end = second.first = middle (c);
+  insert (c, c->i + 1, second);
+  return true;
+}
+
+/* The half that needs less memory in fewer parts: a stretch of its own. */
+static bool coarser_half (changing *c, bool first) {
+  if (c->o->sections == SECTIONS_FIXED || c->at[c->i].parts < 4 || !halve (c))
+    return false;
+  c->at[first ? c->i : c->i + 1].parts /= 2;
+  return true;
+}
+
+static bool coarser_first (changing *c) {
+  return coarser_half (c, true);
+}
+
+static bool coarser_second (changing *c) {
+  return coarser_half (c, false);
+}
+
+static bool join (changing *c) {
+  section *s = &c->at[c->i];
+  if (c->i + 1 == c->n || s[1].first != s->end)
+    return false;
+  s->end = s[1].end;
+  c->i++;
+  return leave_out (c);
+}
+
+static bool longer (changing *c) {
+  section *s = &c->at[c->i];
+  int32_t most = c->i + 1 < c->n ? s[1].first : c->t->n_ops;
+  if (s->end == most || c->t->ops[s->end].parts < s->parts)
+    return false;
+  s->end++;
+  return true;
+}
+
+static bool shorter (changing *c) {
+  section *s = &c->at[c->i];
+  if (s->end - s->first < 2)
+    return false;
+  s->end--;
+  return true;
+}
+
+static bool earlier (changing *c) {
+  section *s = &c->at[c->i];
+  int32_t least = c->i ? s[-1].end : 0;
+  if (s->first == least || c->t->ops[s->first - 1].parts < s->parts)
+    return false;
+  s->first--;
+  return true;
+}
+
+static bool later (changing *c) {
+  section *s = &c->at[c->i];
+  if (s->end - s->first < 2)
+    return false;
+  s->first++;
+  return true;
+}
+
+static bool (*const changes[]) (changing *c) = { leave_out,      coarser, finer,
+                                                 turn_round,     halve,   coarser_first,
+                                                 coarser_second, join,    longer,
+                                                 shorter,        earlier, later };
+enum { CHANGES = sizeof changes / sizeof *changes };
+
+typedef struct improving {
+  const trace *t;
+  const solve_options *o;
+  arena *a, *scratch;
+  sections_family *f;
+  int32_t room;
+} improving;
+
+static bool try_changed (improving *w, const changing *c, error *err) {
+  variant v = { "changed", c->at, NULL, c->n, 0 };
+  return consider (w->t, w->o, &v, w->scratch, w->f, err);
+}
+
+static bool copy_best (improving *w, const variant *best, changing *c, error *err) {
+  section *list = NEW (w->a, best->n_sections + 2, section, err);
+  *c = (changing){ w->t, w->o, list, best->n_sections, 0 };
+  if (list)
+    memcpy (list, best->sections, (size_t)best->n_sections * sizeof *list);
+  return list;
+}
+
+/* One op more in a section of its own, where the trace is small enough to try them all. */
+static bool add_one (improving *w, const variant *best, error *err) {
+  enum { FEW_OPS = 40 };
+  for (int32_t k = 0; w->t->n_ops <= FEW_OPS && k < w->t->n_ops && w->f->count < w->room; k++) {
+    int32_t at = 0;
+    changing c;
+    while (at < best->n_sections && best->sections[at].end <= k)
+      at++;
+    section one = { k, k + 1, best->sections[0].parts, SECTION_LEVEL };
+    if ((at < best->n_sections && best->sections[at].first <= k) ||
+        w->t->ops[k].parts < one.parts || w->o->section_orders == ORDERS_DEPTH)
+      continue;
+    if (!copy_best (w, best, &c, err))
+      return false;
+    insert (&c, at, one);
+    if (!try_changed (w, &c, err))
+      return false;
+  }
+  return true;
+}
+
+/* The best cut again and again, each time with one section changed: where its bound is not below
+   the plan that stands, no plan is tried. */
+static bool change_one (improving *w, error *err) {
+  enum { MOST_SECTIONS = 16, ROUNDS = 8 };
+  sections_family *f = w->f;
   int64_t before_ns = f->count ? f->values[0].step_ns : 0;
-  for (int round = 0; f->count && round < 4; round++) {
+  for (int round = 0; f->count && round < ROUNDS; round++) {
     variant best = f->at[0];
-    if (best.n_sections > MOST_SECTIONS)
+    if (best.n_sections > MOST_SECTIONS || near (w->o, f->values[0].step_ns, f->compute_ns))
       return true;
     for (int32_t i = 0; i < best.n_sections; i++)
-      for (int how = 0; how < 4; how++) {
-        section *list = NEW (a, best.n_sections, section, err);
-        variant v = { "changed", list, NULL, best.n_sections, 0 };
-        if (!list || f->count >= room)
-          return list;
-        memcpy (list, best.sections, (size_t)best.n_sections * sizeof *list);
-        if (how == 0 && best.n_sections == 1)
-          continue;
-        if (how == 0) {
-          memmove (list + i, list + i + 1, (size_t)(best.n_sections - i - 1) * sizeof *list);
-          v.n_sections--;
-        } else if (how == 1) {
-          if (o->sections == SECTIONS_FIXED || list[i].parts < 4)
-            continue;
-          list[i].parts /= 2;
-        } else if (how == 2) {
-          if (o->sections == SECTIONS_FIXED)
-            continue;
-          list[i].parts += (list[i].parts + 1) / 2;
-        } else {
-          if (o->section_orders != ORDERS_AUTO)
-            continue;
-          list[i].order = list[i].order == SECTION_DEPTH ? SECTION_LEVEL : SECTION_DEPTH;
-        }
-        if (!consider (t, o, &v, scratch, f, err))
+      for (int how = 0; how < CHANGES; how++) {
+        changing c;
+        if (f->count >= w->room || (w->o->stop && w->o->stop (w->o->stop_context)))
+          return true;
+        if (!copy_best (w, &best, &c, err))
+          return false;
+        c.i = i;
+        if (changes[how](&c) && !try_changed (w, &c, err))
           return false;
       }
+    if (!add_one (w, &best, err))
+      return false;
     if (f->values[0].step_ns >= before_ns)
       return true;
     before_ns = f->values[0].step_ns;
@@ -221,7 +389,9 @@ bool sections_search (const trace *t, const solve_options *o, arena *a, sections
                       error *err) {
   static const int64_t tries[] = { 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64 };
   enum { TRIES = sizeof tries / sizeof *tries, ROOM = 400 };
-  *out = (sections_family){ .least_bound_ns = INT64_MAX, .least_floor_bytes = INT64_MAX };
+  *out = (sections_family){ .least_bound_ns = INT64_MAX,
+                            .least_floor_bytes = INT64_MAX,
+                            .compute_ns = trace_total_ns (t) };
   out->at = NEW (a, ROOM, variant, err);
   out->values = NEW (a, ROOM, variant_value, err);
   arena *scratch = arena_new (0);
@@ -242,7 +412,8 @@ bool sections_search (const trace *t, const solve_options *o, arena *a, sections
         goto out;
     }
   }
-  ok = ok && change_one (t, o, a, scratch, out, ROOM, err);
+  improving w = { t, o, a, scratch, out, ROOM };
+  ok = ok && change_one (&w, err);
 out:
   arena_free (scratch);
   return ok;

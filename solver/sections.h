@@ -32,6 +32,7 @@ typedef struct sections_family {
   int32_t proposed, refused, too_large; /* of all proposals */
   int64_t least_bound_ns;               /* over all that fit; the plain step is not among them */
   int64_t least_floor_bytes;
+  int64_t compute_ns; /* of the step as it is */
 } sections_family;
 
 /* Everything in `a`. */

@@ -23,16 +23,31 @@ bool slots_from (const int32_t *first, int32_t count, int32_t n_ops, arena *a, s
   return true;
 }
 
-/* Slots begin where a mark stands. */
-static bool from_marks (const bool *begins, int32_t n, arena *a, slots *out, error *err) {
+/* Slots begin where a mark stands, unless that is inside a loose run. */
+static bool from_marks (const bool *begins, const uint8_t *loose, int32_t n, arena *a, slots *out,
+                        error *err) {
   int32_t count = 0;
   int32_t *first = NEW (a, n, int32_t, err);
   if (!first)
     return false;
   for (int32_t k = 0; k < n; k++)
-    if (begins[k] || k == 0)
+    if (k == 0 || (begins[k] && !loose_follows (loose, k)))
       first[count++] = k;
-  return slots_from (first, count, n, a, out, err);
+  if (!slots_from (first, count, n, a, out, err))
+    return false;
+  out->loose = loose;
+  return true;
+}
+
+static const uint8_t *loose_of (const gaps *g) {
+  return g->loosened ? g->loosened->loose : NULL;
+}
+
+bool slots_can_split (const slots *s, int32_t j) {
+  for (int32_t k = s->first[j] + 1; k < s->first[j + 1]; k++)
+    if (!loose_follows (s->loose, k))
+      return true;
+  return false;
 }
 
 static void alone (bool *begins, int32_t n, int32_t k) {
@@ -59,7 +74,7 @@ bool slots_each (const gaps *g, arena *a, slots *out, error *err) {
   if (!begins)
     return false;
   memset (begins, true, (size_t)g->n_ops);
-  return from_marks (begins, g->n_ops, a, out, err);
+  return from_marks (begins, loose_of (g), g->n_ops, a, out, err);
 }
 
 static int by_size (const void *x, const void *y) {
@@ -116,7 +131,7 @@ bool slots_blocks (const gaps *g, const device *dev, int32_t blocks, int64_t ste
     block = now;
     first = k + 1;
   }
-  return from_marks (begins, n, a, out, err);
+  return from_marks (begins, loose_of (g), n, a, out, err);
 }
 
 typedef struct candidate {
@@ -139,15 +154,16 @@ static void split_one (const gaps *g, int32_t first, int32_t end, bool *begins) 
     return;
   }
   int64_t total_ns = 0, at_ns = 0;
+  int32_t split = NO_OP;
   for (int32_t k = first; k < end; k++)
     total_ns += ops[k].ns + ops[k].gap_ns;
-  for (int32_t k = first; k + 1 < end; k++) {
+  for (int32_t k = first; k + 1 < end && (split == NO_OP || 2 * at_ns < total_ns); k++) {
     at_ns += ops[k].ns + ops[k].gap_ns;
-    if (2 * at_ns >= total_ns || k + 2 == end) {
-      begins[k + 1] = true;
-      return;
-    }
+    if (!loose_follows (loose_of (g), k + 1))
+      split = k + 1;
   }
+  if (split != NO_OP)
+    begins[split] = true;
 }
 
 bool slots_split (const gaps *g, const slots *from, const double *score, int32_t splits, arena *a,
@@ -159,7 +175,7 @@ bool slots_split (const gaps *g, const slots *from, const double *score, int32_t
     return false;
   for (int32_t j = 0; j < from->count; j++) {
     begins[from->first[j]] = true;
-    if (slots_is_run (from, j) && score[j] > 0)
+    if (slots_can_split (from, j) && score[j] > 0)
       list[n++] = (candidate){ score[j], j };
   }
   if (!n)
@@ -167,5 +183,5 @@ bool slots_split (const gaps *g, const slots *from, const double *score, int32_t
   qsort (list, (size_t)n, sizeof *list, by_score);
   for (int32_t i = 0; i < n && i < splits; i++)
     split_one (g, from->first[list[i].slot], from->first[list[i].slot + 1], begins);
-  return from_marks (begins, g->n_ops, a, out, err);
+  return from_marks (begins, loose_of (g), g->n_ops, a, out, err);
 }

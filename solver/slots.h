@@ -7,8 +7,9 @@
 
 typedef struct slots {
   int32_t count;
-  int32_t *first; /* count + 1: slot j is the ops [first[j], first[j + 1]) */
-  int32_t *of_op; /* per op its slot */
+  int32_t *first;       /* count + 1: slot j is the ops [first[j], first[j + 1]) */
+  int32_t *of_op;       /* per op its slot */
+  const uint8_t *loose; /* per op, or NULL; no slot begins inside a run of loose ops */
 } slots;
 
 /* One op, one slot. */
@@ -31,7 +32,10 @@ bool slots_from (const int32_t *first, int32_t count, int32_t n_ops, arena *a, s
                  error *err) MUST_CHECK;
 
 static inline bool slots_is_run (const slots *s, int32_t j) {
-  return s->first[j + 1] - s->first[j] > 1;
+  return s->first[j + 1] - s->first[j] > 1 || (s->loose && s->loose[s->first[j]]);
 }
+
+/* Whether a slot could begin inside slot j. */
+bool slots_can_split (const slots *s, int32_t j);
 
 #endif

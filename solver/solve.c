@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "solver/mix.h"
 #include "solver/search_policies.h"
+#include "solver/sections_bound.h"
 #include "trace/check.h"
 
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
@@ -116,7 +117,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     } else if (o->follow) {
       ok = ok && search_follow (&s, o->follow, err);
     } else {
-      ok = ok && search_starts (&s, err) && search_policies (&s, &policies, err) &&
+      ok = ok && search_starts (&s, err) && (o->own_only || search_policies (&s, &policies, err)) &&
            search_improve (&s, err);
     }
   }
@@ -156,8 +157,8 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
   if (o->same_places && !o->place_bytes)
     return solve_same_places (t, o, a, out, err);
-  return o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF
-             ? variant_solve (t, NULL, o, NULL, a, out, err)
-             : mix_solve (t, o, a, out, err) &&
-                   (o->same_places || policies_take (t, o, a, out, err));
+  if (o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF)
+    return variant_solve (t, NULL, o, NULL, a, out, err);
+  return (o->sections ? sections_solve : mix_solve) (t, o, a, out, err) &&
+         (o->same_places || policies_take (t, o, a, out, err));
 }

@@ -44,11 +44,12 @@ typedef struct solve_options {
   int64_t section_parts; /* SECTIONS_FIXED: so many */
   sections_orders section_orders;
   recompute_mode recompute;
-  const bound *guide;  /* of solve without sections and recompute: what bound_range says of this
-                          budget, so that no program is solved; or NULL */
+  const bound *guide;   /* of solve without sections and recompute: what bound_range says of this
+                           budget, so that no program is solved; or NULL */
   const recipe *follow; /* only a few roundings, made like this; or NULL */
-  bool same_places;    /* every stay of a part on the same granules */
-  int64_t place_bytes; /* of solve_same_places: the budget of the places; 0: budget_bytes */
+  bool own_only;        /* the published policies are not tried */
+  bool same_places;     /* every stay of a part on the same granules */
+  int64_t place_bytes;  /* of solve_same_places: the budget of the places; 0: budget_bytes */
 } solve_options;
 
 /* The defaults of gap_ppm and limit_ticks. */
@@ -59,7 +60,7 @@ typedef struct solution {
   plan *plan; /* with its prediction and certificate; passes check */
   bound bound;
   int64_t ticks, candidates;
-  recipe recipe; /* of the best candidate */
+  recipe recipe;   /* of the best candidate */
   const char *why; /* what was compared before this cut and these drops were taken, or NULL */
 } solution;
 

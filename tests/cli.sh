@@ -59,6 +59,25 @@ policy_bound() { # whoever made a plan, its distance to the best possible is sai
 }
 policy_too_small() { run 1 solve small.json --policy greedy-largest --budget 8MiB -o none.json && grep -q 'it reaches' out && [ ! -e none.json ]; }
 policy_wrong() { run 2 solve small.json --policy vdnn && one_line && says 'there is no policy' && run 2 solve small.json --policy g10 --policy-opt line && says 'not key=value'; }
+policy_share() { # a share of the peak is the same as its bytes, and more than the card has is refused
+  local how=(solve small.json -p greedy-largest) bytes
+  run 0 "${how[@]}" --budget 70% -o share.json && bytes=$(grep -oE '"budget_bytes": ?[0-9]+' share.json | grep -oE '[0-9]+') &&
+    run 0 "${how[@]}" --budget "$bytes" -o bytes.json && cmp share.json bytes.json &&
+    run 2 "${how[@]}" --budget 1000GiB && one_line && says 'leaves'
+}
+policy_alone() { # what the planner alone knows is not passed over
+  local option
+  for option in --gap=1% --limit=5 --sections=auto --recompute=auto --reserve=1% --seed=3 --same-places; do
+    run 2 solve small.json -p g10 -b 70% $option && one_line && says "${option%%=*} is of our own planner" || return 1
+  done
+  run 2 solve small.json -b 70% --policy-opt line=0.9 && one_line && says '--policy-opt needs --policy'
+}
+policy_order() { # another order of the ops is another trace, and the plan is of that one
+  local how=(-p swapadvisor-planner --policy-opt "evaluations=80,population=16" -b 45%)
+  run 2 solve small.json "${how[@]}" -o p.json && one_line && says '--order FILE' &&
+    run 0 solve small.json "${how[@]}" --order order.json -o p.json && run 0 check order.json p.json && run 1 check small.json p.json &&
+    run 0 solve small.json "${how[@]}" --order again.json -o again_p.json && cmp order.json again.json && cmp p.json again_p.json
+}
 policy_list() { run 0 solve --policy list && grep -q '^capuchin' out && run 0 solve --policy list --json && python_json out; }
 compares() { run 0 compare small.json --budgets 100%,70% --policies lru,g10 && [ "$(grep -c '^budget' out)" = 2 ] && [ "$(grep -cE '^  (lru|g10)' out)" = 4 ]; }
 compares_tsv() { run 0 compare small.json -b 70% --tsv --policies ferry,lru --limit 1000 && [ "$(awk -F'\t' 'NF == 16' out | wc -l)" = 3 ]; }
@@ -106,6 +125,9 @@ claim "a policy's plan passes check, and is the same again" policy
 claim "a policy's plan has its bound, too" policy_bound
 claim "a policy that cannot keep the budget says what it reaches, and writes nothing" policy_too_small
 claim "a policy that is not there, or a bad option of one, gets one line" policy_wrong
+claim "a policy's budget may be a share of the peak" policy_share
+claim "a policy refuses options of the planner" policy_alone
+claim "a policy's own order of the ops comes with its trace" policy_order
 claim "the policies are listed" policy_list
 claim "compare has a row for each policy at each budget" compares
 claim "compare prints columns" compares_tsv

@@ -1,6 +1,9 @@
 #include "tests/fixed_drops.h"
 
+#include <string.h>
+
 #include "tests/fixed.h"
+#include "trace/uses.h"
 
 static bool names (const index_list *list, int32_t x) {
   for (int32_t i = 0; i < list->count; i++)
@@ -270,4 +273,27 @@ bool fixed_drops_solve (flow *f, const fixed_drops *d, arena *a, double *stall_n
     }
   }
   return fixed_finish (f, a, stall_ns, err);
+}
+
+bool fixed_drops_keeps (const trace *cut, const recompute *entries, int32_t n_entries, arena *a,
+                        bool *keeps, error *err) {
+  uses u;
+  uint8_t *made = NEW (a, cut->n_tensors, uint8_t, err);
+  *keeps = false;
+  if (!made || !uses_of (cut, a, &u, err))
+    return false;
+  for (int32_t e = 0; e < n_entries; e++) {
+    memset (made, 0, (size_t)cut->n_tensors);
+    for (int32_t i = 0; i < entries[e].ops.count; i++) {
+      const op *o = &cut->ops[entries[e].ops.at[i]];
+      for (int32_t j = 0; j < o->reads.count; j++) {
+        int32_t x = o->reads.at[j];
+        *keeps |= !made[x] && !names (&o->side, x) && !cut->tensors[x].persistent &&
+                  uses_last (&u, x) < entries[e].before;
+      }
+      for (int32_t j = 0; j < o->writes.count; j++)
+        made[o->writes.at[j]] = 1;
+    }
+  }
+  return true;
 }

@@ -24,4 +24,8 @@ bool fixed_drops_make (const planned_case *p, arena *a, fixed_drops *out, error 
 bool fixed_drops_solve (flow *f, const fixed_drops *d, arena *a, double *stall_ns,
                         error *err) MUST_CHECK;
 
+/* Whether some copy reads a tensor beyond its last use that its own entry did not make. */
+bool fixed_drops_keeps (const trace *cut, const recompute *entries, int32_t n_entries, arena *a,
+                        bool *keeps, error *err) MUST_CHECK;
+
 #endif

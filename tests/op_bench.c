@@ -31,8 +31,10 @@ bench_array *op_bench_add (op_bench *b, const char *name, const operand *like) {
   bench_array *a = &b->arrays[b->n++];
   *a = (bench_array){ .count = like->elements, .bytes = like->bytes, .type = like->type };
   snprintf (a->name, sizeof a->name, "%s", name);
-  a->data = malloc ((size_t)a->bytes);
-  memset (a->data, 0xff, (size_t)a->bytes);
+  /* Room for random numbers in fp32, also where those of the op are smaller. */
+  size_t room = (size_t)(a->bytes > 4 * a->count ? a->bytes : 4 * a->count);
+  a->data = malloc (room);
+  memset (a->data, 0xff, room);
   return a;
 }
 

@@ -139,7 +139,7 @@ START_TEST (merging_only_weakens_the_bound) {
   units u;
   gaps g;
   bound whole, merged;
-  setting (SYNTHETIC_GPT, 230, 30, &dev, a, &u, &g);
+  setting (SYNTHETIC_GPT, 150, 30, &dev, a, &u, &g);
   bound_options o = { .dev = &dev, .host_bytes = MOST_BYTES, .whole_ops = 10000 };
   ck_assert_msg (bound_of (&g, &o, a, &whole, &err), "%s", err.text);
   o.whole_ops = 10;
@@ -161,7 +161,7 @@ START_TEST (more_memory_a_faster_link_and_more_host_never_raise_the_bound) {
     units u;
     gaps g;
     bound base, better;
-    setting (seed % 2 ? SYNTHETIC_GPT : SYNTHETIC_RESNET, 80, 20 + seed, &dev, a, &u, &g);
+    setting (seed % 2 ? SYNTHETIC_GPT : SYNTHETIC_RESNET, 56, 20 + seed, &dev, a, &u, &g);
     bound_options o = { .dev = &dev, .host_bytes = g.peak_bytes - g.floor_bytes };
     ck_assert_msg (bound_of (&g, &o, a, &base, &err), "%s", err.text);
     if (seed % 3 == 0) {
@@ -250,6 +250,28 @@ START_TEST (a_dual_price_is_the_slope_of_the_bound) {
   ck_assert_int_ge (cases, 12);
   ck_assert_msg (2 * memory >= cases && 2 * link >= cases,
                  "of %d cases memory has a price in %d, the link in %d", cases, memory, link);
+}
+END_TEST
+
+START_TEST (a_host_that_cannot_hold_what_must_leave_is_refused_at_once) {
+  device dev = device_25 ();
+  error err = { 0 };
+  arena *a = arena_new (0);
+  units u;
+  gaps g;
+  bound b;
+  trace *t = synthetic (SYNTHETIC_GPT, 40, 5, a, &err);
+  ck_assert (t && units_of (t, NULL, 0, 1, 0, a, &u, &err) &&
+             gaps_of (&u, 1, INT64_MAX / 8, a, &g, &err));
+  int64_t away = (g.peak_bytes - g.floor_bytes) / 2, budget = g.peak_bytes - away;
+  ck_assert_msg (gaps_of (&u, 1, budget, a, &g, &err), "%s", err.text);
+  bound_options o = { .dev = &dev, .host_bytes = away, .any_units = true };
+  ck_assert_msg (bound_of (&g, &o, a, &b, &err), "%s", err.text);
+  o.host_bytes = away - 1;
+  ck_assert (!bound_of (&g, &o, a, &b, &err));
+  ck_assert_int_eq (err.code, ERR_infeasible);
+  ck_assert_ptr_nonnull (strstr (err.text, "the host has to hold"));
+  arena_free (a);
 }
 END_TEST
 
@@ -377,6 +399,7 @@ int main (void) {
                                  merging_only_weakens_the_bound,
                                  more_memory_a_faster_link_and_more_host_never_raise_the_bound,
                                  a_dual_price_is_the_slope_of_the_bound,
+                                 a_host_that_cannot_hold_what_must_leave_is_refused_at_once,
                                  an_abort_of_the_solver_is_an_error_and_leaves_it_usable,
                                  a_memory_limit_is_an_error,
                                  the_integer_form_finds_the_best_whole_answer,

@@ -11,7 +11,7 @@
 #include "trace/zoo/zoo.h"
 
 /* Of the machine model's step, in percent: how far a prediction may be off. docs/what-if.md. */
-enum { TOLERANCE = 15 };
+enum { TOLERANCE = 5 };
 
 static const device card = {
   .name = "card",

@@ -1,5 +1,6 @@
 /* The GPU's kernels, compiled for the host: each kind beside the CPU's own function of it, and
    networks that train by them on the emulated device. */
+#include "executor/bf16.h"
 #include "executor/calculate_cuda.h"
 
 #include <math.h>
@@ -18,25 +19,14 @@ enum { STEP = 3, BATCH = 7 };
 
 /* A call as calculator_cuda makes it. */
 static bool run_kernels (ops *unused, const ops_call *call, error *err) {
-  (void)unused, (void)err;
-  operand o[COMPUTE_MOST_OPERANDS];
-  int n = compute_operands (call->c, o);
-  int32_t failed = 0;
-  for (int i = 0; i < n; i++)
-    if (kernel_work_zeroes (call, i, &o[i]))
-      memset (call->operands[i].pieces[0].data, 0, (size_t)o[i].bytes);
-  int64_t table_bytes = kernel_work_table_bytes (call);
-  void **table = malloc ((size_t)table_bytes + 1);
-  for (int64_t from = 0, items; from < call->end_item - call->first_item; from += items) {
-    kernel_work w;
-    items = kernel_work_fill (call, from, table_bytes > 0 ? table : NULL, &w);
-    w.failed = &failed;
-    w.step = call->step;
-    calculate_host_kernels[call->c->kind](w);
-  }
-  free (table);
-  ck_assert_int_eq (failed, 0);
-  return true;
+  (void)unused;
+  return kernel_ops_run (call, 0, err);
+}
+
+/* With room for some sums in several parts. */
+static bool run_with_workspace (ops *unused, const ops_call *call, error *err) {
+  (void)unused;
+  return kernel_ops_run (call, 1 << 16, err);
 }
 
 static void begin (op_bench *b, const gradient_case *g, const compute *c) {
@@ -58,8 +48,8 @@ static void compare (op_bench *b, const compute *c, const char *name, bool seen[
   b->run = NULL;
   op_bench_run (b, c, 1, -1, STEP);
   op_bench_saved expected = op_bench_save (b);
-  b->run = run_kernels;
   for (size_t k = 0; k < 9; k++) {
+    b->run = k % 2 == 0 ? run_kernels : run_with_workspace;
     op_bench_restore (b, &before);
     op_bench_run (b, c, parts[k / 3], cuts[k % 3], STEP);
     for (int i = 0; i < expected.n; i++)
@@ -140,6 +130,106 @@ START_TEST (every_kernel_gives_what_the_cpu_gives) {
 }
 END_TEST
 
+/* ---- bf16 ---- */
+
+enum { BF16_PARTS = 3 };
+#define BF16_TOLERANCE 0.02
+
+/* What the op reads, rounded, so that both types read the same numbers. */
+static void round_all (op_bench *b, const compute *c) {
+  operand o[COMPUTE_MOST_OPERANDS];
+  char name[24];
+  int n = compute_operands (c, o);
+  for (int i = 0; i < n; i++) {
+    op_bench_name (o, n, i, name);
+    bench_array *x = o[i].use == ABSENT ? NULL : op_bench_find (b, name);
+    for (int64_t k = 0; x != NULL && x->type == DATA && k < x->count; k++)
+      ((float *)x->data)[k] = bf16_number (bf16_of (((float *)x->data)[k]));
+  }
+}
+
+static bool is_wide (const bench_array *x) {
+  return x->bytes == 4 * x->count;
+}
+
+static void copy_array (const bench_array *from, bench_array *to) {
+  if (is_wide (to) || to->type == BYTE) {
+    memcpy (to->data, from->data, (size_t)to->bytes);
+    return;
+  }
+  for (int64_t k = 0; k < from->count; k++)
+    ((uint16_t *)to->data)[k] = bf16_of (((const float *)from->data)[k]);
+}
+
+static bool nearly (const bench_array *expected, const bench_array *got) {
+  double most = 0;
+  if (got->type == BYTE || got->type == INDEX)
+    return memcmp (expected->data, got->data, (size_t)got->bytes) == 0;
+  const float *want = expected->data;
+  for (int64_t k = 0; k < got->count; k++)
+    most = fmax (most, fabs (want[k]));
+  for (int64_t k = 0; k < got->count; k++) {
+    float x = is_wide (got) ? ((const float *)got->data)[k]
+                            : bf16_number (((const uint16_t *)got->data)[k]);
+    if (!(fabs ((double)x - want[k]) <= BF16_TOLERANCE * most) && !(isnan (x) && isnan (want[k])))
+      return false;
+  }
+  return true;
+}
+
+static void compare_bf16 (op_bench *b, const compute *c, const char *name) {
+  op_bench narrow;
+  compute half = *c;
+  half.dtype = DTYPE_BF16;
+  op_bench_supply (b, c);
+  round_all (b, c);
+  op_bench_begin (&narrow, 5);
+  op_bench_supply (&narrow, &half);
+  for (int i = 0; i < narrow.n; i++)
+    copy_array (op_bench_find (b, narrow.arrays[i].name), &narrow.arrays[i]);
+  b->run = NULL;
+  op_bench_run (b, c, 1, -1, STEP);
+  narrow.run = run_with_workspace;
+  op_bench_run (&narrow, &half, BF16_PARTS, 4, STEP);
+  for (int i = 0; i < narrow.n; i++)
+    ck_assert_msg (nearly (op_bench_find (b, narrow.arrays[i].name), &narrow.arrays[i]),
+                   "%s (%s): %s differs", name, compute_kind_names[c->kind], narrow.arrays[i].name);
+  op_bench_end (&narrow);
+}
+
+START_TEST (every_kernel_in_bf16_gives_what_fp32_gives_but_for_rounding) {
+  for (int i = 0; i < op_cases_count; i++) {
+    const gradient_case *g = &op_cases[i];
+    op_bench b;
+    compute c = op_with_batch (&g->c, BATCH);
+    begin (&b, g, &c);
+    compare_bf16 (&b, &c, g->name);
+    for (int k = 0; k < g->n_back; k++) {
+      compute back = op_back_of (&c, g->back[k]);
+      compare_bf16 (&b, &back, g->name);
+    }
+    op_bench_end (&b);
+  }
+}
+END_TEST
+
+START_TEST (bf16_is_rounded_to_the_nearest_and_ties_to_even) {
+  static const struct {
+    float x, y;
+  } cases[] = { { 1, 1 },
+                { 1.00390625f, 1 },         /* a tie, down to even */
+                { 1.01171875f, 1.015625f }, /* a tie, up to even */
+                { 1.003907f, 1.0078125f },  /* above the tie */
+                { -1.01171875f, -1.015625f },
+                { 3.3961776e38f, INFINITY } };
+  for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+    ck_assert_float_eq (bf16_number (bf16_of (cases[i].x)), cases[i].y);
+  ck_assert (isnan (bf16_number (bf16_of (NAN))));
+  for (uint32_t i = 0; i < 65536; i++) /* all of them stay what they are */
+    ck_assert (isnan (bf16_number ((uint16_t)i)) || bf16_of (bf16_number ((uint16_t)i)) == i);
+}
+END_TEST
+
 /* ---- whole networks ---- */
 
 enum { STEPS = 2 };
@@ -203,7 +293,9 @@ int main (void) {
   TCase *kinds = tcase_create ("kinds"), *nets = tcase_create ("networks");
   tcase_set_timeout (kinds, 60);
   tcase_set_timeout (nets, 120);
+  tcase_add_test (kinds, bf16_is_rounded_to_the_nearest_and_ties_to_even);
   tcase_add_test (kinds, every_kernel_gives_what_the_cpu_gives);
+  tcase_add_test (kinds, every_kernel_in_bf16_gives_what_fp32_gives_but_for_rounding);
   tcase_add_loop_test (nets, a_network_learns_the_same_bits_by_kernels_under_every_plan, 0,
                        SMALL_NETS);
   suite_add_tcase (suite, kinds);

@@ -3,10 +3,12 @@
    against the second one written for tests. */
 #include <string.h>
 
+#include "base/random.h"
 #include "solver/drops.h"
 #include "solver/mix.h"
 #include "solver/recompute.h"
 #include "solver/sections.h"
+#include "tests/fixed_drops.h"
 #include "tests/random_case.h"
 #include "tests/ref_rewrite.h"
 #include "tests/same_trace.h"
@@ -61,6 +63,75 @@ START_TEST (no_random_plan_beats_the_bound_of_its_cut) {
   }
   ck_assert_int_gt (over, 300);
   ck_assert_int_gt (dropped, 30);
+}
+END_TEST
+
+/* The program charges dead inputs as well, which is right for entries that keep nothing beyond its
+   last use: all that the planner makes are such. */
+START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
+  int compared = 0, tighter = 0, near = 0;
+  for (uint64_t seed = 1; seed <= 900; seed++) {
+    arena *a = arena_new (0);
+    random_case c;
+    error err = { 0 };
+    random_state r = random_seed (seed);
+    units u;
+    gaps g;
+    uses used;
+    drop *drops;
+    int32_t n;
+    recompute_program p;
+    variant v = { .name = "random" };
+    variant_value value;
+    bool keeps;
+    if (!random_of (seed, CASE_RECOMPUTE | CASE_WORKSPACE | CASE_LIVES, 9, a, &c)) {
+      arena_free (a);
+      continue;
+    }
+    const trace *t = c.trace;
+    device d = c.plan->device;
+    d.host_bytes = (int64_t)1 << 40;
+    uint8_t *all = NEW (a, t->n_ops, uint8_t, &err);
+    memset (all, 1, (size_t)t->n_ops);
+    ck_assert (units_of (t, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
+               gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err) &&
+               uses_of (t, a, &used, &err) && drops_find (t, all, NULL, a, &drops, &n, &err));
+    solve_options o = { .device = &d,
+                        .budget_bytes =
+                            random_between (&r, g.floor_bytes, (g.floor_bytes + g.peak_bytes) / 2),
+                        .host_bytes = d.host_bytes,
+                        .recompute = RECOMPUTE_AUTO };
+    d.memory_bytes = d.reserved_bytes + o.budget_bytes;
+    ck_assert_msg (recompute_solve_program (t, NULL, &o, true, a, &p, &err), "%s", err.text);
+    uint8_t *chosen = NEW (a, n, uint8_t, &err);
+    for (int set = 0; set < 6; set++) {
+      for (int32_t i = 0; i < n; i++)
+        chosen[i] = (uint8_t)random_between (&r, 0, 1);
+      ck_assert (
+          drops_entries (t, &used, drops, n, chosen, a, &v.recomputes, &v.n_recomputes, &err) &&
+          fixed_drops_keeps (t, v.recomputes, v.n_recomputes, a, &keeps, &err));
+      ck_assert_msg (!keeps, "seed %llu: an entry reads what is dead", (unsigned long long)seed);
+      ck_assert_msg (variant_try (t, &v, &o, a, &value, &err), "%s", err.text);
+      if (value.step_ns == INT64_MAX || !p.fits)
+        continue;
+      ck_assert_msg (p.bound.lower_bound_ns <= value.step_ns, "seed %llu: bound %lld, plan %lld",
+                     (unsigned long long)seed, (long long)p.bound.lower_bound_ns,
+                     (long long)value.step_ns);
+      compared++;
+      near += v.n_recomputes > 0 && value.step_ns - p.bound.lower_bound_ns <= value.step_ns / 50;
+    }
+    bound_options how = {
+      .dev = &d, .host_bytes = o.host_bytes, .any_units = true, .drops = DROPS_ALLOWED
+    };
+    bound loose;
+    if (p.fits && bound_of (&p.gaps, &how, a, &loose, &err)) {
+      ck_assert_int_le (loose.lower_bound_ns, p.bound.lower_bound_ns + 1);
+      tighter += loose.lower_bound_ns + 1 < p.bound.lower_bound_ns;
+    }
+    arena_free (a);
+  }
+  ck_assert_msg (compared > 500 && tighter > 0 && near > 5, "%d compared, %d tighter, %d near",
+                 compared, tighter, near);
 }
 END_TEST
 
@@ -339,14 +410,61 @@ START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
 }
 END_TEST
 
+/* A residual sum is cheap to make again but for its inputs, which are gone: the proof says so. */
+START_TEST (sums_of_a_transformer_are_charged_with_what_went_into_them) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  solution s;
+  recompute_program p;
+  bound loose;
+  device d = titanx;
+  d.roofline.fp32_flops *= 50;
+  d.roofline.memory_bytes_per_s *= 10;
+  zoo_request r = { .name = "gpt2",
+                    .batch = 4,
+                    .dtype = DTYPE_FP32,
+                    .optimizer = ZOO_SGD,
+                    .width_divisor = 4,
+                    .depth_divisor = 3,
+                    .classes = 500,
+                    .device = &d };
+  trace *t = zoo_trace (&r, a, &err);
+  ck_assert_msg (t, "%s", err.text);
+  units u;
+  gaps g;
+  ck_assert (units_of (t, NULL, 0, 1, 0, a, &u, &err) &&
+             gaps_of (&u, 1, INT64_MAX / 8, a, &g, &err));
+  solve_options o = { .device = &d,
+                      .budget_bytes = g.floor_bytes + (g.peak_bytes - g.floor_bytes) / 5,
+                      .host_bytes = 64 * GIB,
+                      .keep_proof = true,
+                      .limit_ticks = 200000,
+                      .recompute = RECOMPUTE_AUTO };
+  bound_options how = {
+    .dev = &d, .host_bytes = o.host_bytes, .any_units = true, .drops = DROPS_ALLOWED
+  };
+  ck_assert (recompute_solve_program (t, NULL, &o, true, a, &p, &err) && p.fits &&
+             bound_of (&p.gaps, &how, a, &loose, &err));
+  int64_t base_ns = trace_total_ns (t);
+  ck_assert_int_gt ((p.bound.lower_bound_ns - base_ns) * 100,
+                    (loose.lower_bound_ns - base_ns) * 102);
+  ck_assert_msg (solve (t, &o, a, &s, &err), "%s", err.text);
+  check_stored (t, s.plan, a);
+  check_proof (t, s.plan, "drops-lp", a);
+  arena_free (a);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = {
     no_random_plan_beats_the_bound_of_its_cut,
+    no_set_of_drops_beats_the_program_and_none_keeps_the_dead,
     bound_least_of_all_cuts_and_drops_and_plan_are_in_order,
     allowing_more_never_worsens_a_plan,
     chains_end_where_the_rewriting_begins_to_refuse,
     vgg16_in_4_gib_runs_within_2_percent_by_sections,
     a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file,
+    sums_of_a_transformer_are_charged_with_what_went_into_them,
     NULL,
   };
   return suite_run ("mix", tests, 120);

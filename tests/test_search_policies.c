@@ -29,6 +29,20 @@ START_TEST (no_policy_is_faster_than_ours) {
 }
 END_TEST
 
+/* In this one's forward run nothing is left of a copy in the very instant in which the other
+   direction begins and the rates change. */
+START_TEST (a_copy_may_end_when_the_rates_change) {
+  policy_case x;
+  policy_tally tally = { 0 };
+  error err = { 0 };
+  const char *why;
+  ck_assert_msg (policy_case_make (93, &x, &err), "%s", err.text);
+  ck_assert_msg (policy_case_judge (&x, 30, 10000, &tally, &why, &err), "%s", err.text);
+  ck_assert_msg (!why, "%s", why);
+  arena_free (x.arena);
+}
+END_TEST
+
 /* The slowest plan that is at hand is put in the place of ours. */
 START_TEST (a_policy_that_is_faster_gives_its_plan) {
   int taken = 0;
@@ -112,6 +126,7 @@ END_TEST
 
 int main (void) {
   const TTest *const tests[] = { no_policy_is_faster_than_ours,
+                                 a_copy_may_end_when_the_rates_change,
                                  a_policy_that_is_faster_gives_its_plan,
                                  where_drops_are_allowed_they_are_looked_at,
                                  every_failed_allocation_is_told, NULL };

@@ -10,12 +10,13 @@ loss() { awk -v step="$1" '$1 == step && NF >= 2 { print $2; exit }' out; }
 real() { run "$1" replay t.json p.json --compute real "${@:2}"; }
 
 sed 's/"granule_bytes": *[0-9]*/"granule_bytes": 4096/' "$srcdir/data/devices/titanx-pascal.json" >d.json
+sed 's/"granule_bytes": *[0-9]*/"granule_bytes": 4096/' "$srcdir/data/devices/h100-sxm.json" >h.json
 small="--width-divisor 12 --depth-divisor 6 --seq 32 --classes 64 --optimizer adam -q"
 "$ferry" zoo gpt2 --batch 4 $small -d d.json -o t.json &&
   { "$ferry" solve t.json -d d.json --budget 2MiB --recompute auto --limit 1000 -q -o p.json >report || [ $? = 4 ]; } &&
   "$ferry" solve t.json -d d.json --budget 6MiB -p checkpoint-every-k -q -o again.json >report &&
-  "$ferry" zoo gpt2 --batch 4 $small --dtype bf16 -d a100-40 -o half.json &&
-  "$ferry" solve half.json -q -o half.plan.json >/dev/null &&
+  "$ferry" zoo gpt2 --batch 4 $small --dtype bf16 -d h.json -o half.json &&
+  { "$ferry" solve half.json -d h.json --budget 1300KiB --recompute auto --limit 1000 -q -o half.plan.json >report || [ $? = 4 ]; } &&
   sed 's/"compute": *{[^}]*}, *//' t.json >bare.json &&
   "$ferry" solve bare.json -d d.json -q -o bare.plan.json >/dev/null &&
   "$ferry" zoo resnet18 --batch 2 --width-divisor 16 --image 32 --classes 10 -d d.json -q -o pictures.json &&
@@ -45,13 +46,21 @@ no_file() { real 3 --data /nowhere.txt && one_line && says '/nowhere.txt: cannot
 empty() { : >empty && real 3 --data empty && one_line && says 'a text of 0 bytes: nothing can be learned from it'; }
 pictures() { run 2 replay pictures.json pictures.plan.json --compute real --data text && one_line && says 'this network learns pictures'; }
 bare() { run 3 replay bare.json bare.plan.json --compute real && one_line && says 'does not say what it calculates: traces of `ferry zoo` do'; }
-half() { run 3 replay half.json half.plan.json --compute real && one_line && says 'is in bf16 and the CPU calculates in fp32: make the trace with --dtype fp32'; }
+half() {
+  run 0 replay half.json half.plan.json --compute real --compare --steps 3 && grep -q 'calculated by our kernels' out &&
+    grep -q 'are, bit for bit, those of the unswapped step' out && [ "$(grep -c '^ .* equal$' out)" = 3 ] && grep -qE '^out +[1-9]' out &&
+    run 1 replay half.json half.plan.json --compute real --compare --steps 3 --fault lost=9 && grep -q DIFFERENT out
+}
 spin() { run 2 replay t.json p.json --steps 3 && one_line && says '--steps goes with --compute real' &&
   run 2 replay t.json p.json --compare && says '--compare goes with --compute real'; }
 verified() { real 2 --verify && one_line && says 'do without --verify'; }
 cuda() {
-  run 2 replay t.json p.json --compute real --driver cuda --compare && one_line && says 'run two plans' &&
+  run 2 replay t.json p.json --own-kernels && says '--own-kernels goes with --compute real' &&
     { [ -e /dev/nvidiactl ] || { run 69 replay t.json p.json --compute real --driver cuda && one_line && says 'no driver'; }; }
+}
+times() { # a trace of the times that were seen is the trace itself where time is counted
+  "$ferry" solve t.json -d d.json --budget 64MiB -q -o kept.json >report && run 0 replay t.json kept.json --compute real --steps 3 --times seen.json &&
+    "$ferry" info --json t.json >a && "$ferry" info --json seen.json >b && cmp a b && real 2 --steps 2 --times no.json && says '--times is for a plan that moves'
 }
 none() { real 2 --bytes none && one_line && says 'do without --bytes none'; }
 chrome() { real 0 --steps 2 --chrome c.json && is_json c.json && grep -q 'copies to the host' c.json; }
@@ -68,10 +77,11 @@ claim "a text that is not there is named" no_file
 claim "an empty text is refused" empty
 claim "a text for pictures is refused" pictures
 claim "a trace that does not say what it calculates is refused" bare
-claim "bf16 is refused with its remedy" half
+claim "bf16 is calculated by kernels, and swapped as it is unswapped" half
 claim "options of --compute real are refused without it" spin
 claim "patterns and numbers do not go together" verified
-claim "a GPU is not compared with the CPU, and a missing one is told" cuda
+claim "a missing GPU is told" cuda
+claim "the times that the ops took make a trace" times
 claim "numbers need bytes" none
 claim "what was seen is written as a Chrome trace" chrome
 finish

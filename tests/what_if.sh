@@ -91,6 +91,20 @@ END
 }
 claim "measured ops are scaled by the rooflines, and what cannot be is counted" scaled
 
+collectives() { # one rank of many: said once, and the answer is that of the same ops
+  python3 - <<'END' &&
+import json
+t = json.load (open ("a.json"))
+t["ops"][-1]["name"] = "ncclDevKernel_AllReduce_Sum_f32"
+json.dump (t, open ("rank.json", "w"))
+END
+    "$ferry" whatif rank.json -d v100 --memory 90% --ticks 1 --json 2>said >rank &&
+    [ "$(grep -c "1 ops are collectives" said)" = 1 ] &&
+    "$ferry" whatif a.json -d v100 --memory 90% --ticks 1 --json 2>said >one && ! grep -q collectives said &&
+    python3 -c 'import json; a, b = (json.load (open (f))["rows"] for f in ("rank", "one")); assert a == b, (a, b)'
+}
+claim "a rank's collectives are named, and planned where they are" collectives
+
 curve_agrees() {
   "$ferry" curve -q a.json --points 5 --ticks 1000 --json --svg c.svg --html c.html >c &&
     "$ferry" min-memory -q a.json -s 20% --ticks 1000 --json -o least.json >l &&
@@ -107,6 +121,16 @@ END
 }
 claim "min-memory's plan is legal and agrees with the curve" curve_agrees
 
+small_host() {
+  "$ferry" curve -q a.json --points 5 --ticks 1000 --host 16MiB --json >h && python3 - <<'END'
+import json
+found = [p["predicted"] for p in json.load (open ("h"))["points"]]
+assert found[0] is None and found[-1], found
+assert all (p["host_peak_bytes"] <= 16 << 20 for p in found if p), found
+END
+}
+claim "a host too small for the smallest budgets leaves the others" small_host
+
 packs() {
   "$ferry" pack -q a.json b.json -d fast.json --memory 300MiB --points 3 --ticks 1000 --compare --json \
     --svg p.svg --html p.html -o plans >p || return 1
@@ -119,7 +143,7 @@ assert p["placed"] == 2 and sum (j["budget_bytes"] for j in jobs) <= 300 << 20
 assert sum (j["peak_bytes"] for j in jobs) > 300 << 20, "they fit without any plan"
 assert sum (j["share_ppm"] for j in jobs) <= 1000000
 assert jobs[0]["predicted"]["step_ns"] == a["step_ns"]
-for j in jobs: assert abs (j["predicted_ns"] - j["together_ns"]) <= 0.15 * j["together_ns"], j
+for j in jobs: assert abs (j["predicted_ns"] - j["together_ns"]) <= 0.05 * j["together_ns"], j
 r = {x["name"]: x for x in p["rivals"]}
 assert r["nothing moves"]["msr_ppm"] == 0 and r["ferry"]["fits"]
 assert not r["even split"]["fits"] or r["ferry"]["worst_ppm"] <= r["even split"]["worst_ppm"]

@@ -19,6 +19,7 @@ typedef struct prover {
   const trace *t;
   const plan *p;
   proof proof;
+  const uint8_t *loose; /* per op, or NULL: see trace/loosen.h */
   units u;
   arena *a;
   int64_t granule_bytes, room_bytes;
@@ -40,9 +41,10 @@ typedef struct prover {
 typedef struct pause {
   int32_t release, due; /* ops */
   bool wraps, linked, matters, tight, dropped;
-  bool late;  /* with drops: due only at the last op */
-  bool again; /* it can be given up and made again */
-  wide price; /* of that */
+  bool within; /* released inside a loose run: its slot begins before the use does */
+  bool late;   /* with drops: due only at the last op */
+  bool again;  /* it can be given up and made again */
+  wide price;  /* of that */
 } pause;
 
 static void take (prover *v, wide price, int64_t amount) {
@@ -107,6 +109,8 @@ static bool resident (prover *v, error *err) {
     v->excess[k] +=
         units_div_up (v->t->ops[k].workspace_bytes, v->granule_bytes) * v->granule_bytes -
         v->room_bytes;
+    if (v->loose && v->loose[k])
+      v->excess[k] = 0;
     v->tight[k + 1] = v->tight[k] + (v->excess[k] > 0);
   }
   return true;
@@ -133,6 +137,11 @@ static int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle
     bool begins = !x->persistent && i == 0;
     to[i] = (pause){ .release = (a + 1) % n, .due = b };
     to[i].wraps = b < to[i].release;
+    if (v->loose && v->loose[a]) {
+      to[i].within = true;
+      to[i].release = a;
+      to[i].wraps = b <= a;
+    }
     to[i].linked = !begins && !uses[from].writes;
     to[i].tight =
         b > a ? v->tight[b] > v->tight[a + 1] : v->tight[n] - v->tight[a + 1] + v->tight[b] > 0;
@@ -209,7 +218,8 @@ static int32_t due_slot (const prover *v, const pause *q) {
 
 /* Due at the slot's first op, so back before it starts. */
 static bool due_first (const prover *v, const pause *q) {
-  return v->proof.first[due_slot (v, q)] == (q->late ? v->t->n_ops - 1 : q->due);
+  int32_t op = q->late ? v->t->n_ops - 1 : q->due;
+  return v->proof.first[due_slot (v, q)] == op && !(v->loose && v->loose[op]);
 }
 
 static void count_pause (prover *v, const pause *q, int class, int64_t room) {
@@ -268,7 +278,8 @@ static bool count_units (prover *v, pause *q, error *err) {
 /* ---- prices ---- */
 
 static bool is_run (const prover *v, int32_t j) {
-  return v->proof.first[j + 1] - v->proof.first[j] > 1;
+  int32_t first = v->proof.first[j];
+  return v->proof.first[j + 1] - first > 1 || (v->loose && v->loose[first]);
 }
 
 /* A run has no level between its stall and its compute. */
@@ -292,7 +303,7 @@ static wide price_by_copy (const prover *v, const pause *q, int c) {
 static wide price_clean (const prover *v, const pause *q, int c) {
   int32_t S = v->proof.slots, slot = v->slot_of[q->release];
   wide price = (price_back (v, q, c) - host_first (v, c, slot)) * ONE;
-  if (v->limited && v->proof.first[slot] == q->release)
+  if (v->limited && v->proof.first[slot] == q->release && !q->within)
     price -= (wide)v->proof.host_limit[slot ? slot - 1 : S - 1] * v->weight_host[c];
   return price;
 }
@@ -500,11 +511,17 @@ static bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
   if (!q || !v->slot_of)
     return false;
   for (int32_t j = 0; j < v->proof.slots; j++) {
+    if (loose_follows (v->loose, v->proof.first[j]))
+      return error_set (err, ERR_input, "slot %d begins between ops that may change their order",
+                        j);
     v->limited |= v->proof.host_limit[j] != 0;
     for (int32_t k = v->proof.first[j]; k < v->proof.first[j + 1]; k++)
       v->slot_of[k] = j;
   }
-  if (v->proof.drops && !again_begin (&v->again, v->t, &v->u, &v->proof, v->rates, v->a, err))
+  again *g = &v->again;
+  *g = (again){ .t = v->t, .u = &v->u, .p = &v->proof, .loose = v->loose };
+  g->section_ns = v->p->device.section_ns;
+  if (v->proof.drops && !again_begin (g, v->rates, v->a, err))
     return false;
   if (!count_units (v, q, err) || (v->proof.drops && !again_number (&v->again, err)) ||
       !sum_slots (v, err))
@@ -523,6 +540,7 @@ static bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
     return error_set (err, ERR_input, "the proof's figures do not fit in 128 bits");
   ns /= (unsigned __int128)v->rates.out_alone << (VALUE_BITS - 34 + v->proof.shift);
   *stall_ns = ns > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)ns;
+  *stall_ns = *stall_ns > g->saved_ns ? *stall_ns - g->saved_ns : 0;
   return true;
 }
 
@@ -546,21 +564,47 @@ static bool prove_crossing (prover *v, int64_t *ns, error *err) {
   return true;
 }
 
+/* Which trace the proof speaks of, and whether the plan is one of those that it covers. Without
+   sections and drops it is about plans with this very cut and these very recompute entries. */
+static bool choose_trace (prover *v, const trace *t, error *err) {
+  const plan *p = v->p;
+  rewritten r, cut;
+  loosened every[LOOSE_ORDERS];
+  proof_ops n = { 0 };
+  if (!plan_rewrite (t, p, v->a, &r, err) || !trace_rewrite (t, p->sections, p->n_sections, NULL, 0,
+                                                             p->device.section_ns, v->a, &cut, err))
+    return false;
+  n.rewritten = r.trace->n_ops;
+  n.cut = cut.trace->n_ops;
+  for (int i = 0; i < LOOSE_ORDERS; i++) {
+    if (!trace_loosen (t, (loose_orders)i, v->a, &every[i], err))
+      return false;
+    n.loosened[i] = every[i].trace->n_ops;
+  }
+  if (!proof_read (p->certificate.proof, &n, v->a, &v->proof, err))
+    return false;
+  if (v->proof.drops == PROOF_DROPS_only && p->n_moves)
+    return error_set (err, ERR_infeasible, "the proof is about plans that move nothing");
+  v->t = v->proof.drops ? cut.trace : r.trace;
+  if (!v->proof.sections)
+    return true;
+  if (!v->proof.drops && p->n_recomputes)
+    return error_set (err, ERR_infeasible, "the proof is about plans that make nothing again");
+  for (int32_t i = 0; v->proof.orders == LOOSE_LEVEL && i < p->n_sections; i++)
+    if (p->sections[i].order != SECTION_LEVEL)
+      return error_set (err, ERR_infeasible, "the proof is about cuts level by level");
+  v->t = every[v->proof.orders].trace;
+  v->loose = every[v->proof.orders].loose;
+  return true;
+}
+
 bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out, error *err) {
   static const char *const kinds[] = { "compute", "crossing", "flow" };
   prover v = { .p = p, .a = scratch };
-  rewritten r, cut;
   if (!p->has_certificate || !p->certificate.proof)
     return error_set (err, ERR_input, "the plan carries no proof; solve with one stored");
-  if (!plan_rewrite (t, p, scratch, &r, err) ||
-      !trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns, scratch, &cut,
-                      err) ||
-      !proof_read (p->certificate.proof, r.trace->n_ops, cut.trace->n_ops, scratch, &v.proof, err))
+  if (!choose_trace (&v, t, err))
     return false;
-  if (v.proof.drops == PROOF_DROPS_only && p->n_moves)
-    return error_set (err, ERR_infeasible, "the proof is about plans that move nothing");
-  /* without drops it is about plans with these very recompute entries */
-  v.t = v.proof.drops ? cut.trace : r.trace;
   v.granule_bytes = v.proof.any_units ? 1 : p->placement.granule_bytes;
   if (!units_of (v.t, p->groups, v.proof.any_units ? 0 : p->n_groups, v.granule_bytes,
                  v.proof.any_units ? 0 : p->placement.pool_below_bytes, scratch, &v.u, err))

@@ -2,6 +2,7 @@
 
 #define ONE ((int64_t)1 << PROOF_COEF_BITS)
 #define DEAREST (256 * ONE) /* grains of work a grain of memory: docs/proof.md */
+enum { MOST_CHARGED = 64 }; /* ops that one drop is charged with */
 
 static bool has (const index_list *list, int32_t x) {
   int32_t i = 0;
@@ -10,16 +11,19 @@ static bool has (const index_list *list, int32_t x) {
   return i < list->count;
 }
 
-bool again_begin (again *g, const trace *t, const units *u, const proof *p, link_rates rates,
-                  arena *a, error *err) {
-  *g = (again){ .t = t, .u = u, .p = p };
+bool again_begin (again *g, link_rates rates, arena *a, error *err) {
+  const trace *t = g->t;
+  const proof *p = g->p;
   g->ops = NEW (a, t->n_ops, again_op, err);
   g->open = NEW (a, p->slots, int64_t, err);
   g->released = NEW (a, p->slots, int64_t, err);
-  if (!g->ops || !g->open || !g->released)
+  g->list = NEW (a, (int64_t)t->n_ops + MOST_CHARGED, int32_t, err);
+  if (!g->ops || !g->open || !g->released || !g->list)
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
-    __int128 x = ((__int128)t->ops[k].ns + t->ops[k].gap_ns) * rates.out_alone;
+    /* a part that runs again, if it is not the first, has no idle time before it */
+    int64_t gap_ns = g->loose && g->loose[k] ? 0 : t->ops[k].gap_ns;
+    __int128 x = ((__int128)t->ops[k].ns + gap_ns) * rates.out_alone;
     __int128 unit = 1000000000;
     if (p->shift < 0)
       unit <<= -p->shift;
@@ -58,6 +62,59 @@ bool again_can (const again *g, int32_t x, int32_t at) {
   return false;
 }
 
+static bool is_listed (const again *g, int32_t op) {
+  for (int32_t i = 0; i < g->listed; i++)
+    if (g->list[i] == op)
+      return true;
+  return false;
+}
+
+/* The last use of y before op k that writes it and stands at or before `at`; -1: none. */
+static int32_t write_before (const again *g, int32_t y, int32_t k, int32_t at) {
+  const use *uses = g->u->uses + g->u->use_offset[y];
+  do
+    at = write_at (g, y, at);
+  while (at >= 0 && uses[at].op >= k && at-- > 0);
+  return at;
+}
+
+/* y, which op k reads, is of no use behind op `after`: a copy of k there needs it made anew. */
+static void list_dead (again *g, int32_t y, int32_t k, int32_t after) {
+  const tensor *t = &g->t->tensors[y];
+  const use *uses = g->u->uses + g->u->use_offset[y];
+  int32_t last = g->u->use_offset[y + 1] - g->u->use_offset[y] - 1, w, from;
+  if (t->persistent || t->pinned || uses[last].op > after)
+    return;
+  from = w = write_before (g, y, k, last);
+  while (w >= 0 && !has (&g->t->ops[uses[w].op].side, y) && has (&g->t->ops[uses[w].op].reads, y))
+    w = write_at (g, y, w - 1);
+  if (w < 0 || has (&g->t->ops[uses[w].op].side, y))
+    return;
+  for (int32_t i = from; i >= w; i = i > w ? write_at (g, y, i - 1) : -1)
+    if (!is_listed (g, uses[i].op) && g->listed < MOST_CHARGED)
+      g->list[g->listed++] = uses[i].op;
+}
+
+/* Every op that a drop of x behind its use `at` is charged with. */
+static void list_ops (again *g, int32_t x, int32_t at) {
+  const use *uses = g->u->uses + g->u->use_offset[x];
+  int32_t after = uses[at].op;
+  g->listed = 0;
+  for (int32_t w = write_at (g, x, at); w >= 0; w = write_at (g, x, w - 1)) {
+    g->list[g->listed++] = uses[w].op;
+    if (!has (&g->t->ops[uses[w].op].reads, x))
+      break;
+  }
+  for (int32_t i = 0; g->p->fresh && i < g->listed && g->listed < MOST_CHARGED; i++) {
+    const op *o = &g->t->ops[g->list[i]];
+    for (int32_t j = 0; j < o->reads.count; j++) {
+      int32_t y = o->reads.at[j];
+      if (y != x && !has (&o->side, y) && !has (&o->writes, y))
+        list_dead (g, y, g->list[i], after);
+    }
+  }
+}
+
 bool again_ends_life (const trace *t, const units *u, int32_t x, int32_t at) {
   const op *o = &t->ops[u->uses[u->use_offset[x] + at + 1].op];
   return x < t->n_tensors && !t->tensors[x].persistent && !has (&o->reads, x) &&
@@ -76,17 +133,15 @@ static void visit (again_op *o, int32_t x) {
 bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due) {
   if (!again_can (g, x, at))
     return false;
-  const use *uses = g->u->uses + g->u->use_offset[x];
-  for (int32_t w = write_at (g, x, at); w >= 0; w = write_at (g, x, w - 1)) {
-    again_op *o = &g->ops[uses[w].op];
+  list_ops (g, x, at);
+  for (int32_t i = 0; i < g->listed; i++) {
+    again_op *o = &g->ops[g->list[i]];
     if (!o->tensors || release < o->first_slot)
       o->first_slot = release;
     if (!o->tensors || due > o->end_slot)
       o->end_slot = due;
     visit (o, x);
     o->most = o->times > o->most ? o->times : o->most;
-    if (!has (&g->t->ops[uses[w].op].reads, x))
-      break;
   }
   return true;
 }
@@ -114,14 +169,25 @@ bool again_number (again *g, error *err) {
   return true;
 }
 
+/* In parts, each may take 1 ns less than its share and make a byte more than its own; a part behind
+   the first takes section_ns longer, which may be more than that. */
+static void save (again *g, int32_t k, int64_t bytes) {
+  __int128 each = 2 + g->t->ops[k].ns / bytes, most = INT64_MAX / 4;
+  if (!g->loose || !g->loose[k])
+    return;
+  each = g->section_ns >= each ? each : each * loose_parts (g->t, k);
+  g->saved_ns = (int64_t)(g->saved_ns + each < most ? g->saved_ns + each : most);
+}
+
 __int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int64_t room) {
-  const use *uses = g->u->uses + g->u->use_offset[x];
   __int128 price = 0;
   int64_t alone = 0;
-  for (int32_t w = write_at (g, x, at); w >= 0; w = write_at (g, x, w - 1)) {
-    again_op *o = &g->ops[uses[w].op];
+  list_ops (g, x, at);
+  for (int32_t i = 0; i < g->listed; i++) {
+    again_op *o = &g->ops[g->list[i]];
     __int128 rate = ((__int128)o->grains << PROOF_COEF_BITS) / room;
     rate = rate > DEAREST ? DEAREST : rate;
+    save (g, g->list[i], g->t->tensors[x].bytes);
     if (o->tensor >= 0 && o->tensor != x)
       o->row++; /* the next tensor of this op */
     o->tensor = x;
@@ -131,8 +197,6 @@ __int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t 
       price += rate * ((__int128)g->p->made[due] - g->p->ready[release]);
       alone += o->grains;
     }
-    if (!has (&g->t->ops[uses[w].op].reads, x))
-      break;
   }
   if (alone)
     open_work (g, release, due, alone);

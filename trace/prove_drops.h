@@ -20,12 +20,16 @@ typedef struct again {
   const trace *t;
   const units *u;
   const proof *p;
+  const uint8_t *loose; /* per op, or NULL */
+  int64_t section_ns;
+  int64_t saved_ns; /* out: what parts that run again may save by rounding, at most */
   again_op *ops;
   int64_t *open, *released; /* per slot: work that may be done again, in grains */
+  int32_t *list, listed;    /* of the walk: ops that one drop is charged with */
 } again;
 
-bool again_begin (again *g, const trace *t, const units *u, const proof *p, link_rates rates,
-                  arena *a, error *err) MUST_CHECK;
+/* t, u, p, loose and section_ns are set. */
+bool again_begin (again *g, link_rates rates, arena *a, error *err) MUST_CHECK;
 
 /* Whether the idle time of tensor x behind its use `at` can be given up. */
 bool again_can (const again *g, int32_t x, int32_t at);

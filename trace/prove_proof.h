@@ -2,6 +2,7 @@
 #ifndef FERRY_TRACE_PROVE_PROOF_H
 #define FERRY_TRACE_PROVE_PROOF_H
 
+#include "trace/loosen.h"
 #include "trace/prove.h"
 
 enum { PROOF_CLASSES = 8, PROOF_DUAL_BITS = 30, PROOF_COEF_BITS = 24 };
@@ -23,14 +24,21 @@ typedef struct proof {
   int64_t *pending, *host_first, *host, *early_first, *early; /* per class */
   int64_t *stall_out, *stall_in, *work_out, *work_in, *need_first, *need, *host_limit;
   proof_drops drops;
+  bool fresh;    /* of plans whose copies keep nothing beyond its last use */
+  bool sections; /* it speaks of every cut with these orders */
+  loose_orders orders;
   uint8_t *again; /* per op: what it wrote last may be dropped; NULL: any */
   int64_t *ready, *made, *remake, *shares;
   int32_t n_shares;
 } proof;
 
-/* n_ops of the trace as the plan rewrites it, n_cut of the trace in which only sections are made:
-   a proof about drops speaks of the latter. */
-bool proof_read (const char *text, int32_t n_ops, int32_t n_cut, arena *a, proof *out,
-                 error *err) MUST_CHECK;
+/* The ops of the traces that a proof may speak of. */
+typedef struct proof_ops {
+  int32_t rewritten;              /* as the plan rewrites it */
+  int32_t cut;                    /* in which only sections are made: with drops */
+  int32_t loosened[LOOSE_ORDERS]; /* of every cut */
+} proof_ops;
+
+bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, error *err) MUST_CHECK;
 
 #endif

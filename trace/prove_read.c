@@ -5,12 +5,12 @@
 
 #define MOST_DUAL ((int64_t)1 << 40)
 
-static const char *const keys[] = {
-  "again",      "any_units", "classes",    "cycle",      "drops",    "early",  "early_first",
-  "format",     "host",      "host_first", "host_limit", "kind",     "made",   "need",
-  "need_first", "op",        "pending",    "ready",      "remake",   "shares", "shift",
-  "slots",      "stall_in",  "stall_out",  "work_in",    "work_out", NULL
-};
+static const char *const keys[] = { "again",      "any_units",   "classes",  "cycle", "drops",
+                                    "early",      "early_first", "format",   "fresh", "host",
+                                    "host_first", "host_limit",  "kind",     "made",  "need",
+                                    "need_first", "op",          "pending",  "ready", "remake",
+                                    "sections",   "shares",      "shift",    "slots", "stall_in",
+                                    "stall_out",  "work_in",     "work_out", NULL };
 
 /* A list of just so many ints. */
 static bool get_list (const json *j, size_t count, int64_t low, int64_t high, int64_t *out,
@@ -156,7 +156,7 @@ static bool get_flow (const json *root, int32_t n_ops, arena *a, proof *p, error
   return get_drops (root, n_ops, a, p, err);
 }
 
-bool proof_read (const char *text, int32_t n_ops, int32_t n_cut, arena *a, proof *out, error *err) {
+bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, error *err) {
   static const char *const drop_words[] = { "none", "allowed", "only", NULL };
   static const char *const kinds[] = { "compute", "crossing", "flow", NULL };
   static const char *const formats[] = { "ferry-proof/1", NULL };
@@ -164,21 +164,31 @@ bool proof_read (const char *text, int32_t n_ops, int32_t n_cut, arena *a, proof
   if (!d)
     return false;
   json root = json_root (d), format, kind, op = json_member (&root, "op"),
-       any = json_member (&root, "any_units"), drops = json_member (&root, "drops");
-  int which = 0, version, dropped = 0;
+       any = json_member (&root, "any_units"), drops = json_member (&root, "drops"),
+       sections = json_member (&root, "sections"), fresh = json_member (&root, "fresh");
+  int which = 0, version, dropped = 0, orders = LOOSE_ANY;
   *out = (proof){ .op = NO_OP };
   bool ok = json_want_object (&root, err) && json_known (&root, keys, true, NULL, err) &&
             json_need (&root, "format", &format, err) &&
             json_get_word (&format, formats, &version, err) &&
             json_need (&root, "kind", &kind, err) && json_get_word (&kind, kinds, &which, err) &&
             json_get_bool (&any, &out->any_units, err) &&
+            json_get_bool (&fresh, &out->fresh, err) &&
             json_get_word (&drops, drop_words, &dropped, err) &&
-            json_get_int32 (&op, 0, n_ops - 1, &out->op, err);
+            json_get_word (&sections, loose_order_names, &orders, err);
   out->kind = (proof_kind)which;
   out->drops = (proof_drops)dropped;
-  n_ops = dropped ? n_cut : n_ops;
+  out->sections = !json_is_absent (&sections);
+  out->orders = (loose_orders)orders;
+  int32_t n_ops = out->sections ? n->loosened[orders] : dropped ? n->cut : n->rewritten;
+  ok = ok && json_get_int32 (&op, 0, n_ops - 1, &out->op, err);
+  if (ok && out->sections && !out->any_units)
+    ok = json_error (&root, err, "a proof about every cut has any_units");
   if (ok && dropped && (!out->any_units || out->kind == PROOF_crossing))
     ok = json_error (&root, err, "a proof about drops is no crossing, and has any_units");
+  if (ok && out->fresh && (!dropped || out->sections))
+    ok =
+        json_error (&fresh, err, "only a proof about drops in one cut says what their copies read");
   if (ok && out->kind == PROOF_crossing && out->op == NO_OP)
     ok = json_error (&root, err, "a crossing names its op");
   if (ok && out->kind == PROOF_flow)

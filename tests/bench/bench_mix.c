@@ -1,8 +1,9 @@
 /* Sections and recompute in tables: each figure the slowdown over compute without any limit of an
    executable plan that check has passed, or the bound beside it.
    bench_mix vgg: sections and swapping, level by level and depth first, on the TITAN X.
-   bench_mix mix NETWORK BATCH GB/s: swap alone, recompute alone, greedy mix, every k-th kept, both,
-   and both with sections; bf16, H200. "+" behind the network: attention with its score matrix.
+   bench_mix mix NETWORK BATCH GB/s [DTYPE [PERCENT [ROWS]]]: swap alone, recompute alone, greedy
+   mix, every k-th kept, both, and both with sections (rows s, r, g, k, b, c); without more, bf16
+   and 80, 60, 40, 20 % of the peak; H200. "+" behind the network: attention with its score matrix.
    Both need the folder of device files as the last operand; without any, some of both. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,10 @@
 #include "solver/solve.h"
 #include "trace/zoo/zoo.h"
 
+/* Of this process on any core: what else runs on the machine does not count. */
 static double now_s (void) {
   struct timespec t;
-  clock_gettime (CLOCK_MONOTONIC, &t);
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &t);
   return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
@@ -34,11 +36,12 @@ static void cell (const trace *t, const solve_options *o, const char *name) {
   if (!a || !solve (t, o, a, &s, &err))
     printf ("  %-22s none: %s\n", name, err.text);
   else
-    printf ("  %-22s %.4f  bound %.4f (%s)  %d sections in %lld, %d entries, %d moves  %.1f s\n",
+    printf ("  %-22s %.4f  bound %.4f (%s)  gap %.2f %%  %d sections in %lld, %d entries, %d moves"
+            "  %lld ticks  %.1f s\n",
             name, (double)s.plan->predicted.step_ns / compute,
-            (double)s.bound.lower_bound_ns / compute, s.bound.by, s.plan->n_sections,
-            s.plan->n_sections ? (long long)s.plan->sections[0].parts : 1, s.plan->n_recomputes,
-            s.plan->n_moves, now_s () - start);
+            (double)s.bound.lower_bound_ns / compute, s.bound.by, 100 * s.plan->certificate.gap,
+            s.plan->n_sections, s.plan->n_sections ? (long long)s.plan->sections[0].parts : 1,
+            s.plan->n_recomputes, s.plan->n_moves, (long long)s.ticks, now_s () - start);
   fflush (stdout);
   arena_free (a);
 }
@@ -75,7 +78,7 @@ static void greedy (const trace *t, const solve_options *o) {
   arena *a = arena_new (0);
   recompute_result r;
   error err = { 0 };
-  if (a && recompute_search (t, NULL, o, NULL, 1000, a, &r, &err) &&
+  if (a && recompute_search (t, NULL, o, NULL, 1, a, &r, &err) &&
       r.greedy_value.step_ns != INT64_MAX)
     printf ("  %-22s %.4f  %d entries\n", "greedy mix",
             (double)r.greedy_value.step_ns / (double)trace_total_ns (t), r.greedy.n_recomputes);
@@ -125,50 +128,81 @@ static void every_kth (const trace *t, const solve_options *o) {
   arena_free (a);
 }
 
-static bool mix (const char *folder, const char *name, int64_t batch, int64_t gb, arena *a,
-                 error *err) {
+typedef struct question {
+  const char *network, *rows;
+  int64_t batch, gb;
+  compute_dtype dtype;
+  int percent; /* 0: all four */
+} question;
+
+static void say (void *context, log_level level, const char *text) {
+  (void)level;
+  printf ("    %6.2f s  %s\n", now_s () - *(const double *)context, text);
+}
+
+static void cells (const trace *t, const device *d, int64_t budget_bytes, const char *rows) {
+  solve_options o = { .device = d, .budget_bytes = budget_bytes, .host_bytes = d->host_bytes };
+  double start = now_s ();
+  logger log = { .say = say, .context = &start };
+  o.log = strchr (rows, 'v') ? &log : NULL;
+  if (strchr (rows, 's'))
+    cell (t, &o, "swap alone");
+  o.recompute = RECOMPUTE_ONLY;
+  if (strchr (rows, 'r'))
+    cell (t, &o, "recompute alone");
+  o.recompute = RECOMPUTE_AUTO;
+  if (strchr (rows, 'g'))
+    greedy (t, &o);
+  if (strchr (rows, 'k'))
+    every_kth (t, &o);
+  if (strchr (rows, 'b'))
+    cell (t, &o, "both");
+  o.sections = SECTIONS_AUTO;
+  if (strchr (rows, 'c') && t->n_ops < 300)
+    cell (t, &o, "both, and sections");
+}
+
+static bool mix (const char *folder, const question *q, arena *a, error *err) {
   static const int percents[] = { 80, 60, 40, 20 };
   char network[64];
-  bool explicit = strchr (name, '+') != NULL;
   device d;
   units u;
   gaps g;
   if (!device_of (folder, "h200", a, &d, err))
     return false;
-  snprintf (network, sizeof network, "%.*s", (int)strcspn (name, "+"), name);
-  int64_t rate = gb * 1000000000;
+  snprintf (network, sizeof network, "%.*s", (int)strcspn (q->network, "+"), q->network);
+  int64_t rate = q->gb * 1000000000;
   d.link = (device_link){ rate, rate, 2 * rate, 10000 };
   d.host_bytes = (int64_t)1 << 42;
   zoo_request r = { .name = network,
-                    .batch = batch,
-                    .dtype = DTYPE_BF16,
-                    .optimizer = strncmp (name, "gpt", 3) ? ZOO_MOMENTUM : ZOO_ADAM,
-                    .explicit_attention = explicit,
+                    .batch = q->batch,
+                    .dtype = q->dtype,
+                    .optimizer = strncmp (network, "gpt", 3) ? ZOO_MOMENTUM : ZOO_ADAM,
+                    .explicit_attention = strchr (q->network, '+') != NULL,
                     .device = &d };
   trace *t = zoo_trace (&r, a, err);
   if (!t || !units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, err) ||
       !gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, err))
     return false;
+  d.memory_bytes = g.peak_bytes + d.reserved_bytes; /* a network too large for the card, too */
   for (size_t i = 0; i < sizeof percents / sizeof *percents; i++) {
-    solve_options o = { .device = &d,
-                        .budget_bytes = g.peak_bytes / 100 * percents[i],
-                        .host_bytes = d.host_bytes,
-                        .limit_ticks = 3000000 };
-    printf ("%s batch %lld, %lld GB/s, %d %% of the peak\n", name, (long long)batch, (long long)gb,
-            percents[i]);
-    cell (t, &o, "swap alone");
-    o.recompute = RECOMPUTE_ONLY;
-    cell (t, &o, "recompute alone");
-    o.recompute = RECOMPUTE_AUTO;
-    if (t->n_ops < 1500)
-      greedy (t, &o);
-    every_kth (t, &o);
-    cell (t, &o, "both");
-    o.sections = SECTIONS_AUTO;
-    if (t->n_ops < 300)
-      cell (t, &o, "both, and sections");
+    if (q->percent && q->percent != percents[i])
+      continue;
+    printf ("%s batch %lld, %s, %lld GB/s, %d %% of the peak of %lld MiB, %d ops\n", q->network,
+            (long long)q->batch, compute_dtype_names[q->dtype], (long long)q->gb, percents[i],
+            (long long)(g.peak_bytes >> 20), t->n_ops);
+    cells (t, &d, g.peak_bytes / 100 * percents[i], q->rows);
   }
   return true;
+}
+
+static bool dtype_of (const char *name, compute_dtype *out, error *err) {
+  for (int i = 0; i < DTYPES; i++)
+    if (strcmp (name, compute_dtype_names[i]) == 0) {
+      *out = (compute_dtype)i;
+      return true;
+    }
+  return error_set (err, ERR_usage, "no such type: %s", name);
 }
 
 int main (int count, char **words) {
@@ -177,16 +211,29 @@ int main (int count, char **words) {
   bool ok = a;
   if (count == 3 && strcmp (words[1], "vgg") == 0)
     ok = ok && vgg (words[2], a, &err);
-  else if (count == 6 && strcmp (words[1], "mix") == 0)
-    ok = ok && mix (words[5], words[2], strtoll (words[3], NULL, 10), strtoll (words[4], NULL, 10),
-                    a, &err);
-  else if (count == 1 && a) {
+  else if (count >= 6 && count <= 9 && strcmp (words[1], "mix") == 0) {
+    question q = { .network = words[2],
+                   .batch = strtoll (words[3], NULL, 10),
+                   .gb = strtoll (words[4], NULL, 10),
+                   .dtype = DTYPE_BF16,
+                   .percent = count > 7 ? (int)strtoll (words[6], NULL, 10) : 0,
+                   .rows = count > 8 ? words[7] : "srgkbc" };
+    ok = ok && (count < 7 || dtype_of (words[5], &q.dtype, &err)) &&
+         mix (words[count - 1], &q, a, &err);
+  } else if (count == 1 && a) {
     const char *source = getenv ("srcdir");
     const char *folder = arena_format (a, &err, "%s/data/devices", source ? source : ".");
-    ok = folder && vgg (folder, a, &err) && mix (folder, "vgg16", 512, 50, a, &err) &&
-         mix (folder, "resnet50", 512, 50, a, &err) && mix (folder, "gpt2", 8, 50, a, &err);
+    question q = { "vgg16", "srgkbc", 512, 50, DTYPE_BF16, 0 };
+    ok = folder && vgg (folder, a, &err) && mix (folder, &q, a, &err);
+    q.network = "resnet50";
+    ok = ok && mix (folder, &q, a, &err);
+    q.network = "gpt2";
+    q.batch = 8;
+    ok = ok && mix (folder, &q, a, &err);
   } else
-    ok = error_set (&err, ERR_usage, "bench_mix vgg DEVICES | mix NETWORK BATCH GB/s DEVICES");
+    ok = error_set (&err, ERR_usage,
+                    "bench_mix vgg DEVICES | mix NETWORK BATCH GB/s [DTYPE [PERCENT [ROWS]]] "
+                    "DEVICES");
   if (!ok)
     fprintf (stderr, "bench_mix: %s\n", err.text);
   arena_free (a);

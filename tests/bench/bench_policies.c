@@ -24,6 +24,7 @@ int main (int argc, char **argv) {
       }
       if (why) {
         printf ("seed %ld at %d %%: %s\n", seed, percent[n], why);
+        fflush (stdout);
         failed++;
       }
       arena_free (x.arena);

@@ -1,17 +1,24 @@
 #!/bin/bash
 # Inside what pack.sh made, on a machine with a GPU: the experiments, the link, copies beside a bare
 # loop of them, and every plan, first with each byte verified, then timed, then made again for the
-# link that was found and timed; then a small network that trains, under two plans.
-#   check.sh [RESULTS-FOLDER] [--driver emulated]
+# link that was found and timed; then a small network that trains, under two plans; large ones that do, in
+# less and less memory (train.sh); PyTorch's steps and profiles; PyTorch behind a forwarding driver
+# (forward.sh).
+#   check.sh [RESULTS-FOLDER] [--driver emulated] [--only PART,...] [--rows NAME,...]
+# PART: experiments link copies replay learn train profile forward; without --only all of them, which
+# takes longer than an hour. What needs the link needs `link` in this call or an earlier one. --rows: of
+# train.rows.
 # Ends with 77 where there is no GPU; with 1 where a run failed, a byte was wrong, copies were slower
 # than 95 % of the loop, what was learned under one plan differed from the other, or a step under a plan for the measured link took 5 % more or less than
 # predicted.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
-results=results driver=cuda library= limit_ppm=50000
+results=results driver=cuda library= limit_ppm=50000 only= train_rows=
 while [ $# -gt 0 ]; do
   case $1 in
     --driver) driver=$2; shift ;;
+    --only) only=,$2,; shift ;;
+    --rows) train_rows=${2//,/ }; shift ;;
     *) results=$1 ;;
   esac
   shift
@@ -23,15 +30,20 @@ ferry=$here/bin/ferry
 mkdir -p "$results" && results=$(cd "$results" && pwd)
 failed=0
 fail() { echo "failed: $1"; failed=1; }
+# Several calls with parts of it leave a file each.
+suffix=${only//,/-} && suffix=${suffix%-}${train_rows:+-${train_rows// /-}}
+part() { [ -z "$only" ] || [[ $only == *",$1,"* ]]; }
 
+# The experiments also tell whether there is a GPU, and which.
 "$here/bin/experiments" $library >"$results/experiments.json"
 case $? in
   0) ;;
   77) rm -f "$results/experiments.json"; rmdir "$results" 2>/dev/null; echo "no GPU: skipped"; exit 77 ;;
   *) fail experiments ;;
 esac
-"$ferry" link --driver "$driver" -q -o "$results/device.json" >"$results/link.txt" || fail link
-"$here/bin/copies" $library >"$results/copies.json" || fail "copies at 95 % of a bare loop"
+! part link || "$ferry" link --driver "$driver" -q -o "$results/device.json" >"$results/link.txt" || fail link
+printf '{"copies": [\n], "enough": true}\n' >"$results/copies.json"
+! part copies || "$here/bin/copies" $library >"$results/copies.json" || fail "copies at 95 % of a bare loop"
 
 number() { sed -n "/\"$2\"/,\$s/.*\"$3\": *\([0-9]*\).*/\1/p" "$1" | head -n 1; }
 rows=$results/rows
@@ -80,17 +92,43 @@ table() {
   rm -f "$results/again.json"
   grep -q '"kind": "measured"' "$rows" || fail "no plan could be made for the measured link"
 }
-table >"$results/table.txt"
-cat "$results/table.txt"
+if part replay; then
+  table >"$results/table.txt"
+  cat "$results/table.txt"
+fi
 
 # A network that learns: the same bits whatever moves.
 learned() { # PLAN
   "$ferry" replay "$here/train/trace.json.zst" "$here/train/$1.json" --compute real --steps 3 --driver "$driver" --json -q \
     2>"$results/train,$1.err" | tee "$results/train,$1.json" | sed -n 's/.*"parameters": *"\([^"]*\)".*/\1/p'
 }
-ample=$(learned ample) least=$(learned least)
-[ -n "$ample" ] && [ "$ample" = "$least" ] || fail "training: $ample with room to spare, $least in the least memory"
-[ -s "$results/train,ample.err" ] || rm -f "$results"/train,*.err
+if part learn; then
+  ample=$(learned ample) least=$(learned least)
+  [ -n "$ample" ] && [ "$ample" = "$least" ] || fail "training: $ample with room to spare, $least in the least memory"
+  [ -s "$results/train,ample.err" ] || rm -f "$results"/train,*.err
+fi
+training=$results/training.rows
+if part train; then
+  # shellcheck disable=SC2086
+  bash "$here/train.sh" "$results" "$driver" $train_rows >"$results/training.txt" 2>&1 || fail training
+  cat "$results/training.txt"
+fi
+python() { [ "$driver" = cuda ] && command -v python3 >/dev/null; }
+if part profile && python; then
+  for it in "vgg16 64" "resnet50 64" "gpt2 4" "charrnn 64"; do
+    # shellcheck disable=SC2086
+    python3 "$here/pytorch.py" profile $it "$results/profiles" >>"$results/profiles.txt" 2>&1
+    case $? in 0) ;; 77) break ;; *) fail "profile of $it" ;; esac
+  done
+  for et in "$results"/profiles/*.et.json.gz; do
+    [ -s "$et" ] || continue
+    "$ferry" import "$et" "${et%.et.json.gz}.kineto.json.gz" -q -o "${et%.et.json.gz}.trace.json.zst" \
+      >"${et%.et.json.gz}.import.txt" 2>&1 || fail "import of ${et##*/}"
+  done
+fi
+if part forward && [ "$driver" = cuda ]; then
+  bash "$here/forward.sh" "$results/forward.json" || [ $? = 77 ] || fail "PyTorch behind a forwarding driver"
+fi
 
 gpu=$(sed -n 's/^ *"device": "\(.*\)",*$/\1/p' "$results/experiments.json")
 version=$(sed -n 's/^ *"driver": \([0-9]*\).*/\1/p' "$results/experiments.json")
@@ -100,7 +138,9 @@ version=$(sed -n 's/^ *"driver": \([0-9]*\).*/\1/p' "$results/experiments.json")
   printf ', "date": "%s", "driver": %s, "failed": %s, "gpu": "%s", "rows": [\n' \
     "$(date -u +%Y-%m-%d)" "${version:-0}" "$failed" "$gpu"
   sed '$!s/$/,/' "$rows"
+  printf '], "training": [\n'
+  [ ! -e "$training" ] || sed '$!s/$/,/' "$training"
   printf ']}\n'
-} >"$results/results.json"
-rm -f "$rows" "$results/copies.json"
+} >"$results/results$suffix.json"
+rm -f "$rows" "$training" "$results/copies.json"
 exit "$failed"

@@ -11,7 +11,7 @@ ${MAKE:-make} -s -C "$build" tests/gpu/experiments tests/gpu/copies >&2
 rm -rf "$out" && mkdir -p "$out/bin" "$out/lib" "$out/traces" "$out/plans"
 # shellcheck disable=SC2086
 cp $programs "$build/.libs/libferry-emu.so" "$out/bin"
-cp "$here/check.sh" "$out"
+cp "$here/check.sh" "$here/train.sh" "$here/train.rows" "$here/pytorch.py" "$here/forward.sh" "$here/forward.c" "$out"
 # Of the C library itself, the machine's own must serve.
 # shellcheck disable=SC2086
 ldd $programs | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
@@ -47,6 +47,7 @@ share() { # NAME PERCENT: so much of the peak, in MiB
   echo "$((peak / 100 * $2 / 1048576))MiB"
 }
 if [ "$size" = small ]; then
+  cp "$here/train_small.rows" "$out/train.rows"
   make_trace vgg16-b8 titanx-pascal --batch 8 --width-divisor 4 --image 64 --classes 10
   make_plans vgg16-b8 titanx-pascal 160MiB 120MiB 112MiB
 else

@@ -2,16 +2,28 @@
 # Runs the programs named, shows what they say, and leaves docs/results.json, docs/matrix.json and
 # docs/results.md behind. What is there already of other programs stays, so it can be run in parts:
 # a program may be given with arguments, as "tests/bench/papers/matrix vgg16 12".
-# An argument that ends in .out is what a program has said before.
+# An argument that ends in .out is what a program has said before. All programs together get
+# PAPERS_SECONDS of processor time (2400); who is cut off keeps the rows that it has, and those that
+# do not come to their turn keep the ones of before.
 set -euo pipefail
 docs=${srcdir:?}/docs
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
+spent() { # seconds of the programs so far
+  times >"$work/times"
+  awk 'NR == 2 { split($1, t, /[ms]/); print int(t[1] * 60 + t[2]) }' "$work/times"
+}
+within() { # what is left for one program
+  local left=$((${PAPERS_SECONDS:-2400} - $1))
+  shift
+  [ $left -gt 0 ] && (ulimit -t $left && exec "./$@") || echo "$1: no processor time was left for all of it" >&2
+}
 for program in "$@"; do
+  spent >"$work/spent"
   case $program in
   *.out) cat "$program" ;;
-  *) read -ra words <<<"$program" && "./${words[0]}" "${words[@]:1}" ;;
+  *) read -ra words <<<"$program" && within "$(<"$work/spent")" "${words[@]}" ;;
   esac | tee >(grep '^{' >>"$work/said") | { grep -v '^{' || true; }
 done
 wait

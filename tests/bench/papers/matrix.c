@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "tests/bench/papers/paper.h"
 
@@ -35,10 +36,17 @@ static void beat (best *b, const char *name, int64_t step_ns) {
     *b = (best){ name, step_ns };
 }
 
+static double now_s (void) {
+  struct timespec t;
+  clock_gettime (CLOCK_PROCESS_CPUTIME_ID, &t);
+  return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
 static void run_case (paper *p, const zoo_request *net, int speed, int percent, int64_t ticks) {
   int64_t budget = p->peak_bytes / 100 * percent;
   best swaps = { .name = "" }, any = { .name = "" };
   int fits = 0;
+  double start_s = now_s ();
   for (int i = 0; i < POLICIES; i++) {
     const char *name = policy_at ((policy_id)i)->name;
     paper_cost c = paper_policy (p, name, NULL, budget);
@@ -49,7 +57,11 @@ static void run_case (paper *p, const zoo_request *net, int speed, int percent, 
     if (c.drops == 0)
       beat (&swaps, name, c.cost.step_ns);
   }
-  paper_cost ours = paper_ours (p, budget, ticks), mixed = paper_mixed (p, budget, ticks);
+  double policies_s = now_s ();
+  paper_cost ours = paper_ours (p, budget, ticks);
+  double ours_s = now_s ();
+  paper_cost mixed = paper_mixed (p, budget, ticks);
+  double mixed_s = now_s ();
   int64_t baseline_ns = ours.fits ? ours.cost.baseline_ns : mixed.cost.baseline_ns;
   printf ("{\"network\":\"%s\",\"batch\":%lld,\"gb_per_s\":%d,\"percent\":%d,\"baseline_ns\":%lld,"
           "\"bound_ns\":%lld,\"ours_ns\":%lld,\"best\":\"%s\",\"best_ns\":%lld,"
@@ -59,6 +71,8 @@ static void run_case (paper *p, const zoo_request *net, int speed, int percent, 
           (long long)swaps.step_ns, (long long)(mixed.fits ? mixed.cost.step_ns : 0), any.name,
           (long long)any.step_ns, fits);
   fflush (stdout);
+  fprintf (stderr, "%s, %d GB/s, %d %%: policies %.1f s, ferry %.1f s, with recomputing %.1f s\n",
+           net->name, speed, percent, policies_s - start_s, ours_s - policies_s, mixed_s - ours_s);
 }
 
 static const char *argument (int argc, char **argv, int i) {

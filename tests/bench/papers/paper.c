@@ -35,9 +35,11 @@ void paper_workload (paper *p, const device *d, const zoo_request *request) {
   error err = { 0 };
   zoo_request r = *request;
   policy_view v;
-  bool reaches = p->reaches;
+  paper old = *p;
   paper_end (p);
-  *p = (paper){ .arena = arena_new (0), .device = *d, .reaches = reaches };
+  *p = (paper){
+    .arena = arena_new (0), .device = *d, .reaches = old.reaches, .gap_ppm = old.gap_ppm
+  };
   r.device = &p->device;
   p->trace = zoo_trace (&r, p->arena, &err);
   if (!p->trace || !policy_view_build (p->trace, d, 0, 0, p->arena, &v, &err))
@@ -45,7 +47,7 @@ void paper_workload (paper *p, const device *d, const zoo_request *request) {
   p->peak_bytes = v.res[view_peak (&v, v.res)];
 }
 
-paper_cost paper_policy (paper *p, const char *policy, const char *option, int64_t budget_bytes) {
+paper_cost paper_policy (paper *p, const char *policy, const char *options, int64_t budget_bytes) {
   error err = { 0 };
   policy_answer a;
   policy_values values = policy_standard ();
@@ -57,8 +59,14 @@ paper_cost paper_policy (paper *p, const char *policy, const char *option, int64
                        .host_bytes = p->device.host_bytes,
                        .values = &values,
                        .only_fits = !p->reaches };
-  if ((option && !policy_set (id, option, &values, &err)) ||
-      !policy_run (id, &r, scratch, &a, &err))
+  for (const char *option = options; option && *option;) {
+    size_t length = strcspn (option, ",");
+    const char *one = arena_string_n (scratch, option, length, &err);
+    if (!one || !policy_set (id, one, &values, &err))
+      stop_at (&err);
+    option += length + (option[length] == ',');
+  }
+  if (!policy_run (id, &r, scratch, &a, &err))
     stop_at (&err);
   paper_cost c = { a.fits, a.reached_bytes, 0, a.drops, a.cost };
   arena_free (scratch);
@@ -74,6 +82,7 @@ static paper_cost solve_ours (paper *p, int64_t budget_bytes, int64_t ticks, rec
                       .budget_bytes = budget_bytes,
                       .host_bytes = p->device.host_bytes,
                       .limit_ticks = ticks ? ticks : TICKS,
+                      .gap_ppm = p->gap_ppm,
                       .seed = 1,
                       .recompute = drops,
                       .sections = cuts };

@@ -13,6 +13,7 @@ typedef struct paper {
   trace *trace;
   int64_t peak_bytes; /* with everything on the device, in granules */
   bool reaches;       /* of a policy that does not fit, what it reaches is looked for */
+  int64_t gap_ppm;    /* how near to the bound ours is good enough; 0: as `ferry solve` */
 } paper;
 
 /* What a plan costs, or that there is none. */
@@ -28,7 +29,8 @@ device paper_device (const char *name);
 void paper_workload (paper *p, const device *d, const zoo_request *request);
 void paper_end (paper *p);
 
-paper_cost paper_policy (paper *p, const char *policy, const char *option, int64_t budget_bytes);
+/* options: "key=value,key=value", or NULL. */
+paper_cost paper_policy (paper *p, const char *policy, const char *options, int64_t budget_bytes);
 /* ticks 0: those of `ferry compare`. */
 paper_cost paper_ours (paper *p, int64_t budget_bytes, int64_t ticks);
 /* With recomputing; with sections. */

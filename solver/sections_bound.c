@@ -1,0 +1,141 @@
+#include "solver/sections_bound.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "solver/mix.h"
+#include "solver/recompute.h"
+
+/* ---- the bound ---- */
+
+/* Per op of the loosened step: what it wrote last may be dropped. NULL: anything. */
+static bool may_drop (const trace *t, const loosened *l, const solve_options *o, arena *a,
+                      uint8_t **again, error *err) {
+  policy_view view;
+  *again = NULL;
+  if (o->recompute != RECOMPUTE_CHEAP)
+    return true;
+  *again = NEW (a, l->trace->n_ops, uint8_t, err);
+  if (!*again || !policy_view_build (t, o->device, o->budget_bytes, o->host_bytes, a, &view, err))
+    return false;
+  for (int32_t k = 0; k < l->trace->n_ops; k++)
+    (*again)[k] = l->of[k] != NO_OP && recompute_is_cheap (&view, l->of[k]);
+  return true;
+}
+
+/* The op, or the place between two, where the most has to be there in every cut. */
+static bool refuse (const trace *t, const loosened *l, const gaps *g, error *err) {
+  char budget[UNITS_TEXT], least[UNITS_TEXT];
+  int32_t wall = l->of[g->floor_op] == NO_OP, k = l->of[g->floor_op + wall];
+  return error_set (err, ERR_infeasible,
+                    "no plan fits in %s, whatever is cut: %s op %d (%.60s) %s have to be there",
+                    units_bytes (budget, g->room_bytes + g->pool_bytes), wall ? "before" : "at", k,
+                    t->ops[k].name ? t->ops[k].name : "", units_bytes (least, g->floor_bytes));
+}
+
+bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
+  loosened *l = NEW (a, 1, loosened, err);
+  units *u = NEW (a, 1, units, err);
+  gaps *g = NEW (a, 1, gaps, err);
+  uint8_t *again;
+  loose_orders orders = o->section_orders == ORDERS_LEVEL ? LOOSE_LEVEL : LOOSE_ANY;
+  if (!l || !u || !g || !trace_loosen (t, orders, a, l, err) ||
+      !units_of (l->trace, NULL, 0, 1, 0, a, u, err) ||
+      !gaps_of_loosened (u, l, 1, o->budget_bytes, a, g, err) ||
+      !may_drop (t, l, o, a, &again, err))
+    return false;
+  if (g->floor_bytes > o->budget_bytes)
+    return refuse (t, l, g, err);
+  bound_options how = { .dev = o->device,
+                        .host_bytes = o->host_bytes,
+                        .any_units = true,
+                        .drops = o->recompute == RECOMPUTE_ONLY  ? DROPS_ONLY
+                                 : o->recompute == RECOMPUTE_OFF ? DROPS_NONE
+                                                                 : DROPS_ALLOWED,
+                        .again = again,
+                        .keep_proof = o->keep_proof,
+                        .log = o->log,
+                        .stop = o->stop,
+                        .stop_context = o->stop_context };
+  if (!bound_of (g, &how, a, out, err))
+    return false;
+  if (strcmp (out->by, "flow-lp") == 0)
+    out->by = "cuts-lp";
+  return true;
+}
+
+/* ---- the options together ---- */
+
+static bool near (const solve_options *o, int64_t step_ns, int64_t bound_ns) {
+  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
+  return step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
+}
+
+static bool certify (const solve_options *o, const bound *b, arena *a, solution *s, error *err) {
+  static const char *const drops[] = { "without recompute entries", "with any cheap op made again",
+                                       "with any op made again",
+                                       "with any op made again and nothing swapped" };
+  plan *p = s->plan;
+  certificate *c = &p->certificate;
+  c->covers =
+      arena_format (a, err, "every plan %s, cut into whatever sections%s", drops[o->recompute],
+                    o->section_orders == ORDERS_LEVEL ? " level by level" : "");
+  if (!c->covers)
+    return false;
+  s->bound = *b;
+  c->lower_bound_ns = b->lower_bound_ns;
+  c->bound_by = b->by;
+  c->proof = b->proof;
+  c->gap = (double)p->predicted.step_ns / (double)b->lower_bound_ns - 1;
+  if (near (o, p->predicted.step_ns, b->lower_bound_ns))
+    c->limit_met = NULL;
+  else if (!c->limit_met)
+    c->limit_met = "ticks";
+  return true;
+}
+
+/* What may be allowed of what is, in the order in which it is tried. */
+static int32_t choose (const solve_options *o, solve_options to[3]) {
+  int32_t n = 0;
+  if (o->recompute != RECOMPUTE_OFF) {
+    if (o->recompute != RECOMPUTE_ONLY) {
+      to[n] = *o;
+      to[n++].recompute = RECOMPUTE_OFF;
+    }
+    to[n] = *o;
+    to[n++].sections = SECTIONS_OFF;
+  }
+  to[n++] = *o;
+  return n;
+}
+
+bool sections_solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+  solve_options some[3];
+  int32_t n = choose (o, some);
+  bound b;
+  error last = { 0 };
+  *out = (solution){ 0 };
+  if (!sections_bound (t, o, a, &b, err))
+    return false;
+  for (int32_t i = 0; i < n; i++) {
+    solution s;
+    error why = { 0 };
+    if (out->plan && near (o, out->plan->predicted.step_ns, b.lower_bound_ns))
+      break;
+    some[i].keep_proof = false;
+    if (mix_solve (t, &some[i], a, &s, &why)) {
+      s.ticks += out->ticks;
+      s.candidates += out->candidates;
+      if (!out->plan || s.plan->predicted.step_ns < out->plan->predicted.step_ns)
+        *out = s;
+      out->ticks = s.ticks;
+      out->candidates = s.candidates;
+    } else if (why.code == ERR_infeasible || why.code == ERR_limit)
+      last = why;
+    else
+      return error_set (err, why.code, "%s", why.text);
+  }
+  if (!out->plan)
+    return error_set (err, last.code, "%s", last.text);
+  return certify (o, &b, a, out, err);
+}

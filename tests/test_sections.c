@@ -1,0 +1,435 @@
+/* The bound of every cut: held against random plans, against good plans of every cut, and against
+   the best of all plans of tiny traces, which other code finds.  Each part of its argument is made
+   wrong once, to see that this would be noticed. */
+#include <stdio.h>
+#include <string.h>
+
+#include "solver/sections_bound.h"
+#include "tests/every_cut.h"
+#include "tests/planned_case.h"
+#include "tests/suite.h"
+#include "trace/prove.h"
+#include "trace/simulate.h"
+#include "trace/zoo/zoo.h"
+
+static int cases (int usual) {
+  const char *text = getenv ("FERRY_CASES");
+  return text ? (int)strtol (text, NULL, 10) : usual;
+}
+
+static bool random_of (uint64_t seed, unsigned features, int32_t ops, arena *a, random_case *c) {
+  case_options o = {
+    .seed = seed, .features = features, .places = CASE_SHARED, .most_ops = ops, .drop_ppm = 300000
+  };
+  error err = { 0 };
+  return random_case_make (&o, a, c, &err);
+}
+
+START_TEST (a_wall_stands_where_the_rewriting_refuses_a_chain_of_two) {
+  int walls = 0, chains = 0;
+  for (uint64_t seed = 1; seed <= 600; seed++) {
+    arena *a = arena_new (0);
+    random_case c;
+    if (random_of (seed, CASE_SECTIONS | CASE_LIVES, 9, a, &c)) {
+      loosened any, level;
+      error err = { 0 };
+      ck_assert (trace_loosen (c.trace, LOOSE_ANY, a, &any, &err) &&
+                 trace_loosen (c.trace, LOOSE_LEVEL, a, &level, &err));
+      ck_assert_int_eq (trace_total_ns (any.trace), trace_total_ns (c.trace));
+      for (int32_t k = 1; k < any.trace->n_ops; k++) {
+        rewritten rw;
+        int32_t op = any.of[k] == NO_OP ? any.of[k + 1] : any.of[k];
+        if (any.of[k] != NO_OP && any.of[k - 1] == NO_OP)
+          continue;
+        bool cut = op > 0 && loose_parts (c.trace, op) > 1 && loose_parts (c.trace, op - 1) > 1;
+        section s = { op - 1, op + 1, 2, SECTION_DEPTH };
+        error why = { 0 };
+        bool may = cut && trace_rewrite (c.trace, &s, 1, NULL, 0, 0, a, &rw, &why);
+        ck_assert_int_eq (any.of[k] == NO_OP, cut && !may);
+        walls += cut && !may;
+        chains += may;
+      }
+      for (int32_t k = 1; k < level.trace->n_ops; k++)
+        ck_assert (!loose_follows (level.loose, k));
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (walls, 50);
+  ck_assert_int_gt (chains, 50);
+}
+END_TEST
+
+/* ---- under the needs of a plan ---- */
+
+typedef struct trial {
+  planned_case p;
+  timeline t;
+  loosened l;
+  units u;
+  gaps g;
+} trial;
+
+/* The move's bytes are gone from before this time to behind it. */
+static bool away (const move *m, const timeline *t, int32_t i, int64_t at_ns) {
+  int64_t from = m->clean ? t->ops[m->out_after].end_ns : t->outs[i].end_ns;
+  int64_t to = t->ins[i].start_ns, period = t->period_ns;
+  while (to < from)
+    to += period;
+  while (to - from > period)
+    to -= period;
+  for (int turn = -3; turn <= 3; turn++)
+    if (from + turn * period <= at_ns && at_ns <= to + turn * period)
+      return true;
+  return false;
+}
+
+/* What the plan has away when the first part of the op starts. */
+static int64_t away_bytes (const trial *w, int32_t op) {
+  const plan *p = w->p.c.plan;
+  const rewritten *r = &w->p.c.rewritten;
+  int64_t sum = 0;
+  int32_t first = 0;
+  while (r->ops[first].index != op)
+    first++;
+  for (int32_t i = 0; i < p->n_moves; i++) /* what no op uses may be away at any */
+    if (w->p.units.at[p->moves[i].unit].first != NO_OP &&
+        away (&p->moves[i], &w->t, i, w->t.ops[first].start_ns))
+      sum += unit_part_bytes (&w->p.units.at[p->moves[i].unit], p->placement.granule_bytes,
+                              p->moves[i].part, p->moves[i].of);
+  return sum;
+}
+
+/* A plan with sections and without recompute entries, and over every op that keeps its place, and
+   at every wall, just what this plan has away. False: this seed makes none. */
+static bool trial_make (uint64_t seed, bool level, arena *a, trial *w) {
+  error err = { 0 };
+  unsigned features = CASE_SECTIONS | CASE_WRAP;
+  if (seed % 4 == 3) /* one move that does not dawdle: what a good program equals */
+    features |= seed % 8 == 3 ? CASE_GAPS : 0;
+  else
+    features |= CASE_CLEAN | CASE_PARTS | CASE_LIVES | CASE_SHARED_RATE | CASE_COPY_NS;
+  if (!planned_make (seed, features, a, &w->p, &err) || !w->p.c.plan->n_sections) {
+    ck_assert_msg (err.code == ERR_none, "%s", err.text);
+    return false;
+  }
+  const plan *p = w->p.c.plan;
+  for (int32_t i = 0; i < p->n_sections; i++)
+    if (level && p->sections[i].order == SECTION_DEPTH)
+      return false;
+  sim_job job = { w->p.c.trace, &w->p.c.rewritten, p };
+  sim_options o = { .timeline_arena = a };
+  predicted seen;
+  ck_assert (simulate (&job, 1, &o, a, &seen, &w->t, &err) &&
+             trace_loosen (w->p.c.trace, level ? LOOSE_LEVEL : LOOSE_ANY, a, &w->l, &err) &&
+             units_of (w->l.trace, NULL, 0, 1, 0, a, &w->u, &err) &&
+             gaps_of_loosened (&w->u, &w->l, 1, 0, a, &w->g, &err));
+  for (int32_t k = 0; k < w->g.n_ops; k++) {
+    int32_t op = w->l.of[k] == NO_OP ? w->l.of[k + 1] : w->l.of[k];
+    if (!w->l.loose[k])
+      w->g.base_bytes[k] = w->g.unused_bytes + w->g.room_bytes + away_bytes (w, op);
+  }
+  return true;
+}
+
+/* INT64_MAX where no plan is said to fit. */
+static int64_t trial_bound (trial *w, arena *a) {
+  bound b;
+  error err = { 0 };
+  for (int32_t i = 0; i < w->g.count; i++)
+    w->g.at[i].tight = w->g.at[i].useful = true;
+  bound_options how = { .dev = &w->p.c.plan->device, .host_bytes = MOST_BYTES, .any_units = true };
+  bool ok = bound_of (&w->g, &how, a, &b, &err);
+  ck_assert_msg (ok || err.code == ERR_infeasible, "%s", err.text);
+  return ok ? b.lower_bound_ns : INT64_MAX;
+}
+
+START_TEST (no_plan_beats_the_bound_of_every_cut_under_its_own_needs) {
+  int tried = 0, above = 0, level = 0;
+  for (int seed = 1; seed <= cases (2500); seed++) {
+    arena *a = arena_new (0);
+    trial w;
+    if (trial_make ((uint64_t)seed, seed % 3 == 0, a, &w)) {
+      int64_t ns = trial_bound (&w, a), real_ns = w.p.seen.step_ns;
+      ck_assert_msg (ns <= real_ns, "seed %d: bound %lld, plan %lld", seed, (long long)ns,
+                     (long long)real_ns);
+      tried++;
+      level += seed % 3 == 0;
+      above += ns > trace_total_ns (w.p.c.trace);
+    }
+    arena_free (a);
+  }
+  ck_assert_msg (tried > cases (2500) / 8 && level > tried / 10 && above > tried / 25,
+                 "%d tried, %d level by level, %d above compute", tried, level, above);
+}
+END_TEST
+
+/* ---- made wrong ---- */
+
+/* What a run needs is said to be away while it runs. */
+static void memory_in_runs (trial *w) {
+  for (int32_t k = 0; k < w->g.n_ops; k++)
+    if (w->l.loose[k])
+      w->g.base_bytes[k] = w->g.unused_bytes + w->g.room_bytes + away_bytes (w, w->l.of[k]);
+  memset (w->l.loose, 0, (size_t)w->g.n_ops);
+}
+/* What a cut op uses last goes only when all of its parts have run. */
+static void whole_release (trial *w) {
+  for (int32_t i = 0; i < w->g.count; i++) {
+    gap *at = &w->g.at[i];
+    at->release = at->after + 1 == w->g.n_ops ? 0 : at->after + 1;
+    at->wraps = at->before < at->release;
+  }
+}
+/* What a cut op uses is there before its first part, and goes when its last has run. */
+static void whole_ops (trial *w) {
+  whole_release (w);
+  memset (w->l.loose, 0, (size_t)w->g.n_ops);
+}
+/* At a wall stands what the plan has away one op later. */
+static void walls_too_early (trial *w) {
+  for (int32_t k = 1; k + 2 < w->g.n_ops; k++)
+    if (w->l.of[k] == NO_OP && w->l.of[k + 2] != NO_OP)
+      w->g.base_bytes[k] = w->g.unused_bytes + w->g.room_bytes + away_bytes (w, w->l.of[k + 2]);
+}
+
+START_TEST (a_bound_of_every_cut_made_wrong_is_noticed) {
+  struct {
+    const char *name;
+    void (*make) (trial *w);
+    int seen;
+  } faults[] = { { "memory in loose runs", memory_in_runs, 0 },
+                 { "released when all parts have run", whole_release, 0 },
+                 { "ops that are not cut", whole_ops, 0 },
+                 { "walls at another place", walls_too_early, 0 } };
+  int n = sizeof faults / sizeof *faults;
+  for (int seed = 1; seed <= cases (3000); seed++)
+    for (int i = 0; i < n; i++) {
+      arena *a = arena_new (0);
+      trial w;
+      if (faults[i].seen < 2 && trial_make ((uint64_t)seed, seed % 3 == 0, a, &w)) {
+        faults[i].make (&w);
+        faults[i].seen += trial_bound (&w, a) > w.p.seen.step_ns;
+      }
+      arena_free (a);
+    }
+  for (int i = 0; i < n; i++)
+    ck_assert_msg (faults[i].seen > 0, "%s: not noticed", faults[i].name);
+}
+END_TEST
+
+/* ---- its proof ---- */
+
+START_TEST (what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused) {
+  int flows[2][3] = { { 0 } };
+  for (int i = 0; i < 6 * cases (220); i++) {
+    static const recompute_mode modes[] = { RECOMPUTE_OFF, RECOMPUTE_AUTO, RECOMPUTE_ONLY };
+    int seed = i / 6, level = i % 2, mode = i / 2 % 3;
+    arena *a = arena_new (0);
+    random_case c;
+    bound b;
+    error err = { 0 };
+    loosened l;
+    units u;
+    gaps g;
+    if (random_of ((uint64_t)seed, CASE_EVERYTHING & ~CASE_RECOMPUTE, 9, a, &c)) {
+      plan *p = c.plan;
+      ck_assert (trace_loosen (c.trace, level ? LOOSE_LEVEL : LOOSE_ANY, a, &l, &err) &&
+                 units_of (l.trace, NULL, 0, 1, 0, a, &u, &err) &&
+                 gaps_of_loosened (&u, &l, 1, 0, a, &g, &err));
+      int64_t floor = g.floor_bytes > 0 ? g.floor_bytes : 0;
+      p->n_sections = p->n_groups = p->n_moves = p->n_recomputes = 0;
+      p->budget_bytes = floor + (g.peak_bytes - floor) * (seed % 7) / 8;
+      p->host_bytes = seed % 2 || mode ? MOST_BYTES : (g.peak_bytes - floor) / 2;
+      solve_options o = { .device = &p->device,
+                          .budget_bytes = p->budget_bytes,
+                          .host_bytes = p->host_bytes,
+                          .keep_proof = true,
+                          .section_orders = level ? ORDERS_LEVEL : ORDERS_AUTO,
+                          .recompute = modes[mode] };
+      if (sections_bound (c.trace, &o, a, &b, &err)) {
+        proved x;
+        p->has_certificate = true;
+        p->certificate = (certificate){ .lower_bound_ns = b.lower_bound_ns, .proof = b.proof };
+        ck_assert_msg (prove_plan (c.trace, p, a, &x, &err), "case %d: %s", i, err.text);
+        ck_assert_msg (x.lower_bound_ns == b.lower_bound_ns,
+                       "case %d: %lld is proved, %lld claimed", i, (long long)x.lower_bound_ns,
+                       (long long)b.lower_bound_ns);
+        p->certificate.lower_bound_ns++;
+        ck_assert (!prove_plan (c.trace, p, a, &x, &err) && err.code == ERR_infeasible);
+        flows[level][mode] += strcmp (b.by, "cuts-lp") == 0;
+      } else
+        ck_assert_int_eq (err.code, ERR_infeasible);
+    }
+    arena_free (a);
+  }
+  for (int i = 0; i < 6; i++)
+    ck_assert_msg (flows[i / 3][i % 3] > 5, "%d flows, level %d, mode %d", flows[i / 3][i % 3],
+                   i / 3, i % 3);
+}
+END_TEST
+
+/* ---- all plans ---- */
+
+static void beside_all_plans (bool drops, int seeds) {
+  int tried = 0, parts = 0, again = 0, reached = 0, at_bound = 0, whole = 0;
+  for (int seed = 0; seed < seeds; seed++) {
+    arena *a = arena_new (0);
+    tiny_case c;
+    solution s;
+    every_cut all;
+    error err = { 0 }, why = { 0 };
+    bool level = seed % 3 == 0;
+    if (!cut_case_make ((uint64_t)seed, a, &c, &err)) {
+      ck_assert_msg (err.code == ERR_none, "%s", err.text);
+      arena_free (a);
+      continue;
+    }
+    solve_options o = { .device = &c.device,
+                        .budget_bytes = c.budget_bytes,
+                        .host_bytes = c.device.host_bytes,
+                        .gap_ppm = 1,
+                        .limit_ticks = 20000,
+                        .sections = SECTIONS_AUTO,
+                        .section_orders = level ? ORDERS_LEVEL : ORDERS_AUTO,
+                        .recompute = drops ? RECOMPUTE_AUTO : RECOMPUTE_OFF };
+    bool ok = solve (c.trace, &o, a, &s, &why);
+    ck_assert_msg (ok || why.code == ERR_infeasible, "%s", why.text);
+    int64_t step_ns = ok ? s.plan->predicted.step_ns : INT64_MAX / 4;
+    ck_assert_msg (every_cut_search (&c, level, drops, step_ns + 1, &all, &err), "%s", err.text);
+    ck_assert_msg (!ok || !all.complete || drops || all.least_ns <= step_ns,
+                   "seed %d: solve finds %lld ns, all plans give no less than %lld", seed,
+                   (long long)step_ns, (long long)all.least_ns);
+    ck_assert_msg (!ok || all.least_ns >= s.bound.lower_bound_ns,
+                   "seed %d: bound %lld, possible are %lld", seed,
+                   (long long)s.bound.lower_bound_ns, (long long)all.least_ns);
+    tried += ok;
+    whole += all.complete;
+    reached += ok && all.least_ns >= step_ns;
+    at_bound += ok && step_ns == s.bound.lower_bound_ns;
+    parts += ok && s.plan->n_sections > 0;
+    again += ok && s.plan->n_recomputes > 0;
+    arena_free (a);
+  }
+  printf ("%d traces%s: %d plans are the best of all, %d at the bound, %d cut, %d make again; "
+          "%d searched to the end\n",
+          tried, drops ? " with drops" : "", reached, at_bound, parts, again, whole);
+  ck_assert_msg (tried > seeds / 8 && parts > tried / 10 && (!drops || again > 0),
+                 "%d tried, %d cut, %d make again", tried, parts, again);
+  ck_assert_int_ge (reached * 10, tried * 5);
+}
+
+START_TEST (bound_best_of_all_cuts_and_plan_are_in_order) {
+  beside_all_plans (false, cases (60));
+}
+END_TEST
+
+START_TEST (bound_best_of_all_cuts_and_drops_and_plan_are_in_order) {
+  beside_all_plans (true, cases (12));
+}
+END_TEST
+
+/* ---- the options together ---- */
+
+static int64_t step_of (const trace *t, solve_options o, sections_mode sections,
+                        recompute_mode recompute, arena *a) {
+  solution s;
+  error err = { 0 };
+  o.sections = sections;
+  o.recompute = recompute;
+  if (!solve (t, &o, a, &s, &err)) {
+    ck_assert_msg (err.code == ERR_infeasible || err.code == ERR_limit, "%s", err.text);
+    return INT64_MAX;
+  }
+  ck_assert_int_le (s.bound.lower_bound_ns, s.plan->predicted.step_ns);
+  return s.plan->predicted.step_ns;
+}
+
+static void never_worse (const trace *t, const solve_options *o, int *gained, arena *a) {
+  int64_t both = step_of (t, *o, SECTIONS_AUTO, RECOMPUTE_AUTO, a);
+  int64_t cut = step_of (t, *o, SECTIONS_AUTO, RECOMPUTE_OFF, a);
+  int64_t again = step_of (t, *o, SECTIONS_OFF, RECOMPUTE_AUTO, a);
+  int64_t none = step_of (t, *o, SECTIONS_OFF, RECOMPUTE_OFF, a);
+  ck_assert_msg (both <= cut && both <= again && cut <= none && again <= none,
+                 "%s: neither %lld, sections %lld, recompute %lld, both %lld", t->name,
+                 (long long)none, (long long)cut, (long long)again, (long long)both);
+  *gained += both < none;
+}
+
+START_TEST (allowing_both_is_never_worse_than_one_of_them) {
+  int compared = 0, gained = 0;
+  for (uint64_t seed = 40; seed < 56; seed++) {
+    arena *a = arena_new (0);
+    random_case c;
+    error err = { 0 };
+    units u;
+    gaps g;
+    if (random_of (seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_CLEAN, 8, a, &c)) {
+      device d = c.plan->device;
+      d.host_bytes = (int64_t)1 << 40;
+      ck_assert (units_of (c.trace, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
+                 gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
+      solve_options o = { .device = &d,
+                          .budget_bytes = g.floor_bytes + (g.peak_bytes - g.floor_bytes) / 4,
+                          .host_bytes = d.host_bytes,
+                          .gap_ppm = 1,
+                          .limit_ticks = 10000 };
+      d.memory_bytes = d.reserved_bytes + o.budget_bytes;
+      never_worse (c.trace, &o, &gained, a);
+      compared++;
+    }
+    arena_free (a);
+  }
+  ck_assert_int_gt (compared, 8);
+  ck_assert_int_gt (gained, 0);
+}
+END_TEST
+
+START_TEST (allowing_both_is_never_worse_on_networks) {
+  static const char *const names[] = { "alexnet" };
+  int gained = 0;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    units u;
+    gaps g;
+    device d = { .name = "fast",
+                 .memory_bytes = (int64_t)1 << 36,
+                 .granule_bytes = 2 << 20,
+                 .link = { 12000000000, 12000000000, 22000000000, 10000 },
+                 .host_bytes = (int64_t)1 << 40,
+                 .section_ns = 10000,
+                 .share_ppm = 1000000,
+                 .has_roofline = true,
+                 .roofline = { .fp32_flops = 60000000000000,
+                               .memory_bytes_per_s = 2000000000000,
+                               .efficiency_ppm = 1000000 } };
+    zoo_request r = { .name = names[i], .batch = 32, .width_divisor = 4, .device = &d };
+    trace *t = zoo_trace (&r, a, &err);
+    ck_assert (t && units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, &err) &&
+               gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
+    solve_options o = { .device = &d,
+                        .budget_bytes = g.peak_bytes / 2,
+                        .host_bytes = d.host_bytes,
+                        .gap_ppm = 1,
+                        .limit_ticks = 10000 };
+    never_worse (t, &o, &gained, a);
+    arena_free (a);
+  }
+  ck_assert_int_gt (gained, 0);
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = {
+    a_wall_stands_where_the_rewriting_refuses_a_chain_of_two,
+    no_plan_beats_the_bound_of_every_cut_under_its_own_needs,
+    a_bound_of_every_cut_made_wrong_is_noticed,
+    what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused,
+    bound_best_of_all_cuts_and_plan_are_in_order,
+    bound_best_of_all_cuts_and_drops_and_plan_are_in_order,
+    allowing_both_is_never_worse_than_one_of_them,
+    allowing_both_is_never_worse_on_networks,
+    NULL,
+  };
+  return suite_run ("sections", tests, 300);
+}
