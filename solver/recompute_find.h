@@ -9,11 +9,9 @@
 
 enum { KEPT_SETS = 6 };
 
-/* Per drop: kept (0), dropped and then there until its next use, or dropped and made only for the
-   chain that meets it (drops.h). */
 typedef struct drop_set {
-  uint8_t *chosen;
-  int64_t ns; /* guessed, with what is lacking made dear */
+  uint8_t *chosen; /* per drop */
+  int64_t ns;      /* guessed, with what is lacking made dear */
   int64_t compute_ns;
 } drop_set;
 
