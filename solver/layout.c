@@ -61,32 +61,30 @@ static int64_t rest_ns (const mapping *m, const gap *at) {
   return trace_rest_ns (m->ends_ns, m->singles->n_ops, at->after, at->before);
 }
 
-/* How much of the tensor's gap around `at` leaves; nothing where `at` is only a short piece of it:
-   the bytes that leave in the whole of it would not leave for that. */
-static double share_of (const mapping *m, int32_t tensor, const gap *at) {
-  const gap *all = m->singles->at;
-  int32_t first = m->singles->of_unit[tensor], end = m->singles->of_unit[tensor + 1], low = first;
-  bool wraps = at->before <= at->after;
-  if (first == end)
-    return 0;
-  /* in order of ops, the one that wraps last: of the others only the last that begins early enough
-     can hold `at` */
-  for (int32_t high = end; high - low > 1;) {
+/* What leaves in a member's gap `x` leaves in the unit's gaps that lie in it; not in those that are
+   only a short piece of it: the bytes would not leave for that. */
+static void map_gap (const mapping *m, const gaps *g, int32_t unit, const gap *x, double bytes,
+                     double *share) {
+  int32_t first = g->of_unit[unit], end = g->of_unit[unit + 1];
+  bool round = x->before <= x->after;
+  int32_t low = first, high = end; /* in order of ops, the one that wraps last */
+  while (low < high) {
     int32_t middle = low + (high - low) / 2;
-    if (all[middle].after <= at->after)
-      low = middle;
+    if (g->at[middle].after < x->after)
+      low = middle + 1;
     else
       high = middle;
   }
-  for (int32_t i = low;; i = end - 1) {
-    const gap *x = &all[i];
-    bool round = x->before <= x->after;
-    if (round == wraps ? x->after <= at->after && x->before >= at->before
-                       : round && (x->after <= at->after || x->before >= at->before))
-      return 2 * rest_ns (m, at) >= rest_ns (m, x) ? m->share[i] : 0;
-    if (i == end - 1)
-      return 0;
+  for (int32_t i = low; i < end && (round || g->at[i].before <= x->before); i++) {
+    const gap *at = &g->at[i];
+    bool wraps = at->before <= at->after;
+    if ((round ? !wraps || at->before <= x->before : !wraps) &&
+        2 * rest_ns (m, at) >= rest_ns (m, x))
+      share[i] += bytes;
   }
+  for (int32_t i = first; round && i < low && g->at[i].before <= x->before; i++)
+    if (2 * rest_ns (m, &g->at[i]) >= rest_ns (m, x))
+      share[i] += bytes;
 }
 
 /* A group's share is that of its members by bytes. */
@@ -97,20 +95,22 @@ static bool map_shares (const mapping *m, arena *a, layout *out, error *err) {
   out->share = NEW (a, g->count, double, err);
   if (!out->share)
     return false;
-  for (int32_t i = 0; i < g->count; i++) {
-    const gap *at = &g->at[i];
-    if (at->unit < n_tensors) {
-      out->share[i] = share_of (m, at->unit, at);
+  for (int32_t unit = 0; unit < out->units.count; unit++) {
+    index_list alone = { .at = &unit, .count = 1 };
+    const index_list *members = unit < n_tensors ? &alone : &out->groups[unit - n_tensors];
+    double all = 0;
+    if (g->of_unit[unit] == g->of_unit[unit + 1])
       continue;
-    }
-    const index_list *members = &out->groups[at->unit - n_tensors];
-    double away = 0, all = 0;
     for (int32_t j = 0; j < members->count; j++) {
-      double bytes = (double)tensors[members->at[j]].bytes;
+      int32_t x = members->at[j];
+      double bytes = (double)tensors[x].bytes;
       all += bytes;
-      away += bytes * share_of (m, members->at[j], at);
+      for (int32_t i = m->singles->of_unit[x]; i < m->singles->of_unit[x + 1]; i++)
+        if (m->share[i] > 0)
+          map_gap (m, g, unit, &m->singles->at[i], bytes * m->share[i], out->share);
     }
-    out->share[i] = all > 0 ? away / all : 0;
+    for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1] && all > 0; i++)
+      out->share[i] /= all;
   }
   return true;
 }
