@@ -51,6 +51,9 @@ static bool choose_groups (const trace *t, layout_kind kind, const device *dev,
                         &out->pool_below_bytes, NULL, err);
 }
 
+/* Less is nothing but a solver's noise. */
+#define LEAST_SHARE 1e-6
+
 typedef struct mapping {
   const gaps *singles;
   const double *share;
@@ -61,30 +64,47 @@ static int64_t rest_ns (const mapping *m, const gap *at) {
   return trace_rest_ns (m->ends_ns, m->singles->n_ops, at->after, at->before);
 }
 
-/* What leaves in a member's gap `x` leaves in the unit's gaps that lie in it; not in those that are
-   only a short piece of it: the bytes would not leave for that. */
-static void map_gap (const mapping *m, const gaps *g, int32_t unit, const gap *x, double bytes,
-                     double *share) {
-  int32_t first = g->of_unit[unit], end = g->of_unit[unit + 1];
-  bool round = x->before <= x->after;
-  int32_t low = first, high = end; /* in order of ops, the one that wraps last */
+/* Whether the tensor's gap x holds the unit's gap `at`, and `at` is no short piece of it: the bytes
+   that leave in the whole of x would not leave for that. */
+static bool serves (const mapping *m, const gap *x, const gap *at) {
+  bool wraps = x->before <= x->after;
+  bool holds = wraps == (at->before <= at->after)
+                   ? x->after <= at->after && x->before >= at->before
+                   : wraps && (x->after <= at->after || x->before >= at->before);
+  return holds && 2 * rest_ns (m, at) >= rest_ns (m, x);
+}
+
+/* The first of the unit's gaps behind `after` or later. */
+static int32_t first_behind (const gaps *g, int32_t unit, int32_t after) {
+  int32_t low = g->of_unit[unit], high = g->of_unit[unit + 1];
   while (low < high) {
     int32_t middle = low + (high - low) / 2;
-    if (g->at[middle].after < x->after)
+    if (g->at[middle].after < after)
       low = middle + 1;
     else
       high = middle;
   }
-  for (int32_t i = low; i < end && (round || g->at[i].before <= x->before); i++) {
-    const gap *at = &g->at[i];
-    bool wraps = at->before <= at->after;
-    if ((round ? !wraps || at->before <= x->before : !wraps) &&
-        2 * rest_ns (m, at) >= rest_ns (m, x))
-      share[i] += bytes;
+  return low;
+}
+
+/* What leaves in the tensor's gaps, times `weight`, for those of the unit that they hold.  Units of
+   what stays have very many gaps, all of them short. */
+static void add_shares (const mapping *m, const gaps *g, int32_t unit, int64_t longest_ns,
+                        int32_t tensor, double weight, double *share) {
+  const gaps *s = m->singles;
+  for (int32_t i = s->of_unit[tensor]; i < s->of_unit[tensor + 1]; i++) {
+    const gap *x = &s->at[i];
+    if (m->share[i] <= LEAST_SHARE || 2 * longest_ns < rest_ns (m, x))
+      continue;
+    bool wraps = x->before <= x->after;
+    int32_t first = wraps ? g->of_unit[unit] : first_behind (g, unit, x->after);
+    for (int32_t j = first; j < g->of_unit[unit + 1]; j++) {
+      if (!wraps && g->at[j].after >= x->before)
+        break;
+      if (serves (m, x, &g->at[j]))
+        share[j] += weight * m->share[i];
+    }
   }
-  for (int32_t i = first; round && i < low && g->at[i].before <= x->before; i++)
-    if (2 * rest_ns (m, &g->at[i]) >= rest_ns (m, x))
-      share[i] += bytes;
 }
 
 /* A group's share is that of its members by bytes. */
@@ -95,22 +115,26 @@ static bool map_shares (const mapping *m, arena *a, layout *out, error *err) {
   out->share = NEW (a, g->count, double, err);
   if (!out->share)
     return false;
-  for (int32_t unit = 0; unit < out->units.count; unit++) {
-    index_list alone = { .at = &unit, .count = 1 };
-    const index_list *members = unit < n_tensors ? &alone : &out->groups[unit - n_tensors];
-    double all = 0;
-    if (g->of_unit[unit] == g->of_unit[unit + 1])
-      continue;
-    for (int32_t j = 0; j < members->count; j++) {
-      int32_t x = members->at[j];
-      double bytes = (double)tensors[x].bytes;
-      all += bytes;
-      for (int32_t i = m->singles->of_unit[x]; i < m->singles->of_unit[x + 1]; i++)
-        if (m->share[i] > 0)
-          map_gap (m, g, unit, &m->singles->at[i], bytes * m->share[i], out->share);
+  for (int32_t u = 0; u < out->units.count; u++) {
+    int64_t longest_ns = 0;
+    for (int32_t i = g->of_unit[u]; i < g->of_unit[u + 1]; i++) {
+      int64_t ns = rest_ns (m, &g->at[i]);
+      longest_ns = ns > longest_ns ? ns : longest_ns;
     }
-    for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1] && all > 0; i++)
-      out->share[i] /= all;
+    if (u < n_tensors) {
+      add_shares (m, g, u, longest_ns, u, 1, out->share);
+      continue;
+    }
+    const index_list *members = &out->groups[u - n_tensors];
+    double all = 0;
+    for (int32_t j = 0; j < members->count; j++)
+      all += (double)tensors[members->at[j]].bytes;
+    for (int32_t j = 0; j < members->count; j++) {
+      int32_t tensor = members->at[j];
+      add_shares (m, g, u, longest_ns, tensor, (double)tensors[tensor].bytes, out->share);
+    }
+    for (int32_t i = g->of_unit[u]; i < g->of_unit[u + 1]; i++)
+      out->share[i] = all > 0 ? out->share[i] / all : 0;
   }
   return true;
 }
