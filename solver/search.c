@@ -178,6 +178,13 @@ bool search_keep (search *s) {
   return true;
 }
 
+bool search_try (search *s, error *err) {
+  if (!search_cost (s, &s->trial, NULL, err))
+    return false;
+  search_keep (s);
+  return true;
+}
+
 /* ---- starts ---- */
 
 /* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
@@ -222,9 +229,8 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
   s->trial.by_release = s->best.by_release;
   for (int j = first; fits && j < end && !search_has_started (s); j++) {
     s->trial.early_ppm = early_ppm[j];
-    if (!search_cost (s, &s->trial, NULL, err))
+    if (!search_try (s, err))
       return false;
-    search_keep (s);
   }
   return true;
 }
@@ -246,10 +252,7 @@ static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *er
   search_copy (&s->trial, &s->best);
   s->trial.early_ppm = early_ppm;
   s->trial.by_release = by_release;
-  if (!search_cost (s, &s->trial, NULL, err))
-    return false;
-  search_keep (s);
-  return true;
+  return search_try (s, err);
 }
 
 /* The same moves with other timings: coarse steps over a wide range, the other order of the copies
@@ -297,10 +300,7 @@ static bool all_away (search *s, const layout *l, error *err) {
   }
   s->trial.found_by = "all away";
   s->trial.early_ppm = -1;
-  if (!search_cost (s, &s->trial, NULL, err))
-    return false;
-  search_keep (s);
-  return true;
+  return search_try (s, err);
 }
 
 bool search_starts (search *s, error *err) {

@@ -99,10 +99,7 @@ static int32_t gap_of (const gaps *g, const policy_move *m) {
 
 static bool keep_trial (search *s, const char *name, error *err) {
   s->trial.found_by = name;
-  if (!search_cost (s, &s->trial, NULL, err))
-    return false;
-  search_keep (s);
-  return true;
+  return search_try (s, err);
 }
 
 /* The moves themselves, with their triggers. */
