@@ -115,8 +115,8 @@ static int64_t take_moves (search *s, const policy_choice *c) {
       continue;
     taken += s->trial.parts[at] == 0;
     s->trial.parts[at] = l->of[g->at[at].unit];
-    bool same = g->at[at].before == m->in_before;
-    s->trial.not_before[at] = same ? m->in_not_before : NO_WAIT;
+    int32_t before = g->at[at].before, wait = m->in_not_before;
+    s->trial.not_before[at] = before != m->in_before ? NO_WAIT : wait > before ? before : wait;
   }
   return taken;
 }
