@@ -377,8 +377,7 @@ static bool finish_up (state *s, const slots *now, error *err) {
   arena *scratch = arena_new (0);
   if (!scratch)
     return error_set (err, ERR_memory, "out of memory");
-  int64_t from_ppm = s->o->guide_only ? 1000 : 0;
-  for (int64_t eps_ppm = from_ppm; eps_ppm <= 1000 && !s->stopped; eps_ppm += 1000) {
+  for (int64_t eps_ppm = 0; eps_ppm <= 1000 && !s->stopped; eps_ppm += 1000) {
     flow_options fo = bound_flow (s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
     arena_mark here = arena_here (scratch);
     flow f;
@@ -441,7 +440,7 @@ static bool refine (state *s, arena *slot_arena, slots *now, error *err) {
   const bound_options *o = s->o;
   int32_t whole = o->whole_ops ? o->whole_ops : 600, blocks = o->blocks ? o->blocks : 300;
   int32_t most_rounds = o->limit_rounds ? o->limit_rounds : 12;
-  bool go_on = g->n_ops > whole && !o->guide_only;
+  bool go_on = g->n_ops > whole;
   int idle_rounds = 0;
   if (g->n_ops > whole
           ? !slots_blocks (g, o->dev, blocks, s->out->lower_bound_ns, slot_arena, now, err)

@@ -12,11 +12,10 @@ typedef struct bound_options {
   int32_t whole_ops;    /* up to so many ops every op has its slot; 0: 600 */
   int32_t blocks;       /* else the first cut; 0: 300 */
   int32_t limit_rows;   /* of refinement; 0: 20000 */
-  int32_t limit_rounds; /* of refinement; 0: 12 */
+  int32_t limit_rounds; /* of refinement; 0: 12; below 0: none */
   bool any_units; /* the units have granule 1, no groups and no pool, and stand for all that a plan
                      may choose: copies may be shared, so latency is not charged */
   bool keep_proof;
-  bool guide_only; /* one program, for its shares: no refinement, and no bound but the cheap ones */
   bytes *program; /* where not NULL: the last program, the one that shares are read off, as LP text;
                      none where everything fits */
   flow_drops drops;     /* beside copies; then any_units must be set */

@@ -14,7 +14,15 @@
 
 /* Of a hundred trials: up to which each is of that kind; the others send less. */
 enum { KIND_TIMING = 3, KIND_SHIFT = 10, KIND_CUT = 30, KIND_ANEW = 45, KIND_EXCHANGE = 75 };
-enum { ABOVE_PART = 50, LOOK_AFTER = 8, IDLE_WALK = 60, MOST_KICKS = 10, MOST_IDLE = 12000 };
+enum {
+  ABOVE_PART = 50,
+  LOOK_AFTER = 8,
+  SMALL_OPS = 60,
+  IDLE_WALK_SMALL = 60,
+  IDLE_WALK = 250,
+  MOST_KICKS = 10,
+  MOST_IDLE = 12000
+};
 
 typedef struct suspect {
   int32_t gap;
@@ -342,8 +350,9 @@ bool search_improve (search *s, error *err) {
     return true;
   improving im = { .s = s };
   bool ok = begin (&im, err), better;
+  int32_t walk = s->layouts->gaps.n_ops <= SMALL_OPS ? IDLE_WALK_SMALL : IDLE_WALK;
   for (int32_t idle = 1; ok && !search_is_over (s) && idle < MOST_IDLE; idle++) {
-    if (idle % IDLE_WALK == 0 || im.total == 0) {
+    if (idle % walk == 0 || im.total == 0) {
       ok = walk_anew (&im, err);
       continue;
     }

@@ -51,6 +51,9 @@ static bool choose_groups (const trace *t, layout_kind kind, const device *dev,
                         &out->pool_below_bytes, NULL, err);
 }
 
+/* Less is nothing but a solver's noise. */
+#define LEAST_SHARE 1e-6
+
 typedef struct mapping {
   const gaps *singles;
   const double *share;
@@ -61,18 +64,47 @@ static int64_t rest_ns (const mapping *m, const gap *at) {
   return trace_rest_ns (m->ends_ns, m->singles->n_ops, at->after, at->before);
 }
 
-/* How much of the tensor's gap around `at` leaves; nothing where `at` is only a short piece of it:
-   the bytes that leave in the whole of it would not leave for that. */
-static double share_of (const mapping *m, int32_t tensor, const gap *at) {
-  for (int32_t i = m->singles->of_unit[tensor]; i < m->singles->of_unit[tensor + 1]; i++) {
-    const gap *x = &m->singles->at[i];
-    bool wraps = x->before <= x->after;
-    if (wraps == (at->before <= at->after)
-            ? x->after <= at->after && x->before >= at->before
-            : wraps && (x->after <= at->after || x->before >= at->before))
-      return 2 * rest_ns (m, at) >= rest_ns (m, x) ? m->share[i] : 0;
+/* Whether the tensor's gap x holds the unit's gap `at`, and `at` is no short piece of it: the bytes
+   that leave in the whole of x would not leave for that. */
+static bool serves (const mapping *m, const gap *x, const gap *at) {
+  bool wraps = x->before <= x->after;
+  bool holds = wraps == (at->before <= at->after)
+                   ? x->after <= at->after && x->before >= at->before
+                   : wraps && (x->after <= at->after || x->before >= at->before);
+  return holds && 2 * rest_ns (m, at) >= rest_ns (m, x);
+}
+
+/* The first of the unit's gaps behind `after` or later. */
+static int32_t first_behind (const gaps *g, int32_t unit, int32_t after) {
+  int32_t low = g->of_unit[unit], high = g->of_unit[unit + 1];
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (g->at[middle].after < after)
+      low = middle + 1;
+    else
+      high = middle;
   }
-  return 0;
+  return low;
+}
+
+/* What leaves in the tensor's gaps, times `weight`, for those of the unit that they hold.  Units of
+   what stays have very many gaps, all of them short. */
+static void add_shares (const mapping *m, const gaps *g, int32_t unit, int64_t longest_ns,
+                        int32_t tensor, double weight, double *share) {
+  const gaps *s = m->singles;
+  for (int32_t i = s->of_unit[tensor]; i < s->of_unit[tensor + 1]; i++) {
+    const gap *x = &s->at[i];
+    if (m->share[i] <= LEAST_SHARE || 2 * longest_ns < rest_ns (m, x))
+      continue;
+    bool wraps = x->before <= x->after;
+    int32_t first = wraps ? g->of_unit[unit] : first_behind (g, unit, x->after);
+    for (int32_t j = first; j < g->of_unit[unit + 1]; j++) {
+      if (!wraps && g->at[j].after >= x->before)
+        break;
+      if (serves (m, x, &g->at[j]))
+        share[j] += weight * m->share[i];
+    }
+  }
 }
 
 /* A group's share is that of its members by bytes. */
@@ -83,20 +115,26 @@ static bool map_shares (const mapping *m, arena *a, layout *out, error *err) {
   out->share = NEW (a, g->count, double, err);
   if (!out->share)
     return false;
-  for (int32_t i = 0; i < g->count; i++) {
-    const gap *at = &g->at[i];
-    if (at->unit < n_tensors) {
-      out->share[i] = share_of (m, at->unit, at);
+  for (int32_t u = 0; u < out->units.count; u++) {
+    int64_t longest_ns = 0;
+    for (int32_t i = g->of_unit[u]; i < g->of_unit[u + 1]; i++) {
+      int64_t ns = rest_ns (m, &g->at[i]);
+      longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    if (u < n_tensors) {
+      add_shares (m, g, u, longest_ns, u, 1, out->share);
       continue;
     }
-    const index_list *members = &out->groups[at->unit - n_tensors];
-    double away = 0, all = 0;
+    const index_list *members = &out->groups[u - n_tensors];
+    double all = 0;
+    for (int32_t j = 0; j < members->count; j++)
+      all += (double)tensors[members->at[j]].bytes;
     for (int32_t j = 0; j < members->count; j++) {
-      double bytes = (double)tensors[members->at[j]].bytes;
-      all += bytes;
-      away += bytes * share_of (m, members->at[j], at);
+      int32_t tensor = members->at[j];
+      add_shares (m, g, u, longest_ns, tensor, (double)tensors[tensor].bytes, out->share);
     }
-    out->share[i] = all > 0 ? away / all : 0;
+    for (int32_t i = g->of_unit[u]; i < g->of_unit[u + 1]; i++)
+      out->share[i] = all > 0 ? out->share[i] / all : 0;
   }
   return true;
 }

@@ -1,6 +1,5 @@
 #include "solver/recompute.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -80,10 +79,14 @@ bool find_is_wild (const finding *f) {
   return f->now.compute_ns / 2 > f->rw_ns;
 }
 
+static bool is_stopped (const finding *f) {
+  return f->ticks >= f->limit_ticks || (f->o->stop && f->o->stop (f->o->stop_context));
+}
+
+/* What is guessed is left some room to be wrong. */
 bool find_is_over (const finding *f) {
-  int64_t least_ns = f->guide ? f->guide->bound.lower_bound_ns : 0;
-  return f->ticks >= f->limit_ticks || (f->n_kept && f->kept[0].ns <= least_ns + least_ns / 2000) ||
-         (f->o->stop && f->o->stop (f->o->stop_context));
+  int64_t near_ns = f->least_ns + (f->enough_ns - f->least_ns) / 2;
+  return is_stopped (f) || (f->n_kept && f->kept[0].ns <= near_ns);
 }
 
 /* How much of each drop the guide would drop: both are in order of tensors, then of ops. */
@@ -137,13 +140,17 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
 }
 
 static bool begin (finding *f, error *err) {
+  enum { GAP_PPM = 2500 }; /* where none is asked for */
   if (!trace_rewrite (f->t, f->cut->sections, f->cut->n_sections, NULL, 0, f->o->device->section_ns,
                       f->arena, &f->rw, err) ||
       !find_drops (f, err) ||
       !drops_pricing_of (f->rw.trace, &f->uses, f->o->device, f->o->recompute != RECOMPUTE_ONLY,
                          f->arena, &f->pricing, err))
     return false;
+  int64_t gap_ppm = f->o->gap_ppm ? f->o->gap_ppm : GAP_PPM;
   f->rw_ns = trace_total_ns (f->rw.trace);
+  f->least_ns = f->guide && f->guide->fits ? f->guide->bound.lower_bound_ns : f->rw_ns;
+  f->enough_ns = f->least_ns + units_scale (f->least_ns, gap_ppm, 1000000);
   f->now.chosen = NEW (f->arena, f->n_drops, uint8_t, err);
   f->order = NEW (f->arena, f->n_drops, int32_t, err);
   f->dropped = NEW (f->arena, f->n_drops, double, err);
@@ -161,30 +168,40 @@ static void forget (finding *f) {
   f->n_kept = 0;
 }
 
-/* All starts, then a while from the best two on. */
-static bool look_for_sets (finding *f, error *err) {
+static bool is_enough (const finding *f, const variant_value *value) {
+  return value->step_ns <= f->enough_ns;
+}
+
+/* All starts; by classes from the best of them; then a while from the best two on. */
+static bool look_for_sets (finding *f, variant *best, variant_value *value, error *err) {
   drop_set second = { NEW (f->arena, f->n_drops, uint8_t, err), 0, 0 };
-  if (!second.chosen || !find_every (f, err) || !find_thresholds (f, err) ||
-      (f->guide && !find_dive (f, err)))
+  if (!second.chosen || !find_every (f, err) || !find_thresholds (f, err))
     return false;
   log_say (f->o->log, LOG_DETAIL, "drops: %d candidates, %d sets, %.6g s, %lld ticks", f->n_drops,
            f->priced, (double)f->kept[0].ns / 1e9, (long long)f->ticks);
-  int64_t part = (f->limit_ticks - f->ticks) / 4;
+  memcpy (second.chosen, f->kept[0].chosen, (size_t)f->n_drops);
+  int64_t left = f->limit_ticks - f->ticks;
+  if (!find_by_classes (f, &second, f->ticks + left / 3, err) || !try_kept (f, 2, best, value, err))
+    return false;
+  if (is_enough (f, value))
+    return true;
   memcpy (second.chosen, f->kept[f->n_kept > 1].chosen, (size_t)f->n_drops);
-  return find_climb (f, &f->kept[0], f->ticks + part, err) &&
-         find_climb (f, &second, f->ticks + part / 2, err);
+  left = f->limit_ticks - f->ticks;
+  return find_climb (f, &f->kept[0], f->ticks + left / 4, err) &&
+         find_climb (f, &second, f->ticks + left / 8, err);
 }
 
 /* The guess leans to one side or the other, by how much depends on the network: the room at which
    sets are priced goes up as long as plans get better by it, and else back by halves. */
 static bool tune_room (finding *f, variant *best, variant_value *value, error *err) {
-  enum { ROUNDS = 6, FIRST_PPM = 15000 };
+  enum { ROUNDS = 6, MOST_IDLE = 2, FIRST_PPM = 15000 };
   int64_t step = units_scale (f->o->budget_bytes, FIRST_PPM, 1000000);
   drop_set at = { NEW (f->arena, f->n_drops, uint8_t, err), 0, 0 };
   bool better = false;
+  int idle = 0;
   if (!at.chosen || !try_kept (f, KEPT_SETS / 2, best, value, err))
     return false;
-  for (int i = 0; i < ROUNDS && !find_is_over (f); i++) {
+  for (int i = 0; i < ROUNDS && idle < MOST_IDLE && !is_enough (f, value) && !is_stopped (f); i++) {
     int64_t before_ns = value->step_ns;
     if (i == 0 || better)
       memcpy (at.chosen, f->kept[0].chosen, (size_t)f->n_drops);
@@ -197,6 +214,7 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
              f->priced, (long long)(f->room_bytes >> 20), (double)f->kept[0].ns / 1e9,
              (long long)f->ticks);
     better = value->step_ns < before_ns;
+    idle = better ? 0 : idle + 1;
     if (!better) {
       f->room_bytes -= step;
       step = units_scale (f->o->budget_bytes, FIRST_PPM >> (i + 1), 1000000);
@@ -227,7 +245,9 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
   out->greedy.name = "greedy recompute";
   out->best = out->greedy;
   out->value = out->greedy_value;
-  ok = ok && look_for_sets (&f, err) && tune_room (&f, &out->best, &out->value, err);
+  if (ok && !is_enough (&f, &out->value))
+    ok = look_for_sets (&f, &out->best, &out->value, err) &&
+         tune_room (&f, &out->best, &out->value, err);
   out->bold = f.bold;
   out->bold_value = f.bold_value;
   out->candidates = f.n_drops;

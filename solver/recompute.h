@@ -41,11 +41,6 @@ bool recompute_is_cheap (const policy_view *v, int32_t op);
 bool recompute_bound (const trace *t, const variant *cut, const solve_options *o, arena *scratch,
                       int64_t *ns, error *err) MUST_CHECK;
 
-/* What of each gap a quick program of a variant, recompute entries made, would still drop; false
-   without an error where none fits. `rw` and `g` are of the trace with the entries. */
-bool recompute_guide (const trace *t, const variant *v, const solve_options *o, arena *a,
-                      rewritten *rw, gaps *g, const double **dropped, error *err) MUST_CHECK;
-
 /* Whether none fits is no error. fresh: of plans whose copies read nothing beyond its last use but
    what their own entry made, as all are that recompute_search finds. */
 bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,

@@ -87,10 +87,8 @@ static void change (climbing *c) {
   for (int32_t k = (int32_t)random_between (&c->random, 1, MOST_CHANGES); k > 0; k--) {
     bool chosen = random_chance (&c->random, 500000);
     int32_t d = draw (c, chosen);
-    if (d < 0)
-      continue;
-    bool other = chosen && random_chance (&c->random, 100000);
-    set_some (c, d, other ? (uint8_t)(3 - f->now.chosen[d]) : !chosen);
+    if (d >= 0)
+      set_some (c, d, !chosen);
   }
 }
 

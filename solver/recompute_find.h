@@ -9,11 +9,9 @@
 
 enum { KEPT_SETS = 6 };
 
-/* Per drop: kept (0), dropped and then there until its next use, or dropped and made only for the
-   chain that meets it (drops.h). */
 typedef struct drop_set {
-  uint8_t *chosen;
-  int64_t ns; /* guessed, with what is lacking made dear */
+  uint8_t *chosen; /* per drop */
+  int64_t ns;      /* guessed, with what is lacking made dear */
   int64_t compute_ns;
 } drop_set;
 
@@ -30,6 +28,7 @@ typedef struct finding {
   drops_pricing pricing;
   int64_t room_bytes; /* at which sets are priced */
   int64_t ticks, limit_ticks;
+  int64_t least_ns, enough_ns; /* no plan is faster; one that is no slower ends the search */
   int32_t priced, tried;
   drop_set now;
   drop_set kept[KEPT_SETS]; /* best first, no two alike in cost */
@@ -59,8 +58,8 @@ bool find_variant (finding *f, const uint8_t *chosen, arena *a, variant *out,
 bool find_greedy (finding *f, error *err) MUST_CHECK;
 bool find_every (finding *f, error *err) MUST_CHECK;
 bool find_thresholds (finding *f, error *err) MUST_CHECK;
-/* What the program surely drops is dropped, and the program asked again. */
-bool find_dive (finding *f, error *err) MUST_CHECK;
+/* From a set on, whole classes of drops that have the same part in each layer. */
+bool find_by_classes (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
 /* From a set on, by small changes and by whole stretches of equal drops; `until` in ticks. */
 bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
 

@@ -20,7 +20,6 @@ static bool may_drop (const trace *t, const solve_options *o, arena *a, uint8_t 
 bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
                               bool fresh, arena *a, recompute_program *out, error *err) {
   static const variant nothing = { .name = "swap" };
-  enum { MOST_ROUNDS = 2 };
   const variant *v = cut ? cut : &nothing;
   uint8_t *again;
   error why = { 0 };
@@ -34,7 +33,7 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
   bound_options how = { .dev = o->device,
                         .host_bytes = o->host_bytes,
                         .any_units = true,
-                        .limit_rounds = MOST_ROUNDS, /* more gained nothing wherever it was tried */
+                        .limit_rounds = -1, /* they gained nothing wherever they were tried */
                         .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
                         .again = again,
                         .fresh = fresh,
@@ -46,38 +45,4 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
     return true;
   out->fits = false;
   return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
-}
-
-bool recompute_guide (const trace *t, const variant *v, const solve_options *o, arena *a,
-                      rewritten *rw, gaps *g, const double **dropped, error *err) {
-  enum { BLOCKS = 150, ROOM_PPM = 985000 }; /* granules and waits take room, too */
-  uint8_t *again;
-  error why = { 0 };
-  bound b;
-  units *u = NEW (a, 1, units, err);
-  *dropped = NULL;
-  if (!u ||
-      !trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
-                      o->device->section_ns, a, rw, err) ||
-      !units_of (rw->trace, NULL, 0, 1, 0, a, u, err) ||
-      !gaps_of (u, 1, units_scale (o->budget_bytes, ROOM_PPM, 1000000), a, g, err) ||
-      !may_drop (rw->trace, o, a, &again, err))
-    return false;
-  bound_options how = { .dev = o->device,
-                        .host_bytes = o->host_bytes,
-                        .any_units = true,
-                        .guide_only = true,
-                        .classes = 1,
-                        .whole_ops = BLOCKS,
-                        .blocks = BLOCKS,
-                        .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
-                        .again = again,
-                        .fresh = true,
-                        .stop = o->stop,
-                        .stop_context = o->stop_context };
-  if (bound_of (g, &how, a, &b, &why)) {
-    *dropped = b.dropped;
-    return true;
-  }
-  return why.code != ERR_infeasible && error_set (err, why.code, "%s", why.text);
 }
