@@ -1,5 +1,6 @@
 /* Whatever moves are wished, the plan that schedule makes passes check, simulates, and keeps the
    budget; what it calls impossible below a budget is possible at the budget that it names. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/random_case.h"
