@@ -154,6 +154,7 @@ static const small_net differentiated[] = {
   { "unet3d", 2, 16, 0, 16, 0, 3, ZOO_SGD, false },
   { "charrnn", 3, 0, 6, 8, 0, 40, ZOO_SGD, false },
   { "seq2seq", 3, 0, 5, 8, 0, 40, ZOO_SGD, false },
+  { "seq2seq", 2, 0, 130, 32, 0, 10, ZOO_SGD, false }, /* joined in two levels */
   { "gpt2", 3, 0, 16, 6, 6, 64, ZOO_SGD, false },
   { "gpt2", 3, 0, 16, 6, 6, 64, ZOO_SGD, true },
   { "llama-1b", 3, 0, 16, 8, 8, 64, ZOO_SGD, false },
