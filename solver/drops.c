@@ -9,14 +9,15 @@ typedef struct walk {
   const uses *u;
   arena *arena;
   int32_t before, mark;
-  uint8_t *away;    /* per tensor: dropped and not made again yet */
-  int32_t *made;    /* per tensor: mark */
-  int32_t *up_to;   /* per tensor made: by copies of its writers before this op */
-  int32_t *taken;   /* per op: mark */
-  int32_t *refused; /* per tensor: the request in which it could not be made */
-  int32_t *limit;   /* per tensor refused: for this op, nor for any behind it */
-  int32_t *seen;    /* per tensor: mark of check */
-  int32_t *version; /* per tensor seen: of the fresh one */
+  bool keeps, barred; /* as drops_find's */
+  uint8_t *away;      /* per tensor: dropped and not made again yet */
+  int32_t *made;      /* per tensor: mark */
+  int32_t *up_to;     /* per tensor made: by copies of its writers before this op */
+  int32_t *taken;     /* per op: mark */
+  int32_t *refused;   /* per tensor: the request in which it could not be made */
+  int32_t *limit;     /* per tensor refused: for this op, nor for any behind it */
+  int32_t *seen;      /* per tensor: mark of check */
+  int32_t *version;   /* per tensor seen: of the fresh one */
   int32_t *ops, *tensors, *sorted;
   int32_t n_ops, n_tensors, check_mark, request;
 } walk;
@@ -78,8 +79,10 @@ static bool have (walk *w, int32_t x, int32_t k) {
     if (remade (w, x, k))
       return true;
     go_back (w, here);
-    if (dead (w, x)) /* nothing is kept beyond its last use to make others from it */
+    if (!w->keeps && dead (w, x)) {
+      w->barred = true;
       return false;
+    }
   }
   return versions (w, x, k) == versions (w, x, w->before);
 }
@@ -158,11 +161,13 @@ static bool sound (walk *w) {
   return true;
 }
 
-static bool begin (walk *w, const trace *t, const uses *u, arena *a, error *err) {
+static bool begin (walk *w, const trace *t, const uses *u, bool keeps, arena *a, error *err) {
   int32_t **per_tensor[] = { &w->made, &w->up_to,   &w->refused, &w->limit,
                              &w->seen, &w->version, &w->tensors };
   int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted };
-  *w = (walk){ .t = t, .u = u, .arena = a, .away = NEW (a, t->n_tensors, uint8_t, err) };
+  *w = (walk){
+    .t = t, .u = u, .arena = a, .keeps = keeps, .away = NEW (a, t->n_tensors, uint8_t, err)
+  };
   if (!w->away)
     return false;
   for (size_t i = 0; i < sizeof per_tensor / sizeof *per_tensor; i++)
@@ -189,13 +194,13 @@ static bool request (walk *w, int32_t x) {
   return false;
 }
 
-bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, arena *a, drop **out,
-                 int32_t *count, error *err) {
+bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool keeps, arena *a,
+                 drop **out, int32_t *count, bool *barred, error *err) {
   uses u;
   walk w;
   *count = 0;
   int32_t *reach = NEW (a, (int64_t)t->n_ops + 1, int32_t, err); /* ops over before op k */
-  if (!reach || !uses_of (t, a, &u, err) || !begin (&w, t, &u, a, err))
+  if (!reach || !uses_of (t, a, &u, err) || !begin (&w, t, &u, keeps, a, err))
     return false;
   *out = NEW (a, u.offset[t->n_tensors], drop, err);
   if (!*out)
@@ -227,6 +232,8 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, aren
       (*out)[(*count)++] = d;
     }
   }
+  if (barred)
+    *barred = w.barred;
   return true;
 }
 
@@ -260,12 +267,13 @@ static int by_after (const void *a, const void *b, void *context) {
 }
 
 bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
-                    const uint8_t *chosen, arena *a, recompute **out, int32_t *count, error *err) {
+                    const uint8_t *chosen, bool keeps, arena *a, recompute **out, int32_t *count,
+                    error *err) {
   walk w;
   int32_t n = 0, next = 0;
   int32_t *order = NEW (a, n_drops, int32_t, err);
   *count = 0;
-  if (!order || !begin (&w, t, u, a, err))
+  if (!order || !begin (&w, t, u, keeps, a, err))
     return false;
   for (int32_t i = 0; i < n_drops; i++)
     if (chosen[i])

@@ -16,14 +16,16 @@ typedef struct drop {
       chain_ns; /* of all ops that would run again if this were the only drop; 0: it cannot be */
 } drop;
 
-/* What can be dropped over some op that `over` marks; `cheap` (per op) may be NULL. */
-bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, arena *a, drop **out,
-                 int32_t *count, error *err) MUST_CHECK;
+/* What can be dropped over some op that `over` marks; `cheap` (per op) may be NULL. keeps: what
+   nothing reads any more may be kept on the device to make others from it; *barred (may be NULL):
+   without that something could not be made. */
+bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool keeps, arena *a,
+                 drop **out, int32_t *count, bool *barred, error *err) MUST_CHECK;
 
 /* Entries for the drops that `chosen` marks, in `a`. One that cannot be made again is left alone.
  */
 bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
-                    const uint8_t *chosen, arena *a, recompute **out, int32_t *count,
+                    const uint8_t *chosen, bool keeps, arena *a, recompute **out, int32_t *count,
                     error *err) MUST_CHECK;
 
 #endif

@@ -7,10 +7,10 @@
 #include "solver/sections.h"
 #include "trace/summary.h"
 
-enum { GAP_PPM = 5000, CUTS = 3, MOST_CANDIDATES = 3 * CUTS };
+enum { GAP_PPM = 5000, CUTS = 3, MOST_CANDIDATES = 5 * CUTS };
 
 /* Who proposed it: what one of them finds alone is looked at as closely where more is allowed. */
-typedef enum source { FROM_CUTS, FROM_DROPS, FROM_BOTH, SOURCES } source;
+typedef enum source { FROM_CUTS, FROM_DROPS, FROM_BOTH, FROM_KEEPING, SOURCES } source;
 
 typedef struct proposal {
   variant v;
@@ -25,6 +25,7 @@ typedef struct mixing {
   sections_family family;
   proposal at[MOST_CANDIDATES]; /* best first; plain is not among them */
   int32_t count, drops_tried;
+  bool keeps;         /* the plan taken is FROM_KEEPING */
   int64_t compute_ns; /* of the trace as it is */
   bool has_plain;     /* a plan without any of it */
   bool slower;        /* that was not looked for, since its bound is above a plan that was found */
@@ -76,13 +77,15 @@ static bool solve_plain (mixing *m, error *err) {
 
 /* ---- proposals ---- */
 
-static bool search_drops (mixing *m, const variant *cut, error *err) {
+static bool search_drops (mixing *m, const variant *cut, bool keeps, bool *barred, error *err) {
   recompute_result r;
   const recompute_program *guide = cut || !m->program.fits ? NULL : &m->program;
-  if (!recompute_search (m->t, cut, m->o, guide, 0, m->arena, &r, err))
+  if (!recompute_search (m->t, cut, m->o, guide, keeps, 0, m->arena, &r, err))
     return false;
   m->drops_tried += r.tried;
-  source from = cut ? FROM_BOTH : FROM_DROPS;
+  source from = keeps ? FROM_KEEPING : cut ? FROM_BOTH : FROM_DROPS;
+  int64_t least_ns = cut || !m->program.fits ? m->compute_ns : m->program.bound.lower_bound_ns;
+  *barred = r.barred && !near (m, r.value.step_ns, least_ns);
   propose (m, &r.best, &r.value, from);
   if (r.bold_value.compute_ns < r.value.step_ns && r.bold_value.step_ns != r.value.step_ns &&
       m->o->recompute != RECOMPUTE_ONLY)
@@ -101,11 +104,13 @@ static bool find_proposals (mixing *m, error *err) {
   if (m->o->recompute == RECOMPUTE_OFF ||
       (m->count && near (m, m->at[0].value.step_ns, m->compute_ns)))
     return true;
-  if (!search_drops (m, NULL, err))
-    return false;
-  for (int32_t i = 0; i < f->count && i < CUTS - 1; i++)
-    if (!search_drops (m, &f->at[i], err))
+  for (int32_t i = -1; i < f->count && i < CUTS - 1; i++) {
+    const variant *cut = i < 0 ? NULL : &f->at[i];
+    bool barred;
+    if (!search_drops (m, cut, false, &barred, err) ||
+        (barred && !search_drops (m, cut, true, &barred, err)))
       return false;
+  }
   return true;
 }
 
@@ -129,7 +134,7 @@ static bool drops_bound (mixing *m, int32_t cut, int64_t least_ns, int32_t *prog
     return true;
   recompute_program p;
   arena_mark mark = arena_here (m->scratch);
-  bool ok = recompute_solve_program (m->t, v, m->o, true, m->scratch, &p, err);
+  bool ok = recompute_solve_program (m->t, v, m->o, !m->keeps, m->scratch, &p, err);
   if (ok && p.fits && p.bound.lower_bound_ns > *ns)
     *ns = p.bound.lower_bound_ns;
   arena_back (m->scratch, mark);
@@ -155,6 +160,13 @@ static bool least_bound (mixing *m, int64_t *ns, error *err) {
   return true;
 }
 
+/* The tighter program says nothing of a plan that keeps what nothing reads any more. */
+static bool widen (mixing *m, const variant *taken, error *err) {
+  for (int32_t i = 0; i < m->count; i++)
+    m->keeps |= taken == &m->at[i].v && m->at[i].from == FROM_KEEPING;
+  return !m->keeps || recompute_solve_program (m->t, NULL, m->o, false, m->arena, &m->program, err);
+}
+
 static bool certify (mixing *m, solution *s, error *err) {
   int64_t ns;
   plan *p = s->plan;
@@ -163,7 +175,7 @@ static bool certify (mixing *m, solution *s, error *err) {
   static const char *const allowed[] = { "without recompute entries",
                                          "with any cheap op made again", "with any op made again",
                                          "with any op made again" };
-  const char *from = o->recompute == RECOMPUTE_OFF ? "" : " from what lives anyway";
+  const char *from = o->recompute == RECOMPUTE_OFF || m->keeps ? "" : " from what lives anyway";
   const char *only = o->recompute == RECOMPUTE_ONLY ? " and nothing swapped" : "";
   if (!least_bound (m, &ns, err))
     return false;
@@ -332,8 +344,8 @@ bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out,
   ok = ok && (!last || solve_plain (&m, err));
   if (ok && last)
     take (out, &m.plain, &taken, NULL);
-  ok = ok && (out->plan || nothing_fits (&m, err)) && certify (&m, out, err) &&
-       say_why (&m, taken, out, err);
+  ok = ok && (out->plan || nothing_fits (&m, err)) && widen (&m, taken, err) &&
+       certify (&m, out, err) && say_why (&m, taken, out, err);
 out:
   arena_free (m.scratch);
   return ok;

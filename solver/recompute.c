@@ -27,14 +27,14 @@ static bool find_drops (finding *f, error *err) {
     for (int32_t k = 0; k < t->n_ops; k++)
       cheap[k] = recompute_is_cheap (&view, k);
   }
-  return drops_find (t, over, cheap, f->arena, &f->drops, &f->n_drops, err);
+  return drops_find (t, over, cheap, f->keeps, f->arena, &f->drops, &f->n_drops, &f->barred, err);
 }
 
 bool find_variant (finding *f, const uint8_t *chosen, arena *a, variant *out, error *err) {
   *out = *f->cut;
   out->name = "recompute";
-  return drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, chosen, a, &out->recomputes,
-                        &out->n_recomputes, err);
+  return drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, chosen, f->keeps, a,
+                        &out->recomputes, &out->n_recomputes, err);
 }
 
 /* The best few, no two alike in cost: sets that cost the same are mostly the same set. */
@@ -58,8 +58,8 @@ bool find_price (finding *f, error *err) {
   drops_price price;
   recompute *entries;
   int32_t n;
-  bool ok = drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, f->now.chosen, f->scratch,
-                           &entries, &n, err) &&
+  bool ok = drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, f->now.chosen, f->keeps,
+                           f->scratch, &entries, &n, err) &&
             drops_price_of (&f->pricing, entries, n, f->room_bytes, f->scratch, &price, err);
   arena_back (f->scratch, mark);
   if (!ok)
@@ -225,11 +225,12 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
 }
 
 bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
-                       const recompute_program *guide, int64_t limit_ticks, arena *a,
+                       const recompute_program *guide, bool keeps, int64_t limit_ticks, arena *a,
                        recompute_result *out, error *err) {
   static const variant nothing = { .name = "swap" };
   enum { TRY = 4, ROOM_PPM = 995000 };
   finding f = { .t = t, .cut = cut ? cut : &nothing, .o = o, .arena = a, .guide = guide };
+  f.keeps = keeps;
   f.limit_ticks = limit_ticks ? limit_ticks : o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS;
   f.bold = *f.cut;
   f.bold_ns = INT64_MAX;
@@ -251,6 +252,7 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
   out->bold = f.bold;
   out->bold_value = f.bold_value;
   out->candidates = f.n_drops;
+  out->barred = f.barred;
   out->tried = f.priced;
   arena_free (f.scratch);
   return ok;

@@ -13,6 +13,7 @@ typedef struct recompute_result {
   variant bold;   /* its quick plans are slower, but a search of copies may make it the best */
   variant_value value, greedy_value, bold_value;
   int32_t candidates, tried;
+  bool barred; /* with `keeps` there would be other sets */
 } recompute_result;
 
 /* The program of a cut in which gaps may be carried or dropped, as far as the mode allows either.
@@ -26,9 +27,9 @@ typedef struct recompute_program {
 } recompute_program;
 
 /* On top of a cut (NULL: none), whose sections the results share; `guide` is its program or NULL.
-   limit_ticks: 0: those of the options, or a default. */
+   keeps: as drops_find's. limit_ticks: 0: those of the options, or a default. */
 bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
-                       const recompute_program *guide, int64_t limit_ticks, arena *a,
+                       const recompute_program *guide, bool keeps, int64_t limit_ticks, arena *a,
                        recompute_result *out, error *err) MUST_CHECK;
 
 /* What RECOMPUTE_CHEAP may make again: outputs of anything but convolutions and matrix products. */
@@ -42,7 +43,7 @@ bool recompute_bound (const trace *t, const variant *cut, const solve_options *o
                       int64_t *ns, error *err) MUST_CHECK;
 
 /* Whether none fits is no error. fresh: of plans whose copies read nothing beyond its last use but
-   what their own entry made, as all are that recompute_search finds. */
+   what their own entry made, as all are that recompute_search finds where it keeps nothing. */
 bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
                               bool fresh, arena *a, recompute_program *out, error *err) MUST_CHECK;
 

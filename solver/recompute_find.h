@@ -25,6 +25,7 @@ typedef struct finding {
   uses uses;
   drop *drops;
   int32_t n_drops;
+  bool keeps, barred; /* as drops_find's */
   drops_pricing pricing;
   int64_t room_bytes; /* at which sets are priced */
   int64_t ticks, limit_ticks;

@@ -95,7 +95,8 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
     memset (all, 1, (size_t)t->n_ops);
     ck_assert (units_of (t, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
                gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err) &&
-               uses_of (t, a, &used, &err) && drops_find (t, all, NULL, a, &drops, &n, &err));
+               uses_of (t, a, &used, &err) &&
+               drops_find (t, all, NULL, false, a, &drops, &n, NULL, &err));
     solve_options o = { .device = &d,
                         .budget_bytes =
                             random_between (&r, g.floor_bytes, (g.floor_bytes + g.peak_bytes) / 2),
@@ -107,9 +108,9 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
     for (int set = 0; set < 6; set++) {
       for (int32_t i = 0; i < n; i++)
         chosen[i] = (uint8_t)random_between (&r, 0, 1);
-      ck_assert (
-          drops_entries (t, &used, drops, n, chosen, a, &v.recomputes, &v.n_recomputes, &err) &&
-          fixed_drops_keeps (t, v.recomputes, v.n_recomputes, a, &keeps, &err));
+      ck_assert (drops_entries (t, &used, drops, n, chosen, false, a, &v.recomputes,
+                                &v.n_recomputes, &err) &&
+                 fixed_drops_keeps (t, v.recomputes, v.n_recomputes, a, &keeps, &err));
       ck_assert_msg (!keeps, "seed %llu: an entry reads what is dead", (unsigned long long)seed);
       ck_assert_msg (variant_try (t, &v, &o, a, &value, &err), "%s", err.text);
       if (value.step_ns == INT64_MAX || !p.fits)
@@ -157,13 +158,13 @@ static int64_t least_of_all (const trace *t, const solve_options *o, arena *a) {
           uint8_t *all = NEW (a, rw.trace->n_ops, uint8_t, &err);
           memset (all, 1, (size_t)rw.trace->n_ops);
           ck_assert (uses_of (rw.trace, a, &u, &err) &&
-                     drops_find (rw.trace, all, NULL, a, &drops, &n, &err));
+                     drops_find (rw.trace, all, NULL, false, a, &drops, &n, NULL, &err));
           n = n > 3 ? 3 : n;
           for (int32_t set = 0; set < 1 << n; set++) {
             uint8_t chosen[3];
             for (int32_t i = 0; i < n; i++)
               chosen[i] = set >> i & 1;
-            ck_assert (drops_entries (rw.trace, &u, drops, n, chosen, a, &v.recomputes,
+            ck_assert (drops_entries (rw.trace, &u, drops, n, chosen, false, a, &v.recomputes,
                                       &v.n_recomputes, &err));
             ck_assert_msg (variant_try (t, &v, o, a, &value, &err), "%s", err.text);
             ck_assert_msg (value.legal, "the rewriting refuses a set of drops");

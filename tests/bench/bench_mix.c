@@ -78,7 +78,7 @@ static void greedy (const trace *t, const solve_options *o) {
   arena *a = arena_new (0);
   recompute_result r;
   error err = { 0 };
-  if (a && recompute_search (t, NULL, o, NULL, 1, a, &r, &err) &&
+  if (a && recompute_search (t, NULL, o, NULL, false, 1, a, &r, &err) &&
       r.greedy_value.step_ns != INT64_MAX)
     printf ("  %-22s %.4f  %d entries\n", "greedy mix",
             (double)r.greedy_value.step_ns / (double)trace_total_ns (t), r.greedy.n_recomputes);
@@ -101,7 +101,8 @@ static void every_kth (const trace *t, const solve_options *o) {
     return;
   memset (over, 1, (size_t)t->n_ops);
   uint8_t *chosen = NULL;
-  if (!drops_find (t, over, NULL, a, &drops, &n, &err) || !(chosen = NEW (a, n, uint8_t, &err)))
+  if (!drops_find (t, over, NULL, true, a, &drops, &n, NULL, &err) ||
+      !(chosen = NEW (a, n, uint8_t, &err)))
     return;
   for (int32_t k = 1; k <= 24; k++) {
     arena_mark mark = arena_here (a);
@@ -110,7 +111,7 @@ static void every_kth (const trace *t, const solve_options *o) {
     for (int32_t i = 0, at = 0; i < n; i++)
       if (drops[i].bytes >= o->device->granule_bytes) /* small ones stay */
         chosen[i] = at++ % k != 0;
-    if (!drops_entries (t, &u, drops, n, chosen, a, &v.recomputes, &v.n_recomputes, &err) ||
+    if (!drops_entries (t, &u, drops, n, chosen, true, a, &v.recomputes, &v.n_recomputes, &err) ||
         !variant_try (t, &v, o, a, &value, &err))
       break;
     if (value.step_ns < best_ns) {
