@@ -13,8 +13,7 @@
 
 json_document *json_open (const char *text, int64_t size, error *err) {
   json_error_t said = { .text = "" };
-  json_t *root =
-      json_loadb (text, (size_t)size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &said);
+  json_t *root = json_loadb (text, (size_t)size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &said);
   if (!root) {
     /* Jansson says nothing at all where some of its allocations fail */
     if (!said.text[0] || json_error_code (&said) == json_error_out_of_memory)
@@ -100,8 +99,8 @@ bool json_error (const json *j, error *err, const char *format, ...) {
 }
 
 static const char *kind_of (const json *j) {
-  static const char *const kinds[] = { "an object", "an array", "a text",  "a whole number",
-                                       "a fraction", "true",    "false",   "null" };
+  static const char *const kinds[] = { "an object",  "an array", "a text", "a whole number",
+                                       "a fraction", "true",     "false",  "null" };
   return j->value ? kinds[json_typeof (value_of (j))] : "absent";
 }
 
@@ -385,7 +384,9 @@ static void put_quoted (json_writer *w, const char *text) {
 void json_put_key (json_writer *w, const char *key) {
 #ifndef NDEBUG
   assert (strcmp (w->last_key[w->depth], key) < 0 && "object keys are written in sorted order");
-  snprintf (w->last_key[w->depth], sizeof w->last_key[0], "%s", key);
+  size_t length = strnlen (key, sizeof w->last_key[0] - 1);
+  memcpy (w->last_key[w->depth], key, length);
+  w->last_key[w->depth][length] = 0;
 #endif
   before_value (w);
   put_quoted (w, key);

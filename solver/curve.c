@@ -95,6 +95,7 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
 /* What plans of neighbouring budgets know of each other. */
 typedef struct shared {
   bound_range *bounds; /* NULL: every point is planned by itself */
+  char digest[TRACE_DIGEST];
   bool led;
   recipe lead; /* of the last plan that was searched for in full */
   int64_t lead_gap_ppm;
@@ -109,7 +110,7 @@ static int64_t gap_ppm_of (const solution *s) {
    or bad: at the floor all plans are. */
 static bool solve_near (const trace *t, solve_options *how, shared *with, arena *a, solution *out,
                         error *err) {
-  enum { WORSE_PPM = 2500, BAD_PPM = 20000, FEW_OPS = 300 };
+  enum { WORSE_PPM = 5000, BAD_PPM = 20000, FEW_OPS = 300 };
   int64_t gap_ppm = how->gap_ppm ? how->gap_ppm : GAP_PPM;
   solution near = { 0 };
   if (with->led) {
@@ -152,6 +153,7 @@ static bool solve_at (const trace *t, const curve_options *o, int64_t budget_byt
   error why = { 0 };
   how.device = &larger;
   how.guide = guide;
+  how.trace_digest = with ? with->digest : NULL;
   *found = NULL;
   if (with ? solve_near (t, &how, with, a, &s, &why) : solve (t, &how, a, &s, &why)) {
     *found = s.plan;
@@ -288,6 +290,21 @@ static bool plan_point (const trace *t, const curve_options *o, shared *with, cu
   return true;
 }
 
+/* A curve has many programs. With slots merged each takes half the time, and what that loses is
+   less than what chords leave open: wherever it was tried, less than half a per mille. */
+static bound_options range_options (const trace *t, const curve_options *o) {
+  enum { FEW_OPS = 200, MANY_OPS = 600, BLOCKS = 80, ROUNDS = 1 };
+  bound_options how = {
+    .dev = o->device, .host_bytes = o->host_bytes, .any_units = true, .log = o->log
+  };
+  if (t->n_ops > FEW_OPS && t->n_ops <= MANY_OPS) { /* beyond, slots are merged in any case */
+    how.whole_ops = FEW_OPS;
+    how.blocks = BLOCKS;
+    how.limit_rounds = ROUNDS;
+  }
+  return how;
+}
+
 bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
                arena *a, curve *out, error *err) {
   shared with = { 0 };
@@ -296,10 +313,9 @@ bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, i
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
   ok = ok && begin_curve (t, o, budgets, count, a, &sorted, out, err);
   if (ok && out->count > 1 && !rewrites (o)) {
-    bound_options how = {
-      .dev = o->device, .host_bytes = o->host_bytes, .any_units = true, .log = o->log
-    };
-    ok = bound_range_new (t, &how, sorted, out->count, APART_PPM, scratch, &with.bounds, err);
+    bound_options how = range_options (t, o);
+    ok = trace_digest (t, with.digest, err) &&
+         bound_range_new (t, &how, sorted, out->count, APART_PPM, scratch, &with.bounds, err);
     out->programs = ok ? bound_range_seen (with.bounds).programs : 0;
   }
   for (int32_t i = 0; ok && i < out->count; i++) {

@@ -301,9 +301,8 @@ static bool walk_anew (improving *im, error *err) {
     s->trial.early_ppm = random_between (r, -1, 6) * 10000;
     s->trial.early_ppm = s->trial.early_ppm < 0 ? -1 : s->trial.early_ppm;
     s->trial.by_release = random_chance (r, 500000);
-    if (!search_cost (s, &s->trial, NULL, err))
+    if (!search_try (s, err))
       return false;
-    search_keep (s);
   }
   return walk_from (im, fits && s->trial.step_ns < INT64_MAX ? &s->trial : &s->best, err);
 }

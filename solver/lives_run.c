@@ -444,7 +444,7 @@ static bool run (lives *l, int64_t granules, bool chooses, arena *scratch, momen
       break;
     int64_t next_ns = next_event (&f);
     if (next_ns == NEVER_NS)
-      ok = error_set (err, l->by_need ? ERR_internal : ERR_infeasible,
+      ok = error_set (err, l->by_need && !chooses ? ERR_internal : ERR_infeasible,
                       "the forward run of the scheduler hangs at op %d", f.op);
     /* the same instant once more: where the rates changed, what was left of a copy may be nothing */
     assert (!ok || next_ns >= f.now_ns);

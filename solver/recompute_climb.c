@@ -7,7 +7,9 @@
 #include "base/units.h"
 #include "solver/recompute_find.h"
 
-enum { WORSE_PPM = 1500, MOST_CHANGES = 3 };
+/* Where few can be dropped, all is tried soon: it ends after so many sets a drop without a better.
+ */
+enum { WORSE_PPM = 1500, MOST_CHANGES = 3, MOST_IDLE = 20, LEAST_IDLE = 500 };
 
 typedef struct climbing {
   finding *f;
@@ -103,8 +105,9 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
   memcpy (f->now.chosen, from->chosen, (size_t)f->n_drops);
   memcpy (at, from->chosen, (size_t)f->n_drops);
   bool ok = find_price (f, err);
-  int64_t ns = f->now.ns, least_ns = ns;
-  while (ok && f->n_drops > 1 && f->ticks < until && !find_is_over (f)) {
+  int64_t ns = f->now.ns, least_ns = ns, idle = 0;
+  while (ok && f->n_drops > 1 && idle++ < LEAST_IDLE + MOST_IDLE * (int64_t)f->n_drops &&
+         f->ticks < until && !find_is_over (f)) {
     int64_t worse_ppm = (until - f->ticks) * WORSE_PPM / (until - begun + 1);
     int64_t limit_ns = least_ns + units_scale (least_ns, worse_ppm, 1000000);
     memcpy (f->now.chosen, at, (size_t)f->n_drops);
@@ -112,6 +115,7 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
     ok = find_price (f, err);
     if (ok && (f->now.ns < ns || f->now.ns <= limit_ns)) {
       ns = f->now.ns;
+      idle = ns < least_ns ? 0 : idle;
       least_ns = ns < least_ns ? ns : least_ns;
       memcpy (at, f->now.chosen, (size_t)f->n_drops);
     }

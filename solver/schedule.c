@@ -103,8 +103,12 @@ static bool wish_is_sound (const scheduling *s, const wish *w, int32_t i) {
       u->persistent
           ? w->out_after >= 0 && w->out_after < n && w->in_before >= 0 && w->in_before < n
           : w->out_after >= u->first && w->out_after < w->in_before && w->in_before <= u->last;
-  return ordered || error_set (s->err, ERR_input, "wish %d: out after op %d, in before op %d", i,
-                               w->out_after, w->in_before);
+  if (!ordered)
+    return error_set (s->err, ERR_input, "wish %d: out after op %d, in before op %d", i,
+                      w->out_after, w->in_before);
+  return w->in_not_before == NO_WAIT || w->in_not_before <= w->in_before ||
+         error_set (s->err, ERR_input, "wish %d: in before op %d, not before op %d", i,
+                    w->in_before, w->in_not_before);
 }
 
 /* No use in the cyclic range (a, b). */

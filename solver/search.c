@@ -47,7 +47,11 @@ bool search_begin (search *s, error *err) {
   s->random = random_seed (s->options->seed);
   s->ticks = s->tried = 0;
   s->stopped = false;
-  return trace_digest (s->trace, s->digest, err) && search_candidate (s, s->arena, &s->best, err) &&
+  const char *known = s->options->trace_digest;
+  if (known)
+    memcpy (s->digest, known, sizeof s->digest);
+  return (known || trace_digest (s->trace, s->digest, err)) &&
+         search_candidate (s, s->arena, &s->best, err) &&
          search_candidate (s, s->arena, &s->trial, err);
 }
 
@@ -188,6 +192,13 @@ bool search_keep (search *s) {
   return true;
 }
 
+bool search_try (search *s, error *err) {
+  if (!search_cost (s, &s->trial, NULL, err))
+    return false;
+  search_keep (s);
+  return true;
+}
+
 /* ---- starts ---- */
 
 /* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
@@ -232,9 +243,8 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
   s->trial.by_release = s->best.by_release;
   for (int j = first; fits && j < end && !search_has_started (s); j++) {
     s->trial.early_ppm = early_ppm[j];
-    if (!search_cost (s, &s->trial, NULL, err))
+    if (!search_try (s, err))
       return false;
-    search_keep (s);
   }
   return true;
 }
@@ -256,10 +266,7 @@ static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *er
   search_copy (&s->trial, &s->best);
   s->trial.early_ppm = early_ppm;
   s->trial.by_release = by_release;
-  if (!search_cost (s, &s->trial, NULL, err))
-    return false;
-  search_keep (s);
-  return true;
+  return search_try (s, err);
 }
 
 /* The same moves with other timings: coarse steps over a wide range, the other order of the copies
@@ -307,10 +314,7 @@ static bool all_away (search *s, const layout *l, error *err) {
   }
   s->trial.found_by = "all away";
   s->trial.early_ppm = -1;
-  if (!search_cost (s, &s->trial, NULL, err))
-    return false;
-  search_keep (s);
-  return true;
+  return search_try (s, err);
 }
 
 bool search_first (search *s, error *err) {

@@ -73,6 +73,8 @@ void search_clear (candidate *c, const layout *l);
 bool search_candidate (const search *s, arena *a, candidate *out, error *err) MUST_CHECK;
 /* The trial becomes the best where it is better. */
 bool search_keep (search *s);
+/* Costs it, and keeps it so. */
+bool search_try (search *s, error *err) MUST_CHECK;
 /* From the best on. */
 bool search_improve (search *s, error *err) MUST_CHECK;
 

@@ -5,10 +5,7 @@
 static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *err) {
   s->trial.early_ppm = early_ppm;
   s->trial.by_release = by_release;
-  if (!search_cost (s, &s->trial, NULL, err))
-    return false;
-  search_keep (s);
-  return true;
+  return search_try (s, err);
 }
 
 bool search_follow (search *s, const recipe *like, error *err) {

@@ -99,10 +99,7 @@ static int32_t gap_of (const gaps *g, const policy_move *m) {
 
 static bool keep_trial (search *s, const char *name, error *err) {
   s->trial.found_by = name;
-  if (!search_cost (s, &s->trial, NULL, err))
-    return false;
-  search_keep (s);
-  return true;
+  return search_try (s, err);
 }
 
 /* The moves themselves, with their triggers. */
@@ -118,8 +115,8 @@ static int64_t take_moves (search *s, const policy_choice *c) {
       continue;
     taken += s->trial.parts[at] == 0;
     s->trial.parts[at] = l->of[g->at[at].unit];
-    bool same = g->at[at].before == m->in_before;
-    s->trial.not_before[at] = same ? m->in_not_before : NO_WAIT;
+    int32_t before = g->at[at].before, wait = m->in_not_before;
+    s->trial.not_before[at] = before != m->in_before ? NO_WAIT : wait > before ? before : wait;
   }
   return taken;
 }

@@ -47,9 +47,10 @@ typedef struct solve_options {
   const bound *guide;   /* of solve without sections and recompute: what bound_range says of this
                            budget, so that no program is solved; or NULL */
   const recipe *follow; /* only a few roundings, made like this; or NULL */
-  bool own_only;        /* the published policies are not tried */
-  bool same_places;     /* every stay of a part on the same granules */
-  int64_t place_bytes;  /* of solve_same_places: the budget of the places; 0: budget_bytes */
+  const char *trace_digest; /* where it is known already; or NULL */
+  bool own_only;            /* the published policies are not tried */
+  bool same_places;         /* every stay of a part on the same granules */
+  int64_t place_bytes;      /* of solve_same_places: the budget of the places; 0: budget_bytes */
 } solve_options;
 
 /* The defaults of gap_ppm and limit_ticks. */

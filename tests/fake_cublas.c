@@ -179,6 +179,7 @@ cublasStatus_t cublasGemmStridedBatchedEx (cublasHandle_t h, cublasOperation_t o
     return fake_refuse (&state, "sizes, steps or types", CUBLAS_STATUS_INVALID_VALUE);
   if (h->workspace_bytes < state.needs_bytes)
     return CUBLAS_STATUS_ALLOC_FAILED;
+  state.tf32 += how == CUBLAS_COMPUTE_32F_FAST_TF32;
   if (h->workspace_bytes > 0)
     state.with_workspace++;
   return fake_do (&state, h->stream, multiply, &p, sizeof p) ? CUBLAS_STATUS_SUCCESS

@@ -10,6 +10,7 @@
 
 typedef struct fake_state {
   int open, calls, with_workspace;
+  int tf32;            /* calls that were allowed to round to it */
   size_t needs_bytes;  /* to work in; a test sets it */
   const char *refused; /* the last thing that was not as it should be; NULL: nothing */
 } fake_state;

@@ -56,12 +56,11 @@ START_TEST (networks_of_each_family_learn_in_twenty_steps) {
   arena *a = arena_new (0);
   const trace *t = small_trace (s, a);
   rewritten whole = small_rewrite (t, NULL, 0, NULL, 0, a);
-  outcome o = run (t, &whole, STEPS, NULL, NULL, a), again = run (t, &whole, STEPS, NULL, NULL, a);
+  outcome o = run (t, &whole, STEPS, NULL, NULL, a);
   /* A recurrent network begins slowly; what it must pass is known from its first steps. */
   double first = mean_of (o.loss, 3), last = mean_of (o.loss + STEPS - 3, 3);
   bool slow = s->seq > 0 && s->image == 0 && s->seq < 16;
   ck_assert_msg (last < (slow ? 0.995 : 0.9) * first, "%s: from %g to %g", s->name, first, last);
-  ck_same (&o, &again, s->name);
   arena_free (a);
 }
 END_TEST
@@ -154,6 +153,7 @@ static const small_net differentiated[] = {
   { "unet3d", 2, 16, 0, 16, 0, 3, ZOO_SGD, false },
   { "charrnn", 3, 0, 6, 8, 0, 40, ZOO_SGD, false },
   { "seq2seq", 3, 0, 5, 8, 0, 40, ZOO_SGD, false },
+  { "seq2seq", 2, 0, 130, 32, 0, 10, ZOO_SGD, false }, /* joined in two levels */
   { "gpt2", 3, 0, 16, 6, 6, 64, ZOO_SGD, false },
   { "gpt2", 3, 0, 16, 6, 6, 64, ZOO_SGD, true },
   { "llama-1b", 3, 0, 16, 8, 8, 64, ZOO_SGD, false },
@@ -231,6 +231,8 @@ static seen check_copies (const small_net *s) {
   rewritten whole = small_rewrite (t, NULL, 0, NULL, 0, a), again = recomputed (t, NULL, 0, a);
   seen counted = { 0 };
   outcome kept = run (t, &whole, 3, NULL, NULL, a);
+  outcome twice = run (t, &whole, 3, NULL, NULL, a);
+  ck_same (&kept, &twice, s->name);
   outcome made = run (t, &again, 3, count_copies, &counted, a);
   ck_same (&kept, &made, s->name);
   ck_assert_int_gt (counted.copies, 3 * 3);
@@ -381,7 +383,8 @@ START_TEST (a_text_is_what_is_learned) {
 }
 END_TEST
 
-/* Whole, in two parts level by level, and with every optimizer. */
+/* Whole, every second one (FERRY_SOAK: each) in two parts level by level, and with every optimizer.
+ */
 START_TEST (every_network_as_published_can_be_bound) {
   int count = 0, bound = 0;
   const zoo_network *all = zoo_list (&count);
@@ -400,7 +403,8 @@ START_TEST (every_network_as_published_can_be_bound) {
         sections[n++] = (section){ k, k + 1, 2, SECTION_LEVEL };
     rewritten r[] = { small_rewrite (t, NULL, 0, NULL, 0, a),
                       small_rewrite (t, sections, n, NULL, 0, a) };
-    for (int k = 0; k < 2; k++)
+    int ways = getenv ("FERRY_SOAK") != NULL || i % 2 == 0 ? 2 : 1;
+    for (int k = 0; k < ways; k++)
       for (int32_t o = 0; o < r[k].trace->n_ops; o++) {
         ops_binding b;
         arena_mark mark = arena_here (a);

@@ -373,6 +373,78 @@ START_TEST (vgg16_in_4_gib_runs_within_2_percent_by_sections) {
 }
 END_TEST
 
+static bool reads (const trace *t, int32_t k, int32_t x) {
+  for (int32_t j = 0; j < t->ops[k].reads.count; j++)
+    if (t->ops[k].reads.at[j] == x)
+      return true;
+  return false;
+}
+
+/* What is dropped and, by the changed plan, not there again for those who use it later. */
+static int32_t check_unreplaced (const trace *t, plan *p, arena *a) {
+  int32_t tampered = 0;
+  for (int32_t i = 0; i < p->n_recomputes; i++) {
+    index_list *list = &p->recomputes[i].replaces;
+    error err = { 0 };
+    if (!list->count)
+      continue;
+    list->count--;
+    ck_assert_msg (!check_plan (t, p, a, NULL, &err), "entry %d may leave its tensor away", i);
+    ck_assert_int_eq (err.code, ERR_infeasible);
+    list->count++;
+    tampered++;
+  }
+  return tampered;
+}
+
+/* What crosses the link comes back only behind the op, run again, that reads it. */
+static int32_t check_late (const trace *t, plan *p, arena *a) {
+  int32_t tampered = 0;
+  rewritten rw;
+  error err = { 0 };
+  ck_assert (plan_rewrite (t, p, a, &rw, &err));
+  for (int32_t i = 0; i < p->n_moves; i++) {
+    move *m = &p->moves[i];
+    int32_t k = m->in_before;
+    check_rule rule;
+    if (m->unit >= rw.trace->n_tensors || !rw.ops[k].copy || !reads (rw.trace, k, m->unit))
+      continue;
+    m->in_before = k + 1;
+    ck_assert_msg (!check_plan (t, p, a, &rule, &err), "op %d may read what is away", k);
+    ck_assert_str_eq (check_rule_name (rule), "move_away");
+    err = (error){ 0 };
+    m->in_before = k;
+    tampered++;
+  }
+  return tampered;
+}
+
+START_TEST (an_op_that_runs_again_reads_only_what_is_there) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  solution s;
+  device d = titanx;
+  int32_t unreplaced = 0, late = 0;
+  d.roofline.fp32_flops *= 10;
+  trace *t = network ("resnet18", 64, 0, &d, a);
+  for (int64_t gib = 0; gib < 2; gib++) {
+    solve_options o = { .device = &d,
+                        .budget_bytes = GIB * 3 / 4 + gib * GIB / 4,
+                        .host_bytes = 64 * GIB,
+                        .limit_ticks = 100000,
+                        .recompute = RECOMPUTE_AUTO };
+    ck_assert_msg (solve (t, &o, a, &s, &err), "%s", err.text);
+    ck_assert_msg (check_plan (t, s.plan, a, NULL, &err), "%s", err.text);
+    unreplaced += check_unreplaced (t, s.plan, a);
+    late += check_late (t, s.plan, a);
+    ck_assert_msg (check_plan (t, s.plan, a, NULL, &err), "%s", err.text);
+  }
+  ck_assert_int_gt (unreplaced, 0);
+  ck_assert_int_gt (late, 0);
+  arena_free (a);
+}
+END_TEST
+
 START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
   arena *a = arena_new (0);
   error err = { 0 };
@@ -463,6 +535,7 @@ int main (void) {
     allowing_more_never_worsens_a_plan,
     chains_end_where_the_rewriting_begins_to_refuse,
     vgg16_in_4_gib_runs_within_2_percent_by_sections,
+    an_op_that_runs_again_reads_only_what_is_there,
     a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file,
     sums_of_a_transformer_are_charged_with_what_went_into_them,
     NULL,

@@ -1,5 +1,6 @@
 /* Whatever moves are wished, the plan that schedule makes passes check, simulates, and keeps the
    budget; what it calls impossible below a budget is possible at the budget that it names. */
+#include <stdio.h>
 #include <string.h>
 
 #include "tests/random_case.h"
@@ -90,6 +91,23 @@ START_TEST (a_plan_for_any_wishes_is_legal) {
       ck_assert_int_eq (s.err.code, ERR_infeasible);
     arena_free (s.arena);
   }
+}
+END_TEST
+
+/* Its op would wait for a copy in that waits for what runs behind that op. */
+START_TEST (a_trigger_behind_its_op_is_refused) {
+  scheduled s;
+  char line[sizeof (error)], says[64];
+  set_up (&s, 1);
+  ck_assert_int_gt (s.n_wishes, 0);
+  wish *w = &s.wishes[0];
+  w->in_not_before = w->in_before + 1;
+  snprintf (says, sizeof says, "wish 0: in before op %d, not before op %d", w->in_before,
+            w->in_not_before);
+  ck_assert (!make (&s, plenty (&s) * s.options.granule_bytes));
+  ck_assert_int_eq (s.err.code, ERR_input);
+  ck_assert_ptr_nonnull (strstr (error_line (&s.err, line, sizeof line), says));
+  arena_free (s.arena);
 }
 END_TEST
 
@@ -230,6 +248,7 @@ END_TEST
 
 int main (void) {
   const TTest *const tests[] = { a_plan_for_any_wishes_is_legal,
+                                 a_trigger_behind_its_op_is_refused,
                                  the_named_budget_suffices,
                                  the_same_wishes_make_the_same_bytes,
                                  every_failed_allocation_is_told,

@@ -3,7 +3,7 @@
    VGG-16 fp32 with momentum on the TITAN X, chains beside level by level. bench_sections links
    NETWORK BATCH PERCENT [TICKS]: one budget behind links of 12 to 900 GB/s, H200. bench_sections
    greedy [TICKS [NETWORK]]: the zoo's networks behind three links, the mix beside the greedy mix.
-   bench_sections meng [TICKS]: the largest batches of seq2seq and of ResNet-50 in 12 GB.
+   bench_sections attention [TICKS]: the largest batch of seq2seq in 12 GB; meng: of ResNet-50, too.
    Each row is also a line of JSON. Without arguments, the smallest of each. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,7 +95,8 @@ static bool row (const void *context, void *answer, error *err) {
                       .section_orders = q->orders,
                       .recompute = q->recompute };
   if (q->greedy) {
-    to->found = recompute_search (t, NULL, &o, NULL, 1000, a, &r, &why) &&
+    /* Room for every prefix, and little more: a price is a quarter of the ops. */
+    to->found = recompute_search (t, NULL, &o, NULL, 32 * (int64_t)t->n_ops, a, &r, &why) &&
                 r.greedy_value.step_ns != INT64_MAX;
     to->step_ns = to->found ? r.greedy_value.step_ns : 0;
     to->n_entries = to->found ? r.greedy.n_recomputes : 0;
@@ -253,29 +254,35 @@ static double loss (ask *q, int64_t batch, const char *name) {
   return g.found ? 100 * over (&g, g.step_ns) - 100 : -1;
 }
 
-static void meng (ask q) {
-  static const int64_t batches[] = { 2, 8, 16, 32, 60, 64, 96, 128 };
-  static const int64_t images[] = { 144, 208, 272, 336, 400, 464, 528, 592, 664 };
+/* The largest batch that fits: as it is, and by dropping. */
+static void meng_attention (ask q) {
+  static const int64_t batches[] = { 1, 2, 4, 8, 16, 32, 60, 96, 128 };
+  int64_t whole = 0, most = 0;
   q.device = "m40";
   q.network = "seq2seq";
-  q.seq = 128; /* the most that the zoo unrolls */
+  q.seq = 400;
   q.recompute = RECOMPUTE_ONLY;
-  printf (
-      "seq2seq with additive attention, 128 steps, M40; published at 400 steps: batch 2 to 60 by "
-      "what can be computed again\n");
-  int64_t most = 0;
-  for (size_t i = 0; i < sizeof batches / sizeof *batches; i++)
-    if (loss (&q, batches[i], "recompute alone") >= 0)
-      most = batches[i];
-    else
+  q.greedy = true; /* tens of thousands of ops: prefixes, no program */
+  printf ("seq2seq with additive attention, 400 steps, fp32, M40\n");
+  for (size_t i = 0; i < sizeof batches / sizeof *batches; i++) {
+    q.batch = batches[i];
+    got g = tell (&q, "recompute alone");
+    if (!g.found)
       break;
-  printf ("largest batch tried that has a plan: %lld at 128 steps; no row for the published one\n",
-          (long long)most);
-  q.seq = 0;
+    whole = g.n_entries ? whole : q.batch;
+    most = q.batch;
+  }
+  printf ("largest batch tried that fits: %lld as it is, %lld by dropping (published 2 and 60)\n",
+          (long long)whole, (long long)most);
+}
+
+static void meng_images (ask q) {
+  static const int64_t images[] = { 144, 208, 272, 336, 400, 464, 528, 592, 628, 664 };
+  int64_t most = 0;
+  q.device = "m40";
   q.network = "resnet50";
   q.recompute = RECOMPUTE_AUTO;
   printf ("ResNet-50 fp32, M40, 12 GB, less than 10 %% slower; published: 664\n");
-  most = 0;
   for (size_t i = 0; i < sizeof images / sizeof *images; i++) {
     double at = loss (&q, images[i], "swap and recompute");
     if (at < 0 || at >= 10)
@@ -299,15 +306,18 @@ int main (int argc, char **argv) {
     links (q, argv[2], strtoll (argv[3], NULL, 10), (int)strtol (argv[4], NULL, 10));
   else if (!strcmp (what, "greedy"))
     greedy (q, bench_argument (argc, argv, 3));
-  else if (!strcmp (what, "meng"))
-    meng (q);
+  else if (!strcmp (what, "meng")) {
+    meng_attention (q);
+    meng_images (q);
+  } else if (!strcmp (what, "attention"))
+    meng_attention (q);
   else if (argc == 1) {
     q.ticks = 200000;
     vgg (q);
     links (q, "resnet18", 64, 60);
     greedy (q, "alexnet");
   } else {
-    fprintf (stderr, "bench_sections vgg|meng [TICKS] | greedy [TICKS [NETWORK]] | "
+    fprintf (stderr, "bench_sections vgg|meng|attention [TICKS] | greedy [TICKS [NETWORK]] | "
                      "links NETWORK BATCH PERCENT [TICKS]\n");
     return 2;
   }

@@ -7,7 +7,7 @@
                                                must not change
   pytorch.py clean FILE...                     takes paths, host and process names out of profiles
 
-TYPE is fp32, tf32 or bf16. Ends with 77 where there is no PyTorch or no GPU that it sees.
+TYPE is fp32, tf32 or bf16. FERRY_OPTIMIZER is sgd, momentum (the default) or adam, with the zoo's rates. Ends with 77 where there is no PyTorch or no GPU that it sees.
 """
 import gzip
 import json
@@ -184,7 +184,12 @@ def prepare(name, batch, dtype):
     with torch.no_grad():
         out = model(data[:1])
     target = torch.randint(classes, (batch, *out.shape[2:]), device="cuda")
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-3, momentum=0.9)
+    way = os.environ.get("FERRY_OPTIMIZER", "momentum")
+    if way == "adam":
+        optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2 if way == "sgd" else 1e-3,
+                                    momentum=0 if way == "sgd" else 0.9)
     lossy = torch.nn.CrossEntropyLoss()
 
     def step():
@@ -219,6 +224,7 @@ def time_steps(name, batch, dtype, steps):
         torch.cuda.synchronize()
         times.append(begin.elapsed_time(end))
     print(json.dumps({**about(), "batch": batch, "dtype": dtype, "network": name,
+                      "optimizer": os.environ.get("FERRY_OPTIMIZER", "momentum"),
                       "peak_bytes": torch.cuda.max_memory_allocated(),
                       "step_ns": int(statistics.median(times) * 1e6), "steps": steps},
                      sort_keys=True))

@@ -12,12 +12,13 @@ results=$1 driver=$2
 shift 2
 wanted=" $* "
 ferry=$here/bin/ferry
-limit_ppm=50000 steps=8 failed=0 rows=$results/training.rows
+limit_ppm=50000 ticks=200000 steps=8 failed=0 rows=$results/training.rows
 export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} FERRY_EMU=$here/bin/libferry-emu.so
 # The zoo asks for a card's rates, which only the unswapped prediction rests on; the link is this GPU's.
 # Little networks need little granules.
 rates=h100-sxm card=$results/card.json
 cp "$results/device.json" "$card"
+[ "$driver" = cuda ] || ticks=2000 steps=3
 [ "$driver" = cuda ] || sed -i 's/"granule_bytes": *[0-9]*/"granule_bytes": 4096/' "$card"
 touch "$rows"
 
@@ -49,9 +50,11 @@ run() { # NAME WAY BUDGET TRACE PLAN OPTIONS...
   put "$1" "$2" "$3" "$out" $status "${torch_ns:-0}"
   return $status
 }
-torch_step() { # NETWORK BATCH TYPE
+torch_step() { # NETWORK BATCH TYPE OPTIONS: the optimizer is that of the zoo
   [ "$driver" = cuda ] && command -v python3 >/dev/null || return 0
-  python3 "$here/pytorch.py" step "$1" "$2" "$3" >"$results/pytorch,$1-b$2,$3.json" 2>/dev/null ||
+  local optimizer=sgd
+  [[ $4 != *--optimizer\ * ]] || { optimizer=${4#*--optimizer } && optimizer=${optimizer%% *}; }
+  FERRY_OPTIMIZER=$optimizer python3 "$here/pytorch.py" step "$1" "$2" "$3" >"$results/pytorch,$1-b$2,$3.json" 2>/dev/null ||
     { rm -f "$results/pytorch,$1-b$2,$3.json"; return 0; }
   number "$results/pytorch,$1-b$2,$3.json" step_ns step_ns
 }
@@ -62,7 +65,7 @@ while read -r name network batch type ways budgets options; do
   [ "$wanted" = "  " ] || [[ $wanted == *" $name "* ]] || continue
   # shellcheck disable=SC2086
   "$ferry" zoo "$network" --batch "$batch" --dtype "$type" $options -d $rates -q -o "$results/trace.json" || { failed=1; continue; }
-  torch_ns=$(torch_step "$network" "$batch" "$type")
+  torch_ns=$(torch_step "$network" "$batch" "$type" "$options")
   memory=$("$ferry" info --json "$results/trace.json" | sed -n 's/^ *"peak_bytes": \([0-9]*\).*/\1/p')
   if ! solve "$results/trace.json" "$((memory + memory / 4 + 268435456))" "$results/plan.json" ||
     ! run "$name" unswapped none "$results/trace.json" "$results/plan.json" --times "$results/measured.json"; then
@@ -77,7 +80,7 @@ while read -r name network batch type ways budgets options; do
       recompute) how=(--recompute auto) ;;
     esac
     for budget in ${budgets//,/ }; do
-      if solve "$results/measured.json" "$budget" "$results/plan.json" --limit 200000 --seconds 40 "${how[@]}"; then
+      if solve "$results/measured.json" "$budget" "$results/plan.json" --limit $ticks --seconds 40 "${how[@]}"; then
         run "$name" "$way" "$budget" "$results/measured.json" "$results/plan.json" --compare
       else
         printf '%-22s %-10s %9s  no plan: %s\n' "$name" "$way" "$budget" "$(head -n 1 "$results/solve.err" | cut -c1-120)"

@@ -1,4 +1,6 @@
 /* Convolution, pooling, batch norm and concatenation. */
+#include <stdio.h>
+
 #include "trace/zoo/layers.h"
 
 /* ---- convolution ---- */
@@ -315,13 +317,28 @@ static void concat_back (net *n, const node *k) {
     net_give (n, k->list[i], t[1 + i]);
 }
 
-value concat (net *n, const char *layer, const value *x, int count) {
-  const char *name = net_name (n, layer);
-  const value_info first = *net_at (n, x[0]);
-  if (count > COMPUTE_MOST_LIST) {
-    net_fail (n, "%s would join %d parts: %d are possible", name, count, COMPUTE_MOST_LIST);
+/* More than one op may list: pieces are joined, then these. */
+static value concat_of_pieces (net *n, const char *layer, const value *x, int count) {
+  int pieces = (count + COMPUTE_MOST_LIST - 1) / COMPUTE_MOST_LIST;
+  value *joined = NEW (n->a, pieces, value, n->err);
+  if (joined == NULL) {
+    n->failed = true;
     return 0;
   }
+  for (int i = 0; i < pieces; i++) {
+    char name[64];
+    int from = i * COMPUTE_MOST_LIST, left = count - from;
+    snprintf (name, sizeof name, "%s.piece%d", layer, i);
+    joined[i] = concat (n, name, x + from, left < COMPUTE_MOST_LIST ? left : COMPUTE_MOST_LIST);
+  }
+  return concat (n, layer, joined, pieces);
+}
+
+value concat (net *n, const char *layer, const value *x, int count) {
+  if (count > COMPUTE_MOST_LIST)
+    return concat_of_pieces (n, layer, x, count);
+  const char *name = net_name (n, layer);
+  const value_info first = *net_at (n, x[0]);
   compute c = { .kind = COMPUTE_concat_fwd };
   c.concat = (compute_concat){ .batch = n->batch, .outer = 1, .sizes_count = count };
   int32_t t[COMPUTE_MOST_OPERANDS];

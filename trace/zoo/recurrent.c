@@ -79,7 +79,12 @@ static value attend (net *n, const additive *a, value h) {
 }
 
 static additive encode (net *n, int64_t words, int64_t hidden, int64_t layers) {
-  value states[COMPUTE_MOST_LIST] = { 0 };
+  additive a = { .width = hidden };
+  value *states = NEW (n->a, n->seq, value, n->err);
+  if (states == NULL) {
+    n->failed = true;
+    return a;
+  }
   param table = net_param (n, "source", "weight", words * hidden);
   stack s = stack_new (n, "encoder", layers, hidden, hidden);
   for (int64_t t = 0; t < n->seq && !n->failed; t++) {
@@ -90,7 +95,6 @@ static additive encode (net *n, int64_t words, int64_t hidden, int64_t layers) {
     states[t] = stack_step (n, "encoder", &s, x, 200000);
   }
   net_scope_end (n);
-  additive a = { .width = hidden };
   a.values = concat (n, "states", states, (int)n->seq);
   a.values = net_reshape (n, a.values, hidden, 1, n->seq, 1);
   a.keys = linear (n, "keys", a.values, hidden, false);
@@ -105,10 +109,6 @@ static additive encode (net *n, int64_t words, int64_t hidden, int64_t layers) {
 void seq2seq_step (net *n, int variant) {
   (void)variant;
   int64_t hidden = net_thin (n, 512), words = n->classes, layers = net_few (n, 2);
-  if (n->seq > COMPUTE_MOST_LIST) {
-    net_fail (n, "%lld words: %d are possible", (long long)n->seq, COMPUTE_MOST_LIST);
-    return;
-  }
   additive a = encode (n, words, hidden, layers);
   param table = net_param (n, "target", "weight", words * hidden);
   stack s = stack_new (n, "decoder", layers, 2 * hidden, hidden);
