@@ -55,6 +55,16 @@ bool search_begin (search *s, error *err) {
          search_candidate (s, s->arena, &s->trial, err);
 }
 
+bool search_widen (search *s, error *err) {
+  candidate best;
+  if (!search_candidate (s, s->arena, &best, err) ||
+      !search_candidate (s, s->arena, &s->trial, err))
+    return false;
+  search_copy (&best, &s->best);
+  s->best = best;
+  return true;
+}
+
 static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *count, error *err) {
   const gaps *g = &c->layout->gaps;
   rounding r = { .gaps = g, .of = c->of, .parts = c->parts };
@@ -307,8 +317,12 @@ static bool all_away (search *s, const layout *l, error *err) {
   return search_try (s, err);
 }
 
+bool search_first (search *s, error *err) {
+  return first_starts (s, s->layouts, err);
+}
+
 bool search_starts (search *s, error *err) {
-  for (int32_t i = 0; i < s->n_layouts; i++)
+  for (int32_t i = 1; i < s->n_layouts; i++)
     if (!search_has_started (s) && !first_starts (s, &s->layouts[i], err))
       return false;
   if (!search_has_started (s) && s->best.step_ns < INT64_MAX && !tune (s, err))

@@ -25,7 +25,7 @@ typedef struct search {
   const rewritten *rewritten;
   const variant *variant; /* that rewrote it */
   const solve_options *options;
-  const layout *layouts;
+  layout *layouts; /* made so far */
   int32_t n_layouts;
   schedule_options schedule;
   char digest[TRACE_DIGEST];
@@ -42,12 +42,18 @@ typedef struct search {
 } search;
 
 bool search_begin (search *s, error *err) MUST_CHECK;
+/* What the first layout is worth.  Where that ends the search no other need be made, and of a large
+   trace all of them are most of the memory. */
+bool search_first (search *s, error *err) MUST_CHECK;
+/* More layouts were made: room for candidates of theirs. */
+bool search_widen (search *s, error *err) MUST_CHECK;
 /* Sets trial.step_ns; an infeasible trial is no error, and neither is one that was tried before:
    both cost INT64_MAX. Where `made` is not NULL, the plan is put there, in s->arena, in any case.
  */
 bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
-/* Starts: for each layout, each rounding of the program's shares (where there are any) or those
-   that need none; then, with the layout that did best, all of them with other room and timing. */
+/* Starts: for each further layout, each rounding of the program's shares (where there are any) or
+   those that need none; then, with the layout that did best, all of them with other room and
+   timing. */
 bool search_starts (search *s, error *err) MUST_CHECK;
 /* Instead of that, near a budget whose best plan was made so: the roundings of the program's shares
    in its layout, with its timing, and then with others. */

@@ -33,22 +33,23 @@ bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, 
   return bound_with (t, o, a, &u, &g, out, err);
 }
 
-/* The layouts that differ; the last is the one with the lowest floor where all are too large. */
-static bool make_layouts (search *s, const gaps *singles, const double *share, arena *a,
-                          error *err) {
-  layout *at = NEW (a, LAYOUTS, layout, err);
-  s->layouts = at;
-  for (layout_kind kind = 0; at && kind < LAYOUTS; kind++) {
-    layout *l = &at[s->n_layouts];
+/* Of the kinds [from, end), the layouts that differ; the last of all is the one with the lowest
+   floor where all are too large. */
+static bool make_layouts (search *s, layout_kind from, layout_kind end, const gaps *singles,
+                          const double *share, error *err) {
+  if (!s->layouts && !(s->layouts = NEW (s->arena, LAYOUTS, layout, err)))
+    return false;
+  for (layout_kind kind = from; kind < end; kind++) {
+    layout *l = &s->layouts[s->n_layouts];
     if (s->options->follow && kind != (layout_kind)s->options->follow->layout)
       continue;
     if (!layout_make (s->rewritten->trace, kind, s->options->device, s->options->budget_bytes,
-                      singles, share, a, l, err))
+                      singles, share, s->arena, l, err))
       return false;
     if (s->n_layouts == 0 || l->n_groups > 0 || kind >= LAYOUT_MANY)
       s->n_layouts++;
   }
-  return at != NULL;
+  return true;
 }
 
 static bool too_small (const search *s, error *err) {
@@ -100,8 +101,11 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
        trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
                       o->device->section_ns, a, &rw, err) &&
        (program ? bound_with (rw.trace, o, a, &u, &singles, &out->bound, err)
-                : take_bound (known, &out->bound)) &&
-       make_layouts (&s, program ? &singles : NULL, program ? out->bound.share : NULL, a, err);
+                : take_bound (known, &out->bound));
+  const gaps *guide = program ? &singles : NULL;
+  const double *share = program ? out->bound.share : NULL;
+  layout_kind first = o->follow || o->recompute == RECOMPUTE_ONLY ? LAYOUTS : LAYOUT_MIDDLE + 1;
+  ok = ok && make_layouts (&s, LAYOUT_MIDDLE, first, guide, share, err);
   policies_found policies = { .which = -1, .step_ns = INT64_MAX };
   if (ok) {
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
@@ -117,8 +121,10 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     } else if (o->follow) {
       ok = ok && search_follow (&s, o->follow, err);
     } else {
-      ok = ok && search_starts (&s, err) && (o->own_only || search_policies (&s, &policies, err)) &&
-           search_improve (&s, err);
+      ok = ok && search_first (&s, err) &&
+           (search_is_over (&s) || (make_layouts (&s, first, LAYOUTS, guide, share, err) &&
+                                    search_widen (&s, err) && search_starts (&s, err))) &&
+           (o->own_only || search_policies (&s, &policies, err)) && search_improve (&s, err);
     }
   }
   /* their own plans know nothing of places */
