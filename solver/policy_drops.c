@@ -51,7 +51,9 @@ static bool have (walk *w, int32_t x, int32_t p) {
   const policy_view *v = w->v;
   if (w->made[x] == w->before)
     return true;
-  if ((w->active[x] >= 0 || dead (v, x, w->before)) && make (w, x))
+  /* what a tensor read before its first write had in it was not its producer's */
+  bool gone = w->active[x] >= 0 || dead (v, x, w->before);
+  if (gone && v->producer[x] < p && make (w, x))
     return true;
   return writes_before (v, x, w->before) == writes_before (v, x, p);
 }

@@ -98,8 +98,11 @@ END_TEST
 START_TEST (a_trigger_behind_its_op_is_refused) {
   scheduled s;
   char line[sizeof (error)], says[64];
-  set_up (&s, 1);
-  ck_assert_int_gt (s.n_wishes, 0);
+  set_up (&s, 0);
+  for (uint64_t seed = 1; s.n_wishes == 0; seed++) {
+    arena_free (s.arena);
+    set_up (&s, seed);
+  }
   wish *w = &s.wishes[0];
   w->in_not_before = w->in_before + 1;
   snprintf (says, sizeof says, "wish 0: in before op %d, not before op %d", w->in_before,
