@@ -322,6 +322,29 @@ START_TEST (autoswap_without_waiting_needs_what_its_times_make_of_memory) {
 }
 END_TEST
 
+/* x is read before its first write: what b reads came from a, and a's copy needs x as a found it,
+   which b cannot make. */
+START_TEST (making_inputs_again_ends_where_two_ops_feed_each_other) {
+  static const char *const options[] = { "k=2", "k=3", "k=4", "k=5" };
+  arena *a = arena_new (0);
+  int64_t drops = 0;
+  for (int i = 0; i < 4; i++) {
+    const paper one = { "checkpoint-every-k",
+                        options[i],
+                        "x:4 y:4 z:4 v:4 g:1 h:1",
+                        "f a 1 x > y |f b 1 y > x |f c 1 x > z |f d 1 z > v |f loss 1 v > g |"
+                        "b e 1 g z > h |b i 1 h y > h |b j 1 h x > h",
+                        13,
+                        "" };
+    policy_answer answer;
+    paper_ask (&one, a, &answer);
+    drops += answer.drops;
+  }
+  ck_assert_int_gt (drops, 0);
+  arena_free (a);
+}
+END_TEST
+
 /* All of the chain is one segment: behind the loss it is there at once, as if nothing had been
    dropped. */
 START_TEST (a_segment_that_runs_again_adds_its_own_bytes) {
@@ -367,6 +390,7 @@ int main (void) {
                                  where_a_description_misleads_one_side_is_taken,
                                  autoswap_without_waiting_needs_what_its_times_make_of_memory,
                                  a_segment_that_runs_again_adds_its_own_bytes,
+                                 making_inputs_again_ends_where_two_ops_feed_each_other,
                                  tensile_adds_the_jobs_peaks_and_gives_each_a_link_of_its_own,
                                  NULL };
   return suite_run ("policy rules", tests, 60);
