@@ -68,7 +68,8 @@ bool trace_loosen (const trace *t, loose_orders orders, arena *a, loosened *out,
     out->of[made->n_ops] = k;
     made->ops[made->n_ops++] = t->ops[k];
   }
-  memcpy (made->tensors, t->tensors, (size_t)t->n_tensors * sizeof *t->tensors);
+  if (t->n_tensors > 0)
+    memcpy (made->tensors, t->tensors, (size_t)t->n_tensors * sizeof *t->tensors);
   for (int32_t x = 0; x < t->n_tensors; x++) {
     tensor *y = &made->tensors[x];
     if (y->born_before != NO_OP)
