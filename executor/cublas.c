@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "executor/cublas_types.h"
+#include "executor/symbols.h"
 
 enum { WORKSPACE_ALIGNMENT = 256 };
 
@@ -18,11 +19,8 @@ struct cublas {
 #undef CUBLAS
 };
 
-static const struct row {
-  size_t offset;
-  const char *symbol;
-} rows[] = {
-#define CUBLAS(field, symbol, parameters) { offsetof (cublas, field), #symbol },
+static const symbol_row rows[] = {
+#define CUBLAS(field, symbol, parameters) { offsetof (cublas, field), #symbol, true },
 #include "executor/cublas.def"
 #undef CUBLAS
 };
@@ -40,14 +38,9 @@ static void *find (const char *path) {
 }
 
 static bool read_table (cublas *b, error *err) {
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    void *symbol = dlsym (b->library, rows[i].symbol);
-    if (symbol == NULL)
-      return error_set (err, ERR_unreachable, "cuBLAS has no %s; version 12 or 13 is needed",
-                        rows[i].symbol);
-    memcpy ((char *)b + rows[i].offset, &symbol, sizeof symbol);
-  }
-  return true;
+  const char *missing = symbols_take (b->library, rows, sizeof rows / sizeof rows[0], b);
+  return missing == NULL ||
+         error_set (err, ERR_unreachable, "cuBLAS has no %s; version 12 or 13 is needed", missing);
 }
 
 /* The math mode forbids what would round more than a product's own type does. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "executor/cudnn_types.h"
+#include "executor/symbols.h"
 
 enum { MOST_CHOICES = 16, SPACE = 3, DIMENSIONS = SPACE + 2 };
 
@@ -27,14 +28,11 @@ struct cudnn_convolution {
   size_t workspace_bytes;
 };
 
-static const struct row {
-  size_t offset;
-  const char *symbol;
-} rows[] = {
-#define CUDNN(field, symbol, parameters) { offsetof (cudnn, field), #symbol },
+static const symbol_row rows[] = {
+#define CUDNN(field, symbol, parameters) { offsetof (cudnn, field), #symbol, true },
 #include "executor/cudnn.def"
 #undef CUDNN
-  { offsetof (cudnn, get_version), "cudnnGetVersion" },
+  { offsetof (cudnn, get_version), "cudnnGetVersion", true },
 };
 
 bool cudnn_open (const char *path, cudnn **out, error *err) {
@@ -48,14 +46,10 @@ bool cudnn_open (const char *path, cudnn **out, error *err) {
     return error_set (err, ERR_memory, "no memory for cuDNN");
   }
   d->library = library;
-  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-    void *symbol = dlsym (library, rows[i].symbol);
-    if (symbol == NULL) {
-      error_set (err, ERR_unreachable, "cuDNN has no %s; version 9 is needed", rows[i].symbol);
-      cudnn_close (d);
-      return false;
-    }
-    memcpy ((char *)d + rows[i].offset, &symbol, sizeof symbol);
+  const char *missing = symbols_take (library, rows, sizeof rows / sizeof rows[0], d);
+  if (missing != NULL) {
+    cudnn_close (d);
+    return error_set (err, ERR_unreachable, "cuDNN has no %s; version 9 is needed", missing);
   }
   cudnnStatus_t s = d->create (&d->handle);
   if (s == CUDNN_STATUS_SUCCESS) {

@@ -4,13 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-typedef struct row {
-  size_t offset;
-  const char *symbol;
-  bool must;
-} row;
+#include "executor/symbols.h"
 
-static const row rows[] = {
+static const symbol_row rows[] = {
 #define DRIVER(field, symbol, must, parameters) { offsetof (driver, field), #symbol, must },
 #include "executor/driver.def"
 #undef DRIVER
@@ -30,18 +26,13 @@ bool driver_open (driver *d, const char *path, error *err) {
                       real ? "without a GPU, use --driver emulated"
                            : "FERRY_EMU=FILE says where the emulator's library lies");
   memcpy (d->path, path, strlen (path) + 1);
-  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
-    void *found = dlsym (d->library, rows[i].symbol);
-    if (found == NULL && rows[i].must) {
-      error_set (err, ERR_unreachable, "%s has no %s; a driver of CUDA 11.2 or later is needed",
-                 path, rows[i].symbol);
-      dlclose (d->library);
-      d->library = NULL;
-      return false;
-    }
-    memcpy ((char *)d + rows[i].offset, &found, sizeof found);
-  }
-  return true;
+  const char *missing = symbols_take (d->library, rows, sizeof rows / sizeof *rows, d);
+  if (missing == NULL)
+    return true;
+  dlclose (d->library);
+  d->library = NULL;
+  return error_set (err, ERR_unreachable, "%s has no %s; a driver of CUDA 11.2 or later is needed",
+                    path, missing);
 }
 
 bool driver_start (driver *d, int ordinal, error *err) {

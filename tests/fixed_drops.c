@@ -78,8 +78,7 @@ static bool is_dropped (const fixed_drops *d, const gap *g) {
 
 /* ---- what is away ---- */
 
-/* The move's bytes are gone from before this op to behind it. */
-static bool away (const move *m, const timeline *t, int32_t i, span op) {
+bool fixed_is_away (const move *m, const timeline *t, int32_t i, span op) {
   int64_t from = m->clean ? t->ops[m->out_after].end_ns : t->outs[i].end_ns;
   int64_t to = t->ins[i].start_ns, period = t->period_ns;
   while (to < from)
@@ -98,7 +97,7 @@ static int64_t away_bytes (const fixed_drops *d, const timeline *t, int32_t tens
   int64_t sum = 0;
   for (int32_t i = 0; i < p->c.plan->n_moves; i++) {
     const move *m = &p->c.plan->moves[i];
-    if (m->unit == tensor && away (m, t, i, op))
+    if (m->unit == tensor && fixed_is_away (m, t, i, op))
       sum += unit_part_bytes (u, p->c.plan->placement.granule_bytes, m->part, m->of);
   }
   return sum < u->bytes ? sum : u->bytes;

@@ -6,6 +6,7 @@
 
 #include "solver/flow.h"
 #include "tests/planned_case.h"
+#include "trace/simulate.h"
 
 typedef struct fixed_drops {
   const planned_case *plan;
@@ -27,5 +28,8 @@ bool fixed_drops_solve (flow *f, const fixed_drops *d, arena *a, double *stall_n
 /* Whether some copy reads a tensor beyond its last use that its own entry did not make. */
 bool fixed_drops_keeps (const trace *cut, const recompute *entries, int32_t n_entries, arena *a,
                         bool *keeps, error *err) MUST_CHECK;
+
+/* The bytes of move i are gone from before this time to behind it. */
+bool fixed_is_away (const move *m, const timeline *t, int32_t i, span time);
 
 #endif

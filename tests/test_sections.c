@@ -6,6 +6,7 @@
 
 #include "solver/sections_bound.h"
 #include "tests/every_cut.h"
+#include "tests/fixed_drops.h"
 #include "tests/planned_case.h"
 #include "tests/suite.h"
 #include "trace/prove.h"
@@ -69,20 +70,6 @@ typedef struct trial {
   gaps g;
 } trial;
 
-/* The move's bytes are gone from before this time to behind it. */
-static bool away (const move *m, const timeline *t, int32_t i, int64_t at_ns) {
-  int64_t from = m->clean ? t->ops[m->out_after].end_ns : t->outs[i].end_ns;
-  int64_t to = t->ins[i].start_ns, period = t->period_ns;
-  while (to < from)
-    to += period;
-  while (to - from > period)
-    to -= period;
-  for (int turn = -3; turn <= 3; turn++)
-    if (from + turn * period <= at_ns && at_ns <= to + turn * period)
-      return true;
-  return false;
-}
-
 /* What the plan has away when the first part of the op starts. */
 static int64_t away_bytes (const trial *w, int32_t op) {
   const plan *p = w->p.c.plan;
@@ -91,9 +78,10 @@ static int64_t away_bytes (const trial *w, int32_t op) {
   int32_t first = 0;
   while (r->ops[first].index != op)
     first++;
+  span start = { w->t.ops[first].start_ns, w->t.ops[first].start_ns };
   for (int32_t i = 0; i < p->n_moves; i++) /* what no op uses may be away at any */
     if (w->p.units.at[p->moves[i].unit].first != NO_OP &&
-        away (&p->moves[i], &w->t, i, w->t.ops[first].start_ns))
+        fixed_is_away (&p->moves[i], &w->t, i, start))
       sum += unit_part_bytes (&w->p.units.at[p->moves[i].unit], p->placement.granule_bytes,
                               p->moves[i].part, p->moves[i].of);
   return sum;
