@@ -222,15 +222,24 @@ static bool due_first (const prover *v, const pause *q) {
   return v->proof.first[due_slot (v, q)] == op && !(v->loose && v->loose[op]);
 }
 
-static void count_pause (prover *v, const pause *q, int class, int64_t room) {
+/* Whether a copy that is made in the i-th pause may serve a later one. */
+static bool serves (const pause *q, int32_t count, int32_t i) {
+  for (int32_t k = i + 1; k < count && q[k].linked; k++)
+    if (!q[k].dropped)
+      return true;
+  return false;
+}
+
+/* away: as what at once; what is made again can be carried besides. */
+static void count_pause (prover *v, const pause *q, int class, int64_t room, int away) {
   int32_t S = v->proof.slots, due = due_slot (v, q);
   int64_t *open = v->open + (int64_t) class * S;
   int32_t release = v->slot_of[q->release];
   v->released[(int64_t) class * S + release] += room;
   if (due_first (v, q))
     v->due_first[(int64_t) class * S + due] += room;
-  open[release] += room;
-  open[due] -= room;
+  open[release] += away * room;
+  open[due] -= away * room;
   if (q->wraps)
     open[0] += room;
 }
@@ -255,8 +264,9 @@ static bool count_units (prover *v, pause *q, error *err) {
       continue;
     drop (v, q, count, circle);
     for (int32_t k = 0; v->proof.drops && k < count; k++)
-      q[k].again = !q[k].dropped &&
-                   again_count (&v->again, i, k, v->slot_of[q[k].release], due_slot (v, &q[k]));
+      q[k].again =
+          !q[k].dropped && again_count (&v->again, i, k, v->slot_of[q[k].release],
+                                        due_slot (v, &q[k]), v->slot_of[q[k].due] + q[k].late);
     for (int n = parts_of (v, i, x), s = 0; s < n; s++) {
       int c = class_of (v, &x[s]);
       if (c < 0)
@@ -266,7 +276,9 @@ static bool count_units (prover *v, pause *q, error *err) {
       v->weight_host[c] = smaller (v->weight_host[c], x[s].host);
       for (int32_t k = 0; k < count; k++)
         if (!q[k].dropped && (q[k].again || v->proof.drops != PROOF_DROPS_only))
-          count_pause (v, &q[k], c, up (v, x[s].room_bytes));
+          count_pause (
+              v, &q[k], c, up (v, x[s].room_bytes),
+              1 + (v->proof.drops == PROOF_DROPS_allowed && q[k].again && serves (q, count, k)));
     }
   }
   for (int32_t c = 0; c < v->proof.classes; c++)
@@ -347,9 +359,11 @@ static wide least_price (const prover *v, const pause *q, int32_t count, bool ci
       bare += best < 0 ? best : 0;
       continue;
     }
-    wide copy = price_by_copy (v, &q[i], c);
-    if (q[i].again && q[i].price < copy) /* what was made again can be copied out at once */
-      copy = q[i].price;
+    wide copy = price_by_copy (v, &q[i], c), again = q[i].again && q[i].price < 0 ? q[i].price : 0;
+    if (serves (q, count, i)) /* what was made again may be carried besides, for a later one */
+      total += again;
+    else if (again < copy)
+      copy = again;
     wide best = bare + copy;
     if (can_keep) {
       wide clean = kept + price_clean (v, &q[i], c);
@@ -444,7 +458,8 @@ static bool sum_slots (prover *v, error *err) {
                         carried (v, o->gap_ns, v->rates.in_alone),
                         carried (v, work_ns, v->rates.out_alone),
                         carried (v, work_ns, v->rates.in_alone) };
-    int64_t need = is_run (v, j) || v->excess[first] < 0 ? 0 : down (v, v->excess[first]);
+    int64_t over = v->excess[first] - (p->drops ? v->again.free_bytes[j] : 0);
+    int64_t need = is_run (v, j) || over < 0 ? 0 : down (v, over);
     wide paid =
         (wide)p->stall_out[j] * ONE + (wide)p->stall_in[j] * v->ratio + (wide)p->remake[j] * ONE;
     if (-paid > (wide)1 << VALUE_BITS)
@@ -476,7 +491,7 @@ static void sum_work (prover *v) {
     column (v, (p->ready[j] - ready) * ONE, 0, open);
     column (v, (p->made[j] - made) * ONE, 0, open);
   }
-  for (int32_t k = 0; k < v->t->n_ops; k++) {
+  for (int32_t k = 0; k < 2 * v->t->n_ops; k++) {
     const again_op *o = &g->ops[k];
     if (o->tensors < 2)
       continue;
@@ -521,6 +536,9 @@ static bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
   again *g = &v->again;
   *g = (again){ .t = v->t, .u = &v->u, .p = &v->proof, .loose = v->loose };
   g->section_ns = v->p->device.section_ns;
+  g->peak = v->proof.peak == NO_OP ? -1 : v->slot_of[v->proof.peak];
+  if (g->peak >= 0 && is_run (v, g->peak))
+    return error_set (err, ERR_input, "the peak has no slot of its own");
   if (v->proof.drops && !again_begin (g, v->rates, v->a, err))
     return false;
   if (!count_units (v, q, err) || (v->proof.drops && !again_number (&v->again, err)) ||
