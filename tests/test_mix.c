@@ -84,7 +84,7 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
     variant v = { .name = "random" };
     variant_value value;
     bool keeps;
-    if (!random_of (seed, CASE_RECOMPUTE | CASE_WORKSPACE | CASE_LIVES, 9, a, &c)) {
+    if (!random_of (seed, CASE_RECOMPUTE | CASE_WORKSPACE | CASE_LIVES, 12, a, &c)) {
       arena_free (a);
       continue;
     }
