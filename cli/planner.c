@@ -10,6 +10,7 @@
 #include "cli/devices.h"
 #include "cli/policies.h"
 #include "solver/floor.h"
+#include "trace/noise.h"
 
 enum { APPROXIMATE_PPM = 30000, TOUCHED_PPM = 50000 };
 
@@ -70,18 +71,20 @@ static bool read_reserve (call *c, const trace *t, planner *p) {
 static bool read_effort (call *c, planner *p) {
   const char *text = call_text (c, "gap");
   error wrong = { 0 };
-  int64_t seed = 1;
+  int64_t seed = 1, noise = 0;
   if (text && !units_parse_share (text, &p->options.gap_ppm, &wrong))
     return error_set (&c->err, ERR_usage, "--gap: %s", wrong.text);
   if (text && p->options.gap_ppm == 0)
     p->options.gap_ppm = 1; /* 0 stands for the default */
   if (!call_count (c, "limit", 1, INT64_MAX / 4, &p->options.limit_ticks) ||
+      (has_option (c, "noise") && !call_count (c, "noise", 1, NOISE_MOST_PERCENT, &noise)) ||
       !call_count (c, "seconds", 1, INT32_MAX, &p->seconds) ||
       !call_count (c, "seed", 0, INT64_MAX, &seed))
     return false;
   if (p->seconds && !p->options.limit_ticks)
     p->options.limit_ticks = INT64_MAX / 4;
   p->options.seed = (uint64_t)seed;
+  p->options.noise_percent = (int32_t)noise;
   p->options.keep_proof = call_flag (c, "proof");
   p->options.same_places = has_option (c, "same-places") && call_flag (c, "same-places");
   return true;
@@ -202,6 +205,8 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_add_int (&w, "gap_ppm", p->options.gap_ppm);
   json_add_int (&w, "host_bytes", p->options.host_bytes);
   json_add_int (&w, "limit_ticks", p->options.limit_ticks);
+  if (p->options.noise_percent)
+    json_add_int (&w, "noise_percent", p->options.noise_percent);
   if (p->options.recompute)
     json_add_text (&w, "recompute", drop_words[p->options.recompute]);
   json_add_int (&w, "reserve_bytes", p->reserve_bytes);

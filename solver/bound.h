@@ -94,5 +94,8 @@ int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op);
 /* The proof as canonical JSON (docs/proof.md). */
 const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
                          arena *a, error *err) MUST_CHECK;
+/* That of a bound that needs no duals: by compute alone, or by what crosses at one op (or NO_OP). */
+const char *bound_cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
+                               const loosened *l, arena *a, error *err) MUST_CHECK;
 
 #endif

@@ -52,6 +52,14 @@ typedef struct policy_view {
 bool policy_view_build (const trace *t, const device *d, int64_t budget_bytes, int64_t host_bytes,
                         arena *a, policy_view *out, error *err) MUST_CHECK;
 
+/* ---- its parts ---- */
+
+/* The graph, the classes and the layers; the rest of the view but its gaps stands. */
+bool view_add_graph (policy_view *v, error *err) MUST_CHECK;
+bool view_make_rows (view_rows *r, int32_t n, int64_t total, arena *a, error *err) MUST_CHECK;
+
+/* ---- questions ---- */
+
 int64_t view_out_ns (const policy_view *v, int32_t tensor);
 int64_t view_in_ns (const policy_view *v, int32_t tensor);
 /* The op at which the step has its greatest res; the first of several. */
