@@ -176,12 +176,12 @@ START_TEST (the_program_sends_few_tensors_in_part) {
 END_TEST
 
 START_TEST (what_leaves_and_what_stays_are_not_mixed) {
+  arena *a = arena_new (0);
+  setting s;
+  set (&s, "densenet121", 32, 60, a);
+  solve_shares (&s, a);
   for (layout_kind kind = 0; kind < LAYOUT_LARGE; kind++) {
-    arena *a = arena_new (0);
-    setting s;
     layout l;
-    set (&s, "densenet121", 32, 60, a);
-    solve_shares (&s, a);
     make (&s, kind, true, a, &l);
     int32_t stay = 0;
     for (int32_t g = 0; g < l.n_groups; g++) {
@@ -191,8 +191,8 @@ START_TEST (what_leaves_and_what_stays_are_not_mixed) {
       stay += !leaves (&s, m->at[0]);
     }
     ck_assert (stay > 0 && stay < l.n_groups);
-    arena_free (a);
   }
+  arena_free (a);
 }
 END_TEST
 
