@@ -62,7 +62,7 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
 bool bound_slots (const gaps *g, const bound_options *o, arena *a, bound *out, slots *now,
                   bool *tight, error *err) MUST_CHECK;
 
-flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm);
+flow_options bound_flow (const gaps *g, const bound_options *o, int classes, int64_t eps_ppm);
 
 /* Interior point; the simplex where that failed and the program is small enough for it. */
 bool bound_program (const flow *f, const bound_options *o, arena *scratch, ilp_result *r,
