@@ -9,18 +9,20 @@ enum { GRANULES_LEAST = 32, LATENCIES = 400, BUDGET_PART = 16, FILL_PPM = 750000
 
 enum { ALL_SPLIT = INT32_MAX, SOME_SPLIT = 16, MANY_SECTIONS = 128 };
 
+enum { FAR = 4 * LATENCIES };
+
 static const struct {
   int64_t times;           /* what LATENCIES asks for; 0: groups of small tensors only */
   int32_t keep, keep_life; /* keep_life 0: what stays and what leaves are not told apart */
   parts_rule parts;
 } kinds[LAYOUTS] = {
-  [LAYOUT_MIDDLE] = { 1, 16, 3, { MOST_SECTIONS, SOME_SPLIT, true } },
-  [LAYOUT_TIGHT] = { 1, 16, 8, { MOST_SECTIONS, SOME_SPLIT, true } },
-  [LAYOUT_CLOSE] = { 2, 64, 1, { MOST_SECTIONS, SOME_SPLIT, true } },
-  [LAYOUT_LARGE] = { 16, 16, 0, { MOST_SECTIONS, ALL_SPLIT, true } },
-  [LAYOUT_MANY] = { 0, 0, 0, { MANY_SECTIONS, ALL_SPLIT, false } },
-  [LAYOUT_FINEST] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, false } },
-  [LAYOUT_SMALL] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, true } },
+  [LAYOUT_MIDDLE] = { 1, 16, 3, { MOST_SECTIONS, SOME_SPLIT, LATENCIES } },
+  [LAYOUT_TIGHT] = { 1, 16, 8, { MOST_SECTIONS, SOME_SPLIT, FAR } },
+  [LAYOUT_CLOSE] = { 2, 64, 1, { MOST_SECTIONS, SOME_SPLIT, FAR } },
+  [LAYOUT_LARGE] = { 16, 16, 0, { MOST_SECTIONS, ALL_SPLIT, FAR } },
+  [LAYOUT_MANY] = { 0, 0, 0, { MANY_SECTIONS, ALL_SPLIT, 0 } },
+  [LAYOUT_FINEST] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, 0 } },
+  [LAYOUT_SMALL] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, FAR } },
 };
 
 /* Groups of so much lose one in LATENCIES to the link's latency, and little to granules. */

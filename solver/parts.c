@@ -8,7 +8,6 @@
 enum {
   FINE_LATENCIES = 50,
   COARSE_LATENCIES = 400,
-  FAR_LATENCIES = 1600,
   DISTANCE_PART = 12, /* of what lies between the fullest op and a unit one part may have */
   FEWEST_LARGE = 8
 };
@@ -117,9 +116,10 @@ static int64_t nearest (const traffic *t, const double *shares, int32_t unit) {
   return least;
 }
 
-static bool by_distance (const gaps *g, const device *dev, const double *shares, int32_t most,
-                         arena *a, int32_t *of, error *err) {
-  int64_t fine = chunk_bytes (g, dev, FINE_LATENCIES), far = chunk_bytes (g, dev, FAR_LATENCIES);
+static bool by_distance (const gaps *g, const device *dev, const double *shares,
+                         const parts_rule *rule, arena *a, int32_t *of, error *err) {
+  int64_t fine = chunk_bytes (g, dev, FINE_LATENCIES),
+          far = chunk_bytes (g, dev, rule->far_latencies);
   int64_t coarse = chunk_bytes (g, dev, COARSE_LATENCIES);
   traffic t;
   if (!traffic_of (g, shares, a, &t, err))
@@ -127,7 +127,7 @@ static bool by_distance (const gaps *g, const device *dev, const double *shares,
   for (int32_t u = 0; u < g->units->count; u++) {
     int64_t bytes = nearest (&t, shares, u), chunk = fine + bytes / DISTANCE_PART;
     chunk = bytes == INT64_MAX ? coarse : chunk > far ? far : chunk;
-    of[u] = parts_of (&g->units->at[u], chunk, 1, most);
+    of[u] = parts_of (&g->units->at[u], chunk, 1, rule->most);
   }
   return true;
 }
@@ -159,8 +159,8 @@ bool parts_choose (const gaps *g, const device *dev, const double *shares, const
   arena_mark here = arena_here (a);
   int64_t chunk = chunk_bytes (g, dev, shares ? COARSE_LATENCIES : FINE_LATENCIES);
   bool ok = true;
-  if (shares && rule->by_distance)
-    ok = by_distance (g, dev, shares, rule->most, a, of, err);
+  if (shares && rule->far_latencies)
+    ok = by_distance (g, dev, shares, rule, a, of, err);
   else
     for (int32_t u = 0; u < g->units->count; u++)
       of[u] = parts_of (&g->units->at[u], chunk, fewest (&g->units->at[u]), rule->most);

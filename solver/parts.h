@@ -11,8 +11,8 @@ typedef struct parts_rule {
   int32_t most;   /* of a unit */
   int32_t splits; /* so many units, of which most goes in part, in small ones: the sum comes out */
   /* The fewer bytes leave after a unit or come back before it, about the fullest op of its gap, the
-     smaller are its parts; else all are of one size. */
-  bool by_distance;
+     smaller are its parts; the largest take so many latencies. 0: all are of one size. */
+  int32_t far_latencies;
 } parts_rule;
 
 /* Parts of at least a granule.  With shares (per gap: how much of it leaves) large ones, which the
