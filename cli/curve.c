@@ -33,11 +33,12 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
 /* What may be done beside swapping. */
 static bool read_rewriting (call *c, curve_options *o) {
   static const char *const drops[] = { "off", "cheap", "auto", "only", NULL };
-  int drop = RECOMPUTE_OFF;
-  if (!call_word (c, "recompute", drops, &drop))
+  static const char *const cuts[] = { "off", "auto", NULL };
+  int drop = RECOMPUTE_OFF, cut = SECTIONS_OFF;
+  if (!call_word (c, "recompute", drops, &drop) || !call_word (c, "sections", cuts, &cut))
     return false;
   o->recompute = (recompute_mode)drop;
-  o->sections = call_flag (c, "sections") ? SECTIONS_AUTO : SECTIONS_OFF;
+  o->sections = (sections_mode)cut;
   return true;
 }
 
@@ -177,7 +178,7 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   OPTION_HOST,
   OPTION_TICKS,
-  { 0, "sections", NULL, "ops may run in parts" },
+  { 0, "sections", "auto|off", "ops may run in parts; without it, off" },
   { 0, "recompute", "off|cheap|auto|only", "what may be dropped and made again; without it, off" },
   OPTION_TSV,
   OPTIONS_OF_DRAWINGS,

@@ -15,8 +15,8 @@ typedef struct planner {
   bool interrupted;
 } planner;
 
-/* Of --device, --budget, --host, --reserve, --gap, --limit, --seconds, --seed and --proof; a
-   command need not have all of them. */
+/* Of --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds, --seed and
+   --proof; a command need not have all of them. */
 bool planner_read (call *c, const trace *t, planner *p) MUST_CHECK;
 /* Without a command line: one device, one budget, all of its host. */
 void planner_plain (planner *p, const call *c, const device *d, int64_t budget_bytes,

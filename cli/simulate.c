@@ -5,9 +5,16 @@
 #include "cli/inputs.h"
 #include "cli/pictures.h"
 #include "trace/check.h"
+#include "trace/noise.h"
 #include "trace/simulate.h"
 
-enum { MOST_JOBS = MOST_OPERANDS / 2 };
+enum { MOST_JOBS = MOST_OPERANDS / 2, NOISE_DAYS = 100 };
+
+/* What was asked about ops that take a little more or less; percent 0: nothing. */
+typedef struct noise_answer {
+  noise_options asked;
+  noise_spread spread;
+} noise_answer;
 
 static bool read_job (call *c, int i, sim_job *job, rewritten *rw) {
   const char *path = c->operands[2 * i + 1];
@@ -22,6 +29,31 @@ static bool read_job (call *c, int i, sim_job *job, rewritten *rw) {
   }
   *job = (sim_job){ t, rw, p };
   return true;
+}
+
+static bool read_noise (call *c, int n_jobs, const sim_job *job, noise_answer *out) {
+  int64_t percent = 0, seed = 1;
+  *out = (noise_answer){ 0 };
+  if (!call_count (c, "noise", 1, NOISE_MOST_PERCENT, &percent) ||
+      !call_count (c, "seed", 0, INT64_MAX, &seed))
+    return false;
+  if (!percent)
+    return !call_text (c, "seed") || error_set (&c->err, ERR_usage, "--seed needs --noise");
+  if (n_jobs > 1)
+    return error_set (&c->err, ERR_usage, "--noise looks at one TRACE and its PLAN");
+  out->asked = (noise_options){ (int32_t)percent, NOISE_DAYS, (uint64_t)seed };
+  return noise_of_plan (job->original, job->plan, &out->asked, c->arena, &out->spread, &c->err);
+}
+
+static double percent_of (int64_t ppm) {
+  return (double)ppm / 10000;
+}
+
+static void print_noise (const noise_answer *n) {
+  printf ("noise   %8d %%  up to so much more or less an op: %+.2f %% over compute in the median of"
+          " %d days, %+.2f %% on 95 of 100, %+.2f %% at most\n",
+          n->asked.percent, percent_of (n->spread.median_ppm), n->asked.days,
+          percent_of (n->spread.p95_ppm), percent_of (n->spread.most_ppm));
 }
 
 static void print_costs (const predicted *p) {
@@ -39,9 +71,30 @@ static void print_costs (const predicted *p) {
           units_bytes (in, p->h2d_bytes));
 }
 
-static bool print_json (call *c, const predicted *costs, int n) {
+static void put_noise (json_writer *w, const noise_answer *n) {
+  json_put_key (w, "noise");
+  json_open_object (w);
+  json_add_int (w, "days", n->asked.days);
+  json_add_int (w, "least_ppm", n->spread.least_ppm);
+  json_add_int (w, "median_ppm", n->spread.median_ppm);
+  json_add_int (w, "most_ppm", n->spread.most_ppm);
+  json_add_int (w, "p95_ppm", n->spread.p95_ppm);
+  json_add_int (w, "percent", n->asked.percent);
+  json_add_int (w, "seed", (int64_t)n->asked.seed);
+  json_close_object (w);
+}
+
+static bool print_json (call *c, const predicted *costs, int n, const noise_answer *noise) {
   json_writer w;
   json_begin (&w, 1 + (n > 1));
+  if (noise->asked.percent) {
+    json_open_object (&w);
+    put_noise (&w, noise);
+    json_put_key (&w, "predicted");
+    predicted_write (&w, costs);
+    json_close_object (&w);
+    return call_print_json (c, &w);
+  }
   if (n > 1)
     json_open_array (&w);
   for (int i = 0; i < n; i++)
@@ -64,12 +117,15 @@ static int run (call *c) {
   for (int i = 0; i < n; i++)
     if (!read_job (c, i, &jobs[i], &rws[i]))
       return call_failed (c);
+  noise_answer noise;
+  if (!read_noise (c, n, jobs, &noise))
+    return call_failed (c);
   sim_options o = { .turns = call_flag (c, "turns"),
                     .timeline_arena = c->json || n > 1 ? NULL : c->arena };
   if (!simulate (jobs, n, &o, c->arena, costs, lines, &c->err))
     return call_failed (c);
   if (c->json)
-    return print_json (c, costs, n) ? EXIT_YES : call_failed (c);
+    return print_json (c, costs, n, &noise) ? EXIT_YES : call_failed (c);
   for (int i = 0; i < n; i++) {
     if (n > 1)
       printf ("%s%s\n", i ? "\n" : "", c->operands[2 * i]);
@@ -77,12 +133,17 @@ static int run (call *c) {
   }
   if (n > 1)
     return EXIT_YES;
+  if (noise.asked.percent)
+    print_noise (&noise);
   putchar ('\n');
   return picture_step (c, &jobs[0], &lines[0]) ? EXIT_YES : call_failed (c);
 }
 
 static const cli_option options[] = {
   { 't', "turns", NULL, "several jobs take turns, op by op, instead of sharing the speed" },
+  { 0, "noise", "%",
+    "how the step fares where each op takes up to so much more or less, on a hundred days" },
+  { 0, "seed", "N", "of the noise; without it, 1" },
   OPTION_STRICT,
   OPTIONS_END,
 };
@@ -96,7 +157,9 @@ const cli_command command_simulate = {
   .about = "Runs a plan on the machine model until its steps repeat, and prints the time of a "
            "step, its stalls, the memory on both sides and the bytes that cross the link, with a "
            "picture of one step. A plan that `ferry check` refuses is refused here too.\n"
-           "Several traces with their plans share one card and its link.\n",
+           "Several traces with their plans share one card and its link.\n"
+           "With --noise the JSON is an object of two: `noise`, in millionths over compute, and "
+           "`predicted`.\n",
   .options = options,
   .json = true,
   .run = run,

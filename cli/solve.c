@@ -50,6 +50,17 @@ typedef struct beside {
       *free; /* with places of their own for all stays, where the plan's are the same; or NULL */
 } beside;
 
+static void put_steadiness (json_writer *w, const steadiness *n) {
+  json_put_key (w, "noise");
+  json_open_object (w);
+  json_add_int (w, "days", n->days);
+  json_add_int (w, "fastest_p95_ppm", n->fastest_p95_ppm);
+  json_add_int (w, "p95_ppm", n->p95_ppm);
+  json_add_int (w, "percent", n->percent);
+  json_add_int (w, "plans", n->plans);
+  json_close_object (w);
+}
+
 static bool put_plan (call *c, const planner *p, const solution *s, const beside *also) {
   json_writer w;
   const plan *made = s->plan;
@@ -67,6 +78,8 @@ static bool put_plan (call *c, const planner *p, const solution *s, const beside
   json_add_int (&w, "host_bytes", made->host_bytes);
   json_add_raw (&w, "made_by", made->made_by);
   json_add_int (&w, "moves", made->n_moves);
+  if (s->steady.plans)
+    put_steadiness (&w, &s->steady);
   json_put_key (&w, "predicted");
   predicted_write (&w, &made->predicted);
   if (also->program.rows)
@@ -134,6 +147,13 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const plan
     fprintf (to, "%-8s %+9.1f %%  since every stay keeps its granules: %s where none has to\n",
              "places", 100.0 * (double)cost->step_ns / (double)free->predicted.step_ns - 100,
              units_time (a, free->predicted.step_ns));
+  const steadiness *n = &s->steady;
+  if (n->plans)
+    fprintf (to,
+             "%-8s %+9.2f %%  over compute on 95 of 100 days where ops vary by %d %%; %+.2f %%"
+             " by the fastest of %d plans as good\n",
+             "noise", (double)n->p95_ppm / 10000, n->percent, (double)n->fastest_p95_ppm / 10000,
+             n->plans);
   double gap = planner_gap (cost->step_ns, proof->lower_bound_ns);
   /* Cuts and drops widen what a plan may do: then the bound says of which plans it speaks. */
   if (s->plan->n_sections || s->plan->n_recomputes)
@@ -213,8 +233,10 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
 
 /* What is ours alone would be passed over in silence. */
 static bool refuse_ours (call *c) {
-  static const char *const ours[] = { "reserve", "sections", "section-order", "recompute", "gap",
-                                      "limit",   "seconds",  "seed",          "dump" };
+  static const char *const ours[] = {
+    "reserve", "sections", "section-order", "recompute", "gap",
+    "limit",   "seconds",  "seed",          "dump",      "noise"
+  };
   const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
   for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
     found = call_text (c, ours[i]) ? ours[i] : NULL;
@@ -350,6 +372,10 @@ static const cli_option options[] = {
   { 0, "limit", "TICKS", "of the search, in simulated events; the same ticks give the same plan" },
   { 0, "seconds", "N", "the search stops after them; then a second run may find another plan" },
   { 0, "seed", "N", "of the search; without it, 1" },
+  { 0, "noise", "%",
+    "of the plans that take as long, the one that is best where each op takes up to so much more "
+    "or "
+    "less; without it, the first that is found" },
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, as programs need that "
     "keep their addresses; says what that costs" },

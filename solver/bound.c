@@ -18,141 +18,6 @@ int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op) {
   return ns > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)ns;
 }
 
-/* ---- the proof as text ---- */
-
-static const char *const drop_names[] = { "none", "allowed", "only" };
-
-static void put_series (json_writer *w, const char *key, const flow *f, const int64_t *duals,
-                        flow_row_kind kind, bool per_class) {
-  json_put_key (w, key);
-  json_open_array (w);
-  for (int c = 0; c < (per_class ? f->n_classes : 1); c++) {
-    if (per_class)
-      json_open_array (w);
-    for (int32_t j = 0; j < f->n_slots; j++) {
-      int32_t row = flow_row (f, kind, j, c);
-      json_put_int (w, row < 0 ? 0 : duals[row]);
-    }
-    if (per_class)
-      json_close_array (w);
-  }
-  json_close_array (w);
-}
-
-static void put_classes (json_writer *w, const flow *f) {
-  json_put_key (w, "classes");
-  json_open_array (w);
-  for (int c = 0; c < f->n_classes; c++)
-    json_put_int (w, f->class[c].out);
-  json_close_array (w);
-}
-
-static void put_cycle (json_writer *w, const flow *f, const int64_t *duals) {
-  json_put_key (w, "cycle");
-  json_open_array (w);
-  for (int c = 0; c < f->n_classes; c++) {
-    int32_t row = f->row[ROW_cycle][c];
-    json_put_int (w, row < 0 ? 0 : duals[row]);
-  }
-  json_close_array (w);
-}
-
-static const char *finish (json_writer *w, arena *a, error *err) {
-  bytes text = { 0 };
-  const char *out = NULL;
-  if (json_finish (w, &text, err))
-    out = arena_string_n (a, text.data, (size_t)text.size, err);
-  bytes_free (&text);
-  return out;
-}
-
-/* Which ops' outputs may be dropped, where that is not all of them. */
-static void put_again (json_writer *w, const flow *f, const uint8_t *again) {
-  json_put_key (w, "again");
-  json_open_array (w);
-  for (int32_t k = 0; k < f->source->n_ops; k++)
-    if (again[k])
-      json_put_int (w, k);
-  json_close_array (w);
-}
-
-static void put_shares (json_writer *w, const flow *f, const int64_t *duals) {
-  json_put_key (w, "shares");
-  json_open_array (w);
-  for (int32_t i = 0; i < f->n_shares; i++) {
-    int32_t row = f->row[ROW_share][i];
-    json_put_int (w, row < 0 ? 0 : duals[row]);
-  }
-  json_close_array (w);
-}
-
-const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
-                         arena *a, error *err) {
-  json_writer w;
-  json_begin (&w, 0);
-  json_open_object (&w);
-  if (f->drops && again)
-    put_again (&w, f, again);
-  json_add_bool (&w, "any_units", any_units);
-  put_classes (&w, f);
-  put_cycle (&w, f, duals);
-  if (f->drops)
-    json_add_text (&w, "drops", drop_names[f->drops]);
-  put_series (&w, "early", f, duals, ROW_early, true);
-  put_series (&w, "early_first", f, duals, ROW_early_first, true);
-  json_add_text (&w, "format", "ferry-proof/1");
-  if (f->fresh)
-    json_add_bool (&w, "fresh", true);
-  put_series (&w, "host", f, duals, ROW_host, true);
-  put_series (&w, "host_first", f, duals, ROW_host_first, true);
-  put_series (&w, "host_limit", f, duals, ROW_host_limit, false);
-  json_add_text (&w, "kind", "flow");
-  if (f->drops)
-    put_series (&w, "made", f, duals, ROW_made, false);
-  put_series (&w, "need", f, duals, ROW_need, false);
-  put_series (&w, "need_first", f, duals, ROW_need_first, false);
-  put_series (&w, "pending", f, duals, ROW_pending, true);
-  if (f->drops) {
-    put_series (&w, "ready", f, duals, ROW_ready, false);
-    put_series (&w, "remake", f, duals, ROW_remake, false);
-  }
-  if (f->source->loosened)
-    json_add_text (&w, "sections", loose_order_names[f->source->loosened->orders]);
-  if (f->drops)
-    put_shares (&w, f, duals);
-  json_add_int (&w, "shift", f->link.shift);
-  json_put_key (&w, "slots");
-  json_open_array (&w);
-  for (int32_t j = 0; j < f->n_slots; j++)
-    json_put_int (&w, f->slots->first[j]);
-  json_close_array (&w);
-  put_series (&w, "stall_in", f, duals, ROW_stall_in, false);
-  put_series (&w, "stall_out", f, duals, ROW_stall_out, false);
-  put_series (&w, "work_in", f, duals, ROW_work_in, false);
-  put_series (&w, "work_out", f, duals, ROW_work_out, false);
-  json_close_object (&w);
-  return finish (&w, a, err);
-}
-
-/* A bound that needs no duals: by compute alone, or by what crosses at one op. */
-static const char *cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
-                                const loosened *l, arena *a, error *err) {
-  json_writer w;
-  json_begin (&w, 0);
-  json_open_object (&w);
-  json_add_bool (&w, "any_units", any_units);
-  if (drops)
-    json_add_text (&w, "drops", drop_names[drops]);
-  json_add_text (&w, "format", "ferry-proof/1");
-  json_add_text (&w, "kind", kind);
-  if (op != NO_OP)
-    json_add_int (&w, "op", op);
-  if (l)
-    json_add_text (&w, "sections", loose_order_names[l->orders]);
-  json_close_object (&w);
-  return finish (&w, a, err);
-}
-
 /* ---- solving ---- */
 
 typedef struct state {
@@ -164,7 +29,17 @@ typedef struct state {
   bool settled; /* the last round's program had one class, so it is the last program itself */
 } state;
 
-flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm) {
+/* The last op at which most is resident. Good plans make nothing again before it; a program that
+   may has that much more time for copies. */
+static int32_t peak_of (const gaps *g) {
+  int32_t peak = 0;
+  for (int32_t k = 0; k < g->n_ops; k++)
+    if (!gaps_is_loose (g, k) && g->base_bytes[k] >= g->base_bytes[peak])
+      peak = k;
+  return peak;
+}
+
+flow_options bound_flow (const gaps *g, const bound_options *o, int classes, int64_t eps_ppm) {
   return (flow_options){ .dev = o->dev,
                          .host_bytes = o->host_bytes,
                          .classes = classes,
@@ -172,6 +47,7 @@ flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm) {
                          .drops = o->drops,
                          .again = o->again,
                          .fresh = o->fresh,
+                         .peak = o->drops == DROPS_ALLOWED ? peak_of (g) : 0,
                          .eps_ppm = eps_ppm };
 }
 
@@ -294,7 +170,7 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
                          error *err) {
   int64_t before_ns = s->out->lower_bound_ns;
   int32_t most_rows = s->o->limit_rows ? s->o->limit_rows : 20000;
-  flow_options fo = bound_flow (s->o, s->o->classes == 1 ? 1 : 2, 0);
+  flow_options fo = bound_flow (s->g, s->o, s->o->classes == 1 ? 1 : 2, 0);
   flow f;
   ilp_result r;
   bool ok = false;
@@ -370,6 +246,22 @@ void bound_shares (const flow *f, const double *x, double *share, double *droppe
   }
 }
 
+/* Where tensors are few, memory before the peak may tell more than when things are made again. */
+static bool prove_without_peak (state *s, const slots *now, arena *scratch, error *err) {
+  enum { FEW_OPS = 200 };
+  arena_mark here = arena_here (scratch);
+  flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, 0);
+  flow f;
+  ilp_result r;
+  if (!fo.peak || s->g->n_ops > FEW_OPS || s->stopped)
+    return true;
+  fo.peak = 0;
+  bool ok = flow_build (s->g, now, &fo, scratch, &f, err) && solve (s, &f, scratch, &r, err) &&
+            keep (s, &f, &r, scratch, err);
+  arena_back (scratch, here);
+  return ok;
+}
+
 /* The last program, with classes: once for the bound, once with a price on every byte for the plan.
  */
 static bool finish_up (state *s, const slots *now, error *err) {
@@ -378,7 +270,7 @@ static bool finish_up (state *s, const slots *now, error *err) {
   if (!scratch)
     return error_set (err, ERR_memory, "out of memory");
   for (int64_t eps_ppm = 0; eps_ppm <= 1000 && !s->stopped; eps_ppm += 1000) {
-    flow_options fo = bound_flow (s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
+    flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
     arena_mark here = arena_here (scratch);
     flow f;
     ilp_result r;
@@ -396,7 +288,7 @@ static bool finish_up (state *s, const slots *now, error *err) {
       bound_shares (&f, r.x, s->out->share, s->out->dropped);
     arena_back (scratch, here);
   }
-  ok = true;
+  ok = prove_without_peak (s, now, scratch, err);
 out:
   if (arena_peak_bytes (scratch) > s->out->stats.peak_bytes)
     s->out->stats.peak_bytes = arena_peak_bytes (scratch);
@@ -418,8 +310,8 @@ static bool cheap_bounds (state *s, error *err) {
     };
   if (!s->o->keep_proof)
     return true;
-  b->proof = cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops,
-                          s->g->loosened, s->a, err);
+  b->proof = bound_cheap_proof (b->by, crossing ? op : NO_OP, s->o->any_units, s->o->drops,
+                                s->g->loosened, s->a, err);
   return b->proof;
 }
 

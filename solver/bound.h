@@ -62,7 +62,7 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
 bool bound_slots (const gaps *g, const bound_options *o, arena *a, bound *out, slots *now,
                   bool *tight, error *err) MUST_CHECK;
 
-flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm);
+flow_options bound_flow (const gaps *g, const bound_options *o, int classes, int64_t eps_ppm);
 
 /* Interior point; the simplex where that failed and the program is small enough for it. */
 bool bound_program (const flow *f, const bound_options *o, arena *scratch, ilp_result *r,
@@ -94,5 +94,8 @@ int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op);
 /* The proof as canonical JSON (docs/proof.md). */
 const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
                          arena *a, error *err) MUST_CHECK;
+/* That of a bound that needs no duals: by compute alone, or by what crosses at one op (or NO_OP). */
+const char *bound_cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
+                               const loosened *l, arena *a, error *err) MUST_CHECK;
 
 #endif

@@ -1,13 +1,11 @@
-/* From a policy's choice to an answer.  Choices are made on the original trace; drops rewrite it,
-   and the moves follow into the rewritten one. */
+/* From a policy's choice to an answer. */
 #include "solver/policy.h"
 
 #include <string.h>
 
 #include "base/units.h"
-#include "solver/policy_drops.h"
+#include "solver/policy_attempt.h"
 #include "solver/policy_orders.h"
-#include "solver/schedule.h"
 #include "trace/check.h"
 #include "trace/simulate.h"
 
@@ -62,123 +60,9 @@ bool policy_choose (policy_id id, const policy_request *r, arena *a, policy_view
   return row->decide (view, id, r->values ? r->values : &standard, out, err);
 }
 
-/* ---- into the rewritten trace ---- */
-
-typedef struct run {
-  const policy_request *request;
-  const char *label;
-  policy_view view;
-  policy_choice choice;
-  device device;
-  recompute *recomputes;
-  int32_t n_recomputes;
-  int64_t kept_drops;
-  rewritten rw;
-  uses uses;      /* of the rewritten trace */
-  int32_t *place; /* per original op, and one more for the end */
-  wish *wishes;
-  int32_t *wait_at; /* per wish, in the rewritten trace */
-  int32_t n_wishes;
-} run;
-
-/* The tensor that stands for x at op k. */
-static int32_t operand_at (const run *r, int32_t k, int32_t x) {
-  const op *from = &r->request->trace->ops[k], *to = &r->rw.trace->ops[r->place[k]];
-  for (int32_t j = 0; j < from->reads.count; j++)
-    if (from->reads.at[j] == x)
-      return to->reads.at[j];
-  for (int32_t j = 0; j < from->writes.count; j++)
-    if (from->writes.at[j] == x)
-      return to->writes.at[j];
-  return x;
-}
-
-/* Behind op i - 1 of the original: before copies that stand for op i. */
-static int32_t place_behind (const run *r, int32_t i) {
-  int32_t n = r->view.n_ops, shift = 0;
-  if (i == NO_WAIT)
-    return NO_WAIT;
-  for (; i <= 0; i += n)
-    shift -= r->rw.trace->n_ops;
-  return shift + r->place[i - 1] + 1;
-}
-
-/* False where nothing is left of the move: copies use the tensor all along. */
-static bool move_to_wish (const run *r, const policy_move *m, wish *w) {
-  int32_t last_use = m->out_after;
-  while (last_use >= 0 && !view_uses (&r->view, last_use, m->tensor))
-    last_use--;
-  int32_t x = last_use < 0 ? m->tensor : operand_at (r, last_use, m->tensor);
-  const use *first = r->uses.at + r->uses.offset[x], *end = r->uses.at + r->uses.offset[x + 1];
-  int32_t a = r->place[m->out_after], b = r->place[m->in_before];
-  bool persistent = r->rw.trace->tensors[x].persistent;
-  int32_t next = NO_OP, since = NO_OP;
-  for (const use *u = first; u < end; u++) {
-    if (u->op <= a)
-      since = u->op;
-    if (u->op > a && next == NO_OP)
-      next = u->op;
-  }
-  bool wraps = m->in_before <= m->out_after;
-  if (next != NO_OP && (wraps || next < b)) /* a copy comes first */
-    b = next;
-  else if (wraps && first < end && first->op < b)
-    b = first->op;
-  else if (next == NO_OP && !persistent)
-    return false;
-  if (since == NO_OP && !persistent)
-    return false;
-  *w = (wish){ .unit = x,
-               .of = 1,
-               .out_after = a,
-               .in_before = b,
-               .in_not_before = place_behind (r, m->in_not_before),
-               .wait_out = m->wait_out };
-  if (w->in_not_before != NO_WAIT && w->in_not_before > b)
-    w->in_not_before = b;
-  return true;
-}
-
-static bool map_places (run *r, arena *a, error *err) {
-  int32_t n = r->view.n_ops;
-  r->place = NEW (a, (int64_t)n + 1, int32_t, err);
-  if (!r->place)
-    return false;
-  for (int32_t k = 0; k < n; k++)
-    r->place[k] = k;
-  if (r->rw.trace != r->request->trace)
-    for (int32_t k = 0; k < r->rw.trace->n_ops; k++)
-      if (!r->rw.ops[k].copy)
-        r->place[r->rw.ops[k].index] = k;
-  r->place[n] = r->rw.trace->n_ops;
-  return true;
-}
-
-static bool take_choice (run *r, arena *a, error *err) {
-  policy_choice *c = &r->choice;
-  if (!policy_recomputes (&r->view, c, &r->recomputes, &r->n_recomputes, &r->kept_drops, err) ||
-      !trace_rewrite (r->request->trace, NULL, 0, r->recomputes, r->n_recomputes,
-                      r->request->device->section_ns, a, &r->rw, err) ||
-      !uses_of (r->rw.trace, a, &r->uses, err) || !map_places (r, a, err))
-    return false;
-  if (c->n_moves > INT32_MAX)
-    return error_set (err, ERR_input, "more than 2^31 moves");
-  r->wishes = NEW (a, c->n_moves, wish, err);
-  r->wait_at = NEW (a, c->n_moves, int32_t, err);
-  if (!r->wishes || !r->wait_at)
-    return false;
-  for (int64_t i = 0; i < c->n_moves; i++) {
-    if (!move_to_wish (r, &c->moves[i], &r->wishes[r->n_wishes]))
-      continue;
-    int32_t at = c->moves[i].wait_at;
-    r->wait_at[r->n_wishes++] = at == NO_OP ? NO_OP : r->place[at];
-  }
-  return true;
-}
-
 /* ---- to a plan ---- */
 
-static plan *schedule_at (run *r, int64_t budget_bytes, int64_t host_bytes, arena *a,
+static plan *schedule_at (policy_attempt *r, int64_t budget_bytes, int64_t host_bytes, arena *a,
                           schedule_shortage *shortage, error *err) {
   schedule_options o = { .budget_bytes = budget_bytes,
                          .host_bytes = host_bytes,
@@ -191,7 +75,7 @@ static plan *schedule_at (run *r, int64_t budget_bytes, int64_t host_bytes, aren
 
 /* Ops that wait for a copy out although nothing takes its place: only a wait more, so what was safe
    and live stays so as long as the op stands behind the one that releases the copy. */
-static bool add_waits (run *r, plan *p, arena *a, error *err) {
+static bool add_waits (policy_attempt *r, plan *p, arena *a, error *err) {
   int32_t n = r->rw.trace->n_ops;
   bool any = false;
   for (int32_t i = 0; i < r->n_wishes; i++)
@@ -218,7 +102,7 @@ static bool add_waits (run *r, plan *p, arena *a, error *err) {
 }
 
 /* A plan that check refuses is our mistake. */
-static bool price (run *r, plan *p, arena *a, predicted *out, error *err) {
+static bool price (policy_attempt *r, plan *p, arena *a, predicted *out, error *err) {
   error why = { 0 };
   if (!add_waits (r, p, a, err))
     return false;
@@ -232,7 +116,8 @@ static bool price (run *r, plan *p, arena *a, predicted *out, error *err) {
 }
 
 /* A plan at the least budget that these choices can keep, on a card and a host without limits. */
-static bool reach (run *r, int64_t needs_bytes, arena *a, policy_answer *out, error *err) {
+static bool reach (policy_attempt *r, int64_t needs_bytes, arena *a, policy_answer *out,
+                   error *err) {
   int64_t plenty = (int64_t)1 << 52;
   device real = r->device;
   plan *p = NULL;
@@ -283,7 +168,7 @@ static int32_t earlier (const wish *w, const int64_t *start_ns, int32_t n) {
 }
 
 /* True where a wish has changed. */
-static bool hurry (run *r, const timeline *t, const int64_t *start_ns) {
+static bool hurry (policy_attempt *r, const timeline *t, const int64_t *start_ns) {
   const trace *rw = r->rw.trace;
   int32_t n = rw->n_ops;
   bool any = false;
@@ -301,7 +186,7 @@ static bool hurry (run *r, const timeline *t, const int64_t *start_ns) {
 }
 
 /* The best plan of so many rounds; each one is told by a simulation which copies in were late. */
-static bool feed_back (run *r, plan **best, arena *a, error *err) {
+static bool feed_back (policy_attempt *r, plan **best, arena *a, error *err) {
   const trace *rw = r->rw.trace;
   int64_t *start_ns = trace_ends (rw, a, err), best_ns = INT64_MAX;
   plan *p = *best;
@@ -329,8 +214,8 @@ static bool feed_back (run *r, plan **best, arena *a, error *err) {
   return true;
 }
 
-static bool finish_plan (run *r, plan *p, const char *label, arena *a, policy_answer *out,
-                         error *err) {
+static bool finish_plan (policy_attempt *r, plan *p, const char *label, arena *a,
+                         policy_answer *out, error *err) {
   if (!price (r, p, a, &out->cost, err))
     return false;
   p->predicted = out->cost;
@@ -343,15 +228,15 @@ static bool finish_plan (run *r, plan *p, const char *label, arena *a, policy_an
 }
 
 /* Decides for `budget_bytes`, and schedules at the budget that was asked for. */
-static plan *decide_for (policy_id id, int64_t budget_bytes, run *r, arena *a,
+static plan *decide_for (policy_id id, int64_t budget_bytes, policy_attempt *r, arena *a,
                          schedule_shortage *shortage, error *why, error *err) {
   policy_request request = *r->request;
   request.budget_bytes = budget_bytes;
-  *r = (run){ .request = r->request, .label = r->label, .device = *r->request->device };
+  *r = (policy_attempt){ .request = r->request, .label = r->label, .device = *r->request->device };
   if (!policy_choose (id, &request, a, &r->view, &r->choice, err))
     return NULL;
   r->device.link.copy_ns += r->choice.fault_ns;
-  if (!take_choice (r, a, err))
+  if (!policy_attempt_wishes (r, a, err))
     return NULL;
   if (r->choice.needs_bytes > r->request->budget_bytes) {
     *shortage = (schedule_shortage){ view_peak (&r->view, r->view.res), r->choice.needs_bytes };
@@ -362,7 +247,7 @@ static plan *decide_for (policy_id id, int64_t budget_bytes, run *r, arena *a,
 }
 
 /* Whether all that is moved would have room on the host at once. */
-static bool host_suffices (const run *r) {
+static bool host_suffices (const policy_attempt *r) {
   int64_t left = r->request->host_bytes;
   for (int32_t i = 0; i < r->n_wishes && left >= 0; i++)
     left -= unit_member_bytes (r->rw.trace->tensors[r->wishes[i].unit].bytes);
@@ -371,8 +256,8 @@ static bool host_suffices (const run *r) {
 
 /* Granules on a circle may need a few more than are held at any moment: then a policy that keeps
    budgets decides once more, for so much less. */
-static plan *decide (policy_id id, run *r, arena *a, schedule_shortage *shortage, error *why,
-                     error *err) {
+static plan *decide (policy_id id, policy_attempt *r, arena *a, schedule_shortage *shortage,
+                     error *why, error *err) {
   int64_t budget = r->request->budget_bytes, wanted = budget;
   bool keeps = policy_at (id)->budget != POLICY_NONE;
   for (int i = 0;; i++) {
@@ -400,7 +285,7 @@ static bool searches_orders (policy_id id, const policy_values *values, orders_o
 
 bool policy_run (policy_id id, const policy_request *request, arena *a, policy_answer *out,
                  error *err) {
-  run r = { .request = request };
+  policy_attempt r = { .request = request };
   policy_values standard = policy_standard ();
   orders_options orders;
   if (searches_orders (id, request->values, &orders))

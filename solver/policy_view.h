@@ -52,6 +52,14 @@ typedef struct policy_view {
 bool policy_view_build (const trace *t, const device *d, int64_t budget_bytes, int64_t host_bytes,
                         arena *a, policy_view *out, error *err) MUST_CHECK;
 
+/* ---- its parts ---- */
+
+/* The graph, the classes and the layers; the rest of the view but its gaps stands. */
+bool view_add_graph (policy_view *v, error *err) MUST_CHECK;
+bool view_make_rows (view_rows *r, int32_t n, int64_t total, arena *a, error *err) MUST_CHECK;
+
+/* ---- questions ---- */
+
 int64_t view_out_ns (const policy_view *v, int32_t tensor);
 int64_t view_in_ns (const policy_view *v, int32_t tensor);
 /* The op at which the step has its greatest res; the first of several. */
@@ -76,13 +84,6 @@ int32_t view_late (const policy_view *v, const view_gap *g, int64_t x_ns);
 /* res less the gap's bytes while it is surely away: ops behind a and before place i. */
 void view_relieve (const policy_view *v, int64_t *res, const view_gap *g, int32_t i);
 void view_add (const policy_view *v, int64_t *res, const view_gap *g, int32_t i, int64_t bytes);
-
-static inline bool list_has (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
 
 /* By units, so of tensors that can move only. */
 bool view_uses (const policy_view *v, int32_t op, int32_t tensor);

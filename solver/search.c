@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/steady.h"
 #include "trace/simulate.h"
 
 enum { FEW_OPS = 60, STARTS_PART = 2, LEAST_TRIED = 40, SEEN_ROOM = 1024 };
@@ -101,6 +102,8 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
     ok = simulate (&job, 1, &o, s->scratch, &p->predicted, NULL, err);
     p->has_predicted = ok;
     c->step_ns = ok ? p->predicted.step_ns : INT64_MAX;
+    if (ok && s->steady && !made)
+      ok = steady_offer (s->steady, s, c, p, err);
   } else if (why.code != ERR_infeasible) {
     if (err && !err->code)
       *err = why;

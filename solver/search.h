@@ -39,6 +39,7 @@ typedef struct search {
   uint64_t *seen; /* hashes of what was tried, or 0 */
   int64_t n_seen, seen_room;
   bool stopped;
+  struct steady *steady; /* is offered what was costed; or NULL */
 } search;
 
 bool search_begin (search *s, error *err) MUST_CHECK;

@@ -6,6 +6,7 @@
 #include "solver/mix.h"
 #include "solver/search_policies.h"
 #include "solver/sections_bound.h"
+#include "solver/steady.h"
 #include "trace/check.h"
 
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
@@ -85,12 +86,14 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
   arena *scratch = arena_new (0);
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
   bool program = !known || worth_a_program (o, known);
+  steady near = { 0 };
   search s = { .trace = t,
                .rewritten = &rw,
                .variant = v,
                .options = o,
                .arena = a,
                .scratch = scratch,
+               .steady = o->noise_percent ? &near : NULL,
                .limit_ticks = o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS,
                .schedule = { .budget_bytes = o->place_bytes ? o->place_bytes : o->budget_bytes,
                              .host_bytes = o->host_bytes,
@@ -131,6 +134,8 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
   bool theirs = policies.step_ns < s.best.step_ns && !o->same_places;
   if (ok && s.best.step_ns == INT64_MAX && !theirs)
     ok = too_small (&s, err);
+  if (ok && s.steady && !theirs)
+    ok = steady_choose (s.steady, &s, &out->steady, err);
   ok = ok && (theirs ? search_policies_plan (&s, &policies, &out->plan, &s.best.found_by, err)
                      : search_cost (&s, &s.best, &out->plan, err));
   if (ok && !out->plan)

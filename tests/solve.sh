@@ -64,6 +64,19 @@ same_places() { # legal, promised, as good as its own word, and beside it what p
   sed 's/"pool_bytes": *[0-9]*/&, "same_places": true/' free.json >liar.json
   run 1 check vgg.json liar.json && complains 'stay_same'
 }
+noise() { # what solve says of the noisy days is what simulate says, and nothing is lost by the choice
+  run 4 solve vgg.json --budget 3GiB --gap 0 "${limit[@]}" --json && local fastest=$(number step_ns) &&
+    run 4 solve vgg.json --budget 3GiB --gap 0 "${limit[@]}" --noise 20 --json -o steady.json && [ "$(number plans)" -ge 1 ] &&
+    [ "$(number step_ns)" -le $((fastest + fastest / 2000)) ] && [ "$(number p95_ppm)" -le "$(number fastest_p95_ppm)" ] &&
+    run 0 check vgg.json steady.json && grep -q '"noise_percent": *20' steady.json || return 1
+  run 4 solve vgg.json --budget 3GiB --gap 0 "${limit[@]}" --noise 20 && says '^noise .* 95 of 100 days' || return 1
+  run 0 simulate vgg.json steady.json --json && local step=$(number step_ns) && run 0 simulate vgg.json steady.json --noise 20 --json &&
+    [ "$(number step_ns)" = "$step" ] && [ "$(number least_ppm)" -le "$(number median_ppm)" ] && [ "$(number median_ppm)" -le "$(number p95_ppm)" ] &&
+    [ "$(number p95_ppm)" -le "$(number most_ppm)" ] && [ "$(number least_ppm)" -lt "$(number most_ppm)" ] || return 1
+  run 0 simulate vgg.json steady.json --noise 20 && says '^noise .* median of 100 days' && run 2 simulate vgg.json steady.json --noise 101 &&
+    run 2 simulate vgg.json steady.json --seed 2 && complains '--seed needs --noise' && run 2 simulate vgg.json steady.json vgg.json steady.json --noise 5 &&
+    complains 'one TRACE' && run 2 solve vgg.json --policy g10 --noise 5 && complains 'of our own planner'
+}
 mistakes() {
   run 2 solve vgg.json --budget 1TiB && complains 'leaves .* free' && run 2 solve vgg.json --host 1PiB && complains '--host' &&
     run 2 solve vgg.json --gap x && complains '--gap' && run 2 solve vgg.json --policy-opt a=b && complains 'needs --policy' &&
@@ -221,6 +234,7 @@ claim "too small a host is said" host_counts
 claim "an infeasible answer names the smallest budget and its parts, and that budget is feasible" floor
 claim "the reserve follows the trace's confidence, or the option" reserve
 claim "every stay on the same granules, if asked for; the cost is said" same_places
+claim "of plans as good the steadier, if asked for; simulate says what noise does" noise
 claim "mistakes are told in one line" mistakes
 claim "a place where nothing can be written is told before the work" targets
 claim "a plan or program on standard output stands there alone" to_standard_output

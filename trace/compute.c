@@ -141,14 +141,9 @@ static void put (operand_list *l, operand_use use, const char *name, enum operan
   }
 #include "trace/compute.def"
 
-typedef struct field_name {
-  const char *name;
-  bool list;
-} field_name;
-
 #define FIELD(name) { #name, false },
 #define LIST(name) { #name, true },
-#define SHAPE(name, fields) static const field_name name##_fields[] = { fields{ NULL, false } };
+#define SHAPE(name, fields) static const compute_field name##_fields[] = { fields{ NULL, false } };
 #include "trace/compute.def"
 
 enum { PLAIN, PRODUCT };
@@ -183,7 +178,7 @@ enum { PLAIN, PRODUCT };
 static const struct row {
   int64_t (*flops) (const compute *c);
   void (*operands) (const compute *c, operand_list *l);
-  const field_name *fields;
+  const compute_field *fields;
   compute_how how;
   bool product;
   compute_way way;
@@ -193,6 +188,10 @@ static const struct row {
   { kind##_flops, kind##_operands, shape##_fields, how, rate == PRODUCT, way },
 #include "trace/compute.def"
 };
+
+const compute_field *compute_fields (compute_kind kind) {
+  return rows[kind].fields;
+}
 
 compute_way compute_way_of (compute_kind kind) {
   return rows[kind].way;
@@ -242,84 +241,7 @@ int64_t compute_bytes (const compute *c) {
   return sum;
 }
 
-/* ---- JSON ---- */
-
-/* What stands in the object: the two words and the fields that are not 0, sorted by name. */
-typedef struct member {
-  const char *name, *word;
-  const int64_t *values;
-  int64_t count; /* of a list; 0: a word or one value */
-} member;
-
-enum { MOST_MEMBERS = 32 };
-
-static int sorted_members (const compute *c, member out[MOST_MEMBERS]) {
-  int n = 0;
-  out[n++] = (member){ .name = "dtype", .word = compute_dtype_names[c->dtype] };
-  out[n++] = (member){ .name = "kind", .word = compute_kind_names[c->kind] };
-  const int64_t *value = c->at;
-  for (const field_name *f = rows[c->kind].fields; f->name != NULL; f++, value++) {
-    assert (n < MOST_MEMBERS);
-    if (f->list)
-      out[n++] = (member){ .name = f->name, .values = value + 1, .count = *value };
-    else if (*value != 0)
-      out[n++] = (member){ .name = f->name, .values = value };
-  }
-  for (int i = 1; i < n; i++) {
-    member m = out[i];
-    int j = i;
-    for (; j > 0 && strcmp (out[j - 1].name, m.name) > 0; j--)
-      out[j] = out[j - 1];
-    out[j] = m;
-  }
-  return n;
-}
-
-const char *compute_text (const compute *c, arena *a, error *err) {
-  member m[MOST_MEMBERS];
-  int count = sorted_members (c, m);
-  json_writer w;
-  json_begin (&w, 0);
-  json_open_object (&w);
-  for (int i = 0; i < count; i++) {
-    if (m[i].word != NULL) {
-      json_add_text (&w, m[i].name, m[i].word);
-    } else if (m[i].count == 0) {
-      json_add_int (&w, m[i].name, *m[i].values);
-    } else {
-      json_put_key (&w, m[i].name);
-      json_open_array (&w);
-      for (int64_t k = 0; k < m[i].count; k++)
-        json_put_int (&w, m[i].values[k]);
-      json_close_array (&w);
-    }
-  }
-  json_close_object (&w);
-  bytes text = { 0 };
-  if (!json_finish (&w, &text, err))
-    return NULL;
-  size_t size = (size_t)text.size;
-  while (size > 0 && text.data[size - 1] == '\n')
-    size--;
-  char *copy = arena_string_n (a, text.data, size, err);
-  bytes_free (&text);
-  return copy;
-}
-
-static bool read_list (const json *j, int64_t *count, int64_t *values, error *err) {
-  if (!json_want_array (j, err))
-    return false;
-  size_t n = json_count (j);
-  if (n < 1 || n > COMPUTE_MOST_LIST)
-    return json_error (j, err, "a list of %zu sizes: 1 to %d are possible", n, COMPUTE_MOST_LIST);
-  *count = (int64_t)n;
-  for (size_t i = 0; i < n; i++) {
-    json element = json_element (j, i);
-    if (!json_get_int (&element, 1, MOST_BYTES, &values[i], err))
-      return false;
-  }
-  return true;
-}
+/* ---- what sizes mean together ---- */
 
 /* Does the last element that a product touches lie in its operand's item? */
 static bool lies_in (int64_t item, int64_t offset, int64_t heads, int64_t head, int64_t rows,
@@ -380,8 +302,7 @@ static bool fits (const compute *c) {
   }
 }
 
-/* Whatever else is 0 makes an operand empty. */
-static bool is_sound (const compute *c) {
+bool compute_is_sound (const compute *c) {
   if (!fits (c))
     return false;
   operand o[COMPUTE_MOST_OPERANDS];
@@ -390,47 +311,4 @@ static bool is_sound (const compute *c) {
     if (o[i].use != ABSENT && (o[i].elements < 1 || o[i].bytes > MOST_TENSOR_BYTES))
       return false;
   return compute_flops (c) < TOO_MANY && compute_batch (c) >= 1;
-}
-
-bool compute_read (const json *j, compute *out, error *err) {
-  *out = (compute){ 0 };
-  int word = 0;
-  json kind, dtype;
-  if (!json_want_object (j, err) || !json_need (j, "kind", &kind, err) ||
-      !json_get_word (&kind, compute_kind_names, &word, err))
-    return false;
-  out->kind = (compute_kind)word;
-  if (!json_need (j, "dtype", &dtype, err) ||
-      !json_get_word (&dtype, compute_dtype_names, &word, err))
-    return false;
-  out->dtype = (compute_dtype)word;
-  const char *known[MOST_MEMBERS + 1] = { "dtype", "kind" };
-  int n = 2;
-  int64_t *value = out->at;
-  for (const field_name *f = rows[out->kind].fields; f->name != NULL; f++, value++) {
-    known[n++] = f->name;
-    json field = json_member (j, f->name);
-    if (f->list) {
-      if (!json_need (j, f->name, &field, err) || !read_list (&field, value, value + 1, err))
-        return false;
-    } else if (!json_get_int (&field, 0, MOST_BYTES, value, err)) {
-      return false;
-    }
-  }
-  if (!json_known (j, known, true, NULL, err))
-    return false;
-  if (!is_sound (out))
-    return json_error (j, err, "%s with sizes that do not fit together, or larger than any memory",
-                       compute_kind_names[out->kind]);
-  return true;
-}
-
-bool compute_parse (const char *text, compute *out, error *err) {
-  json_document *d = json_open (text, (int64_t)strlen (text), err);
-  if (d == NULL)
-    return false;
-  json root = json_root (d);
-  bool read = compute_read (&root, out, err);
-  json_close (d);
-  return read;
 }

@@ -85,6 +85,16 @@ int64_t compute_parts (const compute *c);
 bool compute_is_product (const compute *c);
 int64_t compute_element_bytes (compute_dtype dtype, operand_type type);
 
+/* The sizes of a kind's shape, in the order of compute.at. */
+typedef struct compute_field {
+  const char *name; /* NULL behind the last */
+  bool list;
+} compute_field;
+const compute_field *compute_fields (compute_kind kind);
+/* Whether the sizes fit together and some memory can hold each operand; what else is 0 makes an
+   operand empty. */
+bool compute_is_sound (const compute *c);
+
 /* The canonical JSON object, in the arena. */
 const char *compute_text (const compute *c, arena *a, error *err) MUST_CHECK;
 /* Unknown kinds and keys, and sizes that no memory could hold, are errors. */
