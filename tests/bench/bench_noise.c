@@ -27,7 +27,7 @@ typedef struct task {
 
 static const task tasks[] = {
   { "vgg16", 256, 12, 60 },       { "resnet50", 256, 12, 50 }, { "gpt2-xl", 8, 25, 60 },
-  { "densenet121", 128, 25, 60 }, { "charrnn", 64, 12, 50 },
+  { "densenet121", 128, 25, 60 },
 };
 
 typedef struct spread {
