@@ -26,7 +26,9 @@ typedef struct task {
 } task;
 
 static const task tasks[] = {
-  { "vgg16", 256, 12, 60 },       { "resnet50", 256, 12, 50 }, { "gpt2-xl", 8, 25, 60 },
+  { "vgg16", 256, 12, 60 },
+  { "resnet50", 256, 12, 50 },
+  { "gpt2-xl", 8, 25, 60 },
   { "densenet121", 128, 25, 60 },
 };
 
