@@ -14,6 +14,10 @@
 
 enum { APPROXIMATE_PPM = 30000, TOUCHED_PPM = 50000 };
 
+/* In the order of sections_orders and recompute_mode. */
+static const char *const order_words[] = { "auto", "level", "depth", NULL };
+static const char *const drop_words[] = { "off", "cheap", "auto", "only", NULL };
+
 int64_t planner_now_ns (void) {
   struct timespec t;
   clock_gettime (CLOCK_MONOTONIC, &t);
@@ -86,38 +90,52 @@ static bool read_effort (call *c, planner *p) {
   return true;
 }
 
-/* "auto", "off" or a number of parts; one of a list of words in the order of an enumeration. */
-static bool read_sections (call *c, solve_options *o) {
+/* The most parts that any op may run in. */
+static int64_t most_parts (const trace *t) {
+  int64_t most = 1;
+  for (int32_t k = 0; k < t->n_ops; k++)
+    most = t->ops[k].parts > most ? t->ops[k].parts : most;
+  return most < t->batch ? most : t->batch;
+}
+
+/* "auto", "off" or a number of parts. */
+static bool read_sections (call *c, const trace *t, solve_options *o) {
   const char *text = has_option (c, "sections") ? call_text (c, "sections") : NULL;
+  int64_t most = most_parts (t);
   if (!text || strcmp (text, "off") == 0)
     return true;
   o->sections = SECTIONS_AUTO;
   if (strcmp (text, "auto") == 0)
     return true;
   o->sections = SECTIONS_FIXED;
-  return call_count (c, "sections", 2, MOST_PARTS, &o->section_parts);
-}
-
-static bool read_word (call *c, const char *option, const char *const *words, int *value) {
-  const char *text = has_option (c, option) ? call_text (c, option) : NULL;
-  if (!text)
-    return true;
-  for (int i = 0; words[i]; i++)
-    if (strcmp (text, words[i]) == 0) {
-      *value = i;
-      return true;
-    }
-  return error_set (&c->err, ERR_usage, "--%s: %s is not one of its words; see --help", option,
-                    text);
-}
-
-static bool read_rewriting (call *c, planner *p) {
-  static const char *const orders[] = { "auto", "level", "depth", NULL };
-  static const char *const drops[] = { "off", "cheap", "auto", "only", NULL };
-  int order = ORDERS_AUTO, drop = RECOMPUTE_OFF;
-  if (!read_sections (c, &p->options) || !read_word (c, "section-order", orders, &order) ||
-      !read_word (c, "recompute", drops, &drop))
+  if (text[strspn (text, "0123456789")] || !*text)
+    return error_set (&c->err, ERR_usage, "--sections: `%s` is not auto, off or a number of parts",
+                      text);
+  if (!call_count (c, "sections", 2, MOST_PARTS, &o->section_parts))
     return false;
+  if (o->section_parts > most)
+    return error_set (&c->err, ERR_usage,
+                      "--sections: no op can run in %lld parts, %lld are the most (the batch is "
+                      "%lld)",
+                      (long long)o->section_parts, (long long)most, (long long)t->batch);
+  return true;
+}
+
+/* One of a list of words in the order of an enumeration, where the command has the option. */
+static bool read_word (call *c, const char *option, const char *const *words, int *value) {
+  return !has_option (c, option) || call_word (c, option, words, value);
+}
+
+static bool read_rewriting (call *c, const trace *t, planner *p) {
+  int order = ORDERS_AUTO, drop = RECOMPUTE_OFF;
+  if (!read_sections (c, t, &p->options) || !read_word (c, "section-order", order_words, &order) ||
+      !read_word (c, "recompute", drop_words, &drop))
+    return false;
+  if (order != ORDERS_AUTO && p->options.sections == SECTIONS_OFF)
+    return error_set (&c->err, ERR_usage,
+                      "--section-order %s says how parts run, but no op is cut; give --sections "
+                      "auto too",
+                      order_words[order]);
   p->options.section_orders = (sections_orders)order;
   p->options.recompute = (recompute_mode)drop;
   return true;
@@ -140,7 +158,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
     return error_set (&c->err, ERR_usage, "--host: %s, but the host of %s has %s",
                       units_bytes (want, p->options.host_bytes), p->device.name,
                       units_bytes (have, p->device.host_bytes));
-  return read_rewriting (c, p) && read_effort (c, p);
+  return read_rewriting (c, t, p) && read_effort (c, p);
 }
 
 void planner_plain (planner *p, const call *c, const device *d, int64_t budget_bytes,
@@ -189,10 +207,18 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_add_int (&w, "limit_ticks", p->options.limit_ticks);
   if (p->options.noise_percent)
     json_add_int (&w, "noise_percent", p->options.noise_percent);
+  if (p->options.recompute)
+    json_add_text (&w, "recompute", drop_words[p->options.recompute]);
   json_add_int (&w, "reserve_bytes", p->reserve_bytes);
   if (p->options.same_places)
     json_add_bool (&w, "same_places", true);
   json_add_int (&w, "seconds", p->seconds);
+  if (p->options.sections)
+    json_add_text (&w, "section_order", order_words[p->options.section_orders]);
+  if (p->options.sections == SECTIONS_AUTO)
+    json_add_text (&w, "sections", "auto");
+  else if (p->options.sections)
+    json_add_int (&w, "sections", p->options.section_parts);
   json_close_object (&w);
   json_add_int (&w, "seed", (int64_t)p->options.seed);
   json_close_object (&w);
@@ -225,7 +251,8 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
     floor_request r = { .budget_bytes = p->options.budget_bytes,
                         .host_bytes = p->options.host_bytes,
                         .in_parts = p->options.sections != SECTIONS_OFF,
-                        .drops = p->options.recompute != RECOMPUTE_OFF };
+                        .drops = p->options.recompute != RECOMPUTE_OFF,
+                        .stays = p->options.recompute == RECOMPUTE_ONLY };
     return floor_refuse (t, &p->device, &r, &c->err);
   }
   if (!ok)

@@ -29,7 +29,17 @@ typedef struct state {
   bool settled; /* the last round's program had one class, so it is the last program itself */
 } state;
 
-flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm) {
+/* The last op at which most is resident. Good plans make nothing again before it; a program that
+   may has that much more time for copies. */
+static int32_t peak_of (const gaps *g) {
+  int32_t peak = 0;
+  for (int32_t k = 0; k < g->n_ops; k++)
+    if (!gaps_is_loose (g, k) && g->base_bytes[k] >= g->base_bytes[peak])
+      peak = k;
+  return peak;
+}
+
+flow_options bound_flow (const gaps *g, const bound_options *o, int classes, int64_t eps_ppm) {
   return (flow_options){ .dev = o->dev,
                          .host_bytes = o->host_bytes,
                          .classes = classes,
@@ -37,6 +47,7 @@ flow_options bound_flow (const bound_options *o, int classes, int64_t eps_ppm) {
                          .drops = o->drops,
                          .again = o->again,
                          .fresh = o->fresh,
+                         .peak = o->drops == DROPS_ALLOWED ? peak_of (g) : 0,
                          .eps_ppm = eps_ppm };
 }
 
@@ -159,7 +170,7 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
                          error *err) {
   int64_t before_ns = s->out->lower_bound_ns;
   int32_t most_rows = s->o->limit_rows ? s->o->limit_rows : 20000;
-  flow_options fo = bound_flow (s->o, s->o->classes == 1 ? 1 : 2, 0);
+  flow_options fo = bound_flow (s->g, s->o, s->o->classes == 1 ? 1 : 2, 0);
   flow f;
   ilp_result r;
   bool ok = false;
@@ -235,6 +246,22 @@ void bound_shares (const flow *f, const double *x, double *share, double *droppe
   }
 }
 
+/* Where tensors are few, memory before the peak may tell more than when things are made again. */
+static bool prove_without_peak (state *s, const slots *now, arena *scratch, error *err) {
+  enum { FEW_OPS = 200 };
+  arena_mark here = arena_here (scratch);
+  flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, 0);
+  flow f;
+  ilp_result r;
+  if (!fo.peak || s->g->n_ops > FEW_OPS || s->stopped || s->o->shares_only)
+    return true;
+  fo.peak = 0;
+  bool ok = flow_build (s->g, now, &fo, scratch, &f, err) && solve (s, &f, scratch, &r, err) &&
+            keep (s, &f, &r, scratch, err);
+  arena_back (scratch, here);
+  return ok;
+}
+
 /* The last program, with classes: once for the bound, once with a price on every byte for the plan.
  */
 static bool finish_up (state *s, const slots *now, error *err) {
@@ -242,8 +269,9 @@ static bool finish_up (state *s, const slots *now, error *err) {
   arena *scratch = arena_new (0);
   if (!scratch)
     return error_set (err, ERR_memory, "out of memory");
-  for (int64_t eps_ppm = 0; eps_ppm <= 1000 && !s->stopped; eps_ppm += 1000) {
-    flow_options fo = bound_flow (s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
+  for (int64_t eps_ppm = s->o->shares_only ? 1000 : 0; eps_ppm <= 1000 && !s->stopped;
+       eps_ppm += 1000) {
+    flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
     arena_mark here = arena_here (scratch);
     flow f;
     ilp_result r;
@@ -261,7 +289,7 @@ static bool finish_up (state *s, const slots *now, error *err) {
       bound_shares (&f, r.x, s->out->share, s->out->dropped);
     arena_back (scratch, here);
   }
-  ok = true;
+  ok = prove_without_peak (s, now, scratch, err);
 out:
   if (arena_peak_bytes (scratch) > s->out->stats.peak_bytes)
     s->out->stats.peak_bytes = arena_peak_bytes (scratch);

@@ -84,7 +84,7 @@ static __int128 price_drop (const flow *f, const int64_t *y, const flow_gap *g, 
       (__int128)dual_at (y, flow_row (f, g->first ? ROW_host_first : ROW_host, g->due, class)) -
       dual_at (y, flow_row (f, ROW_host_first, g->release, class));
   __int128 work =
-      (__int128)dual_at (y, f->row[ROW_made][g->due]) - dual_at (y, f->row[ROW_ready][g->release]);
+      (__int128)dual_at (y, f->row[ROW_made][g->due]) - dual_at (y, f->row[ROW_ready][g->ready]);
   price = price * COEF_ONE + work * g->rate;
   for (int32_t k = 0; k < g->n_runs; k++) {
     const flow_need *n = &f->needs[g->runs + k];
@@ -109,7 +109,8 @@ static bool leans_on_host (const flow *f, const int64_t *y) {
 /* The cheapest way of one grain along a chain, x 2^VALUE_BITS. */
 static __int128 cheapest (const flow *f, const int64_t *y, const flow_chain *c, bool limited) {
   __int128 none = 0, held = 0; /* the host holds no valid copy, or one */
-  bool can_hold = false; /* after a drop too: then the host may hold a copy of what was made */
+  __int128 dropped = 0;
+  bool can_hold = false;
   for (int32_t i = 0; i < c->count; i++) {
     const flow_gap *g = &f->gaps[c->first + i];
     if (f->drops == DROPS_ONLY) {
@@ -122,13 +123,16 @@ static __int128 cheapest (const flow *f, const int64_t *y, const flow_chain *c, 
       none += least (0, limited ? least (clean, out) : clean);
       continue;
     }
-    if (g->drops) /* what is made again can be copied out in the same gap */
-      out = least (out, price_drop (f, y, g, c->class));
+    __int128 drop = g->drops ? least (0, price_drop (f, y, g, c->class)) : 0;
+    if (flow_serves (c, i)) /* given up, and what is made again may be carried besides */
+      dropped += drop;
+    else
+      out = g->drops ? least (out, drop) : out;
     __int128 start = none + out;
     held = can_hold ? least (least (held, held + out), least (held + clean, start)) : start;
     can_hold = true;
   }
-  return can_hold ? least (none, held) : none;
+  return dropped + (can_hold ? least (none, held) : none);
 }
 
 bool bound_exact (const flow *f, const int64_t *y, int64_t *stall_ns) {

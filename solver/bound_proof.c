@@ -92,6 +92,8 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
     put_series (&w, "made", f, duals, ROW_made, false);
   put_series (&w, "need", f, duals, ROW_need, false);
   put_series (&w, "need_first", f, duals, ROW_need_first, false);
+  if (f->peak_slot >= 0)
+    json_add_int (&w, "peak", f->slots->first[f->peak_slot]);
   put_series (&w, "pending", f, duals, ROW_pending, true);
   if (f->drops) {
     put_series (&w, "ready", f, duals, ROW_ready, false);

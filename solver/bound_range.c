@@ -216,7 +216,7 @@ bool bound_range_new (const trace *t, const bound_options *o, const int64_t *bud
   r->seen.programs = r->first.stats.solves;
   if (!r->tight)
     return true;
-  flow_options how = bound_flow (o, o->classes ? o->classes : 3, EPS_PPM);
+  flow_options how = bound_flow (&r->gaps, o, o->classes ? o->classes : 3, EPS_PPM);
   return flow_build (&r->gaps, &r->slots, &how, a, &r->flow, err) && solve_at (r, smallest, err) &&
          close_gaps (r, budgets, count, apart_ppm, err);
 }

@@ -6,14 +6,15 @@
 
 /* ---- sums per slot ---- */
 
-static void add_open (flow *f, const flow_gap *g, int class, int64_t room) {
+/* twice: it may be away as given up and as carried. */
+static void add_open (flow *f, const flow_gap *g, int class, int64_t room, bool twice) {
   int32_t C = f->n_classes, S = f->n_slots;
   f->released[g->release * C + class] += room;
   if (g->first)
     f->due_first[g->due * C + class] += room;
   /* differences; wraps: open from the release on and up to the return */
-  f->open[g->release * C + class] += room;
-  f->open[g->due * C + class] -= room;
+  f->open[g->release * C + class] += twice ? 2 * room : room;
+  f->open[g->due * C + class] -= twice ? 2 * room : room;
   if (g->wraps)
     f->open[class] += room;
   assert (g->release < S && g->due < S);
@@ -38,8 +39,9 @@ static bool slot_sums (flow *f, arena *a, error *err) {
   for (int32_t i = 0; i < f->n_chains; i++)
     for (int32_t k = 0; k < f->chains[i].count; k++) {
       const flow_gap *at = &f->gaps[f->chains[i].first + k];
+      bool twice = f->drops == DROPS_ALLOWED && at->drops && flow_serves (&f->chains[i], k);
       if (f->drops != DROPS_ONLY || at->drops)
-        add_open (f, at, f->chains[i].class, f->chains[i].room);
+        add_open (f, at, f->chains[i].class, f->chains[i].room, twice);
     }
   for (int64_t i = C; i < cells; i++)
     f->open[i] += f->open[i - C];
@@ -52,11 +54,16 @@ static bool slot_sums (flow *f, arena *a, error *err) {
     f->idle_in[j] = flow_time (&f->link, idle_ns, f->link.rates.in_alone);
     f->work_out[j] = flow_time (&f->link, work_ns, f->link.rates.out_alone);
     f->work_in[j] = flow_time (&f->link, work_ns, f->link.rates.in_alone);
-    int64_t need = g->base_bytes[first] - g->unused_bytes - g->room_bytes;
-    if (!slots_is_run (f->slots, j) && need > 0)
-      f->need[j] = flow_grains_down (&f->link, need);
+    f->need[j] = flow_need_of (f, j, g->room_bytes);
   }
   return true;
+}
+
+int64_t flow_need_of (const flow *f, int32_t slot, int64_t room_bytes) {
+  const gaps *g = f->source;
+  int64_t over = g->base_bytes[f->slots->first[slot]] - g->unused_bytes - room_bytes;
+  int64_t need = over - (f->drops ? f->free_bytes[slot] : 0);
+  return slots_is_run (f->slots, slot) || need <= 0 ? 0 : flow_grains_down (&f->link, need);
 }
 
 /* Memory alone decides: whatever the link, no more can be away than is open. */
@@ -98,6 +105,9 @@ bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a,
       largest = g->movable_bytes[k];
   out->link = flow_link_of (o->dev, largest, trace_total_ns (t));
   out->drops = o->drops;
+  out->peak_slot = o->peak ? s->of_op[o->peak] : -1;
+  if (o->peak && slots_is_run (s, out->peak_slot))
+    out->peak_slot = -1;
   out->host_limited = !o->drops && o->host_bytes < largest;
   out->host_grains = flow_grains_up (&out->link, o->host_bytes);
   if (!flow_chains (g, o, a, out, err) || !slot_sums (out, a, err) || !needs_are_met (out, err))

@@ -56,6 +56,7 @@ typedef struct flow_link {
 typedef struct flow_gap {
   int32_t gap;
   int32_t release, due; /* slots */
+  int32_t ready;        /* with drops: the slot from which on what is dropped is made again */
   bool first;           /* due at the first op of its slot */
   bool late; /* with drops: nothing uses it at its end, and who reads it to make others again may
                 keep it, so it is due only at the last op */
@@ -117,6 +118,10 @@ typedef struct flow_options {
   /* The plans' copies read no tensor beyond its last use, but those made in the same entry: what is
      dead where one is made again is made again with it. */
   bool fresh;
+  /* An op: what is dropped over it is made again behind it. What is made before it serves no need
+     of that op; for those before it such memory is free. 0, or an op without a slot of its own:
+     made again anywhere. */
+  int32_t peak;
 } flow_options;
 
 typedef struct flow {
@@ -128,6 +133,7 @@ typedef struct flow {
   bool host_limited;
   flow_drops drops;
   bool fresh;
+  int32_t peak_slot; /* -1: none */
   int32_t n_gaps, n_chains, n_members, n_links;
   flow_gap *gaps;
   flow_chain *chains;
@@ -139,7 +145,8 @@ typedef struct flow {
   int64_t slack_ns; /* what the parts of cut ops that run again may save by rounding, at most */
   /* per slot and class, j * n_classes + c, in grains: */
   int64_t *open, *released, *due_first;
-  int64_t *need;                                    /* per slot; 0: none */
+  int64_t *need;       /* per slot; 0: none */
+  int64_t *free_bytes; /* per slot: what may be dropped there and made again up to the peak */
   int64_t *idle_out, *idle_in, *work_out, *work_in; /* per slot: time, in grains of either engine */
   int64_t host_grains;
   /* the program */
@@ -169,6 +176,14 @@ void flow_set_room (flow *f, int64_t room_bytes);
 
 /* Pieces, classes, chains and sums per slot: what flow_build begins with. */
 bool flow_chains (const gaps *g, const flow_options *o, arena *a, flow *f, error *err) MUST_CHECK;
+
+/* Whether a copy made in the i-th gap of a chain may serve a later one. */
+static inline bool flow_serves (const flow_chain *c, int32_t i) {
+  return c->circle || i + 1 < c->count;
+}
+
+/* What must be away in this slot with so much room, in grains; 0 for a run. */
+int64_t flow_need_of (const flow *f, int32_t slot, int64_t room_bytes);
 
 /* Which gaps can be dropped and what they need: flow_chains asks before it merges. */
 bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) MUST_CHECK;

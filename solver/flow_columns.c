@@ -238,8 +238,9 @@ static void gap_clean_column (flow_builder *b, const flow_chain *c, int32_t i) {
   end (b, COLUMN_gap_clean, link, 0, c->room, price (b, g));
 }
 
-/* Given up: as if on the host, but there is nothing to carry. A tensor made again may have been
-   copied out in the same gap, so the host may hold it afterwards. */
+/* Given up: as if on the host, but there is nothing to carry. A tensor made again may go out in the
+   same gap: a later one may be served by that copy, so there it may be both given up and carried.
+ */
 static void gap_drop_column (flow_builder *b, const flow_chain *c, int32_t i) {
   flow *f = b->f;
   int32_t link = c->link + i;
@@ -247,13 +248,9 @@ static void gap_drop_column (flow_builder *b, const flow_chain *c, int32_t i) {
   begin (b);
   put (b, flow_row (f, ROW_host_first, g->release, c->class), COEF_ONE);
   put (b, flow_row (f, g->first ? ROW_host_first : ROW_host, g->due, c->class), -COEF_ONE);
-  put (b, f->row[ROW_whole][link], COEF_ONE);
-  put (b, f->row[ROW_valid][link], -COEF_ONE);
-  if (i == 0 && c->count > 1 && flow_swaps (f)) {
-    put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
-    put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
-  }
-  put (b, f->row[ROW_ready][g->release], g->rate);
+  if (!flow_serves (c, i))
+    put (b, f->row[ROW_whole][link], COEF_ONE);
+  put (b, f->row[ROW_ready][g->ready], g->rate);
   put (b, f->row[ROW_made][g->due], -g->rate);
   for (int32_t k = 0; k < g->n_runs; k++)
     put (b, f->row[ROW_share][f->needs[g->runs + k].row], -f->needs[g->runs + k].rate);

@@ -57,7 +57,9 @@ typedef struct finder {
   const flow_options *o;
   arena *arena;
   int64_t needs_room;
-  int32_t *run_of, *last_tensor, *gaps_of_last; /* per op; the latter two of its last tensor */
+  /* per run to be, of which an op has two: up to the peak and behind it; the latter two of its last
+     tensor */
+  int32_t *run_of, *last_tensor, *gaps_of_last;
   int32_t *ops, *found;
 } finder;
 
@@ -117,7 +119,19 @@ static void open_work (flow *f, int32_t release, int32_t due, int64_t work) {
   f->work_open[due] -= work;
 }
 
-/* Which ops each gap needs; needs name ops for now, and the number of the tensor among the op's. */
+/* A run serves what is made again on its side of the peak. */
+static int32_t run_at (const flow *f, int32_t op, const flow_gap *g) {
+  return 2 * op + (g->ready > f->peak_slot);
+}
+
+/* A run that several tensors share may be made whenever one of them wants it: what idles only
+   behind the peak, gradients say, would let the runs of all others wait until it is due. */
+static bool charges_dead (const flow *f, const flow_gap *g) {
+  return f->peak_slot < 0 || g->ready <= f->peak_slot || g->ready > g->release;
+}
+
+/* Which runs each gap needs; needs give their places among all runs for now, and the number of the
+   tensor among the run's. */
 static bool find (finder *w, flow_gap *g, error *err) {
   flow *f = w->f;
   const gap *at = &f->source->at[g->gap];
@@ -129,7 +143,7 @@ static bool find (finder *w, flow_gap *g, error *err) {
   int32_t use = u->use_offset[x] + g->gap - f->source->of_unit[x];
   if (!writers (f, w->o, x, use, w->ops, &count))
     return true;
-  if (w->o->fresh && count <= FLOW_CHAIN)
+  if (w->o->fresh && count <= FLOW_CHAIN && charges_dead (f, g))
     count = add_dead (w, x, at->after, count);
   flow_need *moved = arena_grow (w->arena, f->needs, &w->needs_room, (int64_t)f->n_needs + count,
                                  sizeof *f->needs, err);
@@ -140,15 +154,15 @@ static bool find (finder *w, flow_gap *g, error *err) {
   g->runs = f->n_needs;
   g->n_runs = count;
   for (int32_t i = 0; i < count; i++) {
-    int32_t k = w->ops[i];
+    int32_t k = run_at (f, w->ops[i], g);
     flow_run *r = &f->runs[k];
     if (w->last_tensor[k] != x + 1) {
-      r->release = r->tensors && r->release < g->release ? r->release : g->release;
+      r->release = r->tensors && r->release < g->ready ? r->release : g->ready;
       r->tensors++;
       w->last_tensor[k] = x + 1;
       w->gaps_of_last[k] = 0;
     }
-    r->release = r->release < g->release ? r->release : g->release;
+    r->release = r->release < g->ready ? r->release : g->ready;
     r->due = r->due > g->due ? r->due : g->due;
     w->gaps_of_last[k]++;
     r->most = r->most > w->gaps_of_last[k] ? r->most : w->gaps_of_last[k];
@@ -161,8 +175,9 @@ static bool find (finder *w, flow_gap *g, error *err) {
 static void number (finder *w) {
   flow *f = w->f;
   const trace *t = f->source->units->trace;
-  for (int32_t k = 0; k < t->n_ops; k++) {
-    flow_run r = f->runs[k];
+  for (int32_t i = 0; i < 2 * t->n_ops; i++) {
+    int32_t k = i / 2;
+    flow_run r = f->runs[i];
     if (!r.tensors)
       continue;
     r.op = k;
@@ -170,7 +185,7 @@ static void number (finder *w) {
     r.time = flow_time_down (&f->link, t->ops[k].ns + gap_ns, f->link.rates.out_alone);
     r.share = f->n_shares;
     f->n_shares += r.tensors > 1 ? r.tensors : 0;
-    w->run_of[k] = f->n_runs;
+    w->run_of[i] = f->n_runs;
     f->runs[f->n_runs++] = r;
     if (r.tensors > 1)
       open_work (f, r.release, r.due, r.time * r.most);
@@ -211,7 +226,20 @@ static void price (finder *w, flow_gap *g) {
   }
   g->n_runs = kept;
   if (g->work)
-    open_work (f, g->release, g->due, g->work);
+    open_work (f, g->ready, g->due, g->work);
+}
+
+/* What can be dropped over the peak may be away before it for nothing: it is made again in time. */
+static void free_before_peak (flow *f) {
+  for (int32_t i = 0; i < f->n_gaps; i++) {
+    const flow_gap *g = &f->gaps[i];
+    const gap *at = &f->source->at[g->gap];
+    if (!g->drops || g->ready == g->release)
+      continue;
+    int32_t last = g->late ? f->slots->of_op[at->before] : f->peak_slot - 1;
+    for (int32_t j = g->release; j <= last && j < f->peak_slot; j++)
+      f->free_bytes[j] += gaps_room (f->source, at->unit);
+  }
 }
 
 bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) {
@@ -220,24 +248,30 @@ bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) {
   finder w = { .f = f, .o = o, .arena = a };
   f->work_open = NEW (a, f->n_slots, int64_t, err);
   f->work_released = NEW (a, f->n_slots, int64_t, err);
-  f->runs = NEW (a, n, flow_run, err);
-  if (!f->work_open || !f->work_released || !f->runs)
+  f->free_bytes = NEW (a, f->n_slots, int64_t, err);
+  f->runs = NEW (a, 2 * (int64_t)n, flow_run, err);
+  if (!f->work_open || !f->work_released || !f->free_bytes || !f->runs)
     return false;
   if (!f->drops)
     return true;
-  w.run_of = NEW (a, n, int32_t, err);
-  w.last_tensor = NEW (a, n, int32_t, err);
-  w.gaps_of_last = NEW (a, n, int32_t, err);
+  w.run_of = NEW (a, 2 * (int64_t)n, int32_t, err);
+  w.last_tensor = NEW (a, 2 * (int64_t)n, int32_t, err);
+  w.gaps_of_last = NEW (a, 2 * (int64_t)n, int32_t, err);
   w.ops = NEW (a, (int64_t)n + FLOW_CHAIN, int32_t, err);
   w.found = NEW (a, n, int32_t, err);
   if (!w.run_of || !w.last_tensor || !w.gaps_of_last || !w.ops || !w.found)
     return false;
   f->fresh = o->fresh;
-  for (int32_t k = 0; k < n; k++)
+  for (int32_t k = 0; k < 2 * n; k++)
     f->runs[k].release = f->n_slots;
-  for (int32_t i = 0; i < f->n_gaps; i++)
-    if (!find (&w, &f->gaps[i], err))
+  for (int32_t i = 0; i < f->n_gaps; i++) {
+    flow_gap *g = &f->gaps[i];
+    bool over = !g->wraps && g->release <= f->peak_slot && f->peak_slot < g->due;
+    g->ready = over ? f->peak_slot + 1 : g->release;
+    if (!find (&w, g, err))
       return false;
+  }
+  free_before_peak (f);
   number (&w);
   for (int32_t i = 0; i < f->n_gaps; i++)
     if (f->gaps[i].drops)

@@ -10,13 +10,10 @@ static bool is_level (const flow *f, int32_t column) {
 }
 
 void flow_set_room (flow *f, int64_t room_bytes) {
-  const gaps *g = f->source;
   for (int32_t j = 0; j < f->n_slots; j++) {
-    int64_t need = g->base_bytes[f->slots->first[j]] - g->unused_bytes - room_bytes;
+    int64_t need = f->need[j] = flow_need_of (f, j, room_bytes);
     if (slots_is_run (f->slots, j))
       continue;
-    need = need > 0 ? flow_grains_down (&f->link, need) : 0;
-    f->need[j] = need;
     if (f->row[ROW_need_first][j] >= 0)
       f->row_limit[f->row[ROW_need_first][j]] = need;
     if (f->row[ROW_need][j] >= 0)

@@ -70,7 +70,7 @@ static void chain_rows (flow_builder *b, const flow_chain *c) {
     add_row (b, ROW_whole, c->link + i, -1, c->room);
   if (!flow_swaps (b->f))
     return;
-  if (!c->circle && b->f->gaps[c->first].drops)
+  if (b->f->gaps[c->first].drops && !flow_serves (c, 0))
     add_row (b, ROW_whole, c->link, -1, c->room);
   for (int32_t i = 1; !c->circle && i < c->count; i++) {
     add_row (b, ROW_clean, c->link + i, -1, 0);

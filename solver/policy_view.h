@@ -85,13 +85,6 @@ int32_t view_late (const policy_view *v, const view_gap *g, int64_t x_ns);
 void view_relieve (const policy_view *v, int64_t *res, const view_gap *g, int32_t i);
 void view_add (const policy_view *v, int64_t *res, const view_gap *g, int32_t i, int64_t bytes);
 
-static inline bool list_has (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
-
 /* By units, so of tensors that can move only. */
 bool view_uses (const policy_view *v, int32_t op, int32_t tensor);
 /* A copy of the residents that a policy may change. */

@@ -8,13 +8,6 @@ const char *const sections_form_names[SECTIONS_FORMS + 1] = {
   "level", "level-tight", "depth", "depth-tight", "depth-phases", NULL,
 };
 
-static bool names (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
-
 /* ---- chains ---- */
 
 /* read_in and written_in: per tensor, first + 1 of the chain that reads it without writing it, or
@@ -25,12 +18,12 @@ static bool may_follow (const trace *t, int32_t k, int32_t mark, const int32_t *
   for (int32_t j = 0; j < o->writes.count; j++) {
     int32_t y = o->writes.at[j];
     if (!t->tensors[y].split &&
-        ((written_in[y] == mark && !names (&o->reads, y)) || read_in[y] == mark))
+        ((written_in[y] == mark && !list_has (&o->reads, y)) || read_in[y] == mark))
       return false;
   }
   for (int32_t j = 0; j < o->reads.count; j++) {
     int32_t y = o->reads.at[j];
-    if (!t->tensors[y].split && written_in[y] == mark && !names (&o->writes, y))
+    if (!t->tensors[y].split && written_in[y] == mark && !list_has (&o->writes, y))
       return false;
   }
   return true;
@@ -47,7 +40,7 @@ int32_t sections_chain_end (const trace *t, int32_t first, int32_t end, int64_t 
       if (!t->tensors[o->writes.at[j]].split)
         written_in[o->writes.at[j]] = mark;
     for (int32_t j = 0; j < o->reads.count; j++)
-      if (!t->tensors[o->reads.at[j]].split && !names (&o->writes, o->reads.at[j]))
+      if (!t->tensors[o->reads.at[j]].split && !list_has (&o->writes, o->reads.at[j]))
         read_in[o->reads.at[j]] = mark;
   }
   return k;

@@ -9,17 +9,7 @@
 #ifndef FERRY_TESTS_BEST_PLAN_H
 #define FERRY_TESTS_BEST_PLAN_H
 
-#include "trace/plan.h"
-
-typedef struct tiny_case {
-  trace *trace;
-  device device;
-  int64_t budget_bytes;
-} tiny_case;
-
-/* A few ops and tensors, every copy of which takes a whole number of nanoseconds; no shared rate,
-   no groups, no pool. False without an error: nothing has to move, or nothing can. */
-bool tiny_make (uint64_t seed, arena *a, tiny_case *out, error *err) MUST_CHECK;
+#include "tests/tiny_case.h"
 
 typedef struct best_plan {
   int64_t counted_ns; /* the least that a count of granules allows */
@@ -29,8 +19,11 @@ typedef struct best_plan {
   bool complete; /* all choices were tried */
 } best_plan;
 
-/* Looks only below `below_ns`: where nothing is found both figures are that. */
-bool best_search (const tiny_case *c, int64_t below_ns, arena *a, best_plan *out,
-                  error *err) MUST_CHECK;
+enum { BEST_TRIED = 3000000 };
+
+/* Looks only below `below_ns`: where nothing is found both figures are that. Runs no more than
+   most_tried times. */
+bool best_search (const tiny_case *c, int64_t below_ns, int64_t most_tried, arena *a,
+                  best_plan *out, error *err) MUST_CHECK;
 
 #endif

@@ -66,14 +66,15 @@ static int32_t *find_standing (fixed_drops *d, arena *a, error *err) {
   return at;
 }
 
-static bool is_dropped (const fixed_drops *d, const gap *g) {
+/* The op before which it is made again, the last time; NO_OP: it is not dropped. */
+static int32_t made_before (const fixed_drops *d, const gap *g) {
   const plan *p = d->plan->c.plan;
-  int32_t end = is_late (d, g) ? d->cut.trace->n_ops - 1 : g->before;
+  int32_t end = is_late (d, g) ? d->cut.trace->n_ops - 1 : g->before, made = NO_OP;
   for (int32_t e = 0; e < p->n_recomputes; e++)
     if (p->recomputes[e].before > g->after && p->recomputes[e].before <= end &&
         names (&p->recomputes[e].replaces, g->unit))
-      return true;
-  return false;
+      made = p->recomputes[e].before;
+  return made;
 }
 
 /* ---- what is away ---- */
@@ -141,20 +142,22 @@ bool fixed_drops_make (const planned_case *p, arena *a, fixed_drops *out, error 
   out->place = NEW (a, n, int32_t, err);
   out->instance = NEW (a, out->gaps.count, int32_t, err);
   out->dropped = NEW (a, out->gaps.count, uint8_t, err);
-  if (!out->place || !out->instance || !out->dropped)
+  out->made = NEW (a, out->gaps.count, int32_t, err);
+  if (!out->place || !out->instance || !out->dropped || !out->made)
     return false;
   for (int32_t i = 0; i < r->trace->n_ops; i++)
     if (!r->ops[i].copy)
       out->place[next++] = i;
   if (next != n)
     return error_set (err, ERR_internal, "%d ops of %d are no copies", next, n);
-  int32_t *standing = find_standing (out, a, err);
+  int32_t *standing = out->standing = find_standing (out, a, err);
   if (!standing)
     return false;
   for (int32_t i = 0; i < out->gaps.count; i++) {
     const gap *g = &out->gaps.at[i];
     out->instance[i] = standing[(int64_t)g->after * out->cut.trace->n_tensors + g->unit];
-    out->dropped[i] = !g->unused && is_dropped (out, g);
+    out->made[i] = g->unused ? NO_OP : made_before (out, g);
+    out->dropped[i] = out->made[i] != NO_OP;
     out->drops += out->dropped[i];
   }
   sim_job job = { p->c.trace, r, plan };
@@ -180,17 +183,29 @@ static bool lies_in (const fixed_drops *d, const gap *g, const move *m, int32_t 
   return *out < length && in <= length && *out < in;
 }
 
-/* The first time of each part in each gap; of a gap that is dropped too, since its copies may serve
-   later ones. */
+/* What was dropped over the peak and made again before it: to the program it never was dropped. */
+static bool is_early (const flow *f, const fixed_drops *d, int32_t gap) {
+  const struct gap *g = &d->gaps.at[gap];
+  if (f->peak_slot < 0 || !d->dropped[gap])
+    return false;
+  int32_t peak = f->slots->first[f->peak_slot];
+  int32_t end = is_late (d, g) ? d->cut.trace->n_ops - 1 : g->before;
+  return f->slots->of_op[g->release] <= f->peak_slot && peak < end && d->made[gap] <= peak;
+}
+
+/* The first time of each part in each gap. */
 static int32_t collect (const fixed_drops *d, carried *to) {
   const plan *p = d->plan->c.plan;
   int32_t n = 0;
   for (int32_t i = 0; i < d->gaps.count; i++) {
     const gap *g = &d->gaps.at[i];
-    for (int32_t j = 0; j < p->n_moves && !g->unused && !d->dropped[i]; j++) {
+    int32_t who = d->instance[i];
+    if (d->dropped[i]) /* who stands there when the gap ends */
+      who = d->standing[(int64_t)d->made[i] * d->cut.trace->n_tensors + g->unit];
+    for (int32_t j = 0; j < p->n_moves && !g->unused; j++) {
       const move *m = &p->moves[j];
       int32_t out, k = 0;
-      if (m->unit != d->instance[i] || !lies_in (d, g, m, &out))
+      if (m->unit != who || !lies_in (d, g, m, &out))
         continue;
       while (k < n && (to[k].gap != i || to[k].part != m->part))
         k++;
@@ -256,13 +271,14 @@ bool fixed_drops_solve (flow *f, const fixed_drops *d, arena *a, double *stall_n
       for (int32_t k = 0; k < c->n_members; k++) {
         const flow_gap *at =
             &f->gaps[f->members[c->members + k].first_gap + f->column_at[col] - c->link];
-        if (d->dropped[at->gap]) {
+        if (d->dropped[at->gap] && !is_early (f, d, at->gap)) {
           bytes += kind == COLUMN_gap_drop ? d->units.at[d->gaps.at[at->gap].unit].bytes : 0;
           if (!at->drops) {
             *stall_ns = -1;
             return true;
           }
-          continue;
+          if (!flow_serves (c, f->column_at[col] - c->link))
+            continue;
         }
         for (int32_t j = 0; j < n && kind != COLUMN_gap_drop; j++)
           if (list[j].gap == at->gap && (list[j].clean == (kind == COLUMN_gap_clean) || c->circle))

@@ -16,6 +16,8 @@ typedef struct fixed_drops {
   int32_t *place;    /* per op of the cut trace: its place among the rewritten ones */
   int32_t *instance; /* per gap: the tensor that stands for its own when it begins */
   uint8_t *dropped;  /* per gap */
+  int32_t *made;     /* per gap dropped: the op before which it is made again, the last time */
+  int32_t *standing; /* per op of the cut trace and tensor: who stands for it when the op runs */
   int32_t drops;     /* how many are */
 } fixed_drops;
 

@@ -60,18 +60,11 @@ static bool random_op (maker *m, op *x, error *err) {
   return true;
 }
 
-static bool names (const index_list *list, int32_t index) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == index)
-      return true;
-  return false;
-}
-
 static void widen_life (maker *m, int32_t index) {
   tensor *x = &m->original->tensors[index];
   int32_t first = NO_OP, last = NO_OP;
   for (int32_t k = 0; k < m->original->n_ops; k++)
-    if (names (&m->original->ops[k].reads, index) || names (&m->original->ops[k].writes, index)) {
+    if (op_touches (&m->original->ops[k], index)) {
       first = first == NO_OP ? k : first;
       last = k;
     }
@@ -156,7 +149,7 @@ static bool add_recompute (maker *m, const trace *sectioned, error *err) {
   for (int32_t i = 0; i < count; i++) {
     const op *x = &sectioned->ops[r->ops.at[i]];
     for (int32_t j = 0; j < x->writes.count; j++)
-      if (random_chance (&m->r, 600000) && !names (&r->replaces, x->writes.at[j]))
+      if (random_chance (&m->r, 600000) && !list_has (&r->replaces, x->writes.at[j]))
         r->replaces.at[r->replaces.count++] = x->writes.at[j];
   }
   rewritten tried;

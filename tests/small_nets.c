@@ -71,18 +71,11 @@ int32_t small_cut (const trace *t, int64_t parts, section_order order, int32_t m
 
 /* ---- recomputed copies ---- */
 
-static bool has (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
-
 /* Does it update in place what `o` has written? */
 static bool updates (const op *later, const op *o) {
   for (int32_t j = 0; j < o->writes.count; j++)
-    if (has (&later->reads, o->writes.at[j]) && has (&later->writes, o->writes.at[j]) &&
-        !has (&o->side, o->writes.at[j]))
+    if (list_has (&later->reads, o->writes.at[j]) && list_has (&later->writes, o->writes.at[j]) &&
+        !list_has (&o->side, o->writes.at[j]))
       return true;
   return false;
 }
@@ -95,7 +88,7 @@ static bool entry_for (const trace *t, int32_t k, recompute *e, arena *a) {
   *e = (recompute){ .before = -1 };
   for (int32_t i = k + 1; i < t->n_ops && e->before < 0; i++)
     for (int32_t j = 0; j < o->writes.count; j++)
-      if (t->ops[i].phase == OP_BACKWARD && has (&t->ops[i].reads, o->writes.at[j]) &&
+      if (t->ops[i].phase == OP_BACKWARD && list_has (&t->ops[i].reads, o->writes.at[j]) &&
           !t->tensors[o->writes.at[j]].persistent)
         e->before = i;
   if (o->phase != OP_FORWARD || e->before < 0)
@@ -106,7 +99,7 @@ static bool entry_for (const trace *t, int32_t k, recompute *e, arena *a) {
       e->ops.at[e->ops.count++] = i;
   e->replaces.at = NEW (a, o->writes.count, int32_t, &err);
   for (int32_t j = 0; j < o->writes.count; j++)
-    if (!has (&o->side, o->writes.at[j]) && !has (&o->reads, o->writes.at[j]))
+    if (!list_has (&o->side, o->writes.at[j]) && !list_has (&o->reads, o->writes.at[j]))
       e->replaces.at[e->replaces.count++] = o->writes.at[j];
   return e->replaces.count > 0;
 }

@@ -16,7 +16,8 @@ static int cases (int usual) {
 
 /* A case whose plan carries a proof; the budget is below what is resident where memory allows, so
    that the program has something to say. */
-static bool certified (int seed, flow_drops drops, arena *a, planned_case *p, bound *b) {
+static bool certified (int seed, flow_drops drops, bool fresh, arena *a, planned_case *p,
+                       bound *b) {
   error err = { 0 };
   bool made = planned_make ((uint64_t)seed, CASE_EVERYTHING & ~CASE_ZERO_NS, a, p, &err);
   ck_assert_msg (err.code == ERR_none, "seed %d: %s", seed, err.text);
@@ -27,6 +28,7 @@ static bool certified (int seed, flow_drops drops, arena *a, planned_case *p, bo
                       .host_bytes = seed % 3 ? x->host_bytes : p->seen.host_peak_bytes,
                       .any_units = drops || seed % 5 == 0,
                       .drops = drops,
+                      .fresh = fresh,
                       .classes = 1 + seed % 3,
                       .whole_ops = seed % 2 ? 0 : 1,
                       .blocks = 3,
@@ -63,14 +65,14 @@ static bool certified (int seed, flow_drops drops, arena *a, planned_case *p, bo
 }
 
 START_TEST (the_claim_is_proved_and_one_unit_more_is_refused) {
-  int flows = 0, crossings = 0;
+  int flows = 0, crossings = 0, peaks = 0;
   int counts[3] = { 0 };
   for (int i = 0; i < 3 * cases (400); i++) {
     int seed = i / 3, drops = i % 3;
     arena *a = arena_new (0);
     planned_case p;
     bound b;
-    if (certified (seed, (flow_drops)drops, a, &p, &b)) {
+    if (certified (seed, (flow_drops)drops, drops && seed % 2, a, &p, &b)) {
       error err = { 0 };
       proved x;
       ck_assert_msg (prove_plan (p.c.trace, p.c.plan, a, &x, &err), "seed %d, by %s: %s", seed,
@@ -82,6 +84,7 @@ START_TEST (the_claim_is_proved_and_one_unit_more_is_refused) {
       ck_assert_int_eq (err.code, ERR_infeasible);
       flows += strcmp (b.by, "flow-lp") == 0;
       counts[drops] += strcmp (b.by, "flow-lp") == 0;
+      peaks += strstr (b.proof, "\"peak\"") != NULL;
       crossings += strcmp (b.by, "crossing") == 0;
     }
     arena_free (a);
@@ -89,6 +92,7 @@ START_TEST (the_claim_is_proved_and_one_unit_more_is_refused) {
   for (int i = 0; i < 3; i++)
     ck_assert_msg (counts[i] > 20, "%d flows with drops %d", counts[i], i);
   ck_assert_int_gt (flows, 20);
+  ck_assert_int_gt (peaks, 20);
   (void)crossings;
 }
 END_TEST
@@ -103,13 +107,13 @@ static void disturb (char *text, random_state *r) {
 /* Duals that were made for less memory, and then changed, say something about a plan that exists.
  */
 START_TEST (changed_duals_prove_no_more_than_is_true) {
-  int proofs = 0, above_compute = 0;
+  int proofs = 0, above_compute = 0, peaks = 0;
   for (int seed = 0; seed < cases (400); seed++) {
     arena *a = arena_new (0);
     planned_case p;
     bound b;
     flow_drops drops = seed % 4 ? DROPS_ALLOWED : DROPS_NONE;
-    if (certified (seed, drops, a, &p, &b) && strcmp (b.by, "flow-lp") == 0) {
+    if (certified (seed, drops, false, a, &p, &b) && strcmp (b.by, "flow-lp") == 0) {
       random_state r = random_seed ((uint64_t)seed);
       p.c.plan->budget_bytes = p.most_bytes;
       for (int i = 0; i < 10; i++) {
@@ -124,6 +128,7 @@ START_TEST (changed_duals_prove_no_more_than_is_true) {
         if (!prove_plan (p.c.trace, p.c.plan, a, &x, &err))
           continue;
         proofs++;
+        peaks += strstr (text, "\"peak\"") != NULL;
         above_compute += x.lower_bound_ns > b.compute_ns;
         ck_assert_msg (x.lower_bound_ns <= p.seen.step_ns, "seed %d: %lld is proved, %lld seen",
                        seed, (long long)x.lower_bound_ns, (long long)p.seen.step_ns);
@@ -133,6 +138,7 @@ START_TEST (changed_duals_prove_no_more_than_is_true) {
   }
   ck_assert_int_gt (proofs, 100);
   ck_assert_int_gt (above_compute, 10);
+  ck_assert_int_gt (peaks, 50);
 }
 END_TEST
 
@@ -143,7 +149,7 @@ static void refused (const char *proof, const char *says) {
   bound b;
   proved x;
   int seed = 1;
-  while (!certified (seed, DROPS_NONE, a, &p, &b))
+  while (!certified (seed, DROPS_NONE, false, a, &p, &b))
     seed++;
   p.c.plan->certificate.proof = proof;
   ck_assert (!prove_plan (p.c.trace, p.c.plan, a, &x, &err));
@@ -159,6 +165,7 @@ START_TEST (a_proof_that_is_none_gets_one_clear_line) {
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"hope\"}", "kind");
   refused ("{\"drops\":\"allowed\",\"format\":\"ferry-proof/1\",\"kind\":\"flow\"}", "any_units");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"crossing\"}", "a crossing names its op");
+  refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"compute\",\"peak\":1}", "has a peak");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"flow\",\"shift\":0,\"slots\":[1]}", "slots");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"flow\",\"shift\":0,\"slots\":[0],"
            "\"classes\":[],\"cycle\":[]}",

@@ -44,7 +44,7 @@ START_TEST (no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones) {
       bool ok = solved (&c, a, &s);
       int64_t step_ns = ok ? s.plan->predicted.step_ns : INT64_MAX / 4;
       int64_t bound_ns = ok ? s.bound.lower_bound_ns : 0;
-      ck_assert_msg (best_search (&c, step_ns + 1, a, &best, &err), "%s", err.text);
+      ck_assert_msg (best_search (&c, step_ns + 1, BEST_TRIED, a, &best, &err), "%s", err.text);
       /* or else it would not try all */
       ck_assert_msg (!ok || best.counted_ns <= step_ns || !best.complete,
                      "seed %d: solve finds %lld ns, all choices give no less than %lld", seed,
@@ -77,7 +77,7 @@ START_TEST (the_best_plan_is_one) {
     if (tiny_make ((uint64_t)seed, a, &c, &err)) {
       predicted cost;
       int64_t most_ns = 4 * trace_total_ns (c.trace);
-      ck_assert_msg (best_search (&c, most_ns, a, &best, &err), "%s", err.text);
+      ck_assert_msg (best_search (&c, most_ns, BEST_TRIED, a, &best, &err), "%s", err.text);
       ck_assert_int_le (best.counted_ns, best.step_ns);
       tried++;
       if (best.plan) {

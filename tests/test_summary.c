@@ -133,20 +133,10 @@ static const trace *random_trace (random_state *r, arena *a) {
   return t;
 }
 
-static bool touches (const trace *t, int32_t op, int32_t x) {
-  for (int which = 0; which < 2; which++) {
-    const index_list *list = which ? &t->ops[op].writes : &t->ops[op].reads;
-    for (int32_t j = 0; j < list->count; j++)
-      if (list->at[j] == x)
-        return true;
-  }
-  return false;
-}
-
 static bool lives (const trace *t, int32_t op, int32_t x) {
   bool before = false, after = false;
   for (int32_t i = 0; i < t->n_ops; i++)
-    if (touches (t, i, x)) {
+    if (op_touches (&t->ops[i], x)) {
       before |= i <= op;
       after |= i >= op;
     }
@@ -162,7 +152,7 @@ static int64_t largest_section (const trace *t, int32_t i) {
     int64_t sum = w * to / t->batch - w * from / t->batch;
     for (int32_t x = 0; x < t->n_tensors; x++) {
       const tensor *at = &t->tensors[x];
-      if (at->pinned ? lives (t, i, x) : touches (t, i, x))
+      if (at->pinned ? lives (t, i, x) : op_touches (&t->ops[i], x))
         sum += at->split && !at->pinned ? at->bytes * to / t->batch - at->bytes * from / t->batch
                                         : at->bytes;
     }
@@ -184,7 +174,8 @@ START_TEST (random_traces_agree_with_plain_loops) {
       for (int32_t x = 0; x < t->n_tensors; x++) {
         bool alive = lives (t, i, x);
         all += alive ? t->tensors[x].bytes : 0;
-        set += touches (t, i, x) || (alive && t->tensors[x].pinned) ? t->tensors[x].bytes : 0;
+        set +=
+            op_touches (&t->ops[i], x) || (alive && t->tensors[x].pinned) ? t->tensors[x].bytes : 0;
         cut += t->tensors[x].split;
       }
       ck_assert_int_eq (s.bytes_at[i], all);

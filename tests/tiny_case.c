@@ -1,9 +1,8 @@
-/* Tiny random traces for best_search. */
-#include "base/random.h"
-#include "tests/best_plan.h"
+#include "tests/tiny_case.h"
+
 #include "trace/build.h"
 
-enum { GRANULE = 512, MOST_OPS = 6, MOST_TENSORS = 4, MOST_IDLE = 6 };
+enum { MOST_OPS = 6, MOST_TENSORS = 4, MOST_IDLE = 6 };
 
 /* One nanosecond carries 64 bytes / step, so that any multiple of 64 bytes ends with one. */
 static int64_t rate_of (random_state *r) {
@@ -14,10 +13,10 @@ static int64_t rate_of (random_state *r) {
 static void add_tensors (trace_builder *b, random_state *r, int32_t count) {
   for (int32_t x = 0; x < count; x++) {
     bool weight = random_chance (r, 350000);
-    int64_t bytes = GRANULE * random_between (r, 1, random_chance (r, 500000) ? 3 : 1);
+    int64_t bytes = TINY_GRANULE * random_between (r, 1, random_chance (r, 500000) ? 3 : 1);
     if (random_chance (r, 250000))
       bytes -= 64 * random_between (r, 1, 7);
-    build_tensor (b, "t", bytes < GRANULE ? GRANULE : bytes,
+    build_tensor (b, "t", bytes < TINY_GRANULE ? TINY_GRANULE : bytes,
                   weight ? TENSOR_PARAMETER : TENSOR_ACTIVATION);
   }
 }
@@ -28,7 +27,7 @@ static void add_ops (trace_builder *b, random_state *r, int32_t n_ops, int32_t n
     build_op (b, "op", OP_FORWARD, random_between (r, 1, 8) * 500);
     build_op_at (b, k)->gap_ns = random_chance (r, 200000) ? random_between (r, 1, 3) * 250 : 0;
     build_op_at (b, k)->workspace_bytes =
-        random_chance (r, 300000) ? GRANULE * random_between (r, 1, 2) : 0;
+        random_chance (r, 300000) ? TINY_GRANULE * random_between (r, 1, 2) : 0;
     for (int32_t x = 0; x < n_tensors; x++) {
       bool twice = k == x % n_ops || k == n_ops - 1 - x % 2;
       if (!twice && !random_chance (r, 200000))
@@ -41,47 +40,56 @@ static void add_ops (trace_builder *b, random_state *r, int32_t n_ops, int32_t n
   }
 }
 
-static bool names (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
+static int64_t granules_of (int64_t bytes) {
+  return (bytes + TINY_GRANULE - 1) / TINY_GRANULE;
 }
 
-/* Granules at the fullest op with all there, and at the op that needs most by itself; and how many
-   granules have an idle time, once for each of these. */
-static void look (const trace *t, int64_t *peak, int64_t *floor, int64_t *idle) {
-  *peak = *floor = *idle = 0;
+int64_t tiny_idle (const trace *t) {
+  int64_t idle = 0;
   for (int32_t x = 0; x < t->n_tensors; x++) {
     int32_t uses = 0;
     for (int32_t k = 0; k < t->n_ops; k++)
-      uses += names (&t->ops[k].reads, x) || names (&t->ops[k].writes, x);
-    *idle += (uses - !t->tensors[x].persistent) * ((t->tensors[x].bytes + GRANULE - 1) / GRANULE);
+      uses += op_touches (&t->ops[k], x);
+    idle += (uses - !t->tensors[x].persistent) * granules_of (t->tensors[x].bytes);
   }
+  return idle;
+}
+
+void tiny_levels (const trace *t, int64_t *peak, int64_t *floor) {
+  *peak = *floor = 0;
   for (int32_t k = 0; k < t->n_ops; k++) {
-    int64_t all = t->ops[k].workspace_bytes / GRANULE, used = all;
+    int64_t all = granules_of (t->ops[k].workspace_bytes), used = all;
     for (int32_t x = 0; x < t->n_tensors; x++) {
-      bool before = false, behind = false, now = false;
+      bool before = t->tensors[x].persistent, behind = before;
       for (int32_t i = 0; i < t->n_ops; i++) {
-        bool here = names (&t->ops[i].reads, x) || names (&t->ops[i].writes, x);
-        before |= here && i <= k;
-        behind |= here && i >= k;
-        now |= here && i == k;
+        before |= i <= k && op_touches (&t->ops[i], x);
+        behind |= i >= k && op_touches (&t->ops[i], x);
       }
-      int64_t granules = (t->tensors[x].bytes + GRANULE - 1) / GRANULE;
-      all += t->tensors[x].persistent || (before && behind) ? granules : 0;
-      used += now ? granules : 0;
+      int64_t granules = granules_of (t->tensors[x].bytes);
+      all += before && behind ? granules : 0;
+      used += op_touches (&t->ops[k], x) ? granules : 0;
     }
     *peak = all > *peak ? all : *peak;
     *floor = used > *floor ? used : *floor;
   }
 }
 
+void tiny_device (random_state *r, device *out) {
+  *out = (device){ .name = "tiny",
+                   .memory_bytes = (int64_t)1 << 40,
+                   .host_bytes = (int64_t)1 << 40,
+                   .granule_bytes = TINY_GRANULE,
+                   .share_ppm = 1000000 };
+  out->link.d2h_bytes_per_s = rate_of (r);
+  out->link.h2d_bytes_per_s = random_chance (r, 500000) ? out->link.d2h_bytes_per_s : rate_of (r);
+  out->link.both_bytes_per_s = out->link.d2h_bytes_per_s + out->link.h2d_bytes_per_s;
+}
+
 bool tiny_make (uint64_t seed, arena *a, tiny_case *out, error *err) {
   random_state r = random_seed (seed * 0x9e3779b97f4a7c15u + 11);
   int32_t n_ops = (int32_t)random_between (&r, 3, MOST_OPS);
   int32_t n_tensors = (int32_t)random_between (&r, 2, MOST_TENSORS);
-  int64_t peak, floor, idle;
+  int64_t peak, floor;
   trace_builder *b = build_new (a, "tiny", 1, err);
   if (!b)
     return false;
@@ -90,19 +98,11 @@ bool tiny_make (uint64_t seed, arena *a, tiny_case *out, error *err) {
   *out = (tiny_case){ .trace = build_finish (b, err) };
   if (!out->trace)
     return false;
-  look (out->trace, &peak, &floor, &idle);
-  out->device = (device){ .name = "tiny",
-                          .memory_bytes = (int64_t)1 << 40,
-                          .host_bytes = (int64_t)1 << 40,
-                          .granule_bytes = GRANULE,
-                          .share_ppm = 1000000 };
-  device_link *l = &out->device.link;
-  l->d2h_bytes_per_s = rate_of (&r);
-  l->h2d_bytes_per_s = random_chance (&r, 500000) ? l->d2h_bytes_per_s : rate_of (&r);
-  l->both_bytes_per_s = l->d2h_bytes_per_s + l->h2d_bytes_per_s;
-  l->copy_ns = random_chance (&r, 500000) ? random_between (&r, 1, 10) * 100 : 0;
-  if (peak <= floor || idle > MOST_IDLE)
+  tiny_levels (out->trace, &peak, &floor);
+  tiny_device (&r, &out->device);
+  out->device.link.copy_ns = random_chance (&r, 500000) ? random_between (&r, 1, 10) * 100 : 0;
+  if (peak <= floor || tiny_idle (out->trace) > MOST_IDLE)
     return false;
-  out->budget_bytes = random_between (&r, floor, peak - 1) * GRANULE;
+  out->budget_bytes = random_between (&r, floor, peak - 1) * TINY_GRANULE;
   return true;
 }

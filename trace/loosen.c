@@ -4,13 +4,6 @@
 
 const char *const loose_order_names[LOOSE_ORDERS + 1] = { "level", "any", NULL };
 
-static bool names (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
-
 int64_t loose_parts (const trace *t, int32_t op) {
   return t->ops[op].parts < t->batch ? t->ops[op].parts : t->batch;
 }
@@ -22,13 +15,13 @@ static bool may_chain (const trace *t, int32_t p) {
   const op *first = &t->ops[p - 1], *second = &t->ops[p];
   for (int32_t i = 0; i < first->writes.count; i++) {
     int32_t y = first->writes.at[i];
-    bool reads = names (&second->reads, y), writes = names (&second->writes, y);
+    bool reads = list_has (&second->reads, y), writes = list_has (&second->writes, y);
     if (!t->tensors[y].split && reads != writes)
       return false;
   }
   for (int32_t i = 0; i < second->writes.count; i++) {
     int32_t y = second->writes.at[i];
-    if (!t->tensors[y].split && names (&first->reads, y) && !names (&first->writes, y))
+    if (!t->tensors[y].split && list_has (&first->reads, y) && !list_has (&first->writes, y))
       return false;
   }
   return true;

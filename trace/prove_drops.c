@@ -14,11 +14,12 @@ static bool has (const index_list *list, int32_t x) {
 bool again_begin (again *g, link_rates rates, arena *a, error *err) {
   const trace *t = g->t;
   const proof *p = g->p;
-  g->ops = NEW (a, t->n_ops, again_op, err);
+  g->ops = NEW (a, 2 * (int64_t)t->n_ops, again_op, err);
+  g->free_bytes = NEW (a, p->slots, int64_t, err);
   g->open = NEW (a, p->slots, int64_t, err);
   g->released = NEW (a, p->slots, int64_t, err);
   g->list = NEW (a, (int64_t)t->n_ops + MOST_CHARGED, int32_t, err);
-  if (!g->ops || !g->open || !g->released || !g->list)
+  if (!g->ops || !g->free_bytes || !g->open || !g->released || !g->list)
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
     /* a part that runs again, if it is not the first, has no idle time before it */
@@ -30,7 +31,8 @@ bool again_begin (again *g, link_rates rates, arena *a, error *err) {
     else
       x <<= p->shift;
     x /= unit;
-    g->ops[k].grains = x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
+    g->ops[2 * k].grains = x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
+    g->ops[2 * k + 1].grains = g->ops[2 * k].grains;
   }
   return true;
 }
@@ -95,8 +97,10 @@ static void list_dead (again *g, int32_t y, int32_t k, int32_t after) {
       g->list[g->listed++] = uses[i].op;
 }
 
-/* Every op that a drop of x behind its use `at` is charged with. */
-static void list_ops (again *g, int32_t x, int32_t at) {
+/* Every op that a drop of x behind its use `at` is charged with; what is not over the peak and made
+   behind it is charged with no dead inputs. */
+static void list_ops (again *g, int32_t x, int32_t at, int32_t release, int32_t from) {
+  bool dead = g->p->fresh && (g->peak < 0 || from <= g->peak || from > release);
   const use *uses = g->u->uses + g->u->use_offset[x];
   int32_t after = uses[at].op;
   g->listed = 0;
@@ -105,7 +109,7 @@ static void list_ops (again *g, int32_t x, int32_t at) {
     if (!has (&g->t->ops[uses[w].op].reads, x))
       break;
   }
-  for (int32_t i = 0; g->p->fresh && i < g->listed && g->listed < MOST_CHARGED; i++) {
+  for (int32_t i = 0; dead && i < g->listed && g->listed < MOST_CHARGED; i++) {
     const op *o = &g->t->ops[g->list[i]];
     for (int32_t j = 0; j < o->reads.count; j++) {
       int32_t y = o->reads.at[j];
@@ -130,14 +134,26 @@ static void visit (again_op *o, int32_t x) {
   o->times++;
 }
 
-bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due) {
+/* From which slot on it is made again: behind the peak, if it is dropped there. */
+static int32_t made_from (const again *g, int32_t release, int32_t due) {
+  return release <= g->peak && g->peak < due ? g->peak + 1 : release;
+}
+
+static again_op *side_of (again *g, int32_t op, int32_t from) {
+  return &g->ops[2 * op + (from > g->peak)];
+}
+
+bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int32_t end) {
+  int32_t from = made_from (g, release, due);
   if (!again_can (g, x, at))
     return false;
-  list_ops (g, x, at);
+  for (int32_t j = release; from > release && j < g->peak && j < end; j++)
+    g->free_bytes[j] += g->t->tensors[x].bytes;
+  list_ops (g, x, at, release, from);
   for (int32_t i = 0; i < g->listed; i++) {
-    again_op *o = &g->ops[g->list[i]];
-    if (!o->tensors || release < o->first_slot)
-      o->first_slot = release;
+    again_op *o = side_of (g, g->list[i], from);
+    if (!o->tensors || from < o->first_slot)
+      o->first_slot = from;
     if (!o->tensors || due > o->end_slot)
       o->end_slot = due;
     visit (o, x);
@@ -154,7 +170,7 @@ static void open_work (again *g, int32_t from, int32_t end, int64_t grains) {
 
 bool again_number (again *g, error *err) {
   int32_t rows = 0;
-  for (int32_t k = 0; k < g->t->n_ops; k++) {
+  for (int32_t k = 0; k < 2 * g->t->n_ops; k++) {
     again_op *o = &g->ops[k];
     o->first_row = o->row = rows;
     if (o->tensors > 1) {
@@ -182,9 +198,10 @@ static void save (again *g, int32_t k, int64_t bytes) {
 __int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int64_t room) {
   __int128 price = 0;
   int64_t alone = 0;
-  list_ops (g, x, at);
+  int32_t from = made_from (g, release, due);
+  list_ops (g, x, at, release, from);
   for (int32_t i = 0; i < g->listed; i++) {
-    again_op *o = &g->ops[g->list[i]];
+    again_op *o = side_of (g, g->list[i], from);
     __int128 rate = ((__int128)o->grains << PROOF_COEF_BITS) / room;
     rate = rate > DEAREST ? DEAREST : rate;
     save (g, g->list[i], g->t->tensors[x].bytes);
@@ -194,11 +211,11 @@ __int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t 
     if (o->tensors > 1) {
       price += rate * g->p->shares[o->row];
     } else {
-      price += rate * ((__int128)g->p->made[due] - g->p->ready[release]);
+      price += rate * ((__int128)g->p->made[due] - g->p->ready[from]);
       alone += o->grains;
     }
   }
   if (alone)
-    open_work (g, release, due, alone);
+    open_work (g, from, due, alone);
   return price;
 }

@@ -23,19 +23,22 @@ typedef struct again {
   const uint8_t *loose; /* per op, or NULL */
   int64_t section_ns;
   int64_t saved_ns; /* out: what parts that run again may save by rounding, at most */
-  again_op *ops;
+  int32_t peak;     /* slot of the proof's peak, or -1 */
+  again_op *ops;    /* per op two: what is made up to the peak, and what is made behind it */
   int64_t *open, *released; /* per slot: work that may be done again, in grains */
+  int64_t *free_bytes;      /* per slot: what may be away there and is made again before the peak */
   int32_t *list, listed;    /* of the walk: ops that one drop is charged with */
 } again;
 
-/* t, u, p, loose and section_ns are set. */
+/* t, u, p, loose, section_ns and peak are set. */
 bool again_begin (again *g, link_rates rates, arena *a, error *err) MUST_CHECK;
 
 /* Whether the idle time of tensor x behind its use `at` can be given up. */
 bool again_can (const again *g, int32_t x, int32_t at);
-/* First walk: the idle time of tensor x behind its use `at`, between these slots. False: that
-   cannot be dropped. Counts only where it can. */
-bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due);
+/* First walk: the idle time of tensor x behind its use `at`, between these slots; beyond slot `end`
+   x is not needed (due, or before it where that is the last op for form). False: that cannot be
+   dropped. Counts only where it can. */
+bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int32_t end);
 /* Whether the idle time behind use `at` ends only where x was said to die: whoever reads x to make
    others again may keep it longer, so it is due at the last op. */
 bool again_ends_life (const trace *t, const units *u, int32_t x, int32_t at);

@@ -26,15 +26,16 @@ static int64_t smaller (int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-static void count_pause (prover *v, const pause *q, int class, int64_t room) {
+/* away: as so much of it; what is made again can be carried besides. */
+static void count_pause (prover *v, const pause *q, int class, int64_t room, int away) {
   int32_t S = v->proof.slots, due = pause_due_slot (v, q);
   int64_t *open = v->open + (int64_t) class * S;
   int32_t release = v->slot_of[q->release];
   v->released[(int64_t) class * S + release] += room;
   if (pause_due_first (v, q))
     v->due_first[(int64_t) class * S + due] += room;
-  open[release] += room;
-  open[due] -= room;
+  open[release] += away * room;
+  open[due] -= away * room;
   if (q->wraps)
     open[0] += room;
 }
@@ -59,8 +60,9 @@ static bool count_units (prover *v, pause *q, error *err) {
       continue;
     pauses_drop (v, q, count, circle);
     for (int32_t k = 0; v->proof.drops && k < count; k++)
-      q[k].again = !q[k].dropped && again_count (&v->again, i, k, v->slot_of[q[k].release],
-                                                 pause_due_slot (v, &q[k]));
+      q[k].again = !q[k].dropped &&
+                   again_count (&v->again, i, k, v->slot_of[q[k].release],
+                                pause_due_slot (v, &q[k]), v->slot_of[q[k].due] + q[k].late);
     for (int n = parts_of (v, i, x), s = 0; s < n; s++) {
       int c = part_class (v, &x[s]);
       if (c < 0)
@@ -69,8 +71,11 @@ static bool count_units (prover *v, pause *q, error *err) {
       v->weight_in[c] = smaller (v->weight_in[c], x[s].in);
       v->weight_host[c] = smaller (v->weight_host[c], x[s].host);
       for (int32_t k = 0; k < count; k++)
-        if (!q[k].dropped && (q[k].again || v->proof.drops != PROOF_DROPS_only))
-          count_pause (v, &q[k], c, prover_up (v, x[s].room_bytes));
+        if (!q[k].dropped && (q[k].again || v->proof.drops != PROOF_DROPS_only)) {
+          bool twice =
+              v->proof.drops == PROOF_DROPS_allowed && q[k].again && pause_serves (q, count, k);
+          count_pause (v, &q[k], c, prover_up (v, x[s].room_bytes), 1 + twice);
+        }
     }
   }
   for (int32_t c = 0; c < v->proof.classes; c++)
@@ -162,8 +167,8 @@ static bool sum_slots (prover *v, error *err) {
                         carried (v, o->gap_ns, v->rates.in_alone),
                         carried (v, work_ns, v->rates.out_alone),
                         carried (v, work_ns, v->rates.in_alone) };
-    int64_t need =
-        prover_is_run (v, j) || v->excess[first] < 0 ? 0 : prover_down (v, v->excess[first]);
+    int64_t over = v->excess[first] - (p->drops ? v->again.free_bytes[j] : 0);
+    int64_t need = prover_is_run (v, j) || over < 0 ? 0 : prover_down (v, over);
     wide paid = (wide)p->stall_out[j] * PROVE_ONE + (wide)p->stall_in[j] * v->ratio +
                 (wide)p->remake[j] * PROVE_ONE;
     if (-paid > (wide)1 << VALUE_BITS)
@@ -195,7 +200,7 @@ static void sum_work (prover *v) {
     column (v, (p->ready[j] - ready) * PROVE_ONE, 0, open);
     column (v, (p->made[j] - made) * PROVE_ONE, 0, open);
   }
-  for (int32_t k = 0; k < v->t->n_ops; k++) {
+  for (int32_t k = 0; k < 2 * v->t->n_ops; k++) {
     const again_op *o = &g->ops[k];
     if (o->tensors < 2)
       continue;
@@ -223,6 +228,9 @@ bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
   again *g = &v->again;
   *g = (again){ .t = v->t, .u = &v->u, .p = &v->proof, .loose = v->loose };
   g->section_ns = v->p->device.section_ns;
+  g->peak = v->proof.peak == NO_OP ? -1 : v->slot_of[v->proof.peak];
+  if (g->peak >= 0 && prover_is_run (v, g->peak))
+    return error_set (err, ERR_input, "the peak has no slot of its own");
   if (v->proof.drops && !again_begin (g, v->rates, v->a, err))
     return false;
   if (!count_units (v, q, err) || (v->proof.drops && !again_number (&v->again, err)) ||

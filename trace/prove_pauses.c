@@ -96,6 +96,13 @@ void pauses_drop (const prover *v, pause *q, int32_t count, bool circle) {
   }
 }
 
+bool pause_serves (const pause *q, int32_t count, int32_t i) {
+  for (int32_t k = i + 1; k < count && q[k].linked; k++)
+    if (!q[k].dropped)
+      return true;
+  return false;
+}
+
 int32_t pause_due_slot (const prover *v, const pause *q) {
   return v->slot_of[q->late ? v->t->n_ops - 1 : q->due];
 }

@@ -57,9 +57,12 @@ wide price_least (const prover *v, const pause *q, int32_t count, bool circle, i
       bare += best < 0 ? best : 0;
       continue;
     }
-    wide copy = price_by_copy (v, &q[i], c);
-    if (q[i].again && q[i].price < copy) /* what was made again can be copied out at once */
-      copy = q[i].price;
+    wide copy = price_by_copy (v, &q[i], c), again = q[i].again && q[i].price < 0 ? q[i].price : 0;
+    if (pause_serves (q, count,
+                      i)) /* what was made again may be carried besides, for a later one */
+      total += again;
+    else if (again < copy)
+      copy = again;
     wide best = bare + copy;
     if (can_keep) {
       wide clean = kept + price_clean (v, &q[i], c);

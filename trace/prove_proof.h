@@ -25,6 +25,7 @@ typedef struct proof {
   int64_t *stall_out, *stall_in, *work_out, *work_in, *need_first, *need, *host_limit;
   proof_drops drops;
   bool fresh;    /* of plans whose copies keep nothing beyond its last use */
+  int32_t peak;  /* what is dropped over this op is made again behind it; NO_OP: anywhere */
   bool sections; /* it speaks of every cut with these orders */
   loose_orders orders;
   uint8_t *again; /* per op: what it wrote last may be dropped; NULL: any */

@@ -5,12 +5,12 @@
 
 #define MOST_DUAL ((int64_t)1 << 40)
 
-static const char *const keys[] = { "again",      "any_units",   "classes",  "cycle", "drops",
-                                    "early",      "early_first", "format",   "fresh", "host",
-                                    "host_first", "host_limit",  "kind",     "made",  "need",
-                                    "need_first", "op",          "pending",  "ready", "remake",
-                                    "sections",   "shares",      "shift",    "slots", "stall_in",
-                                    "stall_out",  "work_in",     "work_out", NULL };
+static const char *const keys[] = { "again",      "any_units",   "classes", "cycle",    "drops",
+                                    "early",      "early_first", "format",  "fresh",    "host",
+                                    "host_first", "host_limit",  "kind",    "made",     "need",
+                                    "need_first", "op",          "peak",    "pending",  "ready",
+                                    "remake",     "sections",    "shares",  "shift",    "slots",
+                                    "stall_in",   "stall_out",   "work_in", "work_out", NULL };
 
 /* A list of just so many ints. */
 static bool get_list (const json *j, size_t count, int64_t low, int64_t high, int64_t *out,
@@ -165,9 +165,10 @@ bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, err
     return false;
   json root = json_root (d), format, kind, op = json_member (&root, "op"),
        any = json_member (&root, "any_units"), drops = json_member (&root, "drops"),
-       sections = json_member (&root, "sections"), fresh = json_member (&root, "fresh");
+       peak = json_member (&root, "peak"), sections = json_member (&root, "sections"),
+       fresh = json_member (&root, "fresh");
   int which = 0, version, dropped = 0, orders = LOOSE_ANY;
-  *out = (proof){ .op = NO_OP };
+  *out = (proof){ .op = NO_OP, .peak = NO_OP };
   bool ok = json_want_object (&root, err) && json_known (&root, keys, true, NULL, err) &&
             json_need (&root, "format", &format, err) &&
             json_get_word (&format, formats, &version, err) &&
@@ -181,7 +182,8 @@ bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, err
   out->sections = !json_is_absent (&sections);
   out->orders = (loose_orders)orders;
   int32_t n_ops = out->sections ? n->loosened[orders] : dropped ? n->cut : n->rewritten;
-  ok = ok && json_get_int32 (&op, 0, n_ops - 1, &out->op, err);
+  ok = ok && json_get_int32 (&op, 0, n_ops - 1, &out->op, err) &&
+       json_get_int32 (&peak, 0, n_ops - 1, &out->peak, err);
   if (ok && out->sections && !out->any_units)
     ok = json_error (&root, err, "a proof about every cut has any_units");
   if (ok && dropped && (!out->any_units || out->kind == PROOF_crossing))
@@ -189,6 +191,8 @@ bool proof_read (const char *text, const proof_ops *n, arena *a, proof *out, err
   if (ok && out->fresh && (!dropped || out->sections))
     ok =
         json_error (&fresh, err, "only a proof about drops in one cut says what their copies read");
+  if (ok && out->peak != NO_OP && (out->drops != PROOF_DROPS_allowed || out->kind != PROOF_flow))
+    ok = json_error (&peak, err, "only a program with copies and drops has a peak");
   if (ok && out->kind == PROOF_crossing && out->op == NO_OP)
     ok = json_error (&root, err, "a crossing names its op");
   if (ok && out->kind == PROOF_flow)

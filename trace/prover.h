@@ -87,6 +87,8 @@ int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle);
 /* Inside one slot no row sees a pause; what its copy could do, the next pause does as well where
    that one is released in the same slot. */
 void pauses_drop (const prover *v, pause *q, int32_t count, bool circle);
+/* Whether a copy that is made in the i-th pause may serve a later one. */
+bool pause_serves (const pause *q, int32_t count, int32_t i);
 int32_t pause_due_slot (const prover *v, const pause *q);
 /* Due at the slot's first op, so back before it starts. */
 bool pause_due_first (const prover *v, const pause *q);

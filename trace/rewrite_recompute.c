@@ -12,30 +12,23 @@ typedef struct again {
   const recompute *entries;
   int32_t n_entries;
   emit e;
-  int32_t *stands_for; /* per tensor: the one that stands for it now */
-  int32_t *version;    /* per tensor: writes by the ops that are behind us */
-  int32_t *read_offset, *read_version;   /* per op: the versions that it reads */
-  int32_t *write_offset, *write_version; /* per op: those that its writes find */
+  int32_t *stands_for;                       /* per tensor: the one that stands for it now */
+  int32_t *version;                          /* per tensor: writes by the ops that are behind us */
+  int32_t *read_offset, *read_version;       /* per op: the versions that it reads */
+  int32_t *write_offset, *write_version;     /* per op: those that its writes find */
   int32_t *fresh, *fresh_version, *fresh_of; /* per tensor: made by entry fresh_of */
-  int32_t *place;      /* per op of t: its place in the new order */
-  int32_t *life;       /* per old tensor: the op behind which it was to die, or NO_OP */
+  int32_t *place;                            /* per op of t: its place in the new order */
+  int32_t *life; /* per old tensor: the op behind which it was to die, or NO_OP */
 } again;
 
-static bool refuse (const again *g, int32_t entry, const char *list, int32_t at,
-                    const char *format, long long a, long long b) {
+static bool refuse (const again *g, int32_t entry, const char *list, int32_t at, const char *format,
+                    long long a, long long b) {
   char where[64];
   if (at >= 0)
     snprintf (where, sizeof where, "/recompute/%d/%s/%d", entry, list, at);
   else
     snprintf (where, sizeof where, "/recompute/%d/%s", entry, list);
   return error_at (g->e.err, ERR_input, where, format, a, b);
-}
-
-static bool names (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
 }
 
 /* The versions that every op of the trace reads and finds. */
@@ -72,10 +65,10 @@ static bool copy_reads (again *g, int32_t entry, int32_t at, int32_t k) {
   const op *o = &g->t->ops[k];
   for (int32_t j = 0; j < o->reads.count; j++) {
     int32_t x = o->reads.at[j], want = g->read_version[g->read_offset[k] + j];
-    if (names (&o->side, x))
+    if (list_has (&o->side, x))
       continue;
     bool own = g->fresh_of[x] == entry;
-    if (!own && names (&o->writes, x))
+    if (!own && list_has (&o->writes, x))
       return refuse (g, entry, "ops", at,
                      "a copy of op %lld would update tensor %lld in place; make it again first", k,
                      x);
@@ -93,7 +86,7 @@ static bool copy_writes (again *g, int32_t entry, int32_t k) {
   const op *o = &g->t->ops[k];
   for (int32_t j = 0; j < o->writes.count; j++) {
     int32_t x = o->writes.at[j];
-    if (names (&o->side, x))
+    if (list_has (&o->side, x))
       continue;
     if (g->fresh_of[x] != entry) {
       tensor like = g->t->tensors[x];
@@ -234,8 +227,9 @@ bool rewrite_recompute (const rewritten *from, const recompute *entries, int32_t
               .n_entries = n_entries };
   if (!emit_begin (&g.e, t, from->tensors, a, err))
     return false;
-  int32_t **tables[] = { &g.stands_for, &g.version,  &g.fresh,
-                         &g.fresh_version, &g.fresh_of, &g.life };
+  int32_t **tables[] = {
+    &g.stands_for, &g.version, &g.fresh, &g.fresh_version, &g.fresh_of, &g.life
+  };
   for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
     *tables[i] = NEW (a, t->n_tensors, int32_t, err);
     if (!*tables[i])

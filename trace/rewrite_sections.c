@@ -21,8 +21,8 @@ typedef struct cutting {
   int32_t n_sections;
   int64_t section_ns;
   emit e;
-  int32_t *section_of; /* per op, or -1 */
-  cut *cuts;           /* per tensor */
+  int32_t *section_of;             /* per op, or -1 */
+  cut *cuts;                       /* per tensor */
   int32_t *first_part, *last_part; /* per op: its place in the new order */
 } cutting;
 
@@ -51,8 +51,7 @@ static bool mark_section (cutting *c, int32_t s) {
     return refuse (c, s, "op %lld stands before the end of the section before, %lld", x->first,
                    c->sections[s - 1].end);
   if (x->parts < 2 || x->parts > c->t->batch)
-    return refuse (c, s, "%lld parts are not between 2 and the batch, %lld", x->parts,
-                   c->t->batch);
+    return refuse (c, s, "%lld parts are not between 2 and the batch, %lld", x->parts, c->t->batch);
   if (x->parts > MOST_ROWS / (x->end - x->first))
     return refuse (c, s, "%lld parts of each op make more than %lld ops", x->parts, MOST_ROWS);
   for (int32_t i = x->first; i < x->end; i++) {
@@ -61,13 +60,6 @@ static bool mark_section (cutting *c, int32_t s) {
     c->section_of[i] = s;
   }
   return true;
-}
-
-static bool names (const index_list *list, int32_t tensor) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == tensor)
-      return true;
-  return false;
 }
 
 /* Part 0 runs through the whole range before part 1: a whole tensor that an op of the range writes
@@ -80,7 +72,7 @@ static bool depth_is_sound (cutting *c, int32_t s, int32_t *written) {
     const op *o = &t->ops[i];
     for (int32_t j = 0; j < o->writes.count; j++) {
       int32_t y = o->writes.at[j];
-      if (!t->tensors[y].split && written[y] == s && !names (&o->reads, y))
+      if (!t->tensors[y].split && written[y] == s && !list_has (&o->reads, y))
         return refuse (c, s, "depth first: op %lld writes whole tensor %lld afresh between parts",
                        i, y);
       written[y] = s;
@@ -90,7 +82,7 @@ static bool depth_is_sound (cutting *c, int32_t s, int32_t *written) {
     const op *o = &t->ops[i];
     for (int32_t j = 0; j < o->reads.count; j++) {
       int32_t y = o->reads.at[j];
-      if (!t->tensors[y].split && written[y] == s && !names (&o->writes, y))
+      if (!t->tensors[y].split && written[y] == s && !list_has (&o->writes, y))
         return refuse (c, s, "depth first: op %lld reads whole tensor %lld between its parts", i,
                        y);
     }
@@ -202,8 +194,7 @@ static bool put_list (cutting *c, int which, const index_list *list, int64_t fir
       continue;
     }
     for (int64_t p = piece_at (k, first); p < k->count && k->at[p] < end; p++)
-      if ((k->pieces[p] < 0 && !name_piece (c, x, p)) ||
-          !emit_index (&c->e, which, k->pieces[p]))
+      if ((k->pieces[p] < 0 && !name_piece (c, x, p)) || !emit_index (&c->e, which, k->pieces[p]))
         return false;
   }
   return true;
@@ -230,7 +221,7 @@ static bool put_part (cutting *c, int32_t i, int64_t part) {
   /* What an earlier part has written whole is added to, so it is read as well. */
   for (int32_t j = 0; part > 0 && j < o->writes.count; j++) {
     int32_t x = o->writes.at[j];
-    if (!c->cuts[x].count && !names (&o->reads, x) && !emit_index (&c->e, EMIT_READS, x))
+    if (!c->cuts[x].count && !list_has (&o->reads, x) && !emit_index (&c->e, EMIT_READS, x))
       return false;
   }
   return put_list (c, EMIT_WRITES, &o->writes, first, end) &&

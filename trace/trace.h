@@ -37,6 +37,13 @@ typedef struct index_list {
   int32_t count;
 } index_list;
 
+static inline bool list_has (const index_list *list, int32_t index) {
+  for (int32_t i = 0; i < list->count; i++)
+    if (list->at[i] == index)
+      return true;
+  return false;
+}
+
 typedef struct tensor {
   const char *name;
   int64_t bytes;
@@ -53,6 +60,10 @@ typedef struct op {
   const char *compute; /* canonical JSON, or NULL */
   op_phase phase;
 } op;
+
+static inline bool op_touches (const op *o, int32_t tensor) {
+  return list_has (&o->reads, tensor) || list_has (&o->writes, tensor);
+}
 
 typedef struct trace_source {
   const char *kind, *detail;

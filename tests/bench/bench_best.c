@@ -81,7 +81,7 @@ static bool judge (int seed, const tiny_case *c, int64_t ticks, arena *a, tally 
   if (!ok && why.code != ERR_infeasible)
     return error_set (err, why.code, "seed %d: %s", seed, why.text);
   int64_t step_ns = ok ? s.plan->predicted.step_ns : INT64_MAX / 4;
-  if (!best_search (c, step_ns, a, &best, err))
+  if (!best_search (c, step_ns, BEST_TRIED, a, &best, err))
     return false;
   if (ok && best.counted_ns < s.bound.lower_bound_ns)
     return error_set (err, ERR_internal, "seed %d: the bound is %lld ns, possible are %lld", seed,
