@@ -227,13 +227,16 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
 /* Sets were guessed to fit that do not, since granules and the pool of small tensors take more than
    was counted: less room by what they lack, until one does.  No limit is met before. */
 static bool make_fit (finding *f, variant *best, variant_value *value, error *err) {
-  enum { ROUNDS = 6, SETS = 64 };
+  enum { ROUNDS = 12, SETS = 64, LEAST = 32 }; /* a part of the budget */
+  int64_t least = f->o->budget_bytes / LEAST;
   for (int i = 0; i < ROUNDS && value->step_ns == INT64_MAX && value->over_bytes > 0; i++) {
     int64_t limit_ticks = f->limit_ticks;
     int32_t n;
     if (f->o->stop && f->o->stop (f->o->stop_context))
       return true;
-    f->room_bytes -= value->over_bytes;
+    f->room_bytes -= value->over_bytes > least ? value->over_bytes : least;
+    if (f->room_bytes <= 0)
+      return true;
     f->limit_ticks = f->ticks + SETS * (int64_t)f->rw.trace->n_ops / 4;
     value->over_bytes = INT64_MAX; /* of sets for this room */
     forget (f);
