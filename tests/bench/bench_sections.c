@@ -4,8 +4,8 @@
    NETWORK BATCH PERCENT [TICKS]: one budget behind links of 12 to 900 GB/s, H200. bench_sections
    greedy [TICKS [NETWORK]]: the zoo's networks behind three links, the mix beside the greedy mix.
    bench_sections attention [TICKS]: the largest batch of seq2seq in 12 GB; meng: of ResNet-50, too.
-   Each row is also a line of JSON; where the mix is worse than what stands beside it, a line says so
-   and the exit status is 1. Without arguments, the smallest of each. */
+   Each row is also a line of JSON; where the mix is worse than what stands beside it, a line says
+   so and the exit status is 1. Without arguments, the smallest of each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
