@@ -158,7 +158,9 @@ static bool solve_at (const trace *t, const curve_options *o, int64_t budget_byt
   if (with ? solve_near (t, &how, with, a, &s, &why) : solve (t, &how, a, &s, &why)) {
     *found = s.plan;
     *lower_bound_ns = s.bound.lower_bound_ns;
-    return !rewrites (o) || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
+    /* that of drops alone may speak only of plans that keep nothing beyond its last use */
+    bool of_all = o->sections != SECTIONS_OFF || o->recompute == RECOMPUTE_OFF;
+    return of_all || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   }
   if (why.code == ERR_infeasible) /* no plan found is not yet a proof that there is none */
     return guide || curve_bound (t, o, budget_bytes, lower_bound_ns, err);

@@ -34,7 +34,7 @@ typedef struct curve {
   curve_point *points;             /* budgets rise */
   int32_t count;
   int32_t programs; /* solved for all points together; 0: each point has its own */
-  int32_t knee; /* the point furthest below the straight line between the ends; -1: none */
+  int32_t knee;     /* the point furthest below the straight line between the ends; -1: none */
 } curve;
 
 /* The floor, and what it takes to swap nothing. */
@@ -47,7 +47,8 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
                  arena *a, int64_t **budgets, int32_t *n, error *err) MUST_CHECK;
 
 /* Budgets in any order, sorted and each one once in the answer. Where sections or recompute are
-   allowed, the bound is one that holds for every cut and all drops: a weak one. */
+   allowed, the bound is one that holds for every cut and all drops: that of solve where sections
+   are, else a weak one. */
 bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
                arena *a, curve *out, error *err) MUST_CHECK;
 

@@ -13,7 +13,7 @@
 #include "solver/slots.h"
 
 enum { COEF_BITS = 24, DUAL_BITS = 30, GRAIN_BITS = 42, FLOW_CLASSES = 8 };
-enum { FLOW_CHAIN = 64 }; /* ops that a drop is charged with, at most */
+enum { FLOW_CHAIN = 4 }; /* ops that a drop is charged with; more: docs/recompute.md */
 #define COEF_ONE ((int64_t)1 << COEF_BITS)
 
 typedef enum flow_row_kind {

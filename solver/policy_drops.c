@@ -12,7 +12,8 @@ typedef struct walk {
   int32_t *made;   /* per tensor: the op whose entry made it last, or -1 */
   int32_t *ops;    /* of this entry, in order of finding */
   int32_t *taken;  /* per op: the op whose entry has it, or -1 */
-  int32_t n_ops, before;
+  int32_t *failed; /* per tensor: the request in which it could not be made */
+  int32_t n_ops, before, request;
 } walk;
 
 static int32_t writes_before (const policy_view *v, int32_t tensor, int32_t op) {
@@ -44,7 +45,18 @@ static bool dead (const policy_view *v, int32_t tensor, int32_t op) {
   return !v->trace->tensors[tensor].persistent && uses_last (&v->uses, tensor) < op;
 }
 
-static bool make (walk *w, int32_t tensor);
+static bool make_once (walk *w, int32_t tensor);
+
+/* What failed is not walked again for the same drop: branches that meet would double the work each
+   time. */
+static bool make (walk *w, int32_t tensor) {
+  if (w->failed[tensor] == w->request)
+    return false;
+  if (make_once (w, tensor))
+    return true;
+  w->failed[tensor] = w->request;
+  return false;
+}
 
 /* Op p finds its input as it was: on the device, made again, or with a longer life. */
 static bool have (walk *w, int32_t x, int32_t p) {
@@ -58,7 +70,7 @@ static bool have (walk *w, int32_t x, int32_t p) {
   return writes_before (v, x, w->before) == writes_before (v, x, p);
 }
 
-static bool make (walk *w, int32_t tensor) {
+static bool make_once (walk *w, int32_t tensor) {
   const policy_view *v = w->v;
   if (!can_make (v, tensor, w->before))
     return false;
@@ -91,8 +103,9 @@ static bool begin (walk *w, const policy_view *v, const policy_choice *c, error 
   w->active = NEW (v->arena, v->n_tensors, int32_t, err);
   w->made = NEW (v->arena, v->n_tensors, int32_t, err);
   w->taken = NEW (v->arena, v->n_ops, int32_t, err);
+  w->failed = NEW (v->arena, v->n_tensors, int32_t, err);
   w->ops = NEW (v->arena, v->n_ops, int32_t, err);
-  if (!w->active || !w->made || !w->taken || !w->ops)
+  if (!w->active || !w->made || !w->taken || !w->failed || !w->ops)
     return false;
   memset (w->active, 0xff, (size_t)v->n_tensors * sizeof *w->active);
   memset (w->made, 0xff, (size_t)v->n_tensors * sizeof *w->made);
@@ -121,12 +134,15 @@ static int ascending (const void *a, const void *b) {
 /* Members of a segment, or the tensor alone. Returns how many drops were made good. */
 static bool make_due (walk *w, int32_t drop) {
   const policy_drop *d = &w->c->drops[drop];
+  w->request++;
   if (!make (w, d->tensor))
     return false;
   for (int64_t i = 0; d->segment >= 0 && i < w->c->n_drops; i++) {
     const policy_drop *other = &w->c->drops[i];
-    if (other->segment == d->segment && w->active[other->tensor] == i)
-      (void)!make (w, other->tensor);
+    if (other->segment != d->segment || w->active[other->tensor] != i)
+      continue;
+    w->request++;
+    (void)!make (w, other->tensor);
   }
   return true;
 }

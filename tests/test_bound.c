@@ -154,7 +154,7 @@ START_TEST (merging_only_weakens_the_bound) {
 END_TEST
 
 START_TEST (more_memory_a_faster_link_and_more_host_never_raise_the_bound) {
-  for (int seed = 0; seed < 12; seed++) {
+  for (int seed = 0; seed < cases (500) / 80; seed++) {
     device dev = device_25 ();
     error err = { 0 };
     arena *a = arena_new (0);

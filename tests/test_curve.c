@@ -1,6 +1,7 @@
 /* Curves of random traces: more memory is never slower, bounds lie below plans, the smallest memory
    lies between its two ends and agrees with the curve. The bench does the same to 500. */
 #include "solver/curve.h"
+#include "solver/sections_bound.h"
 #include "tests/curve_case.h"
 #include "tests/suite.h"
 #include "trace/zoo/zoo.h"
@@ -19,9 +20,9 @@ START_TEST (curves_fall_lie_above_their_bounds_and_agree_with_the_smallest_memor
 }
 END_TEST
 
-static trace *small_net (const device *d, arena *a) {
+static trace *small_net (const char *name, const device *d, arena *a) {
   error err = { 0 };
-  zoo_request r = { .name = "alexnet",
+  zoo_request r = { .name = name,
                     .batch = 256,
                     .image = 64,
                     .width_divisor = 16,
@@ -51,7 +52,7 @@ static const device card = {
 START_TEST (a_curve_that_may_cut_is_faster_where_cutting_helps) {
   error err = { 0 };
   arena *a = arena_new (0);
-  const trace *t = small_net (&card, a);
+  const trace *t = small_net ("alexnet", &card, a);
   curve_options o = { .device = &card, .host_bytes = card.host_bytes, .limit_ticks = 2000 };
   curve plain, cut;
   int64_t floor_bytes, peak_bytes;
@@ -66,6 +67,32 @@ START_TEST (a_curve_that_may_cut_is_faster_where_cutting_helps) {
   /* its bound speaks of all cuts, so it lies below both, and not above the one without */
   ck_assert_int_le (cut.points[0].lower_bound_ns, q->predicted.step_ns);
   ck_assert_int_le (cut.points[0].lower_bound_ns, plain.points[0].lower_bound_ns);
+  arena_free (a);
+}
+END_TEST
+
+START_TEST (where_cuts_are_allowed_the_bound_is_that_of_every_cut) {
+  error err = { 0 };
+  arena *a = arena_new (0);
+  device slow = card;
+  slow.link.h2d_bytes_per_s = slow.link.d2h_bytes_per_s = slow.link.both_bytes_per_s = 200000000;
+  const trace *t = small_net ("resnet18", &slow, a);
+  curve_options o = {
+    .device = &slow, .host_bytes = slow.host_bytes, .limit_ticks = 2000, .sections = SECTIONS_AUTO
+  };
+  curve cut;
+  bound every;
+  int64_t floor_bytes, peak_bytes;
+  ck_assert (curve_range (t, &slow, a, &floor_bytes, &peak_bytes, &err));
+  int64_t budget = floor_bytes + 4 * slow.granule_bytes;
+  solve_options how = { .device = &slow,
+                        .budget_bytes = budget,
+                        .host_bytes = slow.host_bytes,
+                        .sections = SECTIONS_AUTO };
+  ck_assert_msg (curve_of (t, &o, &budget, 1, a, &cut, &err), "%s", err.text);
+  ck_assert_msg (sections_bound (t, &how, a, &every, &err), "%s", err.text);
+  ck_assert_int_eq (cut.points[0].lower_bound_ns, every.lower_bound_ns);
+  ck_assert_int_gt (every.lower_bound_ns, trace_total_ns (t));
   arena_free (a);
 }
 END_TEST
@@ -89,6 +116,7 @@ int main (void) {
   const TTest *const tests[] = {
     curves_fall_lie_above_their_bounds_and_agree_with_the_smallest_memory,
     a_curve_that_may_cut_is_faster_where_cutting_helps,
+    where_cuts_are_allowed_the_bound_is_that_of_every_cut,
     the_knee_and_the_price_are_read_off_the_points,
     NULL,
   };

@@ -14,7 +14,7 @@
 #include "trace/check.h"
 #include "trace/noise.h"
 
-enum { CASES = 40, DAYS = 40, NETWORKS = 8, MB = 1 << 20 };
+enum { CASES = 40, DAYS = 40, NETWORKS = 8, OPS = 50, MB = 1 << 20 };
 
 START_TEST (a_day_stays_within_its_noise_and_no_two_are_alike) {
   arena *a = arena_new (0);
@@ -181,8 +181,8 @@ START_TEST (the_steadier_plan_is_as_good_and_what_is_said_of_it_is_true) {
   for (uint64_t seed = 1; seed <= NETWORKS; seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
-    trace *t = synthetic (seed % 2 ? SYNTHETIC_RANDOM : SYNTHETIC_RESNET, 60, seed, a, &err);
-    device d = link_of ((int64_t)(6 + seed) * 1000000000);
+    trace *t = synthetic (seed % 4 ? SYNTHETIC_RESNET : SYNTHETIC_RANDOM, OPS, seed, a, &err);
+    device d = link_of ((int64_t)(12 + seed) * 1000000000);
     solution plain, told;
     ck_assert (t != NULL);
     int64_t budget = middle (t, a);

@@ -345,6 +345,32 @@ START_TEST (making_inputs_again_ends_where_two_ops_feed_each_other) {
 }
 END_TEST
 
+/* Each rung reads both of the one below, and a tensor that has changed since: no rung can be made,
+   and who walks down from each rung twice never ends. */
+START_TEST (what_cannot_be_made_is_walked_once) {
+  enum { RUNGS = 60 };
+  arena *a = arena_new (0);
+  error err = { 0 };
+  const char *tensors = "w:1! s:1 a0:1 b0:1 z:4 y:4 g:1 h:1";
+  const char *ops = "f i 1 w > s |f a0 1 w > a0 |f b0 1 w > b0";
+  for (int i = 1; i <= RUNGS; i++) {
+    tensors = arena_format (a, &err, "%s a%d:1 b%d:1", tensors, i, i);
+    ops = arena_format (a, &err, "%s |f a%d 1 a%d b%d s > a%d |f b%d 1 a%d b%d s > b%d", ops, i,
+                        i - 1, i - 1, i, i, i - 1, i - 1, i);
+  }
+  ops = arena_format (a, &err,
+                      "%s |f c 1 s > s |f z 1 a%d b%d > z |f y 1 z > y |f loss 1 y > g |"
+                      "b d 1 g y > g |b e 1 g z > h",
+                      ops, RUNGS, RUNGS);
+  ck_assert_ptr_nonnull (ops);
+  const paper one = { "checkpoint-every-k", "k=3", tensors, ops, 12, "" };
+  policy_answer answer;
+  paper_ask (&one, a, &answer);
+  ck_assert_int_gt (answer.drops, 0);
+  arena_free (a);
+}
+END_TEST
+
 /* All of the chain is one segment: behind the loss it is there at once, as if nothing had been
    dropped. */
 START_TEST (a_segment_that_runs_again_adds_its_own_bytes) {
@@ -391,6 +417,7 @@ int main (void) {
                                  autoswap_without_waiting_needs_what_its_times_make_of_memory,
                                  a_segment_that_runs_again_adds_its_own_bytes,
                                  making_inputs_again_ends_where_two_ops_feed_each_other,
+                                 what_cannot_be_made_is_walked_once,
                                  tensile_adds_the_jobs_peaks_and_gives_each_a_link_of_its_own,
                                  NULL };
   return suite_run ("policy rules", tests, 60);

@@ -2,7 +2,7 @@
 
 #define ONE ((int64_t)1 << PROOF_COEF_BITS)
 #define DEAREST (256 * ONE) /* grains of work a grain of memory: docs/proof.md */
-enum { MOST_CHARGED = 64 }; /* ops that one drop is charged with */
+enum { MOST_CHARGED = 4 };  /* ops that one drop is charged with */
 
 static bool has (const index_list *list, int32_t x) {
   int32_t i = 0;
