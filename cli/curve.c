@@ -43,18 +43,27 @@ static bool read_rewriting (call *c, curve_options *o) {
   return true;
 }
 
-/* Where ops may run in parts, plans reach below the floor of whole ops: as far down as one part of
-   many. */
-static bool range_of (call *c, const trace *t, const device *d, const curve_options *o, curve *v) {
+/* Below this no plan fits. Where ops may run in parts, plans reach below the floor of whole ops: as
+   far down as one part of many. */
+static bool least_of (call *c, const trace *t, const device *d, const curve_options *o,
+                      int64_t *least_bytes) {
+  memory_floor f;
   summary s;
-  if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err))
+  if (!floor_of (t, d, c->arena, &f, &c->err) || !summary_of (t, c->arena, &s, &c->err))
     return false;
-  if (o->sections == SECTIONS_OFF)
-    return true;
-  if (!summary_of (t, c->arena, &s, &c->err))
+  bool less = o->sections != SECTIONS_OFF && s.floor_sections_bytes < f.bytes;
+  *least_bytes = less ? s.floor_sections_bytes : f.bytes;
+  return true;
+}
+
+/* From where budgets are taken: small groups reach further down, at a price. */
+static bool range_of (call *c, const trace *t, const device *d, const curve_options *o, curve *v,
+                      int64_t *least_bytes) {
+  if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err) ||
+      !least_of (c, t, d, o, least_bytes))
     return false;
-  if (s.floor_sections_bytes < v->floor_bytes)
-    v->floor_bytes = s.floor_sections_bytes;
+  if (o->sections != SECTIONS_OFF && *least_bytes < v->floor_bytes)
+    v->floor_bytes = *least_bytes;
   return true;
 }
 
@@ -169,12 +178,14 @@ static int run (call *c) {
   int32_t n;
   figure_page page;
   bool any;
+  int64_t least_bytes;
   trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
-            read_rewriting (c, &o) && range_of (c, t, &d, &o, &v) &&
+            read_rewriting (c, &o) && range_of (c, t, &d, &o, &v, &least_bytes) &&
             read_budgets (c, &v, &d, &budgets, &n) &&
-            curve_of (t, &o, budgets, n, c->arena, &v, &c->err) &&
-            curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_files (c, &page, &any);
+            curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
+  v.floor_bytes = ok ? least_bytes : 0;
+  ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_files (c, &page, &any);
   if (!ok || (c->json && !print_json (c, &v)))
     return call_failed (c);
   if (call_flag (c, "tsv"))

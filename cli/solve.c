@@ -26,7 +26,9 @@ static bool dump_program (call *c, const planner *p, const trace *t, const plan 
   bool ok = plan_rewrite (t, made, c->arena, &rw, &c->err) &&
             solve_bound (rw.trace, &o, c->arena, &b, &c->err);
   if (ok && !text.size)
-    ok = error_set (&c->err, ERR_usage, "--dump: everything fits in %s, so there is no program",
+    ok = error_set (&c->err, ERR_usage, "--dump: %s in %s, so there is no program",
+                    made->n_moves + made->n_sections + made->n_recomputes ? "nothing has to wait"
+                                                                          : "everything fits",
                     units_bytes (budget, o.budget_bytes));
   ok = ok && call_write (c, path, text.data, text.size);
   *seen = b.stats;
