@@ -129,10 +129,24 @@ static bool print_picture (call *c, const curve *v) {
   return ok;
 }
 
-static void print_table (const curve *v, const device *d) {
+/* Of the largest budget that has none: what sets the smallest one. */
+static void tell_refusal (const trace *t, const curve_options *o, const curve *v) {
+  floor_request r = { .host_bytes = o->host_bytes,
+                      .in_parts = o->sections != SECTIONS_OFF,
+                      .drops = o->recompute != RECOMPUTE_OFF };
+  error why = { 0 };
+  for (int32_t i = 0; i < v->count; i++)
+    if (!v->points[i].plan)
+      r.budget_bytes = v->points[i].budget_bytes;
+  if (r.budget_bytes && !floor_refuse (t, o->device, &r, &why))
+    printf ("\n%s\n", why.text);
+}
+
+static void print_table (const trace *t, const curve *v, const device *d, const curve_options *o) {
   char a[8][UNITS_TEXT];
-  printf ("without swaps %s in %s; below %s no plan fits\n", units_time (a[0], v->baseline_ns),
-          units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes));
+  printf ("without swaps %s in %s; below %s no plan %sfits\n", units_time (a[0], v->baseline_ns),
+          units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes),
+          o->sections == SECTIONS_OFF ? "" : "of whole ops ");
   int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
   if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
     printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",
@@ -153,6 +167,7 @@ static void print_table (const curve *v, const device *d) {
             units_bytes (a[4], q->d2h_bytes), units_bytes (a[5], q->h2d_bytes),
             units_time (a[6], curve_price_ns (v, i)), i == v->knee ? "  knee" : "");
   }
+  tell_refusal (t, o, v);
 }
 
 static int run (call *c) {
@@ -176,7 +191,7 @@ static int run (call *c) {
   if (call_flag (c, "tsv"))
     print_tsv (&v);
   else if (!c->json) {
-    print_table (&v, &d);
+    print_table (t, &v, &d, &o);
     puts ("");
     if (!print_picture (c, &v))
       return call_failed (c);

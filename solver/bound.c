@@ -253,7 +253,7 @@ static bool prove_without_peak (state *s, const slots *now, arena *scratch, erro
   flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, 0);
   flow f;
   ilp_result r;
-  if (!fo.peak || s->g->n_ops > FEW_OPS || s->stopped)
+  if (!fo.peak || s->g->n_ops > FEW_OPS || s->stopped || s->o->shares_only)
     return true;
   fo.peak = 0;
   bool ok = flow_build (s->g, now, &fo, scratch, &f, err) && solve (s, &f, scratch, &r, err) &&
@@ -269,7 +269,8 @@ static bool finish_up (state *s, const slots *now, error *err) {
   arena *scratch = arena_new (0);
   if (!scratch)
     return error_set (err, ERR_memory, "out of memory");
-  for (int64_t eps_ppm = 0; eps_ppm <= 1000 && !s->stopped; eps_ppm += 1000) {
+  for (int64_t eps_ppm = s->o->shares_only ? 1000 : 0; eps_ppm <= 1000 && !s->stopped;
+       eps_ppm += 1000) {
     flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
     arena_mark here = arena_here (scratch);
     flow f;

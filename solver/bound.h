@@ -16,6 +16,7 @@ typedef struct bound_options {
   bool any_units; /* the units have granule 1, no groups and no pool, and stand for all that a plan
                      may choose: copies may be shared, so latency is not charged */
   bool keep_proof;
+  bool shares_only; /* what leaves, and no more bound than compute or a crossing gives */
   bytes *program; /* where not NULL: the last program, the one that shares are read off, as LP text;
                      none where everything fits */
   flow_drops drops;     /* beside copies; then any_units must be set */
@@ -94,7 +95,8 @@ int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op);
 /* The proof as canonical JSON (docs/proof.md). */
 const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
                          arena *a, error *err) MUST_CHECK;
-/* That of a bound that needs no duals: by compute alone, or by what crosses at one op (or NO_OP). */
+/* That of a bound that needs no duals: by compute alone, or by what crosses at one op (or NO_OP).
+ */
 const char *bound_cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
                                const loosened *l, arena *a, error *err) MUST_CHECK;
 

@@ -237,22 +237,31 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
   return true;
 }
 
+/* What the copies write besides takes its place too, if it was dropped: else they would run once more
+   for it. */
 static bool put_entry (walk *w, recompute *r, error *err) {
+  int64_t written = 0;
+  for (int32_t i = 0; i < w->n_ops; i++)
+    written += w->t->ops[w->ops[i]].writes.count;
   *r = (recompute){ .before = w->before };
   r->ops.at = NEW (w->arena, w->n_ops, int32_t, err);
-  r->replaces.at = NEW (w->arena, w->n_tensors, int32_t, err);
+  r->replaces.at = NEW (w->arena, written, int32_t, err);
   if (!r->ops.at || !r->replaces.at)
     return false;
   if (!sound (w)) /* sorts, and knows the versions made */
     return error_set (err, ERR_internal, "an entry before op %d is not sound", w->before);
   memcpy (r->ops.at, w->sorted, (size_t)w->n_ops * sizeof *w->sorted);
   r->ops.count = w->n_ops;
-  for (int32_t i = 0; i < w->n_tensors; i++) {
-    int32_t x = w->tensors[i];
-    if (!w->away[x] || w->seen[x] != w->check_mark || w->version[x] != versions (w, x, w->before))
-      continue;
-    r->replaces.at[r->replaces.count++] = x;
-    w->away[x] = 0;
+  for (int32_t i = 0; i < w->n_ops; i++) {
+    const index_list *made = &w->t->ops[w->ops[i]].writes;
+    for (int32_t j = 0; j < made->count; j++) {
+      int32_t x = made->at[j];
+      if (!w->away[x] || w->seen[x] != w->check_mark ||
+          w->version[x] != versions (w, x, w->before))
+        continue;
+      r->replaces.at[r->replaces.count++] = x;
+      w->away[x] = 0;
+    }
   }
   qsort (r->replaces.at, (size_t)r->replaces.count, sizeof (int32_t), ascending);
   return true;

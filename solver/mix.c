@@ -7,7 +7,7 @@
 #include "solver/sections.h"
 #include "trace/summary.h"
 
-enum { GAP_PPM = 5000, CUTS = 3, MOST_CANDIDATES = 5 * CUTS };
+enum { GAP_PPM = 5000, CUTS = 3, MOST_CANDIDATES = 5 * CUTS, GUIDES = 5 };
 
 /* Who proposed it: what one of them finds alone is looked at as closely where more is allowed. */
 typedef enum source { FROM_CUTS, FROM_DROPS, FROM_BOTH, FROM_KEEPING, SOURCES } source;
@@ -32,6 +32,7 @@ typedef struct mixing {
   solution plain;
   int64_t plain_bound_ns;    /* INT64_MAX: it has no plan */
   recompute_program program; /* of the trace as it is, where drops are allowed */
+  variant guided[GUIDES];
 } mixing;
 
 static bool near (const mixing *m, int64_t step_ns, int64_t bound_ns) {
@@ -323,6 +324,47 @@ static bool solve_finalists (mixing *m, solution *out, const variant **taken, er
   return true;
 }
 
+/* Sets that programs for a little less memory drop, each solved in full: mostly that is all there
+   is to do, and soon done. */
+static bool try_guides (mixing *m, solution *out, const variant **taken, error *err) {
+  static const int64_t less_ppm[GUIDES] = { 5000, 2500, 10000, 0, 20000 };
+  enum { ENOUGH_PPM = 2500, PART = 16 };
+  const solve_options *o = m->o;
+  int64_t bound_ns = o->sections ? m->compute_ns : m->program.bound.lower_bound_ns;
+  if (o->recompute == RECOMPUTE_ONLY || !m->program.fits)
+    return true;
+  int64_t enough_ns =
+      bound_ns + units_scale (bound_ns, o->gap_ppm ? o->gap_ppm : ENOUGH_PPM, 1000000);
+  for (int i = 0; i < GUIDES; i++) {
+    recompute_program guide;
+    variant_value value;
+    solution s;
+    error why = { 0 };
+    if (out->plan && out->plan->predicted.step_ns <= enough_ns)
+      break;
+    arena_mark mark = arena_here (m->scratch);
+    int64_t budget = o->budget_bytes - units_scale (o->budget_bytes, less_ppm[i], 1000000);
+    bool ok =
+        recompute_solve_guide (m->t, o, budget, m->scratch, &guide, err) &&
+        (!guide.fits || recompute_guided (m->t, o, &guide, m->arena, &m->guided[i], &value, err));
+    arena_back (m->scratch, mark);
+    if (!ok)
+      return false;
+    m->drops_tried += guide.fits;
+    if (!guide.fits || !value.legal || value.bound_ns == INT64_MAX ||
+        (out->plan && value.bound_ns >= out->plan->predicted.step_ns))
+      continue;
+    solve_options part = *o;
+    part.limit_ticks = (o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS) / PART;
+    part.gap_ppm = 1;
+    if (variant_solve (m->t, &m->guided[i], &part, NULL, m->arena, &s, &why))
+      take (out, &s, taken, &m->guided[i]);
+    else if (why.code != ERR_infeasible)
+      return error_set (err, why.code, "%s", why.text);
+  }
+  return true;
+}
+
 bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
   mixing m = { .t = t, .o = o, .arena = a, .compute_ns = trace_total_ns (t) };
   const variant *taken = NULL;
@@ -337,7 +379,12 @@ bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out,
   if (!ok)
     goto out;
   take (out, &m.plain, &taken, NULL);
-  bool enough = out->plan && near (&m, out->plan->predicted.step_ns, m.compute_ns);
+  ok = first || easy || try_guides (&m, out, &taken, err);
+  if (!ok)
+    goto out;
+  int64_t least_ns =
+      !first && m.program.fits && !o->sections ? m.program.bound.lower_bound_ns : m.compute_ns;
+  bool enough = out->plan && near (&m, out->plan->predicted.step_ns, least_ns);
   ok = (enough || find_proposals (&m, err)) && solve_finalists (&m, out, &taken, err);
   ok = ok && (first || m.has_plain || plain_can_win (&m, out, &last, err));
   m.slower = !last && !m.has_plain;

@@ -139,7 +139,7 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
   return true;
 }
 
-static bool begin (finding *f, error *err) {
+bool find_begin (finding *f, error *err) {
   enum { GAP_PPM = 2500 }; /* where none is asked for */
   if (!trace_rewrite (f->t, f->cut->sections, f->cut->n_sections, NULL, 0, f->o->device->section_ns,
                       f->arena, &f->rw, err) ||
@@ -239,7 +239,7 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
   *out = (recompute_result){ .best = *f.cut, .greedy = *f.cut };
   f.scratch = arena_new (0);
   bool ok = f.scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && begin (&f, err) && variant_try (t, f.cut, o, f.scratch, &out->value, err) &&
+  ok = ok && find_begin (&f, err) && variant_try (t, f.cut, o, f.scratch, &out->value, err) &&
        find_greedy (&f, err);
   out->greedy_value = out->value;
   ok = ok && try_kept (&f, TRY, &out->greedy, &out->greedy_value, err);

@@ -32,6 +32,11 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
                        const recompute_program *guide, bool keeps, int64_t limit_ticks, arena *a,
                        recompute_result *out, error *err) MUST_CHECK;
 
+/* The set that this program drops, of the trace as it is, and what its own program says of it.
+   legal is false where the rewriting refuses it, bound_ns is INT64_MAX where it cannot fit. */
+bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
+                       arena *a, variant *out, variant_value *value, error *err) MUST_CHECK;
+
 /* What RECOMPUTE_CHEAP may make again: outputs of anything but convolutions and matrix products. */
 bool recompute_is_cheap (const policy_view *v, int32_t op);
 
@@ -41,6 +46,10 @@ bool recompute_is_cheap (const policy_view *v, int32_t op);
    Quick, and weaker than the program. */
 bool recompute_bound (const trace *t, const variant *cut, const solve_options *o, arena *scratch,
                       int64_t *ns, error *err) MUST_CHECK;
+
+/* As below for what the program drops alone, at so much of the budget; no bound, no proof. */
+bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budget_bytes, arena *a,
+                            recompute_program *out, error *err) MUST_CHECK;
 
 /* Whether none fits is no error. fresh: of plans whose copies read nothing beyond its last use but
    what their own entry made, as all are that recompute_search finds where it keeps nothing. */

@@ -44,6 +44,8 @@ typedef struct finding {
 
 typedef enum drop_ranking { BY_OWN, BY_CHAIN, BY_SIZE, DROP_RANKINGS } drop_ranking;
 
+/* t, cut, o, arenas, guide and keeps are set. */
+bool find_begin (finding *f, error *err) MUST_CHECK;
 /* All drops into f->order, the best for their price first. */
 void find_rank (finding *f, drop_ranking by);
 /* What f->now costs; it is remembered if it is among the best. */

@@ -17,8 +17,8 @@ static bool may_drop (const trace *t, const solve_options *o, arena *a, uint8_t 
   return true;
 }
 
-bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
-                              bool fresh, arena *a, recompute_program *out, error *err) {
+static bool solve_program (const trace *t, const variant *cut, const solve_options *o, bool fresh,
+                           bool guide, arena *a, recompute_program *out, error *err) {
   static const variant nothing = { .name = "swap" };
   const variant *v = cut ? cut : &nothing;
   uint8_t *again;
@@ -37,7 +37,8 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
                         .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
                         .again = again,
                         .fresh = fresh,
-                        .keep_proof = o->keep_proof,
+                        .keep_proof = o->keep_proof && !guide,
+                        .shares_only = guide,
                         .log = o->log,
                         .stop = o->stop,
                         .stop_context = o->stop_context };
@@ -45,4 +46,16 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
     return true;
   out->fits = false;
   return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
+}
+
+bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
+                              bool fresh, arena *a, recompute_program *out, error *err) {
+  return solve_program (t, cut, o, fresh, false, a, out, err);
+}
+
+bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budget_bytes, arena *a,
+                            recompute_program *out, error *err) {
+  solve_options less = *o;
+  less.budget_bytes = budget_bytes;
+  return solve_program (t, NULL, &less, true, true, a, out, err);
 }

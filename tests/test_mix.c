@@ -13,6 +13,7 @@
 #include "tests/ref_rewrite.h"
 #include "tests/same_trace.h"
 #include "tests/suite.h"
+#include "tests/synthetic.h"
 #include "trace/check.h"
 #include "trace/prove.h"
 #include "trace/simulate.h"
@@ -525,8 +526,95 @@ START_TEST (sums_of_a_transformer_are_charged_with_what_went_into_them) {
 }
 END_TEST
 
+/* A mask comes with what it masks: dropped with it, it is made by the same run, and stays. */
+START_TEST (what_a_run_makes_besides_takes_its_place_too) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  uses u;
+  drop *drops;
+  recompute *entries;
+  int32_t n, count;
+  trace_builder *b = build_new (a, "mask", 1, &err);
+  build_tensor (b, "input", 4096, TENSOR_INPUT);
+  build_tensor (b, "y", 4096, TENSOR_ACTIVATION);
+  build_tensor (b, "mask", 4096, TENSOR_ACTIVATION);
+  for (int k = 0; k < 7; k++) {
+    build_op (b, "op", OP_FORWARD, 100);
+    if (k < 2)
+      build_write (b, k);
+    if (k == 1) {
+      build_write (b, 2);
+      build_read (b, 0);
+    }
+    if (k > 3)
+      build_read (b, k == 4 ? 1 : k == 5 ? 2 : 0);
+  }
+  trace *t = build_finish (b, &err);
+  ck_assert_msg (t, "%s", err.text);
+  uint8_t over[7] = { 0, 0, 0, 1, 0, 0, 0 }, chosen[8] = { 0 };
+  ck_assert (uses_of (t, a, &u, &err) &&
+             drops_find (t, over, NULL, false, a, &drops, &n, NULL, &err));
+  ck_assert_int_le (n, 8);
+  for (int32_t i = 0; i < n; i++)
+    chosen[i] = drops[i].tensor > 0;
+  ck_assert (drops_entries (t, &u, drops, n, chosen, false, a, &entries, &count, &err));
+  ck_assert_int_eq (count, 1);
+  ck_assert_int_eq (entries[0].before, 4);
+  ck_assert_int_eq (entries[0].ops.count, 1);
+  ck_assert_int_eq (entries[0].ops.at[0], 1);
+  ck_assert_int_eq (entries[0].replaces.count, 2);
+  ck_assert (entries[0].replaces.at[0] == 1 && entries[0].replaces.at[1] == 2);
+  arena_free (a);
+}
+END_TEST
+
+/* How much of tensor x the program drops over op k. */
+static double dropped_at (const recompute_program *p, int32_t x, int32_t k) {
+  for (int32_t i = p->gaps.of_unit[x]; i < p->gaps.of_unit[x + 1]; i++)
+    if (p->gaps.at[i].after < k && k <= p->gaps.at[i].before)
+      return p->bound.dropped[i];
+  return -1;
+}
+
+START_TEST (the_guided_set_is_what_the_program_drops) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  device d = titanx;
+  d.roofline.fp32_flops *= 50;
+  d.roofline.memory_bytes_per_s *= 10;
+  trace *t = network ("resnet18", 64, 0, &d, a);
+  units u;
+  gaps g;
+  variant v;
+  variant_value value;
+  recompute_program whole, guide;
+  ck_assert (units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, &err) &&
+             gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
+  solve_options o = { .device = &d,
+                      .budget_bytes = g.peak_bytes / 10 * 8,
+                      .host_bytes = 64 * GIB,
+                      .recompute = RECOMPUTE_AUTO };
+  ck_assert (recompute_solve_program (t, NULL, &o, true, a, &whole, &err) && whole.fits);
+  ck_assert (recompute_solve_guide (t, &o, o.budget_bytes / 100 * 99, a, &guide, &err));
+  ck_assert (guide.fits && recompute_guided (t, &o, &guide, a, &v, &value, &err) && value.legal);
+  ck_assert_int_gt (v.n_recomputes, 0);
+  for (int32_t e = 0; e < v.n_recomputes; e++)
+    for (int32_t i = 0; i < v.recomputes[e].replaces.count; i++)
+      ck_assert (dropped_at (&guide, v.recomputes[e].replaces.at[i], v.recomputes[e].before) >=
+                 0.3);
+  ck_assert_int_ge (value.bound_ns, whole.bound.lower_bound_ns);
+  static const variant nothing = { .name = "nothing" };
+  variant_value carried;
+  ck_assert (variant_bound (t, &nothing, &o, a, &carried, &err));
+  ck_assert_int_lt (value.bound_ns, carried.bound_ns);
+  arena_free (a);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = {
+    what_a_run_makes_besides_takes_its_place_too,
+    the_guided_set_is_what_the_program_drops,
     no_random_plan_beats_the_bound_of_its_cut,
     no_set_of_drops_beats_the_program_and_none_keeps_the_dead,
     bound_least_of_all_cuts_and_drops_and_plan_are_in_order,
