@@ -6,6 +6,7 @@
 #include "cli/picture_files.h"
 #include "cli/policies.h"
 #include "plot/term.h"
+#include "solver/floor.h"
 #include "trace/summary.h"
 
 enum { MOST_POINTS = 512, POINTS = 12 };
@@ -42,18 +43,27 @@ static bool read_rewriting (call *c, curve_options *o) {
   return true;
 }
 
-/* Where ops may run in parts, plans reach below the floor of whole ops: as far down as one part of
-   many. */
-static bool range_of (call *c, const trace *t, const device *d, const curve_options *o, curve *v) {
+/* Below this no plan fits. Where ops may run in parts, plans reach below the floor of whole ops: as
+   far down as one part of many. */
+static bool least_of (call *c, const trace *t, const device *d, const curve_options *o,
+                      int64_t *least_bytes) {
+  memory_floor f;
   summary s;
-  if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err))
+  if (!floor_of (t, d, c->arena, &f, &c->err) || !summary_of (t, c->arena, &s, &c->err))
     return false;
-  if (o->sections == SECTIONS_OFF)
-    return true;
-  if (!summary_of (t, c->arena, &s, &c->err))
+  bool less = o->sections != SECTIONS_OFF && s.floor_sections_bytes < f.bytes;
+  *least_bytes = less ? s.floor_sections_bytes : f.bytes;
+  return true;
+}
+
+/* From where budgets are taken: small groups reach further down, at a price. */
+static bool range_of (call *c, const trace *t, const device *d, const curve_options *o, curve *v,
+                      int64_t *least_bytes) {
+  if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err) ||
+      !least_of (c, t, d, o, least_bytes))
     return false;
-  if (s.floor_sections_bytes < v->floor_bytes)
-    v->floor_bytes = s.floor_sections_bytes;
+  if (o->sections != SECTIONS_OFF && *least_bytes < v->floor_bytes)
+    v->floor_bytes = *least_bytes;
   return true;
 }
 
@@ -119,10 +129,24 @@ static bool print_picture (call *c, const curve *v) {
   return ok;
 }
 
-static void print_table (const curve *v, const device *d) {
+/* Of the largest budget that has none: what sets the smallest one. */
+static void tell_refusal (const trace *t, const curve_options *o, const curve *v) {
+  floor_request r = { .host_bytes = o->host_bytes,
+                      .in_parts = o->sections != SECTIONS_OFF,
+                      .drops = o->recompute != RECOMPUTE_OFF };
+  error why = { 0 };
+  for (int32_t i = 0; i < v->count; i++)
+    if (!v->points[i].plan)
+      r.budget_bytes = v->points[i].budget_bytes;
+  if (r.budget_bytes && !floor_refuse (t, o->device, &r, &why))
+    printf ("\n%s\n", why.text);
+}
+
+static void print_table (const trace *t, const curve *v, const device *d, const curve_options *o) {
   char a[8][UNITS_TEXT];
-  printf ("without swaps %s in %s; below %s no plan fits\n", units_time (a[0], v->baseline_ns),
-          units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes));
+  printf ("without swaps %s in %s; below %s no plan %sfits\n", units_time (a[0], v->baseline_ns),
+          units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes),
+          o->sections == SECTIONS_OFF ? "" : "of whole ops ");
   int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
   if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
     printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",
@@ -143,6 +167,7 @@ static void print_table (const curve *v, const device *d) {
             units_bytes (a[4], q->d2h_bytes), units_bytes (a[5], q->h2d_bytes),
             units_time (a[6], curve_price_ns (v, i)), i == v->knee ? "  knee" : "");
   }
+  tell_refusal (t, o, v);
 }
 
 static int run (call *c) {
@@ -153,18 +178,20 @@ static int run (call *c) {
   int32_t n;
   figure_page page;
   bool any;
+  int64_t least_bytes;
   trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
-            read_rewriting (c, &o) && range_of (c, t, &d, &o, &v) &&
+            read_rewriting (c, &o) && range_of (c, t, &d, &o, &v, &least_bytes) &&
             read_budgets (c, &v, &d, &budgets, &n) &&
-            curve_of (t, &o, budgets, n, c->arena, &v, &c->err) &&
-            curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_files (c, &page, &any);
+            curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
+  v.floor_bytes = ok ? least_bytes : 0;
+  ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_files (c, &page, &any);
   if (!ok || (c->json && !print_json (c, &v)))
     return call_failed (c);
   if (call_flag (c, "tsv"))
     print_tsv (&v);
   else if (!c->json) {
-    print_table (&v, &d);
+    print_table (t, &v, &d, &o);
     puts ("");
     if (!print_picture (c, &v))
       return call_failed (c);

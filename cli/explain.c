@@ -5,6 +5,7 @@
 #include "base/units.h"
 #include "cli/explain_cuts.h"
 #include "cli/explain_drops.h"
+#include "cli/explain_places.h"
 #include "cli/explain_prices.h"
 #include "cli/inputs.h"
 #include "cli/pictures.h"
@@ -43,6 +44,7 @@ typedef struct told {
   int32_t n_crossings;
   cuts_told cuts;
   dropped_list drops;
+  places_told places;
   prices prices;
 } told;
 
@@ -159,7 +161,8 @@ static bool find_all (call *c, told *t) {
       !waits_of (&job, &t->line, c->arena, &t->waits, &t->n_waits, &c->err) ||
       !count_crossings (c, t) || !find_holders (c, t) ||
       !cuts_of (c, t->original, t->plan, &t->cuts) ||
-      !dropped_of (c, t->original, t->plan, &t->drops))
+      !dropped_of (c, t->original, t->plan, &t->drops) ||
+      !places_of (c, &job, &t->line, t->waits, t->n_waits, &t->places))
     return false;
   for (int32_t i = 0; i < t->n_waits; i++)
     t->waited_ns += t->waits[i].ns;
@@ -331,6 +334,7 @@ static bool print_json (call *c, const told *t) {
   json_add_int (&w, "bytes", t->line.peak_bytes);
   json_add_int (&w, "op", op_at (t, t->line.peak_ns));
   json_close_object (&w);
+  places_put (&w, &t->places);
   json_put_key (&w, "predicted");
   predicted_write (&w, &t->cost);
   prices_put (&w, &t->prices);
@@ -364,6 +368,7 @@ static int run (call *c) {
   putchar ('\n');
   tell_peak (&t);
   tell_waits (&t);
+  places_print (&t.places);
   tell_crossings (&t);
   cuts_print (&t.cuts);
   dropped_print (&t.drops);

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "trace/summary.h"
+#include "solver/floor.h"
 #include "trace/uses.h"
 
 enum { SHOWN = 12, NAME = 48 };
@@ -42,15 +42,15 @@ static int64_t inside (const trace *t, const uses *u, const section *s) {
 
 bool cuts_of (call *c, const trace *t, const plan *p, cuts_told *out) {
   uses u;
-  summary s;
+  memory_floor f;
   *out = (cuts_told){ .trace = t, .count = p->n_sections, .budget_bytes = p->budget_bytes };
   out->at = NEW (c->arena, p->n_sections, cut_told, &c->err);
   bool *seen = NEW (c->arena, t->n_tensors, bool, &c->err);
   if (!out->at || !seen || !uses_of (t, c->arena, &u, &c->err) ||
-      !summary_of (t, c->arena, &s, &c->err))
+      !floor_of (t, &p->device, c->arena, &f, &c->err))
     return false;
-  out->floor_bytes = s.floor_bytes;
-  out->floor_op = s.floor_op;
+  out->floor_bytes = f.bytes;
+  out->floor_op = f.op;
   for (int32_t i = 0; i < p->n_sections; i++) {
     const section *from = &p->sections[i];
     cut_told *x = &out->at[i];

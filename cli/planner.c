@@ -251,7 +251,8 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
     floor_request r = { .budget_bytes = p->options.budget_bytes,
                         .host_bytes = p->options.host_bytes,
                         .in_parts = p->options.sections != SECTIONS_OFF,
-                        .drops = p->options.recompute != RECOMPUTE_OFF };
+                        .drops = p->options.recompute != RECOMPUTE_OFF,
+                        .stays = p->options.recompute == RECOMPUTE_ONLY };
     return floor_refuse (t, &p->device, &r, &c->err);
   }
   if (!ok)

@@ -26,7 +26,9 @@ static bool dump_program (call *c, const planner *p, const trace *t, const plan 
   bool ok = plan_rewrite (t, made, c->arena, &rw, &c->err) &&
             solve_bound (rw.trace, &o, c->arena, &b, &c->err);
   if (ok && !text.size)
-    ok = error_set (&c->err, ERR_usage, "--dump: everything fits in %s, so there is no program",
+    ok = error_set (&c->err, ERR_usage, "--dump: %s in %s, so there is no program",
+                    made->n_moves + made->n_sections + made->n_recomputes ? "nothing has to wait"
+                                                                          : "everything fits",
                     units_bytes (budget, o.budget_bytes));
   ok = ok && call_write (c, path, text.data, text.size);
   *seen = b.stats;
@@ -90,7 +92,7 @@ static bool put_plan (call *c, const planner *p, const solution *s, const beside
   return call_print_json (c, &w);
 }
 
-static bool put_refusal (call *c, const planner *p, const trace *t) {
+static bool put_refusal (call *c, const planner *p, const trace *t, const char *why) {
   json_writer w;
   memory_floor f;
   error fresh = { 0 };
@@ -114,7 +116,9 @@ static bool put_refusal (call *c, const planner *p, const trace *t) {
   json_add_int (&w, "touched_bytes", f.touched_bytes);
   json_add_int (&w, "workspace_bytes", f.workspace_bytes);
   json_close_object (&w);
+  json_add_int (&w, "host_bytes", p->options.host_bytes);
   json_add_int (&w, "reserve_bytes", p->reserve_bytes);
+  json_add_text (&w, "why", why);
   json_close_object (&w);
   return call_print_json (c, &w);
 }
@@ -206,7 +210,7 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   if (!planner_solve (c, &p, t, c->arena, &s)) {
     error why = c->err;
-    if (why.code == ERR_infeasible && c->json && !put_refusal (c, &p, t))
+    if (why.code == ERR_infeasible && c->json && !put_refusal (c, &p, t, why.text))
       return call_failed (c);
     c->err = why;
     return call_failed (c);

@@ -89,31 +89,9 @@ int64_t change_left (const change *c, int32_t gap) {
   return away (c, gap, parts_of (c, gap)) - away (c, gap, c->parts[gap]);
 }
 
-/* By halving: [low, high) holds the greatest. */
-static int32_t greatest_in (const peaks *p, int32_t low, int32_t high) {
-  int64_t most = peaks_most (p, low, high);
-  while (high - low > 1) {
-    int32_t middle = (low + high) / 2;
-    if (peaks_most (p, low, middle) == most)
-      high = middle;
-    else
-      low = middle;
-  }
-  return low;
-}
-
 int32_t change_fullest (const change *c, int32_t gap) {
-  int32_t n = c->layout->gaps.n_ops;
-  if (gap == NO_GAP)
-    return greatest_in (&c->level, 0, n);
-  const struct gap *at = &c->layout->gaps.at[gap];
-  int32_t first = at->after + 1;
-  if (at->before > at->after)
-    return first < at->before ? greatest_in (&c->level, first, at->before) : at->before;
-  int64_t x = peaks_most (&c->level, first, n), y = peaks_most (&c->level, 0, at->before);
-  if (first == n && at->before == 0)
-    return 0;
-  return x > y ? greatest_in (&c->level, first, n) : greatest_in (&c->level, 0, at->before);
+  return gap == NO_GAP ? peaks_at (&c->level, 0, c->level.count)
+                       : round_fullest (&c->level, &c->layout->gaps.at[gap]);
 }
 
 /* A gap over `op` that can still give a part: long idle times are likelier. */

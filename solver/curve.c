@@ -162,7 +162,8 @@ static bool solve_at (const trace *t, const curve_options *o, int64_t budget_byt
     bool of_all = o->sections != SECTIONS_OFF || o->recompute == RECOMPUTE_OFF;
     return of_all || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   }
-  if (why.code == ERR_infeasible) /* no plan found is not yet a proof that there is none */
+  /* no plan found is not yet a proof that there is none */
+  if (why.code == ERR_infeasible || (why.code == ERR_limit && rewrites (o)))
     return guide || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   *err = why;
   return false;

@@ -107,24 +107,34 @@ static bool host_need (const trace *t, int64_t budget_bytes, arena *scratch, int
 
 static bool above (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
                    error *err) {
-  char budget[UNITS_TEXT], least[UNITS_TEXT], host[UNITS_TEXT], need[UNITS_TEXT];
+  char parts[PARTS_TEXT], budget[UNITS_TEXT], least[UNITS_TEXT], host[UNITS_TEXT];
+  char need[UNITS_TEXT];
   int32_t op;
   int64_t bytes;
   units_bytes (budget, r->budget_bytes);
   units_bytes (least, f->bytes);
   units_bytes (host, r->host_bytes);
+  if (!in_parts_text (t, scratch, parts, err))
+    return false;
+  if (r->stays)
+    return error_set (
+        err, ERR_infeasible,
+        "no plan that swaps nothing was found in %s, though the largest op needs only "
+        "%s%s; allow swapping (--recompute auto), or give more",
+        budget, least, parts);
   if (!host_need (t, r->budget_bytes, scratch, &op, &bytes, err))
     return false;
   if (bytes > r->host_bytes && !r->drops && !r->in_parts)
     return error_set (
         err, ERR_infeasible,
         "no plan fits in %s with %s of the host's memory: at op %d (%.60s) %s have to "
-        "be there; give more of either",
-        budget, host, op, t->ops[op].name ? t->ops[op].name : "", units_bytes (need, bytes));
+        "be there; the largest op needs %s%s; give more of either",
+        budget, host, op, t->ops[op].name ? t->ops[op].name : "", units_bytes (need, bytes), least,
+        parts);
   return error_set (err, ERR_infeasible,
                     "no plan was found in %s with %s of the host's memory, though the largest op "
-                    "needs only %s; give more of either",
-                    budget, host, least);
+                    "needs only %s%s; give more of either",
+                    budget, host, least, parts);
 }
 
 bool floor_refuse (const trace *t, const device *d, const floor_request *r, error *err) {

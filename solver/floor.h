@@ -24,6 +24,7 @@ typedef struct floor_request {
   int64_t budget_bytes, host_bytes;
   bool in_parts; /* ops might have been cut */
   bool drops;    /* tensors might have been dropped and made again */
+  bool stays;    /* nothing might have been swapped */
 } floor_request;
 
 /* Says in err why nothing was found: below the floor its parts and its op, and whether it could run

@@ -54,7 +54,8 @@ typedef struct grouping {
   int32_t n_open, made;
   int32_t *group_of; /* per `all` */
   pattern trial;
-  peaks alive; /* per op: bytes, what groups add included */
+  peaks alive;  /* per op: bytes, what groups add included */
+  peaks filled; /* and what the link can have brought back since the peak, or sends until then */
   int64_t peak_bytes;
 } grouping;
 
@@ -82,6 +83,40 @@ static int32_t gap_sent (const grouping *g, int32_t tensor) {
   return most;
 }
 
+/* From the peak on, and before it backward, the link carries what it can and what has room. */
+static void count_carried (const grouping *g, const int64_t *alive, int32_t peak_op, int way,
+                           int64_t *carried) {
+  const int64_t *ends_ns = g->clock.ends_ns;
+  int32_t end = way > 0 ? g->trace->n_ops : -1;
+  int64_t most = 0;
+  for (int32_t k = end - way; k != peak_op; k -= way) { /* what is free from k on */
+    most = alive[k] > most ? alive[k] : most;
+    carried[k] = alive[peak_op] - most;
+  }
+  carried[peak_op] = 0;
+  for (int32_t k = peak_op + way; k != end; k += way) {
+    int64_t ns = way > 0 ? ends_ns[k] - ends_ns[k - 1] : ends_ns[k + 1] - ends_ns[k];
+    int64_t bytes = units_scale (ns, g->rule->link_bytes_per_s, 1000000000);
+    int64_t now = carried[k - way] + bytes;
+    carried[k] = now < carried[k] ? now : carried[k];
+  }
+}
+
+static bool count_filled (grouping *g, const int64_t *alive, arena *a, error *err) {
+  int32_t n = g->trace->n_ops;
+  int64_t *filled = NEW (a, n, int64_t, err);
+  if (!filled)
+    return false;
+  if (g->rule->link_bytes_per_s && n > 0) {
+    int32_t peak_op = peaks_at (&g->alive, 0, n);
+    count_carried (g, alive, peak_op, 1, filled);
+    count_carried (g, alive, peak_op, -1, filled);
+  }
+  for (int32_t k = 0; k < n; k++)
+    filled[k] += alive[k];
+  return peaks_build (&g->filled, filled, n, a, err);
+}
+
 static bool count_alive (grouping *g, arena *a, error *err) {
   const trace *t = g->trace;
   int64_t *alive = NEW (a, (int64_t)t->n_ops + 1, int64_t, err), peak = 0;
@@ -101,23 +136,28 @@ static bool count_alive (grouping *g, arena *a, error *err) {
     peak = alive[k] > peak ? alive[k] : peak;
   }
   g->peak_bytes = peak;
-  return peaks_build (&g->alive, alive, t->n_ops, a, err);
+  return peaks_build (&g->alive, alive, t->n_ops, a, err) && count_filled (g, alive, a, err);
 }
 
 /* Whether what lives as `narrow` says may live as the trial does. */
 static bool has_room (const grouping *g, const pattern *narrow, int64_t bytes, bool stays) {
   const pattern *wide = &g->trial;
+  const peaks *level = stays ? &g->filled : &g->alive;
   int64_t most = stays ? g->peak_bytes : units_scale (g->peak_bytes, CROWDED_PPM, 1000000);
   int32_t first = wide->ops[0], end = wide->ops[wide->count - 1] + 1;
   int32_t was = narrow->ops[0], was_end = narrow->ops[narrow->count - 1] + 1;
-  int64_t before = peaks_most (&g->alive, first, was), after = peaks_most (&g->alive, was_end, end);
+  int64_t before = peaks_most (level, first, was), after = peaks_most (level, was_end, end);
   return (first == was || before + bytes <= most) && (end == was_end || after + bytes <= most);
 }
 
 static void live_longer (grouping *g, const pattern *narrow, int64_t bytes) {
   const pattern *wide = &g->trial;
-  peaks_add (&g->alive, wide->ops[0], narrow->ops[0], bytes);
-  peaks_add (&g->alive, narrow->ops[narrow->count - 1] + 1, wide->ops[wide->count - 1] + 1, bytes);
+  peaks *levels[] = { &g->alive, &g->filled };
+  for (int i = 0; i < 2; i++) {
+    peaks_add (levels[i], wide->ops[0], narrow->ops[0], bytes);
+    peaks_add (levels[i], narrow->ops[narrow->count - 1] + 1, wide->ops[wide->count - 1] + 1,
+               bytes);
+  }
 }
 
 static int64_t most_bytes (const grouping *g, const small *x) {

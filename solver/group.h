@@ -18,6 +18,9 @@ typedef struct group_rule {
      member, and groups of any size are made of tensors that fill one another's last granule. */
   const gaps *singles;
   const double *share;
+  /* Bytes a second that come in while memory falls from its peak: what stays leaves them room.
+     0: it may live as long as memory is not above its peak. */
+  int64_t link_bytes_per_s;
 } group_rule;
 
 /* *count may be 0. */

@@ -9,6 +9,7 @@
 
 #include "base/units.h"
 #include "solver/change.h"
+#include "solver/parts.h"
 #include "solver/search.h"
 #include "trace/simulate.h"
 

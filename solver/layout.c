@@ -2,24 +2,27 @@
 
 #include "base/units.h"
 #include "solver/group.h"
+#include "solver/parts.h"
 #include "solver/round.h"
 
 enum { GRANULES_LEAST = 32, LATENCIES = 400, BUDGET_PART = 16, FILL_PPM = 750000, POOL_PART = 32 };
 
 enum { ALL_SPLIT = INT32_MAX, SOME_SPLIT = 16, MANY_SECTIONS = 128 };
 
+enum { FAR = 4 * LATENCIES };
+
 static const struct {
-  int64_t times;            /* what LATENCIES asks for; 0: groups of small tensors only */
-  int32_t keep, keep_life;  /* keep_life 0: what stays and what leaves are not told apart */
-  int32_t splits, sections; /* how many units round_sections may cut finely, and how finely */
+  int64_t times;           /* what LATENCIES asks for; 0: groups of small tensors only */
+  int32_t keep, keep_life; /* keep_life 0: what stays and what leaves are not told apart */
+  parts_rule parts;
 } kinds[LAYOUTS] = {
-  [LAYOUT_MIDDLE] = { 1, 16, 3, SOME_SPLIT, MOST_SECTIONS },
-  [LAYOUT_TIGHT] = { 1, 16, 8, SOME_SPLIT, MOST_SECTIONS },
-  [LAYOUT_CLOSE] = { 2, 64, 4, SOME_SPLIT, MOST_SECTIONS },
-  [LAYOUT_LARGE] = { 16, 16, 0, ALL_SPLIT, MOST_SECTIONS },
-  [LAYOUT_MANY] = { 0, 0, 0, ALL_SPLIT, MANY_SECTIONS },
-  [LAYOUT_FINEST] = { 0, 0, 0, ALL_SPLIT, MOST_SECTIONS },
-  [LAYOUT_SMALL] = { 0, 0, 0, ALL_SPLIT, MOST_SECTIONS },
+  [LAYOUT_MIDDLE] = { 1, 16, 3, { MOST_SECTIONS, SOME_SPLIT, LATENCIES } },
+  [LAYOUT_TIGHT] = { 1, 16, 8, { MOST_SECTIONS, SOME_SPLIT, FAR } },
+  [LAYOUT_CLOSE] = { 2, 64, 1, { MOST_SECTIONS, SOME_SPLIT, FAR } },
+  [LAYOUT_LARGE] = { 16, 16, 0, { MOST_SECTIONS, ALL_SPLIT, FAR } },
+  [LAYOUT_MANY] = { 0, 0, 0, { MANY_SECTIONS, ALL_SPLIT, 0 } },
+  [LAYOUT_FINEST] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, 0 } },
+  [LAYOUT_SMALL] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, FAR } },
 };
 
 /* Groups of so much lose one in LATENCIES to the link's latency, and little to granules. */
@@ -45,7 +48,8 @@ static bool choose_groups (const trace *t, layout_kind kind, const device *dev,
                       .fill_ppm = FILL_PPM,
                       .persistent = true,
                       .singles = singles,
-                      .share = kinds[kind].keep_life ? share : NULL };
+                      .share = kinds[kind].keep_life ? share : NULL,
+                      .link_bytes_per_s = device_rates (&dev->link, dev->share_ppm).in_alone };
   return group_tensors (t, dev->granule_bytes, &rule, a, &out->groups, &out->n_groups, err) &&
          schedule_pool (t, out->groups, out->n_groups, dev->granule_bytes, a,
                         &out->pool_below_bytes, NULL, err);
@@ -168,7 +172,6 @@ bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t b
   if (!out->of || (share && !take_shares (singles, share, a, out, err)))
     return false;
   if (kind == LAYOUT_FINEST)
-    return round_finest (&out->gaps, out->of), true;
-  return round_sections (&out->gaps, dev, out->share, kinds[kind].splits, kinds[kind].sections, a,
-                         out->of, err);
+    return parts_finest (&out->gaps, out->of), true;
+  return parts_choose (&out->gaps, dev, out->share, &kinds[kind].parts, a, out->of, err);
 }

@@ -73,3 +73,15 @@ int64_t peaks_most (const peaks *p, int32_t first, int32_t end) {
     x += p->add[left];
   return x;
 }
+
+int32_t peaks_at (const peaks *p, int32_t first, int32_t end) {
+  int64_t most = peaks_most (p, first, end);
+  while (end - first > 1) {
+    int32_t middle = (first + end) / 2;
+    if (peaks_most (p, first, middle) == most)
+      end = middle;
+    else
+      first = middle;
+  }
+  return first;
+}

@@ -14,5 +14,6 @@ bool peaks_build (peaks *p, const int64_t *values, int32_t count, arena *a, erro
 /* [first, end); nothing happens where it is empty. */
 void peaks_add (peaks *p, int32_t first, int32_t end, int64_t value);
 int64_t peaks_most (const peaks *p, int32_t first, int32_t end); /* a very low number where empty */
+int32_t peaks_at (const peaks *p, int32_t first, int32_t end); /* the first place of the greatest */
 
 #endif

@@ -9,80 +9,8 @@ const char *const round_names[ROUND_STARTS + 1] = {
   "nearest", "up", "clean", "longest", "doa", NULL
 };
 
-enum { FEWEST_LARGE = 8, FINE_LATENCIES = 50, COARSE_LATENCIES = 400 };
-#define LARGE_BYTES ((int64_t)256 << 20)
-#define WHOLE 0.98 /* shares of a solver's are never quite 0 or 1 */
-
 bool round_is_guided (round_start start) {
   return start == ROUND_NEAREST || start == ROUND_UP || start == ROUND_CLEAN;
-}
-
-static int64_t chunk_bytes (const gaps *g, const device *dev, int latencies) {
-  link_rates r = device_rates (&dev->link, dev->share_ppm);
-  int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
-  __int128 chunk = (__int128)dev->link.copy_ns * latencies * rate / 1000000000;
-  return chunk < g->granule_bytes ? g->granule_bytes
-         : chunk > INT64_MAX      ? INT64_MAX
-                                  : (int64_t)chunk;
-}
-
-/* The largest of what gap `i` of this unit sends in part; 0: all or nothing. */
-static int64_t split_bytes (const gaps *g, const double *shares, int32_t unit) {
-  double most = 0;
-  for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++) {
-    double least = shares[i] < 0.5 ? shares[i] : 1 - shares[i];
-    if (shares[i] > 1 - WHOLE && shares[i] < WHOLE && least > most)
-      most = least;
-  }
-  return (int64_t)(most * (double)g->units->at[unit].bytes);
-}
-
-static int32_t sections_of (const unit_info *x, int64_t chunk, int32_t most) {
-  int64_t n = x->bytes / chunk + (x->bytes % chunk > 0);
-  if (x->bytes > LARGE_BYTES && n < FEWEST_LARGE)
-    n = FEWEST_LARGE;
-  n = n > most ? most : n;
-  n = n > x->granules ? x->granules : n;
-  return n < 1 ? 1 : (int32_t)n;
-}
-
-void round_finest (const gaps *g, int32_t *of) {
-  for (int32_t u = 0; u < g->units->count; u++)
-    of[u] = sections_of (&g->units->at[u], g->granule_bytes, MOST_SECTIONS);
-}
-
-typedef struct split_unit {
-  int64_t bytes;
-  int32_t unit;
-} split_unit;
-
-static int by_split (const void *a, const void *b) {
-  const split_unit *x = a, *y = b;
-  if (x->bytes != y->bytes)
-    return x->bytes > y->bytes ? -1 : 1;
-  return x->unit < y->unit ? -1 : x->unit > y->unit;
-}
-
-bool round_sections (const gaps *g, const device *dev, const double *shares, int32_t splits,
-                     int32_t most, arena *a, int32_t *of, error *err) {
-  int64_t fine = chunk_bytes (g, dev, FINE_LATENCIES);
-  int64_t coarse = chunk_bytes (g, dev, COARSE_LATENCIES);
-  arena_mark here = arena_here (a);
-  split_unit *split = NEW (a, g->units->count, split_unit, err);
-  int32_t n = 0;
-  if (!split)
-    return false;
-  for (int32_t u = 0; u < g->units->count; u++) {
-    of[u] = sections_of (&g->units->at[u], shares ? coarse : fine, most);
-    int64_t bytes = shares ? split_bytes (g, shares, u) : 0;
-    if (bytes > 0)
-      split[n++] = (split_unit){ bytes, u };
-  }
-  qsort (split, (size_t)n, sizeof *split, by_split);
-  for (int32_t i = 0; i < n && i < splits; i++)
-    of[split[i].unit] = sections_of (&g->units->at[split[i].unit], fine, most);
-  arena_back (a, here);
-  return true;
 }
 
 int64_t round_away (const gaps *g, const int32_t *of, int32_t unit, int32_t n) {
@@ -103,6 +31,17 @@ int64_t round_most (const peaks *level, const gap *at) {
   int64_t x = peaks_most (level, at->after + 1, level->count);
   int64_t y = peaks_most (level, 0, at->before);
   return x > y ? x : y;
+}
+
+int32_t round_fullest (const peaks *level, const gap *at) {
+  int32_t first = at->after + 1, n = level->count;
+  if (at->before > at->after)
+    return first < at->before ? peaks_at (level, first, at->before) : at->before;
+  if (first == n && at->before == 0)
+    return 0;
+  return peaks_most (level, first, n) > peaks_most (level, 0, at->before)
+             ? peaks_at (level, first, n)
+             : peaks_at (level, 0, at->before);
 }
 
 typedef struct rounder {

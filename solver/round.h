@@ -20,18 +20,6 @@ typedef enum round_start {
 bool round_is_guided (round_start start);               /* by shares */
 extern const char *const round_names[ROUND_STARTS + 1]; /* NULL at the end */
 
-/* How many sections each unit is cut into, of at least a granule: large chunks, which the link's
-   latency hardly spoils, but small ones for the `splits` units of which the program (shares per
-   gap) sends most in part, so that the sum comes out; without shares small ones for all.  `of` has
-   a place for every unit. */
-bool round_sections (const gaps *g, const device *dev, const double *shares, int32_t splits,
-                     int32_t most, arena *a, int32_t *of, error *err) MUST_CHECK;
-
-/* As many as granules, up to a limit, whatever the latency. */
-void round_finest (const gaps *g, int32_t *of);
-
-enum { MOST_SECTIONS = 32 }; /* where nothing else is known */
-
 typedef struct rounding {
   const gaps *gaps;
   const int32_t *of;  /* per unit */
@@ -46,6 +34,8 @@ int64_t round_away (const gaps *g, const int32_t *of, int32_t unit, int32_t n);
 /* Bytes resident at each op: `bytes` more where the gap is, and the most there. */
 void round_add (peaks *level, const gap *at, int64_t bytes);
 int64_t round_most (const peaks *level, const gap *at);
+/* The op with most of all that the gap spans. */
+int32_t round_fullest (const peaks *level, const gap *at);
 
 /* At every op at most room_bytes (gaps.room_bytes, or a little less to leave the scheduler air) are
    resident; shares (per gap, 0 to 1) may be NULL for the starts that need none. Ties by index.

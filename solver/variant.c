@@ -1,6 +1,7 @@
 #include "solver/variant.h"
 
 #include "base/units.h"
+#include "solver/parts.h"
 #include "solver/round.h"
 #include "solver/schedule.h"
 #include "trace/simulate.h"
@@ -119,6 +120,7 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
                            .trace_digest = "",
                            .auto_clean = true,
                            .same_places = o->same_places };
+  static const parts_rule blind = { .most = MOST_SECTIONS };
   int64_t pool_below_bytes = 0;
   int32_t *of = NULL;
   bool ok = look (t, v, o, scratch, &rw, &rough, out, err);
@@ -129,7 +131,7 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
       units_of (rw.trace, NULL, 0, how.granule_bytes, pool_below_bytes, scratch, &u, err) &&
       gaps_of (&u, how.granule_bytes, o->budget_bytes, scratch, &g, err) &&
       (of = NEW (scratch, u.count, int32_t, err)) &&
-      round_sections (&g, o->device, NULL, 0, MOST_SECTIONS, scratch, of, err);
+      parts_choose (&g, o->device, NULL, &blind, scratch, of, err);
   if (!ok)
     goto out;
   int64_t least_bytes = o->recompute == RECOMPUTE_ONLY ? g.peak_bytes : g.floor_bytes;

@@ -33,6 +33,10 @@ static bool judge (int seed, const solution *s, const every_way *all, every_tall
   if (percent > n->worst_percent) {
     n->worst_percent = percent;
     n->worst_seed = seed;
+    n->worst[0][0] = s->plan->n_sections;
+    n->worst[0][1] = s->plan->n_recomputes;
+    n->worst[1][0] = all->n_sections;
+    n->worst[1][1] = all->n_entries;
   }
   return true;
 }

@@ -25,6 +25,7 @@ typedef struct every_tally {
   int64_t ways, runs;
   double worst_percent;
   int worst_seed;
+  int worst[2][2]; /* sections and entries of our plan there, and of the best */
 } every_tally;
 
 /* Adds one case. An error: a bound above what is possible, a plan below it, or one that is better

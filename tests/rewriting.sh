@@ -10,9 +10,10 @@ says() { grep -qE -- "$1" out || { echo "not said: $1"; cat out; return 1; }; }
 complains() { grep -qE -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
 # of PLAN KEY: all numbers behind the key in explain's list, added up
 told() { sed "/\"$1\"/,/^  ]/!d" explained | grep -oE "\"$2\": ?[0-9]+" | grep -oE '[0-9]+$' | awk '{ sum += $1 } END { printf "%.0f", sum }'; }
-limit=(--limit 20000 -q)
+limit=(--limit 3000 -q)
 
 "$ferry" zoo vgg16 --batch 16 --width-divisor 8 --device titanx-pascal -q -o vgg.json || exit 1
+"$ferry" zoo alexnet --batch 32 --width-divisor 8 --device titanx-pascal -q -o alex.json || exit 1
 "$ferry" zoo resnet18 --batch 16 --width-divisor 4 --device h200 -q -o res.json || exit 1
 
 # ---- what may be asked for ----
@@ -38,7 +39,123 @@ no_parts() { # a trace whose ops cannot be cut, and nothing is known of what the
     run 1 solve whole.json -b 40MiB --sections auto "${limit[@]}" && one_line && complains 'which has no parts'
 }
 
+
+# ---- where nothing fits ----
+
+floors() { # info, and every refusal, names what whole ops need and what their parts do
+  run 1 info vgg.json --budget 40MiB && says '^floor +[0-9.]+ MiB  op [0-9]+ \(pool1.maxpool_bwd\) alone' &&
+    says '^ +18.4 MiB  with sections: op 135 ' && says 'a plan may fit: no op needs more than 18.4 MiB at once, if it runs in sections' &&
+    run 1 info vgg.json --budget 10MiB && says 'no plan fits: op 135 .* alone needs 18.4 MiB, even in its most sections' || return 1
+  local how parts='in the most parts at least 18.4 MiB \(op 135\)$'
+  for how in "" "--recompute auto" "--recompute only"; do
+    run 1 solve vgg.json -b 40MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 40.0 MiB with whole ops \(--sections auto may run them in parts\); the smallest budget is 70.0 MiB \(73400320 bytes\), set by op 101 \(pool1.maxpool_bwd\): ' && complains "$parts" || return 1
+  done
+  for how in "--sections auto" "--sections 2" "--sections 16 --section-order level" "--sections auto --recompute auto"; do
+    run 1 solve vgg.json -b 10MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 10.0 MiB, nor was one found with ops in parts; with whole ops the smallest budget is 70.0 MiB ' && complains "$parts" || return 1
+  done
+}
+hosts() { # too little of the host's memory, with any options
+  local how
+  for how in "" "--sections auto" "--recompute auto"; do
+    run 1 solve vgg.json -b 72MiB --host 4MiB $how "${limit[@]}" && one_line && complains "with 4.00 MiB of the host's memory.* the largest op needs (only )?70.0 MiB; in the most parts at least 18.4 MiB \(op 135\); give more of either" || return 1
+  done
+}
+stays() { # nothing may be swapped
+  "$ferry" solve vgg.json -b 75MiB --recompute only "${limit[@]}" >out 2>err
+  case $? in
+    1) one_line && complains 'no plan that swaps nothing was found in 75.0 MiB, though the largest op needs only 70.0 MiB; in the most parts at least 18.4 MiB \(op 135\); allow swapping' ;;
+    4) one_line && complains 'no set of drops was found that fits in 75.0 MiB without swapping, and none is ruled out; allow swapping, or give more' ;;
+    *) cat err; return 1 ;;
+  esac
+}
+no_program() { run 2 solve res.json -b 90% --recompute auto "${limit[@]}" --dump x.lp && complains 'nothing has to wait in .*, so there is no program' && [ ! -e x.lp ]; }
+
+# ---- what explain says ----
+
+cuts_told() { # which stretch, in how many parts, why, at what cost; the cost is what compute is longer by
+  run 4 solve vgg.json -b 40MiB --sections auto "${limit[@]}" -o cut.json && run 0 explain vgg.json cut.json &&
+    says '^cut into sections, which costs [0-9.]+ [mu]s: in whole ops the step needs 70.0 MiB \(op 101\), the budget is 40.0 MiB$' &&
+    says '^  ops [0-9]+ to [0-9]+ (depth first|level by level) in [0-9]+ parts, for [0-9.]+ [mu]s: op [0-9]+ \(.*\) touches [0-9.]+ MiB whole, [0-9.]+ MiB in a part' &&
+    ! grep -q '^dropped' out && run 0 explain vgg.json cut.json --json && cp out explained || return 1
+  local cost=$(told sections ns)
+  [ "$cost" -gt 0 ] && [ "$cost" = $(($(number compute_ns explained) - $(number baseline_ns explained))) ] || { echo "sections: $cost"; return 1; }
+  # each stretch as the plan has it, its end excluded
+  [ "$(tr -d '\n ' <cut.json | grep -oE '"ops":\[[0-9]+,[0-9]+\],"order":"[a-z]+","parts":[0-9]+')" = \
+    "$(sed '/"sections"/,/^  ]/!d' explained | sed -nE 's/.*"end": ([0-9]+).*"first": ([0-9]+).*"order": "([a-z]+)","parts": ([0-9]+).*/"ops":[\2,\1],"order":"\3","parts":\4/p')" ] || { echo "other stretches"; return 1; }
+  # where it would fit whole, the reason is the link
+  run 4 solve vgg.json -b 80MiB --sections 4 "${limit[@]}" -o fits.json && run 0 explain vgg.json fits.json &&
+    { ! grep -q '^cut into' out || says 'in whole ops the step fits \(70.0 MiB of 80.0 MiB\), but more would cross the link'; }
+}
+drops_told() { # what, before which op, at what cost, beside the same bytes on the link
+  run 4 solve res.json -b 60% --recompute auto "${limit[@]}" -o drop.json && run 0 explain res.json drop.json &&
+    says '^dropped and made again: [0-9.]+ [KMG]iB, by ops that take [0-9.]+ [mu]s; as copies both ways [0-9.]+ [mu]s; the most$' &&
+    says '^ +[0-9.]+ [KM]iB  of .* before op [0-9]+ \(.*\): [0-9.]+ [mun]+s of ops for [0-9.]+ [mu]s of copies$' && ! grep -q '^cut into' out &&
+    run 0 explain res.json drop.json --json && cp out explained || return 1
+  local bytes=$(told drops bytes) link=$(told drops link_ns) cost=$(told drops ns) out_rate in_rate
+  [ "$cost" = $(($(number compute_ns explained) - $(number baseline_ns explained))) ] || { echo "drops: $cost"; return 1; }
+  out_rate=$(number d2h_bytes_per_s drop.json) in_rate=$(number h2d_bytes_per_s drop.json)
+  awk -v b="$bytes" -v ns="$link" -v o="$out_rate" -v i="$in_rate" 'BEGIN { want = b * 1e9 / o + b * 1e9 / i; d = ns - want; exit !(b > 0 && d < 1000 && d > -1000) }' ||
+    { echo "$bytes bytes in $link ns"; return 1; }
+}
+both_told() { run 4 solve alex.json -b 45% --sections auto --recompute auto "${limit[@]}" -o both.json && run 0 explain alex.json both.json && says '^cut into sections' && says '^dropped and made again' && tail -n 1 out | grep -q 'any plan with these sections and drops can reach'; }
+asked() { # the plan says what was allowed
+  tr -d '\n ' <both.json | grep -q '"recompute":"auto".*"section_order":"auto","sections":"auto"' && ! tr -d '\n ' <drop.json | grep -q '"sections":"auto"' &&
+    run 4 solve vgg.json -b 80MiB --sections 4 --section-order depth "${limit[@]}" -o four.json && tr -d '\n ' <four.json | grep -q '"section_order":"depth","sections":4'
+}
+
+# ---- from the file alone ----
+
+rebuilt() { # sections and entries are enough: all else of the plan may be another's
+  local it digest
+  for it in "alex both" "res drop" "vgg cut"; do
+    set -- $it
+    run 0 rewrite $1.json $2.json -o whole.json || return 1
+    python3 - $2.json bare.json <<'END' || return 1
+import json, sys
+p = json.load (open (sys.argv[1]))
+for key in ("moves", "out_order", "in_order", "op_waits", "groups"): p[key] = []
+p["budget_bytes"] += 1
+p.pop ("certificate", None)
+p.pop ("made_by", None)
+json.dump (p, open (sys.argv[2], "w"))
+END
+    run 0 rewrite $1.json bare.json -o bare.out.json && cmp whole.json bare.out.json && run 0 check $1.json $2.json || return 1
+  done
+}
+
+# ---- questions of many budgets ----
+
+curve_rows() { awk -F'\t' 'NR > 1 { print $1, $2, $3 }' out; }
+monotone() { # more memory is never slower; what is allowed beside swapping never slower, nor its bound higher
+  local budgets=60%,80%,100% how
+  run 0 curve res.json --budgets $budgets --ticks 300 --tsv && curve_rows >swaps || return 1
+  for how in "--recompute auto" "--sections auto"; do
+    run 0 curve res.json --budgets $budgets --ticks 300 --tsv $how && curve_rows >rows || return 1
+    awk 'NR == FNR { step[$1] = $2; bound[$1] = $3; next } # step -1: none was found
+      { if (step[$1] >= 0 && ($2 < 0 || $2 > step[$1] * 1.005 || $3 > bound[$1])) bad = 1
+        if (last > 0 && ($2 < 0 || $2 > last)) bad = 1
+        if ($2 >= 0 && $3 > $2) bad = 1
+        last = $2 } END { exit bad }' swaps rows || { echo "curve $how"; cat swaps rows; return 1; }
+  done
+}
+curve_floor() { # what it says no plan fits below is true
+  run 0 curve res.json --points 2 --ticks 100 && says 'below 56.0 MiB no plan fits' &&
+    run 0 curve res.json --sections auto --points 2 --ticks 100 && says 'below 24.5 MiB no plan fits' &&
+    run 0 curve res.json --recompute only --budgets 56MiB,100% --ticks 100 && says 'no plan (found|fits)' && run 2 curve res.json --sections yes && one_line && complains 'is not one of auto\|off'
+}
+
 claim "a number of parts that cannot be is refused with the most there can be" parts_asked
 claim "an order of parts without parts is refused, as is a word that is none" order_asked
 claim "a trace that cannot be cut says so" no_parts
+claim "info and every refusal name the floor of whole ops and of parts" floors
+claim "too small a host is said beside both floors" hosts
+claim "where nothing may be swapped, that is said" stays
+claim "where nothing has to wait there is no program" no_program
+claim "explain says which stretch is cut, why, and at what cost" cuts_told
+claim "explain says what is dropped, at what cost, and what is saved" drops_told
+claim "explain says both of a plan that does both" both_told
+claim "a plan says what it was allowed" asked
+if command -v python3 >/dev/null; then claim "sections and entries alone rebuild the trace" rebuilt; fi
+claim "with more memory, or more allowed, no answer is worse" monotone
+claim "the least memory of a curve is true" curve_floor
 finish

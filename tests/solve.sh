@@ -34,7 +34,7 @@ again() { # two runs, one plan
 }
 made_by() { grep -q '"made_by".*"ferry":"[0-9.]*".*"options":.*"seed":' <(tr -d '\n ' <plan.json); }
 host_counts() { # too little of the host is an answer that says so
-  run 1 solve vgg.json --budget 3GiB --host 1MiB && complains "with 1.00 MiB of the host's memory: at op [0-9]+ .* 2.* GiB have to be there"
+  run 1 solve vgg.json --budget 3GiB --host 1MiB --json && [ "$(number host_bytes)" = $((1 << 20)) ] && says '"why": ?"no plan fits .* of the host' && complains "with 1.00 MiB of the host's memory: at op [0-9]+ .* 2.* GiB have to be there"
 }
 floor() {
   run 1 solve vgg.json --budget 1GiB --json && complains 'the smallest budget is .* set by op [0-9]+ \(' || return 1
@@ -43,7 +43,8 @@ floor() {
   for part in granule pinned pool touched workspace; do parts=$((parts + $(number ${part}_bytes))); done
   [ "$bytes" = "$parts" ] && complains 'sections auto may run them in parts' &&
     run 1 solve vgg.json --budget 1GiB --sections 2 && complains 'nor was one found with ops in parts' && run 1 solve vgg.json --budget $((bytes - 1)) &&
-    run 0 solve vgg.json --budget "$bytes" --gap 1000%
+    run 0 solve vgg.json --budget "$bytes" --gap 1000% || return 1
+  run 0 curve vgg.json --budgets 1GiB,50% --ticks 1000 && says "^no plan fits in 1.00 GiB .*\($bytes bytes\), set by op [0-9]+ \("
 }
 reserve() {
   sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' vgg.json >guess.json
@@ -64,7 +65,10 @@ same_places() { # legal, promised, as good as its own word, and beside it what p
   run 4 solve small.json --budget 60% --gap 0 "${short[@]}" --same-places && says '^places .* since every stay keeps its granules' &&
     run 4 solve small.json --budget 60% --gap 0 "${short[@]}" -o free.json && ! grep -q same_places free.json || return 1
   sed 's/"pool_bytes": *[0-9]*/&, "same_places": true/' free.json >liar.json
-  run 1 check small.json liar.json && complains 'stay_same'
+  run 1 check small.json liar.json && complains 'stay_same' || return 1
+  # what that costs is seen in the waits: for granules, although others are free
+  run 0 explain small.json places.json --json && [ "$(number wait_ns <(sed '/"places"/,$!d' out))" -gt 0 ] &&
+    run 0 explain small.json places.json && says 'ops wait .* for granules while as many others are free'
 }
 noise() { # what solve says of the noisy days is what simulate says, and nothing is lost by the choice
   run 4 solve vgg.json --budget 3GiB --gap 0 "${short[@]}" --json && local fastest=$(number step_ns) &&
@@ -195,11 +199,19 @@ explains() { # its figures are those of simulate
   [ "$(number bytes explained)" -le "$(number peak_bytes simulated)" ]
 }
 drops_told() { # the ops that run again are what compute is longer by; the proof is about any drops
-  "$ferry" zoo alexnet --batch 64 --device h200 -o fast.json >out 2>err && "$ferry" solve fast.json --device h200 --budget 60% --recompute auto --limit 40000 --gap 5% --proof -o drops.json >out 2>err ||
+  "$ferry" zoo resnet18 --batch 16 --device h200 -o fast.json >out 2>err && "$ferry" solve fast.json --device h200 --budget 60% --recompute auto --limit 40000 --gap 5% --proof -o drops.json >out 2>err ||
     { cat err; return 1; }
   run 0 prove fast.json drops.json && says '^proved by flow' && run 0 explain fast.json drops.json && says '^dropped and made again' && run 0 explain fast.json drops.json --json && cp out explained || return 1
   local sum=$(sed '/"drops"/,/^  ]/!d' explained | grep -oE '"ns": ?[0-9]+' | grep -oE '[0-9]+$' | total)
   [ "${sum:-0}" -gt 0 ] && [ "${sum:-0}" = $(($(number compute_ns explained) - $(number baseline_ns explained))) ] || { echo "drops: $sum"; return 1; }
+}
+places() { # 3 MiB in granules of 2 MiB lose 1 MiB; of the waits for room no more is due to places than there is
+  printf '%s' '{"format":"ferry-trace/1","name":"one","source":{"kind":"x","detail":"","confidence":"exact"},
+    "tensors":[{"name":"x","bytes":3145728,"kind":"activation"}],"ops":[{"name":"a","ns":1000,"writes":[0]},{"name":"b","ns":1000,"reads":[0]}]}' >one.json
+  run 0 solve one.json --device titanx-pascal -o one.plan && run 0 explain one.json one.plan --json && [ "$(number rounding_bytes)" = 1048576 ] || { cat out err; return 1; }
+  run 0 explain one.json one.plan && says '^places: granules of 2.00 MiB lose 1.00 MiB to rounding' &&
+    run 0 explain vgg.json plan.json --json && [ "$(number wait_ns <(sed '/"places"/,$!d' out))" -le "$(number stall_ns)" ] &&
+    [ "$(number rounding_bytes)" -lt "$(number bytes)" ]
 }
 explains_words() {
   run 0 explain vgg.json plan.json && [ ! -s err ] && says '^peak .* held by' && says '^waits .* in all' && says 'across the link' &&
@@ -255,6 +267,7 @@ claim "changed duals prove the claim still, or are refused" changed_duals
 claim "a plan without a proof is told so" no_proof
 claim "explain's figures are simulate's" explains
 claim "explain says it in words" explains_words
+claim "explain says what granules take and what waiting for them costs" places
 claim "explain and prove know drops" drops_told
 claim "more memory or a faster link never worsens the bound, nor betters it beyond its dual price" explain_prices
 claim "explain refuses an illegal plan" explain_refuses

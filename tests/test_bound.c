@@ -72,7 +72,7 @@ END_TEST
 START_TEST (exact_arithmetic_says_what_the_solver_says) {
   device dev = device_25 ();
   for (int kind = SYNTHETIC_GPT; kind <= SYNTHETIC_SHUFFLED; kind++)
-    for (int percent = 0; percent < 80; percent += 30) {
+    for (int percent = 0; percent < 80; percent += 45) {
       error err = { 0 };
       arena *a = arena_new (0);
       units u;
@@ -139,7 +139,7 @@ START_TEST (merging_only_weakens_the_bound) {
   units u;
   gaps g;
   bound whole, merged;
-  setting (SYNTHETIC_GPT, 150, 30, &dev, a, &u, &g);
+  setting (SYNTHETIC_GPT, 110, 30, &dev, a, &u, &g);
   bound_options o = { .dev = &dev, .host_bytes = MOST_BYTES, .whole_ops = 10000 };
   ck_assert_msg (bound_of (&g, &o, a, &whole, &err), "%s", err.text);
   o.whole_ops = 10;

@@ -2,6 +2,7 @@
    groups of large tensors waste less memory than the tensors alone. */
 #include "solver/layout.h"
 #include "solver/bound.h"
+#include "solver/parts.h"
 #include "solver/round.h"
 #include "tests/suite.h"
 #include "trace/zoo/zoo.h"
@@ -124,11 +125,11 @@ START_TEST (only_so_many_units_are_cut_finely) {
   for (int32_t i = 0; i < s.singles.count; i++)
     s.share[i] = 0.5;
   make (&s, LAYOUT_MIDDLE, true, a, &l);
+  parts_rule every = { MOST_SECTIONS, INT32_MAX, 1600 };
   int32_t *all = NEW (a, l.units.count, int32_t, &err), finer = 0;
   int32_t *none = NEW (a, l.units.count, int32_t, &err);
-  ck_assert (all && none &&
-             round_sections (&l.gaps, &s.dev, l.share, INT32_MAX, MOST_SECTIONS, a, all, &err) &&
-             round_sections (&l.gaps, &s.dev, NULL, 0, MOST_SECTIONS, a, none, &err));
+  ck_assert (all && none && parts_choose (&l.gaps, &s.dev, l.share, &every, a, all, &err) &&
+             parts_choose (&l.gaps, &s.dev, NULL, &every, a, none, &err));
   for (int32_t u = 0; u < l.units.count; u++) {
     ck_assert_int_le (l.of[u], all[u]);
     ck_assert_int_ge (none[u], all[u]); /* without shares nothing is known of what leaves */
@@ -235,6 +236,109 @@ START_TEST (what_stays_is_packed_densely) {
 }
 END_TEST
 
+/* Naively: what the link has carried since the fullest op p, or will have until then: for each
+   moment j between them, no more than was free from j on and what it carries from j to k. */
+static int64_t carried (const int64_t *alive, const int64_t *ends_ns, int32_t n, int32_t p,
+                        int32_t k) {
+  int32_t way = k > p ? 1 : -1;
+  int64_t least = INT64_MAX, most = 0;
+  for (int32_t i = k; i >= 0 && i < n; i += way)
+    most = alive[i] > most ? alive[i] : most;
+  for (int32_t j = k; j != p - way; j -= way) {
+    most = alive[j] > most ? alive[j] : most; /* from j on */
+    int64_t ns = way > 0 ? ends_ns[k] - ends_ns[j] : ends_ns[j] - ends_ns[k];
+    int64_t bytes = alive[p] - most + ns * 12;
+    least = bytes < least ? bytes : least;
+  }
+  return least;
+}
+
+/* Ops at which groups of what stays live longer than their members and would hold up what the link
+   carries meanwhile. */
+static int32_t ops_in_the_way (const setting *s, const layout *l, arena *a, int32_t *longer) {
+  error err = { 0 };
+  int32_t n = s->t->n_ops, bad = 0, p = s->singles.peak_op;
+  int64_t *alive = s->singles.base_bytes, *extra = NEW (a, n, int64_t, &err);
+  int64_t *ends_ns = trace_ends (s->t, a, &err);
+  ck_assert (extra && ends_ns);
+  for (int32_t g = 0; g < l->n_groups; g++) {
+    const unit_info *unit = &l->units.at[s->t->n_tensors + g];
+    const index_list *m = &l->groups[g];
+    for (int32_t j = 0; j < m->count && !unit->persistent && !leaves (s, m->at[0]); j++) {
+      const unit_info *x = &s->u.at[m->at[j]];
+      for (int32_t k = unit->first; k <= unit->last; k++)
+        extra[k] += k < x->first || k > x->last ? x->bytes : 0;
+    }
+  }
+  *longer = 0;
+  for (int32_t k = 0; k < n; k++)
+    if (extra[k] > 0) {
+      ++*longer;
+      bad += alive[k] + extra[k] + carried (alive, ends_ns, n, p, k) > alive[p] + 4096 * n;
+    }
+  return bad;
+}
+
+START_TEST (what_stays_longer_leaves_room_for_what_comes_back) {
+  arena *a = arena_new (0);
+  setting s;
+  layout l;
+  int32_t longer;
+  set (&s, "inception3", 64, 60, a);
+  solve_shares (&s, a);
+  make (&s, LAYOUT_MIDDLE, true, a, &l);
+  ck_assert_int_eq (ops_in_the_way (&s, &l, a, &longer), 0);
+  ck_assert_int_gt (longer, s.t->n_ops / 20);
+  s.dev.link.d2h_bytes_per_s = s.dev.link.h2d_bytes_per_s = 12000000; /* made for a slower link */
+  make (&s, LAYOUT_MIDDLE, true, a, &l);
+  ck_assert_int_gt (ops_in_the_way (&s, &l, a, &longer), 0);
+  arena_free (a);
+}
+END_TEST
+
+/* The unit's one gap over the fullest op, if most of it leaves there. */
+static const gap *gap_over (const layout *l, int32_t unit, int32_t op) {
+  const gaps *g = &l->gaps;
+  for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++)
+    if (gap_spans (&g->at[i], op) && g->at[i].before > g->at[i].after && l->share[i] > 0.5)
+      return &g->at[i];
+  return NULL;
+}
+
+/* Of two units of which one leaves later and is back sooner, that one goes in smaller parts. */
+START_TEST (parts_are_small_where_memory_is_scarce) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  setting s;
+  layout l;
+  set (&s, "inception3", 128, 60, a);
+  solve_shares (&s, a);
+  make (&s, LAYOUT_MIDDLE, true, a, &l);
+  parts_rule rule = { .most = INT32_MAX, .far_latencies = 1600 };
+  ck_assert (parts_choose (&l.gaps, &s.dev, l.share, &rule, a, l.of, &err));
+  int64_t least = INT64_MAX, most = 0;
+  int32_t pairs = 0;
+  for (int32_t u = 0; u < l.units.count; u++) {
+    const gap *x = gap_over (&l, u, s.singles.peak_op);
+    int64_t part = x ? l.units.at[u].bytes / l.of[u] : 0;
+    if (!x || l.of[u] == 1)
+      continue;
+    least = part < least ? part : least;
+    most = part > most ? part : most;
+    for (int32_t v = 0; v < l.units.count; v++) {
+      const gap *y = gap_over (&l, v, s.singles.peak_op);
+      if (!y || x->after >= y->after || x->before <= y->before)
+        continue;
+      ck_assert_int_lt (l.units.at[v].bytes / l.of[v], 2 * part);
+      pairs++;
+    }
+  }
+  ck_assert_int_gt (pairs, 20);
+  ck_assert_int_gt (most, 8 * least);
+  arena_free (a);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = { every_tensor_is_one_unit_or_in_one_group,
                                  a_group_takes_the_shares_of_its_members,
@@ -243,6 +347,8 @@ int main (void) {
                                  the_program_sends_few_tensors_in_part,
                                  what_leaves_and_what_stays_are_not_mixed,
                                  what_stays_is_packed_densely,
+                                 what_stays_longer_leaves_room_for_what_comes_back,
+                                 parts_are_small_where_memory_is_scarce,
                                  NULL };
   return suite_run ("layout", tests, 60);
 }

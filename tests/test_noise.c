@@ -214,8 +214,8 @@ END_TEST
 START_TEST (the_same_seed_gives_the_same_plan) {
   arena *a = arena_new (0);
   error err = { 0 };
-  trace *t = synthetic (SYNTHETIC_RANDOM, 100, 5, a, &err);
-  device d = link_of (8000000000);
+  trace *t = synthetic (SYNTHETIC_RESNET, OPS, 5, a, &err);
+  device d = link_of (17000000000);
   solution s[2];
   bytes text[2] = { { 0 }, { 0 } };
   ck_assert (t != NULL);

@@ -19,15 +19,21 @@ START_TEST (a_tree_says_what_an_array_says) {
     for (int k = 0; k < CHANGES; k++) {
       int32_t first = (int32_t)random_between (&r, 0, n), end = (int32_t)random_between (&r, 0, n);
       int64_t more = random_between (&r, -20, 20), most = INT64_MIN / 2;
+      int32_t at = -1;
       peaks_add (&p, first, end, more);
       for (int32_t i = first; i < end; i++)
         plain[i] += more;
       first = (int32_t)random_between (&r, 0, n);
       end = (int32_t)random_between (&r, 0, n);
       for (int32_t i = first; i < end; i++)
-        most = plain[i] > most ? plain[i] : most;
+        if (plain[i] > most) {
+          most = plain[i];
+          at = i;
+        }
       ck_assert_msg (peaks_most (&p, first, end) == most, "seed %llu, change %d: [%d, %d)",
                      (unsigned long long)seed, k, first, end);
+      if (first < end)
+        ck_assert_int_eq (peaks_at (&p, first, end), at);
     }
     arena_free (a);
   }

@@ -4,6 +4,7 @@
 
 #include "base/random.h"
 #include "solver/bound.h"
+#include "solver/parts.h"
 #include "solver/round.h"
 #include "tests/suite.h"
 #include "tests/synthetic.h"
@@ -37,9 +38,10 @@ static void set (setting *s, synthetic_kind kind, int32_t ops, int percent, uint
                  "%s", err.text);
   int64_t budget = s->g.floor_bytes + (s->g.peak_bytes - s->g.floor_bytes) * percent / 100;
   ck_assert_msg (gaps_of (&s->u, s->dev.granule_bytes, budget, a, &s->g, &err), "%s", err.text);
+  parts_rule rule = { .most = MOST_SECTIONS };
   s->of = NEW (a, s->u.count, int32_t, &err);
   ck_assert (s->of);
-  ck_assert (round_sections (&s->g, &s->dev, NULL, 0, MOST_SECTIONS, a, s->of, &err));
+  ck_assert (parts_choose (&s->g, &s->dev, NULL, &rule, a, s->of, &err));
 }
 
 /* Resident at each op, by obvious loops. */

@@ -106,7 +106,7 @@ static void try_more (const setting *s, int64_t seed, int64_t ticks, tally *n) {
 
 START_TEST (more_of_anything_is_never_worse_on_tiny_traces) {
   tally n = { 0 };
-  for (int seed = 0; seed < cases (160); seed++) {
+  for (int seed = 0; seed < cases (100); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
     tiny_case c;
@@ -119,15 +119,15 @@ START_TEST (more_of_anything_is_never_worse_on_tiny_traces) {
     arena_free (a);
   }
   printf ("tiny: %d pairs, %d of them above their bound\n", n.pairs, n.stalled);
-  ck_assert_int_gt (n.pairs, cases (160) / 4);
+  ck_assert_int_gt (n.pairs, cases (100) / 4);
   ck_assert_int_le (n.longer, n.pairs / LONGER_IN + 1);
-  ck_assert_int_gt (n.stalled, cases (160) / 20);
+  ck_assert_int_gt (n.stalled, cases (100) / 20);
 }
 END_TEST
 
 START_TEST (more_of_anything_is_never_worse_on_random_traces) {
   tally n = { 0 };
-  for (int seed = 0; seed < cases (60); seed++) {
+  for (int seed = 0; seed < cases (40); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
     random_case c;
@@ -143,9 +143,9 @@ START_TEST (more_of_anything_is_never_worse_on_random_traces) {
     arena_free (a);
   }
   printf ("random: %d pairs, %d of them above their bound\n", n.pairs, n.stalled);
-  ck_assert_int_gt (n.pairs, cases (60) / 4);
+  ck_assert_int_gt (n.pairs, cases (40) / 4);
   ck_assert_int_le (n.longer, n.pairs / LONGER_IN + 1);
-  ck_assert_int_gt (n.stalled, cases (60) / 20);
+  ck_assert_int_gt (n.stalled, cases (40) / 20);
 }
 END_TEST
 

@@ -31,7 +31,10 @@ int main (int argc, char **argv) {
             100 * n.at_bound / whole, n.refused, n.cut, n.again, n.moved, (long long)n.ways,
             (long long)n.runs, (double)(clock () - from) / CLOCKS_PER_SEC);
     if (n.worst_percent > 0)
-      printf ("%-18s worst: seed %d, %.1f %% above the best\n", "", n.worst_seed, n.worst_percent);
+      printf ("%-18s worst: seed %d, %.1f %% above the best; %d sections and %d entries, the best "
+              "has %d and %d\n",
+              "", n.worst_seed, n.worst_percent, n.worst[0][0], n.worst[0][1], n.worst[1][0],
+              n.worst[1][1]);
     fflush (stdout);
   }
   return EXIT_SUCCESS;

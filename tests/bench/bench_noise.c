@@ -26,8 +26,10 @@ typedef struct task {
 } task;
 
 static const task tasks[] = {
-  { "vgg16", 256, 12, 60 },       { "resnet50", 256, 12, 50 }, { "gpt2-xl", 8, 25, 60 },
-  { "densenet121", 128, 25, 60 }, { "charrnn", 64, 12, 50 },
+  { "vgg16", 256, 12, 60 },
+  { "resnet50", 256, 12, 50 },
+  { "gpt2-xl", 8, 25, 60 },
+  { "densenet121", 128, 25, 60 },
 };
 
 typedef struct spread {
