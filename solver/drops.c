@@ -3,6 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Longer entries are worth nothing, and in an unrolled network each would go back to its beginning
+   where what is dead may be kept. */
+enum { MOST_CHAIN = 256 };
+
 /* What one entry has so far. Marks are op + 1 of the op that it stands before. */
 typedef struct walk {
   const trace *t;
@@ -19,8 +23,16 @@ typedef struct walk {
   int32_t *seen;      /* per tensor: mark of check */
   int32_t *version;   /* per tensor seen: of the fresh one */
   int32_t *ops, *tensors, *sorted;
-  int32_t n_ops, n_tensors, check_mark, request;
+  struct former *formers; /* what up_to was before it went further */
+  int64_t formers_room;
+  int32_t n_ops, n_tensors, n_formers, check_mark, request;
+  bool full; /* no memory for formers, as err says */
+  error *err;
 } walk;
+
+typedef struct former {
+  int32_t tensor, up_to;
+} former;
 
 static bool names (const index_list *list, int32_t x) {
   for (int32_t i = 0; i < list->count; i++)
@@ -46,16 +58,32 @@ static bool gone (const walk *w, int32_t x) {
 }
 
 typedef struct undo {
-  int32_t n_ops, n_tensors;
+  int32_t n_ops, n_tensors, n_formers;
 } undo;
+
+static undo here_now (const walk *w) {
+  return (undo){ w->n_ops, w->n_tensors, w->n_formers };
+}
+
+/* A tensor that was there already is asked to go further. */
+static void go_further (walk *w, int32_t x, int32_t up_to) {
+  former *moved = arena_grow (w->arena, w->formers, &w->formers_room, (int64_t)w->n_formers + 1,
+                              sizeof *w->formers, w->err);
+  w->full |= !moved;
+  if (!moved)
+    return;
+  w->formers = moved;
+  w->formers[w->n_formers++] = (former){ x, w->up_to[x] };
+  w->up_to[x] = up_to;
+}
 
 static void go_back (walk *w, undo to) {
   for (; w->n_ops > to.n_ops; w->n_ops--)
     w->taken[w->ops[w->n_ops - 1]] = 0;
   for (; w->n_tensors > to.n_tensors; w->n_tensors--)
     w->made[w->tensors[w->n_tensors - 1]] = 0;
-  for (int32_t i = 0; i < w->n_tensors; i++) /* what was there may have been asked to go further */
-    w->up_to[w->tensors[i]] = 0;
+  for (; w->n_formers > to.n_formers; w->n_formers--)
+    w->up_to[w->formers[w->n_formers - 1].tensor] = w->formers[w->n_formers - 1].up_to;
 }
 
 static bool make (walk *w, int32_t x, int32_t up_to);
@@ -74,7 +102,7 @@ static bool remade (walk *w, int32_t x, int32_t k) {
 static bool have (walk *w, int32_t x, int32_t k) {
   if (w->made[x] == w->mark)
     return remade (w, x, k);
-  undo here = { w->n_ops, w->n_tensors };
+  undo here = here_now (w);
   if (gone (w, x)) {
     if (remade (w, x, k))
       return true;
@@ -91,6 +119,8 @@ static bool take (walk *w, int32_t k) {
   const op *o = &w->t->ops[k];
   if (w->taken[k] == w->mark)
     return true;
+  if (w->n_ops >= MOST_CHAIN)
+    return false;
   w->taken[k] = w->mark;
   w->ops[w->n_ops++] = k;
   for (int32_t j = 0; j < o->reads.count; j++) {
@@ -112,8 +142,10 @@ static bool make (walk *w, int32_t x, int32_t up_to) {
   int32_t from = known ? w->up_to[x] : 0, writers = known;
   if (known && from >= up_to)
     return true;
-  w->up_to[x] = up_to;
-  if (!known) {
+  if (known) {
+    go_further (w, x, up_to);
+  } else {
+    w->up_to[x] = up_to;
     w->made[x] = w->mark;
     w->tensors[w->n_tensors++] = x;
   }
@@ -165,9 +197,12 @@ static bool begin (walk *w, const trace *t, const uses *u, bool keeps, arena *a,
   int32_t **per_tensor[] = { &w->made, &w->up_to,   &w->refused, &w->limit,
                              &w->seen, &w->version, &w->tensors };
   int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted };
-  *w = (walk){
-    .t = t, .u = u, .arena = a, .keeps = keeps, .away = NEW (a, t->n_tensors, uint8_t, err)
-  };
+  *w = (walk){ .t = t,
+               .u = u,
+               .arena = a,
+               .err = err,
+               .keeps = keeps,
+               .away = NEW (a, t->n_tensors, uint8_t, err) };
   if (!w->away)
     return false;
   for (size_t i = 0; i < sizeof per_tensor / sizeof *per_tensor; i++)
@@ -182,11 +217,11 @@ static bool begin (walk *w, const trace *t, const uses *u, bool keeps, arena *a,
 static void next_entry (walk *w, int32_t before) {
   w->before = before;
   w->mark = before + 1;
-  w->n_ops = w->n_tensors = 0;
+  w->n_ops = w->n_tensors = w->n_formers = 0;
 }
 
 static bool request (walk *w, int32_t x) {
-  undo here = { w->n_ops, w->n_tensors };
+  undo here = here_now (w);
   w->request++;
   if (make (w, x, w->before) && sound (w))
     return true;
@@ -234,7 +269,7 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
   }
   if (barred)
     *barred = w.barred;
-  return true;
+  return !w.full;
 }
 
 /* What the copies write besides takes its place too, if it was dropped: else they would run once
@@ -304,5 +339,5 @@ bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_
     if (w.n_ops > 0 && *count < n && !put_entry (&w, &(*out)[(*count)++], err))
       return false;
   }
-  return true;
+  return !w.full;
 }

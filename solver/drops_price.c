@@ -4,12 +4,13 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/schedule.h"
 
 /* One tensor, or what stands for it since it was made again. */
 typedef struct holder {
   int64_t bytes;
   int32_t first, last; /* places in the new order; -1: not used yet */
-  bool always, pinned;
+  bool always, pinned, pooled;
 } holder;
 
 typedef struct idle {
@@ -25,6 +26,7 @@ typedef struct pricing {
   int32_t *fresh, *made_by; /* per tensor: the holder that entry made_by - 1 made */
   idle *idles;
   int64_t *ns, *level; /* per place */
+  int64_t *pool;       /* per place: what lives in the pool, which is as large as its peak */
   int64_t *work;       /* per place: workspace */
 } pricing;
 
@@ -43,7 +45,10 @@ bool drops_pricing_of (const trace *t, const uses *u, const device *d, bool swap
                           .in_ns = 1e9 / (double)r.in_alone,
                           .copy_ns = (double)d->link.copy_ns,
                           .least_bytes = d->granule_bytes,
+                          .granule_bytes = d->granule_bytes,
                           .swaps = swaps };
+  if (!schedule_pool (t, NULL, 0, d->granule_bytes, a, &out->pool_below_bytes, NULL, err))
+    return false;
   out->touched_of = NEW (a, (int64_t)t->n_ops + 1, int32_t, err);
   out->touched = NEW (a, u->offset[t->n_tensors], int32_t, err);
   out->room = NEW (a, t->n_tensors, int64_t, err);
@@ -55,8 +60,8 @@ bool drops_pricing_of (const trace *t, const uses *u, const device *d, bool swap
     out->touched_of[k + 1] += out->touched_of[k];
   for (int32_t x = 0; x < t->n_tensors; x++) {
     int64_t granules = units_div_up (t->tensors[x].bytes, d->granule_bytes);
-    out->room[x] = t->tensors[x].bytes >= d->granule_bytes / 2 ? granules * d->granule_bytes
-                                                               : t->tensors[x].bytes;
+    out->room[x] = t->tensors[x].bytes >= out->pool_below_bytes ? granules * d->granule_bytes
+                                                                : t->tensors[x].bytes;
     for (int32_t i = u->offset[x]; i < u->offset[x + 1]; i++)
       out->touched[out->touched_of[u->at[i].op]++] = x;
   }
@@ -70,14 +75,15 @@ bool drops_pricing_of (const trace *t, const uses *u, const device *d, bool swap
 
 static int32_t new_holder (pricing *w, int32_t tensor, bool copy) {
   const struct tensor *x = &w->p->trace->tensors[tensor];
+  bool pooled = x->bytes < w->p->pool_below_bytes;
   w->holders[w->n_holders] =
-      (holder){ w->p->room[tensor], -1, -1, x->persistent && !copy, x->pinned && !copy };
+      (holder){ w->p->room[tensor], -1, -1, x->persistent && !copy, x->pinned && !copy, pooled };
   return w->n_holders++;
 }
 
 static void touch (pricing *w, int32_t which, int32_t place) {
   holder *h = &w->holders[which];
-  if (h->last >= 0 && place > h->last + 1 && !h->pinned)
+  if (h->last >= 0 && place > h->last + 1 && !h->pinned && !h->pooled)
     w->idles[w->n_idle++] = (idle){ h->bytes, 0, h->last + 1, place - h->last - 1 };
   if (h->last < 0)
     h->first = place;
@@ -136,19 +142,25 @@ static void run_step (pricing *w, const recompute *entries, int32_t n_entries) {
 /* Persistent ones are there all the time, and idle from their last use to the first of the next
    step; those without any use are nowhere. */
 static void levels (pricing *w) {
-  int64_t sum = 0;
+  int64_t sum = 0, pool = 0, most = 0;
   for (int32_t i = 0; i < w->n_holders; i++) {
     const holder *h = &w->holders[i];
+    int64_t *level = h->pooled ? w->pool : w->level;
     if (h->always) {
       int32_t count = w->n - h->last - 1 + h->first;
-      sum += h->bytes;
-      if (!h->pinned && count > 0)
+      *(h->pooled ? &pool : &sum) += h->bytes;
+      if (!h->pinned && !h->pooled && count > 0)
         w->idles[w->n_idle++] = (idle){ h->bytes, 0, (h->last + 1) % w->n, count };
       continue;
     }
-    w->level[h->first] += h->bytes;
-    w->level[h->last + 1] -= h->bytes;
+    level[h->first] += h->bytes;
+    level[h->last + 1] -= h->bytes;
   }
+  for (int32_t k = 0; k < w->n; k++) {
+    pool += w->pool[k];
+    most = pool > most ? pool : most;
+  }
+  sum += units_div_up (most, w->p->granule_bytes) * w->p->granule_bytes;
   for (int32_t k = 0; k < w->n; k++) {
     sum += w->level[k];
     w->level[k] = sum + w->work[k];
@@ -339,8 +351,9 @@ static bool make_room (pricing *w, const recompute *entries, int32_t n_entries, 
   w->ns = NEW (a, ops, int64_t, err);
   w->work = NEW (a, ops, int64_t, err);
   w->level = NEW (a, ops + 1, int64_t, err);
+  w->pool = NEW (a, ops + 1, int64_t, err);
   return w->holders && w->holds && w->fresh && w->made_by && w->idles && w->ns && w->work &&
-         w->level;
+         w->level && w->pool;
 }
 
 bool drops_price_of (const drops_pricing *p, const recompute *entries, int32_t n_entries,

@@ -13,11 +13,12 @@
 typedef struct drops_pricing {
   const trace *trace;
   int32_t *touched_of, *touched; /* per op the tensors that it needs there, as trace/uses says */
-  int64_t *room;                 /* per tensor: bytes, in granules where it fills one */
-  double out_ns, in_ns;          /* a byte on the link */
-  double copy_ns;                /* beside its bytes */
-  int64_t least_bytes;           /* smaller ones stay */
-  bool swaps;                    /* what is over the budget may leave */
+  int64_t *room;                 /* per tensor: bytes, in granules where it is not in the pool */
+  int64_t pool_below_bytes, granule_bytes;
+  double out_ns, in_ns; /* a byte on the link */
+  double copy_ns;       /* beside its bytes */
+  int64_t least_bytes;  /* smaller ones stay */
+  bool swaps;           /* what is over the budget may leave */
 } drops_pricing;
 
 typedef struct drops_price {

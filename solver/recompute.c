@@ -224,6 +224,31 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
   return true;
 }
 
+/* Sets were guessed to fit that do not, since granules and the pool of small tensors take more than
+   was counted: less room by what they lack, until one does.  No limit is met before. */
+static bool make_fit (finding *f, variant *best, variant_value *value, error *err) {
+  enum { ROUNDS = 12, SETS = 64, LEAST = 32 }; /* a part of the budget */
+  int64_t least = f->o->budget_bytes / LEAST;
+  for (int i = 0; i < ROUNDS && value->step_ns == INT64_MAX && value->over_bytes > 0; i++) {
+    int64_t limit_ticks = f->limit_ticks;
+    int32_t n;
+    if (f->o->stop && f->o->stop (f->o->stop_context))
+      return true;
+    f->room_bytes -= value->over_bytes > least ? value->over_bytes : least;
+    if (f->room_bytes <= 0)
+      return true;
+    f->limit_ticks = f->ticks + SETS * (int64_t)f->rw.trace->n_ops / 4;
+    value->over_bytes = INT64_MAX; /* of sets for this room */
+    forget (f);
+    if (!find_prefixes (f, BY_OWN, &n, err) || !try_kept (f, KEPT_SETS, best, value, err))
+      return false;
+    f->limit_ticks = limit_ticks;
+    if (value->over_bytes == INT64_MAX)
+      return true;
+  }
+  return true;
+}
+
 bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
                        const recompute_program *guide, bool keeps, int64_t limit_ticks, arena *a,
                        recompute_result *out, error *err) {
@@ -242,7 +267,8 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
   ok = ok && find_begin (&f, err) && variant_try (t, f.cut, o, f.scratch, &out->value, err) &&
        find_greedy (&f, err);
   out->greedy_value = out->value;
-  ok = ok && try_kept (&f, TRY, &out->greedy, &out->greedy_value, err);
+  ok = ok && try_kept (&f, TRY, &out->greedy, &out->greedy_value, err) &&
+       make_fit (&f, &out->greedy, &out->greedy_value, err);
   out->greedy.name = "greedy recompute";
   out->best = out->greedy;
   out->value = out->greedy_value;

@@ -59,6 +59,8 @@ bool find_variant (finding *f, const uint8_t *chosen, arena *a, variant *out,
 
 /* Sets to begin with: prefixes of the rankings, every k-th kept, and what the guide drops. */
 bool find_greedy (finding *f, error *err) MUST_CHECK;
+/* Those of one ranking; how many of it the best one has. */
+bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) MUST_CHECK;
 bool find_every (finding *f, error *err) MUST_CHECK;
 bool find_thresholds (finding *f, error *err) MUST_CHECK;
 /* From a set on, whole classes of drops that have the same part in each layer. */

@@ -43,7 +43,7 @@ static bool prefix (finding *f, int32_t n, int64_t *ns, error *err) {
 }
 
 /* Of one ranking: some, then around the best of them, halving the distance. */
-static bool prefixes (finding *f, drop_ranking by, int32_t *best, error *err) {
+bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) {
   enum { FIRST = 16 };
   int32_t step = f->n_drops / FIRST + 1;
   int64_t ns, least_ns = INT64_MAX;
@@ -78,7 +78,7 @@ static bool prefixes (finding *f, drop_ranking by, int32_t *best, error *err) {
 bool find_greedy (finding *f, error *err) {
   int32_t best;
   for (int by = 0; by < DROP_RANKINGS; by++)
-    if (!prefixes (f, (drop_ranking)by, &best, err))
+    if (!find_prefixes (f, (drop_ranking)by, &best, err))
       return false;
   return true;
 }
@@ -89,7 +89,7 @@ bool find_every (finding *f, error *err) {
   enum { MOST = 24 };
   for (int whole = 0; whole < 2; whole++) {
     int32_t n = f->n_drops;
-    if (!whole && !prefixes (f, BY_OWN, &n, err))
+    if (!whole && !find_prefixes (f, BY_OWN, &n, err))
       return false;
     uint8_t *among = NEW (f->arena, f->n_drops, uint8_t, err);
     if (!among)

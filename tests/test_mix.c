@@ -481,6 +481,33 @@ START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
 }
 END_TEST
 
+/* Thousands of small tensors: granules and the pool take more than a set is guessed to need. */
+START_TEST (what_an_unrolled_network_lacks_is_dropped_too) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  solution s;
+  device d = titanx;
+  zoo_request r = { .name = "seq2seq", .batch = 32, .seq = 48, .device = &d };
+  r.optimizer = ZOO_MOMENTUM;
+  trace *t = zoo_trace (&r, a, &err);
+  units u;
+  gaps g;
+  ck_assert_msg (t != NULL, "%s", err.text);
+  ck_assert (units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, &err) &&
+             gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
+  solve_options o = { .device = &d,
+                      .budget_bytes = g.peak_bytes / 100 * 70,
+                      .host_bytes = 64 * GIB,
+                      .recompute = RECOMPUTE_ONLY,
+                      .limit_ticks = 100000 };
+  ck_assert_msg (solve (t, &o, a, &s, &err), "%s", err.text);
+  ck_assert_int_eq (s.plan->n_moves, 0);
+  ck_assert_int_gt (s.plan->n_recomputes, 0);
+  ck_assert_msg (check_plan (t, s.plan, a, NULL, &err), "%s", err.text);
+  arena_free (a);
+}
+END_TEST
+
 /* A residual sum is cheap to make again but for its inputs, which are gone: the proof says so. */
 START_TEST (sums_of_a_transformer_are_charged_with_what_went_into_them) {
   arena *a = arena_new (0);
@@ -623,6 +650,7 @@ int main (void) {
     vgg16_in_4_gib_runs_within_2_percent_by_sections,
     an_op_that_runs_again_reads_only_what_is_there,
     a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file,
+    what_an_unrolled_network_lacks_is_dropped_too,
     sums_of_a_transformer_are_charged_with_what_went_into_them,
     NULL,
   };

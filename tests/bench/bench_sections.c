@@ -4,7 +4,8 @@
    NETWORK BATCH PERCENT [TICKS]: one budget behind links of 12 to 900 GB/s, H200. bench_sections
    greedy [TICKS [NETWORK]]: the zoo's networks behind three links, the mix beside the greedy mix.
    bench_sections attention [TICKS]: the largest batch of seq2seq in 12 GB; meng: of ResNet-50, too.
-   Each row is also a line of JSON. Without arguments, the smallest of each. */
+   Each row is also a line of JSON; where the mix is worse than what stands beside it, a line says so
+   and the exit status is 1. Without arguments, the smallest of each. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -167,7 +168,18 @@ static void vgg (ask q) {
   }
 }
 
-static void links (ask q, const char *network, int64_t batch, int percent) {
+/* That allowing both is never worse than what stands beside it, under the same limits. */
+static bool holds (const ask *q, const got *both, const got *other, const char *name) {
+  if (!other->found || (both->found && both->step_ns <= other->step_ns))
+    return true;
+  printf ("WORSE: %s batch %lld, %lld GB/s, %d %%: both %.4f, %s %.4f\n", q->network,
+          (long long)q->batch, (long long)q->gb, q->percent, over (both, both->step_ns), name,
+          over (other, other->step_ns));
+  return false;
+}
+
+static bool links (ask q, const char *network, int64_t batch, int percent) {
+  bool ok = true;
   static const int64_t gbs[] = { 12, 25, 50, 450, 900 };
   q.device = "h200";
   q.network = network;
@@ -181,12 +193,15 @@ static void links (ask q, const char *network, int64_t batch, int percent) {
     printf ("%s batch %lld bf16, %d %% of the peak, %s, link %lld GB/s\n", network,
             (long long)batch, percent, q.device, (long long)q.gb);
     q.recompute = RECOMPUTE_OFF;
-    tell (&q, "swap alone");
+    got swap = tell (&q, "swap alone");
     q.recompute = RECOMPUTE_ONLY;
-    tell (&q, "recompute alone");
+    got drop = tell (&q, "recompute alone");
     q.recompute = RECOMPUTE_AUTO;
-    tell (&q, "both");
+    got both = tell (&q, "both");
+    ok &= holds (&q, &both, &swap, "swap alone");
+    ok &= holds (&q, &both, &drop, "recompute alone");
   }
+  return ok;
 }
 
 typedef struct zoo_cell {
@@ -211,7 +226,8 @@ static int by_value (const void *x, const void *y) {
 }
 
 /* How much longer the greedy mix takes than the mix, and where it is as good. */
-static void greedy (ask q, const char *only) {
+static bool greedy (ask q, const char *only) {
+  bool ok = true;
   static const int64_t gbs[] = { 12, 50, 450 };
   double more[3 * CELLS];
   int n = 0, as_good = 0, alone = 0;
@@ -232,6 +248,7 @@ static void greedy (ask q, const char *only) {
       q.greedy = true;
       got first = tell (&q, "greedy mix");
       q.greedy = false;
+      ok &= holds (&q, &both, &first, "greedy mix");
       alone += both.found && !first.found;
       if (both.found && first.found) {
         more[n] = 100.0 * (double)first.step_ns / (double)both.step_ns - 100;
@@ -240,11 +257,12 @@ static void greedy (ask q, const char *only) {
       }
     }
   if (!n)
-    return;
+    return ok;
   qsort (more, (size_t)n, sizeof *more, by_value);
   printf ("greedy over the mix, %d cells: least %.2f %%, a tenth below %.2f, median %.2f, a tenth "
           "above %.2f, most %.2f %%; as good to 0.1 %% in %d; none found in %d more\n",
           n, more[0], more[n / 10], more[n / 2], more[n - 1 - n / 10], more[n - 1], as_good, alone);
+  return ok;
 }
 
 /* Loss in percent at a batch; -1: no plan. */
@@ -296,6 +314,7 @@ int main (int argc, char **argv) {
   const char *source = getenv ("srcdir"), *what = argc > 1 ? argv[1] : "";
   char folder[4096];
   snprintf (folder, sizeof folder, "%s/data/devices", source ? source : ".");
+  bool ok = true; /* no mix was worse than what stands beside it */
   ask q = { .folder = folder, .dtype = DTYPE_FP32, .ticks = 1000000 };
   int ticks_at = !strcmp (what, "links") ? 5 : 2;
   if (argc > ticks_at)
@@ -303,9 +322,9 @@ int main (int argc, char **argv) {
   if (!strcmp (what, "vgg"))
     vgg (q);
   else if (!strcmp (what, "links") && argc > 4)
-    links (q, argv[2], strtoll (argv[3], NULL, 10), (int)strtol (argv[4], NULL, 10));
+    ok = links (q, argv[2], strtoll (argv[3], NULL, 10), (int)strtol (argv[4], NULL, 10));
   else if (!strcmp (what, "greedy"))
-    greedy (q, bench_argument (argc, argv, 3));
+    ok = greedy (q, bench_argument (argc, argv, 3));
   else if (!strcmp (what, "meng")) {
     meng_attention (q);
     meng_images (q);
@@ -314,12 +333,12 @@ int main (int argc, char **argv) {
   else if (argc == 1) {
     q.ticks = 200000;
     vgg (q);
-    links (q, "resnet18", 64, 60);
-    greedy (q, "alexnet");
+    ok = links (q, "resnet18", 64, 60);
+    ok &= greedy (q, "alexnet");
   } else {
     fprintf (stderr, "bench_sections vgg|meng|attention [TICKS] | greedy [TICKS [NETWORK]] | "
                      "links NETWORK BATCH PERCENT [TICKS]\n");
     return 2;
   }
-  return 0;
+  return ok ? 0 : 1;
 }
