@@ -144,9 +144,8 @@ static void tell_refusal (const trace *t, const curve_options *o, const curve *v
 
 static void print_table (const trace *t, const curve *v, const device *d, const curve_options *o) {
   char a[8][UNITS_TEXT];
-  printf ("without swaps %s in %s; below %s no plan %sfits\n", units_time (a[0], v->baseline_ns),
-          units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes),
-          o->sections == SECTIONS_OFF ? "" : "of whole ops ");
+  printf ("without swaps %s in %s; below %s no plan fits\n", units_time (a[0], v->baseline_ns),
+          units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes));
   int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
   if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
     printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",

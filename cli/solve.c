@@ -123,6 +123,16 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   return call_print_json (c, &w);
 }
 
+static void tell_noise (FILE *to, const steadiness *n) {
+  fprintf (to, "%-8s %+9.2f %%  over compute on 95 of 100 days where ops vary by %d %%; ", "noise",
+           (double)n->p95_ppm / 10000, n->percent);
+  if (n->plans > 1)
+    fprintf (to, "%+.2f %% by the fastest of %d plans as good\n",
+             (double)n->fastest_p95_ppm / 10000, n->plans);
+  else
+    fputs ("no other plan as good was met\n", to);
+}
+
 /* The last line is the answer. */
 static void tell_plan (FILE *to, const planner *p, const solution *s, const plan *free) {
   char a[UNITS_TEXT], b[UNITS_TEXT], d[UNITS_TEXT];
@@ -151,13 +161,8 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const plan
     fprintf (to, "%-8s %+9.1f %%  since every stay keeps its granules: %s where none has to\n",
              "places", 100.0 * (double)cost->step_ns / (double)free->predicted.step_ns - 100,
              units_time (a, free->predicted.step_ns));
-  const steadiness *n = &s->steady;
-  if (n->plans)
-    fprintf (to,
-             "%-8s %+9.2f %%  over compute on 95 of 100 days where ops vary by %d %%; %+.2f %%"
-             " by the fastest of %d plans as good\n",
-             "noise", (double)n->p95_ppm / 10000, n->percent, (double)n->fastest_p95_ppm / 10000,
-             n->plans);
+  if (s->steady.plans)
+    tell_noise (to, &s->steady);
   double gap = planner_gap (cost->step_ns, proof->lower_bound_ns);
   /* Cuts and drops widen what a plan may do: then the bound says of which plans it speaks. */
   if (s->plan->n_sections || s->plan->n_recomputes)

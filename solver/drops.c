@@ -272,8 +272,8 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
   return !w.full;
 }
 
-/* What the copies write besides takes its place too, if it was dropped: else they would run once more
-   for it. */
+/* What the copies write besides takes its place too, if it was dropped: else they would run once
+   more for it. */
 static bool put_entry (walk *w, recompute *r, error *err) {
   int64_t written = 0;
   for (int32_t i = 0; i < w->n_ops; i++)
@@ -291,8 +291,7 @@ static bool put_entry (walk *w, recompute *r, error *err) {
     const index_list *made = &w->t->ops[w->ops[i]].writes;
     for (int32_t j = 0; j < made->count; j++) {
       int32_t x = made->at[j];
-      if (!w->away[x] || w->seen[x] != w->check_mark ||
-          w->version[x] != versions (w, x, w->before))
+      if (!w->away[x] || w->seen[x] != w->check_mark || w->version[x] != versions (w, x, w->before))
         continue;
       r->replaces.at[r->replaces.count++] = x;
       w->away[x] = 0;

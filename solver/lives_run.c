@@ -10,48 +10,10 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "solver/lives.h"
-#include "solver/peaks.h"
+#include "solver/lives_inner.h"
 
 #define NEVER_NS INT64_MAX
 #define NO_NEED (INT64_MIN / 4)
-
-enum { WRITTEN_STEP = 3, LARGE = 20000, WRITTEN_STEP_LARGE = 2 };
-
-typedef struct engine {
-  int32_t move; /* -1: free */
-  int64_t from_ns, end_ns, latency_ns;
-  double left, rate; /* bytes, bytes a ns */
-} engine;
-
-typedef struct forward {
-  lives *l;
-  int64_t granules, held, now_ns, order;
-  int32_t written; /* the step that is written down */
-  int32_t op_step, op, out_step, out, in_step, in;
-  int64_t ops_done, outs_done;
-  bool running;
-  int64_t op_end_ns, gap_end_ns;
-  engine out_engine, in_engine;
-  link_rates rates;
-  int32_t *ins_due;     /* per op: how many copies in are for it */
-  int32_t *ins_done[2]; /* per op, of even and of odd steps: how many of them have ended */
-  int64_t *due;         /* per op: granules that come in for it */
-  int32_t coming_step;  /* of the copy in on the link */
-  /* where the run may choose: the copies in of in_step that could start, a heap of places in the
-     order of need */
-  bool chooses;
-  int32_t *ready, n_ready;
-  int32_t *in_place;         /* per move: its place in the order of need */
-  bool *met;                 /* per move: it is among them, or has started */
-  row_list counted;          /* per op: copies in that wait for so many ops of a step */
-  int32_t *chosen, n_chosen; /* in the written step */
-  int64_t *op_outs;          /* per op: copies out that it waits for by wish */
-  int64_t early;             /* granules that came in, or are coming, for ops ahead */
-  peaks ahead;               /* level and what came early, per op */
-  moment step_start[WRITTEN_STEP + 2];
-  int32_t left; /* moments of the written step that are still to come */
-} forward;
 
 static moment now (forward *f) {
   return (moment){ f->now_ns, f->order++ };
@@ -73,92 +35,6 @@ static void ends (forward *f, int32_t life, int32_t step) {
     f->l->at[life].to = m;
     f->left--;
   }
-}
-
-/* ---- what could come in ---- */
-
-static bool is_released (const forward *f, int32_t move) {
-  const lives *l = f->l;
-  const wish *w = &l->moves[move];
-  int64_t step = f->in_step, left_step = step - (w->in_before <= w->out_after);
-  int64_t n = l->trace->n_ops;
-  if (w->clean ? f->ops_done < left_step * n + w->out_after + 1
-               : f->outs_done < left_step * l->n_outs + l->out_place[move] + 1)
-    return false;
-  return w->in_not_before == NO_WAIT || f->ops_done >= step * n + w->in_not_before;
-}
-
-static void ready_put (forward *f, int32_t place) {
-  int32_t at = f->n_ready++;
-  for (; at > 0 && f->ready[(at - 1) / 2] > place; at = (at - 1) / 2)
-    f->ready[at] = f->ready[(at - 1) / 2];
-  f->ready[at] = place;
-}
-
-static void ready_take (forward *f) {
-  int32_t last = f->ready[--f->n_ready], at = 0;
-  for (int32_t child; (child = 2 * at + 1) < f->n_ready; at = child) {
-    child += child + 1 < f->n_ready && f->ready[child + 1] < f->ready[child];
-    if (last <= f->ready[child])
-      break;
-    f->ready[at] = f->ready[child];
-  }
-  f->ready[at] = last;
-}
-
-/* Something that the move waits for has come about. */
-static void meet (forward *f, int32_t move) {
-  if (f->met[move] || !is_released (f, move))
-    return;
-  f->met[move] = true;
-  ready_put (f, f->in_place[move]);
-}
-
-static void meet_all (forward *f) {
-  memset (f->met, 0, (size_t)f->l->n_moves * sizeof *f->met);
-  for (int32_t i = 0; i < f->l->n_moves; i++)
-    meet (f, i);
-}
-
-static int32_t count_of (int64_t ops, int32_t n) {
-  return (int32_t)((ops % n + n) % n);
-}
-
-static bool index_counted (forward *f, arena *a, error *err) {
-  const lives *l = f->l;
-  int32_t n = l->trace->n_ops;
-  row_list *c = &f->counted;
-  c->offset = NEW (a, (int64_t)n + 2, int32_t, err);
-  c->at = NEW (a, 2 * (int64_t)l->n_moves, int32_t, err);
-  if (!c->offset || !c->at)
-    return false;
-  for (int fill = 0; fill < 2; fill++) {
-    for (int32_t i = 0; i < l->n_moves; i++) {
-      const wish *w = &l->moves[i];
-      int32_t left = count_of (w->out_after + 1, n), wait = count_of (w->in_not_before, n);
-      if (w->clean)
-        fill ? c->at[c->offset[left + 1]++] = i : c->offset[left + 2]++;
-      if (w->in_not_before != NO_WAIT)
-        fill ? c->at[c->offset[wait + 1]++] = i : c->offset[wait + 2]++;
-    }
-    for (int32_t k = 2; !fill && k < n + 2; k++)
-      c->offset[k] += c->offset[k - 1];
-  }
-  return true;
-}
-
-static bool choose_begin (forward *f, arena *a, error *err) {
-  int32_t n = f->l->n_moves;
-  f->ready = NEW (a, n, int32_t, err);
-  f->in_place = NEW (a, n, int32_t, err);
-  f->met = NEW (a, n, bool, err);
-  f->chosen = NEW (a, n, int32_t, err);
-  if (!f->ready || !f->in_place || !f->met || !f->chosen || !index_counted (f, a, err))
-    return false;
-  for (int32_t i = 0; i < n; i++)
-    f->in_place[f->l->in_order[i]] = i;
-  meet_all (f);
-  return true;
 }
 
 /* ---- ops ---- */
@@ -212,7 +88,7 @@ static void op_end (forward *f) {
   f->gap_end_ns = f->now_ns + l->trace->ops[f->op].gap_ns;
   if (f->chooses)
     for (int32_t i = f->counted.offset[f->op]; i < f->counted.offset[f->op + 1]; i++)
-      meet (f, f->counted.at[i]);
+      lives_meet (f, f->counted.at[i]);
 }
 
 /* The next op that has not started, counted over all steps. */
@@ -268,7 +144,7 @@ static void out_end (forward *f) {
   f->out_engine.move = -1;
   f->outs_done++;
   if (f->chooses)
-    meet (f, move);
+    lives_meet (f, move);
   if (++f->out == f->l->n_outs) {
     f->out = 0;
     f->out_step++;
@@ -306,7 +182,7 @@ static int32_t in_choice (const forward *f) {
   if (f->in_engine.move >= 0 || l->n_moves == 0 || (f->chooses && f->n_ready == 0))
     return -1;
   int32_t move = l->in_order[f->chooses ? f->ready[0] : f->in];
-  return (f->chooses || is_released (f, move)) && has_memory (f, move) ? move : -1;
+  return (f->chooses || lives_is_released (f, move)) && has_memory (f, move) ? move : -1;
 }
 
 static void in_start (forward *f, int32_t move) {
@@ -321,13 +197,13 @@ static void in_start (forward *f, int32_t move) {
   if (f->chooses) {
     if (f->in_step == f->written)
       f->chosen[f->n_chosen++] = move;
-    ready_take (f);
+    lives_ready_take (f);
   }
   if (++f->in == l->n_moves) {
     f->in = 0;
     f->in_step++;
     if (f->chooses)
-      meet_all (f);
+      lives_meet_all (f);
   }
 }
 
@@ -401,7 +277,7 @@ static bool prepare (forward *f, arena *a, error *err) {
   if (!f->ins_due || !f->ins_done[0] || !f->ins_done[1] || !f->due || !f->op_outs ||
       !peaks_build (&f->ahead, l->level, n, a, err))
     return false;
-  if (f->chooses && !choose_begin (f, a, err))
+  if (f->chooses && !lives_choose_begin (f, a, err))
     return false;
   for (int32_t k = 0; k < n; k++)
     f->op_outs[k] = NO_NEED;
@@ -446,7 +322,8 @@ static bool run (lives *l, int64_t granules, bool chooses, arena *scratch, momen
     if (next_ns == NEVER_NS)
       ok = error_set (err, l->by_need && !chooses ? ERR_internal : ERR_infeasible,
                       "the forward run of the scheduler hangs at op %d", f.op);
-    /* the same instant once more: where the rates changed, what was left of a copy may be nothing */
+    /* the same instant once more: where the rates changed, what was left of a copy may be nothing
+     */
     assert (!ok || next_ns >= f.now_ns);
     f.now_ns = next_ns;
   }

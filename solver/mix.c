@@ -340,7 +340,8 @@ static bool try_guides (mixing *m, solution *out, const variant **taken, error *
     variant_value value;
     solution s;
     error why = { 0 };
-    if (out->plan && out->plan->predicted.step_ns <= enough_ns)
+    if ((out->plan && out->plan->predicted.step_ns <= enough_ns) ||
+        (o->stop && o->stop (o->stop_context)))
       break;
     arena_mark mark = arena_here (m->scratch);
     int64_t budget = o->budget_bytes - units_scale (o->budget_bytes, less_ppm[i], 1000000);

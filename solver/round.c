@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MOST_EXCHANGED = 128, MOST_EXCHANGES = 16 }; /* gaps that may, and how often they do */
+
 const char *const round_names[ROUND_STARTS + 1] = {
   "nearest", "up", "clean", "longest", "doa", NULL
 };
@@ -165,6 +167,84 @@ static void take_shares (rounder *w, const double *shares, const ranked *order, 
   }
 }
 
+/* What one part more or less of the gap is; 0: there is none. */
+static int64_t part_less (const rounder *w, int32_t gap) {
+  int32_t n = w->r->parts[gap];
+  return n > 0 ? away (w, gap, n) - away (w, gap, n - 1) : 0;
+}
+
+static int64_t part_more (const rounder *w, int32_t gap) {
+  int32_t n = w->r->parts[gap];
+  return n < w->r->of[w->g->at[gap].unit] ? away (w, gap, n + 1) - away (w, gap, n) : 0;
+}
+
+static int64_t air (const rounder *w, int32_t gap) {
+  return w->room_bytes - round_most (&w->level, &w->g->at[gap]);
+}
+
+/* The largest part that fits comes back; false where none does. */
+static bool take_back (rounder *w, const int32_t *list, int32_t count) {
+  int64_t most = 0;
+  int32_t best = -1;
+  for (int32_t i = 0; i < count; i++) {
+    int64_t bytes = part_less (w, list[i]);
+    if (bytes > most && bytes <= air (w, list[i])) {
+      most = bytes;
+      best = list[i];
+    }
+  }
+  if (best >= 0)
+    set_parts (w, best, w->r->parts[best] - 1);
+  return best >= 0;
+}
+
+/* One part more of one gap lets a larger one of another come back; false where no pair fills the
+   room better. */
+static bool exchange (rounder *w, const int32_t *list, int32_t count) {
+  int64_t most = 0;
+  int32_t less = -1, more = -1;
+  for (int32_t i = 0; i < count; i++) {
+    int32_t n = w->r->parts[list[i]];
+    int64_t sent = part_more (w, list[i]);
+    if (!sent || !w->r->parts[list[i]])
+      continue;
+    set_parts (w, list[i], n + 1);
+    for (int32_t j = 0; j < count; j++) {
+      int64_t bytes = i == j ? 0 : part_less (w, list[j]);
+      if (bytes - sent > most && bytes <= air (w, list[j])) {
+        most = bytes - sent;
+        less = list[j];
+        more = list[i];
+      }
+    }
+    set_parts (w, list[i], n);
+  }
+  if (most == 0)
+    return false;
+  set_parts (w, more, w->r->parts[more] + 1);
+  set_parts (w, less, w->r->parts[less] - 1);
+  return true;
+}
+
+/* Exactly the room is used where it is fullest, if parts allow it. */
+static bool fill (rounder *w, arena *a, error *err) {
+  const gaps *g = w->g;
+  int32_t *list = NEW (a, MOST_EXCHANGED, int32_t, err);
+  bool better = list != NULL;
+  for (int exchanges = 0; better && exchanges < MOST_EXCHANGES;) {
+    int32_t op = peaks_at (&w->level, 0, g->n_ops), count = 0;
+    for (int32_t i = 0; i < g->count && count < MOST_EXCHANGED; i++)
+      if (w->r->parts[i] > 0 && gap_spans (&g->at[i], op))
+        list[count++] = i;
+    better = take_back (w, list, count);
+    if (!better) {
+      better = exchange (w, list, count);
+      exchanges++;
+    }
+  }
+  return list;
+}
+
 static bool begin (rounder *w, arena *a, error *err) {
   const gaps *g = w->g;
   const op *ops = g->units->trace->ops;
@@ -211,6 +291,8 @@ bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_star
     /* The program knows why its gaps leave, by time too; what greedy rules take is judged by bytes.
      */
     prune (&w, back, round_is_guided (start) ? before : NULL);
+    if (start == ROUND_UP)
+      ok = fill (&w, scratch, err);
     out->most_bytes = peaks_most (&w.level, 0, g->n_ops);
     if (out->most_bytes > room_bytes)
       ok = gaps_too_small (g, room_bytes + g->pool_bytes, err);

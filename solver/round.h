@@ -10,8 +10,8 @@
 
 typedef enum round_start {
   ROUND_NEAREST, /* the program's shares to the nearest section, the error carried along the step */
-  ROUND_UP,      /* to the next section */
-  ROUND_CLEAN,   /* nearest, with the copies out that serve only later clean moves */
+  ROUND_UP,    /* to the next section; then parts come back that fill the fullest op's room best */
+  ROUND_CLEAN, /* nearest, with the copies out that serve only later clean moves */
   ROUND_LONGEST, /* no shares: what is over goes, longest gap first */
   ROUND_DOA,     /* the same by what is left of a gap once both copies are taken off */
   ROUND_STARTS

@@ -1,42 +1,12 @@
-/* Wishes to a plan.  The forward run may not repeat itself exactly from step to step, and granules
-   on a circle may need a few more than their number at any moment: then it is run again with a
-   little less memory, until what it decides has places. */
-#include "solver/schedule.h"
+/* Wishes to a plan: what lives in the pool, which moves are clean, and the steps in their order. */
+#include "solver/schedule_inner.h"
 
 #include <assert.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/units.h"
-#include "solver/host_pack.h"
-#include "solver/lives.h"
-#include "solver/place.h"
 
-enum { TRIES = 16, TIMINGS = 2, HOST_PLACE = 512, POOL_CHOICES = 6 };
-/* Granules too many for which copies in may wait: each holds up all behind it. */
-enum { FEW_OVER = 64, FEW_PART = 10000 };
-
-typedef struct scheduling {
-  const trace *trace;
-  const device *device;
-  const schedule_options *options;
-  const index_list *groups;
-  int32_t n_groups;
-  arena *arena;
-  error *err;
-  schedule_shortage *shortage;
-  int64_t granule_bytes, pool_below_bytes, budget_granules;
-  units units;
-  wish *moves;
-  int32_t *wished; /* per move: the start that was asked for */
-  int32_t n_moves;
-  lives lives;
-  places places;
-  host_span *spans; /* one per copy that the host holds */
-  int32_t n_spans;
-  int32_t *span_of; /* per move */
-  plan *plan;
-} scheduling;
+enum { POOL_CHOICES = 6 };
 
 /* ---- what lives in the pool ---- */
 
@@ -132,10 +102,7 @@ static int by_place (const void *a, const void *b, void *context) {
   return x->out_after < y->out_after ? -1 : x->out_after > y->out_after;
 }
 
-typedef bool part_visit (scheduling *s, const int32_t *moves, int32_t count, arena *scratch);
-
-/* Calls `visit` with the moves of each part of each unit, in order of out_after. */
-static bool each_part (scheduling *s, arena *scratch, part_visit *visit) {
+bool schedule_each_part (scheduling *s, arena *scratch, part_visit *visit) {
   int32_t *sorted = NEW (scratch, s->n_moves, int32_t, s->err);
   if (!sorted)
     return false;
@@ -191,303 +158,7 @@ static bool take_wishes (scheduling *s, const wish *wishes, int32_t n_wishes, ar
     if (!wish_is_sound (s, &wishes[i], i))
       return false;
   }
-  return !s->options->auto_clean || each_part (s, scratch, mark_clean);
-}
-
-/* ---- places on the device ---- */
-
-static int64_t part_bytes (const scheduling *s, const wish *w) {
-  return unit_part_bytes (&s->units.at[w->unit], s->granule_bytes, w->part, w->of);
-}
-
-static bool short_of (scheduling *s, int32_t op, int64_t granules) {
-  int64_t bytes = granules * s->granule_bytes;
-  char need[UNITS_TEXT], have[UNITS_TEXT];
-  if (s->shortage)
-    *s->shortage = (schedule_shortage){ op, bytes };
-  if (op == NO_OP)
-    return error_set (s->err, ERR_infeasible, "places for these moves need %s, the budget is %s",
-                      units_bytes (need, bytes), units_bytes (have, s->options->budget_bytes));
-  return error_set (s->err, ERR_infeasible, "op %d (%.80s) needs %s at once, the budget is %s", op,
-                    s->trace->ops[op].name, units_bytes (need, bytes),
-                    units_bytes (have, s->options->budget_bytes));
-}
-
-/* Copies in on demand and ops that wait for copies out: the last resort, which needs least. */
-static void go_slow (scheduling *s) {
-  for (int32_t i = 0; i < s->n_moves; i++) {
-    s->moves[i].in_not_before = s->moves[i].in_before;
-    s->moves[i].wait_out = true;
-  }
-}
-
-/* Just in time: from the last copy in to the first, each ends where the next one starts or where
-   its op is due, a little earlier; from the times of a run before. */
-static bool hold_back (scheduling *s, int64_t period_ns) {
-  const lives *l = &s->lives;
-  const op *ops = s->trace->ops;
-  int32_t n = s->trace->n_ops;
-  arena_mark mark = arena_here (s->arena);
-  int64_t *end_ns = NEW (s->arena, n, int64_t, s->err);
-  if (!end_ns)
-    return false;
-  for (int32_t k = 0; k < n; k++)
-    end_ns[k] = l->start_ns[k] + ops[k].ns;
-  link_rates r = device_rates (&s->device->link, s->device->share_ppm);
-  int64_t margin_ns = units_scale (period_ns, s->options->early_ppm, 1000000), next_ns = INT64_MAX;
-  /* Twice round: the first copies in of a step may have to start in the step before. */
-  for (int turn = 1; turn >= 0; turn--)
-    for (int32_t i = s->n_moves - 1, k = n; i >= 0; i--) {
-      wish *w = &s->moves[l->in_order[i]];
-      int64_t due_ns = l->start_ns[w->in_before] + turn * period_ns;
-      int64_t copy_ns =
-          s->device->link.copy_ns + units_scale (part_bytes (s, w), 1000000000, r.in_both) + 1;
-      next_ns = (due_ns < next_ns ? due_ns : next_ns) - copy_ns;
-      int64_t start_ns = next_ns - margin_ns;
-      if (turn)
-        continue;
-      while (k > 0 && end_ns[k - 1] > start_ns)
-        k--;
-      int32_t before = k; /* ops of this step that have ended by then */
-      if (k == 0 && start_ns < 0) {
-        before = n;
-        while (before > 0 && end_ns[before - 1] > start_ns + period_ns)
-          before--;
-        before -= n;
-      }
-      if (s->wished[l->in_order[i]] == NO_WAIT)
-        w->in_not_before = before < w->in_before ? before : w->in_before;
-    }
-  arena_back (s->arena, mark);
-  return true;
-}
-
-/* The copies in that should start later for the granules to suffice; false where there is none. */
-static bool wait_longer (scheduling *s) {
-  bool any = false;
-  for (int32_t i = 0; i < s->n_moves; i++)
-    if (s->places.wait_ops[i] != NO_WAIT && s->places.wait_ops[i] > s->moves[i].in_not_before) {
-      s->moves[i].in_not_before = s->places.wait_ops[i];
-      any = true;
-    }
-  return any;
-}
-
-/* Runs with copies in as soon as possible, then just in time by the times that were seen. */
-static bool find_times (scheduling *s, int64_t granules) {
-  moment period, start;
-  if (s->options->by_release && s->n_moves && !lives_order (&s->lives, granules, s->arena, s->err))
-    return false;
-  for (int i = 0; s->options->early_ppm >= 0 && s->n_moves && i < TIMINGS; i++)
-    if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
-        !hold_back (s, period.at_ns))
-      return false;
-  return true;
-}
-
-static bool give_places (scheduling *s, moment period, moment start, int64_t most) {
-  return (s->options->same_places ? place_same : place) (&s->lives, period, start, most, s->arena,
-                                                         &s->places, s->err);
-}
-
-static bool place_all (scheduling *s) {
-  int64_t pool = units_div_up (s->units.pool_bytes, s->granule_bytes);
-  int64_t most = s->budget_granules - pool, least = 0, granules = most;
-  int32_t fullest = 0;
-  if (!lives_build (s->trace, &s->units, s->moves, s->n_moves, s->device, s->granule_bytes,
-                    s->arena, &s->lives, s->err))
-    return false;
-  for (int32_t k = 0; k < s->trace->n_ops; k++)
-    if (s->lives.level[k] > least) {
-      least = s->lives.level[k];
-      fullest = k;
-    }
-  if (least > most)
-    return short_of (s, fullest, least + pool);
-  int64_t wanted = 0, over_before = INT64_MAX;
-  if (!find_times (s, granules))
-    return false;
-  arena_mark mark = arena_here (s->arena);
-  for (int i = 0; i < TRIES; i++, arena_back (s->arena, mark)) {
-    moment period, start;
-    if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
-        !give_places (s, period, start, most))
-      return false;
-    int64_t over = s->places.granules - most;
-    if (over <= 0 && !s->places.tangled)
-      return true;
-    wanted = s->places.granules;
-    bool few = over <= FEW_OVER || over <= most / FEW_PART, helps = few && over < over_before;
-    over_before = over;
-    if (!s->places.tangled && helps && wait_longer (s))
-      continue;
-    over_before = INT64_MAX;
-    if (granules == least)
-      break;
-    granules -= over <= 0 ? 1 + most / 64 : few ? over : 2 * over;
-    granules = granules < least ? least : granules;
-    if (i + 2 >= TRIES)
-      go_slow (s);
-  }
-  go_slow (s);
-  moment period, start;
-  if (!lives_run (&s->lives, least, s->arena, &period, &start, s->err) ||
-      !give_places (s, period, start, most))
-    return false;
-  wanted = s->places.granules < wanted || wanted <= most ? s->places.granules : wanted;
-  if (s->places.granules <= most && !s->places.tangled)
-    return true;
-  return short_of (s, NO_OP, (wanted > most ? wanted : most + 1) + pool);
-}
-
-/* ---- the plan ---- */
-
-static int32_t as_wait (int64_t count) {
-  return count == NOTHING_NEEDED ? NO_WAIT : (int32_t)count;
-}
-
-/* The copies of one part that the host holds: each copy out makes one, which clean moves behind it
-   share; where there is no copy out, the host has had it from the start. */
-static bool host_copies (scheduling *s, const int32_t *moves, int32_t count, arena *scratch) {
-  (void)scratch;
-  int32_t source = -1;
-  for (int32_t i = 0; i < count; i++)
-    if (!s->moves[moves[i]].clean)
-      source = i;
-  int32_t start = source < 0 ? 0 : source;
-  for (int32_t i = 0; i < count; i++) {
-    int32_t m = moves[(start + i) % count];
-    const wish *w = &s->moves[m];
-    if (i == 0 || !w->clean)
-      s->spans[s->n_spans++] =
-          (host_span){ .bytes = part_bytes (s, w), .from = source < 0 ? -1 : w->out_after };
-    s->spans[s->n_spans - 1].to = w->in_before;
-    s->span_of[m] = s->n_spans - 1;
-  }
-  return true;
-}
-
-static bool pack_host (scheduling *s, arena *scratch) {
-  plan *p = s->plan;
-  s->spans = NEW (scratch, s->n_moves, host_span, s->err);
-  s->span_of = NEW (scratch, s->n_moves, int32_t, s->err);
-  if (!s->spans || !s->span_of || !each_part (s, scratch, host_copies))
-    return false;
-  int64_t bytes = host_pack (s->spans, s->n_spans, scratch, s->err);
-  if (bytes < 0)
-    return false;
-  if (bytes > p->host_bytes) {
-    char need[UNITS_TEXT], have[UNITS_TEXT];
-    if (s->shortage)
-      *s->shortage = (schedule_shortage){ NO_OP, bytes };
-    return error_set (s->err, ERR_infeasible, "the moves need %s on the host, %s are allowed",
-                      units_bytes (need, bytes), units_bytes (have, p->host_bytes));
-  }
-  for (int32_t i = 0; i < p->n_moves; i++)
-    p->moves[i].host_offset = s->spans[s->span_of[i]].offset;
-  return true;
-}
-
-static bool write_moves (scheduling *s) {
-  plan *p = s->plan;
-  const lives *l = &s->lives;
-  p->n_moves = p->n_ins = s->n_moves;
-  p->n_outs = l->n_outs;
-  p->out_order = l->out_order;
-  p->in_order = l->in_order;
-  p->moves = NEW (s->arena, s->n_moves, move, s->err);
-  if (!p->moves)
-    return false;
-  for (int32_t i = 0; i < s->n_moves; i++) {
-    const wish *w = &s->moves[i];
-    int64_t ops = s->places.in_ops[i];
-    if (w->in_not_before != NO_WAIT && w->in_not_before > ops)
-      ops = w->in_not_before;
-    p->moves[i] = (move){ .unit = w->unit,
-                          .part = w->part,
-                          .of = w->of,
-                          .out_after = w->out_after,
-                          .in_before = w->in_before,
-                          .in_ops = as_wait (ops),
-                          .in_outs = as_wait (s->places.in_outs[i]),
-                          .clean = w->clean };
-  }
-  return true;
-}
-
-/* Ops that wait for more copies out than every op before them: the others wait for nothing new. */
-static bool write_op_waits (scheduling *s) {
-  plan *p = s->plan;
-  const lives *l = &s->lives;
-  int64_t *outs = s->places.op_outs;
-  int32_t n = s->trace->n_ops;
-  for (int32_t i = 0; i < s->n_moves; i++) {
-    const wish *w = &s->moves[i];
-    bool last = w->out_after + 1 == n;
-    int64_t count = l->out_place[i] + 1 - (last ? l->n_outs : 0);
-    int64_t *at = &outs[last ? 0 : w->out_after + 1];
-    if (w->wait_out && !w->clean && *at < count)
-      *at = count;
-  }
-  p->op_waits = NEW (s->arena, n, op_wait, s->err);
-  if (!p->op_waits)
-    return false;
-  int64_t known = NOTHING_NEEDED;
-  for (int32_t k = 0; k < n; k++)
-    if (outs[k] > known) {
-      known = outs[k];
-      p->op_waits[p->n_op_waits++] = (op_wait){ k, (int32_t)known };
-    }
-  return true;
-}
-
-static bool write_places (scheduling *s) {
-  placement *pl = &s->plan->placement;
-  const lives *l = &s->lives;
-  *pl = (placement){ .granule_bytes = s->granule_bytes,
-                     .pool_below_bytes = s->pool_below_bytes,
-                     .pool_bytes = s->units.pool_bytes,
-                     .granules = (int32_t)s->places.granules,
-                     .same_places = s->options->same_places,
-                     .runs = s->places.runs,
-                     .n_runs = (int32_t)s->places.n_runs,
-                     .n_stays = l->count };
-  if (s->places.n_runs > INT32_MAX / 2)
-    return error_set (s->err, ERR_internal, "the plan has too many runs of granules");
-  pl->stays = NEW (s->arena, l->count, stay, s->err);
-  if (!pl->stays)
-    return false;
-  for (int32_t i = 0; i < l->count; i++) {
-    int64_t first = s->places.first_run[i];
-    pl->stays[i] = (stay){ .kind = l->at[i].kind,
-                           .index = l->at[i].index,
-                           .part = l->at[i].part,
-                           .first_run = (int32_t)first,
-                           .n_runs = (int32_t)(s->places.first_run[i + 1] - first) };
-  }
-  return true;
-}
-
-static bool write_head (scheduling *s, const trace *original, const section *sections,
-                        int32_t n_sections, const recompute *recomputes, int32_t n_recomputes) {
-  char *digest = NEW (s->arena, TRACE_DIGEST, char, s->err);
-  if (!digest)
-    return false;
-  if (s->options->trace_digest)
-    memcpy (digest, s->options->trace_digest, strnlen (s->options->trace_digest, TRACE_DIGEST - 1));
-  else if (!trace_digest (original, digest, s->err))
-    return false;
-  *s->plan = (plan){ .trace_digest = digest,
-                     .device = *s->device,
-                     .budget_bytes = s->options->budget_bytes,
-                     .host_bytes = s->options->host_bytes,
-                     .sections = (section *)(uintptr_t)sections,
-                     .recomputes = (recompute *)(uintptr_t)recomputes,
-                     .groups = (index_list *)(uintptr_t)s->groups,
-                     .n_sections = n_sections,
-                     .n_recomputes = n_recomputes,
-                     .n_groups = s->n_groups };
-  return true;
+  return !s->options->auto_clean || schedule_each_part (s, scratch, mark_clean);
 }
 
 bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
@@ -567,10 +238,9 @@ plan *schedule (const trace *original, const rewritten *rw, const section *secti
     error_set (err, ERR_memory, "out of memory");
     return NULL;
   }
-  bool ok = write_head (&s, original, sections, n_sections, recomputes, n_recomputes) &&
+  bool ok = schedule_write_head (&s, original, sections, n_sections, recomputes, n_recomputes) &&
             choose_units (&s, wishes, n_wishes) && take_wishes (&s, wishes, n_wishes, scratch) &&
-            place_all (&s) && write_moves (&s) && write_op_waits (&s) && write_places (&s) &&
-            pack_host (&s, scratch);
+            schedule_place (&s) && schedule_write (&s, scratch);
   arena_free (scratch);
   return ok ? s.plan : NULL;
 }

@@ -31,7 +31,7 @@ static every_tally beside_all_plans (const every_kind *kind, int seeds) {
 }
 
 START_TEST (bound_best_of_all_cuts_and_plan_are_in_order) {
-  every_tally n = beside_all_plans (&every_kinds[0], cases (60));
+  every_tally n = beside_all_plans (&every_kinds[0], cases (50));
   ck_assert_int_ge (n.best * 100, n.whole * 60);
 }
 END_TEST
@@ -49,7 +49,7 @@ START_TEST (bound_best_of_all_drops_of_more_ops_and_plan_are_in_order) {
 END_TEST
 
 START_TEST (bound_best_of_all_cuts_and_drops_and_plan_are_in_order) {
-  every_tally n = beside_all_plans (&every_kinds[3], cases (12));
+  every_tally n = beside_all_plans (&every_kinds[3], cases (7));
   ck_assert_int_ge (n.best * 100, n.whole * 60);
 }
 END_TEST

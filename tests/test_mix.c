@@ -335,6 +335,9 @@ static void check_stored (const trace *t, const plan *p, arena *a) {
                               p->device.section_ns, a, &theirs, &err),
                  "%s", err.text);
   ck_assert_msg (same_rewritten (&ours, &theirs, difference), "%s", difference);
+  char digest[TRACE_DIGEST], other[TRACE_DIGEST];
+  ck_assert (trace_digest (ours.trace, digest, &err) && trace_digest (theirs.trace, other, &err));
+  ck_assert_str_eq (digest, other);
   ck_assert_msg (check_plan (t, again, a, NULL, &err), "%s", err.text);
   bytes_free (&text);
 }

@@ -58,6 +58,16 @@ static int64_t level_at (const setting *s, const rounding *r, int32_t k) {
   return level;
 }
 
+/* The naive way: whether this part could stay at all ops. */
+static bool may_stay (const setting *s, rounding *r, int32_t gap) {
+  bool fits = true;
+  r->parts[gap]--;
+  for (int32_t k = 0; k < s->g.n_ops && fits; k++)
+    fits = level_at (s, r, k) <= s->g.room_bytes;
+  r->parts[gap]++;
+  return fits;
+}
+
 START_TEST (memory_holds_at_every_op_and_nothing_can_come_back) {
   for (int seed = 0; seed < 60; seed++) {
     error err = { 0 };
@@ -87,16 +97,40 @@ START_TEST (memory_holds_at_every_op_and_nothing_can_come_back) {
         ck_assert (r.parts[i] >= 0 && r.parts[i] <= s.of[s.g.at[i].unit]);
         if (!r.parts[i] || wanted)
           continue;
-        r.parts[i]--;
-        bool fits = true;
-        for (int32_t k = 0; k < s.g.n_ops && fits; k++)
-          fits = level_at (&s, &r, k) <= s.g.room_bytes;
-        r.parts[i]++;
-        ck_assert_msg (!fits, "seed %d: gap %d leaves for nothing", seed, i);
+        ck_assert_msg (!may_stay (&s, &r, i), "seed %d: gap %d leaves for nothing", seed, i);
       }
     }
     arena_free (a);
   }
+}
+END_TEST
+
+/* Shares of which every one is rounded up send far too much over the fullest op. */
+START_TEST (what_was_rounded_up_fills_its_fullest_op) {
+  int32_t asked = 0;
+  for (int seed = 0; seed < 60; seed++) {
+    error err = { 0 };
+    arena *a = arena_new (0);
+    setting s;
+    rounding r;
+    random_state rs = random_seed ((uint64_t)seed);
+    set (&s, (synthetic_kind)(seed % 4), 60, seed, (uint64_t)seed, a);
+    double *share = NEW (a, s.g.count, double, &err);
+    for (int32_t i = 0; i < s.g.count; i++)
+      share[i] = (double)random_between (&rs, 0, 1000) / 1000;
+    ck_assert (round_gaps (&s.g, s.of, &s.dev, ROUND_UP, share, s.g.room_bytes, a, &r, &err));
+    int32_t op = 0;
+    for (int32_t k = 1; k < s.g.n_ops; k++)
+      if (level_at (&s, &r, k) > level_at (&s, &r, op))
+        op = k;
+    for (int32_t i = 0; i < s.g.count; i++)
+      if (r.parts[i] > 0 && gap_spans (&s.g.at[i], op)) {
+        ck_assert_msg (!may_stay (&s, &r, i), "seed %d: gap %d could stay", seed, i);
+        asked++;
+      }
+    arena_free (a);
+  }
+  ck_assert_int_gt (asked, 200);
 }
 END_TEST
 
@@ -160,6 +194,7 @@ END_TEST
 
 int main (void) {
   const TTest *const tests[] = { memory_holds_at_every_op_and_nothing_can_come_back,
+                                 what_was_rounded_up_fills_its_fullest_op,
                                  below_the_floor_there_is_none,
                                  the_scheduler_makes_plans_near_the_bound_of_it, NULL };
   return suite_run ("round", tests, 60);
