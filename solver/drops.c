@@ -34,18 +34,11 @@ typedef struct former {
   int32_t tensor, up_to;
 } former;
 
-static bool names (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
-
 /* Writes by ops before op k; what born_before adds is no op's write. */
 static int32_t versions (const walk *w, int32_t x, int32_t k) {
   int32_t n = 0;
   for (int32_t i = w->u->offset[x]; i < w->u->offset[x + 1] && w->u->at[i].op < k; i++)
-    n += w->u->at[i].writes && names (&w->t->ops[w->u->at[i].op].writes, x);
+    n += w->u->at[i].writes && list_has (&w->t->ops[w->u->at[i].op].writes, x);
   return n;
 }
 
@@ -125,9 +118,9 @@ static bool take (walk *w, int32_t k) {
   w->ops[w->n_ops++] = k;
   for (int32_t j = 0; j < o->reads.count; j++) {
     int32_t x = o->reads.at[j];
-    if (names (&o->side, x))
+    if (list_has (&o->side, x))
       continue;
-    if (names (&o->writes, x) ? !make (w, x, k) : !have (w, x, k))
+    if (list_has (&o->writes, x) ? !make (w, x, k) : !have (w, x, k))
       return false;
   }
   return true;
@@ -151,9 +144,9 @@ static bool make (walk *w, int32_t x, int32_t up_to) {
   }
   for (int32_t i = w->u->offset[x]; i < w->u->offset[x + 1] && w->u->at[i].op < up_to; i++) {
     int32_t k = w->u->at[i].op;
-    if (k < from || !w->u->at[i].writes || !names (&w->t->ops[k].writes, x))
+    if (k < from || !w->u->at[i].writes || !list_has (&w->t->ops[k].writes, x))
       continue;
-    if (names (&w->t->ops[k].side, x) || !take (w, k))
+    if (list_has (&w->t->ops[k].side, x) || !take (w, k))
       return false;
     writers++;
   }
@@ -176,15 +169,15 @@ static bool sound (walk *w) {
     for (int32_t j = 0; j < o->reads.count; j++) {
       int32_t x = o->reads.at[j];
       bool own = w->seen[x] == w->check_mark;
-      if (names (&o->side, x))
+      if (list_has (&o->side, x))
         continue;
-      if ((!own && names (&o->writes, x)) ||
+      if ((!own && list_has (&o->writes, x)) ||
           (own ? w->version[x] : versions (w, x, w->before)) != versions (w, x, k))
         return false;
     }
     for (int32_t j = 0; j < o->writes.count; j++) {
       int32_t x = o->writes.at[j];
-      if (names (&o->side, x))
+      if (list_has (&o->side, x))
         continue;
       w->seen[x] = w->check_mark;
       w->version[x] = versions (w, x, k) + 1;
@@ -248,7 +241,7 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
     int32_t writer = NO_OP;
     for (int32_t i = u.offset[x]; i + 1 < u.offset[x + 1]; i++) {
       int32_t after = u.at[i].op, before = u.at[i + 1].op;
-      if (names (&t->ops[after].writes, x))
+      if (list_has (&t->ops[after].writes, x))
         writer = after;
       if (writer == NO_OP || before - after < 2 || reach[before] == reach[after + 1] ||
           (cheap && !cheap[writer]))
@@ -262,7 +255,7 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
       for (int32_t j = 0; j < w.n_ops; j++) {
         int64_t ns = t->ops[w.ops[j]].ns + t->ops[w.ops[j]].gap_ns;
         d.chain_ns += ns;
-        d.own_ns += names (&t->ops[w.ops[j]].writes, x) ? ns : 0;
+        d.own_ns += list_has (&t->ops[w.ops[j]].writes, x) ? ns : 0;
       }
       (*out)[(*count)++] = d;
     }

@@ -30,13 +30,6 @@ typedef struct pricing {
   int64_t *work;       /* per place: workspace */
 } pricing;
 
-static bool names (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
-
 bool drops_pricing_of (const trace *t, const uses *u, const device *d, bool swaps, arena *a,
                        drops_pricing *out, error *err) {
   link_rates r = device_rates (&d->link, d->share_ppm);
@@ -103,13 +96,13 @@ static void run_again (pricing *w, int32_t k, int32_t entry) {
   w->work[place] = o->workspace_bytes;
   for (int32_t j = 0; j < o->reads.count; j++) {
     int32_t x = o->reads.at[j];
-    if (o->side.count && names (&o->side, x))
+    if (o->side.count && list_has (&o->side, x))
       continue;
     touch (w, w->made_by[x] == entry + 1 ? w->fresh[x] : holder_of (w, x), place);
   }
   for (int32_t j = 0; j < o->writes.count; j++) {
     int32_t x = o->writes.at[j];
-    if (o->side.count && names (&o->side, x))
+    if (o->side.count && list_has (&o->side, x))
       continue;
     if (w->made_by[x] != entry + 1) {
       w->made_by[x] = entry + 1;

@@ -11,13 +11,6 @@
 /* A byte that costs more than so many on the link is never worth it; a program scales better. */
 #define MOST_RATE ((int64_t)256 << COEF_BITS)
 
-static bool names (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
-
 int64_t flow_time_down (const flow_link *l, int64_t ns, int64_t rate) {
   __int128 x = (__int128)ns * rate, e9 = 1000000000;
   x = l->shift >= 0 ? (x << l->shift) / e9 : x / (e9 << -l->shift);
@@ -29,7 +22,7 @@ bool flow_ends_life (const gaps *g, int32_t gap) {
   const trace *t = g->units->trace;
   const op *end = &t->ops[at->before];
   return at->unit < t->n_tensors && !t->tensors[at->unit].persistent &&
-         !names (&end->reads, at->unit) && !names (&end->writes, at->unit);
+         !list_has (&end->reads, at->unit) && !list_has (&end->writes, at->unit);
 }
 
 /* The ops that a drop behind use `at` runs again, the last first. False: it cannot be dropped. */
@@ -42,12 +35,12 @@ static bool writers (const flow *f, const flow_options *o, int32_t x, int32_t at
   for (int32_t i = at; i >= u->use_offset[x] && !complete; i--) {
     int32_t k = u->uses[i].op;
     const op *by = &t->ops[k];
-    if (!names (&by->writes, x))
+    if (!list_has (&by->writes, x))
       continue;
-    if (names (&by->side, x) || (*count == 0 && o->again && !o->again[k]))
+    if (list_has (&by->side, x) || (*count == 0 && o->again && !o->again[k]))
       return false;
     ops[(*count)++] = k;
-    complete = !names (&by->reads, x);
+    complete = !list_has (&by->reads, x);
   }
   return complete;
 }
@@ -80,12 +73,12 @@ static int32_t dead_writers (const finder *w, int32_t x, int32_t k, int32_t afte
     return 0;
   for (; at >= first; at--) {
     const op *by = &u->trace->ops[u->uses[at].op];
-    if (u->uses[at].op >= k || !names (&by->writes, x))
+    if (u->uses[at].op >= k || !list_has (&by->writes, x))
       continue;
-    if (names (&by->side, x))
+    if (list_has (&by->side, x))
       return 0;
     ops[count++] = u->uses[at].op;
-    if (!names (&by->reads, x))
+    if (!list_has (&by->reads, x))
       return count;
   }
   return 0;
@@ -98,7 +91,7 @@ static int32_t add_dead (const finder *w, int32_t x, int32_t after, int32_t coun
     const op *o = &t->ops[w->ops[i]];
     for (int32_t j = 0; j < o->reads.count; j++) {
       int32_t y = o->reads.at[j];
-      if (y == x || names (&o->side, y) || names (&o->writes, y))
+      if (y == x || list_has (&o->side, y) || list_has (&o->writes, y))
         continue;
       int32_t n = dead_writers (w, y, w->ops[i], after, w->found);
       for (int32_t k = 0; k < n; k++) {

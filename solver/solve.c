@@ -62,7 +62,7 @@ static bool too_small (const search *s, error *err) {
 }
 
 static bool worth_a_program (const solve_options *o, const variant_value *known) {
-  enum { MOST_OPS = 1500 };
+  enum { MOST_OPS = 5000 };
   int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
   return known->n_ops <= MOST_OPS &&
          known->step_ns > known->bound_ns + units_scale (known->bound_ns, gap_ppm, 1000000);

@@ -5,13 +5,6 @@
 #include "tests/fixed.h"
 #include "trace/uses.h"
 
-static bool names (const index_list *list, int32_t x) {
-  for (int32_t i = 0; i < list->count; i++)
-    if (list->at[i] == x)
-      return true;
-  return false;
-}
-
 /* ---- which tensor stands for which ---- */
 
 /* The tensor that entry e makes in x's place: the last of its copies that writes x writes it. */
@@ -27,7 +20,7 @@ static int32_t fresh_of (const fixed_drops *d, int32_t e, int32_t x) {
         copy -= d->plan->c.plan->recomputes[later].ops.count;
     for (int32_t j = 0, at = 0; j < from->writes.count; j++) {
       int32_t y = from->writes.at[j];
-      if (names (&from->side, y))
+      if (list_has (&from->side, y))
         continue;
       if (y == x)
         return copy->writes.at[at];
@@ -39,8 +32,8 @@ static int32_t fresh_of (const fixed_drops *d, int32_t e, int32_t x) {
 
 static bool is_late (const fixed_drops *d, const gap *g) {
   const op *o = &d->cut.trace->ops[g->before];
-  return !d->cut.trace->tensors[g->unit].persistent && !names (&o->reads, g->unit) &&
-         !names (&o->writes, g->unit);
+  return !d->cut.trace->tensors[g->unit].persistent && !list_has (&o->reads, g->unit) &&
+         !list_has (&o->writes, g->unit);
 }
 
 /* standing: per op of the cut trace and tensor, who stands for it when the op runs. */
@@ -72,7 +65,7 @@ static int32_t made_before (const fixed_drops *d, const gap *g) {
   int32_t end = is_late (d, g) ? d->cut.trace->n_ops - 1 : g->before, made = NO_OP;
   for (int32_t e = 0; e < p->n_recomputes; e++)
     if (p->recomputes[e].before > g->after && p->recomputes[e].before <= end &&
-        names (&p->recomputes[e].replaces, g->unit))
+        list_has (&p->recomputes[e].replaces, g->unit))
       made = p->recomputes[e].before;
   return made;
 }
@@ -303,7 +296,7 @@ bool fixed_drops_keeps (const trace *cut, const recompute *entries, int32_t n_en
       const op *o = &cut->ops[entries[e].ops.at[i]];
       for (int32_t j = 0; j < o->reads.count; j++) {
         int32_t x = o->reads.at[j];
-        *keeps |= !made[x] && !names (&o->side, x) && !cut->tensors[x].persistent &&
+        *keeps |= !made[x] && !list_has (&o->side, x) && !cut->tensors[x].persistent &&
                   uses_last (&u, x) < entries[e].before;
       }
       for (int32_t j = 0; j < o->writes.count; j++)

@@ -4,13 +4,6 @@
 #define DEAREST (256 * ONE) /* grains of work a grain of memory: docs/proof.md */
 enum { MOST_CHARGED = 4 };  /* ops that one drop is charged with */
 
-static bool has (const index_list *list, int32_t x) {
-  int32_t i = 0;
-  while (i < list->count && list->at[i] != x)
-    i++;
-  return i < list->count;
-}
-
 bool again_begin (again *g, link_rates rates, arena *a, error *err) {
   const trace *t = g->t;
   const proof *p = g->p;
@@ -40,7 +33,7 @@ bool again_begin (again *g, link_rates rates, arena *a, error *err) {
 /* The use before `at` (at itself included) whose op writes x; -1: none. */
 static int32_t write_at (const again *g, int32_t x, int32_t at) {
   const use *uses = g->u->uses + g->u->use_offset[x];
-  while (at >= 0 && !has (&g->t->ops[uses[at].op].writes, x))
+  while (at >= 0 && !list_has (&g->t->ops[uses[at].op].writes, x))
     at--;
   return at;
 }
@@ -56,9 +49,9 @@ bool again_can (const again *g, int32_t x, int32_t at) {
     return false;
   for (; w >= 0; w = write_at (g, x, w - 1)) {
     const op *o = &g->t->ops[uses[w].op];
-    if (has (&o->side, x))
+    if (list_has (&o->side, x))
       return false;
-    if (!has (&o->reads, x))
+    if (!list_has (&o->reads, x))
       return true;
   }
   return false;
@@ -88,9 +81,10 @@ static void list_dead (again *g, int32_t y, int32_t k, int32_t after) {
   if (t->persistent || t->pinned || uses[last].op > after)
     return;
   from = w = write_before (g, y, k, last);
-  while (w >= 0 && !has (&g->t->ops[uses[w].op].side, y) && has (&g->t->ops[uses[w].op].reads, y))
+  while (w >= 0 && !list_has (&g->t->ops[uses[w].op].side, y) &&
+         list_has (&g->t->ops[uses[w].op].reads, y))
     w = write_at (g, y, w - 1);
-  if (w < 0 || has (&g->t->ops[uses[w].op].side, y))
+  if (w < 0 || list_has (&g->t->ops[uses[w].op].side, y))
     return;
   for (int32_t i = from; i >= w; i = i > w ? write_at (g, y, i - 1) : -1)
     if (!is_listed (g, uses[i].op) && g->listed < MOST_CHARGED)
@@ -106,14 +100,14 @@ static void list_ops (again *g, int32_t x, int32_t at, int32_t release, int32_t 
   g->listed = 0;
   for (int32_t w = write_at (g, x, at); w >= 0; w = write_at (g, x, w - 1)) {
     g->list[g->listed++] = uses[w].op;
-    if (!has (&g->t->ops[uses[w].op].reads, x))
+    if (!list_has (&g->t->ops[uses[w].op].reads, x))
       break;
   }
   for (int32_t i = 0; dead && i < g->listed && g->listed < MOST_CHARGED; i++) {
     const op *o = &g->t->ops[g->list[i]];
     for (int32_t j = 0; j < o->reads.count; j++) {
       int32_t y = o->reads.at[j];
-      if (y != x && !has (&o->side, y) && !has (&o->writes, y))
+      if (y != x && !list_has (&o->side, y) && !list_has (&o->writes, y))
         list_dead (g, y, g->list[i], after);
     }
   }
@@ -121,8 +115,8 @@ static void list_ops (again *g, int32_t x, int32_t at, int32_t release, int32_t 
 
 bool again_ends_life (const trace *t, const units *u, int32_t x, int32_t at) {
   const op *o = &t->ops[u->uses[u->use_offset[x] + at + 1].op];
-  return x < t->n_tensors && !t->tensors[x].persistent && !has (&o->reads, x) &&
-         !has (&o->writes, x);
+  return x < t->n_tensors && !t->tensors[x].persistent && !list_has (&o->reads, x) &&
+         !list_has (&o->writes, x);
 }
 
 static void visit (again_op *o, int32_t x) {
