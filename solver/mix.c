@@ -328,14 +328,15 @@ static bool solve_finalists (mixing *m, solution *out, const variant **taken, er
    is to do, and soon done. */
 static bool try_guides (mixing *m, solution *out, const variant **taken, error *err) {
   static const int64_t less_ppm[GUIDES] = { 5000, 2500, 10000, 0, 20000 };
-  enum { ENOUGH_PPM = 2500, PART = 16 };
+  enum { ENOUGH_PPM = 2500, PART = 16, LARGE_ROWS = 20000 };
   const solve_options *o = m->o;
+  int guides = m->program.bound.stats.rows > LARGE_ROWS ? 1 : GUIDES; /* of many seconds each */
   int64_t bound_ns = o->sections ? m->compute_ns : m->program.bound.lower_bound_ns;
   if (o->recompute == RECOMPUTE_ONLY || !m->program.fits)
     return true;
   int64_t enough_ns =
       bound_ns + units_scale (bound_ns, o->gap_ppm ? o->gap_ppm : ENOUGH_PPM, 1000000);
-  for (int i = 0; i < GUIDES; i++) {
+  for (int i = 0; i < guides; i++) {
     recompute_program guide;
     variant_value value;
     solution s;

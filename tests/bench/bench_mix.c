@@ -78,7 +78,7 @@ static void greedy (const trace *t, const solve_options *o) {
   arena *a = arena_new (0);
   recompute_result r;
   error err = { 0 };
-  if (a && recompute_search (t, NULL, o, NULL, false, 1, a, &r, &err) &&
+  if (a && recompute_search (t, NULL, o, NULL, false, 200 * (int64_t)t->n_ops, a, &r, &err) &&
       r.greedy_value.step_ns != INT64_MAX)
     printf ("  %-22s %.4f  %d entries\n", "greedy mix",
             (double)r.greedy_value.step_ns / (double)trace_total_ns (t), r.greedy.n_recomputes);
@@ -88,43 +88,76 @@ static void greedy (const trace *t, const solve_options *o) {
   arena_free (a);
 }
 
-/* Of what can be dropped, in order of ops, every k-th is kept, for the best k; then swaps. */
+/* The block that a name belongs to: up to its last part that is a number, or all but the last. */
+static size_t block_of (const char *name) {
+  size_t end = 0, last = 0;
+  for (size_t i = 0; name[i]; i++)
+    if (name[i] == '.') {
+      last = i;
+      if (i && strchr ("0123456789", name[i - 1]))
+        end = i;
+    }
+  return end ? end : last;
+}
+
+/* Drops from the way forward to the way back, in order of ops, but for every k-th; or but for what
+   every k-th block leaves behind last. */
+static void choose_kth (const trace *t, const device *d, const drop *drops, int32_t n, int32_t k,
+                        bool blocks, uint8_t *chosen) {
+  int32_t at = 0, last = -1;
+  memset (chosen, 0, (size_t)n);
+  for (int32_t i = 0; i < n; i++) {
+    if (drops[i].bytes < d->granule_bytes || t->ops[drops[i].after].phase != OP_FORWARD ||
+        t->ops[drops[i].before].phase == OP_FORWARD)
+      continue;
+    const char *name = t->tensors[drops[i].tensor].name;
+    const char *before = last < 0 ? "" : t->tensors[drops[last].tensor].name;
+    size_t size = block_of (name);
+    bool next = !blocks || last < 0 || size != block_of (before) || memcmp (name, before, size);
+    chosen[i] = blocks || at % k != 0;
+    if (blocks && next && last >= 0 && at % k == 0)
+      chosen[last] = 0;
+    at += next;
+    last = i;
+  }
+}
+
+/* Of what can be dropped every k-th is kept, for the best k, by tensors or by blocks; then swaps.
+ */
 static void every_kth (const trace *t, const solve_options *o) {
   arena *a = arena_new (0);
   error err = { 0 };
   uses u;
   drop *drops;
-  int32_t n, best_k = 0;
+  int32_t n, best = 0;
   int64_t best_ns = INT64_MAX;
   uint8_t *over = a ? NEW (a, t->n_ops, uint8_t, &err) : NULL;
   if (!over || !uses_of (t, a, &u, &err))
     return;
   memset (over, 1, (size_t)t->n_ops);
   uint8_t *chosen = NULL;
-  if (!drops_find (t, over, NULL, true, a, &drops, &n, NULL, &err) ||
+  if (!drops_find (t, over, NULL, false, a, &drops, &n, NULL, &err) ||
       !(chosen = NEW (a, n, uint8_t, &err)))
     return;
-  for (int32_t k = 1; k <= 24; k++) {
+  for (int32_t k = 2; k <= 48; k++) {
     arena_mark mark = arena_here (a);
     variant v = { .name = "every k-th" };
     variant_value value;
-    for (int32_t i = 0, at = 0; i < n; i++)
-      if (drops[i].bytes >= o->device->granule_bytes) /* small ones stay */
-        chosen[i] = at++ % k != 0;
-    if (!drops_entries (t, &u, drops, n, chosen, true, a, &v.recomputes, &v.n_recomputes, &err) ||
+    choose_kth (t, o->device, drops, n, k / 2, k % 2, chosen);
+    if (!drops_entries (t, &u, drops, n, chosen, false, a, &v.recomputes, &v.n_recomputes, &err) ||
         !variant_try (t, &v, o, a, &value, &err))
       break;
     if (value.step_ns < best_ns) {
       best_ns = value.step_ns;
-      best_k = k;
+      best = k;
     }
     arena_back (a, mark);
   }
   if (best_ns == INT64_MAX)
     printf ("  %-22s none\n", "every k-th kept");
   else
-    printf ("  %-22s %.4f  k = %d\n", "every k-th kept",
-            (double)best_ns / (double)trace_total_ns (t), best_k);
+    printf ("  %-22s %.4f  k = %d%s\n", "every k-th kept",
+            (double)best_ns / (double)trace_total_ns (t), best / 2, best % 2 ? ", of blocks" : "");
   fflush (stdout);
   arena_free (a);
 }
