@@ -118,13 +118,6 @@ static bool count_crossings (call *c, told *t) {
   return true;
 }
 
-static int64_t stay_bytes (const placement *pl, const stay *s) {
-  int64_t granules = 0;
-  for (int32_t i = 0; i < s->n_runs; i++)
-    granules += pl->runs[s->first_run + i].count;
-  return granules * pl->granule_bytes;
-}
-
 static int32_t stay_unit (const told *t, const stay *s) {
   return s->kind == STAY_MOVE    ? t->plan->moves[s->index].unit
          : s->kind == STAY_GROUP ? t->trace->n_tensors + s->index
@@ -148,7 +141,8 @@ static bool find_holders (call *c, told *t) {
       if (!work)
         place[unit] = t->n_holders;
     }
-    t->holders[work ? t->n_holders - 1 : place[unit] - 1].bytes += stay_bytes (pl, s);
+    t->holders[work ? t->n_holders - 1 : place[unit] - 1].bytes +=
+        stay_granules (pl, s) * pl->granule_bytes;
   }
   qsort (t->holders, (size_t)t->n_holders, sizeof *t->holders, largest_first);
   return true;

@@ -12,13 +12,6 @@ typedef struct looking {
   int64_t *born_bytes; /* per op: granules that are there from its start on */
 } looking;
 
-static int64_t stay_bytes (const placement *pl, const stay *s) {
-  int64_t granules = 0;
-  for (int32_t i = 0; i < s->n_runs; i++)
-    granules += pl->runs[s->first_run + i].count;
-  return granules * pl->granule_bytes;
-}
-
 /* The bytes that the granules of a stay hold. */
 static int64_t held_bytes (const looking *x, const stay *s) {
   int64_t granule = x->p->placement.granule_bytes;
@@ -50,9 +43,9 @@ static bool look (call *c, const sim_job *job, const timeline *line, looking *x)
     const stay *s = &pl->stays[i];
     int32_t unit = s->kind == STAY_GROUP ? x->t->n_tensors + s->index : s->index;
     if (s->kind == STAY_WORKSPACE)
-      x->born_bytes[s->index] += stay_bytes (pl, s);
+      x->born_bytes[s->index] += stay_granules (pl, s) * pl->granule_bytes;
     else if (s->kind != STAY_MOVE && !x->u.at[unit].persistent)
-      x->born_bytes[x->u.at[unit].first] += stay_bytes (pl, s);
+      x->born_bytes[x->u.at[unit].first] += stay_granules (pl, s) * pl->granule_bytes;
   }
   return true;
 }
@@ -86,7 +79,7 @@ bool places_of (call *c, const sim_job *job, const timeline *line, const wait *w
   out->rounding_bytes = units_div_up (pl->pool_bytes, granule) * granule - pl->pool_bytes;
   for (int32_t i = 0; i < line->n_holders; i++) {
     const stay *s = &pl->stays[line->holders[i]];
-    out->rounding_bytes += stay_bytes (pl, s) - held_bytes (&x, s);
+    out->rounding_bytes += stay_granules (pl, s) * granule - held_bytes (&x, s);
   }
   for (int32_t i = 0; i < n_waits; i++) {
     int64_t start_ns = line->ops[waits[i].op].start_ns;

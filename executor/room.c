@@ -87,13 +87,6 @@ static bool find_parts (room *r, arena *a, error *err) {
   return true;
 }
 
-static int64_t stay_granules (const placement *l, const stay *s) {
-  int64_t n = 0;
-  for (int32_t i = 0; i < s->n_runs; i++)
-    n += l->runs[s->first_run + i].count;
-  return n;
-}
-
 static bool find_stays (room *r, arena *a, error *err) {
   const plan *p = r->plan;
   const placement *l = &p->placement;

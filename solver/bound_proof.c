@@ -28,13 +28,12 @@ static void put_classes (json_writer *w, const flow *f) {
   json_close_array (w);
 }
 
-static void put_cycle (json_writer *w, const flow *f, const int64_t *duals) {
-  json_put_key (w, "cycle");
+static void put_rows (json_writer *w, const char *key, const int32_t *rows, int32_t count,
+                      const int64_t *duals) {
+  json_put_key (w, key);
   json_open_array (w);
-  for (int c = 0; c < f->n_classes; c++) {
-    int32_t row = f->row[ROW_cycle][c];
-    json_put_int (w, row < 0 ? 0 : duals[row]);
-  }
+  for (int32_t i = 0; i < count; i++)
+    json_put_int (w, rows[i] < 0 ? 0 : duals[rows[i]]);
   json_close_array (w);
 }
 
@@ -57,16 +56,6 @@ static void put_again (json_writer *w, const flow *f, const uint8_t *again) {
   json_close_array (w);
 }
 
-static void put_shares (json_writer *w, const flow *f, const int64_t *duals) {
-  json_put_key (w, "shares");
-  json_open_array (w);
-  for (int32_t i = 0; i < f->n_shares; i++) {
-    int32_t row = f->row[ROW_share][i];
-    json_put_int (w, row < 0 ? 0 : duals[row]);
-  }
-  json_close_array (w);
-}
-
 const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
                          arena *a, error *err) {
   json_writer w;
@@ -76,7 +65,7 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
     put_again (&w, f, again);
   json_add_bool (&w, "any_units", any_units);
   put_classes (&w, f);
-  put_cycle (&w, f, duals);
+  put_rows (&w, "cycle", f->row[ROW_cycle], f->n_classes, duals);
   if (f->drops)
     json_add_text (&w, "drops", drop_names[f->drops]);
   put_series (&w, "early", f, duals, ROW_early, true);
@@ -102,7 +91,7 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
   if (f->source->loosened)
     json_add_text (&w, "sections", loose_order_names[f->source->loosened->orders]);
   if (f->drops)
-    put_shares (&w, f, duals);
+    put_rows (&w, "shares", f->row[ROW_share], f->n_shares, duals);
   json_add_int (&w, "shift", f->link.shift);
   json_put_key (&w, "slots");
   json_open_array (&w);

@@ -309,6 +309,15 @@ static trace *network (const char *name, int64_t batch, int64_t width, const dev
   return t;
 }
 
+static int64_t peak_of (const trace *t, const device *d, arena *a) {
+  error err = { 0 };
+  units u;
+  gaps g;
+  ck_assert (units_of (t, NULL, 0, d->granule_bytes, 1 << 20, a, &u, &err) &&
+             gaps_of (&u, d->granule_bytes, INT64_MAX / 8, a, &g, &err));
+  return g.peak_bytes;
+}
+
 static const device titanx = { .name = "titanx",
                                .memory_bytes = 12 * GIB,
                                .granule_bytes = 2 << 20,
@@ -452,12 +461,8 @@ START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
   d.roofline.fp32_flops *= 50;
   d.roofline.memory_bytes_per_s *= 10;
   trace *t = network ("resnet18", 64, 0, &d, a);
-  units u;
-  gaps g;
-  ck_assert (units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, &err) &&
-             gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
   solve_options o = { .device = &d,
-                      .budget_bytes = g.peak_bytes / 10 * 6,
+                      .budget_bytes = peak_of (t, &d, a) / 10 * 6,
                       .host_bytes = 64 * GIB,
                       .keep_proof = true,
                       .limit_ticks = 300000 };
@@ -470,7 +475,7 @@ START_TEST (a_fast_card_drops_and_its_plan_is_rebuilt_from_the_file) {
   check_stored (t, mixed.plan, a);
   check_proof (t, mixed.plan, "drops-lp", a);
   o.recompute = RECOMPUTE_ONLY;
-  o.budget_bytes = g.peak_bytes / 10 * 8;
+  o.budget_bytes = peak_of (t, &d, a) / 10 * 8;
   ck_assert_msg (solve (t, &o, a, &mixed, &err), "%s", err.text);
   ck_assert_int_eq (mixed.plan->n_moves, 0);
   ck_assert_int_gt (mixed.bound.lower_bound_ns, trace_total_ns (t));
@@ -490,13 +495,9 @@ START_TEST (what_an_unrolled_network_lacks_is_dropped_too) {
   zoo_request r = { .name = "seq2seq", .batch = 32, .seq = 48, .device = &d };
   r.optimizer = ZOO_MOMENTUM;
   trace *t = zoo_trace (&r, a, &err);
-  units u;
-  gaps g;
   ck_assert_msg (t != NULL, "%s", err.text);
-  ck_assert (units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, &err) &&
-             gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
   solve_options o = { .device = &d,
-                      .budget_bytes = g.peak_bytes / 100 * 70,
+                      .budget_bytes = peak_of (t, &d, a) / 100 * 70,
                       .host_bytes = 64 * GIB,
                       .recompute = RECOMPUTE_ONLY,
                       .limit_ticks = 100000 };
@@ -610,15 +611,11 @@ START_TEST (the_guided_set_is_what_the_program_drops) {
   d.roofline.fp32_flops *= 50;
   d.roofline.memory_bytes_per_s *= 10;
   trace *t = network ("resnet18", 64, 0, &d, a);
-  units u;
-  gaps g;
   variant v;
   variant_value value;
   recompute_program whole, guide;
-  ck_assert (units_of (t, NULL, 0, d.granule_bytes, 1 << 20, a, &u, &err) &&
-             gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err));
   solve_options o = { .device = &d,
-                      .budget_bytes = g.peak_bytes / 10 * 8,
+                      .budget_bytes = peak_of (t, &d, a) / 10 * 8,
                       .host_bytes = 64 * GIB,
                       .recompute = RECOMPUTE_AUTO };
   ck_assert (recompute_solve_program (t, NULL, &o, true, a, &whole, &err) && whole.fits);

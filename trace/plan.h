@@ -57,6 +57,13 @@ typedef struct placement {
   int32_t n_runs;
 } placement;
 
+static inline int64_t stay_granules (const placement *p, const stay *s) {
+  int64_t granules = 0;
+  for (int32_t i = 0; i < s->n_runs; i++)
+    granules += p->runs[s->first_run + i].count;
+  return granules;
+}
+
 typedef struct predicted {
   int64_t step_ns, compute_ns, baseline_ns, stall_ns;
   int64_t peak_bytes, host_peak_bytes, d2h_bytes, h2d_bytes;

@@ -120,13 +120,6 @@ static int compare_edges (const void *a, const void *b) {
   return x->granules < y->granules ? -1 : x->granules > y->granules; /* ends before births */
 }
 
-static int64_t stay_granules (const placement *pl, const stay *s) {
-  int64_t granules = 0;
-  for (int32_t i = 0; i < s->n_runs; i++)
-    granules += pl->runs[s->first_run + i].count;
-  return granules;
-}
-
 static int64_t into_period (int64_t at_ns, int64_t period_ns) {
   int64_t rest = at_ns % period_ns;
   return rest < 0 ? rest + period_ns : rest;
@@ -228,7 +221,6 @@ bool timeline_finish (const sim_job *job, const units *u, int64_t start_ns, int6
     return false;
   for (int32_t i = 0; i < d.plan->n_moves; i++)
     d.moves_of[i] = i;
-  qsort_r (d.moves_of, (size_t)d.plan->n_moves, sizeof *d.moves_of, compare_moves,
-           d.plan->moves);
+  qsort_r (d.moves_of, (size_t)d.plan->n_moves, sizeof *d.moves_of, compare_moves, d.plan->moves);
   return draw_memory (&d, a, err) && find_holders (&d, a, err);
 }
