@@ -31,19 +31,19 @@ static every_tally beside_all_plans (const every_kind *kind, int seeds) {
 }
 
 START_TEST (bound_best_of_all_cuts_and_plan_are_in_order) {
-  every_tally n = beside_all_plans (&every_kinds[0], cases (50));
+  every_tally n = beside_all_plans (&every_kinds[0], cases (30));
   ck_assert_int_ge (n.best * 100, n.whole * 60);
 }
 END_TEST
 
 START_TEST (bound_best_of_all_drops_and_plan_are_in_order) {
-  every_tally n = beside_all_plans (&every_kinds[1], cases (150));
+  every_tally n = beside_all_plans (&every_kinds[1], cases (100));
   ck_assert_int_ge (n.best * 100, n.whole * 60);
 }
 END_TEST
 
 START_TEST (bound_best_of_all_drops_of_more_ops_and_plan_are_in_order) {
-  every_tally n = beside_all_plans (&every_kinds[2], cases (40));
+  every_tally n = beside_all_plans (&every_kinds[2], cases (30));
   ck_assert_int_ge (n.best * 100, n.whole * 60);
 }
 END_TEST
