@@ -7,7 +7,7 @@
 #include "solver/sections.h"
 #include "trace/summary.h"
 
-enum { GAP_PPM = 5000, CUTS = 3, MOST_CANDIDATES = 5 * CUTS, GUIDES = 5 };
+enum { GAP_PPM = 5000, CUTS = 3, MOST_CANDIDATES = 5 * CUTS, GUIDES = 7 };
 
 /* Who proposed it: what one of them finds alone is looked at as closely where more is allowed. */
 typedef enum source { FROM_CUTS, FROM_DROPS, FROM_BOTH, FROM_KEEPING, SOURCES } source;
@@ -327,7 +327,10 @@ static bool solve_finalists (mixing *m, solution *out, const variant **taken, er
 /* Sets that programs for a little less memory drop, each solved in full: mostly that is all there
    is to do, and soon done. */
 static bool try_guides (mixing *m, solution *out, const variant **taken, error *err) {
-  static const int64_t less_ppm[GUIDES] = { 5000, 2500, 10000, 0, 20000 };
+  static const struct {
+    int64_t less_ppm, slower; /* than the budget; than the link, whose latency tells there too */
+  } asked[GUIDES] = { { 5000, 1 },  { 2500, 1 }, { 10000, 1 }, { 0, 1 },
+                      { 20000, 1 }, { 5000, 2 }, { 5000, 4 } };
   enum { ENOUGH_PPM = 2500, PART = 16, LARGE_ROWS = 20000 };
   const solve_options *o = m->o;
   int guides = m->program.bound.stats.rows > LARGE_ROWS ? 1 : GUIDES; /* of many seconds each */
@@ -345,9 +348,15 @@ static bool try_guides (mixing *m, solution *out, const variant **taken, error *
         (o->stop && o->stop (o->stop_context)))
       break;
     arena_mark mark = arena_here (m->scratch);
-    int64_t budget = o->budget_bytes - units_scale (o->budget_bytes, less_ppm[i], 1000000);
+    int64_t budget = o->budget_bytes - units_scale (o->budget_bytes, asked[i].less_ppm, 1000000);
+    device slow = *o->device;
+    solve_options behind = *o;
+    slow.link.d2h_bytes_per_s = units_div_up (slow.link.d2h_bytes_per_s, asked[i].slower);
+    slow.link.h2d_bytes_per_s = units_div_up (slow.link.h2d_bytes_per_s, asked[i].slower);
+    slow.link.both_bytes_per_s = units_div_up (slow.link.both_bytes_per_s, asked[i].slower);
+    behind.device = &slow;
     bool ok =
-        recompute_solve_guide (m->t, o, budget, m->scratch, &guide, err) &&
+        recompute_solve_guide (m->t, &behind, budget, m->scratch, &guide, err) &&
         (!guide.fits || recompute_guided (m->t, o, &guide, m->arena, &m->guided[i], &value, err));
     arena_back (m->scratch, mark);
     if (!ok)
