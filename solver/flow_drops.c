@@ -150,7 +150,6 @@ static bool find (finder *w, flow_gap *g, error *err) {
     int32_t k = run_at (f, w->ops[i], g);
     flow_run *r = &f->runs[k];
     if (w->last_tensor[k] != x + 1) {
-      r->release = r->tensors && r->release < g->ready ? r->release : g->ready;
       r->tensors++;
       w->last_tensor[k] = x + 1;
       w->gaps_of_last[k] = 0;

@@ -351,9 +351,7 @@ static bool try_guides (mixing *m, solution *out, const variant **taken, error *
     int64_t budget = o->budget_bytes - units_scale (o->budget_bytes, asked[i].less_ppm, 1000000);
     device slow = *o->device;
     solve_options behind = *o;
-    slow.link.d2h_bytes_per_s = units_div_up (slow.link.d2h_bytes_per_s, asked[i].slower);
-    slow.link.h2d_bytes_per_s = units_div_up (slow.link.h2d_bytes_per_s, asked[i].slower);
-    slow.link.both_bytes_per_s = units_div_up (slow.link.both_bytes_per_s, asked[i].slower);
+    slow.share_ppm = units_div_up (slow.share_ppm, asked[i].slower);
     behind.device = &slow;
     bool ok =
         recompute_solve_guide (m->t, &behind, budget, m->scratch, &guide, err) &&

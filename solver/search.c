@@ -117,19 +117,17 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
 
 /* ---- what was tried ---- */
 
-static uint64_t mix (uint64_t h, int64_t x) {
-  h = (h ^ (uint64_t)x) * 0x9e3779b97f4a7c15u;
-  return h ^ h >> 29;
-}
-
 /* Layouts without groups differ in their parts alone. */
 static uint64_t hash_of (const search *s, const candidate *c) {
   const gaps *g = &c->layout->gaps;
-  uint64_t h = mix (1, c->layout->n_groups ? c->layout - s->layouts : -1);
-  h = mix (mix (mix (h, c->layout->pool_below_bytes), c->early_ppm), c->by_release);
+  uint64_t h = random_mix (1, c->layout->n_groups ? c->layout - s->layouts : -1);
+  h = random_mix (random_mix (random_mix (h, c->layout->pool_below_bytes), c->early_ppm),
+                  c->by_release);
   for (int32_t i = 0; i < g->count; i++)
     if (c->parts[i])
-      h = mix (mix (mix (mix (h, i), c->parts[i]), c->of[g->at[i].unit]), c->not_before[i]);
+      h = random_mix (
+          random_mix (random_mix (random_mix (h, i), c->parts[i]), c->of[g->at[i].unit]),
+          c->not_before[i]);
   return h ? h : 1;
 }
 

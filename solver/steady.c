@@ -36,11 +36,6 @@ static int64_t least (const steady *k) {
   return ns;
 }
 
-static uint64_t mix (uint64_t h, int64_t x) {
-  h = (h ^ (uint64_t)x) * 0x9e3779b97f4a7c15u;
-  return h ^ h >> 29;
-}
-
 /* Other candidates may come to the same plan. */
 static uint64_t hash_of (const plan *p) {
   uint64_t h = 1;
@@ -49,14 +44,14 @@ static uint64_t hash_of (const plan *p) {
     int64_t what[] = { m->unit,      m->part,   m->of,      m->out_after,
                        m->in_before, m->in_ops, m->in_outs, m->clean };
     for (size_t j = 0; j < sizeof what / sizeof *what; j++)
-      h = mix (h, what[j]);
+      h = random_mix (h, what[j]);
   }
   for (int32_t i = 0; i < p->n_outs; i++)
-    h = mix (h, p->out_order[i]);
+    h = random_mix (h, p->out_order[i]);
   for (int32_t i = 0; i < p->n_ins; i++)
-    h = mix (h, p->in_order[i]);
+    h = random_mix (h, p->in_order[i]);
   for (int32_t i = 0; i < p->n_op_waits; i++)
-    h = mix (mix (h, p->op_waits[i].op), p->op_waits[i].outs);
+    h = random_mix (random_mix (h, p->op_waits[i].op), p->op_waits[i].outs);
   return h;
 }
 

@@ -20,6 +20,12 @@ static inline int suite_run (const char *name, const TTest *const *tests, double
   return failed ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
+/* How many cases to try; in the long mode FERRY_CASES says it. */
+static inline int suite_cases (int usual) {
+  const char *text = getenv ("FERRY_CASES");
+  return text ? (int)strtol (text, NULL, 10) : usual;
+}
+
 /* The whole message of an error is this. */
 #define ck_says(err, expected)                                              \
   do {                                                                      \

@@ -10,11 +10,6 @@
 #include "tests/suite.h"
 #include "tests/synthetic.h"
 
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
-
 static device device_25 (void) {
   return (device){ .granule_bytes = 2 << 20,
                    .link = { 25000000000, 20000000000, 45000000000, 10000 },
@@ -36,7 +31,7 @@ static void setting (synthetic_kind kind, int32_t ops, int percent, const device
 
 START_TEST (no_plan_is_faster_than_its_bound) {
   int proved = 0;
-  for (int seed = 0; seed < cases (500); seed++) {
+  for (int seed = 0; seed < suite_cases (500); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
     planned_case p;
@@ -154,7 +149,7 @@ START_TEST (merging_only_weakens_the_bound) {
 END_TEST
 
 START_TEST (more_memory_a_faster_link_and_more_host_never_raise_the_bound) {
-  for (int seed = 0; seed < cases (500) / 80; seed++) {
+  for (int seed = 0; seed < suite_cases (500) / 80; seed++) {
     device dev = device_25 ();
     error err = { 0 };
     arena *a = arena_new (0);

@@ -2,19 +2,13 @@
    make again what they dropped: the bound is never above the best, the plan never below it, and
    mostly it is it.  FERRY_CASES: how many seeds; `make bench` has more. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "tests/every_case.h"
 #include "tests/suite.h"
 
 enum { TICKS = 20000, RUNS = 40000 };
 
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
-
-static every_tally beside_all_plans (const every_kind *kind, int seeds) {
+static void beside_all_plans (const every_kind *kind, int seeds) {
   every_tally n = { 0 };
   for (int seed = 0; seed < seeds; seed++) {
     error err = { 0 };
@@ -27,30 +21,26 @@ static every_tally beside_all_plans (const every_kind *kind, int seeds) {
   ck_assert_msg (n.tried > seeds / 8 && n.whole * 3 > n.tried, "%d tried, %d whole", n.tried,
                  n.whole);
   ck_assert (n.moved + n.cut > 0 && (kind->parts ? n.cut : n.again) > 0);
-  return n;
+  ck_assert_int_ge (n.best * 100, n.whole * 60);
 }
 
 START_TEST (bound_best_of_all_cuts_and_plan_are_in_order) {
-  every_tally n = beside_all_plans (&every_kinds[0], cases (30));
-  ck_assert_int_ge (n.best * 100, n.whole * 60);
+  beside_all_plans (&every_kinds[0], suite_cases (30));
 }
 END_TEST
 
 START_TEST (bound_best_of_all_drops_and_plan_are_in_order) {
-  every_tally n = beside_all_plans (&every_kinds[1], cases (100));
-  ck_assert_int_ge (n.best * 100, n.whole * 60);
+  beside_all_plans (&every_kinds[1], suite_cases (100));
 }
 END_TEST
 
 START_TEST (bound_best_of_all_drops_of_more_ops_and_plan_are_in_order) {
-  every_tally n = beside_all_plans (&every_kinds[2], cases (30));
-  ck_assert_int_ge (n.best * 100, n.whole * 60);
+  beside_all_plans (&every_kinds[2], suite_cases (30));
 }
 END_TEST
 
 START_TEST (bound_best_of_all_cuts_and_drops_and_plan_are_in_order) {
-  every_tally n = beside_all_plans (&every_kinds[3], cases (7));
-  ck_assert_int_ge (n.best * 100, n.whole * 60);
+  beside_all_plans (&every_kinds[3], suite_cases (7));
 }
 END_TEST
 

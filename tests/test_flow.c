@@ -14,11 +14,6 @@
 #include "tests/suite.h"
 #include "tests/synthetic.h"
 
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
-
 typedef struct trial {
   planned_case p;
   gaps g;
@@ -58,7 +53,7 @@ static bool contradicts (trial *t, arena *a, double *stall_ns) {
 START_TEST (fixed_to_a_plan_the_program_never_says_more_than_the_simulator) {
   int tried = 0, binding = 0, equal = 0, clean = 0, wraps = 0, shared = 0, runs = 0, host = 0;
   int differ = 0, idle = 0, classes = 0;
-  for (int seed = 0; seed < cases (1000); seed++) {
+  for (int seed = 0; seed < suite_cases (1000); seed++) {
     arena *a = arena_new (0);
     trial t;
     double stall_ns;
@@ -85,7 +80,7 @@ START_TEST (fixed_to_a_plan_the_program_never_says_more_than_the_simulator) {
     }
     arena_free (a);
   }
-  ck_assert_msg (tried * 20 >= cases (1000) * 19, "only %d cases", tried);
+  ck_assert_msg (tried * 20 >= suite_cases (1000) * 19, "only %d cases", tried);
   ck_assert (clean && wraps && shared && runs && host && differ && idle && classes);
   /* teeth: a program that says little is a relaxation too */
   ck_assert_msg (equal * 25 >= binding && equal > 0, "%d of %d reach the simulator", equal,
@@ -208,7 +203,7 @@ START_TEST (a_row_made_wrong_is_noticed) {
                      { "latency counted twice", latency_twice, 0 },
                      { "memory rows in runs", need_in_runs, 0 } };
   int n = sizeof faults / sizeof *faults;
-  for (int seed = 0; seed < cases (1000); seed++)
+  for (int seed = 0; seed < suite_cases (1000); seed++)
     for (int i = 0; i < n; i++) {
       if (faults[i].seen >= 2)
         continue;

@@ -11,11 +11,6 @@
 #include "tests/suite.h"
 #include "trace/build.h"
 
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
-
 typedef struct drop_trial {
   planned_case p;
   fixed_drops d;
@@ -63,7 +58,7 @@ static bool drop_contradicts (drop_trial *t, arena *a, double *stall_ns) {
 START_TEST (with_drops_the_program_never_says_more_than_the_simulator) {
   int tried = 0, dropped = 0, moved = 0, runs = 0, shared = 0, late = 0, served = 0, equal = 0;
   int early = 0, behind = 0;
-  for (int seed = 0; seed < cases (3000); seed++) {
+  for (int seed = 0; seed < suite_cases (3000); seed++) {
     arena *a = arena_new (0);
     drop_trial t;
     double stall_ns;
@@ -103,7 +98,7 @@ END_TEST
    for others it does not. */
 START_TEST (dead_inputs_are_charged_to_plans_that_keep_none) {
   int held = 0, beyond = 0, contradicted = 0;
-  for (int seed = 0; seed < cases (4000); seed++) {
+  for (int seed = 0; seed < suite_cases (4000); seed++) {
     arena *a = arena_new (0);
     drop_trial t, over, plain;
     double stall_ns, less_ns, over_ns;
@@ -259,7 +254,7 @@ START_TEST (a_row_of_drops_made_wrong_is_noticed) {
                  { "memory counts before the peak", needed_before } };
   enum { FAULTS = sizeof faults / sizeof *faults };
   int seen[FAULTS] = { 0 };
-  for (int seed = 0; seed < cases (4000); seed++)
+  for (int seed = 0; seed < suite_cases (4000); seed++)
     for (int i = 0; i < FAULTS; i++) {
       if (seen[i] >= 2)
         continue;
@@ -298,7 +293,7 @@ static void made_for_nothing (drop_trial *t) {
 
 START_TEST (what_is_made_again_may_be_carried_in_the_same_gap) {
   int seen = 0;
-  for (int seed = 0; seed < cases (4000) && seen < 2; seed++) {
+  for (int seed = 0; seed < suite_cases (4000) && seen < 2; seed++) {
     arena *a = arena_new (0);
     drop_trial t;
     double stall_ns;

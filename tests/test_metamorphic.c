@@ -1,17 +1,10 @@
 /* What must not change a prediction, and what must not make it worse. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/random.h"
 #include "tests/random_case.h"
 #include "tests/suite.h"
 #include "trace/simulate.h"
-
-/* More in the long mode: FERRY_CASES is how many. */
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
 
 /* False where the case is of no use: it hangs, or takes no time. */
 static bool make_case (uint64_t seed, unsigned features, arena *a, random_case *c) {
@@ -37,7 +30,7 @@ static predicted cost (uint64_t seed, const random_case *c, arena *a) {
 }
 
 START_TEST (names_change_nothing) {
-  for (int i = 0; i < cases (200); i++) {
+  for (int i = 0; i < suite_cases (200); i++) {
     arena *a = arena_new ((int64_t)64 << 20);
     random_case c;
     error err = { 0 };
@@ -62,7 +55,7 @@ END_TEST
 START_TEST (twice_the_bytes_at_twice_the_rate_in_twice_the_memory_is_the_same) {
   const unsigned features =
       CASE_EVERYTHING & ~(unsigned)(CASE_GROUPS | CASE_POOL | CASE_SECTIONS | CASE_SHARE_PPM);
-  for (int i = 0; i < cases (400); i++) {
+  for (int i = 0; i < suite_cases (400); i++) {
     arena *a = arena_new ((int64_t)64 << 20);
     random_case c;
     error err = { 0 };
@@ -166,7 +159,7 @@ static void try_quicker (int wanted, unsigned features, tally *n) {
 
 START_TEST (without_a_shared_rate_nothing_that_gets_faster_lengthens_the_step) {
   tally n = { 0 };
-  int wanted = cases (1000);
+  int wanted = suite_cases (1000);
   try_quicker (wanted, CASE_EVERYTHING & ~(unsigned)CASE_SHARED_RATE, &n);
   printf ("no shared rate: %d tried, %d get faster, %d slower\n", n.tried, n.faster, n.slower);
   ck_assert_int_gt (n.faster, wanted / 10);
@@ -178,7 +171,7 @@ END_TEST
 /* With one there are exceptions, as docs/machine-model.md explains; they are counted. */
 START_TEST (with_a_shared_rate_exceptions_are_rare_and_small) {
   tally n = { 0 };
-  int wanted = cases (1000);
+  int wanted = suite_cases (1000);
   try_quicker (wanted, CASE_EVERYTHING, &n);
   printf ("shared rate: %d tried, %d get faster, %d slower", n.tried, n.faster, n.slower);
   if (n.slower)

@@ -9,11 +9,6 @@
 #include "tests/suite.h"
 #include "trace/prove.h"
 
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
-
 /* A case whose plan carries a proof; the budget is below what is resident where memory allows, so
    that the program has something to say. */
 static bool certified (int seed, flow_drops drops, bool fresh, arena *a, planned_case *p,
@@ -67,7 +62,7 @@ static bool certified (int seed, flow_drops drops, bool fresh, arena *a, planned
 START_TEST (the_claim_is_proved_and_one_unit_more_is_refused) {
   int flows = 0, crossings = 0, peaks = 0;
   int counts[3] = { 0 };
-  for (int i = 0; i < 3 * cases (400); i++) {
+  for (int i = 0; i < 3 * suite_cases (400); i++) {
     int seed = i / 3, drops = i % 3;
     arena *a = arena_new (0);
     planned_case p;
@@ -108,7 +103,7 @@ static void disturb (char *text, random_state *r) {
  */
 START_TEST (changed_duals_prove_no_more_than_is_true) {
   int proofs = 0, above_compute = 0, peaks = 0;
-  for (int seed = 0; seed < cases (400); seed++) {
+  for (int seed = 0; seed < suite_cases (400); seed++) {
     arena *a = arena_new (0);
     planned_case p;
     bound b;

@@ -1,18 +1,11 @@
 /* The rewriter against tests/ref_rewrite: random traces, random lists, most of them refused. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/random.h"
 #include "tests/random_case.h"
 #include "tests/ref_rewrite.h"
 #include "tests/same_trace.h"
 #include "tests/suite.h"
-
-/* More in the long mode: FERRY_CASES is how many. */
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
 
 typedef struct lists {
   section sections[3];
@@ -121,7 +114,7 @@ static void compare (uint64_t seed, arena *a, tally *n) {
 }
 
 START_TEST (two_rewriters_agree_on_random_lists) {
-  int wanted = cases (4000);
+  int wanted = suite_cases (4000);
   tally n = { 0 };
   for (int i = 0; i < wanted; i++) {
     arena *a = arena_new (64 << 20);

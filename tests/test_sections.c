@@ -11,11 +11,6 @@
 #include "trace/simulate.h"
 #include "trace/zoo/zoo.h"
 
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
-
 static bool random_of (uint64_t seed, unsigned features, int32_t ops, arena *a, random_case *c) {
   case_options o = {
     .seed = seed, .features = features, .places = CASE_SHARED, .most_ops = ops, .drop_ppm = 300000
@@ -131,7 +126,7 @@ static int64_t trial_bound (trial *w, arena *a) {
 
 START_TEST (no_plan_beats_the_bound_of_every_cut_under_its_own_needs) {
   int tried = 0, above = 0, level = 0;
-  for (int seed = 1; seed <= cases (2500); seed++) {
+  for (int seed = 1; seed <= suite_cases (2500); seed++) {
     arena *a = arena_new (0);
     trial w;
     if (trial_make ((uint64_t)seed, seed % 3 == 0, a, &w)) {
@@ -144,7 +139,7 @@ START_TEST (no_plan_beats_the_bound_of_every_cut_under_its_own_needs) {
     }
     arena_free (a);
   }
-  ck_assert_msg (tried > cases (2500) / 8 && level > tried / 10 && above > tried / 25,
+  ck_assert_msg (tried > suite_cases (2500) / 8 && level > tried / 10 && above > tried / 25,
                  "%d tried, %d level by level, %d above compute", tried, level, above);
 }
 END_TEST
@@ -188,7 +183,7 @@ START_TEST (a_bound_of_every_cut_made_wrong_is_noticed) {
                  { "ops that are not cut", whole_ops, 0 },
                  { "walls at another place", walls_too_early, 0 } };
   int n = sizeof faults / sizeof *faults;
-  for (int seed = 1; seed <= cases (3000); seed++)
+  for (int seed = 1; seed <= suite_cases (3000); seed++)
     for (int i = 0; i < n; i++) {
       arena *a = arena_new (0);
       trial w;
@@ -207,7 +202,7 @@ END_TEST
 
 START_TEST (what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused) {
   int flows[2][3] = { { 0 } };
-  for (int i = 0; i < 6 * cases (220); i++) {
+  for (int i = 0; i < 6 * suite_cases (220); i++) {
     static const recompute_mode modes[] = { RECOMPUTE_OFF, RECOMPUTE_AUTO, RECOMPUTE_ONLY };
     int seed = i / 6, level = i % 2, mode = i / 2 % 3;
     arena *a = arena_new (0);

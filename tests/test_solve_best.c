@@ -12,11 +12,6 @@
 /* In the others the plan misses a cut or a clean pair that pays only with another one. */
 enum { CASES = 400, TICKS = 20000, LEAST_PERCENT = 95 };
 
-static int cases (void) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : CASES;
-}
-
 static bool solved (const tiny_case *c, arena *a, solution *s) {
   error err = { 0 };
   solve_options o = { .device = &c->device,
@@ -32,7 +27,7 @@ static bool solved (const tiny_case *c, arena *a, solution *s) {
 
 START_TEST (no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones) {
   int tried = 0, reached = 0, proved = 0;
-  for (int seed = 0; seed < cases (); seed++) {
+  for (int seed = 0; seed < suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
     tiny_case c;
@@ -59,7 +54,7 @@ START_TEST (no_plan_at_all_beats_the_bound_and_solve_finds_the_best_ones) {
   }
   printf ("%d traces: %d plans are the best possible, %d of them at the bound\n", tried, reached,
           proved);
-  ck_assert_int_gt (tried, cases () / 5);
+  ck_assert_int_gt (tried, suite_cases (CASES) / 5);
   ck_assert_int_lt (proved, tried); /* else the search had nothing to find */
   ck_assert_msg (reached * 100 >= tried * LEAST_PERCENT, "%d of %d reached", reached, tried);
 }

@@ -2,7 +2,6 @@
    pair in a hundred, lengthen the plan by more than the gap that solve was asked for; a search is
    no proof, and there it is told how far it may err.  FERRY_CASES: how many seeds. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "solver/solve.h"
 #include "tests/best_plan.h"
@@ -10,11 +9,6 @@
 #include "tests/suite.h"
 
 enum { GAP_PPM = 5000, ROUNDING_NS = 1, LONGEST_PART = 32, LONGER_IN = 100 };
-
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
 
 typedef struct setting {
   const trace *trace;
@@ -106,7 +100,7 @@ static void try_more (const setting *s, int64_t seed, int64_t ticks, tally *n) {
 
 START_TEST (more_of_anything_is_never_worse_on_tiny_traces) {
   tally n = { 0 };
-  for (int seed = 0; seed < cases (100); seed++) {
+  for (int seed = 0; seed < suite_cases (100); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
     tiny_case c;
@@ -119,15 +113,15 @@ START_TEST (more_of_anything_is_never_worse_on_tiny_traces) {
     arena_free (a);
   }
   printf ("tiny: %d pairs, %d of them above their bound\n", n.pairs, n.stalled);
-  ck_assert_int_gt (n.pairs, cases (100) / 4);
+  ck_assert_int_gt (n.pairs, suite_cases (100) / 4);
   ck_assert_int_le (n.longer, n.pairs / LONGER_IN + 1);
-  ck_assert_int_gt (n.stalled, cases (100) / 20);
+  ck_assert_int_gt (n.stalled, suite_cases (100) / 20);
 }
 END_TEST
 
 START_TEST (more_of_anything_is_never_worse_on_random_traces) {
   tally n = { 0 };
-  for (int seed = 0; seed < cases (40); seed++) {
+  for (int seed = 0; seed < suite_cases (40); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
     random_case c;
@@ -143,9 +137,9 @@ START_TEST (more_of_anything_is_never_worse_on_random_traces) {
     arena_free (a);
   }
   printf ("random: %d pairs, %d of them above their bound\n", n.pairs, n.stalled);
-  ck_assert_int_gt (n.pairs, cases (40) / 4);
+  ck_assert_int_gt (n.pairs, suite_cases (40) / 4);
   ck_assert_int_le (n.longer, n.pairs / LONGER_IN + 1);
-  ck_assert_int_gt (n.stalled, cases (40) / 20);
+  ck_assert_int_gt (n.stalled, suite_cases (40) / 20);
 }
 END_TEST
 
