@@ -53,6 +53,7 @@ typedef struct ilp_result {
   double *x;    /* n_columns */
   double *y;    /* n_rows: the duals; not of the integer form */
   int64_t ticks, nodes;
+  int64_t work; /* what it took, in ticks of the search for plans; the same on every machine */
 } ilp_result;
 
 /* False only where nothing can be said at all: memory, or GLPK's abort. */

@@ -47,6 +47,8 @@ typedef struct solve_options {
   const bound *guide;   /* of solve without sections and recompute: what bound_range says of this
                            budget, so that no program is solved; or NULL */
   const recipe *follow; /* only a few roundings, made like this; or NULL */
+  int64_t enough_ns;        /* a plan as fast is good enough in any case; or 0 */
+  int64_t beat_ns;          /* of variants: no plan that is not faster is of use; or 0 */
   const char *trace_digest; /* where it is known already; or NULL */
   bool own_only;            /* the published policies are not tried */
   int32_t noise_percent;    /* of plans as good, that which ops of so much more or less harm least;
@@ -71,6 +73,7 @@ typedef struct solution {
   bound bound;
   int64_t ticks, candidates;
   recipe recipe;     /* of the best candidate */
+  int64_t plain_bound_ns; /* where more is allowed: of the plans without it; or 0 */
   steadiness steady; /* where noise_percent was asked for */
   const char *why;   /* what was compared before this cut and these drops were taken, or NULL */
 } solution;

@@ -626,6 +626,7 @@ START_TEST (the_guided_set_is_what_the_program_drops) {
     for (int32_t i = 0; i < v.recomputes[e].replaces.count; i++)
       ck_assert (dropped_at (&guide, v.recomputes[e].replaces.at[i], v.recomputes[e].before) >=
                  0.3);
+  ck_assert (variant_bound (t, &v, &o, a, &value, &err));
   ck_assert_int_ge (value.bound_ns, whole.bound.lower_bound_ns);
   static const variant nothing = { .name = "nothing" };
   variant_value carried;

@@ -1,0 +1,93 @@
+/* Sets of drops that programs propose.  A program for exactly this budget leaves copies no time to
+   spare, so programs for a little less memory are asked as well, and for slower links, since copies
+   of small tensors pay a latency that no program charges.  Mostly one of these sets is all there is
+   to find, and soon found. */
+#include <string.h>
+
+#include "base/units.h"
+#include "solver/mix_inner.h"
+
+typedef struct question {
+  int64_t less_ppm, slower; /* than the budget; than the link */
+} question;
+
+static const question asked[MIX_GUIDES] = { { 5000, 1 },  { 2500, 1 }, { 10000, 1 }, { 0, 1 },
+                                            { 20000, 1 }, { 5000, 2 }, { 5000, 4 } };
+
+static bool solve_guide (mixing *m, const question *q, arena *a, recompute_program *out,
+                         error *err) {
+  const solve_options *o = m->o;
+  int64_t less_bytes = units_scale (o->budget_bytes, q->less_ppm, 1000000);
+  device slow = *o->device;
+  solve_options behind = *o;
+  if (!q->less_ppm && q->slower == 1) { /* that is solved already */
+    *out = m->program;
+    return true;
+  }
+  slow.share_ppm = units_div_up (slow.share_ppm, q->slower);
+  behind.device = &slow;
+  bool ok = recompute_solve_guide (m->t, &behind, o->budget_bytes - less_bytes, a, out, err);
+  m->ticks += ok ? out->bound.stats.ticks : 0;
+  return ok;
+}
+
+static bool same_list (const index_list *a, const index_list *b) {
+  return a->count == b->count &&
+         (!a->count || memcmp (a->at, b->at, (size_t)a->count * sizeof *a->at) == 0);
+}
+
+static bool same_drops (const variant *a, const variant *b) {
+  bool same = a->n_recomputes == b->n_recomputes;
+  for (int32_t i = 0; same && i < a->n_recomputes; i++) {
+    const recompute *x = &a->recomputes[i], *y = &b->recomputes[i];
+    same = x->before == y->before && same_list (&x->ops, &y->ops) &&
+           same_list (&x->replaces, &y->replaces);
+  }
+  return same;
+}
+
+/* Programs for nearly the same often drop the same. */
+static bool was_tried (const mixing *m, int which) {
+  bool was = false;
+  for (int i = 0; i < which && !was; i++)
+    was = same_drops (&m->guided[i], &m->guided[which]);
+  return was;
+}
+
+static bool ask (mixing *m, const question *q, variant *v, bool *hope, error *err) {
+  recompute_program guide;
+  variant_value value;
+  arena_mark mark = arena_here (m->scratch);
+  bool ok = solve_guide (m, q, m->scratch, &guide, err) &&
+            (!guide.fits || recompute_guided (m->t, m->o, &guide, m->arena, v, &value, err));
+  *hope = ok && guide.fits && value.legal && value.bound_ns < mix_best_ns (m);
+  m->drops_tried += ok && guide.fits;
+  arena_back (m->scratch, mark);
+  return ok;
+}
+
+/* One more program, and what a search makes of its set: while that leaves half of the ticks. */
+static bool is_affordable (const mixing *m) {
+  return m->ticks + 4 * m->program.bound.stats.ticks < m->limit_ticks / 2;
+}
+
+bool mix_guides (mixing *m, error *err) {
+  enum { ENOUGH_PPM = 2500, PART = 16 };
+  const solve_options *o = m->o;
+  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : ENOUGH_PPM;
+  solve_options how = *o;
+  if (o->recompute == RECOMPUTE_ONLY || !m->program.fits)
+    return true;
+  how.enough_ns = m->least_ns + units_scale (m->least_ns, gap_ppm, 1000000);
+  how.limit_ticks = m->limit_ticks / PART + 1;
+  how.gap_ppm = 1;
+  for (int i = 0; i < MIX_GUIDES && (i == 0 || is_affordable (m)); i++) {
+    bool hope;
+    if (mix_best_ns (m) <= how.enough_ns || (o->stop && o->stop (o->stop_context)))
+      break;
+    if (!ask (m, &asked[i], &m->guided[i], &hope, err) ||
+        (hope && !was_tried (m, i) && !mix_try (m, &m->guided[i], NULL, how, err)))
+      return false;
+  }
+  return true;
+}
