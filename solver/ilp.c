@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { OUT_MS = 100, PAIRS_PER_TICK = 2000, ENTRIES_PER_TICK = 500 };
+enum { OUT_MS = 100 };
+/* A tick is about 1.7 us. */
+enum { PIVOT_ROWS_PER_TICK = 100, PAIRS_PER_TICK = 2000, ENTRIES_PER_TICK = 25 };
 
 typedef struct job {
   jmp_buf back;
@@ -135,8 +137,8 @@ static ilp_status status_of (int glpk) {
   }
 }
 
-/* An entry of the factor meets as many others as stand in its row, on average; a dense corner makes
-   it more. */
+/* Measured on programs of 1,000 to 12,000 rows: 50 to 80 ns an entry of the factor, each time. An
+   entry meets as many others as stand in its row: where these are many, they decide. */
 static int64_t work_of (const job *j) {
   double n = (double)j->factor_entries, rows = (double)j->p->n_rows;
   return (int64_t)((double)j->iterations * (n * n / rows / PAIRS_PER_TICK + n / ENTRIES_PER_TICK));
@@ -184,7 +186,7 @@ static void simplex (job *j) {
   if (code || (r->status == ILP_FEASIBLE))
     r->status = ILP_FAILED;
   r->ticks = glp_get_it_cnt (j->lp);
-  r->work = r->ticks * (1 + j->p->n_rows / ENTRIES_PER_TICK);
+  r->work = r->ticks * (1 + j->p->n_rows / PIVOT_ROWS_PER_TICK);
   r->value = glp_get_obj_val (j->lp);
   for (int32_t c = 0; c < j->p->n_columns; c++)
     r->x[c] = glp_get_col_prim (j->lp, c + 1);

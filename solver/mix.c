@@ -24,8 +24,8 @@ bool mix_near (const mixing *m, int64_t step_ns) {
 }
 
 bool mix_is_over (const mixing *m) {
-  return m->best.plan && (mix_near (m, mix_best_ns (m)) ||
-                          (m->o->stop && m->o->stop (m->o->stop_context)));
+  return m->best.plan &&
+         (mix_near (m, mix_best_ns (m)) || (m->o->stop && m->o->stop (m->o->stop_context)));
 }
 
 int64_t mix_share (const mixing *m, int64_t part) {
@@ -36,19 +36,21 @@ int64_t mix_share (const mixing *m, int64_t part) {
 
 bool mix_try (mixing *m, const variant *v, const variant_value *known, solve_options how,
               error *err) {
-  solution s;
+  solution *s = &m->last;
   error why = { 0 };
   how.beat_ns = mix_best_ns (m);
-  bool ok = variant_solve (m->t, v, &how, known, m->arena, &s, &why);
+  bool ok = variant_solve (m->t, v, &how, known, m->arena, s, &why);
   if (!ok && why.code != ERR_infeasible)
     return error_set (err, why.code, "%s", why.text);
-  m->ticks += s.ticks;
+  m->ticks += s->ticks / SOLVE_EVENTS_PER_TICK + (how.guide ? 0 : s->bound.stats.ticks);
+  if (!ok)
+    s->plan = NULL;
   if (!v) {
-    m->plain_ns = !ok ? INT64_MAX : s.plan ? s.plan->predicted.step_ns : 0;
-    m->plain_bound_ns = !ok ? INT64_MAX : s.bound.lower_bound_ns;
+    m->plain_ns = !ok ? INT64_MAX : s->plan ? s->plan->predicted.step_ns : 0;
+    m->plain_bound_ns = !ok ? INT64_MAX : s->bound.lower_bound_ns;
   }
-  if (ok && s.plan && s.plan->predicted.step_ns < mix_best_ns (m)) {
-    m->best = s;
+  if (s->plan && s->plan->predicted.step_ns < mix_best_ns (m)) {
+    m->best = *s;
     m->taken = v;
   }
   return true;
@@ -80,6 +82,14 @@ static bool solve_plain (mixing *m, error *err) {
   int64_t least_ns = only ? value.step_ns : value.bound_ns; /* where nothing moves, all must fit */
   m->plain_ns = least_ns == INT64_MAX ? INT64_MAX : 0;
   m->plain_bound_ns = value.bound_ns;
+  if (least_ns < mix_best_ns (m) && m->best.plan) {
+    solve_options how = *o;
+    how.rough = true;
+    if (!variant_bound (m->t, &as_it_is, &how, m->scratch, &value, err))
+      return false;
+    m->ticks += value.ticks / SOLVE_EVENTS_PER_TICK;
+    least_ns = m->plain_bound_ns = value.bound_ns;
+  }
   return least_ns >= mix_best_ns (m) || mix_try (m, NULL, NULL, *o, err);
 }
 
@@ -208,6 +218,14 @@ static bool choose (mixing *m, error *err) {
          (easy || solve_plain (m, err));
 }
 
+/* About 15 seconds, and up to a minute for the largest. */
+static int64_t default_ticks (const trace *t) {
+  enum { FEW_OPS = 1500, MOST_PART = 4, LIMIT_TICKS = 8000000 };
+  int64_t most = (int64_t)LIMIT_TICKS * MOST_PART,
+          ticks = (int64_t)LIMIT_TICKS * t->n_ops / FEW_OPS;
+  return ticks < LIMIT_TICKS ? LIMIT_TICKS : ticks < most ? ticks : most;
+}
+
 bool mix_solve (const trace *t, const solve_options *o, int64_t least_ns, arena *a, solution *out,
                 error *err) {
   mixing *m = NEW (a, 1, mixing, err);
@@ -216,7 +234,7 @@ bool mix_solve (const trace *t, const solve_options *o, int64_t least_ns, arena 
     return false;
   *m = (mixing){ .t = t, .o = o, .arena = a, .compute_ns = trace_total_ns (t) };
   m->least_ns = least_ns > m->compute_ns ? least_ns : m->compute_ns;
-  m->limit_ticks = o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS;
+  m->limit_ticks = o->limit_ticks ? o->limit_ticks : default_ticks (t);
   m->scratch = arena_new (0);
   bool ok = m->scratch || error_set (err, ERR_memory, "out of memory");
   ok = ok && choose (m, err) && (m->best.plan || nothing_fits (m, err));

@@ -2,6 +2,7 @@
    spare, so programs for a little less memory are asked as well, and for slower links, since copies
    of small tensors pay a latency that no program charges.  Mostly one of these sets is all there is
    to find, and soon found. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -11,8 +12,12 @@ typedef struct question {
   int64_t less_ppm, slower; /* than the budget; than the link */
 } question;
 
-static const question asked[MIX_GUIDES] = { { 5000, 1 },  { 2500, 1 }, { 10000, 1 }, { 0, 1 },
-                                            { 20000, 1 }, { 5000, 2 }, { 5000, 4 } };
+static const question budgets[] = {
+  { 5000, 1 }, { 10000, 1 }, { 2500, 1 }, { 0, 1 }, { 20000, 1 }
+};
+static const question links[] = { { 5000, 2 }, { 5000, 4 } };
+enum { BUDGETS = sizeof budgets / sizeof *budgets, LINKS = sizeof links / sizeof *links };
+static_assert (BUDGETS + LINKS == MIX_GUIDES, "room for each one's set");
 
 static bool solve_guide (mixing *m, const question *q, arena *a, recompute_program *out,
                          error *err) {
@@ -54,13 +59,17 @@ static bool was_tried (const mixing *m, int which) {
   return was;
 }
 
-static bool ask (mixing *m, const question *q, variant *v, bool *hope, error *err) {
+/* Its set becomes the guided one of that place; there is hope where it is a new one that may win.
+ */
+static bool ask (mixing *m, const question *q, int place, bool *hope, error *err) {
+  variant *v = &m->guided[place];
   recompute_program guide;
   variant_value value;
   arena_mark mark = arena_here (m->scratch);
   bool ok = solve_guide (m, q, m->scratch, &guide, err) &&
             (!guide.fits || recompute_guided (m->t, m->o, &guide, m->arena, v, &value, err));
-  *hope = ok && guide.fits && value.legal && value.bound_ns < mix_best_ns (m);
+  *hope =
+      ok && guide.fits && value.legal && value.bound_ns < mix_best_ns (m) && !was_tried (m, place);
   m->drops_tried += ok && guide.fits;
   arena_back (m->scratch, mark);
   return ok;
@@ -68,26 +77,57 @@ static bool ask (mixing *m, const question *q, variant *v, bool *hope, error *er
 
 /* One more program, and what a search makes of its set: while that leaves half of the ticks. */
 static bool is_affordable (const mixing *m) {
-  return m->ticks + 4 * m->program.bound.stats.ticks < m->limit_ticks / 2;
+  return m->ticks + m->program.bound.stats.ticks < m->limit_ticks / 2;
+}
+
+/* The last set's plan waits for copies that its program thought to be in time. */
+static bool waits_for_copies (const mixing *m) {
+  enum { WAITS_PPM = 10000 };
+  int64_t bound_ns = m->last.bound.lower_bound_ns;
+  return m->last.plan &&
+         m->last.plan->predicted.step_ns > bound_ns + units_scale (bound_ns, WAITS_PPM, 1000000);
+}
+
+static solve_options in_full (const mixing *m) {
+  enum { ENOUGH_PPM = 2500 };
+  int64_t gap_ppm = m->o->gap_ppm ? m->o->gap_ppm : ENOUGH_PPM;
+  solve_options how = *m->o;
+  how.enough_ns = m->least_ns + units_scale (m->least_ns, gap_ppm, 1000000);
+  how.gap_ppm = 1;
+  how.rough = true;
+  return how;
 }
 
 bool mix_guides (mixing *m, error *err) {
-  enum { ENOUGH_PPM = 2500, PART = 16 };
+  enum { PART = 32 };
   const solve_options *o = m->o;
-  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : ENOUGH_PPM;
-  solve_options how = *o;
+  solve_options how = in_full (m);
+  int budget = 0, link = 0;
   if (o->recompute == RECOMPUTE_ONLY || !m->program.fits)
     return true;
-  how.enough_ns = m->least_ns + units_scale (m->least_ns, gap_ppm, 1000000);
-  how.limit_ticks = m->limit_ticks / PART + 1;
-  how.gap_ppm = 1;
+  how.limit_ticks = (m->limit_ticks / PART + 1) * SOLVE_EVENTS_PER_TICK;
+  m->last.plan = NULL;
   for (int i = 0; i < MIX_GUIDES && (i == 0 || is_affordable (m)); i++) {
-    bool hope;
+    bool hope, slow = budget == BUDGETS || (i % 2 && link < LINKS && waits_for_copies (m));
     if (mix_best_ns (m) <= how.enough_ns || (o->stop && o->stop (o->stop_context)))
       break;
-    if (!ask (m, &asked[i], &m->guided[i], &hope, err) ||
-        (hope && !was_tried (m, i) && !mix_try (m, &m->guided[i], NULL, how, err)))
+    if (!ask (m, slow ? &links[link++] : &budgets[budget++], i, &hope, err) ||
+        (hope && !mix_try (m, &m->guided[i], NULL, how, err)))
       return false;
+    if (m->taken == &m->guided[i])
+      m->guided_bound = m->best.bound;
   }
   return true;
+}
+
+bool mix_guided_again (mixing *m, error *err) {
+  solve_options how = in_full (m);
+  bool guided = false;
+  for (int i = 0; i < MIX_GUIDES; i++)
+    guided |= m->taken == &m->guided[i];
+  if (!guided || mix_is_over (m))
+    return true;
+  how.guide = &m->guided_bound;
+  how.limit_ticks = mix_share (m, 2) * SOLVE_EVENTS_PER_TICK;
+  return mix_try (m, m->taken, NULL, how, err);
 }

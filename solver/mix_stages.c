@@ -19,8 +19,9 @@ static bool solve_proposals (mixing *m, error *err) {
     if (rank > 1 || mix_is_over (m) || p->value.compute_ns >= mix_best_ns (m))
       continue;
     solve_options how = *m->o;
-    how.limit_ticks = mix_share (m, rank ? 8 : 2);
+    how.limit_ticks = mix_share (m, rank ? 8 : 2) * SOLVE_EVENTS_PER_TICK;
     how.gap_ppm = rank ? 1 : how.gap_ppm; /* near its own bound is not enough yet */
+    how.rough = true;
     if (!mix_try (m, &p->v, &p->value, how, err))
       return false;
   }
@@ -64,7 +65,8 @@ bool mix_drops (mixing *m, error *err) {
   if (mix_is_over (m))
     return true;
   return search_drops (m, NULL, false, &barred, err) &&
-         (!barred || search_drops (m, NULL, true, &barred, err)) && solve_proposals (m, err);
+         (!barred || search_drops (m, NULL, true, &barred, err)) && solve_proposals (m, err) &&
+         mix_guided_again (m, err);
 }
 
 bool mix_both (mixing *m, error *err) {

@@ -99,8 +99,7 @@ bool sections_solve (const trace *t, const solve_options *o, arena *a, solution 
   bound b;
   *out = (solution){ 0 };
   some.keep_proof = false;
-  if (!sections_bound (t, o, a, &b, err) ||
-      !mix_solve (t, &some, b.lower_bound_ns, a, out, err))
+  if (!sections_bound (t, o, a, &b, err) || !mix_solve (t, &some, b.lower_bound_ns, a, out, err))
     return false;
   out->ticks += b.stats.ticks;
   return certify (o, &b, a, out, err);

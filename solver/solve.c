@@ -19,6 +19,7 @@ static bool bound_with (const trace *t, const solve_options *o, arena *a, units 
   bound_options b = { .dev = o->device,
                       .host_bytes = o->host_bytes,
                       .any_units = true,
+                      .limit_rounds = o->rough ? -1 : 0,
                       .keep_proof = o->keep_proof,
                       .program = o->program,
                       .log = o->log,
@@ -105,7 +106,6 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                       o->device->section_ns, a, &rw, err) &&
        (program ? bound_with (rw.trace, o, a, &u, &singles, &out->bound, err)
                 : take_bound (known, &out->bound));
-  out->ticks = out->bound.stats.ticks;
   if (ok && o->beat_ns && out->bound.lower_bound_ns >= o->beat_ns)
     goto out;
   const gaps *guide = program ? &singles : NULL;
@@ -160,7 +160,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                                                        : "ticks",
       .proof = out->bound.proof,
     };
-    out->ticks += s.ticks;
+    out->ticks = s.ticks;
     out->candidates = s.tried;
     out->recipe = (recipe){ s.best.layout->kind, s.best.early_ppm, s.best.by_release };
     ok = check_plan (t, p, scratch, NULL, err);

@@ -63,6 +63,7 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
                         .host_bytes = o->host_bytes,
                         .any_units = true,
                         .classes = 1,
+                        .limit_rounds = o->rough ? -1 : 0,
                         .log = o->log,
                         .stop = o->stop,
                         .stop_context = o->stop_context };
@@ -71,7 +72,7 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
     ok = bound_of (&g, &how, scratch, &b, err);
     if (ok)
       out->bound_ns = b.lower_bound_ns;
-    out->ticks = ok ? b.stats.ticks : 0;
+    out->ticks = ok ? b.stats.ticks * SOLVE_EVENTS_PER_TICK : 0;
   }
   arena_back (scratch, mark);
   return ok;

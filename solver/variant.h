@@ -22,7 +22,7 @@ typedef struct variant_value {
   int64_t over_bytes; /* what the budget lacks, where nothing fits */
   int64_t bound_ns;   /* of its plans; INT64_MAX: none fits */
   int64_t step_ns;    /* of the greedy plans tried; INT64_MAX: none */
-  int64_t ticks;      /* what that took, as a search counts them */
+  int64_t ticks;      /* what that took, in simulated events or their like */
 } variant_value;
 
 /* Rewrites and counts; bound_ns is then the larger of compute and what must cross. */
