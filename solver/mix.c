@@ -29,7 +29,7 @@ bool mix_is_over (const mixing *m) {
 }
 
 int64_t mix_share (const mixing *m, int64_t part) {
-  enum { LEAST = 32 };
+  enum { LEAST = 8 };
   int64_t left = (m->limit_ticks - m->ticks) / part, least = m->limit_ticks / LEAST;
   return (left > least ? left : least) + 1;
 }
@@ -200,7 +200,9 @@ static bool solve_program (mixing *m, error *err) {
     return true;
   if (!recompute_solve_program (m->t, NULL, o, true, m->arena, &m->program, err))
     return false;
-  m->ticks += m->program.bound.stats.ticks;
+  /* it has to be, so it leaves half of any limit to the rest */
+  int64_t took = m->program.bound.stats.ticks, half = m->limit_ticks / 2;
+  m->ticks += took < half ? took : half;
   if (!o->sections && m->program.fits && m->program.bound.lower_bound_ns > m->least_ns)
     m->least_ns = m->program.bound.lower_bound_ns;
   return true;

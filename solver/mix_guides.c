@@ -15,6 +15,7 @@ typedef struct question {
 static const question budgets[] = {
   { 5000, 1 }, { 10000, 1 }, { 2500, 1 }, { 0, 1 }, { 20000, 1 }
 };
+static const question known = { 0, 1 }; /* the answer is there */
 static const question links[] = { { 5000, 2 }, { 5000, 4 } };
 enum { BUDGETS = sizeof budgets / sizeof *budgets, LINKS = sizeof links / sizeof *links };
 static_assert (BUDGETS + LINKS == MIX_GUIDES, "room for each one's set");
@@ -107,12 +108,13 @@ bool mix_guides (mixing *m, error *err) {
     return true;
   how.limit_ticks = (m->limit_ticks / PART + 1) * SOLVE_EVENTS_PER_TICK;
   m->last.plan = NULL;
-  for (int i = 0; i < MIX_GUIDES && (i == 0 || is_affordable (m)); i++) {
+  for (int i = 0; i < MIX_GUIDES; i++) {
     bool hope, slow = budget == BUDGETS || (i % 2 && link < LINKS && waits_for_copies (m));
-    if (mix_best_ns (m) <= how.enough_ns || (o->stop && o->stop (o->stop_context)))
+    bool any = is_affordable (m);
+    if ((i && !any) || mix_best_ns (m) <= how.enough_ns || (o->stop && o->stop (o->stop_context)))
       break;
-    if (!ask (m, slow ? &links[link++] : &budgets[budget++], i, &hope, err) ||
-        (hope && !mix_try (m, &m->guided[i], NULL, how, err)))
+    const question *q = !any ? &known : slow ? &links[link++] : &budgets[budget++];
+    if (!ask (m, q, i, &hope, err) || (hope && !mix_try (m, &m->guided[i], NULL, how, err)))
       return false;
     if (m->taken == &m->guided[i])
       m->guided_bound = m->best.bound;

@@ -27,7 +27,7 @@ typedef struct mixing {
   sections_family family;
   recompute_program program; /* of the trace as it is, where drops are allowed */
   variant guided[MIX_GUIDES];
-  bound guided_bound;        /* of the best of them, and so */
+  bound guided_bound;        /* of the best of them alone */
   mix_proposal at[MIX_MOST]; /* those from `open` on are not solved yet, the best first */
   int32_t count, open, drops_tried;
   solution best, last; /* without a plan at first; what mix_try found last */

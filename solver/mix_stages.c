@@ -43,9 +43,12 @@ bool mix_cuts (mixing *m, error *err) {
 }
 
 static bool search_drops (mixing *m, const variant *cut, bool keeps, bool *barred, error *err) {
+  enum { PREFIXES = 64 }; /* room for all prefixes: a price is a quarter of the ops */
   recompute_result r;
+  int64_t ticks = mix_share (m, 2), least = PREFIXES * (int64_t)m->t->n_ops;
   const recompute_program *guide = cut || !m->program.fits ? NULL : &m->program;
-  if (!recompute_search (m->t, cut, m->o, guide, keeps, mix_share (m, 2), m->arena, &r, err))
+  ticks = ticks > least ? ticks : least;
+  if (!recompute_search (m->t, cut, m->o, guide, keeps, ticks, m->arena, &r, err))
     return false;
   m->ticks += r.ticks;
   m->drops_tried += r.tried;
