@@ -19,6 +19,7 @@ static bool bound_with (const trace *t, const solve_options *o, arena *a, units 
   bound_options b = { .dev = o->device,
                       .host_bytes = o->host_bytes,
                       .any_units = true,
+                      .limit_rounds = o->rough ? -1 : 0,
                       .keep_proof = o->keep_proof,
                       .program = o->program,
                       .log = o->log,
@@ -105,6 +106,8 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                       o->device->section_ns, a, &rw, err) &&
        (program ? bound_with (rw.trace, o, a, &u, &singles, &out->bound, err)
                 : take_bound (known, &out->bound));
+  if (ok && o->beat_ns && out->bound.lower_bound_ns >= o->beat_ns)
+    goto out;
   const gaps *guide = program ? &singles : NULL;
   const double *share = program ? out->bound.share : NULL;
   layout_kind first = o->follow || o->recompute == RECOMPUTE_ONLY ? LAYOUTS : LAYOUT_MIDDLE + 1;
@@ -114,6 +117,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
     s.enough_ns =
         out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.enough_ns = s.enough_ns > o->enough_ns ? s.enough_ns : o->enough_ns;
     s.lower_bound_ns = out->bound.lower_bound_ns;
     s.schedule.trace_digest = s.digest;
     ok = search_begin (&s, err);
@@ -161,6 +165,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     out->recipe = (recipe){ s.best.layout->kind, s.best.early_ppm, s.best.by_release };
     ok = check_plan (t, p, scratch, NULL, err);
   }
+out:
   arena_free (scratch);
   return ok;
 }
@@ -170,6 +175,6 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
     return solve_same_places (t, o, a, out, err);
   if (o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF)
     return variant_solve (t, NULL, o, NULL, a, out, err);
-  return (o->sections ? sections_solve : mix_solve) (t, o, a, out, err) &&
+  return (o->sections ? sections_solve (t, o, a, out, err) : mix_solve (t, o, 0, a, out, err)) &&
          (o->same_places || policies_take (t, o, a, out, err));
 }

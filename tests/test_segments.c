@@ -112,7 +112,7 @@ static const plan *solved (const trace *t, int64_t budget_bytes, arena *a, error
                       .limit_ticks = 400000,
                       .recompute = RECOMPUTE_ONLY };
   solution s;
-  if (!mix_solve (t, &o, a, &s, err))
+  if (!mix_solve (t, &o, 0, a, &s, err))
     return NULL;
   ck_assert_msg (check_plan (t, s.plan, a, NULL, err), "%s", err->text);
   return s.plan;
