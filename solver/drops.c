@@ -14,14 +14,17 @@ typedef struct walk {
   arena *arena;
   int32_t before, mark;
   bool keeps, barred; /* as drops_find's */
-  uint8_t *away;      /* per tensor: dropped and not made again yet */
-  int32_t *made;      /* per tensor: mark */
-  int32_t *up_to;     /* per tensor made: by copies of its writers before this op */
-  int32_t *taken;     /* per op: mark */
-  int32_t *refused;   /* per tensor: the request in which it could not be made */
-  int32_t *limit;     /* per tensor refused: for this op, nor for any behind it */
-  int32_t *seen;      /* per tensor: mark of check */
-  int32_t *version;   /* per tensor seen: of the fresh one */
+  uint8_t *away;      /* per tensor: dropped and not made again yet, and how it was */
+  int32_t *wanted;    /* per tensor away: by this op */
+  int64_t *starts;    /* per op: compute before it */
+  int64_t near_ns;
+  int32_t *made;    /* per tensor: mark */
+  int32_t *up_to;   /* per tensor made: by copies of its writers before this op */
+  int32_t *taken;   /* per op: mark */
+  int32_t *refused; /* per tensor: the request in which it could not be made */
+  int32_t *limit;   /* per tensor refused: for this op, nor for any behind it */
+  int32_t *seen;    /* per tensor: mark of check */
+  int32_t *version; /* per tensor seen: of the fresh one */
   int32_t *ops, *tensors, *sorted;
   struct former *formers; /* what up_to was before it went further */
   int64_t formers_room;
@@ -188,16 +191,19 @@ static bool sound (walk *w) {
 
 static bool begin (walk *w, const trace *t, const uses *u, bool keeps, arena *a, error *err) {
   int32_t **per_tensor[] = { &w->made, &w->up_to,   &w->refused, &w->limit,
-                             &w->seen, &w->version, &w->tensors };
+                             &w->seen, &w->version, &w->tensors, &w->wanted };
   int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted };
   *w = (walk){ .t = t,
                .u = u,
                .arena = a,
                .err = err,
                .keeps = keeps,
-               .away = NEW (a, t->n_tensors, uint8_t, err) };
-  if (!w->away)
+               .away = NEW (a, t->n_tensors, uint8_t, err),
+               .starts = NEW (a, t->n_ops, int64_t, err) };
+  if (!w->away || !w->starts)
     return false;
+  for (int32_t k = 1; k < t->n_ops; k++)
+    w->starts[k] = w->starts[k - 1] + t->ops[k - 1].ns + t->ops[k - 1].gap_ns;
   for (size_t i = 0; i < sizeof per_tensor / sizeof *per_tensor; i++)
     if (!(*per_tensor[i] = NEW (a, t->n_tensors, int32_t, err)))
       return false;
@@ -267,6 +273,10 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
 
 /* What the copies write besides takes its place too, if it was dropped: else they would run once
    more for it. */
+static bool passes (const walk *w, int32_t x) {
+  return w->away[x] == DROP_PASSES && w->starts[w->wanted[x]] - w->starts[w->before] > w->near_ns;
+}
+
 static bool put_entry (walk *w, recompute *r, error *err) {
   int64_t written = 0;
   for (int32_t i = 0; i < w->n_ops; i++)
@@ -284,7 +294,8 @@ static bool put_entry (walk *w, recompute *r, error *err) {
     const index_list *made = &w->t->ops[w->ops[i]].writes;
     for (int32_t j = 0; j < made->count; j++) {
       int32_t x = made->at[j];
-      if (!w->away[x] || w->seen[x] != w->check_mark || w->version[x] != versions (w, x, w->before))
+      if (!w->away[x] || passes (w, x) || w->seen[x] != w->check_mark ||
+          w->version[x] != versions (w, x, w->before))
         continue;
       r->replaces.at[r->replaces.count++] = x;
       w->away[x] = 0;
@@ -303,24 +314,28 @@ static int by_after (const void *a, const void *b, void *context) {
 }
 
 bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
-                    const uint8_t *chosen, bool keeps, arena *a, recompute **out, int32_t *count,
+                    const drop_choice *choice, arena *a, recompute **out, int32_t *count,
                     error *err) {
   walk w;
   int32_t n = 0, next = 0;
   int32_t *order = NEW (a, n_drops, int32_t, err);
   *count = 0;
-  if (!order || !begin (&w, t, u, keeps, a, err))
+  if (!order || !begin (&w, t, u, choice->keeps, a, err))
     return false;
+  w.near_ns = choice->near_ns;
   for (int32_t i = 0; i < n_drops; i++)
-    if (chosen[i])
+    if (choice->chosen[i])
       order[n++] = i;
   qsort_r (order, (size_t)n, sizeof *order, by_after, (void *)drops);
   *out = NEW (a, n, recompute, err); /* an entry makes at least one of them again */
   if (!*out)
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
-    for (; next < n && drops[order[next]].after < k; next++)
-      w.away[drops[order[next]].tensor] = 1;
+    for (; next < n && drops[order[next]].after < k; next++) {
+      const drop *d = &drops[order[next]];
+      w.away[d->tensor] = choice->chosen[order[next]];
+      w.wanted[d->tensor] = d->before;
+    }
     next_entry (&w, k);
     const index_list *lists[] = { &t->ops[k].reads, &t->ops[k].writes };
     for (int which = 0; which < 2; which++)

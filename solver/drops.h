@@ -16,16 +16,27 @@ typedef struct drop {
       chain_ns; /* of all ops that would run again if this were the only drop; 0: it cannot be */
 } drop;
 
+/* What happens to a dropped tensor that an entry makes on its way to another: it stays until its
+   own next use, or, where that is not near, passes: it is given up again, and made once more then.
+ */
+enum { DROP_NONE, DROP_STAYS, DROP_PASSES };
+
 /* What can be dropped over some op that `over` marks; `cheap` (per op) may be NULL. keeps: what
    nothing reads any more may be kept on the device to make others from it; *barred (may be NULL):
    without that something could not be made. */
 bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool keeps, arena *a,
                  drop **out, int32_t *count, bool *barred, error *err) MUST_CHECK;
 
-/* Entries for the drops that `chosen` marks, in `a`. One that cannot be made again is left alone.
- */
+/* Which are dropped, and how: DROP_..., per drop; what comes within near_ns of compute is near. */
+typedef struct drop_choice {
+  const uint8_t *chosen;
+  int64_t near_ns;
+  bool keeps; /* as drops_find's */
+} drop_choice;
+
+/* Entries for the drops chosen, in `a`. One that cannot be made again is left alone. */
 bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
-                    const uint8_t *chosen, bool keeps, arena *a, recompute **out, int32_t *count,
+                    const drop_choice *choice, arena *a, recompute **out, int32_t *count,
                     error *err) MUST_CHECK;
 
 #endif

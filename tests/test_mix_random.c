@@ -102,9 +102,11 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
     uint8_t *chosen = NEW (a, n, uint8_t, &err);
     for (int set = 0; set < 6; set++) {
       for (int32_t i = 0; i < n; i++)
-        chosen[i] = (uint8_t)random_between (&r, 0, 1);
-      ck_assert (drops_entries (t, &used, drops, n, chosen, false, a, &v.recomputes,
-                                &v.n_recomputes, &err) &&
+        chosen[i] = (uint8_t)random_between (&r, DROP_NONE, DROP_PASSES);
+      drop_choice choice = { .chosen = chosen,
+                             .near_ns = random_between (&r, 0, trace_total_ns (t)) };
+      ck_assert (drops_entries (t, &used, drops, n, &choice, a, &v.recomputes, &v.n_recomputes,
+                                &err) &&
                  fixed_drops_keeps (t, v.recomputes, v.n_recomputes, a, &keeps, &err));
       ck_assert_msg (!keeps, "seed %llu: an entry reads what is dead", (unsigned long long)seed);
       ck_assert_msg (variant_try (t, &v, &o, a, &value, &err), "%s", err.text);
@@ -159,7 +161,8 @@ static int64_t least_of_all (const trace *t, const solve_options *o, arena *a) {
             uint8_t chosen[3];
             for (int32_t i = 0; i < n; i++)
               chosen[i] = set >> i & 1;
-            ck_assert (drops_entries (rw.trace, &u, drops, n, chosen, false, a, &v.recomputes,
+            drop_choice choice = { .chosen = chosen };
+            ck_assert (drops_entries (rw.trace, &u, drops, n, &choice, a, &v.recomputes,
                                       &v.n_recomputes, &err));
             ck_assert_msg (variant_try (t, &v, o, a, &value, &err), "%s", err.text);
             ck_assert_msg (value.legal, "the rewriting refuses a set of drops");
@@ -321,7 +324,8 @@ START_TEST (what_a_run_makes_besides_takes_its_place_too) {
   ck_assert_int_le (n, 8);
   for (int32_t i = 0; i < n; i++)
     chosen[i] = drops[i].tensor > 0;
-  ck_assert (drops_entries (t, &u, drops, n, chosen, false, a, &entries, &count, &err));
+  drop_choice choice = { .chosen = chosen };
+  ck_assert (drops_entries (t, &u, drops, n, &choice, a, &entries, &count, &err));
   ck_assert_int_eq (count, 1);
   ck_assert_int_eq (entries[0].before, 4);
   ck_assert_int_eq (entries[0].ops.count, 1);

@@ -144,7 +144,8 @@ static void every_kth (const trace *t, const solve_options *o) {
     variant v = { .name = "every k-th" };
     variant_value value;
     choose_kth (t, o->device, drops, n, k / 2, k % 2, chosen);
-    if (!drops_entries (t, &u, drops, n, chosen, false, a, &v.recomputes, &v.n_recomputes, &err) ||
+    drop_choice choice = { .chosen = chosen };
+    if (!drops_entries (t, &u, drops, n, &choice, a, &v.recomputes, &v.n_recomputes, &err) ||
         !variant_try (t, &v, o, a, &value, &err))
       break;
     if (value.step_ns < best_ns) {
