@@ -46,6 +46,10 @@ floor() {
     run 0 solve vgg.json --budget "$bytes" --gap 1000% || return 1
   run 0 curve vgg.json --budgets 1GiB,50% --ticks 1000 && says "^no plan fits in 1.00 GiB .*\($bytes bytes\), set by op [0-9]+ \("
 }
+small_ones() { # the pool of small tensors alone is over the budget
+  "$ferry" zoo charrnn --batch 32 --width-divisor 4 --seq 4 --classes 50 --device titanx-pascal -q -o tiny.json || return 1
+  run 1 solve tiny.json --budget 60% && complains 'the smallest budget is .* too small to move'
+}
 reserve() {
   sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' vgg.json >guess.json
   run 0 solve guess.json --budget 4000MB --gap 1000% --json && [ "$(number reserve_bytes)" = 120000000 ] &&
@@ -389,6 +393,7 @@ claim "the same ticks give the same plan, byte for byte" again
 claim "the plan says by what it was made" made_by
 claim "too small a host is said" host_counts
 claim "an infeasible answer names the smallest budget and its parts, and that budget is feasible" floor
+claim "where the pool is over the budget, that is the answer" small_ones
 claim "the reserve follows the trace's confidence, or the option" reserve
 claim "every stay on the same granules, if asked for; the cost is said" same_places
 claim "of plans as good the steadier, if asked for; simulate says what noise does" noise
