@@ -63,6 +63,7 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
                         .host_bytes = o->host_bytes,
                         .any_units = true,
                         .classes = 1,
+                        .limit_rounds = o->rough ? -1 : 0,
                         .log = o->log,
                         .stop = o->stop,
                         .stop_context = o->stop_context };
@@ -71,6 +72,7 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
     ok = bound_of (&g, &how, scratch, &b, err);
     if (ok)
       out->bound_ns = b.lower_bound_ns;
+    out->ticks = ok ? b.stats.ticks * SOLVE_EVENTS_PER_TICK : 0;
   }
   arena_back (scratch, mark);
   return ok;
@@ -80,7 +82,7 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
 static bool greedy_plan (const trace *t, const variant *v, const rewritten *rw,
                          const solve_options *o, const gaps *g, const int32_t *of,
                          round_start start, int64_t room_bytes, const schedule_options *how,
-                         arena *a, int64_t *step_ns, error *err) {
+                         arena *a, int64_t *step_ns, int64_t *ticks, error *err) {
   rounding r;
   wish *wishes;
   int32_t count;
@@ -89,12 +91,13 @@ static bool greedy_plan (const trace *t, const variant *v, const rewritten *rw,
   bool ok = round_gaps (g, of, o->device, start, NULL, room_bytes, a, &r, &why) &&
             round_wishes (&r, a, &wishes, &count, &why);
   *step_ns = INT64_MAX;
+  *ticks += g->count / 4 + 2 * (int64_t)g->n_ops + (ok ? 4 * (int64_t)count : 0);
   plan *p = ok ? schedule (t, rw, v->sections, v->n_sections, v->recomputes, v->n_recomputes, NULL,
                            0, o->device, wishes, count, how, a, NULL, &why)
                : NULL;
   if (p) {
     sim_job job = { t, rw, p };
-    sim_options options = { 0 };
+    sim_options options = { .events = ticks };
     ok = simulate (&job, 1, &options, a, &cost, NULL, err);
     *step_ns = ok ? cost.step_ns : INT64_MAX;
     return ok;
@@ -124,7 +127,7 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
   int64_t pool_below_bytes = 0;
   int32_t *of = NULL;
   bool ok = look (t, v, o, scratch, &rw, &rough, out, err);
-  if (!ok || out->bound_ns == INT64_MAX)
+  if (!ok || out->bound_ns == INT64_MAX || (o->beat_ns && out->bound_ns >= o->beat_ns))
     goto out;
   ok =
       schedule_pool (rw.trace, NULL, 0, how.granule_bytes, scratch, &pool_below_bytes, NULL, err) &&
@@ -149,8 +152,8 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
     arena_mark here = arena_here (scratch);
     int64_t step_ns;
     how.early_ppm = early_ppm[i % 2];
-    ok =
-        greedy_plan (t, v, &rw, o, &g, of, starts[i / 2], room_bytes, &how, scratch, &step_ns, err);
+    ok = greedy_plan (t, v, &rw, o, &g, of, starts[i / 2], room_bytes, &how, scratch, &step_ns,
+                      &out->ticks, err);
     if (ok && step_ns < out->step_ns)
       out->step_ns = step_ns;
     arena_back (scratch, here);
