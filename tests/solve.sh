@@ -46,6 +46,10 @@ floor() {
     run 0 solve vgg.json --budget "$bytes" --gap 1000% || return 1
   run 0 curve vgg.json --budgets 1GiB,50% --ticks 1000 && says "^no plan fits in 1.00 GiB .*\($bytes bytes\), set by op [0-9]+ \("
 }
+small_ones() { # the pool of small tensors alone is over the budget
+  "$ferry" zoo charrnn --batch 32 --width-divisor 4 --seq 4 --classes 50 --device titanx-pascal -q -o tiny.json || return 1
+  run 1 solve tiny.json --budget 60% && complains 'the smallest budget is .* too small to move'
+}
 reserve() {
   sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' vgg.json >guess.json
   run 0 solve guess.json --budget 4000MB --gap 1000% --json && [ "$(number reserve_bytes)" = 120000000 ] &&
@@ -56,6 +60,149 @@ reserve() {
 }
 short=(--limit 20000)
 same_places() { # legal, promised, as good as its own word, and beside it what places of their own cost
+  "$ferry" zoo alexnet --batch 64 --device titanx-pascal -o small.json >/dev/null 2>&1 || return 1
+  run 4 solve small.json --budget 60% --gap 0 "${short[@]}" --same-places --json -o places.json || return 1
+  local step free bound
+  step=$(number step_ns) free=$(number free_places_step_ns) bound=$(number lower_bound_ns)
+  grep -q '"same_places": *true' places.json && run 0 check small.json places.json && [ "$bound" -gt 0 ] &&
+    [ "$step" -ge "$bound" ] && [ "$free" -ge "$bound" ] || return 1
+  run 4 solve small.json --budget 60% --gap 0 "${short[@]}" --same-places && says '^places .* since every stay keeps its granules' &&
+    run 4 solve small.json --budget 60% --gap 0 "${short[@]}" -o free.json && ! grep -q same_places free.json || return 1
+  sed 's/"pool_bytes": *[0-9]*/&, "same_places": true/' free.json >liar.json
+  run 1 check small.json liar.json && complains 'stay_same' || return 1
+  # what that costs is seen in the waits: for granules, although others are free
+  run 0 explain small.json places.json --json && [ "$(number wait_ns <(sed '/"places"/,$!d' out))" -gt 0 ] &&
+    run 0 explain small.json places.json && says 'ops wait .* for granules while as many others are free'
+}
+noise() { # what solve says of the noisy days is what simulate says, and nothing is lost by the choice
+  run 4 solve vgg.json --budget 3GiB --gap 0 "${short[@]}" --json && local fastest=$(number step_ns) &&
+    run 4 solve vgg.json --budget 3GiB --gap 0 "${short[@]}" --noise 20 --json -o steady.json && [ "$(number plans)" -ge 1 ] &&
+    [ "$(number step_ns)" -le $((fastest + fastest / 2000)) ] && [ "$(number p95_ppm)" -le "$(number fastest_p95_ppm)" ] &&
+    run 0 check vgg.json steady.json && grep -q '"noise_percent": *20' steady.json || return 1
+  run 0 solve vgg.json --budget 3GiB --gap 30% --noise 20 && says '^noise .* 95 of 100 days' || return 1
+  run 0 simulate vgg.json steady.json --json && local step=$(number step_ns) && run 0 simulate vgg.json steady.json --noise 20 --json &&
+    [ "$(number step_ns)" = "$step" ] && [ "$(number least_ppm)" -le "$(number median_ppm)" ] && [ "$(number median_ppm)" -le "$(number p95_ppm)" ] &&
+    [ "$(number p95_ppm)" -le "$(number most_ppm)" ] && [ "$(number least_ppm)" -lt "$(number most_ppm)" ] || return 1
+  run 0 simulate vgg.json steady.json --noise 20 && says '^noise .* median of 100 days' && run 2 simulate vgg.json steady.json --noise 101 &&
+    run 2 simulate vgg.json steady.json --seed 2 && complains '--seed needs --noise' && run 2 simulate vgg.json steady.json vgg.json steady.json --noise 5 &&
+    complains 'one TRACE' && run 2 solve vgg.json --policy g10 --noise 5 && complains 'of our own planner'
+}
+mistakes() {
+  run 2 solve vgg.json --budget 1TiB && complains 'leaves .* free' && run 2 solve vgg.json --host 1PiB && complains '--host' &&
+    run 2 solve vgg.json --gap x && complains '--gap' && run 2 solve vgg.json --policy-opt a=b && complains 'needs --policy' &&
+    run 2 solve && complains 'needs a TRACE'
+}
+targets() { # a place that takes no plan is told before the work: this budget would be refused with 1
+  mkdir -p folder && run 3 solve vgg.json --budget 1GiB -o nowhere/x.json && complains 'nowhere/x.json: cannot be created' &&
+    run 3 solve vgg.json --budget 1GiB -o folder && complains 'Is a directory' && run 3 solve vgg.json --budget 1GiB --dump nowhere/x.lp &&
+    run 2 solve vgg.json --budget 1GiB -o - --json && complains 'only one of' && run 2 solve vgg.json --budget 1GiB -o - --dump -
+}
+to_standard_output() { # then the answer is beside it
+  run 0 solve vgg.json --budget 3GiB --gap 30% -o - && complains '^bound .* certified' && cp out piped.json && run 0 check vgg.json piped.json &&
+    run 0 solve vgg.json --budget 3GiB --gap 30% --dump - && complains '^bound .* certified' && tail -n 1 out | grep -q '^End$'
+}
+nowhere_to_say() { # a full disk, a closed output
+  local status=0
+  "$ferry" solve vgg.json --budget 3GiB --gap 30% 2>err >/dev/full || status=$?
+  [ $status = 3 ] && complains 'standard output cannot be written' || return 1
+  status=0; "$ferry" explain vgg.json plan.json 2>err >&- || status=$?
+  [ $status = 3 ] && complains 'standard output cannot be written' || return 1
+  run 3 solve vgg.json --budget 3GiB --gap 30% -o /dev/full && complains '/dev/full: cannot be written: No space left'
+}
+progress() { # on a terminal or when asked for, never in a file
+  run 0 solve vgg.json --budget 3GiB --gap 30% -v && complains 'plan .* bound .* gap [0-9.]+ %' &&
+    run 0 solve vgg.json --budget 3GiB --gap 30% && [ ! -s err ]
+}
+stops() { # an interrupt keeps what was found
+  "$ferry" solve vgg.json --budget 3GiB --gap 0 --seconds 60 -v --json -o kept.json >out 2>err &
+  local pid=$! status=0 i
+  for i in $(seq 100); do grep -q 'ferry: plan ' err && break; sleep 0.1; done
+  kill -INT $pid
+  wait $pid || status=$?
+  [ $status = 4 ] && says '"limit_met": ?"interrupted"' && run 0 check vgg.json kept.json
+}
+large() { [ -e gpt.json ] || "$ferry" zoo gpt2-xl --batch 4 --device a100-40 -o gpt.json >/dev/null 2>&1; }
+inside() { # the linear solver is left at once: no program is solved, and there is a plan all the same
+  large || return 1
+  "$ferry" solve gpt.json --budget 50% -v --json -o inside.json >out 2>err &
+  local pid=$! status=0 i
+  for i in $(seq 600); do grep -q 'glpk: *1:' err && break; sleep 0.05; done
+  kill -INT $pid
+  wait $pid || status=$?
+  [ $status = 4 ] && says '"limit_met": ?"interrupted"' && complains '^ferry: bound: .*, stopped, ' || { echo "status $status"; return 1; }
+  ! grep '^ferry: bound: .*, optimal, ' err && run 0 check gpt.json inside.json
+}
+seconds() { SECONDS=0; run 4 solve vgg.json --budget 3GiB --gap 0 --seconds 1 --json && says '"limit_met": ?"seconds"' && [ $SECONDS -lt 10 ]; }
+aborts() { # the second ends the program
+  large || return 1
+  "$ferry" solve gpt.json --budget 50% -v -o none.json >out 2>err &
+  local pid=$! status=0 i
+  for i in $(seq 600); do grep -q 'glpk' err && break; sleep 0.05; done
+  for i in $(seq 1000); do kill -INT $pid 2>/dev/null || break; sleep 0.01; done
+  wait $pid 2>/dev/null || status=$?
+  [ $status = 130 ] && [ ! -e none.json ] || { echo "status $status"; return 1; }
+}
+
+dumps() { # the program in a file, which others solve to what is certified here
+  run 0 solve vgg.json --budget 3GiB --gap 30% --dump model.lp --json || return 1
+  local bound value stall unit rate theirs
+  bound=$(number lower_bound_ns) value=$(number value_ns) stall=$((value - $(number compute_ns)))
+  [ "$stall" -gt 0 ] && [ "$bound" -le $((value + 1)) ] && [ $((value - bound)) -lt 1000 ] || { echo "$bound and $value"; return 1; }
+  [ "$(number rows)" = "$(sed '/^Subject To/,/^Bounds/!d' model.lp | grep -c ':')" ] || { echo "rows"; return 1; }
+  unit=$(sed -nE '1s/.*; 1 is ([0-9.e+]+) bytes.*/\1/p' model.lp) rate=$(number d2h_bytes_per_s vgg.json)
+  [ -n "$rate" ] || rate=$(number d2h_bytes_per_s "$FERRY_DATADIR/devices/titanx-pascal.json")
+  command -v glpsol >/dev/null || { echo "skipped: glpsol is not installed, so nobody else solves the program"; return 0; }
+  glpsol --lp model.lp -o glpsol.out >/dev/null && grep -q '^Status: *OPTIMAL' glpsol.out || return 1
+  theirs=$(awk -v unit="$unit" -v rate="$rate" '/^Objective:/ { printf "%.0f", $4 * unit * 1e9 / rate }' glpsol.out)
+  [ $((theirs - stall)) -ge -1000 ] && [ $((theirs - stall)) -le 1000 ] || { echo "glpsol: $theirs, here: $stall"; return 1; }
+}
+dump_mistakes() { # no file where there is no program
+  run 2 solve vgg.json --budget 11GiB --dump none.lp && complains 'everything fits' && [ ! -e none.lp ] &&
+    run 2 solve vgg.json --budget 3GiB --policy g10 --dump none.lp && complains 'a policy solves no program' &&
+    run 1 solve vgg.json --budget 1GiB --dump none.lp && [ ! -e none.lp ]
+}
+
+proves() { run 0 prove vgg.json plan.json && says '^proved by (flow|compute|crossing): no plan takes less' && run 0 prove vgg.json plan.json --json && says '"holds": ?true'; }
+one_more() { # what the proof is worth may be claimed, one unit more may not
+  run 0 prove vgg.json plan.json --json
+  local worth=$(($(number lower_bound_ns) - $(number claimed_ns)))
+  spoil plan.json lower_bound_ns $worth same.json; spoil plan.json lower_bound_ns $((worth + 1)) more.json || return 1
+  run 0 prove vgg.json "$([ $worth = 0 ] && echo plan.json || echo same.json)" && run 1 prove vgg.json more.json && complains 'is claimed, the proof shows'
+}
+other_step() { spoil plan.json step_ns -1 step.json && run 1 prove vgg.json step.json && complains 'claims a step of'; }
+changed_duals() { # some figures of the proof: still worth the claim, or refused
+  local i spoiled=0
+  for i in 1 2 3 4 5 6; do
+    awk -v seed=$i 'BEGIN { srand (seed) } { at = index ($0, "\"early\""); if (!at) { print; next }
+      head = substr ($0, 1, at - 1); rest = substr ($0, at); n = length (rest); out = ""
+      for (j = 1; j <= n; j++) { ch = substr (rest, j, 1); out = out (ch ~ /[1-9]/ && rand () < 0.02 ? int (rand () * 9) + 1 : ch) }
+      print head out }' plan.json >duals.json
+    "$ferry" prove vgg.json duals.json --json >out 2>err
+    case $? in
+      0) [ "$(number lower_bound_ns)" -ge "$(number claimed_ns)" ] || return 1 ;;
+      1 | 3) spoiled=$((spoiled + 1)) ;;
+      *) cat err; return 1 ;;
+    esac
+  done
+  [ $spoiled -gt 0 ]
+}
+no_proof() { run 3 prove vgg.json a.json && complains 'carries no proof'; }
+
+explains() { # its figures are those of simulate
+  run 0 simulate vgg.json plan.json --json && cp out simulated && run 0 explain vgg.json plan.json --json && cp out explained || return 1
+  local name sum
+  for name in step_ns stall_ns peak_bytes host_peak_bytes d2h_bytes h2d_bytes; do
+    [ "$(number $name <(sed '/"predicted"/,$!d' explained))" = "$(number $name simulated)" ] || { echo "$name"; return 1; }
+  done
+  sum=$(sed '/"waits"/,$!d' explained | grep -oE '"ns": ?[0-9]+' | grep -oE '[0-9]+$' | total)
+  [ "${sum:-0}" = "$(number stall_ns simulated)" ] && [ "${sum:-0}" = "$(number waited_ns explained)" ] || { echo "waits: $sum"; return 1; }
+  for name in d2h_bytes h2d_bytes; do
+    sum=$(sed '/"crossings"/,/^  ]/!d' explained | grep -oE "\"$name\": ?[0-9]+" | grep -oE '[0-9]+$' | total)
+    [ "$sum" = "$(number $name simulated)" ] || { echo "$name: $sum"; return 1; }
+  done
+  [ "$(number bytes explained)" -le "$(number peak_bytes simulated)" ]
+}
+places() { # legal, promised, as good as its own word, and beside it what places of their own cost
   "$ferry" zoo alexnet --batch 64 --device titanx-pascal -o small.json >/dev/null 2>&1 || return 1
   run 4 solve small.json --budget 60% --gap 0 "${short[@]}" --same-places --json -o places.json || return 1
   local step free bound
@@ -246,6 +393,7 @@ claim "the same ticks give the same plan, byte for byte" again
 claim "the plan says by what it was made" made_by
 claim "too small a host is said" host_counts
 claim "an infeasible answer names the smallest budget and its parts, and that budget is feasible" floor
+claim "where the pool is over the budget, that is the answer" small_ones
 claim "the reserve follows the trace's confidence, or the option" reserve
 claim "every stay on the same granules, if asked for; the cost is said" same_places
 claim "of plans as good the steadier, if asked for; simulate says what noise does" noise
@@ -268,7 +416,6 @@ claim "a plan without a proof is told so" no_proof
 claim "explain's figures are simulate's" explains
 claim "explain says it in words" explains_words
 claim "explain says what granules take and what waiting for them costs" places
-claim "explain and prove know drops" drops_told
 claim "more memory or a faster link never worsens the bound, nor betters it beyond its dual price" explain_prices
 claim "explain refuses an illegal plan" explain_refuses
 claim "compare has our rows, nobody is below the bound nor better than ours" compares
