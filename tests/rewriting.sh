@@ -97,6 +97,12 @@ drops_told() { # what, before which op, at what cost, beside the same bytes on t
   awk -v b="$bytes" -v ns="$link" -v o="$out_rate" -v i="$in_rate" 'BEGIN { want = b * 1e9 / o + b * 1e9 / i; d = ns - want; exit !(b > 0 && d < 1000 && d > -1000) }' ||
     { echo "$bytes bytes in $link ns"; return 1; }
 }
+passing_told() { # what is made on the way and given up again is what the entries make besides
+  run 0 zoo alexnet --batch 128 --device h200 -q -o quick.json && run 4 solve quick.json -b 45% --recompute auto "${limit[@]}" -o passing.json &&
+    run 0 explain quick.json passing.json --json && cp out explained || return 1
+  [ "$(grep -oE '"passing_bytes": ?[0-9]+' explained | grep -oE '[0-9]+$' | awk '{ n += $1 } END { print n + 0 }')" -gt 0 ] &&
+    run 0 explain quick.json passing.json && says 'of copies; [0-9.]+ [KMG]iB on the way, given up again$'
+}
 both_told() { run 4 solve alex.json -b 45% --sections auto --recompute auto --limit 100000 -q -o both.json && run 0 explain alex.json both.json && says '^cut into sections' && says '^dropped and made again' && tail -n 1 out | grep -q 'any plan with these sections and drops can reach'; }
 asked() { # the plan says what was allowed
   tr -d '\n ' <both.json | grep -q '"recompute":"auto".*"section_order":"auto","sections":"auto"' && ! tr -d '\n ' <drop.json | grep -q '"sections":"auto"' &&
@@ -153,6 +159,7 @@ claim "where nothing may be swapped, that is said" stays
 claim "where nothing has to wait there is no program" no_program
 claim "explain says which stretch is cut, why, and at what cost" cuts_told
 claim "explain says what is dropped, at what cost, and what is saved" drops_told
+claim "explain says what is made on the way and given up again" passing_told
 claim "explain says both of a plan that does both" both_told
 claim "a plan says what it was allowed" asked
 if command -v python3 >/dev/null; then claim "sections and entries alone rebuild the trace" rebuilt; fi
