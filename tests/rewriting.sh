@@ -103,6 +103,12 @@ drops_proved() {
   sed "s/\"lower_bound_ns\": *[0-9]*/\"lower_bound_ns\": $((worth + 1))/" drop.json >more.json
   run 1 prove fast.json more.json && complains 'is claimed, the proof shows'
 }
+passing_told() { # what is made on the way and given up again is what the entries make besides
+  run 4 solve fast.json -b 45% --recompute auto "${limit[@]}" -o passing.json &&
+    run 0 explain fast.json passing.json --json && cp out explained || return 1
+  [ "$(grep -oE '"passing_bytes": ?[0-9]+' explained | grep -oE '[0-9]+$' | awk '{ n += $1 } END { print n + 0 }')" -gt 0 ] &&
+    run 0 explain fast.json passing.json && says 'of copies; [0-9.]+ [KMG]iB on the way, given up again$'
+}
 both_told() { run 4 solve alex.json -b 45% --sections auto --recompute auto --limit 100000 -q -o both.json && run 0 explain alex.json both.json && says '^cut into sections' && says '^dropped and made again' && tail -n 1 out | grep -q 'any plan with these sections and drops can reach'; }
 asked() { # the plan says what was allowed
   tr -d '\n ' <both.json | grep -q '"recompute":"auto".*"section_order":"auto","sections":"auto"' && ! tr -d '\n ' <drop.json | grep -q '"sections":"auto"' &&
@@ -162,6 +168,7 @@ claim "where nothing has to wait there is no program" no_program
 claim "explain says which stretch is cut, why, and at what cost" cuts_told
 claim "explain says what is dropped, at what cost, and what is saved" drops_told
 claim "a bound of drops is proved by its file, one nanosecond more is not" drops_proved
+claim "explain says what is made on the way and given up again" passing_told
 claim "explain says both of a plan that does both" both_told
 claim "a plan says what it was allowed" asked
 if command -v python3 >/dev/null; then claim "sections and entries alone rebuild the trace" rebuilt; fi
