@@ -42,7 +42,7 @@ bool mix_try (mixing *m, const variant *v, const variant_value *known, solve_opt
   bool ok = variant_solve (m->t, v, &how, known, m->arena, s, &why);
   if (!ok && why.code != ERR_infeasible)
     return error_set (err, why.code, "%s", why.text);
-  m->ticks += s->ticks / SOLVE_EVENTS_PER_TICK + (how.guide ? 0 : s->bound.stats.ticks);
+  m->ticks += s->ticks / m->events + (how.guide ? 0 : s->bound.stats.ticks);
   if (!ok)
     s->plan = NULL;
   if (!v) {
@@ -70,6 +70,7 @@ static bool is_easy (mixing *m, bool *easy, error *err) {
 /* With all the ticks: a plan is not to be worse because something else was allowed.  It comes last,
    since mostly its bound is above what was found by then. */
 static bool solve_plain (mixing *m, error *err) {
+  enum { MANY_OPS = 5000 }; /* then refining its program takes a minute */
   const solve_options *o = m->o;
   variant_value value;
   bool only = o->recompute == RECOMPUTE_ONLY;
@@ -82,15 +83,16 @@ static bool solve_plain (mixing *m, error *err) {
   int64_t least_ns = only ? value.step_ns : value.bound_ns; /* where nothing moves, all must fit */
   m->plain_ns = least_ns == INT64_MAX ? INT64_MAX : 0;
   m->plain_bound_ns = value.bound_ns;
-  if (least_ns < mix_best_ns (m) && m->best.plan) {
-    solve_options how = *o;
+  solve_options how = *o;
+  if (least_ns < mix_best_ns (m) && m->best.plan && m->t->n_ops <= MANY_OPS) {
     how.rough = true;
     if (!variant_bound (m->t, &as_it_is, &how, m->scratch, &value, err))
       return false;
-    m->ticks += value.ticks / SOLVE_EVENTS_PER_TICK;
+    m->ticks += value.ticks / m->events;
     least_ns = m->plain_bound_ns = value.bound_ns;
   }
-  return least_ns >= mix_best_ns (m) || mix_try (m, NULL, NULL, *o, err);
+  how.rough = m->t->n_ops > MANY_OPS;
+  return least_ns >= mix_best_ns (m) || mix_try (m, NULL, NULL, how, err);
 }
 
 /* ---- the certificate ---- */
@@ -195,10 +197,13 @@ static bool nothing_fits (mixing *m, error *err) {
 
 /* What drops can do on the trace as it is, and so whether they are worth a look. */
 static bool solve_program (mixing *m, error *err) {
+  enum { DEAR_PART = 8 };
   const solve_options *o = m->o;
   if (o->recompute == RECOMPUTE_OFF || mix_is_over (m))
     return true;
-  if (!recompute_solve_program (m->t, NULL, o, true, m->arena, &m->program, err))
+  solve_options how = *o;
+  how.dear_ticks = m->limit_ticks / DEAR_PART + 1;
+  if (!recompute_solve_program (m->t, NULL, &how, true, m->arena, &m->program, err))
     return false;
   /* it has to be, so it leaves half of any limit to the rest */
   int64_t took = m->program.bound.stats.ticks, half = m->limit_ticks / 2;
@@ -237,6 +242,7 @@ bool mix_solve (const trace *t, const solve_options *o, int64_t least_ns, arena 
   *m = (mixing){ .t = t, .o = o, .arena = a, .compute_ns = trace_total_ns (t) };
   m->least_ns = least_ns > m->compute_ns ? least_ns : m->compute_ns;
   m->limit_ticks = o->limit_ticks ? o->limit_ticks : default_ticks (t);
+  m->events = solve_events_per_tick (t->n_ops);
   m->scratch = arena_new (0);
   bool ok = m->scratch || error_set (err, ERR_memory, "out of memory");
   ok = ok && choose (m, err) && (m->best.plan || nothing_fits (m, err));

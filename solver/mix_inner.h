@@ -24,6 +24,7 @@ typedef struct mixing {
   int64_t compute_ns; /* of the trace as it is */
   int64_t least_ns;   /* no plan that the options allow is faster */
   int64_t ticks, limit_ticks;
+  int64_t events; /* of a search for plans, to a tick */
   sections_family family;
   recompute_program program; /* of the trace as it is, where drops are allowed */
   variant guided[MIX_GUIDES];

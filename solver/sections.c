@@ -145,7 +145,7 @@ static bool consider (const trace *t, const solve_options *o, variant *v, arena 
   how.beat_ns = f->count && f->values[0].step_ns != INT64_MAX ? f->values[0].step_ns : 0;
   if (!variant_try (t, v, &how, scratch, &value, err))
     return false;
-  f->ticks += value.ticks / SOLVE_EVENTS_PER_TICK;
+  f->ticks += value.ticks / solve_events_per_tick (value.n_ops);
   if (!value.legal) {
     f->refused++;
     return true;

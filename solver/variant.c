@@ -72,7 +72,7 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
     ok = bound_of (&g, &how, scratch, &b, err);
     if (ok)
       out->bound_ns = b.lower_bound_ns;
-    out->ticks = ok ? b.stats.ticks * SOLVE_EVENTS_PER_TICK : 0;
+    out->ticks = ok ? b.stats.ticks * solve_events_per_tick (out->n_ops) : 0;
   }
   arena_back (scratch, mark);
   return ok;
