@@ -13,15 +13,16 @@ typedef struct walk {
   const uses *u;
   arena *arena;
   int32_t before, mark;
-  bool keeps, barred; /* as drops_find's */
-  uint8_t *away;      /* per tensor: dropped and not made again yet */
-  int32_t *made;      /* per tensor: mark */
-  int32_t *up_to;     /* per tensor made: by copies of its writers before this op */
-  int32_t *taken;     /* per op: mark */
-  int32_t *refused;   /* per tensor: the request in which it could not be made */
-  int32_t *limit;     /* per tensor refused: for this op, nor for any behind it */
-  int32_t *seen;      /* per tensor: mark of check */
-  int32_t *version;   /* per tensor seen: of the fresh one */
+  unsigned how;
+  bool barred;      /* as drops_find's */
+  uint8_t *away;    /* per tensor: dropped and not made again yet */
+  int32_t *made;    /* per tensor: mark */
+  int32_t *up_to;   /* per tensor made: by copies of its writers before this op */
+  int32_t *taken;   /* per op: mark */
+  int32_t *refused; /* per tensor: the request in which it could not be made */
+  int32_t *limit;   /* per tensor refused: for this op, nor for any behind it */
+  int32_t *seen;    /* per tensor: mark of check */
+  int32_t *version; /* per tensor seen: of the fresh one */
   int32_t *ops, *tensors, *sorted;
   struct former *formers; /* what up_to was before it went further */
   int64_t formers_room;
@@ -95,12 +96,15 @@ static bool remade (walk *w, int32_t x, int32_t k) {
 static bool have (walk *w, int32_t x, int32_t k) {
   if (w->made[x] == w->mark)
     return remade (w, x, k);
+  if ((w->how & DROPS_KEEP_FIRST) && dead (w, x) && !w->away[x] &&
+      versions (w, x, k) == versions (w, x, w->before))
+    return true;
   undo here = here_now (w);
   if (gone (w, x)) {
     if (remade (w, x, k))
       return true;
     go_back (w, here);
-    if (!w->keeps && dead (w, x)) {
+    if (!(w->how & DROPS_KEEP) && dead (w, x)) {
       w->barred = true;
       return false;
     }
@@ -186,16 +190,13 @@ static bool sound (walk *w) {
   return true;
 }
 
-static bool begin (walk *w, const trace *t, const uses *u, bool keeps, arena *a, error *err) {
+static bool begin (walk *w, const trace *t, const uses *u, unsigned how, arena *a, error *err) {
   int32_t **per_tensor[] = { &w->made, &w->up_to,   &w->refused, &w->limit,
                              &w->seen, &w->version, &w->tensors };
   int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted };
-  *w = (walk){ .t = t,
-               .u = u,
-               .arena = a,
-               .err = err,
-               .keeps = keeps,
-               .away = NEW (a, t->n_tensors, uint8_t, err) };
+  *w = (walk){
+    .t = t, .u = u, .arena = a, .err = err, .how = how, .away = NEW (a, t->n_tensors, uint8_t, err)
+  };
   if (!w->away)
     return false;
   for (size_t i = 0; i < sizeof per_tensor / sizeof *per_tensor; i++)
@@ -222,13 +223,13 @@ static bool request (walk *w, int32_t x) {
   return false;
 }
 
-bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool keeps, arena *a,
+bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, unsigned how, arena *a,
                  drop **out, int32_t *count, bool *barred, error *err) {
   uses u;
   walk w;
   *count = 0;
   int32_t *reach = NEW (a, (int64_t)t->n_ops + 1, int32_t, err); /* ops over before op k */
-  if (!reach || !uses_of (t, a, &u, err) || !begin (&w, t, &u, keeps, a, err))
+  if (!reach || !uses_of (t, a, &u, err) || !begin (&w, t, &u, how, a, err))
     return false;
   *out = NEW (a, u.offset[t->n_tensors], drop, err);
   if (!*out)
@@ -265,8 +266,9 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
   return !w.full;
 }
 
-/* What the copies write besides takes its place too, if it was dropped: else they would run once
-   more for it. */
+/* What the copies write besides takes its place too: if it was dropped they would else run once
+   more for it, and if it was not it can go until then, for the copy takes as much memory in any
+   case. */
 static bool put_entry (walk *w, recompute *r, error *err) {
   int64_t written = 0;
   for (int32_t i = 0; i < w->n_ops; i++)
@@ -284,7 +286,10 @@ static bool put_entry (walk *w, recompute *r, error *err) {
     const index_list *made = &w->t->ops[w->ops[i]].writes;
     for (int32_t j = 0; j < made->count; j++) {
       int32_t x = made->at[j];
-      if (!w->away[x] || w->seen[x] != w->check_mark || w->version[x] != versions (w, x, w->before))
+      const tensor *t = &w->t->tensors[x];
+      bool wanted = w->away[x] || (w->how & DROPS_REPLACE);
+      if (!wanted || t->persistent || t->pinned || dead (w, x) || w->seen[x] != w->check_mark ||
+          w->version[x] != versions (w, x, w->before))
         continue;
       r->replaces.at[r->replaces.count++] = x;
       w->away[x] = 0;
@@ -303,13 +308,13 @@ static int by_after (const void *a, const void *b, void *context) {
 }
 
 bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
-                    const uint8_t *chosen, bool keeps, arena *a, recompute **out, int32_t *count,
+                    const uint8_t *chosen, unsigned how, arena *a, recompute **out, int32_t *count,
                     error *err) {
   walk w;
   int32_t n = 0, next = 0;
   int32_t *order = NEW (a, n_drops, int32_t, err);
   *count = 0;
-  if (!order || !begin (&w, t, u, keeps, a, err))
+  if (!order || !begin (&w, t, u, how, a, err))
     return false;
   for (int32_t i = 0; i < n_drops; i++)
     if (chosen[i])

@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
+#include "solver/mix_small.h"
 #include "solver/recompute.h"
 #include "solver/sections.h"
 #include "trace/summary.h"
@@ -35,9 +36,12 @@ typedef struct mixing {
   variant guided[GUIDES];
 } mixing;
 
+static int64_t enough_for (const mixing *m, int64_t bound_ns) {
+  return bound_ns + units_scale (bound_ns, m->o->gap_ppm ? m->o->gap_ppm : GAP_PPM, 1000000);
+}
+
 static bool near (const mixing *m, int64_t step_ns, int64_t bound_ns) {
-  int64_t gap_ppm = m->o->gap_ppm ? m->o->gap_ppm : GAP_PPM;
-  return step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
+  return step_ns <= enough_for (m, bound_ns);
 }
 
 static void propose (mixing *m, const variant *v, const variant_value *value, source from) {
@@ -232,31 +236,43 @@ static bool say_why (mixing *m, const variant *taken, solution *s, error *err) {
   return s->why;
 }
 
+/* Only what is proved is called impossible: that the program has no solution, or that some op needs
+   more, in whatever parts. */
 static bool nothing_fits (mixing *m, error *err) {
   summary s;
-  char budget[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
-  if (!summary_of (m->t, m->scratch, &s, err))
+  char budget[UNITS_TEXT], host[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
+  const solve_options *o = m->o;
+  int64_t least_bytes;
+  if (!summary_of (m->t, m->scratch, &s, err) ||
+      !sections_floor (m->t, o, m->scratch, &least_bytes, err))
     return false;
-  units_bytes (budget, m->o->budget_bytes);
+  units_bytes (budget, o->budget_bytes);
+  units_bytes (host, o->host_bytes);
   units_bytes (floor, s.floor_bytes);
   units_bytes (cut, s.floor_sections_bytes);
-  if (m->o->recompute == RECOMPUTE_ONLY && m->program.fits)
+  bool open = o->sections ? o->budget_bytes >= least_bytes : m->program.fits;
+  if (o->recompute == RECOMPUTE_ONLY && open)
+    return error_set (err, ERR_limit,
+                      "no set of drops was found that fits in %s without swapping%s, and none is "
+                      "ruled out; allow swapping, or give more",
+                      budget, o->sections ? ", in whatever sections" : "");
+  if (open)
     return error_set (
         err, ERR_limit,
-        "no set of drops was found that fits in %s without swapping, and none is ruled "
-        "out; allow swapping, or give more",
-        budget);
-  if (m->o->recompute == RECOMPUTE_ONLY && m->o->budget_bytes >= s.floor_bytes)
+        "no plan was found in %s with %s of the host's memory, and none is ruled out; "
+        "op %d alone needs %s, and with the most sections op %d %s; give more of "
+        "either, or a higher limit",
+        budget, host, s.floor_op, floor, s.floor_sections_op, cut);
+  if (o->recompute == RECOMPUTE_ONLY && o->budget_bytes >= s.floor_bytes)
     return error_set (err, ERR_infeasible,
                       "nothing fits in %s without swapping, whatever is made again%s; allow it, or "
                       "give more",
-                      budget, m->o->sections ? "" : " (no sections)");
+                      budget, o->sections ? "" : " (no sections)");
   return error_set (
       err, ERR_infeasible,
       "nothing fits in %s; op %d alone needs %s, and with the most sections op %d %s; "
       "give more%s",
-      budget, s.floor_op, floor, s.floor_sections_op, cut,
-      m->o->sections ? "" : " or allow sections");
+      budget, s.floor_op, floor, s.floor_sections_op, cut, o->sections ? "" : " or allow sections");
 }
 
 /* ---- the whole ---- */
@@ -400,8 +416,9 @@ bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out,
   ok = ok && (!last || solve_plain (&m, err));
   if (ok && last)
     take (out, &m.plain, &taken, NULL);
-  ok = ok && (out->plan || nothing_fits (&m, err)) && widen (&m, taken, err) &&
-       certify (&m, out, err) && say_why (&m, taken, out, err);
+  ok = ok && mix_small (t, o, enough_for (&m, least_ns), a, out, &taken, &m.keeps, err) &&
+       (out->plan || nothing_fits (&m, err)) && widen (&m, taken, err) && certify (&m, out, err) &&
+       say_why (&m, taken, out, err);
 out:
   arena_free (m.scratch);
   return ok;

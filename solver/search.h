@@ -76,6 +76,8 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) MU
 bool search_keep (search *s);
 /* Costs it, and keeps it so. */
 bool search_try (search *s, error *err) MUST_CHECK;
+/* Where few parts can leave, each choice of them. */
+bool search_every (search *s, error *err) MUST_CHECK;
 /* From the best on. */
 bool search_improve (search *s, error *err) MUST_CHECK;
 

@@ -1,0 +1,362 @@
+#include "solver/mix_small.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/drops.h"
+#include "solver/recompute.h"
+#include "solver/sections.h"
+
+enum {
+  MOST_OPS = 40,
+  MOST_DROPS = 3,
+  MOST_WAYS = 4000,
+  PART = 2,       /* of the ticks that the options allow */
+  LOOK_TICKS = 4, /* an op */
+  BOUND_TICKS = 40,
+  FAILED_TICKS = 100,
+};
+
+typedef struct way {
+  variant v;
+  variant_value value;
+  int32_t rank;     /* in which it was found */
+  bool keeps, done; /* done: a longer search would find no more */
+} way;
+
+/* What a cut makes of the trace, and what can be dropped there. */
+typedef struct base {
+  const variant *cut;
+  rewritten rw;
+  uses uses;
+  drop *drops;
+  int32_t n_drops;
+  unsigned how; /* as drops_find's */
+} base;
+
+typedef struct trying {
+  const trace *t;
+  const solve_options *o;
+  arena *arena; /* of ways */
+  arena *own, *scratch;
+  way *cuts, *ways; /* the cuts alone, too large ones as well; what may be solved */
+  base *bases;
+  int64_t cuts_room, ways_room, bases_room;
+  int32_t n_cuts, n_ways, n_bases;
+  int64_t best_ns, ticks, limit_ticks;
+  error *err;
+} trying;
+
+static bool is_over (const trying *w, int64_t limit_ticks) {
+  return w->ticks >= limit_ticks || w->n_ways >= MOST_WAYS ||
+         (w->o->stop && w->o->stop (w->o->stop_context));
+}
+
+static bool add (trying *w, way **list, int64_t *room, int32_t *count, const way *x) {
+  way *grown = arena_grow (w->own, *list, room, (int64_t)*count + 1, sizeof *x, w->err);
+  if (!grown)
+    return false;
+  *list = grown;
+  grown[*count] = *x;
+  grown[*count].rank = *count;
+  ++*count;
+  return true;
+}
+
+static bool look (trying *w, way *x) {
+  if (!variant_look (w->t, &x->v, w->o, w->scratch, &x->value, w->err))
+    return false;
+  w->ticks += LOOK_TICKS * (int64_t)(x->value.legal ? x->value.n_ops : w->t->n_ops);
+  return true;
+}
+
+static bool has_hope (const trying *w, const way *x) {
+  return x->value.legal && x->value.bound_ns < w->best_ns; /* no bound: nothing fits */
+}
+
+/* ---- cuts ---- */
+
+static bool try_cut (trying *w, const way *before, section more) {
+  way x = { .v = { .name = "every cut", .n_sections = before->v.n_sections + 1 } };
+  arena_mark mark = arena_here (w->arena);
+  x.v.sections = NEW (w->arena, x.v.n_sections, section, w->err);
+  if (!x.v.sections)
+    return false;
+  if (before->v.n_sections)
+    memcpy (x.v.sections, before->v.sections, (size_t)before->v.n_sections * sizeof *x.v.sections);
+  x.v.sections[before->v.n_sections] = more;
+  if (!look (w, &x))
+    return false;
+  if (!x.value.legal || x.value.compute_ns >= w->best_ns) { /* and more cuts take no less */
+    arena_back (w->arena, mark);
+    return true;
+  }
+  return add (w, &w->cuts, &w->cuts_room, &w->n_cuts, &x);
+}
+
+/* With one section more, behind those that it has. */
+static bool extend (trying *w, int32_t which, int32_t *read_in, int32_t *written_in,
+                    int64_t until) {
+  static const int64_t tries[] = { 2, 3, 4, 6, 8, 12, 16, 24, 32, 64 };
+  enum { TRIES = sizeof tries / sizeof *tries };
+  const trace *t = w->t;
+  const way x = w->cuts[which];
+  bool fixed = w->o->sections == SECTIONS_FIXED;
+  int32_t from = x.v.n_sections ? x.v.sections[x.v.n_sections - 1].end : 0;
+  for (int32_t k = from; k < t->n_ops; k++)
+    for (int i = 0; i < (fixed ? 1 : TRIES); i++) {
+      int64_t parts = fixed ? w->o->section_parts : tries[i];
+      if (parts > t->ops[k].parts || parts > t->batch)
+        break;
+      memset (read_in, 0, (size_t)t->n_tensors * sizeof *read_in);
+      memset (written_in, 0, (size_t)t->n_tensors * sizeof *written_in);
+      int32_t end = w->o->section_orders == ORDERS_LEVEL
+                        ? k + 1
+                        : sections_chain_end (t, k, t->n_ops, parts, read_in, written_in);
+      for (int32_t stop = k + 1; stop == k + 1 || stop <= end; stop++) {
+        section s = { k, stop, parts, stop > k + 1 ? SECTION_DEPTH : SECTION_LEVEL };
+        if (is_over (w, until))
+          return true;
+        if (!try_cut (w, &x, s))
+          return false;
+      }
+    }
+  return true;
+}
+
+/* By how many sections they have. */
+static bool list_cuts (trying *w, int64_t until) {
+  way nothing = { .v = { .name = "as it is" } };
+  int32_t *read_in = NEW (w->own, w->t->n_tensors, int32_t, w->err);
+  int32_t *written_in = NEW (w->own, w->t->n_tensors, int32_t, w->err);
+  if (!read_in || !written_in || !look (w, &nothing) ||
+      !add (w, &w->cuts, &w->cuts_room, &w->n_cuts, &nothing))
+    return false;
+  for (int32_t i = 0; w->o->sections != SECTIONS_OFF && i < w->n_cuts && !is_over (w, until); i++)
+    if (!extend (w, i, read_in, written_in, until))
+      return false;
+  for (int32_t i = 1; i < w->n_cuts; i++)
+    if (has_hope (w, &w->cuts[i]) && !add (w, &w->ways, &w->ways_room, &w->n_ways, &w->cuts[i]))
+      return false;
+  return true;
+}
+
+/* ---- drops ---- */
+
+static bool add_base (trying *w, const variant *cut, unsigned how) {
+  base b = { .cut = cut, .how = how };
+  if (!trace_rewrite (w->t, cut->sections, cut->n_sections, NULL, 0, w->o->device->section_ns,
+                      w->own, &b.rw, w->err) ||
+      !uses_of (b.rw.trace, w->own, &b.uses, w->err))
+    return false;
+  const trace *t = b.rw.trace;
+  uint8_t *over = NEW (w->own, t->n_ops, uint8_t, w->err), *cheap = NULL;
+  if (!over)
+    return false;
+  memset (over, 1, (size_t)t->n_ops);
+  if (w->o->recompute == RECOMPUTE_CHEAP) {
+    policy_view view;
+    cheap = NEW (w->own, t->n_ops, uint8_t, w->err);
+    if (!cheap || !policy_view_build (t, w->o->device, w->o->budget_bytes, w->o->host_bytes, w->own,
+                                      &view, w->err))
+      return false;
+    for (int32_t k = 0; k < t->n_ops; k++)
+      cheap[k] = recompute_is_cheap (&view, k);
+  }
+  if (!drops_find (t, over, cheap, how, w->own, &b.drops, &b.n_drops, NULL, w->err))
+    return false;
+  base *grown =
+      arena_grow (w->own, w->bases, &w->bases_room, (int64_t)w->n_bases + 1, sizeof b, w->err);
+  if (!grown)
+    return false;
+  w->bases = grown;
+  w->bases[w->n_bases++] = b;
+  return true;
+}
+
+static bool list_bases (trying *w, int64_t until) {
+  for (int32_t i = 0; i < w->n_cuts && !is_over (w, until); i++) {
+    const way *x = &w->cuts[i];
+    if ((w->o->recompute != RECOMPUTE_ONLY && x->value.over_bytes) ||
+        x->value.compute_ns >= w->best_ns)
+      continue;
+    w->ticks += LOOK_TICKS * (int64_t)x->value.n_ops;
+    for (unsigned how = 0; how < DROPS_WAYS; how++)
+      if (((how & DROPS_KEEP) || !(how & DROPS_KEEP_FIRST)) && !add_base (w, &x->v, how))
+        return false;
+  }
+  return true;
+}
+
+static bool same_entries (const variant *a, const variant *b) {
+  if (a->sections != b->sections || a->n_recomputes != b->n_recomputes)
+    return false;
+  for (int32_t i = 0; i < a->n_recomputes; i++) {
+    const recompute *x = &a->recomputes[i], *y = &b->recomputes[i];
+    if (x->before != y->before || x->ops.count != y->ops.count ||
+        x->replaces.count != y->replaces.count ||
+        memcmp (x->ops.at, y->ops.at, (size_t)x->ops.count * sizeof *x->ops.at) ||
+        memcmp (x->replaces.at, y->replaces.at, (size_t)x->replaces.count * sizeof *x->replaces.at))
+      return false;
+  }
+  return true;
+}
+
+static bool is_known (const trying *w, const variant *v) {
+  for (int32_t i = 0; i < w->n_ways; i++)
+    if (same_entries (&w->ways[i].v, v))
+      return true;
+  return false;
+}
+
+static bool try_set (trying *w, const base *b, const uint8_t *chosen) {
+  way x = { .v = *b->cut, .keeps = b->how & DROPS_KEEP };
+  arena_mark mark = arena_here (w->arena);
+  w->ticks += b->rw.trace->n_ops;
+  x.v.name = b->cut->n_sections ? "every cut and drop" : "every drop";
+  if (!drops_entries (b->rw.trace, &b->uses, b->drops, b->n_drops, chosen, b->how, w->arena,
+                      &x.v.recomputes, &x.v.n_recomputes, w->err))
+    return false;
+  bool ok = true, kept = x.v.n_recomputes && !is_known (w, &x.v);
+  if (kept) {
+    ok = look (w, &x);
+    kept = ok && has_hope (w, &x);
+  }
+  if (!kept)
+    arena_back (w->arena, mark);
+  return ok && (!kept || add (w, &w->ways, &w->ways_room, &w->n_ways, &x));
+}
+
+static bool choose (trying *w, const base *b, uint8_t *chosen, int32_t from, int more,
+                    int64_t until) {
+  if (!more)
+    return try_set (w, b, chosen);
+  for (int32_t i = from; i < b->n_drops && !is_over (w, until); i++) {
+    chosen[i] = 1;
+    if (!choose (w, b, chosen, i + 1, more - 1, until))
+      return false;
+    chosen[i] = 0;
+  }
+  return true;
+}
+
+/* Single ones of every cut, then pairs, and so on. */
+static bool list_drops (trying *w, int64_t until) {
+  int32_t most = 0;
+  if (!list_bases (w, until))
+    return false;
+  for (int32_t i = 0; i < w->n_bases; i++)
+    most = w->bases[i].n_drops > most ? w->bases[i].n_drops : most;
+  uint8_t *chosen = NEW (w->own, most, uint8_t, w->err);
+  if (!chosen)
+    return false;
+  for (int size = 1; size <= MOST_DROPS; size++)
+    for (int32_t i = 0; i < w->n_bases && !is_over (w, until); i++) {
+      memset (chosen, 0, (size_t)most);
+      if (!choose (w, &w->bases[i], chosen, 0, size, until))
+        return false;
+    }
+  return true;
+}
+
+/* ---- the best of them ---- */
+
+static int by_bound (const void *a, const void *b) {
+  const way *x = a, *y = b;
+  if (x->value.bound_ns != y->value.bound_ns)
+    return x->value.bound_ns < y->value.bound_ns ? -1 : 1;
+  if (x->value.compute_ns != y->value.compute_ns)
+    return x->value.compute_ns < y->value.compute_ns ? -1 : 1;
+  return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+/* What the program of each says, of those that a quick bound leaves hope for. */
+static bool bound_all (trying *w, int64_t until) {
+  qsort (w->ways, (size_t)w->n_ways, sizeof *w->ways, by_bound);
+  for (int32_t i = 0; i < w->n_ways && w->ticks < until; i++) {
+    way *x = &w->ways[i];
+    w->ticks += BOUND_TICKS * (int64_t)x->value.n_ops;
+    if (w->o->recompute != RECOMPUTE_ONLY &&
+        !variant_bound (w->t, &x->v, w->o, w->scratch, &x->value, w->err))
+      return false;
+  }
+  qsort (w->ways, (size_t)w->n_ways, sizeof *w->ways, by_bound);
+  return true;
+}
+
+/* *out and *taken where its plan is better. */
+static bool solve_way (trying *w, way *x, int64_t limit_ticks, solution *out, const way **taken) {
+  solution s;
+  error why = { 0 };
+  solve_options part = *w->o;
+  arena_mark mark = arena_here (w->arena);
+  int64_t left = w->limit_ticks - w->ticks;
+  part.limit_ticks = left < limit_ticks ? left : limit_ticks;
+  part.gap_ppm = 1;
+  part.own_only = true;
+  if (!variant_solve (w->t, &x->v, &part, NULL, w->arena, &s, &why)) {
+    w->ticks += FAILED_TICKS * (int64_t)x->value.n_ops;
+    x->done = true; /* every start has failed */
+    arena_back (w->arena, mark);
+    return why.code == ERR_infeasible || error_set (w->err, why.code, "%s", why.text);
+  }
+  w->ticks += s.ticks;
+  x->done = s.ticks < part.limit_ticks;
+  if (s.plan->predicted.step_ns >= w->best_ns) {
+    arena_back (w->arena, mark);
+    return true;
+  }
+  w->best_ns = s.plan->predicted.step_ns;
+  *out = s;
+  *taken = x;
+  return true;
+}
+
+/* All of them briefly, then those that may still be better at greater length. */
+static bool solve_all (trying *w, int64_t enough_ns, solution *out, const way **taken) {
+  static const int64_t parts[] = { 32, 8, 2 };
+  for (size_t round = 0; round < sizeof parts / sizeof *parts; round++)
+    for (int32_t i = 0; i < w->n_ways && w->ways[i].value.bound_ns < w->best_ns; i++) {
+      if (w->ticks >= w->limit_ticks || w->best_ns <= enough_ns ||
+          (w->o->stop && w->o->stop (w->o->stop_context)))
+        return true;
+      if (!w->ways[i].done &&
+          !solve_way (w, &w->ways[i], PART * w->limit_ticks / parts[round] + 1, out, taken))
+        return false;
+    }
+  return true;
+}
+
+bool mix_small (const trace *t, const solve_options *o, int64_t enough_ns, arena *a, solution *out,
+                const variant **taken, bool *keeps, error *err) {
+  int64_t ticks = (o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS) / PART;
+  solve_options quiet = *o; /* a line for each of hundreds of ways is no progress */
+  quiet.log = NULL;
+  trying w = { .t = t, .o = &quiet, .arena = a, .limit_ticks = ticks, .err = err };
+  const way *best = NULL;
+  solution found = *out;
+  w.best_ns = out->plan ? out->plan->predicted.step_ns : INT64_MAX;
+  if (t->n_ops > MOST_OPS || w.best_ns <= enough_ns)
+    return true;
+  w.own = arena_new (0);
+  w.scratch = arena_new (0);
+  bool ok = (w.own && w.scratch) || error_set (err, ERR_memory, "out of memory");
+  ok = ok && list_cuts (&w, ticks / 8) &&
+       (o->recompute == RECOMPUTE_OFF || list_drops (&w, ticks / 4)) && bound_all (&w, ticks / 2) &&
+       solve_all (&w, enough_ns, &found, &best);
+  if (ok && best) {
+    variant *v = NEW (a, 1, variant, err);
+    ok = v;
+    if (ok) {
+      *v = best->v;
+      *taken = v;
+      *keeps |= best->keeps;
+      found.ticks += out->ticks;
+      found.candidates += out->candidates;
+      *out = found;
+    }
+  }
+  arena_free (w.own);
+  arena_free (w.scratch);
+  return ok;
+}
