@@ -13,9 +13,12 @@ typedef struct walk {
   const uses *u;
   arena *arena;
   int32_t before, mark;
-  unsigned how;
-  bool barred;      /* as drops_find's */
-  uint8_t *away;    /* per tensor: dropped and not made again yet */
+  bool keeps, barred; /* as drops_find's */
+  bool keeps_first, replaces;
+  uint8_t *away;   /* per tensor: dropped and not made again yet, and how it was */
+  int32_t *wanted; /* per tensor away: by this op */
+  int64_t *starts; /* per op: compute before it */
+  int64_t near_ns;
   int32_t *made;    /* per tensor: mark */
   int32_t *up_to;   /* per tensor made: by copies of its writers before this op */
   int32_t *taken;   /* per op: mark */
@@ -96,7 +99,7 @@ static bool remade (walk *w, int32_t x, int32_t k) {
 static bool have (walk *w, int32_t x, int32_t k) {
   if (w->made[x] == w->mark)
     return remade (w, x, k);
-  if ((w->how & DROPS_KEEP_FIRST) && dead (w, x) && !w->away[x] &&
+  if (w->keeps_first && dead (w, x) && !w->away[x] &&
       versions (w, x, k) == versions (w, x, w->before))
     return true;
   undo here = here_now (w);
@@ -104,7 +107,7 @@ static bool have (walk *w, int32_t x, int32_t k) {
     if (remade (w, x, k))
       return true;
     go_back (w, here);
-    if (!(w->how & DROPS_KEEP) && dead (w, x)) {
+    if (!w->keeps && dead (w, x)) {
       w->barred = true;
       return false;
     }
@@ -190,15 +193,21 @@ static bool sound (walk *w) {
   return true;
 }
 
-static bool begin (walk *w, const trace *t, const uses *u, unsigned how, arena *a, error *err) {
+static bool begin (walk *w, const trace *t, const uses *u, bool keeps, arena *a, error *err) {
   int32_t **per_tensor[] = { &w->made, &w->up_to,   &w->refused, &w->limit,
-                             &w->seen, &w->version, &w->tensors };
+                             &w->seen, &w->version, &w->tensors, &w->wanted };
   int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted };
-  *w = (walk){
-    .t = t, .u = u, .arena = a, .err = err, .how = how, .away = NEW (a, t->n_tensors, uint8_t, err)
-  };
-  if (!w->away)
+  *w = (walk){ .t = t,
+               .u = u,
+               .arena = a,
+               .err = err,
+               .keeps = keeps,
+               .away = NEW (a, t->n_tensors, uint8_t, err),
+               .starts = NEW (a, t->n_ops, int64_t, err) };
+  if (!w->away || !w->starts)
     return false;
+  for (int32_t k = 1; k < t->n_ops; k++)
+    w->starts[k] = w->starts[k - 1] + t->ops[k - 1].ns + t->ops[k - 1].gap_ns;
   for (size_t i = 0; i < sizeof per_tensor / sizeof *per_tensor; i++)
     if (!(*per_tensor[i] = NEW (a, t->n_tensors, int32_t, err)))
       return false;
@@ -223,13 +232,13 @@ static bool request (walk *w, int32_t x) {
   return false;
 }
 
-bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, unsigned how, arena *a,
+bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool keeps, arena *a,
                  drop **out, int32_t *count, bool *barred, error *err) {
   uses u;
   walk w;
   *count = 0;
   int32_t *reach = NEW (a, (int64_t)t->n_ops + 1, int32_t, err); /* ops over before op k */
-  if (!reach || !uses_of (t, a, &u, err) || !begin (&w, t, &u, how, a, err))
+  if (!reach || !uses_of (t, a, &u, err) || !begin (&w, t, &u, keeps, a, err))
     return false;
   *out = NEW (a, u.offset[t->n_tensors], drop, err);
   if (!*out)
@@ -266,9 +275,18 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, unsi
   return !w.full;
 }
 
-/* What the copies write besides takes its place too: if it was dropped they would else run once
-   more for it, and if it was not it can go until then, for the copy takes as much memory in any
-   case. */
+/* It is given up again, and made once more when it is wanted. */
+static bool passes (const walk *w, int32_t x) {
+  return w->away[x] == DROP_PASSES && w->starts[w->wanted[x]] - w->starts[w->before] > w->near_ns;
+}
+
+static bool is_wanted (const walk *w, int32_t x) {
+  const tensor *t = &w->t->tensors[x];
+  return w->away[x] ? !passes (w, x) : w->replaces && !t->persistent && !t->pinned && !dead (w, x);
+}
+
+/* What the copies write besides takes its place too, if it was dropped: else they would run once
+   more for it. */
 static bool put_entry (walk *w, recompute *r, error *err) {
   int64_t written = 0;
   for (int32_t i = 0; i < w->n_ops; i++)
@@ -286,9 +304,7 @@ static bool put_entry (walk *w, recompute *r, error *err) {
     const index_list *made = &w->t->ops[w->ops[i]].writes;
     for (int32_t j = 0; j < made->count; j++) {
       int32_t x = made->at[j];
-      const tensor *t = &w->t->tensors[x];
-      bool wanted = w->away[x] || (w->how & DROPS_REPLACE);
-      if (!wanted || t->persistent || t->pinned || dead (w, x) || w->seen[x] != w->check_mark ||
+      if (!is_wanted (w, x) || w->seen[x] != w->check_mark ||
           w->version[x] != versions (w, x, w->before))
         continue;
       r->replaces.at[r->replaces.count++] = x;
@@ -308,24 +324,30 @@ static int by_after (const void *a, const void *b, void *context) {
 }
 
 bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
-                    const uint8_t *chosen, unsigned how, arena *a, recompute **out, int32_t *count,
+                    const drop_choice *choice, arena *a, recompute **out, int32_t *count,
                     error *err) {
   walk w;
   int32_t n = 0, next = 0;
   int32_t *order = NEW (a, n_drops, int32_t, err);
   *count = 0;
-  if (!order || !begin (&w, t, u, how, a, err))
+  if (!order || !begin (&w, t, u, choice->keeps, a, err))
     return false;
+  w.near_ns = choice->near_ns;
+  w.keeps_first = choice->keeps && choice->keeps_first;
+  w.replaces = choice->replaces;
   for (int32_t i = 0; i < n_drops; i++)
-    if (chosen[i])
+    if (choice->chosen[i])
       order[n++] = i;
   qsort_r (order, (size_t)n, sizeof *order, by_after, (void *)drops);
   *out = NEW (a, n, recompute, err); /* an entry makes at least one of them again */
   if (!*out)
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
-    for (; next < n && drops[order[next]].after < k; next++)
-      w.away[drops[order[next]].tensor] = 1;
+    for (; next < n && drops[order[next]].after < k; next++) {
+      const drop *d = &drops[order[next]];
+      w.away[d->tensor] = choice->chosen[order[next]];
+      w.wanted[d->tensor] = d->before;
+    }
     next_entry (&w, k);
     const index_list *lists[] = { &t->ops[k].reads, &t->ops[k].writes };
     for (int which = 0; which < 2; which++)

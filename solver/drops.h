@@ -16,21 +16,30 @@ typedef struct drop {
       chain_ns; /* of all ops that would run again if this were the only drop; 0: it cannot be */
 } drop;
 
-/* How entries are made. Without DROPS_KEEP nothing is kept on the device beyond its last use; with
-   it what cannot be made again itself may be, to make others from it; with DROPS_KEEP_FIRST too,
-   whatever helps. DROPS_REPLACE: what the copies write besides takes its place even where it was
-   not dropped, so that it can go until then; else only what was. */
-enum { DROPS_KEEP = 1, DROPS_KEEP_FIRST = 2, DROPS_REPLACE = 4, DROPS_WAYS = 8 };
+/* What happens to a dropped tensor that an entry makes on its way to another: it stays until its
+   own next use, or, where that is not near, passes: it is given up again, and made once more then.
+ */
+enum { DROP_NONE, DROP_STAYS, DROP_PASSES };
 
-/* What can be dropped over some op that `over` marks; `cheap` (per op) may be NULL. *barred (may be
-   NULL): something could not be made since nothing was kept. */
-bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, unsigned how, arena *a,
+/* What can be dropped over some op that `over` marks; `cheap` (per op) may be NULL. keeps: what
+   nothing reads any more may be kept on the device to make others from it; *barred (may be NULL):
+   without that something could not be made. */
+bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool keeps, arena *a,
                  drop **out, int32_t *count, bool *barred, error *err) MUST_CHECK;
 
-/* Entries for the drops that `chosen` marks, in `a`. One that cannot be made again is left alone.
- */
+/* Which are dropped, and how: DROP_..., per drop; what comes within near_ns of compute is near. */
+typedef struct drop_choice {
+  const uint8_t *chosen;
+  int64_t near_ns;
+  bool keeps;       /* as drops_find's */
+  bool keeps_first; /* with it: also what could be made again */
+  bool replaces;    /* what copies write besides takes its place though it was not dropped, so that
+                       it can go until then */
+} drop_choice;
+
+/* Entries for the drops chosen, in `a`. One that cannot be made again is left alone. */
 bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
-                    const uint8_t *chosen, unsigned how, arena *a, recompute **out, int32_t *count,
+                    const drop_choice *choice, arena *a, recompute **out, int32_t *count,
                     error *err) MUST_CHECK;
 
 #endif

@@ -31,7 +31,7 @@ typedef struct base {
   uses uses;
   drop *drops;
   int32_t n_drops;
-  unsigned how; /* as drops_find's */
+  drop_choice how;
 } base;
 
 typedef struct trying {
@@ -143,7 +143,7 @@ static bool list_cuts (trying *w, int64_t until) {
 
 /* ---- drops ---- */
 
-static bool add_base (trying *w, const variant *cut, unsigned how) {
+static bool add_base (trying *w, const variant *cut, drop_choice how) {
   base b = { .cut = cut, .how = how };
   if (!trace_rewrite (w->t, cut->sections, cut->n_sections, NULL, 0, w->o->device->section_ns,
                       w->own, &b.rw, w->err) ||
@@ -163,7 +163,7 @@ static bool add_base (trying *w, const variant *cut, unsigned how) {
     for (int32_t k = 0; k < t->n_ops; k++)
       cheap[k] = recompute_is_cheap (&view, k);
   }
-  if (!drops_find (t, over, cheap, how, w->own, &b.drops, &b.n_drops, NULL, w->err))
+  if (!drops_find (t, over, cheap, how.keeps, w->own, &b.drops, &b.n_drops, NULL, w->err))
     return false;
   base *grown =
       arena_grow (w->own, w->bases, &w->bases_room, (int64_t)w->n_bases + 1, sizeof b, w->err);
@@ -175,14 +175,21 @@ static bool add_base (trying *w, const variant *cut, unsigned how) {
 }
 
 static bool list_bases (trying *w, int64_t until) {
+  static const drop_choice hows[] = {
+    { .keeps = false },
+    { .keeps = false, .replaces = true },
+    { .keeps = true },
+    { .keeps = true, .keeps_first = true },
+    { .keeps = true, .keeps_first = true, .replaces = true },
+  };
   for (int32_t i = 0; i < w->n_cuts && !is_over (w, until); i++) {
     const way *x = &w->cuts[i];
     if ((w->o->recompute != RECOMPUTE_ONLY && x->value.over_bytes) ||
         x->value.compute_ns >= w->best_ns)
       continue;
     w->ticks += LOOK_TICKS * (int64_t)x->value.n_ops;
-    for (unsigned how = 0; how < DROPS_WAYS; how++)
-      if (((how & DROPS_KEEP) || !(how & DROPS_KEEP_FIRST)) && !add_base (w, &x->v, how))
+    for (size_t k = 0; k < sizeof hows / sizeof *hows; k++)
+      if (!add_base (w, &x->v, hows[k]))
         return false;
   }
   return true;
@@ -210,11 +217,13 @@ static bool is_known (const trying *w, const variant *v) {
 }
 
 static bool try_set (trying *w, const base *b, const uint8_t *chosen) {
-  way x = { .v = *b->cut, .keeps = b->how & DROPS_KEEP };
+  way x = { .v = *b->cut, .keeps = b->how.keeps };
   arena_mark mark = arena_here (w->arena);
   w->ticks += b->rw.trace->n_ops;
   x.v.name = b->cut->n_sections ? "every cut and drop" : "every drop";
-  if (!drops_entries (b->rw.trace, &b->uses, b->drops, b->n_drops, chosen, b->how, w->arena,
+  drop_choice choice = b->how;
+  choice.chosen = chosen;
+  if (!drops_entries (b->rw.trace, &b->uses, b->drops, b->n_drops, &choice, w->arena,
                       &x.v.recomputes, &x.v.n_recomputes, w->err))
     return false;
   bool ok = true, kept = x.v.n_recomputes && !is_known (w, &x.v);

@@ -30,11 +30,12 @@ static bool find_drops (finding *f, error *err) {
   return drops_find (t, over, cheap, f->keeps, f->arena, &f->drops, &f->n_drops, &f->barred, err);
 }
 
-bool find_variant (finding *f, const uint8_t *chosen, arena *a, variant *out, error *err) {
+bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, error *err) {
+  drop_choice c = { set->chosen, set->near_ns, f->keeps };
   *out = *f->cut;
   out->name = "recompute";
-  return drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, chosen, f->keeps, a,
-                        &out->recomputes, &out->n_recomputes, err);
+  return drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, &c, a, &out->recomputes,
+                        &out->n_recomputes, err);
 }
 
 /* The best few, no two alike in cost: sets that cost the same are mostly the same set. */
@@ -49,7 +50,8 @@ static void remember (finding *f) {
   for (int32_t i = f->n_kept - 1; i > at; i--)
     f->kept[i] = f->kept[i - 1];
   memcpy (room, f->now.chosen, (size_t)f->n_drops);
-  f->kept[at] = (drop_set){ room, f->now.ns, f->now.compute_ns };
+  f->kept[at] = f->now;
+  f->kept[at].chosen = room;
 }
 
 bool find_price (finding *f, error *err) {
@@ -58,14 +60,16 @@ bool find_price (finding *f, error *err) {
   drops_price price;
   recompute *entries;
   int32_t n;
-  bool ok = drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, f->now.chosen, f->keeps,
-                           f->scratch, &entries, &n, err) &&
+  drop_choice c = { f->now.chosen, f->now.near_ns, f->keeps };
+  bool ok = drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, &c, f->scratch, &entries,
+                           &n, err) &&
             drops_price_of (&f->pricing, entries, n, f->room_bytes, f->scratch, &price, err);
   arena_back (f->scratch, mark);
   if (!ok)
     return false;
   f->priced++;
-  f->ticks += price.n_ops / 4; /* of what is simulated, an op takes longer */
+  /* Of what is simulated, an op takes longer; without a link, it is only counted. */
+  f->ticks += price.n_ops / (f->pricing.swaps ? 4 : 16);
   f->now.compute_ns = price.compute_ns;
   f->now.ns = price.compute_ns + price.stall_ns;
   if (price.lacking_bytes > 0)
@@ -113,7 +117,7 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
     variant_value here;
     if (f->kept[i].compute_ns >= value->step_ns)
       continue;
-    if (!find_variant (f, f->kept[i].chosen, f->arena, &v, err) ||
+    if (!find_variant (f, &f->kept[i], f->arena, &v, err) ||
         !variant_try (f->t, &v, f->o, f->scratch, &here, err))
       return false;
     f->tried++;
@@ -164,6 +168,11 @@ bool find_begin (finding *f, error *err) {
   return true;
 }
 
+static void copy_set (const finding *f, drop_set *to, const drop_set *from) {
+  memcpy (to->chosen, from->chosen, (size_t)f->n_drops);
+  to->near_ns = from->near_ns;
+}
+
 static void forget (finding *f) {
   f->n_kept = 0;
 }
@@ -174,18 +183,19 @@ static bool is_enough (const finding *f, const variant_value *value) {
 
 /* All starts; by classes from the best of them; then a while from the best two on. */
 static bool look_for_sets (finding *f, variant *best, variant_value *value, error *err) {
-  drop_set second = { NEW (f->arena, f->n_drops, uint8_t, err), 0, 0 };
-  if (!second.chosen || !find_every (f, err) || !find_thresholds (f, err))
+  drop_set second = { .chosen = NEW (f->arena, f->n_drops, uint8_t, err) };
+  if (!second.chosen || !find_every (f, err) || !find_thresholds (f, err) ||
+      !find_segments (f, f->ticks + (f->limit_ticks - f->ticks) / 4, err))
     return false;
   log_say (f->o->log, LOG_DETAIL, "drops: %d candidates, %d sets, %.6g s, %lld ticks", f->n_drops,
            f->priced, (double)f->kept[0].ns / 1e9, (long long)f->ticks);
-  memcpy (second.chosen, f->kept[0].chosen, (size_t)f->n_drops);
+  copy_set (f, &second, &f->kept[0]);
   int64_t left = f->limit_ticks - f->ticks;
   if (!find_by_classes (f, &second, f->ticks + left / 3, err) || !try_kept (f, 2, best, value, err))
     return false;
   if (is_enough (f, value))
     return true;
-  memcpy (second.chosen, f->kept[f->n_kept > 1].chosen, (size_t)f->n_drops);
+  copy_set (f, &second, &f->kept[f->n_kept > 1]);
   left = f->limit_ticks - f->ticks;
   return find_climb (f, &f->kept[0], f->ticks + left / 4, err) &&
          find_climb (f, &second, f->ticks + left / 8, err);
@@ -196,7 +206,7 @@ static bool look_for_sets (finding *f, variant *best, variant_value *value, erro
 static bool tune_room (finding *f, variant *best, variant_value *value, error *err) {
   enum { ROUNDS = 6, MOST_IDLE = 2, FIRST_PPM = 15000 };
   int64_t step = units_scale (f->o->budget_bytes, FIRST_PPM, 1000000);
-  drop_set at = { NEW (f->arena, f->n_drops, uint8_t, err), 0, 0 };
+  drop_set at = { .chosen = NEW (f->arena, f->n_drops, uint8_t, err) };
   bool better = false;
   int idle = 0;
   if (!at.chosen || !try_kept (f, KEPT_SETS / 2, best, value, err))
@@ -204,7 +214,7 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
   for (int i = 0; i < ROUNDS && idle < MOST_IDLE && !is_enough (f, value) && !is_stopped (f); i++) {
     int64_t before_ns = value->step_ns;
     if (i == 0 || better)
-      memcpy (at.chosen, f->kept[0].chosen, (size_t)f->n_drops);
+      copy_set (f, &at, &f->kept[0]);
     f->room_bytes += step;
     forget (f);
     if (!find_climb (f, &at, f->ticks + (f->limit_ticks - f->ticks) / (ROUNDS - i), err) ||
@@ -226,27 +236,27 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
 
 /* Sets were guessed to fit that do not, since granules and the pool of small tensors take more than
    was counted: less room by what they lack, until one does.  No limit is met before. */
-static bool make_fit (finding *f, variant *best, variant_value *value, error *err) {
+static bool make_fit (finding *f, bool cuts, variant *best, variant_value *value, error *err) {
   enum { ROUNDS = 12, SETS = 64, LEAST = 32 }; /* a part of the budget */
-  int64_t least = f->o->budget_bytes / LEAST;
-  for (int i = 0; i < ROUNDS && value->step_ns == INT64_MAX && value->over_bytes > 0; i++) {
-    int64_t limit_ticks = f->limit_ticks;
+  int64_t least = f->o->budget_bytes / LEAST, room_bytes = f->room_bytes;
+  int64_t limit_ticks = f->limit_ticks, lacking = value->over_bytes;
+  bool ok = true;
+  for (int i = 0; ok && i < ROUNDS && value->step_ns == INT64_MAX && lacking > 0; i++) {
     int32_t n;
-    if (f->o->stop && f->o->stop (f->o->stop_context))
-      return true;
-    f->room_bytes -= value->over_bytes > least ? value->over_bytes : least;
-    if (f->room_bytes <= 0)
-      return true;
+    f->room_bytes -= lacking > least ? lacking : least;
+    if (f->room_bytes <= 0 || (f->o->stop && f->o->stop (f->o->stop_context)))
+      break;
     f->limit_ticks = f->ticks + SETS * (int64_t)f->rw.trace->n_ops / 4;
     value->over_bytes = INT64_MAX; /* of sets for this room */
     forget (f);
-    if (!find_prefixes (f, BY_OWN, &n, err) || !try_kept (f, KEPT_SETS, best, value, err))
-      return false;
-    f->limit_ticks = limit_ticks;
-    if (value->over_bytes == INT64_MAX)
-      return true;
+    ok = (cuts ? find_segments (f, f->limit_ticks, err) : find_prefixes (f, BY_OWN, &n, err)) &&
+         try_kept (f, KEPT_SETS, best, value, err);
+    lacking = value->over_bytes < INT64_MAX ? value->over_bytes : 0;
   }
-  return true;
+  f->limit_ticks = limit_ticks;
+  if (value->step_ns == INT64_MAX)
+    f->room_bytes = room_bytes;
+  return ok;
 }
 
 bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
@@ -268,12 +278,13 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
        find_greedy (&f, err);
   out->greedy_value = out->value;
   ok = ok && try_kept (&f, TRY, &out->greedy, &out->greedy_value, err) &&
-       make_fit (&f, &out->greedy, &out->greedy_value, err);
+       make_fit (&f, false, &out->greedy, &out->greedy_value, err);
   out->greedy.name = "greedy recompute";
   out->best = out->greedy;
   out->value = out->greedy_value;
   if (ok && !is_enough (&f, &out->value))
     ok = look_for_sets (&f, &out->best, &out->value, err) &&
+         make_fit (&f, true, &out->best, &out->value, err) &&
          tune_room (&f, &out->best, &out->value, err);
   out->bold = f.bold;
   out->bold_value = f.bold_value;

@@ -24,6 +24,7 @@ typedef struct descent {
   part *parts; /* by role, then as the drops are: in order of tensors */
   drop_class classes[MOST_CLASSES];
   int32_t n_classes;
+  uint8_t how;   /* what is dropped anew is */
   uint8_t *best; /* the set that is changed */
   int64_t best_ns, until;
 } descent;
@@ -93,12 +94,12 @@ static bool is_over (const descent *d) {
 static void set_class (descent *d, const drop_class *c, int32_t n, bool last) {
   int32_t count = c->end - c->first;
   for (int32_t i = 0; i < count; i++)
-    d->f->now.chosen[d->parts[c->first + i].drop] = last ? i >= count - n : i < n;
+    d->f->now.chosen[d->parts[c->first + i].drop] = (last ? i >= count - n : i < n) ? d->how : 0;
 }
 
 static void set_every (descent *d, const drop_class *c, int32_t k, int32_t phase) {
   for (int32_t i = 0; i < c->end - c->first; i++)
-    d->f->now.chosen[d->parts[c->first + i].drop] = i % k != phase;
+    d->f->now.chosen[d->parts[c->first + i].drop] = i % k != phase ? d->how : 0;
 }
 
 static bool price (descent *d, int64_t *ns, error *err) {
@@ -145,6 +146,18 @@ static bool fit_class (descent *d, const drop_class *c, bool last, error *err) {
   return true;
 }
 
+/* All of it that is dropped the other way. */
+static bool turn_class (descent *d, const drop_class *c, error *err) {
+  int64_t ns;
+  uint8_t *now = d->f->now.chosen;
+  memcpy (now, d->best, (size_t)d->f->n_drops);
+  for (int32_t i = c->first; i < c->end; i++) {
+    int32_t k = d->parts[i].drop;
+    now[k] = !now[k] ? 0 : d->how == DROP_STAYS ? DROP_PASSES : DROP_STAYS;
+  }
+  return price (d, &ns, err);
+}
+
 static bool change_one (descent *d, const drop_class *c, error *err) {
   int64_t ns;
   for (int last = 0; last < 2; last++) {
@@ -167,7 +180,7 @@ static bool change_two (descent *d, const drop_class *c, const drop_class *other
   for (int whole = 0; whole < 2; whole++) {
     int32_t count = c->end - c->first, had = 0;
     for (int32_t i = c->first; i < c->end; i++)
-      had += d->best[d->parts[i].drop];
+      had += d->best[d->parts[i].drop] != 0;
     if (had == (whole ? count : 0))
       continue;
     memcpy (from, d->best, (size_t)d->f->n_drops);
@@ -178,10 +191,12 @@ static bool change_two (descent *d, const drop_class *c, const drop_class *other
   return true;
 }
 
-static bool sweep (descent *d, error *err) {
-  for (int32_t i = 0; i < d->n_classes && !is_over (d); i++)
-    if (!change_one (d, &d->classes[i], err))
-      return false;
+static bool sweep (descent *d, bool passes, error *err) {
+  for (d->how = DROP_STAYS; d->how <= (passes ? DROP_PASSES : DROP_STAYS); d->how++)
+    for (int32_t i = 0; i < d->n_classes && !is_over (d); i++)
+      if (!change_one (d, &d->classes[i], err) || (passes && !turn_class (d, &d->classes[i], err)))
+        return false;
+  d->how = passes ? DROP_PASSES : DROP_STAYS;
   for (int32_t i = 0; i < d->n_classes; i++)
     for (int32_t j = 0; j < d->n_classes && !is_over (d); j++)
       if (i != j && !change_two (d, &d->classes[i], &d->classes[j], err))
@@ -193,14 +208,18 @@ bool find_by_classes (finding *f, const drop_set *from, int64_t until, error *er
   descent d = { .f = f, .until = until };
   arena_mark mark = arena_here (f->scratch);
   int64_t before_ns;
+  bool passes = false;
   if (!find_classes (&d, err))
     return false;
+  for (int32_t i = 0; i < f->n_drops; i++)
+    passes |= from->chosen[i] == DROP_PASSES;
+  f->now.near_ns = from->near_ns;
   memcpy (f->now.chosen, from->chosen, (size_t)f->n_drops);
   d.best_ns = INT64_MAX;
   bool ok = price (&d, &before_ns, err);
   do {
     before_ns = d.best_ns;
-    ok = ok && sweep (&d, err);
+    ok = ok && sweep (&d, passes, err);
   } while (ok && d.best_ns < before_ns && !is_over (&d));
   log_say (f->o->log, LOG_DETAIL, "classes: %d, %.6g s, %d sets, %lld ticks", d.n_classes,
            (double)d.best_ns / 1e9, f->priced, (long long)f->ticks);

@@ -18,6 +18,7 @@ typedef struct climbing {
   int32_t *place;       /* of each drop in alike */
   int32_t *first, *end; /* per place: the stretch that it belongs to */
   int32_t edge;         /* in f->order: so many are worth a look */
+  bool passes;          /* some in the set do: both ways to drop are tried */
 } climbing;
 
 static int by_likeness (const void *a, const void *b, void *context) {
@@ -80,6 +81,37 @@ static void set_some (climbing *c, int32_t d, uint8_t value) {
     f->now.chosen[c->alike[i]] = value;
 }
 
+/* What is kept moves to a neighbour: as the drops are, in order of tensors, or among its like. */
+static void shift (climbing *c) {
+  finding *f = c->f;
+  int32_t n = f->n_drops, at = (int32_t)random_between (&c->random, 0, n - 1);
+  bool alike = random_chance (&c->random, 500000);
+  for (int32_t i = 0; i < n; i++, at = at + 1 < n ? at + 1 : 0) {
+    int32_t next = at + (int32_t)random_between (&c->random, 1, 4);
+    if (next >= n)
+      continue;
+    uint8_t *x = &f->now.chosen[alike ? c->alike[at] : at];
+    uint8_t *y = &f->now.chosen[alike ? c->alike[next] : next];
+    uint8_t was = *x;
+    if (*x == *y)
+      continue;
+    *x = *y;
+    *y = was;
+    return;
+  }
+}
+
+static uint8_t some_way (climbing *c) {
+  return c->passes && random_chance (&c->random, 500000) ? DROP_PASSES : DROP_STAYS;
+}
+
+static void change_near (climbing *c) {
+  finding *f = c->f;
+  int64_t least_ns = f->rw_ns / 256, most_ns = f->rw_ns / 4, ns = f->now.near_ns;
+  ns = random_chance (&c->random, 500000) ? ns + ns / 4 : ns - ns / 4;
+  f->now.near_ns = ns < least_ns ? least_ns : ns > most_ns ? most_ns : ns;
+}
+
 static void change (climbing *c) {
   finding *f = c->f;
   int32_t last = 0;
@@ -89,19 +121,27 @@ static void change (climbing *c) {
   for (int32_t k = (int32_t)random_between (&c->random, 1, MOST_CHANGES); k > 0; k--) {
     bool chosen = random_chance (&c->random, 500000);
     int32_t d = draw (c, chosen);
+    bool other = c->passes && chosen && random_chance (&c->random, 300000);
     if (d >= 0)
-      set_some (c, d, !chosen);
+      set_some (c, d, chosen && !other ? DROP_NONE : some_way (c));
   }
+  if (random_chance (&c->random, 200000))
+    shift (c);
+  if (c->passes && random_chance (&c->random, 50000))
+    change_near (c);
 }
 
 bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
   climbing c = { .f = f, .random = random_seed (f->o->seed) };
   arena_mark mark = arena_here (f->scratch);
-  int64_t begun = f->ticks;
+  int64_t begun = f->ticks, near_ns = from->near_ns;
   uint8_t *at = NEW (f->scratch, f->n_drops, uint8_t, err);
   if (!at || !begin (&c, err))
     return false;
   find_rank (f, BY_OWN);
+  for (int32_t i = 0; i < f->n_drops; i++)
+    c.passes |= from->chosen[i] == DROP_PASSES;
+  f->now.near_ns = from->near_ns;
   memcpy (f->now.chosen, from->chosen, (size_t)f->n_drops);
   memcpy (at, from->chosen, (size_t)f->n_drops);
   bool ok = find_price (f, err);
@@ -111,6 +151,7 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
     int64_t worse_ppm = (until - f->ticks) * WORSE_PPM / (until - begun + 1);
     int64_t limit_ns = least_ns + units_scale (least_ns, worse_ppm, 1000000);
     memcpy (f->now.chosen, at, (size_t)f->n_drops);
+    f->now.near_ns = near_ns;
     change (&c);
     ok = find_price (f, err);
     if (ok && (f->now.ns < ns || f->now.ns <= limit_ns)) {
@@ -118,6 +159,7 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
       idle = ns < least_ns ? 0 : idle;
       least_ns = ns < least_ns ? ns : least_ns;
       memcpy (at, f->now.chosen, (size_t)f->n_drops);
+      near_ns = f->now.near_ns;
     }
   }
   arena_back (f->scratch, mark);

@@ -10,7 +10,8 @@
 enum { KEPT_SETS = 6 };
 
 typedef struct drop_set {
-  uint8_t *chosen; /* per drop */
+  uint8_t *chosen; /* per drop, DROP_... */
+  int64_t near_ns; /* as drop_choice's */
   int64_t ns;      /* guessed, with what is lacking made dear */
   int64_t compute_ns;
 } drop_set;
@@ -54,8 +55,7 @@ bool find_price (finding *f, error *err) MUST_CHECK;
 bool find_is_wild (const finding *f);
 /* Ticks used up, stopped, or so near to what no plan can beat that more is not worth the time. */
 bool find_is_over (const finding *f);
-bool find_variant (finding *f, const uint8_t *chosen, arena *a, variant *out,
-                   error *err) MUST_CHECK;
+bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, error *err) MUST_CHECK;
 
 /* Sets to begin with: prefixes of the rankings, every k-th kept, and what the guide drops. */
 bool find_greedy (finding *f, error *err) MUST_CHECK;
@@ -63,6 +63,8 @@ bool find_greedy (finding *f, error *err) MUST_CHECK;
 bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) MUST_CHECK;
 bool find_every (finding *f, error *err) MUST_CHECK;
 bool find_thresholds (finding *f, error *err) MUST_CHECK;
+/* What segments of the way forward hand on is kept, in file recompute_segments; `until` in ticks. */
+bool find_segments (finding *f, int64_t until, error *err) MUST_CHECK;
 /* From a set on, whole classes of drops that have the same part in each layer. */
 bool find_by_classes (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
 /* From a set on, by small changes and by whole stretches of equal drops; `until` in ticks. */

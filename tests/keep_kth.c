@@ -54,7 +54,8 @@ static bool try_all (const trace *t, const solve_options *o, int32_t most_k, are
     variant_value value;
     int32_t k = i / 2 + 1;
     choose (t, o->device, drops, n, k, i % 2, chosen);
-    if (!drops_entries (t, &u, drops, n, chosen, false, a, &v.recomputes, &v.n_recomputes, err) ||
+    drop_choice choice = { .chosen = chosen };
+    if (!drops_entries (t, &u, drops, n, &choice, a, &v.recomputes, &v.n_recomputes, err) ||
         !variant_try (t, &v, o, a, &value, err))
       return false;
     if (value.step_ns < out->step_ns)

@@ -1,7 +1,6 @@
 /* Safe and live against brute force: what check passes never uses memory twice nor hangs, whatever
-   the durations; what it refuses does so for some. CHECK_CASES: how many seeds. */
+   the durations; what it refuses does so for some. FERRY_CASES: how many seeds. */
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/random.h"
 #include "tests/brute_run.h"
@@ -58,11 +57,6 @@ static brute_verdict with_random (brute *b, uint64_t seed) {
   return BRUTE_FINE;
 }
 
-static int64_t cases (void) {
-  const char *text = getenv ("CHECK_CASES");
-  return text ? strtoll (text, NULL, 10) : CASES;
-}
-
 static void make (const case_options *o, arena *a, random_case *c) {
   error err = { 0 };
   char line[1024];
@@ -72,7 +66,7 @@ static void make (const case_options *o, arena *a, random_case *c) {
 }
 
 START_TEST (a_plan_without_shared_places_passes_and_is_fine_for_all_durations) {
-  for (int64_t seed = 0; seed < cases (); seed++) {
+  for (int64_t seed = 0; seed < suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
     random_case c;
@@ -89,7 +83,7 @@ START_TEST (a_plan_without_shared_places_passes_and_is_fine_for_all_durations) {
 END_TEST
 
 START_TEST (a_plan_with_all_waits_of_its_execution_passes) {
-  for (int64_t seed = 0; seed < cases (); seed++) {
+  for (int64_t seed = 0; seed < suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     error err = { 0 };
     random_case c;
@@ -144,23 +138,23 @@ static void report (const char *what, const int64_t seen[CHECK_RULES + 1]) {
 
 START_TEST (lost_waits_are_refused_exactly_when_some_durations_use_memory_twice) {
   int64_t seen[CHECK_RULES + 1] = { 0 };
-  for (int64_t seed = 0; seed < cases (); seed++)
+  for (int64_t seed = 0; seed < suite_cases (CASES); seed++)
     judge ((uint64_t)seed, CASE_SHARED, seen);
   report ("lost waits", seen);
-  ck_assert_int_gt (seen[RULE_safe], cases () / 50);
-  ck_assert_int_gt (seen[CHECK_RULES], cases () / 3);
+  ck_assert_int_gt (seen[RULE_safe], suite_cases (CASES) / 50);
+  ck_assert_int_gt (seen[CHECK_RULES], suite_cases (CASES) / 3);
 }
 END_TEST
 
 START_TEST (a_reckless_plan_is_refused_exactly_when_some_durations_overlap_or_hang) {
   int64_t seen[CHECK_RULES + 1] = { 0 };
-  for (int64_t seed = 0; seed < cases (); seed++)
+  for (int64_t seed = 0; seed < suite_cases (CASES); seed++)
     judge ((uint64_t)seed + 1000000, CASE_RECKLESS, seen);
   report ("reckless", seen);
-  ck_assert_int_gt (seen[RULE_live], cases () / 100);
-  ck_assert_int_gt (seen[RULE_safe], cases () / 50);
-  ck_assert_int_gt (seen[RULE_host_safe], cases () / 200);
-  ck_assert_int_gt (seen[CHECK_RULES], cases () / 3);
+  ck_assert_int_gt (seen[RULE_live], suite_cases (CASES) / 100);
+  ck_assert_int_gt (seen[RULE_safe], suite_cases (CASES) / 50);
+  ck_assert_int_gt (seen[RULE_host_safe], suite_cases (CASES) / 200);
+  ck_assert_int_gt (seen[CHECK_RULES], suite_cases (CASES) / 3);
 }
 END_TEST
 

@@ -77,21 +77,10 @@ START_TEST (host_only_plans_are_no_slower_than_what_was_published_with_an_ssd) {
 END_TEST
 
 int main (void) {
-  if (!getenv ("FERRY_REAL_TRACES")) {
-    puts ("skipped: FERRY_REAL_TRACES is not set");
-    return 77;
-  }
-  Suite *suite = suite_create ("g10");
-  TCase *all = tcase_create ("g10");
-  tcase_set_timeout (all, 60);
-  tcase_add_loop_test (all, unswapped_time_is_the_published_ideal_within_a_cycle_a_kernel, 0,
-                       G10_INSTANCES);
-  tcase_add_loop_test (all, host_only_plans_are_no_slower_than_what_was_published_with_an_ssd, 0,
-                       G10_INSTANCES);
-  suite_add_tcase (suite, all);
-  SRunner *runner = srunner_create (suite);
-  srunner_run_all (runner, CK_NORMAL);
-  int failed = srunner_ntests_failed (runner);
-  srunner_free (runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_row rows[] = {
+    { unswapped_time_is_the_published_ideal_within_a_cycle_a_kernel, 0, G10_INSTANCES },
+    { host_only_plans_are_no_slower_than_what_was_published_with_an_ssd, 0, G10_INSTANCES },
+    { NULL, 0, 0 },
+  };
+  return suite_run_real ("g10", rows, 60);
 }

@@ -33,14 +33,9 @@ START_TEST (the_corpus_is_imported_or_refused_without_harm) {
 END_TEST
 
 int main (void) {
-  Suite *suite = suite_create ("import_corpus");
-  TCase *all = tcase_create ("import_corpus");
-  tcase_set_timeout (all, 20);
-  tcase_add_loop_test (all, the_corpus_is_imported_or_refused_without_harm, 0, 4);
-  suite_add_tcase (suite, all);
-  SRunner *runner = srunner_create (suite);
-  srunner_run_all (runner, CK_NORMAL);
-  int failed = srunner_ntests_failed (runner);
-  srunner_free (runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_row rows[] = {
+    { the_corpus_is_imported_or_refused_without_harm, 0, 4 },
+    { NULL, 0, 0 },
+  };
+  return suite_run_rows ("import corpus", rows, NULL, NULL, 20);
 }

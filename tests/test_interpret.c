@@ -433,30 +433,21 @@ START_TEST (a_trace_that_does_not_say_what_it_calculates_is_refused) {
 END_TEST
 
 int main (void) {
-  SRunner *runner = srunner_create (NULL);
-  const TTest *looped[] = { networks_of_each_family_learn_in_twenty_steps,
-                            parts_train_as_the_whole_does, copies_are_what_was_kept,
-                            copies_of_parts_are_what_was_kept };
-  const TTest *single[] = { attention_is_the_same_with_and_without_the_scores,
-                            a_copy_of_dropout_with_a_wrong_counter_changes_the_loss,
-                            a_skipped_accumulation_changes_the_loss,
-                            what_nobody_has_written_is_seen,
-                            a_text_is_what_is_learned,
-                            two_networks_against_each_other_run_in_parts_and_copies,
-                            every_network_as_published_can_be_bound,
-                            a_trace_that_does_not_say_what_it_calculates_is_refused };
-  Suite *suite = suite_create ("interpret");
-  TCase *all = tcase_create ("interpret");
-  tcase_set_timeout (all, 120);
-  for (size_t i = 0; i < sizeof looped / sizeof looped[0]; i++)
-    tcase_add_loop_test (all, looped[i], 0, SMALL_NETS);
-  tcase_add_loop_test (all, gradients_of_whole_networks_are_their_slopes, 0, N_DIFFERENTIATED);
-  for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
-    tcase_add_test (all, single[i]);
-  suite_add_tcase (suite, all);
-  srunner_add_suite (runner, suite);
-  srunner_run_all (runner, CK_NORMAL);
-  int failed = srunner_ntests_failed (runner);
-  srunner_free (runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_row rows[] = {
+    { networks_of_each_family_learn_in_twenty_steps, 0, SMALL_NETS },
+    { parts_train_as_the_whole_does, 0, SMALL_NETS },
+    { copies_are_what_was_kept, 0, SMALL_NETS },
+    { copies_of_parts_are_what_was_kept, 0, SMALL_NETS },
+    { gradients_of_whole_networks_are_their_slopes, 0, N_DIFFERENTIATED },
+    { attention_is_the_same_with_and_without_the_scores, 0, 0 },
+    { a_copy_of_dropout_with_a_wrong_counter_changes_the_loss, 0, 0 },
+    { a_skipped_accumulation_changes_the_loss, 0, 0 },
+    { what_nobody_has_written_is_seen, 0, 0 },
+    { a_text_is_what_is_learned, 0, 0 },
+    { two_networks_against_each_other_run_in_parts_and_copies, 0, 0 },
+    { every_network_as_published_can_be_bound, 0, 0 },
+    { a_trace_that_does_not_say_what_it_calculates_is_refused, 0, 0 },
+    { NULL, 0, 0 },
+  };
+  return suite_run_rows ("interpret", rows, NULL, NULL, 120);
 }

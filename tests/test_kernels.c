@@ -330,20 +330,12 @@ START_TEST (a_network_learns_the_same_bits_by_kernels_under_every_plan) {
 END_TEST
 
 int main (void) {
-  Suite *suite = suite_create ("kernels");
-  TCase *kinds = tcase_create ("kinds"), *nets = tcase_create ("networks");
-  tcase_set_timeout (kinds, 60);
-  tcase_set_timeout (nets, 120);
-  tcase_add_test (kinds, bf16_is_rounded_to_the_nearest_and_ties_to_even);
-  tcase_add_test (kinds, every_kernel_gives_what_the_cpu_gives);
-  tcase_add_test (kinds, every_kernel_in_bf16_gives_what_fp32_gives_but_for_rounding);
-  tcase_add_loop_test (nets, a_network_learns_the_same_bits_by_kernels_under_every_plan, 0,
-                       SMALL_NETS);
-  suite_add_tcase (suite, kinds);
-  suite_add_tcase (suite, nets);
-  SRunner *runner = srunner_create (suite);
-  srunner_run_all (runner, CK_NORMAL);
-  int failed = srunner_ntests_failed (runner);
-  srunner_free (runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_row rows[] = {
+    { bf16_is_rounded_to_the_nearest_and_ties_to_even, 0, 0 },
+    { every_kernel_gives_what_the_cpu_gives, 0, 0 },
+    { every_kernel_in_bf16_gives_what_fp32_gives_but_for_rounding, 0, 0 },
+    { a_network_learns_the_same_bits_by_kernels_under_every_plan, 0, SMALL_NETS },
+    { NULL, 0, 0 },
+  };
+  return suite_run_rows ("kernels", rows, NULL, NULL, 120);
 }

@@ -140,9 +140,9 @@ START_TEST (only_so_many_units_are_cut_finely) {
 }
 END_TEST
 
-/* Of the three networks whose programs take long; all of them in the long mode. */
+/* Of the three networks whose programs take long; `make bench` has all of them. */
 static int programs (void) {
-  return getenv ("FERRY_CASES") ? 3 : 2;
+  return suite_cases (2);
 }
 
 /* The program's own answer. */

@@ -305,20 +305,15 @@ START_TEST (our_layouts_are_those_of_their_headers) {
 END_TEST
 
 int main (void) {
-  Suite *suite = suite_create ("libraries");
-  TCase *all = tcase_create ("libraries");
-  tcase_set_timeout (all, 120);
-  tcase_add_loop_test (all, products_and_convolutions_are_theirs_and_give_what_the_cpu_gives, 0, 3);
-  tcase_add_test (all, what_needs_more_room_than_the_plan_gives_is_left_to_kernels);
-  tcase_add_test (all, results_of_another_size_are_left_to_kernels);
-  tcase_add_test (all, a_library_that_is_not_there_is_no_error_and_a_wrong_file_is);
-  tcase_add_test (all, our_layouts_are_those_of_their_headers);
-  tcase_add_loop_test (all, a_network_learns_the_same_bits_by_libraries_under_every_plan, 0,
-                       getenv ("FERRY_SOAK") != NULL ? 3 : 2);
-  suite_add_tcase (suite, all);
-  SRunner *runner = srunner_create (suite);
-  srunner_run_all (runner, CK_NORMAL);
-  int failed = srunner_ntests_failed (runner);
-  srunner_free (runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_row rows[] = {
+    { products_and_convolutions_are_theirs_and_give_what_the_cpu_gives, 0, 3 },
+    { what_needs_more_room_than_the_plan_gives_is_left_to_kernels, 0, 0 },
+    { results_of_another_size_are_left_to_kernels, 0, 0 },
+    { a_library_that_is_not_there_is_no_error_and_a_wrong_file_is, 0, 0 },
+    { our_layouts_are_those_of_their_headers, 0, 0 },
+    { a_network_learns_the_same_bits_by_libraries_under_every_plan, 0,
+      getenv ("FERRY_SOAK") ? 3 : 2 },
+    { NULL, 0, 0 },
+  };
+  return suite_run_rows ("libraries", rows, NULL, NULL, 120);
 }

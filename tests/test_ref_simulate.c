@@ -1,10 +1,8 @@
 /* The second simulator and the second rewriter against what was worked out by hand. */
-#include <check.h>
-#include <stdlib.h>
-
 #include "tests/golden_machine.h"
 #include "tests/ref_rewrite.h"
 #include "tests/ref_simulate.h"
+#include "tests/suite.h"
 #include "trace/check.h"
 
 static golden load (int i, arena **a, error *err) {
@@ -101,16 +99,12 @@ int main (void) {
   int n = 0;
   while (golden_names[n])
     n++;
-  Suite *s = suite_create ("reference");
-  TCase *c = tcase_create ("all");
-  tcase_add_loop_test (c, a_golden_plan_names_its_trace, 0, n);
-  tcase_add_loop_test (c, a_golden_plan_is_legal, 0, n);
-  tcase_add_loop_test (c, both_rewriters_give_the_rows_worked_out_by_hand, 0, n);
-  tcase_add_loop_test (c, the_reference_gives_the_timelines_worked_out_by_hand, 0, n);
-  suite_add_tcase (s, c);
-  SRunner *r = srunner_create (s);
-  srunner_run_all (r, CK_ENV);
-  int failed = srunner_ntests_failed (r);
-  srunner_free (r);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_row rows[] = {
+    { a_golden_plan_names_its_trace, 0, n },
+    { a_golden_plan_is_legal, 0, n },
+    { both_rewriters_give_the_rows_worked_out_by_hand, 0, n },
+    { the_reference_gives_the_timelines_worked_out_by_hand, 0, n },
+    { NULL, 0, 0 },
+  };
+  return suite_run_rows ("reference", rows, NULL, NULL, 60);
 }

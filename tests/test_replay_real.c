@@ -9,7 +9,7 @@
 #include "tests/suite.h"
 #include "trace/import/import.h"
 
-enum { SKIPPED = 77, BUDGETS = 4 };
+enum { BUDGETS = 4 };
 
 static const device card = { .name = "card",
                              .memory_bytes = (int64_t)1 << 42,
@@ -91,18 +91,9 @@ START_TEST (a_recorded_step_takes_what_was_predicted) {
 END_TEST
 
 int main (void) {
-  if (getenv ("FERRY_REAL_TRACES") == NULL) {
-    printf ("skipped: FERRY_REAL_TRACES does not say where the recorded traces lie\n");
-    return SKIPPED;
-  }
-  Suite *suite = suite_create ("replay_real");
-  TCase *all = tcase_create ("replay_real");
-  tcase_set_timeout (all, 60);
-  tcase_add_loop_test (all, a_recorded_step_takes_what_was_predicted, 0, 5);
-  suite_add_tcase (suite, all);
-  SRunner *runner = srunner_create (suite);
-  srunner_run_all (runner, CK_NORMAL);
-  int failed = srunner_ntests_failed (runner);
-  srunner_free (runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_row rows[] = {
+    { a_recorded_step_takes_what_was_predicted, 0, 5 },
+    { NULL, 0, 0 },
+  };
+  return suite_run_real ("replay real", rows, 60);
 }

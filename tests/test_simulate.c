@@ -1,20 +1,13 @@
 /* The simulator against tests/ref_simulate, to the nanosecond, and against what was worked out by
    hand. */
-#include <check.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/random.h"
 #include "tests/golden_machine.h"
 #include "tests/random_case.h"
 #include "tests/ref_simulate.h"
+#include "tests/suite.h"
 #include "trace/simulate.h"
-
-/* More in the long mode: FERRY_CASES is how many. */
-static int cases (int usual) {
-  const char *text = getenv ("FERRY_CASES");
-  return text ? (int)strtol (text, NULL, 10) : usual;
-}
 
 static void same_predicted (uint64_t seed, const predicted *x, const predicted *y) {
 #define SAME(field)                                                                            \
@@ -132,7 +125,7 @@ static void compare_one (uint64_t seed, random_case c, arena *a, tally *n) {
 }
 
 START_TEST (simulator_and_reference_agree_to_the_nanosecond) {
-  int wanted = cases (600);
+  int wanted = suite_cases (600);
   tally n = { 0 };
   for (int i = 0; i < wanted; i++) {
     arena *a = arena_new ((int64_t)256 << 20);
@@ -207,7 +200,7 @@ static void make_backlog (uint64_t seed, arena *a, random_case *c) {
 }
 
 START_TEST (they_agree_on_plans_that_do_not_settle) {
-  int wanted = cases (600) * 2;
+  int wanted = suite_cases (600) * 2;
   tally n = { 0 };
   for (int i = 0; i < wanted; i++) {
     arena *a = arena_new ((int64_t)256 << 20);
@@ -260,7 +253,7 @@ static void compare_jobs (uint64_t seed, bool turns, arena *a, tally *n) {
 }
 
 START_TEST (several_jobs_agree_with_the_reference) {
-  int wanted = cases (600) / 10;
+  int wanted = suite_cases (600) / 10;
   tally n = { 0 };
   for (int i = 0; i < wanted; i++) {
     arena *a = arena_new ((int64_t)256 << 20);

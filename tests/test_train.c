@@ -301,27 +301,17 @@ START_TEST (what_cannot_be_calculated_is_refused_before_anything_runs) {
 END_TEST
 
 int main (void) {
-  SRunner *runner = srunner_create (NULL);
-  Suite *suite = suite_create ("train");
-  TCase *all = tcase_create ("train");
-  tcase_set_timeout (all, soaks () ? 1200 : 120);
-  tcase_add_loop_test (all,
-                       what_is_swapped_cut_and_made_again_trains_bit_for_bit_as_it_does_unswapped,
-                       0, SMALL_NETS);
-  const TTest *single[] = { plans_of_every_rule_train_bit_for_bit,
-                            threads_and_delays_learn_the_same_bits,
-                            long_runs_are_fed_as_they_go_and_predicted_to_the_nanosecond,
-                            a_copy_that_is_left_out_is_seen,
-                            a_wait_that_is_left_out_is_seen_where_it_matters,
-                            a_copy_of_dropout_with_a_wrong_counter_is_seen,
-                            a_device_is_compared_with_its_own_run_of_another_plan,
-                            what_cannot_be_calculated_is_refused_before_anything_runs };
-  for (size_t i = 0; i < sizeof single / sizeof single[0]; i++)
-    tcase_add_test (all, single[i]);
-  suite_add_tcase (suite, all);
-  srunner_add_suite (runner, suite);
-  srunner_run_all (runner, CK_NORMAL);
-  int failed = srunner_ntests_failed (runner);
-  srunner_free (runner);
-  return failed ? EXIT_FAILURE : EXIT_SUCCESS;
+  const suite_row rows[] = {
+    { what_is_swapped_cut_and_made_again_trains_bit_for_bit_as_it_does_unswapped, 0, SMALL_NETS },
+    { plans_of_every_rule_train_bit_for_bit, 0, 0 },
+    { threads_and_delays_learn_the_same_bits, 0, 0 },
+    { long_runs_are_fed_as_they_go_and_predicted_to_the_nanosecond, 0, 0 },
+    { a_copy_that_is_left_out_is_seen, 0, 0 },
+    { a_wait_that_is_left_out_is_seen_where_it_matters, 0, 0 },
+    { a_copy_of_dropout_with_a_wrong_counter_is_seen, 0, 0 },
+    { a_device_is_compared_with_its_own_run_of_another_plan, 0, 0 },
+    { what_cannot_be_calculated_is_refused_before_anything_runs, 0, 0 },
+    { NULL, 0, 0 },
+  };
+  return suite_run_rows ("train", rows, NULL, NULL, soaks () ? 1200 : 120);
 }

@@ -1,10 +1,8 @@
 /* A plan from JSON.  What can be seen without the trace is checked here: types, ranges, indices
    among the plan's own lists. */
-#include "trace/plan.h"
+#include "trace/plan_read_inner.h"
 
 #include <string.h>
-
-#include "base/table.h"
 
 static const char *const top_keys[] = { "format",    "trace",     "device",    "budget_bytes",
                                         "host_bytes", "sections",  "recompute", "groups",
@@ -17,11 +15,6 @@ static const char *const move_keys[] = { "unit",    "part",  "of",         "out_
                                          "in_before", "in_ops", "in_outs", "clean",
                                          "host_offset", NULL };
 static const char *const wait_keys[] = { "op", "outs", NULL };
-static const char *const placement_keys[] = { "granule_bytes", "granules",   "pool_below_bytes",
-                                              "pool_bytes",    "same_places", "stays", NULL };
-static const char *const stay_keys[] = { "tensor", "group",     "part", "move",
-                                         "workspace", "runs", NULL };
-static const char *const stay_lists[] = { "runs", NULL };
 static const char *const order_words[] = { "level", "depth", NULL };
 static const char *const predicted_keys[] = { "step_ns",    "compute_ns",      "baseline_ns",
                                               "stall_ns",   "settled",         "peak_bytes",
@@ -30,16 +23,7 @@ static const char *const certificate_keys[] = { "lower_bound_ns", "gap",      "b
                                                 "covers",         "found_by", "limit_met",
                                                 "proof",          NULL };
 
-enum { MOST_INDEX = INT32_MAX - 1 };
-
-typedef struct reading {
-  const read_options *options;
-  arena *arena;
-  error *err;
-  plan *plan;
-} reading;
-
-static bool known (reading *r, const json *j, const char *const *keys) {
+bool plan_read_known (reading *r, const json *j, const char *const *keys) {
   return json_want_object (j, r->err) &&
          json_known (j, keys, r->options->strict, r->options->log, r->err);
 }
@@ -53,9 +37,8 @@ static bool copy_text (reading *r, const json *j, const char **out) {
   return !text || *out;
 }
 
-/* An int that must be given. */
-static bool need_int (reading *r, const json *j, const char *key, int64_t low, int64_t high,
-                      int64_t *out) {
+bool plan_read_int (reading *r, const json *j, const char *key, int64_t low, int64_t high,
+                    int64_t *out) {
   json at;
   return json_need (j, key, &at, r->err) && json_get_int (&at, low, high, out, r->err);
 }
@@ -74,8 +57,8 @@ static bool need_cell (reading *r, const table *t, const char *key, size_t row, 
   return json_get_int32 (&at, 0, MOST_INDEX, out, r->err);
 }
 
-static bool get_cell (reading *r, const table *t, const char *key, size_t row, int32_t low,
-                      int32_t *out) {
+bool plan_read_cell (reading *r, const table *t, const char *key, size_t row, int32_t low,
+                     int32_t *out) {
   table_place place;
   json at = table_cell (t, key, row, &place);
   return json_get_int32 (&at, low, MOST_INDEX, out, r->err);
@@ -136,7 +119,7 @@ static bool read_sections (reading *r, const json *root) {
     json row = json_element (&list, (size_t)i), ops, order = json_member (&row, "order");
     int word = SECTION_LEVEL;
     section *s = &p->sections[i];
-    if (!known (r, &row, section_keys) || !json_need (&row, "ops", &ops, r->err) ||
+    if (!plan_read_known (r, &row, section_keys) || !json_need (&row, "ops", &ops, r->err) ||
         !json_want_array (&ops, r->err))
       return false;
     if (json_count (&ops) != 2)
@@ -146,7 +129,7 @@ static bool read_sections (reading *r, const json *root) {
       return json_error (&ops, r->err, "two numbers are needed: the first op and the one behind");
     if (!json_get_int32 (&first, 0, MOST_INDEX, &s->first, r->err) ||
         !json_get_int32 (&end, 0, MOST_INDEX, &s->end, r->err) ||
-        !need_int (r, &row, "parts", 2, MOST_PARTS, &s->parts) ||
+        !plan_read_int (r, &row, "parts", 2, MOST_PARTS, &s->parts) ||
         !json_get_word (&order, order_words, &word, r->err))
       return false;
     s->order = (section_order)word;
@@ -163,7 +146,7 @@ static bool read_recomputes (reading *r, const json *root) {
   for (int32_t i = 0; i < p->n_recomputes; i++) {
     json row = json_element (&list, (size_t)i);
     recompute *e = &p->recomputes[i];
-    if (!known (r, &row, recompute_keys) || !need_index (r, &row, "before", &e->before) ||
+    if (!plan_read_known (r, &row, recompute_keys) || !need_index (r, &row, "before", &e->before) ||
         !read_list (r, &row, "ops", &e->ops) || !read_list (r, &row, "replaces", &e->replaces))
       return false;
   }
@@ -184,8 +167,8 @@ static bool read_groups (reading *r, const json *root) {
   return true;
 }
 
-static bool open_table (reading *r, const json *at, const char *const *keys,
-                        const char *const *lists, table *out) {
+bool plan_read_table (reading *r, const json *at, const char *const *keys, const char *const *lists,
+                      table *out) {
   if (json_is_absent (at)) {
     *out = (table){ 0 };
     return true;
@@ -206,18 +189,19 @@ static bool read_move (reading *r, const table *t, size_t row) {
     return false;
   json clean = table_cell (t, "clean", row, &place);
   return json_get_bool (&clean, &m->clean, r->err) && need_cell (r, t, "unit", row, &m->unit) &&
-         get_cell (r, t, "part", row, 0, &m->part) && get_cell (r, t, "of", row, 1, &m->of) &&
+         plan_read_cell (r, t, "part", row, 0, &m->part) &&
+         plan_read_cell (r, t, "of", row, 1, &m->of) &&
          need_cell (r, t, "out_after", row, &m->out_after) &&
          need_cell (r, t, "in_before", row, &m->in_before) &&
-         get_cell (r, t, "in_ops", row, -MOST_INDEX, &m->in_ops) &&
-         get_cell (r, t, "in_outs", row, -MOST_INDEX, &m->in_outs);
+         plan_read_cell (r, t, "in_ops", row, -MOST_INDEX, &m->in_ops) &&
+         plan_read_cell (r, t, "in_outs", row, -MOST_INDEX, &m->in_outs);
 }
 
 static bool read_moves (reading *r, const json *root) {
   plan *p = r->plan;
   table t;
   json at = json_member (root, "moves");
-  if (!open_table (r, &at, move_keys, NULL, &t))
+  if (!plan_read_table (r, &at, move_keys, NULL, &t))
     return false;
   p->n_moves = (int32_t)t.rows;
   p->moves = NEW (r->arena, p->n_moves, move, r->err);
@@ -227,7 +211,7 @@ static bool read_moves (reading *r, const json *root) {
     if (!read_move (r, &t, i))
       return false;
   json waits = json_member (root, "op_waits");
-  if (!open_table (r, &waits, wait_keys, NULL, &t))
+  if (!plan_read_table (r, &waits, wait_keys, NULL, &t))
     return false;
   p->n_op_waits = (int32_t)t.rows;
   p->op_waits = NEW (r->arena, p->n_op_waits, op_wait, r->err);
@@ -245,89 +229,6 @@ static bool read_moves (reading *r, const json *root) {
   json outs = json_member (root, "out_order"), ins = json_member (root, "in_order");
   return read_indices (r, &outs, &p->out_order, &p->n_outs) &&
          read_indices (r, &ins, &p->in_order, &p->n_ins);
-}
-
-static bool read_runs (reading *r, const table *t, size_t row, stay *s, int64_t *room) {
-  placement *pl = &r->plan->placement;
-  table_place place;
-  table_slice runs;
-  if (!table_list (t, "runs", row, &place, &runs, r->err))
-    return false;
-  if (runs.count % 2)
-    return json_error (&runs.array, r->err, "runs are pairs of a first granule and a count");
-  s->first_run = pl->n_runs;
-  s->n_runs = (int32_t)(runs.count / 2);
-  if (runs.count / 2 > (size_t)(MOST_INDEX - pl->n_runs))
-    return json_error (&runs.array, r->err, "too many runs");
-  pl->runs = arena_grow (r->arena, pl->runs, room, (int64_t)pl->n_runs + s->n_runs + 1,
-                         sizeof *pl->runs, r->err);
-  if (!pl->runs)
-    return false;
-  for (int32_t i = 0; i < s->n_runs; i++) {
-    granule_run *run = &pl->runs[pl->n_runs++];
-    json first = json_element (&runs.array, runs.first + 2 * (size_t)i),
-         count = json_element (&runs.array, runs.first + 2 * (size_t)i + 1);
-    if (!json_is_int (&first) || !json_is_int (&count))
-      return json_error (&first, r->err, "runs are pairs of a first granule and a count");
-    if (!json_get_int32 (&first, 0, MOST_INDEX, &run->first, r->err) ||
-        !json_get_int32 (&count, 1, MOST_INDEX, &run->count, r->err))
-      return false;
-  }
-  return true;
-}
-
-static bool read_stay (reading *r, const table *t, size_t row, int64_t *room) {
-  static const struct {
-    const char *key;
-    stay_kind kind;
-  } kinds[] = { { "tensor", STAY_TENSOR },
-                { "group", STAY_GROUP },
-                { "move", STAY_MOVE },
-                { "workspace", STAY_WORKSPACE } };
-  stay *s = &r->plan->placement.stays[row];
-  int found = 0;
-  for (int i = 0; i < 4; i++) {
-    table_place place;
-    json at = table_cell (t, kinds[i].key, row, &place);
-    if (json_is_absent (&at))
-      continue;
-    s->kind = kinds[i].kind;
-    if (++found > 1 || !json_get_int32 (&at, 0, MOST_INDEX, &s->index, r->err))
-      break;
-  }
-  if (found != 1)
-    return table_error (t, "tensor", row, r->err,
-                        "a stay is of one of: tensor, group, move, workspace");
-  return !r->err->code && get_cell (r, t, "part", row, 0, &s->part) &&
-         read_runs (r, t, row, s, room);
-}
-
-static bool read_placement (reading *r, const json *root) {
-  placement *pl = &r->plan->placement;
-  json at, list, same;
-  int64_t granules = 0, room = 0;
-  if (!json_need (root, "placement", &at, r->err) || !known (r, &at, placement_keys) ||
-      !need_int (r, &at, "granule_bytes", 512, MOST_BYTES, &pl->granule_bytes) ||
-      !need_int (r, &at, "granules", 0, MOST_INDEX, &granules) ||
-      !need_int (r, &at, "pool_below_bytes", 0, MOST_BYTES, &pl->pool_below_bytes) ||
-      !need_int (r, &at, "pool_bytes", 0, MOST_BYTES, &pl->pool_bytes))
-    return false;
-  pl->granules = (int32_t)granules;
-  same = json_member (&at, "same_places");
-  if (!json_get_bool (&same, &pl->same_places, r->err))
-    return false;
-  table t;
-  list = json_member (&at, "stays");
-  if (!open_table (r, &list, stay_keys, stay_lists, &t))
-    return false;
-  pl->n_stays = (int32_t)t.rows;
-  pl->stays = NEW (r->arena, pl->n_stays, stay, r->err);
-  if (!pl->stays)
-    return false;
-  for (size_t i = 0; i < t.rows; i++)
-    if (!read_stay (r, &t, i, &room))
-      return false;
-  return true;
 }
 
 static bool read_predicted (reading *r, const json *root) {
@@ -348,12 +249,12 @@ static bool read_predicted (reading *r, const json *root) {
   json at = json_member (root, "predicted");
   if (json_is_absent (&at))
     return true;
-  if (!known (r, &at, predicted_keys))
+  if (!plan_read_known (r, &at, predicted_keys))
     return false;
   p->has_predicted = true;
   for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-    if (!need_int (r, &at, numbers[i].key, 0, INT64_MAX,
-                   (int64_t *)((char *)&p->predicted + numbers[i].offset)))
+    if (!plan_read_int (r, &at, numbers[i].key, 0, INT64_MAX,
+                        (int64_t *)((char *)&p->predicted + numbers[i].offset)))
       return false;
   json settled;
   return json_need (&at, "settled", &settled, r->err) &&
@@ -367,13 +268,13 @@ static bool read_certificate (reading *r, const json *root) {
   *c = (certificate){ .bound_by = "", .covers = "", .found_by = "" };
   if (json_is_absent (&at))
     return true;
-  if (!known (r, &at, certificate_keys))
+  if (!plan_read_known (r, &at, certificate_keys))
     return false;
   p->has_certificate = true;
   json gap = json_member (&at, "gap"), bound_by = json_member (&at, "bound_by"),
        covers = json_member (&at, "covers"), found_by = json_member (&at, "found_by"),
        limit = json_member (&at, "limit_met"), proof = json_member (&at, "proof");
-  if (!need_int (r, &at, "lower_bound_ns", 0, INT64_MAX, &c->lower_bound_ns) ||
+  if (!plan_read_int (r, &at, "lower_bound_ns", 0, INT64_MAX, &c->lower_bound_ns) ||
       !json_get_double (&gap, &c->gap, r->err) || !copy_text (r, &bound_by, &c->bound_by) ||
       !copy_text (r, &covers, &c->covers) || !copy_text (r, &found_by, &c->found_by) ||
       !copy_text (r, &limit, &c->limit_met))
@@ -392,11 +293,11 @@ static bool read_plan (reading *r, const json *root) {
   if (strcmp (text, PLAN_FORMAT) != 0)
     return json_error (&format, r->err, "`%.40s` is not a plan that this version reads (%s)", text,
                        PLAN_FORMAT);
-  if (!known (r, root, top_keys) || !json_need (root, "trace", &digest, r->err) ||
+  if (!plan_read_known (r, root, top_keys) || !json_need (root, "trace", &digest, r->err) ||
       !copy_text (r, &digest, &p->trace_digest) || !json_need (root, "device", &dev, r->err) ||
       !device_read (&dev, r->options, r->arena, &p->device, r->err) ||
-      !need_int (r, root, "budget_bytes", 0, MOST_BYTES, &p->budget_bytes) ||
-      !need_int (r, root, "host_bytes", 0, MOST_BYTES, &p->host_bytes))
+      !plan_read_int (r, root, "budget_bytes", 0, MOST_BYTES, &p->budget_bytes) ||
+      !plan_read_int (r, root, "host_bytes", 0, MOST_BYTES, &p->host_bytes))
     return false;
   if (!json_is_absent (&made_by)) {
     p->made_by = json_canonical (&made_by, true, r->arena, r->err);
@@ -404,7 +305,7 @@ static bool read_plan (reading *r, const json *root) {
       return false;
   }
   return read_sections (r, root) && read_recomputes (r, root) && read_groups (r, root) &&
-         read_moves (r, root) && read_placement (r, root) && read_predicted (r, root) &&
+         read_moves (r, root) && plan_read_placement (r, root) && read_predicted (r, root) &&
          read_certificate (r, root);
 }
 

@@ -8,32 +8,40 @@ ferry=$builddir/ferry
 options=$("$ferry" completion --list) || exit 1
 commands=$(awk '{ print $1 }' <<<"$options" | sort -u)
 
+# names TEXT OPTION: whether it stands there as a whole word
+names() { [[ $1 =~ $2([^[:alnum:]_]|$) ]]; }
+
 in_pages() {
-  local command option
+  local command option page='' of=''
   while read -r command option; do
-    [ -f "$builddir/man/ferry-$command.1" ] || { echo "ferry-$command.1 is missing"; continue; }
-    [ -z "$option" ] || sed 's/\\-/-/g' "$builddir/man/ferry-$command.1" | grep -qE -- "$option\b" ||
-      echo "ferry-$command.1 does not name $option"
+    if [ "$command" != "$of" ]; then
+      of=$command page=$(sed 's/\\-/-/g' "$builddir/man/ferry-$command.1" 2>&1) || echo "ferry-$command.1 is missing"
+    fi
+    [ -z "$option" ] || names "$page" "$option" || echo "ferry-$command.1 does not name $option"
   done <<<"$options"
+  page=$(sed 's/\\-/-/g' "$builddir/man/ferry.1")
   for command in $commands; do
-    grep -q "ferry-$command" <(sed 's/\\-/-/g' "$builddir/man/ferry.1") || echo "ferry.1 does not name $command"
+    names "$page" "ferry-$command" || echo "ferry.1 does not name $command"
   done
 }
 
 in_help() {
-  local command option text
+  local command option text='' of=''
   while read -r command option; do
-    text=$("$ferry" "$command" --help) || echo "ferry $command --help fails"
-    [ -z "$option" ] || grep -qE -- "$option\b" <<<"$text" || echo "ferry $command --help: no $option"
-    [ "$(awk 'length ($0) > 100' <<<"$text")" = "" ] || echo "ferry $command --help: a line is too long"
+    if [ "$command" != "$of" ]; then
+      of=$command text=$("$ferry" "$command" --help) || echo "ferry $command --help fails"
+      [ "$(awk 'length ($0) > 100' <<<"$text")" = "" ] || echo "ferry $command --help: a line is too long"
+    fi
+    [ -z "$option" ] || names "$text" "$option" || echo "ferry $command --help: no $option"
   done <<<"$options"
 }
 
 in_completion() {
-  local command option
+  local command option text
   bash -n "$builddir/man/completion.bash" || echo "the completion is no bash"
+  text=$(<"$builddir/man/completion.bash")
   while read -r command option; do
-    [ -z "$option" ] || grep -q -- "$option" "$builddir/man/completion.bash" || echo "$command $option"
+    [ -z "$option" ] || [[ $text == *"$option"* ]] || echo "$command $option"
   done <<<"$options"
 }
 

@@ -11,10 +11,17 @@ if ! clang-format --version 2>/dev/null | grep -q 'version 14\.'; then
   exit 77
 fi
 
+# All at once: to start clang-format takes ten times as long as to format a file.
+files=$({ sources; sources tests; } | grep -vE '\.(def|cu)$')
+ideal=$(mktemp -d)
+trap 'rm -rf "$ideal"' EXIT
+# shellcheck disable=SC2086
+cp --parents .clang-format $files "$ideal" && (cd "$ideal" && clang-format --style=file -i $files) || exit 1
+
 formatted() {
-  local text differing allowed
-  text=$(clang-format --style=file "$1") || return 1
-  differing=$(diff "$1" - <<<"$text" | grep -c '^<')
+  local differing allowed
+  ! cmp -s "$1" "$ideal/$1" || return 0
+  differing=$(diff "$1" "$ideal/$1" | grep -c '^<')
   allowed=$(($(wc -l <"$1") / 10))
   [ "$differing" -le 10 ] || [ "$differing" -le "$allowed" ] ||
     { echo "$1: $differing lines differ; clang-format -i $1"; return 1; }
@@ -25,8 +32,7 @@ tabs() {
   return 0
 }
 
-for file in $(sources) $(sources tests); do
-  case $file in *.def | *.cu) continue ;; esac
+for file in $files; do
   claim "$file is formatted" formatted "$file"
 done
 claim "no tabs, no blanks at the end of a line" tabs

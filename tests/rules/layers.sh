@@ -3,22 +3,15 @@
 # other. A file includes files of its own layer and of those below it.
 . "$(dirname "$0")/common.bash"
 
-rank() {
-  case $1 in
-    base) echo 0 ;; trace) echo 1 ;; solver | executor) echo 2 ;;
-    plot) echo 3 ;; server) echo 4 ;; cli) echo 5 ;;
-  esac
-}
+declare -A rank=([base]=0 [trace]=1 [solver]=2 [executor]=2 [plot]=3 [server]=4 [cli]=5)
 
 upward_includes() { # LAYER
-  local mine file line other theirs
-  mine=$(rank "$1")
+  local mine=${rank[$1]} line other theirs
   grep -rnE '^ *# *include *"[a-z]+/' --include='*.[ch]' --include='*.def' --include='*.cu' "$1" |
     while IFS= read -r line; do
-      other=$(sed -E 's,.*include *"([a-z]+)/.*,\1,' <<<"$line")
-      theirs=$(rank "$other")
-      if [ -z "$theirs" ] || [ "$theirs" -gt "$mine" ] ||
-        { [ "$theirs" = "$mine" ] && [ "$other" != "$1" ]; }; then
+      other=${line#*include*\"} other=${other%%/*}
+      theirs=${rank[$other]:-9}
+      if [ "$theirs" -gt "$mine" ] || { [ "$theirs" = "$mine" ] && [ "$other" != "$1" ]; }; then
         echo "$line"
       fi
     done

@@ -1,0 +1,19 @@
+/* Networks of the zoo for tests: a room and an error that last one claim, and a card with a
+ * roofline. */
+#ifndef FERRY_TESTS_ZOO_CASE_H
+#define FERRY_TESTS_ZOO_CASE_H
+
+#include "tests/suite.h"
+#include "trace/zoo/zoo.h"
+
+extern const device card;
+
+extern arena *room;
+extern error err;
+
+const char *told (void); /* what `err` says */
+trace *made (const zoo_request *r);
+compute read_compute (const trace *t, int32_t i);
+int zoo_run (const char *name, const suite_row *rows);
+
+#endif
