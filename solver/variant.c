@@ -68,9 +68,13 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
                         .stop_context = o->stop_context };
   bool ok = look (t, v, o, scratch, &rw, &g, out, err);
   if (ok && out->bound_ns != INT64_MAX) {
-    ok = bound_of (&g, &how, scratch, &b, err);
-    if (ok)
+    error why = { 0 };
+    if (bound_of (&g, &how, scratch, &b, &why))
       out->bound_ns = b.lower_bound_ns;
+    else if (why.code == ERR_infeasible) /* the host cannot hold what must leave */
+      out->bound_ns = INT64_MAX;
+    else
+      ok = error_set (err, why.code, "%s", why.text);
   }
   arena_back (scratch, mark);
   return ok;
