@@ -133,13 +133,24 @@ static bool take (walk *w, int32_t k) {
   return true;
 }
 
-/* Runs everything again that wrote x before op up_to. */
+/* The last op before up_to that writes x afresh; what was written earlier is not in it any more. */
+static int32_t fresh_writer (const walk *w, int32_t x, int32_t up_to) {
+  int32_t last = 0;
+  for (int32_t i = w->u->offset[x]; i < w->u->offset[x + 1] && w->u->at[i].op < up_to; i++) {
+    const op *o = &w->t->ops[w->u->at[i].op];
+    if (w->u->at[i].writes && list_has (&o->writes, x) && !list_has (&o->reads, x))
+      last = w->u->at[i].op;
+  }
+  return last;
+}
+
+/* Runs again what wrote x before op up_to. */
 static bool make (walk *w, int32_t x, int32_t up_to) {
   const tensor *t = &w->t->tensors[x];
   if (t->persistent || t->pinned)
     return false;
   bool known = w->made[x] == w->mark;
-  int32_t from = known ? w->up_to[x] : 0, writers = known;
+  int32_t from = known ? w->up_to[x] : 0, writers = known, fresh = fresh_writer (w, x, up_to);
   if (known && from >= up_to)
     return true;
   if (known) {
@@ -151,7 +162,7 @@ static bool make (walk *w, int32_t x, int32_t up_to) {
   }
   for (int32_t i = w->u->offset[x]; i < w->u->offset[x + 1] && w->u->at[i].op < up_to; i++) {
     int32_t k = w->u->at[i].op;
-    if (k < from || !w->u->at[i].writes || !list_has (&w->t->ops[k].writes, x))
+    if (k < from || k < fresh || !w->u->at[i].writes || !list_has (&w->t->ops[k].writes, x))
       continue;
     if (list_has (&w->t->ops[k].side, x) || !take (w, k))
       return false;

@@ -216,30 +216,67 @@ static bool is_known (const trying *w, const variant *v) {
   return false;
 }
 
-static bool try_set (trying *w, const base *b, const uint8_t *chosen) {
+/* *legal: the rewriting accepts it, whether or not there is hope. */
+static bool try_entries (trying *w, way *x, bool *legal) {
+  *legal = false;
+  if (!x->v.n_recomputes || is_known (w, &x->v))
+    return true;
+  if (!look (w, x))
+    return false;
+  *legal = x->value.legal;
+  return !has_hope (w, x) || add (w, &w->ways, &w->ways_room, &w->n_ways, x);
+}
+
+/* The same with one entry before an earlier op: then copies have more time to overlap with it, or
+   what it reads need not wait. */
+static bool try_earlier (trying *w, const way *x, const base *b, const uint8_t *chosen,
+                         int64_t until) {
+  for (int32_t i = 0; i < x->v.n_recomputes; i++) {
+    int32_t before = x->v.recomputes[i].before, after = i ? x->v.recomputes[i - 1].before - 1 : 0;
+    for (int32_t d = 0; d < b->n_drops; d++)
+      if (chosen[d] && b->drops[d].before == before && b->drops[d].after > after)
+        after = b->drops[d].after;
+    for (int32_t k = before - 1; k > after && !is_over (w, until); k--) {
+      bool legal;
+      way y = *x;
+      arena_mark mark = arena_here (w->arena);
+      int32_t n_ways = w->n_ways;
+      y.v.recomputes = NEW (w->arena, x->v.n_recomputes, recompute, w->err);
+      if (!y.v.recomputes)
+        return false;
+      memcpy (y.v.recomputes, x->v.recomputes, (size_t)x->v.n_recomputes * sizeof (recompute));
+      y.v.recomputes[i].before = k;
+      if (!try_entries (w, &y, &legal))
+        return false;
+      if (w->n_ways == n_ways)
+        arena_back (w->arena, mark);
+    }
+  }
+  return true;
+}
+
+static bool try_set (trying *w, const base *b, const uint8_t *chosen, int64_t until) {
   way x = { .v = *b->cut, .keeps = b->how.keeps };
   arena_mark mark = arena_here (w->arena);
+  int32_t n_ways = w->n_ways;
+  bool legal;
   w->ticks += b->rw.trace->n_ops;
   x.v.name = b->cut->n_sections ? "every cut and drop" : "every drop";
   drop_choice choice = b->how;
   choice.chosen = chosen;
   if (!drops_entries (b->rw.trace, &b->uses, b->drops, b->n_drops, &choice, w->arena,
-                      &x.v.recomputes, &x.v.n_recomputes, w->err))
+                      &x.v.recomputes, &x.v.n_recomputes, w->err) ||
+      !try_entries (w, &x, &legal) || (legal && !try_earlier (w, &x, b, chosen, until)))
     return false;
-  bool ok = true, kept = x.v.n_recomputes && !is_known (w, &x.v);
-  if (kept) {
-    ok = look (w, &x);
-    kept = ok && has_hope (w, &x);
-  }
-  if (!kept)
+  if (w->n_ways == n_ways)
     arena_back (w->arena, mark);
-  return ok && (!kept || add (w, &w->ways, &w->ways_room, &w->n_ways, &x));
+  return true;
 }
 
 static bool choose (trying *w, const base *b, uint8_t *chosen, int32_t from, int more,
                     int64_t until) {
   if (!more)
-    return try_set (w, b, chosen);
+    return try_set (w, b, chosen, until);
   for (int32_t i = from; i < b->n_drops && !is_over (w, until); i++) {
     chosen[i] = 1;
     if (!choose (w, b, chosen, i + 1, more - 1, until))

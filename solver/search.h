@@ -16,6 +16,7 @@ typedef struct candidate {
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
   int64_t early_ppm;   /* as schedule's */
   bool by_release;     /* as schedule's */
+  bool heads_first;    /* of the parts that a gap moves; else the last part first */
   int64_t step_ns;     /* INT64_MAX: no plan */
   const char *found_by;
 } candidate;

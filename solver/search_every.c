@@ -26,12 +26,20 @@ static bool count_up (const layout *l, candidate *c) {
   return false;
 }
 
+static bool has_parts (const candidate *c) {
+  for (int32_t i = 0; i < c->layout->gaps.count; i++)
+    if (c->parts[i] > 1)
+      return true;
+  return false;
+}
+
 static bool try_timings (search *s, error *err) {
   static const int64_t early_ppm[] = { -1, 0 };
-  static const bool by_release[] = { false, true };
-  for (int i = 0; i < 4 && !search_is_over (s); i++) {
-    s->trial.early_ppm = early_ppm[i / 2];
-    s->trial.by_release = by_release[i % 2];
+  int ways = has_parts (&s->trial) ? 8 : 4;
+  for (int i = 0; i < ways && !search_is_over (s); i++) {
+    s->trial.early_ppm = early_ppm[i / 2 % 2];
+    s->trial.by_release = i % 2;
+    s->trial.heads_first = i / 4;
     int64_t tried = s->tried;
     if (!search_try (s, err))
       return false;
