@@ -61,6 +61,7 @@ bool bound_program (const flow *f, const bound_options *how, arena *scratch, ilp
   if (!flow_problem (f, scratch, &p, err) || !ilp_solve (&p, &o, scratch, r, err))
     return false;
   stats->solves++;
+  stats->ticks += r->work;
   if (r->status == ILP_OPTIMAL || r->status == ILP_STOPPED || f->n_rows > SMALL_ROWS)
     return true;
   stats->failures++;
@@ -71,6 +72,7 @@ bool bound_program (const flow *f, const bound_options *how, arena *scratch, ilp
   stats->solves++;
   if (!ilp_solve (&p, &o, scratch, &again, err))
     return false;
+  stats->ticks += again.work;
   if (again.status == ILP_OPTIMAL)
     *r = again;
   return true;

@@ -30,7 +30,7 @@ typedef struct bound_options {
 /* Sizes and efforts, for benches. */
 typedef struct bound_stats {
   int32_t rounds, slots, rows, columns, solves, failures;
-  int64_t entries, peak_bytes;
+  int64_t entries, peak_bytes, ticks;
   double value_ns; /* the last bound program's own optimum, stall and compute, in doubles */
 } bound_stats;
 

@@ -12,9 +12,12 @@
 #include <limits.h>
 #include <math.h>
 #include <setjmp.h>
+#include <stdlib.h>
 #include <string.h>
 
 enum { OUT_MS = 100 };
+/* A tick is about 1.7 us. */
+enum { PIVOT_ROWS_PER_TICK = 100, PAIRS_PER_TICK = 2000, ENTRIES_PER_TICK = 25 };
 
 typedef struct job {
   jmp_buf back;
@@ -25,6 +28,7 @@ typedef struct job {
   char line[512];
   size_t length;
   char last[256]; /* GLPK's last line: what it said before it gave up */
+  int64_t factor_entries, iterations;
   bool aborting;  /* by the caller's wish */
   bool has_nodes; /* which are asked instead, so that the incumbent is kept */
 } job;
@@ -38,6 +42,16 @@ const char *ilp_status_name (ilp_status s) {
 
 static void on_abort (void *info) {
   longjmp (((job *)info)->back, 1);
+}
+
+/* What the interior point method costs it tells nobody but its reader: how many entries its factor
+   has, and then a line for each time that it is computed anew. */
+static void listen (job *j, const char *line) {
+  static const char factor[] = "Matrix L has ";
+  if (strncmp (line, factor, sizeof factor - 1) == 0)
+    j->factor_entries = strtoll (line + sizeof factor - 1, NULL, 10);
+  else
+    j->iterations += strstr (line, ": obj = ") != NULL;
 }
 
 /* GLPK writes pieces of lines. */
@@ -54,6 +68,7 @@ static int on_text (void *info, const char *text) {
     if (j->length) {
       memcpy (j->last, j->line, sizeof j->last - 1);
       log_say (j->o->log, LOG_DETAIL, "glpk: %s", j->line);
+      listen (j, j->line);
     }
     j->length = 0;
     if (!j->has_nodes && j->o->stop && j->o->stop (j->o->stop_context)) {
@@ -64,8 +79,12 @@ static int on_text (void *info, const char *text) {
   return 1;
 }
 
+static bool is_heard (const job *j) {
+  return j->o->log || j->o->stop || j->o->method == ILP_INTERIOR;
+}
+
 static int how_loud (const job *j) {
-  return j->o->log || j->o->stop ? GLP_MSG_ALL : GLP_MSG_OFF;
+  return is_heard (j) ? GLP_MSG_ALL : GLP_MSG_OFF;
 }
 
 static int kind_of (double low, double high) {
@@ -118,12 +137,20 @@ static ilp_status status_of (int glpk) {
   }
 }
 
+/* Measured on programs of 1,000 to 12,000 rows: 50 to 80 ns an entry of the factor, each time. An
+   entry meets as many others as stand in its row: where these are many, they decide. */
+static int64_t work_of (const job *j) {
+  double n = (double)j->factor_entries, rows = (double)j->p->n_rows;
+  return (int64_t)((double)j->iterations * (n * n / rows / PAIRS_PER_TICK + n / ENTRIES_PER_TICK));
+}
+
 static void interior (job *j) {
   glp_iptcp how;
   ilp_result *r = j->out;
   glp_init_iptcp (&how);
   how.msg_lev = how_loud (j);
   int code = glp_interior (j->lp, &how);
+  r->work = work_of (j);
   r->status = code ? ILP_FAILED : status_of (glp_ipt_status (j->lp));
   /* an infeasible status of this method is a failure to converge, no proof */
   if (r->status != ILP_OPTIMAL)
@@ -159,6 +186,7 @@ static void simplex (job *j) {
   if (code || (r->status == ILP_FEASIBLE))
     r->status = ILP_FAILED;
   r->ticks = glp_get_it_cnt (j->lp);
+  r->work = r->ticks * (1 + j->p->n_rows / PIVOT_ROWS_PER_TICK);
   r->value = glp_get_obj_val (j->lp);
   for (int32_t c = 0; c < j->p->n_columns; c++)
     r->x[c] = glp_get_col_prim (j->lp, c + 1);
@@ -261,7 +289,7 @@ bool ilp_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result
     return give_up (j, err);
   glp_error_hook (on_abort, j);
   glp_term_hook (on_text, j);
-  if (!o->log && !o->stop)
+  if (!is_heard (j))
     glp_term_out (GLP_OFF);
   if (o->limit_bytes)
     glp_mem_limit ((int)(o->limit_bytes >> 20 ? o->limit_bytes >> 20 : 1));

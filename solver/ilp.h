@@ -26,7 +26,7 @@ typedef enum ilp_status {
   ILP_FEASIBLE, /* integer form: an answer, not proved best; a limit was met */
   ILP_INFEASIBLE,
   ILP_UNBOUNDED,
-  ILP_FAILED, /* numerical trouble or a limit; x and y are the last ones seen, or zero */
+  ILP_FAILED,  /* numerical trouble or a limit; x and y are the last ones seen, or zero */
   ILP_STOPPED, /* by the caller, before there was an answer; x and y are zero */
   ILP_STATUSES
 } ilp_status;
@@ -53,6 +53,7 @@ typedef struct ilp_result {
   double *x;    /* n_columns */
   double *y;    /* n_rows: the duals; not of the integer form */
   int64_t ticks, nodes;
+  int64_t work; /* what it took, in ticks of about 1.7 us; nothing of it is from a clock */
 } ilp_result;
 
 /* False only where nothing can be said at all: memory, or GLPK's abort. */

@@ -5,8 +5,9 @@
 
 #include "solver/variant.h"
 
-/* solve() where sections or recompute are allowed. */
-bool mix_solve (const trace *t, const solve_options *o, arena *a, solution *out,
+/* solve() where sections or recompute are allowed. least_ns: no plan is faster; 0: by compute. The
+   certificate is that of drops; of one with sections the caller knows the bound. */
+bool mix_solve (const trace *t, const solve_options *o, int64_t least_ns, arena *a, solution *out,
                 error *err) MUST_CHECK;
 
 #endif

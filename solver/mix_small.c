@@ -1,19 +1,18 @@
-#include "solver/mix_small.h"
-
+/* Every cut of a trace of few ops and every set of a few drops of each, the shortest lists first:
+   the search of large traces guesses what sets cost, and where all can be looked at no guess is
+   needed.  Each is bounded by its program, and what may be better is solved in full. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "solver/drops.h"
-#include "solver/recompute.h"
-#include "solver/sections.h"
+#include "solver/mix_inner.h"
 
 enum {
   MOST_OPS = 40,
   MOST_DROPS = 3,
   MOST_WAYS = 4000,
-  PART = 2,       /* of the ticks that the options allow */
+  PART = 4,       /* of the ticks that the options allow */
   LOOK_TICKS = 4, /* an op */
-  BOUND_TICKS = 40,
   FAILED_TICKS = 100,
 };
 
@@ -321,10 +320,10 @@ static bool bound_all (trying *w, int64_t until) {
   qsort (w->ways, (size_t)w->n_ways, sizeof *w->ways, by_bound);
   for (int32_t i = 0; i < w->n_ways && w->ticks < until; i++) {
     way *x = &w->ways[i];
-    w->ticks += BOUND_TICKS * (int64_t)x->value.n_ops;
     if (w->o->recompute != RECOMPUTE_ONLY &&
         !variant_bound (w->t, &x->v, w->o, w->scratch, &x->value, w->err))
       return false;
+    w->ticks += x->value.ticks;
   }
   qsort (w->ways, (size_t)w->n_ways, sizeof *w->ways, by_bound);
   return true;
@@ -340,6 +339,7 @@ static bool solve_way (trying *w, way *x, int64_t limit_ticks, solution *out, co
   part.limit_ticks = left < limit_ticks ? left : limit_ticks;
   part.gap_ppm = 1;
   part.own_only = true;
+  part.beat_ns = w->best_ns;
   if (!variant_solve (w->t, &x->v, &part, NULL, w->arena, &s, &why)) {
     w->ticks += FAILED_TICKS * (int64_t)x->value.n_ops;
     x->done = true; /* every start has failed */
@@ -347,8 +347,8 @@ static bool solve_way (trying *w, way *x, int64_t limit_ticks, solution *out, co
     return why.code == ERR_infeasible || error_set (w->err, why.code, "%s", why.text);
   }
   w->ticks += s.ticks;
-  x->done = s.ticks < part.limit_ticks;
-  if (s.plan->predicted.step_ns >= w->best_ns) {
+  x->done = !s.plan || s.ticks < part.limit_ticks;
+  if (!s.plan || s.plan->predicted.step_ns >= w->best_ns) {
     arena_back (w->arena, mark);
     return true;
   }
@@ -359,48 +359,42 @@ static bool solve_way (trying *w, way *x, int64_t limit_ticks, solution *out, co
 }
 
 /* All of them briefly, then those that may still be better at greater length. */
-static bool solve_all (trying *w, int64_t enough_ns, solution *out, const way **taken) {
-  static const int64_t parts[] = { 32, 8, 2 };
+static bool solve_all (const mixing *m, trying *w, solution *out, const way **taken) {
+  static const int64_t parts[] = { 16, 4, 1 };
   for (size_t round = 0; round < sizeof parts / sizeof *parts; round++)
     for (int32_t i = 0; i < w->n_ways && w->ways[i].value.bound_ns < w->best_ns; i++) {
-      if (w->ticks >= w->limit_ticks || w->best_ns <= enough_ns ||
+      if (w->ticks >= w->limit_ticks || mix_near (m, w->best_ns) ||
           (w->o->stop && w->o->stop (w->o->stop_context)))
         return true;
       if (!w->ways[i].done &&
-          !solve_way (w, &w->ways[i], PART * w->limit_ticks / parts[round] + 1, out, taken))
+          !solve_way (w, &w->ways[i], w->limit_ticks / parts[round] + 1, out, taken))
         return false;
     }
   return true;
 }
 
-bool mix_small (const trace *t, const solve_options *o, int64_t enough_ns, arena *a, solution *out,
-                const variant **taken, bool *keeps, error *err) {
-  int64_t ticks = (o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS) / PART;
-  solve_options quiet = *o; /* a line for each of hundreds of ways is no progress */
-  quiet.log = NULL;
-  trying w = { .t = t, .o = &quiet, .arena = a, .limit_ticks = ticks, .err = err };
+bool mix_small (mixing *m, error *err) {
+  solve_options quiet = *m->o; /* a line for each of hundreds of ways is no progress */
+  trying w = { .t = m->t, .o = &quiet, .arena = m->arena, .best_ns = mix_best_ns (m), .err = err };
   const way *best = NULL;
-  solution found = *out;
-  w.best_ns = out->plan ? out->plan->predicted.step_ns : INT64_MAX;
-  if (t->n_ops > MOST_OPS || w.best_ns <= enough_ns)
+  solution found;
+  if (m->t->n_ops > MOST_OPS || mix_is_over (m))
     return true;
+  quiet.log = NULL;
+  quiet.beat_ns = 0;
+  w.limit_ticks = m->limit_ticks / PART * SOLVE_EVENTS_PER_TICK;
   w.own = arena_new (0);
   w.scratch = arena_new (0);
   bool ok = (w.own && w.scratch) || error_set (err, ERR_memory, "out of memory");
-  ok = ok && list_cuts (&w, ticks / 8) &&
-       (o->recompute == RECOMPUTE_OFF || list_drops (&w, ticks / 4)) && bound_all (&w, ticks / 2) &&
-       solve_all (&w, enough_ns, &found, &best);
+  ok = ok && list_cuts (&w, w.limit_ticks / 8) &&
+       (quiet.recompute == RECOMPUTE_OFF || list_drops (&w, w.limit_ticks / 4)) &&
+       bound_all (&w, w.limit_ticks / 2) && solve_all (m, &w, &found, &best);
+  m->ticks += w.ticks / SOLVE_EVENTS_PER_TICK;
   if (ok && best) {
-    variant *v = NEW (a, 1, variant, err);
-    ok = v;
-    if (ok) {
-      *v = best->v;
-      *taken = v;
-      *keeps |= best->keeps;
-      found.ticks += out->ticks;
-      found.candidates += out->candidates;
-      *out = found;
-    }
+    m->small = best->v;
+    m->small_keeps = best->keeps;
+    m->taken = &m->small;
+    m->best = found;
   }
   arena_free (w.own);
   arena_free (w.scratch);

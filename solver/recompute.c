@@ -121,6 +121,7 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
         !variant_try (f->t, &v, f->o, f->scratch, &here, err))
       return false;
     f->tried++;
+    f->ticks += here.ticks / SOLVE_EVENTS_PER_TICK;
     log_say (f->o->log, LOG_DETAIL, "drops: guessed %.6g s, tried %.6g s, compute %.6g s",
              (double)f->kept[i].ns / 1e9,
              here.step_ns == INT64_MAX ? -1 : (double)here.step_ns / 1e9,
@@ -291,6 +292,7 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
   out->candidates = f.n_drops;
   out->barred = f.barred;
   out->tried = f.priced;
+  out->ticks = f.ticks;
   arena_free (f.scratch);
   return ok;
 }

@@ -13,6 +13,7 @@ typedef struct recompute_result {
   variant bold;   /* its quick plans are slower, but a search of copies may make it the best */
   variant_value value, greedy_value, bold_value;
   int32_t candidates, tried;
+  int64_t ticks;
   bool barred; /* with `keeps` there would be other sets */
 } recompute_result;
 
@@ -32,8 +33,8 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
                        const recompute_program *guide, bool keeps, int64_t limit_ticks, arena *a,
                        recompute_result *out, error *err) MUST_CHECK;
 
-/* The set that this program drops, of the trace as it is, and what its own program says of it.
-   legal is false where the rewriting refuses it, bound_ns is INT64_MAX where it cannot fit. */
+/* The set that this program drops, of the trace as it is, looked at. legal is false where the
+   rewriting refuses it, bound_ns is INT64_MAX where it cannot fit. */
 bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
                        arena *a, variant *out, variant_value *value, error *err) MUST_CHECK;
 

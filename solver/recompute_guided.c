@@ -14,7 +14,7 @@ bool recompute_guided (const trace *t, const solve_options *o, const recompute_p
   for (int32_t i = 0; ok && i < f.n_drops; i++)
     f.now.chosen[i] = f.dropped[i] >= LEAST_DROPPED;
   ok = ok && find_variant (&f, &f.now, a, out, err) &&
-       variant_bound (t, out, o, f.scratch, value, err);
+       variant_look (t, out, o, f.scratch, value, err);
   arena_free (f.arena);
   return ok;
 }

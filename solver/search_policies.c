@@ -196,7 +196,7 @@ bool search_policies (search *s, policies_found *found, error *err) {
     if (attempts[i].drops)
       continue;
     /* that no policy is faster is promised of the trace as it is; on others they are starts */
-    if (is_rewritten (s) && s->ticks >= s->limit_ticks)
+    if (is_rewritten (s) && (s->ticks >= s->limit_ticks || search_is_over (s)))
       break;
     ok = run_attempt (&attempts[i], r, a, &answer, err);
     if (ok) {
@@ -255,8 +255,9 @@ static bool is_allowed (const attempt *at, const policy_answer *a, const solve_o
   return false;
 }
 
-bool policies_fastest (const trace *t, const solve_options *o, arena *a, policy_answer *out,
-                       error *err) {
+/* swaps: those that drop nothing as well. */
+static bool fastest (const trace *t, const solve_options *o, bool swaps, arena *a,
+                     policy_answer *out, error *err) {
   int32_t best = -1;
   int64_t best_ns = INT64_MAX;
   *out = (policy_answer){ 0 };
@@ -271,7 +272,8 @@ bool policies_fastest (const trace *t, const solve_options *o, arena *a, policy_
   for (int32_t i = 0; ok && i < ATTEMPTS; i++) {
     policy_answer answer;
     arena_mark mark = arena_here (scratch);
-    if (attempts[i].drops && o->recompute != RECOMPUTE_AUTO && o->recompute != RECOMPUTE_ONLY)
+    if (attempts[i].drops ? o->recompute != RECOMPUTE_AUTO && o->recompute != RECOMPUTE_ONLY
+                          : !swaps)
       continue;
     ok = run_attempt (&attempts[i], r, scratch, &answer, err);
     if (ok && answer.fits && is_allowed (&attempts[i], &answer, o) &&
@@ -286,11 +288,17 @@ bool policies_fastest (const trace *t, const solve_options *o, arena *a, policy_
   return ok && (best < 0 || run_attempt (&attempts[best], r, a, out, err));
 }
 
+bool policies_fastest (const trace *t, const solve_options *o, arena *a, policy_answer *out,
+                       error *err) {
+  return fastest (t, o, true, a, out, err);
+}
+
 bool policies_take (const trace *t, const solve_options *o, arena *a, solution *s, error *err) {
   policy_answer answer;
+  bool swaps = o->recompute != RECOMPUTE_ONLY && s->plain_bound_ns < s->plan->predicted.step_ns;
   if (s->plan->predicted.step_ns <= s->bound.lower_bound_ns)
     return true;
-  if (!policies_fastest (t, o, a, &answer, err))
+  if (!fastest (t, o, swaps, a, &answer, err))
     return false;
   if (!answer.plan || answer.cost.step_ns >= s->plan->predicted.step_ns)
     return true;

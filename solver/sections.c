@@ -141,12 +141,11 @@ static bool consider (const trace *t, const solve_options *o, variant *v, arena 
   if (ops > MOST_OPS)
     return true;
   f->proposed++;
-  if (!variant_look (t, v, o, scratch, &value, err))
+  solve_options how = *o;
+  how.beat_ns = f->count && f->values[0].step_ns != INT64_MAX ? f->values[0].step_ns : 0;
+  if (!variant_try (t, v, &how, scratch, &value, err))
     return false;
-  bool hopeful =
-      value.bound_ns != INT64_MAX && (!f->count || value.bound_ns < f->values[0].step_ns);
-  if (hopeful && !variant_try (t, v, o, scratch, &value, err))
-    return false;
+  f->ticks += value.ticks / SOLVE_EVENTS_PER_TICK;
   if (!value.legal) {
     f->refused++;
     return true;

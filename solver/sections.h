@@ -42,6 +42,7 @@ typedef struct sections_family {
   int64_t least_bound_ns;               /* over all that fit; the plain step is not among them */
   int64_t least_floor_bytes;
   int64_t compute_ns; /* of the step as it is */
+  int64_t ticks;      /* of the plans that were tried */
 } sections_family;
 
 /* Everything in `a`. */

@@ -94,48 +94,13 @@ static bool certify (const solve_options *o, const bound *b, arena *a, solution 
   return true;
 }
 
-/* What may be allowed of what is, in the order in which it is tried. */
-static int32_t choose (const solve_options *o, solve_options to[3]) {
-  int32_t n = 0;
-  if (o->recompute != RECOMPUTE_OFF) {
-    if (o->recompute != RECOMPUTE_ONLY) {
-      to[n] = *o;
-      to[n++].recompute = RECOMPUTE_OFF;
-    }
-    to[n] = *o;
-    to[n++].sections = SECTIONS_OFF;
-  }
-  to[n++] = *o;
-  return n;
-}
-
 bool sections_solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
-  solve_options some[3];
-  int32_t n = choose (o, some);
+  solve_options some = *o;
   bound b;
-  error last = { 0 };
   *out = (solution){ 0 };
-  if (!sections_bound (t, o, a, &b, err))
+  some.keep_proof = false;
+  if (!sections_bound (t, o, a, &b, err) || !mix_solve (t, &some, b.lower_bound_ns, a, out, err))
     return false;
-  for (int32_t i = 0; i < n; i++) {
-    solution s;
-    error why = { 0 };
-    if (out->plan && near (o, out->plan->predicted.step_ns, b.lower_bound_ns))
-      break;
-    some[i].keep_proof = false;
-    if (mix_solve (t, &some[i], a, &s, &why)) {
-      s.ticks += out->ticks;
-      s.candidates += out->candidates;
-      if (!out->plan || s.plan->predicted.step_ns < out->plan->predicted.step_ns)
-        *out = s;
-      out->ticks = s.ticks;
-      out->candidates = s.candidates;
-    } else if (why.code == ERR_infeasible || why.code == ERR_limit)
-      last = why;
-    else
-      return error_set (err, why.code, "%s", why.text);
-  }
-  if (!out->plan)
-    return error_set (err, last.code, "%s", last.text);
+  out->ticks += b.stats.ticks;
   return certify (o, &b, a, out, err);
 }

@@ -19,6 +19,7 @@ static bool bound_with (const trace *t, const solve_options *o, arena *a, units 
   bound_options b = { .dev = o->device,
                       .host_bytes = o->host_bytes,
                       .any_units = true,
+                      .limit_rounds = o->rough ? -1 : 0,
                       .keep_proof = o->keep_proof,
                       .program = o->program,
                       .log = o->log,
@@ -75,6 +76,18 @@ static bool take_bound (const variant_value *known, bound *out) {
   return true;
 }
 
+/* Nothing moves, so all that fit take as long; groups and granules may be why one does not. */
+static bool keep_still (search *s, error *err) {
+  bool ok = true;
+  for (int32_t i = 0; ok && i < s->n_layouts && s->best.step_ns == INT64_MAX; i++) {
+    search_clear (&s->trial, &s->layouts[i]);
+    s->trial.found_by = "drops";
+    s->trial.early_ppm = -1;
+    ok = search_try (s, err);
+  }
+  return ok;
+}
+
 bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                     const variant_value *known, arena *a, solution *out, error *err) {
   static const variant nothing = { 0 };
@@ -105,6 +118,8 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
                       o->device->section_ns, a, &rw, err) &&
        (program ? bound_with (rw.trace, o, a, &u, &singles, &out->bound, err)
                 : take_bound (known, &out->bound));
+  if (ok && o->beat_ns && out->bound.lower_bound_ns >= o->beat_ns)
+    goto out;
   const gaps *guide = program ? &singles : NULL;
   const double *share = program ? out->bound.share : NULL;
   layout_kind first = o->follow || o->recompute == RECOMPUTE_ONLY ? LAYOUTS : LAYOUT_MIDDLE + 1;
@@ -114,13 +129,12 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
     s.enough_ns =
         out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.enough_ns = s.enough_ns > o->enough_ns ? s.enough_ns : o->enough_ns;
     s.lower_bound_ns = out->bound.lower_bound_ns;
     s.schedule.trace_digest = s.digest;
     ok = search_begin (&s, err);
-    if (ok && o->recompute == RECOMPUTE_ONLY) { /* nothing moves */
-      s.best.found_by = "drops";
-      s.best.early_ppm = -1;
-      ok = search_cost (&s, &s.best, NULL, err);
+    if (ok && o->recompute == RECOMPUTE_ONLY) {
+      ok = keep_still (&s, err);
     } else if (o->follow) {
       ok = ok && search_follow (&s, o->follow, err);
     } else {
@@ -162,6 +176,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     out->recipe = (recipe){ s.best.layout->kind, s.best.early_ppm, s.best.by_release };
     ok = check_plan (t, p, scratch, NULL, err);
   }
+out:
   arena_free (scratch);
   return ok;
 }
@@ -171,6 +186,6 @@ bool solve (const trace *t, const solve_options *o, arena *a, solution *out, err
     return solve_same_places (t, o, a, out, err);
   if (o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF)
     return variant_solve (t, NULL, o, NULL, a, out, err);
-  return (o->sections ? sections_solve : mix_solve) (t, o, a, out, err) &&
+  return (o->sections ? sections_solve (t, o, a, out, err) : mix_solve (t, o, 0, a, out, err)) &&
          (o->same_places || policies_take (t, o, a, out, err));
 }

@@ -32,7 +32,8 @@ typedef struct solve_options {
   const device *device;
   int64_t budget_bytes, host_bytes;
   int64_t gap_ppm;     /* good enough: this close to the bound; 0: 5000 */
-  int64_t limit_ticks; /* of the search, in simulated events or their like; 0: a default */
+  int64_t limit_ticks; /* of the search, in simulated events or their like; 0: a default; where
+                          cuts or drops are allowed, of all there is to do */
   uint64_t seed;
   bool keep_proof;
   bytes *program; /* of solve_bound alone: as bound_options' */
@@ -47,6 +48,9 @@ typedef struct solve_options {
   const bound *guide;   /* of solve without sections and recompute: what bound_range says of this
                            budget, so that no program is solved; or NULL */
   const recipe *follow; /* only a few roundings, made like this; or NULL */
+  bool rough;           /* of variants: their bound is only a guide, nothing is refined */
+  int64_t enough_ns;    /* a plan as fast is good enough in any case; or 0 */
+  int64_t beat_ns;      /* of variants: no plan that is not faster is of use; or 0 */
   const char *trace_digest; /* where it is known already; or NULL */
   bool own_only;            /* the published policies are not tried */
   int32_t noise_percent;    /* of plans as good, that which ops of so much more or less harm least;
@@ -55,9 +59,13 @@ typedef struct solve_options {
   int64_t place_bytes;      /* of solve_same_places: the budget of the places; 0: budget_bytes */
 } solve_options;
 
-/* The defaults of gap_ppm and limit_ticks. */
+/* The defaults of gap_ppm and limit_ticks. Where cuts or drops are allowed the default is that of
+   mix_solve. */
 #define SOLVE_GAP_PPM 5000
 #define SOLVE_LIMIT_TICKS ((int64_t)4000000)
+/* Simulated events take less time than what else is counted: so many to a tick of cuts and drops.
+ */
+#define SOLVE_EVENTS_PER_TICK 4
 
 /* How the plan bears ops that take a little more or less: what a step takes over its compute on 95
    of 100 days, in millionths, beside the fastest plan that was found. */
@@ -70,9 +78,10 @@ typedef struct solution {
   plan *plan; /* with its prediction and certificate; passes check */
   bound bound;
   int64_t ticks, candidates;
-  recipe recipe;     /* of the best candidate */
-  steadiness steady; /* where noise_percent was asked for */
-  const char *why;   /* what was compared before this cut and these drops were taken, or NULL */
+  recipe recipe;          /* of the best candidate */
+  int64_t plain_bound_ns; /* where more is allowed: of the plans without it; or 0 */
+  steadiness steady;      /* where noise_percent was asked for */
+  const char *why; /* what was compared before this cut and these drops were taken, or NULL */
 } solution;
 
 /* The bound alone, with its proof where that is kept; of a rewritten trace too. */

@@ -63,18 +63,18 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
                         .host_bytes = o->host_bytes,
                         .any_units = true,
                         .classes = 1,
+                        .limit_rounds = o->rough ? -1 : 0,
                         .log = o->log,
                         .stop = o->stop,
                         .stop_context = o->stop_context };
   bool ok = look (t, v, o, scratch, &rw, &g, out, err);
   if (ok && out->bound_ns != INT64_MAX) {
     error why = { 0 };
-    if (bound_of (&g, &how, scratch, &b, &why))
-      out->bound_ns = b.lower_bound_ns;
-    else if (why.code == ERR_infeasible) /* the host cannot hold what must leave */
-      out->bound_ns = INT64_MAX;
-    else
+    bool fits = bound_of (&g, &how, scratch, &b, &why);
+    if (!fits && why.code != ERR_infeasible)
       ok = error_set (err, why.code, "%s", why.text);
+    out->bound_ns = fits ? b.lower_bound_ns : INT64_MAX; /* the host cannot hold what must leave */
+    out->ticks = fits ? b.stats.ticks * SOLVE_EVENTS_PER_TICK : 0;
   }
   arena_back (scratch, mark);
   return ok;
@@ -84,7 +84,7 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
 static bool greedy_plan (const trace *t, const variant *v, const rewritten *rw,
                          const solve_options *o, const gaps *g, const int32_t *of,
                          round_start start, int64_t room_bytes, const schedule_options *how,
-                         arena *a, int64_t *step_ns, error *err) {
+                         arena *a, int64_t *step_ns, int64_t *ticks, error *err) {
   rounding r;
   wish *wishes;
   int32_t count;
@@ -93,12 +93,13 @@ static bool greedy_plan (const trace *t, const variant *v, const rewritten *rw,
   bool ok = round_gaps (g, of, o->device, start, NULL, room_bytes, a, &r, &why) &&
             round_wishes (&r, a, &wishes, &count, &why);
   *step_ns = INT64_MAX;
+  *ticks += g->count / 4 + 2 * (int64_t)g->n_ops + (ok ? 4 * (int64_t)count : 0);
   plan *p = ok ? schedule (t, rw, v->sections, v->n_sections, v->recomputes, v->n_recomputes, NULL,
                            0, o->device, wishes, count, how, a, NULL, &why)
                : NULL;
   if (p) {
     sim_job job = { t, rw, p };
-    sim_options options = { 0 };
+    sim_options options = { .events = ticks };
     ok = simulate (&job, 1, &options, a, &cost, NULL, err);
     *step_ns = ok ? cost.step_ns : INT64_MAX;
     return ok;
@@ -128,7 +129,7 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
   int64_t pool_below_bytes = 0;
   int32_t *of = NULL;
   bool ok = look (t, v, o, scratch, &rw, &rough, out, err);
-  if (!ok || out->bound_ns == INT64_MAX)
+  if (!ok || out->bound_ns == INT64_MAX || (o->beat_ns && out->bound_ns >= o->beat_ns))
     goto out;
   ok =
       schedule_pool (rw.trace, NULL, 0, how.granule_bytes, scratch, &pool_below_bytes, NULL, err) &&
@@ -153,8 +154,8 @@ bool variant_try (const trace *t, const variant *v, const solve_options *o, aren
     arena_mark here = arena_here (scratch);
     int64_t step_ns;
     how.early_ppm = early_ppm[i % 2];
-    ok =
-        greedy_plan (t, v, &rw, o, &g, of, starts[i / 2], room_bytes, &how, scratch, &step_ns, err);
+    ok = greedy_plan (t, v, &rw, o, &g, of, starts[i / 2], room_bytes, &how, scratch, &step_ns,
+                      &out->ticks, err);
     if (ok && step_ns < out->step_ns)
       out->step_ns = step_ns;
     arena_back (scratch, here);

@@ -21,7 +21,8 @@ typedef struct variant_value {
   int32_t n_ops;
   int64_t over_bytes; /* what the budget lacks, where nothing fits */
   int64_t bound_ns;   /* of its plans; INT64_MAX: none fits */
-  int64_t step_ns;  /* of the greedy plans tried; INT64_MAX: none */
+  int64_t step_ns;    /* of the greedy plans tried; INT64_MAX: none */
+  int64_t ticks;      /* what that took, in simulated events or their like */
 } variant_value;
 
 /* Rewrites and counts; bound_ns is then the larger of compute and what must cross. */
@@ -30,10 +31,11 @@ bool variant_look (const trace *t, const variant *v, const solve_options *o, are
 /* That, and the bound of the variant's program. */
 bool variant_bound (const trace *t, const variant *v, const solve_options *o, arena *scratch,
                     variant_value *out, error *err) MUST_CHECK;
-/* That look, and the best of a few greedy plans, simulated. */
+/* That look, and the best of a few greedy plans, simulated, where the look leaves hope. */
 bool variant_try (const trace *t, const variant *v, const solve_options *o, arena *scratch,
                   variant_value *out, error *err) MUST_CHECK;
-/* All of solve for this variant alone; its certificate covers the plans of this variant. v may be
+/* All of solve for this variant alone; its certificate covers the plans of this variant. Without a
+   plan where its bound says that none is of use. v may be
    NULL: nothing is rewritten. With what is `known` of it (or NULL) its program is not solved where
    that is not worth the time: the greedy plan is good enough, or the ops are too many. */
 bool variant_solve (const trace *t, const variant *v, const solve_options *o,

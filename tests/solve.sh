@@ -199,7 +199,7 @@ explains() { # its figures are those of simulate
   [ "$(number bytes explained)" -le "$(number peak_bytes simulated)" ]
 }
 drops_told() { # the ops that run again are what compute is longer by; the proof is about any drops
-  "$ferry" zoo resnet18 --batch 16 --device h200 -o fast.json >out 2>err && "$ferry" solve fast.json --device h200 --budget 60% --recompute auto --limit 40000 --gap 5% --proof -o drops.json >out 2>err ||
+  "$ferry" zoo resnet18 --batch 16 --device h200 -o fast.json >out 2>err && "$ferry" solve fast.json --device h200 --budget 60% --recompute auto --limit 400000 --gap 5% --proof -o drops.json >out 2>err ||
     { cat err; return 1; }
   run 0 prove fast.json drops.json && says '^proved by flow' && run 0 explain fast.json drops.json && says '^dropped and made again' && run 0 explain fast.json drops.json --json && cp out explained || return 1
   local sum=$(sed '/"drops"/,/^  ]/!d' explained | grep -oE '"ns": ?[0-9]+' | grep -oE '[0-9]+$' | total)

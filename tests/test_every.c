@@ -1,6 +1,6 @@
 /* solve beside the best of all plans of tiny traces that may be cut into two or three parts and may
    make again what they dropped: the bound is never above the best, the plan never below it, and
-   mostly it is it.  FERRY_CASES: how many seeds; `make bench` has more. */
+   nearly always it is it.  FERRY_CASES: how many seeds; `make bench` has more. */
 #include <stdio.h>
 
 #include "tests/every_case.h"
@@ -22,7 +22,7 @@ static void beside_all_plans (const every_kind *kind, int seeds) {
                  n.whole);
   ck_assert (n.moved + n.cut > 0 && (kind->parts ? n.cut : n.again) > 0);
   ck_assert_int_eq (n.refused, 0);
-  ck_assert_int_ge (n.best * 100, n.whole * 80);
+  ck_assert_int_ge (n.best * 100, n.whole * 95);
 }
 
 START_TEST (bound_best_of_all_cuts_and_plan_are_in_order) {

@@ -112,6 +112,36 @@ START_TEST (stopped_anywhere_it_says_so_and_works_again) {
 }
 END_TEST
 
+static void say_nothing (void *context, log_level level, const char *text) {
+  (void)level;
+  *(int *)context += text != NULL;
+}
+
+/* Somebody who listens, or not, changes nothing of what it says that it took. */
+START_TEST (what_a_program_takes_is_counted_and_the_same_each_time) {
+  for (int m = 0; m < 2; m++) {
+    int64_t last = 0;
+    for (int n = 10; n <= 40; n += 10) {
+      arena *a = arena_new (0);
+      error err = { 0 };
+      int lines = 0;
+      logger log = { .say = say_nothing, .context = &lines };
+      transport t = transport_of (n, false, 7, a);
+      ilp_result quiet, heard;
+      ilp_options o = { .method = methods[m] };
+      ck_assert_msg (ilp_solve (&t.p, &o, a, &quiet, &err), "%s", err.text);
+      o.log = &log;
+      ck_assert_msg (ilp_solve (&t.p, &o, a, &heard, &err), "%s", err.text);
+      ck_assert_int_gt (lines, 0);
+      ck_assert_int_eq (quiet.work, heard.work);
+      ck_assert_int_gt (quiet.work, last);
+      last = quiet.work;
+      arena_free (a);
+    }
+  }
+}
+END_TEST
+
 /* Whole numbers that make branching hard: sums of odd weights that are to hit a number. */
 START_TEST (an_integer_answer_survives_a_stop) {
   enum { N = 40 };
@@ -165,6 +195,7 @@ END_TEST
 int main (void) {
   const TTest *const tests[] = { all_methods_find_one_value,
                                  stopped_anywhere_it_says_so_and_works_again,
+                                 what_a_program_takes_is_counted_and_the_same_each_time,
                                  an_integer_answer_survives_a_stop, NULL };
   return suite_run ("ilp", tests, 60);
 }

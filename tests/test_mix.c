@@ -271,6 +271,41 @@ START_TEST (sums_of_a_transformer_are_charged_with_what_went_into_them) {
 }
 END_TEST
 
+/* What programs, prices and plans take is one sum, and a limit is one of all of it: beyond it goes
+   only what was begun, and what there must be to have any plan. */
+START_TEST (a_limit_is_one_of_programs_prices_and_plans_together) {
+  arena *a = arena_new (0);
+  device d = titanx;
+  d.roofline.fp32_flops *= 50;
+  d.roofline.memory_bytes_per_s *= 10;
+  trace *t = network ("resnet18", 64, 0, &d, a);
+  int64_t last_ns = INT64_MAX;
+  static const int64_t limits[] = { 1, 400000 };
+  for (size_t i = 0; i < sizeof limits / sizeof *limits; i++) {
+    error err = { 0 };
+    solution s, again;
+    solve_options o = { .device = &d,
+                        .budget_bytes = peak_of (t, &d, a) / 10 * 5,
+                        .host_bytes = 64 * GIB,
+                        .gap_ppm = 1,
+                        .limit_ticks = limits[i],
+                        .recompute = RECOMPUTE_AUTO };
+    ck_assert_msg (solve (t, &o, a, &s, &err), "%s", err.text);
+    if (i == 0) {
+      ck_assert_msg (solve (t, &o, a, &again, &err), "%s", err.text);
+      ck_assert_int_eq (s.ticks, again.ticks);
+      ck_assert_int_eq (s.plan->predicted.step_ns, again.plan->predicted.step_ns);
+    }
+    int64_t program = s.bound.stats.ticks;
+    ck_assert_int_gt (program, 10000);
+    ck_assert_int_le (s.ticks, limits[i] * 3 / 2 + 3 * program);
+    ck_assert_int_le (s.plan->predicted.step_ns, last_ns);
+    last_ns = s.plan->predicted.step_ns;
+  }
+  arena_free (a);
+}
+END_TEST
+
 /* How much of tensor x the program drops over op k. */
 static double dropped_at (const recompute_program *p, int32_t x, int32_t k) {
   for (int32_t i = p->gaps.of_unit[x]; i < p->gaps.of_unit[x + 1]; i++)
@@ -301,6 +336,7 @@ START_TEST (the_guided_set_is_what_the_program_drops) {
     for (int32_t i = 0; i < v.recomputes[e].replaces.count; i++)
       ck_assert (dropped_at (&guide, v.recomputes[e].replaces.at[i], v.recomputes[e].before) >=
                  0.3);
+  ck_assert (variant_bound (t, &v, &o, a, &value, &err));
   ck_assert_int_ge (value.bound_ns, whole.bound.lower_bound_ns);
   static const variant nothing = { .name = "nothing" };
   variant_value carried;
@@ -318,6 +354,7 @@ int main (void) {
     what_an_unrolled_network_lacks_is_dropped_too,
     sums_of_a_transformer_are_charged_with_what_went_into_them,
     the_guided_set_is_what_the_program_drops,
+    a_limit_is_one_of_programs_prices_and_plans_together,
     NULL,
   };
   return suite_run ("mix", tests, 120);

@@ -28,7 +28,13 @@ trains() { real 0 && [ ! -s err ] && [ "$(grep -cE '^ +[0-9]+ +[0-9]+\.[0-9]{6}$
 compared() { real 0 --compare --steps 5 && [ "$(grep -c '^ .* equal$' out)" = 5 ] && grep -q 'are, bit for bit, those of the unswapped step' out; }
 same() { real 0 --compare --steps 3 --json && mv out first && real 0 --compare --steps 3 --json && cmp first out && is_json out &&
   grep -q '"same": *true' out; }
-lost() { real 1 --compare --steps 3 --fault lost=20 && grep -q DIFFERENT out && grep -q 'tensors are not what the unswapped step made' out; }
+lost() { # not every copy matters: what is zero at first is zero on the host as well
+  local n
+  for n in $(seq 20 40); do
+    timeout 300 "$ferry" replay t.json p.json --compute real --compare --steps 3 --fault lost=$n >out 2>err || break
+  done
+  grep -q DIFFERENT out && grep -q 'tensors are not what the unswapped step made' out
+}
 wait_lost() {
   local n
   for n in $(seq 1 40); do
