@@ -107,7 +107,7 @@ static const char *bound_by (const mixing *m, int64_t ns) {
 
 /* The tighter program says nothing of a plan that keeps what nothing reads any more. */
 static bool widen (mixing *m, bool *keeps, error *err) {
-  *keeps = false;
+  *keeps = m->taken == &m->small && m->small_keeps;
   for (int32_t i = 0; i < m->count; i++)
     *keeps |= m->taken == &m->at[i].v && m->at[i].from == FROM_KEEPING;
   return !*keeps || m->o->sections ||
@@ -166,31 +166,43 @@ static bool say_why (mixing *m, solution *s, error *err) {
   return s->why;
 }
 
+/* Only what is proved is called impossible: that the program has no solution, or that some op needs
+   more, in whatever parts. */
 static bool nothing_fits (mixing *m, error *err) {
   summary s;
-  char budget[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
-  if (!summary_of (m->t, m->scratch, &s, err))
+  int64_t least_bytes;
+  char budget[UNITS_TEXT], host[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
+  const solve_options *o = m->o;
+  if (!summary_of (m->t, m->scratch, &s, err) ||
+      !sections_floor (m->t, o, m->scratch, &least_bytes, err))
     return false;
-  units_bytes (budget, m->o->budget_bytes);
+  units_bytes (budget, o->budget_bytes);
+  units_bytes (host, o->host_bytes);
   units_bytes (floor, s.floor_bytes);
   units_bytes (cut, s.floor_sections_bytes);
-  if (m->o->recompute == RECOMPUTE_ONLY && m->program.fits)
+  bool open = o->sections ? o->budget_bytes >= least_bytes : m->program.fits;
+  if (o->recompute == RECOMPUTE_ONLY && open)
+    return error_set (err, ERR_limit,
+                      "no set of drops was found that fits in %s without swapping%s, and none is "
+                      "ruled out; allow swapping, or give more",
+                      budget, o->sections ? ", in whatever sections" : "");
+  if (open)
     return error_set (
         err, ERR_limit,
-        "no set of drops was found that fits in %s without swapping, and none is ruled "
-        "out; allow swapping, or give more",
-        budget);
-  if (m->o->recompute == RECOMPUTE_ONLY && m->o->budget_bytes >= s.floor_bytes)
+        "no plan was found in %s with %s of the host's memory, and none is ruled out; "
+        "op %d alone needs %s, and with the most sections op %d %s; give more of "
+        "either, or a higher limit",
+        budget, host, s.floor_op, floor, s.floor_sections_op, cut);
+  if (o->recompute == RECOMPUTE_ONLY && o->budget_bytes >= s.floor_bytes)
     return error_set (err, ERR_infeasible,
                       "nothing fits in %s without swapping, whatever is made again%s; allow it, or "
                       "give more",
-                      budget, m->o->sections ? "" : " (no sections)");
+                      budget, o->sections ? "" : " (no sections)");
   return error_set (
       err, ERR_infeasible,
       "nothing fits in %s; op %d alone needs %s, and with the most sections op %d %s; "
       "give more%s",
-      budget, s.floor_op, floor, s.floor_sections_op, cut,
-      m->o->sections ? "" : " or allow sections");
+      budget, s.floor_op, floor, s.floor_sections_op, cut, o->sections ? "" : " or allow sections");
 }
 
 /* ---- the whole ---- */
@@ -222,7 +234,7 @@ static bool choose (mixing *m, error *err) {
   bool drops = o->recompute != RECOMPUTE_OFF;
   bool alone = drops && m->program.fits && m->program.bound.lower_bound_ns < mix_best_ns (m);
   return (!alone || mix_drops (m, err)) && (!drops || mix_both (m, err)) &&
-         (easy || solve_plain (m, err));
+         (easy || solve_plain (m, err)) && mix_small (m, err);
 }
 
 /* About 15 seconds, and up to a minute for the largest. */

@@ -34,6 +34,8 @@ typedef struct mixing {
   solution best, last; /* without a plan at first; what mix_try found last */
   /* Of the plan without any of it, INT64_MAX: none, 0: not faster than the best; and its bound. */
   int64_t plain_ns, plain_bound_ns;
+  variant small;    /* that mix_small found */
+  bool small_keeps; /* what nothing reads any more */
   const variant *taken;
 } mixing;
 
@@ -62,5 +64,8 @@ bool mix_guided_again (mixing *m, error *err) MUST_CHECK;
 bool mix_cuts (mixing *m, error *err) MUST_CHECK;
 bool mix_drops (mixing *m, error *err) MUST_CHECK;
 bool mix_both (mixing *m, error *err) MUST_CHECK;
+
+/* Where there are few ways to cut and to drop, all of them, as many as the ticks allow. */
+bool mix_small (mixing *m, error *err) MUST_CHECK;
 
 #endif

@@ -31,7 +31,7 @@ static bool find_drops (finding *f, error *err) {
 }
 
 bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, error *err) {
-  drop_choice c = { set->chosen, set->near_ns, f->keeps };
+  drop_choice c = { .chosen = set->chosen, .near_ns = set->near_ns, .keeps = f->keeps };
   *out = *f->cut;
   out->name = "recompute";
   return drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, &c, a, &out->recomputes,
@@ -60,7 +60,7 @@ bool find_price (finding *f, error *err) {
   drops_price price;
   recompute *entries;
   int32_t n;
-  drop_choice c = { f->now.chosen, f->now.near_ns, f->keeps };
+  drop_choice c = { .chosen = f->now.chosen, .near_ns = f->now.near_ns, .keeps = f->keeps };
   bool ok = drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, &c, f->scratch, &entries,
                            &n, err) &&
             drops_price_of (&f->pricing, entries, n, f->room_bytes, f->scratch, &price, err);

@@ -1,6 +1,6 @@
 /* Sections and recompute on small random traces.  The bounds are held against random plans that
    know nothing of the planner, the choices against all cuts and all sets of drops of tiny traces.
- */
+   FERRY_CASES: how many where each takes longest. */
 #include <string.h>
 
 #include "base/random.h"
@@ -15,6 +15,8 @@
 #include "trace/check.h"
 #include "trace/simulate.h"
 
+enum { CASES = 12 };
+
 static bool random_of (uint64_t seed, unsigned features, int32_t ops, arena *a, random_case *c) {
   case_options o = {
     .seed = seed, .features = features, .places = CASE_SHARED, .most_ops = ops, .drop_ppm = 300000
@@ -25,13 +27,13 @@ static bool random_of (uint64_t seed, unsigned features, int32_t ops, arena *a, 
 
 START_TEST (no_random_plan_beats_the_bound_of_its_cut) {
   int over = 0, dropped = 0;
-  for (uint64_t seed = 1; seed <= 1500; seed++) {
+  for (int seed = 1; seed <= 125 * suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     random_case c;
     error err = { 0 };
     predicted cost;
 
-    if (!random_of (seed, CASE_EVERYTHING, 9, a, &c) ||
+    if (!random_of ((uint64_t)seed, CASE_EVERYTHING, 9, a, &c) ||
         !check_plan (c.trace, c.plan, a, NULL, &err)) {
       arena_free (a);
       continue;
@@ -46,8 +48,8 @@ START_TEST (no_random_plan_beats_the_bound_of_its_cut) {
                         .recompute = RECOMPUTE_AUTO };
     int64_t ns;
     ck_assert_msg (recompute_bound (c.trace, &cut, &o, a, &ns, &err), "%s", err.text);
-    ck_assert_msg (ns <= cost.step_ns, "seed %llu: bound %lld, plan %lld", (unsigned long long)seed,
-                   (long long)ns, (long long)cost.step_ns);
+    ck_assert_msg (ns <= cost.step_ns, "seed %d: bound %lld, plan %lld", seed, (long long)ns,
+                   (long long)cost.step_ns);
     variant plain = { "plain", c.plan->sections, NULL, c.plan->n_sections, 0 };
     variant_value value;
     ck_assert_msg (variant_look (c.trace, &plain, &o, a, &value, &err), "%s", err.text);
@@ -56,8 +58,8 @@ START_TEST (no_random_plan_beats_the_bound_of_its_cut) {
     dropped += c.plan->n_recomputes > 0;
     arena_free (a);
   }
-  ck_assert_int_gt (over, 300);
-  ck_assert_int_gt (dropped, 30);
+  ck_assert_int_gt (over, 25 * suite_cases (CASES));
+  ck_assert_int_gt (dropped, 2 * suite_cases (CASES));
 }
 END_TEST
 
@@ -65,11 +67,11 @@ END_TEST
    last use: all that the planner makes are such. */
 START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
   int compared = 0, tighter = 0, near = 0;
-  for (uint64_t seed = 1; seed <= 900; seed++) {
+  for (int seed = 1; seed <= 75 * suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     random_case c;
     error err = { 0 };
-    random_state r = random_seed (seed);
+    random_state r = random_seed ((uint64_t)seed);
     units u;
     gaps g;
     uses used;
@@ -79,7 +81,7 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
     variant v = { .name = "random" };
     variant_value value;
     bool keeps;
-    if (!random_of (seed, CASE_RECOMPUTE | CASE_WORKSPACE | CASE_LIVES, 12, a, &c)) {
+    if (!random_of ((uint64_t)seed, CASE_RECOMPUTE | CASE_WORKSPACE | CASE_LIVES, 12, a, &c)) {
       arena_free (a);
       continue;
     }
@@ -105,16 +107,15 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
         chosen[i] = (uint8_t)random_between (&r, DROP_NONE, DROP_PASSES);
       drop_choice choice = { .chosen = chosen,
                              .near_ns = random_between (&r, 0, trace_total_ns (t)) };
-      ck_assert (drops_entries (t, &used, drops, n, &choice, a, &v.recomputes, &v.n_recomputes,
-                                &err) &&
-                 fixed_drops_keeps (t, v.recomputes, v.n_recomputes, a, &keeps, &err));
-      ck_assert_msg (!keeps, "seed %llu: an entry reads what is dead", (unsigned long long)seed);
+      ck_assert (
+          drops_entries (t, &used, drops, n, &choice, a, &v.recomputes, &v.n_recomputes, &err) &&
+          fixed_drops_keeps (t, v.recomputes, v.n_recomputes, a, &keeps, &err));
+      ck_assert_msg (!keeps, "seed %d: an entry reads what is dead", seed);
       ck_assert_msg (variant_try (t, &v, &o, a, &value, &err), "%s", err.text);
       if (value.step_ns == INT64_MAX || !p.fits)
         continue;
-      ck_assert_msg (p.bound.lower_bound_ns <= value.step_ns, "seed %llu: bound %lld, plan %lld",
-                     (unsigned long long)seed, (long long)p.bound.lower_bound_ns,
-                     (long long)value.step_ns);
+      ck_assert_msg (p.bound.lower_bound_ns <= value.step_ns, "seed %d: bound %lld, plan %lld",
+                     seed, (long long)p.bound.lower_bound_ns, (long long)value.step_ns);
       compared++;
       near += v.n_recomputes > 0 && value.step_ns - p.bound.lower_bound_ns <= value.step_ns / 50;
     }
@@ -128,8 +129,8 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
     }
     arena_free (a);
   }
-  ck_assert_msg (compared > 500 && tighter > 0 && near > 5, "%d compared, %d tighter, %d near",
-                 compared, tighter, near);
+  ck_assert_msg (compared > 37 * suite_cases (CASES) && tighter > 0 && near > 5,
+                 "%d compared, %d tighter, %d near", compared, tighter, near);
 }
 END_TEST
 
@@ -175,13 +176,14 @@ static int64_t least_of_all (const trace *t, const solve_options *o, arena *a) {
 
 START_TEST (bound_least_of_all_cuts_and_drops_and_plan_are_in_order) {
   int solved = 0;
-  for (uint64_t seed = 1; seed <= 8; seed++) {
+  for (int seed = 1; seed <= 2 * suite_cases (CASES) / 3; seed++) {
     arena *a = arena_new (0);
     random_case c;
     error err = { 0 };
     units u;
     gaps g;
-    if (!random_of (seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_WORKSPACE, 5, a, &c)) {
+    if (!random_of ((uint64_t)seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_WORKSPACE, 5,
+                    a, &c)) {
       arena_free (a);
       continue;
     }
@@ -201,9 +203,8 @@ START_TEST (bound_least_of_all_cuts_and_drops_and_plan_are_in_order) {
     o.recompute = RECOMPUTE_AUTO;
     if (solve (c.trace, &o, a, &mixed, &err)) {
       int64_t least = least_of_all (c.trace, &o, a);
-      ck_assert_msg (mixed.bound.lower_bound_ns <= least, "seed %llu: bound %lld, some plan %lld",
-                     (unsigned long long)seed, (long long)mixed.bound.lower_bound_ns,
-                     (long long)least);
+      ck_assert_msg (mixed.bound.lower_bound_ns <= least, "seed %d: bound %lld, some plan %lld",
+                     seed, (long long)mixed.bound.lower_bound_ns, (long long)least);
       ck_assert_int_le (mixed.bound.lower_bound_ns, mixed.plan->predicted.step_ns);
       ck_assert_int_ge (mixed.bound.lower_bound_ns, trace_total_ns (c.trace));
       ck_assert (!has_plain || mixed.plan->predicted.step_ns <= plain.plan->predicted.step_ns);
@@ -228,14 +229,15 @@ START_TEST (allowing_more_never_worsens_a_plan) {
                   { SECTIONS_OFF, RECOMPUTE_AUTO },
                   { SECTIONS_AUTO, RECOMPUTE_AUTO } };
   int compared = 0, gained = 0;
-  for (uint64_t seed = 20; seed < 32; seed++) {
+  for (int seed = 20; seed < 20 + suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     random_case c;
     error err = { 0 };
     units u;
     gaps g;
     solution plain, more;
-    if (random_of (seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_CLEAN, 7, a, &c)) {
+    if (random_of ((uint64_t)seed, CASE_SECTIONS | CASE_RECOMPUTE | CASE_WRAP | CASE_CLEAN, 7, a,
+                   &c)) {
       device d = c.plan->device;
       d.host_bytes = (int64_t)1 << 40;
       ck_assert (units_of (c.trace, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
@@ -249,8 +251,7 @@ START_TEST (allowing_more_never_worsens_a_plan) {
       for (size_t i = 0; has_plain && i < sizeof allowed / sizeof *allowed; i++) {
         o.sections = allowed[i].sections;
         o.recompute = allowed[i].recompute;
-        ck_assert_msg (solve (c.trace, &o, a, &more, &err), "seed %llu: %s",
-                       (unsigned long long)seed, err.text);
+        ck_assert_msg (solve (c.trace, &o, a, &more, &err), "seed %d: %s", seed, err.text);
         ck_assert_int_le (more.plan->predicted.step_ns, plain.plan->predicted.step_ns);
         ck_assert_int_le (more.bound.lower_bound_ns, plain.bound.lower_bound_ns);
         ck_assert_int_le (more.bound.lower_bound_ns, more.plan->predicted.step_ns);
@@ -267,11 +268,11 @@ END_TEST
 
 START_TEST (chains_end_where_the_rewriting_begins_to_refuse) {
   int ends = 0;
-  for (uint64_t seed = 1; seed <= 600; seed++) {
+  for (int seed = 1; seed <= 50 * suite_cases (CASES); seed++) {
     arena *a = arena_new (0);
     random_case c;
     rewritten rw;
-    if (random_of (seed, CASE_SECTIONS, 9, a, &c)) {
+    if (random_of ((uint64_t)seed, CASE_SECTIONS, 9, a, &c)) {
       const trace *t = c.trace;
       for (int32_t first = 0; first < t->n_ops; first++) {
         error err = { 0 };
