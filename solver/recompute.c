@@ -71,7 +71,8 @@ bool find_price (finding *f, error *err) {
   /* Of what is simulated, an op takes longer; without a link, it is only counted. */
   f->ticks += price.n_ops / (f->pricing.swaps ? 4 : 16);
   f->now.compute_ns = price.compute_ns;
-  f->now.ns = price.compute_ns + price.stall_ns;
+  f->now.stall_ns = price.stall_ns;
+  f->now.ns = price.compute_ns + units_scale (price.stall_ns, f->stall_ppm, 1000000);
   if (price.lacking_bytes > 0)
     f->now.ns += price.compute_ns / 4 + (int64_t)((double)price.lacking_bytes * DEAR *
                                                   (f->pricing.out_ns + f->pricing.in_ns));
@@ -109,8 +110,31 @@ static bool is_better (const variant_value *a, const variant_value *b) {
   return a->step_ns == INT64_MAX && a->over_bytes < b->over_bytes;
 }
 
+/* A price takes what is over the memory to go out and come back while all waits, which is too much
+   where one comes in as another goes: by how much depends on the network, and plans show it. */
+static void learn (finding *f, const drop_set *guess, const variant_value *seen) {
+  enum { LEAST_PPM = 100000, MOST_PPM = 2000000, PART = 64 };
+  int64_t stall_ns = seen->step_ns - seen->compute_ns;
+  if (seen->step_ns == INT64_MAX || guess->stall_ns < guess->compute_ns / PART)
+    return;
+  int64_t ppm = (int64_t)((double)stall_ns / (double)guess->stall_ns * 1e6);
+  ppm = ppm < LEAST_PPM ? LEAST_PPM : ppm > MOST_PPM ? MOST_PPM : ppm;
+  for (int32_t i = 0; i < f->n_kept; i++) {
+    drop_set set = f->kept[i];
+    int32_t at = i;
+    set.ns += units_scale (set.stall_ns, ppm, 1000000) -
+              units_scale (set.stall_ns, f->stall_ppm, 1000000);
+    for (; at > 0 && set.ns < f->kept[at - 1].ns; at--)
+      f->kept[at] = f->kept[at - 1];
+    f->kept[at] = set;
+  }
+  f->stall_ppm = ppm;
+}
+
 /* The kept sets, as plans; the best becomes the result where it is better. */
 static bool try_kept (finding *f, int32_t most, variant *best, variant_value *value, error *err) {
+  drop_set best_guess = { 0 };
+  variant_value best_seen = { .step_ns = INT64_MAX };
   for (int32_t i = 0; i < f->n_kept && i < most; i++) {
     arena_mark mark = arena_here (f->arena);
     variant v;
@@ -126,6 +150,10 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
              (double)f->kept[i].ns / 1e9,
              here.step_ns == INT64_MAX ? -1 : (double)here.step_ns / 1e9,
              (double)here.compute_ns / 1e9);
+    if (here.step_ns < best_seen.step_ns) {
+      best_seen = here;
+      best_guess = f->kept[i];
+    }
     bool better = here.legal && is_better (&here, value), bolder;
     int64_t hope_ns = here.step_ns == INT64_MAX ? INT64_MAX : here.compute_ns + here.step_ns;
     bolder = here.step_ns > here.compute_ns && hope_ns < f->bold_ns;
@@ -141,6 +169,7 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
     if (!better && !bolder)
       arena_back (f->arena, mark);
   }
+  learn (f, &best_guess, &best_seen);
   return true;
 }
 
@@ -271,6 +300,7 @@ bool recompute_search (const trace *t, const variant *cut, const solve_options *
   f.bold = *f.cut;
   f.bold_ns = INT64_MAX;
   f.bold_value.step_ns = INT64_MAX;
+  f.stall_ppm = 1000000;
   f.room_bytes = units_scale (o->budget_bytes, ROOM_PPM, 1000000);
   *out = (recompute_result){ .best = *f.cut, .greedy = *f.cut };
   f.scratch = arena_new (0);

@@ -13,7 +13,7 @@ typedef struct drop_set {
   uint8_t *chosen; /* per drop, DROP_... */
   int64_t near_ns; /* as drop_choice's */
   int64_t ns;      /* guessed, with what is lacking made dear */
-  int64_t compute_ns;
+  int64_t compute_ns, stall_ns; /* the latter as priced */
 } drop_set;
 
 typedef struct finding {
@@ -29,6 +29,7 @@ typedef struct finding {
   bool keeps, barred; /* as drops_find's */
   drops_pricing pricing;
   int64_t room_bytes; /* at which sets are priced */
+  int64_t stall_ppm;  /* what plans stalled, of what was priced */
   int64_t ticks, limit_ticks;
   int64_t least_ns, enough_ns; /* no plan is faster; one that is no slower ends the search */
   int32_t priced, tried;
