@@ -8,9 +8,9 @@
 
 enum { TICKS = 20000, RUNS = 40000 };
 
-static void beside_all_plans (const every_kind *kind, int seeds) {
+static void beside_all_plans (const every_kind *kind, int first, int seeds) {
   every_tally n = { 0 };
-  for (int seed = 0; seed < seeds; seed++) {
+  for (int seed = first; seed < first + seeds; seed++) {
     error err = { 0 };
     ck_assert_msg (every_case_try (kind, seed, TICKS, RUNS, &n, &err), "%s: %s", kind->name,
                    err.text);
@@ -25,22 +25,23 @@ static void beside_all_plans (const every_kind *kind, int seeds) {
 }
 
 START_TEST (bound_best_of_all_cuts_and_plan_are_in_order) {
-  beside_all_plans (&every_kinds[0], suite_cases (30));
+  beside_all_plans (&every_kinds[0], 0, suite_cases (30));
 }
 END_TEST
 
 START_TEST (bound_best_of_all_drops_and_plan_are_in_order) {
-  beside_all_plans (&every_kinds[1], suite_cases (100));
+  beside_all_plans (&every_kinds[1], 0, suite_cases (100));
 }
 END_TEST
 
 START_TEST (bound_best_of_all_drops_of_more_ops_and_plan_are_in_order) {
-  beside_all_plans (&every_kinds[2], suite_cases (30));
+  beside_all_plans (&every_kinds[2], 0, suite_cases (30));
 }
 END_TEST
 
 START_TEST (bound_best_of_all_cuts_and_drops_and_plan_are_in_order) {
-  beside_all_plans (&every_kinds[3], suite_cases (7));
+  /* The plans of the sixth trace are too many to try, which takes longer than all that follow. */
+  beside_all_plans (&every_kinds[3], 6, suite_cases (14));
 }
 END_TEST
 
