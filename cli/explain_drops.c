@@ -6,13 +6,34 @@
 #include "base/units.h"
 #include "trace/rewrite.h"
 
-enum { SHOWN = 6, NAME = 48 };
+enum { SHOWN = 6, NAME = 48, PART = 16 }; /* less than that part of an entry is no news */
 
 static int most_first (const void *a, const void *b) {
   const dropped *x = a, *y = b;
   if (x->bytes != y->bytes)
     return x->bytes > y->bytes ? -1 : 1;
   return (x->before > y->before) - (x->before < y->before);
+}
+
+static bool writes_before (const trace *t, const recompute *r, int32_t k, int32_t x) {
+  for (int32_t i = 0; i < k; i++)
+    if (list_has (&t->ops[r->ops.at[i]].writes, x))
+      return true;
+  return false;
+}
+
+/* Of what is made on the way and given up again. */
+static int64_t passing (const trace *t, const recompute *r) {
+  int64_t bytes = 0;
+  for (int32_t k = 0; k < r->ops.count; k++) {
+    const op *o = &t->ops[r->ops.at[k]];
+    for (int32_t j = 0; j < o->writes.count; j++) {
+      int32_t x = o->writes.at[j];
+      if (!list_has (&o->side, x) && !list_has (&r->replaces, x) && !writes_before (t, r, k, x))
+        bytes += t->tensors[x].bytes;
+    }
+  }
+  return bytes;
 }
 
 bool dropped_of (call *c, const trace *t, const plan *p, dropped_list *out) {
@@ -28,6 +49,7 @@ bool dropped_of (call *c, const trace *t, const plan *p, dropped_list *out) {
     const recompute *from = &p->recomputes[i];
     dropped *d = &out->at[i];
     *d = (dropped){ .before = from->before, .list = &from->replaces, .ops = from->ops.count };
+    d->passing_bytes = passing (cut.trace, from);
     for (int32_t k = 0; k < from->ops.count; k++)
       d->ns += cut.trace->ops[from->ops.at[k]].ns + cut.trace->ops[from->ops.at[k]].gap_ns;
     for (int32_t k = 0; k < from->replaces.count; k++)
@@ -65,8 +87,11 @@ void dropped_print (const dropped_list *d) {
             x->list->count ? tensor_text (d, x->list->at[0], name) : "nothing that stays");
     if (x->list->count > 1)
       printf (" and %d more", x->list->count - 1);
-    printf (" before op %d (%.*s): %s of ops for %s of copies\n", x->before, NAME, op ? op : "",
+    printf (" before op %d (%.*s): %s of ops for %s of copies", x->before, NAME, op ? op : "",
             units_time (ns, x->ns), units_time (link, x->link_ns));
+    if (x->passing_bytes > x->bytes / PART)
+      printf ("; %s on the way, given up again", units_bytes (bytes, x->passing_bytes));
+    printf ("\n");
   }
   if (d->count > SHOWN)
     printf ("  %10s  %d more times\n", "", d->count - SHOWN);
@@ -83,6 +108,7 @@ void dropped_put (json_writer *w, const dropped_list *d) {
     json_add_int (w, "link_ns", x->link_ns);
     json_add_int (w, "ns", x->ns);
     json_add_int (w, "ops", x->ops);
+    json_add_int (w, "passing_bytes", x->passing_bytes);
     json_put_key (w, "tensors");
     json_open_array (w);
     for (int32_t k = 0; k < x->list->count; k++)

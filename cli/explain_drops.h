@@ -12,6 +12,7 @@ typedef struct dropped {
   int32_t ops;            /* that run again */
   int64_t ns, bytes;      /* they take; it gives up */
   int64_t link_ns;        /* these bytes out and in again would be on the link */
+  int64_t passing_bytes;  /* made besides, on the way, and given up again */
 } dropped;
 
 typedef struct dropped_list {

@@ -243,7 +243,7 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
     p->interrupted |= was_interrupted ();
     sigaction (SIGINT, &before, NULL);
   }
-  if (!ok && c->err.code == ERR_infeasible && p->interrupted) {
+  if (!ok && (c->err.code == ERR_infeasible || c->err.code == ERR_limit) && p->interrupted) {
     c->err = (error){ 0 };
     return error_set (&c->err, ERR_interrupted, "stopped before a plan was found");
   }

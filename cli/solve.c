@@ -378,7 +378,9 @@ static const cli_option options[] = {
     "drop what can be made again: outputs of cheap ops, any, "
     "or any and swap nothing; without it, off" },
   { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%" },
-  { 0, "limit", "TICKS", "of the search, in simulated events; the same ticks give the same plan" },
+  { 0, "limit", "TICKS",
+    "of the search, in simulated events, or, with cuts or drops, of all there is to do; the same "
+    "ticks give the same plan" },
   { 0, "seconds", "N", "the search stops after them; then a second run may find another plan" },
   { 0, "seed", "N", "of the search; without it, 1" },
   { 0, "noise", "%",

@@ -277,7 +277,8 @@ static bool finish_up (state *s, const slots *now, error *err) {
     arena_mark here = arena_here (scratch);
     flow f;
     ilp_result r;
-    bool known = !eps_ppm && s->settled;
+    bool known = !eps_ppm && s->settled, last = eps_ppm > 0;
+    int64_t before = s->out->stats.ticks;
     if ((!known || s->o->program) && !flow_build (s->g, now, &fo, scratch, &f, err))
       goto out;
     if (!known && !solve (s, &f, scratch, &r, err))
@@ -286,10 +287,14 @@ static bool finish_up (state *s, const slots *now, error *err) {
       goto out;
     if (!eps_ppm && s->o->program && !flow_write_lp (&f, s->o->program, err))
       goto out;
+    if (!known && s->o->dear_ticks && s->out->stats.ticks - before >= s->o->dear_ticks)
+      last = true;
     /* of a solver that lost its footing at the end too: its last point is a guide all the same */
-    if (eps_ppm)
+    if (last)
       bound_shares (&f, r.x, s->out->share, s->out->dropped);
     arena_back (scratch, here);
+    if (last)
+      break;
   }
   ok = prove_without_peak (s, now, scratch, err);
 out:

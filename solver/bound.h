@@ -16,7 +16,9 @@ typedef struct bound_options {
   bool any_units; /* the units have granule 1, no groups and no pool, and stand for all that a plan
                      may choose: copies may be shared, so latency is not charged */
   bool keep_proof;
-  bool shares_only; /* what leaves, and no more bound than compute or a crossing gives */
+  int64_t dear_ticks; /* where the last bound program took so much, shares are read off it; 0: off a
+                         second one, with a price on every byte */
+  bool shares_only;   /* what leaves, and no more bound than compute or a crossing gives */
   bytes *program; /* where not NULL: the last program, the one that shares are read off, as LP text;
                      none where everything fits */
   flow_drops drops;     /* beside copies; then any_units must be set */

@@ -14,9 +14,10 @@ typedef struct walk {
   arena *arena;
   int32_t before, mark;
   bool keeps, barred; /* as drops_find's */
-  uint8_t *away;      /* per tensor: dropped and not made again yet, and how it was */
-  int32_t *wanted;    /* per tensor away: by this op */
-  int64_t *starts;    /* per op: compute before it */
+  bool keeps_first, replaces;
+  uint8_t *away;   /* per tensor: dropped and not made again yet, and how it was */
+  int32_t *wanted; /* per tensor away: by this op */
+  int64_t *starts; /* per op: compute before it */
   int64_t near_ns;
   int32_t *made;    /* per tensor: mark */
   int32_t *up_to;   /* per tensor made: by copies of its writers before this op */
@@ -98,6 +99,9 @@ static bool remade (walk *w, int32_t x, int32_t k) {
 static bool have (walk *w, int32_t x, int32_t k) {
   if (w->made[x] == w->mark)
     return remade (w, x, k);
+  if (w->keeps_first && dead (w, x) && !w->away[x] &&
+      versions (w, x, k) == versions (w, x, w->before))
+    return true;
   undo here = here_now (w);
   if (gone (w, x)) {
     if (remade (w, x, k))
@@ -129,13 +133,24 @@ static bool take (walk *w, int32_t k) {
   return true;
 }
 
-/* Runs everything again that wrote x before op up_to. */
+/* The last op before up_to that writes x afresh; what was written earlier is not in it any more. */
+static int32_t fresh_writer (const walk *w, int32_t x, int32_t up_to) {
+  int32_t last = 0;
+  for (int32_t i = w->u->offset[x]; i < w->u->offset[x + 1] && w->u->at[i].op < up_to; i++) {
+    const op *o = &w->t->ops[w->u->at[i].op];
+    if (w->u->at[i].writes && list_has (&o->writes, x) && !list_has (&o->reads, x))
+      last = w->u->at[i].op;
+  }
+  return last;
+}
+
+/* Runs again what wrote x before op up_to. */
 static bool make (walk *w, int32_t x, int32_t up_to) {
   const tensor *t = &w->t->tensors[x];
   if (t->persistent || t->pinned)
     return false;
   bool known = w->made[x] == w->mark;
-  int32_t from = known ? w->up_to[x] : 0, writers = known;
+  int32_t from = known ? w->up_to[x] : 0, writers = known, fresh = fresh_writer (w, x, up_to);
   if (known && from >= up_to)
     return true;
   if (known) {
@@ -147,7 +162,7 @@ static bool make (walk *w, int32_t x, int32_t up_to) {
   }
   for (int32_t i = w->u->offset[x]; i < w->u->offset[x + 1] && w->u->at[i].op < up_to; i++) {
     int32_t k = w->u->at[i].op;
-    if (k < from || !w->u->at[i].writes || !list_has (&w->t->ops[k].writes, x))
+    if (k < from || k < fresh || !w->u->at[i].writes || !list_has (&w->t->ops[k].writes, x))
       continue;
     if (list_has (&w->t->ops[k].side, x) || !take (w, k))
       return false;
@@ -271,12 +286,18 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
   return !w.full;
 }
 
-/* What the copies write besides takes its place too, if it was dropped: else they would run once
-   more for it. */
+/* It is given up again, and made once more when it is wanted. */
 static bool passes (const walk *w, int32_t x) {
   return w->away[x] == DROP_PASSES && w->starts[w->wanted[x]] - w->starts[w->before] > w->near_ns;
 }
 
+static bool is_wanted (const walk *w, int32_t x) {
+  const tensor *t = &w->t->tensors[x];
+  return w->away[x] ? !passes (w, x) : w->replaces && !t->persistent && !t->pinned && !dead (w, x);
+}
+
+/* What the copies write besides takes its place too, if it was dropped: else they would run once
+   more for it. */
 static bool put_entry (walk *w, recompute *r, error *err) {
   int64_t written = 0;
   for (int32_t i = 0; i < w->n_ops; i++)
@@ -294,7 +315,7 @@ static bool put_entry (walk *w, recompute *r, error *err) {
     const index_list *made = &w->t->ops[w->ops[i]].writes;
     for (int32_t j = 0; j < made->count; j++) {
       int32_t x = made->at[j];
-      if (!w->away[x] || passes (w, x) || w->seen[x] != w->check_mark ||
+      if (!is_wanted (w, x) || w->seen[x] != w->check_mark ||
           w->version[x] != versions (w, x, w->before))
         continue;
       r->replaces.at[r->replaces.count++] = x;
@@ -323,6 +344,8 @@ bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_
   if (!order || !begin (&w, t, u, choice->keeps, a, err))
     return false;
   w.near_ns = choice->near_ns;
+  w.keeps_first = choice->keeps && choice->keeps_first;
+  w.replaces = choice->replaces;
   for (int32_t i = 0; i < n_drops; i++)
     if (choice->chosen[i])
       order[n++] = i;

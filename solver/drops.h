@@ -31,7 +31,10 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
 typedef struct drop_choice {
   const uint8_t *chosen;
   int64_t near_ns;
-  bool keeps; /* as drops_find's */
+  bool keeps;       /* as drops_find's */
+  bool keeps_first; /* with it: also what could be made again */
+  bool replaces;    /* what copies write besides takes its place though it was not dropped, so that
+                       it can go until then */
 } drop_choice;
 
 /* Entries for the drops chosen, in `a`. One that cannot be made again is left alone. */

@@ -42,7 +42,7 @@ bool mix_try (mixing *m, const variant *v, const variant_value *known, solve_opt
   bool ok = variant_solve (m->t, v, &how, known, m->arena, s, &why);
   if (!ok && why.code != ERR_infeasible)
     return error_set (err, why.code, "%s", why.text);
-  m->ticks += s->ticks / SOLVE_EVENTS_PER_TICK + (how.guide ? 0 : s->bound.stats.ticks);
+  m->ticks += s->ticks / m->events + (how.guide ? 0 : s->bound.stats.ticks);
   if (!ok)
     s->plan = NULL;
   if (!v) {
@@ -70,6 +70,7 @@ static bool is_easy (mixing *m, bool *easy, error *err) {
 /* With all the ticks: a plan is not to be worse because something else was allowed.  It comes last,
    since mostly its bound is above what was found by then. */
 static bool solve_plain (mixing *m, error *err) {
+  enum { MANY_OPS = 5000 }; /* then refining its program takes a minute */
   const solve_options *o = m->o;
   variant_value value;
   bool only = o->recompute == RECOMPUTE_ONLY;
@@ -82,15 +83,16 @@ static bool solve_plain (mixing *m, error *err) {
   int64_t least_ns = only ? value.step_ns : value.bound_ns; /* where nothing moves, all must fit */
   m->plain_ns = least_ns == INT64_MAX ? INT64_MAX : 0;
   m->plain_bound_ns = value.bound_ns;
-  if (least_ns < mix_best_ns (m) && m->best.plan) {
-    solve_options how = *o;
+  solve_options how = *o;
+  if (least_ns < mix_best_ns (m) && m->best.plan && m->t->n_ops <= MANY_OPS) {
     how.rough = true;
     if (!variant_bound (m->t, &as_it_is, &how, m->scratch, &value, err))
       return false;
-    m->ticks += value.ticks / SOLVE_EVENTS_PER_TICK;
+    m->ticks += value.ticks / m->events;
     least_ns = m->plain_bound_ns = value.bound_ns;
   }
-  return least_ns >= mix_best_ns (m) || mix_try (m, NULL, NULL, *o, err);
+  how.rough = m->t->n_ops > MANY_OPS;
+  return least_ns >= mix_best_ns (m) || mix_try (m, NULL, NULL, how, err);
 }
 
 /* ---- the certificate ---- */
@@ -105,7 +107,7 @@ static const char *bound_by (const mixing *m, int64_t ns) {
 
 /* The tighter program says nothing of a plan that keeps what nothing reads any more. */
 static bool widen (mixing *m, bool *keeps, error *err) {
-  *keeps = false;
+  *keeps = m->taken == &m->small && m->small_keeps;
   for (int32_t i = 0; i < m->count; i++)
     *keeps |= m->taken == &m->at[i].v && m->at[i].from == FROM_KEEPING;
   return !*keeps || m->o->sections ||
@@ -164,41 +166,56 @@ static bool say_why (mixing *m, solution *s, error *err) {
   return s->why;
 }
 
+/* Only what is proved is called impossible: that the program has no solution, or that some op needs
+   more, in whatever parts. */
 static bool nothing_fits (mixing *m, error *err) {
   summary s;
-  char budget[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
-  if (!summary_of (m->t, m->scratch, &s, err))
+  int64_t least_bytes;
+  char budget[UNITS_TEXT], host[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
+  const solve_options *o = m->o;
+  if (!summary_of (m->t, m->scratch, &s, err) ||
+      !sections_floor (m->t, o, m->scratch, &least_bytes, err))
     return false;
-  units_bytes (budget, m->o->budget_bytes);
+  units_bytes (budget, o->budget_bytes);
+  units_bytes (host, o->host_bytes);
   units_bytes (floor, s.floor_bytes);
   units_bytes (cut, s.floor_sections_bytes);
-  if (m->o->recompute == RECOMPUTE_ONLY && m->program.fits)
+  bool open = o->sections ? o->budget_bytes >= least_bytes : m->program.fits;
+  if (o->recompute == RECOMPUTE_ONLY && open)
+    return error_set (err, ERR_limit,
+                      "no set of drops was found that fits in %s without swapping%s, and none is "
+                      "ruled out; allow swapping, or give more",
+                      budget, o->sections ? ", in whatever sections" : "");
+  if (open)
     return error_set (
         err, ERR_limit,
-        "no set of drops was found that fits in %s without swapping, and none is ruled "
-        "out; allow swapping, or give more",
-        budget);
-  if (m->o->recompute == RECOMPUTE_ONLY && m->o->budget_bytes >= s.floor_bytes)
+        "no plan was found in %s with %s of the host's memory, and none is ruled out; "
+        "op %d alone needs %s, and with the most sections op %d %s; give more of "
+        "either, or a higher limit",
+        budget, host, s.floor_op, floor, s.floor_sections_op, cut);
+  if (o->recompute == RECOMPUTE_ONLY && o->budget_bytes >= s.floor_bytes)
     return error_set (err, ERR_infeasible,
                       "nothing fits in %s without swapping, whatever is made again%s; allow it, or "
                       "give more",
-                      budget, m->o->sections ? "" : " (no sections)");
+                      budget, o->sections ? "" : " (no sections)");
   return error_set (
       err, ERR_infeasible,
       "nothing fits in %s; op %d alone needs %s, and with the most sections op %d %s; "
       "give more%s",
-      budget, s.floor_op, floor, s.floor_sections_op, cut,
-      m->o->sections ? "" : " or allow sections");
+      budget, s.floor_op, floor, s.floor_sections_op, cut, o->sections ? "" : " or allow sections");
 }
 
 /* ---- the whole ---- */
 
 /* What drops can do on the trace as it is, and so whether they are worth a look. */
 static bool solve_program (mixing *m, error *err) {
+  enum { DEAR_PART = 8 };
   const solve_options *o = m->o;
   if (o->recompute == RECOMPUTE_OFF || mix_is_over (m))
     return true;
-  if (!recompute_solve_program (m->t, NULL, o, true, m->arena, &m->program, err))
+  solve_options how = *o;
+  how.dear_ticks = m->limit_ticks / DEAR_PART + 1;
+  if (!recompute_solve_program (m->t, NULL, &how, true, m->arena, &m->program, err))
     return false;
   /* it has to be, so it leaves half of any limit to the rest */
   int64_t took = m->program.bound.stats.ticks, half = m->limit_ticks / 2;
@@ -217,7 +234,7 @@ static bool choose (mixing *m, error *err) {
   bool drops = o->recompute != RECOMPUTE_OFF;
   bool alone = drops && m->program.fits && m->program.bound.lower_bound_ns < mix_best_ns (m);
   return (!alone || mix_drops (m, err)) && (!drops || mix_both (m, err)) &&
-         (easy || solve_plain (m, err));
+         (easy || solve_plain (m, err)) && mix_small (m, err);
 }
 
 /* About 15 seconds, and up to a minute for the largest. */
@@ -237,6 +254,7 @@ bool mix_solve (const trace *t, const solve_options *o, int64_t least_ns, arena 
   *m = (mixing){ .t = t, .o = o, .arena = a, .compute_ns = trace_total_ns (t) };
   m->least_ns = least_ns > m->compute_ns ? least_ns : m->compute_ns;
   m->limit_ticks = o->limit_ticks ? o->limit_ticks : default_ticks (t);
+  m->events = solve_events_per_tick (t->n_ops);
   m->scratch = arena_new (0);
   bool ok = m->scratch || error_set (err, ERR_memory, "out of memory");
   ok = ok && choose (m, err) && (m->best.plan || nothing_fits (m, err));

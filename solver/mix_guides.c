@@ -76,9 +76,10 @@ static bool ask (mixing *m, const question *q, int place, bool *hope, error *err
   return ok;
 }
 
-/* One more program, and what a search makes of its set: while that leaves half of the ticks. */
-static bool is_affordable (const mixing *m) {
-  return m->ticks + m->program.bound.stats.ticks < m->limit_ticks / 2;
+/* One more program: while that leaves half of the ticks, the first a quarter. */
+static bool is_affordable (const mixing *m, bool first) {
+  int64_t most = first ? m->limit_ticks - m->limit_ticks / 4 : m->limit_ticks / 2;
+  return m->ticks + m->program.bound.stats.ticks < most;
 }
 
 /* The last set's plan waits for copies that its program thought to be in time. */
@@ -106,11 +107,11 @@ bool mix_guides (mixing *m, error *err) {
   int budget = 0, link = 0;
   if (o->recompute == RECOMPUTE_ONLY || !m->program.fits)
     return true;
-  how.limit_ticks = (m->limit_ticks / PART + 1) * SOLVE_EVENTS_PER_TICK;
+  how.limit_ticks = (m->limit_ticks / PART + 1) * m->events;
   m->last.plan = NULL;
   for (int i = 0; i < MIX_GUIDES; i++) {
     bool hope, slow = budget == BUDGETS || (i % 2 && link < LINKS && waits_for_copies (m));
-    bool any = is_affordable (m);
+    bool any = is_affordable (m, i == 0);
     if ((i && !any) || mix_best_ns (m) <= how.enough_ns || (o->stop && o->stop (o->stop_context)))
       break;
     const question *q = !any ? &known : slow ? &links[link++] : &budgets[budget++];
@@ -127,9 +128,9 @@ bool mix_guided_again (mixing *m, error *err) {
   bool guided = false;
   for (int i = 0; i < MIX_GUIDES; i++)
     guided |= m->taken == &m->guided[i];
-  if (!guided || mix_is_over (m))
+  if (!guided || mix_is_over (m) || m->ticks >= m->limit_ticks)
     return true;
   how.guide = &m->guided_bound;
-  how.limit_ticks = mix_share (m, 2) * SOLVE_EVENTS_PER_TICK;
+  how.limit_ticks = mix_share (m, 2) * m->events;
   return mix_try (m, m->taken, NULL, how, err);
 }

@@ -24,6 +24,7 @@ typedef struct mixing {
   int64_t compute_ns; /* of the trace as it is */
   int64_t least_ns;   /* no plan that the options allow is faster */
   int64_t ticks, limit_ticks;
+  int64_t events; /* of a search for plans, to a tick */
   sections_family family;
   recompute_program program; /* of the trace as it is, where drops are allowed */
   variant guided[MIX_GUIDES];
@@ -33,6 +34,8 @@ typedef struct mixing {
   solution best, last; /* without a plan at first; what mix_try found last */
   /* Of the plan without any of it, INT64_MAX: none, 0: not faster than the best; and its bound. */
   int64_t plain_ns, plain_bound_ns;
+  variant small;    /* that mix_small found */
+  bool small_keeps; /* what nothing reads any more */
   const variant *taken;
 } mixing;
 
@@ -61,5 +64,8 @@ bool mix_guided_again (mixing *m, error *err) MUST_CHECK;
 bool mix_cuts (mixing *m, error *err) MUST_CHECK;
 bool mix_drops (mixing *m, error *err) MUST_CHECK;
 bool mix_both (mixing *m, error *err) MUST_CHECK;
+
+/* Where there are few ways to cut and to drop, all of them, as many as the ticks allow. */
+bool mix_small (mixing *m, error *err) MUST_CHECK;
 
 #endif

@@ -16,10 +16,11 @@ static bool solve_proposals (mixing *m, error *err) {
   for (; m->open < m->count; m->open++) {
     const mix_proposal *p = &m->at[m->open];
     int32_t rank = seen[p->from]++;
-    if (rank > 1 || mix_is_over (m) || p->value.compute_ns >= mix_best_ns (m))
+    bool late = m->ticks >= m->limit_ticks && p->value.step_ns >= mix_best_ns (m);
+    if (rank > 1 || late || mix_is_over (m) || p->value.compute_ns >= mix_best_ns (m))
       continue;
     solve_options how = *m->o;
-    how.limit_ticks = mix_share (m, rank ? 8 : 2) * SOLVE_EVENTS_PER_TICK;
+    how.limit_ticks = mix_share (m, rank ? 8 : 2) * m->events;
     how.gap_ppm = rank ? 1 : how.gap_ppm; /* near its own bound is not enough yet */
     how.rough = true;
     if (!mix_try (m, &p->v, &p->value, how, err))
@@ -53,7 +54,8 @@ static bool search_drops (mixing *m, const variant *cut, bool keeps, bool *barre
   m->ticks += r.ticks;
   m->drops_tried += r.tried;
   mix_source from = keeps ? FROM_KEEPING : cut ? FROM_BOTH : FROM_DROPS;
-  *barred = r.barred && !mix_near (m, r.value.step_ns);
+  bool late = m->ticks >= m->limit_ticks && m->best.plan;
+  *barred = r.barred && !late && !mix_near (m, r.value.step_ns);
   propose (m, &r.best, &r.value, from);
   if (r.bold_value.compute_ns < r.value.step_ns && r.bold_value.step_ns != r.value.step_ns &&
       m->o->recompute != RECOMPUTE_ONLY)

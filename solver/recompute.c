@@ -31,7 +31,7 @@ static bool find_drops (finding *f, error *err) {
 }
 
 bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, error *err) {
-  drop_choice c = { set->chosen, set->near_ns, f->keeps };
+  drop_choice c = { .chosen = set->chosen, .near_ns = set->near_ns, .keeps = f->keeps };
   *out = *f->cut;
   out->name = "recompute";
   return drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, &c, a, &out->recomputes,
@@ -60,7 +60,7 @@ bool find_price (finding *f, error *err) {
   drops_price price;
   recompute *entries;
   int32_t n;
-  drop_choice c = { f->now.chosen, f->now.near_ns, f->keeps };
+  drop_choice c = { .chosen = f->now.chosen, .near_ns = f->now.near_ns, .keeps = f->keeps };
   bool ok = drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, &c, f->scratch, &entries,
                            &n, err) &&
             drops_price_of (&f->pricing, entries, n, f->room_bytes, f->scratch, &price, err);
@@ -145,7 +145,7 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
         !variant_try (f->t, &v, f->o, f->scratch, &here, err))
       return false;
     f->tried++;
-    f->ticks += here.ticks / SOLVE_EVENTS_PER_TICK;
+    f->ticks += here.ticks / solve_events_per_tick (here.n_ops);
     log_say (f->o->log, LOG_DETAIL, "drops: guessed %.6g s, tried %.6g s, compute %.6g s",
              (double)f->kept[i].ns / 1e9,
              here.step_ns == INT64_MAX ? -1 : (double)here.step_ns / 1e9,

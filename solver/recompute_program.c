@@ -38,6 +38,7 @@ static bool solve_program (const trace *t, const variant *cut, const solve_optio
                         .again = again,
                         .fresh = fresh,
                         .keep_proof = o->keep_proof && !guide,
+                        .dear_ticks = o->dear_ticks,
                         .shares_only = guide,
                         .log = o->log,
                         .stop = o->stop,

@@ -36,6 +36,7 @@ bool solve_same_places (const trace *t, const solve_options *o, arena *a, soluti
   int64_t ticks = 0, candidates = 0;
   int winner = -1;
   bool stopped = false;
+  error open = { 0 };
   for (int i = 0; i < TRIES; i++) {
     solve_options less = *o;
     solution s;
@@ -44,8 +45,10 @@ bool solve_same_places (const trace *t, const solve_options *o, arena *a, soluti
     less.budget_bytes = units_scale (o->budget_bytes, counted_ppm[i], 1000000);
     less.limit_ticks = o->limit_ticks ? o->limit_ticks / TRIES + 1 : SOLVE_LIMIT_TICKS / TRIES;
     if (!solve (t, &less, a, &s, &why)) {
-      if (why.code != ERR_infeasible)
+      if (why.code != ERR_infeasible && why.code != ERR_limit)
         return error_set (err, why.code, "%s", why.text);
+      if (why.code == ERR_limit)
+        open = why;
       continue;
     }
     ticks += s.ticks;
@@ -59,6 +62,8 @@ bool solve_same_places (const trace *t, const solve_options *o, arena *a, soluti
     if (stopped || (i == 0 && is_enough (o, &s)))
       break;
   }
+  if (winner < 0 && open.code)
+    return error_set (err, open.code, "%s", open.text);
   if (winner < 0)
     return error_set (err, ERR_infeasible,
                       "no plan has the same granules for every stay of a part");

@@ -14,6 +14,7 @@ void search_clear (candidate *c, const layout *l) {
   memset (c->parts, 0, (size_t)l->gaps.count * sizeof *c->parts);
   for (int32_t i = 0; i < l->gaps.count; i++)
     c->not_before[i] = NO_WAIT;
+  c->heads_first = false;
   c->step_ns = INT64_MAX;
 }
 
@@ -40,6 +41,7 @@ void search_copy (candidate *to, const candidate *from) {
   to->layout = from->layout;
   to->early_ppm = from->early_ppm;
   to->by_release = from->by_release;
+  to->heads_first = from->heads_first;
   to->step_ns = from->step_ns;
   to->found_by = from->found_by;
 }
@@ -72,9 +74,16 @@ static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *coun
   if (!round_wishes (&r, a, out, count, err))
     return false;
   int32_t at = 0;
-  for (int32_t i = 0; i < g->count; i++)
+  for (int32_t i = 0; i < g->count; i++) {
+    int32_t first = at;
     for (int32_t part = 0; part < c->parts[i]; part++)
       (*out)[at++].in_not_before = c->not_before[i];
+    for (int32_t last = at - 1; c->heads_first && first < last; first++, last--) {
+      int32_t part = (*out)[first].part;
+      (*out)[first].part = (*out)[last].part;
+      (*out)[last].part = part;
+    }
+  }
   return true;
 }
 
@@ -123,6 +132,7 @@ static uint64_t hash_of (const search *s, const candidate *c) {
   uint64_t h = random_mix (1, c->layout->n_groups ? c->layout - s->layouts : -1);
   h = random_mix (random_mix (random_mix (h, c->layout->pool_below_bytes), c->early_ppm),
                   c->by_release);
+  h = c->heads_first ? random_mix (h, 2) : h;
   for (int32_t i = 0; i < g->count; i++)
     if (c->parts[i])
       h = random_mix (

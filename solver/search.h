@@ -16,6 +16,7 @@ typedef struct candidate {
   int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
   int64_t early_ppm;   /* as schedule's */
   bool by_release;     /* as schedule's */
+  bool heads_first;    /* of the parts that a gap moves; else the last part first */
   int64_t step_ns;     /* INT64_MAX: no plan */
   const char *found_by;
 } candidate;
@@ -76,6 +77,8 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) MU
 bool search_keep (search *s);
 /* Costs it, and keeps it so. */
 bool search_try (search *s, error *err) MUST_CHECK;
+/* Where few parts can leave, each choice of them. */
+bool search_every (search *s, error *err) MUST_CHECK;
 /* From the best on. */
 bool search_improve (search *s, error *err) MUST_CHECK;
 

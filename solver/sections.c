@@ -145,7 +145,7 @@ static bool consider (const trace *t, const solve_options *o, variant *v, arena 
   how.beat_ns = f->count && f->values[0].step_ns != INT64_MAX ? f->values[0].step_ns : 0;
   if (!variant_try (t, v, &how, scratch, &value, err))
     return false;
-  f->ticks += value.ticks / SOLVE_EVENTS_PER_TICK;
+  f->ticks += value.ticks / solve_events_per_tick (value.n_ops);
   if (!value.legal) {
     f->refused++;
     return true;
@@ -377,6 +377,20 @@ static bool change_one (improving *w, error *err) {
   return true;
 }
 
+/* Where nothing fits so far: cuts of single ops, ever finer. */
+static bool fit_each (const trace *t, const solve_options *o, arena *a, arena *scratch,
+                      sections_family *f, error *err) {
+  static const int64_t shares_ppm[] = { 1000000, 900000, 750000, 500000, 250000, 0 };
+  enum { SHARES = sizeof shares_ppm / sizeof *shares_ppm };
+  for (int i = 0; !f->count && i < SHARES; i++) {
+    variant v;
+    if (!sections_fit (t, o, shares_ppm[i], a, &v, err) ||
+        (v.n_sections && !consider (t, o, &v, scratch, f, err)))
+      return false;
+  }
+  return true;
+}
+
 bool sections_search (const trace *t, const solve_options *o, arena *a, sections_family *out,
                       error *err) {
   static const int64_t tries[] = { 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64 };
@@ -405,7 +419,7 @@ bool sections_search (const trace *t, const solve_options *o, arena *a, sections
     }
   }
   improving w = { t, o, a, scratch, out, ROOM };
-  ok = ok && change_one (&w, err);
+  ok = ok && fit_each (t, o, a, scratch, out, err) && change_one (&w, err);
 out:
   arena_free (scratch);
   return ok;

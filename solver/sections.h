@@ -21,6 +21,15 @@ extern const char *const sections_form_names[SECTIONS_FORMS + 1];
 bool sections_propose (const trace *t, const solve_options *o, sections_form form, int64_t parts,
                        arena *a, variant *out, error *err) MUST_CHECK;
 
+/* Each op by itself in as few parts as bring what it needs under that share of the budget, or in
+   its most; n_sections may be 0. */
+bool sections_fit (const trace *t, const solve_options *o, int64_t share_ppm, arena *a,
+                   variant *out, error *err) MUST_CHECK;
+
+/* What some op needs in any cut that the options allow: no plan has less. */
+bool sections_floor (const trace *t, const solve_options *o, arena *a, int64_t *bytes,
+                     error *err) MUST_CHECK;
+
 /* How far depth first may go from op `first` (trace/rewrite's rule): the end of the chain. */
 int32_t sections_chain_end (const trace *t, int32_t first, int32_t end, int64_t parts,
                             int32_t *read_in, int32_t *written_in);

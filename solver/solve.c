@@ -140,7 +140,8 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
     } else {
       ok = ok && search_first (&s, err) &&
            (search_is_over (&s) || (make_layouts (&s, first, LAYOUTS, guide, share, err) &&
-                                    search_widen (&s, err) && search_starts (&s, err))) &&
+                                    search_widen (&s, err) && search_every (&s, err) &&
+                                    search_starts (&s, err))) &&
            (o->own_only || search_policies (&s, &policies, err)) && search_improve (&s, err);
     }
   }

@@ -49,6 +49,7 @@ typedef struct solve_options {
                            budget, so that no program is solved; or NULL */
   const recipe *follow; /* only a few roundings, made like this; or NULL */
   bool rough;           /* of variants: their bound is only a guide, nothing is refined */
+  int64_t dear_ticks;   /* of programs for drops: as bound_options' */
   int64_t enough_ns;    /* a plan as fast is good enough in any case; or 0 */
   int64_t beat_ns;      /* of variants: no plan that is not faster is of use; or 0 */
   const char *trace_digest; /* where it is known already; or NULL */
@@ -64,8 +65,10 @@ typedef struct solve_options {
 #define SOLVE_GAP_PPM 5000
 #define SOLVE_LIMIT_TICKS ((int64_t)4000000)
 /* Simulated events take less time than what else is counted: so many to a tick of cuts and drops.
- */
-#define SOLVE_EVENTS_PER_TICK 4
+   In large steps each takes longer, since nothing of them stays in the caches. */
+static inline int64_t solve_events_per_tick (int32_t n_ops) {
+  return n_ops <= 2500 ? 4 : n_ops < 10000 ? 10000 / n_ops : 1;
+}
 
 /* How the plan bears ops that take a little more or less: what a step takes over its compute on 95
    of 100 days, in millionths, beside the fastest plan that was found. */

@@ -69,10 +69,12 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
                         .stop_context = o->stop_context };
   bool ok = look (t, v, o, scratch, &rw, &g, out, err);
   if (ok && out->bound_ns != INT64_MAX) {
-    ok = bound_of (&g, &how, scratch, &b, err);
-    if (ok)
-      out->bound_ns = b.lower_bound_ns;
-    out->ticks = ok ? b.stats.ticks * SOLVE_EVENTS_PER_TICK : 0;
+    error why = { 0 };
+    bool fits = bound_of (&g, &how, scratch, &b, &why);
+    if (!fits && why.code != ERR_infeasible)
+      ok = error_set (err, why.code, "%s", why.text);
+    out->bound_ns = fits ? b.lower_bound_ns : INT64_MAX; /* the host cannot hold what must leave */
+    out->ticks = fits ? b.stats.ticks * solve_events_per_tick (out->n_ops) : 0;
   }
   arena_back (scratch, mark);
   return ok;

@@ -1,5 +1,7 @@
 #include "tests/every_case.h"
 
+#include <time.h>
+
 #include "solver/solve.h"
 #include "tests/every_way.h"
 
@@ -7,6 +9,10 @@ const every_kind every_kinds[EVERY_KINDS] = { { "parts", true, false, 4 },
                                               { "drops, 4 or 5 ops", false, true, 5 },
                                               { "drops, 6 or 7 ops", false, true, 7 },
                                               { "parts and drops", true, true, 3 } };
+
+static double now_s (void) {
+  return (double)clock () / CLOCKS_PER_SEC;
+}
 
 static bool judge (int seed, const solution *s, const every_way *all, every_tally *n, error *err) {
   int64_t step_ns = s ? s->plan->predicted.step_ns : INT64_MAX / 4;
@@ -64,12 +70,16 @@ bool every_case_try (const every_kind *kind, int seed, int64_t ticks, int64_t mo
                       .sections = kind->parts ? SECTIONS_AUTO : SECTIONS_OFF,
                       .section_orders = allowed.level_only ? ORDERS_LEVEL : ORDERS_AUTO,
                       .recompute = kind->drops ? RECOMPUTE_AUTO : RECOMPUTE_OFF };
+  double from_s = now_s ();
   bool has = solve (c.trace, &o, a, &s, &why);
+  n->solve_s += now_s () - from_s;
   if (!has && why.code != ERR_infeasible && why.code != ERR_limit)
     ok = error_set (err, why.code, "seed %d: %s", seed, why.text);
   allowed.below_ns = has ? s.plan->predicted.step_ns + 1 : trace_total_ns (c.trace) * 3 / 2;
   allowed.any = !has;
+  from_s = now_s ();
   ok = ok && every_way_search (&c, &allowed, &all, err);
+  n->all_s += now_s () - from_s;
   if (ok && (has || all.step_ns < allowed.below_ns))
     ok = judge (seed, has ? &s : NULL, &all, n, err);
   if (ok && has) {

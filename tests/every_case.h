@@ -23,6 +23,7 @@ typedef struct every_tally {
   int at_bound;          /* of these: the bound is the best plan's step */
   int cut, again, moved; /* our plan has sections; entries; moves */
   int64_t ways, runs;
+  double solve_s, all_s; /* of the processor: solve's, and all plans' */
   double worst_percent;
   int worst_seed;
   int worst[2][2]; /* sections and entries of our plan there, and of the best */

@@ -119,7 +119,7 @@ static bool choose_entries (trying *w, int64_t used_ns) {
       again |= w->chosen[e].before == r->before && w->chosen[e].ops.at == r->ops.at;
     if (again || found (w) || used_ns + entry_ns (w, r) >= w->out->step_ns)
       continue;
-    if (w->n_chosen == MOST_ENTRIES || w->out->runs >= w->allowed->most_runs) {
+    if (w->n_chosen == MOST_ENTRIES || w->out->runs + w->out->made >= w->allowed->most_runs) {
       w->out->complete = false;
       return true;
     }

@@ -11,7 +11,7 @@
 typedef struct every_allowed {
   bool parts, level_only, drops;
   int64_t below_ns;  /* only what is below it is looked for */
-  int64_t most_runs; /* of best_search, all together */
+  int64_t most_runs; /* of best_search, all together, and ways */
   bool any;          /* the first plan is enough */
 } every_allowed;
 

@@ -11,6 +11,7 @@ complains() { grep -qE -- "$1" err || { echo "not said: $1"; cat err; return 1; 
 # of PLAN KEY: all numbers behind the key in explain's list, added up
 told() { sed "/\"$1\"/,/^  ]/!d" explained | grep -oE "\"$2\": ?[0-9]+" | grep -oE '[0-9]+$' | awk '{ sum += $1 } END { printf "%.0f", sum }'; }
 limit=(--limit 3000 -q)
+ample=(--limit 100000 -q) # where a set of drops is to be found: programs count
 
 "$ferry" zoo vgg16 --batch 16 --width-divisor 8 --device titanx-pascal -q -o vgg.json || exit 1
 "$ferry" zoo alexnet --batch 32 --width-divisor 8 --device titanx-pascal -q -o alex.json || exit 1
@@ -54,10 +55,11 @@ floors() { # info, and every refusal, names what whole ops need and what their p
     run 1 solve vgg.json -b 10MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 10.0 MiB, nor was one found with ops in parts; with whole ops the smallest budget is 70.0 MiB ' && complains "$parts" || return 1
   done
 }
-hosts() { # too little of the host's memory, with any options
+hosts() { # too little of the host's memory, with any options: the answer is no only where it is proved
   local how
-  for how in "" "--sections auto" "--recompute auto"; do
-    run 1 solve vgg.json -b 72MiB --host 4MiB $how "${limit[@]}" && one_line && complains "with 4.00 MiB of the host's memory.* the largest op needs (only )?70.0 MiB; in the most parts at least 18.4 MiB \(op 135\); give more of either" || return 1
+  run 1 solve vgg.json -b 72MiB --host 4MiB "${limit[@]}" && one_line && complains "with 4.00 MiB of the host's memory.* the largest op needs (only )?70.0 MiB; in the most parts at least 18.4 MiB \(op 135\); give more of either" || return 1
+  for how in "--sections auto" "--recompute auto"; do
+    run 4 solve vgg.json -b 72MiB --host 4MiB $how "${limit[@]}" && one_line && complains "no plan was found in 72.0 MiB with 4.00 MiB of the host's memory, and none is ruled out; op 101 alone needs 61.2 MiB, and with the most sections op 135 18.4 MiB; give more of either" || return 1
   done
 }
 stays() { # nothing may be swapped
@@ -87,7 +89,7 @@ cuts_told() { # which stretch, in how many parts, why, at what cost; the cost is
     { ! grep -q '^cut into' out || says 'in whole ops the step fits \(70.0 MiB of 80.0 MiB\), but more would cross the link'; }
 }
 drops_told() { # what, before which op, at what cost, beside the same bytes on the link
-  run 4 solve fast.json -b 60% --recompute auto "${limit[@]}" --proof -o drop.json && run 0 explain fast.json drop.json &&
+  run 4 solve fast.json -b 60% --recompute auto "${ample[@]}" --proof -o drop.json && run 0 explain fast.json drop.json &&
     says '^dropped and made again: [0-9.]+ [KMG]iB, by ops that take [0-9.]+ [mu]s; as copies both ways [0-9.]+ [mu]s; the most$' &&
     says '^ +[0-9.]+ [KM]iB  of .* before op [0-9]+ \(.*\): [0-9.]+ [mun]+s of ops for [0-9.]+ [mu]s of copies$' && ! grep -q '^cut into' out &&
     run 0 explain fast.json drop.json --json && cp out explained || return 1
@@ -103,7 +105,13 @@ drops_proved() {
   sed "s/\"lower_bound_ns\": *[0-9]*/\"lower_bound_ns\": $((worth + 1))/" drop.json >more.json
   run 1 prove fast.json more.json && complains 'is claimed, the proof shows'
 }
-both_told() { run 4 solve alex.json -b 45% --sections auto --recompute auto --limit 100000 -q -o both.json && run 0 explain alex.json both.json && says '^cut into sections' && says '^dropped and made again' && tail -n 1 out | grep -q 'any plan with these sections and drops can reach'; }
+passing_told() { # what is made on the way and given up again is what the entries make besides
+  run 4 solve fast.json -b 45% --recompute auto "${ample[@]}" -o passing.json &&
+    run 0 explain fast.json passing.json --json && cp out explained || return 1
+  [ "$(grep -oE '"passing_bytes": ?[0-9]+' explained | grep -oE '[0-9]+$' | awk '{ n += $1 } END { print n + 0 }')" -gt 0 ] &&
+    run 0 explain fast.json passing.json && says 'of copies; [0-9.]+ [KMG]iB on the way, given up again$'
+}
+both_told() { run 4 solve alex.json -b 45% --sections auto --recompute auto "${ample[@]}" -o both.json && run 0 explain alex.json both.json && says '^cut into sections' && says '^dropped and made again' && tail -n 1 out | grep -q 'any plan with these sections and drops can reach'; }
 asked() { # the plan says what was allowed
   tr -d '\n ' <both.json | grep -q '"recompute":"auto".*"section_order":"auto","sections":"auto"' && ! tr -d '\n ' <drop.json | grep -q '"sections":"auto"' &&
     tr -d '\n ' <four.json | grep -q '"section_order":"depth","sections":4'
@@ -134,10 +142,10 @@ END
 curve_rows() { awk -F'\t' 'NR > 1 { print $1, $2, $3 }' out; }
 monotone() { # more memory is never slower; what is allowed beside swapping never slower, nor its bound higher, and pays here
   local budgets=60%,80%,100% it
-  for it in "fast --recompute" "vgg --sections"; do
+  for it in "fast --recompute 100000" "vgg --sections 300"; do
     set -- $it
     run 0 curve $1.json --budgets $budgets --ticks 300 --tsv && curve_rows >swaps &&
-      run 0 curve $1.json --budgets $budgets --ticks 300 --tsv $2 auto && curve_rows >rows || return 1
+      run 0 curve $1.json --budgets $budgets --ticks $3 --tsv $2 auto && curve_rows >rows || return 1
     awk 'NR == FNR { step[$1] = $2; bound[$1] = $3; next } # step -1: none was found
       { if (step[$1] >= 0 && ($2 < 0 || $2 > step[$1] * 1.005 || $3 > bound[$1])) bad = 1
         if (last > 0 && ($2 < 0 || $2 > last)) bad = 1
@@ -162,6 +170,7 @@ claim "where nothing has to wait there is no program" no_program
 claim "explain says which stretch is cut, why, and at what cost" cuts_told
 claim "explain says what is dropped, at what cost, and what is saved" drops_told
 claim "a bound of drops is proved by its file, one nanosecond more is not" drops_proved
+claim "explain says what is made on the way and given up again" passing_told
 claim "explain says both of a plan that does both" both_told
 claim "a plan says what it was allowed" asked
 if command -v python3 >/dev/null; then claim "sections and entries alone rebuild the trace" rebuilt; fi

@@ -1,16 +1,16 @@
 /* solve beside the best of all plans of tiny traces that may be cut into two or three parts and may
    make again what they dropped: the bound is never above the best, the plan never below it, and
-   mostly it is it.  FERRY_CASES: how many seeds; `make bench` has more. */
+   nearly always it is it.  FERRY_CASES: how many seeds; `make bench` has more. */
 #include <stdio.h>
 
 #include "tests/every_case.h"
 #include "tests/suite.h"
 
-enum { TICKS = 20000, RUNS = 40000 };
+enum { TICKS = 50000, RUNS = 20000 };
 
-static void beside_all_plans (const every_kind *kind, int first, int seeds) {
+static void beside_all_plans (const every_kind *kind, int seeds) {
   every_tally n = { 0 };
-  for (int seed = first; seed < first + seeds; seed++) {
+  for (int seed = 0; seed < seeds; seed++) {
     error err = { 0 };
     ck_assert_msg (every_case_try (kind, seed, TICKS, RUNS, &n, &err), "%s: %s", kind->name,
                    err.text);
@@ -21,27 +21,27 @@ static void beside_all_plans (const every_kind *kind, int first, int seeds) {
   ck_assert_msg (n.tried > seeds / 8 && n.whole * 3 > n.tried, "%d tried, %d whole", n.tried,
                  n.whole);
   ck_assert (n.moved + n.cut > 0 && (kind->parts ? n.cut : n.again) > 0);
-  ck_assert_int_ge (n.best * 100, n.whole * 60);
+  ck_assert_int_eq (n.refused, 0);
+  ck_assert_int_ge (n.best * 100, n.whole * 95);
 }
 
 START_TEST (bound_best_of_all_cuts_and_plan_are_in_order) {
-  beside_all_plans (&every_kinds[0], 0, suite_cases (30));
+  beside_all_plans (&every_kinds[0], suite_cases (30));
 }
 END_TEST
 
 START_TEST (bound_best_of_all_drops_and_plan_are_in_order) {
-  beside_all_plans (&every_kinds[1], 0, suite_cases (100));
+  beside_all_plans (&every_kinds[1], suite_cases (100));
 }
 END_TEST
 
 START_TEST (bound_best_of_all_drops_of_more_ops_and_plan_are_in_order) {
-  beside_all_plans (&every_kinds[2], 0, suite_cases (30));
+  beside_all_plans (&every_kinds[2], suite_cases (30));
 }
 END_TEST
 
 START_TEST (bound_best_of_all_cuts_and_drops_and_plan_are_in_order) {
-  /* The plans of the sixth trace are too many to try, which takes longer than all that follow. */
-  beside_all_plans (&every_kinds[3], 6, suite_cases (14));
+  beside_all_plans (&every_kinds[3], suite_cases (27));
 }
 END_TEST
 

@@ -4,15 +4,16 @@
    bench_mix mix NETWORK BATCH GB/s [DTYPE [PERCENT [ROWS]]]: swap alone, recompute alone, greedy
    mix, every k-th kept, both, and both with sections (rows s, r, g, k, b, c); without more, bf16
    and 80, 60, 40, 20 % of the peak; H200. "+" behind the network: attention with its score matrix.
+   Where both are worse than a column beside them, a line says so and the exit status is 1.
    Both need the folder of device files as the last operand; without any, some of both. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
-#include "solver/drops.h"
 #include "solver/recompute.h"
 #include "solver/solve.h"
+#include "tests/keep_kth.h"
 #include "trace/zoo/zoo.h"
 
 /* Of this process on any core: what else runs on the machine does not count. */
@@ -28,22 +29,27 @@ static bool device_of (const char *folder, const char *name, arena *a, device *d
   return device_load (path, NULL, a, d, err);
 }
 
-static void cell (const trace *t, const solve_options *o, const char *name) {
+/* INT64_MAX: none. */
+static int64_t cell (const trace *t, const solve_options *o, const char *name) {
   arena *a = arena_new (0);
   error err = { 0 };
   solution s;
+  int64_t step_ns = INT64_MAX;
   double start = now_s (), compute = (double)trace_total_ns (t);
   if (!a || !solve (t, o, a, &s, &err))
     printf ("  %-22s none: %s\n", name, err.text);
-  else
+  else {
+    step_ns = s.plan->predicted.step_ns;
     printf ("  %-22s %.4f  bound %.4f (%s)  gap %.2f %%  %d sections in %lld, %d entries, %d moves"
             "  %lld ticks  %.1f s\n",
             name, (double)s.plan->predicted.step_ns / compute,
             (double)s.bound.lower_bound_ns / compute, s.bound.by, 100 * s.plan->certificate.gap,
             s.plan->n_sections, s.plan->n_sections ? (long long)s.plan->sections[0].parts : 1,
             s.plan->n_recomputes, s.plan->n_moves, (long long)s.ticks, now_s () - start);
+  }
   fflush (stdout);
   arena_free (a);
+  return step_ns;
 }
 
 static bool vgg (const char *folder, arena *a, error *err) {
@@ -74,9 +80,9 @@ static bool vgg (const char *folder, arena *a, error *err) {
 }
 
 /* The greedy prefixes alone, without search. */
-static void greedy (const trace *t, const solve_options *o) {
+static int64_t greedy (const trace *t, const solve_options *o) {
   arena *a = arena_new (0);
-  recompute_result r;
+  recompute_result r = { .greedy_value.step_ns = INT64_MAX };
   error err = { 0 };
   if (a && recompute_search (t, NULL, o, NULL, false, 200 * (int64_t)t->n_ops, a, &r, &err) &&
       r.greedy_value.step_ns != INT64_MAX)
@@ -86,81 +92,22 @@ static void greedy (const trace *t, const solve_options *o) {
     printf ("  %-22s none %s\n", "greedy mix", err.text);
   fflush (stdout);
   arena_free (a);
-}
-
-/* The block that a name belongs to: up to its last part that is a number, or all but the last. */
-static size_t block_of (const char *name) {
-  size_t end = 0, last = 0;
-  for (size_t i = 0; name[i]; i++)
-    if (name[i] == '.') {
-      last = i;
-      if (i && strchr ("0123456789", name[i - 1]))
-        end = i;
-    }
-  return end ? end : last;
-}
-
-/* Drops from the way forward to the way back, in order of ops, but for every k-th; or but for what
-   every k-th block leaves behind last. */
-static void choose_kth (const trace *t, const device *d, const drop *drops, int32_t n, int32_t k,
-                        bool blocks, uint8_t *chosen) {
-  int32_t at = 0, last = -1;
-  memset (chosen, 0, (size_t)n);
-  for (int32_t i = 0; i < n; i++) {
-    if (drops[i].bytes < d->granule_bytes || t->ops[drops[i].after].phase != OP_FORWARD ||
-        t->ops[drops[i].before].phase == OP_FORWARD)
-      continue;
-    const char *name = t->tensors[drops[i].tensor].name;
-    const char *before = last < 0 ? "" : t->tensors[drops[last].tensor].name;
-    size_t size = block_of (name);
-    bool next = !blocks || last < 0 || size != block_of (before) || memcmp (name, before, size);
-    chosen[i] = blocks || at % k != 0;
-    if (blocks && next && last >= 0 && at % k == 0)
-      chosen[last] = 0;
-    at += next;
-    last = i;
-  }
+  return err.code ? INT64_MAX : r.greedy_value.step_ns;
 }
 
 /* Of what can be dropped every k-th is kept, for the best k, by tensors or by blocks; then swaps.
  */
-static void every_kth (const trace *t, const solve_options *o) {
-  arena *a = arena_new (0);
+static int64_t every_kth (const trace *t, const solve_options *o) {
   error err = { 0 };
-  uses u;
-  drop *drops;
-  int32_t n, best = 0;
-  int64_t best_ns = INT64_MAX;
-  uint8_t *over = a ? NEW (a, t->n_ops, uint8_t, &err) : NULL;
-  if (!over || !uses_of (t, a, &u, &err))
-    return;
-  memset (over, 1, (size_t)t->n_ops);
-  uint8_t *chosen = NULL;
-  if (!drops_find (t, over, NULL, false, a, &drops, &n, NULL, &err) ||
-      !(chosen = NEW (a, n, uint8_t, &err)))
-    return;
-  for (int32_t k = 2; k <= 48; k++) {
-    arena_mark mark = arena_here (a);
-    variant v = { .name = "every k-th" };
-    variant_value value;
-    choose_kth (t, o->device, drops, n, k / 2, k % 2, chosen);
-    drop_choice choice = { .chosen = chosen };
-    if (!drops_entries (t, &u, drops, n, &choice, a, &v.recomputes, &v.n_recomputes, &err) ||
-        !variant_try (t, &v, o, a, &value, &err))
-      break;
-    if (value.step_ns < best_ns) {
-      best_ns = value.step_ns;
-      best = k;
-    }
-    arena_back (a, mark);
-  }
-  if (best_ns == INT64_MAX)
-    printf ("  %-22s none\n", "every k-th kept");
+  kept_kth best;
+  if (!keep_kth (t, o, 24, &best, &err) || best.step_ns == INT64_MAX)
+    printf ("  %-22s none %s\n", "every k-th kept", err.text);
   else
     printf ("  %-22s %.4f  k = %d%s\n", "every k-th kept",
-            (double)best_ns / (double)trace_total_ns (t), best / 2, best % 2 ? ", of blocks" : "");
+            (double)best.step_ns / (double)trace_total_ns (t), best.k,
+            best.blocks ? ", of blocks" : "");
   fflush (stdout);
-  arena_free (a);
+  return err.code ? INT64_MAX : best.step_ns;
 }
 
 typedef struct question {
@@ -175,29 +122,41 @@ static void say (void *context, log_level level, const char *text) {
   printf ("    %6.2f s  %s\n", now_s () - *(const double *)context, text);
 }
 
-static void cells (const trace *t, const device *d, int64_t budget_bytes, const char *rows) {
+/* False, and a line: what allows all is worse than one of those that allow less. */
+static bool holds (const char *name, int64_t both_ns, int64_t ns) {
+  if (both_ns <= ns)
+    return true;
+  printf ("WORSE: both take %lld ns, %s %lld\n", (long long)both_ns, name, (long long)ns);
+  return false;
+}
+
+static bool cells (const trace *t, const device *d, int64_t budget_bytes, const char *rows) {
+  enum { SWAP, AGAIN, GREEDY, KTH, BOTH, PARTS, COLUMNS };
+  static const char *const names[COLUMNS] = { "swap alone", "recompute alone",
+                                              "greedy mix", "every k-th kept",
+                                              "both",       "both, and sections" };
+  static const char letters[] = "srgkbc";
   solve_options o = { .device = d, .budget_bytes = budget_bytes, .host_bytes = d->host_bytes };
   double start = now_s ();
   logger log = { .say = say, .context = &start };
+  bool ok = true;
+  int64_t ns[COLUMNS];
   o.log = strchr (rows, 'v') ? &log : NULL;
-  if (strchr (rows, 's'))
-    cell (t, &o, "swap alone");
-  o.recompute = RECOMPUTE_ONLY;
-  if (strchr (rows, 'r'))
-    cell (t, &o, "recompute alone");
-  o.recompute = RECOMPUTE_AUTO;
-  if (strchr (rows, 'g'))
-    greedy (t, &o);
-  if (strchr (rows, 'k'))
-    every_kth (t, &o);
-  if (strchr (rows, 'b'))
-    cell (t, &o, "both");
-  o.sections = SECTIONS_AUTO;
-  if (strchr (rows, 'c') && t->n_ops < 300)
-    cell (t, &o, "both, and sections");
+  for (int i = 0; i < COLUMNS; i++) {
+    ns[i] = INT64_MAX;
+    o.recompute = i == SWAP ? RECOMPUTE_OFF : i == AGAIN ? RECOMPUTE_ONLY : RECOMPUTE_AUTO;
+    o.sections = i == PARTS ? SECTIONS_AUTO : SECTIONS_OFF;
+    if (!strchr (rows, letters[i]) || (i == PARTS && t->n_ops >= 300))
+      continue;
+    ns[i] = i == GREEDY ? greedy (t, &o) : i == KTH ? every_kth (t, &o) : cell (t, &o, names[i]);
+    for (int k = 0; i == BOTH && k < i; k++)
+      ok &= holds (names[k], ns[i], ns[k]);
+  }
+  return ok;
 }
 
-static bool mix (const char *folder, const question *q, arena *a, error *err) {
+/* *ok becomes false where both are worse than another row. */
+static bool mix (const char *folder, const question *q, arena *a, bool *ok, error *err) {
   static const int percents[] = { 80, 60, 40, 20 };
   char network[64];
   device d;
@@ -226,7 +185,7 @@ static bool mix (const char *folder, const question *q, arena *a, error *err) {
     printf ("%s batch %lld, %s, %lld GB/s, %d %% of the peak of %lld MiB, %d ops\n", q->network,
             (long long)q->batch, compute_dtype_names[q->dtype], (long long)q->gb, percents[i],
             (long long)(g.peak_bytes >> 20), t->n_ops);
-    cells (t, &d, g.peak_bytes / 100 * percents[i], q->rows);
+    *ok &= cells (t, &d, g.peak_bytes / 100 * percents[i], q->rows);
   }
   return true;
 }
@@ -243,7 +202,7 @@ static bool dtype_of (const char *name, compute_dtype *out, error *err) {
 int main (int count, char **words) {
   error err = { 0 };
   arena *a = arena_new (0);
-  bool ok = a;
+  bool ok = a, holds = true;
   if (count == 3 && strcmp (words[1], "vgg") == 0)
     ok = ok && vgg (words[2], a, &err);
   else if (count >= 6 && count <= 9 && strcmp (words[1], "mix") == 0) {
@@ -254,17 +213,17 @@ int main (int count, char **words) {
                    .percent = count > 7 ? (int)strtoll (words[6], NULL, 10) : 0,
                    .rows = count > 8 ? words[7] : "srgkbc" };
     ok = ok && (count < 7 || dtype_of (words[5], &q.dtype, &err)) &&
-         mix (words[count - 1], &q, a, &err);
+         mix (words[count - 1], &q, a, &holds, &err);
   } else if (count == 1 && a) {
     const char *source = getenv ("srcdir");
     const char *folder = arena_format (a, &err, "%s/data/devices", source ? source : ".");
     question q = { "vgg16", "srgkbc", 512, 50, DTYPE_BF16, 0 };
-    ok = folder && vgg (folder, a, &err) && mix (folder, &q, a, &err);
+    ok = folder && vgg (folder, a, &err) && mix (folder, &q, a, &holds, &err);
     q.network = "resnet50";
-    ok = ok && mix (folder, &q, a, &err);
+    ok = ok && mix (folder, &q, a, &holds, &err);
     q.network = "gpt2";
     q.batch = 8;
-    ok = ok && mix (folder, &q, a, &err);
+    ok = ok && mix (folder, &q, a, &holds, &err);
   } else
     ok = error_set (&err, ERR_usage,
                     "bench_mix vgg DEVICES | mix NETWORK BATCH GB/s [DTYPE [PERCENT [ROWS]]] "
@@ -272,5 +231,5 @@ int main (int count, char **words) {
   if (!ok)
     fprintf (stderr, "bench_mix: %s\n", err.text);
   arena_free (a);
-  return ok ? 0 : 1;
+  return ok && holds ? 0 : 1;
 }

@@ -13,6 +13,7 @@
 #include "solver/recompute.h"
 #include "solver/solve.h"
 #include "tests/bench/bench.h"
+#include "tests/keep_kth.h"
 #include "trace/check.h"
 #include "trace/zoo/zoo.h"
 
@@ -30,6 +31,7 @@ typedef struct ask {
   recompute_mode recompute;
   int64_t ticks;
   bool greedy; /* the best prefix instead of a search */
+  bool kth;    /* every k-th kept instead of it */
 } ask;
 
 typedef struct got {
@@ -104,6 +106,13 @@ static bool row (const void *context, void *answer, error *err) {
     snprintf (to->why, sizeof to->why, "%.190s", why.text);
     goto out;
   }
+  if (q->kth) {
+    kept_kth best;
+    to->found = keep_kth (t, &o, 24, &best, &why) && best.step_ns != INT64_MAX;
+    to->step_ns = to->found ? best.step_ns : 0;
+    snprintf (to->why, sizeof to->why, "%.190s", why.text);
+    goto out;
+  }
   to->found = solve (t, &o, a, &s, &why) && check_plan (t, s.plan, a, NULL, &why);
   snprintf (to->why, sizeof to->why, "%.190s", why.text);
   if (!to->found)
@@ -136,8 +145,8 @@ static got tell (const ask *q, const char *name) {
     printf ("none (%.1f s): %s\n", end.cpu_s, g.why);
   else
     printf ("%.4f  bound %.4f (%s)  %d sections, %lld parts, %d entries, %d moves  %.1f s\n",
-            over (&g, g.step_ns), over (&g, g.bound_ns), q->greedy ? "none" : g.by, g.n_sections,
-            (long long)g.parts, g.n_entries, g.n_moves, end.cpu_s);
+            over (&g, g.step_ns), over (&g, g.bound_ns), q->greedy || q->kth ? "none" : g.by,
+            g.n_sections, (long long)g.parts, g.n_entries, g.n_moves, end.cpu_s);
   printf ("{\"network\":\"%s\",\"batch\":%lld,\"device\":\"%s\",\"gb\":%lld,\"budget_bytes\":%lld,"
           "\"row\":\"%s\",\"found\":%s,\"step_ns\":%lld,\"bound_ns\":%lld,\"compute_ns\":%lld,"
           "\"cpu_s\":%.1f}\n",
@@ -198,6 +207,10 @@ static bool links (ask q, const char *network, int64_t batch, int percent) {
     got drop = tell (&q, "recompute alone");
     q.recompute = RECOMPUTE_AUTO;
     got both = tell (&q, "both");
+    q.kth = true;
+    got kth = tell (&q, "every k-th kept");
+    q.kth = false;
+    ok &= holds (&q, &both, &kth, "every k-th kept");
     ok &= holds (&q, &both, &swap, "swap alone");
     ok &= holds (&q, &both, &drop, "recompute alone");
   }
@@ -248,7 +261,11 @@ static bool greedy (ask q, const char *only) {
       q.greedy = true;
       got first = tell (&q, "greedy mix");
       q.greedy = false;
+      q.kth = true;
+      got kth = tell (&q, "every k-th kept");
+      q.kth = false;
       ok &= holds (&q, &both, &first, "greedy mix");
+      ok &= holds (&q, &both, &kth, "every k-th kept");
       alone += both.found && !first.found;
       if (both.found && first.found) {
         more[n] = 100.0 * (double)first.step_ns / (double)both.step_ns - 100;
