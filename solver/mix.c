@@ -239,7 +239,7 @@ static bool choose (mixing *m, error *err) {
 
 /* About 15 seconds, and up to a minute for the largest. */
 static int64_t default_ticks (const trace *t) {
-  enum { FEW_OPS = 1500, MOST_PART = 4, LIMIT_TICKS = 8000000 };
+  enum { FEW_OPS = 1500, MOST_PART = 4, LIMIT_TICKS = 10000000 };
   int64_t most = (int64_t)LIMIT_TICKS * MOST_PART,
           ticks = (int64_t)LIMIT_TICKS * t->n_ops / FEW_OPS;
   return ticks < LIMIT_TICKS ? LIMIT_TICKS : ticks < most ? ticks : most;
