@@ -37,26 +37,11 @@ static bool solve_guide (mixing *m, const question *q, arena *a, recompute_progr
   return ok;
 }
 
-static bool same_list (const index_list *a, const index_list *b) {
-  return a->count == b->count &&
-         (!a->count || memcmp (a->at, b->at, (size_t)a->count * sizeof *a->at) == 0);
-}
-
-static bool same_drops (const variant *a, const variant *b) {
-  bool same = a->n_recomputes == b->n_recomputes;
-  for (int32_t i = 0; same && i < a->n_recomputes; i++) {
-    const recompute *x = &a->recomputes[i], *y = &b->recomputes[i];
-    same = x->before == y->before && same_list (&x->ops, &y->ops) &&
-           same_list (&x->replaces, &y->replaces);
-  }
-  return same;
-}
-
 /* Programs for nearly the same often drop the same. */
 static bool was_tried (const mixing *m, int which) {
   bool was = false;
   for (int i = 0; i < which && !was; i++)
-    was = same_drops (&m->guided[i], &m->guided[which]);
+    was = variant_same_drops (&m->guided[i], &m->guided[which]);
   return was;
 }
 

@@ -149,19 +149,10 @@ static bool add_base (trying *w, const variant *cut, drop_choice how) {
       !uses_of (b.rw.trace, w->own, &b.uses, w->err))
     return false;
   const trace *t = b.rw.trace;
-  uint8_t *over = NEW (w->own, t->n_ops, uint8_t, w->err), *cheap = NULL;
-  if (!over)
+  uint8_t *over = NEW (w->own, t->n_ops, uint8_t, w->err), *cheap;
+  if (!over || !recompute_may_drop (t, w->o, w->own, &cheap, w->err))
     return false;
   memset (over, 1, (size_t)t->n_ops);
-  if (w->o->recompute == RECOMPUTE_CHEAP) {
-    policy_view view;
-    cheap = NEW (w->own, t->n_ops, uint8_t, w->err);
-    if (!cheap || !policy_view_build (t, w->o->device, w->o->budget_bytes, w->o->host_bytes, w->own,
-                                      &view, w->err))
-      return false;
-    for (int32_t k = 0; k < t->n_ops; k++)
-      cheap[k] = recompute_is_cheap (&view, k);
-  }
   if (!drops_find (t, over, cheap, how.keeps, w->own, &b.drops, &b.n_drops, NULL, w->err))
     return false;
   base *grown =
@@ -194,23 +185,9 @@ static bool list_bases (trying *w, int64_t until) {
   return true;
 }
 
-static bool same_entries (const variant *a, const variant *b) {
-  if (a->sections != b->sections || a->n_recomputes != b->n_recomputes)
-    return false;
-  for (int32_t i = 0; i < a->n_recomputes; i++) {
-    const recompute *x = &a->recomputes[i], *y = &b->recomputes[i];
-    if (x->before != y->before || x->ops.count != y->ops.count ||
-        x->replaces.count != y->replaces.count ||
-        memcmp (x->ops.at, y->ops.at, (size_t)x->ops.count * sizeof *x->ops.at) ||
-        memcmp (x->replaces.at, y->replaces.at, (size_t)x->replaces.count * sizeof *x->replaces.at))
-      return false;
-  }
-  return true;
-}
-
 static bool is_known (const trying *w, const variant *v) {
   for (int32_t i = 0; i < w->n_ways; i++)
-    if (same_entries (&w->ways[i].v, v))
+    if (w->ways[i].v.sections == v->sections && variant_same_drops (&w->ways[i].v, v))
       return true;
   return false;
 }

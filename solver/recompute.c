@@ -5,28 +5,20 @@
 #include "base/units.h"
 #include "solver/recompute_find.h"
 
-/* What marks the ops that are over the budget, and the cheap ones. */
+/* What idles over an op that is over the budget. */
 static bool find_drops (finding *f, error *err) {
   const trace *t = f->rw.trace;
   units u;
   gaps g;
-  policy_view view;
-  uint8_t *over = NEW (f->arena, t->n_ops, uint8_t, err), *cheap = NULL;
+  uint8_t *over = NEW (f->arena, t->n_ops, uint8_t, err), *cheap;
   if (!over || !uses_of (t, f->arena, &f->uses, err) ||
       !units_of (t, NULL, 0, 1, 0, f->arena, &u, err) ||
-      !gaps_of (&u, 1, f->o->budget_bytes, f->arena, &g, err))
+      !gaps_of (&u, 1, f->o->budget_bytes, f->arena, &g, err) ||
+      !recompute_may_drop (t, f->o, f->arena, &cheap, err))
     return false;
   /* Close to the budget counts: copies made again may push an op over it. */
   for (int32_t k = 0; k < t->n_ops; k++)
     over[k] = g.base_bytes[k] - g.unused_bytes > g.room_bytes - g.room_bytes / 16;
-  if (f->o->recompute == RECOMPUTE_CHEAP) {
-    cheap = NEW (f->arena, t->n_ops, uint8_t, err);
-    if (!cheap || !policy_view_build (t, f->o->device, f->o->budget_bytes, f->o->host_bytes,
-                                      f->arena, &view, err))
-      return false;
-    for (int32_t k = 0; k < t->n_ops; k++)
-      cheap[k] = recompute_is_cheap (&view, k);
-  }
   return drops_find (t, over, cheap, f->keeps, f->arena, &f->drops, &f->n_drops, &f->barred, err);
 }
 

@@ -40,6 +40,9 @@ bool recompute_guided (const trace *t, const solve_options *o, const recompute_p
 
 /* What RECOMPUTE_CHEAP may make again: outputs of anything but convolutions and matrix products. */
 bool recompute_is_cheap (const policy_view *v, int32_t op);
+/* Which ops' outputs the mode allows to be dropped; NULL: any. */
+bool recompute_may_drop (const trace *t, const solve_options *o, arena *a, uint8_t **again,
+                         error *err) MUST_CHECK;
 
 /* No plan of this cut, whatever it drops as the mode allows and whatever it swaps, is faster: at
    each op that is over the budget, what is not there was either made again, which takes the time of

@@ -2,9 +2,8 @@
 #include "base/units.h"
 #include "solver/recompute.h"
 
-/* Which ops' outputs the mode allows to be dropped; NULL: any. */
-static bool may_drop (const trace *t, const solve_options *o, arena *a, uint8_t **again,
-                      error *err) {
+bool recompute_may_drop (const trace *t, const solve_options *o, arena *a, uint8_t **again,
+                         error *err) {
   policy_view view;
   *again = NULL;
   if (o->recompute != RECOMPUTE_CHEAP)
@@ -28,7 +27,7 @@ static bool solve_program (const trace *t, const variant *cut, const solve_optio
                       err) ||
       !units_of (out->rw.trace, NULL, 0, 1, 0, a, &out->units, err) ||
       !gaps_of (&out->units, 1, o->budget_bytes, a, &out->gaps, err) ||
-      !may_drop (out->rw.trace, o, a, &again, err))
+      !recompute_may_drop (out->rw.trace, o, a, &again, err))
     return false;
   bound_options how = { .dev = o->device,
                         .host_bytes = o->host_bytes,

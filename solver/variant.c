@@ -1,10 +1,27 @@
 #include "solver/variant.h"
 
+#include <string.h>
+
 #include "base/units.h"
 #include "solver/parts.h"
 #include "solver/round.h"
 #include "solver/schedule.h"
 #include "trace/simulate.h"
+
+static bool same_list (const index_list *a, const index_list *b) {
+  return a->count == b->count &&
+         (!a->count || memcmp (a->at, b->at, (size_t)a->count * sizeof *a->at) == 0);
+}
+
+bool variant_same_drops (const variant *a, const variant *b) {
+  bool same = a->n_recomputes == b->n_recomputes;
+  for (int32_t i = 0; same && i < a->n_recomputes; i++) {
+    const recompute *x = &a->recomputes[i], *y = &b->recomputes[i];
+    same = x->before == y->before && same_list (&x->ops, &y->ops) &&
+           same_list (&x->replaces, &y->replaces);
+  }
+  return same;
+}
 
 static bool rewrite (const trace *t, const variant *v, const solve_options *o, arena *a,
                      rewritten *rw, error *err) {

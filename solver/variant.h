@@ -25,6 +25,9 @@ typedef struct variant_value {
   int64_t ticks;      /* what that took, in simulated events or their like */
 } variant_value;
 
+/* The same entries, whatever the sections. */
+bool variant_same_drops (const variant *a, const variant *b);
+
 /* Rewrites and counts; bound_ns is then the larger of compute and what must cross. */
 bool variant_look (const trace *t, const variant *v, const solve_options *o, arena *scratch,
                    variant_value *out, error *err) MUST_CHECK;

@@ -11,6 +11,7 @@ complains() { grep -qE -- "$1" err || { echo "not said: $1"; cat err; return 1; 
 # of PLAN KEY: all numbers behind the key in explain's list, added up
 told() { sed "/\"$1\"/,/^  ]/!d" explained | grep -oE "\"$2\": ?[0-9]+" | grep -oE '[0-9]+$' | awk '{ sum += $1 } END { printf "%.0f", sum }'; }
 limit=(--limit 3000 -q)
+drops=(--limit 200000 -q) # programs count
 
 "$ferry" zoo vgg16 --batch 16 --width-divisor 8 --device titanx-pascal -q -o vgg.json || exit 1
 "$ferry" zoo alexnet --batch 32 --width-divisor 8 --device titanx-pascal -q -o alex.json || exit 1
@@ -88,7 +89,7 @@ cuts_told() { # which stretch, in how many parts, why, at what cost; the cost is
     { ! grep -q '^cut into' out || says 'in whole ops the step fits \(70.0 MiB of 80.0 MiB\), but more would cross the link'; }
 }
 drops_told() { # what, before which op, at what cost, beside the same bytes on the link
-  run 4 solve fast.json -b 60% --recompute auto "${limit[@]}" --proof -o drop.json && run 0 explain fast.json drop.json &&
+  run 4 solve fast.json -b 60% --recompute auto "${drops[@]}" --proof -o drop.json && run 0 explain fast.json drop.json &&
     says '^dropped and made again: [0-9.]+ [KMG]iB, by ops that take [0-9.]+ [mu]s; as copies both ways [0-9.]+ [mu]s; the most$' &&
     says '^ +[0-9.]+ [KM]iB  of .* before op [0-9]+ \(.*\): [0-9.]+ [mun]+s of ops for [0-9.]+ [mu]s of copies$' && ! grep -q '^cut into' out &&
     run 0 explain fast.json drop.json --json && cp out explained || return 1
@@ -105,7 +106,7 @@ drops_proved() {
   run 1 prove fast.json more.json && complains 'is claimed, the proof shows'
 }
 passing_told() { # what is made on the way and given up again is what the entries make besides
-  run 4 solve fast.json -b 45% --recompute auto "${limit[@]}" -o passing.json &&
+  run 4 solve fast.json -b 45% --recompute auto "${drops[@]}" -o passing.json &&
     run 0 explain fast.json passing.json --json && cp out explained || return 1
   [ "$(grep -oE '"passing_bytes": ?[0-9]+' explained | grep -oE '[0-9]+$' | awk '{ n += $1 } END { print n + 0 }')" -gt 0 ] &&
     run 0 explain fast.json passing.json && says 'of copies; [0-9.]+ [KMG]iB on the way, given up again$'
@@ -141,10 +142,10 @@ END
 curve_rows() { awk -F'\t' 'NR > 1 { print $1, $2, $3 }' out; }
 monotone() { # more memory is never slower; what is allowed beside swapping never slower, nor its bound higher, and pays here
   local budgets=60%,80%,100% it
-  for it in "fast --recompute" "vgg --sections"; do
+  for it in "fast --recompute 200000" "vgg --sections 300"; do
     set -- $it
-    run 0 curve $1.json --budgets $budgets --ticks 300 --tsv && curve_rows >swaps &&
-      run 0 curve $1.json --budgets $budgets --ticks 300 --tsv $2 auto && curve_rows >rows || return 1
+    run 0 curve $1.json --budgets $budgets --ticks $3 --tsv && curve_rows >swaps &&
+      run 0 curve $1.json --budgets $budgets --ticks $3 --tsv $2 auto && curve_rows >rows || return 1
     awk 'NR == FNR { step[$1] = $2; bound[$1] = $3; next } # step -1: none was found
       { if (step[$1] >= 0 && ($2 < 0 || $2 > step[$1] * 1.005 || $3 > bound[$1])) bad = 1
         if (last > 0 && ($2 < 0 || $2 > last)) bad = 1

@@ -1,6 +1,8 @@
 /* Real networks under plans that move everything that can be moved: predicted equals seen at their
-   own size, and every byte is right in smaller relatives at three budgets down to the floor. */
+   own size, and every byte is right in smaller relatives at three budgets down to the floor.
+   FERRY_CASES=2: all networks, not one of a kind. */
 #include <stdio.h>
+#include <string.h>
 
 #include "executor/replay.h"
 #include "solver/schedule.h"
@@ -52,11 +54,22 @@ static plan *plan_for (job *j, int64_t budget, int64_t move_ppm, uint64_t seed,
              : NULL;
 }
 
-START_TEST (predicted_equals_seen_for_every_network_of_the_zoo) {
+/* Whether one of the same kind ("resnet" of "resnet50") stands before it. */
+static bool has_relative (const zoo_network *networks, int at) {
+  size_t kind = strcspn (networks[at].name, "0123456789-");
+  for (int i = 0; i < at; i++)
+    if (strncmp (networks[i].name, networks[at].name, kind) == 0)
+      return true;
+  return false;
+}
+
+START_TEST (predicted_equals_seen_for_every_kind_of_network_of_the_zoo) {
   int n;
   const zoo_network *networks = zoo_list (&n);
   ck_assert_int_ge (n, 10);
   for (int i = 0; i < n; i++) {
+    if (suite_cases (1) == 1 && has_relative (networks, i))
+      continue;
     job j;
     error err = { 0 };
     replay_result r;
@@ -161,7 +174,7 @@ START_TEST (every_byte_of_small_relatives_is_right_down_to_the_floor) {
 END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { predicted_equals_seen_for_every_network_of_the_zoo,
+  const TTest *const tests[] = { predicted_equals_seen_for_every_kind_of_network_of_the_zoo,
                                  every_byte_of_small_relatives_is_right_down_to_the_floor, NULL };
   return suite_run ("replay_zoo", tests, 120);
 }

@@ -7,9 +7,9 @@
 #include "tests/every_case.h"
 
 int main (int argc, char **argv) {
-  int cases = argc > 1 ? (int)strtol (argv[1], NULL, 10) : 400;
-  int64_t ticks = argc > 2 ? strtoll (argv[2], NULL, 10) : 20000;
-  int64_t runs = argc > 3 ? strtoll (argv[3], NULL, 10) : 1000000;
+  int cases = argc > 1 ? (int)strtol (argv[1], NULL, 10) : 300;
+  int64_t ticks = argc > 2 ? strtoll (argv[2], NULL, 10) : 100000;
+  int64_t runs = argc > 3 ? strtoll (argv[3], NULL, 10) : 20000;
   int only = argc > 4 ? (int)strtol (argv[4], NULL, 10) : -1;
   printf ("%-18s %6s %6s %6s %9s %8s %7s %6s %6s %6s %10s %10s %8s %8s\n", "", "traces", "whole",
           "best", "in 1 %", "at bound", "refused", "cut", "again", "moved", "ways", "runs",

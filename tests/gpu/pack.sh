@@ -70,5 +70,7 @@ for budget in 1GiB 112MiB; do
   [ $budget = 1GiB ] && plan=$out/train/ample.json
   "$build/ferry" solve "$out/train/trace.json.zst" -p capuchin --budget $budget -q -o "$plan" >/dev/null
 done
-tar -C "$(dirname "$out")" -czf "$out.tar.gz" "$(basename "$out")"
+level=6
+[ "$size" = full ] || level=1
+tar -C "$(dirname "$out")" -I "gzip -$level" -cf "$out.tar.gz" "$(basename "$out")"
 echo "$out.tar.gz"
