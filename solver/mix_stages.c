@@ -16,7 +16,7 @@ static bool solve_proposals (mixing *m, error *err) {
   for (; m->open < m->count; m->open++) {
     const mix_proposal *p = &m->at[m->open];
     int32_t rank = seen[p->from]++;
-    bool late = m->ticks >= m->limit_ticks && p->value.step_ns >= mix_best_ns (m);
+    bool late = rank && m->ticks >= m->limit_ticks && p->value.step_ns >= mix_best_ns (m);
     if (rank > 1 || late || mix_is_over (m) || p->value.compute_ns >= mix_best_ns (m))
       continue;
     solve_options how = *m->o;
@@ -54,8 +54,7 @@ static bool search_drops (mixing *m, const variant *cut, bool keeps, bool *barre
   m->ticks += r.ticks;
   m->drops_tried += r.tried;
   mix_source from = keeps ? FROM_KEEPING : cut ? FROM_BOTH : FROM_DROPS;
-  bool late = m->ticks >= m->limit_ticks && m->best.plan;
-  *barred = r.barred && !late && !mix_near (m, r.value.step_ns);
+  *barred = r.barred && !mix_near (m, r.value.step_ns);
   propose (m, &r.best, &r.value, from);
   if (r.bold_value.compute_ns < r.value.step_ns && r.bold_value.step_ns != r.value.step_ns &&
       m->o->recompute != RECOMPUTE_ONLY)
