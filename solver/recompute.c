@@ -4,21 +4,32 @@
 
 #include "base/units.h"
 #include "solver/recompute_find.h"
+#include "solver/schedule.h"
 
-/* What idles over an op that is over the budget. */
-static bool find_drops (finding *f, error *err) {
-  const trace *t = f->rw.trace;
+/* Adds the ops that are over the budget, or close to it: copies made again may push them over. */
+static bool mark_over (const finding *f, int64_t granule_bytes, int64_t pool_below_bytes,
+                       uint8_t *over, error *err) {
   units u;
   gaps g;
+  if (!units_of (f->rw.trace, NULL, 0, granule_bytes, pool_below_bytes, f->arena, &u, err) ||
+      !gaps_of (&u, granule_bytes, f->o->budget_bytes, f->arena, &g, err))
+    return false;
+  for (int32_t k = 0; k < g.n_ops; k++)
+    over[k] |= g.base_bytes[k] - g.unused_bytes > g.room_bytes - g.room_bytes / 16;
+  return true;
+}
+
+/* What idles over an op that is over the budget, by bytes or in granules and the pool. */
+static bool find_drops (finding *f, error *err) {
+  const trace *t = f->rw.trace;
+  int64_t pool_below_bytes;
   uint8_t *over = NEW (f->arena, t->n_ops, uint8_t, err), *cheap;
-  if (!over || !uses_of (t, f->arena, &f->uses, err) ||
-      !units_of (t, NULL, 0, 1, 0, f->arena, &u, err) ||
-      !gaps_of (&u, 1, f->o->budget_bytes, f->arena, &g, err) ||
+  if (!over || !uses_of (t, f->arena, &f->uses, err) || !mark_over (f, 1, 0, over, err) ||
+      !schedule_pool (t, NULL, 0, f->o->device->granule_bytes, f->arena, &pool_below_bytes, NULL,
+                      err) ||
+      !mark_over (f, f->o->device->granule_bytes, pool_below_bytes, over, err) ||
       !recompute_may_drop (t, f->o, f->arena, &cheap, err))
     return false;
-  /* Close to the budget counts: copies made again may push an op over it. */
-  for (int32_t k = 0; k < t->n_ops; k++)
-    over[k] = g.base_bytes[k] - g.unused_bytes > g.room_bytes - g.room_bytes / 16;
   return drops_find (t, over, cheap, f->keeps, f->arena, &f->drops, &f->n_drops, &f->barred, err);
 }
 
