@@ -57,8 +57,15 @@ static void remember (finding *f) {
   f->kept[at].chosen = room;
 }
 
+/* Of a byte that cannot leave: several times what the link takes, or, where nothing does, as if the
+   whole budget were several steps. */
+static double dear_ns (const finding *f) {
+  enum { DEAR = 8 };
+  return DEAR * (f->pricing.swaps ? f->pricing.out_ns + f->pricing.in_ns
+                                  : (double)f->rw_ns / (double)f->o->budget_bytes);
+}
+
 bool find_price (finding *f, error *err) {
-  enum { DEAR = 8 }; /* times the link's price of a byte that cannot leave */
   arena_mark mark = arena_here (f->scratch);
   drops_price price;
   recompute *entries;
@@ -77,8 +84,7 @@ bool find_price (finding *f, error *err) {
   f->now.stall_ns = price.stall_ns;
   f->now.ns = price.compute_ns + units_scale (price.stall_ns, f->stall_ppm, 1000000);
   if (price.lacking_bytes > 0)
-    f->now.ns += price.compute_ns / 4 + (int64_t)((double)price.lacking_bytes * DEAR *
-                                                  (f->pricing.out_ns + f->pricing.in_ns));
+    f->now.ns += price.compute_ns / 4 + (int64_t)((double)price.lacking_bytes * dear_ns (f));
   remember (f);
   return true;
 }
