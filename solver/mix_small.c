@@ -294,6 +294,8 @@ static int by_bound (const void *a, const void *b) {
 
 /* What the program of each says, of those that a quick bound leaves hope for. */
 static bool bound_all (trying *w, int64_t until) {
+  if (!w->n_ways)
+    return true;
   qsort (w->ways, (size_t)w->n_ways, sizeof *w->ways, by_bound);
   for (int32_t i = 0; i < w->n_ways && w->ticks < until; i++) {
     way *x = &w->ways[i];
