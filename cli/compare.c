@@ -130,11 +130,11 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
   planner_plain (&p, c, &t->device, r->budget_bytes, t->limit_ticks);
   p.options.host_bytes = t->host_bytes;
   p.options.recompute = r->policy == OURS_DROPS ? RECOMPUTE_AUTO : RECOMPUTE_OFF;
-  if (r->policy == OURS_DROPS) /* it plans several variants, each with a search of its own */
+  if (r->policy == OURS_DROPS) /* a tick of drops is some simulated events */
     p.options.limit_ticks = (t->limit_ticks + 3) / 4;
   r->answer.label = our_names[r->policy - OURS];
   if (!planner_solve (c, &p, t->trace, a, &s)) {
-    if (c->err.code != ERR_infeasible)
+    if (c->err.code != ERR_infeasible && c->err.code != ERR_limit)
       return false;
     r->answer.note = arena_string (a, c->err.text, NULL);
     c->err = (error){ 0 };

@@ -67,8 +67,8 @@ static bool is_easy (mixing *m, bool *easy, error *err) {
   return true;
 }
 
-/* With all the ticks: a plan is not to be worse because something else was allowed.  It comes last,
-   since mostly its bound is above what was found by then. */
+/* With the limit that it has alone: a plan is not to be worse because something else was allowed.
+   It comes last, since mostly its bound is above what was found by then. */
 static bool solve_plain (mixing *m, error *err) {
   enum { MANY_OPS = 5000 }; /* then refining its program takes a minute */
   const solve_options *o = m->o;
@@ -140,6 +140,11 @@ static bool certify (mixing *m, solution *s, error *err) {
   c->bound_by = s->bound.by = bound_by (m, ns);
   c->lower_bound_ns = s->bound.lower_bound_ns = m->least_ns = ns;
   c->proof = s->bound.proof = drops ? m->program.bound.proof : NULL;
+  if (o->keep_proof && !o->sections && !drops &&
+      !(c->proof = s->bound.proof = bound_cheap_proof (
+            "compute", NO_OP, true, o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
+            NULL, m->arena, err)))
+    return false;
   c->gap = (double)p->predicted.step_ns / (double)ns - 1;
   c->limit_met = mix_near (m, p->predicted.step_ns) ? NULL : c->limit_met ? c->limit_met : "ticks";
   return true;

@@ -22,7 +22,7 @@ typedef struct mixing {
   const solve_options *o;
   arena *arena, *scratch;
   int64_t compute_ns; /* of the trace as it is */
-  int64_t least_ns;   /* no plan that the options allow is faster */
+  int64_t least_ns;   /* no plan looked for is faster; those that keep the dead may be */
   int64_t ticks, limit_ticks;
   int64_t events; /* of a search for plans, to a tick */
   sections_family family;

@@ -11,8 +11,10 @@ enum {
   MOST_OPS = 40,
   MOST_DROPS = 3,
   MOST_WAYS = 4000,
-  PART = 4,       /* of the ticks that the options allow */
-  LOOK_TICKS = 4, /* an op */
+  MOST_CUTS = 4000,
+  MOST_TICKS = 10000000, /* where only a clock ends the search */
+  PART = 4,              /* of the ticks that the options allow */
+  LOOK_TICKS = 4,        /* an op */
   FAILED_TICKS = 100,
 };
 
@@ -114,7 +116,7 @@ static bool extend (trying *w, int32_t which, int32_t *read_in, int32_t *written
                         : sections_chain_end (t, k, t->n_ops, parts, read_in, written_in);
       for (int32_t stop = k + 1; stop == k + 1 || stop <= end; stop++) {
         section s = { k, stop, parts, stop > k + 1 ? SECTION_DEPTH : SECTION_LEVEL };
-        if (is_over (w, until))
+        if (is_over (w, until) || w->n_cuts >= MOST_CUTS)
           return true;
         if (!try_cut (w, &x, s))
           return false;
@@ -131,7 +133,9 @@ static bool list_cuts (trying *w, int64_t until) {
   if (!read_in || !written_in || !look (w, &nothing) ||
       !add (w, &w->cuts, &w->cuts_room, &w->n_cuts, &nothing))
     return false;
-  for (int32_t i = 0; w->o->sections != SECTIONS_OFF && i < w->n_cuts && !is_over (w, until); i++)
+  for (int32_t i = 0; w->o->sections != SECTIONS_OFF && i < w->n_cuts && w->n_cuts < MOST_CUTS &&
+                      !is_over (w, until);
+       i++)
     if (!extend (w, i, read_in, written_in, until))
       return false;
   for (int32_t i = 1; i < w->n_cuts; i++)
@@ -177,10 +181,14 @@ static bool list_bases (trying *w, int64_t until) {
     if ((w->o->recompute != RECOMPUTE_ONLY && x->value.over_bytes) ||
         x->value.compute_ns >= w->best_ns)
       continue;
-    w->ticks += LOOK_TICKS * (int64_t)x->value.n_ops;
-    for (size_t k = 0; k < sizeof hows / sizeof *hows; k++)
+    for (size_t k = 0; k < sizeof hows / sizeof *hows; k++) {
+      /* a dear op may write besides what must not be dropped */
+      if (hows[k].replaces && w->o->recompute == RECOMPUTE_CHEAP)
+        continue;
+      w->ticks += LOOK_TICKS * (int64_t)x->value.n_ops;
       if (!add_base (w, &x->v, hows[k]))
         return false;
+    }
   }
   return true;
 }
@@ -265,7 +273,7 @@ static bool choose (trying *w, const base *b, uint8_t *chosen, int32_t from, int
 /* Single ones of every cut, then pairs, and so on. */
 static bool list_drops (trying *w, int64_t until) {
   int32_t most = 0;
-  if (!list_bases (w, until))
+  if (!list_bases (w, w->ticks + (until - w->ticks) / 2))
     return false;
   for (int32_t i = 0; i < w->n_bases; i++)
     most = w->bases[i].n_drops > most ? w->bases[i].n_drops : most;
@@ -299,6 +307,8 @@ static bool bound_all (trying *w, int64_t until) {
   qsort (w->ways, (size_t)w->n_ways, sizeof *w->ways, by_bound);
   for (int32_t i = 0; i < w->n_ways && w->ticks < until; i++) {
     way *x = &w->ways[i];
+    if (w->o->stop && w->o->stop (w->o->stop_context))
+      break;
     if (w->o->recompute != RECOMPUTE_ONLY &&
         !variant_bound (w->t, &x->v, w->o, w->scratch, &x->value, w->err))
       return false;
@@ -317,9 +327,12 @@ static bool solve_way (trying *w, way *x, int64_t limit_ticks, solution *out, co
   int64_t left = w->limit_ticks - w->ticks;
   part.limit_ticks = left < limit_ticks ? left : limit_ticks;
   part.gap_ppm = 1;
-  part.own_only = true;
+  part.own_only = part.rough = true;
+  part.keep_proof = false; /* that of all plans is what counts */
   part.beat_ns = w->best_ns;
-  if (!variant_solve (w->t, &x->v, &part, NULL, w->arena, &s, &why)) {
+  bool ok = variant_solve (w->t, &x->v, &part, NULL, w->arena, &s, &why);
+  w->ticks += s.bound.stats.ticks * solve_events_per_tick (x->value.n_ops);
+  if (!ok) {
     w->ticks += FAILED_TICKS * (int64_t)x->value.n_ops;
     x->done = true; /* every start has failed */
     arena_back (w->arena, mark);
@@ -361,7 +374,7 @@ bool mix_small (mixing *m, error *err) {
     return true;
   quiet.log = NULL;
   quiet.beat_ns = 0;
-  w.limit_ticks = m->limit_ticks / PART * m->events;
+  w.limit_ticks = (m->limit_ticks < MOST_TICKS ? m->limit_ticks : MOST_TICKS) / PART * m->events;
   w.own = arena_new (0);
   w.scratch = arena_new (0);
   bool ok = (w.own && w.scratch) || error_set (err, ERR_memory, "out of memory");

@@ -124,7 +124,7 @@ static bool is_better (const variant_value *a, const variant_value *b) {
 static void learn (finding *f, const drop_set *guess, const variant_value *seen) {
   enum { LEAST_PPM = 100000, MOST_PPM = 2000000, PART = 64 };
   int64_t stall_ns = seen->step_ns - seen->compute_ns;
-  if (seen->step_ns == INT64_MAX || guess->stall_ns < guess->compute_ns / PART)
+  if (seen->step_ns == INT64_MAX || guess->stall_ns <= guess->compute_ns / PART)
     return;
   int64_t ppm = (int64_t)((double)stall_ns / (double)guess->stall_ns * 1e6);
   ppm = ppm < LEAST_PPM ? LEAST_PPM : ppm > MOST_PPM ? MOST_PPM : ppm;

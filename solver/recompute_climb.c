@@ -148,7 +148,7 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
   int64_t ns = f->now.ns, least_ns = ns, idle = 0;
   while (ok && f->n_drops > 1 && idle++ < LEAST_IDLE + MOST_IDLE * (int64_t)f->n_drops &&
          f->ticks < until && !find_is_over (f)) {
-    int64_t worse_ppm = (until - f->ticks) * WORSE_PPM / (until - begun + 1);
+    int64_t worse_ppm = units_scale (until - f->ticks, WORSE_PPM, until - begun + 1);
     int64_t limit_ns = least_ns + units_scale (least_ns, worse_ppm, 1000000);
     memcpy (f->now.chosen, at, (size_t)f->n_drops);
     f->now.near_ns = near_ns;

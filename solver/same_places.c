@@ -47,7 +47,7 @@ bool solve_same_places (const trace *t, const solve_options *o, arena *a, soluti
     if (!solve (t, &less, a, &s, &why)) {
       if (why.code != ERR_infeasible && why.code != ERR_limit)
         return error_set (err, why.code, "%s", why.text);
-      if (why.code == ERR_limit)
+      if (why.code == ERR_limit && !open.code)
         open = why;
       continue;
     }

@@ -44,7 +44,7 @@ static bool try_timings (search *s, error *err) {
     if (!search_try (s, err))
       return false;
     if (s->trial.step_ns == INT64_MAX && s->tried > tried)
-      return true; /* it does not fit, whatever its timing */
+      return true; /* what does not fit mostly fits with no timing */
   }
   return true;
 }

@@ -70,6 +70,12 @@ stays() { # nothing may be swapped
     *) cat err; return 1 ;;
   esac
 }
+compared() { # where no plan of ours was found, the others' rows stand all the same
+  run 0 compare vgg.json -b 72MiB --host 4MiB --limit 3000 && says '^  ferry-recompute +no plan' && says '^  lru '
+}
+easy_proof() { # where compute alone is reached, that is what is proved
+  run 0 solve fast.json -b 98% --recompute auto --proof -q -o easy.json && run 0 prove fast.json easy.json && says '^proved by compute'
+}
 no_program() { run 2 solve fast.json -b 98% --recompute auto "${limit[@]}" --dump x.lp && complains 'nothing has to wait in .*, so there is no program' && [ ! -e x.lp ]; }
 
 # ---- what explain says ----
@@ -166,6 +172,8 @@ claim "a trace that cannot be cut says so" no_parts
 claim "info and every refusal name the floor of whole ops and of parts" floors
 claim "too small a host is said beside both floors" hosts
 claim "where nothing may be swapped, that is said" stays
+claim "where no plan was found, compare says so and goes on" compared
+claim "where nothing has to wait there is a proof" easy_proof
 claim "where nothing has to wait there is no program" no_program
 claim "explain says which stretch is cut, why, and at what cost" cuts_told
 claim "explain says what is dropped, at what cost, and what is saved" drops_told
