@@ -15,8 +15,7 @@ int64_t mix_best_ns (const mixing *m) {
 }
 
 static bool near (const mixing *m, int64_t step_ns, int64_t bound_ns) {
-  int64_t gap_ppm = m->o->gap_ppm ? m->o->gap_ppm : SOLVE_GAP_PPM;
-  return step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
+  return step_ns <= solve_enough_ns (m->o, bound_ns);
 }
 
 bool mix_near (const mixing *m, int64_t step_ns) {

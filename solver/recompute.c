@@ -153,7 +153,6 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
     if (!find_variant (f, &f->kept[i], f->arena, &v, err) ||
         !variant_try (f->t, &v, f->o, f->scratch, &here, err))
       return false;
-    f->tried++;
     f->ticks += here.ticks / solve_events_per_tick (here.n_ops);
     log_say (f->o->log, LOG_DETAIL, "drops: guessed %.6g s, tried %.6g s, compute %.6g s",
              (double)f->kept[i].ns / 1e9,

@@ -32,7 +32,7 @@ typedef struct finding {
   int64_t stall_ppm;  /* what plans stalled, of what was priced */
   int64_t ticks, limit_ticks;
   int64_t least_ns, enough_ns; /* no plan is faster; one that is no slower ends the search */
-  int32_t priced, tried;
+  int32_t priced;
   drop_set now;
   drop_set kept[KEPT_SETS]; /* best first, no two alike in cost */
   int32_t n_kept;

@@ -38,9 +38,9 @@ static int32_t find_turn (const finding *f, int64_t *idle) {
 static bool look_forward (finding *f, forward *w, error *err) {
   int64_t n = (int64_t)f->rw.trace->n_ops + 1;
   *w = (forward){ .f = f,
-                  .crossing = NEW (f->arena, n, int64_t, err),
-                  .made = NEW (f->arena, n, int64_t, err) };
-  int64_t *idle = NEW (f->arena, n, int64_t, err);
+                  .crossing = NEW (f->scratch, n, int64_t, err),
+                  .made = NEW (f->scratch, n, int64_t, err) };
+  int64_t *idle = NEW (f->scratch, n, int64_t, err);
   if (!w->crossing || !w->made || !idle)
     return false;
   w->turn = find_turn (f, idle);
@@ -111,6 +111,7 @@ static bool try_segments (forward *w, int64_t near_part, int64_t until, error *e
 bool find_segments (finding *f, int64_t until, error *err) {
   static const int64_t near_parts[] = { 0, 64, 16, 32, 8, 128, 4 }; /* of the step; 0: all stays */
   forward w;
+  arena_mark mark = arena_here (f->scratch);
   bool ok = look_forward (f, &w, err);
   for (int by_time = 0; ok && by_time < 2; by_time++) {
     measure (&w, by_time);
@@ -118,5 +119,6 @@ bool find_segments (finding *f, int64_t until, error *err) {
       ok = try_segments (&w, near_parts[i], until, err);
   }
   f->now.near_ns = 0;
+  arena_back (f->scratch, mark);
   return ok;
 }

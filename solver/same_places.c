@@ -25,9 +25,7 @@ static bool certify (const trace *t, const solve_options *o, arena *a, solution 
 }
 
 static bool is_enough (const solve_options *o, const solution *s) {
-  int64_t bound_ns = s->plan->certificate.lower_bound_ns;
-  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
-  return s->plan->predicted.step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
+  return s->plan->predicted.step_ns <= solve_enough_ns (o, s->plan->certificate.lower_bound_ns);
 }
 
 bool solve_same_places (const trace *t, const solve_options *o, arena *a, solution *out,

@@ -51,12 +51,7 @@ static const attempt attempts[] = {
 };
 
 /* The rules look at all pairs, some of them; beyond that many ops they take minutes. */
-enum {
-  ATTEMPTS = sizeof attempts / sizeof *attempts,
-  MOST_OPS = 10000,
-  FEW_OPS = 2500,
-  GAP_PPM = 5000
-};
+enum { ATTEMPTS = sizeof attempts / sizeof *attempts, MOST_OPS = 10000, FEW_OPS = 2500 };
 
 static bool run_attempt (const attempt *at, policy_request r, arena *a, policy_answer *out,
                          error *err) {
@@ -303,7 +298,7 @@ bool policies_take (const trace *t, const solve_options *o, arena *a, solution *
   if (!answer.plan || answer.cost.step_ns >= s->plan->predicted.step_ns)
     return true;
   certificate *c = &answer.plan->certificate;
-  int64_t bound_ns = s->bound.lower_bound_ns, gap_ppm = o->gap_ppm ? o->gap_ppm : GAP_PPM;
+  int64_t bound_ns = s->bound.lower_bound_ns;
   *c = s->plan->certificate;
   answer.plan->has_certificate = true;
   c->found_by = answer.label;
@@ -313,7 +308,7 @@ bool policies_take (const trace *t, const solve_options *o, arena *a, solution *
     c->covers = "every plan, with whatever sections and recompute entries";
   }
   c->gap = (double)answer.cost.step_ns / (double)bound_ns - 1;
-  if (answer.cost.step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000))
+  if (answer.cost.step_ns <= solve_enough_ns (o, bound_ns))
     c->limit_met = NULL;
   if (answer.plan->n_recomputes)
     c->proof = s->bound.proof = NULL;

@@ -116,11 +116,6 @@ static bool allowed (const solve_options *o, sections_form form) {
   return o->section_orders == ORDERS_AUTO || depth == (o->section_orders == ORDERS_DEPTH);
 }
 
-static bool near (const solve_options *o, int64_t step_ns, int64_t bound_ns) {
-  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
-  return step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
-}
-
 static bool better (const variant_value *a, const variant_value *b) {
   if (a->step_ns != b->step_ns)
     return a->step_ns < b->step_ns;
@@ -355,7 +350,8 @@ static bool change_one (improving *w, error *err) {
   int64_t before_ns = f->count ? f->values[0].step_ns : 0;
   for (int round = 0; f->count && round < ROUNDS; round++) {
     variant best = f->at[0];
-    if (best.n_sections > MOST_SECTIONS || near (w->o, f->values[0].step_ns, f->compute_ns))
+    if (best.n_sections > MOST_SECTIONS ||
+        f->values[0].step_ns <= solve_enough_ns (w->o, f->compute_ns))
       return true;
     for (int32_t i = 0; i < best.n_sections; i++)
       for (int how = 0; how < CHANGES; how++) {

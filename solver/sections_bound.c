@@ -11,16 +11,16 @@
 /* Per op of the loosened step: what it wrote last may be dropped. NULL: anything. */
 static bool may_drop (const trace *t, const loosened *l, const solve_options *o, arena *a,
                       uint8_t **again, error *err) {
-  policy_view view;
+  uint8_t *of_whole;
   *again = NULL;
-  if (o->recompute != RECOMPUTE_CHEAP)
+  if (!recompute_may_drop (t, o, a, &of_whole, err))
+    return false;
+  if (!of_whole)
     return true;
   *again = NEW (a, l->trace->n_ops, uint8_t, err);
-  if (!*again || !policy_view_build (t, o->device, o->budget_bytes, o->host_bytes, a, &view, err))
-    return false;
-  for (int32_t k = 0; k < l->trace->n_ops; k++)
-    (*again)[k] = l->of[k] != NO_OP && recompute_is_cheap (&view, l->of[k]);
-  return true;
+  for (int32_t k = 0; *again && k < l->trace->n_ops; k++)
+    (*again)[k] = l->of[k] != NO_OP && of_whole[l->of[k]];
+  return *again;
 }
 
 /* The op, or the place between two, where the most has to be there in every cut. */
@@ -66,11 +66,6 @@ bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *ou
 
 /* ---- the options together ---- */
 
-static bool near (const solve_options *o, int64_t step_ns, int64_t bound_ns) {
-  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
-  return step_ns <= bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
-}
-
 static bool certify (const solve_options *o, const bound *b, arena *a, solution *s, error *err) {
   static const char *const drops[] = { "without recompute entries", "with any cheap op made again",
                                        "with any op made again",
@@ -87,7 +82,7 @@ static bool certify (const solve_options *o, const bound *b, arena *a, solution 
   c->bound_by = b->by;
   c->proof = b->proof;
   c->gap = (double)p->predicted.step_ns / (double)b->lower_bound_ns - 1;
-  if (near (o, p->predicted.step_ns, b->lower_bound_ns))
+  if (p->predicted.step_ns <= solve_enough_ns (o, b->lower_bound_ns))
     c->limit_met = NULL;
   else if (!c->limit_met)
     c->limit_met = "ticks";

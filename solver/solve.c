@@ -9,6 +9,11 @@
 #include "solver/steady.h"
 #include "trace/check.h"
 
+int64_t solve_enough_ns (const solve_options *o, int64_t bound_ns) {
+  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
+  return bound_ns + units_scale (bound_ns, gap_ppm, 1000000);
+}
+
 /* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
 static bool bound_with (const trace *t, const solve_options *o, arena *a, units *u, gaps *g,
                         bound *out, error *err) {
@@ -64,9 +69,7 @@ static bool too_small (const search *s, error *err) {
 
 static bool worth_a_program (const solve_options *o, const variant_value *known) {
   enum { MOST_OPS = 5000 };
-  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
-  return known->n_ops <= MOST_OPS &&
-         known->step_ns > known->bound_ns + units_scale (known->bound_ns, gap_ppm, 1000000);
+  return known->n_ops <= MOST_OPS && known->step_ns > solve_enough_ns (o, known->bound_ns);
 }
 
 static bool take_bound (const variant_value *known, bound *out) {
@@ -126,9 +129,7 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
   ok = ok && make_layouts (&s, LAYOUT_MIDDLE, first, guide, share, err);
   policies_found policies = { .which = -1, .step_ns = INT64_MAX };
   if (ok) {
-    int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
-    s.enough_ns =
-        out->bound.lower_bound_ns + units_scale (out->bound.lower_bound_ns, gap_ppm, 1000000);
+    s.enough_ns = solve_enough_ns (o, out->bound.lower_bound_ns);
     s.enough_ns = s.enough_ns > o->enough_ns ? s.enough_ns : o->enough_ns;
     s.lower_bound_ns = out->bound.lower_bound_ns;
     s.schedule.trace_digest = s.digest;
@@ -139,9 +140,9 @@ bool variant_solve (const trace *t, const variant *v, const solve_options *o,
       ok = ok && search_follow (&s, o->follow, err);
     } else {
       ok = ok && search_first (&s, err) &&
-           (search_is_over (&s) || (make_layouts (&s, first, LAYOUTS, guide, share, err) &&
-                                    search_widen (&s, err) && search_every (&s, err) &&
-                                    search_starts (&s, err))) &&
+           (search_is_over (&s) ||
+            (make_layouts (&s, first, LAYOUTS, guide, share, err) && search_widen (&s, err) &&
+             search_every (&s, err) && search_starts (&s, err))) &&
            (o->own_only || search_policies (&s, &policies, err)) && search_improve (&s, err);
     }
   }

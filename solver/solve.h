@@ -64,6 +64,8 @@ typedef struct solve_options {
    mix_solve. */
 #define SOLVE_GAP_PPM 5000
 #define SOLVE_LIMIT_TICKS ((int64_t)4000000)
+/* A plan that takes no longer is as near to that bound as was asked for. */
+int64_t solve_enough_ns (const solve_options *o, int64_t bound_ns);
 /* Simulated events take less time than what else is counted: so many to a tick of cuts and drops.
    In large steps each takes longer, since nothing of them stays in the caches. */
 static inline int64_t solve_events_per_tick (int32_t n_ops) {
