@@ -7,12 +7,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "solver/floor.h"
+#include "solver/fleet/floor.h"
 #include "solver/solve.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 #include "trace/plan.h"
-#include "trace/prove.h"
-#include "trace/simulate.h"
+#include "trace/prove/prove.h"
+#include "trace/simulate/simulate.h"
 #include "trace/summary.h"
 #include "trace/trace.h"
 

@@ -55,8 +55,8 @@ bool gzip_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
         error_set (err, ERR_internal, "zlib cannot start again");
         break;
       }
-    } else if (status == Z_BUF_ERROR || (status == Z_OK && z.avail_in == 0 && given == size &&
-                                         z.avail_out > 0)) {
+    } else if (status == Z_BUF_ERROR ||
+               (status == Z_OK && z.avail_in == 0 && given == size && z.avail_out > 0)) {
       error_set (err, ERR_input, "the gzip data ends early, after byte %lld", (long long)size);
       break;
     } else if (status != Z_OK) {

@@ -49,8 +49,7 @@ bool json_want_array (const json *j, error *err) MUST_CHECK;
 
 /* Values; where the value is absent, *out is left as the caller set it (the default). */
 bool json_get_int (const json *j, int64_t low, int64_t high, int64_t *out, error *err) MUST_CHECK;
-bool json_get_int32 (const json *j, int32_t low, int32_t high, int32_t *out,
-                     error *err) MUST_CHECK;
+bool json_get_int32 (const json *j, int32_t low, int32_t high, int32_t *out, error *err) MUST_CHECK;
 bool json_get_bool (const json *j, bool *out, error *err) MUST_CHECK;
 /* The text lives as long as the document; control characters are refused. */
 bool json_get_text (const json *j, const char **out, error *err) MUST_CHECK;

@@ -20,12 +20,12 @@ static uint32_t turn (uint32_t x, int by) {
 }
 
 /* One round; the eight words are renamed by the caller instead of moved. */
-#define ROUND(a, b, c, d, e, f, g, h, i)                                                        \
-  do {                                                                                          \
-    uint32_t t1 = h + (turn (e, 6) ^ turn (e, 11) ^ turn (e, 25)) + (g ^ (e & (f ^ g))) + k[i] + \
-                  w[i];                                                                         \
-    d += t1;                                                                                    \
-    h = t1 + (turn (a, 2) ^ turn (a, 13) ^ turn (a, 22)) + ((a & b) | (c & (a | b)));           \
+#define ROUND(a, b, c, d, e, f, g, h, i)                                                     \
+  do {                                                                                       \
+    uint32_t t1 =                                                                            \
+        h + (turn (e, 6) ^ turn (e, 11) ^ turn (e, 25)) + (g ^ (e & (f ^ g))) + k[i] + w[i]; \
+    d += t1;                                                                                 \
+    h = t1 + (turn (a, 2) ^ turn (a, 13) ^ turn (a, 22)) + ((a & b) | (c & (a | b)));        \
   } while (0)
 
 static void mix (uint32_t state[8], const uint8_t block[64]) {

@@ -85,8 +85,8 @@ json table_cell (const table *t, const char *key, size_t row, table_place *place
   return json_element (&place->outer, row);
 }
 
-bool table_list (const table *t, const char *key, size_t row, table_place *place,
-                 table_slice *out, error *err) {
+bool table_list (const table *t, const char *key, size_t row, table_place *place, table_slice *out,
+                 error *err) {
   *out = (table_slice){ 0 };
   if (!t->packed) {
     out->array = table_cell (t, key, row, place);

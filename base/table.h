@@ -28,8 +28,8 @@ bool table_open (const json *at, const char *const *keys, const char *const *lis
                  const logger *log, table *out, error *err) MUST_CHECK;
 
 json table_cell (const table *t, const char *key, size_t row, table_place *place);
-bool table_list (const table *t, const char *key, size_t row, table_place *place,
-                 table_slice *out, error *err) MUST_CHECK;
+bool table_list (const table *t, const char *key, size_t row, table_place *place, table_slice *out,
+                 error *err) MUST_CHECK;
 
 /* Whole numbers of one column into out[row x stride]. */
 bool table_ints (const table *t, const char *key, int64_t low, int64_t high, int64_t absent,

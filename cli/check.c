@@ -1,6 +1,6 @@
 /* `ferry check`: whether a plan is legal for a trace. */
-#include "trace/check.h"
-#include "cli/inputs.h"
+#include "trace/check/check.h"
+#include "cli/inputs/inputs.h"
 
 static bool print_json (call *c, bool legal, check_rule rule) {
   json_writer w;

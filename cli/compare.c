@@ -6,14 +6,14 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "cli/devices.h"
-#include "cli/inputs.h"
-#include "cli/jobs.h"
-#include "cli/offline_figures.h"
-#include "cli/picture_files.h"
-#include "cli/planner.h"
-#include "cli/policies.h"
-#include "solver/floor.h"
+#include "cli/inputs/devices.h"
+#include "cli/inputs/inputs.h"
+#include "cli/whatif/jobs.h"
+#include "cli/whatif/offline_figures.h"
+#include "cli/figures/picture_files.h"
+#include "cli/inputs/planner.h"
+#include "cli/inputs/policies.h"
+#include "solver/fleet/floor.h"
 
 /* Ours twice: swapping only, and with recomputing; each brings the bound of such plans. */
 enum { MOST_BUDGETS = 64, OURS = POLICIES, OURS_DROPS, PLANNERS };

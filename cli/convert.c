@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/inputs.h"
+#include "cli/inputs/inputs.h"
 #include "trace/device.h"
 
 static const char *const forms[] = { "plain", "packed", NULL };

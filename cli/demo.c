@@ -2,12 +2,12 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/devices.h"
-#include "cli/pictures.h"
-#include "cli/planner.h"
-#include "solver/schedule.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "cli/inputs/devices.h"
+#include "cli/figures/pictures.h"
+#include "cli/inputs/planner.h"
+#include "solver/place/schedule.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 #include "trace/summary.h"
 #include "trace/uses.h"
 #include "trace/zoo/zoo.h"

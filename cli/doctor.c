@@ -2,12 +2,12 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/drivers.h"
-#include "cli/inputs.h"
-#include "executor/driver.h"
-#include "executor/host.h"
-#include "executor/room.h"
-#include "trace/check.h"
+#include "cli/inputs/drivers.h"
+#include "cli/inputs/inputs.h"
+#include "executor/driver/driver.h"
+#include "executor/driver/host.h"
+#include "executor/replay/room.h"
+#include "trace/check/check.h"
 
 /* *left: what is free of its memory. */
 static void say_device (const driver *d, int64_t *left) {

@@ -1,7 +1,7 @@
 /* `ferry export`: a plan's steps for a viewer of traces. */
 #include <stdlib.h>
 
-#include "cli/plan_step.h"
+#include "cli/figures/plan_step.h"
 #include "plot/chrome.h"
 
 enum { MOST_STEPS = 1000 };
@@ -23,14 +23,14 @@ static void add_ops (const plan_step *s, int64_t shift, many *m) {
   figure_span *spans = m->spans[LANE_COMPUTE];
   for (int32_t i = 0; i < t->n_ops; i++) {
     const span *at = &s->line.ops[i];
-    int64_t free = i ? s->line.ops[i - 1].end_ns
-                     : s->line.ops[t->n_ops - 1].end_ns - s->line.period_ns;
+    int64_t free =
+        i ? s->line.ops[i - 1].end_ns : s->line.ops[t->n_ops - 1].end_ns - s->line.period_ns;
     figure_span stall = { free + t->ops[i].gap_ns + shift, at->start_ns + shift, t->ops[i].name, 0,
                           TONE_stall };
     if (stall.end > stall.start && stall.start >= 0)
       spans[lane->n_spans++] = stall;
-    spans[lane->n_spans++] = (figure_span){ at->start_ns + shift, at->end_ns + shift,
-                                            t->ops[i].name, 0, TONE_compute };
+    spans[lane->n_spans++] =
+        (figure_span){ at->start_ns + shift, at->end_ns + shift, t->ops[i].name, 0, TONE_compute };
   }
 }
 
@@ -53,10 +53,9 @@ static bool add_copies (const plan_step *s, int64_t shift, int64_t end_ns, many 
     int64_t back_ns = at[1]->start_ns;
     if (back_ns < at[0]->start_ns)
       back_ns += s->line.period_ns; /* it comes back in the next step */
-    if (at[0]->end_ns > at[0]->start_ns && at[0]->start_ns + shift >= 0 &&
-        back_ns + shift < end_ns)
-      m->arrows[m->n_arrows++] = (chrome_arrow){ LANE_OUT, LANE_IN, at[0]->start_ns + shift,
-                                                 back_ns + shift };
+    if (at[0]->end_ns > at[0]->start_ns && at[0]->start_ns + shift >= 0 && back_ns + shift < end_ns)
+      m->arrows[m->n_arrows++] =
+          (chrome_arrow){ LANE_OUT, LANE_IN, at[0]->start_ns + shift, back_ns + shift };
   }
   return true;
 }

@@ -2,9 +2,9 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/devices.h"
-#include "cli/inputs.h"
-#include "cli/pictures.h"
+#include "cli/inputs/devices.h"
+#include "cli/inputs/inputs.h"
+#include "cli/figures/pictures.h"
 #include "trace/summary.h"
 
 enum { SHOWN_HOLDERS = 5 };

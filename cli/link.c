@@ -2,9 +2,9 @@
 #include "executor/link.h"
 
 #include "base/units.h"
-#include "cli/devices.h"
-#include "cli/drivers.h"
-#include "executor/host.h"
+#include "cli/inputs/devices.h"
+#include "cli/inputs/drivers.h"
+#include "executor/driver/host.h"
 
 static void print_rows (const link_result *r) {
   printf ("%10s %12s %12s   %12s %12s   %12s %12s\n", "bytes", "out", "in", "out, both", "in, both",
@@ -38,8 +38,8 @@ static int run (call *c) {
   link_result r;
   host_limits h = host_limits_read ();
   if (!call_driver (c, &library, &emulated) || !call_bytes (c, "most", &most) ||
-      !driver_open (&d, library, &c->err)
-      || (emulated && !emulate (c, &d)) || !driver_start (&d, 0, &c->err))
+      !driver_open (&d, library, &c->err) || (emulated && !emulate (c, &d)) ||
+      !driver_start (&d, 0, &c->err))
     return call_failed (c);
   bool good = link_measure (&d, emulated, most, h.available_bytes / 2, c->arena, &r, &c->err);
   driver_stop (&d);

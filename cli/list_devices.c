@@ -1,6 +1,6 @@
 /* `ferry devices`: which cards can be named. */
 #include "base/units.h"
-#include "cli/devices.h"
+#include "cli/inputs/devices.h"
 
 static void table_row (const device *d) {
   char memory[UNITS_TEXT], out[UNITS_TEXT], in[UNITS_TEXT], host[UNITS_TEXT];

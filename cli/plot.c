@@ -1,7 +1,7 @@
 /* `ferry plot`: one step of a plan as a picture. */
-#include "cli/picture_files.h"
-#include "cli/pictures.h"
-#include "cli/plan_step.h"
+#include "cli/figures/picture_files.h"
+#include "cli/figures/pictures.h"
+#include "cli/figures/plan_step.h"
 
 static int run (call *c) {
   plan_step s;

@@ -1,10 +1,10 @@
 /* `ferry prove`: a plan's certificate, computed once more from the files alone. */
-#include "trace/prove.h"
+#include "trace/prove/prove.h"
 #include "base/units.h"
-#include "cli/inputs.h"
-#include "cli/planner.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "cli/inputs/inputs.h"
+#include "cli/inputs/planner.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 /* What the plan says of itself is what the machine model says of it. */
 static bool same_step (const plan *p, const predicted *seen, error *err) {

@@ -1,12 +1,12 @@
 /* `ferry replay`: what happens when a plan runs, beside what was predicted. */
-#include "executor/replay.h"
+#include "executor/replay/replay.h"
 
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/drivers.h"
-#include "cli/inputs.h"
-#include "cli/policies.h"
+#include "cli/inputs/drivers.h"
+#include "cli/inputs/inputs.h"
+#include "cli/inputs/policies.h"
 #include "cli/replay_real.h"
 
 static void print_row (const char *name, int64_t predicted_value, int64_t seen,

@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 #include "executor/train.h"
-#include "solver/schedule.h"
+#include "solver/place/schedule.h"
 
 /* ---- step by step ---- */
 

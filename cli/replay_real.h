@@ -3,7 +3,7 @@
 #define FERRY_CLI_REPLAY_REAL_H
 
 #include "cli/call.h"
-#include "executor/replay.h"
+#include "executor/replay/replay.h"
 
 /* Reads --steps, --data, --times and --compare beside `o`, runs, prints; an exit status. */
 int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *t, const plan *p);

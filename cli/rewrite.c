@@ -1,6 +1,6 @@
 /* `ferry rewrite`: the trace that a plan's sections and recompute entries make. */
-#include "cli/inputs.h"
-#include "trace/rewrite.h"
+#include "cli/inputs/inputs.h"
+#include "trace/rewrite/rewrite.h"
 
 static int run (call *c) {
   rewritten out;

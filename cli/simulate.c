@@ -2,11 +2,11 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/inputs.h"
-#include "cli/pictures.h"
-#include "trace/check.h"
-#include "trace/noise.h"
-#include "trace/simulate.h"
+#include "cli/inputs/inputs.h"
+#include "cli/figures/pictures.h"
+#include "trace/check/check.h"
+#include "trace/simulate/noise.h"
+#include "trace/simulate/simulate.h"
 
 enum { MOST_JOBS = MOST_OPERANDS / 2, NOISE_DAYS = 100 };
 

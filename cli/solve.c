@@ -4,11 +4,11 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "cli/devices.h"
-#include "cli/inputs.h"
-#include "cli/planner.h"
-#include "cli/policies.h"
-#include "solver/floor.h"
+#include "cli/inputs/devices.h"
+#include "cli/inputs/inputs.h"
+#include "cli/inputs/planner.h"
+#include "cli/inputs/policies.h"
+#include "solver/fleet/floor.h"
 
 /* ---- by our planner ---- */
 

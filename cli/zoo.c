@@ -2,8 +2,8 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "cli/devices.h"
-#include "cli/zoo_options.h"
+#include "cli/inputs/devices.h"
+#include "cli/inputs/zoo_options.h"
 
 static int list_json (call *c) {
   int count;

@@ -3,11 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-#include "executor/bf16.h"
-#include "executor/calculate_cuda.h"
-#include "executor/host.h"
-#include "executor/interpret.h"
-#include "trace/check.h"
+#include "executor/ops/bf16.h"
+#include "executor/calculate/cuda.h"
+#include "executor/driver/host.h"
+#include "executor/ops/interpret.h"
+#include "trace/check/check.h"
 
 /* The same network in plain memory. */
 typedef struct plain {

@@ -6,7 +6,7 @@
 #define FERRY_EXECUTOR_TRAIN_H
 
 #include "base/sha256.h"
-#include "executor/replay.h"
+#include "executor/replay/replay.h"
 
 /* A step in sections against the whole step, in millionths: of its loss, and of the length of what
    it changes all parameters by.  Adam moves an element whose gradient is nothing but rounding as

@@ -1,4 +1,5 @@
-/* The style and the script of our pages, built into the program: plot/assets/page.css and page.js. */
+/* The style and the script of our pages, built into the program: plot/assets/page.css and page.js.
+ */
 #ifndef FERRY_PLOT_ASSETS_H
 #define FERRY_PLOT_ASSETS_H
 

@@ -1,6 +1,6 @@
-/* Lanes, counters and arrows as a trace-event file, which Perfetto and chrome://tracing open: X slices,
-   C counters, flow arrows from slice to slice.  Times are in microseconds with three decimals, made
-   from whole nanoseconds, so that nothing is lost. */
+/* Lanes, counters and arrows as a trace-event file, which Perfetto and chrome://tracing open: X
+   slices, C counters, flow arrows from slice to slice.  Times are in microseconds with three
+   decimals, made from whole nanoseconds, so that nothing is lost. */
 #ifndef FERRY_PLOT_CHROME_H
 #define FERRY_PLOT_CHROME_H
 

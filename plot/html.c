@@ -41,12 +41,13 @@ static void put_cell (pen *p, const table_cell *cell, figure_unit unit) {
 }
 
 static void put_table (pen *p, const figure_table *t) {
-  pen_put (p, "<details><summary>The numbers (%d rows)</summary><div class=\"rows\" tabindex=\"0\">"
-              "<table>\n<thead><tr>",
+  pen_put (p,
+           "<details><summary>The numbers (%d rows)</summary><div class=\"rows\" tabindex=\"0\">"
+           "<table>\n<thead><tr>",
            t->n_rows);
   for (int32_t i = 0; i < t->n_columns; i++) {
-    pen_put (p, t->units[i] == FIGURE_NAME ? "<th class=\"t\" scope=\"col\">"
-                                           : "<th scope=\"col\">");
+    pen_put (p,
+             t->units[i] == FIGURE_NAME ? "<th class=\"t\" scope=\"col\">" : "<th scope=\"col\">");
     pen_text (p, t->columns[i]);
     pen_put (p, "</th>");
   }
@@ -91,10 +92,11 @@ static bool put_figure (pen *p, const figure *f, int width, arena *scratch) {
 
 bool html_page (const figure_page *page, int width, arena *scratch, bytes *out, error *err) {
   pen p = { out, err, false };
-  pen_put (&p, "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
-               "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
-               "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n"
-               "<link rel=\"icon\" href=\"data:,\">\n<title>",
+  pen_put (&p,
+           "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
+           "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
+           "<meta http-equiv=\"Content-Security-Policy\" content=\"%s\">\n"
+           "<link rel=\"icon\" href=\"data:,\">\n<title>",
            policy);
   pen_text (&p, page->title);
   pen_put (&p, "</title>\n<style>\n");
@@ -110,8 +112,9 @@ bool html_page (const figure_page *page, int width, arena *scratch, bytes *out, 
   for (int32_t i = 0; i < page->n_figures; i++)
     if (!put_figure (&p, &page->figures[i], width, scratch))
       return false;
-  pen_put (&p, "<footer>Point at a picture, or choose one with Tab and use the arrow keys.</footer>\n"
-               "<script>\n");
+  pen_put (&p,
+           "<footer>Point at a picture, or choose one with Tab and use the arrow keys.</footer>\n"
+           "<script>\n");
   pen_raw (&p, asset_page_js.data, asset_page_js.size);
   pen_put (&p, "</script>\n</body>\n</html>\n");
   return pen_done (&p);

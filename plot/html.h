@@ -1,5 +1,5 @@
-/* A page of figures in one file, with nothing to be fetched: each figure as SVG, with hover and keys,
-   and its numbers as a table behind it. */
+/* A page of figures in one file, with nothing to be fetched: each figure as SVG, with hover and
+   keys, and its numbers as a table behind it. */
 #ifndef FERRY_PLOT_HTML_H
 #define FERRY_PLOT_HTML_H
 

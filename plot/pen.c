@@ -23,7 +23,11 @@ void pen_put (pen *p, const char *format, ...) {
 
 /* Bytes of the UTF-8 character at `text`; 0: it is none. */
 static int utf8_length (const unsigned char *text) {
-  int length = text[0] < 0x80 ? 1 : text[0] < 0xc2 ? 0 : text[0] < 0xe0 ? 2 : text[0] < 0xf0 ? 3 : 4;
+  int length = text[0] < 0x80   ? 1
+               : text[0] < 0xc2 ? 0
+               : text[0] < 0xe0 ? 2
+               : text[0] < 0xf0 ? 3
+                                : 4;
   if (text[0] > 0xf4)
     return 0;
   for (int i = 1; i < length; i++)

@@ -1,5 +1,5 @@
-/* From numbers to lengths: an axis with ticks at 1, 2 or 5 times a power of ten of its unit (GiB, ms,
-   percent), and their texts.  Whole numbers throughout, so that the same axis is the same text
+/* From numbers to lengths: an axis with ticks at 1, 2 or 5 times a power of ten of its unit (GiB,
+   ms, percent), and their texts.  Whole numbers throughout, so that the same axis is the same text
    everywhere. */
 #ifndef FERRY_PLOT_SCALE_H
 #define FERRY_PLOT_SCALE_H

@@ -97,8 +97,7 @@ static void fill_series (const figure_series *s, figure_table *t, int32_t column
                          const int64_t *xs) {
   for (int32_t k = 0; k < s->n_points; k++) {
     const figure_point *p = &s->points[k];
-    table_cell *cell =
-        &t->cells[(int64_t)row_of (xs, t->n_rows, p->x) * t->n_columns + column];
+    table_cell *cell = &t->cells[(int64_t)row_of (xs, t->n_rows, p->x) * t->n_columns + column];
     bool hole = p->y == FIGURE_HOLE;
     if (s->kind == FIGURE_BAND) {
       cell[0] = number (hole ? FIGURE_HOLE : p->low);

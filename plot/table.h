@@ -1,5 +1,6 @@
-/* The numbers behind a figure as rows and columns: what tsv writes and what a page shows as a table.
-   Exact whole numbers, and the unit in the column's name: "x_ns", "step_ns", "held_bytes". */
+/* The numbers behind a figure as rows and columns: what tsv writes and what a page shows as a
+   table. Exact whole numbers, and the unit in the column's name: "x_ns", "step_ns", "held_bytes".
+ */
 #ifndef FERRY_PLOT_TABLE_H
 #define FERRY_PLOT_TABLE_H
 

@@ -1,5 +1,5 @@
-/* The numbers of a page's figures as tab-separated text: for each figure a line "# id: title", a line
-   of column names, a line a row; an empty line between figures. */
+/* The numbers of a page's figures as tab-separated text: for each figure a line "# id: title", a
+   line of column names, a line a row; an empty line between figures. */
 #ifndef FERRY_PLOT_TSV_H
 #define FERRY_PLOT_TSV_H
 

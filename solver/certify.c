@@ -1,6 +1,6 @@
 /* A bound for a plan from elsewhere: a published policy's, or one that somebody wrote. */
 #include "base/units.h"
-#include "solver/recompute.h"
+#include "solver/recompute/recompute.h"
 #include "solver/solve.h"
 
 /* Whatever a plan drops: of all plans that may drop. */

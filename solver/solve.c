@@ -3,11 +3,11 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "solver/mix.h"
-#include "solver/search_policies.h"
-#include "solver/sections_bound.h"
-#include "solver/steady.h"
-#include "trace/check.h"
+#include "solver/search/mix.h"
+#include "solver/attempt/search_policies.h"
+#include "solver/search/sections_bound.h"
+#include "solver/attempt/steady.h"
+#include "trace/check/check.h"
 
 int64_t solve_enough_ns (const solve_options *o, int64_t bound_ns) {
   int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;

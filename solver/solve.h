@@ -5,9 +5,9 @@
 #ifndef FERRY_SOLVER_SOLVE_H
 #define FERRY_SOLVER_SOLVE_H
 
-#include "solver/bound.h"
+#include "solver/flow/bound.h"
 #include "trace/plan.h"
-#include "trace/rewrite.h"
+#include "trace/rewrite/rewrite.h"
 
 /* Which cuts solve may make; SECTIONS_OFF: none. */
 typedef enum sections_mode { SECTIONS_OFF, SECTIONS_AUTO, SECTIONS_FIXED } sections_mode;

@@ -1,7 +1,7 @@
 #include "base/random.h"
 #include "tests/best_inner.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 enum { COLOURINGS = 60 };
 

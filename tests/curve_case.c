@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 
-#include "solver/curve.h"
+#include "solver/fleet/curve.h"
 #include "tests/random_case.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 enum { POINTS = 7 };
 

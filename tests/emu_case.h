@@ -2,7 +2,7 @@
 #ifndef FERRY_TESTS_EMU_CASE_H
 #define FERRY_TESTS_EMU_CASE_H
 
-#include "executor/driver.h"
+#include "executor/driver/driver.h"
 #include "executor/emu/emu.h"
 
 typedef struct emu_case {

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor/bf16.h"
-#include "executor/cublas_types.h"
+#include "executor/ops/bf16.h"
+#include "executor/libraries/cublas_types.h"
 #include "tests/fakes.h"
 
 #pragma GCC visibility push(default) /* the build hides what is not told to be seen */

@@ -6,8 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor/bf16.h"
-#include "executor/cudnn_types.h"
+#include "executor/ops/bf16.h"
+#include "executor/libraries/cudnn_types.h"
 #include "tests/fakes.h"
 
 #pragma GCC visibility push(default) /* the build hides what is not told to be seen */

@@ -2,11 +2,11 @@
 #ifndef FERRY_TESTS_FIXED_H
 #define FERRY_TESTS_FIXED_H
 
-#include "solver/flow.h"
+#include "solver/flow/flow.h"
 #include "trace/plan.h"
 
 /* Sets the limits of f's gap columns to the bytes that the plan's moves carry, and solves.
-   *stall_ns is the program's optimum; negative where it says infeasible. */
+ *stall_ns is the program's optimum; negative where it says infeasible. */
 bool fixed_solve (flow *f, const plan *p, arena *a, double *stall_ns, error *err) MUST_CHECK;
 
 /* Solves it with the limits as they are. */

@@ -4,9 +4,9 @@
 #ifndef FERRY_TESTS_FIXED_DROPS_H
 #define FERRY_TESTS_FIXED_DROPS_H
 
-#include "solver/flow.h"
+#include "solver/flow/flow.h"
 #include "tests/planned_case.h"
-#include "trace/simulate.h"
+#include "trace/simulate/simulate.h"
 
 typedef struct fixed_drops {
   const planned_case *plan;

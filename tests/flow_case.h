@@ -3,7 +3,7 @@
 #define FERRY_TESTS_FLOW_CASE_H
 
 #include "base/random.h"
-#include "solver/flow.h"
+#include "solver/flow/flow.h"
 
 /* A random cut for some, every op its own slot for the others. */
 bool flow_case_slots (const gaps *g, random_state *r, arena *a, slots *out, error *err) MUST_CHECK;

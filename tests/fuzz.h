@@ -1,5 +1,5 @@
-/* The fuzzers of the three loaders, and their replay in `make check`: FUZZ_MAIN makes a program that
-   runs over the files named on its command line. */
+/* The fuzzers of the three loaders, and their replay in `make check`: FUZZ_MAIN makes a program
+   that runs over the files named on its command line. */
 #ifndef FERRY_TESTS_FUZZ_H
 #define FERRY_TESTS_FUZZ_H
 
@@ -47,11 +47,11 @@ static inline void fuzz_one (int kind, const uint8_t *data, size_t size) {
   bytes_free (&decoded);
 }
 
-#define FUZZ(kind)                                                          \
-  int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);            \
-  int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size) {           \
-    fuzz_one ((kind), data, size);                                          \
-    return 0;                                                               \
+#define FUZZ(kind)                                                \
+  int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size);  \
+  int LLVMFuzzerTestOneInput (const uint8_t *data, size_t size) { \
+    fuzz_one ((kind), data, size);                                \
+    return 0;                                                     \
   }
 
 #endif

@@ -3,8 +3,8 @@
 #define FERRY_TESTS_GOLDEN_MACHINE_H
 
 #include "base/json.h"
-#include "trace/rewrite.h"
-#include "trace/simulate.h"
+#include "trace/rewrite/rewrite.h"
+#include "trace/simulate/simulate.h"
 
 extern const char *const golden_names[]; /* NULL at the end */
 

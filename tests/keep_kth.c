@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "solver/drops.h"
+#include "solver/recompute/drops.h"
 
 /* The block that a name belongs to: up to its last part that is a number, or all but the last. */
 static size_t block_of (const char *name) {

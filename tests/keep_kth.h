@@ -3,7 +3,7 @@
 #ifndef FERRY_TESTS_KEEP_KTH_H
 #define FERRY_TESTS_KEEP_KTH_H
 
-#include "solver/variant.h"
+#include "solver/attempt/variant.h"
 
 typedef struct kept_kth {
   int64_t step_ns; /* of the quick plans of the best k; INT64_MAX: none fits */

@@ -5,7 +5,7 @@
 #define FERRY_TESTS_OP_BENCH_H
 
 #include "base/random.h"
-#include "executor/ops.h"
+#include "executor/ops/ops.h"
 
 enum { BENCH_ARRAYS = 64 };
 

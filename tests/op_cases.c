@@ -1,7 +1,13 @@
 #include "tests/op_cases.h"
 
-#define CONV(...) { .kind = COMPUTE_conv_fwd, .conv = { .groups = 1, __VA_ARGS__ } }
-#define DECONV(...) { .kind = COMPUTE_deconv_fwd, .conv = { .groups = 1, __VA_ARGS__ } }
+#define CONV(...)                                                 \
+  {                                                               \
+    .kind = COMPUTE_conv_fwd, .conv = {.groups = 1, __VA_ARGS__ } \
+  }
+#define DECONV(...)                                                 \
+  {                                                                 \
+    .kind = COMPUTE_deconv_fwd, .conv = {.groups = 1, __VA_ARGS__ } \
+  }
 #define IN(c, d, h, w) .in_channels = c, .in_d = d, .in_h = h, .in_w = w
 #define OUT(c, d, h, w) .out_channels = c, .out_d = d, .out_h = h, .out_w = w
 #define KERNEL(d, h, w) .kernel_d = d, .kernel_h = h, .kernel_w = w
@@ -9,9 +15,8 @@
 #define PAD(d, h, w) .pad_d = d, .pad_h = h, .pad_w = w
 #define SPACE_IN(d, h, w) .in_d = d, .in_h = h, .in_w = w
 #define SPACE_OUT(d, h, w) .out_d = d, .out_h = h, .out_w = w
-#define BACK(...)           \
-  .back = { __VA_ARGS__ }, \
-  .n_back = sizeof (compute_kind[]){ __VA_ARGS__ } / sizeof (compute_kind)
+#define BACK(...) \
+  .back = { __VA_ARGS__ }, .n_back = sizeof (compute_kind[]){ __VA_ARGS__ } / sizeof (compute_kind)
 #define CONV_BACK BACK (COMPUTE_conv_bwd_data, COMPUTE_conv_bwd_weights, COMPUTE_bias_bwd)
 #define DECONV_BACK BACK (COMPUTE_deconv_bwd_data, COMPUTE_deconv_bwd_weights, COMPUTE_bias_bwd)
 #define Y .outs = { { "y", "dy" } }

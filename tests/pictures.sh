@@ -64,7 +64,7 @@ END
 
 page() { # script has run, and the numbers of the DOM are those of --json
   local browser
-  browser=$(command -v chromium || command -v chromium-browser) || { echo "(no chromium: the page was not opened)"; return 0; }
+  browser=$(command -v chromium || command -v chromium-browser) || { echo "no chromium: the page was not opened"; return 77; }
   timeout 300 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
     --dump-dom "file://$work/p.html" >dom 2>/dev/null || { echo "chromium fails"; return 1; }
   [ "$(grep -c 'data-ready="1"' dom)" = 3 ] || { echo "the script did not run"; return 1; }

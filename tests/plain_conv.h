@@ -1,4 +1,4 @@
-/* Convolution as it is defined, loop in loop, in double: the oracle of executor/ops_conv. */
+/* Convolution as it is defined, loop in loop, in double: the oracle of executor/ops/conv. */
 #ifndef FERRY_TESTS_PLAIN_CONV_H
 #define FERRY_TESTS_PLAIN_CONV_H
 

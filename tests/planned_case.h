@@ -3,9 +3,9 @@
 #ifndef FERRY_TESTS_PLANNED_CASE_H
 #define FERRY_TESTS_PLANNED_CASE_H
 
-#include "solver/gaps.h"
+#include "solver/flow/gaps.h"
 #include "tests/random_case.h"
-#include "trace/simulate.h"
+#include "trace/simulate/simulate.h"
 
 typedef struct planned_case {
   random_case c;

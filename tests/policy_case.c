@@ -6,8 +6,8 @@
 #include "base/random.h"
 #include "solver/solve.h"
 #include "trace/build.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 /* ---- what is planned ---- */
 

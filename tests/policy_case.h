@@ -4,7 +4,7 @@
 #ifndef FERRY_TESTS_POLICY_CASE_H
 #define FERRY_TESTS_POLICY_CASE_H
 
-#include "solver/policy.h"
+#include "solver/policy/policy.h"
 #include "tests/random_case.h"
 
 typedef struct policy_case {

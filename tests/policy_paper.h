@@ -3,7 +3,7 @@
 #ifndef FERRY_TESTS_POLICY_PAPER_H
 #define FERRY_TESTS_POLICY_PAPER_H
 
-#include "solver/policy.h"
+#include "solver/policy/policy.h"
 
 enum { MIB = 1 << 20, MS = 1000000 };
 

@@ -5,7 +5,7 @@
 #define FERRY_TESTS_RANDOM_CASE_H
 
 #include "trace/plan.h"
-#include "trace/rewrite.h"
+#include "trace/rewrite/rewrite.h"
 
 /* What may occur; a case takes each allowed feature or leaves it. */
 typedef enum case_feature {
@@ -41,7 +41,7 @@ typedef struct case_options {
   int32_t most_ops, most_tensors; /* of the original trace; 0: 9 and 7 */
   int64_t drop_ppm;    /* CASE_SHARED, CASE_RECKLESS: so many waits are lowered or left out; in
                           CASE_APART half of them are */
-  int64_t factor; /* of all bytes and granules, so that memory can be mapped; 0: 1 */
+  int64_t factor;      /* of all bytes and granules, so that memory can be mapped; 0: 1 */
   int64_t disturb_ppm; /* so many cases get an order or a wait that the execution does not have */
 } case_options;
 

@@ -11,7 +11,8 @@ typedef struct making {
 } making;
 
 static bool add (making *m, wish w) {
-  wish *moved = arena_grow (m->arena, m->at, &m->room, (int64_t)m->count + 1, sizeof *m->at, m->err);
+  wish *moved =
+      arena_grow (m->arena, m->at, &m->room, (int64_t)m->count + 1, sizeof *m->at, m->err);
   if (!moved)
     return false;
   m->at = moved;
@@ -22,12 +23,9 @@ static bool add (making *m, wish w) {
 /* Some parts of the gap from op a to op b. */
 static bool add_gap (making *m, int32_t unit, int32_t of, int32_t a, int32_t b) {
   for (int32_t part = 0; part < of; part++) {
-    wish w = { .unit = unit,
-               .part = part,
-               .of = of,
-               .out_after = a,
-               .in_before = b,
-               .in_not_before = NO_WAIT };
+    wish w = {
+      .unit = unit, .part = part, .of = of, .out_after = a, .in_before = b, .in_not_before = NO_WAIT
+    };
     if (of > 1 && random_chance (m->r, 300000))
       continue;
     if (random_chance (m->r, 200000))
@@ -41,8 +39,8 @@ static bool add_gap (making *m, int32_t unit, int32_t of, int32_t a, int32_t b) 
   return true;
 }
 
-bool random_wishes (const units *u, random_state *r, int64_t move_ppm, arena *a,
-                    wish **out, int32_t *count, error *err) {
+bool random_wishes (const units *u, random_state *r, int64_t move_ppm, arena *a, wish **out,
+                    int32_t *count, error *err) {
   making m = { .u = u, .r = r, .arena = a, .err = err };
   for (int32_t i = 0; i < u->count; i++) {
     const unit_info *x = &u->at[i];

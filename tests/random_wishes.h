@@ -4,10 +4,10 @@
 #define FERRY_TESTS_RANDOM_WISHES_H
 
 #include "base/random.h"
-#include "solver/schedule.h"
+#include "solver/place/schedule.h"
 
 /* move_ppm: so many of the gaps are taken. Units smaller than pool_below_bytes have none. */
-bool random_wishes (const units *u, random_state *r, int64_t move_ppm, arena *a,
-                    wish **out, int32_t *count, error *err) MUST_CHECK;
+bool random_wishes (const units *u, random_state *r, int64_t move_ppm, arena *a, wish **out,
+                    int32_t *count, error *err) MUST_CHECK;
 
 #endif

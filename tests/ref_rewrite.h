@@ -1,10 +1,11 @@
 /* Sections and recompute a second time: slow, obvious, written from docs/formats.md and
-   docs/machine-model.md alone.  The oracle of trace/rewrite; it shares its types and nothing else.
+   docs/machine-model.md alone.  The oracle of trace/rewrite/rewrite; it shares its types and
+   nothing else.
  */
 #ifndef FERRY_TESTS_REF_REWRITE_H
 #define FERRY_TESTS_REF_REWRITE_H
 
-#include "trace/rewrite.h"
+#include "trace/rewrite/rewrite.h"
 
 /* Always a new trace, also where there is nothing to rewrite. */
 bool ref_rewrite (const trace *t, const section *sections, int32_t n_sections,

@@ -1,6 +1,7 @@
 /* The machine model a second time: slow, obvious, written from docs/machine-model.md and
-   docs/formats.md alone.  The oracle of trace/simulate; it shares its result struct and nothing
-   else.  Every start and end of every item is kept, so that a test can compare to the nanosecond.
+   docs/formats.md alone.  The oracle of trace/simulate/simulate; it shares its result struct and
+   nothing else.  Every start and end of every item is kept, so that a test can compare to the
+   nanosecond.
  */
 #ifndef FERRY_TESTS_REF_SIMULATE_H
 #define FERRY_TESTS_REF_SIMULATE_H

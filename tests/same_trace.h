@@ -2,7 +2,7 @@
 #ifndef FERRY_TESTS_SAME_TRACE_H
 #define FERRY_TESTS_SAME_TRACE_H
 
-#include "trace/rewrite.h"
+#include "trace/rewrite/rewrite.h"
 
 enum { DIFFERENCE = 160 };
 

@@ -3,7 +3,7 @@
 #ifndef FERRY_TESTS_SMALL_NETS_H
 #define FERRY_TESTS_SMALL_NETS_H
 
-#include "trace/rewrite.h"
+#include "trace/rewrite/rewrite.h"
 #include "trace/zoo/zoo.h"
 
 typedef struct small_net {

@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/policy.h"
+#include "solver/policy/policy.h"
 #include "solver/solve.h"
 #include "trace/build.h"
-#include "trace/check.h"
-#include "trace/prove.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/prove/prove.h"
+#include "trace/simulate/simulate.h"
 
 enum { TICKS = 3000, LIMIT_BYTES = 512 << 20, MOST_GRANULES = 1 << 20 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "solver/bound.h"
+#include "solver/flow/bound.h"
 #include "tests/planned_case.h"
 #include "tests/suite.h"
 #include "tests/synthetic.h"

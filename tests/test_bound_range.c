@@ -1,5 +1,5 @@
 /* Bounds of many budgets from few programs, against plans and against each budget's own program. */
-#include "solver/bound_range.h"
+#include "solver/flow/bound_range.h"
 #include "tests/planned_case.h"
 #include "tests/suite.h"
 #include "tests/synthetic.h"

@@ -2,12 +2,12 @@
    what was predicted is near what the machine model says, and the rivals are judged alike. */
 #include <string.h>
 
-#include "solver/cards.h"
-#include "solver/rivals.h"
-#include "solver/share.h"
-#include "solver/transition.h"
+#include "solver/fleet/cards.h"
+#include "solver/fleet/rivals.h"
+#include "solver/fleet/share.h"
+#include "solver/fleet/transition.h"
 #include "tests/suite.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 #include "trace/zoo/zoo.h"
 
 /* Of the machine model's step, in percent: how far a prediction may be off. docs/what-if.md. */

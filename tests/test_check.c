@@ -3,7 +3,7 @@
 
 #include "tests/random_case.h"
 #include "tests/suite.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 
 enum { OPS = 6, TENSORS = 9, MOVES = 6, STAYS = 14, UNUSED = 5, GROUP = TENSORS, LATE_WORK = 13 };
 

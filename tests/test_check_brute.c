@@ -6,7 +6,7 @@
 #include "tests/brute_run.h"
 #include "tests/random_case.h"
 #include "tests/suite.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 
 enum { CASES = 2000, DRAWS = 12, SHORT_NS = 1000 };
 

@@ -9,18 +9,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor/driver_types.h"
+#include "executor/driver/types.h"
 
 /* With cuda.h included, the names in these rows are cuda.h's own types. */
 #ifdef HAVE_CUDA_H
 #define DRIVER(field, symbol, must, parameters)                                                \
   _Static_assert(__builtin_types_compatible_p (__typeof__ (&symbol), CUresult (*) parameters), \
                  #symbol);
-#include "executor/driver.def"
+#include "executor/driver/driver.def"
 #undef DRIVER
 #define CONSTANT(name, value) _Static_assert((int)(name) == (value), #name);
 #define LAYOUT(type, bytes) _Static_assert(sizeof (type) == (bytes), #type);
-#include "executor/driver_consts.def"
+#include "executor/driver/consts.def"
 #undef CONSTANT
 #undef LAYOUT
 #endif
@@ -32,7 +32,7 @@ START_TEST (our_structures_are_as_large_as_the_table_says) {
   int i = 0;
 #define CONSTANT(name, value)
 #define LAYOUT(type, bytes) ck_assert_int_eq (own_layouts[i++], bytes);
-#include "executor/driver_consts.def"
+#include "executor/driver/consts.def"
 #undef CONSTANT
 #undef LAYOUT
   ck_assert_int_eq (own_layouts[i], 0);

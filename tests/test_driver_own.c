@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "executor/driver.h"
+#include "executor/driver/driver.h"
 
 extern const int own_layouts[];
 extern void add_own_tests (TCase *c);
@@ -11,7 +11,7 @@ extern void add_own_tests (TCase *c);
 const int own_layouts[] = {
 #define CONSTANT(name, value)
 #define LAYOUT(type, bytes) (int)sizeof (type),
-#include "executor/driver_consts.def"
+#include "executor/driver/consts.def"
 #undef CONSTANT
 #undef LAYOUT
   0

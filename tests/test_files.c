@@ -1,5 +1,5 @@
-/* The loaders of the three files: what they accept comes back the same, what they refuse is one line
-   with its place, and nothing that a file or the memory does makes them crash or leak. */
+/* The loaders of the three files: what they accept comes back the same, what they refuse is one
+   line with its place, and nothing that a file or the memory does makes them crash or leak. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -15,8 +15,8 @@
 #define TAIL "}"
 #define TENSORS "\"tensors\":[{\"bytes\":8},{\"bytes\":9}],"
 #define LINK "\"link\":{\"d2h_bytes_per_s\":1000000,\"h2d_bytes_per_s\":1000000}"
-#define DEVICE                                                                           \
-  "{\"format\":\"ferry-device/1\",\"memory_bytes\":99999,\"granule_bytes\":512,"         \
+#define DEVICE                                                                   \
+  "{\"format\":\"ferry-device/1\",\"memory_bytes\":99999,\"granule_bytes\":512," \
   "\"host_bytes\":9," LINK "}"
 
 typedef struct refusal {
@@ -91,11 +91,11 @@ static const refusal device_refusals[] = {
     "/link/d2h_bytes_per_s: 5 is not between 1000000" },
 };
 
-#define PLAN(rest)                                                                         \
-  "{\"format\":\"ferry-plan/1\",\"trace\":\"sha256:0\",\"device\":" DEVICE                 \
+#define PLAN(rest)                                                         \
+  "{\"format\":\"ferry-plan/1\",\"trace\":\"sha256:0\",\"device\":" DEVICE \
   ",\"budget_bytes\":1,\"host_bytes\":1," rest "}"
-#define PLACES(stays)                                                                      \
-  "\"placement\":{\"granule_bytes\":512,\"granules\":1,\"pool_below_bytes\":0,"            \
+#define PLACES(stays)                                                           \
+  "\"placement\":{\"granule_bytes\":512,\"granules\":1,\"pool_below_bytes\":0," \
   "\"pool_bytes\":0,\"stays\":" stays "}"
 
 static const refusal plan_refusals[] = {

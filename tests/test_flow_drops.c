@@ -3,7 +3,7 @@
    than the simulator.  Each of its rows is made wrong once, to see that this would be noticed. */
 #include <string.h>
 
-#include "solver/variant.h"
+#include "solver/attempt/variant.h"
 #include "tests/fixed.h"
 #include "tests/fixed_drops.h"
 #include "tests/flow_case.h"

@@ -2,12 +2,12 @@
    or no comparison with it means anything.  FERRY_REAL_TRACES says where the files are. */
 #include <stdio.h>
 
-#include "solver/schedule.h"
+#include "solver/place/schedule.h"
 #include "solver/solve.h"
 #include "tests/g10.h"
 #include "tests/suite.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 static void fail_with (const error *err) {
   char line[sizeof (error)];

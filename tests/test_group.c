@@ -1,8 +1,8 @@
 /* Groups of small tensors: what they may hold, and that plans of them are legal and need less. */
-#include "solver/group.h"
-#include "solver/schedule.h"
+#include "solver/attempt/group.h"
+#include "solver/place/schedule.h"
 #include "tests/suite.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 #include "trace/summary.h"
 #include "trace/unit.h"
 #include "trace/zoo/zoo.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "solver/ilp.h"
+#include "solver/flow/ilp.h"
 #include "tests/suite.h"
 
 /* Goods from n makers to n shops: each maker has what each shop wants, at random costs. */

@@ -70,7 +70,8 @@ END_TEST
   LAUNCH ("1", "1", "1020")                                                                      \
   KERNEL ("1", "0", "7", "1030", "10")                                                           \
   OP ("aten::relu", "1", "1032", "6", ID ("4"))                                                  \
-  LAUNCH ("2", "1", "1034") KERNEL ("2", "0", "7", "1042", "5")                                  \
+  LAUNCH ("2", "1", "1034")                                                                      \
+  KERNEL ("2", "0", "7", "1042", "5")                                                            \
       OP ("LinearBackward0", "1", "1050", "10", ID ("6") ",\"Fwd thread id\":1")                 \
           LAUNCH ("3", "1", "1055") KERNEL ("3", "0", "7", "1060", "20")                         \
               NOTE ("Optimizer.step#SGD.step", "1", "1070", "20", ID ("7"))                      \

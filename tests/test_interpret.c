@@ -1,10 +1,10 @@
-#include "executor/interpret.h"
+#include "executor/ops/interpret.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "executor/ops_bind.h"
+#include "executor/ops/bind.h"
 #include "tests/small_nets.h"
 #include "tests/suite.h"
 

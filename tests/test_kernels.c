@@ -1,7 +1,7 @@
 /* The GPU's kernels, compiled for the host: each kind beside the CPU's own function of it, and
    networks that train by them on the emulated device. */
-#include "executor/bf16.h"
-#include "executor/calculate_cuda.h"
+#include "executor/ops/bf16.h"
+#include "executor/calculate/cuda.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,9 +1,9 @@
 /* Layouts: every tensor stands for itself once, groups take the shares of their members, and the
    groups of large tensors waste less memory than the tensors alone. */
-#include "solver/layout.h"
-#include "solver/bound.h"
-#include "solver/parts.h"
-#include "solver/round.h"
+#include "solver/attempt/layout.h"
+#include "solver/flow/bound.h"
+#include "solver/attempt/parts.h"
+#include "solver/attempt/round.h"
 #include "tests/suite.h"
 #include "trace/zoo/zoo.h"
 

@@ -1,15 +1,15 @@
 /* The doors to cuBLAS and cuDNN, with libraries behind them that stand in for the two: every
    product and convolution beside the CPU's own, choices and refusals, and networks that train by
    them on the emulated device. */
-#include "executor/libraries.h"
+#include "executor/libraries/libraries.h"
 
 #include <dlfcn.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor/calculate_cuda.h"
-#include "executor/cudnn_types.h"
+#include "executor/calculate/cuda.h"
+#include "executor/libraries/cudnn_types.h"
 #include "tests/fakes.h"
 #include "tests/op_bench.h"
 #include "tests/op_cases.h"

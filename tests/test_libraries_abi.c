@@ -22,16 +22,16 @@
   _Static_assert(                                                                         \
       __builtin_types_compatible_p (__typeof__ (&symbol), cublasStatus_t (*) parameters), \
       #symbol);
-#include "executor/cublas.def"
-#include "executor/cublas_consts.def"
+#include "executor/libraries/cublas.def"
+#include "executor/libraries/cublas_consts.def"
 #endif
 
 #ifdef HAVE_CUDNN_HEADER
 #define CUDNN(field, symbol, parameters) \
   _Static_assert(                        \
       __builtin_types_compatible_p (__typeof__ (&symbol), cudnnStatus_t (*) parameters), #symbol);
-#include "executor/cudnn.def"
-#include "executor/cudnn_consts.def"
+#include "executor/libraries/cudnn.def"
+#include "executor/libraries/cudnn_consts.def"
 #define LAYOUT(type)                                                                        \
   _Static_assert(sizeof (type) == 48 && offsetof (type, memory) == 16 &&                    \
                      offsetof (type, determinism) == 24 && offsetof (type, mathType) == 28, \

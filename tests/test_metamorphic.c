@@ -4,7 +4,7 @@
 #include "base/random.h"
 #include "tests/random_case.h"
 #include "tests/suite.h"
-#include "trace/simulate.h"
+#include "trace/simulate/simulate.h"
 
 /* False where the case is of no use: it hangs, or takes no time. */
 static bool make_case (uint64_t seed, unsigned features, arena *a, random_case *c) {

@@ -3,13 +3,13 @@
    ones of their kind; FERRY_CASES=2: the whole ones as well. */
 #include <string.h>
 
-#include "solver/mix.h"
-#include "solver/recompute.h"
+#include "solver/search/mix.h"
+#include "solver/recompute/recompute.h"
 #include "tests/ref_rewrite.h"
 #include "tests/same_trace.h"
 #include "tests/suite.h"
-#include "trace/check.h"
-#include "trace/prove.h"
+#include "trace/check/check.h"
+#include "trace/prove/prove.h"
 #include "trace/zoo/zoo.h"
 
 #define GIB ((int64_t)1 << 30)

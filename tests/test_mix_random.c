@@ -4,16 +4,16 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "solver/drops.h"
-#include "solver/mix.h"
-#include "solver/recompute.h"
-#include "solver/sections.h"
+#include "solver/recompute/drops.h"
+#include "solver/search/mix.h"
+#include "solver/recompute/recompute.h"
+#include "solver/sections/sections.h"
 #include "tests/fixed_drops.h"
 #include "tests/random_case.h"
 #include "tests/suite.h"
 #include "tests/synthetic.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 enum { CASES = 12 };
 

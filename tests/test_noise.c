@@ -11,8 +11,8 @@
 #include "tests/suite.h"
 #include "tests/synthetic.h"
 #include "trace/build.h"
-#include "trace/check.h"
-#include "trace/noise.h"
+#include "trace/check/check.h"
+#include "trace/simulate/noise.h"
 
 enum { CASES = 40, DAYS = 40, NETWORKS = 8, OPS = 50, MB = 1 << 20 };
 

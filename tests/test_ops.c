@@ -1,4 +1,4 @@
-#include "executor/ops.h"
+#include "executor/ops/ops.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "config.h"
-#include "executor/blas.h"
+#include "executor/libraries/blas.h"
 #include "tests/op_bench.h"
 #include "tests/op_cases.h"
 #include "tests/plain_conv.h"

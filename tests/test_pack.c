@@ -1,6 +1,6 @@
 /* Packing jobs onto a card, against trying every combination. */
 #include "base/random.h"
-#include "solver/pack_spread.h"
+#include "solver/fleet/pack_spread.h"
 #include "tests/suite.h"
 
 enum { PACKS = 300 };

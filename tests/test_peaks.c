@@ -1,6 +1,6 @@
 /* The tree of sums and greatest values against a plain array. */
 #include "base/random.h"
-#include "solver/peaks.h"
+#include "solver/place/peaks.h"
 #include "tests/suite.h"
 
 enum { ROWS = 70, CHANGES = 60, SEEDS = 2000 };

@@ -1,15 +1,15 @@
-/* Every policy on random traces: what it returns is legal, keeps the budget or says that it does not,
-   and is the same again. */
+/* Every policy on random traces: what it returns is legal, keeps the budget or says that it does
+   not, and is the same again. */
 #include <stdio.h>
 #include <string.h>
 
 #include "base/random.h"
-#include "solver/policy.h"
+#include "solver/policy/policy.h"
 #include "tests/policy_case.h"
 #include "tests/suite.h"
 #include "trace/build.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 enum { MIB = 1 << 20, MS = 1000000, CASES = 140 };
 

@@ -3,10 +3,10 @@
    settles on is the largest that fits, which a bisection would have missed on some of the traces.
  */
 #include "base/units.h"
-#include "solver/policy_drops.h"
+#include "solver/policy/drops.h"
 #include "tests/policy_case.h"
 #include "tests/suite.h"
-#include "trace/rewrite.h"
+#include "trace/rewrite/rewrite.h"
 
 enum { CASES = 120, MOST_ITEMS = 12, STEP_PPM = 25000 };
 typedef enum solver { GREEDY, DP, ILP, SOLVERS } solver;

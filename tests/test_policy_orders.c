@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "solver/policy_orders.h"
+#include "solver/policy/orders.h"
 #include "tests/policy_case.h"
 #include "tests/suite.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 
 enum { CASES = 200, SMALL = 40, FORCED = 80, MOST_ORDERS = 60, PERCENT = 50 };
 

@@ -4,10 +4,10 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "solver/bound.h"
+#include "solver/flow/bound.h"
 #include "tests/planned_case.h"
 #include "tests/suite.h"
-#include "trace/prove.h"
+#include "trace/prove/prove.h"
 
 /* A case whose plan carries a proof; the budget is below what is resident where memory allows, so
    that the program has something to say. */

@@ -3,7 +3,7 @@
 #include "tests/ref_rewrite.h"
 #include "tests/ref_simulate.h"
 #include "tests/suite.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 
 static golden load (int i, arena **a, error *err) {
   golden g;

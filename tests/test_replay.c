@@ -3,12 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "executor/replay.h"
+#include "executor/replay/replay.h"
 #include "tests/emu_case.h"
 #include "tests/random_case.h"
 #include "tests/suite.h"
 #include "trace/build.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 
 enum { EXACT_CASES = 600, BYTE_CASES = 120, FUZZED_CASES = 40, ARENA = 512 << 20 };
 

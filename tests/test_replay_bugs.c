@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "executor/replay.h"
+#include "executor/replay/replay.h"
 #include "tests/emu_case.h"
 #include "tests/random_case.h"
 #include "tests/suite.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 
 enum { LEAST_SEEDS = 300, MOST_SEEDS = 10000, LEAST_BUGS = 10, ARENA = 512 << 20 };
 

@@ -3,8 +3,8 @@
    lie. */
 #include <stdio.h>
 
-#include "executor/replay.h"
-#include "solver/policy.h"
+#include "executor/replay/replay.h"
+#include "solver/policy/policy.h"
 #include "tests/emu_case.h"
 #include "tests/suite.h"
 #include "trace/import/import.h"

@@ -4,12 +4,12 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "executor/replay.h"
-#include "solver/schedule.h"
+#include "executor/replay/replay.h"
+#include "solver/place/schedule.h"
 #include "tests/emu_case.h"
 #include "tests/random_wishes.h"
 #include "tests/suite.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 #include "trace/zoo/zoo.h"
 
 static const device card = { .name = "card",

@@ -3,13 +3,13 @@
 #include <stdio.h>
 
 #include "base/random.h"
-#include "solver/bound.h"
-#include "solver/parts.h"
-#include "solver/round.h"
+#include "solver/flow/bound.h"
+#include "solver/attempt/parts.h"
+#include "solver/attempt/round.h"
 #include "tests/suite.h"
 #include "tests/synthetic.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 static device device_25 (void) {
   return (device){ .name = "test",

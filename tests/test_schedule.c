@@ -6,8 +6,8 @@
 #include "tests/random_case.h"
 #include "tests/random_wishes.h"
 #include "tests/suite.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 enum { CASES = 400 };
 

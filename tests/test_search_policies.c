@@ -1,9 +1,9 @@
 /* Ours beside the published policies on random traces: no plan below its bound, no policy faster
    than ours.  tests/bench/bench_policies counts longer. */
-#include "solver/search_policies.h"
+#include "solver/attempt/search_policies.h"
 #include "tests/policy_case.h"
 #include "tests/suite.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 
 enum { CASES = 12, NETWORKS = 240, TICKS = 2000 };
 
@@ -125,10 +125,10 @@ START_TEST (every_failed_allocation_is_told) {
 END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { no_policy_is_faster_than_ours,
-                                 a_copy_may_end_when_the_rates_change,
-                                 a_policy_that_is_faster_gives_its_plan,
-                                 where_drops_are_allowed_they_are_looked_at,
-                                 every_failed_allocation_is_told, NULL };
+  const TTest *const tests[] = {
+    no_policy_is_faster_than_ours,          a_copy_may_end_when_the_rates_change,
+    a_policy_that_is_faster_gives_its_plan, where_drops_are_allowed_they_are_looked_at,
+    every_failed_allocation_is_told,        NULL
+  };
   return suite_run ("search_policies", tests, 60);
 }

@@ -3,14 +3,14 @@
    plans.) */
 #include <string.h>
 
-#include "solver/recompute.h"
-#include "solver/sections_bound.h"
+#include "solver/recompute/recompute.h"
+#include "solver/search/sections_bound.h"
 #include "tests/fixed_drops.h"
 #include "tests/keep_kth.h"
 #include "tests/planned_case.h"
 #include "tests/suite.h"
-#include "trace/prove.h"
-#include "trace/simulate.h"
+#include "trace/prove/prove.h"
+#include "trace/simulate/simulate.h"
 #include "trace/zoo/zoo.h"
 
 static bool random_of (uint64_t seed, unsigned features, int32_t ops, arena *a, random_case *c) {

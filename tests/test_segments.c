@@ -2,12 +2,12 @@
    segments hand on. */
 #include <string.h>
 
-#include "solver/drops.h"
-#include "solver/mix.h"
-#include "solver/variant.h"
+#include "solver/recompute/drops.h"
+#include "solver/search/mix.h"
+#include "solver/attempt/variant.h"
 #include "tests/suite.h"
 #include "trace/build.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 #include "trace/zoo/zoo.h"
 
 enum { SMALL = 6, DEEP = 48 };

@@ -7,7 +7,7 @@
 #include "tests/random_case.h"
 #include "tests/ref_simulate.h"
 #include "tests/suite.h"
-#include "trace/simulate.h"
+#include "trace/simulate/simulate.h"
 
 static void same_predicted (uint64_t seed, const predicted *x, const predicted *y) {
 #define SAME(field)                                                                            \

@@ -1,13 +1,13 @@
 /* solve on small random traces: what it returns passes check, is never below the bound that it
    proves, fits into memory, and is the same again.
    Beside it stands the best of every choice of whole tensors in every gap, found by trying all. */
-#include "solver/schedule.h"
+#include "solver/place/schedule.h"
 #include "solver/solve.h"
 #include "tests/random_case.h"
 #include "tests/suite.h"
-#include "trace/check.h"
-#include "trace/prove.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/prove/prove.h"
+#include "trace/simulate/simulate.h"
 
 enum { CASES = 160, MOST_GAPS = 7 };
 

@@ -6,8 +6,8 @@
 #include "solver/solve.h"
 #include "tests/best_plan.h"
 #include "tests/suite.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 /* In the others the plan misses a cut or a clean pair that pays only with another one. */
 enum { CASES = 400, TICKS = 20000, LEAST_PERCENT = 95 };

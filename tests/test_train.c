@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "solver/policy.h"
+#include "solver/policy/policy.h"
 #include "tests/suite.h"
 #include "tests/train_case.h"
 

@@ -1,5 +1,5 @@
 /* What explain says of waits, against the timelines that it was read off. */
-#include "trace/waits.h"
+#include "trace/simulate/waits.h"
 #include "tests/planned_case.h"
 #include "tests/suite.h"
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "tests/zoo_case.h"
-#include "trace/rewrite.h"
+#include "trace/rewrite/rewrite.h"
 
 /* ---- published figures ---- */
 

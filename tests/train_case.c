@@ -3,7 +3,7 @@
 #include <check.h>
 #include <stdlib.h>
 
-#include "solver/schedule.h"
+#include "solver/place/schedule.h"
 #include "tests/emu_case.h"
 #include "tests/random_wishes.h"
 

@@ -207,7 +207,7 @@ claim "curves, grids, comparisons and packings are drawn" svgs
 
 pages() { # in a browser: the script has run, and the cells are the JSON's numbers
   local browser name
-  browser=$(command -v chromium || command -v chromium-browser) || { echo "(no chromium: the pages were not opened)"; return 0; }
+  browser=$(command -v chromium || command -v chromium-browser) || { echo "no chromium: the pages were not opened"; return 77; }
   for name in c k p w m; do
     timeout 300 "$browser" --headless --no-sandbox --disable-gpu --user-data-dir="$work/profile" \
       --dump-dom "file://$work/$name.html" >"$name.dom" 2>/dev/null || { echo "chromium fails"; return 1; }

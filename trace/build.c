@@ -43,8 +43,7 @@ static const char *copy (trace_builder *b, const char *text) {
   return made ? made : "";
 }
 
-void build_source (trace_builder *b, const char *kind, const char *detail,
-                   const char *confidence) {
+void build_source (trace_builder *b, const char *kind, const char *detail, const char *confidence) {
   b->trace->source = (trace_source){ copy (b, kind), copy (b, detail), copy (b, confidence) };
 }
 
@@ -164,8 +163,8 @@ trace *build_finish (trace_builder *b, error *err) {
     index_list *lists[] = { &t->ops[i].reads, &t->ops[i].writes, &t->ops[i].side };
     for (int which = READS; which <= SIDE; which++)
       if (b->rows[i].count[which])
-        *lists[which] = (index_list){ b->index[which] + b->rows[i].first[which],
-                                      b->rows[i].count[which] };
+        *lists[which] =
+            (index_list){ b->index[which] + b->rows[i].first[which], b->rows[i].count[which] };
   }
   return trace_validate (t, err) ? t : NULL;
 }

@@ -4,10 +4,11 @@
 
 #define LEAST_RATE ((int64_t)1000000)
 
-static const char *const device_keys[] = { "format",     "name",       "memory_bytes",
-                                           "reserved_bytes", "granule_bytes", "link",
-                                           "host_bytes", "section_ns", "share_ppm",
-                                           "roofline",   NULL };
+static const char *const device_keys[] = {
+  "format", "name",       "memory_bytes", "reserved_bytes", "granule_bytes",
+  "link",   "host_bytes", "section_ns",   "share_ppm",      "roofline",
+  NULL
+};
 
 typedef struct number {
   const char *key;
@@ -30,8 +31,8 @@ static const number device_numbers[] = {
 static const number link_numbers[] = {
   { "d2h_bytes_per_s", offsetof (device_link, d2h_bytes_per_s), LEAST_RATE, MOST_BYTES, true, 0 },
   { "h2d_bytes_per_s", offsetof (device_link, h2d_bytes_per_s), LEAST_RATE, MOST_BYTES, true, 0 },
-  { "both_bytes_per_s", offsetof (device_link, both_bytes_per_s), LEAST_RATE, 2 * MOST_BYTES,
-    false, 0 },
+  { "both_bytes_per_s", offsetof (device_link, both_bytes_per_s), LEAST_RATE, 2 * MOST_BYTES, false,
+    0 },
   { "copy_ns", offsetof (device_link, copy_ns), 0, MOST_NS, false, 0 },
   { NULL, 0, 0, 0, false, 0 },
 };
@@ -41,8 +42,7 @@ static const number roofline_numbers[] = {
   { "efficiency_ppm", offsetof (device_roofline, efficiency_ppm), 1, 1000000, false, 1000000 },
   { "fp16_flops", offsetof (device_roofline, fp16_flops), 0, MOST_BYTES, false, 0 },
   { "fp32_flops", offsetof (device_roofline, fp32_flops), 0, MOST_BYTES, false, 0 },
-  { "memory_bytes_per_s", offsetof (device_roofline, memory_bytes_per_s), 0, MOST_BYTES, false,
-    0 },
+  { "memory_bytes_per_s", offsetof (device_roofline, memory_bytes_per_s), 0, MOST_BYTES, false, 0 },
   { "op_ns", offsetof (device_roofline, op_ns), 0, MOST_NS, false, 0 },
   { "tf32_flops", offsetof (device_roofline, tf32_flops), 0, MOST_BYTES, false, 0 },
   { NULL, 0, 0, 0, false, 0 },

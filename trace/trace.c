@@ -5,9 +5,9 @@
 #include <stdio.h>
 #include <string.h>
 
-const char *const tensor_kind_names[TENSOR_KINDS + 1] = { "parameter", "optimizer", "input",
-                                                          "activation", "gradient", "workspace",
-                                                          "temporary", NULL };
+const char *const tensor_kind_names[TENSOR_KINDS + 1] = { "parameter",  "optimizer", "input",
+                                                          "activation", "gradient",  "workspace",
+                                                          "temporary",  NULL };
 const char *const op_phase_names[OP_PHASES + 1] = { "forward", "backward", "update", "other",
                                                     NULL };
 

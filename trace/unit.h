@@ -7,15 +7,15 @@
 #include "trace/uses.h"
 
 typedef struct unit_info {
-  int64_t bytes;    /* 0: not a unit */
-  int64_t granules; /* bytes over granule_bytes, rounded up */
+  int64_t bytes;       /* 0: not a unit */
+  int64_t granules;    /* bytes over granule_bytes, rounded up */
   int32_t first, last; /* uses; NO_OP where none (persistent only) */
   bool persistent, pinned;
 } unit_info;
 
 typedef struct units {
   const trace *trace;
-  int32_t count;       /* n_tensors + n_groups */
+  int32_t count; /* n_tensors + n_groups */
   unit_info *at;
   int32_t *group_of;   /* per tensor: its group or -1 */
   int64_t pool_bytes;  /* of tensors below pool_below_bytes, rounded up to 512 each */

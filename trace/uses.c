@@ -2,7 +2,6 @@
 
 #include <string.h>
 
-
 /* Adds a use by `op`, or widens the one that is there already. */
 static void add (uses *u, int32_t *next, int32_t *last, int32_t tensor, int32_t op, bool reads,
                  bool writes, bool fill) {

@@ -11,7 +11,7 @@
 
 #define EXPORT __attribute__ ((visibility ("default")))
 #define DRIVER(field, symbol, must, parameters) EXPORT CUresult symbol parameters;
-#include "executor/driver.def"
+#include "executor/driver/driver.def"
 #undef DRIVER
 
 typedef enum command_kind {
@@ -95,7 +95,7 @@ struct stream {
   int32_t actor; /* its number for the race checker, and the order in which streams are visited */
   unsigned int flags;
   bool legacy, held, closing;
-  bool idle; /* real clock: its thread sleeps until there is something to do */
+  bool idle;            /* real clock: its thread sleeps until there is something to do */
   command *head, *tail; /* not yet done */
   command *last;        /* the newest, done or not; NULL: none yet */
   int32_t issued;

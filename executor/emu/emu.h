@@ -6,7 +6,7 @@
 
 #include <stdbool.h>
 
-#include "executor/driver_types.h"
+#include "executor/driver/types.h"
 
 typedef enum emu_clock { EMU_REAL, EMU_VIRTUAL } emu_clock;
 typedef enum emu_bytes { EMU_ALL, EMU_NONE } emu_bytes;

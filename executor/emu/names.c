@@ -10,7 +10,7 @@ static const struct {
   void *entry;
 } entries[] = {
 #define DRIVER(field, symbol, must, parameters) { #symbol, (void *)symbol },
-#include "executor/driver.def"
+#include "executor/driver/driver.def"
 #undef DRIVER
 };
 

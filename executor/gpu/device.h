@@ -5,8 +5,8 @@
 #ifndef FERRY_EXECUTOR_GPU_DEVICE_H
 #define FERRY_EXECUTOR_GPU_DEVICE_H
 
-#include "executor/bf16.h"
-#include "executor/kernel_work.h"
+#include "executor/ops/bf16.h"
+#include "executor/ops/kernel_work.h"
 
 enum { TEAM = 256 };
 

@@ -1,14 +1,15 @@
 /* How fast the certified bound is, and how large its program: one row a trace and budget.
    bench_bound [KIND OPS [CLASSES [WHOLE_OPS]]] prints columns; KIND: gpt resnet random shuffled.
    CLASSES: not the bound that solve asks for, of plans with whatever granules and groups, but that
-   of plans with granules of 2 MiB and none shared, whose units are told apart in so many classes. */
+   of plans with granules of 2 MiB and none shared, whose units are told apart in so many classes.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
 
-#include "solver/bound.h"
+#include "solver/flow/bound.h"
 #include "tests/synthetic.h"
 
 static double now_s (void) {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "trace/check.h"
+#include "trace/check/check.h"
 
 enum { RING = 64, GRANULE = 2097152 };
 

@@ -3,8 +3,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "executor/replay.h"
-#include "solver/policy.h"
+#include "executor/replay/replay.h"
+#include "solver/policy/policy.h"
 #include "trace/zoo/zoo.h"
 
 enum { RUNS = 5, STEPS = 10 };

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/units.h"
-#include "solver/curve.h"
+#include "solver/fleet/curve.h"
 #include "tests/curve_case.h"
 #include "trace/zoo/zoo.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/policy.h"
+#include "solver/policy/policy.h"
 #include "solver/solve.h"
 #include "tests/bench/bench.h"
 #include "tests/g10.h"

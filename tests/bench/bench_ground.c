@@ -7,8 +7,8 @@
 
 #include "base/units.h"
 #include "tests/bench/big_trace.h"
-#include "trace/check.h"
-#include "trace/simulate.h"
+#include "trace/check/check.h"
+#include "trace/simulate/simulate.h"
 
 static double now_s (void) {
   struct timespec t;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "solver/recompute.h"
+#include "solver/recompute/recompute.h"
 #include "solver/solve.h"
 #include "tests/keep_kth.h"
 #include "trace/zoo/zoo.h"

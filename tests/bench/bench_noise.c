@@ -12,8 +12,8 @@
 
 #include "solver/solve.h"
 #include "tests/bench/bench.h"
-#include "trace/noise.h"
-#include "trace/simulate.h"
+#include "trace/simulate/noise.h"
+#include "trace/simulate/simulate.h"
 #include "trace/zoo/zoo.h"
 
 enum { PLANS = 11, RUNS = 100, NOISES = 3 };

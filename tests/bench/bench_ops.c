@@ -9,8 +9,8 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "executor/blas.h"
-#include "executor/ops.h"
+#include "executor/libraries/blas.h"
+#include "executor/ops/ops.h"
 
 enum { TURNS = 5 };
 

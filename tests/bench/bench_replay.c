@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "executor/replay.h"
+#include "executor/replay/replay.h"
 #include "trace/build.h"
 
 enum { OPS = 100, GRANULE = 65536, FEW_STEPS = 33, MANY_STEPS = 73, ROUNDS = 5 };

@@ -10,11 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/recompute.h"
+#include "solver/recompute/recompute.h"
 #include "solver/solve.h"
 #include "tests/bench/bench.h"
 #include "tests/keep_kth.h"
-#include "trace/check.h"
+#include "trace/check/check.h"
 #include "trace/zoo/zoo.h"
 
 #define GIB ((int64_t)1 << 30)

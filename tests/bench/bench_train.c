@@ -6,9 +6,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "executor/interpret.h"
+#include "executor/ops/interpret.h"
 #include "executor/train.h"
-#include "solver/gaps.h"
+#include "solver/flow/gaps.h"
 #include "solver/solve.h"
 #include "tests/bench/made_text.h"
 #include "trace/zoo/zoo.h"

@@ -1,9 +1,9 @@
-/* Traces of any number of ops, alike in everything but their length: layers forward and backward, an
-   activation each that waits in between, weights with an update. */
+/* Traces of any number of ops, alike in everything but their length: layers forward and backward,
+   an activation each that waits in between, weights with an update. */
 #ifndef FERRY_TESTS_BENCH_BIG_TRACE_H
 #define FERRY_TESTS_BENCH_BIG_TRACE_H
 
-#include "solver/schedule.h"
+#include "solver/place/schedule.h"
 #include "trace/trace.h"
 
 trace *big_trace (int32_t n_ops, arena *a, error *err) MUST_CHECK;

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "solver/ilp.h"
+#include "solver/flow/ilp.h"
 #include "solver/solve.h"
 #include "tests/bench/bench.h"
 #include "tests/synthetic.h"

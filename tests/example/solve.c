@@ -19,8 +19,7 @@ int main (int argc, char **argv) {
   if (plan && ferry_simulate (trace, plan, &cost, &err) && ferry_prove (trace, plan, &err) &&
       ferry_plan_certificate (plan, &proof) && ferry_plan_store (plan, argv[4], &err))
     printf ("a step takes %lld ns in %lld bytes; no plan takes less than %lld ns\n",
-            (long long)cost.step_ns, (long long)cost.peak_bytes,
-            (long long)proof.lower_bound_ns);
+            (long long)cost.step_ns, (long long)cost.peak_bytes, (long long)proof.lower_bound_ns);
   else
     fprintf (stderr, "solve: %s\n", err.text);
   ferry_plan_free (plan);

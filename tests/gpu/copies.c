@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor/replay.h"
+#include "executor/replay/replay.h"
 #include "trace/build.h"
 
 enum { SIZES = 4, COPIES = 8, STEPS = 9, GRANULE = 2 << 20, WAYS = 2 };

@@ -19,13 +19,13 @@ more_than_one() { # HEADER: at most one file, in executor/
 claim "Jansson has one door" elsewhere 'jansson\.h' 'base/json\.c'
 claim "zlib has one door" elsewhere 'zlib\.h' 'base/coding_gzip\.c'
 claim "zstd has one door" elsewhere 'zstd\.h' 'base/coding_zstd\.c'
-claim "GLPK has one door" elsewhere 'glpk\.h' 'solver/ilp\.c'
+claim "GLPK has one door" elsewhere 'glpk\.h' 'solver/flow/ilp\.c'
 claim "libmicrohttpd has one door" elsewhere 'microhttpd\.h' 'server/http\.c'
 claim "libcurl has one door" elsewhere 'curl/.*' 'server/client\.c'
 claim "SQLite has one door" elsewhere 'sqlite3\.h' 'server/store_[a-z]*\.c'
 claim "libpq has one door" elsewhere 'libpq-fe\.h' 'server/store_[a-z]*\.c'
-claim "the CUDA driver has one door" elsewhere 'cuda\.h' 'executor/driver\.c'
-claim "the CUDA run time is for kernels only" elsewhere 'cuda_runtime.*' 'executor/[a-z_]*\.cu'
+claim "the CUDA driver has one door" elsewhere 'cuda\.h' 'executor/driver/driver\.c'
+claim "the CUDA run time is for kernels only" elsewhere 'cuda_runtime.*' 'executor/calculate/[a-z_]*\.cu'
 for header in 'cblas\.h' 'openblas/cblas\.h' 'cublas.*' 'cudnn.*' 'cupti.*'; do
   claim "${header//\\/} has one door in executor/" more_than_one "$header"
 done

@@ -33,8 +33,8 @@ without_rate() { refused "${whole/PLAIN, /}"; }
 without_shape() { refused "${whole/map/odd}"; }
 without_function() {
   with "$whole"
-  compiles executor/ops.c || { cat "$work/err"; return; }
-  [ "$(nm "$work/out.o" | grep -c ' U op_odd_fwd$')" = 1 ] || echo "executor/ops.c does not want op_odd_fwd"
+  compiles executor/ops/ops.c || { cat "$work/err"; return; }
+  [ "$(nm "$work/out.o" | grep -c ' U op_odd_fwd$')" = 1 ] || echo "executor/ops/ops.c does not want op_odd_fwd"
 }
 
 claim "a complete row compiles" complete

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "tests/bench/papers/paper.h"
 #include "trace/import/import.h"
-#include "trace/simulate.h"
+#include "trace/simulate/simulate.h"
 
 enum { TICKS = 1000000, MOST_NOISE = 25 };
 #define GIB ((int64_t)1 << 30)

@@ -3,7 +3,7 @@
 #ifndef FERRY_TESTS_PAPER_H
 #define FERRY_TESTS_PAPER_H
 
-#include "solver/policy.h"
+#include "solver/policy/policy.h"
 #include "solver/solve.h"
 #include "trace/zoo/zoo.h"
 

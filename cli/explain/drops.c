@@ -1,0 +1,120 @@
+#include "cli/explain/drops.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "base/units.h"
+#include "trace/rewrite/rewrite.h"
+
+enum { SHOWN = 6, NAME = 48, PART = 16 }; /* less than that part of an entry is no news */
+
+static int most_first (const void *a, const void *b) {
+  const dropped *x = a, *y = b;
+  if (x->bytes != y->bytes)
+    return x->bytes > y->bytes ? -1 : 1;
+  return (x->before > y->before) - (x->before < y->before);
+}
+
+static bool writes_before (const trace *t, const recompute *r, int32_t k, int32_t x) {
+  for (int32_t i = 0; i < k; i++)
+    if (list_has (&t->ops[r->ops.at[i]].writes, x))
+      return true;
+  return false;
+}
+
+/* Of what is made on the way and given up again. */
+static int64_t passing (const trace *t, const recompute *r) {
+  int64_t bytes = 0;
+  for (int32_t k = 0; k < r->ops.count; k++) {
+    const op *o = &t->ops[r->ops.at[k]];
+    for (int32_t j = 0; j < o->writes.count; j++) {
+      int32_t x = o->writes.at[j];
+      if (!list_has (&o->side, x) && !list_has (&r->replaces, x) && !writes_before (t, r, k, x))
+        bytes += t->tensors[x].bytes;
+    }
+  }
+  return bytes;
+}
+
+bool dropped_of (call *c, const trace *t, const plan *p, dropped_list *out) {
+  rewritten cut;
+  link_rates r = device_rates (&p->device.link, p->device.share_ppm);
+  *out = (dropped_list){ .count = p->n_recomputes };
+  out->at = NEW (c->arena, p->n_recomputes, dropped, &c->err);
+  if (!out->at || !trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns,
+                                  c->arena, &cut, &c->err))
+    return false;
+  out->cut = cut.trace;
+  for (int32_t i = 0; i < p->n_recomputes; i++) {
+    const recompute *from = &p->recomputes[i];
+    dropped *d = &out->at[i];
+    *d = (dropped){ .before = from->before, .list = &from->replaces, .ops = from->ops.count };
+    d->passing_bytes = passing (cut.trace, from);
+    for (int32_t k = 0; k < from->ops.count; k++)
+      d->ns += cut.trace->ops[from->ops.at[k]].ns + cut.trace->ops[from->ops.at[k]].gap_ns;
+    for (int32_t k = 0; k < from->replaces.count; k++)
+      d->bytes += cut.trace->tensors[from->replaces.at[k]].bytes;
+    d->link_ns = (int64_t)((__int128)d->bytes * 1000000000 / r.out_alone +
+                           (__int128)d->bytes * 1000000000 / r.in_alone);
+    out->ns += d->ns;
+    out->bytes += d->bytes;
+    out->link_ns += d->link_ns;
+  }
+  qsort (out->at, (size_t)out->count, sizeof *out->at, most_first);
+  return true;
+}
+
+/* Names may be missing. */
+static const char *tensor_text (const dropped_list *d, int32_t x, char text[NAME + 24]) {
+  const char *name = d->cut->tensors[x].name;
+  if (name && *name)
+    snprintf (text, NAME + 24, "%.*s", NAME, name);
+  else
+    snprintf (text, NAME + 24, "tensor %d", x);
+  return text;
+}
+
+void dropped_print (const dropped_list *d) {
+  char bytes[UNITS_TEXT], ns[UNITS_TEXT], link[UNITS_TEXT], name[NAME + 24];
+  if (!d->count)
+    return;
+  printf ("\ndropped and made again: %s, by ops that take %s; as copies both ways %s; the most\n",
+          units_bytes (bytes, d->bytes), units_time (ns, d->ns), units_time (link, d->link_ns));
+  for (int32_t i = 0; i < d->count && i < SHOWN; i++) {
+    const dropped *x = &d->at[i];
+    const char *op = d->cut->ops[x->before].name;
+    printf ("  %10s  of %s", units_bytes (bytes, x->bytes),
+            x->list->count ? tensor_text (d, x->list->at[0], name) : "nothing that stays");
+    if (x->list->count > 1)
+      printf (" and %d more", x->list->count - 1);
+    printf (" before op %d (%.*s): %s of ops for %s of copies", x->before, NAME, op ? op : "",
+            units_time (ns, x->ns), units_time (link, x->link_ns));
+    if (x->passing_bytes > x->bytes / PART)
+      printf ("; %s on the way, given up again", units_bytes (bytes, x->passing_bytes));
+    printf ("\n");
+  }
+  if (d->count > SHOWN)
+    printf ("  %10s  %d more times\n", "", d->count - SHOWN);
+}
+
+void dropped_put (json_writer *w, const dropped_list *d) {
+  json_put_key (w, "drops");
+  json_open_array (w);
+  for (int32_t i = 0; i < d->count; i++) {
+    const dropped *x = &d->at[i];
+    json_open_object (w);
+    json_add_int (w, "before", x->before);
+    json_add_int (w, "bytes", x->bytes);
+    json_add_int (w, "link_ns", x->link_ns);
+    json_add_int (w, "ns", x->ns);
+    json_add_int (w, "ops", x->ops);
+    json_add_int (w, "passing_bytes", x->passing_bytes);
+    json_put_key (w, "tensors");
+    json_open_array (w);
+    for (int32_t k = 0; k < x->list->count; k++)
+      json_put_int (w, x->list->at[k]);
+    json_close_array (w);
+    json_close_object (w);
+  }
+  json_close_array (w);
+}

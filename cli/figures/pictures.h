@@ -1,0 +1,15 @@
+/* Pictures of a trace and of a simulated plan, in the terminal. */
+#ifndef FERRY_CLI_FIGURES_PICTURES_H
+#define FERRY_CLI_FIGURES_PICTURES_H
+
+#include "cli/call.h"
+#include "trace/simulate/simulate.h"
+
+/* What lives while each op runs, over the time of a step without a plan; budget_bytes < 0: none. */
+bool picture_needs (call *c, const trace *t, const int64_t *bytes_at,
+                    int64_t budget_bytes) MUST_CHECK;
+
+/* One step of a plan: who is busy when, and the device's memory. */
+bool picture_step (call *c, const sim_job *job, const timeline *line) MUST_CHECK;
+
+#endif

@@ -1,0 +1,22 @@
+/* A trace and its plan, checked and simulated, with their figures. */
+#ifndef FERRY_CLI_FIGURES_PLAN_STEP_H
+#define FERRY_CLI_FIGURES_PLAN_STEP_H
+
+#include "cli/inputs/inputs.h"
+#include "cli/figures/plan_figure.h"
+
+typedef struct plan_step {
+  sim_job job;
+  rewritten rewritten;
+  predicted costs;
+  timeline line;
+  figure_page page;
+} plan_step;
+
+/* Not to be moved afterwards: the job points at the rewritten trace in it. */
+bool plan_step_read (call *c, const char *trace_path, const char *plan_path,
+                     plan_step *s) MUST_CHECK;
+/* The page's facts, by their keys. */
+bool plan_step_json (call *c, const plan_step *s) MUST_CHECK;
+
+#endif

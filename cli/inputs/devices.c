@@ -1,0 +1,110 @@
+#include "cli/inputs/devices.h"
+
+#include <dirent.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/inputs/inputs.h"
+
+/* The folder of the shipped devices: of FERRY_DATADIR, beside the program in a build tree or an
+   installation that was moved, or where it was installed. */
+static const char *device_folder (call *c) {
+  char program[4096] = "";
+  ssize_t length = readlink ("/proc/self/exe", program, sizeof program - 1);
+  char *slash = length > 0 ? strrchr (program, '/') : NULL;
+  if (slash)
+    *slash = 0;
+  static const char *const beside[] = { "../data", "data", "../../data", "../share/ferry" };
+  enum { N_BESIDE = sizeof beside / sizeof *beside };
+  const char *given = getenv ("FERRY_DATADIR");
+  if (given && *given)
+    return arena_format (c->arena, &c->err, "%s/devices", given);
+  for (int i = 0; slash && i < N_BESIDE; i++) {
+    char *folder = arena_format (c->arena, &c->err, "%s/%s/devices", program, beside[i]);
+    if (!folder || access (folder, R_OK) == 0)
+      return folder;
+  }
+  return arena_format (c->arena, &c->err, "%s/devices", FERRY_DATADIR);
+}
+
+static int by_text (const void *a, const void *b) {
+  return strcmp (*(const char *const *)a, *(const char *const *)b);
+}
+
+const char *const *device_names (call *c, int *count) {
+  enum { MOST = 1000 };
+  const char *folder = device_folder (c);
+  const char **names = folder ? NEW (c->arena, MOST, const char *, &c->err) : NULL;
+  DIR *dir = names ? opendir (folder) : NULL;
+  *count = 0;
+  if (!dir)
+    return names;
+  struct dirent *entry;
+  while (names && *count < MOST && (entry = readdir (dir))) {
+    size_t length = strlen (entry->d_name);
+    if (length < 6 || strcmp (entry->d_name + length - 5, ".json") != 0)
+      continue;
+    char *name = arena_string_n (c->arena, entry->d_name, length - 5, &c->err);
+    if (name)
+      names[(*count)++] = name;
+    else
+      names = NULL;
+  }
+  closedir (dir);
+  if (names)
+    qsort (names, (size_t)*count, sizeof *names, by_text);
+  return names;
+}
+
+bool device_named (call *c, const char *name, device *out) {
+  read_options o = call_read_options (c);
+  size_t length = strlen (name);
+  bool file = strchr (name, '/') || strcmp (name, "-") == 0 || strstr (name, ".json") ||
+              (length > 3 && strcmp (name + length - 3, ".gz") == 0);
+  if (file)
+    return device_load (name, &o, c->arena, out, &c->err);
+  const char *folder = device_folder (c);
+  char *path = folder ? arena_format (c->arena, &c->err, "%s/%s.json", folder, name) : NULL;
+  if (!path)
+    return false;
+  if (access (path, R_OK) == 0)
+    return device_load (path, &o, c->arena, out, &c->err);
+  int count;
+  const char *const *names = device_names (c, &count);
+  const char *near = names ? nearest_word (name, names, count) : NULL;
+  if (near)
+    return error_set (&c->err, ERR_usage, "there is no device `%s`; did you mean `%s`?", name,
+                      near);
+  return error_set (&c->err, ERR_usage, "there is no device `%s` in %s; `ferry devices` lists them",
+                    name, folder);
+}
+
+/* The word behind "--device" in the source's detail. */
+static const char *device_of_source (call *c, const trace *t) {
+  static const char key[] = "--device ";
+  const char *at = t->source.detail ? strstr (t->source.detail, key) : NULL;
+  if (!at)
+    return NULL;
+  at += sizeof key - 1;
+  return arena_string_n (c->arena, at, strcspn (at, " "), &c->err);
+}
+
+bool device_for (call *c, const trace *t, device *out, bool *found) {
+  const char *name = call_text (c, "device");
+  if (!name && t)
+    name = device_of_source (c, t);
+  *found = name;
+  if (c->err.code)
+    return false;
+  return !name || device_named (c, name, out);
+}
+
+bool device_needed (call *c, const trace *t, device *out) {
+  bool found;
+  if (!device_for (c, t, out, &found))
+    return false;
+  return found || error_set (&c->err, ERR_usage,
+                             "the trace does not say which device it was made for: give --device "
+                             "NAME; `ferry devices` lists them");
+}

@@ -1,0 +1,19 @@
+/* Cards by name: the device files that ferry ships, and which of them a trace was made for. */
+#ifndef FERRY_CLI_INPUTS_DEVICES_H
+#define FERRY_CLI_INPUTS_DEVICES_H
+
+#include "cli/call.h"
+#include "trace/device.h"
+
+/* By name or file. */
+bool device_named (call *c, const char *name, device *out) MUST_CHECK;
+
+/* --device, else the one that the trace's source names; *found is false where there is neither. */
+bool device_for (call *c, const trace *t, device *out, bool *found) MUST_CHECK;
+/* The same, an error where there is neither. */
+bool device_needed (call *c, const trace *t, device *out) MUST_CHECK;
+
+/* The names, sorted; NULL on failure. */
+const char *const *device_names (call *c, int *count) MUST_CHECK;
+
+#endif

@@ -1,0 +1,16 @@
+/* The files that commands read, and how they are read. */
+#ifndef FERRY_CLI_INPUTS_INPUTS_H
+#define FERRY_CLI_INPUTS_INPUTS_H
+
+#include "cli/call.h"
+#include "trace/plan.h"
+#include "trace/trace.h"
+
+/* --strict where the command has it; warnings go to the call's logger. */
+read_options call_read_options (call *c);
+
+/* The trace, after a note about its confidence where that is not exact. */
+trace *call_trace (call *c, const char *path) MUST_CHECK;
+plan *call_plan (call *c, const char *path) MUST_CHECK;
+
+#endif

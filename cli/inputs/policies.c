@@ -1,0 +1,173 @@
+#include "cli/inputs/policies.h"
+
+#include <string.h>
+
+#include "base/units.h"
+
+bool policy_of_name (call *c, const char *name, policy_id *out) {
+  const char *names[POLICIES];
+  *out = policy_named (name);
+  if (*out != POLICIES)
+    return true;
+  for (int i = 0; i < POLICIES; i++)
+    names[i] = policy_at ((policy_id)i)->name;
+  const char *near = nearest_word (name, names, POLICIES);
+  if (near)
+    return error_set (&c->err, ERR_usage, "there is no policy `%s`; did you mean `%s`?", name,
+                      near);
+  return error_set (&c->err, ERR_usage,
+                    "there is no policy `%s`; `ferry solve --policy list` lists them", name);
+}
+
+const char *next_part (call *c, const char **rest) {
+  if (!*rest || !**rest)
+    return NULL;
+  size_t length = strcspn (*rest, ",");
+  const char *part = arena_string_n (c->arena, *rest, length, &c->err);
+  *rest += length + ((*rest)[length] == ',');
+  return part;
+}
+
+bool policy_values_of (call *c, policy_id id, const char *text, policy_values *out) {
+  const char *part;
+  *out = policy_standard ();
+  while ((part = next_part (c, &text)))
+    if (!policy_set (id, part, out, &c->err))
+      return false;
+  return !c->err.code;
+}
+
+bool policy_budget_of (call *c, const char *text, int64_t peak_bytes, int64_t *out) {
+  int64_t ppm;
+  error wrong = { 0 };
+  bool ok = strchr (text, '%') ? units_parse_share (text, &ppm, &wrong)
+                               : units_parse_bytes (text, out, &wrong);
+  if (!ok)
+    return error_set (&c->err, ERR_usage, "a budget: %s", wrong.text);
+  if (strchr (text, '%'))
+    *out = units_scale (peak_bytes, ppm, 1000000);
+  return true;
+}
+
+bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out) {
+  int64_t free_bytes = d->memory_bytes - d->reserved_bytes, peak_bytes = 0;
+  const char *text = call_text (c, "budget");
+  char want[UNITS_TEXT], have[UNITS_TEXT];
+  *out = free_bytes;
+  if (text && strchr (text, '%') && !policy_plain_peak (c, t, d, &peak_bytes))
+    return false;
+  if (text && !policy_budget_of (c, text, peak_bytes, out))
+    return false;
+  if (*out > free_bytes)
+    return error_set (&c->err, ERR_usage, "the budget is %s, but %s leaves %s free",
+                      units_bytes (want, *out), d->name, units_bytes (have, free_bytes));
+  return true;
+}
+
+bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) {
+  policy_view v;
+  arena *scratch = arena_new (0);
+  bool ok = scratch || error_set (&c->err, ERR_memory, "out of memory");
+  ok = ok && policy_view_build (t, d, 0, 0, scratch, &v, &c->err);
+  if (ok)
+    *out = v.res[view_peak (&v, v.res)];
+  arena_free (scratch);
+  return ok;
+}
+
+static const char *value_text (const policy_option_row *o, char text[UNITS_TEXT]) {
+  const char *word = o->words;
+  switch (o->kind) {
+  case POLICY_BYTES:
+    return units_bytes (text, o->standard);
+  case POLICY_TIME:
+    return units_time (text, o->standard);
+  case POLICY_RATE:
+    return units_rate (text, o->standard);
+  case POLICY_SHARE:
+    snprintf (text, UNITS_TEXT, "%g %%", (double)o->standard / 10000);
+    return text;
+  case POLICY_COUNT:
+    if (o->standard == INT32_MAX)
+      return "all";
+    snprintf (text, UNITS_TEXT, "%lld", (long long)o->standard);
+    return text;
+  case POLICY_WORD:
+    for (int64_t i = 0; i < o->standard; i++)
+      word = strchr (word, ' ') + 1;
+    snprintf (text, UNITS_TEXT, "%.*s", (int)strcspn (word, " "), word);
+    return text;
+  }
+  return "";
+}
+
+void policies_list (void) {
+  for (int i = 0; i < POLICIES; i++) {
+    const policy_row *p = policy_at ((policy_id)i);
+    printf ("%s%s\n  %s\n", i ? "\n" : "", p->name, p->says);
+    printf ("  from: %s%s\n", p->whence, p->budget == POLICY_NONE ? "; knows no budget" : "");
+    for (int n = 0; n < POLICY_OPTIONS; n++) {
+      char text[UNITS_TEXT];
+      const policy_option_row *o = policy_option_at ((policy_option)n);
+      if (o->policy == (policy_id)i)
+        printf ("  %-18s %s (%s%s%s)\n", o->key, o->says, o->words ? o->words : "",
+                o->words ? "; " : "", value_text (o, text));
+    }
+  }
+}
+
+static const char *const kinds[] = { "count", "share_ppm", "bytes", "ns", "bytes_per_s", "word" };
+static const char *const budgets[] = { "keeps", "margin", "none" };
+
+bool policies_list_json (call *c) {
+  json_writer w;
+  json_begin (&w, 2);
+  json_open_array (&w);
+  for (int i = 0; i < POLICIES; i++) {
+    const policy_row *p = policy_at ((policy_id)i);
+    json_open_object (&w);
+    json_add_text (&w, "budget", budgets[p->budget]);
+    json_add_text (&w, "name", p->name);
+    json_put_key (&w, "options");
+    json_open_array (&w);
+    for (int n = 0; n < POLICY_OPTIONS; n++) {
+      const policy_option_row *o = policy_option_at ((policy_option)n);
+      if (o->policy != (policy_id)i)
+        continue;
+      json_open_object (&w);
+      json_add_int (&w, "high", o->high);
+      json_add_text (&w, "key", o->key);
+      json_add_text (&w, "kind", kinds[o->kind]);
+      json_add_int (&w, "low", o->low);
+      json_add_text (&w, "says", o->says);
+      json_add_int (&w, "standard", o->standard);
+      json_add_text (&w, "words", o->words);
+      json_close_object (&w);
+    }
+    json_close_array (&w);
+    json_add_text (&w, "says", p->says);
+    json_add_text (&w, "whence", p->whence);
+    json_close_object (&w);
+  }
+  json_close_array (&w);
+  return call_print_json (c, &w);
+}
+
+void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_bound_ns) {
+  if (a->has_cost) {
+    json_put_key (w, "cost");
+    predicted_write (w, &a->cost);
+  }
+  json_add_int (w, "drops", a->drops);
+  json_add_bool (w, "fits", a->fits);
+  if (lower_bound_ns > 0 && a->fits)
+    json_add_fixed (w, "gap", (double)a->cost.step_ns / (double)lower_bound_ns - 1, 6);
+  json_add_text (w, "label", a->label);
+  if (lower_bound_ns >= 0)
+    json_add_int (w, "lower_bound_ns", lower_bound_ns);
+  json_add_int (w, "moves", a->moves);
+  json_add_text (w, "note", a->note);
+  json_add_int (w, "reached_bytes", a->reached_bytes);
+  if (a->order)
+    json_add_bool (w, "reordered", true);
+}

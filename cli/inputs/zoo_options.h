@@ -1,0 +1,25 @@
+/* What a network of the zoo may be asked for, but its batch and its card; for every command that
+   builds one. */
+#ifndef FERRY_CLI_INPUTS_ZOO_OPTIONS_H
+#define FERRY_CLI_INPUTS_ZOO_OPTIONS_H
+
+#include "cli/call.h"
+#include "trace/zoo/zoo.h"
+
+/* clang-format off */
+#define OPTIONS_OF_ZOO \
+  { 0, "image", "N", "edge of the images in pixels; without it, as published" }, \
+  { 0, "seq", "N", "tokens of a sequence; without it, as published" }, \
+  { 0, "dtype", "fp32|bf16|tf32", "of weights, activations and gradients; without it, fp32" }, \
+  { 0, "optimizer", "sgd|momentum|adam", "what updates the weights; without it, momentum" }, \
+  { 0, "explicit-attention", NULL, "attention with its score matrix in memory" }, \
+  { 0, "workspaces", NULL, "convolutions hold column buffers while they run" }, \
+  { 0, "classes", "N", "classes or words, instead of the published number" }, \
+  { 0, "width-divisor", "N", "a smaller relative: so many times fewer channels or heads" }, \
+  { 0, "depth-divisor", "N", "a smaller relative: so many times fewer blocks" }
+/* clang-format on */
+
+/* The first operand and these options. */
+bool zoo_options_read (call *c, zoo_request *r) MUST_CHECK;
+
+#endif

@@ -1,0 +1,258 @@
+/* The trace on other cards and with other batches, and one cell of a grid. */
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/inputs/devices.h"
+#include "cli/whatif/offline.h"
+#include "cli/inputs/policies.h"
+#include "cli/whatif/whatif.h"
+#include "trace/roofline.h"
+
+/* ---- what is asked ---- */
+
+static bool too_many (call *c, const char *option) {
+  return error_set (&c->err, ERR_usage, "--%s: more than %d", option, WHATIF_MOST);
+}
+
+static bool read_devices (call *c, const trace *t, whatif_grid *g) {
+  const char *rest = call_text (c, "device"), *part;
+  const char *made_for = offline_detail (c, t, "--device ");
+  const char *from = call_text (c, "from") ? call_text (c, "from") : made_for;
+  g->has_from = from != NULL;
+  if (c->err.code || (from && !device_named (c, from, &g->from)))
+    return false;
+  if (!rest)
+    rest = from;
+  while ((part = next_part (c, &rest))) {
+    if (g->n_devices == WHATIF_MOST)
+      return too_many (c, "device");
+    if (!device_named (c, part, &g->devices[g->n_devices++]))
+      return false;
+  }
+  return !c->err.code && (g->n_devices > 0 ||
+                          error_set (&c->err, ERR_usage, "for which device? give --device NAME"));
+}
+
+static bool read_links (call *c, whatif_grid *g) {
+  const char *rest = call_text (c, "link"), *part;
+  error wrong = { 0 };
+  while ((part = next_part (c, &rest))) {
+    if (g->n_links == WHATIF_MOST)
+      return too_many (c, "link");
+    if (!units_parse_rate (part, &g->links[g->n_links++], &wrong))
+      return error_set (&c->err, ERR_usage, "--link: %s", wrong.text);
+  }
+  g->n_links += g->n_links == 0;
+  return !c->err.code;
+}
+
+static bool read_budgets (call *c, whatif_grid *g) {
+  const char *rest = call_text (c, "memory"), *part;
+  int64_t ignored;
+  while ((part = next_part (c, &rest))) {
+    if (g->n_budgets == WHATIF_MOST)
+      return too_many (c, "memory");
+    if (!policy_budget_of (c, part, 0, &ignored))
+      return false;
+    g->budgets[g->n_budgets++] = part;
+  }
+  g->n_budgets += g->n_budgets == 0;
+  return !c->err.code;
+}
+
+static bool read_batches (call *c, whatif_grid *g) {
+  const char *rest = call_text (c, "batch"), *part;
+  error wrong = { 0 };
+  while ((part = next_part (c, &rest))) {
+    if (g->n_batches == WHATIF_MOST)
+      return too_many (c, "batch");
+    if (!units_parse_count (part + (*part == 'x'), 1, 1 << 16, &g->batches[g->n_batches++], &wrong))
+      return error_set (&c->err, ERR_usage, "--batch: %s", wrong.text);
+  }
+  if (!g->n_batches)
+    g->batches[g->n_batches++] = 1;
+  return !c->err.code;
+}
+
+static bool read_slice (call *c, whatif_grid *g) {
+  const char *text = call_text (c, "array"), *slash = text ? strchr (text, '/') : NULL;
+  int64_t slice = 1, slices = 1;
+  error wrong = { 0 };
+  if (text) {
+    char *first = slash ? arena_string_n (c->arena, text, (size_t)(slash - text), &c->err) : NULL;
+    if (c->err.code)
+      return false;
+    if (!first || !units_parse_count (slash + 1, 1, 1 << 20, &slices, &wrong) ||
+        !units_parse_count (first, 1, slices, &slice, &wrong))
+      return error_set (&c->err, ERR_usage, "--array: %s is not K/N with 1 <= K <= N", text);
+  }
+  g->slice = (int32_t)slice;
+  g->slices = (int32_t)slices;
+  return true;
+}
+
+bool whatif_read (call *c, const trace *t, whatif_grid *g) {
+  *g = (whatif_grid){ 0 };
+  return read_devices (c, t, g) && read_links (c, g) && read_budgets (c, g) &&
+         read_batches (c, g) && read_slice (c, g) && trace_digest (t, g->digest, &c->err);
+}
+
+int32_t whatif_cells (const whatif_grid *g) {
+  return g->n_devices * g->n_batches * g->n_links;
+}
+
+/* ---- another card, another batch ---- */
+
+/* A measured op keeps its ratio to the roofline of its own card. */
+static bool scale_op (op *o, const device *from, const device *to) {
+  compute what;
+  int64_t there, here;
+  error why = { 0 };
+  if (!o->compute || !compute_parse (o->compute, &what, &why) ||
+      !roofline_ns (to, &what, &there, &why) || !roofline_ns (from, &what, &here, &why) ||
+      here <= 0)
+    return false;
+  o->ns = units_scale (o->ns, there, here);
+  return true;
+}
+
+static bool scale_trace (call *c, const trace *t, const device *from, const device *to,
+                         whatif_case *out) {
+  trace *copy = NEW (c->arena, 1, trace, &c->err);
+  op *ops = copy ? NEW (c->arena, t->n_ops, op, &c->err) : NULL;
+  int32_t scaled = 0;
+  int64_t kept_ns = 0, all_ns = 0;
+  if (!ops)
+    return false;
+  *copy = *t;
+  copy->ops = memcpy (ops, t->ops, (size_t)t->n_ops * sizeof *ops);
+  for (int32_t i = 0; i < t->n_ops; i++) {
+    bool done = scale_op (&ops[i], from, to);
+    scaled += done;
+    kept_ns += done ? 0 : t->ops[i].ns + t->ops[i].gap_ns;
+    all_ns += t->ops[i].ns + t->ops[i].gap_ns;
+  }
+  out->trace = copy;
+  out->assumed = arena_format (
+      c->arena, &c->err,
+      "%d ops scaled by the ratio of the rooflines of %s and %s; %d ops do not say what they "
+      "calculate and keep their time, %.1f %% of the step",
+      scaled, to->name, from->name, t->n_ops - scaled,
+      all_ns > 0 ? 100.0 * (double)kept_ns / (double)all_ns : 0);
+  return out->assumed;
+}
+
+static bool carry (call *c, const whatif_grid *g, const trace *t, const device *to, int64_t times,
+                   whatif_case *out) {
+  bool zoo = t->source.kind && strcmp (t->source.kind, "zoo") == 0;
+  bool same = !g->has_from || strcmp (g->from.name, to->name) == 0;
+  *out = (whatif_case){ .trace = t, .assumed = "the trace as it is" };
+  if (times > 1 && !zoo)
+    return error_set (&c->err, ERR_usage,
+                      "--batch needs a trace of `ferry zoo`: others do not "
+                      "tell how their ops grow");
+  if (zoo && (times > 1 || !same)) {
+    trace *again = offline_rebuild (c, t, to, times);
+    if (!again)
+      return false;
+    out->trace = again;
+    out->assumed =
+        arena_format (c->arena, &c->err, "built again as %s; all times by the roofline of %s",
+                      again->source.detail, to->name);
+    return out->assumed;
+  }
+  if (!g->has_from)
+    out->assumed =
+        "times as in the trace, which does not say on which card they were taken (--from)";
+  else if (!same && (!to->has_roofline || !g->from.has_roofline))
+    out->assumed = "times as in the trace: one of the cards tells no roofline";
+  else if (!same)
+    return scale_trace (c, t, &g->from, to, out);
+  return true;
+}
+
+bool whatif_carry (call *c, const trace *t, const whatif_grid *g, whatif_case **out) {
+  *out = NEW (c->arena, (int64_t)g->n_devices * g->n_batches, whatif_case, &c->err);
+  for (int32_t i = 0; *out && i < g->n_devices * g->n_batches; i++) {
+    const device *to = &g->devices[i / g->n_batches];
+    whatif_case *at = &(*out)[i];
+    if (!carry (c, g, t, to, g->batches[i % g->n_batches], at) ||
+        !curve_range (at->trace, to, c->arena, &at->floor_bytes, &at->peak_bytes, &c->err))
+      return false;
+  }
+  return *out;
+}
+
+/* ---- a cell ---- */
+
+/* The sum of both ways keeps its ratio to the link's. */
+static void set_link (device *d, int64_t rate) {
+  if (rate == 0)
+    return;
+  device_link *l = &d->link;
+  int64_t sum = l->d2h_bytes_per_s + l->h2d_bytes_per_s;
+  l->both_bytes_per_s = units_scale (l->both_bytes_per_s, 2 * rate, sum);
+  l->d2h_bytes_per_s = l->h2d_bytes_per_s = rate;
+}
+
+static int64_t budget_of (const char *text, const device *d, int64_t peak_bytes) {
+  int64_t out = 0, ppm = 0;
+  error checked = { 0 }; /* it was read before */
+  if (!text)
+    return d->memory_bytes - d->reserved_bytes;
+  if (!strchr (text, '%'))
+    return units_parse_bytes (text, &out, &checked) ? out : 0;
+  return units_parse_share (text, &ppm, &checked) ? units_scale (peak_bytes, ppm, 1000000) : 0;
+}
+
+static void fill_row (const curve *v, whatif_row *r) {
+  for (int32_t i = 0; i < v->count; i++) {
+    const curve_point *p = &v->points[i];
+    if (p->budget_bytes != r->budget_bytes)
+      continue;
+    r->answer = p->plan                 ? WHATIF_PLAN
+                : p->lower_bound_ns < 0 ? WHATIF_NONE_FITS
+                                        : WHATIF_NONE_FOUND;
+    r->lower_bound_ns = p->lower_bound_ns;
+    r->step_ns = r->host_bytes = r->d2h_bytes = r->h2d_bytes = -1;
+    if (p->plan) {
+      const predicted *q = &p->plan->predicted;
+      r->step_ns = q->step_ns;
+      r->host_bytes = q->host_peak_bytes;
+      r->d2h_bytes = q->d2h_bytes;
+      r->h2d_bytes = q->h2d_bytes;
+    }
+  }
+}
+
+bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_options *o,
+                  int32_t cell, whatif_row *rows, error *err) {
+  int32_t link = cell % g->n_links, which = cell / g->n_links;
+  const whatif_case *at = &cases[which];
+  device d = g->devices[which / g->n_batches];
+  curve_options mine = *o;
+  curve v;
+  int64_t budgets[WHATIF_MOST];
+  set_link (&d, g->links[link]);
+  mine.device = &d;
+  mine.progress = NULL;
+  if (mine.host_bytes <= 0 || mine.host_bytes > d.host_bytes)
+    mine.host_bytes = d.host_bytes;
+  for (int32_t i = 0; i < g->n_budgets; i++)
+    budgets[i] = budget_of (g->budgets[i], &d, at->peak_bytes);
+  arena *scratch = arena_new (0);
+  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && curve_of (at->trace, &mine, budgets, g->n_budgets, scratch, &v, err);
+  for (int32_t i = 0; ok && i < g->n_budgets; i++) {
+    rows[i] = (whatif_row){ .device = which / g->n_batches,
+                            .batch = g->batches[which % g->n_batches],
+                            .link_bytes_per_s = d.link.h2d_bytes_per_s,
+                            .budget_bytes = budgets[i],
+                            .floor_bytes = at->floor_bytes,
+                            .peak_bytes = at->peak_bytes,
+                            .baseline_ns = v.baseline_ns };
+    fill_row (&v, &rows[i]);
+  }
+  arena_free (scratch);
+  return ok;
+}

@@ -1,0 +1,230 @@
+/* `ferry curve`: what memory is worth to a job. */
+#include "base/units.h"
+#include "cli/inputs/devices.h"
+#include "cli/whatif/offline.h"
+#include "cli/whatif/offline_figures.h"
+#include "cli/figures/picture_files.h"
+#include "cli/inputs/policies.h"
+#include "plot/term.h"
+#include "solver/fleet/floor.h"
+#include "trace/summary.h"
+
+enum { MOST_POINTS = 512, POINTS = 12 };
+
+static bool read_budgets (call *c, const curve *range, const device *d, int64_t **budgets,
+                          int32_t *n) {
+  int64_t points = POINTS;
+  const char *rest = call_text (c, "budgets"), *part;
+  if (!call_count (c, "points", 2, MOST_POINTS, &points))
+    return false;
+  if (!rest)
+    return curve_even (range->floor_bytes, range->peak_bytes, d->granule_bytes, (int32_t)points,
+                       c->arena, budgets, n, &c->err);
+  *n = 0;
+  *budgets = NEW (c->arena, MOST_POINTS, int64_t, &c->err);
+  while (*budgets && (part = next_part (c, &rest))) {
+    if (*n == MOST_POINTS)
+      return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_POINTS);
+    if (!policy_budget_of (c, part, range->peak_bytes, &(*budgets)[(*n)++]))
+      return false;
+  }
+  return !c->err.code;
+}
+
+/* What may be done beside swapping. */
+static bool read_rewriting (call *c, curve_options *o) {
+  static const char *const drops[] = { "off", "cheap", "auto", "only", NULL };
+  static const char *const cuts[] = { "off", "auto", NULL };
+  int drop = RECOMPUTE_OFF, cut = SECTIONS_OFF;
+  if (!call_word (c, "recompute", drops, &drop) || !call_word (c, "sections", cuts, &cut))
+    return false;
+  o->recompute = (recompute_mode)drop;
+  o->sections = (sections_mode)cut;
+  return true;
+}
+
+/* Below this no plan fits. Where ops may run in parts, plans reach below the floor of whole ops: as
+   far down as one part of many. */
+static bool least_of (call *c, const trace *t, const device *d, const curve_options *o,
+                      int64_t *least_bytes) {
+  memory_floor f;
+  summary s;
+  if (!floor_of (t, d, c->arena, &f, &c->err) || !summary_of (t, c->arena, &s, &c->err))
+    return false;
+  bool less = o->sections != SECTIONS_OFF && s.floor_sections_bytes < f.bytes;
+  *least_bytes = less ? s.floor_sections_bytes : f.bytes;
+  return true;
+}
+
+/* From where budgets are taken: small groups reach further down, at a price. */
+static bool range_of (call *c, const trace *t, const device *d, const curve_options *o, curve *v,
+                      int64_t *least_bytes) {
+  if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err) ||
+      !least_of (c, t, d, o, least_bytes))
+    return false;
+  if (o->sections != SECTIONS_OFF && *least_bytes < v->floor_bytes)
+    v->floor_bytes = *least_bytes;
+  return true;
+}
+
+static bool print_json (call *c, const curve *v) {
+  json_writer w;
+  json_begin (&w, 2);
+  json_open_object (&w);
+  json_add_int (&w, "baseline_ns", v->baseline_ns);
+  json_add_int (&w, "floor_bytes", v->floor_bytes);
+  json_add_int (&w, "knee", v->knee);
+  json_add_int (&w, "peak_bytes", v->peak_bytes);
+  json_put_key (&w, "points");
+  json_open_array (&w);
+  for (int32_t i = 0; i < v->count; i++) {
+    const curve_point *p = &v->points[i];
+    json_open_object (&w);
+    json_add_int (&w, "budget_bytes", p->budget_bytes);
+    json_add_int (&w, "lower_bound_ns", p->lower_bound_ns);
+    json_add_int (&w, "plan_of", p->plan_of);
+    json_put_key (&w, "predicted");
+    if (p->plan)
+      predicted_write (&w, &p->plan->predicted);
+    else
+      json_put_null (&w);
+    json_add_int (&w, "price_ns_per_gib", curve_price_ns (v, i));
+    json_close_object (&w);
+  }
+  json_close_array (&w);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static void print_tsv (const curve *v) {
+  puts ("budget_bytes\tstep_ns\tlower_bound_ns\thost_peak_bytes\td2h_bytes\th2d_bytes\t"
+        "price_ns_per_gib\tplan_of\tknee");
+  for (int32_t i = 0; i < v->count; i++) {
+    const curve_point *p = &v->points[i];
+    predicted none = { .step_ns = -1 }, *q = &none;
+    if (p->plan)
+      none = p->plan->predicted;
+    printf ("%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%d\t%d\n", (long long)p->budget_bytes,
+            (long long)q->step_ns, (long long)p->lower_bound_ns, (long long)q->host_peak_bytes,
+            (long long)q->d2h_bytes, (long long)q->h2d_bytes, (long long)curve_price_ns (v, i),
+            p->plan_of, i == v->knee);
+  }
+}
+
+static bool print_picture (call *c, const curve *v) {
+  enum { ROWS = 14 };
+  bytes text = { 0 };
+  term_style style = { .utf8 = c->utf8, .columns = c->columns };
+  term_curve_point *at = NEW (c->arena, v->count, term_curve_point, &c->err);
+  for (int32_t i = 0; at && i < v->count; i++) {
+    const curve_point *p = &v->points[i];
+    at[i] = (term_curve_point){ p->budget_bytes, p->plan ? p->plan->predicted.step_ns : -1,
+                                p->lower_bound_ns };
+  }
+  bool ok = at && term_curve (at, v->count, v->knee < 0 ? -1 : v->points[v->knee].budget_bytes,
+                              ROWS, &style, &text, &c->err);
+  if (ok)
+    fwrite (text.data, 1, (size_t)text.size, stdout);
+  bytes_free (&text);
+  return ok;
+}
+
+/* Of the largest budget that has none: what sets the smallest one. */
+static void tell_refusal (const trace *t, const curve_options *o, const curve *v) {
+  floor_request r = { .host_bytes = o->host_bytes,
+                      .in_parts = o->sections != SECTIONS_OFF,
+                      .drops = o->recompute != RECOMPUTE_OFF };
+  error why = { 0 };
+  for (int32_t i = 0; i < v->count; i++)
+    if (!v->points[i].plan)
+      r.budget_bytes = v->points[i].budget_bytes;
+  if (r.budget_bytes && !floor_refuse (t, o->device, &r, &why))
+    printf ("\n%s\n", why.text);
+}
+
+static void print_table (const trace *t, const curve *v, const device *d, const curve_options *o) {
+  char a[8][UNITS_TEXT];
+  printf ("without swaps %s in %s; below %s no plan fits\n", units_time (a[0], v->baseline_ns),
+          units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes));
+  int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
+  if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
+    printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",
+            d->name, units_bytes (a[0], free_bytes));
+  printf ("\n%10s %10s %9s %10s %7s %10s %10s %10s %12s\n", "budget", "step", "slower", "bound",
+          "gap", "host", "out", "in", "next GiB");
+  for (int32_t i = 0; i < v->count; i++) {
+    const curve_point *p = &v->points[i];
+    printf ("%10s ", units_bytes (a[0], p->budget_bytes));
+    if (!p->plan) {
+      puts (p->lower_bound_ns < 0 ? "no plan fits" : "no plan found");
+      continue;
+    }
+    const predicted *q = &p->plan->predicted;
+    printf ("%10s %+7.1f %% %10s %5.1f %% %10s %10s %10s %12s%s\n", units_time (a[1], q->step_ns),
+            offline_slower (q->step_ns, v->baseline_ns), units_time (a[2], p->lower_bound_ns),
+            offline_slower (q->step_ns, p->lower_bound_ns), units_bytes (a[3], q->host_peak_bytes),
+            units_bytes (a[4], q->d2h_bytes), units_bytes (a[5], q->h2d_bytes),
+            units_time (a[6], curve_price_ns (v, i)), i == v->knee ? "  knee" : "");
+  }
+  tell_refusal (t, o, v);
+}
+
+static int run (call *c) {
+  device d;
+  curve v = { 0 };
+  curve_options o;
+  int64_t *budgets;
+  int32_t n;
+  figure_page page;
+  bool any;
+  int64_t least_bytes;
+  trace *t = offline_trace (c, c->operands[0]);
+  bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
+            read_rewriting (c, &o) && range_of (c, t, &d, &o, &v, &least_bytes) &&
+            read_budgets (c, &v, &d, &budgets, &n) &&
+            curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
+  v.floor_bytes = ok ? least_bytes : 0;
+  ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_files (c, &page, &any);
+  if (!ok || (c->json && !print_json (c, &v)))
+    return call_failed (c);
+  if (call_flag (c, "tsv"))
+    print_tsv (&v);
+  else if (!c->json) {
+    print_table (t, &v, &d, &o);
+    puts ("");
+    if (!print_picture (c, &v))
+      return call_failed (c);
+  }
+  return EXIT_YES;
+}
+
+static const cli_option options[] = {
+  { 'n', "points", "N", "so many budgets from the floor to the peak; without it, 12" },
+  { 0, "budgets", "SIZE|%,...", "these budgets instead; percentages are of the peak" },
+  OPTION_DEVICE,
+  OPTION_HOST,
+  OPTION_TICKS,
+  { 0, "sections", "auto|off", "ops may run in parts; without it, off" },
+  { 0, "recompute", "off|cheap|auto|only", "what may be dropped and made again; without it, off" },
+  OPTION_TSV,
+  OPTIONS_OF_DRAWINGS,
+  OPTION_STRICT,
+  OPTIONS_END,
+};
+
+const cli_command command_curve = {
+  .name = "curve",
+  .says = "step time against memory",
+  .operands = "TRACE",
+  .least = 1,
+  .most = 1,
+  .about =
+      "Plans the trace at several budgets and prints what each costs: the step, the bound that "
+      "no plan without sections and recompute can beat, host memory, the bytes each way, and "
+      "what the next GiB saves a step. More memory is never slower. In the picture the line is the "
+      "step, "
+      "and what is dotted the bound.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

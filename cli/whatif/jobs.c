@@ -1,0 +1,128 @@
+#include "cli/whatif/jobs.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* So many pieces may be begun before the oldest of them has ended. */
+enum { MOST_JOBS = 64, AHEAD = 4, MOST_BEGUN = MOST_JOBS * AHEAD };
+
+typedef struct job {
+  pid_t pid;
+  bool ended;
+  int status;
+  FILE *printed, *failed; /* files without a name; `failed` holds an error, or nothing */
+} job;
+
+static void end_job (job *j) {
+  if (j->printed)
+    fclose (j->printed);
+  if (j->failed)
+    fclose (j->failed);
+  *j = (job){ 0 };
+}
+
+/* The child's standard output is its file; it ends without the parent's buffers. */
+static void be_job (const job *j, int piece, jobs_piece *run, void *context) {
+  error err = { 0 };
+  bool ok = dup2 (fileno (j->printed), STDOUT_FILENO) >= 0 && run (context, piece, &err);
+  ok = fflush (stdout) == 0 && ok;
+  if (!ok && err.code == ERR_none)
+    error_set (&err, ERR_file, "a job could not print what it found");
+  if (!ok && (fwrite (&err, sizeof err, 1, j->failed) != 1 || fflush (j->failed) != 0))
+    _exit (2);
+  _exit (ok ? 0 : 1);
+}
+
+static bool start_job (job *j, int piece, jobs_piece *run, void *context, error *err) {
+  *j = (job){ .printed = tmpfile (), .failed = tmpfile () };
+  if (j->printed && j->failed && fflush (stdout) == 0)
+    j->pid = fork ();
+  if (!j->printed || !j->failed || j->pid < 0)
+    return error_set (err, ERR_file, "no process or file for a job; try --jobs 1");
+  if (j->pid == 0)
+    be_job (j, piece, run, context);
+  return true;
+}
+
+/* For whichever ends first. */
+static bool wait_any (job *at, error *err) {
+  int status = 0;
+  pid_t pid;
+  while ((pid = waitpid (-1, &status, 0)) < 0 && errno == EINTR)
+    continue;
+  if (pid < 0)
+    return error_set (err, ERR_internal, "no process to wait for: %s", strerror (errno));
+  for (int i = 0; i < MOST_BEGUN; i++)
+    if (at[i].pid == pid && !at[i].ended) {
+      at[i].ended = true;
+      at[i].status = status;
+    }
+  return true;
+}
+
+static bool went_well (const job *j, error *err) {
+  error why;
+  if (WIFEXITED (j->status) && WEXITSTATUS (j->status) == 0)
+    return true;
+  rewind (j->failed);
+  if (fread (&why, sizeof why, 1, j->failed) != 1)
+    return error_set (err, ERR_internal, "a job ended without an answer");
+  *err = why;
+  return false;
+}
+
+bool jobs_print (void *context, int piece, FILE *printed, error *err) {
+  char buffer[4096];
+  (void)context, (void)piece;
+  for (size_t n; (n = fread (buffer, 1, sizeof buffer, printed)) > 0;)
+    if (fwrite (buffer, 1, n, stdout) != n)
+      return error_set (err, ERR_file, "cannot write to standard output");
+  return fflush (stdout) == 0 || error_set (err, ERR_file, "cannot write to standard output");
+}
+
+/* The oldest piece comes out, in order, once it has ended. */
+static bool take_oldest (job *j, int piece, jobs_take *take, void *context, error *err) {
+  bool ok = went_well (j, err);
+  if (ok) {
+    rewind (j->printed);
+    ok = take (context, piece, j->printed, err);
+  }
+  return ok;
+}
+
+bool jobs_run (int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context, error *err) {
+  job at[MOST_BEGUN] = { { 0 } };
+  int started = 0, done = 0, running = 0;
+  bool ok = true;
+  jobs = jobs > MOST_JOBS ? MOST_JOBS : jobs;
+  if (jobs == 1 && take == jobs_print) { /* as it goes */
+    for (; ok && done < pieces; done++)
+      ok = run (context, done, err);
+    return ok;
+  }
+  while (done < pieces && (ok || running > 0)) {
+    while (ok && running < jobs && started < pieces && started < done + jobs * AHEAD) {
+      ok = start_job (&at[started % MOST_BEGUN], started, run, context, err);
+      running += ok;
+      started += ok;
+    }
+    job *oldest = &at[done % MOST_BEGUN];
+    if (running > 0 && !(ok && done < started && oldest->ended)) {
+      error why = { 0 };
+      if (!wait_any (at, &why)) {
+        ok = ok ? error_set (err, why.code, "%s", why.text) : false;
+        break;
+      }
+      running--;
+      continue;
+    }
+    ok = ok && take_oldest (oldest, done, take, context, err);
+    if (ok)
+      end_job (&at[done++ % MOST_BEGUN]);
+  }
+  for (int i = 0; i < MOST_BEGUN; i++)
+    end_job (&at[i]);
+  return ok;
+}

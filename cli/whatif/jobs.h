@@ -1,0 +1,22 @@
+/* Pieces of work in processes of their own, a few at a time.  What each prints is kept and comes
+   out in the order of the pieces, so the answer does not depend on which was done first. */
+#ifndef FERRY_CLI_WHATIF_JOBS_H
+#define FERRY_CLI_WHATIF_JOBS_H
+
+#include <stdio.h>
+
+#include "base/error.h"
+
+/* Prints with stdio; false and *err where it failed. */
+typedef bool jobs_piece (void *context, int piece, error *err);
+/* What piece `piece` printed, from its beginning on. */
+typedef bool jobs_take (void *context, int piece, FILE *printed, error *err);
+
+/* `take` is called for every piece in order, in this process, up to the first that failed. */
+bool jobs_run (int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context,
+               error *err) MUST_CHECK;
+
+/* A jobs_take: prints it. */
+bool jobs_print (void *context, int piece, FILE *printed, error *err);
+
+#endif

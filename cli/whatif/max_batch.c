@@ -1,0 +1,330 @@
+/* `ferry max-batch`: the largest batch of a network that fits, by what is allowed. */
+#include <string.h>
+
+#include "base/units.h"
+#include "cli/inputs/devices.h"
+#include "cli/whatif/offline.h"
+#include "cli/whatif/offline_figures.h"
+#include "cli/figures/picture_files.h"
+#include "cli/inputs/policies.h"
+#include "cli/inputs/zoo_options.h"
+
+enum { LIMIT_TICKS = 50000, MOST_BATCH = 1 << 20, MOST_TIMES = 8 };
+
+typedef struct allowed {
+  const char *name, *says;
+  sections_mode sections;
+  recompute_mode recompute;
+} allowed;
+
+static const allowed ways[] = {
+  { "unswapped", "everything on the device", SECTIONS_OFF, RECOMPUTE_OFF },
+  { "swapped", "copies to the host", SECTIONS_OFF, RECOMPUTE_OFF },
+  { "sections", "and ops in parts", SECTIONS_AUTO, RECOMPUTE_OFF },
+  { "recompute", "or drops, made again", SECTIONS_OFF, RECOMPUTE_AUTO },
+};
+enum { WAYS = sizeof ways / sizeof *ways };
+
+typedef struct largest {
+  int64_t batch;   /* with a plan; 0: not even one item */
+  int64_t none_at; /* a larger batch for which none was found; -1: no limit */
+  bool proved;     /* that there is none */
+  int64_t baseline_ns, step_ns, floor_bytes, peak_bytes, host_bytes;
+} largest;
+
+typedef struct asking {
+  call *c;
+  zoo_request request;
+  device device;
+  curve_options options;
+  int64_t memory_bytes, slowdown_ppm, fine;
+  int64_t most; /* no batch above this is asked for; 0: none yet */
+  int32_t tried;
+} asking;
+
+/* ---- one batch ---- */
+
+typedef struct attempt {
+  const trace *trace;
+  int64_t baseline_ns, most_ns, floor_bytes, peak_bytes;
+} attempt;
+
+static bool begin_batch (asking *a, int64_t batch, arena *scratch, attempt *t, error *err) {
+  a->request.batch = batch;
+  a->tried++;
+  t->trace = zoo_trace (&a->request, scratch, err);
+  if (!t->trace ||
+      !curve_range (t->trace, &a->device, scratch, &t->floor_bytes, &t->peak_bytes, err))
+    return false;
+  t->baseline_ns = trace_total_ns (t->trace);
+  t->most_ns = t->baseline_ns + units_scale (t->baseline_ns, a->slowdown_ppm, 1000000);
+  return true;
+}
+
+static curve_options options_of (const asking *a, const allowed *how) {
+  curve_options o = a->options;
+  o.sections = how->sections;
+  o.recompute = how->recompute;
+  return o;
+}
+
+/* Whether no plan of such a batch is fast enough, by the bound. */
+static bool is_refuted (asking *a, const allowed *how, int64_t batch, bool *refuted, error *err) {
+  arena *scratch = arena_new (0);
+  attempt t;
+  int64_t bound_ns = 0;
+  curve_options o = options_of (a, how);
+  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && begin_batch (a, batch, scratch, &t, err);
+  bool plain = ok && t.peak_bytes <= a->memory_bytes;
+  *refuted = ok && how == &ways[0] && !plain;
+  if (ok && !plain && how != &ways[0]) {
+    ok = curve_bound (t.trace, &o, a->memory_bytes, &bound_ns, err);
+    *refuted = ok && (bound_ns < 0 || bound_ns > t.most_ns);
+  }
+  arena_free (scratch);
+  return ok;
+}
+
+/* Sets out's figures where it has a plan. */
+static bool try_batch (asking *a, const allowed *how, int64_t batch, bool *fits, largest *out,
+                       error *err) {
+  arena *scratch = arena_new (0);
+  attempt t;
+  const plan *p = NULL;
+  int64_t bound_ns;
+  curve_options o = options_of (a, how);
+  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && begin_batch (a, batch, scratch, &t, err);
+  bool plain = ok && t.peak_bytes <= a->memory_bytes;
+  if (ok && !plain && how != &ways[0])
+    ok = curve_solve (t.trace, &o, a->memory_bytes, scratch, &p, &bound_ns, err);
+  *fits = ok && (plain || (p && p->predicted.step_ns <= t.most_ns));
+  if (*fits) {
+    out->batch = batch;
+    out->baseline_ns = t.baseline_ns;
+    out->floor_bytes = t.floor_bytes;
+    out->peak_bytes = t.peak_bytes;
+    out->step_ns = plain ? t.baseline_ns : p->predicted.step_ns;
+    out->host_bytes = plain ? 0 : p->predicted.host_peak_bytes;
+  }
+  arena_free (scratch);
+  if (ok)
+    offline_progress (a->c, a->tried, 0, *fits ? out->step_ns : -1);
+  return ok;
+}
+
+/* ---- the largest ---- */
+
+static int64_t fine_of (const asking *a, int64_t batch) {
+  return a->fine ? a->fine : batch / 32 + 1;
+}
+
+/* A batch that the bound refutes, as small as that is known to be; -1: none up to the most that is
+   asked for. From what fits upward, by doubling and then by halving. */
+static bool find_refuted (asking *a, const allowed *how, int64_t fits_at, int64_t *out,
+                          error *err) {
+  int64_t low = fits_at, high = -1, step = fits_at > 8 ? fits_at / 2 : 1;
+  int64_t most = a->most ? a->most : MOST_BATCH;
+  while (high < 0 || high - low > fine_of (a, low)) {
+    bool refuted;
+    int64_t at = high >= 0 ? low + (high - low) / 2 : low + step < most ? low + step : most;
+    if (high < 0 && at <= low)
+      break;
+    if (!is_refuted (a, how, at, &refuted, err))
+      return false;
+    offline_progress (a->c, a->tried, 0, -1);
+    if (refuted)
+      high = at;
+    else
+      low = at;
+    step *= 2;
+  }
+  *out = high;
+  return true;
+}
+
+/* Plans are near their bound, so with one they are looked for from there downward, in steps that
+   double; else from what fits upward. Between the last two by halving. */
+static bool find_largest (asking *a, int32_t way, const largest *from, largest *out) {
+  error *err = &a->c->err;
+  int64_t refuted, most = a->most ? a->most : MOST_BATCH, step;
+  *out = *from;
+  out->none_at = -1;
+  if (!find_refuted (a, &ways[way], from->batch, &refuted, err))
+    return false;
+  if (refuted >= 0) {
+    out->none_at = refuted;
+    out->proved = true;
+  }
+  step = refuted >= 0 ? fine_of (a, from->batch) : from->batch > 8 ? from->batch / 2 : 1;
+  int64_t high = refuted, fell = refuted;
+  while (out->batch < most && !(high >= 0 && high - out->batch <= fine_of (a, out->batch))) {
+    bool fits, down = refuted >= 0 && high == fell;
+    int64_t at = down && high - step > out->batch ? high - step
+                 : high >= 0                      ? out->batch + (high - out->batch) / 2
+                 : out->batch + step < most       ? out->batch + step
+                                                  : most;
+    if (!try_batch (a, &ways[way], at, &fits, out, err))
+      return false;
+    step *= 2;
+    if (fits) {
+      fell = -1;
+    } else {
+      high = at;
+      fell = down ? at : -1;
+      out->none_at = at;
+      out->proved = way == 0; /* what has to move does not fit */
+    }
+  }
+  return true;
+}
+
+static bool find_all (asking *a, largest out[WAYS]) {
+  largest nothing = { 0 };
+  if (!find_largest (a, 0, &nothing, &out[0]))
+    return false;
+  if (!a->most)
+    a->most = (out[0].batch ? out[0].batch : 1) * MOST_TIMES;
+  if (!find_largest (a, 1, &out[0], &out[1]) || !find_largest (a, 2, &out[1], &out[2]) ||
+      !find_largest (a, 3, &out[1], &out[3]))
+    return false;
+  offline_progress (a->c, a->tried, a->tried, -1);
+  return true;
+}
+
+/* ---- answers ---- */
+
+static bool print_json (call *c, const asking *a, const largest *all) {
+  json_writer w;
+  json_begin (&w, 2);
+  json_open_object (&w);
+  json_add_text (&w, "device", a->device.name);
+  json_add_int (&w, "memory_bytes", a->memory_bytes);
+  json_add_text (&w, "network", a->request.name);
+  json_add_int (&w, "slowdown_ppm", a->slowdown_ppm);
+  json_put_key (&w, "ways");
+  json_open_array (&w);
+  for (int i = 0; i < WAYS; i++) {
+    const largest *l = &all[i];
+    json_open_object (&w);
+    json_add_int (&w, "baseline_ns", l->baseline_ns);
+    json_add_int (&w, "batch", l->batch);
+    json_add_int (&w, "floor_bytes", l->floor_bytes);
+    json_add_int (&w, "host_bytes", l->host_bytes);
+    json_add_int (&w, "none_at", l->none_at);
+    json_add_bool (&w, "none_proved", l->proved);
+    json_add_int (&w, "peak_bytes", l->peak_bytes);
+    json_add_int (&w, "step_ns", l->step_ns);
+    json_add_text (&w, "way", ways[i].name);
+    json_close_object (&w);
+  }
+  json_close_array (&w);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static void print_text (const asking *a, const largest *all) {
+  char b[5][UNITS_TEXT];
+  printf ("%s on %s, in %s, at most %.4g %% slower\n\n", a->request.name, a->device.name,
+          units_bytes (b[0], a->memory_bytes), (double)a->slowdown_ppm / 10000);
+  printf ("%-10s %-26s %7s %10s %9s %12s %10s %10s  %s\n", "way", "", "batch", "step", "slower",
+          "a second", "needs", "host", "above");
+  for (int i = 0; i < WAYS; i++) {
+    const largest *l = &all[i];
+    printf ("%-10s %-26s ", ways[i].name, ways[i].says);
+    if (!l->batch) {
+      puts ("   none");
+      continue;
+    }
+    printf ("%7lld %10s %+7.1f %% %12.1f %10s %10s", (long long)l->batch,
+            units_time (b[0], l->step_ns), offline_slower (l->step_ns, l->baseline_ns),
+            l->step_ns > 0 ? 1e9 * (double)l->batch / (double)l->step_ns : 0,
+            units_bytes (b[1], l->peak_bytes), units_bytes (b[2], l->host_bytes));
+    if (l->none_at > 0)
+      printf ("  %lld: %s", (long long)l->none_at, l->proved ? "no plan, proved" : "none found");
+    else
+      printf ("  not asked for more");
+    puts ("");
+  }
+}
+
+static bool read_asking (call *c, asking *a) {
+  *a = (asking){ .c = c, .slowdown_ppm = 100000 };
+  if (!zoo_options_read (c, &a->request))
+    return false;
+  if (!call_text (c, "device"))
+    return error_set (&c->err, ERR_usage,
+                      "for which device? give --device NAME; `ferry devices` lists them");
+  if (!device_named (c, call_text (c, "device"), &a->device))
+    return false;
+  a->request.device = &a->device;
+  a->memory_bytes = a->device.memory_bytes - a->device.reserved_bytes;
+  a->options = (curve_options){ .device = &a->device,
+                                .host_bytes = a->device.host_bytes,
+                                .limit_ticks = LIMIT_TICKS };
+  return call_bytes (c, "memory", &a->memory_bytes) &&
+         call_bytes (c, "host", &a->options.host_bytes) &&
+         call_count (c, "ticks", 1, (int64_t)1 << 40, &a->options.limit_ticks) &&
+         call_count (c, "fine", 1, MOST_BATCH, &a->fine) &&
+         call_count (c, "most", 1, MOST_BATCH, &a->most) &&
+         offline_share (c, "slowdown", &a->slowdown_ppm);
+}
+
+static int run (call *c) {
+  asking a;
+  largest all[WAYS];
+  figure_page page;
+  bool any;
+  const char *names[WAYS];
+  int64_t batches[WAYS];
+  if (!read_asking (c, &a) || !find_all (&a, all))
+    return call_failed (c);
+  for (int i = 0; i < WAYS; i++) {
+    names[i] = ways[i].name;
+    batches[i] = all[i].batch;
+  }
+  const char *about = arena_format (c->arena, &c->err, "on %s, at most %.4g %% slower",
+                                    a.device.name, (double)a.slowdown_ppm / 10000);
+  if (!about ||
+      !batch_figure (a.request.name, about, names, batches, WAYS, c->arena, &page, &c->err) ||
+      !picture_files (c, &page, &any) || (c->json && !print_json (c, &a, all)))
+    return call_failed (c);
+  if (!c->json)
+    print_text (&a, all);
+  return all[1].batch ? EXIT_YES : EXIT_NO;
+}
+
+/* clang-format off */
+static const cli_option options[] = {
+  { 0, "memory", "SIZE", "of the device; without it, all that it has to give" },
+  { 's', "slowdown", "SHARE", "how much longer a step may take than without limits; without it, 10%" },
+  { 0, "fine", "N", "stop when the batch is known to so many items; without it, a 32nd of it" },
+  { 0, "most", "N", "ask for no larger batch; without it, 8 times the one that fits unswapped" },
+  OPTIONS_OF_ZOO,
+  OPTION_DEVICE,
+  OPTION_HOST,
+  { 0, "ticks", "N", "effort of the search behind each plan; without it, 50000" },
+  OPTIONS_OF_PICTURES,
+  OPTIONS_END,
+};
+/* clang-format on */
+
+const cli_command command_max_batch = {
+  .name = "max-batch",
+  .says = "the largest batch of a network that fits",
+  .operands = "NETWORK",
+  .least = 1,
+  .most = 1,
+  .about =
+      "Builds the network with larger and larger batches and looks for the largest whose step is "
+      "no more than a slowdown above the same step with memory without limit: with everything on "
+      "the device, with copies to the host, with ops in parts as well, and with tensors dropped "
+      "and "
+      "made again instead. The bound is asked first, then plans are looked for below it. `above` "
+      "is "
+      "a larger batch for which there is no such plan, or none was found.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

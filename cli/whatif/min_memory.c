@@ -1,0 +1,81 @@
+/* `ferry min-memory`: the smallest budget that keeps a slowdown. */
+#include "base/units.h"
+#include "cli/inputs/devices.h"
+#include "cli/whatif/offline.h"
+
+static bool print_json (call *c, const min_memory *m) {
+  json_writer w;
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_int (&w, "baseline_ns", m->baseline_ns);
+  json_add_int (&w, "bounds", m->bounds);
+  json_add_int (&w, "floor_bytes", m->floor_bytes);
+  json_add_int (&w, "most_ns", m->most_ns);
+  json_add_int (&w, "none_below_bytes", m->none_below_bytes);
+  json_add_int (&w, "peak_bytes", m->peak_bytes);
+  json_add_int (&w, "plan_bytes", m->plan ? m->plan->budget_bytes : -1);
+  json_put_key (&w, "predicted");
+  if (m->plan)
+    predicted_write (&w, &m->plan->predicted);
+  else
+    json_put_null (&w);
+  json_add_int (&w, "solves", m->solves);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+static void print_text (const min_memory *m) {
+  char a[3][UNITS_TEXT];
+  printf ("without swaps %s in %s; asked for at most %s\n", units_time (a[0], m->baseline_ns),
+          units_bytes (a[1], m->peak_bytes), units_time (a[2], m->most_ns));
+  if (m->plan)
+    printf ("with %s   a plan takes %s (%+.2f %%)\n", units_bytes (a[0], m->plan->budget_bytes),
+            units_time (a[1], m->plan->predicted.step_ns),
+            offline_slower (m->plan->predicted.step_ns, m->baseline_ns));
+  else
+    puts ("no plan was found that is so fast");
+  printf ("below %s   no plan without sections and recompute is so fast: proved\n",
+          units_bytes (a[0], m->none_below_bytes));
+}
+
+static int run (call *c) {
+  device d;
+  curve_options o;
+  min_memory m;
+  int64_t slowdown_ppm = 50000, fine_bytes = 0;
+  const char *output = call_text (c, "output");
+  trace *t = offline_trace (c, c->operands[0]);
+  bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
+            offline_share (c, "slowdown", &slowdown_ppm) && call_bytes (c, "fine", &fine_bytes) &&
+            min_memory_of (t, &o, slowdown_ppm, fine_bytes, c->arena, &m, &c->err) &&
+            (!output || !m.plan || plan_store (m.plan, output, false, &c->err));
+  if (!ok || (c->json && !print_json (c, &m)))
+    return call_failed (c);
+  if (!c->json)
+    print_text (&m);
+  return m.plan ? EXIT_YES : EXIT_NO;
+}
+
+static const cli_option options[] = {
+  { 's', "slowdown", "SHARE", "how much longer a step may take, such as 5%; without it, 5%" },
+  { 0, "fine", "SIZE", "stop when an end is known to so much; without it, a 64th of the range" },
+  OPTION_DEVICE,
+  OPTION_HOST,
+  OPTION_TICKS,
+  OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
+  OPTION_STRICT,
+  OPTIONS_END,
+};
+
+const cli_command command_min_memory = {
+  .name = "min-memory",
+  .says = "find the smallest memory at a slowdown",
+  .operands = "TRACE",
+  .least = 1,
+  .most = 1,
+  .about = "Bisects the budget, on the bound first and then on plans, and says both ends: with so "
+           "much there is a plan, below so much it is proved that none is fast enough.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

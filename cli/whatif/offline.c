@@ -1,0 +1,124 @@
+#include "cli/whatif/offline.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/inputs/inputs.h"
+#include "cli/inputs/planner.h"
+#include "trace/zoo/zoo.h"
+
+/* What, how far, the best so far, and how long the rest takes at this pace. */
+void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns) {
+  call *c = context;
+  char left[UNITS_TEXT], best[UNITS_TEXT];
+  if (c->quiet || !isatty (STDERR_FILENO))
+    return;
+  int64_t now_ns = planner_now_ns ();
+  if (!c->progress_since_ns || done <= 1)
+    c->progress_since_ns = now_ns;
+  fprintf (stderr, "\r\033[K%s: %d", c->command->name, done);
+  if (all) /* else nobody knows */
+    fprintf (stderr, " of %d", all);
+  if (step_ns >= 0)
+    fprintf (stderr, ", step %s", units_time (best, step_ns));
+  if (done > 1 && done < all)
+    fprintf (stderr, ", %s left",
+             units_time (left, (now_ns - c->progress_since_ns) / (done - 1) * (all - done)));
+  if (done == all)
+    fputs ("\r\033[K", stderr);
+  fflush (stderr);
+}
+
+bool offline_options (call *c, const device *d, curve_options *out) {
+  *out = (curve_options){ .device = d,
+                          .host_bytes = d->host_bytes,
+                          .log = NULL,
+                          .progress = offline_progress,
+                          .context = c };
+  return call_bytes (c, "host", &out->host_bytes) &&
+         call_count (c, "ticks", 1, (int64_t)1 << 40, &out->limit_ticks);
+}
+
+/* One rank of many is planned as if it were alone. */
+static void note_collectives (const call *c, const trace *t) {
+  static const char *const kinds[] = { "nccl",       "rccl",           "allreduce",
+                                       "all_reduce", "reduce_scatter", "all_gather" };
+  int32_t count = 0;
+  for (int32_t i = 0; i < t->n_ops; i++)
+    for (size_t k = 0; t->ops[i].name && k < sizeof kinds / sizeof *kinds; k++)
+      if (strcasestr (t->ops[i].name, kinds[k])) {
+        count++;
+        break;
+      }
+  if (count)
+    call_note (c,
+               "%d ops are collectives: they stay where they are, with their measured times, and "
+               "what other ranks do meanwhile is not modelled",
+               count);
+}
+
+trace *offline_trace (call *c, const char *path) {
+  trace *t = call_trace (c, path);
+  if (t && !trace_is_plannable (t)) {
+    error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
+    return NULL;
+  }
+  if (t)
+    note_collectives (c, t);
+  return t;
+}
+
+bool offline_share (call *c, const char *option, int64_t *ppm) {
+  const char *text = call_text (c, option);
+  error wrong = { 0 };
+  if (text && !units_parse_share (text, ppm, &wrong))
+    return error_set (&c->err, ERR_usage, "--%s: %s", option, wrong.text);
+  return true;
+}
+
+double offline_slower (int64_t step_ns, int64_t baseline_ns) {
+  return baseline_ns > 0 ? 100.0 * (double)(step_ns - baseline_ns) / (double)baseline_ns : 0;
+}
+
+/* ---- zoo traces ---- */
+
+const char *offline_detail (call *c, const trace *t, const char *option) {
+  const char *at = t->source.detail ? strstr (t->source.detail, option) : NULL;
+  if (!at)
+    return NULL;
+  at += strlen (option);
+  return arena_string_n (c->arena, at, strcspn (at, " "), &c->err);
+}
+
+static bool detail_count (call *c, const trace *t, const char *option, int64_t *out) {
+  const char *word = offline_detail (c, t, option);
+  return !c->err.code && (!word || units_parse_count (word, 1, 1 << 24, out, &c->err));
+}
+
+static int word_place (const char *word, const char *const *words, int otherwise) {
+  for (int i = 0; word && words[i]; i++)
+    if (strcmp (words[i], word) == 0)
+      return i;
+  return otherwise;
+}
+
+trace *offline_rebuild (call *c, const trace *t, const device *d, int64_t times) {
+  const char *detail = t->source.detail ? t->source.detail : "";
+  zoo_request r = { .device = d };
+  r.name = arena_string_n (c->arena, detail, strcspn (detail, " "), &c->err);
+  if (!r.name || !detail_count (c, t, "--batch ", &r.batch) ||
+      !detail_count (c, t, "--image ", &r.image) || !detail_count (c, t, "--seq ", &r.seq) ||
+      !detail_count (c, t, "--classes ", &r.classes) ||
+      !detail_count (c, t, "--width-divisor ", &r.width_divisor) ||
+      !detail_count (c, t, "--depth-divisor ", &r.depth_divisor))
+    return NULL;
+  r.batch *= times;
+  r.dtype = (compute_dtype)word_place (offline_detail (c, t, "--dtype "), compute_dtype_names,
+                                       DTYPE_FP32);
+  r.optimizer = (zoo_optimizer)word_place (offline_detail (c, t, "--optimizer "),
+                                           zoo_optimizer_names, ZOO_MOMENTUM);
+  r.explicit_attention = strstr (detail, "--explicit-attention") != NULL;
+  r.workspaces = strstr (detail, "--workspaces") != NULL;
+  return zoo_trace (&r, c->arena, &c->err);
+}

@@ -1,0 +1,33 @@
+/* What the commands that plan without a card have in common: options, progress, one row a budget.
+ */
+#ifndef FERRY_CLI_WHATIF_OFFLINE_H
+#define FERRY_CLI_WHATIF_OFFLINE_H
+
+#include "cli/call.h"
+#include "solver/fleet/curve.h"
+
+/* clang-format off */
+#define OPTION_HOST { 0, "host", "SIZE", "host memory that may be used; without it, all that the " \
+  "device file gives" }
+#define OPTION_TICKS { 0, "ticks", "N", "effort of the search behind each plan; without it, 200000" }
+#define OPTION_TSV { 0, "tsv", NULL, "print the result as tab-separated values" }
+/* clang-format on */
+
+/* --host, --ticks, and progress on a terminal. `d` and `c` must outlive *out. */
+bool offline_options (call *c, const device *d, curve_options *out) MUST_CHECK;
+/* The trace of the first operand, which must be plannable. */
+trace *offline_trace (call *c, const char *path) MUST_CHECK;
+
+/* For curve_options, with the call as its context; shown on a terminal, and gone in the end. */
+void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns);
+
+bool offline_share (call *c, const char *option, int64_t *ppm) MUST_CHECK;
+
+/* The word behind "--option " in what a trace says of its source; NULL: it does not say. */
+const char *offline_detail (call *c, const trace *t, const char *option) MUST_CHECK;
+/* The same network of the zoo on another card, with so many times the batch. */
+trace *offline_rebuild (call *c, const trace *t, const device *d, int64_t times) MUST_CHECK;
+
+double offline_slower (int64_t step_ns, int64_t baseline_ns); /* in percent */
+
+#endif

@@ -1,0 +1,203 @@
+/* `ferry whatif`: other cards, links, budgets and batches, as a table. */
+#include "cli/whatif/whatif.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/whatif/jobs.h"
+#include "cli/whatif/offline.h"
+#include "cli/whatif/offline_figures.h"
+#include "cli/figures/picture_files.h"
+
+enum { LIMIT_TICKS = 20000 };
+
+typedef struct asking {
+  call *c;
+  const whatif_grid *grid;
+  const whatif_case *cases;
+  curve_options options;
+  whatif_row *rows; /* of this slice's cells, in order */
+  int32_t n_cells;
+} asking;
+
+/* ---- the grid ---- */
+
+/* In a process of its own; the rows as they are in memory. */
+static bool run_cell (void *context, int piece, error *err) {
+  const asking *a = context;
+  const whatif_grid *g = a->grid;
+  whatif_row rows[WHATIF_MOST];
+  if (!whatif_cell (g, a->cases, &a->options, g->slice - 1 + piece * g->slices, rows, err))
+    return false;
+  return fwrite (rows, sizeof *rows, (size_t)g->n_budgets, stdout) == (size_t)g->n_budgets ||
+         error_set (err, ERR_file, "a job could not write what it found");
+}
+
+static bool take_cell (void *context, int piece, FILE *printed, error *err) {
+  const asking *a = context;
+  size_t n = (size_t)a->grid->n_budgets;
+  if (fread (a->rows + (size_t)piece * n, sizeof *a->rows, n, printed) != n)
+    return error_set (err, ERR_internal, "a job ended without an answer");
+  offline_progress (a->c, piece + 1, a->n_cells, -1);
+  return true;
+}
+
+static bool read_options_of (call *c, curve_options *o) {
+  *o = (curve_options){ .limit_ticks = LIMIT_TICKS };
+  return call_bytes (c, "host", &o->host_bytes) &&
+         call_count (c, "ticks", 1, (int64_t)1 << 40, &o->limit_ticks);
+}
+
+static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **rows,
+                 int32_t *n_rows) {
+  int64_t jobs = 1;
+  whatif_case *cases;
+  trace *t = offline_trace (c, c->operands[0]);
+  asking a = { .c = c, .grid = g };
+  if (!t || !whatif_read (c, t, g) || !read_options_of (c, &a.options) ||
+      !call_count (c, "jobs", 1, 256, &jobs) || !whatif_carry (c, t, g, &cases))
+    return false;
+  int32_t n_cases = g->n_devices * g->n_batches, cells = whatif_cells (g);
+  *assumed = NEW (c->arena, n_cases, const char *, &c->err);
+  for (int32_t i = 0; *assumed && i < n_cases; i++)
+    (*assumed)[i] = cases[i].assumed;
+  int32_t mine = cells < g->slice ? 0 : (cells - g->slice) / g->slices + 1;
+  *n_rows = mine * g->n_budgets;
+  *rows = NEW (c->arena, (int64_t)*n_rows + 1, whatif_row, &c->err);
+  a.cases = cases;
+  a.rows = *rows;
+  a.n_cells = mine;
+  return *assumed && *rows && jobs_run (mine, (int)jobs, run_cell, take_cell, &a, &c->err);
+}
+
+/* ---- answers ---- */
+
+static void print_tsv (const whatif_grid *g, const whatif_row *rows, int32_t n) {
+  puts ("device\tbatch\tlink_bytes_per_s\tbudget_bytes\tpeak_bytes\tbaseline_ns\tstep_ns\t"
+        "lower_bound_ns\thost_bytes\td2h_bytes\th2d_bytes");
+  for (int32_t i = 0; i < n; i++) {
+    const whatif_row *r = &rows[i];
+    printf ("%s\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
+            g->devices[r->device].name, (long long)r->batch, (long long)r->link_bytes_per_s,
+            (long long)r->budget_bytes, (long long)r->peak_bytes, (long long)r->baseline_ns,
+            (long long)r->step_ns, (long long)r->lower_bound_ns, (long long)r->host_bytes,
+            (long long)r->d2h_bytes, (long long)r->h2d_bytes);
+  }
+}
+
+static void print_table (const whatif_grid *g, const whatif_row *rows, int32_t n) {
+  char a[7][UNITS_TEXT];
+  bool batches = g->n_batches > 1 || g->batches[0] > 1;
+  printf ("%-16s %s%10s %10s %10s %10s %10s %9s %10s\n", "device", batches ? "batch " : "", "link",
+          "budget", "peak", "unswapped", "step", "slower", "bound");
+  for (int32_t i = 0; i < n; i++) {
+    const whatif_row *r = &rows[i];
+    printf ("%-16s ", g->devices[r->device].name);
+    if (batches)
+      printf ("%5s ", (snprintf (a[6], UNITS_TEXT, "x%lld", (long long)r->batch), a[6]));
+    printf ("%10s %10s %10s %10s ", units_rate (a[0], r->link_bytes_per_s),
+            units_bytes (a[1], r->budget_bytes), units_bytes (a[2], r->peak_bytes),
+            units_time (a[3], r->baseline_ns));
+    if (r->answer == WHATIF_PLAN)
+      printf ("%10s %+7.1f %% %10s\n", units_time (a[4], r->step_ns),
+              offline_slower (r->step_ns, r->baseline_ns), units_time (a[5], r->lower_bound_ns));
+    else
+      printf ("%10s; whole ops need %s\n",
+              r->answer == WHATIF_NONE_FITS ? "no plan fits" : "no plan found",
+              units_bytes (a[4], r->floor_bytes));
+  }
+}
+
+/* Where a slice goes: a file of its own in a folder. */
+static const char *slice_path (call *c, const whatif_grid *g) {
+  const char *path = call_text (c, "output");
+  struct stat what;
+  if (!path || !call_text (c, "array"))
+    return path;
+  if (mkdir (path, 0777) != 0 && errno != EEXIST) {
+    error_set (&c->err, ERR_file, "%s: %s", path, strerror (errno));
+    return NULL;
+  }
+  if (stat (path, &what) == 0 && !S_ISDIR (what.st_mode))
+    return path;
+  return arena_format (c->arena, &c->err, "%s/slice-%04d-of-%04d.json", path, g->slice, g->slices);
+}
+
+static bool answer (call *c, const whatif_grid *g, const char *const *assumed,
+                    const whatif_row *rows, int32_t n) {
+  figure_page page;
+  bool any;
+  const char *path = slice_path (c, g);
+  if (c->err.code || !whatif_figure (g, rows, n, c->arena, &page, &c->err) ||
+      !picture_files (c, &page, &any))
+    return false;
+  if (path || c->json)
+    return whatif_json (c, path, g, assumed, rows, n);
+  if (call_flag (c, "tsv")) {
+    print_tsv (g, rows, n);
+    return true;
+  }
+  for (int32_t i = 0; i < g->n_devices * g->n_batches; i++)
+    call_note (c, "%s, batch x%lld: %s", g->devices[i / g->n_batches].name,
+               (long long)g->batches[i % g->n_batches], assumed[i]);
+  print_table (g, rows, n);
+  return true;
+}
+
+static int run (call *c) {
+  whatif_grid g = { 0 };
+  const char **assumed, *folder = call_text (c, "merge");
+  whatif_row *rows;
+  int32_t n = 0;
+  if (!folder && c->n_operands == 0)
+    error_set (&c->err, ERR_usage, "whatif needs a TRACE, or --merge DIR");
+  if (folder && c->n_operands)
+    error_set (&c->err, ERR_usage, "--merge takes no TRACE: its slices name it");
+  if (c->err.code ||
+      !(folder ? whatif_merge (c, folder, &g, &assumed, &rows, &n)
+               : ask (c, &g, &assumed, &rows, &n)) ||
+      !answer (c, &g, assumed, rows, n))
+    return call_failed (c);
+  return EXIT_YES;
+}
+
+/* clang-format off */
+static const cli_option options[] = {
+  { 'd', "device", "NAME,...", "other cards; without it, the one that the trace was made for" },
+  { 0, "from", "NAME|FILE", "the card that the trace was measured on, where it does not say" },
+  { 0, "link", "RATE,...", "other links, such as 50GB/s, alike in both directions" },
+  { 0, "memory", "SIZE|%,...", "budgets; without it, all that each card has to give" },
+  { 0, "batch", "xN,...", "so many times the batch; the trace is one of `ferry zoo`" },
+  { 0, "jobs", "N", "so many processes; without it, one" },
+  { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
+  { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
+  OPTION_OUTPUT ("the answer as JSON goes to this file; with --array, to one in this folder"),
+  OPTION_HOST,
+  { 0, "ticks", "N", "effort of the search behind each plan; without it, 20000" },
+  OPTION_TSV,
+  OPTIONS_OF_DRAWINGS,
+  OPTION_STRICT,
+  OPTIONS_END,
+};
+/* clang-format on */
+
+const cli_command command_whatif = {
+  .name = "whatif",
+  .says = "other cards, links, budgets and batches",
+  .operands = "TRACE",
+  .least = 0,
+  .most = 1,
+  .about =
+      "Plans the trace for every combination of what is given. For another card, a trace of "
+      "`ferry zoo` is built again; in others, ops that say what they calculate are scaled by "
+      "the ratio of the two cards' rooflines and the rest keep their time. What was assumed "
+      "is said on standard error, and in the JSON.\n"
+      "A big grid is split over machines by the same command with --array K/N, one K each, and "
+      "joined by --merge; the answer is that of one run, to the byte.\n",
+  .options = options,
+  .json = true,
+  .run = run,
+};

@@ -1,0 +1,14 @@
+/* Ops on a GPU: a kernel of executor/gpu for each kind, and libraries where they are found.  The
+   emulated device runs the same kernels, compiled for the host. */
+#ifndef FERRY_EXECUTOR_CALCULATE_CUDA_H
+#define FERRY_EXECUTOR_CALCULATE_CUDA_H
+
+#include "executor/calculate/calculate.h"
+#include "executor/ops/kernel_ops.h"
+
+extern const calculator calculator_cuda;
+
+/* The kernels as text that a driver compiles; NULL: built without the CUDA toolkit. */
+extern const char *const calculate_ptx_fp32, *const calculate_ptx_bf16;
+
+#endif

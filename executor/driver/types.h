@@ -1,0 +1,89 @@
+/* The types of the CUDA driver's ABI, so that nothing needs cuda.h.  In a file that has included
+   cuda.h, this header is empty and its names mean cuda.h's: that is how a test compares them. */
+#ifndef FERRY_EXECUTOR_DRIVER_TYPES_H
+#define FERRY_EXECUTOR_DRIVER_TYPES_H
+
+#ifndef __cuda_cuda_h__
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* C leaves an enumeration's type to the compiler; on every platform with this driver it is this. */
+typedef unsigned int CUresult;
+typedef unsigned int CUpointer_attribute, CUdevice_attribute, CUmemPool_attribute;
+typedef unsigned int CUmemAllocationGranularity_flags, CUstreamCaptureStatus;
+typedef unsigned int CUdriverProcAddressQueryResult, CUjit_option, CUlibraryOption;
+typedef unsigned int CUtensorMapDataType, CUtensorMapInterleave, CUtensorMapSwizzle;
+typedef unsigned int CUtensorMapL2promotion, CUtensorMapFloatOOBfill;
+
+typedef int CUdevice;
+typedef unsigned long long CUdeviceptr;
+typedef unsigned long long CUmemGenericAllocationHandle;
+typedef struct CUctx_st *CUcontext;
+typedef struct CUmod_st *CUmodule;
+typedef struct CUfunc_st *CUfunction;
+typedef struct CUlib_st *CUlibrary;
+typedef struct CUkern_st *CUkernel;
+typedef struct CUstream_st *CUstream;
+typedef struct CUevent_st *CUevent;
+typedef struct CUmemPoolHandle_st *CUmemoryPool;
+
+typedef void (*CUhostFn) (void *user);
+typedef void (*CUstreamCallback) (CUstream stream, CUresult status, void *user);
+
+typedef struct CUuuid {
+  char bytes[16];
+} CUuuid;
+
+typedef struct CUmemLocation {
+  unsigned int type;
+  int id;
+} CUmemLocation;
+
+typedef struct CUmemAllocationProp {
+  unsigned int type, requestedHandleTypes;
+  CUmemLocation location;
+  void *win32HandleMetaData;
+  struct {
+    unsigned char compressionType, gpuDirectRDMACapable;
+    unsigned short usage;
+    unsigned char reserved[4];
+  } allocFlags;
+} CUmemAllocationProp;
+
+typedef struct CUmemAccessDesc {
+  CUmemLocation location;
+  unsigned int flags;
+} CUmemAccessDesc;
+
+typedef struct CUlaunchAttribute CUlaunchAttribute;
+
+typedef struct CUlaunchConfig {
+  unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ;
+  unsigned int sharedMemBytes;
+  CUstream hStream;
+  CUlaunchAttribute *attrs;
+  unsigned int numAttrs;
+} CUlaunchConfig;
+
+typedef struct CUtensorMap {
+  _Alignas(64) uint64_t opaque[16];
+} CUtensorMap;
+
+enum driver_constants {
+#define CONSTANT(name, value) name = value,
+#define LAYOUT(type, bytes)
+#include "executor/driver/consts.def"
+#undef CONSTANT
+#undef LAYOUT
+};
+
+#define CU_STREAM_LEGACY ((CUstream)1)
+#define CU_STREAM_PER_THREAD ((CUstream)2)
+#define CU_LAUNCH_PARAM_END ((void *)0)
+#define CU_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
+#define CU_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
+
+#endif
+
+#endif

@@ -1,0 +1,268 @@
+/* Streams and events: a plan's program issued step after step, without the host waiting inside. */
+#include "executor/replay/run.h"
+
+#include <string.h>
+
+#include "executor/replay/steady.h"
+
+static bool make_event (replay_state *s, CUevent *out, unsigned int flags, error *err) {
+  return driver_ok (&s->driver, s->driver.event_create (out, flags), "cuEventCreate", err);
+}
+
+static int32_t begins_with (const replay_state *s, int32_t place) {
+  return script_begins_with (&s->program, s->rewritten, place);
+}
+
+/* The events of a timed step. */
+static bool make_row (replay_state *s, int64_t row, error *err) {
+  int64_t n = s->program.n_items;
+  for (int32_t place = 0; place < n; place++)
+    if ((begins_with (s, place) < 0 &&
+         !make_event (s, &s->begin[row * n + place], CU_EVENT_DEFAULT, err)) ||
+        !make_event (s, &s->end[row * n + place], CU_EVENT_DEFAULT, err))
+      return false;
+  s->rows_made++;
+  return true;
+}
+
+static bool make_events (replay_state *s, arena *a, error *err) {
+  int64_t n = s->program.n_items, ring = s->steps == s->timed ? 0 : 3 * n;
+  s->times = NEW (a, 2 * s->timed * n, int64_t, err);
+  s->starts = NEW (a, s->timed, int64_t, err);
+  s->begin = NEW (a, s->timed * n, CUevent, err);
+  s->end = NEW (a, s->timed * n, CUevent, err);
+  s->ring = NEW (a, ring, CUevent, err);
+  if (s->times == NULL || s->starts == NULL || s->begin == NULL || s->end == NULL ||
+      s->ring == NULL)
+    return false;
+  for (int64_t i = 0; i < ring; i++)
+    if (!make_event (s, &s->ring[i], CU_EVENT_DISABLE_TIMING, err))
+      return false;
+  /* Where the run may end early they are made when they are needed. */
+  while (!s->may_end_early && s->rows_made < s->timed)
+    if (!make_row (s, s->rows_made, err))
+      return false;
+  return make_event (s, &s->zero, CU_EVENT_DEFAULT, err);
+}
+
+static bool make_scripts (replay_state *s, arena *a, error *err) {
+  script_request q = { .program = &s->program,
+                       .rewritten = s->rewritten,
+                       .plan = s->plan,
+                       .room = &s->room,
+                       .kernels = &s->kernels,
+                       .operands = s->operands,
+                       .op_offset = s->op_offset,
+                       .found = s->found,
+                       .calculated = s->options->calculation != NULL,
+                       .step = &s->step };
+  if (s->steps > s->timed && !script_make (&q, a, &s->plain, err))
+    return false;
+  q.timed = true;
+  return script_make (&q, a, &s->timed_script, err);
+}
+
+bool replay_prepare (replay_state *s, arena *a, error *err) {
+  for (int q = 0; q < QUEUES; q++)
+    if (!driver_ok (&s->driver, s->driver.stream_create (&s->stream[q], CU_STREAM_NON_BLOCKING),
+                    "cuStreamCreate", err))
+      return false;
+  if (s->sees_bytes && !replay_operands (s, a, err))
+    return false;
+  return make_scripts (s, a, err) && make_events (s, a, err);
+}
+
+/* The last steps are the timed ones. */
+static int64_t timed_row (const replay_state *s, int32_t step) {
+  return step - (s->steps - s->timed);
+}
+
+/* The events behind the items of a step that has begun. */
+static const CUevent *ends_of (const replay_state *s, int32_t step) {
+  int64_t row = timed_row (s, step), n = s->program.n_items;
+  return row >= 0 ? s->end + row * n : s->ring + step % 3 * n;
+}
+
+static const char *const call_names[] = {
+  [SCRIPT_LAUNCH] = "cuLaunchKernel",    [SCRIPT_WAIT] = "cuStreamWaitEvent",
+  [SCRIPT_BEGIN] = "cuEventRecord",      [SCRIPT_END] = "cuEventRecord",
+  [SCRIPT_OUT] = "cuMemcpyDtoHAsync",    [SCRIPT_IN] = "cuMemcpyHtoDAsync",
+  [SCRIPT_CALCULATE] = "cuLaunchKernel",
+};
+
+static CUresult issue_launches (const driver *d, CUstream on, kernel_launch *l, int32_t count) {
+  for (kernel_launch *end = l + count; l < end; l++) {
+    CUresult r = d->launch (l->function, l->blocks, 1, 1, l->threads, 1, 1, 0, on, l->params, NULL);
+    if (r != CUDA_SUCCESS)
+      return r;
+  }
+  return CUDA_SUCCESS;
+}
+
+static CUresult issue_copy (replay_state *s, const script_call *c, const script_copy *x) {
+  CUstream on = s->stream[c->queue];
+  if (++s->copies == s->options->lost_copy)
+    return CUDA_SUCCESS;
+  CUresult r = s->tag == NULL ? CUDA_SUCCESS : s->tag (x->owner);
+  if (r == CUDA_SUCCESS)
+    r = c->kind == SCRIPT_OUT ? s->driver.copy_out_async (x->host, x->device, x->bytes, on)
+                              : s->driver.copy_in_async (x->device, x->host, x->bytes, on);
+  return r != CUDA_SUCCESS || s->tag == NULL ? r : s->tag (0);
+}
+
+static bool issue_step (replay_state *s, int32_t step, error *err) {
+  int64_t row = timed_row (s, step);
+  const script *p = row < 0 ? &s->plain : &s->timed_script;
+  const CUevent *begins = row < 0 ? NULL : s->begin + row * s->program.n_items, *ends[3];
+  for (int32_t lag = 0; lag < 3; lag++)
+    ends[lag] = step < lag ? NULL : ends_of (s, step - lag);
+  s->step = s->base + step;
+  for (const script_call *c = p->calls; c < p->calls + p->n_calls; c++) {
+    CUstream on = s->stream[c->queue];
+    CUresult r = CUDA_SUCCESS;
+    switch (c->kind) {
+    case SCRIPT_LAUNCH:
+      r = issue_launches (&s->driver, on, p->launches + c->first, c->count);
+      break;
+    case SCRIPT_CALCULATE:
+      if (s->calculation == NULL)
+        r = issue_launches (&s->driver, on, p->launches + c->first, 1);
+      else if (!calculate_launch (s->calculation, on, c->place, step, err))
+        return false;
+      break;
+    case SCRIPT_WAIT:
+      /* What is of a step before the first has ended. */
+      if (ends[c->lag] != NULL && ++s->waits != s->options->lost_wait)
+        r = s->driver.stream_wait_event (on, ends[c->lag][c->place], 0);
+      break;
+    case SCRIPT_BEGIN:
+      r = s->driver.event_record (begins[c->place], on);
+      break;
+    case SCRIPT_END:
+      r = s->driver.event_record (ends[0][c->place], on);
+      break;
+    case SCRIPT_OUT:
+    case SCRIPT_IN:
+      r = issue_copy (s, c, p->copies + c->first);
+      break;
+    }
+    if (r != CUDA_SUCCESS)
+      return driver_ok (&s->driver, r, call_names[c->kind], err);
+  }
+  return true;
+}
+
+static bool time_of (replay_state *s, CUevent v, int64_t *ns, error *err) {
+  if (s->event_time != NULL)
+    return driver_ok (&s->driver, s->event_time (v, ns), EMU_EVENT_TIME, err);
+  float ms = 0;
+  if (!driver_ok (&s->driver, s->driver.event_elapsed (&ms, s->zero, v), "cuEventElapsedTime", err))
+    return false;
+  *ns = (int64_t)((double)ms * 1e6);
+  return true;
+}
+
+static bool read_row (replay_state *s, int64_t row, error *err) {
+  int64_t n = s->program.n_items;
+  const CUevent *begins = s->begin + row * n, *ends = s->end + row * n;
+  for (int32_t place = 0; place < n; place++) {
+    int64_t *to = &s->times[2 * (row * n + place)];
+    int32_t before = begins_with (s, place);
+    if (before >= 0 && s->program.place[QUEUE_OPS][0] != place)
+      to[0] = s->times[2 * (row * n + before) + 1];
+    else if (!time_of (s, begins[place], &to[0], err))
+      return false;
+    if (!time_of (s, ends[place], &to[1], err))
+      return false;
+  }
+  s->starts[row] = s->times[2 * (row * n + s->program.place[QUEUE_OPS][0])];
+  return true;
+}
+
+/* Nothing runs on the virtual clock before the host waits, and the commands of many steps are a lot
+   of memory. An item waits, through others, for an op of its own step or the one before, so who
+   waits here for a step long issued delays nothing. The race checker would take it for an order. */
+static bool let_run (replay_state *s, int32_t step, error *err) {
+  int64_t row = timed_row (s, step) - 2, n = s->program.n_items;
+  if (row < 0)
+    return true;
+  int32_t last = s->program.place[QUEUE_OPS][s->rewritten->trace->n_ops - 1];
+  return driver_ok (&s->driver, s->driver.event_synchronize (s->end[row * n + last]), "a step",
+                    err);
+}
+
+/* A copy is waited for by an op of its step or the next, so where step - 2 has run its ops, step -
+   3 is over with all its copies. */
+static bool repeats (replay_state *s, int32_t step, bool *yes, error *err) {
+  *yes = false;
+  if (step < 3)
+    return true;
+  if (!read_row (s, step - 3, err))
+    return false;
+  steady_input in = { s->times, s->starts, step - 2, 2 * s->program.n_items };
+  if (step + 1 >= s->least_steps)
+    steady_step_ns (&in, yes);
+  return true;
+}
+
+static bool issue_steps (replay_state *s, bool laden, error *err) {
+  bool paced =
+      s->options->emulated && s->options->clock == EMU_VIRTUAL && !laden && !s->options->races;
+  for (int32_t step = 0; step < s->steps; step++) {
+    bool enough = false;
+    if (timed_row (s, step) >= s->rows_made && !make_row (s, s->rows_made, err))
+      return false;
+    if (!issue_step (s, step, err) || (paced && !let_run (s, step, err)) ||
+        (paced && s->may_end_early && !repeats (s, step, &enough, err)) ||
+        (s->calculation != NULL &&
+         !calculate_pace (s->calculation, s->stream[QUEUE_OPS], step, err)))
+      return false;
+    if (enough)
+      s->steps = s->timed = step + 1;
+  }
+  return true;
+}
+
+bool replay_steps (replay_state *s, bool laden, error *err) {
+  if (!driver_ok (&s->driver, s->driver.event_record (s->zero, s->stream[QUEUE_OPS]),
+                  "cuEventRecord", err) ||
+      (laden && !driver_ok (&s->driver, s->hold (s->stream[QUEUE_OUTS], 1), EMU_HOLD, err)) ||
+      !issue_steps (s, laden, err))
+    return false;
+  if (laden && (!driver_ok (&s->driver, s->advance (), EMU_ADVANCE, err) ||
+                !driver_ok (&s->driver, s->hold (s->stream[QUEUE_OUTS], 0), EMU_HOLD, err)))
+    return false;
+  if (!driver_ok (&s->driver, s->driver.ctx_synchronize (), "a step", err))
+    return false;
+  for (int64_t row = 0; row < s->timed; row++)
+    if (!read_row (s, row, err))
+      return false;
+  return true;
+}
+
+static void drop_events (const replay_state *s, CUevent *v, int64_t count) {
+  for (int64_t i = 0; v != NULL && i < count; i++)
+    if (v[i] != NULL)
+      s->driver.event_destroy (v[i]);
+}
+
+void replay_put_away (replay_state *s) {
+  if (s->driver.context == NULL)
+    return;
+  int64_t items = s->program.n_items;
+  s->driver.ctx_synchronize ();
+  for (int q = 0; q < QUEUES; q++)
+    if (s->stream[q] != NULL)
+      s->driver.stream_destroy (s->stream[q]);
+  drop_events (s, s->begin, s->rows_made * items);
+  drop_events (s, s->end, s->rows_made * items);
+  drop_events (s, s->ring, s->steps == s->timed ? 0 : 3 * items);
+  if (s->zero != NULL)
+    s->driver.event_destroy (s->zero);
+  if (s->found != NULL)
+    s->driver.mem_free_host (s->found);
+  if (s->options->calculation != NULL)
+    calculate_close (s->options->calculation);
+  room_close (&s->room);
+  driver_stop (&s->driver);
+}

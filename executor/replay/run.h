@@ -1,0 +1,57 @@
+/* The running part of a replay: streams, events, issue, times.  Its parts are replay.c's own. */
+#ifndef FERRY_EXECUTOR_REPLAY_RUN_H
+#define FERRY_EXECUTOR_REPLAY_RUN_H
+
+#include "executor/replay/program.h"
+#include "executor/replay/replay.h"
+#include "executor/replay/room.h"
+#include "executor/replay/script.h"
+
+typedef struct replay_state {
+  const plan *plan;
+  const rewritten *rewritten;
+  const replay_options *options;
+  driver driver;
+  emu_advance advance;
+  emu_hold hold;
+  emu_event_time event_time;
+  emu_races races;
+  emu_tag tag; /* NULL: nobody looks for owners */
+  program program;
+  script plain, timed_script; /* a step without events that nobody waits for, and with all */
+  int64_t step;               /* the number that launches find */
+  room room;
+  kernels kernels;
+  bool sees_bytes;          /* operands are made: verify, or the race checker */
+  calculation *calculation; /* NULL: not in this run */
+  int64_t copies, waits;    /* issued */
+  kernel_operand *operands; /* by op */
+  int32_t *op_offset;
+  int64_t operands_bytes;
+  mismatch *found; /* where a kernel can write it */
+  CUstream stream[QUEUES];
+  CUevent zero;         /* a GPU's times are since this */
+  CUevent *begin, *end; /* per timed step and item; a begin that is another's end is NULL */
+  CUevent *ring;        /* three steps of ends where steps are not timed */
+  int32_t steps, timed;
+  bool may_end_early;  /* once a step repeats an earlier one, */
+  int32_t least_steps; /* but not before so many were issued */
+  int64_t rows_made;   /* timed steps that have their events */
+  int64_t base;        /* steps of the run before: versions count on */
+  int64_t *times;      /* per timed step and item: start, end */
+  int64_t *starts;     /* per timed step: of its op 0 */
+} replay_state;
+
+/* Operands of all ops, from the plan's places. */
+bool replay_operands (replay_state *s, arena *a, error *err) MUST_CHECK;
+/* What lies where before the first step, on both sides. */
+bool replay_first_bytes (replay_state *s, error *err) MUST_CHECK;
+/* Is everything where it should be after the last? Adds to *found. */
+bool replay_last_bytes (replay_state *s, error *err) MUST_CHECK;
+
+bool replay_prepare (replay_state *s, arena *a, error *err) MUST_CHECK;
+/* Issues all steps and waits; laden: no out starts before nothing else can happen. */
+bool replay_steps (replay_state *s, bool laden, error *err) MUST_CHECK;
+void replay_put_away (replay_state *s);
+
+#endif

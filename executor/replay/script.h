@@ -1,0 +1,64 @@
+/* One step of a program as the driver calls that make it, worked out before the first step: what is
+   launched with which parameters, what is copied from where to where, which item's event is
+   recorded or waited for.  Launches that follow each other are one entry, so that an op of a plan
+   that moves nothing costs the host its launch and no decision. */
+#ifndef FERRY_EXECUTOR_REPLAY_SCRIPT_H
+#define FERRY_EXECUTOR_REPLAY_SCRIPT_H
+
+#include "executor/driver/kernels.h"
+#include "executor/replay/program.h"
+#include "executor/replay/room.h"
+
+typedef enum script_kind {
+  SCRIPT_LAUNCH,    /* on the stream of the ops */
+  SCRIPT_CALCULATE, /* the op at `place`, or, where nobody calculates, the launch that takes its
+                       time */
+  SCRIPT_WAIT,
+  SCRIPT_BEGIN, /* record */
+  SCRIPT_END,   /* record */
+  SCRIPT_OUT,
+  SCRIPT_IN
+} script_kind;
+
+typedef struct script_copy {
+  CUdeviceptr device;
+  char *host;
+  size_t bytes;
+  uint64_t owner; /* of the host's bytes, for the race checker */
+} script_copy;
+
+typedef struct script_call {
+  script_kind kind;
+  program_queue queue;
+  int32_t first, count; /* launches, or one copy */
+  int32_t place, lag;   /* the event of the item at this place, so many steps ago */
+} script_call;
+
+typedef struct script {
+  kernel_launch *launches;
+  script_copy *copies;
+  script_call *calls;
+  int32_t n_launches, n_copies, n_calls;
+} script;
+
+typedef struct script_request {
+  const program *program;
+  const rewritten *rewritten;
+  const plan *plan;
+  const room *room; /* open */
+  const kernels *kernels;
+  const kernel_operand *operands; /* by op; NULL: ops take their time and touch nothing */
+  const int32_t *op_offset;
+  mismatch *found;
+  int64_t *step;   /* where launches find the number of their step */
+  bool calculated; /* ops are not launches but calculations */
+  bool timed;      /* every item has an event before it and one behind it */
+} script_request;
+
+/* The place of the item whose end is this item's beginning, in a step that is timed: the op before
+   it, where it waits for nothing else; -1: it has an event of its own. */
+int32_t script_begins_with (const program *p, const rewritten *rw, int32_t place);
+
+bool script_make (const script_request *q, arena *a, script *out, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,19 @@
+/* What a repeated step costs, from the starts and ends that were seen: the machine model's sixth
+   rule, written from docs/formats.md and sharing nothing with the simulator. */
+#ifndef FERRY_EXECUTOR_REPLAY_STEADY_H
+#define FERRY_EXECUTOR_REPLAY_STEADY_H
+
+#include "base/arena.h"
+
+enum { STEADY_STEPS = 32 };
+
+/* Row n of `times`: every start and end of step n's items. Row n's op 0 started at starts[n]. */
+typedef struct steady_input {
+  const int64_t *times, *starts;
+  int32_t steps, width;
+} steady_input;
+
+/* *settled: a step's state, relative to its start, equalled an earlier one's. */
+int64_t steady_step_ns (const steady_input *in, bool *settled);
+
+#endif

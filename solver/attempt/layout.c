@@ -1,0 +1,177 @@
+#include "solver/attempt/layout.h"
+
+#include "base/units.h"
+#include "solver/attempt/group.h"
+#include "solver/attempt/parts.h"
+#include "solver/attempt/round.h"
+
+enum { GRANULES_LEAST = 32, LATENCIES = 400, BUDGET_PART = 16, FILL_PPM = 750000, POOL_PART = 32 };
+
+enum { ALL_SPLIT = INT32_MAX, SOME_SPLIT = 16, MANY_SECTIONS = 128 };
+
+enum { FAR = 4 * LATENCIES };
+
+static const struct {
+  int64_t times;           /* what LATENCIES asks for; 0: groups of small tensors only */
+  int32_t keep, keep_life; /* keep_life 0: what stays and what leaves are not told apart */
+  parts_rule parts;
+} kinds[LAYOUTS] = {
+  [LAYOUT_MIDDLE] = { 1, 16, 3, { MOST_SECTIONS, SOME_SPLIT, LATENCIES } },
+  [LAYOUT_TIGHT] = { 1, 16, 8, { MOST_SECTIONS, SOME_SPLIT, FAR } },
+  [LAYOUT_CLOSE] = { 2, 64, 1, { MOST_SECTIONS, SOME_SPLIT, FAR } },
+  [LAYOUT_LARGE] = { 16, 16, 0, { MOST_SECTIONS, ALL_SPLIT, FAR } },
+  [LAYOUT_MANY] = { 0, 0, 0, { MANY_SECTIONS, ALL_SPLIT, 0 } },
+  [LAYOUT_FINEST] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, 0 } },
+  [LAYOUT_SMALL] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, FAR } },
+};
+
+/* Groups of so much lose one in LATENCIES to the link's latency, and little to granules. */
+static int64_t group_bytes (const device *dev, int64_t budget_bytes, int64_t times) {
+  link_rates r = device_rates (&dev->link, dev->share_ppm);
+  int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
+  __int128 bytes = (__int128)dev->link.copy_ns * LATENCIES * rate / 1000000000;
+  int64_t least = GRANULES_LEAST * dev->granule_bytes, most = budget_bytes / BUDGET_PART;
+  bytes = (bytes < least ? least : bytes) * times;
+  return bytes > most ? most : (int64_t)bytes;
+}
+
+static bool choose_groups (const trace *t, layout_kind kind, const device *dev,
+                           int64_t budget_bytes, const gaps *singles, const double *share, arena *a,
+                           layout *out, error *err) {
+  if (!kinds[kind].times)
+    return group_choose (t, dev->granule_bytes, a, &out->groups, &out->n_groups,
+                         &out->pool_below_bytes, err);
+  group_rule rule = { .least_bytes = dev->granule_bytes / POOL_PART,
+                      .most_bytes = group_bytes (dev, budget_bytes, kinds[kind].times),
+                      .keep = kinds[kind].keep,
+                      .keep_life = kinds[kind].keep_life,
+                      .fill_ppm = FILL_PPM,
+                      .persistent = true,
+                      .singles = singles,
+                      .share = kinds[kind].keep_life ? share : NULL,
+                      .link_bytes_per_s = device_rates (&dev->link, dev->share_ppm).in_alone };
+  return group_tensors (t, dev->granule_bytes, &rule, a, &out->groups, &out->n_groups, err) &&
+         schedule_pool (t, out->groups, out->n_groups, dev->granule_bytes, a,
+                        &out->pool_below_bytes, NULL, err);
+}
+
+/* Less is nothing but a solver's noise. */
+#define LEAST_SHARE 1e-6
+
+typedef struct mapping {
+  const gaps *singles;
+  const double *share;
+  int64_t *ends_ns; /* of the ops if nothing stalls */
+} mapping;
+
+static int64_t rest_ns (const mapping *m, const gap *at) {
+  return trace_rest_ns (m->ends_ns, m->singles->n_ops, at->after, at->before);
+}
+
+/* Whether the tensor's gap x holds the unit's gap `at`, and `at` is no short piece of it: the bytes
+   that leave in the whole of x would not leave for that. */
+static bool serves (const mapping *m, const gap *x, const gap *at) {
+  bool wraps = x->before <= x->after;
+  bool holds = wraps == (at->before <= at->after)
+                   ? x->after <= at->after && x->before >= at->before
+                   : wraps && (x->after <= at->after || x->before >= at->before);
+  return holds && 2 * rest_ns (m, at) >= rest_ns (m, x);
+}
+
+/* The first of the unit's gaps behind `after` or later. */
+static int32_t first_behind (const gaps *g, int32_t unit, int32_t after) {
+  int32_t low = g->of_unit[unit], high = g->of_unit[unit + 1];
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (g->at[middle].after < after)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* What leaves in the tensor's gaps, times `weight`, for those of the unit that they hold.  Units of
+   what stays have very many gaps, all of them short. */
+static void add_shares (const mapping *m, const gaps *g, int32_t unit, int64_t longest_ns,
+                        int32_t tensor, double weight, double *share) {
+  const gaps *s = m->singles;
+  for (int32_t i = s->of_unit[tensor]; i < s->of_unit[tensor + 1]; i++) {
+    const gap *x = &s->at[i];
+    if (m->share[i] <= LEAST_SHARE || 2 * longest_ns < rest_ns (m, x))
+      continue;
+    bool wraps = x->before <= x->after;
+    int32_t first = wraps ? g->of_unit[unit] : first_behind (g, unit, x->after);
+    for (int32_t j = first; j < g->of_unit[unit + 1]; j++) {
+      if (!wraps && g->at[j].after >= x->before)
+        break;
+      if (serves (m, x, &g->at[j]))
+        share[j] += weight * m->share[i];
+    }
+  }
+}
+
+/* A group's share is that of its members by bytes. */
+static bool map_shares (const mapping *m, arena *a, layout *out, error *err) {
+  const gaps *g = &out->gaps;
+  const tensor *tensors = out->units.trace->tensors;
+  int32_t n_tensors = out->units.trace->n_tensors;
+  out->share = NEW (a, g->count, double, err);
+  if (!out->share)
+    return false;
+  for (int32_t u = 0; u < out->units.count; u++) {
+    int64_t longest_ns = 0;
+    for (int32_t i = g->of_unit[u]; i < g->of_unit[u + 1]; i++) {
+      int64_t ns = rest_ns (m, &g->at[i]);
+      longest_ns = ns > longest_ns ? ns : longest_ns;
+    }
+    if (u < n_tensors) {
+      add_shares (m, g, u, longest_ns, u, 1, out->share);
+      continue;
+    }
+    const index_list *members = &out->groups[u - n_tensors];
+    double all = 0;
+    for (int32_t j = 0; j < members->count; j++)
+      all += (double)tensors[members->at[j]].bytes;
+    for (int32_t j = 0; j < members->count; j++) {
+      int32_t tensor = members->at[j];
+      add_shares (m, g, u, longest_ns, tensor, (double)tensors[tensor].bytes, out->share);
+    }
+    for (int32_t i = g->of_unit[u]; i < g->of_unit[u + 1]; i++)
+      out->share[i] = all > 0 ? out->share[i] / all : 0;
+  }
+  return true;
+}
+
+static bool take_shares (const gaps *singles, const double *share, arena *a, layout *out,
+                         error *err) {
+  mapping m = { .singles = singles,
+                .share = share,
+                .ends_ns = trace_ends (out->units.trace, a, err) };
+  return m.ends_ns && map_shares (&m, a, out, err);
+}
+
+/* A solver that failed says that nothing leaves. */
+static bool says_something (const gaps *singles, const double *share) {
+  for (int32_t i = 0; share && i < singles->count; i++)
+    if (singles->at[i].tight && share[i] > 0.1)
+      return true;
+  return false;
+}
+
+bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t budget_bytes,
+                  const gaps *singles, const double *share, arena *a, layout *out, error *err) {
+  *out = (layout){ .kind = kind };
+  const double *guide = says_something (singles, share) ? share : NULL;
+  if (!choose_groups (t, kind, dev, budget_bytes, singles, guide, a, out, err) ||
+      !units_of (t, out->groups, out->n_groups, dev->granule_bytes, out->pool_below_bytes, a,
+                 &out->units, err) ||
+      !gaps_of (&out->units, dev->granule_bytes, budget_bytes, a, &out->gaps, err))
+    return false;
+  out->of = NEW (a, out->units.count, int32_t, err);
+  if (!out->of || (share && !take_shares (singles, share, a, out, err)))
+    return false;
+  if (kind == LAYOUT_FINEST)
+    return parts_finest (&out->gaps, out->of), true;
+  return parts_choose (&out->gaps, dev, out->share, &kinds[kind].parts, a, out->of, err);
+}

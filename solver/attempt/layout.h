@@ -1,0 +1,36 @@
+/* What is moved, and in how many parts: the groups, the pool, the units and gaps that come of them,
+   and each gap's share in the program's solution.  One trace has several; the simulator decides. */
+#ifndef FERRY_SOLVER_ATTEMPT_LAYOUT_H
+#define FERRY_SOLVER_ATTEMPT_LAYOUT_H
+
+#include "solver/flow/gaps.h"
+
+typedef enum layout_kind {
+  LAYOUT_MIDDLE, /* groups that the link's latency and granules hardly spoil */
+  LAYOUT_TIGHT,  /* the same, but what stays dies sooner */
+  LAYOUT_CLOSE,  /* larger, but of closer kin */
+  LAYOUT_LARGE,  /* the largest, of what stays and what leaves alike */
+  LAYOUT_MANY,   /* of small tensors only, many parts */
+  LAYOUT_FINEST, /* of small tensors only, as many parts as granules */
+  LAYOUT_SMALL,  /* of small tensors only, a granule at most */
+  LAYOUTS
+} layout_kind;
+
+typedef struct layout {
+  layout_kind kind;
+  index_list *groups;
+  int32_t n_groups;
+  int64_t pool_below_bytes;
+  units units;
+  gaps gaps;
+  int32_t *of;   /* per unit */
+  double *share; /* per gap, 0 to 1; NULL: no program was solved */
+} layout;
+
+/* `singles` are the gaps of the trace's tensors one by one and `share` the program's answer for
+   them; both NULL where there is none. */
+bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t budget_bytes,
+                  const gaps *singles, const double *share, arena *a, layout *out,
+                  error *err) MUST_CHECK;
+
+#endif

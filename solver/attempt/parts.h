@@ -1,0 +1,27 @@
+/* In how many parts each unit goes.  A part holds its memory until all of it is out, and from the
+   start of its copy in; each copy pays the link's latency. */
+#ifndef FERRY_SOLVER_ATTEMPT_PARTS_H
+#define FERRY_SOLVER_ATTEMPT_PARTS_H
+
+#include "solver/flow/gaps.h"
+
+enum { MOST_SECTIONS = 32 }; /* where nothing else is known */
+
+typedef struct parts_rule {
+  int32_t most;   /* of a unit */
+  int32_t splits; /* so many units, of which most goes in part, in small ones: the sum comes out */
+  /* The fewer bytes leave after a unit or come back before it, about the fullest op of its gap, the
+     smaller are its parts; the largest take so many latencies. 0: all are of one size. */
+  int32_t far_latencies;
+} parts_rule;
+
+/* Parts of at least a granule.  With shares (per gap: how much of it leaves) large ones, which the
+   link's latency hardly spoils, but for what the rule says; without shares small ones.  `of` has a
+   place for every unit. */
+bool parts_choose (const gaps *g, const device *dev, const double *shares, const parts_rule *rule,
+                   arena *a, int32_t *of, error *err) MUST_CHECK;
+
+/* As many as granules, up to a limit, whatever the latency. */
+void parts_finest (const gaps *g, int32_t *of);
+
+#endif

@@ -1,0 +1,64 @@
+#include "solver/attempt/pattern.h"
+
+enum { SHORT_REST_OF_STEP = 128 };
+
+bool pattern_clock_of (const trace *t, arena *a, pattern_clock *out, error *err) {
+  *out = (pattern_clock){ .trace = t, .ends_ns = trace_ends (t, a, err) };
+  return out->ends_ns && uses_of (t, a, &out->uses, err);
+}
+
+static int64_t rest_between (const pattern_clock *c, int32_t after, int32_t before) {
+  return trace_rest_ns (c->ends_ns, c->trace->n_ops, after, before);
+}
+
+void pattern_longest (const pattern_clock *c, int32_t tensor, int32_t *after, int32_t *before) {
+  const use *u = c->uses.at + c->uses.offset[tensor];
+  int32_t n = uses_count (&c->uses, tensor),
+          rests = c->trace->tensors[tensor].persistent ? n : n - 1;
+  int64_t longest = -1;
+  *after = *before = u[0].op;
+  for (int32_t i = 0; i < rests; i++) {
+    int64_t ns = rest_between (c, u[i].op, u[(i + 1) % n].op);
+    if (ns > longest) {
+      longest = ns;
+      *after = u[i].op;
+      *before = u[(i + 1) % n].op;
+    }
+  }
+}
+
+/* Short rests are good for nothing, so a rest counts for what it has more than that. */
+static void weigh (const pattern_clock *c, bool persistent, pattern *p) {
+  int64_t step_ns = c->ends_ns[c->trace->n_ops], short_ns = step_ns / SHORT_REST_OF_STEP;
+  int32_t rests = persistent ? p->count : p->count - 1;
+  p->rest_ns = 0;
+  for (int32_t i = 0; i < rests; i++) {
+    int64_t ns = rest_between (c, p->ops[i], p->ops[(i + 1) % p->count]);
+    p->rest_ns += ns > short_ns ? ns - short_ns : 0;
+  }
+  p->life_ns = persistent ? step_ns : c->ends_ns[p->ops[p->count - 1] + 1] - c->ends_ns[p->ops[0]];
+}
+
+void pattern_merge (const pattern_clock *c, const pattern *with, int32_t tensor, bool ends_only,
+                    pattern *out) {
+  const use *u = c->uses.at + c->uses.offset[tensor];
+  int32_t n = uses_count (&c->uses, tensor), m = with ? with->count : 0, i = 0, j = 0;
+  out->count = 0;
+  if (ends_only) {
+    int32_t first = u[0].op, last = u[n - 1].op;
+    first = with && with->ops[0] < first ? with->ops[0] : first;
+    last = with && with->ops[m - 1] > last ? with->ops[m - 1] : last;
+    out->ops[out->count++] = first;
+    if (last > first)
+      out->ops[out->count++] = last;
+    i = n;
+    j = m;
+  }
+  while (i < n || j < m) {
+    int32_t op = j == m || (i < n && u[i].op < with->ops[j]) ? u[i].op : with->ops[j];
+    i += i < n && u[i].op == op;
+    j += j < m && with->ops[j] == op;
+    out->ops[out->count++] = op;
+  }
+  weigh (c, c->trace->tensors[tensor].persistent, out);
+}

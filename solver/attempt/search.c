@@ -1,0 +1,352 @@
+#include "solver/attempt/search.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "solver/attempt/steady.h"
+#include "trace/simulate/simulate.h"
+
+enum { FEW_OPS = 60, STARTS_PART = 2, LEAST_TRIED = 40, SEEN_ROOM = 1024 };
+
+void search_clear (candidate *c, const layout *l) {
+  c->layout = l;
+  memcpy (c->of, l->of, (size_t)l->units.count * sizeof *c->of);
+  memset (c->parts, 0, (size_t)l->gaps.count * sizeof *c->parts);
+  for (int32_t i = 0; i < l->gaps.count; i++)
+    c->not_before[i] = NO_WAIT;
+  c->heads_first = false;
+  c->step_ns = INT64_MAX;
+}
+
+bool search_candidate (const search *s, arena *a, candidate *out, error *err) {
+  int32_t gaps = 0, units = 0;
+  for (int32_t i = 0; i < s->n_layouts; i++) {
+    gaps = s->layouts[i].gaps.count > gaps ? s->layouts[i].gaps.count : gaps;
+    units = s->layouts[i].units.count > units ? s->layouts[i].units.count : units;
+  }
+  *out = (candidate){ .of = NEW (a, units, int32_t, err),
+                      .parts = NEW (a, gaps, int32_t, err),
+                      .not_before = NEW (a, gaps, int32_t, err) };
+  if (!out->of || !out->parts || !out->not_before)
+    return false;
+  search_clear (out, s->layouts);
+  return true;
+}
+
+void search_copy (candidate *to, const candidate *from) {
+  size_t size = (size_t)from->layout->gaps.count * sizeof (int32_t);
+  memcpy (to->parts, from->parts, size);
+  memcpy (to->not_before, from->not_before, size);
+  memcpy (to->of, from->of, (size_t)from->layout->units.count * sizeof (int32_t));
+  to->layout = from->layout;
+  to->early_ppm = from->early_ppm;
+  to->by_release = from->by_release;
+  to->heads_first = from->heads_first;
+  to->step_ns = from->step_ns;
+  to->found_by = from->found_by;
+}
+
+bool search_begin (search *s, error *err) {
+  s->random = random_seed (s->options->seed);
+  s->ticks = s->tried = 0;
+  s->stopped = false;
+  const char *known = s->options->trace_digest;
+  if (known)
+    memcpy (s->digest, known, sizeof s->digest);
+  return (known || trace_digest (s->trace, s->digest, err)) &&
+         search_candidate (s, s->arena, &s->best, err) &&
+         search_candidate (s, s->arena, &s->trial, err);
+}
+
+bool search_widen (search *s, error *err) {
+  candidate best;
+  if (!search_candidate (s, s->arena, &best, err) ||
+      !search_candidate (s, s->arena, &s->trial, err))
+    return false;
+  search_copy (&best, &s->best);
+  s->best = best;
+  return true;
+}
+
+static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *count, error *err) {
+  const gaps *g = &c->layout->gaps;
+  rounding r = { .gaps = g, .of = c->of, .parts = c->parts };
+  if (!round_wishes (&r, a, out, count, err))
+    return false;
+  int32_t at = 0;
+  for (int32_t i = 0; i < g->count; i++) {
+    int32_t first = at;
+    for (int32_t part = 0; part < c->parts[i]; part++)
+      (*out)[at++].in_not_before = c->not_before[i];
+    for (int32_t last = at - 1; c->heads_first && first < last; first++, last--) {
+      int32_t part = (*out)[first].part;
+      (*out)[first].part = (*out)[last].part;
+      (*out)[last].part = part;
+    }
+  }
+  return true;
+}
+
+static bool cost (search *s, candidate *c, plan **made, error *err) {
+  arena *a = made ? s->arena : s->scratch;
+  arena_mark mark = arena_here (s->scratch);
+  wish *wishes;
+  int32_t count;
+  error why = { 0 };
+  s->schedule.early_ppm = c->early_ppm;
+  s->schedule.by_release = c->by_release;
+  s->schedule.pool_below_bytes = c->layout->pool_below_bytes;
+  if (!make_wishes (c, s->scratch, &wishes, &count, err))
+    return false;
+  const variant *v = s->variant;
+  plan *p = schedule (s->trace, s->rewritten, v->sections, v->n_sections, v->recomputes,
+                      v->n_recomputes, c->layout->groups, c->layout->n_groups, s->options->device,
+                      wishes, count, &s->schedule, a, NULL, &why);
+  s->tried++;
+  s->ticks += 2 * (int64_t)c->layout->gaps.n_ops + 4 * (int64_t)count;
+  bool ok = true;
+  if (p) {
+    sim_job job = { s->trace, s->rewritten, p };
+    sim_options o = { .events = &s->ticks };
+    ok = simulate (&job, 1, &o, s->scratch, &p->predicted, NULL, err);
+    p->has_predicted = ok;
+    c->step_ns = ok ? p->predicted.step_ns : INT64_MAX;
+    if (ok && s->steady && !made)
+      ok = steady_offer (s->steady, s, c, p, err);
+  } else if (why.code != ERR_infeasible) {
+    if (err && !err->code)
+      *err = why;
+    ok = false;
+  }
+  if (made)
+    *made = p;
+  arena_back (s->scratch, mark);
+  return ok;
+}
+
+/* ---- what was tried ---- */
+
+/* Layouts without groups differ in their parts alone. */
+static uint64_t hash_of (const search *s, const candidate *c) {
+  const gaps *g = &c->layout->gaps;
+  uint64_t h = random_mix (1, c->layout->n_groups ? c->layout - s->layouts : -1);
+  h = random_mix (random_mix (random_mix (h, c->layout->pool_below_bytes), c->early_ppm),
+                  c->by_release);
+  h = c->heads_first ? random_mix (h, 2) : h;
+  for (int32_t i = 0; i < g->count; i++)
+    if (c->parts[i])
+      h = random_mix (
+          random_mix (random_mix (random_mix (h, i), c->parts[i]), c->of[g->at[i].unit]),
+          c->not_before[i]);
+  return h ? h : 1;
+}
+
+static bool put_seen (uint64_t *seen, int64_t room, uint64_t h) {
+  int64_t i = (int64_t)(h & (uint64_t)(room - 1));
+  for (; seen[i]; i = (i + 1) & (room - 1))
+    if (seen[i] == h)
+      return false;
+  seen[i] = h;
+  return true;
+}
+
+/* *is_new: it was not tried before, and counts as tried now. */
+static bool note (search *s, const candidate *c, bool *is_new, error *err) {
+  if (2 * s->n_seen >= s->seen_room) {
+    int64_t room = s->seen_room ? 2 * s->seen_room : SEEN_ROOM;
+    uint64_t *seen = NEW (s->arena, room, uint64_t, err);
+    if (!seen)
+      return false;
+    for (int64_t i = 0; i < s->seen_room; i++)
+      if (s->seen[i])
+        put_seen (seen, room, s->seen[i]);
+    s->seen = seen;
+    s->seen_room = room;
+  }
+  *is_new = put_seen (s->seen, s->seen_room, hash_of (s, c));
+  s->n_seen += *is_new;
+  return true;
+}
+
+bool search_cost (search *s, candidate *c, plan **made, error *err) {
+  bool is_new = true;
+  c->step_ns = INT64_MAX;
+  s->ticks += c->layout->gaps.count / 4;
+  if (!made && !note (s, c, &is_new, err))
+    return false;
+  return !is_new || cost (s, c, made, err);
+}
+
+bool search_is_over (search *s) {
+  if (s->options->stop && s->options->stop (s->options->stop_context))
+    s->stopped = true;
+  /* no limit is met before there is any plan: "none" is said only where every start has failed */
+  return s->best.step_ns < INT64_MAX &&
+         (s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks);
+}
+
+bool search_has_started (search *s) {
+  bool few = s->layouts->gaps.n_ops <= FEW_OPS;
+  return search_is_over (s) || (!few && s->tried >= LEAST_TRIED && s->best.step_ns < INT64_MAX &&
+                                s->ticks >= s->limit_ticks / STARTS_PART);
+}
+
+bool search_keep (search *s) {
+  if (s->trial.step_ns >= s->best.step_ns)
+    return false;
+  search_copy (&s->best, &s->trial);
+  char step[UNITS_TEXT], least[UNITS_TEXT];
+  log_say (
+      s->options->log, LOG_PROGRESS, "plan %s by %s, bound %s, gap %.2f %%",
+      units_time (step, s->best.step_ns), s->best.found_by, units_time (least, s->lower_bound_ns),
+      s->lower_bound_ns ? 100.0 * (double)s->best.step_ns / (double)s->lower_bound_ns - 100 : 0);
+  return true;
+}
+
+bool search_try (search *s, error *err) {
+  if (!search_cost (s, &s->trial, NULL, err))
+    return false;
+  search_keep (s);
+  return true;
+}
+
+/* ---- starts ---- */
+
+/* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
+static const int32_t rooms_ppm[] = {
+  1000000, 998000, 996000, 990000, 980000, 960000, 930000, 900000
+};
+/* How much earlier than just in time copies in start; -1: as soon as memory allows. */
+static const int64_t early_ppm[] = { 20000, 0, 40000, -1, 120000 };
+
+enum {
+  ROOMS_ALL = sizeof rooms_ppm / sizeof *rooms_ppm, /* where there is no plan yet */
+  ROOMS = ROOMS_ALL - 2,
+  EARLIES = sizeof early_ppm / sizeof *early_ppm
+};
+enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
+
+bool search_round (search *s, const layout *l, round_start start, int64_t room_ppm, bool *fits,
+                   error *err) {
+  error why = { 0 };
+  rounding r;
+  arena_mark mark = arena_here (s->scratch);
+  int64_t room_bytes = units_scale (l->gaps.room_bytes, room_ppm, 1000000);
+  *fits = round_gaps (&l->gaps, l->of, s->options->device, start, l->share, room_bytes, s->scratch,
+                      &r, &why);
+  if (!*fits) {
+    arena_back (s->scratch, mark);
+    return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
+  }
+  search_clear (&s->trial, l);
+  memcpy (s->trial.parts, r.parts, (size_t)l->gaps.count * sizeof *r.parts);
+  arena_back (s->scratch, mark);
+  s->trial.found_by = round_names[start];
+  return true;
+}
+
+/* One rounding, with each of the timings [first, end). */
+static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
+                        error *err) {
+  bool fits;
+  if (!search_round (s, l, start, rooms_ppm[room], &fits, err))
+    return false;
+  s->trial.by_release = s->best.by_release;
+  for (int j = first; fits && j < end && !search_has_started (s); j++) {
+    s->trial.early_ppm = early_ppm[j];
+    if (!search_try (s, err))
+      return false;
+  }
+  return true;
+}
+
+/* What every layout is judged by. */
+static bool first_starts (search *s, const layout *l, error *err) {
+  for (int room = 0; room < FIRST_ROOMS; room++)
+    for (round_start start = 0; start < ROUND_STARTS; start++)
+      if (round_is_guided (start) == (l->share != NULL) && !search_has_started (s) &&
+          !start_from (s, l, start, room, 0, FIRST_EARLIES, err))
+        return false;
+  return true;
+}
+
+static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *err) {
+  if (search_has_started (s) ||
+      (early_ppm == s->best.early_ppm && by_release == s->best.by_release))
+    return true;
+  search_copy (&s->trial, &s->best);
+  s->trial.early_ppm = early_ppm;
+  s->trial.by_release = by_release;
+  return search_try (s, err);
+}
+
+/* The same moves with other timings: coarse steps over a wide range, the other order of the copies
+   in, then finer steps about the best. */
+static bool tune (search *s, error *err) {
+  static const int64_t wide_ppm[] = { 0, 5000, 10000, 20000, 40000, 80000, 160000, -1 };
+  static const int64_t few_ppm[] = { -1, 10000, 40000 };
+  for (size_t i = 0; i < sizeof few_ppm / sizeof *few_ppm; i++)
+    if (!try_timing (s, few_ppm[i], !s->best.by_release, err))
+      return false;
+  for (size_t i = 0; i < sizeof wide_ppm / sizeof *wide_ppm; i++)
+    if (!try_timing (s, wide_ppm[i], s->best.by_release, err))
+      return false;
+  int64_t step_ppm = s->best.early_ppm / 2 > 2500 ? s->best.early_ppm / 2 : 2500;
+  for (int i = 0; i < 3 && s->best.early_ppm >= 0; i++, step_ppm /= 2) {
+    int64_t at_ppm = s->best.early_ppm;
+    if (!try_timing (s, at_ppm + step_ppm, s->best.by_release, err) ||
+        (at_ppm >= step_ppm && !try_timing (s, at_ppm - step_ppm, s->best.by_release, err)))
+      return false;
+  }
+  return true;
+}
+
+static bool other_starts (search *s, const layout *l, error *err) {
+  int rooms = s->best.step_ns < INT64_MAX ? ROOMS : ROOMS_ALL;
+  for (int room = 0; room < rooms; room++)
+    for (round_start start = 0; start < ROUND_STARTS; start++) {
+      bool done = room < FIRST_ROOMS && round_is_guided (start) == (l->share != NULL);
+      if ((l->share || !round_is_guided (start)) && !search_has_started (s) &&
+          !start_from (s, l, start, room, done ? FIRST_EARLIES : 0, EARLIES, err))
+        return false;
+    }
+  return true;
+}
+
+/* Where all that must leave finds no places, more places may do: everything goes whenever it can.
+ */
+static bool all_away (search *s, const layout *l, error *err) {
+  const gaps *g = &l->gaps;
+  search_clear (&s->trial, l);
+  for (int32_t i = 0; i < g->count; i++) {
+    const unit_info *u = &l->units.at[g->at[i].unit];
+    if (u->bytes > 0 && !u->pinned && !g->at[i].unused)
+      s->trial.parts[i] = l->of[g->at[i].unit];
+  }
+  s->trial.found_by = "all away";
+  s->trial.early_ppm = -1;
+  return search_try (s, err);
+}
+
+bool search_first (search *s, error *err) {
+  return first_starts (s, s->layouts, err);
+}
+
+bool search_starts (search *s, error *err) {
+  for (int32_t i = 1; i < s->n_layouts; i++)
+    if (!search_has_started (s) && !first_starts (s, &s->layouts[i], err))
+      return false;
+  if (!search_has_started (s) && s->best.step_ns < INT64_MAX && !tune (s, err))
+    return false;
+  /* where none of them fitted, or little is lost by it, all are tried to the end */
+  bool any = s->best.step_ns < INT64_MAX, few = s->layouts->gaps.n_ops <= FEW_OPS;
+  const layout *best = s->best.layout;
+  for (int32_t i = 0; i < s->n_layouts; i++)
+    if ((!any || few || &s->layouts[i] == best) && !search_has_started (s) &&
+        !other_starts (s, &s->layouts[i], err))
+      return false;
+  for (int32_t i = 0; i < s->n_layouts && s->best.step_ns == INT64_MAX; i++)
+    if (!all_away (s, &s->layouts[i], err))
+      return false;
+  return search_has_started (s) || s->best.step_ns == INT64_MAX || tune (s, err);
+}

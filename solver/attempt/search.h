@@ -1,0 +1,86 @@
+/* Candidates and what they cost.  A candidate says how many parts of each gap are away and when
+   their copies in may start; it is worth what the simulator says of the plan that schedule makes of
+   it. */
+#ifndef FERRY_SOLVER_ATTEMPT_SEARCH_H
+#define FERRY_SOLVER_ATTEMPT_SEARCH_H
+
+#include "base/random.h"
+#include "solver/attempt/layout.h"
+#include "solver/attempt/round.h"
+#include "solver/attempt/variant.h"
+
+typedef struct candidate {
+  const layout *layout;
+  int32_t *of;         /* per unit: its parts, the layout's unless the search chose others */
+  int32_t *parts;      /* per gap */
+  int32_t *not_before; /* per gap: in_not_before of its wishes, or NO_WAIT */
+  int64_t early_ppm;   /* as schedule's */
+  bool by_release;     /* as schedule's */
+  bool heads_first;    /* of the parts that a gap moves; else the last part first */
+  int64_t step_ns;     /* INT64_MAX: no plan */
+  const char *found_by;
+} candidate;
+
+typedef struct search {
+  const trace *trace;
+  const rewritten *rewritten;
+  const variant *variant; /* that rewrote it */
+  const solve_options *options;
+  layout *layouts; /* made so far */
+  int32_t n_layouts;
+  schedule_options schedule;
+  char digest[TRACE_DIGEST];
+  arena *arena;   /* of the candidates kept */
+  arena *scratch; /* of one evaluation */
+  random_state random;
+  int64_t lower_bound_ns; /* for the progress lines */
+  int64_t enough_ns;      /* a candidate that costs no more ends the search */
+  int64_t ticks, limit_ticks, tried;
+  candidate best, trial;
+  uint64_t *seen; /* hashes of what was tried, or 0 */
+  int64_t n_seen, seen_room;
+  bool stopped;
+  struct steady *steady; /* is offered what was costed; or NULL */
+} search;
+
+bool search_begin (search *s, error *err) MUST_CHECK;
+/* What the first layout is worth.  Where that ends the search no other need be made, and of a large
+   trace all of them are most of the memory. */
+bool search_first (search *s, error *err) MUST_CHECK;
+/* More layouts were made: room for candidates of theirs. */
+bool search_widen (search *s, error *err) MUST_CHECK;
+/* Sets trial.step_ns; an infeasible trial is no error, and neither is one that was tried before:
+   both cost INT64_MAX. Where `made` is not NULL, the plan is put there, in s->arena, in any case.
+ */
+bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
+/* Starts: for each further layout, each rounding of the program's shares (where there are any) or
+   those that need none; then, with the layout that did best, all of them with other room and
+   timing. */
+bool search_starts (search *s, error *err) MUST_CHECK;
+/* Instead of that, near a budget whose best plan was made so: the roundings of the program's shares
+   in its layout, with its timing, and then with others. */
+bool search_follow (search *s, const recipe *like, error *err) MUST_CHECK;
+/* The trial becomes a rounding, without a cost yet; *fits is false where there is none in that
+ * room.
+ */
+bool search_round (search *s, const layout *l, round_start start, int64_t room_ppm, bool *fits,
+                   error *err) MUST_CHECK;
+/* Enough, stopped, or out of ticks. */
+bool search_is_over (search *s);
+/* That, or the ticks that are left are the local search's. */
+bool search_has_started (search *s);
+void search_copy (candidate *to, const candidate *from);
+/* Nothing moves, in this layout. */
+void search_clear (candidate *c, const layout *l);
+/* Room for the layouts' gaps and units; the first of them. */
+bool search_candidate (const search *s, arena *a, candidate *out, error *err) MUST_CHECK;
+/* The trial becomes the best where it is better. */
+bool search_keep (search *s);
+/* Costs it, and keeps it so. */
+bool search_try (search *s, error *err) MUST_CHECK;
+/* Where few parts can leave, each choice of them. */
+bool search_every (search *s, error *err) MUST_CHECK;
+/* From the best on. */
+bool search_improve (search *s, error *err) MUST_CHECK;
+
+#endif

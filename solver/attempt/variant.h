@@ -1,0 +1,47 @@
+/* A way to rewrite a step before anything moves: sections and recompute entries, as in a plan. What
+   it would cost is asked in three ways, each dearer than the one before: can it fit, what does its
+   program say, and what does a plan reach. */
+#ifndef FERRY_SOLVER_ATTEMPT_VARIANT_H
+#define FERRY_SOLVER_ATTEMPT_VARIANT_H
+
+#include "solver/solve.h"
+
+typedef struct variant {
+  const char *name; /* who proposed it */
+  section *sections;
+  recompute *recomputes;
+  int32_t n_sections, n_recomputes;
+} variant;
+
+/* What is known of a variant. */
+typedef struct variant_value {
+  bool legal;          /* the rewriting is accepted */
+  int64_t compute_ns;  /* of the rewritten trace */
+  int64_t floor_bytes; /* no smaller budget has a plan */
+  int32_t n_ops;
+  int64_t over_bytes; /* what the budget lacks, where nothing fits */
+  int64_t bound_ns;   /* of its plans; INT64_MAX: none fits */
+  int64_t step_ns;    /* of the greedy plans tried; INT64_MAX: none */
+  int64_t ticks;      /* what that took, in simulated events or their like */
+} variant_value;
+
+/* The same entries, whatever the sections. */
+bool variant_same_drops (const variant *a, const variant *b);
+
+/* Rewrites and counts; bound_ns is then the larger of compute and what must cross. */
+bool variant_look (const trace *t, const variant *v, const solve_options *o, arena *scratch,
+                   variant_value *out, error *err) MUST_CHECK;
+/* That, and the bound of the variant's program. */
+bool variant_bound (const trace *t, const variant *v, const solve_options *o, arena *scratch,
+                    variant_value *out, error *err) MUST_CHECK;
+/* That look, and the best of a few greedy plans, simulated, where the look leaves hope. */
+bool variant_try (const trace *t, const variant *v, const solve_options *o, arena *scratch,
+                  variant_value *out, error *err) MUST_CHECK;
+/* All of solve for this variant alone; its certificate covers the plans of this variant. Without a
+   plan where its bound says that none is of use. v may be
+   NULL: nothing is rewritten. With what is `known` of it (or NULL) its program is not solved where
+   that is not worth the time: the greedy plan is good enough, or the ops are too many. */
+bool variant_solve (const trace *t, const variant *v, const solve_options *o,
+                    const variant_value *known, arena *a, solution *out, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,142 @@
+#include "solver/fleet/cards.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "solver/fleet/cards_inner.h"
+
+int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs) {
+  const device *d = &o->cards[card];
+  int64_t room = d->memory_bytes - n_jobs * d->reserved_bytes;
+  return o->memory_bytes && o->memory_bytes < room ? o->memory_bytes : room;
+}
+
+int64_t cards_host_room (const cards_options *o, int32_t card) {
+  int64_t given = o->cards[card].host_bytes;
+  int64_t part = o->host_bytes / o->n_cards;
+  return o->host_bytes && part < given ? part : given;
+}
+
+static bool may_share (void *context, int32_t card, const int32_t *jobs, int32_t n,
+                       pack_limits *out) {
+  placing *p = context;
+  int64_t floors = 0;
+  for (int32_t i = 0; i < n; i++)
+    floors += p->floor_bytes[jobs[i]][card];
+  *out = (pack_limits){ .memory_bytes = cards_room (p->o, card, n),
+                        .host_bytes = cards_host_room (p->o, card),
+                        .share_ppm = CARDS_ONE };
+  return floors <= out->memory_bytes;
+}
+
+static void begin_card (placing *p, int32_t card, const pack_spread_answer *how, sharing *s) {
+  int32_t kind = p->kind_of[card];
+  *s = (sharing){ 0 };
+  for (int32_t j = 0; j < p->n_jobs; j++)
+    s->n += how->card[j] == card;
+  for (int32_t j = 0, k = 0; j < p->n_jobs; j++) {
+    if (how->card[j] != card)
+      continue;
+    cards_place *at = &p->out->places[j];
+    const pack_choice *c = &how->choice[j];
+    at->card = card;
+    at->share_ppm = c->share_ppm;
+    at->chosen_ns = units_scale (at->baseline_ns, c->slowdown_ppm, CARDS_ONE);
+    at->floor_bytes = p->floor_bytes[j][kind];
+    at->peak_bytes = p->peak_bytes[j][kind];
+    s->jobs[k] = j;
+    s->at[k] = at;
+    s->plans[k++] = cards_offered (p, j, kind, s->n, how->chosen[j]);
+  }
+}
+
+/* Refined until what came out is what was expected: with other plans beside it each job has another
+   part of the link than it was planned for. */
+static bool settle (placing *p, int32_t card, sharing *s, error *err) {
+  enum { ROUNDS = 5, NEAR_PPM = 50000 };
+  bool near = false;
+  for (int round = 0; round < ROUNDS && !near; round++) {
+    for (int32_t k = 0; k < s->n; k++)
+      s->at[k]->predicted_ns = s->step_ns[k];
+    if (!cards_refine (p, card, s, err))
+      return false;
+    near = true;
+    for (int32_t k = 0; k < s->n; k++) {
+      int64_t apart = s->step_ns[k] - s->at[k]->predicted_ns;
+      near &= (apart < 0 ? -apart : apart) <= units_scale (s->step_ns[k], NEAR_PPM, CARDS_ONE);
+    }
+  }
+  return true;
+}
+
+static bool finish_card (placing *p, int32_t card, const pack_spread_answer *how, error *err) {
+  sharing s;
+  begin_card (p, card, how, &s);
+  if (!s.n)
+    return true;
+  if (!cards_climb (p, card, &s, err) || !settle (p, card, &s, err))
+    return false;
+  for (int32_t k = 0; k < s.n; k++) {
+    if (!cards_bind (p, s.jobs[k], s.plans[k], card, s.at[k]->share_ppm, &s.at[k]->plan, err))
+      return false;
+    s.at[k]->budget_bytes = s.at[k]->plan->budget_bytes;
+    s.at[k]->together_ns = s.n > 1 ? s.step_ns[k] : s.at[k]->plan->predicted.step_ns;
+  }
+  return true;
+}
+
+static bool meet_jobs (placing *p, error *err) {
+  for (int32_t card = 0; card < p->o->n_cards; card++) {
+    p->kind_of[card] = card;
+    for (int32_t other = card - 1; other >= 0; other--)
+      if (strcmp (p->o->cards[card].name, p->o->cards[other].name) == 0)
+        p->kind_of[card] = p->kind_of[other];
+  }
+  for (int32_t j = 0; j < p->n_jobs; j++) {
+    cards_place *at = &p->out->places[j];
+    *at = (cards_place){ .card = -1, .baseline_ns = trace_total_ns (p->jobs[j].trace) };
+    if (at->baseline_ns <= 0)
+      return error_set (err, ERR_input, "%s has no duration: it cannot share a card",
+                        p->jobs[j].name);
+    for (int32_t card = 0; card < p->o->n_cards; card++)
+      if (p->kind_of[card] == card &&
+          !curve_range (p->jobs[j].trace, &p->o->cards[card], p->a, &p->floor_bytes[j][card],
+                        &p->peak_bytes[j][card], err))
+        return false;
+  }
+  return true;
+}
+
+bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_options *o, arena *a,
+                       cards_answer *out, error *err) {
+  *out = (cards_answer){ 0 };
+  if (n_jobs < 1 || n_jobs > CARDS_MOST_JOBS || o->n_cards < 1 || o->n_cards > CARDS_MOST)
+    return error_set (err, ERR_usage, "%d jobs on %d cards: 1 to %d jobs on 1 to %d cards", n_jobs,
+                      o->n_cards, CARDS_MOST_JOBS, CARDS_MOST);
+  placing *p = NEW (a, 1, placing, err);
+  out->places = NEW (a, n_jobs, cards_place, err);
+  if (!p || !out->places)
+    return false;
+  *p = (placing){ .jobs = jobs, .n_jobs = n_jobs, .o = o, .a = a, .out = out };
+  pack_spread_answer how;
+  pack_spread_jobs all = { .n_jobs = n_jobs,
+                           .n_cards = o->n_cards,
+                           .kind_of = p->kind_of,
+                           .objective = o->objective,
+                           .offer = cards_offer,
+                           .may_share = may_share,
+                           .context = p };
+  if (!meet_jobs (p, err) || !pack_spread (&all, a, &how, err))
+    return false;
+  out->n_placed = how.n_placed;
+  out->worst_ppm = how.worst_ppm;
+  out->total_ppm = how.total_ppm;
+  out->visited = how.visited;
+  for (int32_t card = 0; card < o->n_cards; card++)
+    if (!finish_card (p, card, &how, err))
+      return false;
+  for (int32_t j = 0; j < n_jobs; j++)
+    if (out->places[j].card < 0 && !cards_reason (p, j, err))
+      return false;
+  return true;
+}

@@ -1,0 +1,60 @@
+/* Jobs on cards: which of them run together where, with how much memory and how much of the link.
+   Each job's curve is sampled at a few budgets and shares, and the choice over the samples is
+   exact. But it rests on shares that nobody enforces; so from there the samples are exchanged while
+   the machine model, which runs all of a card's plans together, says that it helps, and are planned
+   once more with what was left over. */
+#ifndef FERRY_SOLVER_FLEET_CARDS_H
+#define FERRY_SOLVER_FLEET_CARDS_H
+
+#include "solver/fleet/curve.h"
+#include "solver/fleet/pack_spread.h"
+
+enum { CARDS_MOST = PACK_MOST_CARDS, CARDS_MOST_JOBS = PACK_MOST_SPREAD };
+
+typedef struct cards_job {
+  const char *name;
+  const trace *trace;
+} cards_job;
+
+/* Curves that were sampled, for another call with some of the same jobs and the same cards. */
+typedef struct cards_known cards_known;
+cards_known *cards_known_new (arena *a, error *err) MUST_CHECK;
+
+typedef struct cards_options {
+  const device *cards;
+  int32_t n_cards;
+  int64_t memory_bytes; /* of each card, for the plans of all its jobs; 0: all that it has */
+  int64_t host_bytes;   /* for all cards, in equal parts; 0: what each card's file gives */
+  pack_objective objective;
+  int32_t points;         /* budgets sampled of each job; 0: 8 */
+  curve_options sampling; /* device and host_bytes are not looked at */
+  int64_t limit_ticks;    /* of the plans at the chosen point; 0: as in sampling */
+  cards_known *known;     /* or NULL; in an arena that lives as long as this call's */
+} cards_options;
+
+typedef struct cards_place {
+  int32_t card; /* -1: left out */
+  int64_t budget_bytes, share_ppm;
+  int64_t floor_bytes, peak_bytes, baseline_ns;
+  int64_t chosen_ns; /* by the sample first chosen: its step with its share, times the jobs here */
+  int64_t predicted_ns; /* by the machine model, before the plans were refined for the last time */
+  int64_t together_ns;  /* the same of the plans: all of the card's jobs running */
+  const plan *plan;     /* of the card and this share; predicted is its step by itself */
+  const char *reason;   /* why it was left out */
+} cards_place;
+
+typedef struct cards_answer {
+  cards_place *places; /* one a job */
+  int32_t n_placed;
+  int64_t worst_ppm, total_ppm; /* by the samples */
+  int64_t sampled, visited;     /* plans; nodes of the search */
+} cards_answer;
+
+/* As many jobs as can be, and of all ways to place those the best. */
+bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_options *o, arena *a,
+                       cards_answer *out, error *err) MUST_CHECK;
+
+/* What is left of a card for the budgets of so many jobs. */
+int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs);
+
+#endif

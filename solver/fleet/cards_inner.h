@@ -1,0 +1,69 @@
+/* What the parts of solver/fleet/cards share: the jobs' samples, and what the machine model says of
+   plans that run together on one card. */
+#ifndef FERRY_SOLVER_FLEET_CARDS_INNER_H
+#define FERRY_SOLVER_FLEET_CARDS_INNER_H
+
+#include "solver/fleet/cards.h"
+
+enum { CARDS_LEVELS = 4 };
+#define CARDS_ONE ((int64_t)1000000)
+
+typedef struct cards_samples {
+  const trace *trace;
+  const char *card;
+  curve at[CARDS_LEVELS]; /* at half of the link, twice that, ... */
+  int32_t n_levels;       /* that are known */
+} cards_samples;
+
+typedef struct placing {
+  const cards_job *jobs;
+  int32_t n_jobs;
+  const cards_options *o;
+  arena *a;
+  int32_t kind_of[CARDS_MOST]; /* the first card that is the same device */
+  cards_samples *of[CARDS_MOST_JOBS][CARDS_MOST];
+  int64_t floor_bytes[CARDS_MOST_JOBS][CARDS_MOST], peak_bytes[CARDS_MOST_JOBS][CARDS_MOST];
+  cards_answer *out;
+} placing;
+
+int64_t cards_host_room (const cards_options *o, int32_t card);
+
+/* ---- cards_samples.c ---- */
+
+/* What a job may choose on this card beside n_jobs - 1 others: pack_spread_jobs.offer, with a
+   placing as its context. */
+bool cards_offer (void *context, int32_t job, int32_t card, int32_t n_jobs, pack_job *out,
+                  error *err) MUST_CHECK;
+/* Which sample that was; NULL behind the last. */
+const plan *cards_offered (const placing *p, int32_t job, int32_t card, int32_t n_jobs,
+                           int32_t choice);
+
+/* ---- cards_together.c ---- */
+
+typedef struct sharing {
+  int32_t n, jobs[CARDS_MOST_JOBS];
+  cards_place *at[CARDS_MOST_JOBS];
+  const plan *plans[CARDS_MOST_JOBS];
+  int64_t step_ns[CARDS_MOST_JOBS], worst_ppm, total_ppm;
+} sharing;
+
+/* By the machine model, all of them running. */
+bool cards_judge (const placing *p, sharing *s, error *err) MUST_CHECK;
+bool cards_better (const placing *p, const sharing *x, const sharing *y);
+/* From the samples that were chosen to those that are best together, an even split among them. */
+bool cards_climb (placing *p, int32_t card, sharing *s, error *err) MUST_CHECK;
+
+/* ---- cards_refine.c ---- */
+
+/* Plans once more, with all of the memory; they are taken where they are better together. */
+bool cards_refine (placing *p, int32_t card, sharing *s, error *err) MUST_CHECK;
+/* The plan as one of this card and share of its link, with its step by itself and its bound. */
+bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64_t share_ppm,
+                 const plan **out, error *err) MUST_CHECK;
+
+/* ---- cards_reason.c ---- */
+
+/* On the card with the most room for it beside those that are there, at their floors. */
+bool cards_reason (placing *p, int32_t job, error *err) MUST_CHECK;
+
+#endif

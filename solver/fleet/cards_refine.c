@@ -1,0 +1,109 @@
+/* Plans at the chosen point: once more with what was left over, and bound to their card. */
+#include "base/units.h"
+#include "solver/fleet/cards_inner.h"
+#include "solver/fleet/share.h"
+
+bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64_t share_ppm,
+                 const plan **out, error *err) {
+  plan *mine = NEW (p->a, 1, plan, err);
+  bound b;
+  error why = { 0 };
+  if (!mine)
+    return false;
+  *mine = *found;
+  mine->device = p->o->cards[card];
+  mine->device.share_ppm = share_ppm;
+  solve_options how = { .device = &mine->device,
+                        .budget_bytes = mine->budget_bytes,
+                        .host_bytes = mine->host_bytes };
+  arena *scratch = arena_new (0);
+  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && simulate_plan (p->jobs[job].trace, mine, scratch, &mine->predicted, err);
+  if (ok && solve_bound (p->jobs[job].trace, &how, scratch, &b, &why)) {
+    mine->certificate.lower_bound_ns = b.lower_bound_ns;
+    mine->certificate.bound_by = b.by;
+    mine->certificate.gap = (double)mine->predicted.step_ns / (double)b.lower_bound_ns - 1;
+  } else {
+    mine->has_certificate = false;
+  }
+  arena_free (scratch);
+  *out = mine;
+  return ok;
+}
+
+/* The sample's plan, or a better one with what was left over. */
+static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t link_ppm,
+                        int64_t host_bytes, const cards_place *at, const plan **out, error *err) {
+  *out = sample;
+  device d = share_link (&p->o->cards[at->card], link_ppm);
+  curve_options o = p->o->sampling;
+  curve again;
+  predicted old;
+  plan before = *sample;
+  o.device = &d;
+  o.host_bytes = host_bytes;
+  o.progress = NULL;
+  if (p->o->limit_ticks)
+    o.limit_ticks = p->o->limit_ticks;
+  before.device = d;
+  arena *scratch = arena_new (0);
+  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  ok = ok && simulate_plan (p->jobs[job].trace, &before, scratch, &old, err) &&
+       curve_of (p->jobs[job].trace, &o, &at->budget_bytes, 1, p->a, &again, err);
+  arena_free (scratch);
+  if (!ok)
+    return false;
+  if (again.points[0].plan && again.points[0].plan->predicted.step_ns < old.step_ns)
+    *out = again.points[0].plan;
+  return true;
+}
+
+/* Whether x is the slower one, with all of them running. */
+static bool slower_one (const cards_place *x, const cards_place *y) {
+  return (__int128)x->together_ns * y->baseline_ns > (__int128)y->together_ns * x->baseline_ns;
+}
+
+/* What is left over goes to the slowest first. */
+static void share_out (cards_place **at, int32_t n, int64_t bytes, int64_t share_ppm,
+                       int64_t granule) {
+  bool given[CARDS_MOST_JOBS] = { false };
+  for (int32_t i = 0; i < n; i++) {
+    bytes -= at[i]->budget_bytes;
+    share_ppm -= at[i]->share_ppm;
+  }
+  for (int32_t turn = 0; turn < n; turn++) {
+    int32_t k = -1;
+    for (int32_t i = 0; i < n; i++)
+      if (!given[i] && (k < 0 || slower_one (at[i], at[k])))
+        k = i;
+    given[k] = true;
+    int64_t wants = units_div_up (at[k]->peak_bytes, granule) * granule - at[k]->budget_bytes;
+    int64_t gets = wants < bytes ? wants : bytes / granule * granule;
+    at[k]->budget_bytes += gets > 0 ? gets : 0;
+    bytes -= gets > 0 ? gets : 0;
+    if (turn == 0)
+      at[k]->share_ppm += share_ppm;
+  }
+}
+
+bool cards_refine (placing *p, int32_t card, sharing *s, error *err) {
+  sharing again = *s;
+  int64_t host = cards_host_room (p->o, card);
+  for (int32_t k = 0; k < s->n; k++) {
+    s->at[k]->budget_bytes = s->plans[k]->budget_bytes;
+    s->at[k]->together_ns = s->step_ns[k];
+    host -= s->plans[k]->predicted.host_peak_bytes;
+  }
+  share_out (s->at, s->n, cards_room (p->o, card, s->n), CARDS_ONE,
+             p->o->cards[card].granule_bytes);
+  for (int32_t k = 0; k < s->n; k++)
+    if (!plan_place (p, s->jobs[k], s->plans[k], s->n * s->at[k]->share_ppm,
+                     s->plans[k]->predicted.host_peak_bytes + host / s->n, s->at[k],
+                     &again.plans[k], err))
+      return false;
+  if (!cards_judge (p, &again, err))
+    return false;
+  if (!cards_better (p, s, &again))
+    *s = again;
+  return true;
+}

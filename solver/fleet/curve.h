@@ -1,0 +1,79 @@
+/* What memory is worth: the step time and its bound at several budgets, and the smallest budget
+   that keeps a slowdown.  A plan for less memory is a candidate for more, and a bound for more
+   memory holds for less, so both lines of a curve fall. */
+#ifndef FERRY_SOLVER_FLEET_CURVE_H
+#define FERRY_SOLVER_FLEET_CURVE_H
+
+#include "solver/solve.h"
+
+typedef struct curve_options {
+  const device *device;
+  int64_t host_bytes;
+  int64_t limit_ticks; /* of each point's search; 0: 200000 */
+  int64_t gap_ppm;     /* of each point, as in solve */
+  uint64_t seed;
+  sections_mode sections;
+  recompute_mode recompute;
+  const logger *log;
+  /* After each point; step_ns: the best that is known there, or -1. Or NULL. */
+  void (*progress) (void *context, int32_t done, int32_t all, int64_t step_ns);
+  void *context;
+} curve_options;
+
+typedef struct curve_point {
+  int64_t budget_bytes;
+  int64_t lower_bound_ns; /* of every plan within this budget; -1: none fits, that is proved */
+  const plan *plan;       /* the best that is known, maybe of a smaller budget; NULL: none found */
+  int32_t plan_of;        /* the point whose plan it is; -1: none */
+  bool searched; /* else the plan for less memory was good enough, and nothing was solved */
+} curve_point;
+
+typedef struct curve {
+  int64_t floor_bytes, peak_bytes; /* of ordinary plans on this device, in its granules */
+  int64_t baseline_ns;             /* everything on the device */
+  curve_point *points;             /* budgets rise */
+  int32_t count;
+  int32_t programs; /* solved for all points together; 0: each point has its own */
+  int32_t knee;     /* the point furthest below the straight line between the ends; -1: none */
+} curve;
+
+/* The floor, and what it takes to swap nothing. */
+bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_bytes,
+                  int64_t *peak_bytes, error *err) MUST_CHECK;
+
+/* `count` >= 2 budgets from the floor to a little above the peak (places on a circle may take more
+   than is held at any moment), evenly, in whole granules; fewer where there are not as many. */
+bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes, int32_t count,
+                 arena *a, int64_t **budgets, int32_t *n, error *err) MUST_CHECK;
+
+/* Budgets in any order, sorted and each one once in the answer. Where sections or recompute are
+   allowed, the bound is one that holds for every cut and all drops: that of solve where sections
+   are, else a weak one. */
+bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
+               arena *a, curve *out, error *err) MUST_CHECK;
+
+/* The step time that the next GiB beyond point i saves, read off the next point; 0: none. */
+int64_t curve_price_ns (const curve *c, int32_t i);
+
+/* The bound alone at one budget; -1 where no plan fits. */
+bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
+                  int64_t *lower_bound_ns, error *err) MUST_CHECK;
+
+/* One budget by itself: its plan (NULL: none found), and its bound. */
+bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
+                  const plan **found, int64_t *lower_bound_ns, error *err) MUST_CHECK;
+
+typedef struct min_memory {
+  int64_t floor_bytes, peak_bytes, baseline_ns, most_ns;
+  int64_t none_below_bytes; /* no plan below this is as fast: proved */
+  const plan *plan;         /* at its budget_bytes one is; NULL: none found up to the peak */
+  int32_t bounds, solves;   /* how many were asked */
+} min_memory;
+
+/* The smallest budget whose step is at most (1 + slowdown) times the one without swaps, by
+   bisection on the bound, and then with plans from there upward; down to `fine_bytes` (0: a 64th of
+   the range). */
+bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm,
+                    int64_t fine_bytes, arena *a, min_memory *out, error *err) MUST_CHECK;
+
+#endif

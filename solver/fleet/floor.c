@@ -1,0 +1,156 @@
+#include "solver/fleet/floor.h"
+
+#include <stdio.h>
+
+#include "base/units.h"
+#include "solver/attempt/layout.h"
+#include "trace/summary.h"
+
+enum { PARTS_TEXT = 80 };
+
+static bool uses_op (const units *u, int32_t unit, int32_t op) {
+  for (int32_t i = u->use_offset[unit]; i < u->use_offset[unit + 1]; i++)
+    if (u->uses[i].op == op)
+      return true;
+  return false;
+}
+
+static void parts_of (const layout *l, memory_floor *out) {
+  const units *u = &l->units;
+  *out = (memory_floor){ .op = l->gaps.floor_op,
+                         .bytes = l->gaps.floor_bytes,
+                         .pool_bytes = u->pool_bytes,
+                         .workspace_bytes = u->trace->ops[l->gaps.floor_op].workspace_bytes };
+  for (int32_t i = 0; i < u->count; i++) {
+    const unit_info *at = &u->at[i];
+    bool lives = at->bytes && (at->persistent || (at->first <= out->op && out->op <= at->last));
+    if (lives && uses_op (u, i, out->op))
+      out->touched_bytes += at->bytes;
+    else if (lives && at->pinned)
+      out->pinned_bytes += at->bytes;
+  }
+  out->granule_bytes =
+      out->bytes - out->pool_bytes - out->workspace_bytes - out->touched_bytes - out->pinned_bytes;
+}
+
+/* Small groups first: how large the others may be depends on the budget. */
+bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out, error *err) {
+  *out = (memory_floor){ .bytes = INT64_MAX };
+  for (int kind = LAYOUTS - 1; kind >= 0; kind--) {
+    arena_mark here = arena_here (scratch);
+    layout l;
+    if (!layout_make (t, (layout_kind)kind, d, kind == LAYOUT_SMALL ? 0 : out->bytes, NULL, NULL,
+                      scratch, &l, err))
+      return false;
+    if (l.gaps.floor_bytes < out->bytes)
+      parts_of (&l, out);
+    arena_back (scratch, here);
+  }
+  return true;
+}
+
+/* Empty where no op has parts. */
+static bool in_parts_text (const trace *t, arena *scratch, char text[PARTS_TEXT], error *err) {
+  summary s;
+  char bytes[UNITS_TEXT];
+  text[0] = 0;
+  if (!summary_of (t, scratch, &s, err))
+    return false;
+  if (s.floor_sections_bytes < s.floor_bytes)
+    snprintf (text, PARTS_TEXT, "; in the most parts at least %s (op %d)",
+              units_bytes (bytes, s.floor_sections_bytes), s.floor_sections_op);
+  return true;
+}
+
+static bool below (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
+                   error *err) {
+  char parts[PARTS_TEXT];
+  char budget[UNITS_TEXT], least[UNITS_TEXT], touched[UNITS_TEXT], workspace[UNITS_TEXT];
+  char pinned[UNITS_TEXT], pool[UNITS_TEXT], rounding[UNITS_TEXT];
+  const op *o = &t->ops[f->op];
+  if (!in_parts_text (t, scratch, parts, err))
+    return false;
+  return error_set (
+      err, ERR_infeasible,
+      "no plan fits in %s%s the smallest budget is %s (%lld bytes), set by op %d (%.60s)%s: %s "
+      "that "
+      "it uses, %s of workspace, %s pinned, %s too small to move, %s of rounding to granules%s",
+      units_bytes (budget, r->budget_bytes),
+      r->in_parts    ? ", nor was one found with ops in parts; with whole ops"
+      : o->parts > 1 ? " with whole ops (--sections auto may run them in parts);"
+                     : ";",
+      units_bytes (least, f->bytes), (long long)f->bytes, f->op, o->name ? o->name : "",
+      o->parts > 1 ? "" : ", which has no parts", units_bytes (touched, f->touched_bytes),
+      units_bytes (workspace, f->workspace_bytes), units_bytes (pinned, f->pinned_bytes),
+      units_bytes (pool, f->pool_bytes), units_bytes (rounding, f->granule_bytes), parts);
+}
+
+/* The op at which most bytes have to be on the host, whatever is away. */
+static bool host_need (const trace *t, int64_t budget_bytes, arena *scratch, int32_t *op,
+                       int64_t *bytes, error *err) {
+  units u;
+  gaps g;
+  *op = NO_OP;
+  *bytes = 0;
+  if (!units_of (t, NULL, 0, 1, 0, scratch, &u, err) ||
+      !gaps_of (&u, 1, budget_bytes, scratch, &g, err))
+    return false;
+  for (int32_t k = 0; k < g.n_ops; k++) {
+    int64_t over = g.base_bytes[k] - g.unused_bytes - g.room_bytes;
+    if (over > *bytes) {
+      *bytes = over;
+      *op = k;
+    }
+  }
+  return true;
+}
+
+static bool above (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
+                   error *err) {
+  char parts[PARTS_TEXT], budget[UNITS_TEXT], least[UNITS_TEXT], host[UNITS_TEXT];
+  char need[UNITS_TEXT];
+  int32_t op;
+  int64_t bytes;
+  units_bytes (budget, r->budget_bytes);
+  units_bytes (least, f->bytes);
+  units_bytes (host, r->host_bytes);
+  if (!in_parts_text (t, scratch, parts, err))
+    return false;
+  if (r->stays)
+    return error_set (
+        err, ERR_infeasible,
+        "no plan that swaps nothing was found in %s, though the largest op needs only "
+        "%s%s; allow swapping (--recompute auto), or give more",
+        budget, least, parts);
+  if (!host_need (t, r->budget_bytes, scratch, &op, &bytes, err))
+    return false;
+  if (bytes > r->host_bytes && !r->drops && !r->in_parts)
+    return error_set (
+        err, ERR_infeasible,
+        "no plan fits in %s with %s of the host's memory: at op %d (%.60s) %s have to "
+        "be there; the largest op needs %s%s; give more of either",
+        budget, host, op, t->ops[op].name ? t->ops[op].name : "", units_bytes (need, bytes), least,
+        parts);
+  return error_set (err, ERR_infeasible,
+                    "no plan was found in %s with %s of the host's memory, though the largest op "
+                    "needs only %s%s; give more of either",
+                    budget, host, least, parts);
+}
+
+bool floor_refuse (const trace *t, const device *d, const floor_request *r, error *err) {
+  memory_floor f;
+  error fresh = { 0 };
+  arena *scratch = arena_new (0);
+  if (!scratch)
+    error_set (&fresh, ERR_memory, "out of memory");
+  else if (floor_of (t, d, scratch, &f, &fresh)) {
+    if (r->budget_bytes < f.bytes)
+      below (t, &f, r, scratch, &fresh);
+    else
+      above (t, &f, r, scratch, &fresh);
+  }
+  arena_free (scratch);
+  if (err)
+    *err = fresh;
+  return false;
+}

@@ -1,0 +1,35 @@
+/* The smallest budget that any plan of whole ops can keep, and what it is made of: at one op, all
+   that can be away is away. */
+#ifndef FERRY_SOLVER_FLEET_FLOOR_H
+#define FERRY_SOLVER_FLEET_FLOOR_H
+
+#include "trace/device.h"
+#include "trace/trace.h"
+
+typedef struct memory_floor {
+  int64_t bytes; /* the sum of what follows */
+  int32_t op;
+  int64_t touched_bytes;   /* tensors that the op uses */
+  int64_t workspace_bytes; /* its own */
+  int64_t pinned_bytes;    /* what never leaves, and the op does not use */
+  int64_t pool_bytes;      /* tensors too small to be moved */
+  int64_t granule_bytes;   /* lost to rounding */
+} memory_floor;
+
+bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out,
+               error *err) MUST_CHECK;
+
+/* What was asked for in vain. */
+typedef struct floor_request {
+  int64_t budget_bytes, host_bytes;
+  bool in_parts; /* ops might have been cut */
+  bool drops;    /* tensors might have been dropped and made again */
+  bool stays;    /* nothing might have been swapped */
+} floor_request;
+
+/* Says in err why nothing was found: below the floor its parts and its op, and whether it could run
+   in parts; else the op at which the host's memory does not suffice, or that none of these is the
+   reason. Always false. */
+bool floor_refuse (const trace *t, const device *d, const floor_request *r, error *err);
+
+#endif

@@ -1,0 +1,84 @@
+/* Bisection: of the bound first, which no plan can beat, and then of plans, from there upward. */
+#include "base/units.h"
+#include "solver/fleet/curve.h"
+
+enum { MOST_ASKED = 24 };
+
+/* Afterwards no plan below *none_below is fast enough. */
+static bool bisect_bound (const trace *t, const curve_options *o, int64_t fine_bytes, min_memory *m,
+                          error *err) {
+  int64_t low = m->none_below_bytes, high = m->peak_bytes;
+  while (high - low > fine_bytes && m->bounds < MOST_ASKED) {
+    int64_t middle = low + (high - low) / 2, lower_bound;
+    m->bounds++;
+    if (!curve_bound (t, o, middle, &lower_bound, err))
+      return false;
+    if (lower_bound < 0 || lower_bound > m->most_ns)
+      low = middle;
+    else
+      high = middle;
+  }
+  m->none_below_bytes = low;
+  return true;
+}
+
+/* A plan that is fast enough at so many granules; *fits says whether one was found. */
+static bool try_plan (const trace *t, const curve_options *o, int64_t granules, arena *a,
+                      min_memory *m, bool *fits, error *err) {
+  const plan *p;
+  int64_t lower_bound;
+  arena_mark mark = arena_here (a);
+  m->solves++;
+  if (!curve_solve (t, o, granules * o->device->granule_bytes, a, &p, &lower_bound, err))
+    return false;
+  *fits = p && p->predicted.step_ns <= m->most_ns;
+  if (*fits)
+    m->plan = p;
+  else
+    arena_back (a, mark);
+  return true;
+}
+
+/* Plans are near their bound, so one is looked for from where the bound stopped, in steps that
+   double; between the last step and the one before, by halving. A little above the peak nothing
+   moves: places on a circle may take more than is held at any moment. */
+static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_bytes, arena *a,
+                         min_memory *m, error *err) {
+  int64_t granule = o->device->granule_bytes;
+  int64_t low = m->none_below_bytes / granule, top = units_div_up (m->peak_bytes, granule);
+  top += 8 + top / 16;
+  int64_t fine = fine_bytes / granule > 1 ? fine_bytes / granule : 1, step = fine, high = top;
+  bool fits = false;
+  while (!fits) {
+    high = low + step < top ? low + step : top;
+    if (!try_plan (t, o, high, a, m, &fits, err))
+      return false;
+    if (!fits && high == top)
+      return true;
+    if (!fits)
+      low = high;
+    step *= 2;
+  }
+  while (high - low > fine) {
+    int64_t middle = low + (high - low) / 2;
+    if (!try_plan (t, o, middle, a, m, &fits, err))
+      return false;
+    if (fits)
+      high = middle;
+    else
+      low = middle;
+  }
+  return true;
+}
+
+bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm,
+                    int64_t fine_bytes, arena *a, min_memory *out, error *err) {
+  *out = (min_memory){ .baseline_ns = trace_total_ns (t) };
+  if (!curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
+    return false;
+  out->most_ns = out->baseline_ns + units_scale (out->baseline_ns, slowdown_ppm, 1000000);
+  int64_t fine = fine_bytes > 0 ? fine_bytes : (out->peak_bytes - out->floor_bytes) / 64;
+  if (fine < o->device->granule_bytes)
+    fine = o->device->granule_bytes;
+  return bisect_bound (t, o, fine, out, err) && climb_plans (t, o, fine, a, out, err);
+}

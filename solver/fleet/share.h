@@ -1,0 +1,21 @@
+/* What jobs that share a card cost each other, as the machine model says of all of them together
+   (docs/machine-model.md, "Several jobs on one card"). */
+#ifndef FERRY_SOLVER_FLEET_SHARE_H
+#define FERRY_SOLVER_FLEET_SHARE_H
+
+#include "trace/simulate/simulate.h"
+
+typedef struct share_job {
+  const trace *trace;
+  const plan *plan;
+} share_job;
+
+/* Steps when all run at once; the plans' devices have one name. `plenty`: the card is thought large
+   enough for all budgets. */
+bool share_simulate (const share_job *jobs, int32_t n_jobs, bool plenty, arena *scratch,
+                     int64_t *step_ns, error *err) MUST_CHECK;
+
+/* The device whose link is so many millionths as fast; the latency of a copy stays. */
+device share_link (const device *d, int64_t ppm);
+
+#endif

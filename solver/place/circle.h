@@ -1,0 +1,17 @@
+/* The moments at which the stays of one step begin and end, as ranks on a circle: a step repeats,
+   so what ends in the next one ends at the same rank. */
+#ifndef FERRY_SOLVER_PLACE_CIRCLE_H
+#define FERRY_SOLVER_PLACE_CIRCLE_H
+
+#include "solver/place/lives.h"
+
+typedef struct circle {
+  int64_t ranks;
+  int64_t *birth, *end; /* per stay; of those that never end 0 */
+  int32_t *at;          /* per rank: the stay that is born; -1 - the stay that ends */
+} circle;
+
+bool circle_of (const lives *l, moment period, moment start, arena *a, circle *out,
+                error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,387 @@
+#include "solver/place/place.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/place/circle.h"
+#include "solver/place/homes.h"
+
+/* Large traces have room enough between their many stays, and places of theirs are dear. */
+enum { CUTS = 49, CUTS_LARGE = 7, LARGE = 20000 };
+
+typedef struct held_run {
+  int32_t first, count, home, next; /* next: of the same stay, or -1 */
+} held_run;
+
+/* Nobody had the granules from `granule` on before. */
+typedef struct first_owner {
+  int32_t granule, life;
+} first_owner;
+
+typedef struct placing {
+  const lives *l;
+  arena *arena;
+  error *err;
+  places *out;
+  circle circle;
+  int64_t cuts[CUTS];
+  int n_cuts;
+  int64_t give_up;      /* granules with which this cut is worse than another */
+  int64_t *birth, *end; /* unrolled from the cut: birth < end */
+  homes homes;          /* 0 is the common one */
+  int32_t *home_of;     /* per stay that crosses the cut: its own home, else 0 */
+  int32_t *held;        /* per stay: its runs */
+  held_run *runs;
+  int64_t n_runs, runs_room;
+  first_owner *first; /* of the common granules, in their order */
+  int64_t n_first, first_room;
+  int32_t granules;
+} placing;
+
+/* ---- the circle and where to cut it ---- */
+
+/* The cuts to try: where fewest granules are held, over all the circle and then in each of its
+   sectors. */
+static void choose_cuts (placing *p) {
+  const lives *l = p->l;
+  int64_t n = p->circle.ranks, held = 0, least[CUTS];
+  for (int32_t i = 0; i < l->count; i++)
+    if (!l->at[i].always && p->circle.end[i] < p->circle.birth[i])
+      held += l->at[i].granules;
+  least[0] = held;
+  p->n_cuts = l->count > LARGE ? CUTS_LARGE : CUTS;
+  for (int i = 1; i < p->n_cuts; i++)
+    least[i] = INT64_MAX;
+  for (int64_t i = 0; i < n; i++) {
+    int32_t what = p->circle.at[i];
+    int sector = 1 + (int)(i * (p->n_cuts - 1) / n);
+    held += what < 0 ? -l->at[-1 - what].granules : l->at[what].granules;
+    if (held < least[0]) {
+      least[0] = held;
+      p->cuts[0] = i + 1;
+    }
+    if (held < least[sector]) {
+      least[sector] = held;
+      p->cuts[sector] = i + 1;
+    }
+  }
+}
+
+/* Ranks unrolled from the cut on. */
+static void unroll (placing *p, int64_t cut) {
+  const lives *l = p->l;
+  int64_t n = p->circle.ranks;
+  for (int32_t i = 0; i < l->count; i++) {
+    if (l->at[i].always)
+      continue;
+    p->birth[i] = (p->circle.birth[i] - cut + n) % n;
+    p->end[i] = (p->circle.end[i] - cut + n) % n;
+    if (p->end[i] < p->birth[i])
+      p->end[i] += n;
+  }
+}
+
+/* ---- what a new owner waits for ---- */
+
+static void need (int64_t *what, int64_t count) {
+  if (*what < count)
+    *what = count;
+}
+
+void place_follow (const lives *l, places *out, int32_t before, int32_t next) {
+  const life *a = &l->at[before], *b = &l->at[next];
+  int32_t next_step = b->op > a->op ? 0 : 1; /* owners follow one another in order of their ops */
+  int32_t steps = (int32_t)a->end_wraps - next_step;
+  bool by_copy = b->kind == STAY_MOVE;
+  if (steps > 0) {
+    out->tangled = true;
+    return;
+  }
+  if (a->end_is_out) {
+    int64_t count = l->out_place[a->end] + 1 + (int64_t)steps * l->n_outs;
+    need (by_copy ? &out->in_outs[b->index] : &out->op_outs[b->op], count);
+  } else if (by_copy)
+    need (&out->in_ops[b->index], a->end + 1 + (int64_t)steps * l->trace->n_ops);
+  else if (steps == 0 && a->end >= b->op)
+    out->tangled = true;
+}
+
+/* ---- the sweep ---- */
+
+static bool hold (placing *p, int32_t life, int32_t h, free_run run) {
+  held_run *moved =
+      arena_grow (p->arena, p->runs, &p->runs_room, p->n_runs + 1, sizeof *p->runs, p->err);
+  if (!moved)
+    return false;
+  p->runs = moved;
+  p->runs[p->n_runs] = (held_run){ run.first, run.count, h, p->held[life] };
+  p->held[life] = (int32_t)p->n_runs++;
+  if (run.before >= 0)
+    place_follow (p->l, p->out, run.before, life);
+  return true;
+}
+
+static bool take (placing *p, int32_t life, int32_t h, int32_t *wanted) {
+  while (*wanted > 0 && p->homes.at[h].used > 0) {
+    free_run run = homes_take (&p->homes, h, *wanted);
+    *wanted -= run.count;
+    if (!hold (p, life, h, run))
+      return false;
+  }
+  return true;
+}
+
+static bool fresh (placing *p, int32_t life, int32_t h, int32_t count) {
+  free_run run = { p->granules, count, -1 };
+  if (count > INT32_MAX / 2 - p->granules)
+    return error_set (p->err, ERR_input, "the plan needs too many granules");
+  p->granules += count;
+  return count == 0 || hold (p, life, h, run);
+}
+
+/* Granules that nobody has held yet, for the common home later. */
+static bool fresh_common (placing *p, int32_t life, int32_t count) {
+  if (count == 0)
+    return true;
+  first_owner *moved =
+      arena_grow (p->arena, p->first, &p->first_room, p->n_first + 1, sizeof *p->first, p->err);
+  if (!moved)
+    return false;
+  p->first = moved;
+  p->first[p->n_first++] = (first_owner){ p->granules, life };
+  return fresh (p, life, 0, count);
+}
+
+/* Homes are sorted by `back`: the first that is late enough keeps the later ones for longer stays.
+ */
+static int32_t first_late_enough (const placing *p, int64_t end) {
+  int32_t low = 1, high = p->homes.count;
+  while (low < high) {
+    int32_t middle = (low + high) / 2;
+    if (p->homes.at[middle].back < end)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+/* Too few granules for this stay, although some that it could have lie free in homes whose owners
+   come back too early: where the copy in of such an owner can wait until this stay has ended, that
+   is asked for. */
+static void ask_to_wait (placing *p, int32_t life, int32_t missing) {
+  const struct life *x = &p->l->at[life];
+  int32_t end_op = x->end_is_out ? p->l->moves[x->end].out_after : x->end;
+  for (int32_t h = homes_until (&p->homes, first_late_enough (p, p->end[life]) - 1);
+       h >= 1 && missing > 0; h = homes_until (&p->homes, h - 1)) {
+    const struct life *owner = &p->l->at[p->homes.at[h].owner];
+    if (owner->kind != STAY_MOVE || x->end_wraps || end_op >= owner->op)
+      continue;
+    if (p->out->wait_ops[owner->index] < end_op + 1)
+      p->out->wait_ops[owner->index] = end_op + 1;
+    missing -= p->homes.at[h].granules;
+  }
+}
+
+static bool bear (placing *p, int32_t life, int64_t budget) {
+  int32_t wanted = p->l->at[life].granules;
+  if (p->home_of[life])
+    return take (p, life, p->home_of[life], &wanted) && (assert (wanted == 0), true);
+  for (int32_t h = homes_from (&p->homes, first_late_enough (p, p->end[life]));
+       h < p->homes.count && wanted > 0; h = homes_from (&p->homes, h + 1))
+    if (!take (p, life, h, &wanted))
+      return false;
+  /* Granules that nobody has held yet cost no wait, as long as there are any. */
+  int64_t spare = budget - p->granules;
+  int32_t unused = spare <= 0 ? 0 : spare < wanted ? (int32_t)spare : wanted;
+  wanted -= unused;
+  if (wanted > p->homes.at[0].granules)
+    ask_to_wait (p, life, wanted - p->homes.at[0].granules);
+  return fresh_common (p, life, unused) && take (p, life, 0, &wanted) &&
+         fresh_common (p, life, wanted);
+}
+
+static bool bury (placing *p, int32_t life) {
+  /* the list is newest first: give it back as it was taken */
+  int32_t run = p->held[life], before = -1;
+  while (run >= 0) {
+    int32_t next = p->runs[run].next;
+    p->runs[run].next = before;
+    before = run;
+    run = next;
+  }
+  p->held[life] = before;
+  for (run = before; run >= 0; run = p->runs[run].next)
+    if (!homes_give (&p->homes, p->runs[run].home,
+                     (free_run){ p->runs[run].first, p->runs[run].count, life }, p->arena, p->err))
+      return false;
+  return true;
+}
+
+static int by_birth (const void *a, const void *b, void *context) {
+  const placing *p = context;
+  int64_t x = p->birth[*(const int32_t *)a], y = p->birth[*(const int32_t *)b];
+  return x < y ? -1 : x > y;
+}
+
+/* Stays that cross the cut hold their granules when the sweep begins. */
+static bool settle_crossing (placing *p) {
+  const lives *l = p->l;
+  int32_t *crossing = NEW (p->arena, l->count, int32_t, p->err);
+  int32_t n = 0;
+  if (!crossing)
+    return false;
+  for (int32_t i = 0; i < l->count; i++)
+    if (!l->at[i].always && p->end[i] >= p->circle.ranks)
+      crossing[n++] = i;
+  qsort_r (crossing, (size_t)n, sizeof *crossing, by_birth, p);
+  if (!homes_make (n + 1, p->arena, &p->homes, p->err))
+    return false;
+  for (int32_t i = 0; i < n; i++) {
+    p->homes.at[i + 1].back = p->birth[crossing[i]];
+    p->homes.at[i + 1].owner = crossing[i];
+    p->home_of[crossing[i]] = i + 1;
+    if (!fresh (p, crossing[i], i + 1, l->at[crossing[i]].granules))
+      return false;
+  }
+  return true;
+}
+
+static bool sweep (placing *p, int64_t cut, int64_t budget) {
+  int64_t ranks = p->circle.ranks;
+  for (int64_t i = 0; i < ranks; i++) {
+    int32_t what = p->circle.at[(i + cut) % ranks];
+    if (p->granules >= p->give_up)
+      return true;
+    if (what < 0 ? !bury (p, -1 - what) : (p->held[what] = -1, !bear (p, what, budget)))
+      return false;
+  }
+  return true;
+}
+
+/* The last owner of each common granule is followed by the first one of the next step: who took it
+   when nobody had held it. */
+static void close_circle (placing *p) {
+  const home *common = &p->homes.at[0];
+  for (int64_t i = common->head; i < common->head + common->used; i++) {
+    const free_run *run = &common->at[i];
+    int64_t low = 0, high = p->n_first; /* the last that begins no later than the run */
+    while (high - low > 1) {
+      int64_t middle = (low + high) / 2;
+      *(p->first[middle].granule <= run->first ? &low : &high) = middle;
+    }
+    for (; low < p->n_first && p->first[low].granule < run->first + run->count; low++)
+      place_follow (p->l, p->out, run->before, p->first[low].life);
+  }
+}
+
+static int compare_runs (const void *a, const void *b) {
+  int32_t x = ((const granule_run *)a)->first, y = ((const granule_run *)b)->first;
+  return x < y ? -1 : x > y;
+}
+
+/* Runs in order of granules, neighbours joined. */
+static bool write_runs (placing *p) {
+  const lives *l = p->l;
+  places *out = p->out;
+  out->runs = NEW (p->arena, p->n_runs, granule_run, p->err);
+  out->first_run = NEW (p->arena, (int64_t)l->count + 1, int64_t, p->err);
+  if (!out->runs || !out->first_run)
+    return false;
+  int64_t n = 0;
+  for (int32_t i = 0; i < l->count; i++) {
+    int64_t first = n, kept;
+    for (int32_t run = p->held[i]; run >= 0; run = p->runs[run].next)
+      out->runs[n++] = (granule_run){ p->runs[run].first, p->runs[run].count };
+    qsort (out->runs + first, (size_t)(n - first), sizeof *out->runs, compare_runs);
+    kept = first;
+    for (int64_t j = first; j < n; j++)
+      if (kept > first &&
+          out->runs[kept - 1].first + out->runs[kept - 1].count == out->runs[j].first)
+        out->runs[kept - 1].count += out->runs[j].count;
+      else
+        out->runs[kept++] = out->runs[j];
+    n = kept;
+    out->first_run[i + 1] = n;
+  }
+  out->n_runs = n;
+  out->granules = p->granules;
+  return true;
+}
+
+static bool prepare (placing *p) {
+  p->birth = NEW (p->arena, p->l->count, int64_t, p->err);
+  p->end = NEW (p->arena, p->l->count, int64_t, p->err);
+  return p->birth && p->end;
+}
+
+static bool begin (placing *p) {
+  const lives *l = p->l;
+  places *out = p->out;
+  *out = (places){ 0 };
+  p->runs = NULL;
+  p->granules = 0;
+  p->n_runs = p->runs_room = 0;
+  p->first = NULL;
+  p->n_first = p->first_room = 0;
+  p->home_of = NEW (p->arena, l->count, int32_t, p->err);
+  p->held = NEW (p->arena, l->count, int32_t, p->err);
+  out->op_outs = NEW (p->arena, l->trace->n_ops, int64_t, p->err);
+  out->in_ops = NEW (p->arena, l->n_moves, int64_t, p->err);
+  out->in_outs = NEW (p->arena, l->n_moves, int64_t, p->err);
+  out->wait_ops = NEW (p->arena, l->n_moves, int32_t, p->err);
+  if (!out->wait_ops || !p->home_of || !p->held || !out->op_outs || !out->in_ops || !out->in_outs)
+    return false;
+  memset (p->held, 0xff, (size_t)l->count * sizeof *p->held);
+  for (int32_t i = 0; i < l->trace->n_ops; i++)
+    out->op_outs[i] = NOTHING_NEEDED;
+  for (int32_t i = 0; i < l->n_moves; i++) {
+    out->in_ops[i] = out->in_outs[i] = NOTHING_NEEDED;
+    out->wait_ops[i] = NO_WAIT;
+  }
+  return true;
+}
+
+/* Everything but the runs in their last form. */
+static bool place_from (placing *p, int64_t cut, int64_t budget) {
+  if (!begin (p))
+    return false;
+  unroll (p, cut);
+  for (int32_t i = 0; i < p->l->count; i++)
+    if (p->l->at[i].always && !fresh (p, i, 0, p->l->at[i].granules))
+      return false;
+  p->out->granules = 0;
+  if (!settle_crossing (p) || !sweep (p, cut, budget))
+    return false;
+  if (p->granules < p->give_up)
+    close_circle (p);
+  p->out->granules = p->granules;
+  return true;
+}
+
+bool place (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,
+            error *err) {
+  placing p = { .l = l, .arena = a, .err = err, .out = out };
+  if (!prepare (&p) || !circle_of (l, period, start, a, &p.circle, err))
+    return false;
+  choose_cuts (&p);
+  int64_t best = -1, least = INT64_MAX;
+  p.give_up = INT64_MAX;
+  for (int i = 0; i < p.n_cuts; i++) {
+    arena_mark mark = arena_here (a);
+    if (!place_from (&p, p.cuts[i], budget))
+      return false;
+    if (out->granules <= budget && !out->tangled)
+      return write_runs (&p);
+    int64_t granules = out->granules + (out->tangled ? INT32_MAX : 0);
+    if (granules < least) {
+      least = granules;
+      best = p.cuts[i];
+      p.give_up = out->tangled ? p.give_up : granules;
+    }
+    arena_back (a, mark);
+  }
+  p.give_up = INT64_MAX;
+  return place_from (&p, best, budget) && write_runs (&p);
+}

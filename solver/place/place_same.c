@@ -1,0 +1,338 @@
+/* Places for programs that keep their addresses: every stay of a part on the same granules.  Parts
+   whose stays are ever there at one moment get different granules, largest first, each the lowest
+   that are free for it; the granules between two runs of a part may serve others while it is away.
+   Granules with the same owners are one area, which is cut where a part needs only some of it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "solver/place/circle.h"
+#include "solver/place/place.h"
+
+typedef struct arc {
+  int64_t birth, end; /* ranks on the circle */
+} arc;
+
+typedef struct owner {
+  int32_t key, next; /* a list; areas that were one share its rest */
+} owner;
+
+typedef struct area {
+  int32_t first, count, owners; /* owners: -1: none */
+} area;
+
+typedef struct same {
+  const lives *l;
+  arena *arena;
+  error *err;
+  places *out;
+  circle circle;
+  int32_t *key; /* per stay */
+  int32_t n_keys;
+  int32_t *stays; /* by key: stays[first_stay[k] .. first_stay[k + 1]) */
+  int32_t *first_stay;
+  bool *always;    /* per key */
+  int64_t *weight; /* per key: what goes first */
+  area *areas;
+  int64_t n_areas, areas_room;
+  owner *owners;
+  int64_t n_owners, owners_room;
+  int32_t granules;
+  granule_run **runs; /* per key */
+  int32_t *n_runs;
+} same;
+
+/* ---- who is there when ---- */
+
+static bool inside (int64_t at, arc x) {
+  return x.birth < x.end ? x.birth <= at && at < x.end : at >= x.birth || at < x.end;
+}
+
+static arc arc_of (const same *s, int32_t stay) {
+  return (arc){ s->circle.birth[stay], s->circle.end[stay] };
+}
+
+static bool keys_meet (const same *s, int32_t a, int32_t b) {
+  if (s->always[a] || s->always[b])
+    return true;
+  for (int32_t i = s->first_stay[a]; i < s->first_stay[a + 1]; i++)
+    for (int32_t j = s->first_stay[b]; j < s->first_stay[b + 1]; j++) {
+      arc x = arc_of (s, s->stays[i]), y = arc_of (s, s->stays[j]);
+      if (inside (x.birth, y) || inside (y.birth, x))
+        return true;
+    }
+  return false;
+}
+
+/* ---- parts ---- */
+
+typedef struct named {
+  int32_t unit, part, life; /* workspaces: unit past all others, each one its own */
+} named;
+
+static int compare_named (const void *a, const void *b) {
+  const named *x = a, *y = b;
+  if (x->unit != y->unit)
+    return x->unit < y->unit ? -1 : 1;
+  if (x->part != y->part)
+    return x->part < y->part ? -1 : 1;
+  return x->life < y->life ? -1 : x->life > y->life;
+}
+
+static named name_of (const lives *l, int32_t i) {
+  const life *x = &l->at[i];
+  switch (x->kind) {
+  case STAY_MOVE:
+    return (named){ l->moves[x->index].unit, l->moves[x->index].part, i };
+  case STAY_GROUP:
+    return (named){ l->trace->n_tensors + x->index, x->part, i };
+  case STAY_WORKSPACE:
+    return (named){ l->units->count, x->index, i };
+  default:
+    return (named){ x->index, x->part, i };
+  }
+}
+
+static bool find_keys (same *s) {
+  const lives *l = s->l;
+  named *names = NEW (s->arena, l->count, named, s->err);
+  s->key = NEW (s->arena, l->count, int32_t, s->err);
+  s->stays = NEW (s->arena, l->count, int32_t, s->err);
+  s->first_stay = NEW (s->arena, (int64_t)l->count + 1, int32_t, s->err);
+  s->always = NEW (s->arena, l->count, bool, s->err);
+  s->weight = NEW (s->arena, l->count, int64_t, s->err);
+  s->runs = NEW (s->arena, l->count, granule_run *, s->err);
+  s->n_runs = NEW (s->arena, l->count, int32_t, s->err);
+  if (!names || !s->key || !s->stays || !s->first_stay || !s->always || !s->weight || !s->runs ||
+      !s->n_runs)
+    return false;
+  for (int32_t i = 0; i < l->count; i++)
+    names[i] = name_of (l, i);
+  qsort (names, (size_t)l->count, sizeof *names, compare_named);
+  for (int32_t i = 0; i < l->count; i++) {
+    bool fresh = i == 0 || names[i].unit != names[i - 1].unit || names[i].part != names[i - 1].part;
+    s->n_keys += fresh;
+    int32_t k = s->n_keys - 1, life = names[i].life;
+    if (fresh)
+      s->first_stay[k] = i;
+    s->first_stay[k + 1] = i + 1;
+    s->stays[i] = life;
+    s->key[life] = k;
+    s->always[k] |= l->at[life].always;
+    int64_t length = s->circle.end[life] - s->circle.birth[life];
+    s->weight[k] += l->at[life].granules * (length < 0 ? length + s->circle.ranks : length);
+  }
+  return true;
+}
+
+/* ---- areas ---- */
+
+static bool own (same *s, area *a, int32_t key) {
+  owner *moved =
+      arena_grow (s->arena, s->owners, &s->owners_room, s->n_owners + 1, sizeof *moved, s->err);
+  if (!moved)
+    return false;
+  s->owners = moved;
+  s->owners[s->n_owners] = (owner){ key, a->owners };
+  a->owners = (int32_t)s->n_owners++;
+  return true;
+}
+
+/* One more area behind number `at`. */
+static bool insert (same *s, int64_t at, area x) {
+  area *moved =
+      arena_grow (s->arena, s->areas, &s->areas_room, s->n_areas + 1, sizeof *moved, s->err);
+  if (!moved)
+    return false;
+  s->areas = moved;
+  memmove (s->areas + at + 1, s->areas + at, (size_t)(s->n_areas - at) * sizeof *s->areas);
+  s->areas[at] = x;
+  s->n_areas++;
+  return true;
+}
+
+static bool is_free (const same *s, const area *a, int32_t key) {
+  for (int32_t o = a->owners; o >= 0; o = s->owners[o].next)
+    if (keys_meet (s, key, s->owners[o].key))
+      return false;
+  return true;
+}
+
+static bool give (same *s, int32_t key) {
+  int32_t wanted = s->l->at[s->stays[s->first_stay[key]]].granules;
+  for (int64_t i = 0; i < s->n_areas && wanted > 0; i++) {
+    if (!is_free (s, &s->areas[i], key))
+      continue;
+    area rest = s->areas[i];
+    if (rest.count > wanted) {
+      rest.first += wanted;
+      rest.count -= wanted;
+      if (!insert (s, i + 1, rest))
+        return false;
+      s->areas[i].count = wanted;
+    }
+    wanted -= s->areas[i].count;
+    if (!own (s, &s->areas[i], key))
+      return false;
+  }
+  if (wanted == 0)
+    return true;
+  if (wanted > INT32_MAX / 2 - s->granules)
+    return error_set (s->err, ERR_input, "the plan needs too many granules");
+  area last = { s->granules, wanted, -1 };
+  s->granules += wanted;
+  return insert (s, s->n_areas, last) && own (s, &s->areas[s->n_areas - 1], key);
+}
+
+/* ---- orders in which to give ---- */
+
+typedef enum turn { HEAVIEST, LARGEST, BY_BIRTH, TURNS } turn;
+
+typedef struct turning {
+  const same *s;
+  turn how;
+} turning;
+
+static int compare_turns (const void *a, const void *b, void *context) {
+  const turning *t = context;
+  const same *s = t->s;
+  int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+  int32_t x = s->stays[s->first_stay[i]], y = s->stays[s->first_stay[j]];
+  if (s->always[i] != s->always[j])
+    return s->always[i] ? -1 : 1;
+  int64_t p = 0, q = 0;
+  if (t->how == HEAVIEST) {
+    p = s->weight[j];
+    q = s->weight[i];
+  } else if (t->how == LARGEST) {
+    p = s->l->at[y].granules;
+    q = s->l->at[x].granules;
+  } else {
+    p = s->circle.birth[x];
+    q = s->circle.birth[y];
+  }
+  return p != q ? (p < q ? -1 : 1) : i < j ? -1 : i > j;
+}
+
+static bool give_all (same *s, turn how) {
+  int32_t *order = NEW (s->arena, s->n_keys, int32_t, s->err);
+  turning t = { s, how };
+  if (!order)
+    return false;
+  for (int32_t k = 0; k < s->n_keys; k++)
+    order[k] = k;
+  qsort_r (order, (size_t)s->n_keys, sizeof *order, compare_turns, &t);
+  s->areas = NULL;
+  s->owners = NULL;
+  s->n_areas = s->areas_room = s->n_owners = s->owners_room = s->granules = 0;
+  for (int32_t i = 0; i < s->n_keys; i++)
+    if (!give (s, order[i]))
+      return false;
+  return true;
+}
+
+/* ---- who waits for whom ---- */
+
+static int by_birth (const void *a, const void *b, void *context) {
+  const same *s = context;
+  int64_t x = s->circle.birth[*(const int32_t *)a], y = s->circle.birth[*(const int32_t *)b];
+  return x < y ? -1 : x > y;
+}
+
+/* Round the step, each stay on an area follows the one before it. */
+static bool follow_all (same *s) {
+  const lives *l = s->l;
+  int32_t *here = NEW (s->arena, l->count, int32_t, s->err);
+  if (!here)
+    return false;
+  for (int64_t i = 0; i < s->n_areas; i++) {
+    int32_t n = 0;
+    for (int32_t o = s->areas[i].owners; o >= 0; o = s->owners[o].next)
+      for (int32_t j = s->first_stay[s->owners[o].key]; j < s->first_stay[s->owners[o].key + 1];
+           j++)
+        if (!l->at[s->stays[j]].always)
+          here[n++] = s->stays[j];
+    qsort_r (here, (size_t)n, sizeof *here, by_birth, s);
+    for (int32_t j = 0; j < n; j++)
+      place_follow (l, s->out, here[j ? j - 1 : n - 1], here[j]);
+  }
+  return true;
+}
+
+/* ---- the answer ---- */
+
+static bool write_runs (same *s) {
+  const lives *l = s->l;
+  places *out = s->out;
+  int32_t *next = NEW (s->arena, (int64_t)s->n_keys, int32_t, s->err);
+  if (!next)
+    return false;
+  for (int64_t i = 0; i < s->n_areas; i++)
+    for (int32_t o = s->areas[i].owners; o >= 0; o = s->owners[o].next)
+      s->n_runs[s->owners[o].key]++;
+  for (int32_t k = 0; k < s->n_keys; k++)
+    if (!(s->runs[k] = NEW (s->arena, s->n_runs[k], granule_run, s->err)))
+      return false;
+  for (int64_t i = 0; i < s->n_areas; i++) /* areas lie in order: neighbours are joined */
+    for (int32_t o = s->areas[i].owners; o >= 0; o = s->owners[o].next) {
+      int32_t k = s->owners[o].key;
+      granule_run *last = next[k] ? &s->runs[k][next[k] - 1] : NULL;
+      if (last && last->first + last->count == s->areas[i].first)
+        last->count += s->areas[i].count;
+      else
+        s->runs[k][next[k]++] = (granule_run){ s->areas[i].first, s->areas[i].count };
+    }
+  for (int32_t i = 0; i < l->count; i++)
+    out->n_runs += next[s->key[i]];
+  out->runs = NEW (s->arena, out->n_runs, granule_run, s->err);
+  out->first_run = NEW (s->arena, (int64_t)l->count + 1, int64_t, s->err);
+  if (!out->runs || !out->first_run)
+    return false;
+  for (int32_t i = 0; i < l->count; i++) {
+    int32_t k = s->key[i];
+    memcpy (out->runs + out->first_run[i], s->runs[k], (size_t)next[k] * sizeof *out->runs);
+    out->first_run[i + 1] = out->first_run[i] + next[k];
+  }
+  out->granules = s->granules;
+  return true;
+}
+
+static bool prepare (same *s) {
+  const lives *l = s->l;
+  places *out = s->out;
+  *out = (places){ 0 };
+  out->op_outs = NEW (s->arena, l->trace->n_ops, int64_t, s->err);
+  out->in_ops = NEW (s->arena, l->n_moves, int64_t, s->err);
+  out->in_outs = NEW (s->arena, l->n_moves, int64_t, s->err);
+  out->wait_ops = NEW (s->arena, l->n_moves, int32_t, s->err);
+  if (!out->op_outs || !out->in_ops || !out->in_outs || !out->wait_ops)
+    return false;
+  for (int32_t i = 0; i < l->trace->n_ops; i++)
+    out->op_outs[i] = NOTHING_NEEDED;
+  for (int32_t i = 0; i < l->n_moves; i++) {
+    out->in_ops[i] = out->in_outs[i] = NOTHING_NEEDED;
+    out->wait_ops[i] = NO_WAIT;
+  }
+  return true;
+}
+
+bool place_same (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,
+                 error *err) {
+  same s = { .l = l, .arena = a, .err = err, .out = out };
+  turn best = HEAVIEST;
+  int32_t least = INT32_MAX;
+  if (!prepare (&s) || !circle_of (l, period, start, a, &s.circle, err) || !find_keys (&s))
+    return false;
+  for (turn how = HEAVIEST; how < TURNS; how++) {
+    arena_mark mark = arena_here (a);
+    if (!give_all (&s, how))
+      return false;
+    if (s.granules < least) {
+      least = s.granules;
+      best = how;
+    }
+    arena_back (a, mark);
+    if (least <= budget)
+      break;
+  }
+  return give_all (&s, best) && follow_all (&s) && write_runs (&s);
+}

@@ -1,0 +1,55 @@
+/* From gaps and wished triggers to a complete plan: orders, waits, places, groups, pool, host
+   offsets.  A forward run that counts bytes decides what fits when; the orders are read off it, and
+   no figure of it is shown to anyone.  Every plan made here passes check. */
+#ifndef FERRY_SOLVER_PLACE_SCHEDULE_H
+#define FERRY_SOLVER_PLACE_SCHEDULE_H
+
+#include "trace/plan.h"
+#include "trace/rewrite/rewrite.h"
+#include "trace/unit.h"
+
+/* One part of one unit spends one gap on the host. */
+typedef struct wish {
+  int32_t unit, part, of;
+  int32_t out_after, in_before;
+  /* The copy in may start once this many ops of its step have ended (counted as in_ops); NO_WAIT:
+     as soon as memory surely allows. in_before itself is "on demand". */
+  int32_t in_not_before;
+  bool wait_out; /* the op behind out_after waits for the copy out */
+  bool clean;    /* no copy out: the host still holds the bytes */
+} wish;
+
+typedef struct schedule_options {
+  int64_t budget_bytes, host_bytes;
+  int64_t granule_bytes;    /* 0: the device's */
+  int64_t pool_below_bytes; /* tensors below it live in the pool; -1: chosen by schedule */
+  /* Copies in that may start at any time: -1: as soon as memory allows; else so that they are back
+     this part of a step before their op, and no earlier: memory stays free for copies out. */
+  int64_t early_ppm;
+  bool by_release;          /* copies in: of those that could start the soonest due, not by need */
+  bool auto_clean;          /* moves become clean wherever that is legal */
+  bool same_places;         /* every stay of a part has the same granules */
+  const char *trace_digest; /* of the original trace, where it is known already; or NULL */
+} schedule_options;
+
+/* What a failed schedule says: the op that does not fit, and what would do. */
+typedef struct schedule_shortage {
+  int32_t op;          /* of the rewritten trace; NO_OP: the host is too small, not the device */
+  int64_t needs_bytes; /* device bytes at that op, or host bytes */
+} schedule_shortage;
+
+/* The pool that makes the peak without any move smallest: tensors below it live there. peak_bytes,
+   where not NULL, is that peak. */
+bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
+                    int64_t granule_bytes, arena *scratch, int64_t *pool_below_bytes,
+                    int64_t *peak_bytes, error *err) MUST_CHECK;
+
+/* The plan lives in `a`; its digest, sections and recomputes are the caller's. Units that take
+   part in a wish with of > 1 have that `of` in all their wishes. */
+plan *schedule (const trace *original, const rewritten *rw, const section *sections,
+                int32_t n_sections, const recompute *recomputes, int32_t n_recomputes,
+                const index_list *groups, int32_t n_groups, const device *dev, const wish *wishes,
+                int32_t n_wishes, const schedule_options *o, arena *a, schedule_shortage *shortage,
+                error *err) MUST_CHECK;
+
+#endif

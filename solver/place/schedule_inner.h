@@ -1,0 +1,48 @@
+/* What the files of solver/place/schedule share; nothing else needs it. */
+#ifndef FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
+#define FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
+
+#include "solver/place/host_pack.h"
+#include "solver/place/lives.h"
+#include "solver/place/place.h"
+
+typedef struct scheduling {
+  const trace *trace;
+  const device *device;
+  const schedule_options *options;
+  const index_list *groups;
+  int32_t n_groups;
+  arena *arena;
+  error *err;
+  schedule_shortage *shortage;
+  int64_t granule_bytes, pool_below_bytes, budget_granules;
+  units units;
+  wish *moves;
+  int32_t *wished; /* per move: the start that was asked for */
+  int32_t n_moves;
+  lives lives;
+  places places;
+  host_span *spans; /* one per copy that the host holds */
+  int32_t n_spans;
+  int32_t *span_of; /* per move */
+  plan *plan;
+} scheduling;
+
+/* Calls `visit` with the moves of each part of each unit, in order of out_after. */
+typedef bool part_visit (scheduling *s, const int32_t *moves, int32_t count, arena *scratch);
+bool schedule_each_part (scheduling *s, arena *scratch, part_visit *visit) MUST_CHECK;
+
+/* Orders, times and places: the stays, and what each of them waits for. */
+bool schedule_place (scheduling *s) MUST_CHECK;
+
+bool schedule_write_head (scheduling *s, const trace *original, const section *sections,
+                          int32_t n_sections, const recompute *recomputes,
+                          int32_t n_recomputes) MUST_CHECK;
+/* All but the head, once everything has its place. */
+bool schedule_write (scheduling *s, arena *scratch) MUST_CHECK;
+
+static inline int64_t schedule_part_bytes (const scheduling *s, const wish *w) {
+  return unit_part_bytes (&s->units.at[w->unit], s->granule_bytes, w->part, w->of);
+}
+
+#endif

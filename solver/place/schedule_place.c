@@ -1,0 +1,149 @@
+/* When copies run and where stays lie.  The forward run may not repeat itself exactly from step to
+   step, and granules on a circle may need a few more than their number at any moment: then it is
+   run again with a little less memory, until what it decides has places. */
+#include "base/units.h"
+#include "solver/place/schedule_inner.h"
+
+enum { TRIES = 16, TIMINGS = 2 };
+/* Granules too many for which copies in may wait: each holds up all behind it. */
+enum { FEW_OVER = 64, FEW_PART = 10000 };
+
+static bool short_of (scheduling *s, int32_t op, int64_t granules) {
+  int64_t bytes = granules * s->granule_bytes;
+  char need[UNITS_TEXT], have[UNITS_TEXT];
+  if (s->shortage)
+    *s->shortage = (schedule_shortage){ op, bytes };
+  if (op == NO_OP)
+    return error_set (s->err, ERR_infeasible, "places for these moves need %s, the budget is %s",
+                      units_bytes (need, bytes), units_bytes (have, s->options->budget_bytes));
+  return error_set (s->err, ERR_infeasible, "op %d (%.80s) needs %s at once, the budget is %s", op,
+                    s->trace->ops[op].name, units_bytes (need, bytes),
+                    units_bytes (have, s->options->budget_bytes));
+}
+
+/* Copies in on demand and ops that wait for copies out: the last resort, which needs least. */
+static void go_slow (scheduling *s) {
+  for (int32_t i = 0; i < s->n_moves; i++) {
+    s->moves[i].in_not_before = s->moves[i].in_before;
+    s->moves[i].wait_out = true;
+  }
+}
+
+/* Just in time: from the last copy in to the first, each ends where the next one starts or where
+   its op is due, a little earlier; from the times of a run before. */
+static bool hold_back (scheduling *s, int64_t period_ns) {
+  const lives *l = &s->lives;
+  const op *ops = s->trace->ops;
+  int32_t n = s->trace->n_ops;
+  arena_mark mark = arena_here (s->arena);
+  int64_t *end_ns = NEW (s->arena, n, int64_t, s->err);
+  if (!end_ns)
+    return false;
+  for (int32_t k = 0; k < n; k++)
+    end_ns[k] = l->start_ns[k] + ops[k].ns;
+  link_rates r = device_rates (&s->device->link, s->device->share_ppm);
+  int64_t margin_ns = units_scale (period_ns, s->options->early_ppm, 1000000), next_ns = INT64_MAX;
+  /* Twice round: the first copies in of a step may have to start in the step before. */
+  for (int turn = 1; turn >= 0; turn--)
+    for (int32_t i = s->n_moves - 1, k = n; i >= 0; i--) {
+      wish *w = &s->moves[l->in_order[i]];
+      int64_t due_ns = l->start_ns[w->in_before] + turn * period_ns;
+      int64_t copy_ns = s->device->link.copy_ns +
+                        units_scale (schedule_part_bytes (s, w), 1000000000, r.in_both) + 1;
+      next_ns = (due_ns < next_ns ? due_ns : next_ns) - copy_ns;
+      int64_t start_ns = next_ns - margin_ns;
+      if (turn)
+        continue;
+      while (k > 0 && end_ns[k - 1] > start_ns)
+        k--;
+      int32_t before = k; /* ops of this step that have ended by then */
+      if (k == 0 && start_ns < 0) {
+        before = n;
+        while (before > 0 && end_ns[before - 1] > start_ns + period_ns)
+          before--;
+        before -= n;
+      }
+      if (s->wished[l->in_order[i]] == NO_WAIT)
+        w->in_not_before = before < w->in_before ? before : w->in_before;
+    }
+  arena_back (s->arena, mark);
+  return true;
+}
+
+/* The copies in that should start later for the granules to suffice; false where there is none. */
+static bool wait_longer (scheduling *s) {
+  bool any = false;
+  for (int32_t i = 0; i < s->n_moves; i++)
+    if (s->places.wait_ops[i] != NO_WAIT && s->places.wait_ops[i] > s->moves[i].in_not_before) {
+      s->moves[i].in_not_before = s->places.wait_ops[i];
+      any = true;
+    }
+  return any;
+}
+
+/* Runs with copies in as soon as possible, then just in time by the times that were seen. */
+static bool find_times (scheduling *s, int64_t granules) {
+  moment period, start;
+  if (s->options->by_release && s->n_moves && !lives_order (&s->lives, granules, s->arena, s->err))
+    return false;
+  for (int i = 0; s->options->early_ppm >= 0 && s->n_moves && i < TIMINGS; i++)
+    if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
+        !hold_back (s, period.at_ns))
+      return false;
+  return true;
+}
+
+static bool give_places (scheduling *s, moment period, moment start, int64_t most) {
+  return (s->options->same_places ? place_same : place) (&s->lives, period, start, most, s->arena,
+                                                         &s->places, s->err);
+}
+
+bool schedule_place (scheduling *s) {
+  int64_t pool = units_div_up (s->units.pool_bytes, s->granule_bytes);
+  int64_t most = s->budget_granules - pool, least = 0, granules = most;
+  int32_t fullest = 0;
+  if (!lives_build (s->trace, &s->units, s->moves, s->n_moves, s->device, s->granule_bytes,
+                    s->arena, &s->lives, s->err))
+    return false;
+  for (int32_t k = 0; k < s->trace->n_ops; k++)
+    if (s->lives.level[k] > least) {
+      least = s->lives.level[k];
+      fullest = k;
+    }
+  if (least > most)
+    return short_of (s, fullest, least + pool);
+  int64_t wanted = 0, over_before = INT64_MAX;
+  if (!find_times (s, granules))
+    return false;
+  arena_mark mark = arena_here (s->arena);
+  for (int i = 0; i < TRIES; i++, arena_back (s->arena, mark)) {
+    moment period, start;
+    if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
+        !give_places (s, period, start, most))
+      return false;
+    int64_t over = s->places.granules - most;
+    if (over <= 0 && !s->places.tangled)
+      return true;
+    wanted = s->places.granules;
+    bool few = over <= FEW_OVER || over <= most / FEW_PART, helps = few && over < over_before;
+    over_before = over;
+    if (!s->places.tangled && helps && wait_longer (s))
+      continue;
+    over_before = INT64_MAX;
+    if (granules == least)
+      break;
+    granules -= over <= 0 ? 1 + most / 64 : few ? over : 2 * over;
+    granules = granules < least ? least : granules;
+    if (i + 2 >= TRIES)
+      go_slow (s);
+  }
+  go_slow (s);
+  moment period, start;
+  if (!lives_run (&s->lives, least, s->arena, &period, &start, s->err) ||
+      !give_places (s, period, start, most))
+    return false;
+  wanted = s->places.granules < wanted || wanted <= most ? s->places.granules : wanted;
+  if (s->places.granules <= most && !s->places.tangled)
+    return true;
+  return short_of (s, NO_OP, (wanted > most ? wanted : most + 1) + pool);
+}

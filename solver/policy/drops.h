@@ -1,0 +1,16 @@
+/* From tensors that are dropped to the recompute lists of a plan: which ops run again, in which
+   entry, and what their copies replace. */
+#ifndef FERRY_SOLVER_POLICY_DROPS_H
+#define FERRY_SOLVER_POLICY_DROPS_H
+
+#include "solver/policy/policy.h"
+
+/* Whether the tensor can be made again for op `before`: one op wrote it, from scratch, and what
+   that op read can be had. */
+bool policy_can_drop (const policy_view *v, int32_t tensor, int32_t before);
+
+/* Drops that cannot be made again are left out; *kept says how many were taken. */
+bool policy_recomputes (policy_view *v, const policy_choice *c, recompute **out, int32_t *count,
+                        int64_t *kept, error *err) MUST_CHECK;
+
+#endif

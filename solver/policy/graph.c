@@ -1,0 +1,164 @@
+/* Which ops depend on which, and the layer of the network that each belongs to. */
+#include <string.h>
+
+#include "solver/policy/view.h"
+#include "trace/compute.h"
+
+/* ---- the graph ---- */
+
+bool view_make_rows (view_rows *r, int32_t n, int64_t total, arena *a, error *err) {
+  r->offset = NEW (a, (int64_t)n + 1, int32_t, err);
+  r->at = NEW (a, total, int32_t, err);
+  return r->offset && r->at;
+}
+
+static void add_before (policy_view *v, int32_t k, int32_t producer) {
+  view_rows *r = &v->before;
+  for (int32_t j = r->offset[k]; j < r->offset[k + 1]; j++)
+    if (r->at[j] == producer)
+      return;
+  r->at[r->offset[k + 1]++] = producer;
+}
+
+static bool fill_graph (policy_view *v, error *err) {
+  int64_t total = 0;
+  int32_t n = v->n_ops;
+  for (int32_t k = 0; k < n; k++)
+    total += (int64_t)v->trace->ops[k].reads.count + v->trace->ops[k].writes.count;
+  if (total > INT32_MAX)
+    return error_set (err, ERR_input, "the trace has more than 2^31 accesses");
+  int32_t *writer = NEW (v->arena, v->n_tensors, int32_t, err);
+  v->level = NEW (v->arena, n, int32_t, err);
+  if (!writer || !v->level || !view_make_rows (&v->before, n, total, v->arena, err) ||
+      !view_make_rows (&v->after, n, total, v->arena, err))
+    return false;
+  memset (writer, 0xff, (size_t)v->n_tensors * sizeof *writer);
+  for (int32_t k = 0; k < n; k++) {
+    const op *o = &v->trace->ops[k];
+    v->before.offset[k + 1] = v->before.offset[k];
+    for (int32_t j = 0; j < o->reads.count; j++)
+      if (writer[o->reads.at[j]] != NO_OP)
+        add_before (v, k, writer[o->reads.at[j]]);
+    for (int32_t j = v->before.offset[k]; j < v->before.offset[k + 1]; j++) {
+      int32_t level = v->level[v->before.at[j]] + 1;
+      v->level[k] = level > v->level[k] ? level : v->level[k];
+    }
+    for (int32_t j = 0; j < o->writes.count; j++)
+      writer[o->writes.at[j]] = k;
+  }
+  for (int32_t j = 0; j < v->before.offset[n]; j++)
+    v->after.offset[v->before.at[j] + 1]++;
+  for (int32_t k = 0; k < n; k++)
+    v->after.offset[k + 1] += v->after.offset[k];
+  int32_t *next = NEW (v->arena, n, int32_t, err);
+  if (!next)
+    return false;
+  memcpy (next, v->after.offset, (size_t)n * sizeof *next);
+  for (int32_t k = 0; k < n; k++)
+    for (int32_t j = v->before.offset[k]; j < v->before.offset[k + 1]; j++)
+      v->after.at[next[v->before.at[j]]++] = k;
+  return true;
+}
+
+bool view_reaches (const policy_view *v, int32_t from, int32_t to, uint8_t *seen) {
+  memset (seen, 0, (size_t)v->n_ops);
+  seen[to] = 1;
+  for (int32_t k = to; k >= from; k--)
+    for (int32_t j = v->before.offset[k]; seen[k] && j < v->before.offset[k + 1]; j++)
+      seen[v->before.at[j]] = 1;
+  return seen[from];
+}
+
+/* ---- layers ---- */
+
+static view_class class_of_compute (compute_kind kind) {
+  switch (kind) {
+  case COMPUTE_conv_fwd:
+  case COMPUTE_deconv_fwd:
+    return CLASS_CONV;
+  case COMPUTE_linear_fwd:
+    return CLASS_FC;
+  case COMPUTE_add:
+    return CLASS_JOIN;
+  case COMPUTE_concat_fwd:
+    return CLASS_CONCAT;
+  default:
+    return CLASS_OTHER;
+  }
+}
+
+/* Imported traces have names only. */
+static view_class class_of_name (const char *name) {
+  static const struct {
+    const char *word;
+    view_class class;
+  } words[] = { { "conv", CLASS_CONV }, { "linear", CLASS_FC },     { "gemm", CLASS_FC },
+                { "addmm", CLASS_FC },  { "concat", CLASS_CONCAT }, { "add", CLASS_JOIN } };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (strcasestr (name, words[i].word))
+      return words[i].class;
+  return CLASS_OTHER;
+}
+
+static bool fill_classes (policy_view *v, error *err) {
+  v->class = NEW (v->arena, v->n_ops, uint8_t, err);
+  if (!v->class)
+    return false;
+  for (int32_t k = 0; k < v->n_ops; k++) {
+    const op *o = &v->trace->ops[k];
+    compute c;
+    if (!o->compute)
+      v->class[k] = (uint8_t)class_of_name (o->name);
+    else if (compute_parse (o->compute, &c, err))
+      v->class[k] = (uint8_t)class_of_compute (c.kind);
+    else
+      return false;
+  }
+  return true;
+}
+
+static int32_t by_name (const policy_view *v, int32_t k) {
+  const char *name = v->trace->ops[k].name, *dot = strrchr (name, '.');
+  for (int32_t f = v->first_backward - 1; dot && f >= 0; f--) {
+    const char *other = v->trace->ops[f].name, *end = strrchr (other, '.');
+    if (end && end - other == dot - name && strncmp (name, other, (size_t)(dot - name)) == 0)
+      return f;
+  }
+  return NO_OP;
+}
+
+/* The last forward op that reads something that backward op k reads too. */
+static int32_t by_operand (const policy_view *v, int32_t k) {
+  const index_list *reads = &v->trace->ops[k].reads;
+  int32_t best = NO_OP;
+  for (int32_t j = 0; j < reads->count; j++) {
+    int32_t x = reads->at[j];
+    for (int32_t i = v->uses.offset[x]; i < v->uses.offset[x + 1]; i++) {
+      const use *u = &v->uses.at[i];
+      if (u->op < v->first_backward && u->reads && u->op > best)
+        best = u->op;
+    }
+  }
+  return best;
+}
+
+static bool fill_layers (policy_view *v, error *err) {
+  v->layer = NEW (v->arena, v->n_ops, int32_t, err);
+  if (!v->layer)
+    return false;
+  for (int32_t k = 0; k < v->n_ops; k++) {
+    v->layer[k] = NO_OP;
+    if (k < v->first_backward || v->trace->ops[k].phase == OP_UPDATE)
+      continue;
+    v->layer[k] = by_name (v, k);
+    if (v->layer[k] == NO_OP)
+      v->layer[k] = by_operand (v, k);
+    if (v->layer[k] == NO_OP && k > v->first_backward)
+      v->layer[k] = v->layer[k - 1];
+  }
+  return true;
+}
+
+bool view_add_graph (policy_view *v, error *err) {
+  return fill_graph (v, err) && fill_classes (v, err) && fill_layers (v, err);
+}

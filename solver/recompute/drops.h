@@ -1,0 +1,45 @@
+/* From tensors that are dropped to recompute entries: which ops run again, directly before the op
+   that needs what is not there, and what their copies replace.  In place updates are made again one
+   by one, and every entry is held against trace/rewrite's rule of versions before it is kept. */
+#ifndef FERRY_SOLVER_RECOMPUTE_DROPS_H
+#define FERRY_SOLVER_RECOMPUTE_DROPS_H
+
+#include "trace/plan.h"
+#include "trace/uses.h"
+
+/* Tensor x is given up behind its use by op `after` and made again by op `before`, its next use. */
+typedef struct drop {
+  int32_t tensor, after, before;
+  int64_t bytes;
+  int64_t own_ns; /* of the ops that write it */
+  int64_t
+      chain_ns; /* of all ops that would run again if this were the only drop; 0: it cannot be */
+} drop;
+
+/* What happens to a dropped tensor that an entry makes on its way to another: it stays until its
+   own next use, or, where that is not near, passes: it is given up again, and made once more then.
+ */
+enum { DROP_NONE, DROP_STAYS, DROP_PASSES };
+
+/* What can be dropped over some op that `over` marks; `cheap` (per op) may be NULL. keeps: what
+   nothing reads any more may be kept on the device to make others from it; *barred (may be NULL):
+   without that something could not be made. */
+bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool keeps, arena *a,
+                 drop **out, int32_t *count, bool *barred, error *err) MUST_CHECK;
+
+/* Which are dropped, and how: DROP_..., per drop; what comes within near_ns of compute is near. */
+typedef struct drop_choice {
+  const uint8_t *chosen;
+  int64_t near_ns;
+  bool keeps;       /* as drops_find's */
+  bool keeps_first; /* with it: also what could be made again */
+  bool replaces;    /* what copies write besides takes its place though it was not dropped, so that
+                       it can go until then */
+} drop_choice;
+
+/* Entries for the drops chosen, in `a`. One that cannot be made again is left alone. */
+bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
+                    const drop_choice *choice, arena *a, recompute **out, int32_t *count,
+                    error *err) MUST_CHECK;
+
+#endif

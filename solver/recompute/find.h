@@ -1,0 +1,75 @@
+/* The search for what to drop, shared by its files: the candidates, what a set of them is guessed
+   to cost, and the best sets so far.  Nothing else needs it. */
+#ifndef FERRY_SOLVER_RECOMPUTE_FIND_H
+#define FERRY_SOLVER_RECOMPUTE_FIND_H
+
+#include "solver/recompute/drops.h"
+#include "solver/recompute/drops_price.h"
+#include "solver/recompute/recompute.h"
+
+enum { KEPT_SETS = 6 };
+
+typedef struct drop_set {
+  uint8_t *chosen;              /* per drop, DROP_... */
+  int64_t near_ns;              /* as drop_choice's */
+  int64_t ns;                   /* guessed, with what is lacking made dear */
+  int64_t compute_ns, stall_ns; /* the latter as priced */
+} drop_set;
+
+typedef struct finding {
+  const trace *t;
+  const variant *cut;
+  const solve_options *o;
+  arena *arena, *scratch;
+  rewritten rw;  /* cut */
+  int64_t rw_ns; /* its ops */
+  uses uses;
+  drop *drops;
+  int32_t n_drops;
+  bool keeps, barred; /* as drops_find's */
+  drops_pricing pricing;
+  int64_t room_bytes; /* at which sets are priced */
+  int64_t stall_ppm;  /* what plans stalled, of what was priced */
+  int64_t ticks, limit_ticks;
+  int64_t least_ns, enough_ns; /* no plan is faster; one that is no slower ends the search */
+  int32_t priced;
+  drop_set now;
+  drop_set kept[KEPT_SETS]; /* best first, no two alike in cost */
+  int32_t n_kept;
+  variant bold; /* of the sets whose quick plans stall, the one with most hope */
+  variant_value bold_value;
+  int64_t bold_ns; /* its compute and its quick plan's step */
+  int32_t *order;
+  const recompute_program *guide;
+  double *dropped; /* per drop, by the guide */
+} finding;
+
+typedef enum drop_ranking { BY_OWN, BY_CHAIN, BY_SIZE, DROP_RANKINGS } drop_ranking;
+
+/* t, cut, o, arenas, guide and keeps are set. */
+bool find_begin (finding *f, error *err) MUST_CHECK;
+/* All drops into f->order, the best for their price first. */
+void find_rank (finding *f, drop_ranking by);
+/* What f->now costs; it is remembered if it is among the best. */
+bool find_price (finding *f, error *err) MUST_CHECK;
+/* Runs so much again that more of it is not worth a look: chains of chains grow without end. */
+bool find_is_wild (const finding *f);
+/* Ticks used up, stopped, or so near to what no plan can beat that more is not worth the time. */
+bool find_is_over (const finding *f);
+bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, error *err) MUST_CHECK;
+
+/* Sets to begin with: prefixes of the rankings, every k-th kept, and what the guide drops. */
+bool find_greedy (finding *f, error *err) MUST_CHECK;
+/* Those of one ranking; how many of it the best one has. */
+bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) MUST_CHECK;
+bool find_every (finding *f, error *err) MUST_CHECK;
+bool find_thresholds (finding *f, error *err) MUST_CHECK;
+/* What segments of the way forward hand on is kept, in file recompute_segments; `until` in ticks.
+ */
+bool find_segments (finding *f, int64_t until, error *err) MUST_CHECK;
+/* From a set on, whole classes of drops that have the same part in each layer. */
+bool find_by_classes (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
+/* From a set on, by small changes and by whole stretches of equal drops; `until` in ticks. */
+bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,20 @@
+/* The set that the program drops, rounded.  At the edge of the budget copies have no time to spare,
+   so programs for a little less memory are asked as well: what they drop beyond it buys that time,
+   mostly for less than waiting for the link costs. */
+#include "solver/recompute/find.h"
+
+#define LEAST_DROPPED 0.3
+
+bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
+                       arena *a, variant *out, variant_value *value, error *err) {
+  static const variant nothing = { .name = "swap" };
+  finding f = { .t = t, .cut = &nothing, .o = o, .guide = guide };
+  f.arena = f.scratch = arena_new (0);
+  bool ok = (f.arena || error_set (err, ERR_memory, "out of memory")) && find_begin (&f, err);
+  for (int32_t i = 0; ok && i < f.n_drops; i++)
+    f.now.chosen[i] = f.dropped[i] >= LEAST_DROPPED;
+  ok = ok && find_variant (&f, &f.now, a, out, err) &&
+       variant_look (t, out, o, f.scratch, value, err);
+  arena_free (f.arena);
+  return ok;
+}

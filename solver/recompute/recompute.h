@@ -1,0 +1,63 @@
+/* What is dropped and made again instead of carried over the link.  Proposals are ordinary
+   recompute entries; they are worth what greedy plans of the rewritten trace cost in the simulator.
+ */
+#ifndef FERRY_SOLVER_RECOMPUTE_RECOMPUTE_H
+#define FERRY_SOLVER_RECOMPUTE_RECOMPUTE_H
+
+#include "solver/policy/view.h"
+#include "solver/attempt/variant.h"
+
+typedef struct recompute_result {
+  variant best;   /* n_recomputes may be 0 */
+  variant greedy; /* the best prefix, before any search */
+  variant bold;   /* its quick plans are slower, but a search of copies may make it the best */
+  variant_value value, greedy_value, bold_value;
+  int32_t candidates, tried;
+  int64_t ticks;
+  bool barred; /* with `keeps` there would be other sets */
+} recompute_result;
+
+/* The program of a cut in which gaps may be carried or dropped, as far as the mode allows either.
+ */
+typedef struct recompute_program {
+  bool fits;
+  rewritten rw; /* the cut */
+  units units;  /* its tensors, in bytes */
+  gaps gaps;
+  bound bound; /* with a proof where the options keep it; `dropped` is the guide */
+} recompute_program;
+
+/* On top of a cut (NULL: none), whose sections the results share; `guide` is its program or NULL.
+   keeps: as drops_find's. limit_ticks: 0: those of the options, or a default. */
+bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
+                       const recompute_program *guide, bool keeps, int64_t limit_ticks, arena *a,
+                       recompute_result *out, error *err) MUST_CHECK;
+
+/* The set that this program drops, of the trace as it is, looked at. legal is false where the
+   rewriting refuses it, bound_ns is INT64_MAX where it cannot fit. */
+bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
+                       arena *a, variant *out, variant_value *value, error *err) MUST_CHECK;
+
+/* What RECOMPUTE_CHEAP may make again: outputs of anything but convolutions and matrix products. */
+bool recompute_is_cheap (const policy_view *v, int32_t op);
+/* Which ops' outputs the mode allows to be dropped; NULL: any. */
+bool recompute_may_drop (const trace *t, const solve_options *o, arena *a, uint8_t **again,
+                         error *err) MUST_CHECK;
+
+/* No plan of this cut, whatever it drops as the mode allows and whatever it swaps, is faster: at
+   each op that is over the budget, what is not there was either made again, which takes the time of
+   its last writer, or comes back over the link. INT64_MAX where not even the largest op fits.
+   Quick, and weaker than the program. */
+bool recompute_bound (const trace *t, const variant *cut, const solve_options *o, arena *scratch,
+                      int64_t *ns, error *err) MUST_CHECK;
+
+/* As below for what the program drops alone, at so much of the budget; no bound, no proof. */
+bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budget_bytes, arena *a,
+                            recompute_program *out, error *err) MUST_CHECK;
+
+/* Whether none fits is no error. fresh: of plans whose copies read nothing beyond its last use but
+   what their own entry made, as all are that recompute_search finds where it keeps nothing. */
+bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
+                              bool fresh, arena *a, recompute_program *out, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,124 @@
+/* Sets to begin with that keep what one segment of the way forward hands to the next.  Where least
+   fits, what a segment makes again on the way to a tensor must not stay, or most of the segment is
+   there at once: it passes, unless it is wanted soon. */
+#include <string.h>
+
+#include "base/units.h"
+#include "solver/recompute/find.h"
+
+/* Where a step turns from its way forward to its way back, most of what can be dropped idles. */
+typedef struct forward {
+  finding *f;
+  int32_t turn;
+  int64_t *crossing; /* per op: bytes made before it and read by it or later, before they idle */
+  int64_t *made;     /* per op: as which the way is measured, bytes or time */
+} forward;
+
+static int32_t first_use (const finding *f, const drop *d) {
+  return f->uses.at[f->uses.offset[d->tensor]].op;
+}
+
+static bool idles_at (const drop *d, int32_t k) {
+  return d->after < k && k <= d->before;
+}
+
+static int32_t find_turn (const finding *f, int64_t *idle) {
+  int32_t turn = 0;
+  for (int32_t i = 0; i < f->n_drops; i++) {
+    idle[f->drops[i].after + 1] += f->drops[i].bytes;
+    idle[f->drops[i].before + 1] -= f->drops[i].bytes;
+  }
+  for (int32_t k = 1; k < f->rw.trace->n_ops; k++) {
+    idle[k] += idle[k - 1];
+    turn = idle[k] > idle[turn] ? k : turn;
+  }
+  return turn;
+}
+
+static bool look_forward (finding *f, forward *w, error *err) {
+  int64_t n = (int64_t)f->rw.trace->n_ops + 1;
+  *w = (forward){ .f = f,
+                  .crossing = NEW (f->scratch, n, int64_t, err),
+                  .made = NEW (f->scratch, n, int64_t, err) };
+  int64_t *idle = NEW (f->scratch, n, int64_t, err);
+  if (!w->crossing || !w->made || !idle)
+    return false;
+  w->turn = find_turn (f, idle);
+  for (int32_t i = 0; i < f->n_drops; i++) {
+    const drop *d = &f->drops[i];
+    if (!idles_at (d, w->turn))
+      continue;
+    w->crossing[first_use (f, d) + 1] += d->bytes;
+    w->crossing[d->after + 1] -= d->bytes;
+  }
+  for (int32_t k = 1; k < n; k++)
+    w->crossing[k] += w->crossing[k - 1];
+  return true;
+}
+
+static void measure (forward *w, bool by_time) {
+  const finding *f = w->f;
+  const trace *t = f->rw.trace;
+  memset (w->made, 0, ((size_t)t->n_ops + 1) * sizeof *w->made);
+  for (int32_t k = 0; by_time && k < w->turn; k++)
+    w->made[k + 1] = t->ops[k].ns;
+  for (int32_t i = 0; !by_time && i < f->n_drops; i++)
+    if (idles_at (&f->drops[i], w->turn))
+      w->made[first_use (f, &f->drops[i]) + 1] += f->drops[i].bytes;
+  for (int32_t k = 0; k < t->n_ops; k++)
+    w->made[k + 1] += w->made[k];
+}
+
+static void keep_crossing (const forward *w, int32_t k) {
+  finding *f = w->f;
+  for (int32_t i = 0; i < f->n_drops; i++)
+    if (first_use (f, &f->drops[i]) < k && k <= f->drops[i].after)
+      f->now.chosen[i] = DROP_NONE;
+}
+
+/* Each cut is where least crosses within half a segment. */
+static void cut_segments (forward *w, int32_t n, uint8_t how) {
+  finding *f = w->f;
+  int64_t all = w->made[w->turn];
+  for (int32_t i = 0; i < f->n_drops; i++)
+    f->now.chosen[i] = idles_at (&f->drops[i], w->turn) ? how : DROP_NONE;
+  for (int32_t i = 1, k = 0; i < n; i++) {
+    int32_t at = -1;
+    for (; k < w->turn && (__int128)w->made[k] * 2 * n < (__int128)all * (2 * i + 1); k++)
+      if ((__int128)w->made[k] * 2 * n >= (__int128)all * (2 * i - 1) &&
+          (at < 0 || w->crossing[k] < w->crossing[at]))
+        at = k;
+    if (at >= 0)
+      keep_crossing (w, at);
+  }
+}
+
+/* Of so many segments and fewer, until all but everything runs again. */
+static bool try_segments (forward *w, int64_t near_part, int64_t until, error *err) {
+  enum { MOST = 64 };
+  finding *f = w->f;
+  f->now.near_ns = near_part ? f->rw_ns / near_part : 0;
+  for (int32_t n = MOST; n > 0 && f->ticks < until && !find_is_over (f); n -= 1 + n / 5) {
+    cut_segments (w, n, near_part ? DROP_PASSES : DROP_STAYS);
+    if (!find_price (f, err))
+      return false;
+    if (find_is_wild (f))
+      break;
+  }
+  return true;
+}
+
+bool find_segments (finding *f, int64_t until, error *err) {
+  static const int64_t near_parts[] = { 0, 64, 16, 32, 8, 128, 4 }; /* of the step; 0: all stays */
+  forward w;
+  arena_mark mark = arena_here (f->scratch);
+  bool ok = look_forward (f, &w, err);
+  for (int by_time = 0; ok && by_time < 2; by_time++) {
+    measure (&w, by_time);
+    for (size_t i = 0; ok && i < sizeof near_parts / sizeof *near_parts; i++)
+      ok = try_segments (&w, near_parts[i], until, err);
+  }
+  f->now.near_ns = 0;
+  arena_back (f->scratch, mark);
+  return ok;
+}

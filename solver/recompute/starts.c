@@ -1,0 +1,126 @@
+/* Where the search for drops begins. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "solver/recompute/find.h"
+
+typedef struct rank_context {
+  const drop *drops;
+  drop_ranking by;
+} rank_context;
+
+static int by_rank (const void *a, const void *b, void *context) {
+  const rank_context *c = context;
+  int32_t i = *(const int32_t *)a, j = *(const int32_t *)b;
+  const drop *x = &c->drops[i], *y = &c->drops[j];
+  __int128 p = x->bytes, q = y->bytes;
+  if (c->by == BY_OWN || c->by == BY_CHAIN) {
+    p = (__int128)x->bytes * ((c->by == BY_OWN ? y->own_ns : y->chain_ns) + 1);
+    q = (__int128)y->bytes * ((c->by == BY_OWN ? x->own_ns : x->chain_ns) + 1);
+  }
+  if (p != q)
+    return p > q ? -1 : 1;
+  return i < j ? -1 : i > j;
+}
+
+void find_rank (finding *f, drop_ranking by) {
+  rank_context c = { f->drops, by };
+  for (int32_t i = 0; i < f->n_drops; i++)
+    f->order[i] = i;
+  qsort_r (f->order, (size_t)f->n_drops, sizeof *f->order, by_rank, &c);
+}
+
+/* ---- prefixes ---- */
+
+static bool prefix (finding *f, int32_t n, int64_t *ns, error *err) {
+  memset (f->now.chosen, 0, (size_t)f->n_drops);
+  for (int32_t i = 0; i < n; i++)
+    f->now.chosen[f->order[i]] = 1;
+  bool ok = find_price (f, err);
+  *ns = f->now.ns;
+  return ok;
+}
+
+/* Of one ranking: some, then around the best of them, halving the distance. */
+bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) {
+  enum { FIRST = 16 };
+  int32_t step = f->n_drops / FIRST + 1;
+  int64_t ns, least_ns = INT64_MAX;
+  *best = 0;
+  find_rank (f, by);
+  for (int32_t i = 0; i < f->n_drops + step && !find_is_over (f); i += step) {
+    int32_t n = i < f->n_drops ? i : f->n_drops;
+    if (!prefix (f, n, &ns, err))
+      return false;
+    if (ns < least_ns) {
+      least_ns = ns;
+      *best = n;
+    }
+    if (find_is_wild (f))
+      break;
+  }
+  for (step /= 2; step > 0; step /= 2)
+    for (int side = -1; side <= 1; side += 2) {
+      int32_t n = *best + side * step;
+      if (n < 1 || n > f->n_drops || find_is_over (f))
+        continue;
+      if (!prefix (f, n, &ns, err))
+        return false;
+      if (ns < least_ns) {
+        least_ns = ns;
+        *best = n;
+      }
+    }
+  return true;
+}
+
+bool find_greedy (finding *f, error *err) {
+  int32_t best;
+  for (int by = 0; by < DROP_RANKINGS; by++)
+    if (!find_prefixes (f, (drop_ranking)by, &best, err))
+      return false;
+  return true;
+}
+
+/* Of what the best prefix would drop, in order of ops, every k-th is kept, for what is made again
+   to start from; and of all. */
+bool find_every (finding *f, error *err) {
+  enum { MOST = 24 };
+  for (int whole = 0; whole < 2; whole++) {
+    int32_t n = f->n_drops;
+    if (!whole && !find_prefixes (f, BY_OWN, &n, err))
+      return false;
+    uint8_t *among = NEW (f->arena, f->n_drops, uint8_t, err);
+    if (!among)
+      return false;
+    find_rank (f, BY_OWN);
+    for (int32_t i = 0; i < n; i++)
+      among[f->order[i]] = 1;
+    for (int32_t k = 2; k <= MOST && !find_is_over (f); k++) {
+      int32_t at = 0;
+      for (int32_t i = 0; i < f->n_drops; i++) {
+        bool counts = among[i] && f->drops[i].bytes >= f->o->device->granule_bytes;
+        f->now.chosen[i] = counts ? at++ % k != 0 : among[i];
+      }
+      if (!find_price (f, err))
+        return false;
+      if (find_is_wild (f))
+        break;
+    }
+  }
+  return true;
+}
+
+/* ---- what the program drops ---- */
+
+bool find_thresholds (finding *f, error *err) {
+  static const double least[] = { 0.97, 0.75, 0.5, 0.25, 0.05, 0.01 };
+  for (size_t i = 0; i < sizeof least / sizeof *least && !find_is_over (f); i++) {
+    for (int32_t k = 0; k < f->n_drops; k++)
+      f->now.chosen[k] = f->dropped[k] >= least[i];
+    if (!find_price (f, err))
+      return false;
+  }
+  return true;
+}

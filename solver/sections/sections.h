@@ -1,0 +1,52 @@
+/* Cuts along the batch: a family of proposals, from which the bound and greedy plans choose. Chains
+   run depth first wherever trace/rewrite/rewrite allows it; the rest goes level by level. */
+#ifndef FERRY_SOLVER_SECTIONS_SECTIONS_H
+#define FERRY_SOLVER_SECTIONS_SECTIONS_H
+
+#include "solver/attempt/variant.h"
+
+/* Which ops a proposal cuts, and in what order. */
+typedef enum sections_form {
+  SECTIONS_LEVEL_ALL,    /* every op that can be cut */
+  SECTIONS_LEVEL_TIGHT,  /* those from the first op over the budget to the last */
+  SECTIONS_DEPTH_ALL,    /* every op, in chains as long as they may be */
+  SECTIONS_DEPTH_TIGHT,  /* chains over the ops from the first over the budget to the last */
+  SECTIONS_DEPTH_PHASES, /* chains that end where the phase changes */
+  SECTIONS_FORMS
+} sections_form;
+
+extern const char *const sections_form_names[SECTIONS_FORMS + 1];
+
+/* One proposal; n_sections is 0 where it cuts nothing. */
+bool sections_propose (const trace *t, const solve_options *o, sections_form form, int64_t parts,
+                       arena *a, variant *out, error *err) MUST_CHECK;
+
+/* Each op by itself in as few parts as bring what it needs under that share of the budget, or in
+   its most; n_sections may be 0. */
+bool sections_fit (const trace *t, const solve_options *o, int64_t share_ppm, arena *a,
+                   variant *out, error *err) MUST_CHECK;
+
+/* What some op needs in any cut that the options allow: no plan has less. */
+bool sections_floor (const trace *t, const solve_options *o, arena *a, int64_t *bytes,
+                     error *err) MUST_CHECK;
+
+/* How far depth first may go from op `first` (trace/rewrite's rule): the end of the chain. */
+int32_t sections_chain_end (const trace *t, int32_t first, int32_t end, int64_t parts,
+                            int32_t *read_in, int32_t *written_in);
+
+typedef struct sections_family {
+  variant *at; /* that fit in the budget, best first by greedy plan, then by bound */
+  variant_value *values;
+  int32_t count;
+  int32_t proposed, refused, too_large; /* of all proposals */
+  int64_t least_bound_ns;               /* over all that fit; the plain step is not among them */
+  int64_t least_floor_bytes;
+  int64_t compute_ns; /* of the step as it is */
+  int64_t ticks;      /* of the plans that were tried */
+} sections_family;
+
+/* Everything in `a`. */
+bool sections_search (const trace *t, const solve_options *o, arena *a, sections_family *out,
+                      error *err) MUST_CHECK;
+
+#endif

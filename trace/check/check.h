@@ -1,0 +1,23 @@
+/* Whether a plan is legal for a trace: obvious loops, written from docs/formats.md and sharing
+   nothing with the simulator or the solver.  It looks at no predicted, certificate, made_by. */
+#ifndef FERRY_TRACE_CHECK_CHECK_H
+#define FERRY_TRACE_CHECK_CHECK_H
+
+#include "trace/plan.h"
+
+typedef enum check_rule {
+#define RULE(name, says) RULE_##name,
+#include "trace/check/check.def"
+#undef RULE
+  CHECK_RULES
+} check_rule;
+
+const char *check_rule_name (check_rule rule); /* "host_held" */
+const char *check_rule_says (check_rule rule); /* one sentence */
+
+/* False: err says which rule is broken and where (a JSON pointer into the plan), code
+   ERR_infeasible; *broken is that rule. Another code is a failure to check. broken may be NULL. */
+bool check_plan (const trace *t, const plan *p, arena *scratch, check_rule *broken,
+                 error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,16 @@
+/* What the files that write a trace hand to each other. */
+#ifndef FERRY_TRACE_FILES_TRACE_WRITE_INNER_H
+#define FERRY_TRACE_FILES_TRACE_WRITE_INNER_H
+
+#include "base/json.h"
+#include "trace/trace.h"
+
+void trace_write_op_index (json_writer *w, int32_t op); /* NO_OP: null */
+/* What a tensor of this kind is where the file does not say. */
+bool trace_write_persists (const tensor *x);
+
+/* "ops" and "tensors" as columns. */
+void trace_write_ops (json_writer *w, const trace *t);
+void trace_write_tensors (json_writer *w, const trace *t);
+
+#endif

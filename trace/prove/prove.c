@@ -1,0 +1,99 @@
+/* Which trace a proof speaks of, and what it shows of it. */
+#include "trace/prove/prove.h"
+
+#include "trace/prove/prover.h"
+
+static void set_link (prover *v) {
+  link_rates r = v->rates = device_rates (&v->p->device.link, v->p->device.share_ppm);
+  v->ratio = (int64_t)((((wide)r.in_alone << PROOF_COEF_BITS) + r.out_alone - 1) / r.out_alone);
+  v->shared = r.out_both < r.out_alone || r.in_both < r.in_alone;
+  if (!v->shared)
+    return;
+  wide corner = (wide)r.out_both * r.in_alone + (wide)r.in_both * r.out_alone;
+  if (corner <= (wide)r.out_alone * r.in_alone) {
+    v->in_in_out = prover_over (r.out_alone, r.in_alone);
+    return;
+  }
+  v->in_in_out = prover_over (r.out_alone - r.out_both, r.in_both);
+  v->out_in_in = prover_over (r.in_alone - r.in_both, r.out_both);
+}
+
+/* Bytes that must be away at one op come back in every step. */
+static bool prove_crossing (prover *v, int64_t *ns, error *err) {
+  int64_t slack = 0;
+  int32_t k = v->proof.op, n = v->t->n_ops;
+  pause *q = NEW (v->a, (int64_t)n + 1, pause, err);
+  if (!q)
+    return false;
+  for (int32_t i = 0; i < v->u.count; i++) {
+    bool circle;
+    int32_t count = pauses_of (v, i, q, &circle);
+    for (int32_t s = 0; s < count; s++)
+      if (q[s].wraps ? k >= q[s].release || k < q[s].due : k >= q[s].release && k < q[s].due)
+        slack += prover_room (v, i) - v->u.at[i].bytes;
+  }
+  wide bytes = (wide)v->excess[k] - slack;
+  wide x = bytes > 0 ? bytes * 1000000000 / v->rates.in_alone : 0;
+  *ns = x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
+  return true;
+}
+
+/* Which trace the proof speaks of, and whether the plan is one of those that it covers. Without
+   sections and drops it is about plans with this very cut and these very recompute entries. */
+static bool choose_trace (prover *v, const trace *t, error *err) {
+  const plan *p = v->p;
+  rewritten r, cut;
+  loosened every[LOOSE_ORDERS];
+  proof_ops n = { 0 };
+  if (!plan_rewrite (t, p, v->a, &r, err) || !trace_rewrite (t, p->sections, p->n_sections, NULL, 0,
+                                                             p->device.section_ns, v->a, &cut, err))
+    return false;
+  n.rewritten = r.trace->n_ops;
+  n.cut = cut.trace->n_ops;
+  for (int i = 0; i < LOOSE_ORDERS; i++) {
+    if (!trace_loosen (t, (loose_orders)i, v->a, &every[i], err))
+      return false;
+    n.loosened[i] = every[i].trace->n_ops;
+  }
+  if (!proof_read (p->certificate.proof, &n, v->a, &v->proof, err))
+    return false;
+  if (v->proof.drops == PROOF_DROPS_only && p->n_moves)
+    return error_set (err, ERR_infeasible, "the proof is about plans that move nothing");
+  v->t = v->proof.drops ? cut.trace : r.trace;
+  if (!v->proof.sections)
+    return true;
+  if (!v->proof.drops && p->n_recomputes)
+    return error_set (err, ERR_infeasible, "the proof is about plans that make nothing again");
+  for (int32_t i = 0; v->proof.orders == LOOSE_LEVEL && i < p->n_sections; i++)
+    if (p->sections[i].order != SECTION_LEVEL)
+      return error_set (err, ERR_infeasible, "the proof is about cuts level by level");
+  v->t = every[v->proof.orders].trace;
+  v->loose = every[v->proof.orders].loose;
+  return true;
+}
+
+bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out, error *err) {
+  static const char *const kinds[] = { "compute", "crossing", "flow" };
+  prover v = { .p = p, .a = scratch };
+  if (!p->has_certificate || !p->certificate.proof)
+    return error_set (err, ERR_input, "the plan carries no proof; solve with one stored");
+  if (!choose_trace (&v, t, err))
+    return false;
+  v.granule_bytes = v.proof.any_units ? 1 : p->placement.granule_bytes;
+  if (!units_of (v.t, p->groups, v.proof.any_units ? 0 : p->n_groups, v.granule_bytes,
+                 v.proof.any_units ? 0 : p->placement.pool_below_bytes, scratch, &v.u, err))
+    return false;
+  set_link (&v);
+  int64_t compute_ns = trace_total_ns (v.t), ns = 0;
+  if (!prover_resident (&v, err) || (v.proof.kind == PROOF_flow && !prove_flow (&v, &ns, err)) ||
+      (v.proof.kind == PROOF_crossing && !prove_crossing (&v, &ns, err)))
+    return false;
+  *out = (proved){ .lower_bound_ns = v.proof.kind == PROOF_crossing ? ns : compute_ns + ns,
+                   .claimed_ns = p->certificate.lower_bound_ns,
+                   .kind = kinds[v.proof.kind] };
+  if (out->claimed_ns > out->lower_bound_ns)
+    return error_at (err, ERR_infeasible, "/certificate/lower_bound_ns",
+                     "%lld ns is claimed, the proof shows %lld ns", (long long)out->claimed_ns,
+                     (long long)out->lower_bound_ns);
+  return true;
+}

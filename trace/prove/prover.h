@@ -1,0 +1,111 @@
+/* What the parts of a proof's evaluation share.  Letters as in docs/proof.md: an amount's price is
+   what the duals charge for one grain of it.  prove.c says which trace a proof speaks of,
+   prove_pauses.c what may leave and how, prove_prices.c what that costs at least, and prove_flow.c
+   adds it all up. */
+#ifndef FERRY_TRACE_PROVE_PROVER_H
+#define FERRY_TRACE_PROVE_PROVER_H
+
+#include "trace/prove/drops.h"
+#include "trace/prove/proof.h"
+#include "trace/unit.h"
+
+typedef __int128 wide;
+
+#define PROVE_ONE ((int64_t)1 << PROOF_COEF_BITS)
+
+typedef struct prover {
+  const trace *t;
+  const plan *p;
+  proof proof;
+  const uint8_t *loose; /* per op, or NULL: see trace/rewrite/loosen.h */
+  units u;
+  arena *a;
+  int64_t granule_bytes, room_bytes;
+  int64_t *excess; /* per op: resident over what there is, if nothing leaves */
+  int32_t *tight;  /* ops over memory among the first k */
+  int32_t *slot_of;
+  link_rates rates;
+  int64_t ratio, in_in_out, out_in_in;
+  bool shared, limited; /* the proof leans on the host's limit */
+  int64_t weight_out[PROOF_CLASSES], weight_in[PROOF_CLASSES], weight_host[PROOF_CLASSES];
+  int64_t *open, *released, *due_first; /* c * slots + j */
+  again again;
+  wide value;
+  bool overflow;
+} prover;
+
+/* One idle time of a unit. */
+typedef struct pause {
+  int32_t release, due; /* ops */
+  bool wraps, linked, matters, tight, dropped;
+  bool within; /* released inside a loose run: its slot begins before the use does */
+  bool late;   /* with drops: due only at the last op */
+  bool again;  /* it can be given up and made again */
+  wide price;  /* of that */
+} pause;
+
+/* Of a unit: all of it, or what is told apart. */
+typedef struct part {
+  int64_t room_bytes, out, in, host; /* weights x 2^24 */
+} part;
+
+/* Grains of bytes. */
+static inline int64_t prover_down (const prover *v, int64_t bytes) {
+  wide x =
+      v->proof.shift < 0 ? bytes >> -v->proof.shift : (wide)bytes * ((wide)1 << v->proof.shift);
+  wide most = INT64_MAX / 4;
+  return (int64_t)(x > most ? most : x < -most ? -most : x);
+}
+
+static inline int64_t prover_up (const prover *v, int64_t bytes) {
+  return -prover_down (v, -bytes);
+}
+
+/* A ratio x 2^24. */
+static inline int64_t prover_over (int64_t x, int64_t y) {
+  return (int64_t)(((wide)x << PROOF_COEF_BITS) / y);
+}
+
+static inline bool prover_is_run (const prover *v, int32_t j) {
+  int32_t first = v->proof.first[j];
+  return v->proof.first[j + 1] - first > 1 || (v->loose && v->loose[first]);
+}
+
+/* A run has no level between its stall and its compute. */
+static inline int64_t prover_host_first (const prover *v, int c, int32_t j) {
+  const int64_t *row = prover_is_run (v, j) ? v->proof.host : v->proof.host_first;
+  return row[(int64_t)c * v->proof.slots + j];
+}
+
+int64_t prover_room (const prover *v, int32_t unit);
+/* What is over the budget at every op if nothing leaves. */
+bool prover_resident (prover *v, error *err) MUST_CHECK;
+
+/* The pauses of one unit in the order in which a copy made in one may serve the next: from a write
+   on. Returns how many; *circle where no use writes. */
+int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle);
+/* Inside one slot no row sees a pause; what its copy could do, the next pause does as well where
+   that one is released in the same slot. */
+void pauses_drop (const prover *v, pause *q, int32_t count, bool circle);
+/* Whether a copy that is made in the i-th pause may serve a later one. */
+bool pause_serves (const pause *q, int32_t count, int32_t i);
+int32_t pause_due_slot (const prover *v, const pause *q);
+/* Due at the slot's first op, so back before it starts. */
+bool pause_due_first (const prover *v, const pause *q);
+
+/* A unit as one part or as two, the last granule apart: see docs/proof.md. */
+int parts_of (const prover *v, int32_t unit, part to[2]);
+/* -1: the proof has none for it. */
+int part_class (const prover *v, const part *x);
+
+/* Sets the price of each pause that can be given up: at its release, there again when it is due, as
+   on the host, but nothing is carried. */
+void price_drops (prover *v, int32_t unit, pause *q, int32_t count);
+/* What one grain of a unit costs at least over the step: it stays, leaves by a copy, or leaves
+   clean where the host holds what it held. */
+wide price_least (const prover *v, const pause *q, int32_t count, bool circle, int class);
+
+/* The stall that the duals of a flow program show. */
+bool prove_flow (prover *v, int64_t *stall_ns, error *err) MUST_CHECK;
+
+#endif

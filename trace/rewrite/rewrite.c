@@ -1,0 +1,139 @@
+#include "trace/rewrite/rewrite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "trace/rewrite/emit.h"
+
+int64_t emit_share (int64_t x, int64_t first, int64_t end, int64_t batch) {
+  return units_scale (x, end, batch) - units_scale (x, first, batch);
+}
+
+static bool grow (emit *e, void *things, int64_t *room, int64_t need, size_t size) {
+  void **table = things;
+  void *moved = arena_grow (e->arena, *table, room, need, size, e->err);
+  if (moved)
+    *table = moved;
+  return moved;
+}
+
+bool emit_begin (emit *e, const trace *from, const origin *origins, arena *a, error *err) {
+  *e = (emit){ .arena = a, .err = err, .from = from };
+  e->made = NEW (a, 1, trace, err);
+  if (!e->made)
+    return false;
+  *e->made = *from;
+  e->made->n_ops = e->made->n_tensors = 0;
+  e->made->ops = NULL;
+  e->made->tensors = NULL;
+  for (int32_t i = 0; i < from->n_tensors; i++) {
+    origin whole = { .index = i, .first_item = 0, .end_item = from->batch };
+    if (emit_tensor (e, &from->tensors[i], origins ? origins[i] : whole) < 0)
+      return false;
+  }
+  return true;
+}
+
+int32_t emit_tensor (emit *e, const tensor *like, origin from) {
+  trace *t = e->made;
+  int64_t need = (int64_t)t->n_tensors + 1;
+  if (need > INT32_MAX / 4) {
+    error_set (e->err, ERR_input, "the rewritten trace has too many tensors");
+    return -1;
+  }
+  if (!grow (e, &t->tensors, &e->tensor_room, need, sizeof *t->tensors) ||
+      !grow (e, &e->tensors, &e->tensor_origin_room, need, sizeof *e->tensors))
+    return -1;
+  t->tensors[t->n_tensors] = *like;
+  e->tensors[t->n_tensors] = from;
+  return t->n_tensors++;
+}
+
+bool emit_op (emit *e, const op *like, origin from, int32_t of, int64_t first, int64_t end,
+              int64_t batch, int64_t extra_ns) {
+  trace *t = e->made;
+  int64_t need = (int64_t)t->n_ops + 1, samples = e->from->n_samples;
+  if (need > INT32_MAX / 4)
+    return error_set (e->err, ERR_input, "the rewritten trace has too many ops");
+  if (!grow (e, &t->ops, &e->op_room, need, sizeof *t->ops) ||
+      !grow (e, &e->ops, &e->op_origin_room, need, sizeof *e->ops) ||
+      !grow (e, &e->rows, &e->rows_room, need, sizeof *e->rows) ||
+      (samples && !grow (e, &e->samples, &e->samples_room, need * samples, sizeof *e->samples)))
+    return false;
+  for (int64_t s = 0; s < samples; s++)
+    e->samples[t->n_ops * samples + s] =
+        emit_share (e->from->ns_samples[s * e->from->n_ops + of], first, end, batch) + extra_ns;
+  t->ops[t->n_ops] = *like;
+  e->ops[t->n_ops] = from;
+  for (int which = EMIT_READS; which <= EMIT_SIDE; which++) {
+    e->rows[t->n_ops].first[which] = e->pool_used;
+    e->rows[t->n_ops].count[which] = 0;
+  }
+  t->n_ops++;
+  return true;
+}
+
+bool emit_index (emit *e, int which, int32_t tensor) {
+  struct emit_rows *rows = &e->rows[e->made->n_ops - 1];
+  if (!grow (e, &e->pool, &e->pool_room, e->pool_used + 1, sizeof *e->pool))
+    return false;
+  e->pool[e->pool_used++] = tensor;
+  rows->count[which]++;
+  for (int later = which + 1; later <= EMIT_SIDE; later++)
+    rows->first[later] = e->pool_used;
+  return true;
+}
+
+bool emit_end (emit *e, rewritten *out) {
+  trace *t = e->made;
+  for (int32_t i = 0; i < t->n_ops; i++) {
+    index_list *lists[] = { &t->ops[i].reads, &t->ops[i].writes, &t->ops[i].side };
+    for (int which = EMIT_READS; which <= EMIT_SIDE; which++)
+      *lists[which] = (index_list){ e->pool ? e->pool + e->rows[i].first[which] : NULL,
+                                    e->rows[i].count[which] };
+  }
+  if (t->n_samples) {
+    t->ns_samples = NEW (e->arena, (int64_t)t->n_samples * t->n_ops, int64_t, e->err);
+    if (!t->ns_samples)
+      return false;
+    for (int32_t s = 0; s < t->n_samples; s++)
+      for (int32_t i = 0; i < t->n_ops; i++)
+        t->ns_samples[(int64_t)s * t->n_ops + i] = e->samples[(int64_t)i * t->n_samples + s];
+  }
+  if (trace_total_ns (t) > MOST_NS)
+    return error_set (e->err, ERR_input, "durations of the rewritten trace sum to over 2^53 ns");
+  *out = (rewritten){ t, e->ops, e->tensors };
+  return true;
+}
+
+/* Nothing to rewrite: the trace itself, each row its own origin. */
+static bool identity (const trace *t, arena *a, rewritten *out, error *err) {
+  origin *ops = NEW (a, t->n_ops, origin, err);
+  origin *tensors = NEW (a, t->n_tensors, origin, err);
+  if (!ops || !tensors)
+    return false;
+  for (int32_t i = 0; i < t->n_ops; i++)
+    ops[i] = (origin){ .index = i, .end_item = t->batch };
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    tensors[i] = (origin){ .index = i, .end_item = t->batch };
+  *out = (rewritten){ t, ops, tensors };
+  return true;
+}
+
+bool trace_rewrite (const trace *t, const section *sections, int32_t n_sections,
+                    const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
+                    rewritten *out, error *err) {
+  rewritten cut;
+  bool ok = n_sections ? rewrite_sections (t, sections, n_sections, section_ns, a, &cut, err)
+                       : identity (t, a, &cut, err);
+  if (!ok)
+    return false;
+  *out = cut;
+  return !n_recomputes || rewrite_recompute (&cut, recomputes, n_recomputes, a, out, err);
+}
+
+bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) {
+  return trace_rewrite (t, p->sections, p->n_sections, p->recomputes, p->n_recomputes,
+                        p->device.section_ns, a, out, err);
+}

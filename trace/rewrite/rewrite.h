@@ -1,0 +1,30 @@
+/* Sections and recompute entries turn a trace into another one, in which nothing is special: every
+   part of an op is an op, every piece of a tensor a tensor.  Who has the trace, the two lists and
+   section_ns rebuilds it exactly. */
+#ifndef FERRY_TRACE_REWRITE_REWRITE_H
+#define FERRY_TRACE_REWRITE_REWRITE_H
+
+#include "trace/plan.h"
+#include "trace/trace.h"
+
+/* Which items of the batch, of which op or tensor of the original trace; whole: [0, batch). */
+typedef struct origin {
+  int32_t index;
+  int64_t first_item, end_item;
+  bool copy; /* an op of a recompute entry, or a tensor that one made */
+} origin;
+
+typedef struct rewritten {
+  const trace *trace; /* the original itself where there is nothing to rewrite */
+  const origin *ops;  /* one a rewritten op */
+  const origin *tensors;
+} rewritten;
+
+/* An error's place is a JSON pointer into a plan ("/sections/0", "/recompute/3/ops/1"). */
+bool trace_rewrite (const trace *t, const section *sections, int32_t n_sections,
+                    const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
+                    rewritten *out, error *err) MUST_CHECK;
+/* The same with a plan's own lists and device. */
+bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) MUST_CHECK;
+
+#endif

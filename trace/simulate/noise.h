@@ -1,0 +1,30 @@
+/* Durations vary from day to day.  What a plan's orders, waits and places come to on steps whose
+   ops take a little more or less than the trace says: each op's time times 1 + x, x uniform between
+   -percent and percent of one, drawn anew for each day and the same for all steps of a day. */
+#ifndef FERRY_TRACE_SIMULATE_NOISE_H
+#define FERRY_TRACE_SIMULATE_NOISE_H
+
+#include "trace/plan.h"
+
+enum { NOISE_MOST_PERCENT = 100, NOISE_MOST_DAYS = 10000 };
+
+typedef struct noise_options {
+  int32_t percent, days;
+  uint64_t seed;
+} noise_options;
+
+/* What a step takes over the sum of its ops on that day, in millionths of the sum; by nearest
+   rank. */
+typedef struct noise_spread {
+  int64_t least_ppm, median_ppm, p95_ppm, most_ppm;
+} noise_spread;
+
+/* The trace on one of those days; all but the ops' times is shared with t. */
+bool noise_day (const trace *t, const noise_options *o, int32_t day, arena *a, trace *out,
+                error *err) MUST_CHECK;
+
+/* The plan is one that check accepts. */
+bool noise_of_plan (const trace *t, const plan *p, const noise_options *o, arena *scratch,
+                    noise_spread *out, error *err) MUST_CHECK;
+
+#endif

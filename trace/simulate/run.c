@@ -1,0 +1,378 @@
+#include "trace/simulate/run.h"
+
+#include <assert.h>
+
+#define LAST_NS ((int64_t)1 << 62)
+#define NANO 1000000000
+#define NEVER_NS INT64_MAX
+
+typedef unsigned __int128 wide;
+
+typedef struct engine {
+  int32_t lane; /* whose copy is on its way; -1: free */
+  bool carries;
+  int64_t latency_end_ns, from_ns, end_ns, rate;
+  wide work; /* bytes x 10^9 */
+} engine;
+
+typedef struct loop {
+  sim_run *r;
+  int64_t now_ns;
+  engine out, in;
+  int32_t running, ran;       /* ops now, and when the shares were dealt last */
+  bool shares_changed, asked; /* a lane's op set changed; `until` is to be asked */
+  bool outs_held;
+} loop;
+
+/* ---- states ---- */
+
+enum { KIND_OP, KIND_OUT, KIND_IN };
+
+static uint64_t weight_of (int kind, int end, int32_t place) {
+  uint64_t z =
+      ((uint64_t)(uint32_t)place << 3 | (uint64_t)kind << 1 | (uint64_t)end) + 0x9e3779b97f4a7c15u;
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9u;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebu;
+  return (z ^ (z >> 31)) | 1;
+}
+
+/* A sum of times, each with a random weight of 64 bits, in 128: two different steps agree by chance
+   once in 2^64. */
+static void note (loop *l, sim_lane *lane, int32_t step, int kind, int end, int32_t place) {
+  l->r->events++;
+  if (step >= SIM_STEPS)
+    return;
+  uint64_t weight = weight_of (kind, end, place);
+  lane->states[step].sum += (wide)weight * (wide)l->now_ns;
+  lane->states[step].weights += weight;
+}
+
+bool sim_same_state (const sim_lane *lane, int32_t a, int32_t b) {
+  const sim_state *x = &lane->states[a], *y = &lane->states[b];
+  return x->sum - x->weights * (wide)lane->starts_ns[a] ==
+         y->sum - y->weights * (wide)lane->starts_ns[b];
+}
+
+static void record (loop *l, const sim_lane *lane, int32_t step, span *rows, int32_t row,
+                    bool end) {
+  const sim_record *to = l->r->record;
+  if (!to || to->step != step || &l->r->lanes[to->lane] != lane)
+    return;
+  if (end)
+    rows[row].end_ns = l->now_ns;
+  else
+    rows[row].start_ns = l->now_ns;
+}
+
+/* Steps end in order: so do the items of each queue. */
+static void count_steps (loop *l, sim_lane *lane) {
+  int64_t n = lane->steps_done;
+  while (lane->ops_done >= (n + 1) * lane->n_ops && lane->outs_done >= (n + 1) * lane->n_outs &&
+         lane->ins_done >= (n + 1) * lane->n_ins) {
+    lane->steps_done = (int32_t)++n;
+    l->asked = true;
+  }
+}
+
+/* ---- ops ---- */
+
+static bool op_may_start (const loop *l, const sim_lane *lane) {
+  const sim_op *o = &lane->ops[lane->op];
+  return l->now_ns >= lane->gap_end_ns &&
+         (o->ins == INT32_MIN || lane->ins_done >= (int64_t)lane->op_step * lane->n_ins + o->ins) &&
+         (o->outs == INT32_MIN ||
+          lane->outs_done >= (int64_t)lane->op_step * lane->n_outs + o->outs);
+}
+
+static void op_start (loop *l, sim_lane *lane) {
+  const sim_op *o = &lane->ops[lane->op];
+  note (l, lane, lane->op_step, KIND_OP, 0, lane->op);
+  if (l->r->record)
+    record (l, lane, lane->op_step, l->r->record->ops, lane->op, false);
+  if (lane->op == 0 && lane->op_step < SIM_JOB_STEPS) {
+    lane->starts_ns[lane->op_step] = l->now_ns;
+    l->asked = true;
+  }
+  lane->running = true;
+  lane->op_ready_ns = -1;
+  lane->op_from_ns = l->now_ns;
+  if (l->r->n_lanes == 1 || l->r->turns || o->ns == 0)
+    lane->op_end_ns = l->now_ns + o->ns;
+  else {
+    lane->op_work = (wide)o->ns * NANO;
+    lane->op_end_ns = NEVER_NS; /* until the shares are dealt */
+    l->shares_changed = true;
+  }
+  l->running++;
+}
+
+static void op_end (loop *l, sim_lane *lane) {
+  note (l, lane, lane->op_step, KIND_OP, 1, lane->op);
+  if (l->r->record)
+    record (l, lane, lane->op_step, l->r->record->ops, lane->op, true);
+  lane->running = false;
+  l->running--;
+  l->shares_changed = true;
+  lane->ops_done++;
+  if (++lane->op == lane->n_ops) {
+    lane->op = 0;
+    lane->op_step++;
+    count_steps (l, lane);
+  }
+  lane->gap_end_ns = l->now_ns + lane->ops[lane->op].gap_ns;
+}
+
+/* Of the lanes whose next op may start, the one that could first. */
+static sim_lane *op_turn (loop *l) {
+  sim_lane *best = NULL;
+  if (l->running)
+    return NULL;
+  for (int32_t i = 0; i < l->r->n_lanes; i++) {
+    sim_lane *lane = &l->r->lanes[i];
+    if (lane->op_ready_ns >= 0 && (!best || lane->op_ready_ns < best->op_ready_ns))
+      best = lane;
+  }
+  return best;
+}
+
+/* One pass over the lanes; true if anything happened, since ops of no length end at once. */
+static bool ops_advance (loop *l) {
+  bool any = false;
+  for (int32_t i = 0; i < l->r->n_lanes; i++) {
+    sim_lane *lane = &l->r->lanes[i];
+    if (lane->running && lane->op_end_ns <= l->now_ns) {
+      op_end (l, lane);
+      any = true;
+    }
+    if (lane->running || lane->op_ready_ns >= 0 || !op_may_start (l, lane))
+      continue;
+    lane->op_ready_ns = l->now_ns;
+    if (!l->r->turns) {
+      op_start (l, lane);
+      any = true;
+    }
+  }
+  if (l->r->turns) {
+    sim_lane *lane = op_turn (l);
+    if (lane) {
+      op_start (l, lane);
+      any = true;
+    }
+  }
+  return any;
+}
+
+/* Equal shares of the speed: who runs has changed, so everybody's end has. */
+static void ops_share (loop *l) {
+  int32_t ran = l->ran;
+  l->ran = l->running;
+  l->shares_changed = false;
+  if (l->r->n_lanes == 1 || l->r->turns || !l->running)
+    return;
+  wide before = ran ? (wide)(NANO / ran) : 0, now = (wide)(NANO / l->running);
+  for (int32_t i = 0; i < l->r->n_lanes; i++) {
+    sim_lane *lane = &l->r->lanes[i];
+    if (!lane->running)
+      continue;
+    lane->op_work -= before * (wide)(l->now_ns - lane->op_from_ns);
+    lane->op_from_ns = l->now_ns;
+    lane->op_end_ns = l->now_ns + (int64_t)((lane->op_work + now - 1) / now);
+  }
+}
+
+/* ---- copies ---- */
+
+static bool copy_may_start (const sim_lane *lane, const sim_copy *c, int32_t step) {
+  return lane->ops_done >= (int64_t)step * lane->n_ops + c->ops &&
+         lane->outs_done >= (int64_t)step * lane->n_outs + c->outs;
+}
+
+/* Of the heads that may start, the one that could first. */
+static int32_t copy_choose (loop *l, const engine *e, bool out) {
+  int32_t best = -1;
+  int64_t best_ns = NEVER_NS;
+  for (int32_t i = 0; i < l->r->n_lanes; i++) {
+    sim_lane *lane = &l->r->lanes[i];
+    if (e->lane == i)
+      continue; /* its head is on its way */
+    int64_t *ready_ns = out ? &lane->out_ready_ns : &lane->in_ready_ns;
+    if (*ready_ns < 0) {
+      bool may = out ? lane->n_outs && copy_may_start (lane, &lane->outs[lane->out], lane->out_step)
+                     : lane->n_ins && copy_may_start (lane, &lane->ins[lane->in], lane->in_step);
+      if (!may)
+        continue;
+      *ready_ns = l->now_ns;
+    }
+    if (*ready_ns < best_ns) {
+      best = i;
+      best_ns = *ready_ns;
+    }
+  }
+  return best;
+}
+
+static void copy_start (loop *l, engine *e, bool out) {
+  int32_t i = copy_choose (l, e, out);
+  if (e->lane >= 0 || i < 0 || (out && l->outs_held))
+    return;
+  sim_lane *lane = &l->r->lanes[i];
+  const sim_copy *c = out ? &lane->outs[lane->out] : &lane->ins[lane->in];
+  int32_t step = out ? lane->out_step : lane->in_step;
+  note (l, lane, step, out ? KIND_OUT : KIND_IN, 0, c->move);
+  if (l->r->record)
+    record (l, lane, step, out ? l->r->record->outs : l->r->record->ins, c->move, false);
+  e->lane = i;
+  e->carries = false;
+  e->latency_end_ns = l->now_ns + l->r->copy_ns;
+  e->work = (wide)c->bytes * NANO;
+  if (out)
+    lane->out_ready_ns = -1;
+  else
+    lane->in_ready_ns = -1;
+}
+
+static bool copy_end (loop *l, engine *e, bool out) {
+  if (e->lane < 0 || !e->carries || e->end_ns > l->now_ns)
+    return false;
+  sim_lane *lane = &l->r->lanes[e->lane];
+  const sim_copy *c = out ? &lane->outs[lane->out] : &lane->ins[lane->in];
+  int32_t step = out ? lane->out_step : lane->in_step;
+  note (l, lane, step, out ? KIND_OUT : KIND_IN, 1, c->move);
+  if (l->r->record)
+    record (l, lane, step, out ? l->r->record->outs : l->r->record->ins, c->move, true);
+  e->lane = -1;
+  e->carries = false;
+  if (out) {
+    lane->outs_done++;
+    if (++lane->out == lane->n_outs) {
+      lane->out = 0;
+      lane->out_step++;
+      count_steps (l, lane);
+    }
+  } else {
+    lane->ins_done++;
+    if (++lane->in == lane->n_ins) {
+      lane->in = 0;
+      lane->in_step++;
+      count_steps (l, lane);
+    }
+  }
+  return true;
+}
+
+/* Sets the rate from now on; false where the end would pass all time. */
+static bool engine_rate (loop *l, engine *e, int64_t rate) {
+  if (!e->carries || (e->rate == rate && e->end_ns != NEVER_NS))
+    return true;
+  wide carried = (wide)e->rate * (wide)(l->now_ns - e->from_ns);
+  e->work -= carried < e->work ? carried : e->work;
+  e->from_ns = l->now_ns;
+  e->rate = rate;
+  wide left_ns = (e->work + (wide)rate - 1) / (wide)rate;
+  if (left_ns > (wide)LAST_NS)
+    return false;
+  e->end_ns = l->now_ns + (int64_t)left_ns;
+  return true;
+}
+
+static bool copies_carry (loop *l) {
+  engine *engines[] = { &l->out, &l->in };
+  for (int i = 0; i < 2; i++) {
+    engine *e = engines[i];
+    if (e->lane >= 0 && !e->carries && e->latency_end_ns <= l->now_ns) {
+      e->carries = true;
+      e->rate = 0;
+      e->from_ns = l->now_ns;
+      e->end_ns = NEVER_NS;
+    }
+  }
+  bool both = l->out.carries && l->in.carries;
+  const link_rates *rates = &l->r->rates;
+  return engine_rate (l, &l->out, both ? rates->out_both : rates->out_alone) &&
+         engine_rate (l, &l->in, both ? rates->in_both : rates->in_alone);
+}
+
+/* ---- time ---- */
+
+static int64_t least (int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+static int64_t engine_next (const engine *e) {
+  return e->lane < 0 ? NEVER_NS : e->carries ? e->end_ns : e->latency_end_ns;
+}
+
+static int64_t next_event (const loop *l) {
+  int64_t next = least (engine_next (&l->out), engine_next (&l->in));
+  for (int32_t i = 0; i < l->r->n_lanes; i++) {
+    const sim_lane *lane = &l->r->lanes[i];
+    if (lane->running)
+      next = least (next, lane->op_end_ns);
+    else if (lane->gap_end_ns > l->now_ns)
+      next = least (next, lane->gap_end_ns);
+  }
+  return next;
+}
+
+/* All that happens at this instant; ops of no length may make several rounds of it, and where a
+   whole step has no length the rounds would never end: then `until` is asked in between. */
+static bool instant (loop *l) {
+  bool any;
+  do {
+    any = copy_end (l, &l->out, true);
+    any |= copy_end (l, &l->in, false);
+    any |= ops_advance (l);
+  } while (any && !l->asked);
+  if (any)
+    return true;
+  if (l->shares_changed)
+    ops_share (l);
+  copy_start (l, &l->out, true);
+  copy_start (l, &l->in, false);
+  return copies_carry (l);
+}
+
+static void begin (loop *l) {
+  for (int32_t i = 0; i < l->r->n_lanes; i++) {
+    sim_lane *lane = &l->r->lanes[i];
+    lane->op_step = lane->op = lane->out_step = lane->out = lane->in_step = lane->in = 0;
+    lane->ops_done = lane->outs_done = lane->ins_done = 0;
+    lane->running = false;
+    lane->gap_end_ns = lane->ops[0].gap_ns;
+    lane->op_ready_ns = lane->out_ready_ns = lane->in_ready_ns = -1;
+    lane->steps_done = 0;
+    for (int s = 0; s < SIM_STEPS; s++)
+      lane->states[s] = (sim_state){ 0, 0 };
+    for (int s = 0; s < SIM_JOB_STEPS; s++)
+      lane->starts_ns[s] = -1;
+  }
+}
+
+bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context), void *context,
+                    error *err) {
+  loop l = { .r = r, .outs_held = r->laden };
+  l.out.lane = l.in.lane = -1;
+  begin (&l);
+  for (;;) {
+    if (!instant (&l))
+      return error_set (err, ERR_input, "simulated time passes 2^62 ns");
+    if (l.asked) {
+      l.asked = false;
+      if (until (r, context))
+        return true;
+      continue;
+    }
+    int64_t next_ns = next_event (&l);
+    if (next_ns == NEVER_NS) {
+      if (!l.outs_held)
+        return error_set (err, ERR_infeasible, "the plan hangs: op %d of step %d waits for ever",
+                          r->lanes[0].op, r->lanes[0].op_step);
+      l.outs_held = false;
+      continue;
+    }
+    if (next_ns > LAST_NS)
+      return error_set (err, ERR_input, "simulated time passes 2^62 ns");
+    assert (next_ns > l.now_ns);
+    l.now_ns = next_ns;
+  }
+}

@@ -1,0 +1,69 @@
+/* The event loop of the machine model: jobs, their three queues, two engines.  Steps count from
+   0; what of step -1 an item waits for has happened. Used by simulate.c only. */
+#ifndef FERRY_TRACE_SIMULATE_RUN_H
+#define FERRY_TRACE_SIMULATE_RUN_H
+
+#include "trace/simulate/simulate.h"
+
+enum { SIM_STEPS = 32, SIM_JOB_STEPS = 33, SIM_NO_STEP = -1 };
+
+/* Needs are counts of ended items relative to the item's own step; SIM_NEVER: nothing is needed. */
+#define SIM_NEVER (INT64_MIN / 4)
+
+typedef struct sim_op {
+  int64_t ns, gap_ns;
+  int32_t ins, outs; /* INT32_MIN: none */
+} sim_op;
+
+typedef struct sim_copy {
+  int64_t ops, outs; /* an out needs ops only */
+  int64_t bytes;
+  int32_t move;
+} sim_copy;
+
+/* The linear hash of one step's times: of differences to the start of its op 0, which may not have
+   happened yet when the first copy in starts. */
+typedef struct sim_state {
+  unsigned __int128 sum, weights;
+} sim_state;
+
+typedef struct sim_lane {
+  int32_t n_ops, n_outs, n_ins;
+  sim_op *ops;
+  sim_copy *outs, *ins;
+  /* where each queue stands: the step and place of its head, and all that ended before it */
+  int32_t op_step, op, out_step, out, in_step, in;
+  int64_t ops_done, outs_done, ins_done;
+  bool running;
+  int64_t gap_end_ns, op_end_ns, op_from_ns;
+  int64_t op_ready_ns, out_ready_ns, in_ready_ns; /* -1: its head may not start yet */
+  unsigned __int128 op_work;
+  int64_t starts_ns[SIM_JOB_STEPS]; /* of op 0 */
+  sim_state states[SIM_STEPS];
+  int32_t steps_done; /* whose items have all ended */
+} sim_lane;
+
+typedef struct sim_record { /* one step of one lane, absolute times */
+  int32_t lane, step;
+  span *ops, *outs, *ins; /* by op, by move */
+} sim_record;
+
+typedef struct sim_run {
+  sim_lane *lanes;
+  int32_t n_lanes;
+  link_rates rates;
+  int64_t copy_ns;
+  bool turns, laden;
+  const sim_record *record; /* or NULL */
+  int64_t events;
+} sim_run;
+
+/* Runs from time 0 until until (run, context) is true, which is asked whenever a step of a lane has
+   ended or its op 0 has started. False: the plan hangs, or time passes 2^62. */
+bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context), void *context,
+                    error *err) MUST_CHECK;
+
+/* Whether two steps of a lane have the same times relative to their starts. */
+bool sim_same_state (const sim_lane *lane, int32_t a, int32_t b);
+
+#endif

@@ -1,0 +1,343 @@
+/* The rules around the event loop: what each item waits for, when a step counts as steady, and what
+   is reported. */
+#include "trace/simulate/simulate.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/units.h"
+#include "trace/simulate/run.h"
+#include "trace/simulate/timeline.h"
+#include "trace/unit.h"
+
+enum { HOST_PLACE = 512, LAST_DIFFERENCES = 8, FIRST_JOB_STEP = 16, LAST_JOB_STEP = 32 };
+
+/* ---- from plans to lanes ---- */
+
+static bool bad (error *err, const char *list, int32_t row, const char *field, int64_t value) {
+  char where[64];
+  snprintf (where, sizeof where, "/%s/%d%s", list, row, field);
+  return error_at (err, ERR_input, where, "%lld is out of range", (long long)value);
+}
+
+/* Only what moves is looked at: a table of all units would cost more than the simulation. */
+static bool unit_moved (const trace *t, const plan *p, int32_t unit, unit_info *out) {
+  *out = (unit_info){ 0 };
+  if (unit < 0 || unit >= t->n_tensors + p->n_groups)
+    return false;
+  if (unit < t->n_tensors)
+    out->bytes = t->tensors[unit].bytes;
+  else {
+    const index_list *group = &p->groups[unit - t->n_tensors];
+    for (int32_t i = 0; i < group->count; i++) {
+      if (group->at[i] < 0 || group->at[i] >= t->n_tensors)
+        return false;
+      out->bytes += unit_member_bytes (t->tensors[group->at[i]].bytes);
+    }
+  }
+  out->granules = units_div_up (out->bytes, p->placement.granule_bytes);
+  return out->bytes > 0;
+}
+
+/* Looks at every index that the lanes are built from; the rest is check's. bytes: of each copy. */
+static bool plan_is_sound (const plan *p, const trace *t, int64_t *bytes, error *err) {
+  for (int32_t i = 0; i < p->n_moves; i++) {
+    const move *m = &p->moves[i];
+    unit_info u;
+    if (!unit_moved (t, p, m->unit, &u))
+      return bad (err, "moves", i, "/unit", m->unit);
+    if (m->of < 1 || m->of > u.granules)
+      return bad (err, "moves", i, "/of", m->of);
+    if (m->part < 0 || m->part >= m->of)
+      return bad (err, "moves", i, "/part", m->part);
+    if (m->out_after < 0 || m->out_after >= t->n_ops)
+      return bad (err, "moves", i, "/out_after", m->out_after);
+    if (m->in_before < 0 || m->in_before >= t->n_ops)
+      return bad (err, "moves", i, "/in_before", m->in_before);
+    if (m->host_offset < 0 || m->host_offset > MOST_BYTES)
+      return bad (err, "moves", i, "/host_offset", m->host_offset);
+    bytes[i] = unit_part_bytes (&u, p->placement.granule_bytes, m->part, m->of);
+  }
+  for (int32_t i = 0; i < p->n_op_waits; i++)
+    if (p->op_waits[i].op < 0 || p->op_waits[i].op >= t->n_ops)
+      return bad (err, "op_waits", i, "/op", p->op_waits[i].op);
+  return true;
+}
+
+/* place[m]: where move m stands in an order; each move that must be there is there once. */
+static bool read_order (const plan *p, const char *name, const int32_t *order, int32_t count,
+                        bool outs, int32_t *place, error *err) {
+  int32_t want = 0;
+  for (int32_t m = 0; m < p->n_moves; m++) {
+    want += !outs || !p->moves[m].clean;
+    place[m] = -1;
+  }
+  for (int32_t i = 0; i < count; i++) {
+    int32_t m = order[i];
+    if (m < 0 || m >= p->n_moves || place[m] >= 0 || (outs && p->moves[m].clean))
+      return bad (err, name, i, "", m);
+    place[m] = i;
+  }
+  return count == want ||
+         error_at (err, ERR_input, "", "%s names %d of %d moves", name, count, want);
+}
+
+static int64_t greater (int64_t a, int64_t b) {
+  return a > b ? a : b;
+}
+
+static void fill_ops (sim_lane *lane, const trace *t, const plan *p) {
+  for (int32_t i = 0; i < t->n_ops; i++)
+    lane->ops[i] = (sim_op){ t->ops[i].ns, t->ops[i].gap_ns, INT32_MIN, INT32_MIN };
+  for (int32_t i = 0; i < p->n_op_waits; i++)
+    lane->ops[p->op_waits[i].op].outs = p->op_waits[i].outs;
+  for (int32_t i = 0; i < p->n_ins; i++) {
+    sim_op *o = &lane->ops[p->moves[p->in_order[i]].in_before];
+    if (o->ins < i + 1) /* copies in end in order: the last of those due is enough */
+      o->ins = i + 1;
+  }
+}
+
+static void fill_copies (sim_lane *lane, const plan *p, const int64_t *bytes,
+                         const int32_t *out_place) {
+  for (int32_t i = 0; i < p->n_outs; i++) {
+    const move *m = &p->moves[p->out_order[i]];
+    lane->outs[i] = (sim_copy){ .ops = (int64_t)m->out_after + 1,
+                                .outs = SIM_NEVER,
+                                .bytes = bytes[p->out_order[i]],
+                                .move = p->out_order[i] };
+  }
+  for (int32_t i = 0; i < p->n_ins; i++) {
+    const move *m = &p->moves[p->in_order[i]];
+    bool wraps = m->in_before <= m->out_after;
+    sim_copy *c = &lane->ins[i];
+    *c = (sim_copy){ .ops = m->in_ops == NO_WAIT ? SIM_NEVER : m->in_ops,
+                     .outs = m->in_outs == NO_WAIT ? SIM_NEVER : m->in_outs,
+                     .bytes = bytes[p->in_order[i]],
+                     .move = p->in_order[i] };
+    if (m->clean)
+      c->ops = greater (c->ops, m->out_after + 1 - (wraps ? (int64_t)lane->n_ops : 0));
+    else
+      c->outs = greater (c->outs, out_place[p->in_order[i]] + 1 - (wraps ? (int64_t)p->n_outs : 0));
+  }
+}
+
+static bool fill_lane (const sim_job *job, arena *a, sim_lane *lane, error *err) {
+  const plan *p = job->plan;
+  const trace *t = job->rewritten->trace;
+  int64_t *bytes = NEW (a, p->n_moves, int64_t, err);
+  if (!bytes || !plan_is_sound (p, t, bytes, err))
+    return false;
+  *lane = (sim_lane){ .n_ops = t->n_ops, .n_outs = p->n_outs, .n_ins = p->n_ins };
+  lane->ops = NEW (a, t->n_ops, sim_op, err);
+  lane->outs = NEW (a, p->n_outs, sim_copy, err);
+  lane->ins = NEW (a, p->n_ins, sim_copy, err);
+  int32_t *out_place = NEW (a, p->n_moves, int32_t, err);
+  int32_t *in_place = NEW (a, p->n_moves, int32_t, err);
+  if (!lane->ops || !lane->outs || !lane->ins || !out_place || !in_place ||
+      !read_order (p, "out_order", p->out_order, p->n_outs, true, out_place, err) ||
+      !read_order (p, "in_order", p->in_order, p->n_ins, false, in_place, err))
+    return false;
+  fill_ops (lane, t, p);
+  fill_copies (lane, p, bytes, out_place);
+  return true;
+}
+
+/* ---- the steady state of one job ---- */
+
+typedef struct steady {
+  int32_t looked;      /* steps whose state has been compared */
+  int32_t first, last; /* two steps of equal state, or -1 */
+} steady;
+
+static bool settled_or_over (const sim_run *r, void *context) {
+  steady *s = context;
+  const sim_lane *lane = &r->lanes[0];
+  for (; s->looked < lane->steps_done && s->looked < SIM_STEPS; s->looked++)
+    for (int32_t i = 0; i < s->looked; i++)
+      if (sim_same_state (lane, i, s->looked)) {
+        s->first = i;
+        s->last = s->looked;
+        return true;
+      }
+  return s->looked >= SIM_STEPS;
+}
+
+/* The period of one run, and whether it repeated; *step is one of its steady steps. */
+static bool run_once (sim_run *r, int64_t *step_ns, bool *repeated, int32_t *step, error *err) {
+  steady s = { 0, -1, -1 };
+  if (!sim_run_until (r, settled_or_over, &s, err))
+    return false;
+  const int64_t *starts = r->lanes[0].starts_ns;
+  *repeated = s.first >= 0;
+  if (*repeated) {
+    *step_ns = units_div_up (starts[s.last] - starts[s.first], s.last - s.first);
+    *step = s.first;
+    return true;
+  }
+  *step_ns = 0;
+  for (int i = SIM_STEPS - LAST_DIFFERENCES; i < SIM_STEPS; i++)
+    if (starts[i] - starts[i - 1] > *step_ns) {
+      *step_ns = starts[i] - starts[i - 1];
+      *step = i - 1;
+    }
+  return true;
+}
+
+static bool step_started (const sim_run *r, void *context) {
+  const sim_record *to = context;
+  const sim_lane *lane = &r->lanes[to->lane];
+  return lane->steps_done > to->step && lane->starts_ns[to->step + 1] >= 0;
+}
+
+/* The run again, up to the step that is shown, with its times written down. */
+static bool draw (sim_run *r, const sim_job *job, int32_t lane, int32_t step, arena *a,
+                  timeline *out, error *err) {
+  *out = (timeline){ .step = step };
+  sim_record record = { .lane = lane, .step = step };
+  const plan *p = job->plan;
+  units u;
+  if (!timeline_begin (job, a, out, err) ||
+      !units_of (job->rewritten->trace, p->groups, p->n_groups, p->placement.granule_bytes,
+                 p->placement.pool_below_bytes, a, &u, err))
+    return false;
+  record.ops = out->ops;
+  record.outs = out->outs;
+  record.ins = out->ins;
+  r->record = &record;
+  bool ok = sim_run_until (r, step_started, &record, err);
+  r->record = NULL;
+  const int64_t *starts = r->lanes[lane].starts_ns;
+  return ok &&
+         timeline_finish (job, &u, starts[step], starts[step + 1] - starts[step], a, out, err);
+}
+
+static bool one_job (sim_run *r, const sim_job *job, const sim_options *o, predicted *out,
+                     timeline *drawn, error *err) {
+  int32_t step = 0, laden_step = 0;
+  bool laden = false;
+  if (!run_once (r, &out->step_ns, &out->settled, &step, err))
+    return false;
+  if (!out->settled) {
+    int64_t laden_ns = 0;
+    r->laden = true;
+    if (!run_once (r, &laden_ns, &out->settled, &laden_step, err))
+      return false;
+    laden = laden_ns > out->step_ns;
+    if (laden) {
+      out->step_ns = laden_ns;
+      step = laden_step;
+    }
+  }
+  r->laden = laden;
+  return !o->timeline_arena || draw (r, job, 0, step, o->timeline_arena, drawn, err);
+}
+
+/* ---- several jobs ---- */
+
+static bool all_ran (const sim_run *r, void *context) {
+  (void)context;
+  for (int32_t i = 0; i < r->n_lanes; i++)
+    if (r->lanes[i].starts_ns[LAST_JOB_STEP] < 0)
+      return false;
+  return true;
+}
+
+static bool jobs_fit (const sim_job *jobs, int32_t n, error *err) {
+  const device *first = &jobs[0].plan->device;
+  __int128 need = 0;
+  for (int32_t i = 0; i < n; i++) {
+    const device *d = &jobs[i].plan->device;
+    if (trace_total_ns (jobs[i].rewritten->trace) == 0)
+      return error_set (err, ERR_input, "job %d has no duration: it cannot share a card", i);
+    if (strcmp (d->name, first->name) != 0)
+      return error_set (err, ERR_input, "job %d is planned for device %s, job 0 for %s", i, d->name,
+                        first->name);
+    need += jobs[i].plan->budget_bytes + first->reserved_bytes;
+  }
+  if (need > first->memory_bytes) {
+    char a[UNITS_TEXT], b[UNITS_TEXT];
+    return error_set (err, ERR_infeasible, "%d jobs need %s together, the device has %s", n,
+                      units_bytes (a, need > INT64_MAX ? INT64_MAX : (int64_t)need),
+                      units_bytes (b, first->memory_bytes));
+  }
+  return true;
+}
+
+static bool many_jobs (sim_run *r, const sim_job *jobs, const sim_options *o, predicted *out,
+                       timeline *drawn, error *err) {
+  if (!jobs_fit (jobs, r->n_lanes, err) || !sim_run_until (r, all_ran, NULL, err))
+    return false;
+  for (int32_t i = 0; i < r->n_lanes; i++) {
+    const int64_t *starts = r->lanes[i].starts_ns;
+    out[i].step_ns = units_div_up (starts[LAST_JOB_STEP] - starts[FIRST_JOB_STEP],
+                                   LAST_JOB_STEP - FIRST_JOB_STEP);
+    out[i].settled = false;
+  }
+  for (int32_t i = 0; o->timeline_arena && i < r->n_lanes; i++)
+    if (!draw (r, &jobs[i], i, FIRST_JOB_STEP, o->timeline_arena, &drawn[i], err))
+      return false;
+  return true;
+}
+
+/* ---- the report ---- */
+
+static bool static_figures (const sim_job *job, const sim_lane *lane, predicted *out, error *err) {
+  const plan *p = job->plan;
+  const placement *pl = &p->placement;
+  *out = (predicted){ .compute_ns = trace_total_ns (job->rewritten->trace) };
+  out->baseline_ns =
+      job->original == job->rewritten->trace ? out->compute_ns : trace_total_ns (job->original);
+  int64_t granules = pl->granules + units_div_up (pl->pool_bytes, pl->granule_bytes);
+  if (__builtin_mul_overflow (granules, pl->granule_bytes, &out->peak_bytes))
+    return error_at (err, ERR_input, "/placement/granules", "%lld granules of %lld bytes",
+                     (long long)granules, (long long)pl->granule_bytes);
+  int64_t end = 0;
+  for (int32_t i = 0; i < lane->n_ins; i++) { /* every move comes in */
+    end = greater (end, p->moves[lane->ins[i].move].host_offset + lane->ins[i].bytes);
+    out->h2d_bytes += lane->ins[i].bytes;
+  }
+  out->host_peak_bytes = units_div_up (end, HOST_PLACE) * HOST_PLACE;
+  for (int32_t i = 0; i < lane->n_outs; i++)
+    out->d2h_bytes += lane->outs[i].bytes;
+  return true;
+}
+
+bool simulate (const sim_job *jobs, int32_t n_jobs, const sim_options *options, arena *scratch,
+               predicted *out, timeline *timelines, error *err) {
+  static const sim_options plain = { 0 };
+  const sim_options *o = options ? options : &plain;
+  assert (n_jobs >= 1 && (!o->timeline_arena || timelines));
+  arena_mark mark = arena_here (scratch);
+  const device *d = &jobs[0].plan->device;
+  sim_run r = { .n_lanes = n_jobs,
+                .rates = device_rates (&d->link, n_jobs == 1 ? d->share_ppm : 1000000),
+                .copy_ns = d->link.copy_ns,
+                .turns = o->turns };
+  r.lanes = NEW (scratch, n_jobs, sim_lane, err);
+  bool ok = r.lanes;
+  for (int32_t i = 0; ok && i < n_jobs; i++)
+    ok = fill_lane (&jobs[i], scratch, &r.lanes[i], err) &&
+         static_figures (&jobs[i], &r.lanes[i], &out[i], err);
+  ok = ok && (n_jobs == 1 ? one_job (&r, jobs, o, out, timelines, err)
+                          : many_jobs (&r, jobs, o, out, timelines, err));
+  for (int32_t i = 0; ok && i < n_jobs; i++)
+    out[i].stall_ns = out[i].step_ns - out[i].compute_ns;
+  if (o->events)
+    *o->events += r.events;
+  /* The timelines may live in the same arena. */
+  if (o->timeline_arena != scratch)
+    arena_back (scratch, mark);
+  return ok;
+}
+
+bool simulate_plan (const trace *t, const plan *p, arena *scratch, predicted *out, error *err) {
+  arena_mark mark = arena_here (scratch);
+  rewritten rw;
+  bool ok = plan_rewrite (t, p, scratch, &rw, err);
+  sim_job job = { t, &rw, p };
+  ok = ok && simulate (&job, 1, NULL, scratch, out, NULL, err);
+  arena_back (scratch, mark);
+  return ok;
+}
