@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/orders.h"
 #include "solver/search/mix.h"
 #include "solver/attempt/search_policies.h"
 #include "solver/search/sections_bound.h"
@@ -182,11 +183,17 @@ out:
   return ok;
 }
 
-bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+static bool solve_in_order (const trace *t, const solve_options *o, arena *a, solution *out,
+                            error *err) {
   if (o->same_places && !o->place_bytes)
     return solve_same_places (t, o, a, out, err);
   if (o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF)
     return variant_solve (t, NULL, o, NULL, a, out, err);
   return (o->sections ? sections_solve (t, o, a, out, err) : mix_solve (t, o, 0, a, out, err)) &&
          (o->same_places || policies_take (t, o, a, out, err));
+}
+
+bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+  return o->order == ORDER_AS_IS ? solve_in_order (t, o, a, out, err)
+                                 : orders_solve (t, o, solve_in_order, a, out, err);
 }

@@ -21,6 +21,9 @@ typedef enum recompute_mode {
   RECOMPUTE_ONLY
 } recompute_mode;
 
+/* The orders that the ops may have: as in the trace, or also with the updates moved up. */
+typedef enum order_mode { ORDER_AS_IS, ORDER_UPDATES } order_mode;
+
 /* How a plan was made, for budgets near its own. */
 typedef struct recipe {
   int layout; /* a layout_kind */
@@ -45,6 +48,7 @@ typedef struct solve_options {
   int64_t section_parts; /* SECTIONS_FIXED: so many */
   sections_orders section_orders;
   recompute_mode recompute;
+  order_mode order;
   const bound *guide;   /* of solve without sections and recompute: what bound_range says of this
                            budget, so that no program is solved; or NULL */
   const recipe *follow; /* only a few roundings, made like this; or NULL */

@@ -242,7 +242,7 @@ static bool choose (mixing *m, error *err) {
 }
 
 /* About 15 seconds, and up to a minute for the largest. */
-static int64_t default_ticks (const trace *t) {
+int64_t mix_default_ticks (const trace *t) {
   enum { FEW_OPS = 1500, MOST_PART = 4, LIMIT_TICKS = 10000000 };
   int64_t most = (int64_t)LIMIT_TICKS * MOST_PART,
           ticks = (int64_t)LIMIT_TICKS * t->n_ops / FEW_OPS;
@@ -257,7 +257,7 @@ bool mix_solve (const trace *t, const solve_options *o, int64_t least_ns, arena 
     return false;
   *m = (mixing){ .t = t, .o = o, .arena = a, .compute_ns = trace_total_ns (t) };
   m->least_ns = least_ns > m->compute_ns ? least_ns : m->compute_ns;
-  m->limit_ticks = o->limit_ticks ? o->limit_ticks : default_ticks (t);
+  m->limit_ticks = o->limit_ticks ? o->limit_ticks : mix_default_ticks (t);
   m->events = solve_events_per_tick (t->n_ops);
   m->scratch = arena_new (0);
   bool ok = m->scratch || error_set (err, ERR_memory, "out of memory");

@@ -10,4 +10,7 @@
 bool mix_solve (const trace *t, const solve_options *o, int64_t least_ns, arena *a, solution *out,
                 error *err) MUST_CHECK;
 
+/* The limit where none is given. */
+int64_t mix_default_ticks (const trace *t);
+
 #endif
