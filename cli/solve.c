@@ -367,9 +367,9 @@ static const cli_option options[] = {
   { 0, "recompute", "off|cheap|auto|only",
     "drop what can be made again: outputs of cheap ops, any, "
     "or any and swap nothing; without it, off" },
-  { 0, "order", "as-is|updates",
-    "the ops in the order of the trace, or each update as soon as its gradient is final too, where "
-    "that is faster; without it, as-is" },
+  { 0, "order", "as-is|updates|any",
+    "the ops in the order of the trace; or also each update as soon as its gradient is final; or "
+    "also any order that keeps every value; without it, as-is" },
   { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%" },
   { 0, "limit", "TICKS",
     "of the search, in simulated events, or, with cuts or drops, of all there is to do; the same "

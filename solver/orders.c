@@ -1,15 +1,20 @@
 #include "solver/orders.h"
 
+#include "solver/order/climb.h"
 #include "solver/order/updates.h"
 #include "solver/search/mix.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
 
-enum { LOOK_PART = 8 }; /* of the ticks, for a look at one order */
+enum {
+  MOST_ORDERS = 3,
+  LOOK_PART = 8,     /* of the ticks, for a look at one order */
+  STEPS_PER_TICK = 8 /* of the climb */
+};
 
 typedef struct order_tried {
   const trace *trace;
-  op_run *runs;
+  op_run *runs; /* none: as it is */
   int32_t n_runs;
   solution found; /* without a plan: none was found */
   error refused;  /* why not */
@@ -20,7 +25,8 @@ typedef struct ordering {
   const solve_options *o;
   solve_order *one;
   arena *arena;
-  order_tried at[2]; /* as it is, and with early updates */
+  int64_t ticks, limit_ticks;
+  order_tried at[MOST_ORDERS];
   int32_t count;
 } ordering;
 
@@ -28,7 +34,58 @@ static int64_t step_ns (const order_tried *x) {
   return x->found.plan ? x->found.plan->predicted.step_ns : INT64_MAX;
 }
 
-/* Not one nanosecond is waited or calculated twice, to the gap that was asked for: no order does
+/* ---- which orders ---- */
+
+static bool add (ordering *n, op_run *runs, int32_t n_runs, error *err) {
+  order_tried *x = &n->at[n->count];
+  int32_t *order;
+  *x = (order_tried){ .runs = runs, .n_runs = n_runs };
+  if (n->count && !n_runs)
+    return true;
+  n->count++;
+  return trace_reorder (n->t, runs, n_runs, n->arena, &x->trace, &order, err);
+}
+
+/* Runs of an order of an order, as those of the trace. */
+static bool compose (ordering *n, const order_tried *first, const op_run *second, int32_t n_second,
+                     op_run **runs, int32_t *n_runs, error *err) {
+  const trace *made;
+  int32_t *one, *two, count = n->t->n_ops;
+  if (!trace_reorder (n->t, first->runs, first->n_runs, n->arena, &made, &one, err) ||
+      !trace_reorder (made, second, n_second, n->arena, &made, &two, err))
+    return false;
+  for (int32_t i = 0; one && two && i < count; i++)
+    two[i] = one[two[i]];
+  return order_runs (two, count, n->arena, runs, n_runs, err);
+}
+
+static bool climb (ordering *n, error *err) {
+  const order_tried *from = &n->at[n->count - 1];
+  climb_options o = { .budget_bytes = n->o->budget_bytes,
+                      .limit_ticks = n->limit_ticks / LOOK_PART * STEPS_PER_TICK,
+                      .stop = n->o->stop,
+                      .stop_context = n->o->stop_context };
+  op_run *runs;
+  int32_t n_runs;
+  int64_t ticks = 0;
+  if (!order_climb (from->trace, &o, n->arena, &runs, &n_runs, &ticks, err))
+    return false;
+  n->ticks += ticks / STEPS_PER_TICK;
+  if (n_runs && !compose (n, from, runs, n_runs, &runs, &n_runs, err))
+    return false;
+  return add (n, runs, n_runs, err);
+}
+
+static bool find_orders (ordering *n, error *err) {
+  op_run *runs;
+  int32_t n_runs;
+  return add (n, NULL, 0, err) && order_updates (n->t, n->arena, &runs, &n_runs, err) &&
+         add (n, runs, n_runs, err) && (n->o->order != ORDER_ANY || climb (n, err));
+}
+
+/* ---- each of them ---- */
+
+/* To the gap that was asked for, nothing waits and nothing is calculated twice: no order does
    better. */
 static bool is_over (const ordering *n, const order_tried *x) {
   return step_ns (x) <= solve_enough_ns (n->o, trace_total_ns (n->t)) ||
@@ -49,20 +106,33 @@ static bool try_order (ordering *n, order_tried *x, int64_t ticks, error *err) {
     *err = refused;
     return false;
   }
-  found.ticks += x->found.ticks;
-  if (found.plan->predicted.step_ns < step_ns (x) ||
-      (found.plan->predicted.step_ns == step_ns (x) &&
-       found.bound.lower_bound_ns >= x->found.bound.lower_bound_ns))
+  n->ticks += found.ticks;
+  if (found.plan->predicted.step_ns <= step_ns (x))
     x->found = found;
-  else
-    x->found.ticks = found.ticks;
   return true;
 }
 
+/* A little effort for each, the rest for the best. */
+static bool try_all (ordering *n, order_tried **best, error *err) {
+  int64_t look = n->limit_ticks / LOOK_PART + 1;
+  *best = &n->at[0];
+  for (int32_t i = 0; i < n->count && !is_over (n, *best); i++) {
+    if (!try_order (n, &n->at[i], look, err))
+      return false;
+    if (step_ns (&n->at[i]) < step_ns (*best))
+      *best = &n->at[i];
+  }
+  int64_t left = n->limit_ticks - n->count * look;
+  return is_over (n, *best) || try_order (n, *best, left, err);
+}
+
+/* ---- the answer ---- */
+
 /* The plan of the trace in an order as one of the trace as it is. */
-static bool give_back (ordering *n, order_tried *x, solution *out, error *err) {
+static bool give_back (ordering *n, const order_tried *x, solution *out, error *err) {
   char digest[TRACE_DIGEST];
   *out = x->found;
+  out->ticks = n->ticks;
   plan *p = out->plan;
   if (!x->n_runs)
     return true;
@@ -76,9 +146,8 @@ static bool give_back (ordering *n, order_tried *x, solution *out, error *err) {
 
 static bool name_class (ordering *n, const solution *s, error *err) {
   certificate *c = &s->plan->certificate;
-  bool all = c->lower_bound_ns <= trace_total_ns (n->t);
-  const char *which = all                ? "in whatever order"
-                      : s->plan->n_order ? "with its ops in this order"
+  const char *which = c->lower_bound_ns <= trace_total_ns (n->t) ? "in whatever order"
+                      : s->plan->n_order                         ? "with its ops in this order"
                                          : "with its ops in the order of the trace";
   c->covers = arena_format (n->arena, err, "%s, %s", c->covers, which);
   return c->covers;
@@ -92,28 +161,20 @@ static int64_t limit_ticks (const trace *t, const solve_options *o) {
 
 bool orders_solve (const trace *t, const solve_options *o, solve_order *one, arena *a,
                    solution *out, error *err) {
-  ordering n = { .t = t, .o = o, .one = one, .arena = a, .count = 1 };
-  n.at[0].trace = t;
-  order_tried *early = &n.at[1];
-  int32_t *order;
-  if (!order_updates (t, a, &early->runs, &early->n_runs, err) ||
-      !trace_reorder (t, early->runs, early->n_runs, a, &early->trace, &order, err))
+  ordering *n = NEW (a, 1, ordering, err);
+  order_tried *best;
+  if (!n)
     return false;
-  if (!early->n_runs)
+  *n = (ordering){ .t = t, .o = o, .one = one, .arena = a, .limit_ticks = limit_ticks (t, o) };
+  if (!find_orders (n, err))
+    return false;
+  if (n->count == 1)
     return one (t, o, a, out, err);
-  int64_t all = limit_ticks (t, o), look = all / LOOK_PART + 1;
-  order_tried *best = &n.at[0];
-  for (int32_t i = 0; i < 2 && !is_over (&n, best); i++) {
-    if (!try_order (&n, &n.at[i], look, err))
-      return false;
-    if (step_ns (&n.at[i]) < step_ns (best))
-      best = &n.at[i];
-  }
-  if (!is_over (&n, best) && !try_order (&n, best, all - 2 * look, err))
+  if (!try_all (n, &best, err))
     return false;
   if (!best->found.plan) {
     *err = best->refused;
     return false;
   }
-  return give_back (&n, best, out, err) && name_class (&n, out, err);
+  return give_back (n, best, out, err) && name_class (n, out, err);
 }

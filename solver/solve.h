@@ -21,8 +21,9 @@ typedef enum recompute_mode {
   RECOMPUTE_ONLY
 } recompute_mode;
 
-/* The orders that the ops may have: as in the trace, or also with the updates moved up. */
-typedef enum order_mode { ORDER_AS_IS, ORDER_UPDATES } order_mode;
+/* The orders that the ops may have: that of the trace, also with the updates moved up, or any that
+   keeps every value. */
+typedef enum order_mode { ORDER_AS_IS, ORDER_UPDATES, ORDER_ANY } order_mode;
 
 /* How a plan was made, for budgets near its own. */
 typedef struct recipe {

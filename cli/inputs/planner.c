@@ -16,7 +16,7 @@ enum { APPROXIMATE_PPM = 30000, TOUCHED_PPM = 50000 };
 
 /* In the order of sections_orders and recompute_mode. */
 static const char *const order_words[] = { "auto", "level", "depth", NULL };
-static const char *const op_order_words[] = { "as-is", "updates", NULL };
+static const char *const op_order_words[] = { "as-is", "updates", "any", NULL };
 static const char *const drop_words[] = { "off", "cheap", "auto", "only", NULL };
 
 int64_t planner_now_ns (void) {
