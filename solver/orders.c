@@ -112,18 +112,29 @@ static bool try_order (ordering *n, order_tried *x, int64_t ticks, error *err) {
   return true;
 }
 
-/* A little effort for each, the rest for the best. */
+/* A plan found with little effort says less of an order than the plan and the bound together. */
+static int64_t promise_ns (const order_tried *x) {
+  return x->found.plan ? step_ns (x) / 2 + x->found.bound.lower_bound_ns / 2 : INT64_MAX;
+}
+
+static order_tried *least (ordering *n, int64_t (*of) (const order_tried *)) {
+  order_tried *best = &n->at[0];
+  for (int32_t i = 1; i < n->count; i++)
+    if (of (&n->at[i]) < of (best))
+      best = &n->at[i];
+  return best;
+}
+
+/* A little effort for each, the rest for the most promising. */
 static bool try_all (ordering *n, order_tried **best, error *err) {
   int64_t look = n->limit_ticks / LOOK_PART + 1;
-  *best = &n->at[0];
-  for (int32_t i = 0; i < n->count && !is_over (n, *best); i++) {
+  for (int32_t i = 0; i < n->count && !is_over (n, least (n, step_ns)); i++)
     if (!try_order (n, &n->at[i], look, err))
       return false;
-    if (step_ns (&n->at[i]) < step_ns (*best))
-      *best = &n->at[i];
-  }
-  int64_t left = n->limit_ticks - n->count * look;
-  return is_over (n, *best) || try_order (n, *best, left, err);
+  bool ok = is_over (n, least (n, step_ns)) ||
+            try_order (n, least (n, promise_ns), n->limit_ticks - n->count * look, err);
+  *best = least (n, step_ns);
+  return ok;
 }
 
 /* ---- the answer ---- */

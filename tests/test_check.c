@@ -171,11 +171,21 @@ static void run_ops (fixture *f, op_run one, op_run two, op_run three) {
   f->plan.order = f->order;
   f->plan.n_order = 3;
 }
-static void op_left_out (fixture *f) { run_ops (f, (op_run){ 1, 1 }, (op_run){ 0, 1 }, (op_run){ 2, 3 }); }
-static void op_run_twice (fixture *f) { run_ops (f, (op_run){ 0, 1 }, (op_run){ 0, 2 }, (op_run){ 2, 4 }); }
-static void op_of_no_trace (fixture *f) { run_ops (f, (op_run){ 0, 1 }, (op_run){ 1, 2 }, (op_run){ 3, 4 }); }
-static void read_too_early (fixture *f) { run_ops (f, (op_run){ 2, 1 }, (op_run){ 0, 2 }, (op_run){ 3, 3 }); }
-static void written_too_early (fixture *f) { run_ops (f, (op_run){ 3, 1 }, (op_run){ 0, 3 }, (op_run){ 4, 2 }); }
+static void op_left_out (fixture *f) {
+  run_ops (f, (op_run){ 1, 1 }, (op_run){ 0, 1 }, (op_run){ 2, 3 });
+}
+static void op_run_twice (fixture *f) {
+  run_ops (f, (op_run){ 0, 1 }, (op_run){ 0, 2 }, (op_run){ 2, 4 });
+}
+static void op_of_no_trace (fixture *f) {
+  run_ops (f, (op_run){ 0, 1 }, (op_run){ 1, 2 }, (op_run){ 3, 4 });
+}
+static void read_too_early (fixture *f) {
+  run_ops (f, (op_run){ 2, 1 }, (op_run){ 0, 2 }, (op_run){ 3, 3 });
+}
+static void written_too_early (fixture *f) {
+  run_ops (f, (op_run){ 3, 1 }, (op_run){ 0, 3 }, (op_run){ 4, 2 });
+}
 static void written_the_other_way (fixture *f) {
   error err = { 0 };
   f->ops[4].reads.count = 0;

@@ -1,6 +1,6 @@
-/* An order, sections and recompute entries turn a trace into another one, in which nothing is special: every
-   part of an op is an op, every piece of a tensor a tensor.  Who has the trace, the two lists and
-   section_ns rebuilds it exactly. */
+/* An order, sections and recompute entries turn a trace into another one, in which nothing is
+   special: every part of an op is an op, every piece of a tensor a tensor.  Who has the trace, the
+   three lists and section_ns rebuilds it exactly. */
 #ifndef FERRY_TRACE_REWRITE_REWRITE_H
 #define FERRY_TRACE_REWRITE_REWRITE_H
 
