@@ -34,6 +34,13 @@ arena *arena_new (int64_t limit_bytes) {
   return a;
 }
 
+arena *arena_made (error *err) {
+  arena *a = arena_new (0);
+  if (!a)
+    error_set (err, ERR_memory, "out of memory");
+  return a;
+}
+
 void arena_free (arena *a) {
   if (!a)
     return;
