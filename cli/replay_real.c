@@ -142,6 +142,7 @@ int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *
   train_result r;
   bytes text = { 0 };
   const char *times = call_text (c, "times");
+  setenv ("OPENBLAS_NUM_THREADS", "1", 1); /* it makes its threads when it is opened; none has work */
   bool good = read_training (c, &train, &text);
   train.libraries.search = !o->emulated && !call_flag (c, "own-kernels");
   if (good && train.compare && !o->emulated)

@@ -1,44 +1,66 @@
 #include "executor/libraries/blas.h"
 
 #include <assert.h>
+#include <dlfcn.h>
 #include <limits.h>
 #include <string.h>
 
 #include "config.h"
+#include "executor/driver/symbols.h"
 
-#ifdef HAVE_OPENBLAS
-#include <cblas.h>
+/* ---- OpenBLAS ---- */
+
+/* cblas.h's own numbers. */
+enum { ROW_MAJOR = 101, AS_IT_IS = 111, TRANSPOSED = 112 };
+
+#ifdef USE_OPENBLAS
+static const symbol_row rows[] = {
+  { offsetof (blas, sgemm), "cblas_sgemm", true },
+  { offsetof (blas, set_threads), "openblas_set_num_threads", true },
+  { offsetof (blas, config), "openblas_get_config", true },
+};
+
+/* One whose integers have 64 bits has other functions under the same names. */
+static bool usable (void *library, blas *b) {
+  return symbols_take (library, rows, sizeof rows / sizeof rows[0], b) == NULL &&
+         strstr (b->config (), "USE64BITINT") == NULL;
+}
+#endif
+
+void blas_open (blas *b) {
+  *b = (blas){ NULL, NULL, NULL };
+#ifdef USE_OPENBLAS
+  /* It is never unloaded, so the handle need not be kept: its threads may outlive any call. */
+  void *library = dlopen ("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
+  if (library == NULL)
+    return;
+  if (!usable (library, b))
+    *b = (blas){ NULL, NULL, NULL };
+  dlclose (library);
+#endif
+}
+
+const char *blas_name (const blas *b) {
+  return b->sgemm != NULL ? b->config () : "own loops";
+}
 
 static int narrow (int64_t x) {
   assert (x >= 0 && x <= INT_MAX);
   return (int)x;
 }
 
-void blas_sgemm (const blas_product *p, const float *a, const float *b, float *c) {
+void blas_sgemm (const blas *l, const blas_product *p, const float *a, const float *b, float *c) {
+  if (l->sgemm == NULL) {
+    blas_own_sgemm (p, a, b, c);
+    return;
+  }
   if (p->m == 0 || p->n == 0)
     return;
-  openblas_set_num_threads (1); /* a store; with more, sums would depend on how many there are */
-  cblas_sgemm (CblasRowMajor, p->transpose_a ? CblasTrans : CblasNoTrans,
-               p->transpose_b ? CblasTrans : CblasNoTrans, narrow (p->m), narrow (p->n),
-               narrow (p->k), p->alpha, a, narrow (p->a_row), b, narrow (p->b_row), p->beta, c,
-               narrow (p->c_row));
+  l->set_threads (1); /* a store; with more, sums would depend on how many there are */
+  l->sgemm (ROW_MAJOR, p->transpose_a ? TRANSPOSED : AS_IT_IS,
+            p->transpose_b ? TRANSPOSED : AS_IT_IS, narrow (p->m), narrow (p->n), narrow (p->k),
+            p->alpha, a, narrow (p->a_row), b, narrow (p->b_row), p->beta, c, narrow (p->c_row));
 }
-
-const char *blas_name (void) {
-  return openblas_get_config ();
-}
-
-#else
-
-void blas_sgemm (const blas_product *p, const float *a, const float *b, float *c) {
-  blas_own_sgemm (p, a, b, c);
-}
-
-const char *blas_name (void) {
-  return "own loops";
-}
-
-#endif
 
 /* ---- own loops ----
    Blocks of b and a are copied into strips of WIDE columns and HIGH rows, so that the innermost

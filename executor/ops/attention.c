@@ -4,7 +4,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "executor/libraries/blas.h"
 #include "executor/ops/inner.h"
 
 enum { QUERIES = 64 }; /* at a time */
@@ -12,6 +11,7 @@ enum { QUERIES = 64 }; /* at a time */
 /* One item and head; a row of each matrix is so many elements behind the one before. */
 typedef struct head {
   const compute_attention *s;
+  const blas *blas;
   const float *q, *k, *v, *y, *dy, *lse;
   float *y_out, *lse_out, *dq, *dk, *dv;
   int64_t q_row, k_row, y_row;
@@ -38,7 +38,11 @@ static head head_of (const work *w, bool back, int64_t item, int64_t h) {
   const compute_attention *s = &w->c->attention;
   int64_t kv = h / (s->heads / s->kv_heads), width = s->width;
   int64_t q_heads = s->packed ? s->heads + 2 * s->kv_heads : s->heads;
-  head r = { .s = s, .step = w->step, .q_row = q_heads * width, .y_row = s->heads * width };
+  head r = { .s = s,
+             .blas = w->blas,
+             .step = w->step,
+             .q_row = q_heads * width,
+             .y_row = s->heads * width };
   r.k_row = s->packed ? r.q_row : s->kv_heads * width;
   int64_t q_at = item * s->queries * r.q_row + h * width, k_at, v_at;
   if (s->packed) {
@@ -82,7 +86,7 @@ static void scores_of (const head *h, int64_t from, int64_t to, float *scores) {
                      .b_row = h->k_row,
                      .c_row = h->s->keys,
                      .alpha = scale_of (h->s) };
-  blas_sgemm (&p, h->q + from * h->q_row, h->k, scores);
+  blas_sgemm (h->blas, &p, h->q + from * h->q_row, h->k, scores);
 }
 
 static bool kept (const head *h, int64_t query, int64_t key) {
@@ -127,7 +131,7 @@ static void head_forward (const head *h, float *scores) {
                        .b_row = h->k_row,
                        .c_row = h->y_row,
                        .alpha = 1 };
-    blas_sgemm (&p, scores, h->v, h->y_out + from * h->y_row);
+    blas_sgemm (h->blas, &p, scores, h->v, h->y_out + from * h->y_row);
   }
 }
 
@@ -179,7 +183,7 @@ static void head_backward (const head *h, float *scores, float *dscores) {
                         .b_row = h->k_row,
                         .c_row = s->keys,
                         .alpha = 1 };
-    blas_sgemm (&dp, dy, h->v, dscores);
+    blas_sgemm (h->blas, &dp, dy, h->v, dscores);
     rows_back (h, from, to, scores, dscores);
     blas_product to_keys = { .m = s->keys,
                              .n = s->width,
@@ -190,10 +194,10 @@ static void head_backward (const head *h, float *scores, float *dscores) {
                              .c_row = h->k_row,
                              .alpha = 1,
                              .beta = 1 };
-    blas_sgemm (&to_keys, scores, dy, h->dv);
+    blas_sgemm (h->blas, &to_keys, scores, dy, h->dv);
     to_keys.alpha = scale_of (s);
     to_keys.b_row = h->q_row;
-    blas_sgemm (&to_keys, dscores, h->q + from * h->q_row, h->dk);
+    blas_sgemm (h->blas, &to_keys, dscores, h->q + from * h->q_row, h->dk);
     blas_product dq = { .m = to - from,
                         .n = s->width,
                         .k = s->keys,
@@ -201,7 +205,7 @@ static void head_backward (const head *h, float *scores, float *dscores) {
                         .b_row = h->k_row,
                         .c_row = h->q_row,
                         .alpha = scale_of (s) };
-    blas_sgemm (&dq, dscores, h->k, h->dq + from * h->q_row);
+    blas_sgemm (h->blas, &dq, dscores, h->k, h->dq + from * h->q_row);
   }
 }
 

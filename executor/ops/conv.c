@@ -4,7 +4,6 @@
    exchanged, and so are its gradients. */
 #include <string.h>
 
-#include "executor/libraries/blas.h"
 #include "executor/ops/inner.h"
 
 enum { TILE_FLOATS = 384 << 10, LEAST_COLUMNS = 256, MOST_COLUMNS = 4096 };
@@ -200,6 +199,7 @@ static void join (const geometry *g, const tile *t, float *y, int64_t y_item, fl
 
 typedef struct conv_work {
   geometry g;
+  const blas *blas;
   int64_t items, x_item, y_item; /* elements of an item */
   float *x, *y;                  /* of the items; y has the output's shape */
   float *columns, *joined;
@@ -209,6 +209,7 @@ typedef struct conv_work {
 static bool conv_begin (const work *k, bool transposed, float *x, float *y, conv_work *c,
                         error *err) {
   c->g = geometry_of (&k->c->conv, transposed);
+  c->blas = k->blas;
   c->items = k->items;
   c->x_item = c->g.groups * c->g.in_channels * c->g.in_space;
   c->y_item = c->g.groups * c->g.out_channels * c->g.out_space;
@@ -275,7 +276,7 @@ static void forward (const conv_work *c, const float *w, const float *b) {
                          .c_row = p.y_row,
                          .alpha = 1,
                          .beta = b != NULL };
-      blas_sgemm (&m, w + group * g->out_channels * g->rows, p.columns, p.y);
+      blas_sgemm (c->blas, &m, w + group * g->out_channels * g->rows, p.columns, p.y);
       if (p.joined)
         join (g, &t, p.y_group, c->y_item, p.y, true);
     } while (tile_next (g, &c->size, c->items, &t));
@@ -301,7 +302,7 @@ static void backward_data (const conv_work *c, const float *w, bool keeps) {
                          .c_row = p.columns_row,
                          .alpha = 1,
                          .beta = !p.made };
-      blas_sgemm (&m, w + group * g->out_channels * g->rows, p.y, p.columns);
+      blas_sgemm (c->blas, &m, w + group * g->out_channels * g->rows, p.y, p.columns);
       if (p.made)
         move_columns (g, &t, p.x_group, c->x_item, p.columns, true);
     } while (tile_next (g, &c->size, c->items, &t));
@@ -328,7 +329,7 @@ static void backward_weights (const conv_work *c, float *dw) {
                          .c_row = g->rows,
                          .alpha = 1,
                          .beta = 1 };
-      blas_sgemm (&m, p.y, p.columns, dw + group * g->out_channels * g->rows);
+      blas_sgemm (c->blas, &m, p.y, p.columns, dw + group * g->out_channels * g->rows);
     } while (tile_next (g, &c->size, c->items, &t));
   }
 }
