@@ -1,7 +1,7 @@
 /* ferry: looks up the command, lets it run, says in one line what went wrong. */
 #include <string.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "cli/help.h"
 
 #define COMMAND(name) extern const cli_command command_##name;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "cli/help.h"
 
 static const char *const environment[][2] = {

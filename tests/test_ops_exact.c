@@ -3,7 +3,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "executor/libraries/blas.h"
+#include "executor/ops/blas.h"
 #include "tests/op_bench.h"
 #include "tests/op_cases.h"
 #include "tests/plain_conv.h"

@@ -5,7 +5,7 @@
 
 #include <math.h>
 
-#include "executor/libraries/blas.h"
+#include "executor/ops/blas.h"
 #include "executor/ops/ops.h"
 
 /* A stretch of items that lie side by side in every operand; of kinds that need the whole batch,

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "executor/libraries/blas.h"
+#include "executor/ops/blas.h"
 #include "executor/ops/ops.h"
 
 enum { TURNS = 5 };

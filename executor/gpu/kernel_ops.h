@@ -1,9 +1,9 @@
 /* Ops by the GPU's kernels, which on the host are functions: what the emulated device runs where it
    stands for a GPU, and what a step by kernels is compared with in plain memory. */
-#ifndef FERRY_EXECUTOR_OPS_KERNEL_OPS_H
-#define FERRY_EXECUTOR_OPS_KERNEL_OPS_H
+#ifndef FERRY_EXECUTOR_GPU_KERNEL_OPS_H
+#define FERRY_EXECUTOR_GPU_KERNEL_OPS_H
 
-#include "executor/ops/kernel_work.h"
+#include "executor/gpu/kernel_work.h"
 
 /* One for each kind, and what does a part of an op that a library leaves out. */
 enum { KERNEL_ADD_BIAS = COMPUTE_KINDS, KERNELS };

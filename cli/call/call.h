@@ -1,14 +1,14 @@
 /* One call of the program: what the command line said, and the means every command uses to read its
    files and to answer.  Only here is the environment read. */
-#ifndef FERRY_CLI_CALL_H
-#define FERRY_CLI_CALL_H
+#ifndef FERRY_CLI_CALL_CALL_H
+#define FERRY_CLI_CALL_CALL_H
 
 #include <stdio.h>
 
 #include "base/arena.h"
 #include "base/json.h"
 #include "base/log.h"
-#include "cli/command.h"
+#include "cli/call/command.h"
 
 enum { MOST_OPERANDS = 64, MOST_OPTIONS = 48 };
 

@@ -1,4 +1,4 @@
-#include "executor/driver/kernels.h"
+#include "executor/kernels/kernels.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "executor/replay/room.h"
+#include "executor/room/room.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Runs a zoo trace, rewritten or not, in plain memory, each tensor in a buffer of its own and
    nothing ever moved: what any plan must give bit for bit.  Before a step all buffers that do not
    live across steps are filled with NaN, so that what is read before it was written is seen. */
-#ifndef FERRY_EXECUTOR_OPS_INTERPRET_H
-#define FERRY_EXECUTOR_OPS_INTERPRET_H
+#ifndef FERRY_EXECUTOR_CALCULATE_INTERPRET_H
+#define FERRY_EXECUTOR_CALCULATE_INTERPRET_H
 
 #include "base/sha256.h"
 #include "executor/ops/feed.h"

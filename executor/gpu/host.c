@@ -1,7 +1,7 @@
 /* The GPU's kernels compiled for the host: each is a function that does what all threads do. */
-#include "executor/calculate/kernels.cu"
+#include "executor/gpu/kernels.cu"
 
-#include "executor/ops/kernel_ops.h"
+#include "executor/gpu/kernel_ops.h"
 
 kernel_on_host *const kernel_ops_fp32[KERNELS] = {
 #define COMPUTE(kind, ...) ferry_op_##kind,

@@ -1,4 +1,4 @@
-#include "executor/ops/kernel_work.h"
+#include "executor/gpu/kernel_work.h"
 
 static const bool whole_batch[COMPUTE_KINDS] = {
 #define ITEMS false

@@ -1,4 +1,4 @@
-#include "executor/ops/kernel_ops.h"
+#include "executor/gpu/kernel_ops.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* The kernels of a replay: one waits, one also checks and rewrites a pattern in every byte that its
    op touches.  Both exist as host functions for the emulator and as PTX for a GPU. */
-#ifndef FERRY_EXECUTOR_DRIVER_KERNELS_H
-#define FERRY_EXECUTOR_DRIVER_KERNELS_H
+#ifndef FERRY_EXECUTOR_KERNELS_KERNELS_H
+#define FERRY_EXECUTOR_KERNELS_KERNELS_H
 
 #include "executor/driver/driver.h"
 #include "executor/emu/emu.h"

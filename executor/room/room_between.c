@@ -1,5 +1,5 @@
 /* Where the bytes lie that outlive a step, in the moment between two steps. */
-#include "executor/replay/room.h"
+#include "executor/room/room.h"
 
 static bool is_cyclic_before (const move *a, const move *b) {
   return a->out_after < b->out_after;

@@ -1,6 +1,6 @@
 /* What a kernel of an op is given, by value: the same for every kind.  C and CUDA C++. */
-#ifndef FERRY_EXECUTOR_OPS_KERNEL_WORK_H
-#define FERRY_EXECUTOR_OPS_KERNEL_WORK_H
+#ifndef FERRY_EXECUTOR_GPU_KERNEL_WORK_H
+#define FERRY_EXECUTOR_GPU_KERNEL_WORK_H
 
 #ifdef __CUDACC__
 

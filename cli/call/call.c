@@ -1,4 +1,4 @@
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 #include <assert.h>
 #include <ctype.h>

@@ -1,6 +1,6 @@
 /* The two kernels for a GPU, as text that its driver compiles: nothing of CUDA is needed to build
    ferry.  The layouts of kernel_operand, mismatch and the pattern are those of kernels.h. */
-#include "executor/driver/kernels.h"
+#include "executor/kernels/kernels.h"
 
 _Static_assert(offsetof (kernel_operand, at) == 0, "the text below counts on it");
 _Static_assert(offsetof (kernel_operand, bytes) == 8, "the text below counts on it");

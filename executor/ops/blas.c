@@ -1,4 +1,4 @@
-#include "executor/libraries/blas.h"
+#include "executor/ops/blas.h"
 
 #include <assert.h>
 #include <dlfcn.h>

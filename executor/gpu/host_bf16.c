@@ -1,8 +1,8 @@
 /* The same for numbers in bf16. */
 #define KERNEL_BF16 1
-#include "executor/calculate/kernels.cu"
+#include "executor/gpu/kernels.cu"
 
-#include "executor/ops/kernel_ops.h"
+#include "executor/gpu/kernel_ops.h"
 
 kernel_on_host *const kernel_ops_bf16[KERNELS] = {
 #define COMPUTE(kind, ...) ferry_bf16_##kind,

@@ -1,7 +1,7 @@
 /* What a command is: one row of data and one function.  Help, manual pages and completion are
    printed from these rows, so that none of them can be forgotten. */
-#ifndef FERRY_CLI_COMMAND_H
-#define FERRY_CLI_COMMAND_H
+#ifndef FERRY_CLI_CALL_COMMAND_H
+#define FERRY_CLI_CALL_COMMAND_H
 
 #include <stdbool.h>
 

@@ -1,9 +1,9 @@
-#include "executor/ops/interpret.h"
+#include "executor/calculate/interpret.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor/ops/kernel_ops.h"
+#include "executor/gpu/kernel_ops.h"
 #include "executor/ops/bind.h"
 
 struct interpreter {

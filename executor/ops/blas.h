@@ -1,8 +1,8 @@
 /* The one door to OpenBLAS, which is opened at run time, and own loops where it is not there.  A
    call is made by one thread, so what it gives depends on its sizes and numbers only: not on the
    number of cores, and not on where the operands lie. */
-#ifndef FERRY_EXECUTOR_LIBRARIES_BLAS_H
-#define FERRY_EXECUTOR_LIBRARIES_BLAS_H
+#ifndef FERRY_EXECUTOR_OPS_BLAS_H
+#define FERRY_EXECUTOR_OPS_BLAS_H
 
 #include <stdbool.h>
 #include <stdint.h>

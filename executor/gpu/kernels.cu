@@ -1,5 +1,5 @@
 /* A kernel for every kind of op, all of one type of numbers: compiled by nvcc once for fp32 and, with
-   KERNEL_BF16, once for bf16; and the same for the host, where calculate_host.c includes it. */
+   KERNEL_BF16, once for bf16; and the same for the host, where host.c includes it. */
 #include "executor/gpu/attention.cu"
 #include "executor/gpu/conv.cu"
 #include "executor/gpu/loss.cu"

@@ -1,4 +1,4 @@
-#include "executor/replay/views.h"
+#include "executor/room/views.h"
 
 #include <assert.h>
 

@@ -1,7 +1,7 @@
 /* The memory of a replay: the plan's granules on the device and not a byte more, every stay mapped
    to its granules once, the pool, and one pinned arena on the host. */
-#ifndef FERRY_EXECUTOR_REPLAY_ROOM_H
-#define FERRY_EXECUTOR_REPLAY_ROOM_H
+#ifndef FERRY_EXECUTOR_ROOM_ROOM_H
+#define FERRY_EXECUTOR_ROOM_ROOM_H
 
 #include "executor/driver/driver.h"
 #include "trace/rewrite/rewrite.h"
