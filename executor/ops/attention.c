@@ -4,6 +4,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "executor/ops/inner.h"
 
 enum { QUERIES = 64 }; /* at a time */
@@ -18,10 +19,6 @@ typedef struct head {
   int64_t random; /* the number that its first element draws */
   int64_t step;
 } head;
-
-static int64_t least (int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 /* How many keys query i sees. */
 static int64_t seen (const compute_attention *s, int64_t i) {
@@ -116,11 +113,11 @@ static float softmax_row (float *x, int64_t n, int64_t columns) {
 static void head_forward (const head *h, float *scores) {
   const compute_attention *s = h->s;
   for (int64_t from = 0; from < s->queries; from += QUERIES) {
-    int64_t to = least (from + QUERIES, s->queries);
+    int64_t to = min_of (from + QUERIES, s->queries);
     scores_of (h, from, to, scores);
     for (int64_t i = from; i < to; i++) {
       float *row = scores + (i - from) * s->keys;
-      h->lse_out[i] = softmax_row (row, least (seen (s, i), s->keys), s->keys);
+      h->lse_out[i] = softmax_row (row, min_of (seen (s, i), s->keys), s->keys);
       for (int64_t j = 0; s->rate_ppm > 0 && j < seen (s, i); j++)
         row[j] = kept (h, i, j) ? row[j] * kept_scale (s) : 0;
     }
@@ -137,7 +134,7 @@ static void head_forward (const head *h, float *scores) {
 
 bool op_attention_fwd (const work *k, error *err) {
   const compute_attention *s = &k->c->attention;
-  float *scores = ops_scratch (k, least (QUERIES, s->queries) * s->keys, err);
+  float *scores = ops_scratch (k, min_of (QUERIES, s->queries) * s->keys, err);
   if (scores == NULL)
     return false;
   for (int64_t item = 0; item < k->items; item++)
@@ -172,7 +169,7 @@ static void rows_back (const head *h, int64_t from, int64_t to, float *p, float 
 static void head_backward (const head *h, float *scores, float *dscores) {
   const compute_attention *s = h->s;
   for (int64_t from = 0; from < s->queries; from += QUERIES) {
-    int64_t to = least (from + QUERIES, s->queries);
+    int64_t to = min_of (from + QUERIES, s->queries);
     const float *dy = h->dy + from * h->y_row;
     scores_of (h, from, to, scores);
     blas_product dp = { .m = to - from,
@@ -211,7 +208,7 @@ static void head_backward (const head *h, float *scores, float *dscores) {
 
 bool op_attention_bwd (const work *k, error *err) {
   const compute_attention *s = &k->c->attention;
-  int64_t room = least (QUERIES, s->queries) * s->keys;
+  int64_t room = min_of (QUERIES, s->queries) * s->keys;
   float *scores = ops_scratch (k, 2 * room, err);
   if (scores == NULL)
     return false;
