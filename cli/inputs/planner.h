@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_INPUTS_PLANNER_H
 #define FERRY_CLI_INPUTS_PLANNER_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "solver/solve.h"
 
 typedef struct planner {
