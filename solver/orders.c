@@ -2,15 +2,11 @@
 
 #include "solver/order/climb.h"
 #include "solver/order/updates.h"
-#include "solver/search/mix.h"
+#include "solver/search/search.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
 
-enum {
-  MOST_ORDERS = 3,
-  LOOK_PART = 8,     /* of the ticks, for a look at one order */
-  STEPS_PER_TICK = 8 /* of the climb */
-};
+enum { MOST_ORDERS = 3 };
 
 typedef struct order_tried {
   const trace *trace;
@@ -23,9 +19,10 @@ typedef struct order_tried {
 typedef struct ordering {
   const trace *t;
   const solve_options *o;
+  effort effort;
   solve_order *one;
   arena *arena;
-  int64_t ticks, limit_ticks;
+  int64_t ticks, limit_ticks, look_ticks; /* to spend on a look at one order */
   order_tried at[MOST_ORDERS];
   int32_t count;
 } ordering;
@@ -61,8 +58,9 @@ static bool compose (ordering *n, const order_tried *first, const op_run *second
 
 static bool climb (ordering *n, error *err) {
   const order_tried *from = &n->at[n->count - 1];
+  int64_t steps = tuned (n->o->tuning, TUNE_order_steps);
   climb_options o = { .budget_bytes = n->o->budget_bytes,
-                      .limit_ticks = n->limit_ticks / LOOK_PART * STEPS_PER_TICK,
+                      .limit_ticks = n->look_ticks * steps,
                       .stop = n->o->stop,
                       .stop_context = n->o->stop_context };
   op_run *runs;
@@ -70,7 +68,7 @@ static bool climb (ordering *n, error *err) {
   int64_t ticks = 0;
   if (!order_climb (from->trace, &o, n->arena, &runs, &n_runs, &ticks, err))
     return false;
-  n->ticks += ticks / STEPS_PER_TICK;
+  n->ticks += ticks / steps;
   if (n_runs && !compose (n, from, runs, n_runs, &runs, &n_runs, err))
     return false;
   return add (n, runs, n_runs, err);
@@ -88,18 +86,19 @@ static bool find_orders (ordering *n, error *err) {
 /* To the gap that was asked for, nothing waits and nothing is calculated twice: no order does
    better. */
 static bool is_over (const ordering *n, const order_tried *x) {
-  return step_ns (x) <= solve_enough_ns (n->o, trace_total_ns (n->t)) ||
-         (n->o->stop && n->o->stop (n->o->stop_context));
+  return step_ns (x) <= solve_enough_ns (n->effort.gap_ppm, trace_total_ns (n->t)) ||
+         solve_stops (n->o);
 }
 
 /* That nothing fits, or that nothing was found, is an answer about this order alone. */
 static bool try_order (ordering *n, order_tried *x, int64_t ticks, error *err) {
-  solve_options how = *n->o;
+  solve_options o = *n->o;
+  effort how = n->effort;
   solution found;
   error refused = { 0 };
   how.limit_ticks = ticks;
-  how.trace_digest = x->n_runs ? NULL : n->o->trace_digest;
-  if (!n->one (x->trace, &how, n->arena, &found, &refused)) {
+  o.trace_digest = x->n_runs ? NULL : n->o->trace_digest;
+  if (!n->one (x->trace, &o, &how, n->arena, &found, &refused)) {
     x->refused = refused;
     if (refused.code == ERR_infeasible || refused.code == ERR_limit)
       return true;
@@ -127,12 +126,11 @@ static order_tried *least (ordering *n, int64_t (*of) (const order_tried *)) {
 
 /* A little effort for each, the rest for the most promising. */
 static bool try_all (ordering *n, order_tried **best, error *err) {
-  int64_t look = n->limit_ticks / LOOK_PART + 1;
   for (int32_t i = 0; i < n->count && !is_over (n, least (n, step_ns)); i++)
-    if (!try_order (n, &n->at[i], look, err))
+    if (!try_order (n, &n->at[i], n->look_ticks, err))
       return false;
   bool ok = is_over (n, least (n, step_ns)) ||
-            try_order (n, least (n, promise_ns), n->limit_ticks - n->count * look, err);
+            try_order (n, least (n, promise_ns), n->limit_ticks - n->count * n->look_ticks, err);
   *best = least (n, step_ns);
   return ok;
 }
@@ -164,23 +162,19 @@ static bool name_class (ordering *n, const solution *s, error *err) {
   return c->covers;
 }
 
-static int64_t limit_ticks (const trace *t, const solve_options *o) {
-  if (o->limit_ticks)
-    return o->limit_ticks;
-  return o->sections || o->recompute ? mix_default_ticks (t) : SOLVE_LIMIT_TICKS;
-}
-
-bool orders_solve (const trace *t, const solve_options *o, solve_order *one, arena *a,
-                   solution *out, error *err) {
+bool orders_solve (const trace *t, const solve_options *o, const effort *e, solve_order *one,
+                   arena *a, solution *out, error *err) {
   ordering *n = NEW (a, 1, ordering, err);
   order_tried *best;
   if (!n)
     return false;
-  *n = (ordering){ .t = t, .o = o, .one = one, .arena = a, .limit_ticks = limit_ticks (t, o) };
+  *n = (ordering){ .t = t, .o = o, .effort = solve_effort (o, e), .one = one, .arena = a };
+  n->limit_ticks = n->effort.limit_ticks ? n->effort.limit_ticks : search_default_ticks (t, o);
+  n->look_ticks = n->limit_ticks / tuned (o->tuning, TUNE_order_look_part) + 1;
   if (!find_orders (n, err))
     return false;
   if (n->count == 1)
-    return one (t, o, a, out, err);
+    return one (t, o, e, a, out, err);
   if (!try_all (n, &best, err))
     return false;
   if (!best->found.plan) {

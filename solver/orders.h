@@ -3,13 +3,13 @@
 #ifndef FERRY_SOLVER_ORDERS_H
 #define FERRY_SOLVER_ORDERS_H
 
-#include "solver/solve.h"
+#include "solver/options.h"
 
 /* All of solve for one order. */
-typedef bool solve_order (const trace *t, const solve_options *o, arena *a, solution *out,
-                          error *err);
+typedef bool solve_order (const trace *t, const solve_options *o, const effort *e, arena *a,
+                          solution *out, error *err);
 
-bool orders_solve (const trace *t, const solve_options *o, solve_order *one, arena *a,
-                   solution *out, error *err) MUST_CHECK;
+bool orders_solve (const trace *t, const solve_options *o, const effort *e, solve_order *one,
+                   arena *a, solution *out, error *err) MUST_CHECK;
 
 #endif
