@@ -178,6 +178,7 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const plan
 /* One row a strategy that did something: behind all else, for -v. */
 static void tell_strategies (const search_stats *s) {
   char gained[UNITS_TEXT];
+  fflush (stdout);
   fprintf (stderr, "\n%-8s %-14s %8s %6s %10s %14s\n", "stage", "strategy", "tried", "won",
            "gained", "spent");
   for (int i = 0; i < STRATEGIES; i++) {

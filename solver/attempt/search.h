@@ -80,7 +80,7 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) MU
 bool search_keep (search *s);
 /* Costs it, and keeps it so. */
 bool search_try (search *s, error *err) MUST_CHECK;
-/* ---- strategies: as solver/strategies.def says ---- */
+/* ---- strategies: as solver/tuning/strategies.def says ---- */
 
 bool search_follow (search *s, error *err) MUST_CHECK;
 bool search_first (search *s, error *err) MUST_CHECK;

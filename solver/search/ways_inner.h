@@ -73,7 +73,7 @@ int64_t ways_share (const ways *m, int64_t part);
 bool ways_try (ways *m, const variant *v, const variant_value *known, effort how,
                error *err) MUST_CHECK;
 
-/* ---- strategies: as solver/strategies.def says ---- */
+/* ---- strategies: as solver/tuning/strategies.def says ---- */
 
 bool ways_cuts (ways *m, error *err) MUST_CHECK;
 bool ways_guides (ways *m, error *err) MUST_CHECK;

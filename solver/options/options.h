@@ -1,10 +1,10 @@
 /* What the user wishes of a plan, what an inner call may spend on one, and what comes back: the
    types that every room of the solver shares. */
-#ifndef FERRY_SOLVER_OPTIONS_H
-#define FERRY_SOLVER_OPTIONS_H
+#ifndef FERRY_SOLVER_OPTIONS_OPTIONS_H
+#define FERRY_SOLVER_OPTIONS_OPTIONS_H
 
 #include "solver/flow/bound.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 #include "trace/plan.h"
 
 /* Which cuts solve may make; SECTIONS_OFF: none. */
