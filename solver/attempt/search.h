@@ -52,7 +52,7 @@ typedef struct search {
   int64_t n_seen, seen_room;
   bool stopped;
   policies_found policies;
-  struct steady *steady; /* is offered what was costed; or NULL */
+  struct robust *robust; /* is offered what was costed; or NULL */
 } search;
 
 bool search_begin (search *s, error *err) MUST_CHECK;

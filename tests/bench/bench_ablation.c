@@ -1,7 +1,7 @@
 /* What each strategy and each layout is worth: the search without it, over cells that nobody chose.
-   bench_ablation SEED COUNT [TICKS] prints a table in Markdown, a row for each that is switched off
-   alone and for some groups. Strategies that only cells with drops run are tried on those alone.
-   Devices come from FERRY_DATADIR. */
+   bench_ablation SEED COUNT [TICKS [swaps|drops]] prints a table in Markdown, a row for each that
+   is switched off alone and for some groups. Strategies that only cells with drops run are tried on
+   those alone. Devices come from FERRY_DATADIR. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +37,7 @@ static int list_ablations (ablation *list) {
       "layouts=0,every=0,others=0,margins=0,margins_again=0,starts=0,policies=0", true, false },
     { "classes, climbs", "classes=0,climb=0,climb_second=0,room=0", false, true },
     { "thresholds, every_kth", "thresholds=0,every_kth=0", false, true },
-    { "guides, guided_again", "guides=0,guided_again=0", false, true },
+    { "program_sets, program_set_again", "program_sets=0,program_set_again=0", false, true },
   };
   int n = 0;
   for (int i = 0; i < STRATEGIES; i++) {
@@ -116,7 +116,8 @@ int main (int argc, char **argv) {
   static ablation list[ROOM];
   static column columns[ROOM], full[2];
   const char *seed = bench_argument (argc, argv, 1), *many = bench_argument (argc, argv, 2);
-  const char *limit = bench_argument (argc, argv, 3), *data = getenv ("FERRY_DATADIR");
+  const char *limit = bench_argument (argc, argv, 3), *only = bench_argument (argc, argv, 4);
+  const char *data = getenv ("FERRY_DATADIR");
   int n = list_ablations (list), count = many ? (int)strtol (many, NULL, 10) : 4;
   char devices[4096], line[sizeof (error)];
   error err = { 0 };
@@ -125,9 +126,10 @@ int main (int argc, char **argv) {
   for (int i = 0; ok && i < (count > MOST ? MOST : count); i++) {
     any_cell c;
     arena *a = arena_made (&err);
-    ok = a && any_draw (seed ? strtoull (seed, NULL, 10) : 1, i, devices, a, &c, &err) &&
-         try_cell (&c, limit ? strtoll (limit, NULL, 10) : 0, list, n, columns, &full[c.drops],
-                   &err);
+    ok = a && any_draw (seed ? strtoull (seed, NULL, 10) : 1, i, devices, a, &c, &err);
+    bool wanted = !only || strcmp (only, c.drops ? "drops" : "swaps") == 0;
+    ok = ok && (!wanted || try_cell (&c, limit ? strtoll (limit, NULL, 10) : 0, list, n, columns,
+                                     &full[c.drops], &err));
     arena_free (a);
   }
   if (!ok) {
