@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 #include "solver/attempt/search_policies.h"
-#include "solver/attempt/steady.h"
+#include "solver/attempt/robust.h"
 #include "trace/check/check.h"
 
 /* ---- the bound ---- */
@@ -157,7 +157,7 @@ static const struct rule {
   int part;
 } rules[] = {
 #define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-#include "solver/strategies.def"
+#include "solver/tuning/strategies.def"
 };
 
 static search_place place_of (const search *s) {
@@ -189,7 +189,7 @@ static bool take_best (search *s, solution *out, error *err) {
   bool theirs = theirs_is_faster (s);
   if (s->best.step_ns == INT64_MAX && !theirs)
     return is_too_small (s, err);
-  if (s->steady && !theirs && !steady_choose (s->steady, s, &out->steady, err))
+  if (s->robust && !theirs && !robust_choose (s->robust, s, &out->robust, err))
     return false;
   bool ok = theirs ? search_policies_plan (s, &s->policies, &out->plan, &s->best.found_by, err)
                    : search_cost (s, &s->best, &out->plan, err);
@@ -235,14 +235,14 @@ bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *er
   bool program = is_worth_a_program (q);
   rewritten_step *step = NEW (a, 1, rewritten_step, err);
   arena *scratch = arena_made (err);
-  steady near = { 0 };
+  robust near = { 0 };
   search s = { .trace = q->trace,
                .variant = q->variant ? q->variant : &nothing,
                .options = o,
                .effort = e,
                .arena = a,
                .scratch = scratch,
-               .steady = o->noise_percent ? &near : NULL,
+               .robust = o->noise_percent ? &near : NULL,
                .limit_ticks = e.limit_ticks ? e.limit_ticks : SOLVE_LIMIT_TICKS,
                .policies = { .which = -1, .step_ns = INT64_MAX },
                .schedule = { .budget_bytes = e.place_bytes,

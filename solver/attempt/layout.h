@@ -4,7 +4,7 @@
 #define FERRY_SOLVER_ATTEMPT_LAYOUT_H
 
 #include "solver/flow/step.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 
 typedef enum layout_kind {
   LAYOUT_MIDDLE, /* groups that the link's latency and granules hardly spoil */

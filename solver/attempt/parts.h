@@ -4,7 +4,7 @@
 #define FERRY_SOLVER_ATTEMPT_PARTS_H
 
 #include "solver/flow/gaps.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 
 enum { MOST_SECTIONS = 32 }; /* where nothing else is known */
 

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "solver/attempt/steady.h"
+#include "solver/attempt/robust.h"
 #include "trace/simulate/simulate.h"
 
 enum { SEEN_ROOM = 1024 };
@@ -135,8 +135,8 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
     ok = simulate (&job, 1, &o, s->scratch, &p->predicted, NULL, err);
     p->has_predicted = ok;
     c->step_ns = ok ? p->predicted.step_ns : INT64_MAX;
-    if (ok && s->steady && !made)
-      ok = steady_offer (s->steady, s, c, p, err);
+    if (ok && s->robust && !made)
+      ok = robust_offer (s->robust, s, c, p, err);
   } else if (why.code != ERR_infeasible) {
     if (err && !err->code)
       *err = why;

@@ -37,7 +37,7 @@ static int64_t peak_with (scheduling *s, int64_t pool_below_bytes, arena *scratc
   return peak + units_div_up (u.pool_bytes, s->granule_bytes);
 }
 
-/* A tensor of its own costs at least a granule while it lives, one in the pool its bytes always. */
+/* A tensor of its own costs at least a granule while it stays, one in the pool its bytes always. */
 static bool choose_pool (scheduling *s, const wish *wishes, int32_t n_wishes, arena *scratch) {
   int64_t most = s->granule_bytes, best = -1;
   for (int32_t i = 0; i < n_wishes; i++)

@@ -376,7 +376,7 @@ static const struct rule {
   int part;
 } rules[] = {
 #define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-#include "solver/strategies.def"
+#include "solver/tuning/strategies.def"
 };
 
 static search_place place_of (const finding *f) {
