@@ -35,6 +35,13 @@ arena *arena_new (int64_t limit_bytes) {
   return a;
 }
 
+arena *arena_made (error *err) {
+  arena *a = arena_new (0);
+  if (!a)
+    error_memory (err);
+  return a;
+}
+
 void arena_free (arena *a) {
   if (!a)
     return;

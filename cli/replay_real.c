@@ -112,7 +112,12 @@ static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
   if (!trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns, c->arena, &rw,
                       &c->err))
     return NULL;
-  return schedule (t, &rw, p->sections, p->n_sections, NULL, 0, NULL, 0, &p->device, NULL, 0, &o,
+  return schedule (&(schedule_request){ .original = t,
+                                        .rewritten = &rw,
+                                        .sections = p->sections,
+                                        .n_sections = p->n_sections,
+                                        .device = &p->device,
+                                        .options = &o },
                    c->arena, &shortage, &c->err);
 }
 

@@ -13,6 +13,8 @@ typedef struct planner {
   int64_t seconds;                    /* 0: no limit */
   int64_t deadline_ns;
   bool interrupted;
+  const char *tuned;  /* what --tune says; or NULL */
+  search_stats stats; /* of all that was solved */
 } planner;
 
 /* Of --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds, --seed and

@@ -1,12 +1,9 @@
-#include "solver/search/sections_bound.h"
+#include "solver/sections/bound.h"
 
 #include <string.h>
 
 #include "base/units.h"
-#include "solver/search/mix.h"
 #include "solver/recompute/recompute.h"
-
-/* ---- the bound ---- */
 
 /* Per op of the loosened step: what it wrote last may be dropped. NULL: anything. */
 static bool may_drop (const trace *t, const loosened *l, const solve_options *o, arena *a,
@@ -56,46 +53,11 @@ bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *ou
                         .keep_proof = o->keep_proof,
                         .log = o->log,
                         .stop = o->stop,
-                        .stop_context = o->stop_context };
+                        .stop_context = o->stop_context,
+                        .tuning = o->tuning };
   if (!bound_of (g, &how, a, out, err))
     return false;
   if (strcmp (out->by, "flow-lp") == 0)
     out->by = "cuts-lp";
   return true;
-}
-
-/* ---- the options together ---- */
-
-static bool certify (const solve_options *o, const bound *b, arena *a, solution *s, error *err) {
-  static const char *const drops[] = { "without recompute entries", "with any cheap op made again",
-                                       "with any op made again",
-                                       "with any op made again and nothing swapped" };
-  plan *p = s->plan;
-  certificate *c = &p->certificate;
-  c->covers =
-      arena_format (a, err, "every plan %s, cut into whatever sections%s", drops[o->recompute],
-                    o->section_orders == ORDERS_LEVEL ? " level by level" : "");
-  if (!c->covers)
-    return false;
-  s->bound = *b;
-  c->lower_bound_ns = b->lower_bound_ns;
-  c->bound_by = b->by;
-  c->proof = b->proof;
-  c->gap = (double)p->predicted.step_ns / (double)b->lower_bound_ns - 1;
-  if (p->predicted.step_ns <= solve_enough_ns (o, b->lower_bound_ns))
-    c->limit_met = NULL;
-  else if (!c->limit_met)
-    c->limit_met = "ticks";
-  return true;
-}
-
-bool sections_solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
-  solve_options some = *o;
-  bound b;
-  *out = (solution){ 0 };
-  some.keep_proof = false;
-  if (!sections_bound (t, o, a, &b, err) || !mix_solve (t, &some, b.lower_bound_ns, a, out, err))
-    return false;
-  out->ticks += b.stats.ticks;
-  return certify (o, &b, a, out, err);
 }

@@ -5,18 +5,7 @@
 #include <string.h>
 
 #include "solver/recompute/drops.h"
-#include "solver/search/mix_inner.h"
-
-enum {
-  MOST_OPS = 40,
-  MOST_DROPS = 3,
-  MOST_WAYS = 4000,
-  MOST_CUTS = 4000,
-  MOST_TICKS = 10000000, /* where only a clock ends the search */
-  PART = 4,              /* of the ticks that the options allow */
-  LOOK_TICKS = 4,        /* an op */
-  FAILED_TICKS = 100,
-};
+#include "solver/search/ways_inner.h"
 
 typedef struct way {
   variant v;
@@ -44,13 +33,17 @@ typedef struct trying {
   base *bases;
   int64_t cuts_room, ways_room, bases_room;
   int32_t n_cuts, n_ways, n_bases;
-  int64_t best_ns, ticks, limit_ticks;
+  int64_t best_ns, ticks, limit_ticks, tried;
+  effort effort;
   error *err;
 } trying;
 
+static int64_t number (const trying *w, tuning_id id) {
+  return tuned (w->o->tuning, id);
+}
+
 static bool is_over (const trying *w, int64_t limit_ticks) {
-  return w->ticks >= limit_ticks || w->n_ways >= MOST_WAYS ||
-         (w->o->stop && w->o->stop (w->o->stop_context));
+  return w->ticks >= limit_ticks || w->n_ways >= number (w, TUNE_small_ways) || solve_stops (w->o);
 }
 
 static bool add (trying *w, way **list, int64_t *room, int32_t *count, const way *x) {
@@ -67,7 +60,8 @@ static bool add (trying *w, way **list, int64_t *room, int32_t *count, const way
 static bool look (trying *w, way *x) {
   if (!variant_look (w->t, &x->v, w->o, w->scratch, &x->value, w->err))
     return false;
-  w->ticks += LOOK_TICKS * (int64_t)(x->value.legal ? x->value.n_ops : w->t->n_ops);
+  w->ticks +=
+      number (w, TUNE_small_look) * (int64_t)(x->value.legal ? x->value.n_ops : w->t->n_ops);
   return true;
 }
 
@@ -98,15 +92,14 @@ static bool try_cut (trying *w, const way *before, section more) {
 /* With one section more, behind those that it has. */
 static bool extend (trying *w, int32_t which, int32_t *read_in, int32_t *written_in,
                     int64_t until) {
-  static const int64_t tries[] = { 2, 3, 4, 6, 8, 12, 16, 24, 32, 64 };
-  enum { TRIES = sizeof tries / sizeof *tries };
+  enum { TRIES = TUNE_small_parts_last - TUNE_small_parts + 1 };
   const trace *t = w->t;
   const way x = w->cuts[which];
   bool fixed = w->o->sections == SECTIONS_FIXED;
   int32_t from = x.v.n_sections ? x.v.sections[x.v.n_sections - 1].end : 0;
   for (int32_t k = from; k < t->n_ops; k++)
     for (int i = 0; i < (fixed ? 1 : TRIES); i++) {
-      int64_t parts = fixed ? w->o->section_parts : tries[i];
+      int64_t parts = fixed ? w->o->section_parts : number (w, TUNE_small_parts + (tuning_id)i);
       if (parts > t->ops[k].parts || parts > t->batch)
         break;
       memset (read_in, 0, (size_t)t->n_tensors * sizeof *read_in);
@@ -116,7 +109,7 @@ static bool extend (trying *w, int32_t which, int32_t *read_in, int32_t *written
                         : sections_chain_end (t, k, t->n_ops, parts, read_in, written_in);
       for (int32_t stop = k + 1; stop == k + 1 || stop <= end; stop++) {
         section s = { k, stop, parts, stop > k + 1 ? SECTION_DEPTH : SECTION_LEVEL };
-        if (is_over (w, until) || w->n_cuts >= MOST_CUTS)
+        if (is_over (w, until) || w->n_cuts >= number (w, TUNE_small_cuts))
           return true;
         if (!try_cut (w, &x, s))
           return false;
@@ -133,8 +126,8 @@ static bool list_cuts (trying *w, int64_t until) {
   if (!read_in || !written_in || !look (w, &nothing) ||
       !add (w, &w->cuts, &w->cuts_room, &w->n_cuts, &nothing))
     return false;
-  for (int32_t i = 0; w->o->sections != SECTIONS_OFF && i < w->n_cuts && w->n_cuts < MOST_CUTS &&
-                      !is_over (w, until);
+  for (int32_t i = 0; w->o->sections != SECTIONS_OFF && i < w->n_cuts &&
+                      w->n_cuts < number (w, TUNE_small_cuts) && !is_over (w, until);
        i++)
     if (!extend (w, i, read_in, written_in, until))
       return false;
@@ -157,7 +150,8 @@ static bool add_base (trying *w, const variant *cut, drop_choice how) {
   if (!over || !recompute_may_drop (t, w->o, w->own, &cheap, w->err))
     return false;
   memset (over, 1, (size_t)t->n_ops);
-  if (!drops_find (t, over, cheap, how.keeps, w->own, &b.drops, &b.n_drops, NULL, w->err))
+  drops_request ask = { .trace = t, .over = over, .cheap = cheap, .keeps = how.keeps };
+  if (!drops_find (&ask, w->own, &b.drops, &b.n_drops, NULL, w->err))
     return false;
   base *grown =
       arena_grow (w->own, w->bases, &w->bases_room, (int64_t)w->n_bases + 1, sizeof b, w->err);
@@ -185,7 +179,7 @@ static bool list_bases (trying *w, int64_t until) {
       /* a dear op may write besides what must not be dropped */
       if (hows[k].replaces && w->o->recompute == RECOMPUTE_CHEAP)
         continue;
-      w->ticks += LOOK_TICKS * (int64_t)x->value.n_ops;
+      w->ticks += number (w, TUNE_small_look) * (int64_t)x->value.n_ops;
       if (!add_base (w, &x->v, hows[k]))
         return false;
     }
@@ -246,10 +240,10 @@ static bool try_set (trying *w, const base *b, const uint8_t *chosen, int64_t un
   bool legal;
   w->ticks += b->rw.trace->n_ops;
   x.v.name = b->cut->n_sections ? "every cut and drop" : "every drop";
+  drop_list list = { b->rw.trace, &b->uses, b->drops, b->n_drops };
   drop_choice choice = b->how;
   choice.chosen = chosen;
-  if (!drops_entries (b->rw.trace, &b->uses, b->drops, b->n_drops, &choice, w->arena,
-                      &x.v.recomputes, &x.v.n_recomputes, w->err) ||
+  if (!drops_entries (&list, &choice, w->arena, &x.v.recomputes, &x.v.n_recomputes, w->err) ||
       !try_entries (w, &x, &legal) || (legal && !try_earlier (w, &x, b, chosen, until)))
     return false;
   if (w->n_ways == n_ways)
@@ -280,7 +274,7 @@ static bool list_drops (trying *w, int64_t until) {
   uint8_t *chosen = NEW (w->own, most, uint8_t, w->err);
   if (!chosen)
     return false;
-  for (int size = 1; size <= MOST_DROPS; size++)
+  for (int size = 1; size <= number (w, TUNE_small_drops); size++)
     for (int32_t i = 0; i < w->n_bases && !is_over (w, until); i++) {
       memset (chosen, 0, (size_t)most);
       if (!choose (w, &w->bases[i], chosen, 0, size, until))
@@ -307,10 +301,10 @@ static bool bound_all (trying *w, int64_t until) {
   qsort (w->ways, (size_t)w->n_ways, sizeof *w->ways, by_bound);
   for (int32_t i = 0; i < w->n_ways && w->ticks < until; i++) {
     way *x = &w->ways[i];
-    if (w->o->stop && w->o->stop (w->o->stop_context))
+    if (solve_stops (w->o))
       break;
     if (w->o->recompute != RECOMPUTE_ONLY &&
-        !variant_bound (w->t, &x->v, w->o, w->scratch, &x->value, w->err))
+        !variant_bound (w->t, &x->v, w->o, false, w->scratch, &x->value, w->err))
       return false;
     w->ticks += x->value.ticks;
   }
@@ -322,24 +316,25 @@ static bool bound_all (trying *w, int64_t until) {
 static bool solve_way (trying *w, way *x, int64_t limit_ticks, solution *out, const way **taken) {
   solution s;
   error why = { 0 };
-  solve_options part = *w->o;
   arena_mark mark = arena_here (w->arena);
   int64_t left = w->limit_ticks - w->ticks;
-  part.limit_ticks = left < limit_ticks ? left : limit_ticks;
-  part.gap_ppm = 1;
-  part.own_only = part.rough = true;
-  part.keep_proof = false; /* that of all plans is what counts */
-  part.beat_ns = w->best_ns;
-  bool ok = variant_solve (w->t, &x->v, &part, NULL, w->arena, &s, &why);
+  attempt_request q = { .trace = w->t, .variant = &x->v, .options = w->o };
+  q.effort = w->effort;
+  q.effort.limit_ticks = left < limit_ticks ? left : limit_ticks;
+  q.effort.gap_ppm = 1;
+  q.effort.own_only = q.effort.rough = true;
+  q.effort.beat_ns = w->best_ns;
+  bool ok = attempt_solve (&q, w->arena, &s, &why);
+  w->tried += s.candidates;
   w->ticks += s.bound.stats.ticks * solve_events_per_tick (x->value.n_ops);
   if (!ok) {
-    w->ticks += FAILED_TICKS * (int64_t)x->value.n_ops;
+    w->ticks += number (w, TUNE_small_failed) * (int64_t)x->value.n_ops;
     x->done = true; /* every start has failed */
     arena_back (w->arena, mark);
     return why.code == ERR_infeasible || error_set (w->err, why.code, "%s", why.text);
   }
   w->ticks += s.ticks;
-  x->done = !s.plan || s.ticks < part.limit_ticks;
+  x->done = !s.plan || s.ticks < q.effort.limit_ticks;
   if (!s.plan || s.plan->predicted.step_ns >= w->best_ns) {
     arena_back (w->arena, mark);
     return true;
@@ -351,37 +346,44 @@ static bool solve_way (trying *w, way *x, int64_t limit_ticks, solution *out, co
 }
 
 /* All of them briefly, then those that may still be better at greater length. */
-static bool solve_all (const mixing *m, trying *w, solution *out, const way **taken) {
-  static const int64_t parts[] = { 16, 4, 1 };
-  for (size_t round = 0; round < sizeof parts / sizeof *parts; round++)
+static bool solve_all (const ways *m, trying *w, solution *out, const way **taken) {
+  enum { ROUNDS = TUNE_small_rounds_last - TUNE_small_rounds + 1 };
+  for (int round = 0; round < ROUNDS; round++)
     for (int32_t i = 0; i < w->n_ways && w->ways[i].value.bound_ns < w->best_ns; i++) {
-      if (w->ticks >= w->limit_ticks || mix_near (m, w->best_ns) ||
-          (w->o->stop && w->o->stop (w->o->stop_context)))
+      if (w->ticks >= w->limit_ticks || ways_near (m, w->best_ns) || solve_stops (w->o))
         return true;
       if (!w->ways[i].done &&
-          !solve_way (w, &w->ways[i], w->limit_ticks / parts[round] + 1, out, taken))
+          !solve_way (w, &w->ways[i],
+                      w->limit_ticks / number (w, TUNE_small_rounds + (tuning_id)round) + 1, out,
+                      taken))
         return false;
     }
   return true;
 }
 
-bool mix_small (mixing *m, error *err) {
-  solve_options quiet = *m->o; /* a line for each of hundreds of ways is no progress */
-  trying w = { .t = m->t, .o = &quiet, .arena = m->arena, .best_ns = mix_best_ns (m), .err = err };
+bool ways_small (ways *m, error *err) {
+  solve_options quiet = *m->o;
+  trying w = { .t = m->t,
+               .o = &quiet,
+               .effort = m->effort,
+               .arena = m->arena,
+               .best_ns = ways_best_ns (m),
+               .err = err };
   const way *best = NULL;
   solution found;
-  if (m->t->n_ops > MOST_OPS || mix_is_over (m))
+  if (m->t->n_ops > number (&w, TUNE_small_ops) || ways_is_over (m))
     return true;
-  quiet.log = NULL;
-  quiet.beat_ns = 0;
-  w.limit_ticks = (m->limit_ticks < MOST_TICKS ? m->limit_ticks : MOST_TICKS) / PART * m->events;
-  w.own = arena_new (0);
-  w.scratch = arena_new (0);
-  bool ok = (w.own && w.scratch) || error_set (err, ERR_memory, "out of memory");
-  ok = ok && list_cuts (&w, w.limit_ticks / 8) &&
-       (quiet.recompute == RECOMPUTE_OFF || list_drops (&w, w.limit_ticks / 4)) &&
-       bound_all (&w, w.limit_ticks / 2) && solve_all (m, &w, &found, &best);
+  quiet.log = NULL;         /* a line for each of hundreds of ways is no progress */
+  quiet.keep_proof = false; /* that of all plans is what counts */
+  int64_t most = number (&w, TUNE_small_ticks);
+  w.limit_ticks = (m->limit_ticks < most ? m->limit_ticks : most) / m->part * m->events;
+  w.own = arena_made (err);
+  w.scratch = arena_made (err);
+  bool ok = w.own && w.scratch && list_cuts (&w, w.limit_ticks / 8) &&
+            (quiet.recompute == RECOMPUTE_OFF || list_drops (&w, w.limit_ticks / 4)) &&
+            bound_all (&w, w.limit_ticks / 2) && solve_all (m, &w, &found, &best);
   m->ticks += w.ticks / m->events;
+  m->tried += w.tried;
   if (ok && best) {
     m->small = best->v;
     m->small_keeps = best->keeps;
