@@ -30,6 +30,7 @@ static bool bound_step (const counted_step *step, const solve_options *o, const 
 }
 
 bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
+  assert (t && o->device && out);
   static const effort all = { 0 };
   counted_step *step = NEW (a, 1, counted_step, err);
   return step && step_count_bytes (t, o->budget_bytes, a, step, err) &&
@@ -229,6 +230,7 @@ static bool search_plan (search *s, solution *out, error *err) {
 }
 
 bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *err) {
+  assert (q->trace && q->options && q->options->device);
   static const variant nothing = { 0 };
   const solve_options *o = q->options;
   effort e = solve_effort (o, &q->effort);

@@ -1,5 +1,7 @@
 #include "solver/attempt/layout.h"
 
+#include <assert.h>
+
 #include "base/units.h"
 #include "solver/attempt/group.h"
 #include "solver/attempt/parts.h"
@@ -174,6 +176,8 @@ static bool says_something (const gaps *singles, const double *share) {
 }
 
 bool layout_make (const layout_request *q, arena *a, layout *out, error *err) {
+  assert (q->trace && q->device && q->kind >= 0 && q->kind < LAYOUTS);
+  assert (!q->share || q->singles);
   const device *dev = q->device;
   *out = (layout){ .kind = q->kind };
   const double *guide = says_something (q->singles, q->share) ? q->share : NULL;

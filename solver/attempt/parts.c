@@ -1,5 +1,6 @@
 #include "solver/attempt/parts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "solver/place/peaks.h"
@@ -47,6 +48,7 @@ static int32_t fewest (const unit_info *x, const tuning *by) {
 }
 
 void parts_finest (const gaps *g, const tuning *by, int32_t *of) {
+  assert (of);
   for (int32_t u = 0; u < g->units->count; u++) {
     const unit_info *x = &g->units->at[u];
     of[u] = parts_of (x, g->granule_bytes, fewest (x, by), MOST_SECTIONS);
@@ -156,6 +158,7 @@ static bool split_some (const gaps *g, const device *dev, const double *shares,
 
 bool parts_choose (const gaps *g, const device *dev, const double *shares, const parts_rule *rule,
                    arena *a, int32_t *of, error *err) {
+  assert (of && rule->most > 0);
   arena_mark here = arena_here (a);
   tuning_id latencies = shares ? TUNE_parts_coarse_latencies : TUNE_parts_fine_latencies;
   int64_t chunk = chunk_bytes (g, dev, tuned (rule->tuning, latencies));
