@@ -53,9 +53,9 @@ static bound quick_bound (const variant_value *known) {
 
 static bool is_wanted (const search *s, layout_kind kind) {
   static const tuning_id of[LAYOUTS] = {
-    [LAYOUT_TIGHT] = TUNE_layout_tight,   [LAYOUT_CLOSE] = TUNE_layout_close,
-    [LAYOUT_LARGE] = TUNE_layout_large,   [LAYOUT_MANY] = TUNE_layout_many,
-    [LAYOUT_FINEST] = TUNE_layout_finest, [LAYOUT_SMALL] = TUNE_layout_small,
+    [LAYOUT_TIGHT] = TUNE_layout_tight, [LAYOUT_CLOSE] = TUNE_layout_close,
+    [LAYOUT_LARGE] = TUNE_layout_large, [LAYOUT_MANY] = TUNE_layout_many,
+    [LAYOUT_SMALL] = TUNE_layout_small,
   };
   if (s->effort.follow)
     return kind == (layout_kind)s->effort.follow->layout;

@@ -47,14 +47,6 @@ static int32_t fewest (const unit_info *x, const tuning *by) {
   return x->bytes > LARGE_BYTES ? (int32_t)tuned (by, TUNE_parts_fewest_large) : 1;
 }
 
-void parts_finest (const gaps *g, const tuning *by, int32_t *of) {
-  assert (of);
-  for (int32_t u = 0; u < g->units->count; u++) {
-    const unit_info *x = &g->units->at[u];
-    of[u] = parts_of (x, g->granule_bytes, fewest (x, by), MOST_SECTIONS);
-  }
-}
-
 typedef struct split_unit {
   int64_t bytes;
   int32_t unit;

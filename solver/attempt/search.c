@@ -368,10 +368,6 @@ bool search_margins (search *s, error *err) {
   return true;
 }
 
-bool search_margins_again (search *s, error *err) {
-  return search_margins (s, err);
-}
-
 /* ---- where nothing fits ---- */
 
 static bool all_away (search *s, const layout *l, error *err) {
