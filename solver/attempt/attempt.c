@@ -30,6 +30,7 @@ static bool bound_step (const counted_step *step, const solve_options *o, const 
 }
 
 bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
+  assert (t && o->device && out);
   static const effort all = { 0 };
   counted_step *step = NEW (a, 1, counted_step, err);
   return step && step_count_bytes (t, o->budget_bytes, a, step, err) &&
@@ -52,9 +53,9 @@ static bound quick_bound (const variant_value *known) {
 
 static bool is_wanted (const search *s, layout_kind kind) {
   static const tuning_id of[LAYOUTS] = {
-    [LAYOUT_TIGHT] = TUNE_layout_tight,   [LAYOUT_CLOSE] = TUNE_layout_close,
-    [LAYOUT_LARGE] = TUNE_layout_large,   [LAYOUT_MANY] = TUNE_layout_many,
-    [LAYOUT_FINEST] = TUNE_layout_finest, [LAYOUT_SMALL] = TUNE_layout_small,
+    [LAYOUT_TIGHT] = TUNE_layout_tight, [LAYOUT_CLOSE] = TUNE_layout_close,
+    [LAYOUT_LARGE] = TUNE_layout_large, [LAYOUT_MANY] = TUNE_layout_many,
+    [LAYOUT_SMALL] = TUNE_layout_small,
   };
   if (s->effort.follow)
     return kind == (layout_kind)s->effort.follow->layout;
@@ -229,6 +230,7 @@ static bool search_plan (search *s, solution *out, error *err) {
 }
 
 bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *err) {
+  assert (q->trace && q->options && q->options->device);
   static const variant nothing = { 0 };
   const solve_options *o = q->options;
   effort e = solve_effort (o, &q->effort);

@@ -12,7 +12,6 @@ typedef enum layout_kind {
   LAYOUT_CLOSE,  /* larger, but of closer kin */
   LAYOUT_LARGE,  /* the largest, of what stays and what leaves alike */
   LAYOUT_MANY,   /* of small tensors only, many parts */
-  LAYOUT_FINEST, /* of small tensors only, as many parts as granules */
   LAYOUT_SMALL,  /* of small tensors only, a granule at most */
   LAYOUTS
 } layout_kind;

@@ -23,7 +23,4 @@ typedef struct parts_rule {
 bool parts_choose (const gaps *g, const device *dev, const double *shares, const parts_rule *rule,
                    arena *a, int32_t *of, error *err) MUST_CHECK;
 
-/* As many as granules, up to a limit, whatever the latency. */
-void parts_finest (const gaps *g, const tuning *by, int32_t *of);
-
 #endif

@@ -1,5 +1,7 @@
 #include "solver/attempt/robust.h"
 
+#include <assert.h>
+
 #include "base/units.h"
 #include "trace/simulate/noise.h"
 
@@ -69,6 +71,7 @@ static bool make_room (robust_entry *e, search *s, const layout *l, error *err) 
 }
 
 bool robust_offer (robust *k, search *s, const candidate *c, const plan *p, error *err) {
+  assert (k->count >= 0 && k->count <= ROBUST_PLANS);
   int64_t least_ns = least (k);
   if (k->count && c->step_ns > most_ns (s, least_ns))
     return true;
@@ -144,6 +147,7 @@ static void say (const search *s, const candidate *c, int64_t p95_ppm) {
 }
 
 bool robust_choose (robust *k, search *s, robustness *out, error *err) {
+  assert (s->options->noise_percent > 0);
   int64_t ticks = s->ticks, tried = s->tried, best_ppm = 0;
   if (!try_timings (s, err))
     return false;

@@ -89,7 +89,6 @@ bool search_others (search *s, error *err) MUST_CHECK;
 bool search_margins (search *s, error *err) MUST_CHECK;
 bool search_starts (search *s, error *err) MUST_CHECK;
 bool search_all_away (search *s, error *err) MUST_CHECK;
-bool search_margins_again (search *s, error *err) MUST_CHECK;
 bool search_policies (search *s, error *err) MUST_CHECK;
 bool search_walk (search *s, error *err) MUST_CHECK;
 

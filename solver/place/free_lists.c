@@ -6,6 +6,7 @@
 enum { WORD = 64 };
 
 bool free_lists_make (int32_t count, arena *a, free_lists *out, error *err) {
+  assert (count > 0);
   *out = (free_lists){ .at = NEW (a, count, free_list, err),
                        .count = count,
                        .stocked = NEW (a, count / WORD + 1, uint64_t, err) };
@@ -21,6 +22,7 @@ static void note_stock (free_lists *x, int32_t h) {
 }
 
 int32_t free_lists_from (const free_lists *x, int32_t h) {
+  assert (h >= 0);
   if (h >= x->count)
     return x->count;
   int32_t word = h / WORD, words = (x->count + WORD - 1) / WORD;
@@ -31,6 +33,7 @@ int32_t free_lists_from (const free_lists *x, int32_t h) {
 }
 
 int32_t free_lists_until (const free_lists *x, int32_t h) {
+  assert (h < x->count);
   if (h < 0)
     return -1;
   int32_t word = h / WORD, above = WORD - 1 - h % WORD;
@@ -41,6 +44,7 @@ int32_t free_lists_until (const free_lists *x, int32_t h) {
 }
 
 bool free_lists_give (free_lists *x, int32_t h, free_run run, arena *a, error *err) {
+  assert (h >= 0 && h < x->count && run.count > 0);
   free_list *to = &x->at[h];
   free_run *last = to->used ? &to->at[to->head + to->used - 1] : NULL;
   to->granules += run.count;

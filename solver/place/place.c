@@ -90,6 +90,7 @@ static void need (int64_t *what, int64_t count) {
 }
 
 void place_follow (const stays *l, places *out, int32_t before, int32_t next) {
+  assert (before >= 0 && before < l->count && next >= 0 && next < l->count);
   const timed_stay *a = &l->at[before], *b = &l->at[next];
   int32_t next_step = b->op > a->op ? 0 : 1; /* owners follow one another in order of their ops */
   int32_t steps = (int32_t)a->end_wraps - next_step;
@@ -363,6 +364,7 @@ static bool place_from (placing *p, int64_t cut, int64_t budget) {
 
 bool place (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
             error *err) {
+  assert (l->at && budget >= 0);
   placing p = { .l = l, .arena = a, .err = err, .out = out };
   if (!prepare (&p) || !circle_of (l, period, start, a, &p.circle, err))
     return false;

@@ -2,6 +2,7 @@
    whose stays are ever there at one moment get different granules, largest first, each the lowest
    that are free for it; the granules between two runs of a part may serve others while it is away.
    Granules with the same owners are one area, which is cut where a part needs only some of it. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -317,6 +318,7 @@ static bool prepare (same *s) {
 
 bool place_same (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
                  error *err) {
+  assert (l->at && budget >= 0);
   same s = { .l = l, .arena = a, .err = err, .out = out };
   turn best = HEAVIEST;
   int32_t least = INT32_MAX;

@@ -1,6 +1,8 @@
 /* When copies run and where stays lie.  The forward run may not repeat itself exactly from step to
    step, and granules on a circle may need a few more than their number at any moment: then it is
    run again with a little less memory, until what it decides has places. */
+#include <assert.h>
+
 #include "base/units.h"
 #include "solver/place/schedule_inner.h"
 
@@ -100,6 +102,7 @@ static bool give_places (scheduling *s, moment period, moment start, int64_t mos
 }
 
 bool schedule_place (scheduling *s) {
+  assert (s->granule_bytes > 0 && s->units.at);
   int64_t pool = units_div_up (s->units.pool_bytes, s->granule_bytes);
   int64_t most = s->budget_granules - pool, least = 0, granules = most;
   int32_t fullest = 0;

@@ -1,4 +1,5 @@
 /* The plan, written down from moves, stays and places. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -131,6 +132,7 @@ static bool write_places (scheduling *s) {
 }
 
 bool schedule_write_head (scheduling *s) {
+  assert (s->request && s->plan);
   const schedule_request *r = s->request;
   char *digest = NEW (s->arena, TRACE_DIGEST, char, s->err);
   if (!digest)
@@ -153,5 +155,6 @@ bool schedule_write_head (scheduling *s) {
 }
 
 bool schedule_write (scheduling *s, arena *scratch) {
+  assert (s->places.runs || s->stays.count == 0);
   return write_moves (s) && write_op_waits (s) && write_places (s) && pack_host (s, scratch);
 }

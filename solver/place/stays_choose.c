@@ -1,4 +1,5 @@
 /* Which copies in could start: a heap in the order of need, fed by what they wait for. */
+#include <assert.h>
 #include <string.h>
 
 #include "solver/place/stays_inner.h"
@@ -22,6 +23,7 @@ void stays_ready_take (forward *f) {
 }
 
 void stays_meet (forward *f, int32_t move) {
+  assert (move >= 0 && move < f->l->n_moves);
   if (f->met[move] || !stays_is_released (f, move))
     return;
   f->met[move] = true;
@@ -62,6 +64,7 @@ static bool index_counted (forward *f, arena *a, error *err) {
 }
 
 bool stays_choose_begin (forward *f, arena *a, error *err) {
+  assert (f->l && f->chooses);
   int32_t n = f->l->n_moves;
   f->ready = NEW (a, n, int32_t, err);
   f->in_place = NEW (a, n, int32_t, err);

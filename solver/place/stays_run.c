@@ -341,10 +341,12 @@ static bool run (stays *l, int64_t granules, bool chooses, arena *scratch, momen
 
 bool stays_run (stays *l, int64_t granules, arena *scratch, moment *period, moment *start,
                 error *err) {
+  assert (l->at && period && start && granules >= 0);
   return run (l, granules, false, scratch, period, start, err);
 }
 
 bool stays_order (stays *l, int64_t granules, arena *scratch, error *err) {
+  assert (l->at && granules >= 0);
   moment period, start;
   return run (l, granules, true, scratch, &period, &start, err);
 }
