@@ -109,8 +109,11 @@ static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
   schedule_options o = { .budget_bytes = p->device.memory_bytes,
                          .host_bytes = p->device.host_bytes,
                          .pool_below_bytes = -1 };
-  if (!trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns, c->arena, &rw,
-                      &c->err))
+  if (!trace_rewrite (t,
+                      &(rewriting){ .sections = p->sections,
+                                    .n_sections = p->n_sections,
+                                    .section_ns = p->device.section_ns },
+                      c->arena, &rw, &c->err))
     return NULL;
   return schedule (&(schedule_request){ .original = t,
                                         .rewritten = &rw,

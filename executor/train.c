@@ -33,7 +33,10 @@ typedef struct training {
 static bool plain_open (const training *t, bool cut, plain *p, arena *a, error *err) {
   const plan *n = t->plan;
   interpret_options o = { .feed = t->options->input, .kernels = t->out->by_kernels };
-  if (!trace_rewrite (t->trace, n->sections, cut ? n->n_sections : 0, NULL, 0, n->device.section_ns,
+  if (!trace_rewrite (t->trace,
+                      &(rewriting){ .sections = n->sections,
+                                    .n_sections = cut ? n->n_sections : 0,
+                                    .section_ns = n->device.section_ns },
                       a, &p->rewritten, err))
     return false;
   int64_t bytes = 0;

@@ -41,7 +41,10 @@ bool dropped_of (call *c, const trace *t, const plan *p, dropped_list *out) {
   link_rates r = device_rates (&p->device.link, p->device.share_ppm);
   *out = (dropped_list){ .count = p->n_recomputes };
   out->at = NEW (c->arena, p->n_recomputes, dropped, &c->err);
-  if (!out->at || !trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns,
+  if (!out->at || !trace_rewrite (t,
+                                  &(rewriting){ .sections = p->sections,
+                                                .n_sections = p->n_sections,
+                                                .section_ns = p->device.section_ns },
                                   c->arena, &cut, &c->err))
     return false;
   out->cut = cut.trace;

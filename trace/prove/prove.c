@@ -45,8 +45,12 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   rewritten r, cut;
   loosened every[LOOSE_ORDERS];
   proof_ops n = { 0 };
-  if (!plan_rewrite (t, p, v->a, &r, err) || !trace_rewrite (t, p->sections, p->n_sections, NULL, 0,
-                                                             p->device.section_ns, v->a, &cut, err))
+  if (!plan_rewrite (t, p, v->a, &r, err) ||
+      !trace_rewrite (t,
+                      &(rewriting){ .sections = p->sections,
+                                    .n_sections = p->n_sections,
+                                    .section_ns = p->device.section_ns },
+                      v->a, &cut, err))
     return false;
   n.rewritten = r.trace->n_ops;
   n.cut = cut.trace->n_ops;

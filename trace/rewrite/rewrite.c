@@ -121,19 +121,19 @@ static bool identity (const trace *t, arena *a, rewritten *out, error *err) {
   return true;
 }
 
-bool trace_rewrite (const trace *t, const section *sections, int32_t n_sections,
-                    const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
-                    rewritten *out, error *err) {
+bool trace_rewrite (const trace *t, const rewriting *r, arena *a, rewritten *out, error *err) {
   rewritten cut;
-  bool ok = n_sections ? rewrite_sections (t, sections, n_sections, section_ns, a, &cut, err)
-                       : identity (t, a, &cut, err);
+  bool ok = r->n_sections
+                ? rewrite_sections (t, r->sections, r->n_sections, r->section_ns, a, &cut, err)
+                : identity (t, a, &cut, err);
   if (!ok)
     return false;
   *out = cut;
-  return !n_recomputes || rewrite_recompute (&cut, recomputes, n_recomputes, a, out, err);
+  return !r->n_recomputes || rewrite_recompute (&cut, r->recomputes, r->n_recomputes, a, out, err);
 }
 
 bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) {
-  return trace_rewrite (t, p->sections, p->n_sections, p->recomputes, p->n_recomputes,
-                        p->device.section_ns, a, out, err);
+  rewriting r = { p->sections, p->recomputes, p->n_sections, p->n_recomputes,
+                  p->device.section_ns };
+  return trace_rewrite (t, &r, a, out, err);
 }
