@@ -35,7 +35,7 @@ static bool plain_open (const training *t, bool cut, plain *p, arena *a, error *
   interpret_options o = { .feed = t->options->input, .kernels = t->out->by_kernels };
   bool ok = cut && n->n_sections
                 ? plan_cut (t->trace, n, a, &p->rewritten, err)
-                : trace_rewrite (t->trace, NULL, 0, NULL, 0, 0, a, &p->rewritten, err);
+                : trace_rewrite (t->trace, &(rewriting){ 0 }, a, &p->rewritten, err);
   if (!ok)
     return false;
   int64_t bytes = 0;

@@ -111,7 +111,7 @@ static void find_form (feed *f, const ops_binding *b, const operand *x, int k, i
 static bool find_roles (feed *f, arena *a, error *err) {
   rewritten whole;
   arena_mark mark = arena_here (a);
-  if (!trace_rewrite (f->t, NULL, 0, NULL, 0, 0, a, &whole, err))
+  if (!trace_rewrite (f->t, &(rewriting){ 0 }, a, &whole, err))
     return false;
   for (int32_t i = 0; i < f->t->n_ops; i++) {
     arena_mark here = arena_here (a);

@@ -28,8 +28,13 @@ bool variant_rewrite (const trace *t, const variant *v, const solve_options *o, 
                       rewritten_step *out, error *err) {
   assert (v->sections || v->n_sections == 0);
   assert (v->recomputes || v->n_recomputes == 0);
-  return trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
-                        o->device->section_ns, a, &out->rw, err) &&
+  return trace_rewrite (t,
+                        &(rewriting){ .sections = v->sections,
+                                      .n_sections = v->n_sections,
+                                      .recomputes = v->recomputes,
+                                      .n_recomputes = v->n_recomputes,
+                                      .section_ns = o->device->section_ns },
+                        a, &out->rw, err) &&
          step_count_bytes (out->rw.trace, o->budget_bytes, a, &out->step, err);
 }
 

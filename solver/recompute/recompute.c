@@ -196,7 +196,10 @@ static bool try_kept (finding *f, int64_t most, error *err) {
 
 bool find_begin (finding *f, error *err) {
   assert (f->t && f->cut && f->o && f->arena && f->scratch);
-  if (!trace_rewrite (f->t, f->cut->sections, f->cut->n_sections, NULL, 0, f->o->device->section_ns,
+  if (!trace_rewrite (f->t,
+                      &(rewriting){ .sections = f->cut->sections,
+                                    .n_sections = f->cut->n_sections,
+                                    .section_ns = f->o->device->section_ns },
                       f->arena, &f->rw, err) ||
       !find_drops (f, err) ||
       !drops_pricing_of (f->rw.trace, &f->uses, f->o->device, f->o->recompute != RECOMPUTE_ONLY,
