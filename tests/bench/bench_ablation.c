@@ -82,6 +82,8 @@ static double mean (const column *c) {
 
 static void tell (const char *name, column *c, const column *full) {
   double average = mean (c);
+  if (!c->n && !c->lost)
+    return;
   printf ("| %s | %d | %.3f | %.3f | %.3f | %.2f | %d | %d | %d |\n", name, c->n,
           any_percentile (c->gap, c->n, 50), any_percentile (c->gap, c->n, 90), average,
           full->seconds > 0 ? c->seconds / full->seconds : 1, c->worse, c->better, c->lost);
