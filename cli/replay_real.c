@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "executor/train.h"
 #include "solver/place/schedule.h"
+#include "trace/rewrite/order.h"
 
 /* ---- step by step ---- */
 
@@ -22,7 +23,7 @@ static void print_step (void *context, const train_step *s) {
   fflush (stdout);
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 static void print_same (const trace *t, const train_result *r) {
   if (train_same (r)) {
@@ -72,7 +73,7 @@ static bool write_json (call *c, const train_result *r) {
 
 /* ---- the times that the ops took, as a trace ---- */
 
-/* Of op k in the steps that were timed, but for the first; `gap`: from the end of the op before. */
+/* The median of op k in the timed steps but the first; `gap`: from the end of the op before. */
 static int64_t median_ns (const replay_result *r, int32_t k, bool gap, int64_t *scratch) {
   int32_t n = 0, n_ops = r->rewritten.trace->n_ops;
   for (int32_t i = r->timed > 1 ? 1 : 0; i < r->timed; i++) {
@@ -109,19 +110,29 @@ static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
   schedule_options o = { .budget_bytes = p->device.memory_bytes,
                          .host_bytes = p->device.host_bytes,
                          .pool_below_bytes = -1 };
-  if (!trace_rewrite (t,
+  const trace *ordered = t;
+  int32_t *order;
+  bool cut = p->n_sections > 0; /* else the order as it is, to which any other must be the same */
+  if ((cut && !trace_reorder (t, p->order, p->n_order, c->arena, &ordered, &order, &c->err)) ||
+      !trace_rewrite (ordered,
                       &(rewriting){ .sections = p->sections,
                                     .n_sections = p->n_sections,
                                     .section_ns = p->device.section_ns },
                       c->arena, &rw, &c->err))
     return NULL;
-  return schedule (&(schedule_request){ .original = t,
-                                        .rewritten = &rw,
-                                        .sections = p->sections,
-                                        .n_sections = p->n_sections,
-                                        .device = &p->device,
-                                        .options = &o },
-                   c->arena, &shortage, &c->err);
+  plan *made = schedule (&(schedule_request){ .original = ordered,
+                                              .rewritten = &rw,
+                                              .sections = p->sections,
+                                              .n_sections = p->n_sections,
+                                              .device = &p->device,
+                                              .options = &o },
+                         c->arena, &shortage, &c->err);
+  if (made && cut) {
+    made->order = p->order;
+    made->n_order = p->n_order;
+    made->trace_digest = p->trace_digest;
+  }
+  return made;
 }
 
 static bool read_training (call *c, train_options *o, bytes *text) {
@@ -146,7 +157,8 @@ int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *
   train_result r;
   bytes text = { 0 };
   const char *times = call_text (c, "times");
-  setenv ("OPENBLAS_NUM_THREADS", "1", 1); /* it makes its threads when it is opened; none has work */
+  setenv ("OPENBLAS_NUM_THREADS", "1",
+          1); /* it makes its threads when it is opened; none has work */
   bool good = read_training (c, &train, &text);
   train.libraries.search = !o->emulated && !call_flag (c, "own-kernels");
   if (good && train.compare && !o->emulated)

@@ -22,7 +22,7 @@ static bool writes_before (const trace *t, const recompute *r, int32_t k, int32_
   return false;
 }
 
-/* Of what is made on the way and given up again. */
+/* Tensors that are made on the way and given up again. */
 static int64_t passing (const trace *t, const recompute *r) {
   int64_t bytes = 0;
   for (int32_t k = 0; k < r->ops.count; k++) {
@@ -41,11 +41,7 @@ bool dropped_of (call *c, const trace *t, const plan *p, dropped_list *out) {
   link_rates r = device_rates (&p->device.link, p->device.share_ppm);
   *out = (dropped_list){ .count = p->n_recomputes };
   out->at = NEW (c->arena, p->n_recomputes, dropped, &c->err);
-  if (!out->at || !trace_rewrite (t,
-                                  &(rewriting){ .sections = p->sections,
-                                                .n_sections = p->n_sections,
-                                                .section_ns = p->device.section_ns },
-                                  c->arena, &cut, &c->err))
+  if (!out->at || !plan_cut (t, p, c->arena, &cut, &c->err))
     return false;
   out->cut = cut.trace;
   for (int32_t i = 0; i < p->n_recomputes; i++) {

@@ -1,6 +1,6 @@
-/* Sections and recompute entries turn a trace into another one, in which nothing is special: every
-   part of an op is an op, every piece of a tensor a tensor.  Who has the trace, the two lists and
-   section_ns rebuilds it exactly. */
+/* An order, sections and recompute entries turn a trace into another one, in which nothing is
+   special: every part of an op is an op, every piece of a tensor a tensor.  Who has the trace, the
+   three lists and section_ns rebuilds it exactly. */
 #ifndef FERRY_TRACE_REWRITE_REWRITE_H
 #define FERRY_TRACE_REWRITE_REWRITE_H
 
@@ -31,7 +31,9 @@ typedef struct rewriting {
 /* An error's place is a JSON pointer into a plan ("/sections/0", "/recompute/3/ops/1"). */
 bool trace_rewrite (const trace *t, const rewriting *r, arena *a, rewritten *out,
                     error *err) MUST_CHECK;
-/* The same with a plan's own lists and device. */
+/* The same with a plan's own lists and device, its order first. */
 bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) MUST_CHECK;
+/* Its order and sections alone: the trace that its recompute entries are about. */
+bool plan_cut (const trace *t, const plan *p, arena *a, rewritten *out, error *err) MUST_CHECK;
 
 #endif
