@@ -43,7 +43,7 @@ typedef struct table {
   int64_t lower_bound_ns, drops_bound_ns;
 } table;
 
-/* ---- what is asked ---- */
+/* ---- the question ---- */
 
 static bool read_budgets (call *c, table *t) {
   const char *list = call_text (c, "budgets"), *one = call_text (c, "budget"), *part;
@@ -172,7 +172,7 @@ static bool fill (call *c, table *t, row *r, arena *a) {
   return ok;
 }
 
-/* Where our planner does not run, the bound is found alone. */
+/* The bound is found alone when our planner does not run. */
 static bool find_bound (call *c, table *t, int64_t budget_bytes) {
   bound b;
   solve_options o = { .device = &t->device,
@@ -193,7 +193,7 @@ static bool find_bound (call *c, table *t, int64_t budget_bytes) {
   return !c->err.code;
 }
 
-/* ---- what is answered ---- */
+/* ---- the answer ---- */
 
 static void print_head (const table *t, int64_t budget_bytes) {
   char budget[UNITS_TEXT], peak[UNITS_TEXT];
@@ -270,7 +270,7 @@ typedef struct run_context {
   compared *kept; /* or NULL: then a process of its own runs each budget */
 } run_context;
 
-/* What a picture needs of it, out of the scratch that it lives in. */
+/* The part that a picture needs, out of the scratch that it lives in. */
 static bool keep_row (call *c, const row *r, compared *out) {
   const policy_answer *a = &r->answer;
   char reached[UNITS_TEXT];

@@ -10,7 +10,7 @@ static void options_of (const cli_command *command, const char *between) {
     printf ("%s--%s", i ? between : "", o->name);
 }
 
-/* What may follow an option: words, a device, or a file. */
+/* An option may be followed by words, a device, or a file. */
 static void values_of (const cli_command *command) {
   const cli_option *o;
   for (int i = 0; (o = option_at (command, i)); i++) {

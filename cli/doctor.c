@@ -48,8 +48,7 @@ static void say_host (void) {
             units_bytes (lock, h.lock_bytes));
 }
 
-/* What a plan takes, beside what is there: false where it cannot be had. gpu_left: -1 without one.
- */
+/* A plan's needs, beside what is there: false where it cannot be had. gpu_left: -1 without one. */
 static bool say_plan (const room *r, int64_t gpu_left) {
   host_limits h = host_limits_read ();
   char device[UNITS_TEXT], host[UNITS_TEXT];

@@ -1,4 +1,4 @@
-/* What a command is, in words: for the terminal, for man, and as a page of docs/. */
+/* A command in words: for the terminal, for man, and as a page of docs/. */
 #ifndef FERRY_CLI_HELP_H
 #define FERRY_CLI_HELP_H
 

@@ -35,7 +35,7 @@ static int unknown_command (const char *name) {
   return EXIT_USAGE;
 }
 
-/* What was printed has arrived, or that is the error. */
+/* All that was printed has arrived, or that is the error. */
 static void flush_output (error *err) {
   if (!err->code && (fflush (stdout) || ferror (stdout)))
     error_set (err, ERR_file, "standard output cannot be written");

@@ -6,7 +6,7 @@
 #include "trace/check/check.h"
 #include "trace/simulate/simulate.h"
 
-/* What the plan says of itself is what the machine model says of it. */
+/* The plan's own figures are those of the machine model. */
 static bool same_step (const plan *p, const predicted *seen, error *err) {
   if (!p->has_predicted || p->predicted.step_ns == seen->step_ns)
     return true;

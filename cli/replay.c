@@ -56,7 +56,7 @@ int replay_verdict (const replay_options *o, const replay_result *r) {
   return m->count > 0 || r->n_races > 0 ? EXIT_NO : EXIT_YES;
 }
 
-/* What the emulated device is to fail at, and what the run is to leave out or get wrong. */
+/* The faults of the emulated device, and those that the run itself makes. */
 static bool read_faults (call *c, replay_options *o, int64_t *spoiled_copy) {
   const char *rest = call_text (c, "fault"), *part;
   if (rest && !o->emulated)

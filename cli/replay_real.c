@@ -23,7 +23,7 @@ static void print_step (void *context, const train_step *s) {
   fflush (stdout);
 }
 
-/* ---- what came of it ---- */
+/* ---- the result ---- */
 
 static void print_same (const trace *t, const train_result *r) {
   if (train_same (r)) {
@@ -73,7 +73,7 @@ static bool write_json (call *c, const train_result *r) {
 
 /* ---- the times that the ops took, as a trace ---- */
 
-/* Of op k in the steps that were timed, but for the first; `gap`: from the end of the op before. */
+/* The median of op k in the timed steps but the first; `gap`: from the end of the op before. */
 static int64_t median_ns (const replay_result *r, int32_t k, bool gap, int64_t *scratch) {
   int32_t n = 0, n_ops = r->rewritten.trace->n_ops;
   for (int32_t i = r->timed > 1 ? 1 : 0; i < r->timed; i++) {

@@ -8,7 +8,7 @@
 /* Reads --steps, --data, --times and --compare beside `o`, runs, prints; an exit status. */
 int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *t, const plan *p);
 
-/* What replay prints of every kind of run. */
+/* The part that replay prints of every kind of run. */
 void replay_print (const replay_result *r);
 /* EXIT_NO where a byte was wrong or an order missing. */
 int replay_verdict (const replay_options *o, const replay_result *r);

@@ -10,7 +10,7 @@
 
 enum { MOST_JOBS = MOST_OPERANDS / 2, NOISE_DAYS = 100 };
 
-/* What was asked about ops that take a little more or less; percent 0: nothing. */
+/* The question about ops that take a little more or less; percent 0: none. */
 typedef struct noise_answer {
   noise_options asked;
   noise_spread spread;

@@ -45,7 +45,7 @@ static void put_program (json_writer *w, const bound_stats *seen) {
   json_close_object (w);
 }
 
-/* What stands beside the plan in an answer. */
+/* The part of an answer beside the plan. */
 typedef struct beside {
   bound_stats program;
   const plan
@@ -97,7 +97,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   memory_floor f;
   error fresh = { 0 };
   if (!floor_of (t, &p->device, c->arena, &f, &fresh))
-    return true; /* what was wrong before is said */
+    return true; /* the first error is said */
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", p->options.budget_bytes);
@@ -255,7 +255,7 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
   return policy_asked_budget (c, t, d, &r->budget_bytes) && call_bytes (c, "host", &r->host_bytes);
 }
 
-/* What is ours alone would be passed over in silence. */
+/* Options of our own planner would be passed over in silence. */
 static bool refuse_ours (call *c) {
   static const char *const ours[] = { "reserve",   "sections", "section-order", "order",
                                       "recompute", "gap",      "limit",         "seconds",

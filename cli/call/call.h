@@ -31,7 +31,7 @@ struct call {
 /* Fills everything but the arena; false: c->err says what is wrong with the command line. */
 bool call_parse (call *c, const cli_command *command, int argc, char **argv) MUST_CHECK;
 
-/* What was given with an option ("" for a flag), else the environment's FERRY_NAME where the option
+/* The text given with an option ("" for a flag), else the environment's FERRY_NAME where the option
    has a value, else NULL. */
 const char *call_text (const call *c, const char *option);
 bool call_flag (const call *c, const char *option);

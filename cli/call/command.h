@@ -1,4 +1,4 @@
-/* What a command is: one row of data and one function.  Help, manual pages and completion are
+/* A command is one row of data and one function.  Help, manual pages and completion are
    printed from these rows, so that none of them can be forgotten. */
 #ifndef FERRY_CLI_CALL_COMMAND_H
 #define FERRY_CLI_CALL_COMMAND_H
@@ -42,7 +42,7 @@ extern const cli_option common_options[];
 extern const cli_command *const commands[];
 const cli_command *command_named (const char *name); /* or NULL */
 
-/* Whether row `o` of common_options belongs to `command`. */
+/* Does row `o` of common_options belong to `command`? */
 bool common_applies (const cli_command *command, const cli_option *o);
 
 #endif

@@ -10,9 +10,9 @@
 typedef struct cut_told {
   const section *section;
   int32_t op;                       /* of it, whose tensors and workspace are the most */
-  int64_t whole_bytes, parts_bytes; /* what that op touches whole, and in its largest part */
+  int64_t whole_bytes, parts_bytes; /* bytes that it touches whole, and in its largest part */
   int64_t inside_bytes; /* of tensors that no op outside touches: in a chain one part at a time */
-  int64_t ns;           /* what its further parts cost */
+  int64_t ns;           /* the cost of its further parts */
 } cut_told;
 
 typedef struct cuts_told {

@@ -22,7 +22,7 @@ static bool writes_before (const trace *t, const recompute *r, int32_t k, int32_
   return false;
 }
 
-/* Of what is made on the way and given up again. */
+/* Tensors that are made on the way and given up again. */
 static int64_t passing (const trace *t, const recompute *r) {
   int64_t bytes = 0;
   for (int32_t k = 0; k < r->ops.count; k++) {

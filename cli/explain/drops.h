@@ -1,4 +1,4 @@
-/* What a plan gives up and makes again: which tensors, what that costs, and what it saves. */
+/* Drops of a plan: which tensors, what that costs, and what it saves. */
 #ifndef FERRY_CLI_EXPLAIN_DROPS_H
 #define FERRY_CLI_EXPLAIN_DROPS_H
 

@@ -18,13 +18,13 @@
 
 enum { SHOWN = 6, NAME = 48 };
 
-/* What of one unit crosses the link in a step. */
+/* The traffic of one unit in a step. */
 typedef struct crossing {
   int32_t unit, copies_out, copies_in, times; /* times: different idle times that are used */
   int64_t out_bytes, in_bytes;
 } crossing;
 
-/* What is on the device at the peak. */
+/* The contents of the device at the peak. */
 typedef struct holder {
   int32_t unit; /* or an op, where it is its workspace */
   bool workspace;
@@ -127,7 +127,7 @@ static int32_t stay_unit (const told *t, const stay *s) {
                                  : s->index;
 }
 
-/* What holds the peak, parts of one unit together, the most bytes first. */
+/* The holders of the peak, parts of one unit together, the most bytes first. */
 static bool find_holders (call *c, told *t) {
   const placement *pl = &t->plan->placement;
   t->holders = NEW (c->arena, t->line.n_holders, holder, &c->err);
@@ -280,7 +280,7 @@ static void tell_answer (const told *t) {
           t->trace == t->original ? "" : " with this order, these sections and drops");
 }
 
-/* ---- as JSON ---- */
+/* ---- JSON ---- */
 
 static void put_waits (json_writer *w, const told *t) {
   static const char *const causes[] = { "link", "op", "out", "unknown" };

@@ -1,4 +1,4 @@
-/* What it costs that bytes live in granules: what rounding takes at the peak, and how long ops wait
+/* The cost of granules: what rounding takes at the peak, and how long ops wait
    for granules although as many others are free. */
 #ifndef FERRY_CLI_EXPLAIN_PLACES_H
 #define FERRY_CLI_EXPLAIN_PLACES_H

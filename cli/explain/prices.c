@@ -35,7 +35,7 @@ static bool bound_with (call *c, const plan *p, const trace *t, int64_t more_byt
   return ok;
 }
 
-/* What a link one GB/s faster can take off at most: the line of that price goes by 1 / rate. */
+/* The most that a link one GB/s faster can take off: the line of that price goes by 1 / rate. */
 static int64_t link_price (const plan *p, const bound *b) {
   int64_t rate = p->device.link.d2h_bytes_per_s;
   return llround (b->prices.link_ns * (double)MORE_RATE / (double)(rate + MORE_RATE));
@@ -52,7 +52,7 @@ bool prices_find (call *c, const plan *p, const trace *rewritten, prices *out) {
                    .link_ns = link.lower_bound_ns,
                    .gib_ns = llround (now.prices.memory_ns * (double)MORE_BYTES),
                    .gb_per_s_ns = link_price (p, &now) };
-  /* What no plan with more can beat, none with less can: refined apart, one of them may say more.
+  /* A bound for more memory holds for less: refined apart, one of them may say more.
    */
   out->now_ns = out->memory_ns > out->now_ns ? out->memory_ns : out->now_ns;
   out->now_ns = out->link_ns > out->now_ns ? out->link_ns : out->now_ns;

@@ -1,4 +1,4 @@
-/* What of an explanation is about prices: what the next GiB or GB/s would buy. */
+/* The prices of an explanation: what the next GiB or GB/s would buy. */
 #ifndef FERRY_CLI_EXPLAIN_PRICES_H
 #define FERRY_CLI_EXPLAIN_PRICES_H
 
@@ -13,7 +13,7 @@ typedef struct prices {
   int64_t gib_ns, gb_per_s_ns;
 } prices;
 
-/* Of the plan's trace as it is cut and with what it makes again. */
+/* For the plan's trace as it is cut and with what it makes again. */
 bool prices_find (call *c, const plan *p, const trace *rewritten, prices *out);
 
 void prices_print (const prices *p);

@@ -5,7 +5,8 @@
 #include "cli/call/call.h"
 #include "trace/simulate/simulate.h"
 
-/* What lives while each op runs, over the time of a step without a plan; budget_bytes < 0: none. */
+/* Bytes that live while each op runs, over the time of a step without a plan; budget_bytes < 0:
+   none. */
 bool picture_needs (call *c, const trace *t, const int64_t *bytes_at,
                     int64_t budget_bytes) MUST_CHECK;
 

@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "trace/unit.h"
 
-/* Who may hold memory: the kinds of tensors, the ops' workspaces, and the pool of small ones. */
+/* Holders of memory: the kinds of tensors, the ops' workspaces, and the pool of small ones. */
 enum { HOLDER_WORKSPACE = TENSOR_KINDS, HOLDER_POOL, HOLDERS };
 
 static const figure_tone holder_tones[HOLDERS] = {
@@ -41,7 +41,7 @@ static int64_t floor_periods (int64_t at_ns, int64_t period_ns) {
   return at_ns / period_ns - (at_ns % period_ns < 0);
 }
 
-/* What repeats every period holds `bytes` over a span; what covers 0 is counted there. */
+/* Adds `bytes` over a span that repeats every period; one that covers 0 is counted there. */
 static void hold (amounts *a, const span *s, int64_t period_ns, int holder, int64_t bytes) {
   if (s->end_ns <= s->start_ns || bytes == 0)
     return;

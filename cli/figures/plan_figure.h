@@ -19,7 +19,7 @@ bool plan_away (const sim_job *job, const timeline *line, arena *a, figure_point
 
 /* One a move. */
 int64_t *plan_move_bytes (const sim_job *job, arena *a, error *err) MUST_CHECK;
-/* What a move carries: the tensor's name, and which part of it. */
+/* A move's load: the tensor's name, and which part of it. */
 const char *plan_move_name (const sim_job *job, int32_t i, arena *a, error *err) MUST_CHECK;
 /* For qsort: spans by their start. */
 int plan_compare_spans (const void *a, const void *b);

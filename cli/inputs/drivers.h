@@ -11,7 +11,7 @@
 
 /* The emulator's library, or NULL for the real driver. *emulated says which. */
 bool call_driver (call *c, const char **library, bool *emulated) MUST_CHECK;
-/* Where the emulator is: FERRY_EMU, beside the program, or where it was installed. */
+/* The emulator's path: FERRY_EMU, beside the program, or where it was installed. */
 const char *emulator_path (char *buffer, int size);
 
 #endif

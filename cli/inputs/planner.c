@@ -32,7 +32,7 @@ double planner_gap (int64_t step_ns, int64_t bound_ns) {
   return (double)parts / 100;
 }
 
-/* ---- what is asked ---- */
+/* ---- the question ---- */
 
 int64_t planner_reserve_ppm (const trace *t) {
   const char *word = t->source.confidence ? t->source.confidence : "";

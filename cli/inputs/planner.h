@@ -13,11 +13,11 @@ typedef struct planner {
   int64_t seconds;                    /* 0: no limit */
   int64_t deadline_ns;
   bool interrupted;
-  const char *tuned;  /* what --tune says; or NULL */
+  const char *tuned;  /* the text of --tune; or NULL */
   search_stats stats; /* of all that was solved */
 } planner;
 
-/* Of --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds, --seed and
+/* Reads --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds, --seed and
    --proof; a command need not have all of them. */
 bool planner_read (call *c, const trace *t, planner *p) MUST_CHECK;
 /* Without a command line: one device, one budget, all of its host. */

@@ -1,4 +1,4 @@
-/* What a network of the zoo may be asked for, but its batch and its card; for every command that
+/* Options of a zoo network, but its batch and its card; for every command that
    builds one. */
 #ifndef FERRY_CLI_INPUTS_ZOO_OPTIONS_H
 #define FERRY_CLI_INPUTS_ZOO_OPTIONS_H

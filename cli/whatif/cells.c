@@ -8,7 +8,7 @@
 #include "cli/whatif/whatif.h"
 #include "trace/roofline.h"
 
-/* ---- what is asked ---- */
+/* ---- the question ---- */
 
 static bool too_many (call *c, const char *option) {
   return error_set (&c->err, ERR_usage, "--%s: more than %d", option, WHATIF_MOST);

@@ -31,7 +31,7 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
   return !c->err.code;
 }
 
-/* What may be done beside swapping. */
+/* The ways beside swapping. */
 static bool read_rewriting (call *c, curve_options *o) {
   static const char *const drops[] = { "off", "cheap", "auto", "only", NULL };
   static const char *const cuts[] = { "off", "auto", NULL };
@@ -129,7 +129,7 @@ static bool print_picture (call *c, const curve *v) {
   return ok;
 }
 
-/* Of the largest budget that has none: what sets the smallest one. */
+/* The reason of the largest budget that has none: it sets the smallest one. */
 static void tell_refusal (const trace *t, const curve_options *o, const curve *v) {
   floor_request r = { .host_bytes = o->host_bytes,
                       .in_parts = o->sections != SECTIONS_OFF,

@@ -9,7 +9,7 @@
 
 /* Prints with stdio; false and *err where it failed. */
 typedef bool jobs_piece (void *context, int piece, error *err);
-/* What piece `piece` printed, from its beginning on. */
+/* The text that piece `piece` printed, from its beginning on. */
 typedef bool jobs_take (void *context, int piece, FILE *printed, error *err);
 
 /* `take` is called for every piece in order, in this process, up to the first that failed. */

@@ -68,7 +68,7 @@ static curve_options options_of (const asking *a, const allowed *how) {
   return o;
 }
 
-/* Whether no plan of such a batch is fast enough, by the bound. */
+/* Is no plan of such a batch fast enough, by the bound? */
 static bool is_refuted (asking *a, const allowed *how, int64_t batch, bool *refuted, error *err) {
   arena *scratch = arena_new (0);
   attempt t;
@@ -174,7 +174,7 @@ static bool find_largest (asking *a, int32_t way, const largest *from, largest *
       high = at;
       fell = down ? at : -1;
       out->none_at = at;
-      out->proved = way == 0; /* what has to move does not fit */
+      out->proved = way == 0; /* the moves that must be do not fit */
     }
   }
   return true;

@@ -8,7 +8,7 @@
 #include "cli/inputs/planner.h"
 #include "trace/zoo/zoo.h"
 
-/* What, how far, the best so far, and how long the rest takes at this pace. */
+/* Progress: how far, the best so far, and how long the rest takes at this pace. */
 void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns) {
   call *c = context;
   char left[UNITS_TEXT], best[UNITS_TEXT];

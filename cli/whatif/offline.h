@@ -1,5 +1,4 @@
-/* What the commands that plan without a card have in common: options, progress, one row a budget.
- */
+/* Shared by the commands that plan without a card: options, progress, one row a budget. */
 #ifndef FERRY_CLI_WHATIF_OFFLINE_H
 #define FERRY_CLI_WHATIF_OFFLINE_H
 

@@ -196,7 +196,7 @@ bool compare_figure (const trace *t, const device *d, const compared *rows, int3
 
 /* ---- grids ---- */
 
-/* Of a device and batch: a line a link over the budgets, or bars by link where there is one. */
+/* A device and batch: a line a link over the budgets, or bars by link where there is one. */
 static const figure_tone line_tones[] = { TONE_compute,   TONE_out,      TONE_in,       TONE_stall,
                                           TONE_optimizer, TONE_gradient, TONE_copy,     TONE_bound,
                                           TONE_input,     TONE_plain,    TONE_workspace };

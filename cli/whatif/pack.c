@@ -11,7 +11,7 @@
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
 
-/* ---- what is asked ---- */
+/* ---- the question ---- */
 
 /* The file's name without its folder and endings; with its number where that is taken. */
 static const char *job_name (call *c, const packing *p, const char *path) {

@@ -16,7 +16,7 @@ typedef struct packing {
   alternative rivals[ALTERNATIVES];
 } packing;
 
-/* Whether --arrive or --leave was given. */
+/* Was --arrive or --leave given? */
 bool pack_has_events (const call *c);
 /* Plans again at every event and prints what changes; the whole answer of the command then. */
 int pack_run_events (call *c, packing *p);

@@ -17,7 +17,7 @@ typedef struct event {
   bool leaves;
 } event;
 
-/* What an event does to a job. */
+/* An event's effect on a job. */
 typedef struct change {
   const plan *before, *after;
   int64_t step_ns; /* before, with the others running */
@@ -63,7 +63,7 @@ static int by_time (const void *a, const void *b) {
   if (x->at_ns != y->at_ns)
     return x->at_ns < y->at_ns ? -1 : 1;
   if (x->leaves != y->leaves)
-    return x->leaves ? -1 : 1; /* who leaves makes room for who comes */
+    return x->leaves ? -1 : 1; /* a job that leaves makes room for one that comes */
   return x->job - y->job;
 }
 
@@ -102,8 +102,8 @@ static void present (const packing *p, const bool *here, packing *out, int32_t *
     }
 }
 
-/* Who shrinks ends its step and copies out; who grows or begins waits for all of these on its card,
-   and then copies in. One after the other on the link of a card, at its full rate. */
+/* A job that shrinks ends its step and copies out; one that grows or begins waits for all of these
+   on its card, and then copies in. One after the other on the link of a card, at its full rate. */
 static bool find_changes (call *c, const packing *p, change *all) {
   arena *scratch = arena_new (0);
   bool ok = scratch || error_memory (&c->err);
@@ -216,7 +216,7 @@ static void print_changes (const packing *p, const change *all) {
   }
 }
 
-/* What was running goes on until there is a plan for those that are there now. */
+/* Running jobs go on until there is a plan for those that are there now. */
 typedef struct running {
   const plan *plan[CARDS_MOST_JOBS];
   int32_t card[CARDS_MOST_JOBS];

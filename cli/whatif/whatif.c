@@ -111,7 +111,7 @@ static void print_table (const whatif_grid *g, const whatif_row *rows, int32_t n
   }
 }
 
-/* Where a slice goes: a file of its own in a folder. */
+/* A slice goes to a file of its own in a folder. */
 static const char *slice_path (call *c, const whatif_grid *g) {
   const char *path = call_text (c, "output");
   struct stat what;
