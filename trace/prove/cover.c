@@ -67,6 +67,8 @@ bool cover_allows (const cover *c, const plan *p, const char *says) {
                    .fresh = i & 1,
                    .still = i & 2,
                    .these_units = i & 4 };
+    if (said.drops == COVER_THESE && (said.fresh || said.still))
+      continue; /* its words say neither */
     if (is_within (&said, c) && strcmp (cover_text (&said, p, text), says) == 0)
       return true;
   }
