@@ -266,6 +266,7 @@ static void enlarge (tiny_case *c) {
     o->gap_ns <<= LARGE_TIMES;
   }
   device *d = &c->device;
+  d->memory_bytes = d->host_bytes = MOST_BYTES;
   d->granule_bytes <<= LARGE_BYTES;
   d->section_ns <<= LARGE_TIMES;
   d->link.copy_ns <<= LARGE_TIMES;
