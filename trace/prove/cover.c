@@ -5,7 +5,7 @@
 
 #include "trace/uses.h"
 
-const cover cover_every_plan = { .cuts = COVER_ANY_CUT, .drops = COVER_ALL };
+const cover cover_every_plan = { .cuts = COVER_ANY_CUT, .drops = COVER_ALL, .any_order = true };
 
 cover cover_of (const proof *p) {
   return (cover){ .cuts = !p->sections               ? COVER_THIS_CUT
@@ -26,7 +26,8 @@ static bool is_every_plan (const cover *c) {
          !c->these_units;
 }
 
-const char *cover_text (const cover *c, const plan *p, char text[COVER_TEXT]) {
+/* But the order of ops. */
+static void put_words (const cover *c, const plan *p, char text[COVER_TEXT]) {
   static const char *const drops[] = { "without recompute entries", "with any cheap op made again",
                                        "with any op made again" };
   static const char *const cuts[] = { " and without sections",
@@ -44,6 +45,19 @@ const char *cover_text (const cover *c, const plan *p, char text[COVER_TEXT]) {
     snprintf (text, COVER_TEXT, "every plan %s%s%s%s%s", drops[c->drops],
               c->fresh ? " from what lives anyway" : "", c->still ? " and nothing swapped" : "",
               c->cuts == COVER_THIS_CUT && p->n_sections ? " and this cut" : cuts[c->cuts], units);
+}
+
+static const char whatever_order[] = ", in whatever order";
+static const char this_order[] = ", with its ops in this order";
+static const char given_order[] = ", with its ops in the order of the trace";
+
+const char *cover_text (const cover *c, const plan *p, char text[COVER_TEXT]) {
+  put_words (c, p, text);
+  size_t length = strlen (text);
+  snprintf (text + length, COVER_TEXT - length, "%s",
+            c->any_order ? whatever_order
+            : p->n_order ? this_order
+                         : "");
   return text;
 }
 
@@ -57,10 +71,32 @@ static bool is_within (const cover *narrow, const cover *wide) {
          (!wide->these_units || narrow->these_units);
 }
 
+static bool ends_with (const char *says, const char *ending, size_t *length) {
+  size_t all = strlen (says), end = strlen (ending);
+  if (all < end || strcmp (says + all - end, ending) != 0)
+    return false;
+  *length = all - end;
+  return true;
+}
+
+/* What is said of the order, which says nothing where it is the trace's; *length: of the rest. */
+static bool order_allows (const cover *c, const plan *p, const char *says, size_t *length) {
+  *length = strlen (says);
+  if (ends_with (says, whatever_order, length))
+    return c->any_order;
+  if (ends_with (says, this_order, length))
+    return p->n_order > 0;
+  ends_with (says, given_order, length);
+  return c->any_order || !p->n_order;
+}
+
 bool cover_allows (const cover *c, const plan *p, const char *says) {
   char text[COVER_TEXT];
+  size_t length;
   if (!says || !*says)
     return true;
+  if (!order_allows (c, p, says, &length))
+    return false;
   for (int i = 0; i < 8 * COVER_CUTS * COVER_DROPS; i++) {
     cover said = { .cuts = (cover_cuts)(i / 8 % COVER_CUTS),
                    .drops = (cover_drops)(i / 8 / COVER_CUTS),
@@ -69,7 +105,8 @@ bool cover_allows (const cover *c, const plan *p, const char *says) {
                    .these_units = i & 4 };
     if (said.drops == COVER_THESE && (said.fresh || said.still))
       continue; /* its words say neither */
-    if (is_within (&said, c) && strcmp (cover_text (&said, p, text), says) == 0)
+    put_words (&said, p, text);
+    if (is_within (&said, c) && strlen (text) == length && strncmp (text, says, length) == 0)
       return true;
   }
   return false;
@@ -151,7 +188,7 @@ static bool list_ops (membership *m, const cover_traces *t, arena *a, error *err
   m->listed = NEW (a, t->n_ops, uint8_t, err);
   for (int32_t k = 0; m->listed && k < t->n_ops; k++)
     if (t->of[k] != NO_OP)
-      m->listed[t->of[k]] |= m->proof->again[k];
+      m->listed[t->order ? t->order[t->of[k]] : t->of[k]] |= m->proof->again[k];
   return m->listed;
 }
 

@@ -6,7 +6,7 @@
 #include "trace/prove/proof.h"
 #include "trace/rewrite/rewrite.h"
 
-enum { COVER_TEXT = 160 };
+enum { COVER_TEXT = PROVED_TEXT };
 
 typedef enum cover_cuts { COVER_THIS_CUT, COVER_LEVEL, COVER_ANY_CUT, COVER_CUTS } cover_cuts;
 
@@ -19,6 +19,7 @@ typedef struct cover {
   bool fresh;       /* copies read nothing beyond its last use but what their own entry made */
   bool still;       /* nothing crosses the link */
   bool these_units; /* with the plan's groups, pool and granules */
+  bool any_order;   /* of ops; else the plan's */
 } cover;
 
 /* Of a proof that says something beyond compute; what compute proves holds for every plan. */
@@ -32,10 +33,11 @@ const char *cover_text (const cover *c, const plan *p, char text[COVER_TEXT]);
 bool cover_allows (const cover *c, const plan *p, const char *says);
 
 /* The trace that the plan's entries speak of, and the proof's: where those are cuts in any way,
-   `of` has the original op of each of its ops. */
+   `of` has the op of each of its ops, by its place in the plan's order, and `order` (or NULL) the
+   original op of each place. */
 typedef struct cover_traces {
   const rewritten *cut;
-  const int32_t *of;
+  const int32_t *of, *order;
   int32_t n_ops;
 } cover_traces;
 

@@ -5,6 +5,7 @@
 
 #include "trace/prove/cover.h"
 #include "trace/prove/prover.h"
+#include "trace/rewrite/order.h"
 
 #define GAP_ROUNDING 0.000001 /* files hold six digits of it */
 
@@ -50,8 +51,9 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   rewritten r, cut;
   loosened every[LOOSE_ORDERS];
   proof_ops n = { 0 };
-  if (!plan_rewrite (t, p, v->a, &r, err) || !trace_rewrite (t, p->sections, p->n_sections, NULL, 0,
-                                                             p->device.section_ns, v->a, &cut, err))
+  int32_t *order;
+  if (!plan_rewrite (t, p, v->a, &r, err) || !plan_cut (t, p, v->a, &cut, err) ||
+      !trace_reorder (t, p->order, p->n_order, v->a, &t, &order, err))
     return false;
   n.rewritten = r.trace->n_ops;
   n.cut = cut.trace->n_ops;
@@ -65,7 +67,7 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   const loosened *l = v->proof.sections ? &every[v->proof.orders] : NULL;
   v->t = l ? l->trace : v->proof.drops ? cut.trace : r.trace;
   v->loose = l ? l->loose : NULL;
-  cover_traces about = { &cut, l ? l->of : NULL, v->t->n_ops };
+  cover_traces about = { &cut, l ? l->of : NULL, order, v->t->n_ops };
   return cover_has_plan (&v->proof, &about, p, v->a, err);
 }
 
