@@ -161,7 +161,10 @@ bool ferry_prove (const ferry_trace *t, const ferry_plan *p, ferry_error *out) {
   error err = { 0 };
   proved got;
   arena *scratch = arena_or_error (&err);
-  bool ok = scratch && prove_plan (t->trace, p->plan, scratch, &got, &err);
+  predicted seen;
+  bool ok = scratch && check_plan (t->trace, p->plan, scratch, NULL, &err) &&
+            simulate_plan (t->trace, p->plan, scratch, &seen, &err) &&
+            prove_plan (t->trace, p->plan, seen.step_ns, scratch, &got, &err);
   arena_free (scratch);
   return told (out, &err) && ok;
 }

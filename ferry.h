@@ -67,7 +67,8 @@ void ferry_plan_free (ferry_plan *p);
 ferry_plan *ferry_solve (const ferry_trace *t, const ferry_options *o, ferry_error *err);
 /* False where the plan carries none. The texts live as long as the plan. */
 bool ferry_plan_certificate (const ferry_plan *p, ferry_certificate *out);
-/* True if the plan's proof is worth the bound that it claims. */
+/* True if the plan is sound, is one of those that its proof speaks of, and the proof is worth the
+   bound that the plan claims. */
 bool ferry_prove (const ferry_trace *t, const ferry_plan *p, ferry_error *err);
 
 /* True if the plan is legal for the trace; else err says which rule it breaks, and where. */

@@ -17,6 +17,15 @@ bool coding_too_large (int64_t limit_bytes, error *err) {
                     units_bytes (limit, limit_bytes));
 }
 
+bool coding_is_bomb (int64_t packed_bytes, int64_t bytes, error *err) {
+  enum { FREE_BYTES = 16 << 20, MOST_RATIO = 200 };
+  if (bytes <= FREE_BYTES || bytes / MOST_RATIO <= packed_bytes)
+    return false;
+  error_set (err, ERR_input, "the file is more than %d times as large when decompressed",
+             MOST_RATIO);
+  return true;
+}
+
 /* zlib counts in 32 bits: hand it the input in pieces. */
 static void feed (z_stream *z, const unsigned char *data, int64_t size, int64_t *given) {
   int64_t piece = size - *given > 1 << 30 ? 1 << 30 : size - *given;
@@ -44,6 +53,8 @@ bool gzip_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
       coding_too_large (limit_bytes, err);
       break;
     }
+    if (coding_is_bomb (given - (int64_t)z.avail_in, out->size, err))
+      break;
     if (status == Z_STREAM_END) {
       bool more = z.avail_in > 0 || given < size;
       if (!more) {

@@ -31,6 +31,8 @@ bool zstd_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
       coding_too_large (limit_bytes, err);
       break;
     }
+    if (coding_is_bomb ((int64_t)in.pos, out->size, err))
+      break;
     /* A frame that fills the last chunk to the byte is done: another call would start a new one. */
     if (in.pos == in.size && (left == 0 || room.pos < chunk)) {
       ok = left == 0;

@@ -142,25 +142,67 @@ static bool folder_of (const char *path, char *folder, size_t size) {
   return true;
 }
 
-/* A name beside the target, so that the rename stays on one file system; then the folder itself is
-   synced, or a crash could lose the new name. */
-static bool write_renamed (const char *path, const char *data, int64_t size, error *err) {
-  char temporary[4096], folder[4096];
-  if (snprintf (temporary, sizeof temporary, "%s.XXXXXX", path) >= (int)sizeof temporary ||
-      !folder_of (path, folder, sizeof folder))
-    return error_set (err, ERR_file, "the path is too long");
-  int fd = mkstemp (temporary);
-  if (fd < 0)
-    return error_set (err, ERR_file, "cannot be created: %s", strerror (errno));
+/* All of it, readable as the mask allows, and on the disk. */
+static bool fill (int fd, const char *data, int64_t size, error *err) {
   mode_t mask = umask (0);
   umask (mask);
-  bool ok = write_all (fd, data, size, err);
-  if (ok && (fchmod (fd, 0666 & ~mask) || fsync (fd)))
-    ok = error_set (err, ERR_file, "cannot be written: %s", strerror (errno));
+  if (!write_all (fd, data, size, err))
+    return false;
+  if (fchmod (fd, 0666 & ~mask) || fsync (fd))
+    return error_set (err, ERR_file, "cannot be written: %s", strerror (errno));
+  return true;
+}
+
+/* A file without a name gets one beside the target: `temporary`. Whoever is killed before leaves
+   nothing behind. */
+static bool name_it (int fd, const char *path, char *temporary, size_t size) {
+  enum { MOST_NAMES = 1000 };
+  char own[64];
+  int got = -1;
+  snprintf (own, sizeof own, "/proc/self/fd/%d", fd);
+  for (int i = 0; i < MOST_NAMES && got < 0; i++) {
+    if (snprintf (temporary, size, "%s.%d.%d", path, (int)getpid (), i) >= (int)size)
+      return false;
+    got = linkat (AT_FDCWD, own, AT_FDCWD, temporary, AT_SYMLINK_FOLLOW);
+    if (got < 0 && errno != EEXIST)
+      return false;
+  }
+  return got == 0;
+}
+
+/* A name beside the target, so that the rename stays on one file system: made at the end where the
+   file system knows files without one, else at once. */
+static bool write_temporary (const char *path, const char *folder, const char *data, int64_t size,
+                             char *temporary, size_t room, error *err) {
+  int fd = open (folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600);
+  if (fd >= 0) {
+    bool ok = fill (fd, data, size, err);
+    bool named = ok && name_it (fd, path, temporary, room);
+    close (fd);
+    if (!ok || named)
+      return ok;
+  }
+  if (snprintf (temporary, room, "%s.XXXXXX", path) >= (int)room)
+    return error_set (err, ERR_file, "the path is too long");
+  fd = mkostemp (temporary, O_CLOEXEC);
+  if (fd < 0)
+    return error_set (err, ERR_file, "cannot be created: %s", strerror (errno));
+  bool ok = fill (fd, data, size, err);
   close (fd);
-  if (ok && rename (temporary, path))
-    ok = error_set (err, ERR_file, "cannot be renamed into place: %s", strerror (errno));
-  if (!ok) {
+  if (!ok)
+    unlink (temporary);
+  return ok;
+}
+
+/* In the end the folder itself is synced, or a crash could lose the new name. */
+static bool write_renamed (const char *path, const char *data, int64_t size, error *err) {
+  char temporary[4096], folder[4096];
+  if (!folder_of (path, folder, sizeof folder))
+    return error_set (err, ERR_file, "the path is too long");
+  if (!write_temporary (path, folder, data, size, temporary, sizeof temporary, err))
+    return false;
+  if (rename (temporary, path)) {
+    error_set (err, ERR_file, "cannot be renamed into place: %s", strerror (errno));
     unlink (temporary);
     return false;
   }

@@ -50,19 +50,15 @@ static bool read_budgets (call *c, table *t) {
   if (list && one)
     return error_set (&c->err, ERR_usage, "give --budget or --budgets, not both");
   const char *rest = list ? list : one;
-  int64_t free_bytes = t->device.memory_bytes - t->device.reserved_bytes;
+  const char *option = list ? "budgets" : "budget";
   if (!rest)
-    t->budgets[t->n_budgets++] = free_bytes;
+    return policy_budget_of (c, option, NULL, &t->device, 0, &t->budgets[t->n_budgets++]);
   while ((part = next_part (c, &rest))) {
     if (t->n_budgets == MOST_BUDGETS)
       return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_BUDGETS);
     int64_t *at = &t->budgets[t->n_budgets++];
-    if (!policy_budget_of (c, part, t->peak_bytes, at))
+    if (!policy_budget_of (c, option, part, &t->device, t->peak_bytes, at))
       return false;
-    char want[UNITS_TEXT], have[UNITS_TEXT];
-    if (*at > free_bytes)
-      return error_set (&c->err, ERR_usage, "the budget is %s, but %s leaves %s free",
-                        units_bytes (want, *at), t->device.name, units_bytes (have, free_bytes));
   }
   return !c->err.code;
 }
@@ -110,8 +106,8 @@ static bool read_table (call *c, table *t) {
                       t->trace->source.confidence);
   t->host_bytes = t->device.host_bytes;
   t->limit_ticks = LIMIT_TICKS;
-  return call_count (c, "limit", 1, INT64_MAX / 4, &t->limit_ticks) &&
-         trace_digest (t->trace, t->digest, &c->err) && call_bytes (c, "host", &t->host_bytes) &&
+  return call_quantity (c, "limit", &t->limit_ticks) &&
+         trace_digest (t->trace, t->digest, &c->err) && call_quantity (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) && read_budgets (c, t) &&
          read_policies (c, t);
 }
@@ -331,7 +327,7 @@ static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
   int64_t jobs = sysconf (_SC_NPROCESSORS_ONLN) < 1 ? 1 : sysconf (_SC_NPROCESSORS_ONLN);
   jobs = jobs < t->n_budgets ? jobs : t->n_budgets;
   run_context x = { c, t, w, kept };
-  if (!call_count (c, "jobs", 1, MOST_BUDGETS, &jobs))
+  if (!call_quantity (c, "jobs", &jobs))
     return false;
   if (call_flag (c, "tsv"))
     fputs (tsv_head, stdout);
@@ -374,15 +370,21 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   { 'b', "budget", "SIZE|%",
     "device memory that may be used, or a percentage of the peak with "
-    "everything on the device; without it, all that the device has to give" },
-  { 0, "budgets", "SIZE|%,...", "several of them" },
+    "everything on the device; without it, all that the device has to give",
+    RANGE_AMOUNT },
+  { 0, "budgets", "SIZE|%,...", "several of them", RANGE_AMOUNT },
   { 0, "policies", "NAME,...",
     "only these, `ferry` for our planner, `ferry-recompute` for it with recomputing; without it, "
     "all" },
-  { 0, "limit", "TICKS", "of our planner's search at each budget; without it, about two seconds" },
-  { 'j', "jobs", "N",
-    "budgets that are planned at the same time; without it, as many as there are processors" },
-  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
+  { 0, "limit", "TICKS", "of our planner's search at each budget; without it, about two seconds",
+    RANGE_TICKS },
+  { 'j',
+    "jobs",
+    "N",
+    "budgets that are planned at the same time; without it, as many as there are processors",
+    { UNITS_COUNT, 1, MOST_BUDGETS } },
+  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
+    RANGE_SIZE },
   { 0, "tsv", NULL, "print the result as tab-separated values" },
   OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,

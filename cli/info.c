@@ -30,7 +30,7 @@ static bool read_question (call *c, const trace *t, question *q) {
   device d;
   bool found;
   q->budget_bytes = -1;
-  if (!call_bytes (c, "budget", &q->budget_bytes))
+  if (!call_quantity (c, "budget", &q->budget_bytes))
     return false;
   q->of = "the budget";
   if (q->budget_bytes < 0 && call_text (c, "device")) {
@@ -164,7 +164,7 @@ static void print_answer (const trace *t, const summary *s, const question *q) {
 static int run (call *c) {
   summary s;
   question q = { 0 };
-  if (!call_bytes (c, "budget", &q.budget_bytes)) /* before a long file is read */
+  if (!call_quantity (c, "budget", &q.budget_bytes)) /* before a long file is read */
     return call_failed (c);
   trace *t = call_trace (c, c->operands[0]);
   if (!t || !read_question (c, t, &q) || !summary_of (t, c->arena, &s, &c->err))

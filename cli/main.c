@@ -1,5 +1,8 @@
 /* ferry: looks up the command, lets it run, says in one line what went wrong. */
+#include <fcntl.h>
+#include <signal.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/call/call.h"
 #include "cli/help.h"
@@ -77,8 +80,19 @@ static int help (const cli_command *command) {
   return err.code ? tell (&err) : EXIT_YES;
 }
 
+/* What begins with a stream closed would write its results into the first file that it opens. A
+   file that grows too large is an error of that file, not the end of the program. */
+static void guard_streams (void) {
+  static const char *const stand_ins[] = { "/dev/null", "/dev/full", "/dev/null" };
+  for (int fd = 0; fd < 3; fd++)
+    if (fcntl (fd, F_GETFD) < 0 && open (stand_ins[fd], fd ? O_WRONLY : O_RDONLY) != fd)
+      _exit (EXIT_USAGE);
+  signal (SIGXFSZ, SIG_IGN);
+}
+
 int main (int argc, char **argv) {
   const char *name = argc > 1 ? argv[1] : NULL;
+  guard_streams ();
   if (!name) {
     help_program (stderr);
     return EXIT_USAGE;

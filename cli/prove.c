@@ -20,6 +20,8 @@ static bool print_json (call *c, const proved *got, const predicted *seen, bool 
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "claimed_ns", got->claimed_ns);
+  json_add_text (&w, "covers", got->covers);
+  json_add_fixed (&w, "gap", got->gap, 6);
   json_add_bool (&w, "holds", holds);
   json_add_text (&w, "kind", got->kind);
   json_add_int (&w, "lower_bound_ns", got->lower_bound_ns);
@@ -37,7 +39,7 @@ static int run (call *c) {
     return call_failed (c);
   bool holds = check_plan (t, p, c->arena, NULL, &c->err) &&
                simulate_plan (t, p, c->arena, &seen, &c->err) && same_step (p, &seen, &c->err) &&
-               prove_plan (t, p, c->arena, &got, &c->err);
+               prove_plan (t, p, seen.step_ns, c->arena, &got, &c->err);
   bool known = holds || (c->err.code == ERR_infeasible && got.kind);
   if (c->json && known) {
     error why = c->err;
@@ -53,9 +55,10 @@ static int run (call *c) {
   char step[UNITS_TEXT], least[UNITS_TEXT];
   if (!c->json)
     printf ("proved by %s: no plan takes less than %s (%lld ns, %lld ns are claimed);\n"
+            "it covers %s;\n"
             "this one takes %s, at most %.2f %% more\n",
             got.kind, units_time (least, got.lower_bound_ns), (long long)got.lower_bound_ns,
-            (long long)got.claimed_ns, units_time (step, seen.step_ns),
+            (long long)got.claimed_ns, got.covers, units_time (step, seen.step_ns),
             planner_gap (seen.step_ns, got.claimed_ns));
   return EXIT_YES;
 }
@@ -70,8 +73,10 @@ const cli_command command_prove = {
   .most = 2,
   .about = "Checks and simulates the plan, and computes its lower bound again, in integers, from "
            "the trace and the duals that `ferry solve --proof` stored in the plan; no part of the "
-           "solver takes part. The exit status is 0 if the claim holds, and 1 if the plan claims "
-           "more than its proof is worth, or another step than the machine model gives it.\n",
+           "solver takes part. Which plans the bound holds for is derived from the proof. The exit "
+           "status is 0 if all claims hold, and 1 if the plan is none of those plans, beats the "
+           "bound, or claims more than is so: a larger bound, more plans, a smaller gap, or "
+           "another step than the machine model gives it.\n",
   .options = options,
   .json = true,
   .run = run,

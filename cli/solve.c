@@ -9,6 +9,7 @@
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
 #include "solver/fleet/floor.h"
+#include "trace/simulate/noise.h"
 
 /* ---- by our planner ---- */
 
@@ -252,7 +253,8 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
   if (!device_needed (c, t, d))
     return false;
   r->host_bytes = d->host_bytes;
-  return policy_asked_budget (c, t, d, &r->budget_bytes) && call_bytes (c, "host", &r->host_bytes);
+  return policy_asked_budget (c, t, d, &r->budget_bytes) &&
+         call_quantity (c, "host", &r->host_bytes);
 }
 
 /* Options of our own planner would be passed over in silence. */
@@ -370,15 +372,21 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   { 'b', "budget", "SIZE|%",
     "device memory that may be used, or a percentage of the peak with "
-    "everything on the device; without it, all that the device has to give" },
-  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
+    "everything on the device; without it, all that the device has to give",
+    RANGE_AMOUNT },
+  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
+    RANGE_SIZE },
   { 0, "reserve", "SIZE|%",
     "of the budget, to be kept free; without it, nothing where the trace is "
-    "exact, 3 % where it is approximate, 5 % where only touches are known" },
+    "exact, 3 % where it is approximate, 5 % where only touches are known",
+    RANGE_AMOUNT },
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
-  { 0, "sections", "auto|off|N",
+  { 0,
+    "sections",
+    "auto|off|N",
     "cut ops along the batch, in parts that fit best or in N; without "
-    "it, off" },
+    "it, off",
+    { UNITS_COUNT, 2, MOST_PARTS } },
   { 0, "section-order", "auto|level|depth",
     "all parts of an op before the next op, or part by part "
     "through chains of ops; without it, auto" },
@@ -388,16 +396,24 @@ static const cli_option options[] = {
   { 0, "order", "as-is|updates|any",
     "the ops in the order of the trace; or also each update as soon as its gradient is final; or "
     "also any order that keeps every value; without it, as-is" },
-  { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%" },
+  { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%", RANGE_SHARE },
   { 0, "limit", "TICKS",
     "of the search, in simulated events, or, with cuts or drops, of all there is to do; the same "
-    "ticks give the same plan" },
-  { 0, "seconds", "N", "the search stops after them; then a second run may find another plan" },
-  { 0, "seed", "N", "of the search; without it, 1" },
-  { 0, "noise", "%",
+    "ticks give the same plan",
+    RANGE_TICKS },
+  { 0,
+    "seconds",
+    "N",
+    "the search stops after them; then a second run may find another plan",
+    { UNITS_COUNT, 1, INT32_MAX } },
+  { 0, "seed", "N", "of the search; without it, 1", RANGE_SEED },
+  { 0,
+    "noise",
+    "%",
     "of the plans that take as long, the one that is best where each op takes up to so much more "
     "or "
-    "less; without it, the first that is found" },
+    "less; without it, the first that is found",
+    { UNITS_COUNT, 1, NOISE_MOST_PERCENT } },
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, as programs need that "
     "keep their addresses; says what that costs" },

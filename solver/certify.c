@@ -10,7 +10,7 @@ static bool find_bound (const trace *t, const solve_options *o, bool drops, aren
   recompute_program program;
   if (!drops)
     return attempt_bound (t, o, a, out, err);
-  any.recompute = RECOMPUTE_AUTO;
+  any.recompute = o->recompute == RECOMPUTE_ONLY ? RECOMPUTE_ONLY : RECOMPUTE_AUTO;
   if (!recompute_solve_program (t, NULL, &any, NULL, false, a, &program, err))
     return false;
   if (!program.fits)
@@ -29,8 +29,10 @@ bool solve_certify (const trace *t, const solve_options *o, const char *found_by
   certified c = {
     .lower_bound_ns = b.lower_bound_ns,
     .bound_by = b.dropped && b.lower_bound_ns > b.compute_ns ? "drops-lp" : b.by,
-    .covers = p->n_recomputes ? "every plan with any op made again and without sections"
-                              : "every plan without sections and recompute",
+    .covers = !p->n_recomputes ? "every plan without sections and recompute"
+              : o->recompute == RECOMPUTE_ONLY
+                  ? "every plan with any op made again and nothing swapped and without sections"
+                  : "every plan with any op made again and without sections",
     .found_by = found_by,
     .proof = b.proof,
   };

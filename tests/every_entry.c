@@ -77,6 +77,39 @@ static unsigned worth_replacing (const trace *t, unsigned ops, int32_t before, i
   return ns <= most_ns ? found : 0;
 }
 
+static bool made_by (const trace *t, const recompute *r, int32_t up_to, int32_t x) {
+  for (int32_t i = 0; i < up_to; i++)
+    if (list_has (&t->ops[r->ops.at[i]].writes, x))
+      return true;
+  return false;
+}
+
+/* Whether an op from `from` on uses x. */
+static bool is_used_from (const trace *t, int32_t x, int32_t from) {
+  for (int32_t k = from; k < t->n_ops; k++)
+    if (op_touches (&t->ops[k], x))
+      return true;
+  return t->tensors[x].persistent;
+}
+
+bool every_allows (const every_allowed *allowed, const rewritten *cut, const recompute *r) {
+  const trace *t = cut->trace;
+  for (int32_t i = 0; allowed->has_list && i < r->replaces.count; i++) {
+    int32_t w = r->before - 1;
+    while (w >= 0 && !list_has (&t->ops[w].writes, r->replaces.at[i]))
+      w--;
+    if (w < 0 || !(allowed->listed >> cut->ops[w].index & 1))
+      return false;
+  }
+  for (int32_t i = 0; allowed->fresh && i < r->ops.count; i++) {
+    const op *o = &t->ops[r->ops.at[i]];
+    for (int32_t j = 0; j < o->reads.count; j++)
+      if (!made_by (t, r, i, o->reads.at[j]) && !is_used_from (t, o->reads.at[j], r->before))
+        return false;
+  }
+  return true;
+}
+
 bool every_entry (const trace *t, int64_t most_ns, arena *a, recompute **out, int32_t *count,
                   error *err) {
   listing l = { .t = t, .arena = a, .err = err };

@@ -81,6 +81,13 @@ static bool judge (trying *w) {
     w->out->complete = false;
     return w->err->code == ERR_none;
   }
+  if (w->allowed->still) {
+    int64_t peak, floor;
+    tiny_levels (c.trace, &peak, &floor);
+    if (peak * TINY_GRANULE <= c.budget_bytes)
+      w->out->step_ns = w->out->least_ns = trace_total_ns (c.trace);
+    return true;
+  }
   if (!best_search (&c, w->out->step_ns, w->allowed->most_runs - w->out->runs, w->arena, &best,
                     w->err))
     return false;
@@ -152,8 +159,13 @@ static bool try_cut (trying *w) {
     w->out->complete = false;
     return true;
   }
+  int32_t n = 0;
   if (!every_entry (cut.trace, left_ns, w->arena, &entries, &w->n_entries, w->err))
     return false;
+  for (int32_t i = 0; i < w->n_entries; i++)
+    if (every_allows (w->allowed, &cut, &entries[i]))
+      entries[n++] = entries[i];
+  w->n_entries = n;
   w->entries = entries;
   return choose_entries (w, base_ns);
 }

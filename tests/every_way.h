@@ -7,12 +7,17 @@
 #define FERRY_TESTS_EVERY_WAY_H
 
 #include "tests/best_plan.h"
+#include "trace/rewrite/rewrite.h"
 
 typedef struct every_allowed {
   bool parts, level_only, drops;
   int64_t below_ns;  /* only what is below it is looked for */
   int64_t most_runs; /* of best_search, all together, and ways */
   bool any;          /* the first plan is enough */
+  bool fresh;        /* entries read nothing beyond its last use but what they made themselves */
+  bool still;        /* nothing moves */
+  bool has_list; /* what is dropped was written last by one of these ops of the trace as it is */
+  unsigned listed;
 } every_allowed;
 
 typedef struct every_way {
@@ -32,5 +37,8 @@ bool every_way_search (const tiny_case *c, const every_allowed *allowed, every_w
  */
 bool every_entry (const trace *t, int64_t most_ns, arena *a, recompute **out, int32_t *count,
                   error *err) MUST_CHECK;
+
+/* Whether an entry of the cut trace is one of those allowed. */
+bool every_allows (const every_allowed *allowed, const rewritten *cut, const recompute *r);
 
 #endif

@@ -139,7 +139,7 @@ static void by_solve (const trace *t, solve_options *o) {
     judge (t, s.plan, o, a);
     must (s.bound.lower_bound_ns <= s.plan->predicted.step_ns, "below the bound", &err);
     if (s.plan->certificate.proof)
-      must (prove_plan (t, s.plan, a, &proof, &err), "prove", &err);
+      must (prove_plan (t, s.plan, s.plan->predicted.step_ns, a, &proof, &err), "prove", &err);
     else
       must (o->sections != SECTIONS_OFF || o->recompute != RECOMPUTE_OFF, "no proof", &err);
   } else

@@ -80,10 +80,10 @@ static void check_proof (const trace *t, plan *p, const char *by, arena *a) {
   error err = { 0 };
   proved x;
   ck_assert_str_eq (p->certificate.bound_by, by);
-  ck_assert_msg (prove_plan (t, p, a, &x, &err), "%s", err.text);
+  ck_assert_msg (prove_plan (t, p, p->predicted.step_ns, a, &x, &err), "%s", err.text);
   ck_assert_int_eq (x.lower_bound_ns, p->certificate.lower_bound_ns);
   p->certificate.lower_bound_ns++;
-  ck_assert (!prove_plan (t, p, a, &x, &err));
+  ck_assert (!prove_plan (t, p, p->predicted.step_ns, a, &x, &err));
   p->certificate.lower_bound_ns--;
 }
 

@@ -1,9 +1,13 @@
 /* Ours beside the published policies on random traces: no plan below its bound, no policy faster
    than ours.  tests/bench/bench_policies counts longer. */
+#include <string.h>
+
 #include "solver/attempt/search_policies.h"
+#include "solver/solve.h"
 #include "tests/policy_case.h"
 #include "tests/suite.h"
 #include "trace/check/check.h"
+#include "trace/prove/prove.h"
 
 enum { CASES = 12, NETWORKS = 240, TICKS = 2000 };
 
@@ -109,6 +113,36 @@ START_TEST (where_drops_are_allowed_they_are_looked_at) {
 }
 END_TEST
 
+START_TEST (a_published_plan_that_drops_keeps_a_proof) {
+  int taken = 0;
+  for (uint64_t seed = 1; seed < NETWORKS; seed++) {
+    policy_case x;
+    solution s;
+    error err = { 0 };
+    proved got;
+    ck_assert (policy_case_make (seed, &x, &err));
+    solve_options o = { .device = &x.device,
+                        .budget_bytes = policy_case_budget (&x, 55 + (int)(seed % 5) * 9),
+                        .host_bytes = x.device.host_bytes,
+                        .limit_ticks = 1,
+                        .keep_proof = true,
+                        .recompute = seed % 2 ? RECOMPUTE_AUTO : RECOMPUTE_ONLY };
+    if (!solve (x.trace, &o, x.arena, &s, &err))
+      ck_assert_msg (err.code == ERR_infeasible || err.code == ERR_limit, "%s", err.text);
+    else {
+      const char *by = s.plan->certificate.found_by;
+      taken += s.plan->n_recomputes > 0 &&
+               (strncmp (by, "capuchin", 8) == 0 || strncmp (by, "superneurons", 12) == 0 ||
+                strncmp (by, "checkpoint", 10) == 0);
+      ck_assert_msg (prove_plan (x.trace, s.plan, s.plan->predicted.step_ns, x.arena, &got, &err),
+                     "seed %d, by %s: %s", (int)seed, by, err.text);
+    }
+    arena_free (x.arena);
+  }
+  ck_assert_int_gt (taken, 0);
+}
+END_TEST
+
 START_TEST (every_failed_allocation_is_told) {
   bool made = false;
   for (int64_t n = 1; !made; n += 1 + n / 4) {
@@ -129,10 +163,12 @@ START_TEST (every_failed_allocation_is_told) {
 END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    no_policy_is_faster_than_ours,          a_copy_may_end_when_the_rates_change,
-    a_policy_that_is_faster_gives_its_plan, where_drops_are_allowed_they_are_looked_at,
-    every_failed_allocation_is_told,        NULL
-  };
+  const TTest *const tests[] = { no_policy_is_faster_than_ours,
+                                 a_copy_may_end_when_the_rates_change,
+                                 a_policy_that_is_faster_gives_its_plan,
+                                 where_drops_are_allowed_they_are_looked_at,
+                                 a_published_plan_that_drops_keeps_a_proof,
+                                 every_failed_allocation_is_told,
+                                 NULL };
   return suite_run ("search_policies", tests, 60);
 }

@@ -1,6 +1,7 @@
 /* The bound of every cut: held against random plans and against its proof.  Each part of its
    argument is made wrong once, to see that this would be noticed.  (test_every has the best of all
    plans.) */
+#include <math.h>
 #include <string.h>
 
 #include "solver/solve.h"
@@ -234,13 +235,14 @@ START_TEST (what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused)
       if (sections_bound (c.trace, &o, a, &b, &err)) {
         proved x;
         p->has_certificate = true;
-        p->certificate = (certificate){ .lower_bound_ns = b.lower_bound_ns, .proof = b.proof };
-        ck_assert_msg (prove_plan (c.trace, p, a, &x, &err), "case %d: %s", i, err.text);
+        p->certificate =
+            (certificate){ .lower_bound_ns = b.lower_bound_ns, .gap = INFINITY, .proof = b.proof };
+        ck_assert_msg (prove_plan (c.trace, p, INT64_MAX, a, &x, &err), "case %d: %s", i, err.text);
         ck_assert_msg (x.lower_bound_ns == b.lower_bound_ns,
                        "case %d: %lld is proved, %lld claimed", i, (long long)x.lower_bound_ns,
                        (long long)b.lower_bound_ns);
         p->certificate.lower_bound_ns++;
-        ck_assert (!prove_plan (c.trace, p, a, &x, &err) && err.code == ERR_infeasible);
+        ck_assert (!prove_plan (c.trace, p, INT64_MAX, a, &x, &err) && err.code == ERR_infeasible);
         flows[level][mode] += strcmp (b.by, "cuts-lp") == 0;
       } else
         ck_assert_int_eq (err.code, ERR_infeasible);

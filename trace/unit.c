@@ -41,6 +41,15 @@ static bool join_groups (const trace *t, const uses *tensor_uses, const index_li
   return true;
 }
 
+/* Whoever adds up units, or multiplies them by a rate, may do so in 64 bits and in 128. */
+static bool fit_together (const trace *t, const uses *u, error *err) {
+  int64_t total = 0;
+  for (int32_t x = 0; x < t->n_tensors && total <= MOST_UNITS_BYTES; x++)
+    total += is_something (t, u, x) ? unit_member_bytes (t->tensors[x].bytes) : 0;
+  return total <= MOST_UNITS_BYTES ||
+         error_set (err, ERR_input, "the tensors of this trace add up to more than 2^60 bytes");
+}
+
 /* The members' uses merged: sorted by op with a marker per op, since members are few and their rows
    are sorted already. */
 static int compare_uses (const void *a, const void *b) {
@@ -86,7 +95,7 @@ bool units_of (const trace *t, const index_list *groups, int32_t n_groups, int64
                int64_t pool_below_bytes, arena *a, units *out, error *err) {
   assert (granule_bytes > 0);
   uses u;
-  if (!uses_of (t, a, &u, err))
+  if (!uses_of (t, a, &u, err) || !fit_together (t, &u, err))
     return false;
   *out = (units){ .trace = t, .count = t->n_tensors + n_groups };
   out->at = NEW (a, out->count, unit_info, err);

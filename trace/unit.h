@@ -7,6 +7,8 @@
 #include "trace/plan.h"
 #include "trace/uses.h"
 
+#define MOST_UNITS_BYTES ((int64_t)1 << 60) /* of all of them together */
+
 typedef struct unit_info {
   int64_t bytes;       /* 0: not a unit */
   int64_t granules;    /* bytes over granule_bytes, rounded up */

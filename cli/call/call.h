@@ -36,9 +36,11 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) MUS
 const char *call_text (const call *c, const char *option);
 bool call_flag (const call *c, const char *option);
 /* These leave *out as it is where the option was not given. */
-bool call_bytes (call *c, const char *option, int64_t *out) MUST_CHECK;
-bool call_time (call *c, const char *option, int64_t *out_ns) MUST_CHECK;
-bool call_count (call *c, const char *option, int64_t low, int64_t high, int64_t *out) MUST_CHECK;
+bool call_quantity (call *c, const char *option, int64_t *out) MUST_CHECK; /* but an amount */
+bool call_amount (call *c, const char *option, int64_t whole_bytes, int64_t *out) MUST_CHECK;
+/* The same of a text that is part of what was given, in a list or behind a name. */
+bool call_part (call *c, const char *option, const char *text, int64_t whole_bytes,
+                int64_t *out) MUST_CHECK;
 bool call_word (call *c, const char *option, const char *const *words, int *out) MUST_CHECK;
 
 /* Prints what json_finish gives, on standard output. */

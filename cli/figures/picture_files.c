@@ -26,14 +26,12 @@ static bool write_picture (call *c, const char *option, const figure_page *page,
 
 static bool make_svg (call *c, const figure_page *page, bytes *out) {
   int64_t width = 0;
-  return call_count (c, "width", SVG_LEAST_WIDTH, SVG_MOST_WIDTH, &width) &&
-         svg_page (page, (int)width, out, &c->err);
+  return call_quantity (c, "width", &width) && svg_page (page, (int)width, out, &c->err);
 }
 
 static bool make_html (call *c, const figure_page *page, bytes *out) {
   int64_t width = 0;
-  return call_count (c, "width", SVG_LEAST_WIDTH, SVG_MOST_WIDTH, &width) &&
-         html_page (page, (int)width, c->arena, out, &c->err);
+  return call_quantity (c, "width", &width) && html_page (page, (int)width, c->arena, out, &c->err);
 }
 
 static bool make_tsv (call *c, const figure_page *page, bytes *out) {

@@ -49,18 +49,10 @@ static bool has_option (const call *c, const char *name) {
 }
 
 static bool read_reserve (call *c, const trace *t, planner *p) {
-  const char *text = has_option (c, "reserve") ? call_text (c, "reserve") : NULL;
-  int64_t ppm = planner_reserve_ppm (t);
-  error wrong = { 0 };
   char reserve[UNITS_TEXT], budget[UNITS_TEXT];
-  if (text && !strchr (text, '%')) {
-    if (!call_bytes (c, "reserve", &p->reserve_bytes))
-      return false;
-  } else {
-    if (text && !units_parse_share (text, &ppm, &wrong))
-      return error_set (&c->err, ERR_usage, "--reserve: %s", wrong.text);
-    p->reserve_bytes = units_scale (p->asked_bytes, ppm, 1000000);
-  }
+  p->reserve_bytes = units_scale (p->asked_bytes, planner_reserve_ppm (t), 1000000);
+  if (has_option (c, "reserve") && !call_amount (c, "reserve", p->asked_bytes, &p->reserve_bytes))
+    return false;
   if (p->reserve_bytes > p->asked_bytes)
     return error_set (&c->err, ERR_usage, "--reserve: %s is more than the budget of %s",
                       units_bytes (reserve, p->reserve_bytes),
@@ -70,17 +62,14 @@ static bool read_reserve (call *c, const trace *t, planner *p) {
 }
 
 static bool read_effort (call *c, planner *p) {
-  const char *text = call_text (c, "gap");
-  error wrong = { 0 };
   int64_t seed = 1, noise = 0;
-  if (text && !units_parse_share (text, &p->options.gap_ppm, &wrong))
-    return error_set (&c->err, ERR_usage, "--gap: %s", wrong.text);
-  if (text && p->options.gap_ppm == 0)
+  if (!call_quantity (c, "gap", &p->options.gap_ppm))
+    return false;
+  if (call_text (c, "gap") && p->options.gap_ppm == 0)
     p->options.gap_ppm = 1; /* 0 stands for the default */
-  if (!call_count (c, "limit", 1, INT64_MAX / 4, &p->options.limit_ticks) ||
-      (has_option (c, "noise") && !call_count (c, "noise", 1, NOISE_MOST_PERCENT, &noise)) ||
-      !call_count (c, "seconds", 1, INT32_MAX, &p->seconds) ||
-      !call_count (c, "seed", 0, INT64_MAX, &seed))
+  if (!call_quantity (c, "limit", &p->options.limit_ticks) ||
+      (has_option (c, "noise") && !call_quantity (c, "noise", &noise)) ||
+      !call_quantity (c, "seconds", &p->seconds) || !call_quantity (c, "seed", &seed))
     return false;
   if (p->seconds && !p->options.limit_ticks)
     p->options.limit_ticks = INT64_MAX / 4;
@@ -127,7 +116,7 @@ static bool read_sections (call *c, const trace *t, solve_options *o) {
   if (text[strspn (text, "0123456789")] || !*text)
     return error_set (&c->err, ERR_usage, "--sections: `%s` is not auto, off or a number of parts",
                       text);
-  if (!call_count (c, "sections", 2, MOST_PARTS, &o->section_parts))
+  if (!call_quantity (c, "sections", &o->section_parts))
     return false;
   if (o->section_parts > most)
     return error_set (&c->err, ERR_usage,
@@ -170,7 +159,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
   if (!trace_is_plannable (t))
     return error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
   if (!policy_asked_budget (c, t, &p->device, &p->asked_bytes) || !read_reserve (c, t, p) ||
-      !call_bytes (c, "host", &p->options.host_bytes))
+      !call_quantity (c, "host", &p->options.host_bytes))
     return false;
   if (p->options.host_bytes > p->device.host_bytes)
     return error_set (&c->err, ERR_usage, "--host: %s, but the host of %s has %s",

@@ -35,12 +35,11 @@ static bool read_devices (call *c, const trace *t, whatif_grid *g) {
 
 static bool read_links (call *c, whatif_grid *g) {
   const char *rest = call_text (c, "link"), *part;
-  error wrong = { 0 };
   while ((part = next_part (c, &rest))) {
     if (g->n_links == WHATIF_MOST)
       return too_many (c, "link");
-    if (!units_parse_rate (part, &g->links[g->n_links++], &wrong))
-      return error_set (&c->err, ERR_usage, "--link: %s", wrong.text);
+    if (!call_part (c, "link", part, 0, &g->links[g->n_links++]))
+      return false;
   }
   g->n_links += g->n_links == 0;
   return !c->err.code;
@@ -52,7 +51,7 @@ static bool read_budgets (call *c, whatif_grid *g) {
   while ((part = next_part (c, &rest))) {
     if (g->n_budgets == WHATIF_MOST)
       return too_many (c, "memory");
-    if (!policy_budget_of (c, part, 0, &ignored))
+    if (!call_part (c, "memory", part, 0, &ignored))
       return false;
     g->budgets[g->n_budgets++] = part;
   }
@@ -62,12 +61,11 @@ static bool read_budgets (call *c, whatif_grid *g) {
 
 static bool read_batches (call *c, whatif_grid *g) {
   const char *rest = call_text (c, "batch"), *part;
-  error wrong = { 0 };
   while ((part = next_part (c, &rest))) {
     if (g->n_batches == WHATIF_MOST)
       return too_many (c, "batch");
-    if (!units_parse_count (part + (*part == 'x'), 1, 1 << 16, &g->batches[g->n_batches++], &wrong))
-      return error_set (&c->err, ERR_usage, "--batch: %s", wrong.text);
+    if (!call_part (c, "batch", part + (*part == 'x'), 0, &g->batches[g->n_batches++]))
+      return false;
   }
   if (!g->n_batches)
     g->batches[g->n_batches++] = 1;
@@ -112,7 +110,8 @@ static bool scale_op (op *o, const device *from, const device *to) {
       !roofline_ns (to, &what, &there, &why) || !roofline_ns (from, &what, &here, &why) ||
       here <= 0)
     return false;
-  o->ns = units_scale (o->ns, there, here);
+  __int128 ns = (__int128)o->ns * there / here;
+  o->ns = ns > MOST_NS ? MOST_NS + 1 : (int64_t)ns; /* which no trace may hold */
   return true;
 }
 
@@ -132,6 +131,8 @@ static bool scale_trace (call *c, const trace *t, const device *from, const devi
     kept_ns += done ? 0 : t->ops[i].ns + t->ops[i].gap_ns;
     all_ns += t->ops[i].ns + t->ops[i].gap_ns;
   }
+  if (!trace_validate (copy, &c->err))
+    return false;
   out->trace = copy;
   out->assumed = arena_format (
       c->arena, &c->err,
@@ -191,18 +192,17 @@ static void set_link (device *d, int64_t rate) {
     return;
   device_link *l = &d->link;
   int64_t sum = l->d2h_bytes_per_s + l->h2d_bytes_per_s;
+  if (l->both_bytes_per_s > sum) /* more than the two can use says no more than their sum */
+    l->both_bytes_per_s = sum;
   l->both_bytes_per_s = units_scale (l->both_bytes_per_s, 2 * rate, sum);
   l->d2h_bytes_per_s = l->h2d_bytes_per_s = rate;
 }
 
-static int64_t budget_of (const char *text, const device *d, int64_t peak_bytes) {
-  int64_t out = 0, ppm = 0;
-  error checked = { 0 }; /* it was read before */
-  if (!text)
-    return d->memory_bytes - d->reserved_bytes;
-  if (!strchr (text, '%'))
-    return units_parse_bytes (text, &out, &checked) ? out : 0;
-  return units_parse_share (text, &ppm, &checked) ? units_scale (peak_bytes, ppm, 1000000) : 0;
+static bool budget_of (const char *text, const device *d, int64_t peak_bytes, int64_t *out,
+                       error *err) {
+  static const units_range amount = RANGE_AMOUNT;
+  *out = d->memory_bytes - d->reserved_bytes;
+  return !text || units_parse_within (text, &amount, peak_bytes, out, err);
 }
 
 static void fill_row (const curve *v, whatif_row *r) {
@@ -239,7 +239,8 @@ bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_op
   if (mine.host_bytes <= 0 || mine.host_bytes > d.host_bytes)
     mine.host_bytes = d.host_bytes;
   for (int32_t i = 0; i < g->n_budgets; i++)
-    budgets[i] = budget_of (g->budgets[i], &d, at->peak_bytes);
+    if (!budget_of (g->budgets[i], &d, at->peak_bytes, &budgets[i], err))
+      return false;
   arena *scratch = arena_new (0);
   bool ok = scratch || error_memory (err);
   ok = ok && curve_of (at->trace, &mine, budgets, g->n_budgets, scratch, &v, err);

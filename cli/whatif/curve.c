@@ -15,7 +15,7 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
                           int32_t *n) {
   int64_t points = POINTS;
   const char *rest = call_text (c, "budgets"), *part;
-  if (!call_count (c, "points", 2, MOST_POINTS, &points))
+  if (!call_quantity (c, "points", &points))
     return false;
   if (!rest)
     return curve_even (range->floor_bytes, range->peak_bytes, d->granule_bytes, (int32_t)points,
@@ -25,7 +25,7 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
   while (*budgets && (part = next_part (c, &rest))) {
     if (*n == MOST_POINTS)
       return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_POINTS);
-    if (!policy_budget_of (c, part, range->peak_bytes, &(*budgets)[(*n)++]))
+    if (!policy_budget_of (c, "budgets", part, d, range->peak_bytes, &(*budgets)[(*n)++]))
       return false;
   }
   return !c->err.code;
@@ -199,8 +199,13 @@ static int run (call *c) {
 }
 
 static const cli_option options[] = {
-  { 'n', "points", "N", "so many budgets from the floor to the peak; without it, 12" },
-  { 0, "budgets", "SIZE|%,...", "these budgets instead; percentages are of the peak" },
+  { 'n',
+    "points",
+    "N",
+    "so many budgets from the floor to the peak; without it, 12",
+    { UNITS_COUNT, 2, MOST_POINTS } },
+  { 0, "budgets", "SIZE|%,...", "these budgets instead; percentages are of the peak",
+    RANGE_AMOUNT },
   OPTION_DEVICE,
   OPTION_HOST,
   OPTION_TICKS,

@@ -1,7 +1,9 @@
 #include "cli/whatif/jobs.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +11,7 @@
 enum { MOST_JOBS = 64, AHEAD = 4, MOST_BEGUN = MOST_JOBS * AHEAD };
 
 typedef struct job {
-  pid_t pid;
+  pid_t pid, parent;
   bool ended;
   int status;
   FILE *printed, *failed; /* files without a name; `failed` holds an error, or nothing */
@@ -26,6 +28,9 @@ static void end_job (job *j) {
 /* The child's standard output is its file; it ends without the parent's buffers. */
 static void be_job (const job *j, int piece, jobs_piece *run, void *context) {
   error err = { 0 };
+  /* nobody waits for it any more once the parent has ended, however that came about */
+  if (prctl (PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid () != j->parent)
+    _exit (2);
   bool ok = dup2 (fileno (j->printed), STDOUT_FILENO) >= 0 && run (context, piece, &err);
   ok = fflush (stdout) == 0 && ok;
   if (!ok && err.code == ERR_none)
@@ -36,7 +41,7 @@ static void be_job (const job *j, int piece, jobs_piece *run, void *context) {
 }
 
 static bool start_job (job *j, int piece, jobs_piece *run, void *context, error *err) {
-  *j = (job){ .printed = tmpfile (), .failed = tmpfile () };
+  *j = (job){ .printed = tmpfile (), .failed = tmpfile (), .parent = getpid () };
   if (j->printed && j->failed && fflush (stdout) == 0)
     j->pid = fork ();
   if (!j->printed || !j->failed || j->pid < 0)

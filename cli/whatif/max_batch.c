@@ -263,12 +263,11 @@ static bool read_asking (call *c, asking *a) {
   a->options = (curve_options){ .device = &a->device,
                                 .host_bytes = a->device.host_bytes,
                                 .limit_ticks = LIMIT_TICKS };
-  return call_bytes (c, "memory", &a->memory_bytes) &&
-         call_bytes (c, "host", &a->options.host_bytes) &&
-         call_count (c, "ticks", 1, (int64_t)1 << 40, &a->options.limit_ticks) &&
-         call_count (c, "fine", 1, MOST_BATCH, &a->fine) &&
-         call_count (c, "most", 1, MOST_BATCH, &a->most) &&
-         offline_share (c, "slowdown", &a->slowdown_ppm);
+  return call_quantity (c, "memory", &a->memory_bytes) &&
+         call_quantity (c, "host", &a->options.host_bytes) &&
+         call_quantity (c, "ticks", &a->options.limit_ticks) &&
+         call_quantity (c, "fine", &a->fine) && call_quantity (c, "most", &a->most) &&
+         call_quantity (c, "slowdown", &a->slowdown_ppm);
 }
 
 static int run (call *c) {
@@ -297,14 +296,19 @@ static int run (call *c) {
 
 /* clang-format off */
 static const cli_option options[] = {
-  { 0, "memory", "SIZE", "of the device; without it, all that it has to give" },
-  { 's', "slowdown", "SHARE", "how much longer a step may take than without limits; without it, 10%" },
-  { 0, "fine", "N", "stop when the batch is known to so many items; without it, a 32nd of it" },
-  { 0, "most", "N", "ask for no larger batch; without it, 8 times the one that fits unswapped" },
+  { 0, "memory", "SIZE", "of the device; without it, all that it has to give", RANGE_SIZE },
+  { 's', "slowdown", "SHARE",
+    "how much longer a step may take than without limits; without it, 10%", RANGE_SHARE },
+  { 0, "fine", "N",
+    "stop when the batch is known to so many items; without it, a 32nd of it",
+    { UNITS_COUNT, 1, MOST_BATCH } },
+  { 0, "most", "N",
+    "ask for no larger batch; without it, 8 times the one that fits unswapped",
+    { UNITS_COUNT, 1, MOST_BATCH } },
   OPTIONS_OF_ZOO,
   OPTION_DEVICE,
   OPTION_HOST,
-  { 0, "ticks", "N", "effort of the search behind each plan; without it, 50000" },
+  { 0, "ticks", "N", "effort of the search behind each plan; without it, 50000", RANGE_TICKS },
   OPTIONS_OF_PICTURES,
   OPTIONS_END,
 };

@@ -7,8 +7,9 @@
 
 /* clang-format off */
 #define OPTION_HOST { 0, "host", "SIZE", "host memory that may be used; without it, all that the " \
-  "device file gives" }
-#define OPTION_TICKS { 0, "ticks", "N", "effort of the search behind each plan; without it, 200000" }
+  "device file gives", RANGE_SIZE }
+#define OPTION_TICKS { 0, "ticks", "N", \
+    "effort of the search behind each plan; without it, 200000", RANGE_TICKS }
 #define OPTION_TSV { 0, "tsv", NULL, "print the result as tab-separated values" }
 /* clang-format on */
 
@@ -19,8 +20,6 @@ trace *offline_trace (call *c, const char *path) MUST_CHECK;
 
 /* For curve_options, with the call as its context; shown on a terminal, and gone in the end. */
 void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns);
-
-bool offline_share (call *c, const char *option, int64_t *ppm) MUST_CHECK;
 
 /* The word behind "--option " in what a trace says of its source; NULL: it does not say. */
 const char *offline_detail (call *c, const trace *t, const char *option) MUST_CHECK;

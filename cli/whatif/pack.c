@@ -71,10 +71,10 @@ static bool read_packing (call *c, packing *p) {
     .device = p->cards, .limit_ticks = 4000, .progress = offline_progress, .context = c
   };
   p->options.limit_ticks = 200000;
-  bool ok = call_bytes (c, "memory", &p->options.memory_bytes) &&
-            call_bytes (c, "host", &p->options.host_bytes) &&
-            call_count (c, "points", 3, 64, &points) &&
-            call_count (c, "ticks", 1, (int64_t)1 << 40, &p->options.limit_ticks) &&
+  bool ok = call_quantity (c, "memory", &p->options.memory_bytes) &&
+            call_quantity (c, "host", &p->options.host_bytes) &&
+            call_quantity (c, "points", &points) &&
+            call_quantity (c, "ticks", &p->options.limit_ticks) &&
             call_word (c, "objective", pack_objective_names, &objective);
   p->options.points = (int32_t)points;
   p->options.objective = (pack_objective)objective;
@@ -271,18 +271,20 @@ static const cli_option options[] = {
   { 'd', "device", "NAME,...", "the card, or several; without it, the one that the first trace was "
     "made for" },
   { 0, "memory", "SIZE", "of each card, for all plans together; without it, all that it has, less "
-    "what each process reserves" },
+    "what each process reserves", RANGE_SIZE },
   { 0, "host", "SIZE", "of all jobs together, in equal parts for the cards; without it, what the "
-    "device file gives each card" },
+    "device file gives each card", RANGE_SIZE },
   { 0, "objective", "worst|total", "what is least: the worst slowdown, or their sum; without it, "
     "worst" },
-  { 0, "points", "N", "budgets sampled of each job, at each share of the link; without it, 8" },
+  { 0, "points", "N",
+    "budgets sampled of each job, at each share of the link; without it, 8",
+    { UNITS_COUNT, 3, 64 } },
   { 0, "ticks", "N", "effort of the search behind the plans at the chosen point; without it, "
-    "200000" },
+    "200000", RANGE_TICKS },
   { 0, "compare", NULL, "beside turns, an even split and TENSILE's rule, on the first card" },
   { 0, "arrive", "JOB@TIME,...", "when a job comes, such as a@30s; those that are not named are "
-    "there from the start" },
-  { 0, "leave", "JOB@TIME,...", "when a job ends" },
+    "there from the start", RANGE_TIME },
+  { 0, "leave", "JOB@TIME,...", "when a job ends", RANGE_TIME },
   OPTION_OUTPUT ("a folder for the plans, as JOB.json"),
   OPTIONS_OF_PICTURES,
   OPTION_STRICT,

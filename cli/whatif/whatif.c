@@ -47,8 +47,7 @@ static bool take_cell (void *context, int piece, FILE *printed, error *err) {
 
 static bool read_options_of (call *c, curve_options *o) {
   *o = (curve_options){ .limit_ticks = LIMIT_TICKS };
-  return call_bytes (c, "host", &o->host_bytes) &&
-         call_count (c, "ticks", 1, (int64_t)1 << 40, &o->limit_ticks);
+  return call_quantity (c, "host", &o->host_bytes) && call_quantity (c, "ticks", &o->limit_ticks);
 }
 
 static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **rows,
@@ -58,7 +57,7 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
   trace *t = offline_trace (c, c->operands[0]);
   asking a = { .c = c, .grid = g };
   if (!t || !whatif_read (c, t, g) || !read_options_of (c, &a.options) ||
-      !call_count (c, "jobs", 1, 256, &jobs) || !whatif_carry (c, t, g, &cases))
+      !call_quantity (c, "jobs", &jobs) || !whatif_carry (c, t, g, &cases))
     return false;
   int32_t n_cases = g->n_devices * g->n_batches, cells = whatif_cells (g);
   *assumed = NEW (c->arena, n_cases, const char *, &c->err);
@@ -168,15 +167,19 @@ static int run (call *c) {
 static const cli_option options[] = {
   { 'd', "device", "NAME,...", "other cards; without it, the one that the trace was made for" },
   { 0, "from", "NAME|FILE", "the card that the trace was measured on, where it does not say" },
-  { 0, "link", "RATE,...", "other links, such as 50GB/s, alike in both directions" },
-  { 0, "memory", "SIZE|%,...", "budgets; without it, all that each card has to give" },
-  { 0, "batch", "xN,...", "so many times the batch; the trace is one of `ferry zoo`" },
-  { 0, "jobs", "N", "so many processes; without it, one" },
+  { 0, "link", "RATE,...",
+    "other links, such as 50GB/s, alike in both directions",
+    { UNITS_RATE, DEVICE_LEAST_RATE, MOST_BYTES } },
+  { 0, "memory", "SIZE|%,...",
+    "budgets; without it, all that each card has to give", RANGE_AMOUNT },
+  { 0, "batch", "xN,...",
+    "so many times the batch; the trace is one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
+  { 0, "jobs", "N", "so many processes; without it, one", { UNITS_COUNT, 1, 256 } },
   { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
   { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
   OPTION_OUTPUT ("the answer as JSON goes to this file; with --array, to one in this folder"),
   OPTION_HOST,
-  { 0, "ticks", "N", "effort of the search behind each plan; without it, 20000" },
+  { 0, "ticks", "N", "effort of the search behind each plan; without it, 20000", RANGE_TICKS },
   OPTION_TSV,
   OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,

@@ -317,15 +317,7 @@ bool policies_take (const trace *t, const solve_options *o, int64_t gap_ppm, are
                   .found_by = answer.label,
                   .proof = had->proof,
                   .limit_met = had->limit_met };
-  if (answer.cost.step_ns < s->bound.lower_bound_ns) {
-    /* it keeps what is dead, which that bound does not cover */
-    c.lower_bound_ns = s->bound.lower_bound_ns = trace_total_ns (t);
-    c.bound_by = s->bound.by = "compute";
-    c.covers = "every plan, with whatever sections and recompute entries";
-  }
   c.enough_ns = solve_enough_ns (gap_ppm, s->bound.lower_bound_ns);
-  if (answer.plan->n_recomputes)
-    c.proof = s->bound.proof = NULL;
   solve_write_certificate (answer.plan, &c);
   s->plan = answer.plan;
   return true;

@@ -35,6 +35,7 @@ typedef struct job {
   char last[256]; /* GLPK's last line: what it said before it gave up */
   int64_t product, factor_entries, iterations; /* of the interior point method */
   bool aborting;                               /* by the caller's wish */
+  bool starved;                                /* GLPK said that memory is out */
   bool has_nodes; /* which are asked instead, so that the incumbent is kept */
 } job;
 
@@ -71,6 +72,7 @@ static int on_text (void *info, const char *text) {
     }
     j->line[j->length] = '\0';
     if (j->length) {
+      j->starved |= strstr (j->line, "no memory") || strstr (j->line, "memory allocation limit");
       memcpy (j->last, j->line, sizeof j->last - 1);
       log_say (j->o->log, LOG_DETAIL, "glpk: %s", j->line);
       listen (j, j->line);
@@ -302,8 +304,10 @@ static bool give_up (job *j, error *err) {
     return true;
   }
   j->last[sizeof j->last - 1] = '\0';
+  if (j->starved)
+    return error_memory (err);
   return error_set (err, ERR_memory, "the LP solver gave up: %s",
-                    j->last[0] ? j->last : "it ran out of memory or found itself in the wrong");
+                    j->last[0] ? j->last : "it found itself in the wrong");
 }
 
 static int32_t longest_column (const ilp_problem *p) {
@@ -334,6 +338,8 @@ bool ilp_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result
   *j = (job){ .p = p, .o = o, .out = out };
   if (o->method == ILP_INTERIOR && !count_product (p, a, &j->product, err))
     return false;
+  if (glp_init_env () > 1) /* it would abort where nobody listens yet */
+    return error_memory (err);
   if (setjmp (j->back))
     return give_up (j, err);
   glp_error_hook (on_abort, j);

@@ -6,6 +6,7 @@
 #include "solver/attempt/search_policies.h"
 #include "solver/search/ways.h"
 #include "solver/sections/bound.h"
+#include "solver/solve.h"
 
 static bool certify (const solve_options *o, const effort *e, const bound *b, arena *a, solution *s,
                      error *err) {
@@ -51,10 +52,29 @@ static bool is_open (const solve_options *o) {
   return !o->same_places && tuned_on (o->tuning, STRATEGY_TOP_published);
 }
 
+/* What a published policy drops may be made from what is dead, which the bound of plans that make
+   it from what lives does not cover. */
+static bool widen_bound (const trace *t, const solve_options *o, const effort *e, arena *a,
+                         solution *s, error *err) {
+  certificate *c = &s->plan->certificate;
+  const certificate had = *c;
+  if (!solve_certify (t, o, had.found_by, s->plan, a, err))
+    return false;
+  s->bound.lower_bound_ns = c->lower_bound_ns;
+  s->bound.by = c->bound_by;
+  s->bound.proof = c->proof;
+  if (s->plan->predicted.step_ns > solve_enough_ns (e->gap_ppm, c->lower_bound_ns))
+    c->limit_met = had.limit_met ? had.limit_met : "ticks";
+  return true;
+}
+
 static bool take_published (const trace *t, const solve_options *o, const effort *e, arena *a,
                             solution *s, error *err) {
   search_place from = { s->plan->predicted.step_ns, 0, 0 }, to = from;
+  const plan *ours = s->plan;
   if (!policies_take (t, o, e->gap_ppm, a, s, err))
+    return false;
+  if (s->plan != ours && s->plan->n_recomputes && !o->sections && !widen_bound (t, o, e, a, s, err))
     return false;
   to.step_ns = s->plan->predicted.step_ns;
   stats_add (o->stats, STRATEGY_TOP_published, from, to);

@@ -2,6 +2,7 @@
    among the plan's own lists. */
 #include "trace/files/plan_read_inner.h"
 
+#include <math.h>
 #include <string.h>
 
 static const char *const top_keys[] = { "format",     "trace",     "device",    "budget_bytes",
@@ -279,7 +280,7 @@ static bool read_certificate (reading *r, const json *root) {
   plan *p = r->plan;
   certificate *c = &p->certificate;
   json at = json_member (root, "certificate");
-  *c = (certificate){ .bound_by = "", .covers = "", .found_by = "" };
+  *c = (certificate){ .bound_by = "", .covers = "", .found_by = "", .gap = INFINITY };
   if (json_is_absent (&at))
     return true;
   if (!plan_read_known (r, &at, certificate_keys))

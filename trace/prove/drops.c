@@ -9,8 +9,8 @@ bool again_begin (again *g, link_rates rates, arena *a, error *err) {
   const proof *p = g->p;
   g->ops = NEW (a, 2 * (int64_t)t->n_ops, again_op, err);
   g->free_bytes = NEW (a, p->slots, int64_t, err);
-  g->open = NEW (a, p->slots, int64_t, err);
-  g->released = NEW (a, p->slots, int64_t, err);
+  g->open = NEW (a, p->slots, __int128, err);
+  g->released = NEW (a, p->slots, __int128, err);
   g->list = NEW (a, (int64_t)t->n_ops + MOST_CHARGED, int32_t, err);
   if (!g->ops || !g->free_bytes || !g->open || !g->released || !g->list)
     return false;
@@ -24,6 +24,7 @@ bool again_begin (again *g, link_rates rates, arena *a, error *err) {
     else
       x <<= p->shift;
     x /= unit;
+    /* runs that take less time than they do prove less */
     g->ops[2 * k].grains = x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
     g->ops[2 * k + 1].grains = g->ops[2 * k].grains;
   }
@@ -142,7 +143,8 @@ bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due,
   if (!again_can (g, x, at))
     return false;
   for (int32_t j = release; from > release && j < g->peak && j < end; j++)
-    g->free_bytes[j] += g->t->tensors[x].bytes;
+    g->overflow |=
+        __builtin_add_overflow (g->free_bytes[j], g->t->tensors[x].bytes, &g->free_bytes[j]);
   list_ops (g, x, at, release, from);
   for (int32_t i = 0; i < g->listed; i++) {
     again_op *o = side_of (g, g->list[i], from);
@@ -156,10 +158,10 @@ bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due,
   return true;
 }
 
-static void open_work (again *g, int32_t from, int32_t end, int64_t grains) {
-  g->released[from] += grains;
-  g->open[from] += grains;
-  g->open[end] -= grains;
+static void open_work (again *g, int32_t from, int32_t end, __int128 grains) {
+  g->overflow |= __builtin_add_overflow (g->released[from], grains, &g->released[from]) ||
+                 __builtin_add_overflow (g->open[from], grains, &g->open[from]) ||
+                 __builtin_sub_overflow (g->open[end], grains, &g->open[end]);
 }
 
 bool again_number (again *g, error *err) {
@@ -169,7 +171,7 @@ bool again_number (again *g, error *err) {
     o->first_row = o->row = rows;
     if (o->tensors > 1) {
       rows += o->tensors;
-      open_work (g, o->first_slot, o->end_slot, o->grains * o->most);
+      open_work (g, o->first_slot, o->end_slot, (__int128)o->grains * o->most);
     }
     o->times = 0;
     o->tensor = -1;
@@ -182,16 +184,16 @@ bool again_number (again *g, error *err) {
 /* In parts, each may take 1 ns less than its share and make a byte more than its own; a part behind
    the first takes section_ns longer, which may be more than that. */
 static void save (again *g, int32_t k, int64_t bytes) {
-  __int128 each = 2 + g->t->ops[k].ns / bytes, most = INT64_MAX / 4;
+  __int128 each = 2 + g->t->ops[k].ns / bytes, most = INT64_MAX / 4; /* as much as any stall is */
   if (!g->loose || !g->loose[k])
     return;
   each = g->section_ns >= each ? each : each * loose_parts (g->t, k);
   g->saved_ns = (int64_t)(g->saved_ns + each < most ? g->saved_ns + each : most);
 }
 
-__int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int64_t room) {
-  __int128 price = 0;
-  int64_t alone = 0;
+__int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due,
+                      __int128 room) {
+  __int128 price = 0, alone = 0, part;
   int32_t from = made_from (g, release, due);
   list_ops (g, x, at, release, from);
   for (int32_t i = 0; i < g->listed; i++) {
@@ -202,12 +204,9 @@ __int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t 
     if (o->tensor >= 0 && o->tensor != x)
       o->row++; /* the next tensor of this op */
     o->tensor = x;
-    if (o->tensors > 1) {
-      price += rate * g->p->shares[o->row];
-    } else {
-      price += rate * ((__int128)g->p->made[due] - g->p->ready[from]);
-      alone += o->grains;
-    }
+    part = rate * (o->tensors > 1 ? g->p->shares[o->row] : g->p->made[due] - g->p->ready[from]);
+    g->overflow |= __builtin_add_overflow (price, part, &price);
+    alone += o->tensors > 1 ? 0 : o->grains;
   }
   if (alone)
     open_work (g, from, due, alone);

@@ -25,9 +25,10 @@ typedef struct again {
   int64_t saved_ns; /* out: what parts that run again may save by rounding, at most */
   int32_t peak;     /* slot of the proof's peak, or -1 */
   again_op *ops;    /* per op two: what is made up to the peak, and what is made behind it */
-  int64_t *open, *released; /* per slot: work that may be done again, in grains */
-  int64_t *free_bytes;      /* per slot: what may be away there and is made again before the peak */
-  int32_t *list, listed;    /* of the walk: ops that one drop is charged with */
+  __int128 *open, *released; /* per slot: work that may be done again, in grains */
+  int64_t *free_bytes;   /* per slot: what may be away there and is made again before the peak */
+  int32_t *list, listed; /* of the walk: ops that one drop is charged with */
+  bool overflow;
 } again;
 
 /* t, u, p, loose, section_ns and peak are set. */
@@ -46,6 +47,6 @@ bool again_ends_life (const trace *t, const units *u, int32_t x, int32_t at);
 bool again_number (again *g, error *err) MUST_CHECK;
 /* Second walk: what the duals of the work charge for a grain dropped, x 2^54; `room` is the
    tensor's. The work that only this gap asks for is opened. */
-__int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int64_t room);
+__int128 again_price (again *g, int32_t x, int32_t at, int32_t release, int32_t due, __int128 room);
 
 #endif

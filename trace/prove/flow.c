@@ -4,45 +4,45 @@
 
 enum { VALUE_BITS = PROOF_COEF_BITS + PROOF_DUAL_BITS };
 
-static void take (prover *v, wide price, int64_t amount) {
-  wide x;
-  v->overflow |= __builtin_mul_overflow (price, (wide)amount, &x) ||
-                 __builtin_add_overflow (v->value, x, &v->value);
+static void take (prover *v, wide price, wide amount) {
+  wide x = 0;
+  v->overflow |= __builtin_mul_overflow (price, amount, &x);
+  prover_add (v, &v->value, x);
 }
 
-/* Grains that an engine carries in a time, rounded up. */
-static int64_t carried (const prover *v, int64_t ns, int64_t rate) {
+/* Grains that an engine carries in a time, rounded up. Times and rates are below 2^54 each, so the
+   product is below 2^128. */
+static wide carried (const prover *v, int64_t ns, int64_t rate) {
   unsigned __int128 x = (unsigned __int128)ns * (unsigned __int128)rate, e9 = 1000000000;
   if (v->proof.shift < 0)
     e9 <<= -v->proof.shift;
   else
     x <<= v->proof.shift;
-  x = (x + e9 - 1) / e9;
-  return x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
+  return (wide)(x / e9 + (x % e9 > 0));
 }
 
 /* ---- what is open ---- */
 
 /* away: as so much of it; what is made again can be carried besides. */
-static void count_pause (prover *v, const pause *q, int class, int64_t room, int away) {
+static void count_pause (prover *v, const pause *q, int class, wide room, int away) {
   int32_t S = v->proof.slots, due = pause_due_slot (v, q);
-  int64_t *open = v->open + (int64_t) class * S;
+  wide *open = v->open + (int64_t) class * S;
   int32_t release = v->slot_of[q->release];
-  v->released[(int64_t) class * S + release] += room;
+  prover_add (v, &v->released[(int64_t) class * S + release], room);
   if (pause_due_first (v, q))
-    v->due_first[(int64_t) class * S + due] += room;
-  open[release] += away * room;
-  open[due] -= away * room;
+    prover_add (v, &v->due_first[(int64_t) class * S + due], room);
+  prover_add (v, &open[release], away * room);
+  prover_add (v, &open[due], -away * room);
   if (q->wraps)
-    open[0] += room;
+    prover_add (v, &open[0], room);
 }
 
 /* First walk: what is open in each slot, and the least weights of each class. */
 static bool count_units (prover *v, pause *q, error *err) {
   int64_t cells = (int64_t)v->proof.slots * v->proof.classes;
-  v->open = NEW (v->a, cells, int64_t, err);
-  v->released = NEW (v->a, cells, int64_t, err);
-  v->due_first = NEW (v->a, cells, int64_t, err);
+  v->open = NEW (v->a, cells, wide, err);
+  v->released = NEW (v->a, cells, wide, err);
+  v->due_first = NEW (v->a, cells, wide, err);
   if (!v->open || !v->released || !v->due_first)
     return false;
   for (int c = 0; c < PROOF_CLASSES; c++)
@@ -77,7 +77,8 @@ static bool count_units (prover *v, pause *q, error *err) {
   }
   for (int32_t c = 0; c < v->proof.classes; c++)
     for (int32_t j = 1; j < v->proof.slots; j++)
-      v->open[(int64_t)c * v->proof.slots + j] += v->open[(int64_t)c * v->proof.slots + j - 1];
+      prover_add (v, &v->open[(int64_t)c * v->proof.slots + j],
+                  v->open[(int64_t)c * v->proof.slots + j - 1]);
   return true;
 }
 
@@ -103,34 +104,37 @@ static void sum_units (prover *v, pause *q) {
 }
 
 /* A column between low and high. */
-static void column (prover *v, wide price, int64_t low, int64_t high) {
+static void column (prover *v, wide price, wide low, wide high) {
   if (high > 0)
     take (v, price, price < 0 ? high : low);
 }
 
-static int64_t fits (int64_t time, int64_t weight, int64_t room) {
-  wide most = weight > 0 ? (((wide)time << PROOF_COEF_BITS) + weight - 1) / weight : room;
-  return most < room ? (int64_t)most : room;
+/* Times are below 2^98, so that 24 bits more fit. */
+static wide fits (wide time, int64_t weight, wide room) {
+  wide most = weight > 0 ? ((time << PROOF_COEF_BITS) + weight - 1) / weight : room;
+  return most < room ? most : room;
 }
 
 static int64_t scaled (int64_t x, int64_t y) {
-  return (int64_t)(((wide)x * y) >> PROOF_COEF_BITS);
+  return prover_weight (((wide)x * y) >> PROOF_COEF_BITS);
 }
 
 typedef struct slot_times {
-  int64_t idle_out, idle_in, work_out, work_in;
+  wide idle_out, idle_in, work_out, work_in;
 } slot_times;
 
-static void sum_class (prover *v, int32_t j, int c, int64_t need, const slot_times *time) {
+static void sum_class (prover *v, int32_t j, int c, wide need, const slot_times *time) {
   const proof *p = &v->proof;
   int32_t S = p->slots, last = j ? j - 1 : S - 1, next = j + 1 < S ? j + 1 : 0;
   int64_t at = (int64_t)c * S + j, then = (int64_t)c * S + next;
-  int64_t open = v->open[at], room = v->open[(int64_t)c * S + last] + v->released[at];
+  wide open = v->open[at], room = v->open[(int64_t)c * S + last];
+  prover_add (v, &room, v->released[at]);
   wide end = j + 1 == S ? p->cycle[c] : 0;
   wide P = p->pending[at], H1 = prover_host_first (v, c, j), H = p->host[at],
        E1 = p->early_first[at], E = p->early[at], so = p->stall_out[j], si = p->stall_in[j],
        wo = p->work_out[j], wi = p->work_in[j];
-  int64_t out = v->weight_out[c], in = v->weight_in[c], low = p->classes == 1 ? need : 0;
+  int64_t out = v->weight_out[c], in = v->weight_in[c];
+  wide low = p->classes == 1 ? need : 0;
   bool swaps = p->drops != PROOF_DROPS_only;
   column (v, (P - p->pending[then] - end) * PROVE_ONE, 0, swaps ? open : 0);
   column (v,
@@ -164,8 +168,9 @@ static bool sum_slots (prover *v, error *err) {
                         carried (v, o->gap_ns, v->rates.in_alone),
                         carried (v, work_ns, v->rates.out_alone),
                         carried (v, work_ns, v->rates.in_alone) };
-    int64_t over = v->excess[first] - (p->drops ? v->again.free_bytes[j] : 0);
-    int64_t need = prover_is_run (v, j) || over < 0 ? 0 : prover_down (v, over);
+    int64_t over = v->excess[first];
+    v->overflow |= p->drops && __builtin_sub_overflow (over, v->again.free_bytes[j], &over);
+    wide need = prover_is_run (v, j) || over < 0 ? 0 : prover_down (v, over);
     wide paid = (wide)p->stall_out[j] * PROVE_ONE + (wide)p->stall_in[j] * v->ratio +
                 (wide)p->remake[j] * PROVE_ONE;
     if (-paid > (wide)1 << VALUE_BITS)
@@ -187,10 +192,11 @@ static bool sum_slots (prover *v, error *err) {
 static void sum_work (prover *v) {
   const proof *p = &v->proof;
   const again *g = &v->again;
-  int64_t open = 0;
+  wide open = 0;
   for (int32_t j = 0; j < p->slots; j++) {
-    int64_t room = open + g->released[j];
-    open += g->open[j];
+    wide room = open;
+    prover_add (v, &room, g->released[j]);
+    prover_add (v, &open, g->open[j]);
     wide ready = j + 1 < p->slots ? p->ready[j + 1] : 0;
     wide made = j + 1 < p->slots ? p->made[j + 1] : 0;
     column (v, ((wide)p->ready[j] - p->made[j] - p->remake[j]) * PROVE_ONE, 0, room);
@@ -204,7 +210,7 @@ static void sum_work (prover *v) {
     wide price = (wide)p->made[o->end_slot] - p->ready[o->first_slot];
     for (int32_t i = 0; i < o->tensors; i++)
       price -= p->shares[o->first_row + i];
-    column (v, price * PROVE_ONE, 0, o->grains * o->most);
+    column (v, price * PROVE_ONE, 0, (wide)o->grains * o->most);
   }
 }
 
@@ -236,7 +242,7 @@ bool prove_flow (prover *v, int64_t *stall_ns, error *err) {
   sum_units (v, q);
   if (v->proof.drops)
     sum_work (v);
-  if (v->overflow)
+  if (v->overflow || g->overflow)
     return error_set (err, ERR_input, "the proof's figures do not fit in 128 bits");
   *stall_ns = 0;
   if (v->value <= 0)

@@ -8,38 +8,47 @@ int64_t prover_room (const prover *v, int32_t unit) {
   return v->u.at[unit].granules * v->granule_bytes;
 }
 
-bool prover_resident (prover *v, error *err) {
+/* What is there at each op, in whole granules; false: it does not fit in 64 bits. */
+static bool add_rooms (prover *v) {
   int32_t n = v->t->n_ops;
-  int64_t total = 0, pool = units_div_up (v->u.pool_bytes, v->granule_bytes) * v->granule_bytes;
-  v->excess = NEW (v->a, (int64_t)n + 1, int64_t, err);
-  v->tight = NEW (v->a, (int64_t)n + 1, int32_t, err);
-  if (!v->excess || !v->tight)
-    return false;
-  v->room_bytes = v->p->budget_bytes / v->granule_bytes * v->granule_bytes - pool;
+  bool fits = true;
   for (int32_t i = 0; i < v->u.count; i++) {
     const unit_info *x = &v->u.at[i];
-    if (x->bytes > (INT64_MAX / 8 - total))
-      return error_set (err, ERR_input, "the tensors of this trace add up to more than 2^60 bytes");
-    total += x->bytes;
     bool untouched = x->first == NO_OP;
     /* a unit that no op touches may be away at any op: it proves nothing, and is left out */
     if (!x->bytes || (untouched && !x->pinned))
       continue;
     int32_t from = x->persistent ? 0 : x->first, to = x->persistent ? n : x->last + 1;
-    v->excess[from] += prover_room (v, i);
-    v->excess[to] -= prover_room (v, i);
+    int64_t room = prover_room (v, i);
+    fits &= !__builtin_add_overflow (v->excess[from], room, &v->excess[from]) &&
+            !__builtin_sub_overflow (v->excess[to], room, &v->excess[to]);
   }
   for (int32_t k = 1; k < n; k++)
-    v->excess[k] += v->excess[k - 1];
+    fits &= !__builtin_add_overflow (v->excess[k], v->excess[k - 1], &v->excess[k]);
+  return fits;
+}
+
+bool prover_resident (prover *v, error *err) {
+  int32_t n = v->t->n_ops;
+  bool fits = true;
+  int64_t pool = units_div_up (v->u.pool_bytes, v->granule_bytes) * v->granule_bytes;
+  v->excess = NEW (v->a, (int64_t)n + 1, int64_t, err);
+  v->tight = NEW (v->a, (int64_t)n + 1, int32_t, err);
+  if (!v->excess || !v->tight)
+    return false;
+  v->room_bytes = v->p->budget_bytes / v->granule_bytes * v->granule_bytes - pool;
+  fits = add_rooms (v);
   for (int32_t k = 0; k < n; k++) {
-    v->excess[k] +=
-        units_div_up (v->t->ops[k].workspace_bytes, v->granule_bytes) * v->granule_bytes -
-        v->room_bytes;
+    int64_t over = units_div_up (v->t->ops[k].workspace_bytes, v->granule_bytes) * v->granule_bytes;
+    fits &= !__builtin_sub_overflow (over, v->room_bytes, &over) &&
+            !__builtin_add_overflow (v->excess[k], over, &v->excess[k]);
     if (v->loose && v->loose[k])
       v->excess[k] = 0;
     v->tight[k + 1] = v->tight[k] + (v->excess[k] > 0);
   }
-  return true;
+  return fits ||
+         error_set (err, ERR_input,
+                    "the tensors of this trace, in whole granules, do not fit in 2^63 bytes");
 }
 
 /* ---- pauses ---- */
@@ -118,8 +127,8 @@ int parts_of (const prover *v, int32_t unit, part to[2]) {
   int64_t room = prover_room (v, unit), bytes = v->u.at[unit].bytes, g = v->granule_bytes;
   int64_t rounding = room - bytes;
   int64_t ns = v->shared || v->proof.any_units ? 0 : v->p->device.link.copy_ns;
-  int64_t lost_out = (int64_t)((wide)ns * v->rates.out_alone / 1000000000);
-  int64_t lost_in = (int64_t)((wide)ns * v->rates.in_alone / 1000000000);
+  wide lost_out = (wide)ns * v->rates.out_alone / 1000000000;
+  wide lost_in = (wide)ns * v->rates.in_alone / 1000000000;
   bool whole = room == g || rounding == 0;
   if (whole || (rounding <= lost_out && rounding <= lost_in)) {
     to[0] = (part){ room, prover_over (bytes + lost_out, room), prover_over (bytes + lost_in, room),

@@ -24,28 +24,35 @@ static wide price_clean (const prover *v, const pause *q, int c) {
 void price_drops (prover *v, int32_t unit, pause *q, int32_t count) {
   part x[2];
   int c = parts_of (v, unit, x) == 1 ? part_class (v, &x[0]) : -1;
-  int64_t room = prover_up (v, prover_room (v, unit));
+  wide room = prover_up (v, prover_room (v, unit));
   for (int32_t i = 0; i < count; i++) {
     int32_t release = v->slot_of[q[i].release], due = pause_due_slot (v, &q[i]);
     if (!q[i].again || c < 0)
       continue;
     wide back = pause_due_first (v, &q[i]) ? prover_host_first (v, c, due)
                                            : v->proof.host[(int64_t)c * v->proof.slots + due];
-    q[i].price = (back - prover_host_first (v, c, release)) * PROVE_ONE +
-                 again_price (&v->again, unit, i, release, due, room);
+    q[i].price = (back - prover_host_first (v, c, release)) * PROVE_ONE;
+    prover_add (v, &q[i].price, again_price (&v->again, unit, i, release, due, room));
   }
 }
 
-wide price_least (const prover *v, const pause *q, int32_t count, bool circle, int c) {
+/* Prices are below 2^104, and the sum of all that a file may have rows for below 2^127; where it is
+   not, the proof is refused. */
+static wide sum (prover *v, wide a, wide b) {
+  prover_add (v, &a, b);
+  return a;
+}
+
+wide price_least (prover *v, const pause *q, int32_t count, bool circle, int c) {
   wide total = 0, bare = 0, kept = 0;
   bool can_keep = false;
   for (int32_t i = 0; v->proof.drops == PROOF_DROPS_only && i < count; i++)
-    total += q[i].again && q[i].price < 0 ? q[i].price : 0;
+    prover_add (v, &total, q[i].again && q[i].price < 0 ? q[i].price : 0);
   if (v->proof.drops == PROOF_DROPS_only)
     return total;
   for (int32_t i = 0; i <= count; i++) {
     if (i == count || (!q[i].linked && !circle)) { /* behind a write the host's copy is stale */
-      total += can_keep && kept < bare ? kept : bare;
+      prover_add (v, &total, can_keep && kept < bare ? kept : bare);
       bare = kept = 0;
       can_keep = false;
     }
@@ -54,21 +61,21 @@ wide price_least (const prover *v, const pause *q, int32_t count, bool circle, i
     if (circle) {
       wide best = price_clean (v, &q[i], c), copy = v->limited ? price_by_copy (v, &q[i], c) : best;
       best = copy < best ? copy : best;
-      bare += best < 0 ? best : 0;
+      prover_add (v, &bare, best < 0 ? best : 0);
       continue;
     }
     wide copy = price_by_copy (v, &q[i], c), again = q[i].again && q[i].price < 0 ? q[i].price : 0;
     if (pause_serves (q, count,
                       i)) /* what was made again may be carried besides, for a later one */
-      total += again;
+      prover_add (v, &total, again);
     else if (again < copy)
       copy = again;
-    wide best = bare + copy;
+    wide best = sum (v, bare, copy);
     if (can_keep) {
-      wide clean = kept + price_clean (v, &q[i], c);
+      wide clean = sum (v, kept, price_clean (v, &q[i], c)), anew = sum (v, kept, copy);
       best = clean < best ? clean : best;
       best = kept < best ? kept : best;
-      best = kept + copy < best ? kept + copy : best;
+      best = anew < best ? anew : best;
     }
     kept = best;
     can_keep = true;

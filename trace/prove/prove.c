@@ -1,12 +1,17 @@
 /* Which trace a proof speaks of, and what it shows of it. */
 #include "trace/prove/prove.h"
 
+#include <math.h>
+
+#include "trace/prove/cover.h"
 #include "trace/prove/prover.h"
 #include "trace/rewrite/order.h"
 
+#define GAP_ROUNDING 0.000001 /* files hold six digits of it */
+
 static void set_link (prover *v) {
   link_rates r = v->rates = device_rates (&v->p->device.link, v->p->device.share_ppm);
-  v->ratio = (int64_t)((((wide)r.in_alone << PROOF_COEF_BITS) + r.out_alone - 1) / r.out_alone);
+  v->ratio = (((wide)r.in_alone << PROOF_COEF_BITS) + r.out_alone - 1) / r.out_alone;
   v->shared = r.out_both < r.out_alone || r.in_both < r.in_alone;
   if (!v->shared)
     return;
@@ -21,7 +26,7 @@ static void set_link (prover *v) {
 
 /* Bytes that must be away at one op come back in every step. */
 static bool prove_crossing (prover *v, int64_t *ns, error *err) {
-  int64_t slack = 0;
+  wide slack = 0;
   int32_t k = v->proof.op, n = v->t->n_ops;
   pause *q = NEW (v->a, (int64_t)n + 1, pause, err);
   if (!q)
@@ -33,7 +38,7 @@ static bool prove_crossing (prover *v, int64_t *ns, error *err) {
       if (q[s].wraps ? k >= q[s].release || k < q[s].due : k >= q[s].release && k < q[s].due)
         slack += prover_room (v, i) - v->u.at[i].bytes;
   }
-  wide bytes = (wide)v->excess[k] - slack;
+  wide bytes = v->excess[k] - slack; /* below 2^63, so the product is below 2^93 */
   wide x = bytes > 0 ? bytes * 1000000000 / v->rates.in_alone : 0;
   *ns = x > INT64_MAX / 4 ? INT64_MAX / 4 : (int64_t)x;
   return true;
@@ -59,24 +64,43 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   }
   if (!proof_read (p->certificate.proof, &n, v->a, &v->proof, err))
     return false;
-  if (v->proof.drops == PROOF_DROPS_only && p->n_moves)
-    return error_set (err, ERR_infeasible, "the proof is about plans that move nothing");
-  v->t = v->proof.drops ? cut.trace : r.trace;
-  if (!v->proof.sections)
-    return true;
-  if (!v->proof.drops && p->n_recomputes)
-    return error_set (err, ERR_infeasible, "the proof is about plans that make nothing again");
-  for (int32_t i = 0; v->proof.orders == LOOSE_LEVEL && i < p->n_sections; i++)
-    if (p->sections[i].order != SECTION_LEVEL)
-      return error_set (err, ERR_infeasible, "the proof is about cuts level by level");
-  v->t = every[v->proof.orders].trace;
-  v->loose = every[v->proof.orders].loose;
+  const loosened *l = v->proof.sections ? &every[v->proof.orders] : NULL;
+  v->t = l ? l->trace : v->proof.drops ? cut.trace : r.trace;
+  v->loose = l ? l->loose : NULL;
+  cover_traces about = { &cut, l ? l->of : NULL, order, v->t->n_ops };
+  return cover_has_plan (&v->proof, &about, p, v->a, err);
+}
+
+/* What the file says of the bound, against what is proved; and the plan at hand against both. */
+static bool claims_hold (const trace *t, const prover *v, int64_t step_ns, proved *out,
+                         error *err) {
+  static const char place[] = "/certificate/lower_bound_ns";
+  const certificate *c = &v->p->certificate;
+  /* nothing that is made again or cut takes an op's time away */
+  cover proved = out->claimed_ns <= trace_total_ns (t) ? cover_every_plan : cover_of (&v->proof);
+  cover_text (&proved, v->p, out->covers);
+  out->gap = out->claimed_ns ? (double)step_ns / (double)out->claimed_ns - 1 : INFINITY;
+  if (out->lower_bound_ns > step_ns)
+    return error_at (err, ERR_infeasible, "/certificate/proof",
+                     "no plan is said to take less than %lld ns, and this one takes %lld ns",
+                     (long long)out->lower_bound_ns, (long long)step_ns);
+  if (out->claimed_ns > out->lower_bound_ns)
+    return error_at (err, ERR_infeasible, place, "%lld ns is claimed, the proof shows %lld ns",
+                     (long long)out->claimed_ns, (long long)out->lower_bound_ns);
+  if (!cover_allows (&proved, v->p, c->covers))
+    return error_at (err, ERR_infeasible, "/certificate/covers",
+                     "`%.100s` is claimed, the proof covers %s", c->covers, out->covers);
+  if (c->gap + GAP_ROUNDING < out->gap)
+    return error_at (err, ERR_infeasible, "/certificate/gap",
+                     "%.6f is claimed, the plan is %.6f above the bound", c->gap, out->gap);
   return true;
 }
 
-bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out, error *err) {
+bool prove_plan (const trace *t, const plan *p, int64_t step_ns, arena *scratch, proved *out,
+                 error *err) {
   static const char *const kinds[] = { "compute", "crossing", "flow" };
   prover v = { .p = p, .a = scratch };
+  *out = (proved){ 0 };
   if (!p->has_certificate || !p->certificate.proof)
     return error_set (err, ERR_input, "the plan carries no proof; solve with one stored");
   if (!choose_trace (&v, t, err))
@@ -93,9 +117,5 @@ bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out, err
   *out = (proved){ .lower_bound_ns = v.proof.kind == PROOF_crossing ? ns : compute_ns + ns,
                    .claimed_ns = p->certificate.lower_bound_ns,
                    .kind = kinds[v.proof.kind] };
-  if (out->claimed_ns > out->lower_bound_ns)
-    return error_at (err, ERR_infeasible, "/certificate/lower_bound_ns",
-                     "%lld ns is claimed, the proof shows %lld ns", (long long)out->claimed_ns,
-                     (long long)out->lower_bound_ns);
-  return true;
+  return claims_hold (t, &v, step_ns, out, err);
 }

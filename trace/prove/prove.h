@@ -7,14 +7,22 @@
 #include "trace/plan.h"
 #include "trace/rewrite/rewrite.h"
 
+enum { PROVED_TEXT = 256 };
+
 typedef struct proved {
   int64_t lower_bound_ns; /* what the proof is worth, whatever the plan claims */
   int64_t claimed_ns;
-  const char *kind; /* "compute", "crossing" or "flow" */
+  const char *kind;         /* "compute", "crossing" or "flow"; NULL: nothing is proved */
+  char covers[PROVED_TEXT]; /* the plans that the claim holds for: see cover.h */
+  double gap;               /* of the plan at hand to the claim; infinite where that is 0 */
 } proved;
 
-/* False with ERR_infeasible where the claim is more than the proof is worth; *out is then filled
-   in. Anything else is a proof that cannot be read. */
-bool prove_plan (const trace *t, const plan *p, arena *scratch, proved *out, error *err) MUST_CHECK;
+/* step_ns: what the plan at hand takes on the machine model, by the simulator. False with
+   ERR_infeasible where the plan is none of those that the proof speaks of, where it beats what is
+   said to be proved, or where the file claims more than that: a larger bound, more plans, a smaller
+   gap. *out is filled in once the proof has been evaluated. Anything else is a proof that cannot be
+   read. */
+bool prove_plan (const trace *t, const plan *p, int64_t step_ns, arena *scratch, proved *out,
+                 error *err) MUST_CHECK;
 
 #endif

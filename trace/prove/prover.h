@@ -25,10 +25,11 @@ typedef struct prover {
   int32_t *tight;  /* ops over memory among the first k */
   int32_t *slot_of;
   link_rates rates;
-  int64_t ratio, in_in_out, out_in_in;
+  wide ratio;
+  int64_t in_in_out, out_in_in;
   bool shared, limited; /* the proof leans on the host's limit */
   int64_t weight_out[PROOF_CLASSES], weight_in[PROOF_CLASSES], weight_host[PROOF_CLASSES];
-  int64_t *open, *released, *due_first; /* c * slots + j */
+  wide *open, *released, *due_first; /* c * slots + j */
   again again;
   wide value;
   bool overflow;
@@ -49,21 +50,28 @@ typedef struct part {
   int64_t room_bytes, out, in, host; /* weights x 2^24 */
 } part;
 
-/* Grains of bytes. */
-static inline int64_t prover_down (const prover *v, int64_t bytes) {
-  wide x =
-      v->proof.shift < 0 ? bytes >> -v->proof.shift : (wide)bytes * ((wide)1 << v->proof.shift);
-  wide most = INT64_MAX / 4;
-  return (int64_t)(x > most ? most : x < -most ? -most : x);
+/* Grains of bytes: below 2^83, so a sum of as many as a file may have rows is far from 2^127. */
+static inline wide prover_down (const prover *v, int64_t bytes) {
+  return v->proof.shift < 0 ? bytes >> -v->proof.shift : (wide)bytes * ((wide)1 << v->proof.shift);
 }
 
-static inline int64_t prover_up (const prover *v, int64_t bytes) {
+static inline wide prover_up (const prover *v, int64_t bytes) {
   return -prover_down (v, -bytes);
 }
 
-/* A ratio x 2^24. */
-static inline int64_t prover_over (int64_t x, int64_t y) {
-  return (int64_t)(((wide)x << PROOF_COEF_BITS) / y);
+/* A weight or coefficient x 2^24, rounded down. A smaller one proves less, so those beyond 2^36 are
+   taken to be that. */
+static inline int64_t prover_weight (wide x) {
+  const wide most = PROVE_ONE << 36;
+  return (int64_t)(x > most ? most : x);
+}
+
+static inline int64_t prover_over (wide x, int64_t y) {
+  return prover_weight ((x << PROOF_COEF_BITS) / y);
+}
+
+static inline void prover_add (prover *v, wide *sum, wide x) {
+  v->overflow |= __builtin_add_overflow (*sum, x, sum);
 }
 
 static inline bool prover_is_run (const prover *v, int32_t j) {
@@ -103,7 +111,7 @@ int part_class (const prover *v, const part *x);
 void price_drops (prover *v, int32_t unit, pause *q, int32_t count);
 /* What one grain of a unit costs at least over the step: it stays, leaves by a copy, or leaves
    clean where the host holds what it held. */
-wide price_least (const prover *v, const pause *q, int32_t count, bool circle, int class);
+wide price_least (prover *v, const pause *q, int32_t count, bool circle, int class);
 
 /* The stall that the duals of a flow program show. */
 bool prove_flow (prover *v, int64_t *stall_ns, error *err) MUST_CHECK;
