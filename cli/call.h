@@ -13,7 +13,7 @@
 enum { MOST_OPERANDS = 64, MOST_OPTIONS = 48 };
 
 /* Exit statuses that are no error's; the others are in base/error.def. */
-enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_USAGE = 2 };
+enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 struct call {
   const cli_command *command;
@@ -21,6 +21,7 @@ struct call {
   int n_operands;
   const char *values[MOST_OPTIONS]; /* by row: the command's own, then common_options */
   bool json, quiet, verbose, color, utf8;
+  bool stoppable; /* interrupts are kept: cli/inputs/stopping */
   int columns; /* of the terminal, or 80 */
   logger log;
   int64_t progress_since_ns; /* when the first of several things was done */

@@ -11,20 +11,33 @@
 #include "cli/whatif/jobs.h"
 #include "cli/whatif/offline_figures.h"
 #include "cli/figures/picture_files.h"
+#include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/stopping.h"
 #include "solver/fleet/floor.h"
+#include "solver/fleet/needs.h"
 
-/* Ours twice: swapping only, and with recomputing; each brings the bound of such plans. */
-enum { MOST_BUDGETS = 64, OURS = POLICIES, OURS_DROPS, PLANNERS };
-static const char *const our_names[] = { "ferry", "ferry-recompute" };
+/* Ours four times, by what is allowed; each brings the bound of such plans. */
+enum { MOST_BUDGETS = 64, OURS = POLICIES, OURS_DROPS, OURS_CUTS, OURS_ALL, PLANNERS };
 
-/* About two seconds of search on an ordinary machine. */
-#define LIMIT_TICKS ((int64_t)1000000)
+typedef struct our_way {
+  const char *name;
+  sections_mode sections;
+  recompute_mode recompute;
+} our_way;
+
+static const our_way ours[] = {
+  { "ferry", SECTIONS_OFF, RECOMPUTE_OFF },
+  { "ferry-recompute", SECTIONS_OFF, RECOMPUTE_AUTO },
+  { "ferry-sections", SECTIONS_AUTO, RECOMPUTE_OFF },
+  { "ferry-all", SECTIONS_AUTO, RECOMPUTE_AUTO },
+};
 
 typedef struct row {
   int64_t budget_bytes, plan_ns;
-  int policy;             /* a policy_id, OURS or OURS_DROPS */
+  int policy;             /* a policy_id, or from OURS on */
+  bool interrupted;       /* the search was: a better plan may be found */
   int64_t lower_bound_ns; /* -1: none that holds for such a plan */
   policy_answer answer;
 } row;
@@ -69,9 +82,9 @@ static bool read_budgets (call *c, table *t) {
 
 static bool add_policy (call *c, table *t, const char *name) {
   policy_id id = POLICIES;
-  int which = strcmp (name, our_names[0]) == 0   ? OURS
-              : strcmp (name, our_names[1]) == 0 ? OURS_DROPS
-                                                 : POLICIES - 1;
+  int which = PLANNERS - 1;
+  while (which >= OURS && strcmp (name, ours[which - OURS].name) != 0)
+    which--;
   if (t->n_policies == PLANNERS)
     return error_set (&c->err, ERR_usage, "a policy is named twice");
   if (which < OURS && !policy_of_name (c, name, &id))
@@ -83,8 +96,8 @@ static bool add_policy (call *c, table *t, const char *name) {
 static bool read_policies (call *c, table *t) {
   const char *rest = call_text (c, "policies"), *part;
   if (!rest) {
-    t->policies[t->n_policies++] = OURS;
-    t->policies[t->n_policies++] = OURS_DROPS;
+    for (int i = OURS; i < PLANNERS; i++)
+      t->policies[t->n_policies++] = i;
     for (int i = 0; i < POLICIES; i++)
       t->policies[t->n_policies++] = i;
   }
@@ -92,11 +105,11 @@ static bool read_policies (call *c, table *t) {
     if (!add_policy (c, t, part))
       return false;
   int first = 0; /* ours first, because they bring the bounds */
-  for (int ours = OURS; ours < PLANNERS; ours++)
+  for (int way = OURS; way < PLANNERS; way++)
     for (int i = first; i < t->n_policies; i++)
-      if (t->policies[i] == ours) {
+      if (t->policies[i] == way) {
         t->policies[i] = t->policies[first];
-        t->policies[first++] = ours;
+        t->policies[first++] = way;
       }
   return !c->err.code;
 }
@@ -109,11 +122,15 @@ static bool read_table (call *c, table *t) {
     return error_set (&c->err, ERR_input, "the trace is not plannable: %s",
                       t->trace->source.confidence);
   t->host_bytes = t->device.host_bytes;
-  t->limit_ticks = LIMIT_TICKS;
   return call_count (c, "limit", 1, INT64_MAX / 4, &t->limit_ticks) &&
          trace_digest (t->trace, t->digest, &c->err) && call_bytes (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) && read_budgets (c, t) &&
          read_policies (c, t);
+}
+
+/* The reserve is kept by all alike. */
+static int64_t net_of (const table *t, int64_t budget_bytes) {
+  return budget_bytes - reserve_of (budget_bytes, reserve_ppm (t->trace));
 }
 
 static int64_t count_drops (const plan *p) {
@@ -127,14 +144,16 @@ static int64_t count_drops (const plan *p) {
 static bool fill_ours (call *c, table *t, row *r, arena *a) {
   planner p;
   solution s;
-  planner_plain (&p, c, &t->device, r->budget_bytes, t->limit_ticks);
-  p.options.host_bytes = t->host_bytes;
-  p.options.recompute = r->policy == OURS_DROPS ? RECOMPUTE_AUTO : RECOMPUTE_OFF;
-  if (r->policy == OURS_DROPS) /* a tick of drops is some simulated events */
-    p.options.limit_ticks = (t->limit_ticks + 3) / 4;
-  r->answer.label = our_names[r->policy - OURS];
+  const our_way *way = &ours[r->policy - OURS];
+  if (!planner_plain (&p, c, t->trace, &t->device, r->budget_bytes, t->limit_ticks, &c->err))
+    return false;
+  p.ask.options.host_bytes = t->host_bytes;
+  p.ask.options.recompute = way->recompute;
+  p.ask.options.sections = way->sections;
+  r->answer.label = way->name;
   if (!planner_solve (c, &p, t->trace, a, &s)) {
-    if (c->err.code != ERR_infeasible && c->err.code != ERR_limit)
+    r->interrupted = c->err.code == ERR_interrupted;
+    if (c->err.code != ERR_infeasible && c->err.code != ERR_limit && !r->interrupted)
       return false;
     r->answer.note = arena_string (a, c->err.text, NULL);
     c->err = (error){ 0 };
@@ -146,8 +165,9 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
   }
   if (r->policy == OURS)
     t->lower_bound_ns = s.bound.lower_bound_ns;
-  else
+  else if (r->policy == OURS_DROPS)
     t->drops_bound_ns = s.bound.lower_bound_ns;
+  r->interrupted = p.interrupted;
   r->answer.fits = r->answer.has_cost = true;
   r->answer.plan = s.plan;
   r->answer.cost = s.plan->predicted;
@@ -160,7 +180,7 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
 static bool fill (call *c, table *t, row *r, arena *a) {
   policy_request request = { .trace = t->trace,
                              .device = &t->device,
-                             .budget_bytes = r->budget_bytes,
+                             .budget_bytes = net_of (t, r->budget_bytes),
                              .host_bytes = t->host_bytes,
                              .trace_digest = t->digest };
   int64_t start = planner_now_ns ();
@@ -169,6 +189,8 @@ static bool fill (call *c, table *t, row *r, arena *a) {
   r->plan_ns = planner_now_ns () - start;
   r->lower_bound_ns =
       r->answer.drops || r->policy == OURS_DROPS ? t->drops_bound_ns : t->lower_bound_ns;
+  if (ok && r->policy >= OURS && r->answer.plan)
+    r->lower_bound_ns = r->answer.plan->certificate.lower_bound_ns;
   return ok;
 }
 
@@ -176,7 +198,7 @@ static bool fill (call *c, table *t, row *r, arena *a) {
 static bool find_bound (call *c, table *t, int64_t budget_bytes) {
   bound b;
   solve_options o = { .device = &t->device,
-                      .budget_bytes = budget_bytes,
+                      .budget_bytes = net_of (t, budget_bytes),
                       .host_bytes = t->host_bytes };
   t->lower_bound_ns = t->drops_bound_ns = -1;
   for (int i = 0; i < t->n_policies; i++)
@@ -214,37 +236,39 @@ static void print_row (const row *r) {
             "no plan:", units_bytes (text[0], a->reached_bytes));
     if (a->has_cost)
       printf (", with a step of %s", units_time (text[1], p->step_ns));
-    printf (" (%s)\n", planned);
+    printf (" (%s)%s\n", planned, r->interrupted ? ", interrupted" : "");
     return;
   }
   double percent =
       p->baseline_ns ? 100.0 * (double)(p->step_ns - p->baseline_ns) / (double)p->baseline_ns : 0;
   snprintf (slower, sizeof slower, "%+.1f %%", percent);
   if (r->lower_bound_ns > 0)
-    snprintf (gap, sizeof gap, "%.2f %%", planner_gap (p->step_ns, r->lower_bound_ns));
+    snprintf (gap, sizeof gap, "%.2f %%", closing_gap (p->step_ns, r->lower_bound_ns));
   printf ("  %-32s %9s %9s %9s %9s %9s %9s %8s %9s %9s\n", a->label,
           units_time (text[0], p->step_ns), slower, units_time (text[1], p->stall_ns),
           units_bytes (text[2], p->peak_bytes), units_bytes (text[3], p->host_peak_bytes),
           units_bytes (text[4], p->d2h_bytes), units_bytes (text[5], p->h2d_bytes), gap, planned);
+  if (r->interrupted)
+    puts ("  interrupted: a better plan may be found");
 }
 
 static void print_tsv (const row *r) {
   const policy_answer *a = &r->answer;
   const predicted *p = &a->cost;
-  printf (
-      "%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
-      (long long)r->budget_bytes,
-      r->policy >= OURS ? our_names[r->policy - OURS] : policy_at ((policy_id)r->policy)->name,
-      a->label, a->fits, (long long)a->reached_bytes, (long long)p->step_ns,
-      (long long)p->baseline_ns, (long long)p->stall_ns, (long long)p->peak_bytes,
-      (long long)p->host_peak_bytes, (long long)p->d2h_bytes, (long long)p->h2d_bytes,
-      (long long)a->moves, (long long)a->drops, (long long)r->lower_bound_ns,
-      (long long)r->plan_ns);
+  printf ("%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%"
+          "lld\t%d\n",
+          (long long)r->budget_bytes,
+          r->policy >= OURS ? ours[r->policy - OURS].name : policy_at ((policy_id)r->policy)->name,
+          a->label, a->fits, (long long)a->reached_bytes, (long long)p->step_ns,
+          (long long)p->baseline_ns, (long long)p->stall_ns, (long long)p->peak_bytes,
+          (long long)p->host_peak_bytes, (long long)p->d2h_bytes, (long long)p->h2d_bytes,
+          (long long)a->moves, (long long)a->drops, (long long)r->lower_bound_ns,
+          (long long)r->plan_ns, r->interrupted);
 }
 
 static const char tsv_head[] =
     "budget_bytes\tpolicy\tlabel\tfits\treached_bytes\tstep_ns\tbaseline_ns\tstall_ns\tpeak_bytes\t"
-    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tdrops\tlower_bound_ns\tplan_ns\n";
+    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tdrops\tlower_bound_ns\tplan_ns\tinterrupted\n";
 
 static bool print_json_row (call *c, const row *r, json_writer *into) {
   json_writer w;
@@ -252,6 +276,8 @@ static bool print_json_row (call *c, const row *r, json_writer *into) {
   json_begin (&w, 0);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", r->budget_bytes);
+  if (r->interrupted)
+    json_add_bool (&w, "interrupted", true);
   policy_answer_write (&w, &r->answer, r->lower_bound_ns);
   json_close_object (&w);
   bool ok = json_finish (&w, &text, &c->err);
@@ -294,7 +320,7 @@ static bool run_budget (void *context, int b, error *err) {
   bool tsv = call_flag (c, "tsv"), ok = find_bound (c, &t, t.budgets[b]);
   if (ok && !c->json && !tsv)
     print_head (&t, t.budgets[b]);
-  for (int i = 0; ok && i < t.n_policies; i++) {
+  for (int i = 0; ok && i < t.n_policies && !stopping_asked (c); i++) {
     row r = { .budget_bytes = t.budgets[b], .policy = t.policies[i] };
     arena *scratch = arena_new (0);
     ok = scratch ? fill (c, &t, &r, scratch) : error_set (&c->err, ERR_memory, "out of memory");
@@ -335,10 +361,11 @@ static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
     return false;
   if (call_flag (c, "tsv"))
     fputs (tsv_head, stdout);
-  for (int b = 0; kept && b < t->n_budgets; b++) /* a picture wants them all in one process */
+  for (int b = 0; kept && b < t->n_budgets && !stopping_asked (c);
+       b++) /* a picture wants them all in one process */
     if (!run_budget (&x, b, &c->err))
       return false;
-  return kept || jobs_run (t->n_budgets, (int)jobs, run_budget, c->json ? take_rows : jobs_print,
+  return kept || jobs_run (c, t->n_budgets, (int)jobs, run_budget, c->json ? take_rows : jobs_print,
                            &x, &c->err);
 }
 
@@ -347,6 +374,7 @@ static int run (call *c) {
   json_writer w;
   if (!read_table (c, &t))
     return call_failed (c);
+  stopping_begin (c);
   json_begin (&w, 2);
   json_open_object (&w);
   json_add_int (&w, "peak_bytes", t.peak_bytes);
@@ -377,9 +405,10 @@ static const cli_option options[] = {
     "everything on the device; without it, all that the device has to give" },
   { 0, "budgets", "SIZE|%,...", "several of them" },
   { 0, "policies", "NAME,...",
-    "only these, `ferry` for our planner, `ferry-recompute` for it with recomputing; without it, "
+    "only these; ours are `ferry`, `ferry-recompute`, `ferry-sections` and `ferry-all`; without "
+    "it, "
     "all" },
-  { 0, "limit", "TICKS", "of our planner's search at each budget; without it, about two seconds" },
+  { 0, "limit", "TICKS", "of our planner's search at each budget; without it, as `solve` does" },
   { 'j', "jobs", "N",
     "budgets that are planned at the same time; without it, as many as there are processors" },
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
@@ -400,10 +429,12 @@ const cli_command command_compare = {
       "budget, and prints what their plans cost on one machine model: the time of a step and "
       "its stalls, the memory on both sides, the bytes each way, the gap to the bound, and the "
       "time that planning took. A policy that cannot keep a budget says what it reaches.\n"
-      "Ours comes twice: `ferry` only swaps, `ferry-recompute` may drop tensors and compute them "
-      "again. So does its bound: the gap of a plan that recomputes is to the bound of all such "
-      "plans without sections, that of any other to the bound of plans that only swap. Neither of "
-      "ours is slower than a policy that does no more than it.\n",
+      "Ours comes four times: `ferry` only swaps, `ferry-recompute` may drop tensors and compute "
+      "them again, `ferry-sections` may run ops in parts, `ferry-all` may do both; each finds what "
+      "`solve` with these options finds. So does the bound: the gap of each plan is to the bound "
+      "of "
+      "plans that do no more than it. An interrupt ends with what is known: the row that was being "
+      "planned is marked, and the exit status is 130.\n",
   .options = options,
   .json = true,
   .run = run,

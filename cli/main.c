@@ -3,6 +3,7 @@
 
 #include "cli/call.h"
 #include "cli/help.h"
+#include "cli/inputs/stopping.h"
 
 #define COMMAND(name) extern const cli_command command_##name;
 #include "cli/commands.def"
@@ -58,6 +59,10 @@ static int run (const cli_command *command, int argc, char **argv) {
       help_command (stdout, command);
     else
       status = command->run (&c);
+    if (!c.err.code && stopping_asked (&c)) {
+      call_note (&c, "interrupted; what was known by then is written");
+      status = EXIT_INTERRUPTED;
+    }
   }
   flush_output (&c.err);
   if (c.err.code)

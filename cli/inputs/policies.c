@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/fleet/needs.h"
 
 bool policy_of_name (call *c, const char *name, policy_id *out) {
   const char *names[POLICIES];
@@ -43,7 +44,7 @@ bool policy_budget_of (call *c, const char *text, int64_t peak_bytes, int64_t *o
   bool ok = strchr (text, '%') ? units_parse_share (text, &ppm, &wrong)
                                : units_parse_bytes (text, out, &wrong);
   if (!ok)
-    return error_set (&c->err, ERR_usage, "a budget: %s", wrong.text);
+    return error_set (&c->err, ERR_usage, "--budget: %s", wrong.text);
   if (strchr (text, '%'))
     *out = units_scale (peak_bytes, ppm, 1000000);
   return true;
@@ -65,12 +66,12 @@ bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out
 }
 
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) {
-  policy_view v;
+  needs n;
   arena *scratch = arena_new (0);
   bool ok = scratch || error_set (&c->err, ERR_memory, "out of memory");
-  ok = ok && policy_view_build (t, d, 0, 0, scratch, &v, &c->err);
+  ok = ok && needs_of (t, d, scratch, &n, &c->err);
   if (ok)
-    *out = v.res[view_peak (&v, v.res)];
+    *out = reserve_onto (n.bytes, reserve_ppm (t));
   arena_free (scratch);
   return ok;
 }

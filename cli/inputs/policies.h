@@ -8,13 +8,13 @@
 bool policy_of_name (call *c, const char *name, policy_id *out) MUST_CHECK;
 /* "key=value,key=value"; NULL: the standard. */
 bool policy_values_of (call *c, policy_id id, const char *text, policy_values *out) MUST_CHECK;
-/* A size, or a percentage of the peak with everything on the device. */
+/* A size, or a percentage of what the step needs with everything on the device. */
 bool policy_budget_of (call *c, const char *text, int64_t peak_bytes, int64_t *out) MUST_CHECK;
 /* What --budget says, else all that the device has to give; more than that is refused. */
 bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out) MUST_CHECK;
 /* The parts of a list with commas between; *rest moves on. NULL: there is none left. */
 const char *next_part (call *c, const char **rest);
-/* That peak, in granules. */
+/* What the step needs with everything on the device, its reserve included. */
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) MUST_CHECK;
 
 void policies_list (void);

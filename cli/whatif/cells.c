@@ -6,6 +6,7 @@
 #include "cli/whatif/offline.h"
 #include "cli/inputs/policies.h"
 #include "cli/whatif/whatif.h"
+#include "solver/fleet/needs.h"
 #include "trace/roofline.h"
 
 /* ---- what is asked ---- */
@@ -179,6 +180,8 @@ bool whatif_carry (call *c, const trace *t, const whatif_grid *g, whatif_case **
     if (!carry (c, g, t, to, g->batches[i % g->n_batches], at) ||
         !curve_range (at->trace, to, c->arena, &at->floor_bytes, &at->peak_bytes, &c->err))
       return false;
+    at->floor_bytes = reserve_onto (at->floor_bytes, reserve_ppm (t));
+    at->peak_bytes = reserve_onto (at->peak_bytes, reserve_ppm (t));
   }
   return *out;
 }
@@ -211,6 +214,7 @@ static void fill_row (const curve *v, whatif_row *r) {
     if (p->budget_bytes != r->budget_bytes)
       continue;
     r->answer = p->plan                 ? WHATIF_PLAN
+                : !p->asked             ? WHATIF_NOT_REACHED
                 : p->lower_bound_ns < 0 ? WHATIF_NONE_FITS
                                         : WHATIF_NONE_FOUND;
     r->lower_bound_ns = p->lower_bound_ns;
@@ -225,15 +229,39 @@ static void fill_row (const curve *v, whatif_row *r) {
   }
 }
 
+static device device_of_cell (const whatif_grid *g, int32_t cell) {
+  device d = g->devices[cell / g->n_links / g->n_batches];
+  set_link (&d, g->links[cell % g->n_links]);
+  return d;
+}
+
+void whatif_unreached (const whatif_grid *g, const whatif_case *cases, int32_t cell, int32_t budget,
+                       whatif_row *row) {
+  int32_t which = cell / g->n_links;
+  const whatif_case *at = &cases[which];
+  device d = device_of_cell (g, cell);
+  *row = (whatif_row){ .answer = WHATIF_NOT_REACHED,
+                       .device = which / g->n_batches,
+                       .batch = g->batches[which % g->n_batches],
+                       .link_bytes_per_s = d.link.h2d_bytes_per_s,
+                       .budget_bytes = budget_of (g->budgets[budget], &d, at->peak_bytes),
+                       .floor_bytes = at->floor_bytes,
+                       .peak_bytes = at->peak_bytes,
+                       .baseline_ns = trace_total_ns (at->trace),
+                       .step_ns = -1,
+                       .lower_bound_ns = -1,
+                       .host_bytes = -1,
+                       .d2h_bytes = -1,
+                       .h2d_bytes = -1 };
+}
+
 bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_options *o,
                   int32_t cell, whatif_row *rows, error *err) {
-  int32_t link = cell % g->n_links, which = cell / g->n_links;
-  const whatif_case *at = &cases[which];
-  device d = g->devices[which / g->n_batches];
+  const whatif_case *at = &cases[cell / g->n_links];
+  device d = device_of_cell (g, cell);
   curve_options mine = *o;
   curve v;
   int64_t budgets[WHATIF_MOST];
-  set_link (&d, g->links[link]);
   mine.device = &d;
   mine.progress = NULL;
   if (mine.host_bytes <= 0 || mine.host_bytes > d.host_bytes)
@@ -244,13 +272,7 @@ bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_op
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
   ok = ok && curve_of (at->trace, &mine, budgets, g->n_budgets, scratch, &v, err);
   for (int32_t i = 0; ok && i < g->n_budgets; i++) {
-    rows[i] = (whatif_row){ .device = which / g->n_batches,
-                            .batch = g->batches[which % g->n_batches],
-                            .link_bytes_per_s = d.link.h2d_bytes_per_s,
-                            .budget_bytes = budgets[i],
-                            .floor_bytes = at->floor_bytes,
-                            .peak_bytes = at->peak_bytes,
-                            .baseline_ns = v.baseline_ns };
+    whatif_unreached (g, cases, cell, i, &rows[i]);
     fill_row (&v, &rows[i]);
   }
   arena_free (scratch);

@@ -3,10 +3,12 @@
 #include "cli/inputs/devices.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
+#include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
 #include "plot/term.h"
 #include "solver/fleet/floor.h"
+#include "solver/fleet/needs.h"
 #include "trace/summary.h"
 
 enum { MOST_POINTS = 512, POINTS = 12 };
@@ -62,9 +64,23 @@ static bool range_of (call *c, const trace *t, const device *d, const curve_opti
   if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err) ||
       !least_of (c, t, d, o, least_bytes))
     return false;
+  *least_bytes = reserve_onto (*least_bytes, o->reserve_ppm);
+  v->floor_bytes = reserve_onto (v->floor_bytes, o->reserve_ppm);
+  v->peak_bytes = reserve_onto (v->peak_bytes, o->reserve_ppm);
   if (o->sections != SECTIONS_OFF && *least_bytes < v->floor_bytes)
     v->floor_bytes = *least_bytes;
   return true;
+}
+
+static bool is_wide (const curve_point *p) {
+  return p->plan && offline_is_wide (p->plan->predicted.step_ns, p->lower_bound_ns);
+}
+
+/* A fraction, as everywhere. */
+static void put_gap (json_writer *w, const curve_point *p) {
+  if (p->plan && p->lower_bound_ns > 0)
+    json_add_fixed (w, "gap", (double)p->plan->predicted.step_ns / (double)p->lower_bound_ns - 1,
+                    6);
 }
 
 static bool print_json (call *c, const curve *v) {
@@ -81,6 +97,7 @@ static bool print_json (call *c, const curve *v) {
     const curve_point *p = &v->points[i];
     json_open_object (&w);
     json_add_int (&w, "budget_bytes", p->budget_bytes);
+    put_gap (&w, p);
     json_add_int (&w, "lower_bound_ns", p->lower_bound_ns);
     json_add_int (&w, "plan_of", p->plan_of);
     json_put_key (&w, "predicted");
@@ -89,6 +106,8 @@ static bool print_json (call *c, const curve *v) {
     else
       json_put_null (&w);
     json_add_int (&w, "price_ns_per_gib", curve_price_ns (v, i));
+    json_add_bool (&w, "reached", p->asked);
+    json_add_bool (&w, "wide", is_wide (p));
     json_close_object (&w);
   }
   json_close_array (&w);
@@ -98,16 +117,16 @@ static bool print_json (call *c, const curve *v) {
 
 static void print_tsv (const curve *v) {
   puts ("budget_bytes\tstep_ns\tlower_bound_ns\thost_peak_bytes\td2h_bytes\th2d_bytes\t"
-        "price_ns_per_gib\tplan_of\tknee");
+        "price_ns_per_gib\tplan_of\tknee\twide");
   for (int32_t i = 0; i < v->count; i++) {
     const curve_point *p = &v->points[i];
     predicted none = { .step_ns = -1 }, *q = &none;
     if (p->plan)
       none = p->plan->predicted;
-    printf ("%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%d\t%d\n", (long long)p->budget_bytes,
+    printf ("%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%d\t%d\t%d\n", (long long)p->budget_bytes,
             (long long)q->step_ns, (long long)p->lower_bound_ns, (long long)q->host_peak_bytes,
             (long long)q->d2h_bytes, (long long)q->h2d_bytes, (long long)curve_price_ns (v, i),
-            p->plan_of, i == v->knee);
+            p->plan_of, i == v->knee, is_wide (p));
   }
 }
 
@@ -142,31 +161,68 @@ static void tell_refusal (const trace *t, const curve_options *o, const curve *v
     printf ("\n%s\n", why.text);
 }
 
-static void print_table (const trace *t, const curve *v, const device *d, const curve_options *o) {
+static const column heads[] = { { "budget", 0, false },  { "step", 0, false },
+                                { "slower", 1, false },  { "bound", 3, false },
+                                { "gap", 0, false },     { "host", 5, false },
+                                { "out", 4, false },     { "in", 4, false },
+                                { "next GiB", 2, false } };
+enum { HEADS = sizeof heads / sizeof *heads };
+
+static bool add_row (columns *table, const curve *v, int32_t i) {
+  char a[HEADS][UNITS_TEXT];
+  const curve_point *p = &v->points[i];
+  const char *cells[HEADS] = { units_bytes (a[0], p->budget_bytes) };
+  if (!p->plan)
+    return columns_row (table, cells,
+                        !p->asked               ? "not reached"
+                        : p->lower_bound_ns < 0 ? "no plan fits"
+                                                : "no plan found");
+  const predicted *q = &p->plan->predicted;
+  snprintf (a[2], UNITS_TEXT, "%+.1f %%", offline_slower (q->step_ns, v->baseline_ns));
+  snprintf (a[4], UNITS_TEXT, "%.1f %%%s", offline_slower (q->step_ns, p->lower_bound_ns),
+            is_wide (p) ? "*" : " ");
+  const char *all[HEADS] = { a[0],
+                             units_time (a[1], q->step_ns),
+                             a[2],
+                             units_time (a[3], p->lower_bound_ns),
+                             a[4],
+                             units_bytes (a[5], q->host_peak_bytes),
+                             units_bytes (a[6], q->d2h_bytes),
+                             units_bytes (a[7], q->h2d_bytes),
+                             units_time (a[8], curve_price_ns (v, i)) };
+  return columns_row (table, all, !p->asked ? "not reached" : i == v->knee ? "knee" : NULL);
+}
+
+static bool rows_of (call *c, const curve *v) {
+  columns *table = columns_new (c, heads, HEADS);
+  for (int32_t i = 0; table && i < v->count; i++)
+    if (!add_row (table, v, i))
+      return false;
+  if (table)
+    columns_print (table);
+  return table;
+}
+
+static bool print_table (call *c, const trace *t, const curve *v, const device *d,
+                         const curve_options *o) {
   char a[8][UNITS_TEXT];
+  int wide = 0;
+  for (int32_t i = 0; i < v->count; i++)
+    wide += is_wide (&v->points[i]);
   printf ("without swaps %s in %s; below %s no plan fits\n", units_time (a[0], v->baseline_ns),
           units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes));
   int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
   if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
     printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",
             d->name, units_bytes (a[0], free_bytes));
-  printf ("\n%10s %10s %9s %10s %7s %10s %10s %10s %12s\n", "budget", "step", "slower", "bound",
-          "gap", "host", "out", "in", "next GiB");
-  for (int32_t i = 0; i < v->count; i++) {
-    const curve_point *p = &v->points[i];
-    printf ("%10s ", units_bytes (a[0], p->budget_bytes));
-    if (!p->plan) {
-      puts (p->lower_bound_ns < 0 ? "no plan fits" : "no plan found");
-      continue;
-    }
-    const predicted *q = &p->plan->predicted;
-    printf ("%10s %+7.1f %% %10s %5.1f %% %10s %10s %10s %12s%s\n", units_time (a[1], q->step_ns),
-            offline_slower (q->step_ns, v->baseline_ns), units_time (a[2], p->lower_bound_ns),
-            offline_slower (q->step_ns, p->lower_bound_ns), units_bytes (a[3], q->host_peak_bytes),
-            units_bytes (a[4], q->d2h_bytes), units_bytes (a[5], q->h2d_bytes),
-            units_time (a[6], curve_price_ns (v, i)), i == v->knee ? "  knee" : "");
-  }
+  puts ("");
+  if (!rows_of (c, v))
+    return false;
+  if (wide)
+    printf ("* more than %d %% above the bound: a better plan may exist; --limit searches longer\n",
+            OFFLINE_WIDE_PPM / 10000);
   tell_refusal (t, o, v);
+  return true;
 }
 
 static int run (call *c) {
@@ -179,7 +235,7 @@ static int run (call *c) {
   bool any;
   int64_t least_bytes;
   trace *t = offline_trace (c, c->operands[0]);
-  bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
+  bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
             read_rewriting (c, &o) && range_of (c, t, &d, &o, &v, &least_bytes) &&
             read_budgets (c, &v, &d, &budgets, &n) &&
             curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
@@ -190,12 +246,15 @@ static int run (call *c) {
   if (call_flag (c, "tsv"))
     print_tsv (&v);
   else if (!c->json) {
-    print_table (t, &v, &d, &o);
+    bool printed = print_table (c, t, &v, &d, &o);
     puts ("");
-    if (!print_picture (c, &v))
+    if (!printed || !print_picture (c, &v))
       return call_failed (c);
   }
-  return EXIT_YES;
+  bool found = false;
+  for (int32_t i = 0; i < v.count; i++)
+    found |= v.points[i].plan != NULL;
+  return found ? EXIT_YES : EXIT_NO;
 }
 
 static const cli_option options[] = {
@@ -207,6 +266,7 @@ static const cli_option options[] = {
   { 0, "sections", "auto|off", "ops may run in parts; without it, off" },
   { 0, "recompute", "off|cheap|auto|only", "what may be dropped and made again; without it, off" },
   OPTION_TSV,
+  OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,
   OPTIONS_END,
@@ -221,9 +281,11 @@ const cli_command command_curve = {
   .about =
       "Plans the trace at several budgets and prints what each costs: the step, the bound that "
       "no plan without sections and recompute can beat, host memory, the bytes each way, and "
-      "what the next GiB saves a step. More memory is never slower. In the picture the line is the "
-      "step, "
-      "and what is dotted the bound.\n",
+      "what the next GiB saves a step. Every point is searched as `solve` with the same options "
+      "would, and takes the plan for less memory where that is better: more memory is never "
+      "slower. "
+      "A point more than 2 % above its bound is marked. In the picture the line is the step, and "
+      "what is dotted the bound. Where no plan fits anywhere the exit status is 1.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -7,7 +7,7 @@
 
 #include "cli/whatif/whatif.h"
 
-static const char *const answers[] = { "plan", "none fits", "none found", NULL };
+static const char *const answers[] = { "plan", "none fits", "none found", "not reached", NULL };
 
 typedef struct field {
   const char *name;

@@ -45,7 +45,7 @@ static int run (call *c) {
   int64_t slowdown_ppm = 50000, fine_bytes = 0;
   const char *output = call_text (c, "output");
   trace *t = offline_trace (c, c->operands[0]);
-  bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
+  bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
             offline_share (c, "slowdown", &slowdown_ppm) && call_bytes (c, "fine", &fine_bytes) &&
             min_memory_of (t, &o, slowdown_ppm, fine_bytes, c->arena, &m, &c->err) &&
             (!output || !m.plan || plan_store (m.plan, output, false, &c->err));

@@ -9,12 +9,17 @@
 /* clang-format off */
 #define OPTION_HOST { 0, "host", "SIZE", "host memory that may be used; without it, all that the " \
   "device file gives" }
-#define OPTION_TICKS { 0, "ticks", "N", "effort of the search behind each plan; without it, 200000" }
+#define OPTION_TICKS { 0, "limit", "TICKS", "of the search behind each plan; without it, as " \
+  "`solve` does" }
 #define OPTION_TSV { 0, "tsv", NULL, "print the result as tab-separated values" }
 /* clang-format on */
 
-/* --host, --ticks, and progress on a terminal. `d` and `c` must outlive *out. */
-bool offline_options (call *c, const device *d, curve_options *out) MUST_CHECK;
+/* A point further from its bound than this is marked, in millionths. */
+enum { OFFLINE_WIDE_PPM = 20000 };
+
+/* --host, --limit, the trace's reserve, interrupts, and progress on a terminal. `d` and `c` must
+ * outlive *out. */
+bool offline_options (call *c, const trace *t, const device *d, curve_options *out) MUST_CHECK;
 /* The trace of the first operand, which must be plannable. */
 trace *offline_trace (call *c, const char *path) MUST_CHECK;
 
@@ -28,6 +33,7 @@ const char *offline_detail (call *c, const trace *t, const char *option) MUST_CH
 /* The same network of the zoo on another card, with so many times the batch. */
 trace *offline_rebuild (call *c, const trace *t, const device *d, int64_t times) MUST_CHECK;
 
+bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns);
 double offline_slower (int64_t step_ns, int64_t baseline_ns); /* in percent */
 
 #endif

@@ -1,0 +1,121 @@
+#!/bin/bash
+# Answers that people and scripts rely on: what the last line covers, one number for what a step
+# needs, curves that agree with single plans, exit statuses, interrupts.
+. "$(dirname "$0")/rules/common.bash"
+scratch
+command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
+
+number() { grep -oE "\"$1\": ?-?[0-9]+" "${2:-out}" | head -n 1 | grep -oE -- '-?[0-9]+$'; }
+says() { grep -qE -- "$1" out || { echo "not said: $1"; cat out; return 1; }; }
+complains() { grep -qE -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
+last() { tail -n 1 out | grep -qE -- "$1" || { echo "not the last line: $1"; tail -n 3 out; return 1; }; }
+
+"$ferry" zoo -q resnet18 --batch 32 --image 128 -d v100 -o net.json || exit 1
+"$ferry" zoo -q alexnet --batch 64 --image 96 --width-divisor 2 -d v100 -o alex.json || exit 1
+sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' net.json >guess.json
+
+covers() { # what is said of any plan is true of it: with more allowed a plan is below that bound
+  run 0 solve net.json -b 50% -o swaps.json && last 'above what any plan that only swaps can reach; --recompute auto( or --sections auto)? may do better$' || return 1
+  run 0 solve net.json -b 50% --json && says '"option": ?"--recompute auto"' || return 1
+  local bound other
+  bound=$(number lower_bound_ns) other=$(number lower_bound_ns <(sed '/"others"/,$!d' out))
+  run 0 solve net.json -b 50% --recompute auto --json && [ "$(number step_ns)" -lt "$bound" ] && [ "$(number step_ns)" -ge "$other" ]
+}
+silent() { # where compute is reached no other option is named
+  run 0 solve net.json && last '^[0-9.]+ m?s in .*, and no plan is faster$'
+}
+same_words() { # explain closes as solve does
+  run 0 solve net.json -b 50% -o p.json && tail -n 1 out >solved && run 0 explain net.json p.json && tail -n 1 out | diff solved - || return 1
+  run 0 solve net.json -b 50% --recompute auto -o p.json && tail -n 1 out >solved && run 0 explain net.json p.json && tail -n 1 out | diff solved -
+}
+one_need() { # in what info names nothing moves, all commands show it, and percentages are of it
+  local file needs
+  for file in net.json alex.json guess.json; do
+    run 0 info $file --json && needs=$(number bytes <(sed '/"needs"/,$!d' out)) && run 0 info $file -b "${needs}B" &&
+      run 1 info $file -b $((needs - 1))B && run 0 solve $file -b "${needs}B" --json -o all.json || return 1
+    [ "$(number moves)" = 0 ] && [ $(($(number peak_bytes) + $(number reserve_bytes))) -le "$needs" ] || { echo "$file: $needs"; cat out; return 1; }
+    run 0 solve $file --json && [ "$(number moves)" = 0 ] && [ "$(number peak_bytes)" -le "$needs" ] || return 1
+    run 0 curve $file --points 2 --limit 1 --json && [ "$(number peak_bytes)" = "$needs" ] || return 1
+    run 0 compare $file -b 100% --policies lru --json && [ "$(number peak_bytes <(sed 's/"rows".*//' out))" = "$needs" ] || return 1
+    run 0 solve $file -b 100% --json && [ $(($(number budget_bytes) + $(number reserve_bytes))) = "$needs" ] || return 1
+  done
+  run 0 explain net.json all.json 2>&1 || run 0 solve net.json -o all.json && run 0 explain net.json all.json && says "^it takes $(grep -oE '^[0-9.]+ ?[KMG]iB' <<<"$(run 0 solve net.json >/dev/null; tail -n 1 out | grep -oE 'in [0-9.]+ [KMG]iB' | cut -c4-)") of"
+}
+smallest() { # the budget that is named has its reserve, and works when it is pasted back
+  local file least
+  for file in net.json alex.json guess.json; do
+    run 1 solve $file -b 40MiB && complains 'smallest budget is|nothing fits, in .* a plan was found' || return 1
+    least=$(grep -oE 'smallest budget is [^(]*\([0-9]+ bytes|in [^(]*\([0-9]+ bytes\) a plan was found' err | grep -oE '[0-9]+ bytes' | grep -oE '[0-9]+')
+    run 0 solve $file -b "${least}B" || { echo "$file: $least"; cat err; return 1; }
+  done
+}
+neighbours() { # a point is as good as the plan of that budget alone, however many stand beside it
+  python3 "$srcdir/tests/answers.py" "$ferry" net.json alex.json
+}
+wide() { # marked in table, JSON and TSV
+  run 0 curve net.json --budgets 30%,45%,60% --limit 1 --json || return 1
+  python3 - <<'END' || return 1
+import json
+points = json.load (open ("out"))["points"]
+assert all (p["wide"] == (p["gap"] > 0.02) for p in points if p["predicted"]), points
+assert any (p["wide"] for p in points), points
+END
+  run 0 curve net.json --budgets 30%,45%,60% --limit 1 && says '%\*' && says '^\* more than 2 % above the bound'
+}
+statuses() { # 0 with a plan, 4 only where a gap was asked for, 1 where nothing fits
+  run 0 solve net.json -b 40% --limit 1 && run 4 solve net.json -b 40% --gap 0.01% --limit 1 && run 0 solve net.json -b 40% --gap 1000% --limit 1 &&
+    run 1 solve net.json -b 20MiB && run 1 curve net.json --budgets 20MiB,30MiB && says 'no plan fits' && run 1 whatif net.json -d v100 --memory 20MiB &&
+    says 'no plan fits' && run 0 curve net.json --budgets 20MiB,60% --limit 1000 && run 0 whatif net.json -d v100 --memory 20MiB,60% --limit 1000
+}
+interrupted() { # SIGNAL COMMAND...: asked early, it ends soon with status 130 and what it has
+  python3 - "$ferry" "$@" <<'END'
+import signal, subprocess, sys, time
+p = subprocess.Popen ([sys.argv[1]] + sys.argv[3:], stdout=open ("out", "w"), stderr=open ("err", "w"),
+                      preexec_fn=lambda: signal.signal (signal.SIGINT, signal.SIG_DFL))
+time.sleep (1.0)
+p.send_signal (getattr (signal, "SIG" + sys.argv[2]))
+sys.exit (p.wait (60) & 255)
+END
+}
+large() { [ -e large.json ] || "$ferry" zoo -q densenet121 --batch 64 -d v100 -o large.json; }
+stops() {
+  local how status
+  large || return 1
+  for how in "INT solve large.json -b 40% --recompute auto -o kept.json" "TERM solve large.json -b 40% --recompute auto --sections auto -o kept.json" \
+    "INT compare large.json --budgets 40%,50% -j 2" "TERM curve large.json" "INT whatif large.json -d v100,p100,m40 --memory 30%,40%,50% --jobs 2"; do
+    status=0
+    interrupted $how || status=$?
+    [ $status = 130 ] && complains 'interrupted; what was known by then is written' && [ -s out ] || { echo "$how: $status"; cat err; return 1; }
+    case $how in
+      *solve*) says '^found by.*interrupted' && run 0 check large.json kept.json || return 1 ;;
+      *compare*) says 'interrupted: a better plan may be found' || return 1 ;;
+      *) says 'not reached' || return 1 ;;
+    esac
+  done
+}
+twice() { # the second ends at once
+  large && python3 - "$ferry" <<'END'
+import signal, subprocess, sys, time
+for args in (["solve", "large.json", "-b", "40%", "--recompute", "auto"], ["compare", "large.json", "--budgets", "40%,50%", "-j", "2"]):
+    p = subprocess.Popen ([sys.argv[1]] + args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                          preexec_fn=lambda: signal.signal (signal.SIGINT, signal.SIG_DFL))
+    time.sleep (1.0)
+    p.send_signal (signal.SIGINT)
+    time.sleep (0.02)
+    if p.poll () is None:
+        p.send_signal (signal.SIGINT)
+    assert p.wait (5) in (-2, 130), p.returncode
+END
+}
+
+claim "the last line says of which plans it speaks, and what may do better" covers
+claim "nothing is offered where no plan is faster" silent
+claim "explain closes with solve's words and gap" same_words
+claim "what a step needs is one number everywhere" one_need
+claim "the smallest budget that is named works" smallest
+claim "no point of a curve, grid or comparison is worse than solve's plan" neighbours
+claim "points far from their bound are marked" wide
+claim "exit statuses are what scripts expect" statuses
+claim "an interrupt ends every long command with what it has" stops
+claim "a second interrupt ends at once" twice
+finish
