@@ -108,15 +108,96 @@ bool units_parse_share (const char *text, int64_t *ppm, error *err) {
   return parse (text, "", share_units, "a share such as 5%", ppm, err);
 }
 
-bool units_parse_count (const char *text, int64_t low, int64_t high, int64_t *count, error *err) {
+static bool parse_count (const char *text, int64_t *count, error *err) {
   if (!parse (text, "", count_units, "a whole number", count, err))
     return false;
   if (strchr (text, '.'))
     return error_set (err, ERR_usage, "`%s` is not a whole number", text);
-  if (*count < low || *count > high)
-    return error_set (err, ERR_usage, "%s is not between %lld and %lld", text, (long long)low,
-                      (long long)high);
   return true;
+}
+
+/* As texts of this kind are written, so that a limit can be typed in again. */
+static const char *limit_text (char text[UNITS_TEXT], units_kind kind, int64_t value) {
+  static const char *const endings[] = { "", " B", " B/s", " ns", " ppm", "", " B" };
+  snprintf (text, UNITS_TEXT, "%lld%s", (long long)value, endings[kind]);
+  return text;
+}
+
+static bool parse_amount (const char *text, int64_t whole, int64_t *value, error *err) {
+  int64_t ppm;
+  if (!strchr (text, '%'))
+    return units_parse_bytes (text, value, err);
+  if (!units_parse_share (text, &ppm, err))
+    return false;
+  __int128 bytes = (__int128)whole * ppm / 1000000;
+  if (bytes > INT64_MAX)
+    return error_set (err, ERR_usage, "`%s` is too large for a share", text);
+  *value = (int64_t)bytes;
+  return true;
+}
+
+bool units_need_unit (const char *text, units_kind kind, error *err) {
+  static const struct {
+    const char *small, *large;
+  } readings[] = { [UNITS_BYTES] = { "B", "GiB" },
+                   [UNITS_RATE] = { "B/s", "GB/s" },
+                   [UNITS_TIME] = { "ns", "s" },
+                   [UNITS_AMOUNT] = { "B", "GiB" } };
+  size_t length = strlen (text);
+  if (length == 0 || strspn (text, "0123456789.") != length || strspn (text, "0.") == length ||
+      kind == UNITS_NONE || kind == UNITS_COUNT)
+    return true;
+  if (kind != UNITS_SHARE)
+    return error_set (err, ERR_usage, "`%s` has no unit: is it %s%s or %s%s?", text, text,
+                      readings[kind].small, text, readings[kind].large);
+  int64_t ppm;
+  if (!parse (text, "", share_units, "a share such as 5%", &ppm, err))
+    return false;
+  return error_set (err, ERR_usage, "`%s` has no %%: is it %s%% or %.10g%%?", text, text,
+                    (double)ppm / 10000);
+}
+
+bool units_parse_within (const char *text, const units_range *r, int64_t whole, int64_t *value,
+                         error *err) {
+  char low[UNITS_TEXT], high[UNITS_TEXT];
+  int64_t x = 0;
+  bool ok = false;
+  if (!units_need_unit (text, r->kind, err))
+    return false;
+  switch (r->kind) {
+  case UNITS_BYTES:
+    ok = units_parse_bytes (text, &x, err);
+    break;
+  case UNITS_RATE:
+    ok = units_parse_rate (text, &x, err);
+    break;
+  case UNITS_TIME:
+    ok = units_parse_time (text, &x, err);
+    break;
+  case UNITS_SHARE:
+    ok = units_parse_share (text, &x, err);
+    break;
+  case UNITS_COUNT:
+    ok = parse_count (text, &x, err);
+    break;
+  case UNITS_AMOUNT:
+    ok = parse_amount (text, whole, &x, err);
+    break;
+  case UNITS_NONE:
+    assert (0 && "what is no quantity is not read as one");
+  }
+  if (!ok)
+    return false;
+  if (x < r->low || x > r->high)
+    return error_set (err, ERR_usage, "%s is not between %s and %s", text,
+                      limit_text (low, r->kind, r->low), limit_text (high, r->kind, r->high));
+  *value = x;
+  return true;
+}
+
+bool units_parse_count (const char *text, int64_t low, int64_t high, int64_t *count, error *err) {
+  const units_range r = { UNITS_COUNT, low, high };
+  return units_parse_within (text, &r, 0, count, err);
 }
 
 /* The value in the largest unit that leaves at least one before the point, once it is rounded to

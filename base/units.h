@@ -18,6 +18,32 @@ bool units_parse_share (const char *text, int64_t *ppm, error *err) MUST_CHECK;
 bool units_parse_count (const char *text, int64_t low, int64_t high, int64_t *count,
                         error *err) MUST_CHECK;
 
+/* An amount is bytes, or a percentage of something. */
+typedef enum units_kind {
+  UNITS_NONE,
+  UNITS_BYTES,
+  UNITS_RATE,
+  UNITS_TIME,
+  UNITS_SHARE,
+  UNITS_COUNT,
+  UNITS_AMOUNT
+} units_kind;
+
+/* A kind of quantity, and between which values it makes sense: what reads one may add up, multiply
+   and divide it without looking again. Of an amount, what the percentage comes to counts too. */
+typedef struct units_range {
+  units_kind kind;
+  int64_t low, high;
+} units_range;
+
+/* ERR_usage for a number alone that could be read in two ways, with both of them; 0 is 0. */
+bool units_need_unit (const char *text, units_kind kind, error *err) MUST_CHECK;
+
+/* As a person writes it, so that a number has its unit. whole: what a percentage of an amount is
+ * of, at most 2^60; any value where it is no amount. */
+bool units_parse_within (const char *text, const units_range *r, int64_t whole, int64_t *value,
+                         error *err) MUST_CHECK;
+
 /* Three digits or so, for people; each returns `text`. */
 const char *units_bytes (char text[UNITS_TEXT], int64_t bytes);
 const char *units_rate (char text[UNITS_TEXT], int64_t bytes_per_s);

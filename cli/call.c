@@ -229,6 +229,19 @@ static void say (void *context, log_level level, const char *text) {
   fprintf (stderr, "ferry: %s%s\n", level == LOG_WARNING ? "warning: " : "", text);
 }
 
+/* Before any file is read, and whether or not the command comes to ask: what is wrong with a value
+   that is a quantity and nothing else. Lists and words are looked at where they are taken apart. */
+static bool quantities_are_in_range (call *c) {
+  for (const cli_option *o = c->command->options; o && o->name; o++) {
+    const char *mixed = o->value ? strpbrk (o->value, ",@|") : NULL;
+    int64_t ignored = 0;
+    if (o->range.kind != UNITS_NONE && (!mixed || strcmp (mixed, "|%") == 0) &&
+        !call_quantity (c, o->name, &ignored))
+      return false;
+  }
+  return true;
+}
+
 bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
   c->command = command;
   if (!parse_arguments (c, argc, argv))
@@ -243,6 +256,8 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
     return false;
   if (call_flag (c, "help"))
     return true;
+  if (!quantities_are_in_range (c))
+    return false;
   if (c->n_operands < command->least || (command->most >= 0 && c->n_operands > command->most))
     return error_set (&c->err, ERR_usage, "usage: ferry %s %s%s%s; see `ferry %s --help`",
                       command->name, command->options ? "[OPTIONS]" : "",
@@ -267,33 +282,31 @@ bool call_flag (const call *c, const char *option) {
   return call_text (c, option);
 }
 
-/* The option's name leads a complaint about its value. */
-static bool named (call *c, const char *option, const error *wrong) {
-  return !wrong->code || error_set (&c->err, wrong->code, "--%s: %s", option, wrong->text);
+bool call_part (call *c, const char *option, const char *text, int64_t whole_bytes, int64_t *out) {
+  const cli_option *o = row_at (c->command, row_of (c->command, option, 0));
+  error wrong = { 0 };
+  if (units_parse_within (text, &o->range, whole_bytes, out, &wrong))
+    return true;
+  return error_set (&c->err, wrong.code, "--%s: %s", option, wrong.text);
 }
 
-bool call_bytes (call *c, const char *option, int64_t *out) {
+bool call_amount (call *c, const char *option, int64_t whole_bytes, int64_t *out) {
   const char *text = call_text (c, option);
-  error wrong = { 0 };
-  if (text && !units_parse_bytes (text, out, &wrong))
-    return named (c, option, &wrong);
-  return true;
+  return !text || call_part (c, option, text, whole_bytes, out);
 }
 
-bool call_time (call *c, const char *option, int64_t *out_ns) {
-  const char *text = call_text (c, option);
-  error wrong = { 0 };
-  if (text && !units_parse_time (text, out_ns, &wrong))
-    return named (c, option, &wrong);
-  return true;
+bool call_quantity (call *c, const char *option, int64_t *out) {
+  return call_amount (c, option, 0, out);
 }
 
-bool call_count (call *c, const char *option, int64_t low, int64_t high, int64_t *out) {
-  const char *text = call_text (c, option);
-  error wrong = { 0 };
-  if (text && !units_parse_count (text, low, high, out, &wrong))
-    return named (c, option, &wrong);
-  return true;
+bool call_percent (call *c, const char *option, int64_t *out) {
+  enum { PERCENT = 10000 };
+  int64_t ppm = *out * PERCENT;
+  if (!call_quantity (c, option, &ppm))
+    return false;
+  *out = ppm / PERCENT;
+  return ppm % PERCENT == 0 || error_set (&c->err, ERR_usage, "--%s: %s is not a whole percentage",
+                                          option, call_text (c, option));
 }
 
 bool call_word (call *c, const char *option, const char *const *words, int *out) {

@@ -21,8 +21,9 @@ struct call {
   int n_operands;
   const char *values[MOST_OPTIONS]; /* by row: the command's own, then common_options */
   bool json, quiet, verbose, color, utf8;
-  bool stoppable; /* interrupts are kept: cli/inputs/stopping */
-  int columns; /* of the terminal, or 80 */
+  bool stoppable;      /* interrupts are kept: cli/inputs/stopping */
+  int64_t deadline_ns; /* searches end then; 0: never */
+  int columns;         /* of the terminal, or 80 */
   logger log;
   int64_t progress_since_ns; /* when the first of several things was done */
   arena *arena;
@@ -37,9 +38,13 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) MUS
 const char *call_text (const call *c, const char *option);
 bool call_flag (const call *c, const char *option);
 /* These leave *out as it is where the option was not given. */
-bool call_bytes (call *c, const char *option, int64_t *out) MUST_CHECK;
-bool call_time (call *c, const char *option, int64_t *out_ns) MUST_CHECK;
-bool call_count (call *c, const char *option, int64_t low, int64_t high, int64_t *out) MUST_CHECK;
+bool call_quantity (call *c, const char *option, int64_t *out) MUST_CHECK; /* but an amount */
+bool call_amount (call *c, const char *option, int64_t whole_bytes, int64_t *out) MUST_CHECK;
+/* The same of a text that is part of what was given, in a list or behind a name. */
+bool call_part (call *c, const char *option, const char *text, int64_t whole_bytes,
+                int64_t *out) MUST_CHECK;
+/* Whole percents; the range is in millionths. */
+bool call_percent (call *c, const char *option, int64_t *out) MUST_CHECK;
 bool call_word (call *c, const char *option, const char *const *words, int *out) MUST_CHECK;
 
 /* Prints what json_finish gives, on standard output. */

@@ -5,13 +5,17 @@
 
 #include <stdbool.h>
 
+#include "base/units.h"
+#include "trace/trace.h"
+
 typedef struct call call;
 
 /* value: what is given with it, as the help shows it ("FILE", "SIZE", "auto|always|never"); NULL:
-   it is a flag. */
+   it is a flag. range: of a quantity, between which values it is taken. */
 typedef struct cli_option {
   char letter; /* or 0 */
   const char *name, *value, *says;
+  units_range range;
 } cli_option;
 
 typedef struct cli_command {
@@ -25,11 +29,26 @@ typedef struct cli_command {
 } cli_command;
 
 /* Rows that several commands share, with one meaning everywhere. */
+/* Ranges that several rows have. Sizes, rates and times are those that files may hold. */
+#define RANGE_SIZE \
+  { UNITS_BYTES, 0, MOST_BYTES }
+#define RANGE_AMOUNT \
+  { UNITS_AMOUNT, 0, MOST_BYTES }
+#define RANGE_TIME \
+  { UNITS_TIME, 0, MOST_NS }
+#define RANGE_SHARE \
+  { UNITS_SHARE, 0, 100000000 } /* a hundred times the whole */
+#define RANGE_TICKS \
+  { UNITS_COUNT, 1, MOST_TICKS }
+#define RANGE_SEED \
+  { UNITS_COUNT, 0, INT64_MAX }
+#define MOST_TICKS ((int64_t)1 << 53)
+
 /* clang-format off */
 #define OPTION_DEVICE { 'd', "device", "NAME|FILE", "the card: a name of `ferry devices` or a " \
   "device file; without it, the one that the trace was made for" }
-#define OPTION_BUDGET { 'b', "budget", "SIZE", "device memory that may be used, such as 8GiB; " \
-  "without it, all that the device has to give" }
+#define OPTION_BUDGET { 'b', "budget", "SIZE|%", "device memory that may be used, such as 8GiB, or " \
+  "a percentage of what the step needs; without it, all that the device has to give", RANGE_AMOUNT }
 #define OPTION_OUTPUT(says) { 'o', "output", "FILE", says }
 #define OPTION_STRICT { 0, "strict", NULL, "an unknown key in a file is an error" }
 #define OPTIONS_END { 0, NULL, NULL, NULL }

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/effort.h"
 #include "cli/inputs/inputs.h"
 #include "cli/whatif/jobs.h"
 #include "cli/whatif/offline_figures.h"
@@ -59,23 +60,15 @@ typedef struct table {
 /* ---- what is asked ---- */
 
 static bool read_budgets (call *c, table *t) {
-  const char *list = call_text (c, "budgets"), *one = call_text (c, "budget"), *part;
-  if (list && one)
-    return error_set (&c->err, ERR_usage, "give --budget or --budgets, not both");
-  const char *rest = list ? list : one;
-  int64_t free_bytes = t->device.memory_bytes - t->device.reserved_bytes;
+  const char *rest = call_text (c, "budget"), *part;
   if (!rest)
-    t->budgets[t->n_budgets++] = free_bytes;
+    return policy_budget_of (c, "budget", NULL, &t->device, 0, &t->budgets[t->n_budgets++]);
   while ((part = next_part (c, &rest))) {
     if (t->n_budgets == MOST_BUDGETS)
       return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_BUDGETS);
     int64_t *at = &t->budgets[t->n_budgets++];
-    if (!policy_budget_of (c, part, t->peak_bytes, at))
+    if (!policy_budget_of (c, "budget", part, &t->device, t->peak_bytes, at))
       return false;
-    char want[UNITS_TEXT], have[UNITS_TEXT];
-    if (*at > free_bytes)
-      return error_set (&c->err, ERR_usage, "the budget is %s, but %s leaves %s free",
-                        units_bytes (want, *at), t->device.name, units_bytes (have, free_bytes));
   }
   return !c->err.code;
 }
@@ -122,8 +115,8 @@ static bool read_table (call *c, table *t) {
     return error_set (&c->err, ERR_input, "the trace is not plannable: %s",
                       t->trace->source.confidence);
   t->host_bytes = t->device.host_bytes;
-  return call_count (c, "limit", 1, INT64_MAX / 4, &t->limit_ticks) &&
-         trace_digest (t->trace, t->digest, &c->err) && call_bytes (c, "host", &t->host_bytes) &&
+  return effort_read (c, &t->limit_ticks) && trace_digest (t->trace, t->digest, &c->err) &&
+         call_quantity (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) && read_budgets (c, t) &&
          read_policies (c, t);
 }
@@ -252,18 +245,19 @@ static void print_row (const row *r) {
     puts ("  interrupted: a better plan may be found");
 }
 
-static void print_tsv (const row *r) {
+static void print_tsv (FILE *to, const row *r) {
   const policy_answer *a = &r->answer;
   const predicted *p = &a->cost;
-  printf ("%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%"
-          "lld\t%d\n",
-          (long long)r->budget_bytes,
-          r->policy >= OURS ? ours[r->policy - OURS].name : policy_at ((policy_id)r->policy)->name,
-          a->label, a->fits, (long long)a->reached_bytes, (long long)p->step_ns,
-          (long long)p->baseline_ns, (long long)p->stall_ns, (long long)p->peak_bytes,
-          (long long)p->host_peak_bytes, (long long)p->d2h_bytes, (long long)p->h2d_bytes,
-          (long long)a->moves, (long long)a->drops, (long long)r->lower_bound_ns,
-          (long long)r->plan_ns, r->interrupted);
+  fprintf (to,
+           "%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%"
+           "lld\t%d\n",
+           (long long)r->budget_bytes,
+           r->policy >= OURS ? ours[r->policy - OURS].name : policy_at ((policy_id)r->policy)->name,
+           a->label, a->fits, (long long)a->reached_bytes, (long long)p->step_ns,
+           (long long)p->baseline_ns, (long long)p->stall_ns, (long long)p->peak_bytes,
+           (long long)p->host_peak_bytes, (long long)p->d2h_bytes, (long long)p->h2d_bytes,
+           (long long)a->moves, (long long)a->drops, (long long)r->lower_bound_ns,
+           (long long)r->plan_ns, r->interrupted);
 }
 
 static const char tsv_head[] =
@@ -277,7 +271,7 @@ static bool print_json_row (call *c, const row *r, json_writer *into) {
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", r->budget_bytes);
   if (r->interrupted)
-    json_add_bool (&w, "interrupted", true);
+    json_add_bool (&w, "cut_short", true);
   policy_answer_write (&w, &r->answer, r->lower_bound_ns);
   json_close_object (&w);
   bool ok = json_finish (&w, &text, &c->err);
@@ -294,6 +288,7 @@ typedef struct run_context {
   const table *table;
   json_writer *json;
   compared *kept; /* or NULL: then a process of its own runs each budget */
+  FILE *tsv;      /* or NULL */
 } run_context;
 
 /* What a picture needs of it, out of the scratch that it lives in. */
@@ -317,7 +312,7 @@ static bool run_budget (void *context, int b, error *err) {
   run_context *x = context;
   call *c = x->call;
   table t = *x->table;
-  bool tsv = call_flag (c, "tsv"), ok = find_bound (c, &t, t.budgets[b]);
+  bool tsv = call_text (c, "tsv"), ok = find_bound (c, &t, t.budgets[b]);
   if (ok && !c->json && !tsv)
     print_head (&t, t.budgets[b]);
   for (int i = 0; ok && i < t.n_policies && !stopping_asked (c); i++) {
@@ -327,7 +322,7 @@ static bool run_budget (void *context, int b, error *err) {
     if (ok && c->json)
       ok = print_json_row (c, &r, x->kept ? x->json : NULL);
     else if (ok && tsv)
-      print_tsv (&r);
+      print_tsv (x->kept ? x->tsv : stdout, &r);
     else if (ok)
       print_row (&r);
     if (ok && x->kept)
@@ -353,20 +348,34 @@ static bool take_rows (void *context, int b, FILE *printed, error *err) {
   return true;
 }
 
+static bool take_tsv (void *context, int b, FILE *printed, error *err) {
+  run_context *x = context;
+  (void)b, (void)err;
+  for (int ch; (ch = getc (printed)) != EOF;)
+    putc (ch, x->tsv);
+  return true;
+}
+
 static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
   int64_t jobs = sysconf (_SC_NPROCESSORS_ONLN) < 1 ? 1 : sysconf (_SC_NPROCESSORS_ONLN);
   jobs = jobs < t->n_budgets ? jobs : t->n_budgets;
-  run_context x = { c, t, w, kept };
-  if (!call_count (c, "jobs", 1, MOST_BUDGETS, &jobs))
+  tsv_text tsv = { 0 };
+  run_context x = { c, t, w, kept, NULL };
+  if (!call_quantity (c, "jobs", &jobs))
     return false;
-  if (call_flag (c, "tsv"))
-    fputs (tsv_head, stdout);
-  for (int b = 0; kept && b < t->n_budgets && !stopping_asked (c);
-       b++) /* a picture wants them all in one process */
-    if (!run_budget (&x, b, &c->err))
+  if (call_text (c, "tsv")) {
+    if (!tsv_open (c, &tsv))
       return false;
-  return kept || jobs_run (c, t->n_budgets, (int)jobs, run_budget, c->json ? take_rows : jobs_print,
-                           &x, &c->err);
+    fputs (tsv_head, x.tsv = tsv.to);
+  }
+  bool ok = true;
+  jobs_take *take = c->json ? take_rows : x.tsv ? take_tsv : jobs_print;
+  if (kept) /* a picture wants them all in one process */
+    for (int b = 0; ok && b < t->n_budgets && !stopping_asked (c); b++)
+      ok = run_budget (&x, b, &c->err);
+  else
+    ok = jobs_run (c, t->n_budgets, (int)jobs, run_budget, take, &x, &c->err);
+  return tsv.to ? tsv_close (c, &tsv) && ok : ok;
 }
 
 static int run (call *c) {
@@ -377,17 +386,16 @@ static int run (call *c) {
   stopping_begin (c);
   json_begin (&w, 2);
   json_open_object (&w);
-  json_add_int (&w, "peak_bytes", t.peak_bytes);
+  json_add_int (&w, "needs_bytes", t.peak_bytes);
   json_put_key (&w, "rows");
   json_open_array (&w);
   figure_page page;
-  bool any;
   int32_t n = t.n_budgets * t.n_policies;
   bool draws = call_text (c, "svg") || call_text (c, "html");
   compared *kept = draws ? NEW (c->arena, n, compared, &c->err) : NULL;
   bool ok = (kept || !draws) && run_all (c, &t, &w, kept) &&
             (!draws || (compare_figure (t.trace, &t.device, kept, n, c->arena, &page, &c->err) &&
-                        picture_files (c, &page, &any)));
+                        picture_drawings (c, &page)));
   json_close_array (&w);
   json_add_text (&w, "trace", t.trace->name);
   json_close_object (&w);
@@ -400,19 +408,23 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_DEVICE,
-  { 'b', "budget", "SIZE|%",
-    "device memory that may be used, or a percentage of the peak with "
-    "everything on the device; without it, all that the device has to give" },
-  { 0, "budgets", "SIZE|%,...", "several of them" },
+  { 'b', "budget", "SIZE|%,...",
+    "device memory that may be used, or a percentage of what the step needs with everything on the "
+    "device; without it, all that the device has to give",
+    RANGE_AMOUNT },
   { 0, "policies", "NAME,...",
     "only these; ours are `ferry`, `ferry-recompute`, `ferry-sections` and `ferry-all`; without "
     "it, "
     "all" },
-  { 0, "limit", "TICKS", "of our planner's search at each budget; without it, as `solve` does" },
-  { 'j', "jobs", "N",
-    "budgets that are planned at the same time; without it, as many as there are processors" },
-  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
-  { 0, "tsv", NULL, "print the result as tab-separated values" },
+  OPTIONS_OF_EFFORT ("normal"),
+  { 'j',
+    "jobs",
+    "N",
+    "budgets that are planned at the same time; without it, as many as there are processors",
+    { UNITS_COUNT, 1, MOST_BUDGETS } },
+  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
+    RANGE_SIZE },
+  OPTION_TSV,
   OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,
   OPTIONS_END,

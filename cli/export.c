@@ -131,7 +131,7 @@ static int run (call *c) {
     error_set (&c->err, ERR_usage, "export to what? give --chrome FILE");
     return call_failed (c);
   }
-  bool ok = call_count (c, "steps", 1, MOST_STEPS, &n_steps) &&
+  bool ok = call_quantity (c, "steps", &n_steps) &&
             plan_step_read (c, c->operands[0], c->operands[1], &s) &&
             make_chrome (c, &s, n_steps, &text) && call_write (c, path, text.data, text.size);
   bytes_free (&text);
@@ -140,7 +140,11 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   { 0, "chrome", "FILE", "trace events as JSON, which ui.perfetto.dev and chrome://tracing open" },
-  { 0, "steps", "N", "so many steps, one behind the other; without it, 2" },
+  { 0,
+    "steps",
+    "N",
+    "so many steps, one behind the other; without it, 2",
+    { UNITS_COUNT, 1, MOST_STEPS } },
   OPTION_STRICT,
   OPTIONS_END,
 };

@@ -5,8 +5,8 @@
 static bool read_options_of (call *c, import_options *o) {
   int64_t device = -1, limit = 0;
   *o = IMPORT_DEFAULTS;
-  if (!call_count (c, "step", 0, INT32_MAX, &o->step) ||
-      !call_count (c, "gpu", 0, INT32_MAX, &device) || !call_bytes (c, "limit", &limit))
+  if (!call_quantity (c, "step", &o->step) || !call_quantity (c, "gpu", &device) ||
+      !call_quantity (c, "limit", &limit))
     return false;
   o->device = (int32_t)device;
   o->limit_bytes = limit;
@@ -43,9 +43,21 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_OUTPUT ("where the trace goes (.gz and .zst are compressed); without it, only the report"),
-  { 0, "step", "K", "which iteration: the K of ProfilerStep#K; without it, the last complete one" },
-  { 0, "gpu", "K", "which GPU of the profile; without it, the one with most events" },
-  { 0, "limit", "SIZE", "the most that a file may grow to when decompressed; without it, 4GiB" },
+  { 0,
+    "step",
+    "K",
+    "which iteration: the K of ProfilerStep#K; without it, the last complete one",
+    { UNITS_COUNT, 0, INT32_MAX } },
+  { 0,
+    "gpu",
+    "K",
+    "which GPU of the profile; without it, the one with most events",
+    { UNITS_COUNT, 0, INT32_MAX } },
+  { 0,
+    "limit",
+    "SIZE",
+    "the most that a file may grow to when decompressed; without it, 4GiB",
+    { UNITS_BYTES, 1, MOST_BYTES } },
   OPTIONS_END,
 };
 

@@ -50,7 +50,7 @@ static bool read_question (call *c, const trace *t, question *q) {
   q->total_bytes = reserve_onto (q->needs.bytes, q->reserve_ppm);
   q->of = "the budget";
   q->asked = budget || call_text (c, "device");
-  if (budget && !policy_budget_of (c, budget, q->total_bytes, &q->budget_bytes))
+  if (budget && !call_amount (c, "budget", q->total_bytes, &q->budget_bytes))
     return false;
   if (!budget && q->asked) {
     q->budget_bytes = q->device.memory_bytes - q->device.reserved_bytes;
@@ -203,8 +203,7 @@ static int run (call *c) {
   summary s;
   question q = { 0 };
   int64_t checked;
-  const char *budget = call_text (c, "budget");
-  if (budget && !policy_budget_of (c, budget, 0, &checked)) /* before a long file is read */
+  if (!call_amount (c, "budget", 0, &checked)) /* before a long file is read */
     return call_failed (c);
   trace *t = call_trace (c, c->operands[0]);
   if (!t || !read_question (c, t, &q) || !summary_of (t, c->arena, &s, &c->err))

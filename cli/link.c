@@ -37,7 +37,7 @@ static int run (call *c) {
   driver d = { 0 };
   link_result r;
   host_limits h = host_limits_read ();
-  if (!call_driver (c, &library, &emulated) || !call_bytes (c, "most", &most) ||
+  if (!call_driver (c, &library, &emulated) || !call_quantity (c, "most", &most) ||
       !driver_open (&d, library, &c->err) || (emulated && !emulate (c, &d)) ||
       !driver_start (&d, 0, &c->err))
     return call_failed (c);
@@ -59,7 +59,7 @@ static int run (call *c) {
 static const cli_option options[] = {
   OPTION_DRIVER,
   { 'd', "device", "NAME|FILE", "the card whose link is emulated (titanx-pascal)" },
-  { 0, "most", "SIZE", "the largest copy that is tried (256MiB)" },
+  { 0, "most", "SIZE", "the largest copy that is tried (256MiB)", RANGE_SIZE },
   OPTION_OUTPUT ("write what was found as a device file"),
   OPTIONS_END,
 };

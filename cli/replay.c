@@ -112,8 +112,8 @@ static bool read_options_of (call *c, replay_options *o, bool *real, int64_t *sp
   int bytes = clock == EMU_VIRTUAL && !o->verify && !*real ? EMU_NONE : EMU_ALL;
   int64_t iterations = 0, seed = 0;
   if (!call_word (c, "bytes", all_or_none, &bytes) ||
-      !call_count (c, "iterations", 1, REPLAY_MOST_STEPS, &iterations) ||
-      !call_time (c, "fuzz", &o->fuzz_ns) || !call_count (c, "seed", 0, INT64_MAX, &seed))
+      !call_quantity (c, "iterations", &iterations) || !call_quantity (c, "fuzz", &o->fuzz_ns) ||
+      !call_quantity (c, "seed", &seed))
     return false;
   o->bytes = (emu_bytes)bytes;
   o->iterations = (int32_t)iterations;
@@ -163,13 +163,20 @@ static const cli_option options[] = {
   { 0, "bytes", "all|none",
     "with none, memory is addresses only, so that what is larger than this "
     "machine can be replayed; the default on the virtual clock" },
-  { 'n', "iterations", "N",
+  { 'n',
+    "iterations",
+    "N",
     "steps to run; without it, on the virtual clock until a step repeats an earlier one, 32 at "
-    "most, and else 10, or 4 with --verify" },
+    "most, and else 10, or 4 with --verify",
+    { UNITS_COUNT, 1, REPLAY_MOST_STEPS } },
   { 0, "compute", "spin|real",
     "what an op does: take its time (the default), or calculate what the trace says it is, so that "
     "the steps train (traces of `ferry zoo`; bf16 by a GPU's kernels)" },
-  { 0, "steps", "N", "steps to train with --compute real; 20" },
+  { 0,
+    "steps",
+    "N",
+    "steps to train with --compute real; 20",
+    { UNITS_COUNT, 1, REPLAY_MOST_STEPS } },
   { 0, "data", "FILE",
     "with --compute real: a text for a language model to learn; without it, a made one" },
   { 0, "compare", NULL,
@@ -184,8 +191,8 @@ static const cli_option options[] = {
   { 0, "verify", NULL,
     "every op checks and rewrites a pattern in every byte of its tensors, in every step" },
   { 0, "races", NULL, "look for accesses that nothing orders (emulated)" },
-  { 0, "fuzz", "TIME", "delay each operation by up to so much (emulated)" },
-  { 0, "seed", "N", "decides those delays" },
+  { 0, "fuzz", "TIME", "delay each operation by up to so much (emulated)", RANGE_TIME },
+  { 0, "seed", "N", "decides those delays", RANGE_SEED },
   { 0, "fault", "KIND=VALUE,...",
     "missing=SIZE: so much device memory is told of and not there; pinned=SIZE: no more is pinned; "
     "copy=N: the N-th copy fails; lost=N, wait=N: the N-th copy or wait is left out; counter=N: "

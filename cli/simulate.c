@@ -34,8 +34,7 @@ static bool read_job (call *c, int i, sim_job *job, rewritten *rw) {
 static bool read_noise (call *c, int n_jobs, const sim_job *job, noise_answer *out) {
   int64_t percent = 0, seed = 1;
   *out = (noise_answer){ 0 };
-  if (!call_count (c, "noise", 1, NOISE_MOST_PERCENT, &percent) ||
-      !call_count (c, "seed", 0, INT64_MAX, &seed))
+  if (!call_percent (c, "noise", &percent) || !call_quantity (c, "seed", &seed))
     return false;
   if (!percent)
     return !call_text (c, "seed") || error_set (&c->err, ERR_usage, "--seed needs --noise");
@@ -141,9 +140,12 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   { 't', "turns", NULL, "several jobs take turns, op by op, instead of sharing the speed" },
-  { 0, "noise", "%",
-    "how the step fares where each op takes up to so much more or less, on a hundred days" },
-  { 0, "seed", "N", "of the noise; without it, 1" },
+  { 0,
+    "noise",
+    "%",
+    "how the step fares where each op takes up to so much more or less, on a hundred days",
+    { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
+  { 0, "seed", "N", "of the noise; without it, 1", RANGE_SEED },
   OPTION_STRICT,
   OPTIONS_END,
 };

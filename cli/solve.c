@@ -5,11 +5,13 @@
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/effort.h"
 #include "cli/inputs/inputs.h"
 #include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
 #include "solver/fleet/floor.h"
+#include "trace/simulate/noise.h"
 
 /* ---- by our planner ---- */
 
@@ -234,15 +236,15 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
   if (!device_needed (c, t, d))
     return false;
   r->host_bytes = d->host_bytes;
-  return policy_asked_budget (c, t, d, &r->budget_bytes) && call_bytes (c, "host", &r->host_bytes);
+  return policy_asked_budget (c, t, d, &r->budget_bytes) &&
+         call_quantity (c, "host", &r->host_bytes);
 }
 
 /* What is ours alone would be passed over in silence. */
 static bool refuse_ours (call *c) {
-  static const char *const ours[] = {
-    "reserve", "sections", "section-order", "recompute", "gap",
-    "limit",   "seconds",  "seed",          "dump",      "noise"
-  };
+  static const char *const ours[] = { "reserve", "sections", "section-order", "recompute",
+                                      "gap",     "limit",    "seconds",       "seed",
+                                      "dump",    "noise",    "effort" };
   const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
   for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
     found = call_text (c, ours[i]) ? ours[i] : NULL;
@@ -358,32 +360,38 @@ static int run (call *c) {
 static const cli_option options[] = {
   OPTION_DEVICE,
   { 'b', "budget", "SIZE|%",
-    "device memory that may be used, or a percentage of the peak with "
-    "everything on the device; without it, all that the device has to give" },
-  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives" },
+    "device memory that may be used, or a percentage of what the step needs with "
+    "everything on the device; without it, all that the device has to give",
+    RANGE_AMOUNT },
+  { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
+    RANGE_SIZE },
   { 0, "reserve", "SIZE|%",
     "of the budget, to be kept free; without it, nothing where the trace is "
-    "exact, 3 % where it is approximate, 5 % where only touches are known" },
+    "exact, 3 % where it is approximate, 5 % where only touches are known",
+    RANGE_AMOUNT },
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
-  { 0, "sections", "auto|off|N",
+  { 0,
+    "sections",
+    "auto|off|N",
     "cut ops along the batch, in parts that fit best or in N; without "
-    "it, off" },
+    "it, off",
+    { UNITS_COUNT, 2, MOST_PARTS } },
   { 0, "section-order", "auto|level|depth",
     "all parts of an op before the next op, or part by part "
     "through chains of ops; without it, auto" },
   { 0, "recompute", "off|cheap|auto|only",
     "drop what can be made again: outputs of cheap ops, any, "
     "or any and swap nothing; without it, off" },
-  { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%" },
-  { 0, "limit", "TICKS",
-    "of the search, in simulated events, or, with cuts or drops, of all there is to do; the same "
-    "ticks give the same plan" },
-  { 0, "seconds", "N", "the search stops after them; then a second run may find another plan" },
-  { 0, "seed", "N", "of the search; without it, 1" },
-  { 0, "noise", "%",
+  { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%", RANGE_SHARE },
+  OPTIONS_OF_EFFORT ("normal"),
+  { 0, "seed", "N", "of the search; without it, 1", RANGE_SEED },
+  { 0,
+    "noise",
+    "%",
     "of the plans that take as long, the one that is best where each op takes up to so much more "
     "or "
-    "less; without it, the first that is found" },
+    "less; without it, the first that is found",
+    { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, as programs need that "
     "keep their addresses; says what that costs" },

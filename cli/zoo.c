@@ -42,10 +42,9 @@ static int list (call *c) {
 }
 
 static bool read_request (call *c, zoo_request *r, device *d) {
-  enum { MOST = 1 << 24 };
   if (call_text (c, "batch") == NULL)
     return error_set (&c->err, ERR_usage, "which batch? give --batch N");
-  if (!zoo_options_read (c, r) || !call_count (c, "batch", 1, MOST, &r->batch))
+  if (!zoo_options_read (c, r) || !call_quantity (c, "batch", &r->batch))
     return false;
   if (call_text (c, "device") == NULL)
     return error_set (&c->err, ERR_usage,
@@ -79,7 +78,7 @@ static int run (call *c) {
 
 /* clang-format off */
 static const cli_option options[] = {
-  { 0, "batch", "N", "items of the batch" },
+  { 0, "batch", "N", "items of the batch", { UNITS_COUNT, 1, ZOO_MOST } },
   OPTIONS_OF_ZOO,
   OPTION_DEVICE,
   OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; without it, standard output"),

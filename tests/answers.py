@@ -49,18 +49,18 @@ def try_trace(path, budgets, extra):
     for b in budgets:
         answer = ferry("solve", path, *device, "-b", b, *LIMIT, *extra, "--json")
         alone[b] = step_of(answer.get("predicted"))
-    curve = ferry("curve", path, *device, "--budgets", ",".join(budgets), *LIMIT, *extra, "--json")
+    curve = ferry("curve", path, *device, "--budget", ",".join(budgets), *LIMIT, *extra, "--json")
     for b, point in zip(budgets, curve["points"]):
         compare((path, "curve", b, extra), step_of(point["predicted"]), alone[b])
     if extra:
         return
-    grid = ferry("whatif", path, *device, "--memory", ",".join(budgets), *LIMIT, "--json")
+    grid = ferry("whatif", path, *device, "--budget", ",".join(budgets), *LIMIT, "--json")
     for b, row in zip(budgets, grid["rows"]):
-        compare((path, "whatif", b), row["step_ns"] if row["step_ns"] > 0 else None, alone[b])
-    rows = ferry("compare", path, *device, "--budgets", ",".join(budgets), *LIMIT,
+        compare((path, "whatif", b), step_of(row["predicted"]), alone[b])
+    rows = ferry("compare", path, *device, "--budget", ",".join(budgets), *LIMIT,
                  "--policies", "ferry,lru", "--json")["rows"]
     for b, row in zip(budgets, [r for r in rows if r["label"] == "ferry"]):
-        compare((path, "compare", b), step_of(row.get("cost")), alone[b])
+        compare((path, "compare", b), step_of(row.get("predicted")), alone[b])
 
 
 for trace in TRACES:

@@ -35,8 +35,8 @@ one_need() { # in what info names nothing moves, all commands show it, and perce
       run 1 info $file -b $((needs - 1))B && run 0 solve $file -b "${needs}B" --json -o all.json || return 1
     [ "$(number moves)" = 0 ] && [ $(($(number peak_bytes) + $(number reserve_bytes))) -le "$needs" ] || { echo "$file: $needs"; cat out; return 1; }
     run 0 solve $file --json && [ "$(number moves)" = 0 ] && [ "$(number peak_bytes)" -le "$needs" ] || return 1
-    run 0 curve $file --points 2 --limit 1 --json && [ "$(number peak_bytes)" = "$needs" ] || return 1
-    run 0 compare $file -b 100% --policies lru --json && [ "$(number peak_bytes <(sed 's/"rows".*//' out))" = "$needs" ] || return 1
+    run 0 curve $file --points 2 --limit 1 --json && [ "$(number needs_bytes)" = "$needs" ] || return 1
+    run 0 compare $file -b 100% --policies lru --json && [ "$(number needs_bytes <(sed 's/"rows".*//' out))" = "$needs" ] || return 1
     run 0 solve $file -b 100% --json && [ $(($(number budget_bytes) + $(number reserve_bytes))) = "$needs" ] || return 1
   done
   run 0 explain net.json all.json 2>&1 || run 0 solve net.json -o all.json && run 0 explain net.json all.json && says "^it takes $(grep -oE '^[0-9.]+ ?[KMG]iB' <<<"$(run 0 solve net.json >/dev/null; tail -n 1 out | grep -oE 'in [0-9.]+ [KMG]iB' | cut -c4-)") of"
@@ -45,27 +45,36 @@ smallest() { # the budget that is named has its reserve, and works when it is pa
   local file least
   for file in net.json alex.json guess.json; do
     run 1 solve $file -b 40MiB && complains 'smallest budget is|nothing fits, in .* a plan was found' || return 1
-    least=$(grep -oE 'smallest budget is [^(]*\([0-9]+ bytes|in [^(]*\([0-9]+ bytes\) a plan was found' err | grep -oE '[0-9]+ bytes' | grep -oE '[0-9]+')
-    run 0 solve $file -b "${least}B" || { echo "$file: $least"; cat err; return 1; }
+    least=$(grep -oE 'smallest budget is [^(]*\([0-9]+B|in [^(]*\([0-9]+B\) a plan was found' err | grep -oE '[0-9]+B' | tail -n 1)
+    run 0 solve $file -b "$least" || { echo "$file: $least"; cat err; return 1; }
   done
 }
 neighbours() { # a point is as good as the plan of that budget alone, however many stand beside it
   python3 "$srcdir/tests/answers.py" "$ferry" net.json alex.json
 }
 wide() { # marked in table, JSON and TSV
-  run 0 curve net.json --budgets 30%,45%,60% --limit 1 --json || return 1
+  run 0 curve net.json --budget 30%,45%,60% --limit 1 --json || return 1
   python3 - <<'END' || return 1
 import json
 points = json.load (open ("out"))["points"]
 assert all (p["wide"] == (p["gap"] > 0.02) for p in points if p["predicted"]), points
 assert any (p["wide"] for p in points), points
 END
-  run 0 curve net.json --budgets 30%,45%,60% --limit 1 && says '%\*' && says '^\* more than 2 % above the bound'
+  run 0 curve net.json --budget 30%,45%,60% --limit 1 && says '%\*' && says '^\* more than 2 % above the bound'
+}
+units() { # a number alone is offered both ways
+  local how
+  for how in "solve net.json --gap 0.5" "solve net.json -b 22" "solve net.json --host 5" "solve net.json --noise 10" "solve net.json --reserve 3" \
+    "min-memory net.json -s 20" "max-batch vgg16 -d v100 -s 20" "whatif net.json --link 50" "whatif net.json -b 22" "curve net.json -b 50%,3" \
+    "compare net.json -b 3" "solve net.json -p g10 --policy-opt line=0.9" "pack net.json --arrive net@5" "info net.json -b 6"; do
+    run 2 $how && complains 'has no (unit|%): is it [0-9.]+.* or [0-9.]+.*\?$' && [ "$(wc -l <err)" = 1 ] || { echo "$how"; return 1; }
+  done
+  run 2 solve net.json --gap 0.5 && complains 'is it 0.5% or 50%\?'
 }
 statuses() { # 0 with a plan, 4 only where a gap was asked for, 1 where nothing fits
   run 0 solve net.json -b 40% --limit 1 && run 4 solve net.json -b 40% --gap 0.01% --limit 1 && run 0 solve net.json -b 40% --gap 1000% --limit 1 &&
-    run 1 solve net.json -b 20MiB && run 1 curve net.json --budgets 20MiB,30MiB && says 'no plan fits' && run 1 whatif net.json -d v100 --memory 20MiB &&
-    says 'no plan fits' && run 0 curve net.json --budgets 20MiB,60% --limit 1000 && run 0 whatif net.json -d v100 --memory 20MiB,60% --limit 1000
+    run 1 solve net.json -b 20MiB && run 1 curve net.json --budget 20MiB,30MiB && says 'no plan fits' && run 1 whatif net.json -d v100 --budget 20MiB &&
+    says 'no plan fits' && run 0 curve net.json --budget 20MiB,60% --limit 1000 && run 0 whatif net.json -d v100 --budget 20MiB,60% --limit 1000
 }
 interrupted() { # SIGNAL COMMAND...: asked early, it ends soon with status 130 and what it has
   python3 - "$ferry" "$@" <<'END'
@@ -82,7 +91,7 @@ stops() {
   local how status
   large || return 1
   for how in "INT solve large.json -b 40% --recompute auto -o kept.json" "TERM solve large.json -b 40% --recompute auto --sections auto -o kept.json" \
-    "INT compare large.json --budgets 40%,50% -j 2" "TERM curve large.json" "INT whatif large.json -d v100,p100,m40 --memory 30%,40%,50% --jobs 2"; do
+    "INT compare large.json --budget 40%,50% -j 2" "TERM curve large.json" "INT whatif large.json -d v100,p100,m40 --budget 30%,40%,50% --jobs 2"; do
     status=0
     interrupted $how || status=$?
     [ $status = 130 ] && complains 'interrupted; what was known by then is written' && [ -s out ] || { echo "$how: $status"; cat err; return 1; }
@@ -96,7 +105,7 @@ stops() {
 twice() { # the second ends at once
   large && python3 - "$ferry" <<'END'
 import signal, subprocess, sys, time
-for args in (["solve", "large.json", "-b", "40%", "--recompute", "auto"], ["compare", "large.json", "--budgets", "40%,50%", "-j", "2"]):
+for args in (["solve", "large.json", "-b", "40%", "--recompute", "auto"], ["compare", "large.json", "--budget", "40%,50%", "-j", "2"]):
     p = subprocess.Popen ([sys.argv[1]] + args, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                           preexec_fn=lambda: signal.signal (signal.SIGINT, signal.SIG_DFL))
     time.sleep (1.0)
@@ -115,6 +124,7 @@ claim "what a step needs is one number everywhere" one_need
 claim "the smallest budget that is named works" smallest
 claim "no point of a curve, grid or comparison is worse than solve's plan" neighbours
 claim "points far from their bound are marked" wide
+claim "a number without a unit is refused with both readings" units
 claim "exit statuses are what scripts expect" statuses
 claim "an interrupt ends every long command with what it has" stops
 claim "a second interrupt ends at once" twice

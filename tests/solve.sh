@@ -42,9 +42,9 @@ floor() {
   bytes=$(number floor_bytes)
   for part in granule pinned pool touched workspace; do parts=$((parts + $(number ${part}_bytes))); done
   [ "$bytes" = "$parts" ] && complains 'sections auto may run them in parts' &&
-    run 1 solve vgg.json --budget 1GiB --sections 2 && complains 'nor was one found with ops in parts' && run 1 solve vgg.json --budget $((bytes - 1)) &&
-    run 0 solve vgg.json --budget "$bytes" --gap 1000% || return 1
-  run 0 curve vgg.json --budgets 1GiB,50% --limit 1000 && says "^no plan fits in 1.00 GiB .*below .* \($bytes bytes\) nothing fits, set by op [0-9]+ \("
+    run 1 solve vgg.json --budget 1GiB --sections 2 && complains 'nor was one found with ops in parts' && run 1 solve vgg.json --budget $((bytes - 1))B &&
+    run 0 solve vgg.json --budget "${bytes}B" --gap 1000% || return 1
+  run 0 curve vgg.json --budget 1GiB,50% --limit 1000 && says "^no plan fits in 1.00 GiB .*below .* \(${bytes}B\) nothing fits, set by op [0-9]+ \("
 }
 small_ones() { # the pool of small tensors alone is over the budget
   "$ferry" zoo charrnn --batch 32 --width-divisor 4 --seq 4 --classes 50 --device titanx-pascal -q -o tiny.json || return 1
@@ -76,16 +76,16 @@ same_places() { # legal, promised, as good as its own word, and beside it what p
 }
 noise() { # what solve says of the noisy days is what simulate says, and nothing is lost by the choice
   run 4 solve vgg.json --budget 3GiB --gap 0 "${short[@]}" --json && local fastest=$(number step_ns) &&
-    run 4 solve vgg.json --budget 3GiB --gap 0 "${short[@]}" --noise 20 --json -o steady.json && [ "$(number plans)" -ge 1 ] &&
+    run 4 solve vgg.json --budget 3GiB --gap 0 "${short[@]}" --noise 20% --json -o steady.json && [ "$(number plans)" -ge 1 ] &&
     [ "$(number step_ns)" -le $((fastest + fastest / 2000)) ] && [ "$(number p95_ppm)" -le "$(number fastest_p95_ppm)" ] &&
     run 0 check vgg.json steady.json && grep -q '"noise_percent": *20' steady.json || return 1
-  run 0 solve vgg.json --budget 3GiB --gap 30% --noise 20 && says '^noise .* 95 of 100 days' || return 1
-  run 0 simulate vgg.json steady.json --json && local step=$(number step_ns) && run 0 simulate vgg.json steady.json --noise 20 --json &&
+  run 0 solve vgg.json --budget 3GiB --gap 30% --noise 20% && says '^noise .* 95 of 100 days' || return 1
+  run 0 simulate vgg.json steady.json --json && local step=$(number step_ns) && run 0 simulate vgg.json steady.json --noise 20% --json &&
     [ "$(number step_ns)" = "$step" ] && [ "$(number least_ppm)" -le "$(number median_ppm)" ] && [ "$(number median_ppm)" -le "$(number p95_ppm)" ] &&
     [ "$(number p95_ppm)" -le "$(number most_ppm)" ] && [ "$(number least_ppm)" -lt "$(number most_ppm)" ] || return 1
-  run 0 simulate vgg.json steady.json --noise 20 && says '^noise .* median of 100 days' && run 2 simulate vgg.json steady.json --noise 101 &&
-    run 2 simulate vgg.json steady.json --seed 2 && complains '--seed needs --noise' && run 2 simulate vgg.json steady.json vgg.json steady.json --noise 5 &&
-    complains 'one TRACE' && run 2 solve vgg.json --policy g10 --noise 5 && complains 'of our own planner'
+  run 0 simulate vgg.json steady.json --noise 20% && says '^noise .* median of 100 days' && run 2 simulate vgg.json steady.json --noise 101% &&
+    run 2 simulate vgg.json steady.json --seed 2 && complains '--seed needs --noise' && run 2 simulate vgg.json steady.json vgg.json steady.json --noise 5% &&
+    complains 'one TRACE' && run 2 solve vgg.json --policy g10 --noise 5% && complains 'of our own planner'
 }
 mistakes() {
   run 2 solve vgg.json --budget 1TiB && complains 'leaves .* free' && run 2 solve vgg.json --host 1PiB && complains 'of the host are asked for' &&
@@ -224,7 +224,7 @@ explain_prices() { # more never makes the bound worse, nor better than its dual 
 explain_refuses() { sed 's/"budget_bytes": *[0-9]*/"budget_bytes": 1048576/' plan.json >small.json; run 1 explain vgg.json small.json && complains 'budget'; }
 
 compares() {
-  run 0 compare vgg.json --budgets 75%,90% "${limit[@]}" --tsv || return 1
+  run 0 compare vgg.json --budget 75%,90% "${limit[@]}" --tsv - || return 1
   awk -F '\t' 'NR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
     { b = $at["budget_bytes"]; ns = $at["step_ns"] }
     $at["policy"] == "ferry" { ours++; swaps[b] = ns }
@@ -236,7 +236,7 @@ compares() {
     $at["fits"] == 1 && (ns < drops[b] || ($at["drops"] == 0 && ns < swaps[b])) { beaten++ }
     END { exit !(ours == 8 && rows > 4 && !bad && !beaten) }' out || { cat out; return 1; }
   # budgets planned at the same time give the same rows
-  cut -f 1-15 out >one && run 0 compare vgg.json --budgets 75%,90% "${limit[@]}" --tsv -j 1 && cut -f 1-15 out | cmp - one
+  cut -f 1-15 out >one && run 0 compare vgg.json --budget 75%,90% "${limit[@]}" --tsv - -j 1 && cut -f 1-15 out | cmp - one
 }
 compare_some() { run 0 compare vgg.json --budget 3GiB --policies g10 --json && says '"gap":' && says '"lower_bound_ns":' && ! grep -q '"label": ?"ferry"' out; }
 

@@ -95,6 +95,27 @@ START_TEST (a_count_is_whole_and_within_its_bounds) {
 }
 END_TEST
 
+START_TEST (a_quantity_lies_within_its_range) {
+  const units_range rate = { UNITS_RATE, 1000000, (int64_t)1 << 53 };
+  const units_range amount = { UNITS_AMOUNT, 0, (int64_t)1 << 53 };
+  error err = { 0 };
+  int64_t got = 7;
+  ck_assert (!units_parse_within ("0", &rate, 0, &got, &err));
+  ck_says (&err, "0 is not between 1000000 B/s and 9007199254740992 B/s");
+  ck_assert_int_eq (got, 7);
+  err = (error){ 0 };
+  ck_assert (!units_parse_within ("4611686018427387904", &rate, 0, &got, &err));
+  err = (error){ 0 };
+  ck_assert (units_parse_within ("25 GB/s", &rate, 0, &got, &err));
+  ck_assert (got == 25000000000);
+  ck_assert (units_parse_within ("50%", &amount, (int64_t)1 << 53, &got, &err));
+  ck_assert (got == (int64_t)1 << 52);
+  ck_assert (!units_parse_within ("101%", &amount, (int64_t)1 << 53, &got, &err));
+  err = (error){ 0 };
+  ck_assert (!units_parse_within ("9223372036854%", &amount, (int64_t)1 << 60, &got, &err));
+}
+END_TEST
+
 START_TEST (values_are_shown_with_three_digits) {
   char text[UNITS_TEXT];
   ck_assert_str_eq (units_bytes (text, 0), "0 B");
@@ -151,6 +172,7 @@ int main (void) {
     many_decimals_are_rounded_down_not_wrapped,
     rates_times_shares_and_counts_have_their_units,
     a_count_is_whole_and_within_its_bounds,
+    a_quantity_lies_within_its_range,
     values_are_shown_with_three_digits,
     nothing_is_shown_as_a_whole_next_unit,
     what_is_shown_is_near_what_it_shows,

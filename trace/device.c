@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#define LEAST_RATE ((int64_t)1000000)
-
 static const char *const device_keys[] = {
   "format", "name",       "memory_bytes", "reserved_bytes", "granule_bytes",
   "link",   "host_bytes", "section_ns",   "share_ppm",      "roofline",
@@ -29,10 +27,12 @@ static const number device_numbers[] = {
 };
 
 static const number link_numbers[] = {
-  { "d2h_bytes_per_s", offsetof (device_link, d2h_bytes_per_s), LEAST_RATE, MOST_BYTES, true, 0 },
-  { "h2d_bytes_per_s", offsetof (device_link, h2d_bytes_per_s), LEAST_RATE, MOST_BYTES, true, 0 },
-  { "both_bytes_per_s", offsetof (device_link, both_bytes_per_s), LEAST_RATE, 2 * MOST_BYTES, false,
+  { "d2h_bytes_per_s", offsetof (device_link, d2h_bytes_per_s), DEVICE_LEAST_RATE, MOST_BYTES, true,
     0 },
+  { "h2d_bytes_per_s", offsetof (device_link, h2d_bytes_per_s), DEVICE_LEAST_RATE, MOST_BYTES, true,
+    0 },
+  { "both_bytes_per_s", offsetof (device_link, both_bytes_per_s), DEVICE_LEAST_RATE, 2 * MOST_BYTES,
+    false, 0 },
   { "copy_ns", offsetof (device_link, copy_ns), 0, MOST_NS, false, 0 },
   { NULL, 0, 0, 0, false, 0 },
 };

@@ -6,6 +6,7 @@
 #include "trace/trace.h"
 
 #define DEVICE_FORMAT "ferry-device/1"
+#define DEVICE_LEAST_RATE ((int64_t)1000000) /* of a link, bytes a second */
 
 typedef struct device_link {
   int64_t d2h_bytes_per_s, h2d_bytes_per_s;

@@ -1,13 +1,13 @@
 #include "cli/figures/picture_files.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "plot/html.h"
 #include "plot/svg.h"
 #include "plot/tsv.h"
 
-/* The file that an option names, if the command has it and it was given; in some --tsv is a flag.
- */
+/* The file that an option names, if the command has it and it was given. */
 static const char *file_of (call *c, const char *option) {
   for (const cli_option *o = c->command->options; o && o->name; o++)
     if (strcmp (o->name, option) == 0)
@@ -26,18 +26,33 @@ static bool write_picture (call *c, const char *option, const figure_page *page,
 
 static bool make_svg (call *c, const figure_page *page, bytes *out) {
   int64_t width = 0;
-  return call_count (c, "width", SVG_LEAST_WIDTH, SVG_MOST_WIDTH, &width) &&
-         svg_page (page, (int)width, out, &c->err);
+  return call_quantity (c, "width", &width) && svg_page (page, (int)width, out, &c->err);
 }
 
 static bool make_html (call *c, const figure_page *page, bytes *out) {
   int64_t width = 0;
-  return call_count (c, "width", SVG_LEAST_WIDTH, SVG_MOST_WIDTH, &width) &&
-         html_page (page, (int)width, c->arena, out, &c->err);
+  return call_quantity (c, "width", &width) && html_page (page, (int)width, c->arena, out, &c->err);
 }
 
 static bool make_tsv (call *c, const figure_page *page, bytes *out) {
   return tsv_page (page, c->arena, out, &c->err);
+}
+
+bool picture_drawings (call *c, const figure_page *page) {
+  return write_picture (c, "svg", page, make_svg) && write_picture (c, "html", page, make_html);
+}
+
+bool tsv_open (call *c, tsv_text *t) {
+  *t = (tsv_text){ 0 };
+  t->to = open_memstream (&t->text, &t->size);
+  return t->to || error_set (&c->err, ERR_memory, "out of memory");
+}
+
+bool tsv_close (call *c, tsv_text *t) {
+  bool ok = fclose (t->to) == 0 || error_set (&c->err, ERR_memory, "out of memory");
+  ok = ok && call_write (c, call_text (c, "tsv"), t->text, (int64_t)t->size);
+  free (t->text);
+  return ok;
 }
 
 bool picture_files (call *c, const figure_page *page, bool *any) {

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/effort.h"
 #include "cli/inputs/policies.h"
 #include "cli/inputs/stopping.h"
 #include "trace/simulate/noise.h"
@@ -33,30 +34,25 @@ static bool has_option (const call *c, const char *name) {
 /* Bytes, or a share of the budget; it stands before the budget is set. */
 static bool read_reserve (call *c, ask *q) {
   const char *text = has_option (c, "reserve") ? call_text (c, "reserve") : NULL;
-  error wrong = { 0 };
+  enum { ALL_PPM = 1000000 };
   if (text && !strchr (text, '%')) {
     q->reserve_ppm = -1;
-    return call_bytes (c, "reserve", &q->reserve_bytes);
+    return call_amount (c, "reserve", 0, &q->reserve_bytes);
   }
-  return !text || units_parse_share (text, &q->reserve_ppm, &wrong) ||
-         error_set (&c->err, ERR_usage, "--reserve: %s", wrong.text);
+  return !text || call_amount (c, "reserve", ALL_PPM, &q->reserve_ppm);
 }
 
 static bool read_effort (call *c, planner *p) {
-  const char *text = call_text (c, "gap");
-  error wrong = { 0 };
   int64_t seed = 1, noise = 0;
-  if (text && !units_parse_share (text, &p->ask.options.gap_ppm, &wrong))
-    return error_set (&c->err, ERR_usage, "--gap: %s", wrong.text);
-  if (text && p->ask.options.gap_ppm == 0)
-    p->ask.options.gap_ppm = 1; /* 0 stands for the default */
-  if (!call_count (c, "limit", 1, INT64_MAX / 4, &p->ask.options.limit_ticks) ||
-      (has_option (c, "noise") && !call_count (c, "noise", 1, NOISE_MOST_PERCENT, &noise)) ||
-      !call_count (c, "seconds", 1, INT32_MAX, &p->seconds) ||
-      !call_count (c, "seed", 0, INT64_MAX, &seed))
+  ask *q = &p->ask;
+  if (!call_quantity (c, "gap", &q->options.gap_ppm))
     return false;
-  if (p->seconds && !p->ask.options.limit_ticks)
-    p->ask.options.limit_ticks = INT64_MAX / 4;
+  if (call_text (c, "gap") && q->options.gap_ppm == 0)
+    q->options.gap_ppm = 1; /* 0 stands for the default */
+  if (!effort_read (c, &q->options.limit_ticks) ||
+      (has_option (c, "noise") && !call_percent (c, "noise", &noise)) ||
+      !call_quantity (c, "seconds", &p->seconds) || !call_quantity (c, "seed", &seed))
+    return false;
   p->ask.options.seed = (uint64_t)seed;
   p->ask.options.noise_percent = (int32_t)noise;
   p->ask.options.keep_proof = call_flag (c, "proof");
@@ -85,7 +81,7 @@ static bool read_sections (call *c, const trace *t, solve_options *o) {
   if (text[strspn (text, "0123456789")] || !*text)
     return error_set (&c->err, ERR_usage, "--sections: `%s` is not auto, off or a number of parts",
                       text);
-  if (!call_count (c, "sections", 2, MOST_PARTS, &o->section_parts))
+  if (!call_quantity (c, "sections", &o->section_parts))
     return false;
   if (o->section_parts > most)
     return error_set (&c->err, ERR_usage,
@@ -128,7 +124,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
   p->ask.options.log = &c->log;
   host_bytes = d.host_bytes;
   return policy_asked_budget (c, t, &d, &budget_bytes) && read_reserve (c, &p->ask) &&
-         ask_budget (&p->ask, budget_bytes, &c->err) && call_bytes (c, "host", &host_bytes) &&
+         ask_budget (&p->ask, budget_bytes, &c->err) && call_quantity (c, "host", &host_bytes) &&
          ask_host (&p->ask, host_bytes, &c->err) && read_rewriting (c, t, p) && read_effort (c, p);
 }
 
@@ -145,7 +141,7 @@ bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
 static bool stop (void *context) {
   planner *p = context;
   p->interrupted = stopping_asked (p->call);
-  return p->interrupted || (p->seconds && planner_now_ns () >= p->deadline_ns);
+  return stopping_due (p->call);
 }
 
 /* ---- solving ---- */
@@ -191,7 +187,6 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
   p->call = c;
   p->ask.options.stop = stop;
   p->ask.options.stop_context = p;
-  p->deadline_ns = planner_now_ns () + p->seconds * 1000000000;
   bool ok = ask_solve (t, &p->ask, a, out, &c->err);
   p->interrupted |= stopping_asked (c);
   if (!ok && (c->err.code == ERR_infeasible || c->err.code == ERR_limit) && p->interrupted) {

@@ -9,7 +9,6 @@
 typedef struct planner {
   ask ask;
   int64_t seconds; /* 0: no limit */
-  int64_t deadline_ns;
   bool interrupted;
   const call *call; /* while it solves */
 } planner;

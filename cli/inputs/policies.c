@@ -38,31 +38,26 @@ bool policy_values_of (call *c, policy_id id, const char *text, policy_values *o
   return !c->err.code;
 }
 
-bool policy_budget_of (call *c, const char *text, int64_t peak_bytes, int64_t *out) {
-  int64_t ppm;
-  error wrong = { 0 };
-  bool ok = strchr (text, '%') ? units_parse_share (text, &ppm, &wrong)
-                               : units_parse_bytes (text, out, &wrong);
-  if (!ok)
-    return error_set (&c->err, ERR_usage, "--budget: %s", wrong.text);
-  if (strchr (text, '%'))
-    *out = units_scale (peak_bytes, ppm, 1000000);
-  return true;
-}
-
-bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out) {
-  int64_t free_bytes = d->memory_bytes - d->reserved_bytes, peak_bytes = 0;
-  const char *text = call_text (c, "budget");
+bool policy_budget_of (call *c, const char *option, const char *text, const device *d,
+                       int64_t peak_bytes, int64_t *out) {
+  int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
   char want[UNITS_TEXT], have[UNITS_TEXT];
-  *out = free_bytes;
-  if (text && strchr (text, '%') && !policy_plain_peak (c, t, d, &peak_bytes))
-    return false;
-  if (text && !policy_budget_of (c, text, peak_bytes, out))
+  if (!text)
+    *out = free_bytes;
+  else if (!call_part (c, option, text, peak_bytes, out))
     return false;
   if (*out > free_bytes)
     return error_set (&c->err, ERR_usage, "the budget is %s, but %s leaves %s free",
                       units_bytes (want, *out), d->name, units_bytes (have, free_bytes));
   return true;
+}
+
+bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out) {
+  const char *text = call_text (c, "budget");
+  int64_t peak_bytes = 0;
+  if (text && strchr (text, '%') && !policy_plain_peak (c, t, d, &peak_bytes))
+    return false;
+  return policy_budget_of (c, "budget", text, d, peak_bytes, out);
 }
 
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) {
@@ -155,10 +150,6 @@ bool policies_list_json (call *c) {
 }
 
 void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_bound_ns) {
-  if (a->has_cost) {
-    json_put_key (w, "cost");
-    predicted_write (w, &a->cost);
-  }
   json_add_int (w, "drops", a->drops);
   json_add_bool (w, "fits", a->fits);
   if (lower_bound_ns > 0 && a->fits)
@@ -168,6 +159,10 @@ void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_
     json_add_int (w, "lower_bound_ns", lower_bound_ns);
   json_add_int (w, "moves", a->moves);
   json_add_text (w, "note", a->note);
+  if (a->has_cost) {
+    json_put_key (w, "predicted");
+    predicted_write (w, &a->cost);
+  }
   json_add_int (w, "reached_bytes", a->reached_bytes);
   if (a->order)
     json_add_bool (w, "reordered", true);

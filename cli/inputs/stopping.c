@@ -1,6 +1,7 @@
 #include "cli/inputs/stopping.h"
 
 #include <signal.h>
+#include <time.h>
 
 static const int asking[] = { SIGINT, SIGTERM };
 enum { SIGNALS = sizeof asking / sizeof *asking };
@@ -33,6 +34,20 @@ bool stopping_asked (const call *c) {
   return c->stoppable;
 }
 
+static int64_t now_ns (void) {
+  struct timespec t;
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void stopping_after (call *c, int64_t seconds) {
+  c->deadline_ns = now_ns () + seconds * 1000000000;
+}
+
+bool stopping_due (const call *c) {
+  return stopping_asked (c) || (c->deadline_ns && now_ns () >= c->deadline_ns);
+}
+
 bool stopping_stop (void *context) {
-  return stopping_asked (context);
+  return stopping_due (context);
 }

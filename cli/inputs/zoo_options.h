@@ -8,15 +8,20 @@
 
 /* clang-format off */
 #define OPTIONS_OF_ZOO \
-  { 0, "image", "N", "edge of the images in pixels; without it, as published" }, \
-  { 0, "seq", "N", "tokens of a sequence; without it, as published" }, \
+  { 0, "image", "N", \
+    "edge of the images in pixels; without it, as published", { UNITS_COUNT, 1, ZOO_MOST } }, \
+  { 0, "seq", "N", \
+    "tokens of a sequence; without it, as published", { UNITS_COUNT, 1, ZOO_MOST } }, \
   { 0, "dtype", "fp32|bf16|tf32", "of weights, activations and gradients; without it, fp32" }, \
   { 0, "optimizer", "sgd|momentum|adam", "what updates the weights; without it, momentum" }, \
   { 0, "explicit-attention", NULL, "attention with its score matrix in memory" }, \
   { 0, "workspaces", NULL, "convolutions hold column buffers while they run" }, \
-  { 0, "classes", "N", "classes or words, instead of the published number" }, \
-  { 0, "width-divisor", "N", "a smaller relative: so many times fewer channels or heads" }, \
-  { 0, "depth-divisor", "N", "a smaller relative: so many times fewer blocks" }
+  { 0, "classes", "N", \
+    "classes or words, instead of the published number", { UNITS_COUNT, 1, ZOO_MOST } }, \
+  { 0, "width-divisor", "N", \
+    "a smaller relative: so many times fewer channels or heads", { UNITS_COUNT, 1, ZOO_MOST } }, \
+  { 0, "depth-divisor", "N", \
+    "a smaller relative: so many times fewer blocks", { UNITS_COUNT, 1, ZOO_MOST } }
 /* clang-format on */
 
 /* The first operand and these options. */

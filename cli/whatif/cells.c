@@ -36,24 +36,23 @@ static bool read_devices (call *c, const trace *t, whatif_grid *g) {
 
 static bool read_links (call *c, whatif_grid *g) {
   const char *rest = call_text (c, "link"), *part;
-  error wrong = { 0 };
   while ((part = next_part (c, &rest))) {
     if (g->n_links == WHATIF_MOST)
       return too_many (c, "link");
-    if (!units_parse_rate (part, &g->links[g->n_links++], &wrong))
-      return error_set (&c->err, ERR_usage, "--link: %s", wrong.text);
+    if (!call_part (c, "link", part, 0, &g->links[g->n_links++]))
+      return false;
   }
   g->n_links += g->n_links == 0;
   return !c->err.code;
 }
 
 static bool read_budgets (call *c, whatif_grid *g) {
-  const char *rest = call_text (c, "memory"), *part;
+  const char *rest = call_text (c, "budget"), *part;
   int64_t ignored;
   while ((part = next_part (c, &rest))) {
     if (g->n_budgets == WHATIF_MOST)
-      return too_many (c, "memory");
-    if (!policy_budget_of (c, part, 0, &ignored))
+      return too_many (c, "budget");
+    if (!call_part (c, "budget", part, 0, &ignored))
       return false;
     g->budgets[g->n_budgets++] = part;
   }
@@ -63,12 +62,11 @@ static bool read_budgets (call *c, whatif_grid *g) {
 
 static bool read_batches (call *c, whatif_grid *g) {
   const char *rest = call_text (c, "batch"), *part;
-  error wrong = { 0 };
   while ((part = next_part (c, &rest))) {
     if (g->n_batches == WHATIF_MOST)
       return too_many (c, "batch");
-    if (!units_parse_count (part + (*part == 'x'), 1, 1 << 16, &g->batches[g->n_batches++], &wrong))
-      return error_set (&c->err, ERR_usage, "--batch: %s", wrong.text);
+    if (!call_part (c, "batch", part + (*part == 'x'), 0, &g->batches[g->n_batches++]))
+      return false;
   }
   if (!g->n_batches)
     g->batches[g->n_batches++] = 1;
@@ -113,7 +111,8 @@ static bool scale_op (op *o, const device *from, const device *to) {
       !roofline_ns (to, &what, &there, &why) || !roofline_ns (from, &what, &here, &why) ||
       here <= 0)
     return false;
-  o->ns = units_scale (o->ns, there, here);
+  __int128 ns = (__int128)o->ns * there / here;
+  o->ns = ns > MOST_NS ? MOST_NS + 1 : (int64_t)ns; /* which no trace may hold */
   return true;
 }
 
@@ -133,6 +132,8 @@ static bool scale_trace (call *c, const trace *t, const device *from, const devi
     kept_ns += done ? 0 : t->ops[i].ns + t->ops[i].gap_ns;
     all_ns += t->ops[i].ns + t->ops[i].gap_ns;
   }
+  if (!trace_validate (copy, &c->err))
+    return false;
   out->trace = copy;
   out->assumed = arena_format (
       c->arena, &c->err,
@@ -194,18 +195,17 @@ static void set_link (device *d, int64_t rate) {
     return;
   device_link *l = &d->link;
   int64_t sum = l->d2h_bytes_per_s + l->h2d_bytes_per_s;
+  if (l->both_bytes_per_s > sum) /* more than the two can use says no more than their sum */
+    l->both_bytes_per_s = sum;
   l->both_bytes_per_s = units_scale (l->both_bytes_per_s, 2 * rate, sum);
   l->d2h_bytes_per_s = l->h2d_bytes_per_s = rate;
 }
 
-static int64_t budget_of (const char *text, const device *d, int64_t peak_bytes) {
-  int64_t out = 0, ppm = 0;
-  error checked = { 0 }; /* it was read before */
-  if (!text)
-    return d->memory_bytes - d->reserved_bytes;
-  if (!strchr (text, '%'))
-    return units_parse_bytes (text, &out, &checked) ? out : 0;
-  return units_parse_share (text, &ppm, &checked) ? units_scale (peak_bytes, ppm, 1000000) : 0;
+static bool budget_of (const char *text, const device *d, int64_t peak_bytes, int64_t *out,
+                       error *err) {
+  static const units_range amount = RANGE_AMOUNT;
+  *out = d->memory_bytes - d->reserved_bytes;
+  return !text || units_parse_within (text, &amount, peak_bytes, out, err);
 }
 
 static void fill_row (const curve *v, whatif_row *r) {
@@ -235,16 +235,19 @@ static device device_of_cell (const whatif_grid *g, int32_t cell) {
   return d;
 }
 
-void whatif_unreached (const whatif_grid *g, const whatif_case *cases, int32_t cell, int32_t budget,
-                       whatif_row *row) {
+bool whatif_unreached (const whatif_grid *g, const whatif_case *cases, int32_t cell, int32_t budget,
+                       whatif_row *row, error *err) {
   int32_t which = cell / g->n_links;
   const whatif_case *at = &cases[which];
   device d = device_of_cell (g, cell);
+  int64_t budget_bytes;
+  if (!budget_of (g->budgets[budget], &d, at->peak_bytes, &budget_bytes, err))
+    return false;
   *row = (whatif_row){ .answer = WHATIF_NOT_REACHED,
                        .device = which / g->n_batches,
                        .batch = g->batches[which % g->n_batches],
                        .link_bytes_per_s = d.link.h2d_bytes_per_s,
-                       .budget_bytes = budget_of (g->budgets[budget], &d, at->peak_bytes),
+                       .budget_bytes = budget_bytes,
                        .floor_bytes = at->floor_bytes,
                        .peak_bytes = at->peak_bytes,
                        .baseline_ns = trace_total_ns (at->trace),
@@ -253,6 +256,7 @@ void whatif_unreached (const whatif_grid *g, const whatif_case *cases, int32_t c
                        .host_bytes = -1,
                        .d2h_bytes = -1,
                        .h2d_bytes = -1 };
+  return true;
 }
 
 bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_options *o,
@@ -266,15 +270,16 @@ bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_op
   mine.progress = NULL;
   if (mine.host_bytes <= 0 || mine.host_bytes > d.host_bytes)
     mine.host_bytes = d.host_bytes;
-  for (int32_t i = 0; i < g->n_budgets; i++)
-    budgets[i] = budget_of (g->budgets[i], &d, at->peak_bytes);
+  for (int32_t i = 0; i < g->n_budgets; i++) {
+    if (!whatif_unreached (g, cases, cell, i, &rows[i], err))
+      return false;
+    budgets[i] = rows[i].budget_bytes;
+  }
   arena *scratch = arena_new (0);
   bool ok = scratch || error_set (err, ERR_memory, "out of memory");
   ok = ok && curve_of (at->trace, &mine, budgets, g->n_budgets, scratch, &v, err);
-  for (int32_t i = 0; ok && i < g->n_budgets; i++) {
-    whatif_unreached (g, cases, cell, i, &rows[i]);
+  for (int32_t i = 0; ok && i < g->n_budgets; i++)
     fill_row (&v, &rows[i]);
-  }
   arena_free (scratch);
   return ok;
 }

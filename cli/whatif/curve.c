@@ -16,8 +16,8 @@ enum { MOST_POINTS = 512, POINTS = 12 };
 static bool read_budgets (call *c, const curve *range, const device *d, int64_t **budgets,
                           int32_t *n) {
   int64_t points = POINTS;
-  const char *rest = call_text (c, "budgets"), *part;
-  if (!call_count (c, "points", 2, MOST_POINTS, &points))
+  const char *rest = call_text (c, "budget"), *part;
+  if (!call_quantity (c, "points", &points))
     return false;
   if (!rest)
     return curve_even (range->floor_bytes, range->peak_bytes, d->granule_bytes, (int32_t)points,
@@ -27,7 +27,7 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
   while (*budgets && (part = next_part (c, &rest))) {
     if (*n == MOST_POINTS)
       return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_POINTS);
-    if (!policy_budget_of (c, part, range->peak_bytes, &(*budgets)[(*n)++]))
+    if (!policy_budget_of (c, "budget", part, d, range->peak_bytes, &(*budgets)[(*n)++]))
       return false;
   }
   return !c->err.code;
@@ -90,7 +90,7 @@ static bool print_json (call *c, const curve *v) {
   json_add_int (&w, "baseline_ns", v->baseline_ns);
   json_add_int (&w, "floor_bytes", v->floor_bytes);
   json_add_int (&w, "knee", v->knee);
-  json_add_int (&w, "peak_bytes", v->peak_bytes);
+  json_add_int (&w, "needs_bytes", v->peak_bytes);
   json_put_key (&w, "points");
   json_open_array (&w);
   for (int32_t i = 0; i < v->count; i++) {
@@ -115,18 +115,19 @@ static bool print_json (call *c, const curve *v) {
   return call_print_json (c, &w);
 }
 
-static void print_tsv (const curve *v) {
-  puts ("budget_bytes\tstep_ns\tlower_bound_ns\thost_peak_bytes\td2h_bytes\th2d_bytes\t"
-        "price_ns_per_gib\tplan_of\tknee\twide");
+static void print_tsv (FILE *to, const curve *v) {
+  fputs ("budget_bytes\tstep_ns\tlower_bound_ns\thost_peak_bytes\td2h_bytes\th2d_bytes\t"
+         "price_ns_per_gib\tplan_of\tknee\twide\n",
+         to);
   for (int32_t i = 0; i < v->count; i++) {
     const curve_point *p = &v->points[i];
     predicted none = { .step_ns = -1 }, *q = &none;
     if (p->plan)
       none = p->plan->predicted;
-    printf ("%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%d\t%d\t%d\n", (long long)p->budget_bytes,
-            (long long)q->step_ns, (long long)p->lower_bound_ns, (long long)q->host_peak_bytes,
-            (long long)q->d2h_bytes, (long long)q->h2d_bytes, (long long)curve_price_ns (v, i),
-            p->plan_of, i == v->knee, is_wide (p));
+    fprintf (to, "%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%d\t%d\t%d\n",
+             (long long)p->budget_bytes, (long long)q->step_ns, (long long)p->lower_bound_ns,
+             (long long)q->host_peak_bytes, (long long)q->d2h_bytes, (long long)q->h2d_bytes,
+             (long long)curve_price_ns (v, i), p->plan_of, i == v->knee, is_wide (p));
   }
 }
 
@@ -232,7 +233,6 @@ static int run (call *c) {
   int64_t *budgets;
   int32_t n;
   figure_page page;
-  bool any;
   int64_t least_bytes;
   trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
@@ -240,12 +240,17 @@ static int run (call *c) {
             read_budgets (c, &v, &d, &budgets, &n) &&
             curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
   v.floor_bytes = ok ? least_bytes : 0;
-  ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_files (c, &page, &any);
+  ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_drawings (c, &page);
   if (!ok || (c->json && !print_json (c, &v)))
     return call_failed (c);
-  if (call_flag (c, "tsv"))
-    print_tsv (&v);
-  else if (!c->json) {
+  tsv_text tsv;
+  if (call_text (c, "tsv")) {
+    if (!tsv_open (c, &tsv))
+      return call_failed (c);
+    print_tsv (tsv.to, &v);
+    if (!tsv_close (c, &tsv))
+      return call_failed (c);
+  } else if (!c->json) {
     bool printed = print_table (c, t, &v, &d, &o);
     puts ("");
     if (!printed || !print_picture (c, &v))
@@ -258,11 +263,16 @@ static int run (call *c) {
 }
 
 static const cli_option options[] = {
-  { 'n', "points", "N", "so many budgets from the floor to the peak; without it, 12" },
-  { 0, "budgets", "SIZE|%,...", "these budgets instead; percentages are of the peak" },
+  { 'n',
+    "points",
+    "N",
+    "so many budgets from the floor to the peak; without it, 12",
+    { UNITS_COUNT, 2, MOST_POINTS } },
+  { 'b', "budget", "SIZE|%,...", "these budgets instead; percentages are of what the step needs",
+    RANGE_AMOUNT },
   OPTION_DEVICE,
   OPTION_HOST,
-  OPTION_TICKS,
+  OPTIONS_OF_EFFORT ("normal"),
   { 0, "sections", "auto|off", "ops may run in parts; without it, off" },
   { 0, "recompute", "off|cheap|auto|only", "what may be dropped and made again; without it, off" },
   OPTION_TSV,

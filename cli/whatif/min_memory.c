@@ -11,8 +11,8 @@ static bool print_json (call *c, const min_memory *m) {
   json_add_int (&w, "bounds", m->bounds);
   json_add_int (&w, "floor_bytes", m->floor_bytes);
   json_add_int (&w, "most_ns", m->most_ns);
+  json_add_int (&w, "needs_bytes", m->peak_bytes);
   json_add_int (&w, "none_below_bytes", m->none_below_bytes);
-  json_add_int (&w, "peak_bytes", m->peak_bytes);
   json_add_int (&w, "plan_bytes", m->plan ? m->plan->budget_bytes : -1);
   json_put_key (&w, "predicted");
   if (m->plan)
@@ -46,7 +46,8 @@ static int run (call *c) {
   const char *output = call_text (c, "output");
   trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
-            offline_share (c, "slowdown", &slowdown_ppm) && call_bytes (c, "fine", &fine_bytes) &&
+            call_quantity (c, "slowdown", &slowdown_ppm) &&
+            call_quantity (c, "fine", &fine_bytes) &&
             min_memory_of (t, &o, slowdown_ppm, fine_bytes, c->arena, &m, &c->err) &&
             (!output || !m.plan || plan_store (m.plan, output, false, &c->err));
   if (!ok || (c->json && !print_json (c, &m)))
@@ -57,11 +58,13 @@ static int run (call *c) {
 }
 
 static const cli_option options[] = {
-  { 's', "slowdown", "SHARE", "how much longer a step may take, such as 5%; without it, 5%" },
-  { 0, "fine", "SIZE", "stop when an end is known to so much; without it, a 64th of the range" },
+  { 's', "slowdown", "SHARE", "how much longer a step may take, such as 5%; without it, 5%",
+    RANGE_SHARE },
+  { 0, "fine", "SIZE", "stop when an end is known to so much; without it, a 64th of the range",
+    RANGE_SIZE },
   OPTION_DEVICE,
   OPTION_HOST,
-  OPTION_TICKS,
+  OPTIONS_OF_EFFORT ("normal"),
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
   OPTION_STRICT,
   OPTIONS_END,

@@ -42,8 +42,7 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
                           .progress = offline_progress,
                           .context = c };
   stopping_begin (c);
-  return call_bytes (c, "host", &out->host_bytes) &&
-         call_count (c, "limit", 1, (int64_t)1 << 40, &out->limit_ticks);
+  return call_quantity (c, "host", &out->host_bytes) && effort_read (c, &out->limit_ticks);
 }
 
 bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns) {
@@ -80,14 +79,6 @@ trace *offline_trace (call *c, const char *path) {
   return t;
 }
 
-bool offline_share (call *c, const char *option, int64_t *ppm) {
-  const char *text = call_text (c, option);
-  error wrong = { 0 };
-  if (text && !units_parse_share (text, ppm, &wrong))
-    return error_set (&c->err, ERR_usage, "--%s: %s", option, wrong.text);
-  return true;
-}
-
 double offline_slower (int64_t step_ns, int64_t baseline_ns) {
   return baseline_ns > 0 ? 100.0 * (double)(step_ns - baseline_ns) / (double)baseline_ns : 0;
 }
@@ -104,7 +95,7 @@ const char *offline_detail (call *c, const trace *t, const char *option) {
 
 static bool detail_count (call *c, const trace *t, const char *option, int64_t *out) {
   const char *word = offline_detail (c, t, option);
-  return !c->err.code && (!word || units_parse_count (word, 1, 1 << 24, out, &c->err));
+  return !c->err.code && (!word || units_parse_count (word, 1, ZOO_MOST, out, &c->err));
 }
 
 static int word_place (const char *word, const char *const *words, int otherwise) {

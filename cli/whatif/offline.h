@@ -3,21 +3,18 @@
 #ifndef FERRY_CLI_WHATIF_OFFLINE_H
 #define FERRY_CLI_WHATIF_OFFLINE_H
 
-#include "cli/call.h"
+#include "cli/inputs/effort.h"
 #include "solver/fleet/curve.h"
 
 /* clang-format off */
 #define OPTION_HOST { 0, "host", "SIZE", "host memory that may be used; without it, all that the " \
-  "device file gives" }
-#define OPTION_TICKS { 0, "limit", "TICKS", "of the search behind each plan; without it, as " \
-  "`solve` does" }
-#define OPTION_TSV { 0, "tsv", NULL, "print the result as tab-separated values" }
+  "device file gives", RANGE_SIZE }
 /* clang-format on */
 
 /* A point further from its bound than this is marked, in millionths. */
 enum { OFFLINE_WIDE_PPM = 20000 };
 
-/* --host, --limit, the trace's reserve, interrupts, and progress on a terminal. `d` and `c` must
+/* --host, the effort, the trace's reserve, interrupts, and progress on a terminal. `d` and `c` must
  * outlive *out. */
 bool offline_options (call *c, const trace *t, const device *d, curve_options *out) MUST_CHECK;
 /* The trace of the first operand, which must be plannable. */
@@ -25,8 +22,6 @@ trace *offline_trace (call *c, const char *path) MUST_CHECK;
 
 /* For curve_options, with the call as its context; shown on a terminal, and gone in the end. */
 void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns);
-
-bool offline_share (call *c, const char *option, int64_t *ppm) MUST_CHECK;
 
 /* The word behind "--option " in what a trace says of its source; NULL: it does not say. */
 const char *offline_detail (call *c, const trace *t, const char *option) MUST_CHECK;

@@ -37,7 +37,6 @@ static bool add_events (call *c, const packing *p, const char *option, event *ev
     const char *at = strrchr (part, '@');
     char *name = at ? arena_string_n (c->arena, part, (size_t)(at - part), &c->err) : NULL;
     event e = { .job = -1, .leaves = strcmp (option, "leave") == 0 };
-    error wrong = { 0 };
     if (!at)
       return error_set (&c->err, ERR_usage, "--%s: %s is not JOB@TIME", option, part);
     if (!name)
@@ -48,8 +47,8 @@ static bool add_events (call *c, const packing *p, const char *option, event *ev
     if (e.job < 0)
       return error_set (&c->err, ERR_usage, "--%s: there is no job %s; the first is %s", option,
                         name, p->jobs[0].name);
-    if (!units_parse_time (at + 1, &e.at_ns, &wrong))
-      return error_set (&c->err, ERR_usage, "--%s: %s", option, wrong.text);
+    if (!call_part (c, option, at + 1, 0, &e.at_ns))
+      return false;
     for (int i = 0; i < *n; i++)
       if (events[i].job == e.job && events[i].leaves == e.leaves)
         return error_set (&c->err, ERR_usage, "--%s: %s is named twice", option, name);

@@ -51,7 +51,7 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
   trace *t = offline_trace (c, c->operands[0]);
   asking a = { .c = c, .grid = g };
   if (!t || !whatif_read (c, t, g) || !offline_options (c, t, NULL, &a.options) ||
-      !call_count (c, "jobs", 1, 256, &jobs) || !whatif_carry (c, t, g, &cases))
+      !call_quantity (c, "jobs", &jobs) || !whatif_carry (c, t, g, &cases))
     return false;
   int32_t n_cases = g->n_devices * g->n_batches, cells = whatif_cells (g);
   *assumed = NEW (c->arena, n_cases, const char *, &c->err);
@@ -64,23 +64,25 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
   a.rows = *rows;
   a.n_cells = mine;
   for (int32_t i = 0; *rows && i < *n_rows; i++) /* until a cell says more */
-    whatif_unreached (g, cases, g->slice - 1 + i / g->n_budgets * g->slices, i % g->n_budgets,
-                      &(*rows)[i]);
+    if (!whatif_unreached (g, cases, g->slice - 1 + i / g->n_budgets * g->slices, i % g->n_budgets,
+                           &(*rows)[i], &c->err))
+      return false;
   return *assumed && *rows && jobs_run (c, mine, (int)jobs, run_cell, take_cell, &a, &c->err);
 }
 
 /* ---- answers ---- */
 
-static void print_tsv (const whatif_grid *g, const whatif_row *rows, int32_t n) {
-  puts ("device\tbatch\tlink_bytes_per_s\tbudget_bytes\tpeak_bytes\tbaseline_ns\tstep_ns\t"
-        "lower_bound_ns\thost_bytes\td2h_bytes\th2d_bytes");
+static void print_tsv (FILE *to, const whatif_grid *g, const whatif_row *rows, int32_t n) {
+  fputs ("device\tbatch\tlink_bytes_per_s\tbudget_bytes\tpeak_bytes\tbaseline_ns\tstep_ns\t"
+         "lower_bound_ns\thost_bytes\td2h_bytes\th2d_bytes\n",
+         to);
   for (int32_t i = 0; i < n; i++) {
     const whatif_row *r = &rows[i];
-    printf ("%s\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
-            g->devices[r->device].name, (long long)r->batch, (long long)r->link_bytes_per_s,
-            (long long)r->budget_bytes, (long long)r->peak_bytes, (long long)r->baseline_ns,
-            (long long)r->step_ns, (long long)r->lower_bound_ns, (long long)r->host_bytes,
-            (long long)r->d2h_bytes, (long long)r->h2d_bytes);
+    fprintf (to, "%s\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
+             g->devices[r->device].name, (long long)r->batch, (long long)r->link_bytes_per_s,
+             (long long)r->budget_bytes, (long long)r->peak_bytes, (long long)r->baseline_ns,
+             (long long)r->step_ns, (long long)r->lower_bound_ns, (long long)r->host_bytes,
+             (long long)r->d2h_bytes, (long long)r->h2d_bytes);
   }
 }
 
@@ -155,16 +157,18 @@ static const char *slice_path (call *c, const whatif_grid *g) {
 static bool answer (call *c, const whatif_grid *g, const char *const *assumed,
                     const whatif_row *rows, int32_t n) {
   figure_page page;
-  bool any;
   const char *path = slice_path (c, g);
   if (c->err.code || !whatif_figure (g, rows, n, c->arena, &page, &c->err) ||
-      !picture_files (c, &page, &any))
+      !picture_drawings (c, &page))
     return false;
   if (path || c->json)
     return whatif_json (c, path, g, assumed, rows, n);
-  if (call_flag (c, "tsv")) {
-    print_tsv (g, rows, n);
-    return true;
+  tsv_text tsv;
+  if (call_text (c, "tsv")) {
+    if (!tsv_open (c, &tsv))
+      return false;
+    print_tsv (tsv.to, g, rows, n);
+    return tsv_close (c, &tsv);
   }
   for (int32_t i = 0; i < g->n_devices * g->n_batches; i++)
     call_note (c, "%s, batch x%lld: %s", g->devices[i / g->n_batches].name,
@@ -196,15 +200,19 @@ static int run (call *c) {
 static const cli_option options[] = {
   { 'd', "device", "NAME,...", "other cards; without it, the one that the trace was made for" },
   { 0, "from", "NAME|FILE", "the card that the trace was measured on, where it does not say" },
-  { 0, "link", "RATE,...", "other links, such as 50GB/s, alike in both directions" },
-  { 0, "memory", "SIZE|%,...", "budgets; without it, all that each card has to give" },
-  { 0, "batch", "xN,...", "so many times the batch; the trace is one of `ferry zoo`" },
-  { 0, "jobs", "N", "so many processes; without it, one" },
+  { 0, "link", "RATE,...",
+    "other links, such as 50GB/s, alike in both directions",
+    { UNITS_RATE, DEVICE_LEAST_RATE, MOST_BYTES } },
+  { 'b', "budget", "SIZE|%,...",
+    "budgets; without it, all that each card has to give", RANGE_AMOUNT },
+  { 0, "batch", "xN,...",
+    "so many times the batch; the trace is one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
+  { 'j', "jobs", "N", "so many processes; without it, one", { UNITS_COUNT, 1, 256 } },
   { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
   { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
   OPTION_OUTPUT ("the answer as JSON goes to this file; with --array, to one in this folder"),
   OPTION_HOST,
-  OPTION_TICKS,
+  OPTIONS_OF_EFFORT ("normal"),
   OPTION_TSV,
   OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,

@@ -51,8 +51,8 @@ bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_op
                   int32_t cell, whatif_row *rows, error *err) MUST_CHECK;
 
 /* The row of a cell and a budget before anything is known of it. */
-void whatif_unreached (const whatif_grid *g, const whatif_case *cases, int32_t cell, int32_t budget,
-                       whatif_row *row);
+bool whatif_unreached (const whatif_grid *g, const whatif_case *cases, int32_t cell, int32_t budget,
+                       whatif_row *row, error *err) MUST_CHECK;
 
 /* Slices of a grid as JSON, and all of a folder's together again. */
 bool whatif_json (call *c, const char *path, const whatif_grid *g, const char *const *assumed,

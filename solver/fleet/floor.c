@@ -68,14 +68,13 @@ static void least_text (const memory_floor *f, const floor_request *r, char *tex
   int64_t bytes = r->least_bytes ? r->least_bytes : f->bytes;
   units_bytes (least, bytes);
   if (r->found_bytes == bytes)
-    snprintf (text, (size_t)size, "the smallest budget is %s (%lld bytes)", least,
-              (long long)bytes);
+    snprintf (text, (size_t)size, "the smallest budget is %s (%lldB)", least, (long long)bytes);
   else if (r->found_bytes)
-    snprintf (text, (size_t)size,
-              "below %s (%lld bytes) nothing fits, in %s (%lld bytes) a plan was found", least,
-              (long long)bytes, units_bytes (found, r->found_bytes), (long long)r->found_bytes);
+    snprintf (text, (size_t)size, "below %s (%lldB) nothing fits, in %s (%lldB) a plan was found",
+              least, (long long)bytes, units_bytes (found, r->found_bytes),
+              (long long)r->found_bytes);
   else
-    snprintf (text, (size_t)size, "below %s (%lld bytes) nothing fits", least, (long long)bytes);
+    snprintf (text, (size_t)size, "below %s (%lldB) nothing fits", least, (long long)bytes);
 }
 
 static bool below (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,

@@ -7,6 +7,9 @@
 #include "trace/device.h"
 #include "trace/trace.h"
 
+/* Of items, pixels, tokens, classes and divisors. */
+#define ZOO_MOST ((int64_t)1 << 24)
+
 typedef enum zoo_optimizer { ZOO_SGD, ZOO_MOMENTUM, ZOO_ADAM, ZOO_OPTIMIZERS } zoo_optimizer;
 extern const char *const zoo_optimizer_names[ZOO_OPTIMIZERS + 1]; /* NULL at the end */
 
