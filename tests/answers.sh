@@ -39,7 +39,7 @@ one_need() { # in what info names nothing moves, all commands show it, and perce
     run 0 compare $file -b 100% --policies lru --json && [ "$(number needs_bytes <(sed 's/"rows".*//' out))" = "$needs" ] || return 1
     run 0 solve $file -b 100% --json && [ $(($(number budget_bytes) + $(number reserve_bytes))) = "$needs" ] || return 1
   done
-  run 0 explain net.json all.json 2>&1 || run 0 solve net.json -o all.json && run 0 explain net.json all.json && says "^it takes $(grep -oE '^[0-9.]+ ?[KMG]iB' <<<"$(run 0 solve net.json >/dev/null; tail -n 1 out | grep -oE 'in [0-9.]+ [KMG]iB' | cut -c4-)") of"
+  run 0 solve net.json -o all.json && local taken=$(tail -n 1 out | grep -oE '[0-9.]+ [KMG]iB') && run 0 explain net.json all.json && says "^it takes $taken of"
 }
 smallest() { # the budget that is named has its reserve, and works when it is pasted back
   local file least

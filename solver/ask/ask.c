@@ -127,28 +127,29 @@ static bool refuse (const trace *t, const ask *q, error *err) {
 
 /* ---- solving ---- */
 
-/* A plan that moves nothing has places in what the step needs; its budget stays the one asked for.
- */
+/* Where all fits, nothing is searched: no plan is faster than compute. */
 static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, bool *done,
                       error *err) {
-  needs n;
+  plan *p;
   solve_options how = q->options;
   *done = false;
-  if (!needs_of (t, &q->device, a, &n, err))
-    return false;
-  if (n.bytes > how.budget_bytes)
+  if (how.same_places || how.noise_percent)
     return true;
-  how.budget_bytes = n.bytes;
-  if (!solve (t, &how, a, out, err)) {
-    bool stopped = err->code == ERR_infeasible || err->code == ERR_limit;
-    if (stopped)
-      *err = (error){ 0 };
-    return stopped;
-  }
-  plan *p = out->plan;
-  *done = p->n_moves == 0 && p->n_recomputes == 0 && p->n_sections == 0;
-  if (*done)
-    p->budget_bytes = q->options.budget_bytes;
+  if (!needs_plan (t, &q->device, a, &p, err))
+    return false;
+  if (p->predicted.peak_bytes > how.budget_bytes)
+    return true;
+  p->budget_bytes = how.budget_bytes;
+  p->host_bytes = how.host_bytes;
+  how.sections = SECTIONS_OFF;
+  how.recompute = RECOMPUTE_OFF;
+  if (!solve_certify (t, &how, "nothing has to move", p, a, err))
+    return false;
+  *done = p->predicted.step_ns <= p->certificate.lower_bound_ns;
+  *out = (solution){ .plan = p,
+                     .candidates = 1,
+                     .bound = { .lower_bound_ns = p->certificate.lower_bound_ns,
+                                .by = p->certificate.bound_by } };
   return true;
 }
 

@@ -7,45 +7,61 @@
 #include "base/units.h"
 #include "solver/place/schedule.h"
 #include "trace/rewrite/rewrite.h"
+#include "trace/simulate/simulate.h"
 #include "trace/summary.h"
 
 enum { TRIES = 16, APPROXIMATE_PPM = 30000, TOUCHED_PPM = 50000, ALL_PPM = 1000000 };
 
-/* The smallest of a few rising budgets at which everything has a place. */
-static bool place_all (const trace *t, const device *d, int64_t from_bytes, arena *scratch,
-                       int64_t *bytes, error *err) {
+/* The smallest of a few rising budgets at which everything has a place, and the plan there. */
+static bool place_all (const trace *t, const device *d, const char *digest, arena *a,
+                       int64_t *bytes, plan **out, error *err) {
   rewritten rw;
+  int64_t pool;
   device large = *d;
   large.memory_bytes = MOST_BYTES;
-  if (!trace_rewrite (t, NULL, 0, NULL, 0, 0, scratch, &rw, err))
+  if (!trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, err) ||
+      !schedule_pool (t, NULL, 0, d->granule_bytes, a, &pool, bytes, err))
     return false;
-  *bytes = from_bytes;
   for (int i = 0; i < TRIES; i++) {
     schedule_options o = { .budget_bytes = *bytes,
                            .host_bytes = d->host_bytes,
                            .pool_below_bytes = -1,
-                           .trace_digest = "" };
+                           .trace_digest = digest };
     schedule_shortage lacks = { 0 };
     error why = { 0 };
-    const plan *p =
-        schedule (t, &rw, NULL, 0, NULL, 0, NULL, 0, &large, NULL, 0, &o, scratch, &lacks, &why);
-    if (p)
+    *out = schedule (t, &rw, NULL, 0, NULL, 0, NULL, 0, &large, NULL, 0, &o, a, &lacks, &why);
+    if (*out)
       return true;
     if (why.code != ERR_infeasible)
       return error_set (err, why.code, "%s", why.text);
     int64_t least = *bytes + (d->granule_bytes << i);
     *bytes = lacks.needs_bytes > *bytes && lacks.needs_bytes < least ? lacks.needs_bytes : least;
   }
-  return true;
+  return error_set (err, ERR_internal, "no place for all tensors in %lld bytes",
+                    (long long)*bytes);
+}
+
+bool needs_plan (const trace *t, const device *d, arena *a, plan **out, error *err) {
+  int64_t bytes;
+  predicted *cost;
+  if (!place_all (t, d, NULL, a, &bytes, out, err))
+    return false;
+  (*out)->device = *d;
+  cost = &(*out)->predicted;
+  arena *scratch = arena_new (0);
+  bool ok = scratch ? simulate_plan (t, *out, scratch, cost, err)
+                    : error_set (err, ERR_memory, "out of memory");
+  (*out)->has_predicted = ok;
+  arena_free (scratch);
+  return ok;
 }
 
 bool needs_of (const trace *t, const device *d, arena *scratch, needs *out, error *err) {
   summary s;
-  int64_t pool, peak;
+  plan *placed;
   arena_mark mark = arena_here (scratch);
   bool ok = summary_of (t, scratch, &s, err) &&
-            schedule_pool (t, NULL, 0, d->granule_bytes, scratch, &pool, &peak, err) &&
-            place_all (t, d, peak, scratch, &out->bytes, err);
+            place_all (t, d, "", scratch, &out->bytes, &placed, err);
   arena_back (scratch, mark);
   if (!ok)
     return false;

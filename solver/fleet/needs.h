@@ -3,7 +3,7 @@
 #ifndef FERRY_SOLVER_FLEET_NEEDS_H
 #define FERRY_SOLVER_FLEET_NEEDS_H
 
-#include "trace/device.h"
+#include "trace/plan.h"
 
 typedef struct needs {
   int64_t bytes;         /* a budget of so much, beyond the reserve, suffices without any move */
@@ -12,6 +12,9 @@ typedef struct needs {
 } needs;
 
 bool needs_of (const trace *t, const device *d, arena *scratch, needs *out, error *err) MUST_CHECK;
+
+/* The plan that moves nothing, in so many bytes, with its prediction. */
+bool needs_plan (const trace *t, const device *d, arena *a, plan **out, error *err) MUST_CHECK;
 
 /* ---- the reserve ---- */
 
