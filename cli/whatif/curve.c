@@ -72,16 +72,6 @@ static bool range_of (call *c, const trace *t, const device *d, const curve_opti
   return true;
 }
 
-static bool is_wide (const curve_point *p) {
-  return p->plan && offline_is_wide (p->plan->predicted.step_ns, p->lower_bound_ns);
-}
-
-/* A fraction, as everywhere. */
-static void put_gap (json_writer *w, const curve_point *p) {
-  if (p->plan && p->lower_bound_ns > 0)
-    json_add_fixed (w, "gap", (double)p->plan->predicted.step_ns / (double)p->lower_bound_ns - 1,
-                    6);
-}
 
 static bool print_json (call *c, const curve *v) {
   json_writer w;
@@ -94,21 +84,7 @@ static bool print_json (call *c, const curve *v) {
   json_put_key (&w, "points");
   json_open_array (&w);
   for (int32_t i = 0; i < v->count; i++) {
-    const curve_point *p = &v->points[i];
-    json_open_object (&w);
-    json_add_int (&w, "budget_bytes", p->budget_bytes);
-    put_gap (&w, p);
-    json_add_int (&w, "lower_bound_ns", p->lower_bound_ns);
-    json_add_int (&w, "plan_of", p->plan_of);
-    json_put_key (&w, "predicted");
-    if (p->plan)
-      predicted_write (&w, &p->plan->predicted);
-    else
-      json_put_null (&w);
-    json_add_int (&w, "price_ns_per_gib", curve_price_ns (v, i));
-    json_add_bool (&w, "reached", p->asked);
-    json_add_bool (&w, "wide", is_wide (p));
-    json_close_object (&w);
+    curve_point_write (&w, v, i);
   }
   json_close_array (&w);
   json_close_object (&w);
@@ -127,7 +103,7 @@ static void print_tsv (FILE *to, const curve *v) {
     fprintf (to, "%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%d\t%d\t%d\n",
              (long long)p->budget_bytes, (long long)q->step_ns, (long long)p->lower_bound_ns,
              (long long)q->host_peak_bytes, (long long)q->d2h_bytes, (long long)q->h2d_bytes,
-             (long long)curve_price_ns (v, i), p->plan_of, i == v->knee, is_wide (p));
+             (long long)curve_price_ns (v, i), p->plan_of, i == v->knee, curve_is_wide (p));
   }
 }
 
@@ -181,7 +157,7 @@ static bool add_row (columns *table, const curve *v, int32_t i) {
   const predicted *q = &p->plan->predicted;
   snprintf (a[2], UNITS_TEXT, "%+.1f %%", offline_slower (q->step_ns, v->baseline_ns));
   snprintf (a[4], UNITS_TEXT, "%.1f %%%s", offline_slower (q->step_ns, p->lower_bound_ns),
-            is_wide (p) ? "*" : " ");
+            curve_is_wide (p) ? "*" : " ");
   const char *all[HEADS] = { a[0],
                              units_time (a[1], q->step_ns),
                              a[2],
@@ -209,7 +185,7 @@ static bool print_table (call *c, const trace *t, const curve *v, const device *
   char a[8][UNITS_TEXT];
   int wide = 0;
   for (int32_t i = 0; i < v->count; i++)
-    wide += is_wide (&v->points[i]);
+    wide += curve_is_wide (&v->points[i]);
   printf ("without swaps %s in %s; below %s no plan fits\n", units_time (a[0], v->baseline_ns),
           units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes));
   int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
@@ -221,7 +197,7 @@ static bool print_table (call *c, const trace *t, const curve *v, const device *
     return false;
   if (wide)
     printf ("* more than %d %% above the bound: a better plan may exist; --limit searches longer\n",
-            OFFLINE_WIDE_PPM / 10000);
+            CURVE_WIDE_PPM / 10000);
   tell_refusal (t, o, v);
   return true;
 }

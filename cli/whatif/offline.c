@@ -47,7 +47,7 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
 
 bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns) {
   return lower_bound_ns > 0 &&
-         step_ns > lower_bound_ns + units_scale (lower_bound_ns, OFFLINE_WIDE_PPM, 1000000);
+         step_ns > lower_bound_ns + units_scale (lower_bound_ns, CURVE_WIDE_PPM, 1000000);
 }
 
 /* One rank of many is planned as if it were alone. */

@@ -11,9 +11,6 @@
   "device file gives", RANGE_SIZE }
 /* clang-format on */
 
-/* A point further from its bound than this is marked, in millionths. */
-enum { OFFLINE_WIDE_PPM = 20000 };
-
 /* --host, the effort, the trace's reserve, interrupts, and progress on a terminal. `d` and `c` must
  * outlive *out. */
 bool offline_options (call *c, const trace *t, const device *d, curve_options *out) MUST_CHECK;

@@ -135,7 +135,7 @@ static bool print_table (call *c, const whatif_grid *g, const whatif_row *rows, 
     columns_print (table);
   if (table && wide)
     printf ("* more than %d %% above the bound: a better plan may exist; --limit searches longer\n",
-            OFFLINE_WIDE_PPM / 10000);
+            CURVE_WIDE_PPM / 10000);
   return table;
 }
 

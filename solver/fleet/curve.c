@@ -356,3 +356,27 @@ int64_t curve_price_ns (const curve *c, int32_t i) {
   const curve_point *p = &c->points[i];
   return units_scale (step_of (p) - step_of (p + 1), GIB, p[1].budget_bytes - p->budget_bytes);
 }
+
+bool curve_is_wide (const curve_point *p) {
+  return p->plan && p->lower_bound_ns > 0 &&
+         step_of (p) > p->lower_bound_ns + units_scale (p->lower_bound_ns, CURVE_WIDE_PPM, 1000000);
+}
+
+void curve_point_write (json_writer *w, const curve *c, int32_t i) {
+  const curve_point *p = &c->points[i];
+  json_open_object (w);
+  json_add_int (w, "budget_bytes", p->budget_bytes);
+  if (p->plan && p->lower_bound_ns > 0)
+    json_add_fixed (w, "gap", (double)step_of (p) / (double)p->lower_bound_ns - 1, 6);
+  json_add_int (w, "lower_bound_ns", p->lower_bound_ns);
+  json_add_int (w, "plan_of", p->plan_of);
+  json_put_key (w, "predicted");
+  if (p->plan)
+    predicted_write (w, &p->plan->predicted);
+  else
+    json_put_null (w);
+  json_add_int (w, "price_ns_per_gib", curve_price_ns (c, i));
+  json_add_bool (w, "reached", p->asked);
+  json_add_bool (w, "wide", curve_is_wide (p));
+  json_close_object (w);
+}

@@ -56,6 +56,12 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
 bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
                arena *a, curve *out, error *err) MUST_CHECK;
 
+/* A point further from its bound than this is marked, in millionths. */
+enum { CURVE_WIDE_PPM = 20000 };
+bool curve_is_wide (const curve_point *p);
+/* One point as JSON. */
+void curve_point_write (json_writer *w, const curve *c, int32_t i);
+
 /* The step time that the next GiB beyond point i saves, read off the next point; 0: none. */
 int64_t curve_price_ns (const curve *c, int32_t i);
 
