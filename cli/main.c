@@ -88,7 +88,7 @@ int main (int argc, char **argv) {
     help_program (stderr);
     return EXIT_USAGE;
   }
-  if (strcmp (name, "--version") == 0)
+  if (strcmp (name, "--version") == 0 || strcmp (name, "-V") == 0)
     name = "version";
   bool asks =
       strcmp (name, "--help") == 0 || strcmp (name, "-h") == 0 || strcmp (name, "help") == 0;
