@@ -3,12 +3,12 @@
    The whole public library.  A ferry_trace is one training step, a ferry_plan says which tensor
    crosses the link when, a ferry_device is a card and its link.
 
-   - Objects are opaque and never change once made. Threads may use different objects, and one object
-     for reading, at the same time; nothing is shared behind them. An object is freed by one thread
-     when nobody uses it any more.
-   - Every struct begins with its size, so that later versions can add fields: FERRY_INIT (type) sets
-     it and all else to 0. Zero stands for the default of each option, and the defaults are those of
-     the `ferry` command.
+   - Objects are opaque and never change once made. Threads may use different objects, and one
+   object for reading, at the same time; nothing is shared behind them. An object is freed by one
+   thread when nobody uses it any more.
+   - Every struct begins with its size, so that later versions can add fields: FERRY_INIT (type)
+   sets it and all else to 0. Zero stands for the default of each option, and the defaults are those
+   of the `ferry` command.
    - What can fail takes a ferry_error, which may be NULL, and returns NULL or false. A NULL that is
      not allowed is such an error, too. Free functions take NULL.
    - Bytes and nanoseconds are int64_t. Texts are UTF-8. */
@@ -232,15 +232,15 @@ typedef struct ferry_wait {
 /* One copy; it carries part `part` of `of` of a unit: a tensor, or a group of tensors. */
 typedef struct ferry_move {
   size_t size;
-  int32_t move;                  /* an out and its in have the same */
-  const int32_t *tensors;        /* of the unit */
+  int32_t move;           /* an out and its in have the same */
+  const int32_t *tensors; /* of the unit */
   int32_t n_tensors, part, of;
-  int64_t bytes;                 /* of the part; rounded up to granules where it is not the last */
-  int64_t unit_offset;           /* of the part in the unit */
+  int64_t bytes;       /* of the part; rounded up to granules where it is not the last */
+  int64_t unit_offset; /* of the part in the unit */
   int64_t host_offset;
-  bool clean;                    /* it has no copy out: the host has the bytes */
-  const int32_t *granules;       /* pairs: first, count; where it lies, or will lie, on the device */
-  int32_t n_granules;            /* pairs */
+  bool clean;              /* it has no copy out: the host has the bytes */
+  const int32_t *granules; /* pairs: first, count; where it lies, or will lie, on the device */
+  int32_t n_granules;      /* pairs */
 } ferry_move;
 
 ferry_trace *ferry_plan_trace (const ferry_trace *t, const ferry_plan *p, ferry_error *err);

@@ -1,7 +1,7 @@
 /* Completion for bash, zsh and fish, printed from the tables of commands, networks and policies. */
 #include <string.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "cli/help.h"
 #include "solver/policy/policy.h"
 #include "trace/zoo/zoo.h"
@@ -157,7 +157,8 @@ static void zsh (void) {
     }
     puts (" ;;");
   }
-  puts ("  esac\n}\ncompdef _ferry ferry 2>/dev/null\n[ \"$funcstack[1]\" = _ferry ] && _ferry \"$@\"");
+  puts ("  esac\n}\ncompdef _ferry ferry 2>/dev/null\n[ \"$funcstack[1]\" = _ferry ] && _ferry "
+        "\"$@\"");
 }
 
 /* ---- fish ---- */
@@ -169,7 +170,8 @@ static void fish (void) {
     printf ("complete -c ferry -n __fish_use_subcommand -x -a %s -d '", commands[i]->name);
     text_without (commands[i]->says, "'\\", "");
     puts ("'");
-    printf ("complete -c ferry -n '__fish_seen_subcommand_from help' -x -a %s\n", commands[i]->name);
+    printf ("complete -c ferry -n '__fish_seen_subcommand_from help' -x -a %s\n",
+            commands[i]->name);
     for (int k = 0; (o = option_at (commands[i], k)); k++) {
       printf ("complete -c ferry -n '__fish_seen_subcommand_from %s' -l %s", commands[i]->name,
               o->name);
@@ -230,9 +232,10 @@ const cli_command command_completion = {
   .operands = "[bash|zsh|fish]",
   .least = 0,
   .most = 1,
-  .about = "Prints what the shell needs to complete commands, options, networks, policies, devices, "
-           "help topics and files: `eval \"$(ferry completion bash)\"`. `make install` puts all "
-           "three where the shells look.\n",
+  .about =
+      "Prints what the shell needs to complete commands, options, networks, policies, devices, "
+      "help topics and files: `eval \"$(ferry completion bash)\"`. `make install` puts all "
+      "three where the shells look.\n",
   .options = options,
   .run = run,
 };

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cli/command.h"
+#include "cli/call/command.h"
 
 void help_program (FILE *out);
 void help_command (FILE *out, const cli_command *command);
@@ -24,9 +24,7 @@ extern const struct exit_line {
 extern const int n_exit_lines;
 
 /* Examples, by command. */
-extern const struct example_line {
-  const char *command, *line, *says;
-} example_lines[];
+extern const struct example_line { const char *command, *line, *says; } example_lines[];
 extern const int n_example_lines;
 
 #endif

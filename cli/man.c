@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "cli/help.h"
 
 static const char *const environment[][2] = {
@@ -42,7 +42,8 @@ static void row (FILE *out, const char *term, const char *says) {
 }
 
 static void head (FILE *out, const char *page, const char *says) {
-  fprintf (out, ".TH %s 1 \"" FERRY_DATE "\" \"ferry %s\" \"ferry\"\n.SH NAME\n", page, PACKAGE_VERSION);
+  fprintf (out, ".TH %s 1 \"" FERRY_DATE "\" \"ferry %s\" \"ferry\"\n.SH NAME\n", page,
+           PACKAGE_VERSION);
   roff (out, page);
   fputs (" \\- ", out);
   roff (out, says);
@@ -117,12 +118,12 @@ static bool page_to (call *c, const char *folder, const cli_command *command) {
   size_t size = 0;
   FILE *out = path ? open_memstream (&text, &size) : NULL;
   if (!out)
-    return error_set (&c->err, ERR_memory, "out of memory");
+    return error_memory (&c->err);
   if (command)
     page_command (out, command);
   else
     page_program (out);
-  bool ok = fclose (out) == 0 || error_set (&c->err, ERR_memory, "out of memory");
+  bool ok = fclose (out) == 0 || error_memory (&c->err);
   ok = ok && call_write (c, path, text, (int64_t)size);
   free (text);
   return ok;

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "cli/commit.h"
 #include "trace/device.h"
 #include "trace/plan.h"
@@ -32,8 +32,9 @@ const cli_command command_version = {
   .name = "version",
   .says = "say which ferry this is",
   .operands = "",
-  .about = "Prints the version and the commit that it was built from; as JSON also the licence and the "
-           "file formats that are read and written.\n",
+  .about =
+      "Prints the version and the commit that it was built from; as JSON also the licence and the "
+      "file formats that are read and written.\n",
   .json = true,
   .run = run,
 };

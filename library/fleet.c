@@ -59,7 +59,7 @@ ferry_curve *ferry_curve_of (const ferry_trace *t, const ferry_options *o, const
   library_speaker speaker;
   ferry_curve *c = NULL;
   if (library_ask (t, o, &speaker, &q, &err) && !(c = calloc (1, sizeof *c)))
-    error_set (&err, ERR_memory, "out of memory");
+    error_memory (&err);
   if (c && (c->arena = library_arena (&err))) {
     curve_options how = curve_ask (&q, t->trace);
     if (!budgets_of (t, &how, &budgets, &n_budgets, c->arena, &err) ||
@@ -207,7 +207,7 @@ ferry_packing *ferry_pack (const ferry_trace *const *jobs, int n_jobs,
     ok = error_set (&err, ERR_usage, "%d jobs on %d cards: at most %d on %d", n_jobs, n_cards,
                     CARDS_MOST_JOBS, CARDS_MOST);
   if (ok && !(p = calloc (1, sizeof *p)))
-    error_set (&err, ERR_memory, "out of memory");
+    error_memory (&err);
   if (p && (p->arena = library_arena (&err))) {
     p->n_jobs = n_jobs;
     if (!pack_into (p, jobs, cards, n_cards, o, &err))

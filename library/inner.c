@@ -38,9 +38,9 @@ bool library_sized (const void *pointer, size_t least, const char *name, error *
     return false;
   size_t size;
   memcpy (&size, pointer, sizeof size);
-  return size >= least || error_set (err, ERR_usage,
-                                     "the size of %s is %zu, less than %zu: begin with FERRY_INIT",
-                                     name, size, least);
+  return size >= least ||
+         error_set (err, ERR_usage, "the size of %s is %zu, less than %zu: begin with FERRY_INIT",
+                    name, size, least);
 }
 
 void library_out (void *to, const void *from, size_t size) {
@@ -60,7 +60,7 @@ void library_in (void *to, const void *from, size_t size) {
 arena *library_arena (error *err) {
   arena *a = arena_new (0);
   if (!a)
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
   return a;
 }
 
@@ -72,7 +72,7 @@ char *library_text (bytes *text, size_t *size, error *err) {
     if (size)
       *size = (size_t)text->size;
   } else {
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
   }
   bytes_free (text);
   return out;
@@ -86,7 +86,7 @@ ferry_trace *library_trace (arena *a, trace *t, error *err) {
     return out;
   }
   if (!err->code)
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
   arena_free (a);
   return NULL;
 }
@@ -95,7 +95,7 @@ ferry_plan *library_plan (const plan *p, error *err) {
   bytes text = { 0 };
   ferry_plan *out = calloc (1, sizeof *out);
   if (!out)
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
   else if ((out->arena = library_arena (err)) && plan_text (p, true, &text, err))
     out->plan = plan_parse (text.data, text.size, NULL, out->arena, err);
   bytes_free (&text);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "solver/policy/policy.h"
+#include "solver/solve.h"
 #include "trace/check/check.h"
 #include "trace/prove/prove.h"
 #include "trace/simulate/simulate.h"
@@ -14,7 +15,7 @@
 static ferry_plan *plan_made (error *err) {
   ferry_plan *p = calloc (1, sizeof *p);
   if (!p)
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
   else if (!(p->arena = library_arena (err))) {
     free (p);
     p = NULL;

@@ -15,7 +15,7 @@
 static ferry_device *device_made (error *err) {
   ferry_device *d = calloc (1, sizeof *d);
   if (!d)
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
   else if (!(d->arena = library_arena (err))) {
     free (d);
     d = NULL;
@@ -34,7 +34,8 @@ static bool find_device (const char *name, const char *folder, ferry_device *d, 
   bool file = strchr (name, '/') || strcmp (name, "-") == 0 || strstr (name, ".json");
   const char *path = name;
   if (!file)
-    path = arena_format (d->arena, err, "%s/devices/%s.json", folder ? folder : FERRY_DATADIR, name);
+    path =
+        arena_format (d->arena, err, "%s/devices/%s.json", folder ? folder : FERRY_DATADIR, name);
   return path && device_load (path, NULL, d->arena, &d->device, err);
 }
 
@@ -65,7 +66,8 @@ ferry_device *ferry_device_of_trace (const ferry_trace *t, const char *data_fold
     if (!at)
       error_set (&err, ERR_usage, "the trace does not say which device it was made for");
     else
-      name = arena_string_n (d->arena, at + sizeof key - 1, strcspn (at + sizeof key - 1, " "), &err);
+      name =
+          arena_string_n (d->arena, at + sizeof key - 1, strcspn (at + sizeof key - 1, " "), &err);
     if (name && !find_device (name, data_folder, d, &err) && !err.code)
       error_set (&err, ERR_internal, "no device and no reason");
   }

@@ -164,8 +164,7 @@ bool ferry_plan_move (const ferry_trace *rewritten, const ferry_plan *p, ferry_q
   if (queue == FERRY_OPS)
     error_set (&err, ERR_usage, "an op is no move");
   else if (item_of (rewritten, p, queue, i, &err) &&
-           library_sized (out, sizeof *out, "the move", &err) &&
-           (scratch = library_arena (&err)) &&
+           library_sized (out, sizeof *out, "the move", &err) && (scratch = library_arena (&err)) &&
            units_of (rewritten->trace, p->plan->groups, p->plan->n_groups,
                      p->plan->placement.granule_bytes, p->plan->placement.pool_below_bytes, scratch,
                      &u, &err)) {

@@ -229,7 +229,7 @@ START_TEST (threads_share_objects) {
 END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { nothing_given_is_an_error, texts_come_back, walks_to_the_end,
-                                 curves_and_packs, threads_share_objects, NULL };
+  const TTest *const tests[] = { nothing_given_is_an_error, texts_come_back,       walks_to_the_end,
+                                 curves_and_packs,          threads_share_objects, NULL };
   return suite_run ("library", tests, 120);
 }

@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_FIGURES_COLUMNS_H
 #define FERRY_CLI_FIGURES_COLUMNS_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 enum { COLUMNS_MOST = 16 };
 

@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_INPUTS_EFFORT_H
 #define FERRY_CLI_INPUTS_EFFORT_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 /* clang-format off */
 #define OPTIONS_OF_EFFORT(without) \

@@ -60,6 +60,21 @@ static bool read_effort (call *c, planner *p) {
   return true;
 }
 
+/* For developers: other numbers for the search, or without one of its strategies. */
+static bool read_tuning (call *c, planner *p) {
+  const char *text = has_option (c, "tune") ? call_text (c, "tune") : NULL;
+  error wrong = { 0 };
+  if (!text)
+    return true;
+  tuning *t = NEW (c->arena, 1, tuning, &c->err);
+  if (!t)
+    return false;
+  *t = tuning_shipped;
+  p->tuned = text;
+  p->ask.options.tuning = t;
+  return tuning_read (t, text, &wrong) || error_set (&c->err, ERR_usage, "--tune: %s", wrong.text);
+}
+
 /* The most parts that any op may run in. */
 static int64_t most_parts (const trace *t) {
   int64_t most = 1;
@@ -125,7 +140,8 @@ bool planner_read (call *c, const trace *t, planner *p) {
   host_bytes = d.host_bytes;
   return policy_asked_budget (c, t, &d, &budget_bytes) && read_reserve (c, &p->ask) &&
          ask_budget (&p->ask, budget_bytes, &c->err) && call_quantity (c, "host", &host_bytes) &&
-         ask_host (&p->ask, host_bytes, &c->err) && read_rewriting (c, t, p) && read_effort (c, p);
+         ask_host (&p->ask, host_bytes, &c->err) && read_rewriting (c, t, p) &&
+         read_effort (c, p) && read_tuning (c, p);
 }
 
 bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
@@ -173,6 +189,8 @@ static const char *made_by (const planner *p, arena *a, error *err) {
     json_add_text (&w, "sections", "auto");
   else if (p->ask.options.sections)
     json_add_int (&w, "sections", p->ask.options.section_parts);
+  if (p->tuned)
+    json_add_text (&w, "tune", p->tuned);
   json_close_object (&w);
   json_add_int (&w, "seed", (int64_t)p->ask.options.seed);
   json_close_object (&w);
@@ -185,6 +203,7 @@ static const char *made_by (const planner *p, arena *a, error *err) {
 bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out) {
   stopping_begin (c);
   p->call = c;
+  p->ask.options.stats = &p->stats;
   p->ask.options.stop = stop;
   p->ask.options.stop_context = p;
   bool ok = ask_solve (t, &p->ask, a, out, &c->err);

@@ -3,14 +3,16 @@
 #ifndef FERRY_CLI_INPUTS_PLANNER_H
 #define FERRY_CLI_INPUTS_PLANNER_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "solver/ask/ask.h"
 
 typedef struct planner {
   ask ask;
   int64_t seconds; /* 0: no limit */
   bool interrupted;
-  const call *call; /* while it solves */
+  const call *call;   /* while it solves */
+  const char *tuned;  /* what --tune says; or NULL */
+  search_stats stats; /* of all that was solved */
 } planner;
 
 /* Of --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds, --seed and

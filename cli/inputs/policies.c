@@ -63,7 +63,7 @@ bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) {
   needs n;
   arena *scratch = arena_new (0);
-  bool ok = scratch || error_set (&c->err, ERR_memory, "out of memory");
+  bool ok = scratch || error_memory (&c->err);
   ok = ok && needs_of (t, d, scratch, &n, &c->err);
   if (ok)
     *out = reserve_onto (n.bytes, reserve_ppm (t));

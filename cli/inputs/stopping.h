@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_INPUTS_STOPPING_H
 #define FERRY_CLI_INPUTS_STOPPING_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 /* From here on interrupts are kept for stopping_asked. A second call changes nothing. */
 void stopping_begin (call *c);

@@ -72,7 +72,6 @@ static bool range_of (call *c, const trace *t, const device *d, const curve_opti
   return true;
 }
 
-
 static bool print_json (call *c, const curve *v) {
   json_writer w;
   json_begin (&w, 2);

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 /* Prints with stdio; false and *err where it failed. */
 typedef bool jobs_piece (void *context, int piece, error *err);

@@ -4,6 +4,7 @@
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
 #include "solver/recompute/recompute.h"
+#include "solver/solve.h"
 
 enum { QUICK_TICKS = 20000, LOOSE_PPM = 1000000000, TRIES = 8 };
 
@@ -76,7 +77,7 @@ static bool fits_in (const trace *t, const ask *q, int64_t bytes, bool *fits, er
   how.recompute = RECOMPUTE_OFF;
   arena *a = arena_new (0);
   if (!a)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   *fits = solve (t, &how, a, &s, &why);
   arena_free (a);
   if (*fits || why.code == ERR_infeasible || why.code == ERR_limit)
@@ -91,8 +92,7 @@ bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) {
   bool fits = false;
   arena *scratch = arena_new (0);
   *out = (ask_least){ 0 };
-  bool ok = scratch ? floor_of (t, &q->device, scratch, &f, err)
-                    : error_set (err, ERR_memory, "out of memory");
+  bool ok = scratch ? floor_of (t, &q->device, scratch, &f, err) : error_memory (err);
   arena_free (scratch);
   if (!ok)
     return false;
@@ -180,18 +180,18 @@ bool ask_others_of (const trace *t, const ask *q, int64_t step_ns, ask_other out
   solve_options how = q->options;
   how.device = &q->device;
   *count = 0;
-  if (step_ns <= solve_enough_ns (&how, compute_ns))
+  if (step_ns <= solve_enough_ns (how.gap_ppm, compute_ns))
     return true;
   if (how.recompute == RECOMPUTE_OFF) {
     how.recompute = RECOMPUTE_AUTO;
     arena *scratch = arena_new (0);
-    bool ok = scratch ? recompute_bound (t, NULL, &how, scratch, &drops_ns, err)
-                      : error_set (err, ERR_memory, "out of memory");
+    bool ok =
+        scratch ? recompute_bound (t, NULL, &how, scratch, &drops_ns, err) : error_memory (err);
     arena_free (scratch);
     if (!ok)
       return false;
     drops_ns = drops_ns < compute_ns ? compute_ns : drops_ns;
-    if (drops_ns < INT64_MAX && step_ns > solve_enough_ns (&how, drops_ns))
+    if (drops_ns < INT64_MAX && step_ns > solve_enough_ns (how.gap_ppm, drops_ns))
       out[(*count)++] = (ask_other){ "--recompute auto", drops_ns };
   }
   if (how.sections == SECTIONS_OFF && in_parts (t))

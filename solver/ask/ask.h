@@ -3,7 +3,7 @@
 #ifndef FERRY_SOLVER_ASK_ASK_H
 #define FERRY_SOLVER_ASK_ASK_H
 
-#include "solver/solve.h"
+#include "solver/options.h"
 
 typedef struct ask {
   solve_options options; /* but its budget and its device */

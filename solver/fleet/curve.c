@@ -9,22 +9,17 @@
 #include "solver/recompute/recompute.h"
 #include "solver/place/schedule.h"
 
-enum { APART_PPM = 2500 };
 #define GIB ((int64_t)1 << 30)
 
 bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_bytes,
                   int64_t *peak_bytes, error *err) {
-  int64_t pool_below;
-  units u;
-  gaps g;
+  count_rule how = { .budget_bytes = INT64_MAX / 8, .granule_bytes = dev->granule_bytes };
   arena_mark mark = arena_here (a);
-  bool ok = schedule_pool (t, NULL, 0, dev->granule_bytes, a, &pool_below, NULL, err) &&
-            units_of (t, NULL, 0, dev->granule_bytes, pool_below, a, &u, err) &&
-            gaps_of (&u, dev->granule_bytes, INT64_MAX / 8, a, &g, err);
+  counted_step *step = NEW (a, 1, counted_step, err);
   needs n;
-  ok = ok && needs_of (t, dev, a, &n, err);
+  bool ok = step && schedule_count (t, &how, a, step, err) && needs_of (t, dev, a, &n, err);
   if (ok) {
-    *floor_bytes = g.floor_bytes;
+    *floor_bytes = step->gaps.floor_bytes;
     *peak_bytes = n.bytes;
   }
   arena_back (a, mark);
@@ -87,9 +82,9 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
   bound b;
   solve_options how = options_at (o, budget_bytes);
   error why = { 0 };
-  arena *a = arena_new (0);
+  arena *a = arena_made (err);
   if (!a)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   bool ok = rewrites (o) ? weak_bound (t, &how, a, &b.lower_bound_ns, &why)
                          : solve_bound (t, &how, a, &b, &why);
   arena_free (a);
@@ -115,7 +110,7 @@ static bool is_stopped (const curve_options *o) {
 }
 
 static bool is_near (const solve_options *how, const plan *p, int64_t lower_bound_ns) {
-  return p->predicted.step_ns <= solve_enough_ns (how, lower_bound_ns);
+  return p->predicted.step_ns <= solve_enough_ns (how->gap_ppm, lower_bound_ns);
 }
 
 /* A few roundings as its neighbour's plan was made. Where they do not come as near as was asked
@@ -125,10 +120,8 @@ static bool solve_near (const trace *t, const solve_options *how, const bound *g
   solution near = { 0 };
   error why = { 0 };
   if (with->led) {
-    solve_options like = *how;
-    like.follow = &with->lead;
-    like.guide = guide;
-    if (!solve (t, &like, a, &near, &why) && why.code != ERR_infeasible)
+    effort like = { .follow = &with->lead, .guide = guide };
+    if (!solve_with (t, how, &like, a, &near, &why) && why.code != ERR_infeasible)
       return error_set (err, why.code, "%s", why.text);
     if (near.plan && is_near (how, near.plan, near.bound.lower_bound_ns))
       return *out = near, true;
@@ -147,9 +140,9 @@ static bool solve_near (const trace *t, const solve_options *how, const bound *g
 
 /* One budget's plan; NULL where none was found. Beyond the card's memory the card is thought
    larger, and as fast. */
-static bool solve_at (const trace *t, const curve_options *o, int64_t budget_bytes, shared *with,
-                      const bound *guide, arena *a, const plan **found, int64_t *lower_bound_ns,
-                      error *err) {
+static bool solve_at (const trace *t, const curve_options *o, shared *with, const bound *guide,
+                      arena *a, curve_point *out, error *err) {
+  int64_t budget_bytes = out->budget_bytes, *lower_bound_ns = &out->lower_bound_ns;
   device larger = *o->device;
   if (larger.memory_bytes < budget_bytes + larger.reserved_bytes)
     larger.memory_bytes = budget_bytes + larger.reserved_bytes;
@@ -158,9 +151,9 @@ static bool solve_at (const trace *t, const curve_options *o, int64_t budget_byt
   error why = { 0 };
   how.device = &larger;
   how.trace_digest = with ? with->digest : NULL;
-  *found = NULL;
+  out->plan = NULL;
   if (with ? solve_near (t, &how, guide, with, a, &s, &why) : solve (t, &how, a, &s, &why)) {
-    *found = s.plan;
+    out->plan = s.plan;
     if (!guide || s.bound.lower_bound_ns > *lower_bound_ns)
       *lower_bound_ns = s.bound.lower_bound_ns;
     /* that of drops alone may speak only of plans that keep nothing beyond its last use */
@@ -176,7 +169,11 @@ static bool solve_at (const trace *t, const curve_options *o, int64_t budget_byt
 
 bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
                   const plan **found, int64_t *lower_bound_ns, error *err) {
-  return solve_at (t, o, budget_bytes, NULL, NULL, a, found, lower_bound_ns, err);
+  curve_point at = { .budget_bytes = budget_bytes, .lower_bound_ns = *lower_bound_ns };
+  bool ok = solve_at (t, o, NULL, NULL, a, &at, err);
+  *found = at.plan;
+  *lower_bound_ns = at.lower_bound_ns;
+  return ok;
 }
 
 static int by_bytes (const void *a, const void *b) {
@@ -192,9 +189,8 @@ static int64_t step_of (const curve_point *p) {
    point nothing but the bound itself is near. */
 static bool is_enough (const curve_options *o, const curve_point *before, int64_t lower_bound_ns,
                        bool last) {
-  solve_options how = options_at (o, 0);
   return before->plan &&
-         step_of (before) <= (last ? lower_bound_ns : solve_enough_ns (&how, lower_bound_ns));
+         step_of (before) <= (last ? lower_bound_ns : solve_enough_ns (o->gap_ppm, lower_bound_ns));
 }
 
 static void make_monotone (curve *c) {
@@ -294,8 +290,7 @@ static bool plan_point (const trace *t, const curve_options *o, shared *with, cu
     return true;
   }
   p->searched = true;
-  if (!solve_at (t, o, p->budget_bytes, with->bounds ? with : NULL, guide, a, &p->plan,
-                 &p->lower_bound_ns, err))
+  if (!solve_at (t, o, with->bounds ? with : NULL, guide, a, p, err))
     return false;
   p->plan_of = p->plan ? i : -1;
   return true;
@@ -324,15 +319,15 @@ bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, i
                arena *a, curve *out, error *err) {
   shared with = { 0 };
   int64_t *sorted;
-  arena *scratch = arena_new (0);
-  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && begin_curve (t, o, budgets, count, a, &sorted, out, err);
+  arena *scratch = arena_made (err);
+  bool ok = scratch && begin_curve (t, o, budgets, count, a, &sorted, out, err);
   if (ok && out->count > 1 && !rewrites (o)) {
     bound_options how = range_options (t, o);
     for (int32_t i = 0; i < out->count; i++)
       sorted[i] = net_of (o, sorted[i]);
     ok = trace_digest (t, with.digest, err) &&
-         bound_range_new (t, &how, sorted, out->count, APART_PPM, scratch, &with.bounds, err);
+         bound_range_new (t, &how, sorted, out->count, tuned (o->tuning, TUNE_curve_apart_ppm),
+                          scratch, &with.bounds, err);
     out->programs = ok ? bound_range_seen (with.bounds).programs : 0;
   }
   for (int32_t i = 0; ok && i < out->count && !is_stopped (o); i++) {

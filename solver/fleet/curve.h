@@ -18,6 +18,7 @@ typedef struct curve_options {
   const logger *log;
   bool (*stop) (void *context); /* as solve's: points that were not reached are left out */
   void *stop_context;
+  const tuning *tuning; /* NULL: as shipped */
   /* After each point; step_ns: the best that is known there, or -1. Or NULL. */
   void (*progress) (void *context, int32_t done, int32_t all, int64_t step_ns);
   void *context;

@@ -29,7 +29,8 @@ static bool place_all (const trace *t, const device *d, const char *digest, aren
                            .trace_digest = digest };
     schedule_shortage lacks = { 0 };
     error why = { 0 };
-    *out = schedule (t, &rw, NULL, 0, NULL, 0, NULL, 0, &large, NULL, 0, &o, a, &lacks, &why);
+    schedule_request r = { .original = t, .rewritten = &rw, .device = &large, .options = &o };
+    *out = schedule (&r, a, &lacks, &why);
     if (*out)
       return true;
     if (why.code != ERR_infeasible)
@@ -37,8 +38,7 @@ static bool place_all (const trace *t, const device *d, const char *digest, aren
     int64_t least = *bytes + (d->granule_bytes << i);
     *bytes = lacks.needs_bytes > *bytes && lacks.needs_bytes < least ? lacks.needs_bytes : least;
   }
-  return error_set (err, ERR_internal, "no place for all tensors in %lld bytes",
-                    (long long)*bytes);
+  return error_set (err, ERR_internal, "no place for all tensors in %lld bytes", (long long)*bytes);
 }
 
 bool needs_plan (const trace *t, const device *d, arena *a, plan **out, error *err) {
@@ -49,8 +49,7 @@ bool needs_plan (const trace *t, const device *d, arena *a, plan **out, error *e
   (*out)->device = *d;
   cost = &(*out)->predicted;
   arena *scratch = arena_new (0);
-  bool ok = scratch ? simulate_plan (t, *out, scratch, cost, err)
-                    : error_set (err, ERR_memory, "out of memory");
+  bool ok = scratch ? simulate_plan (t, *out, scratch, cost, err) : error_memory (err);
   (*out)->has_predicted = ok;
   arena_free (scratch);
   return ok;
@@ -60,8 +59,8 @@ bool needs_of (const trace *t, const device *d, arena *scratch, needs *out, erro
   summary s;
   plan *placed;
   arena_mark mark = arena_here (scratch);
-  bool ok = summary_of (t, scratch, &s, err) &&
-            place_all (t, d, "", scratch, &out->bytes, &placed, err);
+  bool ok =
+      summary_of (t, scratch, &s, err) && place_all (t, d, "", scratch, &out->bytes, &placed, err);
   arena_back (scratch, mark);
   if (!ok)
     return false;

@@ -10,8 +10,8 @@ enum { STEPS = 2 };
 
 static ferry_error err = FERRY_INIT (ferry_error);
 
-static void carry (const ferry_trace *t, const ferry_plan *p, ferry_queue queue, int i, char *device,
-                   char *host, int64_t granule) {
+static void carry (const ferry_trace *t, const ferry_plan *p, ferry_queue queue, int i,
+                   char *device, char *host, int64_t granule) {
   ferry_move m = FERRY_INIT (ferry_move);
   if (!ferry_plan_move (t, p, queue, i, &m, &err))
     return;
@@ -48,7 +48,8 @@ int main (int argc, char **argv) {
           ready &= counts[k] == FERRY_NO_WAIT || done[k] >= in_step * each[k] + counts[k];
         waits += !ready;
         if (ready && q != FERRY_OPS) /* an op would launch its kernel here */
-          carry (step, plan, (ferry_queue)q, (int)(done[q] % each[q]), device, host, n.granule_bytes);
+          carry (step, plan, (ferry_queue)q, (int)(done[q] % each[q]), device, host,
+                 n.granule_bytes);
         moved += ready && q != FERRY_OPS;
         done[q] += ready;
       }
