@@ -5,6 +5,7 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "trace/rewrite/rewrite.h"
 #include "trace/unit.h"
 
@@ -48,10 +49,6 @@ bool ferry_plan_steps (const ferry_trace *t, const ferry_plan *p, ferry_steps *o
 
 /* ---- waits ---- */
 
-static int64_t larger (int64_t x, int64_t y) {
-  return x > y ? x : y;
-}
-
 static int64_t count_of (int32_t wanted) {
   return wanted == NO_WAIT ? FERRY_NO_WAIT : wanted;
 }
@@ -79,10 +76,10 @@ static void wait_of_in (const plan *p, int32_t n_ops, int32_t move_index, ferry_
   out->ops = count_of (m->in_ops);
   out->outs = count_of (m->in_outs);
   if (m->clean)
-    out->ops = larger (out->ops, m->out_after + 1 - lag * n_ops);
+    out->ops = max_of (out->ops, m->out_after + 1 - lag * n_ops);
   else
     out->outs =
-        larger (out->outs, place_of (p->out_order, p->n_outs, move_index) + 1 - lag * p->n_outs);
+        max_of (out->outs, place_of (p->out_order, p->n_outs, move_index) + 1 - lag * p->n_outs);
 }
 
 static bool item_of (const ferry_trace *rewritten, const ferry_plan *p, ferry_queue queue,
@@ -120,8 +117,9 @@ static bool same_part (const move *x, const move *y) {
   return x->unit == y->unit && x->part == y->part && x->of == y->of;
 }
 
-/* The move whose copy in brought what this copy out takes away; -1: it was there from its birth. */
-static int32_t brought_by (const plan *p, int32_t index) {
+/* The move whose copy in brought what this copy out takes away; -1: it was there from its birth.
+   What persists may have come in the step before. */
+static int32_t brought_by (const plan *p, int32_t index, bool persistent) {
   const move *m = &p->moves[index];
   int32_t before = -1, last = -1;
   for (int32_t i = 0; i < p->n_moves; i++) {
@@ -130,15 +128,16 @@ static int32_t brought_by (const plan *p, int32_t index) {
       continue;
     if (x->in_before <= m->out_after && (before < 0 || x->in_before > p->moves[before].in_before))
       before = i;
-    if (x->in_before <= x->out_after)
-      last = i; /* it wraps: the step begins with it */
+    if (last < 0 || x->in_before > p->moves[last].in_before)
+      last = i;
   }
-  return before >= 0 ? before : last;
+  return before >= 0 || !persistent ? before : last;
 }
 
-static const stay *stay_of (const plan *p, int32_t n_tensors, int32_t index, bool in) {
+static const stay *stay_of (const plan *p, const units *u, int32_t index, bool in) {
   const move *m = &p->moves[index];
-  int32_t from = in ? index : brought_by (p, index), group = m->unit - n_tensors;
+  int32_t group = m->unit - u->trace->n_tensors;
+  int32_t from = in ? index : brought_by (p, index, u->at[m->unit].persistent);
   for (int32_t i = 0; i < p->placement.n_stays; i++) {
     const stay *s = &p->placement.stays[i];
     if (from >= 0 ? s->kind == STAY_MOVE && s->index == from
@@ -172,7 +171,7 @@ bool ferry_plan_move (const ferry_trace *rewritten, const ferry_plan *p, ferry_q
     int64_t granule = x->placement.granule_bytes;
     int32_t index = queue == FERRY_OUTS ? x->out_order[i] : x->in_order[i];
     const move *m = &x->moves[index];
-    const stay *s = stay_of (x, rewritten->trace->n_tensors, index, queue == FERRY_INS);
+    const stay *s = stay_of (x, &u, index, queue == FERRY_INS);
     ferry_move made = {
       .move = index,
       .part = m->part,

@@ -45,11 +45,11 @@ bool picture_drawings (call *c, const figure_page *page) {
 bool tsv_open (call *c, tsv_text *t) {
   *t = (tsv_text){ 0 };
   t->to = open_memstream (&t->text, &t->size);
-  return t->to || error_set (&c->err, ERR_memory, "out of memory");
+  return t->to || error_memory (&c->err);
 }
 
 bool tsv_close (call *c, tsv_text *t) {
-  bool ok = fclose (t->to) == 0 || error_set (&c->err, ERR_memory, "out of memory");
+  bool ok = fclose (t->to) == 0 || error_memory (&c->err);
   ok = ok && call_write (c, call_text (c, "tsv"), t->text, (int64_t)t->size);
   free (t->text);
   return ok;
