@@ -61,6 +61,15 @@ static bool read_question (call *c, const trace *t, question *q) {
   return true;
 }
 
+/* Whether anything is there that outlives the step: a step without it is a profile that began too
+   late to see who made it. */
+static bool shows_state (const trace *t) {
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    if (t->tensors[i].persistent || t->tensors[i].kind == TENSOR_PARAMETER)
+      return true;
+  return false;
+}
+
 static void put_op (json_writer *w, const trace *t, const char *key, int32_t op) {
   json_put_key (w, key);
   json_open_object (w);
@@ -127,6 +136,7 @@ static bool print_json (call *c, const trace *t, const summary *s, const questio
   json_add_int (&w, "peak_bytes", s->peak_bytes);
   put_op (&w, t, "peak_op", s->peak_op);
   json_add_int (&w, "persistent_bytes", s->persistent_bytes);
+  json_add_bool (&w, "shows_state", shows_state (t));
   json_add_int (&w, "tensor_bytes", s->tensor_bytes);
   json_add_int (&w, "tensors", t->n_tensors);
   json_close_object (&w);
@@ -184,7 +194,11 @@ static void print_answer (const trace *t, const summary *s, const question *q) {
   units_bytes (has, q->budget_bytes);
   units_bytes (missing, q->missing_bytes);
   if (!q->missing_bytes) {
-    printf ("\nfits: it needs %s, %s has %s\n", needs, q->of, has);
+    printf ("\nfits%s: it needs %s, %s has %s\n",
+            shows_state (t) ? ""
+                            : ", without weights and optimizer state, which this profile does not "
+                              "show",
+            needs, q->of, has);
     return;
   }
   printf ("\ndoes not fit: it needs %s, %s has %s, %s are missing\n", needs, q->of, has, missing);

@@ -71,6 +71,25 @@ units() { # a number alone is offered both ways
   done
   run 2 solve net.json --gap 0.5 && complains 'is it 0.5% or 50%\?'
 }
+profile() { # a profile is read as import would read it, and says so
+  local raw
+  printf 'nothing that is known\n' >nothing.txt
+  run 3 info nothing.txt || return 1
+  [ -n "${FERRY_REAL_TRACES:-}" ] || return 0
+  raw=$(ls "$FERRY_REAL_TRACES"/kineto/resnet50*.gz | head -n 1)
+  run 0 import "$raw" -o read.json; run 0 info read.json -q --json && cp out imported && run 0 info "$raw" --json && complains 'is a profile .*: read as .ferry import' && diff imported out &&
+    run 0 info "$raw" -b 80GiB && { says '^fits' || return 1; }
+}
+unscaled() { # where no op can be scaled, other cards are refused instead of answered
+  python3 - <<'END'
+import json
+t = json.load (open ("net.json"))
+for o in t["ops"]: o.pop ("compute", None)
+t["source"]["kind"] = "kineto"
+json.dump (t, open ("bare.json", "w"))
+END
+  run 2 whatif bare.json --from v100 -d a100-40 && complains 'no op says what it calculates' && run 0 whatif bare.json --from v100 -d v100 --limit 100
+}
 statuses() { # 0 with a plan, 4 only where a gap was asked for, 1 where nothing fits
   run 0 solve net.json -b 40% --limit 1 && run 4 solve net.json -b 40% --gap 0.01% --limit 1 && run 0 solve net.json -b 40% --gap 1000% --limit 1 &&
     run 1 solve net.json -b 20MiB && run 1 curve net.json --budget 20MiB,30MiB && says 'no plan fits' && run 1 whatif net.json -d v100 --budget 20MiB &&
@@ -125,6 +144,8 @@ claim "the smallest budget that is named works" smallest
 claim "no point of a curve, grid or comparison is worse than solve's plan" neighbours
 claim "points far from their bound are marked" wide
 claim "a number without a unit is refused with both readings" units
+claim "a profile that was not imported is read as import would" profile
+claim "times that cannot be scaled to another card are refused" unscaled
 claim "exit statuses are what scripts expect" statuses
 claim "an interrupt ends every long command with what it has" stops
 claim "a second interrupt ends at once" twice

@@ -132,6 +132,11 @@ static bool scale_trace (call *c, const trace *t, const device *from, const devi
     kept_ns += done ? 0 : t->ops[i].ns + t->ops[i].gap_ns;
     all_ns += t->ops[i].ns + t->ops[i].gap_ns;
   }
+  if (!scaled && t->n_ops)
+    return error_set (&c->err, ERR_usage,
+                      "no op says what it calculates, so the times of %s cannot be scaled to %s: "
+                      "import a profile with shapes, or plan for %s",
+                      from->name, to->name, from->name);
   if (!trace_validate (copy, &c->err))
     return false;
   out->trace = copy;
