@@ -6,11 +6,13 @@
 #include "cli/explain/closing.h"
 #include "cli/explain/cuts.h"
 #include "cli/explain/drops.h"
+#include "cli/explain/order.h"
 #include "cli/explain/places.h"
 #include "cli/explain/prices.h"
 #include "cli/inputs/inputs.h"
 #include "cli/figures/pictures.h"
 #include "trace/check/check.h"
+#include "trace/rewrite/order.h"
 #include "trace/simulate/simulate.h"
 #include "trace/simulate/waits.h"
 
@@ -30,7 +32,7 @@ typedef struct holder {
 } holder;
 
 typedef struct told {
-  const trace *original, *trace; /* as given, and rewritten */
+  const trace *original, *ordered, *trace; /* as given, in the plan's order, and rewritten */
   plan *plan;
   rewritten rewritten;
   predicted cost;
@@ -42,6 +44,7 @@ typedef struct told {
   int64_t waited_ns;
   crossing *crossings; /* the most bytes first */
   int32_t n_crossings;
+  order_told order;
   cuts_told cuts;
   dropped_list drops;
   places_told places;
@@ -155,7 +158,8 @@ static bool find_all (call *c, told *t) {
   if (!simulate (&job, 1, &o, c->arena, &t->cost, &t->line, &c->err) ||
       !waits_of (&job, &t->line, c->arena, &t->waits, &t->n_waits, &c->err) ||
       !count_crossings (c, t) || !find_holders (c, t) ||
-      !cuts_of (c, t->original, t->plan, &t->cuts) ||
+      !order_of (c, t->original, t->plan, &t->order) ||
+      !cuts_of (c, t->ordered, t->plan, &t->cuts) ||
       !dropped_of (c, t->original, t->plan, &t->drops) ||
       !places_of (c, &job, &t->line, t->waits, t->n_waits, &t->places))
     return false;
@@ -337,6 +341,7 @@ static bool print_json (call *c, const told *t) {
                       ? (double)t->cost.step_ns / (double)t->plan->certificate.lower_bound_ns - 1
                       : 0,
                   6);
+  order_put (&w, &t->order);
   closing_put (&w, &t->end);
   json_put_key (&w, "peak");
   json_open_object (&w);
@@ -357,11 +362,14 @@ static bool print_json (call *c, const told *t) {
 
 static int run (call *c) {
   told t = { 0 };
+  int32_t *order;
   trace *original = call_trace (c, c->operands[0]);
   t.plan = original ? call_plan (c, c->operands[1]) : NULL;
   if (!t.plan)
     return call_failed (c);
   if (!check_plan (original, t.plan, c->arena, NULL, &c->err) ||
+      !trace_reorder (original, t.plan->order, t.plan->n_order, c->arena, &t.ordered, &order,
+                      &c->err) ||
       !plan_rewrite (original, t.plan, c->arena, &t.rewritten, &c->err)) {
     error_in_file (&c->err, c->operands[1]);
     return call_failed (c);
@@ -380,6 +388,7 @@ static int run (call *c) {
   tell_waits (&t);
   places_print (&t.places);
   tell_crossings (&t);
+  order_print (&t.order);
   cuts_print (&t.cuts);
   dropped_print (&t.drops);
   prices_print (&t.prices);
