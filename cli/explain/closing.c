@@ -60,6 +60,8 @@ void closing_print (FILE *to, const closing *x) {
   char step[UNITS_TEXT], peak[UNITS_TEXT], least[UNITS_TEXT];
   const plan *p = x->plan;
   const char *whom = closing_whom (p);
+  const char *covers = p->certificate.covers;
+  const char *order = *whom && covers && strstr (covers, "with its ops in") ? " in this order" : "";
   double gap = closing_gap (p->predicted.step_ns, p->certificate.lower_bound_ns);
   for (int i = 0; i < x->n_others; i++)
     fprintf (to, "%-8s %10s  is not ruled out with %s, by a quick bound\n", i ? "" : "perhaps",
@@ -69,9 +71,9 @@ void closing_print (FILE *to, const closing *x) {
   if (!p->has_certificate)
     fprintf (to, "with no bound beside it");
   else if (gap > 0)
-    fprintf (to, "at most %.2f %% above what any plan%s can reach", gap, whom);
+    fprintf (to, "at most %.2f %% above what any plan%s%s can reach", gap, whom, order);
   else
-    fprintf (to, "and no plan%s is faster", whom);
+    fprintf (to, "and no plan%s%s is faster", whom, order);
   for (int i = 0; i < x->n_others; i++)
     fprintf (to, "%s%s", i ? " or " : "; ", x->others[i].option);
   fputs (x->n_others ? " may do better\n" : "\n", to);
