@@ -136,11 +136,34 @@ static bool parse_amount (const char *text, int64_t whole, int64_t *value, error
   return true;
 }
 
+bool units_need_unit (const char *text, units_kind kind, error *err) {
+  static const struct {
+    const char *small, *large;
+  } readings[] = { [UNITS_BYTES] = { "B", "GiB" },
+                   [UNITS_RATE] = { "B/s", "GB/s" },
+                   [UNITS_TIME] = { "ns", "s" },
+                   [UNITS_AMOUNT] = { "B", "GiB" } };
+  size_t length = strlen (text);
+  if (length == 0 || strspn (text, "0123456789.") != length || strspn (text, "0.") == length ||
+      kind == UNITS_NONE || kind == UNITS_COUNT)
+    return true;
+  if (kind != UNITS_SHARE)
+    return error_set (err, ERR_usage, "`%s` has no unit: is it %s%s or %s%s?", text, text,
+                      readings[kind].small, text, readings[kind].large);
+  int64_t ppm;
+  if (!parse (text, "", share_units, "a share such as 5%", &ppm, err))
+    return false;
+  return error_set (err, ERR_usage, "`%s` has no %%: is it %s%% or %.10g%%?", text, text,
+                    (double)ppm / 10000);
+}
+
 bool units_parse_within (const char *text, const units_range *r, int64_t whole, int64_t *value,
                          error *err) {
   char low[UNITS_TEXT], high[UNITS_TEXT];
   int64_t x = 0;
   bool ok = false;
+  if (!units_need_unit (text, r->kind, err))
+    return false;
   switch (r->kind) {
   case UNITS_BYTES:
     ok = units_parse_bytes (text, &x, err);

@@ -7,24 +7,38 @@
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/effort.h"
 #include "cli/inputs/inputs.h"
 #include "cli/whatif/jobs.h"
 #include "cli/whatif/offline_figures.h"
 #include "cli/figures/picture_files.h"
+#include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/stopping.h"
 #include "solver/fleet/floor.h"
+#include "solver/fleet/needs.h"
 
-/* Ours twice: swapping only, and with recomputing; each brings the bound of such plans. */
-enum { MOST_BUDGETS = 64, OURS = POLICIES, OURS_DROPS, PLANNERS };
-static const char *const our_names[] = { "ferry", "ferry-recompute" };
+/* Ours four times, by what is allowed; each brings the bound of such plans. */
+enum { MOST_BUDGETS = 64, OURS = POLICIES, OURS_DROPS, OURS_CUTS, OURS_ALL, PLANNERS };
 
-/* About two seconds of search on an ordinary machine. */
-#define LIMIT_TICKS ((int64_t)1000000)
+typedef struct our_way {
+  const char *name;
+  sections_mode sections;
+  recompute_mode recompute;
+} our_way;
+
+static const our_way ours[] = {
+  { "ferry", SECTIONS_OFF, RECOMPUTE_OFF },
+  { "ferry-recompute", SECTIONS_OFF, RECOMPUTE_AUTO },
+  { "ferry-sections", SECTIONS_AUTO, RECOMPUTE_OFF },
+  { "ferry-all", SECTIONS_AUTO, RECOMPUTE_AUTO },
+};
 
 typedef struct row {
   int64_t budget_bytes, plan_ns;
-  int policy;             /* a policy_id, OURS or OURS_DROPS */
+  int policy;             /* a policy_id, or from OURS on */
+  bool interrupted;       /* the search was: a better plan may be found */
   int64_t lower_bound_ns; /* -1: none that holds for such a plan */
   policy_answer answer;
 } row;
@@ -46,18 +60,14 @@ typedef struct table {
 /* ---- the question ---- */
 
 static bool read_budgets (call *c, table *t) {
-  const char *list = call_text (c, "budgets"), *one = call_text (c, "budget"), *part;
-  if (list && one)
-    return error_set (&c->err, ERR_usage, "give --budget or --budgets, not both");
-  const char *rest = list ? list : one;
-  const char *option = list ? "budgets" : "budget";
+  const char *rest = call_text (c, "budget"), *part;
   if (!rest)
-    return policy_budget_of (c, option, NULL, &t->device, 0, &t->budgets[t->n_budgets++]);
+    return policy_budget_of (c, "budget", NULL, &t->device, 0, &t->budgets[t->n_budgets++]);
   while ((part = next_part (c, &rest))) {
     if (t->n_budgets == MOST_BUDGETS)
       return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_BUDGETS);
     int64_t *at = &t->budgets[t->n_budgets++];
-    if (!policy_budget_of (c, option, part, &t->device, t->peak_bytes, at))
+    if (!policy_budget_of (c, "budget", part, &t->device, t->peak_bytes, at))
       return false;
   }
   return !c->err.code;
@@ -65,9 +75,9 @@ static bool read_budgets (call *c, table *t) {
 
 static bool add_policy (call *c, table *t, const char *name) {
   policy_id id = POLICIES;
-  int which = strcmp (name, our_names[0]) == 0   ? OURS
-              : strcmp (name, our_names[1]) == 0 ? OURS_DROPS
-                                                 : POLICIES - 1;
+  int which = PLANNERS - 1;
+  while (which >= OURS && strcmp (name, ours[which - OURS].name) != 0)
+    which--;
   if (t->n_policies == PLANNERS)
     return error_set (&c->err, ERR_usage, "a policy is named twice");
   if (which < OURS && !policy_of_name (c, name, &id))
@@ -79,8 +89,8 @@ static bool add_policy (call *c, table *t, const char *name) {
 static bool read_policies (call *c, table *t) {
   const char *rest = call_text (c, "policies"), *part;
   if (!rest) {
-    t->policies[t->n_policies++] = OURS;
-    t->policies[t->n_policies++] = OURS_DROPS;
+    for (int i = OURS; i < PLANNERS; i++)
+      t->policies[t->n_policies++] = i;
     for (int i = 0; i < POLICIES; i++)
       t->policies[t->n_policies++] = i;
   }
@@ -88,11 +98,11 @@ static bool read_policies (call *c, table *t) {
     if (!add_policy (c, t, part))
       return false;
   int first = 0; /* ours first, because they bring the bounds */
-  for (int ours = OURS; ours < PLANNERS; ours++)
+  for (int way = OURS; way < PLANNERS; way++)
     for (int i = first; i < t->n_policies; i++)
-      if (t->policies[i] == ours) {
+      if (t->policies[i] == way) {
         t->policies[i] = t->policies[first];
-        t->policies[first++] = ours;
+        t->policies[first++] = way;
       }
   return !c->err.code;
 }
@@ -105,11 +115,15 @@ static bool read_table (call *c, table *t) {
     return error_set (&c->err, ERR_input, "the trace is not plannable: %s",
                       t->trace->source.confidence);
   t->host_bytes = t->device.host_bytes;
-  t->limit_ticks = LIMIT_TICKS;
-  return call_quantity (c, "limit", &t->limit_ticks) &&
-         trace_digest (t->trace, t->digest, &c->err) && call_quantity (c, "host", &t->host_bytes) &&
+  return effort_read (c, &t->limit_ticks) && trace_digest (t->trace, t->digest, &c->err) &&
+         call_quantity (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) && read_budgets (c, t) &&
          read_policies (c, t);
+}
+
+/* The reserve is kept by all alike. */
+static int64_t net_of (const table *t, int64_t budget_bytes) {
+  return budget_bytes - reserve_of (budget_bytes, reserve_ppm (t->trace));
 }
 
 static int64_t count_drops (const plan *p) {
@@ -123,14 +137,16 @@ static int64_t count_drops (const plan *p) {
 static bool fill_ours (call *c, table *t, row *r, arena *a) {
   planner p;
   solution s;
-  planner_plain (&p, c, &t->device, r->budget_bytes, t->limit_ticks);
-  p.options.host_bytes = t->host_bytes;
-  p.options.recompute = r->policy == OURS_DROPS ? RECOMPUTE_AUTO : RECOMPUTE_OFF;
-  if (r->policy == OURS_DROPS) /* a tick of drops is some simulated events */
-    p.options.limit_ticks = (t->limit_ticks + 3) / 4;
-  r->answer.label = our_names[r->policy - OURS];
+  const our_way *way = &ours[r->policy - OURS];
+  if (!planner_plain (&p, c, t->trace, &t->device, r->budget_bytes, t->limit_ticks, &c->err))
+    return false;
+  p.ask.options.host_bytes = t->host_bytes;
+  p.ask.options.recompute = way->recompute;
+  p.ask.options.sections = way->sections;
+  r->answer.label = way->name;
   if (!planner_solve (c, &p, t->trace, a, &s)) {
-    if (c->err.code != ERR_infeasible && c->err.code != ERR_limit)
+    r->interrupted = c->err.code == ERR_interrupted;
+    if (c->err.code != ERR_infeasible && c->err.code != ERR_limit && !r->interrupted)
       return false;
     r->answer.note = arena_string (a, c->err.text, NULL);
     c->err = (error){ 0 };
@@ -142,8 +158,9 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
   }
   if (r->policy == OURS)
     t->lower_bound_ns = s.bound.lower_bound_ns;
-  else
+  else if (r->policy == OURS_DROPS)
     t->drops_bound_ns = s.bound.lower_bound_ns;
+  r->interrupted = p.interrupted;
   r->answer.fits = r->answer.has_cost = true;
   r->answer.plan = s.plan;
   r->answer.cost = s.plan->predicted;
@@ -156,7 +173,7 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
 static bool fill (call *c, table *t, row *r, arena *a) {
   policy_request request = { .trace = t->trace,
                              .device = &t->device,
-                             .budget_bytes = r->budget_bytes,
+                             .budget_bytes = net_of (t, r->budget_bytes),
                              .host_bytes = t->host_bytes,
                              .trace_digest = t->digest };
   int64_t start = planner_now_ns ();
@@ -165,6 +182,8 @@ static bool fill (call *c, table *t, row *r, arena *a) {
   r->plan_ns = planner_now_ns () - start;
   r->lower_bound_ns =
       r->answer.drops || r->policy == OURS_DROPS ? t->drops_bound_ns : t->lower_bound_ns;
+  if (ok && r->policy >= OURS && r->answer.plan)
+    r->lower_bound_ns = r->answer.plan->certificate.lower_bound_ns;
   return ok;
 }
 
@@ -172,7 +191,7 @@ static bool fill (call *c, table *t, row *r, arena *a) {
 static bool find_bound (call *c, table *t, int64_t budget_bytes) {
   bound b;
   solve_options o = { .device = &t->device,
-                      .budget_bytes = budget_bytes,
+                      .budget_bytes = net_of (t, budget_bytes),
                       .host_bytes = t->host_bytes };
   t->lower_bound_ns = t->drops_bound_ns = -1;
   for (int i = 0; i < t->n_policies; i++)
@@ -210,37 +229,40 @@ static void print_row (const row *r) {
             "no plan:", units_bytes (text[0], a->reached_bytes));
     if (a->has_cost)
       printf (", with a step of %s", units_time (text[1], p->step_ns));
-    printf (" (%s)\n", planned);
+    printf (" (%s)%s\n", planned, r->interrupted ? ", interrupted" : "");
     return;
   }
   double percent =
       p->baseline_ns ? 100.0 * (double)(p->step_ns - p->baseline_ns) / (double)p->baseline_ns : 0;
   snprintf (slower, sizeof slower, "%+.1f %%", percent);
   if (r->lower_bound_ns > 0)
-    snprintf (gap, sizeof gap, "%.2f %%", planner_gap (p->step_ns, r->lower_bound_ns));
+    snprintf (gap, sizeof gap, "%.2f %%", closing_gap (p->step_ns, r->lower_bound_ns));
   printf ("  %-32s %9s %9s %9s %9s %9s %9s %8s %9s %9s\n", a->label,
           units_time (text[0], p->step_ns), slower, units_time (text[1], p->stall_ns),
           units_bytes (text[2], p->peak_bytes), units_bytes (text[3], p->host_peak_bytes),
           units_bytes (text[4], p->d2h_bytes), units_bytes (text[5], p->h2d_bytes), gap, planned);
+  if (r->interrupted)
+    puts ("  interrupted: a better plan may be found");
 }
 
-static void print_tsv (const row *r) {
+static void print_tsv (FILE *to, const row *r) {
   const policy_answer *a = &r->answer;
   const predicted *p = &a->cost;
-  printf (
-      "%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
-      (long long)r->budget_bytes,
-      r->policy >= OURS ? our_names[r->policy - OURS] : policy_at ((policy_id)r->policy)->name,
-      a->label, a->fits, (long long)a->reached_bytes, (long long)p->step_ns,
-      (long long)p->baseline_ns, (long long)p->stall_ns, (long long)p->peak_bytes,
-      (long long)p->host_peak_bytes, (long long)p->d2h_bytes, (long long)p->h2d_bytes,
-      (long long)a->moves, (long long)a->drops, (long long)r->lower_bound_ns,
-      (long long)r->plan_ns);
+  fprintf (to,
+           "%lld\t%s\t%s\t%d\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%"
+           "lld\t%d\n",
+           (long long)r->budget_bytes,
+           r->policy >= OURS ? ours[r->policy - OURS].name : policy_at ((policy_id)r->policy)->name,
+           a->label, a->fits, (long long)a->reached_bytes, (long long)p->step_ns,
+           (long long)p->baseline_ns, (long long)p->stall_ns, (long long)p->peak_bytes,
+           (long long)p->host_peak_bytes, (long long)p->d2h_bytes, (long long)p->h2d_bytes,
+           (long long)a->moves, (long long)a->drops, (long long)r->lower_bound_ns,
+           (long long)r->plan_ns, r->interrupted);
 }
 
 static const char tsv_head[] =
     "budget_bytes\tpolicy\tlabel\tfits\treached_bytes\tstep_ns\tbaseline_ns\tstall_ns\tpeak_bytes\t"
-    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tdrops\tlower_bound_ns\tplan_ns\n";
+    "host_peak_bytes\td2h_bytes\th2d_bytes\tmoves\tdrops\tlower_bound_ns\tplan_ns\tinterrupted\n";
 
 static bool print_json_row (call *c, const row *r, json_writer *into) {
   json_writer w;
@@ -248,6 +270,8 @@ static bool print_json_row (call *c, const row *r, json_writer *into) {
   json_begin (&w, 0);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", r->budget_bytes);
+  if (r->interrupted)
+    json_add_bool (&w, "cut_short", true);
   policy_answer_write (&w, &r->answer, r->lower_bound_ns);
   json_close_object (&w);
   bool ok = json_finish (&w, &text, &c->err);
@@ -264,6 +288,7 @@ typedef struct run_context {
   const table *table;
   json_writer *json;
   compared *kept; /* or NULL: then a process of its own runs each budget */
+  FILE *tsv;      /* or NULL */
 } run_context;
 
 /* The part that a picture needs, out of the scratch that it lives in. */
@@ -287,17 +312,17 @@ static bool run_budget (void *context, int b, error *err) {
   run_context *x = context;
   call *c = x->call;
   table t = *x->table;
-  bool tsv = call_flag (c, "tsv"), ok = find_bound (c, &t, t.budgets[b]);
+  bool tsv = call_text (c, "tsv"), ok = find_bound (c, &t, t.budgets[b]);
   if (ok && !c->json && !tsv)
     print_head (&t, t.budgets[b]);
-  for (int i = 0; ok && i < t.n_policies; i++) {
+  for (int i = 0; ok && i < t.n_policies && !stopping_asked (c); i++) {
     row r = { .budget_bytes = t.budgets[b], .policy = t.policies[i] };
     arena *scratch = arena_new (0);
     ok = scratch ? fill (c, &t, &r, scratch) : error_memory (&c->err);
     if (ok && c->json)
       ok = print_json_row (c, &r, x->kept ? x->json : NULL);
     else if (ok && tsv)
-      print_tsv (&r);
+      print_tsv (x->kept ? x->tsv : stdout, &r);
     else if (ok)
       print_row (&r);
     if (ok && x->kept)
@@ -323,19 +348,34 @@ static bool take_rows (void *context, int b, FILE *printed, error *err) {
   return true;
 }
 
+static bool take_tsv (void *context, int b, FILE *printed, error *err) {
+  run_context *x = context;
+  (void)b, (void)err;
+  for (int ch; (ch = getc (printed)) != EOF;)
+    putc (ch, x->tsv);
+  return true;
+}
+
 static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
   int64_t jobs = sysconf (_SC_NPROCESSORS_ONLN) < 1 ? 1 : sysconf (_SC_NPROCESSORS_ONLN);
   jobs = jobs < t->n_budgets ? jobs : t->n_budgets;
-  run_context x = { c, t, w, kept };
+  tsv_text tsv = { 0 };
+  run_context x = { c, t, w, kept, NULL };
   if (!call_quantity (c, "jobs", &jobs))
     return false;
-  if (call_flag (c, "tsv"))
-    fputs (tsv_head, stdout);
-  for (int b = 0; kept && b < t->n_budgets; b++) /* a picture wants them all in one process */
-    if (!run_budget (&x, b, &c->err))
+  if (call_text (c, "tsv")) {
+    if (!tsv_open (c, &tsv))
       return false;
-  return kept || jobs_run (t->n_budgets, (int)jobs, run_budget, c->json ? take_rows : jobs_print,
-                           &x, &c->err);
+    fputs (tsv_head, x.tsv = tsv.to);
+  }
+  bool ok = true;
+  jobs_take *take = c->json ? take_rows : x.tsv ? take_tsv : jobs_print;
+  if (kept) /* a picture wants them all in one process */
+    for (int b = 0; ok && b < t->n_budgets && !stopping_asked (c); b++)
+      ok = run_budget (&x, b, &c->err);
+  else
+    ok = jobs_run (c, t->n_budgets, (int)jobs, run_budget, take, &x, &c->err);
+  return tsv.to ? tsv_close (c, &tsv) && ok : ok;
 }
 
 static int run (call *c) {
@@ -343,19 +383,19 @@ static int run (call *c) {
   json_writer w;
   if (!read_table (c, &t))
     return call_failed (c);
+  stopping_begin (c);
   json_begin (&w, 2);
   json_open_object (&w);
-  json_add_int (&w, "peak_bytes", t.peak_bytes);
+  json_add_int (&w, "needs_bytes", t.peak_bytes);
   json_put_key (&w, "rows");
   json_open_array (&w);
   figure_page page;
-  bool any;
   int32_t n = t.n_budgets * t.n_policies;
   bool draws = call_text (c, "svg") || call_text (c, "html");
   compared *kept = draws ? NEW (c->arena, n, compared, &c->err) : NULL;
   bool ok = (kept || !draws) && run_all (c, &t, &w, kept) &&
             (!draws || (compare_figure (t.trace, &t.device, kept, n, c->arena, &page, &c->err) &&
-                        picture_files (c, &page, &any)));
+                        picture_drawings (c, &page)));
   json_close_array (&w);
   json_add_text (&w, "trace", t.trace->name);
   json_close_object (&w);
@@ -368,16 +408,15 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_DEVICE,
-  { 'b', "budget", "SIZE|%",
-    "device memory that may be used, or a percentage of the peak with "
-    "everything on the device; without it, all that the device has to give",
+  { 'b', "budget", "SIZE|%,...",
+    "device memory that may be used, or a percentage of what the step needs with everything on the "
+    "device; without it, all that the device has to give",
     RANGE_AMOUNT },
-  { 0, "budgets", "SIZE|%,...", "several of them", RANGE_AMOUNT },
   { 0, "policies", "NAME,...",
-    "only these, `ferry` for our planner, `ferry-recompute` for it with recomputing; without it, "
+    "only these; ours are `ferry`, `ferry-recompute`, `ferry-sections` and `ferry-all`; without "
+    "it, "
     "all" },
-  { 0, "limit", "TICKS", "of our planner's search at each budget; without it, about two seconds",
-    RANGE_TICKS },
+  OPTIONS_OF_EFFORT ("normal"),
   { 'j',
     "jobs",
     "N",
@@ -385,7 +424,7 @@ static const cli_option options[] = {
     { UNITS_COUNT, 1, MOST_BUDGETS } },
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
     RANGE_SIZE },
-  { 0, "tsv", NULL, "print the result as tab-separated values" },
+  OPTION_TSV,
   OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,
   OPTIONS_END,
@@ -402,10 +441,12 @@ const cli_command command_compare = {
       "budget, and prints what their plans cost on one machine model: the time of a step and "
       "its stalls, the memory on both sides, the bytes each way, the gap to the bound, and the "
       "time that planning took. A policy that cannot keep a budget says what it reaches.\n"
-      "Ours comes twice: `ferry` only swaps, `ferry-recompute` may drop tensors and compute them "
-      "again. So does its bound: the gap of a plan that recomputes is to the bound of all such "
-      "plans without sections, that of any other to the bound of plans that only swap. Neither of "
-      "ours is slower than a policy that does no more than it.\n",
+      "Ours comes four times: `ferry` only swaps, `ferry-recompute` may drop tensors and compute "
+      "them again, `ferry-sections` may run ops in parts, `ferry-all` may do both; each finds what "
+      "`solve` with these options finds. So does the bound: the gap of each plan is to the bound "
+      "of "
+      "plans that do no more than it. An interrupt ends with what is known: the row that was being "
+      "planned is marked, and the exit status is 130.\n",
   .options = options,
   .json = true,
   .run = run,

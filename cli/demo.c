@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "cli/inputs/devices.h"
 #include "cli/figures/pictures.h"
+#include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
 #include "solver/place/schedule.h"
 #include "trace/check/check.h"
@@ -120,8 +121,8 @@ static bool make_plan (call *c, story *s) {
 static bool solve_it (call *c, story *s) {
   planner p;
   sim_options o = { .timeline_arena = c->arena };
-  planner_plain (&p, c, &s->device, s->budget_bytes, LIMIT_TICKS);
-  if (!planner_solve (c, &p, s->trace, c->arena, &s->best))
+  if (!planner_plain (&p, c, s->trace, &s->device, s->budget_bytes, LIMIT_TICKS, &c->err) ||
+      !planner_solve (c, &p, s->trace, c->arena, &s->best))
     return false;
   sim_job job = { s->trace, &s->rewritten, s->best.plan };
   return simulate (&job, 1, &o, c->arena, &s->best_costs, &s->best_timeline, &c->err);
@@ -187,15 +188,15 @@ static bool tell_best (call *c, const story *s) {
           units_bytes (host, s->best_costs.host_peak_bytes),
           units_time (step, s->best_costs.step_ns), slower,
           units_time (stall, s->best_costs.stall_ns));
-  printf ("   No plan can take less than %s (certified, by %s).\n",
+  printf ("   No plan%s can take less than %s (certified, by %s).\n", closing_whom (p),
           units_time (least, p->certificate.lower_bound_ns), p->certificate.bound_by);
-  double gap = planner_gap (s->best_costs.step_ns, p->certificate.lower_bound_ns);
+  double gap = closing_gap (s->best_costs.step_ns, p->certificate.lower_bound_ns);
   printf ("\nThe naive plan takes %s, the solved one %s: ", units_time (out, s->costs.step_ns),
           units_time (step, s->best_costs.step_ns));
   if (gap > 0)
-    printf ("at most %.2f %% above what is possible.\n", gap);
+    printf ("at most %.2f %% above what any plan%s can reach.\n", gap, closing_whom (p));
   else
-    printf ("no plan is faster.\n");
+    printf ("no plan%s is faster.\n", closing_whom (p));
   return true;
 }
 

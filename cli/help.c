@@ -9,12 +9,20 @@ const struct exit_line exit_lines[] = {
   { 1, "the answer is no: nothing fits, a check failed" },
   { 2, "the command line is not understood" },
   { 3, "a file is malformed, says something impossible or cannot be read or written" },
-  { 4, "a limit of time or effort was met; the best that was found is written" },
+  { 4,
+    "--gap was asked for and not reached (the plan is written), or a limit came before any plan" },
   { 69, "a service or a device does not answer" },
   { 70, "out of memory, a device error, or a mistake of ferry's own" },
-  { 130, "stopped by the user" },
+  { 130, "stopped by an interrupt; what was known by then is written" },
 };
 const int n_exit_lines = sizeof exit_lines / sizeof *exit_lines;
+
+const struct example_line example_lines[] = {
+#define EXAMPLE(command, line, says) { command, line, says },
+#include "cli/examples.def"
+#undef EXAMPLE
+};
+const int n_example_lines = sizeof example_lines / sizeof *example_lines;
 
 const cli_option *option_at (const cli_command *command, int index) {
   for (const cli_option *o = command->options; o && o->name; o++)

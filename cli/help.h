@@ -23,4 +23,8 @@ extern const struct exit_line {
 } exit_lines[];
 extern const int n_exit_lines;
 
+/* Examples, by command. */
+extern const struct example_line { const char *command, *line, *says; } example_lines[];
+extern const int n_example_lines;
+
 #endif

@@ -5,13 +5,19 @@
 #include "cli/inputs/devices.h"
 #include "cli/inputs/inputs.h"
 #include "cli/figures/pictures.h"
+#include "cli/inputs/policies.h"
+#include "solver/fleet/needs.h"
 #include "trace/summary.h"
 
 enum { SHOWN_HOLDERS = 5 };
 
 /* The question "will it fit", where one was asked. */
 typedef struct question {
-  bool asked;
+  bool asked, has_device;
+  device device;
+  needs needs;
+  int64_t reserve_ppm;
+  int64_t total_bytes; /* what it needs, the reserve included */
   int64_t budget_bytes, missing_bytes;
   const char *of; /* whose memory that is */
 } question;
@@ -24,23 +30,44 @@ static const char *tensor_name (const trace *t, int32_t x) {
   return *t->tensors[x].name ? t->tensors[x].name : "no name";
 }
 
+/* Where no card is named anywhere, granules are those of all cards that ferry ships. */
+static device any_device (void) {
+  enum { GRANULE = 2 << 20 };
+  return (device){ .name = "any card", .memory_bytes = MOST_BYTES, .granule_bytes = GRANULE };
+}
+
 /* --budget, or what --device has to give; the trace's own device is not asked about unless named.
  */
 static bool read_question (call *c, const trace *t, question *q) {
-  device d;
-  bool found;
-  q->budget_bytes = -1;
-  if (!call_quantity (c, "budget", &q->budget_bytes))
+  const char *budget = call_text (c, "budget");
+  if (!device_for (c, t, &q->device, &q->has_device))
     return false;
+  if (!q->has_device)
+    q->device = any_device ();
+  if (!needs_of (t, &q->device, c->arena, &q->needs, &c->err))
+    return false;
+  q->reserve_ppm = reserve_ppm (t);
+  q->total_bytes = reserve_onto (q->needs.bytes, q->reserve_ppm);
   q->of = "the budget";
-  if (q->budget_bytes < 0 && call_text (c, "device")) {
-    if (!device_for (c, t, &d, &found))
-      return false;
-    q->budget_bytes = d.memory_bytes - d.reserved_bytes;
-    q->of = d.name;
+  q->asked = budget || call_text (c, "device");
+  if (budget && !call_amount (c, "budget", q->total_bytes, &q->budget_bytes))
+    return false;
+  if (!budget && q->asked) {
+    q->budget_bytes = q->device.memory_bytes - q->device.reserved_bytes;
+    q->of = q->device.name;
   }
-  q->asked = q->budget_bytes >= 0;
+  if (q->asked && q->total_bytes > q->budget_bytes)
+    q->missing_bytes = q->total_bytes - q->budget_bytes;
   return true;
+}
+
+/* Whether anything is there that outlives the step: a step without it is a profile that began too
+   late to see who made it. */
+static bool shows_state (const trace *t) {
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    if (t->tensors[i].persistent || t->tensors[i].kind == TENSOR_PARAMETER)
+      return true;
+  return false;
 }
 
 static void put_op (json_writer *w, const trace *t, const char *key, int32_t op) {
@@ -97,10 +124,19 @@ static bool print_json (call *c, const trace *t, const summary *s, const questio
   if (q->asked)
     json_add_int (&w, "missing_bytes", q->missing_bytes);
   json_add_text (&w, "name", t->name);
+  json_put_key (&w, "needs");
+  json_open_object (&w);
+  json_add_int (&w, "bytes", q->total_bytes);
+  json_add_text (&w, "device", q->has_device ? q->device.name : NULL);
+  json_add_int (&w, "granule_bytes", q->needs.granule_bytes);
+  json_add_int (&w, "reserve_bytes", q->total_bytes - q->needs.bytes);
+  json_add_int (&w, "tensor_bytes", q->needs.tensor_bytes);
+  json_close_object (&w);
   json_add_int (&w, "ops", t->n_ops);
   json_add_int (&w, "peak_bytes", s->peak_bytes);
   put_op (&w, t, "peak_op", s->peak_op);
   json_add_int (&w, "persistent_bytes", s->persistent_bytes);
+  json_add_bool (&w, "shows_state", shows_state (t));
   json_add_int (&w, "tensor_bytes", s->tensor_bytes);
   json_add_int (&w, "tensors", t->n_tensors);
   json_close_object (&w);
@@ -112,7 +148,18 @@ static void print_amount (const char *what, int64_t bytes, const char *note) {
   printf ("%-12s %10s%s%s\n", what, units_bytes (text, bytes), *note ? "  " : "", note);
 }
 
-static void print_numbers (const trace *t, const summary *s) {
+/* One number, and what it is made of. */
+static void print_needs (const question *q) {
+  char note[160], tensors[UNITS_TEXT], granules[UNITS_TEXT], reserve[UNITS_TEXT];
+  int64_t kept = q->total_bytes - q->needs.bytes;
+  snprintf (note, sizeof note, "on %s: %s of tensors, %s of rounding to granules%s%s",
+            q->device.name, units_bytes (tensors, q->needs.tensor_bytes),
+            units_bytes (granules, q->needs.granule_bytes), kept ? ", a reserve of " : "",
+            kept ? units_bytes (reserve, kept) : "");
+  print_amount ("needs", q->total_bytes, note);
+}
+
+static void print_numbers (const trace *t, const summary *s, const question *q) {
   char compute[UNITS_TEXT], idle[UNITS_TEXT], note[160];
   printf ("%s: %d ops, %d tensors, batch %lld\n", *t->name ? t->name : "trace", t->n_ops,
           t->n_tensors, (long long)t->batch);
@@ -123,9 +170,10 @@ static void print_numbers (const trace *t, const summary *s) {
       snprintf (note, sizeof note, "in %d tensors", s->kinds[k].count);
       print_amount (tensor_kind_names[k], s->kinds[k].bytes, note);
     }
-  snprintf (note, sizeof note, "at op %d (%.60s), everything on the device", s->peak_op,
+  print_needs (q);
+  snprintf (note, sizeof note, "of tensors at op %d (%.60s), everything on the device", s->peak_op,
             op_name (t, s->peak_op));
-  print_amount ("peak", s->peak_bytes, note);
+  print_amount ("fullest", s->peak_bytes, note);
   for (int32_t i = 0; i < s->n_holders && i < SHOWN_HOLDERS; i++) {
     snprintf (note, sizeof note, "%.60s", tensor_name (t, s->holders[i]));
     print_amount ("  holds", t->tensors[s->holders[i]].bytes, note);
@@ -142,11 +190,15 @@ static void print_numbers (const trace *t, const summary *s) {
 /* The last line is the answer. */
 static void print_answer (const trace *t, const summary *s, const question *q) {
   char needs[UNITS_TEXT], has[UNITS_TEXT], missing[UNITS_TEXT], floor[UNITS_TEXT];
-  units_bytes (needs, s->peak_bytes);
+  units_bytes (needs, q->total_bytes);
   units_bytes (has, q->budget_bytes);
   units_bytes (missing, q->missing_bytes);
   if (!q->missing_bytes) {
-    printf ("\nfits: it needs %s, %s has %s\n", needs, q->of, has);
+    printf ("\nfits%s: it needs %s, %s has %s\n",
+            shows_state (t) ? ""
+                            : ", without weights and optimizer state, which this profile does not "
+                              "show",
+            needs, q->of, has);
     return;
   }
   printf ("\ndoes not fit: it needs %s, %s has %s, %s are missing\n", needs, q->of, has, missing);
@@ -164,17 +216,17 @@ static void print_answer (const trace *t, const summary *s, const question *q) {
 static int run (call *c) {
   summary s;
   question q = { 0 };
-  if (!call_quantity (c, "budget", &q.budget_bytes)) /* before a long file is read */
+  int64_t checked;
+  if (!call_amount (c, "budget", 0, &checked)) /* before a long file is read */
     return call_failed (c);
   trace *t = call_trace (c, c->operands[0]);
   if (!t || !read_question (c, t, &q) || !summary_of (t, c->arena, &s, &c->err))
     return call_failed (c);
-  q.missing_bytes = q.asked && s.peak_bytes > q.budget_bytes ? s.peak_bytes - q.budget_bytes : 0;
   if (c->json) {
     if (!print_json (c, t, &s, &q))
       return call_failed (c);
   } else {
-    print_numbers (t, &s);
+    print_numbers (t, &s, &q);
     putchar ('\n');
     if (!picture_needs (c, t, s.bytes_at, q.asked ? q.budget_bytes : -1))
       return call_failed (c);
@@ -197,11 +249,14 @@ const cli_command command_info = {
   .operands = "TRACE",
   .least = 1,
   .most = 1,
-  .about = "Prints the ops, the tensors by kind, the peak with everything on the device and who "
-           "holds it, and the floor: what the largest op needs at once, whole and in sections. "
-           "Below that no plan can go.\n"
-           "With --device or --budget the last lines answer whether it fits without any plan, and "
-           "what is missing; the exit status is 0 or 1.\n",
+  .about =
+      "Prints the ops, the tensors by kind, what the step needs with everything on the device, "
+      "its fullest moment and who holds it, and the floor: what the largest op needs at once, "
+      "whole and in sections. Below that no plan can go.\n"
+      "What it needs is one number everywhere: in a budget of so much nothing has to move. It "
+      "counts granules and, where the trace is not exact, the reserve.\n"
+      "With --device or --budget the last lines answer whether it fits without any plan, and "
+      "what is missing; the exit status is 0 or 1.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -6,6 +6,7 @@
 
 #include "cli/call/call.h"
 #include "cli/help.h"
+#include "cli/inputs/stopping.h"
 
 #define COMMAND(name) extern const cli_command command_##name;
 #include "cli/commands.def"
@@ -61,6 +62,10 @@ static int run (const cli_command *command, int argc, char **argv) {
       help_command (stdout, command);
     else
       status = command->run (&c);
+    if (!c.err.code && stopping_asked (&c)) {
+      call_note (&c, "interrupted; what was known by then is written");
+      status = EXIT_INTERRUPTED;
+    }
   }
   flush_output (&c.err);
   if (c.err.code)
@@ -97,7 +102,7 @@ int main (int argc, char **argv) {
     help_program (stderr);
     return EXIT_USAGE;
   }
-  if (strcmp (name, "--version") == 0)
+  if (strcmp (name, "--version") == 0 || strcmp (name, "-V") == 0)
     name = "version";
   bool asks =
       strcmp (name, "--help") == 0 || strcmp (name, "-h") == 0 || strcmp (name, "help") == 0;

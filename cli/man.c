@@ -42,7 +42,8 @@ static void row (FILE *out, const char *term, const char *says) {
 }
 
 static void head (FILE *out, const char *page, const char *says) {
-  fprintf (out, ".TH %s 1 \"\" \"ferry %s\" \"ferry\"\n.SH NAME\n", page, PACKAGE_VERSION);
+  fprintf (out, ".TH %s 1 \"" FERRY_DATE "\" \"ferry %s\" \"ferry\"\n.SH NAME\n", page,
+           PACKAGE_VERSION);
   roff (out, page);
   fputs (" \\- ", out);
   roff (out, says);
@@ -61,6 +62,19 @@ static void tail (FILE *out) {
     row (out, environment[i][0], environment[i][1]);
 }
 
+static void examples (FILE *out, const char *command) {
+  bool any = false;
+  for (int i = 0; i < n_example_lines; i++) {
+    const struct example_line *at = &example_lines[i];
+    if (command && strcmp (at->command, command) != 0)
+      continue;
+    if (!any)
+      fputs (".SH EXAMPLES\n", out);
+    any = true;
+    row (out, at->line, at->says);
+  }
+}
+
 static void page_command (FILE *out, const cli_command *command) {
   char text[OPTION_TEXT];
   snprintf (text, sizeof text, "ferry-%s", command->name);
@@ -73,6 +87,7 @@ static void page_command (FILE *out, const cli_command *command) {
   const cli_option *o;
   for (int i = 0; (o = option_at (command, i)); i++)
     row (out, option_text (text, o), o->says);
+  examples (out, command->name);
   tail (out);
   fputs (".SH SEE ALSO\n.BR ferry (1)\n", out);
 }
@@ -91,7 +106,9 @@ static void page_program (FILE *out) {
     snprintf (text, sizeof text, "ferry-%s(1)", commands[i]->name);
     row (out, text, commands[i]->says);
   }
+  examples (out, NULL);
   tail (out);
+  fputs (".SH SEE ALSO\n.BR ferry (3)\n", out);
 }
 
 static bool page_to (call *c, const char *folder, const cli_command *command) {

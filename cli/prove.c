@@ -2,7 +2,7 @@
 #include "trace/prove/prove.h"
 #include "base/units.h"
 #include "cli/inputs/inputs.h"
-#include "cli/inputs/planner.h"
+#include "cli/explain/closing.h"
 #include "trace/check/check.h"
 #include "trace/simulate/simulate.h"
 
@@ -59,7 +59,7 @@ static int run (call *c) {
             "this one takes %s, at most %.2f %% more\n",
             got.kind, units_time (least, got.lower_bound_ns), (long long)got.lower_bound_ns,
             (long long)got.claimed_ns, got.covers, units_time (step, seen.step_ns),
-            planner_gap (seen.step_ns, got.claimed_ns));
+            closing_gap (seen.step_ns, got.claimed_ns));
   return EXIT_YES;
 }
 

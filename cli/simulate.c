@@ -34,7 +34,7 @@ static bool read_job (call *c, int i, sim_job *job, rewritten *rw) {
 static bool read_noise (call *c, int n_jobs, const sim_job *job, noise_answer *out) {
   int64_t percent = 0, seed = 1;
   *out = (noise_answer){ 0 };
-  if (!call_quantity (c, "noise", &percent) || !call_quantity (c, "seed", &seed))
+  if (!call_percent (c, "noise", &percent) || !call_quantity (c, "seed", &seed))
     return false;
   if (!percent)
     return !call_text (c, "seed") || error_set (&c->err, ERR_usage, "--seed needs --noise");
@@ -144,7 +144,7 @@ static const cli_option options[] = {
     "noise",
     "%",
     "how the step fares where each op takes up to so much more or less, on a hundred days",
-    { UNITS_COUNT, 1, NOISE_MOST_PERCENT } },
+    { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
   { 0, "seed", "N", "of the noise; without it, 1", RANGE_SEED },
   OPTION_STRICT,
   OPTIONS_END,

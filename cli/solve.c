@@ -5,10 +5,13 @@
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/effort.h"
 #include "cli/inputs/inputs.h"
+#include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
 #include "solver/fleet/floor.h"
+#include "solver/solve.h"
 #include "trace/simulate/noise.h"
 
 /* ---- by our planner ---- */
@@ -17,7 +20,7 @@
 static bool dump_program (call *c, const planner *p, const trace *t, const plan *made,
                           const char *path, bound_stats *seen) {
   bytes text = { 0 };
-  solve_options o = p->options;
+  solve_options o = p->ask.options;
   rewritten rw;
   bound b;
   char budget[UNITS_TEXT];
@@ -51,6 +54,7 @@ typedef struct beside {
   bound_stats program;
   const plan
       *free; /* with places of their own for all stays, where the plan's are the same; or NULL */
+  closing end;
 } beside;
 
 static void put_robustness (json_writer *w, const robustness *n) {
@@ -83,11 +87,12 @@ static bool put_plan (call *c, const planner *p, const solution *s, const beside
   json_add_int (&w, "moves", made->n_moves);
   if (s->robust.plans)
     put_robustness (&w, &s->robust);
+  closing_put (&w, &also->end);
   json_put_key (&w, "predicted");
   predicted_write (&w, &made->predicted);
   if (also->program.rows)
     put_program (&w, &also->program);
-  json_add_int (&w, "reserve_bytes", p->reserve_bytes);
+  json_add_int (&w, "reserve_bytes", p->ask.reserve_bytes);
   json_add_int (&w, "ticks", s->ticks);
   json_close_object (&w);
   return call_print_json (c, &w);
@@ -97,11 +102,11 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   json_writer w;
   memory_floor f;
   error fresh = { 0 };
-  if (!floor_of (t, &p->device, c->arena, &f, &fresh))
-    return true; /* the first error is said */
+  if (!floor_of (t, &p->ask.device, c->arena, &f, &fresh))
+    return true; /* what was wrong before is said */
   json_begin (&w, 1);
   json_open_object (&w);
-  json_add_int (&w, "budget_bytes", p->options.budget_bytes);
+  json_add_int (&w, "budget_bytes", p->ask.options.budget_bytes);
   json_add_bool (&w, "fits", false);
   json_add_int (&w, "floor_bytes", f.bytes);
   json_put_key (&w, "floor_op");
@@ -117,8 +122,8 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   json_add_int (&w, "touched_bytes", f.touched_bytes);
   json_add_int (&w, "workspace_bytes", f.workspace_bytes);
   json_close_object (&w);
-  json_add_int (&w, "host_bytes", p->options.host_bytes);
-  json_add_int (&w, "reserve_bytes", p->reserve_bytes);
+  json_add_int (&w, "host_bytes", p->ask.options.host_bytes);
+  json_add_int (&w, "reserve_bytes", p->ask.reserve_bytes);
   json_add_text (&w, "why", why);
   json_close_object (&w);
   return call_print_json (c, &w);
@@ -135,7 +140,7 @@ static void tell_noise (FILE *to, const robustness *n) {
 }
 
 /* The last line is the answer. */
-static void tell_plan (FILE *to, const planner *p, const solution *s, const plan *free) {
+static void tell_plan (FILE *to, const planner *p, const solution *s, const beside *also) {
   char a[UNITS_TEXT], b[UNITS_TEXT], d[UNITS_TEXT];
   const predicted *cost = &s->plan->predicted;
   const certificate *proof = &s->plan->certificate;
@@ -148,32 +153,23 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const plan
   fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
            units_time (a, proof->lower_bound_ns), proof->bound_by, proof->covers);
   fprintf (to, "%-8s %10s  of %s%s%s; host %s of %s\n", "device", units_bytes (a, cost->peak_bytes),
-           units_bytes (b, p->asked_bytes), p->reserve_bytes ? ", less a reserve of " : "",
-           p->reserve_bytes ? units_bytes (d, p->reserve_bytes) : "",
+           units_bytes (b, p->ask.asked_bytes), p->ask.reserve_bytes ? ", less a reserve of " : "",
+           p->ask.reserve_bytes ? units_bytes (d, p->ask.reserve_bytes) : "",
            units_bytes ((char[UNITS_TEXT]){ 0 }, cost->host_peak_bytes),
-           units_bytes ((char[UNITS_TEXT]){ 0 }, p->options.host_bytes));
+           units_bytes ((char[UNITS_TEXT]){ 0 }, p->ask.options.host_bytes));
   fprintf (to, "%-8s %10s  out and %s in, a step, in %d moves, %d of them clean\n", "copies",
            units_bytes (a, cost->d2h_bytes), units_bytes (b, cost->h2d_bytes), s->plan->n_moves,
            s->plan->n_moves - s->plan->n_outs);
   fprintf (to, "%-8s %10s  after %lld candidates%s%s\n", "found by", proof->found_by,
            (long long)s->candidates, proof->limit_met ? "; the search ended by its limit: " : "",
            proof->limit_met ? proof->limit_met : "");
-  if (free)
+  if (also->free)
     fprintf (to, "%-8s %+9.1f %%  since every stay keeps its granules: %s where none has to\n",
-             "places", 100.0 * (double)cost->step_ns / (double)free->predicted.step_ns - 100,
-             units_time (a, free->predicted.step_ns));
+             "places", 100.0 * (double)cost->step_ns / (double)also->free->predicted.step_ns - 100,
+             units_time (a, also->free->predicted.step_ns));
   if (s->robust.plans)
     tell_noise (to, &s->robust);
-  double gap = planner_gap (cost->step_ns, proof->lower_bound_ns);
-  /* Cuts and drops widen what a plan may do: then the bound says of which plans it speaks. */
-  if (s->plan->n_sections || s->plan->n_recomputes)
-    fprintf (to, "%-8s %s\n", "covers", proof->covers);
-  fprintf (to, "\n%s in %s, ", units_time (a, cost->step_ns), units_bytes (b, cost->peak_bytes));
-  if (gap > 0)
-    fprintf (to, "at most %.2f %% above what any plan %scan reach\n", gap,
-             s->plan->n_sections || s->plan->n_recomputes ? "so covered " : "");
-  else
-    fprintf (to, "and no plan is faster\n");
+  closing_print (to, &also->end);
 }
 
 /* One row a strategy that did something: behind all else, for -v. */
@@ -196,7 +192,7 @@ static void tell_strategies (const search_stats *s) {
 static bool solve_freely (call *c, const planner *p, const trace *t, beside *also) {
   planner freely = *p;
   solution s;
-  freely.options.same_places = freely.options.keep_proof = false;
+  freely.ask.options.same_places = freely.ask.options.keep_proof = false;
   if (!planner_solve (c, &freely, t, c->arena, &s))
     return false;
   also->free = s.plan;
@@ -218,7 +214,7 @@ static bool read_targets (call *c, const char *output, const char *dump) {
 static int solve_by_plan (call *c) {
   planner p;
   solution s;
-  beside also = { 0 };
+  beside also = { .end = { 0 } };
   const char *output = call_text (c, "output"), *dump = call_text (c, "dump");
   if (call_text (c, "policy-opt")) {
     error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
@@ -234,16 +230,19 @@ static int solve_by_plan (call *c) {
     c->err = why;
     return call_failed (c);
   }
+  also.end.plan = s.plan;
   if ((output && !plan_store (s.plan, output, false, &c->err)) ||
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
-      (p.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
+      (p.ask.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
+      (!p.interrupted && !closing_of (t, &p.ask, s.plan, &also.end, &c->err)) ||
       (c->json && !put_plan (c, &p, &s, &also)))
     return call_failed (c);
   if (!c->json)
-    tell_plan (is_standard (output) || is_standard (dump) ? stderr : stdout, &p, &s, also.free);
+    tell_plan (is_standard (output) || is_standard (dump) ? stderr : stdout, &p, &s, &also);
   if (c->verbose)
     tell_strategies (&p.stats);
-  return s.plan->certificate.limit_met ? error_exit_status (ERR_limit) : EXIT_YES;
+  bool short_of_it = call_text (c, "gap") && s.plan->certificate.limit_met;
+  return short_of_it ? error_exit_status (ERR_limit) : EXIT_YES;
 }
 
 /* ---- by a policy ---- */
@@ -259,9 +258,9 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
 
 /* Options of our own planner would be passed over in silence. */
 static bool refuse_ours (call *c) {
-  static const char *const ours[] = { "reserve",   "sections", "section-order", "order",
-                                      "recompute", "gap",      "limit",         "seconds",
-                                      "seed",      "dump",     "noise",         "tune" };
+  static const char *const ours[] = { "reserve", "sections", "section-order", "order", "recompute",
+                                      "gap",     "limit",    "seconds",       "seed",  "dump",
+                                      "noise",   "tune",     "effort" };
   const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
   for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
     found = call_text (c, ours[i]) ? ours[i] : NULL;
@@ -296,7 +295,7 @@ static void print_bound (FILE *to, const plan *p) {
   fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
            units_time (least, proof->lower_bound_ns), proof->bound_by, proof->covers);
   fprintf (to, "%-8s %8.2f %%  above it at most\n", "gap",
-           planner_gap (p->predicted.step_ns, proof->lower_bound_ns));
+           closing_gap (p->predicted.step_ns, proof->lower_bound_ns));
 }
 
 static void print_text (FILE *to, const policy_answer *a, int64_t budget_bytes) {
@@ -371,7 +370,7 @@ static int run (call *c) {
 static const cli_option options[] = {
   OPTION_DEVICE,
   { 'b', "budget", "SIZE|%",
-    "device memory that may be used, or a percentage of the peak with "
+    "device memory that may be used, or a percentage of what the step needs with "
     "everything on the device; without it, all that the device has to give",
     RANGE_AMOUNT },
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
@@ -397,15 +396,7 @@ static const cli_option options[] = {
     "the ops in the order of the trace; or also each update as soon as its gradient is final; or "
     "also any order that keeps every value; without it, as-is" },
   { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%", RANGE_SHARE },
-  { 0, "limit", "TICKS",
-    "of the search, in simulated events, or, with cuts or drops, of all there is to do; the same "
-    "ticks give the same plan",
-    RANGE_TICKS },
-  { 0,
-    "seconds",
-    "N",
-    "the search stops after them; then a second run may find another plan",
-    { UNITS_COUNT, 1, INT32_MAX } },
+  OPTIONS_OF_EFFORT ("normal"),
   { 0, "seed", "N", "of the search; without it, 1", RANGE_SEED },
   { 0,
     "noise",
@@ -413,7 +404,7 @@ static const cli_option options[] = {
     "of the plans that take as long, the one that is best where each op takes up to so much more "
     "or "
     "less; without it, the first that is found",
-    { UNITS_COUNT, 1, NOISE_MOST_PERCENT } },
+    { UNITS_SHARE, 10000, NOISE_MOST_PERCENT * 10000 } },
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, as programs need that "
     "keep their addresses; says what that costs" },
@@ -439,9 +430,9 @@ const cli_command command_solve = {
       "a certified bound that no plan can beat. The answer is the last line; docs/solve.md reads "
       "it line by line. Where no plan fits, the smallest budget is named, with its parts and the "
       "op that sets it, and the exit status is 1.\n"
-      "The exit status is 4 where a limit ended the search before the gap was reached; the best "
-      "plan found is written all the same. An interrupt ends the search likewise, a second one "
-      "ends the program.\n"
+      "The exit status is 0 where a plan was found, but 4 where --gap was asked for and a limit "
+      "ended the search before. An interrupt ends the search too: the best plan so far is written, "
+      "and the exit status is 130. A second one ends the program.\n"
       "With --policy a published policy decides. Where it cannot keep the budget, no plan is "
       "written; what it reaches is said, and the exit status is 1.\n",
   .options = options,

@@ -62,7 +62,7 @@ policy_wrong() { run 2 solve small.json --policy vdnn && one_line && says 'there
 policy_share() { # a share of the peak is the same as its bytes, and more than the card has is refused
   local how=(solve small.json -p greedy-largest) bytes
   run 0 "${how[@]}" --budget 70% -o share.json && bytes=$(grep -oE '"budget_bytes": ?[0-9]+' share.json | grep -oE '[0-9]+') &&
-    run 0 "${how[@]}" --budget "$bytes" -o bytes.json && cmp share.json bytes.json &&
+    run 0 "${how[@]}" --budget "${bytes}B" -o bytes.json && cmp share.json bytes.json &&
     run 2 "${how[@]}" --budget 1000GiB && one_line && says 'leaves'
 }
 policy_alone() { # what the planner alone knows is not passed over
@@ -70,7 +70,7 @@ policy_alone() { # what the planner alone knows is not passed over
   for option in --gap=1% --limit=5 --sections=auto --recompute=auto --reserve=1% --seed=3 --same-places; do
     run 2 solve small.json -p g10 -b 70% $option && one_line && says "${option%%=*} is of our own planner" || return 1
   done
-  run 2 solve small.json -b 70% --policy-opt line=0.9 && one_line && says '--policy-opt needs --policy'
+  run 2 solve small.json -b 70% --policy-opt line=90% && one_line && says '--policy-opt needs --policy'
 }
 policy_order() { # another order of the ops is a part of the plan
   local how=(-p swapadvisor-planner --policy-opt "evaluations=80,population=16" -b 45%)
@@ -78,8 +78,8 @@ policy_order() { # another order of the ops is a part of the plan
     run 0 solve small.json "${how[@]}" -o again_p.json && cmp p.json again_p.json
 }
 policy_list() { run 0 solve --policy list && grep -q '^capuchin' out && run 0 solve --policy list --json && python_json out; }
-compares() { run 0 compare small.json --budgets 100%,70% --policies lru,g10 && [ "$(grep -c '^budget' out)" = 2 ] && [ "$(grep -cE '^  (lru|g10)' out)" = 4 ]; }
-compares_tsv() { run 0 compare small.json -b 70% --tsv --policies ferry,lru --limit 1000 && [ "$(awk -F'\t' 'NF == 16' out | wc -l)" = 3 ]; }
+compares() { run 0 compare small.json --budget 100%,70% --policies lru,g10 && [ "$(grep -c '^budget' out)" = 2 ] && [ "$(grep -cE '^  (lru|g10)' out)" = 4 ]; }
+compares_tsv() { run 0 compare small.json -b 70% --tsv - --policies ferry,lru --limit 1000 && [ "$(awk -F'\t' 'NF == 17' out | wc -l)" = 3 ]; }
 compares_json() { run 0 compare small.json -b 70% --json && python_json out; }
 completes() { # WORDS... EXPECTED: what bash offers for the last of the words
   local expected=${*: -1}

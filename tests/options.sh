@@ -19,7 +19,7 @@ operands() {
   case $1 in
   prove | check | simulate | export | replay | explain) echo t.json p.json ;;
   zoo) echo vgg16 --batch 1 ;;
-  max-batch) echo vgg16 --width-divisor 64 --ticks 10 --most 2 ;;
+  max-batch) echo vgg16 --width-divisor 64 --limit 10 --most 2 ;;
   pack) echo t.json t.json ;;
   plot) echo t.json p.json ;;
   import) echo chakra t.json ;;

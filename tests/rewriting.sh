@@ -36,7 +36,7 @@ no_parts() { # a trace whose ops cannot be cut, and nothing is known of what the
   sed -E 's/, *"parts": *[0-9]+//; s/"parts": *[0-9]+,? *//; s/, *"compute": *\{[^}]*\}//' alex.json >whole.json
   run 0 info whole.json && ! grep -q 'with sections' out &&
     run 2 solve whole.json -b 70% --sections 2 && one_line && complains 'no op can run in 2 parts, 1 are the most' &&
-    run 4 solve whole.json -b 85% --sections auto --recompute cheap "${limit[@]}" -o p.json && run 0 check whole.json p.json &&
+    run 0 solve whole.json -b 85% --sections auto --recompute cheap "${limit[@]}" -o p.json && run 0 check whole.json p.json &&
     run 1 solve whole.json -b 20MiB --sections auto "${limit[@]}" && one_line && complains 'which has no parts'
 }
 
@@ -49,7 +49,7 @@ floors() { # info, and every refusal, names what whole ops need and what their p
     run 1 info vgg.json --budget 10MiB && says 'no plan fits: op 135 .* alone needs 18.4 MiB, even in its most sections' || return 1
   local how parts='in the most parts at least 18.4 MiB \(op 135\)$'
   for how in "" "--recompute auto" "--recompute only"; do
-    run 1 solve vgg.json -b 40MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 40.0 MiB with whole ops \(--sections auto may run them in parts\); the smallest budget is 70.0 MiB \(73400320 bytes\), set by op 101 \(pool1.maxpool_bwd\): ' && complains "$parts" || return 1
+    run 1 solve vgg.json -b 40MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 40.0 MiB with whole ops \(--sections auto may run them in parts\); the smallest budget is 70.0 MiB \(73400320B\), set by op 101 \(pool1.maxpool_bwd\): ' && complains "$parts" || return 1
   done
   for how in "--sections auto" "--sections 2" "--sections 16 --section-order level" "--sections auto --recompute auto"; do
     run 1 solve vgg.json -b 10MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 10.0 MiB, nor was one found with ops in parts; with whole ops the smallest budget is 70.0 MiB ' && complains "$parts" || return 1
@@ -81,7 +81,7 @@ no_program() { run 2 solve fast.json -b 98% --recompute auto "${limit[@]}" --dum
 # ---- what explain says ----
 
 cuts_told() { # which stretch, in how many parts, why, at what cost; the cost is what compute is longer by
-  run 4 solve vgg.json -b 60MiB --sections auto "${limit[@]}" -o cut.json && run 0 explain vgg.json cut.json &&
+  run 0 solve vgg.json -b 60MiB --sections auto "${limit[@]}" -o cut.json && run 0 explain vgg.json cut.json &&
     says '^cut into sections, which costs [0-9.]+ [mu]s: in whole ops the step needs 70.0 MiB \(op 101\), the budget is 60.0 MiB$' &&
     says '^  ops [0-9]+ to [0-9]+ (depth first|level by level) in [0-9]+ parts, for [0-9.]+ [mu]s: op [0-9]+ \(.*\) touches [0-9.]+ MiB whole, [0-9.]+ MiB in a part' &&
     ! grep -q '^dropped' out && run 0 explain vgg.json cut.json --json && cp out explained || return 1
@@ -91,11 +91,11 @@ cuts_told() { # which stretch, in how many parts, why, at what cost; the cost is
   [ "$(tr -d '\n ' <cut.json | grep -oE '"ops":\[[0-9]+,[0-9]+\],"order":"[a-z]+","parts":[0-9]+')" = \
     "$(sed '/"sections"/,/^  ]/!d' explained | sed -nE 's/.*"end": ([0-9]+).*"first": ([0-9]+).*"order": "([a-z]+)","parts": ([0-9]+).*/"ops":[\2,\1],"order":"\3","parts":\4/p')" ] || { echo "other stretches"; return 1; }
   # where it would fit whole, the reason is the link
-  run 4 solve vgg.json -b 80MiB --sections 4 --section-order depth "${limit[@]}" -o four.json && run 0 explain vgg.json four.json &&
+  run 0 solve vgg.json -b 80MiB --sections 4 --section-order depth "${limit[@]}" -o four.json && run 0 explain vgg.json four.json &&
     { ! grep -q '^cut into' out || says 'in whole ops the step fits \(70.0 MiB of 80.0 MiB\), but more would cross the link'; }
 }
 drops_told() { # what, before which op, at what cost, beside the same bytes on the link
-  run 4 solve fast.json -b 60% --recompute auto "${drops[@]}" --proof -o drop.json && run 0 explain fast.json drop.json &&
+  run 0 solve fast.json -b 60% --recompute auto "${drops[@]}" --proof -o drop.json && run 0 explain fast.json drop.json &&
     says '^dropped and made again: [0-9.]+ [KMG]iB, by ops that take [0-9.]+ [mu]s; as copies both ways [0-9.]+ [mu]s; the most$' &&
     says '^ +[0-9.]+ [KM]iB  of .* before op [0-9]+ \(.*\): [0-9.]+ [mun]+s of ops for [0-9.]+ [mu]s of copies$' && ! grep -q '^cut into' out &&
     run 0 explain fast.json drop.json --json && cp out explained || return 1
@@ -112,12 +112,12 @@ drops_proved() {
   run 1 prove fast.json more.json && complains 'is claimed, the proof shows'
 }
 passing_told() { # what is made on the way and given up again is what the entries make besides
-  run 4 solve fast.json -b 45% --recompute auto "${drops[@]}" -o passing.json &&
+  run 0 solve fast.json -b 45% --recompute auto "${drops[@]}" -o passing.json &&
     run 0 explain fast.json passing.json --json && cp out explained || return 1
   [ "$(grep -oE '"passing_bytes": ?[0-9]+' explained | grep -oE '[0-9]+$' | awk '{ n += $1 } END { print n + 0 }')" -gt 0 ] &&
     run 0 explain fast.json passing.json && says 'of copies; [0-9.]+ [KMG]iB on the way, given up again$'
 }
-both_told() { run 4 solve alex.json -b 45% --sections auto --recompute auto --limit 100000 -q -o both.json && run 0 explain alex.json both.json && says '^cut into sections' && says '^dropped and made again' && tail -n 1 out | grep -qE 'any plan with (this order, )?these sections and drops can reach'; }
+both_told() { run 0 solve alex.json -b 45% --sections auto --recompute auto --limit 100000 -q -o both.json && run 0 explain alex.json both.json && says '^cut into sections' && says '^dropped and made again' && tail -n 1 out | grep -q 'above what any plan'; }
 asked() { # the plan says what was allowed
   tr -d '\n ' <both.json | grep -q '"recompute":"auto".*"section_order":"auto","sections":"auto"' && ! tr -d '\n ' <drop.json | grep -q '"sections":"auto"' &&
     tr -d '\n ' <four.json | grep -q '"section_order":"depth","sections":4'
@@ -150,8 +150,8 @@ monotone() { # more memory is never slower; what is allowed beside swapping neve
   local budgets=60%,80%,100% it
   for it in "fast --recompute 200000" "vgg --sections 300"; do
     set -- $it
-    run 0 curve $1.json --budgets $budgets --ticks $3 --tsv && curve_rows >swaps &&
-      run 0 curve $1.json --budgets $budgets --ticks $3 --tsv $2 auto && curve_rows >rows || return 1
+    run 0 curve $1.json --budget $budgets --limit $3 --tsv - && curve_rows >swaps &&
+      run 0 curve $1.json --budget $budgets --limit $3 --tsv - $2 auto && curve_rows >rows || return 1
     awk 'NR == FNR { step[$1] = $2; bound[$1] = $3; next } # step -1: none was found
       { if (step[$1] >= 0 && ($2 < 0 || $2 > step[$1] * 1.005 || $3 > bound[$1])) bad = 1
         if (last > 0 && ($2 < 0 || $2 > last)) bad = 1
@@ -161,9 +161,9 @@ monotone() { # more memory is never slower; what is allowed beside swapping neve
   done
 }
 curve_floor() { # what it says no plan fits below is true
-  run 0 curve vgg.json --points 2 --ticks 100 && says 'below 70.0 MiB no plan fits' &&
-    run 0 curve vgg.json --sections auto --points 2 --ticks 100 && says 'below 18.4 MiB no plan fits' &&
-    run 0 curve fast.json --recompute only --budgets 434MiB,100% --ticks 100 && says 'no plan (found|fits)' && run 2 curve fast.json --sections yes && one_line && complains 'is not one of auto\|off'
+  run 0 curve vgg.json --points 2 --limit 100 && says 'below 70.0 MiB no plan fits' &&
+    run 0 curve vgg.json --sections auto --points 2 --limit 100 && says 'below 18.4 MiB no plan fits' &&
+    run 0 curve fast.json --recompute only --budget 434MiB,100% --limit 100 && says 'no plan (found|fits)' && run 2 curve fast.json --sections yes && one_line && complains 'is not one of auto\|off'
 }
 
 claim "a number of parts that cannot be is refused with the most there can be" parts_asked

@@ -32,7 +32,7 @@ for k in d["link"]:
 json.dump (d, open ("fast.json", "w"))
 END
 
-grid="a.json --device v100,a100-40 --batch x1,x2 --link 3GB/s,12GB/s --memory 75%,90% --ticks 1"
+grid="a.json --device v100,a100-40 --batch x1,x2 --link 3GB/s,12GB/s --budget 75%,90% --limit 1"
 slices() {
   "$ferry" whatif -q $grid --json >whole && "$ferry" whatif -q $grid --json --jobs 2 >jobs || return 1
   for k in 1 2 3; do "$ferry" whatif -q $grid --array $k/3 -o dir || return 1; done
@@ -44,7 +44,7 @@ missing() { mkdir part && cp dir/slice-0001* dir/slice-0003* part && says 3 "sli
 claim "a slice that is missing is named" missing
 mixed() {
   mkdir mix && cp dir/slice-0001* dir/slice-0002* mix &&
-    "$ferry" whatif -q a.json -d v100 --link 3GB/s --memory 75% --ticks 1 --array 3/3 -o mix &&
+    "$ferry" whatif -q a.json -d v100 --link 3GB/s --budget 75% --limit 1 --array 3/3 -o mix &&
     says 3 "another grid" "$ferry" whatif --merge mix
 }
 claim "slices of two questions are not mixed" mixed
@@ -61,9 +61,9 @@ assert w["assumed"][0] == "the trace as it is"
 assert "--batch 128" in w["assumed"][1] and "roofline of a100-40" in w["assumed"][2]
 rows = {(r["device"], r["batch"], r["link_bytes_per_s"], r["budget_bytes"]): r for r in w["rows"]}
 for (d, b, l, m), r in rows.items ():
-  assert r["answer"] == "plan" and r["lower_bound_ns"] <= r["step_ns"], r
+  assert r["answer"] == "plan" and r["lower_bound_ns"] <= r["predicted"]["step_ns"], r
   if l == 3000000000: # the same on a link four times as fast is no slower
-    assert rows[d, b, 12000000000, m]["step_ns"] <= r["step_ns"] * 1.005, r
+    assert rows[d, b, 12000000000, m]["predicted"]["step_ns"] <= r["predicted"]["step_ns"] * 1.005, r
 base = {(r["device"], r["batch"]): r["baseline_ns"] for r in w["rows"]}
 assert base[1, 1] < base[0, 1] and 1.5 < base[0, 2] / base[0, 1] < 2.1
 END
@@ -79,7 +79,7 @@ for o in t["ops"]: o["ns"] *= 3
 t["ops"][0]["compute"] = None
 json.dump (t, open ("m.json", "w"))
 END
-    "$ferry" whatif -q m.json --from v100 --device v100,a100-40 --memory 95% --ticks 1 --json >m || return 1
+    "$ferry" whatif -q m.json --from v100 --device v100,a100-40 --budget 95% --limit 1 --json >m || return 1
   "$ferry" zoo -q $net -d a100-40 -o there.json && python3 - <<'END'
 import json
 m, t, there = json.load (open ("m")), json.load (open ("m.json")), json.load (open ("there.json"))
@@ -98,16 +98,16 @@ t = json.load (open ("a.json"))
 t["ops"][-1]["name"] = "ncclDevKernel_AllReduce_Sum_f32"
 json.dump (t, open ("rank.json", "w"))
 END
-    "$ferry" whatif rank.json -d v100 --memory 90% --ticks 1 --json 2>said >rank &&
+    "$ferry" whatif rank.json -d v100 --budget 90% --limit 1 --json 2>said >rank &&
     [ "$(grep -c "1 ops are collectives" said)" = 1 ] &&
-    "$ferry" whatif a.json -d v100 --memory 90% --ticks 1 --json 2>said >one && ! grep -q collectives said &&
+    "$ferry" whatif a.json -d v100 --budget 90% --limit 1 --json 2>said >one && ! grep -q collectives said &&
     python3 -c 'import json; a, b = (json.load (open (f))["rows"] for f in ("rank", "one")); assert a == b, (a, b)'
 }
 claim "a rank's collectives are named, and planned where they are" collectives
 
 curve_agrees() {
-  "$ferry" curve -q a.json --points 5 --ticks 1000 --json --svg c.svg --html c.html >c &&
-    "$ferry" min-memory -q a.json -s 20% --ticks 1000 --json -o least.json >l &&
+  "$ferry" curve -q a.json --points 5 --limit 1000 --json --svg c.svg --html c.html >c &&
+    "$ferry" min-memory -q a.json -s 20% --limit 1000 --json -o least.json >l &&
     "$ferry" check a.json least.json >/dev/null && python3 - <<'END'
 import json
 c, l = json.load (open ("c")), json.load (open ("l"))
@@ -122,7 +122,7 @@ END
 claim "min-memory's plan is legal and agrees with the curve" curve_agrees
 
 small_host() {
-  "$ferry" curve -q a.json --points 5 --ticks 1000 --host 16MiB --json >h && python3 - <<'END'
+  "$ferry" curve -q a.json --points 5 --limit 1000 --host 16MiB --json >h && python3 - <<'END'
 import json
 found = [p["predicted"] for p in json.load (open ("h"))["points"]]
 assert found[0] is None and found[-1], found
@@ -132,7 +132,7 @@ END
 claim "a host too small for the smallest budgets leaves the others" small_host
 
 packs() {
-  "$ferry" pack -q a.json b.json -d fast.json --memory 300MiB --points 3 --ticks 1000 --compare --json \
+  "$ferry" pack -q a.json b.json -d fast.json --budget 300MiB --points 3 --limit 1000 --compare --json \
     --svg p.svg --html p.html -o plans >p || return 1
   "$ferry" check a.json plans/a.json >/dev/null && "$ferry" check b.json plans/b.json >/dev/null &&
     "$ferry" simulate a.json plans/a.json --json >sa && python3 - <<'END'
@@ -140,7 +140,7 @@ import json
 p, a = json.load (open ("p")), json.load (open ("sa"))
 jobs = p["jobs"]
 assert p["placed"] == 2 and sum (j["budget_bytes"] for j in jobs) <= 300 << 20
-assert sum (j["peak_bytes"] for j in jobs) > 300 << 20, "they fit without any plan"
+assert sum (j["needs_bytes"] for j in jobs) > 300 << 20, "they fit without any plan"
 assert sum (j["share_ppm"] for j in jobs) <= 1000000
 assert jobs[0]["predicted"]["step_ns"] == a["step_ns"]
 for j in jobs: assert abs (j["predicted_ns"] - j["together_ns"]) <= 0.05 * j["together_ns"], j
@@ -151,12 +151,12 @@ END
 }
 claim "two jobs share a card with legal plans, as predicted, no worse than an even split" packs
 refuses() {
-  "$ferry" pack -q a.json b.json -d fast.json --memory 200MiB --points 3 --ticks 1000 >out
+  "$ferry" pack -q a.json b.json -d fast.json --budget 200MiB --points 3 --limit 1000 >out
   [ $? = 1 ] && grep -q "no place: .* needs at least" out
 }
 claim "a job without a place is told why" refuses
 events() {
-  "$ferry" pack -q a.json b.json -d fast.json --memory 300MiB --points 3 --ticks 1000 --arrive b@30s \
+  "$ferry" pack -q a.json b.json -d fast.json --budget 300MiB --points 3 --limit 1000 --arrive b@30s \
     --leave a@90s --json >e && python3 - <<'END'
 import json
 e = json.load (open ("e"))["events"]
@@ -174,8 +174,8 @@ claim "jobs that come and go change the others' plans, and wait for each other" 
 claim "an event of no job is refused" says 2 "there is no job c" "$ferry" pack a.json -d v100 --leave c@3s
 
 batches() {
-  "$ferry" max-batch -q alexnet --image 64 --width-divisor 4 --classes 100 -d v100 --memory 64MiB \
-    -s 20% --ticks 1000 --fine 8 --json --svg m.svg --html m.html >x && python3 - <<'END'
+  "$ferry" max-batch -q alexnet --image 64 --width-divisor 4 --classes 100 -d v100 --budget 64MiB \
+    -s 20% --limit 1000 --fine 8 --json --svg m.svg --html m.html >x && python3 - <<'END'
 import json
 w = {x["way"]: x for x in json.load (open ("x"))["ways"]}
 assert 0 < w["unswapped"]["batch"] <= w["swapped"]["batch"] <= w["sections"]["batch"], w
@@ -183,7 +183,7 @@ assert w["swapped"]["batch"] <= w["recompute"]["batch"]
 for x in w.values ():
   assert x["step_ns"] <= 1.2 * x["baseline_ns"] + 1, x
   assert x["none_at"] > x["batch"] or x["batch"] == 8 * w["unswapped"]["batch"], x
-assert w["unswapped"]["none_proved"] and w["unswapped"]["peak_bytes"] <= 64 << 20
+assert w["unswapped"]["none_proved"] and w["unswapped"]["needs_bytes"] <= 64 << 20
 END
 }
 claim "the largest batch grows with what is allowed, and keeps the slowdown" batches
@@ -233,18 +233,18 @@ assert len (rows[0]) == len (c["points"])
 w = json.load (open ("whole"))["rows"]
 shown = {(t // 2, t % 2, r[0], 1 + l): r[1 + l] for t, rows in enumerate (tables ("w"))
          for r in rows for l in range (2)}
-want = {(r["device"], r["batch"] - 1, r["budget_bytes"], 1 + (r["link_bytes_per_s"] > 5e9)): r["step_ns"]
+want = {(r["device"], r["batch"] - 1, r["budget_bytes"], 1 + (r["link_bytes_per_s"] > 5e9)): r["predicted"]["step_ns"]
         for r in w}
 assert shown == want
 p = json.load (open ("p"))
 memory, slow = tables ("p")[:2]
 for got, j in zip (memory, p["jobs"]):
-  assert got[1:] == [j["budget_bytes"], j["peak_bytes"], j["floor_bytes"]], got
+  assert got[1:] == [j["budget_bytes"], j["needs_bytes"], j["floor_bytes"]], got
 for got, j in zip (slow, p["jobs"]):
   assert got[1] == j["together_ns"] * 1000000 // j["baseline_ns"] - 1000000, got
 k = json.load (open ("k"))
 for got, r in zip (tables ("k")[0], k["rows"]):
-  assert got[1] == (r["cost"]["step_ns"] if r["fits"] else None), (got, r)
+  assert got[1] == (r["predicted"]["step_ns"] if r["fits"] else None), (got, r)
 x = json.load (open ("x"))
 assert [r[1] for r in tables ("m")[0]] == [y["batch"] for y in x["ways"]]
 END

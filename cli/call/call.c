@@ -299,6 +299,16 @@ bool call_quantity (call *c, const char *option, int64_t *out) {
   return call_amount (c, option, 0, out);
 }
 
+bool call_percent (call *c, const char *option, int64_t *out) {
+  enum { PERCENT = 10000 };
+  int64_t ppm = *out * PERCENT;
+  if (!call_quantity (c, option, &ppm))
+    return false;
+  *out = ppm / PERCENT;
+  return ppm % PERCENT == 0 || error_set (&c->err, ERR_usage, "--%s: %s is not a whole percentage",
+                                          option, call_text (c, option));
+}
+
 bool call_word (call *c, const char *option, const char *const *words, int *out) {
   const char *text = call_text (c, option);
   if (!text)

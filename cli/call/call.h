@@ -13,7 +13,7 @@
 enum { MOST_OPERANDS = 64, MOST_OPTIONS = 48 };
 
 /* Exit statuses that are no error's; the others are in base/error.def. */
-enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_USAGE = 2 };
+enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
 struct call {
   const cli_command *command;
@@ -21,7 +21,9 @@ struct call {
   int n_operands;
   const char *values[MOST_OPTIONS]; /* by row: the command's own, then common_options */
   bool json, quiet, verbose, color, utf8;
-  int columns; /* of the terminal, or 80 */
+  bool stoppable;      /* interrupts are kept: cli/inputs/stopping */
+  int64_t deadline_ns; /* searches end then; 0: never */
+  int columns;         /* of the terminal, or 80 */
   logger log;
   int64_t progress_since_ns; /* when the first of several things was done */
   arena *arena;
@@ -41,6 +43,8 @@ bool call_amount (call *c, const char *option, int64_t whole_bytes, int64_t *out
 /* The same of a text that is part of what was given, in a list or behind a name. */
 bool call_part (call *c, const char *option, const char *text, int64_t whole_bytes,
                 int64_t *out) MUST_CHECK;
+/* Whole percents; the range is in millionths. */
+bool call_percent (call *c, const char *option, int64_t *out) MUST_CHECK;
 bool call_word (call *c, const char *option, const char *const *words, int *out) MUST_CHECK;
 
 /* Prints what json_finish gives, on standard output. */

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "cli/explain/closing.h"
 #include "cli/explain/cuts.h"
 #include "cli/explain/drops.h"
 #include "cli/explain/order.h"
@@ -10,7 +11,6 @@
 #include "cli/explain/prices.h"
 #include "cli/inputs/inputs.h"
 #include "cli/figures/pictures.h"
-#include "cli/inputs/planner.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
 #include "trace/simulate/simulate.h"
@@ -49,6 +49,7 @@ typedef struct told {
   dropped_list drops;
   places_told places;
   prices prices;
+  closing end;
 } told;
 
 /* ---- names ---- */
@@ -182,9 +183,10 @@ static int32_t op_at (const told *t, int64_t at_ns) {
 static void tell_peak (const told *t) {
   char peak[UNITS_TEXT], budget[UNITS_TEXT], at[UNITS_TEXT], bytes[UNITS_TEXT];
   char op[NAME + 24], unit[NAME + 32];
-  printf ("peak %s of %s, %s into the step, at %s; held by\n",
-          units_bytes (peak, t->line.peak_bytes), units_bytes (budget, t->plan->budget_bytes),
-          units_time (at, t->line.peak_ns), op_text (t, op_at (t, t->line.peak_ns), op));
+  printf ("it takes %s of %s; fullest %s into the step, at %s: %s, held by\n",
+          units_bytes (peak, t->cost.peak_bytes), units_bytes (budget, t->plan->budget_bytes),
+          units_time (at, t->line.peak_ns), op_text (t, op_at (t, t->line.peak_ns), op),
+          units_bytes (bytes, t->line.peak_bytes));
   int64_t small_bytes =
       units_div_up (t->plan->placement.pool_bytes, t->plan->placement.granule_bytes) *
       t->plan->placement.granule_bytes;
@@ -273,11 +275,19 @@ static void tell_crossings (const told *t) {
   }
 }
 
-static void tell_answer (const told *t) {
-  char step[UNITS_TEXT];
-  printf ("\na step takes %s, at most %.2f %% above what any plan%s can reach\n",
-          units_time (step, t->cost.step_ns), planner_gap (t->cost.step_ns, t->prices.now_ns),
-          t->trace == t->original ? "" : " with this order, these sections and drops");
+/* A plan without a certificate gets the bound that was found here, of plans cut as it is. */
+static bool find_closing (call *c, told *t) {
+  plan *p = t->plan;
+  p->predicted = t->cost;
+  if (!p->has_certificate) {
+    p->has_certificate = true;
+    p->certificate = (certificate){ .lower_bound_ns = t->prices.now_ns,
+                                    .covers = t->trace == t->original
+                                                  ? "every plan without sections and recompute"
+                                                  : "every plan with this cut and these recompute "
+                                                    "entries" };
+  }
+  return closing_of_plan (t->original, p, &t->end, &c->err);
 }
 
 /* ---- JSON ---- */
@@ -326,7 +336,13 @@ static bool print_json (call *c, const told *t) {
   prices_put_bounds (&w, &t->prices);
   put_crossings (&w, t);
   dropped_put (&w, &t->drops);
+  json_add_fixed (&w, "gap",
+                  t->plan->certificate.lower_bound_ns > 0
+                      ? (double)t->cost.step_ns / (double)t->plan->certificate.lower_bound_ns - 1
+                      : 0,
+                  6);
   order_put (&w, &t->order);
+  closing_put (&w, &t->end);
   json_put_key (&w, "peak");
   json_open_object (&w);
   json_add_int (&w, "at_ns", t->line.peak_ns);
@@ -360,7 +376,7 @@ static int run (call *c) {
   }
   t.original = original;
   t.trace = t.rewritten.trace;
-  if (!find_all (c, &t) || (c->json && !print_json (c, &t)))
+  if (!find_all (c, &t) || !find_closing (c, &t) || (c->json && !print_json (c, &t)))
     return call_failed (c);
   if (c->json)
     return EXIT_YES;
@@ -376,7 +392,7 @@ static int run (call *c) {
   cuts_print (&t.cuts);
   dropped_print (&t.drops);
   prices_print (&t.prices);
-  tell_answer (&t);
+  closing_print (stdout, &t.end);
   return EXIT_YES;
 }
 

@@ -29,8 +29,7 @@ static bool bound_with (call *c, const plan *p, const trace *t, int64_t more_byt
   solve_options o = { .device = &d,
                       .budget_bytes = p->budget_bytes + more_bytes,
                       .host_bytes = p->host_bytes };
-  bool ok = scratch ? solve_bound (t, &o, scratch, out, &c->err)
-                    : error_memory (&c->err);
+  bool ok = scratch ? solve_bound (t, &o, scratch, out, &c->err) : error_memory (&c->err);
   arena_free (scratch);
   return ok;
 }

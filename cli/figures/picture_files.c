@@ -1,13 +1,13 @@
 #include "cli/figures/picture_files.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "plot/html.h"
 #include "plot/svg.h"
 #include "plot/tsv.h"
 
-/* The file that an option names, if the command has it and it was given; in some --tsv is a flag.
- */
+/* The file that an option names, if the command has it and it was given. */
 static const char *file_of (call *c, const char *option) {
   for (const cli_option *o = c->command->options; o && o->name; o++)
     if (strcmp (o->name, option) == 0)
@@ -36,6 +36,23 @@ static bool make_html (call *c, const figure_page *page, bytes *out) {
 
 static bool make_tsv (call *c, const figure_page *page, bytes *out) {
   return tsv_page (page, c->arena, out, &c->err);
+}
+
+bool picture_drawings (call *c, const figure_page *page) {
+  return write_picture (c, "svg", page, make_svg) && write_picture (c, "html", page, make_html);
+}
+
+bool tsv_open (call *c, tsv_text *t) {
+  *t = (tsv_text){ 0 };
+  t->to = open_memstream (&t->text, &t->size);
+  return t->to || error_memory (&c->err);
+}
+
+bool tsv_close (call *c, tsv_text *t) {
+  bool ok = fclose (t->to) == 0 || error_memory (&c->err);
+  ok = ok && call_write (c, call_text (c, "tsv"), t->text, (int64_t)t->size);
+  free (t->text);
+  return ok;
 }
 
 bool picture_files (call *c, const figure_page *page, bool *any) {

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "trace/import/import.h"
+
 static bool is_strict (const call *c) {
   for (const cli_option *o = c->command->options; o && o->name; o++)
     if (strcmp (o->name, "strict") == 0)
@@ -13,9 +15,36 @@ read_options call_read_options (call *c) {
   return (read_options){ .log = &c->log, .strict = is_strict (c) };
 }
 
+/* A profile that was not imported yet is read as `ferry import` would; *out stays NULL where it is
+   none. */
+static bool read_profile (call *c, const char *path, trace **out) {
+  import_options how = IMPORT_DEFAULTS;
+  import_report report;
+  error why = { 0 };
+  if (!import_files (&path, 1, &how, c->arena, out, &report, &why)) {
+    *out = NULL;
+    if (why.code != ERR_infeasible)
+      return true;
+    c->err = why;
+    return false;
+  }
+  call_note (c, "%s is a profile (%s): read as `ferry import %s -o TRACE` does", path,
+             report.n_read ? report.read[0].format : "", path);
+  return true;
+}
+
 trace *call_trace (call *c, const char *path) {
   read_options o = call_read_options (c);
   trace *t = trace_load (path, &o, c->arena, &c->err);
+  if (!t && c->err.code == ERR_input && strcmp (path, "-") != 0) {
+    error first = c->err;
+    trace *found = NULL;
+    c->err = (error){ 0 };
+    if (!read_profile (c, path, &found))
+      return NULL;
+    if (!(t = found))
+      c->err = first;
+  }
   if (t && t->source.confidence && *t->source.confidence &&
       strcmp (t->source.confidence, "exact") != 0)
     call_note (c, "%s: the trace is %s", path, t->source.confidence);

@@ -2,17 +2,15 @@
 
 #include "cli/inputs/planner.h"
 
-#include <signal.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/effort.h"
 #include "cli/inputs/policies.h"
-#include "solver/fleet/floor.h"
+#include "cli/inputs/stopping.h"
 #include "trace/simulate/noise.h"
-
-enum { APPROXIMATE_PPM = 30000, TOUCHED_PPM = 50000 };
 
 /* In the order of sections_orders and recompute_mode. */
 static const char *const order_words[] = { "auto", "level", "depth", NULL };
@@ -25,21 +23,7 @@ int64_t planner_now_ns (void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-double planner_gap (int64_t step_ns, int64_t bound_ns) {
-  if (bound_ns <= 0 || step_ns <= bound_ns)
-    return 0;
-  __int128 parts = ((__int128)(step_ns - bound_ns) * 10000 + bound_ns - 1) / bound_ns;
-  return (double)parts / 100;
-}
-
-/* ---- the question ---- */
-
-int64_t planner_reserve_ppm (const trace *t) {
-  const char *word = t->source.confidence ? t->source.confidence : "";
-  if (strncmp (word, "approximate", strlen ("approximate")) == 0)
-    return APPROXIMATE_PPM;
-  return strncmp (word, "touched", strlen ("touched")) == 0 ? TOUCHED_PPM : 0;
-}
+/* ---- what is asked ---- */
 
 static bool has_option (const call *c, const char *name) {
   for (const cli_option *o = c->command->options; o && o->name; o++)
@@ -48,35 +32,32 @@ static bool has_option (const call *c, const char *name) {
   return false;
 }
 
-static bool read_reserve (call *c, const trace *t, planner *p) {
-  char reserve[UNITS_TEXT], budget[UNITS_TEXT];
-  p->reserve_bytes = units_scale (p->asked_bytes, planner_reserve_ppm (t), 1000000);
-  if (has_option (c, "reserve") && !call_amount (c, "reserve", p->asked_bytes, &p->reserve_bytes))
-    return false;
-  if (p->reserve_bytes > p->asked_bytes)
-    return error_set (&c->err, ERR_usage, "--reserve: %s is more than the budget of %s",
-                      units_bytes (reserve, p->reserve_bytes),
-                      units_bytes (budget, p->asked_bytes));
-  p->options.budget_bytes = p->asked_bytes - p->reserve_bytes;
-  return true;
+/* Bytes, or a share of the budget; it stands before the budget is set. */
+static bool read_reserve (call *c, ask *q) {
+  const char *text = has_option (c, "reserve") ? call_text (c, "reserve") : NULL;
+  enum { ALL_PPM = 1000000 };
+  if (text && !strchr (text, '%')) {
+    q->reserve_ppm = -1;
+    return call_amount (c, "reserve", 0, &q->reserve_bytes);
+  }
+  return !text || call_amount (c, "reserve", ALL_PPM, &q->reserve_ppm);
 }
 
 static bool read_effort (call *c, planner *p) {
   int64_t seed = 1, noise = 0;
-  if (!call_quantity (c, "gap", &p->options.gap_ppm))
+  ask *q = &p->ask;
+  if (!call_quantity (c, "gap", &q->options.gap_ppm))
     return false;
-  if (call_text (c, "gap") && p->options.gap_ppm == 0)
-    p->options.gap_ppm = 1; /* 0 stands for the default */
-  if (!call_quantity (c, "limit", &p->options.limit_ticks) ||
-      (has_option (c, "noise") && !call_quantity (c, "noise", &noise)) ||
+  if (call_text (c, "gap") && q->options.gap_ppm == 0)
+    q->options.gap_ppm = 1; /* 0 stands for the default */
+  if (!effort_read (c, &q->options.limit_ticks) ||
+      (has_option (c, "noise") && !call_percent (c, "noise", &noise)) ||
       !call_quantity (c, "seconds", &p->seconds) || !call_quantity (c, "seed", &seed))
     return false;
-  if (p->seconds && !p->options.limit_ticks)
-    p->options.limit_ticks = INT64_MAX / 4;
-  p->options.seed = (uint64_t)seed;
-  p->options.noise_percent = (int32_t)noise;
-  p->options.keep_proof = call_flag (c, "proof");
-  p->options.same_places = has_option (c, "same-places") && call_flag (c, "same-places");
+  p->ask.options.seed = (uint64_t)seed;
+  p->ask.options.noise_percent = (int32_t)noise;
+  p->ask.options.keep_proof = call_flag (c, "proof");
+  p->ask.options.same_places = has_option (c, "same-places") && call_flag (c, "same-places");
   return true;
 }
 
@@ -91,7 +72,7 @@ static bool read_tuning (call *c, planner *p) {
     return false;
   *t = tuning_shipped;
   p->tuned = text;
-  p->options.tuning = t;
+  p->ask.options.tuning = t;
   return tuning_read (t, text, &wrong) || error_set (&c->err, ERR_usage, "--tune: %s", wrong.text);
 }
 
@@ -133,68 +114,53 @@ static bool read_word (call *c, const char *option, const char *const *words, in
 
 static bool read_rewriting (call *c, const trace *t, planner *p) {
   int order = ORDERS_AUTO, op_order = ORDER_AS_IS, drop = RECOMPUTE_OFF;
-  if (!read_sections (c, t, &p->options) || !read_word (c, "section-order", order_words, &order) ||
+  if (!read_sections (c, t, &p->ask.options) ||
+      !read_word (c, "section-order", order_words, &order) ||
       !read_word (c, "recompute", drop_words, &drop) ||
       !read_word (c, "order", op_order_words, &op_order))
     return false;
-  if (order != ORDERS_AUTO && p->options.sections == SECTIONS_OFF)
+  if (order != ORDERS_AUTO && p->ask.options.sections == SECTIONS_OFF)
     return error_set (&c->err, ERR_usage,
                       "--section-order %s says how parts run, but no op is cut; give --sections "
                       "auto too",
                       order_words[order]);
-  p->options.section_orders = (sections_orders)order;
-  p->options.order = (order_mode)op_order;
-  p->options.recompute = (recompute_mode)drop;
+  p->ask.options.section_orders = (sections_orders)order;
+  p->ask.options.recompute = (recompute_mode)drop;
+  p->ask.options.order = (order_mode)op_order;
   return true;
 }
 
 bool planner_read (call *c, const trace *t, planner *p) {
-  char want[UNITS_TEXT], have[UNITS_TEXT];
+  int64_t budget_bytes, host_bytes;
+  device d;
   *p = (planner){ 0 };
-  if (!device_needed (c, t, &p->device))
+  if (!device_needed (c, t, &d))
     return false;
-  p->options = (solve_options){
-    .device = &p->device, .host_bytes = p->device.host_bytes, .seed = 1, .log = &c->log
-  };
   if (!trace_is_plannable (t))
     return error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
-  if (!policy_asked_budget (c, t, &p->device, &p->asked_bytes) || !read_reserve (c, t, p) ||
-      !call_quantity (c, "host", &p->options.host_bytes))
-    return false;
-  if (p->options.host_bytes > p->device.host_bytes)
-    return error_set (&c->err, ERR_usage, "--host: %s, but the host of %s has %s",
-                      units_bytes (want, p->options.host_bytes), p->device.name,
-                      units_bytes (have, p->device.host_bytes));
-  return read_rewriting (c, t, p) && read_effort (c, p) && read_tuning (c, p);
+  p->ask = ask_default (t, &d);
+  p->ask.options.log = &c->log;
+  host_bytes = d.host_bytes;
+  return policy_asked_budget (c, t, &d, &budget_bytes) && read_reserve (c, &p->ask) &&
+         ask_budget (&p->ask, budget_bytes, &c->err) && call_quantity (c, "host", &host_bytes) &&
+         ask_host (&p->ask, host_bytes, &c->err) && read_rewriting (c, t, p) &&
+         read_effort (c, p) && read_tuning (c, p);
 }
 
-void planner_plain (planner *p, const call *c, const device *d, int64_t budget_bytes,
-                    int64_t limit_ticks) {
-  *p = (planner){ .device = *d, .asked_bytes = budget_bytes };
-  p->options = (solve_options){ .budget_bytes = budget_bytes,
-                                .host_bytes = d->host_bytes,
-                                .limit_ticks = limit_ticks,
-                                .seed = 1,
-                                .log = c->verbose ? &c->log : NULL };
+bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
+                    int64_t budget_bytes, int64_t limit_ticks, error *err) {
+  *p = (planner){ .ask = ask_default (t, d) };
+  p->ask.options.limit_ticks = limit_ticks;
+  p->ask.options.log = c->verbose ? &c->log : NULL;
+  return ask_budget (&p->ask, budget_bytes, err);
 }
 
 /* ---- stopping ---- */
 
-static void on_interrupt (int signal) {
-  (void)signal;
-}
-
-/* The handler is set for one time: when the system has put the default back, it has come. So no
-   variable is shared with it, and the second interrupt ends the program. */
-static bool was_interrupted (void) {
-  struct sigaction now;
-  return sigaction (SIGINT, NULL, &now) == 0 && now.sa_handler != on_interrupt;
-}
-
 static bool stop (void *context) {
   planner *p = context;
-  p->interrupted = was_interrupted ();
-  return p->interrupted || (p->seconds && planner_now_ns () >= p->deadline_ns);
+  p->interrupted = stopping_asked (p->call);
+  return stopping_due (p->call);
 }
 
 /* ---- solving ---- */
@@ -208,30 +174,30 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_add_text (&w, "ferry", PACKAGE_VERSION);
   json_put_key (&w, "options");
   json_open_object (&w);
-  json_add_int (&w, "budget_bytes", p->asked_bytes);
-  json_add_int (&w, "gap_ppm", p->options.gap_ppm);
-  json_add_int (&w, "host_bytes", p->options.host_bytes);
-  json_add_int (&w, "limit_ticks", p->options.limit_ticks);
-  if (p->options.noise_percent)
-    json_add_int (&w, "noise_percent", p->options.noise_percent);
-  if (p->options.order)
-    json_add_text (&w, "order", op_order_words[p->options.order]);
-  if (p->options.recompute)
-    json_add_text (&w, "recompute", drop_words[p->options.recompute]);
-  json_add_int (&w, "reserve_bytes", p->reserve_bytes);
-  if (p->options.same_places)
+  json_add_int (&w, "budget_bytes", p->ask.asked_bytes);
+  json_add_int (&w, "gap_ppm", p->ask.options.gap_ppm);
+  json_add_int (&w, "host_bytes", p->ask.options.host_bytes);
+  json_add_int (&w, "limit_ticks", p->ask.options.limit_ticks);
+  if (p->ask.options.noise_percent)
+    json_add_int (&w, "noise_percent", p->ask.options.noise_percent);
+  if (p->ask.options.order)
+    json_add_text (&w, "order", op_order_words[p->ask.options.order]);
+  if (p->ask.options.recompute)
+    json_add_text (&w, "recompute", drop_words[p->ask.options.recompute]);
+  json_add_int (&w, "reserve_bytes", p->ask.reserve_bytes);
+  if (p->ask.options.same_places)
     json_add_bool (&w, "same_places", true);
   json_add_int (&w, "seconds", p->seconds);
-  if (p->options.sections)
-    json_add_text (&w, "section_order", order_words[p->options.section_orders]);
-  if (p->options.sections == SECTIONS_AUTO)
+  if (p->ask.options.sections)
+    json_add_text (&w, "section_order", order_words[p->ask.options.section_orders]);
+  if (p->ask.options.sections == SECTIONS_AUTO)
     json_add_text (&w, "sections", "auto");
-  else if (p->options.sections)
-    json_add_int (&w, "sections", p->options.section_parts);
+  else if (p->ask.options.sections)
+    json_add_int (&w, "sections", p->ask.options.section_parts);
   if (p->tuned)
     json_add_text (&w, "tune", p->tuned);
   json_close_object (&w);
-  json_add_int (&w, "seed", (int64_t)p->options.seed);
+  json_add_int (&w, "seed", (int64_t)p->ask.options.seed);
   json_close_object (&w);
   if (json_finish (&w, &text, err))
     out = arena_string_n (a, text.data, (size_t)text.size, err);
@@ -240,32 +206,16 @@ static const char *made_by (const planner *p, arena *a, error *err) {
 }
 
 bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out) {
-  struct sigaction mine = { .sa_handler = on_interrupt,
-                            .sa_flags = (int)SA_RESETHAND | SA_RESTART },
-                   before;
-  sigemptyset (&mine.sa_mask);
-  p->options.device = &p->device;
-  p->options.stats = &p->stats;
-  p->options.stop = stop;
-  p->options.stop_context = p;
-  p->deadline_ns = planner_now_ns () + p->seconds * 1000000000;
-  bool handled = sigaction (SIGINT, &mine, &before) == 0;
-  bool ok = solve (t, &p->options, a, out, &c->err);
-  if (handled) {
-    p->interrupted |= was_interrupted ();
-    sigaction (SIGINT, &before, NULL);
-  }
+  stopping_begin (c);
+  p->call = c;
+  p->ask.options.stats = &p->stats;
+  p->ask.options.stop = stop;
+  p->ask.options.stop_context = p;
+  bool ok = ask_solve (t, &p->ask, a, out, &c->err);
+  p->interrupted |= stopping_asked (c);
   if (!ok && (c->err.code == ERR_infeasible || c->err.code == ERR_limit) && p->interrupted) {
     c->err = (error){ 0 };
     return error_set (&c->err, ERR_interrupted, "stopped before a plan was found");
-  }
-  if (!ok && c->err.code == ERR_infeasible) {
-    floor_request r = { .budget_bytes = p->options.budget_bytes,
-                        .host_bytes = p->options.host_bytes,
-                        .in_parts = p->options.sections != SECTIONS_OFF,
-                        .drops = p->options.recompute != RECOMPUTE_OFF,
-                        .stays = p->options.recompute == RECOMPUTE_ONLY };
-    return floor_refuse (t, &p->device, &r, &c->err);
   }
   if (!ok)
     return false;

@@ -4,16 +4,14 @@
 #define FERRY_CLI_INPUTS_PLANNER_H
 
 #include "cli/call/call.h"
-#include "solver/solve.h"
+#include "solver/ask/ask.h"
 
 typedef struct planner {
-  solve_options options;
-  device device;
-  int64_t asked_bytes, reserve_bytes; /* options.budget_bytes is the one less the other */
-  int64_t seconds;                    /* 0: no limit */
-  int64_t deadline_ns;
+  ask ask;
+  int64_t seconds; /* 0: no limit */
   bool interrupted;
-  const char *tuned;  /* the text of --tune; or NULL */
+  const call *call;   /* while it solves */
+  const char *tuned;  /* what --tune says; or NULL */
   search_stats stats; /* of all that was solved */
 } planner;
 
@@ -21,18 +19,12 @@ typedef struct planner {
    --proof; a command need not have all of them. */
 bool planner_read (call *c, const trace *t, planner *p) MUST_CHECK;
 /* Without a command line: one device, one budget, all of its host. */
-void planner_plain (planner *p, const call *c, const device *d, int64_t budget_bytes,
-                    int64_t limit_ticks);
+bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
+                    int64_t budget_bytes, int64_t limit_ticks, error *err) MUST_CHECK;
 
 /* An interrupt stops it and keeps what was found; a second one ends the program. The plan says
    which limit was met and by what it was made. */
 bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out) MUST_CHECK;
-
-/* The part of a budget that is kept free where a trace is not exact, in millionths. */
-int64_t planner_reserve_ppm (const trace *t);
-
-/* How far a step is above a bound, in percent, rounded up to a hundredth: "at most" holds. */
-double planner_gap (int64_t step_ns, int64_t bound_ns);
 
 int64_t planner_now_ns (void);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/fleet/needs.h"
 
 bool policy_of_name (call *c, const char *name, policy_id *out) {
   const char *names[POLICIES];
@@ -60,12 +61,12 @@ bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out
 }
 
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) {
-  policy_view v;
+  needs n;
   arena *scratch = arena_new (0);
   bool ok = scratch || error_memory (&c->err);
-  ok = ok && policy_view_build (t, d, 0, 0, scratch, &v, &c->err);
+  ok = ok && needs_of (t, d, scratch, &n, &c->err);
   if (ok)
-    *out = v.res[view_peak (&v, v.res)];
+    *out = reserve_onto (n.bytes, reserve_ppm (t));
   arena_free (scratch);
   return ok;
 }
@@ -149,10 +150,6 @@ bool policies_list_json (call *c) {
 }
 
 void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_bound_ns) {
-  if (a->has_cost) {
-    json_put_key (w, "cost");
-    predicted_write (w, &a->cost);
-  }
   json_add_int (w, "drops", a->drops);
   json_add_bool (w, "fits", a->fits);
   if (lower_bound_ns > 0 && a->fits)
@@ -162,6 +159,10 @@ void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_
     json_add_int (w, "lower_bound_ns", lower_bound_ns);
   json_add_int (w, "moves", a->moves);
   json_add_text (w, "note", a->note);
+  if (a->has_cost) {
+    json_put_key (w, "predicted");
+    predicted_write (w, &a->cost);
+  }
   json_add_int (w, "reached_bytes", a->reached_bytes);
   if (a->order)
     json_add_bool (w, "reordered", true);

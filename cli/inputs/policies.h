@@ -8,7 +8,7 @@
 bool policy_of_name (call *c, const char *name, policy_id *out) MUST_CHECK;
 /* "key=value,key=value"; NULL: the standard. */
 bool policy_values_of (call *c, policy_id id, const char *text, policy_values *out) MUST_CHECK;
-/* A size, or a percentage of the peak with everything on the device; NULL: all that the device has
+/* A size, or a percentage of what the step needs; NULL: all that the device has
    to give, and more than that is refused. */
 bool policy_budget_of (call *c, const char *option, const char *text, const device *d,
                        int64_t peak_bytes, int64_t *out) MUST_CHECK;
@@ -16,13 +16,13 @@ bool policy_budget_of (call *c, const char *option, const char *text, const devi
 bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out) MUST_CHECK;
 /* The parts of a list with commas between; *rest moves on. NULL: there is none left. */
 const char *next_part (call *c, const char **rest);
-/* That peak, in granules. */
+/* What the step needs with everything on the device, its reserve included. */
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) MUST_CHECK;
 
 void policies_list (void);
 bool policies_list_json (call *c) MUST_CHECK;
-/* The members "cost" and what stands beside it, of an open object; lower_bound_ns < 0: there is
-   none for plans such as this. */
+/* The members "predicted" and what stands beside it, of an open object; lower_bound_ns < 0: there
+   is none for plans such as this. */
 void policy_answer_write (json_writer *w, const policy_answer *a, int64_t lower_bound_ns);
 
 #endif

@@ -6,6 +6,7 @@
 #include "cli/whatif/offline.h"
 #include "cli/inputs/policies.h"
 #include "cli/whatif/whatif.h"
+#include "solver/fleet/needs.h"
 #include "trace/roofline.h"
 
 /* ---- the question ---- */
@@ -46,12 +47,12 @@ static bool read_links (call *c, whatif_grid *g) {
 }
 
 static bool read_budgets (call *c, whatif_grid *g) {
-  const char *rest = call_text (c, "memory"), *part;
+  const char *rest = call_text (c, "budget"), *part;
   int64_t ignored;
   while ((part = next_part (c, &rest))) {
     if (g->n_budgets == WHATIF_MOST)
-      return too_many (c, "memory");
-    if (!call_part (c, "memory", part, 0, &ignored))
+      return too_many (c, "budget");
+    if (!call_part (c, "budget", part, 0, &ignored))
       return false;
     g->budgets[g->n_budgets++] = part;
   }
@@ -131,6 +132,11 @@ static bool scale_trace (call *c, const trace *t, const device *from, const devi
     kept_ns += done ? 0 : t->ops[i].ns + t->ops[i].gap_ns;
     all_ns += t->ops[i].ns + t->ops[i].gap_ns;
   }
+  if (!scaled && t->n_ops)
+    return error_set (&c->err, ERR_usage,
+                      "no op says what it calculates, so the times of %s cannot be scaled to %s: "
+                      "import a profile with shapes, or plan for %s",
+                      from->name, to->name, from->name);
   if (!trace_validate (copy, &c->err))
     return false;
   out->trace = copy;
@@ -180,6 +186,8 @@ bool whatif_carry (call *c, const trace *t, const whatif_grid *g, whatif_case **
     if (!carry (c, g, t, to, g->batches[i % g->n_batches], at) ||
         !curve_range (at->trace, to, c->arena, &at->floor_bytes, &at->peak_bytes, &c->err))
       return false;
+    at->floor_bytes = reserve_onto (at->floor_bytes, reserve_ppm (t));
+    at->peak_bytes = reserve_onto (at->peak_bytes, reserve_ppm (t));
   }
   return *out;
 }
@@ -211,6 +219,7 @@ static void fill_row (const curve *v, whatif_row *r) {
     if (p->budget_bytes != r->budget_bytes)
       continue;
     r->answer = p->plan                 ? WHATIF_PLAN
+                : !p->asked             ? WHATIF_NOT_REACHED
                 : p->lower_bound_ns < 0 ? WHATIF_NONE_FITS
                                         : WHATIF_NONE_FOUND;
     r->lower_bound_ns = p->lower_bound_ns;
@@ -225,35 +234,57 @@ static void fill_row (const curve *v, whatif_row *r) {
   }
 }
 
+static device device_of_cell (const whatif_grid *g, int32_t cell) {
+  device d = g->devices[cell / g->n_links / g->n_batches];
+  set_link (&d, g->links[cell % g->n_links]);
+  return d;
+}
+
+bool whatif_unreached (const whatif_grid *g, const whatif_case *cases, int32_t cell, int32_t budget,
+                       whatif_row *row, error *err) {
+  int32_t which = cell / g->n_links;
+  const whatif_case *at = &cases[which];
+  device d = device_of_cell (g, cell);
+  int64_t budget_bytes;
+  if (!budget_of (g->budgets[budget], &d, at->peak_bytes, &budget_bytes, err))
+    return false;
+  *row = (whatif_row){ .answer = WHATIF_NOT_REACHED,
+                       .device = which / g->n_batches,
+                       .batch = g->batches[which % g->n_batches],
+                       .link_bytes_per_s = d.link.h2d_bytes_per_s,
+                       .budget_bytes = budget_bytes,
+                       .floor_bytes = at->floor_bytes,
+                       .peak_bytes = at->peak_bytes,
+                       .baseline_ns = trace_total_ns (at->trace),
+                       .step_ns = -1,
+                       .lower_bound_ns = -1,
+                       .host_bytes = -1,
+                       .d2h_bytes = -1,
+                       .h2d_bytes = -1 };
+  return true;
+}
+
 bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_options *o,
                   int32_t cell, whatif_row *rows, error *err) {
-  int32_t link = cell % g->n_links, which = cell / g->n_links;
-  const whatif_case *at = &cases[which];
-  device d = g->devices[which / g->n_batches];
+  const whatif_case *at = &cases[cell / g->n_links];
+  device d = device_of_cell (g, cell);
   curve_options mine = *o;
   curve v;
   int64_t budgets[WHATIF_MOST];
-  set_link (&d, g->links[link]);
   mine.device = &d;
   mine.progress = NULL;
   if (mine.host_bytes <= 0 || mine.host_bytes > d.host_bytes)
     mine.host_bytes = d.host_bytes;
-  for (int32_t i = 0; i < g->n_budgets; i++)
-    if (!budget_of (g->budgets[i], &d, at->peak_bytes, &budgets[i], err))
+  for (int32_t i = 0; i < g->n_budgets; i++) {
+    if (!whatif_unreached (g, cases, cell, i, &rows[i], err))
       return false;
+    budgets[i] = rows[i].budget_bytes;
+  }
   arena *scratch = arena_new (0);
   bool ok = scratch || error_memory (err);
   ok = ok && curve_of (at->trace, &mine, budgets, g->n_budgets, scratch, &v, err);
-  for (int32_t i = 0; ok && i < g->n_budgets; i++) {
-    rows[i] = (whatif_row){ .device = which / g->n_batches,
-                            .batch = g->batches[which % g->n_batches],
-                            .link_bytes_per_s = d.link.h2d_bytes_per_s,
-                            .budget_bytes = budgets[i],
-                            .floor_bytes = at->floor_bytes,
-                            .peak_bytes = at->peak_bytes,
-                            .baseline_ns = v.baseline_ns };
+  for (int32_t i = 0; ok && i < g->n_budgets; i++)
     fill_row (&v, &rows[i]);
-  }
   arena_free (scratch);
   return ok;
 }

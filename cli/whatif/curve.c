@@ -3,10 +3,12 @@
 #include "cli/inputs/devices.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
+#include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
 #include "plot/term.h"
 #include "solver/fleet/floor.h"
+#include "solver/fleet/needs.h"
 #include "trace/summary.h"
 
 enum { MOST_POINTS = 512, POINTS = 12 };
@@ -14,7 +16,7 @@ enum { MOST_POINTS = 512, POINTS = 12 };
 static bool read_budgets (call *c, const curve *range, const device *d, int64_t **budgets,
                           int32_t *n) {
   int64_t points = POINTS;
-  const char *rest = call_text (c, "budgets"), *part;
+  const char *rest = call_text (c, "budget"), *part;
   if (!call_quantity (c, "points", &points))
     return false;
   if (!rest)
@@ -25,7 +27,7 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
   while (*budgets && (part = next_part (c, &rest))) {
     if (*n == MOST_POINTS)
       return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_POINTS);
-    if (!policy_budget_of (c, "budgets", part, d, range->peak_bytes, &(*budgets)[(*n)++]))
+    if (!policy_budget_of (c, "budget", part, d, range->peak_bytes, &(*budgets)[(*n)++]))
       return false;
   }
   return !c->err.code;
@@ -62,6 +64,9 @@ static bool range_of (call *c, const trace *t, const device *d, const curve_opti
   if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err) ||
       !least_of (c, t, d, o, least_bytes))
     return false;
+  *least_bytes = reserve_onto (*least_bytes, o->reserve_ppm);
+  v->floor_bytes = reserve_onto (v->floor_bytes, o->reserve_ppm);
+  v->peak_bytes = reserve_onto (v->peak_bytes, o->reserve_ppm);
   if (o->sections != SECTIONS_OFF && *least_bytes < v->floor_bytes)
     v->floor_bytes = *least_bytes;
   return true;
@@ -74,40 +79,30 @@ static bool print_json (call *c, const curve *v) {
   json_add_int (&w, "baseline_ns", v->baseline_ns);
   json_add_int (&w, "floor_bytes", v->floor_bytes);
   json_add_int (&w, "knee", v->knee);
-  json_add_int (&w, "peak_bytes", v->peak_bytes);
+  json_add_int (&w, "needs_bytes", v->peak_bytes);
   json_put_key (&w, "points");
   json_open_array (&w);
   for (int32_t i = 0; i < v->count; i++) {
-    const curve_point *p = &v->points[i];
-    json_open_object (&w);
-    json_add_int (&w, "budget_bytes", p->budget_bytes);
-    json_add_int (&w, "lower_bound_ns", p->lower_bound_ns);
-    json_add_int (&w, "plan_of", p->plan_of);
-    json_put_key (&w, "predicted");
-    if (p->plan)
-      predicted_write (&w, &p->plan->predicted);
-    else
-      json_put_null (&w);
-    json_add_int (&w, "price_ns_per_gib", curve_price_ns (v, i));
-    json_close_object (&w);
+    curve_point_write (&w, v, i);
   }
   json_close_array (&w);
   json_close_object (&w);
   return call_print_json (c, &w);
 }
 
-static void print_tsv (const curve *v) {
-  puts ("budget_bytes\tstep_ns\tlower_bound_ns\thost_peak_bytes\td2h_bytes\th2d_bytes\t"
-        "price_ns_per_gib\tplan_of\tknee");
+static void print_tsv (FILE *to, const curve *v) {
+  fputs ("budget_bytes\tstep_ns\tlower_bound_ns\thost_peak_bytes\td2h_bytes\th2d_bytes\t"
+         "price_ns_per_gib\tplan_of\tknee\twide\n",
+         to);
   for (int32_t i = 0; i < v->count; i++) {
     const curve_point *p = &v->points[i];
     predicted none = { .step_ns = -1 }, *q = &none;
     if (p->plan)
       none = p->plan->predicted;
-    printf ("%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%d\t%d\n", (long long)p->budget_bytes,
-            (long long)q->step_ns, (long long)p->lower_bound_ns, (long long)q->host_peak_bytes,
-            (long long)q->d2h_bytes, (long long)q->h2d_bytes, (long long)curve_price_ns (v, i),
-            p->plan_of, i == v->knee);
+    fprintf (to, "%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%d\t%d\t%d\n",
+             (long long)p->budget_bytes, (long long)q->step_ns, (long long)p->lower_bound_ns,
+             (long long)q->host_peak_bytes, (long long)q->d2h_bytes, (long long)q->h2d_bytes,
+             (long long)curve_price_ns (v, i), p->plan_of, i == v->knee, curve_is_wide (p));
   }
 }
 
@@ -142,31 +137,68 @@ static void tell_refusal (const trace *t, const curve_options *o, const curve *v
     printf ("\n%s\n", why.text);
 }
 
-static void print_table (const trace *t, const curve *v, const device *d, const curve_options *o) {
+static const column heads[] = { { "budget", 0, false },  { "step", 0, false },
+                                { "slower", 1, false },  { "bound", 3, false },
+                                { "gap", 0, false },     { "host", 5, false },
+                                { "out", 4, false },     { "in", 4, false },
+                                { "next GiB", 2, false } };
+enum { HEADS = sizeof heads / sizeof *heads };
+
+static bool add_row (columns *table, const curve *v, int32_t i) {
+  char a[HEADS][UNITS_TEXT];
+  const curve_point *p = &v->points[i];
+  const char *cells[HEADS] = { units_bytes (a[0], p->budget_bytes) };
+  if (!p->plan)
+    return columns_row (table, cells,
+                        !p->asked               ? "not reached"
+                        : p->lower_bound_ns < 0 ? "no plan fits"
+                                                : "no plan found");
+  const predicted *q = &p->plan->predicted;
+  snprintf (a[2], UNITS_TEXT, "%+.1f %%", offline_slower (q->step_ns, v->baseline_ns));
+  snprintf (a[4], UNITS_TEXT, "%.1f %%%s", offline_slower (q->step_ns, p->lower_bound_ns),
+            curve_is_wide (p) ? "*" : " ");
+  const char *all[HEADS] = { a[0],
+                             units_time (a[1], q->step_ns),
+                             a[2],
+                             units_time (a[3], p->lower_bound_ns),
+                             a[4],
+                             units_bytes (a[5], q->host_peak_bytes),
+                             units_bytes (a[6], q->d2h_bytes),
+                             units_bytes (a[7], q->h2d_bytes),
+                             units_time (a[8], curve_price_ns (v, i)) };
+  return columns_row (table, all, !p->asked ? "not reached" : i == v->knee ? "knee" : NULL);
+}
+
+static bool rows_of (call *c, const curve *v) {
+  columns *table = columns_new (c, heads, HEADS);
+  for (int32_t i = 0; table && i < v->count; i++)
+    if (!add_row (table, v, i))
+      return false;
+  if (table)
+    columns_print (table);
+  return table;
+}
+
+static bool print_table (call *c, const trace *t, const curve *v, const device *d,
+                         const curve_options *o) {
   char a[8][UNITS_TEXT];
+  int wide = 0;
+  for (int32_t i = 0; i < v->count; i++)
+    wide += curve_is_wide (&v->points[i]);
   printf ("without swaps %s in %s; below %s no plan fits\n", units_time (a[0], v->baseline_ns),
           units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes));
   int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
   if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
     printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",
             d->name, units_bytes (a[0], free_bytes));
-  printf ("\n%10s %10s %9s %10s %7s %10s %10s %10s %12s\n", "budget", "step", "slower", "bound",
-          "gap", "host", "out", "in", "next GiB");
-  for (int32_t i = 0; i < v->count; i++) {
-    const curve_point *p = &v->points[i];
-    printf ("%10s ", units_bytes (a[0], p->budget_bytes));
-    if (!p->plan) {
-      puts (p->lower_bound_ns < 0 ? "no plan fits" : "no plan found");
-      continue;
-    }
-    const predicted *q = &p->plan->predicted;
-    printf ("%10s %+7.1f %% %10s %5.1f %% %10s %10s %10s %12s%s\n", units_time (a[1], q->step_ns),
-            offline_slower (q->step_ns, v->baseline_ns), units_time (a[2], p->lower_bound_ns),
-            offline_slower (q->step_ns, p->lower_bound_ns), units_bytes (a[3], q->host_peak_bytes),
-            units_bytes (a[4], q->d2h_bytes), units_bytes (a[5], q->h2d_bytes),
-            units_time (a[6], curve_price_ns (v, i)), i == v->knee ? "  knee" : "");
-  }
+  puts ("");
+  if (!rows_of (c, v))
+    return false;
+  if (wide)
+    printf ("* more than %d %% above the bound: a better plan may exist; --limit searches longer\n",
+            CURVE_WIDE_PPM / 10000);
   tell_refusal (t, o, v);
+  return true;
 }
 
 static int run (call *c) {
@@ -176,26 +208,33 @@ static int run (call *c) {
   int64_t *budgets;
   int32_t n;
   figure_page page;
-  bool any;
   int64_t least_bytes;
   trace *t = offline_trace (c, c->operands[0]);
-  bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
+  bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
             read_rewriting (c, &o) && range_of (c, t, &d, &o, &v, &least_bytes) &&
             read_budgets (c, &v, &d, &budgets, &n) &&
             curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
   v.floor_bytes = ok ? least_bytes : 0;
-  ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_files (c, &page, &any);
+  ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_drawings (c, &page);
   if (!ok || (c->json && !print_json (c, &v)))
     return call_failed (c);
-  if (call_flag (c, "tsv"))
-    print_tsv (&v);
-  else if (!c->json) {
-    print_table (t, &v, &d, &o);
+  tsv_text tsv;
+  if (call_text (c, "tsv")) {
+    if (!tsv_open (c, &tsv))
+      return call_failed (c);
+    print_tsv (tsv.to, &v);
+    if (!tsv_close (c, &tsv))
+      return call_failed (c);
+  } else if (!c->json) {
+    bool printed = print_table (c, t, &v, &d, &o);
     puts ("");
-    if (!print_picture (c, &v))
+    if (!printed || !print_picture (c, &v))
       return call_failed (c);
   }
-  return EXIT_YES;
+  bool found = false;
+  for (int32_t i = 0; i < v.count; i++)
+    found |= v.points[i].plan != NULL;
+  return found ? EXIT_YES : EXIT_NO;
 }
 
 static const cli_option options[] = {
@@ -204,14 +243,15 @@ static const cli_option options[] = {
     "N",
     "so many budgets from the floor to the peak; without it, 12",
     { UNITS_COUNT, 2, MOST_POINTS } },
-  { 0, "budgets", "SIZE|%,...", "these budgets instead; percentages are of the peak",
+  { 'b', "budget", "SIZE|%,...", "these budgets instead; percentages are of what the step needs",
     RANGE_AMOUNT },
   OPTION_DEVICE,
   OPTION_HOST,
-  OPTION_TICKS,
+  OPTIONS_OF_EFFORT ("normal"),
   { 0, "sections", "auto|off", "ops may run in parts; without it, off" },
   { 0, "recompute", "off|cheap|auto|only", "what may be dropped and made again; without it, off" },
   OPTION_TSV,
+  OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,
   OPTIONS_END,
@@ -226,9 +266,11 @@ const cli_command command_curve = {
   .about =
       "Plans the trace at several budgets and prints what each costs: the step, the bound that "
       "no plan without sections and recompute can beat, host memory, the bytes each way, and "
-      "what the next GiB saves a step. More memory is never slower. In the picture the line is the "
-      "step, "
-      "and what is dotted the bound.\n",
+      "what the next GiB saves a step. Every point is searched as `solve` with the same options "
+      "would, and takes the plan for less memory where that is better: more memory is never "
+      "slower. "
+      "A point more than 2 % above its bound is marked. In the picture the line is the step, and "
+      "what is dotted the bound. Where no plan fits anywhere the exit status is 1.\n",
   .options = options,
   .json = true,
   .run = run,

@@ -5,7 +5,10 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
+
+#include "cli/inputs/stopping.h"
 
 /* So many pieces may be begun before the oldest of them has ended. */
 enum { MOST_JOBS = 64, AHEAD = 4, MOST_BEGUN = MOST_JOBS * AHEAD };
@@ -25,11 +28,13 @@ static void end_job (job *j) {
   *j = (job){ 0 };
 }
 
-/* The child's standard output is its file; it ends without the parent's buffers. */
+/* The child's standard output is its file; it ends without the parent's buffers. In a group of its
+   own the terminal's interrupt reaches it through the parent only, so that one is not taken for
+   two; and it does not outlive the parent. */
 static void be_job (const job *j, int piece, jobs_piece *run, void *context) {
   error err = { 0 };
   /* nobody waits for it any more once the parent has ended, however that came about */
-  if (prctl (PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid () != j->parent)
+  if (setpgid (0, 0) != 0 || prctl (PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid () != j->parent)
     _exit (2);
   bool ok = dup2 (fileno (j->printed), STDOUT_FILENO) >= 0 && run (context, piece, &err);
   ok = fflush (stdout) == 0 && ok;
@@ -51,12 +56,24 @@ static bool start_job (job *j, int piece, jobs_piece *run, void *context, error 
   return true;
 }
 
-/* For whichever ends first. */
-static bool wait_any (job *at, error *err) {
+static void tell_all (const job *at) {
+  for (int i = 0; i < MOST_BEGUN; i++)
+    if (at[i].pid > 0 && !at[i].ended)
+      kill (at[i].pid, SIGINT);
+}
+
+/* For whichever ends first; now and then a look at whether all should. */
+static bool wait_any (const call *c, job *at, bool *told, error *err) {
+  static const struct timespec moment = { .tv_nsec = 20000000 };
   int status = 0;
   pid_t pid;
-  while ((pid = waitpid (-1, &status, 0)) < 0 && errno == EINTR)
-    continue;
+  while ((pid = waitpid (-1, &status, WNOHANG)) == 0 || (pid < 0 && errno == EINTR)) {
+    if (!*told && stopping_asked (c)) {
+      tell_all (at);
+      *told = true;
+    }
+    nanosleep (&moment, NULL);
+  }
   if (pid < 0)
     return error_set (err, ERR_internal, "no process to wait for: %s", strerror (errno));
   for (int i = 0; i < MOST_BEGUN; i++)
@@ -97,17 +114,20 @@ static bool take_oldest (job *j, int piece, jobs_take *take, void *context, erro
   return ok;
 }
 
-bool jobs_run (int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context, error *err) {
+bool jobs_run (const call *c, int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context,
+               error *err) {
   job at[MOST_BEGUN] = { { 0 } };
   int started = 0, done = 0, running = 0;
-  bool ok = true;
+  bool ok = true, told = false;
   jobs = jobs > MOST_JOBS ? MOST_JOBS : jobs;
   if (jobs == 1 && take == jobs_print) { /* as it goes */
-    for (; ok && done < pieces; done++)
+    for (; ok && done < pieces && !stopping_asked (c); done++)
       ok = run (context, done, err);
     return ok;
   }
   while (done < pieces && (ok || running > 0)) {
+    if (stopping_asked (c))
+      pieces = started;
     while (ok && running < jobs && started < pieces && started < done + jobs * AHEAD) {
       ok = start_job (&at[started % MOST_BEGUN], started, run, context, err);
       running += ok;
@@ -116,13 +136,15 @@ bool jobs_run (int pieces, int jobs, jobs_piece *run, jobs_take *take, void *con
     job *oldest = &at[done % MOST_BEGUN];
     if (running > 0 && !(ok && done < started && oldest->ended)) {
       error why = { 0 };
-      if (!wait_any (at, &why)) {
+      if (!wait_any (c, at, &told, &why)) {
         ok = ok ? error_set (err, why.code, "%s", why.text) : false;
         break;
       }
       running--;
       continue;
     }
+    if (done == started) /* all that was begun before an interrupt */
+      break;
     ok = ok && take_oldest (oldest, done, take, context, err);
     if (ok)
       end_job (&at[done++ % MOST_BEGUN]);

@@ -7,6 +7,7 @@
 #include "cli/whatif/offline_figures.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/stopping.h"
 #include "cli/inputs/zoo_options.h"
 
 enum { LIMIT_TICKS = 50000, MOST_BATCH = 1 << 20, MOST_TIMES = 8 };
@@ -126,7 +127,7 @@ static bool find_refuted (asking *a, const allowed *how, int64_t fits_at, int64_
                           error *err) {
   int64_t low = fits_at, high = -1, step = fits_at > 8 ? fits_at / 2 : 1;
   int64_t most = a->most ? a->most : MOST_BATCH;
-  while (high < 0 || high - low > fine_of (a, low)) {
+  while (!stopping_due (a->c) && (high < 0 || high - low > fine_of (a, low))) {
     bool refuted;
     int64_t at = high >= 0 ? low + (high - low) / 2 : low + step < most ? low + step : most;
     if (high < 0 && at <= low)
@@ -159,7 +160,8 @@ static bool find_largest (asking *a, int32_t way, const largest *from, largest *
   }
   step = refuted >= 0 ? fine_of (a, from->batch) : from->batch > 8 ? from->batch / 2 : 1;
   int64_t high = refuted, fell = refuted;
-  while (out->batch < most && !(high >= 0 && high - out->batch <= fine_of (a, out->batch))) {
+  while (!stopping_due (a->c) && out->batch < most &&
+         !(high >= 0 && high - out->batch <= fine_of (a, out->batch))) {
     bool fits, down = refuted >= 0 && high == fell;
     int64_t at = down && high - step > out->batch ? high - step
                  : high >= 0                      ? out->batch + (high - out->batch) / 2
@@ -168,6 +170,8 @@ static bool find_largest (asking *a, int32_t way, const largest *from, largest *
     if (!try_batch (a, &ways[way], at, &fits, out, err))
       return false;
     step *= 2;
+    if (!fits && stopping_due (a->c)) /* it was not looked for to the end */
+      break;
     if (fits) {
       fell = -1;
     } else {
@@ -212,9 +216,9 @@ static bool print_json (call *c, const asking *a, const largest *all) {
     json_add_int (&w, "batch", l->batch);
     json_add_int (&w, "floor_bytes", l->floor_bytes);
     json_add_int (&w, "host_bytes", l->host_bytes);
+    json_add_int (&w, "needs_bytes", l->peak_bytes);
     json_add_int (&w, "none_at", l->none_at);
     json_add_bool (&w, "none_proved", l->proved);
-    json_add_int (&w, "peak_bytes", l->peak_bytes);
     json_add_int (&w, "step_ns", l->step_ns);
     json_add_text (&w, "way", ways[i].name);
     json_close_object (&w);
@@ -262,12 +266,15 @@ static bool read_asking (call *c, asking *a) {
   a->memory_bytes = a->device.memory_bytes - a->device.reserved_bytes;
   a->options = (curve_options){ .device = &a->device,
                                 .host_bytes = a->device.host_bytes,
-                                .limit_ticks = LIMIT_TICKS };
-  return call_quantity (c, "memory", &a->memory_bytes) &&
+                                .limit_ticks = LIMIT_TICKS,
+                                .seed = 1,
+                                .stop = stopping_stop,
+                                .stop_context = c };
+  stopping_begin (c);
+  return call_quantity (c, "budget", &a->memory_bytes) &&
          call_quantity (c, "host", &a->options.host_bytes) &&
-         call_quantity (c, "ticks", &a->options.limit_ticks) &&
-         call_quantity (c, "fine", &a->fine) && call_quantity (c, "most", &a->most) &&
-         call_quantity (c, "slowdown", &a->slowdown_ppm);
+         effort_read (c, &a->options.limit_ticks) && call_quantity (c, "fine", &a->fine) &&
+         call_quantity (c, "most", &a->most) && call_quantity (c, "slowdown", &a->slowdown_ppm);
 }
 
 static int run (call *c) {
@@ -296,7 +303,7 @@ static int run (call *c) {
 
 /* clang-format off */
 static const cli_option options[] = {
-  { 0, "memory", "SIZE", "of the device; without it, all that it has to give", RANGE_SIZE },
+  { 'b', "budget", "SIZE", "of the device; without it, all that it has to give", RANGE_SIZE },
   { 's', "slowdown", "SHARE",
     "how much longer a step may take than without limits; without it, 10%", RANGE_SHARE },
   { 0, "fine", "N",
@@ -308,7 +315,7 @@ static const cli_option options[] = {
   OPTIONS_OF_ZOO,
   OPTION_DEVICE,
   OPTION_HOST,
-  { 0, "ticks", "N", "effort of the search behind each plan; without it, 50000", RANGE_TICKS },
+  OPTIONS_OF_EFFORT ("low"),
   OPTIONS_OF_PICTURES,
   OPTIONS_END,
 };

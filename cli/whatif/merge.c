@@ -7,29 +7,35 @@
 
 #include "cli/whatif/whatif.h"
 
-static const char *const answers[] = { "plan", "none fits", "none found", NULL };
+static const char *const answers[] = { "plan", "none fits", "none found", "not reached", NULL };
 
 typedef struct field {
   const char *name;
   size_t at;
 } field;
 
-/* In the order of their names. */
+/* In the order of their names; those of the plan stand in a member of their own. */
 static const field fields[] = {
   { "baseline_ns", offsetof (whatif_row, baseline_ns) },
   { "batch", offsetof (whatif_row, batch) },
   { "budget_bytes", offsetof (whatif_row, budget_bytes) },
-  { "d2h_bytes", offsetof (whatif_row, d2h_bytes) },
   { "device", offsetof (whatif_row, device) },
   { "floor_bytes", offsetof (whatif_row, floor_bytes) },
-  { "h2d_bytes", offsetof (whatif_row, h2d_bytes) },
-  { "host_bytes", offsetof (whatif_row, host_bytes) },
   { "link_bytes_per_s", offsetof (whatif_row, link_bytes_per_s) },
   { "lower_bound_ns", offsetof (whatif_row, lower_bound_ns) },
-  { "peak_bytes", offsetof (whatif_row, peak_bytes) },
+  { "needs_bytes", offsetof (whatif_row, peak_bytes) },
+};
+static const field plan_fields[] = {
+  { "d2h_bytes", offsetof (whatif_row, d2h_bytes) },
+  { "h2d_bytes", offsetof (whatif_row, h2d_bytes) },
+  { "host_peak_bytes", offsetof (whatif_row, host_bytes) },
   { "step_ns", offsetof (whatif_row, step_ns) },
 };
-enum { FIELDS = sizeof fields / sizeof *fields };
+enum {
+  BEFORE_GAP = 5, /* of the first, by name */
+  FIELDS = sizeof fields / sizeof *fields,
+  PLAN_FIELDS = sizeof plan_fields / sizeof *plan_fields
+};
 
 /* ---- out ---- */
 
@@ -59,11 +65,26 @@ static void put_grid (json_writer *w, const whatif_grid *g) {
   json_close_object (w);
 }
 
+static void put_fields (json_writer *w, const whatif_row *r, const field *at, int n) {
+  for (int i = 0; i < n; i++)
+    json_add_int (w, at[i].name, *(const int64_t *)((const char *)r + at[i].at));
+}
+
 static void put_row (json_writer *w, const whatif_row *r) {
   json_open_object (w);
   json_add_text (w, "answer", answers[r->answer]);
-  for (int i = 0; i < FIELDS; i++)
-    json_add_int (w, fields[i].name, *(const int64_t *)((const char *)r + fields[i].at));
+  put_fields (w, r, fields, BEFORE_GAP);
+  if (r->answer == WHATIF_PLAN && r->lower_bound_ns > 0)
+    json_add_fixed (w, "gap", (double)r->step_ns / (double)r->lower_bound_ns - 1, 6);
+  put_fields (w, r, fields + BEFORE_GAP, FIELDS - BEFORE_GAP);
+  json_put_key (w, "predicted");
+  if (r->answer == WHATIF_PLAN) {
+    json_open_object (w);
+    put_fields (w, r, plan_fields, PLAN_FIELDS);
+    json_close_object (w);
+  } else {
+    json_put_null (w);
+  }
   json_close_object (w);
 }
 
@@ -182,16 +203,29 @@ static bool read_grid (call *c, const json *root, whatif_grid *g) {
          json_get_int32 (&at, 1, g->slices, &g->slice, &c->err);
 }
 
+static bool read_fields (const json *j, whatif_row *r, const field *fields_of, int n, error *err) {
+  json at;
+  for (int i = 0; i < n; i++)
+    if (!json_need (j, fields_of[i].name, &at, err) ||
+        !json_get_int (&at, -1, INT64_MAX, (int64_t *)((char *)r + fields_of[i].at), err))
+      return false;
+  return true;
+}
+
 static bool read_row (const json *j, const whatif_grid *g, whatif_row *r, error *err) {
   int answer = 0;
   json at = json_member (j, "answer");
   if (!json_want_object (j, err) || !json_get_word (&at, answers, &answer, err))
     return false;
-  for (int i = 0; i < FIELDS; i++)
-    if (!json_need (j, fields[i].name, &at, err) ||
-        !json_get_int (&at, -1, INT64_MAX, (int64_t *)((char *)r + fields[i].at), err))
-      return false;
   r->answer = answer;
+  r->step_ns = r->d2h_bytes = r->h2d_bytes = r->host_bytes = -1;
+  if (!read_fields (j, r, fields, FIELDS, err))
+    return false;
+  if (answer == WHATIF_PLAN) {
+    if (!json_need (j, "predicted", &at, err) || !json_want_object (&at, err) ||
+        !read_fields (&at, r, plan_fields, PLAN_FIELDS, err))
+      return false;
+  }
   return (r->device >= 0 && r->device < g->n_devices) ||
          json_error (j, err, "there is no device %lld", (long long)r->device);
 }

@@ -11,8 +11,8 @@ static bool print_json (call *c, const min_memory *m) {
   json_add_int (&w, "bounds", m->bounds);
   json_add_int (&w, "floor_bytes", m->floor_bytes);
   json_add_int (&w, "most_ns", m->most_ns);
+  json_add_int (&w, "needs_bytes", m->peak_bytes);
   json_add_int (&w, "none_below_bytes", m->none_below_bytes);
-  json_add_int (&w, "peak_bytes", m->peak_bytes);
   json_add_int (&w, "plan_bytes", m->plan ? m->plan->budget_bytes : -1);
   json_put_key (&w, "predicted");
   if (m->plan)
@@ -45,7 +45,7 @@ static int run (call *c) {
   int64_t slowdown_ppm = 50000, fine_bytes = 0;
   const char *output = call_text (c, "output");
   trace *t = offline_trace (c, c->operands[0]);
-  bool ok = t && device_needed (c, t, &d) && offline_options (c, &d, &o) &&
+  bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
             call_quantity (c, "slowdown", &slowdown_ppm) &&
             call_quantity (c, "fine", &fine_bytes) &&
             min_memory_of (t, &o, slowdown_ppm, fine_bytes, c->arena, &m, &c->err) &&
@@ -64,7 +64,7 @@ static const cli_option options[] = {
     RANGE_SIZE },
   OPTION_DEVICE,
   OPTION_HOST,
-  OPTION_TICKS,
+  OPTIONS_OF_EFFORT ("normal"),
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
   OPTION_STRICT,
   OPTIONS_END,

@@ -6,6 +6,8 @@
 #include "base/units.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/planner.h"
+#include "cli/inputs/stopping.h"
+#include "solver/fleet/needs.h"
 #include "trace/zoo/zoo.h"
 
 /* Progress: how far, the best so far, and how long the rest takes at this pace. */
@@ -30,14 +32,22 @@ void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns
   fflush (stderr);
 }
 
-bool offline_options (call *c, const device *d, curve_options *out) {
+bool offline_options (call *c, const trace *t, const device *d, curve_options *out) {
   *out = (curve_options){ .device = d,
-                          .host_bytes = d->host_bytes,
-                          .log = NULL,
+                          .host_bytes = d ? d->host_bytes : 0,
+                          .reserve_ppm = reserve_ppm (t),
+                          .seed = 1,
+                          .stop = stopping_stop,
+                          .stop_context = c,
                           .progress = offline_progress,
                           .context = c };
-  return call_quantity (c, "host", &out->host_bytes) &&
-         call_quantity (c, "ticks", &out->limit_ticks);
+  stopping_begin (c);
+  return call_quantity (c, "host", &out->host_bytes) && effort_read (c, &out->limit_ticks);
+}
+
+bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns) {
+  return lower_bound_ns > 0 &&
+         step_ns > lower_bound_ns + units_scale (lower_bound_ns, CURVE_WIDE_PPM, 1000000);
 }
 
 /* One rank of many is planned as if it were alone. */

@@ -2,19 +2,17 @@
 #ifndef FERRY_CLI_WHATIF_OFFLINE_H
 #define FERRY_CLI_WHATIF_OFFLINE_H
 
-#include "cli/call/call.h"
+#include "cli/inputs/effort.h"
 #include "solver/fleet/curve.h"
 
 /* clang-format off */
 #define OPTION_HOST { 0, "host", "SIZE", "host memory that may be used; without it, all that the " \
   "device file gives", RANGE_SIZE }
-#define OPTION_TICKS { 0, "ticks", "N", \
-    "effort of the search behind each plan; without it, 200000", RANGE_TICKS }
-#define OPTION_TSV { 0, "tsv", NULL, "print the result as tab-separated values" }
 /* clang-format on */
 
-/* --host, --ticks, and progress on a terminal. `d` and `c` must outlive *out. */
-bool offline_options (call *c, const device *d, curve_options *out) MUST_CHECK;
+/* --host, the effort, the trace's reserve, interrupts, and progress on a terminal. `d` and `c` must
+ * outlive *out. */
+bool offline_options (call *c, const trace *t, const device *d, curve_options *out) MUST_CHECK;
 /* The trace of the first operand, which must be plannable. */
 trace *offline_trace (call *c, const char *path) MUST_CHECK;
 
@@ -26,6 +24,7 @@ const char *offline_detail (call *c, const trace *t, const char *option) MUST_CH
 /* The same network of the zoo on another card, with so many times the batch. */
 trace *offline_rebuild (call *c, const trace *t, const device *d, int64_t times) MUST_CHECK;
 
+bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns);
 double offline_slower (int64_t step_ns, int64_t baseline_ns); /* in percent */
 
 #endif

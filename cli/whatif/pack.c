@@ -10,6 +10,7 @@
 #include "cli/whatif/offline_figures.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/stopping.h"
 
 /* ---- the question ---- */
 
@@ -67,14 +68,17 @@ static bool read_packing (call *c, packing *p) {
   if (!read_jobs (c, p) || !read_cards (c, p))
     return false;
   p->options.cards = p->cards;
-  p->options.sampling = (curve_options){
-    .device = p->cards, .limit_ticks = 4000, .progress = offline_progress, .context = c
-  };
+  p->options.sampling = (curve_options){ .device = p->cards,
+                                         .limit_ticks = 4000,
+                                         .stop = stopping_stop,
+                                         .stop_context = c,
+                                         .progress = offline_progress,
+                                         .context = c };
   p->options.limit_ticks = 200000;
-  bool ok = call_quantity (c, "memory", &p->options.memory_bytes) &&
+  stopping_begin (c);
+  bool ok = call_quantity (c, "budget", &p->options.memory_bytes) &&
             call_quantity (c, "host", &p->options.host_bytes) &&
-            call_quantity (c, "points", &points) &&
-            call_quantity (c, "ticks", &p->options.limit_ticks) &&
+            call_quantity (c, "points", &points) && effort_read (c, &p->options.limit_ticks) &&
             call_word (c, "objective", pack_objective_names, &objective);
   p->options.points = (int32_t)points;
   p->options.objective = (pack_objective)objective;
@@ -84,7 +88,7 @@ static bool read_packing (call *c, packing *p) {
     char want[UNITS_TEXT], have[UNITS_TEXT];
     int64_t free_bytes = p->cards[i].memory_bytes - p->cards[i].reserved_bytes;
     if (p->options.memory_bytes > free_bytes)
-      ok = error_set (&c->err, ERR_usage, "--memory: %s, but %s leaves %s free",
+      ok = error_set (&c->err, ERR_usage, "--budget: %s, but %s leaves %s free",
                       units_bytes (want, p->options.memory_bytes), p->cards[i].name,
                       units_bytes (have, free_bytes));
   }
@@ -188,7 +192,7 @@ void pack_put_place (json_writer *w, const packing *p, const cards_place *at, in
   json_add_int (w, "chosen_ns", at->chosen_ns);
   json_add_int (w, "floor_bytes", at->floor_bytes);
   json_add_text (w, "name", p->jobs[job].name);
-  json_add_int (w, "peak_bytes", at->peak_bytes);
+  json_add_int (w, "needs_bytes", at->peak_bytes);
   json_put_key (w, "predicted");
   if (at->plan)
     predicted_write (w, &at->plan->predicted);
@@ -270,7 +274,7 @@ static int run (call *c) {
 static const cli_option options[] = {
   { 'd', "device", "NAME,...", "the card, or several; without it, the one that the first trace was "
     "made for" },
-  { 0, "memory", "SIZE", "of each card, for all plans together; without it, all that it has, less "
+  { 'b', "budget", "SIZE", "of each card, for all plans together; without it, all that it has, less "
     "what each process reserves", RANGE_SIZE },
   { 0, "host", "SIZE", "of all jobs together, in equal parts for the cards; without it, what the "
     "device file gives each card", RANGE_SIZE },
@@ -279,8 +283,7 @@ static const cli_option options[] = {
   { 0, "points", "N",
     "budgets sampled of each job, at each share of the link; without it, 8",
     { UNITS_COUNT, 3, 64 } },
-  { 0, "ticks", "N", "effort of the search behind the plans at the chosen point; without it, "
-    "200000", RANGE_TICKS },
+  OPTIONS_OF_EFFORT ("low"),
   { 0, "compare", NULL, "beside turns, an even split and TENSILE's rule, on the first card" },
   { 0, "arrive", "JOB@TIME,...", "when a job comes, such as a@30s; those that are not named are "
     "there from the start", RANGE_TIME },

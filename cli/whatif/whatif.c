@@ -10,9 +10,8 @@
 #include "cli/whatif/jobs.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
+#include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
-
-enum { LIMIT_TICKS = 20000 };
 
 typedef struct asking {
   call *c;
@@ -45,18 +44,13 @@ static bool take_cell (void *context, int piece, FILE *printed, error *err) {
   return true;
 }
 
-static bool read_options_of (call *c, curve_options *o) {
-  *o = (curve_options){ .limit_ticks = LIMIT_TICKS };
-  return call_quantity (c, "host", &o->host_bytes) && call_quantity (c, "ticks", &o->limit_ticks);
-}
-
 static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **rows,
                  int32_t *n_rows) {
   int64_t jobs = 1;
   whatif_case *cases;
   trace *t = offline_trace (c, c->operands[0]);
   asking a = { .c = c, .grid = g };
-  if (!t || !whatif_read (c, t, g) || !read_options_of (c, &a.options) ||
+  if (!t || !whatif_read (c, t, g) || !offline_options (c, t, NULL, &a.options) ||
       !call_quantity (c, "jobs", &jobs) || !whatif_carry (c, t, g, &cases))
     return false;
   int32_t n_cases = g->n_devices * g->n_batches, cells = whatif_cells (g);
@@ -69,45 +63,80 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
   a.cases = cases;
   a.rows = *rows;
   a.n_cells = mine;
-  return *assumed && *rows && jobs_run (mine, (int)jobs, run_cell, take_cell, &a, &c->err);
+  for (int32_t i = 0; *rows && i < *n_rows; i++) /* until a cell says more */
+    if (!whatif_unreached (g, cases, g->slice - 1 + i / g->n_budgets * g->slices, i % g->n_budgets,
+                           &(*rows)[i], &c->err))
+      return false;
+  return *assumed && *rows && jobs_run (c, mine, (int)jobs, run_cell, take_cell, &a, &c->err);
 }
 
 /* ---- answers ---- */
 
-static void print_tsv (const whatif_grid *g, const whatif_row *rows, int32_t n) {
-  puts ("device\tbatch\tlink_bytes_per_s\tbudget_bytes\tpeak_bytes\tbaseline_ns\tstep_ns\t"
-        "lower_bound_ns\thost_bytes\td2h_bytes\th2d_bytes");
+static void print_tsv (FILE *to, const whatif_grid *g, const whatif_row *rows, int32_t n) {
+  fputs ("device\tbatch\tlink_bytes_per_s\tbudget_bytes\tpeak_bytes\tbaseline_ns\tstep_ns\t"
+         "lower_bound_ns\thost_bytes\td2h_bytes\th2d_bytes\n",
+         to);
   for (int32_t i = 0; i < n; i++) {
     const whatif_row *r = &rows[i];
-    printf ("%s\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
-            g->devices[r->device].name, (long long)r->batch, (long long)r->link_bytes_per_s,
-            (long long)r->budget_bytes, (long long)r->peak_bytes, (long long)r->baseline_ns,
-            (long long)r->step_ns, (long long)r->lower_bound_ns, (long long)r->host_bytes,
-            (long long)r->d2h_bytes, (long long)r->h2d_bytes);
+    fprintf (to, "%s\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\t%lld\n",
+             g->devices[r->device].name, (long long)r->batch, (long long)r->link_bytes_per_s,
+             (long long)r->budget_bytes, (long long)r->peak_bytes, (long long)r->baseline_ns,
+             (long long)r->step_ns, (long long)r->lower_bound_ns, (long long)r->host_bytes,
+             (long long)r->d2h_bytes, (long long)r->h2d_bytes);
   }
 }
 
-static void print_table (const whatif_grid *g, const whatif_row *rows, int32_t n) {
-  char a[7][UNITS_TEXT];
-  bool batches = g->n_batches > 1 || g->batches[0] > 1;
-  printf ("%-16s %s%10s %10s %10s %10s %10s %9s %10s\n", "device", batches ? "batch " : "", "link",
-          "budget", "peak", "unswapped", "step", "slower", "bound");
-  for (int32_t i = 0; i < n; i++) {
-    const whatif_row *r = &rows[i];
-    printf ("%-16s ", g->devices[r->device].name);
-    if (batches)
-      printf ("%5s ", (snprintf (a[6], UNITS_TEXT, "x%lld", (long long)r->batch), a[6]));
-    printf ("%10s %10s %10s %10s ", units_rate (a[0], r->link_bytes_per_s),
-            units_bytes (a[1], r->budget_bytes), units_bytes (a[2], r->peak_bytes),
-            units_time (a[3], r->baseline_ns));
-    if (r->answer == WHATIF_PLAN)
-      printf ("%10s %+7.1f %% %10s\n", units_time (a[4], r->step_ns),
-              offline_slower (r->step_ns, r->baseline_ns), units_time (a[5], r->lower_bound_ns));
-    else
-      printf ("%10s; whole ops need %s\n",
-              r->answer == WHATIF_NONE_FITS ? "no plan fits" : "no plan found",
-              units_bytes (a[4], r->floor_bytes));
+static const column heads[] = {
+  { "device", 0, true }, { "batch", 2, false },  { "link", 1, false },  { "budget", 0, false },
+  { "needs", 6, false }, { "host", 5, false },   { "out", 4, false },   { "in", 4, false },
+  { "step", 0, false },  { "slower", 0, false }, { "bound", 3, false }, { "gap", 0, false },
+};
+enum { HEADS = sizeof heads / sizeof *heads };
+
+static bool add_row (columns *table, const whatif_grid *g, const whatif_row *r) {
+  char a[HEADS][UNITS_TEXT], rest[64], floor[UNITS_TEXT];
+  snprintf (a[1], UNITS_TEXT, "x%lld", (long long)r->batch);
+  const char *cells[HEADS] = { g->devices[r->device].name, a[1],
+                               units_rate (a[2], r->link_bytes_per_s),
+                               units_bytes (a[3], r->budget_bytes),
+                               units_bytes (a[4], r->peak_bytes) };
+  if (r->answer == WHATIF_PLAN) {
+    bool wide = offline_is_wide (r->step_ns, r->lower_bound_ns);
+    snprintf (a[9], UNITS_TEXT, "%+.1f %%", offline_slower (r->step_ns, r->baseline_ns));
+    snprintf (a[11], UNITS_TEXT, "%.1f %%%s", offline_slower (r->step_ns, r->lower_bound_ns),
+              wide ? "*" : " ");
+    cells[5] = units_bytes (a[5], r->host_bytes);
+    cells[6] = units_bytes (a[6], r->d2h_bytes);
+    cells[7] = units_bytes (a[7], r->h2d_bytes);
+    cells[8] = units_time (a[8], r->step_ns);
+    cells[9] = a[9];
+    cells[10] = units_time (a[10], r->lower_bound_ns);
+    cells[11] = a[11];
+    return columns_row (table, cells, NULL);
   }
+  if (r->answer == WHATIF_NOT_REACHED)
+    return columns_row (table, cells, "not reached");
+  snprintf (rest, sizeof rest, "%s; whole ops need %s",
+            r->answer == WHATIF_NONE_FITS ? "no plan fits" : "no plan found",
+            units_bytes (floor, r->floor_bytes));
+  return columns_row (table, cells, rest);
+}
+
+static bool print_table (call *c, const whatif_grid *g, const whatif_row *rows, int32_t n) {
+  bool wide = false;
+  columns *table = columns_new (c, heads, HEADS);
+  for (int32_t i = 0; table && i < n; i++) {
+    if (!add_row (table, g, &rows[i]))
+      return false;
+    wide |=
+        rows[i].answer == WHATIF_PLAN && offline_is_wide (rows[i].step_ns, rows[i].lower_bound_ns);
+  }
+  if (table)
+    columns_print (table);
+  if (table && wide)
+    printf ("* more than %d %% above the bound: a better plan may exist; --limit searches longer\n",
+            CURVE_WIDE_PPM / 10000);
+  return table;
 }
 
 /* A slice goes to a file of its own in a folder. */
@@ -128,22 +157,23 @@ static const char *slice_path (call *c, const whatif_grid *g) {
 static bool answer (call *c, const whatif_grid *g, const char *const *assumed,
                     const whatif_row *rows, int32_t n) {
   figure_page page;
-  bool any;
   const char *path = slice_path (c, g);
   if (c->err.code || !whatif_figure (g, rows, n, c->arena, &page, &c->err) ||
-      !picture_files (c, &page, &any))
+      !picture_drawings (c, &page))
     return false;
   if (path || c->json)
     return whatif_json (c, path, g, assumed, rows, n);
-  if (call_flag (c, "tsv")) {
-    print_tsv (g, rows, n);
-    return true;
+  tsv_text tsv;
+  if (call_text (c, "tsv")) {
+    if (!tsv_open (c, &tsv))
+      return false;
+    print_tsv (tsv.to, g, rows, n);
+    return tsv_close (c, &tsv);
   }
   for (int32_t i = 0; i < g->n_devices * g->n_batches; i++)
     call_note (c, "%s, batch x%lld: %s", g->devices[i / g->n_batches].name,
                (long long)g->batches[i % g->n_batches], assumed[i]);
-  print_table (g, rows, n);
-  return true;
+  return print_table (c, g, rows, n);
 }
 
 static int run (call *c) {
@@ -160,7 +190,10 @@ static int run (call *c) {
                : ask (c, &g, &assumed, &rows, &n)) ||
       !answer (c, &g, assumed, rows, n))
     return call_failed (c);
-  return EXIT_YES;
+  bool found = false;
+  for (int32_t i = 0; i < n; i++)
+    found |= rows[i].answer == WHATIF_PLAN;
+  return found || n == 0 ? EXIT_YES : EXIT_NO;
 }
 
 /* clang-format off */
@@ -170,17 +203,18 @@ static const cli_option options[] = {
   { 0, "link", "RATE,...",
     "other links, such as 50GB/s, alike in both directions",
     { UNITS_RATE, DEVICE_LEAST_RATE, MOST_BYTES } },
-  { 0, "memory", "SIZE|%,...",
+  { 'b', "budget", "SIZE|%,...",
     "budgets; without it, all that each card has to give", RANGE_AMOUNT },
   { 0, "batch", "xN,...",
     "so many times the batch; the trace is one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
-  { 0, "jobs", "N", "so many processes; without it, one", { UNITS_COUNT, 1, 256 } },
+  { 'j', "jobs", "N", "so many processes; without it, one", { UNITS_COUNT, 1, 256 } },
   { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
   { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
   OPTION_OUTPUT ("the answer as JSON goes to this file; with --array, to one in this folder"),
   OPTION_HOST,
-  { 0, "ticks", "N", "effort of the search behind each plan; without it, 20000", RANGE_TICKS },
+  OPTIONS_OF_EFFORT ("normal"),
   OPTION_TSV,
+  OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,
   OPTIONS_END,

@@ -20,7 +20,12 @@ typedef struct whatif_grid {
   int32_t slice, slices; /* of the cells: from 1 */
 } whatif_grid;
 
-typedef enum whatif_answer { WHATIF_PLAN, WHATIF_NONE_FITS, WHATIF_NONE_FOUND } whatif_answer;
+typedef enum whatif_answer {
+  WHATIF_PLAN,
+  WHATIF_NONE_FITS,
+  WHATIF_NONE_FOUND,
+  WHATIF_NOT_REACHED /* an interrupt came before */
+} whatif_answer;
 
 typedef struct whatif_row {
   int64_t answer;                          /* a whatif_answer */
@@ -44,6 +49,10 @@ bool whatif_carry (call *c, const trace *t, const whatif_grid *g, whatif_case **
 /* n_budgets rows. */
 bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_options *o,
                   int32_t cell, whatif_row *rows, error *err) MUST_CHECK;
+
+/* The row of a cell and a budget before anything is known of it. */
+bool whatif_unreached (const whatif_grid *g, const whatif_case *cases, int32_t cell, int32_t budget,
+                       whatif_row *row, error *err) MUST_CHECK;
 
 /* Slices of a grid as JSON, and all of a folder's together again. */
 bool whatif_json (call *c, const char *path, const whatif_grid *g, const char *const *assumed,

@@ -305,7 +305,8 @@ bool policies_take (const trace *t, const solve_options *o, int64_t gap_ppm, are
   policy_answer answer;
   const certificate *had = &s->plan->certificate;
   bool swaps = o->recompute != RECOMPUTE_ONLY && s->plain_bound_ns < s->plan->predicted.step_ns;
-  if (s->plan->predicted.step_ns <= s->bound.lower_bound_ns)
+  bool over = o->stop && o->stop (o->stop_context);
+  if (over || s->plan->predicted.step_ns <= s->bound.lower_bound_ns)
     return true;
   if (!fastest (t, o, swaps, a, &answer, err))
     return false;

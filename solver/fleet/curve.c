@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "solver/flow/bound_range.h"
 #include "solver/flow/gaps.h"
+#include "solver/fleet/needs.h"
 #include "solver/recompute/recompute.h"
 #include "solver/place/schedule.h"
 
@@ -16,10 +17,11 @@ bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_by
   count_rule how = { .budget_bytes = INT64_MAX / 8, .granule_bytes = dev->granule_bytes };
   arena_mark mark = arena_here (a);
   counted_step *step = NEW (a, 1, counted_step, err);
-  bool ok = step && schedule_count (t, &how, a, step, err);
+  needs n;
+  bool ok = step && schedule_count (t, &how, a, step, err) && needs_of (t, dev, a, &n, err);
   if (ok) {
     *floor_bytes = step->gaps.floor_bytes;
-    *peak_bytes = step->gaps.peak_bytes;
+    *peak_bytes = n.bytes;
   }
   arena_back (a, mark);
   return ok;
@@ -41,18 +43,23 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
   return *budgets;
 }
 
+/* What a plan may use of a budget. */
+static int64_t net_of (const curve_options *o, int64_t budget_bytes) {
+  return budget_bytes - reserve_of (budget_bytes, o->reserve_ppm);
+}
+
 static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
   return (solve_options){ .device = o->device,
-                          .budget_bytes = budget_bytes,
+                          .budget_bytes = net_of (o, budget_bytes),
                           .host_bytes = o->host_bytes,
                           .gap_ppm = o->gap_ppm,
-                          .limit_ticks =
-                              o->limit_ticks ? o->limit_ticks : tuned (o->tuning, TUNE_curve_ticks),
+                          .limit_ticks = o->limit_ticks,
                           .seed = o->seed,
                           .sections = o->sections,
                           .recompute = o->recompute,
                           .log = o->log,
-                          .tuning = o->tuning };
+                          .stop = o->stop,
+                          .stop_context = o->stop_context };
 }
 
 static bool rewrites (const curve_options *o) {
@@ -98,46 +105,38 @@ typedef struct shared {
   char digest[TRACE_DIGEST];
   bool led;
   recipe lead; /* of the last plan that was searched for in full */
-  int64_t lead_gap_ppm;
 } shared;
 
-static int64_t gap_ppm_of (const solution *s) {
-  int64_t over = s->plan->predicted.step_ns - s->bound.lower_bound_ns;
-  return s->bound.lower_bound_ns > 0 ? units_scale (over, 1000000, s->bound.lower_bound_ns) : 0;
+static bool is_stopped (const curve_options *o) {
+  return o->stop && o->stop (o->stop_context);
 }
 
-/* A few roundings as its neighbour's was made; a whole search where they come out worse than that,
-   or bad: at the floor all plans are. */
-static bool solve_near (const trace *t, const solve_options *o, const bound *guide, shared *with,
+static bool is_near (const solve_options *how, const plan *p, int64_t lower_bound_ns) {
+  return p->predicted.step_ns <= solve_enough_ns (how->gap_ppm, lower_bound_ns);
+}
+
+/* A few roundings as its neighbour's plan was made. Where they do not come as near as was asked
+   for, the point is searched as if it were alone: it is never worse than that. */
+static bool solve_near (const trace *t, const solve_options *how, const bound *guide, shared *with,
                         arena *a, solution *out, error *err) {
-  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
-  int64_t bad_ppm = tuned (o->tuning, TUNE_curve_bad_ppm);
-  effort how = { .guide = guide };
   solution near = { 0 };
   error why = { 0 };
   if (with->led) {
-    effort like = how;
-    like.follow = &with->lead;
-    like.gap_ppm = with->lead_gap_ppm < bad_ppm ? with->lead_gap_ppm : bad_ppm;
-    if (like.gap_ppm < gap_ppm)
-      like.gap_ppm = gap_ppm;
-    if (!solve_with (t, o, &like, a, &near, &why) && why.code != ERR_infeasible)
+    effort like = { .follow = &with->lead, .guide = guide };
+    if (!solve_with (t, how, &like, a, &near, &why) && why.code != ERR_infeasible)
       return error_set (err, why.code, "%s", why.text);
-    if (near.plan && gap_ppm_of (&near) <= like.gap_ppm + tuned (o->tuning, TUNE_curve_worse_ppm))
+    if (near.plan && is_near (how, near.plan, near.bound.lower_bound_ns))
       return *out = near, true;
+    why = (error){ 0 };
   }
-  why = (error){ 0 };
-  /* the first point has seen what the policies find, where that takes long */
-  how.own_only = with->led && t->n_ops > tuned (o->tuning, TUNE_curve_own_ops);
-  if (!solve_with (t, o, &how, a, out, &why)) {
+  if (!solve (t, how, a, out, &why)) {
     *out = near;
     return (near.plan && why.code == ERR_infeasible) || error_set (err, why.code, "%s", why.text);
   }
   with->led = true;
   with->lead = out->recipe;
-  with->lead_gap_ppm = gap_ppm_of (out);
   if (near.plan && near.plan->predicted.step_ns < out->plan->predicted.step_ns)
-    *out = near;
+    out->plan = near.plan;
   return true;
 }
 
@@ -157,13 +156,14 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
   out->plan = NULL;
   if (with ? solve_near (t, &how, guide, with, a, &s, &why) : solve (t, &how, a, &s, &why)) {
     out->plan = s.plan;
-    *lower_bound_ns = s.bound.lower_bound_ns;
+    if (!guide || s.bound.lower_bound_ns > *lower_bound_ns)
+      *lower_bound_ns = s.bound.lower_bound_ns;
     /* that of drops alone may speak only of plans that keep nothing beyond its last use */
     bool of_all = o->sections != SECTIONS_OFF || o->recompute == RECOMPUTE_OFF;
     return of_all || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   }
   /* no plan found is not yet a proof that there is none */
-  if (why.code == ERR_infeasible || (why.code == ERR_limit && rewrites (o)))
+  if (why.code == ERR_infeasible || (why.code == ERR_limit && (rewrites (o) || is_stopped (o))))
     return guide || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   *err = why;
   return false;
@@ -192,9 +192,8 @@ static int64_t step_of (const curve_point *p) {
    point nothing but the bound itself is near. */
 static bool is_enough (const curve_options *o, const curve_point *before, int64_t lower_bound_ns,
                        bool last) {
-  int64_t gap_ppm = last ? 0 : o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
   return before->plan &&
-         step_of (before) <= lower_bound_ns + units_scale (lower_bound_ns, gap_ppm, 1000000);
+         step_of (before) <= (last ? lower_bound_ns : solve_enough_ns (o->gap_ppm, lower_bound_ns));
 }
 
 static void make_monotone (curve *c) {
@@ -245,27 +244,30 @@ static bool begin_curve (const trace *t, const curve_options *o, const int64_t *
   if (!at || !out->points ||
       !curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
     return false;
+  out->floor_bytes = reserve_onto (out->floor_bytes, o->reserve_ppm);
+  out->peak_bytes = reserve_onto (out->peak_bytes, o->reserve_ppm);
   for (int32_t i = 0; i < count; i++)
     at[i] = budgets[i];
   qsort (at, (size_t)count, sizeof *at, by_bytes);
   for (int32_t i = 0; i < count; i++)
     if (i == 0 || at[i] > at[out->count - 1]) {
       at[out->count] = at[i];
-      out->points[out->count++] = (curve_point){ .budget_bytes = at[i], .plan_of = -1 };
+      out->points[out->count++] =
+          (curve_point){ .budget_bytes = at[i], .plan_of = -1, .lower_bound_ns = out->baseline_ns };
     }
   return true;
 }
 
 /* What no plan at this budget beats, without any solving; *guide is NULL where nobody knows. */
-static bool bound_point (const trace *t, shared *with, arena *a, curve_point *p,
-                         const bound **guide, error *err) {
+static bool bound_point (const trace *t, const curve_options *o, shared *with, arena *a,
+                         curve_point *p, const bound **guide, error *err) {
   error why = { 0 };
   bound *b = NEW (a, 1, bound, err);
   *guide = NULL;
   p->lower_bound_ns = trace_total_ns (t);
   if (!b || !with->bounds)
     return b;
-  if (bound_range_at (with->bounds, p->budget_bytes, a, b, &why)) {
+  if (bound_range_at (with->bounds, net_of (o, p->budget_bytes), a, b, &why)) {
     p->lower_bound_ns = b->lower_bound_ns;
     *guide = b;
     return true;
@@ -281,7 +283,7 @@ static bool plan_point (const trace *t, const curve_options *o, shared *with, cu
                         arena *a, error *err) {
   curve_point *p = &out->points[i];
   const bound *guide;
-  if (!bound_point (t, with, a, p, &guide, err))
+  if (!bound_point (t, o, with, a, p, &guide, err))
     return false;
   if (p->lower_bound_ns < 0) /* none fits */
     return true;
@@ -306,7 +308,8 @@ static bound_options range_options (const trace *t, const curve_options *o) {
                         .host_bytes = o->host_bytes,
                         .any_units = true,
                         .log = o->log,
-                        .tuning = o->tuning };
+                        .stop = o->stop,
+                        .stop_context = o->stop_context };
   if (t->n_ops > FEW_OPS && t->n_ops <= MANY_OPS) { /* beyond, slots are merged in any case */
     how.whole_ops = FEW_OPS;
     how.blocks = BLOCKS;
@@ -324,13 +327,16 @@ bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, i
   bool ok = scratch && begin_curve (t, o, budgets, count, a, &sorted, out, err);
   if (ok && out->count > 1 && !rewrites (o)) {
     bound_options how = range_options (t, o);
+    for (int32_t i = 0; i < out->count; i++)
+      sorted[i] = net_of (o, sorted[i]);
     ok = trace_digest (t, with.digest, err) &&
          bound_range_new (t, &how, sorted, out->count, tuned (o->tuning, TUNE_curve_apart_ppm),
                           scratch, &with.bounds, err);
     out->programs = ok ? bound_range_seen (with.bounds).programs : 0;
   }
-  for (int32_t i = 0; ok && i < out->count; i++) {
+  for (int32_t i = 0; ok && i < out->count && !is_stopped (o); i++) {
     ok = plan_point (t, o, &with, out, i, a, err);
+    out->points[i].asked = true;
     if (ok && o->progress)
       o->progress (o->context, i + 1, out->count,
                    out->points[i].plan ? step_of (&out->points[i]) : -1);
@@ -349,4 +355,28 @@ int64_t curve_price_ns (const curve *c, int32_t i) {
     return 0;
   const curve_point *p = &c->points[i];
   return units_scale (step_of (p) - step_of (p + 1), GIB, p[1].budget_bytes - p->budget_bytes);
+}
+
+bool curve_is_wide (const curve_point *p) {
+  return p->plan && p->lower_bound_ns > 0 &&
+         step_of (p) > p->lower_bound_ns + units_scale (p->lower_bound_ns, CURVE_WIDE_PPM, 1000000);
+}
+
+void curve_point_write (json_writer *w, const curve *c, int32_t i) {
+  const curve_point *p = &c->points[i];
+  json_open_object (w);
+  json_add_int (w, "budget_bytes", p->budget_bytes);
+  if (p->plan && p->lower_bound_ns > 0)
+    json_add_fixed (w, "gap", (double)step_of (p) / (double)p->lower_bound_ns - 1, 6);
+  json_add_int (w, "lower_bound_ns", p->lower_bound_ns);
+  json_add_int (w, "plan_of", p->plan_of);
+  json_put_key (w, "predicted");
+  if (p->plan)
+    predicted_write (w, &p->plan->predicted);
+  else
+    json_put_null (w);
+  json_add_int (w, "price_ns_per_gib", curve_price_ns (c, i));
+  json_add_bool (w, "reached", p->asked);
+  json_add_bool (w, "wide", curve_is_wide (p));
+  json_close_object (w);
 }

@@ -9,12 +9,15 @@
 typedef struct curve_options {
   const device *device;
   int64_t host_bytes;
-  int64_t limit_ticks; /* of each point's search; 0: 200000 */
+  int64_t limit_ticks; /* of each point's search; 0: that of solve */
   int64_t gap_ppm;     /* of each point, as in solve */
+  int64_t reserve_ppm; /* of every budget, kept free */
   uint64_t seed;
   sections_mode sections;
   recompute_mode recompute;
   const logger *log;
+  bool (*stop) (void *context); /* as solve's: points that were not reached are left out */
+  void *stop_context;
   const tuning *tuning; /* NULL: as shipped */
   /* After each point; step_ns: the best that is known there, or -1. Or NULL. */
   void (*progress) (void *context, int32_t done, int32_t all, int64_t step_ns);
@@ -27,6 +30,7 @@ typedef struct curve_point {
   const plan *plan;       /* the best that is known, maybe of a smaller budget; NULL: none found */
   int32_t plan_of;        /* the point whose plan it is; -1: none */
   bool searched; /* else the plan for less memory was good enough, and nothing was solved */
+  bool asked;    /* false: somebody wanted to stop before */
 } curve_point;
 
 typedef struct curve {
@@ -38,7 +42,7 @@ typedef struct curve {
   int32_t knee;     /* the point furthest below the straight line between the ends; -1: none */
 } curve;
 
-/* The floor, and what it takes to swap nothing. */
+/* The floor, and what the step needs (solver/fleet/needs.h); both without a reserve. */
 bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_bytes,
                   int64_t *peak_bytes, error *err) MUST_CHECK;
 
@@ -52,6 +56,12 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
    are, else a weak one. */
 bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
                arena *a, curve *out, error *err) MUST_CHECK;
+
+/* A point further from its bound than this is marked, in millionths. */
+enum { CURVE_WIDE_PPM = 20000 };
+bool curve_is_wide (const curve_point *p);
+/* One point as JSON. */
+void curve_point_write (json_writer *w, const curve *c, int32_t i);
 
 /* The step time that the next GiB beyond point i saves, read off the next point; 0: none. */
 int64_t curve_price_ns (const curve *c, int32_t i);

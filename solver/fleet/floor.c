@@ -67,27 +67,45 @@ static bool in_parts_text (const trace *t, arena *scratch, char text[PARTS_TEXT]
   return true;
 }
 
+/* "the smallest budget is" only what was tried. */
+static void least_text (const memory_floor *f, const floor_request *r, char *text, int size) {
+  char least[UNITS_TEXT], found[UNITS_TEXT];
+  int64_t bytes = r->least_bytes ? r->least_bytes : f->bytes;
+  units_bytes (least, bytes);
+  if (r->found_bytes == bytes)
+    snprintf (text, (size_t)size, "the smallest budget is %s (%lldB)", least, (long long)bytes);
+  else if (r->found_bytes)
+    snprintf (text, (size_t)size, "below %s (%lldB) nothing fits, in %s (%lldB) a plan was found",
+              least, (long long)bytes, units_bytes (found, r->found_bytes),
+              (long long)r->found_bytes);
+  else
+    snprintf (text, (size_t)size, "below %s (%lldB) nothing fits", least, (long long)bytes);
+}
+
 static bool below (const trace *t, const memory_floor *f, const floor_request *r, arena *scratch,
                    error *err) {
-  char parts[PARTS_TEXT];
-  char budget[UNITS_TEXT], least[UNITS_TEXT], touched[UNITS_TEXT], workspace[UNITS_TEXT];
+  enum { LEAST_TEXT = 160 };
+  char parts[PARTS_TEXT], named[LEAST_TEXT];
+  char budget[UNITS_TEXT], touched[UNITS_TEXT], workspace[UNITS_TEXT], reserve[UNITS_TEXT];
   char pinned[UNITS_TEXT], pool[UNITS_TEXT], rounding[UNITS_TEXT];
   const op *o = &t->ops[f->op];
+  int64_t kept = r->least_bytes ? r->least_bytes - f->bytes : 0;
   if (!in_parts_text (t, scratch, parts, err))
     return false;
+  least_text (f, r, named, sizeof named);
   return error_set (
       err, ERR_infeasible,
-      "no plan fits in %s%s the smallest budget is %s (%lld bytes), set by op %d (%.60s)%s: %s "
-      "that "
-      "it uses, %s of workspace, %s pinned, %s too small to move, %s of rounding to granules%s",
-      units_bytes (budget, r->budget_bytes),
+      "no plan fits in %s%s %s, set by op %d (%.60s)%s: %s that it uses, %s of workspace, %s "
+      "pinned, %s too small to move, %s of rounding to granules%s%s%s",
+      units_bytes (budget, r->asked_bytes ? r->asked_bytes : r->budget_bytes),
       r->in_parts    ? ", nor was one found with ops in parts; with whole ops"
       : o->parts > 1 ? " with whole ops (--sections auto may run them in parts);"
                      : ";",
-      units_bytes (least, f->bytes), (long long)f->bytes, f->op, o->name ? o->name : "",
-      o->parts > 1 ? "" : ", which has no parts", units_bytes (touched, f->touched_bytes),
-      units_bytes (workspace, f->workspace_bytes), units_bytes (pinned, f->pinned_bytes),
-      units_bytes (pool, f->pool_bytes), units_bytes (rounding, f->granule_bytes), parts);
+      named, f->op, o->name ? o->name : "", o->parts > 1 ? "" : ", which has no parts",
+      units_bytes (touched, f->touched_bytes), units_bytes (workspace, f->workspace_bytes),
+      units_bytes (pinned, f->pinned_bytes), units_bytes (pool, f->pool_bytes),
+      units_bytes (rounding, f->granule_bytes), kept ? ", a reserve of " : "",
+      kept ? units_bytes (reserve, kept) : "", parts);
 }
 
 /* The op at which most bytes have to be on the host, whatever is away. */

@@ -6,11 +6,15 @@
 
 enum { MOST_ASKED = 24 };
 
+static bool is_stopped (const curve_options *o) {
+  return o->stop && o->stop (o->stop_context);
+}
+
 /* Afterwards no plan below *none_below is fast enough. */
 static bool bisect_bound (const trace *t, const curve_options *o, int64_t fine_bytes, min_memory *m,
                           error *err) {
   int64_t low = m->none_below_bytes, high = m->peak_bytes;
-  while (high - low > fine_bytes && m->bounds < MOST_ASKED) {
+  while (high - low > fine_bytes && m->bounds < MOST_ASKED && !is_stopped (o)) {
     int64_t middle = low + (high - low) / 2, lower_bound;
     m->bounds++;
     if (!curve_bound (t, o, middle, &lower_bound, err))
@@ -51,7 +55,7 @@ static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_by
   top += 8 + top / 16;
   int64_t fine = fine_bytes / granule > 1 ? fine_bytes / granule : 1, step = fine, high = top;
   bool fits = false;
-  while (!fits) {
+  while (!fits && !is_stopped (o)) {
     high = low + step < top ? low + step : top;
     if (!try_plan (t, o, high, a, m, &fits, err))
       return false;
@@ -61,7 +65,7 @@ static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_by
       low = high;
     step *= 2;
   }
-  while (high - low > fine) {
+  while (high - low > fine && !is_stopped (o)) {
     int64_t middle = low + (high - low) / 2;
     if (!try_plan (t, o, middle, a, m, &fits, err))
       return false;

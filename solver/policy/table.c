@@ -79,6 +79,15 @@ static bool parse_word (const policy_option_row *o, const char *text, int64_t *o
 }
 
 static bool parse_value (const policy_option_row *o, const char *text, int64_t *out, error *err) {
+  static const units_kind kinds[] = {
+    [POLICY_SHARE] = UNITS_SHARE,
+    [POLICY_BYTES] = UNITS_BYTES,
+    [POLICY_TIME] = UNITS_TIME,
+    [POLICY_RATE] = UNITS_RATE,
+  };
+  bool quantity = o->kind != POLICY_WORD && o->kind != POLICY_COUNT;
+  if (quantity && !units_need_unit (text, kinds[o->kind], err))
+    return false;
   switch (o->kind) {
   case POLICY_WORD:
     return parse_word (o, text, out, err);

@@ -39,6 +39,35 @@ grep -q "a step takes $step ns in" "$work/out" || { cat "$work/out"; echo "ferry
 passed=$((passed + 1))
 status=0
 "$work/solve" "$here/trace.json" "$here/device.json" 1024 "$work/none.json" 2>"$work/err" || status=$?
-[ "$status" = 1 ] && grep -q 'the smallest budget is' "$work/err" && [ ! -e "$work/none.json" ] || { cat "$work/err"; exit 1; }
+[ "$status" = 1 ] && grep -qE 'the smallest budget is|nothing fits' "$work/err" && [ ! -e "$work/none.json" ] || { cat "$work/err"; exit 1; }
 passed=$((passed + 1))
+
+# The library's defaults are the program's: a device by name, the reserve of a trace that guesses.
+sed 's/"confidence": "exact"/"confidence": "approximate: sizes"/' "$here/trace.json" >"$work/guess.json"
+for trace in "$here/trace.json" "$work/guess.json"; do
+  for budget in 0 16777216; do
+    "$work/solve" "$trace" v100 $budget "$work/by_library.json" >/dev/null
+    "$bindir/ferry" solve "$trace" -d v100 $([ $budget = 0 ] || echo "-b ${budget}B") --proof -o "$work/by_program.json" >/dev/null
+    [ "$(sed 's/"made_by".*//' "$work/by_program.json" | tr -d ' \n' | grep -o '"budget_bytes":[0-9]*,')" = \
+      "$(tr -d ' \n' <"$work/by_library.json" | grep -o '"budget_bytes":[0-9]*,')" ] || { echo "$trace, $budget: another budget"; exit 1; }
+    cost=$(for plan in by_library by_program; do "$bindir/ferry" simulate --json "$trace" "$work/$plan.json"; done | grep '"step_ns"' | sort -u | wc -l)
+    [ "$cost" -le 1 ] || { echo "$trace, $budget: another step"; exit 1; }
+  done
+done
+passed=$((passed + 1))
+
+# Someone else's executor carries out what a plan says, to its end.
+${CC:-cc} -Wall -Werror -o "$work/executor" "$here/executor.c" $flags
+[ "$(wc -l <"$here/executor.c")" -le 90 ]
+"$work/executor" "$here/trace.json" "$here/plan.json" >"$work/out"
+grep -q '^2 steps: 12 ops, 8 copies' "$work/out" || { cat "$work/out"; exit 1; }
+passed=$((passed + 1))
+
+# The archive links with what pkg-config --static names.
+if [ -e "$libdir/libferry.a" ]; then
+  static=$(pkg-config --static --define-variable=prefix="$prefix" --cflags --libs ferry)
+  ${CC:-cc} -Wall -Werror -o "$work/static" "$here/step_time.c" ${static/-lferry/$libdir/libferry.a}
+  env -u LD_LIBRARY_PATH "$work/static" "$here/trace.json" "$here/plan.json" | cmp - <("$work/step_time" "$here/trace.json" "$here/plan.json")
+  passed=$((passed + 1))
+fi
 echo "$passed passed, 0 failed"

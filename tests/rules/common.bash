@@ -5,9 +5,9 @@ cd "${srcdir:-$(dirname "${BASH_SOURCE[0]}")/../..}" || exit 1
 passed=0 failed=0
 
 # Sources of the project, without what is built. Tests count with `sources tests`.
-layers="base trace solver executor plot server cli"
+layers="base trace solver executor plot library server cli"
 sources() {
-  local folders="ferry.c ferry.h" folder
+  local folders="ferry.h" folder
   for folder in ${1:-$layers}; do
     [ -d "$folder" ] && folders="$folders $folder"
   done

@@ -24,7 +24,7 @@ differ() {
 
 # .data.rel.ro is constant once loaded; .data, .bss, .tdata, .tbss and common symbols are not.
 mutable() {
-  ${OBJDUMP:-objdump} -t "$archive" "$builddir/.libs/ferry.o" | awk '
+  ${OBJDUMP:-objdump} -t "$archive" "$builddir"/library/.libs/*.o | awk '
     /file format/ { object = $1; sub (/:$/, "", object); sub (/^.*\//, "", object) }
     $0 ~ / (\.data|\.bss|\.tdata|\.tbss|\*COM\*)(\.[a-zA-Z0-9_.]*)?\t/ && $0 !~ /\.data\.rel\.ro/ \
       && $0 !~ / d  / { print object ":" $NF }' | sed 's/\.[0-9]*$//' |

@@ -3,7 +3,7 @@
 # other. A file includes files of its own layer and of those below it.
 . "$(dirname "$0")/common.bash"
 
-declare -A rank=([base]=0 [trace]=1 [solver]=2 [executor]=2 [plot]=3 [server]=4 [cli]=5)
+declare -A rank=([base]=0 [trace]=1 [solver]=2 [executor]=2 [plot]=3 [library]=3 [server]=4 [cli]=5)
 
 upward_includes() { # LAYER
   local mine=${rank[$1]} line other theirs
@@ -19,12 +19,12 @@ upward_includes() { # LAYER
 
 # "file.h" without a folder hides its layer; config.h alone has none.
 plain_includes() {
-  grep -nE '^ *# *include *"[^/"]+"' $(sources | grep -v '^ferry\.') | grep -v '"config.h"'
+  grep -nE '^ *# *include *"[^/"]+"' $(sources | grep -v '^ferry\.') | grep -vE '"(config|ferry)\.h"'
   return 0
 }
 
 public_includes() {
-  grep -nE '^ *# *include *"(plot|server|cli|executor)/' ferry.c ferry.h
+  grep -rnE '^ *# *include *"(plot|server|cli|executor)/' library ferry.h
   return 0
 }
 

@@ -13,7 +13,7 @@ no_circle_of_calls() { calls . "$builddir" "$1" | circle "$1"; }
 no_circle_of_both() { { includes . "$1"; calls . "$builddir" "$1"; } | circle "$1"; }
 
 # Calls between layers go downward too, whatever header declares what is called.
-declare -A rank=([base]=0 [trace]=1 [solver]=2 [executor]=2 [plot]=3 [server]=4 [cli]=5)
+declare -A rank=([base]=0 [trace]=1 [solver]=2 [executor]=2 [plot]=3 [library]=3 [server]=4 [cli]=5)
 downward() {
   local from to reason
   calls . "$builddir" "$layers" | while read -r from to reason; do

@@ -41,6 +41,22 @@ static int resnet_depth (const char *name) {
   return resnet_has_depth (depth) ? (int)depth : 0;
 }
 
+/* The one that begins alike for longest; NULL where none does for three letters. */
+static const char *nearest (const char *name) {
+  const char *best = NULL;
+  size_t most = 2;
+  for (int i = 0; i < N_NETWORKS; i++) {
+    size_t same = 0;
+    while (name[same] && name[same] == networks[i].name[same])
+      same++;
+    if (same > most) {
+      most = same;
+      best = networks[i].name;
+    }
+  }
+  return best;
+}
+
 static bool find (const char *name, zoo_network *network, recipe *r, error *err) {
   for (int i = 0; i < N_NETWORKS; i++)
     if (strcmp (networks[i].name, name) == 0) {
@@ -49,9 +65,11 @@ static bool find (const char *name, zoo_network *network, recipe *r, error *err)
       return true;
     }
   int depth = resnet_depth (name);
+  const char *near = nearest (name);
   if (depth == 0)
-    return error_set (err, ERR_usage, "no network is called %.60s: `ferry zoo --list` names them",
-                      name);
+    return error_set (err, ERR_usage,
+                      "no network is called %.60s%s%s%s: `ferry zoo --list` names them", name,
+                      near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
   *network = (zoo_network){ name, "ResNet", 224, 0, 0, NULL };
   *r = (recipe){ resnet_step, depth, 1000 };
   return true;

@@ -79,7 +79,7 @@ int main (void) {
                ours < best    ? "ferry saves more"
                : ours == best ? "ferry saves as much"
                               : "ferry saves less",
-               "ferry compare t --budgets 90%,80%,70%,60% --policies ferry,autoswap");
+               "ferry compare t --budget 90%,80%,70%,60% --policies ferry,autoswap");
   }
   paper_end (&p);
   return 0;

@@ -69,7 +69,7 @@ int main (void) {
              "bound, and in how many cases a policy has a plan without recomputing",
              "greedy and exact within half a percent of each other (recomputing only)", measured,
              worse ? "a policy wins somewhere at this effort" : "no policy that swaps is faster",
-             "ferry compare t --budgets 80%,60%,45%");
+             "ferry compare t --budget 80%,60%,45%");
   paper_end (&p);
   return 0;
 }

@@ -1,0 +1,53 @@
+#include "cli/inputs/stopping.h"
+
+#include <signal.h>
+#include <time.h>
+
+static const int asking[] = { SIGINT, SIGTERM };
+enum { SIGNALS = sizeof asking / sizeof *asking };
+
+/* The default is back at once, so the next signal of either kind ends the program, and no variable
+   is shared with the handler: that it has run is seen from what is set. */
+static void on_signal (int number) {
+  struct sigaction standard = { .sa_handler = SIG_DFL };
+  (void)number;
+  for (int i = 0; i < SIGNALS; i++)
+    sigaction (asking[i], &standard, NULL);
+}
+
+void stopping_begin (call *c) {
+  struct sigaction mine = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, now;
+  if (c->stoppable)
+    return;
+  sigemptyset (&mine.sa_mask);
+  for (int i = 0; i < SIGNALS; i++) /* what is ignored from outside stays so */
+    if (sigaction (asking[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL &&
+        sigaction (asking[i], &mine, NULL) == 0)
+      c->stoppable = true;
+}
+
+bool stopping_asked (const call *c) {
+  struct sigaction now;
+  for (int i = 0; c->stoppable && i < SIGNALS; i++)
+    if (sigaction (asking[i], NULL, &now) == 0 && now.sa_handler == on_signal)
+      return false;
+  return c->stoppable;
+}
+
+static int64_t now_ns (void) {
+  struct timespec t;
+  clock_gettime (CLOCK_MONOTONIC, &t);
+  return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+void stopping_after (call *c, int64_t seconds) {
+  c->deadline_ns = now_ns () + seconds * 1000000000;
+}
+
+bool stopping_due (const call *c) {
+  return stopping_asked (c) || (c->deadline_ns && now_ns () >= c->deadline_ns);
+}
+
+bool stopping_stop (void *context) {
+  return stopping_due (context);
+}

@@ -1,0 +1,150 @@
+#include "config.h"
+
+#include "library/inner.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/summary.h"
+
+const char *ferry_version (void) {
+  return PACKAGE_VERSION;
+}
+
+void ferry_free (void *text) {
+  free (text);
+}
+
+bool library_told (ferry_error *out, const error *err) {
+  ferry_error told = { .exit_status = error_exit_status (err->code) };
+  if (err->code)
+    error_line (err, told.text, sizeof told.text);
+  if (out && out->size >= offsetof (ferry_error, text)) {
+    size_t size = out->size;
+    library_out (out, &told, sizeof told);
+    if (size > offsetof (ferry_error, text) && size < sizeof told)
+      ((char *)out)[size - 1] = 0;
+  }
+  return err->code == ERR_none;
+}
+
+bool library_given (const void *pointer, const char *name, error *err) {
+  return pointer || error_set (err, ERR_usage, "%s is NULL", name);
+}
+
+bool library_sized (const void *pointer, size_t least, const char *name, error *err) {
+  if (!library_given (pointer, name, err))
+    return false;
+  size_t size;
+  memcpy (&size, pointer, sizeof size);
+  return size >= least ||
+         error_set (err, ERR_usage, "the size of %s is %zu, less than %zu: begin with FERRY_INIT",
+                    name, size, least);
+}
+
+void library_out (void *to, const void *from, size_t size) {
+  size_t room;
+  memcpy (&room, to, sizeof room);
+  size_t all = room < size ? room : size;
+  memcpy ((char *)to + sizeof room, (const char *)from + sizeof room, all - sizeof room);
+}
+
+void library_in (void *to, const void *from, size_t size) {
+  size_t given;
+  memcpy (&given, from, sizeof given);
+  memset (to, 0, size);
+  memcpy (to, from, given < size ? given : size);
+}
+
+arena *library_arena (error *err) {
+  arena *a = arena_new (0);
+  if (!a)
+    error_memory (err);
+  return a;
+}
+
+char *library_text (bytes *text, size_t *size, error *err) {
+  char *out = malloc ((size_t)text->size + 1);
+  if (out) {
+    memcpy (out, text->data, (size_t)text->size);
+    out[text->size] = 0;
+    if (size)
+      *size = (size_t)text->size;
+  } else {
+    error_memory (err);
+  }
+  bytes_free (text);
+  return out;
+}
+
+ferry_trace *library_trace (arena *a, trace *t, error *err) {
+  summary about;
+  ferry_trace *out = t && summary_of (t, a, &about, err) ? calloc (1, sizeof *out) : NULL;
+  if (out) {
+    *out = (ferry_trace){ a, t, about.peak_bytes };
+    return out;
+  }
+  if (!err->code)
+    error_memory (err);
+  arena_free (a);
+  return NULL;
+}
+
+ferry_plan *library_plan (const plan *p, error *err) {
+  bytes text = { 0 };
+  ferry_plan *out = calloc (1, sizeof *out);
+  if (!out)
+    error_memory (err);
+  else if ((out->arena = library_arena (err)) && plan_text (p, true, &text, err))
+    out->plan = plan_parse (text.data, text.size, NULL, out->arena, err);
+  bytes_free (&text);
+  if (out && out->plan)
+    return out;
+  ferry_plan_free (out);
+  return NULL;
+}
+
+static void speak (void *context, log_level level, const char *text) {
+  const library_speaker *s = context;
+  if (level != LOG_DETAIL)
+    s->options.progress (s->options.progress_context, text);
+}
+
+bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker *speaker, ask *out,
+                  error *err) {
+  const size_t least = offsetof (ferry_options, progress_context);
+  if (!library_given (t, "the trace", err) || !library_sized (o, least, "the options", err))
+    return false;
+  library_in (&speaker->options, o, sizeof speaker->options);
+  const ferry_options *x = &speaker->options;
+  if (!library_given (x->device, "the options' device", err))
+    return false;
+  if (!trace_is_plannable (t->trace))
+    return error_set (err, ERR_input, "the trace is not plannable: %s",
+                      t->trace->source.confidence);
+  if (x->gap_ppm < 0 || x->limit_ticks < 0 || x->noise_percent < 0 || x->section_parts < 0)
+    return error_set (err, ERR_usage, "an option is below 0");
+  *out = ask_default (t->trace, &x->device->device);
+  if (x->has_reserve) {
+    out->reserve_ppm = -1;
+    out->reserve_bytes = x->reserve_bytes;
+  }
+  solve_options *s = &out->options;
+  speaker->log = (logger){ speak, speaker };
+  s->gap_ppm = x->gap_ppm;
+  s->limit_ticks = x->limit_ticks;
+  s->seed = x->seed ? x->seed : s->seed;
+  s->sections = (sections_mode)x->sections;
+  s->section_parts = x->section_parts;
+  s->section_orders = (sections_orders)x->section_order;
+  s->recompute = (recompute_mode)x->recompute;
+  s->noise_percent = x->noise_percent;
+  s->same_places = x->same_places;
+  s->keep_proof = x->keep_proof;
+  s->stop = x->stop;
+  s->stop_context = x->stop_context;
+  s->log = x->progress ? &speaker->log : NULL;
+  return ask_budget (out, x->budget_bytes ? x->budget_bytes : out->asked_bytes, err) &&
+         ask_host (out, x->host_bytes ? x->host_bytes : s->host_bytes, err);
+}

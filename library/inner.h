@@ -1,0 +1,52 @@
+/* What the files of the library share: the objects behind the opaque types, and how errors, sizes
+   and memory cross the border. */
+#ifndef FERRY_LIBRARY_INNER_H
+#define FERRY_LIBRARY_INNER_H
+
+#include "ferry.h"
+#include "solver/ask/ask.h"
+
+struct ferry_trace {
+  arena *arena;
+  trace *trace;
+  int64_t peak_bytes;
+};
+
+struct ferry_plan {
+  arena *arena;
+  plan *plan;
+};
+
+struct ferry_device {
+  arena *arena;
+  device device;
+};
+
+/* Tells the caller, who may not want to know; returns whether all is well. */
+bool library_told (ferry_error *out, const error *err);
+/* ERR_usage, with the parameter's name. */
+bool library_given (const void *pointer, const char *name, error *err) MUST_CHECK;
+/* A struct of the caller's is at least as large as its first version was. */
+bool library_sized (const void *pointer, size_t least, const char *name, error *err) MUST_CHECK;
+/* What the caller has room for; its size stays. */
+void library_out (void *to, const void *from, size_t size);
+/* What the caller has set, over zeros. */
+void library_in (void *to, const void *from, size_t size);
+arena *library_arena (error *err) MUST_CHECK;
+/* The bytes, with a NUL behind, as the caller will free them; NULL: out of memory. */
+char *library_text (bytes *text, size_t *size, error *err) MUST_CHECK;
+
+/* Takes the arena, with the trace in it; NULL: it is freed. */
+ferry_trace *library_trace (arena *a, trace *t, error *err) MUST_CHECK;
+/* A copy, by its text. */
+ferry_plan *library_plan (const plan *p, error *err) MUST_CHECK;
+
+/* What was asked for; the logger is `speaker`, which must outlive the ask. */
+typedef struct library_speaker {
+  ferry_options options;
+  logger log;
+} library_speaker;
+bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker *speaker, ask *out,
+                  error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,200 @@
+#include "solver/ask/ask.h"
+
+#include "base/units.h"
+#include "solver/fleet/floor.h"
+#include "solver/fleet/needs.h"
+#include "solver/recompute/recompute.h"
+#include "solver/solve.h"
+
+enum { QUICK_TICKS = 20000, LOOSE_PPM = 1000000000, TRIES = 8 };
+
+static int64_t free_bytes (const ask *q) {
+  return q->device.memory_bytes - q->device.reserved_bytes;
+}
+
+static int64_t reserve_at (const ask *q, int64_t bytes) {
+  return q->reserve_ppm < 0 ? q->reserve_bytes : reserve_of (bytes, q->reserve_ppm);
+}
+
+static int64_t with_reserve (const ask *q, int64_t bytes) {
+  return q->reserve_ppm < 0 ? bytes + q->reserve_bytes : reserve_onto (bytes, q->reserve_ppm);
+}
+
+ask ask_default (const trace *t, const device *d) {
+  ask q = { .device = *d,
+            .asked_bytes = d->memory_bytes - d->reserved_bytes,
+            .reserve_ppm = reserve_ppm (t),
+            .options = { .host_bytes = d->host_bytes, .seed = 1 } };
+  q.reserve_bytes = reserve_at (&q, q.asked_bytes);
+  q.options.budget_bytes = q.asked_bytes - q.reserve_bytes;
+  return q;
+}
+
+bool ask_budget (ask *q, int64_t asked_bytes, error *err) {
+  char want[UNITS_TEXT], have[UNITS_TEXT];
+  if (asked_bytes < 0 || asked_bytes > free_bytes (q))
+    return error_set (err, ERR_usage, "the budget is %s, but %s leaves %s free",
+                      units_bytes (want, asked_bytes), q->device.name,
+                      units_bytes (have, free_bytes (q)));
+  q->asked_bytes = asked_bytes;
+  q->reserve_bytes = reserve_at (q, asked_bytes);
+  if (q->reserve_bytes < 0 || q->reserve_bytes > asked_bytes)
+    return error_set (err, ERR_usage, "the reserve of %s is more than the budget of %s",
+                      units_bytes (want, q->reserve_bytes), units_bytes (have, asked_bytes));
+  q->options.budget_bytes = asked_bytes - q->reserve_bytes;
+  return true;
+}
+
+bool ask_host (ask *q, int64_t host_bytes, error *err) {
+  char want[UNITS_TEXT], have[UNITS_TEXT];
+  if (host_bytes < 0 || host_bytes > q->device.host_bytes)
+    return error_set (err, ERR_usage, "%s of the host are asked for, but the host of %s has %s",
+                      units_bytes (want, host_bytes), q->device.name,
+                      units_bytes (have, q->device.host_bytes));
+  q->options.host_bytes = host_bytes;
+  return true;
+}
+
+/* ---- the smallest budget ---- */
+
+static bool is_stopped (const ask *q) {
+  return q->options.stop && q->options.stop (q->options.stop_context);
+}
+
+/* Whether any plan of whole ops is found at all. */
+static bool fits_in (const trace *t, const ask *q, int64_t bytes, bool *fits, error *err) {
+  solution s;
+  error why = { 0 };
+  solve_options how = q->options;
+  how.device = &q->device;
+  how.budget_bytes = bytes;
+  how.limit_ticks = QUICK_TICKS;
+  how.gap_ppm = LOOSE_PPM;
+  how.keep_proof = false;
+  how.program = NULL;
+  how.log = NULL;
+  how.sections = SECTIONS_OFF;
+  how.recompute = RECOMPUTE_OFF;
+  arena *a = arena_new (0);
+  if (!a)
+    return error_memory (err);
+  *fits = solve (t, &how, a, &s, &why);
+  arena_free (a);
+  if (*fits || why.code == ERR_infeasible || why.code == ERR_limit)
+    return true;
+  *err = why;
+  return false;
+}
+
+bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) {
+  memory_floor f;
+  int64_t granule = q->device.granule_bytes;
+  bool fits = false;
+  arena *scratch = arena_new (0);
+  *out = (ask_least){ 0 };
+  bool ok = scratch ? floor_of (t, &q->device, scratch, &f, err) : error_memory (err);
+  arena_free (scratch);
+  if (!ok)
+    return false;
+  out->floor_bytes = with_reserve (q, f.bytes);
+  for (int i = 0; i < TRIES && !fits && !is_stopped (q); i++) {
+    int64_t bytes = f.bytes + (i ? granule << (2 * i - 2) : 0);
+    if (with_reserve (q, bytes) > free_bytes (q))
+      break;
+    if (!fits_in (t, q, bytes, &fits, err))
+      return false;
+    if (fits)
+      out->found_bytes = with_reserve (q, bytes);
+  }
+  return true;
+}
+
+static bool refuse (const trace *t, const ask *q, error *err) {
+  error fresh = { 0 };
+  ask_least least;
+  if (!ask_least_of (t, q, &least, &fresh))
+    return error_set (err, fresh.code, "%s", fresh.text);
+  floor_request r = { .budget_bytes = q->options.budget_bytes,
+                      .host_bytes = q->options.host_bytes,
+                      .in_parts = q->options.sections != SECTIONS_OFF,
+                      .drops = q->options.recompute != RECOMPUTE_OFF,
+                      .stays = q->options.recompute == RECOMPUTE_ONLY,
+                      .asked_bytes = q->asked_bytes,
+                      .least_bytes = least.floor_bytes,
+                      .found_bytes = least.found_bytes };
+  return floor_refuse (t, &q->device, &r, err);
+}
+
+/* ---- solving ---- */
+
+/* Where all fits, nothing is searched: no plan is faster than compute. */
+static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, bool *done,
+                      error *err) {
+  plan *p;
+  solve_options how = q->options;
+  *done = false;
+  if (how.same_places || how.noise_percent)
+    return true;
+  if (!needs_plan (t, &q->device, a, &p, err))
+    return false;
+  if (p->predicted.peak_bytes > how.budget_bytes)
+    return true;
+  p->budget_bytes = how.budget_bytes;
+  p->host_bytes = how.host_bytes;
+  how.sections = SECTIONS_OFF;
+  how.recompute = RECOMPUTE_OFF;
+  if (!solve_certify (t, &how, "nothing has to move", p, a, err))
+    return false;
+  *done = p->predicted.step_ns <= p->certificate.lower_bound_ns;
+  *out = (solution){ .plan = p,
+                     .candidates = 1,
+                     .bound = { .lower_bound_ns = p->certificate.lower_bound_ns,
+                                .by = p->certificate.bound_by } };
+  return true;
+}
+
+bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
+  bool done;
+  q->options.device = &q->device;
+  if (!keep_all (t, q, a, out, &done, err))
+    return false;
+  if (done || solve (t, &q->options, a, out, err))
+    return true;
+  if (err->code != ERR_infeasible || is_stopped (q))
+    return false;
+  return refuse (t, q, err);
+}
+
+/* ---- what else might do better ---- */
+
+static bool in_parts (const trace *t) {
+  for (int32_t k = 0; k < t->n_ops; k++)
+    if (t->ops[k].parts > 1)
+      return t->batch > 1;
+  return false;
+}
+
+bool ask_others_of (const trace *t, const ask *q, int64_t step_ns, ask_other out[ASK_OTHERS],
+                    int *count, error *err) {
+  int64_t compute_ns = trace_total_ns (t), drops_ns = compute_ns;
+  solve_options how = q->options;
+  how.device = &q->device;
+  *count = 0;
+  if (step_ns <= solve_enough_ns (how.gap_ppm, compute_ns))
+    return true;
+  if (how.recompute == RECOMPUTE_OFF) {
+    how.recompute = RECOMPUTE_AUTO;
+    arena *scratch = arena_new (0);
+    bool ok =
+        scratch ? recompute_bound (t, NULL, &how, scratch, &drops_ns, err) : error_memory (err);
+    arena_free (scratch);
+    if (!ok)
+      return false;
+    drops_ns = drops_ns < compute_ns ? compute_ns : drops_ns;
+    if (drops_ns < INT64_MAX && step_ns > solve_enough_ns (how.gap_ppm, drops_ns))
+      out[(*count)++] = (ask_other){ "--recompute auto", drops_ns };
+  }
+  if (how.sections == SECTIONS_OFF && in_parts (t))
+    out[(*count)++] = (ask_other){ "--sections auto", compute_ns };
+  return true;
+}

@@ -1,0 +1,48 @@
+/* What people ask of the planner: a budget with its reserve, and an answer that names the smallest
+   budget where none fits. The commands and the library ask alike, so they answer alike. */
+#ifndef FERRY_SOLVER_ASK_ASK_H
+#define FERRY_SOLVER_ASK_ASK_H
+
+#include "solver/options/options.h"
+
+typedef struct ask {
+  solve_options options; /* but its budget and its device */
+  device device;
+  int64_t asked_bytes; /* the budget, reserve included */
+  int64_t reserve_bytes;
+  int64_t reserve_ppm; /* of a budget; -1: the reserve is these bytes of any budget */
+} ask;
+
+/* The defaults: all of the device and of its host, the reserve that the trace's confidence wants.
+ */
+ask ask_default (const trace *t, const device *d);
+/* Another budget; the reserve follows. ERR_usage where the device has less, or the reserve is more.
+ */
+bool ask_budget (ask *q, int64_t asked_bytes, error *err) MUST_CHECK;
+bool ask_host (ask *q, int64_t host_bytes, error *err) MUST_CHECK;
+
+/* A smallest budget, and whether a plan was found in it: else none fits below, and that is all. */
+typedef struct ask_least {
+  int64_t floor_bytes; /* below, nothing of whole ops fits; the reserve included */
+  int64_t found_bytes; /* a plan was found in so much; 0: none was */
+} ask_least;
+
+/* A few quick searches, from the floor upward. */
+bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) MUST_CHECK;
+
+/* Where nothing has to move, the plan takes no more than the step needs. ERR_infeasible names the
+   smallest budget, its parts and the op that sets it. */
+bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) MUST_CHECK;
+
+/* A bound, quick and weak, of plans that do more than q allows. */
+typedef struct ask_other {
+  const char *option; /* as the command line spells it */
+  int64_t lower_bound_ns;
+} ask_other;
+enum { ASK_OTHERS = 2 };
+
+/* Those of which nothing says that they cannot be faster than step_ns, by more than the gap. */
+bool ask_others_of (const trace *t, const ask *q, int64_t step_ns, ask_other out[ASK_OTHERS],
+                    int *count, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,73 @@
+#!/bin/bash
+# Every --json output fits its schema in data/schema/answer-COMMAND.schema.json, and every command that
+# has --json has one.
+. "$(dirname "$0")/rules/common.bash"
+scratch
+command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
+python3 -c 'import jsonschema' 2>/dev/null || { echo "python3-jsonschema is not here"; exit 77; }
+schemas=$srcdir/data/schema
+
+"$ferry" zoo -q resnet18 --batch 16 --image 96 -d v100 -o net.json && "$ferry" zoo -q alexnet --batch 32 --image 64 --width-divisor 2 -d v100 -o alex.json &&
+  "$ferry" solve -q net.json -b 60% --proof -o plan.json >/dev/null && "$ferry" solve -q alex.json -b 70% --recompute auto --sections auto -o both.json --limit 20000 >/dev/null || exit 1
+sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' net.json >guess.json
+printf '%s\n' 'tensor x 4MiB activation' 'op a 1ms writes x' 'op b 1ms reads x' >plain.txt
+
+# answers COMMAND ARGUMENTS...: kept as answers/COMMAND.N.json, whatever its status
+mkdir answers
+answers() {
+  local n
+  n=$(ls answers | grep -c "^$1\.")
+  "$ferry" "$@" --json >"answers/$1.$n.json" 2>err
+  [ -s "answers/$1.$n.json" ] || { echo "ferry $*: nothing"; cat err; return 1; }
+}
+all() {
+  answers version && answers devices && answers zoo --list && answers demo && answers info net.json && answers info guess.json -b 100MiB && answers info net.json -d v100 &&
+    answers solve net.json -b 60% && answers solve net.json && answers solve net.json -b 20MiB && answers solve alex.json -b 70% --recompute auto --limit 20000 &&
+    answers solve net.json -b 60% --noise 10% --limit 20000 && answers solve net.json -b 60% --same-places --limit 20000 && answers solve net.json -b 60% --dump x.lp --limit 1000 &&
+    answers solve net.json -p g10 -b 80% && answers solve net.json -p lru -b 10% && answers solve --policy list && answers prove net.json plan.json && answers explain net.json plan.json &&
+    answers explain alex.json both.json && answers compare net.json -b 20MiB,60% --effort low --policies ferry,ferry-all,lru,g10 && answers check net.json plan.json &&
+    answers simulate net.json plan.json && answers simulate net.json plan.json --noise 10% && answers simulate net.json plan.json alex.json both.json && answers plot net.json plan.json &&
+    answers curve net.json -b 20MiB,50%,100% --effort low && answers min-memory net.json --limit 1000 && answers min-memory net.json -s 0% --limit 1 --host 1MiB &&
+    answers max-batch alexnet --image 64 --width-divisor 4 --classes 100 -d v100 -b 64MiB --limit 1000 --fine 16 && answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --compare &&
+    answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --leave alex@5s && answers whatif net.json -d v100,p100 -b 20MiB,60% --effort low
+}
+fit() {
+  python3 - "$schemas" answers <<'END'
+import glob, json, os, sys
+from jsonschema import Draft202012Validator
+bad = 0
+for path in sorted (glob.glob (sys.argv[2] + "/*.json")):
+    command = os.path.basename (path).split (".")[0]
+    schema = json.load (open ("%s/answer-%s.schema.json" % (sys.argv[1], command)))
+    Draft202012Validator.check_schema (schema)
+    for e in Draft202012Validator (schema).iter_errors (json.load (open (path))):
+        print (path, list (e.absolute_path)[:6], e.message[:160])
+        bad += 1
+sys.exit (bad > 0)
+END
+}
+complete() { # what has --json is tried here; those that need a GPU, a service or files of others are named
+  local command
+  for command in $("$ferry" completion --list | sed -n 's/ --json$//p'); do
+    case $command in replay | link | import | doctor) continue ;; esac
+    [ -e "answers/$command.0.json" ] && [ -e "$schemas/answer-$command.schema.json" ] || echo "$command has no schema or was not tried"
+  done
+}
+strict() { # a field that is taken away, or one too many, is noticed
+  python3 - "$schemas" answers <<'END'
+import json, sys
+from jsonschema import Draft202012Validator
+v = Draft202012Validator (json.load (open (sys.argv[1] + "/answer-curve.schema.json")))
+curve = json.load (open (sys.argv[2] + "/curve.0.json"))
+assert v.is_valid (curve)
+for spoil in (lambda c: c["points"][0].pop ("budget_bytes"), lambda c: c.update (odd=1), lambda c: c["points"][1].update (gap="much")):
+    other = json.loads (json.dumps (curve))
+    spoil (other)
+    assert not v.is_valid (other)
+END
+}
+claim "every command answers in JSON" all
+claim "every answer fits its schema" fit
+claim "every command with --json has a schema that is tried" complete
+claim "a schema notices what is missing, odd or wrong" strict
+finish

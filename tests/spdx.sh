@@ -1,0 +1,25 @@
+#!/bin/bash
+# Puts the licence's line into every source that has none: tests/spdx.sh [--check]. With --check it
+# names those and changes nothing.
+set -eu
+cd "$(dirname "$0")/.."
+line='SPDX-License-Identifier: GPL-3.0-or-later'
+status=0
+while read -r file; do
+  case $file in
+    *.c | *.h | *.cu | *.def) text="/* $line */" ;;
+    *.sh | *.bash | *.py | *.awk | dev | Makefile.am | configure.ac | .ci/run | Containerfile | debian/rules | debian/tests/session) text="# $line" ;;
+    *) continue ;;
+  esac
+  case $file in tests/golden/* | tests/corpus/*) continue ;; esac
+  head -n 3 "$file" | grep -qF "$line" && continue
+  if [ "${1:-}" = --check ]; then
+    echo "$file has no licence line"
+    status=1
+  elif head -n 1 "$file" | grep -q '^#!'; then
+    sed -i "1a $text" "$file"
+  else
+    sed -i "1i $text" "$file"
+  fi
+done < <(git ls-files)
+exit $status

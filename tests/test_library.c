@@ -1,0 +1,235 @@
+/* The public library as others use it: NULL and sizes are answered by errors, texts come back as
+   they went, several threads may ask at once, and a plan's queues lead to its end. */
+#include "tests/suite.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "ferry.h"
+
+enum { THREADS = 4 };
+
+static ferry_device *a_card (void) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  const char *data = getenv ("FERRY_DATADIR");
+  ferry_device *d = ferry_device_load ("v100", data ? data : "data", &err);
+  ck_assert_msg (d != NULL, "%s", err.text);
+  return d;
+}
+
+static ferry_trace *a_net (const ferry_device *d) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
+  r.network = "alexnet";
+  r.batch = 32;
+  r.image = 64;
+  r.width_divisor = 2;
+  r.device = d;
+  ferry_trace *t = ferry_zoo (&r, &err);
+  ck_assert_msg (t != NULL, "%s", err.text);
+  return t;
+}
+
+static ferry_options for_share (const ferry_trace *t, const ferry_device *d, int percent) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_need need = FERRY_INIT (ferry_need);
+  ferry_options o = FERRY_INIT (ferry_options);
+  ck_assert_msg (ferry_trace_need (t, d, &need, &err), "%s", err.text);
+  o.device = d;
+  o.budget_bytes = need.bytes / 100 * percent;
+  o.limit_ticks = 20000;
+  return o;
+}
+
+START_TEST (nothing_given_is_an_error) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_result result = { 0 };
+  ferry_options unsized = { 0 };
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  ck_assert_ptr_null (ferry_trace_load (NULL, &err));
+  ck_assert_int_eq (err.exit_status, 2);
+  ck_assert_ptr_null (ferry_trace_parse (NULL, 3, &err));
+  ck_assert_ptr_null (ferry_solve (NULL, NULL, &err));
+  ck_assert_ptr_null (ferry_solve (t, NULL, &err));
+  ck_assert_ptr_null (ferry_solve (t, &unsized, &err));
+  ck_assert_msg (strstr (err.text, "FERRY_INIT"), "%s", err.text);
+  ck_assert (!ferry_simulate (t, NULL, &result, &err));
+  ck_assert (!ferry_check (NULL, NULL, NULL));
+  ck_assert (!ferry_prove (t, NULL, NULL));
+  ck_assert_ptr_null (ferry_plan_text (NULL, NULL, &err));
+  ck_assert_ptr_null (ferry_curve_of (NULL, NULL, NULL, 3, &err));
+  ck_assert_ptr_null (ferry_pack (NULL, 1, NULL, 1, NULL, &err));
+  ck_assert_ptr_null (ferry_import (NULL, 1, NULL, NULL, &err));
+  ck_assert_ptr_null (ferry_device_load ("no such card", "nowhere", &err));
+  ck_assert_int_eq (err.exit_status, 3);
+  ferry_trace_free (NULL);
+  ferry_plan_free (NULL);
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
+START_TEST (texts_come_back) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  ferry_options o = for_share (t, d, 70);
+  ferry_plan *p = ferry_solve (t, &o, &err);
+  ck_assert_msg (p != NULL, "%s", err.text);
+  size_t size, again_size;
+  char *text = ferry_trace_text (t, &size, &err);
+  ferry_trace *u = ferry_trace_parse (text, size, &err);
+  ck_assert_msg (u != NULL, "%s", err.text);
+  char *plan_text = ferry_plan_text (p, &again_size, &err);
+  ferry_plan *q = ferry_plan_parse (plan_text, again_size, &err);
+  ferry_result first = FERRY_INIT (ferry_result), second = FERRY_INIT (ferry_result);
+  ck_assert_msg (q && ferry_check (u, q, &err), "%s", err.text);
+  ck_assert (ferry_simulate (t, p, &first, &err) && ferry_simulate (u, q, &second, &err));
+  ck_assert_int_eq (first.step_ns, second.step_ns);
+  char *json = ferry_simulate_json (t, p, &err);
+  ck_assert (json && strstr (json, "\"lower_bound_ns\"") && strstr (json, "\"step_ns\""));
+  ferry_free (json);
+  ferry_free (text);
+  ferry_free (plan_text);
+  ferry_plan_free (p);
+  ferry_plan_free (q);
+  ferry_trace_free (t);
+  ferry_trace_free (u);
+  ferry_device_free (d);
+}
+END_TEST
+
+/* Every item of two steps comes, so the waits lead to an end. */
+START_TEST (walks_to_the_end) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  ferry_options o = for_share (t, d, 60);
+  o.recompute = FERRY_RECOMPUTE_AUTO;
+  ferry_plan *p = ferry_solve (t, &o, &err);
+  ck_assert_msg (p != NULL, "%s", err.text);
+  ferry_trace *step = ferry_plan_trace (t, p, &err);
+  ferry_steps n = FERRY_INIT (ferry_steps);
+  ck_assert_msg (step && ferry_plan_steps (t, p, &n, &err), "%s", err.text);
+  int64_t each[] = { n.ops, n.outs, n.ins }, done[3] = { 0 };
+  for (int64_t before = -1; before != done[0] + done[1] + done[2];) {
+    before = done[0] + done[1] + done[2];
+    for (int q = 0; q < 3; q++) {
+      ferry_wait w = FERRY_INIT (ferry_wait);
+      if (!each[q] || done[q] >= 2 * each[q])
+        continue;
+      int32_t i = (int32_t)(done[q] % each[q]);
+      ck_assert_msg (ferry_plan_wait (step, p, (ferry_queue)q, i, &w, &err), "%s", err.text);
+      int64_t counts[] = { w.ops, w.outs, w.ins };
+      bool ready = true;
+      for (int k = 0; k < 3; k++)
+        ready &= counts[k] == FERRY_NO_WAIT || done[k] >= done[q] / each[q] * each[k] + counts[k];
+      if (ready && q > 0) {
+        ferry_move m = FERRY_INIT (ferry_move);
+        ck_assert_msg (ferry_plan_move (step, p, (ferry_queue)q, i, &m, &err), "%s", err.text);
+        int64_t granules = 0;
+        for (int32_t k = 0; k < m.n_granules; k++)
+          granules += m.granules[2 * k + 1];
+        ck_assert_int_ge (granules * n.granule_bytes, m.bytes);
+        ck_assert_int_le (m.host_offset + m.bytes, n.host_bytes);
+      }
+      done[q] += ready;
+    }
+  }
+  for (int q = 0; q < 3; q++)
+    ck_assert_int_eq (done[q], 2 * each[q]);
+  ferry_trace_free (step);
+  ferry_plan_free (p);
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
+START_TEST (curves_and_packs) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  ferry_options o = for_share (t, d, 100);
+  ferry_curve *c = ferry_curve_of (t, &o, NULL, 4, &err);
+  ck_assert_msg (c != NULL, "%s", err.text);
+  int64_t last = INT64_MAX;
+  for (int i = 0; i < ferry_curve_count (c); i++) {
+    ferry_point at = FERRY_INIT (ferry_point);
+    ck_assert (ferry_curve_point (c, i, &at, &err));
+    ck_assert (at.step_ns < 0 || at.step_ns <= last);
+    last = at.step_ns < 0 ? last : at.step_ns;
+  }
+  char *json = ferry_curve_json (c, &err);
+  ck_assert (json && strstr (json, "\"points\""));
+  int64_t none = 0;
+  ferry_plan *small = ferry_min_memory (t, &o, 100000, &none, &err);
+  ck_assert_msg (small != NULL && ferry_check (t, small, &err), "%s", err.text);
+  const ferry_trace *jobs[] = { t, t };
+  const ferry_device *cards[] = { d };
+  ferry_options both = FERRY_INIT (ferry_options);
+  both.budget_bytes = o.budget_bytes * 3 / 2;
+  both.limit_ticks = 1000;
+  ferry_packing *packed = ferry_pack (jobs, 2, cards, 1, &both, &err);
+  ck_assert_msg (packed != NULL, "%s", err.text);
+  for (int i = 0; i < 2; i++) {
+    ferry_place place = FERRY_INIT (ferry_place);
+    ck_assert (ferry_pack_place (packed, i, &place, &err) && place.card == 0);
+    ferry_plan *p = ferry_pack_plan (packed, i, &err);
+    ck_assert_msg (p && ferry_check (t, p, &err), "%s", err.text);
+    ferry_plan_free (p);
+  }
+  ferry_pack_free (packed);
+  ferry_plan_free (small);
+  ferry_free (json);
+  ferry_curve_free (c);
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
+typedef struct worker {
+  const ferry_trace *trace;
+  const ferry_device *device;
+  int64_t step_ns;
+} worker;
+
+static void *work (void *context) {
+  worker *w = context;
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_result cost = FERRY_INIT (ferry_result);
+  ferry_options o = for_share (w->trace, w->device, 60);
+  o.recompute = FERRY_RECOMPUTE_AUTO;
+  ferry_plan *p = ferry_solve (w->trace, &o, &err);
+  if (p && ferry_simulate (w->trace, p, &cost, &err))
+    w->step_ns = cost.step_ns;
+  ferry_plan_free (p);
+  return NULL;
+}
+
+START_TEST (threads_share_objects) {
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  worker w[THREADS];
+  pthread_t at[THREADS];
+  for (int i = 0; i < THREADS; i++) {
+    w[i] = (worker){ t, d, 0 };
+    ck_assert_int_eq (pthread_create (&at[i], NULL, work, &w[i]), 0);
+  }
+  for (int i = 0; i < THREADS; i++)
+    pthread_join (at[i], NULL);
+  for (int i = 0; i < THREADS; i++) {
+    ck_assert_int_gt (w[i].step_ns, 0);
+    ck_assert_int_eq (w[i].step_ns, w[0].step_ns);
+  }
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
+int main (void) {
+  const TTest *const tests[] = { nothing_given_is_an_error, texts_come_back,       walks_to_the_end,
+                                 curves_and_packs,          threads_share_objects, NULL };
+  return suite_run ("library", tests, 120);
+}
