@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "tests/real_case.h"
-#include "trace/import/chakra.h"
-#include "trace/import/et.h"
+#include "trace/import/chakra/chakra.h"
+#include "trace/import/et/et.h"
 
 /* ---- execution traces ---- */
 

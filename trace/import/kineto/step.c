@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/kineto.h"
+#include "trace/import/kineto/kineto.h"
 
 op_phase kineto_phase (const kineto *k, int32_t op) {
   if (op == NONE)

@@ -1,4 +1,4 @@
-#include "trace/import/generations.h"
+#include "trace/import/et/generations.h"
 
 #include <stdlib.h>
 

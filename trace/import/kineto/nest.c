@@ -3,7 +3,7 @@
    since a launch may carry the very microsecond at which its op ends. */
 #include <stdlib.h>
 
-#include "trace/import/kineto.h"
+#include "trace/import/kineto/kineto.h"
 
 typedef enum item_kind { ITEM_OP, ITEM_LAUNCH, ITEM_MEMORY } item_kind;
 

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/chakra.h"
+#include "trace/import/chakra/chakra.h"
 
 /* ---- groups ---- */
 

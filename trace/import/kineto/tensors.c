@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/kineto.h"
+#include "trace/import/kineto/kineto.h"
 
 typedef struct launched {
   int64_t at_ns;

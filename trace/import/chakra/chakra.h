@@ -2,8 +2,8 @@
 #ifndef FERRY_TRACE_IMPORT_CHAKRA_H
 #define FERRY_TRACE_IMPORT_CHAKRA_H
 
-#include "trace/import/chakra_wire.h"
-#include "trace/import/et.h"
+#include "trace/import/chakra/wire.h"
+#include "trace/import/et/et.h"
 
 enum { CHAKRA_COMPUTE = 4, CHAKRA_COLLECTIVE = 7 };
 

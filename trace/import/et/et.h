@@ -3,7 +3,7 @@
 #ifndef FERRY_TRACE_IMPORT_ET_H
 #define FERRY_TRACE_IMPORT_ET_H
 
-#include "trace/import/generations.h"
+#include "trace/import/et/generations.h"
 
 typedef struct et_node {
   int64_t id, parent_id, record_id, thread, forward_thread;

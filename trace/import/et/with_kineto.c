@@ -6,7 +6,7 @@
    op that runs beside that work. */
 #include <stdlib.h>
 
-#include "trace/import/et_join.h"
+#include "trace/import/et/join.h"
 
 /* ---- where a call's tensors are used ---- */
 

@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "trace/import/et.h"
+#include "trace/import/et/et.h"
 
 /* A tensor as it stands in a node, before the schema of its argument is known. */
 typedef struct raw_mention {

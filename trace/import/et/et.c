@@ -4,7 +4,7 @@
    one. */
 #include <stdlib.h>
 
-#include "trace/import/et.h"
+#include "trace/import/et/et.h"
 
 typedef struct entered {
   int64_t axis;

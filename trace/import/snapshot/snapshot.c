@@ -1,10 +1,10 @@
-#include "trace/import/snapshot.h"
+#include "trace/import/snapshot/snapshot.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "trace/import/intern.h"
-#include "trace/import/intervals_trace.h"
+#include "trace/import/text/intervals_trace.h"
 
 typedef struct reader {
   import_job *job;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/intervals_trace.h"
+#include "trace/import/text/intervals_trace.h"
 
 typedef enum column { COLUMN_ID, COLUMN_LOWER, COLUMN_UPPER, COLUMN_SIZE, COLUMNS } column;
 

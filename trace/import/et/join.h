@@ -2,8 +2,8 @@
 #ifndef FERRY_TRACE_IMPORT_ET_JOIN_H
 #define FERRY_TRACE_IMPORT_ET_JOIN_H
 
-#include "trace/import/et.h"
-#include "trace/import/kineto.h"
+#include "trace/import/et/et.h"
+#include "trace/import/kineto/kineto.h"
 
 typedef struct joiner {
   import_job *job;

@@ -2,7 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "trace/import/et.h"
+#include "trace/import/et/et.h"
 
 /* Work on another stream uses its tensors during every op that runs beside it, so uses can be many
    more than mentions; no real step comes near this. */

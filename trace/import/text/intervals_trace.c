@@ -1,4 +1,4 @@
-#include "trace/import/intervals_trace.h"
+#include "trace/import/text/intervals_trace.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Which call of one file is which of the other: by record function id where both have it, else by
    the names in the order in which the calls of a thread began.  Ids that only look alike are not
    used: rf_id and External id agree in toys alone. */
-#include "trace/import/et_join.h"
+#include "trace/import/et/join.h"
 
 #include <stdlib.h>
 #include <string.h>

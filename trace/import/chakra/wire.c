@@ -1,4 +1,4 @@
-#include "trace/import/chakra_wire.h"
+#include "trace/import/chakra/wire.h"
 
 #include <string.h>
 

@@ -1,4 +1,4 @@
-#include "trace/import/pickle.h"
+#include "trace/import/snapshot/pickle.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* A Kineto file alone.  With memory events it can be planned, approximately; without them it holds
    durations only. */
-#include "trace/import/kineto.h"
+#include "trace/import/kineto/kineto.h"
 
 static const char *confidence_of (import_job *job, const kineto_blocks *blocks) {
   if (!blocks->by_address)

@@ -3,7 +3,7 @@
 #define FERRY_TRACE_IMPORT_SNAPSHOT_H
 
 #include "trace/import/job.h"
-#include "trace/import/pickle.h"
+#include "trace/import/snapshot/pickle.h"
 
 typedef struct snapshot_block {
   int64_t bytes;        /* as requested */

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/chakra.h"
+#include "trace/import/chakra/chakra.h"
 
 typedef struct reader {
   import_job *job;

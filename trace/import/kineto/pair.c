@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/kineto.h"
+#include "trace/import/kineto/kineto.h"
 
 /* Events at one time may stand in the wrong order.  Where running totals are given they tell the
    right one: the next event is that whose total follows from the last. */

@@ -1,8 +1,8 @@
 /* A Kineto file and a memory snapshot of one run.  Both list the same allocs in the same order, one
    padded to 512 bytes and one as requested, so the iteration's sizes are looked for in the
    snapshot's.  That gives exact sizes and lines of source; reads stay inferred. */
-#include "trace/import/kineto.h"
-#include "trace/import/snapshot.h"
+#include "trace/import/kineto/kineto.h"
+#include "trace/import/snapshot/snapshot.h"
 
 static int64_t padded (int64_t bytes) {
   return (bytes + 511) / 512 * 512;
