@@ -107,7 +107,7 @@ static bool read_table (call *c, table *t) {
     return false;
   if (!trace_is_plannable (t->trace))
     return error_set (&c->err, ERR_input, "the trace is not plannable: %s",
-                      t->trace->source.confidence);
+                      trace_reason (t->trace));
   t->host_bytes = t->device.host_bytes;
   t->limit_ticks = LIMIT_TICKS;
   return call_count (c, "limit", 1, INT64_MAX / 4, &t->limit_ticks) &&

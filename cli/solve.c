@@ -225,8 +225,11 @@ static int solve_by_plan (call *c) {
       (p.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
       (c->json && !put_plan (c, &p, &s, &also)))
     return call_failed (c);
-  if (!c->json)
-    tell_plan (is_standard (output) || is_standard (dump) ? stderr : stdout, &p, &s, also.free);
+  if (!c->json) {
+    FILE *to = is_standard (output) || is_standard (dump) ? stderr : stdout;
+    tell_plan (to, &p, &s, also.free);
+    call_tell_doubt (to, c, t);
+  }
   return s.plan->certificate.limit_met ? error_exit_status (ERR_limit) : EXIT_YES;
 }
 
@@ -324,7 +327,7 @@ static int solve_by_policy (call *c, const char *name) {
   if (!t || !read_request (c, t, &d, &r))
     return call_failed (c);
   if (!trace_is_plannable (t)) {
-    error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
+    error_set (&c->err, ERR_input, "the trace is not plannable: %s", trace_reason (t));
     return call_failed (c);
   }
   r.values = &values;
@@ -338,8 +341,10 @@ static int solve_by_policy (call *c, const char *name) {
     return call_failed (c);
   if (c->json && !print_json (c, &a))
     return call_failed (c);
-  if (!c->json)
+  if (!c->json) {
     print_text (is_standard (output) ? stderr : stdout, &a, r.budget_bytes);
+    call_tell_doubt (is_standard (output) ? stderr : stdout, c, t);
+  }
   return a.fits ? EXIT_YES : EXIT_NO;
 }
 

@@ -49,7 +49,7 @@ static void make_trace (fixture *f) {
     { 512, true, false, { { 0, 0 }, { 3, 1 } }, 2 },             /* never leaves */
   };
   f->trace = (trace){ .name = "fixture",
-                      .source = { "test", "", "exact" },
+                      .source = { .kind = "test", .detail = "", .confidence = "exact" },
                       .batch = 4,
                       .n_tensors = TENSORS,
                       .n_ops = OPS,

@@ -221,7 +221,7 @@ START_TEST (the_report_reads_as_text_and_as_json) {
   ck_assert (import_report_text (&r, &text, &err));
   static const char *const lines[] = { "\niteration   ProfilerStep#5 of 1 step, 0.100 ms\n",
                                        "\nops         4  forward 2  backward 1  update 1\n",
-                                       "\nconfidence  approximate: reads and kinds inferred\n",
+                                       "\nconfidence  approximate: reads are those of all ops that may read",
                                        "\ndropped     none\n", "\nwarnings    none\n" };
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
     ck_assert_msg (strstr (text.data, lines[i]) != NULL, "%s in\n%s", lines[i], text.data);

@@ -150,7 +150,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
     .device = &p->device, .host_bytes = p->device.host_bytes, .seed = 1, .log = &c->log
   };
   if (!trace_is_plannable (t))
-    return error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
+    return error_set (&c->err, ERR_input, "the trace is not plannable: %s", trace_reason (t));
   if (!policy_asked_budget (c, t, &p->device, &p->asked_bytes) || !read_reserve (c, t, p) ||
       !call_bytes (c, "host", &p->options.host_bytes))
     return false;

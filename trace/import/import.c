@@ -129,9 +129,13 @@ static bool import_texts (import_job *job, trace **out) {
                     import_format_says (job->files[1].format));
 }
 
+/* Paths of Windows too: what stands before a name is nobody's business. */
 static const char *base_name (const char *path) {
-  const char *slash = strrchr (path, '/');
-  return slash && slash[1] ? slash + 1 : path;
+  const char *name = path;
+  for (const char *at = path; *at; at++)
+    if ((*at == '/' || *at == '\\') && at[1])
+      name = at + 1;
+  return name;
 }
 
 /* Decode, sniff, import.  What comes out of decompression is bounded; tables made from a text are
@@ -160,6 +164,10 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
       texts[i].text = decoded[i].data;
       texts[i].size = decoded[i].size;
     }
+    if (!artefact_refuse (texts[i].text, texts[i].size, job->err)) {
+      error_in_file (job->err, read->name);
+      return false;
+    }
     texts[i].format = sniff (texts[i].text, texts[i].size);
     if (texts[i].format == IMPORT_FORMATS || texts[i].format == IMPORT_nsys ||
         texts[i].format == IMPORT_trace) {
@@ -171,7 +179,7 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
     job->report->n_read++;
   }
   job->files = texts;
-  bool ok = import_texts (job, out) && report_trace (job, *out);
+  bool ok = import_texts (job, out) && checks_run (job, *out) && report_trace (job, *out);
   job->files = NULL;
   return ok;
 }
@@ -189,7 +197,8 @@ bool import_memory (const import_source *sources, int n_sources, const import_op
                      .a = a,
                      .scratch = arena_new (0),
                      .report = report,
-                     .err = err };
+                     .err = err,
+                     .facts = { .calls = -1, .unlaunched = -1, .seen_ns = -1 } };
   bool ok = job.scratch ? run (&job, sources, decoded, out)
                         : error_set (err, ERR_memory, "out of memory");
   for (int i = 0; i < n_sources; i++)

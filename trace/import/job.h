@@ -14,6 +14,22 @@ typedef struct import_text {
   import_format format;
 } import_text;
 
+/* What an importer noticed that decides how sure its trace is (checks.def); -1 or NULL: nothing is
+   known of it. */
+typedef struct import_facts {
+  bool measured; /* a profile, not somebody's own words: the checks make sense */
+  /* GPU time of the step: all that the file shows, that of the planned ops, that of other streams,
+     that of work nobody owns. */
+  int64_t seen_ns, kept_ns, aside_ns, unowned_ns;
+  int64_t unlaunched;         /* ops that no launch is known of */
+  int64_t calls, calls_found; /* of one file in the other */
+  const char *two_runs;       /* why the two files look like two runs */
+  int64_t other_steps, same_steps;
+  int64_t *moved_bytes; /* per op: what its kernels certainly read or wrote; NULL: not known */
+  int32_t *created;     /* tensors that the update made to stay, in ascending order */
+  int32_t n_created;
+} import_facts;
+
 typedef struct import_job {
   const import_text *files;
   int n_files;
@@ -22,6 +38,7 @@ typedef struct import_job {
   arena *scratch; /* freed when it is done */
   import_report *report;
   error *err;
+  import_facts facts;
 } import_job;
 
 /* One file a format, but where the name says otherwise. */
@@ -41,6 +58,9 @@ bool chakra_sniff (const char *text, int64_t size);
 bool intervals_sniff (const char *text, int64_t size);
 bool plain_sniff (const char *text, int64_t size);
 
+/* False, and an error that names it, where the text is a known artefact that cannot be planned. */
+bool artefact_refuse (const char *text, int64_t size, error *err) MUST_CHECK;
+
 /* ---- the report ---- */
 
 /* One more of a kind; the first example stays.  Names longer than a line are cut. */
@@ -49,6 +69,8 @@ void report_warn (import_job *job, const char *what, int64_t count, const char *
 void report_check (import_job *job, const char *text);
 /* The version of the file that is read n-th. */
 void report_version (import_job *job, const import_text *file, const char *version);
+/* Runs the self-checks on a finished trace and lowers its confidence by what fails. */
+bool checks_run (import_job *job, trace *t) MUST_CHECK;
 /* All that can be counted off the finished trace: ops, tensors, times, peak and its holders. */
 bool report_trace (import_job *job, const trace *t) MUST_CHECK;
 

@@ -39,7 +39,7 @@ void report_version (import_job *job, const import_text *file, const char *versi
 }
 
 const char *job_trace_name (import_job *job, const import_text *file) {
-  const char *dot = strchr (file->name, '.');
+  const char *dot = strchr (file->name, '.'); /* the name has no folders */
   size_t length = dot && dot != file->name ? (size_t)(dot - file->name) : strlen (file->name);
   return slice_name ((slice){ file->name, (int64_t)length, false }, job->a, job->err);
 }
@@ -91,50 +91,50 @@ static bool find_holders (import_job *job, const trace *t, const uses *u, int32_
   return true;
 }
 
-static bool find_peak (import_job *job, const trace *t) {
-  import_report *r = job->report;
-  uses u;
+/* The greatest sum, and where.  Tensors of `born` (ascending) only live from their first use on. */
+static bool sum_lives (import_job *job, const trace *t, const uses *u, const int32_t *born,
+                       int32_t n_born, int64_t *peak, int32_t *at) {
   int64_t *change = NEW (job->scratch, (int64_t)t->n_ops + 1, int64_t, job->err);
-  if (!change || !uses_of (t, job->scratch, &u, job->err))
+  if (!change)
     return false;
-  for (int32_t i = 0; i < t->n_tensors; i++) {
-    life l = life_of (t, &u, i);
+  for (int32_t i = 0, next = 0; i < t->n_tensors; i++) {
+    life l = life_of (t, u, i);
+    if (next < n_born && born[next] == i) {
+      l.first = uses_first (u, i);
+      next++;
+    }
     if (l.first == NO_OP)
       continue;
     change[l.first] += t->tensors[i].bytes;
     change[l.last + 1] -= t->tensors[i].bytes;
   }
   int64_t live = 0;
-  int32_t at = 0;
-  r->peak_bytes = 0;
+  *peak = *at = 0;
   for (int32_t k = 0; k < t->n_ops; k++) {
     live += change[k];
-    if (live + t->ops[k].workspace_bytes > r->peak_bytes) {
-      r->peak_bytes = live + t->ops[k].workspace_bytes;
-      at = k;
+    if (live + t->ops[k].workspace_bytes > *peak) {
+      *peak = live + t->ops[k].workspace_bytes;
+      *at = k;
     }
   }
+  return true;
+}
+
+/* Of a step that makes the state of its optimizer: state stays, so the steps behind it have it from
+   their start.  Both peaks are said. */
+static bool find_peak (import_job *job, const trace *t) {
+  import_report *r = job->report;
+  const import_facts *f = &job->facts;
+  uses u;
+  int32_t at, first_at;
+  if (!uses_of (t, job->scratch, &u, job->err) ||
+      !sum_lives (job, t, &u, NULL, 0, &r->peak_bytes, &at) ||
+      (f->n_created &&
+       !sum_lives (job, t, &u, f->created, f->n_created, &r->first_peak_bytes, &first_at)))
+    return false;
   if (!r->peak_at)
     r->peak_at = arena_format (job->a, job->err, "op %d %s", at, t->ops[at].name);
   return r->peak_at && find_holders (job, t, &u, at);
-}
-
-/* In tenths of a percent, signed. */
-static bool compare_peaks (import_job *job) {
-  import_report *r = job->report;
-  if (r->reference_peak_bytes <= 0)
-    return true;
-  int64_t off = r->peak_bytes - r->reference_peak_bytes;
-  __int128 tenths = (__int128)(off < 0 ? -off : off) * 1000 / r->reference_peak_bytes;
-  if (tenths > 9999)
-    tenths = 9999;
-  const char *text = arena_format (
-      job->a, job->err, "peak against memory events (%lld bytes): %c%d.%d %%",
-      (long long)r->reference_peak_bytes, off < 0 ? '-' : '+', (int)tenths / 10, (int)tenths % 10);
-  report_check (job, text);
-  if (tenths > 50)
-    report_warn (job, "peaks that differ by more than 5 %", 1, text);
-  return text;
 }
 
 bool report_trace (import_job *job, const trace *t) {
@@ -153,7 +153,7 @@ bool report_trace (import_job *job, const trace *t) {
     r->bytes_by_kind[t->tensors[i].kind] += t->tensors[i].bytes;
   }
   r->confidence = t->source.confidence;
-  return find_peak (job, t) && compare_peaks (job);
+  return find_peak (job, t);
 }
 
 /* ---- for people ---- */
@@ -169,9 +169,15 @@ static const char *decimal_bytes (char text[UNITS_TEXT], int64_t bytes) {
   }
   if (i == 0)
     snprintf (text, UNITS_TEXT, "%lld B", (long long)bytes);
-  else /* in thousandths, rounded down, then two digits or one */
-    snprintf (text, UNITS_TEXT, "%d.%02d %s", (int)(bytes / unit),
-              (int)(bytes % unit / (unit / 100)), units[i]);
+  else { /* in hundredths, rounded to the nearest */
+    int64_t hundredths = bytes / unit * 100 + (bytes % unit + unit / 200) / (unit / 100);
+    if (hundredths >= 100000 && i < 5) {
+      hundredths = 100; /* 999.996 MB are 1.00 GB */
+      i++;
+    }
+    snprintf (text, UNITS_TEXT, "%lld.%02d %s", (long long)(hundredths / 100),
+              (int)(hundredths % 100), units[i]);
+  }
   return text;
 }
 
@@ -200,10 +206,13 @@ static void say_read (page *p, const import_report *r) {
          r->read[i].sha256);
   if (r->joined)
     say (p, "%-12s%s\n", "joined", r->joined);
+  if (r->card)
+    say (p, "%-12s%s\n", "card", r->card);
 }
 
 static const char *milliseconds (char text[UNITS_TEXT], int64_t ns) {
-  snprintf (text, UNITS_TEXT, "%lld.%03d ms", (long long)(ns / 1000000), (int)(ns / 1000 % 1000));
+  int64_t us = ns / 1000 + (ns % 1000 >= 500);
+  snprintf (text, UNITS_TEXT, "%lld.%03d ms", (long long)(us / 1000), (int)(us % 1000));
   return text;
 }
 
@@ -228,7 +237,7 @@ static void say_time (page *p, const import_report *r) {
 }
 
 static void say_bytes (page *p, const import_report *r) {
-  char text[UNITS_TEXT];
+  char text[UNITS_TEXT], other[UNITS_TEXT];
   say (p, "%-12s%lld\n", "tensors", (long long)r->n_tensors);
   if (r->zero_tensors || r->unused_tensors)
     say (p, "%-12s%lld of zero bytes, %lld that no op could use\n", "dropped",
@@ -247,9 +256,38 @@ static void say_bytes (page *p, const import_report *r) {
   if (r->peak_bytes)
     say (p, "%-12s%s%s%s, at %s\n", "peak", decimal_bytes (text, r->peak_bytes),
          r->peak_by ? " by " : "", r->peak_by ? r->peak_by : "", r->peak_at);
+  if (r->first_peak_bytes)
+    say (p, "%-12s%s in this step, which makes the state of its optimizer; %s in those behind it\n",
+         "", decimal_bytes (text, r->first_peak_bytes), decimal_bytes (other, r->peak_bytes));
   for (int i = 0; i < r->n_holders; i++)
     say (p, "%-12s%s %s\n", i ? "" : "held by", decimal_bytes (text, r->holders[i].bytes),
          r->holders[i].name);
+}
+
+/* The floor of what nothing says who reads is one of our ignorance, and is called so. */
+static void say_floor (page *p, const import_report *r) {
+  char text[UNITS_TEXT];
+  if (r->floor_bytes && r->floor_at)
+    say (p, "%-12s%s, at %s: below that no plan goes\n", "floor",
+         decimal_bytes (text, r->floor_bytes), r->floor_at);
+  if (r->held_tensors)
+    say (p,
+         "%-12s%lld tensors (%s in all) stay, since nothing says who reads them; %lld may move\n",
+         "", (long long)r->held_tensors, decimal_bytes (text, r->held_bytes),
+         (long long)r->free_tensors);
+}
+
+static void say_checks (page *p, const import_report *r) {
+  static const char *const answers[] = { "not known", "yes", "no" };
+  int n = 0;
+  for (import_check_id i = 0; i < IMPORT_SELF_CHECKS; i++)
+    if (r->self[i].verdict != VERDICT_UNKNOWN)
+      say (p, "%-12s%s: %s, %s\n", n++ ? "" : "checks", import_check_name (i),
+           answers[r->self[i].verdict], r->self[i].says);
+  for (int i = 0; i < r->n_checks; i++)
+    say (p, "%-12s%s\n", n++ ? "" : "checks", r->checks[i]);
+  if (n == 0)
+    say (p, "%-12snone\n", "checks");
 }
 
 bool import_report_text (const import_report *r, bytes *out, error *err) {
@@ -257,10 +295,8 @@ bool import_report_text (const import_report *r, bytes *out, error *err) {
   say_read (&p, r);
   say_time (&p, r);
   say_bytes (&p, r);
-  for (int i = 0; i < r->n_checks; i++)
-    say (&p, "%-12s%s\n", i ? "" : "checks", r->checks[i]);
-  if (r->n_checks == 0)
-    say (&p, "%-12snone\n", "checks");
+  say_floor (&p, r);
+  say_checks (&p, r);
   say (&p, "%-12s%s", "inferred", r->inferred ? r->inferred : "nothing");
   if (r->reads_inferred)
     say (&p, " (%lld of %lld reads)", (long long)r->reads_inferred, (long long)r->reads);
@@ -323,11 +359,28 @@ static void put_warnings (json_writer *w, const import_report *r) {
   json_close_array (w);
 }
 
+/* The self-checks, each with the word it lowers to where it fails. */
+static void put_self (json_writer *w, const import_report *r) {
+  static const char *const answers[] = { "not known", "yes", "no" };
+  json_put_key (w, "self_checks");
+  json_open_array (w);
+  for (import_check_id i = 0; i < IMPORT_SELF_CHECKS; i++) {
+    json_open_object (w);
+    json_add_text (w, "answer", answers[r->self[i].verdict]);
+    json_add_text (w, "lowers", import_check_lowers (i));
+    json_add_text (w, "name", import_check_name (i));
+    json_add_text (w, "says", r->self[i].says);
+    json_close_object (w);
+  }
+  json_close_array (w);
+}
+
 void import_report_json (const import_report *r, json_writer *w) {
   json_open_object (w);
   json_add_text (w, "advice", r->advice);
   json_add_int (w, "busy_ns", r->busy_ns);
   put_counts (w, "bytes_by_kind", tensor_kind_names, TENSOR_KINDS, r->bytes_by_kind);
+  json_add_text (w, "card", r->card);
   json_put_key (w, "checks");
   json_open_array (w);
   for (int i = 0; i < r->n_checks; i++)
@@ -339,6 +392,9 @@ void import_report_json (const import_report *r, json_writer *w) {
   json_add_int (w, "unused", r->unused_tensors);
   json_add_int (w, "zero_bytes", r->zero_tensors);
   json_close_object (w);
+  json_add_int (w, "first_peak_bytes", r->first_peak_bytes);
+  json_add_int (w, "floor_bytes", r->floor_bytes);
+  json_add_int (w, "free_tensors", r->free_tensors);
   json_put_key (w, "held_by");
   json_open_array (w);
   for (int i = 0; i < r->n_holders; i++) {
@@ -348,6 +404,8 @@ void import_report_json (const import_report *r, json_writer *w) {
     json_close_object (w);
   }
   json_close_array (w);
+  json_add_int (w, "held_bytes", r->held_bytes);
+  json_add_int (w, "held_tensors", r->held_tensors);
   json_add_int (w, "idle_ns", r->idle_ns);
   json_add_text (w, "inferred", r->inferred);
   json_add_text (w, "iteration", r->iteration);
@@ -361,6 +419,7 @@ void import_report_json (const import_report *r, json_writer *w) {
   put_read (w, r);
   json_add_int (w, "reads", r->reads);
   json_add_int (w, "reads_inferred", r->reads_inferred);
+  put_self (w, r);
   json_add_text (w, "streams", r->streams);
   json_add_int (w, "tensors", r->n_tensors);
   put_counts (w, "tensors_by_kind", tensor_kind_names, TENSOR_KINDS, r->tensors_by_kind);

@@ -28,7 +28,7 @@ static bool keep_tensor (void *context, const python_tensor *t) {
   if (!c->tensors)
     return false;
   c->tensors[c->n_tensors++] =
-      (chakra_tensor){ t->storage, t->bytes, t->argument, r->output, false };
+      (chakra_tensor){ t->storage, t->bytes, t->own_bytes, t->argument, r->output, false };
   return true;
 }
 
@@ -41,6 +41,15 @@ static bool read_side (reader *r, const wire *node, const wire_field *f, bool ou
     if (value.number == 1 && value.kind == 2 && !python_tensors (&side, &value, keep_tensor, r))
       return false;
   return r->job->err->code == ERR_none;
+}
+
+/* Linkers differ in how they call it; all of them write it as a number or its digits. */
+static bool is_stream (slice name) {
+  static const char *const names[] = { "stream", "stream_id", "Stream", "streamId", "cuda_stream" };
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (slice_is (name, names[i]))
+      return true;
+  return false;
 }
 
 /* {1 name, oneof value}: a number of some width, or a text. */
@@ -64,7 +73,10 @@ static bool read_attribute (reader *r, const wire *node, const wire_field *f, ch
     n->record_id = number;
   else if (slice_is (name, "tid"))
     n->thread = number;
-  else if (slice_is (name, "fw_tid"))
+  else if (is_stream (name)) {
+    if (text.size == 0 || slice_decimal (text, 0, &number))
+      n->stream = number;
+  } else if (slice_is (name, "fw_tid"))
     n->forward_thread = number;
   else if (slice_is (name, "op_schema"))
     *schema = text;
@@ -103,6 +115,7 @@ static bool read_node (reader *r, wire node) {
   if (!c->nodes || c->n_nodes == INT32_MAX - 1)
     return false;
   chakra_node n = { .id = -1,
+                    .stream = -1,
                     .first_data_dep = -1,
                     .record_id = -1,
                     .name = { "", 0, false },

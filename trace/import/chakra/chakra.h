@@ -5,10 +5,13 @@
 #include "trace/import/chakra/wire.h"
 #include "trace/import/et/et.h"
 
-enum { CHAKRA_COMPUTE = 4, CHAKRA_COLLECTIVE = 7 };
+enum { CHAKRA_COMPUTE = 4, CHAKRA_SEND = 5, CHAKRA_RECEIVE = 6, CHAKRA_COLLECTIVE = 7 };
+
+/* Streams of GPU nodes whose file tells none: compute, and collectives apart from it. */
+enum { STREAM_COMPUTE = -1, STREAM_COLLECTIVE = -2 };
 
 typedef struct chakra_tensor {
-  int64_t storage, bytes;
+  int64_t storage, bytes, own_bytes;
   int argument;
   bool output, written;
 } chakra_tensor;
@@ -20,6 +23,7 @@ typedef struct chakra_dep {
 
 typedef struct chakra_node {
   int64_t id, type, us, record_id, thread, forward_thread;
+  int64_t stream;         /* by its attribute; -1: not given */
   int64_t first_data_dep; /* of a GPU node: its owner; -1: none */
   int64_t first_tensor, n_tensors;
   slice name;
@@ -44,11 +48,19 @@ typedef struct chakra {
   int32_t n_nodes, n_groups;
   int64_t n_tensors, n_deps, n_mentions;
   int64_t empty_tensors, unowned, absent_control, absent_data;
+  bool threads; /* `tid` of GPU nodes is the thread that launched them, not their stream */
   generations generations;
 } chakra;
 
 bool chakra_read (import_job *job, const import_text *file, chakra *out) MUST_CHECK;
 /* Groups, phases and generations. */
 bool chakra_group_nodes (import_job *job, chakra *c) MUST_CHECK;
+
+/* The stream of a GPU node, or one of the two above. */
+int64_t chakra_stream (const chakra *c, const chakra_node *n);
+/* The compute stream; the report names all.  NULL: failed. */
+const char *chakra_choose_stream (import_job *job, const chakra *c, int64_t *stream);
+/* What the compute stream keeps of the GPU's time, and where the rest is. */
+bool chakra_count_time (import_job *job, const chakra *c, int64_t stream) MUST_CHECK;
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/import/calls.h"
 #include "trace/import/chakra/chakra.h"
 
 /* ---- groups ---- */
@@ -61,6 +62,22 @@ static bool make_groups (import_job *job, chakra *c) {
   return true;
 }
 
+/* Some linkers write the thread of the launch where others write the stream: then most GPU nodes
+   have the number of their owner's thread. */
+static void tell_threads (chakra *c, const id_map *ids) {
+  int64_t owned = 0, same = 0;
+  for (int32_t i = 0; i < c->n_nodes; i++) {
+    const chakra_node *n = &c->nodes[i];
+    int32_t owner =
+        !n->is_cpu && n->first_data_dep >= 0 ? id_map_find (ids, n->first_data_dep) : -1;
+    if (owner < 0)
+      continue;
+    owned++;
+    same += c->nodes[owner].thread == n->thread;
+  }
+  c->threads = 2 * same > owned;
+}
+
 static void own_gpu_nodes (chakra *c, const id_map *ids) {
   for (int32_t i = 0; i < c->n_nodes; i++) {
     chakra_node *n = &c->nodes[i];
@@ -78,13 +95,8 @@ static void own_gpu_nodes (chakra *c, const id_map *ids) {
       *(c->deps[i].data ? &c->absent_data : &c->absent_control) += 1;
 }
 
-static bool holds (slice name, const char *word) {
-  return memmem (name.at, (size_t)name.size, word, strlen (word)) != NULL;
-}
-
 static bool is_backward (const chakra_node *n) {
-  return n->forward_thread != 0 || slice_starts (n->name, "autograd::engine::") ||
-         holds (n->name, "_backward") || holds (n->name, "Backward");
+  return n->forward_thread != 0 || slice_holds (n->name, "_backward") || call_is_backward (n->name);
 }
 
 /* The file keeps few of the calls that are around others, so phases are told by thread: one that
@@ -137,6 +149,7 @@ static bool make_mentions (import_job *job, chakra *c) {
         if (pass)
           c->mentions[*at] = (mention){ .storage = t->storage,
                                         .bytes = t->bytes,
+                                        .own_bytes = t->own_bytes,
                                         .node = n->group,
                                         .output = t->output,
                                         .written = t->written };
@@ -156,54 +169,29 @@ static bool make_mentions (import_job *job, chakra *c) {
   return true;
 }
 
+/* State that the optimizer makes is filled or copied, and used again by another call. */
+static void mark_kept (chakra *c) {
+  for (int32_t i = 0; i < c->generations.count; i++) {
+    generation *g = &c->generations.at[i];
+    g->kept = g->defined && g->last_node != g->first_node &&
+              call_is_factory (c->nodes[c->groups[g->first_node].first_node].name);
+  }
+}
+
 bool chakra_group_nodes (import_job *job, chakra *c) {
   id_map ids;
   if (!map_ids (job, c, &ids) || !make_groups (job, c))
     return false;
   own_gpu_nodes (c, &ids);
-  return tell_phases (job, c) && make_mentions (job, c) &&
-         generations_split (job, c->walk, c->mentions, c->n_mentions, &c->generations);
+  tell_threads (c, &ids);
+  if (!tell_phases (job, c) || !make_mentions (job, c) ||
+      !generations_split (job, c->walk, c->mentions, c->n_mentions, &c->generations))
+    return false;
+  mark_kept (c);
+  return true;
 }
 
 /* ---- the trace ---- */
-
-typedef struct tally {
-  int64_t stream, nodes, forward;
-} tally;
-
-enum { TALLIES = 64 };
-
-static int64_t choose_stream (import_job *job, const chakra *c) {
-  tally rows[TALLIES];
-  int n = 0;
-  for (int32_t i = 0; i < c->n_nodes; i++) {
-    const chakra_node *node = &c->nodes[i];
-    if (node->is_cpu || node->group < 0)
-      continue;
-    int at = 0;
-    while (at < n && rows[at].stream != node->thread)
-      at++;
-    if (at == TALLIES)
-      continue;
-    if (at == n)
-      rows[n++] = (tally){ .stream = node->thread };
-    rows[at].nodes++;
-    rows[at].forward += c->walk[node->group].phase == PHASE_FWD;
-  }
-  const tally *best = n ? &rows[0] : NULL;
-  for (int i = 1; i < n; i++)
-    if (rows[i].forward > best->forward ||
-        (rows[i].forward == best->forward && rows[i].nodes > best->nodes))
-      best = &rows[i];
-  char text[200] = "";
-  int length = best ? snprintf (text, sizeof text, "%lld (compute)", (long long)best->stream) : 0;
-  for (int i = 0; i < n && length < 160; i++)
-    if (&rows[i] != best)
-      length += snprintf (text + length, sizeof text - (size_t)length, ", %lld",
-                          (long long)rows[i].stream);
-  job->report->streams = arena_string (job->a, text, job->err);
-  return best ? best->stream : -1;
-}
 
 /* "aten::add(0)" is a piece of aten::add. */
 static slice whole_name (slice name) {
@@ -242,7 +230,7 @@ static bool find_ops (maker *m) {
     const chakra_node *n = &c->nodes[i];
     if (n->is_cpu || n->group < 0)
       continue;
-    if (n->thread != m->stream) {
+    if (chakra_stream (c, n) != m->stream) {
       aside++;
       continue;
     }
@@ -277,11 +265,11 @@ static bool place (maker *m) {
     const mention *x = &c->mentions[i];
     const generation *g = &c->generations.at[x->generation];
     bool makes = g->defined && g->first_node == x->node && x->output;
-    if (!et_add_use (m->job, &m->uses, m->op_of_group[x->node], x, makes))
+    if (!et_add_use (m->job, &m->uses, m->op_of_group[x->node], x, makes, m->is_op[x->node]))
       return false;
   }
   et_sort_uses (&m->uses, m->first_op);
-  return true;
+  return et_sum_moved (m->job, &m->uses, &c->generations, m->n_ops);
 }
 
 static op_phase phase_of (uint8_t phase) {
@@ -308,7 +296,8 @@ static bool make_trace (maker *m, const import_text *file, trace **out) {
     build_op (b, op_name, phase_of (c->walk[g].phase), m->ns[g]);
     et_put_uses (&m->uses, &at, op++, tensor_of, b);
   }
-  build_source (b, "import", "Chakra .et", "exact: but gaps are unknown");
+  m->job->facts.measured = true;
+  build_source (b, "import", "Chakra .et", "exact: gaps are unknown");
   *out = build_finish (b, m->job->err);
   return *out;
 }
@@ -329,8 +318,9 @@ bool chakra_import (import_job *job, const import_text *file, trace **out) {
     report_warn (job, "data dependencies on nodes that are not in the file", c.absent_data, NULL);
   if (c.unowned)
     report_warn (job, "GPU nodes without an owner", c.unowned, NULL);
-  maker m = { .job = job, .c = &c, .stream = choose_stream (job, &c) };
+  maker m = { .job = job, .c = &c };
   job->report->peak_by = "last use";
   job->report->inferred = "phases (from threads); gaps: unknown";
-  return job->report->streams && find_ops (&m) && make_trace (&m, file, out);
+  return chakra_choose_stream (job, &c, &m.stream) && chakra_count_time (job, &c, m.stream) &&
+         find_ops (&m) && make_trace (&m, file, out);
 }

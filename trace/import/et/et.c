@@ -64,7 +64,7 @@ static bool collect (import_job *job, const et *e, const entered *leaves, int32_
       at = n - 1;
     bool makes = m->output && g->defined && g->first_node == m->node;
     lives[m->generation].used = true;
-    if (!et_add_use (job, uses, at, m, makes))
+    if (!et_add_use (job, uses, at, m, makes, false))
       return false;
   }
   et_sort_uses (uses, first_op);
@@ -74,7 +74,7 @@ static bool collect (import_job *job, const et *e, const entered *leaves, int32_
 bool et_import (import_job *job, const import_text *file, trace **out) {
   et e;
   int32_t n;
-  if (!et_read (job, file, &e))
+  if (!et_read (job, file, true, &e))
     return false;
   entered *leaves = find_leaves (job, &e, &n);
   if (!leaves)

@@ -25,6 +25,8 @@ et_schema_masks et_read_schema (slice text);
 typedef struct et {
   intern names;
   const char *schema;
+  int64_t pid;      /* -1: not given */
+  uint64_t devices; /* the numbers of the devices that tensors are on, as bits */
   et_node *nodes;
   walk_node *walk; /* one a node */
   mention *mentions;
@@ -35,11 +37,16 @@ typedef struct et {
 
 /* Read, phases told, generations split.  Tensors without elements, which all share the id of the
    null pointer, make generations of no bytes. */
-bool et_read (import_job *job, const import_text *file, et *out) MUST_CHECK;
+bool et_read (import_job *job, const import_text *file, bool one_step, et *out) MUST_CHECK;
+/* Leaves the nodes of one step: the last, or that which the options name. */
+bool et_choose_step (import_job *job, et *e) MUST_CHECK;
+/* Which of the generations that the optimizer makes it makes to keep. */
+void et_mark_kept (et *e);
 
 /* One use of a generation by an op of the trace being made. */
 typedef struct et_use {
   int32_t op, generation;
+  int64_t moved; /* bytes that its kernels must have read or written */
   bool read, write;
 } et_use;
 
@@ -56,9 +63,13 @@ typedef struct et_uses {
 } et_uses;
 
 /* An input is read, and written too if its schema says so; an output is written, unless it is a
-   view of something. makes: the call is the one that the generation begins with. */
-bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m,
-                 bool makes) MUST_CHECK;
+   view of something. makes: the call is the one that the generation begins with; works: it is the
+   op itself, not one that was folded into it. */
+bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m, bool makes,
+                 bool works) MUST_CHECK;
+/* Per op what its kernels must have moved, for the checks. */
+bool et_sum_moved (import_job *job, const et_uses *uses, const generations *g,
+                   int32_t n_ops) MUST_CHECK;
 /* Tensors for what is used; tensor_of gets one index a generation, or -1. */
 bool et_make_tensors (import_job *job, const generations *g, const walk_node *nodes,
                       const et_life *lives, int32_t n_ops, trace_builder *b,

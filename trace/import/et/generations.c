@@ -178,7 +178,7 @@ tensor_kind generation_kind (const generation *g, const walk_node *nodes, bool o
   }
   if (first == PHASE_BWD && g->touched & PHASE_OPT)
     return TENSOR_GRADIENT;
-  if (first == PHASE_OPT && last == PHASE_OPT && !optimizer_seen)
+  if (first == PHASE_OPT && last == PHASE_OPT && !optimizer_seen && g->kept)
     return TENSOR_OPTIMIZER;
   return first == PHASE_FWD && last == PHASE_BWD ? TENSOR_ACTIVATION : TENSOR_TEMPORARY;
 }

@@ -18,6 +18,7 @@ typedef struct walk_node {
 
 typedef struct mention {
   int64_t storage, bytes; /* at least so large; 0 for an empty tensor */
+  int64_t own_bytes;      /* of the elements that this mention holds */
   int32_t node;
   int32_t generation; /* filled in by the split */
   bool output;
@@ -31,6 +32,7 @@ typedef struct generation {
   int32_t first_node, last_node;
   int32_t last_mention;     /* in the order of the walk; used while splitting */
   bool defined;             /* else it was there before */
+  bool kept;                /* made by the optimizer to stay: filled or copied, then used again */
   uint8_t touched, written; /* phases */
 } generation;
 
@@ -51,7 +53,7 @@ bool generations_peak (import_job *job, const generations *g, int64_t *defined,
 uint8_t generation_first_phase (const generation *g, const walk_node *nodes);
 uint8_t generation_last_phase (const generation *g, const walk_node *nodes);
 /* optimizer_seen: some generation was there before and is touched by the optimizer alone; if there
-   is none, what the optimizer makes is its state. */
+   is none, what the optimizer makes and keeps is its state. */
 tensor_kind generation_kind (const generation *g, const walk_node *nodes, bool optimizer_seen);
 bool generations_have_optimizer (const generations *g);
 

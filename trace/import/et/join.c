@@ -274,8 +274,9 @@ bool et_join (joiner *j) {
       threads ? arena_format (j->job->a, j->job->err, "%lld of %lld calls%s %s",
                               (long long)j->matched, (long long)calls, threads, j->how)
               : NULL;
-  j->matched_all = j->matched == calls;
-  if (!j->matched_all)
+  j->job->facts.calls = calls;
+  j->job->facts.calls_found = j->matched;
+  if (j->matched < calls)
     report_warn (j->job, "calls of the execution trace without a counterpart", calls - j->matched,
                  NULL);
   return j->job->report->joined;

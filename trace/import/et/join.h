@@ -13,7 +13,6 @@ typedef struct joiner {
   kineto_iteration it;
   int32_t *op_of; /* per node: its Kineto op, or NONE */
   int64_t matched, threads;
-  bool matched_all;
   const char *how;
 } joiner;
 

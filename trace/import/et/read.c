@@ -1,10 +1,11 @@
 #include <string.h>
 
+#include "trace/import/calls.h"
 #include "trace/import/et/et.h"
 
 /* A tensor as it stands in a node, before the schema of its argument is known. */
 typedef struct raw_mention {
-  int64_t storage, bytes;
+  int64_t storage, bytes, own_bytes;
   int argument;
 } raw_mention;
 
@@ -43,7 +44,12 @@ static bool add_raw (reader *r, raw_list *list, const slice f[TENSOR_FIELDS], in
                          r->job->err);
   if (!list->at)
     return false;
-  list->at[list->count++] = (raw_mention){ v[1], v[3] ? bytes : 0, argument };
+  int64_t device;
+  slice number = { f[5].at + 5, f[5].size - 5, false };
+  if (slice_starts (f[5], "cuda:") && slice_decimal (number, 0, &device) && device >= 0 &&
+      device < 64)
+    r->out->devices |= (uint64_t)1 << device;
+  list->at[list->count++] = (raw_mention){ v[1], v[3] ? bytes : 0, v[3] * v[4], argument };
   return true;
 }
 
@@ -187,6 +193,7 @@ static bool add_mentions (reader *r, int32_t node, const raw_list *list, bool ou
     bool written = output ? !(has_schema && masks.aliases & bit) : (masks.written & bit) != 0;
     out->mentions[out->n_mentions++] = (mention){ .storage = raw->storage,
                                                   .bytes = raw->bytes,
+                                                  .own_bytes = raw->own_bytes,
                                                   .node = node,
                                                   .output = output,
                                                   .written = written };
@@ -285,6 +292,8 @@ static bool read_document (reader *r) {
       ok = stream_text (s, &text);
       r->out->schema = ok ? slice_name (text, r->job->a, r->job->err) : NULL;
       ok = r->out->schema;
+    } else if (slice_is (key, "pid") && stream_peek (s) == STREAM_NUMBER) {
+      ok = stream_int (s, &r->out->pid);
     } else if (slice_is (key, "nodes")) {
       ok = stream_array (s);
       while (ok && stream_element (s))
@@ -324,7 +333,7 @@ static uint8_t own_phase (const et *e, const et_node *n) {
   slice name = e->names.texts[n->name];
   if (slice_starts (name, "Optimizer.step"))
     return PHASE_OPT;
-  if (slice_starts (name, "autograd::engine::evaluate_function") || n->forward_thread != 0)
+  if (n->forward_thread != 0 || call_is_backward (name))
     return PHASE_BWD;
   return PHASE_FWD;
 }
@@ -355,8 +364,8 @@ static bool tell_phases (import_job *job, et *e) {
   return true;
 }
 
-bool et_read (import_job *job, const import_text *file, et *out) {
-  *out = (et){ .names = intern_new (job->scratch) };
+bool et_read (import_job *job, const import_text *file, bool one_step, et *out) {
+  *out = (et){ .names = intern_new (job->scratch), .pid = -1 };
   reader r = { .job = job, .out = out, .s = stream_open (file->text, file->size, job->err) };
   if (!read_document (&r))
     return false;
@@ -367,6 +376,10 @@ bool et_read (import_job *job, const import_text *file, et *out) {
   if (!version)
     return false;
   report_version (job, file, version);
-  return find_parents (job, out) && tell_phases (job, out) &&
-         generations_split (job, out->walk, out->mentions, out->n_mentions, &out->generations);
+  if (!find_parents (job, out) || (one_step && !et_choose_step (job, out)) ||
+      !tell_phases (job, out) ||
+      !generations_split (job, out->walk, out->mentions, out->n_mentions, &out->generations))
+    return false;
+  et_mark_kept (out);
+  return true;
 }

@@ -8,7 +8,8 @@
    more than mentions; no real step comes near this. */
 #define MOST_USES ((int64_t)1 << 26)
 
-bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m, bool makes) {
+bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m, bool makes,
+                 bool works) {
   if (uses->count == MOST_USES)
     return error_set (job->err, ERR_input, "more than 2^26 uses of tensors by ops");
   uses->at =
@@ -16,7 +17,8 @@ bool et_add_use (import_job *job, et_uses *uses, int32_t op, const mention *m, b
   if (!uses->at)
     return false;
   bool write = m->written || makes;
-  uses->at[uses->count++] = (et_use){ op, m->generation, !m->output || !write, write };
+  uses->at[uses->count++] =
+      (et_use){ op, m->generation, works ? m->own_bytes : 0, !m->output || !write, write };
   return true;
 }
 
@@ -42,10 +44,37 @@ void et_sort_uses (et_uses *uses, const int32_t *first_op) {
     if (last && last->op == uses->at[i].op && last->generation == uses->at[i].generation) {
       last->read |= uses->at[i].read;
       last->write |= uses->at[i].write;
+      if (uses->at[i].moved > last->moved)
+        last->moved = uses->at[i].moved;
     } else
       uses->at[n++] = uses->at[i];
   }
   uses->count = n;
+}
+
+bool et_sum_moved (import_job *job, const et_uses *uses, const generations *g, int32_t n_ops) {
+  int64_t *moved = NEW (job->scratch, n_ops, int64_t, job->err);
+  if (!moved)
+    return false;
+  for (int64_t i = 0; i < uses->count; i++) {
+    const et_use *u = &uses->at[i];
+    int64_t whole = g->at[u->generation].bytes; /* what is expanded is not read more than once */
+    int64_t bytes = u->moved < whole ? u->moved : whole;
+    if (moved[u->op] < MOST_BYTES)
+      moved[u->op] += bytes;
+  }
+  job->facts.moved_bytes = moved;
+  return true;
+}
+
+static bool remember_created (import_job *job, int32_t tensor, int32_t most) {
+  import_facts *f = &job->facts;
+  if (!f->created)
+    f->created = NEW (job->scratch, most, int32_t, job->err);
+  if (!f->created)
+    return false;
+  f->created[f->n_created++] = tensor;
+  return true;
 }
 
 bool et_make_tensors (import_job *job, const generations *g, const walk_node *nodes,
@@ -66,6 +95,8 @@ bool et_make_tensors (import_job *job, const generations *g, const walk_node *no
     snprintf (name, sizeof name, "s%lld.%d", (long long)x->storage, i);
     tensor_kind kind = generation_kind (x, nodes, optimizer_seen);
     tensor_of[i] = build_tensor (b, name, x->bytes, kind);
+    if (kind == TENSOR_OPTIMIZER && x->defined && !remember_created (job, tensor_of[i], g->count))
+      return false;
     tensor *t = build_tensor_at (b, tensor_of[i]);
     /* What was there before was not made in the step, so nothing says that it ever goes: buckets
        that gradients are reduced in, tables that this step happens not to write, and the batch

@@ -4,8 +4,11 @@
    A call that runs nothing on the GPU gives its reads and writes to the next op that was launched
    on its thread after it began; one whose work is on another stream uses its tensors during every
    op that runs beside that work. */
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "trace/import/calls.h"
 #include "trace/import/et/join.h"
 
 /* ---- where a call's tensors are used ---- */
@@ -121,16 +124,17 @@ static void beside (const placing *p, int32_t op, int32_t *first, int32_t *end) 
 static bool place_mention (placing *p, const mention *m, int32_t op, bool makes) {
   import_job *job = p->j->job;
   if (p->first_run[op] == NONE && p->side_end[op] == 0)
-    return et_add_use (job, &p->uses, folded (p, &p->j->k.ops[op]), m, makes);
+    return et_add_use (job, &p->uses, folded (p, &p->j->k.ops[op]), m, makes, false);
+  bool one = p->first_run[op] != NONE && p->next_run[p->first_run[op]] == NONE;
   for (int32_t r = p->first_run[op]; r != NONE; r = p->next_run[r])
-    if (!et_add_use (job, &p->uses, r, m, makes))
+    if (!et_add_use (job, &p->uses, r, m, makes, one))
       return false;
   if (p->side_end[op] == 0)
     return true;
   int32_t first, end;
   beside (p, op, &first, &end);
   for (int32_t r = first; r < end; r++)
-    if (!et_add_use (job, &p->uses, r, m, makes))
+    if (!et_add_use (job, &p->uses, r, m, makes, false))
       return false;
   return true;
 }
@@ -192,7 +196,7 @@ static bool place_all (placing *p) {
   if (lost)
     report_warn (j->job, "mentions of tensors by calls without a counterpart", lost, NULL);
   et_sort_uses (&p->uses, p->first_op);
-  return true;
+  return et_sum_moved (j->job, &p->uses, &j->e.generations, j->it.n_runs);
 }
 
 static bool make_trace (joiner *j, trace **out) {
@@ -214,12 +218,44 @@ static bool make_trace (joiner *j, trace **out) {
     build_op_at (b, index)->gap_ns = r->gap_ns;
     et_put_uses (&p.uses, &at, i, tensor_of, b);
   }
-  build_source (b, "import", "execution trace and Kineto JSON",
-                j->matched_all ? "exact" : "approximate: some calls have no counterpart");
+  build_source (b, "import", "execution trace and Kineto JSON", "exact");
   if (!kineto_samples (job, &j->k, &j->it, b))
     return false;
   *out = build_finish (b, job->err);
   return *out;
+}
+
+static bool has_process (const kineto *k, int64_t pid) {
+  char text[40];
+  int length = snprintf (text, sizeof text, "%lld/", (long long)pid);
+  for (int32_t i = 0; i < k->threads.count; i++)
+    if (k->threads.texts[i].size >= length &&
+        memcmp (k->threads.texts[i].at, text, (size_t)length) == 0)
+      return true;
+  return false;
+}
+
+/* Ranks of one program make the same calls in the same order, so what matches may still be two
+   runs; ranks, devices and processes tell. */
+static bool compare_runs (joiner *j) {
+  import_facts *f = &j->job->facts;
+  int64_t et_rank = name_rank (j->et_file->name);
+  int64_t rank = j->k.rank >= 0 ? j->k.rank : name_rank (j->kineto_file->name);
+  if (j->it.device < 64 && j->e.devices && !(j->e.devices >> j->it.device & 1))
+    return error_set (j->job->err, ERR_input,
+                      "the two files are not of one run: the execution trace names no tensor of "
+                      "device %d, on which the Kineto file ran",
+                      j->it.device);
+  if (et_rank >= 0 && rank >= 0 && et_rank != rank)
+    return error_set (j->job->err, ERR_input,
+                      "the two files are not of one run: they are of rank %lld and rank %lld",
+                      (long long)et_rank, (long long)rank);
+  f->two_runs =
+      j->e.pid >= 0 && !has_process (&j->k, j->e.pid)
+          ? arena_format (j->job->a, j->job->err, "no thread of the Kineto file is of process %lld",
+                          (long long)j->e.pid)
+          : "";
+  return f->two_runs;
 }
 
 static void compare_with_memory (joiner *j) {
@@ -232,7 +268,7 @@ static void compare_with_memory (joiner *j) {
 bool et_kineto_import (import_job *job, const import_text *et_file, const import_text *kineto_file,
                        trace **out) {
   joiner j = { .job = job, .et_file = et_file, .kineto_file = kineto_file };
-  if (!et_read (job, et_file, &j.e)) {
+  if (!et_read (job, et_file, false, &j.e)) {
     error_in_file (job->err, et_file->name);
     return false;
   }
@@ -242,8 +278,9 @@ bool et_kineto_import (import_job *job, const import_text *et_file, const import
   }
   if (!et_join (&j) || !kineto_choose (job, &j.k, &j.it) ||
       !kineto_runs (job, &j.k, j.it.window, &j.it) || !kineto_check_span (job, &j.it) ||
-      !make_trace (&j, out))
+      !compare_runs (&j) || !make_trace (&j, out))
     return false;
+  kineto_facts (job, &j.k, &j.it);
   compare_with_memory (&j);
   job->report->peak_by = "last use";
   return true;

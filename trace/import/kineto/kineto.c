@@ -2,15 +2,22 @@
    durations only. */
 #include "trace/import/kineto/kineto.h"
 
-static const char *confidence_of (import_job *job, const kineto_blocks *blocks) {
-  if (!blocks->by_address)
-    job->report->inferred =
-        blocks->has_totals ? "reads, kinds; identity is guessed: no addresses"
-                           : "reads, kinds; identity is guessed: no addresses; the baseline is "
-                             "unknown";
-  else
-    job->report->inferred = "reads, kinds";
-  return arena_format (job->a, job->err, "approximate: %s inferred%s%s", "reads and kinds",
+/* How reads were told, for people. */
+static const char *reads_of (const import_job *job, const kineto *k) {
+  return job->options.likely ? "reads guessed"
+         : k->has_shapes     ? "reads are those of all ops that may read, by shapes"
+                             : "reads are those of all ops that may read, and there are no shapes";
+}
+
+static const char *confidence_of (import_job *job, const kineto *k, const kineto_blocks *blocks) {
+  const char *reads = reads_of (job, k);
+  job->report->inferred =
+      arena_format (job->a, job->err, "%s; kinds%s%s", reads,
+                    blocks->by_address ? "" : "; identity is guessed: no addresses",
+                    blocks->by_address || blocks->has_totals ? "" : "; the baseline is unknown");
+  if (!job->report->inferred)
+    return NULL;
+  return arena_format (job->a, job->err, "approximate: %s, kinds inferred%s%s", reads,
                        blocks->by_address ? "" : ", identity guessed by size",
                        blocks->has_totals ? "" : ", memory held before the step unknown");
 }
@@ -22,6 +29,21 @@ static bool has_memory (const kineto *k, int32_t device) {
   return false;
 }
 
+void kineto_facts (import_job *job, const kineto *k, const kineto_iteration *it) {
+  import_facts *f = &job->facts;
+  f->measured = true;
+  f->seen_ns = it->busy_ns + it->aside_ns;
+  f->kept_ns = it->busy_ns;
+  f->aside_ns = it->aside_ns;
+  f->unlaunched = it->unlaunched;
+  error ignored = { 0 };
+  for (int32_t i = 0; i < k->n_cards; i++)
+    if (k->cards[i].id == it->device && k->cards[i].name.size) {
+      job->report->card = slice_name (k->cards[i].name, job->a, &ignored);
+      job->report->card_bytes = k->cards[i].bytes;
+    }
+}
+
 bool kineto_import (import_job *job, const import_text *file, const import_text *snapshot,
                     trace **out) {
   kineto k;
@@ -29,6 +51,7 @@ bool kineto_import (import_job *job, const import_text *file, const import_text 
   if (!kineto_read (job, file, &k) || !kineto_nest (job, &k) || !kineto_choose (job, &k, &it) ||
       !kineto_runs (job, &k, it.window, &it) || !kineto_check_span (job, &it))
     return false;
+  kineto_facts (job, &k, &it);
   kineto_detail *details = NULL;
   if (snapshot) {
     details = kineto_match_snapshot (job, &k, &it, snapshot);
@@ -44,7 +67,7 @@ bool kineto_import (import_job *job, const import_text *file, const import_text 
     kineto_blocks blocks;
     if (!kineto_pair (job, &k, it.device, &blocks))
       return false;
-    confidence = confidence_of (job, &blocks);
+    confidence = confidence_of (job, &k, &blocks);
   } else {
     confidence = "not plannable: durations only";
     job->report->advice = "no [memory] events: sizes are unknown. Profile again with "

@@ -21,6 +21,11 @@ typedef struct kineto_op {
   bool annotation;
   bool has_forward_thread; /* so it is the backward of `sequence` */
   uint8_t mark;            /* op_mark, its own or that of an op around it */
+  /* Shapes of its inputs, where the profile has them: padded bytes, in kineto.inputs. */
+  int64_t first_input;
+  int32_t n_inputs;
+  bool has_shapes;
+  bool has_list; /* some input is a list of tensors whose shapes are not given */
 } kineto_op;
 
 typedef struct kineto_launch {
@@ -46,6 +51,14 @@ typedef struct kineto_memory {
   bool has_address;
 } kineto_memory;
 
+/* What the file says of a card. */
+typedef struct kineto_card {
+  int64_t id, bytes;
+  slice name;
+} kineto_card;
+
+enum { MOST_CARDS = 64 };
+
 typedef struct kineto_step {
   int64_t start_ns, end_ns, number;
   int32_t thread;
@@ -58,6 +71,11 @@ typedef struct kineto {
   kineto_gpu *gpu;
   kineto_memory *memory; /* of devices; sorted by time, ties in order of the file */
   kineto_step *steps;    /* ProfilerStep#, sorted by time */
+  int64_t *inputs;       /* of all ops */
+  int64_t n_inputs;
+  kineto_card cards[MOST_CARDS];
+  int32_t n_cards;
+  int64_t rank; /* of distributedInfo; -1: not given */
   int32_t n_ops, n_launches, n_gpu, n_memory, n_steps;
   int32_t n_annotations; /* of n_ops, without ProfilerStep# */
   int64_t n_events, cpu_memory_events;
@@ -65,7 +83,26 @@ typedef struct kineto {
   bool old_dialect;        /* 2021: Operator, Kernel, ... */
   bool fractions;          /* 2024 on: times with decimals */
   bool unsorted;           /* the memory events were not in order of time */
+  bool has_shapes;         /* some op has */
 } kineto;
+
+/* The members "Input Dims" and "Input type" of one op, in either order. */
+enum { MOST_SHAPES = 64 };
+typedef struct kineto_shapes {
+  int64_t elements[MOST_SHAPES]; /* -1: a list of shapes */
+  slice types[MOST_SHAPES];
+  int32_t n_elements, n_types;
+  bool given, more;
+} kineto_shapes;
+
+bool kineto_read_dims (stream *s, kineto_shapes *out) MUST_CHECK;
+bool kineto_read_types (stream *s, kineto_shapes *out) MUST_CHECK;
+/* Appends the inputs of the op, of so many bytes as a caching allocator gives. */
+bool kineto_keep_shapes (import_job *job, kineto *k, int64_t *room, const kineto_shapes *from,
+                         slice name, kineto_op *o) MUST_CHECK;
+/* The members `deviceProperties` and `distributedInfo` of the file. */
+bool kineto_read_cards (stream *s, kineto *k) MUST_CHECK;
+bool kineto_read_rank (stream *s, kineto *k) MUST_CHECK;
 
 bool kineto_read (import_job *job, const import_text *file, kineto *out) MUST_CHECK;
 /* Launches and owners of GPU events, what is around memory events, parents and marks of ops.  Ids
@@ -105,6 +142,10 @@ typedef struct kineto_iteration {
   int64_t first_ns, span_ns; /* of the compute stream */
   int64_t overlap_ns;        /* cut from kernels that began before the one before had ended */
   int64_t unlaunched, unowned;
+  int64_t unlaunched_ns;
+  int64_t before, before_ns; /* left out: launched before the profile began */
+  int64_t aside_ns;          /* on other streams */
+  int64_t busy_ns;           /* on the compute stream, overlaps counted once */
 } kineto_iteration;
 
 /* Which iteration, device and stream; the report gets what was chosen. */
@@ -115,6 +156,10 @@ bool kineto_runs (import_job *job, const kineto *k, kineto_window window,
 /* The windows of all complete iterations, in order. */
 bool kineto_windows (import_job *job, const kineto *k, kineto_window **out, int32_t *n) MUST_CHECK;
 
+/* When the event was launched, or began where no launch is known; whether that is in the window. */
+int64_t kineto_launched_at (const kineto *k, const kineto_gpu *g);
+bool kineto_in_window (const kineto *k, const kineto_gpu *g, kineto_window w);
+
 op_phase kineto_phase (const kineto *k, int32_t op);
 const char *kineto_name (import_job *job, const kineto *k, int32_t name);
 /* "aten::add", or "aten::add (2)" for a second run. */
@@ -124,6 +169,9 @@ bool kineto_samples (import_job *job, const kineto *k, const kineto_iteration *i
                      trace_builder *b) MUST_CHECK;
 /* The one line about durations + gaps = span, and what was cut. */
 bool kineto_check_span (import_job *job, const kineto_iteration *it) MUST_CHECK;
+
+/* What the checks want to know of an iteration, and the card for the report. */
+void kineto_facts (import_job *job, const kineto *k, const kineto_iteration *it);
 
 /* ---- memory events ---- */
 
@@ -162,6 +210,24 @@ typedef struct kineto_detail {
    a memory event.  NULL without an error where they are not there. */
 kineto_detail *kineto_match_snapshot (import_job *job, const kineto *k, const kineto_iteration *it,
                                       const import_text *snapshot);
+
+/* ---- who may read ---- */
+
+/* The ops between which nothing says that a saved tensor is read: it counts as used by all from its
+   birth to `last_forward`, and by all from `first_backward` to its death. */
+typedef struct kineto_spell {
+  int32_t last_forward, first_backward;
+} kineto_spell;
+
+typedef struct kineto_readers kineto_readers;
+
+kineto_readers *kineto_readers_new (import_job *job, const kineto *k,
+                                    const kineto_iteration *it) MUST_CHECK;
+/* A block of so many (padded) bytes that is born at one run and dies at another; alloc is its
+ * event.
+ */
+kineto_spell kineto_readers_of (const kineto_readers *r, const kineto_memory *alloc, int64_t bytes,
+                                int32_t birth, int32_t death);
 
 /* Ops of the iteration, and tensors where there are memory events, all appended to the builder. */
 bool kineto_tensors (import_job *job, const kineto *k, const kineto_iteration *it,

@@ -90,6 +90,29 @@ static item *collect (import_job *job, const kineto *k, int64_t n) {
   return items;
 }
 
+typedef enum thread_role { THREAD_BACKWARD = 1, THREAD_STEP = 2, THREAD_FORWARD = 4 } thread_role;
+
+/* A thread that runs calls of autograd, and neither the step nor differentiable calls, is one of
+   autograd's: the sums of gradients and what else it does between its nodes is backward too. */
+static bool mark_threads (import_job *job, kineto *k) {
+  uint8_t *roles = NEW (job->scratch, k->threads.count, uint8_t, job->err);
+  if (!roles)
+    return false;
+  for (int32_t i = 0; i < k->n_steps; i++)
+    roles[k->steps[i].thread] |= THREAD_STEP;
+  for (int32_t i = 0; i < k->n_ops; i++) {
+    const kineto_op *o = &k->ops[i];
+    roles[o->thread] |= o->mark == MARK_BACKWARD ? THREAD_BACKWARD
+                        : o->mark == MARK_UPDATE ? THREAD_STEP
+                        : o->sequence >= 0       ? THREAD_FORWARD
+                                                 : 0;
+  }
+  for (int32_t i = 0; i < k->n_ops; i++)
+    if (k->ops[i].mark == MARK_NONE && roles[k->ops[i].thread] == THREAD_BACKWARD)
+      k->ops[i].mark = MARK_BACKWARD;
+  return true;
+}
+
 bool kineto_nest (import_job *job, kineto *k) {
   id_map launches = id_map_new (job->scratch);
   for (int32_t i = 0; i < k->n_launches; i++) {
@@ -117,6 +140,8 @@ bool kineto_nest (import_job *job, kineto *k) {
     visit (&w, &items[i]);
   }
   arena_back (job->scratch, mark);
+  if (!mark_threads (job, k))
+    return false;
   for (int32_t i = 0; i < k->n_gpu; i++) {
     kineto_gpu *g = &k->gpu[i];
     g->launch = g->correlation >= 0 ? id_map_find (&launches, g->correlation) : NONE;

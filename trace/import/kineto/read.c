@@ -1,6 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/import/calls.h"
 #include "trace/import/kineto/kineto.h"
 
 /* One event, as far as any class needs it; members come in any order. */
@@ -12,13 +13,15 @@ typedef struct event {
   int64_t external_id, record_id, sequence, forward_thread, correlation, stream, device, bytes;
   int64_t device_type, device_id, address, total, reserved;
   bool has_address;
+  kineto_shapes *shapes; /* of the reader: too large to clear for each event */
 } event;
 
 typedef struct reader {
   import_job *job;
   kineto *k;
   stream s;
-  int64_t op_room, launch_room, gpu_room, memory_room, step_room;
+  int64_t op_room, launch_room, gpu_room, memory_room, step_room, input_room;
+  kineto_shapes shapes; /* of the event being read */
 } reader;
 
 /* A field whose value may be anything (a null, a text) and is only wanted when it is a number. */
@@ -69,6 +72,12 @@ static bool read_args (stream *s, event *e) {
         return false;
       continue;
     }
+    if (slice_is (key, "Input Dims") || slice_is (key, "Input type")) {
+      if (!(slice_is (key, "Input Dims") ? kineto_read_dims (s, e->shapes)
+                                         : kineto_read_types (s, e->shapes)))
+        return false;
+      continue;
+    }
     int i = 0;
     while (i < FIELDS &&
            (key.size != fields[i].size || memcmp (key.at, fields[i].key, (size_t)key.size) != 0))
@@ -102,7 +111,10 @@ static bool read_time (reader *r, int64_t *ns) {
 static bool read_event (reader *r, event *e) {
   stream *s = &r->s;
   static const slice none = { "", 0, false };
-  *e = (event){ .phase = none,
+  r->shapes.n_elements = r->shapes.n_types = 0;
+  r->shapes.given = r->shapes.more = false;
+  *e = (event){ .shapes = &r->shapes,
+                .phase = none,
                 .category = none,
                 .name = none,
                 .process = none,
@@ -233,8 +245,7 @@ static bool add_op (reader *r, const event *e, bool annotation) {
   int32_t name = intern_add (&k->names, e->name, false, r->job->err);
   if (!k->ops || name < 0 || full (r, k->n_ops))
     return false;
-  bool backward =
-      e->forward_thread != 0 || slice_starts (e->name, "autograd::engine::evaluate_function");
+  bool backward = e->forward_thread != 0 || (!annotation && call_is_backward (e->name));
   k->ops[k->n_ops++] = (kineto_op){ .start_ns = e->start_ns,
                                     .end_ns = e->start_ns + e->ns,
                                     .external_id = e->external_id,
@@ -249,7 +260,8 @@ static bool add_op (reader *r, const event *e, bool annotation) {
                                             : backward                               ? MARK_BACKWARD
                                                                                      : MARK_NONE };
   k->n_annotations += annotation;
-  return true;
+  return annotation ||
+         kineto_keep_shapes (r->job, k, &r->input_room, e->shapes, e->name, &k->ops[k->n_ops - 1]);
 }
 
 static bool add_launch (reader *r, const event *e) {
@@ -382,7 +394,10 @@ static bool read_document (reader *r) {
   if (!stream_object (&r->s))
     return false;
   while (stream_member (&r->s, &key))
-    if (!(slice_is (key, "traceEvents") ? read_events (r) : stream_skip (&r->s)))
+    if (!(slice_is (key, "traceEvents")        ? read_events (r)
+          : slice_is (key, "deviceProperties") ? kineto_read_cards (&r->s, r->k)
+          : slice_is (key, "distributedInfo")  ? kineto_read_rank (&r->s, r->k)
+                                               : stream_skip (&r->s)))
       return false;
   return stream_end (&r->s);
 }
@@ -421,7 +436,9 @@ static int by_start (const void *a, const void *b) {
 }
 
 bool kineto_read (import_job *job, const import_text *file, kineto *out) {
-  *out = (kineto){ .names = intern_new (job->scratch), .threads = intern_new (job->scratch) };
+  *out = (kineto){ .names = intern_new (job->scratch),
+                   .threads = intern_new (job->scratch),
+                   .rank = -1 };
   reader r = { .job = job, .k = out, .s = stream_open (file->text, file->size, job->err) };
   if (!read_document (&r)) {
     if (job->err->code == ERR_none)

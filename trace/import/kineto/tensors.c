@@ -3,9 +3,8 @@
    whose last kernel is launched on that thread after the alloc, and dies after the last op of which
    a kernel was launched before the free.
 
-   The file does not say who reads what.  Three reads are inferred: by the op that follows the birth
-   (nearly always its consumer), by the backward op of the sequence number under which the block was
-   allocated, and by the op of death. */
+   The file does not say who reads what.  What the forward pass saves counts as used by all ops that
+   may read it (readers.c); every other tensor as used as long as it lives, so it never moves. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -31,8 +30,9 @@ typedef struct maker {
   kineto_blocks blocks;
   launched *firsts;            /* by time of the first launch: for deaths */
   launched *lasts, *by_thread; /* by time of the last one; by thread and time: for births */
-  id_map sequences;            /* to the backward op that is around all others of its number */
-  int64_t *side_end;           /* per op: when its work on other streams ends */
+  kineto_readers *readers;
+  int64_t held, held_bytes, free_tensors; /* tensors that stay since nothing says who reads them */
+  int64_t *side_end;                      /* per op: when its work on other streams ends */
   tensor_use *uses;
   int64_t n_uses, use_room;
   int64_t *inside, *workspace; /* per run: bytes born and freed in it, now and at most */
@@ -103,25 +103,6 @@ static int32_t not_before_side (const maker *m, int32_t around, int32_t death) {
   return death;
 }
 
-/* The first op that the backward of this forward op launched. */
-static int32_t backward_run (const maker *m, int32_t around) {
-  for (int depth = 0; around != NONE && depth < 64; depth++, around = m->k->ops[around].parent) {
-    const kineto_op *o = &m->k->ops[around];
-    if (o->sequence < 0 || o->mark != MARK_NONE)
-      continue;
-    int32_t match = id_map_find (&m->sequences, o->sequence);
-    if (match < 0)
-      return NONE;
-    const kineto_op *back = &m->k->ops[match];
-    int32_t at = first_at (m->by_thread, m->it->n_runs, back->thread, back->start_ns);
-    return at < m->it->n_runs && m->by_thread[at].thread == back->thread &&
-                   m->by_thread[at].at_ns <= back->end_ns
-               ? m->by_thread[at].run
-               : NONE;
-  }
-  return NONE;
-}
-
 static bool use (maker *m, int32_t op, int32_t tensor, bool write) {
   m->uses = arena_grow (m->job->scratch, m->uses, &m->use_room, m->n_uses + 1, sizeof *m->uses,
                         m->job->err);
@@ -130,6 +111,15 @@ static bool use (maker *m, int32_t op, int32_t tensor, bool write) {
   m->uses[m->n_uses++] = (tensor_use){ op, tensor, write };
   m->job->report->reads_inferred += !write;
   return true;
+}
+
+static bool is_forward (const maker *m, int32_t run) {
+  return kineto_phase (m->k, m->it->runs[run].owner) == OP_FORWARD;
+}
+
+static bool is_saved (const maker *m, int32_t birth, int32_t death, bool before, bool after) {
+  return !before && !after && is_forward (m, birth) &&
+         kineto_phase (m->k, m->it->runs[death].owner) == OP_BACKWARD;
 }
 
 static tensor_kind kind_of (const maker *m, const kineto_block *block, int32_t birth, bool before) {
@@ -149,20 +139,38 @@ static tensor_kind kind_of (const maker *m, const kineto_block *block, int32_t b
                               : TENSOR_TEMPORARY;
 }
 
+static const char *name_tensor (maker *m, const kineto_block *block, int32_t birth, bool before,
+                                char name[160]) {
+  const char *of = kineto_run_name (m->job, m->k, &m->it->runs[birth]);
+  if (!of)
+    return NULL;
+  if (before)
+    snprintf (name, 160, "before/%d", m->n_tensors);
+  else if (m->details && m->details[block->alloc].bytes)
+    snprintf (name, 160, "%.120s/%d", m->details[block->alloc].line, m->n_tensors);
+  else
+    snprintf (name, 160, "%.120s/%d", of, m->n_tensors);
+  return name;
+}
+
+/* Reads of all ops from one to another, both included. */
+static bool use_all (maker *m, int32_t from, int32_t to, int32_t tensor) {
+  for (int32_t op = from; op <= to; op++)
+    if (!use (m, op, tensor, false))
+      return false;
+  return true;
+}
+
+/* More uses than this are not listed: the tensor stays instead. */
+#define MOST_USES ((int64_t)1 << 23)
+
 static bool add_tensor (maker *m, const kineto_block *block, int32_t birth, int32_t death) {
   int32_t last = m->it->n_runs - 1;
   bool before = block->alloc == NONE || m->k->memory[block->alloc].at_ns < m->it->window.start_ns;
   bool after = block->release == NONE || m->k->memory[block->release].at_ns >= m->it->window.end_ns;
-  const char *of = kineto_run_name (m->job, m->k, &m->it->runs[birth]);
-  if (!of)
-    return false;
   char name[160];
-  if (before)
-    snprintf (name, sizeof name, "before/%d", m->n_tensors);
-  else if (m->details && m->details[block->alloc].bytes)
-    snprintf (name, sizeof name, "%.120s/%d", m->details[block->alloc].line, m->n_tensors);
-  else
-    snprintf (name, sizeof name, "%.120s/%d", of, m->n_tensors);
+  if (!name_tensor (m, block, birth, before, name))
+    return false;
   int32_t x = build_tensor (m->b, name, block->bytes, kind_of (m, block, birth, before));
   tensor *t = build_tensor_at (m->b, x);
   m->n_tensors++;
@@ -172,17 +180,23 @@ static bool add_tensor (maker *m, const kineto_block *block, int32_t birth, int3
     if (after)
       t->dies_after = last;
   }
+  kineto_spell spell = { death, death };
+  if (is_saved (m, birth, death, before, after)) {
+    const kineto_memory *alloc = &m->k->memory[block->alloc];
+    spell = kineto_readers_of (m->readers, alloc, alloc->bytes, birth, death);
+  }
+  bool moves = spell.first_backward > spell.last_forward + 1 && m->n_uses < MOST_USES;
   if (!before && !use (m, birth, x, true))
     return false;
-  if (t->persistent)
-    return true;
-  int32_t around = before ? NONE : m->k->memory[block->alloc].around;
-  int32_t consumer = birth + 1, back = backward_run (m, around);
-  if (!before && consumer < death && !use (m, consumer, x, false))
-    return false;
-  if (back > birth && back < death && back != consumer && !use (m, back, x, false))
-    return false;
-  return after || use (m, death, x, false);
+  if (moves) {
+    m->free_tensors++;
+    return use_all (m, birth + 1, spell.last_forward, x) &&
+           use_all (m, spell.first_backward, death, x);
+  }
+  t->pinned = true;
+  m->held++;
+  m->held_bytes += block->bytes;
+  return t->persistent || after || use (m, death, x, false);
 }
 
 /* A block whose life is one op belongs to it: the greatest sum at any time is its workspace. */
@@ -255,19 +269,8 @@ static bool prepare (maker *m) {
     if (s->owner != NONE && s->end_ns > m->side_end[s->owner])
       m->side_end[s->owner] = s->end_ns;
   }
-  m->sequences = id_map_new (m->job->scratch);
-  for (int32_t i = 0; i < k->n_ops; i++) {
-    const kineto_op *o = &k->ops[i];
-    if (o->sequence < 0 || !o->has_forward_thread || o->start_ns < m->it->window.start_ns ||
-        o->start_ns >= m->it->window.end_ns)
-      continue;
-    int32_t *at = id_map_at (&m->sequences, o->sequence, m->job->err);
-    if (!at)
-      return false;
-    if (*at < 0 || o->end_ns - o->start_ns > k->ops[*at].end_ns - k->ops[*at].start_ns)
-      *at = i;
-  }
-  return true;
+  m->readers = kineto_readers_new (m->job, k, m->it);
+  return m->readers;
 }
 
 static int by_op (const void *a, const void *b) {
@@ -332,6 +335,14 @@ static void use_details (maker *m) {
   }
 }
 
+/* What stays because of what the file does not say. */
+static void say_held (maker *m) {
+  import_report *r = m->job->report;
+  r->held_tensors = m->held;
+  r->held_bytes = m->held_bytes;
+  r->free_tensors = m->free_tensors;
+}
+
 static bool emit_ops (maker *m) {
   if (m->n_uses)
     qsort (m->uses, (size_t)m->n_uses, sizeof *m->uses, by_op);
@@ -369,6 +380,7 @@ bool kineto_tensors (import_job *job, const kineto *k, const kineto_iteration *i
     if (!make_tensors (&m, &known_before) || !add_resident (&m, known_before))
       return false;
     warn_pairs (job, &m.blocks);
+    say_held (&m);
   }
   return emit_ops (&m);
 }

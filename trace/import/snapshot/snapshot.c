@@ -18,7 +18,7 @@ typedef struct reader {
 
 static slice base_name (slice path) {
   for (int64_t i = path.size; i > 0; i--)
-    if (path.at[i - 1] == '/') {
+    if (path.at[i - 1] == '/' || path.at[i - 1] == '\\') {
       path.at += i;
       path.size -= i;
       break;
@@ -191,19 +191,98 @@ static bool see_segments (reader *r, const pickle_value *segments) {
   return true;
 }
 
-static const pickle_value *choose_device (reader *r, const pickle_value *traces) {
-  const pickle_value *best = NULL;
-  r->out->device = 0;
-  for (int64_t i = 0; i < pickle_count (traces); i++) {
-    const pickle_value *events = pickle_item (&r->p, traces, i);
-    bool wanted = r->job->options.device >= 0 ? i == r->job->options.device
-                                              : pickle_count (events) > pickle_count (best);
-    if (wanted) {
-      best = events;
-      r->out->device = (int32_t)i;
+/* What one device has at most, and at the end. */
+typedef struct card_use {
+  int64_t events, active, net, peak; /* peak: above what was there at the start */
+} card_use;
+
+enum { MOST_CARDS = 64 };
+
+static int64_t sound (int64_t bytes) {
+  return bytes > 0 && bytes < MOST_TENSOR_BYTES ? bytes : 0;
+}
+
+/* The same sums as of the chosen device, by a short way: which one that is depends on them. */
+static card_use measure (const pickle *p, const pickle_value *root, int64_t device) {
+  card_use u = { 0 };
+  const pickle_value *events = pickle_item (p, pickle_get (p, root, "device_traces"), device);
+  const pickle_value *segments = pickle_get (p, root, "segments");
+  u.events = pickle_count (events);
+  for (int64_t i = 0; i < u.events; i++) {
+    const pickle_value *event = pickle_item (p, events, i);
+    slice action = pickle_text (pickle_get (p, event, "action"));
+    int64_t bytes = sound (pickle_int (pickle_get (p, event, "size"), 0));
+    u.net += slice_is (action, "alloc") ? bytes : slice_is (action, "free_completed") ? -bytes : 0;
+    u.peak = u.net > u.peak ? u.net : u.peak;
+  }
+  for (int64_t i = 0; i < pickle_count (segments); i++) {
+    const pickle_value *segment = pickle_item (p, segments, i);
+    const pickle_value *blocks = pickle_get (p, segment, "blocks");
+    if (pickle_int (pickle_get (p, segment, "device"), 0) != device)
+      continue;
+    for (int64_t j = 0; j < pickle_count (blocks) && u.active < MOST_BYTES; j++) {
+      const pickle_value *block = pickle_item (p, blocks, j);
+      int64_t padded = sound (pickle_int (pickle_get (p, block, "size"), 0));
+      if (slice_starts (pickle_text (pickle_get (p, block, "state")), "active"))
+        u.active += sound (pickle_int (pickle_get (p, block, "requested_size"), padded));
     }
   }
-  return pickle_count (best) ? best : NULL;
+  return u;
+}
+
+static int64_t peak_of (const card_use *u) {
+  int64_t start = u->active - u->net;
+  return (start > 0 ? start : 0) + u->peak;
+}
+
+/* "GPU 0 (8.45 GB), GPU 1 (84.06 GB)": all that have events, or memory at the end. */
+static const char *list_cards (reader *r, const card_use *cards, int n) {
+  char text[400] = "";
+  for (int i = 0, length = 0; i < n && length < 340; i++)
+    if (cards[i].events || cards[i].active) {
+      int64_t mb = (peak_of (&cards[i]) + 5000000) / 10000000;
+      length +=
+          snprintf (text + length, sizeof text - (size_t)length, "%sGPU %d (%lld.%02lld GB%s)",
+                    length ? ", " : "", i, (long long)(mb / 100), (long long)(mb % 100),
+                    cards[i].events ? "" : ", no events");
+    }
+  return arena_string (r->job->a, *text ? text : "none", r->job->err);
+}
+
+/* The fullest device that has events, or the one asked for. */
+static const pickle_value *choose_device (reader *r, const pickle_value *root) {
+  card_use cards[MOST_CARDS];
+  const pickle_value *traces = pickle_get (&r->p, root, "device_traces");
+  int n = pickle_count (traces) < MOST_CARDS ? (int)pickle_count (traces) : MOST_CARDS, best = -1;
+  for (int i = 0; i < n; i++) {
+    cards[i] = measure (&r->p, root, i);
+    if (cards[i].events && (best < 0 || peak_of (&cards[i]) > peak_of (&cards[best])))
+      best = i;
+  }
+  const char *list = list_cards (r, cards, n);
+  int32_t wanted = r->job->options.device;
+  if (!list)
+    return NULL;
+  if (wanted >= 0 && (wanted >= n || cards[wanted].events == 0)) {
+    error_set (r->job->err, ERR_infeasible, "the snapshot has no events of GPU %d; it has %s",
+               wanted, list);
+    return NULL;
+  }
+  if (best < 0) {
+    error_set (r->job->err, ERR_infeasible,
+               "the snapshot has no events: call torch.cuda.memory._record_memory_history() before "
+               "the step");
+    return NULL;
+  }
+  if (wanted >= 0)
+    best = wanted;
+  int others = 0;
+  for (int i = 0; i < n; i++)
+    others += i != best && (cards[i].events || cards[i].active);
+  r->out->device = best;
+  r->out->cards = list;
+  r->out->others = others;
+  return pickle_item (&r->p, traces, best);
 }
 
 bool snapshot_read (import_job *job, const import_text *file, snapshot *out) {
@@ -217,11 +296,9 @@ bool snapshot_read (import_job *job, const import_text *file, snapshot *out) {
     return error_set (job->err, ERR_input,
                       "a pickle, but no memory snapshot: `segments` and `device_traces` were "
                       "expected");
-  const pickle_value *events = choose_device (&r, traces);
+  const pickle_value *events = choose_device (&r, root);
   if (!events)
-    return error_set (job->err, ERR_infeasible,
-                      "the snapshot has no events: call torch.cuda.memory._record_memory_history() "
-                      "before the step");
+    return false;
   out->n_events = pickle_count (events);
   for (int64_t i = 0; i < out->n_events; i++)
     if (!see_event (&r, pickle_item (&r.p, events, i), i))
@@ -276,6 +353,11 @@ static bool say_sizes (import_job *job, const snapshot *s) {
       job->a, job->err, "at the end: active %lld bytes as requested, %lld padded, %lld reserved",
       (long long)s->active_bytes, (long long)s->padded_bytes, (long long)s->reserved_bytes);
   report_check (job, text);
+  if (s->others) {
+    job->report->streams = arena_format (
+        job->a, job->err, "GPU %d, the fullest or the chosen of %s", s->device, s->cards);
+    report_warn (job, "other GPUs left out; --gpu K takes one", s->others, s->cards);
+  }
   if (s->unseen_frees)
     report_warn (job, "frees of blocks allocated before the trace began", s->unseen_frees, NULL);
   if (s->size_mismatches)

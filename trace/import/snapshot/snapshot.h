@@ -24,7 +24,8 @@ typedef struct snapshot {
   int64_t segments, n_segment_blocks, active_blocks;
   int64_t first_us, last_us; /* -1: no times */
   bool times_decrease;
-  int32_t device;
+  int32_t device, others; /* how many other devices have events or memory */
+  const char *cards;      /* all of them, for people */
 } snapshot;
 
 bool snapshot_read (import_job *job, const import_text *file, snapshot *out) MUST_CHECK;
