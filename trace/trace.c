@@ -170,7 +170,7 @@ bool trace_is_plannable (const trace *t) {
 
 const char *trace_reason (const trace *t) {
   const char *colon = strstr (t->source.confidence, ": ");
-  return colon ? colon + 2 : t->source.confidence;
+  return colon ? colon + 2 : "its source says no more";
 }
 
 const char *trace_doubt (const trace *t, arena *a, error *err) {

@@ -32,6 +32,8 @@ static import_format sniff_json (const char *text, int64_t size) {
       return IMPORT_kineto;
     if (slice_is (key, "nodes"))
       return IMPORT_et;
+    if (slice_is (key, "INSTRUCTION"))
+      return IMPORT_dtr;
     if (slice_is (key, "kernels"))
       return IMPORT_kernels;
     if (slice_is (key, "format"))
@@ -75,7 +77,8 @@ static bool refuse (import_format f, error *err) {
     return error_set (err, ERR_input, "this is a ferry file already: there is nothing to import");
   return error_set (err, ERR_input,
                     "byte 0: none of the formats that can be imported: Kineto or execution trace "
-                    "JSON, Chakra .et, memory snapshot, ferry-text/1, interval CSV, kernel JSON");
+                    "JSON, Chakra .et, memory snapshot, ferry-text/1, interval CSV, kernel JSON, logs of "
+                    "operator calls");
 }
 
 /* ---- which importer ---- */
@@ -99,6 +102,8 @@ static bool import_one (import_job *job, const import_text *file, trace **out) {
     return snapshot_import (job, file, out);
   case IMPORT_kernels:
     return kernels_import (job, file, out);
+  case IMPORT_dtr:
+    return dtr_import (job, file, out);
   case IMPORT_plain:
     return plain_import (job, file, out);
   case IMPORT_intervals:

@@ -44,6 +44,7 @@ typedef struct import_job {
 /* One file a format, but where the name says otherwise. */
 bool kernels_import (import_job *job, const import_text *file, trace **out) MUST_CHECK;
 bool intervals_import (import_job *job, const import_text *file, trace **out) MUST_CHECK;
+bool dtr_import (import_job *job, const import_text *file, trace **out) MUST_CHECK;
 bool plain_import (import_job *job, const import_text *file, trace **out) MUST_CHECK;
 bool kineto_import (import_job *job, const import_text *file, const import_text *snapshot,
                     trace **out) MUST_CHECK;
