@@ -213,9 +213,13 @@ START_TEST (a_recommendation_model_joins_by_name_sequence) {
   ck_assert_str_eq (r.joined, "1672 of 1672 calls on 2 threads by name sequence");
   ck_assert_str_eq (
       t->source.confidence,
-      "approximate: gpu time: 14.1 % of GPU time is in ops; 5.88 ms on other streams");
+      "touched: gpu time: 14.1 % of GPU time is in ops; 5.88 ms on other streams; "
+      "lists: 2 autograd nodes and Functions do not, so all that they may use counts; 0 "
+      "ops have no call");
   ck_assert_int_eq (r.busy_ns, 971000);
-  ck_assert_int_eq (r.peak_bytes, 5133944648);
+  /* that of last mentions, and what two autograd nodes may still read of what was saved for them */
+  ck_assert_int_ge (r.peak_bytes, 5133944648);
+  ck_assert_int_le (r.peak_bytes, 5133944648 + 5133944648 / 10000);
 }
 END_TEST
 

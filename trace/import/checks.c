@@ -197,6 +197,14 @@ static void check_kinds (checker *c) {
 static void check_pair (checker *c) {
   const import_facts *f = &c->job->facts;
   if (f->calls >= 0)
+    answer (c, CHECK_lists, f->widened == 0 && f->ops_by_nobody == 0,
+            f->widened || f->ops_by_nobody
+                ? SAY (c,
+                       "%lld autograd nodes and Functions do not, so all that they may use counts; "
+                       "%lld ops have no call",
+                       (long long)f->widened, (long long)f->ops_by_nobody)
+                : "every op's does");
+  if (f->calls >= 0)
     answer (c, CHECK_calls, f->calls_found >= f->calls,
             SAY (c, "%lld of %lld", (long long)f->calls_found, (long long)f->calls));
   if (f->two_runs)

@@ -23,6 +23,8 @@ typedef struct import_facts {
   int64_t seen_ns, kept_ns, aside_ns, unowned_ns;
   int64_t unlaunched;         /* ops that no launch is known of */
   int64_t calls, calls_found; /* of one file in the other */
+  int64_t widened;            /* calls of autograd that do not list what they use */
+  int64_t ops_by_nobody;      /* ops without a call, and so without tensors */
   const char *two_runs;       /* why the two files look like two runs */
   int64_t other_steps, same_steps;
   int64_t *moved_bytes; /* per op: what its kernels certainly read or wrote; NULL: not known */

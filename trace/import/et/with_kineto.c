@@ -162,6 +162,141 @@ static int when (const placing *p, int32_t op) {
   return at < p->j->it.window.start_ns ? -1 : at >= p->j->it.window.end_ns;
 }
 
+/* Of a call that launches kernels itself: all runs of it and of the calls in it. */
+typedef struct span {
+  int32_t first, last;
+} span;
+
+/* Autograd nodes, custom Functions and compiled regions read what they hold beside their arguments;
+   the dispatcher's own ops do not. */
+static bool is_opaque (const kineto *k, const kineto_op *o) {
+  slice name = k->names.texts[o->name];
+  return o->sequence >= 0 && (call_is_backward (name) || !slice_holds (name, "::"));
+}
+
+typedef struct widening {
+  placing *p;
+  span *spans;      /* per op; first NONE: it launches nothing itself */
+  id_map sequences; /* of autograd nodes that launch kernels themselves, to the op */
+} widening;
+
+static bool find_spans (widening *w) {
+  const joiner *j = w->p->j;
+  w->spans = NEW (j->job->scratch, j->k.n_ops, span, j->job->err);
+  w->sequences = id_map_new (j->job->scratch);
+  if (!w->spans)
+    return false;
+  for (int32_t i = 0; i < j->k.n_ops; i++)
+    w->spans[i] = (span){ NONE, NONE };
+  for (int32_t r = 0; r < j->it.n_runs; r++) {
+    int32_t op = j->it.runs[r].owner;
+    j->job->facts.ops_by_nobody += op == NONE;
+    for (int depth = 0; op != NONE && depth < 64; depth++, op = j->k.ops[op].parent) {
+      const kineto_op *o = &j->k.ops[op];
+      if (w->p->first_run[op] == NONE)
+        continue;
+      if (w->spans[op].first == NONE) {
+        w->spans[op].first = r;
+        j->job->facts.widened += is_opaque (&j->k, o);
+      }
+      w->spans[op].last = r;
+      if (o->sequence >= 0 && o->mark == MARK_BACKWARD) {
+        int32_t *at = id_map_at (&w->sequences, o->sequence, j->job->err);
+        if (!at)
+          return false;
+        *at = op;
+      }
+    }
+  }
+  return true;
+}
+
+static bool use_span (widening *w, const mention *m, span s) {
+  for (int32_t r = s.first; r != NONE && r <= s.last; r++)
+    if (!et_add_use (w->p->j->job, &w->p->uses, r, m, false, false))
+      return false;
+  return true;
+}
+
+/* A Function of the user's may read anything that Python can reach, and so may its backward; a
+   compiled region lists its inputs. */
+static bool reaches_all (const kineto *k, int32_t op) {
+  return k->ops[op].mark == MARK_NONE && is_opaque (k, &k->ops[op]) &&
+         !slice_starts (k->names.texts[k->ops[op].name], "Compiled");
+}
+
+typedef struct life_span {
+  int32_t first, last; /* uses so far; NONE: none */
+} life_span;
+
+static life_span *find_lives (placing *p) {
+  life_span *lives = NEW (p->j->job->scratch, p->j->e.generations.count, life_span, p->j->job->err);
+  for (int32_t i = 0; lives && i < p->j->e.generations.count; i++)
+    lives[i] = (life_span){ NONE, NONE };
+  for (int64_t i = 0; lives && i < p->uses.count; i++) { /* in order of ops */
+    const et_use *u = &p->uses.at[i];
+    if (lives[u->generation].first == NONE)
+      lives[u->generation].first = u->op;
+    lives[u->generation].last = u->op;
+  }
+  return lives;
+}
+
+/* All that lives while such a Function runs is used by it, and by its backward if it lives there.
+ */
+static bool widen_all (widening *w) {
+  placing *p = w->p;
+  const joiner *j = p->j;
+  life_span *lives = find_lives (p);
+  if (!lives)
+    return false;
+  for (int32_t op = 0; op < j->k.n_ops; op++) {
+    span s = w->spans[op];
+    if (s.first == NONE || !reaches_all (&j->k, op))
+      continue;
+    int32_t back = id_map_find (&w->sequences, j->k.ops[op].sequence);
+    span b = back >= 0 ? w->spans[back] : (span){ NONE, NONE };
+    for (int32_t g = 0; g < j->e.generations.count; g++) {
+      bool before = !j->e.generations.at[g].defined;
+      if (lives[g].first == NONE || (!before && lives[g].first > s.last) ||
+          (!before && lives[g].last < s.first))
+        continue;
+      mention m = { .generation = g };
+      if (!use_span (w, &m, s) ||
+          (b.first != NONE && (before || lives[g].last >= b.first) && !use_span (w, &m, b)))
+        return false;
+    }
+  }
+  return true;
+}
+
+/* What a call names, or a call in it, is used by every op of the call if that launches kernels
+   itself; and if an autograd node of its number does so, by every op of the node. */
+static bool widen (placing *p, widening *out) {
+  joiner *j = p->j;
+  *out = (widening){ .p = p };
+  if (!find_spans (out))
+    return false;
+  for (int64_t i = 0; i < j->e.n_mentions; i++) {
+    mention m = j->e.mentions[i];
+    int32_t op = j->op_of[m.node];
+    if (when (p, op) != 0)
+      continue;
+    m.output = m.written = false;
+    for (int depth = 0; op != NONE && depth < 64; depth++, op = j->k.ops[op].parent) {
+      const kineto_op *o = &j->k.ops[op];
+      int32_t back = o->sequence >= 0 && o->mark == MARK_NONE
+                         ? id_map_find (&out->sequences, o->sequence)
+                         : -1;
+      bool wide = out->spans[op].last > out->spans[op].first && is_opaque (&j->k, o);
+      if ((wide && !use_span (out, &m, out->spans[op])) ||
+          (back >= 0 && !use_span (out, &m, out->spans[back])))
+        return false;
+    }
+  }
+  return true;
+}
+
 static bool place_all (placing *p) {
   joiner *j = p->j;
   for (int32_t i = 0; i < j->e.generations.count; i++) {
@@ -195,6 +330,12 @@ static bool place_all (placing *p) {
   }
   if (lost)
     report_warn (j->job, "mentions of tensors by calls without a counterpart", lost, NULL);
+  widening w;
+  if (!widen (p, &w))
+    return false;
+  et_sort_uses (&p->uses, p->first_op);
+  if (!widen_all (&w))
+    return false;
   et_sort_uses (&p->uses, p->first_op);
   return et_sum_moved (j->job, &p->uses, &j->e.generations, j->it.n_runs);
 }

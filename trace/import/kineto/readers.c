@@ -26,10 +26,11 @@ struct kineto_readers {
   reader *sized;   /* by bytes, then by run */
   reader *unknown; /* by run */
   int32_t n_sized, n_unknown;
-  int32_t *first_run;    /* per op: the first run that it or a call in it owns, or NONE */
-  int32_t *last_run;     /* likewise */
-  int32_t *last_forward; /* per run: the last run before it that belongs to the forward pass */
-  id_map sequences;      /* to the backward op that is around all others of its number */
+  int32_t *first_run;     /* per op: the first run that it or a call in it owns, or NONE */
+  int32_t *last_run;      /* likewise */
+  int32_t *next_backward; /* per run: the first behind it that belongs to the backward pass */
+  int32_t *last_forward;  /* per run: the last run before it that belongs to the forward pass */
+  id_map sequences;       /* to the backward op that is around all others of its number */
 };
 
 static int by_bytes (const void *a, const void *b) {
@@ -134,6 +135,15 @@ static void find_runs (kineto_readers *r) {
   }
 }
 
+static void find_backward (kineto_readers *r) {
+  int32_t next = NONE;
+  for (int32_t i = r->it->n_runs - 1; i >= 0; i--) {
+    r->next_backward[i] = next;
+    if (kineto_phase (r->k, r->it->runs[i].owner) == OP_BACKWARD)
+      next = i;
+  }
+}
+
 static bool add (import_job *job, reader **rows, int32_t *n, int64_t *room, reader row) {
   reader *grown = arena_grow (job->scratch, *rows, room, (int64_t)*n + 1, sizeof **rows, job->err);
   if (!grown)
@@ -218,9 +228,11 @@ kineto_readers *kineto_readers_new (import_job *job, const kineto *k, const kine
   r->first_run = NEW (job->scratch, k->n_ops, int32_t, job->err);
   r->last_run = NEW (job->scratch, k->n_ops, int32_t, job->err);
   r->last_forward = NEW (job->scratch, it->n_runs, int32_t, job->err);
-  if (!r->first_run || !r->last_run || !r->last_forward)
+  r->next_backward = NEW (job->scratch, it->n_runs, int32_t, job->err);
+  if (!r->first_run || !r->last_run || !r->last_forward || !r->next_backward)
     return NULL;
   find_runs (r);
+  find_backward (r);
   return map_sequences (job, r) && list_readers (job, r) ? r : NULL;
 }
 
@@ -271,8 +283,9 @@ kineto_spell kineto_readers_of (const kineto_readers *r, const kineto_memory *al
   if (limit <= birth)
     return (kineto_spell){ death, death };
   search s = { birth, limit, birth, backward_run (r, alloc->around), false };
+  /* A maker without a backward: a mask, or what the backward pass begins with. */
   if (s.back <= birth)
-    s.back = NONE;
+    s.back = r->next_backward[birth];
   int32_t own = end_of_call (r, birth, limit);
   int32_t next = own + 1 < limit ? end_of_call (r, own + 1, limit) : own;
   s.last = next > own ? next : own;
