@@ -1,7 +1,7 @@
 /* `ferry import`: a profile that somebody already has, as a trace. */
 #include <string.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/import/import.h"
 
 static bool read_options_of (call *c, import_options *o) {

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/plan.h"
 #include "trace/trace.h"
 

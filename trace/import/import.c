@@ -4,11 +4,11 @@
 
 #include "base/coding.h"
 #include "base/sha256.h"
-#include "trace/import/job.h"
+#include "trace/import/common/job.h"
 
 static const char *const format_names[IMPORT_FORMATS] = {
 #define FORMAT(name, says) says,
-#include "trace/import/import.def"
+#include "trace/import/common/import.def"
 #undef FORMAT
 };
 
@@ -205,7 +205,7 @@ bool import_memory (const import_source *sources, int n_sources, const import_op
                      .err = err,
                      .facts = { .calls = -1, .unlaunched = -1, .seen_ns = -1 } };
   bool ok = job.scratch ? run (&job, sources, decoded, out)
-                        : error_set (err, ERR_memory, "out of memory");
+                        : error_memory (err);
   for (int i = 0; i < n_sources; i++)
     bytes_free (&decoded[i]);
   arena_free (job.scratch);

@@ -1,7 +1,7 @@
 /* Which stream a GPU node ran on, which of them is planned, and how much time that leaves out. */
 #include <stdio.h>
 
-#include "trace/import/calls.h"
+#include "trace/import/common/calls.h"
 #include "trace/import/chakra/chakra.h"
 
 static bool is_collective (const chakra_node *n) {

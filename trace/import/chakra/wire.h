@@ -3,7 +3,7 @@
 #ifndef FERRY_TRACE_IMPORT_CHAKRA_WIRE_H
 #define FERRY_TRACE_IMPORT_CHAKRA_WIRE_H
 
-#include "trace/import/stream.h"
+#include "trace/import/common/stream.h"
 
 typedef struct wire {
   const char *text; /* the whole file: errors name its bytes */

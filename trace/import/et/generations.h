@@ -3,8 +3,8 @@
 #ifndef FERRY_TRACE_IMPORT_GENERATIONS_H
 #define FERRY_TRACE_IMPORT_GENERATIONS_H
 
-#include "trace/import/intern.h"
-#include "trace/import/job.h"
+#include "trace/import/common/intern.h"
+#include "trace/import/common/job.h"
 
 enum { PHASE_FWD = 1, PHASE_BWD = 2, PHASE_OPT = 4 };
 

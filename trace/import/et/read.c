@@ -1,6 +1,6 @@
 #include <string.h>
 
-#include "trace/import/calls.h"
+#include "trace/import/common/calls.h"
 #include "trace/import/et/et.h"
 
 /* A tensor as it stands in a node, before the schema of its argument is known. */

@@ -3,7 +3,7 @@
    step in which they were entered, whatever their thread: backward waits for its threads. */
 #include <stdlib.h>
 
-#include "trace/import/calls.h"
+#include "trace/import/common/calls.h"
 #include "trace/import/et/et.h"
 
 typedef struct step {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/calls.h"
+#include "trace/import/common/calls.h"
 #include "trace/import/et/join.h"
 
 /* ---- where a call's tensors are used ---- */

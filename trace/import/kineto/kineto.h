@@ -4,8 +4,8 @@
 #ifndef FERRY_TRACE_IMPORT_KINETO_H
 #define FERRY_TRACE_IMPORT_KINETO_H
 
-#include "trace/import/intern.h"
-#include "trace/import/job.h"
+#include "trace/import/common/intern.h"
+#include "trace/import/common/job.h"
 
 enum { NONE = -1 };
 

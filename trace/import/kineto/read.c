@@ -1,7 +1,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/calls.h"
+#include "trace/import/common/calls.h"
 #include "trace/import/kineto/kineto.h"
 
 /* One event, as far as any class needs it; members come in any order. */

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/import/calls.h"
+#include "trace/import/common/calls.h"
 #include "trace/import/kineto/kineto.h"
 
 /* A forward op that names an input of some size, or of which nothing is known. */

@@ -3,7 +3,7 @@
    does not read it whole. */
 #include <string.h>
 
-#include "trace/import/calls.h"
+#include "trace/import/common/calls.h"
 #include "trace/import/kineto/kineto.h"
 
 static bool product (int64_t *elements, int64_t size) {

@@ -4,7 +4,7 @@
 #ifndef FERRY_TRACE_IMPORT_PICKLE_H
 #define FERRY_TRACE_IMPORT_PICKLE_H
 
-#include "trace/import/stream.h"
+#include "trace/import/common/stream.h"
 
 typedef enum pickle_kind {
   PICKLE_NONE,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trace/import/intern.h"
+#include "trace/import/common/intern.h"
 #include "trace/import/text/intervals_trace.h"
 
 typedef struct reader {

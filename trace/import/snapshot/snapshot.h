@@ -2,7 +2,7 @@
 #ifndef FERRY_TRACE_IMPORT_SNAPSHOT_H
 #define FERRY_TRACE_IMPORT_SNAPSHOT_H
 
-#include "trace/import/job.h"
+#include "trace/import/common/job.h"
 #include "trace/import/snapshot/pickle.h"
 
 typedef struct snapshot_block {

@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trace/import/calls.h"
-#include "trace/import/intern.h"
-#include "trace/import/job.h"
+#include "trace/import/common/calls.h"
+#include "trace/import/common/intern.h"
+#include "trace/import/common/job.h"
 
 enum { NONE = -1, UNDEFINED = -2 };
 

@@ -3,7 +3,7 @@
 #ifndef FERRY_TRACE_IMPORT_INTERVALS_TRACE_H
 #define FERRY_TRACE_IMPORT_INTERVALS_TRACE_H
 
-#include "trace/import/job.h"
+#include "trace/import/common/job.h"
 
 typedef struct lived {
   const char *name;

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trace/import/job.h"
+#include "trace/import/common/job.h"
 
 typedef struct kernel_row {
   int64_t ns;

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "trace/import/intern.h"
-#include "trace/import/job.h"
+#include "trace/import/common/intern.h"
+#include "trace/import/common/job.h"
 
 #define PLAIN_FIRST_LINE "ferry-text/1"
 
