@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include "tests/import_case.h"
+#include "trace/import/import.h"
 #include "tests/import_texts.h"
 
 /* ---- plain text ---- */

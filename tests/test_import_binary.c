@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/import_case.h"
+#include "trace/import/import.h"
 
 /* ---- a writer of protobuf ---- */
 

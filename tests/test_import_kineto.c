@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/import_case.h"
+#include "trace/import/import.h"
 #include "tests/import_texts.h"
 
 static int32_t op_named (const trace *t, const char *name) {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tests/import_case.h"
+#include "trace/import/import.h"
 #include "tests/import_texts.h"
 
 static bool uses_at (const trace *t, int op, int64_t tensor) {

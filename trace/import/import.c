@@ -75,10 +75,11 @@ static bool refuse (import_format f, error *err) {
                       "and the Kineto file of one run instead (docs/record.md)");
   if (f == IMPORT_trace)
     return error_set (err, ERR_input, "this is a ferry file already: there is nothing to import");
-  return error_set (err, ERR_input,
-                    "byte 0: none of the formats that can be imported: Kineto or execution trace "
-                    "JSON, Chakra .et, memory snapshot, ferry-text/1, interval CSV, kernel JSON, logs of "
-                    "operator calls");
+  return error_set (
+      err, ERR_input,
+      "byte 0: none of the formats that can be imported: Kineto or execution trace "
+      "JSON, Chakra .et, memory snapshot, ferry-text/1, interval CSV, kernel JSON, logs of "
+      "operator calls");
 }
 
 /* ---- which importer ---- */
@@ -204,8 +205,7 @@ bool import_memory (const import_source *sources, int n_sources, const import_op
                      .report = report,
                      .err = err,
                      .facts = { .calls = -1, .unlaunched = -1, .seen_ns = -1 } };
-  bool ok = job.scratch ? run (&job, sources, decoded, out)
-                        : error_memory (err);
+  bool ok = job.scratch ? run (&job, sources, decoded, out) : error_memory (err);
   for (int i = 0; i < n_sources; i++)
     bytes_free (&decoded[i]);
   arena_free (job.scratch);
