@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 
+import compare
 import made
 import read
 
@@ -225,6 +226,17 @@ def made_by_opaque(net, t):
     return call.opaque and piece is not call.pieces[-1] and not piece.inner and t not in call.pieces[-1].writes
 
 
+def comparer():
+    """compare.py sees a use that is gone, and one too many."""
+    truth = (["a", "b", "c"], [(8, False, {0, 1, 2}, 0)])
+    less, more = (truth[0], [(8, False, {0, 2}, 0)]), (truth[0] + ["d"], [(8, False, {0, 1, 2, 3}, 0)])
+    for trace, missed, added in ((truth, 0, 0), (less, 1, 0), (more, 0, 1)):
+        got = compare.compare(trace, truth)
+        if (got["missed"], got["added"]) != (missed, added):
+            fail("the comparer counts %d missed and %d added: %s" % (missed, added, got))
+
+
+comparer()
 for seed in range(count):
     one(seed)
 if real:
