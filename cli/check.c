@@ -2,10 +2,11 @@
 #include "trace/check/check.h"
 #include "cli/inputs/inputs.h"
 
-static bool print_json (call *c, bool legal, check_rule rule) {
+static bool print_json (call *c, const trace *t, bool legal, check_rule rule) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
+  json_add_text (&w, "confidence", t->source.confidence);
   json_add_bool (&w, "legal", legal);
   if (!legal) {
     json_add_text (&w, "rule", check_rule_name (rule));
@@ -26,14 +27,16 @@ static int run (call *c) {
   bool legal = check_plan (t, p, c->arena, &rule, &c->err);
   if (!legal && c->err.code != ERR_infeasible)
     return call_failed (c);
-  if (c->json && !print_json (c, legal, rule))
+  if (c->json && !print_json (c, t, legal, rule))
     return call_failed (c);
   if (!legal) {
     error_in_file (&c->err, c->operands[1]);
     return call_failed (c);
   }
-  if (!c->json)
+  if (!c->json) {
     printf ("legal: %d moves, %d of them clean\n", p->n_moves, p->n_moves - p->n_outs);
+    call_tell_doubt (stdout, c, t);
+  }
   return EXIT_YES;
 }
 

@@ -113,7 +113,7 @@ static bool read_table (call *c, table *t) {
     return false;
   if (!trace_is_plannable (t->trace))
     return error_set (&c->err, ERR_input, "the trace is not plannable: %s",
-                      t->trace->source.confidence);
+                      trace_reason (t->trace));
   t->host_bytes = t->device.host_bytes;
   return effort_read (c, &t->limit_ticks) && trace_digest (t->trace, t->digest, &c->err) &&
          call_quantity (c, "host", &t->host_bytes) &&

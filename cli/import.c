@@ -1,4 +1,6 @@
 /* `ferry import`: a profile that somebody already has, as a trace. */
+#include <string.h>
+
 #include "cli/call/call.h"
 #include "trace/import/import.h"
 
@@ -8,6 +10,10 @@ static bool read_options_of (call *c, import_options *o) {
   if (!call_quantity (c, "step", &o->step) || !call_quantity (c, "gpu", &device) ||
       !call_quantity (c, "limit", &limit))
     return false;
+  const char *reads = call_text (c, "reads");
+  if (reads && strcmp (reads, "all") != 0 && strcmp (reads, "likely") != 0)
+    return error_set (&c->err, ERR_usage, "--reads: `%s` is neither all nor likely", reads);
+  o->likely = reads && strcmp (reads, "likely") == 0;
   o->device = (int32_t)device;
   o->limit_bytes = limit;
   return true;
@@ -51,8 +57,12 @@ static const cli_option options[] = {
   { 0,
     "gpu",
     "K",
-    "which GPU of the profile; without it, the one with most events",
+    "which GPU of the profile; without it, the one with most events, or the fullest",
     { UNITS_COUNT, 0, INT32_MAX } },
+  { 0, "reads", "all|likely",
+    "of a Kineto file, which does not say who reads: all ops that may read a tensor use it, or "
+    "only "
+    "those that are likely to, which plans more and may be wrong; without it, all" },
   { 0,
     "limit",
     "SIZE",
@@ -72,6 +82,7 @@ const cli_command command_import = {
       "memory snapshots, ferry's own text form, interval CSV and the kernel and tensor JSON of "
       "simulators; what a file is, is seen from its content. An execution trace, or a memory "
       "snapshot, goes together with the Kineto file of the same run.\n"
+      "Every profile is checked against itself: what fails lowers the confidence.\n"
       "Prints what was found and how sure it is: exact, approximate with what was inferred, or not "
       "plannable with what to record instead; then the trace is still written, for `ferry info`, "
       "and the exit status is 1.\n",

@@ -94,6 +94,14 @@ static void put_kinds (json_writer *w, const summary *s) {
   json_close_object (w);
 }
 
+static void put_checks (json_writer *w, const trace_source *from) {
+  json_put_key (w, "checks");
+  json_open_array (w);
+  for (int32_t i = 0; i < from->n_checks; i++)
+    json_put_text (w, from->checks[i]);
+  json_close_array (w);
+}
+
 static bool print_json (call *c, const trace *t, const summary *s, const question *q) {
   json_writer w;
   json_begin (&w, 1);
@@ -101,6 +109,7 @@ static bool print_json (call *c, const trace *t, const summary *s, const questio
   json_add_int (&w, "batch", t->batch);
   if (q->asked)
     json_add_int (&w, "budget_bytes", q->budget_bytes);
+  put_checks (&w, &t->source);
   json_add_int (&w, "compute_ns", s->compute_ns);
   json_add_text (&w, "confidence", t->source.confidence);
   if (q->asked)
@@ -227,6 +236,8 @@ static int run (call *c) {
       return call_failed (c);
   } else {
     print_numbers (t, &s, &q);
+    for (int32_t i = 0; i < t->source.n_checks; i++)
+      printf ("%-12s %s\n", i ? "" : "checks", t->source.checks[i]);
     putchar ('\n');
     if (!picture_needs (c, t, s.bytes_at, q.asked ? q.budget_bytes : -1))
       return call_failed (c);

@@ -237,10 +237,13 @@ static int solve_by_plan (call *c) {
       (!p.interrupted && !closing_of (t, &p.ask, s.plan, &also.end, &c->err)) ||
       (c->json && !put_plan (c, &p, &s, &also)))
     return call_failed (c);
+  FILE *to = is_standard (output) || is_standard (dump) ? stderr : stdout;
   if (!c->json)
-    tell_plan (is_standard (output) || is_standard (dump) ? stderr : stdout, &p, &s, &also);
+    tell_plan (to, &p, &s, &also);
   if (c->verbose)
     tell_strategies (&p.stats);
+  if (!c->json)
+    call_tell_doubt (to, c, t);
   bool short_of_it = call_text (c, "gap") && s.plan->certificate.limit_met;
   return short_of_it ? error_exit_status (ERR_limit) : EXIT_YES;
 }
@@ -333,7 +336,7 @@ static int solve_by_policy (call *c, const char *name) {
   if (!t || !read_request (c, t, &d, &r))
     return call_failed (c);
   if (!trace_is_plannable (t)) {
-    error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
+    error_set (&c->err, ERR_input, "the trace is not plannable: %s", trace_reason (t));
     return call_failed (c);
   }
   r.values = &values;
@@ -347,8 +350,10 @@ static int solve_by_policy (call *c, const char *name) {
     return call_failed (c);
   if (c->json && !print_json (c, &a))
     return call_failed (c);
-  if (!c->json)
+  if (!c->json) {
     print_text (is_standard (output) ? stderr : stdout, &a, r.budget_bytes);
+    call_tell_doubt (is_standard (output) ? stderr : stdout, c, t);
+  }
   return a.fits ? EXIT_YES : EXIT_NO;
 }
 

@@ -1,4 +1,5 @@
 #include "tests/import_case.h"
+#include "trace/import/import.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #define FERRY_TESTS_IMPORT_CASE_H
 
 #include "tests/suite.h"
-#include "trace/import/job.h"
+#include "trace/import/common/job.h"
 
 typedef struct import_case {
   bytes text;

@@ -1,4 +1,5 @@
 #include "tests/real_case.h"
+#include "trace/import/import.h"
 
 #include <stdio.h>
 

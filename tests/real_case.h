@@ -4,7 +4,7 @@
 #define FERRY_TESTS_REAL_CASE_H
 
 #include "tests/import_case.h"
-#include "trace/import/kineto.h"
+#include "trace/import/kineto/kineto.h"
 
 void open_real (import_case *c, const char *name);
 trace *import_real (const char *const *names, int n, import_report *report, error *err);

@@ -4,6 +4,7 @@
 #include <zlib.h>
 
 #include "tests/import_case.h"
+#include "trace/import/import.h"
 #include "tests/import_texts.h"
 
 /* ---- plain text ---- */
@@ -127,6 +128,72 @@ END_TEST
 
 /* ---- hostile ---- */
 
+/* ---- logs of operator calls ---- */
+
+#define MADE(name, bytes, alias)                                                  \
+  "{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"" name "\",\"MEMORY\":\"" bytes "\"}\n" \
+  "{\"ALIAS\":\"" alias "\",\"INSTRUCTION\":\"ALIAS\",\"NAME\":\"" name "\"}\n"
+#define CALL(name, args, results, ns)                                                        \
+  "{\"ARGS\":[" args "],\"INSTRUCTION\":\"CALL\",\"NAME\":\"" name "\",\"RESULT\":[" results \
+  "],\"TIME\":\"" ns "\"}\n"
+#define CONSTANT(name, bytes)                              \
+  "{\"INSTRUCTION\":\"CONSTANT\",\"NAME\":\"" name "\"}\n" \
+  "{\"INSTRUCTION\":\"MEMORY\",\"NAME\":\"" name "\",\"MEMORY\":\"" bytes "\"}\n"
+#define RELEASE(name) "{\"INSTRUCTION\":\"RELEASE\",\"NAME\":\"" name "\"}\n"
+#define LOG                                                                                      \
+  CONSTANT ("old", "7")                                                                          \
+  "{\"ANNOTATION\":\"START\",\"INSTRUCTION\":\"ANNOTATE\"}\n" CONSTANT ("w", "400")              \
+      CONSTANT ("x", "800") CALL ("mm", "\"x\",\"w\"", "\"y\"", "1200") MADE ("y", "1600", "-1") \
+          CALL ("view", "\"y\"", "\"v\"", "5") MADE ("v", "1600", "0") RELEASE ("y")             \
+              CALL ("relu", "\"v\"", "\"r\"", "300") MADE ("r", "1600", "-1")                    \
+                  CALL ("relu_backward", "\"v\"", "\"g\"", "300") MADE ("g", "1600", "-1")       \
+                      RELEASE ("v")                                                              \
+                          RELEASE ("r") "{\"ARGS\":[\"w\",\"g\"],\"INSTRUCTION\":\"MUTATE\","    \
+                                        "\"MUTATE\":[0],\"NAME\":\"add_\",\"TIME\":"             \
+                                        "\"100\"}\n"
+
+START_TEST (a_log_of_calls_follows_names_to_storages) {
+  import_report r;
+  trace *t = import_good (LOG, &r);
+  ck_assert_str_eq (r.read[0].format, "log of operator calls");
+  ck_assert_int_eq (t->n_ops, 5);
+  ck_assert_int_eq (t->n_tensors, 5); /* v is y; what was there before START is not */
+  int64_t w = tensor_named (t, "w"), y = tensor_named (t, "y"), g = tensor_named (t, "g");
+  int64_t relu = tensor_named (t, "r");
+  ck_assert (t->tensors[w].persistent && list_holds (&t->ops[4].writes, w));
+  ck_assert (list_holds (&t->ops[1].reads, y) && list_holds (&t->ops[3].reads, y));
+  ck_assert (!list_holds (&t->ops[1].writes, y));
+  ck_assert_int_eq (t->tensors[y].kind, TENSOR_ACTIVATION);
+  ck_assert_int_eq (t->tensors[g].kind, TENSOR_GRADIENT);
+  ck_assert_int_eq (t->tensors[relu].dies_after, 3); /* read by nobody, but held */
+  ck_assert_int_eq (t->ops[3].phase, OP_BACKWARD);
+  ck_assert_int_eq (r.busy_ns, 1905);
+  ck_assert_int_eq (r.peak_bytes, 400 + 800 + 3 * 1600);
+}
+END_TEST
+
+START_TEST (a_log_of_calls_names_the_line_of_a_mistake) {
+  static const struct {
+    const char *text, *says;
+    int line;
+  } rows[] = {
+    { CONSTANT ("w", "4") CALL ("f", "\"q\"", "", "1"), "argument 0 has no definition", 3 },
+    { CALL ("f", "", "\"y\"", "1"), "without a MEMORY line", 1 },
+    { CALL ("f", "", "\"y\"", "1") MADE ("z", "1", "-1"), "no result of the call before", 2 },
+    { CALL ("f", "", "\"y\"", "1") MADE ("y", "1", "3"), "an alias of argument 3", 1 },
+    { CALL ("f", "", "", "x"), "without a sound TIME", 1 },
+    { "{\"INSTRUCTION\":\"DANCE\"}\n", "INSTRUCTION `DANCE` is not known", 1 },
+    { CONSTANT ("w", "4"), "a log without calls", 0 },
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    error err;
+    import_bad (rows[i].text, &err);
+    ck_assert_msg (strstr (err.text, rows[i].says) != NULL, "%s", err.text);
+    ck_assert_int_eq (err.line, rows[i].line);
+  }
+}
+END_TEST
+
 START_TEST (what_cannot_be_imported_says_what_to_record) {
   error err;
   import_bad (EVENTS (STEP ("1", "0", "9") OP ("a", "1", "0", "5", "") LAST), &err);
@@ -219,10 +286,12 @@ START_TEST (the_report_reads_as_text_and_as_json) {
   json_writer w;
   import_good (EVENTS (TINY TINY_MEMORY LAST), &r);
   ck_assert (import_report_text (&r, &text, &err));
-  static const char *const lines[] = { "\niteration   ProfilerStep#5 of 1 step, 0.100 ms\n",
-                                       "\nops         4  forward 2  backward 1  update 1\n",
-                                       "\nconfidence  approximate: reads and kinds inferred\n",
-                                       "\ndropped     none\n", "\nwarnings    none\n" };
+  static const char *const lines[] = {
+    "\niteration   ProfilerStep#5 of 1 step, 0.100 ms\n",
+    "\nops         4  forward 2  backward 1  update 1\n",
+    "\nconfidence  approximate: reads are those of all ops that may read", "\ndropped     none\n",
+    "\nwarnings    none\n"
+  };
   for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
     ck_assert_msg (strstr (text.data, lines[i]) != NULL, "%s in\n%s", lines[i], text.data);
   json_begin (&w, 1);
@@ -244,6 +313,8 @@ int main (void) {
     { intervals_name_line_and_column_of_a_mistake, 0, 0 },
     { kernels_read_before_they_are_written_are_inputs, 0, 0 },
     { kernels_without_a_clock_or_with_strange_ids_are_refused, 0, 0 },
+    { a_log_of_calls_follows_names_to_storages, 0, 0 },
+    { a_log_of_calls_names_the_line_of_a_mistake, 0, 0 },
     { what_cannot_be_imported_says_what_to_record, 0, 0 },
     { a_text_cut_anywhere_is_refused_or_read_but_never_crashes, 0, 3 },
     { compressed_files_are_undone_bounded_and_told_when_cut, 0, 0 },

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/import_case.h"
+#include "trace/import/import.h"
 
 /* ---- a writer of protobuf ---- */
 
@@ -88,6 +89,21 @@ static void put_node (out *o, int id, const char *name, int owner, int us, const
   put_message (o, &n);
 }
 
+/* A GPU node of a linker that writes the thread as `tid`, and the stream, if any, beside it. */
+static void put_gpu (out *o, int id, const char *name, int owner, int us, int type, int thread,
+                     const char *stream) {
+  out n = { .n = 0 };
+  put_number (&n, 1, (uint64_t)id);
+  put_text (&n, 2, name);
+  put_number (&n, 3, (uint64_t)type);
+  put_number (&n, 5, (uint64_t)owner);
+  put_number (&n, 7, (uint64_t)us);
+  put_attribute (&n, "tid", (uint64_t)thread, NULL);
+  if (stream)
+    put_attribute (&n, "stream", 0, stream);
+  put_message (o, &n);
+}
+
 #define A "[1, 10, 0, 64, 4, 'cuda:0']"
 #define B "[2, 50, 0, 256, 4, 'cuda:0']"
 #define EMPTY "[3, 99, 0, 0, 4, 'cuda:0']"
@@ -117,6 +133,31 @@ static trace *import_bytes (const void *data, int64_t size, import_report *r, er
   return t;
 }
 
+START_TEST (chakra_streams_are_told_by_their_attribute_or_not_at_all) {
+  static const char *const streams[][3] = { { "7", "7", "20" }, { NULL, NULL, NULL } };
+  for (int i = 0; i < 2; i++) {
+    out o = { .n = 0 }, head = { .n = 0 };
+    import_report r;
+    error err;
+    put_text (&head, 2, "1.0");
+    put_message (&o, &head);
+    put_node (&o, 2, "aten::mm", -1, 0, "[" A "]", "[" B "]", 5, 1, "aten::mm(Tensor a) -> Tensor");
+    put_node (&o, 3, "MmBackward0", -1, 0, "[" B "]", "[]", 6, 2, "");
+    put_node (&o, 4, "c10d::allreduce_", -1, 0, "[" A "]", "[]", 7, 2, "");
+    put_gpu (&o, 5, "gemm", 2, 10, 4, 1, streams[i][0]);
+    put_gpu (&o, 6, "gemm", 3, 20, 4, 2, streams[i][1]);
+    put_gpu (&o, 7, "ncclKernel", 4, 1, 7, 2, streams[i][2]);
+    trace *t = import_bytes (o.at, o.n, &r, &err);
+    ck_assert_msg (t != NULL, "%s", err.text);
+    ck_assert_int_eq (t->n_ops, 2); /* backward too; the collective is apart */
+    ck_assert_int_eq (r.busy_ns, 30000);
+    ck_assert_int_eq (r.ops_by_phase[OP_BACKWARD], 1);
+    ck_assert_str_eq (r.streams, i ? "not told (compute), collectives" : "7 (compute), 20");
+    ck_assert_str_eq (t->source.confidence, "exact: gaps are unknown");
+  }
+}
+END_TEST
+
 START_TEST (chakra_nodes_become_ops_by_their_owner) {
   out o;
   import_report r;
@@ -132,7 +173,9 @@ START_TEST (chakra_nodes_become_ops_by_their_owner) {
   int64_t b = tensor_named (t, "s50.1");
   ck_assert (list_holds (&t->ops[0].writes, b));
   ck_assert (list_holds (&t->ops[1].reads, b) && list_holds (&t->ops[1].writes, b));
-  ck_assert_str_eq (t->source.confidence, "exact: but gaps are unknown");
+  ck_assert_str_eq (t->source.confidence,
+                    "approximate: gaps are unknown; gpu time: 2.9 % of GPU time is in ops; 500 us "
+                    "on other streams");
   ck_assert_str_eq (r.warnings[0].what, "control dependencies on nodes that are not in the file");
   ck_assert_int_eq (r.warnings[0].count, 7);
 }
@@ -282,6 +325,46 @@ START_TEST (a_snapshot_knows_what_was_there_before_and_who_asked) {
 }
 END_TEST
 
+/* Two cards: the first has more events, the second is fuller. */
+static void pickle_cards (out *o) {
+  *o = (out){ .n = 0 };
+  put (o, "\x80\x04}(", 4);
+  pickle_text (o, "segments");
+  put (o, "]", 1);
+  pickle_text (o, "device_traces");
+  put (o, "](](", 4);
+  pickle_event (o, "alloc", 4096, 1000, "C:\\Users\\someone\\model.py", 1);
+  pickle_event (o, "alloc", 8192, 1000, "m.py", 1);
+  pickle_event (o, "free_completed", 8192, 1000, "m.py", 1);
+  put (o, "e](", 3);
+  pickle_event (o, "alloc", 4096, 900000000, "m.py", 2);
+  put (o, "eeu.", 4);
+}
+
+START_TEST (the_fullest_card_of_a_snapshot_is_taken_and_all_are_named) {
+  out o;
+  import_report r;
+  error err = { 0 };
+  trace *t;
+  pickle_cards (&o);
+  t = import_bytes (o.at, o.n, &r, &err);
+  ck_assert_msg (t != NULL, "%s", err.text);
+  ck_assert_int_eq (r.peak_bytes, 900000000);
+  ck_assert_str_eq (r.warnings[0].what, "other GPUs left out; --gpu K takes one");
+  ck_assert_str_eq (r.warnings[0].example, "GPU 0 (0.00 GB), GPU 1 (0.90 GB)");
+  import_source source = { "x", o.at, o.n };
+  import_options options = IMPORT_DEFAULTS;
+  options.device = 0;
+  ck_assert (import_memory (&source, 1, &options, import_arena (), &t, &r, &err));
+  ck_assert_int_eq (r.peak_bytes, 2000);
+  ck_assert_int_ge (tensor_named (t, "model.py:1"), 0);
+  options.device = 5;
+  ck_assert (!import_memory (&source, 1, &options, import_arena (), &t, &r, &err));
+  ck_assert_str_eq (err.text, "the snapshot has no events of GPU 5; it has GPU 0 (0.00 GB), GPU 1 "
+                              "(0.90 GB)");
+}
+END_TEST
+
 START_TEST (pickles_that_want_to_run_code_are_refused) {
   static const struct {
     const char *bytes;
@@ -404,6 +487,8 @@ int main (void) {
   return suite_run ("import_binary",
                     (const TTest *const[]){
                         chakra_nodes_become_ops_by_their_owner,
+                        chakra_streams_are_told_by_their_attribute_or_not_at_all,
+                        the_fullest_card_of_a_snapshot_is_taken_and_all_are_named,
                         chakra_files_cut_anywhere_name_the_byte,
                         chakra_without_tensor_values_says_how_to_link_it,
                         python_text_is_a_small_grammar_and_nothing_more,

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "tests/import_case.h"
+#include "trace/import/import.h"
 #include "tests/import_texts.h"
 
 static int32_t op_named (const trace *t, const char *name) {
@@ -56,7 +57,9 @@ START_TEST (a_block_dies_behind_the_last_op_launched_not_the_last_one_run) {
   ck_assert_int_eq (r.peak_bytes, 5000 + 1024 + 2048);
   ck_assert_int_eq (r.reference_peak_bytes, 8072);
   ck_assert_int_eq (r.reads_inferred, r.reads);
-  ck_assert_str_eq (t->source.confidence, "approximate: reads and kinds inferred");
+  ck_assert_str_eq (t->source.confidence,
+                    "approximate: reads are those of all ops that may read, and there are no "
+                    "shapes, kinds inferred");
 }
 END_TEST
 

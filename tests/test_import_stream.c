@@ -4,7 +4,7 @@
 
 #include "base/random.h"
 #include "tests/suite.h"
-#include "trace/import/intern.h"
+#include "trace/import/common/intern.h"
 
 static int64_t decimal (const char *text, int scale) {
   int64_t value = -1;

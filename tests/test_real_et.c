@@ -3,8 +3,8 @@
 #include <string.h>
 
 #include "tests/real_case.h"
-#include "trace/import/chakra.h"
-#include "trace/import/et.h"
+#include "trace/import/chakra/chakra.h"
+#include "trace/import/et/et.h"
 
 /* ---- execution traces ---- */
 
@@ -55,7 +55,7 @@ static void ck_kind (const gen_sums *s, bool defined, tensor_kind kind, int64_t 
 
 static void open_et (import_case *c, et *e, const char *name) {
   open_real (c, name);
-  ck_assert (et_read (&c->job, &c->file, e));
+  ck_assert (et_read (&c->job, &c->file, false, e));
 }
 
 static void ck_nodes (const et *e, int nodes, int structural, int leaves, int naming) {
@@ -211,9 +211,15 @@ START_TEST (a_recommendation_model_joins_by_name_sequence) {
                           2, &r, &err);
   ck_assert_ptr_nonnull (t);
   ck_assert_str_eq (r.joined, "1672 of 1672 calls on 2 threads by name sequence");
-  ck_assert_str_eq (t->source.confidence, "exact");
+  ck_assert_str_eq (
+      t->source.confidence,
+      "touched: gpu time: 14.1 % of GPU time is in ops; 5.88 ms on other streams; "
+      "lists: 2 autograd nodes and Functions do not, so all that they may use counts; 0 "
+      "ops have no call");
   ck_assert_int_eq (r.busy_ns, 971000);
-  ck_assert_int_eq (r.peak_bytes, 5133944648);
+  /* that of last mentions, and what two autograd nodes may still read of what was saved for them */
+  ck_assert_int_ge (r.peak_bytes, 5133944648);
+  ck_assert_int_le (r.peak_bytes, 5133944648 + 5133944648 / 10000);
 }
 END_TEST
 

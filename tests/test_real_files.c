@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "tests/real_case.h"
-#include "trace/import/snapshot.h"
+#include "trace/import/snapshot/snapshot.h"
 
 /* ---- memory snapshot ---- */
 

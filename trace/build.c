@@ -44,7 +44,9 @@ static const char *copy (trace_builder *b, const char *text) {
 }
 
 void build_source (trace_builder *b, const char *kind, const char *detail, const char *confidence) {
-  b->trace->source = (trace_source){ copy (b, kind), copy (b, detail), copy (b, confidence) };
+  b->trace->source = (trace_source){ .kind = copy (b, kind),
+                                     .detail = copy (b, detail),
+                                     .confidence = copy (b, confidence) };
 }
 
 static bool grow (trace_builder *b, void *things, int64_t *room, int64_t need, size_t size) {

@@ -167,3 +167,15 @@ int64_t *trace_ends (const trace *t, arena *a, error *err) {
 bool trace_is_plannable (const trace *t) {
   return strncmp (t->source.confidence, "not plannable", 13) != 0;
 }
+
+const char *trace_reason (const trace *t) {
+  const char *colon = strstr (t->source.confidence, ": ");
+  return colon ? colon + 2 : "its source says no more";
+}
+
+const char *trace_doubt (const trace *t, arena *a, error *err) {
+  const char *word = t->source.confidence;
+  if (!word || !*word || strcmp (word, "exact") == 0)
+    return NULL;
+  return arena_format (a, err, "the trace is %s", word);
+}

@@ -68,6 +68,8 @@ static inline bool op_touches (const op *o, int32_t tensor) {
 typedef struct trace_source {
   const char *kind, *detail;
   const char *confidence; /* "exact", "approximate: what is inferred", "touched", "not plannable" */
+  const char **checks;    /* what the importer checked itself, a line each */
+  int32_t n_checks;
 } trace_source;
 
 typedef struct trace {
@@ -118,5 +120,10 @@ static inline int64_t trace_rest_ns (const int64_t *ends_ns, int32_t n_ops, int3
 }
 /* `ferry solve` refuses a trace whose confidence says "not plannable". */
 bool trace_is_plannable (const trace *t);
+/* The confidence without its first word: "durations only"; the word itself where nothing follows.
+ */
+const char *trace_reason (const trace *t);
+/* What whoever makes a plan of it should be told: "the trace is approximate: ..."; NULL: exact. */
+const char *trace_doubt (const trace *t, arena *a, error *err);
 
 #endif

@@ -1,5 +1,6 @@
 #include "cli/inputs/inputs.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "trace/import/import.h"
@@ -54,4 +55,10 @@ trace *call_trace (call *c, const char *path) {
 plan *call_plan (call *c, const char *path) {
   read_options o = call_read_options (c);
   return plan_load (path, &o, c->arena, &c->err);
+}
+
+void call_tell_doubt (FILE *to, call *c, const trace *t) {
+  const char *doubt = trace_doubt (t, c->arena, &c->err);
+  if (doubt)
+    fprintf (to, "%s\n", doubt);
 }

@@ -2,6 +2,8 @@
 #ifndef FERRY_CLI_INPUTS_INPUTS_H
 #define FERRY_CLI_INPUTS_INPUTS_H
 
+#include <stdio.h>
+
 #include "cli/call/call.h"
 #include "trace/plan.h"
 #include "trace/trace.h"
@@ -12,5 +14,8 @@ read_options call_read_options (call *c);
 /* The trace, after a note about its confidence where that is not exact. */
 trace *call_trace (call *c, const char *path) MUST_CHECK;
 plan *call_plan (call *c, const char *path) MUST_CHECK;
+
+/* The last line of an answer about a plan: how far its trace is to be believed, unless wholly. */
+void call_tell_doubt (FILE *to, call *c, const trace *t);
 
 #endif

@@ -137,7 +137,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
   if (!device_needed (c, t, &d))
     return false;
   if (!trace_is_plannable (t))
-    return error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
+    return error_set (&c->err, ERR_input, "the trace is not plannable: %s", trace_reason (t));
   p->ask = ask_default (t, &d);
   p->ask.options.log = &c->log;
   host_bytes = d.host_bytes;

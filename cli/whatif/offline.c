@@ -71,7 +71,7 @@ static void note_collectives (const call *c, const trace *t) {
 trace *offline_trace (call *c, const char *path) {
   trace *t = call_trace (c, path);
   if (t && !trace_is_plannable (t)) {
-    error_set (&c->err, ERR_input, "the trace is not plannable: %s", t->source.confidence);
+    error_set (&c->err, ERR_input, "the trace is not plannable: %s", trace_reason (t));
     return NULL;
   }
   if (t)

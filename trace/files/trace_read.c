@@ -8,7 +8,7 @@
 
 static const char *const top_keys[] = { "format",  "name", "batch",      "source",
                                         "tensors", "ops",  "ns_samples", NULL };
-static const char *const source_keys[] = { "kind", "detail", "confidence", NULL };
+static const char *const source_keys[] = { "kind", "detail", "confidence", "checks", NULL };
 static const char *const tensor_keys[] = { "name",        "bytes",      "kind",
                                            "persistent",  "pinned",     "split",
                                            "born_before", "dies_after", NULL };
@@ -169,6 +169,31 @@ static bool read_tables (reading *r, const json *root) {
   return true;
 }
 
+enum { MOST_CHECKS = 256 };
+
+static bool read_checks (reading *r, const json *source) {
+  trace_source *s = &r->trace->source;
+  json checks = json_member (source, "checks");
+  if (json_is_absent (&checks))
+    return true;
+  if (!json_want_array (&checks, r->err))
+    return false;
+  size_t n = json_count (&checks);
+  if (n > MOST_CHECKS)
+    return json_error (&checks, r->err, "more than %d checks", MOST_CHECKS);
+  s->checks = NEW (r->arena, (int64_t)n, const char *, r->err);
+  if (!s->checks)
+    return false;
+  for (size_t i = 0; i < n; i++) {
+    json check = json_element (&checks, i);
+    s->checks[i] = "";
+    if (!read_text (r, &check, &s->checks[i]))
+      return false;
+    s->n_checks++;
+  }
+  return true;
+}
+
 static bool read_source (reading *r, const json *root) {
   trace_source *s = &r->trace->source;
   *s = (trace_source){ .kind = "", .detail = "", .confidence = "exact" };
@@ -181,7 +206,7 @@ static bool read_source (reading *r, const json *root) {
   json kind = json_member (&source, "kind"), detail = json_member (&source, "detail"),
        confidence = json_member (&source, "confidence");
   return read_text (r, &kind, &s->kind) && read_text (r, &detail, &s->detail) &&
-         read_text (r, &confidence, &s->confidence);
+         read_text (r, &confidence, &s->confidence) && read_checks (r, &source);
 }
 
 static bool read_samples (reading *r, const json *root) {

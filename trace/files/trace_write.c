@@ -125,6 +125,13 @@ static void put_samples (json_writer *w, const trace *t) {
 static void put_source (json_writer *w, const trace_source *s) {
   json_put_key (w, "source");
   json_open_object (w);
+  if (s->n_checks) {
+    json_put_key (w, "checks");
+    json_open_array (w);
+    for (int32_t i = 0; i < s->n_checks; i++)
+      json_put_text (w, s->checks[i]);
+    json_close_array (w);
+  }
   json_add_text (w, "confidence", s->confidence);
   json_add_text (w, "detail", s->detail);
   json_add_text (w, "kind", s->kind);

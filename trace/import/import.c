@@ -4,11 +4,11 @@
 
 #include "base/coding.h"
 #include "base/sha256.h"
-#include "trace/import/job.h"
+#include "trace/import/common/job.h"
 
 static const char *const format_names[IMPORT_FORMATS] = {
 #define FORMAT(name, says) says,
-#include "trace/import/import.def"
+#include "trace/import/common/import.def"
 #undef FORMAT
 };
 
@@ -32,6 +32,8 @@ static import_format sniff_json (const char *text, int64_t size) {
       return IMPORT_kineto;
     if (slice_is (key, "nodes"))
       return IMPORT_et;
+    if (slice_is (key, "INSTRUCTION"))
+      return IMPORT_dtr;
     if (slice_is (key, "kernels"))
       return IMPORT_kernels;
     if (slice_is (key, "format"))
@@ -73,9 +75,11 @@ static bool refuse (import_format f, error *err) {
                       "and the Kineto file of one run instead (docs/record.md)");
   if (f == IMPORT_trace)
     return error_set (err, ERR_input, "this is a ferry file already: there is nothing to import");
-  return error_set (err, ERR_input,
-                    "byte 0: none of the formats that can be imported: Kineto or execution trace "
-                    "JSON, Chakra .et, memory snapshot, ferry-text/1, interval CSV, kernel JSON");
+  return error_set (
+      err, ERR_input,
+      "byte 0: none of the formats that can be imported: Kineto or execution trace "
+      "JSON, Chakra .et, memory snapshot, ferry-text/1, interval CSV, kernel JSON, logs of "
+      "operator calls");
 }
 
 /* ---- which importer ---- */
@@ -99,6 +103,8 @@ static bool import_one (import_job *job, const import_text *file, trace **out) {
     return snapshot_import (job, file, out);
   case IMPORT_kernels:
     return kernels_import (job, file, out);
+  case IMPORT_dtr:
+    return dtr_import (job, file, out);
   case IMPORT_plain:
     return plain_import (job, file, out);
   case IMPORT_intervals:
@@ -129,9 +135,13 @@ static bool import_texts (import_job *job, trace **out) {
                     import_format_says (job->files[1].format));
 }
 
+/* Paths of Windows too: what stands before a name is nobody's business. */
 static const char *base_name (const char *path) {
-  const char *slash = strrchr (path, '/');
-  return slash && slash[1] ? slash + 1 : path;
+  const char *name = path;
+  for (const char *at = path; *at; at++)
+    if ((*at == '/' || *at == '\\') && at[1])
+      name = at + 1;
+  return name;
 }
 
 /* Decode, sniff, import.  What comes out of decompression is bounded; tables made from a text are
@@ -160,6 +170,10 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
       texts[i].text = decoded[i].data;
       texts[i].size = decoded[i].size;
     }
+    if (!artefact_refuse (texts[i].text, texts[i].size, job->err)) {
+      error_in_file (job->err, read->name);
+      return false;
+    }
     texts[i].format = sniff (texts[i].text, texts[i].size);
     if (texts[i].format == IMPORT_FORMATS || texts[i].format == IMPORT_nsys ||
         texts[i].format == IMPORT_trace) {
@@ -171,7 +185,7 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
     job->report->n_read++;
   }
   job->files = texts;
-  bool ok = import_texts (job, out) && report_trace (job, *out);
+  bool ok = import_texts (job, out) && checks_run (job, *out) && report_trace (job, *out);
   job->files = NULL;
   return ok;
 }
@@ -189,9 +203,9 @@ bool import_memory (const import_source *sources, int n_sources, const import_op
                      .a = a,
                      .scratch = arena_new (0),
                      .report = report,
-                     .err = err };
-  bool ok = job.scratch ? run (&job, sources, decoded, out)
-                        : error_memory (err);
+                     .err = err,
+                     .facts = { .calls = -1, .unlaunched = -1, .seen_ns = -1 } };
+  bool ok = job.scratch ? run (&job, sources, decoded, out) : error_memory (err);
   for (int i = 0; i < n_sources; i++)
     bytes_free (&decoded[i]);
   arena_free (job.scratch);

@@ -3,79 +3,7 @@
 #ifndef FERRY_TRACE_IMPORT_IMPORT_H
 #define FERRY_TRACE_IMPORT_IMPORT_H
 
-#include "base/json.h"
-#include "trace/trace.h"
-
-enum { IMPORT_FILES = 2, IMPORT_WARNINGS = 16, IMPORT_HOLDERS = 8, IMPORT_CHECKS = 8 };
-
-typedef enum import_format {
-#define FORMAT(name, says) IMPORT_##name,
-#include "trace/import/import.def"
-#undef FORMAT
-  IMPORT_FORMATS
-} import_format;
-
-typedef struct import_options {
-  int64_t step;        /* the k of ProfilerStep#k; -1: the last complete one */
-  int32_t device;      /* -1: the one with most GPU events */
-  int64_t limit_bytes; /* of each decoded text; 0: 4 GiB */
-} import_options;
-
-#define IMPORT_DEFAULTS ((import_options){ .step = -1, .device = -1 })
-
-/* One file in memory, compressed or not. */
-typedef struct import_source {
-  const char *name; /* for messages and the report; folders are cut off */
-  const void *data;
-  int64_t size;
-} import_source;
-
-typedef struct import_read {
-  const char *name, *format, *version;
-  char sha256[65]; /* of the file as it lies on disk */
-} import_read;
-
-/* How often one kind of oddity was met, with one example by name. */
-typedef struct import_warning {
-  const char *what;
-  int64_t count;
-  const char *example;
-} import_warning;
-
-typedef struct import_holder {
-  const char *name;
-  int64_t bytes;
-} import_holder;
-
-/* What was found, how sure it is, and what to record instead where it does not suffice.  Texts live
-   in the arena of the import. */
-typedef struct import_report {
-  import_read read[IMPORT_FILES];
-  int n_read;
-  const char *joined;    /* "1672 of 1672 ops on 2 threads by name sequence", or NULL */
-  const char *iteration; /* "ProfilerStep#7 of 3 steps", or NULL */
-  const char *streams;   /* "7 (compute), 14", or NULL */
-  int64_t iteration_ns;  /* 0: not known */
-  int64_t busy_ns, idle_ns;
-  int64_t n_ops, ops_by_phase[OP_PHASES];
-  int64_t n_tensors, tensors_by_kind[TENSOR_KINDS], bytes_by_kind[TENSOR_KINDS];
-  int64_t zero_tensors;   /* dropped: no bytes */
-  int64_t unused_tensors; /* dropped: no op between birth and death */
-  int64_t peak_bytes;
-  int64_t reference_peak_bytes; /* what the profile's own memory events say; 0: none */
-  const char *peak_by;          /* "last use", "memory events", ... */
-  const char *peak_at;          /* "op 402 aten::cudnn_batch_norm" */
-  import_holder holders[IMPORT_HOLDERS];
-  int n_holders;
-  const char *checks[IMPORT_CHECKS];
-  int n_checks;
-  const char *inferred; /* NULL: nothing */
-  int64_t reads, reads_inferred;
-  const char *confidence; /* as in the trace's source */
-  const char *advice;     /* what to record instead; NULL where the trace can be planned */
-  import_warning warnings[IMPORT_WARNINGS];
-  int n_warnings;
-} import_report;
+#include "trace/import/common/report.h"
 
 const char *import_format_says (import_format f);
 
@@ -85,9 +13,5 @@ bool import_files (const char *const *paths, int n_paths, const import_options *
                    trace **out, import_report *report, error *err) MUST_CHECK;
 bool import_memory (const import_source *sources, int n_sources, const import_options *o, arena *a,
                     trace **out, import_report *report, error *err) MUST_CHECK;
-
-/* The report for people, and the same fields as JSON. */
-bool import_report_text (const import_report *r, bytes *out, error *err) MUST_CHECK;
-void import_report_json (const import_report *r, json_writer *w);
 
 #endif

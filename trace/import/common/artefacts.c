@@ -1,0 +1,95 @@
+/* What profilers write that is no profile of a step: named for what it is, with what to record
+   instead. */
+#include <string.h>
+#include <strings.h>
+
+#include "trace/import/common/calls.h"
+#include "trace/import/common/job.h"
+
+typedef enum artefact {
+#define ARTEFACT(name, says, next) ARTEFACT_##name,
+#include "trace/import/common/artefacts.def"
+#undef ARTEFACT
+  ARTEFACTS
+} artefact;
+
+static const struct {
+  const char *says, *next;
+} table[ARTEFACTS] = {
+#define ARTEFACT(name, says, next) { says, next },
+#include "trace/import/common/artefacts.def"
+#undef ARTEFACT
+};
+
+/* [[time, action, bytes, category], ...] is raw; [[times...], [[sums...], ...]] is not. */
+static artefact sniff_list (const char *text, int64_t size) {
+  error ignored = { 0 };
+  stream s = stream_open (text, size, &ignored);
+  if (!stream_array (&s) || !stream_element (&s) || stream_peek (&s) != STREAM_ARRAY ||
+      !stream_array (&s))
+    return ARTEFACTS;
+  int n = 0;
+  bool numbers = true;
+  while (n < 5 && stream_element (&s)) {
+    stream_kind kind = stream_peek (&s);
+    numbers &= kind == STREAM_NUMBER || (n == 1 && kind == STREAM_TEXT) || kind == STREAM_ARRAY;
+    if (!stream_skip (&s))
+      return ARTEFACTS;
+    n++;
+  }
+  if (!numbers || n == 0)
+    return ARTEFACTS;
+  return n == 4 ? ARTEFACT_timeline_raw : ARTEFACT_timeline;
+}
+
+/* The first line: "frame;frame;frame 12". */
+static bool is_stacks (const char *text, int64_t size) {
+  const char *end = memchr (text, '\n', (size_t)size);
+  int64_t length = end ? end - text : size;
+  if (length < 4 || text[length - 1] < '0' || text[length - 1] > '9' || text[0] == '{' ||
+      text[0] == '[' || memchr (text, ';', (size_t)length) == NULL)
+    return false;
+  int64_t at = length - 1;
+  while (at > 0 && text[at] >= '0' && text[at] <= '9')
+    at--;
+  return text[at] == ' ' && memchr (text, 0, (size_t)length) == NULL;
+}
+
+static bool starts_any_case (const char *text, int64_t size, const char *with) {
+  size_t length = strlen (with);
+  return size >= (int64_t)length && strncasecmp (text, with, length) == 0;
+}
+
+static artefact sniff_artefact (const char *text, int64_t size) {
+  while (size > 0 && (*text == ' ' || *text == '\n' || *text == '\r' || *text == '\t')) {
+    text++;
+    size--;
+  }
+  slice all = { text, size < 4096 ? size : 4096, false };
+  if (size == 0)
+    return ARTEFACT_empty;
+  if (starts_any_case (text, size, "<!doctype html") || starts_any_case (text, size, "<html"))
+    return ARTEFACT_page;
+  if (size > 4 && memcmp (text, "PK\3\4", 4) == 0)
+    return ARTEFACT_archive;
+  if (size > 265 && memcmp (text + 257, "ustar", 5) == 0)
+    return ARTEFACT_tarball;
+  if (size > 4 && memcmp (text, "NVR\0", 4) == 0)
+    return ARTEFACT_ncu;
+  if (size > 16 && text[0] != '{' &&
+      slice_holds ((slice){ text, 64 < size ? 64 : size, false }, "NVIDIA Nsight Systems"))
+    return ARTEFACT_nsys;
+  if (slice_starts (all, "-----") && slice_holds (all, "Self CPU"))
+    return ARTEFACT_table;
+  if (*text == '[')
+    return sniff_list (text, size);
+  return is_stacks (text, size) ? ARTEFACT_stacks : ARTEFACTS;
+}
+
+bool artefact_refuse (const char *text, int64_t size, error *err) {
+  artefact a = sniff_artefact (text, size);
+  if (a == ARTEFACTS)
+    return true;
+  return error_set (err, a == ARTEFACT_empty ? ERR_input : ERR_infeasible, "this is %s. %s",
+                    table[a].says, table[a].next);
+}

@@ -1,0 +1,238 @@
+/* Which iteration is planned, and on which device and stream. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/import/kineto/kineto.h"
+
+op_phase kineto_phase (const kineto *k, int32_t op) {
+  if (op == NONE)
+    return OP_OTHER;
+  switch (k->ops[op].mark) {
+  case MARK_UPDATE:
+    return OP_UPDATE;
+  case MARK_BACKWARD:
+    return OP_BACKWARD;
+  default:
+    return OP_FORWARD;
+  }
+}
+
+const char *kineto_name (import_job *job, const kineto *k, int32_t name) {
+  return slice_name (k->names.texts[name], job->a, job->err);
+}
+
+const char *kineto_run_name (import_job *job, const kineto *k, const kineto_run *run) {
+  const char *name = kineto_name (job, k, run->name);
+  if (!name || run->part == 0)
+    return name;
+  return arena_format (job->a, job->err, "%s (%d)", name, run->part + 1);
+}
+
+int64_t kineto_launched_at (const kineto *k, const kineto_gpu *g) {
+  return g->launch != NONE ? k->launches[g->launch].at_ns : g->start_ns;
+}
+
+/* ---- windows ---- */
+
+static int by_end (const void *a, const void *b) {
+  const kineto_op *const *x = a, *const *y = b;
+  if ((*x)->end_ns != (*y)->end_ns)
+    return (*x)->end_ns < (*y)->end_ns ? -1 : 1;
+  return (*x)->start_ns < (*y)->start_ns ? -1 : (*x)->start_ns > (*y)->start_ns;
+}
+
+/* From the end of one Optimizer.step# to the end of the next. */
+static bool optimizer_windows (import_job *job, const kineto *k, kineto_window **out, int32_t *n) {
+  int32_t count = 0;
+  const kineto_op **found = NEW (job->scratch, k->n_ops, const kineto_op *, job->err);
+  if (!found)
+    return false;
+  for (int32_t i = 0; i < k->n_ops; i++)
+    if (slice_starts (k->names.texts[k->ops[i].name], "Optimizer.step#"))
+      found[count++] = &k->ops[i];
+  if (count < 2)
+    return true;
+  qsort (found, (size_t)count, sizeof *found, by_end);
+  *out = NEW (job->scratch, count - 1, kineto_window, job->err);
+  if (!*out)
+    return false;
+  for (int32_t i = 0; i + 1 < count; i++) {
+    const char *name = arena_format (job->a, job->err, "Optimizer.step# %d to %d", i, i + 1);
+    if (!name)
+      return false;
+    (*out)[i] = (kineto_window){ found[i]->end_ns, found[i + 1]->end_ns, name };
+  }
+  *n = count - 1;
+  return true;
+}
+
+bool kineto_windows (import_job *job, const kineto *k, kineto_window **out, int32_t *n) {
+  *n = 0;
+  *out = NULL;
+  if (k->n_steps == 0)
+    return optimizer_windows (job, k, out, n);
+  *out = NEW (job->scratch, k->n_steps, kineto_window, job->err);
+  if (!*out)
+    return false;
+  for (int32_t i = 0; i < k->n_steps; i++) {
+    const kineto_step *s = &k->steps[i];
+    const char *name = arena_format (job->a, job->err, "ProfilerStep#%lld", (long long)s->number);
+    if (!name)
+      return false;
+    if (s->end_ns > s->start_ns)
+      (*out)[(*n)++] = (kineto_window){ s->start_ns, s->end_ns, name };
+  }
+  return true;
+}
+
+bool kineto_in_window (const kineto *k, const kineto_gpu *g, kineto_window w) {
+  int64_t at = kineto_launched_at (k, g);
+  return at >= w.start_ns && at < w.end_ns;
+}
+
+/* The k of ProfilerStep#k, by where the window begins: steps without length make none. */
+static int64_t step_number (const kineto *k, kineto_window w) {
+  for (int32_t i = 0; i < k->n_steps; i++)
+    if (k->steps[i].start_ns == w.start_ns && k->steps[i].end_ns == w.end_ns)
+      return k->steps[i].number;
+  return -1;
+}
+
+/* Kernels of the device that were launched in the window. */
+static int64_t work_in (const kineto *k, int32_t device, kineto_window w) {
+  int64_t n = 0;
+  for (int32_t i = 0; i < k->n_gpu; i++)
+    n += k->gpu[i].device == device && k->gpu[i].kind == GPU_KERNEL &&
+         kineto_in_window (k, &k->gpu[i], w);
+  return n;
+}
+
+/* The last step in which the GPU does anything: the one behind it may have been cut off. */
+static int32_t last_with_work (import_job *job, const kineto *k, int32_t device,
+                               const kineto_window *windows, int32_t n) {
+  int32_t at = n - 1;
+  while (at > 0 && work_in (k, device, windows[at]) == 0)
+    at--;
+  if (work_in (k, device, windows[at]) == 0)
+    return n - 1;
+  if (at < n - 1)
+    report_warn (job, "steps behind the chosen one have no GPU work", n - 1 - at,
+                 windows[at + 1].name);
+  return at;
+}
+
+static bool choose_window (import_job *job, const kineto *k, kineto_iteration *it) {
+  kineto_window *windows;
+  int32_t n;
+  if (!kineto_windows (job, k, &windows, &n))
+    return false;
+  if (n == 0)
+    return error_set (job->err, ERR_infeasible,
+                      "no complete iteration: call profiler.step() every iteration, so that the "
+                      "profile has ProfilerStep# marks");
+  int32_t at = last_with_work (job, k, it->device, windows, n);
+  if (job->options.step >= 0) {
+    at = 0;
+    while (at < n && !(k->n_steps ? step_number (k, windows[at]) == job->options.step
+                                  : at == job->options.step))
+      at++;
+    if (at == n)
+      return error_set (job->err, ERR_infeasible, "no step %lld: there are %d, %s to %s",
+                        (long long)job->options.step, n, windows[0].name, windows[n - 1].name);
+  }
+  it->window = windows[at];
+  job->report->iteration =
+      arena_format (job->a, job->err, "%s of %d step%s", windows[at].name, n, n == 1 ? "" : "s");
+  job->report->iteration_ns = windows[at].end_ns - windows[at].start_ns;
+  return job->report->iteration;
+}
+
+/* ---- device and stream ---- */
+
+typedef struct tally {
+  int64_t key, count, forward;
+} tally;
+
+enum { TALLIES = 256 };
+
+static tally *tally_of (tally *rows, int *n, int64_t key) {
+  for (int i = 0; i < *n; i++)
+    if (rows[i].key == key)
+      return &rows[i];
+  if (*n == TALLIES)
+    return &rows[TALLIES - 1];
+  rows[*n] = (tally){ .key = key };
+  return &rows[(*n)++];
+}
+
+static bool choose_device (import_job *job, const kineto *k, kineto_iteration *it) {
+  tally rows[TALLIES];
+  int n = 0;
+  for (int32_t i = 0; i < k->n_gpu; i++)
+    tally_of (rows, &n, k->gpu[i].device)->count++;
+  if (n == 0)
+    return error_set (job->err, ERR_infeasible,
+                      "no GPU events (CPU-only profile?): profile with "
+                      "activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]");
+  const tally *best = &rows[0];
+  for (int i = 0; i < n; i++)
+    if (job->options.device >= 0 ? rows[i].key == job->options.device
+                                 : rows[i].count > best->count ||
+                                       (rows[i].count == best->count && rows[i].key < best->key))
+      best = &rows[i];
+  if (job->options.device >= 0 && best->key != job->options.device) {
+    char text[120] = "";
+    for (int i = 0, length = 0; i < n && length < 100; i++)
+      length += snprintf (text + length, sizeof text - (size_t)length, "%s%lld", i ? ", " : "",
+                          (long long)rows[i].key);
+    return error_set (job->err, ERR_infeasible, "no GPU events of device %d; there are some of %s",
+                      job->options.device, text);
+  }
+  it->device = (int32_t)best->key;
+  for (int i = 0; i < n; i++)
+    if (rows[i].key != best->key) {
+      char text[48];
+      snprintf (text, sizeof text, "device %lld", (long long)rows[i].key);
+      report_warn (job, "GPU events of other devices left out", rows[i].count, text);
+    }
+  return true;
+}
+
+/* The stream on which most forward work is launched, not the one with the most time: in a model
+   with large collectives that is another one.  Copies do not count: loading has its own stream. */
+static bool choose_stream (import_job *job, const kineto *k, kineto_iteration *it) {
+  tally rows[TALLIES];
+  int n = 0;
+  for (int32_t i = 0; i < k->n_gpu; i++) {
+    const kineto_gpu *g = &k->gpu[i];
+    if (g->device != it->device || !kineto_in_window (k, g, it->window))
+      continue;
+    tally *row = tally_of (rows, &n, g->stream);
+    row->count++;
+    row->forward += g->kind == GPU_KERNEL && kineto_phase (k, g->owner) == OP_FORWARD;
+  }
+  if (n == 0)
+    return error_set (job->err, ERR_infeasible, "no GPU events of device %d were launched in %s",
+                      it->device, it->window.name);
+  const tally *best = &rows[0];
+  for (int i = 1; i < n; i++)
+    if (rows[i].forward > best->forward ||
+        (rows[i].forward == best->forward && rows[i].count > best->count))
+      best = &rows[i];
+  it->stream = best->key;
+  char text[256];
+  int length = snprintf (text, sizeof text, "%lld (compute)", (long long)best->key);
+  for (int i = 0; i < n && length < 200; i++)
+    if (&rows[i] != best)
+      length +=
+          snprintf (text + length, sizeof text - (size_t)length, ", %lld", (long long)rows[i].key);
+  snprintf (text + length, sizeof text - (size_t)length, " of device %d", it->device);
+  job->report->streams = arena_string (job->a, text, job->err);
+  return job->report->streams;
+}
+
+bool kineto_choose (import_job *job, const kineto *k, kineto_iteration *out) {
+  *out = (kineto_iteration){ 0 };
+  return choose_device (job, k, out) && choose_window (job, k, out) && choose_stream (job, k, out);
+}
