@@ -98,18 +98,40 @@ def both(folder, make, share=0.2, steps=20):
     return plain.result(), planned.result(), run.report
 
 
-def allocated(step):
-    """The most that the CPU's allocator gave out during the step, by its own events."""
-    gc.collect()
-    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
-                                profile_memory=True) as profile:
-        step()
-    now = most = 0
-    events = [e for e in profile.profiler.kineto_results.events() if e.name() == "[memory]"]
-    for event in sorted(events, key=lambda e: e.start_ns() if hasattr(e, "start_ns") else e.start_us()):
-        now += event.nbytes()
-        most = max(most, now)
-    return most
+MARK = 7907  # bytes of the tensors that mark a stretch
+
+
+class Allocator:
+    """What the CPU's allocator has given out, by its own events. It knows nothing of what was there
+    before it began to look, so it has to look from the start."""
+
+    def __enter__(self):
+        gc.collect()
+        self.profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
+                                              profile_memory=True)
+        self.profile.__enter__()
+        return self
+
+    def __exit__(self, *why):
+        self.profile.__exit__(None, None, None)
+
+    def step(self, what):
+        """The step that counts."""
+        torch.empty(MARK, dtype=torch.uint8)
+        what()
+        torch.empty(MARK, dtype=torch.uint8)
+
+    def most(self):
+        """The peak of that step, with all that was there when it began."""
+        events = [e for e in self.profile.profiler.kineto_results.events() if e.name() == "[memory]"]
+        events.sort(key=lambda e: e.start_ns() if hasattr(e, "start_ns") else e.start_us())
+        now = most = marks = 0
+        for event in events:
+            now += event.nbytes()
+            marks += event.nbytes() == MARK
+            if marks == 1 and abs(event.nbytes()) != MARK:
+                most = max(most, now)
+        return most
 
 
 def resident(job):

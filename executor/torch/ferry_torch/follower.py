@@ -157,6 +157,8 @@ class Follower:
         self.leaving.append((move.outs or 0, slot))
 
     def bring(self, move):
+        if move.frees is not None:
+            self.release(move.frees)
         slot = self.standing.get(move.tensor)
         if slot is None:
             held = self.contents.get(move.tensor)

@@ -12,12 +12,13 @@ MOVE = {"unit": None, "part": 0, "of": 1, "out_after": None, "in_before": None, 
 class Move:
     """One stay of one tensor on the host."""
 
-    __slots__ = ("tensor", "out_after", "in_before", "trigger", "clean", "offset", "outs")
+    __slots__ = ("tensor", "out_after", "in_before", "trigger", "clean", "offset", "outs", "frees")
 
     def __init__(self, tensor, row, trigger, offset):
         self.tensor, self.trigger, self.offset = tensor, trigger, offset
         self.out_after, self.in_before, self.clean = row["out_after"], row["in_before"], row["clean"]
         self.outs = None  # how many copies out have been made with this one
+        self.frees = row["in_outs"]  # how many must be over before it comes back
 
     @property
     def wraps(self):
@@ -81,19 +82,26 @@ class Plan:
         return self.tensors[unit]["name"] if unit < len(self.tensors) else "a group"
 
     def triggers(self, rows):
-        """The position at which each copy in may start, never before that of the one before it.
-        One that belongs to the next step, and may start in this, stands behind this one's end."""
-        found, last = {}, {False: 0, True: 0}
+        """The position at which each copy in may start, never before that of the one before it in
+        the queue. Positions below 0 count from the end of the step before."""
+        outs = self.json.get("out_order") or []
+        found, last = {}, -(1 << 62)
         for m in self.json.get("in_order") or []:
-            row, count = rows[m], rows[m]["in_ops"]
+            row = rows[m]
             wraps = row["in_before"] <= row["out_after"]
-            early = wraps and (count is None or count <= 0)
-            at = (row["out_after"] + 1 if not wraps else len(self.ops)) if count is None else count
-            if early and count is not None:
-                at = max(len(self.ops) + count, row["out_after"] + 1)
-            last[early] = at = max(at, last[early])
-            found[m] = at
+            at = row["out_after"] + 1 - (len(self.ops) if wraps else 0)
+            if row["in_ops"] is not None:
+                at = max(at, row["in_ops"])
+            if row["in_outs"] is not None:
+                at = max(at, self.out_position(rows, outs, row["in_outs"]))
+            last = max(last, at)
+            found[m] = last if last > 0 else max(0, len(self.ops) + last)
         return found
+
+    def out_position(self, rows, outs, count):
+        """Behind how many ops so many copies out of the step have begun."""
+        step, number = divmod(count - 1, len(outs))
+        return rows[outs[number]]["out_after"] + 1 + step * len(self.ops)
 
     def events(self, kind):
         """Position and tensor of each pack or unpack, in order."""

@@ -74,7 +74,13 @@ class Wrapped:
     def __init__(self, optimizer, step):
         self.optimizer = optimizer
         self.before = optimizer.__dict__.get("step")
-        optimizer.step = step
+
+        def called(*arguments, **options):
+            return step(*arguments, **options)
+
+        # a scheduler of the learning rate looks for this mark of its own
+        called._with_counter = getattr(optimizer.step, "_with_counter", False)
+        optimizer.step = called
 
     def undo(self):
         if self.before is None:
