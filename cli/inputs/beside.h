@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_INPUTS_BESIDE_H
 #define FERRY_CLI_INPUTS_BESIDE_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 /* The first of these paths, relative to the program's folder, at which something can be read; NULL:
    none, or it is said in c->err why not. */

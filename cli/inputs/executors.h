@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_INPUTS_EXECUTORS_H
 #define FERRY_CLI_INPUTS_EXECUTORS_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/plan.h"
 
 /* The trace as that executor can carry it out: `t` itself, or one with the same ops and tensors of

@@ -9,6 +9,7 @@ import torch.nn.functional as F
 
 import ferry_torch
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 FERRY = os.environ["FERRY"]
 CARD = {"format": "ferry-device/1", "name": "small", "memory_bytes": 1 << 33, "granule_bytes": 512,
         "link": {"d2h_bytes_per_s": 12 * 10**9, "h2d_bytes_per_s": 12 * 10**9, "copy_ns": 1000},
