@@ -181,3 +181,29 @@ def test_gpt2_is_the_zoos(folder):
                                          torch.zeros(1, 1024, dtype=torch.long)),
                           OPTIMIZERS["adamw"], os.path.join(folder, "step.json"))
     agree(folder, recording, zoo(folder, "gpt2", "--batch", "1", "--explicit-attention"))
+
+
+def test_a_model_on_the_meta_device(folder):
+    """It takes no memory, and its trace is that of the real one in everything but times."""
+    def net():
+        return nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(), nn.Conv2d(8, 8, 3),
+                             nn.ReLU(), nn.Flatten(), nn.Linear(8 * 16 * 16, 10))
+    real = Job(net, OPTIMIZERS["momentum"], pictures(20, 10))
+    meta = Job(lambda: net().to("meta"), OPTIMIZERS["momentum"],
+               lambda step: [t.to("meta") for t in pictures(20, 10)(step)])
+    rows = []
+    for job in (real, meta):
+        with ferry_torch.record(os.path.join(folder, "step.json"), job.model, job.optimizer,
+                                device="h200") as recording:
+            step_of(job, 1)
+        rows.append(recording.summary["bytes"])
+    for kind in ("parameter", "optimizer"):
+        assert rows[0][kind] == rows[1][kind]
+    assert abs(rows[0]["activation"] - rows[1]["activation"]) < 0.2 * rows[0]["activation"]
+
+
+def step_of(job, number):
+    x, y = job.batches(number)
+    job.optimizer.zero_grad(set_to_none=True)
+    job.loss(job.model(x), y).backward()
+    job.optimizer.step()

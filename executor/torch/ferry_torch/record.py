@@ -43,9 +43,10 @@ class Recording:
         self.copies, self.guarded, self.loose = {}, set(), set()
         self.back_place = ""
         self.clock = clocks.choose(self.device, device)
-        fake = any(type(p).__name__ == "FakeTensor" for p in model.parameters())
-        self.memory = memories.choose(self.device, fake or device is not None)
+        fake = next((p for p in model.parameters() if type(p).__name__ == "FakeTensor"), None)
+        self.memory = memories.choose(self.device, fake is not None or device is not None)
         self.recorder = Recorder(self.device, self.clock, self.memory, lambda: self.batch)
+        self.recorder.unreal = fake is not None or self.device.type == "meta"
         self.recorder.place, self.recorder.on_use = self.place, self.on_use
         self.parameters = {}
 
