@@ -6,7 +6,7 @@ import torch.nn.functional as F
 
 import ferry_torch
 from common import Allocator, Job, both, plan_for, resident, same
-from nets import NETS, OPTIMIZERS, Cnn, Lm, Transformer, letters, pictures
+from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
 
 
 def check(folder, make, **how):

@@ -33,24 +33,27 @@ class Lm(nn.Module):
 
 
 class Attention(nn.Module):
-    def __init__(self, width, heads):
+    def __init__(self, width, heads, flash=False):
         super().__init__()
-        self.heads = heads
+        self.heads, self.flash = heads, flash
         self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
 
     def forward(self, x):
         b, t, c = x.shape
         q, k, v = (s.view(b, t, self.heads, c // self.heads).transpose(1, 2)
                    for s in self.qkv(x).split(c, 2))
+        if self.flash:
+            mixed = F.scaled_dot_product_attention(q, k, v)
+            return self.out(mixed.transpose(1, 2).reshape(b, t, c))
         weights = F.softmax(q @ k.transpose(-2, -1) * (c // self.heads) ** -0.5, -1)
         return self.out((weights @ v).transpose(1, 2).reshape(b, t, c))
 
 
 class Block(nn.Module):
-    def __init__(self, width=32, heads=4):
+    def __init__(self, width=32, heads=4, flash=False):
         super().__init__()
         self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.attention = Attention(width, heads)
+        self.attention = Attention(width, heads, flash)
         self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
         self.drop = nn.Dropout(0.1)
 

@@ -15,13 +15,14 @@ def timed(step):
     return time.perf_counter() - started
 
 
-def ratio(pairs, plain, other):
-    """The median of other over plain, each pair one behind the other."""
+def ratio(pairs, job, around):
+    """The median of a step inside over one outside, each pair one behind the other."""
     found = []
     for n in range(pairs):
-        first, second = (plain, other) if n % 2 else (other, plain)
-        a, b = timed(first), timed(second)
-        found.append(b / a if n % 2 else a / b)
+        plain = timed(lambda: job.step(1)) if n % 2 else None
+        with around():
+            inside = timed(lambda: job.step(1))
+        found.append(inside / (plain or timed(lambda: job.step(1))))
     return statistics.median(found)
 
 
@@ -37,24 +38,11 @@ def main(pairs):
         trace, plan = (os.path.join(folder, n) for n in ("step.json", "plan.json"))
         job = Job(make, OPTIMIZERS["adam"], batches)
 
-        def recorded():
-            with ferry_torch.record(trace, job.model, job.optimizer):
-                job.step(1)
-
-        def followed():
-            with ferry_torch.follow(plan, job.model, job.optimizer, trace=trace):
-                spent.append(timed(lambda: job.step(1)))
-
         job.step(0)
-        recorded()
+        slower = ratio(pairs, job, lambda: ferry_torch.record(trace, job.model, job.optimizer))
         ferry("solve", trace, "-d", card(folder), "--for", "torch", "-o", plan)
-        spent, inside = [], []
-        slower = ratio(pairs, lambda: job.step(1), recorded)
-        for _ in range(pairs):
-            plain = timed(lambda: job.step(1))
-            followed()
-            inside.append(spent[-1] / plain)
-        print(f"{net:12} {slower:8.2f}x {100 * statistics.median(inside) - 100:+10.1f}%")
+        empty = ratio(pairs, job, lambda: ferry_torch.follow(plan, job.model, job.optimizer))
+        print(f"{net:12} {slower:8.2f}x {100 * empty - 100:+10.1f}%")
 
 
 if __name__ == "__main__":

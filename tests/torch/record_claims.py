@@ -11,7 +11,7 @@ import ferry_torch
 from common import Allocator, Job, card, ferry
 from ferry_torch import trace as traces
 from known_nets import Gpt2, Resnet50
-from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
+from nets import NETS, OPTIMIZERS, Cnn, pictures
 
 
 def recorded(folder, job, step=1, **how):

@@ -1,7 +1,6 @@
 """Known traps: each of these fails when the guard against it is taken out."""
 import json
 import os
-import weakref
 
 import torch
 import torch.nn.functional as F
@@ -136,7 +135,7 @@ def test_a_loss_that_is_kept_alive(folder):
 
     def train(job, follow):
         job.step(0)
-        with follow(job) as run:
+        with follow(job):
             x, y = job.batches(1)
             kept = job.loss(job.model(x), y)
             job.optimizer.step()  # nothing to do: no gradients, but the step is over
