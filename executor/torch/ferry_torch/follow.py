@@ -54,6 +54,8 @@ def hook(follower, model, stack):
     def root(module, inputs):
         follower.enter_root(inputs)
 
+    if follower.early is not None:
+        stack.callback(follower.early.undo)
     handles = [model.register_forward_pre_hook(root)]
     if follower.standing:
         handles += [m.register_forward_pre_hook(follower.enter_module) for m in model.modules()
@@ -74,7 +76,7 @@ def follow(path, model, optimizer, trace=None, enforce=True):
     report = Report(plan, device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(enforced(device, plan.budget if enforce else 0))
-        if not plan.moves:
+        if not plan.moves and not plan.moves_updates():
             yield Run(report, None)
             return
         lanes = all_lanes.choose(device)

@@ -10,6 +10,7 @@ import weakref
 import torch
 
 from . import updates
+from .early import Early
 from .errors import Refused
 from .modules import signature
 from .slots import Content, Standing
@@ -50,6 +51,7 @@ class Follower:
         self.device = next(model.parameters()).device
         self.update_at = self.find_updates()
         self.find_standing()
+        self.early = Early(optimizer, self.update_early) if plan.moves_updates() else None
         self.actions = self.schedule()
         self.start_step()
 
@@ -113,7 +115,7 @@ class Follower:
     def start_step(self):
         self.pack_at = self.unpack_at = self.next_action = 0
         self.contents, self.lost, self.ended = {}, False, False
-        self.early = {}  # packs of storages of which other parts are still written
+        self.unfinished = {}  # packs of storages of which other parts are still written
         self.leaving = []  # copies out that hold their source: number in the plan's order, slot
 
     def enter_root(self, inputs):
@@ -184,6 +186,12 @@ class Follower:
         if tensor.device.type != self.device.type or tensor.dim() == 0 \
                 or storage_of(tensor) is None:
             return Held(tensor, None)
+        packed = self.pack_known(tensor)
+        if self.early is not None and isinstance(packed, Held):
+            self.early.keep(storage_of(tensor)._cdata, packed)
+        return packed
+
+    def pack_known(self, tensor):
         standing = self.known.find(storage_of(tensor))
         if self.lost:
             return Held(tensor, None, standing)
@@ -199,7 +207,7 @@ class Follower:
             return Held(tensor, index, standing)
         if self.pack_content[order] != self.last_content[index]:
             packed = Packed(None, tensor, index)
-            self.early.setdefault(index, []).append(weakref.ref(packed))
+            self.unfinished.setdefault(index, []).append(weakref.ref(packed))
             return packed
         return self.pack_moved(tensor, index)
 
@@ -226,13 +234,15 @@ class Follower:
     def join_early(self, index, content):
         """What was packed while other parts of the storage were still written is in it too: the
         trace has seen that none of those writes touched it."""
-        for weak in self.early.pop(index, []):
+        for weak in self.unfinished.pop(index, []):
             packed = weak()
             if packed is not None and content.weak.key == storage_of(packed.tensor)._cdata:
                 packed.content, packed.tensor = content, None
                 self.report.followed += 1
 
     def unpack(self, packed):
+        if self.early is not None:
+            self.early.look()
         if not self.lost and packed.order is not None:
             self.meet_unpack(packed.order)
         if isinstance(packed, Packed) and packed.content is None:
@@ -268,7 +278,9 @@ class Follower:
     def step(self, closure=None):
         if closure is not None:
             raise Refused("a step with a closure runs the model again; it cannot be followed")
-        if self.standing:
+        if self.early is not None:
+            self.early.end()
+        elif self.standing:
             self.step_each()
         else:
             updates.plain_step(self.optimizer)
@@ -295,6 +307,10 @@ class Follower:
         updates.step_alone(self.optimizer, group, p)
         if at is not None:
             self.reach(at + 1)
+
+    def update_early(self, group, p):
+        self.update(group, p)
+        p.grad = None
 
     def bring_all(self):
         """The model as it was before: everything on the device."""

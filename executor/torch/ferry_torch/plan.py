@@ -121,6 +121,9 @@ class Plan:
         """For each tensor the op after which only autograd holds it."""
         return {t: at for at, op in enumerate(self.ops) for t in (op["compute"] or {}).get("free", [])}
 
+    def moves_updates(self):
+        return (self.ops[0]["compute"] or {}).get("order") == "updates"
+
     def may_leave(self):
         return set((self.ops[0]["compute"] or {}).get("leave", []))
 

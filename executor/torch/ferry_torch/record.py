@@ -16,10 +16,11 @@ from . import clock as clocks
 from . import memory as memories
 from . import trace as traces
 from . import updates
+from .early import Early
 from .errors import Refused
 from .modules import Stack, signature
 from .recorder import Recorder
-from .storages import Form, as_bytes, is_plain
+from .storages import Form, as_bytes, is_plain, storage_of
 
 
 class Kept:
@@ -36,8 +37,10 @@ class Kept:
 class Recording:
     """One step, while it runs."""
 
-    def __init__(self, model, optimizer, device):
-        self.model, self.optimizer = model, optimizer
+    def __init__(self, model, optimizer, device, order=None):
+        if order not in (None, "updates"):
+            raise Refused(f"order is \"updates\" or nothing, not {order!r}")
+        self.model, self.optimizer, self.order, self.early = model, optimizer, order, None
         self.device = device_of(model)
         self.signature, self.batch = None, 1
         self.copies, self.guarded, self.loose = {}, set(), set()
@@ -61,6 +64,9 @@ class Recording:
         if self.optimizer is not None:
             wrapped = updates.Wrapped(self.optimizer, self.step)
             stack.callback(wrapped.undo)
+        if self.order:
+            self.early = Early(self.optimizer, self.update_early)
+            stack.callback(self.early.undo)
         stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack))
         stack.enter_context(self.memory)
         stack.enter_context(self.recorder)
@@ -100,6 +106,9 @@ class Recording:
 
     def on_use(self, entry, op):
         """A weight may leave if each module that uses it on the way there owns it."""
+        if entry.over is not None and op.phase != "update":
+            raise Refused(f"{op.name} looks at a gradient behind its update, as clipping by norm does: "
+                          "updates cannot be moved; record without order=\"updates\"")
         if entry.index in self.parameters and self.recorder.phase != "update" \
                 and self.recorder.phase != "backward":
             owned = self.stack.owns(self.parameters[entry.index])
@@ -114,7 +123,10 @@ class Recording:
             return tensor
         r.waiting["pack"].append(entry.index)
         if entry.persistent or entry.born is not None or not can_copy(tensor):
-            return Kept(entry, None, tensor.data, self.stack.name)
+            kept = Kept(entry, None, tensor.data, self.stack.name)
+            if self.early is not None:
+                self.early.keep(storage_of(tensor)._cdata, kept)
+            return kept
         return Kept(entry, self.copy_of(tensor, entry), Form(tensor), self.stack.name)
 
     def copy_of(self, tensor, entry):
@@ -138,6 +150,8 @@ class Recording:
         if not isinstance(kept, Kept):
             return kept
         r = self.recorder
+        if self.early is not None:
+            self.early.look()
         r.phase, self.back_place = "backward", kept.place
         r.waiting["unpack"].append(kept.entry.index)
         if kept.raw is None:
@@ -159,23 +173,40 @@ class Recording:
             raise Refused("a step with a closure runs the model again; it cannot be recorded")
         r, before = self.recorder, self.recorder.phase
         r.phase, self.back_place = "update", ""
-        if not updates.each_alone(self.optimizer):
+        if self.early is not None:
+            self.early.end()
+            for p in updates.parameters_of(self.optimizer):
+                p.grad = None
+        elif not updates.each_alone(self.optimizer):
             updates.plain_step(self.optimizer)
         else:
             self.step_each()
         r.phase = before if before == "other" else "other"
 
     def step_each(self):
-        names = {id(p): name for name, p in self.updated()}
-        kind = type(self.optimizer).__name__.lower()
         for group in list(self.optimizer.param_groups):
             for p in list(group["params"]):
-                if p.grad is None:
-                    continue
-                self.recorder.begin_update(f"{names[id(p)]}.{kind}")
-                updates.step_alone(self.optimizer, group, p)
-                self.know_state(names[id(p)], p)
-                self.recorder.end_update()
+                if p.grad is not None:
+                    self.update(group, p)
+
+    def update(self, group, p):
+        """One op: the update of one parameter."""
+        name = next(name for name, q in self.updated() if q is p)
+        self.recorder.begin_update(f"{name}.{type(self.optimizer).__name__.lower()}")
+        updates.step_alone(self.optimizer, group, p)
+        self.know_state(name, p)
+        self.recorder.end_update()
+
+    def update_early(self, group, p):
+        """In the middle of the way back. The gradient is over, though nobody is told before the
+        step: who looks at it meanwhile is seen."""
+        r = self.recorder
+        before, r.phase = r.phase, "update"
+        self.update(group, p)
+        r.phase = before
+        entry = r.entry_of(p.grad, make=False)
+        if entry is not None:
+            entry.kind, entry.split, entry.over = "gradient", False, len(r.ops)
 
     def know_state(self, name, p):
         """State that this very step has made."""
@@ -209,11 +240,12 @@ def device_of(model):
 
 
 @contextlib.contextmanager
-def record(path, model, optimizer=None, device=None, name=None):
+def record(path, model, optimizer=None, device=None, name=None, order=None):
     """Writes the trace of the one step in it to `path`; .gz packs it. With device="h200" times are
-    those of that card's roofline. Yields an object that has `summary` once the step is over."""
+    those of that card's roofline. With order="updates" each update runs as soon as its gradient is
+    final, and so it does under a plan for this trace. Yields an object that has `summary` once the step is over."""
     from .writer import finish
-    recording = Recording(model, optimizer, device)
+    recording = Recording(model, optimizer, device, order)
     with recording.run():
         yield recording
         with torch.no_grad():

@@ -51,6 +51,7 @@ class Entry:
         self.held = []  # weak references: the storage itself, then copies that stand for it
         self.let_go = None  # the op from which on only autograd holds it
         self.died = None
+        self.over = None  # a gradient whose update has run: the op from which on it is of no use
         self.split = False
         self.changes = 0  # writes in place
         self.saved = []  # what autograd keeps of it, by weak reference
@@ -158,9 +159,12 @@ class Recorder(TorchDispatchMode):
         """Storages that nobody holds any more, since the last op."""
         now, alive = len(self.ops), []
         for entry in self.live:
-            if entry.let_go is None and entry.held[0].expired():
+            held = entry.held
+            if entry.let_go is None and held[0].expired():
                 entry.let_go = now
-            if entry.let_go is None or not all(weak.expired() for weak in entry.held):
+            # the last copy is the last to go, but for what is looked at again behind it
+            if entry.let_go is None or not held[-1].expired() \
+                    or not all(weak.expired() for weak in held):
                 alive.append(entry)
                 continue
             entry.died = now

@@ -36,7 +36,8 @@ def tensor_row(entry, n_ops):
         return row
     if entry.born is not None:
         row["born_before"] = 0
-    last = (n_ops if entry.died is None else entry.died) - 1
+    ends = [at for at in (entry.died, entry.over) if at is not None]
+    last = min(ends, default=n_ops) - 1
     if last > entry.last:
         row["dies_after"] = last
     if entry.split:
@@ -77,6 +78,8 @@ def annotate(ops, used, recording, number):
     for entry in used:
         if entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent:
             ops[entry.let_go - 1]["compute"].setdefault("free", []).append(number[entry.index])
+    if recording.order:
+        ops[0]["compute"]["order"] = recording.order
     ops[0]["compute"]["leave"] = sorted(number[i] for i in may_leave(recording) if i in number)
 
 
