@@ -22,7 +22,7 @@ static bool refuse_rewriting (call *c, executor which) {
   static const char *const rewriting[] = { "sections", "recompute", "order" };
   for (size_t i = 0; i < sizeof rewriting / sizeof *rewriting; i++) {
     const char *said = call_text (c, rewriting[i]);
-    if (said && strcmp (said, "off") != 0)
+    if (said && strcmp (said, "off") != 0 && strcmp (said, "as-is") != 0)
       return error_set (&c->err, ERR_usage, "--for %s: --%s %s cannot be followed there",
                         executor_words[which], rewriting[i], said);
   }

@@ -74,6 +74,29 @@ def test_tensors_at_one_address_keep_their_own_bytes(folder):
     compare(folder, between)
 
 
+def test_another_storage_in_the_place_of_a_known_one(folder):
+    """The pack has the size and the turn of the trace's, and yet it is another tensor."""
+    def between(net, x):
+        y = torch.tanh(x)
+        w = y * 2 if net.other else y
+        return w * w
+
+    def make(other):
+        job = Job(lambda: Net(between), OPTIMIZERS["momentum"], pictures(20, 10))
+        job.model.other = other
+        return job
+    plain, planned, spare = make(True), make(True), make(False)
+    spare.step(0)
+    plan = plan_for(folder, spare)
+    for n in range(4):
+        plain.step(n)
+    planned.step(0)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
+        for n in range(1, 4):
+            planned.step(n)
+    assert run.report.unmatched > 0 and same(plain.result(), planned.result())
+
+
 def test_a_write_after_a_discarded_save(folder):
     """Autograd saved the bytes from before the write for a graph that nobody walks back."""
     def between(net, x):
