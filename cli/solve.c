@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/effort.h"
+#include "cli/inputs/executors.h"
 #include "cli/inputs/inputs.h"
 #include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
@@ -220,9 +221,11 @@ static int solve_by_plan (call *c) {
     error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
     return call_failed (c);
   }
-  trace *t = read_targets (c, output, dump) ? call_trace (c, c->operands[0]) : NULL;
+  const trace *given = read_targets (c, output, dump) ? call_trace (c, c->operands[0]) : NULL;
+  const trace *t = given ? executor_trace (c, given) : NULL;
   if (!t || !planner_read (c, t, &p))
     return call_failed (c);
+  p.ask.options.same_places |= executor_keeps_places (c);
   if (!planner_solve (c, &p, t, c->arena, &s)) {
     error why = c->err;
     if (why.code == ERR_infeasible && c->json && !put_refusal (c, &p, t, why.text))
@@ -231,7 +234,8 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   }
   also.end.plan = s.plan;
-  if ((output && !plan_store (s.plan, output, false, &c->err)) ||
+  if (!executor_plan (c, given, t, s.plan) ||
+      (output && !plan_store (s.plan, output, false, &c->err)) ||
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
       (p.ask.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
       (!p.interrupted && !closing_of (t, &p.ask, s.plan, &also.end, &c->err)) ||
@@ -332,7 +336,8 @@ static int solve_by_policy (call *c, const char *name) {
   if (!refuse_ours (c) || !policy_of_name (c, name, &id) ||
       !policy_values_of (c, id, call_text (c, "policy-opt"), &values))
     return call_failed (c);
-  trace *t = read_targets (c, output, NULL) ? call_trace (c, c->operands[0]) : NULL;
+  const trace *given = read_targets (c, output, NULL) ? call_trace (c, c->operands[0]) : NULL;
+  const trace *t = given ? executor_trace (c, given) : NULL;
   if (!t || !read_request (c, t, &d, &r))
     return call_failed (c);
   if (!trace_is_plannable (t)) {
@@ -346,7 +351,7 @@ static int solve_by_policy (call *c, const char *name) {
                       .keep_proof = call_flag (c, "proof") };
   if (!policy_run (id, &r, c->arena, &a, &c->err) ||
       (a.plan && !solve_certify (a.order ? a.order : t, &o, a.label, a.plan, c->arena, &c->err)) ||
-      !write_answer (c, &a))
+      (a.plan && !a.order && !executor_plan (c, given, t, a.plan)) || !write_answer (c, &a))
     return call_failed (c);
   if (c->json && !print_json (c, &a))
     return call_failed (c);
@@ -413,6 +418,9 @@ static const cli_option options[] = {
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, as programs need that "
     "keep their addresses; says what that costs" },
+  { 0, "for", "replay|run|torch",
+    "who will carry it out: `ferry replay`, an unmodified program (places stay the same), or "
+    "ferry_torch (whole storages that only autograd or the optimizer holds); without it, replay" },
   { 0, "tune", "NAME=VALUE,...",
     "for developers: another number for the search, or a strategy off; docs/tuning.md lists them" },
   { 0, "proof", NULL, "keep in the plan what `ferry prove` needs" },

@@ -51,6 +51,7 @@ typedef struct tensor {
   uint8_t kind;                    /* a tensor_kind */
   bool persistent, pinned;
   bool split; /* cut along the batch when its op runs in sections */
+  bool whole; /* moves as one: what an executor asks for, not the file */
 } tensor;
 
 typedef struct op {

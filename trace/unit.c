@@ -36,6 +36,7 @@ static bool join_groups (const trace *t, const uses *tensor_uses, const index_li
       unit->bytes += unit_member_bytes (t->tensors[x].bytes);
       unit->persistent = t->tensors[x].persistent;
       unit->pinned |= t->tensors[x].pinned;
+      unit->whole |= t->tensors[x].whole;
     }
   }
   return true;
@@ -118,6 +119,7 @@ bool units_of (const trace *t, const index_list *groups, int32_t n_groups, int64
       out->at[x] = (unit_info){ .bytes = t->tensors[x].bytes,
                                 .persistent = t->tensors[x].persistent,
                                 .pinned = t->tensors[x].pinned,
+                                .whole = t->tensors[x].whole,
                                 .first = NO_OP,
                                 .last = NO_OP };
   }

@@ -14,6 +14,7 @@ typedef struct unit_info {
   int64_t granules;    /* bytes over granule_bytes, rounded up */
   int32_t first, last; /* uses; NO_OP where none (persistent only) */
   bool persistent, pinned;
+  bool whole; /* never in parts */
 } unit_info;
 
 typedef struct units {

@@ -5,26 +5,21 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/inputs/beside.h"
 #include "cli/inputs/inputs.h"
 
 /* The folder of the shipped devices: of FERRY_DATADIR, beside the program in a build tree or an
    installation that was moved, or where it was installed. */
 static const char *device_folder (call *c) {
-  char program[4096] = "";
-  ssize_t length = readlink ("/proc/self/exe", program, sizeof program - 1);
-  char *slash = length > 0 ? strrchr (program, '/') : NULL;
-  if (slash)
-    *slash = 0;
-  static const char *const beside[] = { "../data", "data", "../../data", "../share/ferry" };
+  static const char *const beside[] = { "../data/devices", "data/devices", "../../data/devices",
+                                        "../share/ferry/devices" };
   enum { N_BESIDE = sizeof beside / sizeof *beside };
   const char *given = getenv ("FERRY_DATADIR");
   if (given && *given)
     return arena_format (c->arena, &c->err, "%s/devices", given);
-  for (int i = 0; slash && i < N_BESIDE; i++) {
-    char *folder = arena_format (c->arena, &c->err, "%s/%s/devices", program, beside[i]);
-    if (!folder || access (folder, R_OK) == 0)
-      return folder;
-  }
+  char *folder = path_beside (c, beside, N_BESIDE);
+  if (folder || c->err.code != ERR_none)
+    return folder;
   return arena_format (c->arena, &c->err, "%s/devices", FERRY_DATADIR);
 }
 

@@ -39,7 +39,7 @@ static int32_t parts_of (const unit_info *x, int64_t chunk, int32_t least, int32
   int64_t n = x->bytes / chunk + (x->bytes % chunk > 0);
   n = n < least ? least : n;
   n = n > most ? most : n;
-  n = n > x->granules ? x->granules : n;
+  n = x->whole ? 1 : n > x->granules ? x->granules : n;
   return n < 1 ? 1 : (int32_t)n;
 }
 

@@ -107,12 +107,11 @@ static bool fill_classes (policy_view *v, error *err) {
   for (int32_t k = 0; k < v->n_ops; k++) {
     const op *o = &v->trace->ops[k];
     compute c;
-    if (!o->compute)
-      v->class[k] = (uint8_t)class_of_name (o->name);
-    else if (compute_parse (o->compute, &c, err))
+    error why = { 0 }; /* a description that is not one of ours says nothing here: the name does */
+    if (o->compute && compute_parse (o->compute, &c, &why))
       v->class[k] = (uint8_t)class_of_compute (c.kind);
     else
-      return false;
+      v->class[k] = (uint8_t)class_of_name (o->name);
   }
   return true;
 }

@@ -1,0 +1,7 @@
+"""PyTorch and ferry: record a training step, follow a plan."""
+from .errors import Refused
+from .fit import fit
+from .follow import follow
+from .record import record
+
+__all__ = ["Refused", "fit", "follow", "record"]

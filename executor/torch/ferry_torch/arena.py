@@ -1,0 +1,40 @@
+"""The host's memory: one block of the planned size, and who lies where in it."""
+
+
+class Room:
+    """A stretch of the arena, or memory of its own where the planned stretch is still needed."""
+
+    __slots__ = ("bytes", "signals", "needed")
+
+    def __init__(self, memory, signals):
+        self.bytes, self.signals, self.needed = memory, signals, True
+
+    def leave(self, signal=None):
+        """Nobody needs the bytes any more, once that copy is over."""
+        self.needed = False
+        if signal is not None:
+            self.signals = [signal]
+
+
+class Arena:
+    """Hands out stretches at the plan's offsets. One that somebody still needs is not given twice:
+    a graph that the program keeps alive may ask for its bytes at any later time."""
+
+    def __init__(self, lanes, size):
+        self.lanes, self.size, self.extra = lanes, size, 0
+        self.memory = lanes.arena(size)
+        self.taken = []  # start, end, room
+
+    def take(self, offset, size):
+        end = offset + size
+        meets = [row for row in self.taken if row[0] < end and offset < row[1]]
+        if end > self.size or any(room.needed for _, _, room in meets):
+            self.extra += size
+            return Room(self.lanes.extra(size), [])
+        self.taken = [row for row in self.taken if row not in meets]
+        room = Room(self.memory[offset:end], [s for _, _, r in meets for s in r.signals])
+        self.taken.append((offset, end, room))
+        return room
+
+    def close(self):
+        self.lanes.give_back(self.memory)

@@ -1,0 +1,78 @@
+"""Updates that run as soon as a gradient is final, in the middle of the way back.
+
+Then a gradient need not wait for the optimizer's step. The weight must not be asked for by the rest of
+the way back: as long as autograd keeps it anywhere, its update waits.
+"""
+import weakref
+
+from . import updates
+from .errors import Refused
+
+
+class Final:
+    """Calls `act` when a backward pass has added up all of a parameter's gradient."""
+
+    def __init__(self, parameter, act):
+        if hasattr(parameter, "register_post_accumulate_grad_hook"):
+            self.handle = parameter.register_post_accumulate_grad_hook(act)
+            return
+        # older: the node that adds up, which lives only as long as somebody holds it
+        self.node = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+        self.handle = self.node.register_hook(lambda *unused: act(parameter))
+
+    def remove(self):
+        self.handle.remove()
+
+
+class Early:
+    """The updates of one optimizer, each when it may be."""
+
+    def __init__(self, optimizer, update):
+        if not updates.each_alone(optimizer):
+            raise Refused(f"{type(optimizer).__name__} is not known to update each parameter alone, "
+                          "so its updates cannot be moved")
+        self.optimizer, self.update = optimizer, update
+        self.groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+        self.kept = {}  # by the parameter's storage: what autograd keeps of it
+        self.done, self.waiting = set(), []
+        self.finals = [Final(p, self.final) for p in updates.parameters_of(optimizer)
+                       if p.requires_grad]
+
+    def undo(self):
+        for final in self.finals:
+            final.remove()
+
+    def keep(self, key, packed):
+        """Autograd has saved this weight, or a view of it."""
+        self.kept.setdefault(key, weakref.WeakSet()).add(packed)
+
+    def is_kept(self, parameter):
+        from .storages import storage_of
+        return len(self.kept.get(storage_of(parameter)._cdata, ())) > 0
+
+    def final(self, parameter):
+        if id(parameter) in self.done:
+            raise Refused("a gradient grew after its update: with gradients that are added up over "
+                          "several passes, updates cannot be moved; record without order=\"updates\"")
+        if self.is_kept(parameter):
+            self.waiting.append(parameter)
+        else:
+            self.run(parameter)
+
+    def run(self, parameter):
+        self.done.add(id(parameter))
+        self.update(self.groups[id(parameter)], parameter)
+
+    def look(self):
+        """Weights that autograd has let go of since."""
+        ready = [p for p in self.waiting if not self.is_kept(p)]
+        self.waiting = [p for p in self.waiting if self.is_kept(p)]
+        for p in ready:
+            self.run(p)
+
+    def end(self):
+        """The optimizer's own step: what is left."""
+        for p in updates.parameters_of(self.optimizer):
+            if p.grad is not None and id(p) not in self.done:
+                self.run(p)
+        self.done, self.waiting = set(), []

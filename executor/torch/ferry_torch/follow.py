@@ -1,0 +1,88 @@
+"""Follows a plan.
+
+    with ferry_torch.follow("plan.json", model, optimizer) as run:
+        for batch in loader:
+            step(batch)
+    print(run.report.text())
+"""
+import contextlib
+
+import torch
+
+from . import lanes as all_lanes
+from . import plan as plans
+from . import updates
+from .arena import Arena
+from .errors import Refused
+from .follower import Follower
+from .record import device_of
+from .report import Report
+
+
+def refuse_compiled(model):
+    for name, module in model.named_modules():
+        if type(module).__name__ == "OptimizedModule" \
+                or getattr(module, "_compiled_call_impl", None) is not None:
+            raise Refused(f"{name or 'the model'} is compiled by torch.compile, which keeps tensors "
+                          "where no hook sees them; follow the model that was compiled")
+
+
+@contextlib.contextmanager
+def enforced(device, budget):
+    """torch refuses what is above the budget, instead of the card."""
+    if device.type != "cuda" or not budget:
+        yield
+        return
+    total = torch.cuda.get_device_properties(device).total_memory
+    torch.cuda.empty_cache()
+    torch.cuda.set_per_process_memory_fraction(min(1.0, budget / total), device)
+    try:
+        yield
+    finally:
+        torch.cuda.set_per_process_memory_fraction(1.0, device)
+
+
+class Run:
+    """What `follow` gives: the report, and the follower where the plan moves anything."""
+
+    def __init__(self, report, follower):
+        self.report, self.follower = report, follower
+
+
+def hook(follower, model, stack):
+    """Everything that the plan is followed through; the stack takes it off again."""
+    def root(module, inputs):
+        follower.enter_root(inputs)
+
+    if follower.early is not None:
+        stack.callback(follower.early.undo)
+    handles = [model.register_forward_pre_hook(root)]
+    if follower.standing:
+        handles += [m.register_forward_pre_hook(follower.enter_module) for m in model.modules()
+                    if any(p is not None for p in m._parameters.values())]
+    for handle in handles:
+        stack.callback(handle.remove)
+    stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
+    stack.enter_context(torch.autograd.graph.saved_tensors_hooks(follower.pack, follower.unpack))
+
+
+@contextlib.contextmanager
+def follow(path, model, optimizer, trace=None, enforce=True):
+    """Runs the steps in it by the plan at `path`. The trace that the plan is for is looked for
+    beside it, unless it is given. Outside everything is on the device again."""
+    refuse_compiled(model)
+    plan = plans.load(path, trace)
+    device = device_of(model)
+    report = Report(plan, device)
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(enforced(device, plan.budget if enforce else 0))
+        if not plan.moves and not plan.moves_updates():
+            yield Run(report, None)
+            return
+        lanes = all_lanes.choose(device)
+        arena = Arena(lanes, plan.host_bytes)
+        stack.callback(arena.close)
+        follower = Follower(model, optimizer, plan, lanes, arena, report)
+        stack.callback(follower.bring_all)
+        hook(follower, model, stack)
+        yield Run(report, follower)

@@ -1,0 +1,320 @@
+"""Runs a plan through autograd's hooks, a position at a time.
+
+The trace says at which position each tensor was packed and unpacked. The n-th pack of a step is the
+n-th of the trace: so a hook knows where in the step it is, and does all that the plan has for the
+positions up to there. A pack that does not fit makes the rest of the step unknown: then nothing more
+leaves, and what is away comes when it is asked for.
+"""
+import weakref
+
+import torch
+
+from . import updates
+from .early import Early
+from .errors import Refused
+from .modules import signature
+from .slots import Content, Standing
+from .storages import Form, Watched, is_plain, storage_of
+
+
+class Packed:
+    """A saved tensor that may be on the host."""
+
+    __slots__ = ("content", "form", "order", "tensor", "__weakref__")
+
+    def __init__(self, content, tensor, order):
+        self.content, self.form, self.order = content, Form(tensor), order
+        self.tensor = tensor if content is None else None  # until its storage has all its bytes
+
+
+class Held:
+    """A saved tensor that stays: with it autograd cannot see later changes, so this looks."""
+
+    __slots__ = ("tensor", "version", "order", "standing", "__weakref__")
+
+    def __init__(self, tensor, order, standing=None):
+        self.tensor, self.version = tensor, tensor._version
+        self.order, self.standing = order, standing
+
+
+class Follower:
+    """One model, one optimizer, one plan."""
+
+    def __init__(self, model, optimizer, plan, lanes, arena, report):
+        self.model, self.optimizer, self.plan = model, optimizer, plan
+        self.lanes, self.arena, self.report = lanes, arena, report
+        self.packs, self.unpacks = plan.events("pack"), plan.events("unpack")
+        self.pack_content = plan.contents()
+        self.last_content = {t: c for (_, t), c in zip(self.packs, self.pack_content)}
+        self.by_tensor = {m.tensor: m for m in plan.moves if not plan.tensors[m.tensor]["persistent"]}
+        self.standing, self.known = {}, Watched()
+        self.device = next(model.parameters()).device
+        self.update_at = self.find_updates()
+        self.find_standing()
+        self.early = Early(optimizer, self.update_early) if plan.moves_updates() else None
+        self.actions = self.schedule()
+        self.start_step()
+
+    # ---- before the first step ----
+
+    def find_standing(self):
+        """Weights and optimizer state that the plan moves."""
+        rows = self.plan.tensors
+        wanted = {rows[m.tensor]["name"]: m.tensor for m in self.plan.moves
+                  if rows[m.tensor]["persistent"]}
+        if wanted:
+            updates.require_alone(self.optimizer)
+        for name, tensor in self.named():
+            if name in wanted:
+                self.stand(wanted.pop(name), name, tensor)
+        if wanted:
+            raise Refused(f"the plan moves {sorted(wanted)[0]}, which is not there; run one step "
+                          "before, so that the optimizer has its state")
+
+    def find_updates(self):
+        """The position of each parameter's update, by the parameter's id."""
+        at, found = {}, {}
+        for position, op in enumerate(self.plan.ops):
+            if op["phase"] == "update":
+                at.setdefault(op["name"].rsplit(".", 1)[0], position)
+        for name, p in self.model.named_parameters():
+            if name in at:
+                found[id(p)] = at[name]
+        return found
+
+    def stand(self, index, name, tensor):
+        size = storage_of(tensor).nbytes()
+        if size != self.plan.tensors[index]["bytes"]:
+            raise Refused(f"{name} has {size} bytes, and {self.plan.tensors[index]['bytes']} in the "
+                          "trace; record the step again")
+        self.standing[index] = Standing(tensor, self.arena)
+        self.known.add(storage_of(tensor), self.standing[index])
+
+    def named(self):
+        names = {id(p): name for name, p in self.model.named_parameters()}
+        for name, p in self.model.named_parameters():
+            yield name, p
+        for i, p in enumerate(updates.parameters_of(self.optimizer)):
+            name = names.get(id(p), f"parameter{i}")
+            for key, value in updates.state_of(self.optimizer, p).items():
+                yield f"{name}.{key}", value
+
+    def schedule(self):
+        """What is to be done on the way, by position: the waits first, then copies out, then in."""
+        found = [(at, 0, order, self.release, outs) for order, (at, outs)
+                 in enumerate(sorted(self.plan.waits.items()))]
+        for order, move in enumerate(self.plan.moves):
+            if move.tensor in self.standing:
+                found.append((move.out_after + 1, 1, order, self.leave, move))
+            found.append((move.trigger, 2, order, self.bring, move))
+        found.sort(key=lambda row: row[:3])
+        return [(row[0], row[3], row[4]) for row in found]
+
+    # ---- a step ----
+
+    def start_step(self):
+        self.pack_at = self.unpack_at = self.next_action = 0
+        self.contents, self.lost, self.ended = {}, False, False
+        self.unfinished = {}  # packs of storages of which other parts are still written
+        self.leaving = []  # copies out that hold their source: number in the plan's order, slot
+
+    def enter_root(self, inputs):
+        if self.ended or self.report.steps == 0 and self.pack_at == 0:
+            self.start_step()
+            if signature(inputs) != self.plan.inputs:
+                self.lost = True
+                self.report.other += 1
+
+    def reach(self, position):
+        """Everything that the plan has up to here."""
+        if self.lost:
+            return
+        while self.next_action < len(self.actions) and self.actions[self.next_action][0] <= position:
+            _, action, what = self.actions[self.next_action]
+            self.next_action += 1
+            action(what)
+        self.let_go_of_ended()
+
+    def lose(self):
+        """The step is not the trace's: from here on nothing leaves."""
+        self.lost = True
+        self.report.unmatched += 1
+
+    def release(self, outs):
+        """The op here waits for so many copies out: their sources may go."""
+        rest = []
+        for number, slot in self.leaving:
+            if number is not None and number <= outs:
+                slot.release(True)
+            else:
+                rest.append((number, slot))
+        self.leaving = rest
+
+    def let_go_of_ended(self):
+        self.leaving = [(n, slot) for n, slot in self.leaving if not slot.release(False)]
+
+    def leave(self, move):
+        slot = self.standing[move.tensor]
+        self.report.out_bytes += slot.leave(move.offset)
+        self.leaving.append((move.outs or 0, slot))
+
+    def bring(self, move):
+        if move.frees is not None:
+            self.release(move.frees)
+        slot = self.standing.get(move.tensor)
+        if slot is None:
+            held = self.contents.get(move.tensor)
+            slot = held() if held is not None else None
+        if slot is not None:
+            self.fetch(slot)
+
+    def fetch(self, slot):
+        if slot.bring():
+            self.report.in_bytes += slot.size
+            return True
+        return False
+
+    def ensure(self, slot):
+        """On the device, whatever the plan said."""
+        if self.fetch(slot):
+            self.report.late += 1
+        return slot.use()
+
+    # ---- saved tensors ----
+
+    def pack(self, tensor):
+        if tensor.device.type != self.device.type or tensor.dim() == 0 \
+                or storage_of(tensor) is None:
+            return Held(tensor, None)
+        packed = self.pack_known(tensor)
+        if self.early is not None and isinstance(packed, Held):
+            self.early.keep(storage_of(tensor)._cdata, packed)
+        return packed
+
+    def pack_known(self, tensor):
+        standing = self.known.find(storage_of(tensor))
+        if self.lost:
+            return Held(tensor, None, standing)
+        order = self.pack_at
+        if order >= len(self.packs) or not self.fits(tensor, self.packs[order][1]):
+            self.lose()
+            return Held(tensor, None, standing)
+        self.pack_at += 1
+        position, index = self.packs[order]
+        self.reach(position)
+        if standing is not None or index not in self.by_tensor or not is_plain(tensor):
+            self.report.kept += 1
+            return Held(tensor, index, standing)
+        if self.pack_content[order] != self.last_content[index]:
+            packed = Packed(None, tensor, index)
+            self.unfinished.setdefault(index, []).append(weakref.ref(packed))
+            return packed
+        return self.pack_moved(tensor, index)
+
+    def fits(self, tensor, index):
+        return storage_of(tensor).nbytes() == self.plan.tensors[index]["bytes"]
+
+    def pack_moved(self, tensor, index):
+        held = self.contents.get(index)
+        content = held() if held is not None else None
+        if content is None:
+            move = self.by_tensor[index]
+            content = Content(tensor, self.arena, move.offset)
+            self.contents[index] = weakref.ref(content)
+            self.leaving.append((move.outs, content))
+            self.report.out_bytes += content.size
+            self.join_early(index, content)
+        elif content.weak.expired() or content.weak.key != storage_of(tensor)._cdata:
+            self.lose()
+            return Held(tensor, None)
+        self.report.followed += 1
+        self.let_go_of_ended()
+        return Packed(content, tensor, index)
+
+    def join_early(self, index, content):
+        """What was packed while other parts of the storage were still written is in it too: the
+        trace has seen that none of those writes touched it."""
+        for weak in self.unfinished.pop(index, []):
+            packed = weak()
+            if packed is not None and content.weak.key == storage_of(packed.tensor)._cdata:
+                packed.content, packed.tensor = content, None
+                self.report.followed += 1
+
+    def unpack(self, packed):
+        if self.early is not None:
+            self.early.look()
+        if not self.lost and packed.order is not None:
+            self.meet_unpack(packed.order)
+        if isinstance(packed, Packed) and packed.content is None:
+            return packed.tensor
+        if isinstance(packed, Packed):
+            if packed.content.raw is None:
+                self.ensure(packed.content)
+            with torch.no_grad():
+                return packed.form.of(packed.content.use())
+        if packed.standing is not None:
+            self.ensure(packed.standing)
+        elif packed.tensor._version != packed.version:
+            raise RuntimeError("one of the variables needed for gradient computation has been "
+                               "modified by an inplace operation: it was saved at version "
+                               f"{packed.version} and is at {packed.tensor._version}")
+        return packed.tensor
+
+    def meet_unpack(self, index):
+        if self.unpack_at >= len(self.unpacks) or self.unpacks[self.unpack_at][1] != index:
+            self.lose()
+            return
+        self.unpack_at += 1
+        self.reach(self.unpacks[self.unpack_at - 1][0])
+
+    # ---- modules and the optimizer ----
+
+    def enter_module(self, module, inputs):
+        for p in module._parameters.values():
+            slot = None if p is None else self.known.find(storage_of(p))
+            if slot is not None:
+                self.ensure(slot)
+
+    def step(self, closure=None):
+        if closure is not None:
+            raise Refused("a step with a closure runs the model again; it cannot be followed")
+        if self.early is not None:
+            self.early.end()
+        elif self.standing:
+            self.step_each()
+        else:
+            updates.plain_step(self.optimizer)
+        updates.count_step(self.optimizer)
+        self.reach(len(self.plan.ops))
+        self.ended = True
+        self.report.extra_bytes = self.arena.extra
+        self.report.step_ended()
+
+    def step_each(self):
+        for group in list(self.optimizer.param_groups):
+            for p in list(group["params"]):
+                if p.grad is not None:
+                    self.update(group, p)
+
+    def update(self, group, p):
+        at = self.update_at.get(id(p))
+        if at is not None:
+            self.reach(at)
+        for tensor in [p, *updates.state_of(self.optimizer, p).values()]:
+            slot = self.known.find(storage_of(tensor))
+            if slot is not None:
+                self.ensure(slot)
+        updates.step_alone(self.optimizer, group, p)
+        if at is not None:
+            self.reach(at + 1)
+
+    def update_early(self, group, p):
+        self.update(group, p)
+        p.grad = None
+
+    def bring_all(self):
+        """The model as it was before: everything on the device."""
+        for slot in self.standing.values():
+            slot.bring()
+            slot.use()
+        self.lanes.drain()

@@ -1,0 +1,48 @@
+"""Which module is running: its path, and the parameters that it owns itself."""
+
+
+class Stack:
+    """Hooks on every module that keep a stack of those that run. `undo` takes them off."""
+
+    def __init__(self, model, on_root):
+        self.names = [""]
+        self.modules = []
+        self.on_root = on_root
+        self.handles = []
+        for name, module in model.named_modules():
+            self.watch(name, module, module is model)
+
+    def watch(self, name, module, is_root):
+        def enter(module, inputs):
+            if is_root:
+                self.on_root(inputs)
+            self.names.append(name)
+            self.modules.append(module)
+
+        def leave(module, inputs, output):
+            if self.modules and self.modules[-1] is module:
+                self.names.pop()
+                self.modules.pop()
+
+        self.handles.append(module.register_forward_pre_hook(enter))
+        self.handles.append(module.register_forward_hook(leave))
+
+    @property
+    def name(self):
+        return self.names[-1]
+
+    def owns(self, parameter):
+        """Does the innermost running module have this parameter as its own?"""
+        if not self.modules:
+            return False
+        return any(p is parameter for p in self.modules[-1]._parameters.values())
+
+    def undo(self):
+        for handle in self.handles:
+            handle.remove()
+
+
+def signature(inputs):
+    """Types and sizes of all tensors that a model was called with."""
+    from .storages import tensors_in
+    return tuple((str(t.dtype), tuple(t.shape)) for t in tensors_in(inputs, []))

@@ -1,0 +1,254 @@
+"""Records one training step as a ferry trace.
+
+    with ferry_torch.record("step.json", model, optimizer):
+        step()
+
+Every op below autograd is seen once, with the storages it reads and writes. What autograd keeps for
+the way back is kept as a copy while the step is recorded: so the trace knows from when on nobody but
+autograd held the original.
+"""
+import contextlib
+import weakref
+
+import torch
+
+from . import clock as clocks
+from . import memory as memories
+from . import trace as traces
+from . import updates
+from .early import Early
+from .errors import Refused
+from .modules import Stack, signature
+from .recorder import Recorder
+from .storages import Form, as_bytes, is_plain, storage_of
+
+
+class Kept:
+    """A saved tensor: the copy of its storage, and how it lies there."""
+
+    __slots__ = ("entry", "raw", "form", "place", "stale", "event", "__weakref__")
+
+    def __init__(self, entry, raw, form, place):
+        self.entry, self.raw, self.form, self.place = entry, raw, form, place
+        self.stale = False
+        entry.saved.append(weakref.ref(self))
+
+
+class Recording:
+    """One step, while it runs."""
+
+    def __init__(self, model, optimizer, device, order=None):
+        if order not in (None, "updates"):
+            raise Refused(f"order is \"updates\" or nothing, not {order!r}")
+        self.model, self.optimizer, self.order, self.early = model, optimizer, order, None
+        self.device = device_of(model)
+        self.signature, self.batch = None, 1
+        self.copies, self.guarded, self.loose = {}, set(), set()
+        self.back_place = ""
+        self.clock = clocks.choose(self.device, device)
+        fake = next((p for p in model.parameters() if type(p).__name__ == "FakeTensor"), None)
+        self.memory = memories.choose(self.device, fake is not None or device is not None)
+        self.recorder = Recorder(self.device, self.clock, self.memory, lambda: self.batch)
+        self.recorder.unreal = fake is not None or self.device.type == "meta"
+        self.recorder.place, self.recorder.on_use = self.place, self.on_use
+        self.parameters = {}
+
+    # ---- around the step ----
+
+    def run(self):
+        """Enters everything that watches; what comes back leaves it again."""
+        stack = contextlib.ExitStack()
+        self.know_all()
+        self.stack = Stack(self.model, self.on_root)
+        stack.callback(self.stack.undo)
+        if self.optimizer is not None:
+            wrapped = updates.Wrapped(self.optimizer, self.step)
+            stack.callback(wrapped.undo)
+        if self.order:
+            self.early = Early(self.optimizer, self.update_early)
+            stack.callback(self.early.undo)
+        stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack))
+        stack.enter_context(self.memory)
+        stack.enter_context(self.recorder)
+        return stack
+
+    def know_all(self):
+        know = self.recorder.know
+        for name, p in self.model.named_parameters():
+            entry = know(p, "parameter", name)
+            if entry is not None:
+                self.parameters[entry.index] = p
+            if p.grad is not None:
+                self.recorder.know_for_now(p.grad, "gradient", name + ".grad")
+        for name, buffer in self.model.named_buffers():
+            know(buffer, "temporary", name)
+        for name, p in self.updated():
+            for key, value in updates.state_of(self.optimizer, p).items():
+                know(value, "optimizer", f"{name}.{key}")
+
+    def updated(self):
+        """Every parameter of the optimizer, with a name."""
+        names = {id(p): name for name, p in self.model.named_parameters()}
+        every = updates.parameters_of(self.optimizer) if self.optimizer is not None else []
+        return [(names.get(id(p), f"parameter{i}"), p) for i, p in enumerate(every)]
+
+    # ---- what the hooks say ----
+
+    def on_root(self, inputs):
+        self.recorder.phase = "forward"
+        if self.signature is None:
+            self.signature = signature(inputs)
+            sizes = [shape for _, shape in self.signature if shape]
+            self.batch = sizes[0][0] if sizes else 1
+
+    def place(self):
+        return self.back_place if self.recorder.phase == "backward" else self.stack.name
+
+    def on_use(self, entry, op):
+        """A weight may leave if each module that uses it on the way there owns it."""
+        if entry.over is not None and op.phase != "update":
+            raise Refused(f"{op.name} looks at a gradient behind its update, as clipping by norm does: "
+                          "updates cannot be moved; record without order=\"updates\"")
+        if entry.index in self.parameters and self.recorder.phase != "update" \
+                and self.recorder.phase != "backward":
+            owned = self.stack.owns(self.parameters[entry.index])
+            (self.guarded if owned else self.loose).add(entry.index)
+
+    def pack(self, tensor):
+        r = self.recorder
+        if tensor.device.type != self.device.type or tensor.dim() == 0:
+            return tensor  # a Python number would come out of `detach` as one
+        entry = r.entry_of(tensor)
+        if entry is None:
+            return tensor
+        r.waiting["pack"].append(entry.index)
+        if entry.persistent or entry.born is not None or not can_copy(tensor):
+            kept = Kept(entry, None, tensor.data, self.stack.name)
+            if self.early is not None:
+                self.early.keep(storage_of(tensor)._cdata, kept)
+            return kept
+        return Kept(entry, self.copy_of(tensor, entry), Form(tensor), self.stack.name)
+
+    def copy_of(self, tensor, entry):
+        """One copy of each content of a storage."""
+        r = self.recorder
+        key = (entry.index, entry.changes)
+        r.quiet += 1
+        try:
+            held = self.copies.get(key)
+            raw = held() if held is not None else None
+            if raw is None:
+                with torch.no_grad():
+                    raw = as_bytes(tensor).clone()
+                r.stand_in(entry, raw)
+                self.copies[key] = weakref.ref(raw)
+            return raw
+        finally:
+            r.quiet -= 1
+
+    def unpack(self, kept):
+        if not isinstance(kept, Kept):
+            return kept
+        r = self.recorder
+        if self.early is not None:
+            self.early.look()
+        r.phase, self.back_place = "backward", kept.place
+        r.waiting["unpack"].append(kept.entry.index)
+        if kept.raw is None:
+            return kept.form
+        if kept.stale:
+            raise RuntimeError("one of the variables needed for gradient computation has been "
+                               f"modified by an inplace operation: {kept.entry.name}")
+        r.quiet += 1
+        try:
+            with torch.no_grad():
+                return kept.form.of(kept.raw)
+        finally:
+            r.quiet -= 1
+
+    # ---- the optimizer ----
+
+    def step(self, closure=None):
+        if closure is not None:
+            raise Refused("a step with a closure runs the model again; it cannot be recorded")
+        r, before = self.recorder, self.recorder.phase
+        r.phase, self.back_place = "update", ""
+        if self.early is not None:
+            self.early.end()
+            for p in updates.parameters_of(self.optimizer):
+                p.grad = None
+        elif not updates.each_alone(self.optimizer):
+            updates.plain_step(self.optimizer)
+        else:
+            self.step_each()
+        r.phase = before if before == "other" else "other"
+
+    def step_each(self):
+        for group in list(self.optimizer.param_groups):
+            for p in list(group["params"]):
+                if p.grad is not None:
+                    self.update(group, p)
+
+    def update(self, group, p):
+        """One op: the update of one parameter."""
+        name = next(name for name, q in self.updated() if q is p)
+        self.recorder.begin_update(f"{name}.{type(self.optimizer).__name__.lower()}")
+        updates.step_alone(self.optimizer, group, p)
+        self.know_state(name, p)
+        self.recorder.end_update()
+
+    def update_early(self, group, p):
+        """In the middle of the way back. The gradient is over, though nobody is told before the
+        step: who looks at it meanwhile is seen."""
+        r = self.recorder
+        before, r.phase = r.phase, "update"
+        self.update(group, p)
+        r.phase = before
+        entry = r.entry_of(p.grad, make=False)
+        if entry is not None:
+            entry.kind, entry.split, entry.over = "gradient", False, len(r.ops)
+
+    def know_state(self, name, p):
+        """State that this very step has made."""
+        r = self.recorder
+        for key, value in updates.state_of(self.optimizer, p).items():
+            entry = r.entry_of(value, make=False)
+            if entry is None or entry.persistent:
+                continue
+            entry.kind, entry.name, entry.persistent = "optimizer", f"{name}.{key}", True
+            entry.split = entry.scratch = False
+            r.group.scratch_now -= entry.bytes
+            r.group.lasting += entry.bytes
+            r.use(r.group, entry, r.group.writes)
+
+    def name_gradients(self):
+        for name, p in self.updated() or list(self.model.named_parameters()):
+            entry = None if p.grad is None else self.recorder.entry_of(p.grad, make=False)
+            if entry is not None:
+                entry.kind, entry.name, entry.split = "gradient", name + ".grad", False
+                entry.persistent = entry.born is not None
+
+
+def can_copy(tensor):
+    return is_plain(tensor) or type(tensor).__name__ == "FakeTensor"
+
+
+def device_of(model):
+    for p in model.parameters():
+        return p.device
+    raise Refused("the model has no parameters")
+
+
+@contextlib.contextmanager
+def record(path, model, optimizer=None, device=None, name=None, order=None):
+    """Writes the trace of the one step in it to `path`; .gz packs it. With device="h200" times are
+    those of that card's roofline. With order="updates" each update runs as soon as its gradient is
+    final, and so it does under a plan for this trace. Yields an object that has `summary` once the step is over."""
+    from .writer import finish
+    recording = Recording(model, optimizer, device, order)
+    with recording.run():
+        yield recording
+        with torch.no_grad():
+            recording.name_gradients()
+    recording.trace = finish(recording, name or type(model).__name__)
+    traces.store(recording.trace, path)

@@ -1,0 +1,308 @@
+"""What happens in a step, op by op: the mode below autograd that every op passes."""
+import torch
+from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .storages import Form, Watched, overlap, storage_of, tensors_in
+
+SILENT = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
+          "_local_scalar_dense", "set_", "resize_")
+NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit")
+
+
+DETACH = torch.ops.aten.detach.default
+CONVOLUTION_BACKWARD = torch.ops.aten.convolution_backward.default
+NUMBERS = (bool, int, float, complex)
+
+
+def detached(func, args, kwargs):
+    """Autograd's own view of what it kept, also where that is a number."""
+    out = args[0]
+    if isinstance(out, NUMBERS):
+        return number(out)
+    out = (beside if out.dim() == 0 and type(out) is torch.Tensor else plainly)(func, args, kwargs)
+    return number(out) if isinstance(out, NUMBERS) else out
+
+
+def plainly(func, args, kwargs):
+    return func(*args, **kwargs)
+
+
+def number(value):
+    """A Python number that autograd kept: below it stands as the number itself."""
+    kind = torch.get_default_dtype() if isinstance(value, float) else None
+    return torch.scalar_tensor(value, dtype=kind or torch.tensor(value).dtype)
+
+
+def beside(func, args, kwargs):
+    """Past every mode: the profiler's marks are no ops, and numbers no fake tensors."""
+    with no_dispatch():
+        return func(*args, **kwargs)
+
+
+class Entry:
+    """A storage as the trace knows it."""
+
+    def __init__(self, index, name, size, kind):
+        self.index, self.name, self.bytes, self.kind = index, name, size, kind
+        self.persistent = kind in ("parameter", "optimizer")
+        self.born = None  # op that it was there before; else its first use
+        self.first = self.last = None
+        self.held = []  # weak references: the storage itself, then copies that stand for it
+        self.let_go = None  # the op from which on only autograd holds it
+        self.died = None
+        self.over = None  # a gradient whose update has run: the op from which on it is of no use
+        self.split = False
+        self.changes = 0  # writes in place
+        self.saved = []  # what autograd keeps of it, by weak reference
+        self.scratch = False  # born and gone within one update
+
+
+class Op:
+    """One op of the trace, or all of an update."""
+
+    def __init__(self, name, phase):
+        self.name, self.phase = name, phase
+        self.spans, self.reads, self.writes, self.side = [], {}, {}, set()
+        self.scratch_now = self.scratch_most = 0
+        self.lasting = 0  # bytes that were scratch at first, and are state
+        self.taken = []  # of each call: what it took, scratch with its results, its results
+        self.notes = {"pack": [], "unpack": []}
+
+
+class Schemas:
+    """Which arguments an op changes, looked up once."""
+
+    def __init__(self):
+        self.seen = {}
+
+    def changed(self, func):
+        found = self.seen.get(func)
+        if found is None:
+            arguments = func._schema.arguments
+            found = [(i, a.name) for i, a in enumerate(arguments)
+                     if a.alias_info is not None and a.alias_info.is_write]
+            self.seen[func] = found
+        return found
+
+
+class Recorder(TorchDispatchMode):
+    """Ops, storages, and who reads and writes what."""
+
+    def __init__(self, device, clock, memory, batch_of):
+        super().__init__()
+        self.device, self.clock, self.memory, self.batch_of = device, clock, memory, batch_of
+        self.entries, self.ops, self.live = [], [], []
+        self.watched, self.schemas = Watched(), Schemas()
+        self.place, self.phase = (lambda: ""), "forward"
+        self.quiet, self.group = 0, None
+        self.waiting = {"pack": [], "unpack": []}
+        self.unseen = {}
+        self.on_use = None
+        self.unreal = False  # nothing is calculated: meta or fake tensors
+
+    # ---- storages ----
+
+    def entry_of(self, tensor, make=True):
+        """The entry of the tensor's storage; None where it is not on the device."""
+        if tensor.device.type != self.device.type:
+            return None
+        storage = storage_of(tensor)
+        if storage is None:
+            self.miss("tensors that are not strided")
+            return None
+        known = self.watched.find(storage)
+        if known is None and make:
+            known = self.meet(tensor, storage, "input")
+            known.born = 0
+        return known
+
+    def meet(self, tensor, storage, kind, name=None):
+        entry = Entry(len(self.entries), name or "", storage.nbytes(), kind)
+        entry.held.append(self.watched.add(storage, entry))
+        entry.split = self.is_split(tensor)
+        self.entries.append(entry)
+        if not entry.persistent:
+            self.live.append(entry)
+        return entry
+
+    def is_split(self, tensor):
+        batch = self.batch_of()
+        sizes = tensor.shape
+        return batch > 1 and len(sizes) > 0 and (sizes[0] % batch == 0 or batch in sizes[1:2])
+
+    def know(self, tensor, kind, name):
+        """A storage that is there before the step."""
+        storage = storage_of(tensor) if tensor.device.type == self.device.type else None
+        if storage is None or storage.nbytes() == 0:
+            return None
+        found = self.watched.find(storage)
+        if found is None:
+            found = self.meet(tensor, storage, kind, name)
+            found.persistent, found.split = True, False
+            if found in self.live:
+                self.live.remove(found)
+        return found
+
+    def know_for_now(self, tensor, kind, name):
+        """A storage that is there before the step, and may be gone before its end."""
+        entry = self.know(tensor, kind, name)
+        if entry is not None and entry.kind == kind and entry not in self.live:
+            entry.persistent, entry.born = False, 0
+            self.live.append(entry)
+
+    def stand_in(self, entry, tensor):
+        """From here on the tensor's storage is one more of this entry."""
+        entry.held.append(self.watched.add(storage_of(tensor), entry))
+
+    def look_for_dead(self):
+        """Storages that nobody holds any more, since the last op."""
+        now, alive = len(self.ops), []
+        for entry in self.live:
+            held = entry.held
+            if entry.let_go is None and held[0].expired():
+                entry.let_go = now
+            # the last copy is the last to go, but for what is looked at again behind it
+            if entry.let_go is None or not held[-1].expired() \
+                    or not all(weak.expired() for weak in held):
+                alive.append(entry)
+                continue
+            entry.died = now
+            if entry.scratch and self.group is not None:
+                self.group.scratch_now -= entry.bytes
+            for weak in entry.held:
+                self.watched.forget(weak)
+            entry.held = []
+        self.live = alive
+
+    def miss(self, what):
+        self.unseen[what] = self.unseen.get(what, 0) + 1
+
+    # ---- ops ----
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func.namespace == "profiler":
+            return beside(func, args, kwargs)
+        if func is DETACH:
+            return detached(func, args, kwargs)
+        if self.quiet:
+            return func(*args, **kwargs)
+        self.look_for_dead()
+        given = tensors_in([args, kwargs], [])
+        before = [self.entry_of(t) for t in given]
+        taken = self.memory.before()
+        started = self.clock.start()
+        out = self.run(func, args, kwargs)
+        span = self.clock.stop(started, (func, args, out))
+        self.note(func, args, kwargs, before, out, (span, self.memory.after(taken)))
+        return out
+
+    def run(self, func, args, kwargs):
+        """torch 1.13 knows no shape of a convolution's way back: it calculates it, or gives up."""
+        if self.unreal and func is CONVOLUTION_BACKWARD:
+            output, image, weight, bias, wanted = args[0], args[1], args[2], args[3], args[-1]
+            return (torch.empty_like(image) if wanted[0] else None,
+                    torch.empty_like(weight) if wanted[1] else None,
+                    output.new_empty(bias) if wanted[2] else None)
+        return func(*args, **kwargs)
+
+    def note(self, func, args, kwargs, before, out, span):
+        """Adds the op, unless it makes nothing and changes nothing: a view."""
+        name = func._schema.name.split("::")[-1]
+        changed = self.changed_entries(func, name, args, kwargs)
+        made = self.made_entries(out)
+        if name in SILENT or not (changed or made):
+            return
+        op = self.group or self.open_op(name)
+        for entry in before:
+            if entry is not None:
+                self.use(op, entry, op.reads)
+        for entry, side in changed:
+            self.change(entry, args, kwargs)
+            self.use(op, entry, op.writes)
+            if side and self.group is None:
+                op.side.add(entry.index)
+        for entry in made:
+            self.make(op, entry, name)
+        op.scratch_most = max(op.scratch_most, op.scratch_now)
+        op.spans.append(span[0])
+        op.taken.append((span[1], op.scratch_now, sum(e.bytes for e in made)))
+
+    def change(self, entry, args, kwargs):
+        """Something is written in place: what autograd keeps of these very bytes is stale."""
+        entry.changes += 1
+        kept = [weak() for weak in entry.saved]
+        entry.saved = [weak for weak, what in zip(entry.saved, kept) if what is not None]
+        kept = [what for what in kept if what is not None and what.raw is not None and not what.stale]
+        if not kept:
+            return
+        with no_dispatch():
+            written = [Form(t) for t in tensors_in([args, kwargs], [])
+                       if self.entry_of(t, make=False) is entry]
+            for what in kept:
+                what.stale = any(overlap(what.form, form, entry.bytes) for form in written)
+
+    def changed_entries(self, func, name, args, kwargs):
+        """What it writes of its arguments, each with "on the side"."""
+        found = []
+        for at, key in self.schemas.changed(func):
+            value = args[at] if at < len(args) else kwargs.get(key)
+            found += [(self.entry_of(t), False) for t in tensors_in([value], [])]
+        if name in NORMS and len(args) > 5 and args[5]:
+            found = [(self.entry_of(t), True) for t in tensors_in(args[3:5], [])]
+        return [(e, side) for e, side in found if e is not None]
+
+    def made_entries(self, out):
+        """Entries of results in storages that were not there before."""
+        made = []
+        for tensor in tensors_in([out], []):
+            if tensor.device.type != self.device.type:
+                continue
+            storage = storage_of(tensor)
+            if storage is None or storage.nbytes() == 0 or self.watched.find(storage) is not None:
+                continue
+            kind = "activation" if self.phase == "forward" else "temporary"
+            made.append(self.meet(tensor, storage, kind))
+        return made
+
+    def open_op(self, name):
+        place = self.place()
+        op = Op(f"{place}.{name}" if place else name, self.phase)
+        self.add(op)
+        return op
+
+    def add(self, op):
+        for what, events in self.waiting.items():
+            op.notes[what] = events
+        self.waiting = {"pack": [], "unpack": []}
+        self.ops.append(op)
+
+    def use(self, op, entry, where):
+        where[entry.index] = True
+        now = len(self.ops) - 1
+        if entry.first is None:
+            entry.first = now
+        entry.last = now
+        if self.on_use is not None:
+            self.on_use(entry, op)
+
+    def make(self, op, entry, name):
+        if self.group is not None:
+            entry.scratch = True
+            op.scratch_now += entry.bytes
+            return
+        if not entry.name:
+            entry.name = op.name
+        self.use(op, entry, op.writes)
+
+    # ---- one update as one op ----
+
+    def begin_update(self, name):
+        self.look_for_dead()
+        self.group = Op(name, "update")
+        self.add(self.group)
+
+    def end_update(self):
+        self.look_for_dead()
+        self.group = None

@@ -1,0 +1,85 @@
+"""What a plan predicted, beside what was seen."""
+import statistics
+import time
+
+import torch
+
+
+class Report:
+    """Counts of a run; `text` says them."""
+
+    def __init__(self, plan, device):
+        self.predicted, self.device = plan.predicted, device
+        self.budget = plan.budget
+        self.steps = self.followed = self.kept = self.unmatched = self.late = self.other = 0
+        self.out_bytes = self.in_bytes = self.extra_bytes = 0
+        self.host_bytes = plan.host_bytes
+        self.times, self.last = [], None
+        if device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(device)
+
+    def step_ended(self):
+        if self.device.type == "cuda":
+            event = torch.cuda.Event(enable_timing=True)
+            event.record()
+            now = event
+        else:
+            now = time.perf_counter_ns()
+        self.steps += 1
+        if self.last is not None:
+            self.times.append((self.last, now))
+        self.last = now
+
+    def step_ns(self):
+        """The median time from the end of one step to that of the next; None before two ended."""
+        if not self.times:
+            return None
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+            return int(statistics.median(a.elapsed_time(b) for a, b in self.times) * 1e6)
+        return int(statistics.median(b - a for a, b in self.times))
+
+    def peak_bytes(self):
+        if self.device.type != "cuda":
+            return None
+        return torch.cuda.max_memory_allocated(self.device)
+
+    def rows(self):
+        """Name, predicted, seen; None where it is not known."""
+        p, steps = self.predicted, max(1, self.steps)
+        return [("step_ns", p.get("step_ns"), self.step_ns()),
+                ("peak_bytes", p.get("peak_bytes"), self.peak_bytes()),
+                ("d2h_bytes", p.get("d2h_bytes"), self.out_bytes // steps),
+                ("h2d_bytes", p.get("h2d_bytes"), self.in_bytes // steps),
+                ("host_bytes", p.get("host_peak_bytes"), self.host_bytes + self.extra_bytes)]
+
+    def text(self):
+        lines = [f"{'':8} {'predicted':>12} {'seen':>12}  of {self.steps} steps"]
+        for name, predicted, seen in self.rows():
+            show = time_text if name == "step_ns" else bytes_text
+            lines.append(f"{NAMES[name]:8} {show(predicted):>12} {show(seen):>12}")
+        lines.append(f"packs    {self.followed} followed, {self.kept} kept, {self.unmatched} unmatched"
+                     f"; {self.late} copies came late, {self.other} steps were not the plan's")
+        return "\n".join(lines)
+
+
+NAMES = {"step_ns": "step", "peak_bytes": "device", "d2h_bytes": "out", "h2d_bytes": "in",
+         "host_bytes": "host"}
+
+
+def bytes_text(value):
+    if value is None:
+        return "-"
+    for unit, size in (("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)):
+        if value >= size:
+            return f"{value / size:.2f} {unit}"
+    return f"{value} B"
+
+
+def time_text(value):
+    if value is None:
+        return "-"
+    for unit, size in (("s", 10**9), ("ms", 10**6), ("us", 10**3)):
+        if value >= size:
+            return f"{value / size:.1f} {unit}"
+    return f"{value} ns"

@@ -1,0 +1,107 @@
+"""Bytes that are on the device at one time and on the host at another."""
+import torch
+
+from .storages import Weak, as_bytes, storage_of
+
+
+class Content:
+    """What autograd saved of one storage. The copy out is enqueued when it is packed, never later:
+    what the program writes there afterwards is not what was saved."""
+
+    __slots__ = ("weak", "size", "device", "raw", "source", "room", "signal", "lanes", "__weakref__")
+
+    def __init__(self, tensor, arena, offset):
+        storage = storage_of(tensor)
+        self.weak, self.size, self.device = Weak(storage), storage.nbytes(), tensor.device
+        self.lanes = arena.lanes
+        self.source, self.raw = as_bytes(tensor), None
+        self.room = arena.take(offset, self.size)
+        self.signal = self.lanes.out(self.source, self.room.bytes, self.room.signals)
+
+    def release(self, wait):
+        """Lets the source go once the copy is over; with `wait` the ops behind this wait for it.
+        True when nothing is left to do."""
+        if self.source is None:
+            return True
+        if not (wait or self.signal.over()):
+            return False
+        if wait:
+            self.signal.wait()
+        self.source = None
+        return True
+
+    def bring(self):
+        """Starts the copy back, unless the bytes are on the device. True if it did."""
+        if self.raw is not None:
+            return False
+        if self.source is not None:
+            self.raw, self.source = self.source, None
+            self.room.leave(self.signal)
+            return False
+        self.raw = torch.empty(self.size, dtype=torch.uint8, device=self.device)
+        self.signal = self.lanes.back(self.room.bytes, self.raw, [self.signal])
+        self.room.leave(self.signal)
+        return True
+
+    def use(self):
+        self.signal.wait()
+        return self.raw
+
+    def __del__(self):
+        room = getattr(self, "room", None)
+        if room is not None and room.needed:
+            room.leave(self.signal)
+
+
+class Standing:
+    """A storage that lives from step to step: its bytes go and come, it stays the same object."""
+
+    def __init__(self, tensor, arena):
+        self.tensor, self.arena, self.lanes = tensor, arena, arena.lanes
+        self.storage = storage_of(tensor)
+        self.size = self.storage.nbytes()
+        self.room = self.offset = self.version = self.signal = None
+        self.leaving = self.away = False
+
+    def bytes(self):
+        row = torch.empty(0, dtype=torch.uint8, device=self.tensor.device)
+        return row.set_(self.storage)
+
+    def leave(self, offset):
+        """Starts the copy out, unless the host has these bytes. Its length."""
+        if self.away or self.leaving:
+            return 0
+        self.leaving, copied = True, 0
+        if self.room is None or self.offset != offset or self.version != self.tensor._version:
+            if self.room is not None:
+                self.room.leave(self.signal)
+            self.room, self.offset = self.arena.take(offset, self.size), offset
+            self.signal = self.lanes.out(self.bytes(), self.room.bytes, self.room.signals)
+            self.version, copied = self.tensor._version, self.size
+        return copied
+
+    def release(self, wait):
+        if not self.leaving:
+            return True
+        if not (wait or self.signal.over()):
+            return False
+        self.signal.wait()
+        self.storage.resize_(0)
+        self.leaving, self.away = False, True
+        return True
+
+    def bring(self):
+        if self.leaving:
+            self.leaving = False
+            return False
+        if not self.away:
+            return False
+        self.storage.resize_(self.size)
+        self.signal = self.lanes.back(self.room.bytes, self.bytes(), [self.signal])
+        self.room.signals = [self.signal]
+        self.away = False
+        return True
+
+    def use(self):
+        if self.signal is not None:
+            self.signal.wait()

@@ -1,0 +1,123 @@
+"""Which memory a tensor lies in.
+
+A storage is known by a weak reference of its own: as long as that is held its number is not given to
+another storage, though the bytes may be gone and their address in use again.
+"""
+import torch
+
+
+def storage_of(tensor):
+    """The untyped storage; None where the tensor has none of its own, as sparse ones."""
+    if tensor.layout is not torch.strided:
+        return None
+    try:
+        if hasattr(tensor, "untyped_storage"):
+            return tensor.untyped_storage()
+        return tensor.storage()._storage if tensor.is_quantized else tensor._storage()
+    except (NotImplementedError, RuntimeError):
+        return None
+
+
+class Weak:
+    """A weak reference to a storage. `key` is unique for as long as this object lives."""
+
+    __slots__ = ("key", "free", "gone")
+
+    def __init__(self, storage):
+        self.key = storage._weak_ref()
+        self.free = type(storage)._free_weak_ref
+        self.gone = type(storage)._expired
+
+    def expired(self):
+        return self.gone(self.key)
+
+    def __del__(self):
+        self.free(self.key)
+
+
+class Watched:
+    """Storages by identity, each with what somebody knows of it."""
+
+    def __init__(self):
+        self.rows = {}
+
+    def find(self, storage):
+        row = self.rows.get(storage._cdata)
+        return None if row is None or row[0].expired() else row[1]
+
+    def add(self, storage, what):
+        """Holds the weak reference, so that no other storage gets this number."""
+        weak = Weak(storage)
+        self.rows[weak.key] = (weak, what)
+        return weak
+
+    def forget(self, weak):
+        self.rows.pop(weak.key, None)
+
+
+def is_plain(tensor):
+    """Can be rebuilt from the bytes of its storage, its type, sizes and strides."""
+    return (type(tensor) in (torch.Tensor, torch.nn.Parameter) and tensor.layout is torch.strided
+            and not tensor.is_quantized and not tensor.is_conj() and not tensor.is_neg())
+
+
+def as_bytes(tensor):
+    """All of the tensor's storage as one row of bytes."""
+    storage = storage_of(tensor)
+    flat = tensor.detach().as_strided((storage.nbytes() // tensor.element_size(),), (1,), 0)
+    return flat.view(torch.uint8) if tensor.dtype is not torch.uint8 else flat
+
+
+class Form:
+    """How a tensor lies in its storage."""
+
+    __slots__ = ("dtype", "size", "stride", "offset", "grad")
+
+    def __init__(self, tensor):
+        self.dtype = tensor.dtype
+        self.size = tensor.size()
+        self.stride = tensor.stride()
+        self.offset = tensor.storage_offset()
+        self.grad = tensor.requires_grad and tensor.is_leaf
+
+    def of(self, raw):
+        """The same tensor in other bytes."""
+        row = raw if self.dtype is torch.uint8 else raw.view(self.dtype)
+        return row.as_strided(self.size, self.stride, self.offset)
+
+
+def lanes_apart(a, b):
+    """Columns of one matrix that are not the same: nothing is shared, and no byte is looked at."""
+    if not a.stride or not b.stride or a.dtype != b.dtype or max(a.stride) != max(b.stride):
+        return False
+    step, ranges = max(a.stride), []
+    for form in (a, b):
+        first = form.offset % step if step else 0
+        span = sum((n - 1) * s for n, s in zip(form.size, form.stride) if s != step)
+        ranges.append((first, first + span))
+        if first + span >= step:
+            return False
+    return ranges[0][1] < ranges[1][0] or ranges[1][1] < ranges[0][0]
+
+
+def overlap(a, b, size):
+    """Do two forms in one storage of that many bytes share any?"""
+    if a.size == b.size and a.stride == b.stride and a.offset == b.offset:
+        return True
+    if lanes_apart(a, b):
+        return False
+    met = torch.zeros(size, dtype=torch.uint8)
+    a.of(met).fill_(1)
+    return bool((b.of(met) != 0).any())
+
+
+def tensors_in(things, found):
+    """All tensors of nested lists, tuples and dictionaries, in order, added to `found`."""
+    for thing in things:
+        if isinstance(thing, torch.Tensor):
+            found.append(thing)
+        elif isinstance(thing, (list, tuple)):
+            tensors_in(thing, found)
+        elif isinstance(thing, dict):
+            tensors_in(thing.values(), found)
+    return found

@@ -1,0 +1,24 @@
+"""The program `ferry`, which does all of the planning."""
+import os
+import shutil
+import subprocess
+
+from .errors import Refused
+
+
+def path():
+    """FERRY, or what PATH has."""
+    found = os.environ.get("FERRY") or shutil.which("ferry")
+    if not found:
+        raise Refused("ferry is not on PATH; set FERRY to where it lies")
+    return found
+
+
+def ferry(*arguments, accept=(0,)):
+    """Runs it, and gives back what it printed."""
+    done = subprocess.run([path(), *map(str, arguments)], stdout=subprocess.PIPE, text=True,
+                          stderr=subprocess.PIPE, check=False)
+    if done.returncode not in accept:
+        said = done.stderr.strip() or f"status {done.returncode}"
+        raise Refused(f"ferry {arguments[0]}: {said.splitlines()[-1]}")
+    return done.stdout

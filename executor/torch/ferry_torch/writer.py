@@ -1,0 +1,109 @@
+"""From what was recorded to the trace's tables."""
+from .errors import Refused
+
+
+def finish(recording, name):
+    """The trace as JSON, once the step is over."""
+    recorder = recording.recorder
+    recorder.look_for_dead()
+    if not recorder.ops:
+        raise Refused("nothing ran in the recorded step")
+    for entry in recorder.entries:
+        if entry.first is None and entry.born == 0 and entry.died != 0:
+            recorder.ops[0].reads[entry.index] = True  # in the way, though nobody looks at it
+            entry.first = entry.last = 0
+    used = [e for e in recorder.entries if counts(e)]
+    number = {e.index: i for i, e in enumerate(used)}
+    tensors = [tensor_row(e, len(recorder.ops)) for e in used]
+    ops = [op_row(op, number, recording) for op in recorder.ops]
+    annotate(ops, used, recording, number)
+    recording.summary = summary(recording, used, ops)
+    return {"format": "ferry-trace/1", "name": name, "batch": max(1, recording.batch),
+            "source": {"kind": "ferry_torch", "detail": detail(recording), "confidence": "exact"},
+            "tensors": tensors, "ops": ops}
+
+
+def counts(entry):
+    """Is it a tensor of the trace? One that nobody used in the step, or scratch, is not."""
+    return entry.bytes > 0 and not entry.scratch and (entry.first is not None or entry.persistent)
+
+
+def tensor_row(entry, n_ops):
+    row = {"name": entry.name, "bytes": entry.bytes, "kind": entry.kind}
+    if entry.persistent:
+        if entry.kind not in ("parameter", "optimizer"):
+            row["persistent"] = True
+        return row
+    if entry.born is not None:
+        row["born_before"] = 0
+    ends = [at for at in (entry.died, entry.over) if at is not None]
+    last = min(ends, default=n_ops) - 1
+    if last > entry.last:
+        row["dies_after"] = last
+    if entry.split:
+        row["split"] = "batch"
+    return row
+
+
+def workspace(op, memory):
+    """What the op holds beyond the trace's tensors: scratch of an update, room of its kernels."""
+    most = op.scratch_most
+    for span, scratch, made in op.taken:
+        most = max(most, scratch + max(0, memory.peak(span) - made))
+    return max(0, most - op.lasting)
+
+
+def op_row(op, number, recording):
+    clock = recording.clock
+    row = {"name": op.name, "ns": sum(clock.result(span) for span in op.spans), "phase": op.phase}
+    for key, indices in (("reads", op.reads), ("writes", op.writes), ("side", op.side)):
+        found = sorted(number[i] for i in indices if i in number)
+        if found:
+            row[key] = found
+    room = workspace(op, recording.memory)
+    if room > 0:
+        row["workspace_bytes"] = room
+    return row
+
+
+def annotate(ops, used, recording, number):
+    """What only this executor asks for: where tensors are packed and unpacked, from when on only
+    autograd holds them, and which weights a module brings back by itself."""
+    for row, op in zip(ops, recording.recorder.ops):
+        note = {"kind": "torch"}
+        for key, events in op.notes.items():
+            if events:
+                note[key] = [number.get(i, -1) for i in events]
+        row["compute"] = note
+    for entry in used:
+        if entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent:
+            ops[entry.let_go - 1]["compute"].setdefault("free", []).append(number[entry.index])
+    if recording.order:
+        ops[0]["compute"]["order"] = recording.order
+    ops[0]["compute"]["leave"] = sorted(number[i] for i in may_leave(recording) if i in number)
+
+
+def may_leave(recording):
+    """Weights and optimizer state that can be away between two uses."""
+    from . import updates
+    if recording.optimizer is None or not updates.each_alone(recording.optimizer):
+        return []
+    weights = [i for i in recording.guarded if i not in recording.loose]
+    return weights + [e.index for e in recording.recorder.entries if e.kind == "optimizer"]
+
+
+def detail(recording):
+    said = [f"one step, timed by {recording.clock.name}"]
+    for what, count in sorted(recording.recorder.unseen.items()):
+        said.append(f"not seen: {count} {what}")
+    for dtype, shape in recording.signature or ():
+        said.append(f"input {dtype} {'x'.join(map(str, shape)) or 'scalar'}")
+    return "; ".join(said)
+
+
+def summary(recording, used, ops):
+    total = {}
+    for entry in used:
+        total[entry.kind] = total.get(entry.kind, 0) + entry.bytes
+    return {"ops": len(ops), "tensors": len(used), "bytes": total,
+            "step_ns": sum(row["ns"] for row in ops), "unseen": dict(recording.recorder.unseen)}

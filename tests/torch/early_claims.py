@@ -1,0 +1,108 @@
+"""Updates that are moved to where their gradient is final."""
+import os
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import ferry_torch
+from common import Job, same, solve
+from ferry_torch import trace as traces
+from nets import NETS, OPTIMIZERS, pictures
+
+
+def recorded(folder, job, step=1):
+    path = os.path.join(folder, "step.json")
+    with ferry_torch.record(path, job.model, job.optimizer, order="updates"):
+        job.step(step)
+    return traces.load(path)
+
+
+def test_moved_updates_learn_the_same(folder):
+    for net, (make, batches) in NETS.items():
+        for optimizer in ("momentum", "adamw"):
+            plain, planned, spare = (Job(make, OPTIMIZERS[optimizer], batches) for _ in range(3))
+            spare.step(0)
+            recorded(folder, spare)
+            plan = solve(folder, 0.3)
+            planned.step(0)
+            for n in range(10):
+                plain.step(n)
+            with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
+                for n in range(1, 10):
+                    planned.step(n)
+            assert same(plain.result(), planned.result()), f"{net} {optimizer}"
+            assert run.report.unmatched == 0, run.report.text()
+
+
+def test_updates_stand_on_the_way_back(folder):
+    make, batches = NETS["cnn"]
+    job = Job(make, OPTIMIZERS["adam"], batches)
+    job.step(0)
+    ops = recorded(folder, job)["ops"]
+    phases = [op["phase"] for op in ops]
+    first = phases.index("update")
+    assert "backward" in phases[first:], "all updates come behind the way back"
+
+
+class Twice(nn.Module):
+    """The weight's gradient is final before the way back asks for the old weight a last time."""
+
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Conv2d(3, 4, 3, padding=1)
+        self.w = nn.Linear(20, 20)
+        self.out = nn.Linear(4 * 400, 10)
+
+    def forward(self, x):
+        x = torch.tanh(self.a(x))
+        x = torch.tanh(F.linear(x, self.w.weight.detach()))
+        return self.out(torch.tanh(self.w(x)).flatten(1))
+
+
+def test_an_update_waits_for_the_last_use_of_the_old_weight(folder):
+    plain, planned, spare = (Job(Twice, OPTIMIZERS["momentum"], pictures(20, 10)) for _ in range(3))
+    spare.step(0)
+    recorded(folder, spare)
+    plan = solve(folder, 0.3)
+    planned.step(0)
+    for n in range(6):
+        plain.step(n)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer):
+        for n in range(1, 6):
+            planned.step(n)
+    assert same(plain.result(), planned.result()), "the new weight was used in place of the old one"
+
+
+def refused(folder, job, words):
+    job.step(0)
+    try:
+        recorded(folder, job)
+    except (ferry_torch.Refused, RuntimeError) as error:
+        assert words in str(error), error
+        return
+    raise AssertionError(f"not refused: {words}")
+
+
+def test_clipping_by_norm_is_refused(folder):
+    class Clipped(Job):
+        def step(self, number):
+            x, y = self.batches(number)
+            self.optimizer.zero_grad(set_to_none=True)
+            self.loss(self.model(x), y).backward()
+            nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+            self.optimizer.step()
+    make, batches = NETS["cnn"]
+    refused(folder, Clipped(make, OPTIMIZERS["sgd"], batches), "clipping")
+
+
+def test_accumulation_is_refused(folder):
+    class Added(Job):
+        def step(self, number):
+            self.optimizer.zero_grad(set_to_none=True)
+            for half in range(2):
+                x, y = self.batches(2 * number + half)
+                self.loss(self.model(x), y).backward()
+            self.optimizer.step()
+    make, batches = NETS["cnn"]
+    refused(folder, Added(make, OPTIMIZERS["sgd"], batches), "updates cannot be moved")

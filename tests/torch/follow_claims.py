@@ -1,0 +1,157 @@
+"""A plan changes nothing but where bytes lie: same losses, same parameters, bit for bit."""
+import contextlib
+
+import torch
+import torch.nn.functional as F
+
+import ferry_torch
+from common import Allocator, Job, both, plan_for, resident, same
+from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
+
+
+def check(folder, make, **how):
+    plain, planned, report = both(folder, make, **how)
+    assert same(plain, planned), "losses or parameters differ"
+    assert report.unmatched == 0 and report.other == 0, report.text()
+    return report
+
+
+def matrix(net):
+    def claim(folder):
+        for name, optimizer in OPTIMIZERS.items():
+            make, batches = NETS[net]
+            report = check(folder, lambda: Job(make, optimizer, batches))
+            assert report.out_bytes > 0 and report.in_bytes > 0, f"{name}: nothing moved"
+    return claim
+
+
+test_cnn_with_four_optimizers = matrix("cnn")
+test_lstm_with_four_optimizers = matrix("lstm")
+test_transformer_with_four_optimizers = matrix("transformer")
+test_unet_with_four_optimizers = matrix("unet")
+
+
+def peaks(folder, make, optimizer, batches, with_plan=True):
+    """Of the plan, and of the allocator's events without the host's part."""
+    spare = Job(make, optimizer, batches)
+    spare.step(0)
+    plan = plan_for(folder, spare)
+    spare, host, predicted = None, 0, 0
+    with Allocator() as allocator:
+        job = Job(make, optimizer, batches)
+        job.step(0)
+        how = ferry_torch.follow(plan, job.model, job.optimizer)
+        with how if with_plan else contextlib.nullcontext() as run:
+            job.step(2)
+            job.step(3)
+            allocator.step(lambda: job.step(4))
+            if with_plan:
+                host = run.follower.arena.size + run.follower.arena.extra
+                predicted = run.report.predicted["peak_bytes"]
+    return predicted, allocator.most() - host
+
+
+def test_the_device_has_what_was_predicted(folder):
+    for net, (make, batches) in NETS.items():
+        predicted, seen = peaks(folder, make, OPTIMIZERS["adam"], batches)
+        assert seen <= 1.1 * predicted, f"{net}: {seen} seen, {predicted} predicted"
+
+
+def test_optimizer_state_and_weights_leave_between_steps(folder):
+    job = Job(lambda: Cnn(4), OPTIMIZERS["adam"], pictures(20, 10, batch=1))
+    job.step(0)
+    before = resident(job)
+    plan = plan_for(folder, job)
+    kept = [(p, p.data_ptr()) for p in job.model.parameters()]
+    view = job.model.out.weight.view(-1)
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        job.step(2)
+        job.step(3)
+        assert resident(job) < before, "nothing has left"
+        assert run.follower.standing, "the plan moves no weight and no state"
+    assert resident(job) == before
+    assert view.data_ptr() == job.model.out.weight.data_ptr()
+    assert torch.equal(view, job.model.out.weight.view(-1)) and kept[0][0] is next(job.model.parameters())
+
+
+def test_what_left_is_really_gone(folder):
+    """The source is freed when its copy is out: less is there at the peak than without a plan."""
+    make, batches = NETS["unet"]
+    _, without = peaks(folder, make, OPTIMIZERS["sgd"], batches, with_plan=False)
+    _, seen = peaks(folder, make, OPTIMIZERS["sgd"], batches)
+    assert seen < 0.85 * without, f"{seen} with the plan, {without} without"
+
+
+def test_views_and_in_place_ops(folder):
+    class Net(Cnn):
+        def forward(self, x):
+            x = self.conv1(x)
+            x = F.relu(self.bn1(x), inplace=True)
+            y = x.view(x.shape[0], -1).narrow(1, 0, 1200)
+            x = x.mul(0.5).add_(1)
+            x = torch.tanh(self.conv2(x)[:, :, ::2])
+            return self.out(y) + x.sum((1, 2, 3)).unsqueeze(1)
+    check(folder, lambda: Job(Net, OPTIMIZERS["momentum"], pictures(20, 10)))
+
+
+def test_autocast(folder):
+    class Net(Cnn):
+        def forward(self, x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return super().forward(x).float()
+    check(folder, lambda: Job(Net, OPTIMIZERS["adamw"], pictures(20, 10)), steps=8)
+
+
+def test_gradient_accumulation(folder):
+    class Twice(Job):
+        def step(self, number):
+            self.optimizer.zero_grad(set_to_none=True)
+            for half in (0, 1):
+                torch.manual_seed(2 * number + half)
+                x, y = self.batches(2 * number + half)
+                loss = self.loss(self.model(x), y) / 2
+                loss.backward()
+                self.losses.append(loss.item())
+            self.optimizer.step()
+    check(folder, lambda: Twice(Cnn, OPTIMIZERS["adam"], pictures(20, 10, batch=4)), steps=10)
+
+
+def test_a_short_last_batch_is_run_without_the_plan(folder):
+    def batches(step):
+        x, y = pictures(20, 10)(step)
+        return (x[:3], y[:3]) if step == 5 else (x, y)
+    plain, planned, report = both(folder, lambda: Job(Cnn, OPTIMIZERS["adam"], batches), steps=10)
+    assert same(plain, planned) and report.other == 1 and report.followed > 0
+
+
+def test_shared_weights(folder):
+    make = lambda: Transformer(tied=True)
+    check(folder, lambda: Job(make, OPTIMIZERS["adam"], letters(24)), steps=10)
+
+
+def test_checkpointing_inside(folder):
+    from torch.utils.checkpoint import checkpoint
+    for reentrant in (True, False):
+        class Net(Transformer):
+            def forward(self, x):
+                x = self.embed(x)
+                for block in self.blocks:
+                    x = checkpoint(block, x, use_reentrant=reentrant)
+                return self.out(x).transpose(1, 2)
+        plain, planned, report = both(folder, lambda: Job(Net, OPTIMIZERS["adam"], letters(24)), steps=8)
+        assert same(plain, planned), f"reentrant {reentrant}"
+
+
+def test_double_backward(folder):
+    class Twice(Job):
+        def step(self, number):
+            torch.manual_seed(number)
+            x, y = self.batches(number)
+            self.optimizer.zero_grad(set_to_none=True)
+            loss = self.loss(self.model(x), y)
+            loss.backward(retain_graph=True)
+            loss.backward()
+            self.optimizer.step()
+            self.losses.append(loss.item())
+    plain, planned, report = both(folder, lambda: Twice(Cnn, OPTIMIZERS["sgd"], pictures(20, 10)), steps=6)
+    assert same(plain, planned)

@@ -1,0 +1,49 @@
+"""What recording and an empty plan cost: medians of paired steps. overhead.py [PAIRS]"""
+import os
+import statistics
+import sys
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.join(HERE, "../../executor/torch")]
+
+
+def timed(step):
+    started = time.perf_counter()
+    step()
+    return time.perf_counter() - started
+
+
+def ratio(pairs, job, around):
+    """The median of a step inside over one outside, each pair one behind the other."""
+    found = []
+    for n in range(pairs):
+        plain = timed(lambda: job.step(1)) if n % 2 else None
+        with around():
+            inside = timed(lambda: job.step(1))
+        found.append(inside / (plain or timed(lambda: job.step(1))))
+    return statistics.median(found)
+
+
+def main(pairs):
+    import torch
+    import ferry_torch
+    from common import Job, card, ferry
+    from nets import NETS, OPTIMIZERS
+    torch.set_num_threads(1)
+    print(f"{'net':12} {'recorded':>9} {'empty plan':>11}   medians of {pairs} pairs")
+    for net, (make, batches) in NETS.items():
+        folder = tempfile.mkdtemp(prefix="ferry-torch-")
+        trace, plan = (os.path.join(folder, n) for n in ("step.json", "plan.json"))
+        job = Job(make, OPTIMIZERS["adam"], batches)
+
+        job.step(0)
+        slower = ratio(pairs, job, lambda: ferry_torch.record(trace, job.model, job.optimizer))
+        ferry("solve", trace, "-d", card(folder), "--for", "torch", "-o", plan)
+        empty = ratio(pairs, job, lambda: ferry_torch.follow(plan, job.model, job.optimizer))
+        print(f"{net:12} {slower:8.2f}x {100 * empty - 100:+10.1f}%")
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 21)

@@ -1,0 +1,261 @@
+"""Known traps: each of these fails when the guard against it is taken out."""
+import json
+import os
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import ferry_torch
+from common import Job, budget_of, card, ferry, plan_for, same
+from nets import OPTIMIZERS, Cnn, Transformer, letters, pictures
+from ferry_torch.storages import Watched, storage_of
+
+
+def refused(what, words):
+    try:
+        what()
+    except (ferry_torch.Refused, RuntimeError) as error:
+        assert words in str(error), error
+        return
+    raise AssertionError(f"not refused: {words}")
+
+
+class Net(nn.Module):
+    """Some layers with whatever stands between them."""
+
+    def __init__(self, between):
+        super().__init__()
+        self.a, self.b, self.c = (nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, padding=1),
+                                  nn.Linear(8 * 400, 10))
+        self.between = between
+
+    def forward(self, x):
+        x = self.between(self, self.a(x))
+        x = F.relu(self.b(x))
+        return self.c(x.flatten(1))
+
+
+def compare(folder, between, steps=6):
+    make = lambda: Job(lambda: Net(between), OPTIMIZERS["momentum"], pictures(20, 10))
+    plain, planned, spare = make(), make(), make()
+    spare.step(0)
+    plan = plan_for(folder, spare)
+    for n in range(steps):
+        plain.step(n)
+    planned.step(0)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
+        for n in range(1, steps):
+            planned.step(n)
+    assert same(plain.result(), planned.result()), "losses or parameters differ"
+    assert run.report.followed > 0, "the plan moves nothing here"
+    return run.report
+
+
+def test_an_address_is_not_an_identity(folder):
+    """A storage that lies where another did is another one, as long as anybody watches."""
+    watched, addresses, met = Watched(), set(), 0
+    for n in range(50):
+        tensor = torch.full((1000,), float(n))
+        assert watched.find(storage_of(tensor)) is None, "taken for one that is gone"
+        met += tensor.data_ptr() in addresses
+        addresses.add(tensor.data_ptr())
+        watched.add(storage_of(tensor), n)
+        del tensor
+    assert met > 0, "no address was met twice, so nothing was tried"
+
+
+def test_tensors_at_one_address_keep_their_own_bytes(folder):
+    """Each is saved, freed once it is out, and the next lies where it was."""
+    def between(net, x):
+        for k in range(4):
+            x = torch.sigmoid(x * (1 + k))
+        return x
+    compare(folder, between)
+
+
+def test_another_storage_in_the_place_of_a_known_one(folder):
+    """The pack has the size and the turn of the trace's, and yet it is another tensor."""
+    def between(net, x):
+        y = torch.tanh(x)
+        w = y * 2 if net.other else y
+        return w * w
+
+    def make(other):
+        job = Job(lambda: Net(between), OPTIMIZERS["momentum"], pictures(20, 10))
+        job.model.other = other
+        return job
+    plain, planned, spare = make(True), make(True), make(False)
+    spare.step(0)
+    plan = plan_for(folder, spare)
+    for n in range(4):
+        plain.step(n)
+    planned.step(0)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
+        for n in range(1, 4):
+            planned.step(n)
+    assert run.report.unmatched > 0 and same(plain.result(), planned.result())
+
+
+def test_a_write_after_a_discarded_save(folder):
+    """Autograd saved the bytes from before the write for a graph that nobody walks back."""
+    def between(net, x):
+        x = torch.tanh(x).detach().requires_grad_(True) + 0 * x
+        (x * net.b.weight.sum()).sum()
+        x.mul_(2)
+        return x * x
+    compare(folder, between)
+
+
+def test_the_copy_is_made_when_it_is_packed(folder):
+    """The bytes may change as soon as the op is over: with `.data` autograd does not look. So a copy
+    made later would be another."""
+    from ferry_torch.arena import Arena
+    from ferry_torch.lanes import CpuLanes
+    from ferry_torch.slots import Content
+    from ferry_torch.storages import Form
+    x = torch.arange(8.0)
+    content = Content(x, Arena(CpuLanes(), 512), 0)
+    saved = x.clone()
+    x.data.mul_(3)
+    content.release(True)
+    content.bring()
+    assert torch.equal(Form(x).of(content.use()), saved)
+
+
+def test_a_kept_tensor_that_changed_is_an_error(folder):
+    """As it is without a plan: hooks switch autograd's own check off."""
+    job = Job(lambda: Net(lambda net, x: torch.sigmoid(x)), OPTIMIZERS["sgd"], pictures(20, 10))
+    job.step(0)
+    plan = plan_for(folder, job)
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        a = torch.ones(3, requires_grad=True)
+        run.follower.lost = True
+        b = a * 2
+        c = b * b
+        b.add_(1)
+        refused(lambda: c.sum().backward(), "modified by an inplace operation")
+
+
+def test_a_saved_view_of_a_dead_base(folder):
+    """Only the view is saved; its storage has more bytes, and they all move."""
+    def between(net, x):
+        base = torch.cat([x, x * 2], 1)
+        view = base[:, 4:12]
+        del base
+        return torch.sigmoid(view) * view
+    report = compare(folder, between)
+    assert report.unmatched == 0
+
+
+def test_a_loss_that_is_kept_alive(folder):
+    """Its graph still holds tensors on the host when the next step comes to the same place."""
+    make = lambda: Job(lambda: Net(lambda net, x: torch.sigmoid(x)), OPTIMIZERS["sgd"],
+                       pictures(20, 10))
+    spare = make()
+    spare.step(0)
+    plan = plan_for(folder, spare)
+
+    def train(job, follow):
+        job.step(0)
+        with follow(job):
+            x, y = job.batches(1)
+            kept = job.loss(job.model(x), y)
+            job.optimizer.step()  # nothing to do: no gradients, but the step is over
+            x, y = job.batches(2)
+            second = job.loss(job.model(x), y)
+            gradients = torch.autograd.grad(kept, list(job.model.parameters()))
+            more = torch.autograd.grad(second, list(job.model.parameters()))
+        return [g.clone() for g in gradients + more]
+
+    import contextlib
+    def nothing(job):
+        job.optimizer.zero_grad(set_to_none=True)
+        return contextlib.nullcontext()
+
+    def planned(job):
+        job.optimizer.zero_grad(set_to_none=True)
+        return ferry_torch.follow(plan, job.model, job.optimizer)
+    assert all(map(torch.equal, train(make(), nothing), train(make(), planned)))
+
+
+def test_batch_norm_counts_once(folder):
+    make = lambda: Job(Cnn, OPTIMIZERS["sgd"], pictures(20, 10))
+    job = make()
+    job.step(0)
+    plan = plan_for(folder, job)
+    with ferry_torch.follow(plan, job.model, job.optimizer):
+        for n in range(2, 6):
+            job.step(n)
+    assert int(job.model.bn1.num_batches_tracked) == 6
+
+
+def test_refusals(folder):
+    job = Job(lambda: Net(lambda net, x: torch.sigmoid(x)), OPTIMIZERS["adam"], pictures(20, 10))
+    job.step(0)
+    plan = plan_for(folder, job)
+    path = os.path.join(folder, "step.json")
+
+    def follow(plan=plan, **how):
+        with ferry_torch.follow(plan, job.model, job.optimizer, **how):
+            job.step(2)
+
+    other = os.path.join(folder, "other.json")
+    with ferry_torch.record(other, job.model, job.optimizer):
+        job.step(3)
+    refused(lambda: follow(trace=other), "another trace")
+    refused(lambda: follow(plan=path), "not a plan")
+    with open(plan) as file:
+        whole = json.load(file)
+    for change, words in (({"sections": [{"ops": [0, 1], "parts": 2}]}, "sections"),
+                          ({"recompute": [{"before": 3, "ops": [0], "replaces": [1]}]}, "again"),
+                          ({"moves": [dict(whole["moves"][0], of=2)]}, "parts")):
+        changed = os.path.join(folder, "changed.json")
+        with open(changed, "w") as file:
+            json.dump({**whole, **change}, file)
+        refused(lambda: follow(plan=changed), words)
+    os.remove(path)
+    refused(follow, "no trace beside")
+
+
+def test_a_move_that_the_program_forbids(folder):
+    """A plan made for another executor moves what Python still holds."""
+    job = Job(Transformer, OPTIMIZERS["adam"], letters(24))
+    job.step(0)
+    plan = plan_for(folder, job)
+    step = os.path.join(folder, "step.json")
+    least = budget_of(step, card(folder), 0)
+    ferry("solve", step, "-d", card(folder), "--budget", least, "-o", plan)
+
+    def follow():
+        with ferry_torch.follow(plan, job.model, job.optimizer):
+            job.step(2)
+    refused(follow, "--for torch")
+
+
+def test_unknown_optimizers_keep_their_state(folder):
+    class Own(torch.optim.SGD):
+        pass
+    job = Job(Cnn, lambda p: Own(p, 0.1, momentum=0.9), pictures(20, 10))
+    job.step(0)
+    plan = plan_for(folder, job)
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        job.step(2)
+    assert not run.follower.standing
+
+
+def test_everything_is_back_after_an_exception(folder):
+    job = Job(lambda: Cnn(4), OPTIMIZERS["adam"], pictures(20, 10, batch=1))
+    job.step(0)
+    plan = plan_for(folder, job)
+    before = {n: p.shape for n, p in job.model.named_parameters()}
+    try:
+        with ferry_torch.follow(plan, job.model, job.optimizer):
+            job.step(2)
+            raise KeyError("in between")
+    except KeyError:
+        pass
+    for name, p in job.model.named_parameters():
+        assert storage_of(p).nbytes() == 4 * before[name].numel() and torch.isfinite(p).all()
+    assert "step" not in job.optimizer.__dict__
+    job.step(3)
