@@ -247,6 +247,7 @@ static bool genuine_cuts (forging *f) {
                         .budget_bytes = f->plan.budget_bytes,
                         .host_bytes = f->plan.host_bytes,
                         .keep_proof = true,
+                        .sections = SECTIONS_AUTO,
                         .section_orders = i & 1 ? ORDERS_LEVEL : ORDERS_AUTO,
                         .recompute = modes[i / 2] };
     if (sections_bound (f->c.trace, &o, f->arena, &b, &why) && !take_genuine (f, b.proof))
