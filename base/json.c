@@ -16,7 +16,7 @@ static json_t *load (const char *text, int64_t size, json_error_t *said) {
   return json_loadb (text, (size_t)size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, said);
 }
 
-/* Where an allocation fails in its scanner Jansson says nothing at all, or takes the text to be
+/* Jansson says nothing at all of an allocation that fails in its scanner, or takes the text to be
    wrong there. So what is said to be wrong is read twice, with room at hand for all that it may
    become. */
 static bool had_no_memory (int64_t size, const json_error_t *said) {

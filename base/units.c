@@ -116,7 +116,7 @@ static bool parse_count (const char *text, int64_t *count, error *err) {
   return true;
 }
 
-/* As texts of this kind are written, so that a limit can be typed in again. */
+/* A limit as it can be typed in again. */
 static const char *limit_text (char text[UNITS_TEXT], units_kind kind, int64_t value) {
   static const char *const endings[] = { "", " B", " B/s", " ns", " ppm", "", " B" };
   snprintf (text, UNITS_TEXT, "%lld%s", (long long)value, endings[kind]);

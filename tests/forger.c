@@ -247,6 +247,7 @@ static bool genuine_cuts (forging *f) {
                         .budget_bytes = f->plan.budget_bytes,
                         .host_bytes = f->plan.host_bytes,
                         .keep_proof = true,
+                        .sections = SECTIONS_AUTO,
                         .section_orders = i & 1 ? ORDERS_LEVEL : ORDERS_AUTO,
                         .recompute = modes[i / 2] };
     if (sections_bound (f->c.trace, &o, f->arena, &b, &why) && !take_genuine (f, b.proof))
@@ -304,7 +305,8 @@ static bool choose_plan (forging *f) {
       return false;
     *s = (section){ k, k + 1, 2, SECTION_LEVEL };
     p->sections = s;
-    p->n_sections = trace_rewrite (t, s, 1, NULL, 0, 0, f->arena, &made, &why);
+    rewriting one = { .sections = s, .n_sections = 1 };
+    p->n_sections = trace_rewrite (t, &one, f->arena, &made, &why);
   }
   return true;
 }
@@ -329,8 +331,7 @@ static bool prepare (forging *f, uint64_t seed, bool *usable) {
   f->small_ns = trace_total_ns (f->small.trace);
   f->compute_ns = trace_total_ns (f->c.trace);
   if (!choose_plan (f) || !plan_rewrite (f->c.trace, &f->plan, f->arena, &all, f->err) ||
-      !trace_rewrite (f->c.trace, f->plan.sections, f->plan.n_sections, NULL, 0,
-                      f->plan.device.section_ns, f->arena, &cut, f->err))
+      !plan_cut (f->c.trace, &f->plan, f->arena, &cut, f->err))
     return false;
   for (int i = 0; i < LOOSE_ORDERS; i++) {
     if (!trace_loosen (f->c.trace, (loose_orders)i, f->arena, &l[i], f->err))

@@ -7,7 +7,7 @@
 #include "trace/device.h"
 #include "trace/trace.h"
 
-/* Of items, pixels, tokens, classes and divisors. */
+/* The most items, pixels, tokens and classes, and the largest divisor. */
 #define ZOO_MOST ((int64_t)1 << 24)
 
 typedef enum zoo_optimizer { ZOO_SGD, ZOO_MOMENTUM, ZOO_ADAM, ZOO_OPTIMIZERS } zoo_optimizer;
