@@ -69,6 +69,7 @@ static rewritten_step *look (const trace *t, const variant *v, const solve_optio
 
 bool variant_look (const trace *t, const variant *v, const solve_options *o, arena *scratch,
                    variant_value *out, error *err) {
+  assert (t && v && o->device && out);
   arena_mark mark = arena_here (scratch);
   bool ok = look (t, v, o, scratch, out, err) != NULL;
   arena_back (scratch, mark);
@@ -77,6 +78,7 @@ bool variant_look (const trace *t, const variant *v, const solve_options *o, are
 
 bool variant_bound (const trace *t, const variant *v, const solve_options *o, bool rough,
                     arena *scratch, variant_value *out, error *err) {
+  assert (t && v && o->device && out);
   arena_mark mark = arena_here (scratch);
   bound b;
   bound_options how = { .dev = o->device,
@@ -202,6 +204,7 @@ static bool count_quick (quick *q, error *err) {
 
 bool variant_try (const trace *t, const variant *v, const solve_options *o, int64_t beat_ns,
                   arena *scratch, variant_value *out, error *err) {
+  assert (t && v && o->device && beat_ns >= 0);
   arena_mark mark = arena_here (scratch);
   rewritten_step *x = look (t, v, o, scratch, out, err);
   bool ok = x != NULL,

@@ -146,12 +146,11 @@ static bool name_ops (const int32_t *order, arena *a, rewritten *r, error *err) 
 
 static bool rewrite_some (const trace *t, const plan *p, int32_t n_recomputes, arena *a,
                           rewritten *out, error *err) {
-  rewriting r = { p->sections, p->recomputes, p->n_sections, n_recomputes, p->device.section_ns };
   const trace *ordered;
   int32_t *order;
+  rewriting r = { p->sections, p->recomputes, p->n_sections, n_recomputes, p->device.section_ns };
   return trace_reorder (t, p->order, p->n_order, a, &ordered, &order, err) &&
-         trace_rewrite (ordered, &r, a, out, err) &&
-         (!order || name_ops (order, a, out, err));
+         trace_rewrite (ordered, &r, a, out, err) && (!order || name_ops (order, a, out, err));
 }
 
 bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) {

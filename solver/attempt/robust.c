@@ -1,4 +1,6 @@
-#include "solver/attempt/steady.h"
+#include "solver/attempt/robust.h"
+
+#include <assert.h>
 
 #include "base/units.h"
 #include "trace/simulate/noise.h"
@@ -11,18 +13,18 @@ static int64_t most_ns (const search *s, int64_t least_ns) {
 }
 
 /* Who is too slow beside a new best goes; the room stays, behind the others. */
-static void sift (steady *k, const search *s, int64_t least_ns) {
+static void sift (robust *k, const search *s, int64_t least_ns) {
   int32_t kept = 0;
   for (int32_t i = 0; i < k->count; i++)
     if (k->at[i].c.step_ns <= most_ns (s, least_ns)) {
-      steady_entry out = k->at[kept];
+      robust_entry out = k->at[kept];
       k->at[kept++] = k->at[i];
       k->at[i] = out;
     }
   k->count = kept;
 }
 
-static int32_t longest (const steady *k) {
+static int32_t longest (const robust *k) {
   int32_t at = 0;
   for (int32_t i = 1; i < k->count; i++)
     if (k->at[i].c.step_ns >= k->at[at].c.step_ns)
@@ -30,7 +32,7 @@ static int32_t longest (const steady *k) {
   return at;
 }
 
-static int64_t least (const steady *k) {
+static int64_t least (const robust *k) {
   int64_t ns = INT64_MAX;
   for (int32_t i = 0; i < k->count; i++)
     ns = k->at[i].c.step_ns < ns ? k->at[i].c.step_ns : ns;
@@ -56,7 +58,7 @@ static uint64_t hash_of (const plan *p) {
   return h;
 }
 
-static bool make_room (steady_entry *e, search *s, const layout *l, error *err) {
+static bool make_room (robust_entry *e, search *s, const layout *l, error *err) {
   int32_t gaps = l->step.gaps.count, units = l->step.units.count;
   if (e->c.of && e->gaps_room >= gaps && e->units_room >= units)
     return true;
@@ -68,7 +70,8 @@ static bool make_room (steady_entry *e, search *s, const layout *l, error *err) 
   return e->c.of && e->c.parts && e->c.not_before;
 }
 
-bool steady_offer (steady *k, search *s, const candidate *c, const plan *p, error *err) {
+bool robust_offer (robust *k, search *s, const candidate *c, const plan *p, error *err) {
+  assert (k->count >= 0 && k->count <= ROBUST_PLANS);
   int64_t least_ns = least (k);
   if (k->count && c->step_ns > most_ns (s, least_ns))
     return true;
@@ -79,7 +82,7 @@ bool steady_offer (steady *k, search *s, const candidate *c, const plan *p, erro
   if (c->step_ns < least_ns)
     sift (k, s, c->step_ns);
   int32_t to = k->count;
-  if (to == STEADY_PLANS) {
+  if (to == ROBUST_PLANS) {
     to = longest (k);
     if (c->step_ns >= k->at[to].c.step_ns)
       return true;
@@ -143,7 +146,8 @@ static void say (const search *s, const candidate *c, int64_t p95_ppm) {
            units_time (step, c->step_ns), c->found_by, (double)p95_ppm / 10000);
 }
 
-bool steady_choose (steady *k, search *s, steadiness *out, error *err) {
+bool robust_choose (robust *k, search *s, robustness *out, error *err) {
+  assert (s->options->noise_percent > 0);
   int64_t ticks = s->ticks, tried = s->tried, best_ppm = 0;
   if (!try_timings (s, err))
     return false;
@@ -151,7 +155,7 @@ bool steady_choose (steady *k, search *s, steadiness *out, error *err) {
   int64_t limit_ns = fastest_ns <= s->enough_ns ? s->enough_ns : INT64_MAX;
   const candidate *best = NULL;
   bool fastest_seen = false;
-  *out = (steadiness){ .percent = s->options->noise_percent, .days = days (s) };
+  *out = (robustness){ .percent = s->options->noise_percent, .days = days (s) };
   for (int32_t i = 0; i < k->count; i++) {
     const candidate *c = &k->at[i].c;
     int64_t ppm;

@@ -1,4 +1,4 @@
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -8,7 +8,7 @@
 const tuning tuning_shipped = { .at = {
 #define TUNE(name, value, least, most, why) value,
 #define LIST(name, count, least, most, why, ...) __VA_ARGS__,
-#include "solver/tuning.def"
+#include "solver/tuning/tuning.def"
                                 } };
 
 /* A list of too few or too many numbers would move all behind it. */
@@ -16,7 +16,7 @@ enum {
 #define TUNE(name, value, least, most, why) COUNT_##name,
 #define LIST(name, count, least, most, why, ...) \
   COUNT_##name, COUNT_##name##_last = COUNT_##name + sizeof ((int64_t[]){ __VA_ARGS__ }) / 8 - 1,
-#include "solver/tuning.def"
+#include "solver/tuning/tuning.def"
   COUNTED
 };
 static_assert ((int)COUNTED == (int)TUNINGS, "a list of tuning.def has another length");
@@ -24,7 +24,7 @@ static_assert ((int)COUNTED == (int)TUNINGS, "a list of tuning.def has another l
 const tuning_row tuning_rows[] = {
 #define TUNE(name, value, least, most, why) { #name, why, TUNE_##name, 1, least, most },
 #define LIST(name, count, least, most, why, ...) { #name, why, TUNE_##name, count, least, most },
-#include "solver/tuning.def"
+#include "solver/tuning/tuning.def"
   { NULL, NULL, 0, 0, 0, 0 },
 };
 
@@ -68,8 +68,10 @@ static bool set_one (tuning *t, char *text, error *err) {
   if (!equals || !read_value (equals + 1, &value))
     return error_set (err, ERR_usage, "`%s` is not NAME=VALUE with a whole number", text);
   *equals = '\0';
-  if (!set_strategy (t, text, value, &known, err) || known)
-    return known;
+  if (!set_strategy (t, text, value, &known, err))
+    return false;
+  if (known)
+    return true;
   if ((dot = strchr (text, '.')) && (!read_value (dot + 1, &at) || at < 0))
     return error_set (err, ERR_usage, "`%s`: which of its numbers is not a count", text);
   if (dot)

@@ -1,4 +1,4 @@
-#include "solver/options.h"
+#include "solver/options/options.h"
 
 #include <assert.h>
 

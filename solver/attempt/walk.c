@@ -344,6 +344,7 @@ static bool step (improving *im, bool *better, error *err) {
 }
 
 bool search_walk (search *s, error *err) {
+  assert (s->best.step_ns < INT64_MAX);
   improving im = { .s = s };
   bool ok = begin (&im, err), better;
   bool small = s->layouts->step.gaps.n_ops <= number (&im, TUNE_walk_small_ops);

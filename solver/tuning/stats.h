@@ -1,13 +1,13 @@
 /* What each strategy of the search was worth: counted where the stages run them, shown by
    `ferry solve -v`. */
-#ifndef FERRY_SOLVER_STATS_H
-#define FERRY_SOLVER_STATS_H
+#ifndef FERRY_SOLVER_TUNING_STATS_H
+#define FERRY_SOLVER_TUNING_STATS_H
 
 #include <stdint.h>
 
 typedef enum strategy_id {
 #define STRATEGY(stage, name, ...) STRATEGY_##stage##_##name,
-#include "solver/strategies.def"
+#include "solver/tuning/strategies.def"
   STRATEGIES
 } strategy_id;
 
@@ -18,7 +18,7 @@ extern const strategy_row strategy_rows[STRATEGIES];
 
 typedef struct strategy_stats {
 #define STAT(name, says) int64_t name;
-#include "solver/stats.def"
+#include "solver/tuning/stats.def"
 } strategy_stats;
 
 /* All zero: nothing was done yet. */

@@ -1,11 +1,11 @@
-#include "solver/stats.h"
+#include "solver/tuning/stats.h"
 
 #include <assert.h>
 #include <stddef.h>
 
 const strategy_row strategy_rows[STRATEGIES] = {
 #define STRATEGY(stage, name, applies, part, says) { #stage, #name, says },
-#include "solver/strategies.def"
+#include "solver/tuning/strategies.def"
 };
 
 void stats_add (search_stats *s, strategy_id id, search_place from, search_place to) {

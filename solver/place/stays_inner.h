@@ -1,9 +1,9 @@
-/* The state of the forward run.  Shared by solver/place/lives_run and solver/place/lives_choose;
+/* The state of the forward run.  Shared by solver/place/stays_run and solver/place/stays_choose;
    nothing else needs it. */
-#ifndef FERRY_SOLVER_PLACE_LIVES_INNER_H
-#define FERRY_SOLVER_PLACE_LIVES_INNER_H
+#ifndef FERRY_SOLVER_PLACE_STAYS_INNER_H
+#define FERRY_SOLVER_PLACE_STAYS_INNER_H
 
-#include "solver/place/lives.h"
+#include "solver/place/stays.h"
 #include "solver/place/peaks.h"
 
 enum { WRITTEN_STEP = 3, LARGE = 20000, WRITTEN_STEP_LARGE = 2 };
@@ -15,7 +15,7 @@ typedef struct engine {
 } engine;
 
 typedef struct forward {
-  lives *l;
+  stays *l;
   int64_t granules, held, now_ns, order;
   int32_t written; /* the step that is written down */
   int32_t op_step, op, out_step, out, in_step, in;
@@ -43,8 +43,8 @@ typedef struct forward {
   int32_t left; /* moments of the written step that are still to come */
 } forward;
 
-static inline bool lives_is_released (const forward *f, int32_t move) {
-  const lives *l = f->l;
+static inline bool stays_is_released (const forward *f, int32_t move) {
+  const stays *l = f->l;
   const wish *w = &l->moves[move];
   int64_t step = f->in_step, left_step = step - (w->in_before <= w->out_after);
   int64_t n = l->trace->n_ops;
@@ -55,11 +55,11 @@ static inline bool lives_is_released (const forward *f, int32_t move) {
 }
 
 /* Of a run that may choose: what it needs, and all that could come in at once. */
-bool lives_choose_begin (forward *f, arena *a, error *err) MUST_CHECK;
-void lives_meet_all (forward *f);
+bool stays_choose_begin (forward *f, arena *a, error *err) MUST_CHECK;
+void stays_meet_all (forward *f);
 /* Something that the move waits for has come about. */
-void lives_meet (forward *f, int32_t move);
+void stays_meet (forward *f, int32_t move);
 /* The first of those that could come in does. */
-void lives_ready_take (forward *f);
+void stays_ready_take (forward *f);
 
 #endif

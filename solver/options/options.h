@@ -1,10 +1,10 @@
 /* What the user wishes of a plan, what an inner call may spend on one, and what comes back: the
    types that every room of the solver shares. */
-#ifndef FERRY_SOLVER_OPTIONS_H
-#define FERRY_SOLVER_OPTIONS_H
+#ifndef FERRY_SOLVER_OPTIONS_OPTIONS_H
+#define FERRY_SOLVER_OPTIONS_OPTIONS_H
 
 #include "solver/flow/bound.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 #include "trace/plan.h"
 
 /* Which cuts solve may make; SECTIONS_OFF: none. */
@@ -90,10 +90,10 @@ static inline int64_t solve_events_per_tick (int32_t n_ops) {
 
 /* How the plan bears ops that take a little more or less: what a step takes over its compute on 95
    of 100 days, in millionths, beside the fastest plan that was found. */
-typedef struct steadiness {
+typedef struct robustness {
   int32_t percent, days, plans; /* plans: as good, so many were tried; 0: none was */
   int64_t p95_ppm, fastest_p95_ppm;
-} steadiness;
+} robustness;
 
 typedef struct solution {
   plan *plan; /* with its prediction and certificate; passes check */
@@ -101,7 +101,7 @@ typedef struct solution {
   int64_t ticks, candidates;
   recipe recipe;          /* of the best candidate */
   int64_t plain_bound_ns; /* where more is allowed: of the plans without it; or 0 */
-  steadiness steady;      /* where noise_percent was asked for */
+  robustness robust;      /* where noise_percent was asked for */
   const char *why; /* what was compared before this cut and these drops were taken, or NULL */
 } solution;
 

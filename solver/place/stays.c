@@ -1,4 +1,4 @@
-#include "solver/place/lives.h"
+#include "solver/place/stays.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -38,8 +38,8 @@ static int by_need (const void *a, const void *b, void *context) {
 }
 
 /* What ends the stay that is for `op`: the next move of its part, cyclically, or its last use. */
-static void set_end (const lives *l, life *x, const int32_t *sorted, int32_t first, int32_t end,
-                     int32_t next, const unit_info *u) {
+static void set_end (const stays *l, timed_stay *x, const int32_t *sorted, int32_t first,
+                     int32_t end, int32_t next, const unit_info *u) {
   if (next == end && !u->persistent) {
     x->end = u->last;
     return;
@@ -51,16 +51,16 @@ static void set_end (const lives *l, life *x, const int32_t *sorted, int32_t fir
 }
 
 /* The stays of one part of one unit; its moves are sorted[first, end). */
-static void add_part (lives *l, int32_t unit, int32_t part, int32_t of, const int32_t *sorted,
+static void add_part (stays *l, int32_t unit, int32_t part, int32_t of, const int32_t *sorted,
                       int32_t first, int32_t end) {
   const unit_info *u = &l->units->at[unit];
   bool grouped = unit >= l->trace->n_tensors;
   int32_t granules = (int32_t)(unit_part_first (u, part + 1, of) - unit_part_first (u, part, of));
-  life born = { .kind = grouped ? STAY_GROUP : STAY_TENSOR,
-                .index = grouped ? unit - l->trace->n_tensors : unit,
-                .part = part,
-                .op = u->first,
-                .granules = granules };
+  timed_stay born = { .kind = grouped ? STAY_GROUP : STAY_TENSOR,
+                      .index = grouped ? unit - l->trace->n_tensors : unit,
+                      .part = part,
+                      .op = u->first,
+                      .granules = granules };
   if (u->persistent)
     born.always = first == end;
   else
@@ -69,14 +69,16 @@ static void add_part (lives *l, int32_t unit, int32_t part, int32_t of, const in
     l->at[l->count++] = born;
   for (int32_t i = first; i < end; i++) {
     int32_t m = sorted[i];
-    life x = { .kind = STAY_MOVE, .index = m, .op = l->moves[m].in_before, .granules = granules };
+    timed_stay x = {
+      .kind = STAY_MOVE, .index = m, .op = l->moves[m].in_before, .granules = granules
+    };
     set_end (l, &x, sorted, first, end, i + 1, u);
-    l->in_life[m] = l->count;
+    l->in_stay[m] = l->count;
     l->at[l->count++] = x;
   }
 }
 
-static void add_units (lives *l, const int32_t *sorted) {
+static void add_units (stays *l, const int32_t *sorted) {
   int32_t next = 0;
   for (int32_t unit = 0; unit < l->units->count; unit++) {
     if (l->units->at[unit].bytes == 0)
@@ -93,23 +95,23 @@ static void add_units (lives *l, const int32_t *sorted) {
   }
   for (int32_t i = 0; i < l->trace->n_ops; i++)
     if (l->trace->ops[i].workspace_bytes > 0)
-      l->at[l->count++] = (life){ .kind = STAY_WORKSPACE,
-                                  .index = i,
-                                  .op = i,
-                                  .end = i,
-                                  .granules = (int32_t)units_div_up (
-                                      l->trace->ops[i].workspace_bytes, l->granule_bytes) };
+      l->at[l->count++] = (timed_stay){ .kind = STAY_WORKSPACE,
+                                        .index = i,
+                                        .op = i,
+                                        .end = i,
+                                        .granules = (int32_t)units_div_up (
+                                            l->trace->ops[i].workspace_bytes, l->granule_bytes) };
 }
 
-static bool begins_with_op (const life *x) {
+static bool begins_with_op (const timed_stay *x) {
   return x->kind != STAY_MOVE && !x->always;
 }
 
-static bool ends_with_op (const life *x) {
+static bool ends_with_op (const timed_stay *x) {
   return !x->always && !x->end_is_out;
 }
 
-static bool index_rows (const lives *l, bool (*wanted) (const life *), bool by_end, arena *a,
+static bool index_rows (const stays *l, bool (*wanted) (const timed_stay *), bool by_end, arena *a,
                         row_list *out, error *err) {
   int32_t n = l->trace->n_ops;
   out->offset = NEW (a, (int64_t)n + 1, int32_t, err);
@@ -131,10 +133,10 @@ static bool index_rows (const lives *l, bool (*wanted) (const life *), bool by_e
 }
 
 /* A stay counts from its op to the op that ends it or releases it to the link, both included. */
-static void count_level (lives *l) {
+static void count_level (stays *l) {
   int32_t n = l->trace->n_ops;
   for (int32_t i = 0; i < l->count; i++) {
-    const life *x = &l->at[i];
+    const timed_stay *x = &l->at[i];
     int32_t last = x->end_is_out ? l->moves[x->end].out_after : x->end;
     if (x->always || x->end_wraps)
       l->level[0] += x->granules;
@@ -148,7 +150,7 @@ static void count_level (lives *l) {
     l->level[k] += l->level[k - 1];
 }
 
-bool lives_build (lives *out, arena *a, error *err) {
+bool stays_build (stays *out, arena *a, error *err) {
   const trace *t = out->trace;
   const units *u = out->units;
   const wish *moves = out->moves;
@@ -158,16 +160,16 @@ bool lives_build (lives *out, arena *a, error *err) {
   int64_t most = (int64_t)t->n_ops + u->count + n_moves;
   for (int32_t i = 0; i < n_moves; i++)
     most += moves[i].of; /* parts that stay put */
-  out->at = NEW (a, most, life, err);
-  out->in_life = NEW (a, n_moves, int32_t, err);
-  out->out_life = NEW (a, n_moves, int32_t, err);
+  out->at = NEW (a, most, timed_stay, err);
+  out->in_stay = NEW (a, n_moves, int32_t, err);
+  out->out_stay = NEW (a, n_moves, int32_t, err);
   out->out_order = NEW (a, n_moves, int32_t, err);
   out->in_order = NEW (a, n_moves, int32_t, err);
   out->out_place = NEW (a, n_moves, int32_t, err);
   out->level = NEW (a, t->n_ops, int64_t, err);
   out->start_ns = NEW (a, t->n_ops, int64_t, err);
   int32_t *sorted = NEW (a, n_moves, int32_t, err);
-  if (!out->at || !out->in_life || !out->out_life || !out->out_order || !out->in_order ||
+  if (!out->at || !out->in_stay || !out->out_stay || !out->out_order || !out->in_order ||
       !out->out_place || !out->level || !out->start_ns || !sorted)
     return false;
   for (int32_t i = 0; i < n_moves; i++) {
@@ -185,7 +187,7 @@ bool lives_build (lives *out, arena *a, error *err) {
   assert (out->count <= most);
   for (int32_t i = 0; i < out->count; i++)
     if (out->at[i].end_is_out)
-      out->out_life[out->at[i].end] = i;
+      out->out_stay[out->at[i].end] = i;
   count_level (out);
   return index_rows (out, begins_with_op, false, a, &out->births, err) &&
          index_rows (out, ends_with_op, true, a, &out->ends, err);

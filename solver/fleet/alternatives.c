@@ -1,4 +1,4 @@
-#include "solver/fleet/rivals.h"
+#include "solver/fleet/alternatives.h"
 
 #include "base/units.h"
 #include "solver/policy/policy.h"
@@ -37,8 +37,8 @@ static bool plan_at (const contest *c, int32_t job, int64_t budget_bytes, int64_
 }
 
 /* All at once, or one after the other. */
-static bool run (const contest *c, const plan *const *plans, bool plenty, bool turns, rival *r,
-                 error *err) {
+static bool run (const contest *c, const plan *const *plans, bool plenty, bool turns,
+                 alternative *r, error *err) {
   share_job together[CARDS_MOST_JOBS];
   int64_t sum_ns = 0;
   r->fits = true;
@@ -68,7 +68,7 @@ static bool run (const contest *c, const plan *const *plans, bool plenty, bool t
 
 /* Plans at a budget each; the first job without one is the reason. */
 static bool try_budgets (const contest *c, const int64_t *budgets, int64_t host_bytes, bool turns,
-                         bool plenty, rival *r, error *err) {
+                         bool plenty, alternative *r, error *err) {
   const plan *plans[CARDS_MOST_JOBS];
   for (int32_t i = 0; i < c->n; i++) {
     char text[UNITS_TEXT];
@@ -83,7 +83,7 @@ static bool try_budgets (const contest *c, const int64_t *budgets, int64_t host_
   return run (c, plans, plenty, turns, r, err);
 }
 
-static bool tensile (const contest *c, rival *r, error *err) {
+static bool tensile (const contest *c, alternative *r, error *err) {
   policy_view views[CARDS_MOST_JOBS];
   policy_choice choices[CARDS_MOST_JOBS] = { 0 };
   const plan *plans[CARDS_MOST_JOBS];
@@ -120,7 +120,7 @@ static bool tensile (const contest *c, rival *r, error *err) {
   return run (c, plans, false, false, r, err);
 }
 
-static void measure (const contest *c, const rival *plain, bool turns, rival *r) {
+static void measure (const contest *c, const alternative *plain, bool turns, alternative *r) {
   int64_t peak = 0, plain_peak = 0, time = 0, plain_time = 0;
   for (int32_t i = 0; i < c->n; i++) {
     peak = !turns ? peak + r->peak_bytes[i] : r->peak_bytes[i] > peak ? r->peak_bytes[i] : peak;
@@ -137,7 +137,7 @@ static void measure (const contest *c, const rival *plain, bool turns, rival *r)
     r->cbr_ppm = units_scale (r->msr_ppm, ONE, r->eor_ppm);
 }
 
-static bool contend (contest *c, rival out[RIVALS], error *err) {
+static bool contend (contest *c, alternative out[ALTERNATIVES], error *err) {
   int64_t whole[CARDS_MOST_JOBS], even[CARDS_MOST_JOBS], peaks[CARDS_MOST_JOBS];
   const plan *ours[CARDS_MOST_JOBS];
   for (int32_t i = 0; i < c->n; i++) {
@@ -146,27 +146,28 @@ static bool contend (contest *c, rival out[RIVALS], error *err) {
     peaks[i] = INT64_MAX / 2;
     ours[i] = c->places[i]->plan;
   }
-  if (!run (c, ours, false, false, &out[RIVAL_OURS], err) ||
-      !try_budgets (c, peaks, c->card->host_bytes, false, true, &out[RIVAL_PLAIN], err) ||
-      !try_budgets (c, whole, c->host_bytes / c->n, true, false, &out[RIVAL_TURNS], err) ||
-      !try_budgets (c, even, c->host_bytes / c->n, false, false, &out[RIVAL_EVEN], err) ||
-      !tensile (c, &out[RIVAL_TENSILE], err))
+  if (!run (c, ours, false, false, &out[ALTERNATIVE_OURS], err) ||
+      !try_budgets (c, peaks, c->card->host_bytes, false, true, &out[ALTERNATIVE_PLAIN], err) ||
+      !try_budgets (c, whole, c->host_bytes / c->n, true, false, &out[ALTERNATIVE_TURNS], err) ||
+      !try_budgets (c, even, c->host_bytes / c->n, false, false, &out[ALTERNATIVE_EVEN], err) ||
+      !tensile (c, &out[ALTERNATIVE_TENSILE], err))
     return false;
-  for (int i = 0; i < RIVALS; i++)
-    if (out[i].fits && out[RIVAL_PLAIN].fits)
-      measure (c, &out[RIVAL_PLAIN], i == RIVAL_TURNS, &out[i]);
+  for (int i = 0; i < ALTERNATIVES; i++)
+    if (out[i].fits && out[ALTERNATIVE_PLAIN].fits)
+      measure (c, &out[ALTERNATIVE_PLAIN], i == ALTERNATIVE_TURNS, &out[i]);
   return true;
 }
 
-bool rivals_of (const cards_job *jobs, int32_t n_jobs, const cards_options *o,
-                const cards_answer *ours, arena *a, rival out[RIVALS], error *err) {
-  static const char *const names[RIVALS] = { "ferry", "nothing moves", "in turn", "even split",
-                                             "tensile" };
+bool alternatives_of (const cards_job *jobs, int32_t n_jobs, const cards_options *o,
+                      const cards_answer *ours, arena *a, alternative out[ALTERNATIVES],
+                      error *err) {
+  static const char *const names[ALTERNATIVES] = { "ferry", "nothing moves", "in turn",
+                                                   "even split", "tensile" };
   contest c = { .o = o, .card = &o->cards[0], .a = a };
   c.host_bytes =
       o->host_bytes && o->host_bytes < c.card->host_bytes ? o->host_bytes : c.card->host_bytes;
-  for (int i = 0; i < RIVALS; i++)
-    out[i] = (rival){ .name = names[i] };
+  for (int i = 0; i < ALTERNATIVES; i++)
+    out[i] = (alternative){ .name = names[i] };
   for (int32_t i = 0; i < n_jobs; i++)
     if (ours->places[i].card == 0) {
       c.jobs[c.n] = jobs[i];

@@ -14,13 +14,13 @@ typedef struct question {
 static const question known = { 0, 1 }; /* the answer is there */
 
 static question budget_question (const ways *m, int k) {
-  return (question){ tuned (m->o->tuning, TUNE_guides_less_ppm + (tuning_id)k), 1 };
+  return (question){ tuned (m->o->tuning, TUNE_program_sets_less_ppm + (tuning_id)k), 1 };
 }
 
 static question link_question (const ways *m, int k) {
   const tuning *by = m->o->tuning;
-  return (question){ tuned (by, TUNE_guides_slower_less_ppm),
-                     tuned (by, TUNE_guides_slower + (tuning_id)k) };
+  return (question){ tuned (by, TUNE_program_sets_slower_less_ppm),
+                     tuned (by, TUNE_program_sets_slower + (tuning_id)k) };
 }
 
 static bool solve_guide (ways *m, const question *q, arena *a, recompute_program *out, error *err) {
@@ -72,14 +72,14 @@ static bool is_affordable (const ways *m, bool first) {
 /* The last set's plan waits for copies that its program thought to be in time. */
 static bool waits_for_copies (const ways *m) {
   int64_t bound_ns = m->last.bound.lower_bound_ns;
-  int64_t waits_ppm = tuned (m->o->tuning, TUNE_guides_waits_ppm);
+  int64_t waits_ppm = tuned (m->o->tuning, TUNE_program_sets_waits_ppm);
   return m->last.plan &&
          m->last.plan->predicted.step_ns > bound_ns + units_scale (bound_ns, waits_ppm, 1000000);
 }
 
 static effort in_full (const ways *m) {
   int64_t gap_ppm = m->effort.gap_ppm;
-  gap_ppm = gap_ppm ? gap_ppm : tuned (m->o->tuning, TUNE_guides_gap_ppm);
+  gap_ppm = gap_ppm ? gap_ppm : tuned (m->o->tuning, TUNE_program_sets_gap_ppm);
   effort how = m->effort;
   how.enough_ns = m->least_ns + units_scale (m->least_ns, gap_ppm, 1000000);
   how.gap_ppm = 1;
@@ -87,14 +87,14 @@ static effort in_full (const ways *m) {
   return how;
 }
 
-bool ways_guides (ways *m, error *err) {
+bool ways_program_sets (ways *m, error *err) {
   effort how = in_full (m);
   int budget = 0, link = 0;
   if (m->o->recompute == RECOMPUTE_ONLY || !m->program.fits)
     return true;
   how.limit_ticks = (m->limit_ticks / m->part + 1) * m->events;
   m->last.plan = NULL;
-  for (int i = 0; i < WAYS_GUIDES; i++) {
+  for (int i = 0; i < WAYS_SETS; i++) {
     bool hope, any = is_affordable (m, i == 0);
     bool slow = budget == WAYS_BUDGETS || (i % 2 && link < WAYS_LINKS && waits_for_copies (m));
     if ((i && !any) || ways_best_ns (m) <= how.enough_ns || solve_stops (m->o))
@@ -108,10 +108,10 @@ bool ways_guides (ways *m, error *err) {
   return true;
 }
 
-bool ways_guided_again (ways *m, error *err) {
+bool ways_program_set_again (ways *m, error *err) {
   effort how = in_full (m);
   bool guided = false;
-  for (int i = 0; i < WAYS_GUIDES; i++)
+  for (int i = 0; i < WAYS_SETS; i++)
     guided |= m->taken == &m->guided[i];
   if (!guided || m->ticks >= m->limit_ticks)
     return true;

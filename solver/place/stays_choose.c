@@ -1,7 +1,8 @@
 /* Which copies in could start: a heap in the order of need, fed by what they wait for. */
+#include <assert.h>
 #include <string.h>
 
-#include "solver/place/lives_inner.h"
+#include "solver/place/stays_inner.h"
 
 static void ready_put (forward *f, int32_t place) {
   int32_t at = f->n_ready++;
@@ -10,7 +11,7 @@ static void ready_put (forward *f, int32_t place) {
   f->ready[at] = place;
 }
 
-void lives_ready_take (forward *f) {
+void stays_ready_take (forward *f) {
   int32_t last = f->ready[--f->n_ready], at = 0;
   for (int32_t child; (child = 2 * at + 1) < f->n_ready; at = child) {
     child += child + 1 < f->n_ready && f->ready[child + 1] < f->ready[child];
@@ -21,17 +22,18 @@ void lives_ready_take (forward *f) {
   f->ready[at] = last;
 }
 
-void lives_meet (forward *f, int32_t move) {
-  if (f->met[move] || !lives_is_released (f, move))
+void stays_meet (forward *f, int32_t move) {
+  assert (move >= 0 && move < f->l->n_moves);
+  if (f->met[move] || !stays_is_released (f, move))
     return;
   f->met[move] = true;
   ready_put (f, f->in_place[move]);
 }
 
-void lives_meet_all (forward *f) {
+void stays_meet_all (forward *f) {
   memset (f->met, 0, (size_t)f->l->n_moves * sizeof *f->met);
   for (int32_t i = 0; i < f->l->n_moves; i++)
-    lives_meet (f, i);
+    stays_meet (f, i);
 }
 
 static int32_t count_of (int64_t ops, int32_t n) {
@@ -39,7 +41,7 @@ static int32_t count_of (int64_t ops, int32_t n) {
 }
 
 static bool index_counted (forward *f, arena *a, error *err) {
-  const lives *l = f->l;
+  const stays *l = f->l;
   int32_t n = l->trace->n_ops;
   row_list *c = &f->counted;
   c->offset = NEW (a, (int64_t)n + 2, int32_t, err);
@@ -61,7 +63,8 @@ static bool index_counted (forward *f, arena *a, error *err) {
   return true;
 }
 
-bool lives_choose_begin (forward *f, arena *a, error *err) {
+bool stays_choose_begin (forward *f, arena *a, error *err) {
+  assert (f->l && f->chooses);
   int32_t n = f->l->n_moves;
   f->ready = NEW (a, n, int32_t, err);
   f->in_place = NEW (a, n, int32_t, err);
@@ -71,6 +74,6 @@ bool lives_choose_begin (forward *f, arena *a, error *err) {
     return false;
   for (int32_t i = 0; i < n; i++)
     f->in_place[f->l->in_order[i]] = i;
-  lives_meet_all (f);
+  stays_meet_all (f);
   return true;
 }

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "solver/place/lives_inner.h"
+#include "solver/place/stays_inner.h"
 
 #define NEVER_NS INT64_MAX
 #define NO_NEED (INT64_MIN / 4)
@@ -19,20 +19,20 @@ static moment now (forward *f) {
   return (moment){ f->now_ns, f->order++ };
 }
 
-static void begins (forward *f, int32_t life, int32_t step) {
+static void begins (forward *f, int32_t timed_stay, int32_t step) {
   moment m = now (f);
-  f->held += f->l->at[life].granules;
+  f->held += f->l->at[timed_stay].granules;
   if (step == f->written) {
-    f->l->at[life].from = m;
+    f->l->at[timed_stay].from = m;
     f->left--;
   }
 }
 
-static void ends (forward *f, int32_t life, int32_t step) {
+static void ends (forward *f, int32_t timed_stay, int32_t step) {
   moment m = now (f);
-  f->held -= f->l->at[life].granules;
-  if (step - f->l->at[life].end_wraps == f->written) {
-    f->l->at[life].to = m;
+  f->held -= f->l->at[timed_stay].granules;
+  if (step - f->l->at[timed_stay].end_wraps == f->written) {
+    f->l->at[timed_stay].to = m;
     f->left--;
   }
 }
@@ -57,7 +57,7 @@ static bool op_may_start (const forward *f) {
 }
 
 static void op_start (forward *f) {
-  lives *l = f->l;
+  stays *l = f->l;
   int32_t k = f->op;
   if (k == 0 && f->op_step < WRITTEN_STEP + 2)
     f->step_start[f->op_step] = now (f);
@@ -75,7 +75,7 @@ static void op_start (forward *f) {
 }
 
 static void op_end (forward *f) {
-  lives *l = f->l;
+  stays *l = f->l;
   int32_t k = f->op;
   for (int32_t i = l->ends.offset[k]; i < l->ends.offset[k + 1]; i++)
     ends (f, l->ends.at[i], f->op_step);
@@ -88,7 +88,7 @@ static void op_end (forward *f) {
   f->gap_end_ns = f->now_ns + l->trace->ops[f->op].gap_ns;
   if (f->chooses)
     for (int32_t i = f->counted.offset[f->op]; i < f->counted.offset[f->op + 1]; i++)
-      lives_meet (f, f->counted.at[i]);
+      stays_meet (f, f->counted.at[i]);
 }
 
 /* The next op that has not started, counted over all steps. */
@@ -140,11 +140,11 @@ static bool out_may_start (const forward *f) {
 
 static void out_end (forward *f) {
   int32_t move = f->out_engine.move;
-  ends (f, f->l->out_life[move], f->out_step);
+  ends (f, f->l->out_stay[move], f->out_step);
   f->out_engine.move = -1;
   f->outs_done++;
   if (f->chooses)
-    lives_meet (f, move);
+    stays_meet (f, move);
   if (++f->out == f->l->n_outs) {
     f->out = 0;
     f->out_step++;
@@ -170,7 +170,7 @@ static void add_ahead (forward *f, int64_t first, int64_t end, int64_t granules)
 }
 
 static bool has_memory (const forward *f, int32_t move) {
-  int64_t granules = f->l->at[f->l->in_life[move]].granules;
+  int64_t granules = f->l->at[f->l->in_stay[move]].granules;
   int64_t due = (int64_t)f->in_step * f->l->trace->n_ops + f->l->moves[move].in_before;
   return f->held + granules <= f->granules &&
          most_ahead (f, op_ahead (f), due) + granules <= f->granules;
@@ -178,17 +178,17 @@ static bool has_memory (const forward *f, int32_t move) {
 
 /* The copy in that starts now, or -1. */
 static int32_t in_choice (const forward *f) {
-  const lives *l = f->l;
+  const stays *l = f->l;
   if (f->in_engine.move >= 0 || l->n_moves == 0 || (f->chooses && f->n_ready == 0))
     return -1;
   int32_t move = l->in_order[f->chooses ? f->ready[0] : f->in];
-  return (f->chooses || lives_is_released (f, move)) && has_memory (f, move) ? move : -1;
+  return (f->chooses || stays_is_released (f, move)) && has_memory (f, move) ? move : -1;
 }
 
 static void in_start (forward *f, int32_t move) {
-  lives *l = f->l;
-  int32_t granules = l->at[l->in_life[move]].granules;
-  begins (f, l->in_life[move], f->in_step);
+  stays *l = f->l;
+  int32_t granules = l->at[l->in_stay[move]].granules;
+  begins (f, l->in_stay[move], f->in_step);
   f->early += granules;
   add_ahead (f, op_ahead (f), (int64_t)f->in_step * l->trace->n_ops + l->moves[move].in_before,
              granules);
@@ -197,13 +197,13 @@ static void in_start (forward *f, int32_t move) {
   if (f->chooses) {
     if (f->in_step == f->written)
       f->chosen[f->n_chosen++] = move;
-    lives_ready_take (f);
+    stays_ready_take (f);
   }
   if (++f->in == l->n_moves) {
     f->in = 0;
     f->in_step++;
     if (f->chooses)
-      lives_meet_all (f);
+      stays_meet_all (f);
   }
 }
 
@@ -267,7 +267,7 @@ static int64_t next_event (const forward *f) {
 }
 
 static bool prepare (forward *f, arena *a, error *err) {
-  const lives *l = f->l;
+  const stays *l = f->l;
   int32_t n = l->trace->n_ops;
   f->ins_due = NEW (a, n, int32_t, err);
   f->ins_done[0] = NEW (a, n, int32_t, err);
@@ -277,14 +277,14 @@ static bool prepare (forward *f, arena *a, error *err) {
   if (!f->ins_due || !f->ins_done[0] || !f->ins_done[1] || !f->due || !f->op_outs ||
       !peaks_build (&f->ahead, l->level, n, a, err))
     return false;
-  if (f->chooses && !lives_choose_begin (f, a, err))
+  if (f->chooses && !stays_choose_begin (f, a, err))
     return false;
   for (int32_t k = 0; k < n; k++)
     f->op_outs[k] = NO_NEED;
   for (int32_t i = 0; i < l->n_moves; i++) {
     int32_t op = l->moves[l->in_order[i]].in_before;
     f->ins_due[op]++;
-    f->due[op] += l->at[l->in_life[l->in_order[i]]].granules;
+    f->due[op] += l->at[l->in_stay[l->in_order[i]]].granules;
   }
   for (int32_t i = 0; i < l->n_outs; i++) {
     const wish *w = &l->moves[l->out_order[i]];
@@ -294,7 +294,7 @@ static bool prepare (forward *f, arena *a, error *err) {
     f->op_outs[last ? 0 : w->out_after + 1] = i + 1 - (last ? l->n_outs : 0);
   }
   for (int32_t i = 0; i < l->count; i++) {
-    const life *x = &l->at[i];
+    const timed_stay *x = &l->at[i];
     if (x->always || x->end_wraps)
       f->held += x->granules;
     if (!x->always)
@@ -303,7 +303,7 @@ static bool prepare (forward *f, arena *a, error *err) {
   return true;
 }
 
-static bool run (lives *l, int64_t granules, bool chooses, arena *scratch, moment *period,
+static bool run (stays *l, int64_t granules, bool chooses, arena *scratch, moment *period,
                  moment *start, error *err) {
   arena_mark mark = arena_here (scratch);
   forward f = { .l = l,
@@ -339,12 +339,14 @@ static bool run (lives *l, int64_t granules, bool chooses, arena *scratch, momen
   return ok;
 }
 
-bool lives_run (lives *l, int64_t granules, arena *scratch, moment *period, moment *start,
+bool stays_run (stays *l, int64_t granules, arena *scratch, moment *period, moment *start,
                 error *err) {
+  assert (l->at && period && start && granules >= 0);
   return run (l, granules, false, scratch, period, start, err);
 }
 
-bool lives_order (lives *l, int64_t granules, arena *scratch, error *err) {
+bool stays_order (stays *l, int64_t granules, arena *scratch, error *err) {
+  assert (l->at && granules >= 0);
   moment period, start;
   return run (l, granules, true, scratch, &period, &start, err);
 }

@@ -1,18 +1,19 @@
-#include "solver/place/homes.h"
+#include "solver/place/free_lists.h"
 
 #include <assert.h>
 #include <string.h>
 
 enum { WORD = 64 };
 
-bool homes_make (int32_t count, arena *a, homes *out, error *err) {
-  *out = (homes){ .at = NEW (a, count, home, err),
-                  .count = count,
-                  .stocked = NEW (a, count / WORD + 1, uint64_t, err) };
+bool free_lists_make (int32_t count, arena *a, free_lists *out, error *err) {
+  assert (count > 0);
+  *out = (free_lists){ .at = NEW (a, count, free_list, err),
+                       .count = count,
+                       .stocked = NEW (a, count / WORD + 1, uint64_t, err) };
   return out->at && out->stocked;
 }
 
-static void note_stock (homes *x, int32_t h) {
+static void note_stock (free_lists *x, int32_t h) {
   uint64_t bit = (uint64_t)1 << (h % WORD);
   if (x->at[h].granules > 0)
     x->stocked[h / WORD] |= bit;
@@ -20,7 +21,8 @@ static void note_stock (homes *x, int32_t h) {
     x->stocked[h / WORD] &= ~bit;
 }
 
-int32_t homes_from (const homes *x, int32_t h) {
+int32_t free_lists_from (const free_lists *x, int32_t h) {
+  assert (h >= 0);
   if (h >= x->count)
     return x->count;
   int32_t word = h / WORD, words = (x->count + WORD - 1) / WORD;
@@ -30,7 +32,8 @@ int32_t homes_from (const homes *x, int32_t h) {
   return bits ? word * WORD + __builtin_ctzll (bits) : x->count;
 }
 
-int32_t homes_until (const homes *x, int32_t h) {
+int32_t free_lists_until (const free_lists *x, int32_t h) {
+  assert (h < x->count);
   if (h < 0)
     return -1;
   int32_t word = h / WORD, above = WORD - 1 - h % WORD;
@@ -40,8 +43,9 @@ int32_t homes_until (const homes *x, int32_t h) {
   return bits ? word * WORD + WORD - 1 - __builtin_clzll (bits) : -1;
 }
 
-bool homes_give (homes *x, int32_t h, free_run run, arena *a, error *err) {
-  home *to = &x->at[h];
+bool free_lists_give (free_lists *x, int32_t h, free_run run, arena *a, error *err) {
+  assert (h >= 0 && h < x->count && run.count > 0);
+  free_list *to = &x->at[h];
   free_run *last = to->used ? &to->at[to->head + to->used - 1] : NULL;
   to->granules += run.count;
   note_stock (x, h);
@@ -61,8 +65,8 @@ bool homes_give (homes *x, int32_t h, free_run run, arena *a, error *err) {
   return true;
 }
 
-free_run homes_take (homes *x, int32_t h, int32_t most) {
-  home *from = &x->at[h];
+free_run free_lists_take (free_lists *x, int32_t h, int32_t most) {
+  free_list *from = &x->at[h];
   assert (from->used > 0);
   free_run *oldest = &from->at[from->head], part = *oldest;
   if (part.count > most)

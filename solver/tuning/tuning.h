@@ -1,16 +1,16 @@
 /* Every number that steers the search, with its range and its reason, in one table; and whether
    each strategy is on.  For developers and ablations: nobody who plans needs to set any. */
-#ifndef FERRY_SOLVER_TUNING_H
-#define FERRY_SOLVER_TUNING_H
+#ifndef FERRY_SOLVER_TUNING_TUNING_H
+#define FERRY_SOLVER_TUNING_TUNING_H
 
 #include "base/error.h"
-#include "solver/stats.h"
+#include "solver/tuning/stats.h"
 
 typedef enum tuning_id {
 #define TUNE(name, value, least, most, why) TUNE_##name,
 #define LIST(name, count, least, most, why, ...) \
   TUNE_##name, TUNE_##name##_last = TUNE_##name + (count)-1,
-#include "solver/tuning.def"
+#include "solver/tuning/tuning.def"
   TUNINGS
 } tuning_id;
 
