@@ -130,8 +130,9 @@ static void show_progress (runner *w) {
            units_bytes (in, s->in_bytes), units_bytes (device, s->device_high_bytes));
 }
 
-static int64_t step_ns (const shim_seen *s) {
-  return s->planned_timed > 0 ? s->planned_ns / s->planned_timed : 0;
+/* Of a sum over the planned steps that were timed. */
+static int64_t step_ns (const shim_seen *s, int64_t sum_ns) {
+  return s->planned_timed > 0 ? sum_ns / s->planned_timed : 0;
 }
 
 static void print_summary (const runner *w) {
@@ -157,7 +158,8 @@ static void print_summary (const runner *w) {
                "%lld planned steps (%lld strict), entered %lld times, left %lld times; a step took "
                "%s, predicted %s",
                (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
-               (long long)s->leaves, units_time (a, step_ns (s)), units_time (d, s->predicted_ns));
+               (long long)s->leaves, units_time (a, step_ns (s, s->planned_ns)),
+               units_time (d, step_ns (s, s->predicted_ns)));
   else
     call_note (c, "%lld planned steps (%lld strict), entered %lld times, left %lld times",
                (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
@@ -199,9 +201,9 @@ static bool write_report (call *c, const runner *w, int status) {
   json_add_int (&w2, "ops", s->ops);
   json_add_int (&w2, "out_bytes", s->out_bytes);
   json_add_int (&w2, "planned_map_calls", s->planned_map_calls);
-  json_add_int (&w2, "planned_step_ns", step_ns (s));
+  json_add_int (&w2, "planned_step_ns", step_ns (s, s->planned_ns));
   json_add_int (&w2, "planned_steps", s->planned_steps);
-  json_add_int (&w2, "predicted_step_ns", s->predicted_ns);
+  json_add_int (&w2, "predicted_step_ns", step_ns (s, s->predicted_ns));
   json_add_bool (&w2, "refused", b->refused);
   json_add_int (&w2, "strict_steps", s->strict_steps);
   json_add_int (&w2, "unplanned", s->unplanned);

@@ -43,9 +43,9 @@ typedef struct shim_seen {
   int64_t map_calls, planned_map_calls; /* the second: in planned steps but for the first */
   int64_t planned_steps, strict_steps, entries, leaves;
   int64_t planned_ns, planned_timed; /* the sum of so many planned steps */
-  int64_t predicted_ns, period_ops;
+  int64_t predicted_ns;              /* what was predicted of the same */
+  int64_t period_ops;
   int64_t floor_bytes; /* the most that one op needed at once */
-  int64_t unknown_ns;
 } shim_seen;
 
 typedef struct shim_block {

@@ -84,7 +84,7 @@ int32_t stream_bit (shim *s, CUstream stream) {
 
 void wait_for (shim *s, CUstream stream, uint64_t bits) {
   if ((bits >> MANY_STREAMS & 1) != 0) {
-    s->real.ctx_synchronize ();
+    shim_note (s, s->real.ctx_synchronize ());
     return;
   }
   int32_t own = stream == s->out ? STREAM_OUT : stream == s->in ? STREAM_IN : NONE;
@@ -97,12 +97,12 @@ void wait_for (shim *s, CUstream stream, uint64_t bits) {
 
 void host_wait_for (shim *s, uint64_t bits) {
   if ((bits >> MANY_STREAMS & 1) != 0) {
-    s->real.ctx_synchronize ();
+    shim_note (s, s->real.ctx_synchronize ());
     return;
   }
   for (int32_t i = 0; bits != 0; i++, bits >>= 1)
     if ((bits & 1) != 0)
-      s->real.stream_synchronize (s->streams[i]);
+      shim_note (s, s->real.stream_synchronize (s->streams[i]));
 }
 
 CUevent ring_record (shim *s, bool out) {

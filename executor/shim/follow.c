@@ -16,13 +16,16 @@ struct follow {
   step *plan;
   int32_t *chunk_of; /* of each granule */
   bool on;
+  bool fresh;       /* a step has ended and the next has not begun */
   int32_t at;       /* the next beat of the step */
   int32_t action;   /* the next of its actions */
   int64_t in_a_row; /* planned steps since it was entered, or since strict mode ended */
   int64_t strict_left;
   int64_t maps_before;
-  int64_t last_told; /* the beat at which a step was told last */
-  bool said_wrap;
+  int64_t last_told;   /* the beat at which a step was told last */
+  int32_t failures;    /* answers in a row without a plan */
+  int64_t next_ask;    /* no step is told before so many beats */
+  bool wraps;          /* what repeats has no moment at which a step could begin */
   CUevent mark[MARKS]; /* on the stream of the step's first op, at its beginning */
   int64_t marks;       /* in a row, of steps whose times count */
 };
@@ -40,8 +43,13 @@ bool follow_start (shim *s) {
 }
 
 void follow_finish (shim *s) {
-  if (s->follow != NULL)
-    s->follow->on = false;
+  follow *f = s->follow;
+  if (f == NULL)
+    return;
+  f->on = false;
+  if (f->wraps && s->block->seen.entries == 0)
+    shim_say (s, "the step repeats, but at every moment of it some tensor is alive that the next "
+                 "step replaces, so it stayed on demand");
 }
 
 /* ---- a plan comes and goes ---- */
@@ -106,9 +114,13 @@ static void take_answer (shim *s) {
             s->block->step_wanted);
   f->asked = NULL;
   if (!s->block->plan_good || !step_answer (p, path)) {
+    f->failures++;
+    f->next_ask = record_beats (s)->n +
+                  ((int64_t)p->n_beats << (f->failures + 3 < 20 ? f->failures + 3 : 20));
     step_free (p);
     return;
   }
+  f->failures = 0;
   drop_plan (s);
   f->plan = p;
   if (!give_chunks (s, p) || !bind_lasting (s, p)) {
@@ -116,7 +128,6 @@ static void take_answer (shim *s) {
     return;
   }
   f->strict_left = s->block->config.strict_steps;
-  s->block->seen.predicted_ns = p->predicted_ns;
   s->block->seen.period_ops = p->n_beats;
 }
 
@@ -133,16 +144,13 @@ static void look_for_step (shim *s) {
   const beats *b = record_beats (s);
   int64_t first, end;
   if (b->period == 0 || b->run < b->period || (b->run % b->period != 0) ||
-      s->block->seen.evictions == 0 || s->block->step_wanted >= MOST_STEPS_TOLD)
+      record_evictions (s, b->n - b->period) == s->block->seen.evictions ||
+      s->block->step_wanted >= MOST_STEPS_TOLD || b->n < f->next_ask)
     return;
   if (f->plan != NULL && f->plan->n_beats == b->period && b->run < 3 * b->period)
     return; /* it is entered again without a new one */
   beats_answer a = beats_step (b, &first, &end);
-  if (a == BEATS_WRAP && !f->said_wrap && b->run > 3 * b->period) {
-    f->said_wrap = true;
-    shim_say (s, "the step repeats, but at every moment of it some tensor is alive that the next "
-                 "step replaces: it stays on demand");
-  }
+  f->wraps = a == BEATS_WRAP && b->run > 3 * b->period && b->period > 16;
   if (a != BEATS_CUT || !record_step (s, first, end, s->block->step_wanted + 1))
     return;
   f->asked = step_take (b, first, end);
@@ -270,6 +278,7 @@ static void try_to_enter (shim *s, uint64_t token, int64_t bytes) {
     return;
   }
   f->on = true;
+  f->fresh = false;
   f->at = 0;
   f->in_a_row = f->marks = 0;
   s->block->seen.entries++;
@@ -302,6 +311,7 @@ static void mark_begin (shim *s, const op *o) {
       s->real.event_elapsed (&ms, f->mark[(f->marks - 2) % MARKS],
                              f->mark[(f->marks - 1) % MARKS]) == CUDA_SUCCESS) {
     s->block->seen.planned_ns += (int64_t)((double)ms * 1e6);
+    s->block->seen.predicted_ns += f->plan->predicted_ns;
     s->block->seen.planned_timed++;
   }
   f->marks++;
@@ -320,10 +330,21 @@ static void end_step (shim *s) {
     s->strict = false;
     f->in_a_row = 0;
   }
-  if (!all_last (s, f->plan))
+  f->fresh = true;
+}
+
+/* Before the first beat of a step; what was freed since the last one is gone. */
+static bool may_begin (shim *s) {
+  follow *f = s->follow;
+  if (!f->fresh)
+    return true;
+  f->fresh = false;
+  if (!all_last (s, f->plan)) {
     leave (s);
-  else
-    begin_step (s);
+    return false;
+  }
+  begin_step (s);
+  return true;
 }
 
 static void advance (shim *s) {
@@ -339,7 +360,7 @@ int32_t follow_allocate (shim *s, int64_t bytes) {
   if (s->block->config.mode != SHIM_RUN)
     return NONE;
   try_to_enter (s, (uint64_t)bytes * 0x9e3779b97f4a7c15u + 1, bytes);
-  if (!f->on)
+  if (!f->on || !may_begin (s))
     return NONE;
   if (f->at == 0 && !does (s, -1)) {
     leave (s);
@@ -381,7 +402,7 @@ void follow_before (shim *s, op *o) {
     return;
   if (!f->on)
     try_to_enter (s, o->token, -1);
-  if (f->on && f->at == 0 && !does (s, -1))
+  if (f->on && may_begin (s) && f->at == 0 && !does (s, -1))
     leave (s);
   if (f->on && !is_expected (s, o))
     leave (s);

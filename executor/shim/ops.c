@@ -246,6 +246,11 @@ static CUresult look (shim *s, const op *o, CUresult r) {
   return r;
 }
 
+void shim_note (shim *s, CUresult r) {
+  if (s->fault == CUDA_SUCCESS)
+    s->fault = r;
+}
+
 CUresult op_leave (op *o, CUresult r) {
   shim *s = entered;
   if (o->waits && s != NULL && shim_is_inside ()) {
@@ -261,7 +266,7 @@ CUresult op_leave (op *o, CUresult r) {
       o->function->clean = true;
     follow_after (s, o);
   }
-  r = look (s, o, r);
+  r = look (s, o, r == CUDA_SUCCESS ? s->fault : r);
   if (o->refs != o->few)
     free (o->refs);
   return shim_leave (s, r);

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAST = 1 << 16, SURE = 4 };
+enum { LAST = 1 << 16, SURE = 4, CONTEXT = 8 };
 
 bool beats_new (beats *b, int64_t capacity, int64_t refs, int64_t lives) {
   *b = (beats){ .capacity = capacity, .refs_capacity = refs, .lives_capacity = lives };
@@ -20,7 +20,7 @@ void beats_free (beats *b) {
   free (b->lives);
   free (b->last);
   free (b->name_last);
-  free (b->name_count);
+  free (b->name_gap);
 }
 
 life *beats_life (const beats *b, int64_t number) {
@@ -71,9 +71,19 @@ void beats_rewind (beats *b) {
   b->n_names = 0;
 }
 
+/* A beat with those before it: one alone comes too often to say where it was last. */
+static uint64_t context_of (const beats *b, int64_t i) {
+  uint64_t h = 0;
+  for (int64_t k = i - CONTEXT + 1 > 0 ? i - CONTEXT + 1 : 0; k <= i; k++) {
+    h = (h ^ beats_at (b, k)->token) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+  }
+  return h;
+}
+
 static void look_for_period (beats *b) {
   int64_t i = b->n - 1;
-  int64_t *last = &b->last[(beats_at (b, i)->token ^ beats_at (b, i)->token >> 32) % LAST];
+  int64_t *last = &b->last[context_of (b, i) % LAST];
   int64_t before = *last - 1;
   *last = i + 1;
   if (b->period > 0 && is_kept (b, i - b->period) && beats_same (b, i, i - b->period)) {
@@ -93,21 +103,23 @@ static void look_for_period (beats *b) {
   note_best (b);
 }
 
-static bool count_name (beats *b, int32_t name) {
+static bool note_name (beats *b, int32_t name) {
   if (name >= b->n_names) {
     int32_t more = name + 64;
     int64_t *last = realloc (b->name_last, (size_t)more * sizeof *last);
     b->name_last = last != NULL ? last : b->name_last;
-    int64_t *count = realloc (b->name_count, (size_t)more * sizeof *count);
-    b->name_count = count != NULL ? count : b->name_count;
-    if (last == NULL || count == NULL)
+    int64_t *gap = realloc (b->name_gap, (size_t)more * sizeof *gap);
+    b->name_gap = gap != NULL ? gap : b->name_gap;
+    if (last == NULL || gap == NULL)
       return false;
-    memset (last + b->n_names, 0, (size_t)(more - b->n_names) * sizeof *last);
-    memset (count + b->n_names, 0, (size_t)(more - b->n_names) * sizeof *count);
+    for (int32_t k = b->n_names; k < more; k++)
+      last[k] = gap[k] = -1;
     b->n_names = more;
   }
-  b->name_last[name] = b->n - 1;
-  b->name_count[name]++;
+  int64_t i = b->n - 1, gap = b->name_last[name] < 0 ? 0 : i - b->name_last[name];
+  if (gap > b->name_gap[name])
+    b->name_gap[name] = gap;
+  b->name_last[name] = i;
   return true;
 }
 
@@ -137,18 +149,19 @@ bool beats_op (beats *b, beat e, const int64_t *refs) {
     b->refs[b->n_refs++ & (b->refs_capacity - 1)] = refs[i];
   *beats_at (b, b->n++) = e;
   look_for_period (b);
-  return count_name (b, e.name);
+  return note_name (b, e.name);
 }
 
-/* A function that comes back now and then, and not in these steps, says that they are parts of a
-   longer one; but not for ever. */
+/* A function that comes back after longer than these steps, is not in them and is about to, says
+   that they are parts of a longer one; but not for ever. */
 static bool misses_function (const beats *b) {
   if (b->run >= SURE * b->period)
     return false;
-  int64_t since = b->n - b->capacity;
-  for (int32_t k = 0; k < b->n_names; k++)
-    if (b->name_count[k] >= 2 && b->name_last[k] < b->n - b->period && b->name_last[k] > since)
+  for (int32_t k = 0; k < b->n_names; k++) {
+    int64_t since = b->n - b->name_last[k];
+    if (b->name_gap[k] > b->period && since > b->period && since < 2 * b->name_gap[k])
       return true;
+  }
   return false;
 }
 

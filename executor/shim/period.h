@@ -29,8 +29,8 @@ typedef struct beats {
   int64_t n_refs, refs_capacity;
   life *lives;
   int64_t n_lives, lives_capacity;
-  int64_t *last; /* by a token's low bits: one more than its newest beat */
-  int64_t *name_last, *name_count;
+  int64_t *last;                 /* by a token's low bits: one more than its newest beat */
+  int64_t *name_last, *name_gap; /* the newest beat of each, and the longest time between two */
   int32_t n_names;
   int64_t period, run; /* the last `run` beats are those of `period` before; 0: none */
   int64_t best_n, best_period, best_run; /* of the longest stretch that repeated itself */

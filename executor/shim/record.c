@@ -11,6 +11,7 @@ enum { BEATS = 1 << 16, REFS = 1 << 20, LIVES = 1 << 17, WORDS = 1 << 15 };
 typedef struct times {
   CUevent start, end; /* made when they are first needed */
   bool timed;
+  int64_t evictions; /* before it */
 } times;
 
 struct record {
@@ -35,6 +36,10 @@ const char *record_last (const shim *s, int back) {
     if (beats_at (b, i)->op >= 0 && --back == 0)
       return s->names[beats_at (b, i)->name];
   return "none";
+}
+
+int64_t record_evictions (const shim *s, int64_t beat) {
+  return s->record->times[beat & (BEATS - 1)].evictions;
 }
 
 /* ---- the file ---- */
@@ -186,6 +191,7 @@ bool record_start (shim *s) {
 void record_allocate (shim *s, int32_t t) {
   record *r = s->record;
   r->times[r->beats.n & (BEATS - 1)].timed = false;
+  r->times[r->beats.n & (BEATS - 1)].evictions = s->block->seen.evictions;
   beats_allocate (&r->beats, s->tensors[t].bytes);
   s->tensors[t].number = r->beats.n_lives - 1;
   put_allocation (r, beats_life (&r->beats, s->tensors[t].number));
@@ -201,6 +207,7 @@ void record_before (shim *s, const op *o) {
   times *t = &r->times[r->beats.n & (BEATS - 1)];
   if (r->file >= 0 && r->beats.n - r->next_timed > BEATS / 2)
     harvest (s, true);
+  t->evictions = s->block->seen.evictions;
   t->timed = makes_times (s) &&
              (t->start != NULL || (s->real.event_create (&t->start, 0) == CUDA_SUCCESS &&
                                    s->real.event_create (&t->end, 0) == CUDA_SUCCESS));

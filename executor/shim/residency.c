@@ -80,7 +80,7 @@ bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
     if (!run_out (s, t, p, to))
       return false;
     if (s->strict) {
-      s->real.event_synchronize (t->out_event);
+      shim_note (s, s->real.event_synchronize (t->out_event));
       for (int32_t q = p; q < to; q++)
         page_unmap (s, q);
     }
@@ -184,9 +184,9 @@ static bool vacate (shim *s, int32_t c, const op *o) {
 /* Nothing that is queued uses the address any more. */
 static void quiet (shim *s, tensor *t) {
   if (t->out_event != NULL)
-    s->real.event_synchronize (t->out_event);
+    shim_note (s, s->real.event_synchronize (t->out_event));
   if (t->in_event != NULL)
-    s->real.event_synchronize (t->in_event);
+    shim_note (s, s->real.event_synchronize (t->in_event));
   host_wait_for (s, t->users | t->past);
   t->past = 0;
 }
@@ -300,7 +300,7 @@ void strict_begin (shim *s) {
   if (s->strict)
     return;
   s->strict = true;
-  s->real.ctx_synchronize ();
+  shim_note (s, s->real.ctx_synchronize ());
   for (int32_t p = 0; p < s->next_page; p++)
     if (s->pages[p].mapped && s->pages[p].state != PAGE_HERE)
       page_unmap (s, p);

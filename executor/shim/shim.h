@@ -87,6 +87,7 @@ typedef struct shim {
   bool alone;   /* this process is the owner's child, or not the owner: pass everything on */
   bool started; /* the arena is there */
   bool strict;
+  CUresult fault; /* what a wait of ferry's own returned */
   uint64_t generation;
 
   CUdeviceptr base;
@@ -163,6 +164,7 @@ void op_mix (op *o, uint64_t word); /* into the token */
 CUresult op_prepare (op *o);
 CUresult op_leave (op *o, CUresult r);
 void op_payload (op *o, const void *from, size_t bytes);
+void shim_note (shim *s, CUresult r);
 CUresult shim_look (CUresult r); /* at what a call that waits returned */
 uint64_t shim_mix (uint64_t h, uint64_t word);
 int32_t shim_name (shim *s, const char *text);

@@ -29,16 +29,16 @@ void gpu_open (gpu *g, int argc, char **argv) {
   }
   CUresult (*ask) (const char *, void **, int, uint64_t, CUdriverProcAddressQueryResult *);
   *(void **)&ask = dlsym (g->library, "cuGetProcAddress_v2");
-#define DRIVER(field, symbol, must, parameters)                                                    \
-  {                                                                                                \
-    char name[64];                                                                                 \
-    void *found = NULL;                                                                            \
-    snprintf (name, sizeof name, "%s", #symbol);                                                   \
-    if (strlen (name) > 3 && strcmp (name + strlen (name) - 3, "_v2") == 0)                        \
-      name[strlen (name) - 3] = 0;                                                                 \
-    if (ask (name, &found, 13000, 0, &(CUdriverProcAddressQueryResult){ 0 }) != CUDA_SUCCESS)      \
-      found = NULL;                                                                                \
-    *(void **)&g->field = found;                                                                   \
+#define DRIVER(field, symbol, must, parameters)                                               \
+  {                                                                                           \
+    char name[64];                                                                            \
+    void *found = NULL;                                                                       \
+    snprintf (name, sizeof name, "%s", #symbol);                                              \
+    if (strlen (name) > 3 && strcmp (name + strlen (name) - 3, "_v2") == 0)                   \
+      name[strlen (name) - 3] = 0;                                                            \
+    if (ask (name, &found, 13000, 0, &(CUdriverProcAddressQueryResult){ 0 }) != CUDA_SUCCESS) \
+      found = NULL;                                                                           \
+    *(void **)&g->field = found;                                                              \
   }
 #include "executor/driver/driver.def"
 #undef DRIVER

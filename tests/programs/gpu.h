@@ -1,5 +1,5 @@
-/* A program's few helpers around the driver API.  Everything here ends the program with a line where
-   something fails, as small programs do. */
+/* A program's few helpers around the driver API.  Everything here ends the program with a line
+   where something fails, as small programs do. */
 #ifndef FERRY_TESTS_PROGRAMS_GPU_H
 #define FERRY_TESTS_PROGRAMS_GPU_H
 
@@ -24,9 +24,9 @@ CUdeviceptr gpu_alloc (gpu *g, long floats, CUstream s); /* in the stream's orde
 void gpu_free (gpu *g, CUdeviceptr at, CUstream s);
 /* One thread an element: `count` of them; the parameters' addresses, all but the count's. */
 void gpu_launch (gpu *g, const char *kernel, CUstream s, long count, int n, void **parameters);
-#define LAUNCH(g, kernel, s, count, ...)                                                           \
-  gpu_launch (g, kernel, s, count,                                                                 \
-              (int)(sizeof ((void *[]){ __VA_ARGS__ }) / sizeof (void *)), (void *[]){ __VA_ARGS__ })
+#define LAUNCH(g, kernel, s, count, ...)                                                        \
+  gpu_launch (g, kernel, s, count, (int)(sizeof ((void *[]){ __VA_ARGS__ }) / sizeof (void *)), \
+              (void *[]){ __VA_ARGS__ })
 
 void gpu_fill (gpu *g, CUdeviceptr at, long floats, long seed, CUstream s);
 /* Prints one line with the bits of a scalar of the device. */

@@ -13,10 +13,10 @@
 #endif
 
 #define FIELD(type, name) type name;
-#define DECLARE(name, parameters)                                                                  \
-  typedef struct name##_parameters {                                                               \
-    parameters (FIELD) long count;                                                                 \
-  } name##_parameters;                                                                             \
+#define DECLARE(name, parameters)    \
+  typedef struct name##_parameters { \
+    parameters (FIELD) long count;   \
+  } name##_parameters;               \
   THREAD name##_thread (const name##_parameters *p, long i)
 
 /* Values from a seed, between -0.5 and 0.5. */
@@ -28,9 +28,9 @@ DECLARE (fill, FILL) {
 }
 
 /* out (m x n) = a (m x k) times b (k x n); mode 1: a is k x m; 2: b is n x k; 4: added. */
-#define MATMUL(P)                                                                                  \
-  P (float *, out) P (const float *, a) P (const float *, b) P (long, m) P (long, k) P (long, n)   \
-      P (long, mode)
+#define MATMUL(P)  \
+  P (float *, out) \
+  P (const float *, a) P (const float *, b) P (long, m) P (long, k) P (long, n) P (long, mode)
 DECLARE (matmul, MATMUL) {
   long row = i / p->n, column = i % p->n;
   float sum = (p->mode & 4) ? p->out[i] : 0;
@@ -64,7 +64,8 @@ DECLARE (sum_squares, SUM_SQUARES) {
   p->out[i] = sum;
 }
 
-#define UPDATE(P) P (float *, weight) P (float *, momentum) P (const float *, gradient) P (float, rate)
+#define UPDATE(P) \
+  P (float *, weight) P (float *, momentum) P (const float *, gradient) P (float, rate)
 DECLARE (update, UPDATE) {
   p->momentum[i] = 0.9f * p->momentum[i] + p->gradient[i];
   p->weight[i] -= p->rate * p->momentum[i];
@@ -85,9 +86,9 @@ DECLARE (add_all, ADD_ALL) {
 }
 
 /* A cell of four gates in one matrix of 4 x width columns: what it remembers, and what it says. */
-#define CELL(P)                                                                                    \
-  P (float *, state) P (float *, said) P (const float *, gates) P (const float *, before)          \
-      P (long, width)
+#define CELL(P)      \
+  P (float *, state) \
+  P (float *, said) P (const float *, gates) P (const float *, before) P (long, width)
 DECLARE (cell, CELL) {
   const float *g = p->gates + i / p->width * 4 * p->width + i % p->width;
   float keep = g[0] / (1 + fabsf (g[0])), take = g[p->width] / (1 + fabsf (g[p->width]));
@@ -99,9 +100,10 @@ DECLARE (cell, CELL) {
 }
 
 /* Of the gates: not the true derivative, but a function of everything that it needs. */
-#define CELL_BACK(P)                                                                               \
-  P (float *, gates_gradient) P (const float *, said_gradient) P (const float *, gates)            \
-      P (const float *, state) P (const float *, before) P (long, width)
+#define CELL_BACK(P)                                                                 \
+  P (float *, gates_gradient)                                                        \
+  P (const float *, said_gradient) P (const float *, gates) P (const float *, state) \
+      P (const float *, before) P (long, width)
 DECLARE (cell_back, CELL_BACK) {
   long row = i / (4 * p->width), column = i % p->width, at = row * p->width + column;
   float g = p->gates[i], slope = 1 / ((1 + fabsf (g)) * (1 + fabsf (g)));
@@ -109,9 +111,9 @@ DECLARE (cell_back, CELL_BACK) {
 }
 
 /* 3 x 3, the border repeated; images x channels x side x side. */
-#define CONV(P)                                                                                    \
-  P (float *, out) P (const float *, in) P (const float *, weight) P (long, from) P (long, to)     \
-      P (long, side)
+#define CONV(P)    \
+  P (float *, out) \
+  P (const float *, in) P (const float *, weight) P (long, from) P (long, to) P (long, side)
 DECLARE (conv, CONV) {
   long x = i % p->side, y = i / p->side % p->side, c = i / p->side / p->side % p->to;
   long image = i / p->side / p->side / p->to;
@@ -128,9 +130,9 @@ DECLARE (conv, CONV) {
 }
 
 /* The same weights the other way round. */
-#define CONV_BACK(P)                                                                               \
-  P (float *, out) P (const float *, gradient) P (const float *, weight) P (long, from)            \
-      P (long, to) P (long, side)
+#define CONV_BACK(P) \
+  P (float *, out)   \
+  P (const float *, gradient) P (const float *, weight) P (long, from) P (long, to) P (long, side)
 DECLARE (conv_back, CONV_BACK) {
   long x = i % p->side, y = i / p->side % p->side, f = i / p->side / p->side % p->from;
   long image = i / p->side / p->side / p->from;
@@ -146,9 +148,10 @@ DECLARE (conv_back, CONV_BACK) {
   p->out[i] = sum;
 }
 
-#define CONV_WEIGHT(P)                                                                             \
-  P (float *, out) P (const float *, gradient) P (const float *, in) P (long, images)              \
-      P (long, from) P (long, to) P (long, side)
+#define CONV_WEIGHT(P)                                                                           \
+  P (float *, out)                                                                               \
+  P (const float *, gradient) P (const float *, in) P (long, images) P (long, from) P (long, to) \
+      P (long, side)
 DECLARE (conv_weight, CONV_WEIGHT) {
   long k = i % 9, f = i / 9 % p->from, c = i / 9 / p->from;
   float sum = 0;
@@ -175,22 +178,22 @@ DECLARE (use_remembered, USE_REMEMBERED) {
   p->out[i] = p->where[0][i];
 }
 
-#define KERNELS(K)                                                                                 \
-  K (fill, FILL)                                                                                   \
-  K (matmul, MATMUL)                                                                               \
-  K (relu, RELU)                                                                                   \
-  K (relu_back, RELU_BACK)                                                                         \
-  K (distance, DISTANCE)                                                                           \
-  K (sum_squares, SUM_SQUARES)                                                                     \
-  K (update, UPDATE)                                                                               \
-  K (add, ADD)                                                                                     \
-  K (add_all, ADD_ALL)                                                                             \
-  K (cell, CELL)                                                                                   \
-  K (cell_back, CELL_BACK)                                                                         \
-  K (conv, CONV)                                                                                   \
-  K (conv_back, CONV_BACK)                                                                         \
-  K (conv_weight, CONV_WEIGHT)                                                                     \
-  K (remember, REMEMBER)                                                                           \
+#define KERNELS(K)             \
+  K (fill, FILL)               \
+  K (matmul, MATMUL)           \
+  K (relu, RELU)               \
+  K (relu_back, RELU_BACK)     \
+  K (distance, DISTANCE)       \
+  K (sum_squares, SUM_SQUARES) \
+  K (update, UPDATE)           \
+  K (add, ADD)                 \
+  K (add_all, ADD_ALL)         \
+  K (cell, CELL)               \
+  K (cell_back, CELL_BACK)     \
+  K (conv, CONV)               \
+  K (conv_back, CONV_BACK)     \
+  K (conv_weight, CONV_WEIGHT) \
+  K (remember, REMEMBER)       \
   K (use_remembered, USE_REMEMBERED)
 
 #endif

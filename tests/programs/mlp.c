@@ -1,4 +1,5 @@
-/* Trains a network of dense layers: an allocation, a launch and a free for each tensor of a step. */
+/* Trains a network of dense layers: an allocation, a launch and a free for each tensor of a step.
+ */
 #include <stdlib.h>
 
 #include "tests/programs/gpu.h"
