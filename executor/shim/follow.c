@@ -23,6 +23,7 @@ struct follow {
   int64_t strict_left;
   int64_t maps_before;
   int64_t last_told;   /* the beat at which a step was told last */
+  bool look;           /* a plan was left: perhaps its step is a part of a longer one */
   int32_t failures;    /* answers in a row without a plan */
   int64_t next_ask;    /* no step is told before so many beats */
   bool wraps;          /* what repeats has no moment at which a step could begin */
@@ -143,12 +144,13 @@ static void look_for_step (shim *s) {
   follow *f = s->follow;
   const beats *b = record_beats (s);
   int64_t first, end;
-  if (b->period == 0 || b->run < b->period || (b->run % b->period != 0) ||
+  if (b->period == 0 || b->run < b->period || (b->run % b->period != 0 && !f->look) ||
       record_evictions (s, b->n - b->period) == s->block->seen.evictions ||
       s->block->step_wanted >= MOST_STEPS_TOLD || b->n < f->next_ask)
     return;
   if (f->plan != NULL && f->plan->n_beats == b->period && b->run < 3 * b->period)
     return; /* it is entered again without a new one */
+  f->look = false;
   beats_answer a = beats_step (b, &first, &end);
   f->wraps = a == BEATS_WRAP && b->run > 3 * b->period && b->period > 16;
   if (a != BEATS_CUT || !record_step (s, first, end, s->block->step_wanted + 1))
@@ -171,6 +173,7 @@ static void look_for_step (shim *s) {
 static void leave (shim *s) {
   follow *f = s->follow;
   f->on = false;
+  f->look = true;
   f->marks = 0;
   s->block->seen.leaves++;
 }

@@ -28,8 +28,16 @@ static bool can_be_had (const shim *s, int64_t bytes) {
 static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream, bool waits) {
   if (out == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
-  if (bytes > (size_t)1 << 46 || !can_be_had (s, (int64_t)bytes))
+  if (bytes > (size_t)1 << 46 || !can_be_had (s, (int64_t)bytes)) {
+    if (!s->said_short && s->block->config.mode == SHIM_RUN)
+      shim_say (s,
+                "an allocation of %lld bytes is more than the budget of %lld bytes leaves, beside "
+                "small tensors, or than --host can hold with the %lld bytes that are there",
+                (long long)bytes, (long long)s->block->config.budget_bytes,
+                (long long)s->live_bytes);
+    s->said_short = true;
     return CUDA_ERROR_OUT_OF_MEMORY;
+  }
   if ((int64_t)bytes < s->chunk_bytes / 2) {
     CUdeviceptr at = small_allocate (s, (int64_t)bytes, stream, waits);
     if (at != 0)

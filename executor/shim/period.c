@@ -36,7 +36,9 @@ static bool same_tensor (const beats *b, int64_t i, int64_t x, int64_t j, int64_
   if (x == y)
     return true;
   const life *p = beats_life (b, x), *q = beats_life (b, y);
-  return p != NULL && q != NULL && p->bytes == q->bytes && i - p->born == j - q->born;
+  /* Older than two such steps, it lasts: then it is the same or it is not. */
+  return p != NULL && q != NULL && p->bytes == q->bytes && i - p->born == j - q->born &&
+         i - p->born <= 2 * (i - j);
 }
 
 bool beats_same (const beats *b, int64_t i, int64_t j) {

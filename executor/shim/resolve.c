@@ -75,7 +75,7 @@ static void *entry_for (const char *symbol) {
     if (strcmp (rows[i].symbol, symbol) == 0)
       return rows[i].wrapper;
   void *refusal = ours ? refusal_of (symbol) : NULL;
-  return real == NULL ? (void *)absent : refusal != NULL ? refusal : real;
+  return refusal != NULL ? refusal : real == NULL ? (void *)absent : real;
 }
 
 static void fill (void) {

@@ -86,7 +86,7 @@ typedef struct shim {
   shim_block *block;
   bool alone;   /* this process is the owner's child, or not the owner: pass everything on */
   bool started; /* the arena is there */
-  bool strict;
+  bool strict, said_short;
   CUresult fault; /* what a wait of ferry's own returned */
   uint64_t generation;
 

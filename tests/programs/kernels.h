@@ -100,10 +100,10 @@ DECLARE (cell, CELL) {
 }
 
 /* Of the gates: not the true derivative, but a function of everything that it needs. */
-#define CELL_BACK(P)                                                                 \
-  P (float *, gates_gradient)                                                        \
-  P (const float *, said_gradient) P (const float *, gates) P (const float *, state) \
-      P (const float *, before) P (long, width)
+#define CELL_BACK(P)               \
+  P (float *, gates_gradient)      \
+  P (const float *, said_gradient) \
+  P (const float *, gates) P (const float *, state) P (const float *, before) P (long, width)
 DECLARE (cell_back, CELL_BACK) {
   long row = i / (4 * p->width), column = i % p->width, at = row * p->width + column;
   float g = p->gates[i], slope = 1 / ((1 + fabsf (g)) * (1 + fabsf (g)));
@@ -148,10 +148,10 @@ DECLARE (conv_back, CONV_BACK) {
   p->out[i] = sum;
 }
 
-#define CONV_WEIGHT(P)                                                                           \
-  P (float *, out)                                                                               \
-  P (const float *, gradient) P (const float *, in) P (long, images) P (long, from) P (long, to) \
-      P (long, side)
+#define CONV_WEIGHT(P)        \
+  P (float *, out)            \
+  P (const float *, gradient) \
+  P (const float *, in) P (long, images) P (long, from) P (long, to) P (long, side)
 DECLARE (conv_weight, CONV_WEIGHT) {
   long k = i % 9, f = i / 9 % p->from, c = i / 9 / p->from;
   float sum = 0;
