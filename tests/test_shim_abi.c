@@ -16,10 +16,12 @@
 #ifdef HAVE_CUDA_H
 /* Flavours: _ptsz where the entry has a stream, _ptds where it has none. */
 #define PFN_cuMemAllocAsync_v11020_pt PFN_cuMemAllocAsync_v11020_ptsz
-#define PFN_cuMemAllocFromPoolAsync_v11020_pt PFN_cuMemAllocFromPoolAsync_v11020_ptsz
+#define PFN_cuMemAllocFromPoolAsync_v11020_pt \
+  PFN_cuMemAllocFromPoolAsync_v11020_ptsz
 #define PFN_cuMemFreeAsync_v11020_pt PFN_cuMemFreeAsync_v11020_ptsz
 #define PFN_cuLaunchKernel_v7000_pt PFN_cuLaunchKernel_v7000_ptsz
-#define PFN_cuLaunchCooperativeKernel_v9000_pt PFN_cuLaunchCooperativeKernel_v9000_ptsz
+#define PFN_cuLaunchCooperativeKernel_v9000_pt \
+  PFN_cuLaunchCooperativeKernel_v9000_ptsz
 #define PFN_cuLaunchKernelEx_v11060_pt PFN_cuLaunchKernelEx_v11060_ptsz
 #define PFN_cuMemcpy_v7000_pt PFN_cuMemcpy_v7000_ptds
 #define PFN_cuMemcpyAsync_v7000_pt PFN_cuMemcpyAsync_v7000_ptsz

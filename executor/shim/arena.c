@@ -183,14 +183,10 @@ void arena_free (shim *s, int32_t i, uint64_t stream_bits) {
 
 /* A chunk of small tensors is a page whose tensor is NONE and whose chunk is small; units that are
    taken are marked behind its end, in a table of their own. */
-typedef struct slab {
+struct slab {
   int32_t page;
   uint16_t *units; /* at the first of a piece: how many it has; 0xffff: within a piece; 0: free */
-} slab;
-
-/* Of the one state; made and read under its lock. */
-static slab *slabs;
-static int32_t n_slabs;
+};
 
 static int32_t units_of (const shim *s) {
   return (int32_t)(s->chunk_bytes / UNIT);
@@ -207,11 +203,11 @@ static int32_t find_units (const shim *s, const slab *b, int32_t units) {
 }
 
 static slab *add_slab (shim *s) {
-  slab *moved = realloc (slabs, (size_t)(n_slabs + 1) * sizeof *moved);
+  slab *moved = realloc (s->slabs, (size_t)(s->n_slabs + 1) * sizeof *moved);
   if (moved == NULL || s->next_page + 2 > s->n_pages)
     return NULL;
-  slabs = moved;
-  slab *b = &slabs[n_slabs];
+  s->slabs = moved;
+  slab *b = &s->slabs[s->n_slabs];
   int32_t c = chunk_take (s, NULL);
   b->units = calloc ((size_t)units_of (s), sizeof *b->units);
   if (c == NONE || b->units == NULL)
@@ -228,16 +224,16 @@ static slab *add_slab (shim *s) {
   own->pending = 0;
   own->freed_by = NULL;
   s->pages[b->page].state = PAGE_HERE;
-  n_slabs++;
+  s->n_slabs++;
   return b;
 }
 
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits) {
   int32_t units = (int32_t)((bytes + UNIT - 1) / UNIT), first = NONE;
-  slab *b = slabs;
-  for (int32_t i = 0; i < n_slabs && first == NONE; i++)
-    if ((first = find_units (s, &slabs[i], units)) != NONE)
-      b = &slabs[i];
+  slab *b = s->slabs;
+  for (int32_t i = 0; i < s->n_slabs && first == NONE; i++)
+    if ((first = find_units (s, &s->slabs[i], units)) != NONE)
+      b = &s->slabs[i];
   if (first == NONE) {
     b = add_slab (s);
     first = 0;
@@ -257,9 +253,9 @@ CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits)
 
 static slab *slab_at (const shim *s, CUdeviceptr at) {
   int64_t page = (int64_t)(at - s->base) / s->chunk_bytes;
-  for (int32_t i = 0; i < n_slabs; i++)
-    if (slabs[i].page == page)
-      return &slabs[i];
+  for (int32_t i = 0; i < s->n_slabs; i++)
+    if (s->slabs[i].page == page)
+      return &s->slabs[i];
   return NULL;
 }
 

@@ -77,6 +77,7 @@ typedef struct op {
   int64_t number;
 } op;
 
+typedef struct slab slab;
 typedef struct follow follow;
 typedef struct record record;
 
@@ -107,6 +108,8 @@ typedef struct shim {
   CUstream streams[STREAMS];
   int32_t n_streams;
   uint64_t small_pending;
+  slab *slabs;
+  int32_t n_slabs;
 
   function *functions;
   int32_t n_functions, functions_capacity;
