@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "executor/shim/block.h"
 
 typedef struct program_run {

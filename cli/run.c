@@ -77,7 +77,7 @@ static bool plan_step (runner *w, int number) {
     p = plan_load (given, NULL, c->arena, &c->err);
     if (p && !check_plan (t, p, c->arena, NULL, &c->err))
       p = NULL;
-  } else if (t && solve_same_places (t, &o, c->arena, &found, &c->err))
+  } else if (t && solve (t, &o, c->arena, &found, &c->err))
     p = found.plan;
   bool good = p && write_files (w, t, p, &map, number);
   steps_close (&s);

@@ -42,10 +42,10 @@
 #define TYPE_1(type) type##_pt
 /* The toolkit's 64-bit numbers are of another name than ours. */
 #define uint64_t cuuint64_t
-#define WRAP(name, version, per_thread, symbol, wrapper, parameters)                             \
-  _Static_assert(                                                                                \
-      __builtin_types_compatible_p (TYPE_##per_thread (PFN_##name##_v##version), CUresult (*) parameters), \
-      #name " " #version);
+#define IS(type, parameters) __builtin_types_compatible_p (type, CUresult (*) parameters)
+#define WRAP(name, version, per_thread, symbol, wrapper, parameters)                               \
+  _Static_assert(IS (TYPE_##per_thread (PFN_##name##_v##version), parameters),                     \
+                 #name " " #version);
 #include "executor/shim/wraps.def"
 #undef WRAP
 #undef uint64_t

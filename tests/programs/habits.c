@@ -6,7 +6,8 @@
    accumulate  the weights change in every third step only
    workers     forks children that do no GPU work, in the middle of it
    hidden      a kernel uses a tensor whose address an earlier one has left on the device
-   perturbed   now and then an extra op, a missing op, another shape */
+   perturbed   now and then an extra op, a missing op, another shape
+   launches    a thousand launches a step that do next to nothing */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -193,13 +194,21 @@ static void perturbed (habits *h) {
   }
 }
 
+static void launches (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    for (int k = 0; k < 1000; k++)
+      LAUNCH (&h->g, "add", NULL, 1, &h->kept[0], &h->kept[k % TENSORS], &h->kept[1]);
+    say (h, i, NULL);
+  }
+}
+
 int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (habits *h);
   } all[] = { { "streams", streams }, { "churn", churn },           { "pointers", pointers },
               { "shapes", shapes },   { "accumulate", accumulate }, { "workers", workers },
-              { "hidden", hidden },   { "perturbed", perturbed } };
+              { "hidden", hidden },   { "perturbed", perturbed },   { "launches", launches } };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
