@@ -45,7 +45,7 @@ static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream,
     return at != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
   }
   int32_t slot = follow_allocate (s, (int64_t)bytes);
-  int32_t t = arena_allocate (s, (int64_t)bytes, slot);
+  int32_t t = area_allocate (s, (int64_t)bytes, slot);
   if (t == NONE)
     return CUDA_ERROR_OUT_OF_MEMORY;
   record_allocate (s, t);
@@ -101,13 +101,13 @@ CUresult wrap_alloc_pool_ptsz (CUdeviceptr *out, size_t bytes, CUmemoryPool pool
 }
 
 static CUresult release (shim *s, CUdeviceptr at, uint64_t stream_bits) {
-  int32_t t = arena_tensor_at (s, at);
+  int32_t t = area_tensor_at (s, at);
   if (t == NONE || s->tensors[t].at != at)
     return small_free (s, at, stream_bits) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
   if (!s->tensors[t].live)
     return CUDA_ERROR_INVALID_VALUE;
   record_free (s, t);
-  arena_free (s, t, stream_bits);
+  area_free (s, t, stream_bits);
   return CUDA_SUCCESS;
 }
 
@@ -116,7 +116,7 @@ CUresult wrap_free (CUdeviceptr at) {
   shim *s;
   if (!shim_enter (&s))
     return shim_real ()->mem_free (at);
-  if (!arena_has (s, at))
+  if (!area_has (s, at))
     return shim_leave (s, s->real.mem_free (at));
   (void)shim_leave (s, CUDA_SUCCESS); /* nobody waits for the device with the lock */
   CUresult r = shim_real ()->ctx_synchronize ();
@@ -129,7 +129,7 @@ CUresult wrap_free_async (CUdeviceptr at, CUstream stream) {
   shim *s;
   if (!shim_enter (&s))
     return shim_real ()->mem_free_async (at, stream);
-  if (!arena_has (s, at))
+  if (!area_has (s, at))
     return shim_leave (s, s->real.mem_free_async (at, stream));
   return shim_leave (s, release (s, at, (uint64_t)1 << stream_bit (s, stream)));
 }
@@ -189,7 +189,7 @@ CUresult wrap_pool_set (CUmemoryPool pool, CUmemPool_attribute a, void *value) {
 
 /* The tensor or the small piece around an address. */
 static bool stretch_at (const shim *s, CUdeviceptr at, CUdeviceptr *first, size_t *bytes) {
-  int32_t i = arena_tensor_at (s, at);
+  int32_t i = area_tensor_at (s, at);
   if (i >= 0 && s->tensors[i].live && at - s->tensors[i].at < (uint64_t)s->tensors[i].bytes) {
     *first = s->tensors[i].at;
     *bytes = (size_t)s->tensors[i].bytes;
@@ -248,7 +248,7 @@ CUresult wrap_pointer (void *out, CUpointer_attribute a, CUdeviceptr at) {
   shim *s;
   if (!shim_enter (&s))
     return shim_real ()->pointer_attribute (out, a, at);
-  if (!arena_has (s, at))
+  if (!area_has (s, at))
     return shim_leave (s, s->real.pointer_attribute (out, a, at));
   return shim_leave (s, out != NULL && answer (s, a, out, at) ? CUDA_SUCCESS
                                                               : CUDA_ERROR_INVALID_VALUE);
@@ -258,7 +258,7 @@ CUresult wrap_pointers (unsigned int count, CUpointer_attribute *a, void **out, 
   shim *s;
   if (!shim_enter (&s))
     return shim_real ()->pointer_attributes (count, a, out, at);
-  if (!arena_has (s, at))
+  if (!area_has (s, at))
     return shim_leave (s, s->real.pointer_attributes (count, a, out, at));
   for (unsigned int i = 0; i < count; i++)
     (void)answer (s, a[i], out[i], at);
@@ -271,7 +271,7 @@ CUresult wrap_range (CUdeviceptr *base, size_t *size, CUdeviceptr at) {
   size_t bytes = 0;
   if (!shim_enter (&s))
     return shim_real ()->address_range (base, size, at);
-  if (!arena_has (s, at))
+  if (!area_has (s, at))
     return shim_leave (s, s->real.address_range (base, size, at));
   if (!stretch_at (s, at, &first, &bytes))
     return shim_leave (s, CUDA_ERROR_NOT_FOUND);

@@ -172,17 +172,17 @@ static void add (op *o, int32_t t) {
 }
 
 static void touch (shim *s, op *o, CUdeviceptr at) {
-  int32_t t = arena_tensor_at (s, at);
+  int32_t t = area_tensor_at (s, at);
   if (t >= 0 && s->tensors[t].live)
     add (o, t);
-  int32_t before = arena_tensor_at (s, at - 1); /* one past the end */
+  int32_t before = area_tensor_at (s, at - 1); /* one past the end */
   if (before >= 0 && before != t && s->tensors[before].live &&
       at == s->tensors[before].at + (uint64_t)s->tensors[before].bytes)
     add (o, before);
 }
 
 void op_touch (op *o, CUdeviceptr at) {
-  if (arena_has (entered, at))
+  if (area_has (entered, at))
     touch (entered, o, at);
 }
 
@@ -191,7 +191,7 @@ static void scan (shim *s, op *o, const char *from, size_t bytes) {
   for (size_t i = 0; i + 8 <= bytes; i += 8) {
     uint64_t word;
     memcpy (&word, from + i, 8);
-    if (arena_has (s, word))
+    if (area_has (s, word))
       touch (s, o, word);
   }
 }

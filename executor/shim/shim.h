@@ -133,12 +133,12 @@ CUresult shim_started (CUresult r); /* after cuInit */
 bool shim_is_inside (void);
 void shim_set_inside (bool on);
 
-/* arena.c: address space, tensors in it */
-bool arena_start (shim *s);
-int32_t arena_tensor_at (const shim *s, CUdeviceptr at); /* around the address; NONE */
-bool arena_has (const shim *s, CUdeviceptr at);
-int32_t arena_allocate (shim *s, int64_t bytes, int32_t fresh_for); /* a tensor, or NONE */
-void arena_free (shim *s, int32_t t, uint64_t stream_bits);
+/* area.c: address space, tensors in it */
+bool area_start (shim *s);
+int32_t area_tensor_at (const shim *s, CUdeviceptr at); /* around the address; NONE */
+bool area_has (const shim *s, CUdeviceptr at);
+int32_t area_allocate (shim *s, int64_t bytes, int32_t slot); /* that one or any; a tensor, or NONE */
+void area_free (shim *s, int32_t t, uint64_t stream_bits);
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits);
 bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);
 int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);

@@ -207,7 +207,7 @@ static bool start (shim *s) {
     s->alone = s->block->config.mode == SHIM_PROFILE;
     return false;
   }
-  s->started = arena_start (s) && record_start (s) && follow_start (s);
+  s->started = area_start (s) && record_start (s) && follow_start (s);
   return s->started;
 }
 

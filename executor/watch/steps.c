@@ -133,7 +133,7 @@ bool steps_read (const char *path, arena *a, steps *out, error *err) {
   if (good &&
       (c.lives > MOST_LIVES || !beats_new (&out->beats, power_above (c.beats),
                                            power_above (4 * c.refs), power_above (c.lives))))
-    good = error_set (err, ERR_memory, "out of memory");
+    good = error_memory (err);
   if (good) {
     out->first_op = c.first_op;
     out->n_times = c.last_op - c.first_op + 1;

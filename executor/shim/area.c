@@ -32,7 +32,7 @@ static bool reserve (shim *s) {
   return false;
 }
 
-bool arena_start (shim *s) {
+bool area_start (shim *s) {
   CUdevice device = 0;
   if (s->real.ctx_get_device != NULL && s->real.ctx_get_device (&device) != CUDA_SUCCESS)
     return false;
@@ -63,13 +63,13 @@ bool arena_start (shim *s) {
   return s->pages != NULL;
 }
 
-bool arena_has (const shim *s, CUdeviceptr at) {
+bool area_has (const shim *s, CUdeviceptr at) {
   return at - s->base < (uint64_t)s->space_bytes;
 }
 
 /* A page's tensor is stored as one more than its index, so that a page of zeros is nobody's. */
-int32_t arena_tensor_at (const shim *s, CUdeviceptr at) {
-  if (!arena_has (s, at))
+int32_t area_tensor_at (const shim *s, CUdeviceptr at) {
+  if (!area_has (s, at))
     return NONE;
   int64_t page = (int64_t)(at - s->base) / s->chunk_bytes;
   int32_t t = s->pages[page].tensor - 1;
@@ -121,7 +121,7 @@ static int32_t make (shim *s, int32_t pages) {
 
 /* The lowest free address of the right size, so that a program that repeats itself gets the same
    addresses; or address space that is not used yet. */
-int32_t arena_allocate (shim *s, int64_t bytes, int32_t slot) {
+int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
   int32_t pages = (int32_t)((bytes + s->chunk_bytes - 1) / s->chunk_bytes);
   int32_t i = slot >= 0 ? slot : find_free (s, pages);
   if (i == NONE)
@@ -153,7 +153,7 @@ int32_t arena_allocate (shim *s, int64_t bytes, int32_t slot) {
 }
 
 /* The address is free at once; a chunk is once its users have passed. */
-void arena_free (shim *s, int32_t i, uint64_t stream_bits) {
+void area_free (shim *s, int32_t i, uint64_t stream_bits) {
   tensor *t = &s->tensors[i];
   uint64_t behind = t->users | stream_bits;
   for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++) {
