@@ -109,6 +109,13 @@ clean() { # nothing is left behind
   mkdir private && TMPDIR=$work/private same mlp --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 16 && [ -z "$(ls -A private)" ]
 }
 
+session() { # what docs/run.md shows is what ferry says
+  { "$ferry" profile --driver emulated -o s.json -- "$programs/mlp" "$kernels" 10
+    "$ferry" run --driver emulated --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 16; } 2>&1 >/dev/null |
+    diff <(sed -n 's/^    \(ferry: .*\)/\1/p' "$srcdir/docs/run.md") -
+}
+
+claim "the session in docs/run.md is what is said today" session
 claim "an MLP says the same at 90, 70, 50 % and at its floor" budgets mlp "$programs/mlp" "$kernels" 16
 claim "strict, aliased and paranoid modes say the same" modes
 claim "so does every order of events" fuzzed
