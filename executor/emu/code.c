@@ -1,4 +1,5 @@
 /* Kernels: host functions known by name, whatever the module.  A launch copies its parameters. */
+#include <dlfcn.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -76,6 +77,21 @@ static CUresult get (void **out, const void *module, const char *name) {
 
 CUresult cuModuleLoadData (CUmodule *out, const void *image) {
   return load ((void **)out, image);
+}
+
+/* A file of code for this device is a shared object; it stays open, as its kernels may be queued.
+ */
+CUresult cuModuleLoad (CUmodule *out, const char *path) {
+  void *object = path == NULL ? NULL : dlopen (path, RTLD_NOW | RTLD_LOCAL);
+  const emu_kernel *k = object == NULL ? NULL : dlsym (object, EMU_MODULE);
+  if (k == NULL)
+    return path == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_IMAGE;
+  for (; k->name != NULL; k++) {
+    CUresult r = emuRegisterKernel (k);
+    if (r != CUDA_SUCCESS)
+      return r;
+  }
+  return load ((void **)out, object);
 }
 
 CUresult cuModuleGetFunction (CUfunction *out, CUmodule module, const char *name) {

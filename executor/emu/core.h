@@ -184,7 +184,7 @@ typedef struct machine {
   int32_t n_blocks;
 
   int memory; /* a memfd; -1: --bytes none */
-  int64_t next_place, used_bytes, pinned_bytes;
+  int64_t next_place, used_bytes, high_bytes, pinned_bytes;
   uint64_t next_fake;
   handle *handles;
   int32_t n_handles;

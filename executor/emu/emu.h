@@ -81,6 +81,12 @@ typedef CUresult (*emu_host_touches) (const void *at, size_t bytes, int writes);
 /* Whose the pinned bytes are that the next calls name; 0, as at the start: nobody's. */
 typedef CUresult (*emu_tag) (uint64_t owner);
 
+/* The most device memory that was taken at once. */
+typedef CUresult (*emu_high_bytes) (int64_t *bytes);
+
+/* What cuModuleLoad reads is a shared object with this symbol: kernels, up to one without a name. */
+#define EMU_MODULE "emu_module"
+
 #define EMU_CONFIGURE "emuConfigure"
 #define EMU_REGISTER "emuRegisterKernel"
 #define EMU_NOW "emuNow"
@@ -90,5 +96,6 @@ typedef CUresult (*emu_tag) (uint64_t owner);
 #define EMU_RACES "emuRaces"
 #define EMU_HOST_TOUCHES "emuHostTouches"
 #define EMU_TAG "emuTag"
+#define EMU_HIGH_BYTES "emuHighBytes"
 
 #endif

@@ -11,6 +11,7 @@ EXPORT CUresult emuNow (int64_t *ns);
 EXPORT CUresult emuRaces (emu_race *out, int capacity, int *count);
 EXPORT CUresult emuHostTouches (const void *at, size_t bytes, int writes);
 EXPORT CUresult emuTag (uint64_t owner);
+EXPORT CUresult emuHighBytes (int64_t *bytes);
 
 /* A driver is one of a process; so is its emulation. `gate` guards the pointer. */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
@@ -254,6 +255,14 @@ CUresult emuTag (uint64_t owner) {
   if (m == NULL)
     return refused;
   m->tag = owner;
+  return machine_leave (m, CUDA_SUCCESS);
+}
+
+CUresult emuHighBytes (int64_t *bytes) {
+  machine *m = machine_enter_stuck ();
+  if (m == NULL || bytes == NULL)
+    return m == NULL ? CUDA_ERROR_NOT_INITIALIZED : machine_leave (m, CUDA_ERROR_INVALID_VALUE);
+  *bytes = m->high_bytes;
   return machine_leave (m, CUDA_SUCCESS);
 }
 

@@ -64,6 +64,8 @@ int64_t place_take (machine *m, int64_t bytes) {
   int64_t place = m->next_place;
   m->next_place += space_round (bytes, EMU_PAGE);
   m->used_bytes += bytes;
+  if (m->used_bytes > m->high_bytes)
+    m->high_bytes = m->used_bytes;
   return place;
 }
 

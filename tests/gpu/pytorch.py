@@ -3,8 +3,9 @@
 
   pytorch.py step NETWORK BATCH TYPE [STEPS]   how long a step takes, unswapped: one JSON object
   pytorch.py profile NETWORK BATCH FOLDER      one step as `ferry import` wants it, cleaned
-  pytorch.py train NETWORK BATCH STEPS         losses of a fixed start: what a forwarding driver
-                                               must not change
+  pytorch.py train NETWORK BATCH STEPS         losses of a fixed start and a digest of what was
+                                               learned: a library in front of the driver must not
+                                               change them
   pytorch.py clean FILE...                     takes paths, host and process names out of profiles
 
 TYPE is fp32, tf32 or bf16. FERRY_OPTIMIZER is sgd, momentum (the default) or adam, with the zoo's rates. Ends with 77 where there is no PyTorch or no GPU that it sees.
@@ -199,6 +200,7 @@ def prepare(name, batch, dtype):
         optimizer.step()
         return loss
 
+    step.model = model
     return step
 
 
@@ -231,15 +233,20 @@ def time_steps(name, batch, dtype, steps):
 
 
 def train(name, batch, steps):
+    import hashlib
     import time
     import torch
     step, losses, times = prepare(name, batch, "fp32"), [], []
+    digest = hashlib.sha256()
     for _ in range(steps):
         begin = time.monotonic_ns()
         losses.append(step().item().hex())
         torch.cuda.synchronize()
         times.append(time.monotonic_ns() - begin)
+    for value in step.model.state_dict().values():
+        digest.update(value.detach().cpu().contiguous().numpy().tobytes())
     print(json.dumps({"losses": losses, "step_ns": int(statistics.median(times)),
+                      "parameters": digest.hexdigest(),
                       "backend": torch.cuda.get_allocator_backend()}, sort_keys=True))
 
 

@@ -22,6 +22,7 @@ objects() { # ROOT BUILD LAYERS
   done
 }
 
+# Two libraries may have entries of one name: a room that has one calls that.
 calls() { # ROOT BUILD LAYERS
   local list
   list=$(objects "$1" "$2" "$3")
@@ -31,9 +32,9 @@ calls() { # ROOT BUILD LAYERS
     { at = index ($0, ".o:"); file = substr ($0, length (build) + 1, at - length (build) - 1)
       sub (/\/\.libs\//, "/", file); room = file; sub (/\/[^\/]*$/, "", room)
       if ($(NF - 1) == "U") { n++; user[n] = file; uses[n] = $NF; in_room[n] = room }
-      else if ($(NF - 1) ~ /^[TDBRVWC]$/) { home[$NF] = room; made_by[$NF] = file } }
+      else if ($(NF - 1) ~ /^[TDBRVWC]$/) { home[$NF] = room; made_by[$NF] = file; own[room, $NF] = 1 } }
     END { for (i = 1; i <= n; i++)
-      if (uses[i] in home && home[uses[i]] != in_room[i])
+      if (uses[i] in home && home[uses[i]] != in_room[i] && !((in_room[i], uses[i]) in own))
         print in_room[i], home[uses[i]], user[i] ".c calls " uses[i] " of " made_by[uses[i]] ".c" }'
 }
 

@@ -1,0 +1,356 @@
+#include "cli/program.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <link.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cli/inputs/drivers.h"
+
+#define LIBRARY "libferry-shim.so"
+
+/* ---- where things are ---- */
+
+static bool find_shim (call *c, char *out, size_t size) {
+  static const char *const beside[] = { "/" LIBRARY, "/../lib/ferry/" LIBRARY };
+  char program[PATH_MAX];
+  const char *given = getenv ("FERRY_SHIM_LIBRARY");
+  ssize_t n = readlink ("/proc/self/exe", program, sizeof program - 1);
+  program[n > 0 ? n : 0] = 0;
+  char *slash = strrchr (program, '/');
+  if (slash)
+    *slash = 0;
+  if (given && *given && (size_t)snprintf (out, size, "%s", given) < size && !access (out, R_OK))
+    return true;
+  for (size_t i = 0; slash && i < sizeof beside / sizeof *beside; i++)
+    if ((size_t)snprintf (out, size, "%s%s", program, beside[i]) < size && !access (out, R_OK))
+      return true;
+  if ((size_t)snprintf (out, size, "%s", FERRY_LIBDIR "/" LIBRARY) < size && !access (out, R_OK))
+    return true;
+  return error_set (&c->err, ERR_file,
+                    "%s is neither beside ferry nor in %s; "
+                    "FERRY_SHIM_LIBRARY=FILE says where it is",
+                    LIBRARY, FERRY_LIBDIR);
+}
+
+/* In some containers the driver is on no default path: the loader is asked, not a list of folders.
+ */
+static bool find_driver (call *c, char *out, size_t size) {
+  void *library = dlopen ("libcuda.so.1", RTLD_LAZY | RTLD_LOCAL);
+  struct link_map *map = NULL;
+  char path[PATH_MAX];
+  bool good = library && dlinfo (library, RTLD_DI_LINKMAP, &map) == 0 &&
+              realpath (map->l_name, path) && (size_t)snprintf (out, size, "%s", path) < size;
+  if (library)
+    dlclose (library);
+  return good || error_set (&c->err, ERR_unreachable,
+                            "no driver: libcuda.so.1 is not found; without a GPU, use --driver "
+                            "emulated");
+}
+
+/* ---- the emulated device ---- */
+
+static bool set_emulated (call *c, emu_config *e, const char *key, const char *value) {
+  error wrong = { 0 };
+  bool good = true;
+  int64_t seed = 0;
+  if (strcmp (key, "clock") == 0) {
+    good = strcmp (value, "real") == 0 || strcmp (value, "virtual") == 0;
+    e->clock = strcmp (value, "virtual") == 0 ? EMU_VIRTUAL : EMU_REAL;
+  } else if (strcmp (key, "memory") == 0)
+    good = units_parse_bytes (value, &e->memory_bytes, &wrong);
+  else if (strcmp (key, "granule") == 0)
+    good = units_parse_bytes (value, &e->granule_bytes, &wrong);
+  else if (strcmp (key, "link") == 0) {
+    good = units_parse_rate (value, &e->d2h_bytes_per_s, &wrong);
+    e->h2d_bytes_per_s = e->d2h_bytes_per_s;
+  } else if (strcmp (key, "fuzz") == 0)
+    good = units_parse_time (value, &e->fuzz_ns, &wrong);
+  else if (strcmp (key, "seed") == 0) {
+    good = units_parse_count (value, 0, INT64_MAX, &seed, &wrong);
+    e->fuzz_seed = (uint64_t)seed;
+  } else if (strcmp (key, "races") == 0)
+    good = e->races = strcmp (value, "yes") == 0;
+  else
+    return error_set (&c->err, ERR_usage, "--emulated: there is no `%s`; see `ferry %s --help`",
+                      key, c->command->name);
+  return good || error_set (&c->err, ERR_usage, "--emulated: `%s` is no value for %s", value, key);
+}
+
+static bool read_emulated (call *c, shim_config *o) {
+  o->emulated = true;
+  o->emu = (emu_config){ .memory_bytes = o->budget_bytes > 0 ? o->budget_bytes : (int64_t)1 << 30,
+                         .granule_bytes = 65536,
+                         .d2h_bytes_per_s = 12000000000,
+                         .h2d_bytes_per_s = 12000000000,
+                         .copy_ns = 10000,
+                         .clock = EMU_VIRTUAL };
+  char *text = call_text (c, "emulated")
+                   ? arena_string (c->arena, call_text (c, "emulated"), &c->err)
+                   : NULL;
+  if (call_text (c, "emulated") && !text)
+    return false;
+  for (char *at = text; at && *at;) {
+    char *comma = strchr (at, ','), *equals = strchr (at, '=');
+    if (comma)
+      *comma = 0;
+    if (!equals || (comma && equals > comma))
+      return error_set (&c->err, ERR_usage, "--emulated: `%s` is not KEY=VALUE", at);
+    *equals = 0;
+    if (!set_emulated (c, &o->emu, at, equals + 1))
+      return false;
+    at = comma ? comma + 1 : NULL;
+  }
+  return true;
+}
+
+static bool read_driver (call *c, program_run *r) {
+  static const char *const words[] = { "cuda", "emulated", NULL };
+  char path[PATH_MAX], whole[PATH_MAX];
+  int which = 0;
+  if (!call_word (c, "driver", words, &which))
+    return false;
+  if (which == 0)
+    return call_text (c, "emulated") == NULL
+               ? find_driver (c, r->driver, sizeof r->driver)
+               : error_set (&c->err, ERR_usage, "--emulated needs --driver emulated");
+  const char *library = emulator_path (path, sizeof path);
+  if (!realpath (library, whole) ||
+      (size_t)snprintf (r->driver, sizeof r->driver, "%s", whole) >= sizeof r->driver)
+    return error_set (&c->err, ERR_unreachable,
+                      "no driver: %s is not there; FERRY_EMU=FILE says "
+                      "where the emulator's library lies",
+                      library);
+  return read_emulated (c, &r->block->config);
+}
+
+/* ---- the folder ---- */
+
+const char *program_file (const program_run *r, char *buffer, int size, const char *name,
+                          int number) {
+  if (number < 0)
+    snprintf (buffer, (size_t)size, "%s/%s", r->folder, name);
+  else
+    snprintf (buffer, (size_t)size, "%s/%s-%d", r->folder, name, number);
+  return buffer;
+}
+
+static bool make_folder (call *c, program_run *r) {
+  const char *under = getenv ("TMPDIR");
+  snprintf (r->folder, sizeof r->folder, "%.300s/ferry-XXXXXX", under && *under ? under : "/tmp");
+  if (!mkdtemp (r->folder)) {
+    r->folder[0] = 0;
+    return error_set (&c->err, ERR_file, "no folder can be made for the program: %s",
+                      strerror (errno));
+  }
+  return true;
+}
+
+static bool link_names (call *c, const program_run *r) {
+  static const char *const names[] = { "libcuda.so", "libcuda.so.1" };
+  char path[SHIM_PATH + 64];
+  for (int i = 0; i < 2; i++)
+    if (symlink (r->shim, program_file (r, path, sizeof path, names[i], -1)) != 0)
+      return error_set (&c->err, ERR_file, "%s: %s", path, strerror (errno));
+  return true;
+}
+
+static bool make_block (call *c, program_run *r) {
+  char path[SHIM_PATH + 64];
+  int file =
+      open (program_file (r, path, sizeof path, "block", -1), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  bool good = file >= 0 && ftruncate (file, sizeof *r->block) == 0;
+  if (good) {
+    r->block = mmap (NULL, sizeof *r->block, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    good = r->block != MAP_FAILED;
+  }
+  if (file >= 0)
+    close (file);
+  if (!good) {
+    r->block = NULL;
+    return error_set (&c->err, ERR_file, "%s: %s", path, strerror (errno));
+  }
+  r->block->magic = SHIM_MAGIC;
+  r->block->bytes = (int32_t)sizeof *r->block;
+  memcpy (r->block->config.folder, r->folder, sizeof r->folder);
+  return true;
+}
+
+bool program_prepare (call *c, program_run *r) {
+  shim_config asked = r->block ? r->block->config : (shim_config){ 0 };
+  *r = (program_run){ .child = -1 };
+  if (!find_shim (c, r->shim, sizeof r->shim) || !make_folder (c, r) || !link_names (c, r) ||
+      !make_block (c, r))
+    return false;
+  memcpy (asked.folder, r->folder, sizeof r->folder);
+  r->block->config = asked;
+  return read_driver (c, r);
+}
+
+void program_clean (program_run *r) {
+  if (r->block)
+    munmap (r->block, sizeof *r->block);
+  r->block = NULL;
+  DIR *d = r->folder[0] ? opendir (r->folder) : NULL;
+  for (struct dirent *e; d && (e = readdir (d));)
+    unlinkat (dirfd (d), e->d_name, 0);
+  if (d)
+    closedir (d);
+  if (r->folder[0])
+    rmdir (r->folder);
+}
+
+/* ---- the program ---- */
+
+/* In front of what is there: `by` between the two. */
+static void put_before (const char *name, const char *value, char by) {
+  const char *old = getenv (name);
+  char text[16384];
+  if (!old || !*old)
+    setenv (name, value, 1);
+  else if ((size_t)snprintf (text, sizeof text, "%s%c%s", value, by, old) < sizeof text)
+    setenv (name, text, 1);
+}
+
+/* PyTorch must ask the driver for each tensor. */
+static void set_allocator (const char *name) {
+  const char *old = getenv (name);
+  if (!old || !strstr (old, "backend:"))
+    put_before (name, "backend:cudaMallocAsync", ',');
+}
+
+static void set_environment (const program_run *r) {
+  char path[SHIM_PATH + 64];
+  put_before ("LD_PRELOAD", r->shim, ':');
+  put_before ("LD_LIBRARY_PATH", r->folder, ':');
+  setenv (SHIM_BLOCK, program_file (r, path, sizeof path, "block", -1), 1);
+  setenv (SHIM_REAL, r->driver, 1);
+  if (!r->block->config.emulated) {
+    set_allocator ("PYTORCH_CUDA_ALLOC_CONF");
+    set_allocator ("PYTORCH_ALLOC_CONF");
+  }
+}
+
+static bool find_program (const char *name, char *out, size_t size) {
+  const char *path = getenv ("PATH");
+  if (strchr (name, '/'))
+    return (size_t)snprintf (out, size, "%s", name) < size && !access (out, X_OK);
+  while (path && *path) {
+    size_t n = strcspn (path, ":");
+    if ((size_t)snprintf (out, size, "%.*s/%s", (int)n, path, name) < size && !access (out, X_OK))
+      return true;
+    path += n + (path[n] == ':');
+  }
+  return false;
+}
+
+/* The loader heeds LD_PRELOAD neither in a static program nor in one with another user's rights. */
+static bool can_be_preloaded (call *c, const char *name) {
+  char path[PATH_MAX];
+  struct stat about;
+  unsigned char head[4096];
+  if (!find_program (name, path, sizeof path) || stat (path, &about) != 0)
+    return true; /* exec says what is wrong */
+  if ((about.st_mode & (S_ISUID | S_ISGID)) != 0)
+    return error_set (&c->err, ERR_usage,
+                      "%s runs with another user's rights (setuid), so nothing "
+                      "can stand in front of its driver; run the program that it starts",
+                      path);
+  int file = open (path, O_RDONLY | O_CLOEXEC);
+  ssize_t n = file < 0 ? -1 : read (file, head, sizeof head);
+  if (file >= 0)
+    close (file);
+  const Elf64_Ehdr *e = (const Elf64_Ehdr *)(const void *)head;
+  if (n < (ssize_t)sizeof *e || memcmp (e->e_ident, ELFMAG, SELFMAG) != 0 ||
+      e->e_ident[EI_CLASS] != ELFCLASS64 || e->e_phentsize != sizeof (Elf64_Phdr) ||
+      e->e_phoff > (size_t)n || e->e_phnum > ((size_t)n - e->e_phoff) / sizeof (Elf64_Phdr))
+    return true;
+  for (int i = 0; i < e->e_phnum; i++) {
+    Elf64_Phdr p;
+    memcpy (&p, head + e->e_phoff + (size_t)i * sizeof p, sizeof p);
+    if (p.p_type == PT_INTERP)
+      return true;
+  }
+  return error_set (&c->err, ERR_usage,
+                    "%s is a static program, so nothing can stand in front of "
+                    "its driver",
+                    path);
+}
+
+/* They are the program's: the launcher stays to tell what came of it. */
+static const int passed_on[] = { SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2 };
+
+bool program_start (call *c, program_run *r) {
+  sigset_t set;
+  if (!can_be_preloaded (c, c->operands[0]))
+    return false;
+  sigemptyset (&set);
+  for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+    sigaddset (&set, passed_on[i]);
+  sigaddset (&set, SIGCHLD);
+  sigprocmask (SIG_BLOCK, &set, NULL);
+  fflush (NULL);
+  int ends[2];
+  if (pipe2 (ends, O_CLOEXEC) != 0 || (r->child = fork ()) < 0)
+    return error_set (&c->err, ERR_memory, "the program cannot be started: %s", strerror (errno));
+  if (r->child == 0) {
+    char *arguments[MOST_OPERANDS + 1] = { 0 };
+    for (int i = 0; i < c->n_operands; i++)
+      *(const char **)&arguments[i] = c->operands[i];
+    sigprocmask (SIG_UNBLOCK, &set, NULL);
+    set_environment (r);
+    execvp (arguments[0], arguments);
+    int why = errno;
+    (void)!write (ends[1], &why, sizeof why);
+    _exit (127);
+  }
+  int why = 0;
+  close (ends[1]);
+  bool failed = read (ends[0], &why, sizeof why) == (ssize_t)sizeof why;
+  close (ends[0]);
+  if (!failed)
+    return true;
+  waitpid (r->child, &r->status, 0);
+  r->child = -1;
+  return error_set (&c->err, ERR_file, "%s: %s", c->operands[0], strerror (why));
+}
+
+bool program_runs (program_run *r, bool wait) {
+  sigset_t set;
+  sigemptyset (&set);
+  for (size_t i = 0; i < sizeof passed_on / sizeof *passed_on; i++)
+    sigaddset (&set, passed_on[i]);
+  sigaddset (&set, SIGCHLD);
+  const struct timespec moment = { 0, 20000000 }, none = { 0, 0 };
+  int got = sigtimedwait (&set, NULL, wait ? &moment : &none);
+  if (got > 0 && got != SIGCHLD && r->child > 0)
+    kill (r->child, got);
+  if (r->child > 0 && waitpid (r->child, &r->status, WNOHANG) == r->child)
+    r->child = -1;
+  return r->child > 0;
+}
+
+int program_status (const program_run *r) {
+  return WIFSIGNALED (r->status) ? 128 + WTERMSIG (r->status) : WEXITSTATUS (r->status);
+}
+
+bool program_was_seen (call *c, const program_run *r) {
+  if (r->block->loader_pid != 0)
+    return true;
+  return error_set (&c->err, ERR_infeasible,
+                    "%s never called the driver: either it does not use the "
+                    "GPU, or its calls went past ferry (libcuda.so.1 opened with a folder in its "
+                    "name)",
+                    c->operands[0]);
+}

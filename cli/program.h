@@ -1,0 +1,40 @@
+/* A program of the user's, started with the shim in front of its driver: its private folder, its
+   environment, what it leaves behind. */
+#ifndef FERRY_CLI_PROGRAM_H
+#define FERRY_CLI_PROGRAM_H
+
+#include <sys/types.h>
+
+#include "cli/call/call.h"
+#include "executor/shim/block.h"
+
+typedef struct program_run {
+  shim_block *block; /* shared with it */
+  char folder[SHIM_PATH];
+  char shim[SHIM_PATH], driver[SHIM_PATH]; /* the shim's file and the driver's */
+  pid_t child;
+  int status; /* of waitpid */
+} program_run;
+
+/* clang-format off */
+#define OPTION_RUN_DRIVER { 0, "driver", "cuda|emulated", "the program's driver: this machine's, " \
+  "or the emulated device, whose kernels are modules made for it; without it, cuda" }
+#define OPTION_RUN_EMULATED { 0, "emulated", "KEY=VALUE,...", "of the emulated device: " \
+  "clock=real|virtual, memory=SIZE, granule=SIZE, link=RATE, fuzz=TIME, seed=N, races=yes" }
+/* clang-format on */
+
+/* The folder and the block; what the options say of the driver stands in its configuration. */
+bool program_prepare (call *c, program_run *r) MUST_CHECK;
+/* Starts it; its operands are the call's. */
+bool program_start (call *c, program_run *r) MUST_CHECK;
+/* True while it runs. Signals that end a program are passed on; `wait` false: does not wait. */
+bool program_runs (program_run *r, bool wait);
+/* Its exit status, 128 and the signal where one ended it. */
+int program_status (const program_run *r);
+/* An error where it never called the driver through the shim. */
+bool program_was_seen (call *c, const program_run *r) MUST_CHECK;
+void program_clean (program_run *r);
+const char *program_file (const program_run *r, char *buffer, int size, const char *name,
+                          int number);
+
+#endif

@@ -1,0 +1,46 @@
+/* The launcher's answer for a step: where each tensor lives, what is away between two steps, which
+   copies are made behind which beat. */
+#ifndef FERRY_EXECUTOR_SHIM_ANSWER_H
+#define FERRY_EXECUTOR_SHIM_ANSWER_H
+
+#include "executor/shim/period.h"
+
+typedef struct step_beat {
+  uint64_t token;
+  int64_t bytes; /* of an allocation; -1: an op */
+  int32_t stream, first_ref, n_refs;
+  int32_t tensor; /* of an allocation */
+} step_beat;
+
+typedef struct step_tensor {
+  int64_t number; /* of its allocation, when the step was recorded */
+  int64_t bytes;
+  bool lasts;
+  int32_t slot; /* its address space in the arena; -1: none yet */
+  int32_t pages;
+  const int64_t *homes; /* a granule a page; NULL: it has none */
+} step_tensor;
+
+typedef struct step_span {
+  int64_t beat;
+  bool in;
+  int32_t tensor, first, count;
+} step_span;
+
+/* A recorded step, and its plan once there is one. */
+typedef struct step {
+  step_beat *beats;
+  int32_t n_beats, n_tensors, n_lasting, n_aways, n_actions;
+  int32_t *refs;
+  step_tensor *tensors;
+  int64_t *words; /* of the answer */
+  int64_t predicted_ns;
+  int32_t granules;
+  step_span *aways, *actions;
+} step;
+
+step *step_take (const beats *b, int64_t first, int64_t end); /* NULL: no memory */
+void step_free (step *s);
+bool step_answer (step *s, const char *path); /* false: it is not one */
+
+#endif

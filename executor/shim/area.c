@@ -1,0 +1,286 @@
+/* The address space in which the program's tensors lie.  An address is handed out without memory
+   behind it; chunks come with the first op that touches it.  Between two tensors a page stays
+   empty, so that an address just outside is never a neighbour's. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor/shim/shim.h"
+
+enum { UNIT = 512, MOST_PAGES = 1 << 20 };
+
+static bool make_streams (shim *s) {
+  const driver *d = &s->real;
+  bool good = d->stream_create (&s->out, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+              d->stream_create (&s->in, CU_STREAM_NON_BLOCKING) == CUDA_SUCCESS &&
+              d->event_create (&s->scratch, CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+  for (int i = 0; good && i < RING; i++)
+    good = d->event_create (&s->out_ring[i], CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS &&
+           d->event_create (&s->in_ring[i], CU_EVENT_DISABLE_TIMING) == CUDA_SUCCESS;
+  s->streams[STREAM_OUT] = s->out;
+  s->streams[STREAM_IN] = s->in;
+  s->streams[STREAM_LEGACY] = NULL;
+  s->n_streams = FIRST_USER_STREAM;
+  return good;
+}
+
+static bool reserve (shim *s) {
+  int64_t most = (int64_t)1 << 40;
+  for (s->space_bytes = MOST_PAGES * s->chunk_bytes < most ? MOST_PAGES * s->chunk_bytes : most;
+       s->space_bytes >= 256 * s->chunk_bytes; s->space_bytes /= 2)
+    if (s->real.mem_reserve (&s->base, (size_t)s->space_bytes, 0, 0, 0) == CUDA_SUCCESS)
+      return true;
+  return false;
+}
+
+bool area_start (shim *s) {
+  CUdevice device = 0;
+  if (s->real.ctx_get_device != NULL && s->real.ctx_get_device (&device) != CUDA_SUCCESS)
+    return false;
+  s->real.device = device;
+  CUmemAllocationProp p = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
+  p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  p.location.id = device;
+  size_t granule = 0, total = 0;
+  if (s->real.mem_granularity (&granule, &p, CU_MEM_ALLOC_GRANULARITY_MINIMUM) != CUDA_SUCCESS ||
+      s->real.device_total_mem (&total, device) != CUDA_SUCCESS)
+    return false;
+  s->chunk_bytes = (int64_t)granule;
+  int64_t budget = s->block->config.budget_bytes;
+  if (budget == 0 || budget > (int64_t)total)
+    budget = (int64_t)total;
+  s->most_chunks = (int32_t)(budget / s->chunk_bytes);
+  if (s->most_chunks < 1 || !reserve (s) || !make_streams (s)) {
+    shim_say (s,
+              "the device gives no memory to serve tensors from: budget %lld bytes, granules of "
+              "%lld",
+              (long long)budget, (long long)s->chunk_bytes);
+    return false;
+  }
+  s->n_pages = (int32_t)(s->space_bytes / s->chunk_bytes);
+  s->next_page = 1;
+  s->pages = calloc ((size_t)s->n_pages, sizeof *s->pages);
+  s->strict = s->block->config.mode == SHIM_RUN;
+  return s->pages != NULL;
+}
+
+bool area_has (const shim *s, CUdeviceptr at) {
+  return at - s->base < (uint64_t)s->space_bytes;
+}
+
+/* A page's tensor is stored as one more than its index, so that a page of zeros is nobody's. */
+int32_t area_tensor_at (const shim *s, CUdeviceptr at) {
+  if (!area_has (s, at))
+    return NONE;
+  int64_t page = (int64_t)(at - s->base) / s->chunk_bytes;
+  int32_t t = s->pages[page].tensor - 1;
+  if (t < 0 && page + 1 < s->n_pages)
+    t = s->pages[page + 1].tensor - 1; /* a base before the start */
+  return t;
+}
+
+static int32_t find_free (shim *s, int32_t pages) {
+  int32_t best = NONE;
+  for (int32_t i = 0; i < s->n_free; i++) {
+    const tensor *t = &s->tensors[s->free_tensors[i]];
+    if (t->n_pages == pages && t->holds == 0 &&
+        (best == NONE || t->at < s->tensors[s->free_tensors[best]].at))
+      best = i;
+  }
+  if (best == NONE)
+    return NONE;
+  int32_t t = s->free_tensors[best];
+  s->free_tensors[best] = s->free_tensors[--s->n_free];
+  return t;
+}
+
+static bool grow (void **rows, int32_t count, int32_t *capacity, size_t size) {
+  if (count < *capacity)
+    return true;
+  int32_t more = *capacity == 0 ? 256 : 2 * *capacity;
+  void *moved = realloc (*rows, (size_t)more * size);
+  if (moved == NULL)
+    return false;
+  *rows = moved;
+  *capacity = more;
+  return true;
+}
+
+static int32_t make (shim *s, int32_t pages) {
+  if (pages + 1 > s->n_pages - s->next_page ||
+      !grow ((void **)&s->tensors, s->n_tensors, &s->tensors_capacity, sizeof *s->tensors) ||
+      !grow ((void **)&s->free_tensors, s->n_tensors, &s->free_capacity, sizeof *s->free_tensors))
+    return NONE;
+  tensor *t = &s->tensors[s->n_tensors];
+  *t = (tensor){ .first_page = s->next_page, .n_pages = pages, .planned = NONE };
+  t->at = s->base + (uint64_t)t->first_page * (uint64_t)s->chunk_bytes;
+  for (int32_t i = 0; i < pages; i++)
+    s->pages[t->first_page + i] = (page){ .tensor = s->n_tensors + 1, .chunk = NONE };
+  s->next_page += pages + 1;
+  return s->n_tensors++;
+}
+
+/* The lowest free address of the right size, so that a program that repeats itself gets the same
+   addresses; or address space that is not used yet. */
+int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
+  int32_t pages = (int32_t)((bytes + s->chunk_bytes - 1) / s->chunk_bytes);
+  int32_t i = slot >= 0 ? slot : find_free (s, pages);
+  if (i == NONE)
+    i = make (s, pages);
+  if (i == NONE)
+    return NONE;
+  tensor *t = &s->tensors[i];
+  t->bytes = bytes;
+  t->number = s->allocations++;
+  t->live = true;
+  t->escaped = false;
+  t->in_event = t->out_event = NULL;
+  t->past |= t->users;
+  t->users = t->in_seen = 0;
+  for (int32_t p = t->first_page; p < t->first_page + pages; p++)
+    s->pages[p].state = PAGE_LAZY;
+  s->live_bytes += bytes;
+  s->live_tensors++;
+  shim_seen *seen = &s->block->seen;
+  seen->tensors++;
+  seen->allocated_bytes += bytes;
+  if (bytes > seen->largest_bytes)
+    seen->largest_bytes = bytes;
+  if (s->live_bytes > s->pool_high)
+    s->pool_high = s->live_bytes;
+  if (s->live_bytes > seen->live_high_bytes)
+    seen->live_high_bytes = s->live_bytes;
+  return i;
+}
+
+/* The address is free at once; a chunk is once its users have passed. */
+void area_free (shim *s, int32_t i, uint64_t stream_bits) {
+  tensor *t = &s->tensors[i];
+  uint64_t behind = t->users | stream_bits;
+  for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++) {
+    page *g = &s->pages[p];
+    if (g->state != PAGE_HERE)
+      continue;
+    chunk *c = &s->chunks[g->chunk];
+    c->page = NONE;
+    c->pending = behind | (t->in_event != NULL ? (uint64_t)1 << STREAM_IN : 0);
+    s->free_chunks++;
+    g->state = PAGE_LAZY;
+  }
+  if (s->strict) { /* from here on nobody may use it */
+    host_wait_for (s, behind | 1 << STREAM_OUT | 1 << STREAM_IN);
+    for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++)
+      if (s->pages[p].mapped)
+        page_unmap (s, p);
+  }
+  t->live = false;
+  s->live_bytes -= t->bytes;
+  s->live_tensors--;
+  if (t->planned == NONE)
+    s->free_tensors[s->n_free++] = i;
+}
+
+/* ---- small ones: pieces of chunks that stay ---- */
+
+/* A chunk of small tensors is a page whose tensor is NONE and whose chunk is small; units that are
+   taken are marked behind its end, in a table of their own. */
+struct slab {
+  int32_t page;
+  uint16_t *units; /* at the first of a piece: how many it has; 0xffff: within a piece; 0: free */
+};
+
+static int32_t units_of (const shim *s) {
+  return (int32_t)(s->chunk_bytes / UNIT);
+}
+
+static int32_t find_units (const shim *s, const slab *b, int32_t units) {
+  int32_t run = 0, all = units_of (s);
+  for (int32_t i = 0; i < all; i++) {
+    run = b->units[i] == 0 ? run + 1 : 0;
+    if (run == units)
+      return i + 1 - units;
+  }
+  return NONE;
+}
+
+static slab *add_slab (shim *s) {
+  slab *moved = realloc (s->slabs, (size_t)(s->n_slabs + 1) * sizeof *moved);
+  if (moved == NULL || s->next_page + 2 > s->n_pages)
+    return NULL;
+  s->slabs = moved;
+  slab *b = &s->slabs[s->n_slabs];
+  int32_t c = chunk_take (s, NULL);
+  b->units = calloc ((size_t)units_of (s), sizeof *b->units);
+  if (c == NONE || b->units == NULL)
+    return NULL;
+  chunk *own = &s->chunks[c];
+  host_wait_for (s, own->pending | (own->freed_by != NULL ? 1 << STREAM_OUT : 0));
+  b->page = s->next_page;
+  s->next_page += 2;
+  if (!page_map (s, b->page, c))
+    return NULL;
+  s->free_chunks--;
+  own->page = b->page;
+  own->small = true;
+  own->pending = 0;
+  own->freed_by = NULL;
+  s->pages[b->page].state = PAGE_HERE;
+  s->n_slabs++;
+  return b;
+}
+
+CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits) {
+  int32_t units = (int32_t)((bytes + UNIT - 1) / UNIT), first = NONE;
+  slab *b = s->slabs;
+  for (int32_t i = 0; i < s->n_slabs && first == NONE; i++)
+    if ((first = find_units (s, &s->slabs[i], units)) != NONE)
+      b = &s->slabs[i];
+  if (first == NONE) {
+    b = add_slab (s);
+    first = 0;
+  }
+  if (b == NULL)
+    return 0;
+  for (int32_t i = 0; i < units; i++)
+    b->units[first + i] = i == 0 ? (uint16_t)units : 0xffff;
+  if (waits)
+    host_wait_for (s, s->small_pending);
+  else
+    wait_for (s, stream, s->small_pending);
+  if (waits)
+    s->small_pending = 0;
+  return s->base + (uint64_t)b->page * (uint64_t)s->chunk_bytes + (uint64_t)first * UNIT;
+}
+
+static slab *slab_at (const shim *s, CUdeviceptr at) {
+  int64_t page = (int64_t)(at - s->base) / s->chunk_bytes;
+  for (int32_t i = 0; i < s->n_slabs; i++)
+    if (s->slabs[i].page == page)
+      return &s->slabs[i];
+  return NULL;
+}
+
+bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits) {
+  slab *b = slab_at (s, at);
+  uint64_t offset = b == NULL ? 0 : at - s->base - (uint64_t)b->page * (uint64_t)s->chunk_bytes;
+  if (b == NULL || offset % UNIT != 0 || b->units[offset / UNIT] == 0 ||
+      b->units[offset / UNIT] == 0xffff)
+    return false;
+  int32_t first = (int32_t)(offset / UNIT), units = b->units[first];
+  memset (&b->units[first], 0, (size_t)units * sizeof *b->units);
+  s->small_pending |= stream_bits;
+  return true;
+}
+
+int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first) {
+  const slab *b = slab_at (s, at);
+  if (b == NULL)
+    return 0;
+  CUdeviceptr start = s->base + (uint64_t)b->page * (uint64_t)s->chunk_bytes;
+  int32_t i = (int32_t)((at - start) / UNIT);
+  while (i > 0 && b->units[i] == 0xffff)
+    i--;
+  if (b->units[i] == 0)
+    return 0;
+  *first = start + (uint64_t)i * UNIT;
+  return (int64_t)b->units[i] * UNIT;
+}

@@ -1,0 +1,92 @@
+/* What the launcher and the shim share: a file in the launcher's folder, mapped by both, so that it
+   survives the program however it ends.  The launcher fills the first part before it starts the
+   program; the shim writes the rest. */
+#ifndef FERRY_EXECUTOR_SHIM_BLOCK_H
+#define FERRY_EXECUTOR_SHIM_BLOCK_H
+
+#include "executor/emu/emu.h"
+
+#define SHIM_BLOCK "FERRY_SHIM"        /* names the block's file */
+#define SHIM_REAL "FERRY_REAL_LIBCUDA" /* the driver's file */
+
+enum { SHIM_MAGIC = 0x66657279, SHIM_TEXT = 512, SHIM_PATH = 400, SHIM_MESSAGES = 16 };
+
+typedef enum shim_mode { SHIM_PROFILE, SHIM_RUN } shim_mode;
+typedef enum shim_strict { SHIM_STRICT_FIRST, SHIM_STRICT_ALWAYS, SHIM_STRICT_SYNC } shim_strict;
+
+typedef struct shim_config {
+  shim_mode mode;
+  shim_strict strict;
+  int64_t budget_bytes; /* of the device; 0: all that it has */
+  int64_t host_bytes;   /* pinned at most */
+  int64_t paranoid;     /* every so many planned steps a strict one; 0: never */
+  int64_t strict_steps; /* planned steps before the first aliased one */
+  int64_t skip_ops;     /* of a profile: these are not written */
+  bool wait;            /* at the boundary, until the plan is made */
+  bool emulated;
+  emu_config emu;
+  char folder[SHIM_PATH]; /* of the block: the other files lie in it */
+} shim_config;
+
+/* Of the steps that were followed, in planned steps' order. */
+typedef struct shim_seen {
+  int64_t calls;         /* of any wrapped entry: 0: the driver was never called */
+  int64_t ops, launches; /* with tensors or without */
+  int64_t tensors, allocated_bytes, largest_bytes;
+  int64_t live_high_bytes;   /* of what the program held at once */
+  int64_t device_high_bytes; /* of what ferry took of the device */
+  int64_t driver_high_bytes; /* the same by the emulator's own count; 0: not known */
+  int64_t host_high_bytes;
+  int64_t out_bytes, in_bytes; /* over the link */
+  int64_t clean_bytes;         /* went out though a copy of the same bytes was there: wasted */
+  int64_t evictions, unplanned;
+  int64_t map_calls, planned_map_calls; /* the second: in planned steps but for the first */
+  int64_t planned_steps, strict_steps, entries, leaves;
+  int64_t planned_ns, planned_timed; /* the sum of so many planned steps */
+  int64_t predicted_ns;              /* what was predicted of the same */
+  int64_t period_ops;
+  int64_t floor_bytes; /* the most that one op needed at once */
+} shim_seen;
+
+typedef struct shim_block {
+  int32_t magic, bytes;
+  shim_config config;
+
+  int32_t loader_pid, owner_pid;       /* who loaded it first in this process; who has the budget */
+  int32_t other_pid;                   /* another that wanted the device */
+  int32_t ended;                       /* the owner put everything away */
+  int32_t step_wanted;                 /* so many steps were written, to be planned */
+  int64_t step_granule, step_granules; /* chunks that the plan may use */
+  int32_t plan_ready;                  /* so many were answered */
+  int32_t plan_good;                   /* whether the last answer has a plan */
+  int32_t refused;                     /* a feature was refused */
+  int32_t faults;
+  int32_t messages;
+  char message[SHIM_MESSAGES][SHIM_TEXT];
+  char floor_op[128], fault_op[128];
+  shim_seen seen;
+} shim_block;
+
+/* The names of files in the block's folder. */
+#define SHIM_RECORD "record" /* what a profile saw */
+#define SHIM_STEP "step"     /* a step to be planned, in the same form; -N behind it */
+#define SHIM_PLAN "plan"     /* the answer; -N behind it */
+
+/* A record is 64-bit words: what it is, how many words follow, and those. */
+enum shim_record {
+  RECORD_NAME = 1, /* its number, its length, its bytes */
+  RECORD_ALLOC,    /* number, bytes */
+  RECORD_FREE,     /* number */
+  RECORD_OP,       /* token, name, stream, then the numbers of the allocations it touches */
+  RECORD_TIME,     /* number of the op, ns, gap_ns or -1 */
+  RECORD_CUT,      /* of a step: here it begins, and where it ends */
+  RECORD_PIN       /* number of an allocation that must stay */
+};
+
+/* The answer, words as well: magic, predicted ns, granules, and how many rows of each sort follow.
+   A home: number, pages, a granule a page. Away at the boundary: number, first page, pages. An
+   action: the beat behind which it is done (-1: before the first), 0 out or 1 in, number, first
+   page, pages; in order of the beats. */
+enum { PLAN_MAGIC = 0x706c616e, PLAN_HEAD = 6 };
+
+#endif

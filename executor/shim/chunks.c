@@ -1,0 +1,114 @@
+/* Device memory as equal chunks, their mappings, and the order between streams.  An event is made
+   for the out stream and recorded nowhere else, so one that was recorded again only promises more;
+   likewise for the in stream.  For a program's stream an event is recorded when somebody has to
+   wait, and waited for at once: later than needed is still right. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor/shim/shim.h"
+
+static CUmemAllocationProp device_memory (const shim *s) {
+  CUmemAllocationProp p = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
+  p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  p.location.id = s->real.device;
+  return p;
+}
+
+int32_t chunk_new (shim *s) {
+  if (s->n_chunks == s->most_chunks)
+    return NONE;
+  if (s->n_chunks == s->chunks_capacity) {
+    int32_t capacity = s->chunks_capacity == 0 ? 256 : 2 * s->chunks_capacity;
+    chunk *moved = realloc (s->chunks, (size_t)capacity * sizeof *moved);
+    if (moved == NULL)
+      return NONE;
+    s->chunks = moved;
+    s->chunks_capacity = capacity;
+  }
+  chunk c = { .page = NONE };
+  CUmemAllocationProp p = device_memory (s);
+  if (s->real.mem_create (&c.handle, (size_t)s->chunk_bytes, &p, 0) != CUDA_SUCCESS) {
+    s->most_chunks = s->n_chunks; /* the device has no more, whatever the budget says */
+    return NONE;
+  }
+  s->chunks[s->n_chunks] = c;
+  s->free_chunks++;
+  int64_t taken = (s->n_chunks + 1) * s->chunk_bytes;
+  if (taken > s->block->seen.device_high_bytes)
+    s->block->seen.device_high_bytes = taken;
+  return s->n_chunks++;
+}
+
+static void count_map (shim *s) {
+  s->block->seen.map_calls++;
+}
+
+bool page_map (shim *s, int32_t page, int32_t chunk) {
+  CUdeviceptr at = s->base + (uint64_t)page * (uint64_t)s->chunk_bytes;
+  CUmemAccessDesc d = { .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
+  d.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+  d.location.id = s->real.device;
+  size_t bytes = (size_t)s->chunk_bytes;
+  count_map (s);
+  if (s->real.mem_map (at, bytes, 0, s->chunks[chunk].handle, 0) != CUDA_SUCCESS)
+    return false;
+  s->pages[page].chunk = chunk;
+  s->pages[page].mapped = true;
+  return s->real.mem_set_access (at, bytes, &d, 1) == CUDA_SUCCESS;
+}
+
+/* The caller has waited for whatever is queued with these addresses. */
+bool page_unmap (shim *s, int32_t page) {
+  s->pages[page].mapped = false;
+  count_map (s);
+  return s->real.mem_unmap (s->base + (uint64_t)page * (uint64_t)s->chunk_bytes,
+                            (size_t)s->chunk_bytes) == CUDA_SUCCESS;
+}
+
+int32_t stream_bit (shim *s, CUstream stream) {
+  if (stream == NULL || stream == CU_STREAM_LEGACY)
+    return STREAM_LEGACY;
+  if (stream == CU_STREAM_PER_THREAD)
+    return MANY_STREAMS;
+  for (int32_t i = FIRST_USER_STREAM; i < s->n_streams; i++)
+    if (s->streams[i] == stream)
+      return i;
+  for (int32_t i = FIRST_USER_STREAM; i < MANY_STREAMS; i++)
+    if (i >= s->n_streams || s->streams[i] == NULL) {
+      s->streams[i] = stream;
+      s->n_streams = i >= s->n_streams ? i + 1 : s->n_streams;
+      return i;
+    }
+  return MANY_STREAMS;
+}
+
+void wait_for (shim *s, CUstream stream, uint64_t bits) {
+  if ((bits >> MANY_STREAMS & 1) != 0) {
+    shim_note (s, s->real.ctx_synchronize ());
+    return;
+  }
+  int32_t own = stream == s->out ? STREAM_OUT : stream == s->in ? STREAM_IN : NONE;
+  for (int32_t i = 0; bits != 0; i++, bits >>= 1)
+    if ((bits & 1) != 0 && i != own && (own != NONE || s->streams[i] != stream)) {
+      s->real.event_record (s->scratch, s->streams[i]);
+      s->real.stream_wait_event (stream, s->scratch, 0);
+    }
+}
+
+void host_wait_for (shim *s, uint64_t bits) {
+  if ((bits >> MANY_STREAMS & 1) != 0) {
+    shim_note (s, s->real.ctx_synchronize ());
+    return;
+  }
+  for (int32_t i = 0; bits != 0; i++, bits >>= 1)
+    if ((bits & 1) != 0)
+      shim_note (s, s->real.stream_synchronize (s->streams[i]));
+}
+
+CUevent ring_record (shim *s, bool out) {
+  int32_t *next = out ? &s->out_next : &s->in_next;
+  CUevent e = out ? s->out_ring[*next] : s->in_ring[*next];
+  *next = (*next + 1) % RING;
+  s->real.event_record (e, out ? s->out : s->in);
+  return e;
+}

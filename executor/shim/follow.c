@@ -1,0 +1,435 @@
+#include "executor/shim/follow.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "executor/shim/answer.h"
+#include "executor/shim/record.h"
+
+enum { MARKS = 4, MOST_STEPS_TOLD = 32 };
+
+struct follow {
+  step *asked; /* told to the launcher, not answered yet */
+  step *plan;
+  int32_t *chunk_of; /* of each granule */
+  bool on;
+  bool fresh;       /* a step has ended and the next has not begun */
+  int32_t at;       /* the next beat of the step */
+  int32_t action;   /* the next of its actions */
+  int64_t in_a_row; /* planned steps since it was entered, or since strict mode ended */
+  int64_t strict_left;
+  int64_t maps_before;
+  int64_t last_told;   /* the beat at which a step was told last */
+  bool look;           /* a plan was left: perhaps its step is a part of a longer one */
+  int32_t failures;    /* answers in a row without a plan */
+  int64_t next_ask;    /* no step is told before so many beats */
+  bool wraps;          /* what repeats has no moment at which a step could begin */
+  CUevent mark[MARKS]; /* on the stream of the step's first op, at its beginning */
+  int64_t marks;       /* in a row, of steps whose times count */
+};
+
+bool follow_start (shim *s) {
+  follow *f = calloc (1, sizeof *f);
+  s->follow = f;
+  if (f == NULL)
+    return false;
+  f->strict_left = s->block->config.strict_steps;
+  for (int i = 0; i < MARKS; i++)
+    if (s->real.event_create (&f->mark[i], 0) != CUDA_SUCCESS)
+      return false;
+  return true;
+}
+
+void follow_finish (shim *s) {
+  follow *f = s->follow;
+  if (f == NULL)
+    return;
+  f->on = false;
+  if (f->wraps && s->block->seen.entries == 0)
+    shim_say (s, "the step repeats, but at every moment of it some tensor is alive that the next "
+                 "step replaces, so it stayed on demand");
+}
+
+/* ---- a plan comes and goes ---- */
+
+/* Its address space is anybody's again. */
+static void drop_plan (shim *s) {
+  follow *f = s->follow;
+  for (int32_t k = 0; f->plan != NULL && k < f->plan->n_tensors; k++) {
+    int32_t t = f->plan->tensors[k].slot;
+    if (t < 0)
+      continue;
+    s->tensors[t].planned = NONE;
+    if (!s->tensors[t].live && !f->plan->tensors[k].lasts)
+      s->free_tensors[s->n_free++] = t;
+  }
+  step_free (f->plan);
+  free (f->chunk_of);
+  f->plan = NULL;
+  f->chunk_of = NULL;
+}
+
+/* Granules are chunks, but for those of small tensors. */
+static bool give_chunks (shim *s, const step *p) {
+  follow *f = s->follow;
+  while (chunk_new (s) != NONE) {
+  }
+  f->chunk_of = calloc ((size_t)p->granules + 1, sizeof *f->chunk_of);
+  int32_t n = 0;
+  for (int32_t c = 0; f->chunk_of != NULL && c < s->n_chunks && n < p->granules; c++)
+    if (!s->chunks[c].small)
+      f->chunk_of[n++] = c;
+  return f->chunk_of != NULL && n == p->granules;
+}
+
+static int32_t tensor_numbered (const shim *s, int64_t number) {
+  for (int32_t t = 0; t < s->n_tensors; t++)
+    if (s->tensors[t].live && s->tensors[t].number == number)
+      return t;
+  return NONE;
+}
+
+static bool bind_lasting (shim *s, step *p) {
+  for (int32_t k = 0; k < p->n_tensors; k++)
+    if (p->tensors[k].lasts) {
+      int32_t t = tensor_numbered (s, p->tensors[k].number);
+      if (t == NONE ||
+          (p->tensors[k].homes != NULL && p->tensors[k].pages != s->tensors[t].n_pages))
+        return false;
+      p->tensors[k].slot = t;
+    }
+  for (int32_t k = 0; k < p->n_tensors; k++)
+    if (p->tensors[k].lasts)
+      s->tensors[p->tensors[k].slot].planned = k;
+  return true;
+}
+
+static void take_answer (shim *s) {
+  follow *f = s->follow;
+  char path[SHIM_PATH + 64];
+  step *p = f->asked;
+  snprintf (path, sizeof path, "%s/%s-%d", s->block->config.folder, SHIM_PLAN,
+            s->block->step_wanted);
+  f->asked = NULL;
+  if (!s->block->plan_good || !step_answer (p, path)) {
+    f->failures++;
+    f->next_ask = record_beats (s)->n +
+                  ((int64_t)p->n_beats << (f->failures + 3 < 20 ? f->failures + 3 : 20));
+    step_free (p);
+    return;
+  }
+  f->failures = 0;
+  drop_plan (s);
+  f->plan = p;
+  if (!give_chunks (s, p) || !bind_lasting (s, p)) {
+    drop_plan (s);
+    return;
+  }
+  f->strict_left = s->block->config.strict_steps;
+  s->block->seen.period_ops = p->n_beats;
+}
+
+static void wait_for_answer (shim *s) {
+  const struct timespec moment = { 0, 500000 };
+  while (__atomic_load_n (&s->block->plan_ready, __ATOMIC_ACQUIRE) < s->block->step_wanted &&
+         getppid () != 1)
+    nanosleep (&moment, NULL);
+}
+
+/* Something repeats that no plan is followed for. */
+static void look_for_step (shim *s) {
+  follow *f = s->follow;
+  const beats *b = record_beats (s);
+  int64_t first, end;
+  if (b->period == 0 || b->run < b->period || (b->run % b->period != 0 && !f->look) ||
+      record_evictions (s, b->n - b->period) == s->block->seen.evictions ||
+      s->block->step_wanted >= MOST_STEPS_TOLD || b->n < f->next_ask)
+    return;
+  if (f->plan != NULL && f->plan->n_beats == b->period && b->run < 3 * b->period)
+    return; /* it is entered again without a new one */
+  f->look = false;
+  beats_answer a = beats_step (b, &first, &end);
+  f->wraps = a == BEATS_WRAP && b->run > 3 * b->period && b->period > 16;
+  if (a != BEATS_CUT || !record_step (s, first, end, s->block->step_wanted + 1))
+    return;
+  f->asked = step_take (b, first, end);
+  if (f->asked == NULL)
+    return;
+  int64_t small = 0;
+  for (int32_t c = 0; c < s->n_chunks; c++)
+    small += s->chunks[c].small;
+  s->block->step_granule = s->chunk_bytes;
+  s->block->step_granules = s->most_chunks - small;
+  __atomic_store_n (&s->block->step_wanted, s->block->step_wanted + 1, __ATOMIC_RELEASE);
+  if (s->block->config.wait)
+    wait_for_answer (s);
+}
+
+/* ---- in and out of the plan ---- */
+
+static void leave (shim *s) {
+  follow *f = s->follow;
+  f->on = false;
+  f->look = true;
+  f->marks = 0;
+  s->block->seen.leaves++;
+}
+
+static bool is_home (const shim *s, const step_tensor *p, const int32_t *chunk_of) {
+  const tensor *t = &s->tensors[p->slot];
+  for (int32_t i = 0; i < p->pages; i++)
+    if (s->pages[t->first_page + i].chunk != chunk_of[p->homes[i]])
+      return false;
+  return true;
+}
+
+static void set_home (shim *s, const step_tensor *p, const int32_t *chunk_of) {
+  const tensor *t = &s->tensors[p->slot];
+  for (int32_t i = 0; i < p->pages; i++)
+    s->pages[t->first_page + i].chunk = chunk_of[p->homes[i]];
+}
+
+/* Everything goes where the plan has it between two steps. */
+static bool arrange (shim *s) {
+  follow *f = s->follow;
+  step *p = f->plan;
+  for (int32_t k = 0; k < p->n_tensors; k++) {
+    step_tensor *x = &p->tensors[k];
+    if (x->slot < 0 || x->homes == NULL || is_home (s, x, f->chunk_of))
+      continue;
+    if (s->tensors[x->slot].escaped || !tensor_settle (s, x->slot))
+      return false;
+    set_home (s, x, f->chunk_of);
+  }
+  for (int32_t i = 0; i < p->n_aways; i++) {
+    const step_span *a = &p->aways[i];
+    int32_t first = s->tensors[p->tensors[a->tensor].slot].first_page + a->first;
+    if (!pages_out (s, p->tensors[a->tensor].slot, first, first + a->count))
+      return false;
+  }
+  for (int32_t k = 0; k < p->n_tensors; k++) {
+    const step_tensor *x = &p->tensors[k];
+    if (!x->lasts || x->homes == NULL)
+      continue;
+    int32_t first = s->tensors[x->slot].first_page;
+    for (int32_t i = 0; i < x->pages; i++) {
+      bool away = false;
+      for (int32_t a = 0; a < p->n_aways; a++)
+        away = away || (p->aways[a].tensor == k && i >= p->aways[a].first &&
+                        i < p->aways[a].first + p->aways[a].count);
+      if (!away && s->pages[first + i].state == PAGE_AWAY &&
+          !pages_in (s, x->slot, first + i, first + i + 1))
+        return false;
+    }
+  }
+  return true;
+}
+
+static bool all_last (const shim *s, const step *p) {
+  if (s->live_tensors != p->n_lasting)
+    return false;
+  for (int32_t k = 0; k < p->n_tensors; k++) {
+    const step_tensor *x = &p->tensors[k];
+    if (x->lasts && (!s->tensors[x->slot].live || s->tensors[x->slot].number != x->number))
+      return false;
+  }
+  return true;
+}
+
+static void begin_step (shim *s) {
+  follow *f = s->follow;
+  int64_t paranoid = s->block->config.paranoid;
+  f->action = 0;
+  f->maps_before = s->block->seen.map_calls;
+  if (!s->strict && paranoid > 0 && (s->block->seen.planned_steps + 1) % paranoid == 0) {
+    strict_begin (s);
+    f->strict_left = 1;
+    f->in_a_row = 0;
+  }
+}
+
+static bool does (shim *s, int64_t beat) {
+  follow *f = s->follow;
+  step *p = f->plan;
+  for (; f->action < p->n_actions && p->actions[f->action].beat <= beat; f->action++) {
+    const step_span *a = &p->actions[f->action];
+    int32_t t = p->tensors[a->tensor].slot;
+    if (t < 0 || !s->tensors[t].live)
+      continue;
+    int32_t first = s->tensors[t].first_page + a->first;
+    if (!(a->in ? pages_in (s, t, first, first + a->count)
+                : s->tensors[t].escaped || pages_out (s, t, first, first + a->count)))
+      return false;
+  }
+  return true;
+}
+
+static void try_to_enter (shim *s, uint64_t token, int64_t bytes) {
+  follow *f = s->follow;
+  if (f->asked != NULL &&
+      __atomic_load_n (&s->block->plan_ready, __ATOMIC_ACQUIRE) >= s->block->step_wanted)
+    take_answer (s);
+  if (f->plan == NULL || f->on || f->plan->beats[0].bytes != bytes ||
+      f->plan->beats[0].token != token || !all_last (s, f->plan))
+    return;
+  if (!arrange (s)) {
+    shim_say (s, "the plan cannot be entered: a tensor in the device's own data must stay");
+    drop_plan (s);
+    return;
+  }
+  f->on = true;
+  f->fresh = false;
+  f->at = 0;
+  f->in_a_row = f->marks = 0;
+  s->block->seen.entries++;
+  begin_step (s);
+}
+
+/* ---- beats ---- */
+
+static bool is_expected (const shim *s, const op *o) {
+  const follow *f = s->follow;
+  const step_beat *e = &f->plan->beats[f->at];
+  if (e->bytes >= 0 || e->token != o->token || e->n_refs != o->n_refs || e->stream != o->stream_bit)
+    return false;
+  for (int32_t i = 0; i < o->n_refs; i++)
+    if (s->tensors[o->refs[i]].planned != f->plan->refs[e->first_ref + i] ||
+        s->tensors[o->refs[i]].planned == NONE)
+      return false;
+  return true;
+}
+
+static void mark_begin (shim *s, const op *o) {
+  follow *f = s->follow;
+  float ms = 0;
+  if (s->strict || f->in_a_row < 1) {
+    f->marks = 0;
+    return;
+  }
+  s->real.event_record (f->mark[f->marks % MARKS], o->stream);
+  if (f->marks >= 2 && s->real.event_query (f->mark[(f->marks - 1) % MARKS]) == CUDA_SUCCESS &&
+      s->real.event_elapsed (&ms, f->mark[(f->marks - 2) % MARKS],
+                             f->mark[(f->marks - 1) % MARKS]) == CUDA_SUCCESS) {
+    s->block->seen.planned_ns += (int64_t)((double)ms * 1e6);
+    s->block->seen.predicted_ns += f->plan->predicted_ns;
+    s->block->seen.planned_timed++;
+  }
+  f->marks++;
+}
+
+static void end_step (shim *s) {
+  follow *f = s->follow;
+  shim_seen *seen = &s->block->seen;
+  seen->planned_steps++;
+  seen->strict_steps += s->strict;
+  if (!s->strict && f->in_a_row >= 1)
+    seen->planned_map_calls += seen->map_calls - f->maps_before;
+  f->in_a_row++;
+  f->at = 0;
+  if (s->strict && s->block->config.strict == SHIM_STRICT_FIRST && --f->strict_left <= 0) {
+    s->strict = false;
+    f->in_a_row = 0;
+  }
+  f->fresh = true;
+}
+
+/* Before the first beat of a step; what was freed since the last one is gone. */
+static bool may_begin (shim *s) {
+  follow *f = s->follow;
+  if (!f->fresh)
+    return true;
+  f->fresh = false;
+  if (!all_last (s, f->plan)) {
+    leave (s);
+    return false;
+  }
+  begin_step (s);
+  return true;
+}
+
+static void advance (shim *s) {
+  follow *f = s->follow;
+  if (!does (s, f->at))
+    leave (s);
+  else if (++f->at == f->plan->n_beats)
+    end_step (s);
+}
+
+int32_t follow_allocate (shim *s, int64_t bytes) {
+  follow *f = s->follow;
+  if (s->block->config.mode != SHIM_RUN)
+    return NONE;
+  try_to_enter (s, (uint64_t)bytes * 0x9e3779b97f4a7c15u + 1, bytes);
+  if (!f->on || !may_begin (s))
+    return NONE;
+  if (f->at == 0 && !does (s, -1)) {
+    leave (s);
+    return NONE;
+  }
+  const step_beat *e = &f->plan->beats[f->at];
+  int32_t slot = e->bytes == bytes ? f->plan->tensors[e->tensor].slot : NONE;
+  if (e->bytes != bytes || (slot >= 0 && (s->tensors[slot].live || s->tensors[slot].holds > 0))) {
+    leave (s);
+    return NONE;
+  }
+  return slot;
+}
+
+void follow_allocated (shim *s, int32_t t) {
+  follow *f = s->follow;
+  if (s->block->config.mode != SHIM_RUN)
+    return;
+  if (f->on) {
+    step_tensor *x = &f->plan->tensors[f->plan->beats[f->at].tensor];
+    bool fresh = x->slot < 0;
+    x->slot = t;
+    s->tensors[t].planned = f->plan->beats[f->at].tensor;
+    if (x->homes != NULL && (fresh || !is_home (s, x, f->chunk_of))) {
+      if (!tensor_settle (s, t))
+        leave (s);
+      else
+        set_home (s, x, f->chunk_of);
+    }
+    if (f->on)
+      advance (s);
+  } else if (f->asked == NULL)
+    look_for_step (s);
+}
+
+void follow_before (shim *s, op *o) {
+  follow *f = s->follow;
+  if (s->block->config.mode != SHIM_RUN)
+    return;
+  if (!f->on)
+    try_to_enter (s, o->token, -1);
+  if (f->on && may_begin (s) && f->at == 0 && !does (s, -1))
+    leave (s);
+  if (f->on && !is_expected (s, o))
+    leave (s);
+  if (f->on && f->at == 0 && f->plan->beats[0].bytes < 0)
+    mark_begin (s, o);
+  else if (f->on && f->at > 0 && f->plan->beats[f->at - 1].bytes >= 0) {
+    int32_t i = f->at - 1;
+    while (i > 0 && f->plan->beats[i].bytes >= 0)
+      i--;
+    if (i == 0 && f->plan->beats[0].bytes >= 0)
+      mark_begin (s, o);
+  }
+  if (!s->strict && o->function != NULL && !o->function->clean) {
+    strict_begin (s); /* its uses were never tried */
+    f->strict_left = s->block->config.strict_steps;
+  }
+}
+
+void follow_after (shim *s, const op *o) {
+  (void)o;
+  if (s->block->config.mode != SHIM_RUN)
+    return;
+  if (s->follow->on)
+    advance (s);
+  else if (s->follow->asked == NULL)
+    look_for_step (s);
+}

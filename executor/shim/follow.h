@@ -1,0 +1,18 @@
+/* A step that repeats is told to the launcher, which answers with a plan; from the next beginning
+   of such a step on its copies are made as planned, as long as the program does what the plan is
+   for. The plan only adds copies and says where tensors live: whatever it gets wrong, the path of
+   an op mends. */
+#ifndef FERRY_EXECUTOR_SHIM_FOLLOW_H
+#define FERRY_EXECUTOR_SHIM_FOLLOW_H
+
+#include "executor/shim/shim.h"
+
+bool follow_start (shim *s);
+void follow_finish (shim *s);
+/* Before an allocation: the address space that the plan keeps for it, or NONE. */
+int32_t follow_allocate (shim *s, int64_t bytes);
+void follow_allocated (shim *s, int32_t t);
+void follow_before (shim *s, op *o);
+void follow_after (shim *s, const op *o);
+
+#endif

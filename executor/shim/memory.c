@@ -1,0 +1,333 @@
+/* Allocations are served from the arena, and questions about its addresses are answered as the
+   driver would of its own memory, whatever is on the device just then. */
+#include <string.h>
+
+#include "executor/shim/follow.h"
+#include "executor/shim/record.h"
+#include "executor/shim/shim.h"
+#include "executor/shim/wraps.h"
+
+static CUstream own_stream (CUstream stream) {
+  return stream == NULL ? CU_STREAM_PER_THREAD : stream;
+}
+
+/* What the program is told of: the budget, and what the host takes. */
+static int64_t told_total (const shim *s) {
+  return s->most_chunks * s->chunk_bytes +
+         (s->block->config.mode == SHIM_RUN ? s->block->config.host_bytes : 0);
+}
+
+static bool can_be_had (const shim *s, int64_t bytes) {
+  int64_t small = 0;
+  for (int32_t c = 0; c < s->n_chunks; c++)
+    small += s->chunks[c].small;
+  return bytes <= (s->most_chunks - small) * s->chunk_bytes &&
+         bytes <= told_total (s) - s->live_bytes;
+}
+
+static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream, bool waits) {
+  if (out == NULL || bytes == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  if (bytes > (size_t)1 << 46 || !can_be_had (s, (int64_t)bytes)) {
+    if (!s->said_short && s->block->config.mode == SHIM_RUN)
+      shim_say (s,
+                "an allocation of %lld bytes is more than the budget of %lld bytes leaves, beside "
+                "small tensors, or than --host can hold with the %lld bytes that are there",
+                (long long)bytes, (long long)s->block->config.budget_bytes,
+                (long long)s->live_bytes);
+    s->said_short = true;
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  if ((int64_t)bytes < s->chunk_bytes / 2) {
+    CUdeviceptr at = small_allocate (s, (int64_t)bytes, stream, waits);
+    if (at != 0)
+      *out = at;
+    return at != 0 ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+  }
+  int32_t slot = follow_allocate (s, (int64_t)bytes);
+  int32_t t = area_allocate (s, (int64_t)bytes, slot);
+  if (t == NONE)
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  record_allocate (s, t);
+  follow_allocated (s, t);
+  *out = s->tensors[t].at;
+  return CUDA_SUCCESS;
+}
+
+CUresult wrap_alloc (CUdeviceptr *out, size_t bytes) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->mem_alloc (out, bytes);
+  return shim_leave (s, serve (s, out, bytes, NULL, true));
+}
+
+/* Rows begin at multiples of 512 bytes. */
+CUresult wrap_alloc_pitch (CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                           unsigned int element) {
+  CUresult (*real) (CUdeviceptr *, size_t *, size_t, size_t, unsigned int) =
+      shim_symbol ("cuMemAllocPitch_v2");
+  shim *s;
+  if (!shim_enter (&s))
+    return real == NULL ? CUDA_ERROR_NOT_FOUND : real (out, pitch, width, height, element);
+  if (pitch == NULL || width > (size_t)1 << 40 || height > (size_t)1 << 40)
+    return shim_leave (s, CUDA_ERROR_INVALID_VALUE);
+  *pitch = (width + 511) / 512 * 512;
+  size_t bytes;
+  if (__builtin_mul_overflow (*pitch, height, &bytes))
+    return shim_leave (s, CUDA_ERROR_OUT_OF_MEMORY);
+  return shim_leave (s, serve (s, out, bytes, NULL, true));
+}
+
+CUresult wrap_alloc_async (CUdeviceptr *out, size_t bytes, CUstream stream) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->mem_alloc_async (out, bytes, stream);
+  return shim_leave (s, serve (s, out, bytes, stream, false));
+}
+
+CUresult wrap_alloc_async_ptsz (CUdeviceptr *out, size_t bytes, CUstream stream) {
+  return wrap_alloc_async (out, bytes, own_stream (stream));
+}
+
+CUresult wrap_alloc_pool (CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->mem_alloc_from_pool (out, bytes, pool, stream);
+  return shim_leave (s, serve (s, out, bytes, stream, false));
+}
+
+CUresult wrap_alloc_pool_ptsz (CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream) {
+  return wrap_alloc_pool (out, bytes, pool, own_stream (stream));
+}
+
+static CUresult release (shim *s, CUdeviceptr at, uint64_t stream_bits) {
+  int32_t t = area_tensor_at (s, at);
+  if (t == NONE || s->tensors[t].at != at)
+    return small_free (s, at, stream_bits) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+  if (!s->tensors[t].live)
+    return CUDA_ERROR_INVALID_VALUE;
+  record_free (s, t);
+  area_free (s, t, stream_bits);
+  return CUDA_SUCCESS;
+}
+
+/* The driver waits for the device here. */
+CUresult wrap_free (CUdeviceptr at) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->mem_free (at);
+  if (!area_has (s, at))
+    return shim_leave (s, s->real.mem_free (at));
+  (void)shim_leave (s, CUDA_SUCCESS); /* nobody waits for the device with the lock */
+  CUresult r = shim_real ()->ctx_synchronize ();
+  if (r != CUDA_SUCCESS || !shim_enter (&s))
+    return shim_look (r);
+  return shim_leave (s, release (s, at, 0));
+}
+
+CUresult wrap_free_async (CUdeviceptr at, CUstream stream) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->mem_free_async (at, stream);
+  if (!area_has (s, at))
+    return shim_leave (s, s->real.mem_free_async (at, stream));
+  return shim_leave (s, release (s, at, (uint64_t)1 << stream_bit (s, stream)));
+}
+
+CUresult wrap_free_async_ptsz (CUdeviceptr at, CUstream stream) {
+  return wrap_free_async (at, own_stream (stream));
+}
+
+CUresult wrap_get_info (size_t *free_bytes, size_t *total) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->mem_get_info (free_bytes, total);
+  if (free_bytes == NULL || total == NULL)
+    return shim_leave (s, CUDA_ERROR_INVALID_VALUE);
+  *total = (size_t)told_total (s);
+  *free_bytes = (size_t)(told_total (s) - s->live_bytes);
+  return shim_leave (s, CUDA_SUCCESS);
+}
+
+/* ---- the pool, as a framework asks for it ---- */
+
+CUresult wrap_pool_get (CUmemoryPool pool, CUmemPool_attribute a, void *value) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->pool_get (pool, a, value);
+  uint64_t v;
+  switch (a) {
+  case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
+  case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
+    v = (uint64_t)s->live_bytes;
+    break;
+  case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+  case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
+    v = (uint64_t)s->pool_high;
+    break;
+  default:
+    return shim_leave (s, s->real.pool_get (pool, a, value));
+  }
+  if (value == NULL)
+    return shim_leave (s, CUDA_ERROR_INVALID_VALUE);
+  memcpy (value, &v, sizeof v);
+  return shim_leave (s, CUDA_SUCCESS);
+}
+
+CUresult wrap_pool_set (CUmemoryPool pool, CUmemPool_attribute a, void *value) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->pool_set (pool, a, value);
+  if (a == CU_MEMPOOL_ATTR_USED_MEM_HIGH || a == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) {
+    s->pool_high = s->live_bytes;
+    return shim_leave (s, CUDA_SUCCESS);
+  }
+  return shim_leave (s, s->real.pool_set (pool, a, value));
+}
+
+/* ---- questions about addresses ---- */
+
+/* The tensor or the small piece around an address. */
+static bool stretch_at (const shim *s, CUdeviceptr at, CUdeviceptr *first, size_t *bytes) {
+  int32_t i = area_tensor_at (s, at);
+  if (i >= 0 && s->tensors[i].live && at - s->tensors[i].at < (uint64_t)s->tensors[i].bytes) {
+    *first = s->tensors[i].at;
+    *bytes = (size_t)s->tensors[i].bytes;
+    return true;
+  }
+  int64_t small = i >= 0 ? 0 : small_bytes_at (s, at, first);
+  *bytes = (size_t)small;
+  return small > 0;
+}
+
+static bool answer (shim *s, CUpointer_attribute a, void *out, CUdeviceptr at) {
+  CUdeviceptr first = 0;
+  size_t bytes = 0;
+  CUmemoryPool pool = NULL;
+  CUcontext context = NULL;
+  bool known = stretch_at (s, at, &first, &bytes);
+  switch (a) {
+  case CU_POINTER_ATTRIBUTE_CONTEXT:
+    s->real.ctx_get_current (&context);
+    memcpy (out, &context, sizeof context);
+    return known;
+  case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
+    *(unsigned int *)out = CU_MEMORYTYPE_DEVICE;
+    return known;
+  case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
+    *(CUdeviceptr *)out = at;
+    return known;
+  case CU_POINTER_ATTRIBUTE_IS_MANAGED:
+  case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    *(int *)out = 0;
+    return known;
+  case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
+    *(int *)out = s->real.device;
+    return known;
+  case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
+    *(CUdeviceptr *)out = first;
+    return known;
+  case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
+    *(size_t *)out = bytes;
+    return known;
+  case CU_POINTER_ATTRIBUTE_MAPPED:
+    *(int *)out = known;
+    return true;
+  case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
+    if (s->real.device_default_pool != NULL)
+      s->real.device_default_pool (&pool, s->real.device);
+    memcpy (out, &pool, sizeof pool);
+    return known;
+  default:
+    return s->real.pointer_attribute != NULL &&
+           s->real.pointer_attribute (out, a, at) == CUDA_SUCCESS;
+  }
+}
+
+CUresult wrap_pointer (void *out, CUpointer_attribute a, CUdeviceptr at) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->pointer_attribute (out, a, at);
+  if (!area_has (s, at))
+    return shim_leave (s, s->real.pointer_attribute (out, a, at));
+  return shim_leave (s, out != NULL && answer (s, a, out, at) ? CUDA_SUCCESS
+                                                              : CUDA_ERROR_INVALID_VALUE);
+}
+
+CUresult wrap_pointers (unsigned int count, CUpointer_attribute *a, void **out, CUdeviceptr at) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->pointer_attributes (count, a, out, at);
+  if (!area_has (s, at))
+    return shim_leave (s, s->real.pointer_attributes (count, a, out, at));
+  for (unsigned int i = 0; i < count; i++)
+    (void)answer (s, a[i], out[i], at);
+  return shim_leave (s, CUDA_SUCCESS);
+}
+
+CUresult wrap_range (CUdeviceptr *base, size_t *size, CUdeviceptr at) {
+  shim *s;
+  CUdeviceptr first = 0;
+  size_t bytes = 0;
+  if (!shim_enter (&s))
+    return shim_real ()->address_range (base, size, at);
+  if (!area_has (s, at))
+    return shim_leave (s, s->real.address_range (base, size, at));
+  if (!stretch_at (s, at, &first, &bytes))
+    return shim_leave (s, CUDA_ERROR_NOT_FOUND);
+  if (base != NULL)
+    *base = first;
+  if (size != NULL)
+    *size = bytes;
+  return shim_leave (s, CUDA_SUCCESS);
+}
+
+/* ---- calls that wait, and the end of a stream ---- */
+
+static CUresult after_wait (CUresult r) {
+  shim *s;
+  if (r == CUDA_SUCCESS && shim_of_process () != NULL &&
+      shim_of_process ()->block->config.mode == SHIM_PROFILE && shim_enter (&s)) {
+    record_harvest (s);
+    return shim_leave (s, r);
+  }
+  return shim_look (r);
+}
+
+CUresult wrap_stream_sync (CUstream stream) {
+  return after_wait (shim_real ()->stream_synchronize (stream));
+}
+
+CUresult wrap_stream_sync_ptsz (CUstream stream) {
+  return wrap_stream_sync (own_stream (stream));
+}
+
+CUresult wrap_event_sync (CUevent event) {
+  return after_wait (shim_real ()->event_synchronize (event));
+}
+
+CUresult wrap_ctx_sync (void) {
+  return after_wait (shim_real ()->ctx_synchronize ());
+}
+
+/* Its work is over before anybody could ask it for an event. */
+CUresult wrap_stream_destroy (CUstream stream) {
+  shim *s;
+  if (!shim_enter (&s))
+    return shim_real ()->stream_destroy (stream);
+  for (int32_t i = FIRST_USER_STREAM; i < s->n_streams; i++)
+    if (s->streams[i] == stream && stream != NULL) {
+      uint64_t bit = (uint64_t)1 << i;
+      s->real.stream_synchronize (stream);
+      s->streams[i] = NULL;
+      for (int32_t t = 0; t < s->n_tensors; t++) {
+        s->tensors[t].users &= ~bit;
+        s->tensors[t].past &= ~bit;
+        s->tensors[t].in_seen &= ~bit;
+      }
+      for (int32_t c = 0; c < s->n_chunks; c++)
+        s->chunks[c].pending &= ~bit;
+      s->small_pending &= ~bit;
+    }
+  return shim_leave (s, s->real.stream_destroy (stream));
+}

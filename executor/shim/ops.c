@@ -1,0 +1,413 @@
+/* The path of one op: which tensors it touches, room for them, the call, what is remembered.  A
+   tensor is found where an 8-byte word of the parameters is an address of ours; a false hit costs
+   room, never a wrong byte. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor/shim/follow.h"
+#include "executor/shim/record.h"
+#include "executor/shim/shim.h"
+#include "executor/shim/wraps.h"
+
+enum { PAYLOAD_BYTES = 65536 };
+
+uint64_t shim_mix (uint64_t h, uint64_t word) {
+  h = (h ^ word) * 0x9e3779b97f4a7c15u;
+  return h ^ h >> 29;
+}
+
+int32_t shim_name (shim *s, const char *text) {
+  for (int32_t i = 0; i < s->n_names; i++)
+    if (strcmp (s->names[i], text) == 0)
+      return i;
+  if (s->n_names == s->names_capacity) {
+    int32_t capacity = s->names_capacity == 0 ? 64 : 2 * s->names_capacity;
+    char **moved = realloc (s->names, (size_t)capacity * sizeof *moved);
+    if (moved == NULL)
+      return 0;
+    s->names = moved;
+    s->names_capacity = capacity;
+  }
+  s->names[s->n_names] = strdup (text);
+  return s->n_names++;
+}
+
+/* ---- functions, by their handles ---- */
+
+static bool read_params (shim *s, function *f, CUfunction handle) {
+  const driver *d = &s->real;
+  size_t offset, bytes;
+  int32_t capacity = 0;
+  bool as_kernel = d->func_get_param == NULL;
+  for (size_t i = 0;; i++) {
+    CUresult r =
+        as_kernel ? CUDA_ERROR_INVALID_HANDLE : d->func_get_param (handle, i, &offset, &bytes);
+    if (r == CUDA_ERROR_INVALID_HANDLE && d->kernel_get_param != NULL) {
+      as_kernel = true;
+      r = d->kernel_get_param ((CUkernel)(void *)handle, i, &offset, &bytes);
+    }
+    if (r == CUDA_ERROR_INVALID_VALUE)
+      return true;
+    if (r != CUDA_SUCCESS)
+      return false;
+    if (f->n_params == capacity) {
+      capacity = capacity == 0 ? 8 : 2 * capacity;
+      uint32_t *offsets = realloc (f->offsets, (size_t)capacity * sizeof *offsets);
+      f->offsets = offsets != NULL ? offsets : f->offsets;
+      uint32_t *sizes = realloc (f->sizes, (size_t)capacity * sizeof *sizes);
+      f->sizes = sizes != NULL ? sizes : f->sizes;
+      if (offsets == NULL || sizes == NULL)
+        return false;
+    }
+    f->offsets[f->n_params] = (uint32_t)offset;
+    f->sizes[f->n_params++] = (uint32_t)bytes;
+  }
+}
+
+static function *row_of (shim *s, const void *handle) {
+  uint64_t at = shim_mix (0, (uintptr_t)handle);
+  for (;; at++) {
+    function *f = &s->functions[at % (uint64_t)s->functions_capacity];
+    if (f->handle == handle || f->handle == NULL)
+      return f;
+  }
+}
+
+void functions_forget (shim *s) {
+  for (int32_t i = 0; i < s->functions_capacity; i++) {
+    free (s->functions[i].offsets);
+    free (s->functions[i].sizes);
+  }
+  free (s->functions);
+  s->functions = NULL;
+  s->functions_capacity = s->n_functions = 0;
+}
+
+static bool has_room (shim *s) {
+  if (2 * s->n_functions < s->functions_capacity)
+    return true;
+  int32_t old = s->functions_capacity;
+  function *before = s->functions;
+  function *rows = calloc (old == 0 ? 256 : 2 * (size_t)old, sizeof *rows);
+  if (rows == NULL)
+    return false;
+  s->functions = rows;
+  s->functions_capacity = old == 0 ? 256 : 2 * old;
+  for (int32_t i = 0; i < old; i++)
+    if (before[i].handle != NULL)
+      *row_of (s, before[i].handle) = before[i];
+  free (before);
+  return true;
+}
+
+function *function_of (shim *s, CUfunction handle) {
+  if (!has_room (s))
+    return NULL;
+  function *f = row_of (s, handle);
+  if (f->handle != NULL)
+    return f;
+  const char *name = NULL;
+  if (s->real.func_get_name == NULL || s->real.func_get_name (&name, handle) != CUDA_SUCCESS ||
+      name == NULL)
+    name = "a kernel without a name";
+  if (!read_params (s, f, handle)) {
+    shim_say (s,
+              "the parameters of kernel `%s` are not told (cuFuncGetParamInfo), so its tensors "
+              "cannot be found; a driver of CUDA 12.4 or later is needed",
+              name);
+    s->block->refused = 1;
+    return NULL;
+  }
+  f->handle = handle;
+  f->name = shim_name (s, name);
+  f->name_hash = 14695981039346656037u;
+  for (const char *c = name; *c != 0; c++)
+    f->name_hash = (f->name_hash ^ (unsigned char)*c) * 1099511628211u;
+  s->n_functions++;
+  return f;
+}
+
+/* ---- an op ---- */
+
+static _Thread_local shim *entered;
+
+bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
+  shim *s;
+  if (!shim_enter (&s))
+    return false;
+  entered = s;
+  o->kind = kind;
+  o->stream = stream;
+  o->stream_bit = stream_bit (s, stream);
+  o->waits = waits;
+  o->function = NULL;
+  o->name = 0;
+  o->token = (uint64_t)kind;
+  o->refs = o->few;
+  o->n_refs = 0;
+  o->capacity = sizeof o->few / sizeof *o->few;
+  o->number = s->ops;
+  return true;
+}
+
+void op_mix (op *o, uint64_t word) {
+  o->token = shim_mix (o->token, word);
+}
+
+static void add (op *o, int32_t t) {
+  for (int32_t i = 0; i < o->n_refs; i++)
+    if (o->refs[i] == t)
+      return;
+  if (o->n_refs == o->capacity) {
+    bool few = o->refs == o->few;
+    int32_t *moved = realloc (few ? NULL : o->refs, 2 * (size_t)o->capacity * sizeof *moved);
+    if (moved == NULL)
+      return;
+    if (few)
+      memcpy (moved, o->few, sizeof o->few);
+    o->refs = moved;
+    o->capacity *= 2;
+  }
+  o->refs[o->n_refs++] = t;
+}
+
+static void touch (shim *s, op *o, CUdeviceptr at) {
+  int32_t t = area_tensor_at (s, at);
+  if (t >= 0 && s->tensors[t].live)
+    add (o, t);
+  int32_t before = area_tensor_at (s, at - 1); /* one past the end */
+  if (before >= 0 && before != t && s->tensors[before].live &&
+      at == s->tensors[before].at + (uint64_t)s->tensors[before].bytes)
+    add (o, before);
+}
+
+void op_touch (op *o, CUdeviceptr at) {
+  if (area_has (entered, at))
+    touch (entered, o, at);
+}
+
+/* The words of a parameter block that are addresses of ours. */
+static void scan (shim *s, op *o, const char *from, size_t bytes) {
+  for (size_t i = 0; i + 8 <= bytes; i += 8) {
+    uint64_t word;
+    memcpy (&word, from + i, 8);
+    if (area_has (s, word))
+      touch (s, o, word);
+  }
+}
+
+/* Addresses that go to the device as data: their tensors may be used by any kernel from now on. */
+void op_payload (op *o, const void *from, size_t bytes) {
+  shim *s = entered;
+  op found = { .refs = found.few, .capacity = sizeof found.few / sizeof *found.few };
+  if (from == NULL || bytes > PAYLOAD_BYTES || ((uintptr_t)from & 7) != 0)
+    return;
+  scan (s, &found, from, bytes);
+  for (int32_t i = 0; i < found.n_refs; i++) {
+    s->tensors[found.refs[i]].escaped = true;
+    add (o, found.refs[i]);
+  }
+  if (found.refs != found.few)
+    free (found.refs);
+}
+
+CUresult op_prepare (op *o) {
+  shim *s = entered;
+  s->ops++;
+  s->block->seen.ops++;
+  follow_before (s, o);
+  if (!op_make_room (s, o))
+    return CUDA_ERROR_OUT_OF_MEMORY;
+  record_before (s, o);
+  if (!o->waits)
+    return CUDA_SUCCESS;
+  for (int32_t i = 0; i < o->n_refs; i++)
+    s->tensors[o->refs[i]].holds++;
+  (void)shim_leave (s, CUDA_SUCCESS);
+  shim_set_inside (true);
+  return CUDA_SUCCESS;
+}
+
+static CUresult look (shim *s, const op *o, CUresult r) {
+  shim_block *b = s->block;
+  if (r != CUDA_ERROR_ILLEGAL_ADDRESS || b->faults++ > 0)
+    return r;
+  bool exact = b->config.strict == SHIM_STRICT_SYNC && o != NULL;
+  const char *name = o != NULL ? s->names[o->name] : record_last (s, 1);
+  strncpy (b->fault_op, name, sizeof b->fault_op - 1);
+  if (exact)
+    shim_say (s, "illegal address: op %lld `%s` used a tensor that its parameters do not name",
+              (long long)o->number, name);
+  else
+    shim_say (s,
+              "illegal address%s: a kernel used a tensor that its parameters do not name; last "
+              "launches: %s, %s, %s; rerun with --strict=sync, which names it",
+              s->strict ? " (strict)" : "", name, record_last (s, 2), record_last (s, 3));
+  return r;
+}
+
+void shim_note (shim *s, CUresult r) {
+  if (s->fault == CUDA_SUCCESS)
+    s->fault = r;
+}
+
+CUresult op_leave (op *o, CUresult r) {
+  shim *s = entered;
+  if (o->waits && s != NULL && shim_is_inside ()) {
+    pthread_mutex_lock (&s->lock);
+    for (int32_t i = 0; i < o->n_refs; i++)
+      s->tensors[o->refs[i]].holds--;
+  }
+  if (r == CUDA_SUCCESS) {
+    record_after (s, o);
+    if (s->block->config.strict == SHIM_STRICT_SYNC && s->strict)
+      r = s->real.ctx_synchronize ();
+    if (s->strict && o->function != NULL)
+      o->function->clean = true;
+    follow_after (s, o);
+  }
+  r = look (s, o, r == CUDA_SUCCESS ? s->fault : r);
+  if (o->refs != o->few)
+    free (o->refs);
+  return shim_leave (s, r);
+}
+
+CUresult shim_look (CUresult r) {
+  shim *s;
+  if (r != CUDA_ERROR_ILLEGAL_ADDRESS || !shim_enter (&s))
+    return r;
+  return shim_leave (s, look (s, NULL, r));
+}
+
+/* ---- launches ---- */
+
+static void scan_launch (op *o, void **params, void **extra) {
+  shim *s = entered;
+  const function *f = o->function;
+  if (params != NULL)
+    for (int32_t i = 0; i < f->n_params; i++)
+      if (f->sizes[i] >= 8)
+        scan (s, o, params[i], f->sizes[i]);
+  const void *buffer = NULL;
+  size_t bytes = 0;
+  for (; extra != NULL && *extra != CU_LAUNCH_PARAM_END; extra += 2)
+    if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+      buffer = extra[1];
+    else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+      memcpy (&bytes, extra[1], sizeof bytes);
+  if (buffer != NULL)
+    scan (s, o, buffer, bytes);
+}
+
+static CUresult launch (op *o, const CUlaunchConfig *l, CUfunction f, void **params, void **extra,
+                        bool cooperative, bool extended) {
+  shim *s = entered;
+  o->function = function_of (s, f);
+  if (o->function == NULL)
+    return shim_leave (s, CUDA_ERROR_NOT_SUPPORTED);
+  o->name = o->function->name;
+  s->block->seen.launches++;
+  op_mix (o, o->function->name_hash);
+  op_mix (o, (uint64_t)l->gridDimX << 32 | l->gridDimY << 16 | l->gridDimZ);
+  op_mix (o, (uint64_t)l->blockDimX << 32 | l->blockDimY << 16 | l->blockDimZ);
+  op_mix (o, l->sharedMemBytes);
+  scan_launch (o, params, extra);
+  CUresult r = op_prepare (o);
+  if (r != CUDA_SUCCESS)
+    return op_leave (o, r);
+  CUresult (*together) (CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
+                        unsigned int, unsigned int, unsigned int, CUstream, void **) =
+      cooperative ? shim_symbol ("cuLaunchCooperativeKernel") : NULL;
+  CUlaunchConfig own = *l;
+  own.hStream = o->stream;
+  if (extended)
+    r = s->real.launch_ex (&own, f, params, extra);
+  else if (together != NULL)
+    r = together (f, l->gridDimX, l->gridDimY, l->gridDimZ, l->blockDimX, l->blockDimY,
+                  l->blockDimZ, l->sharedMemBytes, o->stream, params);
+  else
+    r = s->real.launch (f, l->gridDimX, l->gridDimY, l->gridDimZ, l->blockDimX, l->blockDimY,
+                        l->blockDimZ, l->sharedMemBytes, o->stream, params, extra);
+  return op_leave (o, r);
+}
+
+#define LAUNCH_PARAMETERS                                                           \
+  CUfunction f, unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, \
+      unsigned int by, unsigned int bz, unsigned int shared
+#define LAUNCH_CONFIG(stream)                                                         \
+  {                                                                                   \
+    .gridDimX = gx, .gridDimY = gy, .gridDimZ = gz, .blockDimX = bx, .blockDimY = by, \
+    .blockDimZ = bz, .sharedMemBytes = shared, .hStream = stream                      \
+  }
+
+/* Stream 0 of a per-thread entry is the thread's own. */
+static CUstream own_stream (CUstream stream) {
+  return stream == NULL ? CU_STREAM_PER_THREAD : stream;
+}
+
+CUresult wrap_launch (LAUNCH_PARAMETERS, CUstream stream, void **params, void **extra) {
+  op o;
+  CUlaunchConfig l = LAUNCH_CONFIG (stream);
+  if (!op_enter (&o, OP_LAUNCH, stream, false))
+    return shim_real ()->launch (f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+  return launch (&o, &l, f, params, extra, false, false);
+}
+
+CUresult wrap_launch_ptsz (LAUNCH_PARAMETERS, CUstream stream, void **params, void **extra) {
+  return wrap_launch (f, gx, gy, gz, bx, by, bz, shared, own_stream (stream), params, extra);
+}
+
+CUresult wrap_cooperative (LAUNCH_PARAMETERS, CUstream stream, void **params) {
+  op o;
+  CUlaunchConfig l = LAUNCH_CONFIG (stream);
+  CUresult (*real) (CUfunction, unsigned int, unsigned int, unsigned int, unsigned int,
+                    unsigned int, unsigned int, unsigned int, CUstream, void **) =
+      shim_symbol ("cuLaunchCooperativeKernel");
+  if (real == NULL)
+    return CUDA_ERROR_NOT_FOUND;
+  if (!op_enter (&o, OP_LAUNCH, stream, false))
+    return real (f, gx, gy, gz, bx, by, bz, shared, stream, params);
+  return launch (&o, &l, f, params, NULL, true, false);
+}
+
+CUresult wrap_cooperative_ptsz (LAUNCH_PARAMETERS, CUstream stream, void **params) {
+  return wrap_cooperative (f, gx, gy, gz, bx, by, bz, shared, own_stream (stream), params);
+}
+
+CUresult wrap_launch_ex (const CUlaunchConfig *l, CUfunction f, void **params, void **extra) {
+  op o;
+  if (shim_real ()->launch_ex == NULL)
+    return CUDA_ERROR_NOT_FOUND;
+  if (l == NULL || !op_enter (&o, OP_LAUNCH, l->hStream, false))
+    return shim_real ()->launch_ex (l, f, params, extra);
+  return launch (&o, l, f, params, extra, false, true);
+}
+
+CUresult wrap_launch_ex_ptsz (const CUlaunchConfig *l, CUfunction f, void **params, void **extra) {
+  if (l == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUlaunchConfig own = *l;
+  own.hStream = own_stream (l->hStream);
+  return wrap_launch_ex (&own, f, params, extra);
+}
+
+/* Handle values are used again once a module is gone. */
+static void forget (void) {
+  shim *s;
+  if (!shim_enter (&s))
+    return;
+  functions_forget (s);
+  (void)shim_leave (s, CUDA_SUCCESS);
+}
+
+CUresult wrap_module_unload (CUmodule m) {
+  CUresult (*real) (CUmodule) = shim_symbol ("cuModuleUnload");
+  forget ();
+  return real == NULL ? CUDA_ERROR_NOT_FOUND : real (m);
+}
+
+CUresult wrap_library_unload (CUlibrary l) {
+  CUresult (*real) (CUlibrary) = shim_symbol ("cuLibraryUnload");
+  forget ();
+  return real == NULL ? CUDA_ERROR_NOT_FOUND : real (l);
+}

@@ -1,0 +1,72 @@
+/* When does a program repeat itself?  Its allocations and ops are beats.  Two beats are the same if
+   they do the same with the same tensors; a tensor that was made since then is the same if it is as
+   old, counted in beats.  Scalars and the order of frees are left out. */
+#ifndef FERRY_EXECUTOR_SHIM_PERIOD_H
+#define FERRY_EXECUTOR_SHIM_PERIOD_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct beat {
+  uint64_t token;
+  int64_t first_ref, op; /* op: its number; -1: an allocation */
+  int32_t n_refs, name, stream;
+  int64_t allocation; /* its number, or -1 */
+} beat;
+
+/* An allocation's life, in beats. */
+typedef struct life {
+  int64_t number, bytes;
+  int64_t born, freed; /* freed: so many beats had been; -1: not yet */
+  bool pinned;
+} life;
+
+/* The newest are kept: capacities are powers of two, rows are found by their number. */
+typedef struct beats {
+  beat *at;
+  int64_t n, capacity;
+  int64_t *refs; /* numbers of allocations */
+  int64_t n_refs, refs_capacity;
+  life *lives;
+  int64_t n_lives, lives_capacity;
+  int64_t *last;                 /* by a token's low bits: one more than its newest beat */
+  int64_t *name_last, *name_gap; /* the newest beat of each, and the longest time between two */
+  int32_t n_names;
+  int64_t period, run; /* the last `run` beats are those of `period` before; 0: none */
+  int64_t best_n, best_period, best_run; /* of the longest stretch that repeated itself */
+} beats;
+
+/* Room for so many of each. false: no memory. */
+bool beats_new (beats *b, int64_t capacity, int64_t refs, int64_t lives);
+void beats_free (beats *b);
+
+static inline beat *beats_at (const beats *b, int64_t i) {
+  return &b->at[i & (b->capacity - 1)];
+}
+static inline int64_t beats_ref (const beats *b, const beat *e, int32_t i) {
+  return b->refs[(e->first_ref + i) & (b->refs_capacity - 1)];
+}
+/* NULL: too long ago. */
+life *beats_life (const beats *b, int64_t number);
+
+void beats_allocate (beats *b, int64_t bytes); /* numbers count from 0 */
+void beats_release (beats *b, int64_t number);
+/* `e` without its first_ref; the refs are copied. */
+bool beats_op (beats *b, beat e, const int64_t *refs);
+
+bool beats_same (const beats *b, int64_t i, int64_t j);
+
+typedef enum beats_answer {
+  BEATS_NO,  /* nothing repeats yet */
+  BEATS_CUT, /* a step is [*first, *end) */
+  BEATS_WRAP /* it repeats, but at no moment are there only tensors that last */
+} beats_answer;
+
+/* The last whole step, cut where all live tensors outlast it. */
+beats_answer beats_step (const beats *b, int64_t *first, int64_t *end);
+/* Back to the end of the longest stretch that repeated itself, for who has the whole record. */
+void beats_rewind (beats *b);
+/* Is an allocation there at the moment before beat `i`? */
+bool life_at (const life *l, int64_t i);
+
+#endif

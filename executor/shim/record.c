@@ -1,0 +1,321 @@
+#include "executor/shim/record.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { BEATS = 1 << 16, REFS = 1 << 20, LIVES = 1 << 17, WORDS = 1 << 15 };
+
+typedef struct times {
+  CUevent start, end; /* made when they are first needed */
+  bool timed;
+  int64_t evictions; /* before it */
+} times;
+
+struct record {
+  beats beats;
+  times *times;         /* of each beat that is kept */
+  int64_t next_timed;   /* of a profile: the first beat whose time is not written */
+  int64_t before_start; /* where the beat of the op begins */
+  int64_t *words;       /* not yet written */
+  int64_t n_words;
+  int file;
+  int32_t told_names;
+  bool failed;
+};
+
+const beats *record_beats (const shim *s) {
+  return &s->record->beats;
+}
+
+const char *record_last (const shim *s, int back) {
+  const beats *b = &s->record->beats;
+  for (int64_t i = b->n - 1; i >= 0 && b->n - i < b->capacity; i--)
+    if (beats_at (b, i)->op >= 0 && --back == 0)
+      return s->names[beats_at (b, i)->name];
+  return "none";
+}
+
+int64_t record_evictions (const shim *s, int64_t beat) {
+  return s->record->times[beat & (BEATS - 1)].evictions;
+}
+
+/* ---- the file ---- */
+
+static void flush (record *r) {
+  const char *from = (const char *)r->words;
+  size_t left = (size_t)r->n_words * sizeof *r->words;
+  while (left > 0) {
+    ssize_t n = write (r->file, from, left);
+    if (n <= 0) {
+      r->failed = true;
+      break;
+    }
+    from += n;
+    left -= (size_t)n;
+  }
+  r->n_words = 0;
+}
+
+static void put (record *r, int64_t kind, const int64_t *words, int64_t count) {
+  if (r->file < 0 || r->failed)
+    return;
+  if (r->n_words + count + 2 > WORDS)
+    flush (r);
+  if (count + 2 > WORDS)
+    return;
+  r->words[r->n_words++] = kind;
+  r->words[r->n_words++] = count;
+  memcpy (r->words + r->n_words, words, (size_t)count * sizeof *words);
+  r->n_words += count;
+}
+
+static void put_name (const shim *s, record *r, int32_t name) {
+  int64_t words[2 + 64] = { name };
+  size_t length = strnlen (s->names[name], 64 * 8 - 1);
+  words[1] = (int64_t)length;
+  memcpy (words + 2, s->names[name], length);
+  put (r, RECORD_NAME, words, 2 + ((int64_t)length + 7) / 8);
+}
+
+static void put_names (const shim *s, record *r) {
+  while (r->told_names < s->n_names)
+    put_name (s, r, r->told_names++);
+}
+
+static void put_allocation (record *r, const life *l) {
+  put (r, RECORD_ALLOC, (int64_t[]){ l->number, l->bytes }, 2);
+  if (l->pinned)
+    put (r, RECORD_PIN, &l->number, 1);
+}
+
+static void put_op (const shim *s, record *r, const beat *e) {
+  int64_t few[64], *words = e->n_refs + 4 > 64 ? malloc ((size_t)(e->n_refs + 4) * 8) : few;
+  if (words == NULL)
+    return;
+  put_names (s, r);
+  words[0] = (int64_t)e->token;
+  words[1] = e->name;
+  words[2] = e->stream;
+  words[3] = e->op;
+  for (int32_t i = 0; i < e->n_refs; i++)
+    words[4 + i] = beats_ref (&r->beats, e, i);
+  put (r, RECORD_OP, words, 4 + e->n_refs);
+  if (words != few)
+    free (words);
+}
+
+static int create (const shim *s, const char *name, int32_t number) {
+  char path[SHIM_PATH + 64];
+  if (number < 0)
+    snprintf (path, sizeof path, "%s/%s", s->block->config.folder, name);
+  else
+    snprintf (path, sizeof path, "%s/%s-%d", s->block->config.folder, name, number);
+  return open (path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+}
+
+/* ---- times ---- */
+
+static bool makes_times (const shim *s) {
+  return s->block->config.mode == SHIM_PROFILE || s->block->seen.evictions > 0;
+}
+
+static int64_t elapsed_ns (const shim *s, CUevent from, CUevent to) {
+  float ms = 0;
+  if (s->real.event_elapsed == NULL || s->real.event_elapsed (&ms, from, to) != CUDA_SUCCESS)
+    return -1;
+  return (int64_t)((double)ms * 1e6 + (ms < 0 ? -0.5 : 0.5));
+}
+
+/* What an op adds to the time of all before it, and the idle time between. */
+static void put_time (const shim *s, record *r, int64_t i, int64_t before) {
+  const times *own = &r->times[i & (BEATS - 1)];
+  int64_t ns = elapsed_ns (s, own->start, own->end), gap = -1;
+  if (before >= 0 && s->block->config.mode == SHIM_PROFILE) {
+    const times *last = &r->times[before & (BEATS - 1)];
+    gap = elapsed_ns (s, last->end, own->start);
+    if (gap < 0) { /* they overlap */
+      int64_t more = elapsed_ns (s, last->end, own->end);
+      ns = more > 0 ? more : 0;
+      gap = 0;
+    }
+  }
+  put (r, RECORD_TIME, (int64_t[]){ beats_at (&r->beats, i)->op, ns > 0 ? ns : 0, gap }, 3);
+}
+
+static int64_t timed_before (const record *r, int64_t i) {
+  int64_t low = i - 64 > 0 ? i - 64 : 0;
+  for (i--; i >= low; i--)
+    if (r->times[i & (BEATS - 1)].timed && beats_at (&r->beats, i)->op >= 0)
+      return i;
+  return -1;
+}
+
+static void harvest (shim *s, bool wait) {
+  record *r = s->record;
+  for (; r->next_timed < r->beats.n; r->next_timed++) {
+    const times *t = &r->times[r->next_timed & (BEATS - 1)];
+    if (!t->timed || beats_at (&r->beats, r->next_timed)->op < 0)
+      continue;
+    CUresult done = wait ? s->real.event_synchronize (t->end) : s->real.event_query (t->end);
+    if (done != CUDA_SUCCESS)
+      return;
+    put_time (s, r, r->next_timed, timed_before (r, r->next_timed));
+  }
+}
+
+void record_harvest (shim *s) {
+  if (s->record != NULL && s->record->file >= 0)
+    harvest (s, false);
+}
+
+/* ---- as it happens ---- */
+
+bool record_start (shim *s) {
+  record *r = calloc (1, sizeof *r);
+  if (r == NULL)
+    return false;
+  s->record = r;
+  r->file = -1;
+  r->words = calloc (WORDS, sizeof *r->words);
+  r->times = calloc (BEATS, sizeof *r->times);
+  if (r->words == NULL || r->times == NULL || !beats_new (&r->beats, BEATS, REFS, LIVES))
+    return false;
+  if (s->block->config.mode == SHIM_PROFILE)
+    r->file = create (s, SHIM_RECORD, -1);
+  return true;
+}
+
+void record_allocate (shim *s, int32_t t) {
+  record *r = s->record;
+  r->times[r->beats.n & (BEATS - 1)].timed = false;
+  r->times[r->beats.n & (BEATS - 1)].evictions = s->block->seen.evictions;
+  beats_allocate (&r->beats, s->tensors[t].bytes);
+  s->tensors[t].number = r->beats.n_lives - 1;
+  put_allocation (r, beats_life (&r->beats, s->tensors[t].number));
+}
+
+void record_free (shim *s, int32_t t) {
+  beats_release (&s->record->beats, s->tensors[t].number);
+  put (s->record, RECORD_FREE, &s->tensors[t].number, 1);
+}
+
+void record_before (shim *s, const op *o) {
+  record *r = s->record;
+  times *t = &r->times[r->beats.n & (BEATS - 1)];
+  if (r->file >= 0 && r->beats.n - r->next_timed > BEATS / 2)
+    harvest (s, true);
+  t->evictions = s->block->seen.evictions;
+  t->timed = makes_times (s) &&
+             (t->start != NULL || (s->real.event_create (&t->start, 0) == CUDA_SUCCESS &&
+                                   s->real.event_create (&t->end, 0) == CUDA_SUCCESS));
+  if (t->timed)
+    s->real.event_record (t->start, o->stream);
+  int64_t few[64], *refs = o->n_refs > 64 ? malloc ((size_t)o->n_refs * sizeof *refs) : few;
+  if (refs == NULL)
+    return;
+  for (int32_t i = 0; i < o->n_refs; i++) {
+    refs[i] = s->tensors[o->refs[i]].number;
+    life *l = beats_life (&r->beats, refs[i]);
+    if (l != NULL && !l->pinned && s->tensors[o->refs[i]].escaped) {
+      l->pinned = true;
+      put (r, RECORD_PIN, refs + i, 1);
+    }
+  }
+  beat e = { .token = o->token,
+             .op = o->number,
+             .n_refs = o->n_refs,
+             .name = o->name,
+             .stream = o->stream_bit };
+  (void)beats_op (&r->beats, e, refs);
+  put_op (s, r, beats_at (&r->beats, r->beats.n - 1));
+  if (refs != few)
+    free (refs);
+}
+
+void record_after (shim *s, const op *o) {
+  record *r = s->record;
+  for (int64_t i = r->beats.n - 1; i >= 0 && r->beats.n - i < 1024; i--)
+    if (beats_at (&r->beats, i)->op == o->number) {
+      if (r->times[i & (BEATS - 1)].timed)
+        s->real.event_record (r->times[i & (BEATS - 1)].end, o->stream);
+      break;
+    }
+  if (o->waits)
+    record_harvest (s);
+}
+
+void record_finish (shim *s) {
+  record *r = s->record;
+  if (r == NULL || r->file < 0)
+    return;
+  harvest (s, true);
+  flush (r);
+  close (r->file);
+}
+
+/* ---- a step for the launcher ---- */
+
+static bool all_timed (const record *r, int64_t first, int64_t end) {
+  for (int64_t i = first; i < end; i++)
+    if (beats_at (&r->beats, i)->op >= 0 && !r->times[i & (BEATS - 1)].timed)
+      return false;
+  return true;
+}
+
+static int by_end (const void *x, const void *y) {
+  const life *a = *(const life *const *)x, *b = *(const life *const *)y;
+  return a->freed != b->freed ? (a->freed > b->freed) - (a->freed < b->freed)
+                              : (a->number > b->number) - (a->number < b->number);
+}
+
+/* Lives that were there when it began, then beats, with frees between those where they were. */
+static bool put_step (const shim *s, record *r, int64_t first, int64_t end) {
+  const beats *b = &r->beats;
+  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0, n_freed = 0;
+  const life **freed = malloc ((size_t)(b->n_lives - from + 1) * sizeof *freed);
+  if (freed == NULL)
+    return false;
+  put (r, RECORD_CUT, (int64_t[]){ first, end }, 2);
+  for (int64_t n = from; n < b->n_lives; n++) {
+    const life *l = beats_life (b, n);
+    if (life_at (l, first))
+      put_allocation (r, l);
+    if (l->born >= first && l->freed > first && l->freed <= end)
+      freed[n_freed++] = l;
+  }
+  qsort (freed, (size_t)n_freed, sizeof *freed, by_end);
+  for (int64_t i = first, k = 0; i < end; i++) {
+    const beat *e = beats_at (b, i);
+    if (e->op < 0)
+      put_allocation (r, beats_life (b, e->allocation));
+    else {
+      put_op (s, r, e);
+      s->real.event_synchronize (r->times[i & (BEATS - 1)].end);
+      put_time (s, r, i, -1);
+    }
+    for (; k < n_freed && freed[k]->freed == i + 1; k++)
+      put (r, RECORD_FREE, &freed[k]->number, 1);
+  }
+  free (freed);
+  return true;
+}
+
+bool record_step (shim *s, int64_t first, int64_t end, int32_t number) {
+  record *r = s->record;
+  if (r->file >= 0 || !all_timed (r, first, end))
+    return false;
+  r->file = create (s, SHIM_STEP, number);
+  r->told_names = 0;
+  r->n_words = 0;
+  r->failed = r->file < 0;
+  bool good = put_step (s, r, first, end);
+  flush (r);
+  good = good && !r->failed;
+  if (r->file >= 0)
+    close (r->file);
+  r->file = -1;
+  return good;
+}

@@ -1,0 +1,23 @@
+/* What the program did, beat by beat: to recognise its step, and to tell the launcher of it. */
+#ifndef FERRY_EXECUTOR_SHIM_RECORD_H
+#define FERRY_EXECUTOR_SHIM_RECORD_H
+
+#include "executor/shim/period.h"
+#include "executor/shim/shim.h"
+
+bool record_start (shim *s);
+void record_finish (shim *s);
+void record_allocate (shim *s, int32_t t);
+void record_free (shim *s, int32_t t);
+void record_before (shim *s, const op *o); /* all is ready for the op's call */
+void record_after (shim *s, const op *o);
+const char *record_last (const shim *s, int back); /* the name of an op before; "" */
+const beats *record_beats (const shim *s);
+/* How many there had been before a beat that is still kept. */
+int64_t record_evictions (const shim *s, int64_t beat);
+/* The times of what is done, after a call that waited. */
+void record_harvest (shim *s);
+/* Writes the beats [first, end) with their times as step `number`. */
+bool record_step (shim *s, int64_t first, int64_t end, int32_t number);
+
+#endif

@@ -1,0 +1,307 @@
+/* Who is on the device.  A tensor's pages keep the chunks in which they live, so that it comes back
+   to the same ones without a call to map anything; whoever holds them then goes out first.  All
+   orders are events between streams.  In strict mode what is away is also unmapped, for which the
+   host waits. */
+#include <string.h>
+
+#include "executor/shim/shim.h"
+
+static int64_t span_bytes (const shim *s, const tensor *t, int32_t first, int32_t end) {
+  int64_t from = (int64_t)(first - t->first_page) * s->chunk_bytes;
+  int64_t to = (int64_t)(end - t->first_page) * s->chunk_bytes;
+  return (to < t->bytes ? to : t->bytes) - from;
+}
+
+static CUdeviceptr page_at (const shim *s, int32_t page) {
+  return s->base + (uint64_t)page * (uint64_t)s->chunk_bytes;
+}
+
+/* Room for all of it, once, kept as long as its address space. */
+static bool has_host (shim *s, tensor *t) {
+  if (t->host != NULL)
+    return true;
+  int64_t bytes = t->n_pages * s->chunk_bytes, most = s->block->config.host_bytes;
+  void *at = NULL;
+  if ((most > 0 && bytes > most - s->host_bytes) ||
+      s->real.mem_host_alloc (&at, (size_t)bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS) {
+    shim_say (s,
+              "host memory: %lld bytes are pinned and %lld more are needed, %lld allowed; raise "
+              "--host or the budget",
+              (long long)s->host_bytes, (long long)bytes, (long long)most);
+    return false;
+  }
+  t->host = at;
+  s->host_bytes += bytes;
+  if (s->host_bytes > s->block->seen.host_high_bytes)
+    s->block->seen.host_high_bytes = s->host_bytes;
+  return true;
+}
+
+static bool run_out (shim *s, tensor *t, int32_t first, int32_t end) {
+  int64_t bytes = span_bytes (s, t, first, end);
+  int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
+  if (s->real.copy_out_async (t->host + offset, page_at (s, first), (size_t)bytes, s->out) !=
+      CUDA_SUCCESS)
+    return false;
+  t->out_event = ring_record (s, true);
+  s->block->seen.out_bytes += bytes;
+  for (int32_t p = first; p < end; p++) {
+    chunk *c = &s->chunks[s->pages[p].chunk];
+    c->page = NONE;
+    c->pending = 0;
+    c->freed_by = t->out_event;
+    s->free_chunks++;
+    s->pages[p].state = PAGE_AWAY;
+  }
+  return true;
+}
+
+static int32_t run_end (const shim *s, int32_t from, int32_t end, page_state state) {
+  while (from < end && s->pages[from].state == state)
+    from++;
+  return from;
+}
+
+bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
+  tensor *t = &s->tensors[i];
+  bool any = false;
+  for (int32_t p = first; p < end; p++) {
+    int32_t to = run_end (s, p, end, PAGE_HERE);
+    if (to == p)
+      continue;
+    if (!any) {
+      if (!has_host (s, t))
+        return false;
+      wait_for (s, s->out, t->users);
+      if (t->in_event != NULL)
+        s->real.stream_wait_event (s->out, t->in_event, 0);
+    }
+    any = true;
+    if (!run_out (s, t, p, to))
+      return false;
+    if (s->strict) {
+      shim_note (s, s->real.event_synchronize (t->out_event));
+      for (int32_t q = p; q < to; q++)
+        page_unmap (s, q);
+    }
+    p = to;
+  }
+  s->block->seen.evictions += any;
+  return true;
+}
+
+/* The chunk is nobody's: before anyone writes it, what was there must be over. */
+static void wait_for_chunk (shim *s, CUstream stream, chunk *c) {
+  wait_for (s, stream, c->pending);
+  if (c->freed_by != NULL)
+    s->real.stream_wait_event (stream, c->freed_by, 0);
+  c->pending = 0;
+  c->freed_by = NULL;
+}
+
+/* The pages have chunks that are theirs and are mapped; the bytes come. */
+static bool run_in (shim *s, tensor *t, int32_t first, int32_t end) {
+  uint64_t pending = 0;
+  CUevent freed_by = NULL;
+  for (int32_t p = first; p < end; p++) {
+    chunk *c = &s->chunks[s->pages[p].chunk];
+    pending |= c->pending;
+    if (c->freed_by != NULL && c->freed_by != freed_by)
+      s->real.stream_wait_event (s->in, c->freed_by, 0);
+    freed_by = c->freed_by;
+    c->pending = 0;
+    c->freed_by = NULL;
+    s->pages[p].state = PAGE_HERE;
+  }
+  wait_for (s, s->in, pending);
+  if (t->out_event != NULL)
+    s->real.stream_wait_event (s->in, t->out_event, 0);
+  int64_t bytes = span_bytes (s, t, first, end);
+  int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
+  if (s->real.copy_in_async (page_at (s, first), t->host + offset, (size_t)bytes, s->in) !=
+      CUDA_SUCCESS)
+    return false;
+  t->in_event = ring_record (s, false);
+  t->in_seen = 0;
+  s->block->seen.in_bytes += bytes;
+  return true;
+}
+
+/* ---- room ---- */
+
+/* True if the bytes of this page may leave for the sake of op `o`. */
+static bool may_leave (const shim *s, int32_t page, const op *o) {
+  int32_t i = s->pages[page].tensor - 1;
+  const tensor *t = i < 0 ? NULL : &s->tensors[i];
+  return t != NULL && t->holds == 0 && !t->escaped && (o == NULL || t->stamp != o->number);
+}
+
+static int32_t least_used (const shim *s, const op *o) {
+  int32_t best = NONE;
+  for (int32_t c = 0; c < s->n_chunks; c++) {
+    int32_t page = s->chunks[c].page;
+    if (page == NONE || s->chunks[c].small || s->pages[page].state != PAGE_HERE ||
+        !may_leave (s, page, o))
+      continue;
+    int32_t t = s->pages[page].tensor - 1;
+    if (best == NONE || s->tensors[t].last_op < s->tensors[best].last_op)
+      best = t;
+  }
+  return best;
+}
+
+static bool tensor_out (shim *s, int32_t i) {
+  const tensor *t = &s->tensors[i];
+  return pages_out (s, i, t->first_page, t->first_page + t->n_pages);
+}
+
+/* A chunk that nobody has; somebody leaves where there is none. */
+int32_t chunk_take (shim *s, const op *o) {
+  if (s->free_chunks == 0) {
+    int32_t c = chunk_new (s);
+    if (c != NONE)
+      return c;
+    int32_t t = least_used (s, o);
+    if (t == NONE || !tensor_out (s, t))
+      return NONE;
+  }
+  for (int32_t c = 0; c < s->n_chunks; c++)
+    if (s->chunks[c].page == NONE)
+      return c;
+  return NONE;
+}
+
+/* Whoever is in the way goes; false: it must not. */
+static bool vacate (shim *s, int32_t c, const op *o) {
+  int32_t page = s->chunks[c].page;
+  if (page == NONE)
+    return true;
+  if (s->chunks[c].small || s->pages[page].state != PAGE_HERE || !may_leave (s, page, o))
+    return false;
+  return tensor_out (s, s->pages[page].tensor - 1) && s->chunks[c].page == NONE;
+}
+
+/* Nothing that is queued uses the address any more. */
+static void quiet (shim *s, tensor *t) {
+  if (t->out_event != NULL)
+    shim_note (s, s->real.event_synchronize (t->out_event));
+  if (t->in_event != NULL)
+    shim_note (s, s->real.event_synchronize (t->in_event));
+  host_wait_for (s, t->users | t->past);
+  t->past = 0;
+}
+
+static bool page_settle (shim *s, tensor *t, int32_t page, const op *o) {
+  page_state state = s->pages[page].state;
+  int32_t c = s->pages[page].chunk;
+  if (state == PAGE_HERE)
+    return true;
+  if (c == NONE || !vacate (s, c, o)) {
+    c = chunk_take (s, o);
+    if (c == NONE)
+      return false;
+    if (s->pages[page].mapped) {
+      quiet (s, t);
+      page_unmap (s, page);
+    }
+  }
+  if (!s->pages[page].mapped && !page_map (s, page, c))
+    return false;
+  s->chunks[c].page = page;
+  s->free_chunks--;
+  return true;
+}
+
+bool pages_in (shim *s, int32_t i, int32_t first, int32_t end) {
+  tensor *t = &s->tensors[i];
+  for (int32_t p = first; p < end; p++) {
+    int32_t to = run_end (s, p, end, PAGE_AWAY);
+    for (int32_t q = p; q < to; q++)
+      if (!page_settle (s, t, q, NULL))
+        return false;
+    if (to > p && !run_in (s, t, p, to))
+      return false;
+    p = to > p ? to - 1 : p;
+  }
+  return true;
+}
+
+bool tensor_settle (shim *s, int32_t i) {
+  tensor *t = &s->tensors[i];
+  if (!tensor_out (s, i))
+    return false;
+  quiet (s, t);
+  for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++)
+    if (s->pages[p].mapped && !page_unmap (s, p))
+      return false;
+  return true;
+}
+
+/* ---- an op ---- */
+
+static bool come (shim *s, op *o, tensor *t) {
+  int32_t end = t->first_page + t->n_pages;
+  bool whole = true;
+  for (int32_t p = t->first_page; p < end; p++) {
+    whole = whole && s->pages[p].state == PAGE_HERE;
+    if (!page_settle (s, t, p, o))
+      return false;
+  }
+  if (whole)
+    return true;
+  for (int32_t p = t->first_page; p < end;) {
+    int32_t away = run_end (s, p, end, PAGE_AWAY);
+    if (away > p && !run_in (s, t, p, away))
+      return false;
+    s->block->seen.unplanned += away > p;
+    for (p = away; p < end && s->pages[p].state != PAGE_AWAY; p++)
+      if (s->pages[p].state == PAGE_LAZY) {
+        wait_for_chunk (s, o->stream, &s->chunks[s->pages[p].chunk]);
+        s->pages[p].state = PAGE_HERE;
+      }
+  }
+  return true;
+}
+
+bool op_make_room (shim *s, op *o) {
+  int64_t needed = 0;
+  for (int32_t i = 0; i < o->n_refs; i++) {
+    tensor *t = &s->tensors[o->refs[i]];
+    t->stamp = o->number;
+    needed += t->n_pages * s->chunk_bytes;
+  }
+  if (needed > s->block->seen.floor_bytes) {
+    s->block->seen.floor_bytes = needed;
+    strncpy (s->block->floor_op, s->names[o->name], sizeof s->block->floor_op - 1);
+  }
+  for (int32_t i = 0; i < o->n_refs; i++)
+    if (!come (s, o, &s->tensors[o->refs[i]])) {
+      shim_say (s,
+                "op %lld `%s` needs %lld bytes resident at once, the budget is %lld bytes; small "
+                "tensors and escaped ones stay beside them; raise --budget",
+                (long long)o->number, s->names[o->name], (long long)needed,
+                (long long)(s->most_chunks * s->chunk_bytes));
+      return false;
+    }
+  uint64_t bit = (uint64_t)1 << o->stream_bit;
+  for (int32_t i = 0; i < o->n_refs; i++) {
+    tensor *t = &s->tensors[o->refs[i]];
+    if (t->in_event != NULL && (t->in_seen & bit) == 0) {
+      s->real.stream_wait_event (o->stream, t->in_event, 0);
+      t->in_seen |= o->stream_bit == MANY_STREAMS ? 0 : bit;
+    }
+    t->users |= bit;
+    t->last_op = o->number;
+  }
+  return true;
+}
+
+void strict_begin (shim *s) {
+  if (s->strict)
+    return;
+  s->strict = true;
+  shim_note (s, s->real.ctx_synchronize ());
+  for (int32_t p = 0; p < s->next_page; p++)
+    if (s->pages[p].mapped && s->pages[p].state != PAGE_HERE)
+      page_unmap (s, p);
+}

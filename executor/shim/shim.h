@@ -1,0 +1,180 @@
+/* The state of a program under ferry.  One lock guards all of it: a scan of parameters, the change
+   of tables and the call to the driver happen under it, so that the order of states is the order
+   of submission. */
+#ifndef FERRY_EXECUTOR_SHIM_SHIM_H
+#define FERRY_EXECUTOR_SHIM_SHIM_H
+
+#include <pthread.h>
+
+#include "executor/driver/driver.h"
+#include "executor/shim/block.h"
+
+/* Streams are bits of a word. The last is for whatever has no bit of its own, such as the stream of
+   each thread: who waits for it waits for the whole context. */
+enum { STREAM_OUT, STREAM_IN, STREAM_LEGACY, FIRST_USER_STREAM, MANY_STREAMS = 63, STREAMS };
+enum { RING = 256, NONE = -1 };
+
+typedef enum page_state {
+  PAGE_LAZY, /* nothing was written yet */
+  PAGE_HERE,
+  PAGE_AWAY
+} page_state;
+
+/* A piece of address space as large as a chunk. */
+typedef struct page {
+  int32_t tensor, chunk; /* whose it is; where it lives when it is here; NONE */
+  uint8_t state;
+  bool mapped; /* to that chunk */
+} page;
+
+/* A piece of device memory. */
+typedef struct chunk {
+  CUmemGenericAllocationHandle handle;
+  int32_t page;     /* whose bytes it holds; NONE: nobody's */
+  uint64_t pending; /* streams behind whose work so far it may be written */
+  CUevent freed_by; /* a copy out, likewise; NULL: none */
+  bool small;       /* cut up for small tensors; never moves */
+} chunk;
+
+typedef struct tensor {
+  CUdeviceptr at;
+  int64_t bytes, number; /* the number of its allocation */
+  int32_t first_page, n_pages;
+  bool live, escaped; /* escaped: its address lies in device memory */
+  int32_t holds;      /* calls that wait without the lock */
+  uint64_t users;     /* streams that used it since it came */
+  uint64_t past;      /* those that used what had this address before */
+  int64_t last_op, stamp;
+  CUevent in_event; /* of the copy in; NULL: none */
+  uint64_t in_seen; /* streams that are behind it */
+  CUevent out_event;
+  char *host;      /* pinned; its own as long as the address space is */
+  int32_t planned; /* its place in the plan; NONE */
+} tensor;
+
+typedef struct function {
+  const void *handle; /* NULL: an empty row */
+  int32_t name;
+  uint64_t name_hash;
+  int32_t n_params;
+  uint32_t *offsets, *sizes;
+  bool clean; /* it ran under strict mode */
+} function;
+
+typedef enum op_kind { OP_LAUNCH = 1, OP_COPY, OP_SET } op_kind;
+
+typedef struct op {
+  op_kind kind;
+  CUstream stream;
+  int32_t stream_bit;
+  bool waits; /* the call itself waits for the device */
+  function *function;
+  int32_t name;
+  uint64_t token;
+  int32_t *refs; /* tensors */
+  int32_t n_refs, capacity;
+  int32_t few[64];
+  int64_t number;
+} op;
+
+typedef struct slab slab;
+typedef struct follow follow;
+typedef struct record record;
+
+typedef struct shim {
+  pthread_mutex_t lock; /* guards everything below but what `alone` says */
+  driver real;
+  shim_block *block;
+  bool alone;   /* this process is the owner's child, or not the owner: pass everything on */
+  bool started; /* the arena is there */
+  bool strict, said_short;
+  CUresult fault; /* what a wait of ferry's own returned */
+  uint64_t generation;
+
+  CUdeviceptr base;
+  int64_t chunk_bytes, space_bytes;
+  int32_t n_pages, next_page;
+  page *pages;
+  chunk *chunks;
+  int32_t n_chunks, most_chunks, chunks_capacity, free_chunks;
+  tensor *tensors;
+  int32_t n_tensors, tensors_capacity;
+  int32_t *free_tensors, n_free, free_capacity;
+  int64_t allocations, live_bytes, pool_high, host_bytes, live_tensors;
+
+  CUstream out, in;
+  CUevent out_ring[RING], in_ring[RING], scratch;
+  int32_t out_next, in_next;
+  CUstream streams[STREAMS];
+  int32_t n_streams;
+  uint64_t small_pending;
+  slab *slabs;
+  int32_t n_slabs;
+
+  function *functions;
+  int32_t n_functions, functions_capacity;
+  char **names;
+  int32_t n_names, names_capacity;
+  int64_t ops;
+  record *record;
+  follow *follow;
+} shim;
+
+/* state.c */
+shim *shim_get (void);          /* NULL: pass the call on */
+shim *shim_of_process (void);   /* made at the first call; NULL: there is no block */
+const driver *shim_real (void); /* the driver's table */
+bool shim_enter (shim **s);     /* locked, and the device is ours; false: pass the call on */
+CUresult shim_leave (shim *s, CUresult r);
+void shim_load (void); /* from the first stub */
+void *shim_symbol (const char *name);
+void shim_say (shim *s, const char *format, ...) PRINTF_LIKE (2, 3);
+CUresult shim_started (CUresult r); /* after cuInit */
+bool shim_is_inside (void);
+void shim_set_inside (bool on);
+
+/* area.c: address space, tensors in it */
+bool area_start (shim *s);
+int32_t area_tensor_at (const shim *s, CUdeviceptr at); /* around the address; NONE */
+bool area_has (const shim *s, CUdeviceptr at);
+int32_t area_allocate (shim *s, int64_t bytes, int32_t slot); /* that one or any; a tensor, or NONE */
+void area_free (shim *s, int32_t t, uint64_t stream_bits);
+CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits);
+bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);
+int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);
+
+/* chunks.c: device memory and its mappings */
+int32_t chunk_new (shim *s); /* within the budget, or NONE */
+bool page_map (shim *s, int32_t page, int32_t chunk);
+bool page_unmap (shim *s, int32_t page);
+int32_t stream_bit (shim *s, CUstream stream);
+void wait_for (shim *s, CUstream stream, uint64_t bits); /* behind the work on those streams */
+void host_wait_for (shim *s, uint64_t bits);
+CUevent ring_record (shim *s, bool out);
+
+/* residency.c */
+bool pages_out (shim *s, int32_t t, int32_t first, int32_t end); /* of a tensor's pages */
+bool pages_in (shim *s, int32_t t, int32_t first, int32_t end);
+bool tensor_settle (shim *s, int32_t t); /* out, and unmapped */
+bool op_make_room (shim *s, op *o);      /* all its tensors are here, and its stream knows it */
+void strict_begin (shim *s);
+int32_t chunk_take (shim *s, const op *o); /* somebody else's, if need be */
+
+/* ops.c */
+bool op_enter (op *o, op_kind kind, CUstream stream, bool waits);
+void op_touch (op *o, CUdeviceptr at);
+void op_mix (op *o, uint64_t word); /* into the token */
+CUresult op_prepare (op *o);
+CUresult op_leave (op *o, CUresult r);
+void op_payload (op *o, const void *from, size_t bytes);
+void shim_note (shim *s, CUresult r);
+CUresult shim_look (CUresult r); /* at what a call that waits returned */
+uint64_t shim_mix (uint64_t h, uint64_t word);
+int32_t shim_name (shim *s, const char *text);
+function *function_of (shim *s, CUfunction f);
+void functions_forget (shim *s);
+
+/* refuse.c */
+CUresult shim_refuse (const char *name, const char *what, const char *next);
+
+#endif

@@ -1,0 +1,244 @@
+/* The one state of the process: found at the first call of the driver, from two variables that the
+   launcher sets.  Without them the shim is nothing but the driver under another name. */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <link.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "executor/shim/follow.h"
+#include "executor/shim/record.h"
+#include "executor/shim/shim.h"
+#include "executor/shim/wraps.h"
+
+/* Filled once, under the pthread_once of the first stub. */
+static shim *the_shim;
+static driver the_driver;
+static void *the_library;
+static _Thread_local bool inside; /* ferry's own calls pass through */
+
+bool shim_is_inside (void) {
+  return inside;
+}
+
+void shim_set_inside (bool on) {
+  inside = on;
+}
+
+void *shim_symbol (const char *name) {
+  return the_library == NULL ? NULL : dlsym (the_library, name);
+}
+
+const driver *shim_real (void) {
+  return &the_driver;
+}
+
+shim *shim_of_process (void) {
+  return the_shim;
+}
+
+void shim_say (shim *s, const char *format, ...) {
+  char text[SHIM_TEXT];
+  va_list list;
+  va_start (list, format);
+  vsnprintf (text, sizeof text, format, list);
+  va_end (list);
+  fprintf (stderr, "ferry: %s\n", text);
+  int32_t n = __atomic_fetch_add (&s->block->messages, 1, __ATOMIC_RELAXED);
+  if (n < SHIM_MESSAGES)
+    memcpy (s->block->message[n], text, sizeof text);
+}
+
+static shim_block *open_block (const char *path) {
+  int file = open (path, O_RDWR | O_CLOEXEC);
+  if (file < 0)
+    return NULL;
+  shim_block *b = mmap (NULL, sizeof *b, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+  close (file);
+  if (b == MAP_FAILED)
+    return NULL;
+  if (b->magic == SHIM_MAGIC && b->bytes == (int32_t)sizeof *b)
+    return b;
+  munmap (b, sizeof *b);
+  return NULL;
+}
+
+/* A child must not report, free or write anything of its parent's. */
+static void in_child (void) {
+  if (the_shim != NULL)
+    the_shim->alone = true;
+}
+
+static void finish (void) {
+  shim *s = the_shim;
+  if (s == NULL || s->alone || s->block->owner_pid != (int32_t)getpid ())
+    return;
+  (void)shim_look (the_driver.ctx_synchronize ()); /* a fault that no call of ours has met */
+  inside = true;
+  record_finish (s);
+  follow_finish (s);
+  CUresult (*usage) (int64_t *) = shim_symbol ("emuHighBytes");
+  if (usage != NULL)
+    usage (&s->block->seen.driver_high_bytes);
+  s->block->ended = 1;
+}
+
+void shim_load (void) {
+  const char *path = getenv (SHIM_REAL), *block = getenv (SHIM_BLOCK);
+  if (path == NULL || path[0] == 0)
+    return;
+  error err = { 0 };
+  inside = true;
+  bool good = driver_open (&the_driver, path, &err);
+  inside = false;
+  if (!good) {
+    fprintf (stderr, "ferry: %s\n", err.text);
+    return;
+  }
+  the_library = the_driver.library;
+  shim_block *b = block == NULL ? NULL : open_block (block);
+  shim *s = b == NULL ? NULL : calloc (1, sizeof *s);
+  if (s == NULL)
+    return;
+  s->block = b;
+  s->real = the_driver;
+  pthread_mutexattr_t a;
+  pthread_mutexattr_init (&a);
+  pthread_mutexattr_settype (&a, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init (&s->lock, &a);
+  pthread_mutexattr_destroy (&a);
+  if (b->loader_pid == (int32_t)getpid ()) {
+    shim_say (s, "a second copy of the shim is loaded (dlmopen): calls through it would not be "
+                 "seen; open libcuda.so.1 in the program's own namespace");
+    s->alone = true;
+  } else
+    __atomic_store_n (&b->loader_pid, (int32_t)getpid (), __ATOMIC_RELAXED);
+  the_shim = s;
+  pthread_atfork (NULL, NULL, in_child);
+  atexit (finish);
+}
+
+/* ---- whose device it is ---- */
+
+typedef struct walk {
+  const char *ours, *real;
+  char found[SHIM_PATH];
+} walk;
+
+/* Another object that calls itself the driver: calls through it would not be seen. */
+static int look_at (struct dl_phdr_info *info, size_t size, void *context) {
+  (void)size;
+  walk *w = context;
+  const char *name = strrchr (info->dlpi_name, '/');
+  if (name == NULL || strncmp (name, "/libcuda.so", 11) != 0)
+    return 0;
+  char path[4096];
+  if (realpath (info->dlpi_name, path) == NULL || strcmp (path, w->ours) == 0 ||
+      strcmp (path, w->real) == 0)
+    return 0;
+  snprintf (w->found, sizeof w->found, "%s", info->dlpi_name);
+  return 1;
+}
+
+static bool has_escape (shim *s) {
+  Dl_info own;
+  char ours[4096] = "", real[4096] = "";
+  if (dladdr ((void *)shim_load, &own) == 0 || realpath (own.dli_fname, ours) == NULL ||
+      realpath (s->real.path, real) == NULL)
+    return false;
+  walk w = { .ours = ours, .real = real };
+  dl_iterate_phdr (look_at, &w);
+  if (w.found[0] == 0)
+    return false;
+  shim_say (s,
+            "a second driver library is loaded (%s): calls through it would not be seen; open "
+            "libcuda.so.1 by name, without a folder",
+            w.found);
+  return true;
+}
+
+static CUresult own (shim *s) {
+  int32_t nobody = 0, me = (int32_t)getpid ();
+  if (__atomic_compare_exchange_n (&s->block->owner_pid, &nobody, me, false, __ATOMIC_SEQ_CST,
+                                   __ATOMIC_SEQ_CST) ||
+      nobody == me)
+    return CUDA_SUCCESS;
+  s->alone = true;
+  s->block->other_pid = me;
+  if (s->block->config.mode == SHIM_PROFILE)
+    return CUDA_SUCCESS;
+  shim_say (s,
+            "process %d wants the gpu too; the budget belongs to %d; give each its own ferry run",
+            me, nobody);
+  return CUDA_ERROR_NO_DEVICE;
+}
+
+CUresult wrap_init (unsigned int flags) {
+  shim *s = the_shim;
+  if (s == NULL || s->alone || inside)
+    return the_driver.init (flags);
+  shim_config *c = &s->block->config;
+  pthread_mutex_lock (&s->lock);
+  inside = true;
+  CUresult (*configure) (const emu_config *) = shim_symbol (EMU_CONFIGURE);
+  CUresult r = CUDA_SUCCESS;
+  if (s->block->owner_pid == 0 && c->emulated && configure != NULL)
+    r = configure (&c->emu);
+  if (r == CUDA_SUCCESS)
+    r = s->real.init (flags);
+  if (r == CUDA_SUCCESS)
+    r = own (s);
+  inside = false;
+  pthread_mutex_unlock (&s->lock);
+  return r;
+}
+
+/* The first call that needs memory starts the arena: only then is there surely a context. */
+static bool start (shim *s) {
+  if (s->started)
+    return true;
+  if (has_escape (s)) {
+    s->block->refused = 1;
+    s->alone = s->block->config.mode == SHIM_PROFILE;
+    return false;
+  }
+  s->started = area_start (s) && record_start (s) && follow_start (s);
+  return s->started;
+}
+
+bool shim_enter (shim **out) {
+  shim *s = the_shim;
+  if (s == NULL || s->alone || inside)
+    return false;
+  pthread_mutex_lock (&s->lock);
+  inside = true;
+  s->block->seen.calls++;
+  *out = s;
+  if (s->block->owner_pid == (int32_t)getpid () && start (s))
+    return true;
+  inside = false;
+  pthread_mutex_unlock (&s->lock);
+  return false;
+}
+
+CUresult shim_leave (shim *s, CUresult r) {
+  inside = false;
+  pthread_mutex_unlock (&s->lock);
+  return r;
+}
+
+CUresult shim_refuse (const char *name, const char *what, const char *next) {
+  shim *s = the_shim;
+  if (s == NULL || s->alone)
+    return CUDA_ERROR_NOT_SUPPORTED;
+  if (!s->block->refused)
+    shim_say (s, "%s (%s) is not supported %s; %s", what, name,
+              s->block->config.mode == SHIM_RUN ? "under a budget" : "in a profile", next);
+  s->block->refused = 1;
+  return CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,11 @@
+/* Our entries in place of the driver's, one a row of wraps.def. */
+#ifndef FERRY_EXECUTOR_SHIM_WRAPS_H
+#define FERRY_EXECUTOR_SHIM_WRAPS_H
+
+#include "executor/driver/types.h"
+
+#define WRAP(name, version, per_thread, symbol, wrapper, parameters) CUresult wrapper parameters;
+#include "executor/shim/wraps.def"
+#undef WRAP
+
+#endif

@@ -1,0 +1,213 @@
+#include "executor/watch/answer.h"
+
+#include <string.h>
+
+#include "executor/replay/program.h"
+#include "executor/shim/block.h"
+#include "trace/unit.h"
+
+typedef struct writer {
+  const trace *trace;
+  const plan *plan;
+  const steps_map *map;
+  units units;
+  int32_t *of;     /* of each unit: in how many parts it moves */
+  int64_t **home;  /* of each unit: a granule for each of its own */
+  int64_t *offset; /* of each tensor: its first granule in its unit */
+  bytes words;
+  int64_t rows;
+  error *err;
+} writer;
+
+static bool put (writer *w, const int64_t *words, int64_t count) {
+  return bytes_append (&w->words, words, count * (int64_t)sizeof *words, w->err);
+}
+
+static int64_t pages_of (const writer *w, int32_t x) {
+  int64_t granule = w->plan->placement.granule_bytes;
+  return (w->trace->tensors[x].bytes + granule - 1) / granule;
+}
+
+static int32_t unit_of (const writer *w, int32_t x) {
+  return w->units.group_of[x] >= 0 ? w->trace->n_tensors + w->units.group_of[x] : x;
+}
+
+/* ---- where things live ---- */
+
+static bool find_parts (writer *w, arena *a) {
+  const plan *p = w->plan;
+  w->of = NEW (a, w->units.count + 1, int32_t, w->err);
+  w->home = NEW (a, w->units.count + 1, int64_t *, w->err);
+  w->offset = NEW (a, w->trace->n_tensors + 1, int64_t, w->err);
+  if (w->of == NULL || w->home == NULL || w->offset == NULL)
+    return false;
+  for (int32_t u = 0; u < w->units.count; u++) {
+    w->of[u] = 1;
+    w->home[u] = NEW (a, w->units.at[u].granules + 1, int64_t, w->err);
+    if (w->home[u] == NULL)
+      return false;
+    for (int64_t g = 0; g < w->units.at[u].granules; g++)
+      w->home[u][g] = -1;
+  }
+  for (int32_t i = 0; i < p->n_moves; i++)
+    w->of[p->moves[i].unit] = p->moves[i].of;
+  for (int32_t i = 0; i < p->n_groups; i++) {
+    int64_t at = 0;
+    for (int32_t k = 0; k < p->groups[i].count; k++) {
+      int32_t x = p->groups[i].at[k];
+      w->offset[x] = at;
+      at += pages_of (w, x);
+    }
+  }
+  return true;
+}
+
+static void set_homes (writer *w) {
+  const placement *p = &w->plan->placement;
+  for (int32_t i = 0; i < p->n_stays; i++) {
+    const stay *s = &p->stays[i];
+    if (s->kind == STAY_WORKSPACE)
+      continue;
+    const move *m = s->kind == STAY_MOVE ? &w->plan->moves[s->index] : NULL;
+    int32_t u = m != NULL                ? m->unit
+                : s->kind == STAY_TENSOR ? s->index
+                                         : w->trace->n_tensors + s->index;
+    int64_t g = unit_part_first (&w->units.at[u], m != NULL ? m->part : s->part, w->of[u]);
+    for (int32_t r = 0; r < s->n_runs; r++)
+      for (int32_t k = 0; k < p->runs[s->first_run + r].count; k++)
+        if (g < w->units.at[u].granules)
+          w->home[u][g++] = p->runs[s->first_run + r].first + k;
+  }
+}
+
+/* Tensors of the pool get granules behind all others. */
+static bool put_homes (writer *w, int64_t *granules) {
+  *granules = w->plan->placement.granules;
+  for (int32_t x = 0; x < w->trace->n_tensors; x++) {
+    int32_t u = unit_of (w, x);
+    int64_t n = pages_of (w, x);
+    bool pooled = w->units.at[u].bytes == 0;
+    if (!pooled && w->home[u][w->offset[x]] < 0)
+      continue; /* nothing uses it and it does not last */
+    if (!put (w, (int64_t[]){ w->map->number[x], n }, 2))
+      return false;
+    for (int64_t g = 0; g < n; g++) {
+      int64_t home = pooled ? (*granules)++ : w->home[u][w->offset[x] + g];
+      if (!put (w, &home, 1))
+        return false;
+    }
+    w->rows++;
+  }
+  return true;
+}
+
+/* ---- what moves ---- */
+
+/* A part of a unit as ranges of its members' pages; `head` words come before each. */
+static bool put_part (writer *w, const move *m, const int64_t *head, int64_t n_head) {
+  const unit_info *u = &w->units.at[m->unit];
+  int64_t first = unit_part_first (u, m->part, m->of),
+          end = unit_part_first (u, m->part + 1, m->of);
+  for (int32_t x = 0; x < w->trace->n_tensors; x++) {
+    if (unit_of (w, x) != m->unit)
+      continue;
+    int64_t low = first - w->offset[x], high = end - w->offset[x];
+    low = low > 0 ? low : 0;
+    high = high < pages_of (w, x) ? high : pages_of (w, x);
+    if (low >= high)
+      continue;
+    if (!put (w, head, n_head) || !put (w, (int64_t[]){ w->map->number[x], low, high - low }, 3))
+      return false;
+    w->rows++;
+  }
+  return true;
+}
+
+static bool put_aways (writer *w) {
+  for (int32_t i = 0; i < w->plan->n_moves; i++)
+    if (w->plan->moves[i].in_before <= w->plan->moves[i].out_after &&
+        !put_part (w, &w->plan->moves[i], NULL, 0))
+      return false;
+  return true;
+}
+
+static bool put_actions (writer *w, const program *g, arena *a) {
+  int64_t *at = NEW (a, g->n_items + 1, int64_t, w->err), beat = -1;
+  bool *late = NEW (a, g->n_items + 1, bool, w->err);
+  if (at == NULL || late == NULL)
+    return false;
+  for (int32_t i = 0; i < g->n_items; i++) {
+    if (g->items[i].queue == QUEUE_OPS)
+      beat = w->map->beat[g->items[i].index];
+    at[i] = beat;
+  }
+  /* What comes in before the first op waits for the step before: it is issued there, so that a
+     program which waits between its steps does not keep it back. */
+  int64_t least = -1;
+  for (int32_t i = 0; i < g->n_items; i++) {
+    const program_item *it = &g->items[i];
+    if (it->queue != QUEUE_INS || at[i] >= 0)
+      continue;
+    for (int32_t k = 0; k < it->n_waits; k++) {
+      const program_wait *v = &g->waits[it->first_wait + k];
+      int64_t behind = at[g->place[v->queue][v->position]];
+      if (v->lag == 1 && behind > least)
+        least = behind;
+    }
+    if (least >= 0) {
+      at[i] = least;
+      late[i] = true;
+    }
+  }
+  int64_t last = w->map->end - w->map->first;
+  for (int64_t b = -1; b < last; b++)
+    for (int pass = 0; pass < 2; pass++) /* what belongs to the next step comes last */
+      for (int32_t i = 0; i < g->n_items; i++) {
+        const program_item *it = &g->items[i];
+        if (at[i] != b || late[i] != (pass == 1) || it->queue == QUEUE_OPS)
+          continue;
+        if (!put_part (w, &w->plan->moves[it->index], (int64_t[]){ b, it->queue == QUEUE_INS }, 2))
+          return false;
+      }
+  return true;
+}
+
+static bool write_all (writer *w, const rewritten *rw, arena *a) {
+  program g;
+  int64_t head[PLAN_HEAD] = { PLAN_MAGIC, w->plan->predicted.step_ns };
+  if (!put (w, head, PLAN_HEAD) || !put_homes (w, &head[2]))
+    return false;
+  head[3] = w->rows;
+  w->rows = 0;
+  if (!put_aways (w))
+    return false;
+  head[4] = w->rows;
+  w->rows = 0;
+  if (!program_make (rw, w->plan, a, &g, w->err) || !put_actions (w, &g, a))
+    return false;
+  head[5] = w->rows;
+  memcpy (w->words.data, head, sizeof head);
+  return true;
+}
+
+bool answer_text (const trace *t, const plan *p, const steps_map *map, arena *a, bytes *out,
+                  error *err) {
+  writer w = { .trace = t, .plan = p, .map = map, .err = err };
+  rewritten rw;
+  if (p->n_sections > 0 || p->n_recomputes > 0 || !p->placement.same_places)
+    return error_set (err, ERR_usage,
+                      "a program cannot follow a plan that cuts ops, makes tensors again or moves "
+                      "them to other places; make it with --same-places");
+  if (!plan_rewrite (t, p, a, &rw, err) ||
+      !units_of (t, p->groups, p->n_groups, p->placement.granule_bytes,
+                 p->placement.pool_below_bytes, a, &w.units, err) ||
+      !find_parts (&w, a))
+    return false;
+  set_homes (&w);
+  if (write_all (&w, &rw, a)) {
+    *out = w.words;
+    return true;
+  }
+  bytes_free (&w.words);
+  return false;
+}

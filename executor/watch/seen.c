@@ -1,0 +1,215 @@
+/* A trace of the step that a record repeats.  It is known which op touches which tensor, and not
+   which of them it writes: every touched tensor is read and written. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "executor/watch/steps.h"
+#include "trace/build.h"
+
+typedef struct maker {
+  const steps *steps;
+  const steps_options *options;
+  steps_map *map;
+  trace_builder *build;
+  arena *arena;
+  int32_t *tensor_of; /* of a life; -1 */
+  int64_t lives_from;
+} maker;
+
+/* Of one step: from behind the lives that were there to the end. */
+static bool find_in_step (const steps *s, int64_t *first, int64_t *end, error *err) {
+  *first = s->beats.n - s->cut_beats;
+  *end = s->beats.n;
+  return (*first >= 0 && *first < *end) ||
+         error_set (err, ERR_input, "the record of the step is broken");
+}
+
+static bool find_step (const steps *s, int64_t *first, int64_t *end, error *err) {
+  beats_answer a = beats_step (&s->beats, first, end);
+  if (a == BEATS_CUT)
+    return true;
+  if (a == BEATS_WRAP)
+    return error_set (
+        err, ERR_infeasible,
+        "the program repeats itself every %lld beats, but at every moment of a step a "
+        "tensor is alive that the next step replaces; free it before the next is made",
+        (long long)s->beats.period);
+  return error_set (
+      err, ERR_infeasible,
+      "no step is repeated at the program's end: %lld ops, none of which come twice in "
+      "the same order; let it run for more steps, or leave out --steps",
+      (long long)s->n_ops);
+}
+
+static int64_t told_bytes (const maker *m, int64_t bytes) {
+  int64_t to = m->options->round_bytes;
+  return to > 0 ? (bytes + to - 1) / to * to : bytes;
+}
+
+static bool add_tensor (maker *m, const life *l, bool lasts, error *err) {
+  const char *name = arena_format (m->arena, err, lasts ? "lasting.%lld" : "step.%lld",
+                                   (long long)(lasts ? l->number : l->born - m->map->first));
+  if (name == NULL)
+    return false;
+  int32_t x = build_tensor (m->build, name, told_bytes (m, l->bytes),
+                            lasts ? TENSOR_PARAMETER : TENSOR_ACTIVATION);
+  tensor *t = build_tensor_at (m->build, x);
+  if (t == NULL)
+    return false;
+  t->pinned = l->pinned;
+  m->tensor_of[l->number - m->lives_from] = x;
+  m->map->number[x] = l->number;
+  return true;
+}
+
+static bool add_tensors (maker *m, error *err) {
+  const beats *b = &m->steps->beats;
+  int64_t n = b->n_lives - m->lives_from;
+  m->tensor_of = NEW (m->arena, n + 1, int32_t, err);
+  m->map->number = NEW (m->arena, n + 1, int64_t, err);
+  if (m->tensor_of == NULL || m->map->number == NULL)
+    return false;
+  for (int64_t k = 0; k < n; k++) {
+    const life *l = beats_life (b, m->lives_from + k);
+    bool lasts = life_at (l, m->map->first) && l->born >= 0;
+    m->tensor_of[k] = -1;
+    if ((lasts || (l->born >= m->map->first && l->born < m->map->end)) &&
+        !add_tensor (m, l, lasts, err))
+      return false;
+  }
+  return true;
+}
+
+static steps_time time_of (const steps *s, int64_t op) {
+  steps_time t = s->times[op - s->first_op];
+  return (steps_time){ t.ns > 0 ? t.ns : 0, t.gap_ns > 0 ? t.gap_ns : 0 };
+}
+
+static int compare (const void *a, const void *b) {
+  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+  return (x > y) - (x < y);
+}
+
+/* The median over the steps that were found. */
+static int64_t median (const maker *m, int64_t beat, bool gap, int64_t *scratch) {
+  int64_t period = m->map->end - m->map->first;
+  int32_t n = 0;
+  for (int32_t i = 0; i < m->map->found; i++) {
+    steps_time t = time_of (m->steps, beats_at (&m->steps->beats, beat - i * period)->op);
+    scratch[n++] = gap ? t.gap_ns : t.ns;
+  }
+  qsort (scratch, (size_t)n, sizeof *scratch, compare);
+  return scratch[n / 2];
+}
+
+static void count_steps (maker *m) {
+  const beats *b = &m->steps->beats;
+  int64_t period = m->map->end - m->map->first, most = m->options->most;
+  m->map->found = 1;
+  for (int64_t back = 1; (most == 0 || m->map->found < most) && m->map->first - back * period >= 0;
+       back++) {
+    int64_t i = m->map->first;
+    while (i < m->map->end && beats_same (b, i - (back - 1) * period, i - back * period))
+      i++;
+    if (i < m->map->end)
+      break;
+    m->map->found++;
+  }
+  int64_t left = m->map->found - m->options->skip;
+  m->map->found = left > 1 ? (int32_t)left : 1;
+}
+
+static bool add_ops (maker *m, error *err) {
+  const beats *b = &m->steps->beats;
+  int64_t *scratch = NEW (m->arena, m->map->found + 1, int64_t, err);
+  m->map->beat = NEW (m->arena, m->map->end - m->map->first + 1, int64_t, err);
+  if (scratch == NULL || m->map->beat == NULL)
+    return false;
+  for (int64_t i = m->map->first; i < m->map->end; i++) {
+    const beat *e = beats_at (b, i);
+    if (e->op < 0)
+      continue;
+    int32_t k =
+        build_op (m->build, m->steps->names[e->name] != NULL ? m->steps->names[e->name] : "",
+                  OP_OTHER, median (m, i, false, scratch));
+    m->map->beat[k] = i - m->map->first;
+    op *o = build_op_at (m->build, k);
+    if (o != NULL)
+      o->gap_ns = median (m, i, true, scratch);
+    for (int32_t r = 0; r < e->n_refs; r++) {
+      int64_t number = beats_ref (b, e, r);
+      int32_t x = number >= m->lives_from && number < b->n_lives
+                      ? m->tensor_of[number - m->lives_from]
+                      : -1;
+      if (x < 0)
+        return error_set (err, ERR_input,
+                          "the record of the program is broken: op %d uses a tensor "
+                          "that is not there",
+                          k);
+      build_read (m->build, x);
+      build_write (m->build, x);
+    }
+  }
+  return true;
+}
+
+/* A tensor takes its memory until it is freed, which may be after its last use. */
+static void add_ends (maker *m, trace *t) {
+  const beats *b = &m->steps->beats;
+  for (int32_t x = 0; x < t->n_tensors; x++) {
+    const life *l = beats_life (b, m->map->number[x]);
+    int32_t last = NO_OP, before_free = NO_OP;
+    if (t->tensors[x].persistent)
+      continue;
+    for (int32_t k = 0; k < t->n_ops; k++) {
+      if (op_touches (&t->ops[k], x))
+        last = k;
+      if (l->freed < 0 || m->map->first + m->map->beat[k] < l->freed)
+        before_free = k;
+    }
+    if (last != NO_OP && before_free > last)
+      t->tensors[x].dies_after = before_free;
+  }
+}
+
+static bool add_samples (maker *m, trace *t, error *err) {
+  const beats *b = &m->steps->beats;
+  int64_t period = m->map->end - m->map->first;
+  if (m->map->found < 2)
+    return true;
+  t->ns_samples = NEW (m->arena, (int64_t)m->map->found * t->n_ops, int64_t, err);
+  if (t->ns_samples == NULL)
+    return false;
+  t->n_samples = m->map->found;
+  for (int32_t i = 0; i < m->map->found; i++)
+    for (int32_t k = 0; k < t->n_ops; k++)
+      t->ns_samples[(int64_t)i * t->n_ops + k] =
+          time_of (
+              m->steps,
+              beats_at (b, m->map->first + m->map->beat[k] - (m->map->found - 1 - i) * period)->op)
+              .ns;
+  return true;
+}
+
+trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map *map, error *err) {
+  maker m = { .steps = s, .options = o, .map = map, .arena = a };
+  *map = (steps_map){ 0 };
+  if (s->cut ? !find_in_step (s, &map->first, &map->end, err)
+             : !find_step (s, &map->first, &map->end, err))
+    return NULL;
+  m.build = build_new (a, o->name, 1, err);
+  if (m.build == NULL)
+    return NULL;
+  build_source (m.build, "profile", o->detail, "touched");
+  if (s->cut)
+    map->found = 1;
+  else
+    count_steps (&m);
+  if (!add_tensors (&m, err) || !add_ops (&m, err))
+    return NULL;
+  trace *t = build_finish (m.build, err);
+  if (t == NULL || !add_samples (&m, t, err))
+    return NULL;
+  add_ends (&m, t);
+  return trace_validate (t, err) ? t : NULL;
+}

@@ -1,0 +1,48 @@
+/* A program's record, as the shim wrote it: its beats, the names of its kernels, the time of each
+   op, and where a step begins. */
+#ifndef FERRY_EXECUTOR_WATCH_STEPS_H
+#define FERRY_EXECUTOR_WATCH_STEPS_H
+
+#include "base/arena.h"
+#include "executor/shim/period.h"
+#include "trace/trace.h"
+
+typedef struct steps_time {
+  int64_t ns, gap_ns; /* ns -1: not known */
+} steps_time;
+
+typedef struct steps {
+  beats beats;
+  steps_time *times; /* by the number of the op, from the first of the file */
+  int64_t first_op, n_times;
+  const char **names;
+  int32_t n_names;
+  int64_t n_ops;
+  bool cut; /* the file is one step, its last so many beats */
+  int64_t cut_beats;
+} steps;
+
+/* Of a whole program, or of one step. What it holds beside the arena goes with steps_close. */
+bool steps_read (const char *path, arena *a, steps *out, error *err) MUST_CHECK;
+void steps_close (steps *s);
+
+typedef struct steps_options {
+  const char *name, *detail;
+  int64_t most;        /* steps that are read for their times; 0: all there are */
+  int64_t skip;        /* the first so many of them are not */
+  int64_t round_bytes; /* tensors are told as so large or a multiple; 0: as they are */
+} steps_options;
+
+/* What the trace's tensors and ops are in the record. */
+typedef struct steps_map {
+  int64_t first, end; /* the step's beats */
+  int64_t *number;    /* of each tensor, its allocation */
+  int64_t *beat;      /* of each op, counted from `first` */
+  int32_t found;      /* so many equal steps were there */
+} steps_map;
+
+/* The step that the program repeats. */
+trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map *map,
+                    error *err) MUST_CHECK;
+
+#endif

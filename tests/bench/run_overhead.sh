@@ -1,0 +1,17 @@
+#!/bin/bash
+# What the library in front of the driver costs a launch where nothing has to leave: instructions by
+# callgrind, with it and without. Each is a difference of two lengths, so that start and end do not count.
+. "$(dirname "$0")/../run.bash"
+command -v valgrind >/dev/null || { echo "valgrind is not here"; exit 77; }
+
+count() { # STEPS COMMAND...: instructions of the program
+  "${@:2}" valgrind --tool=callgrind --callgrind-out-file=calls "$programs/habits" "$kernels" "$1" launches 2>&1 >/dev/null |
+    sed -n 's/.*Collected : \([0-9]*\).*/\1/p'
+}
+alone() { LD_LIBRARY_PATH=$work/driver "$@"; }
+behind() { "$ferry" run -q --driver emulated --budget 64MiB --paranoid 0 -- "$@"; }
+
+a=$(count 2 alone) b=$(count 6 alone) c=$(count 2 behind) d=$(count 6 behind)
+plain=$(((b - a) / 4000)) shim=$(((d - c) / 4000))
+printf '%-28s %8s\n' "instructions a launch" "" "  the emulator and the program" "$plain" "  with the shim" "$shim" "  the shim alone" "$((shim - plain))"
+printf '{"bench": "run_overhead", "plain": %d, "shim": %d, "difference": %d}\n' "$plain" "$shim" "$((shim - plain))"

@@ -1,0 +1,227 @@
+/* Programs of other habits, by name: habits MODULE STEPS NAME.
+   streams     two streams that hand tensors to each other, and copies of input on a third
+   churn       allocations and frees of changing sizes, many alive at once
+   pointers    an array of addresses, copied to the device
+   shapes      every seventh step has another batch
+   accumulate  the weights change in every third step only
+   workers     forks children that do no GPU work, in the middle of it
+   hidden      a kernel uses a tensor whose address an earlier one has left on the device
+   perturbed   now and then an extra op, a missing op, another shape
+   launches    a thousand launches a step that do next to nothing */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/programs/gpu.h"
+
+enum { N = 32768, TENSORS = 12 }; /* floats; 128 KiB */
+
+typedef struct habits {
+  gpu g;
+  CUdeviceptr kept[TENSORS], loss;
+  uint64_t random;
+} habits;
+
+static uint64_t draw (habits *h) {
+  uint64_t z = h->random += 0x9e3779b97f4a7c15u;
+  z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+  return z ^ z >> 27;
+}
+
+/* Up a chain of `length` tensors and down again, so that the first are used last. */
+static void chain (habits *h, int length, long floats, CUstream s) {
+  CUdeviceptr t[32];
+  t[0] = h->kept[0];
+  for (int i = 1; i < length; i++) {
+    t[i] = gpu_alloc (&h->g, floats, s);
+    LAUNCH (&h->g, "add", s, floats, &t[i], &t[i - 1], &h->kept[i % TENSORS]);
+  }
+  for (int i = length - 2; i > 0; i--) {
+    LAUNCH (&h->g, "relu_back", s, floats, &t[i], &t[i + 1], &t[i]);
+    gpu_free (&h->g, t[i + 1], s);
+  }
+  float rate = 0.001f;
+  LAUNCH (&h->g, "update", s, floats, &h->kept[0], &h->kept[1], &t[1], &rate);
+  gpu_free (&h->g, t[1], s);
+}
+
+static void say (habits *h, int step, CUstream s) {
+  long n = N;
+  LAUNCH (&h->g, "sum_squares", s, 1, &h->loss, &h->kept[0], &n);
+  gpu_say_scalar (&h->g, "value", step, h->loss, s);
+}
+
+static void streams (habits *h) {
+  CUstream a, b, c;
+  CUevent to_b, to_a, loaded;
+  void *input;
+  gpu *g = &h->g;
+  gpu_must (g, g->stream_create (&a, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  gpu_must (g, g->stream_create (&b, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  gpu_must (g, g->stream_create (&c, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  gpu_must (g, g->event_create (&to_b, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  gpu_must (g, g->event_create (&to_a, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  gpu_must (g, g->event_create (&loaded, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  gpu_must (g, g->mem_host_alloc (&input, N * sizeof (float), 0), "cuMemHostAlloc");
+  for (int i = 0; i < g->steps; i++) {
+    for (int k = 0; k < N; k++)
+      ((float *)input)[k] = (float)((k * 7 + i) % 13) / 13;
+    gpu_must (g, g->copy_in_async (h->kept[2], input, N * sizeof (float), c), "copy");
+    g->event_record (loaded, c);
+    CUdeviceptr x = gpu_alloc (g, N, a), y = gpu_alloc (g, N, b), z = gpu_alloc (g, N, a);
+    g->stream_wait_event (a, loaded, 0);
+    LAUNCH (g, "add", a, N, &x, &h->kept[2], &h->kept[3]);
+    g->event_record (to_b, a);
+    g->stream_wait_event (b, to_b, 0);
+    LAUNCH (g, "relu", b, N, &y, &x);
+    for (int k = 4; k < TENSORS; k++)
+      LAUNCH (g, "add", a, N, &h->kept[k], &h->kept[k], &x);
+    g->event_record (to_a, b);
+    g->stream_wait_event (a, to_a, 0);
+    LAUNCH (g, "add", a, N, &z, &y, &h->kept[4]);
+    LAUNCH (g, "add", a, N, &h->kept[0], &h->kept[0], &z);
+    gpu_free (g, x, a);
+    gpu_free (g, y, a);
+    gpu_free (g, z, a);
+    say (h, i, a);
+  }
+  gpu_must (g, g->ctx_synchronize (), "cuCtxSynchronize");
+  gpu_must (g, g->mem_free_host (input), "cuMemFreeHost");
+}
+
+static void churn (habits *h) {
+  CUdeviceptr at[24] = { 0 };
+  long size[24] = { 0 };
+  gpu *g = &h->g;
+  for (int i = 0; i < g->steps * 40; i++) {
+    int k = (int)(draw (h) % 24);
+    if (at[k] != 0) {
+      long n = size[k] < N ? size[k] : N;
+      LAUNCH (g, "add", NULL, n, &h->kept[0], &h->kept[0], &at[k]);
+      gpu_free (g, at[k], NULL);
+      at[k] = 0;
+    } else {
+      size[k] = 1000 + (long)(draw (h) % 40000);
+      at[k] = gpu_alloc (g, size[k], NULL);
+      gpu_fill (g, at[k], size[k], i, NULL);
+    }
+    if (i % 40 == 39)
+      say (h, i / 40, NULL);
+  }
+  for (int k = 0; k < 24; k++)
+    if (at[k] != 0)
+      gpu_free (g, at[k], NULL);
+}
+
+static void pointers (habits *h) {
+  gpu *g = &h->g;
+  CUdeviceptr list[4], array = gpu_alloc (g, 8, NULL);
+  long n = 4;
+  for (int i = 0; i < g->steps; i++) {
+    for (int k = 0; k < 4; k++) {
+      list[k] = gpu_alloc (g, N, NULL);
+      gpu_fill (g, list[k], N, 10 * i + k, NULL);
+    }
+    gpu_must (g, g->copy_in_async (array, list, sizeof list, NULL), "copy");
+    chain (h, 8, N, NULL);
+    LAUNCH (g, "add_all", NULL, N, &h->kept[0], &array, &n);
+    for (int k = 0; k < 4; k++)
+      gpu_free (g, list[k], NULL);
+    say (h, i, NULL);
+  }
+  gpu_free (g, array, NULL);
+}
+
+static void shapes (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    chain (h, i % 7 == 6 ? 9 : 12, i % 7 == 6 ? N / 2 : N, NULL);
+    say (h, i, NULL);
+  }
+}
+
+static void accumulate (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    chain (h, 12, N, NULL);
+    if (i % 3 == 2)
+      for (int k = 2; k < TENSORS; k++)
+        LAUNCH (&h->g, "relu", NULL, N, &h->kept[k], &h->kept[k]);
+    say (h, i, NULL);
+  }
+}
+
+static void workers (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    pid_t child = i % 4 == 1 ? fork () : -1;
+    if (child == 0)
+      exit (7); /* with all that is done at a program's end */
+    chain (h, 12, N, NULL);
+    say (h, i, NULL);
+    int status = 0;
+    if (child > 0 && (waitpid (child, &status, 0) != child || WEXITSTATUS (status) != 7))
+      exit (6);
+  }
+}
+
+static void hidden (habits *h) {
+  gpu *g = &h->g;
+  CUdeviceptr where = gpu_alloc (g, 8, NULL), secret = gpu_alloc (g, N, NULL), out;
+  gpu_fill (g, secret, N, 99, NULL);
+  LAUNCH (g, "remember", NULL, 1, &where, &secret);
+  for (int i = 0; i < g->steps; i++) {
+    chain (h, 12, N, NULL);
+    out = gpu_alloc (g, N, NULL);
+    LAUNCH (g, "use_remembered", NULL, N, &out, &where);
+    LAUNCH (g, "add", NULL, N, &h->kept[0], &h->kept[0], &out);
+    gpu_free (g, out, NULL);
+    say (h, i, NULL);
+  }
+}
+
+static void perturbed (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    uint64_t what = draw (h) % 8;
+    if (what == 0)
+      LAUNCH (&h->g, "relu", NULL, N, &h->kept[5], &h->kept[5]);
+    chain (h, what == 1 ? 11 : 12, what == 2 ? N - 4096 : N, NULL);
+    if (what == 3)
+      LAUNCH (&h->g, "add", NULL, N, &h->kept[6], &h->kept[6], &h->kept[7]);
+    if (what != 4)
+      LAUNCH (&h->g, "relu", NULL, N, &h->kept[8], &h->kept[8]);
+    if (i % 10 == 9)
+      say (h, i, NULL);
+  }
+}
+
+static void launches (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    for (int k = 0; k < 1000; k++)
+      LAUNCH (&h->g, "add", NULL, 1, &h->kept[0], &h->kept[k % TENSORS], &h->kept[1]);
+    say (h, i, NULL);
+  }
+}
+
+int main (int argc, char **argv) {
+  static const struct {
+    const char *name;
+    void (*run) (habits *h);
+  } all[] = { { "streams", streams }, { "churn", churn },           { "pointers", pointers },
+              { "shapes", shapes },   { "accumulate", accumulate }, { "workers", workers },
+              { "hidden", hidden },   { "perturbed", perturbed },   { "launches", launches } };
+  habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
+  gpu_open (&h.g, argc, argv);
+  for (int i = 0; i < TENSORS; i++) {
+    h.kept[i] = gpu_alloc (&h.g, N, NULL);
+    gpu_fill (&h.g, h.kept[i], N, i + 1, NULL);
+  }
+  h.loss = gpu_alloc (&h.g, 1, NULL);
+  gpu_must (&h.g, h.g.ctx_synchronize (), "cuCtxSynchronize");
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (argc > 3 && strcmp (argv[3], all[i].name) == 0)
+      all[i].run (&h);
+  for (int i = 0; i < TENSORS; i++)
+    gpu_say_digest (&h.g, "kept", h.kept[i], N);
+  gpu_close (&h.g);
+  return 0;
+}

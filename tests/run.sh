@@ -1,0 +1,147 @@
+#!/bin/bash
+# Programs under a budget say what they say without one, on demand and by a plan.
+. "$(dirname "$0")/run.bash"
+
+# Everything fits, so this tells how much a program holds.
+measure() { # NAME PROGRAM...
+  plain "$@" && under "$1" --budget 1GiB -- "${@:2}" && cmp "$1.plain" "$1.out" && [ "$(figure evictions "$1")" = 0 ]
+}
+budgets() { # NAME PROGRAM...
+  local name=$1 percent whole floor
+  measure "$@" || return 1
+  cp "$name.json" whole.json
+  whole=$(figure live_high_bytes whole) floor=$(figure floor_bytes whole)
+  for percent in 90 70 50; do
+    same "$name" --wait --budget $((whole * percent / 100)) -- "${@:2}" || return 1
+    [ "$(figure evictions "$name")" -gt 0 ] || { echo "$percent: nothing had to leave"; return 1; }
+  done
+  # The floor: what the largest op needs, and a chunk or so of small tensors.
+  same "$name" --wait --budget $((floor + 5 * 65536)) -- "${@:2}"
+}
+planned() { # NAME PROGRAM...: by a plan, without a mapping call, near the prediction
+  local name=$1 seen predicted
+  plain "$@" || return 1
+  same "$name" --wait --budget "$(kib 70 whole)" -- "${@:2}" || return 1
+  seen=$(figure planned_step_ns "$name") predicted=$(figure predicted_step_ns "$name")
+  [ "$(figure planned_steps "$name")" -ge 10 ] && [ "$(figure planned_map_calls "$name")" = 0 ] &&
+    [ "$predicted" -gt 0 ] && [ $((seen * 100)) -le $((predicted * 105)) ] ||
+    { echo "planned steps $(figure planned_steps "$name"), map calls $(figure planned_map_calls "$name"), step $seen, predicted $predicted"; return 1; }
+}
+modes() { # every mode of being away
+  same mlp --wait --budget "$(kib 60 whole)" --strict always -- "$programs/mlp" "$kernels" 16 &&
+    same mlp --wait --budget "$(kib 60 whole)" --strict sync -- "$programs/mlp" "$kernels" 16 &&
+    same mlp --wait --budget "$(kib 60 whole)" --strict-steps 0 --paranoid 4 -- "$programs/mlp" "$kernels" 16 &&
+    [ "$(figure strict_steps mlp)" -ge 2 ]
+}
+fuzzed() { # whichever copy or kernel comes first, on demand and planned
+  local seed
+  for seed in 1 2 3 4; do
+    same mlp --wait --budget "$(kib 60 whole)" --strict-steps 1 --emulated fuzz=200us,seed=$seed -- "$programs/mlp" "$kernels" 16 || return 1
+  done
+  plain streams "$programs/habits" "$kernels" 16 streams || return 1
+  for seed in 1 2; do
+    same streams --wait --budget 1000KiB --strict-steps 1 --emulated fuzz=200us,seed=$seed -- "$programs/habits" "$kernels" 16 streams || return 1
+  done
+}
+real_clock() {
+  same mlp --budget "$(kib 60 whole)" --emulated clock=real -- "$programs/mlp" "$kernels" 16
+}
+habit() { # NAME
+  plain "$1" "$programs/habits" "$kernels" 24 "$1" && same "$1" --wait --budget 1600KiB -- "$programs/habits" "$kernels" 24 "$1" &&
+    same "$1" --wait --budget 1000KiB -- "$programs/habits" "$kernels" 24 "$1"
+}
+every_third() { # the plan in the end is of three steps
+  plain accumulate "$programs/habits" "$kernels" 36 accumulate &&
+    same accumulate --wait --budget 1000KiB --keep-trace third.json -- "$programs/habits" "$kernels" 36 accumulate &&
+    [ "$(figure planned_steps accumulate)" -ge 6 ] && "$ferry" info -q third.json --json >third &&
+    [ "$(sed -n 's/^ *"ops": \([0-9]*\).*/\1/p' third)" -gt 75 ] || { cat third; return 1; }
+}
+named() { # the op that uses a tensor unseen, in words and in the report
+  local status=0
+  under hidden --strict sync --budget 1000KiB -- "$programs/habits" "$kernels" 8 hidden || status=$?
+  [ "$status" != 0 ] && grep -q 'illegal address: op [0-9]* `use_remembered` used a tensor that its parameters do not name' hidden.err &&
+    grep -q '"fault_op": "use_remembered"' hidden.json || { echo "status $status"; cat hidden.err; return 1; }
+}
+loud() { # also without a wait behind each launch
+  local status=0
+  under hidden --budget 1000KiB -- "$programs/habits" "$kernels" 8 hidden || status=$?
+  [ "$status" != 0 ] && grep -q 'rerun with --strict=sync' hidden.err || { echo "status $status"; cat hidden.err; return 1; }
+}
+too_small() {
+  local status=0
+  under mlp --budget 256KiB -- "$programs/mlp" "$kernels" 4 || status=$?
+  [ "$status" != 0 ] && grep -q 'is more than the budget' mlp.err || { echo "status $status"; cat mlp.err; return 1; }
+}
+host_full() {
+  local status=0
+  under mlp --budget 900KiB --host 128KiB -- "$programs/mlp" "$kernels" 4 || status=$?
+  [ "$status" != 0 ] && grep -q 'raise --host or the budget' mlp.err || { echo "status $status"; cat mlp.err; return 1; }
+}
+own_plan() { # a plan that was made before is followed; one for another trace is not
+  same mlp --wait --budget "$(kib 70 whole)" --keep-plan plan.json --keep-trace trace.json -- "$programs/mlp" "$kernels" 16 &&
+    "$ferry" check -q trace.json plan.json >/dev/null &&
+    same mlp --wait --budget "$(kib 70 whole)" --plan plan.json -- "$programs/mlp" "$kernels" 16 &&
+    [ "$(figure planned_steps mlp)" -ge 10 ] && plain lstm "$programs/lstm" "$kernels" 8 &&
+    same lstm --wait --budget 3000KiB --plan plan.json -- "$programs/lstm" "$kernels" 8 && [ "$(figure planned_steps lstm)" = 0 ]
+}
+profiled() { # a trace that every command can use
+  "$ferry" profile -q --driver emulated -o t.json -- "$programs/mlp" "$kernels" 10 >p.out && plain p "$programs/mlp" "$kernels" 10 && cmp p.plain p.out &&
+    grep -q '"confidence": *"touched"' t.json && run 0 info t.json --json && grep -q '"ops": 38' out &&
+    run 0 solve t.json -d "$srcdir/data/devices/titanx-pascal.json" --same-places -q
+}
+some_steps() {
+  "$ferry" profile --driver emulated --steps 3 --skip 1 -o s.json -- "$programs/mlp" "$kernels" 10 >/dev/null 2>err && grep -q 'found 2 times' err || { cat err; return 1; }
+}
+passed_on() { # the exit status
+  local status=0
+  "$ferry" run -q --driver emulated --budget 1MiB -- "$programs/mlp" "$kernels.not" >/dev/null 2>err || status=$?
+  [ "$status" = 3 ] || { echo "status $status"; return 1; }
+}
+signalled() { # a signal that ends a program ends it
+  local status=0
+  "$ferry" run -q --driver emulated --budget 1200KiB -- "$programs/mlp" "$kernels" 100000 >/dev/null 2>err &
+  sleep 1
+  kill -TERM $!
+  wait $! || status=$?
+  [ "$status" = 143 ] || { echo "status $status"; return 1; }
+}
+clean() { # nothing is left behind
+  mkdir private && TMPDIR=$work/private same mlp --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 16 && [ -z "$(ls -A private)" ]
+}
+
+session() { # what docs/run.md shows is what ferry says
+  { "$ferry" profile --driver emulated -o s.json -- "$programs/mlp" "$kernels" 10
+    "$ferry" run --driver emulated --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 16; } 2>&1 >/dev/null |
+    diff <(sed -n 's/^    \(ferry: .*\)/\1/p' "$srcdir/docs/run.md") -
+}
+
+claim "the session in docs/run.md is what is said today" session
+claim "an MLP says the same at 90, 70, 50 % and at its floor" budgets mlp "$programs/mlp" "$kernels" 16
+claim "strict, aliased and paranoid modes say the same" modes
+claim "so does every order of events" fuzzed
+claim "so does a device of real threads" real_clock
+claim "a plan that was kept can be followed" own_plan
+claim "signals and folders: nothing is left behind" clean
+claim "an LSTM says the same at 90, 70, 50 % and at its floor" budgets lstm "$programs/lstm" "$kernels" 12
+claim "its planned steps map nothing and take at most 5 % more than predicted" planned lstm "$programs/lstm" "$kernels" 16
+claim "a convolution net says the same at 90, 70, 50 % and at its floor" budgets conv "$programs/conv" "$kernels" 12
+claim "its planned steps map nothing and take at most 5 % more than predicted" planned conv "$programs/conv" "$kernels" 16
+for it in streams churn pointers shapes accumulate workers; do
+  claim "a program of the habit \`$it\` says the same" habit $it
+done
+claim "a step that repeats every third time is planned as one" every_third
+claim "an unseen use is named" named
+claim "an unseen use is loud" loud
+op_too_large() { # one op's tensors do not fit at once
+  local status=0
+  under accumulate --budget 384KiB -- "$programs/habits" "$kernels" 4 accumulate || status=$?
+  [ "$status" != 0 ] && grep -q 'op [0-9]* `[a-z_]*` needs [0-9]* bytes resident at once, the budget is 393216 bytes' accumulate.err || { echo "status $status"; cat accumulate.err; return 1; }
+}
+claim "a tensor that cannot be had is told" too_small
+claim "too small a budget is told with the op" op_too_large
+claim "too little of the host is told" host_full
+claim "a profile is a trace that the other commands use" profiled
+claim "a profile reads as many steps as it is told" some_steps
+claim "the exit status is passed on" passed_on
+claim "signals are passed on" signalled
+finish

@@ -1,0 +1,125 @@
+#!/bin/bash
+# What the shim meets in other programs: it does nothing in them, or says in one line why it cannot.
+. "$(dirname "$0")/run.bash"
+
+never() { # COMMAND...: not a program of the GPU; it works, and ferry says so
+  local status=0
+  "$ferry" run --driver emulated --budget 1MiB -- "$@" >out 2>err || status=$?
+  [ "$status" = 1 ] && grep -q 'never called the driver' err && [ "$(grep -c . err)" = 1 ] || { echo "status $status"; cat err; return 1; }
+}
+shell() { never bash -c 'x=$(echo hi | cat); test "$x" = hi && echo well' && grep -q well out; }
+versioned() { never git --version && grep -q version out; }
+scripted() { command -v python3 >/dev/null || return 77; never python3 -c 'import subprocess; print(subprocess.check_output(["echo", "hi"]))' && grep -q hi out; }
+preloaded() { # without the launcher's variables the library is only there
+  LD_PRELOAD=$builddir/libferry-shim.so bash -c 'echo well' >out 2>err && grep -q well out && [ ! -s err ]
+}
+in_shell() { # a program of the GPU behind two others
+  plain mlp "$programs/mlp" "$kernels" 6 && under mlp --budget 1200KiB -- bash -c "env '$programs/mlp' '$kernels' 6" && cmp mlp.plain mlp.out
+}
+static() {
+  printf 'int main (void) { return 0; }\n' >static.c && ${CC:-cc} -static -o static static.c 2>/dev/null || return 77
+  local status=0
+  "$ferry" run --driver emulated --budget 1MiB -- ./static >out 2>err || status=$?
+  [ "$status" = 2 ] && grep -q 'is a static program' err || { echo "status $status"; cat err; return 1; }
+}
+setuid() {
+  cp "$(type -P true)" mine && chmod u+s mine || return 77
+  local status=0
+  "$ferry" run --driver emulated --budget 1MiB -- ./mine >out 2>err || status=$?
+  [ "$status" = 2 ] && grep -q 'setuid' err || { echo "status $status"; cat err; return 1; }
+}
+# A driver that is opened with a folder in its name is another object than the one that the shim holds.
+by_path() {
+  mkdir elsewhere && cp "$FERRY_EMU" elsewhere/libcuda.so.1
+  cat >by_path.c <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+int main (int argc, char **argv) {
+  void *far = dlopen (argv[argc - 1], RTLD_NOW), *near = dlopen ("libcuda.so.1", RTLD_NOW);
+  unsigned (*init) (unsigned), (*retain) (void **, int), (*current) (void *), (*alloc) (unsigned long long *, size_t);
+  void *context;
+  unsigned long long at;
+  if (!far || !near)
+    return 9;
+  *(void **)&init = dlsym (near, "cuInit"), *(void **)&retain = dlsym (near, "cuDevicePrimaryCtxRetain");
+  *(void **)&current = dlsym (near, "cuCtxSetCurrent"), *(void **)&alloc = dlsym (near, "cuMemAlloc_v2");
+  if (init (0) || retain (&context, 0) || current (context))
+    return 8;
+  printf ("%u\n", alloc (&at, 1 << 17));
+  return 0;
+}
+END
+  ${CC:-cc} -o by_path by_path.c -ldl || return 77
+  under by_path --budget 1MiB -- ./by_path "$work/elsewhere/libcuda.so.1"
+  grep -q 'a second driver library is loaded (.*elsewhere/libcuda.so.1): calls through it would not be seen' by_path.err || { cat by_path.err; return 1; }
+}
+# Direct entries, and the memory that the program is told of.
+direct() {
+  cat >direct.c <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+int main (void) {
+  void *d = dlopen ("libcuda.so", RTLD_NOW);
+  unsigned (*init) (unsigned), (*retain) (void **, int), (*current) (void *), (*alloc) (unsigned long long *, size_t), (*info) (size_t *, size_t *), (*none) (void);
+  void *context;
+  unsigned long long a, b;
+  size_t rest, total;
+  if (!d)
+    return 9;
+  *(void **)&init = dlsym (d, "cuInit"), *(void **)&retain = dlsym (d, "cuDevicePrimaryCtxRetain");
+  *(void **)&current = dlsym (d, "cuCtxSetCurrent"), *(void **)&alloc = dlsym (d, "cuMemAlloc_v2");
+  *(void **)&info = dlsym (d, "cuMemGetInfo_v2"), *(void **)&none = dlsym (d, "cuGraphicsMapResources");
+  if (init (0) || retain (&context, 0) || current (context) || alloc (&a, 1 << 20) || alloc (&b, 1 << 20) || info (&rest, &total))
+    return 8;
+  printf ("%zu %zu %u %u\n", total >> 20, rest >> 20, alloc (&a, 5 << 20), none ());
+  return 0;
+}
+END
+  ${CC:-cc} -o direct direct.c -ldl || return 77
+  under direct --budget 2MiB --host 6MiB -- ./direct || { cat direct.err; return 1; }
+  [ "$(cat direct.out)" = "8 6 2 500" ] || { cat direct.out; return 1; }
+}
+two_processes() { # the second that wants the device is told so
+  under two --budget 1200KiB -- bash -c "'$programs/mlp' '$kernels' 200 >/dev/null & sleep 0.3; '$programs/mlp' '$kernels' 2; wait"
+  grep -q 'wants the gpu too; the budget belongs to' two.err || { cat two.err; return 1; }
+}
+refuses() { # NAME: the driver is not asked, and the line names the entry
+  under refused --budget 1MiB -- "$programs/refused" "$kernels" 1 "$1" && grep -q "^$1: 801$" refused.out &&
+    grep -q "($1) is not supported under a budget; " refused.err && grep -q '"refused": true' refused.json || { cat refused.out refused.err; return 1; }
+}
+no_trace() {
+  local status=0
+  "$ferry" profile --driver emulated -o no.json -- "$programs/refused" "$kernels" 1 cuStreamBeginCapture >out 2>err || status=$?
+  [ "$status" = 1 ] && [ ! -e no.json ] && grep -q 'no trace is written' err
+}
+not_there() { run 3 run --driver emulated --budget 1MiB -- ./nowhere && grep -q 'nowhere: No such file' err; }
+no_budget() { run 2 run --driver emulated -- true && grep -q 'needs --budget' err; }
+no_driver() { [ -e /dev/nvidiactl ] && return 77; run 69 run --budget 1MiB -- true && grep -q 'use --driver emulated' err; }
+tables() { # what stands in for the toolkit is what it says
+  [ -e "${CUDA_HOME:-/usr/local/cuda}/include/cudaTypedefs.h" ] || { echo "no toolkit"; return 77; }
+  local it
+  for it in exports abis; do
+    bash "$srcdir/executor/shim/tables.sh" $it "${CUDA_HOME:-/usr/local/cuda}" | diff - "$srcdir/executor/shim/$it.def" || return 1
+  done
+}
+
+claim "bash is as before" shell
+claim "git is as before" versioned
+claim "python without a GPU is as before" scripted
+claim "the library alone does nothing" preloaded
+claim "a program behind a shell and env is found" in_shell
+claim "a static program is refused" static
+claim "a program with another user's rights is refused" setuid
+claim "a driver opened by its path is seen" by_path
+claim "direct calls are served, and told of the host's memory too" direct
+claim "two processes are not served from one budget" two_processes
+for it in cuStreamBeginCapture cuGraphInstantiate cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \
+  cuCtxEnablePeerAccess cuTexObjectCreate cuMemcpyBatchAsync cuMulticastCreate; do
+  claim "$it is refused" refuses $it
+done
+claim "a profile of what it cannot see is no trace" no_trace
+claim "a program that is not there is one line" not_there
+claim "a budget must be given" no_budget
+claim "no driver is one line" no_driver
+claim "the tables are the toolkit's" tables
+finish

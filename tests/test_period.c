@@ -1,0 +1,118 @@
+/* When a program repeats itself, told from its beats. */
+#include "executor/shim/period.h"
+#include "tests/suite.h"
+
+static beats b;
+
+static void make (void) {
+  ck_assert (beats_new (&b, 1024, 4096, 1024));
+}
+
+static void drop (void) {
+  beats_free (&b);
+}
+
+static void op (uint64_t token, int32_t name, int64_t x, int64_t y) {
+  static int64_t number;
+  const int64_t refs[] = { x, y };
+  beat e = { .token = token, .op = number++, .name = name, .n_refs = y < 0 ? 1 : 2 };
+  ck_assert (beats_op (&b, e, refs));
+}
+
+static int64_t allocate (int64_t bytes) {
+  beats_allocate (&b, bytes);
+  return b.n_lives - 1;
+}
+
+/* Makes a tensor of a lasting one, uses it, frees it. */
+static void step (int64_t lasting) {
+  int64_t x = allocate (100);
+  op (1, 0, lasting, x);
+  int64_t y = allocate (200);
+  op (2, 1, x, y);
+  beats_release (&b, x);
+  op (3, 2, y, lasting);
+  beats_release (&b, y);
+}
+
+START_TEST (a_step_is_found_when_it_comes_twice) {
+  int64_t w = allocate (50), first, end;
+  for (int i = 0; i < 12; i++)
+    op (9, 7, w, -1); /* so that what lasts is older than two steps */
+  step (w);
+  ck_assert_int_ne (beats_step (&b, &first, &end), BEATS_CUT);
+  step (w);
+  step (w);
+  ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
+  ck_assert_int_eq (end - first, 5);
+  ck_assert (beats_at (&b, first)->op < 0); /* it begins where nothing else is alive */
+  ck_assert_int_eq (beats_life (&b, beats_at (&b, first)->allocation)->bytes, 100);
+}
+END_TEST
+
+START_TEST (another_tensor_is_another_beat) {
+  int64_t v = allocate (50), w = allocate (50);
+  for (int i = 0; i < 3; i++)
+    op (9, 7, v, -1);
+  op (1, 0, v, -1);
+  op (1, 0, w, -1);
+  op (1, 0, v, -1);
+  ck_assert (!beats_same (&b, 6, 5));
+  ck_assert (beats_same (&b, 7, 5));
+}
+END_TEST
+
+START_TEST (a_part_of_a_longer_step_is_not_the_step) {
+  int64_t w = allocate (50), first, end;
+  for (int i = 0; i < 30; i++)
+    op (9, 7, w, -1);
+  for (int i = 0; i < 6; i++) {
+    step (w);
+    if (i % 2 == 1)
+      op (4, 3, w, -1);
+  }
+  ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
+  ck_assert_int_eq (end - first, 11);
+}
+END_TEST
+
+START_TEST (what_the_next_step_replaces_leaves_no_place_to_begin) {
+  int64_t w = allocate (50), old = allocate (60), first, end;
+  for (int i = 0; i < 12; i++)
+    op (9, 7, w, -1);
+  for (int i = 0; i < 6; i++) {
+    int64_t next = allocate (60);
+    op (1, 0, old, next);
+    beats_release (&b, old);
+    op (2, 1, next, w);
+    old = next;
+  }
+  ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_WRAP);
+}
+END_TEST
+
+START_TEST (the_longest_stretch_is_found_again_in_a_whole_record) {
+  int64_t w = allocate (50), first, end;
+  for (int i = 0; i < 12; i++)
+    op (9, 7, w, -1);
+  for (int i = 0; i < 8; i++)
+    step (w);
+  for (int i = 0; i < 9; i++)
+    op (5, 4, w, -1);
+  beats_rewind (&b);
+  ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
+  ck_assert_int_eq (end - first, 5);
+}
+END_TEST
+
+int main (void) {
+  const suite_row rows[] = {
+    { a_step_is_found_when_it_comes_twice, 0, 0 },
+    { another_tensor_is_another_beat, 0, 0 },
+    { a_part_of_a_longer_step_is_not_the_step, 0, 0 },
+    { what_the_next_step_replaces_leaves_no_place_to_begin, 0, 0 },
+    { the_longest_stretch_is_found_again_in_a_whole_record, 0, 0 },
+    { NULL, 0, 0 },
+  };
+  return suite_run_rows ("period", rows, make, drop, 20);
+}
