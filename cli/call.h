@@ -23,6 +23,7 @@ struct call {
   bool json, quiet, verbose, color, utf8;
   int columns; /* of the terminal, or 80 */
   logger log;
+  int progress_fd; /* of a worker: where plans are told of */
   int64_t progress_since_ns; /* when the first of several things was done */
   arena *arena;
   error err;
