@@ -8,6 +8,7 @@
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
+#include "cli/remote/remote.h"
 #include "solver/fleet/floor.h"
 
 /* ---- by our planner ---- */
@@ -351,6 +352,8 @@ static int run (call *c) {
     policies_list ();
     return EXIT_YES;
   }
+  if (call_text (c, "server"))
+    return remote_solve (c);
   if (c->n_operands != 1) {
     error_set (&c->err, ERR_usage, "solve needs a TRACE; see `ferry solve --help`");
     return call_failed (c);
@@ -398,6 +401,7 @@ static const cli_option options[] = {
   { 0, "order", "FILE",
     "where the trace goes if the policy puts its ops into another order; the plan is then of that "
     "trace" },
+  OPTION_SERVER,
   OPTION_STRICT,
   OPTIONS_END,
 };

@@ -68,6 +68,19 @@ static const char *verified_of (request *q, const job_row *j) {
   return text;
 }
 
+/* Of the command behind the job: 0, 1 (the answer is no) or 4 (a limit ended the search). */
+static int64_t exit_of (const job_row *j) {
+  error ignored = { 0 };
+  int64_t number = 0;
+  json_document *d = json_open (j->outcome, (int64_t)strlen (j->outcome), &ignored);
+  json root = d ? json_root (d) : (json){ 0 };
+  json one = d ? json_member (&root, "exit") : (json){ 0 };
+  if (d && !json_get_int (&one, 0, 255, &number, &ignored))
+    number = 0;
+  json_close (d);
+  return number;
+}
+
 void api_put_status (json_writer *w, service *s, request *q, const job_row *j, bool whole) {
   error ignored = { 0 };
   int64_t position = 0;
@@ -75,6 +88,8 @@ void api_put_status (json_writer *w, service *s, request *q, const job_row *j, b
   json_add_int (w, "attempt", j->attempt);
   json_add_int (w, "created_ms", j->created_ms);
   json_add_int (w, "events", j->events);
+  if (j->state == JOB_done)
+    json_add_int (w, "exit", exit_of (j));
   if (j->finished_ms)
     json_add_int (w, "finished_ms", j->finished_ms);
   json_add_text (w, "id", j->id);

@@ -179,7 +179,9 @@ static enum MHD_Result queue_reply (door *r) {
 /* Answered here and now, where the answer is in memory. */
 static bool answer_cached (door *r, enum MHD_Result *result) {
   request *q = &r->e.request;
-  if (strcmp (q->method, "GET") != 0 || q->n_query || request_header (q, "If-None-Match"))
+  const char *accept = request_header (q, "Accept");
+  bool any = !accept || strstr (accept, "*/*") || strstr (accept, "application/json");
+  if (strcmp (q->method, "GET") != 0 || q->n_query || !any || request_header (q, "If-None-Match"))
     return false;
   const char *key = key_of (r);
   if (!key)
