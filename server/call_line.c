@@ -20,11 +20,9 @@ static bool put (line *l, const char *text) {
 }
 
 /* A share with all its millionths, in integers: the same text everywhere. */
-static const char *share_text (const line *l, int64_t ppm, bool percent) {
-  return percent ? arena_format (l->arena, l->err, "%lld.%04d%%", (long long)(ppm / 10000),
-                                 (int)(ppm % 10000))
-                 : arena_format (l->arena, l->err, "%lld.%06d", (long long)(ppm / 1000000),
-                                 (int)(ppm % 1000000));
+static const char *share_text (const line *l, int64_t ppm) {
+  return arena_format (l->arena, l->err, "%lld.%04d%%", (long long)(ppm / 10000),
+                       (int)(ppm % 10000));
 }
 
 static const char *element_text (const line *l, const json *j, const member *m) {
@@ -35,9 +33,10 @@ static const char *element_text (const line *l, const json *j, const member *m) 
   if (!json_get_int (j, INT64_MIN, INT64_MAX, &value, l->err))
     return NULL;
   if (m->type == TYPE_SHARE || m->type == TYPE_PERCENT)
-    return share_text (l, value, m->type == TYPE_PERCENT);
+    return share_text (l, value);
   const char *before = m->type == TYPE_TIMES ? "x" : "";
-  const char *behind = m->type == TYPE_RATES ? "B/s" : "";
+  bool sizes = m->type == TYPE_SIZES || strstr (m->name, "_bytes");
+  const char *behind = m->type == TYPE_RATES ? "B/s" : sizes ? "B" : "";
   return arena_format (l->arena, l->err, "%s%lld%s", before, (long long)value, behind);
 }
 

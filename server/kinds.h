@@ -25,8 +25,8 @@ typedef struct job_kind {
 
 typedef enum member_type {
   TYPE_INT,
-  TYPE_SHARE,   /* millionths; the option takes 0.05 */
-  TYPE_PERCENT, /* millionths; the option takes 5% */
+  TYPE_SHARE,   /* millionths */
+  TYPE_PERCENT, /* the same, of an option that also takes bytes */
   TYPE_FLAG,
   TYPE_WORD,
   TYPE_WORD_OR_INT,
