@@ -234,6 +234,38 @@ def _ ():
   assert not tight["fits"] and "needs" in tight["reason"]
   problem (s.ask ("GET", "/v1/advice?fingerprint=alex.64&gpu_memory_bytes=lots"), 422)
 
+@claim ("advice in the words of each scheduler, rounded up; k8s nodes in both spellings")
+def _ ():
+  a = s.ask ("GET", "/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000").json ()
+  mib = -(-a["memory_bytes"] // (1 << 20))
+  def advise (form, *more, status=0):
+    return ferry ("advise", "alex.64", "-s", "100%", "--format", form, "--server", s.url, *more, status=status)
+  assert f"--gres=shard:{-(-a['memory_bytes'] // (1 << 26))}\n" in advise ("slurm", "--shard", "64MiB").stdout
+  assert "--comment=ferry:alex.64" in advise ("slurm").stdout
+  assert f"nvidia.com/gpumem: {mib}\n" in advise ("hami").stdout
+  assert f'gpu-memory: "{mib}"' in advise ("kai").stdout
+  assert f"memory: {mib}Mi\n" in advise ("dra").stdout
+  assert f'ferry.dev/gpu-memory-bytes: "{a["memory_bytes"]}"' in advise ("k8s").stdout
+  assert "needs" in advise ("hami", "--gpu-memory", "1MiB", status=1).stderr
+  assert "nothing is known" in ferry ("advise", "nobody", "--server", s.url, status=1).stderr
+  pod = {"metadata": {"name": "t", "annotations": {"ferry.dev/fingerprint": "alex.64", "ferry.dev/max-slowdown-ppm": "1000000"}}}
+  def node (name, memory):
+    return {"metadata": {"name": name, "labels": {"ferry.dev/gpu-memory-bytes": str (memory)} if memory else {}}}
+  nodes = [node ("small", a["memory_bytes"] - 1), node ("exact", a["memory_bytes"]), node ("large", 4 * a["memory_bytes"]), node ("odd", 0)]
+  for outer in ({"Pod": pod, "Nodes": {"items": nodes}, "NodeNames": None}, {"pod": pod, "nodes": {"items": nodes}, "nodenames": None}):
+    r = s.ask ("POST", "/k8s/filter", outer)
+    assert r.status == 200
+    f = r.json ()
+    assert [n["metadata"]["name"] for n in f["Nodes"]["items"]] == ["exact", "large", "odd"] and f["NodeNames"] is None
+    assert list (f["FailedNodes"]) == ["small"] and "needs" in f["FailedNodes"]["small"] and f["Error"] == ""
+    scores = {h["Host"]: h["Score"] for h in s.ask ("POST", "/k8s/prioritize", outer).json ()}
+    assert scores == {"small": 0, "exact": 10, "large": 2, "odd": 0}, scores
+  f = s.ask ("POST", "/k8s/filter", {"Pod": pod, "Nodes": None, "NodeNames": ["n1", "n2"]}).json ()
+  assert f["NodeNames"] == ["n1", "n2"] and f["FailedNodes"] == {}
+  f = s.ask ("POST", "/k8s/filter", {"Pod": {"metadata": {}}, "Nodes": {"items": nodes}}).json ()
+  assert len (f["Nodes"]["items"]) == 4
+  problem (s.ask ("POST", "/k8s/filter", "[]", {"Content-Type": "application/json"}), 400)
+
 @claim ("the client uploads, asks, follows, and gets the same plan; exit statuses are the command's")
 def _ ():
   ferry ("solve", "a.json", "--budget", str (budget), "-o", "here.json", "--noise", "5", status=None)
