@@ -44,7 +44,7 @@ static bool told (ferry_error *out, const error *err) {
 static arena *arena_or_error (error *err) {
   arena *a = arena_new (0);
   if (!a)
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
   return a;
 }
 
@@ -53,7 +53,7 @@ ferry_trace *ferry_trace_load (const char *path, ferry_error *out) {
   ferry_trace *t = calloc (1, sizeof *t);
   summary about;
   if (!t)
-    error_set (&err, ERR_memory, "out of memory");
+    error_memory (&err);
   else if ((t->arena = arena_or_error (&err)) &&
            (t->trace = trace_load (path, NULL, t->arena, &err)) &&
            summary_of (t->trace, t->arena, &about, &err))
@@ -78,7 +78,7 @@ ferry_plan *ferry_plan_load (const char *path, ferry_error *out) {
   error err = { 0 };
   ferry_plan *p = calloc (1, sizeof *p);
   if (!p)
-    error_set (&err, ERR_memory, "out of memory");
+    error_memory (&err);
   else if ((p->arena = arena_or_error (&err)))
     p->plan = plan_load (path, NULL, p->arena, &err);
   if (told (out, &err))
@@ -140,7 +140,7 @@ ferry_plan *ferry_solve (const ferry_trace *t, const ferry_options *o, ferry_err
   error err = { 0 };
   ferry_plan *p = calloc (1, sizeof *p);
   if (!p)
-    error_set (&err, ERR_memory, "out of memory");
+    error_memory (&err);
   else if ((p->arena = arena_or_error (&err)) && !solve_into (t, o, p, &err) && !err.code)
     error_set (&err, ERR_internal, "no plan and no reason");
   if (told (out, &err))

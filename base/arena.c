@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 
 enum { ALIGN = 16, FIRST_BLOCK = 16 * 1024, LARGEST_BLOCK = 16 * 1024 * 1024 };
@@ -31,6 +32,13 @@ arena *arena_new (int64_t limit_bytes) {
     return NULL;
   a->limit_bytes = limit_bytes;
   a->next_block = FIRST_BLOCK;
+  return a;
+}
+
+arena *arena_made (error *err) {
+  arena *a = arena_new (0);
+  if (!a)
+    error_memory (err);
   return a;
 }
 
@@ -87,7 +95,7 @@ void *arena_alloc (arena *a, int64_t count, size_t size, error *err) {
   }
   block *b = a->newest;
   if (fuse_blows (a) || ((!b || bytes > b->size - b->used) && !(b = block_new (a, bytes)))) {
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
     return NULL;
   }
   char *room = (char *)(b + 1) + b->used;
@@ -151,15 +159,11 @@ arena_mark arena_here (const arena *a) {
   return (arena_mark){ a->newest, a->newest ? a->newest->used : 0 };
 }
 
-static int64_t least_size (int64_t x, int64_t y) {
-  return x < y ? x : y;
-}
-
 void arena_back (arena *a, arena_mark mark) {
   while (a->newest != mark.block) {
     block *older = a->newest->older;
     a->used_bytes -= a->newest->used;
-    a->next_block = least_size (a->next_block, a->newest->size); /* clearing large ones is dear */
+    a->next_block = min_of (a->next_block, a->newest->size); /* clearing large ones is dear */
     free (a->newest);
     a->newest = older;
   }

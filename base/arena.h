@@ -18,6 +18,8 @@ typedef struct arena_mark {
 
 /* NULL only when malloc fails.  limit_bytes <= 0: no limit. */
 arena *arena_new (int64_t limit_bytes) MUST_CHECK;
+/* Without a limit; where there is no memory err says so. */
+arena *arena_made (error *err) MUST_CHECK;
 void arena_free (arena *a); /* NULL is allowed */
 
 /* The n-th allocation from now fails, and every one after it; 0: none does. */

@@ -28,7 +28,7 @@ static void feed (z_stream *z, const unsigned char *data, int64_t size, int64_t 
 bool gzip_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *out, error *err) {
   z_stream z = { 0 };
   if (inflateInit2 (&z, GZIP_WINDOW) != Z_OK)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   bool ok = false;
   int64_t given = 0;
   for (;;) {
@@ -72,7 +72,7 @@ bool gzip_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
 bool gzip_encode (const void *data, int64_t size, bytes *out, error *err) {
   z_stream z = { 0 };
   if (deflateInit2 (&z, 6, Z_DEFLATED, GZIP_WINDOW, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   int64_t given = 0;
   int status = Z_OK;
   while (status != Z_STREAM_END) {
@@ -86,5 +86,5 @@ bool gzip_encode (const void *data, int64_t size, bytes *out, error *err) {
     out->size += CHUNK - (int64_t)z.avail_out;
   }
   deflateEnd (&z);
-  return status == Z_STREAM_END || error_set (err, ERR_memory, "out of memory");
+  return status == Z_STREAM_END || error_memory (err);
 }

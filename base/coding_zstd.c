@@ -12,7 +12,7 @@ bool coding_is_zstd (const void *data, int64_t size) {
 bool zstd_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *out, error *err) {
   ZSTD_DStream *stream = ZSTD_createDStream ();
   if (!stream)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   bool ok = false;
   ZSTD_inBuffer in = { data, (size_t)size, 0 };
   size_t chunk = ZSTD_DStreamOutSize ();

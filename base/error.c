@@ -39,6 +39,10 @@ bool error_set (error *err, error_code code, const char *format, ...) {
   return false;
 }
 
+bool error_memory (error *err) {
+  return error_set (err, ERR_memory, "out of memory");
+}
+
 bool error_at (error *err, error_code code, const char *where, const char *format, ...) {
   va_list args;
   va_start (args, format);

@@ -27,7 +27,10 @@ typedef struct error {
 /* Record the first failure; always returns false, so that `return error_set (...)` reads well. */
 bool error_set (error *err, error_code code, const char *format, ...) PRINTF_LIKE (3, 4);
 
-/* The same, with the place in the input. */
+/* The one way to say that there is no memory. */
+bool error_memory (error *err);
+
+/* error_set with the place in the input. */
 bool error_at (error *err, error_code code, const char *where, const char *format, ...)
     PRINTF_LIKE (4, 5);
 

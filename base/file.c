@@ -23,7 +23,7 @@ void bytes_free (bytes *b) {
 bool bytes_room (bytes *b, int64_t more, error *err) {
   assert (more >= 0);
   if (more > INT64_MAX / 4 - b->size)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   int64_t need = b->size + more + 1; /* the NUL */
   if (need <= b->capacity)
     return true;
@@ -32,7 +32,7 @@ bool bytes_room (bytes *b, int64_t more, error *err) {
     larger = need;
   char *moved = realloc (b->data, (size_t)larger);
   if (!moved)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   b->data = moved;
   b->capacity = larger;
   return true;

@@ -17,7 +17,7 @@ json_document *json_open (const char *text, int64_t size, error *err) {
   if (!root) {
     /* Jansson says nothing at all where some of its allocations fail */
     if (!said.text[0] || json_error_code (&said) == json_error_out_of_memory)
-      error_set (err, ERR_memory, "out of memory");
+      error_memory (err);
     else
       error_set (err, ERR_input, "not JSON: %s (byte %d)", said.text, said.position);
     if (err && err->line == 0 && said.line > 0)
@@ -284,7 +284,7 @@ const char *json_canonical (const json *j, bool reals, arena *a, error *err) {
   size_t size = json_dumpb (value_of (j), NULL, 0, flags);
   char *text = size ? arena_alloc (a, (int64_t)size + 1, 1, err) : NULL;
   if (!text || json_dumpb (value_of (j), text, size, flags) != size) {
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
     return NULL;
   }
   return text;
@@ -472,7 +472,7 @@ bool json_finish (json_writer *w, bytes *out, error *err) {
   put (w, w->pretty_depth > 0 ? "\n" : "", w->pretty_depth > 0);
   if (w->failed) {
     bytes_free (&w->out);
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   }
   w->out.data[w->out.size] = 0; /* bytes_room keeps a place for it */
   *out = w->out;

@@ -184,7 +184,7 @@ static bool find_bound (call *c, table *t, int64_t budget_bytes) {
       return true;
   arena *scratch = arena_new (0);
   if (!scratch)
-    return error_set (&c->err, ERR_memory, "out of memory");
+    return error_memory (&c->err);
   if (solve_bound (t->trace, &o, scratch, &b, &c->err))
     t->lower_bound_ns = b.lower_bound_ns;
   else if (c->err.code == ERR_infeasible)
@@ -297,7 +297,7 @@ static bool run_budget (void *context, int b, error *err) {
   for (int i = 0; ok && i < t.n_policies; i++) {
     row r = { .budget_bytes = t.budgets[b], .policy = t.policies[i] };
     arena *scratch = arena_new (0);
-    ok = scratch ? fill (c, &t, &r, scratch) : error_set (&c->err, ERR_memory, "out of memory");
+    ok = scratch ? fill (c, &t, &r, scratch) : error_memory (&c->err);
     if (ok && c->json)
       ok = print_json_row (c, &r, x->kept ? x->json : NULL);
     else if (ok && tsv)

@@ -1,7 +1,7 @@
 /* Completion for bash, printed from the table of commands. */
 #include <string.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "cli/help.h"
 
 static void options_of (const cli_command *command, const char *between) {

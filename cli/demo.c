@@ -101,8 +101,13 @@ static bool make_plan (call *c, story *s) {
                               .host_bytes = s->device.host_bytes,
                               .pool_below_bytes = -1 };
   wish *wishes = every_activation (c, s, &count);
-  s->plan = wishes ? schedule (s->trace, &s->rewritten, NULL, 0, NULL, 0, NULL, 0, &s->device,
-                               wishes, count, &limits, c->arena, NULL, &c->err)
+  s->plan = wishes ? schedule (&(schedule_request){ .original = s->trace,
+                                                    .rewritten = &s->rewritten,
+                                                    .device = &s->device,
+                                                    .wishes = wishes,
+                                                    .n_wishes = count,
+                                                    .options = &limits },
+                               c->arena, NULL, &c->err)
                    : NULL;
   if (!s->plan || !check_plan (s->trace, s->plan, c->arena, NULL, &c->err))
     return false;

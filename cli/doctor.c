@@ -6,7 +6,7 @@
 #include "cli/inputs/inputs.h"
 #include "executor/driver/driver.h"
 #include "executor/driver/host.h"
-#include "executor/replay/room.h"
+#include "executor/room/room.h"
 #include "trace/check/check.h"
 
 /* *left: what is free of its memory. */

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "cli/command.h"
+#include "cli/call/command.h"
 
 void help_program (FILE *out);
 void help_command (FILE *out, const cli_command *command);

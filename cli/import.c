@@ -1,5 +1,5 @@
 /* `ferry import`: a profile that somebody already has, as a trace. */
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/import/import.h"
 
 static bool read_options_of (call *c, import_options *o) {

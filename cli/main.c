@@ -1,7 +1,7 @@
 /* ferry: looks up the command, lets it run, says in one line what went wrong. */
 #include <string.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "cli/help.h"
 
 #define COMMAND(name) extern const cli_command command_##name;
@@ -52,7 +52,7 @@ static int run (const cli_command *command, int argc, char **argv) {
   call c = { .arena = arena_new (0) };
   int status = EXIT_YES;
   if (!c.arena)
-    error_set (&c.err, ERR_memory, "out of memory");
+    error_memory (&c.err);
   else if (call_parse (&c, command, argc, argv)) {
     if (call_flag (&c, "help"))
       help_command (stdout, command);

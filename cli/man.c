@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "cli/help.h"
 
 static const char *const environment[][2] = {
@@ -101,12 +101,12 @@ static bool page_to (call *c, const char *folder, const cli_command *command) {
   size_t size = 0;
   FILE *out = path ? open_memstream (&text, &size) : NULL;
   if (!out)
-    return error_set (&c->err, ERR_memory, "out of memory");
+    return error_memory (&c->err);
   if (command)
     page_command (out, command);
   else
     page_program (out);
-  bool ok = fclose (out) == 0 || error_set (&c->err, ERR_memory, "out of memory");
+  bool ok = fclose (out) == 0 || error_memory (&c->err);
   ok = ok && call_write (c, path, text, (int64_t)size);
   free (text);
   return ok;

@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "executor/train.h"
 #include "solver/place/schedule.h"
@@ -71,11 +72,6 @@ static bool write_json (call *c, const train_result *r) {
 
 /* ---- the times that the ops took, as a trace ---- */
 
-static int compare_ns (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Of op k in the steps that were timed, but for the first; `gap`: from the end of the op before. */
 static int64_t median_ns (const replay_result *r, int32_t k, bool gap, int64_t *scratch) {
   int32_t n = 0, n_ops = r->rewritten.trace->n_ops;
@@ -83,7 +79,7 @@ static int64_t median_ns (const replay_result *r, int32_t k, bool gap, int64_t *
     const span *s = &r->ops[(int64_t)i * n_ops + k];
     scratch[n++] = !gap ? s->end_ns - s->start_ns : k > 0 ? s->start_ns - (s - 1)->end_ns : 0;
   }
-  qsort (scratch, (size_t)n, sizeof *scratch, compare_ns);
+  qsort (scratch, (size_t)n, sizeof *scratch, order_int64);
   return n > 0 && scratch[n / 2] > 0 ? scratch[n / 2] : 0;
 }
 
@@ -116,7 +112,12 @@ static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
   if (!trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns, c->arena, &rw,
                       &c->err))
     return NULL;
-  return schedule (t, &rw, p->sections, p->n_sections, NULL, 0, NULL, 0, &p->device, NULL, 0, &o,
+  return schedule (&(schedule_request){ .original = t,
+                                        .rewritten = &rw,
+                                        .sections = p->sections,
+                                        .n_sections = p->n_sections,
+                                        .device = &p->device,
+                                        .options = &o },
                    c->arena, &shortage, &c->err);
 }
 
@@ -142,6 +143,7 @@ int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *
   train_result r;
   bytes text = { 0 };
   const char *times = call_text (c, "times");
+  setenv ("OPENBLAS_NUM_THREADS", "1", 1); /* it makes its threads when it is opened; none has work */
   bool good = read_training (c, &train, &text);
   train.libraries.search = !o->emulated && !call_flag (c, "own-kernels");
   if (good && train.compare && !o->emulated)

@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_REPLAY_REAL_H
 #define FERRY_CLI_REPLAY_REAL_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "executor/replay/replay.h"
 
 /* Reads --steps, --data, --times and --compare beside `o`, runs, prints; an exit status. */

@@ -176,6 +176,21 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const plan
     fprintf (to, "and no plan is faster\n");
 }
 
+/* One row a strategy that did something: behind all else, for -v. */
+static void tell_strategies (const search_stats *s) {
+  char gained[UNITS_TEXT];
+  fprintf (stderr, "\n%-8s %-14s %8s %6s %10s %14s\n", "stage", "strategy", "tried", "won",
+           "gained", "spent");
+  for (int i = 0; i < STRATEGIES; i++) {
+    const strategy_row *r = &strategy_rows[i];
+    const strategy_stats *at = &s->of[i];
+    if (at->tried || at->won || at->spent)
+      fprintf (stderr, "%-8s %-14s %8lld %6lld %10s %14lld\n", r->stage, r->name,
+               (long long)at->tried, (long long)at->won, units_time (gained, at->gained_ns),
+               (long long)at->spent);
+  }
+}
+
 /* The same once more without --same-places. */
 static bool solve_freely (call *c, const planner *p, const trace *t, beside *also) {
   planner freely = *p;
@@ -228,6 +243,8 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   if (!c->json)
     tell_plan (is_standard (output) || is_standard (dump) ? stderr : stdout, &p, &s, also.free);
+  if (c->verbose)
+    tell_strategies (&p.stats);
   return s.plan->certificate.limit_met ? error_exit_status (ERR_limit) : EXIT_YES;
 }
 
@@ -243,10 +260,9 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
 
 /* What is ours alone would be passed over in silence. */
 static bool refuse_ours (call *c) {
-  static const char *const ours[] = {
-    "reserve", "sections", "section-order", "recompute", "gap",
-    "limit",   "seconds",  "seed",          "dump",      "noise"
-  };
+  static const char *const ours[] = { "reserve", "sections", "section-order", "recompute",
+                                      "gap",     "limit",    "seconds",       "seed",
+                                      "dump",    "noise",    "tune" };
   const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
   for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
     found = call_text (c, ours[i]) ? ours[i] : NULL;
@@ -393,6 +409,8 @@ static const cli_option options[] = {
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, as programs need that "
     "keep their addresses; says what that costs" },
+  { 0, "tune", "NAME=VALUE,...",
+    "for developers: another number for the search, or a strategy off; docs/tuning.md lists them" },
   { 0, "proof", NULL, "keep in the plan what `ferry prove` needs" },
   { 0, "dump", "FILE",
     "write the program whose optimum bounds the stalls, in the LP format of CPLEX" },

@@ -1,6 +1,6 @@
 #include "config.h"
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/device.h"
 #include "trace/plan.h"
 #include "trace/trace.h"

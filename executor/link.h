@@ -3,7 +3,7 @@
 #ifndef FERRY_EXECUTOR_LINK_H
 #define FERRY_EXECUTOR_LINK_H
 
-#include "executor/driver/kernels.h"
+#include "executor/kernels/kernels.h"
 #include "trace/device.h"
 
 enum { LINK_SIZES = 7, LINK_ROUNDS = 5 };

@@ -6,7 +6,7 @@
 #include "executor/ops/bf16.h"
 #include "executor/calculate/cuda.h"
 #include "executor/driver/host.h"
-#include "executor/ops/interpret.h"
+#include "executor/calculate/interpret.h"
 #include "trace/check/check.h"
 
 /* The same network in plain memory. */

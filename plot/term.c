@@ -112,27 +112,26 @@ static bool put_row (const area *a, int row, const char *limit_name, bytes *out,
   return ok && term_put (out, err, "%s\n", a->style->color ? plain : "");
 }
 
-bool term_area (const term_point *points, int32_t count, int64_t end_ns, int64_t limit_bytes,
-                const char *limit_name, int rows, const term_style *style, bytes *out, error *err) {
-  if (count < 1 || end_ns <= points[0].at_ns)
+bool term_area (const term_amount *m, int rows, const term_style *style, bytes *out, error *err) {
+  if (m->n_points < 1 || m->end_ns <= m->points[0].at_ns)
     return true;
-  area a = { .style = style, .rows = rows, .limit = limit_bytes, .limit_row = -1 };
+  area a = { .style = style, .rows = rows, .limit = m->limit_bytes, .limit_row = -1 };
   a.columns = term_columns (style, LABEL);
-  largest_in_pieces (points, count, end_ns, a.most, a.columns * DOTS_X);
+  largest_in_pieces (m->points, m->n_points, m->end_ns, a.most, a.columns * DOTS_X);
   for (int x = 0; x < a.columns * DOTS_X; x++)
     if (a.most[x] > a.top)
       a.top = a.most[x];
-  if (limit_bytes > 0 && limit_bytes <= a.top)
-    a.limit_row = (int)units_scale (limit_bytes, rows, a.top) - (limit_bytes == a.top);
+  if (a.limit > 0 && a.limit <= a.top)
+    a.limit_row = (int)units_scale (a.limit, rows, a.top) - (a.limit == a.top);
   else
     a.limit = 0;
   if (a.top == 0)
     return true;
   bool ok = true;
   for (int row = rows - 1; row >= 0 && ok; row--)
-    ok = put_row (&a, row, limit_name, out, err);
+    ok = put_row (&a, row, m->limit_name, out, err);
   char time[UNITS_TEXT];
-  units_time (time, end_ns - points[0].at_ns);
+  units_time (time, m->end_ns - m->points[0].at_ns);
   return ok && term_put (out, err, "%*s0%*s\n", LABEL, "", a.columns - 1, time);
 }
 

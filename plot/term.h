@@ -30,9 +30,16 @@ typedef struct term_lane {
 } term_lane;
 
 /* Points in order of time, over [points[0].at_ns, end_ns). limit_bytes > 0 is drawn as a line, and
-   what is above it in another colour. Appends to `out`. */
-bool term_area (const term_point *points, int32_t count, int64_t end_ns, int64_t limit_bytes,
-                const char *limit_name, int rows, const term_style *style, bytes *out,
+   what is above it in another colour. */
+typedef struct term_amount {
+  const term_point *points;
+  int32_t n_points;
+  int64_t end_ns, limit_bytes;
+  const char *limit_name;
+} term_amount;
+
+/* Appends to `out`. */
+bool term_area (const term_amount *m, int rows, const term_style *style, bytes *out,
                 error *err) MUST_CHECK;
 
 /* One line a lane, over [0, end_ns): the darker, the busier; at the end the busy share. */

@@ -1,5 +1,5 @@
 /* A bound for a plan from elsewhere: a published policy's, or one that somebody wrote. */
-#include "base/units.h"
+#include "solver/attempt/attempt.h"
 #include "solver/recompute/recompute.h"
 #include "solver/solve.h"
 
@@ -9,9 +9,9 @@ static bool find_bound (const trace *t, const solve_options *o, bool drops, aren
   solve_options any = *o;
   recompute_program program;
   if (!drops)
-    return solve_bound (t, o, a, out, err);
+    return attempt_bound (t, o, a, out, err);
   any.recompute = RECOMPUTE_AUTO;
-  if (!recompute_solve_program (t, NULL, &any, false, a, &program, err))
+  if (!recompute_solve_program (t, NULL, &any, NULL, false, a, &program, err))
     return false;
   if (!program.fits)
     return error_set (err, ERR_internal, "a plan that fits, and a program that does not");
@@ -26,15 +26,14 @@ bool solve_certify (const trace *t, const solve_options *o, const char *found_by
     return error_set (err, ERR_internal, "no bound for plans with sections");
   if (!find_bound (t, o, p->n_recomputes > 0, a, &b, err))
     return false;
-  p->has_certificate = true;
-  p->certificate = (certificate){
+  certified c = {
     .lower_bound_ns = b.lower_bound_ns,
-    .gap = (double)p->predicted.step_ns / (double)b.lower_bound_ns - 1,
     .bound_by = b.dropped && b.lower_bound_ns > b.compute_ns ? "drops-lp" : b.by,
     .covers = p->n_recomputes ? "every plan with any op made again and without sections"
                               : "every plan without sections and recompute",
     .found_by = found_by,
     .proof = b.proof,
   };
+  solve_write_certificate (p, &c);
   return true;
 }

@@ -1,78 +1,103 @@
-/* Plans in which every stay of a part has the same granules.  Such places waste some: between two
-   stays of a part its granules serve only who fits there.  So plans that count on all the budget
-   are often refused or wait; those that count on a little less of it, and are placed in all of it,
-   are tried beside them. */
-#include "base/units.h"
-#include "solver/solve.h"
+#include "solver/same_places.h"
 
-static const int32_t counted_ppm[] = { 1000000, 950000, 900000, 850000, 780000 };
-enum { TRIES = sizeof counted_ppm / sizeof *counted_ppm };
+#include "base/units.h"
+#include "solver/attempt/attempt.h"
+#include "solver/search/search.h"
+#include "trace/rewrite/rewrite.h"
+
+enum { TRIES = TUNE_same_places_ppm_last - TUNE_same_places_ppm + 1 };
+
+typedef struct trying {
+  const trace *t;
+  const solve_options *o;
+  effort effort;
+  arena *arena;
+  solution best;
+  int winner; /* -1: none yet */
+  int64_t ticks, candidates;
+  bool stopped;
+  error open; /* that no plan was found, and none ruled out */
+} trying;
+
+static bool is_enough (const trying *w, const solution *s) {
+  return s->plan->predicted.step_ns <=
+         solve_enough_ns (w->effort.gap_ppm, s->plan->certificate.lower_bound_ns);
+}
+
+/* One that counts on so much of the budget. */
+static bool try_one (trying *w, int i, bool *enough, error *err) {
+  solve_options less = *w->o;
+  effort how = w->effort;
+  solution s;
+  error why = { 0 };
+  int64_t counted_ppm = tuned (w->o->tuning, TUNE_same_places_ppm + (tuning_id)i);
+  less.budget_bytes = units_scale (w->o->budget_bytes, counted_ppm, 1000000);
+  how.place_bytes = w->o->budget_bytes;
+  how.limit_ticks = how.limit_ticks ? how.limit_ticks / TRIES + 1 : SOLVE_LIMIT_TICKS / TRIES;
+  *enough = false;
+  if (!search_solve (w->t, &less, &how, w->arena, &s, &why)) {
+    if (why.code != ERR_infeasible && why.code != ERR_limit)
+      return error_set (err, why.code, "%s", why.text);
+    if (why.code == ERR_limit && !w->open.code)
+      w->open = why;
+    return true;
+  }
+  w->ticks += s.ticks;
+  w->candidates += s.candidates;
+  if (w->winner < 0 || s.plan->predicted.step_ns < w->best.plan->predicted.step_ns) {
+    w->best = s;
+    w->winner = i;
+  }
+  w->stopped |= solve_stops (w->o);
+  *enough = w->stopped || (i == 0 && is_enough (w, &s));
+  return true;
+}
 
 /* The bound of the whole budget, for a plan that counted on less. */
-static bool certify (const trace *t, const solve_options *o, arena *a, solution *out, error *err) {
+static bool widen_bound (const trying *w, solution *s, const char **covers, error *err) {
   rewritten rw;
-  certificate *c = &out->plan->certificate;
-  if (!plan_rewrite (t, out->plan, a, &rw, err) || !solve_bound (rw.trace, o, a, &out->bound, err))
+  if (!plan_rewrite (w->t, s->plan, w->arena, &rw, err) ||
+      !attempt_bound (rw.trace, w->o, w->arena, &s->bound, err))
     return false;
-  bool as_given = !out->plan->n_sections && !out->plan->n_recomputes;
-  c->lower_bound_ns = out->bound.lower_bound_ns;
-  c->bound_by = out->bound.by;
-  c->proof = out->bound.proof;
-  c->covers = as_given ? "every plan without sections and recompute"
-                       : "every plan with this cut and these recompute entries";
-  c->gap = (double)out->plan->predicted.step_ns / (double)c->lower_bound_ns - 1;
+  *covers = s->plan->n_sections || s->plan->n_recomputes
+                ? "every plan with this cut and these recompute entries"
+                : "every plan without sections and recompute";
   return true;
 }
 
-static bool is_enough (const solve_options *o, const solution *s) {
-  return s->plan->predicted.step_ns <= solve_enough_ns (o, s->plan->certificate.lower_bound_ns);
-}
-
-bool solve_same_places (const trace *t, const solve_options *o, arena *a, solution *out,
-                        error *err) {
-  solution best = { 0 };
-  int64_t ticks = 0, candidates = 0;
-  int winner = -1;
-  bool stopped = false;
-  error open = { 0 };
-  for (int i = 0; i < TRIES; i++) {
-    solve_options less = *o;
-    solution s;
-    error why = { 0 };
-    less.place_bytes = o->budget_bytes;
-    less.budget_bytes = units_scale (o->budget_bytes, counted_ppm[i], 1000000);
-    less.limit_ticks = o->limit_ticks ? o->limit_ticks / TRIES + 1 : SOLVE_LIMIT_TICKS / TRIES;
-    if (!solve (t, &less, a, &s, &why)) {
-      if (why.code != ERR_infeasible && why.code != ERR_limit)
-        return error_set (err, why.code, "%s", why.text);
-      if (why.code == ERR_limit && !open.code)
-        open = why;
-      continue;
-    }
-    ticks += s.ticks;
-    candidates += s.candidates;
-    if (winner < 0 || s.plan->predicted.step_ns < best.plan->predicted.step_ns) {
-      best = s;
-      winner = i;
-    }
-    if (o->stop && o->stop (o->stop_context))
-      stopped = true;
-    if (stopped || (i == 0 && is_enough (o, &s)))
-      break;
+static bool certify (const trying *w, solution *s, error *err) {
+  const certificate *had = &s->plan->certificate;
+  certified c = { .lower_bound_ns = had->lower_bound_ns,
+                  .bound_by = had->bound_by,
+                  .covers = had->covers,
+                  .found_by = had->found_by,
+                  .proof = had->proof,
+                  .limit_met = w->stopped ? "stopped" : "ticks" };
+  if (w->winner > 0) {
+    if (!widen_bound (w, s, &c.covers, err))
+      return false;
+    c.lower_bound_ns = s->bound.lower_bound_ns;
+    c.bound_by = s->bound.by;
+    c.proof = s->bound.proof;
   }
-  if (winner < 0 && open.code)
-    return error_set (err, open.code, "%s", open.text);
-  if (winner < 0)
-    return error_set (err, ERR_infeasible,
-                      "no plan has the same granules for every stay of a part");
-  *out = best;
-  out->ticks = ticks;
-  out->candidates = candidates;
-  if (winner > 0 && !certify (t, o, a, out, err))
-    return false;
-  if (is_enough (o, out))
-    out->plan->certificate.limit_met = NULL;
-  else
-    out->plan->certificate.limit_met = stopped ? "stopped" : "ticks";
+  c.enough_ns = solve_enough_ns (w->effort.gap_ppm, c.lower_bound_ns);
+  solve_write_certificate (s->plan, &c);
   return true;
+}
+
+bool same_places_solve (const trace *t, const solve_options *o, const effort *e, arena *a,
+                        solution *out, error *err) {
+  trying w = { .t = t, .o = o, .effort = solve_effort (o, e), .arena = a, .winner = -1 };
+  bool enough = false;
+  for (int i = 0; i < TRIES && !enough; i++)
+    if (!try_one (&w, i, &enough, err))
+      return false;
+  if (w.winner < 0)
+    return w.open.code ? error_set (err, w.open.code, "%s", w.open.text)
+                       : error_set (err, ERR_infeasible,
+                                    "no plan has the same granules for every stay of a part");
+  *out = w.best;
+  out->ticks = w.ticks;
+  out->candidates = w.candidates;
+  return certify (&w, out, err);
 }

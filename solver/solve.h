@@ -1,93 +1,10 @@
 /* One trace, one budget: the best plan that was found, the bound that no plan can beat, and who
-   found it.  Starts from the program's shares and from greedy rules are rounded, scheduled and
-   simulated; a local search goes on from the best until the gap is small enough or its ticks are
-   used up. */
+   found it.  The top of the solver: everything here calls downward only (solver/README.md). */
 #ifndef FERRY_SOLVER_SOLVE_H
 #define FERRY_SOLVER_SOLVE_H
 
-#include "solver/flow/bound.h"
-#include "trace/plan.h"
+#include "solver/options.h"
 #include "trace/rewrite/rewrite.h"
-
-/* Which cuts solve may make; SECTIONS_OFF: none. */
-typedef enum sections_mode { SECTIONS_OFF, SECTIONS_AUTO, SECTIONS_FIXED } sections_mode;
-typedef enum sections_orders { ORDERS_AUTO, ORDERS_LEVEL, ORDERS_DEPTH } sections_orders;
-/* What it may drop and make again. RECOMPUTE_CHEAP: outputs of ops that calculate little;
-   RECOMPUTE_ONLY: any, and nothing is swapped. */
-typedef enum recompute_mode {
-  RECOMPUTE_OFF,
-  RECOMPUTE_CHEAP,
-  RECOMPUTE_AUTO,
-  RECOMPUTE_ONLY
-} recompute_mode;
-
-/* How a plan was made, for budgets near its own. */
-typedef struct recipe {
-  int layout; /* a layout_kind */
-  int64_t early_ppm;
-  bool by_release;
-} recipe;
-
-typedef struct solve_options {
-  const device *device;
-  int64_t budget_bytes, host_bytes;
-  int64_t gap_ppm;     /* good enough: this close to the bound; 0: 5000 */
-  int64_t limit_ticks; /* of the search, in simulated events or their like; 0: a default; where
-                          cuts or drops are allowed, of all there is to do */
-  uint64_t seed;
-  bool keep_proof;
-  bytes *program; /* of solve_bound alone: as bound_options' */
-  const logger *log;
-  bool (*stop) (
-      void *context); /* asked between candidates, and in the linear solver; NULL: never */
-  void *stop_context;
-  sections_mode sections;
-  int64_t section_parts; /* SECTIONS_FIXED: so many */
-  sections_orders section_orders;
-  recompute_mode recompute;
-  const bound *guide;   /* of solve without sections and recompute: what bound_range says of this
-                           budget, so that no program is solved; or NULL */
-  const recipe *follow; /* only a few roundings, made like this; or NULL */
-  bool rough;           /* of variants: their bound is only a guide, nothing is refined */
-  int64_t dear_ticks;   /* of programs for drops: as bound_options' */
-  int64_t enough_ns;    /* a plan as fast is good enough in any case; or 0 */
-  int64_t beat_ns;      /* of variants: no plan that is not faster is of use; or 0 */
-  const char *trace_digest; /* where it is known already; or NULL */
-  bool own_only;            /* the published policies are not tried */
-  int32_t noise_percent;    /* of plans as good, that which ops of so much more or less harm least;
-                               0: the first that was met */
-  bool same_places;         /* every stay of a part on the same granules */
-  int64_t place_bytes;      /* of solve_same_places: the budget of the places; 0: budget_bytes */
-} solve_options;
-
-/* The defaults of gap_ppm and limit_ticks. Where cuts or drops are allowed the default is that of
-   mix_solve. */
-#define SOLVE_GAP_PPM 5000
-#define SOLVE_LIMIT_TICKS ((int64_t)4000000)
-/* A plan that takes no longer is as near to that bound as was asked for. */
-int64_t solve_enough_ns (const solve_options *o, int64_t bound_ns);
-/* Simulated events take less time than what else is counted: so many to a tick of cuts and drops.
-   In large steps each takes longer, since nothing of them stays in the caches. */
-static inline int64_t solve_events_per_tick (int32_t n_ops) {
-  return n_ops <= 2500 ? 4 : n_ops < 10000 ? 10000 / n_ops : 1;
-}
-
-/* How the plan bears ops that take a little more or less: what a step takes over its compute on 95
-   of 100 days, in millionths, beside the fastest plan that was found. */
-typedef struct steadiness {
-  int32_t percent, days, plans; /* plans: as good, so many were tried; 0: none was */
-  int64_t p95_ppm, fastest_p95_ppm;
-} steadiness;
-
-typedef struct solution {
-  plan *plan; /* with its prediction and certificate; passes check */
-  bound bound;
-  int64_t ticks, candidates;
-  recipe recipe;          /* of the best candidate */
-  int64_t plain_bound_ns; /* where more is allowed: of the plans without it; or 0 */
-  steadiness steady;      /* where noise_percent was asked for */
-  const char *why; /* what was compared before this cut and these drops were taken, or NULL */
-} solution;
 
 /* The bound alone, with its proof where that is kept; of a rewritten trace too. */
 bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out,
@@ -98,11 +15,10 @@ bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out,
 bool solve_certify (const trace *t, const solve_options *o, const char *found_by, plan *p, arena *a,
                     error *err) MUST_CHECK;
 
-/* What solve does where same_places is asked for. */
-bool solve_same_places (const trace *t, const solve_options *o, arena *a, solution *out,
-                        error *err) MUST_CHECK;
-
 /* Below the floor: ERR_infeasible, and the message names the floor and the op that sets it. */
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) MUST_CHECK;
+/* The same with less to spend, or with what is known of budgets near this one. */
+bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
+                 error *err) MUST_CHECK;
 
 #endif

@@ -2,6 +2,7 @@
    the start of another: a copy out before the first op that has no room for its bytes, a copy in
    after the last one.  An engine does one at a time, so where more copies must lie between two ops
    than time passes there, compute stalls for the rest; and stalls between different ops add up. */
+#include "base/order.h"
 #include "tests/best_inner.h"
 
 /* From the end of op `from` to the start of the op that is `length` later, round the step. */
@@ -52,17 +53,13 @@ static int64_t longest (const searching *s, const job *jobs, int32_t from, int32
   return ns;
 }
 
-static int64_t larger (int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 /* Stalls behind op `from` up to the op that is so far away. */
 typedef int64_t stalls[BEST_OPS][BEST_OPS + 1];
 
 /* A queue: who is before another may start no later and must end no later. False: it cannot. */
 static bool in_order (const int32_t *order, int32_t count, int32_t *from, int32_t *to) {
   for (int32_t i = 1; i < count; i++)
-    from[order[i]] = (int32_t)larger (from[order[i]], from[order[i - 1]]);
+    from[order[i]] = (int32_t)max_of (from[order[i]], from[order[i - 1]]);
   for (int32_t i = count - 1; i > 0; i--)
     if (to[order[i - 1]] > to[order[i]])
       to[order[i - 1]] = to[order[i]];
@@ -83,7 +80,7 @@ static bool make_jobs (const searching *s, int32_t n_outs, int32_t n_ins, job *o
     in_to[m] = x->before;
   }
   for (int32_t i = 0; i < n_ins; i++) /* not before the op before its place has begun */
-    in_from[s->in_order[i]] = (int32_t)larger (in_from[s->in_order[i]], s->place[i] - 2);
+    in_from[s->in_order[i]] = (int32_t)max_of (in_from[s->in_order[i]], s->place[i] - 2);
   if (!in_order (s->out_order, n_outs, out_from, out_to) ||
       !in_order (s->in_order, n_ins, in_from, in_to))
     return false;
@@ -103,10 +100,10 @@ static void find_stalls (const searching *s, const job *out, const job *in, cons
     int64_t passes_ns = 0; /* without stalls */
     for (int32_t length = 1; length <= s->n_ops; length++) {
       const op *o = &s->t->ops[round_step (s, from + length)];
-      int64_t work_ns = larger (inside (s, out, from, length), inside (s, in, from, length));
-      work_ns = larger (work_ns, longest (s, whole, from, length));
+      int64_t work_ns = max_of (inside (s, out, from, length), inside (s, in, from, length));
+      work_ns = max_of (work_ns, longest (s, whole, from, length));
       passes_ns += o->gap_ns;
-      w[from][length] = larger (0, work_ns - passes_ns);
+      w[from][length] = max_of (0, work_ns - passes_ns);
       passes_ns += o->ns;
     }
   }
@@ -120,7 +117,7 @@ static int64_t most_from (const searching *s, stalls w, int32_t start) {
     best[end] = best[end - 1];
     for (int32_t begin = 0; begin < end; begin++)
       best[end] =
-          larger (best[end], best[begin] + w[round_step (s, start - 1 + begin)][end - begin]);
+          max_of (best[end], best[begin] + w[round_step (s, start - 1 + begin)][end - begin]);
   }
   return best[s->n_ops];
 }
@@ -133,13 +130,13 @@ int64_t best_least_ns (const searching *s, int32_t n_outs, int32_t n_ins) {
     out_ns += s->movers[m].clean ? 0 : s->movers[m].out_ns;
     in_ns += s->movers[m].in_ns;
   }
-  int64_t least_ns = larger (s->compute_ns, larger (out_ns, in_ns));
+  int64_t least_ns = max_of (s->compute_ns, max_of (out_ns, in_ns));
   if (least_ns >= s->out->step_ns)
     return least_ns;
   if (!make_jobs (s, n_outs, n_ins, out, in, whole))
     return INT64_MAX;
   find_stalls (s, out, in, whole, w);
   for (int32_t start = 0; start < s->n_ops; start++)
-    stall_ns = larger (stall_ns, most_from (s, w, start));
-  return larger (least_ns, s->compute_ns + stall_ns);
+    stall_ns = max_of (stall_ns, most_from (s, w, start));
+  return max_of (least_ns, s->compute_ns + stall_ns);
 }

@@ -45,7 +45,7 @@ static bool try_all (const trace *t, const solve_options *o, int32_t most_k, are
   if (!over || !uses_of (t, a, &u, err))
     return false;
   memset (over, 1, (size_t)t->n_ops);
-  if (!drops_find (t, over, NULL, false, a, &drops, &n, NULL, err) ||
+  if (!drops_find (&(drops_request){ .trace = t, .over = over }, a, &drops, &n, NULL, err) ||
       !(chosen = NEW (a, n, uint8_t, err)))
     return false;
   for (int32_t i = 0; i < 2 * most_k; i++) {
@@ -55,8 +55,9 @@ static bool try_all (const trace *t, const solve_options *o, int32_t most_k, are
     int32_t k = i / 2 + 1;
     choose (t, o->device, drops, n, k, i % 2, chosen);
     drop_choice choice = { .chosen = chosen };
-    if (!drops_entries (t, &u, drops, n, &choice, a, &v.recomputes, &v.n_recomputes, err) ||
-        !variant_try (t, &v, o, a, &value, err))
+    if (!drops_entries (&(drop_list){ .trace = t, .uses = &u, .at = drops, .count = n }, &choice, a,
+                        &v.recomputes, &v.n_recomputes, err) ||
+        !variant_try (t, &v, o, 0, a, &value, err))
       return false;
     if (value.step_ns < out->step_ns)
       *out = (kept_kth){ value.step_ns, k, i % 2 };
@@ -71,4 +72,18 @@ bool keep_kth (const trace *t, const solve_options *o, int32_t most_k, kept_kth 
   bool ok = a ? try_all (t, o, most_k, a, out, err) : error_set (err, ERR_memory, "out of memory");
   arena_free (a);
   return ok;
+}
+
+bool greedy_drops (const trace *t, const solve_options *o, bool keeps, int64_t limit_ticks,
+                   arena *a, recompute_result *out, error *err) {
+  tuning by = o->tuning ? *o->tuning : tuning_shipped;
+  solve_options with = *o;
+  for (int i = 0; i < STRATEGIES; i++)
+    by.off[i] |= strcmp (strategy_rows[i].stage, "DROPS") == 0 && i != STRATEGY_DROPS_prefixes &&
+                 i != STRATEGY_DROPS_fit;
+  with.tuning = &by;
+  recompute_request q = {
+    .trace = t, .options = &with, .keeps = keeps, .limit_ticks = limit_ticks
+  };
+  return recompute_search (&q, a, out, err);
 }

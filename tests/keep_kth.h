@@ -3,6 +3,7 @@
 #ifndef FERRY_TESTS_KEEP_KTH_H
 #define FERRY_TESTS_KEEP_KTH_H
 
+#include "solver/recompute/recompute.h"
 #include "solver/attempt/variant.h"
 
 typedef struct kept_kth {
@@ -14,5 +15,9 @@ typedef struct kept_kth {
 /* For each k from 1 to most_k, by tensors and by blocks. */
 bool keep_kth (const trace *t, const solve_options *o, int32_t most_k, kept_kth *out,
                error *err) MUST_CHECK;
+
+/* The best prefix of each ranking alone, without any further search. */
+bool greedy_drops (const trace *t, const solve_options *o, bool keeps, int64_t limit_ticks,
+                   arena *a, recompute_result *out, error *err) MUST_CHECK;
 
 #endif

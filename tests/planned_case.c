@@ -36,9 +36,19 @@ static bool reschedule (planned_case *p, uint64_t seed, arena *a) {
                            .granule_bytes = old->placement.granule_bytes,
                            .pool_below_bytes = old->placement.pool_below_bytes,
                            .auto_clean = seed % 4 > 1 };
-    best = schedule (c->trace, &c->rewritten, old->sections, old->n_sections, old->recomputes,
-                     old->n_recomputes, old->groups, old->n_groups, &old->device, wishes, n, &o, a,
-                     &shortage, &err);
+    best = schedule (&(schedule_request){ .original = c->trace,
+                                          .rewritten = &c->rewritten,
+                                          .sections = old->sections,
+                                          .n_sections = old->n_sections,
+                                          .recomputes = old->recomputes,
+                                          .n_recomputes = old->n_recomputes,
+                                          .groups = old->groups,
+                                          .n_groups = old->n_groups,
+                                          .device = &old->device,
+                                          .wishes = wishes,
+                                          .n_wishes = n,
+                                          .options = &o },
+                     a, &shortage, &err);
     if (best)
       break;
   }

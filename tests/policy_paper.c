@@ -12,7 +12,7 @@ const char paper_chain_tensors[] = "w:1! x0:4 x1:3 x2:2 x3:1 g:1 g3:1 g2:1 g1:1"
 const char paper_chain_ops[] = "f f0 1 w > x0 |f f1 1 x0 > x1 |f f2 1 x1 > x2 |f f3 1 x2 > x3 |"
                                "f loss 1 x3 > g |b b3 1 g x2 > g3 |b b2 1 g3 x1 > g2 |"
                                "b b1 1 g2 x0 > g1 |u up 1 g1 w > w";
-device paper_device (void) {
+device paper_link_device (void) {
   return (device){ .name = "small",
                    .memory_bytes = (int64_t)1 << 40,
                    .granule_bytes = MIB,
@@ -112,7 +112,7 @@ static void read_request (const paper *p, arena *a, device *d, policy_values *va
   error err = { 0 };
   policy_id id = policy_named (p->policy);
   ck_assert_int_ne (id, POLICIES);
-  *d = paper_device ();
+  *d = paper_link_device ();
   *values = policy_standard ();
   int host_mib = (int)(d->host_bytes / MIB);
   for (const char *at = p->options; at && *at;) {

@@ -18,7 +18,7 @@ typedef struct paper {
 extern const char paper_chain_tensors[], paper_chain_ops[];
 
 /* A link that carries 4 MiB in a millisecond each way, granules of a MiB, no latency. */
-device paper_device (void);
+device paper_link_device (void);
 /* "w1:1! x4:4": names and MiB, `!` persistent. "f name ms reads > writes | b ..." with names. */
 trace *paper_trace (arena *a, const char *tensors, const char *ops);
 /* What the policy says of it; everything lives in `a`. */

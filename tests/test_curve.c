@@ -1,7 +1,7 @@
 /* Curves of random traces: more memory is never slower, bounds lie below plans, the smallest memory
    lies between its two ends and agrees with the curve. The bench does the same to 500. */
 #include "solver/fleet/curve.h"
-#include "solver/search/sections_bound.h"
+#include "solver/sections/bound.h"
 #include "tests/curve_case.h"
 #include "tests/suite.h"
 #include "trace/zoo/zoo.h"

@@ -3,6 +3,7 @@
    than the simulator.  Each of its rows is made wrong once, to see that this would be noticed. */
 #include <string.h>
 
+#include "solver/attempt/attempt.h"
 #include "solver/attempt/variant.h"
 #include "tests/fixed.h"
 #include "tests/fixed_drops.h"
@@ -452,7 +453,8 @@ START_TEST (one_run_serves_all_outputs_whenever_it_suits) {
     cases_by_hand[i].make (a, &h);
     variant v = { "by hand", NULL, &h.again, 0, 1 };
     solve_options o = { .device = &h.dev, .budget_bytes = h.budget_bytes, .host_bytes = 1 << 20 };
-    ck_assert_msg (variant_solve (h.t, &v, &o, NULL, a, &s, &err), "%s", err.text);
+    attempt_request q = { .trace = h.t, .variant = &v, .options = &o };
+    ck_assert_msg (attempt_solve (&q, a, &s, &err), "%s", err.text);
     ck_assert_int_eq (s.plan->predicted.step_ns, trace_total_ns (h.t) + h.stall_ns);
     double ns = program_ns (&h, NULL, a), wrong = program_ns (&h, cases_by_hand[i].fault, a);
     ck_assert_msg (ns <= (double)h.stall_ns && ns > (double)h.stall_ns - 5,

@@ -24,7 +24,9 @@ static int64_t unswapped_ns (const trace *t, arena *a) {
   schedule_options o = { .budget_bytes = dev.memory_bytes, .host_bytes = 0 };
   if (!trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, &err))
     fail_with (&err);
-  plan *p = schedule (t, &rw, NULL, 0, NULL, 0, NULL, 0, &dev, NULL, 0, &o, a, NULL, &err);
+  plan *p = schedule (
+      &(schedule_request){ .original = t, .rewritten = &rw, .device = &dev, .options = &o }, a,
+      NULL, &err);
   if (!p || !check_plan (t, p, a, NULL, &err) || !simulate_plan (t, p, a, &cost, &err))
     fail_with (&err);
   ck_assert_int_eq (p->n_moves, 0);

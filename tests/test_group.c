@@ -61,7 +61,7 @@ START_TEST (an_unrolled_network_needs_much_less_in_groups) {
   int32_t count;
   int64_t pool, with_bytes, without_bytes;
   summary s;
-  ck_assert (group_choose (t, GRANULE, a, &groups, &count, &pool, &err));
+  ck_assert (group_choose (t, GRANULE, NULL, a, &groups, &count, &pool, &err));
   ck_assert_int_gt (count, 0);
   ck_assert (schedule_pool (t, groups, count, GRANULE, a, &pool, &with_bytes, &err) &&
              schedule_pool (t, NULL, 0, GRANULE, a, &pool, &without_bytes, &err) &&
@@ -132,7 +132,15 @@ START_TEST (a_plan_that_moves_groups_is_legal) {
                          .host_bytes = d.host_bytes,
                          .pool_below_bytes = pool,
                          .early_ppm = -1 };
-  plan *p = schedule (t, &rw, NULL, 0, NULL, 0, groups, count, &d, wishes, n, &o, a, NULL, &err);
+  plan *p = schedule (&(schedule_request){ .original = t,
+                                           .rewritten = &rw,
+                                           .groups = groups,
+                                           .n_groups = count,
+                                           .device = &d,
+                                           .wishes = wishes,
+                                           .n_wishes = n,
+                                           .options = &o },
+                      a, NULL, &err);
   ck_assert_msg (p && check_plan (t, p, a, NULL, &err), "%s %s", err.where, err.text);
   arena_free (a);
 }

@@ -1,4 +1,4 @@
-#include "executor/ops/interpret.h"
+#include "executor/calculate/interpret.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -40,9 +40,13 @@ static void set (setting *s, const char *network, int64_t batch, int percent, ar
 
 static void make (const setting *s, layout_kind kind, bool shares, arena *a, layout *out) {
   error err = { 0 };
-  ck_assert_msg (layout_make (s->t, kind, &s->dev, s->singles.room_bytes,
-                              shares ? &s->singles : NULL, shares ? s->share : NULL, a, out, &err),
-                 "%s", err.text);
+  layout_request q = { .trace = s->t,
+                       .kind = kind,
+                       .device = &s->dev,
+                       .budget_bytes = s->singles.room_bytes,
+                       .singles = shares ? &s->singles : NULL,
+                       .share = shares ? s->share : NULL };
+  ck_assert_msg (layout_make (&q, a, out, &err), "%s", err.text);
 }
 
 START_TEST (every_tensor_is_one_unit_or_in_one_group) {
@@ -61,12 +65,12 @@ START_TEST (every_tensor_is_one_unit_or_in_one_group) {
           seen[l.groups[g].at[j]]++;
       for (int32_t i = 0; i < s.t->n_tensors; i++)
         ck_assert_int_le (seen[i], 1);
-      for (int32_t u = 0; u < l.units.count; u++)
-        if (l.units.at[u].bytes) {
+      for (int32_t u = 0; u < l.step.units.count; u++)
+        if (l.step.units.at[u].bytes) {
           ck_assert_int_ge (l.of[u], 1);
-          ck_assert_int_le (l.of[u], l.units.at[u].granules);
+          ck_assert_int_le (l.of[u], l.step.units.at[u].granules);
         }
-      for (int32_t i = 0; i < l.gaps.count; i++)
+      for (int32_t i = 0; i < l.step.gaps.count; i++)
         ck_assert (l.share[i] >= 0 && l.share[i] <= 1);
       arena_free (a);
     }
@@ -86,10 +90,10 @@ START_TEST (a_group_takes_the_shares_of_its_members) {
       s.share[i] = round;
     make (&s, LAYOUT_LARGE, true, a, &l);
     ck_assert_int_gt (l.n_groups, 0);
-    for (int32_t i = 0; i < l.gaps.count; i++)
+    for (int32_t i = 0; i < l.step.gaps.count; i++)
       if (round == 0)
         ck_assert (l.share[i] == 0);
-      else if (l.gaps.at[i].unit >= s.t->n_tensors)
+      else if (l.step.gaps.at[i].unit >= s.t->n_tensors)
         whole += l.share[i] > 0.999;
   }
   ck_assert_int_ge (whole, l.n_groups / 2);
@@ -106,11 +110,11 @@ START_TEST (large_groups_waste_less_of_their_granules) {
     set (&s, names[n], 64, 60, a);
     make (&s, LAYOUT_LARGE, false, a, &large);
     make (&s, LAYOUT_SMALL, false, a, &small);
-    ck_assert_int_ge (large.gaps.peak_bytes, s.singles.peak_bytes);
-    ck_assert_msg (2 * (large.gaps.peak_bytes - s.singles.peak_bytes) <=
-                       small.gaps.peak_bytes - s.singles.peak_bytes,
-                   "%s: %lld, %lld, %lld", names[n], (long long)large.gaps.peak_bytes,
-                   (long long)small.gaps.peak_bytes, (long long)s.singles.peak_bytes);
+    ck_assert_int_ge (large.step.gaps.peak_bytes, s.singles.peak_bytes);
+    ck_assert_msg (2 * (large.step.gaps.peak_bytes - s.singles.peak_bytes) <=
+                       small.step.gaps.peak_bytes - s.singles.peak_bytes,
+                   "%s: %lld, %lld, %lld", names[n], (long long)large.step.gaps.peak_bytes,
+                   (long long)small.step.gaps.peak_bytes, (long long)s.singles.peak_bytes);
     arena_free (a);
   }
 }
@@ -125,12 +129,12 @@ START_TEST (only_so_many_units_are_cut_finely) {
   for (int32_t i = 0; i < s.singles.count; i++)
     s.share[i] = 0.5;
   make (&s, LAYOUT_MIDDLE, true, a, &l);
-  parts_rule every = { MOST_SECTIONS, INT32_MAX, 1600 };
-  int32_t *all = NEW (a, l.units.count, int32_t, &err), finer = 0;
-  int32_t *none = NEW (a, l.units.count, int32_t, &err);
-  ck_assert (all && none && parts_choose (&l.gaps, &s.dev, l.share, &every, a, all, &err) &&
-             parts_choose (&l.gaps, &s.dev, NULL, &every, a, none, &err));
-  for (int32_t u = 0; u < l.units.count; u++) {
+  parts_rule every = { MOST_SECTIONS, INT32_MAX, 1600, NULL };
+  int32_t *all = NEW (a, l.step.units.count, int32_t, &err), finer = 0;
+  int32_t *none = NEW (a, l.step.units.count, int32_t, &err);
+  ck_assert (all && none && parts_choose (&l.step.gaps, &s.dev, l.share, &every, a, all, &err) &&
+             parts_choose (&l.step.gaps, &s.dev, NULL, &every, a, none, &err));
+  for (int32_t u = 0; u < l.step.units.count; u++) {
     ck_assert_int_le (l.of[u], all[u]);
     ck_assert_int_ge (none[u], all[u]); /* without shares nothing is known of what leaves */
     finer += l.of[u] < all[u];
@@ -216,8 +220,8 @@ START_TEST (what_stays_is_packed_densely) {
     make (&s, LAYOUT_MIDDLE, true, a, &l);
     int32_t k = s.singles.peak_op;
     int64_t granule = s.dev.granule_bytes, packed = 0, alone = 0;
-    for (int32_t i = 0; i < l.units.count; i++) {
-      const unit_info *x = &l.units.at[i];
+    for (int32_t i = 0; i < l.step.units.count; i++) {
+      const unit_info *x = &l.step.units.at[i];
       bool group = i >= s.t->n_tensors;
       if (x->bytes && !leaves (&s, group ? l.groups[i - s.t->n_tensors].at[0] : i) &&
           (x->persistent || (x->first <= k && k <= x->last)))
@@ -262,7 +266,7 @@ static int32_t ops_in_the_way (const setting *s, const layout *l, arena *a, int3
   int64_t *ends_ns = trace_ends (s->t, a, &err);
   ck_assert (extra && ends_ns);
   for (int32_t g = 0; g < l->n_groups; g++) {
-    const unit_info *unit = &l->units.at[s->t->n_tensors + g];
+    const unit_info *unit = &l->step.units.at[s->t->n_tensors + g];
     const index_list *m = &l->groups[g];
     for (int32_t j = 0; j < m->count && !unit->persistent && !leaves (s, m->at[0]); j++) {
       const unit_info *x = &s->u.at[m->at[j]];
@@ -298,7 +302,7 @@ END_TEST
 
 /* The unit's one gap over the fullest op, if most of it leaves there. */
 static const gap *gap_over (const layout *l, int32_t unit, int32_t op) {
-  const gaps *g = &l->gaps;
+  const gaps *g = &l->step.gaps;
   for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++)
     if (gap_spans (&g->at[i], op) && g->at[i].before > g->at[i].after && l->share[i] > 0.5)
       return &g->at[i];
@@ -314,22 +318,22 @@ START_TEST (parts_are_small_where_memory_is_scarce) {
   set (&s, "inception3", 128, 60, a);
   solve_shares (&s, a);
   make (&s, LAYOUT_MIDDLE, true, a, &l);
-  parts_rule rule = { .most = INT32_MAX, .far_latencies = 1600 };
-  ck_assert (parts_choose (&l.gaps, &s.dev, l.share, &rule, a, l.of, &err));
+  parts_rule rule = { .most = INT32_MAX, .far_latencies = 1600, NULL };
+  ck_assert (parts_choose (&l.step.gaps, &s.dev, l.share, &rule, a, l.of, &err));
   int64_t least = INT64_MAX, most = 0;
   int32_t pairs = 0;
-  for (int32_t u = 0; u < l.units.count; u++) {
+  for (int32_t u = 0; u < l.step.units.count; u++) {
     const gap *x = gap_over (&l, u, s.singles.peak_op);
-    int64_t part = x ? l.units.at[u].bytes / l.of[u] : 0;
+    int64_t part = x ? l.step.units.at[u].bytes / l.of[u] : 0;
     if (!x || l.of[u] == 1)
       continue;
     least = part < least ? part : least;
     most = part > most ? part : most;
-    for (int32_t v = 0; v < l.units.count; v++) {
+    for (int32_t v = 0; v < l.step.units.count; v++) {
       const gap *y = gap_over (&l, v, s.singles.peak_op);
       if (!y || x->after >= y->after || x->before <= y->before)
         continue;
-      ck_assert_int_lt (l.units.at[v].bytes / l.of[v], 2 * part);
+      ck_assert_int_lt (l.step.units.at[v].bytes / l.of[v], 2 * part);
       pairs++;
     }
   }

@@ -3,7 +3,8 @@
    ones of their kind; FERRY_CASES=2: the whole ones as well. */
 #include <string.h>
 
-#include "solver/search/mix.h"
+#include "solver/solve.h"
+#include "solver/search/ways.h"
 #include "solver/recompute/recompute.h"
 #include "tests/ref_rewrite.h"
 #include "tests/same_trace.h"
@@ -262,8 +263,8 @@ START_TEST (sums_of_a_transformer_are_charged_with_what_went_into_them) {
   bound_options how = {
     .dev = &d, .host_bytes = o.host_bytes, .any_units = true, .drops = DROPS_ALLOWED
   };
-  ck_assert (recompute_solve_program (t, NULL, &o, true, a, &p, &err) && p.fits &&
-             bound_of (&p.gaps, &how, a, &loose, &err));
+  ck_assert (recompute_solve_program (t, NULL, &o, NULL, true, a, &p, &err) && p.fits &&
+             bound_of (&p.step->step.gaps, &how, a, &loose, &err));
   int64_t base_ns = trace_total_ns (t);
   ck_assert_int_gt ((p.bound.lower_bound_ns - base_ns) * 100,
                     (loose.lower_bound_ns - base_ns) * 102);
@@ -311,8 +312,8 @@ END_TEST
 
 /* How much of tensor x the program drops over op k. */
 static double dropped_at (const recompute_program *p, int32_t x, int32_t k) {
-  for (int32_t i = p->gaps.of_unit[x]; i < p->gaps.of_unit[x + 1]; i++)
-    if (p->gaps.at[i].after < k && k <= p->gaps.at[i].before)
+  for (int32_t i = p->step->step.gaps.of_unit[x]; i < p->step->step.gaps.of_unit[x + 1]; i++)
+    if (p->step->step.gaps.at[i].after < k && k <= p->step->step.gaps.at[i].before)
       return p->bound.dropped[i];
   return -1;
 }
@@ -331,7 +332,7 @@ START_TEST (the_guided_set_is_what_the_program_drops) {
                       .budget_bytes = peak_of (t, &d, a) / 10 * 8,
                       .host_bytes = 64 * GIB,
                       .recompute = RECOMPUTE_AUTO };
-  ck_assert (recompute_solve_program (t, NULL, &o, true, a, &whole, &err) && whole.fits);
+  ck_assert (recompute_solve_program (t, NULL, &o, NULL, true, a, &whole, &err) && whole.fits);
   ck_assert (recompute_solve_guide (t, &o, o.budget_bytes / 100 * 99, a, &guide, &err));
   ck_assert (guide.fits && recompute_guided (t, &o, &guide, a, &v, &value, &err) && value.legal);
   ck_assert_int_gt (v.n_recomputes, 0);
@@ -339,11 +340,11 @@ START_TEST (the_guided_set_is_what_the_program_drops) {
     for (int32_t i = 0; i < v.recomputes[e].replaces.count; i++)
       ck_assert (dropped_at (&guide, v.recomputes[e].replaces.at[i], v.recomputes[e].before) >=
                  0.3);
-  ck_assert (variant_bound (t, &v, &o, a, &value, &err));
+  ck_assert (variant_bound (t, &v, &o, false, a, &value, &err));
   ck_assert_int_ge (value.bound_ns, whole.bound.lower_bound_ns);
   static const variant nothing = { .name = "nothing" };
   variant_value carried;
-  ck_assert (variant_bound (t, &nothing, &o, a, &carried, &err));
+  ck_assert (variant_bound (t, &nothing, &o, false, a, &carried, &err));
   ck_assert_int_lt (value.bound_ns, carried.bound_ns);
   arena_free (a);
 }

@@ -4,8 +4,9 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "solver/solve.h"
 #include "solver/recompute/drops.h"
-#include "solver/search/mix.h"
+#include "solver/search/ways.h"
 #include "solver/recompute/recompute.h"
 #include "solver/sections/sections.h"
 #include "tests/fixed_drops.h"
@@ -93,25 +94,25 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
     ck_assert (units_of (t, NULL, 0, d.granule_bytes, 0, a, &u, &err) &&
                gaps_of (&u, d.granule_bytes, INT64_MAX / 8, a, &g, &err) &&
                uses_of (t, a, &used, &err) &&
-               drops_find (t, all, NULL, false, a, &drops, &n, NULL, &err));
+               drops_find (&(drops_request){ .trace = t, .over = all }, a, &drops, &n, NULL, &err));
     solve_options o = { .device = &d,
                         .budget_bytes =
                             random_between (&r, g.floor_bytes, (g.floor_bytes + g.peak_bytes) / 2),
                         .host_bytes = d.host_bytes,
                         .recompute = RECOMPUTE_AUTO };
     d.memory_bytes = d.reserved_bytes + o.budget_bytes;
-    ck_assert_msg (recompute_solve_program (t, NULL, &o, true, a, &p, &err), "%s", err.text);
+    ck_assert_msg (recompute_solve_program (t, NULL, &o, NULL, true, a, &p, &err), "%s", err.text);
     uint8_t *chosen = NEW (a, n, uint8_t, &err);
     for (int set = 0; set < 6; set++) {
       for (int32_t i = 0; i < n; i++)
         chosen[i] = (uint8_t)random_between (&r, DROP_NONE, DROP_PASSES);
       drop_choice choice = { .chosen = chosen,
                              .near_ns = random_between (&r, 0, trace_total_ns (t)) };
-      ck_assert (
-          drops_entries (t, &used, drops, n, &choice, a, &v.recomputes, &v.n_recomputes, &err) &&
-          fixed_drops_keeps (t, v.recomputes, v.n_recomputes, a, &keeps, &err));
+      ck_assert (drops_entries (&(drop_list){ .trace = t, .uses = &used, .at = drops, .count = n },
+                                &choice, a, &v.recomputes, &v.n_recomputes, &err) &&
+                 fixed_drops_keeps (t, v.recomputes, v.n_recomputes, a, &keeps, &err));
       ck_assert_msg (!keeps, "seed %d: an entry reads what is dead", seed);
-      ck_assert_msg (variant_try (t, &v, &o, a, &value, &err), "%s", err.text);
+      ck_assert_msg (variant_try (t, &v, &o, 0, a, &value, &err), "%s", err.text);
       if (value.step_ns == INT64_MAX || !p.fits)
         continue;
       ck_assert_msg (p.bound.lower_bound_ns <= value.step_ns, "seed %d: bound %lld, plan %lld",
@@ -123,7 +124,7 @@ START_TEST (no_set_of_drops_beats_the_program_and_none_keeps_the_dead) {
       .dev = &d, .host_bytes = o.host_bytes, .any_units = true, .drops = DROPS_ALLOWED
     };
     bound loose;
-    if (p.fits && bound_of (&p.gaps, &how, a, &loose, &err)) {
+    if (p.fits && bound_of (&p.step->step.gaps, &how, a, &loose, &err)) {
       ck_assert_int_le (loose.lower_bound_ns, p.bound.lower_bound_ns + 1);
       tighter += loose.lower_bound_ns + 1 < p.bound.lower_bound_ns;
     }
@@ -156,16 +157,18 @@ static int64_t least_of_all (const trace *t, const solve_options *o, arena *a) {
           uint8_t *all = NEW (a, rw.trace->n_ops, uint8_t, &err);
           memset (all, 1, (size_t)rw.trace->n_ops);
           ck_assert (uses_of (rw.trace, a, &u, &err) &&
-                     drops_find (rw.trace, all, NULL, false, a, &drops, &n, NULL, &err));
+                     drops_find (&(drops_request){ .trace = rw.trace, .over = all }, a, &drops, &n,
+                                 NULL, &err));
           n = n > 3 ? 3 : n;
           for (int32_t set = 0; set < 1 << n; set++) {
             uint8_t chosen[3];
             for (int32_t i = 0; i < n; i++)
               chosen[i] = set >> i & 1;
             drop_choice choice = { .chosen = chosen };
-            ck_assert (drops_entries (rw.trace, &u, drops, n, &choice, a, &v.recomputes,
-                                      &v.n_recomputes, &err));
-            ck_assert_msg (variant_try (t, &v, o, a, &value, &err), "%s", err.text);
+            ck_assert (drops_entries (
+                &(drop_list){ .trace = rw.trace, .uses = &u, .at = drops, .count = n }, &choice, a,
+                &v.recomputes, &v.n_recomputes, &err));
+            ck_assert_msg (variant_try (t, &v, o, 0, a, &value, &err), "%s", err.text);
             ck_assert_msg (value.legal, "the rewriting refuses a set of drops");
             if (value.step_ns < least)
               least = value.step_ns;
@@ -321,12 +324,13 @@ START_TEST (what_a_run_makes_besides_takes_its_place_too) {
   ck_assert_msg (t, "%s", err.text);
   uint8_t over[7] = { 0, 0, 0, 1, 0, 0, 0 }, chosen[8] = { 0 };
   ck_assert (uses_of (t, a, &u, &err) &&
-             drops_find (t, over, NULL, false, a, &drops, &n, NULL, &err));
+             drops_find (&(drops_request){ .trace = t, .over = over }, a, &drops, &n, NULL, &err));
   ck_assert_int_le (n, 8);
   for (int32_t i = 0; i < n; i++)
     chosen[i] = drops[i].tensor > 0;
   drop_choice choice = { .chosen = chosen };
-  ck_assert (drops_entries (t, &u, drops, n, &choice, a, &entries, &count, &err));
+  ck_assert (drops_entries (&(drop_list){ .trace = t, .uses = &u, .at = drops, .count = n },
+                            &choice, a, &entries, &count, &err));
   ck_assert_int_eq (count, 1);
   ck_assert_int_eq (entries[0].before, 4);
   ck_assert_int_eq (entries[0].ops.count, 1);

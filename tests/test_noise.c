@@ -124,8 +124,8 @@ static trace *one_rest (arena *a, error *err) {
   return build_finish (b, err);
 }
 
-static bool solve_with (const trace *t, const device *d, int64_t budget_bytes, int64_t ticks,
-                        int32_t percent, arena *a, solution *s, error *err) {
+static bool solve_noisy (const trace *t, const device *d, int64_t budget_bytes, int64_t ticks,
+                         int32_t percent, arena *a, solution *s, error *err) {
   solve_options o = { .device = d,
                       .budget_bytes = budget_bytes,
                       .host_bytes = d->host_bytes,
@@ -150,8 +150,8 @@ START_TEST (of_two_plans_that_take_as_long_the_steadier_is_taken) {
   device d = link_of (4 * (int64_t)MB * 1000000 / 78); /* kept takes 78 us */
   solution plain, told;
   ck_assert_msg (t != NULL, "%s", err.text);
-  ck_assert_msg (solve_with (t, &d, 9 * MB, 0, 0, a, &plain, &err), "%s", err.text);
-  ck_assert_msg (solve_with (t, &d, 9 * MB, 0, 50, a, &told, &err), "%s", err.text);
+  ck_assert_msg (solve_noisy (t, &d, 9 * MB, 0, 0, a, &plain, &err), "%s", err.text);
+  ck_assert_msg (solve_noisy (t, &d, 9 * MB, 0, 50, a, &told, &err), "%s", err.text);
   ck_assert_int_eq (plain.steady.plans, 0);
   ck_assert_int_eq (plain.plan->predicted.step_ns, 1000000);
   ck_assert_int_eq (told.plan->predicted.step_ns, 1000000);
@@ -186,11 +186,11 @@ START_TEST (the_steadier_plan_is_as_good_and_what_is_said_of_it_is_true) {
     solution plain, told;
     ck_assert (t != NULL);
     int64_t budget = middle (t, a);
-    if (!solve_with (t, &d, budget, 20000, 0, a, &plain, &err)) {
+    if (!solve_noisy (t, &d, budget, 20000, 0, a, &plain, &err)) {
       arena_free (a);
       continue;
     }
-    ck_assert_msg (solve_with (t, &d, budget, 20000, 20, a, &told, &err), "%s", err.text);
+    ck_assert_msg (solve_noisy (t, &d, budget, 20000, 20, a, &told, &err), "%s", err.text);
     ck_assert_msg (check_plan (t, told.plan, a, NULL, &err), "%s", err.text);
     int64_t ns = told.plan->predicted.step_ns, first_ns = plain.plan->predicted.step_ns;
     ck_assert_int_le (ns, first_ns + first_ns / 2000);
@@ -220,7 +220,7 @@ START_TEST (the_same_seed_gives_the_same_plan) {
   bytes text[2] = { { 0 }, { 0 } };
   ck_assert (t != NULL);
   for (int i = 0; i < 2; i++) {
-    ck_assert_msg (solve_with (t, &d, middle (t, a), 20000, 20, a, &s[i], &err), "%s", err.text);
+    ck_assert_msg (solve_noisy (t, &d, middle (t, a), 20000, 20, a, &s[i], &err), "%s", err.text);
     ck_assert (plan_text (s[i].plan, false, &text[i], &err));
   }
   ck_assert_int_gt (s[0].steady.plans, 1);

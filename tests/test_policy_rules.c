@@ -390,7 +390,7 @@ END_TEST
 START_TEST (tensile_adds_the_jobs_peaks_and_gives_each_a_link_of_its_own) {
   error err = { 0 };
   arena *a = arena_new (0);
-  device d = paper_device ();
+  device d = paper_link_device ();
   trace *t = paper_trace (a, paper_chain_tensors, paper_chain_ops);
   policy_view views[2];
   policy_choice choices[2] = { 0 };

@@ -49,7 +49,12 @@ static plan *plan_for (job *j, int64_t budget, int64_t move_ppm, uint64_t seed,
   int32_t count;
   schedule_options o = { .budget_bytes = budget, .host_bytes = j->device.host_bytes };
   return random_wishes (&j->units, &r, move_ppm, j->a, &wishes, &count, err)
-             ? schedule (j->trace, &j->rw, NULL, 0, NULL, 0, NULL, 0, &j->device, wishes, count, &o,
+             ? schedule (&(schedule_request){ .original = j->trace,
+                                              .rewritten = &j->rw,
+                                              .device = &j->device,
+                                              .wishes = wishes,
+                                              .n_wishes = count,
+                                              .options = &o },
                          j->a, shortage, err)
              : NULL;
 }

@@ -80,9 +80,14 @@ START_TEST (memory_holds_at_every_op_and_nothing_can_come_back) {
       share[i] = (double)random_between (&rs, 0, 1000) / 1000;
     for (int start = 0; start < ROUND_STARTS; start++) {
       rounding r;
-      ck_assert_msg (
-          round_gaps (&s.g, s.of, &s.dev, (round_start)start, share, s.g.room_bytes, a, &r, &err),
-          "seed %d: %s", seed, err.text);
+      ck_assert_msg (round_gaps (&(round_request){ .gaps = &s.g,
+                                                   .of = s.of,
+                                                   .device = &s.dev,
+                                                   .start = (round_start)start,
+                                                   .shares = share,
+                                                   .room_bytes = s.g.room_bytes },
+                                 a, &r, &err),
+                     "seed %d: %s", seed, err.text);
       int64_t most = INT64_MIN;
       for (int32_t k = 0; k < s.g.n_ops; k++) {
         int64_t level = level_at (&s, &r, k);
@@ -118,7 +123,13 @@ START_TEST (what_was_rounded_up_fills_its_fullest_op) {
     double *share = NEW (a, s.g.count, double, &err);
     for (int32_t i = 0; i < s.g.count; i++)
       share[i] = (double)random_between (&rs, 0, 1000) / 1000;
-    ck_assert (round_gaps (&s.g, s.of, &s.dev, ROUND_UP, share, s.g.room_bytes, a, &r, &err));
+    ck_assert (round_gaps (&(round_request){ .gaps = &s.g,
+                                             .of = s.of,
+                                             .device = &s.dev,
+                                             .start = ROUND_UP,
+                                             .shares = share,
+                                             .room_bytes = s.g.room_bytes },
+                           a, &r, &err));
     int32_t op = 0;
     for (int32_t k = 1; k < s.g.n_ops; k++)
       if (level_at (&s, &r, k) > level_at (&s, &r, op))
@@ -140,7 +151,12 @@ START_TEST (below_the_floor_there_is_none) {
   setting s;
   rounding r;
   set (&s, SYNTHETIC_GPT, 60, -5, 1, a);
-  ck_assert (!round_gaps (&s.g, s.of, &s.dev, ROUND_LONGEST, NULL, s.g.room_bytes, a, &r, &err));
+  ck_assert (!round_gaps (&(round_request){ .gaps = &s.g,
+                                            .of = s.of,
+                                            .device = &s.dev,
+                                            .start = ROUND_LONGEST,
+                                            .room_bytes = s.g.room_bytes },
+                          a, &r, &err));
   ck_assert_int_eq (err.code, ERR_infeasible);
   arena_free (a);
 }
@@ -170,12 +186,22 @@ START_TEST (the_scheduler_makes_plans_near_the_bound_of_it) {
                               .pool_below_bytes = 1 << 20,
                               .auto_clean = true };
       predicted seen;
-      ck_assert_msg (round_gaps (&s.g, s.of, &s.dev, (round_start)start, b.share,
-                                 s.g.room_bytes / 1000 * 980, a, &r, &err) &&
+      ck_assert_msg (round_gaps (&(round_request){ .gaps = &s.g,
+                                                   .of = s.of,
+                                                   .device = &s.dev,
+                                                   .start = (round_start)start,
+                                                   .shares = b.share,
+                                                   .room_bytes = s.g.room_bytes / 1000 * 980 },
+                                 a, &r, &err) &&
                          round_wishes (&r, a, &wishes, &n, &err),
                      "%s", err.text);
-      plan *p = schedule (s.t, &rw, NULL, 0, NULL, 0, NULL, 0, &s.dev, wishes, n, &so, a, &shortage,
-                          &err);
+      plan *p = schedule (&(schedule_request){ .original = s.t,
+                                               .rewritten = &rw,
+                                               .device = &s.dev,
+                                               .wishes = wishes,
+                                               .n_wishes = n,
+                                               .options = &so },
+                          a, &shortage, &err);
       ck_assert_msg (p && check_plan (s.t, p, a, NULL, &err) &&
                          simulate_plan (s.t, p, a, &seen, &err),
                      "%s: %s", round_names[start], err.text);

@@ -62,9 +62,19 @@ static plan *make (scheduled *s, int64_t budget_bytes) {
   const plan *p = s->made.plan;
   s->err = (error){ 0 };
   s->options.budget_bytes = budget_bytes;
-  return schedule (s->made.trace, &s->made.rewritten, p->sections, p->n_sections, p->recomputes,
-                   p->n_recomputes, p->groups, p->n_groups, &s->device, s->wishes, s->n_wishes,
-                   &s->options, s->arena, &s->shortage, &s->err);
+  return schedule (&(schedule_request){ .original = s->made.trace,
+                                        .rewritten = &s->made.rewritten,
+                                        .sections = p->sections,
+                                        .n_sections = p->n_sections,
+                                        .recomputes = p->recomputes,
+                                        .n_recomputes = p->n_recomputes,
+                                        .groups = p->groups,
+                                        .n_groups = p->n_groups,
+                                        .device = &s->device,
+                                        .wishes = s->wishes,
+                                        .n_wishes = s->n_wishes,
+                                        .options = &s->options },
+                   s->arena, &s->shortage, &s->err);
 }
 
 static void is_legal (scheduled *s, const plan *p, uint64_t seed, predicted *cost) {

@@ -62,9 +62,13 @@ START_TEST (a_policy_that_is_faster_gives_its_plan) {
     ck_assert (policy_run (POLICY_vdnn_all, &r, x.arena, &slow, &err));
     s.plan = slow.plan;
     if (slow.fits) {
-      certificate own = { .lower_bound_ns = 1, .found_by = "vdnn-all", .limit_met = "ticks" };
+      certificate own = { .lower_bound_ns = 1,
+                          .bound_by = "compute",
+                          .covers = "nothing",
+                          .found_by = "vdnn-all",
+                          .limit_met = "ticks" };
       s.plan->certificate = own;
-      ck_assert_msg (policies_take (x.trace, &o, x.arena, &s, &err), "%s", err.text);
+      ck_assert_msg (policies_take (x.trace, &o, 0, x.arena, &s, &err), "%s", err.text);
       ck_assert_int_le (s.plan->predicted.step_ns, slow.cost.step_ns);
       ck_assert (check_plan (x.trace, s.plan, x.arena, NULL, &err));
       ck_assert_int_eq (s.plan->n_recomputes, 0); /* not allowed by these options */

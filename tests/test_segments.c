@@ -2,8 +2,9 @@
    segments hand on. */
 #include <string.h>
 
+#include "solver/solve.h"
 #include "solver/recompute/drops.h"
-#include "solver/search/mix.h"
+#include "solver/search/ways.h"
 #include "solver/attempt/variant.h"
 #include "tests/suite.h"
 #include "trace/build.h"
@@ -54,11 +55,12 @@ static dropping drop_all (const trace *t, uint8_t how, int64_t near_ns, arena *a
   uint8_t *over = NEW (a, t->n_ops, uint8_t, &err);
   over[t->n_ops / 2] = 1;
   ck_assert (uses_of (t, a, &u, &err) &&
-             drops_find (t, over, NULL, false, a, &drops, &n, NULL, &err));
+             drops_find (&(drops_request){ .trace = t, .over = over }, a, &drops, &n, NULL, &err));
   uint8_t *chosen = NEW (a, n, uint8_t, &err);
   memset (chosen, how, (size_t)n);
   drop_choice choice = { .chosen = chosen, .near_ns = near_ns };
-  ck_assert (drops_entries (t, &u, drops, n, &choice, a, &d.entries, &d.count, &err));
+  ck_assert (drops_entries (&(drop_list){ .trace = t, .uses = &u, .at = drops, .count = n },
+                            &choice, a, &d.entries, &d.count, &err));
   return d;
 }
 
@@ -119,7 +121,8 @@ static const plan *solved (const trace *t, int64_t budget_bytes, arena *a, error
                       .limit_ticks = 400000,
                       .recompute = RECOMPUTE_ONLY };
   solution s;
-  if (!mix_solve (t, &o, 0, a, &s, err))
+  ways_request q = { .trace = t, .options = &o, .effort = { .limit_ticks = o.limit_ticks } };
+  if (!ways_solve (&q, a, &s, err))
     return NULL;
   ck_assert_msg (check_plan (t, s.plan, a, NULL, err), "%s", err->text);
   return s.plan;
@@ -186,11 +189,13 @@ START_TEST (what_fits_without_a_copy_has_a_plan_without_one) {
     for (int round = 0; round < 8 && value.step_ns == INT64_MAX; round++) {
       o.budget_bytes += value.over_bytes;
       o.budget_bytes += -o.budget_bytes & (d.granule_bytes - 1);
-      ck_assert_msg (variant_try (t, &nothing, &o, a, &value, &err), "%s", err.text);
+      ck_assert_msg (variant_try (t, &nothing, &o, 0, a, &value, &err), "%s", err.text);
     }
     ck_assert_int_eq (value.step_ns, trace_total_ns (t));
-    ck_assert_msg (variant_solve (t, &nothing, &o, NULL, a, &s, &err), "%s: %s", networks[i],
-                   err.text);
+    ck_assert_msg (
+        attempt_solve (&(attempt_request){ .trace = t, .variant = &nothing, .options = &o }, a, &s,
+                       &err),
+        "%s: %s", networks[i], err.text);
     ck_assert_int_eq (s.plan->predicted.step_ns, value.compute_ns);
     arena_free (a);
   }

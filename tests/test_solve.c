@@ -143,8 +143,13 @@ static int64_t cost_of (const problem *p, unsigned chosen, int64_t budget_bytes,
                          .granule_bytes = p->dev.granule_bytes,
                          .early_ppm = -1,
                          .auto_clean = true };
-  plan *made = schedule (p->c.trace, &p->c.rewritten, NULL, 0, NULL, 0, NULL, 0, &p->dev, wishes, n,
-                         &o, a, NULL, &err);
+  plan *made = schedule (&(schedule_request){ .original = p->c.trace,
+                                              .rewritten = &p->c.rewritten,
+                                              .device = &p->dev,
+                                              .wishes = wishes,
+                                              .n_wishes = n,
+                                              .options = &o },
+                         a, NULL, &err);
   if (!made)
     return INT64_MAX;
   sim_job job = { p->c.trace, &p->c.rewritten, made };

@@ -16,7 +16,7 @@ START_TEST (an_area_is_filled_up_to_its_amount_with_the_limit_as_a_line) {
   static const term_point points[] = { { 0, 1024 }, { 25, 2048 }, { 50, 4096 }, { 75, 0 } };
   bytes out = { 0 };
   error err = { 0 };
-  ck_assert (term_area (points, 4, 100, 3072, "budget", 4, &ascii, &out, &err));
+  ck_assert (term_area (&(term_amount){ points, 4, 100, 3072, "budget" }, 4, &ascii, &out, &err));
   draws (&out, "  4.00 KiB |----------#####-----\n"
                "           |          #####\n"
                "           |     ##########\n"
@@ -29,7 +29,7 @@ START_TEST (braille_has_two_by_four_dots_a_cell) {
   static const term_point points[] = { { 0, 100 }, { 5, 50 }, { 10, 0 } };
   bytes out = { 0 };
   error err = { 0 };
-  ck_assert (term_area (points, 3, 20, 0, "", 1, &braille, &out, &err));
+  ck_assert (term_area (&(term_amount){ points, 3, 20, 0, "" }, 1, &braille, &out, &err));
   draws (&out,
          "     100 B \xe2\x94\x82\xe2\xa3\xbf\xe2\xa3\xbf\xe2\xa3\xa7\xe2\xa3\xa4\xe2\xa3\xa4\n"
          "            0    20 ns\n");
@@ -40,7 +40,7 @@ START_TEST (a_short_spike_is_seen) {
   static const term_point points[] = { { 0, 1 }, { 500000, 1000 }, { 500001, 1 } };
   bytes out = { 0 };
   error err = { 0 };
-  ck_assert (term_area (points, 3, 1000000, 0, "", 4, &ascii, &out, &err));
+  ck_assert (term_area (&(term_amount){ points, 3, 1000000, 0, "" }, 4, &ascii, &out, &err));
   char *top = strtok_r (out.data, "\n", &(char *){ NULL });
   ck_assert_ptr_nonnull (strchr (top, '#'));
   ck_assert_ptr_eq (strchr (top, '#'), strrchr (top, '#'));
@@ -74,9 +74,9 @@ START_TEST (nothing_is_no_picture) {
   bytes out = { 0 };
   error err = { 0 };
   static const term_point zero[] = { { 0, 0 } };
-  ck_assert (term_area (zero, 0, 10, 0, "", 4, &ascii, &out, &err));
-  ck_assert (term_area (zero, 1, 10, 0, "", 4, &ascii, &out, &err));
-  ck_assert (term_area (zero, 1, 0, 0, "", 4, &ascii, &out, &err));
+  ck_assert (term_area (&(term_amount){ zero, 0, 10, 0, "" }, 4, &ascii, &out, &err));
+  ck_assert (term_area (&(term_amount){ zero, 1, 10, 0, "" }, 4, &ascii, &out, &err));
+  ck_assert (term_area (&(term_amount){ zero, 1, 0, 0, "" }, 4, &ascii, &out, &err));
   ck_assert_ptr_null (out.data);
 }
 END_TEST
@@ -87,7 +87,8 @@ START_TEST (huge_amounts_and_times_do_not_overflow) {
   term_lane lane = { "x", spans, 1 };
   bytes out = { 0 };
   error err = { 0 };
-  ck_assert (term_area (points, 2, INT64_MAX, INT64_MAX / 2, "x", 4, &ascii, &out, &err));
+  ck_assert (term_area (&(term_amount){ points, 2, INT64_MAX, INT64_MAX / 2, "x" }, 4, &ascii, &out,
+                        &err));
   ck_assert (term_lanes (&lane, 1, INT64_MAX, &braille, &out, &err));
   bytes_free (&out);
 }

@@ -53,9 +53,17 @@ static plan *plan_in (train_case *c, int64_t budget, error *err) {
   schedule_shortage shortage;
   schedule_options o = { .budget_bytes = budget, .host_bytes = c->device.host_bytes };
   return random_wishes (&c->units, &r, 1000000, c->a, &wishes, &count, err)
-             ? schedule (c->trace, &c->rewritten, c->sections, c->n_sections, c->recomputes,
-                         c->n_recomputes, NULL, 0, &c->device, wishes, count, &o, c->a, &shortage,
-                         err)
+             ? schedule (&(schedule_request){ .original = c->trace,
+                                              .rewritten = &c->rewritten,
+                                              .sections = c->sections,
+                                              .n_sections = c->n_sections,
+                                              .recomputes = c->recomputes,
+                                              .n_recomputes = c->n_recomputes,
+                                              .device = &c->device,
+                                              .wishes = wishes,
+                                              .n_wishes = count,
+                                              .options = &o },
+                         c->a, &shortage, err)
              : NULL;
 }
 

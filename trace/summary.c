@@ -139,7 +139,7 @@ bool summary_of (const trace *t, arena *a, summary *out, error *err) {
   *out = (summary){ 0 };
   arena *scratch = arena_new (0);
   if (!scratch)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   working w = { .trace = t,
                 .pinned = NEW (scratch, (int64_t)t->n_ops + 1, int64_t, err),
                 .whole = NEW (scratch, t->n_ops, int64_t, err),

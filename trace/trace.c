@@ -134,7 +134,7 @@ bool trace_validate (const trace *t, error *err) {
       return false;
   arena *scratch = arena_new (0);
   if (!scratch)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   int64_t *seen = NEW (scratch, t->n_tensors, int64_t, err);
   int32_t *first = NEW (scratch, t->n_tensors, int32_t, err);
   int32_t *last = NEW (scratch, t->n_tensors, int32_t, err);

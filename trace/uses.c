@@ -70,7 +70,7 @@ bool uses_of (const trace *t, arena *a, uses *out, error *err) {
   /* The rows outlive this function and their number is not known yet: scratch of its own. */
   arena *scratch = arena_new (0);
   if (!scratch)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   lives l = { .born = NEW (scratch, t->n_ops, int32_t, err),
               .born_link = NEW (scratch, t->n_tensors, int32_t, err),
               .dies = NEW (scratch, t->n_ops, int32_t, err),

@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_EXPLAIN_CUTS_H
 #define FERRY_CLI_EXPLAIN_CUTS_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/plan.h"
 
 /* One section of the plan. */

@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_EXPLAIN_DROPS_H
 #define FERRY_CLI_EXPLAIN_DROPS_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/plan.h"
 
 /* One recompute entry. */

@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_EXPLAIN_PLACES_H
 #define FERRY_CLI_EXPLAIN_PLACES_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/simulate/waits.h"
 
 typedef struct places_told {

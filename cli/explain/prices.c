@@ -30,7 +30,7 @@ static bool bound_with (call *c, const plan *p, const trace *t, int64_t more_byt
                       .budget_bytes = p->budget_bytes + more_bytes,
                       .host_bytes = p->host_bytes };
   bool ok = scratch ? solve_bound (t, &o, scratch, out, &c->err)
-                    : error_set (&c->err, ERR_memory, "out of memory");
+                    : error_memory (&c->err);
   arena_free (scratch);
   return ok;
 }

@@ -3,7 +3,7 @@
 #define FERRY_CLI_EXPLAIN_PRICES_H
 
 #include "base/json.h"
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/plan.h"
 
 /* The bound at what a plan has, the bounds at a little more, and what so much more can buy at most

@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_FIGURES_PICTURE_FILES_H
 #define FERRY_CLI_FIGURES_PICTURE_FILES_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "plot/figure.h"
 
 /* clang-format off */

@@ -16,8 +16,8 @@ bool picture_needs (call *c, const trace *t, const int64_t *bytes_at, int64_t bu
   }
   term_style style = { c->utf8, c->color, c->columns };
   bytes picture = { 0 };
-  bool ok = term_area (points, t->n_ops, at_ns, budget_bytes, "budget", MEMORY_ROWS, &style,
-                       &picture, &c->err) &&
+  term_amount needs = { points, t->n_ops, at_ns, budget_bytes, "budget" };
+  bool ok = term_area (&needs, MEMORY_ROWS, &style, &picture, &c->err) &&
             call_write (c, NULL, picture.data, picture.size);
   bytes_free (&picture);
   return ok;
@@ -49,11 +49,11 @@ bool picture_step (call *c, const sim_job *job, const timeline *line) {
     return false;
   for (int32_t i = 0; i < line->n_memory; i++)
     points[i] = (term_point){ line->memory[i].at_ns, line->memory[i].bytes };
+  term_amount used = { points, line->n_memory, line->period_ns, job->plan->budget_bytes, "budget" };
   bytes picture = { 0 };
   bool ok = term_lanes (lanes, 3, line->period_ns, &style, &picture, &c->err) &&
             bytes_append (&picture, "\n", 1, &c->err) &&
-            term_area (points, line->n_memory, line->period_ns, job->plan->budget_bytes, "budget",
-                       MEMORY_ROWS, &style, &picture, &c->err) &&
+            term_area (&used, MEMORY_ROWS, &style, &picture, &c->err) &&
             call_write (c, NULL, picture.data, picture.size);
   bytes_free (&picture);
   return ok;

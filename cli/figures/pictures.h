@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_FIGURES_PICTURES_H
 #define FERRY_CLI_FIGURES_PICTURES_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/simulate/simulate.h"
 
 /* What lives while each op runs, over the time of a step without a plan; budget_bytes < 0: none. */

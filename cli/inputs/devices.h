@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_INPUTS_DEVICES_H
 #define FERRY_CLI_INPUTS_DEVICES_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/device.h"
 
 /* By name or file. */

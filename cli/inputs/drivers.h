@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_INPUTS_DRIVERS_H
 #define FERRY_CLI_INPUTS_DRIVERS_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 /* clang-format off */
 #define OPTION_DRIVER { 0, "driver", "emulated|cuda", "what carries it out: the emulated device " \

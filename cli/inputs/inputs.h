@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_INPUTS_INPUTS_H
 #define FERRY_CLI_INPUTS_INPUTS_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/plan.h"
 #include "trace/trace.h"
 

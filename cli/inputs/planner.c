@@ -90,6 +90,21 @@ static bool read_effort (call *c, planner *p) {
   return true;
 }
 
+/* For developers: other numbers for the search, or without one of its strategies. */
+static bool read_tuning (call *c, planner *p) {
+  const char *text = has_option (c, "tune") ? call_text (c, "tune") : NULL;
+  error wrong = { 0 };
+  if (!text)
+    return true;
+  tuning *t = NEW (c->arena, 1, tuning, &c->err);
+  if (!t)
+    return false;
+  *t = tuning_shipped;
+  p->tuned = text;
+  p->options.tuning = t;
+  return tuning_read (t, text, &wrong) || error_set (&c->err, ERR_usage, "--tune: %s", wrong.text);
+}
+
 /* The most parts that any op may run in. */
 static int64_t most_parts (const trace *t) {
   int64_t most = 1;
@@ -158,7 +173,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
     return error_set (&c->err, ERR_usage, "--host: %s, but the host of %s has %s",
                       units_bytes (want, p->options.host_bytes), p->device.name,
                       units_bytes (have, p->device.host_bytes));
-  return read_rewriting (c, t, p) && read_effort (c, p);
+  return read_rewriting (c, t, p) && read_effort (c, p) && read_tuning (c, p);
 }
 
 void planner_plain (planner *p, const call *c, const device *d, int64_t budget_bytes,
@@ -219,6 +234,8 @@ static const char *made_by (const planner *p, arena *a, error *err) {
     json_add_text (&w, "sections", "auto");
   else if (p->options.sections)
     json_add_int (&w, "sections", p->options.section_parts);
+  if (p->tuned)
+    json_add_text (&w, "tune", p->tuned);
   json_close_object (&w);
   json_add_int (&w, "seed", (int64_t)p->options.seed);
   json_close_object (&w);
@@ -234,6 +251,7 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
                    before;
   sigemptyset (&mine.sa_mask);
   p->options.device = &p->device;
+  p->options.stats = &p->stats;
   p->options.stop = stop;
   p->options.stop_context = p;
   p->deadline_ns = planner_now_ns () + p->seconds * 1000000000;

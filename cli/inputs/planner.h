@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_INPUTS_PLANNER_H
 #define FERRY_CLI_INPUTS_PLANNER_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "solver/solve.h"
 
 typedef struct planner {
@@ -13,6 +13,8 @@ typedef struct planner {
   int64_t seconds;                    /* 0: no limit */
   int64_t deadline_ns;
   bool interrupted;
+  const char *tuned;  /* what --tune says; or NULL */
+  search_stats stats; /* of all that was solved */
 } planner;
 
 /* Of --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds, --seed and

@@ -67,7 +67,7 @@ bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) {
   policy_view v;
   arena *scratch = arena_new (0);
-  bool ok = scratch || error_set (&c->err, ERR_memory, "out of memory");
+  bool ok = scratch || error_memory (&c->err);
   ok = ok && policy_view_build (t, d, 0, 0, scratch, &v, &c->err);
   if (ok)
     *out = v.res[view_peak (&v, v.res)];

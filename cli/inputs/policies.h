@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_INPUTS_POLICIES_H
 #define FERRY_CLI_INPUTS_POLICIES_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "solver/policy/policy.h"
 
 bool policy_of_name (call *c, const char *name, policy_id *out) MUST_CHECK;

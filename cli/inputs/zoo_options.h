@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_INPUTS_ZOO_OPTIONS_H
 #define FERRY_CLI_INPUTS_ZOO_OPTIONS_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "trace/zoo/zoo.h"
 
 /* clang-format off */

@@ -241,7 +241,7 @@ bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_op
   for (int32_t i = 0; i < g->n_budgets; i++)
     budgets[i] = budget_of (g->budgets[i], &d, at->peak_bytes);
   arena *scratch = arena_new (0);
-  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  bool ok = scratch || error_memory (err);
   ok = ok && curve_of (at->trace, &mine, budgets, g->n_budgets, scratch, &v, err);
   for (int32_t i = 0; ok && i < g->n_budgets; i++) {
     rows[i] = (whatif_row){ .device = which / g->n_batches,

@@ -74,7 +74,7 @@ static bool is_refuted (asking *a, const allowed *how, int64_t batch, bool *refu
   attempt t;
   int64_t bound_ns = 0;
   curve_options o = options_of (a, how);
-  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  bool ok = scratch || error_memory (err);
   ok = ok && begin_batch (a, batch, scratch, &t, err);
   bool plain = ok && t.peak_bytes <= a->memory_bytes;
   *refuted = ok && how == &ways[0] && !plain;
@@ -94,7 +94,7 @@ static bool try_batch (asking *a, const allowed *how, int64_t batch, bool *fits,
   const plan *p = NULL;
   int64_t bound_ns;
   curve_options o = options_of (a, how);
-  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
+  bool ok = scratch || error_memory (err);
   ok = ok && begin_batch (a, batch, scratch, &t, err);
   bool plain = ok && t.peak_bytes <= a->memory_bytes;
   if (ok && !plain && how != &ways[0])

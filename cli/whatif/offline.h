@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_WHATIF_OFFLINE_H
 #define FERRY_CLI_WHATIF_OFFLINE_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "solver/fleet/curve.h"
 
 /* clang-format off */

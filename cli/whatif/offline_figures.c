@@ -122,17 +122,18 @@ bool curve_figure (const trace *t, const device *d, const curve *v, arena *a, fi
 /* ---- bars ---- */
 
 /* A figure of bars over names; values FIGURE_HOLE where there is none. */
-static bool bar_figure (figure *f, const char *id, const char *title, const char *what,
-                        figure_unit unit, const char *const *names, int32_t n, int32_t n_series,
-                        arena *a, error *err) {
-  figure_series *s = NEW (a, n_series, figure_series, err);
-  *f = (figure){ .id = id,
-                 .title = title,
-                 .x = { "", FIGURE_NAME, false, names, n },
-                 .y = { what, unit, true, NULL, 0 },
-                 .series = s,
-                 .n_series = n_series };
-  return s;
+static figure bar_figure (const char *id, const char *title, const char *what, figure_unit unit,
+                          const char *const *names, int32_t n) {
+  return (figure){ .id = id,
+                   .title = title,
+                   .x = { "", FIGURE_NAME, false, names, n },
+                   .y = { what, unit, true, NULL, 0 } };
+}
+
+static bool has_series (figure *f, int32_t n, arena *a, error *err) {
+  f->series = NEW (a, n, figure_series, err);
+  f->n_series = n;
+  return f->series != NULL;
 }
 
 static bool add_bars (figure *f, int32_t k, const char *name, figure_tone tone,
@@ -164,7 +165,8 @@ static bool compare_budget (const compared *rows, int32_t n, int32_t which, aren
   }
   const char *id = arena_format (a, err, "budget-%d", which + 1);
   const char *title = arena_format (a, err, "A step in %s", units_bytes (text, rows->budget_bytes));
-  if (!id || !title || !bar_figure (f, id, title, "step", FIGURE_NS, names, n, 1, a, err) ||
+  *f = bar_figure (id, title, "step", FIGURE_NS, names, n);
+  if (!id || !title || !has_series (f, 1, a, err) ||
       !add_bars (f, 0, "step", TONE_compute, steps, notes, a, err))
     return false;
   f->marks = marks;
@@ -257,9 +259,8 @@ static bool whatif_bars (const whatif_grid *g, const whatif_row *rows, arena *a,
     if (!names[l])
       return false;
   }
-  const char *id = f->id, *title = f->title;
-  return bar_figure (f, id, title, "step", FIGURE_NS, names, g->n_links, 2, a, err) &&
-         add_bars (f, 0, "step", TONE_compute, steps, notes, a, err) &&
+  *f = bar_figure (f->id, f->title, "step", FIGURE_NS, names, g->n_links);
+  return has_series (f, 2, a, err) && add_bars (f, 0, "step", TONE_compute, steps, notes, a, err) &&
          add_bars (f, 1, "without swaps", TONE_plain, bases, NULL, a, err);
 }
 
@@ -309,8 +310,9 @@ static bool rival_figure (const packing *p, arena *a, figure *f, error *err) {
     worst[i] = r->fits ? r->worst_ppm - ONE : FIGURE_HOLE;
     mean[i] = r->fits && n ? r->total_ppm / n - ONE : FIGURE_HOLE;
   }
-  return bar_figure (f, "rivals", "Longer than alone, by who decides", "longer", FIGURE_SHARE,
-                     names, RIVALS, 2, a, err) &&
+  *f = bar_figure ("rivals", "Longer than alone, by who decides", "longer", FIGURE_SHARE, names,
+                   RIVALS);
+  return has_series (f, 2, a, err) &&
          add_bars (f, 0, "slowest job", TONE_stall, worst, notes, a, err) &&
          add_bars (f, 1, "mean", TONE_compute, mean, told, a, err);
 }
@@ -337,14 +339,13 @@ bool pack_figure (const packing *p, const cards_answer *v, arena *a, figure_page
       (figure_page){ .title = "Jobs that share", .figures = f, .n_figures = p->has_rivals ? 3 : 2 };
   out->subtitle = arena_format (a, err, "%d of %d jobs have a place on %s%s", v->n_placed, n,
                                 p->cards[0].name, p->options.n_cards > 1 ? " and others" : "");
-  return out->subtitle &&
-         bar_figure (&f[0], "memory", "Memory of each job", "memory", FIGURE_BYTES, names, n, 3, a,
-                     err) &&
+  f[0] = bar_figure ("memory", "Memory of each job", "memory", FIGURE_BYTES, names, n);
+  f[1] = bar_figure ("slowdown", "Longer than alone", "longer", FIGURE_SHARE, names, n);
+  return out->subtitle && has_series (&f[0], 3, a, err) &&
          add_bars (&f[0], 0, "budget", TONE_compute, budget, notes, a, err) &&
          add_bars (&f[0], 1, "needs without swaps", TONE_plain, peak, NULL, a, err) &&
          add_bars (&f[0], 2, "needs at least", TONE_limit, floor, NULL, a, err) &&
-         bar_figure (&f[1], "slowdown", "Longer than alone", "longer", FIGURE_SHARE, names, n, 2, a,
-                     err) &&
+         has_series (&f[1], 2, a, err) &&
          add_bars (&f[1], 0, "all together", TONE_stall, seen, notes, a, err) &&
          add_bars (&f[1], 1, "as predicted", TONE_bound, expected, notes, a, err) &&
          (!p->has_rivals || rival_figure (p, a, &f[2], err));
@@ -354,7 +355,9 @@ bool batch_figure (const char *title, const char *subtitle, const char *const *n
                    const int64_t *batches, int32_t n, arena *a, figure_page *out, error *err) {
   figure *f = NEW (a, 1, figure, err);
   *out = (figure_page){ .title = title, .subtitle = subtitle, .figures = f, .n_figures = 1 };
-  return f &&
-         bar_figure (f, "batch", "Largest batch", "items", FIGURE_COUNT, names, n, 1, a, err) &&
+  if (!f)
+    return false;
+  *f = bar_figure ("batch", "Largest batch", "items", FIGURE_COUNT, names, n);
+  return has_series (f, 1, a, err) &&
          add_bars (f, 0, "largest batch", TONE_compute, batches, NULL, a, err);
 }

@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_WHATIF_PACK_H
 #define FERRY_CLI_WHATIF_PACK_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "solver/fleet/cards.h"
 #include "solver/fleet/rivals.h"
 

@@ -106,7 +106,7 @@ static void present (const packing *p, const bool *here, packing *out, int32_t *
    and then copies in. One after the other on the link of a card, at its full rate. */
 static bool find_changes (call *c, const packing *p, change *all) {
   arena *scratch = arena_new (0);
-  bool ok = scratch || error_set (&c->err, ERR_memory, "out of memory");
+  bool ok = scratch || error_memory (&c->err);
   int64_t ready_ns[CARDS_MOST] = { 0 }, ins_ns[CARDS_MOST] = { 0 };
   for (int32_t j = 0; ok && j < p->n_jobs; j++) {
     change *it = &all[j];

@@ -3,7 +3,7 @@
 #ifndef FERRY_CLI_WHATIF_WHATIF_H
 #define FERRY_CLI_WHATIF_WHATIF_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 #include "solver/fleet/curve.h"
 
 enum { WHATIF_MOST = 32 };

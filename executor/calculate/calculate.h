@@ -7,7 +7,7 @@
 #include "executor/ops/feed.h"
 #include "executor/libraries/libraries.h"
 #include "executor/ops/bind.h"
-#include "executor/replay/views.h"
+#include "executor/room/views.h"
 
 enum { CALCULATE_AHEAD = 4 }; /* steps that are issued before the first of them has ended */
 

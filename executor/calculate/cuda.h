@@ -4,7 +4,7 @@
 #define FERRY_EXECUTOR_CALCULATE_CUDA_H
 
 #include "executor/calculate/calculate.h"
-#include "executor/ops/kernel_ops.h"
+#include "executor/gpu/kernel_ops.h"
 
 extern const calculator calculator_cuda;
 

@@ -6,6 +6,7 @@
 #include <sys/prctl.h>
 #include <time.h>
 
+#include "base/order.h"
 #include "executor/emu/core.h"
 
 /* A scheduler with more to run than processors keeps a thread waiting for some of its slices. */
@@ -15,10 +16,6 @@ int64_t real_clock (void) {
   struct timespec t;
   clock_gettime (CLOCK_MONOTONIC, &t);
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-static int64_t later (int64_t a, int64_t b) {
-  return a > b ? a : b;
 }
 
 /* The nominal end, or the real one where that is too late to be forgiven. */
@@ -75,10 +72,10 @@ static void work_copy (machine *m, command *c) {
   if (++m->copies == m->config.failed_copy)
     machine_fail (m, CUDA_ERROR_ECC_UNCORRECTABLE);
   c->start_ns = machine_now (m);
-  int64_t begins = later (c->stream->nominal_ns, m->free_ns[d]);
+  int64_t begins = max_of (c->stream->nominal_ns, m->free_ns[d]);
   if (c->start_ns > begins + FORGIVEN_NS)
     begins = c->start_ns;
-  begins = later (begins, m->link.now_ns);
+  begins = max_of (begins, m->link.now_ns);
   while (link_next (&m->link) < begins && m->stuck == CUDA_SUCCESS) {
     /* The other direction changes before this one begins; its own thread takes it off. */
     link_carry (&m->link, link_next (&m->link));
@@ -116,14 +113,14 @@ static void work (machine *m, command *c) {
       pthread_cond_wait (&m->changed, &m->lock);
     }
   c->stream->nominal_ns =
-      later (c->stream->nominal_ns, c->kind == COMMAND_WAIT ? c->as.target->nominal_ns : 0);
-  c->stream->nominal_ns = later (c->stream->nominal_ns, c->issued_ns);
+      max_of (c->stream->nominal_ns, c->kind == COMMAND_WAIT ? c->as.target->nominal_ns : 0);
+  c->stream->nominal_ns = max_of (c->stream->nominal_ns, c->issued_ns);
   if (m->config.fuzz_ns > 0 && c->kind != COMMAND_WAIT && c->kind != COMMAND_RECORD) {
     int64_t until = machine_now (m) + (int64_t)(machine_random (m) % (uint64_t)m->config.fuzz_ns);
     pthread_mutex_unlock (&m->lock);
     sleep_until (m, until);
     pthread_mutex_lock (&m->lock);
-    c->stream->nominal_ns = later (c->stream->nominal_ns, until);
+    c->stream->nominal_ns = max_of (c->stream->nominal_ns, until);
   }
   c->started = true;
   c->start_ns = machine_now (m);

@@ -6,7 +6,7 @@
 #define FERRY_EXECUTOR_GPU_DEVICE_H
 
 #include "executor/ops/bf16.h"
-#include "executor/ops/kernel_work.h"
+#include "executor/gpu/kernel_work.h"
 
 enum { TEAM = 256 };
 

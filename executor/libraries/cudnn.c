@@ -193,25 +193,25 @@ void cudnn_forget (cudnn *d, cudnn_convolution *c) {
   free (c);
 }
 
-bool cudnn_run (cudnn *d, CUstream s, const cudnn_convolution *c, const void *x, const void *y,
-                void *workspace, bool adds, void *out, error *err) {
-  const float alpha = 1, beta = adds ? 1 : 0;
-  void *room = c->workspace_bytes > 0 ? workspace : NULL;
+bool cudnn_run (cudnn *d, CUstream s, const cudnn_convolution *c, const cudnn_operands *o,
+                error *err) {
+  const float alpha = 1, beta = o->adds ? 1 : 0;
+  void *room = c->workspace_bytes > 0 ? o->workspace : NULL;
   cudnnStatus_t r = d->set_stream (d->handle, (cudaStream_t)s);
   if (r != CUDNN_STATUS_SUCCESS)
     return error_set (err, ERR_device, "cudnnSetStream: status %u", r);
   switch (c->way) {
   case CUDNN_TO_B:
-    r = d->forward (d->handle, &alpha, c->a, x, c->w, y, c->conv, c->algorithm, room,
-                    c->workspace_bytes, &beta, c->b, out);
+    r = d->forward (d->handle, &alpha, c->a, o->x, c->w, o->y, c->conv, c->algorithm, room,
+                    c->workspace_bytes, &beta, c->b, o->out);
     break;
   case CUDNN_TO_A:
-    r = d->backward_data (d->handle, &alpha, c->w, y, c->b, x, c->conv, c->algorithm, room,
-                          c->workspace_bytes, &beta, c->a, out);
+    r = d->backward_data (d->handle, &alpha, c->w, o->y, c->b, o->x, c->conv, c->algorithm, room,
+                          c->workspace_bytes, &beta, c->a, o->out);
     break;
   case CUDNN_TO_WEIGHTS:
-    r = d->backward_filter (d->handle, &alpha, c->a, x, c->b, y, c->conv, c->algorithm, room,
-                            c->workspace_bytes, &beta, c->w, out);
+    r = d->backward_filter (d->handle, &alpha, c->a, o->x, c->b, o->y, c->conv, c->algorithm, room,
+                            c->workspace_bytes, &beta, c->w, o->out);
     break;
   }
   return r == CUDNN_STATUS_SUCCESS || error_set (err, ERR_device, "a convolution: status %u", r);

@@ -33,7 +33,13 @@ void cudnn_forget (cudnn *d, cudnn_convolution *c); /* NULL is allowed */
 
 /* x: a or dy; y: weights or the other side: the operands in the order of the op's. adds: to what is
    in `out`. */
-bool cudnn_run (cudnn *d, CUstream s, const cudnn_convolution *c, const void *x, const void *y,
-                void *workspace, bool adds, void *out, error *err) MUST_CHECK;
+typedef struct cudnn_operands {
+  const void *x, *y;
+  void *workspace, *out;
+  bool adds;
+} cudnn_operands;
+
+bool cudnn_run (cudnn *d, CUstream s, const cudnn_convolution *c, const cudnn_operands *o,
+                error *err) MUST_CHECK;
 
 #endif

@@ -171,8 +171,12 @@ static bool convolve (libraries *l, CUstream s, const library_call *c, const ker
   bool weights = w->c.kind == COMPUTE_conv_bwd_weights || w->c.kind == COMPUTE_deconv_bwd_weights;
   bool forward = w->c.kind == COMPUTE_conv_fwd || w->c.kind == COMPUTE_deconv_fwd;
   int x = w->c.kind == COMPUTE_deconv_bwd_weights ? 1 : 0; /* side a of the weights' gradient */
-  return cudnn_run (l->dnn, s, c->conv, w->at[x], w->at[1 - x], w->workspace, weights,
-                    w->at[forward ? 3 : 2], err);
+  cudnn_operands o = { .x = w->at[x],
+                       .y = w->at[1 - x],
+                       .workspace = w->workspace,
+                       .out = w->at[forward ? 3 : 2],
+                       .adds = weights };
+  return cudnn_run (l->dnn, s, c->conv, &o, err);
 }
 
 /* ---- both ---- */

@@ -6,7 +6,7 @@
 
 #include "executor/libraries/cublas.h"
 #include "executor/libraries/cudnn.h"
-#include "executor/ops/kernel_work.h"
+#include "executor/gpu/kernel_work.h"
 
 typedef struct libraries_options {
   bool search;            /* where the system keeps them */

@@ -4,7 +4,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "executor/libraries/blas.h"
+#include "base/order.h"
 #include "executor/ops/inner.h"
 
 enum { QUERIES = 64 }; /* at a time */
@@ -12,16 +12,13 @@ enum { QUERIES = 64 }; /* at a time */
 /* One item and head; a row of each matrix is so many elements behind the one before. */
 typedef struct head {
   const compute_attention *s;
+  const blas *blas;
   const float *q, *k, *v, *y, *dy, *lse;
   float *y_out, *lse_out, *dq, *dk, *dv;
   int64_t q_row, k_row, y_row;
   int64_t random; /* the number that its first element draws */
   int64_t step;
 } head;
-
-static int64_t least (int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 /* How many keys query i sees. */
 static int64_t seen (const compute_attention *s, int64_t i) {
@@ -38,7 +35,11 @@ static head head_of (const work *w, bool back, int64_t item, int64_t h) {
   const compute_attention *s = &w->c->attention;
   int64_t kv = h / (s->heads / s->kv_heads), width = s->width;
   int64_t q_heads = s->packed ? s->heads + 2 * s->kv_heads : s->heads;
-  head r = { .s = s, .step = w->step, .q_row = q_heads * width, .y_row = s->heads * width };
+  head r = { .s = s,
+             .blas = w->blas,
+             .step = w->step,
+             .q_row = q_heads * width,
+             .y_row = s->heads * width };
   r.k_row = s->packed ? r.q_row : s->kv_heads * width;
   int64_t q_at = item * s->queries * r.q_row + h * width, k_at, v_at;
   if (s->packed) {
@@ -82,7 +83,7 @@ static void scores_of (const head *h, int64_t from, int64_t to, float *scores) {
                      .b_row = h->k_row,
                      .c_row = h->s->keys,
                      .alpha = scale_of (h->s) };
-  blas_sgemm (&p, h->q + from * h->q_row, h->k, scores);
+  blas_sgemm (h->blas, &p, h->q + from * h->q_row, h->k, scores);
 }
 
 static bool kept (const head *h, int64_t query, int64_t key) {
@@ -112,11 +113,11 @@ static float softmax_row (float *x, int64_t n, int64_t columns) {
 static void head_forward (const head *h, float *scores) {
   const compute_attention *s = h->s;
   for (int64_t from = 0; from < s->queries; from += QUERIES) {
-    int64_t to = least (from + QUERIES, s->queries);
+    int64_t to = min_of (from + QUERIES, s->queries);
     scores_of (h, from, to, scores);
     for (int64_t i = from; i < to; i++) {
       float *row = scores + (i - from) * s->keys;
-      h->lse_out[i] = softmax_row (row, least (seen (s, i), s->keys), s->keys);
+      h->lse_out[i] = softmax_row (row, min_of (seen (s, i), s->keys), s->keys);
       for (int64_t j = 0; s->rate_ppm > 0 && j < seen (s, i); j++)
         row[j] = kept (h, i, j) ? row[j] * kept_scale (s) : 0;
     }
@@ -127,13 +128,13 @@ static void head_forward (const head *h, float *scores) {
                        .b_row = h->k_row,
                        .c_row = h->y_row,
                        .alpha = 1 };
-    blas_sgemm (&p, scores, h->v, h->y_out + from * h->y_row);
+    blas_sgemm (h->blas, &p, scores, h->v, h->y_out + from * h->y_row);
   }
 }
 
 bool op_attention_fwd (const work *k, error *err) {
   const compute_attention *s = &k->c->attention;
-  float *scores = ops_scratch (k, least (QUERIES, s->queries) * s->keys, err);
+  float *scores = ops_scratch (k, min_of (QUERIES, s->queries) * s->keys, err);
   if (scores == NULL)
     return false;
   for (int64_t item = 0; item < k->items; item++)
@@ -168,7 +169,7 @@ static void rows_back (const head *h, int64_t from, int64_t to, float *p, float 
 static void head_backward (const head *h, float *scores, float *dscores) {
   const compute_attention *s = h->s;
   for (int64_t from = 0; from < s->queries; from += QUERIES) {
-    int64_t to = least (from + QUERIES, s->queries);
+    int64_t to = min_of (from + QUERIES, s->queries);
     const float *dy = h->dy + from * h->y_row;
     scores_of (h, from, to, scores);
     blas_product dp = { .m = to - from,
@@ -179,7 +180,7 @@ static void head_backward (const head *h, float *scores, float *dscores) {
                         .b_row = h->k_row,
                         .c_row = s->keys,
                         .alpha = 1 };
-    blas_sgemm (&dp, dy, h->v, dscores);
+    blas_sgemm (h->blas, &dp, dy, h->v, dscores);
     rows_back (h, from, to, scores, dscores);
     blas_product to_keys = { .m = s->keys,
                              .n = s->width,
@@ -190,10 +191,10 @@ static void head_backward (const head *h, float *scores, float *dscores) {
                              .c_row = h->k_row,
                              .alpha = 1,
                              .beta = 1 };
-    blas_sgemm (&to_keys, scores, dy, h->dv);
+    blas_sgemm (h->blas, &to_keys, scores, dy, h->dv);
     to_keys.alpha = scale_of (s);
     to_keys.b_row = h->q_row;
-    blas_sgemm (&to_keys, dscores, h->q + from * h->q_row, h->dk);
+    blas_sgemm (h->blas, &to_keys, dscores, h->q + from * h->q_row, h->dk);
     blas_product dq = { .m = to - from,
                         .n = s->width,
                         .k = s->keys,
@@ -201,13 +202,13 @@ static void head_backward (const head *h, float *scores, float *dscores) {
                         .b_row = h->k_row,
                         .c_row = h->q_row,
                         .alpha = scale_of (s) };
-    blas_sgemm (&dq, dscores, h->k, h->dq + from * h->q_row);
+    blas_sgemm (h->blas, &dq, dscores, h->k, h->dq + from * h->q_row);
   }
 }
 
 bool op_attention_bwd (const work *k, error *err) {
   const compute_attention *s = &k->c->attention;
-  int64_t room = least (QUERIES, s->queries) * s->keys;
+  int64_t room = min_of (QUERIES, s->queries) * s->keys;
   float *scores = ops_scratch (k, 2 * room, err);
   if (scores == NULL)
     return false;

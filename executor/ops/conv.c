@@ -4,7 +4,7 @@
    exchanged, and so are its gradients. */
 #include <string.h>
 
-#include "executor/libraries/blas.h"
+#include "base/order.h"
 #include "executor/ops/inner.h"
 
 enum { TILE_FLOATS = 384 << 10, LEAST_COLUMNS = 256, MOST_COLUMNS = 4096 };
@@ -59,19 +59,15 @@ typedef struct tile {
   int64_t columns; /* all of them */
 } tile;
 
-static int64_t least (int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static tile tile_first (const geometry *g, int64_t items) {
   int64_t columns = TILE_FLOATS / g->rows, all = g->d.out * g->h.out;
   if (columns < LEAST_COLUMNS)
     columns = LEAST_COLUMNS;
-  columns = least (columns, MOST_COLUMNS);
+  columns = min_of (columns, MOST_COLUMNS);
   tile t = { 0 };
-  t.items = g->out_space < columns ? least (items, columns / g->out_space) : 1;
+  t.items = g->out_space < columns ? min_of (items, columns / g->out_space) : 1;
   t.lines = g->out_space < columns ? all : columns / g->w.out < 1 ? 1 : columns / g->w.out;
-  t.lines = least (t.lines, all);
+  t.lines = min_of (t.lines, all);
   t.columns = t.items * t.lines * g->w.out;
   return t;
 }
@@ -85,8 +81,8 @@ static bool tile_next (const geometry *g, const tile *size, int64_t items, tile 
     t->line = 0;
     t->item += t->items;
   }
-  t->items = least (size->items, items - t->item);
-  t->lines = least (size->lines, all - t->line);
+  t->items = min_of (size->items, items - t->item);
+  t->lines = min_of (size->lines, all - t->line);
   t->columns = t->items * t->lines * g->w.out;
   return t->items > 0;
 }
@@ -98,8 +94,8 @@ static void inside (const axis *w, int64_t offset, int64_t *from, int64_t *to) {
   int64_t first = w->pad - offset; /* the input's element 0 stands at output first / stride */
   *from = first > 0 ? (first + w->stride - 1) / w->stride : 0;
   int64_t span = w->in - 1 + first;
-  *to = span < 0 ? 0 : least (w->out, span / w->stride + 1);
-  *from = least (*from, *to);
+  *to = span < 0 ? 0 : min_of (w->out, span / w->stride + 1);
+  *from = min_of (*from, *to);
 }
 
 static void read_apart (const float *x, int64_t stride, int64_t count, float *out) {
@@ -200,6 +196,7 @@ static void join (const geometry *g, const tile *t, float *y, int64_t y_item, fl
 
 typedef struct conv_work {
   geometry g;
+  const blas *blas;
   int64_t items, x_item, y_item; /* elements of an item */
   float *x, *y;                  /* of the items; y has the output's shape */
   float *columns, *joined;
@@ -209,6 +206,7 @@ typedef struct conv_work {
 static bool conv_begin (const work *k, bool transposed, float *x, float *y, conv_work *c,
                         error *err) {
   c->g = geometry_of (&k->c->conv, transposed);
+  c->blas = k->blas;
   c->items = k->items;
   c->x_item = c->g.groups * c->g.in_channels * c->g.in_space;
   c->y_item = c->g.groups * c->g.out_channels * c->g.out_space;
@@ -275,7 +273,7 @@ static void forward (const conv_work *c, const float *w, const float *b) {
                          .c_row = p.y_row,
                          .alpha = 1,
                          .beta = b != NULL };
-      blas_sgemm (&m, w + group * g->out_channels * g->rows, p.columns, p.y);
+      blas_sgemm (c->blas, &m, w + group * g->out_channels * g->rows, p.columns, p.y);
       if (p.joined)
         join (g, &t, p.y_group, c->y_item, p.y, true);
     } while (tile_next (g, &c->size, c->items, &t));
@@ -301,7 +299,7 @@ static void backward_data (const conv_work *c, const float *w, bool keeps) {
                          .c_row = p.columns_row,
                          .alpha = 1,
                          .beta = !p.made };
-      blas_sgemm (&m, w + group * g->out_channels * g->rows, p.y, p.columns);
+      blas_sgemm (c->blas, &m, w + group * g->out_channels * g->rows, p.y, p.columns);
       if (p.made)
         move_columns (g, &t, p.x_group, c->x_item, p.columns, true);
     } while (tile_next (g, &c->size, c->items, &t));
@@ -328,7 +326,7 @@ static void backward_weights (const conv_work *c, float *dw) {
                          .c_row = g->rows,
                          .alpha = 1,
                          .beta = 1 };
-      blas_sgemm (&m, p.y, p.columns, dw + group * g->out_channels * g->rows);
+      blas_sgemm (c->blas, &m, p.y, p.columns, dw + group * g->out_channels * g->rows);
     } while (tile_next (g, &c->size, c->items, &t));
   }
 }

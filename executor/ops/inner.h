@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "executor/ops/blas.h"
 #include "executor/ops/ops.h"
 
 /* A stretch of items that lie side by side in every operand; of kinds that need the whole batch,
@@ -14,6 +15,7 @@ typedef struct work {
   const compute *c;
   const ops_call *call;
   ops *o;
+  const blas *blas;
   int64_t first_item, items;
   int64_t step;
   void *at[COMPUTE_MOST_OPERANDS];         /* the stretch's first item; NULL: absent */

@@ -8,6 +8,7 @@
 #include "executor/ops/inner.h"
 
 struct ops {
+  blas blas;
   float *scratch;
   int64_t scratch_floats;
 };
@@ -16,6 +17,8 @@ ops *ops_new (error *err) {
   ops *o = calloc (1, sizeof *o);
   if (o == NULL)
     error_set (err, ERR_memory, "no memory to calculate in");
+  else
+    blas_open (&o->blas);
   return o;
 }
 
@@ -171,7 +174,7 @@ bool ops_run (ops *o, const ops_call *call, error *err) {
   int n = compute_operands (call->c, operands);
   if (!check_call (call, operands, n, err))
     return false;
-  work k = { .c = call->c, .call = call, .o = o, .step = call->step };
+  work k = { .c = call->c, .call = call, .o = o, .blas = &o->blas, .step = call->step };
   for (int i = 0; i < n; i++) {
     const operand *x = &operands[i];
     k.elements[i] = x->item ? x->elements / compute_batch (call->c) : x->elements;

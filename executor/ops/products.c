@@ -1,7 +1,6 @@
 /* Matrix products: linear layers, sums for their biases, products of two activations. */
 #include <math.h>
 
-#include "executor/libraries/blas.h"
 #include "executor/ops/inner.h"
 
 bool op_linear_fwd (const work *k, error *err) {
@@ -22,7 +21,7 @@ bool op_linear_fwd (const work *k, error *err) {
                      .c_row = s->out,
                      .alpha = 1,
                      .beta = b != NULL };
-  blas_sgemm (&p, ops_float (k, 0), ops_float (k, 1), y);
+  blas_sgemm (k->blas, &p, ops_float (k, 0), ops_float (k, 1), y);
   return true;
 }
 
@@ -36,7 +35,7 @@ bool op_linear_bwd_data (const work *k, error *err) {
                      .b_row = s->in,
                      .c_row = s->in,
                      .alpha = 1 };
-  blas_sgemm (&p, ops_float (k, 0), ops_float (k, 1), ops_float (k, 2));
+  blas_sgemm (k->blas, &p, ops_float (k, 0), ops_float (k, 1), ops_float (k, 2));
   return true;
 }
 
@@ -52,7 +51,7 @@ bool op_linear_bwd_weights (const work *k, error *err) {
                      .c_row = s->in,
                      .alpha = 1,
                      .beta = 1 };
-  blas_sgemm (&p, ops_float (k, 1), ops_float (k, 0), ops_float (k, 2));
+  blas_sgemm (k->blas, &p, ops_float (k, 1), ops_float (k, 0), ops_float (k, 2));
   return true;
 }
 
@@ -95,7 +94,7 @@ bool op_matmul (const work *k, error *err) {
                      .alpha = s->root > 0 ? 1 / sqrtf ((float)s->root) : 1 };
   for (int64_t i = 0; i < k->items; i++)
     for (int64_t h = 0; h < s->heads; h++)
-      blas_sgemm (&p, a + i * s->a_item + s->a_offset + h * s->a_head,
+      blas_sgemm (k->blas, &p, a + i * s->a_item + s->a_offset + h * s->a_head,
                   b + i * s->b_item + s->b_offset + h * s->b_head,
                   c + i * s->c_item + s->c_offset + h * s->c_head);
   return true;

@@ -6,7 +6,7 @@
 #include "base/log.h"
 #include "executor/calculate/calculate.h"
 #include "executor/emu/emu.h"
-#include "executor/driver/kernels.h"
+#include "executor/kernels/kernels.h"
 #include "trace/simulate/simulate.h"
 
 enum { REPLAY_WORST = 10, REPLAY_RACES = 8, REPLAY_MOST_STEPS = 10000, REPLAY_TIMED = 32 };

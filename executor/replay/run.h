@@ -4,7 +4,7 @@
 
 #include "executor/replay/program.h"
 #include "executor/replay/replay.h"
-#include "executor/replay/room.h"
+#include "executor/room/room.h"
 #include "executor/replay/script.h"
 
 typedef struct replay_state {

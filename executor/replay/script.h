@@ -5,9 +5,9 @@
 #ifndef FERRY_EXECUTOR_REPLAY_SCRIPT_H
 #define FERRY_EXECUTOR_REPLAY_SCRIPT_H
 
-#include "executor/driver/kernels.h"
+#include "executor/kernels/kernels.h"
 #include "executor/replay/program.h"
-#include "executor/replay/room.h"
+#include "executor/room/room.h"
 
 typedef enum script_kind {
   SCRIPT_LAUNCH,    /* on the stream of the ops */

@@ -7,18 +7,18 @@
 #include "solver/attempt/round.h"
 
 static int64_t away (const change *c, int32_t gap, int32_t parts) {
-  return round_away (&c->layout->gaps, c->of, c->layout->gaps.at[gap].unit, parts);
+  return round_away (&c->layout->step.gaps, c->of, c->layout->step.gaps.at[gap].unit, parts);
 }
 
 static int32_t parts_of (const change *c, int32_t gap) {
-  return c->of[c->layout->gaps.at[gap].unit];
+  return c->of[c->layout->step.gaps.at[gap].unit];
 }
 
 bool change_begin (const layout *l, const int32_t *of, const int32_t *parts, const int64_t *ends_ns,
                    arena *a, change *out, error *err) {
-  const gaps *g = &l->gaps;
+  const gaps *g = &l->step.gaps;
   *out = (change){ .layout = l, .ends_ns = ends_ns, .cut = -1 };
-  out->of = NEW (a, l->units.count, int32_t, err);
+  out->of = NEW (a, l->step.units.count, int32_t, err);
   out->parts = NEW (a, g->count, int32_t, err);
   out->before = NEW (a, g->count, int32_t, err);
   out->is_touched = NEW (a, g->count, bool, err);
@@ -26,7 +26,7 @@ bool change_begin (const layout *l, const int32_t *of, const int32_t *parts, con
   if (!out->of || !out->parts || !out->before || !out->is_touched || !out->touched ||
       !peaks_build (&out->level, g->base_bytes, g->n_ops, a, err))
     return false;
-  memcpy (out->of, of, (size_t)l->units.count * sizeof *of);
+  memcpy (out->of, of, (size_t)l->step.units.count * sizeof *of);
   for (int32_t i = 0; i < g->count; i++)
     change_set (out, i, parts[i]);
   change_settle (out);
@@ -41,13 +41,13 @@ void change_set (change *c, int32_t gap, int32_t parts) {
     c->before[gap] = c->parts[gap];
     c->touched[c->n_touched++] = gap;
   }
-  round_add (&c->level, &c->layout->gaps.at[gap],
+  round_add (&c->level, &c->layout->step.gaps.at[gap],
              away (c, gap, c->parts[gap]) - away (c, gap, parts));
   c->parts[gap] = parts;
 }
 
 void change_cut (change *c, int32_t unit, int32_t of) {
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   int32_t had_of = c->of[unit];
   assert (c->cut < 0);
   for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++) {
@@ -70,7 +70,7 @@ void change_settle (change *c) {
 }
 
 void change_undo (change *c) {
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   if (c->cut >= 0) {
     for (int32_t i = g->of_unit[c->cut]; i < g->of_unit[c->cut + 1]; i++)
       change_set (c, i, 0);
@@ -82,7 +82,7 @@ void change_undo (change *c) {
 }
 
 int64_t change_left (const change *c, int32_t gap) {
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   const unit_info *u = &g->units->at[g->at[gap].unit];
   if (u->bytes == 0 || u->pinned)
     return 0;
@@ -91,12 +91,12 @@ int64_t change_left (const change *c, int32_t gap) {
 
 int32_t change_fullest (const change *c, int32_t gap) {
   return gap == NO_GAP ? peaks_at (&c->level, 0, c->level.count)
-                       : round_fullest (&c->level, &c->layout->gaps.at[gap]);
+                       : round_fullest (&c->level, &c->layout->step.gaps.at[gap]);
 }
 
 /* A gap over `op` that can still give a part: long idle times are likelier. */
 static int32_t draw_giver (const change *c, random_state *r, int32_t op, int32_t but) {
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   double total = 0;
   int32_t drawn = NO_GAP;
   for (int32_t i = 0; i < g->count; i++) {
@@ -113,7 +113,7 @@ static int32_t draw_giver (const change *c, random_state *r, int32_t op, int32_t
 }
 
 bool change_repair (change *c, random_state *r, int64_t room_bytes, int32_t but) {
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   while (peaks_most (&c->level, 0, g->n_ops) > room_bytes) {
     int32_t gap = draw_giver (c, r, change_fullest (c, NO_GAP), but);
     if (gap == NO_GAP)
@@ -129,7 +129,7 @@ bool change_repair (change *c, random_state *r, int64_t room_bytes, int32_t but)
 }
 
 void change_prune (change *c, random_state *r, int64_t room_bytes) {
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   int32_t count = c->n_touched;
   int32_t first = count ? (int32_t)random_between (r, 0, count - 1) : 0;
   for (int32_t j = 0; j < count; j++) {

@@ -14,20 +14,7 @@
 #include "solver/place/schedule.h"
 #include "trace/unit.h"
 
-/* Where more than this of the peak is alive, nothing that may leave lives longer for its group's
-   sake. */
-#define CROWDED_PPM 970000
-#define LEAVES 0.02 /* shares of a solver's are never quite 0 */
-
-enum {
-  MEMBERS_LEAST = 2,
-  MOST_OPEN = 32,
-  SMALL_KEEP = 4,
-  LEFT_KEEP = 8,
-  TAIL_PART = 32,       /* of a granule: with less than that empty a group is full */
-  PERSISTENT_PART = 16, /* of most_bytes: one is updated while the next one comes in */
-  ALONE = -1
-};
+enum { MEMBERS_LEAST = 2, MOST_OPEN = 32, ALONE = -1 };
 
 typedef struct small {
   int32_t tensor;
@@ -76,9 +63,10 @@ static int by_rest (const void *a, const void *b) {
 static int32_t gap_sent (const grouping *g, int32_t tensor) {
   const gaps *s = g->rule->singles;
   const double *share = g->rule->share;
-  int32_t most = NO_GAP;
+  double leaves = (double)tuned (g->rule->tuning, TUNE_group_leaves_ppm) / 1e6;
+  int32_t most = NO_GAP; /* shares of a solver's are never quite 0 */
   for (int32_t i = s->of_unit[tensor]; i < s->of_unit[tensor + 1]; i++)
-    if (share[i] > (most == NO_GAP ? LEAVES : share[most]))
+    if (share[i] > (most == NO_GAP ? leaves : share[most]))
       most = i;
   return most;
 }
@@ -143,7 +131,9 @@ static bool count_alive (grouping *g, arena *a, error *err) {
 static bool has_room (const grouping *g, const pattern *narrow, int64_t bytes, bool stays) {
   const pattern *wide = &g->trial;
   const peaks *level = stays ? &g->filled : &g->alive;
-  int64_t most = stays ? g->peak_bytes : units_scale (g->peak_bytes, CROWDED_PPM, 1000000);
+  int64_t most =
+      stays ? g->peak_bytes
+            : units_scale (g->peak_bytes, tuned (g->rule->tuning, TUNE_group_crowded_ppm), 1000000);
   int32_t first = wide->ops[0], end = wide->ops[wide->count - 1] + 1;
   int32_t was = narrow->ops[0], was_end = narrow->ops[narrow->count - 1] + 1;
   int64_t before = peaks_most (level, first, was), after = peaks_most (level, was_end, end);
@@ -163,7 +153,8 @@ static void live_longer (grouping *g, const pattern *narrow, int64_t bytes) {
 static int64_t most_bytes (const grouping *g, const small *x) {
   if (!g->rule->share)
     return g->rule->most_bytes;
-  return x->stays ? INT64_MAX / 4 : g->rule->most_bytes / (x->persistent ? PERSISTENT_PART : 1);
+  int64_t part = x->persistent ? tuned (g->rule->tuning, TUNE_group_persistent_part) : 1;
+  return x->stays ? INT64_MAX / 4 : g->rule->most_bytes / part;
 }
 
 static bool is_small (const grouping *g, const small *x) {
@@ -176,7 +167,8 @@ static bool find_small (grouping *g, arena *a, error *err) {
   g->all = NEW (a, t->n_tensors, small, err);
   g->group_of = NEW (a, t->n_tensors, int32_t, err);
   g->trial.ops = NEW (a, t->n_ops, int32_t, err);
-  if (!g->all || !g->group_of || !g->trial.ops || !pattern_clock_of (t, a, &g->clock, err))
+  if (!g->all || !g->group_of || !g->trial.ops ||
+      !pattern_clock_of (t, g->rule->tuning, a, &g->clock, err))
     return false;
   for (int32_t i = 0; i < t->n_tensors; i++) {
     const tensor *x = &t->tensors[i];
@@ -238,7 +230,8 @@ static bool may_join (grouping *g, const open_group *o, const small *x, const pa
    then fullest, unless its own or the group's is full already. */
 static int32_t choose_open (grouping *g, const small *x, const pattern *own, int64_t bytes) {
   bool by_tail = x->stays && !x->persistent;
-  int64_t full = g->granule_bytes / TAIL_PART, least = INT64_MAX;
+  int64_t full = g->granule_bytes / tuned (g->rule->tuning, TUNE_group_tail_part),
+          least = INT64_MAX;
   int32_t best = -1;
   if (by_tail && tail_of (g, bytes) <= full)
     return -1;
@@ -357,15 +350,16 @@ static bool write_groups (const grouping *g, arena *a, index_list **groups, int3
 bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rule, arena *a,
                     index_list **groups, int32_t *count, error *err) {
   *count = 0;
-  arena *scratch = arena_new (0);
+  arena *scratch = arena_made (err);
   if (!scratch)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   grouping *g = NEW (scratch, 1, grouping, err);
   bool ok = g != NULL;
   if (ok) {
     group_rule small = { .most_bytes = granule_bytes,
-                         .keep = LEFT_KEEP,
-                         .keep_life = rule->keep_life };
+                         .keep = (int32_t)tuned (rule->tuning, TUNE_group_left_keep),
+                         .keep_life = rule->keep_life,
+                         .tuning = rule->tuning };
     *g = (grouping){ .trace = t, .rule = rule, .granule_bytes = granule_bytes };
     ok = find_small (g, scratch, err) && count_alive (g, scratch, err) &&
          gather (g, rule, scratch, err) &&
@@ -376,10 +370,12 @@ bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rul
   return ok;
 }
 
-bool group_choose (const trace *t, int64_t granule_bytes, arena *a, index_list **groups,
-                   int32_t *count, int64_t *pool_below_bytes, error *err) {
+bool group_choose (const trace *t, int64_t granule_bytes, const tuning *by, arena *a,
+                   index_list **groups, int32_t *count, int64_t *pool_below_bytes, error *err) {
   int64_t plain_bytes, plain_pool, grouped_bytes, grouped_pool;
-  group_rule rule = { .most_bytes = granule_bytes, .keep = SMALL_KEEP };
+  group_rule rule = { .most_bytes = granule_bytes,
+                      .keep = (int32_t)tuned (by, TUNE_group_small_keep),
+                      .tuning = by };
   if (!group_tensors (t, granule_bytes, &rule, a, groups, count, err) ||
       !schedule_pool (t, NULL, 0, granule_bytes, a, &plain_pool, &plain_bytes, err) ||
       !schedule_pool (t, *groups, *count, granule_bytes, a, &grouped_pool, &grouped_bytes, err))

@@ -5,6 +5,7 @@
 #define FERRY_SOLVER_ATTEMPT_GROUP_H
 
 #include "solver/flow/gaps.h"
+#include "solver/tuning.h"
 
 typedef struct group_rule {
   int64_t least_bytes; /* of a member: what is less fits the pool better */
@@ -21,6 +22,7 @@ typedef struct group_rule {
   /* Bytes a second that come in while memory falls from its peak: what stays leaves them room.
      0: it may live as long as memory is not above its peak. */
   int64_t link_bytes_per_s;
+  const tuning *tuning; /* NULL: as shipped */
 } group_rule;
 
 /* *count may be 0. */
@@ -29,7 +31,8 @@ bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rul
 
 /* Groups of a granule and the pool together as they make the peak without any move smallest; no
    groups where they gain nothing. */
-bool group_choose (const trace *t, int64_t granule_bytes, arena *a, index_list **groups,
-                   int32_t *count, int64_t *pool_below_bytes, error *err) MUST_CHECK;
+bool group_choose (const trace *t, int64_t granule_bytes, const tuning *by, arena *a,
+                   index_list **groups, int32_t *count, int64_t *pool_below_bytes,
+                   error *err) MUST_CHECK;
 
 #endif

@@ -13,18 +13,6 @@
 #include "solver/attempt/search.h"
 #include "trace/simulate/simulate.h"
 
-/* Of a hundred trials: up to which each is of that kind; the others send less. */
-enum { KIND_TIMING = 3, KIND_SHIFT = 10, KIND_CUT = 30, KIND_ANEW = 45, KIND_EXCHANGE = 75 };
-enum {
-  ABOVE_PART = 50,
-  LOOK_AFTER = 8,
-  SMALL_OPS = 60,
-  IDLE_WALK_SMALL = 60,
-  IDLE_WALK = 250,
-  MOST_KICKS = 10,
-  MOST_IDLE = 12000
-};
-
 typedef struct suspect {
   int32_t gap;
   int64_t weight;
@@ -67,7 +55,7 @@ static int32_t gap_of_move (const gaps *g, const move *m) {
 
 /* Every move's weight: how long it was on the link while an op waited for the link. */
 static bool accuse (improving *im, const plan *p, const timeline *t, error *err) {
-  const gaps *g = &im->now.layout->gaps;
+  const gaps *g = &im->now.layout->step.gaps;
   const op *ops = im->s->rewritten->trace->ops;
   int64_t *weight = NEW (im->arena, g->count, int64_t, err);
   im->suspects = NEW (im->arena, g->count, suspect, err);
@@ -111,9 +99,9 @@ static bool look (improving *im, error *err) {
   timeline t;
   predicted cost;
   arena_free (im->arena);
-  im->arena = arena_new (0);
+  im->arena = arena_made (err);
   if (!im->arena)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   arena *kept = s->arena;
   candidate best = im->now;
   s->arena = im->arena;
@@ -139,8 +127,14 @@ static int32_t draw_suspect (improving *im) {
   return im->suspects[0].gap;
 }
 
-static int32_t some_of (random_state *r, int32_t n) {
-  return random_chance (r, 300000) ? n : (int32_t)random_between (r, 1, n);
+static int64_t number (const improving *im, tuning_id id) {
+  return tuned (im->s->options->tuning, id);
+}
+
+static int32_t some_of (improving *im, int32_t n) {
+  random_state *r = &im->s->random;
+  return random_chance (r, number (im, TUNE_walk_whole_ppm)) ? n
+                                                             : (int32_t)random_between (r, 1, n);
 }
 
 /* The suspect sends less. */
@@ -149,14 +143,14 @@ static bool send_less (improving *im, int32_t gap) {
   int32_t had = c->parts[gap];
   if (had == 0)
     return false;
-  change_set (c, gap, had - some_of (&im->s->random, had));
+  change_set (c, gap, had - some_of (im, had));
   return true;
 }
 
 /* It sends less, and what is about as large as that sends it. */
 static bool exchange (improving *im, int32_t gap, int64_t room_bytes) {
   change *c = &im->parts;
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   if (!send_less (im, gap))
     return false;
   int32_t op = change_fullest (c, gap), other = NO_GAP;
@@ -178,11 +172,11 @@ static bool exchange (improving *im, int32_t gap, int64_t room_bytes) {
 /* What is away over the fullest op of the suspect's gap is chosen anew, some of it. */
 static bool choose_anew (improving *im, int32_t gap) {
   change *c = &im->parts;
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   int32_t op = change_fullest (c, gap);
   for (int32_t i = 0; i < g->count; i++)
     if (c->parts[i] > 0 && gap_spans (&g->at[i], op) && random_chance (&im->s->random, 200000))
-      change_set (c, i, c->parts[i] - some_of (&im->s->random, c->parts[i]));
+      change_set (c, i, c->parts[i] - some_of (im, c->parts[i]));
   return true;
 }
 
@@ -190,8 +184,8 @@ static bool choose_anew (improving *im, int32_t gap) {
 static bool cut_anew (improving *im, int32_t gap) {
   change *c = &im->parts;
   random_state *r = &im->s->random;
-  int32_t unit = c->layout->gaps.at[gap].unit, of = c->of[unit];
-  int64_t most = c->layout->units.at[unit].granules;
+  int32_t unit = c->layout->step.gaps.at[gap].unit, of = c->of[unit];
+  int64_t most = c->layout->step.units.at[unit].granules;
   most = most > MOST_SECTIONS ? MOST_SECTIONS : most;
   int64_t to = random_chance (r, 500000) ? of + random_between (r, -1, 1) * units_div_up (of, 2)
                                          : random_between (r, 1, most);
@@ -205,7 +199,7 @@ static bool cut_anew (improving *im, int32_t gap) {
 /* Its copy in starts at another time. */
 static bool shift (improving *im, int32_t gap) {
   random_state *r = &im->s->random;
-  const gaps *g = &im->now.layout->gaps;
+  const gaps *g = &im->now.layout->step.gaps;
   int32_t *at = &im->s->trial.not_before[gap], ops = gap_ops (g, &g->at[gap]);
   if (im->parts.parts[gap] == 0)
     return false;
@@ -234,7 +228,7 @@ static int64_t draw_room (improving *im) {
   int64_t now = peaks_most (&im->parts.level, 0, im->parts.level.count);
   if (random_chance (r, 800000))
     return now;
-  return random_chance (r, 500000) ? im->now.layout->gaps.room_bytes
+  return random_chance (r, 500000) ? im->now.layout->step.gaps.room_bytes
                                    : units_scale (now, 998000, 1000000);
 }
 
@@ -246,20 +240,21 @@ static bool change_something (improving *im) {
   int32_t gap = draw_suspect (im);
   int64_t kind = random_between (r, 0, 99);
   search_copy (&s->trial, &im->now);
-  if (kind < KIND_TIMING)
+  if ((kind -= number (im, TUNE_walk_timing)) < 0)
     return other_timing (im);
-  if (kind < KIND_SHIFT)
+  if ((kind -= number (im, TUNE_walk_shift)) < 0)
     return shift (im, gap);
-  bool ok = kind < KIND_CUT        ? cut_anew (im, gap)
-            : kind < KIND_ANEW     ? choose_anew (im, gap)
-            : kind < KIND_EXCHANGE ? exchange (im, gap, room)
-                                   : send_less (im, gap);
+  bool ok = (kind -= number (im, TUNE_walk_cut)) < 0        ? cut_anew (im, gap)
+            : (kind -= number (im, TUNE_walk_anew)) < 0     ? choose_anew (im, gap)
+            : (kind -= number (im, TUNE_walk_exchange)) < 0 ? exchange (im, gap, room)
+                                                            : send_less (im, gap);
   if (!ok || !change_repair (&im->parts, r, room, gap))
     return false;
   change_prune (&im->parts, r, room);
   memcpy (s->trial.parts, im->parts.parts,
-          (size_t)im->now.layout->gaps.count * sizeof *s->trial.parts);
-  memcpy (s->trial.of, im->parts.of, (size_t)im->now.layout->units.count * sizeof *s->trial.of);
+          (size_t)im->now.layout->step.gaps.count * sizeof *s->trial.parts);
+  memcpy (s->trial.of, im->parts.of,
+          (size_t)im->now.layout->step.units.count * sizeof *s->trial.of);
   return im->parts.n_touched > 0;
 }
 
@@ -272,14 +267,16 @@ static int64_t allowance_ns (const improving *im) {
   const search *s = im->s;
   int64_t left = s->limit_ticks - s->ticks, all = s->limit_ticks - im->from_ticks;
   int64_t above_ns = s->best.step_ns - s->lower_bound_ns;
-  return left <= 0 || all <= 0 ? 0 : units_scale (units_scale (above_ns, left, all), 1, ABOVE_PART);
+  return left <= 0 || all <= 0 ? 0
+                               : units_scale (units_scale (above_ns, left, all), 1,
+                                              number (im, TUNE_walk_above_part));
 }
 
 static bool walk_from (improving *im, const candidate *from, error *err) {
   arena_free (im->walk);
-  im->walk = arena_new (0);
+  im->walk = arena_made (err);
   if (!im->walk)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   search_copy (&im->now, from);
   im->accepted = 0;
   return change_begin (from->layout, from->of, from->parts, im->ends_ns, im->walk, &im->parts,
@@ -291,11 +288,12 @@ static bool walk_from (improving *im, const candidate *from, error *err) {
 static bool walk_anew (improving *im, error *err) {
   search *s = im->s;
   random_state *r = &s->random;
-  im->kicks = (int32_t)random_between (r, 0, MOST_KICKS);
+  im->kicks = (int32_t)random_between (r, 0, number (im, TUNE_walk_kicks));
   const layout *l = &s->layouts[random_between (r, 0, s->n_layouts - 1)];
   round_start start = (round_start)random_between (r, 0, ROUND_STARTS - 1);
   int64_t room_ppm = random_between (r, 900000, 1000000);
-  bool fits = random_chance (r, 500000) && (l->share || !round_is_guided (start));
+  bool fits =
+      random_chance (r, number (im, TUNE_walk_far_ppm)) && (l->share || !round_is_guided (start));
   if (fits && !search_round (s, l, start, room_ppm, &fits, err))
     return false;
   if (fits) {
@@ -339,19 +337,19 @@ static bool step (improving *im, bool *better, error *err) {
   change_settle (&im->parts);
   search_copy (&im->now, &s->trial);
   *better = search_keep (s);
-  if (!*better && ++im->accepted < LOOK_AFTER)
+  if (!*better && ++im->accepted < number (im, TUNE_walk_look_after))
     return true;
   im->accepted = 0;
   return look (im, err);
 }
 
-bool search_improve (search *s, error *err) {
-  if (s->best.step_ns == INT64_MAX || search_is_over (s))
-    return true;
+bool search_walk (search *s, error *err) {
   improving im = { .s = s };
   bool ok = begin (&im, err), better;
-  int32_t walk = s->layouts->gaps.n_ops <= SMALL_OPS ? IDLE_WALK_SMALL : IDLE_WALK;
-  for (int32_t idle = 1; ok && !search_is_over (s) && idle < MOST_IDLE; idle++) {
+  bool small = s->layouts->step.gaps.n_ops <= number (&im, TUNE_walk_small_ops);
+  int64_t walk = number (&im, small ? TUNE_walk_idle_small : TUNE_walk_idle);
+  int64_t most = number (&im, TUNE_walk_end);
+  for (int64_t idle = 1; ok && !search_is_over (s) && idle < most; idle++) {
     if (idle % walk == 0 || im.total == 0) {
       ok = walk_anew (&im, err);
       continue;

@@ -5,49 +5,63 @@
 #include "solver/attempt/parts.h"
 #include "solver/attempt/round.h"
 
-enum { GRANULES_LEAST = 32, LATENCIES = 400, BUDGET_PART = 16, FILL_PPM = 750000, POOL_PART = 32 };
-
-enum { ALL_SPLIT = INT32_MAX, SOME_SPLIT = 16, MANY_SECTIONS = 128 };
-
-enum { FAR = 4 * LATENCIES };
+enum { ALL_SPLIT = INT32_MAX };
 
 static const struct {
-  int64_t times;           /* what LATENCIES asks for; 0: groups of small tensors only */
+  int64_t times;           /* what group_latencies asks for; 0: groups of small tensors only */
   int32_t keep, keep_life; /* keep_life 0: what stays and what leaves are not told apart */
-  parts_rule parts;
+  bool many, splits_all;   /* most parts; all units may be split for the sum's sake, or some */
+  tuning_id far;           /* latencies that a far copy may take; TUNINGS: all are of one size */
 } kinds[LAYOUTS] = {
-  [LAYOUT_MIDDLE] = { 1, 16, 3, { MOST_SECTIONS, SOME_SPLIT, LATENCIES } },
-  [LAYOUT_TIGHT] = { 1, 16, 8, { MOST_SECTIONS, SOME_SPLIT, FAR } },
-  [LAYOUT_CLOSE] = { 2, 64, 1, { MOST_SECTIONS, SOME_SPLIT, FAR } },
-  [LAYOUT_LARGE] = { 16, 16, 0, { MOST_SECTIONS, ALL_SPLIT, FAR } },
-  [LAYOUT_MANY] = { 0, 0, 0, { MANY_SECTIONS, ALL_SPLIT, 0 } },
-  [LAYOUT_FINEST] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, 0 } },
-  [LAYOUT_SMALL] = { 0, 0, 0, { MOST_SECTIONS, ALL_SPLIT, FAR } },
+  [LAYOUT_MIDDLE] = { 1, 16, 3, false, false, TUNE_group_latencies },
+  [LAYOUT_TIGHT] = { 1, 16, 8, false, false, TUNE_parts_far },
+  [LAYOUT_CLOSE] = { 2, 64, 1, false, false, TUNE_parts_far },
+  [LAYOUT_LARGE] = { 16, 16, 0, false, true, TUNE_parts_far },
+  [LAYOUT_MANY] = { 0, 0, 0, true, true, TUNINGS },
+  [LAYOUT_FINEST] = { 0, 0, 0, false, true, TUNINGS },
+  [LAYOUT_SMALL] = { 0, 0, 0, false, true, TUNE_parts_far },
 };
 
-/* Groups of so much lose one in LATENCIES to the link's latency, and little to granules. */
-static int64_t group_bytes (const device *dev, int64_t budget_bytes, int64_t times) {
+static parts_rule parts_of (layout_kind kind, const tuning *by) {
+  tuning_id far = kinds[kind].far;
+  return (parts_rule){
+    .most = kinds[kind].many ? (int32_t)tuned (by, TUNE_parts_many) : MOST_SECTIONS,
+    .splits = kinds[kind].splits_all ? ALL_SPLIT : (int32_t)tuned (by, TUNE_parts_some_split),
+    .far_latencies = far == TUNINGS ? 0 : (int32_t)tuned (by, far),
+    .tuning = by,
+  };
+}
+
+/* Groups of so much lose one in group_latencies to the link's latency, and little to granules. */
+static int64_t group_bytes (const layout_request *q, int64_t times) {
+  const device *dev = q->device;
+  const tuning *by = q->tuning;
   link_rates r = device_rates (&dev->link, dev->share_ppm);
   int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
-  __int128 bytes = (__int128)dev->link.copy_ns * LATENCIES * rate / 1000000000;
-  int64_t least = GRANULES_LEAST * dev->granule_bytes, most = budget_bytes / BUDGET_PART;
+  __int128 bytes =
+      (__int128)dev->link.copy_ns * tuned (by, TUNE_group_latencies) * rate / 1000000000;
+  int64_t least = tuned (by, TUNE_group_granules) * dev->granule_bytes;
+  int64_t most = q->budget_bytes / tuned (by, TUNE_group_budget_part);
   bytes = (bytes < least ? least : bytes) * times;
   return bytes > most ? most : (int64_t)bytes;
 }
 
-static bool choose_groups (const trace *t, layout_kind kind, const device *dev,
-                           int64_t budget_bytes, const gaps *singles, const double *share, arena *a,
-                           layout *out, error *err) {
+static bool choose_groups (const layout_request *q, const double *share, arena *a, layout *out,
+                           error *err) {
+  const trace *t = q->trace;
+  const device *dev = q->device;
+  layout_kind kind = q->kind;
   if (!kinds[kind].times)
-    return group_choose (t, dev->granule_bytes, a, &out->groups, &out->n_groups,
+    return group_choose (t, dev->granule_bytes, q->tuning, a, &out->groups, &out->n_groups,
                          &out->pool_below_bytes, err);
-  group_rule rule = { .least_bytes = dev->granule_bytes / POOL_PART,
-                      .most_bytes = group_bytes (dev, budget_bytes, kinds[kind].times),
+  group_rule rule = { .least_bytes = dev->granule_bytes / tuned (q->tuning, TUNE_group_pool_part),
+                      .most_bytes = group_bytes (q, kinds[kind].times),
                       .keep = kinds[kind].keep,
                       .keep_life = kinds[kind].keep_life,
-                      .fill_ppm = FILL_PPM,
+                      .fill_ppm = (int32_t)tuned (q->tuning, TUNE_group_fill_ppm),
+                      .tuning = q->tuning,
                       .persistent = true,
-                      .singles = singles,
+                      .singles = q->singles,
                       .share = kinds[kind].keep_life ? share : NULL,
                       .link_bytes_per_s = device_rates (&dev->link, dev->share_ppm).in_alone };
   return group_tensors (t, dev->granule_bytes, &rule, a, &out->groups, &out->n_groups, err) &&
@@ -113,13 +127,13 @@ static void add_shares (const mapping *m, const gaps *g, int32_t unit, int64_t l
 
 /* A group's share is that of its members by bytes. */
 static bool map_shares (const mapping *m, arena *a, layout *out, error *err) {
-  const gaps *g = &out->gaps;
-  const tensor *tensors = out->units.trace->tensors;
-  int32_t n_tensors = out->units.trace->n_tensors;
+  const gaps *g = &out->step.gaps;
+  const tensor *tensors = out->step.units.trace->tensors;
+  int32_t n_tensors = out->step.units.trace->n_tensors;
   out->share = NEW (a, g->count, double, err);
   if (!out->share)
     return false;
-  for (int32_t u = 0; u < out->units.count; u++) {
+  for (int32_t u = 0; u < out->step.units.count; u++) {
     int64_t longest_ns = 0;
     for (int32_t i = g->of_unit[u]; i < g->of_unit[u + 1]; i++) {
       int64_t ns = rest_ns (m, &g->at[i]);
@@ -147,7 +161,7 @@ static bool take_shares (const gaps *singles, const double *share, arena *a, lay
                          error *err) {
   mapping m = { .singles = singles,
                 .share = share,
-                .ends_ns = trace_ends (out->units.trace, a, err) };
+                .ends_ns = trace_ends (out->step.units.trace, a, err) };
   return m.ends_ns && map_shares (&m, a, out, err);
 }
 
@@ -159,19 +173,23 @@ static bool says_something (const gaps *singles, const double *share) {
   return false;
 }
 
-bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t budget_bytes,
-                  const gaps *singles, const double *share, arena *a, layout *out, error *err) {
-  *out = (layout){ .kind = kind };
-  const double *guide = says_something (singles, share) ? share : NULL;
-  if (!choose_groups (t, kind, dev, budget_bytes, singles, guide, a, out, err) ||
-      !units_of (t, out->groups, out->n_groups, dev->granule_bytes, out->pool_below_bytes, a,
-                 &out->units, err) ||
-      !gaps_of (&out->units, dev->granule_bytes, budget_bytes, a, &out->gaps, err))
+bool layout_make (const layout_request *q, arena *a, layout *out, error *err) {
+  const device *dev = q->device;
+  *out = (layout){ .kind = q->kind };
+  const double *guide = says_something (q->singles, q->share) ? q->share : NULL;
+  count_rule how = { .budget_bytes = q->budget_bytes, .granule_bytes = dev->granule_bytes };
+  if (!choose_groups (q, guide, a, out, err))
     return false;
-  out->of = NEW (a, out->units.count, int32_t, err);
-  if (!out->of || (share && !take_shares (singles, share, a, out, err)))
+  how.groups = out->groups;
+  how.n_groups = out->n_groups;
+  how.pool_below_bytes = out->pool_below_bytes;
+  out->of = NULL;
+  if (!step_count (q->trace, &how, a, &out->step, err) ||
+      !(out->of = NEW (a, out->step.units.count, int32_t, err)) ||
+      (q->share && !take_shares (q->singles, q->share, a, out, err)))
     return false;
-  if (kind == LAYOUT_FINEST)
-    return parts_finest (&out->gaps, out->of), true;
-  return parts_choose (&out->gaps, dev, out->share, &kinds[kind].parts, a, out->of, err);
+  if (q->kind == LAYOUT_FINEST)
+    return parts_finest (&out->step.gaps, q->tuning, out->of), true;
+  parts_rule rule = parts_of (q->kind, q->tuning);
+  return parts_choose (&out->step.gaps, dev, out->share, &rule, a, out->of, err);
 }

@@ -3,7 +3,8 @@
 #ifndef FERRY_SOLVER_ATTEMPT_LAYOUT_H
 #define FERRY_SOLVER_ATTEMPT_LAYOUT_H
 
-#include "solver/flow/gaps.h"
+#include "solver/flow/step.h"
+#include "solver/tuning.h"
 
 typedef enum layout_kind {
   LAYOUT_MIDDLE, /* groups that the link's latency and granules hardly spoil */
@@ -21,16 +22,22 @@ typedef struct layout {
   index_list *groups;
   int32_t n_groups;
   int64_t pool_below_bytes;
-  units units;
-  gaps gaps;
+  counted_step step;
   int32_t *of;   /* per unit */
   double *share; /* per gap, 0 to 1; NULL: no program was solved */
 } layout;
 
 /* `singles` are the gaps of the trace's tensors one by one and `share` the program's answer for
    them; both NULL where there is none. */
-bool layout_make (const trace *t, layout_kind kind, const device *dev, int64_t budget_bytes,
-                  const gaps *singles, const double *share, arena *a, layout *out,
-                  error *err) MUST_CHECK;
+typedef struct layout_request {
+  const trace *trace;
+  layout_kind kind;
+  const device *device;
+  int64_t budget_bytes;
+  const gaps *singles;
+  const double *share;
+  const tuning *tuning;
+} layout_request;
+bool layout_make (const layout_request *q, arena *a, layout *out, error *err) MUST_CHECK;
 
 #endif

@@ -5,16 +5,14 @@
 #include "solver/place/peaks.h"
 #include "solver/attempt/round.h"
 
-enum {
-  FINE_LATENCIES = 50,
-  COARSE_LATENCIES = 400,
-  DISTANCE_PART = 12, /* of what lies between the fullest op and a unit one part may have */
-  FEWEST_LARGE = 8
-};
 #define LARGE_BYTES ((int64_t)256 << 20)
-#define WHOLE 0.98 /* shares of a solver's are never quite 0 or 1 */
 
-static int64_t chunk_bytes (const gaps *g, const device *dev, int latencies) {
+/* Shares of a solver's are never quite 0 or 1. */
+static double whole (const tuning *by) {
+  return (double)tuned (by, TUNE_parts_whole_ppm) / 1e6;
+}
+
+static int64_t chunk_bytes (const gaps *g, const device *dev, int64_t latencies) {
   link_rates r = device_rates (&dev->link, dev->share_ppm);
   int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
   __int128 chunk = (__int128)dev->link.copy_ns * latencies * rate / 1000000000;
@@ -26,11 +24,11 @@ static int64_t chunk_bytes (const gaps *g, const device *dev, int latencies) {
 /* ---- small parts, so that the sum comes out ---- */
 
 /* The largest of what gap `i` of this unit sends in part; 0: all or nothing. */
-static int64_t split_bytes (const gaps *g, const double *shares, int32_t unit) {
+static int64_t split_bytes (const gaps *g, const double *shares, double whole, int32_t unit) {
   double most = 0;
   for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++) {
     double least = shares[i] < 0.5 ? shares[i] : 1 - shares[i];
-    if (shares[i] > 1 - WHOLE && shares[i] < WHOLE && least > most)
+    if (shares[i] > 1 - whole && shares[i] < whole && least > most)
       most = least;
   }
   return (int64_t)(most * (double)g->units->at[unit].bytes);
@@ -44,14 +42,14 @@ static int32_t parts_of (const unit_info *x, int64_t chunk, int32_t least, int32
   return n < 1 ? 1 : (int32_t)n;
 }
 
-static int32_t fewest (const unit_info *x) {
-  return x->bytes > LARGE_BYTES ? FEWEST_LARGE : 1;
+static int32_t fewest (const unit_info *x, const tuning *by) {
+  return x->bytes > LARGE_BYTES ? (int32_t)tuned (by, TUNE_parts_fewest_large) : 1;
 }
 
-void parts_finest (const gaps *g, int32_t *of) {
+void parts_finest (const gaps *g, const tuning *by, int32_t *of) {
   for (int32_t u = 0; u < g->units->count; u++) {
     const unit_info *x = &g->units->at[u];
-    of[u] = parts_of (x, g->granule_bytes, fewest (x), MOST_SECTIONS);
+    of[u] = parts_of (x, g->granule_bytes, fewest (x, by), MOST_SECTIONS);
   }
 }
 
@@ -106,11 +104,11 @@ static int64_t distance (const traffic *t, const gap *at) {
   return (int64_t)(out < in ? out : in);
 }
 
-static int64_t nearest (const traffic *t, const double *shares, int32_t unit) {
+static int64_t nearest (const traffic *t, const double *shares, double whole, int32_t unit) {
   int64_t least = INT64_MAX;
   const gaps *g = t->g;
   for (int32_t i = g->of_unit[unit]; i < g->of_unit[unit + 1]; i++) {
-    int64_t bytes = shares[i] > 1 - WHOLE ? distance (t, &g->at[i]) : INT64_MAX;
+    int64_t bytes = shares[i] > 1 - whole ? distance (t, &g->at[i]) : INT64_MAX;
     least = bytes < least ? bytes : least;
   }
   return least;
@@ -118,14 +116,16 @@ static int64_t nearest (const traffic *t, const double *shares, int32_t unit) {
 
 static bool by_distance (const gaps *g, const device *dev, const double *shares,
                          const parts_rule *rule, arena *a, int32_t *of, error *err) {
-  int64_t fine = chunk_bytes (g, dev, FINE_LATENCIES),
-          far = chunk_bytes (g, dev, rule->far_latencies);
-  int64_t coarse = chunk_bytes (g, dev, COARSE_LATENCIES);
+  const tuning *by = rule->tuning;
+  int64_t fine = chunk_bytes (g, dev, tuned (by, TUNE_parts_fine_latencies));
+  int64_t far = chunk_bytes (g, dev, rule->far_latencies);
+  int64_t coarse = chunk_bytes (g, dev, tuned (by, TUNE_parts_coarse_latencies));
+  int64_t part = tuned (by, TUNE_parts_distance_part);
   traffic t;
   if (!traffic_of (g, shares, a, &t, err))
     return false;
   for (int32_t u = 0; u < g->units->count; u++) {
-    int64_t bytes = nearest (&t, shares, u), chunk = fine + bytes / DISTANCE_PART;
+    int64_t bytes = nearest (&t, shares, whole (by), u), chunk = fine + bytes / part;
     chunk = bytes == INT64_MAX ? coarse : chunk > far ? far : chunk;
     of[u] = parts_of (&g->units->at[u], chunk, 1, rule->most);
   }
@@ -136,13 +136,13 @@ static bool by_distance (const gaps *g, const device *dev, const double *shares,
 
 static bool split_some (const gaps *g, const device *dev, const double *shares,
                         const parts_rule *rule, arena *a, int32_t *of, error *err) {
-  int64_t fine = chunk_bytes (g, dev, FINE_LATENCIES);
+  int64_t fine = chunk_bytes (g, dev, tuned (rule->tuning, TUNE_parts_fine_latencies));
   split_unit *split = NEW (a, g->units->count, split_unit, err);
   int32_t n = 0;
   if (!split)
     return false;
   for (int32_t u = 0; u < g->units->count; u++) {
-    int64_t bytes = split_bytes (g, shares, u);
+    int64_t bytes = split_bytes (g, shares, whole (rule->tuning), u);
     if (bytes > 0)
       split[n++] = (split_unit){ bytes, u };
   }
@@ -157,13 +157,15 @@ static bool split_some (const gaps *g, const device *dev, const double *shares,
 bool parts_choose (const gaps *g, const device *dev, const double *shares, const parts_rule *rule,
                    arena *a, int32_t *of, error *err) {
   arena_mark here = arena_here (a);
-  int64_t chunk = chunk_bytes (g, dev, shares ? COARSE_LATENCIES : FINE_LATENCIES);
+  tuning_id latencies = shares ? TUNE_parts_coarse_latencies : TUNE_parts_fine_latencies;
+  int64_t chunk = chunk_bytes (g, dev, tuned (rule->tuning, latencies));
   bool ok = true;
   if (shares && rule->far_latencies)
     ok = by_distance (g, dev, shares, rule, a, of, err);
   else
     for (int32_t u = 0; u < g->units->count; u++)
-      of[u] = parts_of (&g->units->at[u], chunk, fewest (&g->units->at[u]), rule->most);
+      of[u] =
+          parts_of (&g->units->at[u], chunk, fewest (&g->units->at[u], rule->tuning), rule->most);
   ok = ok && (!shares || split_some (g, dev, shares, rule, a, of, err));
   arena_back (a, here);
   return ok;

@@ -4,6 +4,7 @@
 #define FERRY_SOLVER_ATTEMPT_PARTS_H
 
 #include "solver/flow/gaps.h"
+#include "solver/tuning.h"
 
 enum { MOST_SECTIONS = 32 }; /* where nothing else is known */
 
@@ -13,6 +14,7 @@ typedef struct parts_rule {
   /* The fewer bytes leave after a unit or come back before it, about the fullest op of its gap, the
      smaller are its parts; the largest take so many latencies. 0: all are of one size. */
   int32_t far_latencies;
+  const tuning *tuning; /* NULL: as shipped */
 } parts_rule;
 
 /* Parts of at least a granule.  With shares (per gap: how much of it leaves) large ones, which the
@@ -22,6 +24,6 @@ bool parts_choose (const gaps *g, const device *dev, const double *shares, const
                    arena *a, int32_t *of, error *err) MUST_CHECK;
 
 /* As many as granules, up to a limit, whatever the latency. */
-void parts_finest (const gaps *g, int32_t *of);
+void parts_finest (const gaps *g, const tuning *by, int32_t *of);
 
 #endif

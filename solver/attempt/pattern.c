@@ -1,9 +1,8 @@
 #include "solver/attempt/pattern.h"
 
-enum { SHORT_REST_OF_STEP = 128 };
-
-bool pattern_clock_of (const trace *t, arena *a, pattern_clock *out, error *err) {
+bool pattern_clock_of (const trace *t, const tuning *by, arena *a, pattern_clock *out, error *err) {
   *out = (pattern_clock){ .trace = t, .ends_ns = trace_ends (t, a, err) };
+  out->short_part = tuned (by, TUNE_group_short_part);
   return out->ends_ns && uses_of (t, a, &out->uses, err);
 }
 
@@ -29,7 +28,7 @@ void pattern_longest (const pattern_clock *c, int32_t tensor, int32_t *after, in
 
 /* Short rests are good for nothing, so a rest counts for what it has more than that. */
 static void weigh (const pattern_clock *c, bool persistent, pattern *p) {
-  int64_t step_ns = c->ends_ns[c->trace->n_ops], short_ns = step_ns / SHORT_REST_OF_STEP;
+  int64_t step_ns = c->ends_ns[c->trace->n_ops], short_ns = step_ns / c->short_part;
   int32_t rests = persistent ? p->count : p->count - 1;
   p->rest_ns = 0;
   for (int32_t i = 0; i < rests; i++) {

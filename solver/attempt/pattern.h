@@ -2,6 +2,7 @@
 #ifndef FERRY_SOLVER_ATTEMPT_PATTERN_H
 #define FERRY_SOLVER_ATTEMPT_PATTERN_H
 
+#include "solver/tuning.h"
 #include "trace/trace.h"
 #include "trace/uses.h"
 
@@ -14,10 +15,12 @@ typedef struct pattern {
 typedef struct pattern_clock {
   const trace *trace;
   uses uses;
-  int64_t *ends_ns; /* of the ops if nothing stalls */
+  int64_t *ends_ns;   /* of the ops if nothing stalls */
+  int64_t short_part; /* of a step: what lives shorter counts as so long */
 } pattern_clock;
 
-bool pattern_clock_of (const trace *t, arena *a, pattern_clock *out, error *err) MUST_CHECK;
+bool pattern_clock_of (const trace *t, const tuning *by, arena *a, pattern_clock *out,
+                       error *err) MUST_CHECK;
 /* The uses of `with` (NULL: none) and of the tensor together, into *out, whose ops have room for
    all. With ends_only the first and the last are all that counts. */
 void pattern_merge (const pattern_clock *c, const pattern *with, int32_t tensor, bool ends_only,

@@ -5,8 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_EXCHANGED = 128, MOST_EXCHANGES = 16 }; /* gaps that may, and how often they do */
-
 const char *const round_names[ROUND_STARTS + 1] = {
   "nearest", "up", "clean", "longest", "doa", NULL
 };
@@ -227,13 +225,14 @@ static bool exchange (rounder *w, const int32_t *list, int32_t count) {
 }
 
 /* Exactly the room is used where it is fullest, if parts allow it. */
-static bool fill (rounder *w, arena *a, error *err) {
+static bool fill (rounder *w, const tuning *by, arena *a, error *err) {
   const gaps *g = w->g;
-  int32_t *list = NEW (a, MOST_EXCHANGED, int32_t, err);
+  int64_t most = tuned (by, TUNE_fill_gaps), exchanges_most = tuned (by, TUNE_fill_exchanges);
+  int32_t *list = NEW (a, most, int32_t, err);
   bool better = list != NULL;
-  for (int exchanges = 0; better && exchanges < MOST_EXCHANGES;) {
+  for (int exchanges = 0; better && exchanges < exchanges_most;) {
     int32_t op = peaks_at (&w->level, 0, g->n_ops), count = 0;
-    for (int32_t i = 0; i < g->count && count < MOST_EXCHANGED; i++)
+    for (int32_t i = 0; i < g->count && count < most; i++)
       if (w->r->parts[i] > 0 && gap_spans (&g->at[i], op))
         list[count++] = i;
     better = take_back (w, list, count);
@@ -260,18 +259,22 @@ static bool begin (rounder *w, arena *a, error *err) {
   return true;
 }
 
-bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_start start,
-                 const double *shares, int64_t room_bytes, arena *a, rounding *out, error *err) {
-  *out = (rounding){ .gaps = g, .of = of, .parts = NEW (a, g->count, int32_t, err) };
+bool round_gaps (const round_request *q, arena *a, rounding *out, error *err) {
+  const gaps *g = q->gaps;
+  const device *dev = q->device;
+  const double *shares = q->shares;
+  int64_t room_bytes = q->room_bytes;
+  round_start start = q->start;
+  *out = (rounding){ .gaps = g, .of = q->of, .parts = NEW (a, g->count, int32_t, err) };
   rounder w = { .r = out, .g = g, .room_bytes = room_bytes };
   /* Of a room below nothing, which the pool of small tensors may leave, a share is more. */
   assert (room_bytes <= g->room_bytes || g->room_bytes < 0);
   assert (shares || !round_is_guided (start));
   if (!out->parts)
     return false;
-  arena *scratch = arena_new (0);
+  arena *scratch = arena_made (err);
   if (!scratch)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   bool ok = begin (&w, scratch, err);
   ranked *first = NULL, *repair = NULL, *back = NULL;
   int32_t *before = NULL;
@@ -293,7 +296,7 @@ bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_star
      */
     prune (&w, back, round_is_guided (start) ? before : NULL);
     if (start == ROUND_UP)
-      ok = fill (&w, scratch, err);
+      ok = fill (&w, q->tuning, scratch, err);
     out->most_bytes = peaks_most (&w.level, 0, g->n_ops);
     if (out->most_bytes > room_bytes)
       ok = gaps_too_small (g, room_bytes + g->pool_bytes, err);

@@ -7,6 +7,7 @@
 #include "solver/flow/gaps.h"
 #include "solver/place/peaks.h"
 #include "solver/place/schedule.h"
+#include "solver/tuning.h"
 
 typedef enum round_start {
   ROUND_NEAREST, /* the program's shares to the nearest section, the error carried along the step */
@@ -40,9 +41,16 @@ int32_t round_fullest (const peaks *level, const gap *at);
 /* At every op at most room_bytes (gaps.room_bytes, or a little less to leave the scheduler air) are
    resident; shares (per gap, 0 to 1) may be NULL for the starts that need none. Ties by index.
    ERR_infeasible where even everything away is too much. */
-bool round_gaps (const gaps *g, const int32_t *of, const device *dev, round_start start,
-                 const double *shares, int64_t room_bytes, arena *a, rounding *out,
-                 error *err) MUST_CHECK;
+typedef struct round_request {
+  const gaps *gaps;
+  const int32_t *of; /* per unit: its parts */
+  const device *device;
+  round_start start;
+  const double *shares;
+  int64_t room_bytes;
+  const tuning *tuning;
+} round_request;
+bool round_gaps (const round_request *q, arena *a, rounding *out, error *err) MUST_CHECK;
 
 /* Wishes for solver/place/schedule: out at once, in as soon as memory surely allows. */
 bool round_wishes (const rounding *r, arena *a, wish **out, int32_t *count, error *err) MUST_CHECK;

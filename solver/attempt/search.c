@@ -6,13 +6,27 @@
 #include "solver/attempt/steady.h"
 #include "trace/simulate/simulate.h"
 
-enum { FEW_OPS = 60, STARTS_PART = 2, LEAST_TRIED = 40, SEEN_ROOM = 1024 };
+enum { SEEN_ROOM = 1024 };
+
+static int64_t number (const search *s, tuning_id id) {
+  return tuned (s->options->tuning, id);
+}
+
+/* The k-th of a list. */
+static int64_t number_of (const search *s, tuning_id list, int k) {
+  return number (s, list + (tuning_id)k);
+}
+
+/* Little is lost by trying all of it. */
+static bool is_small (const search *s) {
+  return s->layouts->step.gaps.n_ops <= number (s, TUNE_starts_few_ops);
+}
 
 void search_clear (candidate *c, const layout *l) {
   c->layout = l;
-  memcpy (c->of, l->of, (size_t)l->units.count * sizeof *c->of);
-  memset (c->parts, 0, (size_t)l->gaps.count * sizeof *c->parts);
-  for (int32_t i = 0; i < l->gaps.count; i++)
+  memcpy (c->of, l->of, (size_t)l->step.units.count * sizeof *c->of);
+  memset (c->parts, 0, (size_t)l->step.gaps.count * sizeof *c->parts);
+  for (int32_t i = 0; i < l->step.gaps.count; i++)
     c->not_before[i] = NO_WAIT;
   c->heads_first = false;
   c->step_ns = INT64_MAX;
@@ -21,8 +35,8 @@ void search_clear (candidate *c, const layout *l) {
 bool search_candidate (const search *s, arena *a, candidate *out, error *err) {
   int32_t gaps = 0, units = 0;
   for (int32_t i = 0; i < s->n_layouts; i++) {
-    gaps = s->layouts[i].gaps.count > gaps ? s->layouts[i].gaps.count : gaps;
-    units = s->layouts[i].units.count > units ? s->layouts[i].units.count : units;
+    gaps = s->layouts[i].step.gaps.count > gaps ? s->layouts[i].step.gaps.count : gaps;
+    units = s->layouts[i].step.units.count > units ? s->layouts[i].step.units.count : units;
   }
   *out = (candidate){ .of = NEW (a, units, int32_t, err),
                       .parts = NEW (a, gaps, int32_t, err),
@@ -34,10 +48,10 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) {
 }
 
 void search_copy (candidate *to, const candidate *from) {
-  size_t size = (size_t)from->layout->gaps.count * sizeof (int32_t);
+  size_t size = (size_t)from->layout->step.gaps.count * sizeof (int32_t);
   memcpy (to->parts, from->parts, size);
   memcpy (to->not_before, from->not_before, size);
-  memcpy (to->of, from->of, (size_t)from->layout->units.count * sizeof (int32_t));
+  memcpy (to->of, from->of, (size_t)from->layout->step.units.count * sizeof (int32_t));
   to->layout = from->layout;
   to->early_ppm = from->early_ppm;
   to->by_release = from->by_release;
@@ -69,7 +83,7 @@ bool search_widen (search *s, error *err) {
 }
 
 static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *count, error *err) {
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   rounding r = { .gaps = g, .of = c->of, .parts = c->parts };
   if (!round_wishes (&r, a, out, count, err))
     return false;
@@ -99,11 +113,21 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
   if (!make_wishes (c, s->scratch, &wishes, &count, err))
     return false;
   const variant *v = s->variant;
-  plan *p = schedule (s->trace, s->rewritten, v->sections, v->n_sections, v->recomputes,
-                      v->n_recomputes, c->layout->groups, c->layout->n_groups, s->options->device,
-                      wishes, count, &s->schedule, a, NULL, &why);
+  schedule_request wanted = { .original = s->trace,
+                              .rewritten = s->rewritten,
+                              .sections = v->sections,
+                              .n_sections = v->n_sections,
+                              .recomputes = v->recomputes,
+                              .n_recomputes = v->n_recomputes,
+                              .groups = c->layout->groups,
+                              .n_groups = c->layout->n_groups,
+                              .device = s->options->device,
+                              .wishes = wishes,
+                              .n_wishes = count,
+                              .options = &s->schedule };
+  plan *p = schedule (&wanted, a, NULL, &why);
   s->tried++;
-  s->ticks += 2 * (int64_t)c->layout->gaps.n_ops + 4 * (int64_t)count;
+  s->ticks += 2 * (int64_t)c->layout->step.gaps.n_ops + 4 * (int64_t)count;
   bool ok = true;
   if (p) {
     sim_job job = { s->trace, s->rewritten, p };
@@ -128,7 +152,7 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
 
 /* Layouts without groups differ in their parts alone. */
 static uint64_t hash_of (const search *s, const candidate *c) {
-  const gaps *g = &c->layout->gaps;
+  const gaps *g = &c->layout->step.gaps;
   uint64_t h = random_mix (1, c->layout->n_groups ? c->layout - s->layouts : -1);
   h = random_mix (random_mix (random_mix (h, c->layout->pool_below_bytes), c->early_ppm),
                   c->by_release);
@@ -171,24 +195,22 @@ static bool note (search *s, const candidate *c, bool *is_new, error *err) {
 bool search_cost (search *s, candidate *c, plan **made, error *err) {
   bool is_new = true;
   c->step_ns = INT64_MAX;
-  s->ticks += c->layout->gaps.count / 4;
+  s->ticks += c->layout->step.gaps.count / 4;
   if (!made && !note (s, c, &is_new, err))
     return false;
   return !is_new || cost (s, c, made, err);
 }
 
 bool search_is_over (search *s) {
-  if (s->options->stop && s->options->stop (s->options->stop_context))
-    s->stopped = true;
+  s->stopped |= solve_stops (s->options);
   /* no limit is met before there is any plan: "none" is said only where every start has failed */
   return s->best.step_ns < INT64_MAX &&
          (s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks);
 }
 
 bool search_has_started (search *s) {
-  bool few = s->layouts->gaps.n_ops <= FEW_OPS;
-  return search_is_over (s) || (!few && s->tried >= LEAST_TRIED && s->best.step_ns < INT64_MAX &&
-                                s->ticks >= s->limit_ticks / STARTS_PART);
+  return search_is_over (s) || (!is_small (s) && s->tried >= number (s, TUNE_starts_least_tried) &&
+                                s->best.step_ns < INT64_MAX && s->ticks >= s->until_ticks);
 }
 
 bool search_keep (search *s) {
@@ -213,17 +235,11 @@ bool search_try (search *s, error *err) {
 
 /* ---- starts ---- */
 
-/* Air for the scheduler: at the edge of the budget a granule's former owner is waited for. */
-static const int32_t rooms_ppm[] = {
-  1000000, 998000, 996000, 990000, 980000, 960000, 930000, 900000
-};
-/* How much earlier than just in time copies in start; -1: as soon as memory allows. */
-static const int64_t early_ppm[] = { 20000, 0, 40000, -1, 120000 };
-
 enum {
-  ROOMS_ALL = sizeof rooms_ppm / sizeof *rooms_ppm, /* where there is no plan yet */
-  ROOMS = ROOMS_ALL - 2,
-  EARLIES = sizeof early_ppm / sizeof *early_ppm
+  ROOMS_ALL = TUNE_starts_room_ppm_last - TUNE_starts_room_ppm + 1, /* where there is no plan yet */
+  EARLIES = TUNE_starts_early_ppm_last - TUNE_starts_early_ppm + 1,
+  WIDE = TUNE_margins_wide_ppm_last - TUNE_margins_wide_ppm + 1,
+  TURNED = TUNE_margins_turned_ppm_last - TUNE_margins_turned_ppm + 1
 };
 enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
 
@@ -232,15 +248,20 @@ bool search_round (search *s, const layout *l, round_start start, int64_t room_p
   error why = { 0 };
   rounding r;
   arena_mark mark = arena_here (s->scratch);
-  int64_t room_bytes = units_scale (l->gaps.room_bytes, room_ppm, 1000000);
-  *fits = round_gaps (&l->gaps, l->of, s->options->device, start, l->share, room_bytes, s->scratch,
-                      &r, &why);
+  round_request ask = { .gaps = &l->step.gaps,
+                        .of = l->of,
+                        .device = s->options->device,
+                        .start = start,
+                        .shares = l->share,
+                        .room_bytes = units_scale (l->step.gaps.room_bytes, room_ppm, 1000000),
+                        .tuning = s->options->tuning };
+  *fits = round_gaps (&ask, s->scratch, &r, &why);
   if (!*fits) {
     arena_back (s->scratch, mark);
     return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
   }
   search_clear (&s->trial, l);
-  memcpy (s->trial.parts, r.parts, (size_t)l->gaps.count * sizeof *r.parts);
+  memcpy (s->trial.parts, r.parts, (size_t)l->step.gaps.count * sizeof *r.parts);
   arena_back (s->scratch, mark);
   s->trial.found_by = round_names[start];
   return true;
@@ -250,11 +271,11 @@ bool search_round (search *s, const layout *l, round_start start, int64_t room_p
 static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
                         error *err) {
   bool fits;
-  if (!search_round (s, l, start, rooms_ppm[room], &fits, err))
+  if (!search_round (s, l, start, number_of (s, TUNE_starts_room_ppm, room), &fits, err))
     return false;
   s->trial.by_release = s->best.by_release;
   for (int j = first; fits && j < end && !search_has_started (s); j++) {
-    s->trial.early_ppm = early_ppm[j];
+    s->trial.early_ppm = number_of (s, TUNE_starts_early_ppm, j);
     if (!search_try (s, err))
       return false;
   }
@@ -271,6 +292,44 @@ static bool first_starts (search *s, const layout *l, error *err) {
   return true;
 }
 
+static bool other_starts (search *s, const layout *l, error *err) {
+  int rooms = s->best.step_ns < INT64_MAX ? (int)number (s, TUNE_starts_rooms) : ROOMS_ALL;
+  for (int room = 0; room < rooms; room++)
+    for (round_start start = 0; start < ROUND_STARTS; start++) {
+      bool done = room < FIRST_ROOMS && round_is_guided (start) == (l->share != NULL);
+      if ((l->share || !round_is_guided (start)) && !search_has_started (s) &&
+          !start_from (s, l, start, room, done ? FIRST_EARLIES : 0, EARLIES, err))
+        return false;
+    }
+  return true;
+}
+
+/* The first layout alone: where that ends the search no other need be made, and of a large trace
+   all of them are most of the memory. */
+bool search_first (search *s, error *err) {
+  return first_starts (s, s->layouts, err);
+}
+
+bool search_others (search *s, error *err) {
+  for (int32_t i = 1; i < s->n_layouts; i++)
+    if (!search_has_started (s) && !first_starts (s, &s->layouts[i], err))
+      return false;
+  return true;
+}
+
+/* Where none of them fitted, or little is lost by it, all layouts are tried to the end. */
+bool search_starts (search *s, error *err) {
+  bool all = s->best.step_ns == INT64_MAX || is_small (s);
+  const layout *best = s->best.layout;
+  for (int32_t i = 0; i < s->n_layouts; i++)
+    if ((all || &s->layouts[i] == best) && !search_has_started (s) &&
+        !other_starts (s, &s->layouts[i], err))
+      return false;
+  return true;
+}
+
+/* ---- margins ---- */
+
 static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *err) {
   if (search_has_started (s) ||
       (early_ppm == s->best.early_ppm && by_release == s->best.by_release))
@@ -283,17 +342,17 @@ static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *er
 
 /* The same moves with other timings: coarse steps over a wide range, the other order of the copies
    in, then finer steps about the best. */
-static bool tune (search *s, error *err) {
-  static const int64_t wide_ppm[] = { 0, 5000, 10000, 20000, 40000, 80000, 160000, -1 };
-  static const int64_t few_ppm[] = { -1, 10000, 40000 };
-  for (size_t i = 0; i < sizeof few_ppm / sizeof *few_ppm; i++)
-    if (!try_timing (s, few_ppm[i], !s->best.by_release, err))
+bool search_margins (search *s, error *err) {
+  for (int i = 0; i < TURNED; i++)
+    if (!try_timing (s, number_of (s, TUNE_margins_turned_ppm, i), !s->best.by_release, err))
       return false;
-  for (size_t i = 0; i < sizeof wide_ppm / sizeof *wide_ppm; i++)
-    if (!try_timing (s, wide_ppm[i], s->best.by_release, err))
+  for (int i = 0; i < WIDE; i++)
+    if (!try_timing (s, number_of (s, TUNE_margins_wide_ppm, i), s->best.by_release, err))
       return false;
-  int64_t step_ppm = s->best.early_ppm / 2 > 2500 ? s->best.early_ppm / 2 : 2500;
-  for (int i = 0; i < 3 && s->best.early_ppm >= 0; i++, step_ppm /= 2) {
+  int64_t least_ppm = number (s, TUNE_margins_least_ppm);
+  int64_t step_ppm = s->best.early_ppm / 2 > least_ppm ? s->best.early_ppm / 2 : least_ppm;
+  int64_t steps = number (s, TUNE_margins_fine_steps);
+  for (int64_t i = 0; i < steps && s->best.early_ppm >= 0; i++, step_ppm /= 2) {
     int64_t at_ppm = s->best.early_ppm;
     if (!try_timing (s, at_ppm + step_ppm, s->best.by_release, err) ||
         (at_ppm >= step_ppm && !try_timing (s, at_ppm - step_ppm, s->best.by_release, err)))
@@ -302,25 +361,17 @@ static bool tune (search *s, error *err) {
   return true;
 }
 
-static bool other_starts (search *s, const layout *l, error *err) {
-  int rooms = s->best.step_ns < INT64_MAX ? ROOMS : ROOMS_ALL;
-  for (int room = 0; room < rooms; room++)
-    for (round_start start = 0; start < ROUND_STARTS; start++) {
-      bool done = room < FIRST_ROOMS && round_is_guided (start) == (l->share != NULL);
-      if ((l->share || !round_is_guided (start)) && !search_has_started (s) &&
-          !start_from (s, l, start, room, done ? FIRST_EARLIES : 0, EARLIES, err))
-        return false;
-    }
-  return true;
+bool search_margins_again (search *s, error *err) {
+  return search_margins (s, err);
 }
 
-/* Where all that must leave finds no places, more places may do: everything goes whenever it can.
- */
+/* ---- where nothing fits ---- */
+
 static bool all_away (search *s, const layout *l, error *err) {
-  const gaps *g = &l->gaps;
+  const gaps *g = &l->step.gaps;
   search_clear (&s->trial, l);
   for (int32_t i = 0; i < g->count; i++) {
-    const unit_info *u = &l->units.at[g->at[i].unit];
+    const unit_info *u = &l->step.units.at[g->at[i].unit];
     if (u->bytes > 0 && !u->pinned && !g->at[i].unused)
       s->trial.parts[i] = l->of[g->at[i].unit];
   }
@@ -329,25 +380,11 @@ static bool all_away (search *s, const layout *l, error *err) {
   return search_try (s, err);
 }
 
-bool search_first (search *s, error *err) {
-  return first_starts (s, s->layouts, err);
-}
-
-bool search_starts (search *s, error *err) {
-  for (int32_t i = 1; i < s->n_layouts; i++)
-    if (!search_has_started (s) && !first_starts (s, &s->layouts[i], err))
-      return false;
-  if (!search_has_started (s) && s->best.step_ns < INT64_MAX && !tune (s, err))
-    return false;
-  /* where none of them fitted, or little is lost by it, all are tried to the end */
-  bool any = s->best.step_ns < INT64_MAX, few = s->layouts->gaps.n_ops <= FEW_OPS;
-  const layout *best = s->best.layout;
-  for (int32_t i = 0; i < s->n_layouts; i++)
-    if ((!any || few || &s->layouts[i] == best) && !search_has_started (s) &&
-        !other_starts (s, &s->layouts[i], err))
-      return false;
+/* Where all that must leave finds no places, more places may do: everything goes whenever it can.
+ */
+bool search_all_away (search *s, error *err) {
   for (int32_t i = 0; i < s->n_layouts && s->best.step_ns == INT64_MAX; i++)
     if (!all_away (s, &s->layouts[i], err))
       return false;
-  return search_has_started (s) || s->best.step_ns == INT64_MAX || tune (s, err);
+  return true;
 }

@@ -21,12 +21,22 @@ typedef struct candidate {
   const char *found_by;
 } candidate;
 
+/* The fastest plan that a policy made; of which one is known, so that it can be made again. */
+typedef struct policies_found {
+  int32_t which;   /* of the list that is tried; -1: none has a plan */
+  int64_t step_ns; /* INT64_MAX: none */
+  int32_t tried;
+} policies_found;
+
 typedef struct search {
   const trace *trace;
   const rewritten *rewritten;
   const variant *variant; /* that rewrote it */
   const solve_options *options;
-  layout *layouts; /* made so far */
+  effort effort;       /* with nothing left open */
+  const gaps *singles; /* of the trace's tensors one by one; NULL: no program was solved */
+  const double *share; /* per such gap: how much of it the program sends */
+  layout *layouts;     /* made so far */
   int32_t n_layouts;
   schedule_options schedule;
   char digest[TRACE_DIGEST];
@@ -36,30 +46,22 @@ typedef struct search {
   int64_t lower_bound_ns; /* for the progress lines */
   int64_t enough_ns;      /* a candidate that costs no more ends the search */
   int64_t ticks, limit_ticks, tried;
+  int64_t until_ticks; /* the strategy that runs tries nothing new behind them */
   candidate best, trial;
   uint64_t *seen; /* hashes of what was tried, or 0 */
   int64_t n_seen, seen_room;
   bool stopped;
+  policies_found policies;
   struct steady *steady; /* is offered what was costed; or NULL */
 } search;
 
 bool search_begin (search *s, error *err) MUST_CHECK;
-/* What the first layout is worth.  Where that ends the search no other need be made, and of a large
-   trace all of them are most of the memory. */
-bool search_first (search *s, error *err) MUST_CHECK;
 /* More layouts were made: room for candidates of theirs. */
 bool search_widen (search *s, error *err) MUST_CHECK;
 /* Sets trial.step_ns; an infeasible trial is no error, and neither is one that was tried before:
    both cost INT64_MAX. Where `made` is not NULL, the plan is put there, in s->arena, in any case.
  */
 bool search_cost (search *s, candidate *c, plan **made, error *err) MUST_CHECK;
-/* Starts: for each further layout, each rounding of the program's shares (where there are any) or
-   those that need none; then, with the layout that did best, all of them with other room and
-   timing. */
-bool search_starts (search *s, error *err) MUST_CHECK;
-/* Instead of that, near a budget whose best plan was made so: the roundings of the program's shares
-   in its layout, with its timing, and then with others. */
-bool search_follow (search *s, const recipe *like, error *err) MUST_CHECK;
 /* The trial becomes a rounding, without a cost yet; *fits is false where there is none in that
  * room.
  */
@@ -67,7 +69,7 @@ bool search_round (search *s, const layout *l, round_start start, int64_t room_p
                    error *err) MUST_CHECK;
 /* Enough, stopped, or out of ticks. */
 bool search_is_over (search *s);
-/* That, or the ticks that are left are the local search's. */
+/* That, or the ticks that are left are for the strategies behind this one. */
 bool search_has_started (search *s);
 void search_copy (candidate *to, const candidate *from);
 /* Nothing moves, in this layout. */
@@ -78,9 +80,17 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) MU
 bool search_keep (search *s);
 /* Costs it, and keeps it so. */
 bool search_try (search *s, error *err) MUST_CHECK;
-/* Where few parts can leave, each choice of them. */
+/* ---- strategies: as solver/strategies.def says ---- */
+
+bool search_follow (search *s, error *err) MUST_CHECK;
+bool search_first (search *s, error *err) MUST_CHECK;
 bool search_every (search *s, error *err) MUST_CHECK;
-/* From the best on. */
-bool search_improve (search *s, error *err) MUST_CHECK;
+bool search_others (search *s, error *err) MUST_CHECK;
+bool search_margins (search *s, error *err) MUST_CHECK;
+bool search_starts (search *s, error *err) MUST_CHECK;
+bool search_all_away (search *s, error *err) MUST_CHECK;
+bool search_margins_again (search *s, error *err) MUST_CHECK;
+bool search_policies (search *s, error *err) MUST_CHECK;
+bool search_walk (search *s, error *err) MUST_CHECK;
 
 #endif

@@ -2,23 +2,23 @@
    together, as a copy made early so that a later one is clean. */
 #include "solver/attempt/search.h"
 
-enum { MOST_CHOICES = 600, PART = 2 };
-
 static int64_t most_parts (const layout *l, int32_t gap) {
-  const unit_info *u = &l->units.at[l->gaps.at[gap].unit];
-  return u->bytes == 0 || u->pinned || !l->gaps.at[gap].useful ? 0 : l->of[l->gaps.at[gap].unit];
+  const unit_info *u = &l->step.units.at[l->step.gaps.at[gap].unit];
+  return u->bytes == 0 || u->pinned || !l->step.gaps.at[gap].useful
+             ? 0
+             : l->of[l->step.gaps.at[gap].unit];
 }
 
-static bool is_small (const layout *l) {
+static bool is_small (const layout *l, int64_t most) {
   int64_t choices = 1;
-  for (int32_t i = 0; i < l->gaps.count && choices <= MOST_CHOICES; i++)
+  for (int32_t i = 0; i < l->step.gaps.count && choices <= most; i++)
     choices *= most_parts (l, i) + 1;
-  return choices <= MOST_CHOICES;
+  return choices <= most;
 }
 
 /* The next choice, as one counts; false behind the last. */
 static bool count_up (const layout *l, candidate *c) {
-  for (int32_t i = 0; i < l->gaps.count; i++) {
+  for (int32_t i = 0; i < l->step.gaps.count; i++) {
     if (c->parts[i] < most_parts (l, i))
       return c->parts[i]++, true;
     c->parts[i] = 0;
@@ -27,7 +27,7 @@ static bool count_up (const layout *l, candidate *c) {
 }
 
 static bool has_parts (const candidate *c) {
-  for (int32_t i = 0; i < c->layout->gaps.count; i++)
+  for (int32_t i = 0; i < c->layout->step.gaps.count; i++)
     if (c->parts[i] > 1)
       return true;
   return false;
@@ -50,10 +50,11 @@ static bool try_timings (search *s, error *err) {
 }
 
 bool search_every (search *s, error *err) {
-  int64_t until = s->ticks + s->limit_ticks / PART;
+  const tuning *by = s->options->tuning;
+  int64_t until = s->ticks + s->limit_ticks / tuned (by, TUNE_every_part);
   for (int32_t i = 0; i < s->n_layouts; i++) {
     const layout *l = &s->layouts[i];
-    if (!is_small (l))
+    if (!is_small (l, tuned (by, TUNE_every_choices)))
       continue;
     search_clear (&s->trial, l);
     s->trial.found_by = "every choice";

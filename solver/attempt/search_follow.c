@@ -8,23 +8,29 @@ static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *er
   return search_try (s, err);
 }
 
-bool search_follow (search *s, const recipe *like, error *err) {
-  static const int64_t rooms_ppm[] = { 999000, 997000 };
-  static const int64_t other_ppm[] = { 20000, 40000, -1 };
-  for (size_t room = 0; room < sizeof rooms_ppm / sizeof *rooms_ppm; room++)
+bool search_follow (search *s, error *err) {
+  enum {
+    ROOMS = TUNE_follow_room_ppm_last - TUNE_follow_room_ppm + 1,
+    OTHERS = TUNE_follow_early_ppm_last - TUNE_follow_early_ppm + 1
+  };
+  const recipe *like = s->effort.follow;
+  const tuning *by = s->options->tuning;
+  for (int room = 0; room < ROOMS; room++)
     for (round_start start = 0; start < ROUND_STARTS && !search_is_over (s); start++) {
       bool fits;
       if (round_is_guided (start) != (s->layouts->share != NULL))
         continue;
-      if (!search_round (s, s->layouts, start, rooms_ppm[room], &fits, err) ||
+      if (!search_round (s, s->layouts, start, tuned (by, TUNE_follow_room_ppm + (tuning_id)room),
+                         &fits, err) ||
           (fits && !try_timing (s, like->early_ppm, like->by_release, err)))
         return false;
     }
-  for (size_t i = 0; i < sizeof other_ppm / sizeof *other_ppm; i++) {
+  for (int i = 0; i < OTHERS; i++) {
+    int64_t early_ppm = tuned (by, TUNE_follow_early_ppm + (tuning_id)i);
     if (s->best.step_ns == INT64_MAX || search_is_over (s))
       return true;
     search_copy (&s->trial, &s->best);
-    if (other_ppm[i] != s->best.early_ppm && !try_timing (s, other_ppm[i], s->best.by_release, err))
+    if (early_ppm != s->best.early_ppm && !try_timing (s, early_ppm, s->best.by_release, err))
       return false;
   }
   return true;

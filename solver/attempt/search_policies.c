@@ -50,8 +50,7 @@ static const attempt attempts[] = {
   { .id = POLICY_knapsack, .drops = true },
 };
 
-/* The rules look at all pairs, some of them; beyond that many ops they take minutes. */
-enum { ATTEMPTS = sizeof attempts / sizeof *attempts, MOST_OPS = 10000, FEW_OPS = 2500 };
+enum { ATTEMPTS = sizeof attempts / sizeof *attempts };
 
 static bool run_attempt (const attempt *at, policy_request r, arena *a, policy_answer *out,
                          error *err) {
@@ -100,7 +99,7 @@ static bool keep_trial (search *s, const char *name, error *err) {
 /* The moves themselves, with their triggers. */
 static int64_t take_moves (search *s, const policy_choice *c) {
   const layout *l = layout_for (s);
-  const gaps *g = &l->gaps;
+  const gaps *g = &l->step.gaps;
   int64_t taken = 0;
   search_clear (&s->trial, l);
   for (int64_t i = 0; i < c->n_moves; i++) {
@@ -118,9 +117,10 @@ static int64_t take_moves (search *s, const policy_choice *c) {
 
 /* The same gaps, and what else the budget needs, with our own timings. */
 static bool try_rounded (search *s, const char *name, error *err) {
-  static const int64_t early_ppm[] = { 10000, 40000, -1 };
+  enum { EARLIES = TUNE_policies_early_ppm_last - TUNE_policies_early_ppm + 1 };
+  const tuning *by = s->options->tuning;
   const layout *l = layout_for (s);
-  const gaps *g = &l->gaps;
+  const gaps *g = &l->step.gaps;
   arena_mark mark = arena_here (s->scratch);
   error why = { 0 };
   rounding r;
@@ -129,9 +129,15 @@ static bool try_rounded (search *s, const char *name, error *err) {
     return false;
   for (int32_t i = 0; i < g->count; i++)
     share[i] = s->trial.parts[i] ? 1 : 0;
-  int64_t room = units_scale (g->room_bytes, 990000, 1000000);
-  bool fits =
-      round_gaps (g, l->of, s->options->device, ROUND_UP, share, room, s->scratch, &r, &why);
+  round_request ask = { .gaps = g,
+                        .of = l->of,
+                        .device = s->options->device,
+                        .start = ROUND_UP,
+                        .shares = share,
+                        .room_bytes = units_scale (g->room_bytes,
+                                                   tuned (by, TUNE_policies_room_ppm), 1000000),
+                        .tuning = by };
+  bool fits = round_gaps (&ask, s->scratch, &r, &why);
   if (fits)
     memcpy (s->trial.parts, r.parts, (size_t)g->count * sizeof *r.parts);
   arena_back (s->scratch, mark);
@@ -140,9 +146,8 @@ static bool try_rounded (search *s, const char *name, error *err) {
   for (int32_t i = 0; i < g->count; i++)
     s->trial.not_before[i] = NO_WAIT;
   bool ok = true;
-  for (size_t j = 0; ok && j < sizeof early_ppm / sizeof *early_ppm && !search_has_started (s);
-       j++) {
-    s->trial.early_ppm = early_ppm[j];
+  for (int j = 0; ok && j < EARLIES && !search_has_started (s); j++) {
+    s->trial.early_ppm = tuned (by, TUNE_policies_early_ppm + (tuning_id)j);
     ok = keep_trial (s, name, err);
   }
   return ok;
@@ -165,22 +170,27 @@ static policy_request request_of (const trace *t, const solve_options *o) {
 
 /* A decision, a schedule and a simulation, counted like a candidate's. */
 static int64_t ticks_of (const search *s, const policy_answer *a) {
-  return 16 * ((int64_t)s->layouts->gaps.n_ops + 2 * a->moves);
+  return 16 * ((int64_t)s->layouts->step.gaps.n_ops + 2 * a->moves);
 }
 
 static bool is_rewritten (const search *s) {
   return s->variant->n_sections > 0 || s->variant->n_recomputes > 0;
 }
 
-bool search_policies (search *s, policies_found *found, error *err) {
+/* Every policy that only swaps decides on the search's rewritten trace; its moves are tried as they
+   are and rounded to what the budget needs, and the best trial is kept. Nothing is tried where the
+   search is over already, or where the trace is too large for rules that look at all pairs. */
+bool search_policies (search *s, error *err) {
   const trace *t = s->rewritten->trace;
-  *found = (policies_found){ .which = -1, .step_ns = INT64_MAX };
+  const tuning *by = s->options->tuning;
+  policies_found *found = &s->policies;
   /* where our own is good enough they could only shave off a little, which must not cost much */
-  int32_t most = s->best.step_ns <= s->enough_ns ? FEW_OPS : MOST_OPS;
+  int64_t most =
+      tuned (by, s->best.step_ns <= s->enough_ns ? TUNE_policies_few_ops : TUNE_policies_ops);
   if (t->n_ops > most || s->best.step_ns <= s->lower_bound_ns)
     return true;
-  arena *a = arena_new (0);
-  bool ok = a || error_set (err, ERR_memory, "out of memory");
+  arena *a = arena_made (err);
+  bool ok = a != NULL;
   char digest[TRACE_DIGEST];
   policy_request r = request_of (t, s->options);
   r.trace_digest = digest;
@@ -256,13 +266,12 @@ static bool fastest (const trace *t, const solve_options *o, bool swaps, arena *
   int32_t best = -1;
   int64_t best_ns = INT64_MAX;
   *out = (policy_answer){ 0 };
-  if (t->n_ops > MOST_OPS)
+  if (t->n_ops > tuned (o->tuning, TUNE_policies_ops))
     return true;
-  arena *scratch = arena_new (0);
+  arena *scratch = arena_made (err);
   char digest[TRACE_DIGEST];
   policy_request r = request_of (t, o);
-  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && trace_digest (t, digest, err);
+  bool ok = scratch && trace_digest (t, digest, err);
   r.trace_digest = digest;
   for (int32_t i = 0; ok && i < ATTEMPTS; i++) {
     policy_answer answer;
@@ -288,8 +297,10 @@ bool policies_fastest (const trace *t, const solve_options *o, arena *a, policy_
   return fastest (t, o, true, a, out, err);
 }
 
-bool policies_take (const trace *t, const solve_options *o, arena *a, solution *s, error *err) {
+bool policies_take (const trace *t, const solve_options *o, int64_t gap_ppm, arena *a, solution *s,
+                    error *err) {
   policy_answer answer;
+  const certificate *had = &s->plan->certificate;
   bool swaps = o->recompute != RECOMPUTE_ONLY && s->plain_bound_ns < s->plan->predicted.step_ns;
   if (s->plan->predicted.step_ns <= s->bound.lower_bound_ns)
     return true;
@@ -297,21 +308,22 @@ bool policies_take (const trace *t, const solve_options *o, arena *a, solution *
     return false;
   if (!answer.plan || answer.cost.step_ns >= s->plan->predicted.step_ns)
     return true;
-  certificate *c = &answer.plan->certificate;
-  int64_t bound_ns = s->bound.lower_bound_ns;
-  *c = s->plan->certificate;
-  answer.plan->has_certificate = true;
-  c->found_by = answer.label;
-  if (answer.cost.step_ns < bound_ns) { /* it keeps what is dead, which that bound does not cover */
-    bound_ns = c->lower_bound_ns = s->bound.lower_bound_ns = trace_total_ns (t);
-    c->bound_by = s->bound.by = "compute";
-    c->covers = "every plan, with whatever sections and recompute entries";
+  certified c = { .lower_bound_ns = had->lower_bound_ns,
+                  .bound_by = had->bound_by,
+                  .covers = had->covers,
+                  .found_by = answer.label,
+                  .proof = had->proof,
+                  .limit_met = had->limit_met };
+  if (answer.cost.step_ns < s->bound.lower_bound_ns) {
+    /* it keeps what is dead, which that bound does not cover */
+    c.lower_bound_ns = s->bound.lower_bound_ns = trace_total_ns (t);
+    c.bound_by = s->bound.by = "compute";
+    c.covers = "every plan, with whatever sections and recompute entries";
   }
-  c->gap = (double)answer.cost.step_ns / (double)bound_ns - 1;
-  if (answer.cost.step_ns <= solve_enough_ns (o, bound_ns))
-    c->limit_met = NULL;
+  c.enough_ns = solve_enough_ns (gap_ppm, s->bound.lower_bound_ns);
   if (answer.plan->n_recomputes)
-    c->proof = s->bound.proof = NULL;
+    c.proof = s->bound.proof = NULL;
+  solve_write_certificate (answer.plan, &c);
   s->plan = answer.plan;
   return true;
 }

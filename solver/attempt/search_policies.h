@@ -3,20 +3,8 @@
 #ifndef FERRY_SOLVER_ATTEMPT_SEARCH_POLICIES_H
 #define FERRY_SOLVER_ATTEMPT_SEARCH_POLICIES_H
 
-#include "solver/policy/policy.h"
 #include "solver/attempt/search.h"
-
-/* The fastest plan that a policy made; of which one is known, so that it can be made again. */
-typedef struct policies_found {
-  int32_t which;   /* of the list that is tried; -1: none has a plan */
-  int64_t step_ns; /* INT64_MAX: none */
-  int32_t tried;
-} policies_found;
-
-/* Every policy that only swaps decides on the search's rewritten trace; its moves are tried as they
-   are and rounded to what the budget needs, and the best trial is kept. Nothing is tried where the
-   search is over already, or where the trace is too large for rules that look at all pairs. */
-bool search_policies (search *s, policies_found *found, error *err) MUST_CHECK;
+#include "solver/policy/policy.h"
 
 /* Where that plan is faster than the search's best, it is made again in s->arena and named; else
  *out is left alone. It is the plan of the search's trace, cut and recompute entries included. */
@@ -29,7 +17,7 @@ bool policies_fastest (const trace *t, const solve_options *o, arena *a, policy_
                        error *err) MUST_CHECK;
 
 /* Where such a plan is faster than the solution's, it takes its place under the same bound. */
-bool policies_take (const trace *t, const solve_options *o, arena *a, solution *s,
+bool policies_take (const trace *t, const solve_options *o, int64_t gap_ppm, arena *a, solution *s,
                     error *err) MUST_CHECK;
 
 #endif

@@ -5,15 +5,16 @@
 
 /* ---- what is kept ---- */
 
-static int64_t most_ns (int64_t least_ns) {
-  return least_ns + units_scale (least_ns, STEADY_APART_PPM, 1000000);
+static int64_t most_ns (const search *s, int64_t least_ns) {
+  int64_t apart_ppm = tuned (s->options->tuning, TUNE_noise_apart_ppm);
+  return least_ns + units_scale (least_ns, apart_ppm, 1000000);
 }
 
 /* Who is too slow beside a new best goes; the room stays, behind the others. */
-static void sift (steady *k, int64_t least_ns) {
+static void sift (steady *k, const search *s, int64_t least_ns) {
   int32_t kept = 0;
   for (int32_t i = 0; i < k->count; i++)
-    if (k->at[i].c.step_ns <= most_ns (least_ns)) {
+    if (k->at[i].c.step_ns <= most_ns (s, least_ns)) {
       steady_entry out = k->at[kept];
       k->at[kept++] = k->at[i];
       k->at[i] = out;
@@ -56,7 +57,7 @@ static uint64_t hash_of (const plan *p) {
 }
 
 static bool make_room (steady_entry *e, search *s, const layout *l, error *err) {
-  int32_t gaps = l->gaps.count, units = l->units.count;
+  int32_t gaps = l->step.gaps.count, units = l->step.units.count;
   if (e->c.of && e->gaps_room >= gaps && e->units_room >= units)
     return true;
   e->gaps_room = gaps;
@@ -69,14 +70,14 @@ static bool make_room (steady_entry *e, search *s, const layout *l, error *err) 
 
 bool steady_offer (steady *k, search *s, const candidate *c, const plan *p, error *err) {
   int64_t least_ns = least (k);
-  if (k->count && c->step_ns > most_ns (least_ns))
+  if (k->count && c->step_ns > most_ns (s, least_ns))
     return true;
   uint64_t hash = hash_of (p);
   for (int32_t i = 0; i < k->count; i++)
     if (k->at[i].hash == hash)
       return true;
   if (c->step_ns < least_ns)
-    sift (k, c->step_ns);
+    sift (k, s, c->step_ns);
   int32_t to = k->count;
   if (to == STEADY_PLANS) {
     to = longest (k);
@@ -93,16 +94,20 @@ bool steady_offer (steady *k, search *s, const candidate *c, const plan *p, erro
 
 /* ---- the choice ---- */
 
+static int32_t days (const search *s) {
+  return (int32_t)tuned (s->options->tuning, TUNE_noise_days);
+}
+
 /* Its plan lives only as long as it is judged. */
 static bool judge (search *s, const candidate *c, int64_t *p95_ppm, error *err) {
-  noise_options o = { s->options->noise_percent, STEADY_DAYS, s->options->seed };
+  noise_options o = { s->options->noise_percent, days (s), s->options->seed };
   arena *kept = s->arena;
   candidate same = *c;
   plan *p = NULL;
   noise_spread spread;
-  if (!(s->arena = arena_new (0))) {
+  if (!(s->arena = arena_made (err))) {
     s->arena = kept;
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   }
   bool ok = search_cost (s, &same, &p, err) &&
             (p || error_set (err, ERR_internal, "a candidate has lost its plan")) &&
@@ -116,15 +121,15 @@ static bool judge (search *s, const candidate *c, int64_t *p95_ppm, error *err) 
 /* Of the same moves, copies in that start earlier cost nothing where the link has time, and then
    they are what a longer copy or a shorter op does not harm. */
 static bool try_timings (search *s, error *err) {
-  static const int64_t early_ppm[] = { -1, 0, 10000, 20000, 40000, 80000, 160000 };
+  enum { EARLIES = TUNE_noise_early_ppm_last - TUNE_noise_early_ppm + 1 };
   candidate best;
   if (!search_candidate (s, s->arena, &best, err))
     return false;
   search_copy (&best, &s->best);
   for (int order = 0; order < 2; order++)
-    for (size_t i = 0; i < sizeof early_ppm / sizeof *early_ppm; i++) {
+    for (int i = 0; i < EARLIES; i++) {
       search_copy (&s->trial, &best);
-      s->trial.early_ppm = early_ppm[i];
+      s->trial.early_ppm = tuned (s->options->tuning, TUNE_noise_early_ppm + (tuning_id)i);
       s->trial.by_release = best.by_release != (order == 1);
       if (!search_try (s, err))
         return false;
@@ -146,7 +151,7 @@ bool steady_choose (steady *k, search *s, steadiness *out, error *err) {
   int64_t limit_ns = fastest_ns <= s->enough_ns ? s->enough_ns : INT64_MAX;
   const candidate *best = NULL;
   bool fastest_seen = false;
-  *out = (steadiness){ .percent = s->options->noise_percent, .days = STEADY_DAYS };
+  *out = (steadiness){ .percent = s->options->noise_percent, .days = days (s) };
   for (int32_t i = 0; i < k->count; i++) {
     const candidate *c = &k->at[i].c;
     int64_t ppm;

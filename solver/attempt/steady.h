@@ -6,7 +6,7 @@
 
 #include "solver/attempt/search.h"
 
-enum { STEADY_PLANS = 16, STEADY_DAYS = 40, STEADY_APART_PPM = 500 };
+enum { STEADY_PLANS = 16 };
 
 typedef struct steady_entry {
   candidate c;
@@ -20,7 +20,7 @@ typedef struct steady {
   int32_t count;
 } steady;
 
-/* A candidate and its plan. Kept where no plan like it is, it is within STEADY_APART_PPM of the
+/* A candidate and its plan. Kept where no plan like it is, it is within noise_apart_ppm of the
    best so far, and, where there is no more room, shorter than the longest that is kept. Lives in
    s->arena. */
 bool steady_offer (steady *k, search *s, const candidate *c, const plan *p, error *err) MUST_CHECK;

@@ -1,5 +1,6 @@
 #include "solver/attempt/variant.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -23,71 +24,70 @@ bool variant_same_drops (const variant *a, const variant *b) {
   return same;
 }
 
-static bool rewrite (const trace *t, const variant *v, const solve_options *o, arena *a,
-                     rewritten *rw, error *err) {
+bool variant_rewrite (const trace *t, const variant *v, const solve_options *o, arena *a,
+                      rewritten_step *out, error *err) {
+  assert (v->sections || v->n_sections == 0);
+  assert (v->recomputes || v->n_recomputes == 0);
   return trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
-                        o->device->section_ns, a, rw, err);
+                        o->device->section_ns, a, &out->rw, err) &&
+         step_count_bytes (out->rw.trace, o->budget_bytes, a, &out->step, err);
 }
 
-/* Counts bytes as any plan may: no granules, no pool. */
-static bool look (const trace *t, const variant *v, const solve_options *o, arena *a, rewritten *rw,
-                  gaps *g, variant_value *out, error *err) {
+/* Counts bytes as any plan may. NULL where that fails; what the rewriting refuses is not legal. */
+static rewritten_step *look (const trace *t, const variant *v, const solve_options *o, arena *a,
+                             variant_value *out, error *err) {
   error why = { 0 };
-  units *u = NEW (a, 1, units, err);
+  rewritten_step *x = NEW (a, 1, rewritten_step, err);
   *out = (variant_value){ .bound_ns = INT64_MAX, .step_ns = INT64_MAX };
-  if (!u)
-    return false;
-  if (!rewrite (t, v, o, a, rw, &why)) {
+  if (!x)
+    return NULL;
+  if (!variant_rewrite (t, v, o, a, x, &why)) {
     if (why.code == ERR_input)
-      return true;
+      return x;
     if (err && !err->code)
       *err = why;
-    return false;
+    return NULL;
   }
-  if (!units_of (rw->trace, NULL, 0, 1, 0, a, u, err) ||
-      !gaps_of (u, 1, o->budget_bytes, a, g, err))
-    return false;
   int32_t op;
+  const gaps *g = &x->step.gaps;
   out->legal = true;
-  out->n_ops = rw->trace->n_ops;
-  out->compute_ns = trace_total_ns (rw->trace);
+  out->n_ops = x->rw.trace->n_ops;
+  out->compute_ns = trace_total_ns (x->rw.trace);
   out->floor_bytes = o->recompute == RECOMPUTE_ONLY ? g->peak_bytes : g->floor_bytes;
   out->over_bytes = out->floor_bytes > o->budget_bytes ? out->floor_bytes - o->budget_bytes : 0;
   if (out->over_bytes)
-    return true;
+    return x;
   int64_t crossing_ns = bound_crossing (g, o->device, &op);
   out->bound_ns = crossing_ns > out->compute_ns ? crossing_ns : out->compute_ns;
-  return true;
+  return x;
 }
 
 bool variant_look (const trace *t, const variant *v, const solve_options *o, arena *scratch,
                    variant_value *out, error *err) {
   arena_mark mark = arena_here (scratch);
-  rewritten rw;
-  gaps g;
-  bool ok = look (t, v, o, scratch, &rw, &g, out, err);
+  bool ok = look (t, v, o, scratch, out, err) != NULL;
   arena_back (scratch, mark);
   return ok;
 }
 
-bool variant_bound (const trace *t, const variant *v, const solve_options *o, arena *scratch,
-                    variant_value *out, error *err) {
+bool variant_bound (const trace *t, const variant *v, const solve_options *o, bool rough,
+                    arena *scratch, variant_value *out, error *err) {
   arena_mark mark = arena_here (scratch);
-  rewritten rw;
-  gaps g;
   bound b;
   bound_options how = { .dev = o->device,
                         .host_bytes = o->host_bytes,
                         .any_units = true,
                         .classes = 1,
-                        .limit_rounds = o->rough ? -1 : 0,
+                        .limit_rounds = rough ? -1 : 0,
                         .log = o->log,
                         .stop = o->stop,
-                        .stop_context = o->stop_context };
-  bool ok = look (t, v, o, scratch, &rw, &g, out, err);
+                        .stop_context = o->stop_context,
+                        .tuning = o->tuning };
+  rewritten_step *x = look (t, v, o, scratch, out, err);
+  bool ok = x != NULL;
   if (ok && out->bound_ns != INT64_MAX) {
     error why = { 0 };
-    bool fits = bound_of (&g, &how, scratch, &b, &why);
+    bool fits = bound_of (&x->step.gaps, &how, scratch, &b, &why);
     if (!fits && why.code != ERR_infeasible)
       ok = error_set (err, why.code, "%s", why.text);
     out->bound_ns = fits ? b.lower_bound_ns : INT64_MAX; /* the host cannot hold what must leave */
@@ -97,27 +97,56 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, ar
   return ok;
 }
 
-/* One greedy plan; *step_ns is INT64_MAX where it does not fit. */
-static bool greedy_plan (const trace *t, const variant *v, const rewritten *rw,
-                         const solve_options *o, const gaps *g, const int32_t *of,
-                         round_start start, int64_t room_bytes, const schedule_options *how,
-                         arena *a, int64_t *step_ns, int64_t *ticks, error *err) {
+/* ---- quick plans ---- */
+
+/* What the quick plans of one variant share. */
+typedef struct quick {
+  const trace *trace;
+  const variant *variant;
+  const rewritten *rewritten;
+  const solve_options *options;
+  counted_step *step; /* in granules, with the pool */
+  int32_t *of;        /* per unit */
+  arena *scratch;
+  variant_value *out;
+} quick;
+
+/* *step_ns is INT64_MAX where it does not fit. */
+static bool greedy_plan (const quick *q, round_start start, schedule_options *how, int64_t *step_ns,
+                         error *err) {
+  const gaps *g = &q->step->gaps;
+  const solve_options *o = q->options;
+  int64_t room_ppm = tuned (o->tuning, TUNE_quick_room_ppm), *ticks = &q->out->ticks;
   rounding r;
   wish *wishes;
-  int32_t count;
+  int32_t count = 0;
   error why = { 0 };
   predicted cost;
-  bool ok = round_gaps (g, of, o->device, start, NULL, room_bytes, a, &r, &why) &&
-            round_wishes (&r, a, &wishes, &count, &why);
+  round_request ask = { .gaps = g,
+                        .of = q->of,
+                        .device = o->device,
+                        .start = start,
+                        .room_bytes = units_scale (g->room_bytes, room_ppm, 1000000),
+                        .tuning = o->tuning };
+  bool ok = round_gaps (&ask, q->scratch, &r, &why) &&
+            round_wishes (&r, q->scratch, &wishes, &count, &why);
   *step_ns = INT64_MAX;
   *ticks += g->count / 4 + 2 * (int64_t)g->n_ops + (ok ? 4 * (int64_t)count : 0);
-  plan *p = ok ? schedule (t, rw, v->sections, v->n_sections, v->recomputes, v->n_recomputes, NULL,
-                           0, o->device, wishes, count, how, a, NULL, &why)
-               : NULL;
+  schedule_request wanted = { .original = q->trace,
+                              .rewritten = q->rewritten,
+                              .sections = q->variant->sections,
+                              .n_sections = q->variant->n_sections,
+                              .recomputes = q->variant->recomputes,
+                              .n_recomputes = q->variant->n_recomputes,
+                              .device = o->device,
+                              .wishes = ok ? wishes : NULL,
+                              .n_wishes = count,
+                              .options = how };
+  plan *p = ok ? schedule (&wanted, q->scratch, NULL, &why) : NULL;
   if (p) {
-    sim_job job = { t, rw, p };
+    sim_job job = { q->trace, q->rewritten, p };
     sim_options options = { .events = ticks };
-    ok = simulate (&job, 1, &options, a, &cost, NULL, err);
+    ok = simulate (&job, 1, &options, q->scratch, &cost, NULL, err);
     *step_ns = ok ? cost.step_ns : INT64_MAX;
     return ok;
   }
@@ -128,56 +157,65 @@ static bool greedy_plan (const trace *t, const variant *v, const rewritten *rw,
   return false;
 }
 
-bool variant_try (const trace *t, const variant *v, const solve_options *o, arena *scratch,
-                  variant_value *out, error *err) {
+/* The best of a few becomes out->step_ns. */
+static bool greedy_plans (const quick *q, error *err) {
   static const round_start starts[] = { ROUND_LONGEST, ROUND_DOA };
-  static const int64_t early_ppm[] = { 40000, -1 };
-  arena_mark mark = arena_here (scratch);
-  rewritten rw;
-  gaps rough, g;
-  units u;
+  const solve_options *o = q->options;
   schedule_options how = { .budget_bytes = o->budget_bytes,
                            .host_bytes = o->host_bytes,
                            .granule_bytes = o->device->granule_bytes,
+                           .pool_below_bytes = q->step->pool_below_bytes,
                            .trace_digest = "",
                            .auto_clean = true,
-                           .same_places = o->same_places };
-  static const parts_rule blind = { .most = MOST_SECTIONS };
-  int64_t pool_below_bytes = 0;
-  int32_t *of = NULL;
-  bool ok = look (t, v, o, scratch, &rw, &rough, out, err);
-  if (!ok || out->bound_ns == INT64_MAX || (o->beat_ns && out->bound_ns >= o->beat_ns))
-    goto out;
-  ok =
-      schedule_pool (rw.trace, NULL, 0, how.granule_bytes, scratch, &pool_below_bytes, NULL, err) &&
-      units_of (rw.trace, NULL, 0, how.granule_bytes, pool_below_bytes, scratch, &u, err) &&
-      gaps_of (&u, how.granule_bytes, o->budget_bytes, scratch, &g, err) &&
-      (of = NEW (scratch, u.count, int32_t, err)) &&
-      parts_choose (&g, o->device, NULL, &blind, scratch, of, err);
-  if (!ok)
-    goto out;
-  int64_t least_bytes = o->recompute == RECOMPUTE_ONLY ? g.peak_bytes : g.floor_bytes;
-  if (least_bytes > o->budget_bytes) { /* whole granules do not fit, though bytes would */
-    out->over_bytes = least_bytes - o->budget_bytes;
-    goto out;
-  }
-  how.pool_below_bytes = pool_below_bytes;
-  if (g.peak_bytes <= o->budget_bytes) {
-    out->step_ns = out->compute_ns;
-    goto out;
-  }
-  int64_t room_bytes = units_scale (g.room_bytes, 990000, 1000000);
+                           .same_places = o->same_places,
+                           .tuning = o->tuning };
+  bool ok = true;
   for (int i = 0; ok && i < 4; i++) {
-    arena_mark here = arena_here (scratch);
+    arena_mark here = arena_here (q->scratch);
     int64_t step_ns;
-    how.early_ppm = early_ppm[i % 2];
-    ok = greedy_plan (t, v, &rw, o, &g, of, starts[i / 2], room_bytes, &how, scratch, &step_ns,
-                      &out->ticks, err);
-    if (ok && step_ns < out->step_ns)
-      out->step_ns = step_ns;
-    arena_back (scratch, here);
+    how.early_ppm = tuned (o->tuning, TUNE_quick_early_ppm + (tuning_id)(i % 2));
+    ok = greedy_plan (q, starts[i / 2], &how, &step_ns, err);
+    if (ok && step_ns < q->out->step_ns)
+      q->out->step_ns = step_ns;
+    arena_back (q->scratch, here);
   }
-out:
+  return ok;
+}
+
+/* In granules, with parts that nothing is known of. */
+static bool count_quick (quick *q, error *err) {
+  static const parts_rule blind = { .most = MOST_SECTIONS };
+  const solve_options *o = q->options;
+  count_rule how = { .budget_bytes = o->budget_bytes, .granule_bytes = o->device->granule_bytes };
+  parts_rule rule = blind;
+  rule.tuning = o->tuning;
+  q->step = NEW (q->scratch, 1, counted_step, err);
+  return q->step && schedule_count (q->rewritten->trace, &how, q->scratch, q->step, err) &&
+         (q->of = NEW (q->scratch, q->step->units.count, int32_t, err)) &&
+         parts_choose (&q->step->gaps, o->device, NULL, &rule, q->scratch, q->of, err);
+}
+
+bool variant_try (const trace *t, const variant *v, const solve_options *o, int64_t beat_ns,
+                  arena *scratch, variant_value *out, error *err) {
+  arena_mark mark = arena_here (scratch);
+  rewritten_step *x = look (t, v, o, scratch, out, err);
+  bool ok = x != NULL,
+       hope = ok && out->bound_ns != INT64_MAX && !(beat_ns && out->bound_ns >= beat_ns);
+  if (hope) {
+    quick q = {
+      .trace = t, .variant = v, .rewritten = &x->rw, .options = o, .scratch = scratch, .out = out
+    };
+    ok = count_quick (&q, err);
+    const gaps *g = ok ? &q.step->gaps : NULL;
+    int64_t least_bytes = !ok ? 0 : o->recompute == RECOMPUTE_ONLY ? g->peak_bytes : g->floor_bytes;
+    if (ok && least_bytes > o->budget_bytes) /* whole granules do not fit, though bytes would */
+      out->over_bytes = least_bytes - o->budget_bytes;
+    else if (ok && g->peak_bytes <= o->budget_bytes)
+      out->step_ns = out->compute_ns;
+    else if (ok)
+      ok = greedy_plans (&q, err);
+  }
+  assert (!ok || out->step_ns >= out->compute_ns);
   arena_back (scratch, mark);
   return ok;
 }

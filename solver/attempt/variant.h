@@ -4,7 +4,9 @@
 #ifndef FERRY_SOLVER_ATTEMPT_VARIANT_H
 #define FERRY_SOLVER_ATTEMPT_VARIANT_H
 
-#include "solver/solve.h"
+#include "solver/flow/step.h"
+#include "solver/options.h"
+#include "trace/rewrite/rewrite.h"
 
 typedef struct variant {
   const char *name; /* who proposed it */
@@ -25,23 +27,27 @@ typedef struct variant_value {
   int64_t ticks;      /* what that took, in simulated events or their like */
 } variant_value;
 
+/* What a variant makes of a step: the trace, and it counted in bytes as any plan may. */
+typedef struct rewritten_step {
+  rewritten rw;
+  counted_step step;
+} rewritten_step;
+
 /* The same entries, whatever the sections. */
 bool variant_same_drops (const variant *a, const variant *b);
+
+bool variant_rewrite (const trace *t, const variant *v, const solve_options *o, arena *a,
+                      rewritten_step *out, error *err) MUST_CHECK;
 
 /* Rewrites and counts; bound_ns is then the larger of compute and what must cross. */
 bool variant_look (const trace *t, const variant *v, const solve_options *o, arena *scratch,
                    variant_value *out, error *err) MUST_CHECK;
-/* That, and the bound of the variant's program. */
-bool variant_bound (const trace *t, const variant *v, const solve_options *o, arena *scratch,
-                    variant_value *out, error *err) MUST_CHECK;
-/* That look, and the best of a few greedy plans, simulated, where the look leaves hope. */
-bool variant_try (const trace *t, const variant *v, const solve_options *o, arena *scratch,
-                  variant_value *out, error *err) MUST_CHECK;
-/* All of solve for this variant alone; its certificate covers the plans of this variant. Without a
-   plan where its bound says that none is of use. v may be
-   NULL: nothing is rewritten. With what is `known` of it (or NULL) its program is not solved where
-   that is not worth the time: the greedy plan is good enough, or the ops are too many. */
-bool variant_solve (const trace *t, const variant *v, const solve_options *o,
-                    const variant_value *known, arena *a, solution *out, error *err) MUST_CHECK;
+/* That, and the bound of the variant's program; rough: not refined. */
+bool variant_bound (const trace *t, const variant *v, const solve_options *o, bool rough,
+                    arena *scratch, variant_value *out, error *err) MUST_CHECK;
+/* That look, and the best of a few greedy plans, simulated, where the look leaves hope to take less
+   than beat_ns; 0: any. */
+bool variant_try (const trace *t, const variant *v, const solve_options *o, int64_t beat_ns,
+                  arena *scratch, variant_value *out, error *err) MUST_CHECK;
 
 #endif

@@ -16,9 +16,8 @@ bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64
   solve_options how = { .device = &mine->device,
                         .budget_bytes = mine->budget_bytes,
                         .host_bytes = mine->host_bytes };
-  arena *scratch = arena_new (0);
-  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && simulate_plan (p->jobs[job].trace, mine, scratch, &mine->predicted, err);
+  arena *scratch = arena_made (err);
+  bool ok = scratch && simulate_plan (p->jobs[job].trace, mine, scratch, &mine->predicted, err);
   if (ok && solve_bound (p->jobs[job].trace, &how, scratch, &b, &why)) {
     mine->certificate.lower_bound_ns = b.lower_bound_ns;
     mine->certificate.bound_by = b.by;
@@ -46,10 +45,9 @@ static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t lin
   if (p->o->limit_ticks)
     o.limit_ticks = p->o->limit_ticks;
   before.device = d;
-  arena *scratch = arena_new (0);
-  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && simulate_plan (p->jobs[job].trace, &before, scratch, &old, err) &&
-       curve_of (p->jobs[job].trace, &o, &at->budget_bytes, 1, p->a, &again, err);
+  arena *scratch = arena_made (err);
+  bool ok = scratch && simulate_plan (p->jobs[job].trace, &before, scratch, &old, err) &&
+            curve_of (p->jobs[job].trace, &o, &at->budget_bytes, 1, p->a, &again, err);
   arena_free (scratch);
   if (!ok)
     return false;

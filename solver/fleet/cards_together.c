@@ -9,9 +9,9 @@ enum { MOST_JUDGED = 120 };
 bool cards_judge (const placing *p, sharing *s, error *err) {
   share_job together[CARDS_MOST_JOBS];
   plan bound[CARDS_MOST_JOBS]; /* samples were planned for links of other speeds */
-  arena *scratch = arena_new (0);
+  arena *scratch = arena_made (err);
   if (!scratch)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   for (int32_t k = 0; k < s->n; k++) {
     bound[k] = *s->plans[k];
     bound[k].device = p->o->cards[s->at[k]->card];

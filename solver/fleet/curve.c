@@ -8,21 +8,17 @@
 #include "solver/recompute/recompute.h"
 #include "solver/place/schedule.h"
 
-enum { LIMIT_TICKS = 200000, GAP_PPM = 5000, APART_PPM = 2500 };
 #define GIB ((int64_t)1 << 30)
 
 bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_bytes,
                   int64_t *peak_bytes, error *err) {
-  int64_t pool_below;
-  units u;
-  gaps g;
+  count_rule how = { .budget_bytes = INT64_MAX / 8, .granule_bytes = dev->granule_bytes };
   arena_mark mark = arena_here (a);
-  bool ok = schedule_pool (t, NULL, 0, dev->granule_bytes, a, &pool_below, NULL, err) &&
-            units_of (t, NULL, 0, dev->granule_bytes, pool_below, a, &u, err) &&
-            gaps_of (&u, dev->granule_bytes, INT64_MAX / 8, a, &g, err);
+  counted_step *step = NEW (a, 1, counted_step, err);
+  bool ok = step && schedule_count (t, &how, a, step, err);
   if (ok) {
-    *floor_bytes = g.floor_bytes;
-    *peak_bytes = g.peak_bytes;
+    *floor_bytes = step->gaps.floor_bytes;
+    *peak_bytes = step->gaps.peak_bytes;
   }
   arena_back (a, mark);
   return ok;
@@ -48,11 +44,13 @@ static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
                           .budget_bytes = budget_bytes,
                           .host_bytes = o->host_bytes,
                           .gap_ppm = o->gap_ppm,
-                          .limit_ticks = o->limit_ticks ? o->limit_ticks : LIMIT_TICKS,
+                          .limit_ticks =
+                              o->limit_ticks ? o->limit_ticks : tuned (o->tuning, TUNE_curve_ticks),
                           .seed = o->seed,
                           .sections = o->sections,
                           .recompute = o->recompute,
-                          .log = o->log };
+                          .log = o->log,
+                          .tuning = o->tuning };
 }
 
 static bool rewrites (const curve_options *o) {
@@ -77,9 +75,9 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
   bound b;
   solve_options how = options_at (o, budget_bytes);
   error why = { 0 };
-  arena *a = arena_new (0);
+  arena *a = arena_made (err);
   if (!a)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   bool ok = rewrites (o) ? weak_bound (t, &how, a, &b.lower_bound_ns, &why)
                          : solve_bound (t, &how, a, &b, &why);
   arena_free (a);
@@ -108,27 +106,28 @@ static int64_t gap_ppm_of (const solution *s) {
 
 /* A few roundings as its neighbour's was made; a whole search where they come out worse than that,
    or bad: at the floor all plans are. */
-static bool solve_near (const trace *t, solve_options *how, shared *with, arena *a, solution *out,
-                        error *err) {
-  enum { WORSE_PPM = 5000, BAD_PPM = 20000, FEW_OPS = 300 };
-  int64_t gap_ppm = how->gap_ppm ? how->gap_ppm : GAP_PPM;
+static bool solve_near (const trace *t, const solve_options *o, const bound *guide, shared *with,
+                        arena *a, solution *out, error *err) {
+  int64_t gap_ppm = o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
+  int64_t bad_ppm = tuned (o->tuning, TUNE_curve_bad_ppm);
+  effort how = { .guide = guide };
   solution near = { 0 };
+  error why = { 0 };
   if (with->led) {
-    solve_options like = *how;
-    error why = { 0 };
+    effort like = how;
     like.follow = &with->lead;
-    like.gap_ppm = with->lead_gap_ppm < BAD_PPM ? with->lead_gap_ppm : BAD_PPM;
+    like.gap_ppm = with->lead_gap_ppm < bad_ppm ? with->lead_gap_ppm : bad_ppm;
     if (like.gap_ppm < gap_ppm)
       like.gap_ppm = gap_ppm;
-    if (!solve (t, &like, a, &near, &why) && why.code != ERR_infeasible)
+    if (!solve_with (t, o, &like, a, &near, &why) && why.code != ERR_infeasible)
       return error_set (err, why.code, "%s", why.text);
-    if (near.plan && gap_ppm_of (&near) <= like.gap_ppm + WORSE_PPM)
+    if (near.plan && gap_ppm_of (&near) <= like.gap_ppm + tuned (o->tuning, TUNE_curve_worse_ppm))
       return *out = near, true;
   }
-  error why = { 0 };
+  why = (error){ 0 };
   /* the first point has seen what the policies find, where that takes long */
-  how->own_only = with->led && t->n_ops > FEW_OPS;
-  if (!solve (t, how, a, out, &why)) {
+  how.own_only = with->led && t->n_ops > tuned (o->tuning, TUNE_curve_own_ops);
+  if (!solve_with (t, o, &how, a, out, &why)) {
     *out = near;
     return (near.plan && why.code == ERR_infeasible) || error_set (err, why.code, "%s", why.text);
   }
@@ -142,9 +141,9 @@ static bool solve_near (const trace *t, solve_options *how, shared *with, arena 
 
 /* One budget's plan; NULL where none was found. Beyond the card's memory the card is thought
    larger, and as fast. */
-static bool solve_at (const trace *t, const curve_options *o, int64_t budget_bytes, shared *with,
-                      const bound *guide, arena *a, const plan **found, int64_t *lower_bound_ns,
-                      error *err) {
+static bool solve_at (const trace *t, const curve_options *o, shared *with, const bound *guide,
+                      arena *a, curve_point *out, error *err) {
+  int64_t budget_bytes = out->budget_bytes, *lower_bound_ns = &out->lower_bound_ns;
   device larger = *o->device;
   if (larger.memory_bytes < budget_bytes + larger.reserved_bytes)
     larger.memory_bytes = budget_bytes + larger.reserved_bytes;
@@ -152,11 +151,10 @@ static bool solve_at (const trace *t, const curve_options *o, int64_t budget_byt
   solution s;
   error why = { 0 };
   how.device = &larger;
-  how.guide = guide;
   how.trace_digest = with ? with->digest : NULL;
-  *found = NULL;
-  if (with ? solve_near (t, &how, with, a, &s, &why) : solve (t, &how, a, &s, &why)) {
-    *found = s.plan;
+  out->plan = NULL;
+  if (with ? solve_near (t, &how, guide, with, a, &s, &why) : solve (t, &how, a, &s, &why)) {
+    out->plan = s.plan;
     *lower_bound_ns = s.bound.lower_bound_ns;
     /* that of drops alone may speak only of plans that keep nothing beyond its last use */
     bool of_all = o->sections != SECTIONS_OFF || o->recompute == RECOMPUTE_OFF;
@@ -171,7 +169,11 @@ static bool solve_at (const trace *t, const curve_options *o, int64_t budget_byt
 
 bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
                   const plan **found, int64_t *lower_bound_ns, error *err) {
-  return solve_at (t, o, budget_bytes, NULL, NULL, a, found, lower_bound_ns, err);
+  curve_point at = { .budget_bytes = budget_bytes, .lower_bound_ns = *lower_bound_ns };
+  bool ok = solve_at (t, o, NULL, NULL, a, &at, err);
+  *found = at.plan;
+  *lower_bound_ns = at.lower_bound_ns;
+  return ok;
 }
 
 static int by_bytes (const void *a, const void *b) {
@@ -187,7 +189,7 @@ static int64_t step_of (const curve_point *p) {
    point nothing but the bound itself is near. */
 static bool is_enough (const curve_options *o, const curve_point *before, int64_t lower_bound_ns,
                        bool last) {
-  int64_t gap_ppm = last ? 0 : o->gap_ppm ? o->gap_ppm : GAP_PPM;
+  int64_t gap_ppm = last ? 0 : o->gap_ppm ? o->gap_ppm : SOLVE_GAP_PPM;
   return before->plan &&
          step_of (before) <= lower_bound_ns + units_scale (lower_bound_ns, gap_ppm, 1000000);
 }
@@ -286,8 +288,7 @@ static bool plan_point (const trace *t, const curve_options *o, shared *with, cu
     return true;
   }
   p->searched = true;
-  if (!solve_at (t, o, p->budget_bytes, with->bounds ? with : NULL, guide, a, &p->plan,
-                 &p->lower_bound_ns, err))
+  if (!solve_at (t, o, with->bounds ? with : NULL, guide, a, p, err))
     return false;
   p->plan_of = p->plan ? i : -1;
   return true;
@@ -298,9 +299,11 @@ static bool plan_point (const trace *t, const curve_options *o, shared *with, cu
  */
 static bound_options range_options (const trace *t, const curve_options *o) {
   enum { FEW_OPS = 200, MANY_OPS = 600, BLOCKS = 80, ROUNDS = 1 };
-  bound_options how = {
-    .dev = o->device, .host_bytes = o->host_bytes, .any_units = true, .log = o->log
-  };
+  bound_options how = { .dev = o->device,
+                        .host_bytes = o->host_bytes,
+                        .any_units = true,
+                        .log = o->log,
+                        .tuning = o->tuning };
   if (t->n_ops > FEW_OPS && t->n_ops <= MANY_OPS) { /* beyond, slots are merged in any case */
     how.whole_ops = FEW_OPS;
     how.blocks = BLOCKS;
@@ -313,13 +316,13 @@ bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, i
                arena *a, curve *out, error *err) {
   shared with = { 0 };
   int64_t *sorted;
-  arena *scratch = arena_new (0);
-  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && begin_curve (t, o, budgets, count, a, &sorted, out, err);
+  arena *scratch = arena_made (err);
+  bool ok = scratch && begin_curve (t, o, budgets, count, a, &sorted, out, err);
   if (ok && out->count > 1 && !rewrites (o)) {
     bound_options how = range_options (t, o);
     ok = trace_digest (t, with.digest, err) &&
-         bound_range_new (t, &how, sorted, out->count, APART_PPM, scratch, &with.bounds, err);
+         bound_range_new (t, &how, sorted, out->count, tuned (o->tuning, TUNE_curve_apart_ppm),
+                          scratch, &with.bounds, err);
     out->programs = ok ? bound_range_seen (with.bounds).programs : 0;
   }
   for (int32_t i = 0; ok && i < out->count; i++) {

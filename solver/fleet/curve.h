@@ -15,6 +15,7 @@ typedef struct curve_options {
   sections_mode sections;
   recompute_mode recompute;
   const logger *log;
+  const tuning *tuning; /* NULL: as shipped */
   /* After each point; step_ns: the best that is known there, or -1. Or NULL. */
   void (*progress) (void *context, int32_t done, int32_t all, int64_t step_ns);
   void *context;

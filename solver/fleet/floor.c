@@ -16,11 +16,11 @@ static bool uses_op (const units *u, int32_t unit, int32_t op) {
 }
 
 static void parts_of (const layout *l, memory_floor *out) {
-  const units *u = &l->units;
-  *out = (memory_floor){ .op = l->gaps.floor_op,
-                         .bytes = l->gaps.floor_bytes,
+  const units *u = &l->step.units;
+  *out = (memory_floor){ .op = l->step.gaps.floor_op,
+                         .bytes = l->step.gaps.floor_bytes,
                          .pool_bytes = u->pool_bytes,
-                         .workspace_bytes = u->trace->ops[l->gaps.floor_op].workspace_bytes };
+                         .workspace_bytes = u->trace->ops[l->step.gaps.floor_op].workspace_bytes };
   for (int32_t i = 0; i < u->count; i++) {
     const unit_info *at = &u->at[i];
     bool lives = at->bytes && (at->persistent || (at->first <= out->op && out->op <= at->last));
@@ -39,10 +39,13 @@ bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *ou
   for (int kind = LAYOUTS - 1; kind >= 0; kind--) {
     arena_mark here = arena_here (scratch);
     layout l;
-    if (!layout_make (t, (layout_kind)kind, d, kind == LAYOUT_SMALL ? 0 : out->bytes, NULL, NULL,
-                      scratch, &l, err))
+    layout_request q = { .trace = t,
+                         .kind = (layout_kind)kind,
+                         .device = d,
+                         .budget_bytes = kind == LAYOUT_SMALL ? 0 : out->bytes };
+    if (!layout_make (&q, scratch, &l, err))
       return false;
-    if (l.gaps.floor_bytes < out->bytes)
+    if (l.step.gaps.floor_bytes < out->bytes)
       parts_of (&l, out);
     arena_back (scratch, here);
   }
@@ -88,15 +91,14 @@ static bool below (const trace *t, const memory_floor *f, const floor_request *r
 /* The op at which most bytes have to be on the host, whatever is away. */
 static bool host_need (const trace *t, int64_t budget_bytes, arena *scratch, int32_t *op,
                        int64_t *bytes, error *err) {
-  units u;
-  gaps g;
+  counted_step *step = NEW (scratch, 1, counted_step, err);
   *op = NO_OP;
   *bytes = 0;
-  if (!units_of (t, NULL, 0, 1, 0, scratch, &u, err) ||
-      !gaps_of (&u, 1, budget_bytes, scratch, &g, err))
+  if (!step || !step_count_bytes (t, budget_bytes, scratch, step, err))
     return false;
-  for (int32_t k = 0; k < g.n_ops; k++) {
-    int64_t over = g.base_bytes[k] - g.unused_bytes - g.room_bytes;
+  const gaps *g = &step->gaps;
+  for (int32_t k = 0; k < g->n_ops; k++) {
+    int64_t over = g->base_bytes[k] - g->unused_bytes - g->room_bytes;
     if (over > *bytes) {
       *bytes = over;
       *op = k;
@@ -140,10 +142,8 @@ static bool above (const trace *t, const memory_floor *f, const floor_request *r
 bool floor_refuse (const trace *t, const device *d, const floor_request *r, error *err) {
   memory_floor f;
   error fresh = { 0 };
-  arena *scratch = arena_new (0);
-  if (!scratch)
-    error_set (&fresh, ERR_memory, "out of memory");
-  else if (floor_of (t, d, scratch, &f, &fresh)) {
+  arena *scratch = arena_made (&fresh);
+  if (scratch && floor_of (t, d, scratch, &f, &fresh)) {
     if (r->budget_bytes < f.bytes)
       below (t, &f, r, scratch, &fresh);
     else

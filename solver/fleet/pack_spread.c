@@ -163,9 +163,8 @@ static bool least_limit (spreading *s, uint32_t set, int64_t most_total, int64_t
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
     reached got;
-    arena *scratch = arena_new (0);
-    bool ok = scratch || error_set (err, ERR_memory, "out of memory");
-    ok = ok && spread (s, limits[middle], scratch, &got, err);
+    arena *scratch = arena_made (err);
+    bool ok = scratch && spread (s, limits[middle], scratch, &got, err);
     bool fits = ok && got.total[set] <= most_total;
     arena_free (scratch);
     if (!ok)
@@ -240,10 +239,10 @@ bool pack_spread (const pack_spread_jobs *p, arena *a, pack_spread_answer *out, 
   for (int32_t j = 0; j < p->n_jobs; j++)
     out->card[j] = -1;
   spreading *s = NEW (a, 1, spreading, err);
-  arena *scratch = s ? arena_new (0) : NULL;
+  arena *scratch = s ? arena_made (err) : NULL;
   if (s)
     *s = (spreading){ .p = p, .arena = a, .out = out };
-  bool ok = scratch ? decide (s, scratch, err) : s && error_set (err, ERR_memory, "out of memory");
+  bool ok = scratch && decide (s, scratch, err);
   arena_free (scratch);
   return ok;
 }

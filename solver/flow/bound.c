@@ -53,7 +53,7 @@ flow_options bound_flow (const gaps *g, const bound_options *o, int classes, int
 
 bool bound_program (const flow *f, const bound_options *how, arena *scratch, ilp_result *r,
                     bound_stats *stats, error *err) {
-  enum { SMALL_ROWS = 3000, SIMPLEX_MS = 5000 };
+  const tuning *by = how->tuning;
   ilp_problem p;
   ilp_options o = {
     .method = ILP_INTERIOR, .log = how->log, .stop = how->stop, .stop_context = how->stop_context
@@ -62,12 +62,13 @@ bool bound_program (const flow *f, const bound_options *how, arena *scratch, ilp
     return false;
   stats->solves++;
   stats->ticks += r->work;
-  if (r->status == ILP_OPTIMAL || r->status == ILP_STOPPED || f->n_rows > SMALL_ROWS)
+  if (r->status == ILP_OPTIMAL || r->status == ILP_STOPPED ||
+      f->n_rows > tuned (by, TUNE_flow_small_rows))
     return true;
   stats->failures++;
   o.method = ILP_SIMPLEX;
-  o.limit_ms = SIMPLEX_MS;
-  o.limit_ticks = 50000;
+  o.limit_ms = (int)tuned (by, TUNE_flow_simplex_ms);
+  o.limit_ticks = tuned (by, TUNE_flow_simplex_ticks);
   ilp_result again;
   stats->solves++;
   if (!ilp_solve (&p, &o, scratch, &again, err))
@@ -177,9 +178,9 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
   ilp_result r;
   bool ok = false;
   *go_on = false;
-  arena *scratch = arena_new (0);
+  arena *scratch = arena_made (err);
   if (!scratch)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   if (!flow_build (s->g, now, &fo, scratch, &f, err) || !solve (s, &f, scratch, &r, err) ||
       !keep (s, &f, &r, scratch, err))
     goto out;
@@ -189,14 +190,17 @@ static bool refine_once (state *s, slots *now, arena *slot_arena, int *idle_roun
   ok = true;
   s->out->stats.rounds++;
   double gain = (double)(s->out->lower_bound_ns - before_ns) / (double)s->out->lower_bound_ns;
-  *idle_rounds = gain < 0.0005 ? *idle_rounds + 1 : 0;
+  const tuning *by = s->o->tuning;
+  *idle_rounds = gain < (double)tuned (by, TUNE_flow_idle_ppm) / 1e6 ? *idle_rounds + 1 : 0;
   int32_t runs = 0;
   for (int32_t j = 0; j < f.n_slots; j++)
     runs += score[j] > 0;
-  if (runs && *idle_rounds < 2 && f.n_rows < most_rows) {
+  if (runs && *idle_rounds < tuned (by, TUNE_flow_idle_rounds) && f.n_rows < most_rows) {
     slots finer;
+    int64_t cut_ppm = tuned (by, TUNE_flow_split_ppm); /* rounded up */
+    int32_t cut = (int32_t)(((int64_t)runs * cut_ppm + 999999) / 1000000);
     error split = { 0 };
-    *go_on = slots_split (s->g, now, score, (runs * 2 + 4) / 5, slot_arena, &finer, &split);
+    *go_on = slots_split (s->g, now, score, cut, slot_arena, &finer, &split);
     if (*go_on)
       *now = finer;
     else if (split.code != ERR_none)
@@ -268,9 +272,9 @@ static bool prove_without_peak (state *s, const slots *now, arena *scratch, erro
  */
 static bool finish_up (state *s, const slots *now, error *err) {
   bool ok = false;
-  arena *scratch = arena_new (0);
+  arena *scratch = arena_made (err);
   if (!scratch)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   for (int64_t eps_ppm = s->o->shares_only ? 1000 : 0; eps_ppm <= 1000 && !s->stopped;
        eps_ppm += 1000) {
     flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
@@ -382,9 +386,8 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
     return false;
   if (!tight) /* everything fits: compute is the bound */
     return true;
-  arena *slot_arena = arena_new (0);
-  bool ok = slot_arena || error_set (err, ERR_memory, "out of memory");
-  ok = ok && refine (&s, slot_arena, &now, err) && finish_up (&s, &now, err);
+  arena *slot_arena = arena_made (err);
+  bool ok = slot_arena && refine (&s, slot_arena, &now, err) && finish_up (&s, &now, err);
   arena_free (slot_arena);
   return ok;
 }

@@ -4,6 +4,7 @@
 #define FERRY_SOLVER_FLOW_BOUND_H
 
 #include "solver/flow/flow.h"
+#include "solver/tuning.h"
 
 typedef struct bound_options {
   const device *dev;
@@ -27,6 +28,7 @@ typedef struct bound_options {
   const logger *log;
   bool (*stop) (void *context); /* as ilp_options': then the bound is what was proved by then */
   void *stop_context;
+  const tuning *tuning; /* NULL: as shipped */
 } bound_options;
 
 /* Sizes and efforts, for benches. */

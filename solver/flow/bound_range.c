@@ -126,8 +126,8 @@ static bool solve_at (bound_range *r, int64_t budget_bytes, error *err) {
   ilp_result got;
   bound_stats stats = { 0 };
   int64_t stall_ns;
-  arena *scratch = arena_new (0);
-  bool ok = (scratch || error_set (err, ERR_memory, "out of memory")) && new.x &&new.duals;
+  arena *scratch = arena_made (err);
+  bool ok = scratch && new.x &&new.duals;
   flow_set_room (&r->flow, room_of (r, budget_bytes));
   ok = ok && bound_program (&r->flow, &r->o, scratch, &got, &stats, err) &&
        bound_prove (&r->flow, got.y, scratch, new.duals, &stall_ns, err);

@@ -185,9 +185,9 @@ bool flow_write_lp (const flow *f, bytes *out, error *err) {
   char name[FLOW_NAME];
   int64_t *start, *coef;
   int32_t *column;
-  arena *a = arena_new (0);
+  arena *a = arena_made (err);
   if (!a)
-    return error_set (err, ERR_memory, "out of memory");
+    return false;
   if (!by_rows (f, a, &start, &column, &coef, err)) {
     arena_free (a);
     return false;

@@ -148,15 +148,13 @@ static void count_level (lives *l) {
     l->level[k] += l->level[k - 1];
 }
 
-bool lives_build (const trace *t, const units *u, const wish *moves, int32_t n_moves,
-                  const device *d, int64_t granule_bytes, arena *a, lives *out, error *err) {
-  *out = (lives){ .trace = t,
-                  .units = u,
-                  .moves = moves,
-                  .device = d,
-                  .granule_bytes = granule_bytes,
-                  .n_moves = n_moves,
-                  .by_need = true };
+bool lives_build (lives *out, arena *a, error *err) {
+  const trace *t = out->trace;
+  const units *u = out->units;
+  const wish *moves = out->moves;
+  int32_t n_moves = out->n_moves;
+  assert (t && u && out->device && out->granule_bytes > 0 && !out->at);
+  out->by_need = true;
   int64_t most = (int64_t)t->n_ops + u->count + n_moves;
   for (int32_t i = 0; i < n_moves; i++)
     most += moves[i].of; /* parts that stay put */

@@ -34,7 +34,8 @@ typedef struct lives {
   const wish *moves; /* in the plan's order */
   const device *device;
   int64_t granule_bytes;
-  int32_t n_moves, n_outs;
+  int32_t n_moves;
+  int32_t n_outs;
   bool by_need; /* in_order is the one that lives_build made */
   life *at;
   int32_t count;
@@ -47,9 +48,8 @@ typedef struct lives {
   int64_t *start_ns; /* per op of the step that lives_run wrote down, from its op 0 on */
 } lives;
 
-bool lives_build (const trace *t, const units *u, const wish *moves, int32_t n_moves,
-                  const device *d, int64_t granule_bytes, arena *a, lives *out,
-                  error *err) MUST_CHECK;
+/* The first fields, up to n_moves, are set; fills the others. */
+bool lives_build (lives *l, arena *a, error *err) MUST_CHECK;
 
 /* Another order of the copies in, in place of that by need: the soonest needed of those that could
    start, as a run that may choose finds them. A copy whose own copy out is late then holds up

@@ -144,7 +144,9 @@ static bool mark_clean (scheduling *s, const int32_t *moves, int32_t count, aren
   return true;
 }
 
-static bool take_wishes (scheduling *s, const wish *wishes, int32_t n_wishes, arena *scratch) {
+static bool take_wishes (scheduling *s, arena *scratch) {
+  const wish *wishes = s->request->wishes;
+  int32_t n_wishes = s->request->n_wishes;
   s->moves = NEW (s->arena, n_wishes, wish, s->err);
   if (!s->moves)
     return false;
@@ -177,6 +179,14 @@ bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
   return ok && peak >= 0;
 }
 
+bool schedule_count (const trace *t, const count_rule *how, arena *a, counted_step *out,
+                     error *err) {
+  count_rule with = *how;
+  return schedule_pool (t, how->groups, how->n_groups, how->granule_bytes, a,
+                        &with.pool_below_bytes, NULL, err) &&
+         step_count (t, &with, a, out, err);
+}
+
 /* Stays count their granules in 32 bits, as plans do. */
 static bool is_countable (const scheduling *s) {
   int64_t most = 0;
@@ -193,53 +203,54 @@ static bool is_countable (const scheduling *s) {
                     units_bytes (granule, s->granule_bytes));
 }
 
-static bool choose_units (scheduling *s, const wish *wishes, int32_t n_wishes) {
-  arena *scratch = arena_new (0);
-  bool ok = scratch || error_set (s->err, ERR_memory, "out of memory");
+static bool choose_units (scheduling *s, arena *scratch) {
+  const schedule_request *r = s->request;
+  arena_mark mark = arena_here (scratch);
   s->pool_below_bytes = s->options->pool_below_bytes;
-  if (ok && s->pool_below_bytes < 0)
-    ok = choose_pool (s, wishes, n_wishes, scratch);
-  arena_free (scratch);
+  bool ok = s->pool_below_bytes >= 0 || choose_pool (s, r->wishes, r->n_wishes, scratch);
+  arena_back (scratch, mark);
   return ok && units_with (s, s->pool_below_bytes, s->arena, &s->units) && is_countable (s);
 }
 
-plan *schedule (const trace *original, const rewritten *rw, const section *sections,
-                int32_t n_sections, const recompute *recomputes, int32_t n_recomputes,
-                const index_list *groups, int32_t n_groups, const device *dev, const wish *wishes,
-                int32_t n_wishes, const schedule_options *o, arena *a, schedule_shortage *shortage,
-                error *err) {
-  scheduling s = { .trace = rw->trace,
-                   .device = dev,
+/* Whether the machine has what is asked for. */
+static bool is_there (const schedule_request *r, error *err) {
+  const schedule_options *o = r->options;
+  const device *dev = r->device;
+  int64_t free_bytes = dev->memory_bytes - dev->reserved_bytes;
+  char want[UNITS_TEXT], have[UNITS_TEXT];
+  if (o->budget_bytes > free_bytes)
+    return error_set (err, ERR_infeasible, "the budget is %s, but %s leaves %s free",
+                      units_bytes (want, o->budget_bytes), dev->name,
+                      units_bytes (have, free_bytes));
+  if (o->host_bytes > dev->host_bytes)
+    return error_set (err, ERR_infeasible, "%s on the host are asked for, %s has %s",
+                      units_bytes (want, o->host_bytes), dev->name,
+                      units_bytes (have, dev->host_bytes));
+  return true;
+}
+
+plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage, error *err) {
+  const schedule_options *o = r->options;
+  scheduling s = { .request = r,
+                   .trace = r->rewritten->trace,
+                   .device = r->device,
                    .options = o,
-                   .groups = groups,
-                   .n_groups = n_groups,
+                   .groups = r->groups,
+                   .n_groups = r->n_groups,
                    .arena = a,
                    .err = err,
                    .shortage = shortage,
-                   .granule_bytes = o->granule_bytes ? o->granule_bytes : dev->granule_bytes };
-  assert (s.granule_bytes % dev->granule_bytes == 0);
-  int64_t free_bytes = dev->memory_bytes - dev->reserved_bytes;
-  if (o->budget_bytes > free_bytes) {
-    char want[UNITS_TEXT], have[UNITS_TEXT];
-    error_set (err, ERR_infeasible, "the budget is %s, but %s leaves %s free",
-               units_bytes (want, o->budget_bytes), dev->name, units_bytes (have, free_bytes));
+                   .granule_bytes =
+                       o->granule_bytes ? o->granule_bytes : r->device->granule_bytes };
+  assert (s.granule_bytes > 0 && s.granule_bytes % r->device->granule_bytes == 0);
+  if (!is_there (r, err))
     return NULL;
-  }
-  if (o->host_bytes > dev->host_bytes) {
-    char want[UNITS_TEXT], have[UNITS_TEXT];
-    error_set (err, ERR_infeasible, "%s on the host are asked for, %s has %s",
-               units_bytes (want, o->host_bytes), dev->name, units_bytes (have, dev->host_bytes));
-    return NULL;
-  }
   s.budget_granules = o->budget_bytes / s.granule_bytes;
   s.plan = NEW (a, 1, plan, err);
-  arena *scratch = s.plan ? arena_new (0) : NULL;
-  if (!scratch) {
-    error_set (err, ERR_memory, "out of memory");
+  arena *scratch = s.plan ? arena_made (err) : NULL;
+  if (!scratch)
     return NULL;
-  }
-  bool ok = schedule_write_head (&s, original, sections, n_sections, recomputes, n_recomputes) &&
-            choose_units (&s, wishes, n_wishes) && take_wishes (&s, wishes, n_wishes, scratch) &&
+  bool ok = schedule_write_head (&s) && choose_units (&s, scratch) && take_wishes (&s, scratch) &&
             schedule_place (&s) && schedule_write (&s, scratch);
   arena_free (scratch);
   return ok ? s.plan : NULL;

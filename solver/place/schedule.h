@@ -4,6 +4,8 @@
 #ifndef FERRY_SOLVER_PLACE_SCHEDULE_H
 #define FERRY_SOLVER_PLACE_SCHEDULE_H
 
+#include "solver/flow/step.h"
+#include "solver/tuning.h"
 #include "trace/plan.h"
 #include "trace/rewrite/rewrite.h"
 #include "trace/unit.h"
@@ -29,6 +31,7 @@ typedef struct schedule_options {
   bool by_release;          /* copies in: of those that could start the soonest due, not by need */
   bool auto_clean;          /* moves become clean wherever that is legal */
   bool same_places;         /* every stay of a part has the same granules */
+  const tuning *tuning;     /* NULL: as shipped */
   const char *trace_digest; /* of the original trace, where it is known already; or NULL */
 } schedule_options;
 
@@ -44,12 +47,27 @@ bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
                     int64_t granule_bytes, arena *scratch, int64_t *pool_below_bytes,
                     int64_t *peak_bytes, error *err) MUST_CHECK;
 
-/* The plan lives in `a`; its digest, sections and recomputes are the caller's. Units that take
-   part in a wish with of > 1 have that `of` in all their wishes. */
-plan *schedule (const trace *original, const rewritten *rw, const section *sections,
-                int32_t n_sections, const recompute *recomputes, int32_t n_recomputes,
-                const index_list *groups, int32_t n_groups, const device *dev, const wish *wishes,
-                int32_t n_wishes, const schedule_options *o, arena *a, schedule_shortage *shortage,
+/* The step counted with that pool; how->pool_below_bytes is not looked at. */
+bool schedule_count (const trace *t, const count_rule *how, arena *a, counted_step *out,
+                     error *err) MUST_CHECK;
+
+/* A step and what is wished of it. Units that take part in a wish with of > 1 have that `of` in all
+   their wishes. */
+typedef struct schedule_request {
+  const trace *original;
+  const rewritten *rewritten;  /* by these sections and recompute entries */
+  const section *sections;     /* NULL: none */
+  const recompute *recomputes; /* NULL: none */
+  const index_list *groups;    /* NULL: none */
+  const wish *wishes;          /* NULL: nothing moves */
+  int32_t n_sections, n_recomputes, n_groups, n_wishes;
+  const device *device;
+  const schedule_options *options;
+} schedule_request;
+
+/* The plan lives in `a`; its digest, sections and recomputes are the caller's. `shortage` may be
+   NULL. */
+plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage,
                 error *err) MUST_CHECK;
 
 #endif

@@ -7,6 +7,7 @@
 #include "solver/place/place.h"
 
 typedef struct scheduling {
+  const schedule_request *request;
   const trace *trace;
   const device *device;
   const schedule_options *options;
@@ -35,9 +36,7 @@ bool schedule_each_part (scheduling *s, arena *scratch, part_visit *visit) MUST_
 /* Orders, times and places: the stays, and what each of them waits for. */
 bool schedule_place (scheduling *s) MUST_CHECK;
 
-bool schedule_write_head (scheduling *s, const trace *original, const section *sections,
-                          int32_t n_sections, const recompute *recomputes,
-                          int32_t n_recomputes) MUST_CHECK;
+bool schedule_write_head (scheduling *s) MUST_CHECK;
 /* All but the head, once everything has its place. */
 bool schedule_write (scheduling *s, arena *scratch) MUST_CHECK;
 

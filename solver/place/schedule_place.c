@@ -4,9 +4,9 @@
 #include "base/units.h"
 #include "solver/place/schedule_inner.h"
 
-enum { TRIES = 16, TIMINGS = 2 };
-/* Granules too many for which copies in may wait: each holds up all behind it. */
-enum { FEW_OVER = 64, FEW_PART = 10000 };
+static int64_t number (const scheduling *s, tuning_id id) {
+  return tuned (s->options->tuning, id);
+}
 
 static bool short_of (scheduling *s, int32_t op, int64_t granules) {
   int64_t bytes = granules * s->granule_bytes;
@@ -86,7 +86,8 @@ static bool find_times (scheduling *s, int64_t granules) {
   moment period, start;
   if (s->options->by_release && s->n_moves && !lives_order (&s->lives, granules, s->arena, s->err))
     return false;
-  for (int i = 0; s->options->early_ppm >= 0 && s->n_moves && i < TIMINGS; i++)
+  for (int64_t i = 0;
+       s->options->early_ppm >= 0 && s->n_moves && i < number (s, TUNE_place_timings); i++)
     if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
         !hold_back (s, period.at_ns))
       return false;
@@ -102,8 +103,13 @@ bool schedule_place (scheduling *s) {
   int64_t pool = units_div_up (s->units.pool_bytes, s->granule_bytes);
   int64_t most = s->budget_granules - pool, least = 0, granules = most;
   int32_t fullest = 0;
-  if (!lives_build (s->trace, &s->units, s->moves, s->n_moves, s->device, s->granule_bytes,
-                    s->arena, &s->lives, s->err))
+  s->lives = (lives){ .trace = s->trace,
+                      .units = &s->units,
+                      .moves = s->moves,
+                      .device = s->device,
+                      .granule_bytes = s->granule_bytes,
+                      .n_moves = s->n_moves };
+  if (!lives_build (&s->lives, s->arena, s->err))
     return false;
   for (int32_t k = 0; k < s->trace->n_ops; k++)
     if (s->lives.level[k] > least) {
@@ -116,7 +122,8 @@ bool schedule_place (scheduling *s) {
   if (!find_times (s, granules))
     return false;
   arena_mark mark = arena_here (s->arena);
-  for (int i = 0; i < TRIES; i++, arena_back (s->arena, mark)) {
+  int64_t tries = number (s, TUNE_place_tries), few_over = number (s, TUNE_place_few_over);
+  for (int64_t i = 0; i < tries; i++, arena_back (s->arena, mark)) {
     moment period, start;
     if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
         !give_places (s, period, start, most))
@@ -125,7 +132,8 @@ bool schedule_place (scheduling *s) {
     if (over <= 0 && !s->places.tangled)
       return true;
     wanted = s->places.granules;
-    bool few = over <= FEW_OVER || over <= most / FEW_PART, helps = few && over < over_before;
+    bool few = over <= few_over || over <= most / number (s, TUNE_place_few_part),
+         helps = few && over < over_before;
     over_before = over;
     if (!s->places.tangled && helps && wait_longer (s))
       continue;
@@ -134,7 +142,7 @@ bool schedule_place (scheduling *s) {
       break;
     granules -= over <= 0 ? 1 + most / 64 : few ? over : 2 * over;
     granules = granules < least ? least : granules;
-    if (i + 2 >= TRIES)
+    if (i + 2 >= tries)
       go_slow (s);
   }
   go_slow (s);

@@ -130,24 +130,24 @@ static bool write_places (scheduling *s) {
   return true;
 }
 
-bool schedule_write_head (scheduling *s, const trace *original, const section *sections,
-                          int32_t n_sections, const recompute *recomputes, int32_t n_recomputes) {
+bool schedule_write_head (scheduling *s) {
+  const schedule_request *r = s->request;
   char *digest = NEW (s->arena, TRACE_DIGEST, char, s->err);
   if (!digest)
     return false;
   if (s->options->trace_digest)
     memcpy (digest, s->options->trace_digest, strnlen (s->options->trace_digest, TRACE_DIGEST - 1));
-  else if (!trace_digest (original, digest, s->err))
+  else if (!trace_digest (r->original, digest, s->err))
     return false;
   *s->plan = (plan){ .trace_digest = digest,
                      .device = *s->device,
                      .budget_bytes = s->options->budget_bytes,
                      .host_bytes = s->options->host_bytes,
-                     .sections = (section *)(uintptr_t)sections,
-                     .recomputes = (recompute *)(uintptr_t)recomputes,
+                     .sections = (section *)(uintptr_t)r->sections,
+                     .recomputes = (recompute *)(uintptr_t)r->recomputes,
                      .groups = (index_list *)(uintptr_t)s->groups,
-                     .n_sections = n_sections,
-                     .n_recomputes = n_recomputes,
+                     .n_sections = r->n_sections,
+                     .n_recomputes = r->n_recomputes,
                      .n_groups = s->n_groups };
   return true;
 }

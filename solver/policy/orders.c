@@ -170,15 +170,14 @@ static bool better (const individual *x, const individual *y) {
 }
 
 static bool judge (genetic *s, individual *x, error *err) {
-  arena *scratch = arena_new (0);
+  arena *scratch = arena_made (err);
   policy_answer answer;
   policy_request r = *s->request;
   r.trace_digest = NULL;
   r.only_fits = true;
-  bool ok = scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && orders_decode (&s->graph, x->priority, s->order, scratch, err) &&
-       (r.trace = orders_apply (s->request->trace, s->order, scratch, err)) &&
-       policy_run (POLICY_swapadvisor, &r, scratch, &answer, err);
+  bool ok = scratch && orders_decode (&s->graph, x->priority, s->order, scratch, err) &&
+            (r.trace = orders_apply (s->request->trace, s->order, scratch, err)) &&
+            policy_run (POLICY_swapadvisor, &r, scratch, &answer, err);
   if (ok) {
     x->fits = answer.fits;
     x->value = answer.fits ? answer.cost.step_ns : answer.reached_bytes;

@@ -69,8 +69,15 @@ static plan *schedule_at (policy_attempt *r, int64_t budget_bytes, int64_t host_
                          .pool_below_bytes = r->view.pool_below_bytes,
                          .auto_clean = r->choice.auto_clean,
                          .trace_digest = r->request->trace_digest };
-  return schedule (r->request->trace, &r->rw, NULL, 0, r->recomputes, r->n_recomputes, NULL, 0,
-                   &r->device, r->wishes, r->n_wishes, &o, a, shortage, err);
+  schedule_request wanted = { .original = r->request->trace,
+                              .rewritten = &r->rw,
+                              .recomputes = r->recomputes,
+                              .n_recomputes = r->n_recomputes,
+                              .device = &r->device,
+                              .wishes = r->wishes,
+                              .n_wishes = r->n_wishes,
+                              .options = &o };
+  return schedule (&wanted, a, shortage, err);
 }
 
 /* Ops that wait for a copy out although nothing takes its place: only a wait more, so what was safe

@@ -89,7 +89,7 @@ static int64_t idle_ns (const policy_view *v, int32_t a, int32_t b) {
   return v->start_ns[b] - v->end_ns[a] + (b <= a ? v->step_ns : 0);
 }
 
-static void gaps_of (policy_view *v, int32_t x) {
+static void list_gaps_of (policy_view *v, int32_t x) {
   const use *first = v->units.uses + v->units.use_offset[x];
   const use *end = v->units.uses + v->units.use_offset[x + 1];
   bool persistent = v->trace->tensors[x].persistent;
@@ -115,7 +115,7 @@ static bool fill_gaps (policy_view *v, error *err) {
   for (int32_t x = 0; x < v->n_tensors; x++) {
     v->fb[x] = -1;
     if (v->movable[x])
-      gaps_of (v, x);
+      list_gaps_of (v, x);
     v->gap_offset[x + 1] = v->n_gaps;
   }
   return true;

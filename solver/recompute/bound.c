@@ -84,10 +84,10 @@ static int64_t at_op (weighing *w, int32_t k, int64_t need) {
 
 /* Over every op, or over those furthest over the budget where there are many. */
 static bool weigh (weighing *w, const uses *u, arena *a, int64_t *ns, error *err) {
-  enum { MOST_WORK = 40000000 };
+  int64_t most_work = tuned (w->o->tuning, TUNE_crossing_work);
   const trace *t = w->t;
   int64_t most = 0;
-  int32_t every = (int32_t)((int64_t)t->n_ops * (t->n_tensors + t->n_ops) / MOST_WORK) + 1;
+  int32_t every = (int32_t)((int64_t)t->n_ops * (t->n_tensors + t->n_ops) / most_work) + 1;
   int32_t *seen = NEW (a, t->n_tensors, int32_t, err); /* uses passed */
   if (!seen)
     return false;
@@ -125,37 +125,36 @@ bool recompute_bound (const trace *t, const variant *cut, const solve_options *o
   arena_mark mark = arena_here (scratch);
   static const variant nothing = { 0 };
   const variant *v = cut ? cut : &nothing;
-  rewritten rw;
-  units u;
-  gaps g;
+  variant bare = *v;
+  bare.recomputes = NULL;
+  bare.n_recomputes = 0;
   uses all;
   policy_view view;
-  bool ok =
-      trace_rewrite (t, v->sections, v->n_sections, NULL, 0, o->device->section_ns, scratch, &rw,
-                     err) &&
-      units_of (rw.trace, NULL, 0, 1, 0, scratch, &u, err) &&
-      gaps_of (&u, 1, o->budget_bytes, scratch, &g, err) &&
-      uses_of (rw.trace, scratch, &all, err) &&
-      (o->recompute != RECOMPUTE_CHEAP || policy_view_build (rw.trace, o->device, o->budget_bytes,
-                                                             o->host_bytes, scratch, &view, err));
+  rewritten_step *x = NEW (scratch, 1, rewritten_step, err);
+  bool ok = x && variant_rewrite (t, &bare, o, scratch, x, err);
+  const trace *rewritten = ok ? x->rw.trace : NULL;
+  const gaps *g = ok ? &x->step.gaps : NULL;
+  ok = ok && uses_of (rewritten, scratch, &all, err) &&
+       (o->recompute != RECOMPUTE_CHEAP || policy_view_build (rewritten, o->device, o->budget_bytes,
+                                                              o->host_bytes, scratch, &view, err));
   *ns = INT64_MAX;
-  if (!ok || g.floor_bytes > o->budget_bytes)
+  if (!ok || g->floor_bytes > o->budget_bytes)
     goto out;
-  weighing w = { .t = rw.trace,
-                 .g = &g,
+  weighing w = { .t = rewritten,
+                 .g = g,
                  .o = o,
                  .view = &view,
-                 .base_ns = trace_total_ns (rw.trace),
+                 .base_ns = trace_total_ns (rewritten),
                  .rate = o->recompute == RECOMPUTE_ONLY
                              ? 0
                              : device_rates (&o->device->link, o->device->share_ppm).in_alone };
-  w.writer = NEW (scratch, rw.trace->n_tensors, int32_t, err);
-  w.by_op = NEW (scratch, rw.trace->n_ops, int64_t, err);
-  w.idle = NEW (scratch, rw.trace->n_tensors, uint8_t, err);
-  w.items = NEW (scratch, rw.trace->n_ops, item, err);
+  w.writer = NEW (scratch, rewritten->n_tensors, int32_t, err);
+  w.by_op = NEW (scratch, rewritten->n_ops, int64_t, err);
+  w.idle = NEW (scratch, rewritten->n_tensors, uint8_t, err);
+  w.items = NEW (scratch, rewritten->n_ops, item, err);
   ok = w.writer && w.by_op && w.idle && w.items;
   if (ok) {
-    memset (w.writer, 0xff, (size_t)rw.trace->n_tensors * sizeof *w.writer);
+    memset (w.writer, 0xff, (size_t)rewritten->n_tensors * sizeof *w.writer);
     *ns = w.base_ns;
     ok = weigh (&w, &all, scratch, ns, err);
   }

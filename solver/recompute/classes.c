@@ -7,7 +7,7 @@
 
 #include "solver/recompute/find.h"
 
-enum { MOST_CLASSES = 40, MOST_EVERY = 12 };
+enum { MOST_CLASSES = 40 };
 
 typedef struct part {
   uint64_t role;
@@ -81,7 +81,9 @@ static bool find_classes (descent *d, error *err) {
     sum_bytes += bytes;
   }
   qsort (all, (size_t)count, sizeof *all, by_bytes);
-  for (int32_t i = 0; i < count && i < MOST_CLASSES && all[i].bytes > sum_bytes / 512; i++)
+  int64_t least_bytes = sum_bytes / find_number (f, TUNE_classes_least_part);
+  int64_t most = find_number (f, TUNE_classes_most);
+  for (int32_t i = 0; i < count && i < most && all[i].bytes > least_bytes; i++)
     d->classes[d->n_classes++] = all[i];
   return true;
 }
@@ -115,8 +117,8 @@ static bool price (descent *d, int64_t *ns, error *err) {
 
 /* How many of a class are dropped at least cost, from either end: a few, then halves. */
 static bool fit_class (descent *d, const drop_class *c, bool last, error *err) {
-  enum { FIRST = 4 };
-  int32_t count = c->end - c->first, step = (count + FIRST - 1) / FIRST, best = 0;
+  int32_t sizes = (int32_t)find_number (d->f, TUNE_classes_first);
+  int32_t count = c->end - c->first, step = (count + sizes - 1) / sizes, best = 0;
   int64_t ns, least_ns = INT64_MAX;
   for (int32_t n = 0; n < count + step && !is_over (d); n += step) {
     int32_t here = n < count ? n : count;
@@ -166,7 +168,8 @@ static bool change_one (descent *d, const drop_class *c, error *err) {
       return false;
   }
   memcpy (d->f->now.chosen, d->best, (size_t)d->f->n_drops);
-  for (int32_t k = 2; k <= MOST_EVERY && k < c->end - c->first && !is_over (d); k++) {
+  for (int32_t k = 2;
+       k <= find_number (d->f, TUNE_classes_every) && k < c->end - c->first && !is_over (d); k++) {
     set_every (d, c, k, k / 2);
     if (!price (d, &ns, err))
       return false;

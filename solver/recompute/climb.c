@@ -7,10 +7,6 @@
 #include "base/units.h"
 #include "solver/recompute/find.h"
 
-/* Where few can be dropped, all is tried soon: it ends after so many sets a drop without a better.
- */
-enum { WORSE_PPM = 1500, MOST_CHANGES = 3, MOST_IDLE = 20, LEAST_IDLE = 500 };
-
 typedef struct climbing {
   finding *f;
   random_state random;
@@ -118,7 +114,8 @@ static void change (climbing *c) {
   for (int32_t i = 0; i < f->n_drops; i++)
     last = f->now.chosen[f->order[i]] ? i : last;
   c->edge = last + last / 2 + 8 < f->n_drops ? last + last / 2 + 8 : f->n_drops;
-  for (int32_t k = (int32_t)random_between (&c->random, 1, MOST_CHANGES); k > 0; k--) {
+  for (int32_t k = (int32_t)random_between (&c->random, 1, find_number (f, TUNE_climb_changes));
+       k > 0; k--) {
     bool chosen = random_chance (&c->random, 500000);
     int32_t d = draw (c, chosen);
     bool other = c->passes && chosen && random_chance (&c->random, 300000);
@@ -146,9 +143,12 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
   memcpy (at, from->chosen, (size_t)f->n_drops);
   bool ok = find_price (f, err);
   int64_t ns = f->now.ns, least_ns = ns, idle = 0;
-  while (ok && f->n_drops > 1 && idle++ < LEAST_IDLE + MOST_IDLE * (int64_t)f->n_drops &&
-         f->ticks < until && !find_is_over (f)) {
-    int64_t worse_ppm = units_scale (until - f->ticks, WORSE_PPM, until - begun + 1);
+  /* where few can be dropped, all is tried soon */
+  int64_t most_idle = find_number (f, TUNE_climb_idle_least) +
+                      find_number (f, TUNE_climb_idle) * (int64_t)f->n_drops;
+  int64_t first_ppm = find_number (f, TUNE_climb_worse_ppm);
+  while (ok && f->n_drops > 1 && idle++ < most_idle && f->ticks < until && !find_is_over (f)) {
+    int64_t worse_ppm = units_scale (until - f->ticks, first_ppm, until - begun + 1);
     int64_t limit_ns = least_ns + units_scale (least_ns, worse_ppm, 1000000);
     memcpy (f->now.chosen, at, (size_t)f->n_drops);
     f->now.near_ns = near_ns;

@@ -243,19 +243,20 @@ static bool request (walk *w, int32_t x) {
   return false;
 }
 
-bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool keeps, arena *a,
-                 drop **out, int32_t *count, bool *barred, error *err) {
+bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, bool *barred,
+                 error *err) {
+  const trace *t = q->trace;
   uses u;
   walk w;
   *count = 0;
   int32_t *reach = NEW (a, (int64_t)t->n_ops + 1, int32_t, err); /* ops over before op k */
-  if (!reach || !uses_of (t, a, &u, err) || !begin (&w, t, &u, keeps, a, err))
+  if (!reach || !uses_of (t, a, &u, err) || !begin (&w, t, &u, q->keeps, a, err))
     return false;
   *out = NEW (a, u.offset[t->n_tensors], drop, err);
   if (!*out)
     return false;
   for (int32_t k = 0; k < t->n_ops; k++)
-    reach[k + 1] = reach[k] + over[k];
+    reach[k + 1] = reach[k] + q->over[k];
   for (int32_t x = 0; x < t->n_tensors; x++) {
     if (t->tensors[x].persistent || t->tensors[x].pinned)
       continue;
@@ -265,7 +266,7 @@ bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool
       if (list_has (&t->ops[after].writes, x))
         writer = after;
       if (writer == NO_OP || before - after < 2 || reach[before] == reach[after + 1] ||
-          (cheap && !cheap[writer]))
+          (q->cheap && !q->cheap[writer]))
         continue;
       drop d = { x, after, before, t->tensors[x].bytes, 0, 0 };
       next_entry (&w, before);
@@ -334,14 +335,16 @@ static int by_after (const void *a, const void *b, void *context) {
   return x < y ? -1 : x > y;
 }
 
-bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
-                    const drop_choice *choice, arena *a, recompute **out, int32_t *count,
-                    error *err) {
+bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, recompute **out,
+                    int32_t *count, error *err) {
+  const trace *t = list->trace;
+  const drop *drops = list->at;
+  int32_t n_drops = list->count;
   walk w;
   int32_t n = 0, next = 0;
   int32_t *order = NEW (a, n_drops, int32_t, err);
   *count = 0;
-  if (!order || !begin (&w, t, u, choice->keeps, a, err))
+  if (!order || !begin (&w, t, list->uses, choice->keeps, a, err))
     return false;
   w.near_ns = choice->near_ns;
   w.keeps_first = choice->keeps && choice->keeps_first;

@@ -21,11 +21,24 @@ typedef struct drop {
  */
 enum { DROP_NONE, DROP_STAYS, DROP_PASSES };
 
-/* What can be dropped over some op that `over` marks; `cheap` (per op) may be NULL. keeps: what
-   nothing reads any more may be kept on the device to make others from it; *barred (may be NULL):
-   without that something could not be made. */
-bool drops_find (const trace *t, const uint8_t *over, const uint8_t *cheap, bool keeps, arena *a,
-                 drop **out, int32_t *count, bool *barred, error *err) MUST_CHECK;
+typedef struct drops_request {
+  const trace *trace;
+  const uint8_t *over;  /* per op: what idles over it is of use */
+  const uint8_t *cheap; /* per op: its outputs may be dropped; NULL: any */
+  bool keeps; /* what nothing reads any more may be kept on the device to make others from it */
+} drops_request;
+
+/* What can be dropped. *barred (may be NULL): without `keeps` something could not be made. */
+bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, bool *barred,
+                 error *err) MUST_CHECK;
+
+/* The drops of one trace, from which some are chosen. */
+typedef struct drop_list {
+  const trace *trace;
+  const uses *uses;
+  const drop *at;
+  int32_t count;
+} drop_list;
 
 /* Which are dropped, and how: DROP_..., per drop; what comes within near_ns of compute is near. */
 typedef struct drop_choice {
@@ -38,8 +51,7 @@ typedef struct drop_choice {
 } drop_choice;
 
 /* Entries for the drops chosen, in `a`. One that cannot be made again is left alone. */
-bool drops_entries (const trace *t, const uses *u, const drop *drops, int32_t n_drops,
-                    const drop_choice *choice, arena *a, recompute **out, int32_t *count,
-                    error *err) MUST_CHECK;
+bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, recompute **out,
+                    int32_t *count, error *err) MUST_CHECK;
 
 #endif

@@ -39,6 +39,12 @@ typedef struct finding {
   variant bold; /* of the sets whose quick plans stall, the one with most hope */
   variant_value bold_value;
   int64_t bold_ns; /* its compute and its quick plan's step */
+  variant best;    /* by plans; its value */
+  variant_value value;
+  bool looks;         /* the first sets were not enough */
+  int64_t part;       /* one in so many of the ticks left is for the strategy that runs */
+  drop_set second;    /* of the kept ones, before the best was changed */
+  int64_t left_ticks; /* when the best began to be */
   int32_t *order;
   const recompute_program *guide;
   double *dropped; /* per drop, by the guide */
@@ -46,6 +52,7 @@ typedef struct finding {
 
 typedef enum drop_ranking { BY_OWN, BY_CHAIN, BY_SIZE, DROP_RANKINGS } drop_ranking;
 
+int64_t find_number (const finding *f, tuning_id id);
 /* t, cut, o, arenas, guide and keeps are set. */
 bool find_begin (finding *f, error *err) MUST_CHECK;
 /* All drops into f->order, the best for their price first. */

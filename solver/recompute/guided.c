@@ -3,16 +3,15 @@
    mostly for less than waiting for the link costs. */
 #include "solver/recompute/find.h"
 
-#define LEAST_DROPPED 0.3
-
 bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
                        arena *a, variant *out, variant_value *value, error *err) {
   static const variant nothing = { .name = "swap" };
   finding f = { .t = t, .cut = &nothing, .o = o, .guide = guide };
-  f.arena = f.scratch = arena_new (0);
-  bool ok = (f.arena || error_set (err, ERR_memory, "out of memory")) && find_begin (&f, err);
+  f.arena = f.scratch = arena_made (err);
+  double least = (double)find_number (&f, TUNE_drops_least_ppm) / 1e6;
+  bool ok = f.arena && find_begin (&f, err);
   for (int32_t i = 0; ok && i < f.n_drops; i++)
-    f.now.chosen[i] = f.dropped[i] >= LEAST_DROPPED;
+    f.now.chosen[i] = f.dropped[i] >= least;
   ok = ok && find_variant (&f, &f.now, a, out, err) &&
        variant_look (t, out, o, f.scratch, value, err);
   arena_free (f.arena);

@@ -16,46 +16,48 @@ bool recompute_may_drop (const trace *t, const solve_options *o, arena *a, uint8
   return true;
 }
 
-static bool solve_program (const trace *t, const variant *cut, const solve_options *o, bool fresh,
-                           bool guide, arena *a, recompute_program *out, error *err) {
+static bool solve_program (const trace *t, const variant *cut, const solve_options *o,
+                           const bound_options *wish, arena *a, recompute_program *out,
+                           error *err) {
   static const variant nothing = { .name = "swap" };
-  const variant *v = cut ? cut : &nothing;
   uint8_t *again;
   error why = { 0 };
   *out = (recompute_program){ .fits = true };
-  if (!trace_rewrite (t, v->sections, v->n_sections, NULL, 0, o->device->section_ns, a, &out->rw,
-                      err) ||
-      !units_of (out->rw.trace, NULL, 0, 1, 0, a, &out->units, err) ||
-      !gaps_of (&out->units, 1, o->budget_bytes, a, &out->gaps, err) ||
-      !recompute_may_drop (out->rw.trace, o, a, &again, err))
+  rewritten_step *step = NEW (a, 1, rewritten_step, err);
+  if (!step || !variant_rewrite (t, cut ? cut : &nothing, o, a, step, err) ||
+      !recompute_may_drop (step->rw.trace, o, a, &again, err))
     return false;
-  bound_options how = { .dev = o->device,
-                        .host_bytes = o->host_bytes,
-                        .any_units = true,
-                        .limit_rounds = -1, /* on GPT-2 XL no round gained anything */
-                        .drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED,
-                        .again = again,
-                        .fresh = fresh,
-                        .keep_proof = o->keep_proof && !guide,
-                        .dear_ticks = o->dear_ticks,
-                        .shares_only = guide,
-                        .log = o->log,
-                        .stop = o->stop,
-                        .stop_context = o->stop_context };
-  if (bound_of (&out->gaps, &how, a, &out->bound, &why))
+  bound_options how = *wish;
+  how.dev = o->device;
+  how.host_bytes = o->host_bytes;
+  how.any_units = true;
+  how.limit_rounds = -1; /* on GPT-2 XL no round gained anything */
+  how.drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED;
+  how.again = again;
+  how.log = o->log;
+  how.stop = o->stop;
+  how.stop_context = o->stop_context;
+  how.tuning = o->tuning;
+  out->step = step;
+  if (bound_of (&step->step.gaps, &how, a, &out->bound, &why))
     return true;
   out->fits = false;
   return why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
 }
 
 bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
-                              bool fresh, arena *a, recompute_program *out, error *err) {
-  return solve_program (t, cut, o, fresh, false, a, out, err);
+                              const effort *e, bool fresh, arena *a, recompute_program *out,
+                              error *err) {
+  bound_options how = { .fresh = fresh,
+                        .keep_proof = o->keep_proof,
+                        .dear_ticks = e ? e->dear_ticks : 0 };
+  return solve_program (t, cut, o, &how, a, out, err);
 }
 
 bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budget_bytes, arena *a,
                             recompute_program *out, error *err) {
+  bound_options how = { .fresh = true, .shares_only = true };
   solve_options less = *o;
   less.budget_bytes = budget_bytes;
-  return solve_program (t, NULL, &less, true, true, a, out, err);
+  return solve_program (t, NULL, &less, &how, a, out, err);
 }

@@ -1,44 +1,53 @@
 #include "solver/recompute/recompute.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "solver/recompute/find.h"
 #include "solver/place/schedule.h"
 
+int64_t find_number (const finding *f, tuning_id id) {
+  return tuned (f->o->tuning, id);
+}
+
 /* Adds the ops that are over the budget, or close to it: copies made again may push them over. */
-static bool mark_over (const finding *f, int64_t granule_bytes, int64_t pool_below_bytes,
-                       uint8_t *over, error *err) {
-  units u;
-  gaps g;
-  if (!units_of (f->rw.trace, NULL, 0, granule_bytes, pool_below_bytes, f->arena, &u, err) ||
-      !gaps_of (&u, granule_bytes, f->o->budget_bytes, f->arena, &g, err))
-    return false;
-  for (int32_t k = 0; k < g.n_ops; k++)
-    over[k] |= g.base_bytes[k] - g.unused_bytes > g.room_bytes - g.room_bytes / 16;
-  return true;
+static void mark_over (const finding *f, const gaps *g, uint8_t *over) {
+  int64_t part = find_number (f, TUNE_drops_over_part);
+  for (int32_t k = 0; k < g->n_ops; k++)
+    over[k] |= g->base_bytes[k] - g->unused_bytes > g->room_bytes - g->room_bytes / part;
 }
 
 /* What idles over an op that is over the budget, by bytes or in granules and the pool. */
 static bool find_drops (finding *f, error *err) {
   const trace *t = f->rw.trace;
-  int64_t pool_below_bytes;
+  count_rule granules = { .budget_bytes = f->o->budget_bytes,
+                          .granule_bytes = f->o->device->granule_bytes };
   uint8_t *over = NEW (f->arena, t->n_ops, uint8_t, err), *cheap;
-  if (!over || !uses_of (t, f->arena, &f->uses, err) || !mark_over (f, 1, 0, over, err) ||
-      !schedule_pool (t, NULL, 0, f->o->device->granule_bytes, f->arena, &pool_below_bytes, NULL,
-                      err) ||
-      !mark_over (f, f->o->device->granule_bytes, pool_below_bytes, over, err) ||
+  counted_step *step = NEW (f->arena, 2, counted_step, err);
+  if (!over || !step || !uses_of (t, f->arena, &f->uses, err) ||
+      !step_count_bytes (t, f->o->budget_bytes, f->arena, &step[0], err) ||
+      !schedule_count (t, &granules, f->arena, &step[1], err) ||
       !recompute_may_drop (t, f->o, f->arena, &cheap, err))
     return false;
-  return drops_find (t, over, cheap, f->keeps, f->arena, &f->drops, &f->n_drops, &f->barred, err);
+  mark_over (f, &step[0].gaps, over);
+  mark_over (f, &step[1].gaps, over);
+  drops_request q = { .trace = t, .over = over, .cheap = cheap, .keeps = f->keeps };
+  return drops_find (&q, f->arena, &f->drops, &f->n_drops, &f->barred, err);
+}
+
+/* The entries of a set, in `a`. */
+static bool entries_of (const finding *f, const drop_set *set, arena *a, recompute **out,
+                        int32_t *count, error *err) {
+  drop_list list = { f->rw.trace, &f->uses, f->drops, f->n_drops };
+  drop_choice c = { .chosen = set->chosen, .near_ns = set->near_ns, .keeps = f->keeps };
+  return drops_entries (&list, &c, a, out, count, err);
 }
 
 bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, error *err) {
-  drop_choice c = { .chosen = set->chosen, .near_ns = set->near_ns, .keeps = f->keeps };
   *out = *f->cut;
   out->name = "recompute";
-  return drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, &c, a, &out->recomputes,
-                        &out->n_recomputes, err);
+  return entries_of (f, set, a, &out->recomputes, &out->n_recomputes, err);
 }
 
 /* The best few, no two alike in cost: sets that cost the same are mostly the same set. */
@@ -60,9 +69,9 @@ static void remember (finding *f) {
 /* Of a byte that cannot leave: several times what the link takes, or, where nothing does, as if the
    whole budget were several steps. */
 static double dear_ns (const finding *f) {
-  enum { DEAR = 8 };
-  return DEAR * (f->pricing.swaps ? f->pricing.out_ns + f->pricing.in_ns
-                                  : (double)f->rw_ns / (double)f->o->budget_bytes);
+  return (double)find_number (f, TUNE_drops_dear) *
+         (f->pricing.swaps ? f->pricing.out_ns + f->pricing.in_ns
+                           : (double)f->rw_ns / (double)f->o->budget_bytes);
 }
 
 bool find_price (finding *f, error *err) {
@@ -70,9 +79,7 @@ bool find_price (finding *f, error *err) {
   drops_price price;
   recompute *entries;
   int32_t n;
-  drop_choice c = { .chosen = f->now.chosen, .near_ns = f->now.near_ns, .keeps = f->keeps };
-  bool ok = drops_entries (f->rw.trace, &f->uses, f->drops, f->n_drops, &c, f->scratch, &entries,
-                           &n, err) &&
+  bool ok = entries_of (f, &f->now, f->scratch, &entries, &n, err) &&
             drops_price_of (&f->pricing, entries, n, f->room_bytes, f->scratch, &price, err);
   arena_back (f->scratch, mark);
   if (!ok)
@@ -94,7 +101,7 @@ bool find_is_wild (const finding *f) {
 }
 
 static bool is_stopped (const finding *f) {
-  return f->ticks >= f->limit_ticks || (f->o->stop && f->o->stop (f->o->stop_context));
+  return f->ticks >= f->limit_ticks || solve_stops (f->o);
 }
 
 /* What is guessed is left some room to be wrong. */
@@ -105,7 +112,7 @@ bool find_is_over (const finding *f) {
 
 /* How much of each drop the guide would drop: both are in order of tensors, then of ops. */
 static void take_guide (finding *f) {
-  const gaps *g = &f->guide->gaps;
+  const gaps *g = &f->guide->step->step.gaps;
   for (int32_t i = 0; i < f->n_drops; i++)
     for (int32_t k = g->of_unit[f->drops[i].tensor]; k < g->of_unit[f->drops[i].tensor + 1]; k++)
       if (g->at[k].after == f->drops[i].after && g->at[k].before == f->drops[i].before)
@@ -122,12 +129,14 @@ static bool is_better (const variant_value *a, const variant_value *b) {
 /* A price takes what is over the memory to go out and come back while all waits, which is too much
    where one comes in as another goes: by how much depends on the network, and plans show it. */
 static void learn (finding *f, const drop_set *guess, const variant_value *seen) {
-  enum { LEAST_PPM = 100000, MOST_PPM = 2000000, PART = 64 };
-  int64_t stall_ns = seen->step_ns - seen->compute_ns;
-  if (seen->step_ns == INT64_MAX || guess->stall_ns <= guess->compute_ns / PART)
+  int64_t least_ppm = find_number (f, TUNE_drops_learn_least_ppm);
+  int64_t most_ppm = find_number (f, TUNE_drops_learn_most_ppm);
+  int64_t part = find_number (f, TUNE_drops_learn_part),
+          stall_ns = seen->step_ns - seen->compute_ns;
+  if (seen->step_ns == INT64_MAX || guess->stall_ns <= guess->compute_ns / part)
     return;
   int64_t ppm = (int64_t)((double)stall_ns / (double)guess->stall_ns * 1e6);
-  ppm = ppm < LEAST_PPM ? LEAST_PPM : ppm > MOST_PPM ? MOST_PPM : ppm;
+  ppm = ppm < least_ppm ? least_ppm : ppm > most_ppm ? most_ppm : ppm;
   for (int32_t i = 0; i < f->n_kept; i++) {
     drop_set set = f->kept[i];
     int32_t at = i;
@@ -141,7 +150,9 @@ static void learn (finding *f, const drop_set *guess, const variant_value *seen)
 }
 
 /* The kept sets, as plans; the best becomes the result where it is better. */
-static bool try_kept (finding *f, int32_t most, variant *best, variant_value *value, error *err) {
+static bool try_kept (finding *f, int64_t most, error *err) {
+  variant *best = &f->best;
+  variant_value *value = &f->value;
   drop_set best_guess = { 0 };
   variant_value best_seen = { .step_ns = INT64_MAX };
   for (int32_t i = 0; i < f->n_kept && i < most; i++) {
@@ -151,7 +162,7 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
     if (f->kept[i].compute_ns >= value->step_ns)
       continue;
     if (!find_variant (f, &f->kept[i], f->arena, &v, err) ||
-        !variant_try (f->t, &v, f->o, f->scratch, &here, err))
+        !variant_try (f->t, &v, f->o, 0, f->scratch, &here, err))
       return false;
     f->ticks += here.ticks / solve_events_per_tick (here.n_ops);
     log_say (f->o->log, LOG_DETAIL, "drops: guessed %.6g s, tried %.6g s, compute %.6g s",
@@ -182,21 +193,21 @@ static bool try_kept (finding *f, int32_t most, variant *best, variant_value *va
 }
 
 bool find_begin (finding *f, error *err) {
-  enum { GAP_PPM = 2500 }; /* where none is asked for */
   if (!trace_rewrite (f->t, f->cut->sections, f->cut->n_sections, NULL, 0, f->o->device->section_ns,
                       f->arena, &f->rw, err) ||
       !find_drops (f, err) ||
       !drops_pricing_of (f->rw.trace, &f->uses, f->o->device, f->o->recompute != RECOMPUTE_ONLY,
                          f->arena, &f->pricing, err))
     return false;
-  int64_t gap_ppm = f->o->gap_ppm ? f->o->gap_ppm : GAP_PPM;
+  int64_t gap_ppm = f->o->gap_ppm ? f->o->gap_ppm : find_number (f, TUNE_drops_gap_ppm);
   f->rw_ns = trace_total_ns (f->rw.trace);
   f->least_ns = f->guide && f->guide->fits ? f->guide->bound.lower_bound_ns : f->rw_ns;
   f->enough_ns = f->least_ns + units_scale (f->least_ns, gap_ppm, 1000000);
   f->now.chosen = NEW (f->arena, f->n_drops, uint8_t, err);
+  f->second.chosen = NEW (f->arena, f->n_drops, uint8_t, err);
   f->order = NEW (f->arena, f->n_drops, int32_t, err);
   f->dropped = NEW (f->arena, f->n_drops, double, err);
-  if (!f->now.chosen || !f->order || !f->dropped)
+  if (!f->now.chosen || !f->second.chosen || !f->order || !f->dropped)
     return false;
   for (int i = 0; i < KEPT_SETS; i++)
     if (!(f->kept[i].chosen = NEW (f->arena, f->n_drops, uint8_t, err)))
@@ -215,48 +226,81 @@ static void forget (finding *f) {
   f->n_kept = 0;
 }
 
-static bool is_enough (const finding *f, const variant_value *value) {
-  return value->step_ns <= f->enough_ns;
+static bool is_enough (const finding *f) {
+  return f->value.step_ns <= f->enough_ns;
 }
 
-/* All starts; by classes from the best of them; then a while from the best two on. */
-static bool look_for_sets (finding *f, variant *best, variant_value *value, error *err) {
-  drop_set second = { .chosen = NEW (f->arena, f->n_drops, uint8_t, err) };
-  if (!second.chosen || !find_every (f, err) || !find_thresholds (f, err) ||
-      !find_segments (f, f->ticks + (f->limit_ticks - f->ticks) / 4, err))
-    return false;
+/* ---- the strategies that are not files of their own ---- */
+
+static bool fit_with (finding *f, bool cuts, error *err);
+
+static bool with_prefixes (finding *f, error *err) {
+  bool ok = find_greedy (f, err) && try_kept (f, find_number (f, TUNE_drops_try), err);
+  f->best.name = "greedy recompute";
+  return ok;
+}
+
+static bool with_fit (finding *f, error *err) {
+  bool ok = fit_with (f, false, err);
+  f->best.name = "greedy recompute";
+  return ok;
+}
+
+static bool with_fit_cuts (finding *f, error *err) {
+  return fit_with (f, true, err);
+}
+
+static bool with_segments (finding *f, error *err) {
+  bool ok = find_segments (f, f->ticks + (f->limit_ticks - f->ticks) / f->part, err);
   log_say (f->o->log, LOG_DETAIL, "drops: %d candidates, %d sets, %.6g s, %lld ticks", f->n_drops,
            f->priced, (double)f->kept[0].ns / 1e9, (long long)f->ticks);
-  copy_set (f, &second, &f->kept[0]);
+  return ok;
+}
+
+static bool with_classes (finding *f, error *err) {
+  copy_set (f, &f->second, &f->kept[0]);
   int64_t left = f->limit_ticks - f->ticks;
-  if (!find_by_classes (f, &second, f->ticks + left / 3, err) || !try_kept (f, 2, best, value, err))
-    return false;
-  if (is_enough (f, value))
-    return true;
-  copy_set (f, &second, &f->kept[f->n_kept > 1]);
-  left = f->limit_ticks - f->ticks;
-  return find_climb (f, &f->kept[0], f->ticks + left / 4, err) &&
-         find_climb (f, &second, f->ticks + left / 8, err);
+  return find_by_classes (f, &f->second, f->ticks + left / f->part, err) && try_kept (f, 2, err);
+}
+
+static bool with_every_kth (finding *f, error *err) {
+  return find_every (f, err);
+}
+
+static bool with_thresholds (finding *f, error *err) {
+  return find_thresholds (f, err);
+}
+
+/* From the best set on; the second is what it was before. */
+static bool with_climb (finding *f, error *err) {
+  copy_set (f, &f->second, &f->kept[f->n_kept > 1]);
+  f->left_ticks = f->limit_ticks - f->ticks;
+  return find_climb (f, &f->kept[0], f->ticks + f->left_ticks / f->part, err);
+}
+
+static bool with_climb_second (finding *f, error *err) {
+  return find_climb (f, &f->second, f->ticks + f->left_ticks / f->part, err);
 }
 
 /* The guess leans to one side or the other, by how much depends on the network: the room at which
    sets are priced goes up as long as plans get better by it, and else back by halves. */
-static bool tune_room (finding *f, variant *best, variant_value *value, error *err) {
-  enum { ROUNDS = 6, MOST_IDLE = 2, FIRST_PPM = 15000 };
-  int64_t step = units_scale (f->o->budget_bytes, FIRST_PPM, 1000000);
+static bool with_room (finding *f, error *err) {
+  int64_t first_ppm = find_number (f, TUNE_room_step_ppm);
+  int64_t rounds = find_number (f, TUNE_room_rounds), most_idle = find_number (f, TUNE_room_idle);
+  int64_t step = units_scale (f->o->budget_bytes, first_ppm, 1000000), idle = 0;
   drop_set at = { .chosen = NEW (f->arena, f->n_drops, uint8_t, err) };
+  const variant_value *value = &f->value;
   bool better = false;
-  int idle = 0;
-  if (!at.chosen || !try_kept (f, KEPT_SETS / 2, best, value, err))
+  if (!at.chosen || !try_kept (f, KEPT_SETS / 2, err))
     return false;
-  for (int i = 0; i < ROUNDS && idle < MOST_IDLE && !is_enough (f, value) && !is_stopped (f); i++) {
+  for (int64_t i = 0; i < rounds && idle < most_idle && !is_enough (f) && !is_stopped (f); i++) {
     int64_t before_ns = value->step_ns;
     if (i == 0 || better)
       copy_set (f, &at, &f->kept[0]);
     f->room_bytes += step;
     forget (f);
-    if (!find_climb (f, &at, f->ticks + (f->limit_ticks - f->ticks) / (ROUNDS - i), err) ||
-        !try_kept (f, 2, best, value, err))
+    if (!find_climb (f, &at, f->ticks + (f->limit_ticks - f->ticks) / (rounds - i), err) ||
+        !try_kept (f, 2, err))
       return false;
     log_say (f->o->log, LOG_DETAIL, "drops: %d sets, room %lld MiB, guessed %.6g s, %lld ticks",
              f->priced, (long long)(f->room_bytes >> 20), (double)f->kept[0].ns / 1e9,
@@ -265,7 +309,7 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
     idle = better ? 0 : idle + 1;
     if (!better) {
       f->room_bytes -= step;
-      step = units_scale (f->o->budget_bytes, FIRST_PPM >> (i + 1), 1000000);
+      step = units_scale (f->o->budget_bytes, first_ppm >> (i + 1), 1000000);
       step = value->step_ns > value->compute_ns ? -step : step; /* it stalls: too bold already */
     }
   }
@@ -274,21 +318,22 @@ static bool tune_room (finding *f, variant *best, variant_value *value, error *e
 
 /* Sets were guessed to fit that do not, since granules and the pool of small tensors take more than
    was counted: less room by what they lack, until one does.  No limit is met before. */
-static bool make_fit (finding *f, bool cuts, variant *best, variant_value *value, error *err) {
-  enum { ROUNDS = 12, SETS = 64, LEAST = 32 }; /* a part of the budget */
-  int64_t least = f->o->budget_bytes / LEAST, room_bytes = f->room_bytes;
-  int64_t limit_ticks = f->limit_ticks, lacking = value->over_bytes;
+static bool fit_with (finding *f, bool cuts, error *err) {
+  variant_value *value = &f->value;
+  int64_t rounds = find_number (f, TUNE_fit_rounds), sets = find_number (f, TUNE_fit_sets);
+  int64_t least = f->o->budget_bytes / find_number (f, TUNE_fit_least_part);
+  int64_t room_bytes = f->room_bytes, limit_ticks = f->limit_ticks, lacking = value->over_bytes;
   bool ok = true;
-  for (int i = 0; ok && i < ROUNDS && value->step_ns == INT64_MAX && lacking > 0; i++) {
+  for (int64_t i = 0; ok && i < rounds && value->step_ns == INT64_MAX && lacking > 0; i++) {
     int32_t n;
     f->room_bytes -= lacking > least ? lacking : least;
-    if (f->room_bytes <= 0 || (f->o->stop && f->o->stop (f->o->stop_context)))
+    if (f->room_bytes <= 0 || solve_stops (f->o))
       break;
-    f->limit_ticks = f->ticks + SETS * (int64_t)f->rw.trace->n_ops / 4;
+    f->limit_ticks = f->ticks + sets * (int64_t)f->rw.trace->n_ops / 4;
     value->over_bytes = INT64_MAX; /* of sets for this room */
     forget (f);
     ok = (cuts ? find_segments (f, f->limit_ticks, err) : find_prefixes (f, BY_OWN, &n, err)) &&
-         try_kept (f, KEPT_SETS, best, value, err);
+         try_kept (f, KEPT_SETS, err);
     lacking = value->over_bytes < INT64_MAX ? value->over_bytes : 0;
   }
   f->limit_ticks = limit_ticks;
@@ -297,40 +342,93 @@ static bool make_fit (finding *f, bool cuts, variant *best, variant_value *value
   return ok;
 }
 
-bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
-                       const recompute_program *guide, bool keeps, int64_t limit_ticks, arena *a,
-                       recompute_result *out, error *err) {
+/* ---- when the strategies apply ---- */
+
+static bool always (finding *f) {
+  return f != NULL;
+}
+
+static bool fits_not (finding *f) {
+  return f->value.step_ns == INT64_MAX;
+}
+
+/* The first sets were not enough, so the others were looked for. */
+static bool goes_on (finding *f) {
+  f->looks |= !is_enough (f);
+  return !is_enough (f);
+}
+
+static bool has_looked (finding *f) {
+  return goes_on (f) || f->looks;
+}
+
+/* ---- the search ---- */
+
+#define RULE_TOP(name, applies, part)
+#define RULE_ATTEMPT(name, applies, part)
+#define RULE_SEARCH(name, applies, part)
+#define RULE_DROPS(name, applies, part) { STRATEGY_DROPS_##name, applies, with_##name, part },
+
+static const struct rule {
+  strategy_id id;
+  bool (*applies) (finding *f);
+  bool (*run) (finding *f, error *err);
+  int part;
+} rules[] = {
+#define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
+#include "solver/strategies.def"
+};
+
+static search_place place_of (const finding *f) {
+  int64_t events = solve_events_per_tick (f->t->n_ops);
+  return (search_place){ f->value.step_ns, f->priced, f->ticks * events };
+}
+
+static bool run_strategies (finding *f, error *err) {
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    const struct rule *r = &rules[i];
+    search_place from = place_of (f);
+    if (!tuned_on (f->o->tuning, r->id) || !r->applies (f))
+      continue;
+    f->part = r->part;
+    if (!r->run (f, err))
+      return false;
+    stats_add (f->o->stats, r->id, from, place_of (f));
+  }
+  return true;
+}
+
+/* ---- the whole ---- */
+
+bool recompute_search (const recompute_request *q, arena *a, recompute_result *out, error *err) {
   static const variant nothing = { .name = "swap" };
-  enum { TRY = 4, ROOM_PPM = 995000 };
-  finding f = { .t = t, .cut = cut ? cut : &nothing, .o = o, .arena = a, .guide = guide };
-  f.keeps = keeps;
-  f.limit_ticks = limit_ticks ? limit_ticks : o->limit_ticks ? o->limit_ticks : SOLVE_LIMIT_TICKS;
-  f.bold = *f.cut;
-  f.bold_ns = INT64_MAX;
+  const solve_options *o = q->options;
+  finding f = { .t = q->trace,
+                .cut = q->cut ? q->cut : &nothing,
+                .o = o,
+                .arena = a,
+                .guide = q->guide,
+                .keeps = q->keeps,
+                .bold_ns = INT64_MAX,
+                .stall_ppm = 1000000 };
+  f.limit_ticks = q->limit_ticks   ? q->limit_ticks
+                  : o->limit_ticks ? o->limit_ticks
+                                   : SOLVE_LIMIT_TICKS;
+  f.best = f.bold = *f.cut;
   f.bold_value.step_ns = INT64_MAX;
-  f.stall_ppm = 1000000;
-  f.room_bytes = units_scale (o->budget_bytes, ROOM_PPM, 1000000);
-  *out = (recompute_result){ .best = *f.cut, .greedy = *f.cut };
-  f.scratch = arena_new (0);
-  bool ok = f.scratch || error_set (err, ERR_memory, "out of memory");
-  ok = ok && find_begin (&f, err) && variant_try (t, f.cut, o, f.scratch, &out->value, err) &&
-       find_greedy (&f, err);
-  out->greedy_value = out->value;
-  ok = ok && try_kept (&f, TRY, &out->greedy, &out->greedy_value, err) &&
-       make_fit (&f, false, &out->greedy, &out->greedy_value, err);
-  out->greedy.name = "greedy recompute";
-  out->best = out->greedy;
-  out->value = out->greedy_value;
-  if (ok && !is_enough (&f, &out->value))
-    ok = look_for_sets (&f, &out->best, &out->value, err) &&
-         make_fit (&f, true, &out->best, &out->value, err) &&
-         tune_room (&f, &out->best, &out->value, err);
-  out->bold = f.bold;
-  out->bold_value = f.bold_value;
-  out->candidates = f.n_drops;
-  out->barred = f.barred;
-  out->tried = f.priced;
-  out->ticks = f.ticks;
+  f.room_bytes = units_scale (o->budget_bytes, find_number (&f, TUNE_drops_room_ppm), 1000000);
+  f.scratch = arena_made (err);
+  bool ok = f.scratch && find_begin (&f, err) &&
+            variant_try (f.t, f.cut, o, 0, f.scratch, &f.value, err) && run_strategies (&f, err);
+  *out = (recompute_result){ .best = f.best,
+                             .value = f.value,
+                             .bold = f.bold,
+                             .bold_value = f.bold_value,
+                             .candidates = f.n_drops,
+                             .barred = f.barred,
+                             .tried = f.priced,
+                             .ticks = f.ticks };
+  assert (!ok || f.value.step_ns == INT64_MAX || f.value.step_ns >= f.value.compute_ns);
   arena_free (f.scratch);
   return ok;
 }

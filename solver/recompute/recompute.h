@@ -4,14 +4,13 @@
 #ifndef FERRY_SOLVER_RECOMPUTE_RECOMPUTE_H
 #define FERRY_SOLVER_RECOMPUTE_RECOMPUTE_H
 
-#include "solver/policy/view.h"
 #include "solver/attempt/variant.h"
+#include "solver/policy/view.h"
 
 typedef struct recompute_result {
-  variant best;   /* n_recomputes may be 0 */
-  variant greedy; /* the best prefix, before any search */
-  variant bold;   /* its quick plans are slower, but a search of copies may make it the best */
-  variant_value value, greedy_value, bold_value;
+  variant best; /* n_recomputes may be 0 */
+  variant bold; /* its quick plans are slower, but a search of copies may make it the best */
+  variant_value value, bold_value;
   int32_t candidates, tried;
   int64_t ticks;
   bool barred; /* with `keeps` there would be other sets */
@@ -21,17 +20,21 @@ typedef struct recompute_result {
  */
 typedef struct recompute_program {
   bool fits;
-  rewritten rw; /* the cut */
-  units units;  /* its tensors, in bytes */
-  gaps gaps;
-  bound bound; /* with a proof where the options keep it; `dropped` is the guide */
+  const rewritten_step *step; /* the cut, its tensors in bytes */
+  bound bound;                /* with a proof where the options keep it; `dropped` is the guide */
 } recompute_program;
 
-/* On top of a cut (NULL: none), whose sections the results share; `guide` is its program or NULL.
-   keeps: as drops_find's. limit_ticks: 0: those of the options, or a default. */
-bool recompute_search (const trace *t, const variant *cut, const solve_options *o,
-                       const recompute_program *guide, bool keeps, int64_t limit_ticks, arena *a,
-                       recompute_result *out, error *err) MUST_CHECK;
+typedef struct recompute_request {
+  const trace *trace;
+  const variant *cut; /* whose sections the results share; NULL: none */
+  const solve_options *options;
+  const recompute_program *guide; /* the cut's; or NULL */
+  bool keeps;                     /* as drops_find's */
+  int64_t limit_ticks;            /* 0: those of the options, or a default */
+} recompute_request;
+
+bool recompute_search (const recompute_request *q, arena *a, recompute_result *out,
+                       error *err) MUST_CHECK;
 
 /* The set that this program drops, of the trace as it is, looked at. legal is false where the
    rewriting refuses it, bound_ns is INT64_MAX where it cannot fit. */
@@ -58,6 +61,7 @@ bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budg
 /* Whether none fits is no error. fresh: of plans whose copies read nothing beyond its last use but
    what their own entry made, as all are that recompute_search finds where it keeps nothing. */
 bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
-                              bool fresh, arena *a, recompute_program *out, error *err) MUST_CHECK;
+                              const effort *e, bool fresh, arena *a, recompute_program *out,
+                              error *err) MUST_CHECK;
 
 #endif

@@ -95,10 +95,10 @@ static void cut_segments (forward *w, int32_t n, uint8_t how) {
 
 /* Of so many segments and fewer, until all but everything runs again. */
 static bool try_segments (forward *w, int64_t near_part, int64_t until, error *err) {
-  enum { MOST = 64 };
   finding *f = w->f;
+  int32_t most = (int32_t)find_number (f, TUNE_segments_most);
   f->now.near_ns = near_part ? f->rw_ns / near_part : 0;
-  for (int32_t n = MOST; n > 0 && f->ticks < until && !find_is_over (f); n -= 1 + n / 5) {
+  for (int32_t n = most; n > 0 && f->ticks < until && !find_is_over (f); n -= 1 + n / 5) {
     cut_segments (w, n, near_part ? DROP_PASSES : DROP_STAYS);
     if (!find_price (f, err))
       return false;
@@ -109,14 +109,14 @@ static bool try_segments (forward *w, int64_t near_part, int64_t until, error *e
 }
 
 bool find_segments (finding *f, int64_t until, error *err) {
-  static const int64_t near_parts[] = { 0, 64, 16, 32, 8, 128, 4 }; /* of the step; 0: all stays */
+  enum { PARTS = TUNE_segments_near_last - TUNE_segments_near + 1 };
   forward w;
   arena_mark mark = arena_here (f->scratch);
   bool ok = look_forward (f, &w, err);
   for (int by_time = 0; ok && by_time < 2; by_time++) {
     measure (&w, by_time);
-    for (size_t i = 0; ok && i < sizeof near_parts / sizeof *near_parts; i++)
-      ok = try_segments (&w, near_parts[i], until, err);
+    for (int i = 0; ok && i < PARTS; i++)
+      ok = try_segments (&w, find_number (f, TUNE_segments_near + (tuning_id)i), until, err);
   }
   f->now.near_ns = 0;
   arena_back (f->scratch, mark);

@@ -44,8 +44,7 @@ static bool prefix (finding *f, int32_t n, int64_t *ns, error *err) {
 
 /* Of one ranking: some, then around the best of them, halving the distance. */
 bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) {
-  enum { FIRST = 16 };
-  int32_t step = f->n_drops / FIRST + 1;
+  int32_t step = f->n_drops / (int32_t)find_number (f, TUNE_prefixes_first) + 1;
   int64_t ns, least_ns = INT64_MAX;
   *best = 0;
   find_rank (f, by);
@@ -86,7 +85,7 @@ bool find_greedy (finding *f, error *err) {
 /* Of what the best prefix would drop, in order of ops, every k-th is kept, for what is made again
    to start from; and of all. */
 bool find_every (finding *f, error *err) {
-  enum { MOST = 24 };
+  int64_t most = find_number (f, TUNE_every_kth_most);
   for (int whole = 0; whole < 2; whole++) {
     int32_t n = f->n_drops;
     if (!whole && !find_prefixes (f, BY_OWN, &n, err))
@@ -97,7 +96,7 @@ bool find_every (finding *f, error *err) {
     find_rank (f, BY_OWN);
     for (int32_t i = 0; i < n; i++)
       among[f->order[i]] = 1;
-    for (int32_t k = 2; k <= MOST && !find_is_over (f); k++) {
+    for (int32_t k = 2; k <= most && !find_is_over (f); k++) {
       int32_t at = 0;
       for (int32_t i = 0; i < f->n_drops; i++) {
         bool counts = among[i] && f->drops[i].bytes >= f->o->device->granule_bytes;
@@ -115,10 +114,11 @@ bool find_every (finding *f, error *err) {
 /* ---- what the program drops ---- */
 
 bool find_thresholds (finding *f, error *err) {
-  static const double least[] = { 0.97, 0.75, 0.5, 0.25, 0.05, 0.01 };
-  for (size_t i = 0; i < sizeof least / sizeof *least && !find_is_over (f); i++) {
+  enum { THRESHOLDS = TUNE_thresholds_ppm_last - TUNE_thresholds_ppm + 1 };
+  for (int i = 0; i < THRESHOLDS && !find_is_over (f); i++) {
+    double least = (double)find_number (f, TUNE_thresholds_ppm + (tuning_id)i) / 1e6;
     for (int32_t k = 0; k < f->n_drops; k++)
-      f->now.chosen[k] = f->dropped[k] >= least[i];
+      f->now.chosen[k] = f->dropped[k] >= least;
     if (!find_price (f, err))
       return false;
   }

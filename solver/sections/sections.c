@@ -52,12 +52,12 @@ int32_t sections_chain_end (const trace *t, int32_t first, int32_t end, int64_t 
 static bool tight_ops (const trace *t, const solve_options *o, arena *a, int32_t *from, int32_t *to,
                        error *err) {
   arena_mark mark = arena_here (a);
-  units u;
-  gaps g;
-  bool ok = units_of (t, NULL, 0, 1, 0, a, &u, err) && gaps_of (&u, 1, o->budget_bytes, a, &g, err);
+  counted_step *step = NEW (a, 1, counted_step, err);
+  bool ok = step && step_count_bytes (t, o->budget_bytes, a, step, err);
+  const gaps *g = ok ? &step->gaps : NULL;
   *from = *to = 0;
   for (int32_t k = 0; ok && k < t->n_ops; k++)
-    if (g.base_bytes[k] - g.unused_bytes > g.room_bytes) {
+    if (g->base_bytes[k] - g->unused_bytes > g->room_bytes) {
       *from = *to ? *from : k;
       *to = k + 1;
     }
@@ -125,7 +125,6 @@ static bool better (const variant_value *a, const variant_value *b) {
 /* Values it, and puts it where it belongs. */
 static bool consider (const trace *t, const solve_options *o, variant *v, arena *scratch,
                       sections_family *f, error *err) {
-  enum { MOST_OPS = 50000 };
   variant_value value;
   for (int32_t i = 0; i < f->count; i++)
     if (same (v, &f->at[i]))
@@ -133,12 +132,11 @@ static bool consider (const trace *t, const solve_options *o, variant *v, arena 
   int64_t ops = t->n_ops;
   for (int32_t i = 0; i < v->n_sections; i++)
     ops += (v->sections[i].end - v->sections[i].first) * (v->sections[i].parts - 1);
-  if (ops > MOST_OPS)
+  if (ops > tuned (o->tuning, TUNE_cuts_ops))
     return true;
   f->proposed++;
-  solve_options how = *o;
-  how.beat_ns = f->count && f->values[0].step_ns != INT64_MAX ? f->values[0].step_ns : 0;
-  if (!variant_try (t, v, &how, scratch, &value, err))
+  int64_t beat_ns = f->count && f->values[0].step_ns != INT64_MAX ? f->values[0].step_ns : 0;
+  if (!variant_try (t, v, o, beat_ns, scratch, &value, err))
     return false;
   f->ticks += value.ticks / solve_events_per_tick (value.n_ops);
   if (!value.legal) {
@@ -323,8 +321,8 @@ static bool copy_best (improving *w, const variant *best, changing *c, error *er
 
 /* One op more in a section of its own, where the trace is small enough to try them all. */
 static bool add_one (improving *w, const variant *best, error *err) {
-  enum { FEW_OPS = 40 };
-  for (int32_t k = 0; w->t->n_ops <= FEW_OPS && k < w->t->n_ops && w->f->count < w->room; k++) {
+  int64_t few = tuned (w->o->tuning, TUNE_cuts_few_ops);
+  for (int32_t k = 0; w->t->n_ops <= few && k < w->t->n_ops && w->f->count < w->room; k++) {
     int32_t at = 0;
     changing c;
     while (at < best->n_sections && best->sections[at].end <= k)
@@ -345,18 +343,19 @@ static bool add_one (improving *w, const variant *best, error *err) {
 /* The best cut again and again, each time with one section changed: where its bound is not below
    the plan that stands, no plan is tried. */
 static bool change_one (improving *w, error *err) {
-  enum { MOST_SECTIONS = 16, ROUNDS = 8 };
+  int64_t rounds = tuned (w->o->tuning, TUNE_cuts_rounds);
+  int64_t most_sections = tuned (w->o->tuning, TUNE_cuts_sections);
   sections_family *f = w->f;
   int64_t before_ns = f->count ? f->values[0].step_ns : 0;
-  for (int round = 0; f->count && round < ROUNDS; round++) {
+  for (int round = 0; f->count && round < rounds; round++) {
     variant best = f->at[0];
-    if (best.n_sections > MOST_SECTIONS ||
-        f->values[0].step_ns <= solve_enough_ns (w->o, f->compute_ns))
+    if (best.n_sections > most_sections ||
+        f->values[0].step_ns <= solve_enough_ns (w->o->gap_ppm, f->compute_ns))
       return true;
     for (int32_t i = 0; i < best.n_sections; i++)
       for (int how = 0; how < CHANGES; how++) {
         changing c;
-        if (f->count >= w->room || (w->o->stop && w->o->stop (w->o->stop_context)))
+        if (f->count >= w->room || solve_stops (w->o))
           return true;
         if (!copy_best (w, &best, &c, err))
           return false;
@@ -376,47 +375,51 @@ static bool change_one (improving *w, error *err) {
 /* Where nothing fits so far: cuts of single ops, ever finer. */
 static bool fit_each (const trace *t, const solve_options *o, arena *a, arena *scratch,
                       sections_family *f, error *err) {
-  static const int64_t shares_ppm[] = { 1000000, 900000, 750000, 500000, 250000, 0 };
-  enum { SHARES = sizeof shares_ppm / sizeof *shares_ppm };
+  enum { SHARES = TUNE_cuts_fit_ppm_last - TUNE_cuts_fit_ppm + 1 };
   for (int i = 0; !f->count && i < SHARES; i++) {
     variant v;
-    if (!sections_fit (t, o, shares_ppm[i], a, &v, err) ||
+    if (!sections_fit (t, o, tuned (o->tuning, TUNE_cuts_fit_ppm + (tuning_id)i), a, &v, err) ||
         (v.n_sections && !consider (t, o, &v, scratch, f, err)))
       return false;
   }
   return true;
 }
 
+/* Every form in every number of parts. */
+static bool propose_all (const trace *t, const solve_options *o, arena *a, arena *scratch,
+                         sections_family *out, error *err) {
+  enum { TRIES = TUNE_cuts_parts_last - TUNE_cuts_parts + 1 };
+  bool fixed = o->sections == SECTIONS_FIXED;
+  for (int i = 0; i < (fixed ? 1 : TRIES); i++) {
+    int64_t parts = fixed ? o->section_parts : tuned (o->tuning, TUNE_cuts_parts + (tuning_id)i);
+    if (parts > t->batch)
+      return true;
+    for (int form = 0; form < SECTIONS_FORMS; form++) {
+      variant v;
+      if (!allowed (o, (sections_form)form))
+        continue;
+      if (!sections_propose (t, o, (sections_form)form, parts, a, &v, err) ||
+          (v.n_sections && !consider (t, o, &v, scratch, out, err)))
+        return false;
+      if (solve_stops (o))
+        return true;
+    }
+  }
+  return true;
+}
+
 bool sections_search (const trace *t, const solve_options *o, arena *a, sections_family *out,
                       error *err) {
-  static const int64_t tries[] = { 2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48, 64 };
-  enum { TRIES = sizeof tries / sizeof *tries, ROOM = 400 };
+  enum { ROOM = 400 };
   *out = (sections_family){ .least_bound_ns = INT64_MAX,
                             .least_floor_bytes = INT64_MAX,
                             .compute_ns = trace_total_ns (t) };
   out->at = NEW (a, ROOM, variant, err);
   out->values = NEW (a, ROOM, variant_value, err);
-  arena *scratch = arena_new (0);
-  bool ok = scratch && out->at && out->values;
-  if (!scratch)
-    error_set (err, ERR_memory, "out of memory");
-  for (int i = 0; ok && i < TRIES; i++) {
-    int64_t parts = o->sections == SECTIONS_FIXED ? o->section_parts : tries[i];
-    if (parts > t->batch || (i > 0 && o->sections == SECTIONS_FIXED))
-      break;
-    for (int form = 0; ok && form < SECTIONS_FORMS; form++) {
-      variant v;
-      if (!allowed (o, (sections_form)form))
-        continue;
-      ok = sections_propose (t, o, (sections_form)form, parts, a, &v, err) &&
-           (!v.n_sections || consider (t, o, &v, scratch, out, err));
-      if (o->stop && o->stop (o->stop_context))
-        goto out;
-    }
-  }
-  improving w = { t, o, a, scratch, out, ROOM };
-  ok = ok && fit_each (t, o, a, scratch, out, err) && change_one (&w, err);
-out:
+  arena *scratch = arena_made (err);
+  improving w = { t, o, a, scratch, out, (int32_t)tuned (o->tuning, TUNE_cuts_room) };
+  bool ok = scratch && out->at && out->values && propose_all (t, o, a, scratch, out, err) &&
+            (solve_stops (o) || (fit_each (t, o, a, scratch, out, err) && change_one (&w, err)));
   arena_free (scratch);
   return ok;
 }

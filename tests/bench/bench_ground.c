@@ -46,8 +46,13 @@ static planned make (int32_t n_ops, int32_t n_moves, arena *a) {
     away += p.trace->tensors[wishes[i].unit].bytes;
   schedule_options o = { .budget_bytes = all - away + away / 2, .host_bytes = d.host_bytes };
   double start = now_s ();
-  p.plan = schedule (p.trace, &p.rewritten, NULL, 0, NULL, 0, NULL, 0, &d, wishes, count, &o, a,
-                     NULL, &err);
+  p.plan = schedule (&(schedule_request){ .original = p.trace,
+                                          .rewritten = &p.rewritten,
+                                          .device = &d,
+                                          .wishes = wishes,
+                                          .n_wishes = count,
+                                          .options = &o },
+                     a, NULL, &err);
   p.schedule_s = now_s () - start;
   if (!p.plan)
     give_up (&err);

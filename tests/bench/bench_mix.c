@@ -82,17 +82,17 @@ static bool vgg (const char *folder, arena *a, error *err) {
 /* The greedy prefixes alone, without search. */
 static int64_t greedy (const trace *t, const solve_options *o) {
   arena *a = arena_new (0);
-  recompute_result r = { .greedy_value.step_ns = INT64_MAX };
+  recompute_result r = { .value.step_ns = INT64_MAX };
   error err = { 0 };
-  if (a && recompute_search (t, NULL, o, NULL, false, 200 * (int64_t)t->n_ops, a, &r, &err) &&
-      r.greedy_value.step_ns != INT64_MAX)
+  if (a && greedy_drops (t, o, false, 200 * (int64_t)t->n_ops, a, &r, &err) &&
+      r.value.step_ns != INT64_MAX)
     printf ("  %-22s %.4f  %d entries\n", "greedy mix",
-            (double)r.greedy_value.step_ns / (double)trace_total_ns (t), r.greedy.n_recomputes);
+            (double)r.value.step_ns / (double)trace_total_ns (t), r.best.n_recomputes);
   else
     printf ("  %-22s none %s\n", "greedy mix", err.text);
   fflush (stdout);
   arena_free (a);
-  return err.code ? INT64_MAX : r.greedy_value.step_ns;
+  return err.code ? INT64_MAX : r.value.step_ns;
 }
 
 /* Of what can be dropped every k-th is kept, for the best k, by tensors or by blocks; then swaps.

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/random.h"
-#include "executor/libraries/blas.h"
+#include "executor/ops/blas.h"
 #include "executor/ops/ops.h"
 
 enum { TURNS = 5 };
@@ -62,6 +62,7 @@ static void run_op (ops *o, const compute *c, float *const *data) {
 /* What is compared, and the smallest share of all. */
 typedef struct comparing {
   ops *ops;
+  blas blas;
   double worst_percent;
   int count;
 } comparing;
@@ -80,7 +81,7 @@ static void compare (comparing *w, const shape *s) {
     run_op (w->ops, &s->c, data);
     double middle = seconds ();
     for (int64_t i = 0; i < s->items; i++)
-      blas_sgemm (p, a, b, c);
+      blas_sgemm (&w->blas, p, a, b, c);
     double end = seconds ();
     best_op = fmin (best_op, middle - start);
     best_product = fmin (best_product, end - middle);
@@ -152,7 +153,8 @@ int main (void) {
   error err = { 0 };
   comparing all = { .ops = ops_new (&err), .worst_percent = INFINITY }, *w = &all;
   must (all.ops != NULL, &err);
-  printf ("%s\n%-34s %-20s %8s %8s %8s\n", blas_name (), "", "", "GFLOP/s", "sgemm", "share");
+  blas_open (&all.blas);
+  printf ("%s\n%-34s %-20s %8s %8s %8s\n", blas_name (&all.blas), "", "", "GFLOP/s", "sgemm", "share");
   compare_conv (w, "VGG conv1_1, 3 to 64 of 224", 2, 3, 64, 1, 224, 3, 1);
   compare_conv (w, "VGG conv1_2, 64 to 64 of 224", 1, 64, 64, 1, 224, 3, 1);
   compare_conv (w, "VGG conv3_2, 256 to 256 of 56", 2, 256, 256, 1, 56, 3, 1);

@@ -99,10 +99,10 @@ static bool row (const void *context, void *answer, error *err) {
                       .recompute = q->recompute };
   if (q->greedy) {
     /* Room for every prefix, and little more: a price is a quarter of the ops. */
-    to->found = recompute_search (t, NULL, &o, NULL, true, 32 * (int64_t)t->n_ops, a, &r, &why) &&
-                r.greedy_value.step_ns != INT64_MAX;
-    to->step_ns = to->found ? r.greedy_value.step_ns : 0;
-    to->n_entries = to->found ? r.greedy.n_recomputes : 0;
+    to->found = greedy_drops (t, &o, true, 32 * (int64_t)t->n_ops, a, &r, &why) &&
+                r.value.step_ns != INT64_MAX;
+    to->step_ns = to->found ? r.value.step_ns : 0;
+    to->n_entries = to->found ? r.best.n_recomputes : 0;
     snprintf (to->why, sizeof to->why, "%.190s", why.text);
     goto out;
   }

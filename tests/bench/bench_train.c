@@ -6,7 +6,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "executor/ops/interpret.h"
+#include "executor/calculate/interpret.h"
 #include "executor/train.h"
 #include "solver/flow/gaps.h"
 #include "solver/solve.h"

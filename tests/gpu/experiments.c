@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/json.h"
-#include "executor/driver/kernels.h"
+#include "executor/kernels/kernels.h"
 
 enum { ROUNDS = 1999, COPIES = 8, SPIN_MS = 200, SIZES = 3, PAIRS = 1000 };
 

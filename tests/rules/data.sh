@@ -19,7 +19,7 @@ sleeping() {
   local file
   [ -f Makefile.am ] || return 0
   for file in tests/test_*.c tests/fuzz_*.c tests/bench/*.c; do
-    [ ! -e "$file" ] || grep -qF "$file" Makefile.am || echo "$file is not in Makefile.am"
+    [ ! -e "$file" ] || grep -qwF "${file%.c}" Makefile.am || echo "$file is not in Makefile.am"
   done
 }
 

@@ -25,7 +25,7 @@ claim "libcurl has one door" elsewhere 'curl/.*' 'server/client\.c'
 claim "SQLite has one door" elsewhere 'sqlite3\.h' 'server/store_[a-z]*\.c'
 claim "libpq has one door" elsewhere 'libpq-fe\.h' 'server/store_[a-z]*\.c'
 claim "the CUDA driver has one door" elsewhere 'cuda\.h' 'executor/driver/driver\.c'
-claim "the CUDA run time is for kernels only" elsewhere 'cuda_runtime.*' 'executor/calculate/[a-z_]*\.cu'
+claim "the CUDA run time is for kernels only" elsewhere 'cuda_runtime.*' 'executor/gpu/[a-z_]*\.cu'
 for header in 'cblas\.h' 'openblas/cblas\.h' 'cublas.*' 'cudnn.*' 'cupti.*'; do
   claim "${header//\\/} has one door in executor/" more_than_one "$header"
 done

@@ -47,6 +47,12 @@ long_lines() { # 100 is what clang-format breaks at; a comment may end in one mo
   awk 'FILENAME !~ /\.def$/ && length ($0) > 104 { print FILENAME ":" FNR ": " length ($0) " columns" }' $all
 }
 
+once() { # one function says it, so that all say the same
+  grep -rn '"out of memory"' $(sources "${layers/solver/}") | grep -vE '^(base/error\.c|[a-z/]*\.def):'
+  grep -nE "^static .*[^a-z_](min|max|least|most|smaller|larger|greater|later) \\((int64_t|int32_t|int) [a-z]+, (int64_t|int32_t|int) [a-z]+\\) \{" $(sources "${layers/solver/}")
+  return 0
+}
+
 types() { # names that end in _t are the system's
   grep -E "typedef.*[^a-zA-Z0-9_][a-z0-9_]+_t;" <<<"$code"
   return 0
@@ -56,5 +62,6 @@ claim "no banned call" calls
 claim "nothing below cli/ exits, prints or reads the environment" ends_or_prints
 claim "no notes to oneself" notes
 claim "lines end near column 100" long_lines
+claim "out of memory, the smaller and the larger are said in one place" once
 claim "no type of ours ends in _t" types
 finish

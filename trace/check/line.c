@@ -6,6 +6,8 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
+
 enum { NOBODY = -1, SEVERAL = -2 };
 
 struct line {
@@ -14,16 +16,11 @@ struct line {
   int32_t *holder;
 };
 
-static int by_value (const void *x, const void *y) {
-  int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-  return (a > b) - (a < b);
-}
-
 line *line_new (arena *a, int64_t *bounds, int64_t count, error *err) {
   line *l = NEW (a, 1, line, err);
   if (!l)
     return NULL;
-  qsort (bounds, (size_t)count, sizeof *bounds, by_value);
+  qsort (bounds, (size_t)count, sizeof *bounds, order_int64);
   int64_t kept = 0;
   for (int64_t i = 0; i < count; i++)
     if (kept == 0 || bounds[i] != bounds[kept - 1])
@@ -42,7 +39,7 @@ line *line_new (arena *a, int64_t *bounds, int64_t count, error *err) {
 
 static int64_t place_of (const line *l, int64_t bound) {
   const int64_t *at =
-      bsearch (&bound, l->bounds, (size_t)l->count + 1, sizeof *l->bounds, by_value);
+      bsearch (&bound, l->bounds, (size_t)l->count + 1, sizeof *l->bounds, order_int64);
   assert (at);
   return at - l->bounds;
 }

@@ -191,7 +191,7 @@ bool import_memory (const import_source *sources, int n_sources, const import_op
                      .report = report,
                      .err = err };
   bool ok = job.scratch ? run (&job, sources, decoded, out)
-                        : error_set (err, ERR_memory, "out of memory");
+                        : error_memory (err);
   for (int i = 0; i < n_sources; i++)
     bytes_free (&decoded[i]);
   arena_free (job.scratch);

@@ -1,4 +1,5 @@
 /* The sum is taken unit by unit and slot by slot from closed formulas: there is no matrix here. */
+#include "base/order.h"
 #include "trace/prove/prover.h"
 
 enum { VALUE_BITS = PROOF_COEF_BITS + PROOF_DUAL_BITS };
@@ -21,10 +22,6 @@ static int64_t carried (const prover *v, int64_t ns, int64_t rate) {
 }
 
 /* ---- what is open ---- */
-
-static int64_t smaller (int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
 
 /* away: as so much of it; what is made again can be carried besides. */
 static void count_pause (prover *v, const pause *q, int class, int64_t room, int away) {
@@ -67,9 +64,9 @@ static bool count_units (prover *v, pause *q, error *err) {
       int c = part_class (v, &x[s]);
       if (c < 0)
         return error_set (err, ERR_input, "the proof has no class for unit %d", i);
-      v->weight_out[c] = smaller (v->weight_out[c], x[s].out);
-      v->weight_in[c] = smaller (v->weight_in[c], x[s].in);
-      v->weight_host[c] = smaller (v->weight_host[c], x[s].host);
+      v->weight_out[c] = min_of (v->weight_out[c], x[s].out);
+      v->weight_in[c] = min_of (v->weight_in[c], x[s].in);
+      v->weight_host[c] = min_of (v->weight_host[c], x[s].host);
       for (int32_t k = 0; k < count; k++)
         if (!q[k].dropped && (q[k].again || v->proof.drops != PROOF_DROPS_only)) {
           bool twice =

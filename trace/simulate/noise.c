@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/random.h"
 #include "base/units.h"
 #include "trace/simulate/simulate.h"
@@ -27,11 +28,6 @@ bool noise_day (const trace *t, const noise_options *o, int32_t day, arena *a, t
   return true;
 }
 
-static int by_value (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 bool noise_of_plan (const trace *t, const plan *p, const noise_options *o, arena *scratch,
                     noise_spread *out, error *err) {
   arena_mark mark = arena_here (scratch);
@@ -48,7 +44,7 @@ bool noise_of_plan (const trace *t, const plan *p, const noise_options *o, arena
   }
   if (ok) {
     int32_t n = o->days;
-    qsort (over_ppm, (size_t)n, sizeof *over_ppm, by_value);
+    qsort (over_ppm, (size_t)n, sizeof *over_ppm, order_int64);
     *out = (noise_spread){ over_ppm[0], over_ppm[(n - 1) / 2], over_ppm[(n * 95 + 99) / 100 - 1],
                            over_ppm[n - 1] };
   }

@@ -2,6 +2,8 @@
 
 #include <assert.h>
 
+#include "base/order.h"
+
 #define LAST_NS ((int64_t)1 << 62)
 #define NANO 1000000000
 #define NEVER_NS INT64_MAX
@@ -294,22 +296,18 @@ static bool copies_carry (loop *l) {
 
 /* ---- time ---- */
 
-static int64_t least (int64_t a, int64_t b) {
-  return a < b ? a : b;
-}
-
 static int64_t engine_next (const engine *e) {
   return e->lane < 0 ? NEVER_NS : e->carries ? e->end_ns : e->latency_end_ns;
 }
 
 static int64_t next_event (const loop *l) {
-  int64_t next = least (engine_next (&l->out), engine_next (&l->in));
+  int64_t next = min_of (engine_next (&l->out), engine_next (&l->in));
   for (int32_t i = 0; i < l->r->n_lanes; i++) {
     const sim_lane *lane = &l->r->lanes[i];
     if (lane->running)
-      next = least (next, lane->op_end_ns);
+      next = min_of (next, lane->op_end_ns);
     else if (lane->gap_end_ns > l->now_ns)
-      next = least (next, lane->gap_end_ns);
+      next = min_of (next, lane->gap_end_ns);
   }
   return next;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "trace/simulate/run.h"
 #include "trace/simulate/timeline.h"
@@ -83,10 +84,6 @@ static bool read_order (const plan *p, const char *name, const int32_t *order, i
          error_at (err, ERR_input, "", "%s names %d of %d moves", name, count, want);
 }
 
-static int64_t greater (int64_t a, int64_t b) {
-  return a > b ? a : b;
-}
-
 static void fill_ops (sim_lane *lane, const trace *t, const plan *p) {
   for (int32_t i = 0; i < t->n_ops; i++)
     lane->ops[i] = (sim_op){ t->ops[i].ns, t->ops[i].gap_ns, INT32_MIN, INT32_MIN };
@@ -117,9 +114,9 @@ static void fill_copies (sim_lane *lane, const plan *p, const int64_t *bytes,
                      .bytes = bytes[p->in_order[i]],
                      .move = p->in_order[i] };
     if (m->clean)
-      c->ops = greater (c->ops, m->out_after + 1 - (wraps ? (int64_t)lane->n_ops : 0));
+      c->ops = max_of (c->ops, m->out_after + 1 - (wraps ? (int64_t)lane->n_ops : 0));
     else
-      c->outs = greater (c->outs, out_place[p->in_order[i]] + 1 - (wraps ? (int64_t)p->n_outs : 0));
+      c->outs = max_of (c->outs, out_place[p->in_order[i]] + 1 - (wraps ? (int64_t)p->n_outs : 0));
   }
 }
 
@@ -295,7 +292,7 @@ static bool static_figures (const sim_job *job, const sim_lane *lane, predicted 
                      (long long)granules, (long long)pl->granule_bytes);
   int64_t end = 0;
   for (int32_t i = 0; i < lane->n_ins; i++) { /* every move comes in */
-    end = greater (end, p->moves[lane->ins[i].move].host_offset + lane->ins[i].bytes);
+    end = max_of (end, p->moves[lane->ins[i].move].host_offset + lane->ins[i].bytes);
     out->h2d_bytes += lane->ins[i].bytes;
   }
   out->host_peak_bytes = units_div_up (end, HOST_PLACE) * HOST_PLACE;

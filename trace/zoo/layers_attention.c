@@ -9,6 +9,7 @@ enum { SEED = 20240301 }; /* of dropout on the probabilities */
 typedef struct part {
   int32_t tensor;
   int64_t item, offset, head, row;
+  bool turned; /* a product reads it transposed */
 } part;
 
 /* Everything that forward and backward share, derived anew from the node's attention shape. */
@@ -19,14 +20,15 @@ typedef struct layout {
 static layout layout_of (const compute_attention *s) {
   int64_t q_row = s->packed ? (s->heads + 2 * s->kv_heads) * s->width : s->heads * s->width;
   int64_t k_row = s->packed ? q_row : s->kv_heads * s->width;
-  part q = { NO_TENSOR, s->queries * q_row, 0, s->width, q_row };
-  part k = { NO_TENSOR, s->keys * k_row, 0, s->width, k_row }, v = k;
+  part q = { NO_TENSOR, s->queries * q_row, 0, s->width, q_row, false };
+  part k = { NO_TENSOR, s->keys * k_row, 0, s->width, k_row, false }, v = k;
   if (s->packed) {
     k.offset = s->heads * s->width;
     v.offset = (s->heads + s->kv_heads) * s->width;
   }
-  part scores = { NO_TENSOR, s->heads * s->queries * s->keys, 0, s->queries * s->keys, s->keys };
-  part y = { NO_TENSOR, s->queries * s->heads * s->width, 0, s->width, s->heads * s->width };
+  part scores = { NO_TENSOR, s->heads * s->queries * s->keys, 0, s->queries * s->keys, s->keys,
+                  false };
+  part y = { NO_TENSOR, s->queries * s->heads * s->width, 0, s->width, s->heads * s->width, false };
   return (layout){ q, k, v, scores, y };
 }
 
@@ -35,17 +37,22 @@ static part at (part p, int32_t tensor) {
   return p;
 }
 
+static part turned (part p, int32_t tensor) {
+  p.turned = true;
+  return at (p, tensor);
+}
+
 /* c = a b; returns c's tensor. */
 static int32_t multiply (net *n, const char *name, int64_t heads, const int64_t mnk[3], part a,
-                         bool transpose_a, part b, bool transpose_b, part c, int64_t root) {
+                         part b, part c, int64_t root) {
   compute m = { .kind = COMPUTE_matmul };
   m.matmul = (compute_matmul){ .batch = n->batch,
                                .heads = heads,
                                .m = mnk[0],
                                .n = mnk[1],
                                .k = mnk[2],
-                               .transpose_a = transpose_a,
-                               .transpose_b = transpose_b,
+                               .transpose_a = a.turned,
+                               .transpose_b = b.turned,
                                .root = root,
                                .a_item = a.item,
                                .a_offset = a.offset,
@@ -89,8 +96,8 @@ static int32_t explicit_forward (net *n, const char *name, const compute_attenti
   layout l = layout_of (s);
   int64_t to_scores[] = { s->queries, s->keys, s->width };
   int64_t to_y[] = { s->queries, s->width, s->keys };
-  int32_t scores = multiply (n, name, s->heads, to_scores, at (l.q, qkv[0]), false,
-                             at (l.k, qkv[1]), true, at (l.scores, MADE), s->width);
+  int32_t scores = multiply (n, name, s->heads, to_scores, at (l.q, qkv[0]), turned (l.k, qkv[1]),
+                             at (l.scores, MADE), s->width);
   compute c = softmax_of (s, COMPUTE_softmax_fwd, false);
   int32_t t[] = { scores, MADE };
   net_op (n, net_join (n, name, "softmax"), &c, t);
@@ -103,8 +110,8 @@ static int32_t explicit_forward (net *n, const char *name, const compute_attenti
     saved[1] = d[1];
     saved[2] = d[2];
   }
-  return multiply (n, net_join (n, name, "values"), s->heads, to_y, at (l.scores, saved[1]), false,
-                   at (l.v, qkv[2]), false, at (l.y, MADE), 0);
+  return multiply (n, net_join (n, name, "values"), s->heads, to_y, at (l.scores, saved[1]),
+                   at (l.v, qkv[2]), at (l.y, MADE), 0);
 }
 
 static void explicit_back (net *n, const node *k) {
@@ -122,9 +129,9 @@ static void explicit_back (net *n, const node *k) {
   int32_t v = s->packed ? q : net_tensor (n, k->in[2]);
   /* All three parts of a packed gradient go to one tensor; the first to come makes it. */
   int32_t dv = multiply (n, net_join (n, k->name, "dv"), s->heads, to_dv,
-                         at (l.scores, k->saved[1]), true, at (l.y, dy), false, at (l.v, MADE), 0);
-  int32_t dp = multiply (n, net_join (n, k->name, "dp"), s->heads, to_dp, at (l.y, dy), false,
-                         at (l.v, v), true, at (l.scores, MADE), 0);
+                         turned (l.scores, k->saved[1]), at (l.y, dy), at (l.v, MADE), 0);
+  int32_t dp = multiply (n, net_join (n, k->name, "dp"), s->heads, to_dp, at (l.y, dy),
+                         turned (l.v, v), at (l.scores, MADE), 0);
   if (s->rate_ppm > 0) {
     compute c = dropout_of (s, COMPUTE_dropout_bwd, true);
     int32_t t[] = { k->saved[2], dp, NO_TENSOR };
@@ -133,10 +140,10 @@ static void explicit_back (net *n, const node *k) {
   compute c = softmax_of (s, COMPUTE_softmax_bwd, true);
   int32_t t[] = { k->saved[0], dp, NO_TENSOR };
   net_op (n, net_join (n, k->name, "softmax"), &c, t);
-  int32_t dq = multiply (n, net_join (n, k->name, "dq"), s->heads, to_dq, at (l.scores, dp), false,
-                         at (l.k, keys), false, at (l.q, s->packed ? dv : MADE), s->width);
-  int32_t dk = multiply (n, net_join (n, k->name, "dk"), s->heads, to_dv, at (l.scores, dp), true,
-                         at (l.q, q), false, at (l.k, s->packed ? dv : MADE), s->width);
+  int32_t dq = multiply (n, net_join (n, k->name, "dq"), s->heads, to_dq, at (l.scores, dp),
+                         at (l.k, keys), at (l.q, s->packed ? dv : MADE), s->width);
+  int32_t dk = multiply (n, net_join (n, k->name, "dk"), s->heads, to_dv, turned (l.scores, dp),
+                         at (l.q, q), at (l.k, s->packed ? dv : MADE), s->width);
   net_give (n, k->in[0], dq);
   if (!s->packed) {
     net_give (n, k->in[1], dk);

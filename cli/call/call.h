@@ -1,0 +1,59 @@
+/* One call of the program: what the command line said, and the means every command uses to read its
+   files and to answer.  Only here is the environment read. */
+#ifndef FERRY_CLI_CALL_CALL_H
+#define FERRY_CLI_CALL_CALL_H
+
+#include <stdio.h>
+
+#include "base/arena.h"
+#include "base/json.h"
+#include "base/log.h"
+#include "cli/call/command.h"
+
+enum { MOST_OPERANDS = 64, MOST_OPTIONS = 48 };
+
+/* Exit statuses that are no error's; the others are in base/error.def. */
+enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_USAGE = 2 };
+
+struct call {
+  const cli_command *command;
+  const char *operands[MOST_OPERANDS];
+  int n_operands;
+  const char *values[MOST_OPTIONS]; /* by row: the command's own, then common_options */
+  bool json, quiet, verbose, color, utf8;
+  int columns; /* of the terminal, or 80 */
+  logger log;
+  int progress_fd; /* of a worker: where plans are told of */
+  int64_t progress_since_ns; /* when the first of several things was done */
+  arena *arena;
+  error err;
+};
+
+/* Fills everything but the arena; false: c->err says what is wrong with the command line. */
+bool call_parse (call *c, const cli_command *command, int argc, char **argv) MUST_CHECK;
+
+/* What was given with an option ("" for a flag), else the environment's FERRY_NAME where the option
+   has a value, else NULL. */
+const char *call_text (const call *c, const char *option);
+bool call_flag (const call *c, const char *option);
+/* These leave *out as it is where the option was not given. */
+bool call_bytes (call *c, const char *option, int64_t *out) MUST_CHECK;
+bool call_time (call *c, const char *option, int64_t *out_ns) MUST_CHECK;
+bool call_count (call *c, const char *option, int64_t low, int64_t high, int64_t *out) MUST_CHECK;
+bool call_word (call *c, const char *option, const char *const *words, int *out) MUST_CHECK;
+
+/* Prints what json_finish gives, on standard output. */
+bool call_print_json (call *c, json_writer *w) MUST_CHECK;
+/* Text that is a result, to a file or ("-" or NULL) standard output. */
+bool call_write (call *c, const char *path, const void *data, int64_t size) MUST_CHECK;
+
+/* A message beside the result, on standard error; silent with -q. */
+void call_note (const call *c, const char *format, ...) PRINTF_LIKE (2, 3);
+
+/* The exit status of the error that was reported. */
+int call_failed (const call *c);
+
+/* The nearest of some words, for "did you mean"; NULL where none is near. */
+const char *nearest_word (const char *word, const char *const *words, int count);
+
+#endif

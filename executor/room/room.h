@@ -1,0 +1,70 @@
+/* The memory of a replay: the plan's granules on the device and not a byte more, every stay mapped
+   to its granules once, the pool, and one pinned arena on the host. */
+#ifndef FERRY_EXECUTOR_ROOM_ROOM_H
+#define FERRY_EXECUTOR_ROOM_ROOM_H
+
+#include "executor/driver/driver.h"
+#include "trace/rewrite/rewrite.h"
+#include "trace/unit.h"
+
+typedef struct room {
+  const driver *driver;
+  const plan *plan;
+  const rewritten *rewritten;
+  units units;
+  uses uses;
+  int64_t device_bytes, host_bytes; /* what is taken */
+  CUdeviceptr base;                 /* of all stays' addresses, then the pool's */
+  int64_t space_bytes;
+  int64_t mapped_bytes;
+  CUdeviceptr *stay_at; /* of each stay */
+  CUdeviceptr pool_at;
+  int64_t *pool_place; /* of a tensor in the pool; -1: it is not there */
+  int64_t *member_at;  /* of a grouped tensor: its bytes' place in the group */
+  char *host;
+  CUmemGenericAllocationHandle
+      *handles; /* handle i: the granules from border[i] to border[i + 1] */
+  int32_t *border, n_borders;
+  int32_t n_handles, made;
+
+  /* Which stay an op sees: the moves of each part in order of in_before. */
+  int32_t *of;         /* per unit */
+  int32_t *first_part; /* per unit: its parts' place in the two below */
+  int32_t *birth_stay; /* per part; -1: none */
+  int32_t *move_offset, *part_moves;
+  int32_t *move_stay, *work_stay; /* per move; per op, -1: none */
+} room;
+
+/* How much each side needs; nothing is taken yet. */
+bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, room *out,
+                error *err) MUST_CHECK;
+/* Takes it. What was taken before an error goes with room_close. */
+bool room_open (room *r, arena *a, error *err) MUST_CHECK;
+void room_close (room *r);
+/* Maps a stay's granules at a reserved address; *bytes is what they are. */
+bool room_map (const room *r, int32_t stay, CUdeviceptr at, int64_t *bytes, error *err) MUST_CHECK;
+
+/* The stay in which op `op` finds a part. */
+int32_t room_stay (const room *r, int32_t unit, int32_t part, int32_t op);
+/* At the boundary of two steps: a stay, or -1 where the part is away. *away is then its move. */
+int32_t room_stay_between (const room *r, int32_t unit, int32_t part, int32_t *away);
+
+typedef struct stretch {
+  int64_t at;            /* address, on the device or on the host */
+  int64_t bytes, offset; /* offset in the tensor */
+} stretch;
+
+typedef bool room_stretch (void *context, int32_t tensor, const stretch *s, error *err);
+
+/* The stretches of a tensor as op `op` finds them. */
+bool room_find (const room *r, int32_t tensor, int32_t op, room_stretch *each, void *context,
+                error *err) MUST_CHECK;
+/* The stretches of all tensors in part `part` of `unit`, if the part lies at `at`. */
+bool room_part (const room *r, int32_t unit, int32_t part, int64_t at, room_stretch *each,
+                void *context, error *err) MUST_CHECK;
+/* All stretches of persistent tensors between two steps: on the device, then what the host holds of
+   them. Either may be NULL. */
+bool room_between (const room *r, room_stretch *on_device, room_stretch *on_host, void *context,
+                   error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,270 @@
+#include "solver/attempt/attempt.h"
+
+#include <assert.h>
+
+#include "base/units.h"
+#include "solver/attempt/search_policies.h"
+#include "solver/attempt/steady.h"
+#include "trace/check/check.h"
+
+/* ---- the bound ---- */
+
+/* The bound's own view of memory: any granules, groups and pool that a plan may choose. */
+static bool bound_step (const counted_step *step, const solve_options *o, const effort *e, arena *a,
+                        bound *out, error *err) {
+  if (e->guide) {
+    *out = *e->guide;
+    return true;
+  }
+  bound_options b = { .dev = o->device,
+                      .host_bytes = o->host_bytes,
+                      .any_units = true,
+                      .limit_rounds = e->rough ? -1 : 0,
+                      .keep_proof = o->keep_proof,
+                      .program = o->program,
+                      .log = o->log,
+                      .stop = o->stop,
+                      .stop_context = o->stop_context,
+                      .tuning = o->tuning };
+  return bound_of (&step->gaps, &b, a, out, err);
+}
+
+bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
+  static const effort all = { 0 };
+  counted_step *step = NEW (a, 1, counted_step, err);
+  return step && step_count_bytes (t, o->budget_bytes, a, step, err) &&
+         bound_step (step, o, &all, a, out, err);
+}
+
+static bool is_worth_a_program (const attempt_request *q) {
+  const variant_value *known = q->known;
+  return !known || (known->n_ops <= tuned (q->options->tuning, TUNE_attempt_program_ops) &&
+                    known->step_ns > solve_enough_ns (q->effort.gap_ppm, known->bound_ns));
+}
+
+static bound quick_bound (const variant_value *known) {
+  return (bound){ .lower_bound_ns = known->bound_ns,
+                  .compute_ns = known->compute_ns,
+                  .by = known->bound_ns > known->compute_ns ? "crossing" : "compute" };
+}
+
+/* ---- layouts ---- */
+
+static bool is_wanted (const search *s, layout_kind kind) {
+  static const tuning_id of[LAYOUTS] = {
+    [LAYOUT_TIGHT] = TUNE_layout_tight,   [LAYOUT_CLOSE] = TUNE_layout_close,
+    [LAYOUT_LARGE] = TUNE_layout_large,   [LAYOUT_MANY] = TUNE_layout_many,
+    [LAYOUT_FINEST] = TUNE_layout_finest, [LAYOUT_SMALL] = TUNE_layout_small,
+  };
+  if (s->effort.follow)
+    return kind == (layout_kind)s->effort.follow->layout;
+  return kind == LAYOUT_MIDDLE || tuned (s->options->tuning, of[kind]);
+}
+
+/* Of the kinds [from, end), the layouts that differ; the last of all is the one with the lowest
+   floor where all are too large. */
+static bool make_layouts (search *s, layout_kind from, layout_kind end, error *err) {
+  const solve_options *o = s->options;
+  if (!s->layouts && !(s->layouts = NEW (s->arena, LAYOUTS, layout, err)))
+    return false;
+  for (layout_kind kind = from; kind < end; kind++) {
+    layout *l = &s->layouts[s->n_layouts];
+    layout_request q = { .trace = s->rewritten->trace,
+                         .kind = kind,
+                         .device = o->device,
+                         .budget_bytes = o->budget_bytes,
+                         .singles = s->singles,
+                         .share = s->share,
+                         .tuning = o->tuning };
+    if (!is_wanted (s, kind))
+      continue;
+    if (!layout_make (&q, s->arena, l, err))
+      return false;
+    if (s->n_layouts == 0 || l->n_groups > 0 || kind >= LAYOUT_MANY)
+      s->n_layouts++;
+  }
+  return true;
+}
+
+static bool is_too_small (const search *s, error *err) {
+  const gaps *least = &s->layouts[0].step.gaps;
+  for (int32_t i = 1; i < s->n_layouts; i++)
+    if (s->layouts[i].step.gaps.floor_bytes < least->floor_bytes)
+      least = &s->layouts[i].step.gaps;
+  return gaps_too_small (least, s->options->budget_bytes, err);
+}
+
+/* ---- when the strategies apply ---- */
+
+static bool nothing_moves (search *s) {
+  return s->options->recompute == RECOMPUTE_ONLY;
+}
+
+static bool has_recipe (search *s) {
+  return !nothing_moves (s) && s->effort.follow;
+}
+
+static bool searches (search *s) {
+  return !nothing_moves (s) && !s->effort.follow;
+}
+
+static bool goes_on (search *s) {
+  return searches (s) && !search_is_over (s);
+}
+
+static bool has_plan (search *s) {
+  return goes_on (s) && s->best.step_ns < INT64_MAX;
+}
+
+static bool has_none (search *s) {
+  return searches (s) && s->best.step_ns == INT64_MAX;
+}
+
+/* That no policy is faster is promised even where our own plan is good enough. */
+static bool may_copy (search *s) {
+  return searches (s) && !s->effort.own_only;
+}
+
+/* ---- the strategies that are not files of their own ---- */
+
+/* Groups and granules may be why one layout does not fit. */
+static bool search_still (search *s, error *err) {
+  bool ok = true;
+  for (int32_t i = 0; ok && i < s->n_layouts && s->best.step_ns == INT64_MAX; i++) {
+    search_clear (&s->trial, &s->layouts[i]);
+    s->trial.found_by = "drops";
+    s->trial.early_ppm = -1;
+    ok = search_try (s, err);
+  }
+  return ok;
+}
+
+static bool search_layouts (search *s, error *err) {
+  return make_layouts (s, LAYOUT_MIDDLE + 1, LAYOUTS, err) && search_widen (s, err);
+}
+
+/* ---- the search ---- */
+
+#define RULE_TOP(name, applies, part)
+#define RULE_ATTEMPT(name, applies, part) { STRATEGY_ATTEMPT_##name, applies, search_##name, part },
+#define RULE_DROPS(name, applies, part)
+#define RULE_SEARCH(name, applies, part)
+
+static const struct rule {
+  strategy_id id;
+  bool (*applies) (search *s);
+  bool (*run) (search *s, error *err);
+  int part;
+} rules[] = {
+#define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
+#include "solver/strategies.def"
+};
+
+static search_place place_of (const search *s) {
+  return (search_place){ s->best.step_ns, s->tried, s->ticks };
+}
+
+static bool run_strategies (search *s, error *err) {
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    const struct rule *r = &rules[i];
+    search_place from = place_of (s);
+    if (!tuned_on (s->options->tuning, r->id) || !r->applies (s))
+      continue;
+    s->until_ticks = r->part ? s->limit_ticks / r->part : s->limit_ticks;
+    if (!r->run (s, err))
+      return false;
+    stats_add (s->options->stats, r->id, from, place_of (s));
+  }
+  return true;
+}
+
+/* ---- the whole ---- */
+
+/* Their own plans know nothing of places. */
+static bool theirs_is_faster (const search *s) {
+  return s->policies.step_ns < s->best.step_ns && !s->options->same_places;
+}
+
+static bool take_best (search *s, solution *out, error *err) {
+  bool theirs = theirs_is_faster (s);
+  if (s->best.step_ns == INT64_MAX && !theirs)
+    return is_too_small (s, err);
+  if (s->steady && !theirs && !steady_choose (s->steady, s, &out->steady, err))
+    return false;
+  bool ok = theirs ? search_policies_plan (s, &s->policies, &out->plan, &s->best.found_by, err)
+                   : search_cost (s, &s->best, &out->plan, err);
+  return ok && (out->plan || error_set (err, ERR_internal, "the best candidate has no plan"));
+}
+
+static void certify (const search *s, solution *out) {
+  const variant *v = s->variant;
+  certified c = { .lower_bound_ns = out->bound.lower_bound_ns,
+                  .bound_by = out->bound.by,
+                  .covers = v->n_sections || v->n_recomputes
+                                ? "every plan with this cut and these recompute entries"
+                                : "every plan without sections and recompute",
+                  .found_by = s->best.found_by,
+                  .proof = out->bound.proof,
+                  .enough_ns = s->enough_ns,
+                  .limit_met = s->stopped ? "stopped" : "ticks" };
+  solve_write_certificate (out->plan, &c);
+}
+
+/* From a bound to a plan. */
+static bool search_plan (search *s, solution *out, error *err) {
+  s->lower_bound_ns = out->bound.lower_bound_ns;
+  s->enough_ns = solve_enough_ns (s->effort.gap_ppm, s->lower_bound_ns);
+  if (s->enough_ns < s->effort.enough_ns)
+    s->enough_ns = s->effort.enough_ns;
+  s->schedule.trace_digest = s->digest;
+  layout_kind first = searches (s) ? LAYOUT_MIDDLE + 1 : LAYOUTS;
+  if (!make_layouts (s, LAYOUT_MIDDLE, first, err) || !search_begin (s, err) ||
+      !run_strategies (s, err) || !take_best (s, out, err))
+    return false;
+  certify (s, out);
+  out->ticks = s->ticks;
+  out->candidates = s->tried;
+  out->recipe = (recipe){ s->best.layout->kind, s->best.early_ppm, s->best.by_release };
+  return check_plan (s->trace, out->plan, s->scratch, NULL, err);
+}
+
+bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *err) {
+  static const variant nothing = { 0 };
+  const solve_options *o = q->options;
+  effort e = solve_effort (o, &q->effort);
+  bool program = is_worth_a_program (q);
+  rewritten_step *step = NEW (a, 1, rewritten_step, err);
+  arena *scratch = arena_made (err);
+  steady near = { 0 };
+  search s = { .trace = q->trace,
+               .variant = q->variant ? q->variant : &nothing,
+               .options = o,
+               .effort = e,
+               .arena = a,
+               .scratch = scratch,
+               .steady = o->noise_percent ? &near : NULL,
+               .limit_ticks = e.limit_ticks ? e.limit_ticks : SOLVE_LIMIT_TICKS,
+               .policies = { .which = -1, .step_ns = INT64_MAX },
+               .schedule = { .budget_bytes = e.place_bytes,
+                             .host_bytes = o->host_bytes,
+                             .granule_bytes = o->device->granule_bytes,
+                             .auto_clean = true,
+                             .same_places = o->same_places,
+                             .tuning = o->tuning } };
+  *out = (solution){ 0 };
+  bool ok = scratch && step && variant_rewrite (q->trace, s.variant, o, a, step, err);
+  if (ok && program)
+    ok = bound_step (&step->step, o, &e, a, &out->bound, err);
+  else if (ok)
+    out->bound = quick_bound (q->known);
+  bool of_use = ok && !(e.beat_ns && out->bound.lower_bound_ns >= e.beat_ns);
+  if (of_use) {
+    s.rewritten = &step->rw;
+    s.singles = program ? &step->step.gaps : NULL;
+    s.share = program ? out->bound.share : NULL;
+    ok = search_plan (&s, out, err);
+  }
+  assert (!ok || !of_use || (out->plan->has_certificate && out->plan->has_predicted));
+  arena_free (scratch);
+  return ok;
+}

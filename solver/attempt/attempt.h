@@ -1,0 +1,26 @@
+/* One attempt: the best plan that is found of one rewritten step, with the bound of its plans. All
+   that chooses between ways to rewrite a step stands on this. */
+#ifndef FERRY_SOLVER_ATTEMPT_ATTEMPT_H
+#define FERRY_SOLVER_ATTEMPT_ATTEMPT_H
+
+#include "solver/attempt/variant.h"
+
+typedef struct attempt_request {
+  const trace *trace;
+  const variant *variant; /* NULL: nothing is rewritten */
+  const solve_options *options;
+  effort effort;
+  /* What is known of the variant, or NULL. With it the program is not solved where that is not
+     worth the time: the quick plan is good enough, or the ops are too many. */
+  const variant_value *known;
+} attempt_request;
+
+/* The bound alone, with its proof where that is kept; of a rewritten trace too. */
+bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out,
+                    error *err) MUST_CHECK;
+
+/* The certificate covers the plans of this variant. Without a plan where its bound says that none
+   is of use. */
+bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *err) MUST_CHECK;
+
+#endif

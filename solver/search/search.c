@@ -1,0 +1,77 @@
+#include "solver/search/search.h"
+
+#include <assert.h>
+
+#include "solver/attempt/attempt.h"
+#include "solver/attempt/search_policies.h"
+#include "solver/search/ways.h"
+#include "solver/sections/bound.h"
+
+static bool certify (const solve_options *o, const effort *e, const bound *b, arena *a, solution *s,
+                     error *err) {
+  static const char *const drops[] = { "without recompute entries", "with any cheap op made again",
+                                       "with any op made again",
+                                       "with any op made again and nothing swapped" };
+  const certificate *had = &s->plan->certificate;
+  certified c = { .lower_bound_ns = b->lower_bound_ns,
+                  .bound_by = b->by,
+                  .found_by = had->found_by,
+                  .proof = b->proof,
+                  .enough_ns = solve_enough_ns (e->gap_ppm, b->lower_bound_ns),
+                  .limit_met = had->limit_met ? had->limit_met : "ticks" };
+  c.covers =
+      arena_format (a, err, "every plan %s, cut into whatever sections%s", drops[o->recompute],
+                    o->section_orders == ORDERS_LEVEL ? " level by level" : "");
+  if (!c.covers)
+    return false;
+  s->bound = *b;
+  solve_write_certificate (s->plan, &c);
+  return true;
+}
+
+/* Under a bound of every cut, which the plans that are compared need no proof of their own for. */
+static bool solve_with_sections (const ways_request *q, arena *a, solution *out, error *err) {
+  solve_options some = *q->options;
+  ways_request with = *q;
+  bound b;
+  *out = (solution){ 0 };
+  some.keep_proof = false;
+  with.options = &some;
+  if (!sections_bound (q->trace, q->options, a, &b, err))
+    return false;
+  with.least_ns = b.lower_bound_ns;
+  if (!ways_solve (&with, a, out, err))
+    return false;
+  out->ticks += b.stats.ticks;
+  return certify (q->options, &q->effort, &b, a, out, err);
+}
+
+/* Their own plans know nothing of places. */
+static bool is_open (const solve_options *o) {
+  return !o->same_places && tuned_on (o->tuning, STRATEGY_TOP_published);
+}
+
+static bool take_published (const trace *t, const solve_options *o, const effort *e, arena *a,
+                            solution *s, error *err) {
+  search_place from = { s->plan->predicted.step_ns, 0, 0 }, to = from;
+  if (!policies_take (t, o, e->gap_ppm, a, s, err))
+    return false;
+  to.step_ns = s->plan->predicted.step_ns;
+  stats_add (o->stats, STRATEGY_TOP_published, from, to);
+  return true;
+}
+
+bool search_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
+                   error *err) {
+  effort full = solve_effort (o, e);
+  assert (t && o->device && o->gap_ppm >= 0);
+  if (o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF) {
+    attempt_request q = { .trace = t, .options = o, .effort = full };
+    return attempt_solve (&q, a, out, err);
+  }
+  ways_request q = { .trace = t, .options = o, .effort = full };
+  bool ok = o->sections ? solve_with_sections (&q, a, out, err) : ways_solve (&q, a, out, err);
+  ok = ok && (!is_open (o) || take_published (t, o, &full, a, out, err));
+  assert (!ok || (out->plan && out->plan->has_certificate));
+  return ok;
+}

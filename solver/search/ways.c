@@ -1,0 +1,343 @@
+#include "solver/search/ways.h"
+
+#include <assert.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "solver/search/ways_inner.h"
+#include "trace/summary.h"
+
+static const variant as_it_is = { .name = "as it is" };
+
+/* ---- what its files share ---- */
+
+int64_t ways_best_ns (const ways *m) {
+  return m->best.plan ? m->best.plan->predicted.step_ns : INT64_MAX;
+}
+
+static bool near (const ways *m, int64_t step_ns, int64_t bound_ns) {
+  return step_ns <= solve_enough_ns (m->effort.gap_ppm, bound_ns);
+}
+
+bool ways_near (const ways *m, int64_t step_ns) {
+  return step_ns != INT64_MAX && near (m, step_ns, m->least_ns);
+}
+
+bool ways_is_over (const ways *m) {
+  return m->best.plan && (ways_near (m, ways_best_ns (m)) || solve_stops (m->o));
+}
+
+int64_t ways_share (const ways *m, int64_t part) {
+  int64_t left = (m->limit_ticks - m->ticks) / part;
+  int64_t least = m->limit_ticks / tuned (m->o->tuning, TUNE_search_least_part);
+  return (left > least ? left : least) + 1;
+}
+
+bool ways_try (ways *m, const variant *v, const variant_value *known, effort how, error *err) {
+  solution *s = &m->last;
+  error why = { 0 };
+  how.beat_ns = ways_best_ns (m);
+  attempt_request q = {
+    .trace = m->t, .variant = v, .options = m->o, .effort = how, .known = known
+  };
+  bool ok = attempt_solve (&q, m->arena, s, &why);
+  if (!ok && why.code != ERR_infeasible)
+    return error_set (err, why.code, "%s", why.text);
+  m->ticks += s->ticks / m->events + (how.guide ? 0 : s->bound.stats.ticks);
+  m->tried += s->candidates;
+  if (!ok)
+    s->plan = NULL;
+  if (!v) {
+    m->plain_ns = !ok ? INT64_MAX : s->plan ? s->plan->predicted.step_ns : 0;
+    m->plain_bound_ns = !ok ? INT64_MAX : s->bound.lower_bound_ns;
+  }
+  if (s->plan && s->plan->predicted.step_ns < ways_best_ns (m)) {
+    m->best = *s;
+    m->taken = v;
+  }
+  return true;
+}
+
+/* ---- the plan without any of it ---- */
+
+/* Where the step as it is comes near compute anyway, nothing else is worth a look. */
+static bool ways_quick (ways *m, error *err) {
+  variant_value value;
+  if (!variant_try (m->t, &as_it_is, m->o, 0, m->scratch, &value, err))
+    return false;
+  m->easy = value.step_ns != INT64_MAX && near (m, value.step_ns, m->compute_ns);
+  return true;
+}
+
+/* With the limit that it has alone: a plan is not to be worse because something else was allowed.
+   It comes last, since mostly its bound is above what was found by then. */
+static bool ways_plain (ways *m, error *err) {
+  const solve_options *o = m->o;
+  variant_value value;
+  bool only = o->recompute == RECOMPUTE_ONLY;
+  bool many = m->t->n_ops > tuned (o->tuning, TUNE_search_many_ops);
+  if (only && m->best.plan)
+    return true;
+  bool ok = only ? variant_try (m->t, &as_it_is, o, 0, m->scratch, &value, err)
+                 : variant_look (m->t, &as_it_is, o, m->scratch, &value, err);
+  if (!ok)
+    return false;
+  int64_t least_ns = only ? value.step_ns : value.bound_ns; /* where nothing moves, all must fit */
+  m->plain_ns = least_ns == INT64_MAX ? INT64_MAX : 0;
+  m->plain_bound_ns = value.bound_ns;
+  if (least_ns < ways_best_ns (m) && m->best.plan && !many) {
+    if (!variant_bound (m->t, &as_it_is, o, true, m->scratch, &value, err))
+      return false;
+    m->ticks += value.ticks / m->events;
+    least_ns = m->plain_bound_ns = value.bound_ns;
+  }
+  effort how = m->effort;
+  how.rough = many;
+  return least_ns >= ways_best_ns (m) || ways_try (m, NULL, NULL, how, err);
+}
+
+static bool ways_plain_first (ways *m, error *err) {
+  return ways_plain (m, err);
+}
+
+/* ---- the certificate ---- */
+
+/* The bound that the program for drops proves, of the trace as it is. With sections allowed the
+   caller knows a bound of every cut. */
+static const char *bound_by (const ways *m, int64_t ns) {
+  if (ns == m->compute_ns)
+    return "compute";
+  return m->program.bound.dropped ? "drops-lp" : m->program.bound.by;
+}
+
+/* The tighter program says nothing of a plan that keeps what nothing reads any more. */
+static bool widen (ways *m, bool *keeps, error *err) {
+  *keeps = m->taken == &m->small && m->small_keeps;
+  for (int32_t i = 0; i < m->count; i++)
+    *keeps |= m->taken == &m->at[i].v && m->at[i].from == FROM_KEEPING;
+  return !*keeps || m->o->sections ||
+         recompute_solve_program (m->t, NULL, m->o, NULL, false, m->arena, &m->program, err);
+}
+
+static const char *covers (ways *m, bool by_compute, bool keeps, error *err) {
+  static const char *const allowed[] = { "without recompute entries",
+                                         "with any cheap op made again", "with any op made again",
+                                         "with any op made again" };
+  const solve_options *o = m->o;
+  if (by_compute)
+    return "every plan, with whatever sections and recompute entries";
+  return arena_format (m->arena, err, "every plan %s%s%s and without sections",
+                       allowed[o->recompute], keeps ? "" : " from what lives anyway",
+                       o->recompute == RECOMPUTE_ONLY ? " and nothing swapped" : "");
+}
+
+/* A proof of compute where no program was needed. */
+static bool prove (ways *m, bool drops, const char **proof, error *err) {
+  const solve_options *o = m->o;
+  flow_drops how = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED;
+  *proof = drops ? m->program.bound.proof : NULL;
+  return !o->keep_proof || o->sections || drops ||
+         (*proof = bound_cheap_proof ("compute", NO_OP, true, how, NULL, m->arena, err));
+}
+
+static bool certify (ways *m, solution *s, error *err) {
+  const certificate *had = &s->plan->certificate;
+  int64_t ns = m->compute_ns;
+  bool keeps;
+  if (!widen (m, &keeps, err))
+    return false;
+  bool drops = !m->o->sections && m->program.fits;
+  if (drops && m->program.bound.lower_bound_ns > ns)
+    ns = m->program.bound.lower_bound_ns;
+  if (m->program.fits)
+    s->bound.stats = m->program.bound.stats;
+  s->bound.by = bound_by (m, ns);
+  s->bound.lower_bound_ns = m->least_ns = ns;
+  certified c = { .lower_bound_ns = ns,
+                  .bound_by = s->bound.by,
+                  .covers = covers (m, ns == m->compute_ns, keeps, err),
+                  .found_by = had->found_by,
+                  .enough_ns = solve_enough_ns (m->effort.gap_ppm, ns),
+                  .limit_met = had->limit_met ? had->limit_met : "ticks" };
+  if (!c.covers || !prove (m, drops, &s->bound.proof, err))
+    return false;
+  c.proof = s->bound.proof;
+  solve_write_certificate (s->plan, &c);
+  return true;
+}
+
+/* ---- why ---- */
+
+static bool say_why (ways *m, solution *s, error *err) {
+  char plain[UNITS_TEXT], step[UNITS_TEXT], cut[128] = "";
+  if (m->plain_ns == INT64_MAX || !m->plain_ns)
+    snprintf (plain, sizeof plain, m->plain_ns ? "does not fit" : "cannot be as fast");
+  else
+    units_time (plain, m->plain_ns);
+  if (m->o->sections)
+    snprintf (cut, sizeof cut, "; %d cuts compared, %d too large, %d refused", m->family.proposed,
+              m->family.too_large, m->family.refused);
+  s->why = arena_format (
+      m->arena, err,
+      "%s: %s, %d sections, %d recompute entries; as it is, the step %s%s; %d sets of drops",
+      m->taken ? m->taken->name : "as it is", units_time (step, s->plan->predicted.step_ns),
+      s->plan->n_sections, s->plan->n_recomputes, plain, cut, m->drops_tried);
+  if (s->why)
+    log_say (m->o->log, LOG_PROGRESS, "%s", s->why);
+  return s->why;
+}
+
+/* Only what is proved is called impossible: that the program has no solution, or that some op needs
+   more, in whatever parts. */
+static bool nothing_fits (ways *m, error *err) {
+  summary s;
+  int64_t least_bytes;
+  char budget[UNITS_TEXT], host[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
+  const solve_options *o = m->o;
+  if (!summary_of (m->t, m->scratch, &s, err) ||
+      !sections_floor (m->t, o, m->scratch, &least_bytes, err))
+    return false;
+  units_bytes (budget, o->budget_bytes);
+  units_bytes (host, o->host_bytes);
+  units_bytes (floor, s.floor_bytes);
+  units_bytes (cut, s.floor_sections_bytes);
+  bool open = o->sections ? o->budget_bytes >= least_bytes : m->program.fits;
+  if (o->recompute == RECOMPUTE_ONLY && open)
+    return error_set (err, ERR_limit,
+                      "no set of drops was found that fits in %s without swapping%s, and none is "
+                      "ruled out; allow swapping, or give more",
+                      budget, o->sections ? ", in whatever sections" : "");
+  if (open)
+    return error_set (
+        err, ERR_limit,
+        "no plan was found in %s with %s of the host's memory, and none is ruled out; "
+        "op %d alone needs %s, and with the most sections op %d %s; give more of "
+        "either, or a higher limit",
+        budget, host, s.floor_op, floor, s.floor_sections_op, cut);
+  if (o->recompute == RECOMPUTE_ONLY && o->budget_bytes >= s.floor_bytes)
+    return error_set (err, ERR_infeasible,
+                      "nothing fits in %s without swapping, whatever is made again%s; allow it, or "
+                      "give more",
+                      budget, o->sections ? "" : " (no sections)");
+  return error_set (
+      err, ERR_infeasible,
+      "nothing fits in %s; op %d alone needs %s, and with the most sections op %d %s; "
+      "give more%s",
+      budget, s.floor_op, floor, s.floor_sections_op, cut, o->sections ? "" : " or allow sections");
+}
+
+/* ---- when the strategies apply ---- */
+
+static bool always (const ways *m) {
+  return m != NULL;
+}
+
+static bool is_easy (const ways *m) {
+  return m->easy;
+}
+
+static bool not_easy (const ways *m) {
+  return !m->easy;
+}
+
+static bool may_cut (const ways *m) {
+  return m->o->sections != SECTIONS_OFF && !ways_is_over (m);
+}
+
+static bool may_drop (const ways *m) {
+  return m->o->recompute != RECOMPUTE_OFF && !ways_is_over (m);
+}
+
+/* What the program drops is asked for to a smaller gap than what comes behind. */
+static bool pays (const ways *m) {
+  return m->pays_alone;
+}
+
+static bool pays_alone (const ways *m) {
+  return m->pays_alone && !ways_is_over (m);
+}
+
+/* ---- the program ---- */
+
+/* What drops can do on the trace as it is, and so whether they are worth a look. */
+static bool ways_program (ways *m, error *err) {
+  const solve_options *o = m->o;
+  effort how = { .dear_ticks = m->limit_ticks / tuned (o->tuning, TUNE_search_dear_part) + 1 };
+  if (!recompute_solve_program (m->t, NULL, o, &how, true, m->arena, &m->program, err))
+    return false;
+  /* it has to be, so it leaves half of any limit to the rest */
+  int64_t took = m->program.bound.stats.ticks, half = m->limit_ticks / 2;
+  m->ticks += took < half ? took : half;
+  if (!o->sections && m->program.fits && m->program.bound.lower_bound_ns > m->least_ns)
+    m->least_ns = m->program.bound.lower_bound_ns;
+  m->pays_alone = m->program.fits && m->program.bound.lower_bound_ns < ways_best_ns (m);
+  return true;
+}
+
+/* ---- the search ---- */
+
+#define RULE_TOP(name, applies, part)
+#define RULE_ATTEMPT(name, applies, part)
+#define RULE_DROPS(name, applies, part)
+#define RULE_SEARCH(name, applies, part) RULE (name, applies, part)
+#define RULE(name, applies, part) { STRATEGY_SEARCH_##name, applies, ways_##name, part },
+
+static const struct rule {
+  strategy_id id;
+  bool (*applies) (const ways *m);
+  bool (*run) (ways *m, error *err);
+  int part;
+} rules[] = {
+#define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
+#include "solver/strategies.def"
+};
+
+static search_place place_of (const ways *m) {
+  return (search_place){ ways_best_ns (m), m->tried + m->drops_tried, m->ticks * m->events };
+}
+
+static bool run_strategies (ways *m, error *err) {
+  for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+    const struct rule *r = &rules[i];
+    search_place from = place_of (m);
+    if (!tuned_on (m->o->tuning, r->id) || !r->applies (m))
+      continue;
+    m->part = r->part;
+    if (!r->run (m, err))
+      return false;
+    stats_add (m->o->stats, r->id, from, place_of (m));
+  }
+  return true;
+}
+
+/* About 15 seconds, and up to a minute for the largest. */
+static int64_t default_ticks (const trace *t, const tuning *by) {
+  int64_t least = tuned (by, TUNE_search_ticks), most = least * tuned (by, TUNE_search_most_times);
+  int64_t ticks = units_scale (least, t->n_ops, tuned (by, TUNE_search_few_ops));
+  return ticks < least ? least : ticks < most ? ticks : most;
+}
+
+bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) {
+  const trace *t = q->trace;
+  const solve_options *o = q->options;
+  ways *m = NEW (a, 1, ways, err);
+  *out = (solution){ 0 };
+  if (!m)
+    return false;
+  assert (o->sections != SECTIONS_OFF || o->recompute != RECOMPUTE_OFF);
+  *m = (ways){ .t = t, .o = o, .effort = q->effort, .arena = a, .compute_ns = trace_total_ns (t) };
+  m->least_ns = q->least_ns > m->compute_ns ? q->least_ns : m->compute_ns;
+  m->limit_ticks = q->effort.limit_ticks ? q->effort.limit_ticks : default_ticks (t, o->tuning);
+  m->events = solve_events_per_tick (t->n_ops);
+  m->scratch = arena_made (err);
+  bool ok = m->scratch && run_strategies (m, err) && (m->best.plan || nothing_fits (m, err));
+  if (ok) {
+    *out = m->best;
+    out->ticks = m->ticks;
+    out->plain_bound_ns = m->plain_bound_ns;
+    ok = certify (m, out, err) && say_why (m, out, err);
+  }
+  assert (!ok || out->plan->certificate.lower_bound_ns == out->bound.lower_bound_ns);
+  arena_free (m->scratch);
+  return ok;
+}

@@ -1,0 +1,21 @@
+/* Ways to rewrite a step: which ops are cut, which tensors are dropped and made again, together
+   with what is left to swap.  The plain plan stays a candidate, so allowing more never makes a plan
+   worse. */
+#ifndef FERRY_SOLVER_SEARCH_WAYS_H
+#define FERRY_SOLVER_SEARCH_WAYS_H
+
+#include "solver/attempt/attempt.h"
+
+/* What a search of all ways is asked for. */
+typedef struct ways_request {
+  const trace *trace;
+  const solve_options *options;
+  effort effort;    /* limit_ticks, gap_ppm and place_bytes; the others are the search's own */
+  int64_t least_ns; /* no plan is faster; 0: by compute */
+} ways_request;
+
+/* Where sections or recompute are allowed. The certificate is that of drops; of one with sections
+   the caller knows the bound. */
+bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) MUST_CHECK;
+
+#endif

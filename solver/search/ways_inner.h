@@ -1,0 +1,85 @@
+/* What is known while cuts and drops are chosen, shared by the files of ways. Nothing else needs
+ * it.
+ */
+#ifndef FERRY_SOLVER_SEARCH_WAYS_INNER_H
+#define FERRY_SOLVER_SEARCH_WAYS_INNER_H
+
+#include "solver/recompute/recompute.h"
+#include "solver/search/ways.h"
+#include "solver/sections/sections.h"
+
+enum {
+  WAYS_CUTS = 2,
+  WAYS_MOST = 5 * (WAYS_CUTS + 1),
+  WAYS_BUDGETS = TUNE_guides_less_ppm_last - TUNE_guides_less_ppm + 1,
+  WAYS_LINKS = TUNE_guides_slower_last - TUNE_guides_slower + 1,
+  WAYS_GUIDES = WAYS_BUDGETS + WAYS_LINKS
+};
+
+/* Who proposed it: what one of them finds alone is looked at as closely where more is allowed. */
+typedef enum ways_source {
+  FROM_CUTS,
+  FROM_DROPS,
+  FROM_BOTH,
+  FROM_KEEPING,
+  WAYS_SOURCES
+} ways_source;
+
+typedef struct ways_proposal {
+  variant v;
+  variant_value value;
+  ways_source from;
+} ways_proposal;
+
+typedef struct ways {
+  const trace *t;
+  const solve_options *o;
+  effort effort; /* of the whole; each attempt's begins as this one */
+  arena *arena, *scratch;
+  int64_t compute_ns; /* of the trace as it is */
+  int64_t least_ns;   /* lower bound; not valid for plans that keep tensors past their last use */
+  int64_t ticks, limit_ticks;
+  int64_t part;   /* one in so many of the ticks left is for the strategy that runs */
+  int64_t events; /* of a search for plans, to a tick */
+  int64_t tried;  /* candidates and sets */
+  bool easy;      /* a quick plan of the step as it is comes near compute */
+  sections_family family;
+  recompute_program program; /* of the trace as it is, where drops are allowed */
+  bool pays_alone;           /* so it says: drops alone may be faster than the best so far */
+  variant guided[WAYS_GUIDES];
+  bound guided_bound;          /* of the best of them alone */
+  ways_proposal at[WAYS_MOST]; /* those from `open` on are not solved yet, the best first */
+  int32_t count, open, drops_tried;
+  solution best, last; /* without a plan at first; what ways_try found last */
+  /* Of the plan without any of it, INT64_MAX: none, 0: not faster than the best; and its bound. */
+  int64_t plain_ns, plain_bound_ns;
+  variant small;    /* that ways_small found */
+  bool small_keeps; /* what nothing reads any more */
+  const variant *taken;
+} ways;
+
+/* The best plan so far; INT64_MAX: there is none. */
+int64_t ways_best_ns (const ways *m);
+/* A plan of that length is good enough. */
+bool ways_near (const ways *m, int64_t step_ns);
+/* So is the best one, or somebody wants to stop. */
+bool ways_is_over (const ways *m);
+/* A part of the ticks that are left, but never less than a share of all of them: stages that start
+   late still get one eighth of the limit. */
+int64_t ways_share (const ways *m, int64_t part);
+
+/* An attempt at one variant, on the terms of `how`, whose limit is in simulated events; it becomes
+   the best where it is faster. v NULL: the step as it is. */
+bool ways_try (ways *m, const variant *v, const variant_value *known, effort how,
+               error *err) MUST_CHECK;
+
+/* ---- strategies: as solver/strategies.def says ---- */
+
+bool ways_cuts (ways *m, error *err) MUST_CHECK;
+bool ways_guides (ways *m, error *err) MUST_CHECK;
+bool ways_drops (ways *m, error *err) MUST_CHECK;
+bool ways_guided_again (ways *m, error *err) MUST_CHECK;
+bool ways_both (ways *m, error *err) MUST_CHECK;
+bool ways_small (ways *m, error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,91 @@
+/* Cuts, drops, and both: each proposes, by quick plans, and of each kind the best is solved in full
+   with most of the ticks, the next with fewer. */
+#include "solver/search/ways_inner.h"
+
+static void propose (ways *m, const variant *v, const variant_value *value, ways_source from) {
+  if (value->step_ns == INT64_MAX || m->count == WAYS_MOST || (!v->n_sections && !v->n_recomputes))
+    return;
+  int32_t at = m->count++;
+  for (; at > m->open && value->step_ns < m->at[at - 1].value.step_ns; at--)
+    m->at[at] = m->at[at - 1];
+  m->at[at] = (ways_proposal){ *v, *value, from };
+}
+
+static bool solve_proposals (ways *m, error *err) {
+  int32_t seen[WAYS_SOURCES] = { 0 };
+  for (; m->open < m->count; m->open++) {
+    const ways_proposal *p = &m->at[m->open];
+    int32_t rank = seen[p->from]++;
+    bool late = rank && m->ticks >= m->limit_ticks && p->value.step_ns >= ways_best_ns (m);
+    if (rank > 1 || late || ways_is_over (m) || p->value.compute_ns >= ways_best_ns (m))
+      continue;
+    effort how = m->effort;
+    int64_t part = rank ? tuned (m->o->tuning, TUNE_search_second_part) : m->part;
+    how.limit_ticks = ways_share (m, part) * m->events;
+    how.gap_ppm = rank ? 1 : how.gap_ppm; /* near its own bound is not enough yet */
+    how.rough = true;
+    if (!ways_try (m, &p->v, &p->value, how, err))
+      return false;
+  }
+  return true;
+}
+
+static int32_t cuts_to_solve (const ways *m) {
+  int64_t most = tuned (m->o->tuning, TUNE_search_cuts);
+  return m->family.count < most ? m->family.count : (int32_t)most;
+}
+
+bool ways_cuts (ways *m, error *err) {
+  const sections_family *f = &m->family;
+  bool swaps = m->o->recompute != RECOMPUTE_ONLY;
+  if (!sections_search (m->t, m->o, m->arena, &m->family, err))
+    return false;
+  m->ticks += f->ticks;
+  for (int32_t i = 0; i < cuts_to_solve (m); i++)
+    if (swaps || f->values[i].step_ns == f->values[i].compute_ns)
+      propose (m, &f->at[i], &f->values[i], FROM_CUTS);
+  return solve_proposals (m, err);
+}
+
+static bool search_drops (ways *m, const variant *cut, bool keeps, bool *barred, error *err) {
+  recompute_result r;
+  /* room for all prefixes: a price is a quarter of the ops */
+  int64_t least = tuned (m->o->tuning, TUNE_search_prefixes) * (int64_t)m->t->n_ops;
+  int64_t ticks = ways_share (m, m->part);
+  recompute_request q = { .trace = m->t,
+                          .cut = cut,
+                          .options = m->o,
+                          .guide = cut || !m->program.fits ? NULL : &m->program,
+                          .keeps = keeps,
+                          .limit_ticks = ticks > least ? ticks : least };
+  if (!recompute_search (&q, m->arena, &r, err))
+    return false;
+  m->ticks += r.ticks;
+  m->drops_tried += r.tried;
+  ways_source from = keeps ? FROM_KEEPING : cut ? FROM_BOTH : FROM_DROPS;
+  *barred = r.barred && !ways_near (m, r.value.step_ns);
+  propose (m, &r.best, &r.value, from);
+  if (r.bold_value.compute_ns < r.value.step_ns && r.bold_value.step_ns != r.value.step_ns &&
+      m->o->recompute != RECOMPUTE_ONLY)
+    propose (m, &r.bold, &r.bold_value, from);
+  return true;
+}
+
+bool ways_drops (ways *m, error *err) {
+  bool barred;
+  return search_drops (m, NULL, false, &barred, err) &&
+         (!barred || search_drops (m, NULL, true, &barred, err)) && solve_proposals (m, err);
+}
+
+bool ways_both (ways *m, error *err) {
+  const sections_family *f = &m->family;
+  for (int32_t i = 0; i < cuts_to_solve (m) && !ways_is_over (m); i++) {
+    bool barred;
+    if (f->values[i].compute_ns >= ways_best_ns (m))
+      continue;
+    if (!search_drops (m, &f->at[i], false, &barred, err) ||
+        (barred && !search_drops (m, &f->at[i], true, &barred, err)))
+      return false;
+  }
+  return solve_proposals (m, err);
+}

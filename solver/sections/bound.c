@@ -1,0 +1,63 @@
+#include "solver/sections/bound.h"
+
+#include <string.h>
+
+#include "base/units.h"
+#include "solver/recompute/recompute.h"
+
+/* Per op of the loosened step: what it wrote last may be dropped. NULL: anything. */
+static bool may_drop (const trace *t, const loosened *l, const solve_options *o, arena *a,
+                      uint8_t **again, error *err) {
+  uint8_t *of_whole;
+  *again = NULL;
+  if (!recompute_may_drop (t, o, a, &of_whole, err))
+    return false;
+  if (!of_whole)
+    return true;
+  *again = NEW (a, l->trace->n_ops, uint8_t, err);
+  for (int32_t k = 0; *again && k < l->trace->n_ops; k++)
+    (*again)[k] = l->of[k] != NO_OP && of_whole[l->of[k]];
+  return *again;
+}
+
+/* The op, or the place between two, where the most has to be there in every cut. */
+static bool refuse (const trace *t, const loosened *l, const gaps *g, error *err) {
+  char budget[UNITS_TEXT], least[UNITS_TEXT];
+  int32_t wall = l->of[g->floor_op] == NO_OP, k = l->of[g->floor_op + wall];
+  return error_set (err, ERR_infeasible,
+                    "no plan fits in %s, whatever is cut: %s op %d (%.60s) %s have to be there",
+                    units_bytes (budget, g->room_bytes + g->pool_bytes), wall ? "before" : "at", k,
+                    t->ops[k].name ? t->ops[k].name : "", units_bytes (least, g->floor_bytes));
+}
+
+bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
+  loosened *l = NEW (a, 1, loosened, err);
+  units *u = NEW (a, 1, units, err);
+  gaps *g = NEW (a, 1, gaps, err);
+  uint8_t *again;
+  loose_orders orders = o->section_orders == ORDERS_LEVEL ? LOOSE_LEVEL : LOOSE_ANY;
+  if (!l || !u || !g || !trace_loosen (t, orders, a, l, err) ||
+      !units_of (l->trace, NULL, 0, 1, 0, a, u, err) ||
+      !gaps_of_loosened (u, l, 1, o->budget_bytes, a, g, err) ||
+      !may_drop (t, l, o, a, &again, err))
+    return false;
+  if (g->floor_bytes > o->budget_bytes)
+    return refuse (t, l, g, err);
+  bound_options how = { .dev = o->device,
+                        .host_bytes = o->host_bytes,
+                        .any_units = true,
+                        .drops = o->recompute == RECOMPUTE_ONLY  ? DROPS_ONLY
+                                 : o->recompute == RECOMPUTE_OFF ? DROPS_NONE
+                                                                 : DROPS_ALLOWED,
+                        .again = again,
+                        .keep_proof = o->keep_proof,
+                        .log = o->log,
+                        .stop = o->stop,
+                        .stop_context = o->stop_context,
+                        .tuning = o->tuning };
+  if (!bound_of (g, &how, a, out, err))
+    return false;
+  if (strcmp (out->by, "flow-lp") == 0)
+    out->by = "cuts-lp";
+  return true;
+}

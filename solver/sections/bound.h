@@ -1,0 +1,13 @@
+/* A bound of every cut at once. */
+#ifndef FERRY_SOLVER_SECTIONS_BOUND_H
+#define FERRY_SOLVER_SECTIONS_BOUND_H
+
+#include "solver/options.h"
+
+/* The flow program of the loosened step (trace/rewrite/loosen.h), with drops where those are
+   allowed: true of every plan that the options allow, in whatever parts. ERR_infeasible, with the
+   op named, where no cut fits. */
+bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *out,
+                     error *err) MUST_CHECK;
+
+#endif
