@@ -11,7 +11,7 @@
 
 #include "base/file.h"
 #include "base/units.h"
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 #ifdef HAVE_SERVER
 #include "server/http.h"

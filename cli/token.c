@@ -1,7 +1,7 @@
 /* `ferry token`: a new token for the service. */
 #include "config.h"
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 #ifdef HAVE_SERVER
 #include "server/service.h"

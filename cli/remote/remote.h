@@ -2,7 +2,7 @@
 #ifndef FERRY_CLI_REMOTE_REMOTE_H
 #define FERRY_CLI_REMOTE_REMOTE_H
 
-#include "cli/call.h"
+#include "cli/call/call.h"
 
 /* clang-format off */
 #define OPTION_SERVER { 0, "server", "URL", "a running `ferry serve`: http://HOST:PORT or " \
