@@ -144,16 +144,29 @@ static plan *read_legal (call *c, const trace *t, const char *path) {
   return NULL;
 }
 
-/* verify TRACE PLAN: legal, and what it says of itself is what comes out here */
+/* This process becomes `ferry plot`, which draws what was verified. */
+static int draw (call *c) {
+  char *picture = arena_format (c->arena, &c->err, "--svg=%s", c->operands[3]);
+  char *arguments[] = { "ferry", "plot", (char *)c->operands[1], (char *)c->operands[2], "-q",
+                        picture, NULL };
+  if (picture && fflush (stdout) == 0)
+    execv ("/proc/self/exe", arguments);
+  error_set (&c->err, ERR_internal, "the worker cannot start itself");
+  return call_failed (c);
+}
+
+/* verify TRACE PLAN PICTURE: legal, and what it says of itself is what comes out here */
 static int run_verify (call *c) {
   predicted now;
   json_writer w;
-  trace *t = c->n_operands == 3 ? call_trace (c, c->operands[1]) : NULL;
-  plan *p = read_legal (c, t, c->n_operands == 3 ? c->operands[2] : "");
-  if (!p || !simulate_plan (t, p, c->arena, &now, &c->err)) {
-    error_set (&c->err, ERR_usage, "worker verify needs TRACE PLAN");
+  if (c->n_operands != 4) {
+    error_set (&c->err, ERR_usage, "worker verify needs TRACE PLAN PICTURE");
     return call_failed (c);
   }
+  trace *t = call_trace (c, c->operands[1]);
+  plan *p = read_legal (c, t, c->operands[2]);
+  if (!p || !simulate_plan (t, p, c->arena, &now, &c->err))
+    return call_failed (c);
   if (!same (&now, &p->predicted)) {
     error_set (&c->err, ERR_infeasible, "the plan says that a step takes %lld ns, it takes %lld",
                (long long)p->predicted.step_ns, (long long)now.step_ns);
@@ -165,7 +178,7 @@ static int run_verify (call *c) {
   json_put_key (&w, "predicted");
   predicted_write (&w, &now);
   json_close_object (&w);
-  return call_print_json (c, &w) ? EXIT_YES : call_failed (c);
+  return call_print_json (c, &w) ? draw (c) : call_failed (c);
 }
 
 /* legal TRACE PLAN [TRACE PLAN]...: plans that share a card, whose times are those of all of them
@@ -207,7 +220,8 @@ const cli_command command_worker = {
   .most = MOST_OPERANDS,
   .about =
       "Processes of the service: `run` sets limits and becomes another command, `import` makes "
-      "a trace of an upload, `verify` checks a plan and simulates it again, `legal` checks the "
+      "a trace of an upload, `verify` checks a plan, simulates it again and draws it, `legal` "
+      "checks the "
       "plans of several jobs. How they are called may change with each version.\n",
   .run = run,
 };

@@ -34,7 +34,7 @@ bool routes_events (service *s, const char *job, const char *owner, int64_t *aft
   job_row j;
   int n = 0;
   bool found = false;
-  bool ok = q.arena || error_set (err, ERR_memory, "out of memory");
+  bool ok = q.arena || error_memory (err);
   /* The state first: what is told after it is in the next round. */
   ok = ok && store_find_job (s->store, job, NULL, q.arena, &j, &found, err) &&
        store_events (s->store, job, *after, q.arena, &all, &n, err);

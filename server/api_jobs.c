@@ -286,8 +286,8 @@ void api_jobs (service *s, request *q, reply *p) {
   int n = 0;
   json_writer w;
   most = most < 1 ? 1 : most > LIST_MOST ? LIST_MOST : most;
-  if (!store_list_jobs (s->store, q->part[0], q->owner, after ? after : "", (int)most, q->arena,
-                        &all, &n, &err)) {
+  store_page page = { q->owner, after ? after : "", q->part[0], (int)most };
+  if (!store_list_jobs (s->store, &page, q->arena, &all, &n, &err)) {
     reply_error (p, q, &err);
     return;
   }
@@ -320,8 +320,13 @@ static void reply_file (service *s, request *q, reply *p, const job_row *j, cons
     reply_problem (p, q, PROBLEM_not_found, "the job has no file of that name");
     return;
   }
+  bool drawn = strcmp (name, "picture") == 0;
+  if (drawn) /* opened by itself it must not run anything */
+    reply_header (p, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
   api_reply_path (q, p, path, digest,
-                  strcmp (name, "log") == 0 ? "text/plain; charset=utf-8" : "application/json");
+                  drawn                       ? "image/svg+xml"
+                  : strcmp (name, "log") == 0 ? "text/plain; charset=utf-8"
+                                              : "application/json");
   p->keep = p->status == 200 && stat (path, &is) == 0 && is.st_size <= MOST_INLINE;
 }
 

@@ -230,8 +230,8 @@ void api_traces (service *s, request *q, reply *p) {
   error err = { 0 };
   json_writer w;
   most = most < 1 ? 1 : most > LIST_MOST ? LIST_MOST : most;
-  if (!store_list_traces (s->store, q->owner, request_query (q, "fingerprint"), after ? after : "",
-                          (int)most, q->arena, &all, &n, &err)) {
+  store_page page = { q->owner, after ? after : "", request_query (q, "fingerprint"), (int)most };
+  if (!store_list_traces (s->store, &page, q->arena, &all, &n, &err)) {
     reply_error (p, q, &err);
     return;
   }

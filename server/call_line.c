@@ -108,6 +108,8 @@ static bool put_operand (line *l, const job_kind *k, const json *root) {
 
 static bool put_output (line *l, const job_kind *k, const json *root) {
   json policy = json_member (root, "policy");
+  if (k->output == OUTPUT_PICTURE)
+    return put (l, "--svg=./picture.svg");
   if (k->output == OUTPUT_PLANS)
     return put (l, "--output=./plans");
   if (k->output == OUTPUT_PLAN && !put (l, "--output=./plan.json"))

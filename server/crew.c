@@ -343,7 +343,7 @@ static void *supervise (void *context) {
 bool crew_start (service *s, error *err) {
   crew *c = calloc (1, sizeof *c);
   if (!c)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   c->service = s;
   for (int i = 0; i < MOST_WORKERS; i++)
     c->works[i].pidfd = c->works[i].progress = -1;

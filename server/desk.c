@@ -221,7 +221,7 @@ static void on_change (void *context) {
 desk *desk_start (service *s, desk_ready *ready, void *context, error *err) {
   desk *d = calloc (1, sizeof *d);
   if (!d) {
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
     return NULL;
   }
   d->service = s;

@@ -3,16 +3,15 @@
 #include <microhttpd.h>
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/sha256.h"
 #include "server/desk.h"
 #include "server/links.h"
+#include "server/upload.h"
 
 enum { MOST_SOCKETS = 8, CACHED = 512, IDLE_S = 15, CONNECTIONS = 1024, PER_ADDRESS = 256 };
 enum { CONNECTION_BYTES = 32 << 10, POOL = 4 };
@@ -39,11 +38,8 @@ typedef struct door {
   http *http;
   struct MHD_Connection *connection;
   link_state *link;
-  sha256 hash;
-  int spool; /* -1: the body stays in memory */
-  char spool_path[300];
-  int64_t most_bytes;
-  bool too_large, put;
+  upload body;
+  bool put;
 } door;
 
 /* ---- replies ---- */
@@ -213,15 +209,6 @@ static enum MHD_Result take_field (void *context, enum MHD_ValueKind kind, const
   return MHD_YES;
 }
 
-static bool open_spool (door *r) {
-  snprintf (r->spool_path, sizeof r->spool_path, "%s/spool/%s", r->http->service->options.folder,
-            r->e.request.id);
-  r->spool = open (r->spool_path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-  r->e.request.spool = r->spool_path;
-  sha256_start (&r->hash);
-  return r->spool >= 0;
-}
-
 static door *begin (http *h, struct MHD_Connection *c, const char *path, const char *method) {
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info (c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -235,7 +222,6 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
   r->http = h;
   r->connection = c;
   r->link = info ? info->socket_context : NULL;
-  r->spool = -1;
   r->e.door = r;
   q->method = method;
   q->path = path;
@@ -249,8 +235,9 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
     reply_problem (&r->e.reply, q, PROBLEM_malformed, "the path or query has odd characters");
   else
     r->e.route = routes_begin (h->service, q, &r->e.reply);
-  r->most_bytes = r->e.route ? routes_most_bytes (h->service, r->e.route) : 0;
-  if (r->e.route && r->e.route->body == BODY_UPLOAD && !open_spool (r)) {
+  bool spooled = r->e.route && r->e.route->body == BODY_UPLOAD;
+  if (!upload_begin (&r->body, r->e.route ? routes_most_bytes (h->service, r->e.route) : 0, q,
+                     spooled ? h->service->options.folder : NULL)) {
     reply_problem (&r->e.reply, q, PROBLEM_unavailable, "no file for the upload: %s",
                    strerror (errno));
     r->e.route = NULL;
@@ -258,40 +245,15 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
   return r;
 }
 
-/* False: the connection goes; it was told already that this is too much. */
-static bool take_body (door *r, const char *data, size_t size) {
-  request *q = &r->e.request;
-  error ignored = { 0 };
-  q->body_bytes += (int64_t)size;
-  links_bytes (r->http->links, r->link, (int64_t)size);
-  service_count (r->http->service, METRIC_http_request_bytes_total, (int64_t)size);
-  if (q->body_bytes > r->most_bytes) {
-    r->too_large = true;
-    return q->body_bytes <= 2 * r->most_bytes + (1 << 16);
-  }
-  if (r->spool < 0)
-    return bytes_append (&q->body, data, (int64_t)size, &ignored);
-  sha256_add (&r->hash, data, size);
-  while (size > 0) {
-    ssize_t n = write (r->spool, data, size);
-    if (n <= 0)
-      return false;
-    data += n;
-    size -= (size_t)n;
-  }
-  return true;
-}
-
 static enum MHD_Result put (door *r) {
   request *q = &r->e.request;
-  if (r->too_large) {
+  if (r->body.too_large) {
     reply_problem (&r->e.reply, q, PROBLEM_too_large, "%lld bytes are the most",
-                   (long long)r->most_bytes);
+                   (long long)r->body.most_bytes);
     r->e.handled = true;
     return queue_reply (r);
   }
-  if (r->spool >= 0)
-    sha256_text (&r->hash, q->digest);
+  upload_end (&r->body, q);
   r->put = true;
   q->began_ns = service_now_ns ();
   links_busy (r->http->links, r->link, LINK_BUSY);
@@ -315,7 +277,9 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
     return r->e.route->body == BODY_NONE && answer_cached (r, &result) ? result : MHD_YES;
   }
   if (*size) {
-    bool ok = r->e.reply.status || take_body (r, data, *size);
+    links_bytes (r->http->links, r->link, (int64_t)*size);
+    service_count (r->http->service, METRIC_http_request_bytes_total, (int64_t)*size);
+    bool ok = r->e.reply.status || upload_take (&r->body, &r->e.request, data, *size);
     *size = 0;
     return ok ? MHD_YES : MHD_NO;
   }
@@ -333,10 +297,7 @@ static void completed (void *context, struct MHD_Connection *c, void **state,
     return;
   if (r->e.reply.stream)
     desk_forget (r->http->desk, &r->e);
-  if (r->spool >= 0) {
-    close (r->spool);
-    unlink (r->spool_path); /* not there any more where it was taken over */
-  }
+  upload_forget (&r->body);
   links_busy (r->http->links, r->link, LINK_HEAD);
   if (r->http->service->options.log && r->e.handled) {
     snprintf (status, sizeof status, "%d", r->e.reply.status);
@@ -394,7 +355,7 @@ static bool listen_on (http *h, int socket, error *err) {
 http *http_start (service *s, const int *sockets, int n, error *err) {
   http *h = calloc (1, sizeof *h);
   if (!h) {
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
     return NULL;
   }
   h->service = s;

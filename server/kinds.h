@@ -14,7 +14,13 @@ typedef enum kind_operand {
   OPERAND_JOBS,
   OPERAND_BODY
 } kind_operand;
-typedef enum kind_output { OUTPUT_NONE, OUTPUT_PLAN, OUTPUT_PLANS, OUTPUT_TRACE } kind_output;
+typedef enum kind_output {
+  OUTPUT_NONE,
+  OUTPUT_PICTURE,
+  OUTPUT_PLAN,
+  OUTPUT_PLANS,
+  OUTPUT_TRACE
+} kind_output;
 
 typedef struct job_kind {
   char letter;

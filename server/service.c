@@ -92,7 +92,7 @@ static void sweep (const char *folder, const char *name) {
 service *service_new (const service_options *o, error *err) {
   service *s = calloc (1, sizeof *s);
   if (!s) {
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
     return NULL;
   }
   s->options = *o;

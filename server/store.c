@@ -106,7 +106,7 @@ store *store_open (const char *where, const char *folder, error *err) {
   }
   store *s = calloc (1, sizeof *s);
   if (!s) {
-    error_set (err, ERR_memory, "out of memory");
+    error_memory (err);
     return NULL;
   }
   pthread_mutex_init (&s->lock, NULL);
@@ -138,7 +138,7 @@ bool store_count (store *s, store_counts *out, error *err) {
   sql_rows rows;
   *out = (store_counts){ 0 };
   arena *a = arena_new (0);
-  bool ok = a || error_set (err, ERR_memory, "out of memory");
+  bool ok = a || error_memory (err);
   ok = ok && store_run (s, "select state, count(*), min(created_ms) from job group by state", NULL,
                         0, a, &rows, err);
   for (int i = 0; ok && i < rows.rows; i++)

@@ -67,9 +67,14 @@ bool store_find_trace (store *s, const char *id, const char *owner, arena *a, tr
                        bool *found, error *err) MUST_CHECK;
 bool store_find_alias (store *s, const char *body_digest, const char *owner, arena *a,
                        trace_row *out, bool *found, error *err) MUST_CHECK;
-/* Those of an owner, by id behind `after`; with a fingerprint, only those. */
-bool store_list_traces (store *s, const char *owner, const char *fingerprint, const char *after,
-                        int limit, arena *a, trace_row **out, int *count, error *err) MUST_CHECK;
+/* A page of what an owner has, by id behind `after`. */
+typedef struct store_page {
+  const char *owner, *after;
+  const char *only; /* of this fingerprint, or kind; NULL: all */
+  int limit;
+} store_page;
+bool store_list_traces (store *s, const store_page *page, arena *a, trace_row **out, int *count,
+                        error *err) MUST_CHECK;
 bool store_name_trace (store *s, const char *id, const char *fingerprint, error *err) MUST_CHECK;
 bool store_own (store *s, const char *object, const char *owner, error *err) MUST_CHECK;
 bool store_disown (store *s, const char *object, const char *owner, error *err) MUST_CHECK;
@@ -93,8 +98,8 @@ bool store_cancel (store *s, const char *id, const char *owner, bool *stopped,
                    error *err) MUST_CHECK;
 bool store_find_job (store *s, const char *id, const char *owner, arena *a, job_row *out,
                      bool *found, error *err) MUST_CHECK;
-bool store_list_jobs (store *s, const char *kind, const char *owner, const char *after, int limit,
-                      arena *a, job_row **out, int *count, error *err) MUST_CHECK;
+bool store_list_jobs (store *s, const store_page *page, arena *a, job_row **out, int *count,
+                      error *err) MUST_CHECK;
 bool store_events (store *s, const char *id, int64_t after, arena *a, event_row **out, int *count,
                    error *err) MUST_CHECK;
 /* The newest curve of a trace with this fingerprint. */

@@ -41,7 +41,7 @@ static const char *hex_part (const bytes *b, int64_t from, int64_t size, arena *
 
 static bool share_parts (store *s, const char *digest, const bytes *packed, error *err) {
   arena *a = arena_new (0);
-  bool ok = a ? store_begin (s, err) : error_set (err, ERR_memory, "out of memory");
+  bool ok = a ? store_begin (s, err) : error_memory (err);
   if (!ok) {
     arena_free (a);
     return false;
@@ -114,7 +114,7 @@ static bool fetch (store *s, const char *digest, const char *path, error *err) {
   sql_rows rows;
   bytes packed = { 0 }, plain = { 0 };
   arena *a = arena_new (0);
-  bool ok = a || error_set (err, ERR_memory, "out of memory");
+  bool ok = a || error_memory (err);
   ok = ok && STORE_RUN (s, "select data from blob where digest = $1 order by part", a, &rows, err,
                         digest);
   ok = ok && (rows.rows || error_set (err, ERR_file, "no replica has %s", digest));

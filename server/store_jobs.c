@@ -80,7 +80,7 @@ static bool submit (store *s, const job_row *job, const char *owner, int64_t mos
 bool store_submit (store *s, const job_row *job, const char *owner, int64_t most_queued,
                    submit_answer *answer, error *err) {
   arena *a = arena_new (0);
-  bool ok = a ? store_begin (s, err) : error_set (err, ERR_memory, "out of memory");
+  bool ok = a ? store_begin (s, err) : error_memory (err);
   if (ok)
     ok = store_end (s, submit (s, job, owner, most_queued, a, answer, err), err);
   arena_free (a);
@@ -115,8 +115,7 @@ static bool held_run (store *s, const char *text, const char *const *values, int
                       error *err) {
   sql_rows rows;
   arena *a = arena_new (0);
-  bool ok = a ? store_run (s, text, values, n, a, &rows, err)
-              : error_set (err, ERR_memory, "out of memory");
+  bool ok = a ? store_run (s, text, values, n, a, &rows, err) : error_memory (err);
   *held = ok && rows.rows > 0;
   arena_free (a);
   return ok;
@@ -134,7 +133,7 @@ bool store_event (store *s, const job_row *job, const char *type, const char *da
   sql_rows rows = { 0 };
   number_text attempt = store_number (job->attempt);
   arena *a = arena_new (0);
-  bool ok = a ? store_begin (s, err) : error_set (err, ERR_memory, "out of memory");
+  bool ok = a ? store_begin (s, err) : error_memory (err);
   if (ok) {
     ok = STORE_INSIDE (s, "update job set events = events + 1" HELD " returning events", a, &rows,
                        err, job->id, attempt.text);
@@ -172,7 +171,7 @@ bool store_cancel (store *s, const char *id, const char *owner, bool *stopped, e
   sql_rows rows = { 0 };
   number_text now = store_number (store_now_ms ());
   arena *a = arena_new (0);
-  bool ok = a ? store_begin (s, err) : error_set (err, ERR_memory, "out of memory");
+  bool ok = a ? store_begin (s, err) : error_memory (err);
   if (ok) {
     ok = STORE_INSIDE (s, "delete from owner where object = $1 and owner = $2", NULL, NULL, err, id,
                        owner) &&
@@ -222,16 +221,16 @@ bool store_find_job (store *s, const char *id, const char *owner, arena *a, job_
   return true;
 }
 
-bool store_list_jobs (store *s, const char *kind, const char *owner, const char *after, int limit,
-                      arena *a, job_row **out, int *count, error *err) {
+bool store_list_jobs (store *s, const store_page *page, arena *a, job_row **out, int *count,
+                      error *err) {
   sql_rows rows;
-  number_text most = store_number (limit);
-  if (!STORE_RUN (s,
-                  "select " JOB_COLUMNS
-                  " from job j, owner o where o.object = j.id and o.owner = $1"
-                  " and ($2 = '' or j.kind = $2) and j.id > $3 order by j.id"
-                  " limit cast($4 as bigint)",
-                  a, &rows, err, owner, kind, after, most.text) ||
+  number_text most = store_number (page->limit);
+  if (!STORE_RUN (
+          s,
+          "select " JOB_COLUMNS " from job j, owner o where o.object = j.id and o.owner = $1"
+          " and ($2 = '' or j.kind = $2) and j.id > $3 order by j.id"
+          " limit cast($4 as bigint)",
+          a, &rows, err, page->owner, page->only ? page->only : "", page->after, most.text) ||
       !(*out = NEW (a, rows.rows, job_row, err)))
     return false;
   for (*count = 0; *count < rows.rows; (*count)++)
@@ -259,7 +258,7 @@ bool store_position (store *s, const job_row *job, int64_t *out, error *err) {
   sql_rows rows;
   arena *a = arena_new (0);
   number_text created = store_number (job->created_ms);
-  bool ok = a || error_set (err, ERR_memory, "out of memory");
+  bool ok = a || error_memory (err);
   ok = ok && STORE_RUN (s,
                         "select count(*) from job where state = 'queued' and (created_ms <"
                         " cast($1 as bigint) or (created_ms = cast($1 as bigint) and id < $2))",

@@ -64,7 +64,7 @@ static void *open_it (const char *where, error *err) {
   int how = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_FULLMUTEX;
   bool ok = sqlite3_open_v2 (where, &db, how, NULL) == SQLITE_OK ||
             error_set (err, ERR_file, "the store %s cannot be opened: %s", where,
-                       db ? sqlite3_errmsg (db) : "out of memory");
+                       db ? sqlite3_errmsg (db) : "no memory for it");
   for (size_t i = 0; ok && i < sizeof first / sizeof *first; i++)
     ok = run (db, first[i], NULL, 0, NULL, NULL, err);
   if (ok)

@@ -64,15 +64,16 @@ bool store_find_alias (store *s, const char *body_digest, const char *owner, are
          one_trace (&rows, out, found);
 }
 
-bool store_list_traces (store *s, const char *owner, const char *fingerprint, const char *after,
-                        int limit, arena *a, trace_row **out, int *count, error *err) {
+bool store_list_traces (store *s, const store_page *page, arena *a, trace_row **out, int *count,
+                        error *err) {
   sql_rows rows;
-  number_text most = store_number (limit);
+  number_text most = store_number (page->limit);
   if (!STORE_RUN (s,
                   "select t.id, t.info, t.fingerprint from trace t, owner o where o.object = t.id"
                   " and o.owner = $1 and ($2 = '' or t.fingerprint = $2) and t.id > $3"
                   " order by t.id limit cast($4 as bigint)",
-                  a, &rows, err, owner, fingerprint ? fingerprint : "", after, most.text) ||
+                  a, &rows, err, page->owner, page->only ? page->only : "", page->after,
+                  most.text) ||
       !(*out = NEW (a, rows.rows, trace_row, err)))
     return false;
   for (*count = 0; *count < rows.rows; (*count)++)

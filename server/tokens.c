@@ -37,7 +37,7 @@ static bool read_line (service *s, const char *path, int number, char *line, err
                       path, number);
   token *more = realloc (s->tokens, (size_t)(s->n_tokens + 1) * sizeof *more);
   if (!more)
-    return error_set (err, ERR_memory, "out of memory");
+    return error_memory (err);
   s->tokens = more;
   token *t = &s->tokens[s->n_tokens++];
   snprintf (t->digest, sizeof t->digest, "%.64s", digest);

@@ -141,13 +141,14 @@ bool work_has_plan (const work *w) {
 }
 
 bool work_verify (service *s, work *w, error *err) {
-  const char *all[4 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
+  const char *all[5 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
   char path[400];
   int n = 2;
   if (w->kind->output == OUTPUT_PLAN) {
     work_path (w, "order.json", path);
     all[n++] = file_exists (path) ? "order.json" : "trace.json";
     all[n++] = "plan.json";
+    all[n++] = "picture.svg";
   } else {
     all[1] = "legal";
     for (int i = 0; i < w->call.n_files; i++) {
@@ -251,6 +252,7 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
   bool ok = (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, err)) &&
             keep_file (s, w, "log", "log", &out, err) &&
             keep_file (s, w, "order", "order.json", &out, err) &&
+            keep_file (s, w, "picture", "picture.svg", &out, err) &&
             keep_file (s, w, "plan", "plan.json", &out, err) &&
             (w->kind->output != OUTPUT_PLANS || keep_plans (s, w, &out, err)) &&
             keep_file (s, w, "result", "result.json", &out, err) &&

@@ -246,8 +246,10 @@ START_TEST (owners_see_their_own) {
   ck_assert (store_find_trace (s, "t1", "ada", a, &out, &found, &err) && found);
   ck_assert (store_find_alias (s, "body", "ada", a, &out, &found, &err) && found);
   ck_assert_str_eq (out.id, "t1");
-  ck_assert (store_list_traces (s, "ada", "print", "", 10, a, &all, &n, &err) && n == 1);
-  ck_assert (store_list_traces (s, "bob", NULL, "", 10, a, &all, &n, &err) && n == 0);
+  ck_assert (store_list_traces (s, &(store_page){ "ada", "", "print", 10 }, a, &all, &n, &err) &&
+             n == 1);
+  ck_assert (store_list_traces (s, &(store_page){ "bob", "", NULL, 10 }, a, &all, &n, &err) &&
+             n == 0);
   ck_assert (store_disown (s, "t1", "ada", &err));
   ck_assert (store_find_alias (s, "body", "ada", a, &out, &found, &err) && !found);
   submit ("a", "ada");

@@ -123,8 +123,8 @@ static int run (call *c) {
   int form = 0;
   if (!call_word (c, "format", words, &form))
     return call_failed (c);
-  client *it = client_new (url ? url : "http://127.0.0.1:8077", getenv ("FERRY_TOKEN"), c->arena,
-                           &c->err);
+  client *it =
+      client_new (url ? url : "http://127.0.0.1:8077", getenv ("FERRY_TOKEN"), c->arena, &c->err);
   bool ok = it && ask (c, it, &a, &got) && read_advice (c, &got, &a);
   if (ok && c->json)
     ok = call_write (c, NULL, got.body.data, got.body.size) && call_write (c, NULL, "\n", 1);
@@ -160,7 +160,8 @@ const cli_command command_advise = {
   .least = 1,
   .most = 1,
   .about =
-      "Looks a job up on `ferry serve` by its fingerprint and prints the least memory at which it is "
+      "Looks a job up on `ferry serve` by its fingerprint and prints the least memory at which it "
+      "is "
       "fast enough, in the words of a scheduler: lines of an sbatch script, annotations of a pod, "
       "limits for HAMi, an annotation for KAI, a claim for dynamic resource allocation. Bytes are "
       "rounded up. Nothing is solved: the curve must be there.\n"
