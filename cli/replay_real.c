@@ -6,6 +6,7 @@
 #include "base/units.h"
 #include "executor/train.h"
 #include "solver/place/schedule.h"
+#include "trace/rewrite/order.h"
 
 /* ---- step by step ---- */
 
@@ -109,16 +110,26 @@ static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
   schedule_options o = { .budget_bytes = p->device.memory_bytes,
                          .host_bytes = p->device.host_bytes,
                          .pool_below_bytes = -1 };
-  if (!trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns, c->arena, &rw,
-                      &c->err))
+  const trace *ordered = t;
+  int32_t *order;
+  bool cut = p->n_sections > 0; /* else the order as it is, to which any other must be the same */
+  if ((cut && !trace_reorder (t, p->order, p->n_order, c->arena, &ordered, &order, &c->err)) ||
+      !trace_rewrite (ordered, p->sections, p->n_sections, NULL, 0, p->device.section_ns, c->arena,
+                      &rw, &c->err))
     return NULL;
-  return schedule (&(schedule_request){ .original = t,
-                                        .rewritten = &rw,
-                                        .sections = p->sections,
-                                        .n_sections = p->n_sections,
-                                        .device = &p->device,
-                                        .options = &o },
-                   c->arena, &shortage, &c->err);
+  plan *made = schedule (&(schedule_request){ .original = ordered,
+                                              .rewritten = &rw,
+                                              .sections = p->sections,
+                                              .n_sections = p->n_sections,
+                                              .device = &p->device,
+                                              .options = &o },
+                         c->arena, &shortage, &c->err);
+  if (made && cut) {
+    made->order = p->order;
+    made->n_order = p->n_order;
+    made->trace_digest = p->trace_digest;
+  }
+  return made;
 }
 
 static bool read_training (call *c, train_options *o, bytes *text) {
@@ -143,7 +154,8 @@ int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *
   train_result r;
   bytes text = { 0 };
   const char *times = call_text (c, "times");
-  setenv ("OPENBLAS_NUM_THREADS", "1", 1); /* it makes its threads when it is opened; none has work */
+  setenv ("OPENBLAS_NUM_THREADS", "1",
+          1); /* it makes its threads when it is opened; none has work */
   bool good = read_training (c, &train, &text);
   train.libraries.search = !o->emulated && !call_flag (c, "own-kernels");
   if (good && train.compare && !o->emulated)

@@ -219,11 +219,8 @@ static int solve_by_plan (call *c) {
   solution s;
   beside also = { 0 };
   const char *output = call_text (c, "output"), *dump = call_text (c, "dump");
-  const char *alone = call_text (c, "policy-opt") ? "policy-opt"
-                      : call_text (c, "order")    ? "order"
-                                                  : NULL;
-  if (alone) {
-    error_set (&c->err, ERR_usage, "--%s needs --policy", alone);
+  if (call_text (c, "policy-opt")) {
+    error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
     return call_failed (c);
   }
   trace *t = read_targets (c, output, dump) ? call_trace (c, c->operands[0]) : NULL;
@@ -260,9 +257,9 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
 
 /* What is ours alone would be passed over in silence. */
 static bool refuse_ours (call *c) {
-  static const char *const ours[] = { "reserve", "sections", "section-order", "recompute",
-                                      "gap",     "limit",    "seconds",       "seed",
-                                      "dump",    "noise",    "tune" };
+  static const char *const ours[] = { "reserve",   "sections", "section-order", "order",
+                                      "recompute", "gap",      "limit",         "seconds",
+                                      "seed",      "dump",     "noise",         "tune" };
   const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
   for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
     found = call_text (c, ours[i]) ? ours[i] : NULL;
@@ -277,14 +274,8 @@ static bool refuse_ours (call *c) {
                     found);
 }
 
-/* A plan is of one order of the ops: where the policy has found another, it is written too. */
 static bool write_answer (call *c, const policy_answer *a) {
-  const char *output = call_text (c, "output"), *order = call_text (c, "order");
-  if (a->plan && a->order && output && !order)
-    return error_set (&c->err, ERR_usage,
-                      "the plan is of the ops in another order; --order FILE takes that trace");
-  if (a->order && order && !trace_store (a->order, order, TRACE_PLAIN, &c->err))
-    return false;
+  const char *output = call_text (c, "output");
   return !a->plan || !output || plan_store (a->plan, output, false, &c->err);
 }
 
@@ -396,6 +387,9 @@ static const cli_option options[] = {
   { 0, "recompute", "off|cheap|auto|only",
     "drop what can be made again: outputs of cheap ops, any, "
     "or any and swap nothing; without it, off" },
+  { 0, "order", "as-is|updates|any",
+    "the ops in the order of the trace; or also each update as soon as its gradient is final; or "
+    "also any order that keeps every value; without it, as-is" },
   { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%" },
   { 0, "limit", "TICKS",
     "of the search, in simulated events, or, with cuts or drops, of all there is to do; the same "
@@ -416,9 +410,6 @@ static const cli_option options[] = {
     "write the program whose optimum bounds the stalls, in the LP format of CPLEX" },
   { 'p', "policy", "NAME|list", "decide by a published policy; list tells what there is" },
   { 0, "policy-opt", "KEY=VALUE,...", "options of the policy" },
-  { 0, "order", "FILE",
-    "where the trace goes if the policy puts its ops into another order; the plan is then of that "
-    "trace" },
   OPTION_SERVER,
   OPTION_STRICT,
   OPTIONS_END,

@@ -33,8 +33,10 @@ typedef struct training {
 static bool plain_open (const training *t, bool cut, plain *p, arena *a, error *err) {
   const plan *n = t->plan;
   interpret_options o = { .feed = t->options->input, .kernels = t->out->by_kernels };
-  if (!trace_rewrite (t->trace, n->sections, cut ? n->n_sections : 0, NULL, 0, n->device.section_ns,
-                      a, &p->rewritten, err))
+  bool ok = cut && n->n_sections
+                ? plan_cut (t->trace, n, a, &p->rewritten, err)
+                : trace_rewrite (t->trace, NULL, 0, NULL, 0, 0, a, &p->rewritten, err);
+  if (!ok)
     return false;
   int64_t bytes = 0;
   host_limits limits = host_limits_read ();

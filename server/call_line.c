@@ -106,15 +106,17 @@ static bool put_operand (line *l, const job_kind *k, const json *root) {
   return json_get_text (&j, &text, l->err) && put (l, arena_string (l->arena, text, l->err));
 }
 
-static bool put_output (line *l, const job_kind *k, const json *root) {
-  json policy = json_member (root, "policy");
-  if (k->output == OUTPUT_PICTURE)
+static bool put_output (line *l, const job_kind *k) {
+  switch (k->output) {
+  case OUTPUT_PICTURE:
     return put (l, "--svg=./picture.svg");
-  if (k->output == OUTPUT_PLANS)
+  case OUTPUT_PLANS:
     return put (l, "--output=./plans");
-  if (k->output == OUTPUT_PLAN && !put (l, "--output=./plan.json"))
-    return false;
-  return k->letter != 'S' || json_is_absent (&policy) || put (l, "--order=./order.json");
+  case OUTPUT_PLAN:
+    return put (l, "--output=./plan.json");
+  default:
+    return true;
+  }
 }
 
 bool asked_call (const job_kind *k, const char *text, arena *a, job_call *out, error *err) {
@@ -136,7 +138,7 @@ bool asked_call (const job_kind *k, const char *text, arena *a, job_call *out, e
   }
   for (const member *m = members; ok && m->name; m++)
     ok = !member_is_of (m, k) || put_member (&l, &root, m);
-  ok = ok && put (&l, "--json") && put_output (&l, k, &root) && put_operand (&l, k, &root);
+  ok = ok && put (&l, "--json") && put_output (&l, k) && put_operand (&l, k, &root);
   json_close (d);
   return ok;
 }

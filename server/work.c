@@ -145,8 +145,7 @@ bool work_verify (service *s, work *w, error *err) {
   char path[400];
   int n = 2;
   if (w->kind->output == OUTPUT_PLAN) {
-    work_path (w, "order.json", path);
-    all[n++] = file_exists (path) ? "order.json" : "trace.json";
+    all[n++] = "trace.json";
     all[n++] = "plan.json";
     all[n++] = "picture.svg";
   } else {
@@ -251,7 +250,6 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
   json_open_object (&out);
   bool ok = (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, err)) &&
             keep_file (s, w, "log", "log", &out, err) &&
-            keep_file (s, w, "order", "order.json", &out, err) &&
             keep_file (s, w, "picture", "picture.svg", &out, err) &&
             keep_file (s, w, "plan", "plan.json", &out, err) &&
             (w->kind->output != OUTPUT_PLANS || keep_plans (s, w, &out, err)) &&

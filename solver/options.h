@@ -19,6 +19,10 @@ typedef enum recompute_mode {
   RECOMPUTE_ONLY
 } recompute_mode;
 
+/* The orders that the ops may have: that of the trace, also with the updates moved up, or any that
+   keeps every value. */
+typedef enum order_mode { ORDER_AS_IS, ORDER_UPDATES, ORDER_ANY } order_mode;
+
 /* The user's wish; the same in every room. */
 typedef struct solve_options {
   const device *device;
@@ -37,6 +41,7 @@ typedef struct solve_options {
   int64_t section_parts; /* SECTIONS_FIXED: so many */
   sections_orders section_orders;
   recompute_mode recompute;
+  order_mode order;
   const char *trace_digest; /* where it is known already; or NULL */
   int32_t noise_percent;    /* of plans as good, that which ops of so much more or less harm least;
                                0: the first that was met */

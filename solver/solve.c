@@ -3,6 +3,7 @@
 #include <assert.h>
 
 #include "solver/attempt/attempt.h"
+#include "solver/orders.h"
 #include "solver/same_places.h"
 #include "solver/search/search.h"
 
@@ -10,9 +11,15 @@ bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, 
   return attempt_bound (t, o, a, out, err);
 }
 
+static bool solve_in_order (const trace *t, const solve_options *o, const effort *e, arena *a,
+                            solution *out, error *err) {
+  return (o->same_places ? same_places_solve : search_solve) (t, o, e, a, out, err);
+}
+
 bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                  error *err) {
-  bool ok = (o->same_places ? same_places_solve : search_solve) (t, o, e, a, out, err);
+  bool ok = o->order == ORDER_AS_IS ? solve_in_order (t, o, e, a, out, err)
+                                    : orders_solve (t, o, e, solve_in_order, a, out, err);
   assert (!ok || out->plan->certificate.lower_bound_ns <= out->plan->predicted.step_ns);
   return ok;
 }

@@ -72,11 +72,10 @@ policy_alone() { # what the planner alone knows is not passed over
   done
   run 2 solve small.json -b 70% --policy-opt line=0.9 && one_line && says '--policy-opt needs --policy'
 }
-policy_order() { # another order of the ops is another trace, and the plan is of that one
+policy_order() { # another order of the ops is a part of the plan
   local how=(-p swapadvisor-planner --policy-opt "evaluations=80,population=16" -b 45%)
-  run 2 solve small.json "${how[@]}" -o p.json && one_line && says '--order FILE' &&
-    run 0 solve small.json "${how[@]}" --order order.json -o p.json && run 0 check order.json p.json && run 1 check small.json p.json &&
-    run 0 solve small.json "${how[@]}" --order again.json -o again_p.json && cmp order.json again.json && cmp p.json again_p.json
+  run 0 solve small.json "${how[@]}" -o p.json && grep -q '"order"' p.json && run 0 check small.json p.json &&
+    run 0 solve small.json "${how[@]}" -o again_p.json && cmp p.json again_p.json
 }
 policy_list() { run 0 solve --policy list && grep -q '^capuchin' out && run 0 solve --policy list --json && python_json out; }
 compares() { run 0 compare small.json --budgets 100%,70% --policies lru,g10 && [ "$(grep -c '^budget' out)" = 2 ] && [ "$(grep -cE '^  (lru|g10)' out)" = 4 ]; }

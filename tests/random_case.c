@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "tests/random_maker.h"
+#include "trace/rewrite/order.h"
 
 enum { MOST_LIST = 3, MOST_BATCH = 6 };
 
@@ -105,11 +106,34 @@ static bool accepted (maker *m, rewritten *out) {
   return plan_rewrite (m->original, m->plan, m->a, out, &refused);
 }
 
+/* Neighbours change places, as often as chance has it and the rewriter takes it. */
+static bool random_order (maker *m, error *err) {
+  enum { SWAPS = 12 };
+  plan *p = m->plan;
+  int32_t n = m->original->n_ops, *order = NEW (m->a, n, int32_t, err), *same;
+  rewritten tried;
+  for (int32_t i = 0; order && i < n; i++)
+    order[i] = i;
+  for (int swap = 0; order && m->features & CASE_ORDER && n > 1 && swap < SWAPS; swap++) {
+    int32_t i = maker_pick (m, 0, n - 2), x = order[i];
+    order[i] = order[i + 1];
+    order[i + 1] = x;
+    if (!order_runs (order, n, m->a, &p->order, &p->n_order, err))
+      return false;
+    if (accepted (m, &tried))
+      continue;
+    order[i + 1] = order[i];
+    order[i] = x;
+  }
+  return order && order_runs (order, n, m->a, &p->order, &p->n_order, err) &&
+         trace_reorder (m->original, p->order, p->n_order, m->a, &m->ordered, &same, err);
+}
+
 static void add_section (maker *m, int32_t first, rewritten *out) {
   int64_t parts = m->original->batch;
   int32_t end = first, longest = maker_pick (m, 1, 4);
-  for (; end < m->original->n_ops && end - first < longest; end++) {
-    int64_t next = m->original->ops[end].parts;
+  for (; end < m->ordered->n_ops && end - first < longest; end++) {
+    int64_t next = m->ordered->ops[end].parts;
     if (next < 2)
       break;
     parts = next < parts ? next : parts;
@@ -164,7 +188,7 @@ bool maker_lists (maker *m, rewritten *out, error *err) {
   plan *p = m->plan;
   p->sections = NEW (m->a, MOST_SECTIONS, section, err);
   p->recomputes = NEW (m->a, MOST_RECOMPUTES, recompute, err);
-  if (!p->sections || !p->recomputes)
+  if (!p->sections || !p->recomputes || !random_order (m, err))
     return false;
   while (maker_may (m, CASE_SECTIONS, 700000) && p->n_sections < MOST_SECTIONS) {
     int32_t from = p->n_sections ? p->sections[p->n_sections - 1].end : 0;

@@ -25,7 +25,8 @@ typedef enum case_feature {
   CASE_GAPS = 1 << 13,
   CASE_ZERO_NS = 1 << 14,
   CASE_BIG_GRANULE = 1 << 15, /* the placement's is twice the device's */
-  CASE_EVERYTHING = (1 << 16) - 1
+  CASE_ORDER = 1 << 16,
+  CASE_EVERYTHING = (1 << 17) - 1
 } case_feature;
 
 typedef enum case_places {

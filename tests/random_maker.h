@@ -31,6 +31,7 @@ typedef struct maker {
   unsigned features;
   arena *a;
   trace *original;
+  const trace *ordered; /* in the plan's order */
   plan *plan;
   const trace *t; /* rewritten */
   int64_t period; /* of the execution: n_ops x SLOT */

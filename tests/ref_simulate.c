@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "tests/ref_rewrite.h"
+#include "tests/ref_order.h"
 
 enum { LOOKED_AT = 32, FROM_STEP = 16, TO_STEP = 32 };
 
@@ -452,8 +452,7 @@ static bool worker_new (const ref_job *job, arena *a, worker *w, ref_answer *ans
   const plan *p = job->plan;
   rewritten rw;
   *answer = (ref_answer){ 0 };
-  if (!ref_rewrite (job->original, p->sections, p->n_sections, p->recomputes, p->n_recomputes,
-                    p->device.section_ns, a, &rw, err))
+  if (!ref_plan_rewrite (job->original, p, a, &rw, err))
     return false;
   *w = (worker){ .t = rw.trace, .p = p };
   w->move_bytes = NEW (a, p->n_moves + 1, int64_t, err);

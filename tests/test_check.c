@@ -22,6 +22,7 @@ typedef struct fixture {
   stay stays[STAYS + 1];
   granule_run runs[STAYS + 1];
   section sections[1];
+  op_run order[4];
 } fixture;
 
 static void add_use (fixture *f, int32_t k, int32_t x, bool writes) {
@@ -162,6 +163,36 @@ static void small_host (fixture *f) { f->plan.device.host_bytes = f->plan.host_b
 static void uncut_op (fixture *f) {
   f->sections[0] = (section){ 0, 1, 2, SECTION_LEVEL };
   f->plan.n_sections = 1;
+}
+static void run_ops (fixture *f, op_run one, op_run two, op_run three) {
+  f->order[0] = one;
+  f->order[1] = two;
+  f->order[2] = three;
+  f->plan.order = f->order;
+  f->plan.n_order = 3;
+}
+static void op_left_out (fixture *f) {
+  run_ops (f, (op_run){ 1, 1 }, (op_run){ 0, 1 }, (op_run){ 2, 3 });
+}
+static void op_run_twice (fixture *f) {
+  run_ops (f, (op_run){ 0, 1 }, (op_run){ 0, 2 }, (op_run){ 2, 4 });
+}
+static void op_of_no_trace (fixture *f) {
+  run_ops (f, (op_run){ 0, 1 }, (op_run){ 1, 2 }, (op_run){ 3, 4 });
+}
+static void read_too_early (fixture *f) {
+  run_ops (f, (op_run){ 2, 1 }, (op_run){ 0, 2 }, (op_run){ 3, 3 });
+}
+static void written_too_early (fixture *f) {
+  run_ops (f, (op_run){ 3, 1 }, (op_run){ 0, 3 }, (op_run){ 4, 2 });
+}
+static void written_the_other_way (fixture *f) {
+  error err = { 0 };
+  f->ops[4].reads.count = 0;
+  ck_assert (trace_digest (&f->trace, f->digest, &err));
+  run_ops (f, (op_run){ 0, 1 }, (op_run){ 4, 1 }, (op_run){ 1, 3 });
+  f->order[3] = (op_run){ 5, 1 };
+  f->plan.n_order = 4;
 }
 static void empty_group (fixture *f) { f->plan.n_groups = 2; }
 static void twice_in_group (fixture *f) { f->members[1] = 6; }
@@ -306,6 +337,12 @@ static const struct {
   { RULE_device, "/device/share_ppm", no_share },
   { RULE_budget, "/budget_bytes", small_card },
   { RULE_host_budget, "/host_bytes", small_host },
+  { RULE_order_each, "/order", op_left_out },
+  { RULE_order_each, "/order/2", op_run_twice },
+  { RULE_order_each, "/order/4", op_of_no_trace },
+  { RULE_order_read, "/order", read_too_early },
+  { RULE_order_overwrite, "/order", written_too_early },
+  { RULE_order_write, "/order", written_the_other_way },
   { RULE_rewrite, "/sections/0", uncut_op },
   { RULE_group_member, "/groups/1", empty_group },
   { RULE_group_member, "/groups/0", twice_in_group },

@@ -1,5 +1,6 @@
 /* A plan: orders, waits and places, never times.  Indices are those of the rewritten trace, but in
-   `sections` (the original's) and `recomputes` (the sectioned one's). */
+   `order` (the original's), `sections` (those of the trace in that order) and `recomputes` (the
+   sectioned one's). */
 #ifndef FERRY_TRACE_PLAN_H
 #define FERRY_TRACE_PLAN_H
 
@@ -8,6 +9,11 @@
 
 #define PLAN_FORMAT "ferry-plan/1"
 #define NO_WAIT INT32_MIN
+
+/* So many ops, one behind the other, from this one on. */
+typedef struct op_run {
+  int32_t first, count;
+} op_run;
 
 typedef enum section_order { SECTION_LEVEL, SECTION_DEPTH, SECTION_ORDERS } section_order;
 
@@ -82,13 +88,14 @@ typedef struct plan {
   const char *trace_digest; /* "sha256:..." of the original trace */
   device device;
   int64_t budget_bytes, host_bytes;
+  op_run *order; /* all ops, in the order in which they run; none: as it is */
   section *sections;
   recompute *recomputes;
   index_list *groups;
   move *moves;
   int32_t *out_order, *in_order;
   op_wait *op_waits;
-  int32_t n_sections, n_recomputes, n_groups, n_moves, n_outs, n_ins, n_op_waits;
+  int32_t n_order, n_sections, n_recomputes, n_groups, n_moves, n_outs, n_ins, n_op_waits;
   placement placement;
   bool has_predicted, has_certificate;
   predicted predicted;

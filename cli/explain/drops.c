@@ -41,8 +41,7 @@ bool dropped_of (call *c, const trace *t, const plan *p, dropped_list *out) {
   link_rates r = device_rates (&p->device.link, p->device.share_ppm);
   *out = (dropped_list){ .count = p->n_recomputes };
   out->at = NEW (c->arena, p->n_recomputes, dropped, &c->err);
-  if (!out->at || !trace_rewrite (t, p->sections, p->n_sections, NULL, 0, p->device.section_ns,
-                                  c->arena, &cut, &c->err))
+  if (!out->at || !plan_cut (t, p, c->arena, &cut, &c->err))
     return false;
   out->cut = cut.trace;
   for (int32_t i = 0; i < p->n_recomputes; i++) {

@@ -5,12 +5,14 @@
 #include "base/units.h"
 #include "cli/explain/cuts.h"
 #include "cli/explain/drops.h"
+#include "cli/explain/order.h"
 #include "cli/explain/places.h"
 #include "cli/explain/prices.h"
 #include "cli/inputs/inputs.h"
 #include "cli/figures/pictures.h"
 #include "cli/inputs/planner.h"
 #include "trace/check/check.h"
+#include "trace/rewrite/order.h"
 #include "trace/simulate/simulate.h"
 #include "trace/simulate/waits.h"
 
@@ -30,7 +32,7 @@ typedef struct holder {
 } holder;
 
 typedef struct told {
-  const trace *original, *trace; /* as given, and rewritten */
+  const trace *original, *ordered, *trace; /* as given, in the plan's order, and rewritten */
   plan *plan;
   rewritten rewritten;
   predicted cost;
@@ -42,6 +44,7 @@ typedef struct told {
   int64_t waited_ns;
   crossing *crossings; /* the most bytes first */
   int32_t n_crossings;
+  order_told order;
   cuts_told cuts;
   dropped_list drops;
   places_told places;
@@ -154,7 +157,8 @@ static bool find_all (call *c, told *t) {
   if (!simulate (&job, 1, &o, c->arena, &t->cost, &t->line, &c->err) ||
       !waits_of (&job, &t->line, c->arena, &t->waits, &t->n_waits, &c->err) ||
       !count_crossings (c, t) || !find_holders (c, t) ||
-      !cuts_of (c, t->original, t->plan, &t->cuts) ||
+      !order_of (c, t->original, t->plan, &t->order) ||
+      !cuts_of (c, t->ordered, t->plan, &t->cuts) ||
       !dropped_of (c, t->original, t->plan, &t->drops) ||
       !places_of (c, &job, &t->line, t->waits, t->n_waits, &t->places))
     return false;
@@ -273,7 +277,7 @@ static void tell_answer (const told *t) {
   char step[UNITS_TEXT];
   printf ("\na step takes %s, at most %.2f %% above what any plan%s can reach\n",
           units_time (step, t->cost.step_ns), planner_gap (t->cost.step_ns, t->prices.now_ns),
-          t->trace == t->original ? "" : " with these sections and drops");
+          t->trace == t->original ? "" : " with this order, these sections and drops");
 }
 
 /* ---- as JSON ---- */
@@ -322,6 +326,7 @@ static bool print_json (call *c, const told *t) {
   prices_put_bounds (&w, &t->prices);
   put_crossings (&w, t);
   dropped_put (&w, &t->drops);
+  order_put (&w, &t->order);
   json_put_key (&w, "peak");
   json_open_object (&w);
   json_add_int (&w, "at_ns", t->line.peak_ns);
@@ -341,11 +346,14 @@ static bool print_json (call *c, const told *t) {
 
 static int run (call *c) {
   told t = { 0 };
+  int32_t *order;
   trace *original = call_trace (c, c->operands[0]);
   t.plan = original ? call_plan (c, c->operands[1]) : NULL;
   if (!t.plan)
     return call_failed (c);
   if (!check_plan (original, t.plan, c->arena, NULL, &c->err) ||
+      !trace_reorder (original, t.plan->order, t.plan->n_order, c->arena, &t.ordered, &order,
+                      &c->err) ||
       !plan_rewrite (original, t.plan, c->arena, &t.rewritten, &c->err)) {
     error_in_file (&c->err, c->operands[1]);
     return call_failed (c);
@@ -364,6 +372,7 @@ static int run (call *c) {
   tell_waits (&t);
   places_print (&t.places);
   tell_crossings (&t);
+  order_print (&t.order);
   cuts_print (&t.cuts);
   dropped_print (&t.drops);
   prices_print (&t.prices);

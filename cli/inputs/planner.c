@@ -16,6 +16,7 @@ enum { APPROXIMATE_PPM = 30000, TOUCHED_PPM = 50000 };
 
 /* In the order of sections_orders and recompute_mode. */
 static const char *const order_words[] = { "auto", "level", "depth", NULL };
+static const char *const op_order_words[] = { "as-is", "updates", "any", NULL };
 static const char *const drop_words[] = { "off", "cheap", "auto", "only", NULL };
 
 int64_t planner_now_ns (void) {
@@ -142,9 +143,10 @@ static bool read_word (call *c, const char *option, const char *const *words, in
 }
 
 static bool read_rewriting (call *c, const trace *t, planner *p) {
-  int order = ORDERS_AUTO, drop = RECOMPUTE_OFF;
+  int order = ORDERS_AUTO, op_order = ORDER_AS_IS, drop = RECOMPUTE_OFF;
   if (!read_sections (c, t, &p->options) || !read_word (c, "section-order", order_words, &order) ||
-      !read_word (c, "recompute", drop_words, &drop))
+      !read_word (c, "recompute", drop_words, &drop) ||
+      !read_word (c, "order", op_order_words, &op_order))
     return false;
   if (order != ORDERS_AUTO && p->options.sections == SECTIONS_OFF)
     return error_set (&c->err, ERR_usage,
@@ -152,6 +154,7 @@ static bool read_rewriting (call *c, const trace *t, planner *p) {
                       "auto too",
                       order_words[order]);
   p->options.section_orders = (sections_orders)order;
+  p->options.order = (order_mode)op_order;
   p->options.recompute = (recompute_mode)drop;
   return true;
 }
@@ -222,6 +225,8 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_add_int (&w, "limit_ticks", p->options.limit_ticks);
   if (p->options.noise_percent)
     json_add_int (&w, "noise_percent", p->options.noise_percent);
+  if (p->options.order)
+    json_add_text (&w, "order", op_order_words[p->options.order]);
   if (p->options.recompute)
     json_add_text (&w, "recompute", drop_words[p->options.recompute]);
   json_add_int (&w, "reserve_bytes", p->reserve_bytes);

@@ -184,7 +184,7 @@ static bool take_answer (call *c, client *it, const char *job, bool *fits) {
 }
 
 static bool refuse_local (call *c) {
-  static const char *const local[] = { "dump", "order" };
+  static const char *const local[] = { "dump", "tune" };
   for (size_t i = 0; i < sizeof local / sizeof *local; i++)
     if (call_text (c, local[i]))
       return error_set (&c->err, ERR_usage, "--%s is not for --server: solve here", local[i]);

@@ -10,6 +10,8 @@ typedef struct walk {
   const policy_choice *c;
   int32_t *active; /* per tensor: the drop that it is away by, or -1 */
   int32_t *made;   /* per tensor: the op whose entry made it last, or -1 */
+  int32_t *fresh;  /* per tensor: the op whose entry was seen to write it last, or -1, */
+  int32_t *writes; /* and the writes that it then has behind it */
   int32_t *ops;    /* of this entry, in order of finding */
   int32_t *taken;  /* per op: the op whose entry has it, or -1 */
   int32_t *failed; /* per tensor: the request in which it could not be made */
@@ -105,10 +107,13 @@ static bool begin (walk *w, const policy_view *v, const policy_choice *c, error 
   w->taken = NEW (v->arena, v->n_ops, int32_t, err);
   w->failed = NEW (v->arena, v->n_tensors, int32_t, err);
   w->ops = NEW (v->arena, v->n_ops, int32_t, err);
-  if (!w->active || !w->made || !w->taken || !w->failed || !w->ops)
+  w->fresh = NEW (v->arena, v->n_tensors, int32_t, err);
+  w->writes = NEW (v->arena, v->n_tensors, int32_t, err);
+  if (!w->active || !w->made || !w->fresh || !w->writes || !w->taken || !w->failed || !w->ops)
     return false;
   memset (w->active, 0xff, (size_t)v->n_tensors * sizeof *w->active);
   memset (w->made, 0xff, (size_t)v->n_tensors * sizeof *w->made);
+  memset (w->fresh, 0xff, (size_t)v->n_tensors * sizeof *w->fresh);
   memset (w->taken, 0xff, (size_t)v->n_ops * sizeof *w->taken);
   return true;
 }
@@ -147,10 +152,43 @@ static bool make_due (walk *w, int32_t drop) {
   return true;
 }
 
+/* Where an entry makes a tensor that is written more than once, its ops may find it half made: each
+   was taken for another reason. */
+static bool is_sound (walk *w) {
+  const policy_view *v = w->v;
+  qsort (w->ops, (size_t)w->n_ops, sizeof *w->ops, ascending);
+  for (int32_t i = 0; i < w->n_ops; i++) {
+    const op *o = &v->trace->ops[w->ops[i]];
+    for (int32_t j = 0; j < o->reads.count; j++) {
+      int32_t x = o->reads.at[j];
+      if (!list_has (&o->side, x) && w->fresh[x] == w->before &&
+          w->writes[x] != writes_before (v, x, w->ops[i]))
+        return false;
+    }
+    for (int32_t j = 0; j < o->writes.count; j++) {
+      int32_t x = o->writes.at[j];
+      if (list_has (&o->side, x))
+        continue;
+      w->fresh[x] = w->before;
+      w->writes[x] = writes_before (v, x, w->ops[i]) + 1;
+    }
+  }
+  return true;
+}
+
+/* What was to be made for this op stays instead. */
+static void give_up (walk *w) {
+  const op *o = &w->v->trace->ops[w->before];
+  w->n_ops = 0;
+  for (int32_t j = 0; j < o->reads.count; j++)
+    w->active[o->reads.at[j]] = -1;
+  for (int32_t j = 0; j < o->writes.count; j++)
+    w->active[o->writes.at[j]] = -1;
+}
+
 /* Writes one entry from what was made for op `before`. */
 static bool put_entry (walk *w, recompute *r, int64_t *kept, error *err) {
   const policy_view *v = w->v;
-  qsort (w->ops, (size_t)w->n_ops, sizeof *w->ops, ascending);
   int32_t n_written = 0;
   for (int32_t i = 0; i < w->n_ops; i++)
     n_written += v->trace->ops[w->ops[i]].writes.count;
@@ -213,6 +251,8 @@ bool policy_recomputes (policy_view *v, const policy_choice *c, recompute **out,
           w.active[list->at[j]] = -1;
       }
     }
+    if (w.n_ops > 0 && !is_sound (&w))
+      give_up (&w);
     if (w.n_ops > 0 && !put_entry (&w, &(*out)[(*count)++], kept, err))
       return false;
   }

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "trace/rewrite/order.h"
 
 enum { TOURNAMENT = 4, ELITE = 2, PATIENCE = 20 };
 
@@ -109,41 +110,12 @@ bool orders_decode (const orders_graph *g, const int32_t *priority, int32_t *ord
   return true;
 }
 
-/* Lives that the trace gives go with the ops that they name. */
-static tensor *place_lives (const trace *t, const int32_t *order, arena *a, error *err) {
-  tensor *tensors = NEW (a, t->n_tensors, tensor, err);
-  int32_t *place = NEW (a, t->n_ops, int32_t, err);
-  if (!tensors || !place)
-    return NULL;
-  for (int32_t n = 0; n < t->n_ops; n++)
-    place[order[n]] = n;
-  for (int32_t x = 0; x < t->n_tensors; x++) {
-    tensors[x] = t->tensors[x];
-    if (tensors[x].born_before != NO_OP)
-      tensors[x].born_before = place[tensors[x].born_before];
-    if (tensors[x].dies_after != NO_OP)
-      tensors[x].dies_after = place[tensors[x].dies_after];
-  }
-  return tensors;
-}
-
-trace *orders_apply (const trace *t, const int32_t *order, arena *a, error *err) {
-  trace *to = NEW (a, 1, trace, err);
-  op *ops = NEW (a, t->n_ops, op, err);
-  int64_t *samples = NEW (a, (int64_t)t->n_samples * t->n_ops, int64_t, err);
-  tensor *tensors = to && ops && samples ? place_lives (t, order, a, err) : NULL;
-  if (!tensors)
-    return NULL;
-  for (int32_t n = 0; n < t->n_ops; n++) {
-    ops[n] = t->ops[order[n]];
-    for (int64_t row = 0; row < t->n_samples; row++)
-      samples[row * t->n_ops + n] = t->ns_samples[row * t->n_ops + order[n]];
-  }
-  *to = *t;
-  to->ops = ops;
-  to->tensors = tensors;
-  to->ns_samples = samples;
-  return to;
+static bool reorder (const trace *t, const int32_t *order, arena *a, const trace **out,
+                     error *err) {
+  op_run *runs;
+  int32_t n_runs, *same;
+  return order_runs (order, t->n_ops, a, &runs, &n_runs, err) &&
+         trace_reorder (t, runs, n_runs, a, out, &same, err);
 }
 
 /* ---- the search ---- */
@@ -176,7 +148,7 @@ static bool judge (genetic *s, individual *x, error *err) {
   r.trace_digest = NULL;
   r.only_fits = true;
   bool ok = scratch && orders_decode (&s->graph, x->priority, s->order, scratch, err) &&
-            (r.trace = orders_apply (s->request->trace, s->order, scratch, err)) &&
+            reorder (s->request->trace, s->order, scratch, &r.trace, err) &&
             policy_run (POLICY_swapadvisor, &r, scratch, &answer, err);
   if (ok) {
     x->fits = answer.fits;
@@ -286,20 +258,28 @@ static bool evolve (genetic *s, error *err) {
   return true;
 }
 
+/* The plan of the trace in that order as one of the trace as it is. */
+static bool give_back (genetic *s, policy_answer *out, error *err) {
+  char digest[TRACE_DIGEST];
+  plan *p = out->plan;
+  if (!p)
+    return true;
+  if (!trace_digest (s->request->trace, digest, err))
+    return false;
+  p->trace_digest = arena_string (s->a, digest, err);
+  return p->trace_digest && order_runs (s->order, s->graph.n, s->a, &p->order, &p->n_order, err);
+}
+
 /* The best once more, for the caller. */
 static bool finish (genetic *s, policy_answer *out, error *err) {
   policy_request r = *s->request;
-  bool same = true;
-  if (!orders_decode (&s->graph, s->now[0].priority, s->order, s->a, err))
+  if (!orders_decode (&s->graph, s->now[0].priority, s->order, s->a, err) ||
+      !reorder (s->request->trace, s->order, s->a, &r.trace, err))
     return false;
-  for (int32_t n = 0; n < s->graph.n; n++)
-    same &= s->order[n] == n;
-  if (!same) {
+  bool same = r.trace == s->request->trace;
+  if (!same)
     r.trace_digest = NULL;
-    if (!(r.trace = orders_apply (r.trace, s->order, s->a, err)))
-      return false;
-  }
-  if (!policy_run (POLICY_swapadvisor, &r, s->a, out, err))
+  if (!policy_run (POLICY_swapadvisor, &r, s->a, out, err) || (!same && !give_back (s, out, err)))
     return false;
   out->label = "swapadvisor (genetic, from memory)";
   out->order = same ? NULL : r.trace;

@@ -1,6 +1,6 @@
 /* SwapAdvisor's search over the order of the ops: a genetic algorithm whose genome is a priority
    for each op, decoded by list scheduling, and judged by the simulated plan of its planner.  A plan
-   belongs to one order, so what is found comes with the trace in that order. */
+   carries its order. */
 #ifndef FERRY_SOLVER_POLICY_ORDERS_H
 #define FERRY_SOLVER_POLICY_ORDERS_H
 
@@ -25,8 +25,6 @@ bool orders_graph_of (const trace *t, arena *a, orders_graph *out, error *err) M
 /* Of the ops that may run, the one of least priority, then index; order has room for all. */
 bool orders_decode (const orders_graph *g, const int32_t *priority, int32_t *order, arena *scratch,
                     error *err) MUST_CHECK;
-/* The same step with its ops in that order; names and lists are shared. */
-trace *orders_apply (const trace *t, const int32_t *order, arena *a, error *err) MUST_CHECK;
 
 /* The best order's answer, with out->order where it is not the trace's own. The given order is one
    of those judged, so the answer is never worse than its. */

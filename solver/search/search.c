@@ -61,6 +61,10 @@ static bool take_published (const trace *t, const solve_options *o, const effort
   return true;
 }
 
+int64_t search_default_ticks (const trace *t, const solve_options *o) {
+  return o->sections || o->recompute ? ways_default_ticks (t, o->tuning) : SOLVE_LIMIT_TICKS;
+}
+
 bool search_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                    error *err) {
   effort full = solve_effort (o, e);

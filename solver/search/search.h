@@ -11,4 +11,7 @@
 bool search_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                    error *err) MUST_CHECK;
 
+/* The limit of ticks where none is given. */
+int64_t search_default_ticks (const trace *t, const solve_options *o);
+
 #endif

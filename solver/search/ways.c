@@ -311,7 +311,7 @@ static bool run_strategies (ways *m, error *err) {
 }
 
 /* About 15 seconds, and up to a minute for the largest. */
-static int64_t default_ticks (const trace *t, const tuning *by) {
+int64_t ways_default_ticks (const trace *t, const tuning *by) {
   int64_t least = tuned (by, TUNE_search_ticks), most = least * tuned (by, TUNE_search_most_times);
   int64_t ticks = units_scale (least, t->n_ops, tuned (by, TUNE_search_few_ops));
   return ticks < least ? least : ticks < most ? ticks : most;
@@ -327,7 +327,8 @@ bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) {
   assert (o->sections != SECTIONS_OFF || o->recompute != RECOMPUTE_OFF);
   *m = (ways){ .t = t, .o = o, .effort = q->effort, .arena = a, .compute_ns = trace_total_ns (t) };
   m->least_ns = q->least_ns > m->compute_ns ? q->least_ns : m->compute_ns;
-  m->limit_ticks = q->effort.limit_ticks ? q->effort.limit_ticks : default_ticks (t, o->tuning);
+  m->limit_ticks =
+      q->effort.limit_ticks ? q->effort.limit_ticks : ways_default_ticks (t, o->tuning);
   m->events = solve_events_per_tick (t->n_ops);
   m->scratch = arena_made (err);
   bool ok = m->scratch && run_strategies (m, err) && (m->best.plan || nothing_fits (m, err));

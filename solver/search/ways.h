@@ -18,4 +18,7 @@ typedef struct ways_request {
    the caller knows the bound. */
 bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) MUST_CHECK;
 
+/* The limit where none is given. */
+int64_t ways_default_ticks (const trace *t, const tuning *by);
+
 #endif

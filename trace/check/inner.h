@@ -91,6 +91,7 @@ bool check_hand_over (checker *c, check_handovers *list, int32_t former, int32_t
                       bool same_step) MUST_CHECK;
 
 /* In this order. */
+bool check_order (checker *c) MUST_CHECK;
 bool check_units (checker *c) MUST_CHECK;
 bool check_moves (checker *c) MUST_CHECK;
 bool check_clean (checker *c) MUST_CHECK;

@@ -4,11 +4,11 @@
 
 #include <string.h>
 
-static const char *const top_keys[] = { "format",     "trace",     "device",      "budget_bytes",
-                                        "host_bytes", "sections",  "recompute",   "groups",
-                                        "moves",      "out_order", "in_order",    "op_waits",
-                                        "placement",  "predicted", "certificate", "made_by",
-                                        NULL };
+static const char *const top_keys[] = { "format",     "trace",     "device",    "budget_bytes",
+                                        "host_bytes", "order",     "sections",  "recompute",
+                                        "groups",     "moves",     "out_order", "in_order",
+                                        "op_waits",   "placement", "predicted", "certificate",
+                                        "made_by",    NULL };
 static const char *const section_keys[] = { "ops", "parts", "order", NULL };
 static const char *const recompute_keys[] = { "before", "ops", "replaces", NULL };
 static const char *const move_keys[] = { "unit",   "part",    "of",    "out_after",   "in_before",
@@ -107,6 +107,21 @@ static bool open_rows (reading *r, const json *root, const char *key, json *at, 
   *count = (int32_t)json_count (at);
   *to = arena_alloc (r->arena, *count, size, r->err);
   return *to;
+}
+
+static bool read_order (reading *r, const json *root) {
+  plan *p = r->plan;
+  json list = json_member (root, "order");
+  int32_t *at = NULL, count = 0;
+  if (!read_indices (r, &list, &at, &count))
+    return false;
+  if (count % 2)
+    return json_error (&list, r->err, "an order is pairs of a first op and a count");
+  p->n_order = count / 2;
+  p->order = NEW (r->arena, p->n_order, op_run, r->err);
+  for (int32_t i = 0; p->order && i < p->n_order; i++)
+    p->order[i] = (op_run){ at[2 * i], at[2 * i + 1] };
+  return p->order;
 }
 
 static bool read_sections (reading *r, const json *root) {
@@ -303,9 +318,9 @@ static bool read_plan (reading *r, const json *root) {
     if (!p->made_by)
       return false;
   }
-  return read_sections (r, root) && read_recomputes (r, root) && read_groups (r, root) &&
-         read_moves (r, root) && plan_read_placement (r, root) && read_predicted (r, root) &&
-         read_certificate (r, root);
+  return read_order (r, root) && read_sections (r, root) && read_recomputes (r, root) &&
+         read_groups (r, root) && read_moves (r, root) && plan_read_placement (r, root) &&
+         read_predicted (r, root) && read_certificate (r, root);
 }
 
 plan *plan_parse (const char *text, int64_t size, const read_options *o, arena *a, error *err) {

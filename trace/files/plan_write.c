@@ -245,6 +245,18 @@ static void put_sections (json_writer *w, const plan *p) {
   json_close_array (w);
 }
 
+static void put_order (json_writer *w, const plan *p) {
+  if (!p->n_order)
+    return;
+  json_put_key (w, "order");
+  json_open_array (w);
+  for (int32_t i = 0; i < p->n_order; i++) {
+    json_put_int (w, p->order[i].first);
+    json_put_int (w, p->order[i].count);
+  }
+  json_close_array (w);
+}
+
 bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
   json_writer w;
   json_begin (&w, packed ? 2 : 3);
@@ -272,6 +284,7 @@ bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
     json_add_raw (&w, "made_by", p->made_by);
   put_moves (&w, p, packed);
   put_op_waits (&w, p, packed);
+  put_order (&w, p);
   put_indices (&w, "out_order", p->out_order, p->n_outs);
   put_placement (&w, &p->placement, packed);
   if (p->has_predicted) {

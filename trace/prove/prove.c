@@ -2,6 +2,7 @@
 #include "trace/prove/prove.h"
 
 #include "trace/prove/prover.h"
+#include "trace/rewrite/order.h"
 
 static void set_link (prover *v) {
   link_rates r = v->rates = device_rates (&v->p->device.link, v->p->device.share_ppm);
@@ -45,8 +46,9 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   rewritten r, cut;
   loosened every[LOOSE_ORDERS];
   proof_ops n = { 0 };
-  if (!plan_rewrite (t, p, v->a, &r, err) || !trace_rewrite (t, p->sections, p->n_sections, NULL, 0,
-                                                             p->device.section_ns, v->a, &cut, err))
+  int32_t *order;
+  if (!plan_rewrite (t, p, v->a, &r, err) || !plan_cut (t, p, v->a, &cut, err) ||
+      !trace_reorder (t, p->order, p->n_order, v->a, &t, &order, err))
     return false;
   n.rewritten = r.trace->n_ops;
   n.cut = cut.trace->n_ops;

@@ -5,6 +5,7 @@
 
 #include "base/units.h"
 #include "trace/rewrite/emit.h"
+#include "trace/rewrite/order.h"
 
 int64_t emit_share (int64_t x, int64_t first, int64_t end, int64_t batch) {
   return units_scale (x, end, batch) - units_scale (x, first, batch);
@@ -133,7 +134,31 @@ bool trace_rewrite (const trace *t, const section *sections, int32_t n_sections,
   return !n_recomputes || rewrite_recompute (&cut, recomputes, n_recomputes, a, out, err);
 }
 
+/* Origins in the trace as it is, of ops that were named by their places in an order. */
+static bool name_ops (const int32_t *order, arena *a, rewritten *r, error *err) {
+  origin *ops = NEW (a, r->trace->n_ops, origin, err);
+  for (int32_t i = 0; ops && i < r->trace->n_ops; i++) {
+    ops[i] = r->ops[i];
+    ops[i].index = order[ops[i].index];
+  }
+  r->ops = ops;
+  return ops;
+}
+
+static bool rewrite_some (const trace *t, const plan *p, int32_t n_recomputes, arena *a,
+                          rewritten *out, error *err) {
+  const trace *ordered;
+  int32_t *order;
+  return trace_reorder (t, p->order, p->n_order, a, &ordered, &order, err) &&
+         trace_rewrite (ordered, p->sections, p->n_sections, p->recomputes, n_recomputes,
+                        p->device.section_ns, a, out, err) &&
+         (!order || name_ops (order, a, out, err));
+}
+
 bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) {
-  return trace_rewrite (t, p->sections, p->n_sections, p->recomputes, p->n_recomputes,
-                        p->device.section_ns, a, out, err);
+  return rewrite_some (t, p, p->n_recomputes, a, out, err);
+}
+
+bool plan_cut (const trace *t, const plan *p, arena *a, rewritten *out, error *err) {
+  return rewrite_some (t, p, 0, a, out, err);
 }

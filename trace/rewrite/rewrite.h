@@ -1,6 +1,6 @@
-/* Sections and recompute entries turn a trace into another one, in which nothing is special: every
-   part of an op is an op, every piece of a tensor a tensor.  Who has the trace, the two lists and
-   section_ns rebuilds it exactly. */
+/* An order, sections and recompute entries turn a trace into another one, in which nothing is
+   special: every part of an op is an op, every piece of a tensor a tensor.  Who has the trace, the
+   three lists and section_ns rebuilds it exactly. */
 #ifndef FERRY_TRACE_REWRITE_REWRITE_H
 #define FERRY_TRACE_REWRITE_REWRITE_H
 
@@ -24,7 +24,9 @@ typedef struct rewritten {
 bool trace_rewrite (const trace *t, const section *sections, int32_t n_sections,
                     const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
                     rewritten *out, error *err) MUST_CHECK;
-/* The same with a plan's own lists and device. */
+/* The same with a plan's own lists and device, its order first. */
 bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) MUST_CHECK;
+/* Its order and sections alone: the trace that its recompute entries are about. */
+bool plan_cut (const trace *t, const plan *p, arena *a, rewritten *out, error *err) MUST_CHECK;
 
 #endif

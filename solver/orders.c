@@ -1,0 +1,185 @@
+#include "solver/orders.h"
+
+#include "solver/order/climb.h"
+#include "solver/order/updates.h"
+#include "solver/search/search.h"
+#include "trace/check/check.h"
+#include "trace/rewrite/order.h"
+
+enum { MOST_ORDERS = 3 };
+
+typedef struct order_tried {
+  const trace *trace;
+  op_run *runs; /* none: as it is */
+  int32_t n_runs;
+  solution found; /* without a plan: none was found */
+  error refused;  /* why not */
+} order_tried;
+
+typedef struct ordering {
+  const trace *t;
+  const solve_options *o;
+  effort effort;
+  solve_order *one;
+  arena *arena;
+  int64_t ticks, limit_ticks, look_ticks; /* to spend on a look at one order */
+  order_tried at[MOST_ORDERS];
+  int32_t count;
+} ordering;
+
+static int64_t step_ns (const order_tried *x) {
+  return x->found.plan ? x->found.plan->predicted.step_ns : INT64_MAX;
+}
+
+/* ---- which orders ---- */
+
+static bool add (ordering *n, op_run *runs, int32_t n_runs, error *err) {
+  order_tried *x = &n->at[n->count];
+  int32_t *order;
+  *x = (order_tried){ .runs = runs, .n_runs = n_runs };
+  if (n->count && !n_runs)
+    return true;
+  n->count++;
+  return trace_reorder (n->t, runs, n_runs, n->arena, &x->trace, &order, err);
+}
+
+/* Runs of an order of an order, as those of the trace. */
+static bool compose (ordering *n, const order_tried *first, const op_run *second, int32_t n_second,
+                     op_run **runs, int32_t *n_runs, error *err) {
+  const trace *made;
+  int32_t *one, *two, count = n->t->n_ops;
+  if (!trace_reorder (n->t, first->runs, first->n_runs, n->arena, &made, &one, err) ||
+      !trace_reorder (made, second, n_second, n->arena, &made, &two, err))
+    return false;
+  for (int32_t i = 0; one && two && i < count; i++)
+    two[i] = one[two[i]];
+  return order_runs (two, count, n->arena, runs, n_runs, err);
+}
+
+static bool climb (ordering *n, error *err) {
+  const order_tried *from = &n->at[n->count - 1];
+  int64_t steps = tuned (n->o->tuning, TUNE_order_steps);
+  climb_options o = { .budget_bytes = n->o->budget_bytes,
+                      .limit_ticks = n->look_ticks * steps,
+                      .stop = n->o->stop,
+                      .stop_context = n->o->stop_context };
+  op_run *runs;
+  int32_t n_runs;
+  int64_t ticks = 0;
+  if (!order_climb (from->trace, &o, n->arena, &runs, &n_runs, &ticks, err))
+    return false;
+  n->ticks += ticks / steps;
+  if (n_runs && !compose (n, from, runs, n_runs, &runs, &n_runs, err))
+    return false;
+  return add (n, runs, n_runs, err);
+}
+
+static bool find_orders (ordering *n, error *err) {
+  op_run *runs;
+  int32_t n_runs;
+  return add (n, NULL, 0, err) && order_updates (n->t, n->arena, &runs, &n_runs, err) &&
+         add (n, runs, n_runs, err) && (n->o->order != ORDER_ANY || climb (n, err));
+}
+
+/* ---- each of them ---- */
+
+/* To the gap that was asked for, nothing waits and nothing is calculated twice: no order does
+   better. */
+static bool is_over (const ordering *n, const order_tried *x) {
+  return step_ns (x) <= solve_enough_ns (n->effort.gap_ppm, trace_total_ns (n->t)) ||
+         solve_stops (n->o);
+}
+
+/* That nothing fits, or that nothing was found, is an answer about this order alone. */
+static bool try_order (ordering *n, order_tried *x, int64_t ticks, error *err) {
+  solve_options o = *n->o;
+  effort how = n->effort;
+  solution found;
+  error refused = { 0 };
+  how.limit_ticks = ticks;
+  o.trace_digest = x->n_runs ? NULL : n->o->trace_digest;
+  if (!n->one (x->trace, &o, &how, n->arena, &found, &refused)) {
+    x->refused = refused;
+    if (refused.code == ERR_infeasible || refused.code == ERR_limit)
+      return true;
+    *err = refused;
+    return false;
+  }
+  n->ticks += found.ticks;
+  if (found.plan->predicted.step_ns <= step_ns (x))
+    x->found = found;
+  return true;
+}
+
+/* A plan found with little effort says less of an order than the plan and the bound together. */
+static int64_t promise_ns (const order_tried *x) {
+  return x->found.plan ? step_ns (x) / 2 + x->found.bound.lower_bound_ns / 2 : INT64_MAX;
+}
+
+static order_tried *least (ordering *n, int64_t (*of) (const order_tried *)) {
+  order_tried *best = &n->at[0];
+  for (int32_t i = 1; i < n->count; i++)
+    if (of (&n->at[i]) < of (best))
+      best = &n->at[i];
+  return best;
+}
+
+/* A little effort for each, the rest for the most promising. */
+static bool try_all (ordering *n, order_tried **best, error *err) {
+  for (int32_t i = 0; i < n->count && !is_over (n, least (n, step_ns)); i++)
+    if (!try_order (n, &n->at[i], n->look_ticks, err))
+      return false;
+  bool ok = is_over (n, least (n, step_ns)) ||
+            try_order (n, least (n, promise_ns), n->limit_ticks - n->count * n->look_ticks, err);
+  *best = least (n, step_ns);
+  return ok;
+}
+
+/* ---- the answer ---- */
+
+/* The plan of the trace in an order as one of the trace as it is. */
+static bool give_back (ordering *n, const order_tried *x, solution *out, error *err) {
+  char digest[TRACE_DIGEST];
+  *out = x->found;
+  out->ticks = n->ticks;
+  plan *p = out->plan;
+  if (!x->n_runs)
+    return true;
+  if (!trace_digest (n->t, digest, err))
+    return false;
+  p->trace_digest = arena_string (n->arena, digest, err);
+  p->order = x->runs;
+  p->n_order = x->n_runs;
+  return p->trace_digest && check_plan (n->t, p, n->arena, NULL, err);
+}
+
+static bool name_class (ordering *n, const solution *s, error *err) {
+  certificate *c = &s->plan->certificate;
+  const char *which = c->lower_bound_ns <= trace_total_ns (n->t) ? "in whatever order"
+                      : s->plan->n_order                         ? "with its ops in this order"
+                                         : "with its ops in the order of the trace";
+  c->covers = arena_format (n->arena, err, "%s, %s", c->covers, which);
+  return c->covers;
+}
+
+bool orders_solve (const trace *t, const solve_options *o, const effort *e, solve_order *one,
+                   arena *a, solution *out, error *err) {
+  ordering *n = NEW (a, 1, ordering, err);
+  order_tried *best;
+  if (!n)
+    return false;
+  *n = (ordering){ .t = t, .o = o, .effort = solve_effort (o, e), .one = one, .arena = a };
+  n->limit_ticks = n->effort.limit_ticks ? n->effort.limit_ticks : search_default_ticks (t, o);
+  n->look_ticks = n->limit_ticks / tuned (o->tuning, TUNE_order_look_part) + 1;
+  if (!find_orders (n, err))
+    return false;
+  if (n->count == 1)
+    return one (t, o, e, a, out, err);
+  if (!try_all (n, &best, err))
+    return false;
+  if (!best->found.plan) {
+    *err = best->refused;
+    return false;
+  }
+  return give_back (n, best, out, err) && name_class (n, out, err);
+}
