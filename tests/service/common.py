@@ -59,7 +59,10 @@ class Server:
       body = json.dumps (body)
       headers.setdefault ("Content-Type", "application/json")
     if token: headers["Authorization"] = f"Bearer {token}"
-    c.request (method, path, body, headers)
+    try:
+      c.request (method, path, body, headers)
+    except (BrokenPipeError, ConnectionResetError):
+      pass # it was answered before all was sent
     r = c.getresponse ()
     out = Reply (r.status, r.headers, r.read ())
     c.close ()
