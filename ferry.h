@@ -31,7 +31,7 @@ typedef struct ferry_result {
   bool settled;
 } ferry_result;
 
-/* What a plan is asked for; zero stands for the default of each. */
+/* The wishes for a plan; zero stands for the default of each. */
 typedef struct ferry_options {
   const char *device_path; /* a device file; must be given */
   int64_t budget_bytes;    /* of the device; default: all that it has to give */

@@ -35,7 +35,7 @@ char *arena_format (arena *a, error *err, const char *format, ...) MUST_CHECK PR
 void *arena_grow (arena *a, void *things, int64_t *capacity, int64_t need, size_t size,
                   error *err) MUST_CHECK;
 
-/* What was allocated after the mark goes; for scratch of a function. */
+/* Frees all that was allocated after the mark; for scratch of a function. */
 arena_mark arena_here (const arena *a);
 void arena_back (arena *a, arena_mark mark);
 

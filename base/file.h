@@ -24,8 +24,7 @@ bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
                   error *err) MUST_CHECK;
 bool file_write (const char *path, const void *data, int64_t size, file_coding coding,
                  error *err) MUST_CHECK;
-/* Whether file_write has any chance: for who has long to work before there is something to write.
- */
+/* Has file_write any chance? For those who work long before there is something to write. */
 bool file_creatable (const char *path, error *err) MUST_CHECK;
 /* By its ending: .gz, .zst, else plain. */
 file_coding file_coding_of (const char *path);

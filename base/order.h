@@ -12,7 +12,7 @@ static inline int64_t max_of (int64_t a, int64_t b) {
   return a > b ? a : b;
 }
 
-/* Of two int64_t: times, sizes. */
+/* For int64_t: times, sizes. */
 static inline int order_int64 (const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
   return (x > y) - (x < y);

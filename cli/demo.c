@@ -37,8 +37,8 @@ static bool make_trace (call *c, story *s) {
   s->budget_bytes = s->device.memory_bytes - s->device.reserved_bytes;
   s->trace = zoo_trace (&r, c->arena, &c->err);
   return s->trace && summary_of (s->trace, c->arena, &s->needs, &c->err) &&
-         trace_rewrite (s->trace, NULL, 0, NULL, 0, s->device.section_ns, c->arena, &s->rewritten,
-                        &c->err);
+         trace_rewrite (s->trace, &(rewriting){ .section_ns = s->device.section_ns }, c->arena,
+                        &s->rewritten, &c->err);
 }
 
 static bool fits (const story *s) {

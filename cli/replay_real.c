@@ -114,8 +114,11 @@ static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
   int32_t *order;
   bool cut = p->n_sections > 0; /* else the order as it is, to which any other must be the same */
   if ((cut && !trace_reorder (t, p->order, p->n_order, c->arena, &ordered, &order, &c->err)) ||
-      !trace_rewrite (ordered, p->sections, p->n_sections, NULL, 0, p->device.section_ns, c->arena,
-                      &rw, &c->err))
+      !trace_rewrite (ordered,
+                      &(rewriting){ .sections = p->sections,
+                                    .n_sections = p->n_sections,
+                                    .section_ns = p->device.section_ns },
+                      c->arena, &rw, &c->err))
     return NULL;
   plan *made = schedule (&(schedule_request){ .original = ordered,
                                               .rewritten = &rw,

@@ -53,7 +53,7 @@ typedef struct beside {
       *free; /* with places of their own for all stays, where the plan's are the same; or NULL */
 } beside;
 
-static void put_steadiness (json_writer *w, const steadiness *n) {
+static void put_robustness (json_writer *w, const robustness *n) {
   json_put_key (w, "noise");
   json_open_object (w);
   json_add_int (w, "days", n->days);
@@ -81,8 +81,8 @@ static bool put_plan (call *c, const planner *p, const solution *s, const beside
   json_add_int (&w, "host_bytes", made->host_bytes);
   json_add_raw (&w, "made_by", made->made_by);
   json_add_int (&w, "moves", made->n_moves);
-  if (s->steady.plans)
-    put_steadiness (&w, &s->steady);
+  if (s->robust.plans)
+    put_robustness (&w, &s->robust);
   json_put_key (&w, "predicted");
   predicted_write (&w, &made->predicted);
   if (also->program.rows)
@@ -124,7 +124,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   return call_print_json (c, &w);
 }
 
-static void tell_noise (FILE *to, const steadiness *n) {
+static void tell_noise (FILE *to, const robustness *n) {
   fprintf (to, "%-8s %+9.2f %%  over compute on 95 of 100 days where ops vary by %d %%; ", "noise",
            (double)n->p95_ppm / 10000, n->percent);
   if (n->plans > 1)
@@ -162,8 +162,8 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const plan
     fprintf (to, "%-8s %+9.1f %%  since every stay keeps its granules: %s where none has to\n",
              "places", 100.0 * (double)cost->step_ns / (double)free->predicted.step_ns - 100,
              units_time (a, free->predicted.step_ns));
-  if (s->steady.plans)
-    tell_noise (to, &s->steady);
+  if (s->robust.plans)
+    tell_noise (to, &s->robust);
   double gap = planner_gap (cost->step_ns, proof->lower_bound_ns);
   /* Cuts and drops widen what a plan may do: then the bound says of which plans it speaks. */
   if (s->plan->n_sections || s->plan->n_recomputes)
@@ -179,6 +179,7 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const plan
 /* One row a strategy that did something: behind all else, for -v. */
 static void tell_strategies (const search_stats *s) {
   char gained[UNITS_TEXT];
+  fflush (stdout);
   fprintf (stderr, "\n%-8s %-14s %8s %6s %10s %14s\n", "stage", "strategy", "tried", "won",
            "gained", "spent");
   for (int i = 0; i < STRATEGIES; i++) {

@@ -172,7 +172,7 @@ static bool conclude (link_result *out, error *err) {
   return true;
 }
 
-/* What one more section of an op costs is at least what a launch costs. */
+/* One more section of an op costs at least a launch. */
 static bool measure_launch (bench *b, int64_t *ns, error *err) {
   const driver *d = b->d;
   float ms;

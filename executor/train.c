@@ -35,7 +35,7 @@ static bool plain_open (const training *t, bool cut, plain *p, arena *a, error *
   interpret_options o = { .feed = t->options->input, .kernels = t->out->by_kernels };
   bool ok = cut && n->n_sections
                 ? plan_cut (t->trace, n, a, &p->rewritten, err)
-                : trace_rewrite (t->trace, NULL, 0, NULL, 0, 0, a, &p->rewritten, err);
+                : trace_rewrite (t->trace, &(rewriting){ 0 }, a, &p->rewritten, err);
   if (!ok)
     return false;
   int64_t bytes = 0;
@@ -112,7 +112,7 @@ static bool step_whole (training *t, train_step *s, error *err) {
     return false;
   double loss_ppm = 1e6 * fabs (s->unswapped - s->whole) / fabs (s->whole);
   s->update_ppm = update_ppm (t);
-  /* What is no number is the largest of all. */
+  /* NaN is the largest of all. */
   if (!(loss_ppm <= t->out->loss_ppm)) {
     t->out->loss_ppm = loss_ppm;
     t->out->loss_step = s->step;
@@ -147,7 +147,7 @@ static bool on_step (void *context, int32_t step, double loss, error *err) {
   return true;
 }
 
-/* ---- what was learned ---- */
+/* ---- losses and values ---- */
 
 static int32_t allowed_ppm (const calculation *c, int32_t n_ops) {
   for (int32_t i = 0; i < n_ops; i++)
@@ -219,7 +219,7 @@ static calculation calculation_of (training *t) {
                         .libraries = t->options->libraries };
 }
 
-/* What the device gives where nothing moves, before the plan's own run. */
+/* The device's results where nothing moves, before the plan's own run. */
 static bool run_unswapped (training *t, const replay_options *o, arena *a, error *err) {
   calculation c = calculation_of (t);
   replay_options r = *o;
@@ -284,7 +284,7 @@ bool train_within (const train_result *r) {
   return r->loss_ppm <= TRAIN_LOSS_PPM && r->update_ppm <= r->allowed_ppm;
 }
 
-/* ---- as JSON ---- */
+/* ---- JSON ---- */
 
 static void put_comparison (json_writer *w, const train_result *r) {
   json_open_object (w);

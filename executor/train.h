@@ -16,10 +16,10 @@ enum { TRAIN_LOSS_PPM = 100, TRAIN_UPDATE_PPM = 1000, TRAIN_ADAM_PPM = 50000, TR
 typedef struct train_step {
   int32_t step;
   double loss;
-  /* Where they are compared: */
+  /* Only when they are compared: */
   double unswapped;
   bool same;
-  /* Where the plan cuts: */
+  /* Only when the plan cuts: */
   double whole, update_ppm;
 } train_step;
 
@@ -31,7 +31,7 @@ typedef struct train_options {
   bool
       kernels; /* of a GPU, also on the emulated device, where they are its functions; so is bf16 */
   libraries_options libraries;
-  /* Where there is no CPU to compare with: a plan of the same sections that moves nothing and makes
+  /* For want of a CPU to compare with: a plan of the same sections that moves nothing and makes
      nothing again, which the same device then runs beforehand. NULL: none. */
   const plan *unswapped;
   void (*on_step) (void *context, const train_step *s); /* NULL: nobody listens */

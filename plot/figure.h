@@ -1,6 +1,7 @@
-/* What a picture shows, before anybody has drawn it: axes, series of whole numbers, lanes of spans,
-   marks.  svg, html, term_figure and tsv draw the same figure; none knows where the numbers come
-   from.  All of it belongs to the caller; figures are plain constants to those who draw. */
+/* The contents of a picture, before anybody has drawn it: axes, series of whole numbers, lanes
+   of spans, marks.  svg, html, term_figure and tsv draw the same figure; none knows where the
+   numbers come from.  All of it belongs to the caller; figures are plain constants to those who
+   draw. */
 #ifndef FERRY_PLOT_FIGURE_H
 #define FERRY_PLOT_FIGURE_H
 
@@ -9,7 +10,8 @@
 
 #define FIGURE_HOLE INT64_MIN /* as a point's y: nothing here, and a line is broken */
 
-/* What a number on an axis is. A share is in millionths. Of FIGURE_NAME, x is an index of names. */
+/* The meaning of a number on an axis. A share is in millionths. Of FIGURE_NAME, x is an index of
+   names. */
 typedef enum figure_unit {
   FIGURE_BYTES,
   FIGURE_NS,
@@ -66,7 +68,8 @@ typedef struct figure_span {
   figure_tone tone;
 } figure_span;
 
-/* Who is busy when: the spans of a lane do not overlap; they are cut at the ends of the x axis. */
+/* Lanes say who is busy when: the spans of one do not overlap; they are cut at the ends of the x
+   axis. */
 typedef struct figure_lane {
   const char *name;
   const figure_span *spans;

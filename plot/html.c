@@ -61,7 +61,7 @@ static void put_table (pen *p, const figure_table *t) {
   pen_put (p, "</tbody></table></div></details>\n");
 }
 
-/* Whether a value holds until the next one, rather than being a point of a curve. */
+/* Does a value hold until the next one, rather than being a point of a curve? */
 static bool has_steps (const figure *f) {
   for (int32_t i = 0; i < f->n_series; i++)
     if (f->series[i].kind == FIGURE_AREA || f->series[i].kind == FIGURE_STEP)

@@ -25,7 +25,7 @@ typedef struct scale {
 scale scale_of (figure_unit unit, int64_t low, int64_t high, int most_ticks, bool wide);
 /* Tick `i` without its unit, all with the same decimals: "0.5". */
 const char *scale_label (const scale *s, int i, char text[UNITS_TEXT]);
-/* Where a value lies from 0 at low to `length` at high; beyond the ends it is cut. */
+/* A value's place, from 0 at low to `length` at high; beyond the ends it is cut. */
 int32_t scale_place (const scale *s, int64_t value, int32_t length);
 
 /* A value with its unit, for people: "4.00 GiB", "12.5 ms", "5.3 %", "17". */

@@ -89,7 +89,7 @@ void canvas_text (canvas *c, int32_t x, int32_t y, const char *class, const char
   pen_put (c->pen, "</text>\n");
 }
 
-/* As much of it as there is room for, all of it for hover. */
+/* A text as far as there is room, and all of it for hover. */
 void canvas_short (canvas *c, int32_t x, int32_t y, const char *class, const char *text,
                    int32_t room) {
   char part[256];

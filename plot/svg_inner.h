@@ -1,4 +1,4 @@
-/* What the parts of the SVG writer share; lengths are in tenths of a pixel. */
+/* Shared by the parts of the SVG writer; lengths are in tenths of a pixel. */
 #ifndef FERRY_PLOT_SVG_INNER_H
 #define FERRY_PLOT_SVG_INNER_H
 
@@ -8,7 +8,7 @@
 
 enum { TEXT_CHARACTER = 70 };
 
-/* Where one figure goes; x and y are set before its parts draw. */
+/* The place of one figure; x and y are set before its parts draw. */
 typedef struct canvas {
   pen *pen;
   const figure *f;

@@ -58,8 +58,7 @@ void figure_y_range (const figure *f, int64_t *low, int64_t *high) {
     include (0, low, high);
 }
 
-/* Of the points from `i` on that fall on the same place: their highest, and behind them the next.
- */
+/* The highest of the points from `i` on that fall on one place, and the next one behind them. */
 static int32_t next_point (const canvas *c, const figure_series *s, int32_t i, int64_t *top) {
   int32_t from = place_x (c, s->points[i].x);
   *top = s->points[i].y;
@@ -155,7 +154,7 @@ static void draw_dots (canvas *c, const figure_series *s) {
   }
 }
 
-/* Whether anything is drawn below this line: then there is no room for a name. */
+/* Is anything drawn below this line? Then there is no room for a name. */
 static bool has_below (const figure *f, int64_t y) {
   for (int32_t i = 0; i < f->n_series; i++)
     for (int32_t k = 0; k < f->series[i].n_points; k++)

@@ -47,7 +47,7 @@ static void largest_in_pieces (const term_point *points, int32_t count, int64_t 
   }
 }
 
-/* Of `height` dots, those that an amount fills; something is never nothing. */
+/* The dots, of `height`, that an amount fills; something is never nothing. */
 static int filled (int64_t bytes, int64_t top, int height) {
   int64_t dots = units_scale (bytes, height, top);
   return (int)(dots == 0 && bytes > 0 ? 1 : dots);
@@ -135,7 +135,7 @@ bool term_area (const term_amount *m, int rows, const term_style *style, bytes *
   return ok && term_put (out, err, "%*s0%*s\n", LABEL, "", a.columns - 1, time);
 }
 
-/* ---- who is busy when ---- */
+/* ---- lanes ---- */
 
 /* Adds the part of [start, end) in each piece; what lies outside of [0, period) wraps around. */
 static void add_busy (int64_t *busy, int n, int64_t period, int64_t start, int64_t end) {

@@ -18,7 +18,7 @@ typedef struct term_point {
   int64_t at_ns, bytes;
 } term_point;
 
-/* What is busy, and how it is drawn. */
+/* Busy spans, and how they are drawn. */
 typedef struct term_span {
   int64_t start_ns, end_ns;
 } term_span;

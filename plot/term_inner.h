@@ -1,4 +1,4 @@
-/* What the terminal's pictures share. */
+/* Shared by the terminal's pictures. */
 #ifndef FERRY_PLOT_TERM_INNER_H
 #define FERRY_PLOT_TERM_INNER_H
 

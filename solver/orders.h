@@ -3,7 +3,7 @@
 #ifndef FERRY_SOLVER_ORDERS_H
 #define FERRY_SOLVER_ORDERS_H
 
-#include "solver/options.h"
+#include "solver/options/options.h"
 
 /* All of solve for one order. */
 typedef bool solve_order (const trace *t, const solve_options *o, const effort *e, arena *a,

@@ -5,7 +5,7 @@
 #ifndef FERRY_SOLVER_SAME_PLACES_H
 #define FERRY_SOLVER_SAME_PLACES_H
 
-#include "solver/options.h"
+#include "solver/options/options.h"
 
 bool same_places_solve (const trace *t, const solve_options *o, const effort *e, arena *a,
                         solution *out, error *err) MUST_CHECK;

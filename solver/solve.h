@@ -3,7 +3,7 @@
 #ifndef FERRY_SOLVER_SOLVE_H
 #define FERRY_SOLVER_SOLVE_H
 
-#include "solver/options.h"
+#include "solver/options/options.h"
 #include "trace/rewrite/rewrite.h"
 
 /* The bound alone, with its proof where that is kept; of a rewritten trace too. */

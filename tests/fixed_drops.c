@@ -126,8 +126,11 @@ bool fixed_drops_make (const planned_case *p, arena *a, fixed_drops *out, error 
   const plan *plan = p->c.plan;
   const rewritten *r = &p->c.rewritten;
   *out = (fixed_drops){ .plan = p };
-  if (!trace_rewrite (p->c.trace, plan->sections, plan->n_sections, NULL, 0,
-                      plan->device.section_ns, a, &out->cut, err) ||
+  if (!trace_rewrite (p->c.trace,
+                      &(rewriting){ .sections = plan->sections,
+                                    .n_sections = plan->n_sections,
+                                    .section_ns = plan->device.section_ns },
+                      a, &out->cut, err) ||
       !units_of (out->cut.trace, NULL, 0, 1, 0, a, &out->units, err) ||
       !gaps_of (&out->units, 1, 0, a, &out->gaps, err))
     return false;

@@ -47,7 +47,7 @@ static bool figures (const json *root, predicted *p, error *err) {
 
 bool golden_load (const char *name, arena *a, golden *out, error *err) {
   const char *root = getenv ("srcdir");
-  const char *at = arena_format (a, err, "%s/tests/golden/machine/%s", root ? root : ".", name);
+  const char *at = arena_format (a, err, "%s/tests/cases/machine/%s", root ? root : ".", name);
   const char *t = at ? arena_format (a, err, "%s/trace.json", at) : NULL;
   const char *p = at ? arena_format (a, err, "%s/plan.json", at) : NULL;
   const char *e = at ? arena_format (a, err, "%s/expected.json", at) : NULL;

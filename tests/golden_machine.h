@@ -1,4 +1,4 @@
-/* The plans worked out by hand in docs/machine-model.md: tests/golden/machine/NAME/. */
+/* The plans worked out by hand in docs/machine-model.md: tests/cases/machine/NAME/. */
 #ifndef FERRY_TESTS_GOLDEN_MACHINE_H
 #define FERRY_TESTS_GOLDEN_MACHINE_H
 

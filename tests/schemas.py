@@ -59,7 +59,7 @@ def found(folders):
                         yield path, document
 
 
-# (file under tests/golden/machine, where, what to put there; None: take it away)
+# (file under tests/cases/machine, where, what to put there; None: take it away)
 WRONG = [
     ("wrapping/trace.json", ["format"], "ferry-trace/2"),
     ("wrapping/trace.json", ["tensors", 0, "bytes"], 0),

@@ -3,4 +3,4 @@
 set -u
 command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }
 export PYTHONDONTWRITEBYTECODE=1
-exec python3 "$srcdir/tests/schemas.py" "$srcdir/data/schema" "$srcdir/data" "$srcdir/tests/golden/machine"
+exec python3 "$srcdir/tests/schemas.py" "$srcdir/data/schema" "$srcdir/data" "$srcdir/tests/cases/machine"

@@ -39,7 +39,12 @@ rewritten small_rewrite (const trace *t, const section *sections, int32_t n_sect
                          const recompute *entries, int32_t n_entries, arena *a) {
   error err = { 0 };
   rewritten r;
-  ck_assert_msg (trace_rewrite (t, sections, n_sections, entries, n_entries, 0, a, &r, &err),
+  ck_assert_msg (trace_rewrite (t,
+                                &(rewriting){ .sections = sections,
+                                              .n_sections = n_sections,
+                                              .recomputes = entries,
+                                              .n_recomputes = n_entries },
+                                a, &r, &err),
                  "%s %s", err.where, err.text);
   return r;
 }
@@ -58,7 +63,8 @@ int32_t small_cut (const trace *t, int64_t parts, section_order order, int32_t m
       rewritten r;
       arena_mark mark = arena_here (a);
       out[n] = (section){ i, end, parts, order };
-      bool fits = trace_rewrite (t, &out[n], 1, NULL, 0, 0, a, &r, &err);
+      bool fits =
+          trace_rewrite (t, &(rewriting){ .sections = &out[n], .n_sections = 1 }, a, &r, &err);
       arena_back (a, mark);
       if (fits)
         break;
@@ -123,7 +129,12 @@ static int32_t recompute_all (const trace *t, const section *sections, int32_t n
       continue;
     tried++;
     arena_mark mark = arena_here (a);
-    bool fits = trace_rewrite (t, sections, n_sections, list + n, 1, 0, a, &r, &err);
+    bool fits = trace_rewrite (t,
+                               &(rewriting){ .sections = sections,
+                                             .n_sections = n_sections,
+                                             .recomputes = list + n,
+                                             .n_recomputes = 1 },
+                               a, &r, &err);
     arena_back (a, mark);
     if (fits)
       n++;
@@ -145,7 +156,12 @@ int32_t small_copies (const trace *t, const section *sections, int32_t n_section
     recompute left = out[kept];
     out[kept] = out[i];
     arena_mark mark = arena_here (a);
-    if (trace_rewrite (t, sections, n_sections, out, kept + 1, 0, a, &r, &refused))
+    if (trace_rewrite (t,
+                       &(rewriting){ .sections = sections,
+                                     .n_sections = n_sections,
+                                     .recomputes = out,
+                                     .n_recomputes = kept + 1 },
+                       a, &r, &refused))
       kept++;
     else
       out[kept] = left;

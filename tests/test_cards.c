@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "solver/fleet/cards.h"
-#include "solver/fleet/rivals.h"
+#include "solver/fleet/alternatives.h"
 #include "solver/fleet/share.h"
 #include "solver/fleet/transition.h"
 #include "tests/suite.h"
@@ -112,24 +112,25 @@ static void near_predictions (const cards_job *jobs, int32_t n, const cards_opti
 static void judge_rivals (const cards_job *jobs, int32_t n, const cards_options *o,
                           const cards_answer *v, arena *a) {
   error err = { 0 };
-  rival r[RIVALS];
+  alternative r[ALTERNATIVES];
   int64_t plain = 0, ours = 0;
-  ck_assert_msg (rivals_of (jobs, n, o, v, a, r, &err), "%s", err.text);
-  ck_assert (r[RIVAL_OURS].fits && r[RIVAL_PLAIN].fits && r[RIVAL_TURNS].fits);
-  ck_assert_int_eq (r[RIVAL_PLAIN].msr_ppm, 0);
-  ck_assert_int_eq (r[RIVAL_PLAIN].eor_ppm, 0);
+  ck_assert_msg (alternatives_of (jobs, n, o, v, a, r, &err), "%s", err.text);
+  ck_assert (r[ALTERNATIVE_OURS].fits && r[ALTERNATIVE_PLAIN].fits && r[ALTERNATIVE_TURNS].fits);
+  ck_assert_int_eq (r[ALTERNATIVE_PLAIN].msr_ppm, 0);
+  ck_assert_int_eq (r[ALTERNATIVE_PLAIN].eor_ppm, 0);
   for (int i = 0; i < n; i++) {
-    ck_assert_int_eq (r[RIVAL_OURS].step_ns[i], v->places[i].together_ns);
-    ck_assert_int_eq (r[RIVAL_PLAIN].peak_bytes[i], v->places[i].peak_bytes);
+    ck_assert_int_eq (r[ALTERNATIVE_OURS].step_ns[i], v->places[i].together_ns);
+    ck_assert_int_eq (r[ALTERNATIVE_PLAIN].peak_bytes[i], v->places[i].peak_bytes);
     plain += v->places[i].peak_bytes;
     ours += v->places[i].plan->predicted.peak_bytes;
   }
-  ck_assert_int_eq (r[RIVAL_OURS].msr_ppm, 1000000 - (int64_t)((__int128)ours * 1000000 / plain));
+  ck_assert_int_eq (r[ALTERNATIVE_OURS].msr_ppm,
+                    1000000 - (int64_t)((__int128)ours * 1000000 / plain));
   /* the others keep the same limits, so none of them is much better */
-  for (int i = RIVAL_EVEN; i < RIVALS; i++)
-    ck_assert_msg (!r[i].fits || r[i].worst_ppm * 11 / 10 >= r[RIVAL_OURS].worst_ppm,
+  for (int i = ALTERNATIVE_EVEN; i < ALTERNATIVES; i++)
+    ck_assert_msg (!r[i].fits || r[i].worst_ppm * 11 / 10 >= r[ALTERNATIVE_OURS].worst_ppm,
                    "%s: %lld against %lld", r[i].name, (long long)r[i].worst_ppm,
-                   (long long)r[RIVAL_OURS].worst_ppm);
+                   (long long)r[ALTERNATIVE_OURS].worst_ppm);
 }
 
 /* One test, because the jobs' curves are sampled once for all of it. */

@@ -57,7 +57,7 @@ static void same_digest (const char *digest, char *path) {
 }
 
 START_TEST (python_gives_every_shipped_trace_the_same_digest) {
-  int n = ask ("data tests/golden/machine", same_digest);
+  int n = ask ("data tests/cases/machine", same_digest);
   ck_assert_int_ge (n, 5);
 }
 END_TEST
@@ -74,7 +74,7 @@ START_TEST (packed_plain_and_compressed_have_one_digest) {
         arena *a = arena_new (0);
         ck_assert_ptr_nonnull (a);
         char digest[TRACE_DIGEST], again[TRACE_DIGEST];
-        snprintf (path, sizeof path, "tests/golden/machine/%s/trace.json", names[i]);
+        snprintf (path, sizeof path, "tests/cases/machine/%s/trace.json", names[i]);
         trace *t = load (path, a);
         ck_assert (trace_digest (t, digest, &err));
         snprintf (path, sizeof path, "%s/%d-%d.%s", folder, i, packed, endings[e]);

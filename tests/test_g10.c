@@ -22,7 +22,7 @@ static int64_t unswapped_ns (const trace *t, arena *a) {
   predicted cost;
   dev.memory_bytes *= 2;
   schedule_options o = { .budget_bytes = dev.memory_bytes, .host_bytes = 0 };
-  if (!trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, &err))
+  if (!trace_rewrite (t, &(rewriting){ 0 }, a, &rw, &err))
     fail_with (&err);
   plan *p = schedule (
       &(schedule_request){ .original = t, .rewritten = &rw, .device = &dev, .options = &o }, a,

@@ -113,7 +113,7 @@ START_TEST (a_plan_that_moves_groups_is_legal) {
   rewritten rw;
   ck_assert (group_tensors (t, d.granule_bytes, &rule, a, &groups, &count, &err) && count > 0 &&
              units_of (t, groups, count, d.granule_bytes, pool, a, &u, &err) &&
-             trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &rw, &err));
+             trace_rewrite (t, &(rewriting){ 0 }, a, &rw, &err));
   wish *wishes = NEW (a, count, wish, &err);
   for (int32_t g = 0; g < count; g++) {
     int32_t unit = t->n_tensors + g, best = -1;

@@ -148,8 +148,11 @@ static int64_t least_of_all (const trace *t, const solve_options *o, arena *a) {
           variant_value value;
           rewritten rw;
           error why = { 0 };
-          if (!trace_rewrite (t, v.sections, v.n_sections, NULL, 0, o->device->section_ns, a, &rw,
-                              &why))
+          if (!trace_rewrite (t,
+                              &(rewriting){ .sections = v.sections,
+                                            .n_sections = v.n_sections,
+                                            .section_ns = o->device->section_ns },
+                              a, &rw, &why))
             continue;
           uses u;
           drop *drops;
@@ -285,9 +288,13 @@ START_TEST (chains_end_where_the_rewriting_begins_to_refuse) {
         section s = { first, end, 2, SECTION_DEPTH };
         if (t->batch < 2)
           continue;
-        ck_assert (end == first || trace_rewrite (t, &s, 1, NULL, 0, 0, a, &rw, &err));
+        ck_assert (
+            end == first ||
+            trace_rewrite (t, &(rewriting){ .sections = &s, .n_sections = 1 }, a, &rw, &err));
         s.end = end + 1;
-        ck_assert (end == t->n_ops || !trace_rewrite (t, &s, 1, NULL, 0, 0, a, &rw, &err));
+        ck_assert (
+            end == t->n_ops ||
+            !trace_rewrite (t, &(rewriting){ .sections = &s, .n_sections = 1 }, a, &rw, &err));
         ends += end > first + 1 && end < t->n_ops;
       }
     }

@@ -152,15 +152,15 @@ START_TEST (of_two_plans_that_take_as_long_the_steadier_is_taken) {
   ck_assert_msg (t != NULL, "%s", err.text);
   ck_assert_msg (solve_noisy (t, &d, 9 * MB, 0, 0, a, &plain, &err), "%s", err.text);
   ck_assert_msg (solve_noisy (t, &d, 9 * MB, 0, 50, a, &told, &err), "%s", err.text);
-  ck_assert_int_eq (plain.steady.plans, 0);
+  ck_assert_int_eq (plain.robust.plans, 0);
   ck_assert_int_eq (plain.plan->predicted.step_ns, 1000000);
   ck_assert_int_eq (told.plan->predicted.step_ns, 1000000);
-  ck_assert_int_ge (told.steady.plans, 2);
+  ck_assert_int_ge (told.robust.plans, 2);
   noise_spread first = spread_of (t, plain.plan, 50, a), taken = spread_of (t, told.plan, 50, a);
   ck_assert_int_gt (first.p95_ppm, 0);
   ck_assert_int_eq (taken.p95_ppm, 0);
-  ck_assert_int_eq (told.steady.p95_ppm, taken.p95_ppm);
-  ck_assert_int_eq (told.steady.fastest_p95_ppm, first.p95_ppm);
+  ck_assert_int_eq (told.robust.p95_ppm, taken.p95_ppm);
+  ck_assert_int_eq (told.robust.fastest_p95_ppm, first.p95_ppm);
   arena_free (a);
 }
 END_TEST
@@ -197,12 +197,12 @@ START_TEST (the_steadier_plan_is_as_good_and_what_is_said_of_it_is_true) {
     ck_assert_int_eq (told.bound.lower_bound_ns, plain.bound.lower_bound_ns);
     ck_assert_int_eq (told.candidates, plain.candidates);
     ck_assert (plain.plan->certificate.limit_met || !told.plan->certificate.limit_met);
-    if (told.steady.plans) {
+    if (told.robust.plans) {
       noise_spread s = spread_of (t, told.plan, 20, a);
-      ck_assert_int_eq (s.p95_ppm, told.steady.p95_ppm);
-      ck_assert_int_le (s.p95_ppm, told.steady.fastest_p95_ppm);
-      chosen += told.steady.plans > 1;
-      better += s.p95_ppm < told.steady.fastest_p95_ppm;
+      ck_assert_int_eq (s.p95_ppm, told.robust.p95_ppm);
+      ck_assert_int_le (s.p95_ppm, told.robust.fastest_p95_ppm);
+      chosen += told.robust.plans > 1;
+      better += s.p95_ppm < told.robust.fastest_p95_ppm;
     }
     arena_free (a);
   }
@@ -223,7 +223,7 @@ START_TEST (the_same_seed_gives_the_same_plan) {
     ck_assert_msg (solve_noisy (t, &d, middle (t, a), 20000, 20, a, &s[i], &err), "%s", err.text);
     ck_assert (plan_text (s[i].plan, false, &text[i], &err));
   }
-  ck_assert_int_gt (s[0].steady.plans, 1);
+  ck_assert_int_gt (s[0].robust.plans, 1);
   ck_assert (text[0].size == text[1].size &&
              memcmp (text[0].data, text[1].data, (size_t)text[0].size) == 0);
   bytes_free (&text[0]);

@@ -120,8 +120,10 @@ static bool fits (policy_case *x, int64_t budget_bytes, int64_t c_ppm) {
   rewritten rw;
   choose (x, budget_bytes, DP, c_ppm, &v, &c);
   ck_assert (policy_recomputes (&v, &c, &entries, &n, &kept, &err));
-  ck_assert (
-      trace_rewrite (x->trace, NULL, 0, entries, n, x->device.section_ns, x->arena, &rw, &err));
+  ck_assert (trace_rewrite (
+      x->trace,
+      &(rewriting){ .recomputes = entries, .n_recomputes = n, .section_ns = x->device.section_ns },
+      x->arena, &rw, &err));
   ck_assert (policy_view_build (rw.trace, &x->device, budget_bytes, 0, x->arena, &after, &err));
   return after.res[view_peak (&after, after.res)] <= budget_bytes;
 }

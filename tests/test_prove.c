@@ -34,7 +34,10 @@ static bool certified (int seed, flow_drops drops, bool fresh, arena *a, planned
   int64_t granule = o.any_units ? 1 : x->placement.granule_bytes;
   if (drops) { /* about the trace with its sections only, and about any recompute entries */
     rewritten cut;
-    ck_assert (trace_rewrite (p->c.trace, x->sections, x->n_sections, NULL, 0, x->device.section_ns,
+    ck_assert (trace_rewrite (p->c.trace,
+                              &(rewriting){ .sections = x->sections,
+                                            .n_sections = x->n_sections,
+                                            .section_ns = x->device.section_ns },
                               a, &cut, &err) &&
                units_of (cut.trace, NULL, 0, 1, 0, a, &any, &err));
     u = &any;

@@ -38,7 +38,8 @@ static bool job_open (job *j, const zoo_request *r, const device *dev, error *er
   j->device = *dev;
   j->trace = zoo_trace (r, j->a, err);
   return j->trace != NULL &&
-         trace_rewrite (j->trace, NULL, 0, NULL, 0, dev->section_ns, j->a, &j->rw, err) &&
+         trace_rewrite (j->trace, &(rewriting){ .section_ns = dev->section_ns }, j->a, &j->rw,
+                        err) &&
          units_of (j->rw.trace, NULL, 0, dev->granule_bytes, 0, j->a, &j->units, err);
 }
 

@@ -96,8 +96,13 @@ static void compare (uint64_t seed, arena *a, tally *n) {
     l.n_recomputes = 0;
     ck_assert (random_recomputes (&r, ok ? x.trace : c.trace, a, &l, &err));
   }
-  bool ok = trace_rewrite (c.trace, sections, l.n_sections, recomputes, l.n_recomputes, 7, a, &x,
-                           &refused);
+  bool ok = trace_rewrite (c.trace,
+                           &(rewriting){ .sections = sections,
+                                         .n_sections = l.n_sections,
+                                         .recomputes = recomputes,
+                                         .n_recomputes = l.n_recomputes,
+                                         .section_ns = 7 },
+                           a, &x, &refused);
   bool ref_ok = ref_rewrite (c.trace, sections, l.n_sections, recomputes, l.n_recomputes, 7, a, &y,
                              &ref_refused);
   ck_assert_msg (ok == ref_ok, "seed %llu: the rewriter says `%s: %s`, the reference `%s`",

@@ -174,7 +174,7 @@ START_TEST (the_scheduler_makes_plans_near_the_bound_of_it) {
     set (&s, (synthetic_kind)kind, 200, 40, 1, a);
     bound_options o = { .dev = &s.dev, .host_bytes = s.dev.host_bytes };
     ck_assert_msg (bound_of (&s.g, &o, a, &b, &err) &&
-                       trace_rewrite (s.t, NULL, 0, NULL, 0, 0, a, &rw, &err),
+                       trace_rewrite (s.t, &(rewriting){ 0 }, a, &rw, &err),
                    "%s", err.text);
     for (int start = 0; start < ROUND_STARTS; start++) {
       rounding r;

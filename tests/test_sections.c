@@ -41,7 +41,8 @@ START_TEST (a_wall_stands_where_the_rewriting_refuses_a_chain_of_two) {
         bool cut = op > 0 && loose_parts (c.trace, op) > 1 && loose_parts (c.trace, op - 1) > 1;
         section s = { op - 1, op + 1, 2, SECTION_DEPTH };
         error why = { 0 };
-        bool may = cut && trace_rewrite (c.trace, &s, 1, NULL, 0, 0, a, &rw, &why);
+        bool may = cut && trace_rewrite (c.trace, &(rewriting){ .sections = &s, .n_sections = 1 },
+                                         a, &rw, &why);
         ck_assert_int_eq (any.of[k] == NO_OP, cut && !may);
         walls += cut && !may;
         chains += may;

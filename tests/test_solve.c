@@ -168,7 +168,7 @@ START_TEST (no_choice_of_whole_tensors_beats_the_bound_and_few_beat_the_plan) {
     case_options plain = { .seed = seed, .features = CASE_WRAP | CASE_WORKSPACE | CASE_COPY_NS };
     problem p = problem_of (seed, a);
     ck_assert (random_case_make (&plain, a, &p.c, &err));
-    ck_assert (trace_rewrite (p.c.trace, NULL, 0, NULL, 0, 0, a, &p.c.rewritten, &err));
+    ck_assert (trace_rewrite (p.c.trace, &(rewriting){ 0 }, a, &p.c.rewritten, &err));
     ck_assert (units_of (p.c.trace, NULL, 0, p.dev.granule_bytes, 0, a, &p.u, &err));
     ck_assert (gaps_of (&p.u, p.dev.granule_bytes, (int64_t)1 << 40, a, &p.g, &err));
     int64_t budget = budget_at (&p, 40), best_ns = INT64_MAX;

@@ -187,8 +187,9 @@ START_TEST (a_network_without_batch_norm_can_be_cut_as_a_whole) {
       ck_assert_msg (t->ops[k].parts == 6, "%s runs once", t->ops[k].name);
     section whole = { 0, first_of (t, OP_UPDATE), 3, SECTION_DEPTH };
     rewritten out;
-    ck_assert_msg (trace_rewrite (t, &whole, 1, NULL, 0, 0, room, &out, &err), "%s: %s", r.name,
-                   told ());
+    ck_assert_msg (
+        trace_rewrite (t, &(rewriting){ .sections = &whole, .n_sections = 1 }, room, &out, &err),
+        "%s: %s", r.name, told ());
     ck_assert_int_eq (out.trace->n_ops, t->n_ops + 2 * whole.end);
   }
 }

@@ -40,8 +40,13 @@ static void rewrite (train_case *c, const small_net *s, train_mode mode) {
         small_copies (c->trace, c->sections, c->n_sections, cut.trace, c->recomputes, c->a);
     ck_assert_msg (c->n_recomputes > 0, "%s: nothing is made again", s->name);
   }
-  ck_assert_msg (trace_rewrite (c->trace, c->sections, c->n_sections, c->recomputes,
-                                c->n_recomputes, c->device.section_ns, c->a, &c->rewritten, &err),
+  ck_assert_msg (trace_rewrite (c->trace,
+                                &(rewriting){ .sections = c->sections,
+                                              .n_sections = c->n_sections,
+                                              .recomputes = c->recomputes,
+                                              .n_recomputes = c->n_recomputes,
+                                              .section_ns = c->device.section_ns },
+                                c->a, &c->rewritten, &err),
                  "%s: %s", s->name, err.text);
 }
 

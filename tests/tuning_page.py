@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints docs/tuning.md from solver/strategies.def, solver/stats.def and solver/tuning.def."""
+"""Prints docs/tuning.md from solver/tuning/strategies.def, solver/tuning/stats.def and solver/tuning/tuning.def."""
 import re, sys
 
 root = sys.argv[1] if len (sys.argv) > 1 else "."
@@ -7,7 +7,7 @@ root = sys.argv[1] if len (sys.argv) > 1 else "."
 
 def rows (name, macro):
   """The arguments of each row; strings that stand side by side are one. A comment is a row of its own."""
-  text = open (f"{root}/solver/{name}.def").read ()
+  text = open (f"{root}/solver/tuning/{name}.def").read ()
   text = text[text.index ("*/") + 2:]
   for heading, body in re.findall (r"/\* ---- (.*?) ---- \*/|^(?:%s) \(((?:[^()\"]|\"[^\"]*\")*)\)$" % macro, text, re.M | re.S):
     if heading:
@@ -21,8 +21,8 @@ print ("""# Tuning
 
 For developers and ablations; nobody who plans needs any of it. `ferry solve --tune NAME=VALUE,...` switches a
 strategy off (`walk=0`) or sets a number (`walk_idle=500`, or `starts_room_ppm.2=995000` of a list, counted from 0).
-`ferry solve -v` ends with one row a strategy. This page is made by `tests/tuning_page.py` from `solver/strategies.def`,
-`solver/stats.def` and `solver/tuning.def`, where these are said once.
+`ferry solve -v` ends with one row a strategy. This page is made by `tests/tuning_page.py` from `solver/tuning/strategies.def`,
+`solver/tuning/stats.def` and `solver/tuning/tuning.def`, where these are said once.
 
 ## Strategies
 

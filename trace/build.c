@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Where an op's indices lie in the one growing pool: it moves, so lists are set at the end. */
+/* The place of an op's indices in the one growing pool: it moves, so lists are set at the end. */
 typedef struct op_rows {
   int64_t first[3];
   int32_t count[3];

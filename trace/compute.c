@@ -241,7 +241,7 @@ int64_t compute_bytes (const compute *c) {
   return sum;
 }
 
-/* ---- what sizes mean together ---- */
+/* ---- sizes together ---- */
 
 /* Does the last element that a product touches lie in its operand's item? */
 static bool lies_in (int64_t item, int64_t offset, int64_t heads, int64_t head, int64_t rows,
@@ -261,7 +261,7 @@ static bool matmul_lies_in (const compute_matmul *s) {
          (!s->b_in_a || s->a_item == s->b_item);
 }
 
-/* What kernels rely on beside operands that are not empty: they must stay inside their operands
+/* Kernels rely on more than operands that are not empty: they must stay inside their operands
    whatever a file says. */
 static bool fits (const compute *c) {
   switch (c->kind) {

@@ -1,4 +1,4 @@
-/* What an op really calculates: one table of kinds (trace/compute.def) tells its parameters,
+/* An op's real calculation: one table of kinds (trace/compute.def) tells its parameters,
    operands, flops and bytes, how it is written in a trace, and later how it is executed. */
 #ifndef FERRY_TRACE_COMPUTE_H
 #define FERRY_TRACE_COMPUTE_H
@@ -91,7 +91,7 @@ typedef struct compute_field {
   bool list;
 } compute_field;
 const compute_field *compute_fields (compute_kind kind);
-/* Whether the sizes fit together and some memory can hold each operand; what else is 0 makes an
+/* Do the sizes fit together, and can some memory hold each operand?  What else is 0 makes an
    operand empty. */
 bool compute_is_sound (const compute *c);
 

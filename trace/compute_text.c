@@ -1,12 +1,11 @@
-/* What an op calculates as it stands in a trace: its words and those of its sizes that are not 0.
- */
+/* An op's calculation as it stands in a trace: its words and those of its sizes that are not 0. */
 #include <assert.h>
 #include <string.h>
 
 #include "trace/compute.h"
 #include "trace/trace.h"
 
-/* What stands in the object: the two words and the fields that are not 0, sorted by name. */
+/* The object's content: the two words and the fields that are not 0, sorted by name. */
 typedef struct member {
   const char *name, *word;
   const int64_t *values;

@@ -13,7 +13,7 @@ typedef struct device_link {
   int64_t copy_ns;
 } device_link;
 
-/* What one op can do at best; 0: not known. An op takes as long as the larger of its flops at its
+/* One op's best rates; 0: not known. An op takes as long as the larger of its flops at its
    type's rate and its bytes at the memory's, divided by the share of the peak that is reached, and
    op_ns on top. */
 typedef struct device_roofline {

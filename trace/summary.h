@@ -1,4 +1,4 @@
-/* What a trace needs before anyone plans anything: its bytes by kind, the peak and who holds it,
+/* A trace's needs before anyone plans anything: its bytes by kind, the peak and who holds it,
    and the floor below which no plan can go.  Bytes are those of the tensors, not rounded to
    granules. */
 #ifndef FERRY_TRACE_SUMMARY_H

@@ -6,7 +6,7 @@
 
 #include "base/units.h"
 
-enum { PLACE = 512 }; /* what a member of a group or of the pool is rounded up to */
+enum { PLACE = 512 }; /* members of a group or of the pool are rounded up to it */
 
 int64_t unit_member_bytes (int64_t bytes) {
   return (bytes + PLACE - 1) / PLACE * PLACE;

@@ -1,5 +1,6 @@
-/* What is placed and moved: a tensor, or a group of tensors.  Unit i < n_tensors is tensor i; unit
-   n_tensors + g is group g.  A grouped, a nothing and a pooled tensor is no unit: bytes 0. */
+/* A unit is placed and moved as one: a tensor, or a group of tensors.  Unit i < n_tensors is
+   tensor i; unit n_tensors + g is group g.  A grouped, a nothing and a pooled tensor is no unit:
+   bytes 0. */
 #ifndef FERRY_TRACE_UNIT_H
 #define FERRY_TRACE_UNIT_H
 
@@ -26,7 +27,7 @@ typedef struct units {
 bool units_of (const trace *t, const index_list *groups, int32_t n_groups, int64_t granule_bytes,
                int64_t pool_below_bytes, arena *a, units *out, error *err) MUST_CHECK;
 
-/* What a member of a group, or of the pool, takes: its bytes rounded up to 512. */
+/* The room of a member of a group, or of the pool: its bytes rounded up to 512. */
 int64_t unit_member_bytes (int64_t bytes);
 
 /* The bytes that a copy of part `part` of `of` carries. */

@@ -293,17 +293,17 @@ static int64_t longer (int64_t step_ns, int64_t baseline_ns) {
 }
 
 static bool rival_figure (const packing *p, arena *a, figure *f, error *err) {
-  const char **names = NEW (a, RIVALS, const char *, err),
-             **notes = NEW (a, RIVALS, const char *, err);
-  const char *told[RIVALS]; /* the other bar has said it */
-  int64_t worst[RIVALS], mean[RIVALS];
+  const char **names = NEW (a, ALTERNATIVES, const char *, err),
+             **notes = NEW (a, ALTERNATIVES, const char *, err);
+  const char *told[ALTERNATIVES]; /* the other bar has said it */
+  int64_t worst[ALTERNATIVES], mean[ALTERNATIVES];
   int32_t n = 0;
   if (!names || !notes)
     return false;
   for (int32_t j = 0; j < p->n_jobs; j++)
-    n += p->rivals[RIVAL_OURS].step_ns[j] > 0;
-  for (int i = 0; i < RIVALS; i++) {
-    const rival *r = &p->rivals[i];
+    n += p->rivals[ALTERNATIVE_OURS].step_ns[j] > 0;
+  for (int i = 0; i < ALTERNATIVES; i++) {
+    const alternative *r = &p->rivals[i];
     names[i] = r->name;
     notes[i] = r->fits ? NULL : r->note ? r->note : "does not fit";
     told[i] = "";
@@ -311,7 +311,7 @@ static bool rival_figure (const packing *p, arena *a, figure *f, error *err) {
     mean[i] = r->fits && n ? r->total_ppm / n - ONE : FIGURE_HOLE;
   }
   *f = bar_figure ("rivals", "Longer than alone, by who decides", "longer", FIGURE_SHARE, names,
-                   RIVALS);
+                   ALTERNATIVES);
   return has_series (f, 2, a, err) &&
          add_bars (f, 0, "slowest job", TONE_stall, worst, notes, a, err) &&
          add_bars (f, 1, "mean", TONE_compute, mean, told, a, err);

@@ -138,9 +138,9 @@ static void print_rivals (const packing *p) {
           "CBR");
   int32_t n = 0;
   for (int32_t j = 0; j < p->n_jobs; j++)
-    n += p->rivals[RIVAL_OURS].step_ns[j] > 0;
-  for (int i = 0; i < RIVALS; i++) {
-    const rival *r = &p->rivals[i];
+    n += p->rivals[ALTERNATIVE_OURS].step_ns[j] > 0;
+  for (int i = 0; i < ALTERNATIVES; i++) {
+    const alternative *r = &p->rivals[i];
     if (!r->fits) {
       printf ("%-16s  does not fit: %s\n", r->name, r->note ? r->note : "no job is there");
       continue;
@@ -204,8 +204,8 @@ void pack_put_place (json_writer *w, const packing *p, const cards_place *at, in
 static void put_rivals (json_writer *w, const packing *p) {
   json_put_key (w, "rivals");
   json_open_array (w);
-  for (int i = 0; p->has_rivals && i < RIVALS; i++) {
-    const rival *r = &p->rivals[i];
+  for (int i = 0; p->has_rivals && i < ALTERNATIVES; i++) {
+    const alternative *r = &p->rivals[i];
     json_open_object (w);
     json_put_key (w, "cbr_ppm");
     if (r->has_cbr)
@@ -257,7 +257,7 @@ static int run (call *c) {
     return call_failed (c);
   p.has_rivals = call_flag (c, "compare") && v.n_placed > 0;
   if ((p.has_rivals &&
-       !rivals_of (p.jobs, p.n_jobs, &p.options, &v, c->arena, p.rivals, &c->err)) ||
+       !alternatives_of (p.jobs, p.n_jobs, &p.options, &v, c->arena, p.rivals, &c->err)) ||
       !pack_store (c, &p, &v) || !pack_figure (&p, &v, c->arena, &page, &c->err) ||
       !picture_files (c, &page, &any) || (c->json && !print_json (c, &p, &v)))
     return call_failed (c);

@@ -5,7 +5,7 @@
 
 #include "cli/call/call.h"
 #include "solver/fleet/cards.h"
-#include "solver/fleet/rivals.h"
+#include "solver/fleet/alternatives.h"
 
 typedef struct packing {
   cards_job jobs[CARDS_MOST_JOBS];
@@ -13,7 +13,7 @@ typedef struct packing {
   device cards[CARDS_MOST];
   cards_options options;
   bool has_rivals;
-  rival rivals[RIVALS];
+  alternative rivals[ALTERNATIVES];
 } packing;
 
 /* Whether --arrive or --leave was given. */

@@ -10,7 +10,7 @@ static bool is_input (const calculation *c, int32_t tensor) {
          feed_is_input (c->feed, r->rewritten->tensors[tensor].index);
 }
 
-/* What a step brings is there from a tensor's birth on, which need not be an op that reads it. */
+/* The step's data is there from a tensor's birth on, which need not be an op that reads it. */
 static bool find_inputs (calculation *c, error *err) {
   const room *r = c->room;
   int32_t n = r->rewritten->trace->n_tensors, count = 0;

@@ -45,7 +45,7 @@ typedef struct calculator {
 extern const calculator calculator_emulated;
 
 struct calculation {
-  /* What the caller says. */
+  /* The caller's wishes. */
   const calculator *by;
   const trace *trace; /* the original one */
   feed_options input;
@@ -56,7 +56,7 @@ struct calculation {
   bool (*on_step) (void *context, int32_t step, double loss, error *err);
   void *context;
 
-  /* What comes of it, in the arena: the sum of all losses by step, and what each persistent tensor
+  /* The results, in the arena: the sum of all losses by step, and the value of each persistent tensor
      of the rewritten trace is after the last one (NULL: it is not persistent). */
   double *losses;
   void **values;

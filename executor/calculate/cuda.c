@@ -16,7 +16,7 @@ typedef struct zeroed {
   int64_t bytes;
 } zeroed;
 
-/* Where an op's losses come to lie, for each of the steps that may be under way. */
+/* The places of an op's losses, for each of the steps that may be under way. */
 typedef struct loss_slot {
   calculation *c;
   const struct planned *op;
@@ -55,7 +55,7 @@ typedef struct cuda {
 
 /* ---- kernels ---- */
 
-/* What the emulated device runs needs no table of functions: the work says its kind. */
+/* The emulated device needs no table of functions: the work says its kind. */
 static void run_on_host (const emu_launch *l) {
   kernel_work k;
   memcpy (&k, l->params, sizeof k);
@@ -324,7 +324,7 @@ static bool launch_stretch (const calculation *c, CUstream s, stretch_plan *p, i
   bool done = false;
   if (p->library.takes && !by_library (c, s, p, &done, err))
     return false;
-  p->library.takes = done; /* what it did not do once, it will not do */
+  p->library.takes = done; /* a refusal is for good */
   p->work.step = counter;
   for (int32_t phase = 0; !done && phase < p->phases; phase++) {
     p->work.phase = phase;

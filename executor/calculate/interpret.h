@@ -30,7 +30,7 @@ bool interpret_step (interpreter *p, int64_t step, double *loss, error *err) MUS
 
 /* The buffer of a tensor of the rewritten trace; NULL where no op uses it. */
 void *interpret_data (interpreter *p, int32_t tensor);
-/* Of all persistent tensors. */
+/* The digest of all persistent tensors. */
 void interpret_digest (const interpreter *p, char digest[SHA256_TEXT]);
 /* All buffers together. */
 int64_t interpret_bytes (const interpreter *p);

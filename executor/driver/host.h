@@ -1,4 +1,4 @@
-/* What this machine's memory allows. */
+/* The limits of this machine's memory. */
 #ifndef FERRY_EXECUTOR_DRIVER_HOST_H
 #define FERRY_EXECUTOR_DRIVER_HOST_H
 

@@ -96,7 +96,7 @@ static bool queue_wait (machine *m, stream *s, command *target) {
   return true;
 }
 
-/* What a legacy stream joins: it waits for all blocking ones, and they for it. */
+/* The joining of a legacy stream: it waits for all blocking ones, and they for it. */
 static bool join_legacy (machine *m, stream *s) {
   if ((s->flags & CU_STREAM_NON_BLOCKING) != 0)
     return true;

@@ -5,7 +5,7 @@
 
 #include "executor/emu/core.h"
 
-/* What is written by a copy or a memset belongs to who made it from here on. */
+/* Bytes that a copy or a memset writes belong to its maker from here on. */
 static bool add_touch (const machine *m, command *c, uint64_t at, int64_t bytes, bool writes) {
   touch t = {
     .at = at, .bytes = bytes, .how = writes ? EMU_WRITES | EMU_BEGINS : 0, .tag = m->tag

@@ -44,8 +44,8 @@ typedef struct kernel {
 
 typedef struct stream stream;
 
-/* What nearly all commands need has room in them: a step of a large network is a million of them.
- */
+/* The room that nearly all commands need is in them: a step of a large network is a million of
+   them. */
 enum { FEW_TOUCHES = 2, FEW_PARAM_BYTES = 48 };
 
 /* Held by its stream until done, by the event that recorded it, and by those who wait for it. */
@@ -112,7 +112,7 @@ typedef struct event {
 } event;
 
 typedef struct handle {
-  int64_t bytes, place; /* where in device memory; places are used once */
+  int64_t bytes, place; /* in device memory; places are used once */
   int32_t maps;
   bool live, released;
 } handle;
@@ -180,7 +180,7 @@ typedef struct machine {
   kernel **kernels;
   int32_t n_kernels;
   command *spare;   /* dropped ones, to be used again */
-  command **blocks; /* what they are made of */
+  command **blocks; /* their storage */
   int32_t n_blocks;
 
   int memory; /* a memfd; -1: --bytes none */
@@ -246,7 +246,7 @@ void memory_allocation_drop (machine *m, uint64_t at);
 CUresult memory_finish_all (machine *m); /* the host waits for all streams */
 
 /* pool.c */
-void memory_free_now (machine *m, uint64_t at); /* what cuMemFreeAsync asked for */
+void memory_free_now (machine *m, uint64_t at); /* for cuMemFreeAsync */
 
 /* stream.c */
 stream *stream_of (machine *m, CUstream handle); /* NULL: there is no such stream */
@@ -254,7 +254,7 @@ stream *stream_add (machine *m, unsigned int flags);
 
 /* command.c */
 command *command_new (machine *m, stream *s, command_kind kind);
-/* What it reads or writes, for the mapping check and the race checker. false: no memory. */
+/* Its reads and writes, for the mapping check and the race checker. false: no memory. */
 bool command_touch (command *c, const touch *t);
 /* Queued, with what the legacy stream's rule adds; the race checker sees it now. */
 CUresult command_issue (machine *m, command *c);

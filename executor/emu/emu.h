@@ -1,4 +1,4 @@
-/* What the emulated driver offers beyond the driver API: its configuration, its kernels, its clock,
+/* The emulated driver's offers beyond the driver API: its configuration, its kernels, its clock,
    what its race checker found.  A program finds these entries with dlsym; a real driver has none.
    All return CUresult. */
 #ifndef FERRY_EXECUTOR_EMU_EMU_H

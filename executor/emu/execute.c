@@ -1,4 +1,4 @@
-/* What a command does to bytes, and what happens when its addresses are not there: the thread that
+/* A command's effect on bytes. Where its addresses are not there, the thread that
    runs it jumps out of the signal and the command's context keeps the error, as on a GPU. */
 #include <pthread.h>
 #include <setjmp.h>

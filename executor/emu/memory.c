@@ -1,4 +1,4 @@
-/* What an address is: in which range, behind which mapping, who still needs it. */
+/* An address is in a range and behind a mapping, and somebody may still need it. */
 #include "executor/emu/core.h"
 
 range *memory_range (const machine *m, uint64_t at) {

@@ -137,7 +137,7 @@ static void note (const race_clock *seen, stretch *s, race_access by, const race
   s->n_readers = kept + 1;
 }
 
-/* Where the first stretch that ends behind `at` stands. */
+/* The index of the first stretch that ends behind `at`. */
 static int64_t find (const race_state *r, int64_t at) {
   int64_t low = 0, high = r->count;
   while (low < high) {

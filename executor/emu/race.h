@@ -16,7 +16,7 @@ typedef struct race_clock {
   int32_t *at;
 } race_clock;
 
-/* Who accesses, for the message and the comparison: actor a's own step. */
+/* The accessor, for the message and the comparison: actor a's own step. */
 typedef struct race_access {
   int32_t actor, step;
   const char *what; /* a name that lives as long as the machine */

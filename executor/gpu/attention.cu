@@ -49,7 +49,7 @@ FN int64_t blocks_of (int64_t count) {
   return (count + BLOCK - 1) / BLOCK;
 }
 
-/* What dropout multiplies a probability by. */
+/* The factor by which dropout multiplies a probability. */
 FN float kept_by (const heads *h, int64_t item, int64_t head, int64_t query, int64_t key) {
   const compute_attention *s = h->s;
   int64_t row = ((h->first_item + item) * s->heads + head) * s->queries + query;
@@ -182,7 +182,7 @@ KERNEL (attention_fwd) {
   }
 }
 
-/* What a block of queries and one of keys are to each other. */
+/* A block of queries against one of keys. */
 typedef struct meeting {
   side q, key, value, y, dy;
   const float *lse; /* of the first query */

@@ -1,4 +1,4 @@
-/* What the kernels are written in.  It is CUDA, and it is C as well: compiled for the host, a
+/* The language of the kernels is CUDA, and C as well: compiled for the host, a
    kernel is a function that does alone what all threads do, so that the emulated device can run it.
    Every sum has a fixed order: that of its loop, or the tree of a block's 256 threads.  Numbers of
    an op's own type are read and written by `get` and `put`; KERNEL_BF16 says which type that is. */
@@ -32,7 +32,7 @@ typedef float element;
 /* The blocks share n, and the threads of a block what belongs to one. */
 #define TEAMS(t, n) for (int64_t t = blockIdx.x; t < (int64_t)(n); t += gridDim.x)
 #define LANES(i, n) for (int64_t i = threadIdx.x; i < (int64_t)(n); i += blockDim.x)
-/* What each thread does between two TEAM_SYNCs, with numbers of its own that outlive them. */
+/* The work of each thread between two TEAM_SYNCs, with numbers of its own that outlive them. */
 #define OWN(type, name, count) type name[1][count]
 #define EVERY_LANE(l) for (int l = threadIdx.x, l##_once = 1; l##_once; l##_once = 0)
 #define MINE(l) 0
@@ -99,7 +99,7 @@ FN float team_most (float x) {
 #define F(operand) ((float *)k.at[operand])
 /* The last operand of an op in place is absent: the result stands where `other` was. */
 #define OUT(operand, other) ((element *)(k.at[operand] != 0 ? k.at[operand] : k.at[other]))
-/* Of kinds that need the whole batch. */
+/* For kinds that need the whole batch. */
 #define ITEM_OF(operand, item) (((element *const *)k.at[operand])[item])
 
 FN float get (const element *x, int64_t i) {
@@ -136,7 +136,7 @@ FN uint64_t mixed (uint64_t z) {
   return z ^ (z >> 31);
 }
 
-/* As ops_random and ops_keeps. */
+/* The same numbers as ops_random and ops_keeps. */
 FN bool keeps (int64_t seed, int64_t step, int64_t n, int64_t rate_ppm) {
   const uint64_t golden = 0x9e3779b97f4a7c15u;
   uint64_t state = mixed ((uint64_t)seed + golden) ^ (uint64_t)step;

@@ -18,7 +18,7 @@ static int64_t items_of (const ops_operand *p) {
   return n;
 }
 
-/* Where an item lies, and how many lie from it on in the same piece. */
+/* An item's address, and how many lie from it on in the same piece. */
 static void *item_at (const ops_operand *p, int64_t item, int64_t item_bytes, int64_t *left) {
   for (int32_t j = 0; j < p->count; item -= p->pieces[j++].items)
     if (item < p->pieces[j].items) {

@@ -1,4 +1,4 @@
-/* What a kernel of an op is given, by value: the same for every kind.  C and CUDA C++. */
+/* The argument of an op's kernel, by value: the same for every kind.  C and CUDA C++. */
 #ifndef FERRY_EXECUTOR_GPU_KERNEL_WORK_H
 #define FERRY_EXECUTOR_GPU_KERNEL_WORK_H
 
@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-/* As trace/compute.h makes them; a test of the host side would see a difference in size. */
+/* The same as trace/compute.h makes; a test of the host side would see a difference in size. */
 enum { COMPUTE_MOST_OPERANDS = 136, COMPUTE_MOST_LIST = 128 };
 enum compute_kind {
 #define COMPUTE(kind, ...) COMPUTE_##kind,
@@ -46,7 +46,7 @@ typedef struct kernel_work {
   int64_t first_item, items, step;
   void *workspace; /* the op's, on the device */
   int64_t workspace_bytes;
-  double *partials; /* what one launch leaves to the next */
+  double *partials; /* from one launch to the next */
   int32_t *failed;  /* set where a token or class is out of range */
   int32_t phase;    /* which launch of them */
   int64_t ns;       /* that the emulated device takes for it */

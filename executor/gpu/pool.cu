@@ -4,7 +4,7 @@
 
 typedef struct window {
   int64_t from[3], to[3];
-  float whole; /* what an average divides by */
+  float whole; /* the divisor of an average */
 } window;
 
 typedef enum window_kind { WINDOW_POOL, WINDOW_ADAPTIVE, WINDOW_CROP } window_kind;

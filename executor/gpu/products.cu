@@ -53,7 +53,7 @@ KERNEL (bias_bwd) {
   }
 }
 
-/* What a library left out: y[row][channel][place] += b[channel]. */
+/* The bias that a library left out: y[row][channel][place] += b[channel]. */
 KERNEL (add_bias) {
   const compute_bias *s = &k.c.bias;
   EACH (i, k.items * s->outer * s->channels * s->inner)

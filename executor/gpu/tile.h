@@ -28,7 +28,7 @@ typedef struct factor {
   const geometry *g;
 } factor;
 
-/* Where the numbers of a line begin, and which k are there: the others are 0. */
+/* The beginning of a line's numbers, and the k that are there: the others are 0. */
 typedef struct span {
   int64_t at;
   int32_t from, to;

@@ -10,7 +10,7 @@
    step n must be version n x per_step + version, and a write leaves the next one. */
 typedef struct kernel_operand {
   uint64_t at;
-  int64_t bytes, offset; /* where in the tensor; a multiple of 8 unless it is the tensor's end */
+  int64_t bytes, offset; /* in the tensor; a multiple of 8 unless it is the tensor's end */
   int64_t version, per_step;
   uint32_t tensor, mode;
 } kernel_operand;

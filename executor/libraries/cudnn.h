@@ -10,7 +10,7 @@
 typedef struct cudnn cudnn;
 typedef struct cudnn_convolution cudnn_convolution;
 
-/* Of a convolution with data a (items, a_channels, a) and results b (items, b_channels, b). */
+/* A convolution with data a (items, a_channels, a) and results b (items, b_channels, b). */
 typedef enum cudnn_way { CUDNN_TO_B, CUDNN_TO_A, CUDNN_TO_WEIGHTS } cudnn_way;
 
 typedef struct cudnn_shape {

@@ -62,7 +62,7 @@ static cublas_product linear_product (const kernel_work *w) {
   return p;
 }
 
-/* Of one item, or of all where one step leads from any head to the next. */
+/* The product of one item, or of all where one step leads from any head to the next. */
 static cublas_product heads_product (const kernel_work *w, int64_t item) {
   const compute_matmul *s = &w->c.matmul;
   cublas_product p = whole_product (w);

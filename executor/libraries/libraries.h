@@ -1,4 +1,4 @@
-/* What cuBLAS and cuDNN do of an op, where they are found: products and convolutions.  What they do
+/* cuBLAS and cuDNN, where they are found, do an op's products and convolutions.  What they do
    not take, or could only do in more memory than the plan gives the op, our kernels do. Which of
    them does an op depends on its sizes alone, so it is the same under every plan. */
 #ifndef FERRY_EXECUTOR_LIBRARIES_LIBRARIES_H
@@ -9,7 +9,7 @@
 #include "executor/gpu/kernel_work.h"
 
 typedef struct libraries_options {
-  bool search;            /* where the system keeps them */
+  bool search;            /* in the system's folders */
   const char *blas, *dnn; /* files, whether or not they are searched for; NULL: none */
 } libraries_options;
 
@@ -36,7 +36,7 @@ void libraries_forget (libraries *l, library_call *c);
 /* *bias: a bias is still to be added. *done false: our kernels must do it after all. */
 bool libraries_run (libraries *l, CUstream s, const library_call *c, const kernel_work *w,
                     bool *done, bool *bias, error *err) MUST_CHECK;
-/* What is to be done then: the work of the kernel that adds a bias. */
+/* The work that is left then: that of the kernel that adds a bias. */
 kernel_work libraries_bias (const kernel_work *w);
 
 #endif

@@ -24,7 +24,7 @@ bool ops_bind (const rewritten *r, int32_t op, arena *a, ops_binding *out, error
 ops_call ops_bound (const ops_binding *b, void *const *data, int64_t step);
 /* The same where the pieces know their data already. */
 ops_call ops_bound_there (const ops_binding *b, int64_t step);
-/* What the op of a call that was made adds to the step's loss: 0 for all but the losses' own, and
+/* The amount that a finished call adds to the step's loss: 0 for all but the losses' own, and
    for copies. */
 double ops_loss (const ops_call *call);
 

@@ -221,7 +221,7 @@ static bool conv_begin (const work *k, bool transposed, float *x, float *y, conv
   return true;
 }
 
-/* Where the tile's part of the input's columns and of the output lie, and how long their rows are:
+/* The tile's part of the input's columns and of the output, and the length of their rows:
    in the tensors themselves where that is possible. */
 typedef struct tile_at {
   float *columns, *y, *x_group, *y_group;

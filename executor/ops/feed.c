@@ -11,7 +11,7 @@
 /* How a tensor is filled. */
 typedef enum fill { NOTHING, CONSTANT, UNIFORM, PICTURE, INDICES } fill;
 
-/* What one item of an input of indices is. */
+/* One item of an input of indices. */
 typedef enum meaning { LABEL, TEXT, NEXT_TEXT, GIVEN_TEXT, FIRST_WORD, HALVES } meaning;
 
 typedef struct role {
@@ -111,7 +111,7 @@ static void find_form (feed *f, const ops_binding *b, const operand *x, int k, i
 static bool find_roles (feed *f, arena *a, error *err) {
   rewritten whole;
   arena_mark mark = arena_here (a);
-  if (!trace_rewrite (f->t, NULL, 0, NULL, 0, 0, a, &whole, err))
+  if (!trace_rewrite (f->t, &(rewriting){ 0 }, a, &whole, err))
     return false;
   for (int32_t i = 0; i < f->t->n_ops; i++) {
     arena_mark here = arena_here (a);
@@ -137,7 +137,7 @@ static bool find_roles (feed *f, arena *a, error *err) {
   return true;
 }
 
-/* ---- what the inputs mean, from their names ---- */
+/* ---- the inputs' meaning, from their names ---- */
 
 /* The name without the number at its end. */
 static size_t stem_of (const char *name, int64_t *number) {
@@ -247,7 +247,7 @@ bool feed_is_bf16 (const feed *f, int32_t tensor) {
 
 /* ---- values ---- */
 
-/* Of a stream's number n, in [-1, 1). */
+/* A stream's number n, in [-1, 1). */
 static float centred (int64_t stream, uint64_t seed, int64_t n) {
   return (float)(ops_random (stream, (int64_t)seed, n) >> 40) / 8388608.0f - 1;
 }

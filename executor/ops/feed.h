@@ -1,4 +1,4 @@
-/* What a zoo network starts from and is shown: initial values that depend on a tensor's name and
+/* A zoo network's start and data: initial values that depend on a tensor's name and
    size only, so that every variant of a trace starts equal, and the data of each step.  Images and
    their labels are the same batch in every step, to be learned by heart; text goes on, a window
    after the other, each item in a stretch of its own. */

@@ -1,4 +1,4 @@
-/* What the functions of the op kinds share: the stretch of items that they are given, room to work
+/* Shared by the functions of the op kinds: the stretch of items that they are given, room to work
    in, and random numbers by their place. */
 #ifndef FERRY_EXECUTOR_OPS_INNER_H
 #define FERRY_EXECUTOR_OPS_INNER_H

@@ -28,7 +28,7 @@ void ops_free (ops *o) {
   free (o);
 }
 
-/* ---- what the functions ask for ---- */
+/* ---- requests of the functions ---- */
 
 float *ops_scratch (const work *k, int64_t count, error *err) {
   ops *o = k->o;
@@ -89,7 +89,7 @@ static const struct row {
 
 /* ---- stretches ---- */
 
-/* Where we are in the pieces of each operand. */
+/* The current place in the pieces of each operand. */
 typedef struct places {
   int32_t piece[COMPUTE_MOST_OPERANDS];
   int64_t item[COMPUTE_MOST_OPERANDS]; /* within that piece */

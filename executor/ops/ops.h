@@ -17,7 +17,7 @@ typedef struct ops_operand {
   int32_t count;
 } ops_operand;
 
-/* What is to be done: items [first_item, end_item) of the batch.  An operand that is written whole
+/* The work: items [first_item, end_item) of the batch.  An operand that is written whole
    is written by the call with item 0, and the other calls add to it.  Random numbers and Adam's
    correction know the step by its number, counted from 0. */
 typedef struct ops_call {

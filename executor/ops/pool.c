@@ -49,7 +49,7 @@ static window crop_window (const compute_pool *s, int64_t d, int64_t h, int64_t 
   return (window){ d, d + 1, h, h + 1, w, w + 1, 1 };
 }
 
-/* ---- what is done with a window of one channel ---- */
+/* ---- a window of one channel ---- */
 
 typedef struct channel {
   const compute_pool *s;

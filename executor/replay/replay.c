@@ -111,7 +111,7 @@ static bool start (replay_state *s, arena *a, error *err) {
              : !o->verify || replay_first_bytes (s, err);
 }
 
-/* ---- what was seen ---- */
+/* ---- observations ---- */
 
 static int compare_ns (const void *a, const void *b) {
   int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -194,7 +194,7 @@ static void keep_worst (replay_result *out, const replay_difference *d) {
   out->n_worst = kept + 1;
 }
 
-/* Where op k starts after op 0 of its step: in one row, or the median over all but the first. */
+/* The start of op k after op 0 of its step: in one row, or the median over all but the first. */
 static int64_t seen_start (const replay_state *s, int32_t op, int32_t row, int64_t *scratch) {
   int32_t place = s->program.place[QUEUE_OPS][op];
   if (row >= 0)

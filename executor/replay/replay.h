@@ -28,7 +28,7 @@ typedef struct replay_options {
   const logger *log;
 } replay_options;
 
-/* Of one op: where it started, relative to op 0 of its step. */
+/* One op: its start, relative to op 0 of its step. */
 typedef struct replay_difference {
   int32_t op;
   int64_t predicted_ns, seen_ns;
@@ -58,7 +58,7 @@ typedef struct replay_result {
 bool replay_run (const trace *t, const plan *p, const replay_options *o, arena *a,
                  replay_result *out, error *err) MUST_CHECK;
 
-/* What was seen as a Chrome trace (chrome://tracing, Perfetto). */
+/* The observations as a Chrome trace (chrome://tracing, Perfetto). */
 bool replay_chrome (const plan *p, const replay_result *r, bytes *out, error *err) MUST_CHECK;
 /* The report as JSON. */
 bool replay_json (const replay_result *r, bytes *out, error *err) MUST_CHECK;

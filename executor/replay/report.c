@@ -1,4 +1,4 @@
-/* What a replay saw, as JSON and as a Chrome trace. */
+/* A replay's observations, as JSON and as a Chrome trace. */
 #include "executor/replay/replay.h"
 
 #include <stdio.h>

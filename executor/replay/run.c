@@ -38,7 +38,7 @@ static bool make_events (replay_state *s, arena *a, error *err) {
   for (int64_t i = 0; i < ring; i++)
     if (!make_event (s, &s->ring[i], CU_EVENT_DISABLE_TIMING, err))
       return false;
-  /* Where the run may end early they are made when they are needed. */
+  /* They are made when they are needed if the run may end early. */
   while (!s->may_end_early && s->rows_made < s->timed)
     if (!make_row (s, s->rows_made, err))
       return false;
@@ -131,7 +131,7 @@ static bool issue_step (replay_state *s, int32_t step, error *err) {
         return false;
       break;
     case SCRIPT_WAIT:
-      /* What is of a step before the first has ended. */
+      /* Waits for a step before the first have ended. */
       if (ends[c->lag] != NULL && ++s->waits != s->options->lost_wait)
         r = s->driver.stream_wait_event (on, ends[c->lag][c->place], 0);
       break;

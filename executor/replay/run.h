@@ -28,7 +28,7 @@ typedef struct replay_state {
   kernel_operand *operands; /* by op */
   int32_t *op_offset;
   int64_t operands_bytes;
-  mismatch *found; /* where a kernel can write it */
+  mismatch *found; /* a kernel can write it */
   CUstream stream[QUEUES];
   CUevent zero;         /* a GPU's times are since this */
   CUevent *begin, *end; /* per timed step and item; a begin that is another's end is NULL */
@@ -44,7 +44,7 @@ typedef struct replay_state {
 
 /* Operands of all ops, from the plan's places. */
 bool replay_operands (replay_state *s, arena *a, error *err) MUST_CHECK;
-/* What lies where before the first step, on both sides. */
+/* The contents of both sides before the first step. */
 bool replay_first_bytes (replay_state *s, error *err) MUST_CHECK;
 /* Is everything where it should be after the last? Adds to *found. */
 bool replay_last_bytes (replay_state *s, error *err) MUST_CHECK;

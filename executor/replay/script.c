@@ -127,7 +127,7 @@ bool script_make (const script_request *q, arena *a, script *out, error *err) {
   int64_t n_waits = n == 0 ? 0 : p->items[n - 1].first_wait + p->items[n - 1].n_waits;
   *out = (script){ .launches = NEW (a, 2 * n_ops, kernel_launch, err),
                    .copies = NEW (a, n - n_ops, script_copy, err),
-                   /* of an item: a launch or two, or a copy, and two records */
+                   /* an item: a launch or two, or a copy, and two records */
                    .calls = NEW (a, 4 * n + n_waits, script_call, err) };
   writer w = { .q = q, .out = out, .a = a };
   w.times = NEW (a, 2 * n_ops, int64_t, err);

@@ -50,7 +50,7 @@ typedef struct script_request {
   const kernel_operand *operands; /* by op; NULL: ops take their time and touch nothing */
   const int32_t *op_offset;
   mismatch *found;
-  int64_t *step;   /* where launches find the number of their step */
+  int64_t *step;   /* launches find the number of their step here */
   bool calculated; /* ops are not launches but calculations */
   bool timed;      /* every item has an event before it and one behind it */
 } script_request;

@@ -1,4 +1,4 @@
-/* What a repeated step costs, from the starts and ends that were seen: the machine model's sixth
+/* The cost of a repeated step, from the starts and ends that were seen: the machine model's sixth
    rule, written from docs/formats.md and sharing nothing with the simulator. */
 #ifndef FERRY_EXECUTOR_REPLAY_STEADY_H
 #define FERRY_EXECUTOR_REPLAY_STEADY_H

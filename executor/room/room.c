@@ -11,7 +11,7 @@ static int64_t rounded (int64_t bytes, int64_t to) {
   return (bytes + to - 1) / to * to;
 }
 
-/* ---- who is where ---- */
+/* ---- stays and parts ---- */
 
 static bool find_units (room *r, arena *a, error *err) {
   const trace *t = r->rewritten->trace;

@@ -13,7 +13,7 @@ typedef struct room {
   const rewritten *rewritten;
   units units;
   uses uses;
-  int64_t device_bytes, host_bytes; /* what is taken */
+  int64_t device_bytes, host_bytes; /* as taken */
   CUdeviceptr base;                 /* of all stays' addresses, then the pool's */
   int64_t space_bytes;
   int64_t mapped_bytes;

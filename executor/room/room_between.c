@@ -1,4 +1,4 @@
-/* Where the bytes lie that outlive a step, in the moment between two steps. */
+/* The places of bytes that outlive a step, in the moment between two steps. */
 #include "executor/room/room.h"
 
 static bool is_cyclic_before (const move *a, const move *b) {

@@ -1,6 +1,7 @@
-/* Where an op finds a tensor in one piece.  The parts of what is moved in parts lie in stays of
-   their own; each combination of stays that some op meets is mapped once more, side by side, before
-   the first step.  The granules are the plan's own: a view takes addresses and no memory. */
+/* A view is a tensor in one piece, as an op finds it.  The parts of what is moved in parts lie
+   in stays of their own; each combination of stays that some op meets is mapped once more, side by
+   side, before the first step.  The granules are the plan's own: a view takes addresses and no
+   memory. */
 #ifndef FERRY_EXECUTOR_ROOM_VIEWS_H
 #define FERRY_EXECUTOR_ROOM_VIEWS_H
 

@@ -4,7 +4,7 @@
 
 #include "base/units.h"
 #include "solver/attempt/search_policies.h"
-#include "solver/attempt/steady.h"
+#include "solver/attempt/robust.h"
 #include "trace/check/check.h"
 
 /* ---- the bound ---- */
@@ -30,6 +30,7 @@ static bool bound_step (const counted_step *step, const solve_options *o, const 
 }
 
 bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
+  assert (t && o->device && out);
   static const effort all = { 0 };
   counted_step *step = NEW (a, 1, counted_step, err);
   return step && step_count_bytes (t, o->budget_bytes, a, step, err) &&
@@ -52,9 +53,9 @@ static bound quick_bound (const variant_value *known) {
 
 static bool is_wanted (const search *s, layout_kind kind) {
   static const tuning_id of[LAYOUTS] = {
-    [LAYOUT_TIGHT] = TUNE_layout_tight,   [LAYOUT_CLOSE] = TUNE_layout_close,
-    [LAYOUT_LARGE] = TUNE_layout_large,   [LAYOUT_MANY] = TUNE_layout_many,
-    [LAYOUT_FINEST] = TUNE_layout_finest, [LAYOUT_SMALL] = TUNE_layout_small,
+    [LAYOUT_TIGHT] = TUNE_layout_tight, [LAYOUT_CLOSE] = TUNE_layout_close,
+    [LAYOUT_LARGE] = TUNE_layout_large, [LAYOUT_MANY] = TUNE_layout_many,
+    [LAYOUT_SMALL] = TUNE_layout_small,
   };
   if (s->effort.follow)
     return kind == (layout_kind)s->effort.follow->layout;
@@ -157,7 +158,7 @@ static const struct rule {
   int part;
 } rules[] = {
 #define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-#include "solver/strategies.def"
+#include "solver/tuning/strategies.def"
 };
 
 static search_place place_of (const search *s) {
@@ -189,7 +190,7 @@ static bool take_best (search *s, solution *out, error *err) {
   bool theirs = theirs_is_faster (s);
   if (s->best.step_ns == INT64_MAX && !theirs)
     return is_too_small (s, err);
-  if (s->steady && !theirs && !steady_choose (s->steady, s, &out->steady, err))
+  if (s->robust && !theirs && !robust_choose (s->robust, s, &out->robust, err))
     return false;
   bool ok = theirs ? search_policies_plan (s, &s->policies, &out->plan, &s->best.found_by, err)
                    : search_cost (s, &s->best, &out->plan, err);
@@ -229,20 +230,21 @@ static bool search_plan (search *s, solution *out, error *err) {
 }
 
 bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *err) {
+  assert (q->trace && q->options && q->options->device);
   static const variant nothing = { 0 };
   const solve_options *o = q->options;
   effort e = solve_effort (o, &q->effort);
   bool program = is_worth_a_program (q);
   rewritten_step *step = NEW (a, 1, rewritten_step, err);
   arena *scratch = arena_made (err);
-  steady near = { 0 };
+  robust near = { 0 };
   search s = { .trace = q->trace,
                .variant = q->variant ? q->variant : &nothing,
                .options = o,
                .effort = e,
                .arena = a,
                .scratch = scratch,
-               .steady = o->noise_percent ? &near : NULL,
+               .robust = o->noise_percent ? &near : NULL,
                .limit_ticks = e.limit_ticks ? e.limit_ticks : SOLVE_LIMIT_TICKS,
                .policies = { .which = -1, .step_ns = INT64_MAX },
                .schedule = { .budget_bytes = e.place_bytes,

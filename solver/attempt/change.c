@@ -1,8 +1,8 @@
 #include "solver/attempt/change.h"
 
-#include <assert.h>
 #include <string.h>
 
+#include "base/dear.h"
 #include "base/units.h"
 #include "solver/attempt/round.h"
 
@@ -16,6 +16,7 @@ static int32_t parts_of (const change *c, int32_t gap) {
 
 bool change_begin (const layout *l, const int32_t *of, const int32_t *parts, const int64_t *ends_ns,
                    arena *a, change *out, error *err) {
+  assert (of && parts && ends_ns);
   const gaps *g = &l->step.gaps;
   *out = (change){ .layout = l, .ends_ns = ends_ns, .cut = -1 };
   out->of = NEW (a, l->step.units.count, int32_t, err);
@@ -34,6 +35,8 @@ bool change_begin (const layout *l, const int32_t *of, const int32_t *parts, con
 }
 
 void change_set (change *c, int32_t gap, int32_t parts) {
+  assert (gap >= 0 && gap < c->layout->step.gaps.count);
+  assert (parts >= 0 && parts <= c->of[c->layout->step.gaps.at[gap].unit]);
   if (c->parts[gap] == parts)
     return;
   if (!c->is_touched[gap]) {
@@ -62,7 +65,19 @@ void change_cut (change *c, int32_t unit, int32_t of) {
   c->cut_before = had_of;
 }
 
+/* The level at the fullest op, counted anew from all gaps. */
+static bool is_level (const change *c) {
+  const gaps *g = &c->layout->step.gaps;
+  int32_t op = peaks_at (&c->level, 0, c->level.count);
+  int64_t resident = g->base_bytes[op];
+  for (int32_t i = 0; i < g->count; i++)
+    if (c->parts[i] && gap_spans (&g->at[i], op))
+      resident -= away (c, i, c->parts[i]);
+  return resident == peaks_most (&c->level, op, op + 1);
+}
+
 void change_settle (change *c) {
+  ASSERT_DEAR (is_level (c));
   c->cut = -1;
   for (int32_t i = 0; i < c->n_touched; i++)
     c->is_touched[c->touched[i]] = false;
@@ -82,6 +97,7 @@ void change_undo (change *c) {
 }
 
 int64_t change_left (const change *c, int32_t gap) {
+  assert (gap >= 0 && gap < c->layout->step.gaps.count);
   const gaps *g = &c->layout->step.gaps;
   const unit_info *u = &g->units->at[g->at[gap].unit];
   if (u->bytes == 0 || u->pinned)
@@ -113,6 +129,7 @@ static int32_t draw_giver (const change *c, random_state *r, int32_t op, int32_t
 }
 
 bool change_repair (change *c, random_state *r, int64_t room_bytes, int32_t but) {
+  assert (but >= NO_GAP);
   const gaps *g = &c->layout->step.gaps;
   while (peaks_most (&c->level, 0, g->n_ops) > room_bytes) {
     int32_t gap = draw_giver (c, r, change_fullest (c, NO_GAP), but);
@@ -129,6 +146,7 @@ bool change_repair (change *c, random_state *r, int64_t room_bytes, int32_t but)
 }
 
 void change_prune (change *c, random_state *r, int64_t room_bytes) {
+  assert (c->n_touched >= 0);
   const gaps *g = &c->layout->step.gaps;
   int32_t count = c->n_touched;
   int32_t first = count ? (int32_t)random_between (r, 0, count - 1) : 0;

@@ -5,6 +5,7 @@
    groups of a granule, or each would have one of its own. */
 #include "solver/attempt/group.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -349,6 +350,8 @@ static bool write_groups (const grouping *g, arena *a, index_list **groups, int3
 
 bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rule, arena *a,
                     index_list **groups, int32_t *count, error *err) {
+  assert (granule_bytes > 0 && rule->keep > 0);
+  assert (!rule->share || rule->singles);
   *count = 0;
   arena *scratch = arena_made (err);
   if (!scratch)
@@ -372,6 +375,7 @@ bool group_tensors (const trace *t, int64_t granule_bytes, const group_rule *rul
 
 bool group_choose (const trace *t, int64_t granule_bytes, const tuning *by, arena *a,
                    index_list **groups, int32_t *count, int64_t *pool_below_bytes, error *err) {
+  assert (granule_bytes > 0 && groups && count);
   int64_t plain_bytes, plain_pool, grouped_bytes, grouped_pool;
   group_rule rule = { .most_bytes = granule_bytes,
                       .keep = (int32_t)tuned (by, TUNE_group_small_keep),

@@ -5,7 +5,7 @@
 #define FERRY_SOLVER_ATTEMPT_GROUP_H
 
 #include "solver/flow/gaps.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 
 typedef struct group_rule {
   int64_t least_bytes; /* of a member: what is less fits the pool better */

@@ -1,5 +1,7 @@
 #include "solver/attempt/layout.h"
 
+#include <assert.h>
+
 #include "base/units.h"
 #include "solver/attempt/group.h"
 #include "solver/attempt/parts.h"
@@ -18,7 +20,6 @@ static const struct {
   [LAYOUT_CLOSE] = { 2, 64, 1, false, false, TUNE_parts_far },
   [LAYOUT_LARGE] = { 16, 16, 0, false, true, TUNE_parts_far },
   [LAYOUT_MANY] = { 0, 0, 0, true, true, TUNINGS },
-  [LAYOUT_FINEST] = { 0, 0, 0, false, true, TUNINGS },
   [LAYOUT_SMALL] = { 0, 0, 0, false, true, TUNE_parts_far },
 };
 
@@ -174,6 +175,8 @@ static bool says_something (const gaps *singles, const double *share) {
 }
 
 bool layout_make (const layout_request *q, arena *a, layout *out, error *err) {
+  assert (q->trace && q->device && q->kind >= 0 && q->kind < LAYOUTS);
+  assert (!q->share || q->singles);
   const device *dev = q->device;
   *out = (layout){ .kind = q->kind };
   const double *guide = says_something (q->singles, q->share) ? q->share : NULL;
@@ -188,8 +191,6 @@ bool layout_make (const layout_request *q, arena *a, layout *out, error *err) {
       !(out->of = NEW (a, out->step.units.count, int32_t, err)) ||
       (q->share && !take_shares (q->singles, q->share, a, out, err)))
     return false;
-  if (q->kind == LAYOUT_FINEST)
-    return parts_finest (&out->step.gaps, q->tuning, out->of), true;
   parts_rule rule = parts_of (q->kind, q->tuning);
   return parts_choose (&out->step.gaps, dev, out->share, &rule, a, out->of, err);
 }

@@ -4,7 +4,7 @@
 #define FERRY_SOLVER_ATTEMPT_LAYOUT_H
 
 #include "solver/flow/step.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 
 typedef enum layout_kind {
   LAYOUT_MIDDLE, /* groups that the link's latency and granules hardly spoil */
@@ -12,7 +12,6 @@ typedef enum layout_kind {
   LAYOUT_CLOSE,  /* larger, but of closer kin */
   LAYOUT_LARGE,  /* the largest, of what stays and what leaves alike */
   LAYOUT_MANY,   /* of small tensors only, many parts */
-  LAYOUT_FINEST, /* of small tensors only, as many parts as granules */
   LAYOUT_SMALL,  /* of small tensors only, a granule at most */
   LAYOUTS
 } layout_kind;

@@ -1,5 +1,6 @@
 #include "solver/attempt/parts.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "solver/place/peaks.h"
@@ -44,13 +45,6 @@ static int32_t parts_of (const unit_info *x, int64_t chunk, int32_t least, int32
 
 static int32_t fewest (const unit_info *x, const tuning *by) {
   return x->bytes > LARGE_BYTES ? (int32_t)tuned (by, TUNE_parts_fewest_large) : 1;
-}
-
-void parts_finest (const gaps *g, const tuning *by, int32_t *of) {
-  for (int32_t u = 0; u < g->units->count; u++) {
-    const unit_info *x = &g->units->at[u];
-    of[u] = parts_of (x, g->granule_bytes, fewest (x, by), MOST_SECTIONS);
-  }
 }
 
 typedef struct split_unit {
@@ -156,6 +150,7 @@ static bool split_some (const gaps *g, const device *dev, const double *shares,
 
 bool parts_choose (const gaps *g, const device *dev, const double *shares, const parts_rule *rule,
                    arena *a, int32_t *of, error *err) {
+  assert (of && rule->most > 0);
   arena_mark here = arena_here (a);
   tuning_id latencies = shares ? TUNE_parts_coarse_latencies : TUNE_parts_fine_latencies;
   int64_t chunk = chunk_bytes (g, dev, tuned (rule->tuning, latencies));

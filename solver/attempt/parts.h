@@ -4,7 +4,7 @@
 #define FERRY_SOLVER_ATTEMPT_PARTS_H
 
 #include "solver/flow/gaps.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 
 enum { MOST_SECTIONS = 32 }; /* where nothing else is known */
 
@@ -22,8 +22,5 @@ typedef struct parts_rule {
    place for every unit. */
 bool parts_choose (const gaps *g, const device *dev, const double *shares, const parts_rule *rule,
                    arena *a, int32_t *of, error *err) MUST_CHECK;
-
-/* As many as granules, up to a limit, whatever the latency. */
-void parts_finest (const gaps *g, const tuning *by, int32_t *of);
 
 #endif

@@ -1,5 +1,7 @@
 #include "solver/attempt/pattern.h"
 
+#include <assert.h>
+
 bool pattern_clock_of (const trace *t, const tuning *by, arena *a, pattern_clock *out, error *err) {
   *out = (pattern_clock){ .trace = t, .ends_ns = trace_ends (t, a, err) };
   out->short_part = tuned (by, TUNE_group_short_part);
@@ -11,6 +13,7 @@ static int64_t rest_between (const pattern_clock *c, int32_t after, int32_t befo
 }
 
 void pattern_longest (const pattern_clock *c, int32_t tensor, int32_t *after, int32_t *before) {
+  assert (tensor >= 0 && tensor < c->trace->n_tensors);
   const use *u = c->uses.at + c->uses.offset[tensor];
   int32_t n = uses_count (&c->uses, tensor),
           rests = c->trace->tensors[tensor].persistent ? n : n - 1;
@@ -40,6 +43,7 @@ static void weigh (const pattern_clock *c, bool persistent, pattern *p) {
 
 void pattern_merge (const pattern_clock *c, const pattern *with, int32_t tensor, bool ends_only,
                     pattern *out) {
+  assert (tensor >= 0 && tensor < c->trace->n_tensors && out->ops);
   const use *u = c->uses.at + c->uses.offset[tensor];
   int32_t n = uses_count (&c->uses, tensor), m = with ? with->count : 0, i = 0, j = 0;
   out->count = 0;

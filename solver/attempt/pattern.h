@@ -2,7 +2,7 @@
 #ifndef FERRY_SOLVER_ATTEMPT_PATTERN_H
 #define FERRY_SOLVER_ATTEMPT_PATTERN_H
 
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 #include "trace/trace.h"
 #include "trace/uses.h"
 

@@ -1,9 +1,10 @@
 #include "solver/attempt/round.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/dear.h"
 
 const char *const round_names[ROUND_STARTS + 1] = {
   "nearest", "up", "clean", "longest", "doa", NULL
@@ -14,6 +15,7 @@ bool round_is_guided (round_start start) {
 }
 
 int64_t round_away (const gaps *g, const int32_t *of, int32_t unit, int32_t n) {
+  assert (n >= 0 && n <= of[unit]);
   const unit_info *u = &g->units->at[unit];
   return (u->granules - unit_part_first (u, of[unit] - n, of[unit])) * g->granule_bytes;
 }
@@ -259,7 +261,24 @@ static bool begin (rounder *w, arena *a, error *err) {
   return true;
 }
 
+enum { MOST_WATCHED = 100000 }; /* gaps times ops, in which each rounding is counted anew */
+
+/* At no op more is resident than there is room for, counted anew from all gaps. */
+static bool is_within (const rounding *r, int64_t room_bytes) {
+  const gaps *g = r->gaps;
+  for (int32_t k = 0; k < g->n_ops; k++) {
+    int64_t resident = g->base_bytes[k];
+    for (int32_t i = 0; i < g->count; i++)
+      if (r->parts[i] && gap_spans (&g->at[i], k))
+        resident -= round_away (g, r->of, g->at[i].unit, r->parts[i]);
+    if (resident > room_bytes)
+      return false;
+  }
+  return true;
+}
+
 bool round_gaps (const round_request *q, arena *a, rounding *out, error *err) {
+  assert (q->gaps && q->of && q->device);
   const gaps *g = q->gaps;
   const device *dev = q->device;
   const double *shares = q->shares;
@@ -301,11 +320,13 @@ bool round_gaps (const round_request *q, arena *a, rounding *out, error *err) {
     if (out->most_bytes > room_bytes)
       ok = gaps_too_small (g, room_bytes + g->pool_bytes, err);
   }
+  ASSERT_DEAR (!ok || (int64_t)g->n_ops * g->count > MOST_WATCHED || is_within (out, room_bytes));
   arena_free (scratch);
   return ok;
 }
 
 bool round_wishes (const rounding *r, arena *a, wish **out, int32_t *count, error *err) {
+  assert (r->gaps && r->of && r->parts);
   const gaps *g = r->gaps;
   int64_t n = 0;
   for (int32_t i = 0; i < g->count; i++)

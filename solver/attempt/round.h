@@ -7,7 +7,7 @@
 #include "solver/flow/gaps.h"
 #include "solver/place/peaks.h"
 #include "solver/place/schedule.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 
 typedef enum round_start {
   ROUND_NEAREST, /* the program's shares to the nearest section, the error carried along the step */

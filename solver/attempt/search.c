@@ -1,9 +1,10 @@
 #include "solver/attempt/search.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
-#include "solver/attempt/steady.h"
+#include "solver/attempt/robust.h"
 #include "trace/simulate/simulate.h"
 
 enum { SEEN_ROOM = 1024 };
@@ -23,6 +24,7 @@ static bool is_small (const search *s) {
 }
 
 void search_clear (candidate *c, const layout *l) {
+  assert (c->of && c->parts && c->not_before);
   c->layout = l;
   memcpy (c->of, l->of, (size_t)l->step.units.count * sizeof *c->of);
   memset (c->parts, 0, (size_t)l->step.gaps.count * sizeof *c->parts);
@@ -48,6 +50,7 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) {
 }
 
 void search_copy (candidate *to, const candidate *from) {
+  assert (from->layout);
   size_t size = (size_t)from->layout->step.gaps.count * sizeof (int32_t);
   memcpy (to->parts, from->parts, size);
   memcpy (to->not_before, from->not_before, size);
@@ -61,6 +64,7 @@ void search_copy (candidate *to, const candidate *from) {
 }
 
 bool search_begin (search *s, error *err) {
+  assert (s->n_layouts > 0);
   s->random = random_seed (s->options->seed);
   s->ticks = s->tried = 0;
   s->stopped = false;
@@ -73,6 +77,7 @@ bool search_begin (search *s, error *err) {
 }
 
 bool search_widen (search *s, error *err) {
+  assert (s->n_layouts > 0);
   candidate best;
   if (!search_candidate (s, s->arena, &best, err) ||
       !search_candidate (s, s->arena, &s->trial, err))
@@ -135,8 +140,8 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
     ok = simulate (&job, 1, &o, s->scratch, &p->predicted, NULL, err);
     p->has_predicted = ok;
     c->step_ns = ok ? p->predicted.step_ns : INT64_MAX;
-    if (ok && s->steady && !made)
-      ok = steady_offer (s->steady, s, c, p, err);
+    if (ok && s->robust && !made)
+      ok = robust_offer (s->robust, s, c, p, err);
   } else if (why.code != ERR_infeasible) {
     if (err && !err->code)
       *err = why;
@@ -193,6 +198,7 @@ static bool note (search *s, const candidate *c, bool *is_new, error *err) {
 }
 
 bool search_cost (search *s, candidate *c, plan **made, error *err) {
+  assert (c->layout);
   bool is_new = true;
   c->step_ns = INT64_MAX;
   s->ticks += c->layout->step.gaps.count / 4;
@@ -245,6 +251,8 @@ enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
 
 bool search_round (search *s, const layout *l, round_start start, int64_t room_ppm, bool *fits,
                    error *err) {
+  assert (room_ppm > 0 && room_ppm <= 1000000);
+  assert (l->share || !round_is_guided (start));
   error why = { 0 };
   rounding r;
   arena_mark mark = arena_here (s->scratch);
@@ -359,10 +367,6 @@ bool search_margins (search *s, error *err) {
       return false;
   }
   return true;
-}
-
-bool search_margins_again (search *s, error *err) {
-  return search_margins (s, err);
 }
 
 /* ---- where nothing fits ---- */

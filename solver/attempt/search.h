@@ -52,7 +52,7 @@ typedef struct search {
   int64_t n_seen, seen_room;
   bool stopped;
   policies_found policies;
-  struct steady *steady; /* is offered what was costed; or NULL */
+  struct robust *robust; /* is offered what was costed; or NULL */
 } search;
 
 bool search_begin (search *s, error *err) MUST_CHECK;
@@ -80,7 +80,7 @@ bool search_candidate (const search *s, arena *a, candidate *out, error *err) MU
 bool search_keep (search *s);
 /* Costs it, and keeps it so. */
 bool search_try (search *s, error *err) MUST_CHECK;
-/* ---- strategies: as solver/strategies.def says ---- */
+/* ---- strategies: as solver/tuning/strategies.def says ---- */
 
 bool search_follow (search *s, error *err) MUST_CHECK;
 bool search_first (search *s, error *err) MUST_CHECK;
@@ -89,7 +89,6 @@ bool search_others (search *s, error *err) MUST_CHECK;
 bool search_margins (search *s, error *err) MUST_CHECK;
 bool search_starts (search *s, error *err) MUST_CHECK;
 bool search_all_away (search *s, error *err) MUST_CHECK;
-bool search_margins_again (search *s, error *err) MUST_CHECK;
 bool search_policies (search *s, error *err) MUST_CHECK;
 bool search_walk (search *s, error *err) MUST_CHECK;
 

@@ -1,5 +1,7 @@
 /* Where few parts can leave, every choice of them: rules and walks miss some that only pay
    together, as a copy made early so that a later one is clean. */
+#include <assert.h>
+
 #include "solver/attempt/search.h"
 
 static int64_t most_parts (const layout *l, int32_t gap) {
@@ -50,6 +52,7 @@ static bool try_timings (search *s, error *err) {
 }
 
 bool search_every (search *s, error *err) {
+  assert (s->n_layouts > 0);
   const tuning *by = s->options->tuning;
   int64_t until = s->ticks + s->limit_ticks / tuned (by, TUNE_every_part);
   for (int32_t i = 0; i < s->n_layouts; i++) {

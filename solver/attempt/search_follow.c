@@ -1,5 +1,7 @@
 /* Near a budget that was searched, the same layout and timing are good again, so a few candidates
    are enough: the roundings of this budget's own shares. */
+#include <assert.h>
+
 #include "solver/attempt/search.h"
 
 static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *err) {
@@ -9,6 +11,7 @@ static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *er
 }
 
 bool search_follow (search *s, error *err) {
+  assert (s->effort.follow && s->n_layouts > 0);
   enum {
     ROOMS = TUNE_follow_room_ppm_last - TUNE_follow_room_ppm + 1,
     OTHERS = TUNE_follow_early_ppm_last - TUNE_follow_early_ppm + 1

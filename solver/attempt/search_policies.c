@@ -1,5 +1,6 @@
 #include "solver/attempt/search_policies.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -181,6 +182,7 @@ static bool is_rewritten (const search *s) {
    are and rounded to what the budget needs, and the best trial is kept. Nothing is tried where the
    search is over already, or where the trace is too large for rules that look at all pairs. */
 bool search_policies (search *s, error *err) {
+  assert (s->policies.which < 0);
   const trace *t = s->rewritten->trace;
   const tuning *by = s->options->tuning;
   policies_found *found = &s->policies;
@@ -299,6 +301,7 @@ bool policies_fastest (const trace *t, const solve_options *o, arena *a, policy_
 
 bool policies_take (const trace *t, const solve_options *o, int64_t gap_ppm, arena *a, solution *s,
                     error *err) {
+  assert (s->plan && s->plan->certificate.bound_by);
   policy_answer answer;
   const certificate *had = &s->plan->certificate;
   bool swaps = o->recompute != RECOMPUTE_ONLY && s->plain_bound_ns < s->plan->predicted.step_ns;

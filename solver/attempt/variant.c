@@ -28,8 +28,13 @@ bool variant_rewrite (const trace *t, const variant *v, const solve_options *o, 
                       rewritten_step *out, error *err) {
   assert (v->sections || v->n_sections == 0);
   assert (v->recomputes || v->n_recomputes == 0);
-  return trace_rewrite (t, v->sections, v->n_sections, v->recomputes, v->n_recomputes,
-                        o->device->section_ns, a, &out->rw, err) &&
+  return trace_rewrite (t,
+                        &(rewriting){ .sections = v->sections,
+                                      .n_sections = v->n_sections,
+                                      .recomputes = v->recomputes,
+                                      .n_recomputes = v->n_recomputes,
+                                      .section_ns = o->device->section_ns },
+                        a, &out->rw, err) &&
          step_count_bytes (out->rw.trace, o->budget_bytes, a, &out->step, err);
 }
 
@@ -64,6 +69,7 @@ static rewritten_step *look (const trace *t, const variant *v, const solve_optio
 
 bool variant_look (const trace *t, const variant *v, const solve_options *o, arena *scratch,
                    variant_value *out, error *err) {
+  assert (t && v && o->device && out);
   arena_mark mark = arena_here (scratch);
   bool ok = look (t, v, o, scratch, out, err) != NULL;
   arena_back (scratch, mark);
@@ -72,6 +78,7 @@ bool variant_look (const trace *t, const variant *v, const solve_options *o, are
 
 bool variant_bound (const trace *t, const variant *v, const solve_options *o, bool rough,
                     arena *scratch, variant_value *out, error *err) {
+  assert (t && v && o->device && out);
   arena_mark mark = arena_here (scratch);
   bound b;
   bound_options how = { .dev = o->device,
@@ -197,6 +204,7 @@ static bool count_quick (quick *q, error *err) {
 
 bool variant_try (const trace *t, const variant *v, const solve_options *o, int64_t beat_ns,
                   arena *scratch, variant_value *out, error *err) {
+  assert (t && v && o->device && beat_ns >= 0);
   arena_mark mark = arena_here (scratch);
   rewritten_step *x = look (t, v, o, scratch, out, err);
   bool ok = x != NULL,

@@ -5,7 +5,7 @@
 #define FERRY_SOLVER_ATTEMPT_VARIANT_H
 
 #include "solver/flow/step.h"
-#include "solver/options.h"
+#include "solver/options/options.h"
 #include "trace/rewrite/rewrite.h"
 
 typedef struct variant {

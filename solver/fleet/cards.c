@@ -1,11 +1,13 @@
 #include "solver/fleet/cards.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "solver/fleet/cards_inner.h"
 
 int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs) {
+  assert (card >= 0 && n_jobs > 0);
   const device *d = &o->cards[card];
   int64_t room = d->memory_bytes - n_jobs * d->reserved_bytes;
   return o->memory_bytes && o->memory_bytes < room ? o->memory_bytes : room;
@@ -109,6 +111,7 @@ static bool meet_jobs (placing *p, error *err) {
 
 bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_options *o, arena *a,
                        cards_answer *out, error *err) {
+  assert (n_jobs > 0 && n_jobs <= CARDS_MOST_JOBS);
   *out = (cards_answer){ 0 };
   if (n_jobs < 1 || n_jobs > CARDS_MOST_JOBS || o->n_cards < 1 || o->n_cards > CARDS_MOST)
     return error_set (err, ERR_usage, "%d jobs on %d cards: 1 to %d jobs on 1 to %d cards", n_jobs,

@@ -1,10 +1,13 @@
 /* Plans at the chosen point: once more with what was left over, and bound to their card. */
+#include <assert.h>
+
 #include "base/units.h"
 #include "solver/fleet/cards_inner.h"
 #include "solver/fleet/share.h"
 
 bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64_t share_ppm,
                  const plan **out, error *err) {
+  assert (found && share_ppm > 0 && out);
   plan *mine = NEW (p->a, 1, plan, err);
   bound b;
   error why = { 0 };

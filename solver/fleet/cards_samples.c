@@ -2,6 +2,7 @@
    as fast beside its ops. So its curve at a share f of the link of a card with n jobs is its curve
    alone at n x f of the link, times n: the curves of one job serve for any number of neighbours,
    and a sample's slowdown is a promise that only the work of jobs that stall can better. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -97,6 +98,7 @@ static int64_t share_of (int32_t level, int32_t n_jobs) {
 /* What a job may choose on this card beside n_jobs - 1 others. */
 bool cards_offer (void *context, int32_t job, int32_t card, int32_t n_jobs, pack_job *out,
                   error *err) {
+  assert (context && n_jobs > 0 && out);
   placing *p = context;
   int32_t levels = levels_with (n_jobs), count = 0;
   if (!sample_to (p, job, card, levels, err))

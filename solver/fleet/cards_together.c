@@ -1,5 +1,7 @@
 /* Shares of the link are not enforced by anyone, so a choice by them is only nearly right: from
    there on the machine model, which runs all of a card's plans, is the judge. */
+#include <assert.h>
+
 #include "base/units.h"
 #include "solver/fleet/cards_inner.h"
 #include "solver/fleet/share.h"
@@ -7,6 +9,7 @@
 enum { MOST_JUDGED = 120 };
 
 bool cards_judge (const placing *p, sharing *s, error *err) {
+  assert (s->n >= 0 && s->n <= CARDS_MOST_JOBS);
   share_job together[CARDS_MOST_JOBS];
   plan bound[CARDS_MOST_JOBS]; /* samples were planned for links of other speeds */
   arena *scratch = arena_made (err);

@@ -1,5 +1,6 @@
 #include "solver/fleet/curve.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #include "base/units.h"
@@ -26,6 +27,7 @@ bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_by
 
 bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes, int32_t count,
                  arena *a, int64_t **budgets, int32_t *n, error *err) {
+  assert (count >= 2 && granule_bytes > 0);
   int64_t first = units_div_up (floor_bytes, granule_bytes);
   int64_t last = units_div_up (peak_bytes, granule_bytes);
   last += last / 64 + 4;
@@ -169,6 +171,7 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
 
 bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
                   const plan **found, int64_t *lower_bound_ns, error *err) {
+  assert (found && lower_bound_ns);
   curve_point at = { .budget_bytes = budget_bytes, .lower_bound_ns = *lower_bound_ns };
   bool ok = solve_at (t, o, NULL, NULL, a, &at, err);
   *found = at.plan;
@@ -314,6 +317,7 @@ static bound_options range_options (const trace *t, const curve_options *o) {
 
 bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
                arena *a, curve *out, error *err) {
+  assert (count > 0 && budgets);
   shared with = { 0 };
   int64_t *sorted;
   arena *scratch = arena_made (err);
@@ -340,6 +344,7 @@ bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, i
 }
 
 int64_t curve_price_ns (const curve *c, int32_t i) {
+  assert (i >= 0 && i < c->count);
   if (i + 1 >= c->count || !c->points[i].plan)
     return 0;
   const curve_point *p = &c->points[i];

@@ -1,5 +1,6 @@
 #include "solver/fleet/floor.h"
 
+#include <assert.h>
 #include <stdio.h>
 
 #include "base/units.h"
@@ -35,6 +36,7 @@ static void parts_of (const layout *l, memory_floor *out) {
 
 /* Small groups first: how large the others may be depends on the budget. */
 bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out, error *err) {
+  assert (t && d && out);
   *out = (memory_floor){ .bytes = INT64_MAX };
   for (int kind = LAYOUTS - 1; kind >= 0; kind--) {
     arena_mark here = arena_here (scratch);

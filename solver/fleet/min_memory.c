@@ -1,4 +1,6 @@
 /* Bisection: of the bound first, which no plan can beat, and then of plans, from there upward. */
+#include <assert.h>
+
 #include "base/units.h"
 #include "solver/fleet/curve.h"
 
@@ -73,6 +75,7 @@ static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_by
 
 bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm,
                     int64_t fine_bytes, arena *a, min_memory *out, error *err) {
+  assert (slowdown_ppm >= 0 && fine_bytes >= 0);
   *out = (min_memory){ .baseline_ns = trace_total_ns (t) };
   if (!curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
     return false;

@@ -1,5 +1,7 @@
 #include "solver/fleet/pack.h"
 
+#include <assert.h>
+
 const char *const pack_objective_names[PACK_OBJECTIVES + 1] = { "worst", "total", NULL };
 
 /* The least that the jobs from here on take, each for itself: what cannot fit even so is cut. */
@@ -101,6 +103,7 @@ static void descend (packing *p, int32_t job, const remainder *taken) {
 
 bool pack_choose (const pack_job *jobs, int32_t n_jobs, const pack_limits *limits, arena *a,
                   pack_answer *out, error *err) {
+  assert (n_jobs > 0 && n_jobs <= PACK_MOST_JOBS);
   *out = (pack_answer){ 0 };
   packing p = { .jobs = jobs, .n_jobs = n_jobs, .limits = limits, .best = out };
   if (n_jobs < 1 || n_jobs > PACK_MOST_JOBS)

@@ -3,6 +3,7 @@
    least limit under which there is an answer is found by halving. */
 #include "solver/fleet/pack_spread.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 #define NOWHERE INT64_MAX
@@ -231,6 +232,8 @@ static bool decide (spreading *s, arena *scratch, error *err) {
 }
 
 bool pack_spread (const pack_spread_jobs *p, arena *a, pack_spread_answer *out, error *err) {
+  assert (p->n_cards > 0 && p->n_cards <= PACK_MOST_CARDS);
+  assert (p->n_jobs <= PACK_MOST_SPREAD);
   *out = (pack_spread_answer){ 0 };
   if (p->n_jobs < 1 || p->n_jobs > PACK_MOST_SPREAD || p->n_cards < 1 ||
       p->n_cards > PACK_MOST_CARDS)

@@ -1,10 +1,13 @@
 #include "solver/fleet/share.h"
 
+#include <assert.h>
+
 #include "base/units.h"
 
 #define ONE ((int64_t)1000000)
 
 device share_link (const device *d, int64_t ppm) {
+  assert (ppm > 0);
   device out = *d;
   int64_t *rates[] = { &out.link.d2h_bytes_per_s, &out.link.h2d_bytes_per_s,
                        &out.link.both_bytes_per_s };
@@ -19,6 +22,7 @@ device share_link (const device *d, int64_t ppm) {
 
 bool share_simulate (const share_job *jobs, int32_t n_jobs, bool plenty, arena *scratch,
                      int64_t *step_ns, error *err) {
+  assert (n_jobs > 0 && step_ns);
   arena_mark mark = arena_here (scratch);
   sim_job *sims = NEW (scratch, n_jobs, sim_job, err);
   rewritten *rewrites = NEW (scratch, n_jobs, rewritten, err);

@@ -1,5 +1,6 @@
 #include "solver/fleet/transition.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -83,6 +84,7 @@ static int64_t pool_kept (const units *u) {
 
 bool transition_between (const trace *t, const plan *from, const plan *to, arena *scratch,
                          transition *out, error *err) {
+  assert (t && out && (from || to));
   resident before = { 0 }, after = { 0 };
   arena_mark mark = arena_here (scratch);
   *out = (transition){ 0 };

@@ -1,9 +1,11 @@
 #include "solver/flow/bound.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
 int64_t bound_crossing (const gaps *g, const device *dev, int32_t *op) {
+  assert (g->n_ops > 0 || g->count == 0);
   int64_t most = 0;
   *op = 0;
   for (int32_t k = 0; k < g->n_ops; k++) {
@@ -40,6 +42,7 @@ static int32_t peak_of (const gaps *g) {
 }
 
 flow_options bound_flow (const gaps *g, const bound_options *o, int classes, int64_t eps_ppm) {
+  assert (classes > 0 && eps_ppm >= 0);
   return (flow_options){ .dev = o->dev,
                          .host_bytes = o->host_bytes,
                          .classes = classes,
@@ -53,6 +56,7 @@ flow_options bound_flow (const gaps *g, const bound_options *o, int classes, int
 
 bool bound_program (const flow *f, const bound_options *how, arena *scratch, ilp_result *r,
                     bound_stats *stats, error *err) {
+  assert (f->n_rows >= 0 && f->n_columns >= 0 && r);
   const tuning *by = how->tuning;
   ilp_problem p;
   ilp_options o = {
@@ -88,6 +92,7 @@ static bool solve (state *s, const flow *f, arena *scratch, ilp_result *r, error
 
 bool bound_prove (const flow *f, const double *y, arena *scratch, int64_t *duals, int64_t *stall_ns,
                   error *err) {
+  assert (y && duals && stall_ns);
   static const int bits[] = { DUAL_BITS, 24, 20, 16, 12 };
   int64_t *tried = NEW (scratch, f->n_rows, int64_t, err);
   *stall_ns = -1;
@@ -227,6 +232,8 @@ static void fill_members (const flow *f, const flow_chain *c, int32_t at, double
 }
 
 void bound_shares (const flow *f, const double *x, double *share, double *dropped) {
+  assert (x && share);
+  assert (!dropped || f->drops);
   for (int32_t i = 0; i < f->n_chains; i++) {
     const flow_chain *c = &f->chains[i];
     for (int32_t col = c->column, link = -1; col < f->n_columns; col++) {
@@ -379,6 +386,8 @@ static bool begin (state *s, const gaps *g, const bound_options *o, arena *a, bo
 }
 
 bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, error *err) {
+  assert (g->units && o->dev && o->host_bytes >= 0);
+  assert (o->drops == DROPS_NONE || o->any_units);
   state s;
   slots now;
   bool tight;
@@ -394,6 +403,7 @@ bool bound_of (const gaps *g, const bound_options *o, arena *a, bound *out, erro
 
 bool bound_slots (const gaps *g, const bound_options *o, arena *a, bound *out, slots *now,
                   bool *tight, error *err) {
+  assert (now && tight && o->dev);
   state s;
   return begin (&s, g, o, a, out, tight, err) && (!*tight || refine (&s, a, now, err));
 }

@@ -4,7 +4,7 @@
 #define FERRY_SOLVER_FLOW_BOUND_H
 
 #include "solver/flow/flow.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 
 typedef struct bound_options {
   const device *dev;

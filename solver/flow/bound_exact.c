@@ -17,6 +17,7 @@ static int64_t dual_at (const int64_t *duals, int32_t row) {
 }
 
 void bound_duals (const flow *f, const double *y, int bits, int64_t *duals) {
+  assert (bits > 0 && bits <= DUAL_BITS);
   int64_t step = (int64_t)1 << (DUAL_BITS - bits);
   for (int32_t r = 0; r < f->n_rows; r++) {
     double v = y[r] * (double)DUAL_ONE / (double)step;
@@ -136,6 +137,7 @@ static __int128 cheapest (const flow *f, const int64_t *y, const flow_chain *c, 
 }
 
 bool bound_exact (const flow *f, const int64_t *y, int64_t *stall_ns) {
+  assert (y && stall_ns);
   sum s = { 0 };
   bool limited = leans_on_host (f, y);
   for (int32_t r = 0; r < f->n_rows; r++)

@@ -2,6 +2,8 @@
    each at its dual.  With the same duals the sum for a little more of one of them is a proof as
    well, and a straight line: so the slope is a price, and a bound for how much any amount of it
    buys. */
+#include <assert.h>
+
 #include "solver/flow/bound.h"
 
 #include <math.h>
@@ -35,6 +37,7 @@ static bool is_timed (const flow *f, int32_t column, int64_t *time) {
 }
 
 bound_prices bound_prices_of (const flow *f, const int64_t *y, int64_t stall_ns) {
+  assert (y && stall_ns >= 0);
   double memory = 0, time = 0; /* of a grain; in grains */
   for (int32_t r = 0; r < f->n_rows; r++) {
     double dual = ldexp ((double)y[r], -DUAL_BITS);

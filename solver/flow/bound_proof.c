@@ -1,4 +1,6 @@
 /* A proof as text: what prove reads again (docs/proof.md). */
+#include <assert.h>
+
 #include "solver/flow/bound.h"
 
 static const char *const drop_names[] = { "none", "allowed", "only" };
@@ -58,6 +60,7 @@ static void put_again (json_writer *w, const flow *f, const uint8_t *again) {
 
 const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, const uint8_t *again,
                          arena *a, error *err) {
+  assert (duals && f->source);
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);
@@ -108,6 +111,7 @@ const char *bound_proof (const flow *f, const int64_t *duals, bool any_units, co
 
 const char *bound_cheap_proof (const char *kind, int32_t op, bool any_units, flow_drops drops,
                                const loosened *l, arena *a, error *err) {
+  assert (kind && op >= NO_OP);
   json_writer w;
   json_begin (&w, 0);
   json_open_object (&w);

@@ -1,5 +1,6 @@
 #include "solver/flow/bound_range.h"
 
+#include <assert.h>
 #include <math.h>
 #include <string.h>
 
@@ -193,6 +194,7 @@ static int64_t loose_from (const gaps *g) {
 
 bool bound_range_new (const trace *t, const bound_options *o, const int64_t *budgets, int32_t count,
                       int64_t apart_ppm, arena *a, bound_range **out, error *err) {
+  assert (count > 0 && budgets && apart_ppm >= 0);
   bound_range *r = NEW (a, 1, bound_range, err);
   *out = r;
   if (!r)
@@ -245,6 +247,7 @@ static bool mix_shares (const bound_range *r, int64_t budget_bytes, double *shar
 }
 
 bool bound_range_at (bound_range *r, int64_t budget_bytes, arena *a, bound *out, error *err) {
+  assert (r && out && budget_bytes >= 0);
   gaps here = r->gaps;
   int32_t op;
   if (budget_bytes < r->none_below_bytes)

@@ -64,6 +64,7 @@ int64_t flow_grains_up (const flow_link *l, int64_t bytes) {
 }
 
 int64_t flow_time (const flow_link *l, int64_t ns, int64_t rate) {
+  assert (rate >= 0);
   unsigned __int128 bytes_e9 = (unsigned __int128)ns * (unsigned __int128)rate;
   unsigned __int128 e9 = 1000000000;
   if (l->shift >= 0)
@@ -324,6 +325,7 @@ static void merge (flow *f) {
 }
 
 bool flow_chains (const gaps *g, const flow_options *o, arena *a, flow *f, error *err) {
+  assert (f->slots && g->units && o->dev);
   const units *u = g->units;
   assert (o->classes >= 1 && o->classes <= FLOW_CLASSES);
   piece *p = NEW (a, 2 * (int64_t)u->count, piece, err);

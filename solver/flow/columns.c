@@ -312,6 +312,7 @@ static bool time_passed (flow_builder *b, arena *a, error *err) {
 }
 
 bool flow_add_columns (flow_builder *b, arena *a, error *err) {
+  assert (b && a);
   flow *f = b->f;
   if (!time_passed (b, a, err) || !column_room (b, a, err))
     return false;

@@ -4,6 +4,8 @@
    beyond its last use but what the same entry made (`fresh`), inputs that died before the gap are
    made again with it: their ops are charged too, and so on, breadth first.  Inputs that are dropped
    themselves pay in their own columns. */
+#include <assert.h>
+
 #include "solver/flow/flow.h"
 
 #include <string.h>
@@ -18,6 +20,7 @@ int64_t flow_time_down (const flow_link *l, int64_t ns, int64_t rate) {
 }
 
 bool flow_ends_life (const gaps *g, int32_t gap) {
+  assert (gap >= 0 && gap < g->count);
   const struct gap *at = &g->at[gap];
   const trace *t = g->units->trace;
   const op *end = &t->ops[at->before];
@@ -235,6 +238,7 @@ static void free_before_peak (flow *f) {
 }
 
 bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) {
+  assert (o->drops != DROPS_NONE || !f->drops);
   const units *u = f->source->units;
   int32_t n = u->trace->n_ops;
   finder w = { .f = f, .o = o, .arena = a };

@@ -60,6 +60,7 @@ static bool slot_sums (flow *f, arena *a, error *err) {
 }
 
 int64_t flow_need_of (const flow *f, int32_t slot, int64_t room_bytes) {
+  assert (slot >= 0 && slot < f->n_slots);
   const gaps *g = f->source;
   int64_t over = g->base_bytes[f->slots->first[slot]] - g->unused_bytes - room_bytes;
   int64_t need = over - (f->drops ? f->free_bytes[slot] : 0);
@@ -97,6 +98,8 @@ static void number_links (flow *f) {
 
 bool flow_build (const gaps *g, const slots *s, const flow_options *o, arena *a, flow *out,
                  error *err) {
+  assert (g->units && s->count > 0 && o->dev);
+  assert (o->classes > 0 && o->classes <= FLOW_CLASSES);
   const trace *t = g->units->trace;
   int64_t largest = 0;
   *out = (flow){ .source = g, .slots = s, .n_slots = s->count };

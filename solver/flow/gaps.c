@@ -145,11 +145,14 @@ static void extremes (gaps *g) {
 
 bool gaps_of (const units *u, int64_t granule_bytes, int64_t budget_bytes, arena *a, gaps *out,
               error *err) {
+  assert (u->trace && granule_bytes > 0);
   return gaps_of_loosened (u, NULL, granule_bytes, budget_bytes, a, out, err);
 }
 
 bool gaps_of_loosened (const units *u, const loosened *l, int64_t granule_bytes,
                        int64_t budget_bytes, arena *a, gaps *out, error *err) {
+  assert (u->trace && granule_bytes > 0);
+  assert (!l || l->trace == u->trace);
   int32_t n = u->trace->n_ops;
   assert (granule_bytes > 0 && budget_bytes >= 0 && (!l || l->trace == u->trace));
   *out = (gaps){ .units = u, .loosened = l, .n_ops = n, .granule_bytes = granule_bytes };

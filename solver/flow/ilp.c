@@ -315,6 +315,7 @@ static int32_t longest_column (const ilp_problem *p) {
 }
 
 bool ilp_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result *out, error *err) {
+  assert (p && out && o->limit_ms >= 0);
   *out = (ilp_result){ .status = ILP_FAILED };
   out->x = NEW (a, p->n_columns, double, err);
   out->y = NEW (a, p->n_rows, double, err);

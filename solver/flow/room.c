@@ -10,6 +10,7 @@ static bool is_level (const flow *f, int32_t column) {
 }
 
 void flow_set_room (flow *f, int64_t room_bytes) {
+  assert (f->slots && f->source);
   for (int32_t j = 0; j < f->n_slots; j++) {
     int64_t need = f->need[j] = flow_need_of (f, j, room_bytes);
     if (slots_is_run (f->slots, j))

@@ -81,6 +81,7 @@ static void chain_rows (flow_builder *b, const flow_chain *c) {
 }
 
 int32_t flow_row (const flow *f, flow_row_kind kind, int32_t slot, int32_t class) {
+  assert (slot >= 0 && class >= 0);
   int32_t at = row_per_class[kind] ? slot * f->n_classes + class : slot;
   int32_t r = f->row[kind][at];
   if (r < 0 && kind == ROW_host_first)
@@ -116,6 +117,7 @@ static bool row_room (flow_builder *b, arena *a, error *err) {
 }
 
 bool flow_add_rows (flow_builder *b, arena *a, error *err) {
+  assert (b && a);
   flow *f = b->f;
   if (!row_room (b, a, err))
     return false;

@@ -1,10 +1,12 @@
 #include "solver/flow/slots.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 bool slots_from (const int32_t *first, int32_t count, int32_t n_ops, arena *a, slots *out,
                  error *err) {
+  assert (count > 0 && n_ops >= count && first[0] == 0);
   if (count < 1 || first[0] != 0 || first[count - 1] >= n_ops)
     return error_set (err, ERR_input, "slots do not begin at op 0 and end with op %d", n_ops - 1);
   *out = (slots){ .count = count };
@@ -44,6 +46,7 @@ static const uint8_t *loose_of (const gaps *g) {
 }
 
 bool slots_can_split (const slots *s, int32_t j) {
+  assert (j >= 0 && j < s->count);
   for (int32_t k = s->first[j] + 1; k < s->first[j + 1]; k++)
     if (!loose_follows (s->loose, k))
       return true;
@@ -70,6 +73,7 @@ static int32_t worst_op (const gaps *g, int32_t first, int32_t end) {
 }
 
 bool slots_each (const gaps *g, arena *a, slots *out, error *err) {
+  assert (g->n_ops > 0);
   bool *begins = NEW (a, g->n_ops, bool, err);
   if (!begins)
     return false;
@@ -112,6 +116,7 @@ static bool mark_hubs (const gaps *g, double block_ns, int32_t blocks, const dev
 
 bool slots_blocks (const gaps *g, const device *dev, int32_t blocks, int64_t step_ns, arena *a,
                    slots *out, error *err) {
+  assert (blocks > 0 && step_ns >= 0);
   int32_t n = g->n_ops, first = 0;
   const op *ops = g->units->trace->ops;
   bool *begins = NEW (a, n, bool, err);
@@ -168,6 +173,7 @@ static void split_one (const gaps *g, int32_t first, int32_t end, bool *begins) 
 
 bool slots_split (const gaps *g, const slots *from, const double *score, int32_t splits, arena *a,
                   slots *out, error *err) {
+  assert (splits > 0 && score && from->count > 0);
   candidate *list = NEW (a, from->count, candidate, err);
   bool *begins = NEW (a, g->n_ops, bool, err);
   int32_t n = 0;

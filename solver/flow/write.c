@@ -31,6 +31,7 @@ static const bool row_per_class[ROW_KINDS] = {
 };
 
 const char *flow_row_name (const flow *f, int32_t row, char name[FLOW_NAME]) {
+  assert (row >= 0 && row < f->n_rows);
   int kind = f->row_kind[row], at = f->row_at[row];
   if (kind != ROW_cycle && row_per_class[kind])
     snprintf (name, FLOW_NAME, "%s_%d_%d", row_letters[kind], at / f->n_classes, at % f->n_classes);
@@ -40,6 +41,7 @@ const char *flow_row_name (const flow *f, int32_t row, char name[FLOW_NAME]) {
 }
 
 const char *flow_column_name (const flow *f, int32_t column, char name[FLOW_NAME]) {
+  assert (column >= 0 && column < f->n_columns);
   int kind = f->column_kind[column], at = f->column_at[column];
   if (kind >= COLUMN_stall)
     snprintf (name, FLOW_NAME, "%s_%d", column_letters[kind], at);
@@ -82,6 +84,7 @@ static bool high_is_implied (const flow *f, int32_t column) {
 }
 
 bool flow_problem (const flow *f, arena *a, ilp_problem *out, error *err) {
+  assert (f->n_columns >= 0 && out);
   double *row_low = NEW (a, f->n_rows, double, err), *row_high = NEW (a, f->n_rows, double, err);
   double *low = NEW (a, f->n_columns, double, err), *high = NEW (a, f->n_columns, double, err);
   double *cost = NEW (a, f->n_columns, double, err);

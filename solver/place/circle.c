@@ -1,5 +1,6 @@
 #include "solver/place/circle.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 typedef struct point {
@@ -28,7 +29,8 @@ static moment in_step (moment m, moment start, moment period) {
   return m;
 }
 
-bool circle_of (const lives *l, moment period, moment start, arena *a, circle *out, error *err) {
+bool circle_of (const stays *l, moment period, moment start, arena *a, circle *out, error *err) {
+  assert (l->count >= 0 && out);
   *out = (circle){ .birth = NEW (a, l->count, int64_t, err),
                    .end = NEW (a, l->count, int64_t, err),
                    .at = NEW (a, 2 * (int64_t)l->count, int32_t, err) };

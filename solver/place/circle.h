@@ -3,7 +3,7 @@
 #ifndef FERRY_SOLVER_PLACE_CIRCLE_H
 #define FERRY_SOLVER_PLACE_CIRCLE_H
 
-#include "solver/place/lives.h"
+#include "solver/place/stays.h"
 
 typedef struct circle {
   int64_t ranks;
@@ -11,7 +11,7 @@ typedef struct circle {
   int32_t *at;          /* per rank: the stay that is born; -1 - the stay that ends */
 } circle;
 
-bool circle_of (const lives *l, moment period, moment start, arena *a, circle *out,
+bool circle_of (const stays *l, moment period, moment start, arena *a, circle *out,
                 error *err) MUST_CHECK;
 
 #endif

@@ -1,5 +1,6 @@
 #include "solver/place/host_pack.h"
 
+#include <assert.h>
 #include <stdlib.h>
 
 enum { PLACE = 512, FEW = 4000 };
@@ -165,6 +166,7 @@ static int64_t better_by_size (host_span *s, int32_t *order, int32_t n, int64_t 
 }
 
 int64_t host_pack (host_span *s, int32_t count, arena *scratch, error *err) {
+  assert (count >= 0 && (s || count == 0));
   arena_mark mark = arena_here (scratch);
   int32_t *order = NEW (scratch, count, int32_t, err);
   if (!order)

@@ -1,6 +1,9 @@
 #include "solver/place/peaks.h"
 
+#include <assert.h>
+
 bool peaks_build (peaks *p, const int64_t *values, int32_t count, arena *a, error *err) {
+  assert (values && count >= 0);
   p->count = count;
   p->leaves = 1;
   while (p->leaves < count)
@@ -35,6 +38,7 @@ static bool refresh (peaks *p, int32_t node) {
 }
 
 void peaks_add (peaks *p, int32_t first, int32_t end, int64_t value) {
+  assert (first >= 0 && end <= p->count);
   if (first >= end)
     return;
   int32_t left = first + p->leaves, right = end - 1 + p->leaves;
@@ -54,6 +58,7 @@ void peaks_add (peaks *p, int32_t first, int32_t end, int64_t value) {
 }
 
 int64_t peaks_most (const peaks *p, int32_t first, int32_t end) {
+  assert (first >= 0 && end <= p->count);
   if (first >= end)
     return INT64_MIN / 2;
   int32_t left = first + p->leaves, right = end - 1 + p->leaves;
@@ -75,6 +80,7 @@ int64_t peaks_most (const peaks *p, int32_t first, int32_t end) {
 }
 
 int32_t peaks_at (const peaks *p, int32_t first, int32_t end) {
+  assert (first >= 0 && first < end && end <= p->count);
   int64_t most = peaks_most (p, first, end);
   while (end - first > 1) {
     int32_t middle = (first + end) / 2;

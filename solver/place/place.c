@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "solver/place/circle.h"
-#include "solver/place/homes.h"
+#include "solver/place/free_lists.h"
 
 /* Large traces have room enough between their many stays, and places of theirs are dear. */
 enum { CUTS = 49, CUTS_LARGE = 7, LARGE = 20000 };
@@ -16,22 +16,22 @@ typedef struct held_run {
 
 /* Nobody had the granules from `granule` on before. */
 typedef struct first_owner {
-  int32_t granule, life;
+  int32_t granule, which;
 } first_owner;
 
 typedef struct placing {
-  const lives *l;
+  const stays *l;
   arena *arena;
   error *err;
   places *out;
   circle circle;
   int64_t cuts[CUTS];
   int n_cuts;
-  int64_t give_up;      /* granules with which this cut is worse than another */
-  int64_t *birth, *end; /* unrolled from the cut: birth < end */
-  homes homes;          /* 0 is the common one */
-  int32_t *home_of;     /* per stay that crosses the cut: its own home, else 0 */
-  int32_t *held;        /* per stay: its runs */
+  int64_t give_up;       /* granules with which this cut is worse than another */
+  int64_t *birth, *end;  /* unrolled from the cut: birth < end */
+  free_lists free_lists; /* 0 is the common one */
+  int32_t *home_of;      /* per stay that crosses the cut: its own free list, else 0 */
+  int32_t *held;         /* per stay: its runs */
   held_run *runs;
   int64_t n_runs, runs_room;
   first_owner *first; /* of the common granules, in their order */
@@ -44,7 +44,7 @@ typedef struct placing {
 /* The cuts to try: where fewest granules are held, over all the circle and then in each of its
    sectors. */
 static void choose_cuts (placing *p) {
-  const lives *l = p->l;
+  const stays *l = p->l;
   int64_t n = p->circle.ranks, held = 0, least[CUTS];
   for (int32_t i = 0; i < l->count; i++)
     if (!l->at[i].always && p->circle.end[i] < p->circle.birth[i])
@@ -70,7 +70,7 @@ static void choose_cuts (placing *p) {
 
 /* Ranks unrolled from the cut on. */
 static void unroll (placing *p, int64_t cut) {
-  const lives *l = p->l;
+  const stays *l = p->l;
   int64_t n = p->circle.ranks;
   for (int32_t i = 0; i < l->count; i++) {
     if (l->at[i].always)
@@ -89,8 +89,9 @@ static void need (int64_t *what, int64_t count) {
     *what = count;
 }
 
-void place_follow (const lives *l, places *out, int32_t before, int32_t next) {
-  const life *a = &l->at[before], *b = &l->at[next];
+void place_follow (const stays *l, places *out, int32_t before, int32_t next) {
+  assert (before >= 0 && before < l->count && next >= 0 && next < l->count);
+  const timed_stay *a = &l->at[before], *b = &l->at[next];
   int32_t next_step = b->op > a->op ? 0 : 1; /* owners follow one another in order of their ops */
   int32_t steps = (int32_t)a->end_wraps - next_step;
   bool by_copy = b->kind == STAY_MOVE;
@@ -109,39 +110,39 @@ void place_follow (const lives *l, places *out, int32_t before, int32_t next) {
 
 /* ---- the sweep ---- */
 
-static bool hold (placing *p, int32_t life, int32_t h, free_run run) {
+static bool hold (placing *p, int32_t which, int32_t h, free_run run) {
   held_run *moved =
       arena_grow (p->arena, p->runs, &p->runs_room, p->n_runs + 1, sizeof *p->runs, p->err);
   if (!moved)
     return false;
   p->runs = moved;
-  p->runs[p->n_runs] = (held_run){ run.first, run.count, h, p->held[life] };
-  p->held[life] = (int32_t)p->n_runs++;
+  p->runs[p->n_runs] = (held_run){ run.first, run.count, h, p->held[which] };
+  p->held[which] = (int32_t)p->n_runs++;
   if (run.before >= 0)
-    place_follow (p->l, p->out, run.before, life);
+    place_follow (p->l, p->out, run.before, which);
   return true;
 }
 
-static bool take (placing *p, int32_t life, int32_t h, int32_t *wanted) {
-  while (*wanted > 0 && p->homes.at[h].used > 0) {
-    free_run run = homes_take (&p->homes, h, *wanted);
+static bool take (placing *p, int32_t which, int32_t h, int32_t *wanted) {
+  while (*wanted > 0 && p->free_lists.at[h].used > 0) {
+    free_run run = free_lists_take (&p->free_lists, h, *wanted);
     *wanted -= run.count;
-    if (!hold (p, life, h, run))
+    if (!hold (p, which, h, run))
       return false;
   }
   return true;
 }
 
-static bool fresh (placing *p, int32_t life, int32_t h, int32_t count) {
+static bool fresh (placing *p, int32_t which, int32_t h, int32_t count) {
   free_run run = { p->granules, count, -1 };
   if (count > INT32_MAX / 2 - p->granules)
     return error_set (p->err, ERR_input, "the plan needs too many granules");
   p->granules += count;
-  return count == 0 || hold (p, life, h, run);
+  return count == 0 || hold (p, which, h, run);
 }
 
-/* Granules that nobody has held yet, for the common home later. */
-static bool fresh_common (placing *p, int32_t life, int32_t count) {
+/* Granules that nobody has held yet, for the common free_list later. */
+static bool fresh_common (placing *p, int32_t which, int32_t count) {
   if (count == 0)
     return true;
   first_owner *moved =
@@ -149,17 +150,17 @@ static bool fresh_common (placing *p, int32_t life, int32_t count) {
   if (!moved)
     return false;
   p->first = moved;
-  p->first[p->n_first++] = (first_owner){ p->granules, life };
-  return fresh (p, life, 0, count);
+  p->first[p->n_first++] = (first_owner){ p->granules, which };
+  return fresh (p, which, 0, count);
 }
 
 /* Homes are sorted by `back`: the first that is late enough keeps the later ones for longer stays.
  */
 static int32_t first_late_enough (const placing *p, int64_t end) {
-  int32_t low = 1, high = p->homes.count;
+  int32_t low = 1, high = p->free_lists.count;
   while (low < high) {
     int32_t middle = (low + high) / 2;
-    if (p->homes.at[middle].back < end)
+    if (p->free_lists.at[middle].back < end)
       low = middle + 1;
     else
       high = middle;
@@ -167,54 +168,55 @@ static int32_t first_late_enough (const placing *p, int64_t end) {
   return low;
 }
 
-/* Too few granules for this stay, although some that it could have lie free in homes whose owners
-   come back too early: where the copy in of such an owner can wait until this stay has ended, that
-   is asked for. */
-static void ask_to_wait (placing *p, int32_t life, int32_t missing) {
-  const struct life *x = &p->l->at[life];
+/* Too few granules for this stay, although some that it could have lie free in free_lists whose
+   owners come back too early: where the copy in of such an owner can wait until this stay has
+   ended, that is asked for. */
+static void ask_to_wait (placing *p, int32_t which, int32_t missing) {
+  const struct timed_stay *x = &p->l->at[which];
   int32_t end_op = x->end_is_out ? p->l->moves[x->end].out_after : x->end;
-  for (int32_t h = homes_until (&p->homes, first_late_enough (p, p->end[life]) - 1);
-       h >= 1 && missing > 0; h = homes_until (&p->homes, h - 1)) {
-    const struct life *owner = &p->l->at[p->homes.at[h].owner];
+  for (int32_t h = free_lists_until (&p->free_lists, first_late_enough (p, p->end[which]) - 1);
+       h >= 1 && missing > 0; h = free_lists_until (&p->free_lists, h - 1)) {
+    const struct timed_stay *owner = &p->l->at[p->free_lists.at[h].owner];
     if (owner->kind != STAY_MOVE || x->end_wraps || end_op >= owner->op)
       continue;
     if (p->out->wait_ops[owner->index] < end_op + 1)
       p->out->wait_ops[owner->index] = end_op + 1;
-    missing -= p->homes.at[h].granules;
+    missing -= p->free_lists.at[h].granules;
   }
 }
 
-static bool bear (placing *p, int32_t life, int64_t budget) {
-  int32_t wanted = p->l->at[life].granules;
-  if (p->home_of[life])
-    return take (p, life, p->home_of[life], &wanted) && (assert (wanted == 0), true);
-  for (int32_t h = homes_from (&p->homes, first_late_enough (p, p->end[life]));
-       h < p->homes.count && wanted > 0; h = homes_from (&p->homes, h + 1))
-    if (!take (p, life, h, &wanted))
+static bool bear (placing *p, int32_t which, int64_t budget) {
+  int32_t wanted = p->l->at[which].granules;
+  if (p->home_of[which])
+    return take (p, which, p->home_of[which], &wanted) && (assert (wanted == 0), true);
+  for (int32_t h = free_lists_from (&p->free_lists, first_late_enough (p, p->end[which]));
+       h < p->free_lists.count && wanted > 0; h = free_lists_from (&p->free_lists, h + 1))
+    if (!take (p, which, h, &wanted))
       return false;
   /* Granules that nobody has held yet cost no wait, as long as there are any. */
   int64_t spare = budget - p->granules;
   int32_t unused = spare <= 0 ? 0 : spare < wanted ? (int32_t)spare : wanted;
   wanted -= unused;
-  if (wanted > p->homes.at[0].granules)
-    ask_to_wait (p, life, wanted - p->homes.at[0].granules);
-  return fresh_common (p, life, unused) && take (p, life, 0, &wanted) &&
-         fresh_common (p, life, wanted);
+  if (wanted > p->free_lists.at[0].granules)
+    ask_to_wait (p, which, wanted - p->free_lists.at[0].granules);
+  return fresh_common (p, which, unused) && take (p, which, 0, &wanted) &&
+         fresh_common (p, which, wanted);
 }
 
-static bool bury (placing *p, int32_t life) {
+static bool bury (placing *p, int32_t which) {
   /* the list is newest first: give it back as it was taken */
-  int32_t run = p->held[life], before = -1;
+  int32_t run = p->held[which], before = -1;
   while (run >= 0) {
     int32_t next = p->runs[run].next;
     p->runs[run].next = before;
     before = run;
     run = next;
   }
-  p->held[life] = before;
+  p->held[which] = before;
   for (run = before; run >= 0; run = p->runs[run].next)
-    if (!homes_give (&p->homes, p->runs[run].home,
-                     (free_run){ p->runs[run].first, p->runs[run].count, life }, p->arena, p->err))
+    if (!free_lists_give (&p->free_lists, p->runs[run].home,
+                          (free_run){ p->runs[run].first, p->runs[run].count, which }, p->arena,
+                          p->err))
       return false;
   return true;
 }
@@ -227,7 +229,7 @@ static int by_birth (const void *a, const void *b, void *context) {
 
 /* Stays that cross the cut hold their granules when the sweep begins. */
 static bool settle_crossing (placing *p) {
-  const lives *l = p->l;
+  const stays *l = p->l;
   int32_t *crossing = NEW (p->arena, l->count, int32_t, p->err);
   int32_t n = 0;
   if (!crossing)
@@ -236,11 +238,11 @@ static bool settle_crossing (placing *p) {
     if (!l->at[i].always && p->end[i] >= p->circle.ranks)
       crossing[n++] = i;
   qsort_r (crossing, (size_t)n, sizeof *crossing, by_birth, p);
-  if (!homes_make (n + 1, p->arena, &p->homes, p->err))
+  if (!free_lists_make (n + 1, p->arena, &p->free_lists, p->err))
     return false;
   for (int32_t i = 0; i < n; i++) {
-    p->homes.at[i + 1].back = p->birth[crossing[i]];
-    p->homes.at[i + 1].owner = crossing[i];
+    p->free_lists.at[i + 1].back = p->birth[crossing[i]];
+    p->free_lists.at[i + 1].owner = crossing[i];
     p->home_of[crossing[i]] = i + 1;
     if (!fresh (p, crossing[i], i + 1, l->at[crossing[i]].granules))
       return false;
@@ -263,7 +265,7 @@ static bool sweep (placing *p, int64_t cut, int64_t budget) {
 /* The last owner of each common granule is followed by the first one of the next step: who took it
    when nobody had held it. */
 static void close_circle (placing *p) {
-  const home *common = &p->homes.at[0];
+  const free_list *common = &p->free_lists.at[0];
   for (int64_t i = common->head; i < common->head + common->used; i++) {
     const free_run *run = &common->at[i];
     int64_t low = 0, high = p->n_first; /* the last that begins no later than the run */
@@ -272,7 +274,7 @@ static void close_circle (placing *p) {
       *(p->first[middle].granule <= run->first ? &low : &high) = middle;
     }
     for (; low < p->n_first && p->first[low].granule < run->first + run->count; low++)
-      place_follow (p->l, p->out, run->before, p->first[low].life);
+      place_follow (p->l, p->out, run->before, p->first[low].which);
   }
 }
 
@@ -283,7 +285,7 @@ static int compare_runs (const void *a, const void *b) {
 
 /* Runs in order of granules, neighbours joined. */
 static bool write_runs (placing *p) {
-  const lives *l = p->l;
+  const stays *l = p->l;
   places *out = p->out;
   out->runs = NEW (p->arena, p->n_runs, granule_run, p->err);
   out->first_run = NEW (p->arena, (int64_t)l->count + 1, int64_t, p->err);
@@ -317,7 +319,7 @@ static bool prepare (placing *p) {
 }
 
 static bool begin (placing *p) {
-  const lives *l = p->l;
+  const stays *l = p->l;
   places *out = p->out;
   *out = (places){ 0 };
   p->runs = NULL;
@@ -360,8 +362,9 @@ static bool place_from (placing *p, int64_t cut, int64_t budget) {
   return true;
 }
 
-bool place (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,
+bool place (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
             error *err) {
+  assert (l->at && budget >= 0);
   placing p = { .l = l, .arena = a, .err = err, .out = out };
   if (!prepare (&p) || !circle_of (l, period, start, a, &p.circle, err))
     return false;

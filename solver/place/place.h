@@ -6,7 +6,7 @@
 #ifndef FERRY_SOLVER_PLACE_PLACE_H
 #define FERRY_SOLVER_PLACE_PLACE_H
 
-#include "solver/place/lives.h"
+#include "solver/place/stays.h"
 
 #define NOTHING_NEEDED INT64_MIN /* no wait */
 
@@ -24,13 +24,13 @@ typedef struct places {
 } places;
 
 /* `next` is born on a granule that `before` left: what it waits for goes into out. */
-void place_follow (const lives *l, places *out, int32_t before, int32_t next);
+void place_follow (const stays *l, places *out, int32_t before, int32_t next);
 
 /* As place, but every stay of a part has the same granules. */
-bool place_same (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,
+bool place_same (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
                  error *err) MUST_CHECK;
 
-bool place (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,
+bool place (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
             error *err) MUST_CHECK;
 
 #endif

@@ -2,6 +2,7 @@
    whose stays are ever there at one moment get different granules, largest first, each the lowest
    that are free for it; the granules between two runs of a part may serve others while it is away.
    Granules with the same owners are one area, which is cut where a part needs only some of it. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,7 +22,7 @@ typedef struct area {
 } area;
 
 typedef struct same {
-  const lives *l;
+  const stays *l;
   arena *arena;
   error *err;
   places *out;
@@ -66,7 +67,7 @@ static bool keys_meet (const same *s, int32_t a, int32_t b) {
 /* ---- parts ---- */
 
 typedef struct named {
-  int32_t unit, part, life; /* workspaces: unit past all others, each one its own */
+  int32_t unit, part, timed_stay; /* workspaces: unit past all others, each one its own */
 } named;
 
 static int compare_named (const void *a, const void *b) {
@@ -75,11 +76,11 @@ static int compare_named (const void *a, const void *b) {
     return x->unit < y->unit ? -1 : 1;
   if (x->part != y->part)
     return x->part < y->part ? -1 : 1;
-  return x->life < y->life ? -1 : x->life > y->life;
+  return x->timed_stay < y->timed_stay ? -1 : x->timed_stay > y->timed_stay;
 }
 
-static named name_of (const lives *l, int32_t i) {
-  const life *x = &l->at[i];
+static named name_of (const stays *l, int32_t i) {
+  const timed_stay *x = &l->at[i];
   switch (x->kind) {
   case STAY_MOVE:
     return (named){ l->moves[x->index].unit, l->moves[x->index].part, i };
@@ -93,7 +94,7 @@ static named name_of (const lives *l, int32_t i) {
 }
 
 static bool find_keys (same *s) {
-  const lives *l = s->l;
+  const stays *l = s->l;
   named *names = NEW (s->arena, l->count, named, s->err);
   s->key = NEW (s->arena, l->count, int32_t, s->err);
   s->stays = NEW (s->arena, l->count, int32_t, s->err);
@@ -111,15 +112,15 @@ static bool find_keys (same *s) {
   for (int32_t i = 0; i < l->count; i++) {
     bool fresh = i == 0 || names[i].unit != names[i - 1].unit || names[i].part != names[i - 1].part;
     s->n_keys += fresh;
-    int32_t k = s->n_keys - 1, life = names[i].life;
+    int32_t k = s->n_keys - 1, timed_stay = names[i].timed_stay;
     if (fresh)
       s->first_stay[k] = i;
     s->first_stay[k + 1] = i + 1;
-    s->stays[i] = life;
-    s->key[life] = k;
-    s->always[k] |= l->at[life].always;
-    int64_t length = s->circle.end[life] - s->circle.birth[life];
-    s->weight[k] += l->at[life].granules * (length < 0 ? length + s->circle.ranks : length);
+    s->stays[i] = timed_stay;
+    s->key[timed_stay] = k;
+    s->always[k] |= l->at[timed_stay].always;
+    int64_t length = s->circle.end[timed_stay] - s->circle.birth[timed_stay];
+    s->weight[k] += l->at[timed_stay].granules * (length < 0 ? length + s->circle.ranks : length);
   }
   return true;
 }
@@ -240,7 +241,7 @@ static int by_birth (const void *a, const void *b, void *context) {
 
 /* Round the step, each stay on an area follows the one before it. */
 static bool follow_all (same *s) {
-  const lives *l = s->l;
+  const stays *l = s->l;
   int32_t *here = NEW (s->arena, l->count, int32_t, s->err);
   if (!here)
     return false;
@@ -261,7 +262,7 @@ static bool follow_all (same *s) {
 /* ---- the answer ---- */
 
 static bool write_runs (same *s) {
-  const lives *l = s->l;
+  const stays *l = s->l;
   places *out = s->out;
   int32_t *next = NEW (s->arena, (int64_t)s->n_keys, int32_t, s->err);
   if (!next)
@@ -297,7 +298,7 @@ static bool write_runs (same *s) {
 }
 
 static bool prepare (same *s) {
-  const lives *l = s->l;
+  const stays *l = s->l;
   places *out = s->out;
   *out = (places){ 0 };
   out->op_outs = NEW (s->arena, l->trace->n_ops, int64_t, s->err);
@@ -315,8 +316,9 @@ static bool prepare (same *s) {
   return true;
 }
 
-bool place_same (const lives *l, moment period, moment start, int64_t budget, arena *a, places *out,
+bool place_same (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
                  error *err) {
+  assert (l->at && budget >= 0);
   same s = { .l = l, .arena = a, .err = err, .out = out };
   turn best = HEAVIEST;
   int32_t least = INT32_MAX;

@@ -37,7 +37,7 @@ static int64_t peak_with (scheduling *s, int64_t pool_below_bytes, arena *scratc
   return peak + units_div_up (u.pool_bytes, s->granule_bytes);
 }
 
-/* A tensor of its own costs at least a granule while it lives, one in the pool its bytes always. */
+/* A tensor of its own costs at least a granule while it stays, one in the pool its bytes always. */
 static bool choose_pool (scheduling *s, const wish *wishes, int32_t n_wishes, arena *scratch) {
   int64_t most = s->granule_bytes, best = -1;
   for (int32_t i = 0; i < n_wishes; i++)
@@ -103,6 +103,7 @@ static int by_place (const void *a, const void *b, void *context) {
 }
 
 bool schedule_each_part (scheduling *s, arena *scratch, part_visit *visit) {
+  assert (s->moves || s->n_moves == 0);
   int32_t *sorted = NEW (scratch, s->n_moves, int32_t, s->err);
   if (!sorted)
     return false;
@@ -166,6 +167,7 @@ static bool take_wishes (scheduling *s, arena *scratch) {
 bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
                     int64_t granule_bytes, arena *scratch, int64_t *pool_below_bytes,
                     int64_t *peak_bytes, error *err) {
+  assert (granule_bytes > 0 && pool_below_bytes);
   scheduling s = {
     .trace = t, .groups = groups, .n_groups = n_groups, .granule_bytes = granule_bytes, .err = err
   };
@@ -181,6 +183,7 @@ bool schedule_pool (const trace *t, const index_list *groups, int32_t n_groups,
 
 bool schedule_count (const trace *t, const count_rule *how, arena *a, counted_step *out,
                      error *err) {
+  assert (how->granule_bytes > 0);
   count_rule with = *how;
   return schedule_pool (t, how->groups, how->n_groups, how->granule_bytes, a,
                         &with.pool_below_bytes, NULL, err) &&
@@ -230,6 +233,9 @@ static bool is_there (const schedule_request *r, error *err) {
 }
 
 plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage, error *err) {
+  assert (r->original && r->rewritten && r->device && r->options);
+  assert (r->wishes || r->n_wishes == 0);
+  assert (r->groups || r->n_groups == 0);
   const schedule_options *o = r->options;
   scheduling s = { .request = r,
                    .trace = r->rewritten->trace,

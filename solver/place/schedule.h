@@ -5,7 +5,7 @@
 #define FERRY_SOLVER_PLACE_SCHEDULE_H
 
 #include "solver/flow/step.h"
-#include "solver/tuning.h"
+#include "solver/tuning/tuning.h"
 #include "trace/plan.h"
 #include "trace/rewrite/rewrite.h"
 #include "trace/unit.h"

@@ -3,7 +3,7 @@
 #define FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
 
 #include "solver/place/host_pack.h"
-#include "solver/place/lives.h"
+#include "solver/place/stays.h"
 #include "solver/place/place.h"
 
 typedef struct scheduling {
@@ -21,7 +21,7 @@ typedef struct scheduling {
   wish *moves;
   int32_t *wished; /* per move: the start that was asked for */
   int32_t n_moves;
-  lives lives;
+  stays stays;
   places places;
   host_span *spans; /* one per copy that the host holds */
   int32_t n_spans;

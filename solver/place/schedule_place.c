@@ -1,6 +1,8 @@
 /* When copies run and where stays lie.  The forward run may not repeat itself exactly from step to
    step, and granules on a circle may need a few more than their number at any moment: then it is
    run again with a little less memory, until what it decides has places. */
+#include <assert.h>
+
 #include "base/units.h"
 #include "solver/place/schedule_inner.h"
 
@@ -32,7 +34,7 @@ static void go_slow (scheduling *s) {
 /* Just in time: from the last copy in to the first, each ends where the next one starts or where
    its op is due, a little earlier; from the times of a run before. */
 static bool hold_back (scheduling *s, int64_t period_ns) {
-  const lives *l = &s->lives;
+  const stays *l = &s->stays;
   const op *ops = s->trace->ops;
   int32_t n = s->trace->n_ops;
   arena_mark mark = arena_here (s->arena);
@@ -84,36 +86,37 @@ static bool wait_longer (scheduling *s) {
 /* Runs with copies in as soon as possible, then just in time by the times that were seen. */
 static bool find_times (scheduling *s, int64_t granules) {
   moment period, start;
-  if (s->options->by_release && s->n_moves && !lives_order (&s->lives, granules, s->arena, s->err))
+  if (s->options->by_release && s->n_moves && !stays_order (&s->stays, granules, s->arena, s->err))
     return false;
   for (int64_t i = 0;
        s->options->early_ppm >= 0 && s->n_moves && i < number (s, TUNE_place_timings); i++)
-    if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
+    if (!stays_run (&s->stays, granules, s->arena, &period, &start, s->err) ||
         !hold_back (s, period.at_ns))
       return false;
   return true;
 }
 
 static bool give_places (scheduling *s, moment period, moment start, int64_t most) {
-  return (s->options->same_places ? place_same : place) (&s->lives, period, start, most, s->arena,
+  return (s->options->same_places ? place_same : place) (&s->stays, period, start, most, s->arena,
                                                          &s->places, s->err);
 }
 
 bool schedule_place (scheduling *s) {
+  assert (s->granule_bytes > 0 && s->units.at);
   int64_t pool = units_div_up (s->units.pool_bytes, s->granule_bytes);
   int64_t most = s->budget_granules - pool, least = 0, granules = most;
   int32_t fullest = 0;
-  s->lives = (lives){ .trace = s->trace,
+  s->stays = (stays){ .trace = s->trace,
                       .units = &s->units,
                       .moves = s->moves,
                       .device = s->device,
                       .granule_bytes = s->granule_bytes,
                       .n_moves = s->n_moves };
-  if (!lives_build (&s->lives, s->arena, s->err))
+  if (!stays_build (&s->stays, s->arena, s->err))
     return false;
   for (int32_t k = 0; k < s->trace->n_ops; k++)
-    if (s->lives.level[k] > least) {
-      least = s->lives.level[k];
+    if (s->stays.level[k] > least) {
+      least = s->stays.level[k];
       fullest = k;
     }
   if (least > most)
@@ -125,7 +128,7 @@ bool schedule_place (scheduling *s) {
   int64_t tries = number (s, TUNE_place_tries), few_over = number (s, TUNE_place_few_over);
   for (int64_t i = 0; i < tries; i++, arena_back (s->arena, mark)) {
     moment period, start;
-    if (!lives_run (&s->lives, granules, s->arena, &period, &start, s->err) ||
+    if (!stays_run (&s->stays, granules, s->arena, &period, &start, s->err) ||
         !give_places (s, period, start, most))
       return false;
     int64_t over = s->places.granules - most;
@@ -147,7 +150,7 @@ bool schedule_place (scheduling *s) {
   }
   go_slow (s);
   moment period, start;
-  if (!lives_run (&s->lives, least, s->arena, &period, &start, s->err) ||
+  if (!stays_run (&s->stays, least, s->arena, &period, &start, s->err) ||
       !give_places (s, period, start, most))
     return false;
   wanted = s->places.granules < wanted || wanted <= most ? s->places.granules : wanted;

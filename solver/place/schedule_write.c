@@ -1,4 +1,5 @@
 /* The plan, written down from moves, stays and places. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -52,7 +53,7 @@ static bool pack_host (scheduling *s, arena *scratch) {
 
 static bool write_moves (scheduling *s) {
   plan *p = s->plan;
-  const lives *l = &s->lives;
+  const stays *l = &s->stays;
   p->n_moves = p->n_ins = s->n_moves;
   p->n_outs = l->n_outs;
   p->out_order = l->out_order;
@@ -80,7 +81,7 @@ static bool write_moves (scheduling *s) {
 /* Ops that wait for more copies out than every op before them: the others wait for nothing new. */
 static bool write_op_waits (scheduling *s) {
   plan *p = s->plan;
-  const lives *l = &s->lives;
+  const stays *l = &s->stays;
   int64_t *outs = s->places.op_outs;
   int32_t n = s->trace->n_ops;
   for (int32_t i = 0; i < s->n_moves; i++) {
@@ -105,7 +106,7 @@ static bool write_op_waits (scheduling *s) {
 
 static bool write_places (scheduling *s) {
   placement *pl = &s->plan->placement;
-  const lives *l = &s->lives;
+  const stays *l = &s->stays;
   *pl = (placement){ .granule_bytes = s->granule_bytes,
                      .pool_below_bytes = s->pool_below_bytes,
                      .pool_bytes = s->units.pool_bytes,
@@ -131,6 +132,7 @@ static bool write_places (scheduling *s) {
 }
 
 bool schedule_write_head (scheduling *s) {
+  assert (s->request && s->plan);
   const schedule_request *r = s->request;
   char *digest = NEW (s->arena, TRACE_DIGEST, char, s->err);
   if (!digest)
@@ -153,5 +155,6 @@ bool schedule_write_head (scheduling *s) {
 }
 
 bool schedule_write (scheduling *s, arena *scratch) {
+  assert (s->places.runs || s->stays.count == 0);
   return write_moves (s) && write_op_waits (s) && write_places (s) && pack_host (s, scratch);
 }

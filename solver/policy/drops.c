@@ -1,5 +1,6 @@
 #include "solver/policy/drops.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -119,6 +120,7 @@ static bool begin (walk *w, const policy_view *v, const policy_choice *c, error 
 }
 
 bool policy_can_drop (const policy_view *v, int32_t tensor, int32_t before) {
+  assert (tensor >= 0 && tensor < v->n_tensors);
   if (!v->movable[tensor] || !can_make (v, tensor, before))
     return false;
   int32_t p = v->producer[tensor];
@@ -227,6 +229,7 @@ static int by_after (const void *a, const void *b, void *context) {
 
 bool policy_recomputes (policy_view *v, const policy_choice *c, recompute **out, int32_t *count,
                         int64_t *kept, error *err) {
+  assert (out && count && kept);
   walk w;
   *out = NEW (v->arena, v->n_ops, recompute, err);
   int32_t *order = NEW (v->arena, c->n_drops, int32_t, err);

@@ -201,7 +201,11 @@ static bool peak_of (const sack *s, const policy_choice *c, int64_t *out, error 
   int64_t kept;
   rewritten rw;
   if (!policy_recomputes (v, c, &entries, &n, &kept, err) ||
-      !trace_rewrite (v->trace, NULL, 0, entries, n, v->device->section_ns, v->arena, &rw, err) ||
+      !trace_rewrite (v->trace,
+                      &(rewriting){ .recomputes = entries,
+                                    .n_recomputes = n,
+                                    .section_ns = v->device->section_ns },
+                      v->arena, &rw, err) ||
       !policy_view_build (rw.trace, v->device, v->budget_bytes, v->host_bytes, v->arena, &after,
                           err))
     return false;

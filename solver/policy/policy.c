@@ -1,6 +1,7 @@
 /* From a policy's choice to an answer. */
 #include "solver/policy/policy.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -46,6 +47,7 @@ bool policy_move_gap (policy_view *v, policy_choice *c, const view_gap *g, int32
 
 bool policy_choose (policy_id id, const policy_request *r, arena *a, policy_view *view,
                     policy_choice *out, error *err) {
+  assert (r->trace && r->device && out);
   policy_values standard = policy_standard ();
   const policy_row *row = policy_at (id);
   *out = (policy_choice){ 0 };
@@ -292,6 +294,7 @@ static bool searches_orders (policy_id id, const policy_values *values, orders_o
 
 bool policy_run (policy_id id, const policy_request *request, arena *a, policy_answer *out,
                  error *err) {
+  assert (request->trace && request->device && out);
   policy_attempt r = { .request = request };
   policy_values standard = policy_standard ();
   orders_options orders;

@@ -1,4 +1,5 @@
 /* The rows of solver/policy/policy.def, and values for their options. */
+#include <assert.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -19,10 +20,12 @@ static const policy_option_row options[POLICY_OPTIONS] = {
 };
 
 const policy_row *policy_at (policy_id id) {
+  assert (id >= 0 && id < POLICIES);
   return &rows[id];
 }
 
 const policy_option_row *policy_option_at (policy_option option) {
+  assert (option >= 0 && option < POLICY_OPTIONS);
   return &options[option];
 }
 

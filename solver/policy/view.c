@@ -1,5 +1,6 @@
 #include "solver/policy/view.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +124,7 @@ static bool fill_gaps (policy_view *v, error *err) {
 
 bool policy_view_build (const trace *t, const device *d, int64_t budget_bytes, int64_t host_bytes,
                         arena *a, policy_view *out, error *err) {
+  assert (t && d && out);
   *out = (policy_view){ .trace = t,
                         .device = d,
                         .arena = a,
@@ -145,10 +147,12 @@ static int64_t copy_ns (const policy_view *v, int32_t tensor, int64_t rate) {
 }
 
 int64_t view_out_ns (const policy_view *v, int32_t tensor) {
+  assert (tensor >= 0 && tensor < v->n_tensors);
   return copy_ns (v, tensor, v->rates.out_alone);
 }
 
 int64_t view_in_ns (const policy_view *v, int32_t tensor) {
+  assert (tensor >= 0 && tensor < v->n_tensors);
   return copy_ns (v, tensor, v->rates.in_alone);
 }
 
@@ -165,6 +169,7 @@ int64_t view_start_ns (const policy_view *v, int32_t i) {
 }
 
 int32_t view_late (const policy_view *v, const view_gap *g, int64_t x_ns) {
+  assert (g && x_ns >= 0);
   int32_t low = (gap_wraps (g) ? g->a - v->n_ops : g->a) + 1, i = g->b;
   while (i > low && v->start_ns[g->b] - view_start_ns (v, i) < x_ns)
     i--;
@@ -178,6 +183,7 @@ void view_add (const policy_view *v, int64_t *res, const view_gap *g, int32_t i,
 }
 
 void view_relieve (const policy_view *v, int64_t *res, const view_gap *g, int32_t i) {
+  assert (res && g);
   view_add (v, res, g, i, -v->held[g->tensor]);
 }
 

@@ -1,4 +1,6 @@
 /* Choices are made on the original trace; drops rewrite it, and the moves follow. */
+#include <assert.h>
+
 #include "solver/policy/attempt.h"
 #include "solver/policy/drops.h"
 
@@ -76,10 +78,14 @@ static bool map_places (policy_attempt *r, arena *a, error *err) {
 }
 
 bool policy_attempt_wishes (policy_attempt *r, arena *a, error *err) {
+  assert (r->request && r->view.trace);
   policy_choice *c = &r->choice;
   if (!policy_recomputes (&r->view, c, &r->recomputes, &r->n_recomputes, &r->kept_drops, err) ||
-      !trace_rewrite (r->request->trace, NULL, 0, r->recomputes, r->n_recomputes,
-                      r->request->device->section_ns, a, &r->rw, err) ||
+      !trace_rewrite (r->request->trace,
+                      &(rewriting){ .recomputes = r->recomputes,
+                                    .n_recomputes = r->n_recomputes,
+                                    .section_ns = r->request->device->section_ns },
+                      a, &r->rw, err) ||
       !uses_of (r->rw.trace, a, &r->uses, err) || !map_places (r, a, err))
     return false;
   if (c->n_moves > INT32_MAX)

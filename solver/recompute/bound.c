@@ -1,4 +1,5 @@
 /* The bound of drops and swaps together, op by op. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -122,6 +123,7 @@ static bool weigh (weighing *w, const uses *u, arena *a, int64_t *ns, error *err
 
 bool recompute_bound (const trace *t, const variant *cut, const solve_options *o, arena *scratch,
                       int64_t *ns, error *err) {
+  assert (o->recompute != RECOMPUTE_OFF && ns);
   arena_mark mark = arena_here (scratch);
   static const variant nothing = { 0 };
   const variant *v = cut ? cut : &nothing;

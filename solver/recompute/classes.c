@@ -2,6 +2,7 @@
    classes before single drops.  A class is dropped as a whole, up to some layer or from one on, or
    every k-th is kept; where one class gives up memory, another may take it, so two change at a
    time, the second to where the sum costs least. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -208,6 +209,7 @@ static bool sweep (descent *d, bool passes, error *err) {
 }
 
 bool find_by_classes (finding *f, const drop_set *from, int64_t until, error *err) {
+  assert (from->chosen && from->chosen != f->now.chosen);
   descent d = { .f = f, .until = until };
   arena_mark mark = arena_here (f->scratch);
   int64_t before_ns;

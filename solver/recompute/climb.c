@@ -1,5 +1,6 @@
 /* Local search over sets of drops.  Networks repeat their blocks, so a move takes a stretch of
    equal drops as well as a single one; a little worse is taken too, and ever less of it. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -129,6 +130,7 @@ static void change (climbing *c) {
 }
 
 bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
+  assert (from->chosen && from->chosen != f->now.chosen);
   climbing c = { .f = f, .random = random_seed (f->o->seed) };
   arena_mark mark = arena_here (f->scratch);
   int64_t begun = f->ticks, near_ns = from->near_ns;

@@ -1,5 +1,6 @@
 #include "solver/recompute/drops.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -245,6 +246,7 @@ static bool request (walk *w, int32_t x) {
 
 bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, bool *barred,
                  error *err) {
+  assert (q->trace && q->over && out && count);
   const trace *t = q->trace;
   uses u;
   walk w;
@@ -337,6 +339,8 @@ static int by_after (const void *a, const void *b, void *context) {
 
 bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, recompute **out,
                     int32_t *count, error *err) {
+  assert (list->trace && list->uses && choice->chosen);
+  assert (list->count == 0 || list->at);
   const trace *t = list->trace;
   const drop *drops = list->at;
   int32_t n_drops = list->count;

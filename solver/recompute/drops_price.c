@@ -1,5 +1,6 @@
 #include "solver/recompute/drops_price.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,6 +33,7 @@ typedef struct pricing {
 
 bool drops_pricing_of (const trace *t, const uses *u, const device *d, bool swaps, arena *a,
                        drops_pricing *out, error *err) {
+  assert (t && u && d->granule_bytes > 0);
   link_rates r = device_rates (&d->link, d->share_ppm);
   *out = (drops_pricing){ .trace = t,
                           .out_ns = 1e9 / (double)r.out_alone,
@@ -351,6 +353,7 @@ static bool make_room (pricing *w, const recompute *entries, int32_t n_entries, 
 
 bool drops_price_of (const drops_pricing *p, const recompute *entries, int32_t n_entries,
                      int64_t budget_bytes, arena *scratch, drops_price *out, error *err) {
+  assert (entries || n_entries == 0);
   arena_mark mark = arena_here (scratch);
   pricing w = { .p = p };
   *out = (drops_price){ 0 };

@@ -1,10 +1,13 @@
 /* The set that the program drops, rounded.  At the edge of the budget copies have no time to spare,
    so programs for a little less memory are asked as well: what they drop beyond it buys that time,
    mostly for less than waiting for the link costs. */
+#include <assert.h>
+
 #include "solver/recompute/find.h"
 
 bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
                        arena *a, variant *out, variant_value *value, error *err) {
+  assert (guide->fits && out && value);
   static const variant nothing = { .name = "swap" };
   finding f = { .t = t, .cut = &nothing, .o = o, .guide = guide };
   f.arena = f.scratch = arena_made (err);

@@ -1,9 +1,12 @@
 /* The program with drops of one cut: a bound, its proof, and what it would drop. */
+#include <assert.h>
+
 #include "base/units.h"
 #include "solver/recompute/recompute.h"
 
 bool recompute_may_drop (const trace *t, const solve_options *o, arena *a, uint8_t **again,
                          error *err) {
+  assert (t && again);
   policy_view view;
   *again = NULL;
   if (o->recompute != RECOMPUTE_CHEAP)
@@ -48,6 +51,7 @@ static bool solve_program (const trace *t, const variant *cut, const solve_optio
 bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
                               const effort *e, bool fresh, arena *a, recompute_program *out,
                               error *err) {
+  assert (o->recompute != RECOMPUTE_OFF && out);
   bound_options how = { .fresh = fresh,
                         .keep_proof = o->keep_proof,
                         .dear_ticks = e ? e->dear_ticks : 0 };
@@ -56,6 +60,7 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
 
 bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budget_bytes, arena *a,
                             recompute_program *out, error *err) {
+  assert (budget_bytes >= 0 && out);
   bound_options how = { .fresh = true, .shares_only = true };
   solve_options less = *o;
   less.budget_bytes = budget_bytes;

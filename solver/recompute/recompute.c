@@ -45,6 +45,7 @@ static bool entries_of (const finding *f, const drop_set *set, arena *a, recompu
 }
 
 bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, error *err) {
+  assert (set->chosen && out);
   *out = *f->cut;
   out->name = "recompute";
   return entries_of (f, set, a, &out->recomputes, &out->n_recomputes, err);
@@ -75,6 +76,7 @@ static double dear_ns (const finding *f) {
 }
 
 bool find_price (finding *f, error *err) {
+  assert (f->now.chosen && f->scratch);
   arena_mark mark = arena_here (f->scratch);
   drops_price price;
   recompute *entries;
@@ -193,7 +195,11 @@ static bool try_kept (finding *f, int64_t most, error *err) {
 }
 
 bool find_begin (finding *f, error *err) {
-  if (!trace_rewrite (f->t, f->cut->sections, f->cut->n_sections, NULL, 0, f->o->device->section_ns,
+  assert (f->t && f->cut && f->o && f->arena && f->scratch);
+  if (!trace_rewrite (f->t,
+                      &(rewriting){ .sections = f->cut->sections,
+                                    .n_sections = f->cut->n_sections,
+                                    .section_ns = f->o->device->section_ns },
                       f->arena, &f->rw, err) ||
       !find_drops (f, err) ||
       !drops_pricing_of (f->rw.trace, &f->uses, f->o->device, f->o->recompute != RECOMPUTE_ONLY,
@@ -376,7 +382,7 @@ static const struct rule {
   int part;
 } rules[] = {
 #define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-#include "solver/strategies.def"
+#include "solver/tuning/strategies.def"
 };
 
 static search_place place_of (const finding *f) {
@@ -401,6 +407,8 @@ static bool run_strategies (finding *f, error *err) {
 /* ---- the whole ---- */
 
 bool recompute_search (const recompute_request *q, arena *a, recompute_result *out, error *err) {
+  assert (q->trace && q->options);
+  assert (q->options->recompute != RECOMPUTE_OFF);
   static const variant nothing = { .name = "swap" };
   const solve_options *o = q->options;
   finding f = { .t = q->trace,

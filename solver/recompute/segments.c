@@ -1,6 +1,7 @@
 /* Sets to begin with that keep what one segment of the way forward hands to the next.  Where least
    fits, what a segment makes again on the way to a tensor must not stay, or most of the segment is
    there at once: it passes, unless it is wanted soon. */
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -109,6 +110,7 @@ static bool try_segments (forward *w, int64_t near_part, int64_t until, error *e
 }
 
 bool find_segments (finding *f, int64_t until, error *err) {
+  assert (f->now.chosen && f->uses.offset);
   enum { PARTS = TUNE_segments_near_last - TUNE_segments_near + 1 };
   forward w;
   arena_mark mark = arena_here (f->scratch);

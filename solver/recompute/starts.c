@@ -1,4 +1,5 @@
 /* Where the search for drops begins. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -25,6 +26,7 @@ static int by_rank (const void *a, const void *b, void *context) {
 }
 
 void find_rank (finding *f, drop_ranking by) {
+  assert (by >= 0 && by < DROP_RANKINGS);
   rank_context c = { f->drops, by };
   for (int32_t i = 0; i < f->n_drops; i++)
     f->order[i] = i;
@@ -44,6 +46,7 @@ static bool prefix (finding *f, int32_t n, int64_t *ns, error *err) {
 
 /* Of one ranking: some, then around the best of them, halving the distance. */
 bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) {
+  assert (best);
   int32_t step = f->n_drops / (int32_t)find_number (f, TUNE_prefixes_first) + 1;
   int64_t ns, least_ns = INT64_MAX;
   *best = 0;

@@ -3,7 +3,7 @@
 #ifndef FERRY_SOLVER_SEARCH_SEARCH_H
 #define FERRY_SOLVER_SEARCH_SEARCH_H
 
-#include "solver/options.h"
+#include "solver/options/options.h"
 
 /* Where sections are allowed: the best of what each option reaches alone and of both together,
    under one bound. So allowing the one beside the other makes a plan worse by no more than the gap

@@ -28,12 +28,14 @@ bool ways_is_over (const ways *m) {
 }
 
 int64_t ways_share (const ways *m, int64_t part) {
+  assert (part > 0);
   int64_t left = (m->limit_ticks - m->ticks) / part;
   int64_t least = m->limit_ticks / tuned (m->o->tuning, TUNE_search_least_part);
   return (left > least ? left : least) + 1;
 }
 
 bool ways_try (ways *m, const variant *v, const variant_value *known, effort how, error *err) {
+  assert (m->effort.beat_ns == 0);
   solution *s = &m->last;
   error why = { 0 };
   how.beat_ns = ways_best_ns (m);
@@ -289,7 +291,7 @@ static const struct rule {
   int part;
 } rules[] = {
 #define STRATEGY(stage, name, applies, part, says) RULE_##stage (name, applies, part)
-#include "solver/strategies.def"
+#include "solver/tuning/strategies.def"
 };
 
 static search_place place_of (const ways *m) {
@@ -318,6 +320,7 @@ int64_t ways_default_ticks (const trace *t, const tuning *by) {
 }
 
 bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) {
+  assert (q->trace && q->options->device);
   const trace *t = q->trace;
   const solve_options *o = q->options;
   ways *m = NEW (a, 1, ways, err);

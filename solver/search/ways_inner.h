@@ -11,9 +11,9 @@
 enum {
   WAYS_CUTS = 2,
   WAYS_MOST = 5 * (WAYS_CUTS + 1),
-  WAYS_BUDGETS = TUNE_guides_less_ppm_last - TUNE_guides_less_ppm + 1,
-  WAYS_LINKS = TUNE_guides_slower_last - TUNE_guides_slower + 1,
-  WAYS_GUIDES = WAYS_BUDGETS + WAYS_LINKS
+  WAYS_BUDGETS = TUNE_program_sets_less_ppm_last - TUNE_program_sets_less_ppm + 1,
+  WAYS_LINKS = TUNE_program_sets_slower_last - TUNE_program_sets_slower + 1,
+  WAYS_SETS = WAYS_BUDGETS + WAYS_LINKS
 };
 
 /* Who proposed it: what one of them finds alone is looked at as closely where more is allowed. */
@@ -46,7 +46,7 @@ typedef struct ways {
   sections_family family;
   recompute_program program; /* of the trace as it is, where drops are allowed */
   bool pays_alone;           /* so it says: drops alone may be faster than the best so far */
-  variant guided[WAYS_GUIDES];
+  variant guided[WAYS_SETS];
   bound guided_bound;          /* of the best of them alone */
   ways_proposal at[WAYS_MOST]; /* those from `open` on are not solved yet, the best first */
   int32_t count, open, drops_tried;
@@ -73,12 +73,12 @@ int64_t ways_share (const ways *m, int64_t part);
 bool ways_try (ways *m, const variant *v, const variant_value *known, effort how,
                error *err) MUST_CHECK;
 
-/* ---- strategies: as solver/strategies.def says ---- */
+/* ---- strategies: as solver/tuning/strategies.def says ---- */
 
 bool ways_cuts (ways *m, error *err) MUST_CHECK;
-bool ways_guides (ways *m, error *err) MUST_CHECK;
+bool ways_program_sets (ways *m, error *err) MUST_CHECK;
 bool ways_drops (ways *m, error *err) MUST_CHECK;
-bool ways_guided_again (ways *m, error *err) MUST_CHECK;
+bool ways_program_set_again (ways *m, error *err) MUST_CHECK;
 bool ways_both (ways *m, error *err) MUST_CHECK;
 bool ways_small (ways *m, error *err) MUST_CHECK;
 

@@ -141,7 +141,10 @@ static bool list_cuts (trying *w, int64_t until) {
 
 static bool add_base (trying *w, const variant *cut, drop_choice how) {
   base b = { .cut = cut, .how = how };
-  if (!trace_rewrite (w->t, cut->sections, cut->n_sections, NULL, 0, w->o->device->section_ns,
+  if (!trace_rewrite (w->t,
+                      &(rewriting){ .sections = cut->sections,
+                                    .n_sections = cut->n_sections,
+                                    .section_ns = w->o->device->section_ns },
                       w->own, &b.rw, w->err) ||
       !uses_of (b.rw.trace, w->own, &b.uses, w->err))
     return false;

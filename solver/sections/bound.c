@@ -1,5 +1,6 @@
 #include "solver/sections/bound.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -31,6 +32,7 @@ static bool refuse (const trace *t, const loosened *l, const gaps *g, error *err
 }
 
 bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *out, error *err) {
+  assert (o->sections != SECTIONS_OFF && out);
   loosened *l = NEW (a, 1, loosened, err);
   units *u = NEW (a, 1, units, err);
   gaps *g = NEW (a, 1, gaps, err);

@@ -2,7 +2,7 @@
 #ifndef FERRY_SOLVER_SECTIONS_BOUND_H
 #define FERRY_SOLVER_SECTIONS_BOUND_H
 
-#include "solver/options.h"
+#include "solver/options/options.h"
 
 /* The flow program of the loosened step (trace/rewrite/loosen.h), with drops where those are
    allowed: true of every plan that the options allow, in whatever parts. ERR_infeasible, with the

@@ -1,5 +1,7 @@
 /* Where no stretch of equal parts fits, since the ops may run in different numbers of them: each op
    by itself in as few as bring what it needs under the budget, or under a share of it. */
+#include <assert.h>
+
 #include "base/units.h"
 #include "solver/sections/sections.h"
 #include "trace/uses.h"
@@ -48,6 +50,7 @@ static int64_t bytes_in (const trace *t, const needs *n, int32_t op, int64_t par
 
 bool sections_fit (const trace *t, const solve_options *o, int64_t share_ppm, arena *a,
                    variant *out, error *err) {
+  assert (share_ppm >= 0 && out);
   int64_t room_bytes = units_scale (o->budget_bytes, share_ppm, 1000000);
   needs n;
   *out = (variant){ .name = "each as it needs" };
@@ -65,6 +68,7 @@ bool sections_fit (const trace *t, const solve_options *o, int64_t share_ppm, ar
 }
 
 bool sections_floor (const trace *t, const solve_options *o, arena *a, int64_t *bytes, error *err) {
+  assert (t && bytes);
   needs n;
   *bytes = 0;
   if (!needs_of (t, a, &n, err))

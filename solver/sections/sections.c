@@ -1,5 +1,6 @@
 #include "solver/sections/sections.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/units.h"
@@ -31,6 +32,7 @@ static bool may_follow (const trace *t, int32_t k, int32_t mark, const int32_t *
 
 int32_t sections_chain_end (const trace *t, int32_t first, int32_t end, int64_t parts,
                             int32_t *read_in, int32_t *written_in) {
+  assert (first >= 0 && first < end && end <= t->n_ops && parts > 1);
   int32_t mark = first + 1, k = first;
   for (; k < end && t->ops[k].parts >= parts; k++) {
     const op *o = &t->ops[k];
@@ -67,6 +69,7 @@ static bool tight_ops (const trace *t, const solve_options *o, arena *a, int32_t
 
 bool sections_propose (const trace *t, const solve_options *o, sections_form form, int64_t parts,
                        arena *a, variant *out, error *err) {
+  assert (parts > 0 && form >= 0 && form < SECTIONS_FORMS);
   int32_t from = 0, to = t->n_ops;
   bool depth = form >= SECTIONS_DEPTH_ALL;
   bool tight = form == SECTIONS_LEVEL_TIGHT || form == SECTIONS_DEPTH_TIGHT;
@@ -410,6 +413,8 @@ static bool propose_all (const trace *t, const solve_options *o, arena *a, arena
 
 bool sections_search (const trace *t, const solve_options *o, arena *a, sections_family *out,
                       error *err) {
+  assert (o->sections != SECTIONS_OFF);
+  assert (o->sections != SECTIONS_FIXED || o->section_parts > 0);
   enum { ROOM = 400 };
   *out = (sections_family){ .least_bound_ns = INT64_MAX,
                             .least_floor_bytes = INT64_MAX,

@@ -36,7 +36,7 @@ static planned make (int32_t n_ops, int32_t n_moves, arena *a) {
   int32_t count;
   device d = big_device ();
   p.trace = big_trace (n_ops, a, &err);
-  if (!p.trace || !trace_rewrite (p.trace, NULL, 0, NULL, 0, 0, a, &p.rewritten, &err) ||
+  if (!p.trace || !trace_rewrite (p.trace, &(rewriting){ 0 }, a, &p.rewritten, &err) ||
       !big_wishes (p.trace, n_moves, a, &wishes, &count, &err))
     give_up (&err);
   int64_t all = 0, away = 0;

@@ -29,8 +29,25 @@ static bool device_of (const char *folder, const char *name, arena *a, device *d
   return device_load (path, NULL, a, d, err);
 }
 
-/* INT64_MAX: none. */
-static int64_t cell (const trace *t, const solve_options *o, const char *name) {
+typedef struct question {
+  const char *network, *rows;
+  int64_t batch, gb;
+  compute_dtype dtype;
+  int percent; /* 0: all four */
+} question;
+
+static void print_json (const trace *t, const question *q, const char *name, const solution *s,
+                        double seconds) {
+  printf ("{\"bench\":\"mix\",\"network\":\"%s\",\"batch\":%lld,\"gb_per_s\":%lld,\"dtype\":\"%s\","
+          "\"percent\":%d,\"row\":\"%s\",\"ops\":%d,\"baseline_ns\":%lld,\"lower_bound_ns\":%lld,"
+          "\"step_ns\":%lld,\"seconds\":%.1f}\n",
+          q->network, (long long)q->batch, (long long)q->gb, compute_dtype_names[q->dtype],
+          q->percent, name, t->n_ops, (long long)trace_total_ns (t),
+          (long long)s->bound.lower_bound_ns, (long long)s->plan->predicted.step_ns, seconds);
+}
+
+/* INT64_MAX: none. q NULL: no JSON. */
+static int64_t cell (const trace *t, const solve_options *o, const char *name, const question *q) {
   arena *a = arena_new (0);
   error err = { 0 };
   solution s;
@@ -46,6 +63,8 @@ static int64_t cell (const trace *t, const solve_options *o, const char *name) {
             (double)s.bound.lower_bound_ns / compute, s.bound.by, 100 * s.plan->certificate.gap,
             s.plan->n_sections, s.plan->n_sections ? (long long)s.plan->sections[0].parts : 1,
             s.plan->n_recomputes, s.plan->n_moves, (long long)s.ticks, now_s () - start);
+    if (q != NULL)
+      print_json (t, q, name, &s, now_s () - start);
   }
   fflush (stdout);
   arena_free (a);
@@ -72,9 +91,9 @@ static bool vgg (const char *folder, arena *a, error *err) {
                         .sections = SECTIONS_AUTO };
     printf ("vgg16 batch %lld in %lld GiB\n", (long long)cells[i][0], (long long)cells[i][1]);
     o.section_orders = ORDERS_LEVEL;
-    cell (t, &o, "level by level");
+    cell (t, &o, "level by level", NULL);
     o.section_orders = ORDERS_DEPTH;
-    cell (t, &o, "depth first");
+    cell (t, &o, "depth first", NULL);
   }
   return true;
 }
@@ -110,13 +129,6 @@ static int64_t every_kth (const trace *t, const solve_options *o) {
   return err.code ? INT64_MAX : best.step_ns;
 }
 
-typedef struct question {
-  const char *network, *rows;
-  int64_t batch, gb;
-  compute_dtype dtype;
-  int percent; /* 0: all four */
-} question;
-
 static void say (void *context, log_level level, const char *text) {
   (void)level;
   printf ("    %6.2f s  %s\n", now_s () - *(const double *)context, text);
@@ -130,7 +142,7 @@ static bool holds (const char *name, int64_t both_ns, int64_t ns) {
   return false;
 }
 
-static bool cells (const trace *t, const device *d, int64_t budget_bytes, const char *rows) {
+static bool cells (const trace *t, const device *d, int64_t budget_bytes, const question *q) {
   enum { SWAP, AGAIN, GREEDY, KTH, BOTH, PARTS, COLUMNS };
   static const char *const names[COLUMNS] = { "swap alone", "recompute alone",
                                               "greedy mix", "every k-th kept",
@@ -141,14 +153,14 @@ static bool cells (const trace *t, const device *d, int64_t budget_bytes, const 
   logger log = { .say = say, .context = &start };
   bool ok = true;
   int64_t ns[COLUMNS];
-  o.log = strchr (rows, 'v') ? &log : NULL;
+  o.log = strchr (q->rows, 'v') ? &log : NULL;
   for (int i = 0; i < COLUMNS; i++) {
     ns[i] = INT64_MAX;
     o.recompute = i == SWAP ? RECOMPUTE_OFF : i == AGAIN ? RECOMPUTE_ONLY : RECOMPUTE_AUTO;
     o.sections = i == PARTS ? SECTIONS_AUTO : SECTIONS_OFF;
-    if (!strchr (rows, letters[i]) || (i == PARTS && t->n_ops >= 300))
+    if (!strchr (q->rows, letters[i]) || (i == PARTS && t->n_ops >= 300))
       continue;
-    ns[i] = i == GREEDY ? greedy (t, &o) : i == KTH ? every_kth (t, &o) : cell (t, &o, names[i]);
+    ns[i] = i == GREEDY ? greedy (t, &o) : i == KTH ? every_kth (t, &o) : cell (t, &o, names[i], q);
     for (int k = 0; i == BOTH && k < i; k++)
       ok &= holds (names[k], ns[i], ns[k]);
   }
@@ -185,7 +197,9 @@ static bool mix (const char *folder, const question *q, arena *a, bool *ok, erro
     printf ("%s batch %lld, %s, %lld GB/s, %d %% of the peak of %lld MiB, %d ops\n", q->network,
             (long long)q->batch, compute_dtype_names[q->dtype], (long long)q->gb, percents[i],
             (long long)(g.peak_bytes >> 20), t->n_ops);
-    *ok &= cells (t, &d, g.peak_bytes / 100 * percents[i], q->rows);
+    question one = *q;
+    one.percent = percents[i];
+    *ok &= cells (t, &d, g.peak_bytes / 100 * percents[i], &one);
   }
   return true;
 }

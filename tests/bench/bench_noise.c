@@ -40,7 +40,7 @@ typedef struct answer {
   int32_t ops;
   int64_t bound_ns, step_ns;
   spread wrong[NOISES], later[NOISES], beside[NOISES];
-  steadiness chosen;
+  robustness chosen;
   int64_t chosen_step_ns;
   double chosen_p95, first_p95; /* at the second noise, on days that the choice has not seen */
   double plain_s, chosen_s;
@@ -122,7 +122,7 @@ static bool choose (const trace *t, const solve_options *o, answer *out, error *
   bool ok = a && solve (t, &told, a, &s, err);
   out->chosen_s = bench_cpu_s () - from;
   if (ok) {
-    out->chosen = s.steady;
+    out->chosen = s.robust;
     out->chosen_step_ns = s.plan->predicted.step_ns;
     ok = later_days (t, s.plan, noises[1], &costs, &over, err);
     out->chosen_p95 = costs.p95;
@@ -194,7 +194,7 @@ static void print (const task *t, const answer *s) {
     print_spread ("from a noisy profile, on the true trace: lost", noises[i], &s->wrong[i]);
   for (int i = 0; i < NOISES; i++)
     print_spread ("from the true one, on noisy days: over usual", noises[i], &s->beside[i]);
-  const steadiness *n = &s->chosen;
+  const robustness *n = &s->chosen;
   printf (
       "  told of %d %%: of %d plans as good the 95th of %d days is %.3f %% over compute, of the"
       " fastest %.3f %%;\n  on 100 other days %.3f and %.3f %%; step %+.4f %%; %.2f s instead of"

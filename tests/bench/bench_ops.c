@@ -154,7 +154,8 @@ int main (void) {
   comparing all = { .ops = ops_new (&err), .worst_percent = INFINITY }, *w = &all;
   must (all.ops != NULL, &err);
   blas_open (&all.blas);
-  printf ("%s\n%-34s %-20s %8s %8s %8s\n", blas_name (&all.blas), "", "", "GFLOP/s", "sgemm", "share");
+  printf ("%s\n%-34s %-20s %8s %8s %8s\n", blas_name (&all.blas), "", "", "GFLOP/s", "sgemm",
+          "share");
   compare_conv (w, "VGG conv1_1, 3 to 64 of 224", 2, 3, 64, 1, 224, 3, 1);
   compare_conv (w, "VGG conv1_2, 64 to 64 of 224", 1, 64, 64, 1, 224, 3, 1);
   compare_conv (w, "VGG conv3_2, 256 to 256 of 56", 2, 256, 256, 1, 56, 3, 1);

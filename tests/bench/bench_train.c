@@ -85,7 +85,7 @@ static double in_plain_memory (const trace *t, const feed_options *input, int st
   error err = { 0 };
   rewritten whole;
   interpret_options o = { .feed = *input };
-  must (trace_rewrite (t, NULL, 0, NULL, 0, 0, a, &whole, &err), &err);
+  must (trace_rewrite (t, &(rewriting){ 0 }, a, &whole, &err), &err);
   interpreter *p = interpret_new (t, &whole, &o, a, &err);
   must (p != NULL, &err);
   double start = seconds (), loss;

@@ -74,11 +74,24 @@ links() { # between our own pages
   done
 }
 
+# Short sentences, on every page; on those that a newcomer reads first, every one.
+sentences() {
+  # shellcheck disable=SC2046
+  awk -f tests/rules/sentences.awk $(ls README.md docs/*.md | grep -v commands.md) | awk '
+    { page = $2; sub (/:.*/, "", page); n[page]++; words[page] += $1 }
+    END { for (page in n) if (words[page] / n[page] > 17) print page ": a sentence has " words[page] / n[page] " words on the average" }'
+  awk -f tests/rules/sentences.awk docs/planning.md docs/recompute.md docs/measured.md docs/words.md | awk '$1 > 20'
+  for page in planning recompute; do
+    [ "$(wc -w <docs/$page.md)" -le 1000 ] || echo "docs/$page.md: $(wc -w <docs/$page.md) words, more than 1000"
+  done
+}
+
 claim "the manual pages name every command and option" in_pages
 claim "--help names every option" in_help
 claim "the completion names every option" in_completion
 claim "the manual pages are clean roff" clean_pages
 claim "docs/commands.md is up to date" commands_md
 claim "every folder says what it is" folders
+claim "sentences are short" sentences
 claim "links between pages lead somewhere" links
 finish

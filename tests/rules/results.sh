@@ -31,6 +31,12 @@ unbeaten() {
   done < <(grep '^{' docs/matrix.json)
 }
 
+measured() {
+  diff -u docs/measured.md <(bash tests/bench/measured.sh docs/measured.json) ||
+    echo "docs/measured.md is made by: make measured"
+}
+
+claim "docs/measured.md is up to date" measured
 claim "docs/results.md is up to date" fresh
 claim "every program has its row" complete
 claim "no policy is faster than ours in any case of docs/matrix.json" unbeaten

@@ -43,6 +43,14 @@ notes() {
   return 0
 }
 
+# A comment begins with the thing. One behind code on its line continues that line: "of" and "as" may.
+openings() {
+  grep -nEi '^ *(/\*+|//) *(-+ )?(what|where|whether|who|of|as)[^a-z]' $openly
+  grep -nEi '[^ ].*/\*+ *(what|where|whether|who)[^a-z]' $openly | grep -v '"[^"]*/\*[^"]*"'
+  return 0
+}
+openly=$(sources "base trace executor plot" | grep -vE '^trace/(prove|import)/')
+
 long_lines() { # 100 is what clang-format breaks at; a comment may end in one more short word
   awk 'FILENAME !~ /\.def$/ && length ($0) > 104 { print FILENAME ":" FNR ": " length ($0) " columns" }' $all
 }
@@ -61,6 +69,7 @@ types() { # names that end in _t are the system's
 claim "no banned call" calls
 claim "nothing below cli/ exits, prints or reads the environment" ends_or_prints
 claim "no notes to oneself" notes
+claim "comments begin with the thing, not with what, where, whether, who, of, as" openings
 claim "lines end near column 100" long_lines
 claim "out of memory, the smaller and the larger are said in one place" once
 claim "no type of ours ends in _t" types

@@ -91,7 +91,7 @@ static bool within_device (checker *c) {
   return true;
 }
 
-/* What the rewriter refuses is a broken rule of the plan; that memory ran out is not. */
+/* A refusal of the rewriter is a broken rule of the plan; that memory ran out is not. */
 static bool rewrites (checker *c) {
   rewritten out;
   error refused = { 0 };

@@ -1,4 +1,4 @@
-/* Whether a plan is legal for a trace: obvious loops, written from docs/formats.md and sharing
+/* Is a plan legal for a trace? Obvious loops, written from docs/formats.md and sharing
    nothing with the simulator or the solver.  It looks at no predicted, certificate, made_by. */
 #ifndef FERRY_TRACE_CHECK_CHECK_H
 #define FERRY_TRACE_CHECK_CHECK_H

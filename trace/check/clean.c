@@ -1,4 +1,4 @@
-/* What a clean move relies on: bytes that the host holds, and that nobody has written since. */
+/* A clean move relies on bytes that the host holds, and that nobody has written since. */
 #include "trace/check/inner.h"
 
 /* A write by an op in [first, end). */

@@ -1,5 +1,4 @@
-/* What the files of check hand to each other: what a plan says, derived once more from the trace.
- */
+/* Shared by the files of check: a plan's statements, derived once more from the trace. */
 #ifndef FERRY_TRACE_CHECK_INNER_H
 #define FERRY_TRACE_CHECK_INNER_H
 

@@ -44,7 +44,7 @@ static bool runs_within (const placement *p, const stay *x, const stay *y) {
   return true;
 }
 
-/* Where it is promised: each stay of a part against the part's first row. */
+/* If it is promised: each stay of a part against the part's first row. */
 static bool same_granules (checker *c) {
   const placement *p = &c->p->placement;
   int64_t parts = 0;

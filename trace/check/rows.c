@@ -105,7 +105,7 @@ static bool describe (checker *c, int32_t row) {
   return check_breaks (c, RULE_stay_row, "placement/stays", row, NULL, "a stay of no known kind");
 }
 
-/* Where the rows of all parts of all units begin in one table, then those of moves, then of ops. */
+/* The rows of all parts of all units in one table, then those of moves, then of ops. */
 typedef struct row_table {
   int64_t *unit_first;
   int64_t moves_first, ops_first, count;

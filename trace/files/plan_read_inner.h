@@ -1,4 +1,4 @@
-/* What the files that read a plan hand to each other. */
+/* Shared by the files that read a plan. */
 #ifndef FERRY_TRACE_FILES_PLAN_READ_INNER_H
 #define FERRY_TRACE_FILES_PLAN_READ_INNER_H
 

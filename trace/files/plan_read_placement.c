@@ -1,4 +1,4 @@
-/* Where a plan puts what: its placement from JSON. */
+/* A plan's placement from JSON. */
 #include "trace/files/plan_read_inner.h"
 
 static const char *const placement_keys[] = {

@@ -1,4 +1,4 @@
-/* What the files that write a trace hand to each other. */
+/* Shared by the files that write a trace. */
 #ifndef FERRY_TRACE_FILES_TRACE_WRITE_INNER_H
 #define FERRY_TRACE_FILES_TRACE_WRITE_INNER_H
 
@@ -6,7 +6,7 @@
 #include "trace/trace.h"
 
 void trace_write_op_index (json_writer *w, int32_t op); /* NO_OP: null */
-/* What a tensor of this kind is where the file does not say. */
+/* The defaults of a tensor of this kind. */
 bool trace_write_persists (const tensor *x);
 
 /* "ops" and "tensors" as columns. */

@@ -1,4 +1,4 @@
-/* What both kinds of rewriting share: a trace that grows op by op, with the origin of each row. */
+/* Shared by both kinds of rewriting: a trace that grows op by op, with the origin of each row. */
 #ifndef FERRY_TRACE_REWRITE_EMIT_H
 #define FERRY_TRACE_REWRITE_EMIT_H
 
@@ -36,7 +36,7 @@ bool emit_op (emit *e, const op *like, origin from, int32_t of, int64_t first, i
 bool emit_index (emit *e, int which, int32_t tensor) MUST_CHECK;
 bool emit_end (emit *e, rewritten *out) MUST_CHECK;
 
-/* What of x covers items [first, end) of batch. */
+/* The part of x that covers items [first, end) of batch. */
 int64_t emit_share (int64_t x, int64_t first, int64_t end, int64_t batch);
 
 /* The two halves of trace_rewrite. */

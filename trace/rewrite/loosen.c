@@ -8,7 +8,7 @@ int64_t loose_parts (const trace *t, int32_t op) {
   return t->ops[op].parts < t->batch ? t->ops[op].parts : t->batch;
 }
 
-/* Whether a chain may hold op p - 1 and op p, by the rewriting's rule: no whole tensor that one
+/* May a chain hold op p - 1 and op p?  By the rewriting's rule, no whole tensor that one
    writes is read, or written afresh, by the other between its parts. A chain of more ops has to
    keep the rule for these two as well. */
 static bool may_chain (const trace *t, int32_t p) {

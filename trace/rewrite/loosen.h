@@ -1,4 +1,4 @@
-/* What every way to cut a step into sections has in common, as a trace of its own: ops that may be
+/* Every way to cut a step into sections, as one trace: ops that may be
    cut lose their order among themselves ("loose"), and between two of them that no chain may hold
    together a wall of no length is put, at which all before it has run and nothing behind it.  What
    is true of this trace with nothing known inside a loose run is true of every cut. */

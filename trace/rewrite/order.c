@@ -1,5 +1,5 @@
-/* What a tensor holds is known by its version, the number of writes to it so far in the step.  An
-   order is sound where each op finds the versions that it finds in the trace as it is. */
+/* The version of a tensor is the number of writes to it so far in the step.  An order is sound
+   where each op finds the versions that it finds in the trace as it is. */
 #include "trace/rewrite/order.h"
 
 #include <stdio.h>
@@ -73,7 +73,8 @@ static void list_lives (ordering *o) {
   }
 }
 
-/* What an op meets, one after the other: a birth is a write before it, a death a read behind it. */
+/* Everything that an op meets, one after the other: a birth is a write before it, a death a read
+ * behind it. */
 static bool meet (ordering *o, int32_t k, meet_one *see) {
   const op *x = &o->t->ops[k];
   int32_t nth = 0;

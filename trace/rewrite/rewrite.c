@@ -122,16 +122,15 @@ static bool identity (const trace *t, arena *a, rewritten *out, error *err) {
   return true;
 }
 
-bool trace_rewrite (const trace *t, const section *sections, int32_t n_sections,
-                    const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
-                    rewritten *out, error *err) {
+bool trace_rewrite (const trace *t, const rewriting *r, arena *a, rewritten *out, error *err) {
   rewritten cut;
-  bool ok = n_sections ? rewrite_sections (t, sections, n_sections, section_ns, a, &cut, err)
-                       : identity (t, a, &cut, err);
+  bool ok = r->n_sections
+                ? rewrite_sections (t, r->sections, r->n_sections, r->section_ns, a, &cut, err)
+                : identity (t, a, &cut, err);
   if (!ok)
     return false;
   *out = cut;
-  return !n_recomputes || rewrite_recompute (&cut, recomputes, n_recomputes, a, out, err);
+  return !r->n_recomputes || rewrite_recompute (&cut, r->recomputes, r->n_recomputes, a, out, err);
 }
 
 /* Origins in the trace as it is, of ops that were named by their places in an order. */
@@ -149,10 +148,9 @@ static bool rewrite_some (const trace *t, const plan *p, int32_t n_recomputes, a
                           rewritten *out, error *err) {
   const trace *ordered;
   int32_t *order;
+  rewriting r = { p->sections, p->recomputes, p->n_sections, n_recomputes, p->device.section_ns };
   return trace_reorder (t, p->order, p->n_order, a, &ordered, &order, err) &&
-         trace_rewrite (ordered, p->sections, p->n_sections, p->recomputes, n_recomputes,
-                        p->device.section_ns, a, out, err) &&
-         (!order || name_ops (order, a, out, err));
+         trace_rewrite (ordered, &r, a, out, err) && (!order || name_ops (order, a, out, err));
 }
 
 bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) {

@@ -20,10 +20,17 @@ typedef struct rewritten {
   const origin *tensors;
 } rewritten;
 
+/* The wishes; all 0: the trace as it is. */
+typedef struct rewriting {
+  const section *sections;
+  const recompute *recomputes;
+  int32_t n_sections, n_recomputes;
+  int64_t section_ns;
+} rewriting;
+
 /* An error's place is a JSON pointer into a plan ("/sections/0", "/recompute/3/ops/1"). */
-bool trace_rewrite (const trace *t, const section *sections, int32_t n_sections,
-                    const recompute *recomputes, int32_t n_recomputes, int64_t section_ns, arena *a,
-                    rewritten *out, error *err) MUST_CHECK;
+bool trace_rewrite (const trace *t, const rewriting *r, arena *a, rewritten *out,
+                    error *err) MUST_CHECK;
 /* The same with a plan's own lists and device, its order first. */
 bool plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) MUST_CHECK;
 /* Its order and sections alone: the trace that its recompute entries are about. */

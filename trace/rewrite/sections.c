@@ -34,7 +34,7 @@ static int64_t boundary (const cutting *c, int64_t part, int64_t parts) {
   return units_scale (part, c->t->batch, parts);
 }
 
-/* ---- what is asked for ---- */
+/* ---- the request ---- */
 
 static bool refuse (const cutting *c, int32_t s, const char *text, int64_t value, int64_t limit) {
   char where[64];
@@ -103,7 +103,7 @@ static bool look (cutting *c) {
   return true;
 }
 
-/* ---- where tensors are cut ---- */
+/* ---- cuts of tensors ---- */
 
 /* Merges the boundaries of `parts` into those that are there. */
 static bool add_boundaries (cutting *c, cut *x, int64_t parts) {
@@ -218,7 +218,7 @@ static bool put_part (cutting *c, int32_t i, int64_t part) {
   if (!emit_op (&c->e, &like, from, i, first, end, batch, extra_ns) ||
       !put_list (c, EMIT_READS, &o->reads, first, end))
     return false;
-  /* What an earlier part has written whole is added to, so it is read as well. */
+  /* A part adds to what an earlier one has written whole, so it is read as well. */
   for (int32_t j = 0; part > 0 && j < o->writes.count; j++) {
     int32_t x = o->writes.at[j];
     if (!c->cuts[x].count && !list_has (&o->reads, x) && !emit_index (&c->e, EMIT_READS, x))

@@ -13,7 +13,7 @@ typedef struct noise_options {
   uint64_t seed;
 } noise_options;
 
-/* What a step takes over the sum of its ops on that day, in millionths of the sum; by nearest
+/* A step's time over the sum of its ops on that day, in millionths of the sum; by nearest
    rank. */
 typedef struct noise_spread {
   int64_t least_ppm, median_ppm, p95_ppm, most_ppm;

@@ -124,7 +124,7 @@ static void op_end (loop *l, sim_lane *lane) {
   lane->gap_end_ns = l->now_ns + lane->ops[lane->op].gap_ns;
 }
 
-/* Of the lanes whose next op may start, the one that could first. */
+/* The lane, of those whose next op may start, that could first. */
 static sim_lane *op_turn (loop *l) {
   sim_lane *best = NULL;
   if (l->running)
@@ -189,7 +189,7 @@ static bool copy_may_start (const sim_lane *lane, const sim_copy *c, int32_t ste
          lane->outs_done >= (int64_t)step * lane->n_outs + c->outs;
 }
 
-/* Of the heads that may start, the one that could first. */
+/* The head, of those that may start, that could first. */
 static int32_t copy_choose (loop *l, const engine *e, bool out) {
   int32_t best = -1;
   int64_t best_ns = NEVER_NS;

@@ -31,7 +31,7 @@ typedef struct sim_lane {
   int32_t n_ops, n_outs, n_ins;
   sim_op *ops;
   sim_copy *outs, *ins;
-  /* where each queue stands: the step and place of its head, and all that ended before it */
+  /* each queue's state: the step and place of its head, and all that ended before it */
   int32_t op_step, op, out_step, out, in_step, in;
   int64_t ops_done, outs_done, ins_done;
   bool running;
@@ -63,7 +63,7 @@ typedef struct sim_run {
 bool sim_run_until (sim_run *r, bool (*until) (const sim_run *r, void *context), void *context,
                     error *err) MUST_CHECK;
 
-/* Whether two steps of a lane have the same times relative to their starts. */
+/* Have two steps of a lane the same times relative to their starts? */
 bool sim_same_state (const sim_lane *lane, int32_t a, int32_t b);
 
 #endif

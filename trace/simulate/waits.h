@@ -6,7 +6,7 @@
 
 #include "trace/simulate/simulate.h"
 
-/* What a copy was waiting for just before it started. Copies that follow one another without a
+/* The cause for which a copy waited just before it started. Copies that follow one another without a
    pause are told by the first of them. */
 typedef enum copy_cause {
   COPY_link, /* the copy before it in its direction, and so on: the link never rests */
@@ -22,7 +22,7 @@ typedef struct wait {
   int32_t move;     /* that copy's; -1: not told */
   int32_t behind;   /* copies right before it, without a pause between */
   copy_cause cause; /* why the first of all these did not start earlier */
-  int32_t cause_op, cause_move; /* where it is an op's or another copy's doing; or -1 */
+  int32_t cause_op, cause_move; /* if it is an op's or another copy's doing; or -1 */
 } wait;
 
 /* Ops that wait, in order; the sum of ns is the period less all ns and gaps. */

@@ -5,7 +5,7 @@
 
 enum { SEED = 20240301 }; /* of dropout on the probabilities */
 
-/* Where one of q, k, v or their gradients lies: a tensor, and its rows and heads in an item. */
+/* The place of one of q, k, v or their gradients: a tensor, and its rows and heads in an item. */
 typedef struct part {
   int32_t tensor;
   int64_t item, offset, head, row;

@@ -9,7 +9,7 @@
 #include "trace/compute.h"
 #include "trace/zoo/zoo.h"
 
-typedef int32_t value; /* what flows between layers: a tensor and its gradient */
+typedef int32_t value; /* flows between layers: a tensor and its gradient */
 typedef int32_t param;
 
 enum { MADE = -1, NO_TENSOR = -1, NO_PARAM = -1 };
@@ -98,7 +98,7 @@ value net_tokens (net *n, const char *name, int64_t rows);
 param net_param (net *n, const char *layer, const char *part, int64_t elements);
 int32_t net_param_tensor (net *n, param p);
 bool net_param_wanted (net *n, param p);
-/* Where an op shall put the parameter's gradient: MADE, or the tensor to add to. */
+/* The place for the parameter's gradient: MADE, or the tensor to add to. */
 int32_t net_param_gradient (net *n, param p, int64_t *accumulate);
 void net_param_give (net *n, param p, int32_t tensor);
 int32_t net_state (net *n, const char *layer, const char *part,

@@ -15,8 +15,8 @@ static value unit (net *n, const char *name, value x, int64_t channels) {
   return relu (n, name, batchnorm (n, norm, x, false, EPS_5), 0);
 }
 
-/* As published 132 x 132 x 116 voxels of 3 channels; edges below 108 are too small for that, so
-   there the convolutions are padded and all edges are equal. */
+/* The published input is 132 x 132 x 116 voxels of 3 channels; edges below 108 are too small for
+   that, so there the convolutions are padded and all edges are equal. */
 void unet3d_step (net *n, int variant) {
   (void)variant;
   bool padded = n->image < SMALLEST_UNPADDED;

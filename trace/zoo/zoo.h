@@ -27,7 +27,7 @@ typedef struct zoo_request {
 
 typedef struct zoo_network {
   const char *name, *description;
-  int64_t image, seq; /* what 0 in the request stands for; 0: it has none */
+  int64_t image, seq; /* the meaning of 0 in the request; 0: it has none */
   int64_t parameters; /* as published, at that image or seq; 0: not known */
   const char *source; /* of that number */
 } zoo_network;

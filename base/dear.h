@@ -1,0 +1,14 @@
+/* Asserts that cost as much as the work that they watch: on where warnings are errors, off in a
+   release.  Plain asserts are always on. */
+#ifndef FERRY_BASE_DEAR_H
+#define FERRY_BASE_DEAR_H
+
+#include <assert.h>
+
+#ifdef FERRY_DEAR_ASSERTS
+#define ASSERT_DEAR(holds) assert (holds)
+#else
+#define ASSERT_DEAR(holds) ((void)sizeof (holds))
+#endif
+
+#endif

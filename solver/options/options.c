@@ -1,0 +1,37 @@
+#include "solver/options/options.h"
+
+#include <assert.h>
+
+#include "base/units.h"
+
+int64_t solve_enough_ns (int64_t gap_ppm, int64_t bound_ns) {
+  assert (gap_ppm >= 0 && bound_ns >= 0);
+  return bound_ns + units_scale (bound_ns, gap_ppm ? gap_ppm : SOLVE_GAP_PPM, 1000000);
+}
+
+effort solve_effort (const solve_options *o, const effort *e) {
+  effort full = e ? *e : (effort){ 0 };
+  full.gap_ppm = full.gap_ppm ? full.gap_ppm : o->gap_ppm;
+  full.limit_ticks = full.limit_ticks ? full.limit_ticks : o->limit_ticks;
+  full.place_bytes = full.place_bytes ? full.place_bytes : o->budget_bytes;
+  return full;
+}
+
+bool solve_stops (const solve_options *o) {
+  return o->stop && o->stop (o->stop_context);
+}
+
+void solve_write_certificate (plan *p, const certified *c) {
+  assert (p->has_predicted && c->bound_by && c->covers && c->found_by);
+  assert (c->lower_bound_ns >= 0 && p->predicted.step_ns >= 0);
+  p->has_certificate = true;
+  p->certificate = (certificate){
+    .lower_bound_ns = c->lower_bound_ns,
+    .gap = (double)p->predicted.step_ns / (double)c->lower_bound_ns - 1,
+    .bound_by = c->bound_by,
+    .covers = c->covers,
+    .found_by = c->found_by,
+    .limit_met = p->predicted.step_ns <= c->enough_ns ? NULL : c->limit_met,
+    .proof = c->proof,
+  };
+}

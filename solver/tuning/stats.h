@@ -1,0 +1,37 @@
+/* What each strategy of the search was worth: counted where the stages run them, shown by
+   `ferry solve -v`. */
+#ifndef FERRY_SOLVER_TUNING_STATS_H
+#define FERRY_SOLVER_TUNING_STATS_H
+
+#include <stdint.h>
+
+typedef enum strategy_id {
+#define STRATEGY(stage, name, ...) STRATEGY_##stage##_##name,
+#include "solver/tuning/strategies.def"
+  STRATEGIES
+} strategy_id;
+
+typedef struct strategy_row {
+  const char *stage, *name, *says;
+} strategy_row;
+extern const strategy_row strategy_rows[STRATEGIES];
+
+typedef struct strategy_stats {
+#define STAT(name, says) int64_t name;
+#include "solver/tuning/stats.def"
+} strategy_stats;
+
+/* All zero: nothing was done yet. */
+typedef struct search_stats {
+  strategy_stats of[STRATEGIES];
+} search_stats;
+
+/* Where a search stands: its best step (INT64_MAX: none), what it tried and spent. */
+typedef struct search_place {
+  int64_t step_ns, tried, spent;
+} search_place;
+
+/* The strategy brought the search from one place to the other; s may be NULL. */
+void stats_add (search_stats *s, strategy_id id, search_place from, search_place to);
+
+#endif

@@ -1,0 +1,37 @@
+/* Cells that nobody chose: a network of the zoo, a batch that makes 0.5 to 60 GB, a type, an
+   optimizer, a device, a budget between 35 and 90 % of the peak, with drops or without, all drawn
+   from a seed. */
+#ifndef FERRY_TESTS_BENCH_ANY_CELL_H
+#define FERRY_TESTS_BENCH_ANY_CELL_H
+
+#include "solver/solve.h"
+
+typedef struct any_cell {
+  char name[128]; /* network, batch, type, optimizer, device */
+  trace *trace;
+  device device; /* with room for the budget */
+  int64_t peak_bytes, budget_bytes;
+  int percent;
+  bool drops;
+} any_cell;
+
+typedef struct any_answer {
+  bool fits;
+  char why[128]; /* where none does; else who found it, and what bounds it */
+  int64_t step_ns, bound_ns, ticks;
+  double gap, seconds;
+} any_answer;
+
+/* The index-th cell of a seed; the same on every machine. `devices` is a folder of device files.
+   Draws again until the peak is in that range and the ops are at most 3000. */
+bool any_draw (uint64_t seed, int index, const char *devices, arena *a, any_cell *out,
+               error *err) MUST_CHECK;
+
+/* Solved in at most so many ticks (0: the default), with a tuning or NULL. */
+bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_answer *out,
+                error *err) MUST_CHECK;
+
+/* The value below which so many percent of them lie; sorts them. */
+double any_percentile (double *values, int count, int percent);
+
+#endif
