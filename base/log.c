@@ -13,3 +13,8 @@ void log_say (const logger *log, log_level level, const char *format, ...) {
   va_end (args);
   log->say (log->context, level, text);
 }
+
+void log_found (const logger *log, const char *by, int64_t step_ns, int64_t bound_ns) {
+  if (log && log->found)
+    log->found (log->context, by, step_ns, bound_ns);
+}

@@ -21,8 +21,7 @@ static bool write_trace (call *c, const program_run *r, const char *output) {
   steps_map map;
   int64_t most = 0, skip = 0;
   steps_options o = { .name = c->operands[0], .detail = "event pairs around each op" };
-  if (!call_count (c, "steps", 1, INT32_MAX, &most) ||
-      !call_count (c, "skip", 0, INT32_MAX, &skip) ||
+  if (!call_quantity (c, "steps", &most) || !call_quantity (c, "skip", &skip) ||
       !steps_read (program_file (r, path, sizeof path, SHIM_RECORD, -1), c->arena, &s, &c->err))
     return false;
   const char *slash = strrchr (o.name, '/');
@@ -63,8 +62,16 @@ static int run (call *c) {
 
 static const cli_option options[] = {
   OPTION_OUTPUT ("where the trace goes"),
-  { 0, "steps", "N", "the last N steps are read; without it, all that are alike" },
-  { 0, "skip", "N", "the first N steps of those that are alike are not read; without it, 0" },
+  { 0,
+    "steps",
+    "N",
+    "the last N steps are read; without it, all that are alike",
+    { UNITS_COUNT, 1, INT32_MAX } },
+  { 0,
+    "skip",
+    "N",
+    "the first N steps of those that are alike are not read; without it, 0",
+    { UNITS_COUNT, 0, INT32_MAX } },
   OPTION_RUN_DRIVER,
   OPTION_RUN_EMULATED,
   OPTIONS_END,

@@ -13,6 +13,7 @@
 #include "executor/driver/host.h"
 #include "executor/watch/answer.h"
 #include "executor/watch/steps.h"
+#include "solver/solve.h"
 #include "trace/check/check.h"
 
 enum { PLAN_TICKS = 400000 };
@@ -220,9 +221,8 @@ static bool read_strict (call *c, shim_config *k) {
   int which = SHIM_STRICT_FIRST;
   k->paranoid = 500;
   k->strict_steps = 3;
-  if (!call_word (c, "strict", words, &which) ||
-      !call_count (c, "paranoid", 0, INT32_MAX, &k->paranoid) ||
-      !call_count (c, "strict-steps", 0, INT32_MAX, &k->strict_steps))
+  if (!call_word (c, "strict", words, &which) || !call_quantity (c, "paranoid", &k->paranoid) ||
+      !call_quantity (c, "strict-steps", &k->strict_steps))
     return false;
   k->strict = (shim_strict)which;
   k->wait = call_flag (c, "wait");
@@ -236,8 +236,9 @@ static bool read_limits (call *c, runner *w, shim_config *k) {
   k->host_bytes = h.available_bytes > 0 ? h.available_bytes / 2 : (int64_t)1 << 36;
   if (!call_text (c, "budget"))
     return error_set (&c->err, ERR_usage, "run needs --budget SIZE");
-  if (!call_bytes (c, "budget", &k->budget_bytes) || !call_bytes (c, "host", &k->host_bytes) ||
-      !read_strict (c, k) || !device_named (c, name ? name : "titanx-pascal", &w->device))
+  if (!call_quantity (c, "budget", &k->budget_bytes) ||
+      !call_quantity (c, "host", &k->host_bytes) || !read_strict (c, k) ||
+      !device_named (c, name ? name : "titanx-pascal", &w->device))
     return false;
   w->device.memory_bytes = k->budget_bytes + w->device.reserved_bytes;
   w->device.host_bytes = k->host_bytes;
@@ -291,8 +292,10 @@ static int run (call *c) {
 }
 
 static const cli_option options[] = {
-  { 'b', "budget", "SIZE", "device memory that the program's tensors may take, such as 4GiB" },
-  { 0, "host", "SIZE", "host memory that may be pinned; without it, half of what is available" },
+  { 'b', "budget", "SIZE", "device memory that the program's tensors may take, such as 4GiB",
+    RANGE_SIZE },
+  { 0, "host", "SIZE", "host memory that may be pinned; without it, half of what is available",
+    RANGE_SIZE },
   { 'd', "device", "NAME|FILE",
     "the card whose link plans are made for; without it, titanx-pascal, "
     "and with --driver emulated the emulated link" },
@@ -304,8 +307,16 @@ static const cli_option options[] = {
   { 0, "strict", "first|always|sync",
     "what is away is unmapped in the first planned steps, always, or "
     "always with a wait after each launch, which names the op that uses a tensor unseen" },
-  { 0, "strict-steps", "N", "so many planned steps are strict at first; without it, 3" },
-  { 0, "paranoid", "N", "every N-th planned step is strict, 0: none; without it, 500" },
+  { 0,
+    "strict-steps",
+    "N",
+    "so many planned steps are strict at first; without it, 3",
+    { UNITS_COUNT, 0, INT32_MAX } },
+  { 0,
+    "paranoid",
+    "N",
+    "every N-th planned step is strict, 0: none; without it, 500",
+    { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "progress", NULL, "say how it goes while it runs" },
   { 0, "report", "FILE", "write what happened as JSON" },
   OPTION_RUN_DRIVER,

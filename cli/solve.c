@@ -11,6 +11,7 @@
 #include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
+#include "cli/remote/remote.h"
 #include "solver/fleet/floor.h"
 #include "solver/solve.h"
 #include "trace/simulate/noise.h"
@@ -370,6 +371,8 @@ static int run (call *c) {
     policies_list ();
     return EXIT_YES;
   }
+  if (call_text (c, "server"))
+    return remote_solve (c);
   if (c->n_operands != 1) {
     error_set (&c->err, ERR_usage, "solve needs a TRACE; see `ferry solve --help`");
     return call_failed (c);
@@ -428,6 +431,7 @@ static const cli_option options[] = {
     "write the program whose optimum bounds the stalls, in the LP format of CPLEX" },
   { 'p', "policy", "NAME|list", "decide by a published policy; list tells what there is" },
   { 0, "policy-opt", "KEY=VALUE,...", "options of the policy" },
+  OPTION_SERVER,
   OPTION_STRICT,
   OPTIONS_END,
 };

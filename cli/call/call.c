@@ -242,6 +242,27 @@ static bool quantities_are_in_range (call *c) {
   return true;
 }
 
+/* What a worker of `ferry serve` has found, as lines of JSON to the pipe that its parent gave it. A
+   parent that does not read is no reason to stop. */
+static void tell_found (void *context, const char *by, int64_t step_ns, int64_t bound_ns) {
+  const call *c = context;
+  char line[256];
+  int n = snprintf (line, sizeof line, "{\"bound_ns\":%lld,\"by\":\"%.64s\",\"step_ns\":%lld}\n",
+                    (long long)bound_ns, by, (long long)step_ns);
+  if (n > 0 && write (c->progress_fd, line, (size_t)n) < 0)
+    return;
+}
+
+static void tell_parent (call *c) {
+  error ignored = { 0 };
+  int64_t fd = 0;
+  if (!environment_has ("FERRY_PROGRESS_FD") ||
+      !units_parse_count (getenv ("FERRY_PROGRESS_FD"), 3, 1000, &fd, &ignored))
+    return;
+  c->progress_fd = (int)fd;
+  c->log.found = tell_found;
+}
+
 bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
   c->command = command;
   if (!parse_arguments (c, argc, argv))
@@ -251,7 +272,8 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
   c->verbose = call_flag (c, "verbose");
   c->utf8 = locale_is_utf8 ();
   c->columns = terminal_columns ();
-  c->log = (logger){ say, c };
+  c->log = (logger){ .say = say, .context = c };
+  tell_parent (c);
   if (!wants_color (c, &c->color))
     return false;
   if (call_flag (c, "help"))

@@ -223,6 +223,7 @@ bool search_keep (search *s) {
   if (s->trial.step_ns >= s->best.step_ns)
     return false;
   search_copy (&s->best, &s->trial);
+  log_found (s->options->log, s->best.found_by, s->best.step_ns, s->lower_bound_ns);
   char step[UNITS_TEXT], least[UNITS_TEXT];
   log_say (
       s->options->log, LOG_PROGRESS, "plan %s by %s, bound %s, gap %.2f %%",

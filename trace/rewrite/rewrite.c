@@ -146,6 +146,7 @@ static bool name_ops (const int32_t *order, arena *a, rewritten *r, error *err) 
 
 static bool rewrite_some (const trace *t, const plan *p, int32_t n_recomputes, arena *a,
                           rewritten *out, error *err) {
+  rewriting r = { p->sections, p->recomputes, p->n_sections, n_recomputes, p->device.section_ns };
   const trace *ordered;
   int32_t *order;
   return trace_reorder (t, p->order, p->n_order, a, &ordered, &order, err) &&

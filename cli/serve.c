@@ -1,0 +1,250 @@
+/* `ferry serve`: the service, from its command line to its end. */
+#include "config.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "base/units.h"
+#include "cli/call/call.h"
+
+#ifdef HAVE_SERVER
+#include "server/http.h"
+#include "server/listen.h"
+
+enum { MOST_SOCKETS = 8 };
+
+typedef struct sockets {
+  int fd[MOST_SOCKETS];
+  int n;
+  bool all_local;
+} sockets;
+
+/* ---- what is asked ---- */
+
+static bool read_limits (call *c, service_options *o) {
+  int64_t workers = sysconf (_SC_NPROCESSORS_ONLN);
+  *o = (service_options){ .most_body_bytes = (int64_t)256 << 20,
+                          .most_decoded_bytes = (int64_t)1 << 30,
+                          .most_control_bytes = 1 << 20,
+                          .most_queued = 1000,
+                          .most_tries = 3,
+                          .disk_bytes = (int64_t)20 << 30,
+                          .worker_bytes = (int64_t)4 << 30,
+                          .job_s = 3600 };
+  if (!call_quantity (c, "workers", &workers) ||
+      !call_quantity (c, "max-body", &o->most_body_bytes) ||
+      !call_quantity (c, "max-decoded", &o->most_decoded_bytes) ||
+      !call_quantity (c, "max-queue", &o->most_queued) ||
+      !call_quantity (c, "tries", &o->most_tries) ||
+      !call_quantity (c, "disk-quota", &o->disk_bytes) ||
+      !call_quantity (c, "worker-memory", &o->worker_bytes) ||
+      !call_quantity (c, "job-seconds", &o->job_s))
+    return false;
+  o->workers = (int)workers;
+  return true;
+}
+
+static const char *state_folder (call *c) {
+  char path[4096];
+  const char *given = call_text (c, "state");
+  if (!given) {
+    error_set (&c->err, ERR_usage, "--state DIR says where traces and jobs are kept");
+    return NULL;
+  }
+  if (mkdir (given, 0700) != 0 && access (given, W_OK | X_OK) != 0) {
+    error_set (&c->err, ERR_file, "--state: the folder %s cannot be made or written", given);
+    return NULL;
+  }
+  if (!realpath (given, path) || strlen (path) > 180) {
+    error_set (&c->err, ERR_file, "--state: %s is no folder of a path below 180 bytes", given);
+    return NULL;
+  }
+  return arena_string (c->arena, path, &c->err);
+}
+
+/* The lock goes with the process: a second daemon on the same folder would take its jobs away. */
+static bool lock_state (call *c, const char *folder) {
+  const char *path = arena_format (c->arena, &c->err, "%s/lock", folder);
+  int lock = path ? open (path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+  if (lock >= 0 && flock (lock, LOCK_EX | LOCK_NB) == 0)
+    return true;
+  return error_set (&c->err, ERR_file, "the state folder %s is in use by another ferry serve",
+                    folder);
+}
+
+static bool read_options_of (call *c, service_options *o) {
+  char program[4096];
+  ssize_t n = readlink ("/proc/self/exe", program, sizeof program - 1);
+  const char *store = call_text (c, "store");
+  if (!read_limits (c, o) || !(o->folder = state_folder (c)) || !lock_state (c, o->folder))
+    return false;
+  o->program = n > 0 ? arena_string_n (c->arena, program, (size_t)n, &c->err) : NULL;
+  o->store = store ? store : "sqlite";
+  o->datadir = getenv ("FERRY_DATADIR");
+  o->tokens = call_text (c, "tokens");
+  o->inventory = call_text (c, "inventory");
+  o->log = c->quiet ? NULL : stderr;
+  return o->program;
+}
+
+/* ---- sockets ---- */
+
+static bool take_given (call *c, sockets *s) {
+  int n = listen_given (getenv ("LISTEN_PID"), getenv ("LISTEN_FDS"));
+  for (int i = 0; i < n && s->n < MOST_SOCKETS; i++) {
+    if (!listen_prepare (3 + i))
+      return error_set (&c->err, ERR_usage, "LISTEN_FDS: descriptor %d is not open", 3 + i);
+    s->fd[s->n++] = 3 + i;
+  }
+  unsetenv ("LISTEN_PID");
+  unsetenv ("LISTEN_FDS");
+  return true;
+}
+
+static bool open_sockets (call *c, const service_options *o, sockets *s) {
+  const char *text = call_text (c, "listen");
+  *s = (sockets){ .all_local = true };
+  if (!take_given (c, s))
+    return false;
+  char *list =
+      arena_string (c->arena, text || s->n ? (text ? text : "") : "127.0.0.1:8077", &c->err);
+  for (char *at = list, *end; at && *at && s->n < MOST_SOCKETS; at = end) {
+    bool local = true;
+    end = strchr (at, ',');
+    if (end)
+      *end++ = 0;
+    int fd = listen_at (at, &local, &c->err);
+    if (fd < 0)
+      return false;
+    s->fd[s->n++] = fd;
+    s->all_local &= local;
+  }
+  if (!s->all_local && !o->tokens && !call_flag (c, "insecure"))
+    return error_set (&c->err, ERR_usage,
+                      "others can reach that address: give --tokens FILE, or --insecure if that is "
+                      "meant");
+  return list;
+}
+
+static bool announce (call *c, const sockets *s) {
+  char name[256];
+  for (int i = 0; i < s->n; i++) {
+    listen_name (s->fd[i], name, sizeof name);
+    printf ("ferry listens on %s\n", name);
+  }
+  if (fflush (stdout) != 0)
+    return error_set (&c->err, ERR_file, "standard output cannot be written");
+  listen_notify (getenv ("NOTIFY_SOCKET"), "READY=1");
+  return true;
+}
+
+/* ---- life ---- */
+
+/* Blocked in all threads, so that this one alone waits for them. */
+static void block_signals (sigset_t *all) {
+  sigemptyset (all);
+  sigaddset (all, SIGINT);
+  sigaddset (all, SIGTERM);
+  pthread_sigmask (SIG_BLOCK, all, NULL);
+  signal (SIGPIPE, SIG_IGN);
+}
+
+static int serve (call *c, const service_options *o, const sockets *s) {
+  sigset_t signals;
+  int number = 0;
+  http *h = NULL;
+  block_signals (&signals);
+  service *it = service_new (o, &c->err);
+  bool ok = it && (h = http_start (it, s->fd, s->n, &c->err)) && crew_start (it, &c->err) &&
+            announce (c, s);
+  if (!ok)
+    return call_failed (c); /* threads may run: the process ends */
+  while (sigwait (&signals, &number) != 0)
+    continue;
+  listen_notify (getenv ("NOTIFY_SOCKET"), "STOPPING=1");
+  service_log (it, "info", "stopping", NULL);
+  atomic_store (&it->stopping, true);
+  http_stop (h, crew_stop);
+  service_free (it);
+  return EXIT_YES;
+}
+
+static int run (call *c) {
+  service_options o;
+  sockets s;
+  if (!read_options_of (c, &o) || !open_sockets (c, &o, &s))
+    return call_failed (c);
+  return serve (c, &o, &s);
+}
+
+#else
+
+static int run (call *c) {
+  error_set (&c->err, ERR_usage, "this ferry was built --without-server");
+  return call_failed (c);
+}
+
+#endif
+
+static const cli_option options[] = {
+  { 0, "state", "DIR", "where traces, jobs and results are kept; it is made if it is not there" },
+  { 0, "listen", "ADDRESS:PORT|unix:PATH,...",
+    "where to listen; port 0 is any that is free; without it, 127.0.0.1:8077, or what systemd "
+    "hands "
+    "over" },
+  { 0, "tokens", "FILE",
+    "who may ask: lines as `ferry token` prints them; others must not read it" },
+  { 0, "insecure", NULL, "listen where others can reach it, without tokens" },
+  { 0, "store", "sqlite|postgres:CONNECTION",
+    "where jobs are kept: in the state folder, or in a PostgreSQL that several share; without it, "
+    "sqlite" },
+  { 0,
+    "workers",
+    "N",
+    "jobs at the same time; without it, as many as there are processors",
+    { UNITS_COUNT, 1, 64 } },
+  { 0, "worker-memory", "SIZE", "address space of a worker; 0: no limit; without it, 4GiB",
+    RANGE_SIZE },
+  { 0,
+    "job-seconds",
+    "N",
+    "the longest that a job may take; without it, 3600",
+    { UNITS_COUNT, 1, 86400 } },
+  { 0,
+    "tries",
+    "N",
+    "how often a job is begun whose worker dies; without it, 3",
+    { UNITS_COUNT, 1, 1000 } },
+  { 0, "max-body", "SIZE", "the largest upload, as it is sent; without it, 256MiB", RANGE_SIZE },
+  { 0, "max-decoded", "SIZE", "the largest upload when decompressed; without it, 1GiB",
+    RANGE_SIZE },
+  { 0, "max-queue", "N", "jobs that may wait; without it, 1000", { UNITS_COUNT, 1, 1000000 } },
+  { 0, "disk-quota", "SIZE", "of traces and results; without it, 20GiB", RANGE_SIZE },
+  { 0, "inventory", "FILE", "GPU memory of nodes for the Kubernetes extender" },
+  OPTIONS_END,
+};
+
+const cli_command command_serve = {
+  .name = "serve",
+  .says = "answer over HTTP: traces in, plans and advice out",
+  .operands = "",
+  .least = 0,
+  .most = 0,
+  .about =
+      "Runs the service: traces and profiles are uploaded, plans, curves and comparisons are made "
+      "by "
+      "worker processes, kept, and given to whoever asks the same again. docs/service.md has the "
+      "API "
+      "with a session; /openapi.json describes it.\n"
+      "Says on standard output where it listens, and writes its log to standard error, a JSON "
+      "object "
+      "a line. Ends at SIGTERM or an interrupt; jobs that were begun are begun again next time.\n",
+  .options = options,
+  .run = run,
+};

@@ -1,0 +1,227 @@
+/* `ferry worker`: what `ferry serve` runs for a job, in a process with limits; the only processes
+   that read what clients send. */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include "base/sha256.h"
+#include "base/units.h"
+#include "cli/inputs/inputs.h"
+#include "trace/check/check.h"
+#include "trace/import/import.h"
+#include "trace/simulate/simulate.h"
+#include "trace/summary.h"
+
+enum { MOST_FILES = 64, SPARE_S = 5, NICE = 5 };
+
+/* ---- run ---- */
+
+static void limit (int what, int64_t most) {
+  struct rlimit l = { (rlim_t)most, (rlim_t)most };
+  if (most >= 0)
+    setrlimit (what, &l); /* what the system refuses is limited more tightly already */
+}
+
+/* The address sanitizer reserves terabytes of addresses. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { LIMITS_ADDRESSES = false };
+#else
+enum { LIMITS_ADDRESSES = true };
+#endif
+
+static int run_command (call *c) {
+  int64_t memory = 0, seconds = 0, parent = 0;
+  char *arguments[MOST_OPERANDS + 2] = { "ferry" };
+  if (c->n_operands < 5 || !units_parse_bytes (c->operands[1], &memory, &c->err) ||
+      !units_parse_count (c->operands[2], 1, INT32_MAX, &seconds, &c->err) ||
+      !units_parse_count (c->operands[3], 1, INT32_MAX, &parent, &c->err)) {
+    error_set (&c->err, ERR_usage, "worker run needs MEMORY SECONDS PARENT -- COMMAND");
+    return call_failed (c);
+  }
+  prctl (PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid () != (pid_t)parent)
+    _exit (EXIT_USAGE); /* the daemon died before this was asked for */
+  limit (RLIMIT_CORE, 0);
+  limit (RLIMIT_NOFILE, MOST_FILES);
+  limit (RLIMIT_FSIZE, (int64_t)8 << 30);
+  limit (RLIMIT_CPU, 2 * seconds + SPARE_S);
+  limit (RLIMIT_AS, LIMITS_ADDRESSES && memory ? memory : -1);
+  umask (077);
+  if (nice (NICE) == -1)
+    call_note (c, "the worker runs with its parent's priority");
+  for (int i = 4; i < c->n_operands; i++)
+    arguments[i - 3] = (char *)c->operands[i];
+  execv ("/proc/self/exe", arguments);
+  error_set (&c->err, ERR_internal, "the worker cannot start itself");
+  return call_failed (c);
+}
+
+/* ---- import ---- */
+
+/* Any profile that import reads, or a trace as it is. */
+static trace *read_any (call *c, const char *path, int64_t most_bytes) {
+  static const char mark[] = "\"" TRACE_FORMAT "\"";
+  const char *const paths[] = { path };
+  import_options o = IMPORT_DEFAULTS;
+  import_report report;
+  bytes text = { 0 };
+  trace *t = NULL;
+  o.limit_bytes = most_bytes;
+  if (!file_read (path, most_bytes, &text, &c->err))
+    return NULL;
+  read_options r = { .limit_bytes = most_bytes };
+  bool own = memmem (text.data, (size_t)text.size, mark, strlen (mark));
+  if (own)
+    t = trace_parse (text.data, text.size, &r, c->arena, &c->err);
+  bytes_free (&text);
+  if (!own && !import_files (paths, 1, &o, c->arena, &t, &report, &c->err))
+    return NULL;
+  return t;
+}
+
+static bool print_import (call *c, const trace *t, const bytes *text) {
+  summary s;
+  json_writer w;
+  sha256 hash;
+  char id[SHA256_TEXT], digest[TRACE_DIGEST];
+  if (!summary_of (t, c->arena, &s, &c->err) || !trace_digest (t, digest, &c->err))
+    return false;
+  sha256_start (&hash);
+  sha256_add (&hash, text->data, (size_t)text->size);
+  sha256_text (&hash, id);
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_int (&w, "batch", t->batch);
+  json_add_int (&w, "compute_ns", s.compute_ns);
+  json_add_text (&w, "confidence", t->source.confidence);
+  json_add_text (&w, "digest", digest);
+  json_add_int (&w, "floor_bytes", s.floor_bytes);
+  json_add_int (&w, "idle_ns", s.idle_ns);
+  json_add_text (&w, "name", t->name);
+  json_add_int (&w, "ops", t->n_ops);
+  json_add_int (&w, "peak_bytes", s.peak_bytes);
+  json_add_bool (&w, "plannable", trace_is_plannable (t));
+  json_add_int (&w, "tensors", t->n_tensors);
+  json_add_text (&w, "trace", id);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+/* import BODY TRACE LIMIT */
+static int run_import (call *c) {
+  int64_t most = 0;
+  bytes text = { 0 };
+  if (c->n_operands != 4 || !units_parse_bytes (c->operands[3], &most, &c->err)) {
+    error_set (&c->err, ERR_usage, "worker import needs BODY TRACE LIMIT");
+    return call_failed (c);
+  }
+  trace *t = read_any (c, c->operands[1], most);
+  bool ok = t && trace_text (t, TRACE_PACKED, &text, &c->err) &&
+            file_write (c->operands[2], text.data, text.size, FILE_PLAIN, &c->err) &&
+            print_import (c, t, &text);
+  bytes_free (&text);
+  return ok ? EXIT_YES : call_failed (c);
+}
+
+/* ---- verify ---- */
+
+static bool same (const predicted *a, const predicted *b) {
+  return a->step_ns == b->step_ns && a->compute_ns == b->compute_ns &&
+         a->baseline_ns == b->baseline_ns && a->stall_ns == b->stall_ns &&
+         a->peak_bytes == b->peak_bytes && a->host_peak_bytes == b->host_peak_bytes &&
+         a->d2h_bytes == b->d2h_bytes && a->h2d_bytes == b->h2d_bytes && a->settled == b->settled;
+}
+
+static plan *read_legal (call *c, const trace *t, const char *path) {
+  plan *p = t ? call_plan (c, path) : NULL;
+  if (!p || check_plan (t, p, c->arena, NULL, &c->err))
+    return p;
+  error_in_file (&c->err, path);
+  return NULL;
+}
+
+/* This process becomes `ferry plot`, which draws what was verified. */
+static int draw (call *c) {
+  char *picture = arena_format (c->arena, &c->err, "--svg=%s", c->operands[3]);
+  char *arguments[] = { "ferry", "plot", (char *)c->operands[1], (char *)c->operands[2], "-q",
+                        picture, NULL };
+  if (picture && fflush (stdout) == 0)
+    execv ("/proc/self/exe", arguments);
+  error_set (&c->err, ERR_internal, "the worker cannot start itself");
+  return call_failed (c);
+}
+
+/* verify TRACE PLAN PICTURE: legal, and what it says of itself is what comes out here */
+static int run_verify (call *c) {
+  predicted now;
+  json_writer w;
+  if (c->n_operands != 4) {
+    error_set (&c->err, ERR_usage, "worker verify needs TRACE PLAN PICTURE");
+    return call_failed (c);
+  }
+  trace *t = call_trace (c, c->operands[1]);
+  plan *p = read_legal (c, t, c->operands[2]);
+  if (!p || !simulate_plan (t, p, c->arena, &now, &c->err))
+    return call_failed (c);
+  if (!same (&now, &p->predicted)) {
+    error_set (&c->err, ERR_infeasible, "the plan says that a step takes %lld ns, it takes %lld",
+               (long long)p->predicted.step_ns, (long long)now.step_ns);
+    return call_failed (c);
+  }
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_text (&w, "by", "ferry worker verify");
+  json_put_key (&w, "predicted");
+  predicted_write (&w, &now);
+  json_close_object (&w);
+  return call_print_json (c, &w) ? draw (c) : call_failed (c);
+}
+
+/* legal TRACE PLAN [TRACE PLAN]...: plans that share a card, whose times are those of all of them
+ */
+static int run_legal (call *c) {
+  json_writer w;
+  for (int i = 1; i + 1 < c->n_operands; i += 2)
+    if (!read_legal (c, call_trace (c, c->operands[i]), c->operands[i + 1]))
+      return call_failed (c);
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_text (&w, "by", "ferry worker legal");
+  json_add_int (&w, "plans", (c->n_operands - 1) / 2);
+  json_close_object (&w);
+  return call_print_json (c, &w) ? EXIT_YES : call_failed (c);
+}
+
+static int run (call *c) {
+  static const struct {
+    const char *name;
+    int (*run) (call *c);
+  } jobs[] = { { "run", run_command },
+               { "import", run_import },
+               { "verify", run_verify },
+               { "legal", run_legal } };
+  for (size_t i = 0; i < sizeof jobs / sizeof *jobs; i++)
+    if (strcmp (c->operands[0], jobs[i].name) == 0)
+      return jobs[i].run (c);
+  error_set (&c->err, ERR_usage, "there is no worker `%s`; `ferry serve` knows them",
+             c->operands[0]);
+  return call_failed (c);
+}
+
+const cli_command command_worker = {
+  .name = "worker",
+  .says = "what `ferry serve` runs for a job; of no use by itself",
+  .operands = "run|import|verify|legal ...",
+  .least = 1,
+  .most = MOST_OPERANDS,
+  .about =
+      "Processes of the service: `run` sets limits and becomes another command, `import` makes "
+      "a trace of an upload, `verify` checks a plan, simulates it again and draws it, `legal` "
+      "checks the "
+      "plans of several jobs. How they are called may change with each version.\n",
+  .run = run,
+};

@@ -1,0 +1,147 @@
+// The page asks the service what its commands would answer; pictures are those that plot/ draws.
+import { gib, slower, seconds, fill } from "./tables.js";
+
+const at = id => document.getElementById (id);
+const wanted = new URLSearchParams (location.hash.slice (1));
+let round = 0; // answers of an older question are dropped
+
+function say (text) { at ("state").textContent = text; }
+
+async function ask (method, path, body, headers = {}) {
+  const reply = await fetch (path, { method, body, headers });
+  const told = reply.status === 204 ? {} : await reply.json ();
+  if (!reply.ok)
+    throw new Error ([told.detail, ...(told.errors ?? []).map (e => `${e.pointer}: ${e.detail}`)].join ("; "));
+  return told;
+}
+
+// A job to its end; what it has found meanwhile is said.
+async function job (kind, request) {
+  const headers = { "Content-Type": "application/json", "Prefer": "wait=1" };
+  let it = await ask ("POST", `/v1/${kind}`, JSON.stringify (request), headers);
+  if (it.state === "queued" || it.state === "running")
+    it = await new Promise ((done, failed) => {
+      const events = new EventSource (it.links.events);
+      events.addEventListener ("incumbent", e => {
+        const found = JSON.parse (e.data);
+        say (`${kind}: ${seconds (found.step_ns)}, at least ${seconds (found.bound_ns)}`);
+      });
+      events.addEventListener ("done", e => { events.close (); done (JSON.parse (e.data)); });
+      events.addEventListener ("shutdown", () => { events.close (); failed (new Error ("the service stops")); });
+    });
+  if (it.state !== "done") throw new Error (`${kind}: ${it.problem?.detail ?? it.state}`);
+  return it;
+}
+
+const picture = it => `${it.links.self}/files/picture`;
+
+function show (id, rows, marked) {
+  at (id).hidden = false;
+  fill (at (id).querySelector ("table"), rows, marked);
+}
+
+function costs (c, bound) {
+  return [["step", seconds (c.step_ns)], ["without a plan", seconds (c.baseline_ns)],
+          ["slower by", slower (c.step_ns, c.baseline_ns)], ["no plan takes less than", seconds (bound)],
+          ["device", gib (c.peak_bytes)], ["host", gib (c.host_peak_bytes)], ["copied out", gib (c.d2h_bytes)], ["copied in", gib (c.h2d_bytes)]];
+}
+
+async function plan (trace, ppm) {
+  const it = await job ("schedules", { trace, budget_ppm: ppm });
+  if (!it.result.fits) {
+    show ("plan", [["no plan fits", it.result.why], ["the least is", gib (it.result.floor_bytes)]]);
+    for (const i of at ("plan").querySelectorAll ("img")) i.removeAttribute ("src");
+    return;
+  }
+  const all = await job ("schedules", { trace, budget_ppm: 1000000 });
+  show ("plan", costs (it.result.predicted, it.result.certificate.lower_bound_ns));
+  at ("after").src = picture (it);
+  at ("before").src = picture (all);
+}
+
+async function curve (trace) {
+  const it = await job ("curves", { trace, points: 8 });
+  const planned = it.result.points.filter (p => p.predicted);
+  show ("curve", [["budget", "step", "slower", "bound"], ...planned.map (p => [gib (p.budget_bytes),
+    seconds (p.predicted.step_ns), slower (p.predicted.step_ns, it.result.baseline_ns), seconds (p.lower_bound_ns)])], it.result.knee + 1);
+  at ("curve").querySelector ("img").src = picture (it);
+}
+
+async function compare (trace, ppm) {
+  const it = await job ("comparisons", { trace, budget_ppm: ppm });
+  show ("compare", [["policy", "step", "slower", "device", "host"], ...it.result.rows.map (r => [r.label,
+    ...(r.fits ? [seconds (r.cost.step_ns), slower (r.cost.step_ns, r.cost.baseline_ns), gib (r.cost.peak_bytes), gib (r.cost.host_peak_bytes)] : ["does not fit", "", "", ""])])]);
+}
+
+async function linked (trace, percent, rate) {
+  const it = await job ("what-if", { trace, memory: [`${percent}%`], links_bytes_per_s: [rate * 1e9] });
+  const r = it.result.rows[0];
+  show ("linked", [["link", "step", "slower"], [`${rate} GB/s`, r.step_ns ? seconds (r.step_ns) : "no plan fits", r.step_ns ? slower (r.step_ns, r.baseline_ns) : ""]]);
+}
+
+async function pack (trace, beside) {
+  if (!beside) { at ("pack").hidden = true; return; }
+  const it = await job ("packs", { jobs: [{ name: "a", trace }, { name: "b", trace: beside }], points: 4, ticks: 20000 });
+  show ("pack", [["answer", it.exit === 0 ? "both have a place" : "not both have a place"], ...it.result.jobs.map (j => j.predicted
+    ? [j.name, gib (j.budget_bytes), seconds (j.predicted.step_ns), slower (j.predicted.step_ns, j.baseline_ns)] : [j.name, j.why ?? "no place"])]);
+}
+
+function remember () {
+  const s = new URLSearchParams ({ trace: at ("trace").value, budget: at ("budget").value, link: at ("link").value, beside: at ("beside").value });
+  history.replaceState (null, "", "#" + s);
+}
+
+async function answer () {
+  const mine = ++round, trace = at ("trace").value, percent = Number (at ("budget").value), rate = Number (at ("link").value);
+  remember ();
+  if (!trace) { say ("Drop a file here, or choose a trace."); return; }
+  document.body.dataset.done = "";
+  const steps = [["plan", () => plan (trace, percent * 10000)], ["link", () => linked (trace, percent, rate)], ["curve", () => curve (trace)],
+                 ["pack", () => pack (trace, at ("beside").value)], ["policies", () => compare (trace, percent * 10000)]];
+  for (const [name, step] of steps) {
+    if (mine !== round) return;
+    say (`${name}…`);
+    try { await step (); } catch (e) { say (`${name}: ${e.message}`); return; }
+  }
+  if (mine === round) { say ("done"); document.body.dataset.done = "yes"; }
+}
+
+async function list (chosen) {
+  const { traces } = await ask ("GET", "/v1/traces?limit=100");
+  for (const [id, first] of [["trace", "none"], ["beside", "nothing"]]) {
+    const before = at (id).value;
+    at (id).replaceChildren (new Option (first, ""), ...traces.map (t => new Option (`${t.info.name || "a trace"} (${t.trace.slice (0, 8)})`, t.trace)));
+    at (id).value = id === "trace" ? chosen ?? before : before;
+  }
+}
+
+async function upload (file) {
+  say (`sending ${file.name}`);
+  try {
+    const t = await ask ("POST", "/v1/traces", file, { "Content-Type": "application/octet-stream" });
+    await list (t.trace);
+    await answer ();
+  } catch (e) { say (e.message); }
+}
+
+function sliders () {
+  at ("budget-out").textContent = `${at ("budget").value} %`;
+  at ("link-out").textContent = `${at ("link").value} GB/s`;
+}
+
+at ("budget").value = wanted.get ("budget") ?? 70;
+at ("link").value = wanted.get ("link") ?? 25;
+at ("file").addEventListener ("change", e => e.target.files[0] && upload (e.target.files[0]));
+for (const id of ["budget", "link"]) {
+  at (id).addEventListener ("input", sliders);
+  at (id).addEventListener ("change", answer);
+}
+for (const id of ["trace", "beside"]) at (id).addEventListener ("change", answer);
+for (const kind of ["dragover", "dragleave", "drop"])
+  at ("question").addEventListener (kind, e => {
+    e.preventDefault ();
+    at ("question").classList.toggle ("over", kind === "dragover");
+    if (kind === "drop" && e.dataTransfer.files[0]) upload (e.dataTransfer.files[0]);
+  });
+sliders ();
+list (wanted.get ("trace") ?? "").then (() => { at ("beside").value = wanted.get ("beside") ?? ""; return answer (); }).catch (e => say (e.message));

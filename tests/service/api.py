@@ -1,0 +1,385 @@
+# The API of ferry serve, as a client meets it.
+import gzip, hashlib
+from common import *
+
+work = scratch ()
+ferry ("zoo", "-q", *SMALL, "-o", "a.json")
+ferry ("zoo", "-q", *SMALL, "--optimizer", "adam", "-o", "b.json")
+trace_bytes = open ("a.json", "rb").read ()
+budget = int (json.loads (ferry ("info", "a.json", "--json").stdout)["peak_bytes"] * 0.7)
+s = Server (work, "--workers", "2", "--max-body", "8MiB", "--max-decoded", "64MiB", "--worker-memory", "2GiB")
+trace = s.upload ("a.json")
+other = s.upload ("b.json")
+asked = {"trace": trace, "budget_bytes": budget}
+
+@claim ("a trace is named by its bytes, and sent twice it is the same")
+def _ ():
+  r = s.ask ("POST", "/v1/traces", trace_bytes)
+  assert r.status == 200 and r.json ()["trace"] == trace, r.body
+  r = s.ask ("GET", f"/v1/traces/{trace}/content")
+  assert hashlib.sha256 (r.body).hexdigest () == trace
+  assert r.headers["ETag"] == f'"{trace}"'
+  assert json.loads (r.body)["format"] == "ferry-trace/1"
+
+@claim ("gzip and zstd are undone; what is known by its digest need not be sent")
+def _ ():
+  packed = gzip.compress (trace_bytes, mtime=0)
+  r = s.ask ("POST", "/v1/traces", packed, {"Content-Encoding": "gzip"})
+  assert r.status == 201 and r.json ()["trace"] == trace
+  r = s.ask ("GET", "/v1/uploads/" + hashlib.sha256 (packed).hexdigest ())
+  assert r.status == 200 and r.json ()["trace"] == trace
+  problem (s.ask ("GET", "/v1/uploads/" + "0" * 64), 404)
+  problem (s.ask ("POST", "/v1/traces", b"x", {"Content-Encoding": "br"}), 415)
+
+@claim ("the plan is, to the byte, that of the command")
+def _ ():
+  job = s.job ("schedules", asked)
+  assert job["state"] == "done" and job["verified"]["predicted"]["step_ns"] == job["result"]["predicted"]["step_ns"]
+  p = ferry ("solve", "a.json", "--budget", str (budget), "-o", "local.json", "--json", status=None)
+  assert p.returncode == job["exit"]
+  r = s.ask ("GET", job["links"]["plan"])
+  assert r.body == open ("local.json", "rb").read ()
+  assert s.ask ("GET", job["links"]["result"]).body.decode () == p.stdout
+
+@claim ("the same question is the same job, whatever the order of its members")
+def _ ():
+  first = s.job ("schedules", asked)
+  again = s.job ("schedules", {"budget_bytes": budget, "trace": trace})
+  assert first["id"] == again["id"] and again["attempt"] == first["attempt"] == 1
+
+@claim ("a result has an ETag, is not sent to who has it, and comes from memory the second time")
+def _ ():
+  path = s.job ("schedules", asked)["links"]["result"]
+  r = s.ask ("GET", path)
+  assert "immutable" in r.headers["Cache-Control"]
+  assert s.ask ("GET", path, None, {"If-None-Match": r.headers["ETag"]}).status == 304
+  def hits ():
+    return int (s.ask ("GET", "/metrics").body.decode ().split ("\nferry_cache_hits_total ")[1].split ()[0])
+  before = hits ()
+  assert s.ask ("GET", path).body == r.body
+  assert hits () == before + 1
+  head = s.ask ("HEAD", path)
+  assert head.status == 200 and head.body == b""
+  problem (s.ask ("GET", path, None, {"Accept": "image/png"}), 406)
+
+@claim ("no plan fits: the job is done, the answer says why")
+def _ ():
+  job = s.job ("schedules", {"trace": trace, "budget_bytes": 1 << 20})
+  assert job["state"] == "done" and job["exit"] == 1 and job["result"]["fits"] is False
+  assert job["result"]["floor_bytes"] > 1 << 20
+  problem (s.ask ("GET", job["links"]["plan"]), 404)
+
+@claim ("curves, least memory, comparisons, what-if and packs are what the commands print")
+def _ ():
+  for kind, body, line in (
+      ("curves", {"trace": trace, "points": 3, "limit_ticks": 1000}, "curve a.json --points 3 --limit 1000"),
+      ("min-memory", {"trace": trace, "slowdown_ppm": 50000, "limit_ticks": 1000}, "min-memory a.json --slowdown 5% --limit 1000"),
+      ("what-if", {"trace": trace, "memory": ["75%"], "batches": [1, 2], "limit_ticks": 1}, "whatif a.json --budget 75% --batch x1,x2 --limit 1"),
+      ("comparisons", {"trace": trace, "budget_bytes": budget, "policies": ["lru", "ferry"], "limit_ticks": 1000},
+       f"compare a.json --budget {budget} --policies lru,ferry --limit 1000"),
+      ("packs", {"jobs": [{"name": "a", "trace": trace}, {"name": "b", "trace": other}], "points": 3, "limit_ticks": 1000},
+       "pack a.json b.json --points 3 --limit 1000"),
+      ("max-batch", {"network": "alexnet", "device": "v100", "memory_bytes": 1 << 30, "image": 64, "width_divisor": 4,
+                     "classes": 10, "limit_ticks": 100, "most": 64},
+       "max-batch alexnet --device v100 --memory 1GiB --image 64 --width-divisor 4 --classes 10 --limit 100 --most 64")):
+    job = s.job (kind, body)
+    assert job["state"] == "done", (kind, job)
+    local = json.loads (ferry (*line.split (), "--json", status=None).stdout)
+    assert job["result"] == local, kind
+
+@claim ("a device may be given whole")
+def _ ():
+  device = json.load (open (os.environ["FERRY_DATADIR"] + "/devices/v100.json"))
+  device["name"] = "mine"
+  job = s.job ("schedules", {**asked, "device": device, "limit_ticks": 1000})
+  assert job["state"] == "done" and job["result"]["fits"]
+
+@claim ("every fault of a request is named with its place")
+def _ ():
+  p = problem (s.ask ("POST", "/v1/schedules", {"trace": trace, "budget_bytes": -1, "recompute": "zip"}), 422, "invalid")
+  assert {e["pointer"] for e in p["errors"]} == {"/budget_bytes", "/recompute"}, p
+  p = problem (s.ask ("POST", "/v1/schedules", {"trace": trace, "budget": 1}), 422)
+  assert "/budget" in p["errors"][0]["pointer"] or "budget" in p["errors"][0]["detail"]
+  problem (s.ask ("POST", "/v1/schedules", {}), 422)
+  problem (s.ask ("POST", "/v1/schedules", {"trace": "0" * 64}), 422)
+  problem (s.ask ("POST", "/v1/schedules", {**asked, "device": "../../etc/passwd"}), 422)
+  problem (s.ask ("POST", "/v1/schedules", {**asked, "budget_ppm": 1}), 422)
+  problem (s.ask ("POST", "/v1/schedules", [1]), 422)
+  problem (s.ask ("POST", "/v1/schedules", "{", {"Content-Type": "application/json"}), 400)
+  problem (s.ask ("POST", "/v1/schedules", "[" * 100000, {"Content-Type": "application/json"}), 400)
+  problem (s.ask ("POST", "/v1/schedules", "x=1", {"Content-Type": "application/x-www-form-urlencoded"}), 415)
+  assert s.ask ("POST", "/v1/schedules", {**asked, "validate_only": True}).json ()["valid"] is True
+
+@claim ("what is not there is 404, a wrong method says which are right")
+def _ ():
+  problem (s.ask ("GET", "/v1/schedules/" + "0" * 64), 404)
+  problem (s.ask ("GET", "/v1/schedules/nonsense"), 404)
+  problem (s.ask ("GET", "/v1/nonsense"), 404)
+  problem (s.ask ("GET", "/v1/traces/%2e%2e%2f%2e%2e"), 404)
+  r = s.ask ("PUT", "/v1/traces")
+  problem (r, 405)
+  assert r.headers["Allow"] == "GET, POST"
+  problem (s.ask ("GET", "/v1/traces/a b".replace (" ", "%20")), 400)
+
+@claim ("an upload that is no trace is told so, and not kept as one")
+def _ ():
+  p = problem (s.ask ("POST", "/v1/traces", b"hello"), 422, "import-failed")
+  assert p["detail"]
+  problem (s.ask ("POST", "/v1/traces", b""), 422)
+
+@claim ("too large: refused before the body, by its length, and in chunks")
+def _ ():
+  c = http.client.HTTPConnection ("127.0.0.1", s.port, timeout=PATIENCE)
+  c.putrequest ("POST", "/v1/traces")
+  c.putheader ("Content-Length", str (1 << 30))
+  c.endheaders ()
+  assert c.getresponse ().status == 413
+  c.close ()
+  def chunks ():
+    for _ in range (9): yield b"x" * (1 << 20)
+  problem (s.ask ("POST", "/v1/traces", chunks ()), 413, "too-large")
+  problem (s.ask ("POST", "/v1/schedules", b"x" * (2 << 20), {"Content-Type": "application/json"}), 413)
+
+@claim ("a bomb is defused in the worker, one in a request by its limit")
+def _ ():
+  bomb = gzip.compress (b" " * (64 << 20), mtime=0)
+  problem (s.ask ("POST", "/v1/schedules", bomb, {"Content-Encoding": "gzip", "Content-Type": "application/json"}), 413)
+  problem (s.ask ("POST", "/v1/traces", gzip.compress (b"\0" * (65 << 20), 1, mtime=0), {"Content-Encoding": "gzip"}), 422)
+
+@claim ("events tell of what was found, and are told again from where one left")
+def _ ():
+  job = s.job ("schedules", asked)
+  def events (last=None):
+    r = s.ask ("GET", job["links"]["events"], None, {"Last-Event-ID": last} if last else {})
+    assert r.headers["Content-Type"] == "text/event-stream"
+    return [dict (l.split (": ", 1) for l in e.split ("\n")) for e in r.body.decode ().strip ().split ("\n\n")]
+  all = events ()
+  assert all[-1]["event"] == "done" and json.loads (all[-1]["data"])["state"] == "done"
+  found = [e for e in all if e["event"] == "incumbent"]
+  assert found, all
+  steps = [json.loads (e["data"])["step_ns"] for e in found]
+  assert steps == sorted (steps, reverse=True) and steps[-1] >= json.loads (found[-1]["data"])["bound_ns"]
+  assert [e.get ("id") for e in events (found[0]["id"])] == [e.get ("id") for e in all[1:]]
+
+long = {"trace": trace, "budget_bytes": budget, "limit_ticks": 1000000000000, "gap_ppm": 1, "sections": "auto", "recompute": "auto"}
+
+@claim ("a running job is cancelled, its worker ends, and asked for again it runs again")
+def _ ():
+  r = s.ask ("POST", "/v1/schedules", {**long, "seed": 5})
+  assert r.status == 202 and r.headers["Location"] and r.headers["Retry-After"], r.status
+  path = r.headers["Location"]
+  problem (s.ask ("GET", path + "/result"), 409)
+  end = time.time () + PATIENCE
+  while s.ask ("GET", path).json ()["state"] != "running": assert time.time () < end
+  assert s.ask ("DELETE", path).status == 202
+  assert s.ask ("GET", path).json ()["state"] == "cancelled"
+  assert s.ask ("DELETE", path).status == 204
+  problem (s.ask ("GET", path + "/result"), 410)
+  while "\nferry_solves_running 0\n" not in s.ask ("GET", "/metrics").body.decode (): assert time.time () < end
+  r = s.ask ("POST", "/v1/schedules", {**long, "seed": 5})
+  assert r.status == 202 and r.json ()["state"] in ("queued", "running")
+  assert s.ask ("DELETE", path).status == 202
+
+@claim ("a time limit ends a solve with what was found")
+def _ ():
+  job = s.job ("schedules", {**long, "time_limit_s": 1})
+  assert job["state"] == "done" and job["exit"] in (0, 4) and job["result"]["fits"], job
+
+@claim ("a wait ends when its time is over")
+def _ ():
+  start = time.time ()
+  r = s.ask ("POST", "/v1/schedules", {**long, "seed": 6}, {"Prefer": "wait=1"})
+  assert r.status == 202 and 0.9 < time.time () - start < 20
+  s.ask ("DELETE", r.headers["Location"])
+
+@claim ("lists are in pages")
+def _ ():
+  seen, path = [], "/v1/schedules?limit=2"
+  while path:
+    r = s.ask ("GET", path)
+    seen += [j["id"] for j in r.json ()["jobs"]]
+    path = r.headers["Link"].split (">")[0][1:] if r.headers["Link"] else None
+  assert seen == sorted (set (seen)) and len (seen) >= 3
+
+@claim ("another host's name, and another site's page, are refused")
+def _ ():
+  assert s.ask ("GET", "/v1/traces", None, {"Host": "evil.example"}).status == 421
+  problem (s.ask ("POST", "/v1/schedules", asked, {"Origin": "http://evil.example"}), 403)
+  assert s.ask ("POST", "/v1/schedules", asked, {"Origin": s.url}).status in (200, 202)
+
+@claim ("a request has an id, and keeps the trace context that it came with")
+def _ ():
+  sent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+  r = s.ask ("GET", "/healthz", None, {"traceparent": sent})
+  assert r.headers["traceparent"] == sent and len (r.headers["X-Request-Id"]) == 32
+  r = s.ask ("GET", "/healthz", None, {"traceparent": "nonsense"})
+  assert r.headers["traceparent"].startswith ("00-")
+
+@claim ("the log is JSON, a line each")
+def _ ():
+  lines = [json.loads (l) for l in open ("log")]
+  assert any (l["msg"] == "request" and l["code"] == "201" for l in lines)
+  assert any (l["msg"] == "job ended" and l["state"] == "done" for l in lines)
+
+@claim ("advice comes from a curve that is there, and from nothing else")
+def _ ():
+  r = s.ask ("POST", "/v1/traces?fingerprint=alex.64", trace_bytes)
+  assert r.json ()["fingerprint"] == "alex.64"
+  s.job ("curves", {"trace": trace, "points": 6, "limit_ticks": 1000})
+  problem (s.ask ("GET", "/v1/advice?fingerprint=nobody"), 404, "unknown-profile")
+  a = s.ask ("GET", "/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000").json ()
+  assert a["fits"] and a["memory_mib"] * (1 << 20) >= a["memory_bytes"] >= a["device_peak_bytes"]
+  assert a["slowdown_bound"] <= a["slowdown"] <= 1
+  tight = s.ask ("GET", f"/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000&gpu_memory_bytes={a['memory_bytes'] - 1}").json ()
+  assert not tight["fits"] and "needs" in tight["reason"]
+  problem (s.ask ("GET", "/v1/advice?fingerprint=alex.64&gpu_memory_bytes=lots"), 422)
+
+@claim ("advice in the words of each scheduler, rounded up; k8s nodes in both spellings")
+def _ ():
+  a = s.ask ("GET", "/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000").json ()
+  mib = -(-a["memory_bytes"] // (1 << 20))
+  def advise (form, *more, status=0):
+    return ferry ("advise", "alex.64", "-s", "100%", "--format", form, "--server", s.url, *more, status=status)
+  assert f"--gres=shard:{-(-a['memory_bytes'] // (1 << 26))}\n" in advise ("slurm", "--shard", "64MiB").stdout
+  assert "--comment=ferry:alex.64" in advise ("slurm").stdout
+  assert f"nvidia.com/gpumem: {mib}\n" in advise ("hami").stdout
+  assert f'gpu-memory: "{mib}"' in advise ("kai").stdout
+  assert f"memory: {mib}Mi\n" in advise ("dra").stdout
+  assert f'ferry.dev/gpu-memory-bytes: "{a["memory_bytes"]}"' in advise ("k8s").stdout
+  assert "needs" in advise ("hami", "--gpu-memory", "1MiB", status=1).stderr
+  assert "nothing is known" in ferry ("advise", "nobody", "--server", s.url, status=1).stderr
+  pod = {"metadata": {"name": "t", "annotations": {"ferry.dev/fingerprint": "alex.64", "ferry.dev/max-slowdown-ppm": "1000000"}}}
+  def node (name, memory):
+    return {"metadata": {"name": name, "labels": {"ferry.dev/gpu-memory-bytes": str (memory)} if memory else {}}}
+  nodes = [node ("small", a["memory_bytes"] - 1), node ("exact", a["memory_bytes"]), node ("large", 4 * a["memory_bytes"]), node ("odd", 0)]
+  for outer in ({"Pod": pod, "Nodes": {"items": nodes}, "NodeNames": None}, {"pod": pod, "nodes": {"items": nodes}, "nodenames": None}):
+    r = s.ask ("POST", "/k8s/filter", outer)
+    assert r.status == 200
+    f = r.json ()
+    assert [n["metadata"]["name"] for n in f["Nodes"]["items"]] == ["exact", "large", "odd"] and f["NodeNames"] is None
+    assert list (f["FailedNodes"]) == ["small"] and "needs" in f["FailedNodes"]["small"] and f["Error"] == ""
+    scores = {h["Host"]: h["Score"] for h in s.ask ("POST", "/k8s/prioritize", outer).json ()}
+    assert scores == {"small": 0, "exact": 10, "large": 2, "odd": 0}, scores
+  f = s.ask ("POST", "/k8s/filter", {"Pod": pod, "Nodes": None, "NodeNames": ["n1", "n2"]}).json ()
+  assert f["NodeNames"] == ["n1", "n2"] and f["FailedNodes"] == {}
+  f = s.ask ("POST", "/k8s/filter", {"Pod": {"metadata": {}}, "Nodes": {"items": nodes}}).json ()
+  assert len (f["Nodes"]["items"]) == 4
+  problem (s.ask ("POST", "/k8s/filter", "[]", {"Content-Type": "application/json"}), 400)
+
+@claim ("the client uploads, asks, follows, and gets the same plan; exit statuses are the command's")
+def _ ():
+  ferry ("solve", "a.json", "--budget", str (budget), "-o", "here.json", "--noise", "5%", status=None)
+  far = ferry ("solve", "a.json", "--budget", str (budget), "-o", "there.json", "--noise", "5%", "--server", s.url, status=None)
+  assert far.returncode in (0, 4), far
+  assert open ("here.json", "rb").read () == open ("there.json", "rb").read ()
+  assert "no plan takes less than" in far.stdout
+  no = ferry ("solve", "a.json", "--budget", "1MiB", "--server", s.url, status=1)
+  assert no.stderr.count ("\n") == 1 and "ferry:" in no.stderr
+  here, far = (ferry ("solve", "a.json", "--budget", "70%", "--json", *more, status=None) for more in ([], ["--server", s.url]))
+  assert here.stdout == far.stdout and here.returncode == far.returncode
+
+@claim ("submit and jobs work on the command line")
+def _ ():
+  assert ferry ("submit", "a.json", "--server", s.url).stdout.strip () == trace
+  job = ferry ("submit", "a.json", "--kind", "curves", "--with", '{"points":2,"limit_ticks":1000}', "--server", s.url).stdout.strip ()
+  assert job.startswith ("/v1/curves/")
+  out = ferry ("submit", "a.json", "-k", "curves", "--with", '{"limit_ticks":1000,"points":2}', "--wait", "--server", s.url).stdout
+  assert json.loads (out)["state"] == "done" and json.loads (out)["links"]["self"] == job
+  assert job in ferry ("jobs", "--server", s.url).stdout
+  assert json.loads (ferry ("jobs", job, "--result", "--server", s.url).stdout)["points"]
+  ferry ("submit", "a.json", "-k", "curves", "--with", "[1]", "--server", s.url, status=2)
+  ferry ("jobs", "/v1/curves/" + "0" * 64, "--server", s.url, status=3)
+
+@claim ("a server that is away is one clear line")
+def _ ():
+  p = ferry ("submit", "a.json", "--server", "http://127.0.0.1:1", status=69)
+  assert p.stderr.count ("\n") == 1 and "is it running?" in p.stderr
+
+@claim ("SIGTERM: streams are told, a running job waits for the next daemon, the exit is clean")
+def _ ():
+  r = s.ask ("POST", "/v1/schedules", {**long, "seed": 7})
+  path = r.headers["Location"]
+  c = http.client.HTTPConnection ("127.0.0.1", s.port, timeout=PATIENCE)
+  c.request ("GET", path + "/events")
+  stream = c.getresponse ()
+  time.sleep (0.5)
+  assert s.stop () == 0
+  assert b"event: shutdown" in stream.read ()
+  s.start ()
+  job = s.ask ("GET", path).json ()
+  assert job["state"] in ("queued", "running"), job["state"]
+  s.ask ("DELETE", path)
+  assert s.ask ("GET", f"/v1/traces/{trace}").status == 200
+
+@claim ("a second daemon on the same folder is refused")
+def _ ():
+  p = ferry ("serve", "--state", "state", "--listen", "127.0.0.1:0", status=3)
+  assert "in use" in p.stderr
+
+assert s.stop () == 0
+
+@claim ("others' addresses need tokens")
+def _ ():
+  p = ferry ("serve", "--state", "state2", "--listen", "0.0.0.0:0", status=2)
+  assert "--tokens" in p.stderr
+
+@claim ("tokens: who has none is 401, too low a role 403, another's trace is not there")
+def _ ():
+  os.makedirs ("t")
+  made = {}
+  with open ("t/tokens", "w") as f:
+    os.chmod ("t/tokens", 0o600)
+    for owner, role in (("ada", "submit"), ("bob", "submit"), ("eve", "read")):
+      p = ferry ("token", "--owner", owner, "--role", role)
+      f.write (p.stdout)
+      made[owner] = p.stderr.strip ()
+  z = Server (os.path.join (work, "t"), "--tokens", "t/tokens", "--workers", "1")
+  try:
+    assert z.ask ("GET", "/healthz").status == 200
+    r = z.ask ("GET", "/v1/traces")
+    problem (r, 401)
+    assert r.headers["WWW-Authenticate"] == "Bearer"
+    problem (z.ask ("GET", "/v1/traces", token="ferry_" + "0" * 64), 401)
+    problem (z.ask ("POST", "/v1/traces", trace_bytes, token=made["eve"]), 403)
+    t = z.upload ("a.json", made["ada"])
+    assert z.ask ("GET", f"/v1/traces/{t}", token=made["ada"]).status == 200
+    nobodys = z.ask ("GET", "/v1/traces/" + "0" * 64, token=made["bob"]).json ()
+    others = z.ask ("GET", f"/v1/traces/{t}", token=made["bob"]).json ()
+    assert nobodys["detail"] == others["detail"] and others["status"] == 404
+    problem (z.ask ("POST", "/v1/schedules", {"trace": t}, token=made["bob"]), 422)
+    job = z.job ("schedules", {"trace": t, "budget_bytes": budget}, made["ada"])
+    path = job["links"]["result"]
+    assert z.ask ("GET", path, token=made["ada"]).status == 200
+    assert z.ask ("GET", path, token=made["ada"]).status == 200
+    problem (z.ask ("GET", path, token=made["bob"]), 404)
+    # Who has the bytes has the trace.
+    assert z.upload ("a.json", made["bob"]) == t
+    z.job ("schedules", {"trace": t, "budget_bytes": budget}, made["bob"])
+    assert z.ask ("GET", path, token=made["bob"]).status == 200
+    env = dict (os.environ, FERRY_TOKEN=made["ada"])
+    assert ferry ("submit", "a.json", "--server", z.url, env=env).stdout.strip () == t
+    assert "token" in ferry ("submit", "a.json", "--server", z.url, status=2).stderr.lower ()
+  finally:
+    assert z.stop () == 0
+  os.chmod ("t/tokens", 0o644)
+  assert "chmod" in ferry ("serve", "--state", "t/state", "--tokens", "t/tokens", status=3).stderr
+
+@claim ("a unix socket, and one that was handed over, are listened on")
+def _ ():
+  u = subprocess.Popen ([FERRY, "serve", "--state", "u", "--listen", "unix:u.sock", "-q"], stdout=subprocess.PIPE, text=True)
+  assert "unix:u.sock" in u.stdout.readline ()
+  assert ferry ("submit", "a.json", "--server", "unix:u.sock").stdout.strip () == trace
+  u.terminate ()
+  assert u.wait (PATIENCE) == 0
+  given = socket.create_server (("127.0.0.1", 0))
+  p = subprocess.Popen (["bash", "-c", 'LISTEN_PID=$$ LISTEN_FDS=1 exec "$0" serve --state u -q 3<&$1', FERRY, str (given.fileno ())],
+                        stdout=subprocess.PIPE, text=True, pass_fds=(given.fileno (),))
+  assert str (given.getsockname ()[1]) in p.stdout.readline ()
+  c = http.client.HTTPConnection (*given.getsockname (), timeout=PATIENCE)
+  c.request ("GET", "/readyz")
+  assert c.getresponse ().status == 200
+  c.close ()
+  p.terminate ()
+  assert p.wait (PATIENCE) == 0
+
+finish ()

@@ -1,0 +1,114 @@
+# kill -9 at random moments: the daemon, or one of its workers, round after round. No job that was
+# accepted is lost, none is stored twice, and every stored plan passes `ferry check`.
+# kill.py ROUNDS SEED [STORE]
+import hashlib, random
+from common import *
+
+rounds, seed = int (sys.argv[1]), int (sys.argv[2])
+store = sys.argv[3] if len (sys.argv) > 3 else None
+dice = random.Random (seed)
+work = scratch ()
+ferry ("zoo", "-q", *SMALL, "-o", "a.json")
+budget = int (json.loads (ferry ("info", "a.json", "--json").stdout)["peak_bytes"] * 0.7)
+plain = open ("a.json", "rb").read ()
+s = Server (work, "--workers", "2", "--tries", "1000", "--worker-memory", "2GiB", store=store)
+accepted, uploads, kills = {}, {}, {"daemon": 0, "worker": 0}
+
+def children (pid):
+  try:
+    return [int (c) for t in os.listdir (f"/proc/{pid}/task") for c in open (f"/proc/{pid}/task/{t}/children").read ().split ()]
+  except OSError:
+    return []
+
+def submit (n):
+  body = {"trace": trace, "budget_bytes": budget, "limit_ticks": dice.choice ([1000, 100000, 400000]), "seed": n}
+  try:
+    r = s.ask ("POST", "/v1/schedules", body, timeout=20)
+    if r.status in (200, 202): accepted[r.json ()["id"]] = body
+    if n % 5 == 0: # an upload that nobody has seen
+      t = json.loads (plain)
+      t["name"] = f"upload {n}"
+      r = s.ask ("POST", "/v1/traces", json.dumps (t), timeout=20)
+      if r.status in (200, 201): uploads[r.json ()["trace"]] = t["name"]
+      elif r.status == 202: accepted[r.json ()["id"]] = None
+  except (OSError, http.client.HTTPException):
+    pass # not accepted: nobody was told that it was
+
+trace = s.upload ("a.json")
+for n in range (rounds):
+  for k in range (dice.randrange (1, 4)): submit (10 * n + k)
+  time.sleep (dice.random () * 0.3)
+  workers = children (s.process.pid)
+  if dice.random () < 0.5 and workers:
+    kills["worker"] += 1
+    try: os.kill (dice.choice (workers), signal.SIGKILL)
+    except ProcessLookupError: pass
+  else:
+    kills["daemon"] += 1
+    # A request in flight may be cut at any point of it.
+    if dice.random () < 0.5:
+      import threading
+      t = threading.Thread (target=submit, args=(10 * n + 9,))
+      t.start ()
+      time.sleep (dice.random () * 0.02)
+      s.stop (signal.SIGKILL)
+      t.join ()
+    else:
+      s.stop (signal.SIGKILL)
+    end = time.time () + 10
+    while any (open (f"/proc/{w}/stat").read ().split ()[2] != "Z" for w in workers if os.path.exists (f"/proc/{w}/stat")):
+      assert time.time () < end, "a worker has outlived its daemon"
+      time.sleep (0.01)
+    s.start ()
+
+def status (id, body):
+  kind = "imports" if body is None else "schedules"
+  r = s.ask ("GET", f"/v1/{kind}/{id}", None, {"Prefer": "wait=30"})
+  assert r.status == 200, (id, r.status, r.body)
+  return r.json ()
+
+@claim ("no accepted job is lost")
+def _ ():
+  end = time.time () + 20 * PATIENCE
+  for id, body in accepted.items ():
+    while (j := status (id, body))["state"] in ("queued", "running"): assert time.time () < end, j
+    assert j["state"] == "done", j
+
+@claim ("no upload that was answered is lost")
+def _ ():
+  for t, name in uploads.items ():
+    r = s.ask ("GET", f"/v1/traces/{t}")
+    assert r.status == 200 and r.json ()["info"]["name"] == name
+
+@claim ("every stored plan passes check, and its files are what they are named")
+def _ ():
+  for id, body in accepted.items ():
+    if body is None: continue
+    job = status (id, body)
+    open ("plan.json", "wb").write (s.ask ("GET", job["links"]["plan"]).body)
+    ferry ("check", "a.json", "plan.json")
+  for name in os.listdir ("state/blobs"):
+    if not name.startswith ("."):
+      assert hashlib.sha256 (open ("state/blobs/" + name, "rb").read ()).hexdigest () == name, name
+
+@claim ("none is stored twice: each job has one row, the same plan as an undisturbed run")
+def _ ():
+  ids, path = [], "/v1/schedules?limit=100"
+  while path:
+    r = s.ask ("GET", path)
+    ids += [j["id"] for j in r.json ()["jobs"]]
+    path = r.headers["Link"].split (">")[0][1:] if r.headers["Link"] else None
+  assert len (ids) == len (set (ids)) and set (i for i, b in accepted.items () if b) <= set (ids)
+  for id in dice.sample (sorted (i for i, b in accepted.items () if b), 3):
+    b = accepted[id]
+    ferry ("solve", "a.json", "--budget", str (budget), "--limit", str (b["limit_ticks"]), "--seed", str (b["seed"]),
+           "-o", "again.json", status=None)
+    assert s.ask ("GET", f"/v1/schedules/{id}/files/plan").body == open ("again.json", "rb").read ()
+
+@claim ("the daemon ends in order, and leaves no folder of a job and no upload behind")
+def _ ():
+  assert s.stop () == 0
+  assert os.listdir ("state/work") == [] and os.listdir ("state/spool") == []
+
+print (f"{rounds} rounds: {kills['daemon']} daemons and {kills['worker']} workers killed, {len (accepted)} jobs, {len (uploads)} uploads")
+finish ()

@@ -1,0 +1,167 @@
+# server/openapi.json is made from the tables of the service: members.def, kinds.def, routes.def,
+# problems.def. `openapi.py --write` makes it; without, it is compared, and looked through.
+import json, os, re, sys
+
+root = os.environ.get ("srcdir") or os.path.join (os.path.dirname (os.path.abspath (__file__)), "../..")
+def rows (name, word):
+  text = re.sub (r"/\*.*?\*/", "", open (f"{root}/server/{name}").read (), flags=re.S)
+  for row in re.findall (word + r" \((.*)\)\n", text):
+    yield [p.strip ().strip ("\"'") for p in re.findall (r"\"[^\"]*\"|'.'|[^,]+", row)]
+
+NAME = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$"}
+DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
+LIMITS = {"MOST_INT": 1 << 53, "INT32_MAX": (1 << 31) - 1}
+
+def integer (least, most):
+  number = lambda n: LIMITS.get (n) or int (n)
+  return {"type": "integer", "minimum": number (least), "maximum": number (most)}
+
+def a_list (of):
+  return {"type": "array", "items": of, "minItems": 1, "maxItems": 64}
+
+def member (type, least, most, words):
+  word = {"type": "string", "enum": words.split ()} if words != "NULL" else None
+  return {
+    "TYPE_INT": lambda: integer (least, most), "TYPE_SHARE": lambda: integer (least, most),
+    "TYPE_PERCENT": lambda: integer (least, most), "TYPE_FLAG": lambda: {"type": "boolean"},
+    "TYPE_WORD": lambda: word, "TYPE_WORD_OR_INT": lambda: {"oneOf": [word, integer (least, most)]},
+    "TYPE_NAME": lambda: NAME, "TYPE_NETWORK": lambda: NAME, "TYPE_NAMES": lambda: a_list (NAME),
+    "TYPE_PAIRS": lambda: {"type": "string", "pattern": "^[A-Za-z0-9._=,%-]{1,200}$"},
+    "TYPE_DEVICE": lambda: {"oneOf": [NAME, {"type": "object", "description": "a device as in docs/formats.md"}]},
+    "TYPE_SIZES": lambda: a_list ({"oneOf": [integer (least, most), {"type": "string", "pattern": "^[0-9.]{1,8}%$"}]}),
+    "TYPE_RATES": lambda: a_list (integer (least, most)), "TYPE_TIMES": lambda: a_list (integer (least, most)),
+    "TYPE_TRACE": lambda: DIGEST,
+    "TYPE_JOBS": lambda: {"type": "array", "minItems": 1, "maxItems": 16, "items": {
+      "type": "object", "additionalProperties": False, "required": ["name", "trace"], "properties": {"name": NAME, "trace": DIGEST}}},
+  }[type] ()
+
+def requests ():
+  out = {}
+  for letter, name, *_ in rows ("kinds.def", "KIND"):
+    if letter == "I": continue
+    own = [r for r in rows ("members.def", "MEMBER") if letter in r[6]]
+    properties = {r[0]: member (*r[2:6]) for r in own}
+    properties["validate_only"] = {"type": "boolean"}
+    out["request-" + name] = {"type": "object", "additionalProperties": False,
+                              "required": [r[0] for r in own if r[1] == "NULL"], "properties": properties}
+  return out
+
+KINDS = [r[1] for r in rows ("kinds.def", "KIND")]
+SAYS = {
+  "api_page": "the page", "api_health": "the process is alive", "api_metrics": "metrics, in Prometheus' text form",
+  "api_openapi": "this description", "api_ready": "the store answers, and the service is not stopping",
+  "api_k8s_filter": "nodes on which the pod fits, for a Kubernetes scheduler",
+  "api_k8s_prioritize": "the tightest node that suffices scores highest", "api_advice": "memory for a known profile, from its newest curve",
+  "api_version": "which ferry this is", "api_traces": "the caller's traces", "api_upload": "a trace, or a profile that ferry import reads",
+  "api_trace": "what is known of a trace", "api_trace_drop": "the caller's claim on it goes", "api_trace_content": "the trace itself",
+  "api_uploaded": "the trace of bytes that were sent before, by their SHA-256", "api_jobs": "the caller's jobs", "api_submit": "a job: the same request is the same job",
+  "api_job": "its status, in every state", "api_cancel": "the caller's claim goes; the work stops when nobody is left",
+  "api_result": "what the command prints as JSON", "api_file": "plan, picture or log; plan.NAME of a pack", "api_events": "incumbents and the end, as they come" }
+FORMS = {"api_page": "text/html", "api_health": "text/plain", "api_metrics": "text/plain", "api_ready": "text/plain", "api_events": "text/event-stream"}
+OTHER = {
+  "api_submit": {"202": "queued or running", "429": "queue_full", "422": "invalid"}, "api_upload": {"201": "new", "202": "still importing", "422": "import_failed", "429": "queue_full", "507": "disk_full"},
+  "api_job": {"304": "not modified"}, "api_result": {"304": "not modified", "406": "not_acceptable", "409": "not_finished", "410": "cancelled", "500": "failed"},
+  "api_file": {"304": "not modified", "409": "not_finished", "410": "cancelled", "500": "failed"}, "api_cancel": {"202": "stopping"},
+  "api_trace_content": {"304": "not modified"}, "api_advice": {"422": "invalid"}, "api_k8s_filter": {"422": "invalid"}, "api_k8s_prioritize": {"422": "invalid"} }
+QUERY = {"api_upload": ["fingerprint"], "api_traces": ["fingerprint", "limit", "after"], "api_jobs": ["limit", "after"],
+         "api_advice": ["fingerprint", "gpu_memory_bytes", "max_slowdown_ppm"]}
+
+def problem (says):
+  return {"description": says, "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/problem"}}}}
+
+def operation (method, path, role, body, function, kind):
+  names = [n for n in re.findall (r"\{(\w+)\}", path)]
+  job = {"$ref": "#/components/schemas/job"}
+  schema = job if function in ("api_job", "api_submit") else {"type": "string"} if function in FORMS else {}
+  responses = {"200": {"description": "the answer", "content": {FORMS.get (function, "application/json"): {"schema": schema}}}}
+  if function in ("api_cancel", "api_trace_drop"): responses = {"204": {"description": "over"}}
+  for status, says in OTHER.get (function, {}).items ():
+    responses[status] = problem (says) if int (status) >= 400 else {"description": says}
+    if status in ("201", "202") and function != "api_cancel":
+      responses[status]["content"] = {"application/json": {"schema": job if status == "202" else {}}}
+  if role != "none": responses.update ({"401": problem ("unauthorized"), "403": problem ("forbidden")})
+  if names: responses["404"] = problem ("not_found")
+  if function == "api_advice": responses["404"] = problem ("unknown_profile")
+  if body != "BODY_NONE": responses.update ({s: problem (t) for s, t in (("400", "malformed"), ("413", "too_large"), ("415", "wrong_type"))})
+  responses.update ({"421": problem ("wrong_host"), "503": problem ("unavailable")})
+  out = {"operationId": function + (f"_{kind}" if kind else "_file" if path == "/ui/{name}" else ""), "summary": SAYS[function], "responses": dict (sorted (responses.items ()))}
+  out["security"] = [] if role == "none" else [{"token": []}, {}]
+  out["parameters"] = [{"name": n, "in": "path", "required": True, "schema": NAME if n == "name" else DIGEST} for n in names]
+  out["parameters"] += [{"name": n, "in": "query", "required": function == "api_advice" and n == "fingerprint",
+                         "schema": NAME if n == "fingerprint" else {"type": "string"} if n == "after" else integer ("0", "MOST_INT")} for n in QUERY.get (function, [])]
+  if function in ("api_submit", "api_job"):
+    out["parameters"].append ({"name": "Prefer", "in": "header", "required": False, "schema": {"type": "string"},
+                               "description": "wait=N: the reply comes when the job has ended, after N seconds at most (30)"})
+  if body == "BODY_UPLOAD":
+    out["requestBody"] = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+  elif body != "BODY_NONE":
+    schema = {"$ref": f"#/components/schemas/request-{kind}"} if kind else {"type": "object"}
+    out["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
+  return out
+
+JOB = {"type": "object", "required": ["id", "kind", "state", "attempt", "links", "request"], "properties": {
+  "id": DIGEST, "kind": {"enum": KINDS}, "state": {"enum": [r[0] for r in rows ("states.def", "STATE")]},
+  "attempt": {"type": "integer"}, "events": {"type": "integer"}, "exit": {"type": "integer"}, "position": {"type": "integer"},
+  "created_ms": {"type": "integer"}, "started_ms": {"type": "integer"}, "finished_ms": {"type": "integer"},
+  "links": {"type": "object"}, "request": {"type": "object"}, "result": {"type": "object"}, "verified": {"type": "object"}, "problem": {"type": "object"}}}
+PROBLEM = {"type": "object", "required": ["type", "title", "status", "detail", "instance", "request_id"], "properties": {
+  "type": {"enum": ["/problems/" + r[0].replace ("_", "-") for r in rows ("problems.def", "PROBLEM")]}, "title": {"type": "string"},
+  "status": {"type": "integer"}, "detail": {"type": "string"}, "instance": {"type": "string"}, "request_id": {"type": "string"},
+  "errors": {"type": "array", "items": {"type": "object", "required": ["detail", "pointer"], "properties": {"detail": {"type": "string"}, "pointer": {"type": "string"}}}}}}
+
+def description ():
+  paths = {}
+  for method, path, role, body, function in rows ("routes.def", "ROUTE"):
+    kinds = [k for k in KINDS if k != "imports" or function not in ("api_submit",)] if "{kind}" in path else [None]
+    for kind in kinds:
+      p = path.replace ("{kind}", kind or "")
+      paths.setdefault (p, {})[method.lower ()] = operation (method, p, role, body, function, kind)
+  version = re.search (r"AC_INIT\(\[ferry\],\[(.*?)\]", open (f"{root}/configure.ac").read ()).group (1)
+  return {"openapi": "3.1.0", "info": {"title": "ferry", "version": version, "license": {"name": "see the project", "identifier": "LicenseRef-ferry"},
+            "description": "Traces in; plans, curves, smallest memory, packings, comparisons and advice out. Results are what the commands print as JSON."},
+          "servers": [{"url": "http://127.0.0.1:8077"}], "paths": dict (sorted (paths.items ())),
+          "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+                         "schemas": {"job": JOB, "problem": PROBLEM, **requests ()}}}
+
+def written (value, depth=0): # a line for each path and schema
+  if depth == 3 or not isinstance (value, dict): return json.dumps (value)
+  return "{\n" + ",\n".join ("  " * (depth + 1) + json.dumps (k) + ": " + written (v, depth + 1) for k, v in value.items ()) + "}"
+text = written (description ()) + "\n"
+if "--write" in sys.argv:
+  open (f"{root}/server/openapi.json", "w").write (text)
+  sys.exit ()
+
+passed = failed = 0
+def claim (says, holds):
+  global passed, failed
+  passed, failed = passed + bool (holds), failed + (not holds)
+  if not holds: print ("does not hold:", says)
+
+there = open (f"{root}/server/openapi.json").read ()
+claim ("server/openapi.json is what python3 tests/service/openapi.py --write makes", there == text)
+doc = json.loads (there)
+refs = re.findall (r'"\$ref": "#/components/schemas/([^"]+)"', there)
+claim ("every reference leads somewhere", set (refs) <= set (doc["components"]["schemas"]))
+ids = [o["operationId"] for p in doc["paths"].values () for o in p.values ()]
+claim ("every operation has an id of its own", len (ids) == len (set (ids)))
+for p, methods in doc["paths"].items ():
+  for m, o in methods.items ():
+    claim (f"{m} {p} declares its path's parameters", set (re.findall (r"\{(\w+)\}", p)) == {q["name"] for q in o["parameters"] if q["in"] == "path"})
+    claim (f"{m} {p} has an answer that is no problem", any (int (s) < 300 for s in o["responses"]))
+try:
+  import jsonschema
+  for name, schema in doc["components"]["schemas"].items ():
+    try: jsonschema.Draft202012Validator.check_schema (schema); claim (name, True)
+    except jsonschema.SchemaError as e: print (e); claim (f"{name} is a JSON Schema", False)
+except ImportError:
+  print ("skipped: jsonschema is not here")
+# Every option that a member names is one of the command's.
+options = set (os.popen (os.path.join (os.environ.get ("builddir", "build"), "ferry") + " completion --list").read ().split ("\n"))
+commands = {r[0]: r[2] for r in rows ("kinds.def", "KIND")}
+for name, option, *_, kinds in rows ("members.def", "MEMBER"):
+  for k in kinds:
+    claim (f"{commands[k]} has the option --{option} of {name}", option == "NULL" or f"{commands[k]} --{option}" in options)
+names = [r[0] for r in rows ("members.def", "MEMBER")]
+claim ("the members are sorted", names == sorted (names))
+print (f"{passed} passed, {failed} failed")
+sys.exit (failed > 0)

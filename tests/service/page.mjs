@@ -1,0 +1,59 @@
+// The page in a headless Chromium: upload, slide, read the numbers, compare them with the API's.
+// page.mjs URL TRACE-FILE MODULES
+import { createRequire } from "node:module";
+const [url, file, modules] = process.argv.slice (2);
+const { chromium } = createRequire (modules + "/x.js") ("playwright-core");
+let passed = 0, failed = 0;
+const claim = (text, holds) => { if (holds) passed++; else { failed++; console.log ("does not hold:", text); } };
+
+const browser = await chromium.launch ({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const page = await browser.newPage ();
+const complaints = [];
+page.on ("console", m => m.type () === "error" && complaints.push (m.text ()));
+page.on ("pageerror", e => complaints.push (e.message));
+page.setDefaultTimeout (240000);
+const done = () => page.waitForFunction (() => document.body.dataset.done === "yes");
+const rows = id => page.$$eval (`#${id} tr`, all => all.map (r => [...r.cells].map (c => [c.textContent, c.title])));
+const drawn = id => page.$eval (`${id}`, i => i.decode ().then (() => i.naturalWidth > 100));
+const get = async path => (await fetch (url + path)).json ();
+
+await page.goto (url + "/");
+await page.setInputFiles ("#file", file);
+await done ();
+const trace = await page.$eval ("#trace", s => s.value);
+claim ("the upload is chosen", /^[0-9a-f]{64}$/.test (trace));
+const job = async (kind, test) => (await Promise.all ((await get (`/v1/${kind}?limit=100`)).jobs.filter (test).map (j => get (j.links.self))))[0];
+const at = async percent => (await job ("schedules", j => j.request.budget_ppm === percent * 10000)).result;
+
+let plan = await rows ("plan"), is = await at (70);
+const peak = rows => rows.find (r => r[0][0] === "device")[1];
+claim ("the device's bytes are the API's, to the byte", peak (plan)[1] === `${is.predicted.peak_bytes} bytes`);
+claim ("the step is the API's", plan[0][1][0] === `${(is.predicted.step_ns / 1e6).toFixed (2)} ms`);
+claim ("before and after are drawn", await drawn ("#before") && await drawn ("#after") && await drawn ("#curve img"));
+const points = (await job ("curves", () => true)).result.points;
+claim ("the curve's table has its points", (await rows ("curve")).length === points.length + 1);
+claim ("the knee is marked", (await page.$$ ("#curve .marked")).length === 1);
+const rivals = (await job ("comparisons", () => true)).result.rows;
+claim ("every policy has a row", (await rows ("compare")).length === rivals.length + 1);
+
+await page.$eval ("#budget", s => s.focus ());
+for (let i = 0; i < 10; i++) await page.keyboard.press ("ArrowRight");
+await page.waitForFunction (() => location.hash.includes ("budget=80"));
+await done ();
+plan = await rows ("plan");
+is = await at (80);
+claim ("the slider asks again, by keyboard", peak (plan)[1] === `${is.predicted.peak_bytes} bytes`);
+
+const address = page.url ();
+const other = await browser.newPage ();
+other.setDefaultTimeout (240000);
+await other.goto (address);
+await other.waitForFunction (() => document.body.dataset.done === "yes");
+claim ("the address brings the same view back", await other.$eval ("#plan table", t => t.textContent) === await page.$eval ("#plan table", t => t.textContent));
+await page.selectOption ("#beside", trace);
+await done ();
+claim ("two jobs on one card have an answer", (await rows ("pack"))[0][0][0] === "answer");
+claim ("nothing complained: " + complaints, complaints.length === 0);
+await browser.close ();
+console.log (`${passed} passed, ${failed} failed`);
+process.exit (failed ? 1 : 0);

@@ -1,0 +1,7 @@
+#!/bin/bash
+# Requests made from the description of the API, and mutated: tests/service/fuzz.py. More of them with
+# FERRY_SOAK=1.
+command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
+requests=1000
+[ -z "${FERRY_SOAK:-}" ] || requests=100000
+exec python3 "$srcdir/tests/service/fuzz.py" "$requests" 1

@@ -1,0 +1,9 @@
+#!/bin/bash
+# What `make check` says of the service, for longer: 200 kills on each store, 1000 jobs of two replicas.
+export FERRY_SOAK=1
+status=0
+for it in service_fuzz service_killed service_postgres; do
+  echo "== $it"
+  bash "$srcdir/tests/$it.sh" || [ $? = 77 ] || status=1
+done
+exit $status

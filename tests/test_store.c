@@ -1,0 +1,348 @@
+/* The contract of the store, on each database: SQLite always, PostgreSQL where FERRY_POSTGRES is a
+   connection with schemas t0, t1, ... (tests/service_postgres.sh makes them). */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "server/store.h"
+#include "tests/suite.h"
+
+enum { CLAIMERS = 8, JOBS = 40 };
+
+static char folder[64], where[512];
+static arena *a;
+static store *s;
+static error err;
+
+static void open_again (void) {
+  s = store_open (where, folder, &err);
+  ck_assert_msg (s, "%s", err.text);
+}
+
+/* _i: 0 SQLite; above it, PostgreSQL in a schema of its own. */
+static void begin (int database, int number) {
+  char path[96];
+  const char *connection = getenv ("FERRY_POSTGRES");
+  snprintf (folder, sizeof folder, "/tmp/ferry-store-XXXXXX");
+  ck_assert (mkdtemp (folder));
+  snprintf (path, sizeof path, "%s/blobs", folder);
+  ck_assert (mkdir (path, 0700) == 0);
+  snprintf (where, sizeof where, "sqlite");
+  if (database)
+    snprintf (where, sizeof where, "postgres:%s options='-csearch_path=t%d'", connection, number);
+  a = arena_new (0);
+  err = (error){ 0 };
+  open_again ();
+}
+
+static void end (void) {
+  char line[128];
+  store_close (s);
+  arena_free (a);
+  snprintf (line, sizeof line, "%s/store.sqlite", folder);
+  unlink (line);
+}
+
+static job_row job_named (const char *id) {
+  return (job_row){ .id = id, .kind = "schedules", .request = "{}" };
+}
+
+static submit_answer submit (const char *id, const char *owner) {
+  submit_answer answer;
+  job_row j = job_named (id);
+  ck_assert_msg (store_submit (s, &j, owner, 1000, &answer, &err), "%s", err.text);
+  return answer;
+}
+
+static bool claim (job_row *out) {
+  bool found = false;
+  ck_assert_msg (store_claim (s, "w", 60000, a, out, &found, &err), "%s", err.text);
+  return found;
+}
+
+static job_row find (const char *id) {
+  job_row j;
+  bool found = false;
+  ck_assert_msg (store_find_job (s, id, NULL, a, &j, &found, &err), "%s", err.text);
+  ck_assert (found);
+  return j;
+}
+
+static bool finish (const job_row *j, job_state state) {
+  bool held = false;
+  ck_assert_msg (store_finish (s, j, state, "{}", NULL, &held, &err), "%s", err.text);
+  return held;
+}
+
+START_TEST (the_same_id_is_joined_and_asked_again_after_a_failure) {
+  job_row j;
+  begin (_i, 0);
+  ck_assert_int_eq (submit ("a", "ada"), SUBMIT_NEW);
+  ck_assert_int_eq (submit ("a", "bob"), SUBMIT_JOINED);
+  ck_assert (claim (&j) && !claim (&j));
+  j = find ("a");
+  ck_assert (finish (&j, JOB_failed));
+  ck_assert_int_eq (submit ("a", "ada"), SUBMIT_AGAIN);
+  ck_assert_int_eq (find ("a").state, JOB_queued);
+  ck_assert (claim (&j));
+  ck_assert_int_eq (j.attempt, 2);
+  ck_assert_int_eq (j.tries, 1);
+  ck_assert (finish (&j, JOB_done));
+  ck_assert_int_eq (submit ("a", "ada"), SUBMIT_JOINED);
+  end ();
+}
+END_TEST
+
+START_TEST (a_full_queue_takes_no_more_and_still_joins) {
+  submit_answer answer;
+  job_row j = job_named ("b");
+  begin (_i, 1);
+  submit ("a", "ada");
+  ck_assert (store_submit (s, &j, "ada", 1, &answer, &err));
+  ck_assert_int_eq (answer, SUBMIT_FULL);
+  j = job_named ("a");
+  ck_assert (store_submit (s, &j, "ada", 1, &answer, &err));
+  ck_assert_int_eq (answer, SUBMIT_JOINED);
+  end ();
+}
+END_TEST
+
+typedef struct claimer {
+  store *own;
+  int n;
+  char ids[JOBS][65];
+} claimer;
+
+static void *claim_all (void *context) {
+  claimer *c = context;
+  arena *mine = arena_new (0);
+  error e = { 0 };
+  job_row j;
+  for (bool found = true; found && c->n < JOBS;)
+    if (!store_claim (c->own, "w", 60000, mine, &j, &found, &e))
+      found = false;
+    else if (found)
+      snprintf (c->ids[c->n++], 65, "%s", j.id);
+  arena_free (mine);
+  return NULL;
+}
+
+/* SQLite has one user, with threads; PostgreSQL as many connections as there are claimers. */
+START_TEST (eight_claimers_claim_each_job_once) {
+  static claimer c[CLAIMERS];
+  pthread_t t[CLAIMERS];
+  int seen[JOBS] = { 0 };
+  char id[65];
+  begin (_i, 2);
+  for (int i = 0; i < JOBS; i++) {
+    snprintf (id, sizeof id, "%d", i);
+    submit (id, "ada");
+  }
+  for (int i = 0; i < CLAIMERS; i++) {
+    c[i].own = _i ? store_open (where, folder, &err) : s;
+    ck_assert (c[i].own && pthread_create (&t[i], NULL, claim_all, &c[i]) == 0);
+  }
+  for (int i = 0; i < CLAIMERS; i++) {
+    pthread_join (t[i], NULL);
+    for (int k = 0; k < c[i].n; k++)
+      seen[strtol (c[i].ids[k], NULL, 10)]++;
+    if (_i)
+      store_close (c[i].own);
+  }
+  for (int i = 0; i < JOBS; i++)
+    ck_assert_int_eq (seen[i], 1);
+  end ();
+}
+END_TEST
+
+START_TEST (a_stale_attempt_writes_nothing) {
+  job_row old, now;
+  bool held = true;
+  begin (_i, 3);
+  submit ("a", "ada");
+  ck_assert (claim (&old) && store_requeue (s, &old, true, &err) && claim (&now));
+  ck_assert_int_eq (now.attempt, old.attempt + 1);
+  ck_assert (!finish (&old, JOB_done));
+  ck_assert (store_event (s, &old, "incumbent", "{}", &held, &err) && !held);
+  ck_assert (store_beat (s, &old, 1000, &held, &err) && !held);
+  ck_assert_int_eq (find ("a").state, JOB_running);
+  ck_assert_int_eq (find ("a").events, 0);
+  ck_assert (finish (&now, JOB_done));
+  end ();
+}
+END_TEST
+
+START_TEST (a_lease_that_ran_out_is_queued_again_until_it_was_tried_often_enough) {
+  job_row j;
+  bool found = false;
+  begin (_i, 4);
+  submit ("a", "ada");
+  for (int tried = 1; tried <= 3; tried++) {
+    ck_assert (store_claim (s, "w", -1000, a, &j, &found, &err) && found);
+    ck_assert_int_eq (j.tries, tried);
+    ck_assert_msg (store_reap (s, 3, &err), "%s", err.text);
+    ck_assert_int_eq (find ("a").state, tried < 3 ? JOB_queued : JOB_failed);
+  }
+  ck_assert (find ("a").problem);
+  end ();
+}
+END_TEST
+
+START_TEST (a_job_is_cancelled_in_each_state_when_no_owner_is_left) {
+  job_row j;
+  bool stopped = true;
+  begin (_i, 5);
+  submit ("a", "ada");
+  submit ("a", "bob");
+  ck_assert (store_cancel (s, "a", "ada", &stopped, &err) && !stopped);
+  ck_assert_int_eq (find ("a").state, JOB_queued);
+  ck_assert (store_cancel (s, "a", "bob", &stopped, &err) && stopped);
+  ck_assert_int_eq (find ("a").state, JOB_cancelled);
+  ck_assert (!claim (&j));
+  submit ("b", "ada");
+  ck_assert (claim (&j) && store_cancel (s, "b", "ada", &stopped, &err) && stopped);
+  ck_assert (!finish (&j, JOB_done));
+  submit ("c", "ada");
+  ck_assert (claim (&j) && finish (&j, JOB_done));
+  ck_assert (store_cancel (s, "c", "ada", &stopped, &err) && !stopped);
+  ck_assert_int_eq (find ("c").state, JOB_done);
+  end ();
+}
+END_TEST
+
+START_TEST (events_come_in_their_order_and_from_where_one_left) {
+  job_row j;
+  event_row *all;
+  int n = 0;
+  bool held = false;
+  begin (_i, 6);
+  submit ("a", "ada");
+  ck_assert (claim (&j));
+  for (int i = 0; i < 12; i++)
+    ck_assert (
+        store_event (s, &j, "incumbent", i == 11 ? "{\"last\":\"'x'\"}" : "{}", &held, &err) &&
+        held);
+  ck_assert (store_events (s, "a", 9, a, &all, &n, &err));
+  ck_assert_int_eq (n, 3);
+  for (int i = 0; i < 3; i++)
+    ck_assert_int_eq (all[i].seq, 10 + i);
+  ck_assert_str_eq (all[2].data, "{\"last\":\"'x'\"}");
+  end ();
+}
+END_TEST
+
+START_TEST (owners_see_their_own) {
+  trace_row t = { "t1", "{}", "print" }, out, *all;
+  job_row j;
+  bool found = true;
+  int n = 0;
+  begin (_i, 7);
+  ck_assert (store_add_trace (s, &t, "body", &err) && store_add_trace (s, &t, "body", &err));
+  ck_assert (store_find_trace (s, "t1", "ada", a, &out, &found, &err) && !found);
+  ck_assert (store_own (s, "t1", "ada", &err) && store_own (s, "t1", "ada", &err));
+  ck_assert (store_find_trace (s, "t1", "ada", a, &out, &found, &err) && found);
+  ck_assert (store_find_alias (s, "body", "ada", a, &out, &found, &err) && found);
+  ck_assert_str_eq (out.id, "t1");
+  ck_assert (store_list_traces (s, &(store_page){ "ada", "", "print", 10 }, a, &all, &n, &err) &&
+             n == 1);
+  ck_assert (store_list_traces (s, &(store_page){ "bob", "", NULL, 10 }, a, &all, &n, &err) &&
+             n == 0);
+  ck_assert (store_disown (s, "t1", "ada", &err));
+  ck_assert (store_find_alias (s, "body", "ada", a, &out, &found, &err) && !found);
+  submit ("a", "ada");
+  ck_assert (store_find_job (s, "a", "bob", a, &j, &found, &err) && !found);
+  end ();
+}
+END_TEST
+
+static void put (const char *digest, const char *text) {
+  ck_assert_msg (store_put_bytes (s, digest, text, (int64_t)strlen (text), &err), "%s", err.text);
+}
+
+START_TEST (a_file_is_whole_or_not_there_and_other_replicas_have_it) {
+  char other[64] = "/tmp/ferry-store-XXXXXX", path[96];
+  bytes text = { 0 };
+  begin (_i, 8);
+  char *large = malloc (3000001);
+  ck_assert (large);
+  for (int i = 0; i < 3000000; i++)
+    large[i] = (char)('a' + i * i % 23);
+  large[3000000] = 0;
+  put ("d1", large);
+  ck_assert (!store_file (s, "d2", a, &err) && err.code == ERR_file);
+  err = (error){ 0 };
+  if (_i) { /* a replica with an empty folder */
+    ck_assert (mkdtemp (other));
+    snprintf (path, sizeof path, "%s/blobs", other);
+    ck_assert (mkdir (path, 0700) == 0);
+    store_close (s);
+    s = store_open (where, other, &err);
+    ck_assert (s);
+  }
+  const char *file = store_file (s, "d1", a, &err);
+  ck_assert_msg (file, "%s", err.text);
+  ck_assert (file_read_raw (file, 1 << 24, &text, &err));
+  ck_assert_str_eq (text.data, large);
+  bytes_free (&text);
+  free (large);
+  end ();
+}
+END_TEST
+
+/* One user of the database: what was running when it died is queued. Several: a lease decides. */
+START_TEST (opening_again_keeps_all) {
+  job_row j;
+  store_counts counts;
+  begin (_i, 9);
+  submit ("a", "ada");
+  submit ("b", "ada");
+  ck_assert (claim (&j));
+  store_close (s);
+  open_again ();
+  ck_assert (store_count (s, &counts, &err));
+  ck_assert_int_eq (counts.jobs[JOB_queued], _i ? 1 : 2);
+  ck_assert_int_eq (counts.jobs[JOB_running], _i ? 1 : 0);
+  ck_assert_int_eq (find ("a").tries, _i ? 1 : 0);
+  end ();
+}
+END_TEST
+
+START_TEST (the_newest_curve_of_a_fingerprint_is_found) {
+  trace_row t = { "t1", "{}", "print" };
+  curve_row c;
+  submit_answer answer;
+  bool found = true;
+  job_row j = { .id = "c1", .kind = "curves", .request = "{\"points\":3,\"trace\":\"t1\"}" };
+  begin (_i, 10);
+  ck_assert (store_add_trace (s, &t, "body", &err) && store_own (s, "t1", "ada", &err));
+  ck_assert (store_submit (s, &j, "ada", 10, &answer, &err));
+  ck_assert (store_find_curve (s, "print", "ada", a, &c, &found, &err) && !found);
+  ck_assert (claim (&j) && finish (&j, JOB_done));
+  ck_assert (store_find_curve (s, "print", "ada", a, &c, &found, &err) && found);
+  ck_assert_str_eq (c.trace, "t1");
+  ck_assert (store_find_curve (s, "print", "bob", a, &c, &found, &err) && !found);
+  end ();
+}
+END_TEST
+
+int main (void) {
+  int databases = getenv ("FERRY_POSTGRES") ? 2 : 1;
+  const suite_row rows[] = {
+    { the_same_id_is_joined_and_asked_again_after_a_failure, 0, databases },
+    { a_full_queue_takes_no_more_and_still_joins, 0, databases },
+    { eight_claimers_claim_each_job_once, 0, databases },
+    { a_stale_attempt_writes_nothing, 0, databases },
+    { a_lease_that_ran_out_is_queued_again_until_it_was_tried_often_enough, 0, databases },
+    { a_job_is_cancelled_in_each_state_when_no_owner_is_left, 0, databases },
+    { events_come_in_their_order_and_from_where_one_left, 0, databases },
+    { owners_see_their_own, 0, databases },
+    { a_file_is_whole_or_not_there_and_other_replicas_have_it, 0, databases },
+    { opening_again_keeps_all, 0, databases },
+    { the_newest_curve_of_a_fingerprint_is_found, 0, databases },
+    { NULL, 0, 0 },
+  };
+  return suite_run_rows ("store", rows, NULL, NULL, 30);
+}
