@@ -122,7 +122,7 @@ typedef struct ferry_need {
   int64_t bytes;         /* in a budget of so much nothing has to move; the sum of what follows */
   int64_t tensor_bytes;  /* at the fullest op */
   int64_t granule_bytes; /* of rounding, and of places */
-  int64_t reserve_bytes; /* where the trace is not exact */
+  int64_t reserve_bytes; /* kept free if the trace is not exact */
 } ferry_need;
 
 bool ferry_trace_need (const ferry_trace *t, const ferry_device *d, ferry_need *out,
@@ -164,7 +164,7 @@ typedef struct ferry_options {
   const char *policy_options; /* "key=value,key=value" */
   bool (*stop) (void *context); /* asked now and then; true keeps the best so far */
   void *stop_context;
-  void (*progress) (void *context, const char *line); /* what was found, now and then */
+  void (*progress) (void *context, const char *line); /* a line on the search, now and then */
   void *progress_context;
 } ferry_options;
 
@@ -247,14 +247,14 @@ ferry_trace *ferry_plan_trace (const ferry_trace *t, const ferry_plan *p, ferry_
 bool ferry_plan_steps (const ferry_trace *t, const ferry_plan *p, ferry_steps *out,
                        ferry_error *err);
 typedef enum ferry_queue { FERRY_OPS, FERRY_OUTS, FERRY_INS } ferry_queue;
-/* What item i of a queue waits for. */
+/* The items that item i of a queue waits for. */
 bool ferry_plan_wait (const ferry_trace *rewritten, const ferry_plan *p, ferry_queue queue,
                       int32_t i, ferry_wait *out, ferry_error *err);
-/* Of FERRY_OUTS or FERRY_INS. `rewritten` is ferry_plan_trace's. */
+/* Items of FERRY_OUTS or FERRY_INS. `rewritten` is ferry_plan_trace's. */
 bool ferry_plan_move (const ferry_trace *rewritten, const ferry_plan *p, ferry_queue queue,
                       int32_t i, ferry_move *out, ferry_error *err);
 
-/* ---- what memory is worth ---- */
+/* ---- the worth of memory ---- */
 
 typedef struct ferry_point {
   size_t size;

@@ -39,8 +39,8 @@ typedef struct units_range {
 /* ERR_usage for a number alone that could be read in two ways, with both of them; 0 is 0. */
 bool units_need_unit (const char *text, units_kind kind, error *err) MUST_CHECK;
 
-/* As a person writes it, so that a number has its unit. whole: what a percentage of an amount is
- * of, at most 2^60; any value where it is no amount. */
+/* A number as a person writes it, so that a number has its unit. whole: what a percentage of an
+ * amount is of, at most 2^60; any value where it is no amount. */
 bool units_parse_within (const char *text, const units_range *r, int64_t whole, int64_t *value,
                          error *err) MUST_CHECK;
 

@@ -12,7 +12,7 @@ static void options_of (const cli_command *command, const char *between) {
     printf ("%s--%s", i ? between : "", o->name);
 }
 
-/* ---- what may stand where ---- */
+/* ---- words for options ---- */
 
 static void networks (const char *between) {
   int count;

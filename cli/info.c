@@ -17,7 +17,7 @@ typedef struct question {
   device device;
   needs needs;
   int64_t reserve_ppm;
-  int64_t total_bytes; /* what it needs, the reserve included */
+  int64_t total_bytes; /* needed, the reserve included */
   int64_t budget_bytes, missing_bytes;
   const char *of; /* whose memory that is */
 } question;
@@ -30,7 +30,7 @@ static const char *tensor_name (const trace *t, int32_t x) {
   return *t->tensors[x].name ? t->tensors[x].name : "no name";
 }
 
-/* Where no card is named anywhere, granules are those of all cards that ferry ships. */
+/* With no card named anywhere, granules are those of all cards that ferry ships. */
 static device any_device (void) {
   enum { GRANULE = 2 << 20 };
   return (device){ .name = "any card", .memory_bytes = MOST_BYTES, .granule_bytes = GRANULE };
@@ -61,7 +61,7 @@ static bool read_question (call *c, const trace *t, question *q) {
   return true;
 }
 
-/* Whether anything is there that outlives the step: a step without it is a profile that began too
+/* Something is there that outlives the step: a step without it is a profile that began too
    late to see who made it. */
 static bool shows_state (const trace *t) {
   for (int32_t i = 0; i < t->n_tensors; i++)

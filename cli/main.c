@@ -85,8 +85,8 @@ static int help (const cli_command *command) {
   return err.code ? tell (&err) : EXIT_YES;
 }
 
-/* What begins with a stream closed would write its results into the first file that it opens. A
-   file that grows too large is an error of that file, not the end of the program. */
+/* A program that begins with a stream closed would write its results into the first file that it
+   opens. A file that grows too large is an error of that file, not the end of the program. */
 static void guard_streams (void) {
   static const char *const stand_ins[] = { "/dev/null", "/dev/full", "/dev/null" };
   for (int fd = 0; fd < 3; fd++)

@@ -14,7 +14,8 @@ static void tell (const call *c, const trace *t, const steps_map *map, const shi
              units_bytes (most, seen->live_high_bytes));
 }
 
-/* Of the program's record, with the ops of the first `skip` steps left out of the medians. */
+/* A trace of the program's record, with the ops of the first `skip` steps left out of the medians.
+ */
 static bool write_trace (call *c, const program_run *r, const char *output) {
   char path[SHIM_PATH + 64];
   steps s;

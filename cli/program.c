@@ -20,7 +20,7 @@
 
 #define LIBRARY "libferry-shim.so"
 
-/* ---- where things are ---- */
+/* ---- folders and files ---- */
 
 static bool find_shim (call *c, char *out, size_t size) {
   static const char *const beside[] = { "/" LIBRARY, "/../lib/ferry/" LIBRARY };

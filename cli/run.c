@@ -29,7 +29,7 @@ typedef struct runner {
 
 /* ---- the plan of a step, in a process of its own ---- */
 
-/* What the device and the options allow, as the planner's options. */
+/* The device's and the options' limits, as the planner's options. */
 static void allow (const runner *w, int64_t budget_bytes, solve_options *o) {
   const shim_config *k = &w->run.block->config;
   *o = (solve_options){ .device = &w->device,
@@ -117,7 +117,7 @@ static void serve_solver (runner *w) {
     start_solver (w);
 }
 
-/* ---- what is said ---- */
+/* ---- the summary ---- */
 
 static void show_progress (runner *w) {
   const shim_seen *s = &w->run.block->seen;
@@ -131,7 +131,7 @@ static void show_progress (runner *w) {
            units_bytes (in, s->in_bytes), units_bytes (device, s->device_high_bytes));
 }
 
-/* Of a sum over the planned steps that were timed. */
+/* The mean of a sum over the planned steps that were timed. */
 static int64_t step_ns (const shim_seen *s, int64_t sum_ns) {
   return s->planned_timed > 0 ? sum_ns / s->planned_timed : 0;
 }

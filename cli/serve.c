@@ -25,7 +25,7 @@ typedef struct sockets {
   bool all_local;
 } sockets;
 
-/* ---- what is asked ---- */
+/* ---- the options ---- */
 
 static bool read_limits (call *c, service_options *o) {
   int64_t workers = sysconf (_SC_NPROCESSORS_ONLN);

@@ -105,7 +105,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   memory_floor f;
   error fresh = { 0 };
   if (!floor_of (t, &p->ask.device, c->arena, &f, &fresh))
-    return true; /* what was wrong before is said */
+    return true; /* the first error is said */
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", p->ask.options.budget_bytes);

@@ -4,16 +4,12 @@
 #define FERRY_SOLVER_SOLVE_H
 
 #include "solver/options/options.h"
+#include "solver/search/search.h"
 #include "trace/rewrite/rewrite.h"
 
 /* The bound alone, with its proof where that is kept; of a rewritten trace too. */
 bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out,
                   error *err) MUST_CHECK;
-
-/* The certificate of a plan from elsewhere that has its prediction, by the bound of all plans
-   without sections that drop nothing, or that may drop where it does. */
-bool solve_certify (const trace *t, const solve_options *o, const char *found_by, plan *p, arena *a,
-                    error *err) MUST_CHECK;
 
 /* Below the floor: ERR_infeasible, and the message names the floor and the op that sets it. */
 bool solve (const trace *t, const solve_options *o, arena *a, solution *out, error *err) MUST_CHECK;

@@ -228,7 +228,7 @@ static void random_device (maker *m) {
 bool random_case_make (const case_options *o, arena *a, random_case *out, error *err) {
   maker m = { .o = o, .r = random_seed (o->seed * 0x9e3779b97f4a7c15u + 1), .a = a };
   char digest[TRACE_DIGEST];
-  for (unsigned bit = 1; bit < CASE_EVERYTHING; bit <<= 1)
+  for (unsigned bit = 1; bit <= CASE_ORDER; bit <<= 1)
     if (o->features & bit && random_chance (&m.r, 700000))
       m.features |= bit;
   if (!(m.plan = NEW (a, 1, plan, err)))

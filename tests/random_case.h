@@ -24,9 +24,9 @@ typedef enum case_feature {
   CASE_SHARE_PPM = 1 << 12,
   CASE_GAPS = 1 << 13,
   CASE_ZERO_NS = 1 << 14,
-  CASE_BIG_GRANULE = 1 << 15, /* the placement's is twice the device's */
-  CASE_ORDER = 1 << 16,
-  CASE_EVERYTHING = (1 << 17) - 1
+  CASE_BIG_GRANULE = 1 << 15,      /* the placement's is twice the device's */
+  CASE_EVERYTHING = (1 << 16) - 1, /* of the trace in its own order */
+  CASE_ORDER = 1 << 16
 } case_feature;
 
 typedef enum case_places {

@@ -116,7 +116,9 @@ START_TEST (any_allocation_that_fails_is_told_as_such_and_leaks_nothing) {
     arena *a = arena_new (0);
     error err = { 0 };
     random_case c;
-    case_options o = { .seed = seed, .features = CASE_EVERYTHING, .places = CASE_SHARED };
+    case_options o = { .seed = seed,
+                       .features = CASE_EVERYTHING | CASE_ORDER,
+                       .places = CASE_SHARED };
     ck_assert (random_case_make (&o, a, &c, &err));
     fail_each_allocation (c.trace, c.plan);
     arena_free (a);

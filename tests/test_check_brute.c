@@ -70,7 +70,7 @@ START_TEST (a_plan_without_shared_places_passes_and_is_fine_for_all_durations) {
     arena *a = arena_new (0);
     error err = { 0 };
     random_case c;
-    case_options o = { .seed = (uint64_t)seed, .features = CASE_EVERYTHING };
+    case_options o = { .seed = (uint64_t)seed, .features = CASE_EVERYTHING | CASE_ORDER };
     make (&o, a, &c);
     ck_assert_msg (check_plan (c.trace, c.plan, a, NULL, &err), "seed %lld: %s %s", (long long)seed,
                    err.where, err.text);
@@ -87,7 +87,9 @@ START_TEST (a_plan_with_all_waits_of_its_execution_passes) {
     arena *a = arena_new (0);
     error err = { 0 };
     random_case c;
-    case_options o = { .seed = (uint64_t)seed, .features = CASE_EVERYTHING, .places = CASE_SHARED };
+    case_options o = { .seed = (uint64_t)seed,
+                       .features = CASE_EVERYTHING | CASE_ORDER,
+                       .places = CASE_SHARED };
     make (&o, a, &c);
     ck_assert_msg (check_plan (c.trace, c.plan, a, NULL, &err), "seed %lld: %s %s", (long long)seed,
                    err.where, err.text);
@@ -101,7 +103,7 @@ static void judge (uint64_t seed, case_places places, int64_t seen[CHECK_RULES +
   error err = { 0 };
   random_case c;
   case_options o = { .seed = seed,
-                     .features = CASE_EVERYTHING,
+                     .features = CASE_EVERYTHING | CASE_ORDER,
                      .places = places,
                      .drop_ppm = seed % 2 ? 600000 : 200000,
                      .disturb_ppm = places == CASE_RECKLESS ? 300000 : 0 };

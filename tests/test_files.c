@@ -152,7 +152,7 @@ END_TEST
 
 static void make_case (uint64_t seed, arena *a, random_case *c) {
   error err = { 0 };
-  case_options o = { .seed = seed, .features = CASE_EVERYTHING };
+  case_options o = { .seed = seed, .features = CASE_EVERYTHING | CASE_ORDER };
   ck_assert_msg (random_case_make (&o, a, c, &err), "%s", err.text);
 }
 

@@ -63,22 +63,23 @@ END_TEST
 /* ---- an execution trace and Kineto of one run ---- */
 
 #define ID(n) "\"External id\":" n
-#define RUN                                                                                    \
-  STEP ("5", "1000", "200")                                                                    \
-  OP ("aten::linear", "1", "1010", "20", ID ("2") ",\"Sequence number\":7")                    \
-  OP ("aten::empty", "1", "1010", "2", ID ("3"))                                               \
-  LAUNCH ("1", "1", "1020")                                                                    \
-  KERNEL ("1", "0", "7", "1030", "10")                                                         \
-  OP ("aten::relu", "1", "1032", "6", ID ("4"))                                                \
-  LAUNCH ("2", "1", "1034")                                                                    \
-  KERNEL ("2", "0", "7", "1042", "5")                                                          \
-  OP ("LinearBackward0", "1", "1050", "10", ID ("6") ",\"Fwd thread id\":1")                   \
-  LAUNCH ("3", "1", "1055")                                                                    \
-  KERNEL ("3", "0", "7", "1060", "20")                                                         \
-      NOTE ("Optimizer.step#SGD.step", "1", "1070", "20", ID ("7"))                            \
-          OP ("aten::add_", "1", "1075", "5", ID ("8")) LAUNCH ("4", "1", "1076")              \
-              KERNEL ("4", "0", "7", "1090", "8") OP ("aten::mul", "1", "1082", "5", ID ("9")) \
-                  LAUNCH ("5", "1", "1083") KERNEL ("5", "0", "7", "1100", "8")
+#define RUN                                                                        \
+  STEP ("5", "1000", "200")                                                        \
+  OP ("aten::linear", "1", "1010", "20", ID ("2") ",\"Sequence number\":7")        \
+  OP ("aten::empty", "1", "1010", "2", ID ("3"))                                   \
+  LAUNCH ("1", "1", "1020")                                                        \
+  KERNEL ("1", "0", "7", "1030", "10")                                             \
+  OP ("aten::relu", "1", "1032", "6", ID ("4"))                                    \
+  LAUNCH ("2", "1", "1034")                                                        \
+  KERNEL ("2", "0", "7", "1042", "5")                                              \
+  OP ("LinearBackward0", "1", "1050", "10", ID ("6") ",\"Fwd thread id\":1")       \
+  LAUNCH ("3", "1", "1055")                                                        \
+  KERNEL ("3", "0", "7", "1060", "20")                                             \
+  NOTE ("Optimizer.step#SGD.step", "1", "1070", "20", ID ("7"))                    \
+  OP ("aten::add_", "1", "1075", "5", ID ("8"))                                    \
+  LAUNCH ("4", "1", "1076")                                                        \
+  KERNEL ("4", "0", "7", "1090", "8") OP ("aten::mul", "1", "1082", "5", ID ("9")) \
+      LAUNCH ("5", "1", "1083") KERNEL ("5", "0", "7", "1100", "8")
 
 static trace *join (const char *et, const char *kineto, import_report *r, error *err) {
   memset (err, 0, sizeof *err);

@@ -160,7 +160,7 @@ static const paper traps[] = {
   /* Where there is no need nothing moves. */
   { "alvaro-earliest", NULL, NULL, NULL, 100, "" },
   /* At 70 % exactly nothing leaves: above, not at. */
-  { "tf-latest", "occupancy=1", NULL, NULL, 12, "" },
+  { "tf-latest", "occupancy=100%", NULL, NULL, 12, "" },
   /* Without fusing, a tensor travels once for each backward user. */
   { "tflms-v1", "n_tensors=1", twice_tensors, twice_ops, 9, "x 1>4 @4; x 4>7 @5" },
   { "tflms-v1", "n_tensors=1,fuse_swapins=on", twice_tensors, twice_ops, 9, "x 1>4 @4" },

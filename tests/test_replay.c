@@ -22,7 +22,7 @@ static replay_options on_virtual (void) {
 static bool make (uint64_t seed, int64_t factor, arena *a, random_case *c) {
   error err = { 0 };
   case_options o = { .seed = seed,
-                     .features = CASE_EVERYTHING,
+                     .features = CASE_EVERYTHING | CASE_ORDER,
                      .places = seed % 3 == 0 ? CASE_APART : CASE_SHARED,
                      .factor = factor };
   if (!random_case_make (&o, a, c, &err))

@@ -125,7 +125,7 @@ static bool is_race (check_rule rule) {
 static bool make (uint64_t seed, arena *a, random_case *c) {
   error err = { 0 };
   case_options o = {
-    .seed = seed, .features = CASE_EVERYTHING, .places = CASE_SHARED, .factor = 1
+    .seed = seed, .features = CASE_EVERYTHING | CASE_ORDER, .places = CASE_SHARED, .factor = 1
   };
   check_rule broken;
   return random_case_make (&o, a, c, &err) && check_plan (c->trace, c->plan, a, &broken, &err);

@@ -217,7 +217,7 @@ START_TEST (what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused)
     loosened l;
     units u;
     gaps g;
-    if (random_of ((uint64_t)seed, CASE_EVERYTHING & ~(CASE_RECOMPUTE | CASE_ORDER), 9, a, &c)) {
+    if (random_of ((uint64_t)seed, CASE_EVERYTHING & ~CASE_RECOMPUTE, 9, a, &c)) {
       plan *p = c.plan;
       ck_assert (trace_loosen (c.trace, level ? LOOSE_LEVEL : LOOSE_ANY, a, &l, &err) &&
                  units_of (l.trace, NULL, 0, 1, 0, a, &u, &err) &&
@@ -230,6 +230,7 @@ START_TEST (what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused)
                           .budget_bytes = p->budget_bytes,
                           .host_bytes = p->host_bytes,
                           .keep_proof = true,
+                          .sections = SECTIONS_AUTO,
                           .section_orders = level ? ORDERS_LEVEL : ORDERS_AUTO,
                           .recompute = modes[mode] };
       if (sections_bound (c.trace, &o, a, &b, &err)) {

@@ -16,12 +16,10 @@
 #ifdef HAVE_CUDA_H
 /* Flavours: _ptsz where the entry has a stream, _ptds where it has none. */
 #define PFN_cuMemAllocAsync_v11020_pt PFN_cuMemAllocAsync_v11020_ptsz
-#define PFN_cuMemAllocFromPoolAsync_v11020_pt \
-  PFN_cuMemAllocFromPoolAsync_v11020_ptsz
+#define PFN_cuMemAllocFromPoolAsync_v11020_pt PFN_cuMemAllocFromPoolAsync_v11020_ptsz
 #define PFN_cuMemFreeAsync_v11020_pt PFN_cuMemFreeAsync_v11020_ptsz
 #define PFN_cuLaunchKernel_v7000_pt PFN_cuLaunchKernel_v7000_ptsz
-#define PFN_cuLaunchCooperativeKernel_v9000_pt \
-  PFN_cuLaunchCooperativeKernel_v9000_ptsz
+#define PFN_cuLaunchCooperativeKernel_v9000_pt PFN_cuLaunchCooperativeKernel_v9000_ptsz
 #define PFN_cuLaunchKernelEx_v11060_pt PFN_cuLaunchKernelEx_v11060_ptsz
 #define PFN_cuMemcpy_v7000_pt PFN_cuMemcpy_v7000_ptds
 #define PFN_cuMemcpyAsync_v7000_pt PFN_cuMemcpyAsync_v7000_ptsz
@@ -43,9 +41,8 @@
 /* The toolkit's 64-bit numbers are of another name than ours. */
 #define uint64_t cuuint64_t
 #define IS(type, parameters) __builtin_types_compatible_p (type, CUresult (*) parameters)
-#define WRAP(name, version, per_thread, symbol, wrapper, parameters)                               \
-  _Static_assert(IS (TYPE_##per_thread (PFN_##name##_v##version), parameters),                     \
-                 #name " " #version);
+#define WRAP(name, version, per_thread, symbol, wrapper, parameters) \
+  _Static_assert(IS (TYPE_##per_thread (PFN_##name##_v##version), parameters), #name " " #version);
 #include "executor/shim/wraps.def"
 #undef WRAP
 #undef uint64_t

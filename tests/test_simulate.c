@@ -47,7 +47,9 @@ static bool same_step (const timeline *t, const ref_run *r, int32_t n_ops, int32
 
 /* Every sort of case comes up, whatever the seed says about the rest. */
 static case_options options_of (uint64_t seed) {
-  case_options o = { .seed = seed, .features = CASE_EVERYTHING, .places = CASE_SHARED };
+  case_options o = { .seed = seed,
+                     .features = CASE_EVERYTHING | CASE_ORDER,
+                     .places = CASE_SHARED };
   if (seed % 3 == 0)
     o.places = CASE_APART;
   if (seed % 4 == 1)

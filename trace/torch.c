@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "trace/uses.h"
 
-/* What the notes say of each tensor; an op, or NO_OP. */
+/* The notes' words on each tensor; an op, or NO_OP. */
 typedef struct notes {
   int32_t *free_after;  /* from then on only autograd holds it */
   int32_t *back_before; /* the first unpack */

@@ -1,5 +1,5 @@
-/* What the package ferry_torch notes in the ops of a trace that it recorded, and the trace as that
-   executor can carry it out: eager PyTorch moves whole storages, at hooks, and only those that
+/* The notes of the package ferry_torch in the ops of a trace that it recorded, and the trace as
+   that executor can carry it out: eager PyTorch moves whole storages, at hooks, and only those that
    nobody but autograd or the optimizer holds. */
 #ifndef FERRY_TRACE_TORCH_H
 #define FERRY_TRACE_TORCH_H

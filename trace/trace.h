@@ -69,7 +69,7 @@ static inline bool op_touches (const op *o, int32_t tensor) {
 typedef struct trace_source {
   const char *kind, *detail;
   const char *confidence; /* "exact", "approximate: what is inferred", "touched", "not plannable" */
-  const char **checks;    /* what the importer checked itself, a line each */
+  const char **checks;    /* the importer's checks of itself, a line each */
   int32_t n_checks;
 } trace_source;
 
@@ -124,7 +124,7 @@ bool trace_is_plannable (const trace *t);
 /* The confidence without its first word: "durations only"; the word itself where nothing follows.
  */
 const char *trace_reason (const trace *t);
-/* What whoever makes a plan of it should be told: "the trace is approximate: ..."; NULL: exact. */
+/* A doubt that every plan of it should pass on: "the trace is approximate: ..."; NULL: exact. */
 const char *trace_doubt (const trace *t, arena *a, error *err);
 
 #endif

@@ -25,7 +25,7 @@ struct call {
   int64_t deadline_ns; /* searches end then; 0: never */
   int columns;         /* of the terminal, or 80 */
   logger log;
-  int progress_fd; /* of a worker: where plans are told of */
+  int progress_fd;           /* of a worker: where plans are told of */
   int64_t progress_since_ns; /* when the first of several things was done */
   arena *arena;
   error err;

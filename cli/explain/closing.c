@@ -30,7 +30,7 @@ bool closing_of_plan (const trace *t, const plan *p, closing *out, error *err) {
   return closing_of (t, &q, p, out, err);
 }
 
-/* What the planners write as `covers`, in plain words; the first whose text is in it. */
+/* Plain words for each `covers` of the planners; the first whose text is in it. */
 static const struct {
   const char *covers, *whom;
 } words[] = {

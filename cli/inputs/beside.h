@@ -1,5 +1,5 @@
-/* What ferry ships lies beside the program: in a build tree, in an installation, or in one that was
-   moved. */
+/* Files that ferry ships lie beside the program: in a build tree, in an installation, or in one
+   that was moved. */
 #ifndef FERRY_CLI_INPUTS_BESIDE_H
 #define FERRY_CLI_INPUTS_BESIDE_H
 

@@ -23,7 +23,7 @@ int64_t planner_now_ns (void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-/* ---- what is asked ---- */
+/* ---- the question ---- */
 
 static bool has_option (const call *c, const char *name) {
   for (const cli_option *o = c->command->options; o && o->name; o++)

@@ -12,11 +12,11 @@ bool policy_values_of (call *c, policy_id id, const char *text, policy_values *o
    to give, and more than that is refused. */
 bool policy_budget_of (call *c, const char *option, const char *text, const device *d,
                        int64_t peak_bytes, int64_t *out) MUST_CHECK;
-/* What --budget says. */
+/* The amount of --budget. */
 bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out) MUST_CHECK;
 /* The parts of a list with commas between; *rest moves on. NULL: there is none left. */
 const char *next_part (call *c, const char **rest);
-/* What the step needs with everything on the device, its reserve included. */
+/* Bytes that the step needs with everything on the device, its reserve included. */
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) MUST_CHECK;
 
 void policies_list (void);

@@ -20,7 +20,7 @@ void stopping_begin (call *c) {
   if (c->stoppable)
     return;
   sigemptyset (&mine.sa_mask);
-  for (int i = 0; i < SIGNALS; i++) /* what is ignored from outside stays so */
+  for (int i = 0; i < SIGNALS; i++) /* a signal ignored from outside stays so */
     if (sigaction (asking[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL &&
         sigaction (asking[i], &mine, NULL) == 0)
       c->stoppable = true;

@@ -140,7 +140,7 @@ static bool print_answer (call *c, const bytes *result, bool *fits) {
   return ok;
 }
 
-/* What the job's status says: done with an exit status, or the problem. */
+/* The end of a job by its status: done with an exit status, or the problem. */
 static bool read_status (call *c, const bytes *status, int *exit_status) {
   const char *state = NULL, *detail = NULL;
   int64_t number = 0;

@@ -10,7 +10,7 @@
 #include "server/client.h"
 #include "server/kinds.h"
 
-/* What --with says, with the trace among it. */
+/* The members of --with, with the trace among it. */
 static const char *make_request (call *c, const char *id) {
   const char *with = call_text (c, "with");
   error err = { 0 };

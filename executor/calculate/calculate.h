@@ -56,8 +56,8 @@ struct calculation {
   bool (*on_step) (void *context, int32_t step, double loss, error *err);
   void *context;
 
-  /* The results, in the arena: the sum of all losses by step, and the value of each persistent tensor
-     of the rewritten trace is after the last one (NULL: it is not persistent). */
+  /* The results, in the arena: the sum of all losses by step, and the value of each persistent
+     tensor of the rewritten trace is after the last one (NULL: it is not persistent). */
   double *losses;
   void **values;
   char how[LIBRARIES_TEXT]; /* the libraries that did a part of it; empty: none */

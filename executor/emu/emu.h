@@ -84,7 +84,7 @@ typedef CUresult (*emu_tag) (uint64_t owner);
 /* The most device memory that was taken at once. */
 typedef CUresult (*emu_high_bytes) (int64_t *bytes);
 
-/* What cuModuleLoad reads is a shared object with this symbol: kernels, up to one without a name. */
+/* cuModuleLoad reads a shared object with this symbol: kernels, up to one without a name. */
 #define EMU_MODULE "emu_module"
 
 #define EMU_CONFIGURE "emuConfigure"

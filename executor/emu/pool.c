@@ -100,7 +100,7 @@ CUresult cuDeviceGetDefaultMemPool (CUmemoryPool *out, CUdevice d) {
 }
 
 /* The pool reserves as much as is used: freed memory goes back at once, as far as anyone can see.
-   */
+ */
 static bool pool_value (machine *m, CUmemPool_attribute a, void *value, bool set) {
   int64_t *high = a == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH ? &m->pool_reserved_high
                   : a == CU_MEMPOOL_ATTR_USED_MEM_HIGH   ? &m->pool_used_high

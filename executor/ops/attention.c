@@ -35,11 +35,9 @@ static head head_of (const work *w, bool back, int64_t item, int64_t h) {
   const compute_attention *s = &w->c->attention;
   int64_t kv = h / (s->heads / s->kv_heads), width = s->width;
   int64_t q_heads = s->packed ? s->heads + 2 * s->kv_heads : s->heads;
-  head r = { .s = s,
-             .blas = w->blas,
-             .step = w->step,
-             .q_row = q_heads * width,
-             .y_row = s->heads * width };
+  head r = {
+    .s = s, .blas = w->blas, .step = w->step, .q_row = q_heads * width, .y_row = s->heads * width
+  };
   r.k_row = s->packed ? r.q_row : s->kv_heads * width;
   int64_t q_at = item * s->queries * r.q_row + h * width, k_at, v_at;
   if (s->packed) {

@@ -1,4 +1,4 @@
-/* What the launcher and the shim share: a file in the launcher's folder, mapped by both, so that it
+/* Shared by the launcher and the shim: a file in the launcher's folder, mapped by both, so that it
    survives the program however it ends.  The launcher fills the first part before it starts the
    program; the shim writes the rest. */
 #ifndef FERRY_EXECUTOR_SHIM_BLOCK_H
@@ -28,7 +28,7 @@ typedef struct shim_config {
   char folder[SHIM_PATH]; /* of the block: the other files lie in it */
 } shim_config;
 
-/* Of the steps that were followed, in planned steps' order. */
+/* Sums over the steps that were followed, in planned steps' order. */
 typedef struct shim_seen {
   int64_t calls;         /* of any wrapped entry: 0: the driver was never called */
   int64_t ops, launches; /* with tensors or without */
@@ -43,7 +43,7 @@ typedef struct shim_seen {
   int64_t map_calls, planned_map_calls; /* the second: in planned steps but for the first */
   int64_t planned_steps, strict_steps, entries, leaves;
   int64_t planned_ns, planned_timed; /* the sum of so many planned steps */
-  int64_t predicted_ns;              /* what was predicted of the same */
+  int64_t predicted_ns;              /* the prediction of the same */
   int64_t period_ops;
   int64_t floor_bytes; /* the most that one op needed at once */
 } shim_seen;
@@ -52,13 +52,13 @@ typedef struct shim_block {
   int32_t magic, bytes;
   shim_config config;
 
-  int32_t loader_pid, owner_pid;       /* who loaded it first in this process; who has the budget */
-  int32_t other_pid;                   /* another that wanted the device */
-  int32_t ended;                       /* the owner put everything away */
-  int32_t step_wanted;                 /* so many steps were written, to be planned */
+  int32_t loader_pid, owner_pid; /* the first to load it in this process; the owner of the budget */
+  int32_t other_pid;             /* another that wanted the device */
+  int32_t ended;                 /* the owner put everything away */
+  int32_t step_wanted;           /* so many steps were written, to be planned */
   int64_t step_granule, step_granules; /* chunks that the plan may use */
   int32_t plan_ready;                  /* so many were answered */
-  int32_t plan_good;                   /* whether the last answer has a plan */
+  int32_t plan_good;                   /* the last answer has a plan */
   int32_t refused;                     /* a feature was refused */
   int32_t faults;
   int32_t messages;
@@ -68,7 +68,7 @@ typedef struct shim_block {
 } shim_block;
 
 /* The names of files in the block's folder. */
-#define SHIM_RECORD "record" /* what a profile saw */
+#define SHIM_RECORD "record" /* a profile's beats */
 #define SHIM_STEP "step"     /* a step to be planned, in the same form; -N behind it */
 #define SHIM_PLAN "plan"     /* the answer; -N behind it */
 

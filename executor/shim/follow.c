@@ -26,7 +26,7 @@ struct follow {
   bool look;           /* a plan was left: perhaps its step is a part of a longer one */
   int32_t failures;    /* answers in a row without a plan */
   int64_t next_ask;    /* no step is told before so many beats */
-  bool wraps;          /* what repeats has no moment at which a step could begin */
+  bool wraps;          /* the repetition has no moment at which a step could begin */
   CUevent mark[MARKS]; /* on the stream of the step's first op, at its beginning */
   int64_t marks;       /* in a row, of steps whose times count */
 };

@@ -11,7 +11,7 @@ static CUstream own_stream (CUstream stream) {
   return stream == NULL ? CU_STREAM_PER_THREAD : stream;
 }
 
-/* What the program is told of: the budget, and what the host takes. */
+/* The memory that the program is told of: the budget, and what the host takes. */
 static int64_t told_total (const shim *s) {
   return s->most_chunks * s->chunk_bytes +
          (s->block->config.mode == SHIM_RUN ? s->block->config.host_bytes : 0);

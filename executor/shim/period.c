@@ -180,7 +180,7 @@ static bool mark_wraps (const beats *b, int64_t *delta, int64_t first, int64_t e
   int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
-    int64_t freed = l->freed > b->n ? -1 : l->freed; /* what comes later is not known yet */
+    int64_t freed = l->freed > b->n ? -1 : l->freed; /* later frees are not known yet */
     bool lasts = l->born < first - b->period && freed < 0;
     if (lasts || (freed >= 0 && freed <= first - b->period))
       continue;
@@ -194,7 +194,7 @@ static bool mark_wraps (const beats *b, int64_t *delta, int64_t first, int64_t e
   return true;
 }
 
-/* What was there at both ends of a step is the same. */
+/* The same tensors are there at both ends of a step. */
 static bool is_closed (const beats *b, int64_t first, int64_t end) {
   int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
   for (int64_t n = from; n < b->n_lives; n++) {

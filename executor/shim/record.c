@@ -18,7 +18,7 @@ struct record {
   beats beats;
   times *times;         /* of each beat that is kept */
   int64_t next_timed;   /* of a profile: the first beat whose time is not written */
-  int64_t before_start; /* where the beat of the op begins */
+  int64_t before_start; /* the beat of the op begins here */
   int64_t *words;       /* not yet written */
   int64_t n_words;
   int file;
@@ -129,7 +129,7 @@ static int64_t elapsed_ns (const shim *s, CUevent from, CUevent to) {
   return (int64_t)((double)ms * 1e6 + (ms < 0 ? -0.5 : 0.5));
 }
 
-/* What an op adds to the time of all before it, and the idle time between. */
+/* The time that an op adds to the time of all before it, and the idle time between. */
 static void put_time (const shim *s, record *r, int64_t i, int64_t before) {
   const times *own = &r->times[i & (BEATS - 1)];
   int64_t ns = elapsed_ns (s, own->start, own->end), gap = -1;
@@ -171,7 +171,7 @@ void record_harvest (shim *s) {
     harvest (s, false);
 }
 
-/* ---- as it happens ---- */
+/* ---- during the run ---- */
 
 bool record_start (shim *s) {
   record *r = calloc (1, sizeof *r);

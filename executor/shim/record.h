@@ -1,4 +1,4 @@
-/* What the program did, beat by beat: to recognise its step, and to tell the launcher of it. */
+/* The program's doings, beat by beat: to recognise its step, and to tell the launcher of it. */
 #ifndef FERRY_EXECUTOR_SHIM_RECORD_H
 #define FERRY_EXECUTOR_SHIM_RECORD_H
 

@@ -49,7 +49,7 @@ static const struct {
 
 enum { ROWS = sizeof rows / sizeof *rows, REFUSALS = sizeof refused / sizeof *refused };
 
-/* What a direct call of something gets that this driver does not have. */
+/* The answer to a direct call of something that this driver does not have. */
 static CUresult absent (void) {
   return CUDA_ERROR_NOT_FOUND;
 }
@@ -90,7 +90,7 @@ void *shim_resolve (uint64_t slot) {
   return shim_slots[slot];
 }
 
-/* ---- who asks by name ---- */
+/* ---- look-ups by name ---- */
 
 /* The version that the driver has given: the largest of this name and flavour not above. */
 static int version_given (const char *name, int asked, int *per_thread) {

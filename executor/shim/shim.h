@@ -88,7 +88,7 @@ typedef struct shim {
   bool alone;   /* this process is the owner's child, or not the owner: pass everything on */
   bool started; /* the arena is there */
   bool strict, said_short;
-  CUresult fault; /* what a wait of ferry's own returned */
+  CUresult fault; /* the result of a wait of ferry's own */
   uint64_t generation;
 
   CUdeviceptr base;
@@ -137,7 +137,8 @@ void shim_set_inside (bool on);
 bool area_start (shim *s);
 int32_t area_tensor_at (const shim *s, CUdeviceptr at); /* around the address; NONE */
 bool area_has (const shim *s, CUdeviceptr at);
-int32_t area_allocate (shim *s, int64_t bytes, int32_t slot); /* that one or any; a tensor, or NONE */
+int32_t area_allocate (shim *s, int64_t bytes,
+                       int32_t slot); /* that one or any; a tensor, or NONE */
 void area_free (shim *s, int32_t t, uint64_t stream_bits);
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits);
 bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);

@@ -32,7 +32,7 @@ static int32_t unit_of (const writer *w, int32_t x) {
   return w->units.group_of[x] >= 0 ? w->trace->n_tensors + w->units.group_of[x] : x;
 }
 
-/* ---- where things live ---- */
+/* ---- addresses ---- */
 
 static bool find_parts (writer *w, arena *a) {
   const plan *p = w->plan;
@@ -101,7 +101,7 @@ static bool put_homes (writer *w, int64_t *granules) {
   return true;
 }
 
-/* ---- what moves ---- */
+/* ---- moves ---- */
 
 /* A part of a unit as ranges of its members' pages; `head` words come before each. */
 static bool put_part (writer *w, const move *m, const int64_t *head, int64_t n_head) {
@@ -141,7 +141,7 @@ static bool put_actions (writer *w, const program *g, arena *a) {
       beat = w->map->beat[g->items[i].index];
     at[i] = beat;
   }
-  /* What comes in before the first op waits for the step before: it is issued there, so that a
+  /* A copy in before the first op waits for the step before: it is issued there, so that a
      program which waits between its steps does not keep it back. */
   int64_t least = -1;
   for (int32_t i = 0; i < g->n_items; i++) {
@@ -161,7 +161,7 @@ static bool put_actions (writer *w, const program *g, arena *a) {
   }
   int64_t last = w->map->end - w->map->first;
   for (int64_t b = -1; b < last; b++)
-    for (int pass = 0; pass < 2; pass++) /* what belongs to the next step comes last */
+    for (int pass = 0; pass < 2; pass++) /* moves of the next step come last */
       for (int32_t i = 0; i < g->n_items; i++) {
         const program_item *it = &g->items[i];
         if (at[i] != b || late[i] != (pass == 1) || it->queue == QUEUE_OPS)

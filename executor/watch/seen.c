@@ -16,7 +16,7 @@ typedef struct maker {
   int64_t lives_from;
 } maker;
 
-/* Of one step: from behind the lives that were there to the end. */
+/* The record of one step: from behind the lives that were there to the end. */
 static bool find_in_step (const steps *s, int64_t *first, int64_t *end, error *err) {
   *first = s->beats.n - s->cut_beats;
   *end = s->beats.n;

@@ -84,7 +84,7 @@ static bool add_op (steps *s, const reader *r) {
   return e.name < s->n_names && beats_op (&s->beats, e, r->words + 4);
 }
 
-/* Of one step, numbers begin anywhere; what lies between is nobody's. */
+/* In one step, numbers begin anywhere; what lies between is nobody's. */
 static void add_allocation (steps *s, int64_t number, int64_t bytes) {
   while (s->beats.n_lives < number) {
     life *l = &s->beats.lives[s->beats.n_lives & (s->beats.lives_capacity - 1)];

@@ -22,7 +22,8 @@ typedef struct steps {
   int64_t cut_beats;
 } steps;
 
-/* Of a whole program, or of one step. What it holds beside the arena goes with steps_close. */
+/* The record of a whole program, or of one step. All that it holds beside the arena goes with
+ * steps_close. */
 bool steps_read (const char *path, arena *a, steps *out, error *err) MUST_CHECK;
 void steps_close (steps *s);
 
@@ -33,7 +34,7 @@ typedef struct steps_options {
   int64_t round_bytes; /* tensors are told as so large or a multiple; 0: as they are */
 } steps_options;
 
-/* What the trace's tensors and ops are in the record. */
+/* The trace's tensors and ops as they stand in the record. */
 typedef struct steps_map {
   int64_t first, end; /* the step's beats */
   int64_t *number;    /* of each tensor, its allocation */

@@ -6,7 +6,6 @@
 #include "solver/attempt/search_policies.h"
 #include "solver/search/ways.h"
 #include "solver/sections/bound.h"
-#include "solver/solve.h"
 
 static bool certify (const solve_options *o, const effort *e, const bound *b, arena *a, solution *s,
                      error *err) {

@@ -11,6 +11,11 @@
 bool search_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                    error *err) MUST_CHECK;
 
+/* The certificate of a plan from elsewhere that has its prediction, by the bound of all plans
+   without sections that drop nothing, or that may drop where it does. */
+bool solve_certify (const trace *t, const solve_options *o, const char *found_by, plan *p, arena *a,
+                    error *err) MUST_CHECK;
+
 /* The limit of ticks where none is given. */
 int64_t search_default_ticks (const trace *t, const solve_options *o);
 

@@ -46,7 +46,7 @@ passed=$((passed + 1))
 sed 's/"confidence": "exact"/"confidence": "approximate: sizes"/' "$here/trace.json" >"$work/guess.json"
 for trace in "$here/trace.json" "$work/guess.json"; do
   for budget in 0 16777216; do
-    "$work/solve" "$trace" v100 $budget "$work/by_library.json" >/dev/null
+    "$work/solve" "$trace" "$bindir/../share/ferry/devices/v100.json" $budget "$work/by_library.json" >/dev/null
     "$bindir/ferry" solve "$trace" -d v100 $([ $budget = 0 ] || echo "-b ${budget}B") --proof -o "$work/by_program.json" >/dev/null
     [ "$(sed 's/"made_by".*//' "$work/by_program.json" | tr -d ' \n' | grep -o '"budget_bytes":[0-9]*,')" = \
       "$(tr -d ' \n' <"$work/by_library.json" | grep -o '"budget_bytes":[0-9]*,')" ] || { echo "$trace, $budget: another budget"; exit 1; }

@@ -67,7 +67,7 @@ while read -r name network batch type ways budgets options; do
   "$ferry" zoo "$network" --batch "$batch" --dtype "$type" $options -d $rates -q -o "$results/trace.json" || { failed=1; continue; }
   torch_ns=$(torch_step "$network" "$batch" "$type" "$options")
   memory=$("$ferry" info --json "$results/trace.json" | sed -n 's/^ *"peak_bytes": \([0-9]*\).*/\1/p')
-  if ! solve "$results/trace.json" "$((memory + memory / 4 + 268435456))" "$results/plan.json" ||
+  if ! solve "$results/trace.json" "$((memory + memory / 4 + 268435456))B" "$results/plan.json" ||
     ! run "$name" unswapped none "$results/trace.json" "$results/plan.json" --times "$results/measured.json"; then
     echo "failed: $name unswapped: $(head -n 1 "$results/solve.err")"
     failed=1

@@ -6,8 +6,8 @@
 
 #include "trace/simulate/simulate.h"
 
-/* The cause for which a copy waited just before it started. Copies that follow one another without a
-   pause are told by the first of them. */
+/* The cause for which a copy waited just before it started. Copies that follow one another without
+   a pause are told by the first of them. */
 typedef enum copy_cause {
   COPY_link, /* the copy before it in its direction, and so on: the link never rests */
   COPY_op,   /* an op: memory that it frees (in), or its last use (out) */

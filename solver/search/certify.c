@@ -1,7 +1,7 @@
 /* A bound for a plan from elsewhere: a published policy's, or one that somebody wrote. */
 #include "solver/attempt/attempt.h"
 #include "solver/recompute/recompute.h"
-#include "solver/solve.h"
+#include "solver/search/search.h"
 
 /* Whatever a plan drops: of all plans that may drop. */
 static bool find_bound (const trace *t, const solve_options *o, bool drops, arena *a, bound *out,
