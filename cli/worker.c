@@ -23,7 +23,7 @@ enum { MOST_FILES = 64, SPARE_S = 5, NICE = 5 };
 static void limit (int what, int64_t most) {
   struct rlimit l = { (rlim_t)most, (rlim_t)most };
   if (most >= 0)
-    setrlimit (what, &l); /* a limit that the system refuses is more tightly already */
+    setrlimit (what, &l); /* a limit that the system refuses was tighter already */
 }
 
 /* The address sanitizer reserves terabytes of addresses. */

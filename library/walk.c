@@ -7,6 +7,7 @@
 
 #include "base/order.h"
 #include "trace/rewrite/rewrite.h"
+#include "trace/simulate/simulate.h"
 #include "trace/unit.h"
 
 ferry_trace *ferry_plan_trace (const ferry_trace *t, const ferry_plan *p, ferry_error *told) {
@@ -29,18 +30,19 @@ bool ferry_plan_steps (const ferry_trace *t, const ferry_plan *p, ferry_steps *o
                        ferry_error *told) {
   error err = { 0 };
   rewritten rw;
+  predicted seen;
   arena *scratch = NULL;
   if (library_given (t, "the trace", &err) && library_given (p, "the plan", &err) &&
       library_sized (out, sizeof *out, "the steps", &err) && (scratch = library_arena (&err)) &&
-      plan_rewrite (t->trace, p->plan, scratch, &rw, &err)) {
+      plan_rewrite (t->trace, p->plan, scratch, &rw, &err) &&
+      simulate_plan (t->trace, p->plan, scratch, &seen, &err)) {
     ferry_steps made = { .ops = rw.trace->n_ops,
                          .outs = p->plan->n_outs,
                          .ins = p->plan->n_ins,
                          .granules = p->plan->placement.granules,
                          .granule_bytes = p->plan->placement.granule_bytes,
-                         .pool_bytes = p->plan->placement.pool_bytes };
-    if (p->plan->has_predicted)
-      made.host_bytes = p->plan->predicted.host_peak_bytes;
+                         .pool_bytes = p->plan->placement.pool_bytes,
+                         .host_bytes = seen.host_peak_bytes };
     library_out (out, &made, sizeof made);
   }
   arena_free (scratch);

@@ -257,11 +257,11 @@ static const paper traps[] = {
   { "g10", NULL, NULL, NULL, 8, "x0 1>7 @3; w 0>8 @7" },
   /* A wrapping interval does not charge the tables: with p's 8 MiB in ops 5 and 6, x0's would end
      with op 3, while its copy out still runs. */
-  { "g10", "delta=0.1", late_tensors, late_ops, 15, "x0 1>7 @4; w 0>8 @7; p 7>7 @5" },
+  { "g10", "delta=10%", late_tensors, late_ops, 15, "x0 1>7 @4; w 0>8 @7; p 7>7 @5" },
   /* The host has room for x0, and then for nothing. */
   { "g10", "host=4", NULL, NULL, 10, "x0 1>7 @3" },
   /* x1 is promised 5 of 6 MiB of the host before the link's tables refuse it, and keeps them. */
-  { "g10", "delta=0,latency=0s,host=6", five_tensors, NULL, 12, "w 0>8 @6" },
+  { "g10", "delta=0%,latency=0s,host=6", five_tensors, NULL, 12, "w 0>8 @6" },
   /* Each later reader has a pair of copies of its own. */
   { "tf-grappler", NULL, twice_tensors, twice_ops, 4, "x 1>4 @3 w; x 4>7 @6 w" },
   /* Triggers by order instead of by forward distance: strictly before the reader less lb; x2 has
