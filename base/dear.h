@@ -8,7 +8,7 @@
 #ifdef FERRY_DEAR_ASSERTS
 #define ASSERT_DEAR(holds) assert (holds)
 #else
-#define ASSERT_DEAR(holds) ((void)sizeof (holds))
+#define ASSERT_DEAR(holds) ((void)(0 && (holds)))
 #endif
 
 #endif
