@@ -81,7 +81,7 @@ async function linked (trace, percent, rate) {
 
 async function pack (trace, beside) {
   if (!beside) { at ("pack").hidden = true; return; }
-  const it = await job ("packs", { jobs: [{ name: "a", trace }, { name: "b", trace: beside }], points: 4, ticks: 20000 });
+  const it = await job ("packs", { jobs: [{ name: "a", trace }, { name: "b", trace: beside }], points: 4, limit_ticks: 20000 });
   show ("pack", [["answer", it.exit === 0 ? "both have a place" : "not both have a place"], ...it.result.jobs.map (j => j.predicted
     ? [j.name, gib (j.budget_bytes), seconds (j.predicted.step_ns), slower (j.predicted.step_ns, j.baseline_ns)] : [j.name, j.why ?? "no place"])]);
 }
