@@ -70,6 +70,8 @@ static bool read_budgets (call *c, table *t) {
     if (!policy_budget_of (c, "budget", part, &t->device, t->peak_bytes, at))
       return false;
   }
+  if (!c->err.code && t->n_budgets == 0)
+    error_set (&c->err, ERR_usage, "--budget: no budget is named, such as 8GiB,50%%");
   return !c->err.code;
 }
 

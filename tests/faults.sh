@@ -52,10 +52,10 @@ convert t.json
 rewrite t.json p.json
 export t.json p.json --chrome c.json
 replay t.json p.json --bytes none --iterations 2
-curve t.json --points 2 --ticks 10
-min-memory t.json --ticks 10
-pack t.json t.json --points 3 --ticks 10
-whatif t.json --ticks 10
+curve t.json --points 2 --limit 10
+min-memory t.json --limit 10
+pack t.json t.json --points 3 --limit 10
+whatif t.json --limit 10
 compare t.json --policies lru --jobs 1
 zoo vgg16 --batch 1
 devices
@@ -107,7 +107,7 @@ bombs() {
 orphans() {
   local parent child alive i
   "$ferry" zoo gpt2-xl --batch 8 --device h200 -q -o g.json
-  "$ferry" whatif g.json --device h200 --memory 60%,55% --link 20GB/s,30GB/s --jobs 2 --ticks 4000000 >/dev/null 2>&1 &
+  "$ferry" whatif g.json --device h200 --budget 60%,55% --link 20GB/s,30GB/s --jobs 2 --limit 4000000 >/dev/null 2>&1 &
   parent=$!
   for ((i = 0; i < 100; i++)); do
     child=$(cat /proc/$parent/task/$parent/children 2>/dev/null)

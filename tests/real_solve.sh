@@ -37,7 +37,7 @@ solve_one() { # NAME FILES...
   fi
   if [ $status != 0 ]; then fail "$name is read: $(cat "$work/err")"; return; fi
   # Of no budget at all, the answer is the floor, in granules and by its op.
-  "$ferry" solve "$work/trace" "${device[@]}" --budget 1 --reserve 0 --json >"$work/floor" 2>/dev/null
+  "$ferry" solve "$work/trace" "${device[@]}" --budget 1B --reserve 0 --json >"$work/floor" 2>/dev/null
   [ $? = 1 ] || { fail "$name has no floor"; return; }
   floor=$(number floor_bytes "$work/floor")
   op=$(sed -n 's/.*"floor_op": {"name": "\(.*\)","op": \([0-9]*\)}.*/op \2 (\1)/p' "$work/floor")
@@ -46,7 +46,7 @@ solve_one() { # NAME FILES...
   budget=$((peak * 6 / 10))
   [ $(((floor + peak) / 2)) -gt $budget ] && budget=$(((floor + peak) / 2))
   status=0
-  "$ferry" solve "$work/trace" "${device[@]}" --budget $budget --reserve 0 --limit 300000 --proof --json \
+  "$ferry" solve "$work/trace" "${device[@]}" --budget ${budget}B --reserve 0 --limit 300000 --proof --json \
     -o "$work/plan" >"$work/out" 2>"$work/err" || status=$?
   if [ $status != 0 ] && [ $status != 4 ]; then fail "$name is solved: $(cat "$work/err")"; return; fi
   "$ferry" check "$work/trace" "$work/plan" >/dev/null 2>"$work/err" || { fail "$name: $(cat "$work/err")"; return; }

@@ -12,11 +12,11 @@ budgets() { # NAME PROGRAM...
   cp "$name.json" whole.json
   whole=$(figure live_high_bytes whole) floor=$(figure floor_bytes whole)
   for percent in 90 70 50; do
-    same "$name" --wait --budget $((whole * percent / 100)) -- "${@:2}" || return 1
+    same "$name" --wait --budget $((whole * percent / 100))B -- "${@:2}" || return 1
     [ "$(figure evictions "$name")" -gt 0 ] || { echo "$percent: nothing had to leave"; return 1; }
   done
   # The floor: what the largest op needs, and a chunk or so of small tensors.
-  same "$name" --wait --budget $((floor + 5 * 65536)) -- "${@:2}"
+  same "$name" --wait --budget $((floor + 5 * 65536))B -- "${@:2}"
 }
 planned() { # NAME PROGRAM...: by a plan, without a mapping call, near the prediction
   local name=$1 seen predicted

@@ -10,7 +10,6 @@ schemas=$srcdir/data/schema
 "$ferry" zoo -q resnet18 --batch 16 --image 96 -d v100 -o net.json && "$ferry" zoo -q alexnet --batch 32 --image 64 --width-divisor 2 -d v100 -o alex.json &&
   "$ferry" solve -q net.json -b 60% --proof -o plan.json >/dev/null && "$ferry" solve -q alex.json -b 70% --recompute auto --sections auto -o both.json --limit 20000 >/dev/null || exit 1
 sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' net.json >guess.json
-printf '%s\n' 'tensor x 4MiB activation' 'op a 1ms writes x' 'op b 1ms reads x' >plain.txt
 
 # answers COMMAND ARGUMENTS...: kept as answers/COMMAND.N.json, whatever its status
 mkdir answers
@@ -20,6 +19,23 @@ answers() {
   "$ferry" "$@" --json >"answers/$1.$n.json" 2>err
   [ -s "answers/$1.$n.json" ] || { echo "ferry $*: nothing"; cat err; return 1; }
 }
+# advise asks a service, which has to know a curve
+advised() {
+  local pid i status=1
+  "$ferry" serve --state state --listen "unix:$PWD/socket" >serve.out 2>&1 &
+  pid=$!
+  for ((i = 0; i < 100; i++)); do
+    [ -S socket ] && break
+    sleep 0.1
+  done
+  "$ferry" submit -q alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --fingerprint plain --wait --server "unix:$PWD/socket" >submitted &&
+    answers advise plain -s 100% --server "unix:$PWD/socket" && status=0
+  kill $pid
+  wait $pid
+  [ $status = 0 ] || cat serve.out submitted
+  return $status
+}
+with_server() { ! "$ferry" advise plain 2>&1 | grep -q without-server; }
 all() {
   answers version && answers devices && answers zoo --list && answers demo && answers info net.json && answers info guess.json -b 100MiB && answers info net.json -d v100 &&
     answers solve net.json -b 60% && answers solve net.json && answers solve net.json -b 20MiB && answers solve alex.json -b 70% --recompute auto --limit 20000 &&
@@ -29,7 +45,8 @@ all() {
     answers simulate net.json plan.json && answers simulate net.json plan.json --noise 10% && answers simulate net.json plan.json alex.json both.json && answers plot net.json plan.json &&
     answers curve net.json -b 20MiB,50%,100% --effort low && answers min-memory net.json --limit 1000 && answers min-memory net.json -s 0% --limit 1 --host 1MiB &&
     answers max-batch alexnet --image 64 --width-divisor 4 --classes 100 -d v100 -b 64MiB --limit 1000 --fine 16 && answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --compare &&
-    answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --leave alex@5s && answers whatif net.json -d v100,p100 -b 20MiB,60% --effort low
+    answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --leave alex@5s && answers whatif net.json -d v100,p100 -b 20MiB,60% --effort low &&
+    { ! with_server || advised; }
 }
 fit() {
   python3 - "$schemas" answers <<'END'
@@ -50,6 +67,7 @@ complete() { # what has --json is tried here; those that need a GPU, a service o
   local command
   for command in $("$ferry" completion --list | sed -n 's/ --json$//p'); do
     case $command in replay | link | import | doctor) continue ;; esac
+    [ "$command" = advise ] && ! with_server && continue
     [ -e "answers/$command.0.json" ] && [ -e "$schemas/answer-$command.schema.json" ] || echo "$command has no schema or was not tried"
   done
 }

@@ -30,6 +30,8 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
     if (!policy_budget_of (c, "budget", part, d, range->peak_bytes, &(*budgets)[(*n)++]))
       return false;
   }
+  if (!c->err.code && *n == 0)
+    error_set (&c->err, ERR_usage, "--budget: no budget is named, such as 8GiB,50%%");
   return !c->err.code;
 }
 

@@ -27,7 +27,7 @@ for row in "${rows[@]}"; do
   under "$name-all" 1024GiB "$name" "$batch"
   held=$(sed -n 's/^  "live_high_bytes": \([0-9]*\),*$/\1/p' "$work/$name-all.report" 2>/dev/null)
   for percent in 90 70 50; do
-    [ -z "$held" ] || under "$name-$percent" $((held * percent / 100)) "$name" "$batch"
+    [ -z "$held" ] || under "$name-$percent" $((held * percent / 100))B "$name" "$batch"
   done
 done
 python3 - "$work" "${rows[@]}" >"$out" <<'END'

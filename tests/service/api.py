@@ -35,7 +35,7 @@ def _ ():
 def _ ():
   job = s.job ("schedules", asked)
   assert job["state"] == "done" and job["verified"]["predicted"]["step_ns"] == job["result"]["predicted"]["step_ns"]
-  p = ferry ("solve", "a.json", "--budget", str (budget), "-o", "local.json", "--json", status=None)
+  p = ferry ("solve", "a.json", "--budget", f"{budget}B", "-o", "local.json", "--json", status=None)
   assert p.returncode == job["exit"]
   r = s.ask ("GET", job["links"]["plan"])
   assert r.body == open ("local.json", "rb").read ()
@@ -268,8 +268,8 @@ def _ ():
 
 @claim ("the client uploads, asks, follows, and gets the same plan; exit statuses are the command's")
 def _ ():
-  ferry ("solve", "a.json", "--budget", str (budget), "-o", "here.json", "--noise", "5%", status=None)
-  far = ferry ("solve", "a.json", "--budget", str (budget), "-o", "there.json", "--noise", "5%", "--server", s.url, status=None)
+  ferry ("solve", "a.json", "--budget", f"{budget}B", "-o", "here.json", "--noise", "5%", status=None)
+  far = ferry ("solve", "a.json", "--budget", f"{budget}B", "-o", "there.json", "--noise", "5%", "--server", s.url, status=None)
   assert far.returncode in (0, 4), far
   assert open ("here.json", "rb").read () == open ("there.json", "rb").read ()
   assert "no plan takes less than" in far.stdout
