@@ -35,7 +35,7 @@ def _ ():
 def _ ():
   job = s.job ("schedules", asked)
   assert job["state"] == "done" and job["verified"]["predicted"]["step_ns"] == job["result"]["predicted"]["step_ns"]
-  p = ferry ("solve", "a.json", "--budget", str (budget), "-o", "local.json", "--json", status=None)
+  p = ferry ("solve", "a.json", "--budget", f"{budget}B", "-o", "local.json", "--json", status=None)
   assert p.returncode == job["exit"]
   r = s.ask ("GET", job["links"]["plan"])
   assert r.body == open ("local.json", "rb").read ()
@@ -76,12 +76,12 @@ def _ ():
       ("min-memory", {"trace": trace, "slowdown_ppm": 50000, "limit_ticks": 1000}, "min-memory a.json --slowdown 5% --limit 1000"),
       ("what-if", {"trace": trace, "memory": ["75%"], "batches": [1, 2], "limit_ticks": 1}, "whatif a.json --budget 75% --batch x1,x2 --limit 1"),
       ("comparisons", {"trace": trace, "budget_bytes": budget, "policies": ["lru", "ferry"], "limit_ticks": 1000},
-       f"compare a.json --budget {budget} --policies lru,ferry --limit 1000"),
+       f"compare a.json --budget {budget}B --policies lru,ferry --limit 1000"),
       ("packs", {"jobs": [{"name": "a", "trace": trace}, {"name": "b", "trace": other}], "points": 3, "limit_ticks": 1000},
        "pack a.json b.json --points 3 --limit 1000"),
       ("max-batch", {"network": "alexnet", "device": "v100", "memory_bytes": 1 << 30, "image": 64, "width_divisor": 4,
                      "classes": 10, "limit_ticks": 100, "most": 64},
-       "max-batch alexnet --device v100 --memory 1GiB --image 64 --width-divisor 4 --classes 10 --limit 100 --most 64")):
+       "max-batch alexnet --device v100 --budget 1GiB --image 64 --width-divisor 4 --classes 10 --limit 100 --most 64")):
     job = s.job (kind, body)
     assert job["state"] == "done", (kind, job)
     local = json.loads (ferry (*line.split (), "--json", status=None).stdout)
@@ -268,8 +268,8 @@ def _ ():
 
 @claim ("the client uploads, asks, follows, and gets the same plan; exit statuses are the command's")
 def _ ():
-  ferry ("solve", "a.json", "--budget", str (budget), "-o", "here.json", "--noise", "5%", status=None)
-  far = ferry ("solve", "a.json", "--budget", str (budget), "-o", "there.json", "--noise", "5%", "--server", s.url, status=None)
+  ferry ("solve", "a.json", "--budget", f"{budget}B", "-o", "here.json", "--noise", "5%", status=None)
+  far = ferry ("solve", "a.json", "--budget", f"{budget}B", "-o", "there.json", "--noise", "5%", "--server", s.url, status=None)
   assert far.returncode in (0, 4), far
   assert open ("here.json", "rb").read () == open ("there.json", "rb").read ()
   assert "no plan takes less than" in far.stdout

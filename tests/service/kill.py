@@ -101,7 +101,7 @@ def _ ():
   assert len (ids) == len (set (ids)) and set (i for i, b in accepted.items () if b) <= set (ids)
   for id in dice.sample (sorted (i for i, b in accepted.items () if b), 3):
     b = accepted[id]
-    ferry ("solve", "a.json", "--budget", str (budget), "--limit", str (b["limit_ticks"]), "--seed", str (b["seed"]),
+    ferry ("solve", "a.json", "--budget", f"{budget}B", "--limit", str (b["limit_ticks"]), "--seed", str (b["seed"]),
            "-o", "again.json", status=None)
     assert s.ask ("GET", f"/v1/schedules/{id}/files/plan").body == open ("again.json", "rb").read ()
 
