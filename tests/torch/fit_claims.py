@@ -23,6 +23,15 @@ def test_fit_records_plans_and_follows(folder):
         assert "step" not in fitted.optimizer.__dict__ and not fitted.model._forward_pre_hooks
 
 
+def test_a_budget_may_be_an_int_of_bytes(folder):
+    make, batches = NETS["cnn"]
+    job = Job(make, OPTIMIZERS["adam"], batches)
+    with ferry_torch.fit(job.model, job.optimizer, 1 << 30, say=lambda text: None) as run:
+        for n in range(4):
+            job.step(n)
+    assert run.report.budget == 1 << 30, run.report.text()
+
+
 def test_fit_keeps_schedulers(folder):
     make, batches = NETS["cnn"]
     jobs = [Job(make, OPTIMIZERS["momentum"], batches) for _ in range(2)]
