@@ -68,8 +68,8 @@ def solve(folder, share, *more):
     """A plan for the trace that was recorded there."""
     trace, plan, device = (os.path.join(folder, n) for n in ("step.json", "plan.json", "card.json"))
     card(folder)
-    ferry("solve", trace, "-d", device, "--for", "torch", "--budget", budget_of(trace, device, share),
-          "--gap", "5%", "--limit", "20000", "-o", plan, *more)
+    ferry("solve", trace, "-d", device, "--for", "torch", "--budget",
+          f"{budget_of(trace, device, share)}B", "--gap", "5%", "--limit", "20000", "-o", plan, *more)
     return plan
 
 

@@ -63,8 +63,8 @@ def test_commands_take_it(folder):
     path = os.path.join(folder, "step.json")
     said = json.loads(ferry("info", path, "--json"))
     assert said["peak_bytes"] > 0
-    ferry("curve", path, "-d", card(folder), "--points", "3", "--ticks", "5000")
-    ferry("whatif", path, "-d", card(folder), "--from", card(folder), "--ticks", "5000")
+    ferry("curve", path, "-d", card(folder), "--points", "3", "--limit", "5000")
+    ferry("whatif", path, "-d", card(folder), "--from", card(folder), "--limit", "5000")
     packed = os.path.join(folder, "packed.json.gz")
     ferry("convert", path, "-o", packed, "--form", "packed")
     assert traces.digest(traces.load(packed)) == traces.digest(trace)

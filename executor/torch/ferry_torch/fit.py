@@ -61,7 +61,8 @@ class Fit:
     """Counts the optimizer's steps: one as it is, one recorded, then the plan."""
 
     def __init__(self, model, optimizer, budget, card, folder, say):
-        self.model, self.optimizer, self.budget = model, optimizer, budget
+        self.model, self.optimizer = model, optimizer
+        self.budget = f"{budget}B" if isinstance(budget, int) else budget
         self.card, self.folder, self.say = card, folder, say
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None
 
@@ -125,7 +126,7 @@ def say_on_stderr(text):
 
 @contextlib.contextmanager
 def fit(model, optimizer, budget, device=None, say=say_on_stderr):
-    """Trains within `budget` ("10GiB", or "60%" of what a step takes). The first step runs as it is,
+    """Trains within `budget` ("10GiB", an int of bytes, or "60%" of what a step takes). The first step runs as it is,
     the second is recorded, all others follow the plan; at the end it says what it expected and what
     it saw. `device` is a card's name or file; without it, the one that is here."""
     folder = tempfile.mkdtemp(prefix="ferry-")
