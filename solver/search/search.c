@@ -19,9 +19,11 @@ static bool certify (const solve_options *o, const effort *e, const bound *b, ar
                   .proof = b->proof,
                   .enough_ns = solve_enough_ns (e->gap_ppm, b->lower_bound_ns),
                   .limit_met = had->limit_met ? had->limit_met : "ticks" };
-  c.covers =
-      arena_format (a, err, "every plan %s, cut into whatever sections%s", drops[o->recompute],
-                    o->section_orders == ORDERS_LEVEL ? " level by level" : "");
+  c.covers = o->recompute == RECOMPUTE_AUTO && o->section_orders != ORDERS_LEVEL
+                 ? "every plan, with whatever sections and recompute entries"
+                 : arena_format (a, err, "every plan %s, cut into whatever sections%s",
+                                 drops[o->recompute],
+                                 o->section_orders == ORDERS_LEVEL ? " level by level" : "");
   if (!c.covers)
     return false;
   s->bound = *b;
