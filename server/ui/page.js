@@ -70,13 +70,13 @@ async function curve (trace) {
 async function compare (trace, ppm) {
   const it = await job ("comparisons", { trace, budget_ppm: ppm });
   show ("compare", [["policy", "step", "slower", "device", "host"], ...it.result.rows.map (r => [r.label,
-    ...(r.fits ? [seconds (r.cost.step_ns), slower (r.cost.step_ns, r.cost.baseline_ns), gib (r.cost.peak_bytes), gib (r.cost.host_peak_bytes)] : ["does not fit", "", "", ""])])]);
+    ...(r.fits ? [seconds (r.predicted.step_ns), slower (r.predicted.step_ns, r.predicted.baseline_ns), gib (r.predicted.peak_bytes), gib (r.predicted.host_peak_bytes)] : ["does not fit", "", "", ""])])]);
 }
 
 async function linked (trace, percent, rate) {
   const it = await job ("what-if", { trace, memory: [`${percent}%`], links_bytes_per_s: [rate * 1e9] });
   const r = it.result.rows[0];
-  show ("linked", [["link", "step", "slower"], [`${rate} GB/s`, r.step_ns ? seconds (r.step_ns) : "no plan fits", r.step_ns ? slower (r.step_ns, r.baseline_ns) : ""]]);
+  show ("linked", [["link", "step", "slower"], [`${rate} GB/s`, r.predicted ? seconds (r.predicted.step_ns) : "no plan fits", r.predicted ? slower (r.predicted.step_ns, r.baseline_ns) : ""]]);
 }
 
 async function pack (trace, beside) {
