@@ -139,18 +139,10 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
 
 /* The plan of the trace in an order as one of the trace as it is. */
 static bool give_back (ordering *n, const order_tried *x, solution *out, error *err) {
-  char digest[TRACE_DIGEST];
   *out = x->found;
   out->ticks = n->ticks;
-  plan *p = out->plan;
-  if (!x->n_runs)
-    return true;
-  if (!trace_digest (n->t, digest, err))
-    return false;
-  p->trace_digest = arena_string (n->arena, digest, err);
-  p->order = x->runs;
-  p->n_order = x->n_runs;
-  return p->trace_digest && check_plan (n->t, p, n->arena, NULL, err);
+  return plan_set_order (out->plan, n->t, x->runs, x->n_runs, n->arena, err) &&
+         (!x->n_runs || check_plan (n->t, out->plan, n->arena, NULL, err));
 }
 
 static bool name_class (ordering *n, const solution *s, error *err) {

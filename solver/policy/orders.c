@@ -260,14 +260,10 @@ static bool evolve (genetic *s, error *err) {
 
 /* The plan of the trace in that order as one of the trace as it is. */
 static bool give_back (genetic *s, policy_answer *out, error *err) {
-  char digest[TRACE_DIGEST];
-  plan *p = out->plan;
-  if (!p)
-    return true;
-  if (!trace_digest (s->request->trace, digest, err))
-    return false;
-  p->trace_digest = arena_string (s->a, digest, err);
-  return p->trace_digest && order_runs (s->order, s->graph.n, s->a, &p->order, &p->n_order, err);
+  op_run *runs;
+  int32_t n_runs;
+  return !out->plan || (order_runs (s->order, s->graph.n, s->a, &runs, &n_runs, err) &&
+                        plan_set_order (out->plan, s->request->trace, runs, n_runs, s->a, err));
 }
 
 /* The best once more, for the caller. */

@@ -219,3 +219,15 @@ bool order_runs (const int32_t *order, int32_t n_ops, arena *a, op_run **runs, i
   }
   return *runs;
 }
+
+bool plan_set_order (plan *p, const trace *t, op_run *runs, int32_t n_runs, arena *a, error *err) {
+  char digest[TRACE_DIGEST];
+  if (!n_runs)
+    return true;
+  if (!trace_digest (t, digest, err))
+    return false;
+  p->trace_digest = arena_string (a, digest, err);
+  p->order = runs;
+  p->n_order = n_runs;
+  return p->trace_digest;
+}
