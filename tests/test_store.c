@@ -269,7 +269,7 @@ START_TEST (a_file_is_whole_or_not_there_and_other_replicas_have_it) {
   char *large = malloc (3000001);
   ck_assert (large);
   for (int i = 0; i < 3000000; i++)
-    large[i] = (char)('a' + i * i % 23);
+    large[i] = (char)('a' + (int64_t)i * i % 23);
   large[3000000] = 0;
   put ("d1", large);
   ck_assert (!store_file (s, "d2", a, &err) && err.code == ERR_file);

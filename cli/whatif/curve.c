@@ -120,7 +120,7 @@ static bool print_picture (call *c, const curve *v) {
   }
   bool ok = at && term_curve (at, v->count, v->knee < 0 ? -1 : v->points[v->knee].budget_bytes,
                               ROWS, &style, &text, &c->err);
-  if (ok)
+  if (ok && text.size)
     fwrite (text.data, 1, (size_t)text.size, stdout);
   bytes_free (&text);
   return ok;
