@@ -11,7 +11,7 @@ typedef struct advice {
   int64_t peak_bytes, host_bytes, d2h_bytes, h2d_bytes;
   int64_t step_ns, baseline_ns, bound_ns, floor_bytes;
   const char *job, *trace; /* the curve, and what it is of */
-  char reason[160];        /* where it does not fit */
+  char reason[160];        /* the reason why it does not fit */
 } advice;
 
 /* gpu_bytes 0: any card.  slowdown_ppm: at most so much longer than without a budget. */

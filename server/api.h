@@ -1,4 +1,4 @@
-/* What the files of the API share. */
+/* Shared by the files of the API. */
 #ifndef FERRY_SERVER_API_H
 #define FERRY_SERVER_API_H
 
@@ -20,7 +20,7 @@ bool api_put_job (service *s, request *q, reply *p, const char *kind, const aske
 /* The reply is the job's status, after a wait. */
 void api_follow (service *s, request *q, reply *p, const job_row *j, int64_t seconds);
 bool api_find_job (service *s, request *q, reply *p, job_row *j) MUST_CHECK;
-/* Who asked for an import may see its trace. */
+/* The user that asked for an import may see its trace. */
 void api_own_import (service *s, request *q, const job_row *j);
 
 #endif

@@ -11,7 +11,7 @@
 
 enum { MOST_WAIT_S = 30, MOST_INLINE = 1 << 18, LIST_DEFAULT = 20, LIST_MOST = 100 };
 
-/* ---- what a job looks like ---- */
+/* ---- a job as JSON ---- */
 
 static const char *link_to (request *q, const job_row *j, const char *rest, error *err) {
   return arena_format (q->arena, err, "/v1/%s/%s%s", j->kind, j->id, rest);
@@ -68,7 +68,8 @@ static const char *verified_of (request *q, const job_row *j) {
   return text;
 }
 
-/* Of the command behind the job: 0, 1 (the answer is no) or 4 (a limit ended the search). */
+/* The status of the command behind the job: 0, 1 (the answer is no) or 4 (a limit ended the
+   search). */
 static int64_t exit_of (const job_row *j) {
   error ignored = { 0 };
   int64_t number = 0;
@@ -136,7 +137,7 @@ static int64_t wait_s (const request *q) {
   return seconds < 0 ? 0 : seconds > MOST_WAIT_S ? MOST_WAIT_S : seconds;
 }
 
-/* Whether the reply is put off until the job has changed. */
+/* True if the reply is put off until the job has changed. */
 static bool waits (request *q, reply *p, const job_row *j, int64_t seconds) {
   if (api_is_over (j) || q->last || seconds <= 0)
     return false;

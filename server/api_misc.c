@@ -1,4 +1,4 @@
-/* What is asked of the service about itself. */
+/* Questions to the service about itself. */
 #include "config.h"
 
 #include <stdarg.h>

@@ -1,5 +1,5 @@
-/* What a request for a job asks: read from its body, kept as canonical text, and turned into the
-   command line of a worker.  Equal questions have equal texts, and so the same id. */
+/* The question in a request for a job: read from its body, kept as canonical text, and turned into
+   the command line of a worker.  Equal questions have equal texts, and so the same id. */
 #ifndef FERRY_SERVER_ASKED_H
 #define FERRY_SERVER_ASKED_H
 
@@ -20,7 +20,7 @@ typedef struct asked {
 
 /* False: a fault, or *err. */
 bool asked_read (const job_kind *k, const bytes *body, arena *a, asked *out, error *err) MUST_CHECK;
-/* Of an upload: no body but the digest of what was sent. */
+/* For an upload: no body but the digest of what was sent. */
 bool asked_import (const char *digest, const char *fingerprint, arena *a, asked *out,
                    error *err) MUST_CHECK;
 void asked_id (const char *kind, const char *text, char id[65]);

@@ -199,7 +199,7 @@ static void send_stop (crew *c, work *w) {
   service_count (c->service, METRIC_worker_kills_total, 1);
 }
 
-/* Whether the job is still ours: it may have been cancelled, or taken over. */
+/* Looks if the job is still ours: it may have been cancelled, or taken over. */
 static void look (crew *c, work *w, bool beat) {
   error err = { 0 };
   job_row now;

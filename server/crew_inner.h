@@ -28,7 +28,7 @@ typedef struct work {
   int status; /* of the process that did the work */
 } work;
 
-/* What a process of the job ended with. */
+/* The end of a process of the job. */
 typedef struct work_end {
   bool by_signal;
   int number; /* exit status, or signal */
@@ -37,7 +37,7 @@ typedef struct work_end {
 /* Fills the folder and starts the process; false: *err, and nothing runs. */
 bool work_start (service *s, work *w, error *err) MUST_CHECK;
 bool work_verify (service *s, work *w, error *err) MUST_CHECK;
-/* Whether there is a plan to verify. */
+/* True if there is a plan to verify. */
 bool work_has_plan (const work *w);
 /* Stores what was found; *held is false where the job is no longer ours. */
 bool work_keep (service *s, work *w, bool *held, error *err) MUST_CHECK;

@@ -14,7 +14,7 @@ typedef struct exchange {
   const route *route;
   void *door;   /* of the HTTP layer */
   bool handled; /* the reply is complete */
-  /* of a stream, under the desk's lock */
+  /* for a stream, under the desk's lock */
   bytes text;
   int64_t text_at, after, told_ns;
   bool last, waiting; /* nothing follows; the reader sleeps until there is text */

@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 
-/* What lies in it goes, folders too; nothing is followed. */
+/* Everything in it goes, folders too; nothing is followed. */
 void folder_remove_inside (const char *path);
 void folder_remove (const char *path);
 /* The sizes of the files that lie in it. */

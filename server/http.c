@@ -80,7 +80,7 @@ static void keep (door *r, struct MHD_Response *out) {
     MHD_destroy_response (before);
 }
 
-/* What is cached may be another's business tomorrow: after a DELETE all is asked for again. */
+/* A cached answer may be another's business tomorrow: after a DELETE all is asked for again. */
 static void forget_all (http *h) {
   pthread_rwlock_wrlock (&h->cache_lock);
   for (int i = 0; i < CACHED; i++) {

@@ -22,7 +22,7 @@ typedef struct request {
   const char *spool;   /* or of an upload: a file, as it was sent */
   char digest[65];     /* of that file */
   int64_t body_bytes;  /* as sent */
-  const char *owner;   /* who asks */
+  const char *owner;   /* the one who asks */
   role role;           /* and what they may */
   char id[ID_TEXT];    /* of the request */
   char trace[56];      /* the traceparent that was sent, or made */
@@ -80,7 +80,7 @@ const char *problem_name (problem kind);
 void reply_problem (reply *p, const request *q, problem kind, const char *format, ...)
     PRINTF_LIKE (4, 5);
 void reply_faults (reply *p, const request *q, const fault *faults, int n);
-/* What a function below said went wrong. */
+/* The error that a function below reported. */
 void reply_error (reply *p, const request *q, const error *err);
 
 #endif

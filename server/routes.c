@@ -68,7 +68,7 @@ static const route *find_route (request *q, reply *p) {
   return NULL;
 }
 
-/* ---- who asks ---- */
+/* ---- the asking user ---- */
 
 /* The host without its port; [::1] keeps its brackets. */
 static size_t host_length (const char *host) {

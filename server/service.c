@@ -82,7 +82,7 @@ static bool make_folder (const char *folder, const char *name, error *err) {
   return error_set (err, ERR_file, "the state folder %s cannot hold %s", folder, name);
 }
 
-/* What a daemon left behind when it died is of no use: its jobs are in the queue. */
+/* Files that a daemon left behind when it died are of no use: its jobs are in the queue. */
 static void sweep (const char *folder, const char *name) {
   char path[300];
   snprintf (path, sizeof path, "%s/%s", folder, name);

@@ -70,7 +70,7 @@ void service_log (service *s, const char *level, const char *message, ...)
 
 /* Lines of digest, owner and role; anybody but the owner of the file must not read it. */
 bool tokens_read (service *s, const char *path, error *err) MUST_CHECK;
-/* Who sends "Bearer TOKEN"; NULL: nobody we know. */
+/* The one who sends "Bearer TOKEN"; NULL: nobody we know. */
 const token *tokens_find (const service *s, const char *authorization);
 /* A new one: `text` for its owner, `line` for the file. */
 bool token_make (const char *owner, const char *role_name, char text[80], char line[160],

@@ -44,7 +44,7 @@ typedef struct store_counts {
 
 typedef enum submit_answer { SUBMIT_NEW, SUBMIT_JOINED, SUBMIT_AGAIN, SUBMIT_FULL } submit_answer;
 
-/* where: "sqlite" or "postgres:CONNECTION"; the folder is there. */
+/* `where` is "sqlite" or "postgres:CONNECTION"; the folder is there. */
 store *store_open (const char *where, const char *folder, error *err) MUST_CHECK;
 void store_close (store *s);
 bool store_is_shared (const store *s);

@@ -1,4 +1,4 @@
-/* What the files of the store share. */
+/* Shared by the files of the store. */
 #ifndef FERRY_SERVER_STORE_INNER_H
 #define FERRY_SERVER_STORE_INNER_H
 

@@ -10,7 +10,7 @@ typedef struct upload {
   int file; /* -1: the body stays in memory */
   char path[300];
   int64_t most_bytes;
-  bool too_large; /* what came behind the limit was thrown away */
+  bool too_large; /* bytes behind the limit were thrown away */
 } upload;
 
 /* folder NULL: in memory. False, with errno: there is no file for it. */

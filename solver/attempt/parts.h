@@ -6,7 +6,7 @@
 #include "solver/flow/gaps.h"
 #include "solver/tuning/tuning.h"
 
-enum { MOST_SECTIONS = 32 }; /* where nothing else is known */
+enum { MOST_SECTIONS = 32 }; /* if nothing else is known */
 
 typedef struct parts_rule {
   int32_t most;   /* of a unit */

@@ -50,11 +50,11 @@ typedef struct cards_answer {
   int64_t sampled, visited;     /* plans; nodes of the search */
 } cards_answer;
 
-/* As many jobs as can be, and of all ways to place those the best. */
+/* Places as many jobs as can be, in the best of all ways to place those. */
 bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_options *o, arena *a,
                        cards_answer *out, error *err) MUST_CHECK;
 
-/* What is left of a card for the budgets of so many jobs. */
+/* Bytes of a card that are left for the budgets of so many jobs. */
 int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs);
 
 #endif

@@ -1,4 +1,4 @@
-/* Who is left out, and why. */
+/* Names the jobs that are left out, and why. */
 #include "base/units.h"
 #include "solver/fleet/cards_inner.h"
 

@@ -40,7 +40,7 @@ static bool offered (spreading *s, int32_t kind, int32_t job, int32_t n, pack_jo
   return true;
 }
 
-/* Of the choices that are no slower than the limit, in their order; *at says which they are. */
+/* The choices that are no slower than the limit, in their order; *at says which they are. */
 static bool limited (const pack_job *all, int64_t most_ppm, arena *a, pack_job *out, int32_t **at,
                      error *err) {
   pack_choice *choices = NEW (a, all->count, pack_choice, err);

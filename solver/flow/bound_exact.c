@@ -55,7 +55,7 @@ static void add (sum *s, __int128 x, int64_t times) {
             __builtin_add_overflow (s->value, product, &s->value);
 }
 
-/* What a grain costs that goes back to where it belongs at the gap's end. */
+/* The price of a grain that goes back to where it belongs at the gap's end. */
 static __int128 price_return (const flow *f, const int64_t *y, const flow_gap *g, int class) {
   int32_t due = flow_row (f, g->first ? ROW_early_first : ROW_early, g->due, class);
   __int128 price = dual_at (y, due);

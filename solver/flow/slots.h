@@ -35,7 +35,7 @@ static inline bool slots_is_run (const slots *s, int32_t j) {
   return s->first[j + 1] - s->first[j] > 1 || (s->loose && s->loose[s->first[j]]);
 }
 
-/* Whether a slot could begin inside slot j. */
+/* True if a slot could begin inside slot j. */
 bool slots_can_split (const slots *s, int32_t j);
 
 #endif

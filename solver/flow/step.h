@@ -22,7 +22,7 @@ typedef struct count_rule {
 
 bool step_count (const trace *t, const count_rule *how, arena *a, counted_step *out,
                  error *err) MUST_CHECK;
-/* As any plan may: bytes for granules, no groups, no pool. */
+/* Counts the step as any plan may: bytes for granules, no groups, no pool. */
 bool step_count_bytes (const trace *t, int64_t budget_bytes, arena *a, counted_step *out,
                        error *err) MUST_CHECK;
 

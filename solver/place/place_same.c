@@ -42,7 +42,7 @@ typedef struct same {
   int32_t *n_runs;
 } same;
 
-/* ---- who is there when ---- */
+/* ---- owners at a time ---- */
 
 static bool inside (int64_t at, arc x) {
   return x.birth < x.end ? x.birth <= at && at < x.end : at >= x.birth || at < x.end;
@@ -231,7 +231,7 @@ static bool give_all (same *s, turn how) {
   return true;
 }
 
-/* ---- who waits for whom ---- */
+/* ---- waits between owners ---- */
 
 static int by_birth (const void *a, const void *b, void *context) {
   const same *s = context;

@@ -1,4 +1,4 @@
-/* What the files of solver/place/schedule share; nothing else needs it. */
+/* Shared by the files of solver/place/schedule; nothing else needs it. */
 #ifndef FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
 #define FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
 

@@ -96,7 +96,7 @@ static bool pick (autoswap *s, score by, error *err) {
     const view_gap *g = &v->gaps[s->cand[at]];
     view_relieve (v, s->res, g, g->b);
     s->taken[s->n_taken++] = s->cand[at];
-    if (by == SWDOA) { /* what is left is rated anew */
+    if (by == SWDOA) { /* the others are rated anew */
       rate (s, by);
       view_sort (v, s->cand + s->n_taken, s->n_cand - s->n_taken, best_first, s);
     }

@@ -5,7 +5,7 @@
 #include "solver/policy/drops.h"
 #include "solver/policy/link.h"
 
-/* What recomputing a tensor costs, kept up to date as its sources are dropped. */
+/* The cost of recomputing a tensor, kept up to date as its sources are dropped. */
 typedef struct again {
   int64_t rp_ns, ext_ns, count;
   int32_t *sources;

@@ -5,7 +5,7 @@
 
 #include "solver/policy/policy.h"
 
-/* Whether the tensor can be made again for op `before`: one op wrote it, from scratch, and what
+/* True if the tensor can be made again for op `before`: one op wrote it, from scratch, and what
    that op read can be had. */
 bool policy_can_drop (const policy_view *v, int32_t tensor, int32_t before);
 

@@ -22,7 +22,8 @@ typedef struct orders_graph {
 } orders_graph;
 
 bool orders_graph_of (const trace *t, arena *a, orders_graph *out, error *err) MUST_CHECK;
-/* Of the ops that may run, the one of least priority, then index; order has room for all. */
+/* Next among the ops that may run is the one of least priority, then index; order has room for
+   all. */
 bool orders_decode (const orders_graph *g, const int32_t *priority, int32_t *order, arena *scratch,
                     error *err) MUST_CHECK;
 

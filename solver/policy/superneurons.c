@@ -9,7 +9,7 @@
 typedef struct neurons {
   policy_view *v;
   policy_choice *out;
-  int64_t *res;     /* what lives, drops taken off */
+  int64_t *res;     /* bytes that live, drops taken off */
   bool *checkpoint; /* per op */
   int32_t *next;    /* per op: the first backward op of the next checkpoint, or NO_OP */
   int32_t *segment; /* per op */

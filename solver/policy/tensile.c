@@ -89,7 +89,7 @@ static int compare_living (const void *a, const void *b) {
   return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
 
-/* Of all jobs' tensors, the largest for which there is time. */
+/* Takes the largest tensor of all jobs' for which there is time. */
 static bool swap_one (tensile *jobs, int32_t n_jobs, living *live, int32_t *job, error *err) {
   int32_t n = 0;
   *job = -1;

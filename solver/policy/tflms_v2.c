@@ -89,7 +89,7 @@ static bool put_tensor (lms *s, int32_t x, int32_t *users, const setting *set, e
     else if (k > near)
       near = k;
   }
-  if (n == 0) { /* what nothing reads is not counted there */
+  if (n == 0) { /* tensors that nothing reads are not counted there */
     if (readers > 0)
       resident (s, v->level[p], last_level, v->held[x]);
     return true;

@@ -25,7 +25,7 @@ typedef struct descent {
   part *parts; /* by role, then as the drops are: in order of tensors */
   drop_class classes[MOST_CLASSES];
   int32_t n_classes;
-  uint8_t how;   /* what is dropped anew is */
+  uint8_t how;   /* the way of tensors dropped anew */
   uint8_t *best; /* the set that is changed */
   int64_t best_ns, until;
 } descent;

@@ -7,7 +7,8 @@
 #include "base/units.h"
 #include "solver/recompute/find.h"
 
-/* Where a step turns from its way forward to its way back, most of what can be dropped idles. */
+/* The op at which a step turns from its way forward to its way back, most of what can be dropped
+   idles. */
 typedef struct forward {
   finding *f;
   int32_t turn;
@@ -94,7 +95,7 @@ static void cut_segments (forward *w, int32_t n, uint8_t how) {
   }
 }
 
-/* Of so many segments and fewer, until all but everything runs again. */
+/* Tries so many segments and fewer, until all but everything runs again. */
 static bool try_segments (forward *w, int64_t near_part, int64_t until, error *err) {
   finding *f = w->f;
   int32_t most = (int32_t)find_number (f, TUNE_segments_most);

@@ -5,9 +5,9 @@
 
 #include "solver/options/options.h"
 
-/* Where sections are allowed: the best of what each option reaches alone and of both together,
-   under one bound. So allowing the one beside the other makes a plan worse by no more than the gap
-   that was asked for. */
+/* If sections are allowed: the best of what each option reaches alone and of both together, under
+   one bound. So allowing the one beside the other makes a plan worse by no more than the gap that
+   was asked for. */
 bool search_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                    error *err) MUST_CHECK;
 

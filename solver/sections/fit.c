@@ -1,5 +1,5 @@
-/* Where no stretch of equal parts fits, since the ops may run in different numbers of them: each op
-   by itself in as few as bring what it needs under the budget, or under a share of it. */
+/* If no stretch of equal parts fits, since the ops may run in different numbers of them: each op by
+   itself in as few as bring what it needs under the budget, or under a share of it. */
 #include <assert.h>
 
 #include "base/units.h"

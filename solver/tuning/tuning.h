@@ -27,7 +27,7 @@ typedef struct tuning_row {
 /* A row without a name ends it. */
 extern const tuning_row tuning_rows[];
 
-/* As shipped. */
+/* The values as shipped. */
 extern const tuning tuning_shipped;
 
 /* t NULL: as shipped. */

@@ -16,7 +16,7 @@ const char *import_format_says (import_format f) {
   return format_names[f];
 }
 
-/* ---- what is it ---- */
+/* ---- the kind of a file ---- */
 
 static import_format sniff_json (const char *text, int64_t size) {
   error ignored = { 0 };

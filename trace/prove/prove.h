@@ -10,7 +10,7 @@
 enum { PROVED_TEXT = 256 };
 
 typedef struct proved {
-  int64_t lower_bound_ns; /* what the proof is worth, whatever the plan claims */
+  int64_t lower_bound_ns; /* the proof's worth, whatever the plan claims */
   int64_t claimed_ns;
   const char *kind;         /* "compute", "crossing" or "flow"; NULL: nothing is proved */
   char covers[PROVED_TEXT]; /* the plans that the claim holds for: see cover.h */

@@ -60,7 +60,7 @@ bool chakra_group_nodes (import_job *job, chakra *c) MUST_CHECK;
 int64_t chakra_stream (const chakra *c, const chakra_node *n);
 /* The compute stream; the report names all.  NULL: failed. */
 const char *chakra_choose_stream (import_job *job, const chakra *c, int64_t *stream);
-/* What the compute stream keeps of the GPU's time, and where the rest is. */
+/* The compute stream's share of the GPU's time, and the place of the rest. */
 bool chakra_count_time (import_job *job, const chakra *c, int64_t stream) MUST_CHECK;
 
 #endif

@@ -69,7 +69,7 @@ slice wire_slice (const wire *w, const wire_field *f) {
 
 enum { PYTHON_DEPTH = 64, FIELDS = 6 };
 
-/* What is known of an open list: its scalars while they may still be a tensor. */
+/* Knowledge of an open list: its scalars while they may still be a tensor. */
 typedef struct level {
   slice scalar[FIELDS];
   bool text[FIELDS];

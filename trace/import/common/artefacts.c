@@ -1,4 +1,4 @@
-/* What profilers write that is no profile of a step: named for what it is, with what to record
+/* Files of profilers that are no profile of a step: each named for what it is, with what to record
    instead. */
 #include <string.h>
 #include <strings.h>

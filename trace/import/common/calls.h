@@ -1,5 +1,5 @@
-/* What the name of a call tells: whether autograd runs it, whether it makes a tensor out of
-   nothing, whether it talks to other ranks, whether it uses but a part of what it names. */
+/* The name of a call tells whether autograd runs it, whether it makes a tensor out of nothing,
+   whether it talks to other ranks, whether it uses but a part of what it names. */
 #ifndef FERRY_TRACE_IMPORT_CALLS_H
 #define FERRY_TRACE_IMPORT_CALLS_H
 

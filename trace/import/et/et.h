@@ -14,7 +14,7 @@ typedef struct et_node {
   bool has_schema;
 } et_node;
 
-/* Of an operator's schema, by place. */
+/* An operator's schema, by place. */
 typedef struct et_schema_masks {
   uint64_t written; /* arguments whose type carries a ! */
   uint64_t aliases; /* results that are views of an argument, and not written */
@@ -50,7 +50,7 @@ typedef struct et_use {
   bool read, write;
 } et_use;
 
-/* What is known of each generation beyond its uses. */
+/* Knowledge of each generation beyond its uses. */
 typedef struct et_life {
   bool before; /* there when the iteration began */
   bool after;  /* used behind it */

@@ -8,7 +8,7 @@
 
 enum { PHASE_FWD = 1, PHASE_BWD = 2, PHASE_OPT = 4 };
 
-/* What names storages.  Nodes are walked in the order of the array, in which a node stands behind
+/* Nodes name storages.  Nodes are walked in the order of the array, in which a node stands behind
    its children; time runs along `axis`, on which it stands before them. */
 typedef struct walk_node {
   int64_t axis;

@@ -176,7 +176,7 @@ bool et_choose_step (import_job *job, et *e) {
   return true;
 }
 
-/* ---- what stays ---- */
+/* ---- tensors that stay ---- */
 
 /* The outermost call below the optimizer; the node itself outside of one. */
 static int32_t call_in_optimizer (const et *e, int32_t node) {

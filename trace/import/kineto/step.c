@@ -1,4 +1,4 @@
-/* What ran in the chosen iteration on the compute stream, as ops. */
+/* The kernels of the chosen iteration on the compute stream, as ops. */
 #include <stdlib.h>
 
 #include "trace/import/kineto/kineto.h"

@@ -335,7 +335,7 @@ static void use_details (maker *m) {
   }
 }
 
-/* What stays because of what the file does not say. */
+/* Tensors that stay because of what the file does not say. */
 static void say_held (maker *m) {
   import_report *r = m->job->report;
   r->held_tensors = m->held;
