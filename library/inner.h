@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of the library: the objects behind the opaque types, and how errors, sizes
    and memory cross the border. */
 #ifndef FERRY_LIBRARY_INNER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Devices and traces: from files, memory, profiles and the zoo. */
 #include "config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The questions that people ask of the planner: a budget with its reserve, and an answer that names
    the smallest budget where none fits. The commands and the library ask alike, so they answer
    alike. */

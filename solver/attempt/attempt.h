@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One attempt: the best plan that is found of one rewritten step, with the bound of its plans. All
    that chooses between ways to rewrite a step stands on this. */
 #ifndef FERRY_SOLVER_ATTEMPT_ATTEMPT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parts of one candidate while a local search changes them: the bytes resident at each op
    follow every change, and all changes since the last settled state can be taken back. */
 #ifndef FERRY_SOLVER_ATTEMPT_CHANGE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A group lives from its first member's birth to its last member's death and rests only while all
    of its members rest, so a member is taken only where it costs little of either.  Tensors come in
    order of the op that lets them rest; each goes to the newest open group that it fits.  Where they

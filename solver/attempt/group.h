@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Many tensors as few units.  Small ones (an unrolled recurrent network's are some 100 KB each)
    could not be moved alone or fill a granule; larger ones waste half a granule each and pay the
    link's latency each.  Groups are made of tensors that are born, rest and die nearly together. */

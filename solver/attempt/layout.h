@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A layout says which bytes move and in how many parts: the groups, the pool, the units and gaps
    that come of them, and each gap's share in the program's solution.  One trace has several; the
    simulator decides. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From "how much of each gap leaves" to whole sections: which parts of which unit spend which gap
    on the host.  Everything here is static, by bytes at each op; when copies run is
    solver/schedule's. */

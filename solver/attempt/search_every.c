@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* If few parts can leave, every choice of them is tried: rules and walks miss some that only pay
    together, as a copy made early so that a later one is clean. */
 #include <assert.h>

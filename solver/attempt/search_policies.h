@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Findings of the published policies, for our own search: their moves as candidates, and the
    fastest of their complete plans, so that ours is never slower than any of theirs. */
 #ifndef FERRY_SOLVER_ATTEMPT_SEARCH_POLICIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A way to rewrite a step before anything moves: sections and recompute entries, as in a plan. What
    it would cost is asked in three ways, each dearer than the one before: can it fit, what does its
    program say, and what does a plan reach. */

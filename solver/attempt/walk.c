@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Local search with the simulator as its judge.  A stall names its suspects: the copies that were
    on the link while an op waited.  One of them is made to move less, or to start at another time,
    or all that is away over an op with it is chosen anew; what is then over the budget is given by

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Other ways to serve jobs that want one card: swap nothing, take turns, an even split, or
    TENSILE's rule.  Each is judged as our own choice is: by the machine model, with all of them
    running. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Jobs on cards: which of them run together where, with how much memory and how much of the link.
    Each job's curve is sampled at a few budgets and shares, and the choice over the samples is
    exact. But it rests on shares that nobody enforces; so from there the samples are exchanged while

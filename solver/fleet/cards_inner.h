@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of solver/fleet/cards: the jobs' samples, and the machine model's word on
    plans that run together on one card. */
 #ifndef FERRY_SOLVER_FLEET_CARDS_INNER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Names the jobs that are left out, and why. */
 #include "base/units.h"
 #include "solver/fleet/cards_inner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Plans at the chosen point: once more with what was left over, and bound to their card. */
 #include <assert.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Slowed down as a whole, a job that computes at an n-th of the speed sees a link that is n times
    as fast beside its ops. So its curve at a share f of the link of a card with n jobs is its curve
    alone at n x f of the link, times n: the curves of one job serve for any number of neighbours,

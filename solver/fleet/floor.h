@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The smallest budget that any plan of whole ops can keep, and what it is made of: at one op, all
    that can be away is away. */
 #ifndef FERRY_SOLVER_FLEET_FLOOR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Totals of jobs on different cards add up, so that subsets are spread over cards by dynamic
    programming.  The worst of all does not add up; it is a limit on what may be chosen, and the
    least limit under which there is an answer is found by halving. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Several jobs over several cards: the exact choice over samples. What a job may choose depends on
    the card and on how many jobs share it, so it is asked for by a call; what cards cannot hold is
    left out. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A time that no plan can beat, and its proof: exact evaluation of a solver's duals, in integers.
    Whatever the solver's numbers are worth, the bound is valid; bad ones only make it weak. */
 #ifndef FERRY_SOLVER_FLOW_BOUND_H

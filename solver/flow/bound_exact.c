@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Any duals of the right signs prove a bound: y.b plus, column by column, the least that (c - yA) x
    can be between the column's limits.  Gaps are not priced column by column but unit by unit: what
    a byte does along a chain of gaps is a shortest path, which needs no duals for the rows that say

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A proof is a sum: what memory, the host, the link and the time of compute put into the bound,
    each at its dual.  With the same duals the sum for a little more of one of them is a proof as
    well, and a straight line: so the slope is a price, and a bound for how much any amount of it

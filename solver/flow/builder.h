@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A flow program while it is built: flow.c sums up the slots, flow_rows.c writes the rows and
    flow_columns.c what stands in them. */
 #ifndef FERRY_SOLVER_FLOW_BUILDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From gaps to the columns of the flow program: pieces of units, their classes, and the chains
    along which a copy on the host stays valid. */
 #include "solver/flow/flow.h"

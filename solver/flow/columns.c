@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The columns of the flow program: what flows, what lies where, what leaves. */
 #include <assert.h>
 

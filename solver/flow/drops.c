@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tensors that can be given up and made again.  A gap's drop is charged with the op that wrote the
    tensor last, and, where that updates in place, with those before it down to one that does not:
    they all run again between the gap's two uses, in every plan that drops there.  Where plans read

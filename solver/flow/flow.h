@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The flow program: how much of every gap leaves, and how the bytes stream over the link, slot by
    slot.  Its optimum is a lower bound of the stall of every plan (docs/planning.md has the rows and
    why each is valid).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The memory of a step, op by op, and the bytes that could leave it: the bytes resident at each op
    if nothing moves, and every idle time of every unit ("gap") in which a move may be made.
 

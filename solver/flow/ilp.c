@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* GLPK aborts through one function, whose hook jumps back here; its environment (per thread) is
    then thrown away whole, since nothing in it can be trusted or freed one by one.  The jump skips
    only GLPK's frames: everything of ours lives in the caller's arena or in `job`.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The only door to GLPK: a linear or integer program as arrays, solved under limits.  GLPK aborts
    the process when it runs out of memory or finds itself in the wrong; here that becomes an error.
  */

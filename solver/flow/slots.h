@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The step cut into slots, the time steps of the flow program.  A slot of one op is exact; a slot
    of several ("run") stands for them with no memory row, which is a relaxation. */
 #ifndef FERRY_SOLVER_FLOW_SLOTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A step counted: its trace, the units of it that are placed and moved, and the gaps in which they
    could leave.  Made in one go, since each of the three points into the one before; so it stays
    where it was made. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The flow program for others: names, LP text, and the arrays that the solver takes. */
 #include <assert.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Wishes of the user, the effort that an inner call may spend, and the answer: the types that every
    room of the solver shares. */
 #ifndef FERRY_SOLVER_OPTIONS_OPTIONS_H

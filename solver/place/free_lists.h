@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Free granules in lists, oldest first.  A list belongs to one stay that crosses the cut of the
    circle and comes back to it; list 0 is common. */
 #ifndef FERRY_SOLVER_PLACE_FREE_LISTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which granules each stay gets, and what the next owner of a granule has to wait for.
 
    The moments of one step lie on a circle.  It is cut where fewest granules are held; stays that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Places for programs that keep their addresses: every stay of a part on the same granules.  Parts
    whose stays are ever there at one moment get different granules, largest first, each the lowest
    that are free for it; the granules between two runs of a part may serve others while it is away.

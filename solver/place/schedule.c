@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Wishes to a plan: what lives in the pool, which moves are clean, and the steps in their order. */
 #include "solver/place/schedule_inner.h"
 

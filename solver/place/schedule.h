@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From gaps and wished triggers to a complete plan: orders, waits, places, groups, pool, host
    offsets.  A forward run that counts bytes decides what fits when; the orders are read off it, and
    no figure of it is shown to anyone.  Every plan made here passes check. */

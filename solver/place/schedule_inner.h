@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of solver/place/schedule; nothing else needs it. */
 #ifndef FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
 #define FERRY_SOLVER_PLACE_SCHEDULE_INNER_H

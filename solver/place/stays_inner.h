@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The state of the forward run.  Shared by solver/place/stays_run and solver/place/stays_choose;
    nothing else needs it. */
 #ifndef FERRY_SOLVER_PLACE_STAYS_INNER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The forward run: ops, copies out and copies in with a count of granules, for a few steps, of
    which the last whole one is written down.  It decides orders, and nothing of it is shown to
    anyone.

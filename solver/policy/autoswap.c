@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gaps that span the peak get a score; the best are taken until memory is below the limit.  Copies
    out queue in the order in which tensors become idle; copies in are laid from the last need
    backwards.  One mode sticks to the limit, and ops wait where copies do not keep up; the other

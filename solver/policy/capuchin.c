@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Copies that hide behind compute go first, by how much room there is for them; where none hides,
    an exposed copy in is weighed against recomputing the tensor that saves most bytes per time. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From tensors that are dropped to the recompute lists of a plan: which ops run again, in which
    entry, and what their copies replace. */
 #ifndef FERRY_SOLVER_POLICY_DROPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The interval that takes most memory above the line over time goes first, as far as tables of the
    link by op have room for it; in the end what is away comes back as early as it fits.  One tier:
    the host. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* No plan at all: an op's operands are fetched when they are missed, and the tensor that was
    touched longest ago makes room.  Steps are swept until one begins as the one before it did. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* SwapAdvisor's search over the order of the ops: a genetic algorithm whose genome is a priority
    for each op, decoded by list scheduling, and judged by the simulated plan of its planner.  A plan
    carries its order. */

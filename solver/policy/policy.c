@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From a policy's choice to an answer. */
 #include "solver/policy/policy.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Published swapping and recomputing policies under one machine model.  A policy decides on the
    unswapped timeline which gap is spent on the host and which tensors are dropped; what its plan
    costs is what schedule, check and simulate make of these choices. */

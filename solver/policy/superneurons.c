@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Outputs of layers that are dear to compute are checkpoints: cached on the device, the least
    recently used evicted when memory is short.  What lies between two checkpoints is dropped: run
    again once and kept, or, where the segment is larger than any op's need, run again for each op.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Round by round the largest tensor that lives at a job's peak: its copy out goes to the earliest
    free time of the link, its copy in to the latest.  Where nothing can be swapped, the tensor that
    saves most bytes per time is recomputed.  One list of free times for both directions, as there;

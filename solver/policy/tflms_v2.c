@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Levels of a topological sort: what is used again more than a threshold of levels later leaves
    behind its last near user.  A simulation that counts bytes by level, and no time, looks for the
    largest threshold that fits, then for the earliest prefetching and the largest groups. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The view that every policy has: the unswapped timeline, the gaps of the tensors, the bytes that
    live at each op.  Bytes that count against a budget are rounded to granules, as in a plan;
    scores, floors and copy times use a tensor's own. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The bound of drops and swaps together, op by op. */
 #include <assert.h>
 #include <stdlib.h>

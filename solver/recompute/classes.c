@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Networks repeat their blocks: what has the same part in each is a class, and sets are sought by
    classes before single drops.  A class is dropped as a whole, up to some layer or from one on, or
    every k-th is kept; where one class gives up memory, another may take it, so two change at a

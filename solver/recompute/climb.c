@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Local search over sets of drops.  Networks repeat their blocks, so a move takes a stretch of
    equal drops as well as a single one; a little worse is taken too, and ever less of it. */
 #include <assert.h>

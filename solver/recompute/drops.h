@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From tensors that are dropped to recompute entries: which ops run again, directly before the op
    that needs what is not there, and what their copies replace.  In place updates are made again one
    by one, and every entry is held against trace/rewrite's rule of versions before it is kept. */

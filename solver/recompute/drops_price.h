@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The cost of a step with recompute entries, guessed in a small part of the time that rewriting,
    scheduling and simulating it take: where every tensor lives is counted exactly, and what is then
    over the budget goes over the link by a greedy rule, as if bytes were a fluid.  Only ranks sets

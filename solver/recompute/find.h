@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The search for what to drop, shared by its files: the candidates, what a set of them is guessed
    to cost, and the best sets so far.  Nothing else needs it. */
 #ifndef FERRY_SOLVER_RECOMPUTE_FIND_H

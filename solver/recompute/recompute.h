@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tensors that are dropped and made again instead of carried over the link.  Proposals are ordinary
    recompute entries; they are worth what greedy plans of the rewritten trace cost in the
    simulator. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sets to begin with that keep what one segment of the way forward hands to the next.  Where least
    fits, what a segment makes again on the way to a tensor must not stay, or most of the segment is
    there at once: it passes, unless it is wanted soon. */

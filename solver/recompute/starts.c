@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Starts of the search for drops. */
 #include <assert.h>
 #include <stdlib.h>

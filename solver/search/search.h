@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One question to one answer: the attempt at the step as it is, or a search of all ways to rewrite
    it, whichever the options allow. */
 #ifndef FERRY_SOLVER_SEARCH_SEARCH_H

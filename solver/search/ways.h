@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ways to rewrite a step: which ops are cut, which tensors are dropped and made again, together
    with what is left to swap.  The plain plan stays a candidate, so allowing more never makes a plan
    worse. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Knowledge while cuts and drops are chosen, shared by the files of ways. Nothing else needs it. */
 #ifndef FERRY_SOLVER_SEARCH_WAYS_INNER_H
 #define FERRY_SOLVER_SEARCH_WAYS_INNER_H

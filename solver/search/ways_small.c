@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every cut of a trace of few ops and every set of a few drops of each, the shortest lists first:
    the search of large traces guesses what sets cost, and where all can be looked at no guess is
    needed.  Each is bounded by its program, and what may be better is solved in full. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cuts along the batch: a family of proposals, from which the bound and greedy plans choose. Chains
    run depth first wherever trace/rewrite/rewrite allows it; the rest goes level by level. */
 #ifndef FERRY_SOLVER_SECTIONS_SECTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The worth of each strategy of the search: counted where the stages run them, shown by `ferry
    solve -v`. */
 #ifndef FERRY_SOLVER_TUNING_STATS_H

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Words that do not stand in our code: calls that cannot be used safely, notes to oneself, places of
 # somebody's machine. Calls are looked for outside comments and texts.
 . "$(dirname "$0")/common.bash"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which plans a bound speaks of.  The class is derived from the proof, the plan at hand must be in
    it, and what the file says of it (`covers`) may be less, never more. */
 #ifndef FERRY_TRACE_PROVE_COVER_H

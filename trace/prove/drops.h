@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* For a proof that covers plans which drop tensors and make them again: which ops a drop runs
    again, and what the duals charge for it.  Two walks over the same gaps in the same order: the
    first counts, the second prices. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The sum is taken unit by unit and slot by slot from closed formulas: there is no matrix here. */
 #include "base/order.h"
 #include "trace/prove/prover.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Amounts that may leave: the memory that is short, the pauses of a unit, its parts. */
 #include "base/units.h"
 #include "trace/prove/prover.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The least price of leaving, by the duals. */
 #include "trace/prove/prover.h"
 

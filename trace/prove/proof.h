@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A proof as read: what prove.c takes from prove_read.c. */
 #ifndef FERRY_TRACE_PROVE_PROOF_H
 #define FERRY_TRACE_PROVE_PROOF_H

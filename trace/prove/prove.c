@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which trace a proof speaks of, and what it shows of it. */
 #include "trace/prove/prove.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the parts of a proof's evaluation.  Letters as in docs/proof.md: an amount's price is
    what the duals charge for one grain of it.  prove.c says which trace a proof speaks of,
    prove_pauses.c what may leave and how, prove_prices.c what that costs at least, and prove_flow.c

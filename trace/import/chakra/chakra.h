@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The nodes of a Chakra .et file as tables. */
 #ifndef FERRY_TRACE_IMPORT_CHAKRA_H
 #define FERRY_TRACE_IMPORT_CHAKRA_H

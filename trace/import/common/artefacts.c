@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Files of profilers that are no profile of a step: each named for what it is, with what to record
    instead. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the importers of one call: the decoded files, the options, the report being written. */
 #ifndef FERRY_TRACE_IMPORT_JOB_H
 #define FERRY_TRACE_IMPORT_JOB_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The report of an import: counted off the finished trace where that is possible, so that what is
    printed and what is written cannot differ. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The request of an import and its findings: files in, a trace and this report out. */
 #ifndef FERRY_TRACE_IMPORT_COMMON_REPORT_H
 #define FERRY_TRACE_IMPORT_COMMON_REPORT_H

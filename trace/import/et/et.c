@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An execution trace alone: what is alive together, by calls that have no time.  The ops of the
    trace are the innermost calls that name a device tensor; what only an outer call names (the
    inputs of aten::convolution_backward, whose parts are allocations) goes to the next innermost

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A PyTorch execution trace: every operator call with the tensors it names, in the order in which
    the calls returned; no times. */
 #ifndef FERRY_TRACE_IMPORT_ET_H

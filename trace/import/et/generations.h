@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Storages named by ids that come back: an id is a data pointer, and after a free the next tensor
    may have the same.  A walk over the nodes splits each id into generations, one a life. */
 #ifndef FERRY_TRACE_IMPORT_GENERATIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which call of one file is which of the other: by record function id where both have it, else by
    the names in the order in which the calls of a thread began.  Ids that only look alike are not
    used: rf_id and External id agree in toys alone. */

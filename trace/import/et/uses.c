@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Uses of generations by ops, and the tensors that they become. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An execution trace and the Kineto file of the same run: the calls of both are matched, times come
    from one and tensors from the other.
 

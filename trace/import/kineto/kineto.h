@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A Kineto (Chrome) trace of the PyTorch profiler as tables: what ran on the CPU, what it launched,
    what ran on the GPU, and what the allocator did.  Both dialects (2021, and 2022 on) end up here.
    Times are nanoseconds; threads and names are numbers of the two interns. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Possible readers of a saved tensor.  A Kineto file does not name them; it says which call made
    it, which calls ran later with inputs of which shapes, and when it was freed.  What follows from
    that: an op whose own call lists its inputs with shapes, none as large as the tensor, does not

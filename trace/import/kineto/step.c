@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The kernels of the chosen iteration on the compute stream, as ops. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Logs of operator calls as research on recomputation keeps them: one JSON object a line, with the
    calls, their times, what their results weigh and alias, and when names are released.
 

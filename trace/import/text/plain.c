@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* ferry's own text form, the door for every framework: a line a tensor, an op, a free.  The grammar
    is in docs/import.md.  Complaints name line and column and show the line. */
 #include <stdarg.h>
