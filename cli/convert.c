@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry convert`: a trace, plan or device in another form, the same in meaning. */
 #include <string.h>
 
