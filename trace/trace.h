@@ -69,6 +69,7 @@ static inline bool op_touches (const op *o, int32_t tensor) {
 
 typedef struct trace_source {
   const char *kind, *detail;
+  const char *device;     /* the card that the times were taken on, as it calls itself; or "" */
   const char *confidence; /* "exact", "approximate: what is inferred", "touched", "not plannable" */
   const char **checks;    /* the importer's checks of itself, a line each */
   int32_t n_checks;
