@@ -247,6 +247,9 @@ def _ ():
   assert f"memory: {mib}Mi\n" in advise ("dra").stdout
   assert f'ferry.dev/gpu-memory-bytes: "{a["memory_bytes"]}"' in advise ("k8s").stdout
   assert "needs" in advise ("hami", "--gpu-memory", "1MiB", status=1).stderr
+  advise ("slurm", "-o", "advised.json")
+  ferry ("check", "a.json", "advised.json")
+  assert json.load (open ("advised.json"))["budget_bytes"] == a["memory_bytes"]
   assert "nothing is known" in ferry ("advise", "nobody", "--server", s.url, status=1).stderr
   pod = {"metadata": {"name": "t", "annotations": {"ferry.dev/fingerprint": "alex.64", "ferry.dev/max-slowdown-ppm": "1000000"}}}
   def node (name, memory):
