@@ -6,7 +6,7 @@
 #ifdef HAVE_SERVER
 #include <string.h>
 
-#include "server/kinds.h"
+#include "server/protocol/kinds.h"
 
 /* What the curve was asked with says what the plan is for: its device, host memory and methods. */
 static bool copy_members (call *c, const json *asked, json_writer *w, int64_t memory_bytes) {

@@ -4,7 +4,7 @@
 #define FERRY_CLI_REMOTE_REMOTE_H
 
 #include "cli/call/call.h"
-#include "server/client.h"
+#include "server/client/client.h"
 
 /* clang-format off */
 #define OPTION_SERVER { 0, "server", "URL", "a running `ferry serve`: http://HOST:PORT or " \

@@ -235,6 +235,24 @@ def _ ():
   assert not tight["fits"] and "needs" in tight["reason"]
   problem (s.ask ("GET", "/v1/advice?fingerprint=alex.64&gpu_memory_bytes=lots"), 422)
 
+@claim ("the example in C asks for advice and the plan")
+def _ ():
+  flags = subprocess.run (["pkg-config", "--cflags", "--libs", "libcurl", "jansson"], capture_output=True, text=True).stdout.split ()
+  source = os.path.join (os.environ["srcdir"], "contrib/api/scheduler.c")
+  made = subprocess.run (["cc", "-Wall", "-Wextra", "-Werror", source, "-o", "scheduler", *flags], capture_output=True, text=True)
+  assert made.returncode == 0, made.stderr
+  def run (*arguments): return subprocess.run (["./scheduler", s.url, *arguments], capture_output=True, text=True, timeout=PATIENCE)
+  fits = run ("alex.64", str (1 << 40))
+  usual = s.ask ("GET", "/v1/advice?fingerprint=alex.64").json ()
+  if usual["fits"]:
+    assert fits.returncode == 0 and fits.stdout.startswith (f"{usual['memory_bytes']} bytes; the plan is done: "), (fits.stdout, fits.stderr)
+    plan = s.ask ("GET", fits.stdout.split (s.url)[1].strip ())
+    open ("example.json", "wb").write (plan.body)
+    ferry ("check", "a.json", "example.json")
+  small = run ("alex.64", "1")
+  assert small.returncode == 1 and "needs" in small.stdout
+  assert run ("nobody", "1").returncode == 2 and "record three steps" in run ("nobody", "1").stdout
+
 @claim ("advice in the words of each scheduler, rounded up; k8s nodes in both spellings")
 def _ ():
   a = s.ask ("GET", "/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000").json ()
