@@ -72,6 +72,22 @@ bool store_run (store *s, const char *text, const char *const *values, int n, ar
   return ok;
 }
 
+/* Any reader that is free, or the first that will be. */
+bool store_read (store *s, const char *text, const char *const *values, int n, arena *a,
+                 sql_rows *out, error *err) {
+  store_reader *r = NULL;
+  for (int i = 0; i < READERS && !r; i++)
+    if (pthread_mutex_trylock (&s->readers[i].lock) == 0)
+      r = &s->readers[i];
+  if (!r) {
+    r = &s->readers[0];
+    pthread_mutex_lock (&r->lock);
+  }
+  bool ok = s->driver->run (r->db, text, values, n, a, out, err);
+  pthread_mutex_unlock (&r->lock);
+  return ok;
+}
+
 bool store_begin (store *s, error *err) {
   pthread_mutex_lock (&s->lock);
   if (store_inside (s, "begin", NULL, 0, NULL, NULL, err))
@@ -98,6 +114,56 @@ static bool take_back (store *s, error *err) {
                                          NULL, 0, NULL, NULL, err);
 }
 
+/* ---- what other replicas say ---- */
+
+void store_tell (store *s) {
+  error ignored = { 0 }; /* they also look by themselves, now and then */
+  if (s->driver->told && !store_run (s, "notify ferry", NULL, 0, NULL, NULL, &ignored))
+    return;
+}
+
+static void *watch (void *context) {
+  enum { ONCE_MS = 250 };
+  store *s = context;
+  while (!atomic_load (&s->deaf))
+    if (s->driver->told (s->ears, ONCE_MS))
+      s->told (s->told_context);
+  return NULL;
+}
+
+bool store_watch (store *s, store_told *told, void *context, error *err) {
+  if (!s->driver->told)
+    return true;
+  s->told = told;
+  s->told_context = context;
+  s->ears = s->driver->open (s->where, err);
+  if (!s->ears || !s->driver->run (s->ears, "listen ferry", NULL, 0, NULL, NULL, err))
+    return false;
+  if (pthread_create (&s->watching, NULL, watch, s) == 0)
+    return true;
+  s->driver->close (s->ears);
+  s->ears = NULL;
+  return error_set (err, ERR_internal, "no thread for what other replicas say");
+}
+
+void store_deafen (store *s) {
+  if (!s->ears)
+    return;
+  atomic_store (&s->deaf, true);
+  pthread_join (s->watching, NULL);
+  s->driver->close (s->ears);
+  s->ears = NULL;
+}
+
+/* ---- life ---- */
+
+static bool open_readers (store *s, error *err) {
+  for (int i = 0; i < READERS; i++)
+    if (!(s->readers[i].db = s->driver->open (s->where, err)))
+      return false;
+  return true;
+}
+
 store *store_open (const char *where, const char *folder, error *err) {
   char path[256];
   bool postgres = strncmp (where, "postgres:", 9) == 0;
@@ -111,14 +177,16 @@ store *store_open (const char *where, const char *folder, error *err) {
     return NULL;
   }
   pthread_mutex_init (&s->lock, NULL);
+  for (int i = 0; i < READERS; i++)
+    pthread_mutex_init (&s->readers[i].lock, NULL);
   snprintf (s->folder, sizeof s->folder, "%s", folder);
   snprintf (path, sizeof path, "%s/store.sqlite", folder);
   s->driver = postgres ? &sql_postgres : &sql_sqlite;
-  s->db = s->driver->open (postgres ? where + 9 : path, err);
-  bool ok = s->db;
+  s->where = strdup (postgres ? where + 9 : path);
+  bool ok = s->where ? (s->db = s->driver->open (s->where, err)) != NULL : error_memory (err);
   for (size_t i = 0; ok && i < sizeof schema / sizeof *schema; i++)
     ok = store_run (s, schema[i], NULL, 0, NULL, NULL, err);
-  if (ok && take_back (s, err))
+  if (ok && take_back (s, err) && open_readers (s, err))
     return s;
   store_close (s);
   return NULL;
@@ -127,9 +195,16 @@ store *store_open (const char *where, const char *folder, error *err) {
 void store_close (store *s) {
   if (!s)
     return;
+  store_deafen (s);
+  for (int i = 0; i < READERS; i++) {
+    if (s->readers[i].db)
+      s->driver->close (s->readers[i].db);
+    pthread_mutex_destroy (&s->readers[i].lock);
+  }
   if (s->db)
     s->driver->close (s->db);
   pthread_mutex_destroy (&s->lock);
+  free (s->where);
   free (s);
 }
 
@@ -140,8 +215,8 @@ bool store_count (store *s, store_counts *out, error *err) {
   *out = (store_counts){ 0 };
   arena *a = arena_new (0);
   bool ok = a || error_memory (err);
-  ok = ok && store_run (s, "select state, count(*), min(created_ms) from job group by state", NULL,
-                        0, a, &rows, err);
+  ok = ok && store_read (s, "select state, count(*), min(created_ms) from job group by state", NULL,
+                         0, a, &rows, err);
   for (int i = 0; ok && i < rows.rows; i++)
     for (int k = 0; k < JOB_STATES; k++)
       if (strcmp (sql_cell (&rows, i, 0), job_state_names[k]) == 0) {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* All that the service must not forget: traces, jobs, their events, who may see what.  One
-   connection behind one lock; every function may be called from any thread.  What is returned lives
+   connection writes and some read, each behind its lock; every function may be called from any
+   thread.  What is returned lives
    in the given arena.  Files are named by their digest and lie in the state folder; where several
    replicas share a database, it holds them too. */
 #ifndef FERRY_SERVER_STORE_STORE_H
@@ -49,6 +50,11 @@ typedef enum submit_answer { SUBMIT_NEW, SUBMIT_JOINED, SUBMIT_AGAIN, SUBMIT_FUL
 store *store_open (const char *where, const char *folder, error *err) MUST_CHECK;
 void store_close (store *s);
 bool store_is_shared (const store *s);
+/* Where the store is shared: `told` is called, by a thread of its own, when a replica has changed
+   something.  It ends with store_deafen. */
+typedef void store_told (void *context);
+bool store_watch (store *s, store_told *told, void *context, error *err) MUST_CHECK;
+void store_deafen (store *s);
 int64_t store_now_ms (void);
 
 /* ---- files by digest ---- */

@@ -312,7 +312,7 @@ static bool wait_for (crew *c) {
     all[n++] = (struct pollfd){ .fd = c->works[i].pidfd, .events = POLLIN };
     all[n++] = (struct pollfd){ .fd = c->works[i].progress, .events = POLLIN };
   }
-  poll (all, (nfds_t)n, n > 1 || store_is_shared (c->service->store) ? TICK_MS : 10 * TICK_MS);
+  poll (all, (nfds_t)n, n > 1 ? TICK_MS : 10 * TICK_MS);
   return (all[0].revents & POLLIN) && read (c->wake, &count, sizeof count) > 0;
 }
 
@@ -342,6 +342,11 @@ static void *supervise (void *context) {
   }
 }
 
+static void on_told (void *context) {
+  crew_wake (context);
+  service_changed (context);
+}
+
 bool crew_start (service *s, error *err) {
   crew *c = calloc (1, sizeof *c);
   if (!c)
@@ -351,6 +356,8 @@ bool crew_start (service *s, error *err) {
     c->works[i].pidfd = c->works[i].progress = -1;
   c->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   s->crew = c;
+  if (!store_watch (s->store, on_told, s, err))
+    return false;
   if (c->wake >= 0 && pthread_create (&c->thread, NULL, supervise, c) == 0)
     return true;
   s->crew = NULL;
@@ -365,6 +372,7 @@ void crew_stop (service *s) {
   atomic_store (&s->stopping, true);
   crew_wake (s);
   pthread_join (c->thread, NULL);
+  store_deafen (s->store);
   s->crew = NULL;
   close (c->wake);
   free (c);

@@ -15,7 +15,7 @@
 #include "server/work/work.h"
 #include "server/service/folder.h"
 
-enum { PROGRESS_FD = 3, VERIFY_S = 600 };
+enum { PROGRESS_FD = 3, VERIFY_S = 600, UNRATIONED_BYTES = 16 << 20 };
 
 void work_path (const work *w, const char *name, char path[400]) {
   snprintf (path, 400, "%s/%s", w->folder, name);
@@ -114,6 +114,19 @@ static bool run_limited (service *s, work *w, const char *const *arguments, int 
   return all[3] && all[4] && all[5] && spawn (s, w, all, answer, err);
 }
 
+/* A small body that grows without end when decompressed is no profile. */
+static int64_t most_decoded (const service *s, const work *w) {
+  char path[400];
+  struct stat is;
+  int64_t most = s->options.most_decoded_bytes, by_ratio = most;
+  work_path (w, w->call.files[0].name, path);
+  if (stat (path, &is) != 0 ||
+      __builtin_mul_overflow (is.st_size, s->options.most_ratio, &by_ratio))
+    return most;
+  by_ratio = by_ratio > UNRATIONED_BYTES ? by_ratio : UNRATIONED_BYTES;
+  return by_ratio < most ? by_ratio : most;
+}
+
 bool work_start (service *s, work *w, error *err) {
   w->pidfd = w->progress = -1;
   w->kind = kind_named (w->job.kind);
@@ -123,7 +136,7 @@ bool work_start (service *s, work *w, error *err) {
     return false;
   if (w->kind->operand == OPERAND_BODY) {
     w->call.arguments[w->call.n++] =
-        arena_format (w->arena, err, "%lld", (long long)s->options.most_decoded_bytes);
+        arena_format (w->arena, err, "%lld", (long long)most_decoded (s, w));
   }
   if (!run_limited (s, w, w->call.arguments, w->call.n, s->options.job_s, "result.json", err))
     return false;
