@@ -22,6 +22,8 @@ struct store {
   char *where; /* as the driver takes it */
   char folder[200];
   pthread_mutex_t lock; /* guards db */
+  int64_t began_ns;     /* of what holds together, under the lock */
+  meter *durations;
   store_reader readers[READERS];
   /* of store_watch */
   pthread_t watching;

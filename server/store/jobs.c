@@ -72,6 +72,11 @@ static bool submit (store *s, const job_row *job, const char *owner, int64_t mos
                       " started_ms = 0, finished_ms = 0"
                       " where id = $1 and state in ('failed', 'cancelled') returning id",
                       a, &again, err, job->id, now.text);
+  if (ok && job->trace && *answer != SUBMIT_JOINED)
+    ok = STORE_INSIDE (s,
+                       "insert into origin (job, trace) values ($1, substr ($2, 1, 32))"
+                       " on conflict (job) do update set trace = excluded.trace",
+                       NULL, NULL, err, job->id, job->trace);
   return ok && STORE_INSIDE (s,
                              "insert into owner (object, owner) values ($1, $2)"
                              " on conflict do nothing",
@@ -86,6 +91,24 @@ bool store_submit (store *s, const job_row *job, const char *owner, int64_t most
     ok = store_end (s, submit (s, job, owner, most_queued, a, answer, err), err);
   if (ok && *answer != SUBMIT_JOINED)
     store_tell (s);
+  arena_free (a);
+  return ok;
+}
+
+bool store_promise (store *s, const char *owner, const char *name, const char *job, bool *kept,
+                    error *err) {
+  sql_rows rows = { 0 };
+  number_text now = store_number (store_now_ms ());
+  arena *a = arena_new (0);
+  bool ok = a || error_memory (err);
+  ok = ok &&
+       STORE_RUN (s,
+                  "insert into promise (owner, name, job, created_ms)"
+                  " values ($1, $2, $3, $4) on conflict do nothing",
+                  NULL, NULL, err, owner, name, job, now.text) &&
+       STORE_READ (s, "select job from promise where owner = $1 and name = $2", a, &rows, err,
+                   owner, name);
+  *kept = ok && rows.rows && strcmp (sql_cell (&rows, 0, 0), job) == 0;
   arena_free (a);
   return ok;
 }
@@ -108,8 +131,12 @@ bool store_claim (store *s, const char *worker, int64_t lease_ms, arena *a, job_
   if (!STORE_RUN (s, text, a, &rows, err, worker, until.text, now.text))
     return false;
   *found = rows.rows > 0;
-  if (*found)
-    *out = job_of (&rows, 0);
+  if (!*found)
+    return true;
+  *out = job_of (&rows, 0);
+  if (!STORE_READ (s, "select trace from origin where job = $1", a, &rows, err, out->id))
+    return false;
+  out->trace = rows.rows ? sql_cell (&rows, 0, 0) : NULL;
   return true;
 }
 

@@ -57,14 +57,16 @@ static bool make_folder (service *s, work *w, error *err) {
 /* arguments: of `ferry worker run`; the answer goes to a file of the folder. */
 static bool spawn (service *s, work *w, const char *const *arguments, const char *answer,
                    error *err) {
-  char data[400], *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", NULL, NULL };
+  char data[400], parent[80];
+  char *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", parent, NULL, NULL };
   int pipe_of[2] = { -1, -1 };
   posix_spawn_file_actions_t files;
   posix_spawnattr_t how;
   sigset_t none, plain;
   snprintf (data, sizeof data, "FERRY_DATADIR=%s", s->options.datadir ? s->options.datadir : "");
   if (s->options.datadir)
-    environment[2] = data;
+    environment[3] = data;
+  snprintf (parent, sizeof parent, "TRACEPARENT=00-%s-%s-01", w->trace_id, w->span_id);
   if (pipe2 (pipe_of, O_CLOEXEC) != 0)
     return error_set (err, ERR_internal, "no pipe for a worker: %s", strerror (errno));
   fcntl (pipe_of[0], F_SETFL, O_NONBLOCK);
@@ -155,13 +157,14 @@ bool work_has_plan (const work *w) {
 }
 
 bool work_verify (service *s, work *w, error *err) {
-  const char *all[5 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
+  const char *all[6 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
   char path[400];
   int n = 2;
   if (w->kind->output == OUTPUT_PLAN) {
     all[n++] = "trace.json";
     all[n++] = "plan.json";
     all[n++] = "picture.svg";
+    all[n++] = "chrome.json";
   } else {
     all[1] = "legal";
     for (int i = 0; i < w->call.n_files; i++) {
@@ -263,6 +266,7 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
   json_put_key (&out, "files");
   json_open_object (&out);
   bool ok = (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, err)) &&
+            keep_file (s, w, "chrome", "chrome.json", &out, err) &&
             keep_file (s, w, "log", "log", &out, err) &&
             keep_file (s, w, "picture", "picture.svg", &out, err) &&
             keep_file (s, w, "plan", "plan.json", &out, err) &&
