@@ -73,7 +73,30 @@ class Fit:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def before_forward(self, module, inputs):
+    def watch(self):
+        """From now on each call of the model passes here. What is begun in it wraps the model's
+        forward again, and is in place for this very call."""
+        self.inner, self.had = self.model.forward, self.model.__dict__.get("forward")
+        self.inside = False
+
+        def forward(*arguments, **options):
+            if self.inside:
+                return self.inner(*arguments, **options)
+            self.before_forward(arguments)
+            self.inside = True
+            try:
+                return self.model.forward(*arguments, **options)
+            finally:
+                self.inside = False
+        self.model.forward = forward
+
+    def unwatch(self):
+        if self.had is None:
+            del self.model.forward
+        else:
+            self.model.forward = self.had
+
+    def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step."""
         if self.steps == LEAVE_STEPS and self.recording is None:
             self.recording = Recording(self.model, self.optimizer, None)
@@ -131,13 +154,13 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr):
     it saw. `device` is a card's name or file; without it, the one that is here."""
     folder = tempfile.mkdtemp(prefix="ferry-")
     run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say)
-    hook = model.register_forward_pre_hook(run.before_forward)
+    run.watch()
     step = run.counted()
     try:
         yield run
     finally:
-        hook.remove()
         run.stack.close()
+        run.unwatch()
         step.undo()
         shutil.rmtree(folder, ignore_errors=True)
         if run.report is not None:
