@@ -9,6 +9,10 @@ from torch import nn
 import ferry_torch
 from common import Allocator, Job, even_times, moves, same, solve
 from ferry_torch import trace as traces
+from ferry_torch.again import Book, Held
+from ferry_torch.arena import Arena
+from ferry_torch.lanes import CpuLanes
+from ferry_torch.slots import Content
 from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
 from trap_claims import Net, refused
 
@@ -115,7 +119,8 @@ def test_accumulated_gradients(folder):
                 x, y = self.batches(2 * number + half)
                 (self.loss(self.model(x), y) / 2).backward()
             self.optimizer.step()
-    as_predicted(both(folder, lambda: Twice(Cnn, OPTIMIZERS["adam"], pictures(20, 10, batch=4))))
+    as_predicted(both(folder, lambda: Twice(Cnn, OPTIMIZERS["adam"], pictures(20, 10, batch=4)),
+                      share=0.8, mode="auto"))
 
 
 def test_a_short_last_batch_is_run_without_the_plan(folder):
@@ -194,32 +199,29 @@ def test_refusals(folder):
     refused(lambda: follow(changed_plan(plan, drops_what_is_held)), "--for torch")
 
 
-def test_a_batch_that_was_changed_meanwhile_is_said(folder):
-    class Changed(Job):
-        harm = False
+def test_what_was_changed_meanwhile_is_said(folder):
+    """Nothing is made from bytes that the program has changed since they were noted."""
+    class Stub:
+        standing = {}
+        entries, tensors = [], [{"name": "batch"}]
+    batch = torch.ones(3)
+    book = Book(Stub)
+    book.held[0] = Held(batch)
+    assert torch.equal(book.outside(0, Stub), torch.ones(3).view(torch.uint8))
+    batch[1:].mul_(2)
+    refused(lambda: book.outside(0, Stub), "modified by an inplace operation")
 
-        def step(self, number):
-            torch.manual_seed(number)
-            x, y = self.batches(number)
-            self.optimizer.zero_grad(set_to_none=True)
-            loss = self.loss(self.model(x), y)
-            if self.harm:
-                x.mul_(2)
-            loss.backward()
-            self.optimizer.step()
 
-    class Plain(Cnn):
-        def forward(self, x):
-            x = torch.tanh(x.view(x.shape[0], -1)).view_as(x)
-            return super().forward(x * 2)
-    make = lambda: Changed(Plain, OPTIMIZERS["sgd"], pictures(20, 10))
-    plan = plan_again(folder, make(), 0.5)
-    job = make()
-    job.step(0)
-    with ferry_torch.follow(plan, job.model, job.optimizer):
-        job.step(1)
-        job.harm = True
-        refused(lambda: job.step(2), "modified by an inplace operation")
+def test_a_dropped_tensor_that_was_changed_before_is_said(folder):
+    """As long as the bytes are the program's own, autograd's rule holds."""
+    content = Content(x := torch.ones(3), Arena(CpuLanes(), 0), None)
+    content.bring()
+    assert not content.changed()
+    x.add_(1)
+    assert content.changed()
+    content.drop()
+    content.put(torch.zeros(12, dtype=torch.uint8))
+    assert not content.changed() and content.use() is content.raw
 
 
 def test_a_model_that_takes_another_way_keeps_all(folder):

@@ -53,6 +53,15 @@ class Lying:
         self.index, self.form = index, Form(tensor)
 
 
+def filled(thing, bytes_of):
+    """Arguments in the bytes of now. No closure: one that calls itself would hold them for longer."""
+    if isinstance(thing, Lying):
+        return thing.form.of(bytes_of(thing.index))
+    if isinstance(thing, list):
+        return [filled(x, bytes_of) for x in thing]
+    return {k: filled(x, bytes_of) for k, x in thing.items()} if isinstance(thing, dict) else thing
+
+
 class Call:
     """One op as it was called. A tensor of one number is kept as it is; of a statistic that only the
     first run may change, a copy."""
@@ -70,13 +79,7 @@ class Call:
 
     def run(self, bytes_of):
         """Its results by their numbers, as rows of bytes."""
-        def filled(thing):
-            if isinstance(thing, Lying):
-                return thing.form.of(bytes_of(thing.index))
-            if isinstance(thing, list):
-                return [filled(x) for x in thing]
-            return {k: filled(x) for k, x in thing.items()} if isinstance(thing, dict) else thing
-        out = self.func(*filled(self.args), **filled(self.kwargs))
+        out = self.func(*filled(self.args, bytes_of), **filled(self.kwargs, bytes_of))
         return {i: as_bytes(t) for i, t in zip(self.made, tensors_in([out], [])) if i >= 0}
 
 
