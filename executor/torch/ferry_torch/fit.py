@@ -60,10 +60,10 @@ def host_bytes():
 class Fit:
     """Counts the optimizer's steps: one as it is, one recorded, then the plan."""
 
-    def __init__(self, model, optimizer, budget, card, folder, say):
+    def __init__(self, model, optimizer, budget, card, folder, say, options=()):
         self.model, self.optimizer = model, optimizer
         self.budget = f"{budget}B" if isinstance(budget, int) else budget
-        self.card, self.folder, self.say = card, folder, say
+        self.card, self.folder, self.say, self.options = card, folder, say, options
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None
 
     @property
@@ -136,7 +136,7 @@ class Fit:
             self.card = self.path("card.json")
         said = json.loads(tool.ferry("solve", self.path("step.json"), "-d", self.card, "--for",
                                      "torch", "--budget", self.budget, "-o", self.path("plan.json"),
-                                     "--json", accept=(0, 4)))
+                                     "--json", *self.options, accept=(0, 4)))
         expected = said["predicted"]
         self.say(f"ferry: a step takes {time_text(expected['step_ns'])} in "
                  f"{bytes_text(expected['peak_bytes'])}, {time_text(expected['baseline_ns'])} without "
@@ -148,12 +148,16 @@ def say_on_stderr(text):
 
 
 @contextlib.contextmanager
-def fit(model, optimizer, budget, device=None, say=say_on_stderr):
+def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, recompute="off"):
     """Trains within `budget` ("10GiB", an int of bytes, or "60%" of what a step takes). The first step runs as it is,
     the second is recorded, all others follow the plan; at the end it says what it expected and what
-    it saw. `device` is a card's name or file; without it, the one that is here."""
+    it saw. `device` is a card's name or file; without it, the one that is here. `server`, or the variable
+    FERRY_SERVER, is the address of a `ferry serve` that plans instead of this machine. `recompute` may
+    be "auto" or "cheap": then some tensors are made again instead of carried."""
     folder = tempfile.mkdtemp(prefix="ferry-")
-    run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say)
+    server = server or os.environ.get("FERRY_SERVER")
+    options = ["--recompute", recompute, *(["--server", server] if server else [])]
+    run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options)
     run.watch()
     step = run.counted()
     try:
