@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A recorded step says what really happened: bytes, ops, and what autograd kept."""
 import collections
 import json

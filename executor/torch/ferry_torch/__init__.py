@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """PyTorch and ferry: record a training step, follow a plan."""
 from .batches import max_batch
 from .errors import Refused

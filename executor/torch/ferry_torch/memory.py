@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The most that an op took from the allocator while it ran."""
 import torch
 
