@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # For the scripts that start programs under ferry: the programs, and what they print without it.
 . "$(dirname "${BASH_SOURCE[0]}")/rules/common.bash"
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What the shim meets in other programs: it does nothing in them, or says in one line why it cannot.
 . "$(dirname "$0")/run.bash"
 

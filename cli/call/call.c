@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/call/call.h"
 
 #include <assert.h>
@@ -364,6 +365,23 @@ bool call_print_json (call *c, json_writer *w) {
   bool ok = call_write (c, NULL, text.data, text.size);
   bytes_free (&text);
   return ok;
+}
+
+bool call_print_text (call *c, const char *key, const char *text) {
+  json_writer w;
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_text (&w, key, text);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+bool call_json_beside (call *c, const char *option) {
+  const char *path = c->json ? call_text (c, option) : option;
+  return (path && strcmp (path, "-") != 0) ||
+         error_set (&c->err, ERR_usage,
+                    "with --json the answer is on standard output: give --%s FILE for the rest",
+                    option);
 }
 
 void call_note (const call *c, const char *format, ...) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One call of the program: what the command line said, and the means every command uses to read its
    files and to answer.  Only here is the environment read. */
 #ifndef FERRY_CLI_CALL_CALL_H
@@ -50,6 +51,11 @@ bool call_word (call *c, const char *option, const char *const *words, int *out)
 
 /* Prints what json_finish gives, on standard output. */
 bool call_print_json (call *c, json_writer *w) MUST_CHECK;
+/* An object of one text. */
+bool call_print_text (call *c, const char *key, const char *text) MUST_CHECK;
+/* ERR_usage where --json and the file of that option, or its absence, both ask for standard output.
+ */
+bool call_json_beside (call *c, const char *option) MUST_CHECK;
 /* Text that is a result, to a file or ("-" or NULL) standard output. */
 bool call_write (call *c, const char *path, const void *data, int64_t size) MUST_CHECK;
 
