@@ -175,7 +175,8 @@ static void print_text (const packing *p, const cards_answer *v) {
     print_rivals (p);
   printf ("\n%d of %d jobs have a place", v->n_placed, p->n_jobs);
   if (p->options.n_cards == 1)
-    printf (" in %s", units_bytes (room, cards_room (&p->options, 0, v->n_placed)));
+    printf (" in %s",
+            units_bytes (room, cards_room (&p->options, 0, v->n_placed > 0 ? v->n_placed : 1)));
   else
     printf (" on %d cards", p->options.n_cards);
   if (v->n_placed)
