@@ -5,11 +5,14 @@
 #include "trace/import/import.h"
 
 static bool read_options_of (call *c, import_options *o) {
+  static const char *const marks[] = { "steps", "repeat", "whole", NULL };
   int64_t device = -1, limit = 0;
+  int which = IMPORT_MARKED;
   *o = IMPORT_DEFAULTS;
   if (!call_quantity (c, "step", &o->step) || !call_quantity (c, "gpu", &device) ||
-      !call_quantity (c, "limit", &limit))
+      !call_quantity (c, "limit", &limit) || !call_word (c, "marks", marks, &which))
     return false;
+  o->marks = (import_marks)which;
   const char *reads = call_text (c, "reads");
   if (reads && strcmp (reads, "all") != 0 && strcmp (reads, "likely") != 0)
     return error_set (&c->err, ERR_usage, "--reads: `%s` is neither all nor likely", reads);
@@ -54,6 +57,9 @@ static const cli_option options[] = {
     "K",
     "which iteration: the K of ProfilerStep#K; without it, the last complete one",
     { UNITS_COUNT, 0, INT32_MAX } },
+  { 0, "marks", "steps|repeat|whole",
+    "a step of a Kineto file that marks none: refused, where its kernels repeat, or all of it; "
+    "without it, steps" },
   { 0,
     "gpu",
     "K",

@@ -280,6 +280,11 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
     return true;
   if (!quantities_are_in_range (c))
     return false;
+  if (c->n_operands == 2 && strcmp (command->operands, "TRACE") == 0)
+    return error_set (&c->err, ERR_usage,
+                      "usage: ferry %s [OPTIONS] TRACE; two profiles of one run become a trace by "
+                      "`ferry import %s %s -o TRACE`",
+                      command->name, c->operands[0], c->operands[1]);
   if (c->n_operands < command->least || (command->most >= 0 && c->n_operands > command->most))
     return error_set (&c->err, ERR_usage, "usage: ferry %s %s%s%s; see `ferry %s --help`",
                       command->name, command->options ? "[OPTIONS]" : "",
