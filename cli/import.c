@@ -1,6 +1,8 @@
 /* `ferry import`: a profile that somebody already has, as a trace. */
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/units.h"
 #include "cli/call/call.h"
 #include "trace/import/import.h"
 
@@ -35,11 +37,22 @@ static bool print_report (call *c, const import_report *r) {
   return ok;
 }
 
+/* A large profile takes seconds to read: that is said before. */
+static void tell_large (call *c) {
+  enum { LARGE = 64 << 20 };
+  char size[UNITS_TEXT];
+  struct stat what;
+  for (int i = 0; i < c->n_operands; i++)
+    if (stat (c->operands[i], &what) == 0 && what.st_size >= LARGE)
+      call_note (c, "reading %s, %s", c->operands[i], units_bytes (size, what.st_size));
+}
+
 static int run (call *c) {
   import_options o;
   import_report report;
   trace *t;
   const char *output = call_text (c, "output");
+  tell_large (c);
   if (!read_options_of (c, &o) ||
       !import_files (c->operands, c->n_operands, &o, c->arena, &t, &report, &c->err))
     return call_failed (c);

@@ -56,6 +56,10 @@ static void choose (const columns *t, const int *width, bool *shown) {
 }
 
 static void print_cell (const columns *t, int i, int width, const char *text, bool first) {
+  bool last = true;
+  for (int k = i + 1; k < t->count; k++)
+    last &= !t->shown[k];
+  width = last && t->at[i].left ? 0 : width; /* no spaces at the end of a line */
   printf (t->at[i].left ? "%s%-*s" : "%s%*s", first ? "" : " ", width, text);
 }
 
@@ -69,6 +73,7 @@ static void print_heads (const columns *t) {
 }
 
 static void print_row (const columns *t, const row *r) {
+  call_clear_line (t->call);
   for (int i = 0, first = 1; i < r->count; i++)
     if (t->shown[i]) {
       print_cell (t, i, t->width[i], r->cells[i], first);

@@ -230,7 +230,7 @@ static bool print_json (call *c, const asking *a, const largest *all) {
 }
 
 static const column heads[] = {
-  { "way", 0, true, 0 },    { "", 5, true, 0 },        { "batch", 0, false, 0 },
+  { "way", 0, true, 0 },    { "allowed", 5, true, 0 }, { "batch", 0, false, 0 },
   { "step", 0, false, 0 },  { "slower", 0, false, 0 }, { "a second", 4, false, 0 },
   { "needs", 3, false, 0 }, { "host", 2, false, 0 },   { "above", 0, true, 0 },
 };
@@ -288,7 +288,7 @@ static bool read_asking (call *c, asking *a) {
                                 .host_bytes = a->device.host_bytes,
                                 .limit_ticks = LIMIT_TICKS,
                                 .seed = 1,
-                                .stop = stopping_stop,
+                                .stop = offline_stop,
                                 .stop_context = c };
   stopping_begin (c);
   return call_quantity (c, "budget", &a->memory_bytes) &&

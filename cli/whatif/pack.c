@@ -106,7 +106,7 @@ static bool read_packing (call *c, packing *p) {
   p->options.cards = p->cards;
   p->options.sampling = (curve_options){ .device = p->cards,
                                          .limit_ticks = 4000,
-                                         .stop = stopping_stop,
+                                         .stop = offline_stop,
                                          .stop_context = c,
                                          .progress = offline_progress,
                                          .context = c };
@@ -155,7 +155,7 @@ static double times (int64_t step_ns, int64_t baseline_ns) {
 
 static const column heads[] = {
   { "job", 0, true, 0 },        { "card", 0, true, 0 },    { "budget", 0, false, 0 },
-  { "peak", 5, false, 0 },      { "host", 1, false, 0 },   { "link", 3, false, 0 },
+  { "needs", 5, false, 0 },     { "host", 1, false, 0 },   { "link", 3, false, 0 },
   { "step", 0, false, 0 },      { "slower", 0, false, 0 }, { "predicted", 4, false, 0 },
   { "by itself", 2, false, 0 },
 };
