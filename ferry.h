@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* ferry: what a GPU should carry and what the host should hold.
 
    The whole public library.  A ferry_trace is one training step, a ferry_plan says which tensor

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* JSON in and out: the only door to Jansson.
 
    Reading walks the document with a `json` on the stack per level, each pointing at its parent, so

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The smaller and the larger of two numbers, and the order of two for qsort. */
 #ifndef FERRY_BASE_ORDER_H
 #define FERRY_BASE_ORDER_H

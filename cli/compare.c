@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry compare`: our planner and the published policies side by side, each judged by the same
    simulator, and by the bound. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Completion for bash, zsh and fish, printed from the tables of commands, networks and policies. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry doctor`: what this machine can do. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry export`: a plan's steps for a viewer of traces. */
 #include <stdlib.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry import`: a profile that somebody already has, as a trace. */
 #include <string.h>
 #include <sys/stat.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The manual pages, and docs/commands.md, printed from the table of commands. */
 #include "config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry replay`: what happens when a plan runs, beside what was predicted. */
 #include "executor/replay/replay.h"
 

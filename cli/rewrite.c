@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry rewrite`: the trace that a plan's sections and recompute entries make. */
 #include "cli/inputs/inputs.h"
 #include "trace/rewrite/rewrite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry run`: a program in less device memory than it needs.  It runs on demand until its step
    repeats; then a plan is made in a process beside it. */
 #include <signal.h>

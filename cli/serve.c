@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry serve`: the service, from its command line to its end. */
 #include "config.h"
 
@@ -14,8 +15,9 @@
 #include "cli/call/call.h"
 
 #ifdef HAVE_SERVER
-#include "server/http.h"
-#include "server/listen.h"
+#include "server/http/http.h"
+#include "server/http/listen.h"
+#include "server/work/crew.h"
 
 enum { MOST_SOCKETS = 8 };
 

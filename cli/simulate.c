@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry simulate`: what a plan costs; several traces and plans share the card. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry solve`: a plan for a trace, by our planner or by one of the published policies. */
 #include <math.h>
 #include <stdio.h>

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry token`: a new token for the service. */
 #include "config.h"
 
 #include "cli/call/call.h"
 
 #ifdef HAVE_SERVER
-#include "server/service.h"
+#include "server/service/service.h"
 
 static int run (call *c) {
   char text[80], line[160];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry torch-path`: where the Python package ferry_torch lies. */
 #include <stdio.h>
 #include <stdlib.h>

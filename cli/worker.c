@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry worker`: what `ferry serve` runs for a job, in a process with limits; the only processes
    that read what clients send. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Devices and traces: from files, memory, profiles and the zoo. */
 #include "config.h"
 
@@ -204,7 +205,7 @@ const char *ferry_zoo_name (int i) {
   return i >= 0 && i < count ? all[i].name : NULL;
 }
 
-/* ---- what is in a trace ---- */
+/* ---- contents of a trace ---- */
 
 int64_t ferry_trace_peak_bytes (const ferry_trace *t) {
   return t ? t->peak_bytes : -1;

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Answers that people and scripts rely on: what the last line covers, one number for what a step
 # needs, curves that agree with single plans, exit statuses, interrupts.
 . "$(dirname "$0")/rules/common.bash"

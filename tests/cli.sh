@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The command line as people and scripts meet it: statuses, streams, one line for each mistake.
 . "$(dirname "$0")/rules/common.bash"
 scratch

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Loaded in front of a program: the allocation whose number FAIL_NTH says fails, and no other. */
 #include <errno.h>
 #include <stdbool.h>

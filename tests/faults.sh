@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What a command does when the world fails it: memory, disk, streams, parents, files made to hurt.
 # One clear line and the status that docs name, nothing left behind, never a crash.
 . "$(dirname "$0")/rules/common.bash"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # `ferry replay` on stored files, as it is met by somebody who has just made a trace and a plan.
 . "$(dirname "$0")/rules/common.bash"
 scratch

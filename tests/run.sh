@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Programs under a budget say what they say without one, on demand and by a plan.
 . "$(dirname "$0")/run.bash"
 

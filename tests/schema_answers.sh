@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Every --json output fits its schema in data/schema/answer-COMMAND.schema.json, and every command that
 # has --json has one.
 . "$(dirname "$0")/rules/common.bash"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The API of `ferry serve` and its client, over real sockets on loopback.
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 "$builddir/ferry" serve --state /nonexistent/x 2>&1 | grep -q "without-server" && { echo "built --without-server"; exit 77; }

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The store on PostgreSQL, in a cluster of its own that is gone afterwards: the contract that SQLite
 # keeps, daemons killed at random, and two replicas that share the work. Skipped without PostgreSQL.
 for bin in /usr/lib/postgresql/*/bin; do :; done

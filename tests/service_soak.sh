@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What `make check` says of the service, for longer: 200 kills on each store, 1000 jobs of two replicas.
 export FERRY_SOAK=1
 status=0

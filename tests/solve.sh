@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # solve, prove, explain and compare as people and scripts meet them.
 . "$(dirname "$0")/rules/common.bash"
 scratch

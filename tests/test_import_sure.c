@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Imports that once misled, each by the smallest file that has the same structure: what was called
    exact and was not, what a plan would have moved away while it was read. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The public library as others use it: NULL and sizes are answered by errors, texts come back as
    they went, several threads may ask at once, and a plan's queues lead to its end. */
 #include "tests/suite.h"

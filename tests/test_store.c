@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The contract of the store, on each database: SQLite always, PostgreSQL where FERRY_POSTGRES is a
    connection with schemas t0, t1, ... (tests/service_postgres.sh makes them). */
 #include <pthread.h>
@@ -7,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "server/store.h"
+#include "server/store/store.h"
 #include "tests/suite.h"
 
 enum { CLAIMERS = 8, JOBS = 40 };

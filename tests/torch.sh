@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # ferry_torch: recording and following on the CPU, with a torch that has the modes it needs.
 set -u
 python=${FERRY_PYTHON:-/usr/bin/python3}

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # curve, min-memory, max-batch, pack and whatif from the command line: their answers agree with each
 # other and with what other commands say of the same plans, and their pictures with their JSON.
 set -u

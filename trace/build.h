@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace made in memory, by the zoo and the importers: tensors and ops are appended, failures are
    remembered and told once, by build_finish, which also validates. */
 #ifndef FERRY_TRACE_BUILD_H

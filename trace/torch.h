@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The notes of the package ferry_torch in the ops of a trace that it recorded, and the trace as
    that executor can carry it out: eager PyTorch moves whole storages, at hooks, and only those that
    nobody but autograd or the optimizer holds. */

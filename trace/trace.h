@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One training step: operations in order, each with a duration and the tensors that it touches.
    The fields are the point, so nothing here is opaque.  docs/formats.md has the meaning of each. */
 #ifndef FERRY_TRACE_TRACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One call of the program: what the command line said, and the means every command uses to read its
    files and to answer.  Only here is the environment read. */
 #ifndef FERRY_CLI_CALL_CALL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A command is one row of data and one function.  Help, manual pages and completion are
    printed from these rows, so that none of them can be forgotten. */
 #ifndef FERRY_CLI_CALL_COMMAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The cost of granules: what rounding takes at the peak, and how long ops wait
    for granules although as many others are free. */
 #ifndef FERRY_CLI_EXPLAIN_PLACES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A table on the terminal that drops columns where it would be too wide, and says which. */
 #ifndef FERRY_CLI_FIGURES_COLUMNS_H
 #define FERRY_CLI_FIGURES_COLUMNS_H

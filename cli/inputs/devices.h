@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cards by name: the device files that ferry ships, and which of them a trace was made for. */
 #ifndef FERRY_CLI_INPUTS_DEVICES_H
 #define FERRY_CLI_INPUTS_DEVICES_H

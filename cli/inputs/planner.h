@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The planner as commands call it: what the command line asks for, a key that stops it, what is
    said on the way. */
 #ifndef FERRY_CLI_INPUTS_PLANNER_H

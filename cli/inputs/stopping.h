@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An interrupt, or a request to end, lets a long command finish with what it knows; a second one
    ends the program at once. */
 #ifndef FERRY_CLI_INPUTS_STOPPING_H

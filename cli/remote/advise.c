@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry advise`: what a scheduler has to be told of a known job, ready to paste. */
 #include "config.h"
 
@@ -8,8 +9,8 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "server/client.h"
-#include "server/kinds.h"
+#include "server/client/client.h"
+#include "server/protocol/kinds.h"
 
 #define MIB ((int64_t)1 << 20)
 

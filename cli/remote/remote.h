@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Commands that ask a `ferry serve` instead of working themselves. */
 #ifndef FERRY_CLI_REMOTE_REMOTE_H
 #define FERRY_CLI_REMOTE_REMOTE_H

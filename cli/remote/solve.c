@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry solve --server URL`: uploads the trace, lets the server plan, and writes the plan that a
    local run would have written. */
 #include "config.h"
@@ -10,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "server/client.h"
-#include "server/kinds.h"
+#include "server/client/client.h"
+#include "server/protocol/kinds.h"
 
 /* ---- the request, from the command line ---- */
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The trace on other cards and with other batches, and one cell of a grid. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pieces of work in processes of their own, a few at a time.  What each prints is kept and comes
    out in the order of the pieces, so the answer does not depend on which was done first. */
 #ifndef FERRY_CLI_WHATIF_JOBS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry max-batch`: the largest batch of a network that fits, by what is allowed. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry min-memory`: the smallest budget that keeps a slowdown. */
 #include "base/units.h"
 #include "cli/inputs/devices.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry pack`: what its parts share.  pack.c reads and prints; pack_events.c is about jobs that
    come and go. */
 #ifndef FERRY_CLI_WHATIF_PACK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Jobs that come and go: packed again at every event.  A job changes its plan between two of its
    steps; it first gives up what the new plan does not keep, then takes what the others have given
    up. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry whatif`: other cards, links, budgets and batches, as a table. */
 #include "cli/whatif/whatif.h"
 

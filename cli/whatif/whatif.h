@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry whatif`: what its parts share.  A grid is devices x batches x links x budgets; a cell is
    one device, batch and link with all its budgets, because those are planned together. */
 #ifndef FERRY_CLI_WHATIF_WHATIF_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How a command gets from a call into its stream, and off it when it is done. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The emulated machine: one device, its memory, its streams.  One lock guards everything here but
    where a comment says otherwise; kernels and copies of the real clock run without it. */
 #ifndef FERRY_EXECUTOR_EMU_CORE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The emulated driver's offers beyond the driver API: its configuration, its kernels, its clock,
    what its race checker found.  A program finds these entries with dlsym; a real driver has none.
    All return CUresult. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Events: a handle is a place and a generation, so that a destroyed one is known as such. */
 #include <stdlib.h>
 #include <string.h>

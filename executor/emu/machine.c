@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The machine as a whole: made, configured, entered, left; devices, contexts, errors. */
 #include <stdio.h>
 #include <stdlib.h>

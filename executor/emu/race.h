@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The race checker: vector clocks over streams and host threads, and for each stretch of memory the
    last writer, the readers since, and whose the bytes are.  It looks at commands when they are
    issued, in the order of the calls: what orders two accesses is already decided then, so a missing

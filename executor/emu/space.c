@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Address space and the bytes behind it: places in a memfd. With --bytes none there are addresses
    and no bytes.  A place is used once, so what was freed can never be mistaken for what came after;
    the memfd is given back by holes. */

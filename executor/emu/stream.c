@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Streams: made, waited for, asked, put away. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan as three queues of items with waits, in an order in which a host can issue them: whatever
    an item waits for in its own step stands before it, so no wait is ever for something not yet
    issued, and nothing is issued twice. */

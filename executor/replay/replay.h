@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace under a plan on a driver: what the plan says, done with streams and events, and what was
    seen beside what was predicted.  The same code runs on the emulator and on a GPU. */
 #ifndef FERRY_EXECUTOR_REPLAY_REPLAY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A replay's observations, as JSON and as a Chrome trace. */
 #include "executor/replay/replay.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Streams and events: a plan's program issued step after step, without the host waiting inside. */
 #include "executor/replay/run.h"
 

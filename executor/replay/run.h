@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The running part of a replay: streams, events, issue, times.  Its parts are replay.c's own. */
 #ifndef FERRY_EXECUTOR_REPLAY_RUN_H
 #define FERRY_EXECUTOR_REPLAY_RUN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One step of a program as the driver calls that make it, worked out before the first step: what is
    launched with which parameters, what is copied from where to where, which item's event is
    recorded or waited for.  Launches that follow each other are one entry, so that an op of a plan

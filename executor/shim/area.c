@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The address space in which the program's tensors lie.  An address is handed out without memory
    behind it; chunks come with the first op that touches it.  Between two tensors a page stays
    empty, so that an address just outside is never a neighbour's. */

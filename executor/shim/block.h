@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the launcher and the shim: a file in the launcher's folder, mapped by both, so that it
    survives the program however it ends.  The launcher fills the first part before it starts the
    program; the shim writes the rest. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Device memory as equal chunks, their mappings, and the order between streams.  An event is made
    for the out stream and recorded nowhere else, so one that was recorded again only promises more;
    likewise for the in stream.  For a program's stream an event is recorded when somebody has to

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A step that repeats is told to the launcher, which answers with a plan; from the next beginning
    of such a step on its copies are made as planned, as long as the program does what the plan is
    for. The plan only adds copies and says where tensors live: whatever it gets wrong, the path of

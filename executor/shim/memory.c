@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Allocations are served from the arena, and questions about its addresses are answered as the
    driver would of its own memory, whatever is on the device just then. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The path of one op: which tensors it touches, room for them, the call, what is remembered.  A
    tensor is found where an 8-byte word of the parameters is an address of ours; a false hit costs
    room, never a wrong byte. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Residency: the tensors on the device.  A tensor's pages keep the chunks in which they live, so
    that it comes back to the same ones without a call to map anything; whoever holds them then goes
    out first.  All orders are events between streams.  In strict mode what is away is also unmapped,

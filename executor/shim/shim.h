@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The state of a program under ferry.  One lock guards all of it: a scan of parameters, the change
    of tables and the call to the driver happen under it, so that the order of states is the order
    of submission. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The one state of the process: found at the first call of the driver, from two variables that the
    launcher sets.  Without them the shim is nothing but the driver under another name. */
 #include <dlfcn.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace of the step that a record repeats.  It is known which op touches which tensor, and not
    which of them it writes: every touched tensor is read and written. */
 #include <stdlib.h>

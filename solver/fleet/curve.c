@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/fleet/curve.h"
 
 #include <assert.h>
@@ -43,7 +44,7 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
   return *budgets;
 }
 
-/* What a plan may use of a budget. */
+/* The part of a budget that a plan may use. */
 static int64_t net_of (const curve_options *o, int64_t budget_bytes) {
   return budget_bytes - reserve_of (budget_bytes, o->reserve_ppm);
 }
@@ -99,7 +100,7 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
   return ok || why.code == ERR_infeasible;
 }
 
-/* What plans of neighbouring budgets know of each other. */
+/* Plans of neighbouring budgets know of each other by this. */
 typedef struct shared {
   bound_range *bounds; /* NULL: every point is planned by itself */
   char digest[TRACE_DIGEST];
@@ -258,7 +259,7 @@ static bool begin_curve (const trace *t, const curve_options *o, const int64_t *
   return true;
 }
 
-/* What no plan at this budget beats, without any solving; *guide is NULL where nobody knows. */
+/* A time that no plan at this budget beats, without any solving; *guide is NULL if nobody knows. */
 static bool bound_point (const trace *t, const curve_options *o, shared *with, arena *a,
                          curve_point *p, const bound **guide, error *err) {
   error why = { 0 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Totals of jobs on different cards add up, so that subsets are spread over cards by dynamic
    programming.  The worst of all does not add up; it is a limit on what may be chosen, and the
    least limit under which there is an answer is found by halving. */
@@ -40,7 +41,7 @@ static bool offered (spreading *s, int32_t kind, int32_t job, int32_t n, pack_jo
   return true;
 }
 
-/* Of the choices that are no slower than the limit, in their order; *at says which they are. */
+/* The choices that are no slower than the limit, in their order; *at says which they are. */
 static bool limited (const pack_job *all, int64_t most_ppm, arena *a, pack_job *out, int32_t **at,
                      error *err) {
   pack_choice *choices = NEW (a, all->count, pack_choice, err);

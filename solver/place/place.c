@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/place/place.h"
 
 #include <assert.h>
@@ -82,7 +83,7 @@ static void unroll (placing *p, int64_t cut) {
   }
 }
 
-/* ---- what a new owner waits for ---- */
+/* ---- waits of a new owner ---- */
 
 static void need (int64_t *what, int64_t count) {
   if (*what < count)

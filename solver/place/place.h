@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which granules each stay gets, and what the next owner of a granule has to wait for.
 
    The moments of one step lie on a circle.  It is cut where fewest granules are held; stays that
@@ -15,10 +16,10 @@ typedef struct places {
   int64_t n_runs;
   int64_t *first_run; /* per stay, count + 1 */
   int64_t granules;   /* how many were used; more than `budget` where they do not suffice */
-  /* what an op or a copy in must wait for, as counts relative to its step */
+  /* counts, relative to its step, that an op or a copy in must wait for */
   int64_t *op_outs, *in_ops, *in_outs;
-  /* where granules did not suffice: per move, the ops after which its copy in should start for them
-     to suffice next time; NO_WAIT: as it was */
+  /* if granules did not suffice: per move, the ops after which its copy in should start for them to
+     suffice next time; NO_WAIT: as it was */
   int32_t *wait_ops;
   bool tangled; /* an owner would have to wait for one behind it: another run is needed */
 } places;
@@ -26,7 +27,7 @@ typedef struct places {
 /* `next` is born on a granule that `before` left: what it waits for goes into out. */
 void place_follow (const stays *l, places *out, int32_t before, int32_t next);
 
-/* As place, but every stay of a part has the same granules. */
+/* Like place, but every stay of a part has the same granules. */
 bool place_same (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
                  error *err) MUST_CHECK;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/policy/drops.h"
 
 #include <assert.h>
@@ -34,7 +35,7 @@ static bool updates (const op *o) {
   return false;
 }
 
-/* What op `before` finds in the tensor is what its producer alone has made. */
+/* Op `before` finds in the tensor only what its producer has made. */
 static bool can_make (const policy_view *v, int32_t tensor, int32_t before) {
   const struct tensor *t = &v->trace->tensors[tensor];
   int32_t p = v->producer[tensor];
@@ -50,8 +51,8 @@ static bool dead (const policy_view *v, int32_t tensor, int32_t op) {
 
 static bool make_once (walk *w, int32_t tensor);
 
-/* What failed is not walked again for the same drop: branches that meet would double the work each
-   time. */
+/* A tensor that failed is not walked again for the same drop: branches that meet would double the
+   work each time. */
 static bool make (walk *w, int32_t tensor) {
   if (w->failed[tensor] == w->request)
     return false;
@@ -66,7 +67,7 @@ static bool have (walk *w, int32_t x, int32_t p) {
   const policy_view *v = w->v;
   if (w->made[x] == w->before)
     return true;
-  /* what a tensor read before its first write had in it was not its producer's */
+  /* bytes of a tensor read before its first write were not its producer's */
   bool gone = w->active[x] >= 0 || dead (v, x, w->before);
   if (gone && v->producer[x] < p && make (w, x))
     return true;
@@ -84,7 +85,7 @@ static bool make_once (walk *w, int32_t tensor) {
   bool ok = true;
   for (int32_t j = 0; ok && j < o->reads.count; j++)
     ok = list_has (&o->side, o->reads.at[j]) || have (w, o->reads.at[j], p);
-  if (!ok) { /* what was taken on the way goes */
+  if (!ok) { /* tensors that were taken on the way go */
     for (; w->n_ops > n_ops; w->n_ops--) {
       const op *back = &v->trace->ops[w->ops[w->n_ops - 1]];
       w->taken[w->ops[w->n_ops - 1]] = -1;
@@ -154,7 +155,7 @@ static bool make_due (walk *w, int32_t drop) {
   return true;
 }
 
-/* Where an entry makes a tensor that is written more than once, its ops may find it half made: each
+/* If an entry makes a tensor that is written more than once, its ops may find it half made: each
    was taken for another reason. */
 static bool is_sound (walk *w) {
   const policy_view *v = w->v;
@@ -178,7 +179,7 @@ static bool is_sound (walk *w) {
   return true;
 }
 
-/* What was to be made for this op stays instead. */
+/* The tensor that was to be made for this op stays instead. */
 static void give_up (walk *w) {
   const op *o = &w->v->trace->ops[w->before];
   w->n_ops = 0;

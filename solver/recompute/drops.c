@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/recompute/drops.h"
 
 #include <assert.h>
@@ -8,7 +9,7 @@
    where what is dead may be kept. */
 enum { MOST_CHAIN = 256 };
 
-/* What one entry has so far. Marks are op + 1 of the op that it stands before. */
+/* An entry so far. Marks are op + 1 of the op that it stands before. */
 typedef struct walk {
   const trace *t;
   const uses *u;
@@ -28,7 +29,7 @@ typedef struct walk {
   int32_t *seen;    /* per tensor: mark of check */
   int32_t *version; /* per tensor seen: of the fresh one */
   int32_t *ops, *tensors, *sorted;
-  struct former *formers; /* what up_to was before it went further */
+  struct former *formers; /* the values of up_to before it went further */
   int64_t formers_room;
   int32_t n_ops, n_tensors, n_formers, check_mark, request;
   bool full; /* no memory for formers, as err says */
@@ -86,7 +87,8 @@ static void go_back (walk *w, undo to) {
 
 static bool make (walk *w, int32_t x, int32_t up_to);
 
-/* What was refused once is not walked again: else branches that meet double the work each time. */
+/* A tensor that was refused once is not walked again: else branches that meet double the work each
+   time. */
 static bool remade (walk *w, int32_t x, int32_t k) {
   if (w->refused[x] == w->request && w->limit[x] <= k)
     return false;
@@ -299,8 +301,8 @@ static bool is_wanted (const walk *w, int32_t x) {
   return w->away[x] ? !passes (w, x) : w->replaces && !t->persistent && !t->pinned && !dead (w, x);
 }
 
-/* What the copies write besides takes its place too, if it was dropped: else they would run once
-   more for it. */
+/* Other outputs of the copies take their places too, if they were dropped: else the copies would
+   run once more for it. */
 static bool put_entry (walk *w, recompute *r, error *err) {
   int64_t written = 0;
   for (int32_t i = 0; i < w->n_ops; i++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cells that nobody chose: a network of the zoo, a batch that makes 0.5 to 60 GB, a type, an
    optimizer, a device, a budget between 35 and 90 % of the peak, with drops or without, all drawn
    from a seed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What each strategy and each layout is worth: the search without it, over cells that nobody chose.
    bench_ablation SEED COUNT [TICKS [swaps|drops]] prints a table in Markdown, a row for each that
    is switched off alone and for some groups. Strategies that only cells with drops run are tried on

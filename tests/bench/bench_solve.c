@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound: networks of the zoo, a card of 11 TFLOP/s, 10 us a copy, each
    link carrying both ways at once.
    bench_solve [NETWORK [BATCH [GB_PER_S [PERCENT]]]] prints columns and JSON lines; `-` stands for

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # ferry_torch on a GPU, all in one command: tests/gpu/torch.sh [RESULTS-FOLDER]. Runs the claims of
 # tests/torch on the CPU's torch, then each network at 90, 80, 70 and 60 % of its own peak: our plan, a
 # greedy one followed by the same executor, save_on_cpu, checkpointing, half a batch. Every row has the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """One network on a GPU under less and less memory, by several means: torch_rows.py NET RESULT.
 
 Each way runs with the same limit enforced by torch's own fraction. A way that runs out of memory has no

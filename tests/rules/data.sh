@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What is shipped and what is run: each file of data/ has a README that says where it comes from, and
 # the digest of data/MANIFEST; each test program is in the Makefile, so that none sleeps.
 . "$(dirname "$0")/common.bash"

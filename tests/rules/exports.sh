@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # libferry.so offers what ferry.h declares and nothing else; the library keeps no state: no object of
 # it has data that can be written, but for the list below.
 . "$(dirname "$0")/common.bash"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Words that do not stand in our code: calls that cannot be used safely, notes to oneself, places of
 # somebody's machine. Calls are looked for outside comments and texts.
 . "$(dirname "$0")/common.bash"
@@ -49,7 +50,7 @@ openings() {
   grep -nEi '[^ ].*/\*+ *(what|where|whether|who)[^a-z]' $openly | grep -v '"[^"]*/\*[^"]*"'
   return 0
 }
-openly=$(sources "base trace executor plot cli" | grep -vE '^trace/(prove|import)/')
+openly=$(sources)
 
 long_lines() { # 100 is what clang-format breaks at; a comment may end in one more short word
   awk 'FILENAME !~ /\.def$/ && length ($0) > 104 { print FILENAME ":" FNR ": " length ($0) " columns" }' $all

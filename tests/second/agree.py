@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Two readings of the same files agree, and no plan takes a tensor away while an op that may use it
 runs: `agree.py FERRY WORK COUNT [REAL]`.  COUNT steps are made in each format; their true uses are
 known.  REAL is a folder of recorded profiles."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The API of ferry serve, as a client meets it.
 import gzip, hashlib
 from common import *

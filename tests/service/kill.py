@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # kill -9 at random moments: the daemon, or one of its workers, round after round. No job that was
 # accepted is lost, none is stored twice, and every stored plan passes `ferry check`.
 # kill.py ROUNDS SEED [STORE]

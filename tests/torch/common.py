@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Training with and without a plan, and what is compared."""
 import gc
 import json

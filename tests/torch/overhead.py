@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What recording and an empty plan cost: medians of paired steps. overhead.py [PAIRS]"""
 import os
 import statistics

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Known traps: each of these fails when the guard against it is taken out."""
 import json
 import os

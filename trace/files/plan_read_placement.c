@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan's placement from JSON. */
 #include "trace/files/plan_read_inner.h"
 

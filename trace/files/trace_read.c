@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace from JSON, plain or packed. */
 #include "trace/trace.h"
 

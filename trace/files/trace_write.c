@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace to JSON: plain, packed, and the canonical form that the digest is taken of. */
 #include "trace/files/trace_write_inner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops run again.  What a tensor holds is known by its version, the number of writes to it so far in
    the step: a copy must read what its original read, and what takes a tensor's place must hold what
    the next reader expects. */

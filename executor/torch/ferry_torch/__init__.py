@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """PyTorch and ferry: record a training step, follow a plan."""
 from .errors import Refused
 from .fit import fit

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The whole story in one call: record a step, ask `ferry solve`, follow the plan from then on.
 
     with ferry_torch.fit(model, optimizer, budget="10GiB") as run:

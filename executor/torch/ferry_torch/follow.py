@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Follows a plan.
 
     with ferry_torch.follow("plan.json", model, optimizer) as run:

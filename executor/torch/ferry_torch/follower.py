@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Runs a plan through autograd's hooks, a position at a time.
 
 The trace says at which position each tensor was packed and unpacked. The n-th pack of a step is the

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Which module is running: its path, and the parameters that it owns itself."""
 
 

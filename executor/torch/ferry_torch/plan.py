@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A ferry plan, read for this executor: which storage leaves and comes back where."""
 import glob
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Records one training step as a ferry trace.
 
     with ferry_torch.record("step.json", model, optimizer):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What happens in a step, op by op: the mode below autograd that every op passes."""
 import torch
 from torch.utils._mode_utils import no_dispatch

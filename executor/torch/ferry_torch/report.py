@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What a plan predicted, beside what was seen."""
 import statistics
 import time

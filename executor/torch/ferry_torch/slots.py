@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Bytes that are on the device at one time and on the host at another."""
 import torch
 

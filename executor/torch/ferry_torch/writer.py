@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """From what was recorded to the trace's tables."""
 from .errors import Refused
 

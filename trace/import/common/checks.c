@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The self-checks of an import: what a sound trace of a training step has, whatever it was read
    from.  What fails lowers the confidence; what cannot be asked of a file says so and lowers
    nothing. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An execution trace and the Kineto file of the same run: the calls of both are matched, times come
    from one and tensors from the other.
 
@@ -11,7 +12,7 @@
 #include "trace/import/common/calls.h"
 #include "trace/import/et/join.h"
 
-/* ---- where a call's tensors are used ---- */
+/* ---- ops that use a call's tensors ---- */
 
 typedef struct launched {
   int64_t at_ns;
@@ -162,7 +163,7 @@ static int when (const placing *p, int32_t op) {
   return at < p->j->it.window.start_ns ? -1 : at >= p->j->it.window.end_ns;
 }
 
-/* Of a call that launches kernels itself: all runs of it and of the calls in it. */
+/* For a call that launches kernels itself: all runs of it and of the calls in it. */
 typedef struct span {
   int32_t first, last;
 } span;
@@ -270,8 +271,8 @@ static bool widen_all (widening *w) {
   return true;
 }
 
-/* What a call names, or a call in it, is used by every op of the call if that launches kernels
-   itself; and if an autograd node of its number does so, by every op of the node. */
+/* A tensor that a call names, or a call in it, is used by every op of the call if that launches
+   kernels itself; and if an autograd node of its number does so, by every op of the node. */
 static bool widen (placing *p, widening *out) {
   joiner *j = p->j;
   *out = (widening){ .p = p };
@@ -321,7 +322,7 @@ static bool place_all (placing *p) {
     }
     bool makes = m->output && g->defined && g->first_node == m->node;
     bool works = p->first_run[op] != NONE || p->side_end[op] != 0;
-    /* What an outer call hands up was made by one of its parts, unless it runs kernels itself. */
+    /* An outer call hands up what one of its parts made, unless it runs kernels itself. */
     if (m->output && g->defined && !makes && !j->e.nodes[m->node].leaf && !works)
       continue;
     life->used = true;

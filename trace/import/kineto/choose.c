@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which iteration is planned, and on which device and stream. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* What ran in the chosen iteration on the compute stream, as ops. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The kernels of the chosen iteration on the compute stream, as ops. */
 #include <stdlib.h>
 
 #include "trace/import/kineto/kineto.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Memory events of one iteration as tensors.  Birth and death are times of the CPU while the GPU
    runs later, so both are told in ops by when ops were launched: a block is born at the first op
    whose last kernel is launched on that thread after the alloc, and dies after the last op of which
@@ -335,7 +336,7 @@ static void use_details (maker *m) {
   }
 }
 
-/* What stays because of what the file does not say. */
+/* Tensors that stay because of what the file does not say. */
 static void say_held (maker *m) {
   import_report *r = m->job->report;
   r->held_tensors = m->held;

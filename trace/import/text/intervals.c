@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Interval CSV: a header with the columns id, lower, upper and size (begin and end will do), then a
    buffer a line, alive over [lower, upper).  It says which bytes are alive together and nothing
    about time, so it feeds the assignment of addresses and its tests. */
