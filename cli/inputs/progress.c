@@ -18,10 +18,6 @@ static int64_t now_ns (void) {
   return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
 }
 
-static bool is_live (const call *c) {
-  return isatty (STDERR_FILENO);
-}
-
 static void add (char *line, const char *text) {
   size_t length = strlen (line);
   snprintf (line + length, LINE - length, "%s", text);
@@ -80,7 +76,7 @@ void progress_look (call *c) {
   char line[LINE];
   if (!g->began_ns)
     g->began_ns = g->shown_ns = now;
-  bool live = is_live (c);
+  bool live = isatty (STDERR_FILENO);
   if (c->quiet || g->silent || now - g->shown_ns < (live ? OFTEN_NS : SELDOM_NS) ||
       (!live && !c->verbose))
     return;
