@@ -161,29 +161,42 @@ static void markdown (void) {
   }
 }
 
+/* A page on standard output: as it is, or the text of a member of an object. */
+static bool print_page (call *c, const cli_command *command) {
+  char *text = NULL;
+  size_t size = 0;
+  FILE *out = open_memstream (&text, &size);
+  if (!out)
+    return error_memory (&c->err);
+  if (command)
+    page_command (out, command);
+  else
+    page_program (out);
+  bool ok = fclose (out) == 0 || error_memory (&c->err);
+  ok = ok &&
+       (c->json ? call_print_text (c, "roff", text) : call_write (c, NULL, text, (int64_t)size));
+  free (text);
+  return ok;
+}
+
 static int run (call *c) {
   const char *folder = call_text (c, "all");
-  if (call_flag (c, "markdown")) {
+  const cli_command *command = c->n_operands ? command_named (c->operands[0]) : NULL;
+  bool ok = true;
+  if (c->json && (folder || call_flag (c, "markdown")))
+    ok = error_set (&c->err, ERR_usage, "--json prints one page; leave out --%s",
+                    folder ? "all" : "markdown");
+  else if (call_flag (c, "markdown"))
     markdown ();
-    return EXIT_YES;
-  }
-  if (folder) {
-    bool ok = page_to (c, folder, NULL);
+  else if (folder) {
+    ok = page_to (c, folder, NULL);
     for (int i = 0; commands[i] && ok; i++)
       ok = page_to (c, folder, commands[i]);
-    return ok ? EXIT_YES : call_failed (c);
-  }
-  if (c->n_operands == 0) {
-    page_program (stdout);
-    return EXIT_YES;
-  }
-  const cli_command *command = command_named (c->operands[0]);
-  if (!command) {
-    error_set (&c->err, ERR_usage, "there is no command `%s`", c->operands[0]);
-    return call_failed (c);
-  }
-  page_command (stdout, command);
-  return EXIT_YES;
+  } else if (c->n_operands && !command)
+    ok = error_set (&c->err, ERR_usage, "there is no command `%s`", c->operands[0]);
+  else
+    ok = print_page (c, command);
+  return ok ? EXIT_YES : call_failed (c);
 }
 
 static const cli_option options[] = {
@@ -200,5 +213,6 @@ const cli_command command_man = {
   .about = "Prints a manual page as roff: `ferry man info | man -l -`. Without a command, the page "
            "of ferry itself.\n",
   .options = options,
+  .json = true,
   .run = run,
 };

@@ -35,7 +35,8 @@ trace_builder *build_new (arena *a, const char *name, int64_t batch, error *err)
     return NULL;
   b->trace->name = arena_string (a, name, err);
   b->trace->batch = batch;
-  b->trace->source = (trace_source){ .kind = "", .detail = "", .confidence = "exact" };
+  b->trace->source =
+      (trace_source){ .kind = "", .detail = "", .device = "", .confidence = "exact" };
   return b->trace->name ? b : NULL;
 }
 
@@ -47,6 +48,7 @@ static const char *copy (trace_builder *b, const char *text) {
 void build_source (trace_builder *b, const char *kind, const char *detail, const char *confidence) {
   b->trace->source = (trace_source){ .kind = copy (b, kind),
                                      .detail = copy (b, detail),
+                                     .device = "",
                                      .confidence = copy (b, confidence) };
 }
 

@@ -144,7 +144,7 @@ static int32_t fresh_writer (const remake *w, int32_t x, int32_t up_to) {
 /* Runs again what wrote x before op up_to. */
 static bool make (remake *w, int32_t x, int32_t up_to) {
   const tensor *t = &w->rule.trace->tensors[x];
-  if (t->persistent || t->pinned ||
+  if (t->persistent || t->pinned || t->again == AGAIN_NEVER ||
       (w->rule.once && !remake_is_simple (w->rule.trace, w->rule.uses, x, w->before)))
     return false;
   bool known = w->made[x] == w->mark;

@@ -27,7 +27,7 @@ bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, b
   for (int32_t k = 0; k < t->n_ops; k++)
     reach[k + 1] = reach[k] + q->over[k];
   for (int32_t x = 0; x < t->n_tensors; x++) {
-    if (t->tensors[x].persistent || t->tensors[x].pinned)
+    if (t->tensors[x].persistent || t->tensors[x].pinned || t->tensors[x].again >= AGAIN_PASSES)
       continue;
     int32_t writer = NO_OP;
     for (int32_t i = u.offset[x]; i + 1 < u.offset[x + 1]; i++) {
@@ -90,9 +90,9 @@ static bool passes (const walk *w, int32_t x) {
 static bool is_wanted (const void *context, const remake *again, int32_t x) {
   const walk *w = context;
   const tensor *t = &again->rule.trace->tensors[x];
-  return again->away[x]
-             ? !passes (w, x)
-             : w->choice->replaces && !t->persistent && !t->pinned && !remake_is_dead (again, x);
+  return again->away[x] ? !passes (w, x)
+                        : w->choice->replaces && !t->persistent && !t->pinned &&
+                              t->again < AGAIN_PASSES && !remake_is_dead (again, x);
 }
 
 /* The chosen drops behind each op: first[k] and then next of each; -1 ends. */

@@ -187,6 +187,8 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
   }
   job->files = texts;
   bool ok = import_texts (job, out) && checks_run (job, *out) && report_trace (job, *out);
+  if (ok && job->report->card)
+    (*out)->source.device = job->report->card;
   job->files = NULL;
   return ok;
 }
