@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "executor/driver/host.h"
 #include "executor/replay/run.h"
@@ -116,15 +117,10 @@ static bool start (replay_state *s, arena *a, error *err) {
 
 /* ---- observations ---- */
 
-static int compare_ns (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 static int64_t median (int64_t *v, int64_t n) {
   if (n == 0)
     return 0;
-  qsort (v, (size_t)n, sizeof *v, compare_ns);
+  qsort (v, (size_t)n, sizeof *v, order_int64);
   return v[n / 2];
 }
 
