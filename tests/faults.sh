@@ -29,7 +29,7 @@ out_of_memory() {
   while read -r command; do
     timeout 60 "$ferry" $command >usual 2>/dev/null </dev/null
     expected=$?
-    for ((n = 1; n < 300000; n += 1 + n / ${FERRY_STEP:-2})); do
+    for ((n = 1; n < 300000; n += 1 + n / ${FERRY_STEP:-1})); do
       status=0
       rm -f mark
       LD_PRELOAD=$library FAIL_NTH=$n FAIL_NTH_MARK=mark timeout 60 "$ferry" $command >out 2>err </dev/null || status=$?
@@ -39,6 +39,8 @@ out_of_memory() {
       elif [ $status != $expected ]; then
         echo "$n: $command: status $status"
         head -n 3 err
+      elif ! cmp -s out usual; then
+        echo "$n: $command: status $status, and another output"
       fi
     done
   done <<'END'
@@ -59,6 +61,9 @@ min-memory t.json --limit 10
 pack t.json t.json --points 3 --limit 10
 whatif t.json --limit 10
 compare t.json --policies lru --jobs 1
+max-batch alexnet --limit 10 --width-divisor 8 --most 4
+link --driver emulated -o l.json --most 1MiB -q
+demo -q
 zoo vgg16 --batch 1
 devices
 version
