@@ -6,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "base/roster.h"
 #include "executor/emu/emu.h"
 #include "executor/emu/link.h"
 #include "executor/emu/race.h"
@@ -187,6 +188,7 @@ typedef struct machine {
 
   int memory; /* a memfd; -1: --bytes none */
   int64_t next_place, used_bytes, high_bytes, pinned_bytes;
+  roster shared; /* with other processes' memory */
   uint64_t next_fake;
   handle *handles;
   int32_t n_handles;
@@ -230,7 +232,7 @@ bool memory_in_use (const machine *m, uint64_t at, int64_t bytes); /* by a queue
 
 /* space.c */
 enum { EMU_PAGE = 4096 };
-void memory_start (machine *m);
+bool memory_start (machine *m); /* false: no bytes, or no way to count them with others' */
 void memory_stop (machine *m);
 int64_t space_round (int64_t bytes, int64_t to);
 bool space_has_bytes (const machine *m);

@@ -12,6 +12,8 @@
 typedef enum emu_clock { EMU_REAL, EMU_VIRTUAL } emu_clock;
 typedef enum emu_bytes { EMU_ALL, EMU_NONE } emu_bytes;
 
+enum { EMU_PATH = 400 };
+
 typedef struct emu_config {
   int64_t memory_bytes;  /* of the device */
   int64_t missing_bytes; /* of these, so many are told of and not there (a planted fault) */
@@ -30,7 +32,12 @@ typedef struct emu_config {
   int64_t fuzz_ns;     /* each operation is delayed by up to so much; 0: not at all */
   uint64_t fuzz_seed;  /* decides the delays and which stream moves first */
   int64_t failed_copy; /* the n-th copy since the start fails, and the error stays; 0: none does */
+  char shared[EMU_PATH]; /* a file that counts the memory of all processes together; "": none */
 } emu_config;
+
+/* The words of that file (base/roster.h). */
+enum { EMU_SHARED_HIGH /* of all: the most that was taken at once */ };
+enum { EMU_SHARED_USED /* of a process */ };
 
 /* A launch as its kernel sees it: a copy of the parameters, made at the call. */
 typedef struct emu_launch {
