@@ -33,7 +33,7 @@ static bool find_kind (call *c, const bytes *text, file_kind *kind) {
   return ok;
 }
 
-/* What is said of the times, behind what was said before. */
+/* The doubts about the times, behind those that the trace had before. */
 static const char *doubt_of (call *c, const trace *t, const char *how) {
   const char *before = t->source.confidence;
   if (strncmp (before, "exact", 5) == 0)

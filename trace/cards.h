@@ -8,8 +8,8 @@
 /* The device file that ferry ships for a card that calls itself so; NULL: none. */
 const char *card_device (const char *called);
 
-/* What the times are of, for people: the card as it calls itself, or the device that a trace of the
-   zoo was made for; NULL: not known. */
+/* The source of the times, for people: the card as it calls itself, or the device that a trace of
+   the zoo was made for; NULL: not known. */
 const char *card_of_trace (const trace *t, arena *a, error *err);
 /* The name of the device file of that; NULL: not known, or there is none. */
 const char *card_device_of_trace (const trace *t, arena *a, error *err);

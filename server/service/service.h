@@ -24,6 +24,7 @@ typedef struct service_options {
   int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;
   int64_t most_ratio; /* of decoded to sent bytes */
   int64_t most_queued, most_tries, disk_bytes;
+  int64_t keep_s; /* results that nobody looks at; 0: for ever */
   int64_t worker_bytes, job_s, drain_s;
   FILE *log; /* JSON lines */
 } service_options;

@@ -29,6 +29,7 @@ static const char *const schema[] = {
   " data text not null, primary key (job, seq))",
   "create table if not exists promise (owner text not null, name text not null, job text not null,"
   " created_ms bigint not null, primary key (owner, name))",
+  "create table if not exists seen (job text primary key, at_ms bigint not null)",
   "create table if not exists origin (job text primary key, trace text not null)",
   "create table if not exists blob (digest text not null, part bigint not null,"
   " data text not null, primary key (digest, part))",
