@@ -10,7 +10,8 @@ from . import again
 from .calls import DETACH, FUNCTIONS, beside, detached
 from .storages import Form, Watched, overlap, storage_of, tensors_in
 
-NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit")
+NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
+         "_batch_norm_with_update")
 CONVOLUTION_BACKWARD = torch.ops.aten.convolution_backward.default
 
 
