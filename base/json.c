@@ -484,6 +484,10 @@ void json_add_fixed (json_writer *w, const char *key, double value, int decimals
   json_put_fixed (w, value, decimals);
 }
 
+void json_add_share (json_writer *w, const char *key, int64_t ppm) {
+  json_add_fixed (w, key, (double)ppm / 1e6, 6);
+}
+
 void json_add_raw (json_writer *w, const char *key, const char *text) {
   json_put_key (w, key);
   json_put_raw (w, text);

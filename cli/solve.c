@@ -64,8 +64,8 @@ static void put_robustness (json_writer *w, const robustness *n) {
   json_put_key (w, "noise");
   json_open_object (w);
   json_add_int (w, "days", n->days);
-  json_add_int (w, "fastest_p95_ppm", n->fastest_p95_ppm);
-  json_add_int (w, "p95_ppm", n->p95_ppm);
+  json_add_share (w, "fastest_p95", n->fastest_p95_ppm);
+  json_add_share (w, "p95", n->p95_ppm);
   json_add_int (w, "percent", n->percent);
   json_add_int (w, "plans", n->plans);
   json_close_object (w);

@@ -19,14 +19,16 @@ const char *card_device (const char *called) {
   return NULL;
 }
 
-/* The word behind "--device" in the detail of a trace of the zoo. */
+/* The word behind the last "--device" in the detail, of the zoo or of times that were scaled. */
 static const char *made_for (const trace *t, arena *a, error *err) {
   static const char key[] = "--device ";
   const char *at = t->source.detail ? strstr (t->source.detail, key) : NULL;
   if (!at)
     return NULL;
+  for (const char *next; (next = strstr (at + 1, key));)
+    at = next;
   at += sizeof key - 1;
-  return arena_string_n (a, at, strcspn (at, " "), err);
+  return arena_string_n (a, at, strcspn (at, " ;"), err);
 }
 
 static bool is_called (const trace *t) {

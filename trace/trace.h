@@ -11,11 +11,12 @@
 #include "base/log.h"
 
 #define TRACE_FORMAT "ferry-trace/1"
-#define MOST_NS ((int64_t)1 << 53)           /* of an op, a gap, and their sum */
-#define MOST_BYTES ((int64_t)1 << 53)        /* of anything but a tensor */
-#define MOST_TENSOR_BYTES ((int64_t)1 << 48) /* also of a workspace */
-#define MOST_PARTS ((int64_t)1 << 53)        /* also of a batch */
-#define NO_OP (-1)                           /* born_before, dies_after: not given */
+#define MOST_NS ((int64_t)1 << 53)            /* of an op, a gap, and their sum */
+#define MOST_BYTES ((int64_t)1 << 53)         /* of anything but a tensor */
+#define MOST_TENSOR_BYTES ((int64_t)1 << 48)  /* also of a workspace */
+#define MOST_GRANULE_BYTES ((int64_t)1 << 30) /* in which memory is mapped */
+#define MOST_PARTS ((int64_t)1 << 53)         /* also of a batch */
+#define NO_OP (-1)                            /* born_before, dies_after: not given */
 
 typedef enum tensor_kind {
   TENSOR_PARAMETER,

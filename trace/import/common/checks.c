@@ -233,6 +233,11 @@ static bool lower (checker *c, trace *t) {
   confidence word = word_of (own);
   char text[600] = "";
   int length = colon ? snprintf (text, sizeof text, "%.240s", colon + 2) : 0;
+  if (c->job->facts.unmarked) {
+    word = word > CONFIDENCE_APPROXIMATE ? word : CONFIDENCE_APPROXIMATE;
+    length += snprintf (text + length, sizeof text - (size_t)length, "%s%s", length ? "; " : "",
+                        c->job->facts.unmarked);
+  }
   for (import_check_id i = 0; i < IMPORT_SELF_CHECKS; i++) {
     const import_check *check = &c->job->report->self[i];
     if (check->verdict != VERDICT_FAILS)

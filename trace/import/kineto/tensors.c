@@ -298,7 +298,7 @@ static bool compare_steps (maker *m) {
   kineto_window *windows;
   int32_t n;
   kineto_peak chosen, other;
-  if (!kineto_windows (m->job, m->k, &windows, &n))
+  if (!kineto_windows (m->job, m->k, m->it->device, &windows, &n))
     return false;
   kineto_sum (m->k, m->it->device, m->it->window, &chosen);
   for (int32_t i = n > 8 ? n - 8 : 0; i < n; i++) {
