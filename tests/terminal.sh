@@ -8,7 +8,7 @@ command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 export LC_ALL=C.UTF-8
 
 "$ferry" zoo -q alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 -d v100 -o a.json &&
-  "$ferry" zoo -q densenet121 --batch 64 -d v100 -o large.json && "$ferry" solve -q a.json -b 60% --limit 100 -o p.json >/dev/null || exit 1
+  "$ferry" zoo -q densenet121 --batch 64 -d v100 -o large.json && "$ferry" solve -q a.json -b 80% --limit 100 -o p.json >/dev/null || exit 1
 
 # fits COLUMNS HEAD COMMAND...: no line of the table that begins with HEAD, nor its note, is wider
 fits() {
@@ -19,7 +19,7 @@ fits() {
 import sys
 columns, inside, seen = int (sys.argv[1]), False, 0
 for line in open ("out", encoding="utf-8").read ().split ("\n"):
-    inside = (inside or line.split (" ")[0] == sys.argv[2]) and line != "" and not line.startswith ("left out")
+    inside = (inside or line.strip ().split (" ")[0] == sys.argv[2]) and line != "" and not line.startswith ("left out")
     seen += inside
     assert not inside or len (line) <= columns, (columns, len (line), line)
     assert line == line.rstrip () or not inside, repr (line)
@@ -72,7 +72,7 @@ assert "\n" not in one and one.endswith ("\r\x1b[K"), one[-200:]
 many = ask ("curve", "large.json", "--points", "4", "--limit", "20000")
 assert "curve: [" in many and " of " in many and many.endswith ("\r\x1b[K"), many[:500]
 END
-  run 0 solve a.json -b 60% --limit 1000 && [ ! -s err ] && run 0 solve a.json -b 60% --limit 1000 -v && grep -q 'bound' err
+  run 0 solve a.json -b 80% --limit 1000 && [ ! -s err ] && run 0 solve a.json -b 80% --limit 1000 -v && grep -q 'bound' err
 }
 claim "tables fit 80 and 40 columns" tables
 claim "--wide shows what was left out" wide
