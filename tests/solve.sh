@@ -250,7 +250,13 @@ claim "too small a host is said" host_counts
 claim "an infeasible answer names the smallest budget and its parts, and that budget is feasible" floor
 claim "where the pool is over the budget, that is the answer" small_ones
 claim "the reserve follows the trace's confidence, or the option" reserve
+same_places_limit() { # all of its tries together stop where one search does
+  local ticks
+  run 4 solve small.json --budget 60% --gap 0 --limit 1 --json && ticks=$(number ticks) && [ "$ticks" -gt 0 ] || return 1
+  run 4 solve small.json --budget 60% --gap 0 --limit 1 --same-places --json && [ "$(number ticks)" -gt 0 ] && [ "$(number ticks)" -le $((ticks * 2)) ]
+}
 claim "every stay on the same granules, if asked for; the cost is said" same_places
+claim "the tries for the same granules share the limit of ticks" same_places_limit
 claim "of plans as good the steadier, if asked for; simulate says what noise does" noise
 claim "mistakes are told in one line" mistakes
 claim "a place where nothing can be written is told before the work" targets

@@ -27,7 +27,28 @@ typedef struct shim_config {
   bool emulated;
   emu_config emu;
   char folder[SHIM_PATH]; /* of the block: the other files lie in it */
+  char share[SHIM_PATH];  /* the roster of the programs that share the budget; "": none do */
+  int32_t share_row;      /* the program's in it */
 } shim_config;
+
+/* A group of programs that share a card: a roster (base/roster.h) with these words. Room is raised
+   by who serves the group, and lowered by the program that has it. */
+enum { SEAT_LAUNCHER, SEAT_PROGRAM };
+enum shim_group {
+  GROUP_TOTAL, /* bytes of all */
+  GROUP_JOINED,
+  GROUP_PACKED /* for which members, in a word, MEMBER_PACKED was made */
+};
+enum shim_member {
+  MEMBER_GRANTED, /* bytes that it may take */
+  MEMBER_ASKED,   /* bytes that it is to have; less than granted: it gives the rest back */
+  MEMBER_NEED,    /* the least that it can run with, as far as it is known */
+  MEMBER_WANT,    /* more would be of no use */
+  MEMBER_ORDER,   /* older ones have smaller ones */
+  MEMBER_STEPS,   /* so many steps of it are known */
+  MEMBER_PACKED,  /* its room in a plan for all; 0: none */
+  MEMBER_PID
+};
 
 /* Sums over the steps that were followed, in planned steps' order. */
 typedef struct shim_seen {
@@ -46,7 +67,8 @@ typedef struct shim_seen {
   int64_t planned_ns, planned_timed; /* the sum of so many planned steps */
   int64_t predicted_ns;              /* the prediction of the same */
   int64_t period_ops;
-  int64_t floor_bytes; /* the most that one op needed at once */
+  int64_t floor_bytes;         /* the most that one op needed at once */
+  int64_t resizes, room_waits; /* of a program that shares a card */
 } shim_seen;
 
 typedef struct shim_block {

@@ -15,5 +15,7 @@ int32_t follow_allocate (shim *s, int64_t bytes);
 void follow_allocated (shim *s, int32_t t);
 void follow_before (shim *s, op *o);
 void follow_after (shim *s, const op *o);
+/* There is another room than a plan was made for. */
+void follow_resized (shim *s);
 
 #endif

@@ -5,7 +5,7 @@
    for which the host waits. */
 #include <string.h>
 
-#include "executor/shim/shim.h"
+#include "executor/shim/share.h"
 
 static int64_t span_bytes (const shim *s, const tensor *t, int32_t first, int32_t end) {
   int64_t from = (int64_t)(first - t->first_page) * s->chunk_bytes;
@@ -264,6 +264,13 @@ static bool come (shim *s, op *o, tensor *t) {
   return true;
 }
 
+static bool all_come (shim *s, op *o) {
+  for (int32_t i = 0; i < o->n_refs; i++)
+    if (!come (s, o, &s->tensors[o->refs[i]]))
+      return false;
+  return true;
+}
+
 bool op_make_room (shim *s, op *o) {
   int64_t needed = 0;
   for (int32_t i = 0; i < o->n_refs; i++) {
@@ -275,15 +282,14 @@ bool op_make_room (shim *s, op *o) {
     s->block->seen.floor_bytes = needed;
     strncpy (s->block->floor_op, s->names[o->name], sizeof s->block->floor_op - 1);
   }
-  for (int32_t i = 0; i < o->n_refs; i++)
-    if (!come (s, o, &s->tensors[o->refs[i]])) {
-      shim_say (s,
-                "op %lld `%s` needs %lld bytes resident at once, the budget is %lld bytes; small "
-                "tensors and escaped ones stay beside them; raise --budget",
-                (long long)o->number, s->names[o->name], (long long)needed,
-                (long long)(s->most_chunks * s->chunk_bytes));
-      return false;
-    }
+  if (!all_come (s, o) && !(share_wait (s, needed + share_fixed_bytes (s)) && all_come (s, o))) {
+    shim_say (s,
+              "op %lld `%s` needs %lld bytes resident at once, the budget is %lld bytes; small "
+              "tensors and escaped ones stay beside them; raise --budget",
+              (long long)o->number, s->names[o->name], (long long)needed,
+              (long long)(s->most_chunks * s->chunk_bytes));
+    return false;
+  }
   uint64_t bit = (uint64_t)1 << o->stream_bit;
   for (int32_t i = 0; i < o->n_refs; i++) {
     tensor *t = &s->tensors[o->refs[i]];

@@ -7,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "base/roster.h"
 #include "executor/driver/driver.h"
 #include "executor/shim/block.h"
 
@@ -98,6 +99,9 @@ typedef struct shim {
   page *pages;
   chunk *chunks;
   int32_t n_chunks, most_chunks, chunks_capacity, free_chunks;
+  int32_t all_chunks; /* of the budget; fewer are the program's own while it shares it */
+  roster group;       /* of those who share it; at NULL: nobody does */
+  int64_t room_bytes;
   tensor *tensors;
   int32_t n_tensors, tensors_capacity;
   int32_t *free_tensors, n_free, free_capacity;
@@ -147,6 +151,8 @@ int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);
 
 /* chunks.c: device memory and its mappings */
 int32_t chunk_new (shim *s); /* within the budget, or NONE */
+/* Back to the driver; nobody's bytes are in it. The last chunk takes its number. */
+bool chunk_drop (shim *s, int32_t chunk);
 bool page_map (shim *s, int32_t page, int32_t chunk);
 bool page_unmap (shim *s, int32_t page);
 int32_t stream_bit (shim *s, CUstream stream);

@@ -150,7 +150,7 @@ static int32_t fresh_writer (const walk *w, int32_t x, int32_t up_to) {
 /* Runs again what wrote x before op up_to. */
 static bool make (walk *w, int32_t x, int32_t up_to) {
   const tensor *t = &w->t->tensors[x];
-  if (t->persistent || t->pinned)
+  if (t->persistent || t->pinned || t->again == AGAIN_NEVER)
     return false;
   bool known = w->made[x] == w->mark;
   int32_t from = known ? w->up_to[x] : 0, writers = known, fresh = fresh_writer (w, x, up_to);
@@ -262,7 +262,7 @@ bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, b
   for (int32_t k = 0; k < t->n_ops; k++)
     reach[k + 1] = reach[k] + q->over[k];
   for (int32_t x = 0; x < t->n_tensors; x++) {
-    if (t->tensors[x].persistent || t->tensors[x].pinned)
+    if (t->tensors[x].persistent || t->tensors[x].pinned || t->tensors[x].again >= AGAIN_PASSES)
       continue;
     int32_t writer = NO_OP;
     for (int32_t i = u.offset[x]; i + 1 < u.offset[x + 1]; i++) {
@@ -298,7 +298,9 @@ static bool passes (const walk *w, int32_t x) {
 
 static bool is_wanted (const walk *w, int32_t x) {
   const tensor *t = &w->t->tensors[x];
-  return w->away[x] ? !passes (w, x) : w->replaces && !t->persistent && !t->pinned && !dead (w, x);
+  return w->away[x] ? !passes (w, x)
+                    : w->replaces && !t->persistent && !t->pinned && t->again < AGAIN_PASSES &&
+                          !dead (w, x);
 }
 
 /* Other outputs of the copies take their places too, if they were dropped: else the copies would

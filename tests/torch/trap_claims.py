@@ -209,7 +209,7 @@ def test_refusals(folder):
     with open(plan) as file:
         whole = json.load(file)
     for change, words in (({"sections": [{"ops": [0, 1], "parts": 2}]}, "sections"),
-                          ({"recompute": [{"before": 3, "ops": [0], "replaces": [1]}]}, "again"),
+                          ({"order": [1, 1, 0, 1]}, "another order"),
                           ({"moves": [dict(whole["moves"][0], of=2)]}, "parts")):
         changed = os.path.join(folder, "changed.json")
         with open(changed, "w") as file:

@@ -19,7 +19,7 @@ from . import trace as traces
 from . import updates
 from .early import Early
 from .errors import Refused
-from .modules import Stack, signature
+from .modules import Called, Stack, signature
 from .recorder import Recorder
 from .storages import Form, as_bytes, is_plain, storage_of
 
@@ -46,6 +46,7 @@ class Recording:
         self.signature, self.batch = None, 1
         self.copies, self.guarded, self.loose = {}, set(), set()
         self.back_place = ""
+        self.roots = []  # how many ops were over when the model was called
         self.clock = clocks.choose(self.device, device)
         fake = next((p for p in model.parameters() if type(p).__name__ == "FakeTensor"), None)
         self.memory = memories.choose(self.device, fake is not None or device is not None)
@@ -62,6 +63,7 @@ class Recording:
         self.know_all()
         self.stack = Stack(self.model, self.on_root)
         stack.callback(self.stack.undo)
+        stack.callback(Called(self.model, self.recorder.inside_model).undo)
         if self.optimizer is not None:
             wrapped = updates.Wrapped(self.optimizer, self.step)
             stack.callback(wrapped.undo)
@@ -97,6 +99,7 @@ class Recording:
 
     def on_root(self, inputs):
         self.recorder.phase = "forward"
+        self.roots.append(len(self.recorder.ops))
         if self.signature is None:
             self.signature = signature(inputs)
             sizes = [shape for _, shape in self.signature if shape]

@@ -1,44 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What happens in a step, op by op: the mode below autograd that every op passes."""
+import contextlib
+
 import torch
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from . import again
+from .calls import DETACH, FUNCTIONS, beside, detached
 from .storages import Form, Watched, overlap, storage_of, tensors_in
 
-SILENT = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
-          "_local_scalar_dense", "set_", "resize_")
 NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit")
-
-
-DETACH = torch.ops.aten.detach.default
 CONVOLUTION_BACKWARD = torch.ops.aten.convolution_backward.default
-NUMBERS = (bool, int, float, complex)
-
-
-def detached(func, args, kwargs):
-    """Autograd's own view of what it kept, also where that is a number."""
-    out = args[0]
-    if isinstance(out, NUMBERS):
-        return number(out)
-    out = (beside if out.dim() == 0 and type(out) is torch.Tensor else plainly)(func, args, kwargs)
-    return number(out) if isinstance(out, NUMBERS) else out
-
-
-def plainly(func, args, kwargs):
-    return func(*args, **kwargs)
-
-
-def number(value):
-    """A Python number that autograd kept: below it stands as the number itself."""
-    kind = torch.get_default_dtype() if isinstance(value, float) else None
-    return torch.scalar_tensor(value, dtype=kind or torch.tensor(value).dtype)
-
-
-def beside(func, args, kwargs):
-    """Past every mode: the profiler's marks are no ops, and numbers no fake tensors."""
-    with no_dispatch():
-        return func(*args, **kwargs)
 
 
 class Entry:
@@ -69,22 +42,7 @@ class Op:
         self.lasting = 0  # bytes that were scratch at first, and are state
         self.taken = []  # of each call: what it took, scratch with its results, its results
         self.notes = {"pack": [], "unpack": []}
-
-
-class Schemas:
-    """Which arguments an op changes, looked up once."""
-
-    def __init__(self):
-        self.seen = {}
-
-    def changed(self, func):
-        found = self.seen.get(func)
-        if found is None:
-            arguments = func._schema.arguments
-            found = [(i, a.name) for i, a in enumerate(arguments)
-                     if a.alias_info is not None and a.alias_info.is_write]
-            self.seen[func] = found
-        return found
+        self.again = None  # of an op that can run again: storages of its arguments, of its results
 
 
 class Recorder(TorchDispatchMode):
@@ -94,13 +52,22 @@ class Recorder(TorchDispatchMode):
         super().__init__()
         self.device, self.clock, self.memory, self.batch_of = device, clock, memory, batch_of
         self.entries, self.ops, self.live = [], [], []
-        self.watched, self.schemas = Watched(), Schemas()
+        self.watched = Watched()
         self.place, self.phase = (lambda: ""), "forward"
         self.quiet, self.group = 0, None
+        self.inside = 0  # calls of the model that run: only there does a follower count ops
         self.waiting = {"pack": [], "unpack": []}
         self.unseen = {}
         self.on_use = None
         self.unreal = False  # nothing is calculated: meta or fake tensors
+
+    @contextlib.contextmanager
+    def inside_model(self):
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
 
     # ---- storages ----
 
@@ -210,10 +177,11 @@ class Recorder(TorchDispatchMode):
 
     def note(self, func, args, kwargs, before, out, span):
         """Adds the op, unless it makes nothing and changes nothing: a view."""
-        name = func._schema.name.split("::")[-1]
-        changed = self.changed_entries(func, name, args, kwargs)
+        known = FUNCTIONS[func]
+        name = known.name
+        changed = self.changed_entries(known, args, kwargs)
         made = self.made_entries(out)
-        if name in SILENT or not (changed or made):
+        if known.silent or not (changed or made):
             return
         op = self.group or self.open_op(name)
         for entry in before:
@@ -226,6 +194,9 @@ class Recorder(TorchDispatchMode):
                 op.side.add(entry.index)
         for entry in made:
             self.make(op, entry, name)
+        if self.inside and self.phase == "forward" and self.group is None \
+                and again.can_run(known, args, kwargs, before, changed):
+            op.again = before, [self.entry_of(t, make=False) for t in tensors_in([out], [])]
         op.scratch_most = max(op.scratch_most, op.scratch_now)
         op.spans.append(span[0])
         op.taken.append((span[1], op.scratch_now, sum(e.bytes for e in made)))
@@ -244,13 +215,13 @@ class Recorder(TorchDispatchMode):
             for what in kept:
                 what.stale = any(overlap(what.form, form, entry.bytes) for form in written)
 
-    def changed_entries(self, func, name, args, kwargs):
+    def changed_entries(self, known, args, kwargs):
         """What it writes of its arguments, each with "on the side"."""
         found = []
-        for at, key in self.schemas.changed(func):
+        for at, key in known.changed:
             value = args[at] if at < len(args) else kwargs.get(key)
             found += [(self.entry_of(t), False) for t in tensors_in([value], [])]
-        if name in NORMS and len(args) > 5 and args[5]:
+        if known.name in NORMS and len(args) > 5 and args[5]:
             found = [(self.entry_of(t), True) for t in tensors_in(args[3:5], [])]
         return [(e, side) for e, side in found if e is not None]
 
