@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # `pip install $(ferry torch-path)`, offline, and the package as it lies then.
 set -u
 python=${FERRY_PYTHON:-/usr/bin/python3}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The plan behind an advice: a schedule asked for as the curve was, at one of its budgets. */
 #include "config.h"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What a plan drops is made again, bit for bit, by the ops that made it."""
 import json
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Ops that run once more, so that what they made need not be kept.
 
 While the model runs forward a mode counts the ops as the recorder did, and notes those that a plan

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What a mode below autograd has to know of the calls that it sees."""
 import torch
 from torch.utils._mode_utils import no_dispatch
