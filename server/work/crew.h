@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Workers: one thread claims jobs, and starts and ends their processes. */
 #ifndef FERRY_SERVER_WORK_CREW_H
 #define FERRY_SERVER_WORK_CREW_H
