@@ -104,6 +104,7 @@ void json_add_int (json_writer *w, const char *key, int64_t value);
 void json_add_bool (json_writer *w, const char *key, bool value);
 void json_add_text (json_writer *w, const char *key, const char *text);
 void json_add_fixed (json_writer *w, const char *key, double value, int decimals);
+void json_add_share (json_writer *w, const char *key, int64_t ppm); /* as a fraction */
 void json_add_raw (json_writer *w, const char *key, const char *text);
 
 /* The text moves to *out (free with bytes_free). */

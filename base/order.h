@@ -19,4 +19,10 @@ static inline int order_int64 (const void *a, const void *b) {
   return (x > y) - (x < y);
 }
 
+/* For int32_t: indices, ops. */
+static inline int order_int32 (const void *a, const void *b) {
+  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
+  return (x > y) - (x < y);
+}
+
 #endif

@@ -142,12 +142,12 @@ p, a = json.load (open ("p")), json.load (open ("sa"))
 jobs = p["jobs"]
 assert p["placed"] == 2 and sum (j["budget_bytes"] for j in jobs) <= 300 << 20
 assert sum (j["needs_bytes"] for j in jobs) > 300 << 20, "they fit without any plan"
-assert sum (j["share_ppm"] for j in jobs) <= 1000000
+assert sum (j["share"] for j in jobs) <= 1
 assert jobs[0]["predicted"]["step_ns"] == a["step_ns"]
 for j in jobs: assert abs (j["predicted_ns"] - j["together_ns"]) <= 0.05 * j["together_ns"], j
 r = {x["name"]: x for x in p["rivals"]}
-assert r["nothing moves"]["msr_ppm"] == 0 and r["ferry"]["fits"]
-assert not r["even split"]["fits"] or r["ferry"]["worst_ppm"] <= r["even split"]["worst_ppm"]
+assert r["nothing moves"]["msr"] == 0 and r["ferry"]["fits"]
+assert not r["even split"]["fits"] or r["ferry"]["worst"] <= r["even split"]["worst"]
 END
 }
 claim "two jobs share a card with legal plans, as predicted, no worse than an even split" packs

@@ -11,7 +11,7 @@ typedef struct planner {
   ask ask;
   int64_t seconds; /* 0: no limit */
   bool interrupted;
-  const call *call;   /* while it solves */
+  call *call;         /* while it solves */
   const char *tuned;  /* the text of --tune; or NULL */
   search_stats stats; /* of all that was solved */
 } planner;

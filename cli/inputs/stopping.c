@@ -48,7 +48,3 @@ void stopping_after (call *c, int64_t seconds) {
 bool stopping_due (const call *c) {
   return stopping_asked (c) || (c->deadline_ns && now_ns () >= c->deadline_ns);
 }
-
-bool stopping_stop (void *context) {
-  return stopping_due (context);
-}

@@ -8,12 +8,10 @@
 
 /* From here on interrupts are kept for stopping_asked. A second call changes nothing. */
 void stopping_begin (call *c);
-/* So many seconds from now stopping_stop says so, but nobody has asked. */
+/* So many seconds from now stopping_due says so, but nobody has asked. */
 void stopping_after (call *c, int64_t seconds);
 bool stopping_asked (const call *c);
 /* Either. */
 bool stopping_due (const call *c);
-/* The same as a callback whose context is the call. */
-bool stopping_stop (void *context);
 
 #endif

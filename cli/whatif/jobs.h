@@ -16,7 +16,7 @@ typedef bool jobs_take (void *context, int piece, FILE *printed, error *err);
 /* `take` is called for every piece in order, in this process, up to the first that failed. Where an
    interrupt was asked for (stopping_begin), those that run are told once, and none is begun any
    more: pieces that were not begun are not taken. */
-bool jobs_run (const call *c, int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context,
+bool jobs_run (call *c, int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context,
                error *err) MUST_CHECK;
 
 /* A jobs_take: prints it. */

@@ -6,6 +6,7 @@
 #include "cli/inputs/devices.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
+#include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
 #include "cli/inputs/stopping.h"
@@ -207,7 +208,7 @@ static bool print_json (call *c, const asking *a, const largest *all) {
   json_add_text (&w, "device", a->device.name);
   json_add_int (&w, "memory_bytes", a->memory_bytes);
   json_add_text (&w, "network", a->request.name);
-  json_add_int (&w, "slowdown_ppm", a->slowdown_ppm);
+  json_add_share (&w, "slowdown", a->slowdown_ppm);
   json_put_key (&w, "ways");
   json_open_array (&w);
   for (int i = 0; i < WAYS; i++) {
@@ -229,29 +230,48 @@ static bool print_json (call *c, const asking *a, const largest *all) {
   return call_print_json (c, &w);
 }
 
-static void print_text (const asking *a, const largest *all) {
-  char b[5][UNITS_TEXT];
+static const column heads[] = {
+  { "way", 0, true, 0 },    { "allowed", 5, true, 0 }, { "batch", 0, false, 0 },
+  { "step", 0, false, 0 },  { "slower", 0, false, 0 }, { "a second", 4, false, 0 },
+  { "needs", 3, false, 0 }, { "host", 2, false, 0 },   { "above", 0, true, 0 },
+};
+enum { HEADS = sizeof heads / sizeof *heads };
+
+static bool add_way (columns *to, const allowed *how, const largest *l, bool stopped) {
+  char text[HEADS][UNITS_TEXT], above[48];
+  const char *cells[HEADS] = { how->name, how->says };
+  if (!l->batch)
+    return columns_row (to, cells, stopped ? "none was found yet" : "none");
+  snprintf (text[2], UNITS_TEXT, "%lld", (long long)l->batch);
+  snprintf (text[4], UNITS_TEXT, "%+.1f %%", offline_slower (l->step_ns, l->baseline_ns));
+  snprintf (text[5], UNITS_TEXT, "%.1f",
+            l->step_ns > 0 ? 1e9 * (double)l->batch / (double)l->step_ns : 0);
+  if (l->none_at > 0)
+    snprintf (above, sizeof above, "%lld: %s", (long long)l->none_at,
+              l->proved ? "no plan, proved" : "none found");
+  else
+    snprintf (above, sizeof above, "not asked for more");
+  cells[2] = text[2];
+  cells[3] = units_time (text[3], l->step_ns);
+  cells[4] = text[4];
+  cells[5] = text[5];
+  cells[6] = units_bytes (text[6], l->peak_bytes);
+  cells[7] = units_bytes (text[7], l->host_bytes);
+  cells[8] = above;
+  return columns_row (to, cells, NULL);
+}
+
+static bool print_text (const asking *a, const largest *all) {
+  char memory[UNITS_TEXT];
+  columns *to = columns_new (a->c, heads, HEADS);
   printf ("%s on %s, in %s, at most %.4g %% slower\n\n", a->request.name, a->device.name,
-          units_bytes (b[0], a->memory_bytes), (double)a->slowdown_ppm / 10000);
-  printf ("%-10s %-26s %7s %10s %9s %12s %10s %10s  %s\n", "way", "", "batch", "step", "slower",
-          "a second", "needs", "host", "above");
-  for (int i = 0; i < WAYS; i++) {
-    const largest *l = &all[i];
-    printf ("%-10s %-26s ", ways[i].name, ways[i].says);
-    if (!l->batch) {
-      puts ("   none");
-      continue;
-    }
-    printf ("%7lld %10s %+7.1f %% %12.1f %10s %10s", (long long)l->batch,
-            units_time (b[0], l->step_ns), offline_slower (l->step_ns, l->baseline_ns),
-            l->step_ns > 0 ? 1e9 * (double)l->batch / (double)l->step_ns : 0,
-            units_bytes (b[1], l->peak_bytes), units_bytes (b[2], l->host_bytes));
-    if (l->none_at > 0)
-      printf ("  %lld: %s", (long long)l->none_at, l->proved ? "no plan, proved" : "none found");
-    else
-      printf ("  not asked for more");
-    puts ("");
-  }
+          units_bytes (memory, a->memory_bytes), (double)a->slowdown_ppm / 10000);
+  for (int i = 0; to && i < WAYS; i++)
+    if (!add_way (to, &ways[i], &all[i], stopping_asked (a->c)))
+      return false;
+  if (to)
+    columns_print (to);
+  return to;
 }
 
 static bool read_asking (call *c, asking *a) {
@@ -269,7 +289,7 @@ static bool read_asking (call *c, asking *a) {
                                 .host_bytes = a->device.host_bytes,
                                 .limit_ticks = LIMIT_TICKS,
                                 .seed = 1,
-                                .stop = stopping_stop,
+                                .stop = offline_stop,
                                 .stop_context = c };
   stopping_begin (c);
   return call_quantity (c, "budget", &a->memory_bytes) &&
@@ -297,8 +317,8 @@ static int run (call *c) {
       !batch_figure (a.request.name, about, names, batches, WAYS, c->arena, &page, &c->err) ||
       !picture_files (c, &page, &any) || (c->json && !print_json (c, &a, all)))
     return call_failed (c);
-  if (!c->json)
-    print_text (&a, all);
+  if (!c->json && !print_text (&a, all))
+    return call_failed (c);
   return all[1].batch ? EXIT_YES : EXIT_NO;
 }
 
@@ -317,6 +337,7 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("low"),
+  OPTION_WIDE,
   OPTIONS_OF_PICTURES,
   OPTIONS_END,
 };

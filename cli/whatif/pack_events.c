@@ -267,8 +267,8 @@ static bool run_moment (call *c, packing *p, const event *events, int n, running
             events[i].leaves ? "leaves" : "arrives");
   puts ("");
   print_changes (p, all);
-  if (now.n_jobs)
-    pack_print_places (&now, &v, true);
+  if (now.n_jobs && !pack_print_places (c, &now, &v))
+    return false;
   puts ("");
   return true;
 }

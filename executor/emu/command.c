@@ -170,6 +170,7 @@ CUresult command_issue (machine *m, command *c) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   queue (m, c->stream, c);
+  c->stream->copies += c->kind == COMMAND_COPY;
   if (m->races != NULL && !watch (m, c))
     machine_fail (m, CUDA_ERROR_OUT_OF_MEMORY);
   if (c->stream->idle)

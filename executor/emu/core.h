@@ -101,6 +101,7 @@ struct stream {
   command *head, *tail; /* not yet done */
   command *last;        /* the newest, done or not; NULL: none yet */
   int32_t issued;
+  int64_t copies; /* of these */
   int64_t nominal_ns;
   race_clock *seen;
   pthread_t thread; /* real clock */

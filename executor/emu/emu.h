@@ -84,6 +84,11 @@ typedef CUresult (*emu_advance) (void);
 typedef CUresult (*emu_hold) (CUstream stream, int on);
 /* The first `capacity` races; *count is how many there were. */
 typedef CUresult (*emu_races) (emu_race *out, int capacity, int *count);
+/* With `races`: is all that was before the record of `first` over, whatever the timing, when that
+   of `then` is? */
+typedef CUresult (*emu_ordered) (CUevent first, CUevent then, int *yes);
+/* How many copies a stream was ever given. */
+typedef CUresult (*emu_stream_copies) (CUstream stream, int64_t *count);
 /* The host itself reads or writes pinned memory, for the race checker. */
 typedef CUresult (*emu_host_touches) (const void *at, size_t bytes, int writes);
 /* Whose the pinned bytes are that the next calls name; 0, as at the start: nobody's. */
@@ -102,6 +107,8 @@ typedef CUresult (*emu_high_bytes) (int64_t *bytes);
 #define EMU_ADVANCE "emuAdvance"
 #define EMU_HOLD "emuHold"
 #define EMU_RACES "emuRaces"
+#define EMU_ORDERED "emuOrdered"
+#define EMU_STREAM_COPIES "emuStreamCopies"
 #define EMU_HOST_TOUCHES "emuHostTouches"
 #define EMU_TAG "emuTag"
 #define EMU_HIGH_BYTES "emuHighBytes"

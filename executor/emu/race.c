@@ -77,6 +77,13 @@ bool race_clock_set (race_clock *c, int32_t actor, int32_t step) {
   return true;
 }
 
+bool race_clock_knows (const race_clock *c, const race_clock *earlier) {
+  for (int32_t i = 0; i < earlier->count; i++)
+    if (earlier->at[i] > (i < c->count ? c->at[i] : 0))
+      return false;
+  return true;
+}
+
 static bool is_before (const race_clock *seen, race_access a) {
   return a.actor < seen->count && seen->at[a.actor] >= a.step;
 }

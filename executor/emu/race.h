@@ -37,6 +37,7 @@ race_clock *race_clock_new (void);
 void race_clock_free (race_clock *c);
 bool race_clock_join (race_clock *into, const race_clock *from); /* false: no memory */
 bool race_clock_set (race_clock *c, int32_t actor, int32_t step);
+bool race_clock_knows (const race_clock *c, const race_clock *earlier); /* all of it */
 
 /* `seen` is what is ordered before this access. false: no memory. */
 bool race_touch (race_state *r, const race_clock *seen, race_access by, const race_range *x);

@@ -54,6 +54,7 @@ typedef struct script_request {
   int64_t *step;   /* launches find the number of their step here */
   bool calculated; /* ops are not launches but calculations */
   bool timed;      /* every item has an event before it and one behind it */
+  bool ended;      /* every item has one behind it */
 } script_request;
 
 /* The place of the item whose end is this item's beginning, in a step that is timed: the op before

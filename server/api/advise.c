@@ -65,7 +65,11 @@ void api_advice (service *s, request *q, reply *p) {
     reply_error (p, q, &err);
     return;
   }
-  service_count (s, a.known ? METRIC_advice_known_total : METRIC_advice_unknown_total, 1);
+  service_count_of (s, METRIC_advice_total,
+                    !a.known ? "unknown"
+                    : a.fits ? "fits"
+                             : "too-large",
+                    NULL, NULL);
   if (!a.known) {
     reply_problem (p, q, PROBLEM_unknown_profile,
                    "record three steps, upload the trace with this fingerprint, ask for its curve");

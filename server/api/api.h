@@ -20,6 +20,11 @@ bool api_put_job (service *s, request *q, reply *p, const char *kind, const aske
                   job_row *out) MUST_CHECK;
 /* The reply is the job's status, after a wait. */
 void api_follow (service *s, request *q, reply *p, const job_row *j, int64_t seconds);
+/* A path of the job: its own, with `rest` behind it. */
+const char *api_job_link (request *q, const job_row *j, const char *rest, error *err);
+/* The path of a file of a finished job by its name there; NULL: it has none, or *err. */
+const char *api_job_file (service *s, request *q, const job_row *j, const char *name,
+                          const char **digest, error *err);
 bool api_find_job (service *s, request *q, reply *p, job_row *j) MUST_CHECK;
 /* The user that asked for an import may see its trace. */
 void api_own_import (service *s, request *q, const job_row *j);

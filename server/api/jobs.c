@@ -11,11 +11,17 @@
 #include "server/work/crew.h"
 #include "server/api/routes.h"
 
-enum { MOST_WAIT_S = 30, MOST_INLINE = 1 << 18, LIST_DEFAULT = 20, LIST_MOST = 100 };
+enum {
+  MOST_WAIT_S = 30,
+  MOST_INLINE = 1 << 18,
+  MOST_KEY = 128,
+  LIST_DEFAULT = 20,
+  LIST_MOST = 100
+};
 
 /* ---- a job as JSON ---- */
 
-static const char *link_to (request *q, const job_row *j, const char *rest, error *err) {
+const char *api_job_link (request *q, const job_row *j, const char *rest, error *err) {
   return arena_format (q->arena, err, "/v1/%s/%s%s", j->kind, j->id, rest);
 }
 
@@ -23,28 +29,13 @@ static void put_links (json_writer *w, request *q, const job_row *j) {
   error ignored = { 0 };
   json_put_key (w, "links");
   json_open_object (w);
-  json_add_text (w, "events", link_to (q, j, "/events", &ignored));
-  json_add_text (w, "log", link_to (q, j, "/files/log", &ignored));
+  json_add_text (w, "events", api_job_link (q, j, "/events", &ignored));
+  json_add_text (w, "log", api_job_link (q, j, "/files/log", &ignored));
   if (j->kind[0] == 's' || j->kind[0] == 'm')
-    json_add_text (w, "plan", link_to (q, j, "/files/plan", &ignored));
-  json_add_text (w, "result", link_to (q, j, "/result", &ignored));
-  json_add_text (w, "self", link_to (q, j, "", &ignored));
+    json_add_text (w, "plan", api_job_link (q, j, "/files/plan", &ignored));
+  json_add_text (w, "result", api_job_link (q, j, "/result", &ignored));
+  json_add_text (w, "self", api_job_link (q, j, "", &ignored));
   json_close_object (w);
-}
-
-/* A file of a finished job by its name there; NULL: it has none, or *err. */
-static const char *file_of (service *s, request *q, const job_row *j, const char *name,
-                            const char **digest, error *err) {
-  const char *path = NULL, *text = NULL;
-  json_document *d = j->outcome ? json_open (j->outcome, (int64_t)strlen (j->outcome), err) : NULL;
-  if (!d)
-    return NULL;
-  json root = json_root (d), files = json_member (&root, "files");
-  json one = json_member (&files, name);
-  if (json_get_text (&one, &text, err) && text && (*digest = arena_string (q->arena, text, err)))
-    path = store_file (s->store, *digest, q->arena, err);
-  json_close (d);
-  return path;
 }
 
 /* Results that were imported, or are small, stand in the status itself. */
@@ -52,7 +43,7 @@ static void put_result (json_writer *w, service *s, request *q, const job_row *j
   const char *digest;
   error err = { 0 };
   bytes text = { 0 };
-  const char *path = file_of (s, q, j, "result", &digest, &err);
+  const char *path = api_job_file (s, q, j, "result", &digest, &err);
   if (path && file_read_raw (path, MOST_INLINE, &text, &err))
     json_add_raw (w, "result", text.data);
   bytes_free (&text);
@@ -158,7 +149,7 @@ void api_follow (service *s, request *q, reply *p, const job_row *j, int64_t sec
                   arena_format (q->arena, &ignored, "wait=%lld", (long long)wait_s (q)));
   if (!api_is_over (j))
     reply_header (p, "Retry-After", "1");
-  reply_header (p, "Location", link_to (q, j, "", &ignored));
+  reply_header (p, "Location", api_job_link (q, j, "", &ignored));
   reply_job (s, q, p, j, api_is_over (j) ? 200 : 202);
 }
 
@@ -169,7 +160,7 @@ bool api_put_job (service *s, request *q, reply *p, const char *kind, const aske
   error err = { 0 };
   bool found = false;
   submit_answer answer;
-  job_row job = { .id = a->id, .kind = kind, .request = a->text };
+  job_row job = { .id = a->id, .kind = kind, .request = a->text, .trace = q->trace + 3 };
   if (!store_submit (s->store, &job, q->owner, s->options.most_queued, &answer, &err) ||
       (answer != SUBMIT_FULL &&
        !store_find_job (s->store, a->id, NULL, q->arena, out, &found, &err))) {
@@ -182,8 +173,9 @@ bool api_put_job (service *s, request *q, reply *p, const char *kind, const aske
     reply_header (p, "Retry-After", "5");
     return false;
   }
-  service_count (
-      s, answer == SUBMIT_JOINED ? METRIC_jobs_joined_total : METRIC_jobs_submitted_total, 1);
+  service_count_of (
+      s, answer == SUBMIT_JOINED ? METRIC_jobs_joined_total : METRIC_jobs_submitted_total,
+      kind_named (kind)->name, NULL, NULL);
   if (answer != SUBMIT_JOINED) {
     crew_wake (s);
     service_changed (s);
@@ -221,6 +213,23 @@ static bool find_asked (service *s, request *q, reply *p, const char *id, job_ro
   return false;
 }
 
+/* Equal requests are one job anyway; the key finds a client that uses it for two questions. */
+static bool key_is_kept (service *s, request *q, reply *p, const char *id) {
+  const char *key = request_header (q, "Idempotency-Key");
+  bool kept = false;
+  error err = { 0 };
+  if (!key)
+    return true;
+  if (!*key || strlen (key) > MOST_KEY || !text_is_printable (key))
+    reply_problem (p, q, PROBLEM_malformed, "Idempotency-Key: 1 to %d characters without blanks",
+                   MOST_KEY);
+  else if (!store_promise (s->store, q->owner, key, id, &kept, &err))
+    reply_error (p, q, &err);
+  else if (!kept)
+    reply_problem (p, q, PROBLEM_invalid, "this Idempotency-Key was used for another request");
+  return kept;
+}
+
 void api_submit (service *s, request *q, reply *p) {
   const job_kind *k = kind_named (q->part[0]);
   asked a;
@@ -252,6 +261,8 @@ void api_submit (service *s, request *q, reply *p) {
     reply_json (p, 200, &w);
     return;
   }
+  if (!q->wait_until_ns && !key_is_kept (s, q, p, a.id))
+    return;
   if (q->wait_until_ns ? find_asked (s, q, p, a.id, &j) : api_put_job (s, q, p, k->name, &a, &j))
     api_follow (s, q, p, &j, wait_s (q));
 }
@@ -266,8 +277,11 @@ bool api_find_job (service *s, request *q, reply *p, job_row *j) {
     reply_error (p, q, &err);
     return false;
   }
-  if (found && strcmp (j->kind, q->part[0]) == 0)
+  if (found && strcmp (j->kind, q->part[0]) == 0) {
+    if (api_is_over (j) && !store_saw (s->store, j->id, &err))
+      service_log (s, "error", err.text, "job_id", j->id, NULL);
     return true;
+  }
   reply_problem (p, q, PROBLEM_not_found, "there is no such job");
   return false;
 }
@@ -307,66 +321,6 @@ void api_jobs (service *s, request *q, reply *p) {
     reply_header (p, "Link",
                   arena_format (q->arena, &err, "</v1/%s?limit=%lld&after=%s>; rel=\"next\"",
                                 q->part[0], (long long)most, all[n - 1].id));
-}
-
-/* The bytes of a file of the job, which never change. */
-static void reply_file (service *s, request *q, reply *p, const job_row *j, const char *name) {
-  const char *digest = "", *path;
-  struct stat is;
-  error err = { 0 };
-  path = file_of (s, q, j, name, &digest, &err);
-  if (!path && err.code) {
-    reply_error (p, q, &err);
-    return;
-  }
-  if (!path) {
-    reply_problem (p, q, PROBLEM_not_found, "the job has no file of that name");
-    return;
-  }
-  bool drawn = strcmp (name, "picture") == 0;
-  if (drawn) /* opened by itself it must not run anything */
-    reply_header (p, "Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'");
-  api_reply_path (q, p, path, digest,
-                  drawn                       ? "image/svg+xml"
-                  : strcmp (name, "log") == 0 ? "text/plain; charset=utf-8"
-                                              : "application/json");
-  p->keep = p->status == 200 && stat (path, &is) == 0 && is.st_size <= MOST_INLINE;
-}
-
-static bool must_be_done (request *q, reply *p, const job_row *j) {
-  error err = { 0 };
-  if (j->state == JOB_done)
-    return true;
-  if (j->state == JOB_cancelled)
-    reply_problem (p, q, PROBLEM_cancelled, "the job was cancelled");
-  else if (j->state == JOB_failed)
-    reply_problem (p, q, PROBLEM_failed, "the job failed; its status says why");
-  else
-    reply_problem (p, q, PROBLEM_not_finished, "the job is %s", job_state_names[j->state]);
-  reply_header (p, "Location", link_to (q, j, "", &err));
-  return false;
-}
-
-static bool accepts_json (const request *q) {
-  const char *accept = request_header (q, "Accept");
-  return !accept || !*accept || strstr (accept, "*/*") || strstr (accept, "application/*") ||
-         strstr (accept, "application/json");
-}
-
-void api_result (service *s, request *q, reply *p) {
-  job_row j;
-  if (!api_find_job (s, q, p, &j) || !must_be_done (q, p, &j))
-    return;
-  if (!accepts_json (q))
-    reply_problem (p, q, PROBLEM_not_acceptable, "results are application/json");
-  else
-    reply_file (s, q, p, &j, "result");
-}
-
-void api_file (service *s, request *q, reply *p) {
-  job_row j;
-  if (api_find_job (s, q, p, &j) && must_be_done (q, p, &j))
-    reply_file (s, q, p, &j, q->part[2]);
 }
 
 void api_cancel (service *s, request *q, reply *p) {

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #define SECOND ((int64_t)1000000000)
-enum { ANSWERING = 2, MOST_WAITERS = 256, MOST_STREAM_BYTES = 1 << 20, ALIVE_S = 15 };
+enum { ANSWERING = 2, MOST_WAITERS = 256, MOST_STREAM_BYTES = 1 << 20, ALIVE_S = 15, LOOK_S = 3 };
 
 struct desk {
   service *service;
@@ -188,7 +188,7 @@ static void feed (desk *d, exchange *e, bool look) {
 
 static void *watch (void *context) {
   desk *d = context;
-  bool shared = store_is_shared (d->service->store);
+  int64_t looked_ns = 0;
   pthread_mutex_lock (&d->lock);
   while (!d->stop) {
     struct timespec until;
@@ -198,7 +198,11 @@ static void *watch (void *context) {
     until.tv_nsec %= SECOND;
     if (!d->changed)
       pthread_cond_timedwait (&d->change, &d->lock, &until);
-    bool all = d->changed || shared; /* other replicas tell by the store alone */
+    /* The word of another replica may be lost with a connection. */
+    bool late =
+        store_is_shared (d->service->store) && service_now_ns () - looked_ns > LOOK_S * SECOND;
+    bool all = d->changed || late;
+    looked_ns = all ? service_now_ns () : looked_ns;
     d->changed = false;
     atomic_store (&d->service->metrics[METRIC_http_suspended], d->n_waiting + d->n_streams);
     ask_again (d, all);

@@ -40,6 +40,7 @@ typedef struct door {
   struct MHD_Connection *connection;
   link_state *link;
   upload body;
+  int64_t sent_bytes; /* of the reply's body, where it is no stream */
   bool put;
 } door;
 
@@ -142,6 +143,29 @@ static void load_file (door *r) {
   p->file = -1;
 }
 
+/* The kind of jobs that the path is about. */
+static const char *kind_of (const request *q) {
+  const job_kind *k = q->part[0] ? kind_named (q->part[0]) : NULL;
+  return k ? k->name : "other";
+}
+
+static const char *method_of (const request *q) {
+  static const char *const known[] = { "GET", "HEAD", "POST", "PUT", "DELETE" };
+  for (size_t i = 0; i < sizeof known / sizeof *known; i++)
+    if (strcmp (q->method, known[i]) == 0)
+      return known[i];
+  return "other";
+}
+
+static void measure (door *r) {
+  service *s = r->http->service;
+  const char *route = r->e.route ? r->e.route->path : "none";
+  service_count_of (s, METRIC_http_requests_total, method_of (&r->e.request), route,
+                    status_text (r->e.reply.status));
+  service_observe (s, METRIC_http_request_duration_seconds, route,
+                   service_now_ns () - r->e.request.began_ns);
+}
+
 static enum MHD_Result queue_reply (door *r) {
   request *q = &r->e.request;
   reply *p = &r->e.reply;
@@ -153,6 +177,7 @@ static enum MHD_Result queue_reply (door *r) {
   }
   load_file (r);
   bool cache = p->keep && plain && p->file < 0;
+  r->sent_bytes = p->file >= 0 ? p->file_bytes : p->body.size;
   struct MHD_Response *out = make_response (r);
   if (!out)
     return MHD_NO;
@@ -167,9 +192,9 @@ static enum MHD_Result queue_reply (door *r) {
     keep (r, out); /* the connection holds it too by now */
   else
     MHD_destroy_response (out);
-  service_count (h->service, METRIC_http_requests_total, 1);
-  service_count (h->service, METRIC_http_problems_total, p->status >= 400);
-  service_count (h->service, METRIC_http_nanoseconds_total, service_now_ns () - q->began_ns);
+  measure (r);
+  if (cache)
+    service_count_of (h->service, METRIC_cache_misses_total, kind_of (q), NULL, NULL);
   return ok;
 }
 
@@ -192,8 +217,8 @@ static bool answer_cached (door *r, enum MHD_Result *result) {
   }
   pthread_rwlock_unlock (&r->http->cache_lock);
   if (hit) {
-    service_count (r->http->service, METRIC_cache_hits_total, 1);
-    service_count (r->http->service, METRIC_http_requests_total, 1);
+    service_count_of (r->http->service, METRIC_cache_hits_total, kind_of (q), NULL, NULL);
+    measure (r);
   }
   return hit;
 }
@@ -263,6 +288,10 @@ static enum MHD_Result put (door *r) {
   return MHD_YES;
 }
 
+static bool has_body (const request *q) {
+  return request_header (q, "Content-Length") || request_header (q, "Transfer-Encoding");
+}
+
 static enum MHD_Result handle (void *context, struct MHD_Connection *c, const char *path,
                                const char *method, const char *version, const char *data,
                                size_t *size, void **state) {
@@ -273,9 +302,8 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
     *state = r = begin (context, c, path, method);
     if (!r)
       return MHD_NO;
-    if (!r->e.route)
-      return queue_reply (r);
-    return r->e.route->body == BODY_NONE && answer_cached (r, &result) ? result : MHD_YES;
+    /* A reply at this moment spares the body, and ends the connection. */
+    return !r->e.route && has_body (&r->e.request) ? queue_reply (r) : MHD_YES;
   }
   if (*size) {
     links_bytes (r->http->links, r->link, (int64_t)*size);
@@ -284,15 +312,17 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
     *size = 0;
     return ok ? MHD_YES : MHD_NO;
   }
-  if (r->e.handled)
+  if (r->e.handled || !r->e.route)
     return queue_reply (r);
+  if (!r->put && r->e.route->body == BODY_NONE && answer_cached (r, &result))
+    return result;
   return r->put ? MHD_YES : put (r);
 }
 
 static void completed (void *context, struct MHD_Connection *c, void **state,
                        enum MHD_RequestTerminationCode how) {
   door *r = *state;
-  char status[16], time[24];
+  char time[24], in[24], out[24], trace_id[33], span_id[17];
   (void)context, (void)c, (void)how;
   if (!r)
     return;
@@ -301,11 +331,16 @@ static void completed (void *context, struct MHD_Connection *c, void **state,
   upload_forget (&r->body);
   links_busy (r->http->links, r->link, LINK_HEAD);
   if (r->http->service->options.log && r->e.handled) {
-    snprintf (status, sizeof status, "%d", r->e.reply.status);
-    snprintf (time, sizeof time, "%.6f", (double)(service_now_ns () - r->e.request.began_ns) / 1e9);
-    service_log (r->http->service, "info", "request", "code", status, "dur_s", time, "method",
-                 r->e.request.method, "request_id", r->e.request.id, "route",
-                 r->e.route ? r->e.route->path : "", "trace_id", r->e.request.trace, NULL);
+    const request *q = &r->e.request;
+    snprintf (time, sizeof time, "%.6f", (double)(service_now_ns () - q->began_ns) / 1e9);
+    snprintf (in, sizeof in, "%lld", (long long)q->body_bytes);
+    snprintf (out, sizeof out, "%lld", (long long)r->sent_bytes);
+    snprintf (trace_id, sizeof trace_id, "%.32s", q->trace + 3);
+    snprintf (span_id, sizeof span_id, "%.16s", q->trace + 36);
+    service_log (r->http->service, "info", "request", "bytes_in", in, "bytes_out", out, "code",
+                 status_text (r->e.reply.status), "dur_s", time, "method", q->method, "request_id",
+                 q->id, "route", r->e.route ? r->e.route->path : "", "span_id", span_id, "trace_id",
+                 trace_id, NULL);
   }
   bytes_free (&r->e.request.body);
   bytes_free (&r->e.text);

@@ -18,6 +18,22 @@ static const problem_row problems[PROBLEMS] = {
 #undef PROBLEM
 };
 
+const char *status_text (int status) {
+  static const struct {
+    int status;
+    const char *text;
+  } all[] = {
+    { 200, "200" }, { 201, "201" }, { 202, "202" }, { 204, "204" }, { 304, "304" },
+#define PROBLEM(name, status, title) { status, #status },
+#include "server/protocol/problems.def"
+#undef PROBLEM
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].status == status)
+      return all[i].text;
+  return "other";
+}
+
 int problem_status (problem kind) {
   return problems[kind].status;
 }
@@ -40,7 +56,7 @@ const char *request_query (const request *q, const char *name) {
   return NULL;
 }
 
-static bool is_printable (const char *text) {
+bool text_is_printable (const char *text) {
   for (; *text; text++)
     if (*text < 33 || *text > 126)
       return false;
@@ -48,9 +64,9 @@ static bool is_printable (const char *text) {
 }
 
 bool request_is_printable (const request *q) {
-  bool ok = is_printable (q->path);
+  bool ok = text_is_printable (q->path);
   for (int i = 0; ok && i < q->n_query; i++)
-    ok = is_printable (q->query[i].name) && is_printable (q->query[i].value);
+    ok = text_is_printable (q->query[i].name) && text_is_printable (q->query[i].value);
   return ok;
 }
 

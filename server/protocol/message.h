@@ -51,6 +51,7 @@ typedef struct reply {
 const char *request_header (const request *q, const char *name);
 const char *request_query (const request *q, const char *name);
 
+bool text_is_printable (const char *text);
 /* No blanks, control characters or bytes beyond ASCII in path and query. */
 bool request_is_printable (const request *q);
 /* Its id, and the W3C trace context that was sent, or a new one. */
@@ -75,6 +76,8 @@ typedef enum problem {
   PROBLEMS
 } problem;
 
+/* The digits of a status that replies have: a text that stays. */
+const char *status_text (int status);
 int problem_status (problem kind);
 const char *problem_name (problem kind);
 /* The reply becomes application/problem+json (RFC 9457). */

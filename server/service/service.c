@@ -20,6 +20,30 @@ void service_count (service *s, metric m, int64_t n) {
   atomic_fetch_add_explicit (&s->metrics[m], n, memory_order_relaxed);
 }
 
+void service_count_of (service *s, metric m, const char *a, const char *b, const char *c) {
+  meter_count (s->meters[m], (meter_labels){ { a, b, c } }, 1);
+}
+
+void service_observe (service *s, metric m, const char *a, int64_t nano) {
+  meter_observe (s->meters[m], (meter_labels){ { a } }, nano);
+}
+
+const metric_row service_metrics[METRICS] = {
+#define METRIC(name, kind, labels, says) { #name, #kind, labels, says },
+#include "server/service/metrics.def"
+#undef METRIC
+};
+
+static bool make_meters (service *s, error *err) {
+  for (int i = 0; i < METRICS; i++) {
+    bool histogram = strcmp (service_metrics[i].kind, "histogram") == 0;
+    if ((histogram || *service_metrics[i].labels) &&
+        !(s->meters[i] = meter_new (service_metrics[i].labels, histogram)))
+      return error_memory (err);
+  }
+  return true;
+}
+
 void service_changed (service *s) {
   if (s->changed)
     s->changed (s->changed_context);
@@ -105,7 +129,7 @@ service *service_new (const service_options *o, error *err) {
     sweep (o->folder, "spool");
     sweep (o->folder, "work");
   }
-  ok = ok && (!o->tokens || tokens_read (s, o->tokens, err)) &&
+  ok = ok && make_meters (s, err) && (!o->tokens || tokens_read (s, o->tokens, err)) &&
        (s->store = store_open (o->store, o->folder, err));
   if (ok)
     return s;
@@ -117,6 +141,8 @@ void service_free (service *s) {
   if (!s)
     return;
   store_close (s->store);
+  for (int i = 0; i < METRICS; i++)
+    meter_free (s->meters[i]);
   free (s->tokens);
   pthread_mutex_destroy (&s->log_lock);
   free (s);

@@ -10,6 +10,7 @@
 
 #include "server/protocol/kinds.h"
 #include "server/protocol/message.h"
+#include "server/protocol/meter.h"
 #include "server/store/store.h"
 
 typedef struct service_options {
@@ -21,13 +22,15 @@ typedef struct service_options {
   const char *inventory; /* GPU memory of nodes, a JSON file, or NULL */
   int workers;
   int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;
+  int64_t most_ratio; /* of decoded to sent bytes */
   int64_t most_queued, most_tries, disk_bytes;
+  int64_t keep_s; /* results that nobody looks at; 0: for ever */
   int64_t worker_bytes, job_s, drain_s;
   FILE *log; /* JSON lines */
 } service_options;
 
 typedef enum metric {
-#define METRIC(name, kind, says) METRIC_##name,
+#define METRIC(name, kind, labels, says) METRIC_##name,
 #include "server/service/metrics.def"
 #undef METRIC
   METRICS
@@ -48,8 +51,9 @@ typedef struct service {
   char worker[64]; /* this replica's name in the store */
   crew *crew;
   atomic_bool stopping;
-  _Atomic int64_t metrics[METRICS];
-  pthread_mutex_t log_lock; /* one line at a time */
+  _Atomic int64_t metrics[METRICS]; /* those without labels */
+  meter *meters[METRICS];           /* the others */
+  pthread_mutex_t log_lock;         /* one line at a time */
   /* A job has changed: who waits for it wants to know. */
   void (*changed) (void *context);
   void *changed_context;
@@ -60,7 +64,15 @@ service *service_new (const service_options *o, error *err) MUST_CHECK;
 void service_free (service *s);
 
 int64_t service_now_ns (void);
+/* Adds to a metric without labels; of one with some, in the order of metrics.def; a duration, or a
+   ratio. */
 void service_count (service *s, metric m, int64_t n);
+void service_count_of (service *s, metric m, const char *a, const char *b, const char *c);
+void service_observe (service *s, metric m, const char *a, int64_t nano);
+typedef struct metric_row {
+  const char *name, *kind, *labels, *says;
+} metric_row;
+extern const metric_row service_metrics[METRICS];
 void service_changed (service *s);
 
 /* The log: one JSON line; the texts come in pairs, NULL ends them. */

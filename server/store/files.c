@@ -116,8 +116,8 @@ static bool fetch (store *s, const char *digest, const char *path, error *err) {
   bytes packed = { 0 }, plain = { 0 };
   arena *a = arena_new (0);
   bool ok = a || error_memory (err);
-  ok = ok && STORE_RUN (s, "select data from blob where digest = $1 order by part", a, &rows, err,
-                        digest);
+  ok = ok && STORE_READ (s, "select data from blob where digest = $1 order by part", a, &rows, err,
+                         digest);
   ok = ok && (rows.rows || error_set (err, ERR_file, "no replica has %s", digest));
   ok = ok && unhex (&rows, &packed, err) &&
        file_decode (packed.data, packed.size, 0, &plain, err) &&

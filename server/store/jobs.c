@@ -72,6 +72,11 @@ static bool submit (store *s, const job_row *job, const char *owner, int64_t mos
                       " started_ms = 0, finished_ms = 0"
                       " where id = $1 and state in ('failed', 'cancelled') returning id",
                       a, &again, err, job->id, now.text);
+  if (ok && job->trace && *answer != SUBMIT_JOINED)
+    ok = STORE_INSIDE (s,
+                       "insert into origin (job, trace) values ($1, substr ($2, 1, 32))"
+                       " on conflict (job) do update set trace = excluded.trace",
+                       NULL, NULL, err, job->id, job->trace);
   return ok && STORE_INSIDE (s,
                              "insert into owner (object, owner) values ($1, $2)"
                              " on conflict do nothing",
@@ -84,6 +89,26 @@ bool store_submit (store *s, const job_row *job, const char *owner, int64_t most
   bool ok = a ? store_begin (s, err) : error_memory (err);
   if (ok)
     ok = store_end (s, submit (s, job, owner, most_queued, a, answer, err), err);
+  if (ok && *answer != SUBMIT_JOINED)
+    store_tell (s);
+  arena_free (a);
+  return ok;
+}
+
+bool store_promise (store *s, const char *owner, const char *name, const char *job, bool *kept,
+                    error *err) {
+  sql_rows rows = { 0 };
+  number_text now = store_number (store_now_ms ());
+  arena *a = arena_new (0);
+  bool ok = a || error_memory (err);
+  ok = ok &&
+       STORE_RUN (s,
+                  "insert into promise (owner, name, job, created_ms)"
+                  " values ($1, $2, $3, $4) on conflict do nothing",
+                  NULL, NULL, err, owner, name, job, now.text) &&
+       STORE_READ (s, "select job from promise where owner = $1 and name = $2", a, &rows, err,
+                   owner, name);
+  *kept = ok && rows.rows && strcmp (sql_cell (&rows, 0, 0), job) == 0;
   arena_free (a);
   return ok;
 }
@@ -106,8 +131,12 @@ bool store_claim (store *s, const char *worker, int64_t lease_ms, arena *a, job_
   if (!STORE_RUN (s, text, a, &rows, err, worker, until.text, now.text))
     return false;
   *found = rows.rows > 0;
-  if (*found)
-    *out = job_of (&rows, 0);
+  if (!*found)
+    return true;
+  *out = job_of (&rows, 0);
+  if (!STORE_READ (s, "select trace from origin where job = $1", a, &rows, err, out->id))
+    return false;
+  out->trace = rows.rows ? sql_cell (&rows, 0, 0) : NULL;
   return true;
 }
 
@@ -119,6 +148,14 @@ static bool held_run (store *s, const char *text, const char *const *values, int
   bool ok = a ? store_run (s, text, values, n, a, &rows, err) : error_memory (err);
   *held = ok && rows.rows > 0;
   arena_free (a);
+  return ok;
+}
+
+static bool held_change (store *s, const char *text, const char *const *values, int n, bool *held,
+                         error *err) {
+  bool ok = held_run (s, text, values, n, held, err);
+  if (*held)
+    store_tell (s);
   return ok;
 }
 
@@ -143,6 +180,8 @@ bool store_event (store *s, const job_row *job, const char *type, const char *da
       ok = STORE_INSIDE (s, "insert into event (job, seq, type, data) values ($1, $2, $3, $4)",
                          NULL, NULL, err, job->id, sql_cell (&rows, 0, 0), type, data);
     ok = store_end (s, ok, err);
+    if (*held)
+      store_tell (s);
   }
   arena_free (a);
   return ok;
@@ -151,7 +190,7 @@ bool store_event (store *s, const job_row *job, const char *type, const char *da
 bool store_finish (store *s, const job_row *job, job_state state, const char *outcome,
                    const char *problem, bool *held, error *err) {
   number_text attempt = store_number (job->attempt), now = store_number (store_now_ms ());
-  return held_run (
+  return held_change (
       s,
       "update job set state = $3, outcome = $4, problem = $5, finished_ms = $6, lease_ms = 0" HELD
       " returning id",
@@ -162,10 +201,10 @@ bool store_finish (store *s, const job_row *job, job_state state, const char *ou
 bool store_requeue (store *s, const job_row *job, bool blamed, error *err) {
   number_text attempt = store_number (job->attempt), less = store_number (blamed ? 0 : 1);
   bool held;
-  return held_run (s,
-                   "update job set state = 'queued', lease_ms = 0,"
-                   " tries = tries - cast($3 as bigint)" HELD " returning id",
-                   (const char *[]){ job->id, attempt.text, less.text }, 3, &held, err);
+  return held_change (s,
+                      "update job set state = 'queued', lease_ms = 0,"
+                      " tries = tries - cast($3 as bigint)" HELD " returning id",
+                      (const char *[]){ job->id, attempt.text, less.text }, 3, &held, err);
 }
 
 bool store_cancel (store *s, const char *id, const char *owner, bool *stopped, error *err) {
@@ -186,6 +225,7 @@ bool store_cancel (store *s, const char *id, const char *owner, bool *stopped, e
       ok = STORE_INSIDE (s, "insert into owner (object, owner) values ($1, $2)", NULL, NULL, err,
                          id, owner);
     ok = store_end (s, ok, err);
+    store_tell (s);
   }
   *stopped = ok && rows.rows > 0;
   arena_free (a);
@@ -211,10 +251,10 @@ bool store_reap (store *s, int64_t most_tries, error *err) {
 bool store_find_job (store *s, const char *id, const char *owner, arena *a, job_row *out,
                      bool *found, error *err) {
   sql_rows rows;
-  if (!STORE_RUN (s,
-                  "select " JOB_COLUMNS " from job j where j.id = $1 and ($2 = '' or exists"
-                  " (select 1 from owner o where o.object = j.id and o.owner = $2))",
-                  a, &rows, err, id, owner ? owner : ""))
+  if (!STORE_READ (s,
+                   "select " JOB_COLUMNS " from job j where j.id = $1 and ($2 = '' or exists"
+                   " (select 1 from owner o where o.object = j.id and o.owner = $2))",
+                   a, &rows, err, id, owner ? owner : ""))
     return false;
   *found = rows.rows > 0;
   if (*found)
@@ -226,7 +266,7 @@ bool store_list_jobs (store *s, const store_page *page, arena *a, job_row **out,
                       error *err) {
   sql_rows rows;
   number_text most = store_number (page->limit);
-  if (!STORE_RUN (
+  if (!STORE_READ (
           s,
           "select " JOB_COLUMNS " from job j, owner o where o.object = j.id and o.owner = $1"
           " and ($2 = '' or j.kind = $2) and j.id > $3 order by j.id"
@@ -243,10 +283,10 @@ bool store_events (store *s, const char *id, int64_t after, arena *a, event_row 
                    error *err) {
   sql_rows rows;
   number_text from = store_number (after);
-  if (!STORE_RUN (s,
-                  "select seq, type, data from event where job = $1 and seq > cast($2 as bigint)"
-                  " order by seq limit 1000",
-                  a, &rows, err, id, from.text) ||
+  if (!STORE_READ (s,
+                   "select seq, type, data from event where job = $1 and seq > cast($2 as bigint)"
+                   " order by seq limit 1000",
+                   a, &rows, err, id, from.text) ||
       !(*out = NEW (a, rows.rows, event_row, err)))
     return false;
   for (*count = 0; *count < rows.rows; (*count)++)
@@ -260,10 +300,10 @@ bool store_position (store *s, const job_row *job, int64_t *out, error *err) {
   arena *a = arena_new (0);
   number_text created = store_number (job->created_ms);
   bool ok = a || error_memory (err);
-  ok = ok && STORE_RUN (s,
-                        "select count(*) from job where state = 'queued' and (created_ms <"
-                        " cast($1 as bigint) or (created_ms = cast($1 as bigint) and id < $2))",
-                        a, &rows, err, created.text, job->id);
+  ok = ok && STORE_READ (s,
+                         "select count(*) from job where state = 'queued' and (created_ms <"
+                         " cast($1 as bigint) or (created_ms = cast($1 as bigint) and id < $2))",
+                         a, &rows, err, created.text, job->id);
   *out = ok ? store_int (&rows, 0, 0) : 0;
   arena_free (a);
   return ok;

@@ -8,6 +8,7 @@
 
 #ifdef HAVE_LIBPQ
 #include <libpq-fe.h>
+#include <poll.h>
 #include <string.h>
 
 static bool failed (PGconn *db, const PGresult *it, error *err) {
@@ -56,6 +57,22 @@ static void close_it (void *db) {
   PQfinish (db);
 }
 
+static bool told (void *db, int milliseconds) {
+  struct pollfd on = { .fd = PQsocket (db), .events = POLLIN };
+  bool any = false;
+  if (PQstatus (db) != CONNECTION_OK || on.fd < 0) {
+    poll (NULL, 0, milliseconds);
+    PQreset (db);
+    PQclear (PQexec (db, "listen ferry"));
+    return PQstatus (db) == CONNECTION_OK;
+  }
+  if (poll (&on, 1, milliseconds) > 0 && !PQconsumeInput (db))
+    return false; /* it is broken: the next call makes it again */
+  for (PGnotify *n; (n = PQnotifies (db)); any = true)
+    PQfreemem (n);
+  return any;
+}
+
 static void ignore_notice (void *context, const char *text) {
   (void)context, (void)text;
 }
@@ -89,6 +106,11 @@ static bool run (void *db, const char *text, const char *const *values, int n, a
   return error_set (err, ERR_internal, "there is no libpq");
 }
 
+static bool told (void *db, int milliseconds) {
+  (void)db, (void)milliseconds;
+  return false;
+}
+
 #endif
 
 const sql_driver sql_postgres = {
@@ -97,4 +119,5 @@ const sql_driver sql_postgres = {
   .open = open_it,
   .close = close_it,
   .run = run,
+  .told = told,
 };

@@ -19,6 +19,9 @@ typedef struct sql_driver {
   /* `out` may be NULL. */
   bool (*run) (void *db, const char *text, const char *const *values, int n, arena *a,
                sql_rows *out, error *err);
+  /* Waits on a connection of its own, at most so long; true: somebody has said `notify ferry`, or
+     may have while the connection was away.  NULL: nobody else uses the database. */
+  bool (*told) (void *db, int milliseconds);
 } sql_driver;
 
 extern const sql_driver sql_sqlite;

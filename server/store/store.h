@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* All that the service must not forget: traces, jobs, their events, who may see what.  One
-   connection behind one lock; every function may be called from any thread.  What is returned lives
+   connection writes and some read, each behind its lock; every function may be called from any
+   thread.  What is returned lives
    in the given arena.  Files are named by their digest and lie in the state folder; where several
    replicas share a database, it holds them too. */
 #ifndef FERRY_SERVER_STORE_STORE_H
 #define FERRY_SERVER_STORE_STORE_H
 
+#include "server/protocol/meter.h"
 #include "base/arena.h"
 
 typedef struct store store;
@@ -24,6 +26,7 @@ enum { DIGEST_TEXT = 65 };
 typedef struct job_row {
   const char *id, *kind, *request;
   const char *outcome, *problem; /* JSON, or NULL */
+  const char *trace; /* W3C trace id of who asked first, 32 digits; read by a claim alone */
   job_state state;
   int64_t attempt, tries, events;
   int64_t created_ms, started_ms, finished_ms; /* 0: not yet */
@@ -38,6 +41,11 @@ typedef struct event_row {
   const char *type, *data;
 } event_row;
 
+/* Jobs of a kind in a state. */
+typedef struct kind_count {
+  const char *kind, *state;
+  int64_t jobs;
+} kind_count;
 typedef struct store_counts {
   int64_t jobs[JOB_STATES];
   int64_t oldest_queued_ms; /* 0: none */
@@ -49,6 +57,13 @@ typedef enum submit_answer { SUBMIT_NEW, SUBMIT_JOINED, SUBMIT_AGAIN, SUBMIT_FUL
 store *store_open (const char *where, const char *folder, error *err) MUST_CHECK;
 void store_close (store *s);
 bool store_is_shared (const store *s);
+/* How long statements took, with the label op. */
+meter *store_meter (const store *s);
+/* For a shared store: `told` is called, by a thread of its own, when a replica has changed
+   something.  It ends with store_deafen. */
+typedef void store_told (void *context);
+bool store_watch (store *s, store_told *told, void *context, error *err) MUST_CHECK;
+void store_deafen (store *s);
 int64_t store_now_ms (void);
 
 /* ---- files by digest ---- */
@@ -82,6 +97,9 @@ bool store_disown (store *s, const char *object, const char *owner, error *err) 
 
 /* ---- jobs ---- */
 
+/* A name that the owner gives a request once; *kept is false where it stands for another job. */
+bool store_promise (store *s, const char *owner, const char *name, const char *job, bool *kept,
+                    error *err) MUST_CHECK;
 bool store_submit (store *s, const job_row *job, const char *owner, int64_t most_queued,
                    submit_answer *answer, error *err) MUST_CHECK;
 bool store_claim (store *s, const char *worker, int64_t lease_ms, arena *a, job_row *out,
@@ -113,6 +131,11 @@ bool store_find_curve (store *s, const char *fingerprint, const char *owner, are
 bool store_position (store *s, const job_row *job, int64_t *out, error *err) MUST_CHECK;
 /* Jobs of leases that ran out are queued again, or failed after `most_tries`. */
 bool store_reap (store *s, int64_t most_tries, error *err) MUST_CHECK;
+/* Somebody has looked at an ended job. */
+bool store_saw (store *s, const char *job, error *err) MUST_CHECK;
+/* What ended, and was last looked at, longer ago goes, with the files that nothing names then. */
+bool store_sweep (store *s, int64_t keep_ms, error *err) MUST_CHECK;
 bool store_count (store *s, store_counts *out, error *err) MUST_CHECK;
+bool store_count_kinds (store *s, arena *a, kind_count **out, int *n, error *err) MUST_CHECK;
 
 #endif

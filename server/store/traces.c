@@ -47,21 +47,22 @@ static bool one_trace (const sql_rows *r, trace_row *out, bool *found) {
 bool store_find_trace (store *s, const char *id, const char *owner, arena *a, trace_row *out,
                        bool *found, error *err) {
   sql_rows rows;
-  return STORE_RUN (s,
-                    "select id, info, fingerprint from trace t where id = $1 and ($2 = '' or exists"
-                    " (select 1 from owner o where o.object = t.id and o.owner = $2))",
-                    a, &rows, err, id, owner ? owner : "") &&
+  return STORE_READ (
+             s,
+             "select id, info, fingerprint from trace t where id = $1 and ($2 = '' or exists"
+             " (select 1 from owner o where o.object = t.id and o.owner = $2))",
+             a, &rows, err, id, owner ? owner : "") &&
          one_trace (&rows, out, found);
 }
 
 bool store_find_alias (store *s, const char *body_digest, const char *owner, arena *a,
                        trace_row *out, bool *found, error *err) {
   sql_rows rows;
-  return STORE_RUN (s,
-                    "select t.id, t.info, t.fingerprint from trace t, alias b where b.body = $1"
-                    " and t.id = b.trace and ($2 = '' or exists"
-                    " (select 1 from owner o where o.object = t.id and o.owner = $2))",
-                    a, &rows, err, body_digest, owner ? owner : "") &&
+  return STORE_READ (s,
+                     "select t.id, t.info, t.fingerprint from trace t, alias b where b.body = $1"
+                     " and t.id = b.trace and ($2 = '' or exists"
+                     " (select 1 from owner o where o.object = t.id and o.owner = $2))",
+                     a, &rows, err, body_digest, owner ? owner : "") &&
          one_trace (&rows, out, found);
 }
 
@@ -69,12 +70,12 @@ bool store_list_traces (store *s, const store_page *page, arena *a, trace_row **
                         error *err) {
   sql_rows rows;
   number_text most = store_number (page->limit);
-  if (!STORE_RUN (s,
-                  "select t.id, t.info, t.fingerprint from trace t, owner o where o.object = t.id"
-                  " and o.owner = $1 and ($2 = '' or t.fingerprint = $2) and t.id > $3"
-                  " order by t.id limit cast($4 as bigint)",
-                  a, &rows, err, page->owner, page->only ? page->only : "", page->after,
-                  most.text) ||
+  if (!STORE_READ (s,
+                   "select t.id, t.info, t.fingerprint from trace t, owner o where o.object = t.id"
+                   " and o.owner = $1 and ($2 = '' or t.fingerprint = $2) and t.id > $3"
+                   " order by t.id limit cast($4 as bigint)",
+                   a, &rows, err, page->owner, page->only ? page->only : "", page->after,
+                   most.text) ||
       !(*out = NEW (a, rows.rows, trace_row, err)))
     return false;
   for (*count = 0; *count < rows.rows; (*count)++)
@@ -85,12 +86,13 @@ bool store_list_traces (store *s, const store_page *page, arena *a, trace_row **
 bool store_find_curve (store *s, const char *fingerprint, const char *owner, arena *a,
                        curve_row *out, bool *found, error *err) {
   sql_rows rows;
-  if (!STORE_RUN (s,
-                  "select j.id, t.id, j.outcome from trace t, job j, owner o"
-                  " where t.fingerprint = $1 and j.kind = 'curves' and j.state = 'done'"
-                  " and j.request like '%\"trace\":\"' || t.id || '\"%'"
-                  " and o.object = t.id and o.owner = $2 order by j.finished_ms desc, j.id limit 1",
-                  a, &rows, err, fingerprint, owner))
+  if (!STORE_READ (
+          s,
+          "select j.id, t.id, j.outcome from trace t, job j, owner o"
+          " where t.fingerprint = $1 and j.kind = 'curves' and j.state = 'done'"
+          " and j.request like '%\"trace\":\"' || t.id || '\"%'"
+          " and o.object = t.id and o.owner = $2 order by j.finished_ms desc, j.id limit 1",
+          a, &rows, err, fingerprint, owner))
     return false;
   *found = rows.rows > 0;
   if (*found)

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,14 +17,14 @@
 #include "server/service/folder.h"
 
 #define SECOND ((int64_t)1000000000)
-enum { MOST_WORKERS = 64, LEASE_MS = 30000, TICK_MS = 200, GRACE_S = 2 };
+enum { MOST_WORKERS = 64, LEASE_MS = 30000, TICK_MS = 200, GRACE_S = 2, SWEEP_S = 3600 };
 
 struct crew {
   service *service;
   pthread_t thread;
   int wake;
   work works[MOST_WORKERS];
-  int64_t reaped_ns;
+  int64_t reaped_ns, swept_ns;
 };
 
 void crew_wake (service *s) {
@@ -46,9 +47,26 @@ static void clear (crew *c, work *w) {
   service_changed (c->service);
 }
 
+/* `state` is a text that stays. */
+static void count_end (crew *c, const work *w, const char *state) {
+  service_count_of (c->service, METRIC_jobs_total, w->kind ? w->kind->name : "none", state, NULL);
+  service_observe (c->service, METRIC_solve_duration_seconds, state, w->worked_ns);
+  if (w->bound_ns > 0 && w->step_ns >= w->bound_ns)
+    service_observe (c->service, METRIC_solve_gap_ratio, NULL,
+                     (int64_t)((double)(w->step_ns - w->bound_ns) / (double)w->bound_ns * 1e9));
+}
+
+static const char *reason_of (const work_end *e) {
+  return e->by_signal     ? "signal"
+         : e->number == 0 ? "done"
+         : e->number == 1 ? "no"
+         : e->number == 4 ? "limit"
+                          : "failed";
+}
+
 static void log_end (crew *c, const work *w, const char *state) {
-  service_log (c->service, "info", "job ended", "job_id", w->job.id, "kind", w->job.kind, "state",
-               state, NULL);
+  service_log (c->service, "info", "job ended", "job_id", w->job.id, "kind", w->job.kind, "span_id",
+               w->span_id, "state", state, "trace_id", w->trace_id, NULL);
 }
 
 static void fail (crew *c, work *w, const char *type, const char *detail) {
@@ -63,7 +81,7 @@ static void fail (crew *c, work *w, const char *type, const char *detail) {
   json_close_object (&out);
   if (json_finish (&out, &text, &err) &&
       store_finish (c->service->store, &w->job, JOB_failed, NULL, text.data, &held, &err) && held)
-    service_count (c->service, METRIC_jobs_failed_total, 1);
+    count_end (c, w, "failed");
   if (err.code)
     service_log (c->service, "error", err.text, "job_id", w->job.id, NULL);
   bytes_free (&text);
@@ -92,14 +110,16 @@ static void keep (crew *c, work *w) {
     again (c, w, true, err.text);
     return;
   }
-  service_count (c->service, held ? METRIC_jobs_done_total : METRIC_lease_lost_total, 1);
+  if (held)
+    count_end (c, w, "done");
+  else
+    service_count (c->service, METRIC_lease_lost_total, 1);
   log_end (c, w, held ? "done" : "lost");
   clear (c, w);
 }
 
 static void died (crew *c, work *w, int signal) {
   char text[120];
-  service_count (c->service, METRIC_worker_deaths_total, 1);
   if (signal == SIGXCPU || signal == SIGXFSZ || signal == SIGABRT) {
     snprintf (text, sizeof text, "the worker met its limit of %s",
               signal == SIGXCPU   ? "processor time"
@@ -162,8 +182,14 @@ static void tell_found (crew *c, work *w) {
 static void take_line (work *w) {
   error ignored = { 0 };
   json_document *d = json_open (w->line, (int64_t)w->line_bytes, &ignored);
-  if (d && w->line_bytes < sizeof w->found)
+  if (d && w->line_bytes < sizeof w->found) {
+    json root = json_root (d), step = json_member (&root, "step_ns");
+    json bound = json_member (&root, "bound_ns");
     snprintf (w->found, sizeof w->found, "%.255s", w->line);
+    if (!json_get_int (&step, 0, INT64_MAX, &w->step_ns, &ignored) ||
+        !json_get_int (&bound, 0, INT64_MAX, &w->bound_ns, &ignored))
+      w->bound_ns = 0;
+  }
   json_close (d);
 }
 
@@ -215,10 +241,14 @@ static void look (crew *c, work *w, bool beat) {
   arena_free (a);
 }
 
-static bool has_ended (const work *w, work_end *e) {
+static bool has_ended (crew *c, const work *w, work_end *e) {
   int status = 0;
-  if (waitpid (w->pid, &status, WNOHANG) != w->pid)
+  struct rusage used;
+  if (wait4 (w->pid, &status, WNOHANG, &used) != w->pid)
     return false;
+  _Atomic int64_t *peak = &c->service->metrics[METRIC_worker_peak_rss_bytes];
+  if (used.ru_maxrss * 1024 > atomic_load (peak))
+    atomic_store (peak, used.ru_maxrss * 1024); /* this thread alone writes it */
   e->by_signal = WIFSIGNALED (status);
   e->number = e->by_signal ? WTERMSIG (status) : WEXITSTATUS (status);
   return true;
@@ -241,8 +271,9 @@ static void tend (crew *c, work *w, bool woken) {
   if (beat)
     w->beat_ns = now;
   send_stop (c, w);
-  if (has_ended (w, &e)) {
-    service_count (c->service, METRIC_solve_milliseconds_total, (now - w->started_ns) / 1000000);
+  if (has_ended (c, w, &e)) {
+    w->worked_ns += now - w->started_ns;
+    service_count_of (c->service, METRIC_worker_exits_total, reason_of (&e), NULL, NULL);
     if (w->progress >= 0)
       listen_to (w);
     tell_found (c, w);
@@ -255,7 +286,11 @@ static void tend (crew *c, work *w, bool woken) {
 static void begin (crew *c, work *w) {
   error err = { 0 };
   w->beat_ns = service_now_ns ();
-  service_log (c->service, "info", "job started", "job_id", w->job.id, "kind", w->job.kind, NULL);
+  /* The job is a span of its own in the trace of whoever asked for it first. */
+  snprintf (w->trace_id, sizeof w->trace_id, "%.32s", w->job.trace ? w->job.trace : w->job.id);
+  snprintf (w->span_id, sizeof w->span_id, "%.16s", w->job.id);
+  service_log (c->service, "info", "job started", "job_id", w->job.id, "kind", w->job.kind,
+               "span_id", w->span_id, "trace_id", w->trace_id, NULL);
   if (work_start (c->service, w, &err))
     service_changed (c->service);
   else
@@ -294,6 +329,16 @@ static void reap (crew *c) {
     service_log (c->service, "error", err.text, NULL);
 }
 
+static void sweep (crew *c) {
+  error err = { 0 };
+  int64_t now = service_now_ns (), keep_s = c->service->options.keep_s;
+  if (!keep_s || (c->swept_ns && now - c->swept_ns < SWEEP_S * SECOND))
+    return;
+  c->swept_ns = now;
+  if (!store_sweep (c->service->store, keep_s * 1000, &err))
+    service_log (c->service, "error", err.text, NULL);
+}
+
 static int running (const crew *c) {
   int n = 0;
   for (int i = 0; i < MOST_WORKERS; i++)
@@ -312,7 +357,7 @@ static bool wait_for (crew *c) {
     all[n++] = (struct pollfd){ .fd = c->works[i].pidfd, .events = POLLIN };
     all[n++] = (struct pollfd){ .fd = c->works[i].progress, .events = POLLIN };
   }
-  poll (all, (nfds_t)n, n > 1 || store_is_shared (c->service->store) ? TICK_MS : 10 * TICK_MS);
+  poll (all, (nfds_t)n, n > 1 ? TICK_MS : 10 * TICK_MS);
   return (all[0].revents & POLLIN) && read (c->wake, &count, sizeof count) > 0;
 }
 
@@ -336,10 +381,16 @@ static void *supervise (void *context) {
     }
     if (!stopping) {
       reap (c);
+      sweep (c);
       claim (c);
     }
     atomic_store (&c->service->metrics[METRIC_solves_running], running (c));
   }
+}
+
+static void on_told (void *context) {
+  crew_wake (context);
+  service_changed (context);
 }
 
 bool crew_start (service *s, error *err) {
@@ -351,6 +402,8 @@ bool crew_start (service *s, error *err) {
     c->works[i].pidfd = c->works[i].progress = -1;
   c->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   s->crew = c;
+  if (!store_watch (s->store, on_told, s, err))
+    return false;
   if (c->wake >= 0 && pthread_create (&c->thread, NULL, supervise, c) == 0)
     return true;
   s->crew = NULL;
@@ -365,6 +418,7 @@ void crew_stop (service *s) {
   atomic_store (&s->stopping, true);
   crew_wake (s);
   pthread_join (c->thread, NULL);
+  store_deafen (s->store);
   s->crew = NULL;
   close (c->wake);
   free (c);

@@ -15,7 +15,7 @@
 #include "server/work/work.h"
 #include "server/service/folder.h"
 
-enum { PROGRESS_FD = 3, VERIFY_S = 600 };
+enum { PROGRESS_FD = 3, VERIFY_S = 600, UNRATIONED_BYTES = 16 << 20 };
 
 void work_path (const work *w, const char *name, char path[400]) {
   snprintf (path, 400, "%s/%s", w->folder, name);
@@ -57,14 +57,16 @@ static bool make_folder (service *s, work *w, error *err) {
 /* arguments: of `ferry worker run`; the answer goes to a file of the folder. */
 static bool spawn (service *s, work *w, const char *const *arguments, const char *answer,
                    error *err) {
-  char data[400], *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", NULL, NULL };
+  char data[400], parent[80];
+  char *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", parent, NULL, NULL };
   int pipe_of[2] = { -1, -1 };
   posix_spawn_file_actions_t files;
   posix_spawnattr_t how;
   sigset_t none, plain;
   snprintf (data, sizeof data, "FERRY_DATADIR=%s", s->options.datadir ? s->options.datadir : "");
   if (s->options.datadir)
-    environment[2] = data;
+    environment[3] = data;
+  snprintf (parent, sizeof parent, "TRACEPARENT=00-%s-%s-01", w->trace_id, w->span_id);
   if (pipe2 (pipe_of, O_CLOEXEC) != 0)
     return error_set (err, ERR_internal, "no pipe for a worker: %s", strerror (errno));
   fcntl (pipe_of[0], F_SETFL, O_NONBLOCK);
@@ -114,6 +116,19 @@ static bool run_limited (service *s, work *w, const char *const *arguments, int 
   return all[3] && all[4] && all[5] && spawn (s, w, all, answer, err);
 }
 
+/* A small body that grows without end when decompressed is no profile. */
+static int64_t most_decoded (const service *s, const work *w) {
+  char path[400];
+  struct stat is;
+  int64_t most = s->options.most_decoded_bytes, by_ratio = most;
+  work_path (w, w->call.files[0].name, path);
+  if (stat (path, &is) != 0 ||
+      __builtin_mul_overflow (is.st_size, s->options.most_ratio, &by_ratio))
+    return most;
+  by_ratio = by_ratio > UNRATIONED_BYTES ? by_ratio : UNRATIONED_BYTES;
+  return by_ratio < most ? by_ratio : most;
+}
+
 bool work_start (service *s, work *w, error *err) {
   w->pidfd = w->progress = -1;
   w->kind = kind_named (w->job.kind);
@@ -123,7 +138,7 @@ bool work_start (service *s, work *w, error *err) {
     return false;
   if (w->kind->operand == OPERAND_BODY) {
     w->call.arguments[w->call.n++] =
-        arena_format (w->arena, err, "%lld", (long long)s->options.most_decoded_bytes);
+        arena_format (w->arena, err, "%lld", (long long)most_decoded (s, w));
   }
   if (!run_limited (s, w, w->call.arguments, w->call.n, s->options.job_s, "result.json", err))
     return false;
@@ -142,13 +157,14 @@ bool work_has_plan (const work *w) {
 }
 
 bool work_verify (service *s, work *w, error *err) {
-  const char *all[5 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
+  const char *all[6 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
   char path[400];
   int n = 2;
   if (w->kind->output == OUTPUT_PLAN) {
     all[n++] = "trace.json";
     all[n++] = "plan.json";
     all[n++] = "picture.svg";
+    all[n++] = "chrome.json";
   } else {
     all[1] = "legal";
     for (int i = 0; i < w->call.n_files; i++) {
@@ -250,6 +266,7 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
   json_put_key (&out, "files");
   json_open_object (&out);
   bool ok = (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, err)) &&
+            keep_file (s, w, "chrome", "chrome.json", &out, err) &&
             keep_file (s, w, "log", "log", &out, err) &&
             keep_file (s, w, "picture", "picture.svg", &out, err) &&
             keep_file (s, w, "plan", "plan.json", &out, err) &&

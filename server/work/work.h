@@ -26,6 +26,9 @@ typedef struct work {
   size_t line_bytes;
   char found[256]; /* the newest incumbent that no event tells yet; "": none */
   int64_t told_ns, started_ns, beat_ns, signal_ns;
+  int64_t worked_ns;         /* of its processes, all together */
+  int64_t step_ns, bound_ns; /* of the last incumbent; 0: none */
+  char trace_id[33], span_id[17];
   int status; /* of the process that did the work */
 } work;
 

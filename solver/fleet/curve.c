@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/flow/bound_range.h"
 #include "solver/flow/gaps.h"
@@ -180,11 +181,6 @@ bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, 
   return ok;
 }
 
-static int by_bytes (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 static int64_t step_of (const curve_point *p) {
   return p->plan ? p->plan->predicted.step_ns : INT64_MAX;
 }
@@ -249,7 +245,7 @@ static bool begin_curve (const trace *t, const curve_options *o, const int64_t *
   out->peak_bytes = reserve_onto (out->peak_bytes, o->reserve_ppm);
   for (int32_t i = 0; i < count; i++)
     at[i] = budgets[i];
-  qsort (at, (size_t)count, sizeof *at, by_bytes);
+  qsort (at, (size_t)count, sizeof *at, order_int64);
   for (int32_t i = 0; i < count; i++)
     if (i == 0 || at[i] > at[out->count - 1]) {
       at[out->count] = at[i];

@@ -73,7 +73,7 @@ static int32_t dead_writers (const finder *w, int32_t x, int32_t k, int32_t afte
   const units *u = w->f->source->units;
   const tensor *y = &u->trace->tensors[x];
   int32_t first = u->use_offset[x], at = u->use_offset[x + 1] - 1, count = 0;
-  if (y->persistent || y->pinned || u->uses[at].op > after)
+  if (y->persistent || y->pinned || y->again == AGAIN_NEVER || u->uses[at].op > after)
     return 0;
   for (; at >= first; at--) {
     const op *by = &u->trace->ops[u->uses[at].op];
@@ -135,7 +135,8 @@ static bool find (finder *w, flow_gap *g, error *err) {
   const units *u = f->source->units;
   const trace *t = u->trace;
   int32_t x = at->unit, count = 0;
-  if (x >= t->n_tensors || t->tensors[x].persistent || t->tensors[x].pinned)
+  if (x >= t->n_tensors || t->tensors[x].persistent || t->tensors[x].pinned ||
+      t->tensors[x].again >= AGAIN_PASSES)
     return true;
   int32_t use = u->use_offset[x] + g->gap - f->source->of_unit[x];
   if (!writers (f, w->o, x, use, w->ops, &count))

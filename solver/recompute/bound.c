@@ -66,7 +66,7 @@ bool recompute_is_cheap (const policy_view *v, int32_t op) {
 
 static bool may_drop (const weighing *w, int32_t x) {
   const tensor *y = &w->t->tensors[x];
-  return !y->persistent && !y->pinned && w->writer[x] != NO_OP &&
+  return !y->persistent && !y->pinned && y->again < AGAIN_PASSES && w->writer[x] != NO_OP &&
          (w->o->recompute != RECOMPUTE_CHEAP || recompute_is_cheap (w->view, w->writer[x]));
 }
 

@@ -57,6 +57,8 @@ long_lines() { # 100 is what clang-format breaks at; a comment may end in one mo
 }
 
 once() { # one function says it, so that all say the same
+  grep -rnE '^  int(32|64)_t x = \*\(const int(32|64)_t \*\)a, y = \*\(const int(32|64)_t \*\)b;$' -A1 $(sources) |
+    grep -E '(return x < y \? -1 : x > y|return \(x > y\) - \(x < y\));$' | grep -v '^base/order\.h'
   grep -rn '"out of memory"' $(sources "${layers/solver/}") | grep -vE '^(base/error\.c|[a-z/]*\.def):'
   grep -nE "^static .*[^a-z_](min|max|least|most|smaller|larger|greater|later) \\((int64_t|int32_t|int) [a-z]+, (int64_t|int32_t|int) [a-z]+\\) \{" $(sources "${layers/solver/}")
   return 0
@@ -72,6 +74,6 @@ claim "nothing below cli/ exits, prints or reads the environment" ends_or_prints
 claim "no notes to oneself" notes
 claim "comments begin with the thing, not with what, where, whether, who, of, as" openings
 claim "lines end near column 100" long_lines
-claim "out of memory, the smaller and the larger are said in one place" once
+claim "out of memory, the smaller and the larger, the order of two numbers are said in one place" once
 claim "no type of ours ends in _t" types
 finish

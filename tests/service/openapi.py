@@ -93,6 +93,13 @@ def operation (method, path, role, body, function, kind):
   if function in ("api_submit", "api_job"):
     out["parameters"].append ({"name": "Prefer", "in": "header", "required": False, "schema": {"type": "string"},
                                "description": "wait=N: the reply comes when the job has ended, after N seconds at most (30)"})
+  if function == "api_submit":
+    out["parameters"].append ({"name": "Idempotency-Key", "in": "header", "required": False, "schema": {"type": "string", "maxLength": 128},
+                               "description": "a name for this request; 422 where it stood for another"})
+  if function == "api_result":
+    out["parameters"].append ({"name": "format", "in": "query", "required": False, "schema": {"enum": ["json", "csv", "svg", "chrome"]},
+                               "description": "without it, Accept decides; csv of curves, comparisons and what-if, svg where there is a picture, chrome where there is a plan"})
+    out["responses"]["200"]["content"].update ({t: {"schema": {"type": "string"}} for t in ("text/csv", "image/svg+xml")})
   if body == "BODY_UPLOAD":
     out["requestBody"] = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
   elif body != "BODY_NONE":

@@ -93,7 +93,8 @@ static bool copy_writes (again *g, int32_t entry, int32_t k) {
       tensor like = g->t->tensors[x];
       origin from = g->tensor_origins[x];
       from.copy = true;
-      like.persistent = like.pinned = false;
+      like.persistent = false;
+      like.pinned = like.again != AGAIN_FREELY;
       like.born_before = like.dies_after = NO_OP;
       g->fresh[x] = emit_tensor (&g->e, &like, from);
       if (g->fresh[x] < 0)

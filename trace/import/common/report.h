@@ -15,11 +15,15 @@ typedef enum import_format {
   IMPORT_FORMATS
 } import_format;
 
+/* The step of a profile that marks none: refused, or one of these. */
+typedef enum import_marks { IMPORT_MARKED, IMPORT_REPEATS, IMPORT_WHOLE } import_marks;
+
 typedef struct import_options {
   int64_t step;        /* the k of ProfilerStep#k; -1: the last complete one */
   int32_t device;      /* -1: the one with most GPU events */
   int64_t limit_bytes; /* of each decoded text; 0: 4 GiB */
   bool likely;         /* reads that a Kineto file does not show: only those that are likely */
+  import_marks marks;
 } import_options;
 
 #define IMPORT_DEFAULTS ((import_options){ .step = -1, .device = -1 })

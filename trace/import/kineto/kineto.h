@@ -155,7 +155,13 @@ bool kineto_choose (import_job *job, const kineto *k, kineto_iteration *out) MUS
 bool kineto_runs (import_job *job, const kineto *k, kineto_window window,
                   kineto_iteration *out) MUST_CHECK;
 /* The windows of all complete iterations, in order. */
-bool kineto_windows (import_job *job, const kineto *k, kineto_window **out, int32_t *n) MUST_CHECK;
+bool kineto_windows (import_job *job, const kineto *k, int32_t device, kineto_window **out,
+                     int32_t *n) MUST_CHECK;
+/* The same of a profile without marks, by the option for those; *n stays where there are none. */
+bool kineto_unmarked_windows (import_job *job, const kineto *k, int32_t device,
+                              kineto_window **out, int32_t *n) MUST_CHECK;
+/* Says so, and what could be done. */
+bool kineto_refuse_unmarked (import_job *job, const kineto *k, int32_t device) MUST_CHECK;
 
 /* When the event was launched, or began where no launch is known; whether that is in the window. */
 int64_t kineto_launched_at (const kineto *k, const kineto_gpu *g);

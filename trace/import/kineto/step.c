@@ -171,7 +171,7 @@ bool kineto_samples (import_job *job, const kineto *k, const kineto_iteration *i
                      trace_builder *b) {
   kineto_window *windows;
   int32_t n;
-  if (!kineto_windows (job, k, &windows, &n))
+  if (!kineto_windows (job, k, it->device, &windows, &n))
     return false;
   int64_t *ns = NEW (job->scratch, it->n_runs, int64_t, job->err);
   if (!ns)
