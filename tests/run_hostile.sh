@@ -54,6 +54,27 @@ END
   under by_path --budget 1MiB -- ./by_path "$work/elsewhere/libcuda.so.1"
   grep -q 'a second driver library is loaded (.*elsewhere/libcuda.so.1): calls through it would not be seen' by_path.err || { cat by_path.err; return 1; }
 }
+# A namespace of its own would be a way past the budget.
+by_namespace() {
+  cat >by_namespace.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdio.h>
+int main (void) {
+  void *near = dlopen ("libcuda.so.1", RTLD_NOW), *far = dlmopen (LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW);
+  unsigned (*init) (unsigned), (*again) (unsigned);
+  if (!near || !far)
+    return 9;
+  *(void **)&init = dlsym (near, "cuInit"), *(void **)&again = dlsym (far, "cuInit");
+  unsigned first = init (0);
+  printf ("%u %u\n", first, again (0));
+  return 0;
+}
+END
+  ${CC:-cc} -o by_namespace by_namespace.c -ldl || return 77
+  under by_namespace --budget 1MiB -- ./by_namespace && [ "$(cat by_namespace.out)" = "0 801" ] &&
+    grep -q 'a second copy of the shim is loaded (dlmopen)' by_namespace.err || { cat by_namespace.out by_namespace.err; return 1; }
+}
 # Direct entries, and the memory that the program is told of.
 direct() {
   cat >direct.c <<'END'
@@ -112,6 +133,7 @@ claim "a program behind a shell and env is found" in_shell
 claim "a static program is refused" static
 claim "a program with another user's rights is refused" setuid
 claim "a driver opened by its path is seen" by_path
+claim "a driver in a namespace of its own is refused" by_namespace
 claim "direct calls are served, and told of the host's memory too" direct
 claim "two processes are not served from one budget" two_processes
 for it in cuStreamBeginCapture cuGraphInstantiate cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \

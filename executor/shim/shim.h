@@ -92,6 +92,7 @@ typedef struct shim {
   driver real;
   shim_block *block;
   bool alone;   /* this process is the owner's child, or not the owner: pass everything on */
+  bool second;  /* another copy, in a namespace of its own: nothing is passed on */
   bool started; /* the arena is there */
   bool strict, said_short;
   CUresult fault; /* the result of a wait of ferry's own */

@@ -89,6 +89,17 @@ static void finish (void) {
   s->block->ended = 1;
 }
 
+/* Opened by dlmopen beside the one that was there at the start. */
+static bool is_in_namespace (void) {
+  Dl_info own;
+  Lmid_t where = LM_ID_BASE;
+  void *self = dladdr ((void *)shim_load, &own) == 0 ? NULL : dlopen (own.dli_fname, RTLD_NOW);
+  bool good = self != NULL && dlinfo (self, RTLD_DI_LMID, &where) == 0;
+  if (self != NULL)
+    dlclose (self);
+  return good && where != LM_ID_BASE;
+}
+
 void shim_load (void) {
   const char *path = getenv (SHIM_REAL), *block = getenv (SHIM_BLOCK);
   if (path == NULL || path[0] == 0)
@@ -113,10 +124,11 @@ void shim_load (void) {
   pthread_mutexattr_settype (&a, PTHREAD_MUTEX_RECURSIVE);
   pthread_mutex_init (&s->lock, &a);
   pthread_mutexattr_destroy (&a);
-  if (b->loader_pid == (int32_t)getpid ()) {
+  if (is_in_namespace ()) {
+    b->refused = 1;
+    s->second = s->alone = true;
     shim_say (s, "a second copy of the shim is loaded (dlmopen): calls through it would not be "
                  "seen; open libcuda.so.1 in the program's own namespace");
-    s->alone = true;
   } else
     __atomic_store_n (&b->loader_pid, (int32_t)getpid (), __ATOMIC_RELAXED);
   the_shim = s;
@@ -181,6 +193,8 @@ static CUresult own (shim *s) {
 
 CUresult wrap_init (unsigned int flags) {
   shim *s = the_shim;
+  if (s != NULL && s->second)
+    return CUDA_ERROR_NOT_SUPPORTED;
   if (s == NULL || s->alone || inside)
     return the_driver.init (flags);
   shim_config *c = &s->block->config;

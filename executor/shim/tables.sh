@@ -3,6 +3,7 @@
 # The shim's two tables from the CUDA toolkit: exports.def, every symbol of the driver's stub, and abis.def,
 # every version of every entry in cudaTypedefs.h.  tables.sh exports|abis CUDA_HOME
 set -eu
+echo '/* SPDX-License-Identifier: GPL-3.0-or-later */'
 home=$2
 case $1 in
 exports)
