@@ -133,7 +133,8 @@ bool store_position (store *s, const job_row *job, int64_t *out, error *err) MUS
 bool store_reap (store *s, int64_t most_tries, error *err) MUST_CHECK;
 /* Somebody has looked at an ended job. */
 bool store_saw (store *s, const char *job, error *err) MUST_CHECK;
-/* What ended, and was last looked at, longer ago goes, with the files that nothing names then. */
+/* Jobs that ended, and were last looked at, longer ago go, with the files that nothing names then.
+ */
 bool store_sweep (store *s, int64_t keep_ms, error *err) MUST_CHECK;
 bool store_count (store *s, store_counts *out, error *err) MUST_CHECK;
 bool store_count_kinds (store *s, arena *a, kind_count **out, int *n, error *err) MUST_CHECK;

@@ -43,8 +43,8 @@ static bool drop_rows (store *s, const char *before, error *err) {
     " and not exists (select 1 from job where job.state in ('queued', 'running')"
     " and job.request like '%' || trace.id || '%')",
     "delete from alias where not exists (select 1 from trace where trace.id = alias.trace)",
-    "delete from owner where not exists (select 1 from job where job.id = owner.object)"
-    " and not exists (select 1 from trace where trace.id = owner.object)",
+    ("delete from owner where not exists (select 1 from job where job.id = owner.object)"
+     " and not exists (select 1 from trace where trace.id = owner.object)"),
   };
   if (!store_begin (s, err))
     return false;

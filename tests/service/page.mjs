@@ -10,6 +10,8 @@ const browser = await chromium.launch ({ executablePath: process.env.CHROMIUM ??
 const page = await browser.newPage ();
 const complaints = [];
 page.on ("console", m => m.type () === "error" && complaints.push (m.text ()));
+const elsewhere = [];
+page.on ("request", r => r.url ().startsWith (url) || r.url ().startsWith ("data:") || elsewhere.push (r.url ()));
 page.on ("pageerror", e => complaints.push (e.message));
 page.setDefaultTimeout (240000);
 const done = () => page.waitForFunction (() => document.body.dataset.done === "yes");
@@ -53,6 +55,23 @@ claim ("the address brings the same view back", await other.$eval ("#plan table"
 await page.selectOption ("#beside", trace);
 await done ();
 claim ("two jobs on one card have an answer", (await rows ("pack"))[0][0][0] === "answer");
+await page.$eval ("#link", s => s.focus ());
+await page.keyboard.press ("Home");
+await page.waitForFunction (() => location.hash.includes ("link=1"));
+await done ();
+const cells = (await get ("/v1/what-if?limit=100")).jobs.find (j => (j.request.links_bytes_per_s ?? [])[0] === 1e9);
+claim ("another link is another question, with a table", cells && (await rows ("linked")).length > 1);
+const ground = () => page.$eval ("body", b => getComputedStyle (document.documentElement).getPropertyValue ("--accent"));
+await page.emulateMedia ({ colorScheme: "light" });
+const light = await ground ();
+await page.emulateMedia ({ colorScheme: "dark" });
+claim ("it is dark where the reader wants it dark", await ground () !== light);
+claim ("the three lanes, the budget's line and the bound are in its pictures", await page.evaluate (async () => {
+  const text = async id => (await fetch (document.querySelector (id).src)).text ();
+  const [after, curve] = [await text ("#after"), await text ("#curve img")];
+  return ["compute", "out", "in", "budget"].every (w => after.includes (w)) && curve.includes ("bound");
+}));
+claim ("it asks nobody else: " + elsewhere, elsewhere.length === 0);
 claim ("nothing complained: " + complaints, complaints.length === 0);
 await browser.close ();
 console.log (`${passed} passed, ${failed} failed`);
