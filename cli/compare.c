@@ -215,9 +215,9 @@ static bool find_bound (call *c, table *t, int64_t budget_bytes) {
 /* ---- the answer ---- */
 
 static const column heads[] = {
-  { "policy", 0, true, 24 },  { "step", 0, false, 9 }, { "slower", 0, false, 9 },
+  { "policy", 0, true, 24 },  { "step", 0, false, 9 }, { "slower", 1, false, 9 },
   { "stall", 4, false, 9 },   { "peak", 5, false, 9 }, { "host", 2, false, 9 },
-  { "out", 3, false, 9 },     { "in", 3, false, 9 },   { "gap", 0, false, 8 },
+  { "out", 3, false, 9 },     { "in", 3, false, 9 },   { "gap", 1, false, 8 },
   { "planned", 1, false, 9 },
 };
 enum { HEADS = sizeof heads / sizeof *heads };

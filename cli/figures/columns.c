@@ -39,11 +39,17 @@ static int width_of (const columns *t, int i) {
 
 /* Which columns stay; the figure is how wide they are together. */
 static void choose (const columns *t, const int *width, bool *shown) {
-  int sum = 0;
+  int sum = 0, behind = 0;
   for (int i = 0; i < t->count; i++) {
     shown[i] = true;
     sum += width[i] + (i > 0);
   }
+  for (int64_t k = 0; k < t->n_rows; k++) { /* a word behind a full row */
+    const row *r = &t->rows[k];
+    int length = r->rest && r->count == t->count ? (int)strlen (r->rest) + 1 : 0;
+    behind = length > behind ? length : behind;
+  }
+  sum += behind;
   while (!call_flag (t->call, "wide") && sum > t->call->columns) {
     int worst = -1;
     for (int i = 0; i < t->count; i++)
