@@ -46,8 +46,8 @@ static inline bool list_has (const index_list *list, int32_t index) {
   return false;
 }
 
-/* What an executor can make again; the file says nothing of it. Of all but AGAIN_FREELY what is
-   made again stays on the device until its last use. */
+/* How far an executor can make it again; the file says nothing of it. Of all but AGAIN_FREELY what
+   is made again stays on the device until its last use. */
 typedef enum tensor_again {
   AGAIN_FREELY,
   AGAIN_STAYS,

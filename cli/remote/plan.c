@@ -8,7 +8,7 @@
 
 #include "server/protocol/kinds.h"
 
-/* What the curve was asked with says what the plan is for: its device, host memory and methods. */
+/* The question of the curve says what the plan is for: its device, host memory and methods. */
 static bool copy_members (call *c, const json *asked, json_writer *w, int64_t memory_bytes) {
   const job_kind *curves = kind_named ("curves"), *schedules = kind_named ("schedules");
   for (const member *m = members; m->name; m++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a finished job has: its result in several forms, and its files. */
+/* Everything that a finished job has: its result in several forms, and its files. */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -76,7 +76,7 @@ typedef enum problem {
   PROBLEMS
 } problem;
 
-/* Of a status that some reply has: a text that stays. */
+/* For a status that some reply has: a text that stays. */
 const char *status_text (int status);
 int problem_status (problem kind);
 const char *problem_name (problem kind);

@@ -63,7 +63,7 @@ service *service_new (const service_options *o, error *err) MUST_CHECK;
 void service_free (service *s);
 
 int64_t service_now_ns (void);
-/* Of a metric without labels; with some, in the order of metrics.def; a duration or a ratio. */
+/* For a metric without labels; with some, in the order of metrics.def; a duration or a ratio. */
 void service_count (service *s, metric m, int64_t n);
 void service_count_of (service *s, metric m, const char *a, const char *b, const char *c);
 void service_observe (service *s, metric m, const char *a, int64_t nano);

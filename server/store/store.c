@@ -138,7 +138,7 @@ static bool take_back (store *s, error *err) {
                                          NULL, 0, NULL, NULL, err);
 }
 
-/* ---- what other replicas say ---- */
+/* ---- words of other replicas ---- */
 
 void store_tell (store *s) {
   error ignored = { 0 }; /* they also look by themselves, now and then */

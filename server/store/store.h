@@ -59,7 +59,7 @@ void store_close (store *s);
 bool store_is_shared (const store *s);
 /* How long statements took, with the label op. */
 meter *store_meter (const store *s);
-/* Where the store is shared: `told` is called, by a thread of its own, when a replica has changed
+/* If the store is shared: `told` is called, by a thread of its own, when a replica has changed
    something.  It ends with store_deafen. */
 typedef void store_told (void *context);
 bool store_watch (store *s, store_told *told, void *context, error *err) MUST_CHECK;
