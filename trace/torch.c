@@ -11,7 +11,7 @@ typedef struct notes {
   int32_t *free_after;  /* from then on only autograd holds it */
   int32_t *back_before; /* the first unpack */
   bool *leaves;         /* weights and optimizer state that hooks bring back */
-  bool *once;           /* what an op writes that cannot run again */
+  bool *once;           /* written by an op that cannot run again */
 } notes;
 
 static bool note_ops (const json *note, const char *key, int32_t n, int32_t op, int32_t *of,
