@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Processes that share something: a file of rows that all of them map.  A row is taken as long as
    one of its seats is.  A seat is a lock on a byte of the file, which the kernel takes away when
    its process ends, however that happens; so nobody has to tidy up after a process that was killed.

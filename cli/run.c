@@ -18,6 +18,7 @@
 #include "executor/watch/steps.h"
 #include "solver/solve.h"
 #include "trace/check/check.h"
+#include "trace/summary.h"
 
 enum { PLAN_TICKS = 400000 };
 
@@ -84,6 +85,8 @@ static bool plan_step (runner *w, int number) {
       p = NULL;
   } else if (t && solve (t, &o, c->arena, &found, &c->err))
     p = found.plan;
+  if (t)
+    w->run.block->step_ops_ns = trace_total_ns (t);
   bool good = p && write_files (w, t, p, &map, number) &&
               (!call_text (c, "share") || share_tell_step (c, &w->share, t));
   steps_close (&s);
@@ -141,6 +144,12 @@ static int64_t step_ns (const shim_seen *s, int64_t sum_ns) {
   return s->planned_timed > 0 ? sum_ns / s->planned_timed : 0;
 }
 
+/* A planned step's time beyond that of its ops: it waits for copies. */
+static int64_t stall_ns (const shim_block *b) {
+  int64_t ns = step_ns (&b->seen, b->seen.planned_ns) - b->step_ops_ns;
+  return ns > 0 ? ns : 0;
+}
+
 static void print_summary (const runner *w) {
   const shim_block *b = w->run.block;
   const shim_seen *s = &b->seen;
@@ -157,15 +166,18 @@ static void print_summary (const runner *w) {
   call_note (c, "%lld evictions; %s out, %s in, of these %lld copies in on demand",
              (long long)s->evictions, units_bytes (a, s->out_bytes), units_bytes (d, s->in_bytes),
              (long long)s->unplanned);
+  if (s->clean_bytes > 0)
+    call_note (c, "%s more left without a copy, because the host had the same bytes",
+               units_bytes (a, s->clean_bytes));
   if (s->entries == 0)
     call_note (c, "no plan was followed: all steps ran on demand");
   else if (s->planned_timed > 0)
     call_note (c,
                "%lld planned steps (%lld strict), entered %lld times, left %lld times; a step took "
-               "%s, predicted %s",
+               "%s, predicted %s, and waited %s for copies",
                (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
                (long long)s->leaves, units_time (a, step_ns (s, s->planned_ns)),
-               units_time (d, step_ns (s, s->predicted_ns)));
+               units_time (d, step_ns (s, s->predicted_ns)), units_time (e, stall_ns (b)));
   else
     call_note (c, "%lld planned steps (%lld strict), entered %lld times, left %lld times",
                (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
@@ -183,6 +195,7 @@ static bool write_report (call *c, const runner *w, int status) {
   json_begin (&w2, 1);
   json_open_object (&w2);
   json_add_int (&w2, "budget_bytes", b->config.budget_bytes);
+  json_add_int (&w2, "clean_bytes", s->clean_bytes);
   json_add_int (&w2, "device_high_bytes", s->device_high_bytes);
   json_add_int (&w2, "driver_high_bytes", s->driver_high_bytes);
   json_add_bool (&w2, "ended", b->ended);
@@ -215,6 +228,7 @@ static bool write_report (call *c, const runner *w, int status) {
   json_add_int (&w2, "room_waits", s->room_waits);
   json_add_int (&w2, "shared_high_bytes",
                 call_text (c, "share") ? share_high_bytes (&w->share) : -1);
+  json_add_int (&w2, "stall_ns", s->planned_timed > 0 ? stall_ns (b) : 0);
   json_add_int (&w2, "strict_steps", s->strict_steps);
   json_add_int (&w2, "unplanned", s->unplanned);
   json_close_object (&w2);

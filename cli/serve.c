@@ -30,7 +30,7 @@ typedef struct sockets {
 /* ---- the options ---- */
 
 static bool read_limits (call *c, service_options *o) {
-  int64_t workers = sysconf (_SC_NPROCESSORS_ONLN);
+  int64_t workers = sysconf (_SC_NPROCESSORS_ONLN), keep_days = 30;
   *o = (service_options){ .most_body_bytes = (int64_t)256 << 20,
                           .most_decoded_bytes = (int64_t)1 << 30,
                           .most_control_bytes = 1 << 20,
@@ -48,8 +48,9 @@ static bool read_limits (call *c, service_options *o) {
       !call_quantity (c, "tries", &o->most_tries) ||
       !call_quantity (c, "disk-quota", &o->disk_bytes) ||
       !call_quantity (c, "worker-memory", &o->worker_bytes) ||
-      !call_quantity (c, "job-seconds", &o->job_s))
+      !call_quantity (c, "job-seconds", &o->job_s) || !call_quantity (c, "keep", &keep_days))
     return false;
+  o->keep_s = keep_days * 86400;
   o->workers = (int)workers;
   return true;
 }
@@ -236,6 +237,13 @@ static const cli_option options[] = {
     { UNITS_COUNT, 1, 1000000 } },
   { 0, "max-queue", "N", "jobs that may wait; without it, 1000", { UNITS_COUNT, 1, 1000000 } },
   { 0, "disk-quota", "SIZE", "of traces and results; without it, 20GiB", RANGE_SIZE },
+  { 0,
+    "keep",
+    "DAYS",
+    "results that nobody has looked at for so long are deleted, and traces without owner; 0: "
+    "never; "
+    "without it, 30",
+    { UNITS_COUNT, 0, 36500 } },
   { 0, "inventory", "FILE", "GPU memory of nodes for the Kubernetes extender" },
   OPTIONS_END,
 };

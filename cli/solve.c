@@ -71,7 +71,8 @@ static void put_robustness (json_writer *w, const robustness *n) {
   json_close_object (w);
 }
 
-static bool put_plan (call *c, const planner *p, const solution *s, const beside *also) {
+static bool put_plan (call *c, const planner *p, const trace *t, const solution *s,
+                      const beside *also) {
   json_writer w;
   const plan *made = s->plan;
   certificate shown = made->certificate;
@@ -82,6 +83,7 @@ static bool put_plan (call *c, const planner *p, const solution *s, const beside
   json_add_int (&w, "candidates", s->candidates);
   json_put_key (&w, "certificate");
   certificate_write (&w, &shown);
+  json_add_text (&w, "confidence", t->source.confidence);
   json_add_bool (&w, "fits", true);
   if (also->free)
     json_add_int (&w, "free_places_step_ns", also->free->predicted.step_ns);
@@ -110,6 +112,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", p->ask.options.budget_bytes);
+  json_add_text (&w, "confidence", t->source.confidence);
   json_add_bool (&w, "fits", false);
   json_add_int (&w, "floor_bytes", f.bytes);
   json_put_key (&w, "floor_op");
@@ -241,7 +244,7 @@ static int solve_by_plan (call *c) {
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
       (p.ask.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
       (!p.interrupted && !closing_of (t, &p.ask, s.plan, &also.end, &c->err)) ||
-      (c->json && !put_plan (c, &p, &s, &also)))
+      (c->json && !put_plan (c, &p, t, &s, &also)))
     return call_failed (c);
   FILE *to = is_standard (output) || is_standard (dump) ? stderr : stdout;
   if (!c->json)

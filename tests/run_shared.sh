@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Programs that share a card: never over the budget together by the emulated device's own count, which all
 # of them share; each says what it says alone, however the others start and end. FERRY_STARTS for more of it.
 . "$(dirname "$0")/run.bash"

@@ -33,7 +33,9 @@ advised() {
     sleep 0.1
   done
   "$ferry" submit -q alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --fingerprint plain --wait --server "unix:$PWD/socket" >submitted &&
-    answers advise plain -s 100% --server "unix:$PWD/socket" && status=0
+    answers submit net.json --server "unix:$PWD/socket" && answers submit alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --server "unix:$PWD/socket" &&
+    answers submit alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --wait --server "unix:$PWD/socket" && answers jobs --server "unix:$PWD/socket" &&
+    answers token --owner ada && answers advise plain -s 100% --server "unix:$PWD/socket" && status=0
   kill $pid
   wait $pid
   [ $status = 0 ] || cat serve.out submitted
@@ -73,7 +75,7 @@ END
 complete() { # what has --json is tried here; those that need a GPU, a service or files of others are named
   local command
   for command in $("$ferry" completion --list | sed -n 's/ --json$//p'); do
-    [ "$command" = advise ] && ! with_server && continue
+    [[ $command =~ ^(advise|jobs|submit|token)$ ]] && ! with_server && continue
     [ -e "answers/$command.0.json" ] && [ -e "$schemas/answer-$command.schema.json" ] || echo "$command has no schema or was not tried"
   done
 }

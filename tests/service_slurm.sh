@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # contrib/slurm on a cluster of its own: munged, slurmctld and slurmd on loopback, gone afterwards.
 # tests/service/slurm.py has what must hold. Skipped where these programs, or root, are not there.
 [ "$(id -u)" = 0 ] || { echo "Slurm's daemons need root"; exit 77; }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Waits and copies left out of a replay, one in a run, each of the run in turn: --races sees every
    wait, as what it does not wait for no other wait implies; with --verify it sees every copy.
    FERRY_CASES: how many plans. */

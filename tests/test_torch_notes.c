@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The notes of ferry_torch in a trace, without torch: what may leave, what is held, what may be
    made again. */
 #include <string.h>

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # `pip install $(ferry torch-path)`, offline, and the package as it lies then.
 set -u
 python=${FERRY_PYTHON:-/usr/bin/python3}
@@ -11,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 ferry=$PWD/ferry
 [ -x "$ferry" ] || ferry=$builddir/ferry
 cp -r "$("$ferry" torch-path)" "$work/source" || exit 1
-"$python" -m pip install -q --disable-pip-version-check --no-index --no-deps --no-build-isolation \
+PIP_ROOT_USER_ACTION=ignore "$python" -m pip install -q --disable-pip-version-check --no-index --no-deps --no-build-isolation \
   --target "$work/here" "$work/source" || exit 1
 cd "$work" || exit 1
 PYTHONPATH=$work/here "$python" - <<'END' 2>/dev/null || { echo "the package does not work once it is installed"; exit 1; }

@@ -78,6 +78,10 @@ tensor *build_tensor_at (trace_builder *b, int32_t index) {
   return index < b->trace->n_tensors ? &b->trace->tensors[index] : &b->spare_tensor;
 }
 
+bool build_failed (const trace_builder *b) {
+  return b->err.code != ERR_none;
+}
+
 int32_t build_tensors (const trace_builder *b) {
   return b->trace->n_tensors;
 }

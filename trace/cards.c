@@ -6,17 +6,29 @@
 
 static const struct {
   const char *called, *device;
+  int64_t memory_bytes_per_s;
 } cards[] = {
-#define CARD(called, device) { called, device },
+#define CARD(called, device, memory_bytes_per_s) { called, device, memory_bytes_per_s },
 #include "trace/cards.def"
 #undef CARD
 };
 
-const char *card_device (const char *called) {
-  for (size_t i = 0; called && i < sizeof cards / sizeof *cards; i++)
+/* Its row; -1: none. */
+static int find (const char *called) {
+  for (int i = 0; called && i < (int)(sizeof cards / sizeof *cards); i++)
     if (fnmatch (cards[i].called, called, 0) == 0)
-      return cards[i].device;
-  return NULL;
+      return i;
+  return -1;
+}
+
+const char *card_device (const char *called) {
+  int i = find (called);
+  return i < 0 ? NULL : cards[i].device;
+}
+
+int64_t card_memory_bytes_per_s (const char *called) {
+  int i = find (called);
+  return i < 0 ? 0 : cards[i].memory_bytes_per_s;
 }
 
 /* The word behind the last "--device" in the detail, of the zoo or of times that were scaled. */

@@ -7,6 +7,8 @@
 
 /* The device file that ferry ships for a card that calls itself so; NULL: none. */
 const char *card_device (const char *called);
+/* At most so much its memory reads and writes; 0: not known. */
+int64_t card_memory_bytes_per_s (const char *called);
 
 /* The source of the times, for people: the card as it calls itself, or the device that a trace of
    the zoo was made for; NULL: not known. */

@@ -46,8 +46,8 @@ static inline bool list_has (const index_list *list, int32_t index) {
   return false;
 }
 
-/* How far an executor can make it again; the file says nothing of it. Of all but AGAIN_FREELY what
-   is made again stays on the device until its last use. */
+/* The ways in which an executor can make a tensor again; the file says nothing of it. A copy of any
+   but AGAIN_FREELY stays on the device until its last use. */
 typedef enum tensor_again {
   AGAIN_FREELY,
   AGAIN_STAYS,

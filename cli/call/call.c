@@ -247,7 +247,7 @@ static bool quantities_are_in_range (call *c) {
   return true;
 }
 
-/* The plan found last is kept for the line of progress. The plans that a worker of `ferry serve`
+/* The last plan is kept for the line of progress. The plans that a worker of `ferry serve`
    has found, as lines of JSON to the pipe that its parent gave it. A parent that does not read is
    no reason to stop. */
 static void tell_found (void *context, const char *by, int64_t step_ns, int64_t bound_ns) {

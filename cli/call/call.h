@@ -16,7 +16,7 @@ enum { MOST_OPERANDS = 64, MOST_OPTIONS = 48 };
 /* Exit statuses that are no error's; the others are in base/error.def. */
 enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
-/* For a long command: cli/inputs/progress. */
+/* A long command on its way: cli/inputs/progress. */
 typedef struct going {
   int64_t began_ns, shown_ns;
   int64_t best_ns, bound_ns; /* 0: none yet */

@@ -56,12 +56,16 @@ static void choose (const columns *t, const int *width, bool *shown) {
   }
 }
 
+/* No spaces at the end of a line. */
 static void print_cell (const columns *t, int i, int width, const char *text, bool first) {
   bool last = true;
+  int length = (int)strlen (text), pad = width > length ? width - length : 0;
   for (int k = i + 1; k < t->count; k++)
     last &= !t->shown[k];
-  width = last && t->at[i].left ? 0 : width; /* no spaces at the end of a line */
-  printf (t->at[i].left ? "%s%-*s" : "%s%*s", first ? "" : " ", width, text);
+  while (last && length > 0 && text[length - 1] == ' ')
+    length--;
+  printf ("%s%*s%.*s%*s", first ? "" : " ", t->at[i].left ? 0 : pad, "", length, text,
+          t->at[i].left && !last ? pad : 0, "");
 }
 
 static void print_heads (const columns *t) {

@@ -26,7 +26,7 @@ void columns_start (columns *t);
 /* The next row's cells, as many as there are columns; copied. A cell NULL ends the row, and `rest`
    (or NULL) follows at that place as it is. */
 bool columns_row (columns *t, const char *const *cells, const char *rest) MUST_CHECK;
-/* The rows not printed yet, and the columns that were left out. */
+/* Prints the rows that were kept, and which columns were left out. */
 void columns_print (columns *t);
 
 #endif

@@ -2,6 +2,7 @@
 #include "cli/inputs/devices.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -35,8 +36,10 @@ const char *const *device_names (call *c, int *count) {
   const char **names = folder ? NEW (c->arena, MOST, const char *, &c->err) : NULL;
   DIR *dir = names ? opendir (folder) : NULL;
   *count = 0;
+  if (names && !dir && errno == ENOMEM)
+    (void)error_memory (&c->err);
   if (!dir)
-    return names;
+    return c->err.code ? NULL : names;
   struct dirent *entry;
   while (names && *count < MOST && (entry = readdir (dir))) {
     size_t length = strlen (entry->d_name);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The plan behind an advice: a schedule asked for as the curve was, at one of its budgets. */
 #include "config.h"
 
@@ -8,7 +9,7 @@
 
 #include "server/protocol/kinds.h"
 
-/* The question of the curve says what the plan is for: its device, host memory and methods. */
+/* The request of the curve says for what the plan is: its device, host memory and methods. */
 static bool copy_members (call *c, const json *asked, json_writer *w, int64_t memory_bytes) {
   const job_kind *curves = kind_named ("curves"), *schedules = kind_named ("schedules");
   for (const member *m = members; m->name; m++) {

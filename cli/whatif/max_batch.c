@@ -147,43 +147,101 @@ static bool find_refuted (asking *a, const allowed *how, int64_t fits_at, int64_
   return true;
 }
 
-/* Plans are near their bound, so with one they are looked for from there downward, in steps that
-   double; else from what fits upward. Between the last two by halving. */
+/* Everything on the device: what fits is known at once, so upward by doubling, then by halving. */
+static bool find_unswapped (asking *a, largest *out) {
+  int64_t most = a->most ? a->most : MOST_BATCH, step = 1;
+  while (!stopping_due (a->c) && out->batch < most &&
+         !(out->none_at >= 0 && out->none_at - out->batch <= fine_of (a, out->batch))) {
+    bool fits;
+    int64_t high = out->none_at;
+    int64_t at = high >= 0                  ? out->batch + (high - out->batch) / 2
+                 : out->batch + step < most ? out->batch + step
+                                            : most;
+    if (!try_batch (a, &ways[0], at, &fits, out, &a->c->err))
+      return false;
+    step *= 2;
+    if (!fits) {
+      out->none_at = at;
+      out->proved = true; /* the moves that must be do not fit */
+    }
+  }
+  return true;
+}
+
+/* The batches that are tried first are these rungs, whatever is allowed, and then halves between
+   two of them: with the same ones asked, more that is allowed never gives less. */
+static int64_t rung_above (int64_t rung) {
+  return rung + rung / 4 + 1;
+}
+
+static int64_t rung_below (int64_t batch) {
+  int64_t at = 0;
+  while (rung_above (at) < batch)
+    at = rung_above (at);
+  return at;
+}
+
+/* From `none`, at which there is no plan, down the rungs to the first with one; then between that
+   and the rung above it by halving. A batch up to that of `from` fits. */
+static bool find_below (asking *a, int32_t way, const largest *from, int64_t none, largest *out) {
+  int64_t low = rung_below (none);
+  bool fits = false;
+  for (; low > from->batch && !fits; low = fits ? low : rung_below (low)) {
+    if (!try_batch (a, &ways[way], low, &fits, out, &a->c->err))
+      return false;
+    if (stopping_due (a->c))
+      return true;
+    if (!fits) {
+      out->none_at = low;
+      out->proved = false;
+    }
+  }
+  for (int64_t high = rung_above (low); high - low > fine_of (a, low);) {
+    int64_t at = low + (high - low) / 2;
+    bool known = at >= none || at <= from->batch;
+    fits = at <= from->batch;
+    if (!known && !try_batch (a, &ways[way], at, &fits, out, &a->c->err))
+      return false;
+    if (stopping_due (a->c))
+      return true;
+    if (!fits && !known) {
+      out->none_at = at;
+      out->proved = false;
+    }
+    *(fits ? &low : &high) = at;
+  }
+  return true;
+}
+
+/* Below the smallest batch that the bound refutes, or below the most that is asked for. */
+static bool find_planned (asking *a, int32_t way, const largest *from, int64_t refuted,
+                          largest *out) {
+  int64_t most = a->most ? a->most : MOST_BATCH;
+  bool fits = most <= from->batch;
+  if (refuted >= 0)
+    return find_below (a, way, from, refuted, out);
+  if (!fits && !try_batch (a, &ways[way], most, &fits, out, &a->c->err))
+    return false;
+  if (fits || stopping_due (a->c))
+    return true;
+  out->none_at = most;
+  return find_below (a, way, from, most, out);
+}
+
 static bool find_largest (asking *a, int32_t way, const largest *from, largest *out) {
-  error *err = &a->c->err;
-  int64_t refuted, most = a->most ? a->most : MOST_BATCH, step;
+  int64_t refuted;
   *out = *from;
   out->none_at = -1;
-  if (!find_refuted (a, &ways[way], from->batch, &refuted, err))
+  out->proved = false;
+  if (way == 0)
+    return find_unswapped (a, out);
+  if (!find_refuted (a, &ways[way], from->batch, &refuted, &a->c->err))
     return false;
   if (refuted >= 0) {
     out->none_at = refuted;
     out->proved = true;
   }
-  step = refuted >= 0 ? fine_of (a, from->batch) : from->batch > 8 ? from->batch / 2 : 1;
-  int64_t high = refuted, fell = refuted;
-  while (!stopping_due (a->c) && out->batch < most &&
-         !(high >= 0 && high - out->batch <= fine_of (a, out->batch))) {
-    bool fits, down = refuted >= 0 && high == fell;
-    int64_t at = down && high - step > out->batch ? high - step
-                 : high >= 0                      ? out->batch + (high - out->batch) / 2
-                 : out->batch + step < most       ? out->batch + step
-                                                  : most;
-    if (!try_batch (a, &ways[way], at, &fits, out, err))
-      return false;
-    step *= 2;
-    if (!fits && stopping_due (a->c)) /* it was not looked for to the end */
-      break;
-    if (fits) {
-      fell = -1;
-    } else {
-      high = at;
-      fell = down ? at : -1;
-      out->none_at = at;
-      out->proved = way == 0; /* the moves that must be do not fit */
-    }
-  }
-  return true;
+  return find_planned (a, way, from, refuted, out);
 }
 
 static bool find_all (asking *a, largest out[WAYS]) {

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Slurm's Prolog, as root on the node: fetches the plan of a job whose comment is ferry:FINGERPRINT.
 # Without a plan the job starts all the same: a Prolog that fails would take the node away.
 here=$(dirname "$0")

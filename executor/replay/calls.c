@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The plan's copies and orders, asked of the emulator after each step.  Not "did it end before",
    which some other timing might change, but "is there a wait, or a chain of them, that makes it
    so"; and a copy counts as missing even where the same bytes lay there already. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/replay/implied.h"
 
 /* A wait reaches back two steps at most, and no order goes to an earlier step.  So what implies a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Waits that other waits imply, left out.  A queue runs its items one after the other, so an item
    knows that whatever the one before it knew has ended, and likewise whatever its awaited items
    knew. */

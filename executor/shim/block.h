@@ -60,7 +60,7 @@ typedef struct shim_seen {
   int64_t driver_high_bytes; /* the same by the emulator's own count; 0: not known */
   int64_t host_high_bytes;
   int64_t out_bytes, in_bytes; /* over the link */
-  int64_t clean_bytes;         /* went out though a copy of the same bytes was there: wasted */
+  int64_t clean_bytes;         /* left without a copy: the host still had the same bytes */
   int64_t evictions, unplanned;
   int64_t map_calls, planned_map_calls; /* the second: in planned steps but for the first */
   int64_t planned_steps, strict_steps, entries, leaves;
@@ -82,6 +82,7 @@ typedef struct shim_block {
   int64_t step_granule, step_granules; /* chunks that the plan may use */
   int32_t plan_ready;                  /* so many were answered */
   int32_t plan_good;                   /* the last answer has a plan */
+  int64_t step_ops_ns;                 /* of the step that was planned last: all its ops */
   int32_t refused;                     /* a feature was refused */
   int32_t faults;
   int32_t messages;

@@ -130,7 +130,7 @@ function *function_of (shim *s, CUfunction handle) {
 
 /* ---- an op ---- */
 
-static _Thread_local shim *entered;
+static _Thread_local shim *entered AT_START;
 
 bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   shim *s;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The room of a program that shares a card: granted by whoever serves the group (cli/share.h),
    taken and given back between two ops or two steps. */
 #ifndef FERRY_EXECUTOR_SHIM_SHARE_H

@@ -16,6 +16,9 @@
 enum { STREAM_OUT, STREAM_IN, STREAM_LEGACY, FIRST_USER_STREAM, MANY_STREAMS = 63, STREAMS };
 enum { RING = 256, NONE = -1 };
 
+/* The library is there when the program starts, so its threads' own variables have fixed places. */
+#define AT_START __attribute__ ((tls_model ("initial-exec")))
+
 typedef enum page_state {
   PAGE_LAZY, /* nothing was written yet */
   PAGE_HERE,
@@ -26,7 +29,8 @@ typedef enum page_state {
 typedef struct page {
   int32_t tensor, chunk; /* whose it is; where it lives when it is here; NONE */
   uint8_t state;
-  bool mapped; /* to that chunk */
+  bool mapped;   /* to that chunk */
+  int64_t in_op; /* its bytes came from the host behind this op; NONE: they did not */
 } page;
 
 /* A piece of device memory. */

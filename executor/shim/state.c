@@ -21,7 +21,7 @@
 static shim *the_shim;
 static driver the_driver;
 static void *the_library;
-static _Thread_local bool inside; /* ferry's own calls pass through */
+static _Thread_local bool inside AT_START; /* ferry's own calls pass through */
 
 bool shim_is_inside (void) {
   return inside;

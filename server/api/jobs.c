@@ -277,8 +277,11 @@ bool api_find_job (service *s, request *q, reply *p, job_row *j) {
     reply_error (p, q, &err);
     return false;
   }
-  if (found && strcmp (j->kind, q->part[0]) == 0)
+  if (found && strcmp (j->kind, q->part[0]) == 0) {
+    if (api_is_over (j) && !store_saw (s->store, j->id, &err))
+      service_log (s, "error", err.text, "job_id", j->id, NULL);
     return true;
+  }
   reply_problem (p, q, PROBLEM_not_found, "there is no such job");
   return false;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Everything that a finished job has: its result in several forms, and its files. */
+/* A finished job: its result in several forms, and its files. */
 #include <string.h>
 #include <sys/stat.h>
 

@@ -198,7 +198,7 @@ static void *watch (void *context) {
     until.tv_nsec %= SECOND;
     if (!d->changed)
       pthread_cond_timedwait (&d->change, &d->lock, &until);
-    /* Words of another replica may be lost with a connection. */
+    /* The word of another replica may be lost with a connection. */
     bool late =
         store_is_shared (d->service->store) && service_now_ns () - looked_ns > LOOK_S * SECOND;
     bool all = d->changed || late;

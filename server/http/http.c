@@ -288,6 +288,10 @@ static enum MHD_Result put (door *r) {
   return MHD_YES;
 }
 
+static bool has_body (const request *q) {
+  return request_header (q, "Content-Length") || request_header (q, "Transfer-Encoding");
+}
+
 static enum MHD_Result handle (void *context, struct MHD_Connection *c, const char *path,
                                const char *method, const char *version, const char *data,
                                size_t *size, void **state) {
@@ -298,9 +302,8 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
     *state = r = begin (context, c, path, method);
     if (!r)
       return MHD_NO;
-    if (!r->e.route)
-      return queue_reply (r);
-    return r->e.route->body == BODY_NONE && answer_cached (r, &result) ? result : MHD_YES;
+    /* A reply at this moment spares the body, and ends the connection. */
+    return !r->e.route && has_body (&r->e.request) ? queue_reply (r) : MHD_YES;
   }
   if (*size) {
     links_bytes (r->http->links, r->link, (int64_t)*size);
@@ -309,8 +312,10 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
     *size = 0;
     return ok ? MHD_YES : MHD_NO;
   }
-  if (r->e.handled)
+  if (r->e.handled || !r->e.route)
     return queue_reply (r);
+  if (!r->put && r->e.route->body == BODY_NONE && answer_cached (r, &result))
+    return result;
   return r->put ? MHD_YES : put (r);
 }
 

@@ -76,7 +76,7 @@ typedef enum problem {
   PROBLEMS
 } problem;
 
-/* For a status that some reply has: a text that stays. */
+/* The digits of a status that replies have: a text that stays. */
 const char *status_text (int status);
 int problem_status (problem kind);
 const char *problem_name (problem kind);

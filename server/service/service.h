@@ -24,6 +24,7 @@ typedef struct service_options {
   int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;
   int64_t most_ratio; /* of decoded to sent bytes */
   int64_t most_queued, most_tries, disk_bytes;
+  int64_t keep_s; /* results that nobody looks at; 0: for ever */
   int64_t worker_bytes, job_s, drain_s;
   FILE *log; /* JSON lines */
 } service_options;
@@ -63,7 +64,8 @@ service *service_new (const service_options *o, error *err) MUST_CHECK;
 void service_free (service *s);
 
 int64_t service_now_ns (void);
-/* For a metric without labels; with some, in the order of metrics.def; a duration or a ratio. */
+/* Adds to a metric without labels; of one with some, in the order of metrics.def; a duration, or a
+   ratio. */
 void service_count (service *s, metric m, int64_t n);
 void service_count_of (service *s, metric m, const char *a, const char *b, const char *c);
 void service_observe (service *s, metric m, const char *a, int64_t nano);

@@ -25,7 +25,7 @@ struct store {
   int64_t began_ns;     /* of what holds together, under the lock */
   meter *durations;
   store_reader readers[READERS];
-  /* for store_watch */
+  /* store_watch: */
   pthread_t watching;
   void *ears;
   store_told *told;

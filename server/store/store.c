@@ -29,6 +29,7 @@ static const char *const schema[] = {
   " data text not null, primary key (job, seq))",
   "create table if not exists promise (owner text not null, name text not null, job text not null,"
   " created_ms bigint not null, primary key (owner, name))",
+  "create table if not exists seen (job text primary key, at_ms bigint not null)",
   "create table if not exists origin (job text primary key, trace text not null)",
   "create table if not exists blob (digest text not null, part bigint not null,"
   " data text not null, primary key (digest, part))",
@@ -138,7 +139,7 @@ static bool take_back (store *s, error *err) {
                                          NULL, 0, NULL, NULL, err);
 }
 
-/* ---- words of other replicas ---- */
+/* ---- news of other replicas ---- */
 
 void store_tell (store *s) {
   error ignored = { 0 }; /* they also look by themselves, now and then */

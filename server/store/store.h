@@ -59,7 +59,7 @@ void store_close (store *s);
 bool store_is_shared (const store *s);
 /* How long statements took, with the label op. */
 meter *store_meter (const store *s);
-/* If the store is shared: `told` is called, by a thread of its own, when a replica has changed
+/* For a shared store: `told` is called, by a thread of its own, when a replica has changed
    something.  It ends with store_deafen. */
 typedef void store_told (void *context);
 bool store_watch (store *s, store_told *told, void *context, error *err) MUST_CHECK;
@@ -131,6 +131,11 @@ bool store_find_curve (store *s, const char *fingerprint, const char *owner, are
 bool store_position (store *s, const job_row *job, int64_t *out, error *err) MUST_CHECK;
 /* Jobs of leases that ran out are queued again, or failed after `most_tries`. */
 bool store_reap (store *s, int64_t most_tries, error *err) MUST_CHECK;
+/* Somebody has looked at an ended job. */
+bool store_saw (store *s, const char *job, error *err) MUST_CHECK;
+/* Jobs that ended, and were last looked at, longer ago go, with the files that nothing names then.
+ */
+bool store_sweep (store *s, int64_t keep_ms, error *err) MUST_CHECK;
 bool store_count (store *s, store_counts *out, error *err) MUST_CHECK;
 bool store_count_kinds (store *s, arena *a, kind_count **out, int *n, error *err) MUST_CHECK;
 

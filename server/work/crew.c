@@ -17,14 +17,14 @@
 #include "server/service/folder.h"
 
 #define SECOND ((int64_t)1000000000)
-enum { MOST_WORKERS = 64, LEASE_MS = 30000, TICK_MS = 200, GRACE_S = 2 };
+enum { MOST_WORKERS = 64, LEASE_MS = 30000, TICK_MS = 200, GRACE_S = 2, SWEEP_S = 3600 };
 
 struct crew {
   service *service;
   pthread_t thread;
   int wake;
   work works[MOST_WORKERS];
-  int64_t reaped_ns;
+  int64_t reaped_ns, swept_ns;
 };
 
 void crew_wake (service *s) {
@@ -329,6 +329,16 @@ static void reap (crew *c) {
     service_log (c->service, "error", err.text, NULL);
 }
 
+static void sweep (crew *c) {
+  error err = { 0 };
+  int64_t now = service_now_ns (), keep_s = c->service->options.keep_s;
+  if (!keep_s || (c->swept_ns && now - c->swept_ns < SWEEP_S * SECOND))
+    return;
+  c->swept_ns = now;
+  if (!store_sweep (c->service->store, keep_s * 1000, &err))
+    service_log (c->service, "error", err.text, NULL);
+}
+
 static int running (const crew *c) {
   int n = 0;
   for (int i = 0; i < MOST_WORKERS; i++)
@@ -371,6 +381,7 @@ static void *supervise (void *context) {
     }
     if (!stopping) {
       reap (c);
+      sweep (c);
       claim (c);
     }
     atomic_store (&c->service->metrics[METRIC_solves_running], running (c));

@@ -73,7 +73,9 @@ static int on_text (void *info, const char *text) {
     }
     j->line[j->length] = '\0';
     if (j->length) {
-      j->starved |= strstr (j->line, "no memory") || strstr (j->line, "memory allocation limit");
+      /* orderings of a matrix tell of missing memory by an assertion of this file's */
+      j->starved |= strstr (j->line, "no memory") || strstr (j->line, "draft/glpmat.c") ||
+                    strstr (j->line, "memory allocation limit");
       memcpy (j->last, j->line, sizeof j->last - 1);
       log_say (j->o->log, LOG_DETAIL, "glpk: %s", j->line);
       listen (j, j->line);

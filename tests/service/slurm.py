@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # contrib/slurm on a real Slurm: jobs become shards by ferry's advice, two share one card, each finds its
 # plan; an advisor that is frozen delays nobody by more than its limit. slurm.py FOLDER-OF-THE-CLUSTER
 import re, statistics, threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What a plan drops is made again, bit for bit, by the ops that made it."""
 import json
 import os
@@ -90,12 +91,17 @@ def test_autocast(folder):
 
 
 def test_way_back_inside_autocast(folder):
-    """What runs again is what ran below autocast: it is cast once."""
+    """What runs again is what ran below autocast, also where that was off: nothing is cast anew."""
     class Inside(Job):
         def step(self, number):
             with torch.autocast("cpu", dtype=torch.bfloat16):
                 super().step(number)
-    as_predicted(both(folder, lambda: Inside(Cnn, OPTIMIZERS["sgd"], pictures(20, 10))))
+
+    class Whole(Cnn):
+        def forward(self, x):
+            with torch.autocast("cpu", enabled=False):
+                return super().forward(x)
+    as_predicted(both(folder, lambda: Inside(Whole, OPTIMIZERS["sgd"], pictures(20, 10))))
 
 
 def test_in_place_ops_and_views(folder):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The program `ferry` beside the package: who carries a plan out, a server that plans, batches."""
 import json
 import os

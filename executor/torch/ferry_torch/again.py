@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Ops that run once more, so that what they made need not be kept.
 
 While the model runs forward a mode counts the ops as the recorder did, and notes those that a plan
@@ -215,10 +216,10 @@ class Counter(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func.namespace == "profiler":
-            return beside(func, args, kwargs)
         if func is DETACH:
             return detached(func, args, kwargs)
+        if FUNCTIONS[func].marks:
+            return beside(func, args, kwargs)
         out = func(*args, **kwargs)
         if self.at is not None and not self.quiet:
             self.count(FUNCTIONS[func], func, args, kwargs, out)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The largest batch of a model of one's own: a step of each batch is recorded without memory, and planned.
 
     def make(batch):

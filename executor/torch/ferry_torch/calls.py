@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What a mode below autograd has to know of the calls that it sees."""
 import torch
 from torch.utils._mode_utils import no_dispatch
@@ -44,12 +45,13 @@ UNSTEADY = ("bernoulli", "dropout", "rand", "normal_", "uniform", "exponential",
 class Known:
     """What is looked up once of a function."""
 
-    __slots__ = ("name", "silent", "changed", "steady")
+    __slots__ = ("name", "silent", "marks", "changed", "steady")
 
     def __init__(self, func):
         schema = func._schema
         self.name = schema.name.split("::")[-1]
         self.silent = self.name in SILENT
+        self.marks = func.namespace == "profiler"
         self.changed = [(i, a.name) for i, a in enumerate(schema.arguments)
                         if a.alias_info is not None and a.alias_info.is_write]
         self.steady = self.is_steady(func, schema)

@@ -34,6 +34,9 @@ class Kept:
         self.stale = False
         entry.saved.append(weakref.ref(self))
 
+    def __del__(self):
+        self.entry.fallen.append(self.entry)
+
 
 class Recording:
     """One step, while it runs."""
@@ -137,18 +140,14 @@ class Recording:
         """One copy of each content of a storage."""
         r = self.recorder
         key = (entry.index, entry.changes)
-        r.quiet += 1
-        try:
-            held = self.copies.get(key)
-            raw = held() if held is not None else None
-            if raw is None:
-                with torch.no_grad():
-                    raw = as_bytes(tensor).clone()
-                r.stand_in(entry, raw)
-                self.copies[key] = weakref.ref(raw)
-            return raw
-        finally:
-            r.quiet -= 1
+        held = self.copies.get(key)
+        raw = held() if held is not None else None
+        if raw is None:
+            with torch.no_grad(), r.unwatched():
+                raw = as_bytes(tensor).clone()
+            r.stand_in(entry, raw)
+            self.copies[key] = weakref.ref(raw)
+        return raw
 
     def unpack(self, kept):
         if not isinstance(kept, Kept):
@@ -163,12 +162,8 @@ class Recording:
         if kept.stale:
             raise RuntimeError("one of the variables needed for gradient computation has been "
                                f"modified by an inplace operation: {kept.entry.name}")
-        r.quiet += 1
-        try:
-            with torch.no_grad():
-                return kept.form.of(kept.raw)
-        finally:
-            r.quiet -= 1
+        with torch.no_grad(), r.unwatched():
+            return kept.form.of(kept.raw)
 
     # ---- the optimizer ----
 

@@ -10,15 +10,18 @@ from . import again
 from .calls import DETACH, FUNCTIONS, beside, detached
 from .storages import Form, Watched, overlap, storage_of, tensors_in
 
-NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit")
+NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
+         "_batch_norm_with_update")
 CONVOLUTION_BACKWARD = torch.ops.aten.convolution_backward.default
 
 
 class Entry:
     """A storage as the trace knows it."""
 
-    def __init__(self, index, name, size, kind):
+    def __init__(self, index, name, size, kind, fallen):
         self.index, self.name, self.bytes, self.kind = index, name, size, kind
+        self.fallen = fallen  # where it is put when autograd gives up what it keeps of it
+        self.apart = False  # nobody but autograd has it, so nobody looks
         self.persistent = kind in ("parameter", "optimizer")
         self.born = None  # op that it was there before; else its first use
         self.first = self.last = None
@@ -45,13 +48,26 @@ class Op:
         self.again = None  # of an op that can run again: storages of its arguments, of its results
 
 
+class Aside:
+    """In it a recorder looks away."""
+
+    def __init__(self, recorder):
+        self.recorder = recorder
+
+    def __enter__(self):
+        self.recorder.quiet += 1
+
+    def __exit__(self, *why):
+        self.recorder.quiet -= 1
+
+
 class Recorder(TorchDispatchMode):
     """Ops, storages, and who reads and writes what."""
 
     def __init__(self, device, clock, memory, batch_of):
         super().__init__()
         self.device, self.clock, self.memory, self.batch_of = device, clock, memory, batch_of
-        self.entries, self.ops, self.live = [], [], []
+        self.entries, self.ops, self.live, self.fallen = [], [], [], []
         self.watched = Watched()
         self.place, self.phase = (lambda: ""), "forward"
         self.quiet, self.group = 0, None
@@ -60,6 +76,11 @@ class Recorder(TorchDispatchMode):
         self.unseen = {}
         self.on_use = None
         self.unreal = False  # nothing is calculated: meta or fake tensors
+        self.aside = Aside(self)
+
+    def unwatched(self):
+        """What is done in it is no op of the program. Fake tensors are nothing without the modes."""
+        return self.aside if self.unreal else no_dispatch()
 
     @contextlib.contextmanager
     def inside_model(self):
@@ -86,7 +107,7 @@ class Recorder(TorchDispatchMode):
         return known
 
     def meet(self, tensor, storage, kind, name=None):
-        entry = Entry(len(self.entries), name or "", storage.nbytes(), kind)
+        entry = Entry(len(self.entries), name or "", storage.nbytes(), kind, self.fallen)
         entry.held.append(self.watched.add(storage, entry))
         entry.split = self.is_split(tensor)
         self.entries.append(entry)
@@ -126,22 +147,34 @@ class Recorder(TorchDispatchMode):
     def look_for_dead(self):
         """Storages that nobody holds any more, since the last op."""
         now, alive = len(self.ops), []
+        if self.fallen:
+            self.live += [entry for entry in dict.fromkeys(self.fallen) if entry.apart]
+            for entry in self.fallen:
+                entry.apart = False
+            self.fallen.clear()
         for entry in self.live:
             held = entry.held
-            if entry.let_go is None and held[0].expired():
+            if entry.let_go is None:
+                if not held[0].expired():
+                    alive.append(entry)
+                    continue
                 entry.let_go = now
+            if any(weak() is not None for weak in entry.saved):
+                entry.apart = True  # autograd has it: it says itself when that is over
             # the last copy is the last to go, but for what is looked at again behind it
-            if entry.let_go is None or not held[-1].expired() \
-                    or not all(weak.expired() for weak in held):
+            elif not held[-1].expired() or not all(weak.expired() for weak in held):
                 alive.append(entry)
-                continue
-            entry.died = now
-            if entry.scratch and self.group is not None:
-                self.group.scratch_now -= entry.bytes
-            for weak in entry.held:
-                self.watched.forget(weak)
-            entry.held = []
+            else:
+                self.bury(entry, now)
         self.live = alive
+
+    def bury(self, entry, now):
+        entry.died = now
+        if entry.scratch and self.group is not None:
+            self.group.scratch_now -= entry.bytes
+        for weak in entry.held:
+            self.watched.forget(weak)
+        entry.held = []
 
     def miss(self, what):
         self.unseen[what] = self.unseen.get(what, 0) + 1
@@ -150,12 +183,12 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func.namespace == "profiler":
-            return beside(func, args, kwargs)
         if func is DETACH:
             return detached(func, args, kwargs)
         if self.quiet:
             return func(*args, **kwargs)
+        if FUNCTIONS[func].marks:
+            return beside(func, args, kwargs)
         self.look_for_dead()
         given = tensors_in([args, kwargs], [])
         before = [self.entry_of(t) for t in given]

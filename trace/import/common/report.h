@@ -15,7 +15,7 @@ typedef enum import_format {
   IMPORT_FORMATS
 } import_format;
 
-/* The step of a profile that marks none: refused, or one of these. */
+/* A step of a profile that marks none: refused, or one of these. */
 typedef enum import_marks { IMPORT_MARKED, IMPORT_REPEATS, IMPORT_WHOLE } import_marks;
 
 typedef struct import_options {

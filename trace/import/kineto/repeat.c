@@ -7,7 +7,7 @@
 
 #include "trace/import/kineto/kineto.h"
 
-enum { RAREST = 48 };
+enum { RAREST = 48, SHORTEST = 8 }; /* names looked at; kernels of a step */
 
 typedef struct launched {
   int64_t at_ns;
@@ -66,7 +66,7 @@ static unsigned phases_in (const sequence *s, int32_t from, int32_t to) {
 static bool repeats (sequence *s, int32_t period) {
   int32_t from, to;
   stretch_of (s, period, &from, &to);
-  if (to - from < 2 * period || to - from < s->n / 2 ||
+  if (period < SHORTEST || to - from < 2 * period || to - from < s->n / 2 ||
       phases_in (s, from, from + period) != phases_in (s, 0, s->n))
     return false;
   s->period = period;
