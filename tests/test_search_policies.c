@@ -3,7 +3,7 @@
    than ours.  tests/bench/bench_policies counts longer. */
 #include <string.h>
 
-#include "solver/attempt/search_policies.h"
+#include "solver/search/published.h"
 #include "solver/solve.h"
 #include "tests/policy_case.h"
 #include "tests/suite.h"
@@ -73,7 +73,7 @@ START_TEST (a_policy_that_is_faster_gives_its_plan) {
                           .found_by = "vdnn-all",
                           .limit_met = "ticks" };
       s.plan->certificate = own;
-      ck_assert_msg (policies_take (x.trace, &o, 0, x.arena, &s, &err), "%s", err.text);
+      ck_assert_msg (published_take (x.trace, &o, 0, x.arena, &s, &err), "%s", err.text);
       ck_assert_int_le (s.plan->predicted.step_ns, slow.cost.step_ns);
       ck_assert (check_plan (x.trace, s.plan, x.arena, NULL, &err));
       ck_assert_int_eq (s.plan->n_recomputes, 0); /* not allowed by these options */
@@ -99,11 +99,11 @@ START_TEST (where_drops_are_allowed_they_are_looked_at) {
     solve_options o = { .device = &x.device,
                         .budget_bytes = policy_case_budget (&x, 70),
                         .host_bytes = x.device.host_bytes };
-    ck_assert (policies_fastest (x.trace, &o, x.arena, &swaps, &err));
+    ck_assert (published_fastest (x.trace, &o, x.arena, &swaps, &err));
     o.recompute = RECOMPUTE_AUTO;
-    ck_assert (policies_fastest (x.trace, &o, x.arena, &all, &err));
+    ck_assert (published_fastest (x.trace, &o, x.arena, &all, &err));
     o.recompute = RECOMPUTE_ONLY;
-    ck_assert (policies_fastest (x.trace, &o, x.arena, &only, &err));
+    ck_assert (published_fastest (x.trace, &o, x.arena, &only, &err));
     ck_assert (!swaps.plan || (swaps.drops == 0 && all.plan));
     ck_assert (!swaps.plan || all.cost.step_ns <= swaps.cost.step_ns);
     ck_assert (!only.plan || (only.moves == 0 && all.cost.step_ns <= only.cost.step_ns));
@@ -156,7 +156,7 @@ START_TEST (every_failed_allocation_is_told) {
                         .budget_bytes = policy_case_budget (&x, 70),
                         .host_bytes = x.device.host_bytes };
     arena_fuse (x.arena, n);
-    made = policies_fastest (x.trace, &o, x.arena, &a, &err);
+    made = published_fastest (x.trace, &o, x.arena, &a, &err);
     ck_assert (made || err.code == ERR_memory);
     arena_free (x.arena);
   }

@@ -144,7 +144,7 @@ START_TEST (each_strategy_can_be_switched_off) {
   }
   static const strategy_id seen[] = {
     STRATEGY_ATTEMPT_still,  STRATEGY_ATTEMPT_first,    STRATEGY_ATTEMPT_others,
-    STRATEGY_ATTEMPT_starts, STRATEGY_ATTEMPT_policies, STRATEGY_ATTEMPT_walk,
+    STRATEGY_ATTEMPT_starts, STRATEGY_ATTEMPT_walk,
     STRATEGY_DROPS_prefixes, STRATEGY_DROPS_segments,   STRATEGY_DROPS_classes,
     STRATEGY_DROPS_climb,    STRATEGY_SEARCH_cuts,      STRATEGY_SEARCH_program_sets,
     STRATEGY_SEARCH_drops,

@@ -4,7 +4,6 @@
 #include <assert.h>
 
 #include "base/units.h"
-#include "solver/attempt/search_policies.h"
 #include "solver/attempt/robust.h"
 #include "trace/check/check.h"
 
@@ -122,11 +121,6 @@ static bool has_none (search *s) {
   return searches (s) && s->best.step_ns == INT64_MAX;
 }
 
-/* That no policy is faster is promised even where our own plan is good enough. */
-static bool may_copy (search *s) {
-  return searches (s) && !s->effort.own_only;
-}
-
 /* ---- the strategies that are not files of their own ---- */
 
 /* Groups and granules may be why one layout does not fit. */
@@ -182,20 +176,13 @@ static bool run_strategies (search *s, error *err) {
 
 /* ---- the whole ---- */
 
-/* Their own plans know nothing of places. */
-static bool theirs_is_faster (const search *s) {
-  return s->policies.step_ns < s->best.step_ns && !s->options->same_places;
-}
-
 static bool take_best (search *s, solution *out, error *err) {
-  bool theirs = theirs_is_faster (s);
-  if (s->best.step_ns == INT64_MAX && !theirs)
+  if (s->best.step_ns == INT64_MAX)
     return is_too_small (s, err);
-  if (s->robust && !theirs && !robust_choose (s->robust, s, &out->robust, err))
+  if (s->robust && !robust_choose (s->robust, s, &out->robust, err))
     return false;
-  bool ok = theirs ? search_policies_plan (s, &s->policies, &out->plan, &s->best.found_by, err)
-                   : search_cost (s, &s->best, &out->plan, err);
-  return ok && (out->plan || error_set (err, ERR_internal, "the best candidate has no plan"));
+  return search_cost (s, &s->best, &out->plan, err) &&
+         (out->plan || error_set (err, ERR_internal, "the best candidate has no plan"));
 }
 
 static void certify (const search *s, solution *out) {
@@ -247,7 +234,6 @@ bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *er
                .scratch = scratch,
                .robust = o->noise_percent ? &near : NULL,
                .limit_ticks = e.limit_ticks ? e.limit_ticks : SOLVE_LIMIT_TICKS,
-               .policies = { .which = -1, .step_ns = INT64_MAX },
                .schedule = { .budget_bytes = e.place_bytes,
                              .host_bytes = o->host_bytes,
                              .granule_bytes = o->device->granule_bytes,

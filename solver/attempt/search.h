@@ -22,13 +22,6 @@ typedef struct candidate {
   const char *found_by;
 } candidate;
 
-/* The fastest plan that a policy made; of which one is known, so that it can be made again. */
-typedef struct policies_found {
-  int32_t which;   /* of the list that is tried; -1: none has a plan */
-  int64_t step_ns; /* INT64_MAX: none */
-  int32_t tried;
-} policies_found;
-
 typedef struct search {
   const trace *trace;
   const rewritten *rewritten;
@@ -52,7 +45,6 @@ typedef struct search {
   uint64_t *seen; /* hashes of what was tried, or 0 */
   int64_t n_seen, seen_room;
   bool stopped;
-  policies_found policies;
   struct robust *robust; /* is offered what was costed; or NULL */
 } search;
 
@@ -90,7 +82,6 @@ bool search_others (search *s, error *err) MUST_CHECK;
 bool search_margins (search *s, error *err) MUST_CHECK;
 bool search_starts (search *s, error *err) MUST_CHECK;
 bool search_all_away (search *s, error *err) MUST_CHECK;
-bool search_policies (search *s, error *err) MUST_CHECK;
 bool search_walk (search *s, error *err) MUST_CHECK;
 
 #endif

@@ -70,7 +70,6 @@ typedef struct effort {
                            program is solved; or NULL */
   const recipe *follow; /* only a few roundings, made like this; or NULL */
   bool rough;           /* the bound is only a guide, nothing is refined */
-  bool own_only;        /* the published policies are not tried */
 } effort;
 
 /* The defaults of gap_ppm and limit_ticks. Where cuts or drops are allowed the default is that of

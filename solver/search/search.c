@@ -4,7 +4,7 @@
 #include <assert.h>
 
 #include "solver/attempt/attempt.h"
-#include "solver/attempt/search_policies.h"
+#include "solver/search/published.h"
 #include "solver/search/ways.h"
 #include "solver/sections/bound.h"
 
@@ -49,9 +49,9 @@ static bool solve_with_sections (const ways_request *q, arena *a, solution *out,
   return certify (q->options, &q->effort, &b, a, out, err);
 }
 
-/* Their own plans know nothing of places. */
-static bool is_open (const solve_options *o) {
-  return !o->same_places && tuned_on (o->tuning, STRATEGY_TOP_published);
+/* Their own plans know nothing of places, and near a known plan nobody else is asked. */
+static bool is_open (const solve_options *o, const effort *e) {
+  return !o->same_places && !e->follow && tuned_on (o->tuning, STRATEGY_TOP_published);
 }
 
 /* A published policy's drops may be made from what is dead, which the bound of plans that make it
@@ -74,7 +74,7 @@ static bool take_published (const trace *t, const solve_options *o, const effort
                             solution *s, error *err) {
   search_place from = { s->plan->predicted.step_ns, 0, 0 }, to = from;
   const plan *ours = s->plan;
-  if (!policies_take (t, o, e->gap_ppm, a, s, err))
+  if (!published_take (t, o, e->gap_ppm, a, s, err))
     return false;
   if (s->plan != ours && s->plan->n_recomputes && !o->sections && !widen_bound (t, o, e, a, s, err))
     return false;
@@ -87,17 +87,29 @@ int64_t search_default_ticks (const trace *t, const solve_options *o) {
   return o->sections || o->recompute ? ways_default_ticks (t, o->tuning) : SOLVE_LIMIT_TICKS;
 }
 
-bool search_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
-                   error *err) {
-  effort full = solve_effort (o, e);
-  assert (t && o->device && o->gap_ppm >= 0);
+static bool search_own (const trace *t, const solve_options *o, const effort *e, arena *a,
+                        solution *out, error *err) {
   if (o->sections == SECTIONS_OFF && o->recompute == RECOMPUTE_OFF) {
-    attempt_request q = { .trace = t, .options = o, .effort = full };
+    attempt_request q = { .trace = t, .options = o, .effort = *e };
     return attempt_solve (&q, a, out, err);
   }
-  ways_request q = { .trace = t, .options = o, .effort = full };
-  bool ok = o->sections ? solve_with_sections (&q, a, out, err) : ways_solve (&q, a, out, err);
-  ok = ok && (!is_open (o) || take_published (t, o, &full, a, out, err));
-  assert (!ok || (out->plan && out->plan->has_certificate));
+  ways_request q = { .trace = t, .options = o, .effort = *e };
+  return o->sections ? solve_with_sections (&q, a, out, err) : ways_solve (&q, a, out, err);
+}
+
+bool search_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
+                   error *err) {
+  assert (t && o->device && o->gap_ppm >= 0);
+  effort full = solve_effort (o, e);
+  error why = { 0 };
+  bool open = is_open (o, &full);
+  bool ok = search_own (t, o, &full, a, out, &why);
+  if (ok && out->plan && open)
+    ok = take_published (t, o, &full, a, out, &why);
+  else if (!ok && open && why.code == ERR_infeasible)
+    ok = published_alone (t, o, a, out, err) && out->plan;
+  if (!ok && err && !err->code)
+    *err = why;
+  assert (!ok || !out->plan || out->plan->has_certificate);
   return ok;
 }

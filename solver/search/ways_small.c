@@ -326,7 +326,7 @@ static bool solve_way (trying *w, way *x, int64_t limit_ticks, solution *out, co
   q.effort = w->effort;
   q.effort.limit_ticks = left < limit_ticks ? left : limit_ticks;
   q.effort.gap_ppm = 1;
-  q.effort.own_only = q.effort.rough = true;
+  q.effort.rough = true;
   q.effort.beat_ns = w->best_ns;
   bool ok = attempt_solve (&q, w->arena, &s, &why);
   w->tried += s.candidates;

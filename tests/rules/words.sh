@@ -64,6 +64,13 @@ once() { # one function says it, so that all say the same
   return 0
 }
 
+unread() { # a number that steers is read somewhere by its name
+  local name
+  for name in $(sed -nE 's/^(TUNE|LIST) \(([a-z0-9_]+),.*/\2/p' solver/tuning/tuning.def); do
+    grep -rqw --include='*.c' "TUNE_$name" solver cli || echo "nothing reads $name"
+  done
+}
+
 types() { # names that end in _t are the system's
   grep -E "typedef.*[^a-zA-Z0-9_][a-z0-9_]+_t;" <<<"$code"
   return 0
@@ -75,5 +82,6 @@ claim "no notes to oneself" notes
 claim "comments begin with the thing, not with what, where, whether, who, of, as" openings
 claim "lines end near column 100" long_lines
 claim "out of memory, the smaller and the larger, the order of two numbers are said in one place" once
+claim "every number of tuning.def steers" unread
 claim "no type of ours ends in _t" types
 finish
