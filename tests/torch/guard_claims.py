@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Each guard is taken out of a copy of the package: then the claim about its trap must not hold."""
 import contextlib
 import importlib
