@@ -266,9 +266,10 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
 
 /* Options of our own planner would be passed over in silence. */
 static bool refuse_ours (call *c) {
-  static const char *const ours[] = { "reserve", "sections", "section-order", "order", "recompute",
-                                      "gap",     "limit",    "seconds",       "seed",  "dump",
-                                      "noise",   "tune",     "effort" };
+  static const char *const ours[] = { "reserve",   "sections", "section-order", "order",
+                                      "recompute", "gap",      "limit",         "seconds",
+                                      "seed",      "dump",     "noise",         "tune",
+                                      "effort",    "placement" };
   const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
   for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
     found = call_text (c, ours[i]) ? ours[i] : NULL;
@@ -421,6 +422,9 @@ static const cli_option options[] = {
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, as programs need that "
     "keep their addresses; says what that costs" },
+  { 0, "placement", "auto|granules|arena",
+    "map granules, or keep each stay in one stretch of an arena; without it, auto: whichever the "
+    "plan gains more from" },
   { 0, "for", "replay|run|torch",
     "who will carry it out: `ferry replay`, an unmodified program (places stay the same), or "
     "ferry_torch (whole storages that only autograd or the optimizer holds); without it, replay" },

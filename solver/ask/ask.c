@@ -133,7 +133,7 @@ static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, boo
   plan *p;
   solve_options how = q->options;
   *done = false;
-  if (how.same_places || how.noise_percent)
+  if (how.same_places || how.placement == PLACES_ARENA || how.noise_percent)
     return true;
   if (!needs_plan (t, &q->device, a, &p, err))
     return false;

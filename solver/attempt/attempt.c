@@ -183,7 +183,8 @@ static bool run_strategies (search *s, error *err) {
 
 /* Their own plans know nothing of places. */
 static bool theirs_is_faster (const search *s) {
-  return s->policies.step_ns < s->best.step_ns && !s->options->same_places;
+  return s->policies.step_ns < s->best.step_ns && !s->options->same_places &&
+         !s->options->arena_granule_bytes;
 }
 
 static bool take_best (search *s, solution *out, error *err) {
@@ -252,6 +253,7 @@ bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *er
                              .granule_bytes = o->device->granule_bytes,
                              .auto_clean = true,
                              .same_places = o->same_places,
+                             .arena_granule_bytes = o->arena_granule_bytes,
                              .tuning = o->tuning } };
   *out = (solution){ 0 };
   bool ok = scratch && step && variant_rewrite (q->trace, s.variant, o, a, step, err);

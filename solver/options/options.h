@@ -23,6 +23,10 @@ typedef enum recompute_mode {
    keeps every value. */
 typedef enum order_mode { ORDER_AS_IS, ORDER_UPDATES, ORDER_ANY } order_mode;
 
+/* Where stays may lie: in granules that are mapped, each in one stretch of an arena, or as the plan
+   at hand gains more from. */
+typedef enum places_mode { PLACES_AUTO, PLACES_GRANULES, PLACES_ARENA } places_mode;
+
 /* The user's wish; the same in every room. */
 typedef struct solve_options {
   const device *device;
@@ -46,8 +50,10 @@ typedef struct solve_options {
   int32_t noise_percent;    /* of plans as good, that which ops of so much more or less harm least;
                                0: the first that was met */
   bool same_places;         /* every stay of a part on the same granules */
-  const tuning *tuning;     /* NULL: as shipped */
-  search_stats *stats;      /* what the strategies were worth is added there; or NULL */
+  places_mode placement;    /* not looked at with same_places */
+  int64_t arena_granule_bytes; /* solver/placements' own: as schedule's */
+  const tuning *tuning;        /* NULL: as shipped */
+  search_stats *stats;         /* what the strategies were worth is added there; or NULL */
 } solve_options;
 
 /* How a plan was made, for budgets near its own. */

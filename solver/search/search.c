@@ -50,7 +50,7 @@ static bool solve_with_sections (const ways_request *q, arena *a, solution *out,
 
 /* Their own plans know nothing of places. */
 static bool is_open (const solve_options *o) {
-  return !o->same_places && tuned_on (o->tuning, STRATEGY_TOP_published);
+  return !o->same_places && !o->arena_granule_bytes && tuned_on (o->tuning, STRATEGY_TOP_published);
 }
 
 /* What a published policy drops may be made from what is dead, which the bound of plans that make
