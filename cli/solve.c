@@ -213,6 +213,19 @@ static bool read_targets (call *c, const char *output, const char *dump) {
   return (!output || file_creatable (output, &c->err)) && (!dump || file_creatable (dump, &c->err));
 }
 
+/* Programs that keep their addresses, and ferry_torch, know of no arena. */
+static bool keeps_to_granules (call *c, planner *p, bool torch) {
+  if (!p->ask.options.same_places && !torch)
+    return true;
+  if (p->ask.options.placement == PLACES_ARENA)
+    return error_set (
+        &c->err, ERR_usage,
+        "--placement arena is for `ferry replay` and executors of your own: a program "
+        "that keeps its addresses, and ferry_torch, need granules");
+  p->ask.options.placement = PLACES_GRANULES;
+  return true;
+}
+
 static int solve_by_plan (call *c) {
   planner p;
   solution s;
@@ -227,6 +240,8 @@ static int solve_by_plan (call *c) {
   if (!t || !planner_read (c, t, &p))
     return call_failed (c);
   p.ask.options.same_places |= executor_keeps_places (c);
+  if (!keeps_to_granules (c, &p, t != given))
+    return call_failed (c);
   if (!planner_solve (c, &p, t, c->arena, &s)) {
     error why = c->err;
     if (why.code == ERR_infeasible && c->json && !put_refusal (c, &p, t, why.text))

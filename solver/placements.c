@@ -2,6 +2,9 @@
 
 #include <assert.h>
 
+#include "base/units.h"
+#include "solver/search/search.h"
+
 typedef struct placing {
   const trace *t;
   const solve_options *o;
@@ -10,18 +13,7 @@ typedef struct placing {
   arena *arena;
 } placing;
 
-/* The step counted in the arena's steps instead of granules; what the plan takes of the device is
-   still whole granules. */
-static bool solve_arena (const placing *p, solution *out, error *err) {
-  device fine = *p->o->device;
-  solve_options o = *p->o;
-  o.arena_granule_bytes = fine.granule_bytes;
-  fine.granule_bytes = PLACEMENT_STEP;
-  o.device = &fine;
-  return p->one (p->t, &o, p->effort, p->arena, out, err);
-}
-
-/* Nothing is to be gained: the plan is as near to the bound of all plans as was asked for. */
+/* The plan is as near to the bound of all plans as was asked for. */
 static bool is_enough (const placing *p, const solution *s) {
   effort e = solve_effort (p->o, p->effort);
   return s->plan->predicted.step_ns <=
@@ -33,37 +25,106 @@ static bool is_better (const solution *x, const solution *y) {
   return a->step_ns != b->step_ns ? a->step_ns < b->step_ns : a->peak_bytes < b->peak_bytes;
 }
 
-/* That one sort of places has no plan, or none that was found, does not rule out the other. */
+/* That one search has no plan, or found none, does not rule out another. */
 static bool may_go_on (const error *why) {
   return why->code == ERR_infeasible || why->code == ERR_limit;
+}
+
+/* Of two searches, the better answer and the sum of what they took. */
+static void take_better (solution *best, const solution *s) {
+  int64_t ticks = s->ticks, candidates = s->candidates;
+  if (best->plan) {
+    ticks += best->ticks;
+    candidates += best->candidates;
+  }
+  if (!best->plan || is_better (s, best))
+    *best = *s;
+  best->ticks = ticks;
+  best->candidates = candidates;
+}
+
+/* The step counted in the arena's steps instead of granules; what the plan takes of the device is
+   still whole granules. */
+typedef struct trying {
+  const placing *p;
+  device fine;
+  solve_options o;
+  effort effort;
+  solution best; /* no plan: none yet */
+  int winner;
+  error first; /* why there was none */
+} trying;
+
+/* With this share of the budget to hold at once; the arena has all of it. */
+static bool try_share (trying *w, int which, int64_t ticks, error *err) {
+  solution s;
+  error why = { 0 };
+  const plan *had = w->best.plan;
+  int64_t ppm = tuned (w->o.tuning, TUNE_arena_counted_ppm + (tuning_id)which);
+  w->o.counted_bytes = units_scale (w->o.budget_bytes, ppm, 1000000);
+  w->effort.limit_ticks = ticks > 0 ? ticks : 1;
+  if (w->p->one (w->p->t, &w->o, &w->effort, w->p->arena, &s, &why)) {
+    take_better (&w->best, &s);
+    w->winner = w->best.plan == had ? w->winner : which;
+    return true;
+  }
+  if (!may_go_on (&why)) {
+    *err = why;
+    return false;
+  }
+  if (!w->first.code)
+    w->first = why;
+  return true;
+}
+
+static bool is_over (const trying *w) {
+  return solve_stops (w->p->o) || (w->best.plan && is_enough (w->p, &w->best));
+}
+
+/* Stretches leave holes between them, so plans that hold less at once may be faster: a little
+   effort for each share, the rest for the best. */
+static bool solve_arena (const placing *p, solution *out, error *err) {
+  enum { SHARES = TUNE_arena_counted_ppm_last - TUNE_arena_counted_ppm + 1 };
+  trying w = {
+    .p = p, .fine = *p->o->device, .o = *p->o, .effort = solve_effort (p->o, p->effort)
+  };
+  w.o.arena_granule_bytes = w.fine.granule_bytes;
+  w.fine.granule_bytes = PLACEMENT_STEP;
+  w.o.device = &w.fine;
+  int64_t ticks = w.effort.limit_ticks ? w.effort.limit_ticks : search_default_ticks (p->t, &w.o);
+  for (int i = 0; i < SHARES && !(i && is_over (&w)); i++)
+    if (!try_share (&w, i, ticks / (2 * SHARES), err))
+      return false;
+  if (w.best.plan && !is_over (&w) && !try_share (&w, w.winner, ticks / 2, err))
+    return false;
+  *out = w.best;
+  if (!out->plan)
+    *err = w.first;
+  return out->plan;
+}
+
+static bool is_large (const placing *p) {
+  return p->t->n_ops > tuned (p->o->tuning, TUNE_arena_ops);
 }
 
 static bool solve_either (const placing *p, solution *out, error *err) {
   error first = { 0 }, second = { 0 };
   solution in_arena;
   bool found = p->one (p->t, p->o, p->effort, p->arena, out, &first);
-  if (!found && !may_go_on (&first)) {
-    *err = first;
-    return false;
+  if (!found)
+    out->plan = NULL;
+  bool done = found ? is_enough (p, out) : !may_go_on (&first);
+  if (!done && !is_large (p) && !solve_stops (p->o)) {
+    if (solve_arena (p, &in_arena, &second))
+      take_better (out, &in_arena);
+    else if (!may_go_on (&second)) {
+      *err = second;
+      return false;
+    }
   }
-  if ((found && is_enough (p, out)) || solve_stops (p->o)) {
+  if (!out->plan)
     *err = first;
-    return found;
-  }
-  if (solve_arena (p, &in_arena, &second)) {
-    int64_t ticks = in_arena.ticks + (found ? out->ticks : 0);
-    int64_t candidates = in_arena.candidates + (found ? out->candidates : 0);
-    if (!found || is_better (&in_arena, out))
-      *out = in_arena;
-    out->ticks = ticks;
-    out->candidates = candidates;
-    return true;
-  }
-  if (!may_go_on (&second))
-    first = second;
-  if (!found || !may_go_on (&second))
-    *err = first;
-  return found && may_go_on (&second);
+  return out->plan;
 }
 
 bool placements_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,

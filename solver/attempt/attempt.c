@@ -73,7 +73,7 @@ static bool make_layouts (search *s, layout_kind from, layout_kind end, error *e
     layout_request q = { .trace = s->rewritten->trace,
                          .kind = kind,
                          .device = o->device,
-                         .budget_bytes = o->budget_bytes,
+                         .budget_bytes = o->counted_bytes ? o->counted_bytes : o->budget_bytes,
                          .singles = s->singles,
                          .share = s->share,
                          .tuning = o->tuning };

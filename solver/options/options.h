@@ -25,7 +25,7 @@ typedef enum order_mode { ORDER_AS_IS, ORDER_UPDATES, ORDER_ANY } order_mode;
 
 /* Where stays may lie: in granules that are mapped, each in one stretch of an arena, or as the plan
    at hand gains more from. */
-typedef enum places_mode { PLACES_AUTO, PLACES_GRANULES, PLACES_ARENA } places_mode;
+typedef enum places_mode { PLACES_GRANULES, PLACES_ARENA, PLACES_AUTO } places_mode;
 
 /* The user's wish; the same in every room. */
 typedef struct solve_options {
@@ -52,6 +52,7 @@ typedef struct solve_options {
   bool same_places;         /* every stay of a part on the same granules */
   places_mode placement;    /* not looked at with same_places */
   int64_t arena_granule_bytes; /* solver/placements' own: as schedule's */
+  int64_t counted_bytes;       /* likewise: of the budget, what may be held at any moment; 0: all */
   const tuning *tuning;        /* NULL: as shipped */
   search_stats *stats;         /* what the strategies were worth is added there; or NULL */
 } solve_options;

@@ -42,6 +42,12 @@ typedef struct taken {
   int64_t above, below;
 } taken;
 
+/* A window that has its place. */
+typedef struct held {
+  int64_t bottom, top;
+  int32_t from, end;
+} held;
+
 typedef struct ranked {
   int64_t rank; /* the larger the sooner */
   int64_t second;
@@ -55,11 +61,11 @@ typedef struct rounds {
   ranked *order;
   int64_t *offset, *best;
   int64_t best_bytes, ticks;
+  held *held; /* by their bottoms */
+  int32_t n_held;
   taken *taken;
   int64_t taken_room;
-  int32_t *windows; /* of what is placed, by their first moment */
-  int32_t *thing_of;
-  int32_t n_placed, longest; /* windows; the longest of all in moments */
+  int64_t *fullest; /* per thing: the most bytes that are there while it is */
 } rounds;
 
 static int by_rank (const void *a, const void *b) {
@@ -78,46 +84,59 @@ static int by_above (const void *a, const void *b) {
   return x->below < y->below ? -1 : x->below > y->below;
 }
 
-/* The first placed window that starts at `moment` or later. */
-static int32_t placed_from (const rounds *r, int32_t moment) {
-  int32_t low = 0, high = r->n_placed;
-  while (low < high) {
-    int32_t middle = (low + high) / 2;
-    if (r->p->windows[r->windows[middle]].from < moment)
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
+/* All of it is there in every window, of which there are one or two. */
+static bool is_plain (const offset_problem *p, const offset_thing *t) {
+  for (int32_t i = t->first; i < t->first + t->count; i++)
+    if (p->windows[i].low != 0 || p->windows[i].high != t->bytes)
+      return false;
+  return t->count == 1 || t->count == 2;
 }
 
-/* What is placed and there at some moment of window `w` forbids offsets. */
-static bool forbid (rounds *r, const offset_window *w, int64_t *n) {
-  for (int32_t i = placed_from (r, w->from - r->longest); i < r->n_placed; i++) {
-    int32_t other = r->windows[i];
-    const offset_window *x = &r->p->windows[other];
-    r->ticks++;
-    if (x->from >= w->end)
-      break;
-    if (x->end <= w->from)
+/* The first gap between what is held in those windows. */
+static int64_t lowest_plain (rounds *r, const offset_thing *t) {
+  const offset_window *w = &r->p->windows[t->first], *v = t->count > 1 ? w + 1 : w;
+  int64_t offset = 0;
+  int32_t i = 0;
+  for (; i < r->n_held; i++) {
+    const held *x = &r->held[i];
+    if (!((x->from < w->end && w->from < x->end) || (x->from < v->end && v->from < x->end)))
       continue;
-    taken *room = arena_grow (r->arena, r->taken, &r->taken_room, *n + 1, sizeof *room, r->err);
-    if (!room)
-      return false;
-    r->taken = room;
-    int64_t offset = r->offset[r->thing_of[other]];
-    r->taken[(*n)++] = (taken){ offset + x->low - w->high, offset + x->high - w->low };
+    if (x->bottom >= offset + t->bytes)
+      break;
+    offset = x->top > offset ? x->top : offset;
   }
+  r->ticks += i + 1;
+  return offset;
+}
+
+/* What is held and there at some moment of window `w` forbids offsets. */
+static bool forbid (rounds *r, const offset_window *w, int64_t *n) {
+  taken *room =
+      arena_grow (r->arena, r->taken, &r->taken_room, *n + r->n_held, sizeof *room, r->err);
+  if (!room)
+    return false;
+  r->taken = room;
+  for (int32_t i = 0; i < r->n_held; i++) {
+    const held *x = &r->held[i];
+    if (x->from < w->end && w->from < x->end)
+      r->taken[(*n)++] = (taken){ x->bottom - w->high, x->top - w->low };
+  }
+  r->ticks += r->n_held;
   return true;
 }
 
 static bool lowest (rounds *r, int32_t thing, int64_t *offset) {
   const offset_thing *t = &r->p->things[thing];
   int64_t n = 0;
-  for (int32_t i = 0; i < t->count; i++)
+  if (is_plain (r->p, t)) {
+    *offset = lowest_plain (r, t);
+    return true;
+  }
+  for (int32_t i = 0; r->n_held > 0 && i < t->count; i++)
     if (!forbid (r, &r->p->windows[t->first + i], &n))
       return false;
-  qsort (r->taken, (size_t)n, sizeof *r->taken, by_above);
+  if (n > 0)
+    qsort (r->taken, (size_t)n, sizeof *r->taken, by_above);
   *offset = 0;
   for (int64_t i = 0; i < n && r->taken[i].above < *offset; i++)
     if (r->taken[i].below > *offset)
@@ -128,16 +147,25 @@ static bool lowest (rounds *r, int32_t thing, int64_t *offset) {
 static void put (rounds *r, int32_t thing) {
   const offset_thing *t = &r->p->things[thing];
   for (int32_t i = t->first; i < t->first + t->count; i++) {
-    int32_t at = placed_from (r, r->p->windows[i].from);
-    memmove (r->windows + at + 1, r->windows + at, (size_t)(r->n_placed - at) * sizeof *r->windows);
-    r->windows[at] = i;
-    r->n_placed++;
+    const offset_window *w = &r->p->windows[i];
+    held new = { r->offset[thing] + w->low, r->offset[thing] + w->high, w->from, w->end };
+    int32_t low = 0, high = r->n_held;
+    while (low < high) {
+      int32_t middle = (low + high) / 2;
+      if (r->held[middle].bottom < new.bottom)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    memmove (r->held + low + 1, r->held + low, (size_t)(r->n_held - low) * sizeof *r->held);
+    r->held[low] = new;
+    r->n_held++;
   }
 }
 
 static bool round_once (rounds *r, int64_t *height_bytes) {
   *height_bytes = 0;
-  r->n_placed = 0;
+  r->n_held = 0;
   for (int32_t i = 0; i < r->p->n_things; i++) {
     int32_t thing = r->order[i].thing;
     if (!lowest (r, thing, &r->offset[thing]))
@@ -151,7 +179,7 @@ static bool round_once (rounds *r, int64_t *height_bytes) {
 
 /* ---- rounds ---- */
 
-typedef enum first_order { BY_BYTES, BY_TIME, BY_AREA, FIRST_ORDERS } first_order;
+typedef enum first_order { BY_CROWD, BY_BYTES, BY_TIME, BY_AREA, FIRST_ORDERS } first_order;
 
 static void rank_things (rounds *r, first_order by) {
   for (int32_t i = 0; i < r->p->n_things; i++) {
@@ -160,8 +188,8 @@ static void rank_things (rounds *r, first_order by) {
     for (int32_t j = t->first; j < t->first + t->count; j++)
       moments += r->p->windows[j].end - r->p->windows[j].from;
     int64_t area = t->bytes > INT64_MAX / (moments + 1) ? INT64_MAX : t->bytes * moments;
-    int64_t rank = by == BY_BYTES ? t->bytes : by == BY_TIME ? moments : area;
-    r->order[i] = (ranked){ rank, by == BY_BYTES ? moments : t->bytes, i };
+    const int64_t rank[FIRST_ORDERS] = { r->fullest[i], t->bytes, moments, area };
+    r->order[i] = (ranked){ rank[by], by == BY_TIME || by == BY_AREA ? t->bytes : moments, i };
   }
   qsort (r->order, (size_t)r->p->n_things, sizeof *r->order, by_rank);
 }
@@ -187,24 +215,77 @@ static bool keep_best (rounds *r, int64_t height_bytes) {
   return true;
 }
 
-static bool all_rounds (rounds *r, int64_t limit_ticks) {
+static bool is_over (const rounds *r, int64_t limit_ticks) {
+  return r->best_bytes <= r->p->capacity_bytes || r->ticks >= limit_ticks;
+}
+
+/* From one order, others that follow from what lies too high. */
+static bool rounds_from (rounds *r, first_order by, int64_t limit_ticks) {
   enum { PATIENCE = 12 };
-  for (int by = 0; by < FIRST_ORDERS && r->best_bytes > r->p->capacity_bytes; by++) {
-    int64_t height;
-    rank_things (r, (first_order)by);
+  int64_t height;
+  rank_things (r, by);
+  if (!round_once (r, &height))
+    return false;
+  keep_best (r, height);
+  for (int idle = 0; idle < PATIENCE && !is_over (r, limit_ticks); idle++) {
+    blame (r);
     if (!round_once (r, &height))
       return false;
-    keep_best (r, height);
-    for (int idle = 0; idle < PATIENCE && r->best_bytes > r->p->capacity_bytes; idle++) {
-      if (r->ticks >= limit_ticks)
-        return true;
-      blame (r);
-      if (!round_once (r, &height))
-        return false;
-      if (keep_best (r, height))
-        idle = 0;
-    }
+    if (keep_best (r, height))
+      idle = 0;
   }
+  return true;
+}
+
+/* Each order once, whatever it takes; then from the best on, and from the others. */
+static bool all_rounds (rounds *r, int64_t limit_ticks) {
+  int64_t heights[FIRST_ORDERS];
+  for (int by = 0; by < FIRST_ORDERS && !is_over (r, INT64_MAX); by++) {
+    rank_things (r, (first_order)by);
+    if (!round_once (r, &heights[by]))
+      return false;
+    keep_best (r, heights[by]);
+  }
+  for (int i = 0; i < FIRST_ORDERS && !is_over (r, limit_ticks); i++) {
+    int by = 0;
+    for (int j = 1; j < FIRST_ORDERS; j++)
+      by = heights[j] < heights[by] ? j : by;
+    heights[by] = INT64_MAX;
+    if (!rounds_from (r, (first_order)by, limit_ticks))
+      return false;
+  }
+  return true;
+}
+
+/* The most bytes at any moment of each thing: a tree of maxima over the moments. */
+static bool find_fullest (rounds *r) {
+  const offset_problem *p = r->p;
+  int64_t n = 0, held = 0, leaves = 1;
+  for (int32_t i = 0; i < p->n_windows; i++)
+    n = p->windows[i].end > n ? p->windows[i].end : n;
+  while (leaves < n + 1)
+    leaves *= 2;
+  int64_t *most = NEW (r->arena, 2 * leaves, int64_t, r->err);
+  if (!most)
+    return false;
+  for (int32_t i = 0; i < p->n_windows; i++) {
+    most[leaves + p->windows[i].from] += p->windows[i].high - p->windows[i].low;
+    most[leaves + p->windows[i].end] -= p->windows[i].high - p->windows[i].low;
+  }
+  for (int64_t i = 0; i < leaves; i++)
+    most[leaves + i] = held += most[leaves + i];
+  for (int64_t i = leaves - 1; i > 0; i--)
+    most[i] = most[2 * i] > most[2 * i + 1] ? most[2 * i] : most[2 * i + 1];
+  for (int32_t i = 0; i < p->n_things; i++)
+    for (int32_t j = p->things[i].first; j < p->things[i].first + p->things[i].count; j++) {
+      int64_t from = leaves + p->windows[j].from, end = leaves + p->windows[j].end;
+      for (; from < end; from /= 2, end /= 2) {
+        if (from & 1)
+          r->fullest[i] = most[from] > r->fullest[i] ? most[from] : r->fullest[i], from++;
+        if (end & 1)
+          end--, r->fullest[i] = most[end] > r->fullest[i] ? most[end] : r->fullest[i];
+      }
+    }
   return true;
 }
 
@@ -213,18 +294,15 @@ static bool begin (rounds *r, error *err) {
   r->order = NEW (r->arena, p->n_things, ranked, err);
   r->offset = NEW (r->arena, p->n_things, int64_t, err);
   r->best = NEW (r->arena, p->n_things, int64_t, err);
-  r->windows = NEW (r->arena, p->n_windows, int32_t, err);
-  r->thing_of = NEW (r->arena, p->n_windows, int32_t, err);
-  if (!r->order || !r->offset || !r->best || !r->windows || !r->thing_of)
+  r->held = NEW (r->arena, p->n_windows, held, err);
+  r->fullest = NEW (r->arena, p->n_things, int64_t, err);
+  if (!r->order || !r->offset || !r->best || !r->held || !r->fullest)
     return false;
-  for (int32_t i = 0; i < p->n_things; i++)
-    for (int32_t j = p->things[i].first; j < p->things[i].first + p->things[i].count; j++) {
-      const offset_window *w = &p->windows[j];
-      assert (w->from < w->end && w->low >= 0 && w->low < w->high);
-      r->thing_of[j] = i;
-      r->longest = w->end - w->from > r->longest ? w->end - w->from : r->longest;
-    }
-  return true;
+  for (int32_t j = 0; j < p->n_windows; j++) {
+    const offset_window *w = &p->windows[j];
+    assert (w->from >= 0 && w->from < w->end && w->low >= 0 && w->low < w->high);
+  }
+  return find_fullest (r);
 }
 
 bool offsets_greedy (const offset_problem *p, int64_t limit_ticks, arena *a, offset_answer *out,

@@ -2,8 +2,6 @@
    Stays of a unit's parts that some op finds together lie side by side, so they are one thing to
    place, of which pieces come and go; all else is a thing of its own. */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "solver/place/circle.h"
 #include "solver/place/follow.h"
@@ -177,7 +175,7 @@ bool place_arena (const stays *l, moment period, moment start, const arena_budge
                        .n_windows = windows,
                        .n_things = p.n_things,
                        .capacity_bytes = most->granules };
-  if (!offsets_find (&q, most->ticks, a, &found, err))
+  if (!offsets_greedy (&q, most->ticks, a, &found, err))
     return false;
   out->granules = found.height_bytes;
   return found.height_bytes > INT32_MAX / 2 ||
