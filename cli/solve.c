@@ -14,6 +14,7 @@
 #include "cli/remote/remote.h"
 #include "solver/fleet/floor.h"
 #include "solver/solve.h"
+#include "trace/simulate/lost.h"
 #include "trace/simulate/noise.h"
 
 /* ---- by our planner ---- */
@@ -56,6 +57,7 @@ typedef struct beside {
   bound_stats program;
   const plan
       *free; /* with places of their own for all stays, where the plan's are the same; or NULL */
+  int64_t lost_bytes; /* the plan takes them beside the bytes that live */
   closing end;
 } beside;
 
@@ -85,11 +87,13 @@ static bool put_plan (call *c, const planner *p, const solution *s, const beside
   if (also->free)
     json_add_int (&w, "free_places_step_ns", also->free->predicted.step_ns);
   json_add_int (&w, "host_bytes", made->host_bytes);
+  json_add_int (&w, "lost_bytes", also->lost_bytes);
   json_add_raw (&w, "made_by", made->made_by);
   json_add_int (&w, "moves", made->n_moves);
   if (s->robust.plans)
     put_robustness (&w, &s->robust);
   closing_put (&w, &also->end);
+  json_add_text (&w, "placement", placement_names[made->placement.kind]);
   json_put_key (&w, "predicted");
   predicted_write (&w, &made->predicted);
   if (also->program.rows)
@@ -159,6 +163,9 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const besi
            p->ask.reserve_bytes ? units_bytes (d, p->ask.reserve_bytes) : "",
            units_bytes ((char[UNITS_TEXT]){ 0 }, cost->host_peak_bytes),
            units_bytes ((char[UNITS_TEXT]){ 0 }, p->ask.options.host_bytes));
+  fprintf (to, "%-8s %10s  of it lost beside the bytes that live, in %s\n", "places",
+           units_bytes (a, also->lost_bytes),
+           s->plan->placement.kind == PLACEMENT_ARENA ? "one arena" : "granules");
   fprintf (to, "%-8s %10s  out and %s in, a step, in %d moves, %d of them clean\n", "copies",
            units_bytes (a, cost->d2h_bytes), units_bytes (b, cost->h2d_bytes), s->plan->n_moves,
            s->plan->n_moves - s->plan->n_outs);
@@ -250,7 +257,8 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   }
   also.end.plan = s.plan;
-  if (!executor_plan (c, given, t, s.plan) ||
+  if (!lost_bytes (t, s.plan, c->arena, &also.lost_bytes, &c->err) ||
+      !executor_plan (c, given, t, s.plan) ||
       (output && !plan_store (s.plan, output, false, &c->err)) ||
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
       (p.ask.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||

@@ -141,6 +141,7 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   s->recompute = (recompute_mode)x->recompute;
   s->noise_percent = x->noise_percent;
   s->same_places = x->same_places;
+  s->placement = (places_mode)x->placement;
   s->keep_proof = x->keep_proof;
   s->stop = x->stop;
   s->stop_context = x->stop_context;

@@ -107,24 +107,22 @@ static bool is_large (const placing *p) {
   return p->t->n_ops > tuned (p->o->tuning, TUNE_arena_ops);
 }
 
+/* The least budget that anyone is told is that of granules, so where they have no plan there is
+   none; an arena is then asked for by name. */
 static bool solve_either (const placing *p, solution *out, error *err) {
-  error first = { 0 }, second = { 0 };
+  error why = { 0 };
   solution in_arena;
-  bool found = p->one (p->t, p->o, p->effort, p->arena, out, &first);
-  if (!found)
-    out->plan = NULL;
-  bool done = found ? is_enough (p, out) : !may_go_on (&first);
-  if (!done && !is_large (p) && !solve_stops (p->o)) {
-    if (solve_arena (p, &in_arena, &second))
-      take_better (out, &in_arena);
-    else if (!may_go_on (&second)) {
-      *err = second;
-      return false;
-    }
+  if (!p->one (p->t, p->o, p->effort, p->arena, out, err))
+    return false;
+  if (is_enough (p, out) || is_large (p) || solve_stops (p->o))
+    return true;
+  if (solve_arena (p, &in_arena, &why))
+    take_better (out, &in_arena);
+  else if (!may_go_on (&why)) {
+    *err = why;
+    return false;
   }
-  if (!out->plan)
-    *err = first;
-  return out->plan;
+  return true;
 }
 
 bool placements_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,

@@ -46,7 +46,7 @@ bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, r
 /* Takes it. What was taken before an error goes with room_close. */
 bool room_open (room *r, arena *a, error *err) MUST_CHECK;
 void room_close (room *r);
-/* Of granules: maps a stay's at a reserved address; *bytes is what they are. */
+/* Maps a stay's granules at a reserved address; *bytes is what they are. Not of an arena. */
 bool room_map (const room *r, int32_t stay, CUdeviceptr at, int64_t *bytes, error *err) MUST_CHECK;
 
 /* The stay in which op `op` finds a part. */

@@ -1,4 +1,4 @@
-/* What an arena demands beside what all places do: nothing is mapped there, so a stay is one
+/* Demands of an arena beside those of all places: nothing is mapped there, so a stay is one
    stretch of it, and an op finds the parts of a unit in one piece. */
 #include "trace/check/inner.h"
 
