@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* ferry: what a GPU should carry and what the host should hold.
 
    The whole public library.  A ferry_trace is one training step, a ferry_plan says which tensor
@@ -56,7 +57,7 @@ void ferry_free (void *text);
    devices/NAME.json lie; NULL: where ferry was installed. */
 ferry_device *ferry_device_load (const char *name, const char *data_folder, ferry_error *err);
 ferry_device *ferry_device_parse (const void *text, size_t size, ferry_error *err);
-/* The one that the trace says it was made for. */
+/* The one that the trace says it was made for, or whose times it has. */
 ferry_device *ferry_device_of_trace (const ferry_trace *t, const char *data_folder,
                                      ferry_error *err);
 void ferry_device_free (ferry_device *d);
@@ -70,16 +71,31 @@ bool ferry_trace_store (const ferry_trace *t, const char *path, ferry_error *err
 char *ferry_trace_text (const ferry_trace *t, size_t *size, ferry_error *err);
 void ferry_trace_free (ferry_trace *t);
 
+/* A step of a profile that marks none: refused, where its kernels repeat, or all of it. */
+typedef enum ferry_marks { FERRY_MARKS_STEPS, FERRY_MARKS_REPEAT, FERRY_MARKS_WHOLE } ferry_marks;
+
 typedef struct ferry_import_options {
   size_t size;
   int64_t step; /* the k of ProfilerStep#k, plus one; 0: the last complete one */
   int32_t gpu;  /* which, plus one; 0: the one with most events */
+  ferry_marks marks;
 } ferry_import_options;
 
 /* Profiles, as `ferry import`; o may be NULL. report, where not NULL: what was found, as JSON. A
    trace that cannot be planned is returned, too: ferry_solve says why. */
 ferry_trace *ferry_import (const char *const *paths, int n_paths, const ferry_import_options *o,
                            char **report, ferry_error *err);
+
+typedef struct ferry_file {
+  size_t size;
+  const char *name; /* for messages and the report */
+  const void *data; /* compressed or not */
+  size_t bytes;
+} ferry_file;
+
+/* The same of files in memory. */
+ferry_trace *ferry_import_memory (const ferry_file *files, int n_files,
+                                  const ferry_import_options *o, char **report, ferry_error *err);
 
 typedef struct ferry_zoo_request {
   size_t size;
@@ -89,6 +105,8 @@ typedef struct ferry_zoo_request {
   int64_t image, seq; /* edge in pixels; tokens */
   const char *dtype, *optimizer;
   int64_t width_divisor, depth_divisor, classes;
+  bool explicit_attention; /* with its score matrix in memory */
+  bool workspaces;         /* convolutions hold column buffers while they run */
 } ferry_zoo_request;
 
 ferry_trace *ferry_zoo (const ferry_zoo_request *r, ferry_error *err);
@@ -150,6 +168,12 @@ typedef enum ferry_placement {
   FERRY_PLACEMENT_AUTO
 } ferry_placement;
 
+typedef enum ferry_op_order {
+  FERRY_OPS_AS_IS,
+  FERRY_OPS_UPDATES, /* updates may run earlier or later */
+  FERRY_OPS_ANY      /* every op may */
+} ferry_op_order;
+
 typedef struct ferry_options {
   size_t size;
   const ferry_device *device; /* must be given */
@@ -173,6 +197,7 @@ typedef struct ferry_options {
   void *stop_context;
   void (*progress) (void *context, const char *line); /* a line on the search, now and then */
   void *progress_context;
+  ferry_op_order op_order;
   ferry_placement placement; /* not looked at with same_places */
 } ferry_options;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Blocks in a list, each twice the last up to 16 MiB; a large request gets a block of its own.
    Blocks come from calloc, so that the pages of a large table that nobody touches cost nothing. */
 #include "base/arena.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Memory that is freed together.  The caller makes an arena with a limit; whatever a function puts
    into it lives as long as the arena.  A fuse makes the n-th allocation fail, for tests. */
 #ifndef FERRY_BASE_ARENA_H

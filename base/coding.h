@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The only doors to zlib and libzstd. */
 #ifndef FERRY_BASE_CODING_H
 #define FERRY_BASE_CODING_H

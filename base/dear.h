@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Asserts that cost as much as the work that they watch: on where warnings are errors, off in a
    release.  Plain asserts are always on. */
 #ifndef FERRY_BASE_DEAR_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One error, on the caller's stack.  The first report wins; later ones are consequences.
    Functions that can fail take `error *err` last and return false or NULL.  A message is one lower
    case line: the value, the limit, and the next step where there is one. */

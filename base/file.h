@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Files whole: read with gzip and zstd undone (seen from the first bytes), written so that a reader
    finds the old file or the new one, never half of one.  "-" is standard input or output. */
 #ifndef FERRY_BASE_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "base/json.h"
 
 #include <assert.h>
@@ -9,33 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/json_load.h"
+
 /* ---- reading ---- */
-
-static json_t *load (const char *text, int64_t size, json_error_t *said) {
-  *said = (json_error_t){ .text = "" };
-  return json_loadb (text, (size_t)size, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, said);
-}
-
-/* Jansson says nothing at all of an allocation that fails in its scanner, or takes the text to be
-   wrong there. So what is said to be wrong is read twice, with room at hand for all that it may
-   become. */
-static bool had_no_memory (int64_t size, const json_error_t *said) {
-  enum { NODE_BYTES = 16 };
-  if (!said->text[0] || json_error_code (said) == json_error_out_of_memory)
-    return true;
-  void *room = malloc (((size_t)size + 1024) * NODE_BYTES);
-  free (room);
-  return !room;
-}
 
 json_document *json_open (const char *text, int64_t size, error *err) {
   json_error_t said;
-  json_t *root = load (text, size, &said);
-  bool memory = !root && had_no_memory (size, &said);
-  if (!root && !memory) {
-    root = load (text, size, &said);
-    memory = !root && had_no_memory (size, &said);
-  }
+  bool memory;
+  json_t *root = json_load_text (text, size, &said, &memory);
   if (!root) {
     if (memory)
       error_memory (err);
@@ -481,6 +463,10 @@ void json_add_text (json_writer *w, const char *key, const char *text) {
 void json_add_fixed (json_writer *w, const char *key, double value, int decimals) {
   json_put_key (w, key);
   json_put_fixed (w, value, decimals);
+}
+
+void json_add_share (json_writer *w, const char *key, int64_t ppm) {
+  json_add_fixed (w, key, (double)ppm / 1e6, 6);
 }
 
 void json_add_raw (json_writer *w, const char *key, const char *text) {

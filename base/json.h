@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* JSON in and out: the only door to Jansson.
 
    Reading walks the document with a `json` on the stack per level, each pointing at its parent, so
@@ -103,6 +104,7 @@ void json_add_int (json_writer *w, const char *key, int64_t value);
 void json_add_bool (json_writer *w, const char *key, bool value);
 void json_add_text (json_writer *w, const char *key, const char *text);
 void json_add_fixed (json_writer *w, const char *key, double value, int decimals);
+void json_add_share (json_writer *w, const char *key, int64_t ppm); /* as a fraction */
 void json_add_raw (json_writer *w, const char *key, const char *text);
 
 /* The text moves to *out (free with bytes_free). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Messages on the way, by a callback: the library itself never prints.  A NULL logger is silent. */
 #ifndef FERRY_BASE_LOG_H
 #define FERRY_BASE_LOG_H

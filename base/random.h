@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Seeded random numbers, the same on every machine (splitmix64). */
 #ifndef FERRY_BASE_RANDOM_H
 #define FERRY_BASE_RANDOM_H

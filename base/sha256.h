@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* SHA-256 (FIPS 180-4), as a stream.  A digest names a trace; nothing here is a secret. */
 #ifndef FERRY_BASE_SHA256_H
 #define FERRY_BASE_SHA256_H

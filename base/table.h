@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rows of a JSON file in either of two forms: an array of objects, or an object of columns (the
    packed form, in which a list is { "index": [..], "offset": [..] }).  A reader asks for cells and
    need not know which it is. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Quantities as people write them: "4GiB", "25 GB/s", "250us", "5%".  Values are int64; a text that
    is not a whole number of the base unit, is negative or overflows is refused. */
 #ifndef FERRY_BASE_UNITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry check`: whether a plan is legal for a trace. */
 #include "trace/check/check.h"
 #include "cli/inputs/inputs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry compare`: our planner and the published policies side by side, each judged by the same
    simulator, and by the bound. */
 #include <stdio.h>
@@ -11,6 +12,7 @@
 #include "cli/inputs/inputs.h"
 #include "cli/whatif/jobs.h"
 #include "cli/whatif/offline_figures.h"
+#include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 #include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
@@ -212,39 +214,62 @@ static bool find_bound (call *c, table *t, int64_t budget_bytes) {
 
 /* ---- the answer ---- */
 
-static void print_head (const table *t, int64_t budget_bytes) {
+static const column heads[] = {
+  { "policy", 0, true, 24 },  { "step", 0, false, 9 }, { "slower", 0, false, 9 },
+  { "stall", 4, false, 9 },   { "peak", 5, false, 9 }, { "host", 2, false, 9 },
+  { "out", 3, false, 9 },     { "in", 3, false, 9 },   { "gap", 0, false, 8 },
+  { "planned", 1, false, 9 },
+};
+enum { HEADS = sizeof heads / sizeof *heads };
+
+static columns *print_head (call *c, const table *t, int64_t budget_bytes) {
   char budget[UNITS_TEXT], peak[UNITS_TEXT];
+  columns *to = columns_new (c, heads, HEADS);
   printf ("budget %s, %.0f %% of %s\n", units_bytes (budget, budget_bytes),
           t->peak_bytes ? 100.0 * (double)budget_bytes / (double)t->peak_bytes : 0,
           units_bytes (peak, t->peak_bytes));
-  printf ("  %-32s %9s %9s %9s %9s %9s %9s %8s %9s %9s\n", "policy", "step", "slower", "stall",
-          "peak", "host", "out", "in", "gap", "planned");
+  if (to)
+    columns_start (to);
+  return to;
 }
 
-static void print_row (const row *r) {
-  char text[6][UNITS_TEXT], planned[UNITS_TEXT], slower[16], gap[16] = "-";
+static bool print_missing (columns *to, const row *r) {
+  char reached[UNITS_TEXT], step[UNITS_TEXT], planned[UNITS_TEXT], rest[160];
+  const policy_answer *a = &r->answer;
+  const char *cells[] = { a->label, NULL };
+  snprintf (rest, sizeof rest, "no plan: it reaches %s%s%s (%s)%s",
+            units_bytes (reached, a->reached_bytes), a->has_cost ? ", in " : "",
+            a->has_cost ? units_time (step, a->cost.step_ns) : "",
+            units_time (planned, r->plan_ns / 100000 * 100000),
+            r->interrupted ? ", interrupted" : "");
+  return columns_row (to, cells, rest);
+}
+
+static bool print_row (columns *to, const row *r) {
+  char text[HEADS][UNITS_TEXT], gap[16] = "-";
   const policy_answer *a = &r->answer;
   const predicted *p = &a->cost;
-  units_time (planned, r->plan_ns / 100000 * 100000);
-  if (!a->fits) {
-    printf ("  %-32s %9s it reaches %s", a->label,
-            "no plan:", units_bytes (text[0], a->reached_bytes));
-    if (a->has_cost)
-      printf (", with a step of %s", units_time (text[1], p->step_ns));
-    printf (" (%s)%s\n", planned, r->interrupted ? ", interrupted" : "");
-    return;
-  }
+  if (!a->fits)
+    return print_missing (to, r);
   double percent =
       p->baseline_ns ? 100.0 * (double)(p->step_ns - p->baseline_ns) / (double)p->baseline_ns : 0;
-  snprintf (slower, sizeof slower, "%+.1f %%", percent);
+  snprintf (text[2], UNITS_TEXT, "%+.1f %%", percent);
   if (r->lower_bound_ns > 0)
     snprintf (gap, sizeof gap, "%.2f %%", closing_gap (p->step_ns, r->lower_bound_ns));
-  printf ("  %-32s %9s %9s %9s %9s %9s %9s %8s %9s %9s\n", a->label,
-          units_time (text[0], p->step_ns), slower, units_time (text[1], p->stall_ns),
-          units_bytes (text[2], p->peak_bytes), units_bytes (text[3], p->host_peak_bytes),
-          units_bytes (text[4], p->d2h_bytes), units_bytes (text[5], p->h2d_bytes), gap, planned);
+  const char *cells[HEADS] = { a->label,
+                               units_time (text[1], p->step_ns),
+                               text[2],
+                               units_time (text[3], p->stall_ns),
+                               units_bytes (text[4], p->peak_bytes),
+                               units_bytes (text[5], p->host_peak_bytes),
+                               units_bytes (text[6], p->d2h_bytes),
+                               units_bytes (text[7], p->h2d_bytes),
+                               gap,
+                               units_time (text[9], r->plan_ns / 100000 * 100000) };
+  bool ok = columns_row (to, cells, NULL);
   if (r->interrupted)
-    puts ("  interrupted: a better plan may be found");
+    puts ("interrupted: a better plan may be found");
+  return ok;
 }
 
 static void print_tsv (FILE *to, const row *r) {
@@ -315,8 +340,7 @@ static bool run_budget (void *context, int b, error *err) {
   call *c = x->call;
   table t = *x->table;
   bool tsv = call_text (c, "tsv"), ok = find_bound (c, &t, t.budgets[b]);
-  if (ok && !c->json && !tsv)
-    print_head (&t, t.budgets[b]);
+  columns *to = ok && !c->json && !tsv ? print_head (c, &t, t.budgets[b]) : NULL;
   for (int i = 0; ok && i < t.n_policies && !stopping_asked (c); i++) {
     row r = { .budget_bytes = t.budgets[b], .policy = t.policies[i] };
     arena *scratch = arena_new (0);
@@ -326,11 +350,13 @@ static bool run_budget (void *context, int b, error *err) {
     else if (ok && tsv)
       print_tsv (x->kept ? x->tsv : stdout, &r);
     else if (ok)
-      print_row (&r);
+      ok = to && print_row (to, &r);
     if (ok && x->kept)
       ok = keep_row (c, &r, &x->kept[b * t.n_policies + i]);
     arena_free (scratch);
   }
+  if (to)
+    columns_print (to);
   if (!ok)
     *err = c->err;
   return ok;
@@ -427,6 +453,7 @@ static const cli_option options[] = {
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
     RANGE_SIZE },
   OPTION_TSV,
+  OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,
   OPTION_STRICT,
   OPTIONS_END,

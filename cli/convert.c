@@ -1,13 +1,22 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry convert`: a trace, plan or device in another form, the same in meaning. */
 #include <string.h>
 
 #include "base/json.h"
+#include "cli/inputs/devices.h"
 #include "cli/inputs/inputs.h"
-#include "trace/device.h"
+#include "trace/cards.h"
+#include "trace/scale.h"
 
 static const char *const forms[] = { "plain", "packed", NULL };
 
 typedef enum file_kind { KIND_TRACE, KIND_PLAN, KIND_DEVICE } file_kind;
+
+typedef struct converted {
+  file_kind kind;
+  bool packed;
+  char digest[TRACE_DIGEST]; /* of a trace */
+} converted;
 
 /* The format that the file names, since plans and devices are converted by the same command. */
 static bool find_kind (call *c, const bytes *text, file_kind *kind) {
@@ -24,17 +33,74 @@ static bool find_kind (call *c, const bytes *text, file_kind *kind) {
   return ok;
 }
 
-static bool read_and_write (call *c, const bytes *in, file_kind kind, bool packed, bytes *out) {
+/* The doubts about the times, behind those that the trace had before. */
+static const char *doubt_of (call *c, const trace *t, const char *how) {
+  const char *before = t->source.confidence;
+  if (strncmp (before, "exact", 5) == 0)
+    return arena_format (c->arena, &c->err, "approximate: %s", how);
+  return arena_format (c->arena, &c->err, "%s%s %s", before, strchr (before, ':') ? "," : ":", how);
+}
+
+/* The times of one card as those of another: --scale with --device. */
+static const trace *carry_over (call *c, const trace *t) {
+  const char *text = call_text (c, "scale"), *card = card_of_trace (t, c->arena, &c->err);
+  const char *own = call_text (c, "from");
+  bool roofline = text && strcmp (text, "roofline") == 0;
+  int64_t ppm = 0;
+  device from, to;
+  scaled made;
+  if (!text)
+    return t;
+  own = own ? own : card_device_of_trace (t, c->arena, &c->err);
+  if (!call_text (c, "device"))
+    error_set (&c->err, ERR_usage, "--scale: to which card? give --device NAME");
+  else if (t->source.kind && strcmp (t->source.kind, "zoo") == 0)
+    error_set (&c->err, ERR_usage, "--scale: `ferry zoo` with --device %s makes this trace again",
+               call_text (c, "device"));
+  else if (roofline && !own)
+    error_set (&c->err, ERR_usage,
+               "--scale roofline: the trace does not say of which card its times are, or ferry has "
+               "no device file for that; give --from NAME or FILE");
+  if (c->err.code || !device_named (c, call_text (c, "device"), &to) ||
+      (roofline && !device_named (c, own, &from)) ||
+      (!roofline && !call_quantity (c, "scale", &ppm)))
+    return NULL;
+  if (!(roofline ? scale_roofline (t, &from, &to, c->arena, &made, &c->err)
+                 : scale_share (t, ppm, c->arena, &made, &c->err)))
+    return NULL;
+  trace *out = NEW (c->arena, 1, trace, &c->err);
+  if (!out)
+    return NULL;
+  *out = *made.trace;
+  out->source.device = "";
+  out->source.detail = arena_format (c->arena, &c->err, "%s; scaled (%s) for --device %s",
+                                     t->source.detail, text, to.name);
+  out->source.confidence =
+      doubt_of (c, t,
+                arena_format (c->arena, &c->err, "times of %d of %d ops scaled from %s", made.ops,
+                              t->n_ops, card ? card : "another card"));
+  return out->source.detail && out->source.confidence ? out : NULL;
+}
+
+static bool write_trace (call *c, const trace *t, bool packed, bytes *out, char *digest) {
+  const trace *carried = carry_over (c, t);
+  return carried && trace_digest (carried, digest, &c->err) &&
+         trace_text (carried, packed ? TRACE_PACKED : TRACE_PLAIN, out, &c->err);
+}
+
+static bool read_and_write (call *c, const bytes *in, converted *v, bytes *out) {
   read_options o = call_read_options (c);
   device d;
   json_writer w;
-  if (kind == KIND_TRACE) {
+  if (v->kind != KIND_TRACE && (call_text (c, "scale") || call_text (c, "device")))
+    return error_set (&c->err, ERR_usage, "--scale and --device are for traces");
+  if (v->kind == KIND_TRACE) {
     trace *t = trace_parse (in->data, in->size, &o, c->arena, &c->err);
-    return t && trace_text (t, packed ? TRACE_PACKED : TRACE_PLAIN, out, &c->err);
+    return t && write_trace (c, t, v->packed, out, v->digest);
   }
-  if (kind == KIND_PLAN) {
+  if (v->kind == KIND_PLAN) {
     plan *p = plan_parse (in->data, in->size, &o, c->arena, &c->err);
-    return p && plan_text (p, packed, out, &c->err);
+    return p && plan_text (p, v->packed, out, &c->err);
   }
   if (!device_parse (in->data, in->size, &o, c->arena, &d, &c->err))
     return false;
@@ -43,16 +109,35 @@ static bool read_and_write (call *c, const bytes *in, file_kind kind, bool packe
   return json_finish (&w, out, &c->err);
 }
 
+static bool print_json (call *c, const converted *v, int64_t size) {
+  static const char *const kinds[] = { "trace", "plan", "device" };
+  json_writer w;
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_int (&w, "bytes", size);
+  json_add_text (&w, "digest", *v->digest ? v->digest : NULL);
+  json_add_text (&w, "form", forms[v->packed]);
+  json_add_text (&w, "kind", kinds[v->kind]);
+  json_add_text (&w, "output", call_text (c, "output"));
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
 static int run (call *c) {
   int form = 0;
-  file_kind kind;
+  converted v = { 0 };
   bytes in = { 0 }, out = { 0 };
   const char *path = c->operands[0];
+  if (!call_json_beside (c, "output"))
+    return call_failed (c);
   bool ok = call_word (c, "form", forms, &form) && file_read (path, 0, &in, &c->err) &&
-            find_kind (c, &in, &kind) && read_and_write (c, &in, kind, form == 1, &out);
-  if (!ok)
+            find_kind (c, &in, &v.kind);
+  v.packed = form == 1;
+  ok = ok && read_and_write (c, &in, &v, &out);
+  if (!ok && c->err.code != ERR_usage)
     error_in_file (&c->err, path);
-  ok = ok && call_write (c, call_text (c, "output"), out.data, out.size);
+  ok = ok && call_write (c, call_text (c, "output"), out.data, out.size) &&
+       (!c->json || print_json (c, &v, out.size));
   bytes_free (&in);
   bytes_free (&out);
   return ok ? EXIT_YES : call_failed (c);
@@ -61,6 +146,13 @@ static int run (call *c) {
 static const cli_option options[] = {
   { 'f', "form", "plain|packed", "one object a row, or columns, which load faster" },
   OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; without it, standard output"),
+  { 'd', "device", "NAME|FILE", "the card that --scale carries the times over to" },
+  { 0, "from", "NAME|FILE", "the card that they were taken on, where the trace does not say" },
+  { 0, "scale", "SHARE|roofline",
+    "all times become this share of what they are, such as 50% for a card twice as fast; or each "
+    "op "
+    "that says what it calculates is scaled by the two cards' rooflines",
+    RANGE_SCALE },
   OPTION_STRICT,
   OPTIONS_END,
 };
@@ -72,7 +164,10 @@ const cli_command command_convert = {
   .least = 1,
   .most = 1,
   .about = "Reads a trace, a plan or a device, checks it, and writes it again: plain or packed, "
-           "compressed or not. All forms of a trace have one digest.\n",
+           "compressed or not. All forms of a trace have one digest.\n"
+           "With --scale the times of a trace, taken on one card, become those of another; the "
+           "trace says so, and is no longer exact. A plan is for the one or the other.\n",
   .options = options,
+  .json = true,
   .run = run,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry demo`: what ferry is for, on one network and one card, without a GPU. */
 #include <string.h>
 

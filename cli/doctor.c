@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry doctor`: what this machine can do. */
 #include <string.h>
 
@@ -9,63 +10,90 @@
 #include "executor/room/room.h"
 #include "trace/check/check.h"
 
-/* *left: what is free of its memory. */
-static void say_device (const driver *d, int64_t *left) {
-  char name[128] = "", total_text[UNITS_TEXT], free_text[UNITS_TEXT];
-  size_t free_bytes = 0, total = 0;
-  d->device_get_name (name, sizeof name, d->device);
-  d->mem_get_info (&free_bytes, &total);
-  *left = (int64_t)free_bytes;
-  printf ("  %s, CUDA %d.%d, %s of memory, %s free\n", name, d->version / 1000,
-          d->version % 1000 / 10, units_bytes (total_text, (int64_t)total),
-          units_bytes (free_text, (int64_t)free_bytes));
-}
+/* One driver, as it was found. */
+typedef struct found {
+  bool works;
+  char name[128], why[sizeof ((error *)0)->text];
+  int version;
+  int64_t free_bytes, total_bytes; /* -1: it does not work */
+} found;
 
-/* True where the driver works. */
-static bool say_driver (const char *what, const char *path, int64_t *left) {
+static found look_at_driver (const char *path) {
+  found f = { .free_bytes = -1, .total_bytes = -1 };
   driver d = { 0 };
   error err = { 0 };
-  bool works = driver_open (&d, path, &err) && driver_start (&d, 0, &err);
-  printf ("%-9s %s\n", what, works ? "works" : "no");
-  if (works)
-    say_device (&d, left);
-  else
-    printf ("  %s\n", err.text);
+  f.works = driver_open (&d, path, &err) && driver_start (&d, 0, &err);
+  if (f.works) {
+    size_t free_bytes = 0, total = 0;
+    d.device_get_name (f.name, sizeof f.name, d.device);
+    d.mem_get_info (&free_bytes, &total);
+    f.free_bytes = (int64_t)free_bytes;
+    f.total_bytes = (int64_t)total;
+    f.version = d.version;
+  } else
+    snprintf (f.why, sizeof f.why, "%s", err.text);
   driver_stop (&d);
-  return works;
+  return f;
 }
 
-static void say_host (void) {
-  host_limits h = host_limits_read ();
+static void say_driver (const char *what, const found *f) {
+  char total[UNITS_TEXT], left[UNITS_TEXT];
+  printf ("%-9s %s\n", what, f->works ? "works" : "no");
+  if (f->works)
+    printf ("  %s, CUDA %d.%d, %s of memory, %s free\n", f->name, f->version / 1000,
+            f->version % 1000 / 10, units_bytes (total, f->total_bytes),
+            units_bytes (left, f->free_bytes));
+  else
+    printf ("  %s\n", f->why);
+}
+
+static void put_driver (json_writer *w, const char *key, const found *f) {
+  json_put_key (w, key);
+  json_open_object (w);
+  json_add_int (w, "cuda_version", f->version);
+  json_add_int (w, "free_bytes", f->free_bytes);
+  json_add_int (w, "memory_bytes", f->total_bytes);
+  json_add_text (w, "name", f->works ? f->name : NULL);
+  json_add_text (w, "why", f->works ? NULL : f->why);
+  json_add_bool (w, "works", f->works);
+  json_close_object (w);
+}
+
+static void say_host (const host_limits *h) {
   char all[UNITS_TEXT], left[UNITS_TEXT], lock[UNITS_TEXT];
-  printf ("host      %s of memory, %s available\n", units_bytes (all, h.memory_bytes),
-          units_bytes (left, h.available_bytes));
-  if (h.lock_bytes == INT64_MAX)
+  printf ("host      %s of memory, %s available\n", units_bytes (all, h->memory_bytes),
+          units_bytes (left, h->available_bytes));
+  if (h->lock_bytes == INT64_MAX)
     printf ("  memory may be locked without limit\n");
   else
     printf ("  %s may be locked by a process (ulimit -l); a driver that minds it refuses to pin "
             "more\n",
-            units_bytes (lock, h.lock_bytes));
+            units_bytes (lock, h->lock_bytes));
 }
 
-/* A plan's needs, beside what is there: false where it cannot be had. gpu_left: -1 without one. */
-static bool say_plan (const room *r, int64_t gpu_left) {
-  host_limits h = host_limits_read ();
+/* A plan's needs, beside what is there. */
+typedef struct asked {
+  room room;
+  bool host, device; /* is there enough of it? */
+} asked;
+
+static bool is_room (const asked *q) {
+  return q->host && q->device;
+}
+
+static void say_plan (const asked *q, const host_limits *h) {
   char device[UNITS_TEXT], host[UNITS_TEXT];
   printf ("plan      takes %s of the device and pins %s of the host\n",
-          units_bytes (device, r->device_bytes), units_bytes (host, r->host_bytes));
-  bool memory = h.available_bytes == 0 || r->host_bytes <= h.available_bytes;
-  bool room_there = gpu_left < 0 || r->device_bytes <= gpu_left;
-  if (!memory)
+          units_bytes (device, q->room.device_bytes), units_bytes (host, q->room.host_bytes));
+  if (!q->host)
     printf ("  the host has not so much memory to spare; solve again with a smaller --host\n");
-  if (r->host_bytes > h.lock_bytes)
+  if (q->room.host_bytes > h->lock_bytes)
     printf (
         "  it pins more than may be locked; if the driver refuses, raise the limit (ulimit -l)\n");
-  if (!room_there)
+  if (!q->device)
     printf ("  the GPU has not so much free; free it, or solve again with a smaller --budget\n");
-  if (memory && room_there)
+  if (is_room (q))
     printf ("  there is room for it\n");
-  return memory && room_there;
 }
 
 static bool read_plan (call *c, room *out) {
@@ -78,22 +106,58 @@ static bool read_plan (call *c, room *out) {
          room_plan (NULL, rw, p, c->arena, out, &c->err);
 }
 
+static bool print_json (call *c, const host_limits *h, const found *gpu, const found *emulated,
+                        const asked *q) {
+  json_writer w;
+  json_begin (&w, 2);
+  json_open_object (&w);
+  put_driver (&w, "emulator", emulated);
+  put_driver (&w, "gpu", gpu);
+  json_put_key (&w, "host");
+  json_open_object (&w);
+  json_add_int (&w, "available_bytes", h->available_bytes);
+  json_add_int (&w, "lock_bytes", h->lock_bytes == INT64_MAX ? -1 : h->lock_bytes);
+  json_add_int (&w, "memory_bytes", h->memory_bytes);
+  json_close_object (&w);
+  json_put_key (&w, "plan");
+  if (q) {
+    json_open_object (&w);
+    json_add_int (&w, "device_bytes", q->room.device_bytes);
+    json_add_bool (&w, "fits", is_room (q));
+    json_add_int (&w, "host_bytes", q->room.host_bytes);
+    json_close_object (&w);
+  } else
+    json_put_null (&w);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
 static int run (call *c) {
   char path[4096];
-  room r;
-  int64_t gpu_left = -1, emulated_left;
+  asked q = { 0 };
+  bool planned = c->n_operands == 2;
   if (c->n_operands == 1 &&
       !error_set (&c->err, ERR_usage, "a plan is looked at with its trace; give both"))
     return call_failed (c);
-  if (c->n_operands == 2 && !read_plan (c, &r))
+  if (planned && !read_plan (c, &q.room))
     return call_failed (c);
-  say_host ();
-  bool gpu = say_driver ("gpu", NULL, &gpu_left);
-  bool emulated = say_driver ("emulator", emulator_path (path, sizeof path), &emulated_left);
-  if (!gpu)
-    printf ("plans can be made here and replayed on the emulated device\n");
-  bool fits = c->n_operands != 2 || say_plan (&r, gpu_left);
-  return fits && (emulated || gpu) ? EXIT_YES : EXIT_NO;
+  host_limits h = host_limits_read ();
+  found gpu = look_at_driver (NULL);
+  found emulated = look_at_driver (emulator_path (path, sizeof path));
+  q.host = h.available_bytes == 0 || q.room.host_bytes <= h.available_bytes;
+  q.device = !gpu.works || q.room.device_bytes <= gpu.free_bytes;
+  if (c->json && !print_json (c, &h, &gpu, &emulated, planned ? &q : NULL))
+    return call_failed (c);
+  if (!c->json) {
+    say_host (&h);
+    say_driver ("gpu", &gpu);
+    say_driver ("emulator", &emulated);
+    if (!gpu.works)
+      printf ("plans can be made here and replayed on the emulated device\n");
+    if (planned)
+      say_plan (&q, &h);
+  }
+  return (!planned || is_room (&q)) && (emulated.works || gpu.works) ? EXIT_YES : EXIT_NO;
 }
 
 static const cli_option options[] = { OPTION_STRICT, OPTIONS_END };
@@ -110,5 +174,6 @@ const cli_command command_doctor = {
       "a trace and a plan for it, also at whether there is room for what the plan takes on both "
       "sides, before anything is taken; the exit status is then 1 where there is none.\n",
   .options = options,
+  .json = true,
   .run = run,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry export`: a plan's steps for a viewer of traces. */
 #include <stdlib.h>
 
@@ -122,6 +123,17 @@ static bool make_chrome (call *c, const plan_step *s, int64_t n_steps, bytes *ou
   return chrome_text (&t, out, &c->err);
 }
 
+static bool print_json (call *c, const char *path, int64_t n_steps, int64_t size) {
+  json_writer w;
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_int (&w, "bytes", size);
+  json_add_text (&w, "output", path);
+  json_add_int (&w, "steps", n_steps);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
 static int run (call *c) {
   plan_step s;
   int64_t n_steps = 2;
@@ -131,9 +143,10 @@ static int run (call *c) {
     error_set (&c->err, ERR_usage, "export to what? give --chrome FILE");
     return call_failed (c);
   }
-  bool ok = call_quantity (c, "steps", &n_steps) &&
+  bool ok = call_json_beside (c, "chrome") && call_quantity (c, "steps", &n_steps) &&
             plan_step_read (c, c->operands[0], c->operands[1], &s) &&
-            make_chrome (c, &s, n_steps, &text) && call_write (c, path, text.data, text.size);
+            make_chrome (c, &s, n_steps, &text) && call_write (c, path, text.data, text.size) &&
+            (!c->json || print_json (c, path, n_steps, text.size));
   bytes_free (&text);
   return ok ? EXIT_YES : call_failed (c);
 }
@@ -159,5 +172,6 @@ const cli_command command_export = {
            "each for ops, copies out and copies in, with the stalls; counters of device memory and "
            "of what is away on the host; an arrow from each copy out to its copy in.\n",
   .options = options,
+  .json = true,
   .run = run,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A command in words: for the terminal, for man, and as a page of docs/. */
 #ifndef FERRY_CLI_HELP_H
 #define FERRY_CLI_HELP_H

@@ -1,15 +1,21 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry import`: a profile that somebody already has, as a trace. */
 #include <string.h>
+#include <sys/stat.h>
 
+#include "base/units.h"
 #include "cli/call/call.h"
 #include "trace/import/import.h"
 
 static bool read_options_of (call *c, import_options *o) {
+  static const char *const marks[] = { "steps", "repeat", "whole", NULL };
   int64_t device = -1, limit = 0;
+  int which = IMPORT_MARKED;
   *o = IMPORT_DEFAULTS;
   if (!call_quantity (c, "step", &o->step) || !call_quantity (c, "gpu", &device) ||
-      !call_quantity (c, "limit", &limit))
+      !call_quantity (c, "limit", &limit) || !call_word (c, "marks", marks, &which))
     return false;
+  o->marks = (import_marks)which;
   const char *reads = call_text (c, "reads");
   if (reads && strcmp (reads, "all") != 0 && strcmp (reads, "likely") != 0)
     return error_set (&c->err, ERR_usage, "--reads: `%s` is neither all nor likely", reads);
@@ -32,11 +38,22 @@ static bool print_report (call *c, const import_report *r) {
   return ok;
 }
 
+/* A large profile takes seconds to read: that is said before. */
+static void tell_large (call *c) {
+  enum { LARGE = 64 << 20 };
+  char size[UNITS_TEXT];
+  struct stat what;
+  for (int i = 0; i < c->n_operands; i++)
+    if (stat (c->operands[i], &what) == 0 && what.st_size >= LARGE)
+      call_note (c, "reading %s, %s", c->operands[i], units_bytes (size, what.st_size));
+}
+
 static int run (call *c) {
   import_options o;
   import_report report;
   trace *t;
   const char *output = call_text (c, "output");
+  tell_large (c);
   if (!read_options_of (c, &o) ||
       !import_files (c->operands, c->n_operands, &o, c->arena, &t, &report, &c->err))
     return call_failed (c);
@@ -54,6 +71,9 @@ static const cli_option options[] = {
     "K",
     "which iteration: the K of ProfilerStep#K; without it, the last complete one",
     { UNITS_COUNT, 0, INT32_MAX } },
+  { 0, "marks", "steps|repeat|whole",
+    "a step of a Kineto file that marks none: refused, where its kernels repeat, or all of it; "
+    "without it, steps" },
   { 0,
     "gpu",
     "K",

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry info`: what a trace needs, and whether that is there. */
 #include <string.h>
 

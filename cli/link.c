@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry link`: measure the link and write a device file. */
 #include "executor/link.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry devices`: which cards can be named. */
 #include "base/units.h"
 #include "cli/inputs/devices.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* ferry: looks up the command, lets it run, says in one line what went wrong. */
 #include <fcntl.h>
 #include <signal.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The manual pages, and docs/commands.md, printed from the table of commands. */
 #include "config.h"
 
@@ -111,21 +112,36 @@ static void page_program (FILE *out) {
   fputs (".SH SEE ALSO\n.BR ferry (3)\n", out);
 }
 
-static bool page_to (call *c, const char *folder, const cli_command *command) {
-  char *path = command ? arena_format (c->arena, &c->err, "%s/ferry-%s.1", folder, command->name)
-                       : arena_format (c->arena, &c->err, "%s/ferry.1", folder);
-  char *text = NULL;
-  size_t size = 0;
-  FILE *out = path ? open_memstream (&text, &size) : NULL;
-  if (!out)
-    return error_memory (&c->err);
+/* A stream over memory that grows would lose what it cannot hold without a word, so it is of one
+   size. NULL: no memory. */
+static char *page_text (call *c, const cli_command *command, int64_t *size) {
+  enum { ROOM = 1 << 20 };
+  char *text = NEW (c->arena, ROOM, char, &c->err);
+  FILE *out = text ? fmemopen (text, ROOM, "w") : NULL;
+  if (!out) {
+    (void)error_memory (&c->err);
+    return NULL;
+  }
   if (command)
     page_command (out, command);
   else
     page_program (out);
-  bool ok = fclose (out) == 0 || error_memory (&c->err);
-  ok = ok && call_write (c, path, text, (int64_t)size);
-  free (text);
+  bool whole = fflush (out) == 0 && !ferror (out);
+  *size = ftell (out);
+  whole = fclose (out) == 0 && whole;
+  if (!whole)
+    (void)error_memory (&c->err);
+  return whole ? text : NULL;
+}
+
+static bool page_to (call *c, const char *folder, const cli_command *command) {
+  int64_t size = 0;
+  arena_mark mark = arena_here (c->arena);
+  char *path = command ? arena_format (c->arena, &c->err, "%s/ferry-%s.1", folder, command->name)
+                       : arena_format (c->arena, &c->err, "%s/ferry.1", folder);
+  char *text = path ? page_text (c, command, &size) : NULL;
+  bool ok = text && call_write (c, path, text, size);
+  arena_back (c->arena, mark);
   return ok;
 }
 
@@ -160,29 +176,31 @@ static void markdown (void) {
   }
 }
 
+/* A page on standard output: as it is, or the text of a member of an object. */
+static bool print_page (call *c, const cli_command *command) {
+  int64_t size = 0;
+  char *text = page_text (c, command, &size);
+  return text && (c->json ? call_print_text (c, "roff", text) : call_write (c, NULL, text, size));
+}
+
 static int run (call *c) {
   const char *folder = call_text (c, "all");
-  if (call_flag (c, "markdown")) {
+  const cli_command *command = c->n_operands ? command_named (c->operands[0]) : NULL;
+  bool ok = true;
+  if (c->json && (folder || call_flag (c, "markdown")))
+    ok = error_set (&c->err, ERR_usage, "--json prints one page; leave out --%s",
+                    folder ? "all" : "markdown");
+  else if (call_flag (c, "markdown"))
     markdown ();
-    return EXIT_YES;
-  }
-  if (folder) {
-    bool ok = page_to (c, folder, NULL);
+  else if (folder) {
+    ok = page_to (c, folder, NULL);
     for (int i = 0; commands[i] && ok; i++)
       ok = page_to (c, folder, commands[i]);
-    return ok ? EXIT_YES : call_failed (c);
-  }
-  if (c->n_operands == 0) {
-    page_program (stdout);
-    return EXIT_YES;
-  }
-  const cli_command *command = command_named (c->operands[0]);
-  if (!command) {
-    error_set (&c->err, ERR_usage, "there is no command `%s`", c->operands[0]);
-    return call_failed (c);
-  }
-  page_command (stdout, command);
-  return EXIT_YES;
+  } else if (c->n_operands && !command)
+    ok = error_set (&c->err, ERR_usage, "there is no command `%s`", c->operands[0]);
+  else
+    ok = print_page (c, command);
+  return ok ? EXIT_YES : call_failed (c);
 }
 
 static const cli_option options[] = {
@@ -199,5 +217,6 @@ const cli_command command_man = {
   .about = "Prints a manual page as roff: `ferry man info | man -l -`. Without a command, the page "
            "of ferry itself.\n",
   .options = options,
+  .json = true,
   .run = run,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry plot`: one step of a plan as a picture. */
 #include "cli/figures/picture_files.h"
 #include "cli/figures/pictures.h"

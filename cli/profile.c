@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry profile`: run a program as it is, and write a trace of the step that it repeats. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A program of the user's, started with the shim in front of its driver: its private folder, its
    environment, what it leaves behind. */
 #ifndef FERRY_CLI_PROGRAM_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry prove`: a plan's certificate, computed once more from the files alone. */
 #include "trace/prove/prove.h"
 #include "base/units.h"

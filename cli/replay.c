@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry replay`: what happens when a plan runs, beside what was predicted. */
 #include "executor/replay/replay.h"
 
@@ -190,7 +191,9 @@ static const cli_option options[] = {
     "took, so that plans can be made for them" },
   { 0, "verify", NULL,
     "every op checks and rewrites a pattern in every byte of its tensors, in every step" },
-  { 0, "races", NULL, "look for accesses that nothing orders (emulated)" },
+  { 0, "races", NULL,
+    "look for accesses that nothing orders, and for waits and copies of the plan that the device "
+    "was not given (emulated)" },
   { 0, "fuzz", "TIME", "delay each operation by up to so much (emulated)", RANGE_TIME },
   { 0, "seed", "N", "decides those delays", RANGE_SEED },
   { 0, "fault", "KIND=VALUE,...",

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry replay --compute real`: the steps train, and what they learn is printed. */
 #ifndef FERRY_CLI_REPLAY_REAL_H
 #define FERRY_CLI_REPLAY_REAL_H

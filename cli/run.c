@@ -1,26 +1,31 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry run`: a program in less device memory than it needs.  It runs on demand until its step
    repeats; then a plan is made in a process beside it. */
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/planner.h"
 #include "cli/program.h"
+#include "cli/share.h"
 #include "executor/driver/host.h"
 #include "executor/watch/answer.h"
 #include "executor/watch/steps.h"
 #include "solver/solve.h"
 #include "trace/check/check.h"
+#include "trace/summary.h"
 
 enum { PLAN_TICKS = 400000 };
 
 typedef struct runner {
   call *call;
   program_run run;
+  share share; /* with --share */
   device device;
   pid_t solver;     /* -1: none */
   int32_t answered; /* so many steps */
@@ -80,7 +85,10 @@ static bool plan_step (runner *w, int number) {
       p = NULL;
   } else if (t && solve (t, &o, c->arena, &found, &c->err))
     p = found.plan;
-  bool good = p && write_files (w, t, p, &map, number);
+  if (t)
+    w->run.block->step_ops_ns = trace_total_ns (t);
+  bool good = p && write_files (w, t, p, &map, number) &&
+              (!call_text (c, "share") || share_tell_step (c, &w->share, t));
   steps_close (&s);
   return good;
 }
@@ -136,6 +144,12 @@ static int64_t step_ns (const shim_seen *s, int64_t sum_ns) {
   return s->planned_timed > 0 ? sum_ns / s->planned_timed : 0;
 }
 
+/* A planned step's time beyond that of its ops: it waits for copies. */
+static int64_t stall_ns (const shim_block *b) {
+  int64_t ns = step_ns (&b->seen, b->seen.planned_ns) - b->step_ops_ns;
+  return ns > 0 ? ns : 0;
+}
+
 static void print_summary (const runner *w) {
   const shim_block *b = w->run.block;
   const shim_seen *s = &b->seen;
@@ -152,15 +166,18 @@ static void print_summary (const runner *w) {
   call_note (c, "%lld evictions; %s out, %s in, of these %lld copies in on demand",
              (long long)s->evictions, units_bytes (a, s->out_bytes), units_bytes (d, s->in_bytes),
              (long long)s->unplanned);
+  if (s->clean_bytes > 0)
+    call_note (c, "%s more left without a copy, because the host had the same bytes",
+               units_bytes (a, s->clean_bytes));
   if (s->entries == 0)
     call_note (c, "no plan was followed: all steps ran on demand");
   else if (s->planned_timed > 0)
     call_note (c,
                "%lld planned steps (%lld strict), entered %lld times, left %lld times; a step took "
-               "%s, predicted %s",
+               "%s, predicted %s, and waited %s for copies",
                (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
                (long long)s->leaves, units_time (a, step_ns (s, s->planned_ns)),
-               units_time (d, step_ns (s, s->predicted_ns)));
+               units_time (d, step_ns (s, s->predicted_ns)), units_time (e, stall_ns (b)));
   else
     call_note (c, "%lld planned steps (%lld strict), entered %lld times, left %lld times",
                (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
@@ -178,6 +195,7 @@ static bool write_report (call *c, const runner *w, int status) {
   json_begin (&w2, 1);
   json_open_object (&w2);
   json_add_int (&w2, "budget_bytes", b->config.budget_bytes);
+  json_add_int (&w2, "clean_bytes", s->clean_bytes);
   json_add_int (&w2, "device_high_bytes", s->device_high_bytes);
   json_add_int (&w2, "driver_high_bytes", s->driver_high_bytes);
   json_add_bool (&w2, "ended", b->ended);
@@ -206,6 +224,11 @@ static bool write_report (call *c, const runner *w, int status) {
   json_add_int (&w2, "planned_steps", s->planned_steps);
   json_add_int (&w2, "predicted_step_ns", step_ns (s, s->predicted_ns));
   json_add_bool (&w2, "refused", b->refused);
+  json_add_int (&w2, "resizes", s->resizes);
+  json_add_int (&w2, "room_waits", s->room_waits);
+  json_add_int (&w2, "shared_high_bytes",
+                call_text (c, "share") ? share_high_bytes (&w->share) : -1);
+  json_add_int (&w2, "stall_ns", s->planned_timed > 0 ? stall_ns (b) : 0);
   json_add_int (&w2, "strict_steps", s->strict_steps);
   json_add_int (&w2, "unplanned", s->unplanned);
   json_close_object (&w2);
@@ -256,15 +279,41 @@ static void use_emulated_link (runner *w) {
                      .copy_ns = k->emu.copy_ns };
 }
 
+/* The program does not begin before it has room on the card that it shares. */
+static bool wait_for_room (call *c, runner *w) {
+  const struct timespec moment = { 0, 10000000 };
+  sigset_t ends;
+  sigemptyset (&ends);
+  sigaddset (&ends, SIGINT);
+  sigaddset (&ends, SIGTERM);
+  sigaddset (&ends, SIGHUP);
+  sigprocmask (SIG_BLOCK, &ends, NULL);
+  int got = 0;
+  for (;;) {
+    share_serve (c, &w->share, w->run.block);
+    if (share_may_start (c, &w->share))
+      break;
+    if ((got = sigtimedwait (&ends, NULL, &moment)) > 0)
+      break;
+  }
+  sigprocmask (SIG_UNBLOCK, &ends, NULL);
+  return got <= 0 || error_set (&c->err, ERR_infeasible, "ended by a signal while it waited");
+}
+
 static bool supervise (call *c, runner *w) {
+  const char *name = call_text (c, "share");
   if (!program_prepare (c, &w->run))
     return false;
   use_emulated_link (w);
-  if (!program_start (c, &w->run))
+  if ((name && (!share_join (c, name, &w->device, &w->run.block->config, &w->share) ||
+                !wait_for_room (c, w))) ||
+      !program_start (c, &w->run))
     return false;
   while (program_runs (&w->run, true)) {
     serve_solver (w);
     show_progress (w);
+    if (name)
+      share_serve (c, &w->share, w->run.block);
   }
   if (w->solver > 0) {
     kill (w->solver, SIGKILL);
@@ -275,7 +324,13 @@ static bool supervise (call *c, runner *w) {
 
 static int run (call *c) {
   shim_block asked = { 0 };
-  runner w = { .call = c, .run = { .block = &asked }, .solver = -1 };
+  runner w = { .call = c, .run = { .block = &asked }, .share = { .socket = -1 }, .solver = -1 };
+  if (c->n_operands == 0) {
+    if (!call_text (c, "share"))
+      error_set (&c->err, ERR_usage, "run needs a program behind its options");
+    return call_text (c, "share") && share_ask (c, call_text (c, "share")) ? EXIT_YES
+                                                                           : call_failed (c);
+  }
   bool good = read_limits (c, &w, &asked.config) && supervise (c, &w);
   int status = good ? program_status (&w.run) : EXIT_NO;
   good = good && program_was_seen (c, &w.run);
@@ -284,6 +339,7 @@ static int run (call *c) {
   if (good)
     print_summary (&w);
   good = good && write_report (c, &w, status);
+  share_leave (&w.share);
   if (good && w.run.block->faults > 0 && status == EXIT_YES)
     status = EXIT_NO;
   if (w.run.block != &asked)
@@ -319,6 +375,12 @@ static const cli_option options[] = {
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "progress", NULL, "say how it goes while it runs" },
   { 0, "report", "FILE", "write what happened as JSON" },
+  { 0, "share", "NAME",
+    "share the budget with all runs of that name; without a program: say who shares it" },
+  { 0, "least", "SIZE",
+    "with --share: the program waits until it can have so much; without it, an eighth of the "
+    "budget",
+    RANGE_SIZE },
   OPTION_RUN_DRIVER,
   OPTION_RUN_EMULATED,
   OPTIONS_END,
@@ -327,8 +389,8 @@ static const cli_option options[] = {
 const cli_command command_run = {
   .name = "run",
   .says = "run a program in less device memory than it needs",
-  .operands = "-- PROGRAM ARGUMENT...",
-  .least = 1,
+  .operands = "-- [PROGRAM ARGUMENT...]",
+  .least = 0,
   .most = -1,
   .about =
       "Runs a CUDA program as it is, with a library in front of its driver that keeps its tensors "

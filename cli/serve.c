@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry serve`: the service, from its command line to its end. */
 #include "config.h"
 
@@ -14,8 +15,9 @@
 #include "cli/call/call.h"
 
 #ifdef HAVE_SERVER
-#include "server/http.h"
-#include "server/listen.h"
+#include "server/http/http.h"
+#include "server/http/listen.h"
+#include "server/work/crew.h"
 
 enum { MOST_SOCKETS = 8 };
 
@@ -28,10 +30,11 @@ typedef struct sockets {
 /* ---- the options ---- */
 
 static bool read_limits (call *c, service_options *o) {
-  int64_t workers = sysconf (_SC_NPROCESSORS_ONLN);
+  int64_t workers = sysconf (_SC_NPROCESSORS_ONLN), keep_days = 30;
   *o = (service_options){ .most_body_bytes = (int64_t)256 << 20,
                           .most_decoded_bytes = (int64_t)1 << 30,
                           .most_control_bytes = 1 << 20,
+                          .most_ratio = 200,
                           .most_queued = 1000,
                           .most_tries = 3,
                           .disk_bytes = (int64_t)20 << 30,
@@ -40,12 +43,14 @@ static bool read_limits (call *c, service_options *o) {
   if (!call_quantity (c, "workers", &workers) ||
       !call_quantity (c, "max-body", &o->most_body_bytes) ||
       !call_quantity (c, "max-decoded", &o->most_decoded_bytes) ||
+      !call_quantity (c, "max-ratio", &o->most_ratio) ||
       !call_quantity (c, "max-queue", &o->most_queued) ||
       !call_quantity (c, "tries", &o->most_tries) ||
       !call_quantity (c, "disk-quota", &o->disk_bytes) ||
       !call_quantity (c, "worker-memory", &o->worker_bytes) ||
-      !call_quantity (c, "job-seconds", &o->job_s))
+      !call_quantity (c, "job-seconds", &o->job_s) || !call_quantity (c, "keep", &keep_days))
     return false;
+  o->keep_s = keep_days * 86400;
   o->workers = (int)workers;
   return true;
 }
@@ -224,8 +229,21 @@ static const cli_option options[] = {
   { 0, "max-body", "SIZE", "the largest upload, as it is sent; without it, 256MiB", RANGE_SIZE },
   { 0, "max-decoded", "SIZE", "the largest upload when decompressed; without it, 1GiB",
     RANGE_SIZE },
+  { 0,
+    "max-ratio",
+    "N",
+    "how many times its sent bytes an upload may be when decompressed, from 16 MiB on; without it, "
+    "200",
+    { UNITS_COUNT, 1, 1000000 } },
   { 0, "max-queue", "N", "jobs that may wait; without it, 1000", { UNITS_COUNT, 1, 1000000 } },
   { 0, "disk-quota", "SIZE", "of traces and results; without it, 20GiB", RANGE_SIZE },
+  { 0,
+    "keep",
+    "DAYS",
+    "results that nobody has looked at for so long are deleted, and traces without owner; 0: "
+    "never; "
+    "without it, 30",
+    { UNITS_COUNT, 0, 36500 } },
   { 0, "inventory", "FILE", "GPU memory of nodes for the Kubernetes extender" },
   OPTIONS_END,
 };

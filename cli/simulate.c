@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry simulate`: what a plan costs; several traces and plans share the card. */
 #include <string.h>
 
@@ -74,10 +75,10 @@ static void put_noise (json_writer *w, const noise_answer *n) {
   json_put_key (w, "noise");
   json_open_object (w);
   json_add_int (w, "days", n->asked.days);
-  json_add_int (w, "least_ppm", n->spread.least_ppm);
-  json_add_int (w, "median_ppm", n->spread.median_ppm);
-  json_add_int (w, "most_ppm", n->spread.most_ppm);
-  json_add_int (w, "p95_ppm", n->spread.p95_ppm);
+  json_add_share (w, "least", n->spread.least_ppm);
+  json_add_share (w, "median", n->spread.median_ppm);
+  json_add_share (w, "most", n->spread.most_ppm);
+  json_add_share (w, "p95", n->spread.p95_ppm);
   json_add_int (w, "percent", n->asked.percent);
   json_add_int (w, "seed", (int64_t)n->asked.seed);
   json_close_object (w);

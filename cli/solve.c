@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry solve`: a plan for a trace, by our planner or by one of the published policies. */
 #include <math.h>
 #include <stdio.h>
@@ -65,14 +66,15 @@ static void put_robustness (json_writer *w, const robustness *n) {
   json_put_key (w, "noise");
   json_open_object (w);
   json_add_int (w, "days", n->days);
-  json_add_int (w, "fastest_p95_ppm", n->fastest_p95_ppm);
-  json_add_int (w, "p95_ppm", n->p95_ppm);
+  json_add_share (w, "fastest_p95", n->fastest_p95_ppm);
+  json_add_share (w, "p95", n->p95_ppm);
   json_add_int (w, "percent", n->percent);
   json_add_int (w, "plans", n->plans);
   json_close_object (w);
 }
 
-static bool put_plan (call *c, const planner *p, const solution *s, const beside *also) {
+static bool put_plan (call *c, const planner *p, const trace *t, const solution *s,
+                      const beside *also) {
   json_writer w;
   const plan *made = s->plan;
   certificate shown = made->certificate;
@@ -83,6 +85,7 @@ static bool put_plan (call *c, const planner *p, const solution *s, const beside
   json_add_int (&w, "candidates", s->candidates);
   json_put_key (&w, "certificate");
   certificate_write (&w, &shown);
+  json_add_text (&w, "confidence", t->source.confidence);
   json_add_bool (&w, "fits", true);
   if (also->free)
     json_add_int (&w, "free_places_step_ns", also->free->predicted.step_ns);
@@ -113,6 +116,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", p->ask.options.budget_bytes);
+  json_add_text (&w, "confidence", t->source.confidence);
   json_add_bool (&w, "fits", false);
   json_add_int (&w, "floor_bytes", f.bytes);
   json_put_key (&w, "floor_op");
@@ -263,7 +267,7 @@ static int solve_by_plan (call *c) {
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
       (p.ask.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
       (!p.interrupted && !closing_of (t, &p.ask, s.plan, &also.end, &c->err)) ||
-      (c->json && !put_plan (c, &p, &s, &also)))
+      (c->json && !put_plan (c, &p, t, &s, &also)))
     return call_failed (c);
   FILE *to = is_standard (output) || is_standard (dump) ? stderr : stdout;
   if (!c->json)

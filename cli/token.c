@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry token`: a new token for the service. */
 #include "config.h"
 
 #include "cli/call/call.h"
 
 #ifdef HAVE_SERVER
-#include "server/service.h"
+#include "server/service/service.h"
 
 static int run (call *c) {
   char text[80], line[160];
@@ -15,7 +16,10 @@ static int run (call *c) {
   }
   if (!token_make (owner, role ? role : "submit", text, line, &c->err))
     return call_failed (c);
-  printf ("%s\n", line);
+  if (c->json && !call_print_text (c, "line", line))
+    return call_failed (c);
+  if (!c->json)
+    printf ("%s\n", line);
   fprintf (stderr, "%s\n", text);
   return EXIT_YES;
 }
@@ -45,5 +49,6 @@ const cli_command command_token = {
            "digest, and on standard error the token itself: "
            "`(umask 077; ferry token --owner ada >>tokens)`. Clients take it from FERRY_TOKEN.\n",
   .options = options,
+  .json = true,
   .run = run,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry torch-path`: where the Python package ferry_torch lies. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,9 +17,13 @@ static int run (call *c) {
   if (c->err.code != ERR_none)
     return call_failed (c);
   char *real = realpath (folder, NULL);
-  puts (real ? real : folder);
+  bool ok = true;
+  if (c->json)
+    ok = call_print_text (c, "path", real ? real : folder);
+  else
+    puts (real ? real : folder);
   free (real);
-  return EXIT_YES;
+  return ok ? EXIT_YES : call_failed (c);
 }
 
 const cli_command command_torch_path = {
@@ -28,5 +33,6 @@ const cli_command command_torch_path = {
   .about = "Prints the folder of ferry_torch, the Python package that records a step of a PyTorch "
            "program and follows a plan: `pip install $(ferry torch-path)`. docs/pytorch.md shows "
            "both.\n",
+  .json = true,
   .run = run,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry worker`: what `ferry serve` runs for a job, in a process with limits; the only processes
    that read what clients send. */
 #include <stdlib.h>
@@ -5,6 +6,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -144,8 +146,24 @@ static plan *read_legal (call *c, const trace *t, const char *path) {
   return NULL;
 }
 
+/* The plan's steps for a trace viewer, by a process of its own: a plan that is too long for one is
+   none the worse. */
+static void make_chrome (call *c) {
+  char *chrome = arena_format (c->arena, &c->err, "--chrome=%s", c->operands[4]);
+  char *arguments[] = { "ferry", "export", (char *)c->operands[1], (char *)c->operands[2], "-q",
+                        chrome,  NULL };
+  pid_t child = chrome ? fork () : -1;
+  if (child == 0) {
+    execv ("/proc/self/exe", arguments);
+    _exit (EXIT_USAGE);
+  }
+  if (child > 0 && waitpid (child, NULL, 0) != child)
+    call_note (c, "the process that writes for a trace viewer is lost");
+}
+
 /* This process becomes `ferry plot`, which draws what was verified. */
 static int draw (call *c) {
+  make_chrome (c);
   char *picture = arena_format (c->arena, &c->err, "--svg=%s", c->operands[3]);
   char *arguments[] = { "ferry", "plot", (char *)c->operands[1], (char *)c->operands[2], "-q",
                         picture, NULL };
@@ -155,12 +173,12 @@ static int draw (call *c) {
   return call_failed (c);
 }
 
-/* verify TRACE PLAN PICTURE: legal, and what it says of itself is what comes out here */
+/* verify TRACE PLAN PICTURE CHROME: legal, and what it says of itself is what comes out here */
 static int run_verify (call *c) {
   predicted now;
   json_writer w;
-  if (c->n_operands != 4) {
-    error_set (&c->err, ERR_usage, "worker verify needs TRACE PLAN PICTURE");
+  if (c->n_operands != 5) {
+    error_set (&c->err, ERR_usage, "worker verify needs TRACE PLAN PICTURE CHROME");
     return call_failed (c);
   }
   trace *t = call_trace (c, c->operands[1]);
@@ -178,7 +196,7 @@ static int run_verify (call *c) {
   json_put_key (&w, "predicted");
   predicted_write (&w, &now);
   json_close_object (&w);
-  return call_print_json (c, &w) ? draw (c) : call_failed (c);
+  return call_print_json (c, &w) && fflush (stdout) == 0 ? draw (c) : call_failed (c);
 }
 
 /* legal TRACE PLAN [TRACE PLAN]...: plans that share a card, whose times are those of all of them

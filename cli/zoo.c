@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry zoo`: one training step of a published network, as a trace. */
 #include <string.h>
 

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/link.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 
 enum {
@@ -97,11 +99,6 @@ static bool once (bench *b, int ways, int64_t bytes, int64_t busy_ns, int64_t ns
   return true;
 }
 
-static int compare_ns (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 static bool median_of (bench *b, int ways, int64_t bytes, int64_t busy_ns, int64_t out[2],
                        error *err) {
   int64_t seen[2][LINK_ROUNDS];
@@ -113,7 +110,7 @@ static bool median_of (bench *b, int ways, int64_t bytes, int64_t busy_ns, int64
       seen[i][round] = ns[i];
   }
   for (int i = 0; i < 2; i++) {
-    qsort (seen[i], LINK_ROUNDS, sizeof *seen[i], compare_ns);
+    qsort (seen[i], LINK_ROUNDS, sizeof *seen[i], order_int64);
     if ((ways >> i & 1) != 0)
       out[i] = seen[i][LINK_ROUNDS / 2];
   }

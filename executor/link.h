@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The link between host and device, measured: each direction alone, both at once, with and without
    compute running, over sizes; and what a device file needs besides. */
 #ifndef FERRY_EXECUTOR_LINK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A network trained under a plan on a device, and beside it in plain memory the same step with
    nothing moved and nothing made again: its losses and what it learned must be the same bits. Where
    the plan cuts ops, the whole step is done as well, from the same parameters in every step: what

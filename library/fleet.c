@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Curves, the smallest memory, and jobs that share cards. */
 #include "config.h"
 

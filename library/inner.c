@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "config.h"
 
 #include "library/inner.h"
@@ -139,6 +140,7 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   s->section_parts = x->section_parts;
   s->section_orders = (sections_orders)x->section_order;
   s->recompute = (recompute_mode)x->recompute;
+  s->order = (order_mode)x->op_order;
   s->noise_percent = x->noise_percent;
   s->same_places = x->same_places;
   s->placement = (places_mode)x->placement;

@@ -1,4 +1,5 @@
-/* What the files of the library share: the objects behind the opaque types, and how errors, sizes
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Shared by the files of the library: the objects behind the opaque types, and how errors, sizes
    and memory cross the border. */
 #ifndef FERRY_LIBRARY_INNER_H
 #define FERRY_LIBRARY_INNER_H
@@ -28,9 +29,9 @@ bool library_told (ferry_error *out, const error *err);
 bool library_given (const void *pointer, const char *name, error *err) MUST_CHECK;
 /* A struct of the caller's is at least as large as its first version was. */
 bool library_sized (const void *pointer, size_t least, const char *name, error *err) MUST_CHECK;
-/* What the caller has room for; its size stays. */
+/* Copies as much as the caller has room for; its size stays. */
 void library_out (void *to, const void *from, size_t size);
-/* What the caller has set, over zeros. */
+/* Copies the fields that the caller has set, over zeros. */
 void library_in (void *to, const void *from, size_t size);
 arena *library_arena (error *err) MUST_CHECK;
 /* The bytes, with a NUL behind, as the caller will free them; NULL: out of memory. */
@@ -41,7 +42,7 @@ ferry_trace *library_trace (arena *a, trace *t, error *err) MUST_CHECK;
 /* A copy, by its text. */
 ferry_plan *library_plan (const plan *p, error *err) MUST_CHECK;
 
-/* What was asked for; the logger is `speaker`, which must outlive the ask. */
+/* The request as given; the logger is `speaker`, which must outlive the ask. */
 typedef struct library_speaker {
   ferry_options options;
   logger log;

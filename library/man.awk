@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # ferry.h as the manual page ferry(3): comments are text, declarations are code; with `names` only the
 # names of the functions, one a line.
 function text(line) {

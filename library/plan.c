@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Plans: solved, from files and memory, judged. */
 #include "config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Devices and traces: from files, memory, profiles and the zoo. */
 #include "config.h"
 
@@ -7,6 +8,7 @@
 #include <string.h>
 
 #include "solver/fleet/needs.h"
+#include "trace/cards.h"
 #include "trace/import/import.h"
 #include "trace/zoo/zoo.h"
 
@@ -57,17 +59,14 @@ ferry_device *ferry_device_parse (const void *text, size_t size, ferry_error *ou
 
 ferry_device *ferry_device_of_trace (const ferry_trace *t, const char *data_folder,
                                      ferry_error *out) {
-  static const char key[] = "--device ";
   error err = { 0 };
   ferry_device *d = library_given (t, "the trace", &err) ? device_made (&err) : NULL;
   if (d) {
-    const char *detail = t->trace->source.detail, *at = detail ? strstr (detail, key) : NULL;
-    const char *name = NULL;
-    if (!at)
-      error_set (&err, ERR_usage, "the trace does not say which device it was made for");
-    else
-      name =
-          arena_string_n (d->arena, at + sizeof key - 1, strcspn (at + sizeof key - 1, " "), &err);
+    const char *name = card_device_of_trace (t->trace, d->arena, &err);
+    if (!name && !err.code)
+      error_set (
+          &err, ERR_usage,
+          "the trace does not say which device it was made for, or ferry has no file for it");
     if (name && !find_device (name, data_folder, d, &err) && !err.code)
       error_set (&err, ERR_internal, "no device and no reason");
   }
@@ -125,38 +124,84 @@ void ferry_trace_free (ferry_trace *t) {
   free (t);
 }
 
-ferry_trace *ferry_import (const char *const *paths, int n_paths, const ferry_import_options *o,
-                           char **report, ferry_error *out) {
-  error err = { 0 };
-  import_report found;
+static bool read_options_of (const ferry_import_options *o, import_options *how, error *err) {
+  const size_t least = offsetof (ferry_import_options, marks);
   ferry_import_options mine = { 0 };
-  import_options how = IMPORT_DEFAULTS;
-  trace *t = NULL;
-  if (report)
-    *report = NULL;
-  if (o && library_sized (o, sizeof *o, "the options", &err))
+  *how = IMPORT_DEFAULTS;
+  if (o && !library_sized (o, least, "the options", err))
+    return false;
+  if (o)
     library_in (&mine, o, sizeof mine);
-  how.step = mine.step > 0 ? mine.step - 1 : how.step;
-  how.device = mine.gpu > 0 ? mine.gpu - 1 : how.device;
-  bool ok = !err.code && library_given (paths, "the paths", &err);
-  if (ok && (n_paths < 1 || n_paths > IMPORT_FILES))
-    ok = error_set (&err, ERR_usage, "%d files: 1 to %d", n_paths, IMPORT_FILES);
-  arena *a = ok ? library_arena (&err) : NULL;
-  ok = a && import_files (paths, n_paths, &how, a, &t, &found, &err);
+  how->step = mine.step > 0 ? mine.step - 1 : how->step;
+  how->device = mine.gpu > 0 ? mine.gpu - 1 : how->device;
+  how->marks = (import_marks)mine.marks;
+  return true;
+}
+
+/* The files are in memory, or lie at these paths. */
+typedef struct profile {
+  const char *const *paths;
+  const import_source *sources;
+  int count;
+} profile;
+
+static ferry_trace *import_profile (const profile *p, const ferry_import_options *o, char **report,
+                                    error *err, ferry_error *out) {
+  import_report found;
+  import_options how;
+  trace *t = NULL;
+  bool ok = !err->code && read_options_of (o, &how, err);
+  if (ok && (p->count < 1 || p->count > IMPORT_FILES))
+    ok = error_set (err, ERR_usage, "%d files: 1 to %d", p->count, IMPORT_FILES);
+  arena *a = ok ? library_arena (err) : NULL;
+  ok = a && (p->paths ? import_files (p->paths, p->count, &how, a, &t, &found, err)
+                      : import_memory (p->sources, p->count, &how, a, &t, &found, err));
   if (ok && report) {
     json_writer w;
     bytes text = { 0 };
     json_begin (&w, 1);
     import_report_json (&found, &w);
-    if (json_finish (&w, &text, &err))
-      *report = library_text (&text, NULL, &err);
+    if (json_finish (&w, &text, err))
+      *report = library_text (&text, NULL, err);
   }
-  ferry_trace *made = trace_end (a, t, out, &err);
+  ferry_trace *made = trace_end (a, t, out, err);
   if (!made && report) {
     free (*report);
     *report = NULL;
   }
   return made;
+}
+
+ferry_trace *ferry_import (const char *const *paths, int n_paths, const ferry_import_options *o,
+                           char **report, ferry_error *out) {
+  error err = { 0 };
+  profile p = { .paths = paths, .count = n_paths };
+  if (report)
+    *report = NULL;
+  if (library_given (paths, "the paths", &err))
+    for (int i = 0; i < n_paths && i < IMPORT_FILES; i++)
+      if (!library_given (paths[i], "a path", &err))
+        break;
+  return import_profile (&p, o, report, &err, out);
+}
+
+ferry_trace *ferry_import_memory (const ferry_file *files, int n_files,
+                                  const ferry_import_options *o, char **report, ferry_error *out) {
+  error err = { 0 };
+  import_source sources[IMPORT_FILES] = { { 0 } };
+  profile p = { .sources = sources, .count = n_files };
+  if (report)
+    *report = NULL;
+  if (library_given (files, "the files", &err))
+    for (int i = 0; i < n_files && i < IMPORT_FILES && !err.code; i++) {
+      /* each is as large as the caller's first says */
+      const ferry_file *at = (const ferry_file *)((const char *)files + (size_t)i * files->size);
+      if (library_sized (files, sizeof *files, "the files", &err) &&
+          library_given (at->data, "a file's data", &err))
+        sources[i] =
+            (import_source){ at->name ? at->name : "profile", at->data, (int64_t)at->bytes };
+    }
+  return import_profile (&p, o, report, &err, out);
 }
 
 static bool word_of (const char *word, const char *const *words, const char *name, int *out,
@@ -171,11 +216,12 @@ static bool word_of (const char *word, const char *const *words, const char *nam
 
 ferry_trace *ferry_zoo (const ferry_zoo_request *r, ferry_error *out) {
   error err = { 0 };
-  ferry_zoo_request mine;
+  ferry_zoo_request mine = { 0 };
   int dtype = DTYPE_FP32, optimizer = ZOO_MOMENTUM;
   trace *t = NULL;
   arena *a = NULL;
-  if (library_sized (r, sizeof *r, "the request", &err)) {
+  const size_t least = offsetof (ferry_zoo_request, explicit_attention);
+  if (library_sized (r, least, "the request", &err)) {
     library_in (&mine, r, sizeof mine);
     if (library_given (mine.network, "the network", &err) &&
         library_given (mine.device, "the request's device", &err) &&
@@ -191,6 +237,8 @@ ferry_trace *ferry_zoo (const ferry_zoo_request *r, ferry_error *out) {
                           .width_divisor = mine.width_divisor,
                           .depth_divisor = mine.depth_divisor,
                           .classes = mine.classes,
+                          .explicit_attention = mine.explicit_attention,
+                          .workspaces = mine.workspaces,
                           .device = &mine.device->device };
       t = zoo_trace (&how, a, &err);
     }
@@ -204,7 +252,7 @@ const char *ferry_zoo_name (int i) {
   return i >= 0 && i < count ? all[i].name : NULL;
 }
 
-/* ---- what is in a trace ---- */
+/* ---- contents of a trace ---- */
 
 int64_t ferry_trace_peak_bytes (const ferry_trace *t) {
   return t ? t->peak_bytes : -1;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan as three queues with what each item waits for, for executors of other people. */
 #include "config.h"
 

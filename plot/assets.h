@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The style and the script of our pages, built into the program: plot/assets/page.css and page.js.
  */
 #ifndef FERRY_PLOT_ASSETS_H

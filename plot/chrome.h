@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Lanes, counters and arrows as a trace-event file, which Perfetto and chrome://tracing open: X
    slices, C counters, flow arrows from slice to slice.  Times are in microseconds with three
    decimals, made from whole nanoseconds, so that nothing is lost. */

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Files as C arrays: plot/assets/page.css becomes `page_css`.
 for file; do
   name=${file##*/}

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The contents of a picture, before anybody has drawn it: axes, series of whole numbers, lanes
    of spans, marks.  svg, html, term_figure and tsv draw the same figure; none knows where the
    numbers come from.  All of it belongs to the caller; figures are plain constants to those who

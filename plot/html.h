@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A page of figures in one file, with nothing to be fetched: each figure as SVG, with hover and
    keys, and its numbers as a table behind it. */
 #ifndef FERRY_PLOT_HTML_H

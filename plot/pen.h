@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Text that grows: printf into bytes, escaped for XML where asked.  The first failure stays, and
    everything after it does nothing, so that drawing reads as drawing; pen_done says how it went. */
 #ifndef FERRY_PLOT_PEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From numbers to lengths: an axis with ticks at 1, 2 or 5 times a power of ten of its unit (GiB,
    ms, percent), and their texts.  Whole numbers throughout, so that the same axis is the same text
    everywhere. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Figures as SVG text: light and dark by a media query, light in print, fixed decimals.  No script;
    hover titles are those of SVG.  docs/pictures.md says what is drawn how. */
 #ifndef FERRY_PLOT_SVG_H

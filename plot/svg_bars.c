@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Amounts by name, as bars that lie: names are read without turning one's head, however many. */
 #include "plot/svg_inner.h"
 

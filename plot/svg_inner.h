@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the parts of the SVG writer; lengths are in tenths of a pixel. */
 #ifndef FERRY_PLOT_SVG_INNER_H
 #define FERRY_PLOT_SVG_INNER_H

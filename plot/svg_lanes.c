@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A row a lane, a box a span.  Spans too narrow to be told apart are one box, so
    that a step of a hundred thousand ops is still a small file. */
 #include "plot/svg_inner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Lines, steps, areas, bands and dots over a number, with their marks. */
 #include "plot/svg_inner.h"
 

@@ -1,6 +1,9 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "plot/table.h"
 
 #include <stdlib.h>
+
+#include "base/order.h"
 
 const char *table_suffix (figure_unit unit) {
   switch (unit) {
@@ -63,11 +66,6 @@ static bool lanes_table (const figure *f, arena *a, figure_table *t, error *err)
   return true;
 }
 
-static int compare_values (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* All x of all series, each once, in order. */
 static int64_t *all_x (const figure *f, arena *a, int64_t *count, error *err) {
   int64_t room = 0, n = 0;
@@ -79,7 +77,7 @@ static int64_t *all_x (const figure *f, arena *a, int64_t *count, error *err) {
   for (int32_t i = 0; i < f->n_series; i++)
     for (int32_t k = 0; k < f->series[i].n_points; k++)
       xs[n++] = f->series[i].points[k].x;
-  qsort (xs, (size_t)n, sizeof *xs, compare_values);
+  qsort (xs, (size_t)n, sizeof *xs, order_int64);
   *count = 0;
   for (int64_t i = 0; i < n; i++)
     if (i == 0 || xs[i] != xs[i - 1])
@@ -88,7 +86,7 @@ static int64_t *all_x (const figure *f, arena *a, int64_t *count, error *err) {
 }
 
 static int32_t row_of (const int64_t *xs, int64_t count, int64_t x) {
-  const int64_t *at = bsearch (&x, xs, (size_t)count, sizeof *xs, compare_values);
+  const int64_t *at = bsearch (&x, xs, (size_t)count, sizeof *xs, order_int64);
   return (int32_t)(at - xs);
 }
 

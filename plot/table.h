@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The numbers behind a figure as rows and columns: what tsv writes and what a page shows as a
    table. Exact whole numbers, and the unit in the column's name: "x_ns", "step_ns", "held_bytes".
  */

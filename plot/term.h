@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pictures for a terminal: an amount over time as a filled area, and who is busy when.  Braille and
    blocks where the terminal has UTF-8, plain ASCII where not.  Where numbers come from is not known
    here. */

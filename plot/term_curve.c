@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Two lines over memory, what was found and what is proved: dots of braille, or one character a
  * cell.
  */

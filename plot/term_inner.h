@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the terminal's pictures. */
 #ifndef FERRY_PLOT_TERM_INNER_H
 #define FERRY_PLOT_TERM_INNER_H

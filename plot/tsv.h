@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The numbers of a page's figures as tab-separated text: for each figure a line "# id: title", a
    line of column names, a line a row; an empty line between figures. */
 #ifndef FERRY_PLOT_TSV_H

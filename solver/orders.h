@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One step in more than one order of its ops: each is looked at with a little effort, and the best
    one is solved with the rest. */
 #ifndef FERRY_SOLVER_ORDERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Granules, an arena, or whichever of the two the plan at hand gains from. */
 #ifndef FERRY_SOLVER_PLACEMENTS_H
 #define FERRY_SOLVER_PLACEMENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/same_places.h"
 
 #include "base/units.h"
@@ -14,7 +15,7 @@ typedef struct trying {
   arena *arena;
   solution best;
   int winner; /* -1: none yet */
-  int64_t ticks, candidates;
+  int64_t ticks, limit_ticks, candidates;
   bool stopped;
   error open; /* that no plan was found, and none ruled out */
 } trying;
@@ -24,20 +25,23 @@ static bool is_enough (const trying *w, const solution *s) {
          solve_enough_ns (w->effort.gap_ppm, s->plan->certificate.lower_bound_ns);
 }
 
-/* One that counts on so much of the budget. */
+/* One that counts on so much of the budget. The tries share the ticks that are left; one that finds
+   nothing is charged with its whole share. */
 static bool try_one (trying *w, int i, bool *enough, error *err) {
   solve_options less = *w->o;
   effort how = w->effort;
   solution s;
   error why = { 0 };
+  int64_t left = w->limit_ticks - w->ticks;
   int64_t counted_ppm = tuned (w->o->tuning, TUNE_same_places_ppm + (tuning_id)i);
   less.budget_bytes = units_scale (w->o->budget_bytes, counted_ppm, 1000000);
   how.place_bytes = w->o->budget_bytes;
-  how.limit_ticks = how.limit_ticks ? how.limit_ticks / TRIES + 1 : SOLVE_LIMIT_TICKS / TRIES;
+  how.limit_ticks = left > 0 ? left / (TRIES - i) + 1 : 1;
   *enough = false;
   if (!search_solve (w->t, &less, &how, w->arena, &s, &why)) {
     if (why.code != ERR_infeasible && why.code != ERR_limit)
       return error_set (err, why.code, "%s", why.text);
+    w->ticks += how.limit_ticks;
     if (why.code == ERR_limit && !w->open.code)
       w->open = why;
     return true;
@@ -49,7 +53,7 @@ static bool try_one (trying *w, int i, bool *enough, error *err) {
     w->winner = i;
   }
   w->stopped |= solve_stops (w->o);
-  *enough = w->stopped || (i == 0 && is_enough (w, &s));
+  *enough = w->stopped || (i == 0 && is_enough (w, &s)) || w->ticks >= w->limit_ticks;
   return true;
 }
 
@@ -88,6 +92,7 @@ static bool certify (const trying *w, solution *s, error *err) {
 bool same_places_solve (const trace *t, const solve_options *o, const effort *e, arena *a,
                         solution *out, error *err) {
   trying w = { .t = t, .o = o, .effort = solve_effort (o, e), .arena = a, .winner = -1 };
+  w.limit_ticks = w.effort.limit_ticks ? w.effort.limit_ticks : SOLVE_LIMIT_TICKS;
   bool enough = false;
   for (int i = 0; i < TRIES && !enough; i++)
     if (!try_one (&w, i, &enough, err))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Plans in which every stay of a part has the same granules.  Such places waste some: between two
    stays of a part its granules serve only what fits there.  So plans that count on all the budget
    are often refused or wait; those that count on a little less of it, and are placed in all of it,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One trace, one budget: the best plan that was found, the bound that no plan can beat, and who
    found it.  The top of the solver: everything here calls downward only (solver/README.md). */
 #ifndef FERRY_SOLVER_SOLVE_H

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """answers.py FERRY TRACE...: no point of any curve, grid or comparison is worse than `solve` with the
 same options by more than the gap that is asked for. On the traces given and on small ones made from
 seeds."""

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Answers that people and scripts rely on: what the last line covers, one number for what a step
 # needs, curves that agree with single plans, exit statuses, interrupts.
 . "$(dirname "$0")/rules/common.bash"
@@ -97,12 +98,22 @@ statuses() { # 0 with a plan, 4 only where a gap was asked for, 1 where nothing 
 }
 interrupted() { # SIGNAL COMMAND...: asked early, it ends soon with status 130 and what it has
   python3 - "$ferry" "$@" <<'END'
-import signal, subprocess, sys, time
+import os, signal, subprocess, sys, time
 p = subprocess.Popen ([sys.argv[1]] + sys.argv[3:], stdout=open ("out", "w"), stderr=open ("err", "w"),
                       preexec_fn=lambda: signal.signal (signal.SIGINT, signal.SIG_DFL))
 time.sleep (1.0)
+def spent ():  # of a processor, that a busy machine does not lengthen it
+    try:
+        fields = open (f"/proc/{p.pid}/stat").read ().rsplit (")", 1)[1].split ()
+        return (int (fields[11]) + int (fields[12])) / os.sysconf ("SC_CLK_TCK")
+    except OSError:
+        return 0
+before = spent ()
 p.send_signal (getattr (signal, "SIG" + sys.argv[2]))
-sys.exit (p.wait (60) & 255)
+_, status, used = os.wait4 (p.pid, 0)
+after = used.ru_utime + used.ru_stime - before
+assert "-j" in sys.argv or "--jobs" in sys.argv or after < 1, f"{after} s of work after the interrupt"
+sys.exit (os.waitstatus_to_exitcode (status) & 255)
 END
 }
 large() { [ -e large.json ] || "$ferry" zoo -q densenet121 --batch 64 -d v100 -o large.json; }
@@ -110,12 +121,14 @@ stops() {
   local how status
   large || return 1
   for how in "INT solve large.json -b 40% --recompute auto -o kept.json" "TERM solve large.json -b 40% --recompute auto --sections auto -o kept.json" \
-    "INT compare large.json --budget 40%,50% -j 2" "TERM curve large.json" "INT whatif large.json -d v100,p100,m40 --budget 30%,40%,50% --jobs 2"; do
+    "INT compare large.json --budget 40%,50% -j 2" "TERM curve large.json" "INT whatif large.json -d v100,p100,m40 --budget 30%,40%,50% --jobs 2" \
+    "INT max-batch densenet121 -d v100 -b 8GiB" "TERM min-memory large.json" "INT pack large.json large.json -d v100"; do
     status=0
     interrupted $how || status=$?
     [ $status = 130 ] && complains 'interrupted; what was known by then is written' && [ -s out ] || { echo "$how: $status"; cat err; return 1; }
     case $how in
       *solve*) says '^found by.*interrupted' && run 0 check large.json kept.json || return 1 ;;
+      *max-batch* | *min-memory* | *pack*) ;; # that something is said was asked above
       *compare*) says 'interrupted: a better plan may be found' || return 1 ;;
       *) says 'not reached' || return 1 ;;
     esac

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the files of best_search share: one choice of what moves, and its run. */
 #ifndef FERRY_TESTS_BEST_INNER_H
 #define FERRY_TESTS_BEST_INNER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a step of some movers takes at least.  Each copy has to run between the end of one op and
    the start of another: a copy out before the first op that has no room for its bytes, a copy in
    after the last one.  An engine does one at a time, so where more copies must lie between two ops

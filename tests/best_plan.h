@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The best plan of a tiny trace, by trying all: every choice of parts of every idle time, every
    order of the copies out and of those in, and every point between two ops at which a copy in may
    take its memory.  Each choice runs as early as it can, which is the best that its triggers can

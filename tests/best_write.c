@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "base/random.h"
 #include "tests/best_inner.h"
 #include "trace/check/check.h"

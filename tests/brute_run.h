@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Runs a plan with any durations at all and looks whether memory is used twice.  It knows the three
    queues and nothing of how safe or live are decided. */
 #ifndef FERRY_TESTS_BRUTE_RUN_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The canonical form of a trace and its digest, written from docs/formats.md alone.
 
 canonical.py PATH...      one line a trace: the digest, two spaces, the path; of a folder, all of its

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Tests as data: each folder under tests/cases with a file `cmd` is one. cmd runs in a copy of the
 # folder, beside its traces and plans, with `ferry` on the path; what it prints is compared with `stdout` and `stderr` (absent:
 # empty) and its status with `status` (absent: 0). GOLDEN=update rewrites them: read the diff.

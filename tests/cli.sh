@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The command line as people and scripts meet it: statuses, streams, one line for each mistake.
 . "$(dirname "$0")/rules/common.bash"
 scratch
@@ -78,7 +79,7 @@ policy_order() { # another order of the ops is a part of the plan
     run 0 solve small.json "${how[@]}" -o again_p.json && cmp p.json again_p.json
 }
 policy_list() { run 0 solve --policy list && grep -q '^capuchin' out && run 0 solve --policy list --json && python_json out; }
-compares() { run 0 compare small.json --budget 100%,70% --policies lru,g10 && [ "$(grep -c '^budget' out)" = 2 ] && [ "$(grep -cE '^  (lru|g10)' out)" = 4 ]; }
+compares() { run 0 compare small.json --budget 100%,70% --policies lru,g10 && [ "$(grep -c '^budget' out)" = 2 ] && [ "$(grep -cE '^(lru|g10)' out)" = 4 ]; }
 compares_tsv() { run 0 compare small.json -b 70% --tsv - --policies ferry,lru --limit 1000 && [ "$(awk -F'\t' 'NF == 17' out | wc -l)" = 3 ]; }
 compares_json() { run 0 compare small.json -b 70% --json && python_json out; }
 completes() { # WORDS... EXPECTED: what bash offers for the last of the words

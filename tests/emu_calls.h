@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a test calls of the emulated driver, each call made to succeed; and a kernel that adds. */
 #ifndef FERRY_TESTS_EMU_CALLS_H
 #define FERRY_TESTS_EMU_CALLS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A driver on the emulator, for tests: opened, configured and started in one call. */
 #ifndef FERRY_TESTS_EMU_CASE_H
 #define FERRY_TESTS_EMU_CASE_H

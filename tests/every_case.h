@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* solve beside the best of all plans of one tiny trace. */
 #ifndef FERRY_TESTS_EVERY_CASE_H
 #define FERRY_TESTS_EVERY_CASE_H

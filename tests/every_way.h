@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The best plan of a tiny trace whose ops may be cut and whose tensors may be made again, by trying
    all: every choice of ops in two or three parts and in every order, every sequence of recompute
    entries, each rewritten by the second rewriting and searched to the end by best_search.  A way

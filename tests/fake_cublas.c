@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A cuBLAS for the emulated device, in plain loops: a library that the door opens as it opens the
    real one. It refuses what the real one would refuse or what no plan knows of: a product without a
    workspace of its own after a stream was set, matrices whose rows overlap, types that do not go

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A cuDNN for the emulated device, in plain loops: a library that the door opens as it opens the
    real one. Of each convolution it offers four ways, of which the first is fastest and differs from
    run to run, the second takes a lot of memory, the third rounds too much, and the last is right.

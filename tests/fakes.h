@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the libraries share that stand in for cuBLAS and cuDNN on the emulated device, and what a
    test may ask of them. */
 #ifndef FERRY_TESTS_FAKES_H

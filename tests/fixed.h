@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The flow program with its gaps fixed to what a plan does. */
 #ifndef FERRY_TESTS_FIXED_H
 #define FERRY_TESTS_FIXED_H

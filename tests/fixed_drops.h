@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The flow program with drops, of a trace as its sections cut it, with its gaps fixed to what a
    plan does that makes tensors again: what is carried, what is given up, and how much is away at
    each op. */

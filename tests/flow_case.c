@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/flow_case.h"
 
 bool flow_case_slots (const gaps *g, random_state *r, arena *a, slots *out, error *err) {

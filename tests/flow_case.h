@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What tests of the flow program share: slots for it, and rows made wrong. */
 #ifndef FERRY_TESTS_FLOW_CASE_H
 #define FERRY_TESTS_FLOW_CASE_H

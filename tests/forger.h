@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Forged proofs: duals, classes, lists, shifts and scales changed with intent, kept where they seem
    to prove more, and held against the best plan there is.  It knows the format of proofs, and takes
    nothing from the prover but its answers. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A proof as plain figures that can be changed one by one, and written as a plan carries it. */
 #ifndef FERRY_TESTS_FORGER_PROOF_H
 #define FERRY_TESTS_FORGER_PROOF_H

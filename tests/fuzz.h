@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The fuzzers of the three loaders, and their replay in `make check`: FUZZ_MAIN makes a program
    that runs over the files named on its command line. */
 #ifndef FERRY_TESTS_FUZZ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Fuzzes the importers from inputs of one kind: tests/corpus/import_chakra. */
 #include "tests/import_fuzz.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Fuzzes the planner and the policies: tests/corpus/solve. */
 #include "tests/solve_fuzz.h"
 

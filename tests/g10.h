@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The two instances of the G10 artifact (platformxlab/G10, Apache-2.0) as ferry imports them, and
    what that artifact published for them.  FERRY_REAL_TRACES says where the files are. */
 #ifndef FERRY_TESTS_G10_H

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The GPU's experiments run on the emulator, and say there what is known of it.
 ${MAKE:-make} -s -C "$builddir" tests/gpu/experiments || exit 1
 out=$("$builddir/tests/gpu/experiments" "$FERRY_EMU") || exit 1

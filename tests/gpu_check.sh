@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What `make gpu-check` does, packed small and run on the emulated device as far as it goes.
 . "$(dirname "$0")/rules/common.bash"
 scratch

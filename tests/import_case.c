@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/import_case.h"
 #include "trace/import/import.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An import job over one text, for tests that look at the tables behind an import. */
 #ifndef FERRY_TESTS_IMPORT_CASE_H
 #define FERRY_TESTS_IMPORT_CASE_H

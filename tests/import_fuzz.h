@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the fuzzers of the importers do with one input, and what a replay of the corpus does too. */
 #ifndef FERRY_TESTS_IMPORT_FUZZ_H
 #define FERRY_TESTS_IMPORT_FUZZ_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Small profiles made by hand: one in each dialect, and what they are put together from. */
 #ifndef FERRY_TESTS_IMPORT_TEXTS_H
 #define FERRY_TESTS_IMPORT_TEXTS_H

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What a user gets: `make install` into an empty folder has the program, the library, the header, the
 # manual pages, the completion and the devices, and an example builds against it through pkg-config.
 set -u

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The usual advice, to be beaten: of what is carried from the way forward to the way back every
    k-th tensor is kept, or what every k-th block leaves behind last, and the rest is made again. */
 #ifndef FERRY_TESTS_KEEP_KTH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An op on a table: its operands by name in plain arrays, to be run whole or in parts whose pieces
    lie in blocks of their own, so that a step over the edge of a piece is one over the edge of an
    allocation. */

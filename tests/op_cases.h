@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A case of each kind of op that has a gradient, with odd sizes. */
 #ifndef FERRY_TESTS_OP_CASES_H
 #define FERRY_TESTS_OP_CASES_H

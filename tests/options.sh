@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Every option of every command with values that make no sense, or are far too large: one clear
 # line, never a crash. The options are those that --help lists. FERRY_CASES=N tries N more command
 # lines put together at random.

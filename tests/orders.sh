@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Orders of ops as people meet them: what another order is worth, that every command follows a plan
 # that has one, that the bits stay the same, and that an order which breaks a dependence is refused.
 . "$(dirname "$0")/rules/common.bash"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Pictures of a real plan, read back by programs that share nothing with what drew them.
 . "$(dirname "$0")/rules/common.bash"
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }

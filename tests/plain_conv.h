@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Convolution as it is defined, loop in loop, in double: the oracle of executor/ops/conv. */
 #ifndef FERRY_TESTS_PLAIN_CONV_H
 #define FERRY_TESTS_PLAIN_CONV_H

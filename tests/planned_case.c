@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/planned_case.h"
 
 #include "tests/random_wishes.h"

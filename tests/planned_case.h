@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A random trace under a plan that some maker found, and what the simulator saw of it: a point that
    every lower bound must lie below.  Half the plans are random ones, half the scheduler's. */
 #ifndef FERRY_TESTS_PLANNED_CASE_H

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Whether a change of the planner left its plans alone: asks the questions of tests/plans.txt and
 # compares plans and answers byte for byte.
 #

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A random trace on which policies and ferry's planner can be held against each other: what has to
    be true of all of them together, in one place for the test and for the longer count of the bench.
  */

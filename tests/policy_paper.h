@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces of a few ops, written as text, and what a policy chose on them, as text: a rule can be
    worked out on paper and held against the program, trigger by trigger. */
 #ifndef FERRY_TESTS_POLICY_PAPER_H

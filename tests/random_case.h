@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A small random trace and a complete random plan for it, from a seed.  The plan is read off one
    random execution in which everything runs one at a time, so its orders and waits can never hang,
    and where no granule is shared any waits are safe.  It knows nothing of the planner. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the files that make a random case hand to each other. */
 #ifndef FERRY_TESTS_RANDOM_MAKER_H
 #define FERRY_TESTS_RANDOM_MAKER_H

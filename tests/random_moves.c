@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Units, and the moves of their parts: each into a gap between two uses. */
 #include "tests/random_maker.h"
 

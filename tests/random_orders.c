@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* When each copy happens in the one-at-a-time execution; orders and waits follow from that. */
 #include "tests/random_maker.h"
 

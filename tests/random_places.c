@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Granules for every stay and host bytes for every copy, and the limits that they need. */
 #include "tests/random_maker.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Random moves that `schedule` should find a plan for: gaps between uses, some of them,
    in parts or whole, with triggers. */
 #ifndef FERRY_TESTS_RANDOM_WISHES_H

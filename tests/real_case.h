@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Real profiles, recorded by other projects, which are too large to ship: FERRY_REAL_TRACES says
    where they are; and what is counted off them by other means than the importer's. */
 #ifndef FERRY_TESTS_REAL_CASE_H

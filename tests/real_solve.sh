@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Profiles that others recorded: what imports as plannable is solved, at 60 % of its peak or midway
 # between its floor and its peak, whichever is larger, and the plan passes check and its proof holds.
 # The folder is given by FERRY_REAL_TRACES.

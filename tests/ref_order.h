@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The order of ops a second time: slow, obvious, from docs/formats.md alone, pair by pair.  The
    oracle of trace/rewrite/order; it shares its types and nothing else. */
 #ifndef FERRY_TESTS_REF_ORDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sections and recompute a second time: slow, obvious, written from docs/formats.md and
    docs/machine-model.md alone.  The oracle of trace/rewrite/rewrite; it shares its types and
    nothing else.

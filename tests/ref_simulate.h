@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The machine model a second time: slow, obvious, written from docs/machine-model.md and
    docs/formats.md alone.  The oracle of trace/simulate/simulate; it shares its result struct and
    nothing else.  Every start and end of every item is kept, so that a test can compare to the

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # `ferry replay` on stored files, as it is met by somebody who has just made a trace and a plan.
 . "$(dirname "$0")/rules/common.bash"
 scratch
@@ -32,6 +33,9 @@ smaller() { run 70 replay t.json p.json --bytes all --fault missing=1MiB && one_
 unpinned() { run 70 replay t.json p.json --fault pinned=4KiB && one_line && says 'host memory: the plan needs'; }
 broken() { run 70 replay t.json p.json --fault copy=3 && one_line && says 'CUDA_ERROR_ECC_UNCORRECTABLE'; }
 lost() { run 1 replay t.json p.json --verify -n 4 --fault lost=20 && grep -q 'words were wrong' err; }
+lost_seen_early() { run 1 replay t.json p.json --races -n 4 --fault lost=20 && grep -q 'of the [0-9]* copies .* of step [1-4] the device was given' err; }
+wait_lost() { run 1 replay t.json p.json --races -n 4 --fault wait=9 && grep -q 'has to wait for .* of step [1-4], and nothing orders them' err; }
+implied() { run 0 replay t.json p.json --races --json && [ "$(number waits)" -gt 0 ] && [ "$(number waits)" -lt "$(number plan_waits)" ] && [ "$(number races)" = 0 ]; }
 no_fault() { run 2 replay t.json p.json --fault heat=3 && one_line && says 'is not missing=SIZE, pinned=SIZE, copy=N, lost=N, wait=N or counter=N'; }
 no_emulator() { FERRY_EMU=/nowhere.so run 69 replay t.json p.json && one_line && says "FERRY_EMU=FILE says where the emulator's library lies"; }
 no_gpu() { FERRY_EMU= ; [ -e /dev/nvidiactl ] || { run 69 replay t.json p.json --driver cuda && one_line && says 'use --driver emulated'; }; }
@@ -56,6 +60,9 @@ claim "less device memory than told is one line" smaller
 claim "refused pinning is one line" unpinned
 claim "a copy that fails is one line" broken
 claim "a copy that is left out leaves wrong bytes" lost
+claim "the race checker counts the copies" lost_seen_early
+claim "a wait that is left out is told as the order that is missing" wait_lost
+claim "waits that others imply are not made, and nothing races" implied
 claim "an unknown fault gets the list" no_fault
 claim "a missing emulator is told with its remedy" no_emulator
 claim "a missing GPU is told with its remedy" no_gpu

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # A replay that is killed at any instant leaves nothing behind: no file, no shared memory, no process.
 set -u
 ferry=$builddir/ferry

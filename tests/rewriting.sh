@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Sections and recompute as people meet them: what may be asked for, what is answered where nothing
 # fits, what explain says of a plan, and that a plan file alone is enough to rebuild its trace.
 . "$(dirname "$0")/rules/common.bash"

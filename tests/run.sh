@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Programs under a budget say what they say without one, on demand and by a plan.
 . "$(dirname "$0")/run.bash"
 
@@ -115,6 +116,15 @@ session() { # what docs/run.md shows is what ferry says
     diff <(sed -n 's/^    \(ferry: .*\)/\1/p' "$srcdir/docs/run.md") -
 }
 
+reported() { # the report is what its schema says, and nothing else
+  command -v python3 >/dev/null && python3 -c 'import jsonschema' 2>/dev/null || { echo "no python3-jsonschema"; return 77; }
+  plain churned "$programs/habits" "$kernels" 200 perturbed 3 &&
+    same churned --wait --budget 900KiB -- "$programs/habits" "$kernels" 200 perturbed 3 &&
+    python3 -c 'import json, sys, jsonschema; jsonschema.validate(json.load(open(sys.argv[1])), json.load(open(sys.argv[2])))' \
+      churned.json "$srcdir/data/schema/run-report.schema.json" &&
+    [ "$(figure clean_bytes churned)" -gt 0 ] || { echo "no tensor left without a copy"; return 1; }
+}
+claim "a report is as its schema says; what nobody touched leaves without a copy" reported
 claim "the session in docs/run.md is what is said today" session
 claim "an MLP says the same at 90, 70, 50 % and at its floor" budgets mlp "$programs/mlp" "$kernels" 16
 claim "strict, aliased and paranoid modes say the same" modes

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # A plan is left and entered again at random, and no byte is ever wrong; FERRY_STEPS for more of it.
 . "$(dirname "$0")/run.bash"
 steps=${FERRY_STEPS:-300} least=$((${FERRY_STEPS:-300} / 4))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Two rewritings of one trace compared field by field, origins included. */
 #ifndef FERRY_TESTS_SAME_TRACE_H
 #define FERRY_TESTS_SAME_TRACE_H

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Every --json output fits its schema in data/schema/answer-COMMAND.schema.json, and every command that
 # has --json has one.
 . "$(dirname "$0")/rules/common.bash"
@@ -9,6 +10,9 @@ schemas=$srcdir/data/schema
 
 "$ferry" zoo -q resnet18 --batch 16 --image 96 -d v100 -o net.json && "$ferry" zoo -q alexnet --batch 32 --image 64 --width-divisor 2 -d v100 -o alex.json &&
   "$ferry" solve -q net.json -b 60% --proof -o plan.json >/dev/null && "$ferry" solve -q alex.json -b 70% --recompute auto --sections auto -o both.json --limit 20000 >/dev/null || exit 1
+sed 's/"granule_bytes": *[0-9]*/"granule_bytes": 65536/' "$srcdir/data/devices/titanx-pascal.json" >fine.json
+"$ferry" zoo vgg16 --batch 2 --width-divisor 8 --image 64 --classes 10 -d titanx-pascal -q -o small.json && "$ferry" solve -q small.json -d fine.json -b 80% -o small.plan >/dev/null || exit 1
+printf 'ferry-text/1\ntensor a 1MiB\nop one forward 10us writes a\nop two backward 20us reads a\n' >net.txt
 sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' net.json >guess.json
 
 # answers COMMAND ARGUMENTS...: kept as answers/COMMAND.N.json, whatever its status
@@ -29,7 +33,9 @@ advised() {
     sleep 0.1
   done
   "$ferry" submit -q alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --fingerprint plain --wait --server "unix:$PWD/socket" >submitted &&
-    answers advise plain -s 100% --server "unix:$PWD/socket" && status=0
+    answers submit net.json --server "unix:$PWD/socket" && answers submit alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --server "unix:$PWD/socket" &&
+    answers submit alex.json --kind curves --with '{"points":3,"device":"v100","limit_ticks":100}' --wait --server "unix:$PWD/socket" && answers jobs --server "unix:$PWD/socket" &&
+    answers token --owner ada && answers advise plain -s 100% --server "unix:$PWD/socket" && status=0
   kill $pid
   wait $pid
   [ $status = 0 ] || cat serve.out submitted
@@ -46,6 +52,9 @@ all() {
     answers curve net.json -b 20MiB,50%,100% --effort low && answers min-memory net.json --limit 1000 && answers min-memory net.json -s 0% --limit 1 --host 1MiB &&
     answers max-batch alexnet --image 64 --width-divisor 4 --classes 100 -d v100 -b 64MiB --limit 1000 --fine 16 && answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --compare &&
     answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --leave alex@5s && answers whatif net.json -d v100,p100 -b 20MiB,60% --effort low &&
+    answers import net.txt && answers convert net.json -o plain.json && answers convert plan.json -f packed -o packed.json && answers rewrite net.json plan.json -o rewritten.json &&
+    answers export net.json plan.json --chrome steps.json && answers man solve && answers completion && answers torch-path && answers doctor && answers doctor net.json plan.json &&
+    answers link && answers replay small.json small.plan && answers replay small.json small.plan --compute real --steps 2 --compare &&
     { ! with_server || advised; }
 }
 fit() {
@@ -66,8 +75,7 @@ END
 complete() { # what has --json is tried here; those that need a GPU, a service or files of others are named
   local command
   for command in $("$ferry" completion --list | sed -n 's/ --json$//p'); do
-    case $command in replay | link | import | doctor) continue ;; esac
-    [ "$command" = advise ] && ! with_server && continue
+    [[ $command =~ ^(advise|jobs|submit|token)$ ]] && ! with_server && continue
     [ -e "answers/$command.0.json" ] && [ -e "$schemas/answer-$command.schema.json" ] || echo "$command has no schema or was not tried"
   done
 }

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Every trace, device and plan under the given folders keeps to its schema, plain and packed; and the
 schemas refuse what is wrong.  schemas.py SCHEMAS FOLDER..."""
 import copy

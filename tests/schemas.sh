@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Every shipped trace, device and plan keeps to the JSON Schemas in data/schema/.
 set -u
 command -v python3 >/dev/null || { echo "python3 is missing"; exit 77; }

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Requests made from the description of the API, and mutated: tests/service/fuzz.py. More of them with
 # FERRY_SOAK=1.
 command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }

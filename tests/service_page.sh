@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The page of `ferry serve` in a headless Chromium. FERRY_NODE_MODULES is a node_modules folder with
 # playwright-core; without it, or without Chromium, this is skipped.
 chromium=$(command -v chromium || command -v chromium-browser) || { echo "Chromium is not here"; exit 77; }

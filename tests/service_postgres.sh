@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The store on PostgreSQL, in a cluster of its own that is gone afterwards: the contract that SQLite
 # keeps, daemons killed at random, and two replicas that share the work. Skipped without PostgreSQL.
 for bin in /usr/lib/postgresql/*/bin; do :; done
@@ -22,14 +23,25 @@ mkdir "$work/data" "$work/socket" && chmod 777 "$work/socket"
 chmod 700 "$work/data"
 cd / && "${as[@]}" "$bin/initdb" -D "$work/data" -U ferry -A trust --no-sync >"$work/initdb.log" 2>&1 || { cat "$work/initdb.log"; exit 1; }
 "${as[@]}" "$bin/pg_ctl" -D "$work/data" -w -l "$work/data/log" -o "-c listen_addresses='' -c unix_socket_directories=$work/socket" start >/dev/null || { cat "$work/data/log"; exit 1; }
+# kill -9 of the whole of it, and up again; its remains may hold its memory for a moment.
+cat >"$work/crash" <<END
+#!/bin/bash
+kill -9 \$(head -n 1 "$work/data/postmaster.pid")
+for _ in \$(seq 100); do
+  (cd / && ${as[@]} "$bin/pg_ctl" -D "$work/data" -w -l "$work/data/log" -o "-c listen_addresses='' -c unix_socket_directories=$work/socket" start) && exit 0
+  sleep 0.1
+done
+exit 1
+END
+chmod 755 "$work/crash"
 connection="host=$work/socket user=ferry dbname=postgres"
-schemas=$(for i in 0 1 2 3 4 5 6 7 8 9 10 kill two; do echo "create schema t$i;"; done)
+schemas=$(for i in 0 1 2 3 4 5 6 7 8 9 10 11 12 kill two; do echo "create schema t$i;"; done)
 "$bin/psql" -q "$connection" -c "$schemas" >/dev/null || exit 1
 
 rounds=6 jobs=60
 [ -z "${FERRY_SOAK:-}" ] || rounds=200 jobs=1000
 status=0
 FERRY_POSTGRES=$connection "$builddir/tests/test_store" || status=1
-python3 "$srcdir/tests/service/kill.py" $rounds 2 "postgres:$connection options='-csearch_path=tkill'" || status=1
+FERRY_CRASH=$work/crash python3 "$srcdir/tests/service/kill.py" $rounds 2 "postgres:$connection options='-csearch_path=tkill'" || status=1
 python3 "$srcdir/tests/service/replicas.py" $jobs "postgres:$connection options='-csearch_path=ttwo'" || status=1
 exit $status

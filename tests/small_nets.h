@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Small relatives of the zoo's networks that can be calculated in a test, and ways to cut them and
    to make things again that do not come from the planner: all that the rules of rewriting let. */
 #ifndef FERRY_TESTS_SMALL_NETS_H

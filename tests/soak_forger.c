@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Forged proofs by the million.  soak_forger [TRIES [SEED]]: so many tries, on traces from SEED on.
    A proof that passes and shows more than some plan of its class takes ends it with status 1. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the fuzzer of the planner does with one input, and what a replay of its corpus does too. */
 #ifndef FERRY_TESTS_SOLVE_FUZZ_H
 #define FERRY_TESTS_SOLVE_FUZZ_H

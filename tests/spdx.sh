@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Puts the licence's line into every source that has none: tests/spdx.sh [--check]. With --check it
 # names those and changes nothing.
 set -eu

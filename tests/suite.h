@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A test program: a list of claims, each a libcheck test run in a process of its own. */
 #ifndef FERRY_TESTS_SUITE_H
 #define FERRY_TESTS_SUITE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces of any size with the shape of known networks, for benches and for tests that need size
    more than truth. */
 #ifndef FERRY_TESTS_SYNTHETIC_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The bound: exact arithmetic against the solver's, validity whatever the duals, and the way back
    from GLPK's abort. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bounds of many budgets from few programs, against plans and against each budget's own program. */
 #include "solver/flow/bound_range.h"
 #include "tests/planned_case.h"

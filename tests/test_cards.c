@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Small zoo jobs on one card and on two: what is chosen keeps every limit, the plans are legal,
    what was predicted is near what the machine model says, and the rivals are judged alike. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rules of check that no file can break, since its reader refuses such a plan; and allocations that
    fail.  The other rules are broken one by one in tests/cases/check-rules. */
 #include <string.h>

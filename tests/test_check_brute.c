@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Safe and live against brute force: what check passes never uses memory twice nor hangs, whatever
    the durations; what it refuses does so for some. FERRY_CASES: how many seeds. */
 #include <stdio.h>

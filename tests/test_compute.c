@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What an op calculates, as text and back, and how long that takes by the roofline. */
 #include <string.h>
 

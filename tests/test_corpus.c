@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What fuzzers found once, and files that are odd in a way worth keeping, through the loaders. */
 #include <dirent.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Curves of random traces: more memory is never slower, bounds lie below plans, the smallest memory
    lies between its two ends and agrees with the curve. The bench does the same to 500. */
 #include "solver/fleet/curve.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The digest of every shipped trace against tests/canonical.py, which shares nothing with it; and
    all forms of a trace have one digest. */
 #include <stdio.h>

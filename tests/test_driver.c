@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The driver's table: its prototypes against cuda.h where that exists, and its errors. */
 #include "config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The half of test_driver that must not see cuda.h. */
 #include <check.h>
 #include <stddef.h>

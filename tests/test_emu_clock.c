@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The emulated driver, docs/emulator.md 10: engines and the two clocks (loop index 0: real, 1:
    virtual). */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The emulated driver, docs/emulator.md 7, 8, 11 and 12: mapped addresses, how much memory there
    is, and what an address is asked.  Where the clock matters, on both (loop index 0: real, 1:
    virtual). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The emulated driver, docs/emulator.md 1 to 6 and 9: what runs before what, which calls are
    refused, and how entries are found.  Where the clock matters, on both (loop index 0: real, 1:
    virtual). */

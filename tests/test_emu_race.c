@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The emulated driver's race checker, and the fuzzer that shows a race by what comes out (loop
    index 0: the real clock, 1: the virtual one). */
 #include <string.h>

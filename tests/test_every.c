@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* solve beside the best of all plans of tiny traces that may be cut into two or three parts and may
    make again what they dropped: the bound is never above the best, the plan never below it, and
    nearly always it is it.  FERRY_CASES: how many seeds; `make bench` has more. */

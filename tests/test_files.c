@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The loaders of the three files: what they accept comes back the same, what they refuse is one
    line with its place, and nothing that a file or the memory does makes them crash or leak. */
 #include <stdio.h>

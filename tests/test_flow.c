@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The flow program is a relaxation of the machine model: with its gaps fixed to what a plan does,
    it says no more than the simulator.  Each of its rows is made wrong once, to see that this test
    would notice. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* With drops, too, the flow program is a relaxation of the machine model: fixed to what plans do
    that make tensors again, anywhere in the gap, by chains, several outputs at once, it says no more
    than the simulator.  Each of its rows is made wrong once, to see that this would be noticed. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Nothing above the best plan passes the prover. FERRY_CASES: how many forged proofs; `make soak`
    has ten million. */
 #include "tests/forger.h"

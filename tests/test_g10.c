@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The G10 artifact's instances against its published totals: sizes, units and the simulator agree,
    or no comparison with it means anything.  FERRY_REAL_TRACES says where the files are. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Groups of small tensors: what they may hold, and that plans of them are legal and need less. */
 #include "solver/attempt/group.h"
 #include "solver/place/schedule.h"

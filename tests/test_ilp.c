@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The door to GLPK: answers, and leaving it in the middle of one. */
 #include <math.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Imports of small texts made by hand: plain text, intervals, kernels of simulators; and of texts
    that are cut, packed or nothing. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Chakra .et and pickle files, written here byte by byte. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every input that a fuzzer once found, or that is odd in a way worth keeping, is imported again.
  */
 #include <dirent.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Imports of small execution traces made by hand, alone and with the Kineto file of the same run.
  */
 #include <stdio.h>

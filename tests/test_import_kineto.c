@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Imports of small Kineto files made by hand, one for each trap. */
 #include <string.h>
 

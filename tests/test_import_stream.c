@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The pull reader of JSON, and decimal numbers without doubles. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The GPU's kernels, compiled for the host: each kind beside the CPU's own function of it, and
    networks that train by them on the emulated device. */
 #include "executor/ops/bf16.h"

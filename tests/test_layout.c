@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layouts: every tensor stands for itself once, groups take the shares of their members, and the
    groups of large tensors waste less memory than the tensors alone. */
 #include "solver/attempt/layout.h"

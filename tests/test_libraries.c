@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The doors to cuBLAS and cuDNN, with libraries behind them that stand in for the two: every
    product and convolution beside the CPU's own, choices and refusals, and networks that train by
    them on the emulated device. */

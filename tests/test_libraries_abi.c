@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Our prototypes of cuBLAS and cuDNN against their own headers, where those exist. */
 #include "config.h"
 

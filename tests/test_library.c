@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The public library as others use it: NULL and sizes are answered by errors, texts come back as
    they went, several threads may ask at once, and a plan's queues lead to its end. */
 #include "tests/suite.h"
@@ -97,6 +98,62 @@ START_TEST (texts_come_back) {
   ferry_plan_free (q);
   ferry_trace_free (t);
   ferry_trace_free (u);
+  ferry_device_free (d);
+}
+END_TEST
+
+/* A profile in memory is what the same file is. */
+START_TEST (profiles_from_memory) {
+  static const char text[] = "ferry-text/1\nname net\nbatch 2\n"
+                             "tensor a 1MiB\ntensor b 1MiB parameter\n"
+                             "op one forward 10us reads b writes a\n"
+                             "op two backward 20us reads a b\n";
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_file f = FERRY_INIT (ferry_file);
+  char *report = NULL;
+  f.name = "net.txt";
+  f.data = text;
+  f.bytes = sizeof text - 1;
+  ferry_trace *t = ferry_import_memory (&f, 1, NULL, &report, &err);
+  ck_assert_msg (t != NULL, "%s", err.text);
+  ck_assert_int_eq (ferry_trace_ops (t), 2);
+  ck_assert (report && strstr (report, "\"net.txt\""));
+  ferry_free (report);
+  ferry_trace_free (t);
+  ck_assert_ptr_null (ferry_import_memory (NULL, 1, NULL, NULL, &err));
+  ck_assert_int_eq (err.exit_status, 2);
+  f.data = NULL;
+  ck_assert_ptr_null (ferry_import_memory (&f, 1, NULL, NULL, &err));
+  f.data = text;
+  ck_assert_ptr_null (ferry_import_memory (&f, 3, NULL, NULL, &err));
+  ck_assert_msg (strstr (err.text, "1 to 2"), "%s", err.text);
+  f.size = 0;
+  ck_assert_ptr_null (ferry_import_memory (&f, 1, NULL, NULL, &err));
+}
+END_TEST
+
+/* A network's flags, and the order of its ops, are the library's as they are the program's. */
+START_TEST (flags_and_orders) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_device *d = a_card ();
+  ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
+  r.network = "bert-base";
+  r.batch = 2;
+  r.seq = 128;
+  r.depth_divisor = 6;
+  r.device = d;
+  ferry_trace *plain = ferry_zoo (&r, &err);
+  r.explicit_attention = true;
+  ferry_trace *explicit = ferry_zoo (&r, &err);
+  ck_assert_msg (plain && explicit, "%s", err.text);
+  ck_assert_int_gt (ferry_trace_peak_bytes (explicit), ferry_trace_peak_bytes (plain));
+  ferry_options o = for_share (plain, d, 70);
+  o.op_order = FERRY_OPS_UPDATES;
+  ferry_plan *p = ferry_solve (plain, &o, &err);
+  ck_assert_msg (p && ferry_check (plain, p, &err), "%s", err.text);
+  ferry_plan_free (p);
+  ferry_trace_free (plain);
+  ferry_trace_free (explicit);
   ferry_device_free (d);
 }
 END_TEST
@@ -229,7 +286,9 @@ START_TEST (threads_share_objects) {
 END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { nothing_given_is_an_error, texts_come_back,       walks_to_the_end,
-                                 curves_and_packs,          threads_share_objects, NULL };
+  const TTest *const tests[] = { nothing_given_is_an_error, texts_come_back,
+                                 profiles_from_memory,      flags_and_orders,
+                                 walks_to_the_end,          curves_and_packs,
+                                 threads_share_objects,     NULL };
   return suite_run ("library", tests, 120);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What must not change a prediction, and what must not make it worse. */
 #include <stdio.h>
 

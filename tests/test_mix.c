@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sections and recompute in solve, on networks: what a plan is worth, what it may read, and that
    the file alone rebuilds it, by the second rewriting written for tests.  The networks are short
    ones of their kind; FERRY_CASES=2: the whole ones as well. */

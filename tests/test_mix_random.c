@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sections and recompute on small random traces.  The bounds are held against random plans that
    know nothing of the planner, the choices against all cuts and all sets of drops of tiny traces.
    FERRY_CASES: how many where each takes longest. */

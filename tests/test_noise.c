@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Durations that vary: each day stays within its noise, the spread of a plan's days is what the
    reference simulator says of them one by one, and of plans that take as long solve takes the one
    that such days harm least. */

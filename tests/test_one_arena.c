@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Places in one arena: offsets for recorded and made allocations, plans of random traces whose
    places are looked at once more here, other offsets that check refuses, and bytes that are right
    after some steps on the emulator. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops whose results are known by other means than differences. */
 #include <dlfcn.h>
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Orders of ops: legal ones are taken and keep every value, all others are refused, by the rewriter
    and by check alike; early updates are legal and as early as they can be. */
 #include <string.h>

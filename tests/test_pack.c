@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Packing jobs onto a card, against trying every combination. */
 #include "base/random.h"
 #include "solver/fleet/pack_spread.h"

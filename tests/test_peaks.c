@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The tree of sums and greatest values against a plain array. */
 #include "base/random.h"
 #include "solver/place/peaks.h"

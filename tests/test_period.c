@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* When a program repeats itself, told from its beats. */
 #include "executor/shim/period.h"
 #include "tests/suite.h"

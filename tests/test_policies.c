@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every policy on random traces: what it returns is legal, keeps the budget or says that it does
    not, and is the same again. */
 #include <stdio.h>

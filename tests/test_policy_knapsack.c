@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The three fillings of the knapsack against all subsets: none takes more than its share, the
    program finds the best, the table what is best in rounded sizes.  And the share that the policy
    settles on is the largest that fits, which a bisection would have missed on some of the traces.

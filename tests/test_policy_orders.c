@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The search over orders: whatever order it tries, each op finds in its tensors what it found
    before, by a run that knows values and nothing of dependencies; on small steps every order is
    tried by force, and the search finds the best. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Each policy's choice on a trace of a few ops was worked out on paper from its rule; here it is
    the triggers that are golden, never a cost.  Then where a description misleads, or its code
    differs from it: which side was taken. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The certificate read again: what the solver claims is proved to the unit, one unit more is
    refused, and duals that were changed prove no more than is true. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Recorded execution traces, alone and with the Kineto file of the same run, and a Chakra file,
    against numbers that were counted off them by other means. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Recorded memory snapshots, kernels of a simulator and intervals against numbers that were counted
    off them by other means; and that every importer repeats itself. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Recorded Kineto files against numbers that were counted off them by other means. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The second simulator and the second rewriter against what was worked out by hand. */
 #include "tests/golden_machine.h"
 #include "tests/ref_rewrite.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Replay: predicted equals seen on the virtual clock, every byte is where it should be, and what is
    missing in a plan is found. */
 #include <stdio.h>

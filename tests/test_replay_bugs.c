@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bugs planted in plans that were right.  check judges whether what came out is a bug; then the
    race checker must find it in the replay's first run, without a byte behind the addresses, and
    must be silent where there is none.  The two have no line in common: check reads the plan, the

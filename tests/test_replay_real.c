@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces that others recorded on GPUs: planned by a published policy at four budgets, and replayed
    on the virtual clock without bytes, predicted equals seen.  FERRY_REAL_TRACES says where they
    lie. */

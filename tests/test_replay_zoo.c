@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Real networks under plans that move everything that can be moved: predicted equals seen at their
    own size, and every byte is right in smaller relatives at three budgets down to the floor.
    FERRY_CASES=2: all networks, not one of a kind. */

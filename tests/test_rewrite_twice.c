@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rewriter against tests/ref_rewrite: random traces, random lists, most of them refused. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From shares to sections: static memory holds at every op, and what the scheduler makes of it is
    near the bound. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Whatever moves are wished, the plan that schedule makes passes check, simulates, and keeps the
    budget; what it calls impossible below a budget is possible at the budget that it names. */
 #include <stdio.h>

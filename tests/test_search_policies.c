@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ours beside the published policies on random traces: no plan below its bound, no policy faster
    than ours.  tests/bench/bench_policies counts longer. */
 #include <string.h>

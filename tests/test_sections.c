@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The bound of every cut: held against random plans and against its proof.  Each part of its
    argument is made wrong once, to see that this would be noticed.  (test_every has the best of all
    plans.) */

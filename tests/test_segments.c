@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Where little fits: what is met on the way to a tensor is given up again, and sets that keep what
    segments hand on. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Each wrapper of the shim has the type that the toolkit gives the version by which it is asked
    for, where the toolkit is; and the tables that stand in for it say what it says. */
 #include "config.h"

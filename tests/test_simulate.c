@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The simulator against tests/ref_simulate, to the nanosecond, and against what was worked out by
    hand. */
 #include <stdio.h>

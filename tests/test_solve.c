@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* solve on small random traces: what it returns passes check, is never below the bound that it
    proves, fits into memory, and is the same again.
    Beside it stands the best of every choice of whole tensors in every gap, found by trying all. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* solve beside the best of all plans of tiny traces.  FERRY_CASES: how many seeds; `make bench` has
    more, and says how the misses look. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the planner's fuzzer found once, and inputs that reach far, through solve and the policies.
  */
 #include <dirent.h>

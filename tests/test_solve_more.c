@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* More memory, a faster link, more of the host: none of them may raise the bound.  A search is no
    proof, so a plan may take longer with more: by more than the gap that solve was asked for in one
    pair of a hundred, by more than a 32nd in one of five hundred, by more than an eighth in none.

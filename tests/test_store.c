@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The contract of the store, on each database: SQLite always, PostgreSQL where FERRY_POSTGRES is a
    connection with schemas t0, t1, ... (tests/service_postgres.sh makes them). */
 #include <pthread.h>
@@ -7,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "server/store.h"
+#include "server/store/store.h"
 #include "tests/suite.h"
 
 enum { CLAIMERS = 8, JOBS = 40 };
@@ -310,6 +311,43 @@ START_TEST (opening_again_keeps_all) {
 }
 END_TEST
 
+START_TEST (what_nobody_looks_at_goes_and_what_somebody_needs_stays) {
+  static const char digest[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+  static const char orphan[] = "1123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+  char outcome[128];
+  job_row j;
+  bool held = false, found = true;
+  error missing = { 0 };
+  begin (_i, 11);
+  snprintf (outcome, sizeof outcome, "{\"files\":{\"result\":\"%s\"}}", digest);
+  ck_assert (store_put_bytes (s, digest, "x", 1, &err) &&
+             store_put_bytes (s, orphan, "y", 1, &err));
+  ck_assert_int_eq (submit ("old", "ada"), SUBMIT_NEW);
+  ck_assert (claim (&j) && store_finish (s, &j, JOB_done, outcome, NULL, &held, &err) && held);
+  ck_assert_int_eq (submit ("waits", "ada"), SUBMIT_NEW);
+  ck_assert_msg (store_sweep (s, 60000, &err), "%s", err.text); /* all is young */
+  ck_assert_ptr_nonnull (store_file (s, orphan, a, &err));
+  ck_assert (store_saw (s, "old", &err));
+  usleep (50000);
+  ck_assert_msg (store_sweep (s, 20, &err), "%s", err.text);
+  ck_assert (store_find_job (s, "waits", "ada", a, &j, &found, &err) && found);
+  ck_assert (store_find_job (s, "old", "ada", a, &j, &found, &err) && !found);
+  ck_assert_ptr_null (store_file (s, orphan, a, &missing));
+  end ();
+}
+END_TEST
+
+START_TEST (a_key_is_kept_for_one_job_of_an_owner) {
+  bool kept = false;
+  begin (_i, 12);
+  ck_assert (store_promise (s, "ada", "k", "a", &kept, &err) && kept);
+  ck_assert (store_promise (s, "ada", "k", "a", &kept, &err) && kept);
+  ck_assert (store_promise (s, "ada", "k", "b", &kept, &err) && !kept);
+  ck_assert (store_promise (s, "bob", "k", "b", &kept, &err) && kept);
+  end ();
+}
+END_TEST
+
 START_TEST (the_newest_curve_of_a_fingerprint_is_found) {
   trace_row t = { "t1", "{}", "print" };
   curve_row c;
@@ -333,6 +371,8 @@ int main (void) {
   const suite_row rows[] = {
     { the_same_id_is_joined_and_asked_again_after_a_failure, 0, databases },
     { a_full_queue_takes_no_more_and_still_joins, 0, databases },
+    { what_nobody_looks_at_goes_and_what_somebody_needs_stays, 0, databases },
+    { a_key_is_kept_for_one_job_of_an_owner, 0, databases },
     { eight_claimers_claim_each_job_once, 0, databases },
     { a_stale_attempt_writes_nothing, 0, databases },
     { a_lease_that_ran_out_is_queued_again_until_it_was_tried_often_enough, 0, databases },

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Networks that train under plans on the emulated device: bit for bit as they train unswapped, and
    otherwise where something is wrong. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every number of tuning.def can be set within its range and not beyond; every strategy can be
    switched off, and does something where it is on. */
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What explain says of waits, against the timelines that it was read off. */
 #include "trace/simulate/waits.h"
 #include "tests/planned_case.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The zoo: published sizes and flops, what may be asked of it, and the device files. */
 #include <string.h>
 

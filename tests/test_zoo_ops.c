@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every trace of the zoo, op by op: what it reads, writes and keeps. */
 #include <string.h>
 

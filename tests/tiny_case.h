@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tiny random traces, all plans of which can be tried. */
 #ifndef FERRY_TESTS_TINY_CASE_H
 #define FERRY_TESTS_TINY_CASE_H

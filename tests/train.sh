@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # `ferry replay --compute real` on stored files.
 . "$(dirname "$0")/rules/common.bash"
 scratch

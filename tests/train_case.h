@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A small network under a plan that moves whatever can be moved, for training on the emulator: cut,
    with what can be made again made again, or both; with room to spare, half way, and in the least
    memory for which the scheduler finds a plan. */

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Prints docs/tuning.md from solver/tuning/strategies.def, solver/tuning/stats.def and solver/tuning/tuning.def."""
 import re, sys
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # curve, min-memory, max-batch, pack and whatif from the command line: their answers agree with each
 # other and with what other commands say of the same plans, and their pictures with their JSON.
 set -u
@@ -141,12 +142,12 @@ p, a = json.load (open ("p")), json.load (open ("sa"))
 jobs = p["jobs"]
 assert p["placed"] == 2 and sum (j["budget_bytes"] for j in jobs) <= 300 << 20
 assert sum (j["needs_bytes"] for j in jobs) > 300 << 20, "they fit without any plan"
-assert sum (j["share_ppm"] for j in jobs) <= 1000000
+assert sum (j["share"] for j in jobs) <= 1
 assert jobs[0]["predicted"]["step_ns"] == a["step_ns"]
 for j in jobs: assert abs (j["predicted_ns"] - j["together_ns"]) <= 0.05 * j["together_ns"], j
 r = {x["name"]: x for x in p["rivals"]}
-assert r["nothing moves"]["msr_ppm"] == 0 and r["ferry"]["fits"]
-assert not r["even split"]["fits"] or r["ferry"]["worst_ppm"] <= r["even split"]["worst_ppm"]
+assert r["nothing moves"]["msr"] == 0 and r["ferry"]["fits"]
+assert not r["even split"]["fits"] or r["ferry"]["worst"] <= r["even split"]["worst"]
 END
 }
 claim "two jobs share a card with legal plans, as predicted, no worse than an even split" packs
@@ -186,6 +187,16 @@ for x in w.values ():
 assert w["unswapped"]["none_proved"] and w["unswapped"]["needs_bytes"] <= 64 << 20
 END
 }
+grows() { # with the slowdown and with the budget
+  local how last=0 now
+  for how in "-b 56MiB -s 10%" "-b 64MiB -s 10%" "-b 64MiB -s 20%" "-b 64MiB -s 40%"; do
+    now=$("$ferry" max-batch -q alexnet --image 64 --width-divisor 4 --classes 100 -d v100 $how --limit 300 --fine 8 --json |
+      grep -o '"batch": *[0-9]*' | grep -o '[0-9]*$' | tr '\n' ' ')
+    python3 -c 'import sys; a, b = ([int (x) for x in s.split ()] for s in sys.argv[1:]); assert len (b) >= 4 and all (x <= y for x, y in zip (a, b)), (a, b)' "$([ "$last" = 0 ] && echo "$now" || echo "$last")" "$now" || return 1
+    last=$now
+  done
+}
+claim "the largest batch is never less with more allowed" grows
 claim "the largest batch grows with what is allowed, and keeps the slowdown" batches
 
 "$ferry" compare -q a.json -b 75% --limit 1000 --policies ferry,vdnn-all,tensile,greedy-largest \

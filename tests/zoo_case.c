@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/zoo_case.h"
 
 const device card = { .name = "card",

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Networks of the zoo for tests: a room and an error that last one claim, and a card with a
  * roofline. */
 #ifndef FERRY_TESTS_ZOO_CASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/build.h"
 
 #include <string.h>
@@ -34,7 +35,8 @@ trace_builder *build_new (arena *a, const char *name, int64_t batch, error *err)
     return NULL;
   b->trace->name = arena_string (a, name, err);
   b->trace->batch = batch;
-  b->trace->source = (trace_source){ .kind = "", .detail = "", .confidence = "exact" };
+  b->trace->source =
+      (trace_source){ .kind = "", .detail = "", .device = "", .confidence = "exact" };
   return b->trace->name ? b : NULL;
 }
 
@@ -46,6 +48,7 @@ static const char *copy (trace_builder *b, const char *text) {
 void build_source (trace_builder *b, const char *kind, const char *detail, const char *confidence) {
   b->trace->source = (trace_source){ .kind = copy (b, kind),
                                      .detail = copy (b, detail),
+                                     .device = "",
                                      .confidence = copy (b, confidence) };
 }
 
@@ -73,6 +76,10 @@ int32_t build_tensor (trace_builder *b, const char *name, int64_t bytes, tensor_
 
 tensor *build_tensor_at (trace_builder *b, int32_t index) {
   return index < b->trace->n_tensors ? &b->trace->tensors[index] : &b->spare_tensor;
+}
+
+bool build_failed (const trace_builder *b) {
+  return b->err.code != ERR_none;
 }
 
 int32_t build_tensors (const trace_builder *b) {

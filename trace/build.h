@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace made in memory, by the zoo and the importers: tensors and ops are appended, failures are
    remembered and told once, by build_finish, which also validates. */
 #ifndef FERRY_TRACE_BUILD_H
@@ -29,6 +30,8 @@ void build_compute (trace_builder *b, const char *canonical_json);
 /* One more row of durations, n_ops long at the end; copied. */
 void build_samples (trace_builder *b, const int64_t *ns, int32_t count);
 
+/* Memory is out: what is appended from here on is forgotten, and build_finish tells. */
+bool build_failed (const trace_builder *b);
 trace *build_finish (trace_builder *b, error *err) MUST_CHECK;
 
 #endif

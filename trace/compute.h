@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An op's real calculation: one table of kinds (trace/compute.def) tells its parameters,
    operands, flops and bytes, how it is written in a trace, and later how it is executed. */
 #ifndef FERRY_TRACE_COMPUTE_H

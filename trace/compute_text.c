@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An op's calculation as it stands in a trace: its words and those of its sizes that are not 0. */
 #include <assert.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/device.h"
 
 #include <string.h>
@@ -19,7 +20,7 @@ typedef struct number {
 static const number device_numbers[] = {
   { "memory_bytes", offsetof (device, memory_bytes), 0, MOST_BYTES, true, 0 },
   { "reserved_bytes", offsetof (device, reserved_bytes), 0, MOST_BYTES, false, 0 },
-  { "granule_bytes", offsetof (device, granule_bytes), 512, MOST_BYTES, true, 0 },
+  { "granule_bytes", offsetof (device, granule_bytes), 512, MOST_GRANULE_BYTES, true, 0 },
   { "host_bytes", offsetof (device, host_bytes), 0, MOST_BYTES, true, 0 },
   { "section_ns", offsetof (device, section_ns), 0, MOST_NS, false, 0 },
   { "share_ppm", offsetof (device, share_ppm), 1, 1000000, false, 1000000 },

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A card and its link, as far as a plan depends on them. */
 #ifndef FERRY_TRACE_DEVICE_H
 #define FERRY_TRACE_DEVICE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan: orders, waits and places, never times.  Indices are those of the rewritten trace, but in
    `order` (the original's), `sections` (those of the trace in that order) and `recomputes` (the
    sectioned one's). */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/roofline.h"
 
 int64_t roofline_rate (const device_roofline *r, compute_dtype dtype, bool product) {

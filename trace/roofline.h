@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long an op takes on a device of which only peak rates are known. */
 #ifndef FERRY_TRACE_ROOFLINE_H
 #define FERRY_TRACE_ROOFLINE_H

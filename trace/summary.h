@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace's needs before anyone plans anything: its bytes by kind, the peak and who holds it,
    and the floor below which no plan can go.  Bytes are those of the tensors, not rounded to
    granules. */

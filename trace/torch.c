@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/torch.h"
 
 #include <string.h>
@@ -10,6 +11,7 @@ typedef struct notes {
   int32_t *free_after;  /* from then on only autograd holds it */
   int32_t *back_before; /* the first unpack */
   bool *leaves;         /* weights and optimizer state that hooks bring back */
+  bool *once;           /* written by an op that cannot run again */
 } notes;
 
 static bool note_ops (const json *note, const char *key, int32_t n, int32_t op, int32_t *of,
@@ -38,6 +40,13 @@ static bool read_leaves (const json *note, int32_t n, bool *leaves, error *err) 
   return true;
 }
 
+/* An op that can run again says which results it has. */
+static void mark_once (const op *o, const json *note, bool *once) {
+  json list = json_member (note, "out");
+  for (int32_t j = 0; j < o->writes.count && json_count (&list) == 0; j++)
+    once[o->writes.at[j]] |= !list_has (&o->side, o->writes.at[j]);
+}
+
 static bool not_ours (int32_t op, error *err) {
   return error_set (err, ERR_input,
                     "op %d has no note of ferry_torch, which records where tensors are saved: "
@@ -58,6 +67,7 @@ static bool read_note (const trace *t, int32_t k, notes *n, error *err) {
   ok = ok && note_ops (&note, "free", t->n_tensors, k, n->free_after, err) &&
        note_ops (&note, "unpack", t->n_tensors, k, n->back_before, err) &&
        read_leaves (&note, t->n_tensors, n->leaves, err);
+  mark_once (&t->ops[k], &note, n->once);
   json_close (d);
   return ok;
 }
@@ -66,7 +76,8 @@ static bool read_notes (const trace *t, arena *a, notes *n, error *err) {
   n->free_after = NEW (a, t->n_tensors, int32_t, err);
   n->back_before = NEW (a, t->n_tensors, int32_t, err);
   n->leaves = NEW (a, t->n_tensors, bool, err);
-  if (!n->free_after || !n->back_before || !n->leaves)
+  n->once = NEW (a, t->n_tensors, bool, err);
+  if (!n->free_after || !n->back_before || !n->leaves || !n->once)
     return false;
   for (int32_t x = 0; x < t->n_tensors; x++)
     n->free_after[x] = n->back_before[x] = NO_OP;
@@ -81,6 +92,12 @@ static bool is_saved (const notes *n, const tensor *x, int32_t i) {
   return !x->persistent && n->free_after[i] != NO_OP && n->free_after[i] + 1 < n->back_before[i];
 }
 
+static tensor_again again_of (const notes *n, const tensor *x, int32_t i) {
+  if (x->persistent || x->born_before != NO_OP || n->once[i])
+    return AGAIN_NEVER;
+  return is_saved (n, x, i) ? AGAIN_STAYS : AGAIN_PASSES;
+}
+
 /* Stretches of ops [first, last] during which a tensor has to be there, though none may use it. */
 typedef struct stretch {
   int32_t tensor, first, last;
@@ -89,34 +106,41 @@ typedef struct stretch {
 static int32_t stretches_of (const trace *t, const uses *u, const notes *n, stretch *out) {
   int32_t count = 0;
   for (int32_t x = 0; x < t->n_tensors; x++) {
-    if (uses_count (u, x) == 0 || !is_saved (n, &t->tensors[x], x))
-      continue;
     const use *of = u->at + u->offset[x];
-    out[count++] = (stretch){ x, of[0].op, n->free_after[x] };
-    out[count++] = (stretch){ x, n->back_before[x], of[uses_count (u, x) - 1].op };
+    bool saved = is_saved (n, &t->tensors[x], x);
+    if (uses_count (u, x) == 0 || (!saved && again_of (n, &t->tensors[x], x) != AGAIN_PASSES))
+      continue;
+    int32_t last = of[uses_count (u, x) - 1].op;
+    out[count++] = (stretch){ x, of[0].op, saved ? n->free_after[x] : last };
+    if (saved)
+      out[count++] = (stretch){ x, n->back_before[x], last };
   }
   return count;
 }
 
-/* `room` is that of our own list; 0: it is still another's. */
-static bool add_read (op *o, int32_t tensor, int64_t *room, arena *a, error *err) {
-  const int32_t *before = o->reads.at;
+/* The rooms of an op's lists; 0: a list is still another's. */
+typedef struct rooms {
+  int64_t reads, side;
+} rooms;
+
+static bool add_to (index_list *list, int32_t tensor, int64_t *room, arena *a, error *err) {
+  const int32_t *before = list->at;
   bool foreign = *room == 0;
-  int32_t *more = arena_grow (a, foreign ? NULL : o->reads.at, room, (int64_t)o->reads.count + 1,
-                              sizeof *more, err);
+  int32_t *more =
+      arena_grow (a, foreign ? NULL : list->at, room, (int64_t)list->count + 1, sizeof *more, err);
   if (!more)
     return false;
-  if (foreign && o->reads.count > 0)
-    memcpy (more, before, (size_t)o->reads.count * sizeof *more);
-  o->reads.at = more;
-  o->reads.at[o->reads.count++] = tensor;
+  if (foreign && list->count > 0)
+    memcpy (more, before, (size_t)list->count * sizeof *more);
+  list->at = more;
+  list->at[list->count++] = tensor;
   return true;
 }
 
-/* The ops' lists with what has to be there read as well. */
+/* The ops' lists with what has to be there read as well: on the side, for a copy does not ask. */
 static bool hold (int32_t n_ops, const stretch *held, int32_t n_held, arena *a, op *ops,
                   error *err) {
-  int64_t *room = NEW (a, n_ops, int64_t, err);
+  rooms *room = NEW (a, n_ops, rooms, err);
   if (!room)
     return false;
   for (int32_t i = 0; i < n_held; i++)
@@ -124,7 +148,8 @@ static bool hold (int32_t n_ops, const stretch *held, int32_t n_held, arena *a, 
       op *o = &ops[k];
       if (op_touches (o, held[i].tensor))
         continue;
-      if (!add_read (o, held[i].tensor, &room[k], a, err))
+      if (!add_to (&o->reads, held[i].tensor, &room[k].reads, a, err) ||
+          !add_to (&o->side, held[i].tensor, &room[k].side, a, err))
         return false;
     }
   return true;
@@ -144,7 +169,9 @@ bool trace_for_torch (const trace *t, arena *a, trace *out, error *err) {
   for (int32_t x = 0; x < t->n_tensors; x++) {
     out->tensors[x] = t->tensors[x];
     out->tensors[x].whole = true;
-    out->tensors[x].pinned |= !n.leaves[x] && !is_saved (&n, &t->tensors[x], x);
+    out->tensors[x].again = (uint8_t)again_of (&n, &t->tensors[x], x);
+    out->tensors[x].pinned |=
+        !n.leaves[x] && !is_saved (&n, &t->tensors[x], x) && out->tensors[x].again != AGAIN_PASSES;
   }
   return hold (t->n_ops, held, stretches_of (t, &u, &n, held), a, out->ops, err);
 }

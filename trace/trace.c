@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rules that a trace must keep, whoever made it, and its small questions. */
 #include "trace/trace.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One training step: operations in order, each with a duration and the tensors that it touches.
    The fields are the point, so nothing here is opaque.  docs/formats.md has the meaning of each. */
 #ifndef FERRY_TRACE_TRACE_H
@@ -10,11 +11,12 @@
 #include "base/log.h"
 
 #define TRACE_FORMAT "ferry-trace/1"
-#define MOST_NS ((int64_t)1 << 53)           /* of an op, a gap, and their sum */
-#define MOST_BYTES ((int64_t)1 << 53)        /* of anything but a tensor */
-#define MOST_TENSOR_BYTES ((int64_t)1 << 48) /* also of a workspace */
-#define MOST_PARTS ((int64_t)1 << 53)        /* also of a batch */
-#define NO_OP (-1)                           /* born_before, dies_after: not given */
+#define MOST_NS ((int64_t)1 << 53)            /* of an op, a gap, and their sum */
+#define MOST_BYTES ((int64_t)1 << 53)         /* of anything but a tensor */
+#define MOST_TENSOR_BYTES ((int64_t)1 << 48)  /* also of a workspace */
+#define MOST_GRANULE_BYTES ((int64_t)1 << 30) /* in which memory is mapped */
+#define MOST_PARTS ((int64_t)1 << 53)         /* also of a batch */
+#define NO_OP (-1)                            /* born_before, dies_after: not given */
 
 typedef enum tensor_kind {
   TENSOR_PARAMETER,
@@ -44,20 +46,31 @@ static inline bool list_has (const index_list *list, int32_t index) {
   return false;
 }
 
+/* The ways in which an executor can make a tensor again; the file says nothing of it. A copy of any
+   but AGAIN_FREELY stays on the device until its last use. */
+typedef enum tensor_again {
+  AGAIN_FREELY,
+  AGAIN_STAYS,
+  AGAIN_PASSES, /* only on the way to another: the program holds the first one */
+  AGAIN_NEVER
+} tensor_again;
+
 typedef struct tensor {
   const char *name;
   int64_t bytes;
   int32_t born_before, dies_after; /* an op, or NO_OP */
   uint8_t kind;                    /* a tensor_kind */
   bool persistent, pinned;
-  bool split; /* cut along the batch when its op runs in sections */
-  bool whole; /* moves as one: what an executor asks for, not the file */
+  bool split;    /* cut along the batch when its op runs in sections */
+  bool whole;    /* moves as one: what an executor asks for, not the file */
+  uint8_t again; /* a tensor_again: likewise */
 } tensor;
 
 typedef struct op {
   const char *name;
   int64_t ns, gap_ns, workspace_bytes, parts;
-  index_list reads, writes, side;
+  index_list reads, writes;
+  index_list side;     /* of what it touches: a copy of the op leaves it alone */
   const char *compute; /* canonical JSON, or NULL */
   op_phase phase;
 } op;
@@ -68,6 +81,7 @@ static inline bool op_touches (const op *o, int32_t tensor) {
 
 typedef struct trace_source {
   const char *kind, *detail;
+  const char *device;     /* the card that the times were taken on, as it calls itself; or "" */
   const char *confidence; /* "exact", "approximate: what is inferred", "touched", "not plannable" */
   const char **checks;    /* the importer's checks of itself, a line each */
   int32_t n_checks;

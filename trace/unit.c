@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/unit.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 
 enum { PLACE = 512 }; /* members of a group or of the pool are rounded up to it */
@@ -54,8 +56,7 @@ static bool fit_together (const trace *t, const uses *u, error *err) {
 /* The members' uses merged: sorted by op with a marker per op, since members are few and their rows
    are sorted already. */
 static int compare_uses (const void *a, const void *b) {
-  int32_t x = ((const use *)a)->op, y = ((const use *)b)->op;
-  return x < y ? -1 : x > y;
+  return order_int32 (&((const use *)a)->op, &((const use *)b)->op);
 }
 
 static int32_t merge_group (const index_list *group, const uses *u, use *to) {

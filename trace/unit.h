@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A unit is placed and moved as one: a tensor, or a group of tensors.  Unit i < n_tensors is
    tensor i; unit n_tensors + g is group g.  A grouped, a nothing and a pooled tensor is no unit:
    bytes 0. */

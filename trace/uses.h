@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The users of each tensor: one row of uses a tensor, in order of ops.  `born_before` is a write
    and `dies_after` a use by that op, as docs/formats.md defines it for units and moves. */
 #ifndef FERRY_TRACE_USES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/call/call.h"
 
 #include <assert.h>
@@ -220,12 +221,16 @@ static bool wants_color (call *c, bool *out) {
   return true;
 }
 
+void call_clear_line (const call *c) {
+  if (c->going.live)
+    fputs ("\r\033[K", stderr);
+}
+
 static void say (void *context, log_level level, const char *text) {
   const call *c = context;
-  if (c->quiet || (level == LOG_DETAIL && !c->verbose))
+  if (c->quiet || (level != LOG_WARNING && !c->verbose))
     return;
-  if (level == LOG_PROGRESS && !c->verbose && !isatty (STDERR_FILENO))
-    return;
+  call_clear_line (c);
   fprintf (stderr, "ferry: %s%s\n", level == LOG_WARNING ? "warning: " : "", text);
 }
 
@@ -242,11 +247,16 @@ static bool quantities_are_in_range (call *c) {
   return true;
 }
 
-/* The plans that a worker of `ferry serve` has found, as lines of JSON to the pipe that its parent
-   gave it. A parent that does not read is no reason to stop. */
+/* The last plan is kept for the line of progress. The plans that a worker of `ferry serve`
+   has found, as lines of JSON to the pipe that its parent gave it. A parent that does not read is
+   no reason to stop. */
 static void tell_found (void *context, const char *by, int64_t step_ns, int64_t bound_ns) {
-  const call *c = context;
+  call *c = context;
   char line[256];
+  c->going.best_ns = step_ns;
+  c->going.bound_ns = bound_ns;
+  if (c->progress_fd <= 0)
+    return;
   int n = snprintf (line, sizeof line, "{\"bound_ns\":%lld,\"by\":\"%.64s\",\"step_ns\":%lld}\n",
                     (long long)bound_ns, by, (long long)step_ns);
   if (n > 0 && write (c->progress_fd, line, (size_t)n) < 0)
@@ -260,7 +270,6 @@ static void tell_parent (call *c) {
       !units_parse_count (getenv ("FERRY_PROGRESS_FD"), 3, 1000, &fd, &ignored))
     return;
   c->progress_fd = (int)fd;
-  c->log.found = tell_found;
 }
 
 bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
@@ -272,7 +281,7 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
   c->verbose = call_flag (c, "verbose");
   c->utf8 = locale_is_utf8 ();
   c->columns = terminal_columns ();
-  c->log = (logger){ .say = say, .context = c };
+  c->log = (logger){ .say = say, .found = tell_found, .context = c };
   tell_parent (c);
   if (!wants_color (c, &c->color))
     return false;
@@ -280,6 +289,11 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
     return true;
   if (!quantities_are_in_range (c))
     return false;
+  if (c->n_operands == 2 && strcmp (command->operands, "TRACE") == 0)
+    return error_set (&c->err, ERR_usage,
+                      "usage: ferry %s [OPTIONS] TRACE; two profiles of one run become a trace by "
+                      "`ferry import %s %s -o TRACE`",
+                      command->name, c->operands[0], c->operands[1]);
   if (c->n_operands < command->least || (command->most >= 0 && c->n_operands > command->most))
     return error_set (&c->err, ERR_usage, "usage: ferry %s %s%s%s; see `ferry %s --help`",
                       command->name, command->options ? "[OPTIONS]" : "",
@@ -350,6 +364,7 @@ bool call_word (call *c, const char *option, const char *const *words, int *out)
 /* ---- answers ---- */
 
 bool call_write (call *c, const char *path, const void *data, int64_t size) {
+  call_clear_line (c);
   if (path && strcmp (path, "-") != 0)
     return file_write (path, data, size, file_coding_of (path), &c->err);
   if (size > 0)
@@ -366,11 +381,29 @@ bool call_print_json (call *c, json_writer *w) {
   return ok;
 }
 
+bool call_print_text (call *c, const char *key, const char *text) {
+  json_writer w;
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_text (&w, key, text);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+bool call_json_beside (call *c, const char *option) {
+  const char *path = c->json ? call_text (c, option) : option;
+  return (path && strcmp (path, "-") != 0) ||
+         error_set (&c->err, ERR_usage,
+                    "with --json the answer is on standard output: give --%s FILE for the rest",
+                    option);
+}
+
 void call_note (const call *c, const char *format, ...) {
   if (c->quiet)
     return;
   va_list args;
   va_start (args, format);
+  call_clear_line (c);
   fputs ("ferry: ", stderr);
   vfprintf (stderr, format, args);
   fputc ('\n', stderr);

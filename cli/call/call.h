@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One call of the program: what the command line said, and the means every command uses to read its
    files and to answer.  Only here is the environment read. */
 #ifndef FERRY_CLI_CALL_CALL_H
@@ -15,6 +16,15 @@ enum { MOST_OPERANDS = 64, MOST_OPTIONS = 48 };
 /* Exit statuses that are no error's; the others are in base/error.def. */
 enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 
+/* A long command on its way: cli/inputs/progress. */
+typedef struct going {
+  int64_t began_ns, shown_ns;
+  int64_t best_ns, bound_ns; /* 0: none yet */
+  int32_t done, all;
+  bool live;   /* a line stands on the terminal */
+  bool silent; /* another process shows it */
+} going;
+
 struct call {
   const cli_command *command;
   const char *operands[MOST_OPERANDS];
@@ -25,8 +35,8 @@ struct call {
   int64_t deadline_ns; /* searches end then; 0: never */
   int columns;         /* of the terminal, or 80 */
   logger log;
-  int progress_fd;           /* of a worker: where plans are told of */
-  int64_t progress_since_ns; /* when the first of several things was done */
+  int progress_fd; /* of a worker: where plans are told of */
+  going going;
   arena *arena;
   error err;
 };
@@ -50,9 +60,16 @@ bool call_word (call *c, const char *option, const char *const *words, int *out)
 
 /* Prints what json_finish gives, on standard output. */
 bool call_print_json (call *c, json_writer *w) MUST_CHECK;
+/* An object of one text. */
+bool call_print_text (call *c, const char *key, const char *text) MUST_CHECK;
+/* ERR_usage where --json and the file of that option, or its absence, both ask for standard output.
+ */
+bool call_json_beside (call *c, const char *option) MUST_CHECK;
 /* Text that is a result, to a file or ("-" or NULL) standard output. */
 bool call_write (call *c, const char *path, const void *data, int64_t size) MUST_CHECK;
 
+/* The line of progress goes, for what is printed next. */
+void call_clear_line (const call *c);
 /* A message beside the result, on standard error; silent with -q. */
 void call_note (const call *c, const char *format, ...) PRINTF_LIKE (2, 3);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A command is one row of data and one function.  Help, manual pages and completion are
    printed from these rows, so that none of them can be forgotten. */
 #ifndef FERRY_CLI_CALL_COMMAND_H
@@ -38,6 +39,8 @@ typedef struct cli_command {
   { UNITS_TIME, 0, MOST_NS }
 #define RANGE_SHARE \
   { UNITS_SHARE, 0, 100000000 } /* a hundred times the whole */
+#define RANGE_SCALE \
+  { UNITS_SHARE, 1000, 100000000 } /* of times: from a thousandth */
 #define RANGE_TICKS \
   { UNITS_COUNT, 1, MOST_TICKS }
 #define RANGE_SEED \

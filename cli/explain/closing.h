@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The last line of an answer: what a step takes, how far that is from the best possible, of which
    plans that is said, and what might do better. */
 #ifndef FERRY_CLI_EXPLAIN_CLOSING_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which ops a plan runs in parts: why they have to, what that costs, and what never crosses the
    link for it. */
 #ifndef FERRY_CLI_EXPLAIN_CUTS_H

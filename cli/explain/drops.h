@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Drops of a plan: which tensors, what that costs, and what it saves. */
 #ifndef FERRY_CLI_EXPLAIN_DROPS_H
 #define FERRY_CLI_EXPLAIN_DROPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry explain`: a plan in words: the peak and who holds it, which op waits for which copy and
    why, what crosses the link, and what more memory or a faster link would buy. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which ops a plan runs elsewhere than the trace does. */
 #ifndef FERRY_CLI_EXPLAIN_ORDER_H
 #define FERRY_CLI_EXPLAIN_ORDER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The cost of places: what the plan takes beside the bytes that live at the peak, and how long ops
    wait for places although as many others are free. */
 #ifndef FERRY_CLI_EXPLAIN_PLACES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The bound's own duals price memory, the host and the link; beside them stand the bounds with a
    whole GiB or GB/s more, for prices fall as one gets more. */
 #include "cli/explain/prices.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The prices of an explanation: what the next GiB or GB/s would buy. */
 #ifndef FERRY_CLI_EXPLAIN_PRICES_H
 #define FERRY_CLI_EXPLAIN_PRICES_H

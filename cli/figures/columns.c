@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/figures/columns.h"
 
 #include <string.h>
@@ -14,6 +15,9 @@ struct columns {
   int count;
   row *rows;
   int64_t n_rows, room;
+  bool started; /* the widths are chosen, and rows are not kept */
+  int width[COLUMNS_MOST];
+  bool shown[COLUMNS_MOST];
 };
 
 columns *columns_new (call *c, const column *at, int count) {
@@ -23,18 +27,6 @@ columns *columns_new (call *c, const column *at, int count) {
     memcpy (t->at, at, (size_t)count * sizeof *at);
   }
   return t;
-}
-
-bool columns_row (columns *t, const char *const *cells, const char *rest) {
-  call *c = t->call;
-  t->rows = arena_grow (c->arena, t->rows, &t->room, t->n_rows + 1, sizeof *t->rows, &c->err);
-  if (!t->rows)
-    return false;
-  row *r = &t->rows[t->n_rows++];
-  *r = (row){ .rest = rest ? arena_string (c->arena, rest, &c->err) : NULL };
-  for (; r->count < t->count && cells[r->count]; r->count++)
-    r->cells[r->count] = arena_string (c->arena, cells[r->count], &c->err);
-  return !c->err.code;
 }
 
 static int width_of (const columns *t, int i) {
@@ -64,33 +56,76 @@ static void choose (const columns *t, const int *width, bool *shown) {
   }
 }
 
+/* No spaces at the end of a line. */
 static void print_cell (const columns *t, int i, int width, const char *text, bool first) {
-  printf (t->at[i].left ? "%s%-*s" : "%s%*s", first ? "" : " ", width, text);
+  bool last = true;
+  int length = (int)strlen (text), pad = width > length ? width - length : 0;
+  for (int k = i + 1; k < t->count; k++)
+    last &= !t->shown[k];
+  while (last && length > 0 && text[length - 1] == ' ')
+    length--;
+  printf ("%s%*s%.*s%*s", first ? "" : " ", t->at[i].left ? 0 : pad, "", length, text,
+          t->at[i].left && !last ? pad : 0, "");
 }
 
-void columns_print (const columns *t) {
-  int width[COLUMNS_MOST], hidden = 0;
-  bool shown[COLUMNS_MOST];
-  for (int i = 0; i < t->count; i++)
-    width[i] = width_of (t, i);
-  choose (t, width, shown);
+static void print_heads (const columns *t) {
   for (int i = 0, first = 1; i < t->count; i++)
-    if (shown[i]) {
-      print_cell (t, i, width[i], t->at[i].head, first);
+    if (t->shown[i]) {
+      print_cell (t, i, t->width[i], t->at[i].head, first);
       first = 0;
     }
   putchar ('\n');
-  for (int64_t k = 0; k < t->n_rows; k++) {
-    const row *r = &t->rows[k];
-    for (int i = 0, first = 1; i < r->count; i++)
-      if (shown[i]) {
-        print_cell (t, i, width[i], r->cells[i], first);
-        first = 0;
-      }
-    printf ("%s%s\n", r->rest ? " " : "", r->rest ? r->rest : "");
-  }
+}
+
+static void print_row (const columns *t, const row *r) {
+  call_clear_line (t->call);
+  for (int i = 0, first = 1; i < r->count; i++)
+    if (t->shown[i]) {
+      print_cell (t, i, t->width[i], r->cells[i], first);
+      first = 0;
+    }
+  printf ("%s%s\n", r->rest ? " " : "", r->rest ? r->rest : "");
+}
+
+static void begin (columns *t) {
   for (int i = 0; i < t->count; i++)
-    if (!shown[i])
+    t->width[i] = t->started ? t->at[i].width : width_of (t, i);
+  choose (t, t->width, t->shown);
+  print_heads (t);
+}
+
+void columns_start (columns *t) {
+  t->started = true;
+  begin (t);
+}
+
+bool columns_row (columns *t, const char *const *cells, const char *rest) {
+  call *c = t->call;
+  row now = { .rest = rest };
+  if (t->started) {
+    for (; now.count < t->count && cells[now.count]; now.count++)
+      now.cells[now.count] = cells[now.count];
+    print_row (t, &now);
+    return true;
+  }
+  t->rows = arena_grow (c->arena, t->rows, &t->room, t->n_rows + 1, sizeof *t->rows, &c->err);
+  if (!t->rows)
+    return false;
+  row *r = &t->rows[t->n_rows++];
+  *r = (row){ .rest = rest ? arena_string (c->arena, rest, &c->err) : NULL };
+  for (; r->count < t->count && cells[r->count]; r->count++)
+    r->cells[r->count] = arena_string (c->arena, cells[r->count], &c->err);
+  return !c->err.code;
+}
+
+void columns_print (columns *t) {
+  int hidden = 0;
+  if (!t->started)
+    begin (t);
+  for (int64_t k = 0; k < t->n_rows; k++)
+    print_row (t, &t->rows[k]);
+  for (int i = 0; i < t->count; i++)
+    if (!t->shown[i])
       printf ("%s%s", hidden++ ? ", " : "left out, --wide shows: ", t->at[i].head);
   if (hidden)
     putchar ('\n');

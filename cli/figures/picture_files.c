@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/figures/picture_files.h"
 
 #include <stdlib.h>
@@ -49,7 +50,8 @@ bool tsv_open (call *c, tsv_text *t) {
 }
 
 bool tsv_close (call *c, tsv_text *t) {
-  bool ok = fclose (t->to) == 0 || error_memory (&c->err);
+  bool whole = !ferror (t->to);
+  bool ok = (fclose (t->to) == 0 && whole) || error_memory (&c->err);
   ok = ok && call_write (c, call_text (c, "tsv"), t->text, (int64_t)t->size);
   free (t->text);
   return ok;

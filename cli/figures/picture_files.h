@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --svg, --html and --tsv: pictures as files, the same for every command that has them. */
 #ifndef FERRY_CLI_FIGURES_PICTURE_FILES_H
 #define FERRY_CLI_FIGURES_PICTURE_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pictures of a trace and of a simulated plan, in the terminal. */
 #ifndef FERRY_CLI_FIGURES_PICTURES_H
 #define FERRY_CLI_FIGURES_PICTURES_H

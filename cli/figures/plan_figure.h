@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One simulated step of a plan as figures: who holds the device's memory when, who is busy when,
    and what is away on the host.  The picture of `ferry plot` and the slices of `ferry export`. */
 #ifndef FERRY_CLI_FIGURES_PLAN_FIGURE_H

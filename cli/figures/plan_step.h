@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace and its plan, checked and simulated, with their figures. */
 #ifndef FERRY_CLI_FIGURES_PLAN_STEP_H
 #define FERRY_CLI_FIGURES_PLAN_STEP_H

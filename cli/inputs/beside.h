@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Files that ferry ships lie beside the program: in a build tree, in an installation, or in one
    that was moved. */
 #ifndef FERRY_CLI_INPUTS_BESIDE_H

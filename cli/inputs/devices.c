@@ -1,12 +1,15 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/inputs/devices.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/inputs/beside.h"
 #include "cli/inputs/inputs.h"
+#include "trace/cards.h"
 
 /* The folder of the shipped devices: of FERRY_DATADIR, beside the program in a build tree or an
    installation that was moved, or where it was installed. */
@@ -33,8 +36,10 @@ const char *const *device_names (call *c, int *count) {
   const char **names = folder ? NEW (c->arena, MOST, const char *, &c->err) : NULL;
   DIR *dir = names ? opendir (folder) : NULL;
   *count = 0;
+  if (names && !dir && errno == ENOMEM)
+    (void)error_memory (&c->err);
   if (!dir)
-    return names;
+    return c->err.code ? NULL : names;
   struct dirent *entry;
   while (names && *count < MOST && (entry = readdir (dir))) {
     size_t length = strlen (entry->d_name);
@@ -75,31 +80,51 @@ bool device_named (call *c, const char *name, device *out) {
                     name, folder);
 }
 
-/* The word behind "--device" in the source's detail. */
-static const char *device_of_source (call *c, const trace *t) {
-  static const char key[] = "--device ";
-  const char *at = t->source.detail ? strstr (t->source.detail, key) : NULL;
-  if (!at)
-    return NULL;
-  at += sizeof key - 1;
-  return arena_string_n (c->arena, at, strcspn (at, " "), &c->err);
-}
-
 bool device_for (call *c, const trace *t, device *out, bool *found) {
   const char *name = call_text (c, "device");
   if (!name && t)
-    name = device_of_source (c, t);
+    name = card_device_of_trace (t, c->arena, &c->err);
   *found = name;
   if (c->err.code)
     return false;
   return !name || device_named (c, name, out);
 }
 
+bool device_tell_times (call *c, const trace *t, const device *planned) {
+  const char *card = card_of_trace (t, c->arena, &c->err);
+  const char *own = card ? card_device_of_trace (t, c->arena, &c->err) : NULL;
+  if (c->err.code)
+    return false;
+  if (!card || (own && strcmp (own, planned->name) == 0))
+    return true;
+  if (t->source.kind && strcmp (t->source.kind, "zoo") == 0)
+    call_note (c,
+               "%s: the times are those of a %s, planned on %s as they are; `ferry zoo` with "
+               "--device %s makes a trace for it",
+               t->name, card, planned->name, planned->name);
+  else
+    call_note (c,
+               "%s: the times are those of a %s, planned on %s as they are; `ferry convert "
+               "--device %s` with --scale carries them over",
+               t->name, card, planned->name, planned->name);
+  return true;
+}
+
 bool device_needed (call *c, const trace *t, device *out) {
   bool found;
   if (!device_for (c, t, out, &found))
     return false;
-  return found || error_set (&c->err, ERR_usage,
-                             "the trace does not say which device it was made for: give --device "
-                             "NAME; `ferry devices` lists them");
+  if (found)
+    return device_tell_times (c, t, out);
+  const char *card = card_of_trace (t, c->arena, &c->err);
+  if (c->err.code)
+    return false;
+  if (card)
+    return error_set (&c->err, ERR_usage,
+                      "the trace is of a %s, for which ferry has no device file: give --device "
+                      "NAME or FILE; `ferry devices` lists the names",
+                      card);
+  return error_set (&c->err, ERR_usage,
+                    "the trace does not say which device it was made for: give --device NAME; "
+                    "`ferry devices` lists them");
 }

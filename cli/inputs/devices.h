@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cards by name: the device files that ferry ships, and which of them a trace was made for. */
 #ifndef FERRY_CLI_INPUTS_DEVICES_H
 #define FERRY_CLI_INPUTS_DEVICES_H
@@ -10,8 +11,10 @@ bool device_named (call *c, const char *name, device *out) MUST_CHECK;
 
 /* --device, else the one that the trace's source names; *found is false where there is neither. */
 bool device_for (call *c, const trace *t, device *out, bool *found) MUST_CHECK;
-/* The same, an error where there is neither. */
+/* The same, an error where there is neither, and device_tell_times. */
 bool device_needed (call *c, const trace *t, device *out) MUST_CHECK;
+/* A note where the trace's times are of another card than the one that is planned for. */
+bool device_tell_times (call *c, const trace *t, const device *planned) MUST_CHECK;
 
 /* The names, sorted; NULL on failure. */
 const char *const *device_names (call *c, int *count) MUST_CHECK;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* --driver: which library stands behind the driver's table. */
 #ifndef FERRY_CLI_INPUTS_DRIVERS_H
 #define FERRY_CLI_INPUTS_DRIVERS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How hard a search tries: the same three options wherever a command searches for plans. */
 #ifndef FERRY_CLI_INPUTS_EFFORT_H
 #define FERRY_CLI_INPUTS_EFFORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/inputs/executors.h"
 
 #include <string.h>
@@ -17,10 +18,12 @@ static bool asked (call *c, executor *which) {
   return ok;
 }
 
-/* Options by which a step is rewritten: eager programs run the ops that they run. */
+/* Options by which a step is rewritten: eager programs run the ops that they run, though
+   ferry_torch can run some of them once more. */
 static bool refuse_rewriting (call *c, executor which) {
-  static const char *const rewriting[] = { "sections", "recompute", "order" };
-  for (size_t i = 0; i < sizeof rewriting / sizeof *rewriting; i++) {
+  static const char *const rewriting[] = { "sections", "order", "recompute" };
+  size_t count = sizeof rewriting / sizeof *rewriting - (which == EXECUTOR_TORCH);
+  for (size_t i = 0; i < count; i++) {
     const char *said = call_text (c, rewriting[i]);
     if (said && strcmp (said, "off") != 0 && strcmp (said, "as-is") != 0)
       return error_set (&c->err, ERR_usage, "--for %s: --%s %s cannot be followed there",

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* For whom a plan is made: --for torch, replay or run. */
 #ifndef FERRY_CLI_INPUTS_EXECUTORS_H
 #define FERRY_CLI_INPUTS_EXECUTORS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/inputs/inputs.h"
 
 #include <stdio.h>
@@ -16,6 +17,16 @@ read_options call_read_options (call *c) {
   return (read_options){ .log = &c->log, .strict = is_strict (c) };
 }
 
+/* The command that could import it stands behind the reason why this one did not. */
+static void tell_import (call *c, const char *path, const error *why) {
+  const char *marks = strstr (why->text, "--marks repeat")  ? " --marks repeat"
+                      : strstr (why->text, "--marks whole") ? " --marks whole"
+                                                            : "";
+  c->err = *why;
+  c->err.code = ERR_none;
+  error_set (&c->err, why->code, "%s; then: `ferry import%s %s -o TRACE`", why->text, marks, path);
+}
+
 /* A profile that was not imported yet is read as `ferry import` would; *out stays NULL where it is
    none. */
 static bool read_profile (call *c, const char *path, trace **out) {
@@ -26,11 +37,13 @@ static bool read_profile (call *c, const char *path, trace **out) {
     *out = NULL;
     if (why.code != ERR_infeasible)
       return true;
-    c->err = why;
+    tell_import (c, path, &why);
     return false;
   }
   call_note (c, "%s is a profile (%s): read as `ferry import %s -o TRACE` does", path,
              report.n_read ? report.read[0].format : "", path);
+  if (report.advice)
+    call_note (c, "%s: %s", path, report.advice);
   return true;
 }
 

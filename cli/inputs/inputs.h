@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The files that commands read, and how they are read. */
 #ifndef FERRY_CLI_INPUTS_INPUTS_H
 #define FERRY_CLI_INPUTS_INPUTS_H

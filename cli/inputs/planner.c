@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "config.h"
 
 #include "cli/inputs/planner.h"
@@ -9,6 +10,7 @@
 #include "cli/inputs/devices.h"
 #include "cli/inputs/effort.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/progress.h"
 #include "cli/inputs/stopping.h"
 #include "trace/simulate/noise.h"
 
@@ -155,7 +157,7 @@ bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
                     int64_t budget_bytes, int64_t limit_ticks, error *err) {
   *p = (planner){ .ask = ask_default (t, d) };
   p->ask.options.limit_ticks = limit_ticks;
-  p->ask.options.log = c->verbose ? &c->log : NULL;
+  p->ask.options.log = &c->log;
   return ask_budget (&p->ask, budget_bytes, err);
 }
 
@@ -163,6 +165,7 @@ bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
 
 static bool stop (void *context) {
   planner *p = context;
+  progress_look (p->call);
   p->interrupted = stopping_asked (p->call);
   return stopping_due (p->call);
 }
@@ -219,6 +222,7 @@ bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out
   p->ask.options.stop_context = p;
   bool ok = ask_solve (t, &p->ask, a, out, &c->err);
   p->interrupted |= stopping_asked (c);
+  call_clear_line (c);
   if (!ok && (c->err.code == ERR_infeasible || c->err.code == ERR_limit) && p->interrupted) {
     c->err = (error){ 0 };
     return error_set (&c->err, ERR_interrupted, "stopped before a plan was found");

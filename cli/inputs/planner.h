@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The planner as commands call it: what the command line asks for, a key that stops it, what is
    said on the way. */
 #ifndef FERRY_CLI_INPUTS_PLANNER_H
@@ -10,7 +11,7 @@ typedef struct planner {
   ask ask;
   int64_t seconds; /* 0: no limit */
   bool interrupted;
-  const call *call;   /* while it solves */
+  call *call;         /* while it solves */
   const char *tuned;  /* the text of --tune; or NULL */
   search_stats stats; /* of all that was solved */
 } planner;

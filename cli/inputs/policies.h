@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Policies as the command line names them, with their options. */
 #ifndef FERRY_CLI_INPUTS_POLICIES_H
 #define FERRY_CLI_INPUTS_POLICIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/inputs/stopping.h"
 
 #include <signal.h>
@@ -46,8 +47,4 @@ void stopping_after (call *c, int64_t seconds) {
 
 bool stopping_due (const call *c) {
   return stopping_asked (c) || (c->deadline_ns && now_ns () >= c->deadline_ns);
-}
-
-bool stopping_stop (void *context) {
-  return stopping_due (context);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An interrupt, or a request to end, lets a long command finish with what it knows; a second one
    ends the program at once. */
 #ifndef FERRY_CLI_INPUTS_STOPPING_H
@@ -7,12 +8,10 @@
 
 /* From here on interrupts are kept for stopping_asked. A second call changes nothing. */
 void stopping_begin (call *c);
-/* So many seconds from now stopping_stop says so, but nobody has asked. */
+/* So many seconds from now stopping_due says so, but nobody has asked. */
 void stopping_after (call *c, int64_t seconds);
 bool stopping_asked (const call *c);
 /* Either. */
 bool stopping_due (const call *c);
-/* The same as a callback whose context is the call. */
-bool stopping_stop (void *context);
 
 #endif

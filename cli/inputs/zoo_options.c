@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/inputs/zoo_options.h"
 
 bool zoo_options_read (call *c, zoo_request *r) {

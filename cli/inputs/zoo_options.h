@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Options of a zoo network, but its batch and its card; for every command that
    builds one. */
 #ifndef FERRY_CLI_INPUTS_ZOO_OPTIONS_H

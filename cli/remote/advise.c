@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry advise`: what a scheduler has to be told of a known job, ready to paste. */
 #include "config.h"
 
@@ -8,13 +9,13 @@
 #include <string.h>
 
 #include "base/units.h"
-#include "server/client.h"
-#include "server/kinds.h"
+#include "server/client/client.h"
+#include "server/protocol/kinds.h"
 
 #define MIB ((int64_t)1 << 20)
 
 typedef struct advised {
-  const char *fingerprint, *trace;
+  const char *fingerprint, *trace, *curve;
   int64_t memory_bytes, host_bytes, shards;
 } advised;
 
@@ -69,18 +70,19 @@ static bool get_int (const json *object, const char *key, int64_t *out, error *e
 /* Shards of one card: as many as its memory has parts of the size that was said. */
 static bool read_advice (call *c, const answer *got, advised *out) {
   bool fits = false;
-  const char *reason = NULL, *trace = "";
+  const char *reason = NULL, *trace = "", *curve = "";
   int64_t shard = MIB * 1024;
   json_document *d = json_open (got->body.data, got->body.size, &c->err);
   if (!d)
     return false;
   json root = json_root (d), f = json_member (&root, "fits"), r = json_member (&root, "reason");
-  json t = json_member (&root, "trace");
+  json t = json_member (&root, "trace"), u = json_member (&root, "curve");
   bool ok = json_get_bool (&f, &fits, &c->err) && json_get_text (&r, &reason, &c->err) &&
-            json_get_text (&t, &trace, &c->err) &&
+            json_get_text (&t, &trace, &c->err) && json_get_text (&u, &curve, &c->err) &&
             get_int (&root, "memory_bytes", &out->memory_bytes, &c->err) &&
             get_int (&root, "pinned_host_bytes", &out->host_bytes, &c->err) &&
             (out->trace = arena_string (c->arena, trace, &c->err)) &&
+            (out->curve = arena_string (c->arena, curve, &c->err)) &&
             call_quantity (c, "shard", &shard);
   if (ok && !fits)
     ok = error_set (&c->err, ERR_infeasible, "%s", reason ? reason : "it does not fit");
@@ -120,6 +122,9 @@ static int run (call *c) {
   client *it =
       client_new (url ? url : "http://127.0.0.1:8077", getenv ("FERRY_TOKEN"), c->arena, &c->err);
   bool ok = it && ask (c, it, &a, &got) && read_advice (c, &got, &a);
+  const char *output = call_text (c, "output");
+  if (ok && output)
+    ok = remote_plan (c, it, &(remote_point){ a.curve, a.memory_bytes }, output);
   if (ok && c->json)
     ok = call_write (c, NULL, got.body.data, got.body.size) && call_write (c, NULL, "\n", 1);
   else if (ok)
@@ -148,6 +153,7 @@ static const cli_option options[] = {
     "SIZE",
     "memory that one shard of Slurm stands for; without it, 1GiB",
     { UNITS_BYTES, 1, MOST_BYTES } },
+  OPTION_OUTPUT ("also let the server make the plan of that memory, and write it here"),
   OPTIONS_END,
 };
 
@@ -162,7 +168,8 @@ const cli_command command_advise = {
       "is "
       "fast enough, in the words of a scheduler: lines of an sbatch script, annotations of a pod, "
       "limits for HAMi, an annotation for KAI, a claim for dynamic resource allocation. Bytes are "
-      "rounded up. Nothing is solved: the curve must be there.\n"
+      "rounded up. Nothing is solved: the curve must be there. Only with -o is a plan made, if the "
+      "server has none yet.\n"
       "The exit status is 1 where nothing is known or the card is too small.\n",
   .options = options,
   .json = true,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry jobs`: what a server is doing. */
 #include "config.h"
 
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/client.h"
-#include "server/kinds.h"
+#include "server/client/client.h"
+#include "server/protocol/kinds.h"
 
 static bool text_of (const json *object, const char *key, const char **out, error *err) {
   json j = json_member (object, key);
@@ -16,7 +17,8 @@ static bool text_of (const json *object, const char *key, const char **out, erro
   return json_get_text (&j, out, err);
 }
 
-static bool print_rows (call *c, const answer *a) {
+/* Lines, or elements of the open list. */
+static bool print_rows (call *c, const answer *a, json_writer *w) {
   json_document *d = json_open (a->body.data, a->body.size, &c->err);
   json root = d ? json_root (d) : (json){ 0 }, jobs = d ? json_member (&root, "jobs") : (json){ 0 };
   bool ok = d;
@@ -25,7 +27,13 @@ static bool print_rows (call *c, const answer *a) {
     const char *kind, *id, *state;
     ok = text_of (&e, "kind", &kind, &c->err) && text_of (&e, "id", &id, &c->err) &&
          text_of (&e, "state", &state, &c->err);
-    if (ok)
+    if (ok && c->json) {
+      const char *path = arena_format (c->arena, &c->err, "/v1/%s/%s", kind, id);
+      json_open_object (w);
+      json_add_text (w, "job", path);
+      json_add_text (w, "state", state);
+      json_close_object (w);
+    } else if (ok)
       printf ("%-10s /v1/%s/%s\n", state, kind, id);
   }
   json_close (d);
@@ -34,12 +42,22 @@ static bool print_rows (call *c, const answer *a) {
 
 static bool list_all (call *c, client *it) {
   bool ok = true;
+  json_writer w;
+  json_begin (&w, 2);
+  json_open_object (&w);
+  json_put_key (&w, "jobs");
+  json_open_array (&w);
   for (int i = 0; ok && i < JOB_KINDS; i++) {
     answer a = { 0 };
     const char *path = arena_format (c->arena, &c->err, "/v1/%s?limit=100", job_kinds[i].name);
-    ok = path && client_ask (it, "GET", path, NULL, &a, &c->err) && print_rows (c, &a);
+    ok = path && client_ask (it, "GET", path, NULL, &a, &c->err) && print_rows (c, &a, &w);
     bytes_free (&a.body);
   }
+  json_close_array (&w);
+  json_close_object (&w);
+  if (ok && c->json)
+    return call_print_json (c, &w);
+  bytes_free (&w.out);
   return ok;
 }
 
@@ -54,6 +72,11 @@ static bool show_one (call *c, client *it, const char *job) {
   bool ok = path && client_ask (it, method, path, NULL, &a, &c->err);
   if (ok && a.status == 404)
     ok = error_set (&c->err, ERR_input, "the server has no %s", path);
+  if (ok && c->json && call_flag (c, "log")) {
+    ok = call_print_text (c, "log", a.body.data ? a.body.data : "");
+    bytes_free (&a.body);
+    return ok;
+  }
   ok = ok && call_write (c, NULL, a.body.data, a.body.size);
   if (ok && a.body.size && a.body.data[a.body.size - 1] != '\n')
     ok = call_write (c, NULL, "\n", 1);
@@ -103,5 +126,6 @@ const cli_command command_jobs = {
       "Lists the jobs that the token's owner has on `ferry serve`, with their states; with the "
       "path of one, prints its status, result, plan or log, or stops it.\n",
   .options = options,
+  .json = true,
   .run = run,
 };

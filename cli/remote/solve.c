@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry solve --server URL`: uploads the trace, lets the server plan, and writes the plan that a
    local run would have written. */
 #include "config.h"
@@ -10,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/units.h"
-#include "server/client.h"
-#include "server/kinds.h"
+#include "server/client/client.h"
+#include "server/protocol/kinds.h"
 
 /* ---- the request, from the command line ---- */
 
@@ -140,8 +141,7 @@ static bool print_answer (call *c, const bytes *result, bool *fits) {
   return ok;
 }
 
-/* The end of a job by its status: done with an exit status, or the problem. */
-static bool read_status (call *c, const bytes *status, int *exit_status) {
+bool remote_ended (call *c, const bytes *status, int *exit_status) {
   const char *state = NULL, *detail = NULL;
   int64_t number = 0;
   json_document *d = json_open (status->data, status->size, &c->err);
@@ -159,7 +159,7 @@ static bool read_status (call *c, const bytes *status, int *exit_status) {
   return ok;
 }
 
-static bool fetch (call *c, client *it, const char *job, const char *file, bytes *out) {
+bool remote_fetch (call *c, client *it, const char *job, const char *file, bytes *out) {
   answer a = { 0 };
   const char *path = arena_format (c->arena, &c->err, "%s/%s", job, file);
   if (!path || !client_ask (it, "GET", path, NULL, &a, &c->err))
@@ -173,11 +173,12 @@ static bool take_answer (call *c, client *it, const char *job, bool *fits) {
   bytes result = { 0 }, made = { 0 };
   const char *output = call_text (c, "output");
   *fits = false;
-  bool ok = fetch (c, it, job, "result", &result) &&
+  bool ok = remote_fetch (c, it, job, "result", &result) &&
             (!c->json || call_write (c, NULL, result.data, result.size)) &&
             print_answer (c, &result, fits);
   if (ok && output && *fits)
-    ok = fetch (c, it, job, "files/plan", &made) && call_write (c, output, made.data, made.size);
+    ok = remote_fetch (c, it, job, "files/plan", &made) &&
+         call_write (c, output, made.data, made.size);
   bytes_free (&result);
   bytes_free (&made);
   return ok;
@@ -203,7 +204,7 @@ int remote_solve (call *c) {
             make_request (c, id, &request) &&
             client_submit (it, "schedules", request.data, job, &c->err) &&
             client_follow (it, job, tell, c, &status, &c->err) &&
-            read_status (c, &status, &exit_status) && take_answer (c, it, job, &fits);
+            remote_ended (c, &status, &exit_status) && take_answer (c, it, job, &fits);
   bytes_free (&request);
   bytes_free (&status);
   client_free (it);

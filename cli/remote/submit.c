@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry submit`: a trace, and a question about it, for a server. */
 #include "config.h"
 
@@ -7,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/client.h"
-#include "server/kinds.h"
+#include "server/client/client.h"
+#include "server/protocol/kinds.h"
 
 /* The members of --with, with the trace among it. */
 static const char *make_request (call *c, const char *id) {
@@ -30,6 +31,12 @@ static const char *make_request (call *c, const char *id) {
                        text + 1);
 }
 
+static int answer_text (call *c, const char *key, const char *text) {
+  if (!c->json)
+    printf ("%s\n", text);
+  return !c->json || call_print_text (c, key, text) ? EXIT_YES : call_failed (c);
+}
+
 static int submit (call *c, client *it) {
   char id[65], job[256];
   bytes status = { 0 };
@@ -37,14 +44,12 @@ static int submit (call *c, client *it) {
   if (!client_upload (it, c->operands[0], call_text (c, "fingerprint"), id, &c->err))
     return call_failed (c);
   if (!kind) {
-    printf ("%s\n", id);
-    return EXIT_YES;
+    return answer_text (c, "trace", id);
   }
   if (!(request = make_request (c, id)) || !client_submit (it, kind, request, job, &c->err))
     return call_failed (c);
   if (!call_flag (c, "wait")) {
-    printf ("%s\n", job);
-    return EXIT_YES;
+    return answer_text (c, "job", job);
   }
   bool ok = client_follow (it, job, NULL, NULL, &status, &c->err) &&
             call_write (c, NULL, status.data, status.size) && call_write (c, NULL, "\n", 1);
@@ -93,5 +98,6 @@ const cli_command command_submit = {
       "once: the same question has the same answer there.\n"
       "The exit status is 69 where no server answers, after some tries.\n",
   .options = options,
+  .json = true,
   .run = run,
 };

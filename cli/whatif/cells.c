@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The trace on other cards and with other batches, and one cell of a grid. */
 #include <string.h>
 
@@ -7,7 +8,8 @@
 #include "cli/inputs/policies.h"
 #include "cli/whatif/whatif.h"
 #include "solver/fleet/needs.h"
-#include "trace/roofline.h"
+#include "trace/cards.h"
+#include "trace/scale.h"
 
 /* ---- the question ---- */
 
@@ -17,8 +19,9 @@ static bool too_many (call *c, const char *option) {
 
 static bool read_devices (call *c, const trace *t, whatif_grid *g) {
   const char *rest = call_text (c, "device"), *part;
-  const char *made_for = offline_detail (c, t, "--device ");
-  const char *from = call_text (c, "from") ? call_text (c, "from") : made_for;
+  const char *own = card_device_of_trace (t, c->arena, &c->err);
+  const char *from = call_text (c, "from") ? call_text (c, "from") : own;
+  g->card = card_of_trace (t, c->arena, &c->err);
   g->has_from = from != NULL;
   if (c->err.code || (from && !device_named (c, from, &g->from)))
     return false;
@@ -92,8 +95,12 @@ static bool read_slice (call *c, whatif_grid *g) {
 
 bool whatif_read (call *c, const trace *t, whatif_grid *g) {
   *g = (whatif_grid){ 0 };
-  return read_devices (c, t, g) && read_links (c, g) && read_budgets (c, g) &&
-         read_batches (c, g) && read_slice (c, g) && trace_digest (t, g->digest, &c->err);
+  if (call_text (c, "from") && call_text (c, "scale"))
+    return error_set (&c->err, ERR_usage,
+                      "--from scales by rooflines and --scale by a share: give one of them");
+  return call_quantity (c, "scale", &g->scale_ppm) && read_devices (c, t, g) && read_links (c, g) &&
+         read_budgets (c, g) && read_batches (c, g) && read_slice (c, g) &&
+         trace_digest (t, g->digest, &c->err);
 }
 
 int32_t whatif_cells (const whatif_grid *g) {
@@ -102,50 +109,24 @@ int32_t whatif_cells (const whatif_grid *g) {
 
 /* ---- another card, another batch ---- */
 
-/* A measured op keeps its ratio to the roofline of its own card. */
-static bool scale_op (op *o, const device *from, const device *to) {
-  compute what;
-  int64_t there, here;
-  error why = { 0 };
-  if (!o->compute || !compute_parse (o->compute, &what, &why) ||
-      !roofline_ns (to, &what, &there, &why) || !roofline_ns (from, &what, &here, &why) ||
-      here <= 0)
-    return false;
-  __int128 ns = (__int128)o->ns * there / here;
-  o->ns = ns > MOST_NS ? MOST_NS + 1 : (int64_t)ns; /* which no trace may hold */
-  return true;
-}
-
-static bool scale_trace (call *c, const trace *t, const device *from, const device *to,
+static bool scale_trace (call *c, const trace *t, const whatif_grid *g, const device *to,
                          whatif_case *out) {
-  trace *copy = NEW (c->arena, 1, trace, &c->err);
-  op *ops = copy ? NEW (c->arena, t->n_ops, op, &c->err) : NULL;
-  int32_t scaled = 0;
-  int64_t kept_ns = 0, all_ns = 0;
-  if (!ops)
+  scaled made;
+  bool ok = g->scale_ppm ? scale_share (t, g->scale_ppm, c->arena, &made, &c->err)
+                         : scale_roofline (t, &g->from, to, c->arena, &made, &c->err);
+  if (!ok)
     return false;
-  *copy = *t;
-  copy->ops = memcpy (ops, t->ops, (size_t)t->n_ops * sizeof *ops);
-  for (int32_t i = 0; i < t->n_ops; i++) {
-    bool done = scale_op (&ops[i], from, to);
-    scaled += done;
-    kept_ns += done ? 0 : t->ops[i].ns + t->ops[i].gap_ns;
-    all_ns += t->ops[i].ns + t->ops[i].gap_ns;
-  }
-  if (!scaled && t->n_ops)
-    return error_set (&c->err, ERR_usage,
-                      "no op says what it calculates, so the times of %s cannot be scaled to %s: "
-                      "import a profile with shapes, or plan for %s",
-                      from->name, to->name, from->name);
-  if (!trace_validate (copy, &c->err))
-    return false;
-  out->trace = copy;
-  out->assumed = arena_format (
-      c->arena, &c->err,
-      "%d ops scaled by the ratio of the rooflines of %s and %s; %d ops do not say what they "
-      "calculate and keep their time, %.1f %% of the step",
-      scaled, to->name, from->name, t->n_ops - scaled,
-      all_ns > 0 ? 100.0 * (double)kept_ns / (double)all_ns : 0);
+  out->trace = made.trace;
+  out->assumed =
+      g->scale_ppm
+          ? arena_format (c->arena, &c->err, "all times scaled to %.4g %%",
+                          (double)g->scale_ppm / 10000)
+          : arena_format (
+                c->arena, &c->err,
+                "%d ops scaled by the ratio of the rooflines of %s and %s; %d ops do not say what "
+                "they calculate and keep their time, %.1f %% of the step",
+                made.ops, to->name, g->from.name, t->n_ops - made.ops,
+                made.all_ns > 0 ? 100.0 * (double)made.kept_ns / (double)made.all_ns : 0);
   return out->assumed;
 }
 
@@ -158,6 +139,12 @@ static bool carry (call *c, const whatif_grid *g, const trace *t, const device *
     return error_set (&c->err, ERR_usage,
                       "--batch needs a trace of `ferry zoo`: others do not "
                       "tell how their ops grow");
+  if (g->scale_ppm && times > 1)
+    return error_set (&c->err, ERR_usage,
+                      "--batch builds the network again, so there is nothing "
+                      "for --scale; give one of them");
+  if (g->scale_ppm)
+    return scale_trace (c, t, g, to, out);
   if (zoo && (times > 1 || !same)) {
     trace *again = offline_rebuild (c, t, to, times);
     if (!again)
@@ -168,13 +155,18 @@ static bool carry (call *c, const whatif_grid *g, const trace *t, const device *
                       again->source.detail, to->name);
     return out->assumed;
   }
+  if (!g->has_from && g->card)
+    return (out->assumed = arena_format (c->arena, &c->err,
+                                         "times as in the trace, those of a %s, for which there is "
+                                         "no device file (--scale)",
+                                         g->card));
   if (!g->has_from)
     out->assumed =
         "times as in the trace, which does not say on which card they were taken (--from)";
   else if (!same && (!to->has_roofline || !g->from.has_roofline))
     out->assumed = "times as in the trace: one of the cards tells no roofline";
   else if (!same)
-    return scale_trace (c, t, &g->from, to, out);
+    return scale_trace (c, t, g, to, out);
   return true;
 }
 

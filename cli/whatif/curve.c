@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry curve`: what memory is worth to a job. */
 #include "base/units.h"
 #include "cli/inputs/devices.h"

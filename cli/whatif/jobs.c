@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/whatif/jobs.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/inputs/progress.h"
 #include "cli/inputs/stopping.h"
 
 /* So many pieces may be begun before the oldest of them has ended. */
@@ -45,12 +47,14 @@ static void be_job (const job *j, int piece, jobs_piece *run, void *context) {
   _exit (ok ? 0 : 1);
 }
 
-static bool start_job (job *j, int piece, jobs_piece *run, void *context, error *err) {
+static bool start_job (call *c, job *j, int piece, jobs_piece *run, void *context, error *err) {
   *j = (job){ .printed = tmpfile (), .failed = tmpfile (), .parent = getpid () };
   if (j->printed && j->failed && fflush (stdout) == 0)
     j->pid = fork ();
   if (!j->printed || !j->failed || j->pid < 0)
     return error_set (err, ERR_file, "no process or file for a job; try --jobs 1");
+  if (j->pid == 0)
+    c->going.silent = true; /* the parent shows how it goes */
   if (j->pid == 0)
     be_job (j, piece, run, context);
   return true;
@@ -63,7 +67,7 @@ static void tell_all (const job *at) {
 }
 
 /* For whichever ends first; now and then a look at whether all should. */
-static bool wait_any (const call *c, job *at, bool *told, error *err) {
+static bool wait_any (call *c, job *at, bool *told, error *err) {
   static const struct timespec moment = { .tv_nsec = 20000000 };
   int status = 0;
   pid_t pid;
@@ -72,6 +76,7 @@ static bool wait_any (const call *c, job *at, bool *told, error *err) {
       tell_all (at);
       *told = true;
     }
+    progress_look (c);
     nanosleep (&moment, NULL);
   }
   if (pid < 0)
@@ -114,7 +119,7 @@ static bool take_oldest (job *j, int piece, jobs_take *take, void *context, erro
   return ok;
 }
 
-bool jobs_run (const call *c, int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context,
+bool jobs_run (call *c, int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context,
                error *err) {
   job at[MOST_BEGUN] = { { 0 } };
   int started = 0, done = 0, running = 0;
@@ -129,7 +134,7 @@ bool jobs_run (const call *c, int pieces, int jobs, jobs_piece *run, jobs_take *
     if (stopping_asked (c))
       pieces = started;
     while (ok && running < jobs && started < pieces && started < done + jobs * AHEAD) {
-      ok = start_job (&at[started % MOST_BEGUN], started, run, context, err);
+      ok = start_job (c, &at[started % MOST_BEGUN], started, run, context, err);
       running += ok;
       started += ok;
     }

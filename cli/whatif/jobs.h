@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pieces of work in processes of their own, a few at a time.  What each prints is kept and comes
    out in the order of the pieces, so the answer does not depend on which was done first. */
 #ifndef FERRY_CLI_WHATIF_JOBS_H
@@ -15,7 +16,7 @@ typedef bool jobs_take (void *context, int piece, FILE *printed, error *err);
 /* `take` is called for every piece in order, in this process, up to the first that failed. Where an
    interrupt was asked for (stopping_begin), those that run are told once, and none is begun any
    more: pieces that were not begun are not taken. */
-bool jobs_run (const call *c, int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context,
+bool jobs_run (call *c, int pieces, int jobs, jobs_piece *run, jobs_take *take, void *context,
                error *err) MUST_CHECK;
 
 /* A jobs_take: prints it. */

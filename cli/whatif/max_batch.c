@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry max-batch`: the largest batch of a network that fits, by what is allowed. */
 #include <string.h>
 
@@ -5,6 +6,7 @@
 #include "cli/inputs/devices.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
+#include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
 #include "cli/inputs/stopping.h"
@@ -145,43 +147,101 @@ static bool find_refuted (asking *a, const allowed *how, int64_t fits_at, int64_
   return true;
 }
 
-/* Plans are near their bound, so with one they are looked for from there downward, in steps that
-   double; else from what fits upward. Between the last two by halving. */
+/* Everything on the device: what fits is known at once, so upward by doubling, then by halving. */
+static bool find_unswapped (asking *a, largest *out) {
+  int64_t most = a->most ? a->most : MOST_BATCH, step = 1;
+  while (!stopping_due (a->c) && out->batch < most &&
+         !(out->none_at >= 0 && out->none_at - out->batch <= fine_of (a, out->batch))) {
+    bool fits;
+    int64_t high = out->none_at;
+    int64_t at = high >= 0                  ? out->batch + (high - out->batch) / 2
+                 : out->batch + step < most ? out->batch + step
+                                            : most;
+    if (!try_batch (a, &ways[0], at, &fits, out, &a->c->err))
+      return false;
+    step *= 2;
+    if (!fits) {
+      out->none_at = at;
+      out->proved = true; /* the moves that must be do not fit */
+    }
+  }
+  return true;
+}
+
+/* The batches that are tried first are these rungs, whatever is allowed, and then halves between
+   two of them: with the same ones asked, more that is allowed never gives less. */
+static int64_t rung_above (int64_t rung) {
+  return rung + rung / 4 + 1;
+}
+
+static int64_t rung_below (int64_t batch) {
+  int64_t at = 0;
+  while (rung_above (at) < batch)
+    at = rung_above (at);
+  return at;
+}
+
+/* From `none`, at which there is no plan, down the rungs to the first with one; then between that
+   and the rung above it by halving. A batch up to that of `from` fits. */
+static bool find_below (asking *a, int32_t way, const largest *from, int64_t none, largest *out) {
+  int64_t low = rung_below (none);
+  bool fits = false;
+  for (; low > from->batch && !fits; low = fits ? low : rung_below (low)) {
+    if (!try_batch (a, &ways[way], low, &fits, out, &a->c->err))
+      return false;
+    if (stopping_due (a->c))
+      return true;
+    if (!fits) {
+      out->none_at = low;
+      out->proved = false;
+    }
+  }
+  for (int64_t high = rung_above (low); high - low > fine_of (a, low);) {
+    int64_t at = low + (high - low) / 2;
+    bool known = at >= none || at <= from->batch;
+    fits = at <= from->batch;
+    if (!known && !try_batch (a, &ways[way], at, &fits, out, &a->c->err))
+      return false;
+    if (stopping_due (a->c))
+      return true;
+    if (!fits && !known) {
+      out->none_at = at;
+      out->proved = false;
+    }
+    *(fits ? &low : &high) = at;
+  }
+  return true;
+}
+
+/* Below the smallest batch that the bound refutes, or below the most that is asked for. */
+static bool find_planned (asking *a, int32_t way, const largest *from, int64_t refuted,
+                          largest *out) {
+  int64_t most = a->most ? a->most : MOST_BATCH;
+  bool fits = most <= from->batch;
+  if (refuted >= 0)
+    return find_below (a, way, from, refuted, out);
+  if (!fits && !try_batch (a, &ways[way], most, &fits, out, &a->c->err))
+    return false;
+  if (fits || stopping_due (a->c))
+    return true;
+  out->none_at = most;
+  return find_below (a, way, from, most, out);
+}
+
 static bool find_largest (asking *a, int32_t way, const largest *from, largest *out) {
-  error *err = &a->c->err;
-  int64_t refuted, most = a->most ? a->most : MOST_BATCH, step;
+  int64_t refuted;
   *out = *from;
   out->none_at = -1;
-  if (!find_refuted (a, &ways[way], from->batch, &refuted, err))
+  out->proved = false;
+  if (way == 0)
+    return find_unswapped (a, out);
+  if (!find_refuted (a, &ways[way], from->batch, &refuted, &a->c->err))
     return false;
   if (refuted >= 0) {
     out->none_at = refuted;
     out->proved = true;
   }
-  step = refuted >= 0 ? fine_of (a, from->batch) : from->batch > 8 ? from->batch / 2 : 1;
-  int64_t high = refuted, fell = refuted;
-  while (!stopping_due (a->c) && out->batch < most &&
-         !(high >= 0 && high - out->batch <= fine_of (a, out->batch))) {
-    bool fits, down = refuted >= 0 && high == fell;
-    int64_t at = down && high - step > out->batch ? high - step
-                 : high >= 0                      ? out->batch + (high - out->batch) / 2
-                 : out->batch + step < most       ? out->batch + step
-                                                  : most;
-    if (!try_batch (a, &ways[way], at, &fits, out, err))
-      return false;
-    step *= 2;
-    if (!fits && stopping_due (a->c)) /* it was not looked for to the end */
-      break;
-    if (fits) {
-      fell = -1;
-    } else {
-      high = at;
-      fell = down ? at : -1;
-      out->none_at = at;
-      out->proved = way == 0; /* the moves that must be do not fit */
-    }
-  }
-  return true;
+  return find_planned (a, way, from, refuted, out);
 }
 
 static bool find_all (asking *a, largest out[WAYS]) {
@@ -206,7 +266,7 @@ static bool print_json (call *c, const asking *a, const largest *all) {
   json_add_text (&w, "device", a->device.name);
   json_add_int (&w, "memory_bytes", a->memory_bytes);
   json_add_text (&w, "network", a->request.name);
-  json_add_int (&w, "slowdown_ppm", a->slowdown_ppm);
+  json_add_share (&w, "slowdown", a->slowdown_ppm);
   json_put_key (&w, "ways");
   json_open_array (&w);
   for (int i = 0; i < WAYS; i++) {
@@ -228,29 +288,48 @@ static bool print_json (call *c, const asking *a, const largest *all) {
   return call_print_json (c, &w);
 }
 
-static void print_text (const asking *a, const largest *all) {
-  char b[5][UNITS_TEXT];
+static const column heads[] = {
+  { "way", 0, true, 0 },    { "allowed", 5, true, 0 }, { "batch", 0, false, 0 },
+  { "step", 0, false, 0 },  { "slower", 0, false, 0 }, { "a second", 4, false, 0 },
+  { "needs", 3, false, 0 }, { "host", 2, false, 0 },   { "above", 0, true, 0 },
+};
+enum { HEADS = sizeof heads / sizeof *heads };
+
+static bool add_way (columns *to, const allowed *how, const largest *l, bool stopped) {
+  char text[HEADS][UNITS_TEXT], above[48];
+  const char *cells[HEADS] = { how->name, how->says };
+  if (!l->batch)
+    return columns_row (to, cells, stopped ? "none was found yet" : "none");
+  snprintf (text[2], UNITS_TEXT, "%lld", (long long)l->batch);
+  snprintf (text[4], UNITS_TEXT, "%+.1f %%", offline_slower (l->step_ns, l->baseline_ns));
+  snprintf (text[5], UNITS_TEXT, "%.1f",
+            l->step_ns > 0 ? 1e9 * (double)l->batch / (double)l->step_ns : 0);
+  if (l->none_at > 0)
+    snprintf (above, sizeof above, "%lld: %s", (long long)l->none_at,
+              l->proved ? "no plan, proved" : "none found");
+  else
+    snprintf (above, sizeof above, "not asked for more");
+  cells[2] = text[2];
+  cells[3] = units_time (text[3], l->step_ns);
+  cells[4] = text[4];
+  cells[5] = text[5];
+  cells[6] = units_bytes (text[6], l->peak_bytes);
+  cells[7] = units_bytes (text[7], l->host_bytes);
+  cells[8] = above;
+  return columns_row (to, cells, NULL);
+}
+
+static bool print_text (const asking *a, const largest *all) {
+  char memory[UNITS_TEXT];
+  columns *to = columns_new (a->c, heads, HEADS);
   printf ("%s on %s, in %s, at most %.4g %% slower\n\n", a->request.name, a->device.name,
-          units_bytes (b[0], a->memory_bytes), (double)a->slowdown_ppm / 10000);
-  printf ("%-10s %-26s %7s %10s %9s %12s %10s %10s  %s\n", "way", "", "batch", "step", "slower",
-          "a second", "needs", "host", "above");
-  for (int i = 0; i < WAYS; i++) {
-    const largest *l = &all[i];
-    printf ("%-10s %-26s ", ways[i].name, ways[i].says);
-    if (!l->batch) {
-      puts ("   none");
-      continue;
-    }
-    printf ("%7lld %10s %+7.1f %% %12.1f %10s %10s", (long long)l->batch,
-            units_time (b[0], l->step_ns), offline_slower (l->step_ns, l->baseline_ns),
-            l->step_ns > 0 ? 1e9 * (double)l->batch / (double)l->step_ns : 0,
-            units_bytes (b[1], l->peak_bytes), units_bytes (b[2], l->host_bytes));
-    if (l->none_at > 0)
-      printf ("  %lld: %s", (long long)l->none_at, l->proved ? "no plan, proved" : "none found");
-    else
-      printf ("  not asked for more");
-    puts ("");
-  }
+          units_bytes (memory, a->memory_bytes), (double)a->slowdown_ppm / 10000);
+  for (int i = 0; to && i < WAYS; i++)
+    if (!add_way (to, &ways[i], &all[i], stopping_asked (a->c)))
+      return false;
+  if (to)
+    columns_print (to);
+  return to;
 }
 
 static bool read_asking (call *c, asking *a) {
@@ -268,7 +347,7 @@ static bool read_asking (call *c, asking *a) {
                                 .host_bytes = a->device.host_bytes,
                                 .limit_ticks = LIMIT_TICKS,
                                 .seed = 1,
-                                .stop = stopping_stop,
+                                .stop = offline_stop,
                                 .stop_context = c };
   stopping_begin (c);
   return call_quantity (c, "budget", &a->memory_bytes) &&
@@ -296,8 +375,8 @@ static int run (call *c) {
       !batch_figure (a.request.name, about, names, batches, WAYS, c->arena, &page, &c->err) ||
       !picture_files (c, &page, &any) || (c->json && !print_json (c, &a, all)))
     return call_failed (c);
-  if (!c->json)
-    print_text (&a, all);
+  if (!c->json && !print_text (&a, all))
+    return call_failed (c);
   return all[1].batch ? EXIT_YES : EXIT_NO;
 }
 
@@ -316,6 +395,7 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("low"),
+  OPTION_WIDE,
   OPTIONS_OF_PICTURES,
   OPTIONS_END,
 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A slice of a grid as JSON, and the slices of a folder put together: every file names the whole
    grid, so that slices of different questions are not mixed, and a missing one is named. */
 #include <dirent.h>

@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry min-memory`: the smallest budget that keeps a slowdown. */
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/stopping.h"
 #include "cli/whatif/offline.h"
 
 static bool print_json (call *c, const min_memory *m) {
@@ -24,7 +26,7 @@ static bool print_json (call *c, const min_memory *m) {
   return call_print_json (c, &w);
 }
 
-static void print_text (const min_memory *m) {
+static void print_text (const call *c, const min_memory *m) {
   char a[3][UNITS_TEXT];
   printf ("without swaps %s in %s; asked for at most %s\n", units_time (a[0], m->baseline_ns),
           units_bytes (a[1], m->peak_bytes), units_time (a[2], m->most_ns));
@@ -33,7 +35,8 @@ static void print_text (const min_memory *m) {
             units_time (a[1], m->plan->predicted.step_ns),
             offline_slower (m->plan->predicted.step_ns, m->baseline_ns));
   else
-    puts ("no plan was found that is so fast");
+    puts (stopping_asked (c) ? "no plan that is so fast was found before the interrupt"
+                             : "no plan was found that is so fast");
   printf ("below %s   no plan without sections and recompute is so fast: proved\n",
           units_bytes (a[0], m->none_below_bytes));
 }
@@ -53,7 +56,7 @@ static int run (call *c) {
   if (!ok || (c->json && !print_json (c, &m)))
     return call_failed (c);
   if (!c->json)
-    print_text (&m);
+    print_text (c, &m);
   return m.plan ? EXIT_YES : EXIT_NO;
 }
 

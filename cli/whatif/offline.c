@@ -1,35 +1,22 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/whatif/offline.h"
 
 #include <string.h>
-#include <unistd.h>
 
 #include "base/units.h"
 #include "cli/inputs/inputs.h"
-#include "cli/inputs/planner.h"
+#include "cli/inputs/progress.h"
 #include "cli/inputs/stopping.h"
 #include "solver/fleet/needs.h"
 #include "trace/zoo/zoo.h"
 
-/* Progress: how far, the best so far, and how long the rest takes at this pace. */
 void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns) {
-  call *c = context;
-  char left[UNITS_TEXT], best[UNITS_TEXT];
-  if (c->quiet || !isatty (STDERR_FILENO))
-    return;
-  int64_t now_ns = planner_now_ns ();
-  if (!c->progress_since_ns || done <= 1)
-    c->progress_since_ns = now_ns;
-  fprintf (stderr, "\r\033[K%s: %d", c->command->name, done);
-  if (all) /* else nobody knows */
-    fprintf (stderr, " of %d", all);
-  if (step_ns >= 0)
-    fprintf (stderr, ", step %s", units_time (best, step_ns));
-  if (done > 1 && done < all)
-    fprintf (stderr, ", %s left",
-             units_time (left, (now_ns - c->progress_since_ns) / (done - 1) * (all - done)));
-  if (done == all)
-    fputs ("\r\033[K", stderr);
-  fflush (stderr);
+  progress_done (context, done, all, step_ns);
+}
+
+bool offline_stop (void *context) {
+  progress_look (context);
+  return stopping_due (context);
 }
 
 bool offline_options (call *c, const trace *t, const device *d, curve_options *out) {
@@ -37,7 +24,7 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
                           .host_bytes = d ? d->host_bytes : 0,
                           .reserve_ppm = reserve_ppm (t),
                           .seed = 1,
-                          .stop = stopping_stop,
+                          .stop = offline_stop,
                           .stop_context = c,
                           .progress = offline_progress,
                           .context = c };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the commands that plan without a card: options, progress, one row a budget. */
 #ifndef FERRY_CLI_WHATIF_OFFLINE_H
 #define FERRY_CLI_WHATIF_OFFLINE_H
@@ -18,6 +19,8 @@ trace *offline_trace (call *c, const char *path) MUST_CHECK;
 
 /* For curve_options, with the call as its context; shown on a terminal, and gone in the end. */
 void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns);
+/* Its `stop`: an interrupt, or the seconds are over. */
+bool offline_stop (void *context);
 
 /* The word behind "--option " in what a trace says of its source; NULL: it does not say. */
 const char *offline_detail (call *c, const trace *t, const char *option) MUST_CHECK;

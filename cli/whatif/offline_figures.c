@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/whatif/offline_figures.h"
 
 #include "base/units.h"
@@ -328,7 +329,7 @@ bool pack_figure (const packing *p, const cards_answer *v, arena *a, figure_page
   for (int32_t i = 0; i < n; i++) {
     const cards_place *at = &v->places[i];
     names[i] = p->jobs[i].name;
-    notes[i] = at->card < 0 ? "no place" : p->cards[at->card].name;
+    notes[i] = at->card < 0 ? "no place" : p->card_names[at->card];
     budget[i] = at->card < 0 ? FIGURE_HOLE : at->budget_bytes;
     peak[i] = at->peak_bytes;
     floor[i] = at->floor_bytes;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pictures of answers that are not a plan's step: curves, comparisons, grids, packings. */
 #ifndef FERRY_CLI_WHATIF_OFFLINE_FIGURES_H
 #define FERRY_CLI_WHATIF_OFFLINE_FIGURES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/whatif/pack.h"
 
 #include <errno.h>
@@ -8,6 +9,7 @@
 #include "cli/inputs/devices.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
+#include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
 #include "cli/inputs/stopping.h"
@@ -45,11 +47,45 @@ static bool read_jobs (call *c, packing *p) {
   return true;
 }
 
+/* Two cards of one kind are v100.1 and v100.2, in the order in which they were given. */
+static bool name_cards (call *c, packing *p) {
+  for (int32_t i = 0; i < p->options.n_cards; i++) {
+    int32_t alike = 0, before = 0;
+    for (int32_t k = 0; k < p->options.n_cards; k++)
+      if (strcmp (p->cards[k].name, p->cards[i].name) == 0) {
+        alike++;
+        before += k < i;
+      }
+    p->card_names[i] = p->cards[i].name;
+    if (alike > 1 && !(p->card_names[i] =
+                           arena_format (c->arena, &c->err, "%s.%d", p->cards[i].name, before + 1)))
+      return false;
+  }
+  return true;
+}
+
+/* Each job against each kind of card. */
+static bool tell_times (call *c, const packing *p) {
+  for (int32_t j = 0; j < p->n_jobs; j++)
+    for (int32_t i = 0; i < p->options.n_cards; i++) {
+      bool told = false;
+      for (int32_t k = 0; k < i; k++)
+        told |= strcmp (p->cards[k].name, p->cards[i].name) == 0;
+      if (!told && !device_tell_times (c, p->jobs[j].trace, &p->cards[i]))
+        return false;
+    }
+  return true;
+}
+
 static bool read_cards (call *c, packing *p) {
   const char *rest = call_text (c, "device"), *part;
+  bool found;
   if (!rest) {
+    if (!device_for (c, p->jobs[0].trace, &p->cards[0], &found))
+      return false;
     p->options.n_cards = 1;
-    return device_needed (c, p->jobs[0].trace, &p->cards[0]);
+    return found ? name_cards (c, p) && tell_times (c, p)
+                 : device_needed (c, p->jobs[0].trace, &p->cards[0]);
   }
   while ((part = next_part (c, &rest))) {
     if (p->options.n_cards == CARDS_MOST)
@@ -57,8 +93,9 @@ static bool read_cards (call *c, packing *p) {
     if (!device_named (c, part, &p->cards[p->options.n_cards++]))
       return false;
   }
-  return !c->err.code &&
-         (p->options.n_cards > 0 || error_set (&c->err, ERR_usage, "--device names no card"));
+  if (!c->err.code && p->options.n_cards == 0)
+    error_set (&c->err, ERR_usage, "--device names no card");
+  return !c->err.code && name_cards (c, p) && tell_times (c, p);
 }
 
 static bool read_packing (call *c, packing *p) {
@@ -70,7 +107,7 @@ static bool read_packing (call *c, packing *p) {
   p->options.cards = p->cards;
   p->options.sampling = (curve_options){ .device = p->cards,
                                          .limit_ticks = 4000,
-                                         .stop = stopping_stop,
+                                         .stop = offline_stop,
                                          .stop_context = c,
                                          .progress = offline_progress,
                                          .context = c };
@@ -117,51 +154,98 @@ static double times (int64_t step_ns, int64_t baseline_ns) {
   return baseline_ns > 0 ? (double)step_ns / (double)baseline_ns : 0;
 }
 
-void pack_print_places (const packing *p, const cards_answer *v, bool all) {
-  printf ("%-16s %-12s %10s %10s %10s %6s %10s %8s %9s %10s\n", "job", "card", "budget", "peak",
-          "host", "link", "step", "slower", "predicted", "by itself");
-  for (int32_t i = 0; i < p->n_jobs; i++) {
-    char a[5][UNITS_TEXT];
+static const column heads[] = {
+  { "job", 0, true, 0 },        { "card", 0, true, 0 },    { "budget", 0, false, 0 },
+  { "needs", 5, false, 0 },     { "host", 1, false, 0 },   { "link", 3, false, 0 },
+  { "step", 0, false, 0 },      { "slower", 0, false, 0 }, { "predicted", 4, false, 0 },
+  { "by itself", 2, false, 0 },
+};
+enum { HEADS = sizeof heads / sizeof *heads };
+
+bool pack_print_places (call *c, const packing *p, const cards_answer *v) {
+  columns *to = columns_new (c, heads, HEADS);
+  for (int32_t i = 0; to && i < p->n_jobs; i++) {
+    char a[HEADS][UNITS_TEXT], rest[640];
     const cards_place *at = &v->places[i];
+    const char *cells[HEADS] = { p->jobs[i].name };
     if (at->card < 0) {
-      if (all)
-        printf ("%-16s no place: %s\n", p->jobs[i].name, at->reason);
+      if (stopping_asked (c))
+        snprintf (rest, sizeof rest, "not reached");
+      else
+        snprintf (rest, sizeof rest, "no place: %s", at->reason);
+      if (!columns_row (to, cells, rest))
+        return false;
       continue;
     }
-    printf ("%-16s %-12s %10s %10s %10s %5.1f%% %10s %7.2fx %8.2fx %10s\n", p->jobs[i].name,
-            p->cards[at->card].name, units_bytes (a[0], at->budget_bytes),
-            units_bytes (a[1], at->peak_bytes),
-            units_bytes (a[2], at->plan->predicted.host_peak_bytes), (double)at->share_ppm / 10000,
-            units_time (a[3], at->together_ns), times (at->together_ns, at->baseline_ns),
-            times (at->predicted_ns, at->baseline_ns), units_time (a[4], at->baseline_ns));
+    snprintf (a[5], UNITS_TEXT, "%.1f %%", (double)at->share_ppm / 10000);
+    snprintf (a[7], UNITS_TEXT, "%.2fx", times (at->together_ns, at->baseline_ns));
+    snprintf (a[8], UNITS_TEXT, "%.2fx", times (at->predicted_ns, at->baseline_ns));
+    cells[1] = p->card_names[at->card];
+    cells[2] = units_bytes (a[2], at->budget_bytes);
+    cells[3] = units_bytes (a[3], at->peak_bytes);
+    cells[4] = units_bytes (a[4], at->plan->predicted.host_peak_bytes);
+    cells[5] = a[5];
+    cells[6] = units_time (a[6], at->together_ns);
+    cells[7] = a[7];
+    cells[8] = a[8];
+    cells[9] = units_time (a[9], at->baseline_ns);
+    if (!columns_row (to, cells, NULL))
+      return false;
   }
+  if (to)
+    columns_print (to);
+  return to;
 }
 
-static void print_rivals (const packing *p) {
-  printf ("\n%-16s %8s %8s %8s %8s %8s\n", "on the first card", "worst", "mean", "MSR", "EOR",
-          "CBR");
+static const column rival_heads[] = {
+  { "on the first card", 0, true, 0 },
+  { "worst", 0, false, 0 },
+  { "mean", 0, false, 0 },
+  { "MSR", 1, false, 0 },
+  { "EOR", 2, false, 0 },
+  { "CBR", 3, false, 0 },
+};
+enum { RIVAL_HEADS = sizeof rival_heads / sizeof *rival_heads };
+
+static bool print_rivals (call *c, const packing *p) {
+  columns *to = columns_new (c, rival_heads, RIVAL_HEADS);
   int32_t n = 0;
+  puts ("");
   for (int32_t j = 0; j < p->n_jobs; j++)
     n += p->rivals[ALTERNATIVE_OURS].step_ns[j] > 0;
-  for (int i = 0; i < ALTERNATIVES; i++) {
+  for (int i = 0; to && i < ALTERNATIVES; i++) {
     const alternative *r = &p->rivals[i];
+    char a[RIVAL_HEADS][UNITS_TEXT], rest[640];
+    const char *cells[RIVAL_HEADS] = { r->name };
     if (!r->fits) {
-      printf ("%-16s  does not fit: %s\n", r->name, r->note ? r->note : "no job is there");
+      snprintf (rest, sizeof rest, "does not fit: %s", r->note ? r->note : "no job is there");
+      if (!columns_row (to, cells, rest))
+        return false;
       continue;
     }
-    printf ("%-16s  %7.2fx %7.2fx %6.1f %% %6.1f %% ", r->name, (double)r->worst_ppm / 1e6,
-            (double)r->total_ppm / 1e6 / n, (double)r->msr_ppm / 1e4, (double)r->eor_ppm / 1e4);
-    if (r->has_cbr)
-      printf ("%8.2f\n", (double)r->cbr_ppm / 1e6);
-    else
-      printf ("%8s\n", "-");
+    snprintf (a[1], UNITS_TEXT, "%.2fx", (double)r->worst_ppm / 1e6);
+    snprintf (a[2], UNITS_TEXT, "%.2fx", (double)r->total_ppm / 1e6 / n);
+    snprintf (a[3], UNITS_TEXT, "%.1f %%", (double)r->msr_ppm / 1e4);
+    snprintf (a[4], UNITS_TEXT, "%.1f %%", (double)r->eor_ppm / 1e4);
+    snprintf (a[5], UNITS_TEXT, r->has_cbr ? "%.2f" : "-", (double)r->cbr_ppm / 1e6);
+    for (int k = 1; k < RIVAL_HEADS; k++)
+      cells[k] = a[k];
+    if (!columns_row (to, cells, NULL))
+      return false;
   }
+  if (!to)
+    return false;
+  columns_print (to);
+  puts ("MSR is the memory that is saved and EOR the time that is added, both against `nothing\n"
+        "moves` on a card with room for that; CBR is MSR / EOR: the more, the better.");
+  return true;
 }
 
-static void print_text (const packing *p, const cards_answer *v) {
+static bool print_text (call *c, const packing *p, const cards_answer *v) {
   char room[UNITS_TEXT];
   int64_t worst = 0, total = 0;
-  pack_print_places (p, v, true);
+  if (!pack_print_places (c, p, v))
+    return false;
   for (int32_t i = 0; i < p->n_jobs; i++) {
     const cards_place *at = &v->places[i];
     if (at->card < 0)
@@ -170,24 +254,25 @@ static void print_text (const packing *p, const cards_answer *v) {
     worst = slow > worst ? slow : worst;
     total += slow;
   }
-  if (p->has_rivals)
-    print_rivals (p);
+  if (p->has_rivals && !print_rivals (c, p))
+    return false;
   printf ("\n%d of %d jobs have a place", v->n_placed, p->n_jobs);
-  if (p->options.n_cards == 1)
+  if (p->options.n_cards == 1 && v->n_placed)
     printf (" in %s", units_bytes (room, cards_room (&p->options, 0, v->n_placed)));
-  else
+  else if (p->options.n_cards > 1)
     printf (" on %d cards", p->options.n_cards);
   if (v->n_placed)
     printf (": the slowest takes %.2f times its step alone, the mean is %.2f", (double)worst / 1e6,
             (double)total / 1e6 / v->n_placed);
   puts ("");
+  return true;
 }
 
 void pack_put_place (json_writer *w, const packing *p, const cards_place *at, int32_t job) {
   json_open_object (w);
   json_add_int (w, "baseline_ns", at->baseline_ns);
   json_add_int (w, "budget_bytes", at->card < 0 ? -1 : at->budget_bytes);
-  json_add_text (w, "card", at->card < 0 ? NULL : p->cards[at->card].name);
+  json_add_text (w, "card", at->card < 0 ? NULL : p->card_names[at->card]);
   json_add_int (w, "card_index", at->card);
   json_add_int (w, "chosen_ns", at->chosen_ns);
   json_add_int (w, "floor_bytes", at->floor_bytes);
@@ -200,7 +285,7 @@ void pack_put_place (json_writer *w, const packing *p, const cards_place *at, in
     json_put_null (w);
   json_add_int (w, "predicted_ns", at->predicted_ns);
   json_add_text (w, "reason", at->reason);
-  json_add_int (w, "share_ppm", at->share_ppm);
+  json_add_share (w, "share", at->share_ppm);
   json_add_int (w, "together_ns", at->together_ns);
   json_close_object (w);
 }
@@ -211,18 +296,17 @@ static void put_rivals (json_writer *w, const packing *p) {
   for (int i = 0; p->has_rivals && i < ALTERNATIVES; i++) {
     const alternative *r = &p->rivals[i];
     json_open_object (w);
-    json_put_key (w, "cbr_ppm");
     if (r->has_cbr)
-      json_put_int (w, r->cbr_ppm);
+      json_add_share (w, "cbr", r->cbr_ppm);
     else
-      json_put_null (w);
-    json_add_int (w, "eor_ppm", r->eor_ppm);
+      json_add_raw (w, "cbr", "null");
+    json_add_share (w, "eor", r->eor_ppm);
     json_add_bool (w, "fits", r->fits);
-    json_add_int (w, "msr_ppm", r->msr_ppm);
+    json_add_share (w, "msr", r->msr_ppm);
     json_add_text (w, "name", r->name);
     json_add_text (w, "note", r->note);
-    json_add_int (w, "total_ppm", r->total_ppm);
-    json_add_int (w, "worst_ppm", r->worst_ppm);
+    json_add_share (w, "total", r->total_ppm);
+    json_add_share (w, "worst", r->worst_ppm);
     json_close_object (w);
   }
   json_close_array (w);
@@ -241,9 +325,9 @@ static bool print_json (call *c, const packing *p, const cards_answer *v) {
   json_add_int (&w, "placed", v->n_placed);
   put_rivals (&w, p);
   json_add_int (&w, "sampled", v->sampled);
-  json_add_int (&w, "total_ppm", v->total_ppm);
+  json_add_share (&w, "total", v->total_ppm);
   json_add_int (&w, "visited", v->visited);
-  json_add_int (&w, "worst_ppm", v->worst_ppm);
+  json_add_share (&w, "worst", v->worst_ppm);
   json_close_object (&w);
   return call_print_json (c, &w);
 }
@@ -265,8 +349,8 @@ static int run (call *c) {
       !pack_store (c, &p, &v) || !pack_figure (&p, &v, c->arena, &page, &c->err) ||
       !picture_files (c, &page, &any) || (c->json && !print_json (c, &p, &v)))
     return call_failed (c);
-  if (!c->json)
-    print_text (&p, &v);
+  if (!c->json && !print_text (c, &p, &v))
+    return call_failed (c);
   return v.n_placed == p.n_jobs ? EXIT_YES : EXIT_NO;
 }
 
@@ -289,6 +373,7 @@ static const cli_option options[] = {
     "there from the start", RANGE_TIME },
   { 0, "leave", "JOB@TIME,...", "when a job ends", RANGE_TIME },
   OPTION_OUTPUT ("a folder for the plans, as JOB.json"),
+  OPTION_WIDE,
   OPTIONS_OF_PICTURES,
   OPTION_STRICT,
   OPTIONS_END,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry pack`: what its parts share.  pack.c reads and prints; pack_events.c is about jobs that
    come and go. */
 #ifndef FERRY_CLI_WHATIF_PACK_H
@@ -11,6 +12,7 @@ typedef struct packing {
   cards_job jobs[CARDS_MOST_JOBS];
   int32_t n_jobs;
   device cards[CARDS_MOST];
+  const char *card_names[CARDS_MOST]; /* with a number where several cards are alike */
   cards_options options;
   bool has_rivals;
   alternative rivals[ALTERNATIVES];
@@ -21,7 +23,7 @@ bool pack_has_events (const call *c);
 /* Plans again at every event and prints what changes; the whole answer of the command then. */
 int pack_run_events (call *c, packing *p);
 
-void pack_print_places (const packing *p, const cards_answer *v, bool all);
+bool pack_print_places (call *c, const packing *p, const cards_answer *v) MUST_CHECK;
 void pack_put_place (json_writer *w, const packing *p, const cards_place *at, int32_t job);
 /* The plans of those that have a place, as NAME.json in the folder of --output. */
 bool pack_store (call *c, const packing *p, const cards_answer *v) MUST_CHECK;

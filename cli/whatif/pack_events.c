@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Jobs that come and go: packed again at every event.  A job changes its plan between two of its
    steps; it first gives up what the new plan does not keep, then takes what the others have given
    up. */
@@ -266,8 +267,8 @@ static bool run_moment (call *c, packing *p, const event *events, int n, running
             events[i].leaves ? "leaves" : "arrives");
   puts ("");
   print_changes (p, all);
-  if (now.n_jobs)
-    pack_print_places (&now, &v, true);
+  if (now.n_jobs && !pack_print_places (c, &now, &v))
+    return false;
   puts ("");
   return true;
 }

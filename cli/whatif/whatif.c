@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry whatif`: other cards, links, budgets and batches, as a table. */
 #include "cli/whatif/whatif.h"
 
@@ -88,8 +89,8 @@ static void print_tsv (FILE *to, const whatif_grid *g, const whatif_row *rows, i
 
 static const column heads[] = {
   { "device", 0, true }, { "batch", 2, false },  { "link", 1, false },  { "budget", 0, false },
-  { "needs", 6, false }, { "host", 5, false },   { "out", 4, false },   { "in", 4, false },
-  { "step", 0, false },  { "slower", 0, false }, { "bound", 3, false }, { "gap", 0, false },
+  { "needs", 6, false }, { "host", 3, false },   { "out", 2, false },   { "in", 2, false },
+  { "step", 0, false },  { "slower", 0, false }, { "bound", 5, false }, { "gap", 0, false },
 };
 enum { HEADS = sizeof heads / sizeof *heads };
 
@@ -200,6 +201,8 @@ static int run (call *c) {
 static const cli_option options[] = {
   { 'd', "device", "NAME,...", "other cards; without it, the one that the trace was made for" },
   { 0, "from", "NAME|FILE", "the card that the trace was measured on, where it does not say" },
+  { 0, "scale", "SHARE", "all times become this share of what they are, such as 50% for a card "
+    "twice as fast, instead of what rooflines say", RANGE_SCALE },
   { 0, "link", "RATE,...",
     "other links, such as 50GB/s, alike in both directions",
     { UNITS_RATE, DEVICE_LEAST_RATE, MOST_BYTES } },

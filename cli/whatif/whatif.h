@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry whatif`: what its parts share.  A grid is devices x batches x links x budgets; a cell is
    one device, batch and link with all its budgets, because those are planned together. */
 #ifndef FERRY_CLI_WHATIF_WHATIF_H
@@ -14,6 +15,8 @@ typedef struct whatif_grid {
   int64_t batches[WHATIF_MOST];
   const char *budgets[WHATIF_MOST]; /* NULL: all that the card has to give */
   int32_t n_devices, n_batches, n_links, n_budgets;
+  int64_t scale_ppm; /* of all times; 0: by rooflines */
+  const char *card;  /* that the times were taken on, as it calls itself; or NULL */
   bool has_from;
   device from; /* the card that the trace was made for */
   char digest[TRACE_DIGEST];

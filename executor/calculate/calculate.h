@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The ops of a replay, calculated: what lies where for which op, what each step is shown, and what
    came of it.  How an op is calculated on a device is the business of a calculator, of which there
    is one for the emulator. */

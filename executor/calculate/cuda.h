@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops on a GPU: a kernel of executor/gpu for each kind, and libraries where they are found.  The
    emulated device runs the same kernels, compiled for the host. */
 #ifndef FERRY_EXECUTOR_CALCULATE_CUDA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops on the emulated device: a kernel for each kind, known by its name, that is the CPU's function
    of the kind on the bytes behind the device's addresses. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Runs a zoo trace, rewritten or not, in plain memory, each tensor in a buffer of its own and
    nothing ever moved: what any plan must give bit for bit.  Before a step all buffers that do not
    live across steps are filled with NaN, so that what is read before it was written is seen. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The GPU's kernels as nvcc made them, where it was there. */
 #include "config.h"
 

@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/driver/driver.h"
 
 #include <dlfcn.h>
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -12,6 +14,18 @@ static const symbol_row rows[] = {
 #undef DRIVER
 };
 
+/* A loader without memory says so, or that there is no file; or it has what it needs by now. Leaves
+   dlerror's text where it has none. */
+static bool is_starved (const char *path) {
+  const char *why = dlerror ();
+  if (why && strstr (why, strerror (ENOMEM)))
+    return true;
+  void *again = dlopen (path, RTLD_NOW | RTLD_LOCAL);
+  if (again != NULL)
+    dlclose (again);
+  return again != NULL;
+}
+
 bool driver_open (driver *d, const char *path, error *err) {
   memset (d, 0, sizeof *d);
   bool real = path == NULL;
@@ -21,6 +35,8 @@ bool driver_open (driver *d, const char *path, error *err) {
     return error_set (err, ERR_usage, "the driver's path has more than %zu characters",
                       sizeof d->path - 1);
   d->library = dlopen (path, RTLD_NOW | RTLD_LOCAL);
+  if (d->library == NULL && is_starved (path))
+    return error_memory (err);
   if (d->library == NULL)
     return error_set (err, ERR_unreachable, "no driver: %s; %s", dlerror (),
                       real ? "without a GPU, use --driver emulated"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The CUDA driver API behind one table, opened at run time: a real driver or the emulator, which
    the code above cannot tell apart.  The only door to CUDA. */
 #ifndef FERRY_EXECUTOR_DRIVER_DRIVER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The limits of this machine's memory. */
 #ifndef FERRY_EXECUTOR_DRIVER_HOST_H
 #define FERRY_EXECUTOR_DRIVER_HOST_H

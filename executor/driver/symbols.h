@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The functions of a library that is loaded at run time, into a struct with a pointer for each. */
 #ifndef FERRY_EXECUTOR_DRIVER_SYMBOLS_H
 #define FERRY_EXECUTOR_DRIVER_SYMBOLS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The types of the CUDA driver's ABI, so that nothing needs cuda.h.  In a file that has included
    cuda.h, this header is empty and its names mean cuda.h's: that is how a test compares them. */
 #ifndef FERRY_EXECUTOR_DRIVER_TYPES_H

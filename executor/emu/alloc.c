@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Device memory by cuMemAlloc: a range with a mapping of its own. */
 #include <sys/mman.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Kernels: host functions known by name, whatever the module.  A launch copies its parameters. */
 #include <dlfcn.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How a command gets from a call into its stream, and off it when it is done. */
 #include <stdlib.h>
 #include <string.h>
@@ -169,6 +170,7 @@ CUresult command_issue (machine *m, command *c) {
     return CUDA_ERROR_OUT_OF_MEMORY;
   }
   queue (m, c->stream, c);
+  c->stream->copies += c->kind == COMMAND_COPY;
   if (m->races != NULL && !watch (m, c))
     machine_fail (m, CUDA_ERROR_OUT_OF_MEMORY);
   if (c->stream->idle)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Copies and fills.  Which way a copy goes follows from its addresses; pageable host memory is
    staged at the call, pinned memory is read when the copy runs. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The emulated machine: one device, its memory, its streams.  One lock guards everything here but
    where a comment says otherwise; kernels and copies of the real clock run without it. */
 #ifndef FERRY_EXECUTOR_EMU_CORE_H
@@ -5,6 +6,7 @@
 
 #include <pthread.h>
 
+#include "base/roster.h"
 #include "executor/emu/emu.h"
 #include "executor/emu/link.h"
 #include "executor/emu/race.h"
@@ -99,6 +101,7 @@ struct stream {
   command *head, *tail; /* not yet done */
   command *last;        /* the newest, done or not; NULL: none yet */
   int32_t issued;
+  int64_t copies; /* of these */
   int64_t nominal_ns;
   race_clock *seen;
   pthread_t thread; /* real clock */
@@ -185,6 +188,7 @@ typedef struct machine {
 
   int memory; /* a memfd; -1: --bytes none */
   int64_t next_place, used_bytes, high_bytes, pinned_bytes;
+  roster shared; /* with other processes' memory */
   uint64_t next_fake;
   handle *handles;
   int32_t n_handles;
@@ -228,7 +232,7 @@ bool memory_in_use (const machine *m, uint64_t at, int64_t bytes); /* by a queue
 
 /* space.c */
 enum { EMU_PAGE = 4096 };
-void memory_start (machine *m);
+bool memory_start (machine *m); /* false: no bytes, or no way to count them with others' */
 void memory_stop (machine *m);
 int64_t space_round (int64_t bytes, int64_t to);
 bool space_has_bytes (const machine *m);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The emulated driver's offers beyond the driver API: its configuration, its kernels, its clock,
    what its race checker found.  A program finds these entries with dlsym; a real driver has none.
    All return CUresult. */
@@ -10,6 +11,8 @@
 
 typedef enum emu_clock { EMU_REAL, EMU_VIRTUAL } emu_clock;
 typedef enum emu_bytes { EMU_ALL, EMU_NONE } emu_bytes;
+
+enum { EMU_PATH = 400 };
 
 typedef struct emu_config {
   int64_t memory_bytes;  /* of the device */
@@ -29,7 +32,12 @@ typedef struct emu_config {
   int64_t fuzz_ns;     /* each operation is delayed by up to so much; 0: not at all */
   uint64_t fuzz_seed;  /* decides the delays and which stream moves first */
   int64_t failed_copy; /* the n-th copy since the start fails, and the error stays; 0: none does */
+  char shared[EMU_PATH]; /* a file that counts the memory of all processes together; "": none */
 } emu_config;
+
+/* The words of that file (base/roster.h). */
+enum { EMU_SHARED_HIGH /* of all: the most that was taken at once */ };
+enum { EMU_SHARED_USED /* of a process */ };
 
 /* A launch as its kernel sees it: a copy of the parameters, made at the call. */
 typedef struct emu_launch {
@@ -76,6 +84,11 @@ typedef CUresult (*emu_advance) (void);
 typedef CUresult (*emu_hold) (CUstream stream, int on);
 /* The first `capacity` races; *count is how many there were. */
 typedef CUresult (*emu_races) (emu_race *out, int capacity, int *count);
+/* With `races`: is all that was before the record of `first` over, whatever the timing, when that
+   of `then` is? */
+typedef CUresult (*emu_ordered) (CUevent first, CUevent then, int *yes);
+/* How many copies a stream was ever given. */
+typedef CUresult (*emu_stream_copies) (CUstream stream, int64_t *count);
 /* The host itself reads or writes pinned memory, for the race checker. */
 typedef CUresult (*emu_host_touches) (const void *at, size_t bytes, int writes);
 /* Whose the pinned bytes are that the next calls name; 0, as at the start: nobody's. */
@@ -94,6 +107,8 @@ typedef CUresult (*emu_high_bytes) (int64_t *bytes);
 #define EMU_ADVANCE "emuAdvance"
 #define EMU_HOLD "emuHold"
 #define EMU_RACES "emuRaces"
+#define EMU_ORDERED "emuOrdered"
+#define EMU_STREAM_COPIES "emuStreamCopies"
 #define EMU_HOST_TOUCHES "emuHostTouches"
 #define EMU_TAG "emuTag"
 #define EMU_HIGH_BYTES "emuHighBytes"

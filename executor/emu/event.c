@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Events: a handle is a place and a generation, so that a destroyed one is known as such. */
 #include <stdlib.h>
 #include <string.h>
@@ -5,6 +6,7 @@
 #include "executor/emu/core.h"
 
 EXPORT CUresult emuEventTime (CUevent event, int64_t *ns);
+EXPORT CUresult emuOrdered (CUevent first, CUevent then, int *yes);
 
 static event *event_of (machine *m, CUevent handle) {
   uint64_t bits = (uintptr_t)handle;
@@ -171,5 +173,19 @@ CUresult emuEventTime (CUevent handle, int64_t *ns) {
     return machine_leave (m,
                           e->recorded == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_NOT_READY);
   *ns = e->recorded->end_ns;
+  return machine_leave (m, CUDA_SUCCESS);
+}
+
+CUresult emuOrdered (CUevent first, CUevent then, int *yes) {
+  CUresult refused;
+  event *a;
+  machine *m = enter_event (first, &a, &refused);
+  if (m == NULL)
+    return refused;
+  const event *b = event_of (m, then);
+  const command *x = a->recorded, *y = b == NULL ? NULL : b->recorded;
+  if (x == NULL || y == NULL || x->seen == NULL || y->seen == NULL)
+    return machine_leave (m, CUDA_ERROR_INVALID_HANDLE);
+  *yes = race_clock_knows (y->seen, x->seen);
   return machine_leave (m, CUDA_SUCCESS);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A command's effect on bytes. Where its addresses are not there, the thread that
    runs it jumps out of the signal and the command's context keeps the error, as on a GPU. */
 #include <pthread.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/emu/link.h"
 
 /* Half rates are doubled so that the minimum stays exact until the share is taken. */

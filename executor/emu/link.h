@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The link: one engine a direction, rates that depend on whether both carry.  Written from the
    machine model's rule 3; times are whole nanoseconds and given by the caller, so both clocks use
    it. */

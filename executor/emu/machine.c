@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The machine as a whole: made, configured, entered, left; devices, contexts, errors. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -90,11 +91,11 @@ static machine *machine_new (const emu_config *c) {
   pthread_condattr_destroy (&a);
   m->since_ns = real_clock ();
   link_start (&m->link, c);
-  memory_start (m);
+  bool good = memory_start (m);
   if (c->races)
     m->races = race_new ();
-  if (stream_add (m, CU_STREAM_DEFAULT) == NULL || (c->races && m->races == NULL) ||
-      (c->bytes == EMU_ALL && (m->memory < 0 || !execute_prepare ()))) {
+  if (!good || stream_add (m, CU_STREAM_DEFAULT) == NULL || (c->races && m->races == NULL) ||
+      (c->bytes == EMU_ALL && !execute_prepare ())) {
     machine_free (m);
     return NULL;
   }
@@ -110,7 +111,8 @@ static bool is_sane (const emu_config *c) {
          c->pinned_bytes >= 0 && c->d2h_bytes_per_s > 0 && c->d2h_bytes_per_s <= most &&
          c->h2d_bytes_per_s > 0 && c->h2d_bytes_per_s <= most && c->both_bytes_per_s >= 0 &&
          c->both_bytes_per_s <= most && c->copy_ns >= 0 && c->copy_ns <= most &&
-         c->share_ppm >= 0 && c->share_ppm <= 1000000 && c->fuzz_ns >= 0 && c->failed_copy >= 0;
+         c->share_ppm >= 0 && c->share_ppm <= 1000000 && c->fuzz_ns >= 0 && c->failed_copy >= 0 &&
+         memchr (c->shared, 0, sizeof c->shared) != NULL;
 }
 
 CUresult emuConfigure (const emu_config *c) {

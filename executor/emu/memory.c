@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An address is in a range and behind a mapping, and somebody may still need it. */
 #include "executor/emu/core.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Entry points by name, in both ABIs of the question. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pinned host memory. */
 #include <sys/mman.h>
 

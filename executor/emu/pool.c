@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Stream-ordered allocation, from the one default pool. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/emu/race.h"
 
 #include <stdio.h>
@@ -73,6 +74,13 @@ bool race_clock_set (race_clock *c, int32_t actor, int32_t step) {
   if (!clock_room (c, actor + 1))
     return false;
   c->at[actor] = step;
+  return true;
+}
+
+bool race_clock_knows (const race_clock *c, const race_clock *earlier) {
+  for (int32_t i = 0; i < earlier->count; i++)
+    if (earlier->at[i] > (i < c->count ? c->at[i] : 0))
+      return false;
   return true;
 }
 

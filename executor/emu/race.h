@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The race checker: vector clocks over streams and host threads, and for each stretch of memory the
    last writer, the readers since, and whose the bytes are.  It looks at commands when they are
    issued, in the order of the calls: what orders two accesses is already decided then, so a missing
@@ -36,6 +37,7 @@ race_clock *race_clock_new (void);
 void race_clock_free (race_clock *c);
 bool race_clock_join (race_clock *into, const race_clock *from); /* false: no memory */
 bool race_clock_set (race_clock *c, int32_t actor, int32_t step);
+bool race_clock_knows (const race_clock *c, const race_clock *earlier); /* all of it */
 
 /* `seen` is what is ordered before this access. false: no memory. */
 bool race_touch (race_state *r, const race_clock *seen, race_access by, const race_range *x);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The real clock: a thread a stream.  What a command should take is paced by its nominal time,
    which follows from the nominal ends of what it waited for; a thread that wakes late does not push
    back what follows, unless it is later than a busy machine makes it.  Times told are those that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Address space and the bytes behind it: places in a memfd. With --bytes none there are addresses
    and no bytes.  A place is used once, so what was freed can never be mistaken for what came after;
    the memfd is given back by holes. */
@@ -58,8 +59,50 @@ bool space_unmap (const machine *m, uint64_t at, int64_t bytes) {
 }
 
 /* A place of so many bytes, or -1. */
+/* ---- one device, several processes ---- */
+
+static bool shared_start (machine *m) {
+  if (m->config.shared[0] == 0)
+    return true;
+  if (!roster_open (&m->shared, m->config.shared))
+    return false;
+  roster_enter (&m->shared);
+  bool good = roster_take (&m->shared, 0) != ROSTER_NONE;
+  roster_leave (&m->shared);
+  return good;
+}
+
+/* Counted in, where there is room beside what the others have. */
+static bool shared_take (machine *m, int64_t bytes) {
+  roster *r = &m->shared;
+  if (r->at == NULL)
+    return true;
+  int64_t sum = bytes;
+  roster_enter (r);
+  for (int i = 0; i < ROSTER_ROWS; i++)
+    if (r->at->row[i].word[EMU_SHARED_USED] != 0 && roster_taken (r, i))
+      sum += __atomic_load_n (&r->at->row[i].word[EMU_SHARED_USED], __ATOMIC_RELAXED);
+  bool good = sum <= m->config.memory_bytes;
+  if (good) {
+    __atomic_fetch_add (&r->at->row[r->own].word[EMU_SHARED_USED], bytes, __ATOMIC_RELAXED);
+    if (sum > r->at->word[EMU_SHARED_HIGH])
+      r->at->word[EMU_SHARED_HIGH] = sum;
+  }
+  roster_leave (r);
+  return good;
+}
+
+static void shared_give (machine *m, int64_t bytes) {
+  roster *r = &m->shared;
+  if (r->at != NULL)
+    __atomic_fetch_sub (&r->at->row[r->own].word[EMU_SHARED_USED], bytes, __ATOMIC_RELAXED);
+}
+
+/* ---- places ---- */
+
 int64_t place_take (machine *m, int64_t bytes) {
-  if (bytes > m->config.memory_bytes - m->config.missing_bytes - m->used_bytes)
+  if (bytes > m->config.memory_bytes - m->config.missing_bytes - m->used_bytes ||
+      !shared_take (m, bytes))
     return -1;
   int64_t place = m->next_place;
   m->next_place += space_round (bytes, EMU_PAGE);
@@ -71,24 +114,29 @@ int64_t place_take (machine *m, int64_t bytes) {
 
 void place_give (machine *m, int64_t place, int64_t bytes) {
   m->used_bytes -= bytes;
+  shared_give (m, bytes);
   if (space_has_bytes (m))
     (void)!fallocate (m->memory, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, place,
                       space_round (bytes, EMU_PAGE));
 }
 
-void memory_start (machine *m) {
+bool memory_start (machine *m) {
   m->ranges.size = sizeof (range);
   m->mappings.size = sizeof (mapping);
   m->next_fake = first_fake;
   m->memory = -1;
   m->pool_reuse[0] = m->pool_reuse[1] = m->pool_reuse[2] = 1;
+  m->shared.file = -1;
+  if (!shared_start (m))
+    return false;
   if (!space_has_bytes (m))
-    return;
+    return true;
   m->memory = memfd_create ("emulated device memory", MFD_CLOEXEC);
   if (m->memory >= 0 && ftruncate (m->memory, memfd_bytes) != 0) {
     close (m->memory);
     m->memory = -1;
   }
+  return m->memory >= 0;
 }
 
 void memory_stop (machine *m) {
@@ -102,6 +150,7 @@ void memory_stop (machine *m) {
   }
   if (m->memory >= 0)
     close (m->memory);
+  roster_close (&m->shared);
   free (m->ranges.rows);
   free (m->mappings.rows);
   free (m->handles);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Streams: made, waited for, asked, put away. */
 #include <stdlib.h>
 #include <string.h>
@@ -6,6 +7,7 @@
 
 EXPORT CUresult emuAdvance (void);
 EXPORT CUresult emuHold (CUstream handle, int on);
+EXPORT CUresult emuStreamCopies (CUstream handle, int64_t *count);
 
 stream *stream_add (machine *m, unsigned int flags) {
   stream **moved = realloc (m->streams, (size_t)(m->n_streams + 1) * sizeof *moved);
@@ -216,5 +218,15 @@ CUresult emuHold (CUstream handle, int on) {
     return refused;
   s->held = on != 0;
   pthread_cond_broadcast (&m->changed);
+  return machine_leave (m, CUDA_SUCCESS);
+}
+
+CUresult emuStreamCopies (CUstream handle, int64_t *count) {
+  CUresult refused;
+  stream *s;
+  machine *m = enter_stream (handle, &s, &refused);
+  if (m == NULL)
+    return refused;
+  *count = s->copies;
   return machine_leave (m, CUDA_SUCCESS);
 }

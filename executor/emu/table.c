@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Things sorted by their address, the first member of each row. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The virtual clock: one engine that nobody waits for.  Host calls take no time; work is done, in
    the order of its ends, when the host synchronises.  Time is whole nanoseconds, ties are broken by
    the order in which streams were made, so a program's times are the same in every run. */

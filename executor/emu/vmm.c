@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Virtual memory management: handles, reservations, mappings of the one in the other. */
 #include <stdlib.h>
 #include <sys/mman.h>

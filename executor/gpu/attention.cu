@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Attention without the score matrix: 32 queries meet 32 keys at a time.  Eight neighbouring threads
    share a row; scores are products of stretches of 32 numbers of both sides, and what is summed up
    (128 columns of it) is kept by the threads themselves. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sums over the rows of what is stored row after row: a team takes some columns side by side, its
    threads take every eighth row, and what they find is added up in their order. */
 #ifndef FERRY_EXECUTOR_GPU_COLUMNS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Convolution, in one to three dimensions and in groups.  Where a group has channels enough to fill
    tiles, it is a product whose factors are read where they lie; else each result is a thread's loop. */
 #include "executor/gpu/tile.h"

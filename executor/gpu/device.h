@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The language of the kernels is CUDA, and C as well: compiled for the host, a
    kernel is a function that does alone what all threads do, so that the emulated device can run it.
    Every sum has a fixed order: that of its loop, or the tree of a block's 256 threads.  Numbers of

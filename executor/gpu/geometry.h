@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which places of a convolution meet: a is the side of its data, b that of its results. */
 #ifndef FERRY_EXECUTOR_GPU_GEOMETRY_H
 #define FERRY_EXECUTOR_GPU_GEOMETRY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The GPU's kernels compiled for the host: each is a function that does what all threads do. */
 #include "executor/gpu/kernels.cu"
 

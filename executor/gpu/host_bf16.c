@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The same for numbers in bf16. */
 #define KERNEL_BF16 1
 #include "executor/gpu/kernels.cu"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops by the GPU's kernels, which on the host are functions: what the emulated device runs where it
    stands for a GPU, and what a step by kernels is compared with in plain memory. */
 #ifndef FERRY_EXECUTOR_GPU_KERNEL_OPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/gpu/kernel_work.h"
 
 static const bool whole_batch[COMPUTE_KINDS] = {

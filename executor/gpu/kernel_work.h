@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The argument of an op's kernel, by value: the same for every kind.  C and CUDA C++. */
 #ifndef FERRY_EXECUTOR_GPU_KERNEL_WORK_H
 #define FERRY_EXECUTOR_GPU_KERNEL_WORK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A kernel for every kind of op, all of one type of numbers: compiled by nvcc once for fp32 and, with
    KERNEL_BF16, once for bf16; and the same for the host, where host.c includes it. */
 #include "executor/gpu/attention.cu"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The kernels of both types of numbers, as text for a driver, as C arrays on standard output.
 #   make_ptx.sh NVCC SOURCE-FOLDER, in the build folder
 set -eu

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Element by element. */
 #include "executor/gpu/device.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Normalization.  Sums over a whole batch are made chunk by chunk, each by a team; the next launch
    adds the chunks up in their order. */
 #include "executor/gpu/columns.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pooling and cropping.  Backward asks for each element of the input which windows it lies in, and
    goes through them in their order. */
 #include "executor/gpu/device.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The LSTM cell. */
 #include "executor/gpu/device.h"
 

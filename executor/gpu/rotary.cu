@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rotary positions, and heads that several share. */
 #include "executor/gpu/device.h"
 

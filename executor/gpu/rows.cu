@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tables and rows: what only moves numbers, or adds up few. */
 #include "executor/gpu/columns.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A product of two matrices, tile by tile: a team makes 64 x 128 results at a time from stretches
    of both factors that lie in shared memory, each thread 4 x 8 of them.  What is multiplied is told
    by where it lies, so that matrices as they are stored, the columns of a convolution, and its

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Updates of parameters.  What they keep is in fp32, whatever the parameter is. */
 #include "executor/gpu/device.h"
 

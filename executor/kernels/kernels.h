@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The kernels of a replay: one waits, one also checks and rewrites a pattern in every byte that its
    op touches.  Both exist as host functions for the emulator and as PTX for a GPU. */
 #ifndef FERRY_EXECUTOR_KERNELS_KERNELS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The two kernels for a GPU, as text that its driver compiles: nothing of CUDA is needed to build
    ferry.  The layouts of kernel_operand, mismatch and the pattern are those of kernels.h. */
 #include "executor/kernels/kernels.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The one door to cuBLAS, which is opened at run time.  What it calculates is the same in every
    run: no atomics, no algorithm of its own choice among streams, and the only memory that it works
    in is what is given with each product. */

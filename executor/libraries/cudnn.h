@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The one door to cuDNN, which is opened at run time.  Of the algorithms that it offers for a
    convolution, the first is taken that gives the same bits in every run and works in what it is
    given. */

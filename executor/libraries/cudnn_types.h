@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The types of cuDNN's ABI, as far as we call it, so that nothing needs its headers.  In a file
    that has included them this header is empty, and its names mean theirs: that is how a test
    compares. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* cuBLAS and cuDNN, where they are found, do an op's products and convolutions.  What they do
    not take, or could only do in more memory than the plan gives the op, our kernels do. Which of
    them does an op depends on its sizes alone, so it is the same under every plan. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Attention without the score matrix: some queries at a time, their scores in memory that is used
    again.  Also what stands around it: softmax of a matrix that is there, rotary positions, heads
    that several queries share. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The upper half of an fp32 number: rounded to the nearest, ties to even.  C and CUDA C++, and the
    same bits in both. */
 #ifndef FERRY_EXECUTOR_OPS_BF16_H

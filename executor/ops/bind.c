@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/ops/bind.h"
 
 /* The lists of the op, taken from their fronts. */

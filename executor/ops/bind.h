@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which tensors of a rewritten trace are the pieces of which operand of an op: what its lists of
    reads and writes and its origin say, taken apart once. */
 #ifndef FERRY_EXECUTOR_OPS_BIND_H

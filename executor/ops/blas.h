@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The one door to OpenBLAS, which is opened at run time, and own loops where it is not there.  A
    call is made by one thread, so what it gives depends on its sizes and numbers only: not on the
    number of cores, and not on where the operands lie. */

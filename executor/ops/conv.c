@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Convolution in up to three dimensions as a matrix product.  The columns of a tile, some lines of
    one item's output or some whole small items, are laid out in memory that stays in the cache; a
    tile's product is one call of sgemm.  The transposed one is the same with input and output

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A zoo network's start and data: initial values that depend on a tensor's name and
    size only, so that every variant of a trace starts equal, and the data of each step.  Images and
    their labels are the same batch in every step, to be learned by heart; text goes on, a window

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the functions of the op kinds: the stretch of items that they are given, room to work
    in, and random numbers by their place. */
 #ifndef FERRY_EXECUTOR_OPS_INNER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Losses.  An item's loss is summed in double, row after row. */
 #include <math.h>
 

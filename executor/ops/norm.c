@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Normalization.  Sums are made in double: over a channel item after item, over a row from its
    first element on. */
 #include <math.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Pooling and cropping, channel by channel; averages and maxima go through a window in the order of
    memory. */
 #include <string.h>

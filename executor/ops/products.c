@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Matrix products: linear layers, sums for their biases, products of two activations. */
 #include <math.h>
 

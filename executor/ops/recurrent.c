@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The LSTM cell: input, forget, cell and output gate, `hidden` of each behind the other. */
 #include "executor/ops/inner.h"
 

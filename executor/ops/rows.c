@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Rows that are looked up, put before, taken out, joined and turned. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Updates of parameters.  With a master copy, that is updated and w is what it rounds to. */
 #include <math.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The bytes of a replay that verifies: what each op finds and leaves, what lies where before the
    first step and after the last. */
 #include <string.h>

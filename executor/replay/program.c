@@ -1,6 +1,9 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/replay/program.h"
 
 #include <string.h>
+
+#include "executor/replay/implied.h"
 
 typedef struct maker {
   const plan *plan;
@@ -63,17 +66,15 @@ static bool can_issue (const maker *m, const int32_t done[QUEUES]) {
 static void issue (maker *m, program_queue queue, int32_t position) {
   program *o = m->out;
   program_item *i = &o->items[o->n_items];
-  int32_t first = o->n_items == 0 ? 0 : i[-1].first_wait + i[-1].n_waits;
+  int32_t first = o->n_items == 0 ? 0 : i[-1].first_demand + i[-1].n_demands;
   *i = (program_item){ .queue = queue,
                        .position = position,
                        .index = queue == QUEUE_OPS    ? position
                                 : queue == QUEUE_OUTS ? m->plan->out_order[position]
                                                       : m->plan->in_order[position],
-                       .first_wait = first,
-                       .n_waits = m->n_found };
-  memcpy (o->waits + first, m->found, (size_t)m->n_found * sizeof *m->found);
-  for (int32_t k = 0; k < m->n_found; k++)
-    o->awaited[m->found[k].queue][m->found[k].position] = true;
+                       .first_demand = first,
+                       .n_demands = m->n_found };
+  memcpy (o->demands + first, m->found, (size_t)m->n_found * sizeof *m->found);
   o->place[queue][position] = o->n_items++;
 }
 
@@ -88,7 +89,7 @@ static bool prepare (maker *m, arena *a, error *err) {
       return false;
   }
   if ((o->items = NEW (a, total, program_item, err)) == NULL ||
-      (o->waits = NEW (a, 4 * (int64_t)total, program_wait, err)) == NULL ||
+      (o->demands = NEW (a, 4 * (int64_t)total, program_wait, err)) == NULL ||
       (m->out_place = NEW (a, p->n_moves, int32_t, err)) == NULL ||
       (m->due = NEW (a, o->count[QUEUE_OPS], int32_t, err)) == NULL ||
       (m->op_outs = NEW (a, o->count[QUEUE_OPS], int32_t, err)) == NULL)
@@ -136,5 +137,5 @@ bool program_make (const rewritten *rw, const plan *p, arena *a, program *out, e
                         q == QUEUE_OPS    ? "op"
                         : q == QUEUE_OUTS ? "out"
                                           : "in");
-  return true;
+  return implied_leave_out (out, a, err);
 }

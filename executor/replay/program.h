@@ -1,6 +1,7 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan as three queues of items with waits, in an order in which a host can issue them: whatever
    an item waits for in its own step stands before it, so no wait is ever for something not yet
-   issued, and nothing is issued twice. */
+   issued, and nothing is issued twice.  What other waits imply is not waited for. */
 #ifndef FERRY_EXECUTOR_REPLAY_PROGRAM_H
 #define FERRY_EXECUTOR_REPLAY_PROGRAM_H
 
@@ -17,15 +18,16 @@ typedef struct program_wait {
 
 typedef struct program_item {
   program_queue queue;
-  int32_t position; /* in its queue: an op, or a place in out_order or in_order */
-  int32_t index;    /* the op or the move */
-  int32_t first_wait, n_waits;
+  int32_t position;                /* in its queue: an op, or a place in out_order or in_order */
+  int32_t index;                   /* the op or the move */
+  int32_t first_demand, n_demands; /* the plan's waits */
+  int32_t first_wait, n_waits;     /* those of them that no others imply */
 } program_item;
 
 typedef struct program {
   program_item *items; /* one step, in order of issue */
   int32_t n_items;
-  program_wait *waits;
+  program_wait *demands, *waits;
   int32_t count[QUEUES];
   int32_t *place[QUEUES]; /* of the item at each position, in `items` */
   bool *awaited[QUEUES];  /* somebody waits for it: it needs an event */

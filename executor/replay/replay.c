@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/replay/replay.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "executor/driver/host.h"
 #include "executor/replay/run.h"
@@ -50,6 +52,8 @@ static bool start_emulator (replay_state *s, error *err) {
          find_entry (&s->driver, EMU_HOLD, &s->hold, err) &&
          find_entry (&s->driver, EMU_EVENT_TIME, &s->event_time, err) &&
          find_entry (&s->driver, EMU_RACES, &s->races, err) &&
+         (!c.races || (find_entry (&s->driver, EMU_ORDERED, &s->ordered, err) &&
+                       find_entry (&s->driver, EMU_STREAM_COPIES, &s->stream_copies, err))) &&
          (!c.owners || find_entry (&s->driver, EMU_TAG, &s->tag, err)) &&
          driver_ok (&s->driver, configure (&c), EMU_CONFIGURE, err);
 }
@@ -113,15 +117,10 @@ static bool start (replay_state *s, arena *a, error *err) {
 
 /* ---- observations ---- */
 
-static int compare_ns (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 static int64_t median (int64_t *v, int64_t n) {
   if (n == 0)
     return 0;
-  qsort (v, (size_t)n, sizeof *v, compare_ns);
+  qsort (v, (size_t)n, sizeof *v, order_int64);
   return v[n / 2];
 }
 
@@ -293,12 +292,19 @@ static bool finish (replay_state *s, const timeline *expected, arena *a, replay_
   seen->peak_bytes = out->device_bytes = s->room.device_bytes;
   seen->host_peak_bytes = out->host_bytes = s->room.host_bytes;
   out->steps = s->steps;
+  const program_item *last = &s->program.items[s->program.n_items - 1];
+  out->plan_waits = last->first_demand + last->n_demands;
+  out->waits = last->first_wait + last->n_waits;
+  out->issued_waits = s->waits;
+  out->issued_copies = s->copies;
   count_bytes (s, seen);
   int n_races = 0;
   if (s->races != NULL &&
       !driver_ok (&s->driver, s->races (out->races, REPLAY_RACES, &n_races), EMU_RACES, err))
     return false;
-  out->n_races = n_races;
+  for (int32_t i = 0; i < s->n_missing && n_races + i < REPLAY_RACES; i++)
+    out->races[n_races + i] = s->missing[i];
+  out->n_races = n_races + s->n_missing;
   if (s->options->verify && !replay_last_bytes (s, err))
     return false;
   if (s->options->verify)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace under a plan on a driver: what the plan says, done with streams and events, and what was
    seen beside what was predicted.  The same code runs on the emulator and on a GPU. */
 #ifndef FERRY_EXECUTOR_REPLAY_REPLAY_H
@@ -45,6 +46,8 @@ typedef struct replay_result {
   int32_t n_worst;
   int64_t largest_ns, median_ns; /* of the differences, without their signs */
   int64_t largest_copy_ns;       /* the same of starts and ends of copies; virtual clock only */
+  int32_t plan_waits, waits;     /* of a step: the plan's, and those that no others imply */
+  int64_t issued_waits, issued_copies; /* in the run */
   mismatch found;
   int32_t n_races;
   emu_race races[REPLAY_RACES];

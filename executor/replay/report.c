@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A replay's observations, as JSON and as a Chrome trace. */
 #include "executor/replay/replay.h"
 
@@ -94,16 +95,20 @@ bool replay_json (const replay_result *r, bytes *out, error *err) {
   json_add_int (&w, "device_bytes", r->device_bytes);
   json_add_bool (&w, "exact", r->exact);
   json_add_int (&w, "host_bytes", r->host_bytes);
+  json_add_int (&w, "issued_copies", r->issued_copies);
+  json_add_int (&w, "issued_waits", r->issued_waits);
   json_add_int (&w, "iterations", r->steps);
   json_add_bool (&w, "laden", r->laden);
   json_add_int (&w, "largest_start_difference_ns", r->largest_ns);
   json_add_int (&w, "median_start_difference_ns", r->median_ns);
   json_add_int (&w, "mismatched_words", (int64_t)r->found.count);
+  json_add_int (&w, "plan_waits", r->plan_waits);
   json_put_key (&w, "predicted");
   predicted_write (&w, &r->predicted);
   json_add_int (&w, "races", r->n_races);
   json_put_key (&w, "seen");
   predicted_write (&w, &r->seen);
+  json_add_int (&w, "waits", r->waits);
   json_put_key (&w, "worst");
   json_open_array (&w);
   for (int32_t i = 0; i < r->n_worst; i++) {

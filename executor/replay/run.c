@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Streams and events: a plan's program issued step after step, without the host waiting inside. */
 #include "executor/replay/run.h"
 
@@ -55,6 +56,7 @@ static bool make_scripts (replay_state *s, arena *a, error *err) {
                        .op_offset = s->op_offset,
                        .found = s->found,
                        .calculated = s->options->calculation != NULL,
+                       .ended = s->ordered != NULL,
                        .step = &s->step };
   if (s->steps > s->timed && !script_make (&q, a, &s->plain, err))
     return false;
@@ -77,8 +79,7 @@ static int64_t timed_row (const replay_state *s, int32_t step) {
   return step - (s->steps - s->timed);
 }
 
-/* The events behind the items of a step that has begun. */
-static const CUevent *ends_of (const replay_state *s, int32_t step) {
+const CUevent *replay_ends (const replay_state *s, int32_t step) {
   int64_t row = timed_row (s, step), n = s->program.n_items;
   return row >= 0 ? s->end + row * n : s->ring + step % 3 * n;
 }
@@ -115,7 +116,7 @@ static bool issue_step (replay_state *s, int32_t step, error *err) {
   const script *p = row < 0 ? &s->plain : &s->timed_script;
   const CUevent *begins = row < 0 ? NULL : s->begin + row * s->program.n_items, *ends[3];
   for (int32_t lag = 0; lag < 3; lag++)
-    ends[lag] = step < lag ? NULL : ends_of (s, step - lag);
+    ends[lag] = step < lag ? NULL : replay_ends (s, step - lag);
   s->step = s->base + step;
   for (const script_call *c = p->calls; c < p->calls + p->n_calls; c++) {
     CUstream on = s->stream[c->queue];
@@ -212,7 +213,8 @@ static bool issue_steps (replay_state *s, bool laden, error *err) {
     bool enough = false;
     if (timed_row (s, step) >= s->rows_made && !make_row (s, s->rows_made, err))
       return false;
-    if (!issue_step (s, step, err) || (paced && !let_run (s, step, err)) ||
+    if (!issue_step (s, step, err) || (s->ordered != NULL && !replay_see_calls (s, step, err)) ||
+        (paced && !let_run (s, step, err)) ||
         (paced && s->may_end_early && !repeats (s, step, &enough, err)) ||
         (s->calculation != NULL &&
          !calculate_pace (s->calculation, s->stream[QUEUE_OPS], step, err)))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The running part of a replay: streams, events, issue, times.  Its parts are replay.c's own. */
 #ifndef FERRY_EXECUTOR_REPLAY_RUN_H
 #define FERRY_EXECUTOR_REPLAY_RUN_H
@@ -16,16 +17,21 @@ typedef struct replay_state {
   emu_hold hold;
   emu_event_time event_time;
   emu_races races;
-  emu_tag tag; /* NULL: nobody looks for owners */
+  emu_stream_copies stream_copies;
+  emu_ordered ordered; /* NULL: nobody looks for orders */
+  emu_tag tag;         /* NULL: nobody looks for owners */
   program program;
   script plain, timed_script; /* a step without events that nobody waits for, and with all */
   int64_t step;               /* the number that launches find */
   room room;
   kernels kernels;
-  bool sees_bytes;          /* operands are made: verify, or the race checker */
-  calculation *calculation; /* NULL: not in this run */
-  int64_t copies, waits;    /* issued */
-  kernel_operand *operands; /* by op */
+  bool sees_bytes;                /* operands are made: verify, or the race checker */
+  calculation *calculation;       /* NULL: not in this run */
+  int64_t copies, waits;          /* issued */
+  int32_t n_missing;              /* copies and orders of the plan, */
+  emu_race missing[REPLAY_RACES]; /* and the first of them */
+  int64_t given[QUEUES];          /* copies, so far */
+  kernel_operand *operands;       /* by op */
   int32_t *op_offset;
   int64_t operands_bytes;
   mismatch *found; /* a kernel can write it */
@@ -48,6 +54,12 @@ bool replay_operands (replay_state *s, arena *a, error *err) MUST_CHECK;
 bool replay_first_bytes (replay_state *s, error *err) MUST_CHECK;
 /* Is everything where it should be after the last? Adds to *found. */
 bool replay_last_bytes (replay_state *s, error *err) MUST_CHECK;
+
+/* The events behind the items of a step that has begun. */
+const CUevent *replay_ends (const replay_state *s, int32_t step);
+/* Looks at a step that was issued: did the device get every copy, and is each item behind all that
+   the plan has it wait for? */
+bool replay_see_calls (replay_state *s, int32_t step, error *err) MUST_CHECK;
 
 bool replay_prepare (replay_state *s, arena *a, error *err) MUST_CHECK;
 /* Issues all steps and waits; laden: no out starts before nothing else can happen. */

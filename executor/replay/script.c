@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/replay/script.h"
 
 typedef struct writer {
@@ -117,7 +118,7 @@ static void add_item (writer *w, int32_t place) {
     add_op (w, i->index);
   else
     add_copy (w, i->queue, i->index);
-  if (q->timed || p->awaited[i->queue][i->position])
+  if (q->timed || q->ended || p->awaited[i->queue][i->position])
     add_event (w, SCRIPT_END, i->queue, place, 0);
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One step of a program as the driver calls that make it, worked out before the first step: what is
    launched with which parameters, what is copied from where to where, which item's event is
    recorded or waited for.  Launches that follow each other are one entry, so that an op of a plan
@@ -53,6 +54,7 @@ typedef struct script_request {
   int64_t *step;   /* launches find the number of their step here */
   bool calculated; /* ops are not launches but calculations */
   bool timed;      /* every item has an event before it and one behind it */
+  bool ended;      /* every item has one behind it */
 } script_request;
 
 /* The place of the item whose end is this item's beginning, in a step that is timed: the op before

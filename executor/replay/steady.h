@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The cost of a repeated step, from the starts and ends that were seen: the machine model's sixth
    rule, written from docs/formats.md and sharing nothing with the simulator. */
 #ifndef FERRY_EXECUTOR_REPLAY_STEADY_H

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/room/room.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 
 enum { PLACE = 512 };
@@ -143,11 +145,6 @@ bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, r
 
 /* ---- taking it ---- */
 
-static int compare_int32 (const void *a, const void *b) {
-  int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* Granules that every stay takes together or not at all are one handle: a mapping is of a whole
    handle, and calls cost more than bytes. */
 static bool find_borders (room *r, arena *a, error *err) {
@@ -162,7 +159,7 @@ static bool find_borders (room *r, arena *a, error *err) {
     b[n++] = l->runs[i].first;
     b[n++] = l->runs[i].first + l->runs[i].count;
   }
-  qsort (b, (size_t)n, sizeof *b, compare_int32);
+  qsort (b, (size_t)n, sizeof *b, order_int32);
   for (int32_t i = 1; i < n; i++)
     if (b[i] != b[kept - 1])
       b[kept++] = b[i];
@@ -203,7 +200,7 @@ bool room_map (const room *r, int32_t stay, CUdeviceptr at, int64_t *bytes, erro
   for (int32_t k = 0; k < l->stays[stay].n_runs; k++) {
     granule_run run = l->runs[l->stays[stay].first_run + k];
     const int32_t *from =
-        bsearch (&run.first, r->border, (size_t)r->n_borders, sizeof *r->border, compare_int32);
+        bsearch (&run.first, r->border, (size_t)r->n_borders, sizeof *r->border, order_int32);
     for (int32_t h = (int32_t)(from - r->border); r->border[h] < run.first + run.count; h++) {
       int64_t some = (r->border[h + 1] - r->border[h]) * l->granule_bytes;
       if (!map (r, at + (CUdeviceptr)*bytes, h, some, err))

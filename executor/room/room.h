@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The memory of a replay: the plan's granules on the device and not a byte more, every stay mapped
    to its granules once, or one arena in which nothing is mapped; the pool, and one pinned arena on
    the host. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The places of bytes that outlive a step, in the moment between two steps. */
 #include "executor/room/room.h"
 

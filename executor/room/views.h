@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A view is a tensor in one piece, as an op finds it.  The parts of what is moved in parts lie
    in stays of their own; each combination of stays that some op meets is mapped once more, side by
    side, before the first step.  The granules are the plan's own: a view takes addresses and no

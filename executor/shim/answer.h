@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The launcher's answer for a step: where each tensor lives, what is away between two steps, which
    copies are made behind which beat. */
 #ifndef FERRY_EXECUTOR_SHIM_ANSWER_H

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The address space in which the program's tensors lie.  An address is handed out without memory
    behind it; chunks come with the first op that touches it.  Between two tensors a page stays
    empty, so that an address just outside is never a neighbour's. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "executor/shim/shim.h"
+#include "executor/shim/share.h"
 
 enum { UNIT = 512, MOST_PAGES = 1 << 20 };
 
@@ -48,8 +49,8 @@ bool area_start (shim *s) {
   int64_t budget = s->block->config.budget_bytes;
   if (budget == 0 || budget > (int64_t)total)
     budget = (int64_t)total;
-  s->most_chunks = (int32_t)(budget / s->chunk_bytes);
-  if (s->most_chunks < 1 || !reserve (s) || !make_streams (s)) {
+  s->most_chunks = s->all_chunks = (int32_t)(budget / s->chunk_bytes);
+  if (s->most_chunks < 1 || !share_start (s) || !reserve (s) || !make_streams (s)) {
     shim_say (s,
               "the device gives no memory to serve tensors from: budget %lld bytes, granules of "
               "%lld",
@@ -209,6 +210,8 @@ static slab *add_slab (shim *s) {
   s->slabs = moved;
   slab *b = &s->slabs[s->n_slabs];
   int32_t c = chunk_take (s, NULL);
+  if (c == NONE && share_wait (s, share_fixed_bytes (s) + s->chunk_bytes))
+    c = chunk_take (s, NULL);
   b->units = calloc ((size_t)units_of (s), sizeof *b->units);
   if (c == NONE || b->units == NULL)
     return NULL;

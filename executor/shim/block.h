@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the launcher and the shim: a file in the launcher's folder, mapped by both, so that it
    survives the program however it ends.  The launcher fills the first part before it starts the
    program; the shim writes the rest. */
@@ -26,7 +27,28 @@ typedef struct shim_config {
   bool emulated;
   emu_config emu;
   char folder[SHIM_PATH]; /* of the block: the other files lie in it */
+  char share[SHIM_PATH];  /* the roster of the programs that share the budget; "": none do */
+  int32_t share_row;      /* the program's in it */
 } shim_config;
+
+/* A group of programs that share a card: a roster (base/roster.h) with these words. Room is raised
+   by who serves the group, and lowered by the program that has it. */
+enum { SEAT_LAUNCHER, SEAT_PROGRAM };
+enum shim_group {
+  GROUP_TOTAL, /* bytes of all */
+  GROUP_JOINED,
+  GROUP_PACKED /* for which members, in a word, MEMBER_PACKED was made */
+};
+enum shim_member {
+  MEMBER_GRANTED, /* bytes that it may take */
+  MEMBER_ASKED,   /* bytes that it is to have; less than granted: it gives the rest back */
+  MEMBER_NEED,    /* the least that it can run with, as far as it is known */
+  MEMBER_WANT,    /* more would be of no use */
+  MEMBER_ORDER,   /* older ones have smaller ones */
+  MEMBER_STEPS,   /* so many steps of it are known */
+  MEMBER_PACKED,  /* its room in a plan for all; 0: none */
+  MEMBER_PID
+};
 
 /* Sums over the steps that were followed, in planned steps' order. */
 typedef struct shim_seen {
@@ -38,14 +60,15 @@ typedef struct shim_seen {
   int64_t driver_high_bytes; /* the same by the emulator's own count; 0: not known */
   int64_t host_high_bytes;
   int64_t out_bytes, in_bytes; /* over the link */
-  int64_t clean_bytes;         /* went out though a copy of the same bytes was there: wasted */
+  int64_t clean_bytes;         /* left without a copy: the host still had the same bytes */
   int64_t evictions, unplanned;
   int64_t map_calls, planned_map_calls; /* the second: in planned steps but for the first */
   int64_t planned_steps, strict_steps, entries, leaves;
   int64_t planned_ns, planned_timed; /* the sum of so many planned steps */
   int64_t predicted_ns;              /* the prediction of the same */
   int64_t period_ops;
-  int64_t floor_bytes; /* the most that one op needed at once */
+  int64_t floor_bytes;         /* the most that one op needed at once */
+  int64_t resizes, room_waits; /* of a program that shares a card */
 } shim_seen;
 
 typedef struct shim_block {
@@ -59,6 +82,7 @@ typedef struct shim_block {
   int64_t step_granule, step_granules; /* chunks that the plan may use */
   int32_t plan_ready;                  /* so many were answered */
   int32_t plan_good;                   /* the last answer has a plan */
+  int64_t step_ops_ns;                 /* of the step that was planned last: all its ops */
   int32_t refused;                     /* a feature was refused */
   int32_t faults;
   int32_t messages;

@@ -1,11 +1,15 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Device memory as equal chunks, their mappings, and the order between streams.  An event is made
    for the out stream and recorded nowhere else, so one that was recorded again only promises more;
    likewise for the in stream.  For a program's stream an event is recorded when somebody has to
    wait, and waited for at once: later than needed is still right. */
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "executor/shim/shim.h"
+
+enum { RETRIES = 5000 };
 
 static CUmemAllocationProp device_memory (const shim *s) {
   CUmemAllocationProp p = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
@@ -14,8 +18,20 @@ static CUmemAllocationProp device_memory (const shim *s) {
   return p;
 }
 
+/* Memory of a process that has just ended may still be on its way back. */
+static CUresult create (shim *s, CUmemGenericAllocationHandle *out) {
+  const struct timespec moment = { 0, 1000000 };
+  CUmemAllocationProp p = device_memory (s);
+  CUresult r = s->real.mem_create (out, (size_t)s->chunk_bytes, &p, 0);
+  for (int i = 0; r == CUDA_ERROR_OUT_OF_MEMORY && s->group.at != NULL && i < RETRIES; i++) {
+    nanosleep (&moment, NULL);
+    r = s->real.mem_create (out, (size_t)s->chunk_bytes, &p, 0);
+  }
+  return r;
+}
+
 int32_t chunk_new (shim *s) {
-  if (s->n_chunks == s->most_chunks)
+  if (s->n_chunks >= s->most_chunks)
     return NONE;
   if (s->n_chunks == s->chunks_capacity) {
     int32_t capacity = s->chunks_capacity == 0 ? 256 : 2 * s->chunks_capacity;
@@ -26,8 +42,7 @@ int32_t chunk_new (shim *s) {
     s->chunks_capacity = capacity;
   }
   chunk c = { .page = NONE };
-  CUmemAllocationProp p = device_memory (s);
-  if (s->real.mem_create (&c.handle, (size_t)s->chunk_bytes, &p, 0) != CUDA_SUCCESS) {
+  if (create (s, &c.handle) != CUDA_SUCCESS) {
     s->most_chunks = s->n_chunks; /* the device has no more, whatever the budget says */
     return NONE;
   }
@@ -37,6 +52,28 @@ int32_t chunk_new (shim *s) {
   if (taken > s->block->seen.device_high_bytes)
     s->block->seen.device_high_bytes = taken;
   return s->n_chunks++;
+}
+
+bool chunk_drop (shim *s, int32_t c) {
+  chunk *gone = &s->chunks[c];
+  int32_t last = s->n_chunks - 1;
+  host_wait_for (s, gone->pending);
+  if (gone->freed_by != NULL)
+    shim_note (s, s->real.event_synchronize (gone->freed_by));
+  for (int32_t p = 0; p < s->next_page; p++) {
+    page *g = &s->pages[p];
+    if (g->chunk == c && g->mapped && !page_unmap (s, p))
+      return false;
+    if (g->chunk == c)
+      g->chunk = NONE;
+    else if (g->chunk == last)
+      g->chunk = c;
+  }
+  CUresult r = s->real.mem_release (gone->handle);
+  *gone = s->chunks[last];
+  s->n_chunks--;
+  s->free_chunks--;
+  return r == CUDA_SUCCESS;
 }
 
 static void count_map (shim *s) {

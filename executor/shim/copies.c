@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Copies and fills: ops whose addresses are known from the call.  A synchronous one waits without
    the lock, its tensors held. */
 #include "executor/shim/shim.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/shim/follow.h"
 
 #include <stdio.h>
@@ -8,6 +9,7 @@
 
 #include "executor/shim/answer.h"
 #include "executor/shim/record.h"
+#include "executor/shim/share.h"
 
 enum { MARKS = 4, MOST_STEPS_TOLD = 32 };
 
@@ -24,6 +26,8 @@ struct follow {
   int64_t maps_before;
   int64_t last_told;   /* the beat at which a step was told last */
   bool look;           /* a plan was left: perhaps its step is a part of a longer one */
+  int32_t told;        /* steps, since there was another room */
+  int64_t asked_room;  /* the room when one was told last */
   int32_t failures;    /* answers in a row without a plan */
   int64_t next_ask;    /* no step is told before so many beats */
   bool wraps;          /* the repetition has no moment at which a step could begin */
@@ -114,6 +118,11 @@ static void take_answer (shim *s) {
   snprintf (path, sizeof path, "%s/%s-%d", s->block->config.folder, SHIM_PLAN,
             s->block->step_wanted);
   f->asked = NULL;
+  if (f->asked_room != s->room_bytes) { /* for another room: once more */
+    f->look = true;
+    step_free (p);
+    return;
+  }
   if (!s->block->plan_good || !step_answer (p, path)) {
     f->failures++;
     f->next_ask = record_beats (s)->n +
@@ -146,7 +155,7 @@ static void look_for_step (shim *s) {
   int64_t first, end;
   if (b->period == 0 || b->run < b->period || (b->run % b->period != 0 && !f->look) ||
       record_evictions (s, b->n - b->period) == s->block->seen.evictions ||
-      s->block->step_wanted >= MOST_STEPS_TOLD || b->n < f->next_ask)
+      f->told >= MOST_STEPS_TOLD || b->n < f->next_ask)
     return;
   if (f->plan != NULL && f->plan->n_beats == b->period && b->run < 3 * b->period)
     return; /* it is entered again without a new one */
@@ -158,9 +167,14 @@ static void look_for_step (shim *s) {
   f->asked = step_take (b, first, end);
   if (f->asked == NULL)
     return;
-  int64_t small = 0;
+  int64_t small = 0, pages = 1;
   for (int32_t c = 0; c < s->n_chunks; c++)
     small += s->chunks[c].small;
+  for (int32_t t = 0; t < s->n_tensors; t++)
+    pages += s->tensors[t].n_pages;
+  share_want (s, (small + pages) * s->chunk_bytes);
+  f->told++;
+  f->asked_room = s->room_bytes;
   s->block->step_granule = s->chunk_bytes;
   s->block->step_granules = s->most_chunks - small;
   __atomic_store_n (&s->block->step_wanted, s->block->step_wanted + 1, __ATOMIC_RELEASE);
@@ -176,6 +190,16 @@ static void leave (shim *s) {
   f->look = true;
   f->marks = 0;
   s->block->seen.leaves++;
+}
+
+void follow_resized (shim *s) {
+  follow *f = s->follow;
+  if (f->on)
+    leave (s);
+  drop_plan (s);
+  f->told = f->failures = 0;
+  f->next_ask = 0;
+  f->look = true;
 }
 
 static bool is_home (const shim *s, const step_tensor *p, const int32_t *chunk_of) {
@@ -362,6 +386,8 @@ int32_t follow_allocate (shim *s, int64_t bytes) {
   follow *f = s->follow;
   if (s->block->config.mode != SHIM_RUN)
     return NONE;
+  if (!f->on || f->fresh)
+    share_look (s);
   try_to_enter (s, (uint64_t)bytes * 0x9e3779b97f4a7c15u + 1, bytes);
   if (!f->on || !may_begin (s))
     return NONE;
@@ -403,6 +429,8 @@ void follow_before (shim *s, op *o) {
   follow *f = s->follow;
   if (s->block->config.mode != SHIM_RUN)
     return;
+  if (!f->on || f->fresh)
+    share_look (s);
   if (!f->on)
     try_to_enter (s, o->token, -1);
   if (f->on && may_begin (s) && f->at == 0 && !does (s, -1))

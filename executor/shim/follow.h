@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A step that repeats is told to the launcher, which answers with a plan; from the next beginning
    of such a step on its copies are made as planned, as long as the program does what the plan is
    for. The plan only adds copies and says where tensors live: whatever it gets wrong, the path of
@@ -14,5 +15,7 @@ int32_t follow_allocate (shim *s, int64_t bytes);
 void follow_allocated (shim *s, int32_t t);
 void follow_before (shim *s, op *o);
 void follow_after (shim *s, const op *o);
+/* There is another room than a plan was made for. */
+void follow_resized (shim *s);
 
 #endif

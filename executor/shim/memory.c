@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Allocations are served from the arena, and questions about its addresses are answered as the
    driver would of its own memory, whatever is on the device just then. */
 #include <string.h>
@@ -13,7 +14,7 @@ static CUstream own_stream (CUstream stream) {
 
 /* The memory that the program is told of: the budget, and what the host takes. */
 static int64_t told_total (const shim *s) {
-  return s->most_chunks * s->chunk_bytes +
+  return s->all_chunks * s->chunk_bytes +
          (s->block->config.mode == SHIM_RUN ? s->block->config.host_bytes : 0);
 }
 
@@ -21,7 +22,7 @@ static bool can_be_had (const shim *s, int64_t bytes) {
   int64_t small = 0;
   for (int32_t c = 0; c < s->n_chunks; c++)
     small += s->chunks[c].small;
-  return bytes <= (s->most_chunks - small) * s->chunk_bytes &&
+  return bytes <= (s->all_chunks - small) * s->chunk_bytes &&
          bytes <= told_total (s) - s->live_bytes;
 }
 

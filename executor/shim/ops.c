@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The path of one op: which tensors it touches, room for them, the call, what is remembered.  A
    tensor is found where an 8-byte word of the parameters is an address of ours; a false hit costs
    room, never a wrong byte. */
@@ -129,7 +130,7 @@ function *function_of (shim *s, CUfunction handle) {
 
 /* ---- an op ---- */
 
-static _Thread_local shim *entered;
+static _Thread_local shim *entered AT_START;
 
 bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   shim *s;

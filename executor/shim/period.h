@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* When does a program repeat itself?  Its allocations and ops are beats.  Two beats are the same if
    they do the same with the same tensors; a tensor that was made since then is the same if it is as
    old, counted in beats.  Scalars and the order of frees are left out. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The program's doings, beat by beat: to recognise its step, and to tell the launcher of it. */
 #ifndef FERRY_EXECUTOR_SHIM_RECORD_H
 #define FERRY_EXECUTOR_SHIM_RECORD_H

@@ -1,10 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Residency: the tensors on the device.  A tensor's pages keep the chunks in which they live, so
    that it comes back to the same ones without a call to map anything; whoever holds them then goes
    out first.  All orders are events between streams.  In strict mode what is away is also unmapped,
    for which the host waits. */
 #include <string.h>
 
-#include "executor/shim/shim.h"
+#include "executor/shim/share.h"
 
 static int64_t span_bytes (const shim *s, const tensor *t, int32_t first, int32_t end) {
   int64_t from = (int64_t)(first - t->first_page) * s->chunk_bytes;
@@ -62,11 +63,46 @@ static int32_t run_end (const shim *s, int32_t from, int32_t end, page_state sta
   return from;
 }
 
+/* Nothing has touched the tensor since these bytes came from the host: it has them. */
+static bool is_clean (const shim *s, const tensor *t, int32_t page) {
+  return s->pages[page].in_op > t->last_op;
+}
+
+static int32_t clean_end (const shim *s, const tensor *t, int32_t from, int32_t end) {
+  while (from < end && s->pages[from].state == PAGE_HERE && is_clean (s, t, from))
+    from++;
+  return from;
+}
+
+static void drop_clean (shim *s, const tensor *t, int32_t first, int32_t end) {
+  for (int32_t p = first; p < end; p++) {
+    chunk *c = &s->chunks[s->pages[p].chunk];
+    c->page = NONE;
+    c->pending = 1 << STREAM_IN; /* the copy in may still be on its way */
+    c->freed_by = NULL;
+    s->free_chunks++;
+    s->pages[p].state = PAGE_AWAY;
+  }
+  s->block->seen.clean_bytes += span_bytes (s, t, first, end);
+  if (!s->strict)
+    return;
+  host_wait_for (s, 1 << STREAM_IN);
+  for (int32_t p = first; p < end; p++)
+    page_unmap (s, p);
+}
+
 bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
   tensor *t = &s->tensors[i];
   bool any = false;
   for (int32_t p = first; p < end; p++) {
-    int32_t to = run_end (s, p, end, PAGE_HERE);
+    int32_t clean = clean_end (s, t, p, end), to = clean;
+    if (clean > p) {
+      drop_clean (s, t, p, clean);
+      p = clean - 1;
+      continue;
+    }
+    while (to < end && s->pages[to].state == PAGE_HERE && !is_clean (s, t, to))
+      to++;
     if (to == p)
       continue;
     if (!any) {
@@ -84,7 +120,7 @@ bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
       for (int32_t q = p; q < to; q++)
         page_unmap (s, q);
     }
-    p = to;
+    p = to - 1;
   }
   s->block->seen.evictions += any;
   return true;
@@ -112,6 +148,7 @@ static bool run_in (shim *s, tensor *t, int32_t first, int32_t end) {
     c->pending = 0;
     c->freed_by = NULL;
     s->pages[p].state = PAGE_HERE;
+    s->pages[p].in_op = s->ops - 1;
   }
   wait_for (s, s->in, pending);
   if (t->out_event != NULL)
@@ -241,14 +278,11 @@ bool tensor_settle (shim *s, int32_t i) {
 
 static bool come (shim *s, op *o, tensor *t) {
   int32_t end = t->first_page + t->n_pages;
-  bool whole = true;
-  for (int32_t p = t->first_page; p < end; p++) {
-    whole = whole && s->pages[p].state == PAGE_HERE;
+  if (run_end (s, t->first_page, end, PAGE_HERE) == end)
+    return true;
+  for (int32_t p = t->first_page; p < end; p++)
     if (!page_settle (s, t, p, o))
       return false;
-  }
-  if (whole)
-    return true;
   for (int32_t p = t->first_page; p < end;) {
     int32_t away = run_end (s, p, end, PAGE_AWAY);
     if (away > p && !run_in (s, t, p, away))
@@ -258,8 +292,16 @@ static bool come (shim *s, op *o, tensor *t) {
       if (s->pages[p].state == PAGE_LAZY) {
         wait_for_chunk (s, o->stream, &s->chunks[s->pages[p].chunk]);
         s->pages[p].state = PAGE_HERE;
+        s->pages[p].in_op = NONE;
       }
   }
+  return true;
+}
+
+static bool all_come (shim *s, op *o) {
+  for (int32_t i = 0; i < o->n_refs; i++)
+    if (!come (s, o, &s->tensors[o->refs[i]]))
+      return false;
   return true;
 }
 
@@ -274,15 +316,14 @@ bool op_make_room (shim *s, op *o) {
     s->block->seen.floor_bytes = needed;
     strncpy (s->block->floor_op, s->names[o->name], sizeof s->block->floor_op - 1);
   }
-  for (int32_t i = 0; i < o->n_refs; i++)
-    if (!come (s, o, &s->tensors[o->refs[i]])) {
-      shim_say (s,
-                "op %lld `%s` needs %lld bytes resident at once, the budget is %lld bytes; small "
-                "tensors and escaped ones stay beside them; raise --budget",
-                (long long)o->number, s->names[o->name], (long long)needed,
-                (long long)(s->most_chunks * s->chunk_bytes));
-      return false;
-    }
+  if (!all_come (s, o) && !(share_wait (s, needed + share_fixed_bytes (s)) && all_come (s, o))) {
+    shim_say (s,
+              "op %lld `%s` needs %lld bytes resident at once, the budget is %lld bytes; small "
+              "tensors and escaped ones stay beside them; raise --budget",
+              (long long)o->number, s->names[o->name], (long long)needed,
+              (long long)(s->most_chunks * s->chunk_bytes));
+    return false;
+  }
   uint64_t bit = (uint64_t)1 << o->stream_bit;
   for (int32_t i = 0; i < o->n_refs; i++) {
     tensor *t = &s->tensors[o->refs[i]];

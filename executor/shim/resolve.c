@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which entry answers: ours for a wrapped symbol, the driver's for all others.  Who asks by name
    and version through cuGetProcAddress gets the wrapper of exactly the version that the driver
    gave. */

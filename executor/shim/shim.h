@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The state of a program under ferry.  One lock guards all of it: a scan of parameters, the change
    of tables and the call to the driver happen under it, so that the order of states is the order
    of submission. */
@@ -6,6 +7,7 @@
 
 #include <pthread.h>
 
+#include "base/roster.h"
 #include "executor/driver/driver.h"
 #include "executor/shim/block.h"
 
@@ -13,6 +15,9 @@
    each thread: who waits for it waits for the whole context. */
 enum { STREAM_OUT, STREAM_IN, STREAM_LEGACY, FIRST_USER_STREAM, MANY_STREAMS = 63, STREAMS };
 enum { RING = 256, NONE = -1 };
+
+/* The library is there when the program starts, so its threads' own variables have fixed places. */
+#define AT_START __attribute__ ((tls_model ("initial-exec")))
 
 typedef enum page_state {
   PAGE_LAZY, /* nothing was written yet */
@@ -24,7 +29,8 @@ typedef enum page_state {
 typedef struct page {
   int32_t tensor, chunk; /* whose it is; where it lives when it is here; NONE */
   uint8_t state;
-  bool mapped; /* to that chunk */
+  bool mapped;   /* to that chunk */
+  int64_t in_op; /* its bytes came from the host behind this op; NONE: they did not */
 } page;
 
 /* A piece of device memory. */
@@ -97,6 +103,9 @@ typedef struct shim {
   page *pages;
   chunk *chunks;
   int32_t n_chunks, most_chunks, chunks_capacity, free_chunks;
+  int32_t all_chunks; /* of the budget; fewer are the program's own while it shares it */
+  roster group;       /* of those who share it; at NULL: nobody does */
+  int64_t room_bytes;
   tensor *tensors;
   int32_t n_tensors, tensors_capacity;
   int32_t *free_tensors, n_free, free_capacity;
@@ -146,6 +155,8 @@ int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);
 
 /* chunks.c: device memory and its mappings */
 int32_t chunk_new (shim *s); /* within the budget, or NONE */
+/* Back to the driver; nobody's bytes are in it. The last chunk takes its number. */
+bool chunk_drop (shim *s, int32_t chunk);
 bool page_map (shim *s, int32_t page, int32_t chunk);
 bool page_unmap (shim *s, int32_t page);
 int32_t stream_bit (shim *s, CUstream stream);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The slots behind the exported entries, and who fills them. */
 #ifndef FERRY_EXECUTOR_SHIM_SLOTS_H
 #define FERRY_EXECUTOR_SHIM_SLOTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The one state of the process: found at the first call of the driver, from two variables that the
    launcher sets.  Without them the shim is nothing but the driver under another name. */
 #include <dlfcn.h>
@@ -20,7 +21,7 @@
 static shim *the_shim;
 static driver the_driver;
 static void *the_library;
-static _Thread_local bool inside; /* ferry's own calls pass through */
+static _Thread_local bool inside AT_START; /* ferry's own calls pass through */
 
 bool shim_is_inside (void) {
   return inside;

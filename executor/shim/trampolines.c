@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An entry for every symbol of the driver: a jump through a slot.  A slot begins as the address of
    a stub that keeps all that may carry an argument, asks for the slots to be filled, and goes on;
    so nothing happens before the first call. */

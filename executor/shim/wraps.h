@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Our entries in place of the driver's, one a row of wraps.def. */
 #ifndef FERRY_EXECUTOR_SHIM_WRAPS_H
 #define FERRY_EXECUTOR_SHIM_WRAPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/watch/answer.h"
 
 #include <string.h>
@@ -148,8 +149,8 @@ static bool put_actions (writer *w, const program *g, arena *a) {
     const program_item *it = &g->items[i];
     if (it->queue != QUEUE_INS || at[i] >= 0)
       continue;
-    for (int32_t k = 0; k < it->n_waits; k++) {
-      const program_wait *v = &g->waits[it->first_wait + k];
+    for (int32_t k = 0; k < it->n_demands; k++) {
+      const program_wait *v = &g->demands[it->first_demand + k];
       int64_t behind = at[g->place[v->queue][v->position]];
       if (v->lag == 1 && behind > least)
         least = behind;

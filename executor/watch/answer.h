@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan as the shim follows it: a home of whole granules for every tensor, and copies behind
    beats. Groups are told as their members; for that tensors must be whole granules, as
    steps_options says. */

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace of the step that a record repeats.  It is known which op touches which tensor, and not
    which of them it writes: every touched tensor is read and written. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "executor/watch/steps.h"
 #include "trace/build.h"
 
@@ -85,11 +87,6 @@ static steps_time time_of (const steps *s, int64_t op) {
   return (steps_time){ t.ns > 0 ? t.ns : 0, t.gap_ns > 0 ? t.gap_ns : 0 };
 }
 
-static int compare (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* The median over the steps that were found. */
 static int64_t median (const maker *m, int64_t beat, bool gap, int64_t *scratch) {
   int64_t period = m->map->end - m->map->first;
@@ -98,7 +95,7 @@ static int64_t median (const maker *m, int64_t beat, bool gap, int64_t *scratch)
     steps_time t = time_of (m->steps, beats_at (&m->steps->beats, beat - i * period)->op);
     scratch[n++] = gap ? t.gap_ns : t.ns;
   }
-  qsort (scratch, (size_t)n, sizeof *scratch, compare);
+  qsort (scratch, (size_t)n, sizeof *scratch, order_int64);
   return scratch[n / 2];
 }
 

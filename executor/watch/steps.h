@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A program's record, as the shim wrote it: its beats, the names of its kernels, the time of each
    op, and where a step begins. */
 #ifndef FERRY_EXECUTOR_WATCH_STEPS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/ask/ask.h"
 
 #include "base/units.h"
@@ -61,7 +62,7 @@ static bool is_stopped (const ask *q) {
   return q->options.stop && q->options.stop (q->options.stop_context);
 }
 
-/* Whether any plan of whole ops is found at all. */
+/* True if any plan of whole ops is found at all. */
 static bool fits_in (const trace *t, const ask *q, int64_t bytes, bool *fits, error *err) {
   solution s;
   error why = { 0 };
@@ -137,7 +138,7 @@ static bool refuse (const trace *t, const ask *q, error *err) {
 
 /* ---- solving ---- */
 
-/* Where all fits, nothing is searched: no plan is faster than compute. */
+/* If all fits, nothing is searched: no plan is faster than compute. */
 static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, bool *done,
                       error *err) {
   plan *p;
@@ -175,7 +176,7 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
   return refuse (t, q, err);
 }
 
-/* ---- what else might do better ---- */
+/* ---- other ways that might do better ---- */
 
 static bool in_parts (const trace *t) {
   for (int32_t k = 0; k < t->n_ops; k++)

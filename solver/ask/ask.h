@@ -1,5 +1,7 @@
-/* What people ask of the planner: a budget with its reserve, and an answer that names the smallest
-   budget where none fits. The commands and the library ask alike, so they answer alike. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The questions that people ask of the planner: a budget with its reserve, and an answer that names
+   the smallest budget where none fits. The commands and the library ask alike, so they answer
+   alike. */
 #ifndef FERRY_SOLVER_ASK_ASK_H
 #define FERRY_SOLVER_ASK_ASK_H
 
@@ -30,7 +32,7 @@ typedef struct ask_least {
 /* A few quick searches, from the floor upward. */
 bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) MUST_CHECK;
 
-/* Where nothing has to move, the plan takes no more than the step needs. ERR_infeasible names the
+/* If nothing has to move, the plan takes no more than the step needs. ERR_infeasible names the
    smallest budget, its parts and the op that sets it. */
 bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) MUST_CHECK;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/attempt/attempt.h"
 
 #include <assert.h>
@@ -62,8 +63,8 @@ static bool is_wanted (const search *s, layout_kind kind) {
   return kind == LAYOUT_MIDDLE || tuned (s->options->tuning, of[kind]);
 }
 
-/* Of the kinds [from, end), the layouts that differ; the last of all is the one with the lowest
-   floor where all are too large. */
+/* The layouts of the kinds [from, end), those that differ; the last of all is the one with the
+   lowest floor where all are too large. */
 static bool make_layouts (search *s, layout_kind from, layout_kind end, error *err) {
   const solve_options *o = s->options;
   if (!s->layouts && !(s->layouts = NEW (s->arena, LAYOUTS, layout, err)))

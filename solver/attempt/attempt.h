@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One attempt: the best plan that is found of one rewritten step, with the bound of its plans. All
    that chooses between ways to rewrite a step stands on this. */
 #ifndef FERRY_SOLVER_ATTEMPT_ATTEMPT_H
@@ -10,8 +11,8 @@ typedef struct attempt_request {
   const variant *variant; /* NULL: nothing is rewritten */
   const solve_options *options;
   effort effort;
-  /* What is known of the variant, or NULL. With it the program is not solved where that is not
-     worth the time: the quick plan is good enough, or the ops are too many. */
+  /* The variant's value if it is known, or NULL. With it the program is not solved where that is
+     not worth the time: the quick plan is good enough, or the ops are too many. */
   const variant_value *known;
 } attempt_request;
 

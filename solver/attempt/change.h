@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The parts of one candidate while a local search changes them: the bytes resident at each op
    follow every change, and all changes since the last settled state can be taken back. */
 #ifndef FERRY_SOLVER_ATTEMPT_CHANGE_H
@@ -19,7 +20,7 @@ typedef struct change {
   int32_t cut, cut_before; /* the unit that has another number of parts than then; or -1 */
 } change;
 
-/* Of these parts, which are copied. */
+/* Begins with `parts` of `of` in each gap. */
 bool change_begin (const layout *l, const int32_t *of, const int32_t *parts, const int64_t *ends_ns,
                    arena *a, change *out, error *err) MUST_CHECK;
 void change_set (change *c, int32_t gap, int32_t parts);
@@ -36,7 +37,7 @@ int32_t change_fullest (const change *c, int32_t gap);
 /* Gaps drawn at random, long ones likelier, send what is over the room; never `but`. False where
    nothing can give enough. */
 bool change_repair (change *c, random_state *r, int64_t room_bytes, int32_t but);
-/* What was sent too much since it was settled comes back, beginning anywhere. */
+/* Too much may have been sent since it was settled: that comes back, beginning anywhere. */
 void change_prune (change *c, random_state *r, int64_t room_bytes);
 
 #endif

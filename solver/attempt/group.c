@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A group lives from its first member's birth to its last member's death and rests only while all
    of its members rest, so a member is taken only where it costs little of either.  Tensors come in
    order of the op that lets them rest; each goes to the newest open group that it fits.  Where they
@@ -78,7 +79,7 @@ static void count_carried (const grouping *g, const int64_t *alive, int32_t peak
   const int64_t *ends_ns = g->clock.ends_ns;
   int32_t end = way > 0 ? g->trace->n_ops : -1;
   int64_t most = 0;
-  for (int32_t k = end - way; k != peak_op; k -= way) { /* what is free from k on */
+  for (int32_t k = end - way; k != peak_op; k -= way) { /* bytes that live from k on at most */
     most = alive[k] > most ? alive[k] : most;
     carried[k] = alive[peak_op] - most;
   }
@@ -128,7 +129,7 @@ static bool count_alive (grouping *g, arena *a, error *err) {
   return peaks_build (&g->alive, alive, t->n_ops, a, err) && count_filled (g, alive, a, err);
 }
 
-/* Whether what lives as `narrow` says may live as the trial does. */
+/* True if tensors that live as `narrow` says may live as the trial does. */
 static bool has_room (const grouping *g, const pattern *narrow, int64_t bytes, bool stays) {
   const pattern *wide = &g->trial;
   const peaks *level = stays ? &g->filled : &g->alive;
@@ -193,7 +194,7 @@ static bool find_small (grouping *g, arena *a, error *err) {
   return true;
 }
 
-/* Whether a group may be what the trial is: no member loses much by it. */
+/* True if a group may be like the trial: no member loses much by it. */
 static bool is_close (const grouping *g, bool stays, int64_t most_rest_ns, int64_t least_life_ns) {
   int64_t keep = g->rule->keep;
   if (stays)
@@ -214,7 +215,7 @@ static int64_t less (int64_t a, int64_t b) {
   return a < b ? a : b;
 }
 
-/* Whether x may join; the trial is then what the group will be. */
+/* True if x may join; the trial is then the group as it will be. */
 static bool may_join (grouping *g, const open_group *o, const small *x, const pattern *own,
                       int64_t bytes) {
   if (o->persistent != x->persistent || o->stays != x->stays ||
@@ -291,8 +292,8 @@ static bool put (grouping *g, int32_t i, arena *a, error *err) {
   return keep_ops (g, a, &o->used, err);
 }
 
-/* Who is alone yet, by this rule.  Groups of one member, and those that fill too little, are none.
- */
+/* Groups by this rule the tensors that are alone yet.  Groups of one member, and those that fill
+   too little, are none. */
 static bool gather (grouping *g, const group_rule *rule, arena *a, error *err) {
   int32_t first = g->made;
   g->rule = rule;

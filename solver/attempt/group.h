@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Many tensors as few units.  Small ones (an unrolled recurrent network's are some 100 KB each)
    could not be moved alone or fill a granule; larger ones waste half a granule each and pay the
    link's latency each.  Groups are made of tensors that are born, rest and die nearly together. */
@@ -14,9 +15,10 @@ typedef struct group_rule {
   int32_t keep_life; /* with shares: of what stays none lives longer by more than one in so many */
   int32_t fill_ppm;  /* groups that fill less of their granules are none; their members go alone */
   bool persistent;   /* persistent tensors too, among themselves */
-  /* What a program says: the gaps of single tensors and how much of each leaves; both NULL: nothing
-     is known.  Else what leaves and what stays are not mixed; and of what stays any tensor may be a
-     member, and groups of any size are made of tensors that fill one another's last granule. */
+  /* The program's answer: the gaps of single tensors and how much of each leaves; both NULL:
+     nothing is known.  Else what leaves and what stays are not mixed; and of what stays any tensor
+     may be a member, and groups of any size are made of tensors that fill one another's last
+     granule. */
   const gaps *singles;
   const double *share;
   /* Bytes a second that come in while memory falls from its peak: what stays leaves them room.

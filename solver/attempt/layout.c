@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/attempt/layout.h"
 
 #include <assert.h>
@@ -10,7 +11,7 @@
 enum { ALL_SPLIT = INT32_MAX };
 
 static const struct {
-  int64_t times;           /* what group_latencies asks for; 0: groups of small tensors only */
+  int64_t times;           /* a group's size in group_latencies; 0: groups of small tensors only */
   int32_t keep, keep_life; /* keep_life 0: what stays and what leaves are not told apart */
   bool many, splits_all;   /* most parts; all units may be split for the sum's sake, or some */
   tuning_id far;           /* latencies that a far copy may take; TUNINGS: all are of one size */
@@ -83,7 +84,7 @@ static int64_t rest_ns (const mapping *m, const gap *at) {
   return trace_rest_ns (m->ends_ns, m->singles->n_ops, at->after, at->before);
 }
 
-/* Whether the tensor's gap x holds the unit's gap `at`, and `at` is no short piece of it: the bytes
+/* True if the tensor's gap x holds the unit's gap `at`, and `at` is no short piece of it: the bytes
    that leave in the whole of x would not leave for that. */
 static bool serves (const mapping *m, const gap *x, const gap *at) {
   bool wraps = x->before <= x->after;
@@ -106,8 +107,8 @@ static int32_t first_behind (const gaps *g, int32_t unit, int32_t after) {
   return low;
 }
 
-/* What leaves in the tensor's gaps, times `weight`, for those of the unit that they hold.  Units of
-   what stays have very many gaps, all of them short. */
+/* Adds the bytes that leave in the tensor's gaps, times `weight`, for those of the unit that they
+   hold.  Units of what stays have very many gaps, all of them short. */
 static void add_shares (const mapping *m, const gaps *g, int32_t unit, int64_t longest_ns,
                         int32_t tensor, double weight, double *share) {
   const gaps *s = m->singles;

@@ -1,5 +1,7 @@
-/* What is moved, and in how many parts: the groups, the pool, the units and gaps that come of them,
-   and each gap's share in the program's solution.  One trace has several; the simulator decides. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A layout says which bytes move and in how many parts: the groups, the pool, the units and gaps
+   that come of them, and each gap's share in the program's solution.  One trace has several; the
+   simulator decides. */
 #ifndef FERRY_SOLVER_ATTEMPT_LAYOUT_H
 #define FERRY_SOLVER_ATTEMPT_LAYOUT_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/attempt/parts.h"
 
 #include <assert.h>
@@ -61,7 +62,7 @@ static int by_split (const void *a, const void *b) {
 
 /* ---- small parts where memory is scarce ---- */
 
-/* What leaves and comes back, summed up over the ops of a step. */
+/* Bytes that leave and come back, summed up over the ops of a step. */
 typedef struct traffic {
   const gaps *g;
   double *out, *in; /* n_ops + 1: released, and due, at the ops before */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* In how many parts each unit goes.  A part holds its memory until all of it is out, and from the
    start of its copy in; each copy pays the link's latency. */
 #ifndef FERRY_SOLVER_ATTEMPT_PARTS_H
@@ -6,7 +7,7 @@
 #include "solver/flow/gaps.h"
 #include "solver/tuning/tuning.h"
 
-enum { MOST_SECTIONS = 32 }; /* where nothing else is known */
+enum { MOST_SECTIONS = 32 }; /* if nothing else is known */
 
 typedef struct parts_rule {
   int32_t most;   /* of a unit */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* When a group of tensors is used, how long it would rest and how long it would live. */
 #ifndef FERRY_SOLVER_ATTEMPT_PATTERN_H
 #define FERRY_SOLVER_ATTEMPT_PATTERN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/attempt/robust.h"
 
 #include <assert.h>
@@ -5,14 +6,14 @@
 #include "base/units.h"
 #include "trace/simulate/noise.h"
 
-/* ---- what is kept ---- */
+/* ---- plans that are kept ---- */
 
 static int64_t most_ns (const search *s, int64_t least_ns) {
   int64_t apart_ppm = tuned (s->options->tuning, TUNE_noise_apart_ppm);
   return least_ns + units_scale (least_ns, apart_ppm, 1000000);
 }
 
-/* Who is too slow beside a new best goes; the room stays, behind the others. */
+/* A plan too slow beside a new best goes; its memory stays, behind the others. */
 static void sift (robust *k, const search *s, int64_t least_ns) {
   int32_t kept = 0;
   for (int32_t i = 0; i < k->count; i++)
@@ -121,8 +122,8 @@ static bool judge (search *s, const candidate *c, int64_t *p95_ppm, error *err) 
   return ok;
 }
 
-/* Of the same moves, copies in that start earlier cost nothing where the link has time, and then
-   they are what a longer copy or a shorter op does not harm. */
+/* With the same moves, copies in that start earlier cost nothing where the link has time, and then
+   they are those that a longer copy or a shorter op does not harm. */
 static bool try_timings (search *s, error *err) {
   enum { EARLIES = TUNE_noise_early_ppm_last - TUNE_noise_early_ppm + 1 };
   candidate best;

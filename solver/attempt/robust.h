@@ -1,6 +1,7 @@
-/* Of plans that take as long, the one that bears other durations best.  The search offers what it
-   costs; a few different candidates near the best are kept, and in the end each is tried on the
-   same days, on which ops take a little more or less. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Among plans that take as long, finds the one that bears other durations best.  The search offers
+   what it costs; a few different candidates near the best are kept, and in the end each is tried on
+   the same days, on which ops take a little more or less. */
 #ifndef FERRY_SOLVER_ATTEMPT_ROBUST_H
 #define FERRY_SOLVER_ATTEMPT_ROBUST_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/attempt/round.h"
 
 #include <math.h>
@@ -167,7 +168,7 @@ static void take_shares (rounder *w, const double *shares, const ranked *order, 
   }
 }
 
-/* What one part more or less of the gap is; 0: there is none. */
+/* The change by one part more or less of the gap; 0: there is none. */
 static int64_t part_less (const rounder *w, int32_t gap) {
   int32_t n = w->r->parts[gap];
   return n > 0 ? away (w, gap, n) - away (w, gap, n - 1) : 0;
@@ -286,7 +287,7 @@ bool round_gaps (const round_request *q, arena *a, rounding *out, error *err) {
   round_start start = q->start;
   *out = (rounding){ .gaps = g, .of = q->of, .parts = NEW (a, g->count, int32_t, err) };
   rounder w = { .r = out, .g = g, .room_bytes = room_bytes };
-  /* Of a room below nothing, which the pool of small tensors may leave, a share is more. */
+  /* If the room is below nothing, which the pool of small tensors may leave, a share is more. */
   assert (room_bytes <= g->room_bytes || g->room_bytes < 0);
   assert (shares || !round_is_guided (start));
   if (!out->parts)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From "how much of each gap leaves" to whole sections: which parts of which unit spend which gap
    on the host.  Everything here is static, by bytes at each op; when copies run is
    solver/schedule's. */
@@ -28,8 +29,8 @@ typedef struct rounding {
   int64_t most_bytes; /* resident at the worst op, without the pool */
 } rounding;
 
-/* What the last n parts of a unit take. The tail is among them: its last granule is mostly empty
-   and so the cheapest to send. */
+/* Bytes of the last n parts of a unit. The tail is among them: its last granule is mostly empty and
+   so the cheapest to send. */
 int64_t round_away (const gaps *g, const int32_t *of, int32_t unit, int32_t n);
 
 /* Bytes resident at each op: `bytes` more where the gap is, and the most there. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/attempt/search.h"
 
 #include <assert.h>
@@ -153,7 +154,7 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
   return ok;
 }
 
-/* ---- what was tried ---- */
+/* ---- candidates that were tried ---- */
 
 /* Layouts without groups differ in their parts alone. */
 static uint64_t hash_of (const search *s, const candidate *c) {
@@ -242,7 +243,7 @@ bool search_try (search *s, error *err) {
 /* ---- starts ---- */
 
 enum {
-  ROOMS_ALL = TUNE_starts_room_ppm_last - TUNE_starts_room_ppm + 1, /* where there is no plan yet */
+  ROOMS_ALL = TUNE_starts_room_ppm_last - TUNE_starts_room_ppm + 1, /* if there is no plan yet */
   EARLIES = TUNE_starts_early_ppm_last - TUNE_starts_early_ppm + 1,
   WIDE = TUNE_margins_wide_ppm_last - TUNE_margins_wide_ppm + 1,
   TURNED = TUNE_margins_turned_ppm_last - TUNE_margins_turned_ppm + 1
@@ -290,7 +291,7 @@ static bool start_from (search *s, const layout *l, round_start start, int room,
   return true;
 }
 
-/* What every layout is judged by. */
+/* The starts that every layout is judged by. */
 static bool first_starts (search *s, const layout *l, error *err) {
   for (int room = 0; room < FIRST_ROOMS; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++)
@@ -325,7 +326,7 @@ bool search_others (search *s, error *err) {
   return true;
 }
 
-/* Where none of them fitted, or little is lost by it, all layouts are tried to the end. */
+/* If none of them fitted, or little is lost by it, all layouts are tried to the end. */
 bool search_starts (search *s, error *err) {
   bool all = s->best.step_ns == INT64_MAX || is_small (s);
   const layout *best = s->best.layout;
@@ -369,7 +370,7 @@ bool search_margins (search *s, error *err) {
   return true;
 }
 
-/* ---- where nothing fits ---- */
+/* ---- if nothing fits ---- */
 
 static bool all_away (search *s, const layout *l, error *err) {
   const gaps *g = &l->step.gaps;
@@ -384,8 +385,8 @@ static bool all_away (search *s, const layout *l, error *err) {
   return search_try (s, err);
 }
 
-/* Where all that must leave finds no places, more places may do: everything goes whenever it can.
- */
+/* If the tensors that must leave find no places, more places may do: everything goes whenever it
+   can. */
 bool search_all_away (search *s, error *err) {
   for (int32_t i = 0; i < s->n_layouts && s->best.step_ns == INT64_MAX; i++)
     if (!all_away (s, &s->layouts[i], err))

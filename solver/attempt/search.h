@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Candidates and what they cost.  A candidate says how many parts of each gap are away and when
    their copies in may start; it is worth what the simulator says of the plan that schedule makes of
    it. */

@@ -1,4 +1,5 @@
-/* Where few parts can leave, every choice of them: rules and walks miss some that only pay
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* If few parts can leave, every choice of them is tried: rules and walks miss some that only pay
    together, as a copy made early so that a later one is clean. */
 #include <assert.h>
 
@@ -46,7 +47,7 @@ static bool try_timings (search *s, error *err) {
     if (!search_try (s, err))
       return false;
     if (s->trial.step_ns == INT64_MAX && s->tried > tried)
-      return true; /* what does not fit mostly fits with no timing */
+      return true; /* a choice that does not fit mostly fits with no timing */
   }
   return true;
 }

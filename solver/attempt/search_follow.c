@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Near a budget that was searched, the same layout and timing are good again, so a few candidates
    are enough: the roundings of this budget's own shares. */
 #include <assert.h>

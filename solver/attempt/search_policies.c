@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/attempt/search_policies.h"
 
 #include <assert.h>
@@ -67,7 +68,7 @@ static bool run_attempt (const attempt *at, policy_request r, arena *a, policy_a
   return why.code == ERR_internal || error_set (err, why.code, "%s", why.text);
 }
 
-/* ---- as candidates ---- */
+/* ---- their moves as candidates ---- */
 
 /* Policies move tensors, so theirs is the layout with the smallest groups. */
 static const layout *layout_for (const search *s) {
@@ -186,7 +187,7 @@ bool search_policies (search *s, error *err) {
   const trace *t = s->rewritten->trace;
   const tuning *by = s->options->tuning;
   policies_found *found = &s->policies;
-  /* where our own is good enough they could only shave off a little, which must not cost much */
+  /* if our own is good enough they could only shave off a little, which must not cost much */
   int64_t most =
       tuned (by, s->best.step_ns <= s->enough_ns ? TUNE_policies_few_ops : TUNE_policies_ops);
   if (t->n_ops > most || s->best.step_ns <= s->lower_bound_ns)

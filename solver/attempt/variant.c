@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/attempt/variant.h"
 
 #include <assert.h>
@@ -106,7 +107,7 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, bo
 
 /* ---- quick plans ---- */
 
-/* What the quick plans of one variant share. */
+/* State that the quick plans of one variant share. */
 typedef struct quick {
   const trace *trace;
   const variant *variant;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A way to rewrite a step before anything moves: sections and recompute entries, as in a plan. What
    it would cost is asked in three ways, each dearer than the one before: can it fit, what does its
    program say, and what does a plan reach. */
@@ -9,25 +10,25 @@
 #include "trace/rewrite/rewrite.h"
 
 typedef struct variant {
-  const char *name; /* who proposed it */
+  const char *name; /* the strategy that proposed it */
   section *sections;
   recompute *recomputes;
   int32_t n_sections, n_recomputes;
 } variant;
 
-/* What is known of a variant. */
+/* Everything that is known of a variant. */
 typedef struct variant_value {
   bool legal;          /* the rewriting is accepted */
   int64_t compute_ns;  /* of the rewritten trace */
   int64_t floor_bytes; /* no smaller budget has a plan */
   int32_t n_ops;
-  int64_t over_bytes; /* what the budget lacks, where nothing fits */
+  int64_t over_bytes; /* bytes that the budget lacks, if nothing fits */
   int64_t bound_ns;   /* of its plans; INT64_MAX: none fits */
   int64_t step_ns;    /* of the greedy plans tried; INT64_MAX: none */
-  int64_t ticks;      /* what that took, in simulated events or their like */
+  int64_t ticks;      /* spent on that, in simulated events or their like */
 } variant_value;
 
-/* What a variant makes of a step: the trace, and it counted in bytes as any plan may. */
+/* A step as a variant makes it: the trace, and it counted in bytes as any plan may. */
 typedef struct rewritten_step {
   rewritten rw;
   counted_step step;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Local search with the simulator as its judge.  A stall names its suspects: the copies that were
    on the link while an op waited.  One of them is made to move less, or to start at another time,
    or all that is away over an op with it is chosen anew; what is then over the budget is given by
@@ -26,14 +27,14 @@ typedef struct improving {
   int64_t total; /* of their weights */
   int64_t *ends_ns;
   arena *walk;   /* of `parts` */
-  candidate now; /* where the walk is */
+  candidate now; /* the candidate at which the walk is */
   change parts;  /* of the trial; settled: of `now` */
   int64_t from_ticks;
   int32_t accepted; /* since the last look */
   int32_t kicks;    /* so many trials are accepted whatever they cost */
 } improving;
 
-/* ---- who is to blame ---- */
+/* ---- suspects ---- */
 
 static int64_t overlap (span a, int64_t from_ns, int64_t to_ns, int64_t period_ns) {
   int64_t sum = 0;
@@ -169,7 +170,7 @@ static bool exchange (improving *im, int32_t gap, int64_t room_bytes) {
   return true;
 }
 
-/* What is away over the fullest op of the suspect's gap is chosen anew, some of it. */
+/* Some of the parts that are away over the fullest op of the suspect's gap are chosen anew. */
 static bool choose_anew (improving *im, int32_t gap) {
   change *c = &im->parts;
   const gaps *g = &c->layout->step.gaps;

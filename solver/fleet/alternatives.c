@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/fleet/alternatives.h"
 
 #include "base/units.h"
@@ -46,7 +47,7 @@ static bool run (const contest *c, const plan *const *plans, bool plenty, bool t
     together[i] = (share_job){ c->jobs[i].trace, plans[i] };
     r->peak_bytes[i] = plans[i]->predicted.peak_bytes;
     sum_ns += plans[i]->predicted.step_ns;
-    if (turns && c->n > 1) { /* what it keeps comes before its step and goes after it */
+    if (turns && c->n > 1) { /* the tensors that it keeps come before its step and go after it */
       transition enters;
       const device_link *l = &c->card->link;
       if (!transition_between (c->jobs[i].trace, NULL, plans[i], c->a, &enters, err))

@@ -1,6 +1,7 @@
-/* What else could be done with jobs that want one card: swap nothing, take turns, an even split, or
-   what TENSILE's rule says.  Each is judged as our own choice is: by the machine model, with all of
-   them running. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Other ways to serve jobs that want one card: swap nothing, take turns, an even split, or
+   TENSILE's rule.  Each is judged as our own choice is: by the machine model, with all of them
+   running. */
 #ifndef FERRY_SOLVER_FLEET_ALTERNATIVES_H
 #define FERRY_SOLVER_FLEET_ALTERNATIVES_H
 
@@ -18,7 +19,7 @@ typedef enum alternative_id {
   ALTERNATIVES
 } alternative_id;
 
-/* As TENSILE defines them: the part of the memory that is saved, the part of the time that it takes
+/* TENSILE's measures: the part of the memory that is saved, the part of the time that it takes
    more, both against ALTERNATIVE_PLAIN, and the one over the other. */
 typedef struct rival {
   const char *name;
@@ -29,7 +30,8 @@ typedef struct rival {
   int64_t msr_ppm, eor_ppm, cbr_ppm;
 } alternative;
 
-/* Of the first card and the jobs that are placed there. n_jobs: how many these are. */
+/* Alternatives for the first card and the jobs that are placed there. n_jobs: how many these
+   are. */
 bool alternatives_of (const cards_job *jobs, int32_t n_jobs, const cards_options *o,
                       const cards_answer *ours, arena *a, alternative out[ALTERNATIVES],
                       error *err) MUST_CHECK;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Jobs on cards: which of them run together where, with how much memory and how much of the link.
    Each job's curve is sampled at a few budgets and shares, and the choice over the samples is
    exact. But it rests on shares that nobody enforces; so from there the samples are exchanged while
@@ -50,11 +51,11 @@ typedef struct cards_answer {
   int64_t sampled, visited;     /* plans; nodes of the search */
 } cards_answer;
 
-/* As many jobs as can be, and of all ways to place those the best. */
+/* Places as many jobs as can be, in the best of all ways to place those. */
 bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_options *o, arena *a,
                        cards_answer *out, error *err) MUST_CHECK;
 
-/* What is left of a card for the budgets of so many jobs. */
+/* Bytes of a card that are left for the budgets of so many jobs. */
 int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs);
 
 #endif

@@ -1,4 +1,5 @@
-/* What the parts of solver/fleet/cards share: the jobs' samples, and what the machine model says of
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Shared by the files of solver/fleet/cards: the jobs' samples, and the machine model's word on
    plans that run together on one card. */
 #ifndef FERRY_SOLVER_FLEET_CARDS_INNER_H
 #define FERRY_SOLVER_FLEET_CARDS_INNER_H
@@ -30,8 +31,8 @@ int64_t cards_host_room (const cards_options *o, int32_t card);
 
 /* ---- cards_samples.c ---- */
 
-/* What a job may choose on this card beside n_jobs - 1 others: pack_spread_jobs.offer, with a
-   placing as its context. */
+/* Choices of a job on this card beside n_jobs - 1 others: pack_spread_jobs.offer, with a placing as
+   its context. */
 bool cards_offer (void *context, int32_t job, int32_t card, int32_t n_jobs, pack_job *out,
                   error *err) MUST_CHECK;
 /* Which sample that was; NULL behind the last. */

@@ -1,4 +1,5 @@
-/* Who is left out, and why. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Names the jobs that are left out, and why. */
 #include "base/units.h"
 #include "solver/fleet/cards_inner.h"
 

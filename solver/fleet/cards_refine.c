@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Plans at the chosen point: once more with what was left over, and bound to their card. */
 #include <assert.h>
 
@@ -59,12 +60,12 @@ static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t lin
   return true;
 }
 
-/* Whether x is the slower one, with all of them running. */
+/* True if x is the slower one, with all of them running. */
 static bool slower_one (const cards_place *x, const cards_place *y) {
   return (__int128)x->together_ns * y->baseline_ns > (__int128)y->together_ns * x->baseline_ns;
 }
 
-/* What is left over goes to the slowest first. */
+/* Bytes that are left over go to the slowest first. */
 static void share_out (cards_place **at, int32_t n, int64_t bytes, int64_t share_ppm,
                        int64_t granule) {
   bool given[CARDS_MOST_JOBS] = { false };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Slowed down as a whole, a job that computes at an n-th of the speed sees a link that is n times
    as fast beside its ops. So its curve at a share f of the link of a card with n jobs is its curve
    alone at n x f of the link, times n: the curves of one job serve for any number of neighbours,
@@ -95,7 +96,7 @@ static int64_t share_of (int32_t level, int32_t n_jobs) {
   return units_scale (level + 1, CARDS_ONE, 2 * (int64_t)n_jobs);
 }
 
-/* What a job may choose on this card beside n_jobs - 1 others. */
+/* Choices of a job on this card beside n_jobs - 1 others. */
 bool cards_offer (void *context, int32_t job, int32_t card, int32_t n_jobs, pack_job *out,
                   error *err) {
   assert (context && n_jobs > 0 && out);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shares of the link are not enforced by anyone, so a choice by them is only nearly right: from
    there on the machine model, which runs all of a card's plans, is the judge. */
 #include <assert.h>

@@ -1,8 +1,10 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/fleet/curve.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/flow/bound_range.h"
 #include "solver/flow/gaps.h"
@@ -43,7 +45,7 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
   return *budgets;
 }
 
-/* What a plan may use of a budget. */
+/* The part of a budget that a plan may use. */
 static int64_t net_of (const curve_options *o, int64_t budget_bytes) {
   return budget_bytes - reserve_of (budget_bytes, o->reserve_ppm);
 }
@@ -99,7 +101,7 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
   return ok || why.code == ERR_infeasible;
 }
 
-/* What plans of neighbouring budgets know of each other. */
+/* Plans of neighbouring budgets know of each other by this. */
 typedef struct shared {
   bound_range *bounds; /* NULL: every point is planned by itself */
   char digest[TRACE_DIGEST];
@@ -179,11 +181,6 @@ bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, 
   return ok;
 }
 
-static int by_bytes (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 static int64_t step_of (const curve_point *p) {
   return p->plan ? p->plan->predicted.step_ns : INT64_MAX;
 }
@@ -248,7 +245,7 @@ static bool begin_curve (const trace *t, const curve_options *o, const int64_t *
   out->peak_bytes = reserve_onto (out->peak_bytes, o->reserve_ppm);
   for (int32_t i = 0; i < count; i++)
     at[i] = budgets[i];
-  qsort (at, (size_t)count, sizeof *at, by_bytes);
+  qsort (at, (size_t)count, sizeof *at, order_int64);
   for (int32_t i = 0; i < count; i++)
     if (i == 0 || at[i] > at[out->count - 1]) {
       at[out->count] = at[i];
@@ -258,7 +255,7 @@ static bool begin_curve (const trace *t, const curve_options *o, const int64_t *
   return true;
 }
 
-/* What no plan at this budget beats, without any solving; *guide is NULL where nobody knows. */
+/* A time that no plan at this budget beats, without any solving; *guide is NULL if nobody knows. */
 static bool bound_point (const trace *t, const curve_options *o, shared *with, arena *a,
                          curve_point *p, const bound **guide, error *err) {
   error why = { 0 };

@@ -1,6 +1,7 @@
-/* What memory is worth: the step time and its bound at several budgets, and the smallest budget
-   that keeps a slowdown.  A plan for less memory is a candidate for more, and a bound for more
-   memory holds for less, so both lines of a curve fall. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The worth of memory: the step time and its bound at several budgets, and the smallest budget that
+   keeps a slowdown.  A plan for less memory is a candidate for more, and a bound for more memory
+   holds for less, so both lines of a curve fall. */
 #ifndef FERRY_SOLVER_FLEET_CURVE_H
 #define FERRY_SOLVER_FLEET_CURVE_H
 

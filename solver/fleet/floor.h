@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The smallest budget that any plan of whole ops can keep, and what it is made of: at one op, all
    that can be away is away. */
 #ifndef FERRY_SOLVER_FLEET_FLOOR_H
@@ -11,7 +12,7 @@ typedef struct memory_floor {
   int32_t op;
   int64_t touched_bytes;   /* tensors that the op uses */
   int64_t workspace_bytes; /* its own */
-  int64_t pinned_bytes;    /* what never leaves, and the op does not use */
+  int64_t pinned_bytes;    /* tensors that never leave, and the op does not use */
   int64_t pool_bytes;      /* tensors too small to be moved */
   int64_t granule_bytes;   /* lost to rounding */
 } memory_floor;
@@ -19,13 +20,13 @@ typedef struct memory_floor {
 bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out,
                error *err) MUST_CHECK;
 
-/* What was asked for in vain. */
+/* The request that could not be met. */
 typedef struct floor_request {
   int64_t budget_bytes, host_bytes;
   bool in_parts; /* ops might have been cut */
   bool drops;    /* tensors might have been dropped and made again */
   bool stays;    /* nothing might have been swapped */
-  /* What is named; 0: the budget and the floor themselves. */
+  /* Sizes that the message names; 0: the budget and the floor themselves. */
   int64_t asked_bytes; /* the budget with its reserve */
   int64_t least_bytes; /* the floor with its reserve */
   int64_t found_bytes; /* with its reserve, a plan was found in so much */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Bisection: of the bound first, which no plan can beat, and then of plans, from there upward. */
 #include <assert.h>
 

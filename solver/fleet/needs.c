@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Granules on a circle may need a few more than their number at any moment, so the places are found
    once, without any move, and their number is the answer. */
 #include "solver/fleet/needs.h"

@@ -1,4 +1,5 @@
-/* What a step needs with everything on the device and nothing moved: one number, which every
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Memory that a step needs with everything on the device and nothing moved: one number, which every
    command and the library show, and which all percentages are of. */
 #ifndef FERRY_SOLVER_FLEET_NEEDS_H
 #define FERRY_SOLVER_FLEET_NEEDS_H

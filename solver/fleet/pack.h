@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Several jobs on one card: one sampled point of each job's curves, so that budgets, link shares
    and host memory suffice for all and the worst or the total slowdown is smallest.  Exact over the
    samples. */

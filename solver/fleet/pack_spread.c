@@ -1,6 +1,8 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Totals of jobs on different cards add up, so that subsets are spread over cards by dynamic
    programming.  The worst of all does not add up; it is a limit on what may be chosen, and the
    least limit under which there is an answer is found by halving. */
+#include "base/order.h"
 #include "solver/fleet/pack_spread.h"
 
 #include <assert.h>
@@ -40,7 +42,7 @@ static bool offered (spreading *s, int32_t kind, int32_t job, int32_t n, pack_jo
   return true;
 }
 
-/* Of the choices that are no slower than the limit, in their order; *at says which they are. */
+/* The choices that are no slower than the limit, in their order; *at says which they are. */
 static bool limited (const pack_job *all, int64_t most_ppm, arena *a, pack_job *out, int32_t **at,
                      error *err) {
   pack_choice *choices = NEW (a, all->count, pack_choice, err);
@@ -130,11 +132,6 @@ static bool spread (spreading *s, int64_t most_ppm, arena *scratch, reached *out
 
 /* ---- the limit ---- */
 
-static int by_value (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return (x > y) - (x < y);
-}
-
 /* Every slowdown that may be chosen, in order. */
 static bool all_limits (spreading *s, int64_t **limits, int64_t *n, error *err) {
   int64_t room = 0;
@@ -150,7 +147,7 @@ static bool all_limits (spreading *s, int64_t **limits, int64_t *n, error *err) 
         if (!*limits)
           return false;
       }
-  qsort (*limits, (size_t)*n, sizeof **limits, by_value);
+  qsort (*limits, (size_t)*n, sizeof **limits, order_int64);
   return true;
 }
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Several jobs over several cards: the exact choice over samples. What a job may choose depends on
    the card and on how many jobs share it, so it is asked for by a call; what cards cannot hold is
    left out. */
@@ -29,8 +30,9 @@ typedef struct pack_spread_answer {
   int64_t worst_ppm, total_ppm, visited;
 } pack_spread_answer;
 
-/* As many jobs as there is a place for (of sets of that many, the one with the least total, then
-   the first); of all ways to place these, the best by the objective, and then by the other one. */
+/* Places as many jobs as there is a place for (of sets of that many, the one with the least total,
+   then the first); of all ways to place these, the best by the objective, and then by the other
+   one. */
 bool pack_spread (const pack_spread_jobs *p, arena *a, pack_spread_answer *out,
                   error *err) MUST_CHECK;
 

@@ -1,4 +1,5 @@
-/* What jobs that share a card cost each other, as the machine model says of all of them together
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The time that jobs on one card cost each other, by the machine model of all of them together
    (docs/machine-model.md, "Several jobs on one card"). */
 #ifndef FERRY_SOLVER_FLEET_SHARE_H
 #define FERRY_SOLVER_FLEET_SHARE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/fleet/transition.h"
 
 #include <assert.h>
@@ -7,7 +8,7 @@
 #include "trace/rewrite/rewrite.h"
 #include "trace/unit.h"
 
-/* What of a job is on the card between two steps: a flag a granule of its persistent units. */
+/* Granules of a job on the card between two steps: a flag for each of its persistent units. */
 typedef struct resident {
   units units;
   int64_t *offset; /* per unit, and the end */
@@ -73,7 +74,7 @@ static copies only_in (const resident *x, const resident *y, int64_t granule_byt
   return c;
 }
 
-/* Of the pool, what is there between two steps. */
+/* Bytes of the pool that are there between two steps. */
 static int64_t pool_kept (const units *u) {
   int64_t bytes = 0;
   for (int32_t x = 0; x < u->trace->n_tensors; x++)
@@ -95,7 +96,7 @@ bool transition_between (const trace *t, const plan *from, const plan *to, arena
   if (ok) {
     const device *d = &to->device;
     int64_t granule = to->placement.granule_bytes;
-    /* Where tensors are grouped in another way, all of it moves. */
+    /* If tensors are grouped in another way, all of it moves. */
     bool same = from && from->placement.granule_bytes == granule && same_units (&before, &after);
     copies outs = { 0 }, ins = only_in (&after, same ? &before : NULL, granule);
     if (from)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From one plan of a job to another between two of its steps: which bytes must leave the card, and
    which must come. */
 #ifndef FERRY_SOLVER_FLEET_TRANSITION_H

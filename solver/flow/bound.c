@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/flow/bound.h"
 
 #include <assert.h>
@@ -259,7 +260,7 @@ void bound_shares (const flow *f, const double *x, double *share, double *droppe
   }
 }
 
-/* Where tensors are few, memory before the peak may tell more than when things are made again. */
+/* If tensors are few, memory before the peak may tell more than when things are made again. */
 static bool prove_without_peak (state *s, const slots *now, arena *scratch, error *err) {
   enum { FEW_OPS = 200 };
   arena_mark here = arena_here (scratch);
@@ -300,7 +301,7 @@ static bool finish_up (state *s, const slots *now, error *err) {
       goto out;
     if (!known && s->o->dear_ticks && s->out->stats.ticks - before >= s->o->dear_ticks)
       last = true;
-    /* of a solver that lost its footing at the end too: its last point is a guide all the same */
+    /* even if the solver lost its footing at the end: its last point is a guide all the same */
     if (last)
       bound_shares (&f, r.x, s->out->share, s->out->dropped);
     arena_back (scratch, here);
@@ -334,7 +335,7 @@ static bool cheap_bounds (state *s, error *err) {
   return b->proof;
 }
 
-/* What is over the budget must be somewhere. */
+/* Bytes over the budget must be somewhere. */
 static bool host_can_hold (const gaps *g, const bound_options *o, int32_t op, int64_t over,
                            error *err) {
   int64_t away_bytes = over - g->slack_bytes[op];

@@ -1,5 +1,6 @@
-/* What no plan can beat, and its proof: exact evaluation of a solver's duals, in integers. Whatever
-   the solver's numbers are worth, the bound is valid; bad ones only make it weak. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A time that no plan can beat, and its proof: exact evaluation of a solver's duals, in integers.
+   Whatever the solver's numbers are worth, the bound is valid; bad ones only make it weak. */
 #ifndef FERRY_SOLVER_FLOW_BOUND_H
 #define FERRY_SOLVER_FLOW_BOUND_H
 
@@ -17,12 +18,12 @@ typedef struct bound_options {
   bool any_units; /* the units have granule 1, no groups and no pool, and stand for all that a plan
                      may choose: copies may be shared, so latency is not charged */
   bool keep_proof;
-  int64_t dear_ticks; /* where the last bound program took so much, shares are read off it; 0: off a
+  int64_t dear_ticks; /* if the last bound program took so much, shares are read off it; 0: off a
                          second one, with a price on every byte */
-  bool shares_only;   /* what leaves, and no more bound than compute or a crossing gives */
-  bytes *program; /* where not NULL: the last program, the one that shares are read off, as LP text;
-                     none where everything fits */
-  flow_drops drops;     /* beside copies; then any_units must be set */
+  bool shares_only; /* the shares that leave, and no more bound than compute or a crossing gives */
+  bytes *program;   /* if not NULL: the last program, the one that shares are read off, as LP text;
+                       none where everything fits */
+  flow_drops drops; /* beside copies; then any_units must be set */
   const uint8_t *again; /* per op: what may be dropped; NULL: anything */
   bool fresh;           /* of drops: as flow_options' */
   const logger *log;
@@ -38,11 +39,12 @@ typedef struct bound_stats {
   double value_ns; /* the last bound program's own optimum, stall and compute, in doubles */
 } bound_stats;
 
-/* What more of something takes off the bound at most, by the duals that prove it: with more memory
-   or a faster link the same duals prove the bound less this.  Figures for a reader, in doubles. */
+/* Prices: the most that more of something takes off the bound, by the duals that prove it: with
+   more memory or a faster link the same duals prove the bound less this.  Figures for a reader, in
+   doubles. */
 typedef struct bound_prices {
   double memory_ns; /* of a byte */
-  double link_ns;   /* what the link's rates divide: 1 - 1/n of it for a link n times as fast */
+  double link_ns; /* time that the link's rates divide: 1 - 1/n of it for a link n times as fast */
 } bound_prices;
 
 typedef struct bound {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Any duals of the right signs prove a bound: y.b plus, column by column, the least that (c - yA) x
    can be between the column's limits.  Gaps are not priced column by column but unit by unit: what
    a byte does along a chain of gaps is a shortest path, which needs no duals for the rows that say
@@ -55,7 +56,7 @@ static void add (sum *s, __int128 x, int64_t times) {
             __builtin_add_overflow (s->value, product, &s->value);
 }
 
-/* What a grain costs that goes back to where it belongs at the gap's end. */
+/* The price of a grain that goes back to where it belongs at the gap's end. */
 static __int128 price_return (const flow *f, const int64_t *y, const flow_gap *g, int class) {
   int32_t due = flow_row (f, g->first ? ROW_early_first : ROW_early, g->due, class);
   __int128 price = dual_at (y, due);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A proof is a sum: what memory, the host, the link and the time of compute put into the bound,
    each at its dual.  With the same duals the sum for a little more of one of them is a proof as
    well, and a straight line: so the slope is a price, and a bound for how much any amount of it
@@ -12,7 +13,7 @@ static double in_ones (__int128 x) {
   return ldexp ((double)x, -(COEF_BITS + DUAL_BITS));
 }
 
-/* What one unit of a column costs at these duals. */
+/* The price of one unit of a column at these duals. */
 static double reduced_cost (const flow *f, const int64_t *y, int32_t column) {
   __int128 d = (__int128)f->cost[column] << DUAL_BITS;
   for (int64_t e = f->column_start[column]; e < f->column_start[column + 1]; e++)
@@ -24,7 +25,7 @@ static bool is_level (int kind) {
   return kind == COLUMN_host || kind == COLUMN_host_first;
 }
 
-/* Whether the flow is held back by the time in its slot, and not by the bytes that there are. */
+/* True if the flow is held back by the time in its slot, and not by the bytes that there are. */
 static bool is_timed (const flow *f, int32_t column, int64_t *time) {
   if (f->column_kind[column] != COLUMN_work_out && f->column_kind[column] != COLUMN_work_in)
     return false;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A proof as text: what prove reads again (docs/proof.md). */
 #include <assert.h>
 

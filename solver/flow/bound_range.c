@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/flow/bound_range.h"
 
 #include <assert.h>
@@ -45,7 +46,7 @@ static int64_t room_of (const bound_range *r, int64_t budget_bytes) {
 
 /* ---- tangents and chords ---- */
 
-/* What an anchor's duals prove here. */
+/* The bound that an anchor's duals prove here. */
 static int64_t tangent_ns (bound_range *r, const anchor *at, int64_t budget_bytes) {
   int64_t stall_ns;
   flow_set_room (&r->flow, room_of (r, budget_bytes));

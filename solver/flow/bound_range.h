@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The bound, and what should leave, at many budgets from few programs.  The program is built once,
    for the smallest budget, and solved at a few: their duals prove a bound at every other budget (a
    tangent of a convex function), and their points mix to one for each budget between (a chord).

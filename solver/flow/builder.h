@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A flow program while it is built: flow.c sums up the slots, flow_rows.c writes the rows and
    flow_columns.c what stands in them. */
 #ifndef FERRY_SOLVER_FLOW_BUILDER_H
@@ -21,7 +22,7 @@ static inline bool flow_swaps (const flow *f) {
   return f->drops != DROPS_ONLY;
 }
 
-/* What may be done again in slot j, for whatever was dropped. */
+/* Time for ops that may run again in slot j, for whatever was dropped. */
 static inline int64_t flow_work_room (const flow *f, int32_t j) {
   return f->work_released[j] + (j ? f->work_open[j - 1] : 0);
 }

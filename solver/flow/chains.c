@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From gaps to the columns of the flow program: pieces of units, their classes, and the chains
    along which a copy on the host stays valid. */
 #include "solver/flow/flow.h"
@@ -79,7 +80,7 @@ static int64_t share (int64_t part, int64_t whole) {
   return (int64_t)(((__int128)part << COEF_BITS) / whole);
 }
 
-/* What a piece's memory costs at least per grain, in whatever parts it moves: docs/planning.md. */
+/* The least price of a piece's memory per grain, in whatever parts it moves: docs/planning.md. */
 static void add_unit (const gaps *g, const flow_options *o, const flow_link *l, int32_t unit,
                       piece *to, int32_t *n) {
   int64_t granule = g->granule_bytes, room = gaps_room (g, unit);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The columns of the flow program: what flows, what lies where, what leaves. */
 #include <assert.h>
 
@@ -190,7 +191,7 @@ static void run_column (flow_builder *b, int32_t i) {
   end (b, COLUMN_run, i, 0, r->time * r->most, 0);
 }
 
-/* What a gap does when it leaves, behind its own entry at the release. */
+/* Entries of a gap that leaves, behind its own entry at the release. */
 static void put_return (flow_builder *b, const flow_gap *g, int c) {
   flow *f = b->f;
   put (b, flow_row (f, g->first ? ROW_early_first : ROW_early, g->due, c), -COEF_ONE);
@@ -198,9 +199,9 @@ static void put_return (flow_builder *b, const flow_gap *g, int c) {
     put (b, f->row[ROW_cycle][c], -COEF_ONE);
 }
 
-/* Of a grain that leaves in this gap: eps, and the shorter the rest the more, up to a quarter.  Of
-   many answers that cost the same, that one is taken in which whole tensors leave for long: few
-   copies, and what stays can be packed. */
+/* The price of a grain that leaves in this gap: eps, and the shorter the rest the more, up to a
+   quarter.  Of many answers that cost the same, that one is taken in which whole tensors leave for
+   long: few copies, and what stays can be packed. */
 static int64_t price (const flow_builder *b, const flow_gap *g) {
   int64_t eps = COEF_ONE * b->o->eps_ppm / 1000000, all = b->passed[b->f->n_slots];
   int64_t rest = b->passed[g->due] - b->passed[g->release] + (g->wraps ? all : 0);
@@ -217,7 +218,7 @@ static void gap_out_column (flow_builder *b, const flow_chain *c, int32_t i) {
   put (b, f->row[ROW_whole][link], COEF_ONE);
   put (b, f->row[ROW_valid][link], -COEF_ONE);
   if (i == 0 && c->count > 1 &&
-      !c->circle) { /* what went out is what the host holds: no column for that */
+      !c->circle) { /* bytes that went out lie on the host: no column for that */
     put (b, f->row[ROW_clean][link + 1], -COEF_ONE);
     put (b, f->row[ROW_valid][link + 1], -COEF_ONE);
   }

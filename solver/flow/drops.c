@@ -1,9 +1,10 @@
-/* What can be given up and made again.  A gap's drop is charged with the op that wrote the tensor
-   last, and, where that updates in place, with those before it down to one that does not: they all
-   run again between the gap's two uses, in every plan that drops there.  Where plans read nothing
-   beyond its last use but what the same entry made (`fresh`), inputs that died before the gap are
-   made again with it: their ops are charged too, and so on, breadth first.  Inputs that are dropped
-   themselves pay in their own columns. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Tensors that can be given up and made again.  A gap's drop is charged with the op that wrote the
+   tensor last, and, where that updates in place, with those before it down to one that does not:
+   they all run again between the gap's two uses, in every plan that drops there.  Where plans read
+   nothing beyond its last use but what the same entry made (`fresh`), inputs that died before the
+   gap are made again with it: their ops are charged too, and so on, breadth first.  Inputs that are
+   dropped themselves pay in their own columns. */
 #include <assert.h>
 
 #include "solver/flow/flow.h"
@@ -66,13 +67,13 @@ static bool contains (const int32_t *at, int32_t count, int32_t x) {
   return false;
 }
 
-/* Of x as op k finds it: the ops that wrote it, the last first. 0: not to be made, or not dead
-   behind op `after`. */
+/* The ops that wrote x as op k finds it, the last first. 0: not to be made, or not dead behind op
+   `after`. */
 static int32_t dead_writers (const finder *w, int32_t x, int32_t k, int32_t after, int32_t *ops) {
   const units *u = w->f->source->units;
   const tensor *y = &u->trace->tensors[x];
   int32_t first = u->use_offset[x], at = u->use_offset[x + 1] - 1, count = 0;
-  if (y->persistent || y->pinned || u->uses[at].op > after)
+  if (y->persistent || y->pinned || y->again == AGAIN_NEVER || u->uses[at].op > after)
     return 0;
   for (; at >= first; at--) {
     const op *by = &u->trace->ops[u->uses[at].op];
@@ -87,7 +88,7 @@ static int32_t dead_writers (const finder *w, int32_t x, int32_t k, int32_t afte
   return 0;
 }
 
-/* What is there already is the writers of x; no more than FLOW_CHAIN in all. */
+/* The writers of x are listed already; no more than FLOW_CHAIN in all. */
 static int32_t add_dead (const finder *w, int32_t x, int32_t after, int32_t count) {
   const trace *t = w->f->source->units->trace;
   for (int32_t i = 0; i < count; i++) {
@@ -134,7 +135,8 @@ static bool find (finder *w, flow_gap *g, error *err) {
   const units *u = f->source->units;
   const trace *t = u->trace;
   int32_t x = at->unit, count = 0;
-  if (x >= t->n_tensors || t->tensors[x].persistent || t->tensors[x].pinned)
+  if (x >= t->n_tensors || t->tensors[x].persistent || t->tensors[x].pinned ||
+      t->tensors[x].again >= AGAIN_PASSES)
     return true;
   int32_t use = u->use_offset[x] + g->gap - f->source->of_unit[x];
   if (!writers (f, w->o, x, use, w->ops, &count))
@@ -224,7 +226,8 @@ static void price (finder *w, flow_gap *g) {
     open_work (f, g->ready, g->due, g->work);
 }
 
-/* What can be dropped over the peak may be away before it for nothing: it is made again in time. */
+/* A tensor that can be dropped over the peak may be away before it for nothing: it is made again in
+   time. */
 static void free_before_peak (flow *f) {
   for (int32_t i = 0; i < f->n_gaps; i++) {
     const flow_gap *g = &f->gaps[i];

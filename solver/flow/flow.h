@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The flow program: how much of every gap leaves, and how the bytes stream over the link, slot by
    slot.  Its optimum is a lower bound of the stall of every plan (docs/planning.md has the rows and
    why each is valid).
@@ -104,7 +105,7 @@ typedef struct flow_member {
   bool tail;    /* the last granule only */
 } flow_member;
 
-/* What is allowed beside copies over the link. */
+/* Ways that are allowed beside copies over the link. */
 typedef enum flow_drops { DROPS_NONE, DROPS_ALLOWED, DROPS_ONLY } flow_drops;
 
 typedef struct flow_options {
@@ -142,7 +143,8 @@ typedef struct flow {
   flow_run *runs; /* in order of ops */
   int32_t n_needs, n_runs, n_shares;
   int64_t *work_open, *work_released; /* per slot: grains of runs */
-  int64_t slack_ns; /* what the parts of cut ops that run again may save by rounding, at most */
+  int64_t
+      slack_ns; /* time that the parts of cut ops that run again may save by rounding, at most */
   /* per slot and class, j * n_classes + c, in grains: */
   int64_t *open, *released, *due_first;
   int64_t *need;       /* per slot; 0: none */
@@ -177,12 +179,12 @@ void flow_set_room (flow *f, int64_t room_bytes);
 /* Pieces, classes, chains and sums per slot: what flow_build begins with. */
 bool flow_chains (const gaps *g, const flow_options *o, arena *a, flow *f, error *err) MUST_CHECK;
 
-/* Whether a copy made in the i-th gap of a chain may serve a later one. */
+/* True if a copy made in the i-th gap of a chain may serve a later one. */
 static inline bool flow_serves (const flow_chain *c, int32_t i) {
   return c->circle || i + 1 < c->count;
 }
 
-/* What must be away in this slot with so much room, in grains; 0 for a run. */
+/* Grains that must be away in this slot with so much room; 0 for a run. */
 int64_t flow_need_of (const flow *f, int32_t slot, int64_t room_bytes);
 
 /* Which gaps can be dropped and what they need: flow_chains asks before it merges. */
@@ -199,7 +201,7 @@ int64_t flow_time (const flow_link *l, int64_t ns, int64_t rate);
 
 /* The same rounded down. */
 int64_t flow_time_down (const flow_link *l, int64_t ns, int64_t rate);
-/* Whether a gap ends only where its tensor was said to die. */
+/* True if a gap ends only where its tensor was said to die. */
 bool flow_ends_life (const gaps *g, int32_t gap);
 
 /* The row that stands for `kind` at (slot, class); where host_first or early_first is missing, the

@@ -1,5 +1,6 @@
-/* Where the memory of a step goes, and what could leave it: the bytes resident at each op if
-   nothing moves, and every idle time of every unit ("gap") in which a move may be made.
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The memory of a step, op by op, and the bytes that could leave it: the bytes resident at each op
+   if nothing moves, and every idle time of every unit ("gap") in which a move may be made.
 
    Memory is counted in whole granules ("room"), copies carry real bytes. */
 #ifndef FERRY_SOLVER_FLOW_GAPS_H
@@ -37,7 +38,7 @@ typedef struct gaps {
   int64_t *slack_bytes; /* per op: of these, what fills no granule and so never crosses the link */
   int64_t unused_bytes; /* part of base at every op: units that no op touches */
   int64_t pool_bytes;   /* rounded up to granules */
-  int64_t room_bytes;   /* what the budget leaves for everything but the pool */
+  int64_t room_bytes;   /* bytes that the budget leaves for everything but the pool */
   int64_t floor_bytes;  /* the smallest budget for which memory alone allows a plan */
   int64_t peak_bytes;   /* the budget for which nothing has to move */
   int32_t floor_op, peak_op;
@@ -47,8 +48,8 @@ typedef struct gaps {
 bool gaps_of (const units *u, int64_t granule_bytes, int64_t budget_bytes, arena *a, gaps *out,
               error *err) MUST_CHECK;
 
-/* Of the loosened trace's units: inside a run of loose ops memory is not counted, and what a use
-   there begins or ends may do so anywhere in the run. */
+/* Gaps of the loosened trace's units: inside a run of loose ops memory is not counted, and what a
+   use there begins or ends may do so anywhere in the run. */
 bool gaps_of_loosened (const units *u, const loosened *l, int64_t granule_bytes,
                        int64_t budget_bytes, arena *a, gaps *out, error *err) MUST_CHECK;
 
@@ -67,7 +68,7 @@ static inline int32_t gap_ops (const gaps *g, const gap *at) {
   return at->before <= at->after ? n + g->n_ops : n;
 }
 
-/* Whether op k lies between the two uses. */
+/* True if op k lies between the two uses. */
 static inline bool gap_spans (const gap *at, int32_t k) {
   return at->before <= at->after ? k > at->after || k < at->before
                                  : k > at->after && k < at->before;

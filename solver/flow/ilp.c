@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* GLPK aborts through one function, whose hook jumps back here; its environment (per thread) is
    then thrown away whole, since nothing in it can be trusted or freed one by one.  The jump skips
    only GLPK's frames: everything of ours lives in the caller's arena or in `job`.
@@ -16,7 +17,7 @@
 #include <string.h>
 
 enum { OUT_MS = 100 };
-/* Of what the methods go through, so much to a tick. */
+/* So much of each method's work makes a tick. */
 enum {
   PIVOT_ROWS_PER_TICK = 100,
   PAIRS_PER_TICK = 425,
@@ -50,7 +51,7 @@ static void on_abort (void *info) {
   longjmp (((job *)info)->back, 1);
 }
 
-/* What the interior point method costs it tells nobody but its reader: how many entries its factor
+/* The interior point method tells its cost to nobody but its reader: how many entries its factor
    has, and then a line for each time that it is computed anew. */
 static void listen (job *j, const char *line) {
   static const char factor[] = "Matrix L has ";
@@ -63,7 +64,7 @@ static void listen (job *j, const char *line) {
 /* GLPK writes pieces of lines. */
 static int on_text (void *info, const char *text) {
   job *j = info;
-  if (j->aborting) /* what the abort says of itself */
+  if (j->aborting) /* the abort's own message */
     return 1;
   for (; *text; text++) {
     if (*text != '\n' && j->length + 1 < sizeof j->line) {
@@ -72,7 +73,9 @@ static int on_text (void *info, const char *text) {
     }
     j->line[j->length] = '\0';
     if (j->length) {
-      j->starved |= strstr (j->line, "no memory") || strstr (j->line, "memory allocation limit");
+      /* orderings of a matrix tell of missing memory by an assertion of this file's */
+      j->starved |= strstr (j->line, "no memory") || strstr (j->line, "draft/glpmat.c") ||
+                    strstr (j->line, "memory allocation limit");
       memcpy (j->last, j->line, sizeof j->last - 1);
       log_say (j->o->log, LOG_DETAIL, "glpk: %s", j->line);
       listen (j, j->line);

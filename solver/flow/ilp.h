@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The only door to GLPK: a linear or integer program as arrays, solved under limits.  GLPK aborts
    the process when it runs out of memory or finds itself in the wrong; here that becomes an error.
  */
@@ -53,7 +54,7 @@ typedef struct ilp_result {
   double *x;    /* n_columns */
   double *y;    /* n_rows: the duals; not of the integer form */
   int64_t ticks, nodes;
-  int64_t work; /* what it took, in ticks of about 1.7 us; nothing of it is from a clock */
+  int64_t work; /* work done, in ticks of about 1.7 us; nothing of it is from a clock */
 } ilp_result;
 
 /* False only where nothing can be said at all: memory, or GLPK's abort. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Memory enters the program by one figure a slot, what must be away there.  That falls with the
    budget, convex, and nothing else does: so optima are convex in the budget too, and a mix of two
    budgets' answers is an answer of the budget between. */

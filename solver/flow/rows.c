@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rows of the flow program: which there are, and the limits of each. */
 #include <assert.h>
 #include <string.h>

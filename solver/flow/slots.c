@@ -1,8 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/flow/slots.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/order.h"
 
 bool slots_from (const int32_t *first, int32_t count, int32_t n_ops, arena *a, slots *out,
                  error *err) {
@@ -82,8 +85,7 @@ bool slots_each (const gaps *g, arena *a, slots *out, error *err) {
 }
 
 static int by_size (const void *x, const void *y) {
-  int64_t a = *(const int64_t *)x, b = *(const int64_t *)y;
-  return a < b ? 1 : a > b ? -1 : 0;
+  return order_int64 (y, x); /* the largest first */
 }
 
 /* Ops whose traffic alone fills the link for a block; no more of them than blocks, or a trace where

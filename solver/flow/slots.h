@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The step cut into slots, the time steps of the flow program.  A slot of one op is exact; a slot
    of several ("run") stands for them with no memory row, which is a relaxation. */
 #ifndef FERRY_SOLVER_FLOW_SLOTS_H
@@ -35,7 +36,7 @@ static inline bool slots_is_run (const slots *s, int32_t j) {
   return s->first[j + 1] - s->first[j] > 1 || (s->loose && s->loose[s->first[j]]);
 }
 
-/* Whether a slot could begin inside slot j. */
+/* True if a slot could begin inside slot j. */
 bool slots_can_split (const slots *s, int32_t j);
 
 #endif

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A step counted: its trace, the units of it that are placed and moved, and the gaps in which they
    could leave.  Made in one go, since each of the three points into the one before; so it stays
    where it was made. */
@@ -22,7 +23,7 @@ typedef struct count_rule {
 
 bool step_count (const trace *t, const count_rule *how, arena *a, counted_step *out,
                  error *err) MUST_CHECK;
-/* As any plan may: bytes for granules, no groups, no pool. */
+/* Counts the step as any plan may: bytes for granules, no groups, no pool. */
 bool step_count_bytes (const trace *t, int64_t budget_bytes, arena *a, counted_step *out,
                        error *err) MUST_CHECK;
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The flow program for others: names, LP text, and the arrays that the solver takes. */
 #include <assert.h>
 #include <math.h>
@@ -59,7 +60,7 @@ static double coefficient (int64_t x) {
   return ldexp ((double)x, -COEF_BITS);
 }
 
-/* Whether the rows say it too: what is pending, on the host or early at the end of a slot adds up
+/* True if the rows say it too: what is pending, on the host or early at the end of a slot adds up
    to the bytes of the gaps open there, and a flow comes out of a level or of what is released. Such
    a bound costs the interior point method a row of its own and proves nothing (a tenth to a third
    of its time).  host_first and early keep theirs, which cut off something.  A flow while compute

@@ -1,5 +1,6 @@
-/* What the user wishes of a plan, what an inner call may spend on one, and what comes back: the
-   types that every room of the solver shares. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Wishes of the user, the effort that an inner call may spend, and the answer: the types that every
+   room of the solver shares. */
 #ifndef FERRY_SOLVER_OPTIONS_OPTIONS_H
 #define FERRY_SOLVER_OPTIONS_OPTIONS_H
 
@@ -10,7 +11,7 @@
 /* Which cuts solve may make; SECTIONS_OFF: none. */
 typedef enum sections_mode { SECTIONS_OFF, SECTIONS_AUTO, SECTIONS_FIXED } sections_mode;
 typedef enum sections_orders { ORDERS_AUTO, ORDERS_LEVEL, ORDERS_DEPTH } sections_orders;
-/* What it may drop and make again. RECOMPUTE_CHEAP: outputs of ops that calculate little;
+/* Tensors that it may drop and make again. RECOMPUTE_CHEAP: outputs of ops that calculate little;
    RECOMPUTE_ONLY: any, and nothing is swapped. */
 typedef enum recompute_mode {
   RECOMPUTE_OFF,
@@ -46,7 +47,7 @@ typedef struct solve_options {
   sections_orders section_orders;
   recompute_mode recompute;
   order_mode order;
-  const char *trace_digest; /* where it is known already; or NULL */
+  const char *trace_digest; /* the digest if it is known already; or NULL */
   int32_t noise_percent;    /* of plans as good, that which ops of so much more or less harm least;
                                0: the first that was met */
   bool same_places;         /* every stay of a part on the same granules */
@@ -54,7 +55,7 @@ typedef struct solve_options {
   int64_t arena_granule_bytes; /* solver/placements' own: as schedule's */
   int64_t counted_bytes;       /* likewise: of the budget, what may be held at any moment; 0: all */
   const tuning *tuning;        /* NULL: as shipped */
-  search_stats *stats;         /* what the strategies were worth is added there; or NULL */
+  search_stats *stats;         /* the worth of each strategy is added there; or NULL */
 } solve_options;
 
 /* How a plan was made, for budgets near its own. */
@@ -107,12 +108,12 @@ typedef struct solution {
   bound bound;
   int64_t ticks, candidates;
   recipe recipe;          /* of the best candidate */
-  int64_t plain_bound_ns; /* where more is allowed: of the plans without it; or 0 */
-  robustness robust;      /* where noise_percent was asked for */
-  const char *why; /* what was compared before this cut and these drops were taken, or NULL */
+  int64_t plain_bound_ns; /* if more is allowed: of the plans without it; or 0 */
+  robustness robust;      /* if noise_percent was asked for */
+  const char *why;        /* the comparison before this cut and these drops were taken, or NULL */
 } solution;
 
-/* What a certificate says beside the plan's own prediction. */
+/* Claims of a certificate beside the plan's own prediction. */
 typedef struct certified {
   int64_t lower_bound_ns;
   const char *bound_by, *covers, *found_by, *proof;

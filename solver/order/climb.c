@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An op is carried past its neighbours one by one, until it meets one that it depends on; each time
    the two ops that change sides are counted anew, so a place costs what these two touch.  What is
    counted is how many bytes lie over the budget, for how long, with everything on the device: bytes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops moved where less lies over the budget, one at a time, as far as their dependences allow. */
 #ifndef FERRY_SOLVER_ORDER_CLIMB_H
 #define FERRY_SOLVER_ORDER_CLIMB_H

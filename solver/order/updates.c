@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* All ops but updates keep their order, so an update's earliest place is behind the last of them
    that it depends on, through other updates or not: its anchor.  Updates of one anchor keep their
    order among themselves. */

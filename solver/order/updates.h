@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The step with each update moved up to where what it needs is final, so that weights, gradients
    and optimizer state do not all crowd the end of the step.  Every value stays what it is. */
 #ifndef FERRY_SOLVER_ORDER_UPDATES_H

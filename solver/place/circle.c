@@ -1,28 +1,33 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/place/circle.h"
 
 #include <assert.h>
 #include <stdlib.h>
+
+#include "base/order.h"
 
 typedef struct point {
   moment at;
   int32_t what; /* as circle.at */
 } point;
 
+static int compare_moments (moment x, moment y) {
+  int order = order_int64 (&x.at_ns, &y.at_ns);
+  return order ? order : order_int64 (&x.order, &y.order);
+}
+
 static int compare_points (const void *a, const void *b) {
-  const point *x = a, *y = b;
-  if (x->at.at_ns != y->at.at_ns)
-    return x->at.at_ns < y->at.at_ns ? -1 : 1;
-  return x->at.order < y->at.order ? -1 : x->at.order > y->at.order;
+  return compare_moments (((const point *)a)->at, ((const point *)b)->at);
 }
 
 /* The same moment of the step that begins at `start`. */
 static moment in_step (moment m, moment start, moment period) {
-  while (m.at_ns > start.at_ns + period.at_ns ||
-         (m.at_ns == start.at_ns + period.at_ns && m.order >= start.order + period.order)) {
+  moment end = { start.at_ns + period.at_ns, start.order + period.order };
+  while (compare_moments (m, end) >= 0) {
     m.at_ns -= period.at_ns;
     m.order -= period.order;
   }
-  while (m.at_ns < start.at_ns || (m.at_ns == start.at_ns && m.order < start.order)) {
+  while (compare_moments (m, start) < 0) {
     m.at_ns += period.at_ns;
     m.order += period.order;
   }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The moments at which the stays of one step begin and end, as ranks on a circle: a step repeats,
    so what ends in the next one ends at the same rank. */
 #ifndef FERRY_SOLVER_PLACE_CIRCLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Who takes over whose places, and what it has to wait for. */
 #ifndef FERRY_SOLVER_PLACE_FOLLOW_H
 #define FERRY_SOLVER_PLACE_FOLLOW_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Free granules in lists, oldest first.  A list belongs to one stay that crosses the cut of the
    circle and comes back to it; list 0 is common. */
 #ifndef FERRY_SOLVER_PLACE_FREE_LISTS_H
@@ -29,7 +30,7 @@ bool free_lists_make (int32_t count, arena *a, free_lists *out, error *err) MUST
 int32_t free_lists_from (const free_lists *x, int32_t h);
 int32_t free_lists_until (const free_lists *x, int32_t h);
 bool free_lists_give (free_lists *x, int32_t h, free_run run, arena *a, error *err) MUST_CHECK;
-/* Of the oldest run, at most so many; there must be one. */
+/* Takes a run off the oldest, of at most so many; there must be one. */
 free_run free_lists_take (free_lists *x, int32_t h, int32_t most);
 
 #endif

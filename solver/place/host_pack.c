@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/place/host_pack.h"
 
 #include <assert.h>
@@ -173,7 +174,7 @@ int64_t host_pack (host_span *s, int32_t count, arena *scratch, error *err) {
     return -1;
   int32_t n = 0;
   int64_t first = 0;
-  /* What is held over the end of the step, or always, has a place that nobody shares. */
+  /* Bytes held over the end of the step, or always, have a place that nobody shares. */
   for (int32_t i = 0; i < count; i++)
     if (s[i].from < 0 || s[i].to <= s[i].from) {
       s[i].offset = first;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Offsets in the pinned host arena.  A copy holds its bytes from the op that releases it to the op
    that the last copy in from it is for; the next user may start behind that op. */
 #ifndef FERRY_SOLVER_PLACE_HOST_PACK_H

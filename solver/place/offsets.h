@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Offsets in one range of bytes for things that are there for some of the time, known ahead: no two
    of them share a byte at one moment.  A thing may be there in several windows (it wraps around a
    step, or its parts come and go), always at one offset. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Things are placed from the bottom up, each on what is below it, so an order of things is a
    placement, and every placement that cannot be pressed down further is met.  Of orders that differ
    only in what does not touch, one is tried: offsets never fall, and nothing is placed so high that

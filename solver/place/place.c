@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/place/place.h"
 
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "solver/place/circle.h"
 #include "solver/place/follow.h"
 #include "solver/place/free_lists.h"
@@ -254,8 +256,7 @@ static void close_circle (placing *p) {
 }
 
 static int compare_runs (const void *a, const void *b) {
-  int32_t x = ((const granule_run *)a)->first, y = ((const granule_run *)b)->first;
-  return x < y ? -1 : x > y;
+  return order_int32 (&((const granule_run *)a)->first, &((const granule_run *)b)->first);
 }
 
 /* Runs in order of granules, neighbours joined. */

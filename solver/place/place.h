@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which granules each stay gets, and what the next owner of a granule has to wait for.
 
    The moments of one step lie on a circle.  It is cut where fewest granules are held; stays that
@@ -15,15 +16,15 @@ typedef struct places {
   int64_t n_runs;
   int64_t *first_run; /* per stay, count + 1 */
   int64_t granules;   /* how many were used; more than `budget` where they do not suffice */
-  /* what an op or a copy in must wait for, as counts relative to its step */
+  /* counts, relative to its step, that an op or a copy in must wait for */
   int64_t *op_outs, *in_ops, *in_outs;
-  /* where granules did not suffice: per move, the ops after which its copy in should start for them
-     to suffice next time; NO_WAIT: as it was */
+  /* if granules did not suffice: per move, the ops after which its copy in should start for them to
+     suffice next time; NO_WAIT: as it was */
   int32_t *wait_ops;
   bool tangled; /* an owner would have to wait for one behind it: another run is needed */
 } places;
 
-/* As place, but every stay of a part has the same granules. */
+/* Like place, but every stay of a part has the same granules. */
 bool place_same (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
                  error *err) MUST_CHECK;
 
@@ -32,7 +33,7 @@ typedef struct arena_budget {
   int64_t granules, ticks; /* enough; what may be spent on finding offsets */
 } arena_budget;
 
-/* As place, but every stay has one stretch, and the parts of a unit that an op finds lie side by
+/* Like place, but every stay has one stretch, and the parts of a unit that an op finds lie side by
    side. The granules are the height of the arena. */
 bool place_arena (const stays *l, moment period, moment start, const arena_budget *most, arena *a,
                   places *out, error *err) MUST_CHECK;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Places in one arena: each stay one stretch, offsets planned ahead over the circle of the step.
    Stays of a unit's parts that some op finds together lie side by side, so they are one thing to
    place, of which pieces come and go; all else is a thing of its own. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Places for programs that keep their addresses: every stay of a part on the same granules.  Parts
    whose stays are ever there at one moment get different granules, largest first, each the lowest
    that are free for it; the granules between two runs of a part may serve others while it is away.
@@ -43,7 +44,7 @@ typedef struct same {
   int32_t *n_runs;
 } same;
 
-/* ---- who is there when ---- */
+/* ---- owners at a time ---- */
 
 static bool inside (int64_t at, arc x) {
   return x.birth < x.end ? x.birth <= at && at < x.end : at >= x.birth || at < x.end;
@@ -232,7 +233,7 @@ static bool give_all (same *s, turn how) {
   return true;
 }
 
-/* ---- who waits for whom ---- */
+/* ---- waits between owners ---- */
 
 static int by_birth (const void *a, const void *b, void *context) {
   const same *s = context;

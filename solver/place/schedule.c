@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Wishes to a plan: what lives in the pool, which moves are clean, and the steps in their order. */
 #include "solver/place/schedule_inner.h"
 
@@ -8,7 +9,7 @@
 
 enum { POOL_CHOICES = 6 };
 
-/* ---- what lives in the pool ---- */
+/* ---- tensors in the pool ---- */
 
 static bool units_with (scheduling *s, int64_t pool_below_bytes, arena *a, units *out) {
   return units_of (s->trace, s->groups, s->n_groups, s->granule_bytes, pool_below_bytes, a, out,
@@ -215,7 +216,7 @@ static bool choose_units (scheduling *s, arena *scratch) {
   return ok && units_with (s, s->pool_below_bytes, s->arena, &s->units) && is_countable (s);
 }
 
-/* Whether the machine has what is asked for. */
+/* True if the machine has the memory that is asked for. */
 static bool is_there (const schedule_request *r, error *err) {
   const schedule_options *o = r->options;
   const device *dev = r->device;

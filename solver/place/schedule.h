@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From gaps and wished triggers to a complete plan: orders, waits, places, groups, pool, host
    offsets.  A forward run that counts bytes decides what fits when; the orders are read off it, and
    no figure of it is shown to anyone.  Every plan made here passes check. */
@@ -37,7 +38,7 @@ typedef struct schedule_options {
   const char *trace_digest; /* of the original trace, where it is known already; or NULL */
 } schedule_options;
 
-/* What a failed schedule says: the op that does not fit, and what would do. */
+/* The message of a failed schedule: the op that does not fit, and the size that would do. */
 typedef struct schedule_shortage {
   int32_t op;          /* of the rewritten trace; NO_OP: the host is too small, not the device */
   int64_t needs_bytes; /* device bytes at that op, or host bytes */

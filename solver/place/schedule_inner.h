@@ -1,4 +1,5 @@
-/* What the files of solver/place/schedule share; nothing else needs it. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Shared by the files of solver/place/schedule; nothing else needs it. */
 #ifndef FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
 #define FERRY_SOLVER_PLACE_SCHEDULE_INNER_H
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* When copies run and where stays lie.  The forward run may not repeat itself exactly from step to
    step, and granules on a circle may need a few more than their number at any moment: then it is
    run again with a little less memory, until what it decides has places. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The plan, written down from moves, stays and places. */
 #include <assert.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/place/stays.h"
 
 #include <assert.h>
@@ -37,7 +38,8 @@ static int by_need (const void *a, const void *b, void *context) {
   return i < j ? -1 : i > j;
 }
 
-/* What ends the stay that is for `op`: the next move of its part, cyclically, or its last use. */
+/* Sets the end of the stay that is for `op`: the next move of its part, cyclically, or its last
+   use. */
 static void set_end (const stays *l, timed_stay *x, const int32_t *sorted, int32_t first,
                      int32_t end, int32_t next, const unit_info *u) {
   if (next == end && !u->persistent) {

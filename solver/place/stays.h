@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The stays that a set of moves makes, what begins and what ends each, and the byte-counting
    forward run that says in which order.  Shared by the files of solver/place/schedule; nothing else
    needs it. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which copies in could start: a heap in the order of need, fed by what they wait for. */
 #include <assert.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The state of the forward run.  Shared by solver/place/stays_run and solver/place/stays_choose;
    nothing else needs it. */
 #ifndef FERRY_SOLVER_PLACE_STAYS_INNER_H
@@ -28,8 +29,8 @@ typedef struct forward {
   int32_t *ins_done[2]; /* per op, of even and of odd steps: how many of them have ended */
   int64_t *due;         /* per op: granules that come in for it */
   int32_t coming_step;  /* of the copy in on the link */
-  /* where the run may choose: the copies in of in_step that could start, a heap of places in the
-     order of need */
+  /* if the run may choose: the copies in of in_step that could start, a heap of places in the order
+     of need */
   bool chooses;
   int32_t *ready, n_ready;
   int32_t *in_place;         /* per move: its place in the order of need */
@@ -54,7 +55,7 @@ static inline bool stays_is_released (const forward *f, int32_t move) {
   return w->in_not_before == NO_WAIT || f->ops_done >= step * n + w->in_not_before;
 }
 
-/* Of a run that may choose: what it needs, and all that could come in at once. */
+/* For a run that may choose: the state it needs, and all that could come in at once. */
 bool stays_choose_begin (forward *f, arena *a, error *err) MUST_CHECK;
 void stays_meet_all (forward *f);
 /* Something that the move waits for has come about. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The forward run: ops, copies out and copies in with a count of granules, for a few steps, of
    which the last whole one is written down.  It decides orders, and nothing of it is shown to
    anyone.
@@ -65,7 +66,7 @@ static void op_start (forward *f) {
     l->start_ns[k] = f->now_ns - f->step_start[f->written].at_ns;
   for (int32_t i = l->births.offset[k]; i < l->births.offset[k + 1]; i++)
     begins (f, l->births.at[i], f->op_step);
-  /* What came in for this op is part of its level; the rest of what came early has passed it. */
+  /* Copies in for this op are part of its level; the other early ones have passed it. */
   f->early -= f->due[k];
   f->ins_done[f->op_step & 1][k] = 0;
   if (f->early > 0)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One policy's choices on their way to a plan: policy.c decides and schedules, policy_wishes.c
    takes the choices into the trace that its drops rewrite. */
 #ifndef FERRY_SOLVER_POLICY_ATTEMPT_H

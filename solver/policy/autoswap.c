@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Gaps that span the peak get a score; the best are taken until memory is below the limit.  Copies
    out queue in the order in which tensors become idle; copies in are laid from the last need
    backwards.  One mode sticks to the limit, and ops wait where copies do not keep up; the other
@@ -96,7 +97,7 @@ static bool pick (autoswap *s, score by, error *err) {
     const view_gap *g = &v->gaps[s->cand[at]];
     view_relieve (v, s->res, g, g->b);
     s->taken[s->n_taken++] = s->cand[at];
-    if (by == SWDOA) { /* what is left is rated anew */
+    if (by == SWDOA) { /* the others are rated anew */
       rate (s, by);
       view_sort (v, s->cand + s->n_taken, s->n_cand - s->n_taken, best_first, s);
     }

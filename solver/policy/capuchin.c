@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Copies that hide behind compute go first, by how much room there is for them; where none hides,
    an exposed copy in is weighed against recomputing the tensor that saves most bytes per time. */
 #include <string.h>
@@ -5,7 +6,7 @@
 #include "solver/policy/drops.h"
 #include "solver/policy/link.h"
 
-/* What recomputing a tensor costs, kept up to date as its sources are dropped. */
+/* The cost of recomputing a tensor, kept up to date as its sources are dropped. */
 typedef struct again {
   int64_t rp_ns, ext_ns, count;
   int32_t *sources;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every k-th forward op's outputs stay; the rest is run again, a segment at a time, before the
    first backward op that needs any of it. */
 #include "solver/policy/drops.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From tensors that are dropped to the recompute lists of a plan: which ops run again, in which
    entry, and what their copies replace. */
 #ifndef FERRY_SOLVER_POLICY_DROPS_H
@@ -5,7 +6,7 @@
 
 #include "solver/policy/policy.h"
 
-/* Whether the tensor can be made again for op `before`: one op wrote it, from scratch, and what
+/* True if the tensor can be made again for op `before`: one op wrote it, from scratch, and what
    that op read can be had. */
 bool policy_can_drop (const policy_view *v, int32_t tensor, int32_t before);
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Forward tensors leave in the order in which they appear until the sum of the others fits beside
    weights and the largest working set, as G10's artifact models it: the sum of all, not the peak.
  */

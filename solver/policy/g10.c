@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The interval that takes most memory above the line over time goes first, as far as tables of the
    link by op have room for it; in the end what is away comes back as early as it fits.  One tier:
    the host. */
@@ -92,8 +93,7 @@ static void charge (int64_t *room, int32_t k, int32_t step, int64_t bytes) {
   }
 }
 
-/* Where the copies lie, as an interval of ops in which the tensor is away: behind e and before p.
- */
+/* The interval between the copies: ops in which the tensor is away: behind e and before p. */
 static bool find_window (const g10 *s, const view_gap *g, int32_t *e, int32_t *p) {
   const policy_view *v = s->v;
   int64_t bytes = v->trace->tensors[g->tensor].bytes;
@@ -145,8 +145,8 @@ static int by_return (const policy_view *v, int32_t a, int32_t b, const void *co
   return (away[a].b > away[b].b) - (away[a].b < away[b].b);
 }
 
-/* What is away comes back as long as memory is below the line; bytes are not looked at, so it may
-   be overshot by one tensor. */
+/* Tensors come back as long as memory is below the line; bytes are not looked at, so it may be
+   overshot by one tensor. */
 static bool eager (g10 *s, view_gap *away, int32_t *places, int32_t n, policy_choice *out,
                    error *err) {
   policy_view *v = s->v;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which ops depend on which, and the layer of the network that each belongs to. */
 #include <string.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The straw man: while it does not fit, the largest tensor that is idle at the peak leaves, and
    comes back as late as does not block. */
 #include "solver/policy/policy.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which forward tensors to keep: a knapsack of their bytes, its value the time that recomputing
    them would take; filled greedily, by a table, or as an integer program.  The sum says nothing
    sure about the peak, so the share that is kept is searched from above, step by step, by what the

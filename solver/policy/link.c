@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/policy/link.h"
 
 int64_t link_earliest (const link_times *l, int64_t from_ns, int64_t end_ns, int64_t length_ns) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Times at which a copy engine is taken, for policies that reserve them.  The step repeats, so a
    time taken is taken in the steps before and behind too. */
 #ifndef FERRY_SOLVER_POLICY_LINK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* No plan at all: an op's operands are fetched when they are missed, and the tensor that was
    touched longest ago makes room.  Steps are swept until one begins as the one before it did. */
 #include <string.h>
@@ -13,7 +14,7 @@ typedef struct lru {
   int32_t *left_after;    /* per tensor that is away: the op behind which it left */
   int64_t *fetched;       /* per tensor: the move that brought it last, or -1 */
   int32_t *births, *deaths,
-      n_mortal; /* what does not live across steps, by its first and last op */
+      n_mortal; /* tensors that do not live across steps, by first and last op */
   int64_t used;
   int32_t ahead;
   policy_choice *out;
@@ -140,7 +141,7 @@ static bool sweep (lru *s, error *err) {
   return true;
 }
 
-/* What was brought in vain goes; a weight's last move of the step must not lie over its first. */
+/* A tensor brought in vain goes; a weight's last move of the step must not lie over its first. */
 static bool untangle (const policy_view *v, policy_choice *out, error *err) {
   int32_t *last = NEW (v->arena, v->n_tensors, int32_t, err); /* per tensor: its last return */
   int64_t kept = 0;

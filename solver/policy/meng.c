@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Feature maps nearest the loss have short lives and stay; the others cross the link, back as late
    as estimated completion times allow.  How much may stay is lowered until the estimate fits. */
 #include "base/units.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* SwapAdvisor's search over the order of the ops: a genetic algorithm whose genome is a priority
    for each op, decoded by list scheduling, and judged by the simulated plan of its planner.  A plan
    carries its order. */
@@ -22,7 +23,8 @@ typedef struct orders_graph {
 } orders_graph;
 
 bool orders_graph_of (const trace *t, arena *a, orders_graph *out, error *err) MUST_CHECK;
-/* Of the ops that may run, the one of least priority, then index; order has room for all. */
+/* Next among the ops that may run is the one of least priority, then index; order has room for
+   all. */
 bool orders_decode (const orders_graph *g, const int32_t *priority, int32_t *order, arena *scratch,
                     error *err) MUST_CHECK;
 

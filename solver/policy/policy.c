@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From a policy's choice to an answer. */
 #include "solver/policy/policy.h"
 
@@ -154,7 +155,7 @@ static bool reach (policy_attempt *r, int64_t needs_bytes, arena *a, policy_answ
   return ok;
 }
 
-/* ---- what was late comes earlier ---- */
+/* ---- late copies come earlier ---- */
 
 /* The start of op i of a step without stalls; i may be of the step before. */
 static int64_t start_of (const int64_t *start_ns, int32_t n, int32_t i) {
@@ -255,7 +256,7 @@ static plan *decide_for (policy_id id, int64_t budget_bytes, policy_attempt *r, 
   return schedule_at (r, r->request->budget_bytes, r->request->host_bytes, a, shortage, why);
 }
 
-/* Whether all that is moved would have room on the host at once. */
+/* True if all that is moved would have room on the host at once. */
 static bool host_suffices (const policy_attempt *r) {
   int64_t left = r->request->host_bytes;
   for (int32_t i = 0; i < r->n_wishes && left >= 0; i++)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Published swapping and recomputing policies under one machine model.  A policy decides on the
    unswapped timeline which gap is spent on the host and which tensors are dropped; what its plan
    costs is what schedule, check and simulate make of these choices. */
@@ -59,7 +60,7 @@ typedef struct policy_drop {
   bool stays;
 } policy_drop;
 
-/* What a policy decides; it may say that by its own rule the budget cannot be reached. */
+/* A policy's decision; it may say that by its own rule the budget cannot be reached. */
 typedef struct policy_choice {
   policy_move *moves;
   policy_drop *drops;
@@ -68,7 +69,7 @@ typedef struct policy_choice {
   int64_t fault_ns;    /* on top of a copy's latency */
   int64_t feedback;    /* rounds in which copies in that came late are triggered earlier */
   int64_t needs_bytes; /* by its own rule these choices need so much; 0: it does not say */
-  const char *note;    /* what it found out, or NULL */
+  const char *note;    /* its findings in words, or NULL */
 } policy_choice;
 
 typedef bool policy_decide (policy_view *v, policy_id id, const policy_values *values,
@@ -106,7 +107,7 @@ typedef struct policy_request {
   const policy_values *values; /* NULL: standard */
   const char *trace_digest;    /* NULL: computed */
   const policy_choice *choice; /* decided already, on this trace and device; or NULL */
-  bool only_fits;              /* where there is no plan, what could be reached is not looked for */
+  bool only_fits; /* if there is no plan, the least that could be reached is not looked for */
 } policy_request;
 
 typedef struct policy_answer {
@@ -117,7 +118,7 @@ typedef struct policy_answer {
   bool has_cost;
   predicted cost; /* of the plan; where it does not fit, at reached_bytes */
   int64_t moves, drops;
-  policy_choice choice; /* what it decided, on the trace as it was given */
+  policy_choice choice; /* its decision, on the trace as it was given */
   const trace *order;   /* the plan is of this trace, whose ops it has put into another order; NULL:
                            of the one given */
   const char *note;     /* why not, or what the policy says */

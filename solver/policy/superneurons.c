@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Outputs of layers that are dear to compute are checkpoints: cached on the device, the least
    recently used evicted when memory is short.  What lies between two checkpoints is dropped: run
    again once and kept, or, where the segment is larger than any op's need, run again for each op.
@@ -9,7 +10,7 @@
 typedef struct neurons {
   policy_view *v;
   policy_choice *out;
-  int64_t *res;     /* what lives, drops taken off */
+  int64_t *res;     /* bytes that live, drops taken off */
   bool *checkpoint; /* per op */
   int32_t *next;    /* per op: the first backward op of the next checkpoint, or NO_OP */
   int32_t *segment; /* per op */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A sweep over the ops: what does not fit makes room by evicting the tensor that is needed furthest
    in the future (Belady); copies in start as early as the bytes fit. */
 #include "solver/policy/policy.h"

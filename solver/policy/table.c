@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rows of solver/policy/policy.def, and values for their options. */
 #include <assert.h>
 #include <stdio.h>

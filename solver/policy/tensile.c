@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Round by round the largest tensor that lives at a job's peak: its copy out goes to the earliest
    free time of the link, its copy in to the latest.  Where nothing can be swapped, the tensor that
    saves most bytes per time is recomputed.  One list of free times for both directions, as there;
@@ -89,7 +90,7 @@ static int compare_living (const void *a, const void *b) {
   return (x->tensor > y->tensor) - (x->tensor < y->tensor);
 }
 
-/* Of all jobs' tensors, the largest for which there is time. */
+/* Takes the largest tensor of all jobs' for which there is time. */
 static bool swap_one (tensile *jobs, int32_t n_jobs, living *live, int32_t *job, error *err) {
   int32_t n = 0;
   *job = -1;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Passes over the graph: at the peak, tensors that were made long before it and are used long after
    it leave first.  The copy in is triggered by an op that had completed well before the reader's
    other inputs; the copy out delays the first other reader. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The stack of TensorFlow's while loops: forward values are pushed behind their last forward use
    and popped at their first backward use.  Two generations: the pushed value itself leaves, fetched
    on demand; or the oldest leaves, and each pop fetches the newest that is away. */

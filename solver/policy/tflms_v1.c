@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A breadth-first walk that swaps every tensor it meets with users in the backward pass.  Order
    means the level of an op in the graph; the copy out may start when the tensor has no earlier user
    left, and the trigger of a copy in is an op found by distance. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Levels of a topological sort: what is used again more than a threshold of levels later leaves
    behind its last near user.  A simulation that counts bytes by level, and no time, looks for the
    largest threshold that fits, then for the earliest prefetching and the largest groups. */
@@ -89,7 +90,7 @@ static bool put_tensor (lms *s, int32_t x, int32_t *users, const setting *set, e
     else if (k > near)
       near = k;
   }
-  if (n == 0) { /* what nothing reads is not counted there */
+  if (n == 0) { /* tensors that nothing reads are not counted there */
     if (readers > 0)
       resident (s, v->level[p], last_level, v->held[x]);
     return true;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Everything saved for backward leaves when it is saved; its memory is held until some later save,
    which waits for the copy.  Compute waits for each copy in that it asks for. */
 #include "solver/policy/policy.h"

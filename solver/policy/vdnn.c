@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layers' inputs leave while the layer runs forward; at the start of each layer's backward pass one
    of the layers before it is searched whose input is away, and fetched. */
 #include <string.h>

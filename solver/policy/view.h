@@ -1,6 +1,7 @@
-/* What every policy looks at: the unswapped timeline, the gaps of the tensors, the bytes that live
-   at each op.  Bytes that count against a budget are rounded to granules, as in a plan; scores,
-   floors and copy times use a tensor's own. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The view that every policy has: the unswapped timeline, the gaps of the tensors, the bytes that
+   live at each op.  Bytes that count against a budget are rounded to granules, as in a plan;
+   scores, floors and copy times use a tensor's own. */
 #ifndef FERRY_SOLVER_POLICY_VIEW_H
 #define FERRY_SOLVER_POLICY_VIEW_H
 

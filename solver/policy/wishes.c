@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Choices are made on the original trace; drops rewrite it, and the moves follow. */
 #include <assert.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The bound of drops and swaps together, op by op. */
 #include <assert.h>
 #include <stdlib.h>
@@ -6,7 +7,7 @@
 #include "base/units.h"
 #include "solver/recompute/recompute.h"
 
-/* What one op's copy would bring back, all outputs that idle at the op in question. */
+/* Bytes that one op's copy would bring back: all outputs that idle at the op in question. */
 typedef struct item {
   int64_t bytes, ns;
 } item;
@@ -29,7 +30,7 @@ static int denser (const void *a, const void *b) {
   return p > q ? -1 : p < q;
 }
 
-/* Whether a step of ns can have as much as `need` bytes away: the link's share, and what the time
+/* True if a step of ns can have as much as `need` bytes away: the link's share, and what the time
    beyond compute makes again; both rounded up. */
 static bool can_have (const weighing *w, int32_t count, int64_t need, int64_t ns) {
   int64_t left_ns = ns - w->base_ns;
@@ -65,7 +66,7 @@ bool recompute_is_cheap (const policy_view *v, int32_t op) {
 
 static bool may_drop (const weighing *w, int32_t x) {
   const tensor *y = &w->t->tensors[x];
-  return !y->persistent && !y->pinned && w->writer[x] != NO_OP &&
+  return !y->persistent && !y->pinned && y->again < AGAIN_PASSES && w->writer[x] != NO_OP &&
          (w->o->recompute != RECOMPUTE_CHEAP || recompute_is_cheap (w->view, w->writer[x]));
 }
 
@@ -99,7 +100,7 @@ static bool weigh (weighing *w, const uses *u, arena *a, int64_t *ns, error *err
   for (int32_t k = 0; k < t->n_ops; k++) {
     const op *o = &t->ops[k];
     const index_list *lists[] = { &o->reads, &o->writes };
-    /* What op k uses does not idle there; what ended does not either. */
+    /* Tensors that op k uses do not idle there; tensors that ended do not either. */
     for (int which = 0; which < 2; which++)
       for (int32_t j = 0; j < lists[which]->count; j++)
         w->idle[lists[which]->at[j]] = 0;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Networks repeat their blocks: what has the same part in each is a class, and sets are sought by
    classes before single drops.  A class is dropped as a whole, up to some layer or from one on, or
    every k-th is kept; where one class gives up memory, another may take it, so two change at a
@@ -25,7 +26,7 @@ typedef struct descent {
   part *parts; /* by role, then as the drops are: in order of tensors */
   drop_class classes[MOST_CLASSES];
   int32_t n_classes;
-  uint8_t how;   /* what is dropped anew is */
+  uint8_t how;   /* the way of tensors dropped anew */
   uint8_t *best; /* the set that is changed */
   int64_t best_ns, until;
 } descent;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Local search over sets of drops.  Networks repeat their blocks, so a move takes a stretch of
    equal drops as well as a single one; a little worse is taken too, and ever less of it. */
 #include <assert.h>
@@ -78,7 +79,8 @@ static void set_some (climbing *c, int32_t d, uint8_t value) {
     f->now.chosen[c->alike[i]] = value;
 }
 
-/* What is kept moves to a neighbour: as the drops are, in order of tensors, or among its like. */
+/* A kept tensor's place goes to a neighbour: as the drops are, in order of tensors, or among its
+   like. */
 static void shift (climbing *c) {
   finding *f = c->f;
   int32_t n = f->n_drops, at = (int32_t)random_between (&c->random, 0, n - 1);
@@ -145,7 +147,7 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
   memcpy (at, from->chosen, (size_t)f->n_drops);
   bool ok = find_price (f, err);
   int64_t ns = f->now.ns, least_ns = ns, idle = 0;
-  /* where few can be dropped, all is tried soon */
+  /* if few can be dropped, all is tried soon */
   int64_t most_idle = find_number (f, TUNE_climb_idle_least) +
                       find_number (f, TUNE_climb_idle) * (int64_t)f->n_drops;
   int64_t first_ppm = find_number (f, TUNE_climb_worse_ppm);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From tensors that are dropped to recompute entries: which ops run again, directly before the op
    that needs what is not there, and what their copies replace.  In place updates are made again one
    by one, and every entry is held against trace/rewrite's rule of versions before it is kept. */
@@ -16,19 +17,20 @@ typedef struct drop {
       chain_ns; /* of all ops that would run again if this were the only drop; 0: it cannot be */
 } drop;
 
-/* What happens to a dropped tensor that an entry makes on its way to another: it stays until its
-   own next use, or, where that is not near, passes: it is given up again, and made once more then.
- */
+/* The fate of a dropped tensor that an entry makes on its way to another: it stays until its own
+   next use, or, where that is not near, passes: it is given up again, and made once more then. */
 enum { DROP_NONE, DROP_STAYS, DROP_PASSES };
 
 typedef struct drops_request {
   const trace *trace;
   const uint8_t *over;  /* per op: what idles over it is of use */
   const uint8_t *cheap; /* per op: its outputs may be dropped; NULL: any */
-  bool keeps; /* what nothing reads any more may be kept on the device to make others from it */
+  bool keeps; /* tensors that nothing reads any more may be kept on the device to make others from
+                 them */
 } drops_request;
 
-/* What can be dropped. *barred (may be NULL): without `keeps` something could not be made. */
+/* Finds the drops that are possible. *barred (may be NULL): without `keeps` something could not be
+   made. */
 bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, bool *barred,
                  error *err) MUST_CHECK;
 
@@ -46,8 +48,8 @@ typedef struct drop_choice {
   int64_t near_ns;
   bool keeps;       /* as drops_find's */
   bool keeps_first; /* with it: also what could be made again */
-  bool replaces;    /* what copies write besides takes its place though it was not dropped, so that
-                       it can go until then */
+  bool replaces; /* other outputs of copies take their places though they were not dropped, so that
+                    they can go until then */
 } drop_choice;
 
 /* Entries for the drops chosen, in `a`. One that cannot be made again is left alone. */

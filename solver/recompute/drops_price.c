@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/recompute/drops_price.h"
 
 #include <assert.h>
@@ -66,7 +67,7 @@ bool drops_pricing_of (const trace *t, const uses *u, const device *d, bool swap
   return true;
 }
 
-/* ---- where everything lives ---- */
+/* ---- life of every tensor ---- */
 
 static int32_t new_holder (pricing *w, int32_t tensor, bool copy) {
   const struct tensor *x = &w->p->trace->tensors[tensor];
@@ -162,7 +163,7 @@ static void levels (pricing *w) {
   }
 }
 
-/* ---- what is over goes over the link ---- */
+/* ---- bytes over the budget go over the link ---- */
 
 /* The step in blocks of equal time, which is near enough. */
 enum { BLOCKS = 160 };
@@ -170,7 +171,7 @@ enum { BLOCKS = 160 };
 typedef struct fluid {
   double need[BLOCKS];            /* bytes over the budget */
   double out[BLOCKS], in[BLOCKS]; /* free time of either engine */
-  /* of two steps, the nearest block with time left; `before` is shifted by one */
+  /* for two steps, the nearest block with time left; `before` is shifted by one */
   int32_t next[2 * BLOCKS + 2], before[2 * BLOCKS + 2];
   double sent[2 * BLOCKS], held[2 * BLOCKS];
   double out_ns, in_ns, copy_ns;
@@ -248,7 +249,7 @@ static void send (fluid *f, double bytes, int32_t from, int32_t end) {
   }
 }
 
-/* What is over the budget after that: once more out and in, while compute waits. Where it falls and
+/* Bytes over the budget after that go once more out and in, while compute waits. Where it falls and
    rises again, some of it has to go twice. */
 static double stall_of (const fluid *f) {
   double peak = 0, rises = 0, last = most (0, f->need[BLOCKS - 1]);

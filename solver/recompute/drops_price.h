@@ -1,7 +1,8 @@
-/* What a step with recompute entries would cost, guessed in a small part of the time that
-   rewriting, scheduling and simulating it take: where every tensor lives is counted exactly, and
-   what is then over the budget goes over the link by a greedy rule, as if bytes were a fluid.  Only
-   ranks sets of drops against each other; nothing of it is ever shown. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The cost of a step with recompute entries, guessed in a small part of the time that rewriting,
+   scheduling and simulating it take: where every tensor lives is counted exactly, and what is then
+   over the budget goes over the link by a greedy rule, as if bytes were a fluid.  Only ranks sets
+   of drops against each other; nothing of it is ever shown. */
 #ifndef FERRY_SOLVER_RECOMPUTE_DROPS_PRICE_H
 #define FERRY_SOLVER_RECOMPUTE_DROPS_PRICE_H
 
@@ -9,7 +10,7 @@
 #include "trace/plan.h"
 #include "trace/uses.h"
 
-/* What all sets of one trace share. */
+/* State that all sets of one trace share. */
 typedef struct drops_pricing {
   const trace *trace;
   int32_t *touched_of, *touched; /* per op the tensors that it needs there, as trace/uses says */
@@ -18,7 +19,7 @@ typedef struct drops_pricing {
   double out_ns, in_ns; /* a byte on the link */
   double copy_ns;       /* beside its bytes */
   int64_t least_bytes;  /* smaller ones stay */
-  bool swaps;           /* what is over the budget may leave */
+  bool swaps;           /* bytes over the budget may leave */
 } drops_pricing;
 
 typedef struct drops_price {

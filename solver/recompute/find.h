@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The search for what to drop, shared by its files: the candidates, what a set of them is guessed
    to cost, and the best sets so far.  Nothing else needs it. */
 #ifndef FERRY_SOLVER_RECOMPUTE_FIND_H
@@ -29,7 +30,7 @@ typedef struct finding {
   bool keeps, barred; /* as drops_find's */
   drops_pricing pricing;
   int64_t room_bytes; /* at which sets are priced */
-  int64_t stall_ppm;  /* what plans stalled, of what was priced */
+  int64_t stall_ppm;  /* stalls of the plans, in parts of the price */
   int64_t ticks, limit_ticks;
   int64_t least_ns, enough_ns; /* no plan is faster; one that is no slower ends the search */
   int32_t priced;
@@ -57,7 +58,7 @@ int64_t find_number (const finding *f, tuning_id id);
 bool find_begin (finding *f, error *err) MUST_CHECK;
 /* All drops into f->order, the best for their price first. */
 void find_rank (finding *f, drop_ranking by);
-/* What f->now costs; it is remembered if it is among the best. */
+/* The cost of f->now; it is remembered if it is among the best. */
 bool find_price (finding *f, error *err) MUST_CHECK;
 /* Runs so much again that more of it is not worth a look: chains of chains grow without end. */
 bool find_is_wild (const finding *f);
@@ -71,8 +72,8 @@ bool find_greedy (finding *f, error *err) MUST_CHECK;
 bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) MUST_CHECK;
 bool find_every (finding *f, error *err) MUST_CHECK;
 bool find_thresholds (finding *f, error *err) MUST_CHECK;
-/* What segments of the way forward hand on is kept, in file recompute_segments; `until` in ticks.
- */
+/* Tensors that segments of the way forward hand on are kept, in file recompute_segments; `until` in
+   ticks. */
 bool find_segments (finding *f, int64_t until, error *err) MUST_CHECK;
 /* From a set on, whole classes of drops that have the same part in each layer. */
 bool find_by_classes (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;

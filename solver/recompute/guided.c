@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The set that the program drops, rounded.  At the edge of the budget copies have no time to spare,
    so programs for a little less memory are asked as well: what they drop beyond it buys that time,
    mostly for less than waiting for the link costs. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The program with drops of one cut: a bound, its proof, and what it would drop. */
 #include <assert.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/recompute/recompute.h"
 
 #include <assert.h>
@@ -18,7 +19,7 @@ static void mark_over (const finding *f, const gaps *g, uint8_t *over) {
     over[k] |= g->base_bytes[k] - g->unused_bytes > g->room_bytes - g->room_bytes / part;
 }
 
-/* What idles over an op that is over the budget, by bytes or in granules and the pool. */
+/* Tensors that idle over an op that is over the budget, by bytes or in granules and the pool. */
 static bool find_drops (finding *f, error *err) {
   const trace *t = f->rw.trace;
   count_rule granules = { .budget_bytes = f->o->budget_bytes,
@@ -67,8 +68,8 @@ static void remember (finding *f) {
   f->kept[at].chosen = room;
 }
 
-/* Of a byte that cannot leave: several times what the link takes, or, where nothing does, as if the
-   whole budget were several steps. */
+/* The price of a byte that cannot leave: several times the link's, or, where nothing does, as if
+   the whole budget were several steps. */
 static double dear_ns (const finding *f) {
   return (double)find_number (f, TUNE_drops_dear) *
          (f->pricing.swaps ? f->pricing.out_ns + f->pricing.in_ns
@@ -87,7 +88,7 @@ bool find_price (finding *f, error *err) {
   if (!ok)
     return false;
   f->priced++;
-  /* Of what is simulated, an op takes longer; without a link, it is only counted. */
+  /* In a simulation, an op takes longer; without a link, it is only counted. */
   f->ticks += price.n_ops / (f->pricing.swaps ? 4 : 16);
   f->now.compute_ns = price.compute_ns;
   f->now.stall_ns = price.stall_ns;
@@ -106,7 +107,7 @@ static bool is_stopped (const finding *f) {
   return f->ticks >= f->limit_ticks || solve_stops (f->o);
 }
 
-/* What is guessed is left some room to be wrong. */
+/* A guess is left some room to be wrong. */
 bool find_is_over (const finding *f) {
   int64_t near_ns = f->least_ns + (f->enough_ns - f->least_ns) / 2;
   return is_stopped (f) || (f->n_kept && f->kept[0].ns <= near_ns);
@@ -121,7 +122,7 @@ static void take_guide (finding *f) {
         f->dropped[i] = f->guide->bound.dropped[k];
 }
 
-/* What does not fit yet is better the less it is over the budget. */
+/* A variant that does not fit yet is better the less it is over the budget. */
 static bool is_better (const variant_value *a, const variant_value *b) {
   if (a->step_ns != b->step_ns)
     return a->step_ns < b->step_ns;

@@ -1,6 +1,7 @@
-/* What is dropped and made again instead of carried over the link.  Proposals are ordinary
-   recompute entries; they are worth what greedy plans of the rewritten trace cost in the simulator.
- */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Tensors that are dropped and made again instead of carried over the link.  Proposals are ordinary
+   recompute entries; they are worth what greedy plans of the rewritten trace cost in the
+   simulator. */
 #ifndef FERRY_SOLVER_RECOMPUTE_RECOMPUTE_H
 #define FERRY_SOLVER_RECOMPUTE_RECOMPUTE_H
 
@@ -41,7 +42,8 @@ bool recompute_search (const recompute_request *q, arena *a, recompute_result *o
 bool recompute_guided (const trace *t, const solve_options *o, const recompute_program *guide,
                        arena *a, variant *out, variant_value *value, error *err) MUST_CHECK;
 
-/* What RECOMPUTE_CHEAP may make again: outputs of anything but convolutions and matrix products. */
+/* RECOMPUTE_CHEAP may make these again: outputs of anything but convolutions and matrix
+   products. */
 bool recompute_is_cheap (const policy_view *v, int32_t op);
 /* Which ops' outputs the mode allows to be dropped; NULL: any. */
 bool recompute_may_drop (const trace *t, const solve_options *o, arena *a, uint8_t **again,
@@ -54,11 +56,12 @@ bool recompute_may_drop (const trace *t, const solve_options *o, arena *a, uint8
 bool recompute_bound (const trace *t, const variant *cut, const solve_options *o, arena *scratch,
                       int64_t *ns, error *err) MUST_CHECK;
 
-/* As below for what the program drops alone, at so much of the budget; no bound, no proof. */
+/* Like the one below, for the program's drops alone, at so much of the budget; no bound, no
+   proof. */
 bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budget_bytes, arena *a,
                             recompute_program *out, error *err) MUST_CHECK;
 
-/* Whether none fits is no error. fresh: of plans whose copies read nothing beyond its last use but
+/* It is no error that none fits. fresh: of plans whose copies read nothing beyond its last use but
    what their own entry made, as all are that recompute_search finds where it keeps nothing. */
 bool recompute_solve_program (const trace *t, const variant *cut, const solve_options *o,
                               const effort *e, bool fresh, arena *a, recompute_program *out,

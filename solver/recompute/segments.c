@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sets to begin with that keep what one segment of the way forward hands to the next.  Where least
    fits, what a segment makes again on the way to a tensor must not stay, or most of the segment is
    there at once: it passes, unless it is wanted soon. */
@@ -7,7 +8,8 @@
 #include "base/units.h"
 #include "solver/recompute/find.h"
 
-/* Where a step turns from its way forward to its way back, most of what can be dropped idles. */
+/* The op at which a step turns from its way forward to its way back, most of what can be dropped
+   idles. */
 typedef struct forward {
   finding *f;
   int32_t turn;
@@ -94,7 +96,7 @@ static void cut_segments (forward *w, int32_t n, uint8_t how) {
   }
 }
 
-/* Of so many segments and fewer, until all but everything runs again. */
+/* Tries so many segments and fewer, until all but everything runs again. */
 static bool try_segments (forward *w, int64_t near_part, int64_t until, error *err) {
   finding *f = w->f;
   int32_t most = (int32_t)find_number (f, TUNE_segments_most);

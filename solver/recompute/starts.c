@@ -1,4 +1,5 @@
-/* Where the search for drops begins. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Starts of the search for drops. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,7 +45,7 @@ static bool prefix (finding *f, int32_t n, int64_t *ns, error *err) {
   return ok;
 }
 
-/* Of one ranking: some, then around the best of them, halving the distance. */
+/* Tries some prefixes of one ranking, then around the best of them, halving the distance. */
 bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) {
   assert (best);
   int32_t step = f->n_drops / (int32_t)find_number (f, TUNE_prefixes_first) + 1;
@@ -85,7 +86,7 @@ bool find_greedy (finding *f, error *err) {
   return true;
 }
 
-/* Of what the best prefix would drop, in order of ops, every k-th is kept, for what is made again
+/* In what the best prefix would drop, in order of ops, every k-th is kept, for what is made again
    to start from; and of all. */
 bool find_every (finding *f, error *err) {
   int64_t most = find_number (f, TUNE_every_kth_most);
@@ -114,7 +115,7 @@ bool find_every (finding *f, error *err) {
   return true;
 }
 
-/* ---- what the program drops ---- */
+/* ---- drops of the program ---- */
 
 bool find_thresholds (finding *f, error *err) {
   enum { THRESHOLDS = TUNE_thresholds_ppm_last - TUNE_thresholds_ppm + 1 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A bound for a plan from elsewhere: a published policy's, or one that somebody wrote. */
 #include "solver/attempt/attempt.h"
 #include "solver/recompute/recompute.h"

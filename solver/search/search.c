@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/search/search.h"
 
 #include <assert.h>
@@ -53,8 +54,8 @@ static bool is_open (const solve_options *o) {
   return !o->same_places && !o->arena_granule_bytes && tuned_on (o->tuning, STRATEGY_TOP_published);
 }
 
-/* What a published policy drops may be made from what is dead, which the bound of plans that make
-   it from what lives does not cover. */
+/* A published policy's drops may be made from what is dead, which the bound of plans that make it
+   from what lives does not cover. */
 static bool widen_bound (const trace *t, const solve_options *o, const effort *e, arena *a,
                          solution *s, error *err) {
   certificate *c = &s->plan->certificate;

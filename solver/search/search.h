@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One question to one answer: the attempt at the step as it is, or a search of all ways to rewrite
    it, whichever the options allow. */
 #ifndef FERRY_SOLVER_SEARCH_SEARCH_H
@@ -5,9 +6,9 @@
 
 #include "solver/options/options.h"
 
-/* Where sections are allowed: the best of what each option reaches alone and of both together,
-   under one bound. So allowing the one beside the other makes a plan worse by no more than the gap
-   that was asked for. */
+/* If sections are allowed: the best of what each option reaches alone and of both together, under
+   one bound. So allowing the one beside the other makes a plan worse by no more than the gap that
+   was asked for. */
 bool search_solve (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
                    error *err) MUST_CHECK;
 

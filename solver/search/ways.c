@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/search/ways.h"
 
 #include <assert.h>
@@ -9,7 +10,7 @@
 
 static const variant as_it_is = { .name = "as it is" };
 
-/* ---- what its files share ---- */
+/* ---- shared by its files ---- */
 
 int64_t ways_best_ns (const ways *m) {
   return m->best.plan ? m->best.plan->predicted.step_ns : INT64_MAX;
@@ -62,7 +63,7 @@ bool ways_try (ways *m, const variant *v, const variant_value *known, effort how
 
 /* ---- the plan without any of it ---- */
 
-/* Where the step as it is comes near compute anyway, nothing else is worth a look. */
+/* If the step as it is comes near compute anyway, nothing else is worth a look. */
 static bool ways_quick (ways *m, error *err) {
   variant_value value;
   if (!variant_try (m->t, &as_it_is, m->o, 0, m->scratch, &value, err))
@@ -84,7 +85,7 @@ static bool ways_plain (ways *m, error *err) {
                  : variant_look (m->t, &as_it_is, o, m->scratch, &value, err);
   if (!ok)
     return false;
-  int64_t least_ns = only ? value.step_ns : value.bound_ns; /* where nothing moves, all must fit */
+  int64_t least_ns = only ? value.step_ns : value.bound_ns; /* if nothing moves, all must fit */
   m->plain_ns = least_ns == INT64_MAX ? INT64_MAX : 0;
   m->plain_bound_ns = value.bound_ns;
   if (least_ns < ways_best_ns (m) && m->best.plan && !many) {
@@ -250,7 +251,7 @@ static bool may_drop (const ways *m) {
   return m->o->recompute != RECOMPUTE_OFF && !ways_is_over (m);
 }
 
-/* What the program drops is asked for to a smaller gap than what comes behind. */
+/* The program's drops are asked for to a smaller gap than what comes behind. */
 static bool pays (const ways *m) {
   return m->pays_alone;
 }
@@ -261,7 +262,7 @@ static bool pays_alone (const ways *m) {
 
 /* ---- the program ---- */
 
-/* What drops can do on the trace as it is, and so whether they are worth a look. */
+/* The worth of drops on the trace as it is, and so the reason to look at them or not. */
 static bool ways_program (ways *m, error *err) {
   const solve_options *o = m->o;
   effort how = { .dear_ticks = m->limit_ticks / tuned (o->tuning, TUNE_search_dear_part) + 1 };

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ways to rewrite a step: which ops are cut, which tensors are dropped and made again, together
    with what is left to swap.  The plain plan stays a candidate, so allowing more never makes a plan
    worse. */
@@ -6,7 +7,7 @@
 
 #include "solver/attempt/attempt.h"
 
-/* What a search of all ways is asked for. */
+/* The request of a search of all ways. */
 typedef struct ways_request {
   const trace *trace;
   const solve_options *options;
@@ -14,8 +15,8 @@ typedef struct ways_request {
   int64_t least_ns; /* no plan is faster; 0: by compute */
 } ways_request;
 
-/* Where sections or recompute are allowed. The certificate is that of drops; of one with sections
-   the caller knows the bound. */
+/* For questions where sections or recompute are allowed. The certificate is that of drops; of one
+   with sections the caller knows the bound. */
 bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) MUST_CHECK;
 
 /* The limit where none is given. */

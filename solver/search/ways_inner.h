@@ -1,6 +1,5 @@
-/* What is known while cuts and drops are chosen, shared by the files of ways. Nothing else needs
- * it.
- */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Knowledge while cuts and drops are chosen, shared by the files of ways. Nothing else needs it. */
 #ifndef FERRY_SOLVER_SEARCH_WAYS_INNER_H
 #define FERRY_SOLVER_SEARCH_WAYS_INNER_H
 
@@ -16,7 +15,7 @@ enum {
   WAYS_SETS = WAYS_BUDGETS + WAYS_LINKS
 };
 
-/* Who proposed it: what one of them finds alone is looked at as closely where more is allowed. */
+/* The proposer: what one of them finds alone is looked at as closely where more is allowed. */
 typedef enum ways_source {
   FROM_CUTS,
   FROM_DROPS,
@@ -51,10 +50,10 @@ typedef struct ways {
   ways_proposal at[WAYS_MOST]; /* those from `open` on are not solved yet, the best first */
   int32_t count, open, drops_tried;
   solution best, last; /* without a plan at first; what ways_try found last */
-  /* Of the plan without any of it, INT64_MAX: none, 0: not faster than the best; and its bound. */
+  /* The plan without any of it, INT64_MAX: none, 0: not faster than the best; and its bound. */
   int64_t plain_ns, plain_bound_ns;
   variant small;    /* that ways_small found */
-  bool small_keeps; /* what nothing reads any more */
+  bool small_keeps; /* it keeps tensors that nothing reads any more */
   const variant *taken;
 } ways;
 

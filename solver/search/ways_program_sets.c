@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sets of drops that programs propose.  A program for exactly this budget leaves copies no time to
    spare, so programs for a little less memory are asked as well, and for slower links, since copies
    of small tensors pay a latency that no program charges.  Mostly one of these sets is all there is

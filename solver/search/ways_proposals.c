@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cuts, drops, and both: each proposes, by quick plans, and of each kind the best is solved in full
    with most of the ticks, the next with fewer. */
 #include "solver/search/ways_inner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every cut of a trace of few ops and every set of a few drops of each, the shortest lists first:
    the search of large traces guesses what sets cost, and where all can be looked at no guess is
    needed.  Each is bounded by its program, and what may be better is solved in full. */
@@ -14,7 +15,7 @@ typedef struct way {
   bool keeps, done; /* done: a longer search would find no more */
 } way;
 
-/* What a cut makes of the trace, and what can be dropped there. */
+/* A trace as a cut makes it, and the tensors that can be dropped there. */
 typedef struct base {
   const variant *cut;
   rewritten rw;
@@ -297,7 +298,7 @@ static int by_bound (const void *a, const void *b) {
   return x->rank < y->rank ? -1 : x->rank > y->rank;
 }
 
-/* What the program of each says, of those that a quick bound leaves hope for. */
+/* The program's answer for each of those that a quick bound leaves hope for. */
 static bool bound_all (trying *w, int64_t until) {
   if (!w->n_ways)
     return true;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A bound of every cut at once. */
 #ifndef FERRY_SOLVER_SECTIONS_BOUND_H
 #define FERRY_SOLVER_SECTIONS_BOUND_H

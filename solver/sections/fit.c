@@ -1,5 +1,6 @@
-/* Where no stretch of equal parts fits, since the ops may run in different numbers of them: each op
-   by itself in as few as bring what it needs under the budget, or under a share of it. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* If no stretch of equal parts fits, since the ops may run in different numbers of them: each op by
+   itself in as few as bring what it needs under the budget, or under a share of it. */
 #include <assert.h>
 
 #include "base/units.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/sections/sections.h"
 
 #include <assert.h>
@@ -215,7 +216,7 @@ static bool turn_round (changing *c) {
   return true;
 }
 
-/* Where half of the section's time has passed. */
+/* The op at which half of the section's time has passed. */
 static int32_t middle (const changing *c) {
   const section *s = &c->at[c->i];
   int64_t all_ns = 0, ns = 0;
@@ -375,7 +376,7 @@ static bool change_one (improving *w, error *err) {
   return true;
 }
 
-/* Where nothing fits so far: cuts of single ops, ever finer. */
+/* If nothing fits so far: cuts of single ops, ever finer. */
 static bool fit_each (const trace *t, const solve_options *o, arena *a, arena *scratch,
                       sections_family *f, error *err) {
   enum { SHARES = TUNE_cuts_fit_ppm_last - TUNE_cuts_fit_ppm + 1 };

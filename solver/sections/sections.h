@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cuts along the batch: a family of proposals, from which the bound and greedy plans choose. Chains
    run depth first wherever trace/rewrite/rewrite allows it; the rest goes level by level. */
 #ifndef FERRY_SOLVER_SECTIONS_SECTIONS_H
@@ -26,7 +27,7 @@ bool sections_propose (const trace *t, const solve_options *o, sections_form for
 bool sections_fit (const trace *t, const solve_options *o, int64_t share_ppm, arena *a,
                    variant *out, error *err) MUST_CHECK;
 
-/* What some op needs in any cut that the options allow: no plan has less. */
+/* The least that some op needs in any cut that the options allow: no plan has less. */
 bool sections_floor (const trace *t, const solve_options *o, arena *a, int64_t *bytes,
                      error *err) MUST_CHECK;
 

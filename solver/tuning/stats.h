@@ -1,5 +1,6 @@
-/* What each strategy of the search was worth: counted where the stages run them, shown by
-   `ferry solve -v`. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The worth of each strategy of the search: counted where the stages run them, shown by `ferry
+   solve -v`. */
 #ifndef FERRY_SOLVER_TUNING_STATS_H
 #define FERRY_SOLVER_TUNING_STATS_H
 
@@ -26,7 +27,7 @@ typedef struct search_stats {
   strategy_stats of[STRATEGIES];
 } search_stats;
 
-/* Where a search stands: its best step (INT64_MAX: none), what it tried and spent. */
+/* The state of a search: its best step (INT64_MAX: none), the number tried, the ticks spent. */
 typedef struct search_place {
   int64_t step_ns, tried, spent;
 } search_place;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every number that steers the search, with its range and its reason, in one table; and whether
    each strategy is on.  For developers and ablations: nobody who plans needs to set any. */
 #ifndef FERRY_SOLVER_TUNING_TUNING_H
@@ -27,7 +28,7 @@ typedef struct tuning_row {
 /* A row without a name ends it. */
 extern const tuning_row tuning_rows[];
 
-/* As shipped. */
+/* The values as shipped. */
 extern const tuning tuning_shipped;
 
 /* t NULL: as shipped. */

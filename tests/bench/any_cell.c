@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "tests/bench/any_cell.h"
 
 #include <stdio.h>
@@ -7,6 +8,7 @@
 #include "base/units.h"
 #include "solver/flow/step.h"
 #include "tests/bench/bench.h"
+#include "tests/bench/solve_cases.h"
 #include "trace/zoo/zoo.h"
 
 enum { MOST_OPS = 3000, TRIES = 200 };
@@ -99,8 +101,26 @@ bool any_draw (uint64_t seed, int index, const char *devices, arena *a, any_cell
   return fits || error_set (err, ERR_internal, "no cell was found for index %d", index);
 }
 
+int any_fixed_count (void) {
+  return SOLVE_NETWORKS * SOLVE_LINKS * SOLVE_PERCENTS;
+}
+
+bool any_fixed (int index, arena *a, any_cell *out, error *err) {
+  const solve_network *n = &solve_networks[index / (SOLVE_LINKS * SOLVE_PERCENTS)];
+  int64_t link = solve_links[index / SOLVE_PERCENTS % SOLVE_LINKS];
+  *out =
+      (any_cell){ .device = solve_card (link), .percent = solve_percents[index % SOLVE_PERCENTS] };
+  out->trace = solve_trace (n, &out->device, a, err);
+  if (!out->trace || !peak_of (out->trace, a, &out->peak_bytes, err))
+    return false;
+  out->budget_bytes = out->peak_bytes / 100 * out->percent;
+  snprintf (out->name, sizeof out->name, "%s %lld GB/s", n->name, (long long)link);
+  return true;
+}
+
 bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_answer *out,
                 error *err) {
+  *out = (any_answer){ 0 };
   error why = { 0 };
   solution s;
   solve_options o = { .device = &c->device,
@@ -110,11 +130,11 @@ bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_an
                       .limit_ticks = limit_ticks,
                       .seed = 1,
                       .recompute = c->drops ? RECOMPUTE_AUTO : RECOMPUTE_OFF,
+                      .stats = &out->stats,
                       .tuning = by };
   arena *a = arena_made (err);
   if (!a)
     return false;
-  *out = (any_answer){ 0 };
   double from = bench_cpu_s ();
   out->fits = solve (c->trace, &o, a, &s, &why);
   out->seconds = bench_cpu_s () - from;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cells that nobody chose: a network of the zoo, a batch that makes 0.5 to 60 GB, a type, an
    optimizer, a device, a budget between 35 and 90 % of the peak, with drops or without, all drawn
    from a seed. */
@@ -20,12 +21,17 @@ typedef struct any_answer {
   char why[128]; /* where none does; else who found it, and what bounds it */
   int64_t step_ns, bound_ns, ticks;
   double gap, seconds;
+  search_stats stats;
 } any_answer;
 
 /* The index-th cell of a seed; the same on every machine. `devices` is a folder of device files.
    Draws again until the peak is in that range and the ops are at most 3000. */
 bool any_draw (uint64_t seed, int index, const char *devices, arena *a, any_cell *out,
                error *err) MUST_CHECK;
+
+/* The index-th of bench_solve's cases, which only swap; index below any_fixed_count. */
+int any_fixed_count (void);
+bool any_fixed (int index, arena *a, any_cell *out, error *err) MUST_CHECK;
 
 /* Solved in at most so many ticks (0: the default), with a tuning or NULL. */
 bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_answer *out,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What benches share: a clock of this process's own time, and rows that run in a process of their
    own, so that one row's memory and one row's end are not another's. */
 #ifndef FERRY_TESTS_BENCH_H

@@ -1,7 +1,9 @@
-/* What each strategy and each layout is worth: the search without it, over cells that nobody chose.
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The worth of each strategy and each layout: the search without it, over cells that nobody chose.
    bench_ablation SEED COUNT [TICKS [swaps|drops]] prints a table in Markdown, a row for each that
-   is switched off alone and for some groups. Strategies that only cells with drops run are tried on
-   those alone. Devices come from FERRY_DATADIR. */
+   is switched off alone and for some groups. SEED "solve" stands for bench_solve's cases, COUNT of
+   them spread over all. Strategies that only cells with drops run are tried on those alone. One
+   that did nothing in the full search is not run again. Devices come from FERRY_DATADIR. */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,8 +14,9 @@
 
 enum { MOST = 200, LAYOUT_ROWS = 5 };
 
-/* What is switched off: one strategy, one layout, or what a text says. */
+/* One strategy or one layout is switched off, or what a text says. */
 typedef struct ablation {
+  int id; /* of the strategy, if it may be one that did nothing; else -1 */
   char name[64];
   char tune[256];
   bool swaps, drops; /* on which cells it is tried */
@@ -24,19 +27,30 @@ typedef struct column {
   int n, lost, worse, better; /* lost: a plan where the full search has one */
 } column;
 
+/* Strategies whose candidates are their only effect. */
+static bool counts_all (int id) {
+  const char *stage = strategy_rows[id].stage;
+  return strcmp (stage, "DROPS") == 0 ||
+         (strcmp (stage, "ATTEMPT") == 0 && id != STRATEGY_ATTEMPT_layouts);
+}
+
+static bool did_nothing (const search_stats *s, int id) {
+  return id >= 0 && !s->of[id].tried && !s->of[id].spent && !s->of[id].won;
+}
+
 static int list_ablations (ablation *list) {
   static const char *const layouts[LAYOUT_ROWS] = { "layout_tight", "layout_close", "layout_large",
                                                     "layout_many", "layout_small" };
   static const ablation groups[] = {
-    { "every layout but two", "layout_tight=0,layout_close=0,layout_large=0,layout_many=0", true,
-      false },
-    { "margins, starts", "margins=0,starts=0", true, false },
-    { "margins, starts, policies", "margins=0,starts=0,policies=0", true, false },
-    { "all but first and walk", "layouts=0,every=0,others=0,margins=0,starts=0,policies=0", true,
-      false },
-    { "classes, climbs", "classes=0,climb=0,climb_second=0,room=0", false, true },
-    { "thresholds, every_kth", "thresholds=0,every_kth=0", false, true },
-    { "program_sets, program_set_again", "program_sets=0,program_set_again=0", false, true },
+    { -1, "every layout but two", "layout_tight=0,layout_close=0,layout_large=0,layout_many=0",
+      true, false },
+    { -1, "margins, starts", "margins=0,starts=0", true, false },
+    { -1, "margins, starts, policies", "margins=0,starts=0,policies=0", true, false },
+    { -1, "all but first and walk", "layouts=0,every=0,others=0,margins=0,starts=0,policies=0",
+      true, false },
+    { -1, "classes, climbs", "classes=0,climb=0,climb_second=0,room=0", false, true },
+    { -1, "thresholds, every_kth", "thresholds=0,every_kth=0", false, true },
+    { -1, "program_sets, program_set_again", "program_sets=0,program_set_again=0", false, true },
   };
   int n = 0;
   for (int i = 0; i < STRATEGIES; i++) {
@@ -44,14 +58,14 @@ static int list_ablations (ablation *list) {
     ablation *x = &list[n];
     if (i == STRATEGY_ATTEMPT_still || i == STRATEGY_ATTEMPT_follow || i == STRATEGY_SEARCH_cuts)
       continue; /* these run where nothing moves, near a known plan, and with sections */
-    *x = (ablation){ .swaps = strcmp (r->stage, "ATTEMPT") == 0 };
+    *x = (ablation){ .id = counts_all (i) ? i : -1, .swaps = strcmp (r->stage, "ATTEMPT") == 0 };
     x->drops = !x->swaps;
     snprintf (x->name, sizeof x->name, "%s", r->name);
     snprintf (x->tune, sizeof x->tune, "%s=0", r->name);
     n++;
   }
   for (int i = 0; i < LAYOUT_ROWS; i++, n++) {
-    list[n] = (ablation){ .swaps = true };
+    list[n] = (ablation){ .id = -1, .swaps = true };
     snprintf (list[n].name, sizeof list[n].name, "%s", layouts[i]);
     snprintf (list[n].tune, sizeof list[n].tune, "%s=0", layouts[i]);
   }
@@ -101,7 +115,9 @@ static bool try_cell (const any_cell *c, int64_t ticks, const ablation *list, in
     tuning by = tuning_shipped;
     if (c->drops ? !list[i].drops : !list[i].swaps)
       continue;
-    if (!tuning_read (&by, list[i].tune, err) || !any_solve (c, ticks, &by, &x, err))
+    if (did_nothing (&all.stats, list[i].id))
+      x = all;
+    else if (!tuning_read (&by, list[i].tune, err) || !any_solve (c, ticks, &by, &x, err))
       return false;
     add (&columns[i], &x, &all);
     fprintf (stderr,
@@ -124,10 +140,14 @@ int main (int argc, char **argv) {
   error err = { 0 };
   bool ok = true;
   snprintf (devices, sizeof devices, "%s/devices", data ? data : "data");
-  for (int i = 0; ok && i < (count > MOST ? MOST : count); i++) {
+  bool fixed = seed && strcmp (seed, "solve") == 0;
+  int most = fixed ? any_fixed_count () : MOST;
+  count = count < 1 ? 1 : count > most ? most : count;
+  for (int i = 0; ok && i < count; i++) {
     any_cell c;
     arena *a = arena_made (&err);
-    ok = a && any_draw (seed ? strtoull (seed, NULL, 10) : 1, i, devices, a, &c, &err);
+    ok = a && (fixed ? any_fixed (i * most / count, a, &c, &err)
+                     : any_draw (seed ? strtoull (seed, NULL, 10) : 1, i, devices, a, &c, &err));
     bool wanted = !only || strcmp (only, c.drops ? "drops" : "swaps") == 0;
     ok = ok && (!wanted || try_cell (&c, limit ? strtoll (limit, NULL, 10) : 0, list, n, columns,
                                      &full[c.drops], &err));

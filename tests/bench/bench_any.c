@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound on cells that nobody chose.
    bench_any SEED COUNT [TICKS] prints a line of JSON a cell, then the distribution of the gaps and
    the worst five. Devices come from FERRY_DATADIR. */

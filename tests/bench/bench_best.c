@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* solve beside the best of all plans, on thousands of tiny traces, and how the misses look.
    bench_best [CASES [TICKS]] prints columns and one line for each of the worst. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How fast the certified bound is, and how large its program: one row a trace and budget.
    bench_bound [KIND OPS [CLASSES [WHOLE_OPS]]] prints columns; KIND: gpt resnet random shuffled.
    CLASSES: not the bound that solve asks for, of plans with whatever granules and groups, but that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long check takes: a step of many ops whose first activations go out and come back over a ring
    of places, so that nearly every stay takes over from another; with a slip, the places of each lap
    lie a little beside those of the last, so that stretches are cut at ever new bounds. */

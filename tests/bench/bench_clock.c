@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The real clock against the prediction: networks under plans that move a lot, replayed by threads
    that sleep and copy; the median step of ten, and of five such runs the median and the worst. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Curves of 500 random traces, held against what must be true of any, and how long curves take.
    bench_curve: the random ones. bench_curve NETWORK BATCH DEVICE POINTS [PERCENT]: that curve, and
    the time of its hardest point by itself, from PERCENT of the way between floor and peak on. */

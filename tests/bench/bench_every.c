@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* solve beside the best of all plans of hundreds of tiny traces: all cuts into two and three parts,
    all sequences of recompute entries, all swaps.  bench_every [CASES [TICKS [RUNS [KIND]]]]: seeds
    of each kind, ticks of solve, and how many runs of the oracle a case may take. */

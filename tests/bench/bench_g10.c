@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The G10 artifact's two instances under its own machine, with the host as the only other place:
    our plan and bound beside the totals it published, which used an SSD too.  Its kernels are slow,
    so copies hide too easily; hence also with kernel times divided by 5 and by 20. bench_g10 [NAME

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How fast the ground is: simulate per event from 1,000 to 1,000,000 ops, and loading, schedule and
    check of a trace of 100,000 ops with 20,000 moves.  A table on stderr, JSON lines on stdout. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How time and memory grow with the number of ops, from a trace in memory to the certified bound
    and to a plan within 1 % of it: synthetic networks at 60 % of their peak, each row in a process
    of its own. `shuffled` is the GPT-like one whose optimizer visits the weights at random, so that

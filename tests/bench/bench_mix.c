@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Sections and recompute in tables: each figure the slowdown over compute without any limit of an
    executable plan that check has passed, or the bound beside it.
    bench_mix vgg: sections and swapping, level by level and depth first, on the TITAN X.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A profile is never quite true.  Each op's time is multiplied by 1 + x u, u uniform in [-1, 1]:
    (1) plans made from such a trace, run (simulated) on the true one, beside the plan made from the
        true one: what a wrong profile costs;

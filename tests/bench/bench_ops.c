@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How fast convolution and linear layers are beside the matrix product that they are made of: the
    same number of multiplications by one call of sgemm an item, of the same shape, whose operands
    are there already.  What is shown is the best of some turns, each side in its turn.  It fails

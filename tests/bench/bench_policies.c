@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ours and every policy on random traces: all answers legal, none below the bound, no policy faster
    than ours, the same bytes the second time.
    bench_policies [COUNT [FIRST]]: so many traces, from this seed on. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What ferry costs the host by op where its plan moves nothing: `bench_replay` sets wall times of
    the real clock side by side, and where valgrind is installed counts instructions of `bench_replay
    bare|replay STEPS`, which does only that. */

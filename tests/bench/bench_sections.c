@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tables of what sections and recompute are worth, each figure the slowdown over compute without
    any limit of a plan that passes check, beside its certified bound. bench_sections vgg [TICKS]:
    VGG-16 fp32 with momentum on the TITAN X, chains beside level by level. bench_sections links

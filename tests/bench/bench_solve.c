@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound: networks of the zoo, a card of 11 TFLOP/s, 10 us a copy, each
    link carrying both ways at once.
    bench_solve [NETWORK [BATCH [GB_PER_S [PERCENT]]]] prints columns and JSON lines; `-` stands for
@@ -8,24 +9,9 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "solver/solve.h"
-#include "trace/zoo/zoo.h"
+#include "tests/bench/solve_cases.h"
 
-typedef struct row {
-  const char *network;
-  int64_t batch, seq;
-} row;
-
-static const row rows[] = {
-  { "vgg16", 256, 0 },    { "resnet50", 256, 0 },    { "resnet152", 128, 0 },
-  { "unet3d", 2, 0 },     { "gpt2-xl", 8, 0 },       { "bert-large", 32, 0 },
-  { "charrnn", 64, 256 }, { "densenet121", 128, 0 }, { "inception3", 128, 0 },
-};
-
-static const int64_t speeds[] = { 12, 25, 50 };
-static const int percents[] = { 80, 60, 50, 40 };
-
-enum { ANSWERS = 9 * 3 * 4 };
+enum { ANSWERS = SOLVE_NETWORKS * SOLVE_LINKS * SOLVE_PERCENTS };
 
 typedef struct answer {
   char name[64];
@@ -49,8 +35,8 @@ static int by_gap (const void *x, const void *y) {
   return a > b ? -1 : a < b;
 }
 
-static bool solve_one (const row *r, const trace *t, const device *dev, int percent, answer *into,
-                       int *n, error *err) {
+static bool solve_one (const solve_network *r, const trace *t, const device *dev, int percent,
+                       answer *into, int *n, error *err) {
   arena *a = arena_new (0);
   error why = { 0 };
   units u;
@@ -71,23 +57,22 @@ static bool solve_one (const row *r, const trace *t, const device *dev, int perc
     ok = solve (t, &o, a, &s, &why);
   double seconds = now_s () - from;
   if (!ok && why.code == ERR_infeasible) {
-    printf ("%-12s %5d ops %3d GB/s %3d %%  %s\n", r->network, t->n_ops, (int)speed, percent,
+    printf ("%-12s %5d ops %3d GB/s %3d %%  %s\n", r->name, t->n_ops, (int)speed, percent,
             why.text);
   } else if (ok) {
     double bound_s = (double)s.bound.lower_bound_ns / 1e9;
     double gap = s.plan->certificate.gap * 100;
-    snprintf (into[*n].name, sizeof into->name, "%s %d GB/s %d %%", r->network, (int)speed,
-              percent);
+    snprintf (into[*n].name, sizeof into->name, "%s %d GB/s %d %%", r->name, (int)speed, percent);
     into[(*n)++].gap = gap;
     printf ("%-12s %5d ops %3d GB/s %3d %%  compute %8.4f s  bound %8.4f s  plan %8.4f s  gap"
             " %6.3f %%  %6.2f s  %6lld tried  %4lldM ticks  by %s\n",
-            r->network, t->n_ops, (int)speed, percent, (double)s.bound.compute_ns / 1e9, bound_s,
+            r->name, t->n_ops, (int)speed, percent, (double)s.bound.compute_ns / 1e9, bound_s,
             (double)s.plan->predicted.step_ns / 1e9, gap, seconds, (long long)s.candidates,
             (long long)s.ticks / 1000000, s.plan->certificate.found_by);
     printf ("{\"bench\":\"solve\",\"network\":\"%s\",\"batch\":%lld,\"ops\":%d,\"gb_per_s\":%d,"
             "\"percent\":%d,\"lower_bound_ns\":%lld,\"step_ns\":%lld,\"seconds\":%.3f,"
             "\"ticks\":%lld}\n",
-            r->network, (long long)r->batch, t->n_ops, (int)speed, percent,
+            r->name, (long long)r->batch, t->n_ops, (int)speed, percent,
             (long long)s.bound.lower_bound_ns, (long long)s.plan->predicted.step_ns, seconds,
             (long long)s.ticks);
   } else {
@@ -98,31 +83,18 @@ static bool solve_one (const row *r, const trace *t, const device *dev, int perc
   return ok || why.code == ERR_infeasible;
 }
 
-static bool run (const row *r, int64_t only_speed, int only_percent, answer *into, int *n,
+static bool run (const solve_network *r, int64_t only_speed, int only_percent, answer *into, int *n,
                  error *err) {
-  device dev = { .name = "bench",
-                 .memory_bytes = (int64_t)1 << 46,
-                 .granule_bytes = 2 << 20,
-                 .host_bytes = (int64_t)1 << 46,
-                 .share_ppm = 1000000,
-                 .has_roofline = true,
-                 .roofline = { .fp32_flops = 10970000000000, .memory_bytes_per_s = 480000000000 } };
+  device dev = solve_card (solve_links[0]);
   arena *a = arena_new (0);
-  zoo_request z = { .name = r->network,
-                    .batch = r->batch,
-                    .seq = r->seq,
-                    .dtype = DTYPE_FP32,
-                    .optimizer = ZOO_MOMENTUM,
-                    .device = &dev };
-  trace *t = a ? zoo_trace (&z, a, err) : NULL;
+  trace *t = a ? solve_trace (r, &dev, a, err) : NULL;
   bool ok = t != NULL;
-  for (int i = 0; ok && i < 3; i++)
-    for (int j = 0; ok && j < 4; j++) {
-      int64_t rate = speeds[i] * 1000000000;
-      dev.link = (device_link){ rate, rate, 2 * rate, 10000 };
-      if ((!only_speed || only_speed == speeds[i]) &&
-          (!only_percent || only_percent == percents[j]))
-        ok = solve_one (r, t, &dev, percents[j], into, n, err);
+  for (int i = 0; ok && i < SOLVE_LINKS; i++)
+    for (int j = 0; ok && j < SOLVE_PERCENTS; j++) {
+      dev = solve_card (solve_links[i]);
+      if ((!only_speed || only_speed == solve_links[i]) &&
+          (!only_percent || only_percent == solve_percents[j]))
+        ok = solve_one (r, t, &dev, solve_percents[j], into, n, err);
     }
   arena_free (a);
   return ok;
@@ -139,9 +111,9 @@ int main (int argc, char **argv) {
   int n = 0;
   error err = { 0 };
   bool ok = true;
-  for (size_t i = 0; ok && i < sizeof rows / sizeof *rows; i++) {
-    row r = rows[i];
-    if (network && strcmp (network, r.network) != 0)
+  for (int i = 0; ok && i < SOLVE_NETWORKS; i++) {
+    solve_network r = solve_networks[i];
+    if (network && strcmp (network, r.name) != 0)
       continue;
     r.batch = batch ? strtoll (batch, NULL, 10) : r.batch;
     ok = run (&r, speed ? strtoll (speed, NULL, 10) : 0,

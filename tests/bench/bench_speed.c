@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long a plan takes from a trace in memory until it lies within so much of its bound, and with
    how much memory: one row a trace, each in a process of its own, seconds of one core.  `made` is
    the time to the answer, `bound` the certified bound's part of it. bench_speed [ROW [PERCENT]];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How well a language model of characters learns a text in a minute of CPU time, in 60 % of the
    memory that it would take, and how fast beside the same steps in plain memory: `bench_train
    SECONDS FILE`. Without a file the text is made. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Traces of any number of ops, alike in everything but their length: layers forward and backward,
    an activation each that waits in between, weights with an update. */
 #ifndef FERRY_TESTS_BENCH_BIG_TRACE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The obvious program, once, to see where it stops: a binary for each value and each moment, as
    Checkmate (Jain et al., 2020) and POET (Patil et al., 2022) have it, on the same solver as ours
    and under the same door.  Stage t computes op t for the first time; in each stage, per op i:

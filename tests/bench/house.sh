@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The house in figures: for each folder its files, lines, functions, those over sixty lines and over
 # eight parameters, rooms that stand in a circle, and constants that a .c file keeps to itself.
 #   house.sh [TREE [BUILD]]    circles of calls are looked for where BUILD is given

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How fast a Kineto file is read, and in how much memory: files of 10, 20 and 40 MB are made up, so
    that growth shows; the promise is 40 MB in 2 s and in 6 times its text. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A text to learn, of sentences from a small grammar, and what can be known of a text. */
 #ifndef FERRY_TESTS_BENCH_MADE_TEXT_H
 #define FERRY_TESTS_BENCH_MADE_TEXT_H

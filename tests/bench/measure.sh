@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Runs the benches named (all without a name), keeps what they say in docs/measured.json, and makes
 # docs/measured.md of it. Rows of other benches stay. In the build folder:
 #   srcdir=.. bash ../tests/bench/measure.sh [solve|speed|growth|bound|mix|foil]...

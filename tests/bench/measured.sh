@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # docs/measured.md from what the benches have said: measured.sh docs/measured.json > docs/measured.md
 set -eu
 fields='

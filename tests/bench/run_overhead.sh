@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What the library in front of the driver costs a launch where nothing has to leave: instructions by
 # callgrind, with it and without. Each is a difference of two lengths, so that start and end do not count.
 . "$(dirname "$0")/../run.bash"

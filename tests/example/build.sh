@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # build.sh BINDIR LIBDIR: builds the example against an installed ferry through pkg-config, in C and,
 # where there is a C++ compiler, in C++, and runs it. `prefix` is where ferry was installed.
 set -eu

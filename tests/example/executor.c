@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An executor of one's own: it walks a plan by the installed library and carries out two steps with
    plain memory for device and host: executor TRACE PLAN.  Each of the three queues goes on as soon
    as what its next item waits for has ended; here one item at a time. */

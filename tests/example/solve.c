@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan for a budget, by the installed library: solve TRACE DEVICE BYTES PLAN. DEVICE is a name or
    a file, 0 bytes are all that it has to give. */
 #include <ferry.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a plan costs, by the installed library: step_time TRACE PLAN */
 #include <ferry.h>
 #include <stdio.h>

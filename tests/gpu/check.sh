@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Inside what pack.sh made, on a machine with a GPU: the experiments, the link, copies beside a bare
 # loop of them, and every plan, first with each byte verified, then timed, then made again for the
 # link that was found and timed; then a small network that trains, under two plans; large ones that do, in

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How fast a replay's copies are beside a bare loop of asynchronous copies of the same size, each
    way: mapped granules and one pinned arena against plain allocations.
      copies [LIBRARY]

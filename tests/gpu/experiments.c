@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What a driver really does, for the questions of docs/emulator.md that headers leave open (G1 to
    G5, G11, G14). experiments [LIBRARY]; prints one JSON object.  It uses the driver table only, so
    it also runs on the emulator, where its answers are the emulator's. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A prototype, to be thrown away once its questions are answered: can an unmodified program be
    given its memory by a library that stands in front of the driver, and does that library see every
    call? forward.sh builds it with a table of the driver's exports; the program is started with it

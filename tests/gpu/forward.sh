@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Two questions to a GPU and PyTorch: can an unmodified program be given its memory by a library in front
 # of the driver (equal losses, step time within 2 %), and does that library see every call (CUPTI's counts
 # beside its own)?

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Memory served by the library that forward.sh builds, asked for as a CUDA runtime would: through
 cuGetProcAddress.  forward_test.py LIBRARY"""
 import ctypes, os, sys

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Everything that a machine with a GPU and nothing else needs, in one folder and one archive: the
 # program, the experiments, the libraries they were linked with, traces, plans, and check.sh.
 #   tests/gpu/pack.sh BUILD-FOLDER OUT-FOLDER [small]

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The zoo's networks in PyTorch, for two purposes.
 
   pytorch.py step NETWORK BATCH TYPE [STEPS]   how long a step takes, unswapped: one JSON object

@@ -1,10 +1,11 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # ferry_torch on a GPU, all in one command: tests/gpu/torch.sh [RESULTS-FOLDER]. Runs the claims of
 # tests/torch on the CPU's torch, then each network at 90, 80, 70 and 60 % of its own peak: our plan, a
 # greedy one followed by the same executor, save_on_cpu, checkpointing, half a batch. Every row has the
 # memory that was enforced and what was seen. FERRY names the program, FERRY_PYTHON a Python with
 # torch. Ends with 77 where there is no GPU.
-set -u
+set -u -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=${1:-data/gpu}
 python=${FERRY_PYTHON:-python3}
@@ -16,7 +17,7 @@ export FERRY=${FERRY:-$(command -v ferry)} PYTHONDONTWRITEBYTECODE=1
 [ -x "$FERRY" ] || { echo "FERRY does not name the program"; exit 77; }
 mkdir -p "$results"
 status=0
-"$python" "$here/../torch/run.py" follow_claims trap_claims early_claims fit_claims | tee "$results/torch-claims.txt" || status=1
+"$python" "$here/../torch/run.py" follow_claims again_claims trap_claims guard_claims early_claims fit_claims tool_claims | tee "$results/torch-claims.txt" || status=1
 for net in resnet50 gpt-4k gpt-32k unet; do
   "$python" "$here/torch_rows.py" "$net" "$results/torch-$net.json" || status=1
 done

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """One network on a GPU under less and less memory, by several means: torch_rows.py NET RESULT.
 
 Each way runs with the same limit enforced by torch's own fraction. A way that runs out of memory has no
@@ -18,7 +19,9 @@ import torch.nn.functional as F
 from torch import nn
 
 import ferry_torch
-from ferry_torch import fit, tool
+from ferry_torch import tool
+from ferry_torch.fit import this_card
+from ferry_torch.follow import Run as Followed
 from known_nets import Resnet50
 from nets import Block, Unet
 
@@ -111,8 +114,10 @@ def attempt(way, budget, make, around=lambda run: contextlib.nullcontext()):
         with limit(budget):
             run = make()
             run.step()
-            with around(run):
+            with around(run) as how:
                 row.update(timed(run))
+            if isinstance(how, Followed):
+                row["report"] = {name: [predicted, seen] for name, predicted, seen in how.report.rows()}
     except torch.cuda.OutOfMemoryError:
         row["failed"] = "out of memory"
     except ferry_torch.Refused as why:
@@ -133,7 +138,9 @@ def ways(net, folder, budget):
     def fresh(**how):
         return lambda: Run(net, **how)
     offload = lambda run: torch.autograd.graph.save_on_cpu(pin_memory=True)
-    for name, options in (("ferry", ("--seconds", "60")), ("greedy-largest", ("-p", "greedy-largest"))):
+    for name, options in (("ferry", ("--seconds", "60")),
+                          ("ferry, some made again", ("--recompute", "auto", "--seconds", "60")),
+                          ("greedy-largest", ("-p", "greedy-largest"))):
         try:
             yield attempt(name, budget, fresh(), planned(folder, budget, *options))
         except ferry_torch.Refused as why:
@@ -149,7 +156,7 @@ def ways(net, folder, budget):
 def main(net, result):
     folder = tempfile.mkdtemp(prefix="ferry-")
     with open(os.path.join(folder, "card.json"), "w") as file:
-        json.dump(fit.this_card(torch.device("cuda", 0)), file)
+        json.dump(this_card(torch.device("cuda", 0)), file)
     run = Run(net)
     run.step()
     free = timed(run)

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Unmodified PyTorch under `ferry run`: losses and parameters must be those of the same script without it, at
 # 100, 90, 70 and 50 % of what it holds.   torch_run.sh OUT.json [FERRY]
 #   TORCH_ROWS="NETWORK BATCH;..."  other networks of pytorch.py than these

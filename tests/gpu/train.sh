@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Inside what pack.sh made: networks that train, unswapped and in less and less memory; what a step takes
 # beside what was predicted, whether all bits are those of the unswapped step, and how fast PyTorch is
 # where it is there.

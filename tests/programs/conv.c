@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Trains a small network of convolutions. Its memory is asked for with cuMemAlloc at the start, as
    older programs do, but for what the backward pass makes. */
 #include "tests/programs/gpu.h"

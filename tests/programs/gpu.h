@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A program's few helpers around the driver API.  Everything here ends the program with a line
    where something fails, as small programs do. */
 #ifndef FERRY_TESTS_PROGRAMS_GPU_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Programs of other habits, by name: habits MODULE STEPS NAME.
    streams     two streams that hand tensors to each other, and copies of input on a third
    churn       allocations and frees of changing sizes, many alive at once

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The module for the emulated device: each kernel with its parameters, and the time that it takes
    there. */
 #include "tests/programs/kernels.h"

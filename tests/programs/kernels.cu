@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The module for a GPU: nvcc -ptx -I ROOT -o kernels.ptx kernels.cu */
 #include "tests/programs/kernels.h"
 

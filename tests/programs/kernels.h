@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The arithmetic of the programs, one thread an element.  The same source is a module of the
    emulated device (kernels.c) and of a GPU (kernels.cu). */
 #ifndef FERRY_TESTS_PROGRAMS_KERNELS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Trains a recurrent network on letters, unrolled: the same cell at every place of the text. */
 #include "tests/programs/gpu.h"
 

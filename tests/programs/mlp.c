@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Trains a network of dense layers: an allocation, a launch and a free for each tensor of a step.
  */
 #include <stdlib.h>

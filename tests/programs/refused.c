@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Uses what ferry refuses: refused MODULE STEPS NAME; prints what the driver answered. */
 #include <dlfcn.h>
 #include <stdio.h>

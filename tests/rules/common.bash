@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # For the scripts beside this one and a folder above: where things are, and one way to say what is
 # wrong.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What is shipped and what is run: each file of data/ has a README that says where it comes from, and
 # the digest of data/MANIFEST; each test program is in the Makefile, so that none sleeps.
 . "$(dirname "$0")/common.bash"
@@ -23,6 +24,16 @@ sleeping() {
   done
 }
 
+# trace/cards.def has what the device files have.
+rates() {
+  local device rate
+  sed -nE 's/^CARD \(".*", "(.*)", ([0-9]+)\)$/\1 \2/p' trace/cards.def | while read -r device rate; do
+    [ ! -e "data/devices/$device.json" ] || grep -q "\"memory_bytes_per_s\": $rate,*$" "data/devices/$device.json" ||
+      echo "$device: trace/cards.def and its device file differ in memory_bytes_per_s"
+  done
+}
+
+claim "cards have the memory rates of their device files" rates
 claim "every test, fuzzer and bench is in the Makefile" sleeping
 claim "every file of data/ is described" undescribed
 claim "data/MANIFEST holds the digests of the files" digests

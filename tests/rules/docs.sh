@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The manual pages and docs/commands.md name every command and option, and every command of the table
 # answers --help. The pages are printed by the program from its tables; this looks at what came out.
 . "$(dirname "$0")/common.bash"

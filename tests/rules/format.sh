@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # clang-format decides the layout. Versions differ, so only version 14 (Debian 12) is asked, where it
 # is there. What it does badly is small and known (columns of short comments, tables of texts, breaks
 # of long conditions), so a file may differ from it in one line of ten, or in ten lines: enough for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The functions of our C, one a line: FILE:LINE NAME LINES PARAMETERS. The layout is clang-format's:
 # a definition begins in column 0, its body with a line that ends in "{" and ends with a "}" there.
 function parameters(head, at, depth, i, c, n) {

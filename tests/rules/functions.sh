@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # A function takes at most eight parameters: what needs more takes a request, a struct with names. Those
 # over sixty lines are listed as a question; a long one that is right is most often a table.
 . "$(dirname "$0")/common.bash"

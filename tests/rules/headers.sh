@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Each header compiles alone, twice over, and says in its first lines what it is for.
 . "$(dirname "$0")/common.bash"
 

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # base < trace < { solver, executor } < plot < server < cli; solver and executor do not know each
 # other. A file includes files of its own layer and of those below it.
 . "$(dirname "$0")/common.bash"

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The program is light to start: OpenBLAS, whose threads and buffers take hundreds of MiB, is linked
 # to nothing and opened by real arithmetic alone.
 . "$(dirname "$0")/common.bash"

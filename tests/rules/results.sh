@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # docs/results.md is what results.sh makes of docs/results.json and docs/matrix.json, each program has
 # a row, and what the summary promises holds in every case.
 . "$(dirname "$0")/common.bash"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Who knows whom: a folder with sources is a room, an edge leads from one to another that it includes
 # or calls.
 

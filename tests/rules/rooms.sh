@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # A folder with sources is a room. Rooms of a layer know each other in one direction: there is no
 # circle of them, neither of includes nor of calls, which are read from the built objects. Where there
 # is one, its edges are named, the one with the fewest calls first: cut that one.

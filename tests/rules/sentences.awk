@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The sentences of a page, one a line: WORDS PAGE:LINE TEXT. Code, tables, headings and links' targets
 # are no sentences; a row of a list begins a new one.
 function tell(   n, i, part, words, w, k) {

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The session in README.md is what the program prints today.
 . "$(dirname "$0")/common.bash"
 

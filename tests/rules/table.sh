@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # A kind of op without flops, operands (its bytes), a way back, or a function does not compile or link:
 # rows that lack one are tried.
 . "$(dirname "$0")/common.bash"

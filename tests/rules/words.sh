@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Words that do not stand in our code: calls that cannot be used safely, notes to oneself, places of
 # somebody's machine. Calls are looked for outside comments and texts.
 . "$(dirname "$0")/common.bash"
@@ -49,13 +50,15 @@ openings() {
   grep -nEi '[^ ].*/\*+ *(what|where|whether|who)[^a-z]' $openly | grep -v '"[^"]*/\*[^"]*"'
   return 0
 }
-openly=$(sources "base trace executor plot cli" | grep -vE '^trace/(prove|import)/')
+openly=$(sources)
 
 long_lines() { # 100 is what clang-format breaks at; a comment may end in one more short word
   awk 'FILENAME !~ /\.def$/ && length ($0) > 104 { print FILENAME ":" FNR ": " length ($0) " columns" }' $all
 }
 
 once() { # one function says it, so that all say the same
+  grep -rnE '^  int(32|64)_t x = \*\(const int(32|64)_t \*\)a, y = \*\(const int(32|64)_t \*\)b;$' -A1 $(sources) |
+    grep -E '(return x < y \? -1 : x > y|return \(x > y\) - \(x < y\));$' | grep -v '^base/order\.h'
   grep -rn '"out of memory"' $(sources "${layers/solver/}") | grep -vE '^(base/error\.c|[a-z/]*\.def):'
   grep -nE "^static .*[^a-z_](min|max|least|most|smaller|larger|greater|later) \\((int64_t|int32_t|int) [a-z]+, (int64_t|int32_t|int) [a-z]+\\) \{" $(sources "${layers/solver/}")
   return 0
@@ -71,6 +74,6 @@ claim "nothing below cli/ exits, prints or reads the environment" ends_or_prints
 claim "no notes to oneself" notes
 claim "comments begin with the thing, not with what, where, whether, who, of, as" openings
 claim "lines end near column 100" long_lines
-claim "out of memory, the smaller and the larger are said in one place" once
+claim "out of memory, the smaller and the larger, the order of two numbers are said in one place" once
 claim "no type of ours ends in _t" types
 finish

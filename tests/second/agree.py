@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Two readings of the same files agree, and no plan takes a tensor away while an op that may use it
 runs: `agree.py FERRY WORK COUNT [REAL]`.  COUNT steps are made in each format; their true uses are
 known.  REAL is a folder of recorded profiles."""
@@ -10,6 +11,7 @@ import sys
 
 import compare
 import made
+import plain
 import read
 
 ferry, work, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
@@ -210,6 +212,21 @@ def one(seed):
         oracle("seed %d, log of calls" % seed, got[0], got[1], of)
 
 
+def one_plain(seed):
+    step = plain.Step(seed)
+    path = write("made.txt", plain.plain(step))
+    got = agree("seed %d, ferry-text" % seed, [path], plain.read_plain(path))
+    if got:
+        oracle("seed %d, ferry-text" % seed, got[0], got[1], {x: step.uses(x) for x in range(len(step.bytes))})
+    path = write("made.csv", plain.intervals(step))
+    agree("seed %d, intervals" % seed, [path], plain.read_intervals(path))
+    text, of = plain.kernels(step)
+    path = write("made.kernels.json", text)
+    got = agree("seed %d, kernels" % seed, [path], plain.read_kernels(path))
+    if got:
+        oracle("seed %d, kernels" % seed, got[0], got[1], {i: step.uses(of[int(n[1:])]) for i, n in enumerate(got[3])})
+
+
 def inside_one_op(net, t):
     """Workspace: born and freed in one op."""
     ops = net.true_uses()[t.id]
@@ -239,6 +256,7 @@ def comparer():
 comparer()
 for seed in range(count):
     one(seed)
+    one_plain(seed)
 if real:
     for kind, reader in (("kineto", read.read_kineto), ("et", read.read_et), ("chakra", read.read_chakra),
                          ("snapshot", read.read_snapshot)):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Two traces of one step: `compare.py TRACE TRUTH`.  Ops are matched by their names in order, tensors by
 their bytes and the op that makes them.  Says how many uses of the truth the trace misses, which must be
 none, and how many it adds; a pinned tensor is there whenever it lives."""

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Made training steps whose true uses are known, written in each format that ferry imports.
 
 A net is a list of calls; a call has pieces, each of which launches kernels and truly reads and

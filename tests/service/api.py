@@ -1,5 +1,6 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The API of ferry serve, as a client meets it.
-import gzip, hashlib
+import csv, gzip, hashlib, io, re, time
 from common import *
 
 work = scratch ()
@@ -54,7 +55,8 @@ def _ ():
   assert "immutable" in r.headers["Cache-Control"]
   assert s.ask ("GET", path, None, {"If-None-Match": r.headers["ETag"]}).status == 304
   def hits ():
-    return int (s.ask ("GET", "/metrics").body.decode ().split ("\nferry_cache_hits_total ")[1].split ()[0])
+    found = re.search ('ferry_cache_hits_total{kind="schedules"} (\\d+)', s.ask ("GET", "/metrics").body.decode ())
+    return int (found[1]) if found else 0
   before = hits ()
   assert s.ask ("GET", path).body == r.body
   assert hits () == before + 1
@@ -145,6 +147,8 @@ def _ ():
   bomb = gzip.compress (b" " * (64 << 20), mtime=0)
   problem (s.ask ("POST", "/v1/schedules", bomb, {"Content-Encoding": "gzip", "Content-Type": "application/json"}), 413)
   problem (s.ask ("POST", "/v1/traces", gzip.compress (b"\0" * (65 << 20), 1, mtime=0), {"Content-Encoding": "gzip"}), 422)
+  p = problem (s.ask ("POST", "/v1/traces", gzip.compress (b" " * (17 << 20), mtime=0), {"Content-Encoding": "gzip"}), 422)
+  assert "larger than 16.0 MiB when decompressed" in p["detail"], p
 
 @claim ("events tell of what was found, and are told again from where one left")
 def _ ():
@@ -234,6 +238,84 @@ def _ ():
   assert not tight["fits"] and "needs" in tight["reason"]
   problem (s.ask ("GET", "/v1/advice?fingerprint=alex.64&gpu_memory_bytes=lots"), 422)
 
+@claim ("results as tables for spreadsheets, pictures, and steps for a trace viewer")
+def _ ():
+  curve = s.job ("curves", {"trace": trace, "points": 6, "limit_ticks": 1000})
+  path = curve["links"]["result"]
+  for r in (s.ask ("GET", path + "?format=csv"), s.ask ("GET", path, None, {"Accept": "text/csv"})):
+    assert r.status == 200 and r.headers["Content-Type"].startswith ("text/csv")
+    rows = list (csv.DictReader (io.StringIO (r.body.decode ())))
+    assert [(int (x["budget_bytes"]), int (x["predicted.step_ns"])) for x in rows] == [
+      (p["budget_bytes"], p["predicted"]["step_ns"]) for p in curve["result"]["points"]]
+  rivals = s.job ("comparisons", {"trace": trace, "budget_ppm": 800000, "policies": ["lru"], "limit_ticks": 1000})
+  rows = list (csv.DictReader (io.StringIO (s.ask ("GET", rivals["links"]["result"] + "?format=csv").body.decode ())))
+  assert [x["label"] for x in rows] == [x["label"] for x in rivals["result"]["rows"]]
+  assert s.ask ("GET", path + "?format=svg").body.startswith (b"<svg")
+  job = s.job ("schedules", asked)
+  steps = json.loads (s.ask ("GET", job["links"]["result"] + "?format=chrome").body)
+  assert {"X", "C", "M"} <= {e["ph"] for e in steps["traceEvents"]}
+  problem (s.ask ("GET", job["links"]["result"] + "?format=csv"), 406)
+  problem (s.ask ("GET", path + "?format=chrome"), 404)
+  problem (s.ask ("GET", path + "?format=xml"), 406)
+
+@claim ("a key stands for one request")
+def _ ():
+  def ask (body, key): return s.ask ("POST", "/v1/schedules", body, {"Idempotency-Key": key, "Prefer": "wait=30"})
+  a, b = ask (asked, "night-run-7"), ask (asked, "night-run-7")
+  assert a.status == b.status == 200 and a.json ()["id"] == b.json ()["id"], (a.body, b.body)
+  problem (ask (dict (asked, seed=99), "night-run-7"), 422, "invalid")
+  problem (ask (asked, "x" * 200), 400)
+
+@claim ("what /metrics tells is what docs/service.md lists, by name and labels; it counts what was done")
+def _ ():
+  text = s.ask ("GET", "/metrics").body.decode ()
+  told = dict (re.findall (r"(?m)^# TYPE (\S+) (\S+)$", text))
+  page = open (os.path.join (os.environ["srcdir"], "docs/service.md")).read ()
+  listed = re.findall (r"(?m)^\| `((?:ferry|process)_[a-z0-9_]+)(?:\{([a-z,]*)\})?` \| (\w+) \|", page)
+  assert {n: k for n, _, k in listed} == told, set (told.items ()) ^ {(n, k) for n, _, k in listed}
+  for name, labels, kind in listed:
+    used = {",".join (l for l in re.findall (r'(\w+)="', x) if l != "le") for x in re.findall (rf"(?m)^{name}(?:_bucket|_sum|_count)?(?:{{(.*)}})? ", text)}
+    assert used <= {labels}, (name, used, labels)
+  def value (line): return float (re.search (rf"(?m)^{re.escape (line)} (\S+)$", text)[1])
+  assert value ('ferry_http_requests_total{method="POST",route="/v1/traces",code="201"}') >= 1
+  assert value ('ferry_http_request_duration_seconds_bucket{route="/v1/traces",le="+Inf"}') == value ('ferry_http_request_duration_seconds_count{route="/v1/traces"}')
+  assert value ('ferry_jobs_total{kind="schedules",state="done"}') >= 1 and value ("ferry_solve_gap_ratio_count") >= 1
+  assert value ("ferry_worker_peak_rss_bytes") > 1e6 and value ('ferry_store_duration_seconds_count{op="read"}') > 1
+
+@claim ("a trace context reaches the job's worker and the log")
+def _ ():
+  id = "4bf92f3577b34da6a3ce929d0e0e4736"
+  r = s.ask ("POST", "/v1/schedules", dict (asked, seed=4711), {"traceparent": f"00-{id}-00f067aa0ba902b7-01", "Prefer": "wait=30"})
+  assert r.headers["traceparent"].split ("-")[1] == id
+  end = time.time () + PATIENCE
+  while True: # a request's line comes behind its reply
+    mine = [l for l in map (json.loads, open ("log")) if l.get ("trace_id") == id]
+    if len (mine) > 2: break
+    assert time.time () < end, mine
+    time.sleep (0.05)
+  assert [l["msg"] for l in mine if l["msg"].startswith ("job")] == ["job started", "job ended"], mine
+  assert {l["span_id"] for l in mine if "job_id" in l} == {r.json ()["id"][:16]}
+  access = [l for l in mine if l["msg"] == "request"]
+  assert access and access[0]["span_id"] == "00f067aa0ba902b7" and int (access[0]["bytes_in"]) > 0 and int (access[0]["bytes_out"]) > 0
+
+@claim ("the example in C asks for advice and the plan")
+def _ ():
+  flags = subprocess.run (["pkg-config", "--cflags", "--libs", "libcurl", "jansson"], capture_output=True, text=True).stdout.split ()
+  source = os.path.join (os.environ["srcdir"], "contrib/api/scheduler.c")
+  made = subprocess.run (["cc", "-Wall", "-Wextra", "-Werror", source, "-o", "scheduler", *flags], capture_output=True, text=True)
+  assert made.returncode == 0, made.stderr
+  def run (*arguments): return subprocess.run (["./scheduler", s.url, *arguments], capture_output=True, text=True, timeout=PATIENCE)
+  fits = run ("alex.64", str (1 << 40))
+  usual = s.ask ("GET", "/v1/advice?fingerprint=alex.64").json ()
+  if usual["fits"]:
+    assert fits.returncode == 0 and fits.stdout.startswith (f"{usual['memory_bytes']} bytes; the plan is done: "), (fits.stdout, fits.stderr)
+    plan = s.ask ("GET", fits.stdout.split (s.url)[1].strip ())
+    open ("example.json", "wb").write (plan.body)
+    ferry ("check", "a.json", "example.json")
+  small = run ("alex.64", "1")
+  assert small.returncode == 1 and "needs" in small.stdout
+  assert run ("nobody", "1").returncode == 2 and "record three steps" in run ("nobody", "1").stdout
+
 @claim ("advice in the words of each scheduler, rounded up; k8s nodes in both spellings")
 def _ ():
   a = s.ask ("GET", "/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000").json ()
@@ -247,6 +329,9 @@ def _ ():
   assert f"memory: {mib}Mi\n" in advise ("dra").stdout
   assert f'ferry.dev/gpu-memory-bytes: "{a["memory_bytes"]}"' in advise ("k8s").stdout
   assert "needs" in advise ("hami", "--gpu-memory", "1MiB", status=1).stderr
+  advise ("slurm", "-o", "advised.json")
+  ferry ("check", "a.json", "advised.json")
+  assert json.load (open ("advised.json"))["budget_bytes"] == a["memory_bytes"]
   assert "nothing is known" in ferry ("advise", "nobody", "--server", s.url, status=1).stderr
   pod = {"metadata": {"name": "t", "annotations": {"ferry.dev/fingerprint": "alex.64", "ferry.dev/max-slowdown-ppm": "1000000"}}}
   def node (name, memory):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # What the scripts here share: a daemon of their own on a free port, requests, and claims.
 import http.client, json, os, shutil, signal, socket, subprocess, sys, tempfile, time, traceback
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Requests made from server/openapi.json, and mutated: what is valid is never refused as malformed, what
 # is not is a problem with a 4xx; never a 5xx, never a hang, and the daemon lives, in the same memory.
 # fuzz.py REQUESTS SEED

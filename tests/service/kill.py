@@ -1,4 +1,5 @@
-# kill -9 at random moments: the daemon, or one of its workers, round after round. No job that was
+# SPDX-License-Identifier: GPL-3.0-or-later
+# kill -9 at random moments: the daemon, one of its workers, or PostgreSQL, round after round. No job that was
 # accepted is lost, none is stored twice, and every stored plan passes `ferry check`.
 # kill.py ROUNDS SEED [STORE]
 import hashlib, random
@@ -12,7 +13,8 @@ ferry ("zoo", "-q", *SMALL, "-o", "a.json")
 budget = int (json.loads (ferry ("info", "a.json", "--json").stdout)["peak_bytes"] * 0.7)
 plain = open ("a.json", "rb").read ()
 s = Server (work, "--workers", "2", "--tries", "1000", "--worker-memory", "2GiB", store=store)
-accepted, uploads, kills = {}, {}, {"daemon": 0, "worker": 0}
+accepted, uploads, kills = {}, {}, {"daemon": 0, "worker": 0, "database": 0}
+crash = os.environ.get ("FERRY_CRASH") # kills the store's database and starts it again
 
 def children (pid):
   try:
@@ -39,7 +41,10 @@ for n in range (rounds):
   for k in range (dice.randrange (1, 4)): submit (10 * n + k)
   time.sleep (dice.random () * 0.3)
   workers = children (s.process.pid)
-  if dice.random () < 0.5 and workers:
+  if crash and dice.random () < 0.3:
+    kills["database"] += 1
+    assert subprocess.run ([crash], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+  elif dice.random () < 0.5 and workers:
     kills["worker"] += 1
     try: os.kill (dice.choice (workers), signal.SIGKILL)
     except ProcessLookupError: pass
@@ -63,7 +68,8 @@ for n in range (rounds):
 
 def status (id, body):
   kind = "imports" if body is None else "schedules"
-  r = s.ask ("GET", f"/v1/{kind}/{id}", None, {"Prefer": "wait=30"})
+  end = time.time () + PATIENCE # a database that was just killed is not there at once
+  while (r := s.ask ("GET", f"/v1/{kind}/{id}", None, {"Prefer": "wait=30"})).status == 503: assert time.time () < end
   assert r.status == 200, (id, r.status, r.body)
   return r.json ()
 
@@ -110,5 +116,5 @@ def _ ():
   assert s.stop () == 0
   assert os.listdir ("state/work") == [] and os.listdir ("state/spool") == []
 
-print (f"{rounds} rounds: {kills['daemon']} daemons and {kills['worker']} workers killed, {len (accepted)} jobs, {len (uploads)} uploads")
+print (f"{rounds} rounds: {kills['daemon']} daemons, {kills['worker']} workers and {kills['database']} databases killed, {len (accepted)} jobs, {len (uploads)} uploads")
 finish ()

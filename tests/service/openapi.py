@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # server/openapi.json is made from the tables of the service: members.def, kinds.def, routes.def,
 # problems.def. `openapi.py --write` makes it; without, it is compared, and looked through.
 import json, os, re, sys
@@ -37,16 +38,16 @@ def member (type, least, most, words):
 
 def requests ():
   out = {}
-  for letter, name, *_ in rows ("kinds.def", "KIND"):
+  for letter, name, *_ in rows ("protocol/kinds.def", "KIND"):
     if letter == "I": continue
-    own = [r for r in rows ("members.def", "MEMBER") if letter in r[6]]
+    own = [r for r in rows ("protocol/members.def", "MEMBER") if letter in r[6]]
     properties = {r[0]: member (*r[2:6]) for r in own}
     properties["validate_only"] = {"type": "boolean"}
     out["request-" + name] = {"type": "object", "additionalProperties": False,
                               "required": [r[0] for r in own if r[1] == "NULL"], "properties": properties}
   return out
 
-KINDS = [r[1] for r in rows ("kinds.def", "KIND")]
+KINDS = [r[1] for r in rows ("protocol/kinds.def", "KIND")]
 SAYS = {
   "api_page": "the page", "api_health": "the process is alive", "api_metrics": "metrics, in Prometheus' text form",
   "api_openapi": "this description", "api_ready": "the store answers, and the service is not stopping",
@@ -92,6 +93,13 @@ def operation (method, path, role, body, function, kind):
   if function in ("api_submit", "api_job"):
     out["parameters"].append ({"name": "Prefer", "in": "header", "required": False, "schema": {"type": "string"},
                                "description": "wait=N: the reply comes when the job has ended, after N seconds at most (30)"})
+  if function == "api_submit":
+    out["parameters"].append ({"name": "Idempotency-Key", "in": "header", "required": False, "schema": {"type": "string", "maxLength": 128},
+                               "description": "a name for this request; 422 where it stood for another"})
+  if function == "api_result":
+    out["parameters"].append ({"name": "format", "in": "query", "required": False, "schema": {"enum": ["json", "csv", "svg", "chrome"]},
+                               "description": "without it, Accept decides; csv of curves, comparisons and what-if, svg where there is a picture, chrome where there is a plan"})
+    out["responses"]["200"]["content"].update ({t: {"schema": {"type": "string"}} for t in ("text/csv", "image/svg+xml")})
   if body == "BODY_UPLOAD":
     out["requestBody"] = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
   elif body != "BODY_NONE":
@@ -100,18 +108,18 @@ def operation (method, path, role, body, function, kind):
   return out
 
 JOB = {"type": "object", "required": ["id", "kind", "state", "attempt", "links", "request"], "properties": {
-  "id": DIGEST, "kind": {"enum": KINDS}, "state": {"enum": [r[0] for r in rows ("states.def", "STATE")]},
+  "id": DIGEST, "kind": {"enum": KINDS}, "state": {"enum": [r[0] for r in rows ("store/states.def", "STATE")]},
   "attempt": {"type": "integer"}, "events": {"type": "integer"}, "exit": {"type": "integer"}, "position": {"type": "integer"},
   "created_ms": {"type": "integer"}, "started_ms": {"type": "integer"}, "finished_ms": {"type": "integer"},
   "links": {"type": "object"}, "request": {"type": "object"}, "result": {"type": "object"}, "verified": {"type": "object"}, "problem": {"type": "object"}}}
 PROBLEM = {"type": "object", "required": ["type", "title", "status", "detail", "instance", "request_id"], "properties": {
-  "type": {"enum": ["/problems/" + r[0].replace ("_", "-") for r in rows ("problems.def", "PROBLEM")]}, "title": {"type": "string"},
+  "type": {"enum": ["/problems/" + r[0].replace ("_", "-") for r in rows ("protocol/problems.def", "PROBLEM")]}, "title": {"type": "string"},
   "status": {"type": "integer"}, "detail": {"type": "string"}, "instance": {"type": "string"}, "request_id": {"type": "string"},
   "errors": {"type": "array", "items": {"type": "object", "required": ["detail", "pointer"], "properties": {"detail": {"type": "string"}, "pointer": {"type": "string"}}}}}}
 
 def description ():
   paths = {}
-  for method, path, role, body, function in rows ("routes.def", "ROUTE"):
+  for method, path, role, body, function in rows ("api/routes.def", "ROUTE"):
     kinds = [k for k in KINDS if k != "imports" or function not in ("api_submit",)] if "{kind}" in path else [None]
     for kind in kinds:
       p = path.replace ("{kind}", kind or "")
@@ -157,11 +165,11 @@ except ImportError:
   print ("skipped: jsonschema is not here")
 # Every option that a member names is one of the command's.
 options = set (os.popen (os.path.join (os.environ.get ("builddir", "build"), "ferry") + " completion --list").read ().split ("\n"))
-commands = {r[0]: r[2] for r in rows ("kinds.def", "KIND")}
-for name, option, *_, kinds in rows ("members.def", "MEMBER"):
+commands = {r[0]: r[2] for r in rows ("protocol/kinds.def", "KIND")}
+for name, option, *_, kinds in rows ("protocol/members.def", "MEMBER"):
   for k in kinds:
     claim (f"{commands[k]} has the option --{option} of {name}", option == "NULL" or f"{commands[k]} --{option}" in options)
-names = [r[0] for r in rows ("members.def", "MEMBER")]
+names = [r[0] for r in rows ("protocol/members.def", "MEMBER")]
 claim ("the members are sorted", names == sorted (names))
 print (f"{passed} passed, {failed} failed")
 sys.exit (failed > 0)

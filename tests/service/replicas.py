@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Two daemons on one PostgreSQL, four clients, one daemon killed half way: each job is done exactly
 # once. replicas.py JOBS STORE
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 # The session of docs/service.md, run as it stands there: each line behind "$ ", and its output, in
 # which ... stands for anything.
 import re

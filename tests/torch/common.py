@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Training with and without a plan, and what is compared."""
 import gc
 import json
@@ -8,6 +9,7 @@ import torch
 import torch.nn.functional as F
 
 import ferry_torch
+from ferry_torch import trace as traces
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FERRY = os.environ["FERRY"]
@@ -42,11 +44,21 @@ def same(a, b):
     return a[0] == b[0] and len(a[1]) == len(b[1]) and all(map(torch.equal, a[1], b[1]))
 
 
-def card(folder):
+def card(folder, rate=12 * 10**9):
     path = os.path.join(folder, "card.json")
+    link = {**CARD["link"], "d2h_bytes_per_s": rate, "h2d_bytes_per_s": rate}
     with open(path, "w") as file:
-        json.dump(CARD, file)
+        json.dump({**CARD, "link": link}, file)
     return path
+
+
+def even_times(folder, ns=1000):
+    """Every op of the trace there takes as long: the plan then depends on no clock."""
+    path = os.path.join(folder, "step.json")
+    trace = traces.load(path)
+    for op in trace["ops"]:
+        op["ns"] = ns
+    traces.store(trace, path)
 
 
 def ferry(*arguments, accept=(0, 4)):
@@ -64,10 +76,10 @@ def budget_of(trace, device, share):
     return int(least + share * max(0, most - least))
 
 
-def solve(folder, share, *more):
+def solve(folder, share, *more, rate=12 * 10**9):
     """A plan for the trace that was recorded there."""
     trace, plan, device = (os.path.join(folder, n) for n in ("step.json", "plan.json", "card.json"))
-    card(folder)
+    card(folder, rate)
     ferry("solve", trace, "-d", device, "--for", "torch", "--budget",
           f"{budget_of(trace, device, share)}B", "--gap", "5%", "--limit", "20000", "-o", plan, *more)
     return plan

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The recorded traces that ferry ships plan at 60 % of their peak."""
 import glob
 import json

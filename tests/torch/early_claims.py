@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Updates that are moved to where their gradient is final."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Records one step of each example at the size of a large card, without one and without the memory:
 examples.py FOLDER."""
 import importlib

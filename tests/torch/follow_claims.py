@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A plan changes nothing but where bytes lie: same losses, same parameters, bit for bit."""
 import contextlib
 

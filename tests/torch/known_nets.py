@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """ResNet-50 and GPT-2 small, as published, in plain torch."""
 import torch
 import torch.nn.functional as F

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Small networks of four kinds, each with a batch and a loss."""
 import torch
 import torch.nn.functional as F

@@ -1,4 +1,5 @@
-"""What recording and an empty plan cost: medians of paired steps. overhead.py [PAIRS]"""
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What recording and an empty plan cost: medians of the CPU time of paired steps. overhead.py [PAIRS]"""
 import os
 import statistics
 import sys
@@ -10,9 +11,9 @@ sys.path[:0] = [HERE, os.path.join(HERE, "../../executor/torch")]
 
 
 def timed(step):
-    started = time.perf_counter()
+    started = time.process_time()
     step()
-    return time.perf_counter() - started
+    return time.process_time() - started
 
 
 def ratio(pairs, job, around):
@@ -26,23 +27,34 @@ def ratio(pairs, job, around):
     return statistics.median(found)
 
 
+def bare_mode():
+    """A mode that does nothing: less than this no recorder in Python can cost."""
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Bare(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+    return Bare
+
+
 def main(pairs):
     import torch
     import ferry_torch
     from common import Job, card, ferry
     from nets import NETS, OPTIMIZERS
     torch.set_num_threads(1)
-    print(f"{'net':12} {'recorded':>9} {'empty plan':>11}   medians of {pairs} pairs")
+    print(f"{'net':12} {'bare mode':>9} {'recorded':>9} {'empty plan':>11}   medians of {pairs} pairs")
     for net, (make, batches) in NETS.items():
         folder = tempfile.mkdtemp(prefix="ferry-torch-")
         trace, plan = (os.path.join(folder, n) for n in ("step.json", "plan.json"))
         job = Job(make, OPTIMIZERS["adam"], batches)
 
         job.step(0)
+        bare = ratio(pairs, job, bare_mode())
         slower = ratio(pairs, job, lambda: ferry_torch.record(trace, job.model, job.optimizer))
         ferry("solve", trace, "-d", card(folder), "--for", "torch", "-o", plan)
         empty = ratio(pairs, job, lambda: ferry_torch.follow(plan, job.model, job.optimizer))
-        print(f"{net:12} {slower:8.2f}x {100 * empty - 100:+10.1f}%")
+        print(f"{net:12} {bare:8.2f}x {slower:8.2f}x {100 * empty - 100:+10.1f}%")
 
 
 if __name__ == "__main__":

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Runs the claims of the files named: every function test_* with a folder of its own."""
 import importlib
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Known traps: each of these fails when the guard against it is taken out."""
 import json
 import os
@@ -100,8 +101,8 @@ def test_another_storage_in_the_place_of_a_known_one(folder):
 def test_a_write_after_a_discarded_save(folder):
     """Autograd saved the bytes from before the write for a graph that nobody walks back."""
     def between(net, x):
-        x = torch.tanh(x).detach().requires_grad_(True) + 0 * x
-        (x * net.b.weight.sum()).sum()
+        x = torch.tanh(x).detach().requires_grad_(True) + 0.5 * x
+        net.kept = (x * net.b.weight.sum()).sum()
         x.mul_(2)
         return x * x
     compare(folder, between)
@@ -146,6 +147,17 @@ def test_a_saved_view_of_a_dead_base(folder):
         return torch.sigmoid(view) * view
     report = compare(folder, between)
     assert report.unmatched == 0
+
+
+def test_a_place_on_the_host_is_not_given_twice(folder):
+    """As long as a graph may ask for what lies there."""
+    from ferry_torch.arena import Arena
+    from ferry_torch.lanes import CpuLanes
+    arena = Arena(CpuLanes(), 1024)
+    first, second = arena.take(0, 512), arena.take(256, 512)
+    assert arena.extra == 512 and second.bytes.data_ptr() != arena.memory[256:].data_ptr()
+    first.leave()
+    assert arena.take(256, 512).bytes.data_ptr() == arena.memory[256:].data_ptr()
 
 
 def test_a_loss_that_is_kept_alive(folder):
@@ -208,7 +220,7 @@ def test_refusals(folder):
     with open(plan) as file:
         whole = json.load(file)
     for change, words in (({"sections": [{"ops": [0, 1], "parts": 2}]}, "sections"),
-                          ({"recompute": [{"before": 3, "ops": [0], "replaces": [1]}]}, "again"),
+                          ({"order": [1, 1, 0, 1]}, "another order"),
                           ({"moves": [dict(whole["moves"][0], of=2)]}, "parts")):
         changed = os.path.join(folder, "changed.json")
         with open(changed, "w") as file:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Demands of an arena beside those of all places: nothing is mapped there, so a stay is one
    stretch of it, and an op finds the parts of a unit in one piece. */
 #include "trace/check/inner.h"

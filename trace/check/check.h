@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Is a plan legal for a trace? Obvious loops, written from docs/formats.md and sharing
    nothing with the simulator or the solver.  It looks at no predicted, certificate, made_by. */
 #ifndef FERRY_TRACE_CHECK_CHECK_H

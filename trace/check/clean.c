@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A clean move relies on bytes that the host holds, and that nobody has written since. */
 #include "trace/check/inner.h"
 

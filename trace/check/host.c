@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The host arena: where each copy lies, and who takes over whose bytes. */
 #include "trace/check/inner.h"
 #include "trace/check/line.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files of check: a plan's statements, derived once more from the trace. */
 #ifndef FERRY_TRACE_CHECK_INNER_H
 #define FERRY_TRACE_CHECK_INNER_H

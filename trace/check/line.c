@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A binary tree over the stretches between bounds. A node whose whole stretch has one holder says
    so and its children are not looked at; so n takings cost n log n, however long the stretches are.
  */

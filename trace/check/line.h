@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A line of places (granules, host bytes), of which each remembers who took it last. */
 #ifndef FERRY_TRACE_CHECK_LINE_H
 #define FERRY_TRACE_CHECK_LINE_H

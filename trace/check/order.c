@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The order of the ops: every op once, and no two that touch one tensor, one of them writing it,
    the other way round. */
 #include "trace/check/inner.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The two FIFO orders and the waits: complete, once each, and in range. */
 #include "trace/check/inner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Granules: enough for every stay, and who takes over whose. */
 #include <stdlib.h>
 

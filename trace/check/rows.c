@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Stays: one row each, and when each begins and ends. */
 #include "trace/check/inner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Live and safe. The three queues of one step are walked as far as their waits let them: where they
    stop, the plan hangs. In the order of that walk, two steps are walked again with what each event
    knows to have ended, and every taking over in the second is judged. */

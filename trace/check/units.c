@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Units, the pool and the placement's size, derived from the trace and the groups alone. */
 #include <stdlib.h>
 

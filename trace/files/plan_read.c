@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan from JSON.  What can be seen without the trace is checked here: types, ranges, indices
    among the plan's own lists. */
 #include "trace/files/plan_read_inner.h"

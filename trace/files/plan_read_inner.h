@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files that read a plan. */
 #ifndef FERRY_TRACE_FILES_PLAN_READ_INNER_H
 #define FERRY_TRACE_FILES_PLAN_READ_INNER_H

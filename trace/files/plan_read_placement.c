@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan's placement from JSON. */
 #include "trace/files/plan_read_inner.h"
 
@@ -79,7 +80,7 @@ bool plan_read_placement (reading *r, const json *root) {
   int64_t granules = 0, room = 0;
   if (!json_need (root, "placement", &at, r->err) || !plan_read_known (r, &at, placement_keys) ||
       !read_kind (r, &at) ||
-      !plan_read_int (r, &at, "granule_bytes", 512, MOST_BYTES, &pl->granule_bytes) ||
+      !plan_read_int (r, &at, "granule_bytes", 512, MOST_GRANULE_BYTES, &pl->granule_bytes) ||
       !plan_read_int (r, &at, "granules", 0, MOST_INDEX, &granules) ||
       !plan_read_int (r, &at, "pool_below_bytes", 0, MOST_BYTES, &pl->pool_below_bytes) ||
       !plan_read_int (r, &at, "pool_bytes", 0, MOST_BYTES, &pl->pool_bytes))

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A plan to JSON; the long tables as rows or as columns. */
 #include "trace/plan.h"
 

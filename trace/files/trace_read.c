@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace from JSON, plain or packed. */
 #include "trace/trace.h"
 
@@ -8,7 +9,9 @@
 
 static const char *const top_keys[] = { "format",  "name", "batch",      "source",
                                         "tensors", "ops",  "ns_samples", NULL };
-static const char *const source_keys[] = { "kind", "detail", "confidence", "checks", NULL };
+static const char *const source_keys[] = {
+  "kind", "detail", "device", "confidence", "checks", NULL
+};
 static const char *const tensor_keys[] = { "name",        "bytes",      "kind",
                                            "persistent",  "pinned",     "split",
                                            "born_before", "dies_after", NULL };
@@ -196,7 +199,7 @@ static bool read_checks (reading *r, const json *source) {
 
 static bool read_source (reading *r, const json *root) {
   trace_source *s = &r->trace->source;
-  *s = (trace_source){ .kind = "", .detail = "", .confidence = "exact" };
+  *s = (trace_source){ .kind = "", .detail = "", .device = "", .confidence = "exact" };
   json source = json_member (root, "source");
   if (json_is_absent (&source))
     return true;
@@ -204,9 +207,10 @@ static bool read_source (reading *r, const json *root) {
       !json_known (&source, source_keys, r->options->strict, r->options->log, r->err))
     return false;
   json kind = json_member (&source, "kind"), detail = json_member (&source, "detail"),
-       confidence = json_member (&source, "confidence");
-  return read_text (r, &kind, &s->kind) && read_text (r, &detail, &s->detail) &&
-         read_text (r, &confidence, &s->confidence) && read_checks (r, &source);
+       confidence = json_member (&source, "confidence"), device = json_member (&source, "device");
+  return read_text (r, &device, &s->device) && read_text (r, &kind, &s->kind) &&
+         read_text (r, &detail, &s->detail) && read_text (r, &confidence, &s->confidence) &&
+         read_checks (r, &source);
 }
 
 static bool read_samples (reading *r, const json *root) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace to JSON: plain, packed, and the canonical form that the digest is taken of. */
 #include "trace/files/trace_write_inner.h"
 
@@ -134,6 +135,8 @@ static void put_source (json_writer *w, const trace_source *s) {
   }
   json_add_text (w, "confidence", s->confidence);
   json_add_text (w, "detail", s->detail);
+  if (s->device && *s->device)
+    json_add_text (w, "device", s->device);
   json_add_text (w, "kind", s->kind);
   json_close_object (w);
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A trace to JSON, packed: a column for each field that is not the default throughout. */
 #include "trace/files/trace_write_inner.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by the files that write a trace. */
 #ifndef FERRY_TRACE_FILES_TRACE_WRITE_INNER_H
 #define FERRY_TRACE_FILES_TRACE_WRITE_INNER_H

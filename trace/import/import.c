@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/import.h"
 
 #include <string.h>
@@ -16,7 +17,7 @@ const char *import_format_says (import_format f) {
   return format_names[f];
 }
 
-/* ---- what is it ---- */
+/* ---- the kind of a file ---- */
 
 static import_format sniff_json (const char *text, int64_t size) {
   error ignored = { 0 };
@@ -186,6 +187,8 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
   }
   job->files = texts;
   bool ok = import_texts (job, out) && checks_run (job, *out) && report_trace (job, *out);
+  if (ok && job->report->card)
+    (*out)->source.device = job->report->card;
   job->files = NULL;
   return ok;
 }

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Profiles that somebody already has, turned into traces: files in, a trace and a report out.
    What a file is, is seen from its content; `import.def` is the table of what can be read. */
 #ifndef FERRY_TRACE_IMPORT_IMPORT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/prove/cover.h"
 
 #include <stdio.h>
@@ -61,7 +62,7 @@ const char *cover_text (const cover *c, const plan *p, char text[COVER_TEXT]) {
   return text;
 }
 
-/* ---- what a file says ---- */
+/* ---- claims of a file ---- */
 
 /* The plan at hand is in the wider class, so all plans with its own cut and entries are. */
 static bool is_within (const cover *narrow, const cover *wide) {
@@ -79,7 +80,7 @@ static bool ends_with (const char *says, const char *ending, size_t *length) {
   return true;
 }
 
-/* What is said of the order, which says nothing where it is the trace's; *length: of the rest. */
+/* The words on the order, of which there are none where it is the trace's; *length: of the rest. */
 static bool order_allows (const cover *c, const plan *p, const char *says, size_t *length) {
   *length = strlen (says);
   if (ends_with (says, whatever_order, length))
@@ -136,7 +137,7 @@ static int32_t last_writer (const membership *m, int32_t x, int32_t before) {
   return NO_OP;
 }
 
-/* What takes another's place was written last by an op whose outputs the proof lets go. */
+/* A tensor that takes another's place was written last by an op whose outputs the proof lets go. */
 static bool drops_listed (const membership *m, const recompute *r, int32_t entry, error *err) {
   for (int32_t i = 0; m->listed && i < r->replaces.count; i++) {
     int32_t x = r->replaces.at[i], w = last_writer (m, x, r->before);
@@ -148,7 +149,7 @@ static bool drops_listed (const membership *m, const recompute *r, int32_t entry
   return true;
 }
 
-/* Whether a copy before the i-th of an entry has made y. */
+/* True if a copy before the i-th of an entry has made y. */
 static bool made_before (const membership *m, const recompute *r, int32_t i, int32_t y) {
   for (int32_t j = 0; j < i; j++) {
     const op *o = &m->t->ops[r->ops.at[j]];
@@ -176,7 +177,7 @@ static bool reads_the_living (const membership *m, const recompute *r, int32_t e
   return true;
 }
 
-/* Where the proof is about every cut, its ops are the original's and walls between them. */
+/* If the proof is about every cut, its ops are the original's and walls between them. */
 static bool list_ops (membership *m, const cover_traces *t, arena *a, error *err) {
   if (!m->proof->again)
     return true;

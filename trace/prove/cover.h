@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which plans a bound speaks of.  The class is derived from the proof, the plan at hand must be in
    it, and what the file says of it (`covers`) may be less, never more. */
 #ifndef FERRY_TRACE_PROVE_COVER_H
@@ -22,14 +23,15 @@ typedef struct cover {
   bool any_order;   /* of ops; else the plan's */
 } cover;
 
-/* Of a proof that says something beyond compute; what compute proves holds for every plan. */
+/* The cover of a proof that says something beyond compute; what compute proves holds for every
+   plan. */
 cover cover_of (const proof *p);
 extern const cover cover_every_plan;
 
 /* In words; of a plan that cuts and makes again nothing, "this cut" is none. */
 const char *cover_text (const cover *c, const plan *p, char text[COVER_TEXT]);
 
-/* Whether a file that says so says no more than is so. No text says nothing. */
+/* True if a file that says so says no more than is so. No text says nothing. */
 bool cover_allows (const cover *c, const plan *p, const char *says);
 
 /* The trace that the plan's entries speak of, and the proof's: where those are cuts in any way,

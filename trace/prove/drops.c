@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/prove/drops.h"
 
 #define ONE ((int64_t)1 << PROOF_COEF_BITS)

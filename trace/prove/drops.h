@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* For a proof that covers plans which drop tensors and make them again: which ops a drop runs
    again, and what the duals charge for it.  Two walks over the same gaps in the same order: the
    first counts, the second prices. */
@@ -7,7 +8,7 @@
 #include "trace/prove/proof.h"
 #include "trace/unit.h"
 
-/* Of an op: what its next run would serve. */
+/* The tensors that the next run of an op would serve. */
 typedef struct again_op {
   int64_t grains;               /* of one run, rounded down */
   int32_t tensors, most;        /* that may ask for it; at most so often for one of them */
@@ -34,13 +35,13 @@ typedef struct again {
 /* t, u, p, loose, section_ns and peak are set. */
 bool again_begin (again *g, link_rates rates, arena *a, error *err) MUST_CHECK;
 
-/* Whether the idle time of tensor x behind its use `at` can be given up. */
+/* True if the idle time of tensor x behind its use `at` can be given up. */
 bool again_can (const again *g, int32_t x, int32_t at);
 /* First walk: the idle time of tensor x behind its use `at`, between these slots; beyond slot `end`
    x is not needed (due, or before it where that is the last op for form). False: that cannot be
    dropped. Counts only where it can. */
 bool again_count (again *g, int32_t x, int32_t at, int32_t release, int32_t due, int32_t end);
-/* Whether the idle time behind use `at` ends only where x was said to die: whoever reads x to make
+/* True if the idle time behind use `at` ends only where x was said to die: whoever reads x to make
    others again may keep it longer, so it is due at the last op. */
 bool again_ends_life (const trace *t, const units *u, int32_t x, int32_t at);
 /* Between the walks. An error where the proof does not have as many duals as there are rows. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The sum is taken unit by unit and slot by slot from closed formulas: there is no matrix here. */
 #include "base/order.h"
 #include "trace/prove/prover.h"
@@ -21,7 +22,7 @@ static wide carried (const prover *v, int64_t ns, int64_t rate) {
   return (wide)(x / e9 + (x % e9 > 0));
 }
 
-/* ---- what is open ---- */
+/* ---- amounts that are open ---- */
 
 /* away: as so much of it; what is made again can be carried besides. */
 static void count_pause (prover *v, const pause *q, int class, wide room, int away) {

@@ -1,4 +1,5 @@
-/* What may leave: the memory that is short, the pauses of a unit, its parts. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Amounts that may leave: the memory that is short, the pauses of a unit, its parts. */
 #include "base/units.h"
 #include "trace/prove/prover.h"
 
@@ -8,7 +9,7 @@ int64_t prover_room (const prover *v, int32_t unit) {
   return v->u.at[unit].granules * v->granule_bytes;
 }
 
-/* What is there at each op, in whole granules; false: it does not fit in 64 bits. */
+/* Bytes that are there at each op, in whole granules; false: they do not fit in 64 bits. */
 static bool add_rooms (prover *v) {
   int32_t n = v->t->n_ops;
   bool fits = true;

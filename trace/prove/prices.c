@@ -1,4 +1,5 @@
-/* What leaving costs at least, by the duals. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The least price of leaving, by the duals. */
 #include "trace/prove/prover.h"
 
 static wide price_back (const prover *v, const pause *q, int c) {
@@ -65,8 +66,9 @@ wide price_least (prover *v, const pause *q, int32_t count, bool circle, int c) 
       continue;
     }
     wide copy = price_by_copy (v, &q[i], c), again = q[i].again && q[i].price < 0 ? q[i].price : 0;
-    if (pause_serves (q, count,
-                      i)) /* what was made again may be carried besides, for a later one */
+    if (pause_serves (
+            q, count,
+            i)) /* an amount that was made again may be carried besides, for a later one */
       prover_add (v, &total, again);
     else if (again < copy)
       copy = again;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A proof as read: what prove.c takes from prove_read.c. */
 #ifndef FERRY_TRACE_PROVE_PROOF_H
 #define FERRY_TRACE_PROVE_PROOF_H
@@ -7,7 +8,7 @@
 
 enum { PROOF_CLASSES = 8, PROOF_DUAL_BITS = 30, PROOF_COEF_BITS = 24 };
 
-/* What the plans that it speaks of may do beside copies over the link. */
+/* Ways that the plans it speaks of may use beside copies over the link. */
 typedef enum proof_drops { PROOF_DROPS_none, PROOF_DROPS_allowed, PROOF_DROPS_only } proof_drops;
 
 typedef enum proof_kind { PROOF_compute, PROOF_crossing, PROOF_flow } proof_kind;
@@ -25,7 +26,7 @@ typedef struct proof {
   int64_t *stall_out, *stall_in, *work_out, *work_in, *need_first, *need, *host_limit;
   proof_drops drops;
   bool fresh;    /* of plans whose copies keep nothing beyond its last use */
-  int32_t peak;  /* what is dropped over this op is made again behind it; NO_OP: anywhere */
+  int32_t peak;  /* a tensor dropped over this op is made again behind it; NO_OP: anywhere */
   bool sections; /* it speaks of every cut with these orders */
   loose_orders orders;
   uint8_t *again; /* per op: what it wrote last may be dropped; NULL: any */

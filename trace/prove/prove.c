@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which trace a proof speaks of, and what it shows of it. */
 #include "trace/prove/prove.h"
 
@@ -71,7 +72,7 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
   return cover_has_plan (&v->proof, &about, p, v->a, err);
 }
 
-/* What the file says of the bound, against what is proved; and the plan at hand against both. */
+/* The file's claim of the bound, against what is proved; and the plan at hand against both. */
 static bool claims_hold (const trace *t, const prover *v, int64_t step_ns, proved *out,
                          error *err) {
   static const char place[] = "/certificate/lower_bound_ns";

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A certificate read again: from the trace, the plan's device, budget and units, and the duals that
    the plan carries, what is proved is computed once more, in integers, by code that shares nothing
    with the solver.  docs/proof.md has the layout of a proof and why it proves. */
@@ -10,7 +11,7 @@
 enum { PROVED_TEXT = 256 };
 
 typedef struct proved {
-  int64_t lower_bound_ns; /* what the proof is worth, whatever the plan claims */
+  int64_t lower_bound_ns; /* the proof's worth, whatever the plan claims */
   int64_t claimed_ns;
   const char *kind;         /* "compute", "crossing" or "flow"; NULL: nothing is proved */
   char covers[PROVED_TEXT]; /* the plans that the claim holds for: see cover.h */

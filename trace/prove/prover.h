@@ -1,4 +1,5 @@
-/* What the parts of a proof's evaluation share.  Letters as in docs/proof.md: an amount's price is
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Shared by the parts of a proof's evaluation.  Letters as in docs/proof.md: an amount's price is
    what the duals charge for one grain of it.  prove.c says which trace a proof speaks of,
    prove_pauses.c what may leave and how, prove_prices.c what that costs at least, and prove_flow.c
    adds it all up. */
@@ -45,7 +46,7 @@ typedef struct pause {
   wide price;  /* of that */
 } pause;
 
-/* Of a unit: all of it, or what is told apart. */
+/* A part of a unit: all of it, or what is told apart. */
 typedef struct part {
   int64_t room_bytes, out, in, host; /* weights x 2^24 */
 } part;
@@ -86,7 +87,7 @@ static inline int64_t prover_host_first (const prover *v, int c, int32_t j) {
 }
 
 int64_t prover_room (const prover *v, int32_t unit);
-/* What is over the budget at every op if nothing leaves. */
+/* Amounts over the budget at every op if nothing leaves. */
 bool prover_resident (prover *v, error *err) MUST_CHECK;
 
 /* The pauses of one unit in the order in which a copy made in one may serve the next: from a write
@@ -95,7 +96,7 @@ int32_t pauses_of (const prover *v, int32_t unit, pause *to, bool *circle);
 /* Inside one slot no row sees a pause; what its copy could do, the next pause does as well where
    that one is released in the same slot. */
 void pauses_drop (const prover *v, pause *q, int32_t count, bool circle);
-/* Whether a copy that is made in the i-th pause may serve a later one. */
+/* True if a copy that is made in the i-th pause may serve a later one. */
 bool pause_serves (const pause *q, int32_t count, int32_t i);
 int32_t pause_due_slot (const prover *v, const pause *q);
 /* Due at the slot's first op, so back before it starts. */
@@ -109,8 +110,8 @@ int part_class (const prover *v, const part *x);
 /* Sets the price of each pause that can be given up: at its release, there again when it is due, as
    on the host, but nothing is carried. */
 void price_drops (prover *v, int32_t unit, pause *q, int32_t count);
-/* What one grain of a unit costs at least over the step: it stays, leaves by a copy, or leaves
-   clean where the host holds what it held. */
+/* The least price of one grain of a unit over the step: it stays, leaves by a copy, or leaves clean
+   where the host holds what it held. */
 wide price_least (prover *v, const pause *q, int32_t count, bool circle, int class);
 
 /* The stall that the duals of a flow program show. */

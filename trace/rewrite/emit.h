@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shared by both kinds of rewriting: a trace that grows op by op, with the origin of each row. */
 #ifndef FERRY_TRACE_REWRITE_EMIT_H
 #define FERRY_TRACE_REWRITE_EMIT_H

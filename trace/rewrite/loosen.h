@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Every way to cut a step into sections, as one trace: ops that may be
    cut lose their order among themselves ("loose"), and between two of them that no chain may hold
    together a wall of no length is put, at which all before it has run and nothing behind it.  What

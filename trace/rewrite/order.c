@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The version of a tensor is the number of writes to it so far in the step.  An order is sound
    where each op finds the versions that it finds in the trace as it is. */
 #include "trace/rewrite/order.h"

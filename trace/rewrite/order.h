@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The ops of a step in another order, with every value what it was: no op passes one that writes
    what it reads or writes, or reads what it writes.  What else a plan does is done to the trace in
    that order. */

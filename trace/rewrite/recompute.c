@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops run again.  What a tensor holds is known by its version, the number of writes to it so far in
    the step: a copy must read what its original read, and what takes a tensor's place must hold what
    the next reader expects. */
@@ -92,7 +93,8 @@ static bool copy_writes (again *g, int32_t entry, int32_t k) {
       tensor like = g->t->tensors[x];
       origin from = g->tensor_origins[x];
       from.copy = true;
-      like.persistent = like.pinned = false;
+      like.persistent = false;
+      like.pinned = like.again != AGAIN_FREELY;
       like.born_before = like.dies_after = NO_OP;
       g->fresh[x] = emit_tensor (&g->e, &like, from);
       if (g->fresh[x] < 0)

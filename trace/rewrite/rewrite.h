@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An order, sections and recompute entries turn a trace into another one, in which nothing is
    special: every part of an op is an op, every piece of a tensor a tensor.  Who has the trace, the
    three lists and section_ns rebuilds it exactly. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Ops cut along the batch.  A split tensor is cut where any of its users is, so a user of few parts
    touches several pieces; pieces are numbered as the new ops first name them. */
 #include <stdio.h>

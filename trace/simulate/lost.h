@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The memory that a plan takes beside the bytes that live: rounding, and places that stay empty
    while others are needed. */
 #ifndef FERRY_TRACE_SIMULATE_LOST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The event loop of the machine model: jobs, their three queues, two engines.  Steps count from
    0; what of step -1 an item waits for has happened. Used by simulate.c only. */
 #ifndef FERRY_TRACE_SIMULATE_RUN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The rules around the event loop: what each item waits for, when a step counts as steady, and what
    is reported. */
 #include "trace/simulate/simulate.h"

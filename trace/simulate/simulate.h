@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The cost of a plan: the machine model of docs/machine-model.md, and the only source of any figure
    that is shown as a prediction.  It trusts the plan's structure as far as simulate_plan has looked
    (indices, orders); whether a plan is legal is check's affair.  A plan that hangs is an error. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One simulated step as a picture: absolute times to times of the step, and memory over time from
    the births and ends of the plan's stays. */
 #ifndef FERRY_TRACE_SIMULATE_TIMELINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/simulate/waits.h"
 
 enum { LONGEST_CHAIN = 1000 };

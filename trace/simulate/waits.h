@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Why a step takes longer than its ops: which op waits, for which copy, and what held that copy
    up.  Read off a timeline of the simulator; times of the step before are those of this one less
    the period, so a step that does not settle is told as far as it agrees. */

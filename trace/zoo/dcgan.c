@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* DCGAN: one step of the discriminator on real and on made images, then one of the generator. */
 #include <stdio.h>
 

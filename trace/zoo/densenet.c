@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* DenseNet: every layer reads what all before it in its block have made, joined anew each time. */
 #include "trace/zoo/families.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One function a family: appends the whole step, of the variant that networks.def names. */
 #ifndef FERRY_TRACE_ZOO_FAMILIES_H
 #define FERRY_TRACE_ZOO_FAMILIES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* GoogLeNet and Inception v3, as torchvision builds them: batch norm after every convolution. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The layers: each appends its forward ops and leaves a node for its backward ones. */
 #ifndef FERRY_TRACE_ZOO_LAYERS_H
 #define FERRY_TRACE_ZOO_LAYERS_H

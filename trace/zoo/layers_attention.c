@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Attention, with the score matrix in memory and without. */
 #include <assert.h>
 

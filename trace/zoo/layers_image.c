@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Convolution, pooling, batch norm and concatenation. */
 #include <stdio.h>
 

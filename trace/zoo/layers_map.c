@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layers that work element by element, and the losses. */
 #include "trace/zoo/layers.h"
 

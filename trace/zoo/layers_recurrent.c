@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An LSTM, one step at a time: two products, then the cell. */
 #include "trace/zoo/layers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layers on rows: products with weights, norms over a row, tables. */
 #include "trace/zoo/layers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A network while it is built: values and parameters, the ops so far, and the way back through
    them. Layers (layers.h) append forward ops and leave a node; net_backward walks the nodes in
    reverse, and each appends its backward ops.  A failure is remembered; everything after it does

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Unrolled LSTMs: a model of characters, and translation with additive attention. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Residual networks of any depth, as torchvision builds them (the stride in the 3 x 3 convolution).
  */
 #include <stdio.h>

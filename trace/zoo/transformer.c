@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* BERT, GPT-2, LLaMA and ViT: blocks of attention and a feed-forward part. */
 #include "trace/zoo/families.h"
 

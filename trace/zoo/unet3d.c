@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* 3D U-Net (Cicek et al. 2016): three levels down and up, unpadded convolutions, the way across
    cropped. Its published 19,069,955 parameters are those of convolutions with biases and transposed
    ones without; the norms have none. */

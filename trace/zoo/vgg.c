@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Plain chains of convolutions: AlexNet, VGG, OverFeat. */
 #include <stdio.h>
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/zoo/zoo.h"
 
 #include <stdio.h>
@@ -41,14 +42,22 @@ static int resnet_depth (const char *name) {
   return resnet_has_depth (depth) ? (int)depth : 0;
 }
 
-/* The one that begins alike for longest; NULL where none does for three letters. */
+/* How many letters two names have in common, at their begin and at their end. */
+static size_t alike (const char *a, const char *b) {
+  size_t begin = 0, end = 0, a_size = strlen (a), b_size = strlen (b);
+  while (a[begin] && a[begin] == b[begin])
+    begin++;
+  while (begin + end < a_size && begin + end < b_size && a[a_size - end - 1] == b[b_size - end - 1])
+    end++;
+  return begin > 2 ? begin + end : 0;
+}
+
+/* NULL where none begins with the same three letters. */
 static const char *nearest (const char *name) {
   const char *best = NULL;
-  size_t most = 2;
+  size_t most = 0;
   for (int i = 0; i < N_NETWORKS; i++) {
-    size_t same = 0;
-    while (name[same] && name[same] == networks[i].name[same])
-      same++;
+    size_t same = alike (name, networks[i].name);
     if (same > most) {
       most = same;
       best = networks[i].name;
@@ -68,8 +77,8 @@ static bool find (const char *name, zoo_network *network, recipe *r, error *err)
   const char *near = nearest (name);
   if (depth == 0)
     return error_set (err, ERR_usage,
-                      "no network is called %.60s%s%s%s: `ferry zoo --list` names them", name,
-                      near ? "; did you mean `" : "", near ? near : "", near ? "`?" : "");
+                      "no network is called %.60s; %s%s%s`ferry zoo --list` names them", name,
+                      near ? "did you mean `" : "", near ? near : "", near ? "`? " : "");
   *network = (zoo_network){ name, "ResNet", 224, 0, 0, NULL };
   *r = (recipe){ resnet_step, depth, 1000 };
   return true;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Networks by name: one training step of each, with all its tensors, real saved-for-backward sets,
    times by roofline, and what each op calculates.  docs/zoo.md says what is assumed. */
 #ifndef FERRY_TRACE_ZOO_ZOO_H

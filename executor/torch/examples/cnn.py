@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A CNN on made pictures: record a step, plan it for three quarters of its peak, follow the plan."""
 import subprocess
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A small GPT, recorded without a GPU for one that is not here: what would a step take on an H200?"""
 import subprocess
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """An LSTM language model on made letters, with everything in one call."""
 import sys
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A U-Net on made pictures, within a budget."""
 import sys
 

@@ -1,7 +1,9 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """PyTorch and ferry: record a training step, follow a plan."""
+from .batches import max_batch
 from .errors import Refused
 from .fit import fit
 from .follow import follow
 from .record import record
 
-__all__ = ["Refused", "fit", "follow", "record"]
+__all__ = ["Refused", "fit", "follow", "max_batch", "record"]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The host's memory: one block of the planned size, and who lies where in it."""
 
 

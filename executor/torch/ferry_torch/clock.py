@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """How long an op takes: on a GPU by events, on a CPU by its clock, or by the roofline of a card."""
 import json
 import math

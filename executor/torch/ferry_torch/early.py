@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Updates that run as soon as a gradient is final, in the middle of the way back.
 
 Then a gradient need not wait for the optimizer's step. The weight must not be asked for by the rest of

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What this package cannot do is said in one line, before anything was changed."""
 
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The whole story in one call: record a step, ask `ferry solve`, follow the plan from then on.
 
     with ferry_torch.fit(model, optimizer, budget="10GiB") as run:
@@ -60,10 +61,10 @@ def host_bytes():
 class Fit:
     """Counts the optimizer's steps: one as it is, one recorded, then the plan."""
 
-    def __init__(self, model, optimizer, budget, card, folder, say):
+    def __init__(self, model, optimizer, budget, card, folder, say, options=()):
         self.model, self.optimizer = model, optimizer
         self.budget = f"{budget}B" if isinstance(budget, int) else budget
-        self.card, self.folder, self.say = card, folder, say
+        self.card, self.folder, self.say, self.options = card, folder, say, options
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None
 
     @property
@@ -73,7 +74,30 @@ class Fit:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def before_forward(self, module, inputs):
+    def watch(self):
+        """From now on each call of the model passes here. What is begun in it wraps the model's
+        forward again, and is in place for this very call."""
+        self.inner, self.had = self.model.forward, self.model.__dict__.get("forward")
+        self.inside = False
+
+        def forward(*arguments, **options):
+            if self.inside:
+                return self.inner(*arguments, **options)
+            self.before_forward(arguments)
+            self.inside = True
+            try:
+                return self.model.forward(*arguments, **options)
+            finally:
+                self.inside = False
+        self.model.forward = forward
+
+    def unwatch(self):
+        if self.had is None:
+            del self.model.forward
+        else:
+            self.model.forward = self.had
+
+    def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step."""
         if self.steps == LEAVE_STEPS and self.recording is None:
             self.recording = Recording(self.model, self.optimizer, None)
@@ -113,7 +137,7 @@ class Fit:
             self.card = self.path("card.json")
         said = json.loads(tool.ferry("solve", self.path("step.json"), "-d", self.card, "--for",
                                      "torch", "--budget", self.budget, "-o", self.path("plan.json"),
-                                     "--json", accept=(0, 4)))
+                                     "--json", *self.options, accept=(0, 4)))
         expected = said["predicted"]
         self.say(f"ferry: a step takes {time_text(expected['step_ns'])} in "
                  f"{bytes_text(expected['peak_bytes'])}, {time_text(expected['baseline_ns'])} without "
@@ -125,19 +149,23 @@ def say_on_stderr(text):
 
 
 @contextlib.contextmanager
-def fit(model, optimizer, budget, device=None, say=say_on_stderr):
+def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, recompute="off"):
     """Trains within `budget` ("10GiB", an int of bytes, or "60%" of what a step takes). The first step runs as it is,
     the second is recorded, all others follow the plan; at the end it says what it expected and what
-    it saw. `device` is a card's name or file; without it, the one that is here."""
+    it saw. `device` is a card's name or file; without it, the one that is here. `server`, or the variable
+    FERRY_SERVER, is the address of a `ferry serve` that plans instead of this machine. `recompute` may
+    be "auto" or "cheap": then some tensors are made again instead of carried."""
     folder = tempfile.mkdtemp(prefix="ferry-")
-    run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say)
-    hook = model.register_forward_pre_hook(run.before_forward)
+    server = server or os.environ.get("FERRY_SERVER")
+    options = ["--recompute", recompute, *(["--server", server] if server else [])]
+    run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options)
+    run.watch()
     step = run.counted()
     try:
         yield run
     finally:
-        hook.remove()
         run.stack.close()
+        run.unwatch()
         step.undo()
         shutil.rmtree(folder, ignore_errors=True)
         if run.report is not None:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Follows a plan.
 
     with ferry_torch.follow("plan.json", model, optimizer) as run:
@@ -15,6 +16,7 @@ from . import updates
 from .arena import Arena
 from .errors import Refused
 from .follower import Follower
+from .modules import Called
 from .record import device_of
 from .report import Report
 
@@ -60,6 +62,8 @@ def hook(follower, model, stack):
     if follower.standing:
         handles += [m.register_forward_pre_hook(follower.enter_module) for m in model.modules()
                     if any(p is not None for p in m._parameters.values())]
+    if follower.counter is not None:
+        stack.callback(Called(model, follower.counting).undo)
     for handle in handles:
         stack.callback(handle.remove)
     stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
@@ -76,7 +80,7 @@ def follow(path, model, optimizer, trace=None, enforce=True):
     report = Report(plan, device)
     with contextlib.ExitStack() as stack:
         stack.enter_context(enforced(device, plan.budget if enforce else 0))
-        if not plan.moves and not plan.moves_updates():
+        if not plan.moves and not plan.entries and not plan.moves_updates():
             yield Run(report, None)
             return
         lanes = all_lanes.choose(device)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Runs a plan through autograd's hooks, a position at a time.
 
 The trace says at which position each tensor was packed and unpacked. The n-th pack of a step is the
@@ -5,11 +6,13 @@ n-th of the trace: so a hook knows where in the step it is, and does all that th
 positions up to there. A pack that does not fit makes the rest of the step unknown: then nothing more
 leaves, and what is away comes when it is asked for.
 """
+import contextlib
 import weakref
 
 import torch
 
 from . import updates
+from .again import Book, Counter
 from .early import Early
 from .errors import Refused
 from .modules import signature
@@ -18,12 +21,12 @@ from .storages import Form, Watched, is_plain, storage_of
 
 
 class Packed:
-    """A saved tensor that may be on the host."""
+    """A saved tensor that may be on the host, or nowhere until it is made again."""
 
-    __slots__ = ("content", "form", "order", "tensor", "__weakref__")
+    __slots__ = ("content", "form", "order", "book", "tensor", "__weakref__")
 
-    def __init__(self, content, tensor, order):
-        self.content, self.form, self.order = content, Form(tensor), order
+    def __init__(self, content, tensor, order, book=None):
+        self.content, self.form, self.order, self.book = content, Form(tensor), order, book
         self.tensor = tensor if content is None else None  # until its storage has all its bytes
 
 
@@ -37,6 +40,11 @@ class Held:
         self.order, self.standing = order, standing
 
 
+def changed_in_place(saved, now):
+    return RuntimeError("one of the variables needed for gradient computation has been modified by an "
+                        f"inplace operation: it was saved at version {saved} and is at {now}")
+
+
 class Follower:
     """One model, one optimizer, one plan."""
 
@@ -46,12 +54,14 @@ class Follower:
         self.packs, self.unpacks = plan.events("pack"), plan.events("unpack")
         self.pack_content = plan.contents()
         self.last_content = {t: c for (_, t), c in zip(self.packs, self.pack_content)}
-        self.by_tensor = {m.tensor: m for m in plan.moves if not plan.tensors[m.tensor]["persistent"]}
+        self.first_move = {m.tensor: m for m in plan.moves if m.first}
         self.standing, self.known = {}, Watched()
         self.device = next(model.parameters()).device
         self.update_at = self.find_updates()
         self.find_standing()
         self.early = Early(optimizer, self.update_early) if plan.moves_updates() else None
+        self.book, self.root_at = None, 0
+        self.counter = Counter(self, {k for e in plan.entries for k in e.ops}) if plan.entries else None
         self.actions = self.schedule()
         self.start_step()
 
@@ -100,13 +110,16 @@ class Follower:
                 yield f"{name}.{key}", value
 
     def schedule(self):
-        """What is to be done on the way, by position: the waits first, then copies out, then in."""
+        """What is to be done on the way, by position: the waits first, then what leaves, what comes
+        back, what is made again, and what leaves behind that."""
         found = [(at, 0, order, self.release, outs) for order, (at, outs)
                  in enumerate(sorted(self.plan.waits.items()))]
         for order, move in enumerate(self.plan.moves):
-            if move.tensor in self.standing:
-                found.append((move.out_after + 1, 1, order, self.leave, move))
+            if move.tensor in self.standing or not move.first:
+                found.append((move.out_after + 1, 4 if move.behind_copy else 1, order, self.leave, move))
             found.append((move.trigger, 2, order, self.bring, move))
+        found += [(at, 4 if behind else 1, i, self.drop, i) for at, behind, i in self.plan.drops]
+        found += [(e.before, 3, e.number, self.make_again, e) for e in self.plan.entries]
         found.sort(key=lambda row: row[:3])
         return [(row[0], row[3], row[4]) for row in found]
 
@@ -117,6 +130,9 @@ class Follower:
         self.contents, self.lost, self.ended = {}, False, False
         self.unfinished = {}  # packs of storages of which other parts are still written
         self.leaving = []  # copies out that hold their source: number in the plan's order, slot
+        self.undropped = []  # to be dropped once all is there to make them again
+        self.book = Book(self.plan) if self.plan.entries else None
+        self.root_at = 0
 
     def enter_root(self, inputs):
         if self.ended or self.report.steps == 0 and self.pack_at == 0:
@@ -124,6 +140,19 @@ class Follower:
             if signature(inputs) != self.plan.inputs:
                 self.lost = True
                 self.report.other += 1
+
+    @contextlib.contextmanager
+    def counting(self):
+        """The model runs forward: ops are counted, from where it was called in the recorded step."""
+        roots = self.plan.roots()
+        if self.lost or self.root_at >= len(roots):
+            yield
+            return
+        self.counter.at = roots[self.root_at]
+        self.root_at += 1
+        with self.counter:
+            yield
+        self.counter.at = None
 
     def reach(self, position):
         """Everything that the plan has up to here."""
@@ -134,6 +163,9 @@ class Follower:
             self.next_action += 1
             action(what)
         self.let_go_of_ended()
+        for index in self.undropped and self.undropped[:]:
+            self.undropped.remove(index)
+            self.drop(index)
 
     def lose(self):
         """The step is not the trace's: from here on nothing leaves."""
@@ -154,28 +186,46 @@ class Follower:
         self.leaving = [(n, slot) for n, slot in self.leaving if not slot.release(False)]
 
     def leave(self, move):
-        slot = self.standing[move.tensor]
-        self.report.out_bytes += slot.leave(move.offset)
-        self.leaving.append((move.outs or 0, slot))
+        slot = self.slot_of(move.tensor)
+        if slot is not None:
+            self.report.out_bytes += slot.leave(move.offset, move.clean)
+            self.leaving.append((move.outs or 0, slot))
+
+    def slot_of(self, index):
+        """What has the tensor's bytes, if anybody still has it."""
+        held = self.contents.get(index)
+        return self.standing.get(index) if held is None else held()
+
+    def drop(self, index):
+        """Its last use is over; it may not have been packed yet, nor all from which it is made."""
+        content = self.slot_of(index)
+        if content is not None and self.book.can_drop(index, content):
+            content.drop()
+        elif index not in self.contents or content is not None:
+            if self.plan.maker[index].number not in self.book.over:
+                self.undropped.append(index)
+
+    def make_again(self, entry):
+        self.book.run(entry, self)
 
     def bring(self, move):
         if move.frees is not None:
             self.release(move.frees)
-        slot = self.standing.get(move.tensor)
-        if slot is None:
-            held = self.contents.get(move.tensor)
-            slot = held() if held is not None else None
+        slot = self.slot_of(move.tensor)
         if slot is not None:
-            self.fetch(slot)
+            self.fetch(slot, move.last)
 
-    def fetch(self, slot):
-        if slot.bring():
+    def fetch(self, slot, last=True):
+        if slot.bring(last):
             self.report.in_bytes += slot.size
             return True
         return False
 
-    def ensure(self, slot):
+    def ensure(self, slot, book=None):
         """On the device, whatever the plan said."""
+        if slot.dropped:
+            book.run(book.maker_of(slot), self)
+            self.report.late += 1
         if self.fetch(slot):
             self.report.late += 1
         return slot.use()
@@ -183,6 +233,15 @@ class Follower:
     # ---- saved tensors ----
 
     def pack(self, tensor):
+        if self.counter is None:
+            return self.pack_any(tensor)
+        self.counter.quiet += 1
+        try:
+            return self.pack_any(tensor)
+        finally:
+            self.counter.quiet -= 1
+
+    def pack_any(self, tensor):
         if tensor.device.type != self.device.type or tensor.dim() == 0 \
                 or storage_of(tensor) is None:
             return Held(tensor, None)
@@ -202,11 +261,11 @@ class Follower:
         self.pack_at += 1
         position, index = self.packs[order]
         self.reach(position)
-        if standing is not None or index not in self.by_tensor or not is_plain(tensor):
+        if standing is not None or index not in self.plan.comes or not is_plain(tensor):
             self.report.kept += 1
             return Held(tensor, index, standing)
         if self.pack_content[order] != self.last_content[index]:
-            packed = Packed(None, tensor, index)
+            packed = Packed(None, tensor, index, self.book)
             self.unfinished.setdefault(index, []).append(weakref.ref(packed))
             return packed
         return self.pack_moved(tensor, index)
@@ -218,18 +277,25 @@ class Follower:
         held = self.contents.get(index)
         content = held() if held is not None else None
         if content is None:
-            move = self.by_tensor[index]
-            content = Content(tensor, self.arena, move.offset)
-            self.contents[index] = weakref.ref(content)
-            self.leaving.append((move.outs, content))
-            self.report.out_bytes += content.size
+            content = self.first_content(tensor, index)
             self.join_early(index, content)
         elif content.weak.expired() or content.weak.key != storage_of(tensor)._cdata:
             self.lose()
             return Held(tensor, None)
         self.report.followed += 1
         self.let_go_of_ended()
-        return Packed(content, tensor, index)
+        return Packed(content, tensor, index, self.book)
+
+    def first_content(self, tensor, index):
+        move = self.first_move.get(index)
+        content = Content(tensor, self.arena, None if move is None else move.offset)
+        self.contents[index] = weakref.ref(content)
+        if self.book is not None:
+            self.book.keep(index, content)
+        if move is not None:
+            self.leaving.append((move.outs, content))
+            self.report.out_bytes += content.size
+        return content
 
     def join_early(self, index, content):
         """What was packed while other parts of the storage were still written is in it too: the
@@ -249,15 +315,15 @@ class Follower:
             return packed.tensor
         if isinstance(packed, Packed):
             if packed.content.raw is None:
-                self.ensure(packed.content)
+                self.ensure(packed.content, packed.book)
+            if packed.content.changed():
+                raise changed_in_place(packed.content.version, packed.content.raw._version)
             with torch.no_grad():
                 return packed.form.of(packed.content.use())
         if packed.standing is not None:
             self.ensure(packed.standing)
         elif packed.tensor._version != packed.version:
-            raise RuntimeError("one of the variables needed for gradient computation has been "
-                               "modified by an inplace operation: it was saved at version "
-                               f"{packed.version} and is at {packed.tensor._version}")
+            raise changed_in_place(packed.version, packed.tensor._version)
         return packed.tensor
 
     def meet_unpack(self, index):

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Copies to the host and back, beside the ops: two streams on a GPU, at once on a CPU."""
 import torch
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Which module is running: its path, and the parameters that it owns itself."""
 
 
@@ -46,3 +47,22 @@ def signature(inputs):
     """Types and sizes of all tensors that a model was called with."""
     from .storages import tensors_in
     return tuple((str(t.dtype), tuple(t.shape)) for t in tensors_in(inputs, []))
+
+
+class Called:
+    """`model.forward` of this one object inside `around()`, for a while."""
+
+    def __init__(self, model, around):
+        self.model, self.before = model, model.__dict__.get("forward")
+        inner = model.forward
+
+        def forward(*arguments, **options):
+            with around():
+                return inner(*arguments, **options)
+        model.forward = forward
+
+    def undo(self):
+        if self.before is None:
+            del self.model.forward
+        else:
+            self.model.forward = self.before

@@ -1,8 +1,10 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A ferry plan, read for this executor: which storage leaves and comes back where."""
 import glob
 import os
 
 from . import trace as traces
+from .again import Entry
 from .errors import Refused
 
 MOVE = {"unit": None, "part": 0, "of": 1, "out_after": None, "in_before": None, "in_ops": None,
@@ -12,17 +14,45 @@ MOVE = {"unit": None, "part": 0, "of": 1, "out_after": None, "in_before": None, 
 class Move:
     """One stay of one tensor on the host."""
 
-    __slots__ = ("tensor", "out_after", "in_before", "trigger", "clean", "offset", "outs", "frees")
+    __slots__ = ("tensor", "out_after", "in_before", "trigger", "clean", "offset", "outs", "frees",
+                 "behind_copy", "first", "last")
 
-    def __init__(self, tensor, row, trigger, offset):
+    def __init__(self, tensor, row, steps, trigger, offset):
         self.tensor, self.trigger, self.offset = tensor, trigger, offset
-        self.out_after, self.in_before, self.clean = row["out_after"], row["in_before"], row["clean"]
+        self.out_after, self.in_before = steps.behind(row["out_after"]) - 1, steps.before(row["in_before"])
+        self.clean = row["clean"]
+        self.behind_copy = steps.is_copy(row["out_after"])
         self.outs = None  # how many copies out have been made with this one
         self.frees = row["in_outs"]  # how many must be over before it comes back
+        self.first = self.last = True  # of those of the tensor
 
-    @property
-    def wraps(self):
-        return self.in_before <= self.out_after
+
+class Steps:
+    """The ops of the plan's own step, in which some run again: what each is in the trace's."""
+
+    def __init__(self, n_ops, entries):
+        self.rows = []  # op of the trace, of a copy the one that it stands before; is it a copy
+        at = 0
+        for entry in entries:
+            self.rows += [(k, False) for k in range(at, entry.before)]
+            self.rows += [(entry.before, True)] * len(entry.ops)
+            at = entry.before
+        self.rows += [(k, False) for k in range(at, n_ops)]
+        self.n_ops = n_ops
+
+    def __len__(self):
+        return len(self.rows)
+
+    def is_copy(self, op):
+        return self.rows[op][1]
+
+    def before(self, op):
+        """The position before it: copies have that of the op that asks for them."""
+        return self.rows[op][0] if op < len(self.rows) else self.n_ops
+
+    def behind(self, op):
+        at, copy = self.rows[op]
+        return at if copy else at + 1
 
 
 def inputs_of(trace):
@@ -46,22 +76,53 @@ class Plan:
         self.predicted = plan.get("predicted") or {}
         self.budget = plan["budget_bytes"]
         self.refuse_rewrites()
+        self.entries = [Entry(n, row, self.ops) for n, row in enumerate(plan.get("recompute") or [])]
+        self.steps = Steps(len(self.ops), self.entries)
         self.moves, self.host_bytes = [], 0
         self.read_moves()
-        self.waits = {row["op"]: row["outs"] for row in traces.rows(plan.get("op_waits") or [],
-                                                                    ("op", "outs"))}
+        self.find_drops()
+        self.comes = set(self.maker) | {m.tensor for m in self.moves
+                                        if not self.tensors[m.tensor]["persistent"]}
+        self.waits = {}
+        for row in traces.rows(plan.get("op_waits") or [], ("op", "outs")):
+            at = self.steps.before(row["op"])
+            self.waits[at] = max(row["outs"], self.waits.get(at, row["outs"]))
 
     def refuse_rewrites(self):
-        if self.json.get("sections"):
-            raise Refused("the plan cuts ops into sections, which PyTorch cannot do; "
-                          "`ferry solve --for torch` makes one without")
-        if self.json.get("recompute"):
-            raise Refused("the plan makes tensors again, which is not followed yet; "
-                          "`ferry solve --recompute off` makes one without")
+        for key, what in (("sections", "cuts ops into sections"), ("order", "runs ops in another order")):
+            if self.json.get(key):
+                raise Refused(f"the plan {what}, which PyTorch cannot do; "
+                              "`ferry solve --for torch` makes one without")
+
+    def find_drops(self):
+        """Which entry makes a tensor again first, and the position from which on the first one is not
+        needed: behind its last use before, and behind an entry that reads it there."""
+        self.maker, self.drops = {}, []
+        for entry in self.entries:
+            for i in entry.replaces:
+                self.maker.setdefault(i, entry)
+        free, first_back, uses = self.let_go(), self.first_back(), {}
+        for k, op in enumerate(self.ops):
+            for i in {*op["reads"], *op["writes"]} & self.maker.keys():
+                uses.setdefault(i, []).append(k)
+        for i, entry in self.maker.items():
+            if first_back.get(i, -1) < entry.before:
+                continue  # it is back before, and stays
+            at = max([free.get(i, -1)] + [k for k in uses.get(i, []) if k < entry.before]) + 1
+            readers = [e.before for e in self.entries[:entry.number] if i in e.needs]
+            behind = bool(readers) and max(readers) >= at
+            self.drops.append((max([at] + readers), behind, i))
+
+    def first_back(self):
+        found = {}
+        for at, t in self.events("unpack"):
+            found.setdefault(t, at)
+        return found
 
     def read_moves(self):
         rows = [traces.filled(row, MOVE) for row in traces.rows(self.json.get("moves") or [], MOVE)]
         groups = self.json.get("groups") or []
+        n_tensors = len(self.tensors) + sum(len(entry.made) for entry in self.entries)
         for row in rows:
             if row["of"] > 1:
                 raise Refused(f"the plan moves {self.name(row['unit'])} in {row['of']} parts, and "
@@ -71,12 +132,24 @@ class Plan:
         for number, row in enumerate(rows):
             offset = row["host_offset"]
             unit = row["unit"]
-            for t in [unit] if unit < len(self.tensors) else groups[unit - len(self.tensors)]:
-                move = Move(t, row, triggers[number], offset)
+            for t in [unit] if unit < n_tensors else groups[unit - n_tensors]:
+                if t >= len(self.tensors):
+                    raise Refused("the plan moves what it made again, which is not followed; "
+                                  "`ferry solve --for torch` makes one without")
+                move = Move(t, row, self.steps, triggers[number], offset)
                 move.outs = outs.get(number)
                 offset += -(-self.tensors[t]["bytes"] // 512) * 512
                 self.moves.append(move)
                 self.host_bytes = max(self.host_bytes, offset)
+        self.number_moves()
+
+    def number_moves(self):
+        """The first and the last move of each tensor in a step."""
+        at = {}
+        for move in sorted(self.moves, key=lambda m: m.out_after):
+            if move.tensor in at:
+                at[move.tensor].last, move.first = False, False
+            at[move.tensor] = move
 
     def name(self, unit):
         return self.tensors[unit]["name"] if unit < len(self.tensors) else "a group"
@@ -89,19 +162,19 @@ class Plan:
         for m in self.json.get("in_order") or []:
             row = rows[m]
             wraps = row["in_before"] <= row["out_after"]
-            at = row["out_after"] + 1 - (len(self.ops) if wraps else 0)
+            at = row["out_after"] + 1 - (len(self.steps) if wraps else 0)
             if row["in_ops"] is not None:
                 at = max(at, row["in_ops"])
             if row["in_outs"] is not None:
                 at = max(at, self.out_position(rows, outs, row["in_outs"]))
             last = max(last, at)
-            found[m] = last if last > 0 else max(0, len(self.ops) + last)
+            found[m] = self.steps.before(last if last > 0 else max(0, len(self.steps) + last))
         return found
 
     def out_position(self, rows, outs, count):
         """Behind how many ops so many copies out of the step have begun."""
         step, number = divmod(count - 1, len(outs))
-        return rows[outs[number]]["out_after"] + 1 + step * len(self.ops)
+        return rows[outs[number]]["out_after"] + 1 + step * len(self.steps)
 
     def events(self, kind):
         """Position and tensor of each pack or unpack, in order."""
@@ -124,16 +197,27 @@ class Plan:
     def moves_updates(self):
         return (self.ops[0]["compute"] or {}).get("order") == "updates"
 
+    def expects_again(self):
+        """Bytes that a step makes again."""
+        return sum(self.tensors[i]["bytes"] for _, _, i in self.drops)
+
+    def roots(self):
+        """How many ops were over each time that the model was called."""
+        return (self.ops[0]["compute"] or {}).get("roots", [])
+
     def may_leave(self):
         return set((self.ops[0]["compute"] or {}).get("leave", []))
 
 
 def check(plan):
     """Every move must be one that this executor can make."""
-    free, leave = plan.let_go(), plan.may_leave()
-    first_back = {}
-    for at, t in plan.events("unpack"):
-        first_back.setdefault(t, at)
+    free, leave, first_back = plan.let_go(), plan.may_leave(), plan.first_back()
+    for at, _, i in plan.drops:
+        if i not in free or i not in first_back or at > plan.maker[i].before:
+            raise Refused(f"the plan drops {plan.tensors[i]['name']}, which the program holds or "
+                          "autograd does not; `ferry solve --for torch` does not")
+    if plan.entries and not plan.roots():
+        raise Refused("the trace does not say where the model was called; record the step again")
     for move in plan.moves:
         row = plan.tensors[move.tensor]
         if row["persistent"]:

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Records one training step as a ferry trace.
 
     with ferry_torch.record("step.json", model, optimizer):
@@ -18,7 +19,7 @@ from . import trace as traces
 from . import updates
 from .early import Early
 from .errors import Refused
-from .modules import Stack, signature
+from .modules import Called, Stack, signature
 from .recorder import Recorder
 from .storages import Form, as_bytes, is_plain, storage_of
 
@@ -33,6 +34,9 @@ class Kept:
         self.stale = False
         entry.saved.append(weakref.ref(self))
 
+    def __del__(self):
+        self.entry.fallen.append(self.entry)
+
 
 class Recording:
     """One step, while it runs."""
@@ -45,6 +49,7 @@ class Recording:
         self.signature, self.batch = None, 1
         self.copies, self.guarded, self.loose = {}, set(), set()
         self.back_place = ""
+        self.roots = []  # how many ops were over when the model was called
         self.clock = clocks.choose(self.device, device)
         fake = next((p for p in model.parameters() if type(p).__name__ == "FakeTensor"), None)
         self.memory = memories.choose(self.device, fake is not None or device is not None)
@@ -61,6 +66,7 @@ class Recording:
         self.know_all()
         self.stack = Stack(self.model, self.on_root)
         stack.callback(self.stack.undo)
+        stack.callback(Called(self.model, self.recorder.inside_model).undo)
         if self.optimizer is not None:
             wrapped = updates.Wrapped(self.optimizer, self.step)
             stack.callback(wrapped.undo)
@@ -96,6 +102,7 @@ class Recording:
 
     def on_root(self, inputs):
         self.recorder.phase = "forward"
+        self.roots.append(len(self.recorder.ops))
         if self.signature is None:
             self.signature = signature(inputs)
             sizes = [shape for _, shape in self.signature if shape]
@@ -133,18 +140,14 @@ class Recording:
         """One copy of each content of a storage."""
         r = self.recorder
         key = (entry.index, entry.changes)
-        r.quiet += 1
-        try:
-            held = self.copies.get(key)
-            raw = held() if held is not None else None
-            if raw is None:
-                with torch.no_grad():
-                    raw = as_bytes(tensor).clone()
-                r.stand_in(entry, raw)
-                self.copies[key] = weakref.ref(raw)
-            return raw
-        finally:
-            r.quiet -= 1
+        held = self.copies.get(key)
+        raw = held() if held is not None else None
+        if raw is None:
+            with torch.no_grad(), r.unwatched():
+                raw = as_bytes(tensor).clone()
+            r.stand_in(entry, raw)
+            self.copies[key] = weakref.ref(raw)
+        return raw
 
     def unpack(self, kept):
         if not isinstance(kept, Kept):
@@ -159,12 +162,8 @@ class Recording:
         if kept.stale:
             raise RuntimeError("one of the variables needed for gradient computation has been "
                                f"modified by an inplace operation: {kept.entry.name}")
-        r.quiet += 1
-        try:
-            with torch.no_grad():
-                return kept.form.of(kept.raw)
-        finally:
-            r.quiet -= 1
+        with torch.no_grad(), r.unwatched():
+            return kept.form.of(kept.raw)
 
     # ---- the optimizer ----
 

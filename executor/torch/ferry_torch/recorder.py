@@ -1,50 +1,27 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What happens in a step, op by op: the mode below autograd that every op passes."""
+import contextlib
+
 import torch
 from torch.utils._mode_utils import no_dispatch
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from . import again
+from .calls import DETACH, FUNCTIONS, beside, detached
 from .storages import Form, Watched, overlap, storage_of, tensors_in
 
-SILENT = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
-          "_local_scalar_dense", "set_", "resize_")
-NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit")
-
-
-DETACH = torch.ops.aten.detach.default
+NORMS = ("native_batch_norm", "cudnn_batch_norm", "miopen_batch_norm", "_native_batch_norm_legit",
+         "_batch_norm_with_update")
 CONVOLUTION_BACKWARD = torch.ops.aten.convolution_backward.default
-NUMBERS = (bool, int, float, complex)
-
-
-def detached(func, args, kwargs):
-    """Autograd's own view of what it kept, also where that is a number."""
-    out = args[0]
-    if isinstance(out, NUMBERS):
-        return number(out)
-    out = (beside if out.dim() == 0 and type(out) is torch.Tensor else plainly)(func, args, kwargs)
-    return number(out) if isinstance(out, NUMBERS) else out
-
-
-def plainly(func, args, kwargs):
-    return func(*args, **kwargs)
-
-
-def number(value):
-    """A Python number that autograd kept: below it stands as the number itself."""
-    kind = torch.get_default_dtype() if isinstance(value, float) else None
-    return torch.scalar_tensor(value, dtype=kind or torch.tensor(value).dtype)
-
-
-def beside(func, args, kwargs):
-    """Past every mode: the profiler's marks are no ops, and numbers no fake tensors."""
-    with no_dispatch():
-        return func(*args, **kwargs)
 
 
 class Entry:
     """A storage as the trace knows it."""
 
-    def __init__(self, index, name, size, kind):
+    def __init__(self, index, name, size, kind, fallen):
         self.index, self.name, self.bytes, self.kind = index, name, size, kind
+        self.fallen = fallen  # where it is put when autograd gives up what it keeps of it
+        self.apart = False  # nobody but autograd has it, so nobody looks
         self.persistent = kind in ("parameter", "optimizer")
         self.born = None  # op that it was there before; else its first use
         self.first = self.last = None
@@ -68,22 +45,20 @@ class Op:
         self.lasting = 0  # bytes that were scratch at first, and are state
         self.taken = []  # of each call: what it took, scratch with its results, its results
         self.notes = {"pack": [], "unpack": []}
+        self.again = None  # of an op that can run again: storages of its arguments, of its results
 
 
-class Schemas:
-    """Which arguments an op changes, looked up once."""
+class Aside:
+    """In it a recorder looks away."""
 
-    def __init__(self):
-        self.seen = {}
+    def __init__(self, recorder):
+        self.recorder = recorder
 
-    def changed(self, func):
-        found = self.seen.get(func)
-        if found is None:
-            arguments = func._schema.arguments
-            found = [(i, a.name) for i, a in enumerate(arguments)
-                     if a.alias_info is not None and a.alias_info.is_write]
-            self.seen[func] = found
-        return found
+    def __enter__(self):
+        self.recorder.quiet += 1
+
+    def __exit__(self, *why):
+        self.recorder.quiet -= 1
 
 
 class Recorder(TorchDispatchMode):
@@ -92,14 +67,28 @@ class Recorder(TorchDispatchMode):
     def __init__(self, device, clock, memory, batch_of):
         super().__init__()
         self.device, self.clock, self.memory, self.batch_of = device, clock, memory, batch_of
-        self.entries, self.ops, self.live = [], [], []
-        self.watched, self.schemas = Watched(), Schemas()
+        self.entries, self.ops, self.live, self.fallen = [], [], [], []
+        self.watched = Watched()
         self.place, self.phase = (lambda: ""), "forward"
         self.quiet, self.group = 0, None
+        self.inside = 0  # calls of the model that run: only there does a follower count ops
         self.waiting = {"pack": [], "unpack": []}
         self.unseen = {}
         self.on_use = None
         self.unreal = False  # nothing is calculated: meta or fake tensors
+        self.aside = Aside(self)
+
+    def unwatched(self):
+        """What is done in it is no op of the program. Fake tensors are nothing without the modes."""
+        return self.aside if self.unreal else no_dispatch()
+
+    @contextlib.contextmanager
+    def inside_model(self):
+        self.inside += 1
+        try:
+            yield
+        finally:
+            self.inside -= 1
 
     # ---- storages ----
 
@@ -118,7 +107,7 @@ class Recorder(TorchDispatchMode):
         return known
 
     def meet(self, tensor, storage, kind, name=None):
-        entry = Entry(len(self.entries), name or "", storage.nbytes(), kind)
+        entry = Entry(len(self.entries), name or "", storage.nbytes(), kind, self.fallen)
         entry.held.append(self.watched.add(storage, entry))
         entry.split = self.is_split(tensor)
         self.entries.append(entry)
@@ -158,22 +147,34 @@ class Recorder(TorchDispatchMode):
     def look_for_dead(self):
         """Storages that nobody holds any more, since the last op."""
         now, alive = len(self.ops), []
+        if self.fallen:
+            self.live += [entry for entry in dict.fromkeys(self.fallen) if entry.apart]
+            for entry in self.fallen:
+                entry.apart = False
+            self.fallen.clear()
         for entry in self.live:
             held = entry.held
-            if entry.let_go is None and held[0].expired():
+            if entry.let_go is None:
+                if not held[0].expired():
+                    alive.append(entry)
+                    continue
                 entry.let_go = now
+            if any(weak() is not None for weak in entry.saved):
+                entry.apart = True  # autograd has it: it says itself when that is over
             # the last copy is the last to go, but for what is looked at again behind it
-            if entry.let_go is None or not held[-1].expired() \
-                    or not all(weak.expired() for weak in held):
+            elif not held[-1].expired() or not all(weak.expired() for weak in held):
                 alive.append(entry)
-                continue
-            entry.died = now
-            if entry.scratch and self.group is not None:
-                self.group.scratch_now -= entry.bytes
-            for weak in entry.held:
-                self.watched.forget(weak)
-            entry.held = []
+            else:
+                self.bury(entry, now)
         self.live = alive
+
+    def bury(self, entry, now):
+        entry.died = now
+        if entry.scratch and self.group is not None:
+            self.group.scratch_now -= entry.bytes
+        for weak in entry.held:
+            self.watched.forget(weak)
+        entry.held = []
 
     def miss(self, what):
         self.unseen[what] = self.unseen.get(what, 0) + 1
@@ -182,12 +183,12 @@ class Recorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func.namespace == "profiler":
-            return beside(func, args, kwargs)
         if func is DETACH:
             return detached(func, args, kwargs)
         if self.quiet:
             return func(*args, **kwargs)
+        if FUNCTIONS[func].marks:
+            return beside(func, args, kwargs)
         self.look_for_dead()
         given = tensors_in([args, kwargs], [])
         before = [self.entry_of(t) for t in given]
@@ -209,10 +210,11 @@ class Recorder(TorchDispatchMode):
 
     def note(self, func, args, kwargs, before, out, span):
         """Adds the op, unless it makes nothing and changes nothing: a view."""
-        name = func._schema.name.split("::")[-1]
-        changed = self.changed_entries(func, name, args, kwargs)
+        known = FUNCTIONS[func]
+        name = known.name
+        changed = self.changed_entries(known, args, kwargs)
         made = self.made_entries(out)
-        if name in SILENT or not (changed or made):
+        if known.silent or not (changed or made):
             return
         op = self.group or self.open_op(name)
         for entry in before:
@@ -225,6 +227,9 @@ class Recorder(TorchDispatchMode):
                 op.side.add(entry.index)
         for entry in made:
             self.make(op, entry, name)
+        if self.inside and self.phase == "forward" and self.group is None \
+                and again.can_run(known, args, kwargs, before, changed):
+            op.again = before, [self.entry_of(t, make=False) for t in tensors_in([out], [])]
         op.scratch_most = max(op.scratch_most, op.scratch_now)
         op.spans.append(span[0])
         op.taken.append((span[1], op.scratch_now, sum(e.bytes for e in made)))
@@ -243,13 +248,13 @@ class Recorder(TorchDispatchMode):
             for what in kept:
                 what.stale = any(overlap(what.form, form, entry.bytes) for form in written)
 
-    def changed_entries(self, func, name, args, kwargs):
+    def changed_entries(self, known, args, kwargs):
         """What it writes of its arguments, each with "on the side"."""
         found = []
-        for at, key in self.schemas.changed(func):
+        for at, key in known.changed:
             value = args[at] if at < len(args) else kwargs.get(key)
             found += [(self.entry_of(t), False) for t in tensors_in([value], [])]
-        if name in NORMS and len(args) > 5 and args[5]:
+        if known.name in NORMS and len(args) > 5 and args[5]:
             found = [(self.entry_of(t), True) for t in tensors_in(args[3:5], [])]
         return [(e, side) for e, side in found if e is not None]
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """What a plan predicted, beside what was seen."""
 import statistics
 import time
@@ -13,10 +14,16 @@ class Report:
         self.budget = plan.budget
         self.steps = self.followed = self.kept = self.unmatched = self.late = self.other = 0
         self.out_bytes = self.in_bytes = self.extra_bytes = 0
+        self.ops_again = self.bytes_again = 0
+        self.expects_again = plan.expects_again()
         self.host_bytes = plan.host_bytes
         self.times, self.last = [], None
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
+
+    def made_again(self, ops, size):
+        self.ops_again += ops
+        self.bytes_again += size
 
     def step_ended(self):
         if self.device.type == "cuda":
@@ -51,6 +58,7 @@ class Report:
                 ("peak_bytes", p.get("peak_bytes"), self.peak_bytes()),
                 ("d2h_bytes", p.get("d2h_bytes"), self.out_bytes // steps),
                 ("h2d_bytes", p.get("h2d_bytes"), self.in_bytes // steps),
+                ("again_bytes", self.expects_again, self.bytes_again // steps),
                 ("host_bytes", p.get("host_peak_bytes"), self.host_bytes + self.extra_bytes)]
 
     def text(self):
@@ -64,7 +72,7 @@ class Report:
 
 
 NAMES = {"step_ns": "step", "peak_bytes": "device", "d2h_bytes": "out", "h2d_bytes": "in",
-         "host_bytes": "host"}
+         "again_bytes": "again", "host_bytes": "host"}
 
 
 def bytes_text(value):

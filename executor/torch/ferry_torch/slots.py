@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Bytes that are on the device at one time and on the host at another."""
 import torch
 
@@ -6,22 +7,60 @@ from .storages import Weak, as_bytes, storage_of
 
 class Content:
     """What autograd saved of one storage. The copy out is enqueued when it is packed, never later:
-    what the program writes there afterwards is not what was saved."""
+    what the program writes there afterwards is not what was saved. Without an offset there is no
+    copy: it will be dropped, and made again."""
 
-    __slots__ = ("weak", "size", "device", "raw", "source", "room", "signal", "lanes", "__weakref__")
+    __slots__ = ("weak", "size", "device", "raw", "source", "room", "signal", "arena", "lanes",
+                 "dropped", "version", "__weakref__")
 
     def __init__(self, tensor, arena, offset):
         storage = storage_of(tensor)
         self.weak, self.size, self.device = Weak(storage), storage.nbytes(), tensor.device
-        self.lanes = arena.lanes
+        self.arena, self.lanes, self.dropped = arena, arena.lanes, False
         self.source, self.raw = as_bytes(tensor), None
-        self.room = arena.take(offset, self.size)
-        self.signal = self.lanes.out(self.source, self.room.bytes, self.room.signals)
+        self.room = self.signal = None
+        self.version = tensor._version if offset is None else None  # of bytes that are the program's
+        if offset is not None:
+            self.copy_out(self.source, offset)
+
+    def copy_out(self, source, offset):
+        self.room = self.arena.take(offset, self.size)
+        self.signal = self.lanes.out(source, self.room.bytes, self.room.signals)
+
+    def leave(self, offset, clean):
+        """Once more, after it was back. The length of the copy, if there is one."""
+        if self.raw is None:
+            return 0
+        copied = 0 if clean and self.room is not None and self.room.needed else self.size
+        if copied:
+            if self.room is not None:
+                self.room.leave(self.signal)
+            self.copy_out(self.raw, offset)
+        self.source, self.raw = self.raw, None
+        return copied
+
+    def drop(self):
+        """Its bytes are given up."""
+        if self.signal is not None:
+            self.signal.wait()
+        if self.room is not None:
+            self.room.leave(self.signal)
+        self.source = self.raw = self.room = self.signal = None
+        self.dropped = True
+
+    def put(self, raw):
+        """It has been made again."""
+        self.raw, self.dropped, self.version = raw, False, None
+
+    def changed(self):
+        """Were bytes changed that are still the program's?"""
+        held = self.raw if self.source is None else self.source
+        return self.version is not None and held is not None and held._version != self.version
 
     def release(self, wait):
         """Lets the source go once the copy is over; with `wait` the ops behind this wait for it.
         True when nothing is left to do."""
-        if self.source is None:
+        if self.source is None or self.room is None:
             return True
         if not (wait or self.signal.over()):
             return False
@@ -30,21 +69,24 @@ class Content:
         self.source = None
         return True
 
-    def bring(self):
-        """Starts the copy back, unless the bytes are on the device. True if it did."""
-        if self.raw is not None:
+    def bring(self, last=True):
+        """Starts the copy back, unless the bytes are on the device. True if it did. The host keeps
+        its own until the last time."""
+        if self.raw is not None or self.dropped:
             return False
-        if self.source is not None:
+        copied = self.source is None
+        if copied:
+            self.raw = torch.empty(self.size, dtype=torch.uint8, device=self.device)
+            self.signal = self.lanes.back(self.room.bytes, self.raw, [self.signal])
+        else:
             self.raw, self.source = self.source, None
+        if last and self.room is not None:
             self.room.leave(self.signal)
-            return False
-        self.raw = torch.empty(self.size, dtype=torch.uint8, device=self.device)
-        self.signal = self.lanes.back(self.room.bytes, self.raw, [self.signal])
-        self.room.leave(self.signal)
-        return True
+        return copied
 
     def use(self):
-        self.signal.wait()
+        if self.signal is not None:
+            self.signal.wait()
         return self.raw
 
     def __del__(self):
@@ -55,6 +97,8 @@ class Content:
 
 class Standing:
     """A storage that lives from step to step: its bytes go and come, it stays the same object."""
+
+    dropped = False
 
     def __init__(self, tensor, arena):
         self.tensor, self.arena, self.lanes = tensor, arena, arena.lanes
@@ -67,7 +111,7 @@ class Standing:
         row = torch.empty(0, dtype=torch.uint8, device=self.tensor.device)
         return row.set_(self.storage)
 
-    def leave(self, offset):
+    def leave(self, offset, clean):
         """Starts the copy out, unless the host has these bytes. Its length."""
         if self.away or self.leaving:
             return 0
@@ -90,7 +134,7 @@ class Standing:
         self.leaving, self.away = False, True
         return True
 
-    def bring(self):
+    def bring(self, last=True):
         if self.leaving:
             self.leaving = False
             return False

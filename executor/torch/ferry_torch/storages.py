@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """Which memory a tensor lies in.
 
 A storage is known by a weak reference of its own: as long as that is held its number is not given to

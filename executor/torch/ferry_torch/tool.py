@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """The program `ferry`, which does all of the planning."""
 import os
 import shutil

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """A ferry trace as a file, and the digest by which a plan names it (docs/formats.md)."""
 import gzip
 import hashlib

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """An optimizer's step, a parameter at a time.
 
 torch's own optimizers update each parameter from its own gradient and state. So their step may be

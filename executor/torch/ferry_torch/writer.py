@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
 """From what was recorded to the trace's tables."""
 from .errors import Refused
 
@@ -74,10 +75,14 @@ def annotate(ops, used, recording, number):
         for key, events in op.notes.items():
             if events:
                 note[key] = [number.get(i, -1) for i in events]
+        if op.again is not None and row.get("writes"):
+            for key, entries in zip(("in", "out"), op.again):
+                note[key] = [-1 if e is None else number.get(e.index, -1) for e in entries]
         row["compute"] = note
     for entry in used:
         if entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent:
             ops[entry.let_go - 1]["compute"].setdefault("free", []).append(number[entry.index])
+    ops[0]["compute"]["roots"] = recording.roots
     if recording.order:
         ops[0]["compute"]["order"] = recording.order
     ops[0]["compute"]["leave"] = sorted(number[i] for i in may_leave(recording) if i in number)

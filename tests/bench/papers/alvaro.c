@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* TensorFlow's stack before and after pull request 29498 (2019), on an unrolled LSTM of characters:
    up to 3 % of training time, more with longer unrollings. */
 #include <stdio.h>

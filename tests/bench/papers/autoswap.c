@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* AutoSwap (2019): 34.2 % less memory without any overhead.  The least budget, in steps of a
    hundredth of the peak, at which a step is not a thousandth slower: of the mode that sticks to a
    limit, of the mode in which no op waits, and ours. */

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # Runs the programs named, shows what they say, and leaves docs/results.json, docs/matrix.json and
 # docs/results.md behind. What is there already of other programs stays, so it can be run in parts:
 # a program may be given with arguments, as "tests/bench/papers/matrix vgg16 12".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How long an exact answer takes.  The time-indexed form that POET uses, with CBC: 27 nodes in 1.3
    s, 81 nodes unanswered after 83 s.  Ours: the step of a whole network, with what the answer is
    known to be worth.  Seconds are of one core of the machine that ran this. */

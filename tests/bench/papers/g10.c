@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The published instances of the G10 artifact (2023): kernel times of an A100, 40 GB, PCIe
    at 15.754 GiB/s each way, 128 GB of host memory, beside its published totals in cycles of 1.2
    GHz.  Then its noise test: plans from a profile that is wrong by up to a quarter.  The profiles

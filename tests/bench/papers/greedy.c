@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How far every policy is from the bound, over networks and budgets: the question that a reviewer
    asked of greedy against exact (torchtitan 4636: there within half a percent of each other). */
 #include <stdio.h>

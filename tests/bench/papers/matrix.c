@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The best published policy beside ours: nine networks, three links, four budgets.  One line of
    JSON a case; docs/matrix.json keeps them, and results.sh makes the table of it. matrix [NETWORK
    [GB_PER_S [PERCENT]]]: only these cases, `-` for all; TICKS in the environment for another limit

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Meng et al. (2017), Tesla M40 with 12 GB: ResNet-50 from batch 144 to 664; ResNet-200 at batch 32
    from 10662 to 3052 MB. */
 #include <stdio.h>

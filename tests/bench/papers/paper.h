@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* What the programs beside this share: a workload of the zoo, a policy or ferry's planner on it,
    and one row of published beside measured, as a line for people and a line of JSON. */
 #ifndef FERRY_TESTS_PAPER_H

@@ -1,4 +1,5 @@
 #!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
 # docs/results.md from what the programs beside this have said:
 # results.sh docs/results.json docs/matrix.json > docs/results.md
 set -eu

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* SwapAdvisor (ASPLOS 2020): a genetic search over the order of the ops, with a planner for each;
    up to 12 times the memory at 53 to 99 % of the throughput without limit.  The order that a trace
    has, its planner with another order, and ours with the order that it has. */

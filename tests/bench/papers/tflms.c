@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Large model support (2018, 2019): 4.7 to 4.9 times the batch of ResNet-50, on a card whose link
    is NVLink; what the same rule costs on PCIe.  Then 3D U-Net: four images of 192^3 where one of
    144^3 was the most, and what the link makes of that. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* tvDNN (PPoPP 2018, of which only the abstract is public): VGG-16 at batch 256 and 512 in a few GB
    without much loss, by copying parts of tensors.  Here parts are sections: ops run in parts of the
    batch. */

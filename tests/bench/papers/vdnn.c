@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* vDNN (MICRO 2016): VGG-16 at batch 256, 28 GB of it, in a 12 GB Titan X at 12.8 GB/s, 18 % slower
    than a card with enough memory. */
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Chakra .et: an execution trace and a Kineto file that another tool has linked.  Nodes of the CPU
    name tensors, nodes of the GPU have durations; there are no times of start, so no gaps.
 

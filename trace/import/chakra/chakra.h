@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The nodes of a Chakra .et file as tables. */
 #ifndef FERRY_TRACE_IMPORT_CHAKRA_H
 #define FERRY_TRACE_IMPORT_CHAKRA_H
@@ -60,7 +61,7 @@ bool chakra_group_nodes (import_job *job, chakra *c) MUST_CHECK;
 int64_t chakra_stream (const chakra *c, const chakra_node *n);
 /* The compute stream; the report names all.  NULL: failed. */
 const char *chakra_choose_stream (import_job *job, const chakra *c, int64_t *stream);
-/* What the compute stream keeps of the GPU's time, and where the rest is. */
+/* The compute stream's share of the GPU's time, and the place of the rest. */
 bool chakra_count_time (import_job *job, const chakra *c, int64_t stream) MUST_CHECK;
 
 #endif

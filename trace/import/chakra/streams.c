@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which stream a GPU node ran on, which of them is planned, and how much time that leaves out. */
 #include <stdio.h>
 

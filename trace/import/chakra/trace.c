@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* From the nodes of a Chakra file to a trace. */
 #include <stdio.h>
 #include <stdlib.h>

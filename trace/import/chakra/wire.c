@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/chakra/wire.h"
 
 #include <string.h>
@@ -69,7 +70,7 @@ slice wire_slice (const wire *w, const wire_field *f) {
 
 enum { PYTHON_DEPTH = 64, FIELDS = 6 };
 
-/* What is known of an open list: its scalars while they may still be a tensor. */
+/* Knowledge of an open list: its scalars while they may still be a tensor. */
 typedef struct level {
   slice scalar[FIELDS];
   bool text[FIELDS];

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The two encodings inside a Chakra .et file: protobuf fields, and tensor values as Python text.
    Every length is checked against the end of what holds it before anything else happens. */
 #ifndef FERRY_TRACE_IMPORT_CHAKRA_WIRE_H

@@ -1,4 +1,5 @@
-/* What profilers write that is no profile of a step: named for what it is, with what to record
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Files of profilers that are no profile of a step: each named for what it is, with what to record
    instead. */
 #include <string.h>
 #include <strings.h>

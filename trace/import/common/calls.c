@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/common/calls.h"
 
 bool slice_holds (slice text, const char *word) {

@@ -1,5 +1,6 @@
-/* What the name of a call tells: whether autograd runs it, whether it makes a tensor out of
-   nothing, whether it talks to other ranks, whether it uses but a part of what it names. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The name of a call tells whether autograd runs it, whether it makes a tensor out of nothing,
+   whether it talks to other ranks, whether it uses but a part of what it names. */
 #ifndef FERRY_TRACE_IMPORT_CALLS_H
 #define FERRY_TRACE_IMPORT_CALLS_H
 

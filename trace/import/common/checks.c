@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The self-checks of an import: what a sound trace of a training step has, whatever it was read
    from.  What fails lowers the confidence; what cannot be asked of a file says so and lowers
    nothing. */
@@ -5,6 +6,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "trace/cards.h"
 #include "trace/import/common/calls.h"
 #include "trace/import/common/job.h"
 #include "trace/summary.h"
@@ -131,24 +133,28 @@ static void check_turn (checker *c) {
     answer (c, CHECK_turn, true, SAY (c, "all %lld saved tensors are read", (long long)saved));
 }
 
-/* Faster than any card's memory, beside what its caches may hold. */
-#define FASTEST_BYTES_PER_NS 12000
+/* Faster than the memory of any card that is not known, beside what a card's caches may hold. */
+#define FASTEST_BYTES_PER_S 12000000000000
 #define CACHED_BYTES ((int64_t)256 << 20)
 
-static bool too_much (const op *o, int64_t bytes) {
-  int64_t most;
+static bool too_much (const op *o, int64_t bytes, int64_t bytes_per_s) {
   return !call_is_partial ((slice){ o->name, (int64_t)strlen (o->name), false }) &&
-         !__builtin_mul_overflow (o->ns, (int64_t)FASTEST_BYTES_PER_NS, &most) &&
-         bytes - CACHED_BYTES > most;
+         bytes - CACHED_BYTES > (__int128)o->ns * bytes_per_s / 1000000000;
 }
 
 static void check_rate (checker *c) {
   const int64_t *moved = c->job->facts.moved_bytes;
-  char size[UNITS_TEXT], time[UNITS_TEXT];
+  const char *card = c->job->report->card;
+  int64_t known_rate = card_memory_bytes_per_s (card);
+  int64_t bytes_per_s = known_rate ? known_rate : FASTEST_BYTES_PER_S;
+  if (!known_rate)
+    card = "any card";
+  char size[UNITS_TEXT], time[UNITS_TEXT], rate[UNITS_TEXT];
+  units_rate (rate, bytes_per_s);
   int32_t n = 0, first = NO_OP, known = 0;
   for (int32_t k = 0; moved && k < c->t->n_ops; k++) {
     known += moved[k] > 0;
-    if (c->t->ops[k].ns == 0 || !too_much (&c->t->ops[k], moved[k]))
+    if (c->t->ops[k].ns == 0 || !too_much (&c->t->ops[k], moved[k], bytes_per_s))
       continue;
     if (first == NO_OP)
       first = k;
@@ -158,11 +164,11 @@ static void check_rate (checker *c) {
     return;
   if (n)
     answer (c, CHECK_rate, false,
-            SAY (c, "%d ops use more than any card moves in their time, as op %d %.60s: %s in %s",
-                 n, first, c->t->ops[first].name, units_bytes (size, moved[first]),
+            SAY (c, "%d ops use more than %s moves in their time (%s), as op %d %.60s: %s in %s", n,
+                 card, rate, first, c->t->ops[first].name, units_bytes (size, moved[first]),
                  units_time (time, c->t->ops[first].ns)));
   else
-    answer (c, CHECK_rate, true, SAY (c, "no op uses more than a card could move"));
+    answer (c, CHECK_rate, true, SAY (c, "no op uses more than %s moves (%s)", card, rate));
 }
 
 static void check_peak (checker *c, int64_t peak) {
@@ -232,6 +238,11 @@ static bool lower (checker *c, trace *t) {
   confidence word = word_of (own);
   char text[600] = "";
   int length = colon ? snprintf (text, sizeof text, "%.240s", colon + 2) : 0;
+  if (c->job->facts.unmarked) {
+    word = word > CONFIDENCE_APPROXIMATE ? word : CONFIDENCE_APPROXIMATE;
+    length += snprintf (text + length, sizeof text - (size_t)length, "%s%s", length ? "; " : "",
+                        c->job->facts.unmarked);
+  }
   for (import_check_id i = 0; i < IMPORT_SELF_CHECKS; i++) {
     const import_check *check = &c->job->report->self[i];
     if (check->verdict != VERDICT_FAILS)

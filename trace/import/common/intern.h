@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Texts to small numbers: names, thread ids, sources.  Everything lives in the arena. */
 #ifndef FERRY_TRACE_IMPORT_INTERN_H
 #define FERRY_TRACE_IMPORT_INTERN_H

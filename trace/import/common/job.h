@@ -1,5 +1,5 @@
-/* What the importers of one call share: the decoded files, the options, the report being written.
- */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Shared by the importers of one call: the decoded files, the options, the report being written. */
 #ifndef FERRY_TRACE_IMPORT_JOB_H
 #define FERRY_TRACE_IMPORT_JOB_H
 
@@ -14,8 +14,8 @@ typedef struct import_text {
   import_format format;
 } import_text;
 
-/* What an importer noticed that decides how sure its trace is (checks.def); -1 or NULL: nothing is
-   known of it. */
+/* Observations of an importer that decide how sure its trace is (checks.def); -1 or NULL: nothing
+   is known of it. */
 typedef struct import_facts {
   bool measured; /* a profile, not somebody's own words: the checks make sense */
   /* GPU time of the step: all that the file shows, that of the planned ops, that of other streams,
@@ -26,6 +26,7 @@ typedef struct import_facts {
   int64_t widened;            /* calls of autograd that do not list what they use */
   int64_t ops_by_nobody;      /* ops without a call, and so without tensors */
   const char *two_runs;       /* why the two files look like two runs */
+  const char *unmarked;        /* how the step was told where no mark says it */
   int64_t other_steps, same_steps;
   int64_t *moved_bytes; /* per op: what its kernels certainly read or wrote; NULL: not known */
   int32_t *created;     /* tensors that the update made to stay, in ascending order */
@@ -36,7 +37,7 @@ typedef struct import_job {
   const import_text *files;
   int n_files;
   import_options options;
-  arena *a;       /* what outlives the import */
+  arena *a;       /* holds everything that outlives the import */
   arena *scratch; /* freed when it is done */
   import_report *report;
   error *err;

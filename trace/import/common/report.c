@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The report of an import: counted off the finished trace where that is possible, so that what is
    printed and what is written cannot differ. */
 #include <stdarg.h>
@@ -68,7 +69,7 @@ static void hold (import_report *r, const char *name, int64_t bytes) {
   r->holders[at] = (import_holder){ name, bytes };
 }
 
-/* Who is alive at the op; tensors of one name (a line of source) are one holder. */
+/* The holders alive at the op; tensors of one name (a line of source) are one holder. */
 static bool find_holders (import_job *job, const trace *t, const uses *u, int32_t at) {
   intern names = intern_new (job->scratch);
   int64_t *sums = NEW (job->scratch, t->n_tensors, int64_t, job->err);
@@ -120,7 +121,7 @@ static bool sum_lives (import_job *job, const trace *t, const uses *u, const int
   return true;
 }
 
-/* Of a step that makes the state of its optimizer: state stays, so the steps behind it have it from
+/* If the step makes the state of its optimizer: state stays, so the steps behind it have it from
    their start.  Both peaks are said. */
 static bool find_peak (import_job *job, const trace *t) {
   import_report *r = job->report;

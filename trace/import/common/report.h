@@ -1,4 +1,5 @@
-/* What an import is asked, and what it found: files in, a trace and this report out. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The request of an import and its findings: files in, a trace and this report out. */
 #ifndef FERRY_TRACE_IMPORT_COMMON_REPORT_H
 #define FERRY_TRACE_IMPORT_COMMON_REPORT_H
 
@@ -14,11 +15,15 @@ typedef enum import_format {
   IMPORT_FORMATS
 } import_format;
 
+/* A step of a profile that marks none: refused, or one of these. */
+typedef enum import_marks { IMPORT_MARKED, IMPORT_REPEATS, IMPORT_WHOLE } import_marks;
+
 typedef struct import_options {
   int64_t step;        /* the k of ProfilerStep#k; -1: the last complete one */
   int32_t device;      /* -1: the one with most GPU events */
   int64_t limit_bytes; /* of each decoded text; 0: 4 GiB */
   bool likely;         /* reads that a Kineto file does not show: only those that are likely */
+  import_marks marks;
 } import_options;
 
 #define IMPORT_DEFAULTS ((import_options){ .step = -1, .device = -1 })
@@ -66,8 +71,8 @@ const char *import_check_name (import_check_id id);
 /* The word that it lowers the confidence to. */
 const char *import_check_lowers (import_check_id id);
 
-/* What was found, how sure it is, and what to record instead where it does not suffice.  Texts live
-   in the arena of the import. */
+/* The findings, how sure they are, and what to record instead where they do not suffice.  Texts
+   live in the arena of the import. */
 typedef struct import_report {
   import_read read[IMPORT_FILES];
   int n_read;
@@ -81,7 +86,7 @@ typedef struct import_report {
   int64_t zero_tensors;   /* dropped: no bytes */
   int64_t unused_tensors; /* dropped: no op between birth and death */
   int64_t peak_bytes;
-  int64_t reference_peak_bytes; /* what the profile's own memory events say; 0: none */
+  int64_t reference_peak_bytes; /* the peak by the profile's own memory events; 0: none */
   int64_t first_peak_bytes;     /* of a step that makes its optimizer's state; 0: it makes none */
   int64_t floor_bytes;          /* the most that one op uses at once, with what stays */
   const char *floor_at;
@@ -90,7 +95,7 @@ typedef struct import_report {
   import_holder holders[IMPORT_HOLDERS];
   int n_holders;
   import_check self[IMPORT_SELF_CHECKS];
-  const char *checks[IMPORT_CHECKS]; /* what else was compared */
+  const char *checks[IMPORT_CHECKS]; /* other comparisons that were made */
   int n_checks;
   const char *inferred; /* NULL: nothing */
   int64_t reads, reads_inferred;
@@ -99,7 +104,7 @@ typedef struct import_report {
   const char *card;                 /* "Tesla V100-SXM2-32GB"; NULL: not in the file */
   int64_t card_bytes;               /* 0: not in the file */
   const char *confidence;           /* as in the trace's source */
-  const char *advice; /* what to record instead; NULL where the trace can be planned */
+  const char *advice; /* the thing to record instead; NULL where the trace can be planned */
   import_warning warnings[IMPORT_WARNINGS];
   int n_warnings;
 } import_report;

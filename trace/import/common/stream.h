@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A pull reader of JSON text that is too big for a tree: the caller asks for what comes next and
    skips what it does not need; nothing is copied.  The first mistake is remembered with its byte
    and line, after which every call says "no more".

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An execution trace alone: what is alive together, by calls that have no time.  The ops of the
    trace are the innermost calls that name a device tensor; what only an outer call names (the
    inputs of aten::convolution_backward, whose parts are allocations) goes to the next innermost
@@ -56,7 +57,7 @@ static bool collect (import_job *job, const et *e, const entered *leaves, int32_
   for (int64_t i = 0; i < e->n_mentions; i++) {
     const mention *m = &e->mentions[i];
     const generation *g = &e->generations.at[m->generation];
-    /* What an outer call hands up was made by one of its parts. */
+    /* An outer call hands up what one of its parts made. */
     if (m->output && !e->nodes[m->node].leaf && g->defined && g->first_node != m->node)
       continue;
     int32_t at = first_at (leaves, n, e->nodes[m->node].record_id);

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A PyTorch execution trace: every operator call with the tensors it names, in the order in which
    the calls returned; no times. */
 #ifndef FERRY_TRACE_IMPORT_ET_H
@@ -14,7 +15,7 @@ typedef struct et_node {
   bool has_schema;
 } et_node;
 
-/* Of an operator's schema, by place. */
+/* An operator's schema, by place. */
 typedef struct et_schema_masks {
   uint64_t written; /* arguments whose type carries a ! */
   uint64_t aliases; /* results that are views of an argument, and not written */
@@ -50,7 +51,7 @@ typedef struct et_use {
   bool read, write;
 } et_use;
 
-/* What is known of each generation beyond its uses. */
+/* Knowledge of each generation beyond its uses. */
 typedef struct et_life {
   bool before; /* there when the iteration began */
   bool after;  /* used behind it */

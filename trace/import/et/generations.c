@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/et/generations.h"
 
 #include <stdlib.h>
@@ -20,7 +21,7 @@ static bool is_descendant (const walk_node *nodes, int32_t node, int32_t of) {
   return node == of;
 }
 
-/* Whether a descendant of the node has named the storage since it began to live.  A descendant that
+/* True if a descendant of the node has named the storage since it began to live.  A descendant that
    did stands close behind in the walk: only calls of other threads come between. */
 static bool named_below (const splitter *s, int32_t last, int32_t node) {
   if (last < 0)
@@ -35,7 +36,7 @@ static bool named_below (const splitter *s, int32_t last, int32_t node) {
   return false;
 }
 
-/* Whether the node itself has named it as an input: those mentions stand right before. */
+/* True if the node itself has named it as an input: those mentions stand right before. */
 static bool is_own_input (const splitter *s, int32_t last, int32_t node) {
   for (; last >= 0 && s->mentions[last].node == node; last = s->before[last])
     if (!s->mentions[last].output)
@@ -86,7 +87,7 @@ static bool add (splitter *s, int32_t i) {
     g->last_node = m->node;
   }
   g->touched |= node->phase;
-  /* What a call hands up from its parts was written there. */
+  /* A call hands up from its parts what was written there. */
   if (m->written && (!fresh || defines))
     g->written |= node->phase;
   s->before[i] = last;

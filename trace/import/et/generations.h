@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Storages named by ids that come back: an id is a data pointer, and after a free the next tensor
    may have the same.  A walk over the nodes splits each id into generations, one a life. */
 #ifndef FERRY_TRACE_IMPORT_GENERATIONS_H
@@ -8,7 +9,7 @@
 
 enum { PHASE_FWD = 1, PHASE_BWD = 2, PHASE_OPT = 4 };
 
-/* What names storages.  Nodes are walked in the order of the array, in which a node stands behind
+/* Nodes name storages.  Nodes are walked in the order of the array, in which a node stands behind
    its children; time runs along `axis`, on which it stands before them. */
 typedef struct walk_node {
   int64_t axis;

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which call of one file is which of the other: by record function id where both have it, else by
    the names in the order in which the calls of a thread began.  Ids that only look alike are not
    used: rf_id and External id agree in toys alone. */
@@ -146,8 +147,8 @@ static bool list_calls (joiner *j, intern *names, both_lists *both) {
   return j->job->err->code == ERR_none;
 }
 
-/* Where the shorter sequence lies in the longer one: the last place, by Knuth, Morris and Pratt, so
-   that long repetitive steps cost no more than their length.  -1: nowhere. */
+/* The place at which the shorter sequence lies in the longer one: the last place, by Knuth, Morris
+   and Pratt, so that long repetitive steps cost no more than their length.  -1: nowhere. */
 static int64_t find_inside (joiner *j, const call_list *inner, const call_list *outer,
                             int64_t *places) {
   int32_t *border = NEW (j->job->scratch, (int64_t)inner->count + 1, int32_t, j->job->err);

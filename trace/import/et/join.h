@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The calls of an execution trace and of the Kineto file of the same run, matched. */
 #ifndef FERRY_TRACE_IMPORT_ET_JOIN_H
 #define FERRY_TRACE_IMPORT_ET_JOIN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <string.h>
 
 #include "trace/import/common/calls.h"
@@ -320,7 +321,7 @@ static bool find_parents (import_job *job, et *e) {
     int32_t parent = id_map_find (&ids, e->nodes[i].parent_id);
     if (parent < 0)
       continue;
-    /* Who is around was entered before: this also leaves no circles. */
+    /* Nodes around it were entered before: this also leaves no circles. */
     if (e->nodes[parent].record_id >= e->nodes[i].record_id)
       continue;
     e->nodes[i].parent = parent;

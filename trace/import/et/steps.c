@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* One step of an execution trace that holds several, and what its optimizer makes to keep.  Steps
    are told by ProfilerStep# marks; without them by where an optimizer ends.  Calls belong to the
    step in which they were entered, whatever their thread: backward waits for its threads. */
@@ -176,7 +177,7 @@ bool et_choose_step (import_job *job, et *e) {
   return true;
 }
 
-/* ---- what stays ---- */
+/* ---- tensors that stay ---- */
 
 /* The outermost call below the optimizer; the node itself outside of one. */
 static int32_t call_in_optimizer (const et *e, int32_t node) {

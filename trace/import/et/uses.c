@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Uses of generations by ops, and the tensors that they become. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -58,7 +59,7 @@ bool et_sum_moved (import_job *job, const et_uses *uses, const generations *g, i
     return false;
   for (int64_t i = 0; i < uses->count; i++) {
     const et_use *u = &uses->at[i];
-    int64_t whole = g->at[u->generation].bytes; /* what is expanded is not read more than once */
+    int64_t whole = g->at[u->generation].bytes; /* an expanded tensor is not read more than once */
     int64_t bytes = u->moved < whole ? u->moved : whole;
     if (moved[u->op] < MOST_BYTES)
       moved[u->op] += bytes;
@@ -98,9 +99,9 @@ bool et_make_tensors (import_job *job, const generations *g, const walk_node *no
     if (kind == TENSOR_OPTIMIZER && x->defined && !remember_created (job, tensor_of[i], g->count))
       return false;
     tensor *t = build_tensor_at (b, tensor_of[i]);
-    /* What was there before was not made in the step, so nothing says that it ever goes: buckets
-       that gradients are reduced in, tables that this step happens not to write, and the batch
-       itself, whose place the next batch takes. */
+    /* A tensor that was there before was not made in the step, so nothing says that it ever goes:
+       buckets that gradients are reduced in, tables that this step happens not to write, and the
+       batch itself, whose place the next batch takes. */
     if (!x->defined)
       t->persistent = true;
     if (!t->persistent) {

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* An execution trace and the Kineto file of the same run: the calls of both are matched, times come
    from one and tensors from the other.
 
@@ -5,40 +6,13 @@
    on its thread after it began; one whose work is on another stream uses its tensors during every
    op that runs beside that work. */
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "trace/import/common/calls.h"
+#include "trace/import/common/launches.h"
 #include "trace/import/et/join.h"
 
-/* ---- where a call's tensors are used ---- */
-
-typedef struct launched {
-  int64_t at_ns;
-  int32_t thread, run;
-} launched;
-
-static int by_launch (const void *a, const void *b) {
-  const launched *x = a, *y = b;
-  if (x->thread != y->thread)
-    return x->thread < y->thread ? -1 : 1;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  return x->run < y->run ? -1 : x->run > y->run;
-}
-
-static int32_t first_launched (const launched *rows, int32_t n, int32_t thread, int64_t at_ns) {
-  int32_t low = 0, high = n;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    const launched *r = &rows[middle];
-    if (r->thread < thread || (r->thread == thread && r->at_ns < at_ns))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
+/* ---- ops that use a call's tensors ---- */
 
 typedef struct placing {
   joiner *j;
@@ -77,8 +51,8 @@ static bool prepare (placing *p) {
     p->next_run[i] = p->first_run[r->owner];
     p->first_run[r->owner] = i;
   }
-  qsort (p->by_thread, (size_t)n, sizeof (launched), by_launch);
-  qsort (p->by_time, (size_t)n, sizeof (launched), by_launch);
+  launches_sort (p->by_thread, n);
+  launches_sort (p->by_time, n);
   for (int32_t i = 0; i < j->it.n_sides; i++) {
     const kineto_side *side = &j->it.sides[i];
     if (side->owner == NONE)
@@ -94,10 +68,10 @@ static bool prepare (placing *p) {
 /* The op that a call without GPU work belongs to: the next that its thread launches a kernel of. */
 static int32_t folded (const placing *p, const kineto_op *o) {
   int32_t n = p->j->it.n_runs;
-  int32_t at = first_launched (p->by_thread, n, o->thread, o->start_ns);
+  int32_t at = launches_first (p->by_thread, n, o->thread, o->start_ns);
   if (at < n && p->by_thread[at].thread == o->thread)
     return p->by_thread[at].run;
-  at = first_launched (p->by_time, n, 0, o->start_ns);
+  at = launches_first (p->by_time, n, 0, o->start_ns);
   return at < n ? p->by_time[at].run : n - 1;
 }
 
@@ -162,7 +136,7 @@ static int when (const placing *p, int32_t op) {
   return at < p->j->it.window.start_ns ? -1 : at >= p->j->it.window.end_ns;
 }
 
-/* Of a call that launches kernels itself: all runs of it and of the calls in it. */
+/* For a call that launches kernels itself: all runs of it and of the calls in it. */
 typedef struct span {
   int32_t first, last;
 } span;
@@ -270,8 +244,8 @@ static bool widen_all (widening *w) {
   return true;
 }
 
-/* What a call names, or a call in it, is used by every op of the call if that launches kernels
-   itself; and if an autograd node of its number does so, by every op of the node. */
+/* A tensor that a call names, or a call in it, is used by every op of the call if that launches
+   kernels itself; and if an autograd node of its number does so, by every op of the node. */
 static bool widen (placing *p, widening *out) {
   joiner *j = p->j;
   *out = (widening){ .p = p };
@@ -321,7 +295,7 @@ static bool place_all (placing *p) {
     }
     bool makes = m->output && g->defined && g->first_node == m->node;
     bool works = p->first_run[op] != NONE || p->side_end[op] != 0;
-    /* What an outer call hands up was made by one of its parts, unless it runs kernels itself. */
+    /* An outer call hands up what one of its parts made, unless it runs kernels itself. */
     if (m->output && g->defined && !makes && !j->e.nodes[m->node].leaf && !works)
       continue;
     life->used = true;

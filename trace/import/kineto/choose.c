@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which iteration is planned, and on which device and stream. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,11 +68,13 @@ static bool optimizer_windows (import_job *job, const kineto *k, kineto_window *
   return true;
 }
 
-bool kineto_windows (import_job *job, const kineto *k, kineto_window **out, int32_t *n) {
+bool kineto_windows (import_job *job, const kineto *k, int32_t device, kineto_window **out,
+                     int32_t *n) {
   *n = 0;
   *out = NULL;
   if (k->n_steps == 0)
-    return optimizer_windows (job, k, out, n);
+    return optimizer_windows (job, k, out, n) &&
+           (*n || kineto_unmarked_windows (job, k, device, out, n));
   *out = NEW (job->scratch, k->n_steps, kineto_window, job->err);
   if (!*out)
     return false;
@@ -125,12 +128,10 @@ static int32_t last_with_work (import_job *job, const kineto *k, int32_t device,
 static bool choose_window (import_job *job, const kineto *k, kineto_iteration *it) {
   kineto_window *windows;
   int32_t n;
-  if (!kineto_windows (job, k, &windows, &n))
+  if (!kineto_windows (job, k, it->device, &windows, &n))
     return false;
   if (n == 0)
-    return error_set (job->err, ERR_infeasible,
-                      "no complete iteration: call profiler.step() every iteration, so that the "
-                      "profile has ProfilerStep# marks");
+    return kineto_refuse_unmarked (job, k, it->device);
   int32_t at = last_with_work (job, k, it->device, windows, n);
   if (job->options.step >= 0) {
     at = 0;
@@ -142,6 +143,10 @@ static bool choose_window (import_job *job, const kineto *k, kineto_iteration *i
                         (long long)job->options.step, n, windows[0].name, windows[n - 1].name);
   }
   it->window = windows[at];
+  if (k->n_steps == 0 && strncmp (it->window.name, "Optimizer", 9) != 0)
+    job->facts.unmarked = job->options.marks == IMPORT_WHOLE
+                              ? "the whole profile is taken for one step"
+                              : "the step is a repetition of kernels";
   job->report->iteration =
       arena_format (job->a, job->err, "%s of %d step%s", windows[at].name, n, n == 1 ? "" : "s");
   job->report->iteration_ns = windows[at].end_ns - windows[at].start_ns;

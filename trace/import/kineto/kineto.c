@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A Kineto file alone.  With memory events it can be planned, approximately; without them it holds
    durations only. */
 #include "trace/import/kineto/kineto.h"

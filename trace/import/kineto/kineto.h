@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A Kineto (Chrome) trace of the PyTorch profiler as tables: what ran on the CPU, what it launched,
    what ran on the GPU, and what the allocator did.  Both dialects (2021, and 2022 on) end up here.
    Times are nanoseconds; threads and names are numbers of the two interns. */
@@ -51,7 +52,7 @@ typedef struct kineto_memory {
   bool has_address;
 } kineto_memory;
 
-/* What the file says of a card. */
+/* The file's words on a card. */
 typedef struct kineto_card {
   int64_t id, bytes;
   slice name;
@@ -111,7 +112,7 @@ bool kineto_nest (import_job *job, kineto *k) MUST_CHECK;
 
 /* ---- one iteration on one stream ---- */
 
-/* What one owner ran on the compute stream without another in between: an op of the trace. */
+/* One owner's kernels on the compute stream without another's in between: an op of the trace. */
 typedef struct kineto_run {
   int64_t start_ns, ns, gap_ns;
   int64_t first_launch_ns, last_launch_ns;
@@ -137,7 +138,7 @@ typedef struct kineto_iteration {
   int64_t stream;
   kineto_run *runs; /* in order of start; they do not overlap */
   int32_t n_runs;
-  kineto_side *sides; /* what ran on other streams, in order of start */
+  kineto_side *sides; /* work on other streams, in order of start */
   int32_t n_sides;
   int64_t first_ns, span_ns; /* of the compute stream */
   int64_t overlap_ns;        /* cut from kernels that began before the one before had ended */
@@ -154,7 +155,13 @@ bool kineto_choose (import_job *job, const kineto *k, kineto_iteration *out) MUS
 bool kineto_runs (import_job *job, const kineto *k, kineto_window window,
                   kineto_iteration *out) MUST_CHECK;
 /* The windows of all complete iterations, in order. */
-bool kineto_windows (import_job *job, const kineto *k, kineto_window **out, int32_t *n) MUST_CHECK;
+bool kineto_windows (import_job *job, const kineto *k, int32_t device, kineto_window **out,
+                     int32_t *n) MUST_CHECK;
+/* The same of a profile without marks, by the option for those; *n stays where there are none. */
+bool kineto_unmarked_windows (import_job *job, const kineto *k, int32_t device,
+                              kineto_window **out, int32_t *n) MUST_CHECK;
+/* Says so, and what could be done. */
+bool kineto_refuse_unmarked (import_job *job, const kineto *k, int32_t device) MUST_CHECK;
 
 /* When the event was launched, or began where no launch is known; whether that is in the window. */
 int64_t kineto_launched_at (const kineto *k, const kineto_gpu *g);
@@ -170,7 +177,7 @@ bool kineto_samples (import_job *job, const kineto *k, const kineto_iteration *i
 /* The one line about durations + gaps = span, and what was cut. */
 bool kineto_check_span (import_job *job, const kineto_iteration *it) MUST_CHECK;
 
-/* What the checks want to know of an iteration, and the card for the report. */
+/* The facts of an iteration that the checks want to know, and the card for the report. */
 void kineto_facts (import_job *job, const kineto *k, const kineto_iteration *it);
 
 /* ---- memory events ---- */
@@ -200,7 +207,8 @@ typedef struct kineto_peak {
 /* Sums over the events of a window. */
 void kineto_sum (const kineto *k, int32_t device, kineto_window window, kineto_peak *out);
 
-/* What a memory snapshot of the same run adds to an alloc: the size as requested and the line. */
+/* Additions to an alloc by a memory snapshot of the same run: the size as requested and the
+   line. */
 typedef struct kineto_detail {
   int64_t bytes; /* 0: nothing is known */
   const char *line;
@@ -211,7 +219,7 @@ typedef struct kineto_detail {
 kineto_detail *kineto_match_snapshot (import_job *job, const kineto *k, const kineto_iteration *it,
                                       const import_text *snapshot);
 
-/* ---- who may read ---- */
+/* ---- possible readers ---- */
 
 /* The ops between which nothing says that a saved tensor is read: it counts as used by all from its
    birth to `last_forward`, and by all from `first_backward` to its death. */

@@ -1,6 +1,7 @@
-/* Who is around whom.  One sweep per thread over ops and questions in order of time, with a stack
-   of the ops that have begun: what has ended is popped, so the top answers.  Intervals are closed,
-   since a launch may carry the very microsecond at which its op ends. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Intervals and those around them.  One sweep per thread over ops and questions in order of time,
+   with a stack of the ops that have begun: what has ended is popped, so the top answers.  Intervals
+   are closed, since a launch may carry the very microsecond at which its op ends. */
 #include <stdlib.h>
 
 #include "trace/import/kineto/kineto.h"

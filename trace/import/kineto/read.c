@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <stdlib.h>
 #include <string.h>
 
@@ -277,7 +278,7 @@ static bool add_launch (reader *r, const event *e) {
   return true;
 }
 
-/* Where args say nothing: the row is the device, and in the old dialect the thread "stream 7". */
+/* If args say nothing: the row is the device, and in the old dialect the thread "stream 7". */
 static void device_and_stream (event *e) {
   int64_t value;
   if (e->device < 0 && slice_decimal (e->process, 0, &value))

@@ -1,8 +1,9 @@
-/* Who may read a saved tensor.  A Kineto file does not say; it says which call made it, which calls
-   ran later with inputs of which shapes, and when it was freed.  What follows from that: an op
-   whose own call lists its inputs with shapes, none as large as the tensor, does not read it; any
-   other op of the forward pass may.  The backward of each that may read it may too, and so may
-   every op from the first of these backward calls to the death.
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Possible readers of a saved tensor.  A Kineto file does not name them; it says which call made
+   it, which calls ran later with inputs of which shapes, and when it was freed.  What follows from
+   that: an op whose own call lists its inputs with shapes, none as large as the tensor, does not
+   read it; any other op of the forward pass may.  The backward of each that may read it may too,
+   and so may every op from the first of these backward calls to the death.
 
    So a tensor made in a custom Function, or in a compiled region, is used by all of its kernels:
    they were launched by one call whose list of inputs does not hold what the call itself saved. */

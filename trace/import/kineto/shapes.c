@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Shapes of inputs and what the head of a Kineto file says: which cards, which rank.  Shapes are
    the only evidence in such a file for who reads a tensor: an op that names no input as large as it
    does not read it whole. */

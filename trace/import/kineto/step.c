@@ -1,4 +1,5 @@
-/* What ran in the chosen iteration on the compute stream, as ops. */
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The kernels of the chosen iteration on the compute stream, as ops. */
 #include <stdlib.h>
 
 #include "trace/import/kineto/kineto.h"
@@ -170,7 +171,7 @@ bool kineto_samples (import_job *job, const kineto *k, const kineto_iteration *i
                      trace_builder *b) {
   kineto_window *windows;
   int32_t n;
-  if (!kineto_windows (job, k, &windows, &n))
+  if (!kineto_windows (job, k, it->device, &windows, &n))
     return false;
   int64_t *ns = NEW (job->scratch, it->n_runs, int64_t, job->err);
   if (!ns)

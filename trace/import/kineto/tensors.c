@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Memory events of one iteration as tensors.  Birth and death are times of the CPU while the GPU
    runs later, so both are told in ops by when ops were launched: a block is born at the first op
    whose last kernel is launched on that thread after the alloc, and dies after the last op of which
@@ -9,12 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/import/common/launches.h"
 #include "trace/import/kineto/kineto.h"
-
-typedef struct launched {
-  int64_t at_ns;
-  int32_t thread, run;
-} launched;
 
 typedef struct tensor_use {
   int32_t op, tensor;
@@ -39,29 +36,6 @@ typedef struct maker {
   int32_t n_tensors;
 } maker;
 
-static int by_launch (const void *a, const void *b) {
-  const launched *x = a, *y = b;
-  if (x->thread != y->thread)
-    return x->thread < y->thread ? -1 : 1;
-  if (x->at_ns != y->at_ns)
-    return x->at_ns < y->at_ns ? -1 : 1;
-  return x->run < y->run ? -1 : x->run > y->run;
-}
-
-/* The first row of `rows` at or behind (thread, at_ns). */
-static int32_t first_at (const launched *rows, int32_t n, int32_t thread, int64_t at_ns) {
-  int32_t low = 0, high = n;
-  while (low < high) {
-    int32_t middle = low + (high - low) / 2;
-    const launched *r = &rows[middle];
-    if (r->thread < thread || (r->thread == thread && r->at_ns < at_ns))
-      low = middle + 1;
-    else
-      high = middle;
-  }
-  return low;
-}
-
 static launched *sort_launches (maker *m, bool first, bool threads) {
   launched *rows = NEW (m->job->scratch, m->it->n_runs, launched, m->job->err);
   if (!rows)
@@ -71,7 +45,7 @@ static launched *sort_launches (maker *m, bool first, bool threads) {
     rows[i] =
         (launched){ first ? r->first_launch_ns : r->last_launch_ns, threads ? r->thread : 0, i };
   }
-  qsort (rows, (size_t)m->it->n_runs, sizeof *rows, by_launch);
+  launches_sort (rows, m->it->n_runs);
   if (first) /* the last op launched so far is the latest in the stream's order */
     for (int32_t i = 1; i < m->it->n_runs; i++)
       if (rows[i].run < rows[i - 1].run)
@@ -82,15 +56,15 @@ static launched *sort_launches (maker *m, bool first, bool threads) {
 /* NONE: nothing was launched behind it. */
 static int32_t birth_run (const maker *m, const kineto_memory *e) {
   int32_t n = m->it->n_runs;
-  int32_t at = first_at (m->by_thread, n, e->thread, e->at_ns);
+  int32_t at = launches_first (m->by_thread, n, e->thread, e->at_ns);
   if (at < n && m->by_thread[at].thread == e->thread)
     return m->by_thread[at].run;
-  at = first_at (m->lasts, n, 0, e->at_ns);
+  at = launches_first (m->lasts, n, 0, e->at_ns);
   return at < n ? m->lasts[at].run : NONE;
 }
 
 static int32_t death_run (const maker *m, const kineto_memory *e) {
-  int32_t at = first_at (m->firsts, m->it->n_runs, 0, e->at_ns + 1);
+  int32_t at = launches_first (m->firsts, m->it->n_runs, 0, e->at_ns + 1);
   return at ? m->firsts[at - 1].run : NONE;
 }
 
@@ -297,7 +271,7 @@ static bool compare_steps (maker *m) {
   kineto_window *windows;
   int32_t n;
   kineto_peak chosen, other;
-  if (!kineto_windows (m->job, m->k, &windows, &n))
+  if (!kineto_windows (m->job, m->k, m->it->device, &windows, &n))
     return false;
   kineto_sum (m->k, m->it->device, m->it->window, &chosen);
   for (int32_t i = n > 8 ? n - 8 : 0; i < n; i++) {
@@ -335,7 +309,7 @@ static void use_details (maker *m) {
   }
 }
 
-/* What stays because of what the file does not say. */
+/* Tensors that stay because of what the file does not say. */
 static void say_held (maker *m) {
   import_report *r = m->job->report;
   r->held_tensors = m->held;

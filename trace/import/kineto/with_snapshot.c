@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A Kineto file and a memory snapshot of one run.  Both list the same allocs in the same order, one
    padded to 512 bytes and one as requested, so the iteration's sizes are looked for in the
    snapshot's.  That gives exact sizes and lines of source; reads stay inferred. */

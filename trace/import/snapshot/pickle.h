@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Python's pickle, as far as it is data.  A pickle is a program for a small machine; this reader
    knows the instructions that build numbers, texts, lists and dicts, and refuses all that could
    call something.  The file is untrusted: lengths, stack and memo are bounded by its size. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/snapshot/snapshot.h"
 
 #include <stdio.h>
@@ -14,7 +15,7 @@ typedef struct reader {
   id_map open; /* by address: a block */
 } reader;
 
-/* ---- who asked for it ---- */
+/* ---- the code that asked for it ---- */
 
 static slice base_name (slice path) {
   for (int64_t i = path.size; i > 0; i--)
@@ -191,7 +192,7 @@ static bool see_segments (reader *r, const pickle_value *segments) {
   return true;
 }
 
-/* What one device has at most, and at the end. */
+/* The most that one device has, and the bytes at the end. */
 typedef struct card_use {
   int64_t events, active, net, peak; /* peak: above what was there at the start */
 } card_use;

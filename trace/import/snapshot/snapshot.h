@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A CUDA memory snapshot of PyTorch: what the allocator handed out and took back, by whom. */
 #ifndef FERRY_TRACE_IMPORT_SNAPSHOT_H
 #define FERRY_TRACE_IMPORT_SNAPSHOT_H

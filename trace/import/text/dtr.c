@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Logs of operator calls as research on recomputation keeps them: one JSON object a line, with the
    calls, their times, what their results weigh and alias, and when names are released.
 
@@ -191,7 +192,7 @@ static bool set_bytes (dtr *d, const result *r, storage *to) {
   return true;
 }
 
-/* What a result refers to: the storage of an argument, or a new one. */
+/* The storage that a result refers to: that of an argument, or a new one. */
 static bool define (dtr *d, const result *r, int32_t *made) {
   int32_t at;
   *made = NONE;
@@ -362,7 +363,7 @@ static bool more (dtr *d) {
   return d->s.at < d->s.size;
 }
 
-/* What was logged before the mark START is not of the step. */
+/* Calls logged before the mark START are not of the step. */
 static int64_t start_of (const import_text *file) {
   static const char mark[] = "\"START\"";
   const char *at = memmem (file->text, (size_t)file->size, mark, sizeof mark - 1);

@@ -1,9 +1,11 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Interval CSV: a header with the columns id, lower, upper and size (begin and end will do), then a
    buffer a line, alive over [lower, upper).  It says which bytes are alive together and nothing
    about time, so it feeds the assignment of addresses and its tests. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "trace/import/text/intervals_trace.h"
 
 typedef enum column { COLUMN_ID, COLUMN_LOWER, COLUMN_UPPER, COLUMN_SIZE, COLUMNS } column;
@@ -98,11 +100,6 @@ static bool read_row (import_job *job, const import_text *file, int64_t *at, int
   return true;
 }
 
-static int by_value (const void *a, const void *b) {
-  int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-  return x < y ? -1 : x > y;
-}
-
 /* How many of the sorted times are less than `than`. */
 static int32_t count_less (const int64_t *times, int32_t n, int64_t than) {
   int32_t low = 0, high = n;
@@ -127,7 +124,7 @@ static bool make_trace (import_job *job, const import_text *file, const interval
     return false;
   for (int32_t i = 0; i < n; i++)
     times[i] = rows[i].lower;
-  qsort (times, (size_t)n, sizeof *times, by_value);
+  qsort (times, (size_t)n, sizeof *times, order_int64);
   int32_t n_times = 0;
   for (int32_t i = 0; i < n; i++)
     if (i == 0 || times[i] != times[n_times - 1])

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "trace/import/text/intervals_trace.h"
 
 #include <string.h>

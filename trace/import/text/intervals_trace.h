@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Tensors of which only birth and death are known, as a trace: each is written by the op at which
    it is born and read by the one after which it dies. */
 #ifndef FERRY_TRACE_IMPORT_INTERVALS_TRACE_H

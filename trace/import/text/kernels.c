@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Kernel and tensor JSON as simulators keep it: kernels in order of execution with their time and
    the ids of the tensors they take and make, tensors with their bytes and a "global" flag.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
 /* ferry's own text form, the door for every framework: a line a tensor, an op, a free.  The grammar
    is in docs/import.md.  Complaints name line and column and show the line. */
 #include <stdarg.h>
@@ -147,7 +148,7 @@ static bool find_tensor (plain *p, int32_t *index) {
   return *index >= 0 || bad (p, "no tensor of this name was given before");
 }
 
-/* What is read before anything wrote it came from outside. */
+/* A tensor that is read before anything wrote it came from outside. */
 static void read_before_write (plain *p, int32_t index) {
   tensor *t = build_tensor_at (p->b, index);
   if (p->written[index] || t->persistent || t->born_before == 0)

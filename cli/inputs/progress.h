@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* How a long command goes on: one line on a terminal that is written over, and with -v a line every
+   ten seconds where standard error is none. */
+#ifndef FERRY_CLI_INPUTS_PROGRESS_H
+#define FERRY_CLI_INPUTS_PROGRESS_H
+
+#include "cli/call/call.h"
+
+/* So many of all are done; all 0: nobody knows. step_ns < 0: there is none. */
+void progress_done (call *c, int32_t done, int32_t all, int64_t step_ns);
+/* Shows the line where it is time for that. Cheap: it may be called very often. */
+void progress_look (call *c);
+
+#endif

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The plan behind an advice: a schedule asked for as the curve was, at one of its budgets. */
+#include "config.h"
+
+#include "cli/remote/remote.h"
+
+#ifdef HAVE_SERVER
+#include <string.h>
+
+#include "server/protocol/kinds.h"
+
+/* The request of the curve says for what the plan is: its device, host memory and methods. */
+static bool copy_members (call *c, const json *asked, json_writer *w, int64_t memory_bytes) {
+  const job_kind *curves = kind_named ("curves"), *schedules = kind_named ("schedules");
+  for (const member *m = members; m->name; m++) {
+    json j = json_member (asked, m->name);
+    if (strcmp (m->name, "budget_bytes") == 0) {
+      json_add_int (w, m->name, memory_bytes);
+    } else if (member_is_of (m, curves) && member_is_of (m, schedules) && !json_is_absent (&j)) {
+      const char *text = json_canonical (&j, true, c->arena, &c->err);
+      if (!text)
+        return false;
+      json_add_raw (w, m->name, text);
+    }
+  }
+  return true;
+}
+
+static bool make_request (call *c, client *it, const remote_point *p, bytes *out) {
+  answer got = { 0 };
+  json_writer w;
+  const char *path = arena_format (c->arena, &c->err, "/v1/curves/%s", p->curve);
+  if (!path || !client_ask (it, "GET", path, NULL, &got, &c->err))
+    return false;
+  json_document *d = json_open (got.body.data ? got.body.data : "", got.body.size, &c->err);
+  bytes_free (&got.body);
+  if (!d)
+    return false;
+  json root = json_root (d), asked = json_member (&root, "request");
+  json_begin (&w, 0);
+  json_open_object (&w);
+  bool ok = copy_members (c, &asked, &w, p->memory_bytes);
+  json_close_object (&w);
+  ok = json_finish (&w, out, &c->err) && ok;
+  json_close (d);
+  return ok;
+}
+
+bool remote_plan (call *c, client *it, const remote_point *p, const char *output) {
+  bytes request = { 0 }, status = { 0 }, made = { 0 };
+  char job[256];
+  int exit_status = 0;
+  bool ok = make_request (c, it, p, &request) &&
+            client_submit (it, "schedules", request.data, job, &c->err) &&
+            client_follow (it, job, NULL, NULL, &status, &c->err) &&
+            remote_ended (c, &status, &exit_status) &&
+            remote_fetch (c, it, job, "files/plan", &made) &&
+            call_write (c, output, made.data, made.size);
+  bytes_free (&request);
+  bytes_free (&status);
+  bytes_free (&made);
+  return ok;
+}
+
+#endif

@@ -1,0 +1,41 @@
+-- Slurm's cli_filter/lua plugin, in the user's own sbatch, srun or salloc: the same change as
+-- job_submit.lua makes, where waiting a little longer is nobody else's loss.
+local here = debug.getinfo (1, "S").source:match ("^@(.*)/[^/]*$") or "/etc/slurm"
+local ferry, site = dofile (here .. "/ferry.lua"), dofile (here .. "/site.lua")
+
+-- "500", "2G": in MB; nil where nothing was asked for.
+local function megabytes (text)
+  local units = { K = 1 / 1024, M = 1, G = 1024, T = 1024 * 1024 }
+  local number, unit = tostring (text or ""):match ("^(%d+)([KMGT]?)$")
+  return number and math.ceil (tonumber (number) * (units[unit] or 1)) or nil
+end
+
+local function apply (options)
+  local change = ferry.rewrite (site, { comment = options["comment"], gres = options["gres"] }, site.patience_s)
+  if change.gres then options["gres"] = change.gres end
+  local asked = megabytes (options["mem"])
+  if change.gres and change.host_mib and asked and asked > 0 then
+    options["mem"] = string.format ("%.0fM", asked + change.host_mib)
+  end
+  return change
+end
+
+function slurm_cli_pre_submit (options, pack_offset)
+  local ok, change = pcall (apply, options)
+  if not ok then
+    slurm.log_error ("ferry: %s", tostring (change))
+    return slurm.SUCCESS
+  end
+  if change.refuse or change.say then slurm.log_info ("%s", change.refuse or change.say) end
+  return change.refuse and slurm.ERROR or slurm.SUCCESS
+end
+
+function slurm_cli_setup_defaults (options, early)
+  return slurm.SUCCESS
+end
+
+function slurm_cli_post_submit (offset, job, step)
+  return slurm.SUCCESS
+end
+
+return slurm.SUCCESS

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "server/api/advice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "base/units.h"
+
+typedef struct point {
+  int64_t budget_bytes, peak_bytes, host_bytes, d2h_bytes, h2d_bytes, step_ns, bound_ns;
+  bool planned;
+} point;
+
+static bool get (const json *object, const char *key, int64_t *out, error *err) {
+  json j = json_member (object, key);
+  return json_get_int (&j, 0, INT64_MAX, out, err);
+}
+
+static bool read_point (const json *j, point *p, error *err) {
+  json costs = json_member (j, "predicted");
+  *p = (point){ .planned = json_is_object (&costs) };
+  return get (j, "budget_bytes", &p->budget_bytes, err) &&
+         get (j, "lower_bound_ns", &p->bound_ns, err) &&
+         (!p->planned || (get (&costs, "peak_bytes", &p->peak_bytes, err) &&
+                          get (&costs, "host_peak_bytes", &p->host_bytes, err) &&
+                          get (&costs, "d2h_bytes", &p->d2h_bytes, err) &&
+                          get (&costs, "h2d_bytes", &p->h2d_bytes, err) &&
+                          get (&costs, "step_ns", &p->step_ns, err)));
+}
+
+static void take (const point *p, advice *out) {
+  out->memory_bytes = p->budget_bytes;
+  out->peak_bytes = p->peak_bytes;
+  out->host_bytes = p->host_bytes;
+  out->d2h_bytes = p->d2h_bytes;
+  out->h2d_bytes = p->h2d_bytes;
+  out->step_ns = p->step_ns;
+  out->bound_ns = p->bound_ns;
+}
+
+/* The least budget at which the step is short enough. */
+static bool choose (const json *root, int64_t gpu_bytes, int64_t slowdown_ppm, advice *out,
+                    error *err) {
+  json points = json_member (root, "points");
+  char need[UNITS_TEXT], has[UNITS_TEXT];
+  bool any = false;
+  if (!get (root, "baseline_ns", &out->baseline_ns, err) ||
+      !get (root, "floor_bytes", &out->floor_bytes, err))
+    return false;
+  int64_t most_ns = out->baseline_ns + units_scale (out->baseline_ns, slowdown_ppm, 1000000);
+  for (size_t i = 0; i < json_count (&points); i++) {
+    json e = json_element (&points, i);
+    point p;
+    if (!read_point (&e, &p, err))
+      return false;
+    if (p.planned && p.step_ns <= most_ns && (!any || p.budget_bytes < out->memory_bytes)) {
+      take (&p, out);
+      any = true;
+    }
+  }
+  out->fits = any && (!gpu_bytes || out->memory_bytes <= gpu_bytes);
+  if (!any)
+    snprintf (out->reason, sizeof out->reason, "no budget of its curve is fast enough");
+  else if (!out->fits)
+    snprintf (out->reason, sizeof out->reason, "needs %s at a slowdown of %lld.%04lld %%, has %s",
+              units_bytes (need, out->memory_bytes), (long long)(slowdown_ppm / 10000),
+              (long long)(slowdown_ppm % 10000), units_bytes (has, gpu_bytes));
+  return true;
+}
+
+static const char *result_of (service *s, const char *outcome, arena *a, error *err) {
+  const char *digest = NULL, *path = NULL;
+  json_document *d = json_open (outcome, (int64_t)strlen (outcome), err);
+  json root = d ? json_root (d) : (json){ 0 };
+  json files = d ? json_member (&root, "files") : (json){ 0 };
+  json one = d ? json_member (&files, "result") : (json){ 0 };
+  if (d && json_get_text (&one, &digest, err) && digest)
+    path = store_file (s->store, digest, a, err);
+  json_close (d);
+  return path;
+}
+
+bool advice_find (service *s, const char *fingerprint, const char *owner, int64_t gpu_bytes,
+                  int64_t slowdown_ppm, arena *a, advice *out, error *err) {
+  curve_row c;
+  bytes text = { 0 };
+  *out = (advice){ 0 };
+  if (!store_find_curve (s->store, fingerprint, owner, a, &c, &out->known, err) || !out->known)
+    return err->code == ERR_none;
+  out->job = c.job;
+  out->trace = c.trace;
+  const char *path = result_of (s, c.outcome, a, err);
+  json_document *d = NULL;
+  bool ok = path && file_read_raw (path, 1 << 22, &text, err) &&
+            (d = json_open (text.data, text.size, err));
+  json root = ok ? json_root (d) : (json){ 0 };
+  ok = ok && choose (&root, gpu_bytes, slowdown_ppm, out, err);
+  json_close (d);
+  bytes_free (&text);
+  return ok;
+}

@@ -1,0 +1,82 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Advice for schedulers: from what is known, at once. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api/advice.h"
+#include "server/api/routes.h"
+
+#define MIB ((int64_t)1 << 20)
+enum { USUAL_PPM = 50000 };
+
+/* A whole number of the query; false: the reply says what is wrong. */
+static bool number (request *q, reply *p, const char *name, int64_t *out) {
+  const char *text = request_query (q, name);
+  char *end;
+  if (!text)
+    return true;
+  long long value = strtoll (text, &end, 10);
+  if (*end || end == text || value < 0 || value > MOST_INT) {
+    reply_problem (p, q, PROBLEM_invalid, "%s must be a whole number", name);
+    return false;
+  }
+  *out = value;
+  return true;
+}
+
+static double slower (int64_t ns, int64_t baseline_ns) {
+  return baseline_ns ? (double)(ns - baseline_ns) / (double)baseline_ns : 0;
+}
+
+static void put_advice (json_writer *w, const advice *a, const char *fingerprint) {
+  json_open_object (w);
+  json_add_raw (w, "assumptions", "[\"the link is not shared\"]");
+  json_add_text (w, "curve", a->job);
+  json_add_int (w, "d2h_bytes", a->d2h_bytes);
+  json_add_int (w, "device_peak_bytes", a->peak_bytes);
+  json_add_text (w, "fingerprint", fingerprint);
+  json_add_bool (w, "fits", a->fits);
+  json_add_int (w, "floor_bytes", a->floor_bytes);
+  json_add_int (w, "h2d_bytes", a->h2d_bytes);
+  json_add_int (w, "memory_bytes", a->memory_bytes);
+  json_add_int (w, "memory_mib", (a->memory_bytes + MIB - 1) / MIB);
+  json_add_int (w, "pinned_host_bytes", a->host_bytes);
+  json_add_text (w, "reason", a->reason[0] ? a->reason : NULL);
+  json_add_fixed (w, "slowdown", slower (a->step_ns, a->baseline_ns), 6);
+  json_add_fixed (w, "slowdown_bound", slower (a->bound_ns, a->baseline_ns), 6);
+  json_add_int (w, "step_ns", a->step_ns);
+  json_add_text (w, "trace", a->trace);
+  json_close_object (w);
+}
+
+void api_advice (service *s, request *q, reply *p) {
+  const char *print = request_query (q, "fingerprint");
+  int64_t gpu = 0, ppm = USUAL_PPM;
+  advice a;
+  error err = { 0 };
+  json_writer w;
+  if (!number (q, p, "gpu_memory_bytes", &gpu) || !number (q, p, "max_slowdown_ppm", &ppm))
+    return;
+  if (!print || !name_is_plain (print)) {
+    reply_problem (p, q, PROBLEM_invalid, "fingerprint: letters, digits, . _ -, at most 64");
+    return;
+  }
+  if (!advice_find (s, print, q->owner, gpu, ppm, q->arena, &a, &err)) {
+    reply_error (p, q, &err);
+    return;
+  }
+  service_count_of (s, METRIC_advice_total,
+                    !a.known ? "unknown"
+                    : a.fits ? "fits"
+                             : "too-large",
+                    NULL, NULL);
+  if (!a.known) {
+    reply_problem (p, q, PROBLEM_unknown_profile,
+                   "record three steps, upload the trace with this fingerprint, ask for its curve");
+    return;
+  }
+  json_begin (&w, 0);
+  put_advice (&w, &a, print);
+  reply_json (p, 200, &w);
+  reply_header (p, "Cache-Control", "no-cache");
+}

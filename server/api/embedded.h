@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Files that are part of the program: the page and the description of the API. */
+#ifndef FERRY_SERVER_API_EMBEDDED_H
+#define FERRY_SERVER_API_EMBEDDED_H
+
+#include <stddef.h>
+
+typedef struct embedded_file {
+  const char *name, *type;
+  const void *data;
+  size_t size;
+} embedded_file;
+
+const embedded_file *embedded_named (const char *name); /* or NULL */
+
+#endif

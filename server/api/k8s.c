@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The two calls of a Kubernetes scheduler extender.  Newer schedulers write the outer names in
+   camel case, older ones in lower case: both are read, camel case is written.  Where anything is in
+   doubt all nodes pass: an answer that fails would hold the pod up. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "server/api/advice.h"
+#include "server/api/routes.h"
+
+#define FINGERPRINT "ferry.dev/fingerprint"
+#define SLOWDOWN "ferry.dev/max-slowdown-ppm"
+#define GPU_MEMORY "ferry.dev/gpu-memory-bytes" /* a label of a node */
+enum { MOST_NODES = 5000, BEST_SCORE = 10, USUAL_PPM = 50000 };
+
+typedef struct node {
+  const char *name, *memory; /* as its label has it, or NULL */
+  const char *raw;           /* the whole object, where those were sent */
+} node;
+
+typedef struct asked_nodes {
+  node *at;
+  int n;
+  bool whole; /* objects were sent, and are sent back */
+  const char *fingerprint;
+  int64_t slowdown_ppm;
+  json_document *inventory; /* GPU memory by name: { "node": bytes, ... }; or NULL */
+} asked_nodes;
+
+/* In either spelling. */
+static json outer (const json *object, const char *camel, const char *lower) {
+  json j = json_member (object, camel);
+  return json_is_absent (&j) ? json_member (object, lower) : j;
+}
+
+static const char *text_of (request *q, const json *j) {
+  const char *text = NULL;
+  error ignored = { 0 };
+  return json_is_string (j) && json_get_text (j, &text, &ignored)
+             ? arena_string (q->arena, text, &ignored)
+             : NULL;
+}
+
+static void read_pod (request *q, const json *root, asked_nodes *out) {
+  json pod = outer (root, "Pod", "pod"), meta = outer (&pod, "metadata", "Metadata");
+  json notes = json_member (&meta, "annotations");
+  json print = json_member (&notes, FINGERPRINT), ppm = json_member (&notes, SLOWDOWN);
+  const char *text = text_of (q, &ppm);
+  out->fingerprint = text_of (q, &print);
+  out->slowdown_ppm = text ? strtoll (text, NULL, 10) : USUAL_PPM;
+}
+
+static void add_object (request *q, const json *e, asked_nodes *out) {
+  error ignored = { 0 };
+  json meta = json_member (e, "metadata"), labels = json_member (&meta, "labels");
+  json name = json_member (&meta, "name"), memory = json_member (&labels, GPU_MEMORY);
+  node n = { text_of (q, &name), text_of (q, &memory),
+             json_canonical (e, true, q->arena, &ignored) };
+  if (n.name && *n.name && n.raw)
+    out->at[out->n++] = n;
+}
+
+static json_document *open_inventory (const service *s) {
+  bytes text = { 0 };
+  error ignored = { 0 };
+  json_document *d = NULL;
+  if (s->options.inventory && file_read (s->options.inventory, 1 << 22, &text, &ignored))
+    d = json_open (text.data, text.size, &ignored);
+  bytes_free (&text);
+  return d;
+}
+
+static bool read_nodes (service *s, request *q, const json *root, asked_nodes *out) {
+  error ignored = { 0 };
+  json names = outer (root, "NodeNames", "nodenames"), nodes = outer (root, "Nodes", "nodes");
+  json items = outer (&nodes, "items", "Items");
+  size_t n = json_count (&names) + json_count (&items);
+  *out = (asked_nodes){ 0 };
+  if (n > MOST_NODES || !(out->at = NEW (q->arena, (int64_t)n + 1, node, &ignored)))
+    return false;
+  out->whole = json_count (&items) > 0;
+  for (size_t i = 0; i < json_count (&names) && !out->whole; i++) {
+    json e = json_element (&names, i);
+    const char *name = text_of (q, &e);
+    if (name && *name)
+      out->at[out->n++] = (node){ .name = name };
+  }
+  for (size_t i = 0; i < json_count (&items); i++) {
+    json e = json_element (&items, i);
+    add_object (q, &e, out);
+  }
+  read_pod (q, root, out);
+  out->inventory = open_inventory (s);
+  return true;
+}
+
+/* 0: nobody has said. */
+static int64_t memory_of (const asked_nodes *all, const node *n) {
+  error ignored = { 0 };
+  int64_t has = 0;
+  if (n->memory)
+    return strtoll (n->memory, NULL, 10);
+  if (!all->inventory)
+    return 0;
+  json root = json_root (all->inventory), one = json_member (&root, n->name);
+  return json_get_int (&one, 0, MOST_INT, &has, &ignored) ? has : 0;
+}
+
+typedef struct verdict {
+  bool known, fits;
+  const char *reason;
+  int score;
+} verdict;
+
+/* Nothing known of the pod or the node: it passes. */
+static verdict judge (service *s, request *q, const asked_nodes *all, const node *n) {
+  advice a;
+  error err = { 0 };
+  int64_t has = memory_of (all, n);
+  verdict v = { .fits = true };
+  if (!has || !all->fingerprint || !name_is_plain (all->fingerprint) ||
+      !advice_find (s, all->fingerprint, q->owner, has, all->slowdown_ppm, q->arena, &a, &err) ||
+      !a.known)
+    return v;
+  v.known = true;
+  v.fits = a.fits;
+  v.reason = arena_string (q->arena, a.reason, &err);
+  /* The tightest card that suffices is best: the others stay free for who needs them. */
+  v.score = a.fits ? (int)(BEST_SCORE * a.memory_bytes / has) : 0;
+  return v;
+}
+
+static void put_passing (json_writer *w, const asked_nodes *all, const bool *passes, bool objects) {
+  if (objects != all->whole) {
+    json_put_null (w);
+    return;
+  }
+  if (objects) {
+    json_open_object (w);
+    json_put_key (w, "items");
+  }
+  json_open_array (w);
+  for (int i = 0; i < all->n; i++)
+    if (passes[i] && objects)
+      json_put_raw (w, all->at[i].raw);
+    else if (passes[i])
+      json_put_text (w, all->at[i].name);
+  json_close_array (w);
+  if (objects)
+    json_close_object (w);
+}
+
+static int by_name (const void *a, const void *b) {
+  return strcmp (((const field *)a)->name, ((const field *)b)->name);
+}
+
+static void reply_filter (reply *p, const asked_nodes *all, const bool *passes, field *refused,
+                          int n) {
+  json_writer w;
+  qsort (refused, (size_t)n, sizeof *refused, by_name);
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_text (&w, "Error", "");
+  json_add_raw (&w, "FailedAndUnresolvableNodes", "{}");
+  json_put_key (&w, "FailedNodes");
+  json_open_object (&w);
+  for (int i = 0; i < n; i++)
+    if (i == 0 || strcmp (refused[i].name, refused[i - 1].name) != 0)
+      json_add_text (&w, refused[i].name, refused[i].value);
+  json_close_object (&w);
+  json_put_key (&w, "NodeNames");
+  put_passing (&w, all, passes, false);
+  json_put_key (&w, "Nodes");
+  put_passing (&w, all, passes, true);
+  json_close_object (&w);
+  reply_json (p, 200, &w);
+}
+
+static json_document *open_body (service *s, request *q, reply *p, asked_nodes *out) {
+  error err = { 0 };
+  json_document *d = json_open (q->body.data ? q->body.data : "", q->body.size, &err);
+  json root = d ? json_root (d) : (json){ 0 };
+  if (!d || !json_is_object (&root)) {
+    reply_problem (p, q, PROBLEM_malformed, "%s", d ? "the body is no object" : err.text);
+  } else if (read_nodes (s, q, &root, out))
+    return d;
+  else
+    reply_problem (p, q, PROBLEM_invalid, "more than %d nodes", MOST_NODES);
+  json_close (d);
+  return NULL;
+}
+
+void api_k8s_filter (service *s, request *q, reply *p) {
+  asked_nodes all;
+  error err = { 0 };
+  int n = 0;
+  json_document *d = open_body (s, q, p, &all);
+  if (!d)
+    return;
+  bool *passes = NEW (q->arena, all.n + 1, bool, &err);
+  field *refused = NEW (q->arena, all.n + 1, field, &err);
+  for (int i = 0; passes && refused && i < all.n; i++) {
+    verdict v = judge (s, q, &all, &all.at[i]);
+    passes[i] = v.fits;
+    if (!v.fits)
+      refused[n++] = (field){ all.at[i].name, v.reason };
+  }
+  if (passes && refused)
+    reply_filter (p, &all, passes, refused, n);
+  else
+    reply_error (p, q, &err);
+  json_close (all.inventory);
+  json_close (d);
+}
+
+void api_k8s_prioritize (service *s, request *q, reply *p) {
+  asked_nodes all;
+  json_writer w;
+  json_document *d = open_body (s, q, p, &all);
+  if (!d)
+    return;
+  json_begin (&w, 0);
+  json_open_array (&w);
+  for (int i = 0; i < all.n; i++) {
+    json_open_object (&w);
+    json_add_text (&w, "Host", all.at[i].name);
+    json_add_int (&w, "Score", judge (s, q, &all, &all.at[i]).score);
+    json_close_object (&w);
+  }
+  json_close_array (&w);
+  reply_json (p, 200, &w);
+  json_close (all.inventory);
+  json_close (d);
+}

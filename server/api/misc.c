@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Questions to the service about itself. */
+#include "config.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/api/embedded.h"
+#include "server/api/routes.h"
+
+void api_health (service *s, request *q, reply *p) {
+  (void)s, (void)q;
+  reply_text (p, 200, "text/plain", "alive\n");
+}
+
+void api_ready (service *s, request *q, reply *p) {
+  error err = { 0 };
+  store_counts counts;
+  if (atomic_load (&s->stopping))
+    reply_problem (p, q, PROBLEM_unavailable, "the service is stopping");
+  else if (!store_count (s->store, &counts, &err))
+    reply_problem (p, q, PROBLEM_unavailable, "%s", err.text);
+  else if (access (s->options.folder, W_OK) != 0)
+    reply_problem (p, q, PROBLEM_unavailable, "the state folder cannot be written");
+  else
+    reply_text (p, 200, "text/plain", "ready\n");
+}
+
+void api_version (service *s, request *q, reply *p) {
+  json_writer w;
+  (void)s, (void)q;
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_text (&w, "api", "v1");
+  json_add_text (&w, "ferry", PACKAGE_VERSION);
+  json_close_object (&w);
+  reply_json (p, 200, &w);
+}
+
+/* ---- files in the program ---- */
+
+static void reply_embedded (request *q, reply *p, const char *name) {
+  static const char policy[] = "default-src 'self'; img-src 'self' data:; object-src 'none';"
+                               " base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+  const embedded_file *f = embedded_named (name);
+  error ignored = { 0 };
+  if (!f) {
+    reply_problem (p, q, PROBLEM_not_found, "there is no such file");
+    return;
+  }
+  p->status = 200;
+  p->type = f->type;
+  if (!bytes_append (&p->body, f->data, (int64_t)f->size, &ignored))
+    p->status = 500;
+  reply_header (p, "Content-Security-Policy", policy);
+  reply_header (p, "X-Content-Type-Options", "nosniff");
+  reply_header (p, "Referrer-Policy", "no-referrer");
+  reply_header (p, "Cache-Control", "no-cache");
+}
+
+void api_openapi (service *s, request *q, reply *p) {
+  (void)s;
+  reply_embedded (q, p, "openapi.json");
+}
+
+void api_page (service *s, request *q, reply *p) {
+  (void)s;
+  reply_embedded (q, p, q->part[0] ? q->part[0] : "index.html");
+}

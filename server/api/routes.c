@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "server/api/routes.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "base/file.h"
+
+const route routes[] = {
+#define ROUTE(method, path, role, body, function) { #method, path, ROLE_##role, body, function },
+#include "server/api/routes.def"
+#undef ROUTE
+};
+
+const int n_routes = sizeof routes / sizeof *routes;
+
+/* ---- the table ---- */
+
+/* {kind} matches only kinds of jobs, so that an unknown word is not found. */
+static bool part_matches (const char *pattern, size_t pattern_length, const char *part,
+                          size_t length) {
+  char name[64];
+  if (pattern[0] != '{')
+    return pattern_length == length && strncmp (pattern, part, length) == 0;
+  if (!length || length >= sizeof name)
+    return length >= sizeof name && strncmp (pattern, "{kind}", 6) != 0;
+  snprintf (name, sizeof name, "%.*s", (int)length, part);
+  return strncmp (pattern, "{kind}", 6) != 0 || kind_named (name);
+}
+
+static bool path_matches (const route *r, request *q, error *err) {
+  const char *a = r->path, *b = q->path;
+  int n = 0;
+  for (;;) {
+    size_t la = strcspn (a + 1, "/"), lb = strcspn (b + 1, "/");
+    if (*b != '/' || !part_matches (a + 1, la, b + 1, lb))
+      return false;
+    if (a[1] == '{' && n < 4 && !(q->part[n++] = arena_string_n (q->arena, b + 1, lb, err)))
+      return false;
+    a += la + 1;
+    b += lb + 1;
+    if (!*a || !*b)
+      return !*a && !*b;
+  }
+}
+
+static bool method_matches (const route *r, const request *q) {
+  return strcmp (r->method, q->method) == 0 ||
+         (strcmp (q->method, "HEAD") == 0 && strcmp (r->method, "GET") == 0);
+}
+
+static const route *find_route (request *q, reply *p) {
+  error ignored = { 0 };
+  char allow[64] = "";
+  for (int i = 0; i < n_routes; i++) {
+    if (!path_matches (&routes[i], q, &ignored))
+      continue;
+    if (method_matches (&routes[i], q))
+      return &routes[i];
+    size_t used = strlen (allow);
+    snprintf (allow + used, sizeof allow - used, "%s%s", used ? ", " : "", routes[i].method);
+  }
+  if (allow[0]) {
+    reply_problem (p, q, PROBLEM_wrong_method, "%s is not a method of this path", q->method);
+    reply_header (p, "Allow", arena_string (q->arena, allow, &ignored));
+  } else
+    reply_problem (p, q, PROBLEM_not_found, "there is no such path; /openapi.json has them all");
+  return NULL;
+}
+
+/* ---- the asking user ---- */
+
+/* The host without its port; [::1] keeps its brackets. */
+static size_t host_length (const char *host) {
+  return host[0] == '[' ? strcspn (host, "]") + (strchr (host, ']') != NULL) : strcspn (host, ":");
+}
+
+/* A page of another site that got its name to point here must not speak to us. */
+static bool host_is_ours (const char *host) {
+  static const char *const ours[] = { "localhost", "127.0.0.1", "[::1]", "unix" };
+  size_t n = host_length (host);
+  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+    if (strlen (ours[i]) == n && strncasecmp (host, ours[i], n) == 0)
+      return true;
+  return false;
+}
+
+static bool is_foreign (const request *q) {
+  const char *origin = request_header (q, "Origin"), *host = request_header (q, "Host");
+  if (!origin || strcmp (q->method, "GET") == 0 || strcmp (q->method, "HEAD") == 0)
+    return false;
+  const char *at = strstr (origin, "://");
+  return !at || !host || strcasecmp (at + 3, host) != 0;
+}
+
+static bool may_ask (service *s, const route *r, request *q, reply *p) {
+  const char *host = request_header (q, "Host");
+  if (!s->n_tokens) {
+    q->owner = "local";
+    q->role = ROLE_admin;
+    if (!host || !host_is_ours (host)) {
+      reply_problem (p, q, PROBLEM_wrong_host, "without tokens only local names are served");
+      return false;
+    }
+  } else {
+    const token *t = tokens_find (s, request_header (q, "Authorization"));
+    q->owner = t ? t->owner : "";
+    q->role = t ? t->role : ROLE_none;
+  }
+  if (q->role < r->role) {
+    reply_problem (p, q, q->role == ROLE_none ? PROBLEM_unauthorized : PROBLEM_forbidden,
+                   q->role == ROLE_none ? "send Authorization: Bearer TOKEN"
+                                        : "the token's role is too low for this");
+    return false;
+  }
+  if (is_foreign (q)) {
+    reply_problem (p, q, PROBLEM_forbidden, "a page of another origin may not do this");
+    return false;
+  }
+  return true;
+}
+
+/* ---- bodies ---- */
+
+int64_t routes_most_bytes (const service *s, const route *r) {
+  return r->body == BODY_UPLOAD     ? s->options.most_body_bytes
+         : r->body == BODY_EXTENDER ? 16 * s->options.most_control_bytes
+         : r->body == BODY_CONTROL  ? s->options.most_control_bytes
+                                    : 0;
+}
+
+static bool body_is_welcome (service *s, const route *r, request *q, reply *p) {
+  const char *length = request_header (q, "Content-Length");
+  const char *coding = request_header (q, "Content-Encoding");
+  const char *type = request_header (q, "Content-Type");
+  if (length && strtoll (length, NULL, 10) > routes_most_bytes (s, r) && r->body != BODY_NONE) {
+    reply_problem (p, q, PROBLEM_too_large, "%s bytes, but %lld are the most (%s)", length,
+                   (long long)routes_most_bytes (s, r),
+                   r->body == BODY_UPLOAD ? "--max-body" : "of a request");
+    return false;
+  }
+  if (coding && strcasecmp (coding, "gzip") != 0 && strcasecmp (coding, "zstd") != 0 &&
+      strcasecmp (coding, "identity") != 0) {
+    reply_problem (p, q, PROBLEM_wrong_type, "Content-Encoding must be gzip or zstd");
+    reply_header (p, "Accept-Encoding", "gzip, zstd");
+    return false;
+  }
+  bool control = r->body == BODY_CONTROL || r->body == BODY_EXTENDER;
+  if (control && type && strncasecmp (type, "application/json", 16) != 0) {
+    reply_problem (p, q, PROBLEM_wrong_type, "Content-Type must be application/json");
+    return false;
+  }
+  return true;
+}
+
+const route *routes_begin (service *s, request *q, reply *p) {
+  const route *r = find_route (q, p);
+  if (!r || !may_ask (s, r, q, p) || !body_is_welcome (s, r, q, p))
+    return NULL;
+  if (atomic_load (&s->stopping) && r->body != BODY_NONE) {
+    reply_problem (p, q, PROBLEM_unavailable, "the service is stopping");
+    reply_header (p, "Retry-After", "10");
+    return NULL;
+  }
+  return r;
+}
+
+static bool decode_body (service *s, const route *r, request *q, reply *p) {
+  const char *coding = request_header (q, "Content-Encoding");
+  bytes plain = { 0 };
+  error err = { 0 };
+  if (!q->body.size || !coding || strcasecmp (coding, "identity") == 0)
+    return true;
+  if (!file_decode (q->body.data, q->body.size, routes_most_bytes (s, r), &plain, &err)) {
+    bool large = strstr (err.text, "larger");
+    reply_problem (p, q, large ? PROBLEM_too_large : PROBLEM_malformed, "%s", err.text);
+    return false;
+  }
+  bytes_free (&q->body);
+  q->body = plain;
+  return true;
+}
+
+void routes_answer (service *s, const route *r, request *q, reply *p) {
+  if ((r->body == BODY_CONTROL || r->body == BODY_EXTENDER) && !decode_body (s, r, q, p))
+    return;
+  r->run (s, q, p);
+}

@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Traces: uploaded in any form that import reads, made by a worker, named by their bytes. */
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "server/api/api.h"
+#include "server/service/folder.h"
+#include "server/api/routes.h"
+
+enum { IMPORT_WAIT_S = 10, LIST_DEFAULT = 20, LIST_MOST = 100 };
+
+void api_match_tag (const request *q, reply *p, const char *tag) {
+  const char *has = request_header (q, "If-None-Match");
+  if (p->status != 200 || !has || (!strstr (has, tag) && strcmp (has, "*") != 0))
+    return;
+  bytes_free (&p->body);
+  if (p->file >= 0)
+    close (p->file);
+  p->file = -1;
+  p->type = NULL;
+  p->status = 304;
+}
+
+void api_reply_path (request *q, reply *p, const char *path, const char *digest, const char *type) {
+  struct stat is;
+  char tag[70];
+  error err = { 0 };
+  p->file = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+  if (p->file < 0 || fstat (p->file, &is) != 0) {
+    reply_problem (p, q, PROBLEM_unavailable, "a stored file cannot be read");
+    return;
+  }
+  snprintf (tag, sizeof tag, "\"%.64s\"", digest);
+  p->status = 200;
+  p->type = type;
+  p->file_bytes = is.st_size;
+  reply_header (p, "ETag", arena_string (q->arena, tag, &err));
+  reply_header (p, "Cache-Control", "private, max-age=31536000, immutable");
+  api_match_tag (q, p, tag);
+}
+
+static void put_trace (json_writer *w, const trace_row *t) {
+  json_open_object (w);
+  json_add_text (w, "fingerprint", t->fingerprint);
+  json_add_raw (w, "info", t->info);
+  json_add_text (w, "trace", t->id);
+  json_close_object (w);
+}
+
+static void reply_trace (request *q, reply *p, const trace_row *t, int status) {
+  json_writer w;
+  error ignored = { 0 };
+  json_begin (&w, 0);
+  put_trace (&w, t);
+  reply_json (p, status, &w);
+  reply_header (p, "Location", arena_format (q->arena, &ignored, "/v1/traces/%s", t->id));
+}
+
+/* ---- uploads ---- */
+
+void api_own_import (service *s, request *q, const job_row *j) {
+  error err = { 0 };
+  trace_row t;
+  bool found = false;
+  const char *body = strstr (j->request, "\"body\":\""); /* canonical: no blanks */
+  const char *digest = body ? arena_string_n (q->arena, body + 8, 64, &err) : NULL;
+  if (digest && store_find_alias (s->store, digest, NULL, q->arena, &t, &found, &err) && found &&
+      !store_own (s->store, t.id, q->owner, &err))
+    service_log (s, "error", err.text, "job_id", j->id, NULL);
+}
+
+/* The upload is durable before the job is: an accepted one is never lost. */
+static bool keep_upload (service *s, request *q, reply *p) {
+  error err = { 0 };
+  char blobs[300];
+  snprintf (blobs, sizeof blobs, "%s/blobs", s->options.folder);
+  if (folder_bytes (blobs) + q->body_bytes > s->options.disk_bytes) {
+    reply_problem (p, q, PROBLEM_disk_full, "the state may take %lld bytes (--disk-quota)",
+                   (long long)s->options.disk_bytes);
+    return false;
+  }
+  if (store_put_file (s->store, q->digest, q->spool, &err))
+    return true;
+  reply_error (p, q, &err);
+  return false;
+}
+
+/* The job of the upload, which a second round of waiting finds again. */
+static void follow_import (service *s, request *q, reply *p, const job_row *j) {
+  trace_row t;
+  bool found = false;
+  error err = { 0 };
+  if (j->state == JOB_done) {
+    api_own_import (s, q, j);
+    if (!store_find_alias (s->store, q->digest, q->owner, q->arena, &t, &found, &err))
+      reply_error (p, q, &err);
+    else if (!found)
+      reply_problem (p, q, PROBLEM_internal, "the import left no trace");
+    else
+      reply_trace (q, p, &t, 201);
+    return;
+  }
+  if (j->state == JOB_failed) {
+    const char *at = j->problem ? strstr (j->problem, "\"detail\":\"") : NULL;
+    reply_problem (p, q, PROBLEM_import_failed, "%.*s", at ? (int)strcspn (at + 10, "\"") : 0,
+                   at ? at + 10 : "");
+    return;
+  }
+  api_follow (s, q, p, j, IMPORT_WAIT_S);
+}
+
+static const char *print_of (request *q, reply *p, bool *ok) {
+  const char *print = request_query (q, "fingerprint");
+  *ok = !print || name_is_plain (print);
+  if (!*ok)
+    reply_problem (p, q, PROBLEM_invalid, "fingerprint: letters, digits, . _ -, at most 64");
+  return print;
+}
+
+static bool known_already (service *s, request *q, reply *p, const char *print, bool *failed) {
+  trace_row t;
+  bool found = false;
+  error err = { 0 };
+  *failed = !store_find_alias (s->store, q->digest, NULL, q->arena, &t, &found, &err) ||
+            (found && !store_own (s->store, t.id, q->owner, &err)) ||
+            (found && print && !store_name_trace (s->store, t.id, print, &err));
+  if (*failed)
+    reply_error (p, q, &err);
+  else if (found) {
+    t.fingerprint = print ? print : t.fingerprint;
+    reply_trace (q, p, &t, 200);
+  }
+  return found;
+}
+
+void api_upload (service *s, request *q, reply *p) {
+  asked a;
+  job_row j;
+  bool found = false, ok, failed = false;
+  error err = { 0 };
+  const char *print = print_of (q, p, &ok);
+  if (!ok)
+    return;
+  if (!q->body_bytes) {
+    reply_problem (p, q, PROBLEM_invalid, "the body is empty: send a trace or a profile");
+    return;
+  }
+  if (!q->wait_until_ns && (known_already (s, q, p, print, &failed) || failed))
+    return;
+  if (!asked_import (q->digest, print, q->arena, &a, &err)) {
+    reply_error (p, q, &err);
+    return;
+  }
+  if (q->wait_until_ns) { /* it waited */
+    if (!store_find_job (s->store, a.id, NULL, q->arena, &j, &found, &err) || !found)
+      reply_problem (p, q, PROBLEM_internal, "the import is gone");
+    else
+      follow_import (s, q, p, &j);
+    return;
+  }
+  if (keep_upload (s, q, p) && api_put_job (s, q, p, "imports", &a, &j))
+    follow_import (s, q, p, &j);
+}
+
+/* A client that has the bytes asks before it sends them. */
+void api_uploaded (service *s, request *q, reply *p) {
+  trace_row t;
+  bool found = false;
+  error err = { 0 };
+  if (digest_is_valid (q->part[0]) &&
+      !store_find_alias (s->store, q->part[0], q->owner, q->arena, &t, &found, &err))
+    reply_error (p, q, &err);
+  else if (!found)
+    reply_problem (p, q, PROBLEM_not_found, "nobody of yours has sent these bytes");
+  else
+    reply_trace (q, p, &t, 200);
+}
+
+/* ---- traces ---- */
+
+static bool find_trace (service *s, request *q, reply *p, trace_row *t) {
+  bool found = false;
+  error err = { 0 };
+  if (digest_is_valid (q->part[0]) &&
+      !store_find_trace (s->store, q->part[0], q->owner, q->arena, t, &found, &err)) {
+    reply_error (p, q, &err);
+    return false;
+  }
+  if (!found)
+    reply_problem (p, q, PROBLEM_not_found, "there is no such trace");
+  return found;
+}
+
+void api_trace (service *s, request *q, reply *p) {
+  trace_row t;
+  if (find_trace (s, q, p, &t))
+    reply_trace (q, p, &t, 200);
+}
+
+void api_trace_content (service *s, request *q, reply *p) {
+  trace_row t;
+  error err = { 0 };
+  if (!find_trace (s, q, p, &t))
+    return;
+  const char *path = store_file (s->store, t.id, q->arena, &err);
+  if (path)
+    api_reply_path (q, p, path, t.id, "application/json");
+  else
+    reply_error (p, q, &err);
+}
+
+void api_trace_drop (service *s, request *q, reply *p) {
+  trace_row t;
+  error err = { 0 };
+  if (!find_trace (s, q, p, &t))
+    return;
+  if (store_disown (s->store, t.id, q->owner, &err))
+    p->status = 204;
+  else
+    reply_error (p, q, &err);
+}
+
+void api_traces (service *s, request *q, reply *p) {
+  const char *after = request_query (q, "after"), *limit = request_query (q, "limit");
+  int64_t most = limit ? strtoll (limit, NULL, 10) : LIST_DEFAULT;
+  trace_row *all;
+  int n = 0;
+  error err = { 0 };
+  json_writer w;
+  most = most < 1 ? 1 : most > LIST_MOST ? LIST_MOST : most;
+  store_page page = { q->owner, after ? after : "", request_query (q, "fingerprint"), (int)most };
+  if (!store_list_traces (s->store, &page, q->arena, &all, &n, &err)) {
+    reply_error (p, q, &err);
+    return;
+  }
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_put_key (&w, "traces");
+  json_open_array (&w);
+  for (int i = 0; i < n; i++)
+    put_trace (&w, &all[i]);
+  json_close_array (&w);
+  json_close_object (&w);
+  reply_json (p, 200, &w);
+  if (n == most)
+    reply_header (p, "Link",
+                  arena_format (q->arena, &err, "</v1/traces?limit=%lld&after=%s>; rel=\"next\"",
+                                (long long)most, all[n - 1].id));
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "config.h"
+
+#include "server/ask/asked.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/sha256.h"
+#include "trace/device.h"
+
+typedef struct reader {
+  asked *out;
+  json_writer w;
+  arena *arena;
+} reader;
+
+static bool add_fault (asked *out, const error *wrong) {
+  if (out->n_faults < MOST_FAULTS) {
+    fault *f = &out->faults[out->n_faults++];
+    snprintf (f->pointer, sizeof f->pointer, "%.95s", wrong->where);
+    snprintf (f->detail, sizeof f->detail, "%.159s", wrong->text);
+  }
+  return false;
+}
+
+/* ---- values ---- */
+
+static bool is_word (const char *words, const char *text) {
+  size_t n = strlen (text);
+  for (const char *at = words; n && (at = strstr (at, text)); at += n)
+    if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' '))
+      return true;
+  return false;
+}
+
+static bool read_int (reader *r, const json *j, const member *m, error *wrong) {
+  int64_t value = 0;
+  if (!json_get_int (j, m->least, m->most, &value, wrong))
+    return false;
+  json_add_int (&r->w, m->name, value);
+  return true;
+}
+
+static bool read_word (reader *r, const json *j, const member *m, error *wrong) {
+  const char *text = "";
+  if (!json_get_text (j, &text, wrong))
+    return false;
+  if (!is_word (m->words, text))
+    return json_error (j, wrong, "must be one of: %s", m->words);
+  json_add_text (&r->w, m->name, text);
+  return true;
+}
+
+static bool want_name (const json *j, const char **text, error *wrong) {
+  return json_get_text (j, text, wrong) &&
+         (name_is_plain (*text) || json_error (j, wrong, "must be a name: letters, digits, . _ -"));
+}
+
+static bool read_name (reader *r, const json *j, const member *m, error *wrong) {
+  const char *text = "";
+  if (!want_name (j, &text, wrong))
+    return false;
+  json_add_text (&r->w, m->name, text);
+  return true;
+}
+
+static bool read_pairs (reader *r, const json *j, const member *m, error *wrong) {
+  static const char plain[] =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-=,%";
+  const char *text = "";
+  if (!json_get_text (j, &text, wrong))
+    return false;
+  if (!*text || strlen (text) > 200 || text[strspn (text, plain)])
+    return json_error (j, wrong, "must be KEY=VALUE,... of letters, digits, . _ - %%");
+  json_add_text (&r->w, m->name, text);
+  return true;
+}
+
+static bool read_device (reader *r, const json *j, const member *m, error *wrong) {
+  static const read_options strict = { .strict = true };
+  device d;
+  if (json_is_string (j))
+    return read_name (r, j, m, wrong);
+  if (!device_read (j, &strict, r->arena, &d, wrong))
+    return false;
+  json_put_key (&r->w, m->name);
+  device_write (&r->w, &d);
+  return true;
+}
+
+static bool read_size (reader *r, const json *j, const member *m, error *wrong) {
+  const char *text = "";
+  int64_t value = 0;
+  if (json_is_string (j)) {
+    if (!json_get_text (j, &text, wrong))
+      return false;
+    size_t digits = strspn (text, "0123456789.");
+    if (!digits || digits > 8 || strcmp (text + digits, "%") != 0)
+      return json_error (j, wrong, "must be bytes, or a text such as \"50%%\"");
+    json_put_text (&r->w, text);
+    return true;
+  }
+  if (!json_get_int (j, m->least, m->most, &value, wrong))
+    return false;
+  json_put_int (&r->w, value);
+  return true;
+}
+
+static bool read_list (reader *r, const json *j, const member *m, error *wrong) {
+  if (!json_want_array (j, wrong))
+    return false;
+  size_t n = json_count (j);
+  if (n < 1 || n > MOST_LIST)
+    return json_error (j, wrong, "must have 1 to %d elements", MOST_LIST);
+  json_put_key (&r->w, m->name);
+  json_open_array (&r->w);
+  bool ok = true;
+  for (size_t i = 0; ok && i < n; i++) {
+    json e = json_element (j, i);
+    const char *text = "";
+    if (m->type == TYPE_NAMES) {
+      ok = json_is_string (&e) ? want_name (&e, &text, wrong)
+                               : json_error (&e, wrong, "must be a name");
+      json_put_text (&r->w, ok ? text : "");
+    } else if (m->type != TYPE_SIZES && !json_is_int (&e))
+      ok = json_error (&e, wrong, "must be a whole number");
+    else
+      ok = read_size (r, &e, m, wrong);
+  }
+  json_close_array (&r->w);
+  return ok;
+}
+
+static bool read_flag (reader *r, const json *j, const member *m, error *wrong) {
+  bool value = false;
+  if (!json_get_bool (j, &value, wrong))
+    return false;
+  if (value)
+    json_add_bool (&r->w, m->name, true);
+  return true;
+}
+
+/* ---- operands ---- */
+
+static bool want_digest (const json *j, const char **text, error *wrong) {
+  *text = "";
+  return (json_is_string (j) || json_error (j, wrong, "must be the id of a trace")) &&
+         json_get_text (j, text, wrong) &&
+         (digest_is_valid (*text) || json_error (j, wrong, "must be 64 hexadecimal digits"));
+}
+
+static bool keep_trace (reader *r, const char *digest, error *wrong) {
+  char *copy = arena_string (r->arena, digest, wrong);
+  r->out->traces[r->out->n_traces++] = copy;
+  return copy;
+}
+
+static bool read_job (reader *r, const json *j, error *wrong) {
+  static const char *const keys[] = { "name", "trace", NULL };
+  const char *name = "", *digest = "";
+  json n = json_member (j, "name"), t = json_member (j, "trace");
+  if (!json_want_object (j, wrong) || !json_known (j, keys, true, NULL, wrong) ||
+      (json_is_absent (&n) && !json_error (&n, wrong, "a name is needed")) ||
+      !want_name (&n, &name, wrong) || !want_digest (&t, &digest, wrong))
+    return false;
+  json_open_object (&r->w);
+  json_add_text (&r->w, "name", name);
+  json_add_text (&r->w, "trace", digest);
+  json_close_object (&r->w);
+  return keep_trace (r, digest, wrong);
+}
+
+static bool read_jobs (reader *r, const json *list, const member *m, error *wrong) {
+  size_t n = json_count (list);
+  if (!json_is_array (list) || n < 1 || n > MOST_PACK_JOBS)
+    return json_error (list, wrong, "must be a list of 1 to %d jobs", MOST_PACK_JOBS);
+  json_put_key (&r->w, m->name);
+  json_open_array (&r->w);
+  bool ok = true;
+  for (size_t i = 0; ok && i < n; i++) {
+    json e = json_element (list, i);
+    ok = read_job (r, &e, wrong);
+  }
+  json_close_array (&r->w);
+  return ok;
+}
+
+static bool read_trace (reader *r, const json *j, const member *m, error *wrong) {
+  const char *text = "";
+  if (!want_digest (j, &text, wrong))
+    return false;
+  json_add_text (&r->w, m->name, text);
+  return keep_trace (r, text, wrong);
+}
+
+static bool read_member (reader *r, const json *j, const member *m, error *wrong) {
+  switch (m->type) {
+  case TYPE_INT:
+  case TYPE_SHARE:
+  case TYPE_PERCENT:
+    return read_int (r, j, m, wrong);
+  case TYPE_FLAG:
+    return read_flag (r, j, m, wrong);
+  case TYPE_WORD:
+    return read_word (r, j, m, wrong);
+  case TYPE_WORD_OR_INT:
+    return json_is_string (j) ? read_word (r, j, m, wrong) : read_int (r, j, m, wrong);
+  case TYPE_NAME:
+  case TYPE_NETWORK:
+    return read_name (r, j, m, wrong);
+  case TYPE_PAIRS:
+    return read_pairs (r, j, m, wrong);
+  case TYPE_DEVICE:
+    return read_device (r, j, m, wrong);
+  case TYPE_TRACE:
+    return read_trace (r, j, m, wrong);
+  case TYPE_JOBS:
+    return read_jobs (r, j, m, wrong);
+  default:
+    return read_list (r, j, m, wrong);
+  }
+}
+
+/* ---- the whole ---- */
+
+void asked_id (const char *kind, const char *text, char id[65]) {
+  sha256 s;
+  sha256_start (&s);
+  sha256_add (&s, kind, strlen (kind) + 1);
+  sha256_add (&s, PACKAGE_VERSION, sizeof PACKAGE_VERSION);
+  sha256_add (&s, text, strlen (text));
+  sha256_text (&s, id);
+}
+
+static bool known_only (const job_kind *k, const json *root, error *wrong) {
+  const char *keys[80];
+  int n = 0;
+  for (const member *m = members; m->name; m++)
+    if (member_is_of (m, k))
+      keys[n++] = m->name;
+  keys[n++] = "validate_only";
+  keys[n] = NULL;
+  return json_known (root, keys, true, NULL, wrong);
+}
+
+static bool finish (reader *r, const char *kind, error *err) {
+  bytes text = { 0 };
+  json_close_object (&r->w);
+  bool ok = json_finish (&r->w, &text, err) &&
+            (r->out->text = arena_string_n (r->arena, text.data, (size_t)text.size, err));
+  bytes_free (&text);
+  if (ok)
+    asked_id (kind, r->out->text, r->out->id);
+  return ok;
+}
+
+static bool check_pair (const json *root, const char *one, const char *other, asked *out) {
+  error wrong = { 0 };
+  json a = json_member (root, one), b = json_member (root, other);
+  if (json_is_absent (&a) || json_is_absent (&b))
+    return true;
+  json_error (&b, &wrong, "cannot stand together with %s", one);
+  return add_fault (out, &wrong);
+}
+
+bool asked_read (const job_kind *k, const bytes *body, arena *a, asked *out, error *err) {
+  *out = (asked){ 0 };
+  reader r = { .out = out, .arena = a };
+  json_document *d = json_open (body->data ? body->data : "", body->size, err);
+  if (!d)
+    return false;
+  json root = json_root (d);
+  error wrong = { 0 };
+  json_begin (&r.w, 0);
+  json_open_object (&r.w);
+  bool object = json_is_object (&root) || json_error (&root, &wrong, "must be an object");
+  if (!object || !known_only (k, &root, &wrong))
+    add_fault (out, &wrong);
+  for (const member *m = members; object && m->name; m++) {
+    json j = json_member (&root, m->name);
+    wrong = (error){ 0 };
+    if (!member_is_of (m, k) || (json_is_absent (&j) && m->option))
+      continue;
+    if (json_is_absent (&j) ? !json_error (&j, &wrong, "is needed")
+                            : !read_member (&r, &j, m, &wrong))
+      add_fault (out, &wrong);
+  }
+  json only = object ? json_member (&root, "validate_only") : (json){ 0 };
+  wrong = (error){ 0 };
+  if (object && !json_get_bool (&only, &out->only_validate, &wrong))
+    add_fault (out, &wrong);
+  if (object) {
+    check_pair (&root, "budget_bytes", "budget_ppm", out);
+    check_pair (&root, "reserve_bytes", "reserve_ppm", out);
+  }
+  bool ok = out->n_faults == 0 && finish (&r, k->name, err);
+  json_close (d);
+  if (!ok)
+    bytes_free (&r.w.out);
+  return ok;
+}
+
+bool asked_import (const char *digest, const char *fingerprint, arena *a, asked *out, error *err) {
+  *out = (asked){ 0 };
+  reader r = { .out = out, .arena = a };
+  json_begin (&r.w, 0);
+  json_open_object (&r.w);
+  json_add_text (&r.w, "body", digest);
+  if (fingerprint)
+    json_add_text (&r.w, "fingerprint", fingerprint);
+  return finish (&r, "imports", err);
+}

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The question in a request for a job: read from its body, kept as canonical text, and turned into
+   the command line of a worker.  Equal questions have equal texts, and so the same id. */
+#ifndef FERRY_SERVER_ASK_ASKED_H
+#define FERRY_SERVER_ASK_ASKED_H
+
+#include "server/protocol/kinds.h"
+#include "server/protocol/message.h"
+
+enum { MOST_FAULTS = 20, MOST_PACK_JOBS = 16, MOST_ARGUMENTS = 128 };
+
+typedef struct asked {
+  const char *text;                   /* canonical JSON */
+  char id[65];                        /* its digest, with the kind and the version of ferry */
+  const char *traces[MOST_PACK_JOBS]; /* digests */
+  int n_traces;
+  bool only_validate;
+  fault faults[MOST_FAULTS];
+  int n_faults;
+} asked;
+
+/* False: a fault, or *err. */
+bool asked_read (const job_kind *k, const bytes *body, arena *a, asked *out, error *err) MUST_CHECK;
+/* For an upload: no body but the digest of what was sent. */
+bool asked_import (const char *digest, const char *fingerprint, arena *a, asked *out,
+                   error *err) MUST_CHECK;
+void asked_id (const char *kind, const char *text, char id[65]);
+
+/* A trace of a job, and the file name that the worker sees. */
+typedef struct job_file {
+  const char *name, *digest;
+} job_file;
+
+typedef struct job_call {
+  const char *arguments[MOST_ARGUMENTS]; /* of ferry, without its name; NULL ends them */
+  int n;
+  job_file files[MOST_PACK_JOBS];
+  int n_files;
+  const char *device; /* text of device.json, or NULL */
+  int64_t time_limit_s;
+  const char *fingerprint; /* of an import, or NULL */
+} job_call;
+
+bool asked_call (const job_kind *k, const char *text, arena *a, job_call *out,
+                 error *err) MUST_CHECK;
+
+#endif

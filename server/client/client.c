@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "server/client/client.h"
+
+#include <curl/curl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/coding.h"
+#include "base/json.h"
+#include "base/sha256.h"
+
+enum { CONNECT_S = 10, ANSWER_S = 90, TRIES = 5, FIRST_WAIT_MS = 200, MOST_WAIT_MS = 10000 };
+enum { MOST_ANSWER = 1 << 30, MOST_LINE = 1 << 20 };
+
+struct client {
+  CURL *curl;
+  char url[512], socket[256], authorization[256];
+  long retry_s; /* of the last answer's Retry-After; -1: none */
+};
+
+static bool client_url (client *c, const char *url, error *err) {
+  if (strncmp (url, "unix:", 5) == 0) {
+    snprintf (c->socket, sizeof c->socket, "%.255s", url + 5);
+    snprintf (c->url, sizeof c->url, "http://unix");
+    return true;
+  }
+  if (strncmp (url, "http://", 7) != 0 && strncmp (url, "https://", 8) != 0)
+    return error_set (err, ERR_usage, "--server: `%s` is not http://HOST:PORT or unix:PATH", url);
+  snprintf (c->url, sizeof c->url, "%.500s", url);
+  for (size_t n = strlen (c->url); n && c->url[n - 1] == '/'; n--)
+    c->url[n - 1] = 0;
+  return true;
+}
+
+client *client_new (const char *url, const char *token, arena *a, error *err) {
+  client *c = NEW (a, 1, client, err);
+  if (!c || !client_url (c, url, err))
+    return NULL;
+  if (token)
+    snprintf (c->authorization, sizeof c->authorization, "Authorization: Bearer %.200s", token);
+  if (curl_global_init (CURL_GLOBAL_DEFAULT) == 0 && (c->curl = curl_easy_init ()))
+    return c;
+  error_set (err, ERR_internal, "libcurl does not start");
+  return NULL;
+}
+
+void client_free (client *c) {
+  if (!c)
+    return;
+  curl_easy_cleanup (c->curl);
+  curl_global_cleanup ();
+}
+
+/* ---- one exchange ---- */
+
+typedef struct taker {
+  bytes *to;
+
+} taker;
+
+static size_t take (char *data, size_t size, size_t count, void *context) {
+  taker *t = context;
+  error ignored = { 0 };
+  if (t->to->size + (int64_t)(size * count) > MOST_ANSWER ||
+      !bytes_append (t->to, data, (int64_t)(size * count), &ignored))
+    return 0;
+  return size * count;
+}
+
+static size_t take_header (char *data, size_t size, size_t count, void *context) {
+  answer *out = context;
+  size_t n = size * count;
+  if (n > 10 && strncasecmp (data, "location: ", 10) == 0) {
+    size_t length = n - 10;
+    while (length && (data[10 + length - 1] == '\r' || data[10 + length - 1] == '\n'))
+      length--;
+    snprintf (out->location, sizeof out->location, "%.*s", (int)length, data + 10);
+  }
+  return n;
+}
+
+static struct curl_slist *headers_of (const client *c, const bytes *body, const char *more) {
+  struct curl_slist *list = curl_slist_append (NULL, "Expect:");
+  bool packed = body && coding_is_zstd (body->data, body->size);
+  bool zipped = body && coding_is_gzip (body->data, body->size);
+  if (c->authorization[0])
+    list = curl_slist_append (list, c->authorization);
+  if (packed || zipped)
+    list = curl_slist_append (list, packed ? "Content-Encoding: zstd" : "Content-Encoding: gzip");
+  if (body)
+    list = curl_slist_append (list, packed || zipped ? "Content-Type: application/octet-stream"
+                                                     : "Content-Type: application/json");
+  if (more)
+    list = curl_slist_append (list, more);
+  return list;
+}
+
+static void set_up (client *c, const char *method, const char *url, const bytes *body) {
+  curl_easy_reset (c->curl);
+  curl_easy_setopt (c->curl, CURLOPT_URL, url);
+  curl_easy_setopt (c->curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt (c->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
+  curl_easy_setopt (c->curl, CURLOPT_PROXY, "");
+  if (c->socket[0])
+    curl_easy_setopt (c->curl, CURLOPT_UNIX_SOCKET_PATH, c->socket);
+  if (body) {
+    curl_easy_setopt (c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)body->size);
+    curl_easy_setopt (c->curl, CURLOPT_POSTFIELDS, body->data);
+  }
+  if (strcmp (method, "GET") != 0)
+    curl_easy_setopt (c->curl, CURLOPT_CUSTOMREQUEST, method);
+}
+
+static bool away (const client *c, CURLcode code, error *err) {
+  return error_set (err, ERR_unreachable, "no ferry serve answers at %s: %s; is it running?",
+                    c->socket[0] ? c->socket : c->url, curl_easy_strerror (code));
+}
+
+static bool ask_once (client *c, const char *method, const char *path, const bytes *body,
+                      answer *out, error *err) {
+  char url[1024];
+  taker t = { &out->body };
+  curl_off_t retry = -1;
+  long status = 0;
+  snprintf (url, sizeof url, "%s%s", c->url, path);
+  set_up (c, method, url, body);
+  struct curl_slist *headers = headers_of (c, body, "Prefer: wait=20");
+  curl_easy_setopt (c->curl, CURLOPT_HTTPHEADER, headers);
+  curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_TIME, (long)ANSWER_S);
+  curl_easy_setopt (c->curl, CURLOPT_WRITEFUNCTION, take);
+  curl_easy_setopt (c->curl, CURLOPT_WRITEDATA, &t);
+  curl_easy_setopt (c->curl, CURLOPT_HEADERFUNCTION, take_header);
+  curl_easy_setopt (c->curl, CURLOPT_HEADERDATA, out);
+  out->location[0] = 0;
+  CURLcode code = curl_easy_perform (c->curl);
+  curl_easy_getinfo (c->curl, CURLINFO_RESPONSE_CODE, &status);
+  curl_easy_getinfo (c->curl, CURLINFO_RETRY_AFTER, &retry);
+  curl_slist_free_all (headers);
+  out->status = (int)status;
+  c->retry_s = (long)retry;
+  return code == CURLE_OK || away (c, code, err);
+}
+
+/* ---- again, and what went wrong ---- */
+
+static void pause_ms (int64_t ms) {
+  struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
+  nanosleep (&t, NULL);
+}
+
+static bool complain (const answer *a, const char *path, error *err) {
+  const char *detail = NULL;
+  error ignored = { 0 };
+  error_code kind = a->status == 401 || a->status == 403 ? ERR_usage
+                    : a->status < 500                    ? ERR_input
+                                                         : ERR_unreachable;
+  json_document *d = a->body.data ? json_open (a->body.data, a->body.size, &ignored) : NULL;
+  json root = d ? json_root (d) : (json){ 0 };
+  json text = d ? json_member (&root, "detail") : (json){ 0 };
+  json list = d ? json_member (&root, "errors") : (json){ 0 };
+  json first = json_element (&list, 0), place = json_member (&first, "pointer");
+  json fault = json_member (&first, "detail");
+  const char *where = "";
+  if (json_count (&list) > 0 && json_get_text (&fault, &detail, &ignored) &&
+      json_get_text (&place, &where, &ignored))
+    error_at (err, kind, where, "%s", detail ? detail : "");
+  else if (d && json_get_text (&text, &detail, &ignored) && detail)
+    error_set (err, kind, "the server says: %s", detail);
+  else
+    error_set (err, kind, "the server answers %s with status %d", path, a->status);
+  json_close (d);
+  return false;
+}
+
+static bool is_busy (int status) {
+  return status == 429 || status == 503;
+}
+
+bool client_ask (client *c, const char *method, const char *path, const bytes *body, answer *out,
+                 error *err) {
+  int64_t wait_ms = FIRST_WAIT_MS;
+  *out = (answer){ 0 };
+  for (int tried = 1;; tried++, wait_ms *= 2) {
+    error once = { 0 };
+    bytes_free (&out->body);
+    bool ok = ask_once (c, method, path, body, out, &once);
+    if (ok && !is_busy (out->status))
+      break;
+    if (tried == TRIES) {
+      if (!ok)
+        *err = once;
+      else
+        complain (out, path, err);
+      return false;
+    }
+    int64_t told_ms = ok && c->retry_s > 0 ? c->retry_s * 1000 : wait_ms;
+    pause_ms (told_ms < MOST_WAIT_MS ? told_ms : MOST_WAIT_MS);
+  }
+  return out->status < 400 || out->status == 404 || complain (out, path, err);
+}
+
+/* ---- uploads ---- */
+
+static bool take_id (const answer *a, char id[65], error *err) {
+  const char *text = NULL;
+  json_document *d = json_open (a->body.data ? a->body.data : "", a->body.size, err);
+  json root = d ? json_root (d) : (json){ 0 };
+  json j = d ? json_member (&root, "trace") : (json){ 0 };
+  bool ok = d && json_get_text (&j, &text, err) &&
+            (text || error_set (err, ERR_unreachable, "the server names no trace"));
+  if (ok)
+    snprintf (id, 65, "%.64s", text);
+  json_close (d);
+  return ok;
+}
+
+static bool pack_file (const char *path, bytes *out, error *err) {
+  bytes plain = { 0 };
+  if (!file_read_raw (path, 0, &plain, err))
+    return false;
+  if (coding_is_zstd (plain.data, plain.size) || coding_is_gzip (plain.data, plain.size)) {
+    *out = plain;
+    return true;
+  }
+  bool ok = zstd_encode (plain.data, plain.size, out, err);
+  bytes_free (&plain);
+  return ok;
+}
+
+/* An import that takes long is waited for where it says it is. */
+static bool finish_upload (client *c, answer *a, const char *known, error *err) {
+  char job[256];
+  bytes status = { 0 };
+  if (a->status != 202)
+    return true;
+  snprintf (job, sizeof job, "%s", a->location);
+  if (!client_follow (c, job, NULL, NULL, &status, err))
+    return false;
+  bytes_free (&status);
+  bytes_free (&a->body);
+  return client_ask (c, "GET", known, NULL, a, err);
+}
+
+bool client_upload (client *c, const char *path, const char *fingerprint, char id[65], error *err) {
+  char digest[65], known[128], target[256];
+  bytes body = { 0 };
+  sha256 s;
+  answer a = { 0 };
+  if (!pack_file (path, &body, err))
+    return false;
+  sha256_start (&s);
+  sha256_add (&s, body.data, (size_t)body.size);
+  sha256_text (&s, digest);
+  snprintf (known, sizeof known, "/v1/uploads/%s", digest);
+  snprintf (target, sizeof target, "/v1/traces%s%.100s", fingerprint ? "?fingerprint=" : "",
+            fingerprint ? fingerprint : "");
+  bool ok = fingerprint || client_ask (c, "GET", known, NULL, &a, err);
+  if (ok && a.status != 200) {
+    bytes_free (&a.body);
+    ok = client_ask (c, "POST", target, &body, &a, err) && finish_upload (c, &a, known, err);
+  }
+  ok = ok && take_id (&a, id, err);
+  bytes_free (&a.body);
+  bytes_free (&body);
+  return ok;
+}
+
+/* ---- jobs ---- */
+
+bool client_submit (client *c, const char *kind, const char *request, char job[256], error *err) {
+  char path[128];
+  bytes body = { 0 };
+  answer a = { 0 };
+  snprintf (path, sizeof path, "/v1/%.64s", kind);
+  bool ok = bytes_append (&body, request, (int64_t)strlen (request), err) &&
+            client_ask (c, "POST", path, &body, &a, err);
+  if (ok && (a.status == 404 || !a.location[0]))
+    ok = complain (&a, path, err);
+  if (ok)
+    snprintf (job, 256, "%s", a.location);
+  bytes_free (&a.body);
+  bytes_free (&body);
+  return ok;
+}
+
+typedef struct listener {
+  bytes line, *status;
+  client_told *told;
+  void *context;
+  char event[32], last[32];
+} listener;
+
+static void take_line (listener *l) {
+  error ignored = { 0 };
+  const char *text = l->line.data ? l->line.data : "";
+  if (strncmp (text, "id: ", 4) == 0)
+    snprintf (l->last, sizeof l->last, "%.31s", text + 4);
+  else if (strncmp (text, "event: ", 7) == 0)
+    snprintf (l->event, sizeof l->event, "%.31s", text + 7);
+  else if (strncmp (text, "data: ", 6) == 0 && strcmp (l->event, "done") == 0) {
+    if (!bytes_append (l->status, text + 6, (int64_t)strlen (text + 6), &ignored))
+      l->status->size = 0;
+  } else if (strncmp (text, "data: ", 6) == 0 && l->told && strcmp (l->event, "incumbent") == 0)
+    l->told (l->context, text + 6);
+}
+
+static size_t hear (char *data, size_t size, size_t count, void *context) {
+  listener *l = context;
+  error ignored = { 0 };
+  for (size_t i = 0; i < size * count; i++) {
+    if (data[i] != '\n') {
+      if (l->line.size > MOST_LINE || !bytes_append (&l->line, data + i, 1, &ignored))
+        return 0;
+      continue;
+    }
+    take_line (l);
+    l->line.size = 0;
+    if (l->line.data)
+      l->line.data[0] = 0;
+  }
+  return size * count;
+}
+
+/* One connection of the stream: until it ends or breaks. */
+static bool listen_once (client *c, const char *job, listener *l, error *err) {
+  char url[1024], last[64];
+  long status = 0;
+  snprintf (url, sizeof url, "%s%s/events", c->url, job);
+  snprintf (last, sizeof last, "Last-Event-ID: %s", l->last[0] ? l->last : "0");
+  set_up (c, "GET", url, NULL);
+  struct curl_slist *headers = headers_of (c, NULL, last);
+  curl_easy_setopt (c->curl, CURLOPT_HTTPHEADER, headers);
+  curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
+  curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_TIME, (long)ANSWER_S);
+  curl_easy_setopt (c->curl, CURLOPT_WRITEFUNCTION, hear);
+  curl_easy_setopt (c->curl, CURLOPT_WRITEDATA, l);
+  curl_easy_setopt (c->curl, CURLOPT_FAILONERROR, 1L);
+  CURLcode code = curl_easy_perform (c->curl);
+  curl_easy_getinfo (c->curl, CURLINFO_RESPONSE_CODE, &status);
+  curl_slist_free_all (headers);
+  if (status == 404)
+    return error_set (err, ERR_input, "the server has no job %s", job);
+  return code == CURLE_OK || away (c, code, err);
+}
+
+bool client_follow (client *c, const char *job, client_told *told, void *context, bytes *status,
+                    error *err) {
+  listener l = { .status = status, .told = told, .context = context };
+  int64_t wait_ms = FIRST_WAIT_MS;
+  bool ok = true;
+  for (int failed = 0; ok && !status->size;) {
+    error once = { 0 };
+    if (listen_once (c, job, &l, &once)) {
+      failed = 0;
+      wait_ms = FIRST_WAIT_MS;
+    } else if (once.code == ERR_input || ++failed == TRIES) {
+      *err = once;
+      ok = false;
+    }
+    l.line.size = 0;
+    if (ok && !status->size) {
+      pause_ms (wait_ms);
+      wait_ms = wait_ms * 2 < MOST_WAIT_MS ? wait_ms * 2 : MOST_WAIT_MS;
+    }
+  }
+  bytes_free (&l.line);
+  return ok;
+}

@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The client of the service; the only door to libcurl.  What the server cannot take now is tried
+   again, later each time; a server that is away is one clear line. */
+#ifndef FERRY_SERVER_CLIENT_CLIENT_H
+#define FERRY_SERVER_CLIENT_CLIENT_H
+
+#include "base/arena.h"
+#include "base/file.h"
+
+typedef struct client client;
+
+/* url: "http://127.0.0.1:8077" or "unix:/path"; token may be NULL. */
+client *client_new (const char *url, const char *token, arena *a, error *err) MUST_CHECK;
+void client_free (client *c);
+
+typedef struct answer {
+  int status;
+  bytes body;
+  char location[256]; /* the header, or "" */
+} answer;
+
+/* One request; `body` NULL: none. A status of 400 or more is an error that says the problem's
+   detail, except 404, which the caller looks at. */
+bool client_ask (client *c, const char *method, const char *path, const bytes *body, answer *out,
+                 error *err) MUST_CHECK;
+/* Sends the file, compressed, unless the server has it; id: of its trace. */
+bool client_upload (client *c, const char *path, const char *fingerprint, char id[65],
+                    error *err) MUST_CHECK;
+/* Asks for a job; job: "/v1/KIND/ID". */
+bool client_submit (client *c, const char *kind, const char *request, char job[256],
+                    error *err) MUST_CHECK;
+/* Until the job has ended; tells of each incumbent (JSON). `status` is its last state, as JSON. */
+typedef void client_told (void *context, const char *data);
+bool client_follow (client *c, const char *job, client_told *told, void *context, bytes *status,
+                    error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The body of a request as it comes: small ones in memory, uploads in a file of their own. */
+#ifndef FERRY_SERVER_HTTP_UPLOAD_H
+#define FERRY_SERVER_HTTP_UPLOAD_H
+
+#include "base/sha256.h"
+#include "server/protocol/message.h"
+
+typedef struct upload {
+  sha256 hash;
+  int file; /* -1: the body stays in memory */
+  char path[300];
+  int64_t most_bytes;
+  bool too_large; /* bytes behind the limit were thrown away */
+} upload;
+
+/* folder NULL: in memory. False, with errno: there is no file for it. */
+bool upload_begin (upload *u, int64_t most_bytes, request *q, const char *folder) MUST_CHECK;
+/* False: the connection goes; it was told long ago that this is too much. */
+bool upload_take (upload *u, request *q, const char *data, size_t size) MUST_CHECK;
+void upload_end (upload *u, request *q);
+/* The file goes, unless it was taken over. */
+void upload_forget (upload *u);
+
+#endif

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "server/protocol/message.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+#include <unistd.h>
+
+typedef struct problem_row {
+  const char *name, *title;
+  int status;
+} problem_row;
+
+static const problem_row problems[PROBLEMS] = {
+#define PROBLEM(name, status, title) { #name, title, status },
+#include "server/protocol/problems.def"
+#undef PROBLEM
+};
+
+const char *status_text (int status) {
+  static const struct {
+    int status;
+    const char *text;
+  } all[] = {
+    { 200, "200" }, { 201, "201" }, { 202, "202" }, { 204, "204" }, { 304, "304" },
+#define PROBLEM(name, status, title) { status, #status },
+#include "server/protocol/problems.def"
+#undef PROBLEM
+  };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i].status == status)
+      return all[i].text;
+  return "other";
+}
+
+int problem_status (problem kind) {
+  return problems[kind].status;
+}
+
+const char *problem_name (problem kind) {
+  return problems[kind].name;
+}
+
+const char *request_header (const request *q, const char *name) {
+  for (int i = 0; i < q->n_headers; i++)
+    if (strcasecmp (q->headers[i].name, name) == 0)
+      return q->headers[i].value;
+  return NULL;
+}
+
+const char *request_query (const request *q, const char *name) {
+  for (int i = 0; i < q->n_query; i++)
+    if (strcmp (q->query[i].name, name) == 0)
+      return q->query[i].value;
+  return NULL;
+}
+
+bool text_is_printable (const char *text) {
+  for (; *text; text++)
+    if (*text < 33 || *text > 126)
+      return false;
+  return true;
+}
+
+bool request_is_printable (const request *q) {
+  bool ok = text_is_printable (q->path);
+  for (int i = 0; ok && i < q->n_query; i++)
+    ok = text_is_printable (q->query[i].name) && text_is_printable (q->query[i].value);
+  return ok;
+}
+
+void request_name (request *q, uint64_t salt, uint64_t number) {
+  const char *sent = request_header (q, "traceparent");
+  snprintf (q->id, sizeof q->id, "%016llx%016llx", (unsigned long long)salt,
+            (unsigned long long)number);
+  bool valid = sent && strlen (sent) == 55 && strspn (sent, "0123456789abcdef-") == 55 &&
+               sent[2] == '-' && sent[35] == '-' && sent[52] == '-';
+  if (valid)
+    snprintf (q->trace, sizeof q->trace, "%s", sent);
+  else
+    snprintf (q->trace, sizeof q->trace, "00-%s-%016llx-00", q->id, (unsigned long long)number + 1);
+}
+
+void reply_start (reply *p) {
+  *p = (reply){ .file = -1 };
+}
+
+void reply_free (reply *p) {
+  bytes_free (&p->body);
+  if (p->file >= 0)
+    close (p->file);
+  reply_start (p);
+}
+
+void reply_header (reply *p, const char *name, const char *value) {
+  if (value && p->n_headers < MOST_REPLY_FIELDS)
+    p->headers[p->n_headers++] = (field){ name, value };
+}
+
+void reply_json (reply *p, int status, json_writer *w) {
+  error ignored = { 0 };
+  p->status = status;
+  p->type = "application/json";
+  if (!json_finish (w, &p->body, &ignored)) {
+    p->status = 500;
+    p->body = (bytes){ 0 };
+  }
+}
+
+void reply_text (reply *p, int status, const char *type, const char *text) {
+  error ignored = { 0 };
+  p->status = status;
+  p->type = type;
+  if (!bytes_append (&p->body, text, (int64_t)strlen (text), &ignored))
+    p->status = 500;
+}
+
+/* ---- problems ---- */
+
+static void begin_problem (json_writer *w, const char *detail) {
+  json_begin (w, 0);
+  json_open_object (w);
+  json_add_text (w, "detail", detail);
+}
+
+static void end_problem (json_writer *w, reply *p, const request *q, problem kind) {
+  char type[64];
+  snprintf (type, sizeof type, "/problems/%s", problems[kind].name);
+  for (char *at = type; *at; at++)
+    if (*at == '_')
+      *at = '-';
+  json_add_text (w, "instance", q->path);
+  json_add_text (w, "request_id", q->id);
+  json_add_int (w, "status", problems[kind].status);
+  json_add_text (w, "title", problems[kind].title);
+  json_add_text (w, "type", type);
+  json_close_object (w);
+  bytes_free (&p->body);
+  reply_json (p, problems[kind].status, w);
+  p->type = "application/problem+json";
+  p->keep = false;
+  p->wait = p->stream = NULL;
+  if (kind == PROBLEM_unauthorized)
+    reply_header (p, "WWW-Authenticate", "Bearer");
+}
+
+/* Texts of a request may hold anything; JSON takes no broken UTF-8. */
+static void make_plain (char *text) {
+  for (; *text; text++)
+    if ((unsigned char)*text < 32 || (unsigned char)*text > 126)
+      *text = '?';
+}
+
+void reply_problem (reply *p, const request *q, problem kind, const char *format, ...) {
+  char detail[700];
+  json_writer w;
+  va_list args;
+  va_start (args, format);
+  vsnprintf (detail, sizeof detail, format, args);
+  va_end (args);
+  make_plain (detail);
+  begin_problem (&w, detail);
+  end_problem (&w, p, q, kind);
+}
+
+void reply_faults (reply *p, const request *q, const fault *faults, int n) {
+  char detail[64];
+  json_writer w;
+  snprintf (detail, sizeof detail, "%d fault%s", n, n == 1 ? "" : "s");
+  begin_problem (&w, detail);
+  json_put_key (&w, "errors");
+  json_open_array (&w);
+  for (int i = 0; i < n; i++) {
+    json_open_object (&w);
+    json_add_text (&w, "detail", faults[i].detail);
+    json_add_text (&w, "pointer", faults[i].pointer);
+    json_close_object (&w);
+  }
+  json_close_array (&w);
+  end_problem (&w, p, q, PROBLEM_invalid);
+}
+
+void reply_error (reply *p, const request *q, const error *err) {
+  problem kind = err->code == ERR_usage         ? PROBLEM_malformed
+                 : err->code == ERR_input       ? PROBLEM_invalid
+                 : err->code == ERR_unreachable ? PROBLEM_unavailable
+                 : err->code == ERR_file        ? PROBLEM_unavailable
+                                                : PROBLEM_internal;
+  reply_problem (p, q, kind, "%s", err->text);
+  if (kind == PROBLEM_unavailable)
+    reply_header (p, "Retry-After", "2");
+}

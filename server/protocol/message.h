@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A request and its reply, without sockets: what the routes take and give. */
+#ifndef FERRY_SERVER_PROTOCOL_MESSAGE_H
+#define FERRY_SERVER_PROTOCOL_MESSAGE_H
+
+#include "base/arena.h"
+#include "base/json.h"
+
+enum { MOST_FIELDS = 64, MOST_REPLY_FIELDS = 12, ID_TEXT = 33 };
+
+typedef enum role { ROLE_none, ROLE_read, ROLE_submit, ROLE_admin, ROLES } role;
+
+typedef struct field {
+  const char *name, *value;
+} field;
+
+typedef struct request {
+  arena *arena; /* of all texts here, and for the route */
+  const char *method, *path;
+  field headers[MOST_FIELDS], query[MOST_FIELDS];
+  int n_headers, n_query;
+  bytes body;          /* of a control request, decoded */
+  const char *spool;   /* or of an upload: a file, as it was sent */
+  char digest[65];     /* of that file */
+  int64_t body_bytes;  /* as sent */
+  const char *owner;   /* the one who asks */
+  role role;           /* and what they may */
+  char id[ID_TEXT];    /* of the request */
+  char trace[56];      /* the traceparent that was sent, or made */
+  const char *part[4]; /* of the path, where the template has {names} */
+  int64_t began_ns;
+  int64_t wait_until_ns; /* set by the first answer that waits */
+  bool last;             /* it must not wait again */
+} request;
+
+typedef struct reply {
+  int status;
+  const char *type; /* of the body; a literal */
+  bytes body;       /* malloc'ed */
+  int file;         /* or an open file of file_bytes; -1: none */
+  int64_t file_bytes;
+  field headers[MOST_REPLY_FIELDS]; /* texts in the request's arena */
+  int n_headers;
+  bool keep;          /* the same bytes for ever: may be kept in memory */
+  const char *wait;   /* ask again when this job changes, or at wait_until_ns */
+  const char *stream; /* a stream of this job's events behind stream_after */
+  int64_t stream_after;
+} reply;
+
+/* NULL where there is none; names of headers in any case. */
+const char *request_header (const request *q, const char *name);
+const char *request_query (const request *q, const char *name);
+
+bool text_is_printable (const char *text);
+/* No blanks, control characters or bytes beyond ASCII in path and query. */
+bool request_is_printable (const request *q);
+/* Its id, and the W3C trace context that was sent, or a new one. */
+void request_name (request *q, uint64_t salt, uint64_t number);
+
+void reply_start (reply *p);
+void reply_free (reply *p);
+void reply_header (reply *p, const char *name, const char *value);
+/* The writer's text is the body. */
+void reply_json (reply *p, int status, json_writer *w);
+void reply_text (reply *p, int status, const char *type, const char *text);
+
+/* A fault of a request's body. */
+typedef struct fault {
+  char pointer[96], detail[160];
+} fault;
+
+typedef enum problem {
+#define PROBLEM(name, status, title) PROBLEM_##name,
+#include "server/protocol/problems.def"
+#undef PROBLEM
+  PROBLEMS
+} problem;
+
+/* The digits of a status that replies have: a text that stays. */
+const char *status_text (int status);
+int problem_status (problem kind);
+const char *problem_name (problem kind);
+/* The reply becomes application/problem+json (RFC 9457). */
+void reply_problem (reply *p, const request *q, problem kind, const char *format, ...)
+    PRINTF_LIKE (4, 5);
+void reply_faults (reply *p, const request *q, const fault *faults, int n);
+/* The error that a function below reported. */
+void reply_error (reply *p, const request *q, const error *err);
+
+#endif

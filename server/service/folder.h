@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Folders of the state, and small things with files. */
+#ifndef FERRY_SERVER_SERVICE_FOLDER_H
+#define FERRY_SERVER_SERVICE_FOLDER_H
+
+#include "base/file.h"
+
+/* Everything in it goes, folders too; nothing is followed. */
+void folder_remove_inside (const char *path);
+void folder_remove (const char *path);
+/* The sizes of the files that lie in it. */
+int64_t folder_bytes (const char *path);
+bool file_digest (const char *path, char digest[65], int64_t *size, error *err) MUST_CHECK;
+bool file_exists (const char *path);
+bool file_has_bytes (const char *path);
+
+#endif

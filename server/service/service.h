@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The service without sockets: what is shared by routes, workers and the HTTP layer.  Made once at
+   the start; what changes later has its own lock. */
+#ifndef FERRY_SERVER_SERVICE_SERVICE_H
+#define FERRY_SERVER_SERVICE_SERVICE_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "server/protocol/kinds.h"
+#include "server/protocol/message.h"
+#include "server/protocol/meter.h"
+#include "server/store/store.h"
+
+typedef struct service_options {
+  const char *program;   /* ferry itself, for workers */
+  const char *folder;    /* of the state, absolute */
+  const char *store;     /* as store_open's `where` */
+  const char *datadir;   /* FERRY_DATADIR for the workers, or NULL */
+  const char *tokens;    /* a file, or NULL */
+  const char *inventory; /* GPU memory of nodes, a JSON file, or NULL */
+  int workers;
+  int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;
+  int64_t most_ratio; /* of decoded to sent bytes */
+  int64_t most_queued, most_tries, disk_bytes;
+  int64_t keep_s; /* results that nobody looks at; 0: for ever */
+  int64_t worker_bytes, job_s, drain_s;
+  FILE *log; /* JSON lines */
+} service_options;
+
+typedef enum metric {
+#define METRIC(name, kind, labels, says) METRIC_##name,
+#include "server/service/metrics.def"
+#undef METRIC
+  METRICS
+} metric;
+
+typedef struct token {
+  char digest[65], owner[65];
+  role role;
+} token;
+
+typedef struct crew crew;
+
+typedef struct service {
+  service_options options;
+  store *store;
+  token *tokens;
+  int n_tokens;
+  char worker[64]; /* this replica's name in the store */
+  crew *crew;
+  atomic_bool stopping;
+  _Atomic int64_t metrics[METRICS]; /* those without labels */
+  meter *meters[METRICS];           /* the others */
+  pthread_mutex_t log_lock;         /* one line at a time */
+  /* A job has changed: who waits for it wants to know. */
+  void (*changed) (void *context);
+  void *changed_context;
+} service;
+
+/* One for the process; opens the store. */
+service *service_new (const service_options *o, error *err) MUST_CHECK;
+void service_free (service *s);
+
+int64_t service_now_ns (void);
+/* Adds to a metric without labels; of one with some, in the order of metrics.def; a duration, or a
+   ratio. */
+void service_count (service *s, metric m, int64_t n);
+void service_count_of (service *s, metric m, const char *a, const char *b, const char *c);
+void service_observe (service *s, metric m, const char *a, int64_t nano);
+typedef struct metric_row {
+  const char *name, *kind, *labels, *says;
+} metric_row;
+extern const metric_row service_metrics[METRICS];
+void service_changed (service *s);
+
+/* The log: one JSON line; the texts come in pairs, NULL ends them. */
+void service_log (service *s, const char *level, const char *message, ...)
+    __attribute__ ((sentinel));
+
+/* ---- tokens ---- */
+
+/* Lines of digest, owner and role; anybody but the owner of the file must not read it. */
+bool tokens_read (service *s, const char *path, error *err) MUST_CHECK;
+/* The one who sends "Bearer TOKEN"; NULL: nobody we know. */
+const token *tokens_find (const service *s, const char *authorization);
+/* A new one: `text` for its owner, `line` for the file. */
+bool token_make (const char *owner, const char *role_name, char text[80], char line[160],
+                 error *err) MUST_CHECK;
+
+#endif

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Files by digest, in blobs/ of the state folder.  A file is complete under its own name or not
+   there.  Where several replicas share the database, it is also kept there, compressed, in parts
+   written as hexadecimal digits; a replica that lacks it fetches it once. */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/coding.h"
+#include "base/file.h"
+#include "server/store/inner.h"
+
+enum { PART_BYTES = 1 << 19 };
+
+static void path_of (const store *s, const char *digest, char *path, size_t size) {
+  snprintf (path, size, "%s/blobs/%s", s->folder, digest);
+}
+
+static bool sync_folder (const store *s) {
+  char path[256];
+  snprintf (path, sizeof path, "%s/blobs", s->folder);
+  int fd = open (path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  bool ok = fd >= 0 && fsync (fd) == 0;
+  if (fd >= 0)
+    close (fd);
+  return ok;
+}
+
+static const char *hex_part (const bytes *b, int64_t from, int64_t size, arena *a, error *err) {
+  static const char digits[] = "0123456789abcdef";
+  char *text = NEW (a, 2 * size + 1, char, err);
+  for (int64_t i = 0; text && i < size; i++) {
+    unsigned char c = (unsigned char)b->data[from + i];
+    text[2 * i] = digits[c >> 4];
+    text[2 * i + 1] = digits[c & 15];
+  }
+  return text;
+}
+
+static bool share_parts (store *s, const char *digest, const bytes *packed, error *err) {
+  arena *a = arena_new (0);
+  bool ok = a ? store_begin (s, err) : error_memory (err);
+  if (!ok) {
+    arena_free (a);
+    return false;
+  }
+  for (int64_t at = 0; ok && at < packed->size; at += PART_BYTES) {
+    arena_mark here = arena_here (a);
+    int64_t size = packed->size - at < PART_BYTES ? packed->size - at : PART_BYTES;
+    number_text part = store_number (at / PART_BYTES);
+    const char *text = hex_part (packed, at, size, a, err);
+    ok = text && STORE_INSIDE (s,
+                               "insert into blob (digest, part, data) values ($1, $2, $3)"
+                               " on conflict do nothing",
+                               NULL, NULL, err, digest, part.text, text);
+    arena_back (a, here);
+  }
+  ok = store_end (s, ok, err);
+  arena_free (a);
+  return ok;
+}
+
+/* The others' copy. */
+static bool share (store *s, const char *digest, const char *path, error *err) {
+  bytes plain = { 0 }, packed = { 0 };
+  if (!s->driver->shared)
+    return true;
+  bool ok = file_read_raw (path, 0, &plain, err) &&
+            zstd_encode (plain.data, plain.size, &packed, err) &&
+            share_parts (s, digest, &packed, err);
+  bytes_free (&plain);
+  bytes_free (&packed);
+  return ok;
+}
+
+bool store_put_file (store *s, const char *digest, const char *path, error *err) {
+  char target[384];
+  path_of (s, digest, target, sizeof target);
+  int fd = open (path, O_RDONLY | O_CLOEXEC);
+  bool ok = fd >= 0 && fsync (fd) == 0 && rename (path, target) == 0 && sync_folder (s);
+  if (!ok)
+    error_set (err, ERR_file, "the state folder cannot take a file: %s", strerror (errno));
+  if (fd >= 0)
+    close (fd);
+  return ok && share (s, digest, target, err);
+}
+
+bool store_put_bytes (store *s, const char *digest, const void *data, int64_t size, error *err) {
+  char target[384];
+  path_of (s, digest, target, sizeof target);
+  return file_write (target, data, size, FILE_PLAIN, err) && share (s, digest, target, err);
+}
+
+static int value_of (char c) {
+  return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+static bool unhex (const sql_rows *rows, bytes *out, error *err) {
+  for (int i = 0; i < rows->rows; i++) {
+    const char *text = sql_cell (rows, i, 0);
+    int64_t size = (int64_t)strlen (text) / 2;
+    if (!bytes_room (out, size, err))
+      return false;
+    for (int64_t k = 0; k < size; k++)
+      out->data[out->size + k] = (char)(value_of (text[2 * k]) << 4 | value_of (text[2 * k + 1]));
+    out->size += size;
+  }
+  return true;
+}
+
+static bool fetch (store *s, const char *digest, const char *path, error *err) {
+  sql_rows rows;
+  bytes packed = { 0 }, plain = { 0 };
+  arena *a = arena_new (0);
+  bool ok = a || error_memory (err);
+  ok = ok && STORE_READ (s, "select data from blob where digest = $1 order by part", a, &rows, err,
+                         digest);
+  ok = ok && (rows.rows || error_set (err, ERR_file, "no replica has %s", digest));
+  ok = ok && unhex (&rows, &packed, err) &&
+       file_decode (packed.data, packed.size, 0, &plain, err) &&
+       file_write (path, plain.data, plain.size, FILE_PLAIN, err);
+  bytes_free (&packed);
+  bytes_free (&plain);
+  arena_free (a);
+  return ok;
+}
+
+const char *store_file (store *s, const char *digest, arena *a, error *err) {
+  char path[384];
+  path_of (s, digest, path, sizeof path);
+  if (access (path, R_OK) != 0) {
+    if (!s->driver->shared) {
+      error_set (err, ERR_file, "the file %s is not there", digest);
+      return NULL;
+    }
+    if (!fetch (s, digest, path, err))
+      return NULL;
+  }
+  return arena_string (a, path, err);
+}

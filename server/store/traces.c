@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Traces, the uploads they came from, and their owners. */
+#include <string.h>
+
+#include "server/store/inner.h"
+
+bool store_own (store *s, const char *object, const char *owner, error *err) {
+  return STORE_RUN (s, "insert into owner (object, owner) values ($1, $2) on conflict do nothing",
+                    NULL, NULL, err, object, owner);
+}
+
+bool store_disown (store *s, const char *object, const char *owner, error *err) {
+  return STORE_RUN (s, "delete from owner where object = $1 and owner = $2", NULL, NULL, err,
+                    object, owner);
+}
+
+bool store_add_trace (store *s, const trace_row *t, const char *body_digest, error *err) {
+  number_text now = store_number (store_now_ms ());
+  if (!store_begin (s, err))
+    return false;
+  bool ok =
+      STORE_INSIDE (s,
+                    "insert into trace (id, info, fingerprint, created_ms)"
+                    " values ($1, $2, $3, $4) on conflict do nothing",
+                    NULL, NULL, err, t->id, t->info, t->fingerprint, now.text) &&
+      STORE_INSIDE (s, "insert into alias (body, trace) values ($1, $2) on conflict do nothing",
+                    NULL, NULL, err, body_digest, t->id);
+  return store_end (s, ok, err);
+}
+
+bool store_name_trace (store *s, const char *id, const char *fingerprint, error *err) {
+  return STORE_RUN (s, "update trace set fingerprint = $2 where id = $1", NULL, NULL, err, id,
+                    fingerprint);
+}
+
+static trace_row trace_of (const sql_rows *r, int row) {
+  return (trace_row){ sql_cell (r, row, 0), sql_cell (r, row, 1), sql_cell (r, row, 2) };
+}
+
+static bool one_trace (const sql_rows *r, trace_row *out, bool *found) {
+  *found = r->rows > 0;
+  if (*found)
+    *out = trace_of (r, 0);
+  return true;
+}
+
+bool store_find_trace (store *s, const char *id, const char *owner, arena *a, trace_row *out,
+                       bool *found, error *err) {
+  sql_rows rows;
+  return STORE_READ (
+             s,
+             "select id, info, fingerprint from trace t where id = $1 and ($2 = '' or exists"
+             " (select 1 from owner o where o.object = t.id and o.owner = $2))",
+             a, &rows, err, id, owner ? owner : "") &&
+         one_trace (&rows, out, found);
+}
+
+bool store_find_alias (store *s, const char *body_digest, const char *owner, arena *a,
+                       trace_row *out, bool *found, error *err) {
+  sql_rows rows;
+  return STORE_READ (s,
+                     "select t.id, t.info, t.fingerprint from trace t, alias b where b.body = $1"
+                     " and t.id = b.trace and ($2 = '' or exists"
+                     " (select 1 from owner o where o.object = t.id and o.owner = $2))",
+                     a, &rows, err, body_digest, owner ? owner : "") &&
+         one_trace (&rows, out, found);
+}
+
+bool store_list_traces (store *s, const store_page *page, arena *a, trace_row **out, int *count,
+                        error *err) {
+  sql_rows rows;
+  number_text most = store_number (page->limit);
+  if (!STORE_READ (s,
+                   "select t.id, t.info, t.fingerprint from trace t, owner o where o.object = t.id"
+                   " and o.owner = $1 and ($2 = '' or t.fingerprint = $2) and t.id > $3"
+                   " order by t.id limit cast($4 as bigint)",
+                   a, &rows, err, page->owner, page->only ? page->only : "", page->after,
+                   most.text) ||
+      !(*out = NEW (a, rows.rows, trace_row, err)))
+    return false;
+  for (*count = 0; *count < rows.rows; (*count)++)
+    (*out)[*count] = trace_of (&rows, *count);
+  return true;
+}
+
+bool store_find_curve (store *s, const char *fingerprint, const char *owner, arena *a,
+                       curve_row *out, bool *found, error *err) {
+  sql_rows rows;
+  if (!STORE_READ (
+          s,
+          "select j.id, t.id, j.outcome from trace t, job j, owner o"
+          " where t.fingerprint = $1 and j.kind = 'curves' and j.state = 'done'"
+          " and j.request like '%\"trace\":\"' || t.id || '\"%'"
+          " and o.object = t.id and o.owner = $2 order by j.finished_ms desc, j.id limit 1",
+          a, &rows, err, fingerprint, owner))
+    return false;
+  *found = rows.rows > 0;
+  if (*found)
+    *out = (curve_row){ sql_cell (&rows, 0, 0), sql_cell (&rows, 0, 1), sql_cell (&rows, 0, 2) };
+  return true;
+}

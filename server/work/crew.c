@@ -1,0 +1,425 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The supervisor: one thread that claims jobs, starts their workers, listens to them and ends them.
+   Only this thread spawns, so that a worker's death with it is certain (PR_SET_PDEATHSIG follows
+   the thread). */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/work/crew.h"
+#include "server/work/work.h"
+#include "server/service/folder.h"
+
+#define SECOND ((int64_t)1000000000)
+enum { MOST_WORKERS = 64, LEASE_MS = 30000, TICK_MS = 200, GRACE_S = 2, SWEEP_S = 3600 };
+
+struct crew {
+  service *service;
+  pthread_t thread;
+  int wake;
+  work works[MOST_WORKERS];
+  int64_t reaped_ns, swept_ns;
+};
+
+void crew_wake (service *s) {
+  uint64_t one = 1;
+  if (s->crew && write (s->crew->wake, &one, sizeof one) < 0)
+    return; /* it is full: it wakes anyway */
+}
+
+/* ---- the end of a worker ---- */
+
+static void clear (crew *c, work *w) {
+  if (w->pidfd >= 0)
+    close (w->pidfd);
+  if (w->progress >= 0)
+    close (w->progress);
+  if (w->folder[0])
+    folder_remove (w->folder);
+  arena_free (w->arena);
+  *w = (work){ .pidfd = -1, .progress = -1 };
+  service_changed (c->service);
+}
+
+/* `state` is a text that stays. */
+static void count_end (crew *c, const work *w, const char *state) {
+  service_count_of (c->service, METRIC_jobs_total, w->kind ? w->kind->name : "none", state, NULL);
+  service_observe (c->service, METRIC_solve_duration_seconds, state, w->worked_ns);
+  if (w->bound_ns > 0 && w->step_ns >= w->bound_ns)
+    service_observe (c->service, METRIC_solve_gap_ratio, NULL,
+                     (int64_t)((double)(w->step_ns - w->bound_ns) / (double)w->bound_ns * 1e9));
+}
+
+static const char *reason_of (const work_end *e) {
+  return e->by_signal     ? "signal"
+         : e->number == 0 ? "done"
+         : e->number == 1 ? "no"
+         : e->number == 4 ? "limit"
+                          : "failed";
+}
+
+static void log_end (crew *c, const work *w, const char *state) {
+  service_log (c->service, "info", "job ended", "job_id", w->job.id, "kind", w->job.kind, "span_id",
+               w->span_id, "state", state, "trace_id", w->trace_id, NULL);
+}
+
+static void fail (crew *c, work *w, const char *type, const char *detail) {
+  json_writer out;
+  bytes text = { 0 };
+  error err = { 0 };
+  bool held = false;
+  json_begin (&out, 0);
+  json_open_object (&out);
+  json_add_text (&out, "detail", detail);
+  json_add_text (&out, "type", type);
+  json_close_object (&out);
+  if (json_finish (&out, &text, &err) &&
+      store_finish (c->service->store, &w->job, JOB_failed, NULL, text.data, &held, &err) && held)
+    count_end (c, w, "failed");
+  if (err.code)
+    service_log (c->service, "error", err.text, "job_id", w->job.id, NULL);
+  bytes_free (&text);
+  log_end (c, w, "failed");
+  clear (c, w);
+}
+
+/* Back into the queue, until it was tried often enough. */
+static void again (crew *c, work *w, bool blamed, const char *why) {
+  error err = { 0 };
+  if (blamed && w->job.tries >= c->service->options.most_tries) {
+    fail (c, w, "/problems/worker-lost", why);
+    return;
+  }
+  if (!store_requeue (c->service->store, &w->job, blamed, &err))
+    service_log (c->service, "error", err.text, "job_id", w->job.id, NULL);
+  log_end (c, w, "queued");
+  clear (c, w);
+}
+
+static void keep (crew *c, work *w) {
+  error err = { 0 };
+  bool held = false;
+  if (!work_keep (c->service, w, &held, &err)) {
+    service_log (c->service, "error", err.text, "job_id", w->job.id, NULL);
+    again (c, w, true, err.text);
+    return;
+  }
+  if (held)
+    count_end (c, w, "done");
+  else
+    service_count (c->service, METRIC_lease_lost_total, 1);
+  log_end (c, w, held ? "done" : "lost");
+  clear (c, w);
+}
+
+static void died (crew *c, work *w, int signal) {
+  char text[120];
+  if (signal == SIGXCPU || signal == SIGXFSZ || signal == SIGABRT) {
+    snprintf (text, sizeof text, "the worker met its limit of %s",
+              signal == SIGXCPU   ? "processor time"
+              : signal == SIGXFSZ ? "bytes written"
+                                  : "memory");
+    fail (c, w, "/problems/worker-limit", text);
+    return;
+  }
+  snprintf (text, sizeof text, "the worker died by signal %d", signal);
+  again (c, w, true, text);
+}
+
+/* 0: yes; 1: the answer is no; 4: a limit ended the search, and what was found is there. */
+static void ended (crew *c, work *w, work_end e) {
+  char text[400], path[400];
+  error err = { 0 };
+  work_path (w, "result.json", path);
+  bool answered = file_has_bytes (path) && (e.number == 0 || e.number == 1 || e.number == 4);
+  if (w->stop == STOP_CANCEL || w->stop == STOP_LOST) {
+    log_end (c, w, w->stop == STOP_CANCEL ? "cancelled" : "lost");
+    clear (c, w);
+  } else if (w->stop == STOP_DRAIN) {
+    again (c, w, false, "");
+  } else if (e.by_signal) {
+    died (c, w, e.number);
+  } else if (w->phase == WORK_VERIFIES && e.number != 0) {
+    service_count (c->service, METRIC_verify_failures_total, 1);
+    fail (c, w, "/problems/verification-failed", work_complaint (w, text));
+  } else if (w->phase == WORK_VERIFIES) {
+    keep (c, w);
+  } else if (!answered) {
+    fail (c, w, e.number == 2 || e.number == 3 ? "/problems/invalid" : "/problems/failed",
+          work_complaint (w, text));
+  } else {
+    w->status = e.number;
+    if (!work_has_plan (w))
+      keep (c, w);
+    else {
+      close (w->pidfd);
+      w->pidfd = -1;
+      if (!work_verify (c->service, w, &err))
+        again (c, w, true, err.text);
+    }
+  }
+}
+
+/* ---- a worker at work ---- */
+
+static void tell_found (crew *c, work *w) {
+  error err = { 0 };
+  bool held = false;
+  if (!w->found[0])
+    return;
+  if (store_event (c->service->store, &w->job, "incumbent", w->found, &held, &err))
+    service_changed (c->service);
+  w->found[0] = 0;
+  w->told_ns = service_now_ns ();
+}
+
+static void take_line (work *w) {
+  error ignored = { 0 };
+  json_document *d = json_open (w->line, (int64_t)w->line_bytes, &ignored);
+  if (d && w->line_bytes < sizeof w->found) {
+    json root = json_root (d), step = json_member (&root, "step_ns");
+    json bound = json_member (&root, "bound_ns");
+    snprintf (w->found, sizeof w->found, "%.255s", w->line);
+    if (!json_get_int (&step, 0, INT64_MAX, &w->step_ns, &ignored) ||
+        !json_get_int (&bound, 0, INT64_MAX, &w->bound_ns, &ignored))
+      w->bound_ns = 0;
+  }
+  json_close (d);
+}
+
+static void listen_to (work *w) {
+  char text[4096];
+  ssize_t n;
+  while ((n = read (w->progress, text, sizeof text)) > 0)
+    for (ssize_t i = 0; i < n; i++) {
+      if (text[i] != '\n' && w->line_bytes + 1 < sizeof w->line) {
+        w->line[w->line_bytes++] = text[i];
+      } else {
+        w->line[w->line_bytes] = 0;
+        take_line (w);
+        w->line_bytes = 0;
+      }
+    }
+  if (n == 0) {
+    close (w->progress);
+    w->progress = -1;
+  }
+}
+
+/* A solve keeps its best plan on an interrupt, so that comes first where time is up. */
+static void send_stop (crew *c, work *w) {
+  static const int rude[] = { SIGINT, SIGTERM, SIGKILL };
+  int64_t now = service_now_ns ();
+  if (w->stop == STOP_NONE || now < w->signal_ns)
+    return;
+  if (w->stop != STOP_TIME && w->signals == 0)
+    w->signals = 1;
+  int at = w->signals < 2 ? w->signals : 2;
+  if (w->signals++ < 4)
+    kill (-w->pid, rude[at]);
+  w->signal_ns = now + GRACE_S * SECOND;
+  service_count (c->service, METRIC_worker_kills_total, 1);
+}
+
+/* Looks if the job is still ours: it may have been cancelled, or taken over. */
+static void look (crew *c, work *w, bool beat) {
+  error err = { 0 };
+  job_row now;
+  bool found = false, held = true;
+  arena *a = arena_new (0);
+  if (beat && a && !store_beat (c->service->store, &w->job, LEASE_MS, &held, &err))
+    held = true; /* the store is away: the lease tells later */
+  if (a && store_find_job (c->service->store, w->job.id, NULL, a, &now, &found, &err) && found &&
+      (now.state != JOB_running || now.attempt != w->job.attempt) && w->stop == STOP_NONE)
+    w->stop = now.state == JOB_cancelled ? STOP_CANCEL : STOP_LOST;
+  arena_free (a);
+}
+
+static bool has_ended (crew *c, const work *w, work_end *e) {
+  int status = 0;
+  struct rusage used;
+  if (wait4 (w->pid, &status, WNOHANG, &used) != w->pid)
+    return false;
+  _Atomic int64_t *peak = &c->service->metrics[METRIC_worker_peak_rss_bytes];
+  if (used.ru_maxrss * 1024 > atomic_load (peak))
+    atomic_store (peak, used.ru_maxrss * 1024); /* this thread alone writes it */
+  e->by_signal = WIFSIGNALED (status);
+  e->number = e->by_signal ? WTERMSIG (status) : WEXITSTATUS (status);
+  return true;
+}
+
+static void tend (crew *c, work *w, bool woken) {
+  work_end e = { 0 };
+  int64_t now = service_now_ns ();
+  if (w->progress >= 0)
+    listen_to (w);
+  if (now - w->told_ns > SECOND / 4)
+    tell_found (c, w);
+  int64_t limit_s =
+      w->call.time_limit_s ? w->call.time_limit_s * 6 / 5 + 2 : c->service->options.job_s;
+  if (now - w->started_ns > limit_s * SECOND && w->stop == STOP_NONE)
+    w->stop = STOP_TIME;
+  bool beat = now - w->beat_ns > LEASE_MS / 3 * SECOND / 1000;
+  if (woken || beat)
+    look (c, w, beat);
+  if (beat)
+    w->beat_ns = now;
+  send_stop (c, w);
+  if (has_ended (c, w, &e)) {
+    w->worked_ns += now - w->started_ns;
+    service_count_of (c->service, METRIC_worker_exits_total, reason_of (&e), NULL, NULL);
+    if (w->progress >= 0)
+      listen_to (w);
+    tell_found (c, w);
+    ended (c, w, e);
+  }
+}
+
+/* ---- the queue ---- */
+
+static void begin (crew *c, work *w) {
+  error err = { 0 };
+  w->beat_ns = service_now_ns ();
+  /* The job is a span of its own in the trace of whoever asked for it first. */
+  snprintf (w->trace_id, sizeof w->trace_id, "%.32s", w->job.trace ? w->job.trace : w->job.id);
+  snprintf (w->span_id, sizeof w->span_id, "%.16s", w->job.id);
+  service_log (c->service, "info", "job started", "job_id", w->job.id, "kind", w->job.kind,
+               "span_id", w->span_id, "trace_id", w->trace_id, NULL);
+  if (work_start (c->service, w, &err))
+    service_changed (c->service);
+  else
+    fail (c, w, "/problems/failed", err.text);
+}
+
+static void claim (crew *c) {
+  for (int i = 0; i < c->service->options.workers; i++) {
+    work *w = &c->works[i];
+    error err = { 0 };
+    bool found = false;
+    if (w->phase != WORK_NONE)
+      continue;
+    w->arena = arena_new (0);
+    if (w->arena &&
+        store_claim (c->service->store, c->service->worker, LEASE_MS, w->arena, &w->job, &found,
+                     &err) &&
+        found) {
+      begin (c, w);
+      continue;
+    }
+    if (err.code)
+      service_log (c->service, "error", err.text, NULL);
+    arena_free (w->arena);
+    w->arena = NULL;
+    return;
+  }
+}
+
+static void reap (crew *c) {
+  error err = { 0 };
+  if (!store_is_shared (c->service->store) || service_now_ns () - c->reaped_ns < 5 * SECOND)
+    return;
+  c->reaped_ns = service_now_ns ();
+  if (!store_reap (c->service->store, c->service->options.most_tries, &err))
+    service_log (c->service, "error", err.text, NULL);
+}
+
+static void sweep (crew *c) {
+  error err = { 0 };
+  int64_t now = service_now_ns (), keep_s = c->service->options.keep_s;
+  if (!keep_s || (c->swept_ns && now - c->swept_ns < SWEEP_S * SECOND))
+    return;
+  c->swept_ns = now;
+  if (!store_sweep (c->service->store, keep_s * 1000, &err))
+    service_log (c->service, "error", err.text, NULL);
+}
+
+static int running (const crew *c) {
+  int n = 0;
+  for (int i = 0; i < MOST_WORKERS; i++)
+    n += c->works[i].phase != WORK_NONE;
+  return n;
+}
+
+/* Until something happens; whether somebody called. */
+static bool wait_for (crew *c) {
+  struct pollfd all[1 + 2 * MOST_WORKERS] = { { .fd = c->wake, .events = POLLIN } };
+  uint64_t count;
+  int n = 1;
+  for (int i = 0; i < MOST_WORKERS; i++) {
+    if (c->works[i].phase == WORK_NONE)
+      continue;
+    all[n++] = (struct pollfd){ .fd = c->works[i].pidfd, .events = POLLIN };
+    all[n++] = (struct pollfd){ .fd = c->works[i].progress, .events = POLLIN };
+  }
+  poll (all, (nfds_t)n, n > 1 ? TICK_MS : 10 * TICK_MS);
+  return (all[0].revents & POLLIN) && read (c->wake, &count, sizeof count) > 0;
+}
+
+static void *supervise (void *context) {
+  crew *c = context;
+  int64_t stop_ns = 0;
+  for (;;) {
+    bool stopping = atomic_load (&c->service->stopping);
+    if (stopping && !stop_ns)
+      stop_ns = service_now_ns ();
+    if (stopping && !running (c))
+      return NULL;
+    bool woken = wait_for (c);
+    for (int i = 0; i < MOST_WORKERS; i++) {
+      work *w = &c->works[i];
+      if (w->phase == WORK_NONE)
+        continue;
+      if (stopping && w->stop == STOP_NONE)
+        w->stop = STOP_DRAIN;
+      tend (c, w, woken);
+    }
+    if (!stopping) {
+      reap (c);
+      sweep (c);
+      claim (c);
+    }
+    atomic_store (&c->service->metrics[METRIC_solves_running], running (c));
+  }
+}
+
+static void on_told (void *context) {
+  crew_wake (context);
+  service_changed (context);
+}
+
+bool crew_start (service *s, error *err) {
+  crew *c = calloc (1, sizeof *c);
+  if (!c)
+    return error_memory (err);
+  c->service = s;
+  for (int i = 0; i < MOST_WORKERS; i++)
+    c->works[i].pidfd = c->works[i].progress = -1;
+  c->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
+  s->crew = c;
+  if (!store_watch (s->store, on_told, s, err))
+    return false;
+  if (c->wake >= 0 && pthread_create (&c->thread, NULL, supervise, c) == 0)
+    return true;
+  s->crew = NULL;
+  free (c);
+  return error_set (err, ERR_internal, "no thread for the workers");
+}
+
+void crew_stop (service *s) {
+  crew *c = s->crew;
+  if (!c)
+    return;
+  atomic_store (&s->stopping, true);
+  crew_wake (s);
+  pthread_join (c->thread, NULL);
+  store_deafen (s->store);
+  s->crew = NULL;
+  close (c->wake);
+  free (c);
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Workers: one thread claims jobs, and starts and ends their processes. */
+#ifndef FERRY_SERVER_WORK_CREW_H
+#define FERRY_SERVER_WORK_CREW_H
+
+#include "server/service/service.h"
+
+bool crew_start (service *s, error *err) MUST_CHECK;
+/* There may be something to claim, or to stop. */
+void crew_wake (service *s);
+/* Ends what is running, which goes back into the queue. */
+void crew_stop (service *s);
+
+#endif

@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* A job's folder and processes: started with limits, its answer read from files. */
+#include "config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "server/work/work.h"
+#include "server/service/folder.h"
+
+enum { PROGRESS_FD = 3, VERIFY_S = 600, UNRATIONED_BYTES = 16 << 20 };
+
+void work_path (const work *w, const char *name, char path[400]) {
+  snprintf (path, 400, "%s/%s", w->folder, name);
+}
+
+/* ---- the folder ---- */
+
+static bool link_files (service *s, work *w, error *err) {
+  char path[400];
+  for (int i = 0; i < w->call.n_files; i++) {
+    const char *from = store_file (s->store, w->call.files[i].digest, w->arena, err);
+    work_path (w, w->call.files[i].name, path);
+    if (!from)
+      return false;
+    if (symlink (from, path) != 0)
+      return error_set (err, ERR_file, "the state folder cannot hold a job: %s", strerror (errno));
+  }
+  return true;
+}
+
+static bool make_folder (service *s, work *w, error *err) {
+  char path[400];
+  snprintf (w->folder, sizeof w->folder, "%s/work/%.64s.%lld", s->options.folder, w->job.id,
+            (long long)w->job.attempt);
+  folder_remove (w->folder);
+  if (mkdir (w->folder, 0700) != 0)
+    return error_set (err, ERR_file, "the state folder cannot hold a job: %s", strerror (errno));
+  work_path (w, "plans", path);
+  if (w->kind->output == OUTPUT_PLANS && mkdir (path, 0700) != 0)
+    return error_set (err, ERR_file, "the state folder cannot hold a job: %s", strerror (errno));
+  work_path (w, "device.json", path);
+  return (!w->call.device ||
+          file_write (path, w->call.device, (int64_t)strlen (w->call.device), FILE_PLAIN, err)) &&
+         link_files (s, w, err);
+}
+
+/* ---- processes ---- */
+
+/* arguments: of `ferry worker run`; the answer goes to a file of the folder. */
+static bool spawn (service *s, work *w, const char *const *arguments, const char *answer,
+                   error *err) {
+  char data[400], parent[80];
+  char *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", parent, NULL, NULL };
+  int pipe_of[2] = { -1, -1 };
+  posix_spawn_file_actions_t files;
+  posix_spawnattr_t how;
+  sigset_t none, plain;
+  snprintf (data, sizeof data, "FERRY_DATADIR=%s", s->options.datadir ? s->options.datadir : "");
+  if (s->options.datadir)
+    environment[3] = data;
+  snprintf (parent, sizeof parent, "TRACEPARENT=00-%s-%s-01", w->trace_id, w->span_id);
+  if (pipe2 (pipe_of, O_CLOEXEC) != 0)
+    return error_set (err, ERR_internal, "no pipe for a worker: %s", strerror (errno));
+  fcntl (pipe_of[0], F_SETFL, O_NONBLOCK);
+  posix_spawn_file_actions_init (&files);
+  posix_spawnattr_init (&how);
+  posix_spawn_file_actions_addchdir_np (&files, w->folder);
+  posix_spawn_file_actions_addopen (&files, 0, "/dev/null", O_RDONLY, 0);
+  posix_spawn_file_actions_addopen (&files, 1, answer, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen (&files, 2, "log", O_WRONLY | O_CREAT | O_APPEND, 0600);
+  posix_spawn_file_actions_adddup2 (&files, pipe_of[1], PROGRESS_FD);
+  posix_spawn_file_actions_addclosefrom_np (&files, PROGRESS_FD + 1);
+  sigemptyset (&none);
+  sigfillset (&plain);
+  posix_spawnattr_setsigmask (&how, &none);
+  posix_spawnattr_setsigdefault (&how, &plain);
+  posix_spawnattr_setpgroup (&how, 0);
+  posix_spawnattr_setflags (&how,
+                            POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETPGROUP);
+  int failed = posix_spawn (&w->pid, s->options.program, &files, &how, (char *const *)arguments,
+                            environment);
+  posix_spawn_file_actions_destroy (&files);
+  posix_spawnattr_destroy (&how);
+  close (pipe_of[1]);
+  if (failed) {
+    close (pipe_of[0]);
+    return error_set (err, ERR_internal, "no process for a worker: %s", strerror (failed));
+  }
+  w->progress = pipe_of[0];
+  w->pidfd = (int)syscall (SYS_pidfd_open, w->pid, 0);
+  w->started_ns = service_now_ns ();
+  w->signals = 0;
+  service_count (s, METRIC_worker_starts_total, 1);
+  return true;
+}
+
+static bool run_limited (service *s, work *w, const char *const *arguments, int n, int64_t seconds,
+                         const char *answer, error *err) {
+  const char *all[MOST_ARGUMENTS + 10] = { "ferry", "worker", "run" };
+  int at = 3;
+  all[at++] = arena_format (w->arena, err, "%lld", (long long)s->options.worker_bytes);
+  all[at++] = arena_format (w->arena, err, "%lld", (long long)seconds);
+  all[at++] = arena_format (w->arena, err, "%ld", (long)getpid ());
+  all[at++] = "--";
+  for (int i = 0; i < n; i++)
+    all[at++] = arguments[i];
+  all[at] = NULL;
+  return all[3] && all[4] && all[5] && spawn (s, w, all, answer, err);
+}
+
+/* A small body that grows without end when decompressed is no profile. */
+static int64_t most_decoded (const service *s, const work *w) {
+  char path[400];
+  struct stat is;
+  int64_t most = s->options.most_decoded_bytes, by_ratio = most;
+  work_path (w, w->call.files[0].name, path);
+  if (stat (path, &is) != 0 ||
+      __builtin_mul_overflow (is.st_size, s->options.most_ratio, &by_ratio))
+    return most;
+  by_ratio = by_ratio > UNRATIONED_BYTES ? by_ratio : UNRATIONED_BYTES;
+  return by_ratio < most ? by_ratio : most;
+}
+
+bool work_start (service *s, work *w, error *err) {
+  w->pidfd = w->progress = -1;
+  w->kind = kind_named (w->job.kind);
+  if (!w->kind)
+    return error_set (err, ERR_internal, "no such kind of job: %s", w->job.kind);
+  if (!asked_call (w->kind, w->job.request, w->arena, &w->call, err) || !make_folder (s, w, err))
+    return false;
+  if (w->kind->operand == OPERAND_BODY) {
+    w->call.arguments[w->call.n++] =
+        arena_format (w->arena, err, "%lld", (long long)most_decoded (s, w));
+  }
+  if (!run_limited (s, w, w->call.arguments, w->call.n, s->options.job_s, "result.json", err))
+    return false;
+  w->phase = WORK_RUNS;
+  return true;
+}
+
+/* ---- the answer ---- */
+
+bool work_has_plan (const work *w) {
+  char path[400];
+  work_path (w, w->kind->output == OUTPUT_PLANS ? "plans" : "plan.json", path);
+  if (w->kind->output == OUTPUT_PLANS)
+    return folder_bytes (path) > 0;
+  return w->kind->output == OUTPUT_PLAN && file_exists (path);
+}
+
+bool work_verify (service *s, work *w, error *err) {
+  const char *all[6 + 2 * MOST_PACK_JOBS] = { "worker", "verify" };
+  char path[400];
+  int n = 2;
+  if (w->kind->output == OUTPUT_PLAN) {
+    all[n++] = "trace.json";
+    all[n++] = "plan.json";
+    all[n++] = "picture.svg";
+    all[n++] = "chrome.json";
+  } else {
+    all[1] = "legal";
+    for (int i = 0; i < w->call.n_files; i++) {
+      const char *plan = arena_format (w->arena, err, "plans/%s", w->call.files[i].name + 2);
+      if (!plan)
+        return false;
+      work_path (w, plan, path);
+      if (!file_exists (path))
+        continue;
+      all[n++] = w->call.files[i].name;
+      all[n++] = plan;
+    }
+  }
+  close (w->progress);
+  w->progress = -1;
+  if (!run_limited (s, w, all, n, VERIFY_S, "verified.json", err))
+    return false;
+  w->phase = WORK_VERIFIES;
+  return true;
+}
+
+const char *work_complaint (const work *w, char text[400]) {
+  char path[400];
+  bytes log = { 0 };
+  error ignored = { 0 };
+  work_path (w, "log", path);
+  snprintf (text, 400, "the worker said nothing");
+  if (file_read_raw (path, 1 << 24, &log, &ignored) && log.size) {
+    char *end = log.data + log.size;
+    while (end > log.data && (end[-1] == '\n' || end[-1] == '\r'))
+      *--end = 0;
+    char *from = strrchr (log.data, '\n');
+    from = from ? from + 1 : log.data;
+    snprintf (text, 400, "%.399s", strncmp (from, "ferry: ", 7) == 0 ? from + 7 : from);
+  }
+  bytes_free (&log);
+  return text;
+}
+
+static bool keep_file (service *s, work *w, const char *name, const char *file, json_writer *out,
+                       error *err) {
+  char path[400], digest[65];
+  int64_t size = 0;
+  work_path (w, file, path);
+  if (!file_exists (path))
+    return true;
+  if (!file_digest (path, digest, &size, err))
+    return false;
+  if (!size)
+    return true;
+  if (!store_put_file (s->store, digest, path, err))
+    return false;
+  json_add_text (out, name, digest);
+  return true;
+}
+
+static bool keep_plans (service *s, work *w, json_writer *out, error *err) {
+  for (int i = 0; i < w->call.n_files; i++) {
+    const char *base = w->call.files[i].name + 2; /* "./NAME.json" */
+    const char *file = arena_format (w->arena, err, "plans/%s", base);
+    const char *name = arena_format (w->arena, err, "plan.%.*s", (int)strlen (base) - 5, base);
+    if (!file || !name || !keep_file (s, w, name, file, out, err))
+      return false;
+  }
+  return true;
+}
+
+/* An import's trace gets its name, and the upload is known from now on. */
+static bool keep_trace (service *s, work *w, error *err) {
+  char path[400], digest[65];
+  int64_t size = 0;
+  bytes info = { 0 };
+  work_path (w, "trace.json", path);
+  if (!file_digest (path, digest, &size, err) || !store_put_file (s->store, digest, path, err))
+    return false;
+  work_path (w, "result.json", path);
+  bool ok = file_read_raw (path, 1 << 20, &info, err);
+  const char *print = w->call.fingerprint ? w->call.fingerprint : digest;
+  trace_row t = { digest, info.data, print };
+  ok = ok && store_add_trace (s->store, &t, w->call.files[0].digest, err);
+  if (ok && w->call.fingerprint)
+    ok = store_name_trace (s->store, digest, print, err);
+  bytes_free (&info);
+  return ok;
+}
+
+static bool read_verified (const work *w, bytes *out, error *err) {
+  char path[400];
+  work_path (w, "verified.json", path);
+  return !file_exists (path) || file_read_raw (path, 1 << 20, out, err);
+}
+
+bool work_keep (service *s, work *w, bool *held, error *err) {
+  json_writer out;
+  bytes text = { 0 }, verified = { 0 };
+  json_begin (&out, 0);
+  json_open_object (&out);
+  json_add_int (&out, "exit", w->status);
+  json_put_key (&out, "files");
+  json_open_object (&out);
+  bool ok = (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, err)) &&
+            keep_file (s, w, "chrome", "chrome.json", &out, err) &&
+            keep_file (s, w, "log", "log", &out, err) &&
+            keep_file (s, w, "picture", "picture.svg", &out, err) &&
+            keep_file (s, w, "plan", "plan.json", &out, err) &&
+            (w->kind->output != OUTPUT_PLANS || keep_plans (s, w, &out, err)) &&
+            keep_file (s, w, "result", "result.json", &out, err) &&
+            read_verified (w, &verified, err);
+  json_close_object (&out);
+  if (ok && verified.size)
+    json_add_raw (&out, "verified", verified.data);
+  json_close_object (&out);
+  ok = json_finish (&out, &text, err) && ok;
+  ok = ok && store_finish (s->store, &w->job, JOB_done, text.data, NULL, held, err);
+  bytes_free (&text);
+  bytes_free (&verified);
+  return ok;
+}

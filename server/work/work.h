@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* One worker: a job, its folder, and the process that works on it. */
+#ifndef FERRY_SERVER_WORK_WORK_H
+#define FERRY_SERVER_WORK_WORK_H
+
+#include <sys/types.h>
+
+#include "server/ask/asked.h"
+#include "server/service/service.h"
+
+typedef enum work_phase { WORK_NONE, WORK_RUNS, WORK_VERIFIES } work_phase;
+typedef enum work_stop { STOP_NONE, STOP_TIME, STOP_CANCEL, STOP_LOST, STOP_DRAIN } work_stop;
+
+typedef struct work {
+  work_phase phase;
+  work_stop stop;
+  int signals; /* sent to stop it: each is ruder than the one before */
+  arena *arena;
+  job_row job;
+  const job_kind *kind;
+  job_call call;
+  char folder[300];
+  pid_t pid;
+  int pidfd, progress; /* of the process, and the pipe of what it has found; -1: none */
+  char line[1024];     /* the last, unfinished one of the pipe */
+  size_t line_bytes;
+  char found[256]; /* the newest incumbent that no event tells yet; "": none */
+  int64_t told_ns, started_ns, beat_ns, signal_ns;
+  int64_t worked_ns;         /* of its processes, all together */
+  int64_t step_ns, bound_ns; /* of the last incumbent; 0: none */
+  char trace_id[33], span_id[17];
+  int status; /* of the process that did the work */
+} work;
+
+/* The end of a process of the job. */
+typedef struct work_end {
+  bool by_signal;
+  int number; /* exit status, or signal */
+} work_end;
+
+/* Fills the folder and starts the process; false: *err, and nothing runs. */
+bool work_start (service *s, work *w, error *err) MUST_CHECK;
+bool work_verify (service *s, work *w, error *err) MUST_CHECK;
+/* True if there is a plan to verify. */
+bool work_has_plan (const work *w);
+/* Stores what was found; *held is false where the job is no longer ours. */
+bool work_keep (service *s, work *w, bool *held, error *err) MUST_CHECK;
+/* Why it failed: the last line that it said. */
+const char *work_complaint (const work *w, char text[400]);
+void work_path (const work *w, const char *name, char path[400]);
+
+#endif

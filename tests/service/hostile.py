@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Clients that are slow, that hang up, that send odd things: each is answered or cut off as
+# docs/service.md says, and others do not notice.
+import re, threading
+from common import *
+
+work = scratch ()
+ferry ("zoo", "-q", *SMALL, "-o", "a.json")
+s = Server (work, "--workers", "1", "-q")
+trace = s.upload ("a.json")
+HEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n"
+
+def connect ():
+  c = socket.create_connection (("127.0.0.1", s.port), PATIENCE)
+  c.setsockopt (socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+  return c
+
+def rest (c):
+  out = b""
+  try:
+    while data := c.recv (65536): out += data
+  except ConnectionResetError: pass
+  return out
+
+def files (): return len (os.listdir (f"/proc/{s.process.pid}/fd"))
+calm = files ()
+
+# A byte of the head, or of the body, each half second: never idle, never done.
+cut = {}
+def drip (name, first, byte):
+  c = connect ()
+  start = time.time ()
+  try:
+    c.sendall (first)
+    while time.time () < start + 60:
+      c.sendall (byte)
+      c.settimeout (0.5)
+      try:
+        if not c.recv (1): break
+      except TimeoutError: pass
+  except (BrokenPipeError, ConnectionResetError): pass
+  cut[name] = time.time () - start
+  c.close ()
+
+drips = [threading.Thread (target=drip, args=(name, first, byte)) for name, first, byte in (
+  ("head", HEAD + b"X-Long: ", b"x"),
+  ("body", b"POST /v1/schedules HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100000\r\n\r\n", b" "),
+  ("upload", b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n", b" "))]
+silent = [connect () for _ in range (100)]
+for d in drips: d.start ()
+
+@claim ("a client that has closed its half is taken for gone: it gets a whole answer or none, at once")
+def _ ():
+  for _ in range (5):
+    c = connect ()
+    c.sendall (HEAD + b"\r\n")
+    c.shutdown (socket.SHUT_WR)
+    start, got = time.time (), rest (c)
+    assert not got or (got.startswith (b"HTTP/1.1 200") and got.endswith (b"alive\n")), got
+    assert time.time () - start < 5
+    c.close ()
+  for part in (b"", b"GE", HEAD, b"POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n\r\nabc"):
+    c = connect ()
+    c.sendall (part)
+    c.shutdown (socket.SHUT_WR)
+    assert b" 200 " not in rest (c)
+    c.close ()
+
+@claim ("a waiting client that leaves is let go")
+def _ ():
+  c = connect ()
+  body = json.dumps ({"trace": trace, "budget_ppm": 700000, "limit_ticks": 1000000000000, "time_limit_s": 60}).encode ()
+  c.sendall (b"POST /v1/schedules HTTP/1.1\r\nHost: localhost\r\nPrefer: wait=1\r\nConnection: close\r\nContent-Length: %d\r\n\r\n" % len (body) + body)
+  got = rest (c)
+  assert b"HTTP/1.1 202" in got, got
+  deaf = [connect () for _ in range (20)] # streams that nobody reads
+  job = s.ask ("POST", "/v1/schedules", body, {"Content-Type": "application/json"}).json ()
+  for d in deaf: d.sendall (f"GET {job['links']['events']} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode ())
+  time.sleep (0.2)
+  for d in deaf: d.close ()
+  assert s.ask ("DELETE", job["links"]["self"]).status in (202, 204)
+
+@claim ("requests in one piece are answered in their order, on one connection; so are cached ones")
+def _ ():
+  c = connect ()
+  c.sendall (HEAD + b"\r\n" + b"GET /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n" + HEAD + b"Connection: close\r\n\r\n")
+  assert re.findall (rb"HTTP/1.1 (\d+)", rest (c)) == [b"200", b"404", b"200"]
+  done = s.job ("schedules", {"trace": trace, "budget_ppm": 900000, "limit_ticks": 1000})
+  k = http.client.HTTPConnection ("127.0.0.1", s.port)
+  for i in range (4):
+    k.request ("GET", done["links"]["result"])
+    assert k.getresponse ().read () and k.sock, "the connection of a cached answer is closed"
+    first = first if i else k.sock
+    assert k.sock is first
+  k.close ()
+
+@claim ("odd JSON is a 400 or a 422 at once")
+def _ ():
+  for body in (b"[" * 100000, b'{"trace":' * 5000, b'{"a":1,"a":2}', b'{"trace":1e999}', b'{"trace":"\xff"}', b'{"budget_bytes":' + b"9" * 5000 + b"}", b"\0" * 100):
+    assert s.ask ("POST", "/v1/schedules", body, {"Content-Type": "application/json"}, timeout=20).status in (400, 422), body[:20]
+
+@claim ("more bytes than were announced, or fewer, or none of a length, are nobody else's loss")
+def _ ():
+  for head, body in ((b"Content-Length: 2", b"{}GARBAGE"), (b"Content-Length: -1", b"{}"), (b"Content-Length: 99999999999999999999", b"{}"), (b"Transfer-Encoding: chunked", b"zz\r\n{}\r\n0\r\n\r\n")):
+    c = connect ()
+    c.sendall (b"POST /v1/schedules HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n" + head + b"\r\n\r\n" + body)
+    c.shutdown (socket.SHUT_WR)
+    assert b" 200 " not in rest (c).split (b"\r\n")[0]
+    c.close ()
+
+@claim ("others are answered while slow ones hold on, and these are cut off")
+def _ ():
+  slowest = 0
+  while any (d.is_alive () for d in drips):
+    start = time.time ()
+    assert s.ask ("GET", "/v1/version").status == 200
+    slowest = max (slowest, time.time () - start)
+    time.sleep (0.05)
+  for d in drips: d.join ()
+  assert all (8 < t < 40 for t in cut.values ()) and slowest < 2, (cut, slowest)
+  for c in silent: assert rest (c) == b"" # they too are cut off
+  end = time.time () + PATIENCE
+  while files () > calm + 4: assert time.time () < end, (files (), calm)
+
+claim ("the daemon lives, and ends in order") (lambda: None if s.ask ("GET", "/readyz").status == 200 and s.stop () == 0 else 1 / 0)
+finish ()

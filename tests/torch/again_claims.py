@@ -1,0 +1,251 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a plan drops is made again, bit for bit, by the ops that made it."""
+import json
+import os
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+import ferry_torch
+from common import Allocator, Job, even_times, moves, same, solve
+from ferry_torch import trace as traces
+from ferry_torch.again import Book, Held
+from ferry_torch.arena import Arena
+from ferry_torch.lanes import CpuLanes
+from ferry_torch.slots import Content
+from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
+from trap_claims import Net, refused
+
+SLOW = 10**9  # of a link over which little is worth carrying
+
+
+def plan_again(folder, job, share=0.6, mode="only"):
+    """Records a step and plans it with what is dropped."""
+    job.step(0)
+    with ferry_torch.record(os.path.join(folder, "step.json"), job.model, job.optimizer):
+        job.step(1)
+    even_times(folder)
+    plan = solve(folder, share, "--recompute", mode, "--limit", "300000", rate=SLOW)
+    with open(plan) as file:
+        assert json.load(file)["recompute"], "nothing is made again"
+    return plan
+
+
+def both(folder, make, steps=6, **how):
+    plan = plan_again(folder, make(), **how)
+    plain, planned = make(), make()
+    for n in range(steps):
+        plain.step(n)
+    planned.step(0)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
+        for n in range(1, steps):
+            planned.step(n)
+    assert "forward" not in planned.model.__dict__
+    assert same(plain.result(), planned.result()), "losses or parameters differ"
+    return run.report
+
+
+def as_predicted(report):
+    rows = {name: (expected, seen) for name, expected, seen in report.rows()}
+    assert rows["again_bytes"][0] == rows["again_bytes"][1] > 0, report.text()
+    assert report.late == report.unmatched == 0, report.text()
+
+
+def test_nets_learn_the_same(folder):
+    for net, (make, batches) in NETS.items():
+        for optimizer in ("momentum", "adamw"):
+            share = 0.9 if net == "lstm" else 0.6
+            as_predicted(both(folder, lambda: Job(make, OPTIMIZERS[optimizer], batches), 20, share=share))
+
+
+def test_with_copies_over_the_link(folder):
+    """Some leave, some are dropped, and some that left are read to make others."""
+    for net in ("cnn", "transformer", "unet"):
+        make, batches = NETS[net]
+        report = both(folder, lambda: Job(make, OPTIMIZERS["adam"], batches), share=0.35, mode="auto")
+        as_predicted(report)
+        assert moves(os.path.join(folder, "plan.json")) and report.out_bytes > 0, f"{net}: nothing moved"
+
+
+def test_the_device_has_what_was_predicted(folder):
+    for net in ("cnn", "unet"):
+        make, batches = NETS[net]
+        plan = plan_again(folder, Job(make, OPTIMIZERS["adam"], batches), 0.5)
+        with Allocator() as allocator:
+            job = Job(make, OPTIMIZERS["adam"], batches)
+            job.step(0)
+            with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+                job.step(2)
+                allocator.step(lambda: job.step(3))
+        predicted, seen = run.report.predicted["peak_bytes"], allocator.most()
+        assert seen <= 1.1 * predicted, f"{net}: {seen} seen, {predicted} predicted"
+
+
+def test_autocast(folder):
+    class Mixed(Cnn):
+        def forward(self, x):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                return super().forward(x).float()
+    as_predicted(both(folder, lambda: Job(Mixed, OPTIMIZERS["adamw"], pictures(20, 10))))
+
+
+def test_way_back_inside_autocast(folder):
+    """What runs again is what ran below autocast, also where that was off: nothing is cast anew."""
+    class Inside(Job):
+        def step(self, number):
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                super().step(number)
+
+    class Whole(Cnn):
+        def forward(self, x):
+            with torch.autocast("cpu", enabled=False):
+                return super().forward(x)
+    as_predicted(both(folder, lambda: Inside(Whole, OPTIMIZERS["sgd"], pictures(20, 10))))
+
+
+def test_in_place_ops_and_views(folder):
+    def between(net, x):
+        x = F.relu(net.norm(x) * 2, inplace=True)
+        return torch.cat([x[:, :4].mul(3), torch.sigmoid(x[:, 4:])], 1)
+
+    class Normed(Net):
+        def __init__(self):
+            super().__init__(between)
+            self.norm = nn.BatchNorm2d(8)
+    as_predicted(both(folder, lambda: Job(Normed, OPTIMIZERS["momentum"], pictures(20, 10))))
+
+
+def test_accumulated_gradients(folder):
+    class Twice(Job):
+        def step(self, number):
+            self.optimizer.zero_grad(set_to_none=True)
+            for half in (0, 1):
+                torch.manual_seed(2 * number + half)
+                x, y = self.batches(2 * number + half)
+                (self.loss(self.model(x), y) / 2).backward()
+            self.optimizer.step()
+    as_predicted(both(folder, lambda: Twice(Cnn, OPTIMIZERS["adam"], pictures(20, 10, batch=4)),
+                      share=0.8, mode="auto"))
+
+
+def test_a_short_last_batch_is_run_without_the_plan(folder):
+    def batches(step):
+        x, y = pictures(20, 10)(step)
+        return (x[:3], y[:3]) if step == 3 else (x, y)
+    report = both(folder, lambda: Job(Cnn, OPTIMIZERS["adam"], batches))
+    assert report.other == 1 and report.bytes_again > 0
+
+
+def test_a_graph_that_outlives_its_step(folder):
+    """What it lacks is made from what its own step has noted."""
+    make = lambda: Job(Cnn, OPTIMIZERS["sgd"], pictures(20, 10))
+    plan = plan_again(folder, make())
+
+    def train(job, follow):
+        job.step(0)
+        job.optimizer.zero_grad(set_to_none=True)
+        torch.manual_seed(3)
+        with follow(job):
+            first = job.loss(job.model(job.batches(1)[0]), job.batches(1)[1])
+            job.optimizer.step()
+            second = job.loss(job.model(job.batches(2)[0]), job.batches(2)[1])
+            return [g.clone() for kept in (first, second)
+                    for g in torch.autograd.grad(kept, list(job.model.parameters()))]
+
+    import contextlib
+    plain = train(make(), lambda job: contextlib.nullcontext())
+    planned = train(make(), lambda job: ferry_torch.follow(plan, job.model, job.optimizer))
+    assert all(map(torch.equal, plain, planned))
+
+
+def test_what_may_not_run_again_is_marked(folder):
+    """Random ops, those that change statistics or what was there before, and the way back."""
+    job = Job(Cnn, OPTIMIZERS["adam"], pictures(20, 10))
+    job.step(0)
+    with ferry_torch.record(os.path.join(folder, "step.json"), job.model, job.optimizer) as recording:
+        job.step(1)
+    again = {}
+    for op in recording.trace["ops"]:
+        again.setdefault(op["name"].rsplit(".", 1)[-1], set()).add("out" in op["compute"])
+        assert op["phase"] == "forward" or "out" not in op["compute"], op["name"]
+    assert again["convolution"] == again["native_batch_norm"] == again["relu_"] == {True}, again
+    assert again["bernoulli_"] == {False} and again["add_"] == {False}, again
+
+
+def changed_plan(plan, change):
+    with open(plan) as file:
+        whole = json.load(file)
+    change(whole)
+    path = plan.replace("plan.json", "changed.json")
+    with open(path, "w") as file:
+        json.dump(whole, file)
+    return path
+
+
+def test_refusals(folder):
+    job = Job(Cnn, OPTIMIZERS["sgd"], pictures(20, 10))
+    plan = plan_again(folder, job)
+    ops = traces.load(os.path.join(folder, "step.json"))["ops"]
+    dice = next(k for k, op in enumerate(ops) if op["name"].endswith("bernoulli_"))
+    loss = next(k for k, op in enumerate(ops) if op["name"].endswith("nll_loss2d_forward")
+                or op["name"].endswith("nll_loss_forward"))
+
+    def follow(path):
+        with ferry_torch.follow(path, job.model, job.optimizer):
+            job.step(2)
+    for k in (dice, loss):
+        refused(lambda: follow(changed_plan(plan, lambda whole: whole["recompute"][0].update(ops=[k]))),
+                "would not make the same")
+
+    def drops_what_is_held(whole):
+        entry = whole["recompute"][0]
+        entry["replaces"] = [t for t, row in enumerate(traces.load(os.path.join(folder, "step.json"))["tensors"])
+                             if row["name"].endswith("bernoulli_") or row["kind"] == "parameter"][:1]
+    refused(lambda: follow(changed_plan(plan, drops_what_is_held)), "--for torch")
+
+
+def test_what_was_changed_meanwhile_is_said(folder):
+    """Nothing is made from bytes that the program has changed since they were noted."""
+    class Stub:
+        standing = {}
+        entries, tensors = [], [{"name": "batch"}]
+    batch = torch.ones(3)
+    book = Book(Stub)
+    book.held[0] = Held(batch)
+    assert torch.equal(book.outside(0, Stub), torch.ones(3).view(torch.uint8))
+    batch[1:].mul_(2)
+    refused(lambda: book.outside(0, Stub), "modified by an inplace operation")
+
+
+def test_a_dropped_tensor_that_was_changed_before_is_said(folder):
+    """As long as the bytes are the program's own, autograd's rule holds."""
+    content = Content(x := torch.ones(3), Arena(CpuLanes(), 0), None)
+    content.bring()
+    assert not content.changed()
+    x.add_(1)
+    assert content.changed()
+    content.drop()
+    content.put(torch.zeros(12, dtype=torch.uint8))
+    assert not content.changed() and content.use() is content.raw
+
+
+def test_a_model_that_takes_another_way_keeps_all(folder):
+    """The ops are no longer the trace's: nothing is dropped, and it learns the same."""
+    class Forked(Cnn):
+        other = False
+
+        def forward(self, x):
+            return super().forward(torch.sin(x) if self.other else x)
+    make = lambda: Job(Forked, OPTIMIZERS["adam"], pictures(20, 10))
+    plan = plan_again(folder, make())
+    plain, planned = make(), make()
+    for job in (plain, planned):
+        job.step(0)
+        job.model.other = True
+    for n in range(1, 4):
+        plain.step(n)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
+        for n in range(1, 4):
+            planned.step(n)
+    assert same(plain.result(), planned.result()) and run.report.unmatched == 3, run.report.text()

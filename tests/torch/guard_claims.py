@@ -1,0 +1,132 @@
+"""Each guard is taken out of a copy of the package: then the claim about its trap must not hold."""
+import contextlib
+import importlib
+import io
+import os
+import shutil
+import sys
+import tempfile
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PACKAGE = os.path.join(HERE, "../../executor/torch/ferry_torch")
+OURS = ("ferry_torch", "common", "nets", "known_nets", "follow_claims", "trap_claims", "early_claims",
+        "again_claims", "record_claims")
+
+LATER = '''        class Later(Done):
+            def wait(self):
+                target.copy_(source)
+        return Later()
+'''
+
+# Claim, file, and what is written in the place of what.
+GUARDS = {
+    "a_storage_is_known_by_itself": (
+        "trap_claims.test_an_address_is_not_an_identity", "storages.py",
+        ("self.rows.get(storage._cdata)", "self.rows.get(storage.data_ptr())"),
+        ("row is None or row[0].expired()", "row is None"),
+        ("self.rows[weak.key] =", "self.rows[storage.data_ptr()] =")),
+    "a_copy_is_made_at_once": (
+        "trap_claims.test_the_copy_is_made_when_it_is_packed", "lanes.py",
+        ("    def out(self, source, target, after):\n        target.copy_(source)\n        return Done()\n",
+         "    def out(self, source, target, after):\n" + LATER)),
+    "another_storage_is_noticed": (
+        "trap_claims.test_another_storage_in_the_place_of_a_known_one", "follower.py",
+        ("content.weak.expired() or content.weak.key != storage_of(tensor)._cdata", "False")),
+    "a_content_that_is_not_the_last_stays": (
+        "trap_claims.test_a_write_after_a_discarded_save", "follower.py",
+        ("self.pack_content[order] != self.last_content[index]", "False")),
+    "versions_are_compared": (
+        "trap_claims.test_a_kept_tensor_that_changed_is_an_error", "follower.py",
+        ("packed.tensor._version != packed.version", "False")),
+    "all_of_a_storage_moves": (
+        "trap_claims.test_a_saved_view_of_a_dead_base", "slots.py",
+        ("self.source, self.raw = as_bytes(tensor), None",
+         "self.source, self.raw = as_bytes(tensor.clone(memory_format=torch.contiguous_format)), None\n"
+         "        self.size = self.source.numel()")),
+    "a_place_that_is_needed_is_not_given_again": (
+        "trap_claims.test_a_place_on_the_host_is_not_given_twice", "arena.py",
+        ("or any(room.needed for _, _, room in meets)", "")),
+    "a_plan_is_checked": (
+        "trap_claims.test_a_move_that_the_program_forbids", "plan.py", ("    check(read)\n", "")),
+    "all_comes_back": (
+        "trap_claims.test_everything_is_back_after_an_exception", "follow.py",
+        ("        stack.callback(follower.bring_all)\n", "")),
+    "only_known_optimizers_are_taken_apart": (
+        "trap_claims.test_unknown_optimizers_keep_their_state", "updates.py",
+        ("type(optimizer) in ALONE", "isinstance(optimizer, ALONE)")),
+    "the_old_weight_is_waited_for": (
+        "early_claims.test_an_update_waits_for_the_last_use_of_the_old_weight", "early.py",
+        ("if self.is_kept(parameter):", "if False:")),
+    "who_looks_at_an_updated_gradient_is_seen": (
+        "early_claims.test_clipping_by_norm_is_refused", "record.py",
+        ('entry.over is not None and op.phase != "update"', "False")),
+    "another_batch_is_seen": (
+        "follow_claims.test_a_short_last_batch_is_run_without_the_plan", "follower.py",
+        ("if signature(inputs) != self.plan.inputs:", "if False:")),
+    "random_ops_do_not_run_again": (
+        "again_claims.test_what_may_not_run_again_is_marked", "again.py",
+        ("if not known.steady or drops_some(known, args, kwargs):", "if False:")),
+    "statistics_change_once": (
+        "again_claims.test_in_place_ops_and_views", "again.py",
+        ('if index in op["side"]:', "if False:")),
+    "ops_are_compared_with_the_traces": (
+        "again_claims.test_a_model_that_takes_another_way_keeps_all", "again.py",
+        ('or ops[self.at]["name"].rsplit(".", 1)[-1] != known.name', "")),
+    "what_runs_again_is_checked": (
+        "again_claims.test_refusals", "again.py", ('if "out" not in note:', "if False:")),
+    "changes_of_what_is_noted_are_seen": (
+        "again_claims.test_what_was_changed_meanwhile_is_said", "again.py",
+        ("elif self.held[index].changed():", "elif False:")),
+    "nothing_holds_itself": (
+        "again_claims.test_the_device_has_what_was_predicted", "again.py",
+        ("        made = {}\n\n        def bytes_of",
+         "        made = {}\n        made[-1] = made\n\n        def bytes_of")),
+    "marks_are_told_apart_by_order": (
+        "record_claims.test_the_peak_is_the_allocators", "memory.py",
+        ("most = max(most, now)", "most += abs(size)")),
+}
+
+
+@contextlib.contextmanager
+def changed_package(file, changes):
+    """`import ferry_torch` gives a copy with the changes, to our modules as well."""
+    folder = tempfile.mkdtemp(prefix="ferry-torch-")
+    before = {name: sys.modules.pop(name) for name in list(sys.modules) if name.split(".")[0] in OURS}
+    try:
+        shutil.copytree(PACKAGE, os.path.join(folder, "ferry_torch"))
+        path = os.path.join(folder, "ferry_torch", file)
+        with open(path) as source:
+            text = source.read()
+        for old, new in changes:
+            assert text.count(old) == 1, f"{file} has no longer, or more than once: {old}"
+            text = text.replace(old, new)
+        with open(path, "w") as target:
+            target.write(text)
+        sys.path.insert(0, folder)
+        importlib.invalidate_caches()
+        yield
+    finally:
+        if folder in sys.path:
+            sys.path.remove(folder)
+        for name in [name for name in sys.modules if name.split(".")[0] in OURS]:
+            del sys.modules[name]
+        sys.modules.update(before)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def without(claim, file, *changes):
+    def holds_not(folder):
+        module, name = claim.split(".")
+        with changed_package(file, changes):
+            what = getattr(importlib.import_module(module), name)
+            try:
+                with contextlib.redirect_stdout(io.StringIO()):
+                    what(folder)
+            except Exception:
+                return
+        raise AssertionError(f"{claim} holds without its guard")
+    return holds_not
+
+
+for guard, row in GUARDS.items():
+    globals()["test_" + guard] = without(*row)

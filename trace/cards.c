@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "trace/cards.h"
+
+#include <fnmatch.h>
+#include <string.h>
+
+static const struct {
+  const char *called, *device;
+  int64_t memory_bytes_per_s;
+} cards[] = {
+#define CARD(called, device, memory_bytes_per_s) { called, device, memory_bytes_per_s },
+#include "trace/cards.def"
+#undef CARD
+};
+
+/* Its row; -1: none. */
+static int find (const char *called) {
+  for (int i = 0; called && i < (int)(sizeof cards / sizeof *cards); i++)
+    if (fnmatch (cards[i].called, called, 0) == 0)
+      return i;
+  return -1;
+}
+
+const char *card_device (const char *called) {
+  int i = find (called);
+  return i < 0 ? NULL : cards[i].device;
+}
+
+int64_t card_memory_bytes_per_s (const char *called) {
+  int i = find (called);
+  return i < 0 ? 0 : cards[i].memory_bytes_per_s;
+}
+
+/* The word behind the last "--device" in the detail, of the zoo or of times that were scaled. */
+static const char *made_for (const trace *t, arena *a, error *err) {
+  static const char key[] = "--device ";
+  const char *at = t->source.detail ? strstr (t->source.detail, key) : NULL;
+  if (!at)
+    return NULL;
+  for (const char *next; (next = strstr (at + 1, key));)
+    at = next;
+  at += sizeof key - 1;
+  return arena_string_n (a, at, strcspn (at, " ;"), err);
+}
+
+static bool is_called (const trace *t) {
+  return t->source.device && *t->source.device;
+}
+
+const char *card_of_trace (const trace *t, arena *a, error *err) {
+  return is_called (t) ? t->source.device : made_for (t, a, err);
+}
+
+const char *card_device_of_trace (const trace *t, arena *a, error *err) {
+  return is_called (t) ? card_device (t->source.device) : made_for (t, a, err);
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Whose card a trace's times are of: by its own word for it, and by the name of a device file. */
+#ifndef FERRY_TRACE_CARDS_H
+#define FERRY_TRACE_CARDS_H
+
+#include "trace/device.h"
+
+/* The device file that ferry ships for a card that calls itself so; NULL: none. */
+const char *card_device (const char *called);
+/* At most so much its memory reads and writes; 0: not known. */
+int64_t card_memory_bytes_per_s (const char *called);
+
+/* The source of the times, for people: the card as it calls itself, or the device that a trace of
+   the zoo was made for; NULL: not known. */
+const char *card_of_trace (const trace *t, arena *a, error *err);
+/* The name of the device file of that; NULL: not known, or there is none. */
+const char *card_device_of_trace (const trace *t, arena *a, error *err);
+
+#endif

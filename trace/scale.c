@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "trace/scale.h"
+
+#include <string.h>
+
+#include "trace/roofline.h"
+
+/* A time that no trace may hold stands for all that are too long: the result is validated. */
+static int64_t times (int64_t ns, int64_t by, int64_t of) {
+  __int128 long_ns = (__int128)ns * by / of;
+  return long_ns > MOST_NS ? MOST_NS + 1 : (int64_t)long_ns;
+}
+
+static op *copy_of (const trace *t, arena *a, scaled *out, error *err) {
+  trace *copy = NEW (a, 1, trace, err);
+  op *ops = copy ? NEW (a, t->n_ops, op, err) : NULL;
+  if (!ops)
+    return NULL;
+  *copy = *t;
+  if (t->n_ops)
+    memcpy (ops, t->ops, (size_t)t->n_ops * sizeof *ops);
+  copy->ops = ops;
+  copy->n_samples = 0;
+  copy->ns_samples = NULL;
+  *out = (scaled){ .trace = copy, .all_ns = trace_total_ns (t) };
+  return ops;
+}
+
+bool scale_share (const trace *t, int64_t ppm, arena *a, scaled *out, error *err) {
+  enum { WHOLE = 1000000 };
+  op *ops = copy_of (t, a, out, err);
+  for (int32_t i = 0; ops && i < t->n_ops; i++) {
+    ops[i].ns = times (ops[i].ns, ppm, WHOLE);
+    ops[i].gap_ns = times (ops[i].gap_ns, ppm, WHOLE);
+  }
+  out->ops = t->n_ops;
+  return ops && trace_validate (out->trace, err);
+}
+
+/* A measured op keeps its ratio to the roofline of its own card. */
+static bool scale_op (op *o, const device *from, const device *to) {
+  compute what;
+  int64_t there, here;
+  error why = { 0 };
+  if (!o->compute || !compute_parse (o->compute, &what, &why) ||
+      !roofline_ns (to, &what, &there, &why) || !roofline_ns (from, &what, &here, &why) ||
+      here <= 0)
+    return false;
+  o->ns = times (o->ns, there, here);
+  return true;
+}
+
+bool scale_roofline (const trace *t, const device *from, const device *to, arena *a, scaled *out,
+                     error *err) {
+  op *ops = copy_of (t, a, out, err);
+  for (int32_t i = 0; ops && i < t->n_ops; i++) {
+    bool done = scale_op (&ops[i], from, to);
+    out->ops += done;
+    out->kept_ns += done ? 0 : t->ops[i].ns + t->ops[i].gap_ns;
+  }
+  if (ops && !out->ops && t->n_ops)
+    return error_set (err, ERR_usage,
+                      "no op says what it calculates, so the times of %s cannot be scaled to %s by "
+                      "their rooflines; --scale SHARE scales all alike, such as --scale 50%%",
+                      from->name, to->name);
+  return ops && trace_validate (out->trace, err);
+}
