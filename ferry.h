@@ -161,6 +161,13 @@ typedef enum ferry_recompute {
   FERRY_RECOMPUTE_ONLY /* and nothing is swapped */
 } ferry_recompute;
 
+/* Granules that are mapped, one arena in which each stay is one stretch, or whichever is better. */
+typedef enum ferry_placement {
+  FERRY_PLACEMENT_GRANULES,
+  FERRY_PLACEMENT_ARENA,
+  FERRY_PLACEMENT_AUTO
+} ferry_placement;
+
 typedef enum ferry_op_order {
   FERRY_OPS_AS_IS,
   FERRY_OPS_UPDATES, /* updates may run earlier or later */
@@ -191,6 +198,7 @@ typedef struct ferry_options {
   void (*progress) (void *context, const char *line); /* a line on the search, now and then */
   void *progress_context;
   ferry_op_order op_order;
+  ferry_placement placement; /* not looked at with same_places */
 } ferry_options;
 
 /* The best plan that was found; it passes ferry_check. Where none fits, err names the smallest
@@ -245,8 +253,9 @@ typedef struct ferry_steps {
   int32_t ops, outs, ins; /* items of each queue */
   int32_t granules;
   int64_t granule_bytes;
-  int64_t pool_bytes; /* of tensors too small to move; behind the granules */
-  int64_t host_bytes; /* the host arena's size */
+  int64_t pool_bytes;        /* of tensors too small to move; behind the granules */
+  int64_t host_bytes;        /* the host arena's size */
+  ferry_placement placement; /* an arena: its steps are the granules, and nothing is mapped */
 } ferry_steps;
 
 typedef struct ferry_wait {

@@ -15,6 +15,7 @@
 #include "cli/remote/remote.h"
 #include "solver/fleet/floor.h"
 #include "solver/solve.h"
+#include "trace/simulate/lost.h"
 #include "trace/simulate/noise.h"
 
 /* ---- by our planner ---- */
@@ -57,6 +58,7 @@ typedef struct beside {
   bound_stats program;
   const plan
       *free; /* with places of their own for all stays, where the plan's are the same; or NULL */
+  int64_t lost_bytes; /* the plan takes them beside the bytes that live */
   closing end;
 } beside;
 
@@ -88,11 +90,13 @@ static bool put_plan (call *c, const planner *p, const trace *t, const solution 
   if (also->free)
     json_add_int (&w, "free_places_step_ns", also->free->predicted.step_ns);
   json_add_int (&w, "host_bytes", made->host_bytes);
+  json_add_int (&w, "lost_bytes", also->lost_bytes);
   json_add_raw (&w, "made_by", made->made_by);
   json_add_int (&w, "moves", made->n_moves);
   if (s->robust.plans)
     put_robustness (&w, &s->robust);
   closing_put (&w, &also->end);
+  json_add_text (&w, "placement", placement_names[made->placement.kind]);
   json_put_key (&w, "predicted");
   predicted_write (&w, &made->predicted);
   if (also->program.rows)
@@ -163,6 +167,9 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const besi
            p->ask.reserve_bytes ? units_bytes (d, p->ask.reserve_bytes) : "",
            units_bytes ((char[UNITS_TEXT]){ 0 }, cost->host_peak_bytes),
            units_bytes ((char[UNITS_TEXT]){ 0 }, p->ask.options.host_bytes));
+  fprintf (to, "%-8s %10s  of it lost beside the bytes that live, in %s\n", "places",
+           units_bytes (a, also->lost_bytes),
+           s->plan->placement.kind == PLACEMENT_ARENA ? "one arena" : "granules");
   fprintf (to, "%-8s %10s  out and %s in, a step, in %d moves, %d of them clean\n", "copies",
            units_bytes (a, cost->d2h_bytes), units_bytes (b, cost->h2d_bytes), s->plan->n_moves,
            s->plan->n_moves - s->plan->n_outs);
@@ -217,6 +224,19 @@ static bool read_targets (call *c, const char *output, const char *dump) {
   return (!output || file_creatable (output, &c->err)) && (!dump || file_creatable (dump, &c->err));
 }
 
+/* Programs that keep their addresses, and ferry_torch, know of no arena. */
+static bool keeps_to_granules (call *c, planner *p, bool torch) {
+  if (!p->ask.options.same_places && !torch)
+    return true;
+  if (p->ask.options.placement == PLACES_ARENA)
+    return error_set (
+        &c->err, ERR_usage,
+        "--placement arena is for `ferry replay` and executors of your own: a program "
+        "that keeps its addresses, and ferry_torch, need granules");
+  p->ask.options.placement = PLACES_GRANULES;
+  return true;
+}
+
 static int solve_by_plan (call *c) {
   planner p;
   solution s;
@@ -231,6 +251,8 @@ static int solve_by_plan (call *c) {
   if (!t || !planner_read (c, t, &p))
     return call_failed (c);
   p.ask.options.same_places |= executor_keeps_places (c);
+  if (!keeps_to_granules (c, &p, t != given))
+    return call_failed (c);
   if (!planner_solve (c, &p, t, c->arena, &s)) {
     error why = c->err;
     if (why.code == ERR_infeasible && c->json && !put_refusal (c, &p, t, why.text))
@@ -239,7 +261,8 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   }
   also.end.plan = s.plan;
-  if (!executor_plan (c, given, t, s.plan) ||
+  if (!lost_bytes (t, s.plan, c->arena, &also.lost_bytes, &c->err) ||
+      !executor_plan (c, given, t, s.plan) ||
       (output && !plan_store (s.plan, output, false, &c->err)) ||
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
       (p.ask.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
@@ -270,9 +293,10 @@ static bool read_request (call *c, const trace *t, device *d, policy_request *r)
 
 /* Options of our own planner would be passed over in silence. */
 static bool refuse_ours (call *c) {
-  static const char *const ours[] = { "reserve", "sections", "section-order", "order", "recompute",
-                                      "gap",     "limit",    "seconds",       "seed",  "dump",
-                                      "noise",   "tune",     "effort" };
+  static const char *const ours[] = { "reserve",   "sections", "section-order", "order",
+                                      "recompute", "gap",      "limit",         "seconds",
+                                      "seed",      "dump",     "noise",         "tune",
+                                      "effort",    "placement" };
   const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
   for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
     found = call_text (c, ours[i]) ? ours[i] : NULL;
@@ -425,6 +449,9 @@ static const cli_option options[] = {
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, as programs need that "
     "keep their addresses; says what that costs" },
+  { 0, "placement", "auto|granules|arena",
+    "map granules, or keep each stay in one stretch of an arena; without it, auto: whichever the "
+    "plan gains more from" },
   { 0, "for", "replay|run|torch",
     "who will carry it out: `ferry replay`, an unmodified program (places stay the same), or "
     "ferry_torch (whole storages that only autograd or the optimizer holds); without it, replay" },

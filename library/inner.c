@@ -143,6 +143,7 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   s->order = (order_mode)x->op_order;
   s->noise_percent = x->noise_percent;
   s->same_places = x->same_places;
+  s->placement = (places_mode)x->placement;
   s->keep_proof = x->keep_proof;
   s->stop = x->stop;
   s->stop_context = x->stop_context;

@@ -43,7 +43,8 @@ bool ferry_plan_steps (const ferry_trace *t, const ferry_plan *p, ferry_steps *o
                          .granules = p->plan->placement.granules,
                          .granule_bytes = p->plan->placement.granule_bytes,
                          .pool_bytes = p->plan->placement.pool_bytes,
-                         .host_bytes = seen.host_peak_bytes };
+                         .host_bytes = seen.host_peak_bytes,
+                         .placement = (ferry_placement)p->plan->placement.kind };
     library_out (out, &made, sizeof made);
   }
   arena_free (scratch);

@@ -5,6 +5,7 @@
 
 #include "solver/attempt/attempt.h"
 #include "solver/orders.h"
+#include "solver/placements.h"
 #include "solver/same_places.h"
 #include "solver/search/search.h"
 
@@ -14,7 +15,7 @@ bool solve_bound (const trace *t, const solve_options *o, arena *a, bound *out, 
 
 static bool solve_in_order (const trace *t, const solve_options *o, const effort *e, arena *a,
                             solution *out, error *err) {
-  return (o->same_places ? same_places_solve : search_solve) (t, o, e, a, out, err);
+  return placements_solve (t, o, e, o->same_places ? same_places_solve : search_solve, a, out, err);
 }
 
 bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,

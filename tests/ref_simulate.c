@@ -398,7 +398,8 @@ static int64_t bytes_of_move (const worker *w, const move *v) {
 static void fill_bytes (const worker *w, predicted *to) {
   const placement *where = &w->p->placement;
   to->peak_bytes =
-      where->granules * where->granule_bytes + up_to (where->pool_bytes, where->granule_bytes);
+      up_to (where->granules * where->granule_bytes + up_to (where->pool_bytes, where->granule_bytes),
+             w->p->device.granule_bytes);
   for (int32_t i = 0; i < w->p->n_moves; i++) {
     int64_t end = w->p->moves[i].host_offset + w->move_bytes[i];
     if (end > to->host_peak_bytes)

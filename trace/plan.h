@@ -54,8 +54,14 @@ typedef struct granule_run {
   int32_t first, count;
 } granule_run;
 
+/* Granules are mapped one by one, so that a stay may have any of them.  An arena is one range of
+   bytes, in steps of PLACEMENT_STEP: a stay has one stretch of it, and nothing is mapped. */
+typedef enum placement_kind { PLACEMENT_GRANULES, PLACEMENT_ARENA, PLACEMENT_KINDS } placement_kind;
+enum { PLACEMENT_STEP = 512 };
+
 typedef struct placement {
-  int64_t granule_bytes, pool_below_bytes, pool_bytes;
+  placement_kind kind;
+  int64_t granule_bytes, pool_below_bytes, pool_bytes; /* granule_bytes of an arena: its step */
   int32_t granules;
   bool same_places; /* it promises that every stay of a part has the same granules */
   stay *stays;
@@ -70,6 +76,8 @@ static inline int64_t stay_granules (const placement *p, const stay *s) {
     granules += p->runs[s->first_run + i].count;
   return granules;
 }
+
+extern const char *const placement_names[PLACEMENT_KINDS + 1]; /* NULL at the end */
 
 typedef struct predicted {
   int64_t step_ns, compute_ns, baseline_ns, stall_ns;

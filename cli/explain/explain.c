@@ -162,7 +162,7 @@ static bool find_all (call *c, told *t) {
       !order_of (c, t->original, t->plan, &t->order) ||
       !cuts_of (c, t->ordered, t->plan, &t->cuts) ||
       !dropped_of (c, t->original, t->plan, &t->drops) ||
-      !places_of (c, &job, &t->line, t->waits, t->n_waits, &t->places))
+      !places_of (c, &job, &t->line, t->waits, t->n_waits, t->cost.peak_bytes, &t->places))
     return false;
   for (int32_t i = 0; i < t->n_waits; i++)
     t->waited_ns += t->waits[i].ns;

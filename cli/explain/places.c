@@ -2,6 +2,7 @@
 #include "cli/explain/places.h"
 
 #include "base/units.h"
+#include "trace/simulate/lost.h"
 #include "trace/unit.h"
 
 typedef struct looking {
@@ -9,22 +10,8 @@ typedef struct looking {
   const plan *p;
   const timeline *line;
   units u;
-  int32_t *parts_of;   /* per unit: in how many parts it is moved */
   int64_t *born_bytes; /* per op: granules that are there from its start on */
 } looking;
-
-/* The bytes that the granules of a stay hold. */
-static int64_t held_bytes (const looking *x, const stay *s) {
-  int64_t granule = x->p->placement.granule_bytes;
-  if (s->kind == STAY_WORKSPACE)
-    return x->t->ops[s->index].workspace_bytes;
-  if (s->kind == STAY_MOVE) {
-    const move *m = &x->p->moves[s->index];
-    return unit_part_bytes (&x->u.at[m->unit], granule, m->part, m->of);
-  }
-  int32_t unit = s->kind == STAY_GROUP ? x->t->n_tensors + s->index : s->index;
-  return unit_part_bytes (&x->u.at[unit], granule, s->part, x->parts_of[unit]);
-}
 
 static bool look (call *c, const sim_job *job, const timeline *line, looking *x) {
   const placement *pl = &job->plan->placement;
@@ -32,14 +19,9 @@ static bool look (call *c, const sim_job *job, const timeline *line, looking *x)
   if (!units_of (x->t, x->p->groups, x->p->n_groups, pl->granule_bytes, pl->pool_below_bytes,
                  c->arena, &x->u, &c->err))
     return false;
-  x->parts_of = NEW (c->arena, x->u.count, int32_t, &c->err);
   x->born_bytes = NEW (c->arena, x->t->n_ops, int64_t, &c->err);
-  if (!x->parts_of || !x->born_bytes)
+  if (!x->born_bytes)
     return false;
-  for (int32_t i = 0; i < x->u.count; i++)
-    x->parts_of[i] = 1;
-  for (int32_t i = 0; i < x->p->n_moves; i++)
-    x->parts_of[x->p->moves[i].unit] = x->p->moves[i].of;
   for (int32_t i = 0; i < pl->n_stays; i++) {
     const stay *s = &pl->stays[i];
     int32_t unit = s->kind == STAY_GROUP ? x->t->n_tensors + s->index : s->index;
@@ -70,18 +52,17 @@ static int64_t fitted_ns (const looking *x, int64_t from_ns, int64_t to_ns, int6
 }
 
 bool places_of (call *c, const sim_job *job, const timeline *line, const wait *waits,
-                int32_t n_waits, places_told *out) {
+                int32_t n_waits, int64_t peak_bytes, places_told *out) {
   const placement *pl = &job->plan->placement;
-  int64_t granule = pl->granule_bytes;
+  int64_t live_bytes;
   looking x;
-  *out = (places_told){ .granule_bytes = granule };
+  *out = (places_told){ .kind = pl->kind, .granule_bytes = pl->granule_bytes };
   if (!look (c, job, line, &x))
     return false;
-  out->rounding_bytes = units_div_up (pl->pool_bytes, granule) * granule - pl->pool_bytes;
-  for (int32_t i = 0; i < line->n_holders; i++) {
-    const stay *s = &pl->stays[line->holders[i]];
-    out->rounding_bytes += stay_granules (pl, s) * granule - held_bytes (&x, s);
-  }
+  if (!lost_live (job, line, c->arena, &live_bytes, &c->err))
+    return false;
+  out->rounding_bytes = line->peak_bytes - live_bytes;
+  out->lost_bytes = peak_bytes - live_bytes;
   for (int32_t i = 0; i < n_waits; i++) {
     int64_t start_ns = line->ops[waits[i].op].start_ns;
     if (waits[i].by_out)
@@ -91,12 +72,17 @@ bool places_of (call *c, const sim_job *job, const timeline *line, const wait *w
 }
 
 void places_print (const places_told *x) {
-  char granule[UNITS_TEXT], rounding[UNITS_TEXT], waited[UNITS_TEXT];
-  printf ("\nplaces: granules of %s lose %s to rounding at the peak",
-          units_bytes (granule, x->granule_bytes), units_bytes (rounding, x->rounding_bytes));
+  char granule[UNITS_TEXT], lost[UNITS_TEXT], waited[UNITS_TEXT];
+  bool one = x->kind == PLACEMENT_ARENA;
+  if (one)
+    printf ("\nplaces: one arena loses %s beside the bytes that live at its peak",
+            units_bytes (lost, x->lost_bytes));
+  else
+    printf ("\nplaces: granules of %s lose %s to rounding at the peak",
+            units_bytes (granule, x->granule_bytes), units_bytes (lost, x->rounding_bytes));
   if (x->waited_ns)
-    printf ("; ops wait %s for granules while as many others are free",
-            units_time (waited, x->waited_ns));
+    printf ("; ops wait %s for %s while as many others are free", units_time (waited, x->waited_ns),
+            one ? "bytes" : "granules");
   puts ("");
 }
 
@@ -104,6 +90,8 @@ void places_put (json_writer *w, const places_told *x) {
   json_put_key (w, "places");
   json_open_object (w);
   json_add_int (w, "granule_bytes", x->granule_bytes);
+  json_add_text (w, "kind", placement_names[x->kind]);
+  json_add_int (w, "lost_bytes", x->lost_bytes);
   json_add_int (w, "rounding_bytes", x->rounding_bytes);
   json_add_int (w, "wait_ns", x->waited_ns);
   json_close_object (w);

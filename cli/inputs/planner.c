@@ -14,9 +14,10 @@
 #include "cli/inputs/stopping.h"
 #include "trace/simulate/noise.h"
 
-/* In the order of sections_orders and recompute_mode. */
+/* In the order of sections_orders, order_mode, places_mode and recompute_mode. */
 static const char *const order_words[] = { "auto", "level", "depth", NULL };
 static const char *const op_order_words[] = { "as-is", "updates", "any", NULL };
+static const char *const places_words[] = { "granules", "arena", "auto", NULL };
 static const char *const drop_words[] = { "off", "cheap", "auto", "only", NULL };
 
 int64_t planner_now_ns (void) {
@@ -116,10 +117,12 @@ static bool read_word (call *c, const char *option, const char *const *words, in
 
 static bool read_rewriting (call *c, const trace *t, planner *p) {
   int order = ORDERS_AUTO, op_order = ORDER_AS_IS, drop = RECOMPUTE_OFF;
+  int places = has_option (c, "placement") ? PLACES_AUTO : PLACES_GRANULES;
   if (!read_sections (c, t, &p->ask.options) ||
       !read_word (c, "section-order", order_words, &order) ||
       !read_word (c, "recompute", drop_words, &drop) ||
-      !read_word (c, "order", op_order_words, &op_order))
+      !read_word (c, "order", op_order_words, &op_order) ||
+      !read_word (c, "placement", places_words, &places))
     return false;
   if (order != ORDERS_AUTO && p->ask.options.sections == SECTIONS_OFF)
     return error_set (&c->err, ERR_usage,
@@ -129,6 +132,7 @@ static bool read_rewriting (call *c, const trace *t, planner *p) {
   p->ask.options.section_orders = (sections_orders)order;
   p->ask.options.recompute = (recompute_mode)drop;
   p->ask.options.order = (order_mode)op_order;
+  p->ask.options.placement = (places_mode)places;
   return true;
 }
 
@@ -185,6 +189,8 @@ static const char *made_by (const planner *p, arena *a, error *err) {
     json_add_int (&w, "noise_percent", p->ask.options.noise_percent);
   if (p->ask.options.order)
     json_add_text (&w, "order", op_order_words[p->ask.options.order]);
+  if (p->ask.options.placement != PLACES_AUTO && !p->ask.options.same_places)
+    json_add_text (&w, "placement", places_words[p->ask.options.placement]);
   if (p->ask.options.recompute)
     json_add_text (&w, "recompute", drop_words[p->ask.options.recompute]);
   json_add_int (&w, "reserve_bytes", p->ask.reserve_bytes);

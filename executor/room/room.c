@@ -107,10 +107,23 @@ static bool find_stays (room *r, arena *a, error *err) {
     else
       r->birth_stay[part_of (r, s->kind == STAY_GROUP ? n_tensors + s->index : s->index, s->part)] =
           i;
-    r->stay_at[i] = (CUdeviceptr)r->space_bytes;
-    r->space_bytes += stay_granules (l, s) * l->granule_bytes;
+    if (room_is_arena (r))
+      r->stay_at[i] = (CUdeviceptr)(l->runs[s->first_run].first * l->granule_bytes);
+    else {
+      r->stay_at[i] = (CUdeviceptr)r->space_bytes;
+      r->space_bytes += stay_granules (l, s) * l->granule_bytes;
+    }
   }
   return true;
+}
+
+/* Stays have addresses of their own, and the pool behind them; or an arena is all that there is. */
+static void find_sizes (room *r) {
+  const placement *l = &r->plan->placement;
+  int64_t stays = l->granules * l->granule_bytes, pool = rounded (l->pool_bytes, l->granule_bytes);
+  r->device_bytes = rounded (stays + pool, r->plan->device.granule_bytes);
+  r->pool_at = (CUdeviceptr)(room_is_arena (r) ? stays : r->space_bytes);
+  r->space_bytes = room_is_arena (r) ? r->device_bytes : r->space_bytes + pool;
 }
 
 bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, room *out,
@@ -119,10 +132,7 @@ bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, r
   const placement *l = &p->placement;
   if (!find_units (out, a, err) || !find_parts (out, a, err) || !find_stays (out, a, err))
     return false;
-  int64_t pool = rounded (l->pool_bytes, l->granule_bytes);
-  out->pool_at = (CUdeviceptr)out->space_bytes;
-  out->space_bytes += pool;
-  out->device_bytes = l->granules * l->granule_bytes + pool;
+  find_sizes (out);
   for (int32_t i = 0; i < p->n_moves; i++) {
     const move *m = &p->moves[i];
     int64_t end = m->host_offset +
@@ -158,19 +168,22 @@ static bool find_borders (room *r, arena *a, error *err) {
   return true;
 }
 
-static bool make_handle (room *r, int64_t bytes, error *err) {
-  const driver *d = r->driver;
-  CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
-                               .location = { CU_MEM_LOCATION_TYPE_DEVICE, d->device } };
-  CUresult result = d->mem_create (&r->handles[r->made], (size_t)bytes, &prop, 0);
-  if (result == CUDA_ERROR_OUT_OF_MEMORY) {
-    char all[UNITS_TEXT];
+static bool is_taken (const room *r, CUresult result, const char *call, error *err) {
+  char all[UNITS_TEXT];
+  if (result == CUDA_ERROR_OUT_OF_MEMORY)
     return error_set (err, ERR_device,
                       "the device has no room for the plan's %s; free it, or solve again with a "
                       "smaller --budget",
                       units_bytes (all, r->device_bytes));
-  }
-  if (!driver_ok (d, result, "cuMemCreate", err))
+  return driver_ok (r->driver, result, call, err);
+}
+
+static bool make_handle (room *r, int64_t bytes, error *err) {
+  const driver *d = r->driver;
+  CUmemAllocationProp prop = { .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                               .location = { CU_MEM_LOCATION_TYPE_DEVICE, d->device } };
+  if (!is_taken (r, d->mem_create (&r->handles[r->made], (size_t)bytes, &prop, 0), "cuMemCreate",
+                 err))
     return false;
   r->made++;
   return true;
@@ -252,11 +265,9 @@ static bool open_host (room *r, error *err) {
   return driver_ok (r->driver, result, "cuMemHostAlloc", err);
 }
 
-bool room_open (room *r, arena *a, error *err) {
+static bool open_granules (room *r, arena *a, error *err) {
   const placement *l = &r->plan->placement;
   int64_t granule = l->granule_bytes, pool = rounded (l->pool_bytes, granule);
-  if (!check_granule (r, err) || !open_host (r, err))
-    return false;
   if (!find_borders (r, a, err) ||
       (r->handles = NEW (a, (int64_t)r->n_borders, CUmemGenericAllocationHandle, err)) == NULL)
     return false;
@@ -266,15 +277,27 @@ bool room_open (room *r, arena *a, error *err) {
   if (pool > 0 && !make_handle (r, pool, err))
     return false;
   r->n_handles = r->made;
-  if (r->space_bytes > 0 &&
-      !driver_ok (r->driver,
-                  r->driver->mem_reserve (&r->base, (size_t)r->space_bytes, (size_t)0, 0, 0),
-                  "cuMemAddressReserve", err))
+  return r->space_bytes == 0 ||
+         driver_ok (r->driver,
+                    r->driver->mem_reserve (&r->base, (size_t)r->space_bytes, (size_t)0, 0, 0),
+                    "cuMemAddressReserve", err);
+}
+
+/* One allocation for all, and nothing is mapped. */
+static bool open_arena (room *r, error *err) {
+  return r->space_bytes == 0 ||
+         is_taken (r, r->driver->mem_alloc (&r->base, (size_t)r->space_bytes), "cuMemAlloc", err);
+}
+
+bool room_open (room *r, arena *a, error *err) {
+  bool one = room_is_arena (r);
+  if ((!one && !check_granule (r, err)) || !open_host (r, err) ||
+      !(one ? open_arena (r, err) : open_granules (r, a, err)))
     return false;
-  for (int32_t i = 0; i < l->n_stays; i++)
+  for (int32_t i = 0; i < r->plan->placement.n_stays; i++)
     r->stay_at[i] += r->base;
   r->pool_at += r->base;
-  return map_all (r, err);
+  return one || map_all (r, err);
 }
 
 /* Results do not matter: where a step went wrong, the driver refuses everything and its process
@@ -282,7 +305,9 @@ bool room_open (room *r, arena *a, error *err) {
 void room_close (room *r) {
   if (r->mapped_bytes > 0)
     r->driver->mem_unmap (r->base, (size_t)r->mapped_bytes);
-  if (r->base != 0)
+  if (r->base != 0 && room_is_arena (r))
+    r->driver->mem_free (r->base);
+  else if (r->base != 0)
     r->driver->mem_address_free (r->base, (size_t)r->space_bytes);
   for (int32_t i = 0; i < r->made; i++)
     r->driver->mem_release (r->handles[i]);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The memory of a replay: the plan's granules on the device and not a byte more, every stay mapped
-   to its granules once, the pool, and one pinned arena on the host. */
+   to its granules once, or one arena in which nothing is mapped; the pool, and one pinned arena on
+   the host. */
 #ifndef FERRY_EXECUTOR_ROOM_ROOM_H
 #define FERRY_EXECUTOR_ROOM_ROOM_H
 
@@ -36,13 +37,17 @@ typedef struct room {
   int32_t *move_stay, *work_stay; /* per move; per op, -1: none */
 } room;
 
+static inline bool room_is_arena (const room *r) {
+  return r->plan->placement.kind == PLACEMENT_ARENA;
+}
+
 /* How much each side needs; nothing is taken yet. */
 bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, room *out,
                 error *err) MUST_CHECK;
 /* Takes it. What was taken before an error goes with room_close. */
 bool room_open (room *r, arena *a, error *err) MUST_CHECK;
 void room_close (room *r);
-/* Maps a stay's granules at a reserved address; *bytes is what they are. */
+/* Maps a stay's granules at a reserved address; *bytes is what they are. Not of an arena. */
 bool room_map (const room *r, int32_t stay, CUdeviceptr at, int64_t *bytes, error *err) MUST_CHECK;
 
 /* The stay in which op `op` finds a part. */

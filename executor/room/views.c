@@ -45,6 +45,8 @@ static bool collect (making *m, error *err) {
   const units *u = &r->units;
   for (int32_t i = 0; i < u->count; i++) {
     m->v->first[i] = m->count;
+    if (room_is_arena (r))
+      continue; /* the parts that an op finds lie side by side there */
     for (int32_t k = u->use_offset[i]; k < u->use_offset[i + 1] && r->of[i] > 1; k++)
       if (!is_known (m, i, u->uses[k].op) && !add (m, i, u->uses[k].op, err))
         return false;
@@ -102,7 +104,7 @@ CUdeviceptr views_at (const views *v, int32_t tensor, int32_t op) {
   int32_t group = r->units.group_of[tensor];
   int32_t unit = group < 0 ? tensor : r->rewritten->trace->n_tensors + group;
   int64_t within = group < 0 ? 0 : r->member_at[tensor];
-  if (r->of[unit] == 1)
+  if (r->of[unit] == 1 || room_is_arena (r))
     return r->stay_at[room_stay (r, unit, 0, op)] + (CUdeviceptr)within;
   int32_t i = v->first[unit];
   while (i < v->first[unit + 1] && !is_met (r, &v->at[i], unit, op))

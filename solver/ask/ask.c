@@ -87,13 +87,22 @@ static bool fits_in (const trace *t, const ask *q, int64_t bytes, bool *fits, er
   return false;
 }
 
+/* An arena loses nothing to the device's granules. */
+static device counted_device (const ask *q) {
+  device d = q->device;
+  if (q->options.placement == PLACES_ARENA && !q->options.same_places)
+    d.granule_bytes = PLACEMENT_STEP;
+  return d;
+}
+
 bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) {
   memory_floor f;
   int64_t granule = q->device.granule_bytes;
   bool fits = false;
   arena *scratch = arena_new (0);
+  device counted = counted_device (q);
   *out = (ask_least){ 0 };
-  bool ok = scratch ? floor_of (t, &q->device, scratch, &f, err) : error_memory (err);
+  bool ok = scratch ? floor_of (t, &counted, scratch, &f, err) : error_memory (err);
   arena_free (scratch);
   if (!ok)
     return false;
@@ -123,7 +132,8 @@ static bool refuse (const trace *t, const ask *q, error *err) {
                       .asked_bytes = q->asked_bytes,
                       .least_bytes = least.floor_bytes,
                       .found_bytes = least.found_bytes };
-  return floor_refuse (t, &q->device, &r, err);
+  device counted = counted_device (q);
+  return floor_refuse (t, &counted, &r, err);
 }
 
 /* ---- solving ---- */
@@ -134,7 +144,7 @@ static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, boo
   plan *p;
   solve_options how = q->options;
   *done = false;
-  if (how.same_places || how.noise_percent)
+  if (how.same_places || how.placement == PLACES_ARENA || how.noise_percent)
     return true;
   if (!needs_plan (t, &q->device, a, &p, err))
     return false;

@@ -73,7 +73,7 @@ static bool make_layouts (search *s, layout_kind from, layout_kind end, error *e
     layout_request q = { .trace = s->rewritten->trace,
                          .kind = kind,
                          .device = o->device,
-                         .budget_bytes = o->budget_bytes,
+                         .budget_bytes = o->counted_bytes ? o->counted_bytes : o->budget_bytes,
                          .singles = s->singles,
                          .share = s->share,
                          .tuning = o->tuning };
@@ -239,6 +239,7 @@ bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *er
                              .granule_bytes = o->device->granule_bytes,
                              .auto_clean = true,
                              .same_places = o->same_places,
+                             .arena_granule_bytes = o->arena_granule_bytes,
                              .tuning = o->tuning } };
   *out = (solution){ 0 };
   bool ok = scratch && step && variant_rewrite (q->trace, s.variant, o, a, step, err);

@@ -176,6 +176,7 @@ static bool greedy_plans (const quick *q, error *err) {
                            .trace_digest = "",
                            .auto_clean = true,
                            .same_places = o->same_places,
+                           .arena_granule_bytes = o->arena_granule_bytes,
                            .tuning = o->tuning };
   bool ok = true;
   for (int i = 0; ok && i < 4; i++) {

@@ -24,6 +24,10 @@ typedef enum recompute_mode {
    keeps every value. */
 typedef enum order_mode { ORDER_AS_IS, ORDER_UPDATES, ORDER_ANY } order_mode;
 
+/* The places that stays may have: in granules that are mapped, each in one stretch of an
+   arena, or as the plan at hand gains more from. */
+typedef enum places_mode { PLACES_GRANULES, PLACES_ARENA, PLACES_AUTO } places_mode;
+
 /* The user's wish; the same in every room. */
 typedef struct solve_options {
   const device *device;
@@ -47,8 +51,11 @@ typedef struct solve_options {
   int32_t noise_percent;    /* of plans as good, that which ops of so much more or less harm least;
                                0: the first that was met */
   bool same_places;         /* every stay of a part on the same granules */
-  const tuning *tuning;     /* NULL: as shipped */
-  search_stats *stats;      /* the worth of each strategy is added there; or NULL */
+  places_mode placement;    /* not looked at with same_places */
+  int64_t arena_granule_bytes; /* solver/placements' own: as schedule's */
+  int64_t counted_bytes;       /* likewise: of the budget, what may be held at any moment; 0: all */
+  const tuning *tuning;        /* NULL: as shipped */
+  search_stats *stats;         /* the worth of each strategy is added there; or NULL */
 } solve_options;
 
 /* How a plan was made, for budgets near its own. */

@@ -7,6 +7,7 @@
 
 #include "base/order.h"
 #include "solver/place/circle.h"
+#include "solver/place/follow.h"
 #include "solver/place/free_lists.h"
 
 /* Large traces have room enough between their many stays, and places of theirs are dear. */
@@ -82,32 +83,6 @@ static void unroll (placing *p, int64_t cut) {
     if (p->end[i] < p->birth[i])
       p->end[i] += n;
   }
-}
-
-/* ---- waits of a new owner ---- */
-
-static void need (int64_t *what, int64_t count) {
-  if (*what < count)
-    *what = count;
-}
-
-void place_follow (const stays *l, places *out, int32_t before, int32_t next) {
-  assert (before >= 0 && before < l->count && next >= 0 && next < l->count);
-  const timed_stay *a = &l->at[before], *b = &l->at[next];
-  int32_t next_step = b->op > a->op ? 0 : 1; /* owners follow one another in order of their ops */
-  int32_t steps = (int32_t)a->end_wraps - next_step;
-  bool by_copy = b->kind == STAY_MOVE;
-  if (steps > 0) {
-    out->tangled = true;
-    return;
-  }
-  if (a->end_is_out) {
-    int64_t count = l->out_place[a->end] + 1 + (int64_t)steps * l->n_outs;
-    need (by_copy ? &out->in_outs[b->index] : &out->op_outs[b->op], count);
-  } else if (by_copy)
-    need (&out->in_ops[b->index], a->end + 1 + (int64_t)steps * l->trace->n_ops);
-  else if (steps == 0 && a->end >= b->op)
-    out->tangled = true;
 }
 
 /* ---- the sweep ---- */
@@ -322,7 +297,6 @@ static bool prepare (placing *p) {
 static bool begin (placing *p) {
   const stays *l = p->l;
   places *out = p->out;
-  *out = (places){ 0 };
   p->runs = NULL;
   p->granules = 0;
   p->n_runs = p->runs_room = 0;
@@ -330,19 +304,9 @@ static bool begin (placing *p) {
   p->n_first = p->first_room = 0;
   p->home_of = NEW (p->arena, l->count, int32_t, p->err);
   p->held = NEW (p->arena, l->count, int32_t, p->err);
-  out->op_outs = NEW (p->arena, l->trace->n_ops, int64_t, p->err);
-  out->in_ops = NEW (p->arena, l->n_moves, int64_t, p->err);
-  out->in_outs = NEW (p->arena, l->n_moves, int64_t, p->err);
-  out->wait_ops = NEW (p->arena, l->n_moves, int32_t, p->err);
-  if (!out->wait_ops || !p->home_of || !p->held || !out->op_outs || !out->in_ops || !out->in_outs)
+  if (!p->home_of || !p->held || !place_begin (l, p->arena, out, p->err))
     return false;
   memset (p->held, 0xff, (size_t)l->count * sizeof *p->held);
-  for (int32_t i = 0; i < l->trace->n_ops; i++)
-    out->op_outs[i] = NOTHING_NEEDED;
-  for (int32_t i = 0; i < l->n_moves; i++) {
-    out->in_ops[i] = out->in_outs[i] = NOTHING_NEEDED;
-    out->wait_ops[i] = NO_WAIT;
-  }
   return true;
 }
 

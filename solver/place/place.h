@@ -24,12 +24,19 @@ typedef struct places {
   bool tangled; /* an owner would have to wait for one behind it: another run is needed */
 } places;
 
-/* `next` is born on a granule that `before` left: what it waits for goes into out. */
-void place_follow (const stays *l, places *out, int32_t before, int32_t next);
-
 /* Like place, but every stay of a part has the same granules. */
 bool place_same (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
                  error *err) MUST_CHECK;
+
+/* An arena's, in its steps. */
+typedef struct arena_budget {
+  int64_t granules, ticks; /* enough; what may be spent on finding offsets */
+} arena_budget;
+
+/* Like place, but every stay has one stretch, and the parts of a unit that an op finds lie side by
+   side. The granules are the height of the arena. */
+bool place_arena (const stays *l, moment period, moment start, const arena_budget *most, arena *a,
+                  places *out, error *err) MUST_CHECK;
 
 bool place (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
             error *err) MUST_CHECK;

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "solver/place/circle.h"
+#include "solver/place/follow.h"
 #include "solver/place/place.h"
 
 typedef struct arc {
@@ -298,32 +299,14 @@ static bool write_runs (same *s) {
   return true;
 }
 
-static bool prepare (same *s) {
-  const stays *l = s->l;
-  places *out = s->out;
-  *out = (places){ 0 };
-  out->op_outs = NEW (s->arena, l->trace->n_ops, int64_t, s->err);
-  out->in_ops = NEW (s->arena, l->n_moves, int64_t, s->err);
-  out->in_outs = NEW (s->arena, l->n_moves, int64_t, s->err);
-  out->wait_ops = NEW (s->arena, l->n_moves, int32_t, s->err);
-  if (!out->op_outs || !out->in_ops || !out->in_outs || !out->wait_ops)
-    return false;
-  for (int32_t i = 0; i < l->trace->n_ops; i++)
-    out->op_outs[i] = NOTHING_NEEDED;
-  for (int32_t i = 0; i < l->n_moves; i++) {
-    out->in_ops[i] = out->in_outs[i] = NOTHING_NEEDED;
-    out->wait_ops[i] = NO_WAIT;
-  }
-  return true;
-}
-
 bool place_same (const stays *l, moment period, moment start, int64_t budget, arena *a, places *out,
                  error *err) {
   assert (l->at && budget >= 0);
   same s = { .l = l, .arena = a, .err = err, .out = out };
   turn best = HEAVIEST;
   int32_t least = INT32_MAX;
-  if (!prepare (&s) || !circle_of (l, period, start, a, &s.circle, err) || !find_keys (&s))
+  if (!place_begin (l, a, out, err) || !circle_of (l, period, start, a, &s.circle, err) ||
+      !find_keys (&s))
     return false;
   for (turn how = HEAVIEST; how < TURNS; how++) {
     arena_mark mark = arena_here (a);

@@ -252,7 +252,9 @@ plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage
   assert (s.granule_bytes > 0 && s.granule_bytes % r->device->granule_bytes == 0);
   if (!is_there (r, err))
     return NULL;
-  s.budget_granules = o->budget_bytes / s.granule_bytes;
+  assert (!o->arena_granule_bytes || s.granule_bytes == PLACEMENT_STEP);
+  int64_t whole = o->arena_granule_bytes ? o->arena_granule_bytes : s.granule_bytes;
+  s.budget_granules = o->budget_bytes / whole * (whole / s.granule_bytes);
   s.plan = NEW (a, 1, plan, err);
   arena *scratch = s.plan ? arena_made (err) : NULL;
   if (!scratch)

@@ -29,9 +29,11 @@ typedef struct schedule_options {
   /* Copies in that may start at any time: -1: as soon as memory allows; else so that they are back
      this part of a step before their op, and no earlier: memory stays free for copies out. */
   int64_t early_ppm;
-  bool by_release;          /* copies in: of those that could start the soonest due, not by need */
-  bool auto_clean;          /* moves become clean wherever that is legal */
-  bool same_places;         /* every stay of a part has the same granules */
+  bool by_release;  /* copies in: of those that could start the soonest due, not by need */
+  bool auto_clean;  /* moves become clean wherever that is legal */
+  bool same_places; /* every stay of a part has the same granules */
+  /* Not 0: an arena, of so many bytes or a multiple.  The device then counts in PLACEMENT_STEP. */
+  int64_t arena_granule_bytes;
   const tuning *tuning;     /* NULL: as shipped */
   const char *trace_digest; /* of the original trace, where it is known already; or NULL */
 } schedule_options;

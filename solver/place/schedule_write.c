@@ -108,7 +108,8 @@ static bool write_op_waits (scheduling *s) {
 static bool write_places (scheduling *s) {
   placement *pl = &s->plan->placement;
   const stays *l = &s->stays;
-  *pl = (placement){ .granule_bytes = s->granule_bytes,
+  *pl = (placement){ .kind = s->options->arena_granule_bytes ? PLACEMENT_ARENA : PLACEMENT_GRANULES,
+                     .granule_bytes = s->granule_bytes,
                      .pool_below_bytes = s->pool_below_bytes,
                      .pool_bytes = s->units.pool_bytes,
                      .granules = (int32_t)s->places.granules,
@@ -152,6 +153,8 @@ bool schedule_write_head (scheduling *s) {
                      .n_sections = r->n_sections,
                      .n_recomputes = r->n_recomputes,
                      .n_groups = s->n_groups };
+  if (s->options->arena_granule_bytes)
+    s->plan->device.granule_bytes = s->options->arena_granule_bytes;
   return true;
 }
 

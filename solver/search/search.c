@@ -51,7 +51,8 @@ static bool solve_with_sections (const ways_request *q, arena *a, solution *out,
 
 /* Their own plans know nothing of places, and near a known plan nobody else is asked. */
 static bool is_open (const solve_options *o, const effort *e) {
-  return !o->same_places && !e->follow && tuned_on (o->tuning, STRATEGY_TOP_published);
+  return !o->same_places && !o->arena_granule_bytes && !e->follow &&
+         tuned_on (o->tuning, STRATEGY_TOP_published);
 }
 
 /* A published policy's drops may be made from what is dead, which the bound of plans that make it

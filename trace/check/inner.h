@@ -98,6 +98,7 @@ bool check_clean (checker *c) MUST_CHECK;
 bool check_orders (checker *c) MUST_CHECK;
 bool check_rows (checker *c) MUST_CHECK;
 bool check_places (checker *c) MUST_CHECK;
+bool check_arena (checker *c) MUST_CHECK;
 bool check_host (checker *c) MUST_CHECK;
 bool check_safe (checker *c) MUST_CHECK;
 

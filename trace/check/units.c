@@ -4,6 +4,8 @@
 
 #include "trace/check/inner.h"
 
+enum { ARENA_STEP = 512 };
+
 /* Sums stop here instead of running over. */
 static const int64_t FULL = INT64_MAX / 4;
 
@@ -173,7 +175,9 @@ static bool gather_uses (checker *c) {
 static bool size_fits (checker *c) {
   const placement *p = &c->p->placement;
   int64_t pool = p->pool_bytes / p->granule_bytes + (p->pool_bytes % p->granule_bytes > 0);
+  int64_t whole = c->p->device.granule_bytes; /* in which an arena is taken */
   __int128 peak = ((__int128)p->granules + pool) * p->granule_bytes;
+  peak = (peak + whole - 1) / whole * whole;
   if (p->granules < 0)
     return check_breaks (c, RULE_peak, "placement", -1, "granules", "%d is negative", p->granules);
   if (peak > c->p->budget_bytes)
@@ -187,7 +191,12 @@ static bool size_fits (checker *c) {
 
 bool check_units (checker *c) {
   const placement *p = &c->p->placement;
-  if (p->granule_bytes < 1 || p->granule_bytes % c->p->device.granule_bytes)
+  if (p->kind == PLACEMENT_ARENA && p->granule_bytes != ARENA_STEP)
+    return check_breaks (c, RULE_granule_size, "placement", -1, "granule_bytes",
+                         "%lld, but the steps of an arena are %d bytes",
+                         (long long)p->granule_bytes, ARENA_STEP);
+  if (p->kind != PLACEMENT_ARENA &&
+      (p->granule_bytes < 1 || p->granule_bytes % c->p->device.granule_bytes))
     return check_breaks (c, RULE_granule_size, "placement", -1, "granule_bytes",
                          "%lld is not a multiple of the device's %lld", (long long)p->granule_bytes,
                          (long long)c->p->device.granule_bytes);

@@ -2,9 +2,10 @@
 /* A plan's placement from JSON. */
 #include "trace/files/plan_read_inner.h"
 
-static const char *const placement_keys[] = {
-  "granule_bytes", "granules", "pool_below_bytes", "pool_bytes", "same_places", "stays", NULL
-};
+static const char *const placement_keys[] = { "granule_bytes", "granules",
+                                              "kind",          "pool_below_bytes",
+                                              "pool_bytes",    "same_places",
+                                              "stays",         NULL };
 static const char *const stay_keys[] = { "tensor",    "group", "part", "move",
                                          "workspace", "runs",  NULL };
 static const char *const stay_lists[] = { "runs", NULL };
@@ -64,11 +65,21 @@ static bool read_stay (reading *r, const table *t, size_t row, int64_t *room) {
          read_runs (r, t, row, s, room);
 }
 
+static bool read_kind (reading *r, const json *at) {
+  json kind = json_member (at, "kind");
+  int found = PLACEMENT_GRANULES;
+  if (!json_is_absent (&kind) && !json_get_word (&kind, placement_names, &found, r->err))
+    return false;
+  r->plan->placement.kind = (placement_kind)found;
+  return true;
+}
+
 bool plan_read_placement (reading *r, const json *root) {
   placement *pl = &r->plan->placement;
   json at, list, same;
   int64_t granules = 0, room = 0;
   if (!json_need (root, "placement", &at, r->err) || !plan_read_known (r, &at, placement_keys) ||
+      !read_kind (r, &at) ||
       !plan_read_int (r, &at, "granule_bytes", 512, MOST_GRANULE_BYTES, &pl->granule_bytes) ||
       !plan_read_int (r, &at, "granules", 0, MOST_INDEX, &granules) ||
       !plan_read_int (r, &at, "pool_below_bytes", 0, MOST_BYTES, &pl->pool_below_bytes) ||

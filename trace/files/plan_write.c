@@ -107,6 +107,8 @@ static void put_runs (json_writer *w, const placement *pl, const stay *s) {
   }
 }
 
+const char *const placement_names[PLACEMENT_KINDS + 1] = { "granules", "arena", NULL };
+
 static const char *const stay_keys[] = { "tensor", "group", "move", "workspace" };
 
 static bool has_part (const stay *s) {
@@ -179,6 +181,8 @@ static void put_placement (json_writer *w, const placement *pl, bool packed) {
   json_open_object (w);
   json_add_int (w, "granule_bytes", pl->granule_bytes);
   json_add_int (w, "granules", pl->granules);
+  if (pl->kind != PLACEMENT_GRANULES)
+    json_add_text (w, "kind", placement_names[pl->kind]);
   json_add_int (w, "pool_below_bytes", pl->pool_below_bytes);
   json_add_int (w, "pool_bytes", pl->pool_bytes);
   if (pl->same_places)

@@ -288,7 +288,10 @@ static bool static_figures (const sim_job *job, const sim_lane *lane, predicted 
   out->baseline_ns =
       job->original == job->rewritten->trace ? out->compute_ns : trace_total_ns (job->original);
   int64_t granules = pl->granules + units_div_up (pl->pool_bytes, pl->granule_bytes);
-  if (__builtin_mul_overflow (granules, pl->granule_bytes, &out->peak_bytes))
+  /* An arena is taken in one piece, in whole granules of the device; of granules they are some. */
+  if (__builtin_mul_overflow (granules, pl->granule_bytes, &out->peak_bytes) ||
+      __builtin_mul_overflow (units_div_up (out->peak_bytes, p->device.granule_bytes),
+                              p->device.granule_bytes, &out->peak_bytes))
     return error_at (err, ERR_input, "/placement/granules", "%lld granules of %lld bytes",
                      (long long)granules, (long long)pl->granule_bytes);
   int64_t end = 0;

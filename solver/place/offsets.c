@@ -1,0 +1,335 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "solver/place/offsets.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef struct change {
+  int32_t at;
+  int64_t bytes;
+} change;
+
+static int by_moment (const void *a, const void *b) {
+  const change *x = a, *y = b;
+  if (x->at != y->at)
+    return x->at < y->at ? -1 : 1;
+  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
+}
+
+bool offsets_least (const offset_problem *p, arena *scratch, int64_t *bytes, error *err) {
+  change *at = NEW (scratch, 2 * (int64_t)p->n_windows, change, err);
+  int64_t held = 0;
+  *bytes = 0;
+  if (!at)
+    return false;
+  for (int32_t i = 0; i < p->n_windows; i++) {
+    const offset_window *w = &p->windows[i];
+    at[2 * i] = (change){ w->from, w->high - w->low };
+    at[2 * i + 1] = (change){ w->end, w->low - w->high };
+  }
+  qsort (at, (size_t)p->n_windows * 2, sizeof *at, by_moment);
+  for (int32_t i = 0; i < 2 * p->n_windows; i++) {
+    held += at[i].bytes;
+    *bytes = held > *bytes ? held : *bytes;
+  }
+  return true;
+}
+
+/* ---- one round ---- */
+
+/* Offsets strictly between these two are taken. */
+typedef struct taken {
+  int64_t above, below;
+} taken;
+
+/* A window that has its place. */
+typedef struct held {
+  int64_t bottom, top;
+  int32_t from, end;
+} held;
+
+typedef struct ranked {
+  int64_t rank; /* the larger the sooner */
+  int64_t second;
+  int32_t thing;
+} ranked;
+
+typedef struct rounds {
+  const offset_problem *p;
+  arena *arena;
+  error *err;
+  ranked *order;
+  int64_t *offset, *best;
+  int64_t best_bytes, ticks;
+  held *held; /* by their bottoms */
+  int32_t n_held;
+  taken *taken;
+  int64_t taken_room;
+  int64_t *fullest; /* per thing: the most bytes that are there while it is */
+} rounds;
+
+static int by_rank (const void *a, const void *b) {
+  const ranked *x = a, *y = b;
+  if (x->rank != y->rank)
+    return x->rank > y->rank ? -1 : 1;
+  if (x->second != y->second)
+    return x->second > y->second ? -1 : 1;
+  return x->thing < y->thing ? -1 : 1;
+}
+
+static int by_above (const void *a, const void *b) {
+  const taken *x = a, *y = b;
+  if (x->above != y->above)
+    return x->above < y->above ? -1 : 1;
+  return x->below < y->below ? -1 : x->below > y->below;
+}
+
+/* All of it is there in every window, of which there are one or two. */
+static bool is_plain (const offset_problem *p, const offset_thing *t) {
+  for (int32_t i = t->first; i < t->first + t->count; i++)
+    if (p->windows[i].low != 0 || p->windows[i].high != t->bytes)
+      return false;
+  return t->count == 1 || t->count == 2;
+}
+
+/* The first gap between what is held in those windows. */
+static int64_t lowest_plain (rounds *r, const offset_thing *t) {
+  const offset_window *w = &r->p->windows[t->first], *v = t->count > 1 ? w + 1 : w;
+  int64_t offset = 0;
+  int32_t i = 0;
+  for (; i < r->n_held; i++) {
+    const held *x = &r->held[i];
+    if (!((x->from < w->end && w->from < x->end) || (x->from < v->end && v->from < x->end)))
+      continue;
+    if (x->bottom >= offset + t->bytes)
+      break;
+    offset = x->top > offset ? x->top : offset;
+  }
+  r->ticks += i + 1;
+  return offset;
+}
+
+/* All that is held and there at some moment of window `w` forbids offsets. */
+static bool forbid (rounds *r, const offset_window *w, int64_t *n) {
+  taken *room =
+      arena_grow (r->arena, r->taken, &r->taken_room, *n + r->n_held, sizeof *room, r->err);
+  if (!room)
+    return false;
+  r->taken = room;
+  for (int32_t i = 0; i < r->n_held; i++) {
+    const held *x = &r->held[i];
+    if (x->from < w->end && w->from < x->end)
+      r->taken[(*n)++] = (taken){ x->bottom - w->high, x->top - w->low };
+  }
+  r->ticks += r->n_held;
+  return true;
+}
+
+static bool lowest (rounds *r, int32_t thing, int64_t *offset) {
+  const offset_thing *t = &r->p->things[thing];
+  int64_t n = 0;
+  if (is_plain (r->p, t)) {
+    *offset = lowest_plain (r, t);
+    return true;
+  }
+  for (int32_t i = 0; r->n_held > 0 && i < t->count; i++)
+    if (!forbid (r, &r->p->windows[t->first + i], &n))
+      return false;
+  if (n > 0)
+    qsort (r->taken, (size_t)n, sizeof *r->taken, by_above);
+  *offset = 0;
+  for (int64_t i = 0; i < n && r->taken[i].above < *offset; i++)
+    if (r->taken[i].below > *offset)
+      *offset = r->taken[i].below;
+  return true;
+}
+
+static void put (rounds *r, int32_t thing) {
+  const offset_thing *t = &r->p->things[thing];
+  for (int32_t i = t->first; i < t->first + t->count; i++) {
+    const offset_window *w = &r->p->windows[i];
+    held new = { r->offset[thing] + w->low, r->offset[thing] + w->high, w->from, w->end };
+    int32_t low = 0, high = r->n_held;
+    while (low < high) {
+      int32_t middle = (low + high) / 2;
+      if (r->held[middle].bottom < new.bottom)
+        low = middle + 1;
+      else
+        high = middle;
+    }
+    memmove (r->held + low + 1, r->held + low, (size_t)(r->n_held - low) * sizeof *r->held);
+    r->held[low] = new;
+    r->n_held++;
+  }
+}
+
+static bool round_once (rounds *r, int64_t *height_bytes) {
+  *height_bytes = 0;
+  r->n_held = 0;
+  for (int32_t i = 0; i < r->p->n_things; i++) {
+    int32_t thing = r->order[i].thing;
+    if (!lowest (r, thing, &r->offset[thing]))
+      return false;
+    put (r, thing);
+    int64_t top = r->offset[thing] + r->p->things[thing].bytes;
+    *height_bytes = top > *height_bytes ? top : *height_bytes;
+  }
+  return true;
+}
+
+/* ---- rounds ---- */
+
+typedef enum first_order { BY_CROWD, BY_BYTES, BY_TIME, BY_AREA, FIRST_ORDERS } first_order;
+
+static void rank_things (rounds *r, first_order by) {
+  for (int32_t i = 0; i < r->p->n_things; i++) {
+    const offset_thing *t = &r->p->things[i];
+    int64_t moments = 0;
+    for (int32_t j = t->first; j < t->first + t->count; j++)
+      moments += r->p->windows[j].end - r->p->windows[j].from;
+    int64_t area = t->bytes > INT64_MAX / (moments + 1) ? INT64_MAX : t->bytes * moments;
+    const int64_t rank[FIRST_ORDERS] = { r->fullest[i], t->bytes, moments, area };
+    r->order[i] = (ranked){ rank[by], by == BY_TIME || by == BY_AREA ? t->bytes : moments, i };
+  }
+  qsort (r->order, (size_t)r->p->n_things, sizeof *r->order, by_rank);
+}
+
+/* Those that lie over the capacity go a third of the way to the front. */
+static void blame (rounds *r) {
+  int32_t n = r->p->n_things;
+  for (int32_t i = 0; i < n; i++)
+    r->order[i].rank = -3 * (int64_t)i;
+  for (int32_t i = 0; i < n; i++) {
+    int32_t thing = r->order[i].thing;
+    if (r->offset[thing] + r->p->things[thing].bytes > r->p->capacity_bytes)
+      r->order[i].rank = -2 * (int64_t)i + 1;
+  }
+  qsort (r->order, (size_t)n, sizeof *r->order, by_rank);
+}
+
+static bool keep_best (rounds *r, int64_t height_bytes) {
+  if (height_bytes >= r->best_bytes)
+    return false;
+  r->best_bytes = height_bytes;
+  memcpy (r->best, r->offset, (size_t)r->p->n_things * sizeof *r->best);
+  return true;
+}
+
+static bool is_over (const rounds *r, int64_t limit_ticks) {
+  return r->best_bytes <= r->p->capacity_bytes || r->ticks >= limit_ticks;
+}
+
+/* From one order, others that follow from what lies too high. */
+static bool rounds_from (rounds *r, first_order by, int64_t limit_ticks) {
+  enum { PATIENCE = 12 };
+  int64_t height;
+  rank_things (r, by);
+  if (!round_once (r, &height))
+    return false;
+  keep_best (r, height);
+  for (int idle = 0; idle < PATIENCE && !is_over (r, limit_ticks); idle++) {
+    blame (r);
+    if (!round_once (r, &height))
+      return false;
+    if (keep_best (r, height))
+      idle = 0;
+  }
+  return true;
+}
+
+/* Each order once, whatever it takes; then from the best on, and from the others. */
+static bool all_rounds (rounds *r, int64_t limit_ticks) {
+  int64_t heights[FIRST_ORDERS];
+  for (int by = 0; by < FIRST_ORDERS && !is_over (r, INT64_MAX); by++) {
+    rank_things (r, (first_order)by);
+    if (!round_once (r, &heights[by]))
+      return false;
+    keep_best (r, heights[by]);
+  }
+  for (int i = 0; i < FIRST_ORDERS && !is_over (r, limit_ticks); i++) {
+    int by = 0;
+    for (int j = 1; j < FIRST_ORDERS; j++)
+      by = heights[j] < heights[by] ? j : by;
+    heights[by] = INT64_MAX;
+    if (!rounds_from (r, (first_order)by, limit_ticks))
+      return false;
+  }
+  return true;
+}
+
+/* The most bytes at any moment of each thing: a tree of maxima over the moments. */
+static bool find_fullest (rounds *r) {
+  const offset_problem *p = r->p;
+  int64_t n = 0, held = 0, leaves = 1;
+  for (int32_t i = 0; i < p->n_windows; i++)
+    n = p->windows[i].end > n ? p->windows[i].end : n;
+  while (leaves < n + 1)
+    leaves *= 2;
+  int64_t *most = NEW (r->arena, 2 * leaves, int64_t, r->err);
+  if (!most)
+    return false;
+  for (int32_t i = 0; i < p->n_windows; i++) {
+    most[leaves + p->windows[i].from] += p->windows[i].high - p->windows[i].low;
+    most[leaves + p->windows[i].end] -= p->windows[i].high - p->windows[i].low;
+  }
+  for (int64_t i = 0; i < leaves; i++)
+    most[leaves + i] = held += most[leaves + i];
+  for (int64_t i = leaves - 1; i > 0; i--)
+    most[i] = most[2 * i] > most[2 * i + 1] ? most[2 * i] : most[2 * i + 1];
+  for (int32_t i = 0; i < p->n_things; i++)
+    for (int32_t j = p->things[i].first; j < p->things[i].first + p->things[i].count; j++) {
+      int64_t from = leaves + p->windows[j].from, end = leaves + p->windows[j].end;
+      for (; from < end; from /= 2, end /= 2) {
+        if (from & 1)
+          r->fullest[i] = most[from] > r->fullest[i] ? most[from] : r->fullest[i], from++;
+        if (end & 1)
+          end--, r->fullest[i] = most[end] > r->fullest[i] ? most[end] : r->fullest[i];
+      }
+    }
+  return true;
+}
+
+static bool begin (rounds *r, error *err) {
+  const offset_problem *p = r->p;
+  r->order = NEW (r->arena, p->n_things, ranked, err);
+  r->offset = NEW (r->arena, p->n_things, int64_t, err);
+  r->best = NEW (r->arena, p->n_things, int64_t, err);
+  r->held = NEW (r->arena, p->n_windows, held, err);
+  r->fullest = NEW (r->arena, p->n_things, int64_t, err);
+  if (!r->order || !r->offset || !r->best || !r->held || !r->fullest)
+    return false;
+  for (int32_t j = 0; j < p->n_windows; j++) {
+    const offset_window *w = &p->windows[j];
+    assert (w->from >= 0 && w->from < w->end && w->low >= 0 && w->low < w->high);
+  }
+  return find_fullest (r);
+}
+
+bool offsets_greedy (const offset_problem *p, int64_t limit_ticks, arena *a, offset_answer *out,
+                     error *err) {
+  rounds r = { .p = p, .arena = a, .err = err, .best_bytes = INT64_MAX };
+  *out = (offset_answer){ 0 };
+  if (!begin (&r, err) || !all_rounds (&r, limit_ticks))
+    return false;
+  *out = (offset_answer){ r.best, p->n_things ? r.best_bytes : 0, r.ticks };
+  return true;
+}
+
+bool offsets_find (const offset_problem *p, int64_t limit_ticks, arena *a, offset_answer *out,
+                   error *err) {
+  offset_answer exact = { 0 };
+  bool found;
+  if (!offsets_greedy (p, limit_ticks / 2, a, out, err))
+    return false;
+  if (out->height_bytes <= p->capacity_bytes || out->ticks >= limit_ticks)
+    return true;
+  if (!offsets_exact (p, limit_ticks - out->ticks, a, &exact, &found, err))
+    return false;
+  exact.ticks += out->ticks;
+  if (found)
+    *out = exact;
+  else
+    out->ticks = exact.ticks;
+  return true;
+}

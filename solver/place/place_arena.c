@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Places in one arena: each stay one stretch, offsets planned ahead over the circle of the step.
+   Stays of a unit's parts that some op finds together lie side by side, so they are one thing to
+   place, of which pieces come and go; all else is a thing of its own. */
+#include <assert.h>
+
+#include "solver/place/circle.h"
+#include "solver/place/follow.h"
+#include "solver/place/offsets.h"
+#include "solver/place/place.h"
+
+typedef struct packing {
+  const stays *l;
+  arena *arena;
+  error *err;
+  circle circle;
+  int32_t *thing;    /* per stay: another stay of its thing, or itself: a forest */
+  int64_t *low;      /* per stay: where it begins in its unit */
+  int32_t *thing_of; /* per stay: its thing's number */
+  int64_t *base;     /* per thing: where it begins in its unit */
+  offset_window *windows;
+  offset_thing *things;
+  int32_t n_things;
+} packing;
+
+/* ---- parts side by side ---- */
+
+static int32_t root (packing *p, int32_t stay) {
+  while (p->thing[stay] != stay)
+    stay = p->thing[stay] = p->thing[p->thing[stay]];
+  return stay;
+}
+
+static void join (packing *p, int32_t a, int32_t b) {
+  int32_t x = root (p, a), y = root (p, b);
+  p->thing[x > y ? x : y] = x < y ? x : y;
+}
+
+static int32_t unit_of (const stays *l, int32_t i) {
+  const timed_stay *x = &l->at[i];
+  return x->kind == STAY_MOVE        ? l->moves[x->index].unit
+         : x->kind == STAY_GROUP     ? l->trace->n_tensors + x->index
+         : x->kind == STAY_WORKSPACE ? l->units->count + x->index
+                                     : x->index;
+}
+
+static int32_t part_of (const stays *l, int32_t i) {
+  const timed_stay *x = &l->at[i];
+  return x->kind == STAY_MOVE ? l->moves[x->index].part : x->part;
+}
+
+/* From the stays [first, end) of one part the one in which op `op` finds it: the latest that has
+   begun, or else that of the step before. */
+static int32_t stay_at (const stays *l, int32_t first, int32_t end, int32_t op) {
+  int32_t now = -1, last = first;
+  for (int32_t i = first; i < end; i++) {
+    if (l->at[i].op <= op && (now < 0 || l->at[i].op > l->at[now].op))
+      now = i;
+    if (l->at[i].op > l->at[last].op)
+      last = i;
+  }
+  return now < 0 ? last : now;
+}
+
+/* The stays [first, end) are of one unit in parts, part by part. */
+static void join_parts (packing *p, int32_t unit, int32_t first, int32_t end) {
+  const stays *l = p->l;
+  const units *u = l->units;
+  for (int32_t k = u->use_offset[unit]; k < u->use_offset[unit + 1]; k++)
+    for (int32_t i = first, before = -1, next; i < end; i = next) {
+      for (next = i; next < end && part_of (l, next) == part_of (l, i);)
+        next++;
+      int32_t found = stay_at (l, i, next, u->uses[k].op);
+      if (before >= 0)
+        join (p, before, found);
+      before = found;
+    }
+}
+
+static bool join_all (packing *p) {
+  const stays *l = p->l;
+  p->thing = NEW (p->arena, l->count, int32_t, p->err);
+  p->low = NEW (p->arena, l->count, int64_t, p->err);
+  if (!p->thing || !p->low)
+    return false;
+  for (int32_t i = 0; i < l->count; i++)
+    p->thing[i] = i;
+  for (int32_t i = 0, next; i < l->count; i = next) {
+    int32_t unit = unit_of (l, i), parts = 0;
+    int64_t low = 0;
+    for (next = i; next < l->count && unit_of (l, next) == unit; next++) {
+      if (next > i && part_of (l, next) != part_of (l, next - 1)) {
+        low += l->at[next - 1].granules;
+        parts++;
+      }
+      p->low[next] = low;
+    }
+    if (parts)
+      join_parts (p, unit, i, next);
+  }
+  return true;
+}
+
+/* ---- the problem ---- */
+
+/* It is there on both sides of the place where the circle is cut. */
+static bool is_cut (const packing *p, int32_t i) {
+  return !p->l->at[i].always && p->circle.end[i] < p->circle.birth[i] && p->circle.end[i] > 0;
+}
+
+/* Things and their windows, in order of their first stays. */
+static bool make_things (packing *p) {
+  const stays *l = p->l;
+  int32_t n = l->count, *count = NEW (p->arena, n, int32_t, p->err);
+  p->thing_of = NEW (p->arena, n, int32_t, p->err);
+  p->base = NEW (p->arena, n, int64_t, p->err);
+  p->windows = NEW (p->arena, 2 * (int64_t)n, offset_window, p->err);
+  p->things = NEW (p->arena, n, offset_thing, p->err);
+  if (!count || !p->thing_of || !p->base || !p->windows || !p->things)
+    return false;
+  for (int32_t i = 0; i < n; i++) {
+    int32_t first = root (p, i);
+    int32_t t = p->thing_of[i] = first == i ? p->n_things++ : p->thing_of[first];
+    p->base[t] = first == i || p->low[i] < p->base[t] ? p->low[i] : p->base[t];
+    count[t] += is_cut (p, i) ? 2 : 1;
+  }
+  for (int32_t t = 0, first = 0; t < p->n_things; first += count[t++])
+    p->things[t].first = first;
+  for (int32_t i = 0; i < n; i++) {
+    offset_thing *t = &p->things[p->thing_of[i]];
+    int64_t low = p->low[i] - p->base[p->thing_of[i]], high = low + l->at[i].granules;
+    int32_t ranks = p->circle.ranks > 0 ? (int32_t)p->circle.ranks : 1;
+    int32_t from = (int32_t)p->circle.birth[i], end = (int32_t)p->circle.end[i];
+    bool always = l->at[i].always;
+    offset_window *w = &p->windows[t->first + t->count];
+    w[0] = (offset_window){ always ? 0 : from, always || end < from ? ranks : end, low, high };
+    if (is_cut (p, i))
+      w[1] = (offset_window){ 0, end, low, high };
+    t->count += is_cut (p, i) ? 2 : 1;
+    t->bytes = high > t->bytes ? high : t->bytes;
+  }
+  return true;
+}
+
+/* ---- the answer ---- */
+
+static bool write_runs (packing *p, const offset_answer *found, places *out) {
+  const stays *l = p->l;
+  out->runs = NEW (p->arena, l->count, granule_run, p->err);
+  out->first_run = NEW (p->arena, (int64_t)l->count + 1, int64_t, p->err);
+  if (!out->runs || !out->first_run)
+    return false;
+  for (int32_t i = 0; i < l->count; i++) {
+    int32_t t = p->thing_of[i];
+    out->runs[i] =
+        (granule_run){ (int32_t)(found->offset[t] + p->low[i] - p->base[t]), l->at[i].granules };
+    out->first_run[i + 1] = i + 1;
+  }
+  out->n_runs = l->count;
+  return true;
+}
+
+bool place_arena (const stays *l, moment period, moment start, const arena_budget *most, arena *a,
+                  places *out, error *err) {
+  assert (l->at && most->granules >= 0);
+  packing p = { .l = l, .arena = a, .err = err };
+  offset_answer found;
+  if (!place_begin (l, a, out, err) || !circle_of (l, period, start, a, &p.circle, err) ||
+      !join_all (&p) || !make_things (&p))
+    return false;
+  int32_t windows = 0;
+  for (int32_t t = 0; t < p.n_things; t++)
+    windows += p.things[t].count;
+  offset_problem q = { .windows = p.windows,
+                       .things = p.things,
+                       .n_windows = windows,
+                       .n_things = p.n_things,
+                       .capacity_bytes = most->granules };
+  if (!offsets_greedy (&q, most->ticks, a, &found, err))
+    return false;
+  out->granules = found.height_bytes;
+  return found.height_bytes > INT32_MAX / 2 ||
+         (write_runs (&p, &found, out) && place_follow_all (l, &p.circle, a, out, err));
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Granules, an arena, or whichever of the two the plan at hand gains from. */
+#ifndef FERRY_SOLVER_PLACEMENTS_H
+#define FERRY_SOLVER_PLACEMENTS_H
+
+#include "solver/options/options.h"
+
+typedef bool solve_placed (const trace *t, const solve_options *o, const effort *e, arena *a,
+                           solution *out, error *err);
+
+/* `one` finds the plans of one sort of places. */
+bool placements_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,
+                       arena *a, solution *out, error *err) MUST_CHECK;
+
+#endif
