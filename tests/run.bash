@@ -9,9 +9,11 @@ if grep -q -- '-fsanitize' <<<"$COMPILE_FLAGS"; then
   echo "a library that is preloaded cannot bring a sanitizer with it"
   exit 77
 fi
-${MAKE:-make} -s -C "$builddir" programs libferry-shim.so || exit 1
 programs=$builddir/tests/programs
 kernels=$programs/.libs/libkernels.so
+for it in "$kernels" "$programs"/{conv,habits,lstm,mlp,refused} "$builddir/libferry-shim.so"; do
+  [ -e "$it" ] || { echo "$it is not made; \`make programs\` makes it"; exit 1; }
+done
 scratch
 mkdir driver && ln -s "$FERRY_EMU" driver/libcuda.so.1
 
