@@ -2,6 +2,8 @@
 import collections
 import json
 import os
+import time
+import unittest.mock
 
 import torch
 import torch.nn.functional as F
@@ -41,6 +43,26 @@ def test_the_peak_is_the_allocators(folder):
         for optimizer in ("sgd", "adam"):
             predicted, seen = peaks(folder, make, optimizer, batches)
             assert abs(predicted - seen) <= 0.1 * seen, f"{net} {optimizer}: {predicted}, seen {seen}"
+
+
+def test_workspaces_are_the_same_on_a_busy_machine(folder):
+    """Whoever allocates may be held up anywhere: what an op took is known by order, not by times."""
+    make, batches = NETS["cnn"]
+    rooms = []
+    for late in (0, 0.004):
+        job = Job(make, OPTIMIZERS["adam"], batches)
+        job.step(0)
+        empty = torch.empty
+
+        def slow(*sizes, **how):
+            result = empty(*sizes, **how)
+            if late:
+                time.sleep(late)
+            return result
+        with unittest.mock.patch("torch.empty", slow):
+            trace, _ = recorded(folder, job)
+        rooms.append([op.get("workspace_bytes", 0) for op in trace["ops"]])
+    assert rooms[0] == rooms[1] and any(rooms[0])
 
 
 def test_recording_changes_nothing(folder):

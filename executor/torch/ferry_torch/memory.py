@@ -1,7 +1,4 @@
 """The most that an op took from the allocator while it ran."""
-import bisect
-import time
-
 import torch
 
 
@@ -41,20 +38,18 @@ class CudaMemory(NoMemory):
         return span
 
 
-MARK = 7919  # bytes of the tensor by which the two clocks are compared
+MARK, MARKS = 7919, 64  # bytes of the tensors around each op, which are told apart by their sizes
 
 
 class CpuMemory(NoMemory):
-    """The allocations that torch's profiler sees, by their times."""
+    """The allocations that torch's profiler sees, in their order: a tensor of a size of its own is
+    made before each op, and given up behind it. No clock is asked, so a busy machine says the same."""
 
     def __enter__(self):
         self.profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU],
                                               profile_memory=True)
         self.profile.__enter__()
-        earliest = time.perf_counter_ns()
-        mark = torch.empty(MARK, dtype=torch.uint8)
-        self.marked = (earliest + time.perf_counter_ns()) // 2
-        del mark
+        self.count, self.most, self.mark = 0, [], None
         return self
 
     def __exit__(self, *why):
@@ -62,29 +57,44 @@ class CpuMemory(NoMemory):
         events = [(when(e), e.nbytes()) for e in self.profile.profiler.kineto_results.events()
                   if e.name() == "[memory]"]
         events.sort(key=lambda e: e[0])
-        mark = next((at for at, size in events if size == MARK), None)
-        shift = 0 if mark is None else self.marked - mark
-        self.at = [at + shift for at, _ in events] if mark is not None else []
-        self.bytes = [size for _, size in events]
+        self.most = peaks_between([size for _, size in events], self.count)
 
     def before(self):
-        return time.perf_counter_ns()
+        self.mark = None  # an op that failed has left its own
+        self.mark = torch.empty(size_of_mark(self.count), dtype=torch.uint8)
+        self.count += 1
 
     def after(self, started):
-        return started, time.perf_counter_ns()
+        self.mark = None
+        return self.count - 1
 
-    def peak(self, span):
-        now = most = 0
-        first, last = (bisect.bisect_left(self.at, at) for at in span)
-        for size in self.bytes[first:last]:
+    def peak(self, number):
+        return self.most[number] if number < len(self.most) else 0
+
+
+def size_of_mark(number):
+    return MARK + number % MARKS
+
+
+def peaks_between(sizes, count):
+    """The most that was taken between each mark and its end."""
+    found, now, most, inside = [], 0, 0, False
+    for size in sizes:
+        mark = size_of_mark(len(found))
+        if not inside:
+            inside, now, most = size == mark, 0, 0
+        elif size == -mark:
+            inside = False
+            found.append(most)
+        else:
             now += size
             most = max(most, now)
-        return most
+    return found + [0] * (count - len(found))
 
 
 def when(event):
-    """Nanoseconds, on the profiler's clock."""
-    return event.start_ns() if hasattr(event, "start_ns") else event.start_us() * 1000
+    """Microseconds or nanoseconds: only their order counts, and the sort keeps that of equals."""
+    return event.start_ns() if hasattr(event, "start_ns") else event.start_us()
 
 
 def choose(device, modelled):
