@@ -50,7 +50,7 @@ typedef struct table {
   device device;
   int64_t peak_bytes, host_bytes;
   int64_t budgets[MOST_BUDGETS];
-  int n_budgets;
+  int32_t n_budgets;
   int policies[PLANNERS]; /* ours first */
   int n_policies;
   int64_t limit_ticks;
@@ -60,22 +60,6 @@ typedef struct table {
 } table;
 
 /* ---- the question ---- */
-
-static bool read_budgets (call *c, table *t) {
-  const char *rest = call_text (c, "budget"), *part;
-  if (!rest)
-    return policy_budget_of (c, "budget", NULL, &t->device, 0, &t->budgets[t->n_budgets++]);
-  while ((part = next_part (c, &rest))) {
-    if (t->n_budgets == MOST_BUDGETS)
-      return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_BUDGETS);
-    int64_t *at = &t->budgets[t->n_budgets++];
-    if (!policy_budget_of (c, "budget", part, &t->device, t->peak_bytes, at))
-      return false;
-  }
-  if (!c->err.code && t->n_budgets == 0)
-    error_set (&c->err, ERR_usage, "--budget: no budget is named, such as 8GiB,50%%");
-  return !c->err.code;
-}
 
 static bool add_policy (call *c, table *t, const char *name) {
   policy_id id = POLICIES;
@@ -121,7 +105,9 @@ static bool read_table (call *c, table *t) {
   t->host_bytes = t->device.host_bytes;
   return effort_read (c, &t->limit_ticks) && trace_digest (t->trace, t->digest, &c->err) &&
          call_quantity (c, "host", &t->host_bytes) &&
-         policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) && read_budgets (c, t) &&
+         policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) &&
+         policy_asked_budgets (c, &t->device, t->peak_bytes, MOST_BUDGETS, t->budgets,
+                               &t->n_budgets) &&
          read_policies (c, t);
 }
 

@@ -39,13 +39,14 @@ bool policy_values_of (call *c, policy_id id, const char *text, policy_values *o
   return !c->err.code;
 }
 
-bool policy_budget_of (call *c, const char *option, const char *text, const device *d,
-                       int64_t peak_bytes, int64_t *out) {
+/* text NULL: all that the device has to give, and more than that is refused. */
+static bool budget_of (call *c, const char *text, const device *d, int64_t peak_bytes,
+                       int64_t *out) {
   int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
   char want[UNITS_TEXT], have[UNITS_TEXT];
   if (!text)
     *out = free_bytes;
-  else if (!call_part (c, option, text, peak_bytes, out))
+  else if (!call_part (c, "budget", text, peak_bytes, out))
     return false;
   if (*out > free_bytes)
     return error_set (&c->err, ERR_usage, "the budget is %s, but %s leaves %s free",
@@ -58,7 +59,24 @@ bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out
   int64_t peak_bytes = 0;
   if (text && strchr (text, '%') && !policy_plain_peak (c, t, d, &peak_bytes))
     return false;
-  return policy_budget_of (c, "budget", text, d, peak_bytes, out);
+  return budget_of (c, text, d, peak_bytes, out);
+}
+
+bool policy_asked_budgets (call *c, const device *d, int64_t peak_bytes, int most, int64_t *out,
+                           int32_t *n) {
+  const char *rest = call_text (c, "budget"), *part;
+  *n = 0;
+  if (!rest)
+    return budget_of (c, NULL, d, 0, &out[(*n)++]);
+  while ((part = next_part (c, &rest))) {
+    if (*n == most)
+      return error_set (&c->err, ERR_usage, "more than %d budgets", most);
+    if (!budget_of (c, part, d, peak_bytes, &out[(*n)++]))
+      return false;
+  }
+  if (!c->err.code && *n == 0)
+    error_set (&c->err, ERR_usage, "--budget: no budget is named, such as 8GiB,50%%");
+  return !c->err.code;
 }
 
 bool policy_plain_peak (call *c, const trace *t, const device *d, int64_t *out) {

@@ -9,12 +9,12 @@
 bool policy_of_name (call *c, const char *name, policy_id *out) MUST_CHECK;
 /* "key=value,key=value"; NULL: the standard. */
 bool policy_values_of (call *c, policy_id id, const char *text, policy_values *out) MUST_CHECK;
-/* A size, or a percentage of what the step needs; NULL: all that the device has
-   to give, and more than that is refused. */
-bool policy_budget_of (call *c, const char *option, const char *text, const device *d,
-                       int64_t peak_bytes, int64_t *out) MUST_CHECK;
-/* The amount of --budget. */
+/* The amount of --budget: a size, or a percentage of what the step needs; without it all that the
+   device has to give, and more than that is refused. */
 bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out) MUST_CHECK;
+/* The amounts of a --budget that lists them: `most` at most, of a step that needs `peak_bytes`. */
+bool policy_asked_budgets (call *c, const device *d, int64_t peak_bytes, int most, int64_t *out,
+                           int32_t *n) MUST_CHECK;
 /* The parts of a list with commas between; *rest moves on. NULL: there is none left. */
 const char *next_part (call *c, const char **rest);
 /* Bytes that the step needs with everything on the device, its reserve included. */

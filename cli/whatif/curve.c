@@ -17,23 +17,13 @@ enum { MOST_POINTS = 512, POINTS = 12 };
 static bool read_budgets (call *c, const curve *range, const device *d, int64_t **budgets,
                           int32_t *n) {
   int64_t points = POINTS;
-  const char *rest = call_text (c, "budget"), *part;
   if (!call_quantity (c, "points", &points))
     return false;
-  if (!rest)
+  if (!call_text (c, "budget"))
     return curve_even (range->floor_bytes, range->peak_bytes, d->granule_bytes, (int32_t)points,
                        c->arena, budgets, n, &c->err);
-  *n = 0;
   *budgets = NEW (c->arena, MOST_POINTS, int64_t, &c->err);
-  while (*budgets && (part = next_part (c, &rest))) {
-    if (*n == MOST_POINTS)
-      return error_set (&c->err, ERR_usage, "more than %d budgets", MOST_POINTS);
-    if (!policy_budget_of (c, "budget", part, d, range->peak_bytes, &(*budgets)[(*n)++]))
-      return false;
-  }
-  if (!c->err.code && *n == 0)
-    error_set (&c->err, ERR_usage, "--budget: no budget is named, such as 8GiB,50%%");
-  return !c->err.code;
+  return *budgets && policy_asked_budgets (c, d, range->peak_bytes, MOST_POINTS, *budgets, n);
 }
 
 /* The ways beside swapping. */

@@ -125,7 +125,7 @@ def description ():
       p = path.replace ("{kind}", kind or "")
       paths.setdefault (p, {})[method.lower ()] = operation (method, p, role, body, function, kind)
   version = re.search (r"AC_INIT\(\[ferry\],\[(.*?)\]", open (f"{root}/configure.ac").read ()).group (1)
-  return {"openapi": "3.1.0", "info": {"title": "ferry", "version": version, "license": {"name": "see the project", "identifier": "LicenseRef-ferry"},
+  return {"openapi": "3.1.0", "info": {"title": "ferry", "version": version, "license": {"name": "GPL-3.0-or-later", "identifier": "GPL-3.0-or-later"},
             "description": "Traces in; plans, curves, smallest memory, packings, comparisons and advice out. Results are what the commands print as JSON."},
           "servers": [{"url": "http://127.0.0.1:8077"}], "paths": dict (sorted (paths.items ())),
           "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},

@@ -12,8 +12,7 @@
 bool trace_reorder (const trace *t, const op_run *runs, int32_t n_runs, arena *a, const trace **out,
                     int32_t **order, error *err) MUST_CHECK;
 
-/* Makes a plan of the trace in an order one of the trace as it is; without runs it is one already.
- */
+/* Makes a plan of the trace in an order one of the trace as it is; without runs it is one. */
 bool plan_set_order (plan *p, const trace *t, op_run *runs, int32_t n_runs, arena *a,
                      error *err) MUST_CHECK;
 
