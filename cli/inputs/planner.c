@@ -116,8 +116,7 @@ static bool read_word (call *c, const char *option, const char *const *words, in
 }
 
 static bool read_rewriting (call *c, const trace *t, planner *p) {
-  int order = ORDERS_AUTO, op_order = ORDER_AS_IS, drop = RECOMPUTE_OFF;
-  int places = has_option (c, "placement") ? PLACES_AUTO : PLACES_GRANULES;
+  int order = ORDERS_AUTO, op_order = ORDER_AS_IS, drop = RECOMPUTE_OFF, places = PLACES_GRANULES;
   if (!read_sections (c, t, &p->ask.options) ||
       !read_word (c, "section-order", order_words, &order) ||
       !read_word (c, "recompute", drop_words, &drop) ||
@@ -189,7 +188,7 @@ static const char *made_by (const planner *p, arena *a, error *err) {
     json_add_int (&w, "noise_percent", p->ask.options.noise_percent);
   if (p->ask.options.order)
     json_add_text (&w, "order", op_order_words[p->ask.options.order]);
-  if (p->ask.options.placement != PLACES_AUTO && !p->ask.options.same_places)
+  if (p->ask.options.placement)
     json_add_text (&w, "placement", places_words[p->ask.options.placement]);
   if (p->ask.options.recompute)
     json_add_text (&w, "recompute", drop_words[p->ask.options.recompute]);

@@ -218,6 +218,8 @@ static bool find_planned (asking *a, int32_t way, const largest *from, int64_t r
                           largest *out) {
   int64_t most = a->most ? a->most : MOST_BATCH;
   bool fits = most <= from->batch;
+  if (stopping_due (a->c))
+    return true;
   if (refuted >= 0)
     return find_below (a, way, from, refuted, out);
   if (!fits && !try_batch (a, &ways[way], most, &fits, out, &a->c->err))
