@@ -72,7 +72,7 @@ stays() { # nothing may be swapped
   esac
 }
 compared() { # where no plan of ours was found, the others' rows stand all the same
-  run 0 compare vgg.json -b 72MiB --host 4MiB --limit 3000 && says '^ferry-recompute +no plan' && says '^  lru '
+  run 0 compare vgg.json -b 72MiB --host 4MiB --limit 3000 && says '^ferry-recompute +no plan' && says '^lru '
 }
 easy_proof() { # where compute alone is reached, that is what is proved
   run 0 solve fast.json -b 98% --recompute auto --proof -q -o easy.json && run 0 prove fast.json easy.json && says '^proved by compute'

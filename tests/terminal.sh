@@ -66,7 +66,7 @@ def ask (*args):
         told += part
     assert p.wait () == 0, told
     return told.decode ()
-one = ask ("solve", "large.json", "-b", "40%", "--limit", "60000")
+one = ask ("solve", "large.json", "-b", "40%", "--recompute", "auto", "--limit", "60000")
 assert "\r\x1b[Ksolve: searching" in one and ", best " in one and ", gap " in one, one[:500]
 assert "\n" not in one and one.endswith ("\r\x1b[K"), one[-200:]
 many = ask ("curve", "large.json", "--points", "4", "--limit", "20000")

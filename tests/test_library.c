@@ -138,8 +138,8 @@ START_TEST (flags_and_orders) {
   ferry_device *d = a_card ();
   ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
   r.network = "bert-base";
-  r.batch = 2;
-  r.seq = 128;
+  r.batch = 8;
+  r.seq = 512;
   r.depth_divisor = 6;
   r.device = d;
   ferry_trace *plain = ferry_zoo (&r, &err);

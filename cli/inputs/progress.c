@@ -39,8 +39,10 @@ static void add_time (char *line, const call *c, int64_t now) {
     left = (c->deadline_ns - now) / second * second;
   else if (g->all && g->done > 0 && g->done < g->all)
     left = (now - g->began_ns) / g->done * (g->all - g->done) / second * second;
-  snprintf (text, sizeof text, ", %s", units_time (a, spent));
-  add (line, text);
+  if (spent >= second) {
+    snprintf (text, sizeof text, ", %s", units_time (a, spent));
+    add (line, text);
+  }
   if (left >= second) {
     snprintf (text, sizeof text, ", about %s left", units_time (a, left));
     add (line, text);
