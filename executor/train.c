@@ -292,8 +292,8 @@ static void put_comparison (json_writer *w, const train_result *r) {
   json_add_int (w, "differing_tensors", r->n_tensors);
   json_add_int (w, "first_differing_step", r->first_step);
   if (r->sectioned) {
-    json_add_fixed (w, "largest_loss_difference_ppm", r->loss_ppm, 6);
-    json_add_fixed (w, "largest_update_difference_ppm", r->update_ppm, 6);
+    json_add_fixed (w, "largest_loss_difference", r->loss_ppm / 1e6, 12);
+    json_add_fixed (w, "largest_update_difference", r->update_ppm / 1e6, 12);
   }
   json_add_bool (w, "same", train_same (r));
   if (r->sectioned)

@@ -131,8 +131,15 @@ void policies_list (void) {
   }
 }
 
-static const char *const kinds[] = { "count", "share_ppm", "bytes", "ns", "bytes_per_s", "word" };
+static const char *const kinds[] = { "count", "share", "bytes", "ns", "bytes_per_s", "word" };
 static const char *const budgets[] = { "keeps", "margin", "none" };
+
+static void put_value (json_writer *w, const char *key, const policy_option_row *o, int64_t value) {
+  if (o->kind == POLICY_SHARE)
+    json_add_share (w, key, value);
+  else
+    json_add_int (w, key, value);
+}
 
 bool policies_list_json (call *c) {
   json_writer w;
@@ -150,12 +157,12 @@ bool policies_list_json (call *c) {
       if (o->policy != (policy_id)i)
         continue;
       json_open_object (&w);
-      json_add_int (&w, "high", o->high);
+      put_value (&w, "high", o, o->high);
       json_add_text (&w, "key", o->key);
       json_add_text (&w, "kind", kinds[o->kind]);
-      json_add_int (&w, "low", o->low);
+      put_value (&w, "low", o, o->low);
       json_add_text (&w, "says", o->says);
-      json_add_int (&w, "standard", o->standard);
+      put_value (&w, "standard", o, o->standard);
       json_add_text (&w, "words", o->words);
       json_close_object (&w);
     }
