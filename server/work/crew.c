@@ -28,7 +28,7 @@ struct crew {
 
 void crew_wake (service *s) {
   uint64_t one = 1;
-  if (s->crew && write (s->crew->wake, &one, sizeof one) < 0)
+  if (write (s->crew->wake, &one, sizeof one) < 0)
     return; /* it is full: it wakes anyway */
 }
 
@@ -267,7 +267,7 @@ static void on_told (void *context) {
   service_changed (context);
 }
 
-bool crew_start (service *s, error *err) {
+bool crew_open (service *s, error *err) {
   crew *c = calloc (1, sizeof *c);
   if (!c)
     return error_memory (err);
@@ -276,24 +276,25 @@ bool crew_start (service *s, error *err) {
     c->works[i].pidfd = c->works[i].progress = -1;
   c->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   s->crew = c;
+  return c->wake >= 0 || error_set (err, ERR_internal, "no event for the workers");
+}
+
+bool crew_start (service *s, error *err) {
   if (!store_watch (s->store, on_told, s, err))
     return false;
-  if (c->wake >= 0 && pthread_create (&c->thread, NULL, supervise, c) == 0)
-    return true;
-  s->crew = NULL;
-  free (c);
-  return error_set (err, ERR_internal, "no thread for the workers");
+  return pthread_create (&s->crew->thread, NULL, supervise, s->crew) == 0 ||
+         error_set (err, ERR_internal, "no thread for the workers");
 }
 
 void crew_stop (service *s) {
-  crew *c = s->crew;
-  if (!c)
-    return;
   atomic_store (&s->stopping, true);
   crew_wake (s);
-  pthread_join (c->thread, NULL);
+  pthread_join (s->crew->thread, NULL);
   store_deafen (s->store);
+}
+
+void crew_close (service *s) {
+  close (s->crew->wake);
+  free (s->crew);
   s->crew = NULL;
-  close (c->wake);
-  free (c);
 }
