@@ -316,10 +316,11 @@ static bool write_answer (call *c, const policy_answer *a) {
   return !a->plan || !output || plan_store (a->plan, output, false, &c->err);
 }
 
-static bool print_json (call *c, const policy_answer *a) {
+static bool print_json (call *c, const trace *t, const policy_answer *a) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
+  json_add_text (&w, "confidence", t->source.confidence);
   policy_answer_write (&w, a, a->plan ? a->plan->certificate.lower_bound_ns : -1);
   json_close_object (&w);
   return call_print_json (c, &w);
@@ -380,7 +381,7 @@ static int solve_by_policy (call *c, const char *name) {
       (a.plan && !solve_certify (a.order ? a.order : t, &o, a.label, a.plan, c->arena, &c->err)) ||
       (a.plan && !a.order && !executor_plan (c, given, t, a.plan)) || !write_answer (c, &a))
     return call_failed (c);
-  if (c->json && !print_json (c, &a))
+  if (c->json && !print_json (c, t, &a))
     return call_failed (c);
   if (!c->json) {
     print_text (is_standard (output) ? stderr : stdout, &a, r.budget_bytes);
