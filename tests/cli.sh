@@ -56,7 +56,7 @@ policy_bound() { # whoever made a plan, its distance to the best possible is sai
   run 0 solve small.json --policy g10 --budget 90% --proof -o p.json && grep -q '^bound .* certified by' out && grep -q '^gap ' out &&
     run 0 prove small.json p.json && run 0 solve small.json --policy g10 --budget 90% --json && grep -q '"lower_bound_ns"' out || return 1
   "$ferry" zoo resnet18 --batch 16 --device h200 -q -o fast.json && run 0 solve fast.json --policy knapsack --budget 85% --proof -o p.json &&
-    grep -q '"recompute": *\[[^]]' <(tr -d '\n ' <p.json) && grep -q 'it covers every plan with any op made again' out && run 0 prove fast.json p.json
+    grep -q '"recompute": *\[[^]]' <(tr -d '\n ' <p.json) && grep -q 'it covers every plan' out && run 0 prove fast.json p.json
 }
 policy_too_small() { run 1 solve small.json --policy greedy-largest --budget 8MiB -o none.json && grep -q 'it reaches' out && [ ! -e none.json ]; }
 policy_wrong() { run 2 solve small.json --policy vdnn && one_line && says 'there is no policy' && run 2 solve small.json --policy g10 --policy-opt line && says 'not key=value'; }
