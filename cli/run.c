@@ -15,6 +15,7 @@
 #include "cli/share.h"
 #include "executor/driver/host.h"
 #include "executor/watch/answer.h"
+#include "executor/watch/foresee.h"
 #include "executor/watch/steps.h"
 #include "solver/solve.h"
 #include "trace/check/check.h"
@@ -45,13 +46,22 @@ static void allow (const runner *w, int64_t budget_bytes, solve_options *o) {
                         .same_places = true };
 }
 
-static bool write_files (runner *w, const trace *t, const plan *p, const steps_map *map,
-                         int number) {
+/* The answer has the time that the program's own step takes, by what the shim does. */
+static bool foresee (runner *w, const steps *s, const steps_map *map, bytes *text) {
+  int64_t ns = 0;
+  if (!foresee_step (s, map, text, &w->device, w->call->arena, &ns, &w->call->err))
+    return false;
+  memcpy (text->data + sizeof ns * PLAN_PREDICTED, &ns, sizeof ns);
+  return true;
+}
+
+static bool write_files (runner *w, const steps *s, const trace *t, const plan *p,
+                         const steps_map *map, int number) {
   call *c = w->call;
   char path[SHIM_PATH + 64];
   bytes text = { 0 };
   const char *kept = call_text (c, "keep-plan"), *kept_trace = call_text (c, "keep-trace");
-  bool good = answer_text (t, p, map, c->arena, &text, &c->err) &&
+  bool good = answer_text (t, p, map, c->arena, &text, &c->err) && foresee (w, s, map, &text) &&
               file_write (program_file (&w->run, path, sizeof path, SHIM_PLAN, number), text.data,
                           text.size, FILE_PLAIN, &c->err) &&
               (!kept || plan_store (p, kept, false, &c->err)) &&
@@ -87,7 +97,7 @@ static bool plan_step (runner *w, int number) {
     p = found.plan;
   if (t)
     w->run.block->step_ops_ns = trace_total_ns (t);
-  bool good = p && write_files (w, t, p, &map, number) &&
+  bool good = p && write_files (w, &s, t, p, &map, number) &&
               (!call_text (c, "share") || share_tell_step (c, &w->share, t));
   steps_close (&s);
   return good;

@@ -104,13 +104,16 @@ enum shim_record {
   RECORD_OP,       /* token, name, stream, then the numbers of the allocations it touches */
   RECORD_TIME,     /* number of the op, ns, gap_ns or -1 */
   RECORD_CUT,      /* of a step: here it begins, and where it ends */
-  RECORD_PIN       /* number of an allocation that must stay */
+  RECORD_PIN,      /* number of an allocation that must stay */
+  RECORD_ORDER,    /* of a step's beats, from its first: one, what it waits for (less than 0: of the
+                      step before), 1 if the host waits too */
+  RECORD_LINK      /* of a step's beats: a copy of the program's, its bytes, less than 0: out */
 };
 
 /* The answer, words as well: magic, predicted ns, granules, and how many rows of each sort follow.
    A home: number, pages, a granule a page. Away at the boundary: number, first page, pages. An
    action: the beat behind which it is done (-1: before the first), 0 out or 1 in, number, first
    page, pages; in order of the beats. */
-enum { PLAN_MAGIC = 0x706c616e, PLAN_HEAD = 6 };
+enum { PLAN_MAGIC = 0x706c616e, PLAN_PREDICTED = 1, PLAN_HEAD = 6 };
 
 #endif

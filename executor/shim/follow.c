@@ -21,6 +21,7 @@ struct follow {
   bool fresh;       /* a step has ended and the next has not begun */
   int32_t at;       /* the next beat of the step */
   int32_t action;   /* the next of its actions */
+  int64_t due;      /* actions behind beats up to this one are to be done */
   int64_t in_a_row; /* planned steps since it was entered, or since strict mode ended */
   int64_t strict_left;
   int64_t maps_before;
@@ -267,6 +268,7 @@ static void begin_step (shim *s) {
   follow *f = s->follow;
   int64_t paranoid = s->block->config.paranoid;
   f->action = 0;
+  f->due = -1;
   f->maps_before = s->block->seen.map_calls;
   if (!s->strict && paranoid > 0 && (s->block->seen.planned_steps + 1) % paranoid == 0) {
     strict_begin (s);
@@ -275,15 +277,30 @@ static void begin_step (shim *s) {
   }
 }
 
-static bool does (shim *s, int64_t beat) {
+/* Somebody is still where these pages come to. */
+static bool is_taken (const shim *s, int32_t first, int32_t count) {
+  for (int32_t p = first; p < first + count; p++) {
+    int32_t c = s->pages[p].chunk;
+    if (s->pages[p].state == PAGE_AWAY && c != NONE && s->chunks[c].page != NONE &&
+        s->chunks[c].page != p)
+      return true;
+  }
+  return false;
+}
+
+/* A program frees a tensor behind its last op, when a copy to the same place may already be due:
+   that waits for the free, that is, until the next beat; `all` is that moment. */
+static bool does (shim *s, bool all) {
   follow *f = s->follow;
   step *p = f->plan;
-  for (; f->action < p->n_actions && p->actions[f->action].beat <= beat; f->action++) {
+  for (; f->action < p->n_actions && p->actions[f->action].beat <= f->due; f->action++) {
     const step_span *a = &p->actions[f->action];
     int32_t t = p->tensors[a->tensor].slot;
     if (t < 0 || !s->tensors[t].live)
       continue;
     int32_t first = s->tensors[t].first_page + a->first;
+    if (a->in && !all && is_taken (s, first, a->count))
+      return true;
     if (!(a->in ? pages_in (s, t, first, first + a->count)
                 : s->tensors[t].escaped || pages_out (s, t, first, first + a->count)))
       return false;
@@ -360,9 +377,13 @@ static void end_step (shim *s) {
   f->fresh = true;
 }
 
-/* Before the first beat of a step; what was freed since the last one is gone. */
+/* Before a beat; what was freed since the last one is gone. */
 static bool may_begin (shim *s) {
   follow *f = s->follow;
+  if (!does (s, true)) {
+    leave (s);
+    return false;
+  }
   if (!f->fresh)
     return true;
   f->fresh = false;
@@ -376,7 +397,8 @@ static bool may_begin (shim *s) {
 
 static void advance (shim *s) {
   follow *f = s->follow;
-  if (!does (s, f->at))
+  f->due = f->at;
+  if (!does (s, false))
     leave (s);
   else if (++f->at == f->plan->n_beats)
     end_step (s);
@@ -391,7 +413,7 @@ int32_t follow_allocate (shim *s, int64_t bytes) {
   try_to_enter (s, (uint64_t)bytes * 0x9e3779b97f4a7c15u + 1, bytes);
   if (!f->on || !may_begin (s))
     return NONE;
-  if (f->at == 0 && !does (s, -1)) {
+  if (f->at == 0 && !does (s, true)) {
     leave (s);
     return NONE;
   }
@@ -433,7 +455,7 @@ void follow_before (shim *s, op *o) {
     share_look (s);
   if (!f->on)
     try_to_enter (s, o->token, -1);
-  if (f->on && may_begin (s) && f->at == 0 && !does (s, -1))
+  if (f->on && may_begin (s) && f->at == 0 && !does (s, true))
     leave (s);
   if (f->on && !is_expected (s, o))
     leave (s);

@@ -283,33 +283,7 @@ CUresult wrap_range (CUdeviceptr *base, size_t *size, CUdeviceptr at) {
   return shim_leave (s, CUDA_SUCCESS);
 }
 
-/* ---- calls that wait, and the end of a stream ---- */
-
-static CUresult after_wait (CUresult r) {
-  shim *s;
-  if (r == CUDA_SUCCESS && shim_of_process () != NULL &&
-      shim_of_process ()->block->config.mode == SHIM_PROFILE && shim_enter (&s)) {
-    record_harvest (s);
-    return shim_leave (s, r);
-  }
-  return shim_look (r);
-}
-
-CUresult wrap_stream_sync (CUstream stream) {
-  return after_wait (shim_real ()->stream_synchronize (stream));
-}
-
-CUresult wrap_stream_sync_ptsz (CUstream stream) {
-  return wrap_stream_sync (own_stream (stream));
-}
-
-CUresult wrap_event_sync (CUevent event) {
-  return after_wait (shim_real ()->event_synchronize (event));
-}
-
-CUresult wrap_ctx_sync (void) {
-  return after_wait (shim_real ()->ctx_synchronize ());
-}
+/* ---- the end of a stream ---- */
 
 /* Its work is over before anybody could ask it for an event. */
 CUresult wrap_stream_destroy (CUstream stream) {

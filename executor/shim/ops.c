@@ -148,6 +148,7 @@ bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   o->n_refs = 0;
   o->capacity = sizeof o->few / sizeof *o->few;
   o->number = s->ops;
+  o->link_bytes = 0;
   return true;
 }
 

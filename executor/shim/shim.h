@@ -81,11 +81,13 @@ typedef struct op {
   int32_t n_refs, capacity;
   int32_t few[64];
   int64_t number;
+  int64_t link_bytes; /* of a copy over the link: to the device, or less than 0: to the host */
 } op;
 
 typedef struct slab slab;
 typedef struct follow follow;
 typedef struct record record;
+typedef struct order order;
 
 typedef struct shim {
   pthread_mutex_t lock; /* guards everything below but what `alone` says */
@@ -127,6 +129,7 @@ typedef struct shim {
   int32_t n_names, names_capacity;
   int64_t ops;
   record *record;
+  order *order;
   follow *follow;
 } shim;
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "executor/shim/follow.h"
+#include "executor/shim/order.h"
 #include "executor/shim/record.h"
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
@@ -222,7 +223,8 @@ static bool start (shim *s) {
     s->alone = s->block->config.mode == SHIM_PROFILE;
     return false;
   }
-  s->started = area_start (s) && record_start (s) && follow_start (s);
+  s->order = order_new ();
+  s->started = s->order != NULL && area_start (s) && record_start (s) && follow_start (s);
   return s->started;
 }
 
