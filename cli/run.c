@@ -232,6 +232,7 @@ static bool write_report (call *c, const runner *w, int status) {
   json_add_int (&w2, "planned_map_calls", s->planned_map_calls);
   json_add_int (&w2, "planned_step_ns", step_ns (s, s->planned_ns));
   json_add_int (&w2, "planned_steps", s->planned_steps);
+  json_add_int (&w2, "plans", s->plans);
   json_add_int (&w2, "predicted_step_ns", step_ns (s, s->predicted_ns));
   json_add_bool (&w2, "refused", b->refused);
   json_add_int (&w2, "resizes", s->resizes);

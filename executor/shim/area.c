@@ -176,7 +176,7 @@ void area_free (shim *s, int32_t i, uint64_t stream_bits) {
   t->live = false;
   s->live_bytes -= t->bytes;
   s->live_tensors--;
-  if (t->planned == NONE)
+  if (!t->reserved)
     s->free_tensors[s->n_free++] = i;
 }
 

@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "executor/shim/answer.h"
+#include "executor/shim/plans.h"
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
 
@@ -15,8 +15,8 @@ enum { MARKS = 4, MOST_STEPS_TOLD = 32 };
 
 struct follow {
   step *asked; /* told to the launcher, not answered yet */
-  step *plan;
-  int32_t *chunk_of; /* of each granule */
+  step *plan;  /* the one that is followed */
+  plans plans; /* all that are kept */
   bool on;
   bool fresh;       /* a step has ended and the next has not begun */
   int32_t at;       /* the next beat of the step */
@@ -58,59 +58,7 @@ void follow_finish (shim *s) {
                  "step replaces, so it stayed on demand");
 }
 
-/* ---- a plan comes and goes ---- */
-
-/* Its address space is anybody's again. */
-static void drop_plan (shim *s) {
-  follow *f = s->follow;
-  for (int32_t k = 0; f->plan != NULL && k < f->plan->n_tensors; k++) {
-    int32_t t = f->plan->tensors[k].slot;
-    if (t < 0)
-      continue;
-    s->tensors[t].planned = NONE;
-    if (!s->tensors[t].live && !f->plan->tensors[k].lasts)
-      s->free_tensors[s->n_free++] = t;
-  }
-  step_free (f->plan);
-  free (f->chunk_of);
-  f->plan = NULL;
-  f->chunk_of = NULL;
-}
-
-/* Granules are chunks, but for those of small tensors. */
-static bool give_chunks (shim *s, const step *p) {
-  follow *f = s->follow;
-  while (chunk_new (s) != NONE) {
-  }
-  f->chunk_of = calloc ((size_t)p->granules + 1, sizeof *f->chunk_of);
-  int32_t n = 0;
-  for (int32_t c = 0; f->chunk_of != NULL && c < s->n_chunks && n < p->granules; c++)
-    if (!s->chunks[c].small)
-      f->chunk_of[n++] = c;
-  return f->chunk_of != NULL && n == p->granules;
-}
-
-static int32_t tensor_numbered (const shim *s, int64_t number) {
-  for (int32_t t = 0; t < s->n_tensors; t++)
-    if (s->tensors[t].live && s->tensors[t].number == number)
-      return t;
-  return NONE;
-}
-
-static bool bind_lasting (shim *s, step *p) {
-  for (int32_t k = 0; k < p->n_tensors; k++)
-    if (p->tensors[k].lasts) {
-      int32_t t = tensor_numbered (s, p->tensors[k].number);
-      if (t == NONE ||
-          (p->tensors[k].homes != NULL && p->tensors[k].pages != s->tensors[t].n_pages))
-        return false;
-      p->tensors[k].slot = t;
-    }
-  for (int32_t k = 0; k < p->n_tensors; k++)
-    if (p->tensors[k].lasts)
-      s->tensors[p->tensors[k].slot].planned = k;
-  return true;
-}
+/* ---- a plan is asked for, and comes ---- */
 
 static void take_answer (shim *s) {
   follow *f = s->follow;
@@ -132,12 +80,9 @@ static void take_answer (shim *s) {
     return;
   }
   f->failures = 0;
-  drop_plan (s);
-  f->plan = p;
-  if (!give_chunks (s, p) || !bind_lasting (s, p)) {
-    drop_plan (s);
+  if (!plans_add (s, &f->plans, p))
     return;
-  }
+  s->block->seen.plans++;
   f->strict_left = s->block->config.strict_steps;
   s->block->seen.period_ops = p->n_beats;
 }
@@ -158,7 +103,7 @@ static void look_for_step (shim *s) {
       record_evictions (s, b->n - b->period) == s->block->seen.evictions ||
       f->told >= MOST_STEPS_TOLD || b->n < f->next_ask)
     return;
-  if (f->plan != NULL && f->plan->n_beats == b->period && b->run < 3 * b->period)
+  if (plans_have (&f->plans, b->period) && b->run < 3 * b->period)
     return; /* it is entered again without a new one */
   f->look = false;
   beats_answer a = beats_step (b, &first, &end);
@@ -190,6 +135,7 @@ static void leave (shim *s) {
   f->on = false;
   f->look = true;
   f->marks = 0;
+  f->plan->good_beat = -1; /* another one may begin with the same beat */
   s->block->seen.leaves++;
 }
 
@@ -197,71 +143,11 @@ void follow_resized (shim *s) {
   follow *f = s->follow;
   if (f->on)
     leave (s);
-  drop_plan (s);
+  while (f->plans.n > 0)
+    plans_drop (s, &f->plans, f->plans.kept[0]);
   f->told = f->failures = 0;
   f->next_ask = 0;
   f->look = true;
-}
-
-static bool is_home (const shim *s, const step_tensor *p, const int32_t *chunk_of) {
-  const tensor *t = &s->tensors[p->slot];
-  for (int32_t i = 0; i < p->pages; i++)
-    if (s->pages[t->first_page + i].chunk != chunk_of[p->homes[i]])
-      return false;
-  return true;
-}
-
-static void set_home (shim *s, const step_tensor *p, const int32_t *chunk_of) {
-  const tensor *t = &s->tensors[p->slot];
-  for (int32_t i = 0; i < p->pages; i++)
-    s->pages[t->first_page + i].chunk = chunk_of[p->homes[i]];
-}
-
-/* Everything goes where the plan has it between two steps. */
-static bool arrange (shim *s) {
-  follow *f = s->follow;
-  step *p = f->plan;
-  for (int32_t k = 0; k < p->n_tensors; k++) {
-    step_tensor *x = &p->tensors[k];
-    if (x->slot < 0 || x->homes == NULL || is_home (s, x, f->chunk_of))
-      continue;
-    if (s->tensors[x->slot].escaped || !tensor_settle (s, x->slot))
-      return false;
-    set_home (s, x, f->chunk_of);
-  }
-  for (int32_t i = 0; i < p->n_aways; i++) {
-    const step_span *a = &p->aways[i];
-    int32_t first = s->tensors[p->tensors[a->tensor].slot].first_page + a->first;
-    if (!pages_out (s, p->tensors[a->tensor].slot, first, first + a->count))
-      return false;
-  }
-  for (int32_t k = 0; k < p->n_tensors; k++) {
-    const step_tensor *x = &p->tensors[k];
-    if (!x->lasts || x->homes == NULL)
-      continue;
-    int32_t first = s->tensors[x->slot].first_page;
-    for (int32_t i = 0; i < x->pages; i++) {
-      bool away = false;
-      for (int32_t a = 0; a < p->n_aways; a++)
-        away = away || (p->aways[a].tensor == k && i >= p->aways[a].first &&
-                        i < p->aways[a].first + p->aways[a].count);
-      if (!away && s->pages[first + i].state == PAGE_AWAY &&
-          !pages_in (s, x->slot, first + i, first + i + 1))
-        return false;
-    }
-  }
-  return true;
-}
-
-static bool all_last (const shim *s, const step *p) {
-  if (s->live_tensors != p->n_lasting)
-    return false;
-  for (int32_t k = 0; k < p->n_tensors; k++) {
-    const step_tensor *x = &p->tensors[k];
-    if (x->lasts && (!s->tensors[x->slot].live || s->tensors[x->slot].number != x->number))
-      return false;
-  }
-  return true;
 }
 
 static void begin_step (shim *s) {
@@ -310,17 +196,18 @@ static bool does (shim *s, bool all) {
 
 static void try_to_enter (shim *s, uint64_t token, int64_t bytes) {
   follow *f = s->follow;
-  if (f->asked != NULL &&
+  if (f->asked != NULL && !f->on &&
       __atomic_load_n (&s->block->plan_ready, __ATOMIC_ACQUIRE) >= s->block->step_wanted)
     take_answer (s);
-  if (f->plan == NULL || f->on || f->plan->beats[0].bytes != bytes ||
-      f->plan->beats[0].token != token || !all_last (s, f->plan))
+  step *p = f->on ? NULL : plans_find (s, &f->plans, token, bytes);
+  if (p == NULL)
     return;
-  if (!arrange (s)) {
+  if (!plan_arrange (s, p)) {
     shim_say (s, "the plan cannot be entered: a tensor in the device's own data must stay");
-    drop_plan (s);
+    plans_drop (s, &f->plans, p);
     return;
   }
+  f->plan = p;
   f->on = true;
   f->fresh = false;
   f->at = 0;
@@ -365,6 +252,7 @@ static void end_step (shim *s) {
   follow *f = s->follow;
   shim_seen *seen = &s->block->seen;
   seen->planned_steps++;
+  f->plan->good_beat = record_beats (s)->n;
   seen->strict_steps += s->strict;
   if (!s->strict && f->in_a_row >= 1)
     seen->planned_map_calls += seen->map_calls - f->maps_before;
@@ -387,7 +275,7 @@ static bool may_begin (shim *s) {
   if (!f->fresh)
     return true;
   f->fresh = false;
-  if (!all_last (s, f->plan)) {
+  if (!plan_all_last (s, f->plan)) {
     leave (s);
     return false;
   }
@@ -435,14 +323,11 @@ void follow_allocated (shim *s, int32_t t) {
     bool fresh = x->slot < 0;
     x->slot = t;
     s->tensors[t].planned = f->plan->beats[f->at].tensor;
-    if (x->homes != NULL && (fresh || !is_home (s, x, f->chunk_of))) {
-      if (!tensor_settle (s, t))
-        leave (s);
-      else
-        set_home (s, x, f->chunk_of);
-    }
-    if (f->on)
+    s->tensors[t].reserved = true;
+    if (plan_settle (s, f->plan, x, fresh))
       advance (s);
+    else
+      leave (s);
   } else if (f->asked == NULL)
     look_for_step (s);
 }

@@ -55,7 +55,8 @@ typedef struct tensor {
   uint64_t in_seen; /* streams that are behind it */
   CUevent out_event;
   char *host;      /* pinned; its own as long as the address space is */
-  int32_t planned; /* its place in the plan; NONE */
+  int32_t planned; /* its place in the plan that is followed, if it has one; NONE */
+  bool reserved;   /* its address space is a plan's */
 } tensor;
 
 typedef struct function {

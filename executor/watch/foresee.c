@@ -9,7 +9,8 @@
 /* Streams of the program have the numbers that the shim gave them; its own two come first. */
 enum { STREAM_OUT, STREAM_IN, STREAM_HOST = QUEUES_STREAMS - 1, PROGRAM_STREAMS = 64, STEPS = 16 };
 
-typedef enum where { LAZY, HERE, AWAY } where;
+/* Clean: nothing has touched it since it came from the host, which has the same bytes. */
+typedef enum where { LAZY, HERE, CLEAN, AWAY } where;
 
 /* A piece of device memory that is nobody's: who writes there waits for these. */
 typedef struct granule {
@@ -99,14 +100,24 @@ static bool come_in (foreseer *f, thing *x, int64_t first, int64_t end) {
   for (int64_t p = first; p < end; p++) {
     if (!wait_for_granule (f, &f->granules[x->homes[p]]))
       return false;
-    x->state[p] = HERE;
+    x->state[p] = CLEAN;
   }
   return true;
+}
+
+static void drop_clean (foreseer *f, thing *x, int64_t first, int64_t end) {
+  for (int64_t p = first; p < end; p++)
+    if (x->state[p] == CLEAN) {
+      f->granules[x->homes[p]] = (granule){ .streams = 1 << STREAM_IN, .out = -1 };
+      x->state[p] = AWAY;
+    }
 }
 
 /* Runs of pages that are in the state in which such a copy finds them. */
 static bool copy (foreseer *f, thing *x, int64_t first, int64_t end, bool in) {
   where from = in ? AWAY : HERE;
+  if (!in)
+    drop_clean (f, x, first, end);
   for (int64_t p = first; p < end; p++) {
     int64_t to = p;
     while (to < end && x->state[to] == from)
@@ -153,7 +164,7 @@ static void make (thing *x) {
 
 static void release (foreseer *f, thing *x) {
   for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
-    if (x->state[p] == HERE) {
+    if (x->state[p] == HERE || x->state[p] == CLEAN) {
       f->granules[x->homes[p]] =
           (granule){ .streams = x->users | (uint64_t)(x->in >= 0) << STREAM_IN, .out = -1 };
       x->state[p] = LAZY;
@@ -162,12 +173,12 @@ static void release (foreseer *f, thing *x) {
 
 /* The op is the last in the queues. */
 static bool touch (foreseer *f, thing *x, int32_t stream) {
-  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
-    if (x->state[p] == LAZY) {
-      if (!wait_for_granule (f, &f->granules[x->homes[p]]))
-        return false;
+  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++) {
+    if (x->state[p] == LAZY && !wait_for_granule (f, &f->granules[x->homes[p]]))
+      return false;
+    if (x->state[p] != AWAY)
       x->state[p] = HERE;
-    }
+  }
   x->users |= (uint64_t)1 << stream;
   return queues_wait (&f->q, x->in, f->err);
 }

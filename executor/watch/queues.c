@@ -74,9 +74,12 @@ static void end (clock_state *c, queued *row) {
   c->q->first[row->stream] = row->next;
 }
 
-/* Copies of a direction take turns in the order in which they became ready. */
+/* Copies of a direction take turns in the order in which they became ready.  Of two that become
+   ready at once, one of the program's is first: it follows its own stream's op, and the shim's an
+   event that this op's stream has to record. */
 static void note_ready (clock_state *c) {
-  for (int s = 0; s < QUEUES_STREAMS; s++) {
+  for (int i = 0; i < QUEUES_STREAMS; i++) {
+    int s = (i + QUEUES_OWN) % QUEUES_STREAMS;
     queued *row = c->q->first[s] < 0 ? NULL : queues_at (c->q, c->q->first[s]);
     if (row != NULL && row->bytes != 0 && row->ticket == 0 && may_begin (c->q, row))
       row->ticket = ++c->tickets;
