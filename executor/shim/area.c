@@ -38,6 +38,8 @@ bool area_start (shim *s) {
   if (s->real.ctx_get_device != NULL && s->real.ctx_get_device (&device) != CUDA_SUCCESS)
     return false;
   s->real.device = device;
+  if (s->real.ctx_get_current (&s->context) != CUDA_SUCCESS)
+    return false;
   CUmemAllocationProp p = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
   p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   p.location.id = device;

@@ -64,6 +64,7 @@ typedef struct shim_seen {
   int64_t evictions, unplanned;
   int64_t map_calls, planned_map_calls; /* the second: in planned steps but for the first */
   int64_t planned_steps, strict_steps, entries, leaves, plans;
+  int64_t served_plans;              /* made by a server */
   int64_t planned_ns, planned_timed; /* the sum of so many planned steps */
   int64_t predicted_ns;              /* the prediction of the same */
   int64_t period_ops;

@@ -27,8 +27,16 @@ static bool can_be_had (const shim *s, int64_t bytes) {
 }
 
 static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream, bool waits) {
+  CUcontext now = NULL;
   if (out == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
+  if (s->real.ctx_get_current (&now) != CUDA_SUCCESS || now != s->context) {
+    if (!s->block->refused)
+      shim_say (s, "a second gpu context allocated memory; one gpu and one context per process is "
+                   "supported; use the primary context in all threads");
+    s->block->refused = 1;
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   if (bytes > (size_t)1 << 46 || !can_be_had (s, (int64_t)bytes)) {
     if (!s->said_short && s->block->config.mode == SHIM_RUN)
       shim_say (s,

@@ -101,6 +101,7 @@ typedef struct shim {
   CUresult fault; /* the result of a wait of ferry's own */
   uint64_t generation;
 
+  CUcontext context; /* whose memory it is */
   CUdeviceptr base;
   int64_t chunk_bytes, space_bytes;
   int32_t n_pages, next_page;
@@ -187,6 +188,8 @@ void op_payload (op *o, const void *from, size_t bytes);
 void shim_note (shim *s, CUresult r);
 CUresult shim_look (CUresult r); /* at what a call that waits returned */
 uint64_t shim_mix (uint64_t h, uint64_t word);
+
+/* functions.c */
 int32_t shim_name (shim *s, const char *text);
 function *function_of (shim *s, CUfunction f);
 void functions_forget (shim *s);
