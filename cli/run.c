@@ -13,6 +13,7 @@
 #include "cli/inputs/planner.h"
 #include "cli/program.h"
 #include "cli/remote/remote.h"
+#include "cli/run_chrome.h"
 #include "cli/run_report.h"
 #include "cli/run_step.h"
 #include "executor/driver/host.h"
@@ -87,6 +88,7 @@ static bool read_strict (call *c, shim_config *k) {
     return false;
   k->strict = (shim_strict)which;
   k->wait = call_flag (c, "wait");
+  k->shows_last = call_text (c, "chrome") != NULL;
   return true;
 }
 
@@ -178,6 +180,8 @@ static int run (call *c) {
     run_summary (c, w.run.block);
   good = good && run_report (c, w.run.block, status,
                              call_text (c, "share") ? share_high_bytes (&w.share) : -1);
+  if (good && call_text (c, "chrome"))
+    good = run_chrome (c, &w.run, call_text (c, "chrome"));
   share_leave (&w.share);
   if (good && w.run.block->faults > 0 && status == EXIT_YES)
     status = EXIT_NO;
@@ -215,6 +219,8 @@ static const cli_option options[] = {
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "progress", NULL, "say how it goes while it runs" },
   { 0, "report", "FILE", "write what happened as JSON" },
+  { 0, "chrome", "FILE",
+    "write the last planned step for chrome://tracing and Perfetto: its ops and ferry's copies" },
   { 0, "share", "NAME",
     "share the budget with all runs of that name; without a program: say who shares it" },
   { 0, "least", "SIZE",

@@ -128,6 +128,36 @@ reported() { # the report is what its schema says, and nothing else
       churned.json "$srcdir/data/schema/run-report.schema.json" &&
     [ "$(figure clean_bytes churned)" -gt 0 ] || { echo "no tensor left without a copy"; return 1; }
 }
+pictured() { # the last planned step: all its ops, copies both ways, and its ops take the time that a step took
+  command -v python3 >/dev/null || { echo "no python3"; return 77; }
+  plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB --chrome last.json -- "$programs/mlp" "$kernels" 16 &&
+    python3 - last.json "$(figure planned_step_ns mlp)" <<'END'
+import json, sys
+rows = [r for r in json.load(open(sys.argv[1]))["traceEvents"] if r["ph"] == "X"]
+ops = [r for r in rows if r["tid"] > 1]
+assert len(ops) == 38 and {r["tid"] for r in rows} >= {0, 1}, rows
+assert all(r["args"]["bytes"] > 0 for r in rows if r["tid"] < 2)
+took = max(r["ts"] + r["dur"] for r in ops) - min(r["ts"] for r in ops)
+assert abs(took * 1000 - int(sys.argv[2])) <= 0.02 * int(sys.argv[2]), (took, sys.argv[2])
+END
+}
+unserved() { # a server that is away keeps nobody from a plan
+  plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB --server unix:nowhere -- "$programs/mlp" "$kernels" 16 &&
+    [ "$(figure served_plans mlp)" = 0 ] && [ "$(figure planned_steps mlp)" -ge 10 ]
+}
+served() { # a plan that a server makes is followed
+  "$ferry" serve --help >/dev/null 2>&1 && "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err &
+  local server=$! i good=0
+  for ((i = 0; i < 200; i++)); do [ -S served ] && break; kill -0 "$server" 2>/dev/null || return 77; sleep 0.05; done
+  same mlp --wait --budget 1200KiB --server unix:served -- "$programs/mlp" "$kernels" 16 &&
+    [ "$(figure served_plans mlp)" = 1 ] && [ "$(figure planned_steps mlp)" -ge 10 ] && foreseen mlp || { good=1; cat mlp.err serve.err; }
+  kill "$server"
+  wait "$server"
+  return $good
+}
+claim "the last planned step is a picture" pictured
+claim "without its server a plan is made here" unserved
+claim "a plan of a server is followed" served
 claim "a report is as its schema says; what nobody touched leaves without a copy" reported
 claim "the session in docs/run.md is what is said today" session
 claim "an MLP says the same at 90, 70, 50 % and at its floor, as fast as predicted" budgets mlp "$programs/mlp" "$kernels" 16

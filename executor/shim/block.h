@@ -24,6 +24,7 @@ typedef struct shim_config {
   int64_t strict_steps; /* planned steps before the first aliased one */
   int64_t skip_ops;     /* of a profile: these are not written */
   bool wait;            /* at the boundary, until the plan is made */
+  bool shows_last;      /* the times of the last planned step are written */
   bool emulated;
   emu_config emu;
   char folder[SHIM_PATH]; /* of the block: the other files lie in it */
@@ -95,6 +96,7 @@ typedef struct shim_block {
 /* The names of files in the block's folder. */
 #define SHIM_RECORD "record" /* a profile's beats */
 #define SHIM_STEP "step"     /* a step to be planned, in the same form; -N behind it */
+#define SHIM_LAST "last"     /* the last planned step, with --chrome */
 #define SHIM_PLAN "plan"     /* the answer; -N behind it */
 
 /* A record is 64-bit words: what it is, how many words follow, and those. */

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "executor/shim/last.h"
 #include "executor/shim/plans.h"
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
@@ -252,6 +253,7 @@ static void end_step (shim *s) {
   follow *f = s->follow;
   shim_seen *seen = &s->block->seen;
   seen->planned_steps++;
+  last_step_ended (s, f->plan->n_beats);
   f->plan->good_beat = record_beats (s)->n;
   seen->strict_steps += s->strict;
   if (!s->strict && f->in_a_row >= 1)

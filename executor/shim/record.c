@@ -46,6 +46,13 @@ int64_t record_evictions (const shim *s, int64_t beat) {
   return s->record->times[beat & (BEATS - 1)].evictions;
 }
 
+bool record_events (const shim *s, int64_t i, CUevent *start, CUevent *end) {
+  const times *t = &s->record->times[i & (BEATS - 1)];
+  *start = t->start;
+  *end = t->end;
+  return beats_at (&s->record->beats, i)->op >= 0 && t->timed;
+}
+
 /* ---- the file ---- */
 
 static void flush (record *r) {

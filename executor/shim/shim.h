@@ -89,6 +89,7 @@ typedef struct slab slab;
 typedef struct follow follow;
 typedef struct record record;
 typedef struct order order;
+typedef struct last last;
 
 typedef struct shim {
   pthread_mutex_t lock; /* guards everything below but what `alone` says */
@@ -132,6 +133,7 @@ typedef struct shim {
   int64_t ops;
   record *record;
   order *order;
+  last *last;
   follow *follow;
 } shim;
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "executor/shim/follow.h"
+#include "executor/shim/last.h"
 #include "executor/shim/order.h"
 #include "executor/shim/record.h"
 #include "executor/shim/shim.h"
@@ -82,6 +83,7 @@ static void finish (void) {
     return;
   (void)shim_look (the_driver.ctx_synchronize ()); /* a fault that no call of ours has met */
   inside = true;
+  last_write (s);
   record_finish (s);
   follow_finish (s);
   CUresult (*usage) (int64_t *) = shim_symbol ("emuHighBytes");
