@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What happened in a run: the lines behind it, and the file of --report. */
+/* The story of a run: the lines behind it, and the file of --report. */
 #ifndef FERRY_CLI_RUN_REPORT_H
 #define FERRY_CLI_RUN_REPORT_H
 

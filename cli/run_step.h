@@ -15,7 +15,7 @@ typedef struct run_planner {
   device *device; /* its granule becomes the program's */
 } run_planner;
 
-/* Of the step of that number; c->err says why there is none. */
+/* Plans the step of that number; c->err says why there is no plan. */
 bool run_step (run_planner *w, int number) MUST_CHECK;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Who of a group has how much room, as the one who serves it decides. */
+/* The room of each member of a group, as the one who serves it decides. */
 #ifndef FERRY_CLI_SHARE_ROOMS_H
 #define FERRY_CLI_SHARE_ROOMS_H
 
@@ -24,7 +24,7 @@ int64_t share_up (const share *g, int64_t bytes); /* to whole granules */
 void share_pack (call *c, share *g, const member *m, int n);
 /* Each one's target. */
 void share_divide (const share *g, member *m, int n);
-/* What others have given back goes to who is to have more. */
+/* Gives what others have given back to whoever is to have more. */
 void share_grant (share *g, const member *m, int n);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What the emulated device says of itself, and the names of errors. */
+/* The emulated device as it describes itself, and the names of errors. */
 #include <stdio.h>
 #include <string.h>
 

@@ -32,7 +32,7 @@ order *order_new (void) {
   return o;
 }
 
-/* Where there are too many, the oldest is the one that matters least. */
+/* Too many: the oldest is the one that matters least. */
 static void add (waits *w, int64_t behind) {
   int32_t to = 0;
   if (behind < 0)

@@ -38,7 +38,7 @@ typedef struct foreseer {
   granule *granules;
   int64_t *link;    /* of each beat */
   int32_t *of_beat; /* of each beat of every step: its number in the queues; -1 */
-  int32_t host;     /* what the host waited for last; -1 */
+  int32_t host;     /* the last row that the host waited for; -1 */
   const life **freed;
   int64_t n_freed;
   queues q;
@@ -188,7 +188,7 @@ static int32_t target (const foreseer *f, int64_t step, int64_t behind) {
   return at < 0 ? -1 : f->of_beat[at];
 }
 
-/* What the host waits for before beat `b`, or behind it. */
+/* The host's waits before beat `b`, or behind it. */
 static bool host_waits (foreseer *f, int64_t step, int64_t b, bool own, int64_t order) {
   const steps *s = f->steps;
   for (int64_t i = order; i < s->n_orders && s->orders[i].beat == b; i++) {

@@ -12,7 +12,7 @@ typedef struct steps_time {
   int64_t ns, gap_ns; /* ns -1: not known */
 } steps_time;
 
-/* Of one step's beats, counted from its first. */
+/* A wait between beats of one step, counted from its first. */
 typedef struct steps_order {
   int64_t beat, behind; /* less than 0: of the step before */
   bool host;            /* whatever is issued from there on waits too */
