@@ -29,7 +29,7 @@ bool remote_step (call *c, const char *trace, const solve_options *o, const char
   int exit_status = 0;
   client *it = client_new (call_text (c, "server"), getenv ("FERRY_TOKEN"), c->arena, &c->err);
   bool ok =
-      it && client_upload (it, trace, NULL, id, &c->err) && make_request (c, id, o, &request) &&
+      it && client_upload (it, &trace, 1, NULL, id, &c->err) && make_request (c, id, o, &request) &&
       client_submit (it, "schedules", request.data, job, &c->err) &&
       client_follow (it, job, NULL, NULL, &status, &c->err) &&
       remote_ended (c, &status, &exit_status) && remote_fetch (c, it, job, "files/plan", &made) &&
