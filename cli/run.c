@@ -12,15 +12,11 @@
 #include "cli/inputs/devices.h"
 #include "cli/inputs/planner.h"
 #include "cli/program.h"
-#include "cli/share.h"
+#include "cli/remote/remote.h"
+#include "cli/run_chrome.h"
+#include "cli/run_report.h"
+#include "cli/run_step.h"
 #include "executor/driver/host.h"
-#include "executor/watch/answer.h"
-#include "executor/watch/steps.h"
-#include "solver/solve.h"
-#include "trace/check/check.h"
-#include "trace/summary.h"
-
-enum { PLAN_TICKS = 400000 };
 
 typedef struct runner {
   call *call;
@@ -34,66 +30,7 @@ typedef struct runner {
 
 /* ---- the plan of a step, in a process of its own ---- */
 
-/* The device's and the options' limits, as the planner's options. */
-static void allow (const runner *w, int64_t budget_bytes, solve_options *o) {
-  const shim_config *k = &w->run.block->config;
-  *o = (solve_options){ .device = &w->device,
-                        .budget_bytes = budget_bytes,
-                        .host_bytes = k->host_bytes,
-                        .limit_ticks = PLAN_TICKS,
-                        .seed = 1,
-                        .same_places = true };
-}
-
-static bool write_files (runner *w, const trace *t, const plan *p, const steps_map *map,
-                         int number) {
-  call *c = w->call;
-  char path[SHIM_PATH + 64];
-  bytes text = { 0 };
-  const char *kept = call_text (c, "keep-plan"), *kept_trace = call_text (c, "keep-trace");
-  bool good = answer_text (t, p, map, c->arena, &text, &c->err) &&
-              file_write (program_file (&w->run, path, sizeof path, SHIM_PLAN, number), text.data,
-                          text.size, FILE_PLAIN, &c->err) &&
-              (!kept || plan_store (p, kept, false, &c->err)) &&
-              (!kept_trace || trace_store (t, kept_trace, TRACE_PLAIN, &c->err));
-  bytes_free (&text);
-  return good;
-}
-
-static bool plan_step (runner *w, int number) {
-  call *c = w->call;
-  char path[SHIM_PATH + 64];
-  const shim_block *b = w->run.block;
-  steps s;
-  steps_map map;
-  solution found;
-  solve_options o;
-  const char *given = call_text (c, "plan");
-  if (!steps_read (program_file (&w->run, path, sizeof path, SHIM_STEP, number), c->arena, &s,
-                   &c->err))
-    return false;
-  steps_options told = { .name = c->operands[0],
-                         .detail = "event pairs around each op, in a run under a budget",
-                         .round_bytes = b->step_granule };
-  trace *t = steps_trace (&s, &told, c->arena, &map, &c->err);
-  w->device.granule_bytes = b->step_granule;
-  allow (w, b->step_granules * b->step_granule, &o);
-  const plan *p = NULL;
-  if (t && given) {
-    p = plan_load (given, NULL, c->arena, &c->err);
-    if (p && !check_plan (t, p, c->arena, NULL, &c->err))
-      p = NULL;
-  } else if (t && solve (t, &o, c->arena, &found, &c->err))
-    p = found.plan;
-  if (t)
-    w->run.block->step_ops_ns = trace_total_ns (t);
-  bool good = p && write_files (w, t, p, &map, number) &&
-              (!call_text (c, "share") || share_tell_step (c, &w->share, t));
-  steps_close (&s);
-  return good;
-}
-
-static void answer (runner *w, int status) {
+static void answered (runner *w, int status) {
   shim_block *b = w->run.block;
   b->plan_good = WIFEXITED (status) && WEXITSTATUS (status) == 0;
   w->answered++;
@@ -106,12 +43,12 @@ static void start_solver (runner *w) {
   fflush (NULL);
   w->solver = fork ();
   if (w->solver < 0)
-    answer (w, 1 << 8); /* a status that is a failure's */
+    answered (w, 1 << 8); /* a status that is a failure's */
   if (w->solver != 0)
     return;
   call *c = w->call;
   c->err = (error){ 0 };
-  bool good = plan_step (w, number);
+  bool good = run_step (&(run_planner){ c, &w->run, &w->share, &w->device }, number);
   if (!good)
     fprintf (stderr, "ferry: no plan for step %d: %s; it stays on demand\n", number, c->err.text);
   _exit (good ? 0 : 1);
@@ -120,7 +57,7 @@ static void start_solver (runner *w) {
 static void serve_solver (runner *w) {
   int status;
   if (w->solver > 0 && waitpid (w->solver, &status, WNOHANG) == w->solver)
-    answer (w, status);
+    answered (w, status);
   if (w->solver < 0 && __atomic_load_n (&w->run.block->step_wanted, __ATOMIC_ACQUIRE) > w->answered)
     start_solver (w);
 }
@@ -139,104 +76,6 @@ static void show_progress (runner *w) {
            units_bytes (in, s->in_bytes), units_bytes (device, s->device_high_bytes));
 }
 
-/* The mean of a sum over the planned steps that were timed. */
-static int64_t step_ns (const shim_seen *s, int64_t sum_ns) {
-  return s->planned_timed > 0 ? sum_ns / s->planned_timed : 0;
-}
-
-/* A planned step's time beyond that of its ops: it waits for copies. */
-static int64_t stall_ns (const shim_block *b) {
-  int64_t ns = step_ns (&b->seen, b->seen.planned_ns) - b->step_ops_ns;
-  return ns > 0 ? ns : 0;
-}
-
-static void print_summary (const runner *w) {
-  const shim_block *b = w->run.block;
-  const shim_seen *s = &b->seen;
-  char a[UNITS_TEXT], d[UNITS_TEXT], e[UNITS_TEXT], f[UNITS_TEXT];
-  const call *c = w->call;
-  call_note (c, "%lld ops; %s of %s on the device (the program held %s), %s of the host",
-             (long long)s->ops, units_bytes (a, s->device_high_bytes),
-             units_bytes (d, b->config.budget_bytes), units_bytes (e, s->live_high_bytes),
-             units_bytes (f, s->host_high_bytes));
-  if (s->evictions == 0) {
-    call_note (c, "nothing had to leave the device");
-    return;
-  }
-  call_note (c, "%lld evictions; %s out, %s in, of these %lld copies in on demand",
-             (long long)s->evictions, units_bytes (a, s->out_bytes), units_bytes (d, s->in_bytes),
-             (long long)s->unplanned);
-  if (s->clean_bytes > 0)
-    call_note (c, "%s more left without a copy, because the host had the same bytes",
-               units_bytes (a, s->clean_bytes));
-  if (s->entries == 0)
-    call_note (c, "no plan was followed: all steps ran on demand");
-  else if (s->planned_timed > 0)
-    call_note (c,
-               "%lld planned steps (%lld strict), entered %lld times, left %lld times; a step took "
-               "%s, predicted %s, and waited %s for copies",
-               (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
-               (long long)s->leaves, units_time (a, step_ns (s, s->planned_ns)),
-               units_time (d, step_ns (s, s->predicted_ns)), units_time (e, stall_ns (b)));
-  else
-    call_note (c, "%lld planned steps (%lld strict), entered %lld times, left %lld times",
-               (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
-               (long long)s->leaves);
-}
-
-static bool write_report (call *c, const runner *w, int status) {
-  const shim_block *b = w->run.block;
-  const shim_seen *s = &b->seen;
-  const char *path = call_text (c, "report");
-  json_writer w2;
-  bytes text = { 0 };
-  if (!path)
-    return true;
-  json_begin (&w2, 1);
-  json_open_object (&w2);
-  json_add_int (&w2, "budget_bytes", b->config.budget_bytes);
-  json_add_int (&w2, "clean_bytes", s->clean_bytes);
-  json_add_int (&w2, "device_high_bytes", s->device_high_bytes);
-  json_add_int (&w2, "driver_high_bytes", s->driver_high_bytes);
-  json_add_bool (&w2, "ended", b->ended);
-  json_add_int (&w2, "entries", s->entries);
-  json_add_int (&w2, "evictions", s->evictions);
-  json_add_int (&w2, "exit_status", status);
-  json_add_text (&w2, "fault_op", b->fault_op);
-  json_add_int (&w2, "faults", b->faults);
-  json_add_int (&w2, "floor_bytes", s->floor_bytes);
-  json_add_text (&w2, "floor_op", b->floor_op);
-  json_add_int (&w2, "host_high_bytes", s->host_high_bytes);
-  json_add_int (&w2, "in_bytes", s->in_bytes);
-  json_add_int (&w2, "launches", s->launches);
-  json_add_int (&w2, "leaves", s->leaves);
-  json_add_int (&w2, "live_high_bytes", s->live_high_bytes);
-  json_add_int (&w2, "map_calls", s->map_calls);
-  json_put_key (&w2, "messages");
-  json_open_array (&w2);
-  for (int i = 0; i < b->messages && i < SHIM_MESSAGES; i++)
-    json_put_text (&w2, b->message[i]);
-  json_close_array (&w2);
-  json_add_int (&w2, "ops", s->ops);
-  json_add_int (&w2, "out_bytes", s->out_bytes);
-  json_add_int (&w2, "planned_map_calls", s->planned_map_calls);
-  json_add_int (&w2, "planned_step_ns", step_ns (s, s->planned_ns));
-  json_add_int (&w2, "planned_steps", s->planned_steps);
-  json_add_int (&w2, "predicted_step_ns", step_ns (s, s->predicted_ns));
-  json_add_bool (&w2, "refused", b->refused);
-  json_add_int (&w2, "resizes", s->resizes);
-  json_add_int (&w2, "room_waits", s->room_waits);
-  json_add_int (&w2, "shared_high_bytes",
-                call_text (c, "share") ? share_high_bytes (&w->share) : -1);
-  json_add_int (&w2, "stall_ns", s->planned_timed > 0 ? stall_ns (b) : 0);
-  json_add_int (&w2, "strict_steps", s->strict_steps);
-  json_add_int (&w2, "unplanned", s->unplanned);
-  json_close_object (&w2);
-  bool good = json_finish (&w2, &text, &c->err) && call_write (c, path, text.data, text.size);
-  bytes_free (&text);
-  return good;
-}
-
 /* ---- the command ---- */
 
 static bool read_strict (call *c, shim_config *k) {
@@ -249,6 +88,7 @@ static bool read_strict (call *c, shim_config *k) {
     return false;
   k->strict = (shim_strict)which;
   k->wait = call_flag (c, "wait");
+  k->shows_last = call_text (c, "chrome") != NULL;
   return true;
 }
 
@@ -337,8 +177,11 @@ static int run (call *c) {
   if (good && call_flag (c, "progress"))
     fprintf (stderr, "\n");
   if (good)
-    print_summary (&w);
-  good = good && write_report (c, &w, status);
+    run_summary (c, w.run.block);
+  good = good && run_report (c, w.run.block, status,
+                             call_text (c, "share") ? share_high_bytes (&w.share) : -1);
+  if (good && call_text (c, "chrome"))
+    good = run_chrome (c, &w.run, call_text (c, "chrome"));
   share_leave (&w.share);
   if (good && w.run.block->faults > 0 && status == EXIT_YES)
     status = EXIT_NO;
@@ -357,6 +200,7 @@ static const cli_option options[] = {
     "and with --driver emulated the emulated link" },
   { 0, "plan", "FILE",
     "follow this plan instead of making one; it must be for the step's own trace" },
+  OPTION_SERVER,
   { 0, "keep-plan", "FILE", "write the last plan that was made" },
   { 0, "keep-trace", "FILE", "write the trace that it is for" },
   { 0, "wait", NULL, "the program waits while a plan is made, so that runs are alike" },
@@ -375,6 +219,8 @@ static const cli_option options[] = {
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "progress", NULL, "say how it goes while it runs" },
   { 0, "report", "FILE", "write what happened as JSON" },
+  { 0, "chrome", "FILE",
+    "write the last planned step for chrome://tracing and Perfetto: its ops and ferry's copies" },
   { 0, "share", "NAME",
     "share the budget with all runs of that name; without a program: say who shares it" },
   { 0, "least", "SIZE",

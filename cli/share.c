@@ -14,18 +14,10 @@
 
 #include "base/sha256.h"
 #include "base/units.h"
-#include "solver/fleet/cards.h"
+#include "cli/share_rooms.h"
 #include "trace/trace.h"
 
-enum { FAIR_PARTS = 8, PACK_TICKS = 4000 };
-
-static int64_t get (const share *g, int row, int word) {
-  return __atomic_load_n (&g->group.at->row[row].word[word], __ATOMIC_ACQUIRE);
-}
-
-static void set (share *g, int row, int word, int64_t value) {
-  __atomic_store_n (&g->group.at->row[row].word[word], value, __ATOMIC_RELEASE);
-}
+enum { FAIR_PARTS = 8 };
 
 /* ---- the group's folder and name ---- */
 
@@ -112,9 +104,9 @@ static bool take_row (call *c, share *g, int64_t total) {
   bool good = all[GROUP_TOTAL] == total;
   int row = good ? roster_take (&g->group, SEAT_LAUNCHER) : ROSTER_NONE;
   if (row != ROSTER_NONE) {
-    set (g, row, MEMBER_WANT, total);
-    set (g, row, MEMBER_ORDER, ++all[GROUP_JOINED]);
-    set (g, row, MEMBER_PID, getpid ());
+    share_set (g, row, MEMBER_WANT, total);
+    share_set (g, row, MEMBER_ORDER, ++all[GROUP_JOINED]);
+    share_set (g, row, MEMBER_PID, getpid ());
   }
   int64_t theirs = all[GROUP_TOTAL];
   roster_leave (&g->group);
@@ -145,7 +137,7 @@ bool share_join (call *c, const char *name, const device *d, shim_config *k, sha
   if (k->emulated)
     k->emu.memory_bytes = k->budget_bytes;
   k->share_row = g->group.own;
-  set (g, g->group.own, MEMBER_NEED, least);
+  share_set (g, g->group.own, MEMBER_NEED, least);
   return true;
 }
 
@@ -190,172 +182,6 @@ int64_t share_high_bytes (const share *g) {
   return high;
 }
 
-/* ---- rooms for all ---- */
-
-typedef struct member {
-  int row;
-  int64_t order, target;
-} member;
-
-static int by_order (const void *x, const void *y) {
-  const member *a = x, *b = y;
-  return (a->order > b->order) - (a->order < b->order);
-}
-
-static int members_of (const share *g, member *out) {
-  int n = 0;
-  for (int i = 0; i < ROSTER_ROWS; i++)
-    if (get (g, i, MEMBER_ORDER) != 0 && roster_taken (&g->group, i))
-      out[n++] = (member){ i, get (g, i, MEMBER_ORDER), 0 };
-  qsort (out, (size_t)n, sizeof *out, by_order);
-  return n;
-}
-
-static int64_t up (const share *g, int64_t bytes) {
-  return (bytes + g->granule_bytes - 1) / g->granule_bytes * g->granule_bytes;
-}
-
-/* The members and what is known of them, in a word. */
-static int64_t key_of (const share *g, const member *m, int n) {
-  uint64_t h = 1469598103934665603u;
-  for (int i = 0; i < n; i++) {
-    h = (h ^ (uint64_t)m[i].order) * 1099511628211u;
-    int times = 0; /* doubled: not after each new step of a program that has many */
-    for (int64_t steps = get (g, m[i].row, MEMBER_STEPS); steps > 0; steps /= 2)
-      times++;
-    h = (h ^ (uint64_t)times) * 1099511628211u;
-  }
-  return (int64_t)(h >> 1);
-}
-
-/* First what each needs, in the order in which they came: nobody overtakes who waits. Then what the
-   plan for all gives them, and the rest in equal parts to who has a use for it. */
-static void share_out (const share *g, member *m, int n) {
-  int64_t left = g->group.at->word[GROUP_TOTAL];
-  bool packed = g->group.at->word[GROUP_PACKED] == key_of (g, m, n);
-  int in = 0;
-  for (; in < n && up (g, get (g, m[in].row, MEMBER_NEED)) <= left; in++) {
-    m[in].target = up (g, get (g, m[in].row, MEMBER_NEED));
-    left -= m[in].target;
-  }
-  for (int i = 0; packed && i < in; i++) {
-    int64_t more = up (g, get (g, m[i].row, MEMBER_PACKED)) - m[i].target;
-    if (more > 0 && more <= left) {
-      m[i].target += more;
-      left -= more;
-    }
-  }
-  for (int takers = in; takers > 0 && left >= g->granule_bytes;) {
-    int64_t part = left / takers / g->granule_bytes * g->granule_bytes;
-    part = part > 0 ? part : g->granule_bytes;
-    takers = 0;
-    for (int i = 0; i < in && left >= g->granule_bytes; i++) {
-      int64_t more = up (g, get (g, m[i].row, MEMBER_WANT)) - m[i].target;
-      more = more < part ? more : part;
-      more = more < left ? more : left / g->granule_bytes * g->granule_bytes;
-      if (more > 0) {
-        m[i].target += more;
-        left -= more;
-        takers++;
-      }
-    }
-  }
-}
-
-/* Room is raised where it is there, with the table to itself: also if two should serve at once,
-   never more is granted than there is. */
-static void grant (share *g, const member *m, int n) {
-  roster_enter (&g->group);
-  int64_t left = g->group.at->word[GROUP_TOTAL];
-  for (int i = 0; i < ROSTER_ROWS; i++)
-    if (get (g, i, MEMBER_GRANTED) > 0) {
-      if (roster_taken (&g->group, i))
-        left -= get (g, i, MEMBER_GRANTED);
-      else
-        set (g, i, MEMBER_GRANTED, 0);
-    }
-  for (int i = 0; i < n; i++) {
-    int row = m[i].row;
-    int64_t has = get (g, row, MEMBER_GRANTED), asked = get (g, row, MEMBER_ASKED);
-    int64_t more = asked - has, need = up (g, get (g, row, MEMBER_NEED)) - has;
-    if (asked < has && !roster_seat_taken (&g->group, row, SEAT_PROGRAM)) {
-      set (g, row, MEMBER_GRANTED, asked); /* its program has not begun */
-      left += has - asked;
-    }
-    if (more > left && need > 0 && need <= left)
-      more = left / g->granule_bytes * g->granule_bytes;
-    if (more <= 0 || more > left)
-      continue;
-    if (__atomic_compare_exchange_n (&g->group.at->row[row].word[MEMBER_GRANTED], &has, has + more,
-                                     false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
-      left -= more;
-  }
-  roster_leave (&g->group);
-}
-
-/* ---- a plan for all, in a process of its own ---- */
-
-bool share_tell_step (call *c, const share *g, const trace *t) {
-  char path[SHIM_PATH];
-  snprintf (path, sizeof path, "%s/step-%d", g->folder, g->group.own);
-  return trace_store (t, path, TRACE_PLAIN, &c->err);
-}
-
-static bool pack_all (call *c, const share *g, const member *m, int n) {
-  cards_job jobs[CARDS_MOST_JOBS];
-  cards_answer found;
-  device card = *g->device;
-  int64_t total = g->group.at->word[GROUP_TOTAL];
-  for (int i = 0; i < n; i++) {
-    const char *path = arena_format (c->arena, &c->err, "%s/step-%d", g->folder, m[i].row);
-    jobs[i].name = path;
-    jobs[i].trace = path ? trace_load (path, NULL, c->arena, &c->err) : NULL;
-    if (!jobs[i].trace)
-      return false;
-  }
-  card.memory_bytes = total;
-  card.reserved_bytes = 0; /* the budget is of tensors */
-  card.granule_bytes = g->granule_bytes;
-  cards_options o = { .cards = &card,
-                      .n_cards = 1,
-                      .memory_bytes = total,
-                      .points = 6,
-                      .sampling = { .device = &card, .limit_ticks = PACK_TICKS },
-                      .limit_ticks = PACK_TICKS };
-  if (!cards_place_jobs (jobs, n, &o, c->arena, &found, &c->err))
-    return false;
-  for (int i = 0; i < n; i++)
-    if (found.places[i].card < 0)
-      return error_set (&c->err, ERR_infeasible, "%s", found.places[i].reason);
-  for (int i = 0; i < n; i++)
-    __atomic_store_n (&g->group.at->row[m[i].row].word[MEMBER_PACKED], found.places[i].budget_bytes,
-                      __ATOMIC_RELEASE);
-  return true;
-}
-
-static void serve_packer (call *c, share *g, const member *m, int n) {
-  int64_t key = key_of (g, m, n);
-  bool known = n > 1 && n <= CARDS_MOST_JOBS;
-  if (g->packer > 0 && waitpid (g->packer, NULL, WNOHANG) != g->packer)
-    return;
-  g->packer = -1;
-  for (int i = 0; i < n; i++)
-    known = known && get (g, m[i].row, MEMBER_STEPS) > 0;
-  if (!known || g->packing == key)
-    return;
-  g->packing = key;
-  fflush (NULL);
-  g->packer = fork ();
-  if (g->packer != 0)
-    return;
-  c->err = (error){ 0 };
-  if (pack_all (c, g, m, n))
-    __atomic_store_n (&g->group.at->word[GROUP_PACKED], key, __ATOMIC_RELEASE);
-  else
-    fprintf (stderr, "ferry: no plan for all who share: %s; they have equal parts\n", c->err.text);
-  _exit (0);
-}
-
 /* ---- the one who serves ---- */
 
 static void tell_state (const share *g, int to) {
@@ -363,7 +189,7 @@ static void tell_state (const share *g, int to) {
   bytes text = { 0 };
   error err = { 0 };
   member m[ROSTER_ROWS];
-  int n = members_of (g, m);
+  int n = share_members (g, m);
   json_begin (&w, 1);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", g->group.at->word[GROUP_TOTAL]);
@@ -371,12 +197,12 @@ static void tell_state (const share *g, int to) {
   json_open_array (&w);
   for (int i = 0; i < n; i++) {
     json_open_object (&w);
-    json_add_int (&w, "asked_bytes", get (g, m[i].row, MEMBER_ASKED));
-    json_add_int (&w, "granted_bytes", get (g, m[i].row, MEMBER_GRANTED));
-    json_add_int (&w, "launcher", get (g, m[i].row, MEMBER_PID));
-    json_add_int (&w, "need_bytes", get (g, m[i].row, MEMBER_NEED));
-    json_add_int (&w, "packed_bytes", get (g, m[i].row, MEMBER_PACKED));
-    json_add_int (&w, "steps", get (g, m[i].row, MEMBER_STEPS));
+    json_add_int (&w, "asked_bytes", share_get (g, m[i].row, MEMBER_ASKED));
+    json_add_int (&w, "granted_bytes", share_get (g, m[i].row, MEMBER_GRANTED));
+    json_add_int (&w, "launcher", share_get (g, m[i].row, MEMBER_PID));
+    json_add_int (&w, "need_bytes", share_get (g, m[i].row, MEMBER_NEED));
+    json_add_int (&w, "packed_bytes", share_get (g, m[i].row, MEMBER_PACKED));
+    json_add_int (&w, "steps", share_get (g, m[i].row, MEMBER_STEPS));
     json_close_object (&w);
   }
   json_close_array (&w);
@@ -397,28 +223,28 @@ void share_serve (call *c, share *g, const shim_block *b) {
   int own = g->group.own;
   bool sits = roster_seat_taken (&g->group, own, SEAT_PROGRAM);
   if (g->sat && !sits) { /* others behind the launcher have no use for a card */
-    set (g, own, MEMBER_NEED, 0);
-    set (g, own, MEMBER_WANT, 0);
-    set (g, own, MEMBER_GRANTED, 0);
+    share_set (g, own, MEMBER_NEED, 0);
+    share_set (g, own, MEMBER_WANT, 0);
+    share_set (g, own, MEMBER_GRANTED, 0);
   }
   g->sat = sits;
-  if (b->step_wanted > get (g, own, MEMBER_STEPS) && b->plan_ready == b->step_wanted)
-    set (g, own, MEMBER_STEPS, b->step_wanted);
+  if (b->step_wanted > share_get (g, own, MEMBER_STEPS) && b->plan_ready == b->step_wanted)
+    share_set (g, own, MEMBER_STEPS, b->step_wanted);
   if (!try_to_serve (g))
     return;
-  int n = members_of (g, m);
-  serve_packer (c, g, m, n);
-  share_out (g, m, n);
+  int n = share_members (g, m);
+  share_pack (c, g, m, n);
+  share_divide (g, m, n);
   for (int i = 0; i < n; i++)
-    if (get (g, m[i].row, MEMBER_ASKED) != m[i].target)
-      set (g, m[i].row, MEMBER_ASKED, m[i].target);
-  grant (g, m, n);
+    if (share_get (g, m[i].row, MEMBER_ASKED) != m[i].target)
+      share_set (g, m[i].row, MEMBER_ASKED, m[i].target);
+  share_grant (g, m, n);
   serve_askers (g);
 }
 
 bool share_may_start (call *c, share *g) {
-  int64_t need = up (g, get (g, g->group.own, MEMBER_NEED));
-  if (get (g, g->group.own, MEMBER_GRANTED) >= need)
+  int64_t need = share_up (g, share_get (g, g->group.own, MEMBER_NEED));
+  if (share_get (g, g->group.own, MEMBER_GRANTED) >= need)
     return true;
   char text[UNITS_TEXT];
   if (!g->said && g->socket < 0)

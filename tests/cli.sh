@@ -133,6 +133,8 @@ claim "compare has a row for each policy at each budget" compares
 claim "compare prints columns" compares_tsv
 claim "compare prints JSON" compares_json
 claim "bash completes commands, options, words, devices and files" completion
+batch_of_trace() { run 2 max-batch step.json -d h200 && grep -q 'ferry_torch.max_batch' err; }
+claim "max-batch of a trace names the package's call" batch_of_trace
 claim "colours stay away from files" no_color
 claim "without UTF-8 every byte is ASCII" ascii
 finish

@@ -15,18 +15,17 @@ budgets() { # NAME PROGRAM...
   for percent in 90 70 50; do
     same "$name" --wait --budget $((whole * percent / 100))B -- "${@:2}" || return 1
     [ "$(figure evictions "$name")" -gt 0 ] || { echo "$percent: nothing had to leave"; return 1; }
+    foreseen "$name" || { echo "at $percent %"; return 1; }
   done
   # The floor: what the largest op needs, and a chunk or so of small tensors.
   same "$name" --wait --budget $((floor + 5 * 65536))B -- "${@:2}"
 }
-planned() { # NAME PROGRAM...: by a plan, without a mapping call, near the prediction
-  local name=$1 seen predicted
-  plain "$@" || return 1
-  same "$name" --wait --budget "$(kib 70 whole)" -- "${@:2}" || return 1
-  seen=$(figure planned_step_ns "$name") predicted=$(figure predicted_step_ns "$name")
-  [ "$(figure planned_steps "$name")" -ge 10 ] && [ "$(figure planned_map_calls "$name")" = 0 ] &&
-    [ "$predicted" -gt 0 ] && [ $((seen * 100)) -le $((predicted * 105)) ] ||
-    { echo "planned steps $(figure planned_steps "$name"), map calls $(figure planned_map_calls "$name"), step $seen, predicted $predicted"; return 1; }
+foreseen() { # NAME: planned steps take what was predicted, within 5 % either way, without a mapping call
+  local seen predicted
+  seen=$(figure planned_step_ns "$1") predicted=$(figure predicted_step_ns "$1")
+  [ "$(figure planned_steps "$1")" -ge 7 ] && [ "$(figure planned_map_calls "$1")" = 0 ] && [ "$predicted" -gt 0 ] &&
+    [ $((seen * 100)) -le $((predicted * 105)) ] && [ $((seen * 100)) -ge $((predicted * 95)) ] ||
+    { echo "planned steps $(figure planned_steps "$1"), map calls $(figure planned_map_calls "$1"), step $seen, predicted $predicted"; return 1; }
 }
 modes() { # every mode of being away
   same mlp --wait --budget "$(kib 60 whole)" --strict always -- "$programs/mlp" "$kernels" 16 &&
@@ -36,26 +35,31 @@ modes() { # every mode of being away
 }
 fuzzed() { # whichever copy or kernel comes first, on demand and planned
   local seed
-  for seed in 1 2 3 4; do
+  for seed in 1 2; do
     same mlp --wait --budget "$(kib 60 whole)" --strict-steps 1 --emulated fuzz=200us,seed=$seed -- "$programs/mlp" "$kernels" 16 || return 1
   done
   plain streams "$programs/habits" "$kernels" 16 streams || return 1
-  for seed in 1 2; do
-    same streams --wait --budget 1000KiB --strict-steps 1 --emulated fuzz=200us,seed=$seed -- "$programs/habits" "$kernels" 16 streams || return 1
-  done
+  same streams --wait --budget 1000KiB --strict-steps 1 --emulated fuzz=200us,seed=3 -- "$programs/habits" "$kernels" 16 streams
 }
 real_clock() {
   same mlp --budget "$(kib 60 whole)" --emulated clock=real -- "$programs/mlp" "$kernels" 16
 }
 habit() { # NAME
-  plain "$1" "$programs/habits" "$kernels" 24 "$1" && same "$1" --wait --budget 1600KiB -- "$programs/habits" "$kernels" 24 "$1" &&
-    same "$1" --wait --budget 1000KiB -- "$programs/habits" "$kernels" 24 "$1"
+  plain "$1" "$programs/habits" "$kernels" 20 "$1" && same "$1" --wait --budget 1600KiB -- "$programs/habits" "$kernels" 20 "$1" &&
+    same "$1" --wait --budget 1000KiB -- "$programs/habits" "$kernels" 20 "$1" || return 1
+  case $1 in churn | shapes) ;; *) foreseen "$1" ;; esac
 }
 every_third() { # the plan in the end is of three steps
   plain accumulate "$programs/habits" "$kernels" 36 accumulate &&
     same accumulate --wait --budget 1000KiB --keep-trace third.json -- "$programs/habits" "$kernels" 36 accumulate &&
     [ "$(figure planned_steps accumulate)" -ge 6 ] && "$ferry" info -q third.json --json >third &&
     [ "$(sed -n 's/^ *"ops": \([0-9]*\).*/\1/p' third)" -gt 75 ] || { cat third; return 1; }
+}
+two_plans() { # one for each of two steps that take turns at random, entered again without another solve
+  plain phases "$programs/habits" "$kernels" 60 phases &&
+    same phases --wait --budget 1000KiB -- "$programs/habits" "$kernels" 60 phases &&
+    [ "$(figure plans phases)" -le 6 ] && [ "$(figure entries phases)" -ge 10 ] && [ "$(figure planned_steps phases)" -ge 36 ] ||
+    { echo "$(figure plans phases) plans, entered $(figure entries phases) times, $(figure planned_steps phases) planned steps"; return 1; }
 }
 named() { # the op that uses a tensor unseen, in words and in the report
   local status=0
@@ -124,22 +128,51 @@ reported() { # the report is what its schema says, and nothing else
       churned.json "$srcdir/data/schema/run-report.schema.json" &&
     [ "$(figure clean_bytes churned)" -gt 0 ] || { echo "no tensor left without a copy"; return 1; }
 }
+pictured() { # the last planned step: all its ops, copies both ways, and its ops take the time that a step took
+  command -v python3 >/dev/null || { echo "no python3"; return 77; }
+  plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB --chrome last.json -- "$programs/mlp" "$kernels" 16 &&
+    python3 - last.json "$(figure planned_step_ns mlp)" <<'END'
+import json, sys
+rows = [r for r in json.load(open(sys.argv[1]))["traceEvents"] if r["ph"] == "X"]
+ops = [r for r in rows if r["tid"] > 1]
+assert len(ops) == 38 and {r["tid"] for r in rows} >= {0, 1}, rows
+assert all(r["args"]["bytes"] > 0 for r in rows if r["tid"] < 2)
+took = max(r["ts"] + r["dur"] for r in ops) - min(r["ts"] for r in ops)
+assert abs(took * 1000 - int(sys.argv[2])) <= 0.02 * int(sys.argv[2]), (took, sys.argv[2])
+END
+}
+unserved() { # a server that is away keeps nobody from a plan
+  plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB --server unix:nowhere -- "$programs/mlp" "$kernels" 16 &&
+    [ "$(figure served_plans mlp)" = 0 ] && [ "$(figure planned_steps mlp)" -ge 10 ]
+}
+served() { # a plan that a server makes is followed
+  "$ferry" serve --help >/dev/null 2>&1 && "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err &
+  local server=$! i good=0
+  for ((i = 0; i < 200; i++)); do [ -S served ] && break; kill -0 "$server" 2>/dev/null || return 77; sleep 0.05; done
+  same mlp --wait --budget 1200KiB --server unix:served -- "$programs/mlp" "$kernels" 16 &&
+    [ "$(figure served_plans mlp)" = 1 ] && [ "$(figure planned_steps mlp)" -ge 10 ] && foreseen mlp || { good=1; cat mlp.err serve.err; }
+  kill "$server"
+  wait "$server"
+  return $good
+}
+claim "the last planned step is a picture" pictured
+claim "without its server a plan is made here" unserved
+claim "a plan of a server is followed" served
 claim "a report is as its schema says; what nobody touched leaves without a copy" reported
 claim "the session in docs/run.md is what is said today" session
-claim "an MLP says the same at 90, 70, 50 % and at its floor" budgets mlp "$programs/mlp" "$kernels" 16
+claim "an MLP says the same at 90, 70, 50 % and at its floor, as fast as predicted" budgets mlp "$programs/mlp" "$kernels" 16
 claim "strict, aliased and paranoid modes say the same" modes
 claim "so does every order of events" fuzzed
 claim "so does a device of real threads" real_clock
 claim "a plan that was kept can be followed" own_plan
 claim "signals and folders: nothing is left behind" clean
-claim "an LSTM says the same at 90, 70, 50 % and at its floor" budgets lstm "$programs/lstm" "$kernels" 12
-claim "its planned steps map nothing and take at most 5 % more than predicted" planned lstm "$programs/lstm" "$kernels" 16
-claim "a convolution net says the same at 90, 70, 50 % and at its floor" budgets conv "$programs/conv" "$kernels" 12
-claim "its planned steps map nothing and take at most 5 % more than predicted" planned conv "$programs/conv" "$kernels" 16
+claim "an LSTM says the same at 90, 70, 50 % and at its floor, as fast as predicted" budgets lstm "$programs/lstm" "$kernels" 11
+claim "a convolution net says the same at 90, 70, 50 % and at its floor, as fast as predicted" budgets conv "$programs/conv" "$kernels" 12
 for it in streams churn pointers shapes accumulate workers; do
   claim "a program of the habit \`$it\` says the same" habit $it
 done
 claim "a step that repeats every third time is planned as one" every_third
+claim "several plans are kept, each entered again when its step comes back" two_plans
 claim "an unseen use is named" named
 claim "an unseen use is loud" loud
 op_too_large() { # one op's tensors do not fit at once

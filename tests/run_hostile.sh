@@ -101,6 +101,36 @@ END
   under direct --budget 2MiB --host 6MiB -- ./direct || { cat direct.err; return 1; }
   [ "$(cat direct.out)" = "8 6 2 500" ] || { cat direct.out; return 1; }
 }
+# Memory of another context is another device's, or another owner's.
+contexts() {
+  cat >contexts.c <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+int main (void) {
+  void *d = dlopen ("libcuda.so.1", RTLD_NOW);
+  unsigned (*init) (unsigned), (*retain) (void **, int), (*current) (void *), (*create) (void **, unsigned, int), (*alloc) (unsigned long long *, size_t);
+  void *first, *second;
+  unsigned long long at;
+  if (!d)
+    return 9;
+  *(void **)&init = dlsym (d, "cuInit"), *(void **)&retain = dlsym (d, "cuDevicePrimaryCtxRetain");
+  *(void **)&current = dlsym (d, "cuCtxSetCurrent"), *(void **)&create = dlsym (d, "cuCtxCreate_v2");
+  *(void **)&alloc = dlsym (d, "cuMemAlloc_v2");
+  if (init (0) || retain (&first, 0) || current (first))
+    return 8;
+  unsigned one = alloc (&at, 1 << 18);
+  if (create (&second, 0, 0))
+    return 7;
+  unsigned two = alloc (&at, 1 << 18);
+  current (first);
+  printf ("%u %u %u\n", one, two, alloc (&at, 1 << 18));
+  return 0;
+}
+END
+  ${CC:-cc} -o contexts contexts.c -ldl || return 77
+  under contexts --budget 1MiB -- ./contexts && [ "$(cat contexts.out)" = "0 801 0" ] &&
+    grep -q 'a second gpu context allocated memory' contexts.err && grep -q '"refused": true' contexts.json || { cat contexts.out contexts.err; return 1; }
+}
 two_processes() { # the second that wants the device is told so
   under two --budget 1200KiB -- bash -c "'$programs/mlp' '$kernels' 200 >/dev/null & sleep 0.3; '$programs/mlp' '$kernels' 2; wait"
   grep -q 'wants the gpu too; the budget belongs to' two.err || { cat two.err; return 1; }
@@ -135,6 +165,7 @@ claim "a program with another user's rights is refused" setuid
 claim "a driver opened by its path is seen" by_path
 claim "a driver in a namespace of its own is refused" by_namespace
 claim "direct calls are served, and told of the host's memory too" direct
+claim "memory of a second context is refused" contexts
 claim "two processes are not served from one budget" two_processes
 for it in cuStreamBeginCapture cuGraphInstantiate cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \
   cuCtxEnablePeerAccess cuTexObjectCreate cuMemcpyBatchAsync cuMulticastCreate; do

@@ -36,6 +36,9 @@
 #define PFN_cuMemsetD8Async_v7000_pt PFN_cuMemsetD8Async_v7000_ptsz
 #define PFN_cuMemsetD16Async_v7000_pt PFN_cuMemsetD16Async_v7000_ptsz
 #define PFN_cuMemsetD32Async_v7000_pt PFN_cuMemsetD32Async_v7000_ptsz
+#define PFN_cuEventRecord_v7000_pt PFN_cuEventRecord_v7000_ptsz
+#define PFN_cuEventRecordWithFlags_v11010_pt PFN_cuEventRecordWithFlags_v11010_ptsz
+#define PFN_cuStreamWaitEvent_v7000_pt PFN_cuStreamWaitEvent_v7000_ptsz
 #define PFN_cuStreamSynchronize_v7000_pt PFN_cuStreamSynchronize_v7000_ptsz
 #define TYPE_0(type) type
 #define TYPE_1(type) type##_pt

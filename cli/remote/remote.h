@@ -5,6 +5,7 @@
 
 #include "cli/call/call.h"
 #include "server/client/client.h"
+#include "solver/solve.h"
 
 /* clang-format off */
 #define OPTION_SERVER { 0, "server", "URL", "a running `ferry serve`: http://HOST:PORT or " \
@@ -13,6 +14,10 @@
 
 /* `ferry solve --server`: the same plan, made there. */
 int remote_solve (call *c);
+
+/* The plan of the trace in a file, as `o` asks for it, to the file `output`. */
+bool remote_step (call *c, const char *trace, const solve_options *o,
+                  const char *output) MUST_CHECK;
 
 /* The end of a job by its status: done with an exit status, or the problem as an error. */
 bool remote_ended (call *c, const bytes *status, int *exit_status) MUST_CHECK;

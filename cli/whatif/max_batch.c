@@ -336,6 +336,12 @@ static bool print_text (const asking *a, const largest *all) {
 
 static bool read_asking (call *c, asking *a) {
   *a = (asking){ .c = c, .slowdown_ppm = 100000 };
+  if (strchr (c->operands[0], '/') || strstr (c->operands[0], ".json"))
+    return error_set (&c->err, ERR_usage,
+                      "%s is a trace of one batch, and max-batch builds networks of the zoo; for a "
+                      "PyTorch model, ferry_torch.max_batch () of docs/pytorch.md records other "
+                      "batches",
+                      c->operands[0]);
   if (!zoo_options_read (c, &a->request))
     return false;
   if (!call_text (c, "device"))
@@ -416,7 +422,9 @@ const cli_command command_max_batch = {
       "and "
       "made again instead. The bound is asked first, then plans are looked for below it. `above` "
       "is "
-      "a larger batch for which there is no such plan, or none was found.\n",
+      "a larger batch for which there is no such plan, or none was found.\n"
+      "A trace is of one batch: for a PyTorch model, ferry_torch.max_batch () records others "
+      "(docs/pytorch.md).\n",
   .options = options,
   .json = true,
   .run = run,

@@ -203,6 +203,8 @@ typedef struct machine {
 /* machine.c */
 /* Locked, or NULL and the reason. */
 machine *machine_enter (bool needs_context, CUresult *refused);
+/* A call about device `d`; `there`: the places for its answers are. */
+CUresult machine_device (CUdevice d, bool there);
 machine *machine_enter_stuck (void); /* even where an error stays; NULL: no machine */
 CUresult machine_leave (machine *m, CUresult result);
 int64_t machine_now (const machine *m);

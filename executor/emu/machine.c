@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The machine as a whole: made, configured, entered, left; devices, contexts, errors. */
+/* The machine as a whole: made, configured, entered, left; contexts. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,6 +7,8 @@
 
 #include "executor/emu/core.h"
 
+/* No row of driver.def has it: ferry itself makes no context. */
+EXPORT CUresult cuCtxCreate_v2 (CUcontext *out, unsigned int flags, CUdevice d);
 EXPORT CUresult emuConfigure (const emu_config *c);
 EXPORT CUresult emuNow (int64_t *ns);
 EXPORT CUresult emuRaces (emu_race *out, int capacity, int *count);
@@ -268,7 +270,7 @@ CUresult emuHighBytes (int64_t *bytes) {
   return machine_leave (m, CUDA_SUCCESS);
 }
 
-/* ---- start, errors ---- */
+/* ---- start ---- */
 
 CUresult cuInit (unsigned int flags) {
   if (flags != 0)
@@ -290,36 +292,7 @@ CUresult cuDriverGetVersion (int *version) {
   return CUDA_SUCCESS;
 }
 
-static const struct {
-  CUresult code;
-  const char *name, *text;
-} errors[] = {
-#define ERROR(name, text) { name, #name, text },
-#include "executor/emu/errors.def"
-#undef ERROR
-};
-
-static CUresult error_text (CUresult code, const char **out, bool name) {
-  if (out == NULL)
-    return CUDA_ERROR_INVALID_VALUE;
-  *out = NULL;
-  for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
-    if (errors[i].code == code)
-      *out = name ? errors[i].name : errors[i].text;
-  return *out == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
-}
-
-CUresult cuGetErrorName (CUresult code, const char **out) {
-  return error_text (code, out, true);
-}
-
-CUresult cuGetErrorString (CUresult code, const char **out) {
-  return error_text (code, out, false);
-}
-
-/* ---- the device ---- */
-
-static CUresult enter_device (CUdevice d, bool there) {
+CUresult machine_device (CUdevice d, bool there) {
   CUresult refused;
   machine *m = machine_enter (false, &refused);
   if (m == NULL)
@@ -329,65 +302,10 @@ static CUresult enter_device (CUdevice d, bool there) {
                                     : CUDA_SUCCESS);
 }
 
-CUresult cuDeviceGet (CUdevice *out, int ordinal) {
-  CUresult r = enter_device (ordinal, out != NULL);
-  if (r == CUDA_SUCCESS)
-    *out = 0;
-  return r;
-}
-
-CUresult cuDeviceGetCount (int *out) {
-  CUresult r = enter_device (0, out != NULL);
-  if (r == CUDA_SUCCESS)
-    *out = 1;
-  return r;
-}
-
-CUresult cuDeviceGetName (char *out, int size, CUdevice d) {
-  CUresult r = enter_device (d, out != NULL && size > 0);
-  if (r == CUDA_SUCCESS)
-    snprintf (out, (size_t)size, "emulated device");
-  return r;
-}
-
-CUresult cuDeviceGetUuid_v2 (CUuuid *out, CUdevice d) {
-  CUresult r = enter_device (d, out != NULL);
-  if (r == CUDA_SUCCESS)
-    memcpy (out->bytes, "ferry-emulated-0", 16);
-  return r;
-}
-
-CUresult cuDeviceGetAttribute (int *out, CUdevice_attribute attribute, CUdevice d) {
-  CUresult r = enter_device (d, out != NULL);
-  if (r != CUDA_SUCCESS)
-    return r;
-  switch (attribute) {
-  case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
-  case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
-  case CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED:
-  case CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED:
-    *out = 1;
-    return CUDA_SUCCESS;
-  case CU_DEVICE_ATTRIBUTE_ASYNC_ENGINE_COUNT:
-    *out = 2;
-    return CUDA_SUCCESS;
-  default:
-    *out = 0;
-    return CUDA_SUCCESS;
-  }
-}
-
-CUresult cuDeviceTotalMem_v2 (size_t *out, CUdevice d) {
-  CUresult r = enter_device (d, out != NULL);
-  if (r == CUDA_SUCCESS)
-    *out = (size_t)the_machine->config.memory_bytes;
-  return r;
-}
-
 /* ---- the one context ---- */
 
 CUresult cuDevicePrimaryCtxRetain (CUcontext *out, CUdevice d) {
-  CUresult r = enter_device (d, out != NULL);
+  CUresult r = machine_device (d, out != NULL);
   if (r != CUDA_SUCCESS)
     return r;
   machine *m = machine_enter_stuck ();
@@ -409,7 +327,7 @@ CUresult cuDevicePrimaryCtxRelease_v2 (CUdevice d) {
 }
 
 CUresult cuDevicePrimaryCtxGetState (CUdevice d, unsigned int *flags, int *active) {
-  CUresult r = enter_device (d, flags != NULL && active != NULL);
+  CUresult r = machine_device (d, flags != NULL && active != NULL);
   if (r == CUDA_SUCCESS) {
     *flags = 0;
     *active = the_machine->retained > 0;
@@ -418,14 +336,26 @@ CUresult cuDevicePrimaryCtxGetState (CUdevice d, unsigned int *flags, int *activ
 }
 
 CUresult cuCtxGetCurrent (CUcontext *out) {
-  CUresult r = enter_device (0, out != NULL);
+  CUresult r = machine_device (0, out != NULL);
   if (r == CUDA_SUCCESS)
     *out = depth == 0 ? NULL : contexts[depth - 1];
   return r;
 }
 
+/* A context that a program makes beside the primary one: another handle of the same memory. */
+static char made_context;
+
 static bool is_context (CUcontext c) {
-  return (machine *)c == the_machine;
+  return (machine *)c == the_machine || c == (CUcontext)(void *)&made_context;
+}
+
+CUresult cuCtxCreate_v2 (CUcontext *out, unsigned int flags, CUdevice d) {
+  (void)flags;
+  CUresult r = machine_device (d, out != NULL);
+  if (r != CUDA_SUCCESS)
+    return r;
+  *out = (CUcontext)(void *)&made_context;
+  return cuCtxPushCurrent_v2 (*out);
 }
 
 /* Also where an error stays: a program must be able to put its context away. */

@@ -25,6 +25,7 @@ static const struct {
   { "cuDeviceTotalMem", 3020 },
   { "cuDevicePrimaryCtxRetain", 7000 },
   { "cuDevicePrimaryCtxRelease", 11000 },
+  { "cuCtxCreate", 3020 },
   { "cuCtxPushCurrent", 4000 },
   { "cuCtxPopCurrent", 4000 },
   { "cuEventDestroy", 4000 },

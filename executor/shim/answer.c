@@ -18,6 +18,7 @@ void step_free (step *s) {
   free (s->words);
   free (s->aways);
   free (s->actions);
+  free (s->chunk_of);
   free (s);
 }
 

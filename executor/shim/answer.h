@@ -38,6 +38,8 @@ typedef struct step {
   int64_t predicted_ns;
   int32_t granules;
   step_span *aways, *actions;
+  int32_t *chunk_of; /* of each granule, once it is kept */
+  int64_t good_beat; /* the end of its last whole step; -1: it was left since */
 } step;
 
 step *step_take (const beats *b, int64_t first, int64_t end); /* NULL: no memory */

@@ -38,6 +38,8 @@ bool area_start (shim *s) {
   if (s->real.ctx_get_device != NULL && s->real.ctx_get_device (&device) != CUDA_SUCCESS)
     return false;
   s->real.device = device;
+  if (s->real.ctx_get_current (&s->context) != CUDA_SUCCESS)
+    return false;
   CUmemAllocationProp p = { .type = CU_MEM_ALLOCATION_TYPE_PINNED };
   p.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   p.location.id = device;
@@ -176,7 +178,7 @@ void area_free (shim *s, int32_t i, uint64_t stream_bits) {
   t->live = false;
   s->live_bytes -= t->bytes;
   s->live_tensors--;
-  if (t->planned == NONE)
+  if (!t->reserved)
     s->free_tensors[s->n_free++] = i;
 }
 

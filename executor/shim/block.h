@@ -24,6 +24,7 @@ typedef struct shim_config {
   int64_t strict_steps; /* planned steps before the first aliased one */
   int64_t skip_ops;     /* of a profile: these are not written */
   bool wait;            /* at the boundary, until the plan is made */
+  bool shows_last;      /* the times of the last planned step are written */
   bool emulated;
   emu_config emu;
   char folder[SHIM_PATH]; /* of the block: the other files lie in it */
@@ -63,7 +64,8 @@ typedef struct shim_seen {
   int64_t clean_bytes;         /* left without a copy: the host still had the same bytes */
   int64_t evictions, unplanned;
   int64_t map_calls, planned_map_calls; /* the second: in planned steps but for the first */
-  int64_t planned_steps, strict_steps, entries, leaves;
+  int64_t planned_steps, strict_steps, entries, leaves, plans;
+  int64_t served_plans;              /* made by a server */
   int64_t planned_ns, planned_timed; /* the sum of so many planned steps */
   int64_t predicted_ns;              /* the prediction of the same */
   int64_t period_ops;
@@ -94,6 +96,7 @@ typedef struct shim_block {
 /* The names of files in the block's folder. */
 #define SHIM_RECORD "record" /* a profile's beats */
 #define SHIM_STEP "step"     /* a step to be planned, in the same form; -N behind it */
+#define SHIM_LAST "last"     /* the last planned step, with --chrome */
 #define SHIM_PLAN "plan"     /* the answer; -N behind it */
 
 /* A record is 64-bit words: what it is, how many words follow, and those. */
@@ -104,13 +107,16 @@ enum shim_record {
   RECORD_OP,       /* token, name, stream, then the numbers of the allocations it touches */
   RECORD_TIME,     /* number of the op, ns, gap_ns or -1 */
   RECORD_CUT,      /* of a step: here it begins, and where it ends */
-  RECORD_PIN       /* number of an allocation that must stay */
+  RECORD_PIN,      /* number of an allocation that must stay */
+  RECORD_ORDER,    /* of a step's beats, from its first: one, what it waits for (less than 0: of the
+                      step before), 1 if the host waits too */
+  RECORD_LINK      /* of a step's beats: a copy of the program's, its bytes, less than 0: out */
 };
 
 /* The answer, words as well: magic, predicted ns, granules, and how many rows of each sort follow.
    A home: number, pages, a granule a page. Away at the boundary: number, first page, pages. An
    action: the beat behind which it is done (-1: before the first), 0 out or 1 in, number, first
    page, pages; in order of the beats. */
-enum { PLAN_MAGIC = 0x706c616e, PLAN_HEAD = 6 };
+enum { PLAN_MAGIC = 0x706c616e, PLAN_PREDICTED = 1, PLAN_HEAD = 6 };
 
 #endif

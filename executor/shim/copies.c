@@ -16,6 +16,9 @@ static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, si
   op_mix (o, (uint64_t)o->name << 32 ^ bytes);
   op_touch (o, to);
   op_touch (o, from);
+  bool there = area_has (s, to), here = area_has (s, from);
+  if (o->kind == OP_COPY && there != here)
+    o->link_bytes = there ? (int64_t)bytes : -(int64_t)bytes;
 }
 
 /* `call` makes the op's call. */

@@ -7,7 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "executor/shim/answer.h"
+#include "executor/shim/last.h"
+#include "executor/shim/plans.h"
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
 
@@ -15,12 +16,13 @@ enum { MARKS = 4, MOST_STEPS_TOLD = 32 };
 
 struct follow {
   step *asked; /* told to the launcher, not answered yet */
-  step *plan;
-  int32_t *chunk_of; /* of each granule */
+  step *plan;  /* the one that is followed */
+  plans plans; /* all that are kept */
   bool on;
   bool fresh;       /* a step has ended and the next has not begun */
   int32_t at;       /* the next beat of the step */
   int32_t action;   /* the next of its actions */
+  int64_t due;      /* actions behind beats up to this one are to be done */
   int64_t in_a_row; /* planned steps since it was entered, or since strict mode ended */
   int64_t strict_left;
   int64_t maps_before;
@@ -57,59 +59,7 @@ void follow_finish (shim *s) {
                  "step replaces, so it stayed on demand");
 }
 
-/* ---- a plan comes and goes ---- */
-
-/* Its address space is anybody's again. */
-static void drop_plan (shim *s) {
-  follow *f = s->follow;
-  for (int32_t k = 0; f->plan != NULL && k < f->plan->n_tensors; k++) {
-    int32_t t = f->plan->tensors[k].slot;
-    if (t < 0)
-      continue;
-    s->tensors[t].planned = NONE;
-    if (!s->tensors[t].live && !f->plan->tensors[k].lasts)
-      s->free_tensors[s->n_free++] = t;
-  }
-  step_free (f->plan);
-  free (f->chunk_of);
-  f->plan = NULL;
-  f->chunk_of = NULL;
-}
-
-/* Granules are chunks, but for those of small tensors. */
-static bool give_chunks (shim *s, const step *p) {
-  follow *f = s->follow;
-  while (chunk_new (s) != NONE) {
-  }
-  f->chunk_of = calloc ((size_t)p->granules + 1, sizeof *f->chunk_of);
-  int32_t n = 0;
-  for (int32_t c = 0; f->chunk_of != NULL && c < s->n_chunks && n < p->granules; c++)
-    if (!s->chunks[c].small)
-      f->chunk_of[n++] = c;
-  return f->chunk_of != NULL && n == p->granules;
-}
-
-static int32_t tensor_numbered (const shim *s, int64_t number) {
-  for (int32_t t = 0; t < s->n_tensors; t++)
-    if (s->tensors[t].live && s->tensors[t].number == number)
-      return t;
-  return NONE;
-}
-
-static bool bind_lasting (shim *s, step *p) {
-  for (int32_t k = 0; k < p->n_tensors; k++)
-    if (p->tensors[k].lasts) {
-      int32_t t = tensor_numbered (s, p->tensors[k].number);
-      if (t == NONE ||
-          (p->tensors[k].homes != NULL && p->tensors[k].pages != s->tensors[t].n_pages))
-        return false;
-      p->tensors[k].slot = t;
-    }
-  for (int32_t k = 0; k < p->n_tensors; k++)
-    if (p->tensors[k].lasts)
-      s->tensors[p->tensors[k].slot].planned = k;
-  return true;
-}
+/* ---- a plan is asked for, and comes ---- */
 
 static void take_answer (shim *s) {
   follow *f = s->follow;
@@ -131,12 +81,9 @@ static void take_answer (shim *s) {
     return;
   }
   f->failures = 0;
-  drop_plan (s);
-  f->plan = p;
-  if (!give_chunks (s, p) || !bind_lasting (s, p)) {
-    drop_plan (s);
+  if (!plans_add (s, &f->plans, p))
     return;
-  }
+  s->block->seen.plans++;
   f->strict_left = s->block->config.strict_steps;
   s->block->seen.period_ops = p->n_beats;
 }
@@ -157,7 +104,7 @@ static void look_for_step (shim *s) {
       record_evictions (s, b->n - b->period) == s->block->seen.evictions ||
       f->told >= MOST_STEPS_TOLD || b->n < f->next_ask)
     return;
-  if (f->plan != NULL && f->plan->n_beats == b->period && b->run < 3 * b->period)
+  if (plans_have (&f->plans, b->period) && b->run < 3 * b->period)
     return; /* it is entered again without a new one */
   f->look = false;
   beats_answer a = beats_step (b, &first, &end);
@@ -189,6 +136,7 @@ static void leave (shim *s) {
   f->on = false;
   f->look = true;
   f->marks = 0;
+  f->plan->good_beat = -1; /* another one may begin with the same beat */
   s->block->seen.leaves++;
 }
 
@@ -196,77 +144,18 @@ void follow_resized (shim *s) {
   follow *f = s->follow;
   if (f->on)
     leave (s);
-  drop_plan (s);
+  while (f->plans.n > 0)
+    plans_drop (s, &f->plans, f->plans.kept[0]);
   f->told = f->failures = 0;
   f->next_ask = 0;
   f->look = true;
-}
-
-static bool is_home (const shim *s, const step_tensor *p, const int32_t *chunk_of) {
-  const tensor *t = &s->tensors[p->slot];
-  for (int32_t i = 0; i < p->pages; i++)
-    if (s->pages[t->first_page + i].chunk != chunk_of[p->homes[i]])
-      return false;
-  return true;
-}
-
-static void set_home (shim *s, const step_tensor *p, const int32_t *chunk_of) {
-  const tensor *t = &s->tensors[p->slot];
-  for (int32_t i = 0; i < p->pages; i++)
-    s->pages[t->first_page + i].chunk = chunk_of[p->homes[i]];
-}
-
-/* Everything goes where the plan has it between two steps. */
-static bool arrange (shim *s) {
-  follow *f = s->follow;
-  step *p = f->plan;
-  for (int32_t k = 0; k < p->n_tensors; k++) {
-    step_tensor *x = &p->tensors[k];
-    if (x->slot < 0 || x->homes == NULL || is_home (s, x, f->chunk_of))
-      continue;
-    if (s->tensors[x->slot].escaped || !tensor_settle (s, x->slot))
-      return false;
-    set_home (s, x, f->chunk_of);
-  }
-  for (int32_t i = 0; i < p->n_aways; i++) {
-    const step_span *a = &p->aways[i];
-    int32_t first = s->tensors[p->tensors[a->tensor].slot].first_page + a->first;
-    if (!pages_out (s, p->tensors[a->tensor].slot, first, first + a->count))
-      return false;
-  }
-  for (int32_t k = 0; k < p->n_tensors; k++) {
-    const step_tensor *x = &p->tensors[k];
-    if (!x->lasts || x->homes == NULL)
-      continue;
-    int32_t first = s->tensors[x->slot].first_page;
-    for (int32_t i = 0; i < x->pages; i++) {
-      bool away = false;
-      for (int32_t a = 0; a < p->n_aways; a++)
-        away = away || (p->aways[a].tensor == k && i >= p->aways[a].first &&
-                        i < p->aways[a].first + p->aways[a].count);
-      if (!away && s->pages[first + i].state == PAGE_AWAY &&
-          !pages_in (s, x->slot, first + i, first + i + 1))
-        return false;
-    }
-  }
-  return true;
-}
-
-static bool all_last (const shim *s, const step *p) {
-  if (s->live_tensors != p->n_lasting)
-    return false;
-  for (int32_t k = 0; k < p->n_tensors; k++) {
-    const step_tensor *x = &p->tensors[k];
-    if (x->lasts && (!s->tensors[x->slot].live || s->tensors[x->slot].number != x->number))
-      return false;
-  }
-  return true;
 }
 
 static void begin_step (shim *s) {
   follow *f = s->follow;
   int64_t paranoid = s->block->config.paranoid;
   f->action = 0;
+  f->due = -1;
   f->maps_before = s->block->seen.map_calls;
   if (!s->strict && paranoid > 0 && (s->block->seen.planned_steps + 1) % paranoid == 0) {
     strict_begin (s);
@@ -275,15 +164,30 @@ static void begin_step (shim *s) {
   }
 }
 
-static bool does (shim *s, int64_t beat) {
+/* Somebody is still where these pages come to. */
+static bool is_taken (const shim *s, int32_t first, int32_t count) {
+  for (int32_t p = first; p < first + count; p++) {
+    int32_t c = s->pages[p].chunk;
+    if (s->pages[p].state == PAGE_AWAY && c != NONE && s->chunks[c].page != NONE &&
+        s->chunks[c].page != p)
+      return true;
+  }
+  return false;
+}
+
+/* A program frees a tensor behind its last op, when a copy to the same place may already be due:
+   that waits for the free, that is, until the next beat; `all` is that moment. */
+static bool does (shim *s, bool all) {
   follow *f = s->follow;
   step *p = f->plan;
-  for (; f->action < p->n_actions && p->actions[f->action].beat <= beat; f->action++) {
+  for (; f->action < p->n_actions && p->actions[f->action].beat <= f->due; f->action++) {
     const step_span *a = &p->actions[f->action];
     int32_t t = p->tensors[a->tensor].slot;
     if (t < 0 || !s->tensors[t].live)
       continue;
     int32_t first = s->tensors[t].first_page + a->first;
+    if (a->in && !all && is_taken (s, first, a->count))
+      return true;
     if (!(a->in ? pages_in (s, t, first, first + a->count)
                 : s->tensors[t].escaped || pages_out (s, t, first, first + a->count)))
       return false;
@@ -293,17 +197,18 @@ static bool does (shim *s, int64_t beat) {
 
 static void try_to_enter (shim *s, uint64_t token, int64_t bytes) {
   follow *f = s->follow;
-  if (f->asked != NULL &&
+  if (f->asked != NULL && !f->on &&
       __atomic_load_n (&s->block->plan_ready, __ATOMIC_ACQUIRE) >= s->block->step_wanted)
     take_answer (s);
-  if (f->plan == NULL || f->on || f->plan->beats[0].bytes != bytes ||
-      f->plan->beats[0].token != token || !all_last (s, f->plan))
+  step *p = f->on ? NULL : plans_find (s, &f->plans, token, bytes);
+  if (p == NULL)
     return;
-  if (!arrange (s)) {
+  if (!plan_arrange (s, p)) {
     shim_say (s, "the plan cannot be entered: a tensor in the device's own data must stay");
-    drop_plan (s);
+    plans_drop (s, &f->plans, p);
     return;
   }
+  f->plan = p;
   f->on = true;
   f->fresh = false;
   f->at = 0;
@@ -348,6 +253,8 @@ static void end_step (shim *s) {
   follow *f = s->follow;
   shim_seen *seen = &s->block->seen;
   seen->planned_steps++;
+  last_step_ended (s, f->plan->n_beats);
+  f->plan->good_beat = record_beats (s)->n;
   seen->strict_steps += s->strict;
   if (!s->strict && f->in_a_row >= 1)
     seen->planned_map_calls += seen->map_calls - f->maps_before;
@@ -360,13 +267,17 @@ static void end_step (shim *s) {
   f->fresh = true;
 }
 
-/* Before the first beat of a step; what was freed since the last one is gone. */
+/* Before a beat; what was freed since the last one is gone. */
 static bool may_begin (shim *s) {
   follow *f = s->follow;
+  if (!does (s, true)) {
+    leave (s);
+    return false;
+  }
   if (!f->fresh)
     return true;
   f->fresh = false;
-  if (!all_last (s, f->plan)) {
+  if (!plan_all_last (s, f->plan)) {
     leave (s);
     return false;
   }
@@ -376,7 +287,8 @@ static bool may_begin (shim *s) {
 
 static void advance (shim *s) {
   follow *f = s->follow;
-  if (!does (s, f->at))
+  f->due = f->at;
+  if (!does (s, false))
     leave (s);
   else if (++f->at == f->plan->n_beats)
     end_step (s);
@@ -391,7 +303,7 @@ int32_t follow_allocate (shim *s, int64_t bytes) {
   try_to_enter (s, (uint64_t)bytes * 0x9e3779b97f4a7c15u + 1, bytes);
   if (!f->on || !may_begin (s))
     return NONE;
-  if (f->at == 0 && !does (s, -1)) {
+  if (f->at == 0 && !does (s, true)) {
     leave (s);
     return NONE;
   }
@@ -413,14 +325,11 @@ void follow_allocated (shim *s, int32_t t) {
     bool fresh = x->slot < 0;
     x->slot = t;
     s->tensors[t].planned = f->plan->beats[f->at].tensor;
-    if (x->homes != NULL && (fresh || !is_home (s, x, f->chunk_of))) {
-      if (!tensor_settle (s, t))
-        leave (s);
-      else
-        set_home (s, x, f->chunk_of);
-    }
-    if (f->on)
+    s->tensors[t].reserved = true;
+    if (plan_settle (s, f->plan, x, fresh))
       advance (s);
+    else
+      leave (s);
   } else if (f->asked == NULL)
     look_for_step (s);
 }
@@ -433,7 +342,7 @@ void follow_before (shim *s, op *o) {
     share_look (s);
   if (!f->on)
     try_to_enter (s, o->token, -1);
-  if (f->on && may_begin (s) && f->at == 0 && !does (s, -1))
+  if (f->on && may_begin (s) && f->at == 0 && !does (s, true))
     leave (s);
   if (f->on && !is_expected (s, o))
     leave (s);

@@ -27,8 +27,16 @@ static bool can_be_had (const shim *s, int64_t bytes) {
 }
 
 static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream, bool waits) {
+  CUcontext now = NULL;
   if (out == NULL || bytes == 0)
     return CUDA_ERROR_INVALID_VALUE;
+  if (s->real.ctx_get_current (&now) != CUDA_SUCCESS || now != s->context) {
+    if (!s->block->refused)
+      shim_say (s, "a second gpu context allocated memory; one gpu and one context per process is "
+                   "supported; use the primary context in all threads");
+    s->block->refused = 1;
+    return CUDA_ERROR_NOT_SUPPORTED;
+  }
   if (bytes > (size_t)1 << 46 || !can_be_had (s, (int64_t)bytes)) {
     if (!s->said_short && s->block->config.mode == SHIM_RUN)
       shim_say (s,
@@ -283,33 +291,7 @@ CUresult wrap_range (CUdeviceptr *base, size_t *size, CUdeviceptr at) {
   return shim_leave (s, CUDA_SUCCESS);
 }
 
-/* ---- calls that wait, and the end of a stream ---- */
-
-static CUresult after_wait (CUresult r) {
-  shim *s;
-  if (r == CUDA_SUCCESS && shim_of_process () != NULL &&
-      shim_of_process ()->block->config.mode == SHIM_PROFILE && shim_enter (&s)) {
-    record_harvest (s);
-    return shim_leave (s, r);
-  }
-  return shim_look (r);
-}
-
-CUresult wrap_stream_sync (CUstream stream) {
-  return after_wait (shim_real ()->stream_synchronize (stream));
-}
-
-CUresult wrap_stream_sync_ptsz (CUstream stream) {
-  return wrap_stream_sync (own_stream (stream));
-}
-
-CUresult wrap_event_sync (CUevent event) {
-  return after_wait (shim_real ()->event_synchronize (event));
-}
-
-CUresult wrap_ctx_sync (void) {
-  return after_wait (shim_real ()->ctx_synchronize ());
-}
+/* ---- the end of a stream ---- */
 
 /* Its work is over before anybody could ask it for an event. */
 CUresult wrap_stream_destroy (CUstream stream) {

@@ -17,117 +17,6 @@ uint64_t shim_mix (uint64_t h, uint64_t word) {
   return h ^ h >> 29;
 }
 
-int32_t shim_name (shim *s, const char *text) {
-  for (int32_t i = 0; i < s->n_names; i++)
-    if (strcmp (s->names[i], text) == 0)
-      return i;
-  if (s->n_names == s->names_capacity) {
-    int32_t capacity = s->names_capacity == 0 ? 64 : 2 * s->names_capacity;
-    char **moved = realloc (s->names, (size_t)capacity * sizeof *moved);
-    if (moved == NULL)
-      return 0;
-    s->names = moved;
-    s->names_capacity = capacity;
-  }
-  s->names[s->n_names] = strdup (text);
-  return s->n_names++;
-}
-
-/* ---- functions, by their handles ---- */
-
-static bool read_params (shim *s, function *f, CUfunction handle) {
-  const driver *d = &s->real;
-  size_t offset, bytes;
-  int32_t capacity = 0;
-  bool as_kernel = d->func_get_param == NULL;
-  for (size_t i = 0;; i++) {
-    CUresult r =
-        as_kernel ? CUDA_ERROR_INVALID_HANDLE : d->func_get_param (handle, i, &offset, &bytes);
-    if (r == CUDA_ERROR_INVALID_HANDLE && d->kernel_get_param != NULL) {
-      as_kernel = true;
-      r = d->kernel_get_param ((CUkernel)(void *)handle, i, &offset, &bytes);
-    }
-    if (r == CUDA_ERROR_INVALID_VALUE)
-      return true;
-    if (r != CUDA_SUCCESS)
-      return false;
-    if (f->n_params == capacity) {
-      capacity = capacity == 0 ? 8 : 2 * capacity;
-      uint32_t *offsets = realloc (f->offsets, (size_t)capacity * sizeof *offsets);
-      f->offsets = offsets != NULL ? offsets : f->offsets;
-      uint32_t *sizes = realloc (f->sizes, (size_t)capacity * sizeof *sizes);
-      f->sizes = sizes != NULL ? sizes : f->sizes;
-      if (offsets == NULL || sizes == NULL)
-        return false;
-    }
-    f->offsets[f->n_params] = (uint32_t)offset;
-    f->sizes[f->n_params++] = (uint32_t)bytes;
-  }
-}
-
-static function *row_of (shim *s, const void *handle) {
-  uint64_t at = shim_mix (0, (uintptr_t)handle);
-  for (;; at++) {
-    function *f = &s->functions[at % (uint64_t)s->functions_capacity];
-    if (f->handle == handle || f->handle == NULL)
-      return f;
-  }
-}
-
-void functions_forget (shim *s) {
-  for (int32_t i = 0; i < s->functions_capacity; i++) {
-    free (s->functions[i].offsets);
-    free (s->functions[i].sizes);
-  }
-  free (s->functions);
-  s->functions = NULL;
-  s->functions_capacity = s->n_functions = 0;
-}
-
-static bool has_room (shim *s) {
-  if (2 * s->n_functions < s->functions_capacity)
-    return true;
-  int32_t old = s->functions_capacity;
-  function *before = s->functions;
-  function *rows = calloc (old == 0 ? 256 : 2 * (size_t)old, sizeof *rows);
-  if (rows == NULL)
-    return false;
-  s->functions = rows;
-  s->functions_capacity = old == 0 ? 256 : 2 * old;
-  for (int32_t i = 0; i < old; i++)
-    if (before[i].handle != NULL)
-      *row_of (s, before[i].handle) = before[i];
-  free (before);
-  return true;
-}
-
-function *function_of (shim *s, CUfunction handle) {
-  if (!has_room (s))
-    return NULL;
-  function *f = row_of (s, handle);
-  if (f->handle != NULL)
-    return f;
-  const char *name = NULL;
-  if (s->real.func_get_name == NULL || s->real.func_get_name (&name, handle) != CUDA_SUCCESS ||
-      name == NULL)
-    name = "a kernel without a name";
-  if (!read_params (s, f, handle)) {
-    shim_say (s,
-              "the parameters of kernel `%s` are not told (cuFuncGetParamInfo), so its tensors "
-              "cannot be found; a driver of CUDA 12.4 or later is needed",
-              name);
-    s->block->refused = 1;
-    return NULL;
-  }
-  f->handle = handle;
-  f->name = shim_name (s, name);
-  f->name_hash = 14695981039346656037u;
-  for (const char *c = name; *c != 0; c++)
-    f->name_hash = (f->name_hash ^ (unsigned char)*c) * 1099511628211u;
-  s->n_functions++;
-  return f;
-}
-
 /* ---- an op ---- */
 
 static _Thread_local shim *entered AT_START;
@@ -148,6 +37,7 @@ bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   o->n_refs = 0;
   o->capacity = sizeof o->few / sizeof *o->few;
   o->number = s->ops;
+  o->link_bytes = 0;
   return true;
 }
 
@@ -390,25 +280,4 @@ CUresult wrap_launch_ex_ptsz (const CUlaunchConfig *l, CUfunction f, void **para
   CUlaunchConfig own = *l;
   own.hStream = own_stream (l->hStream);
   return wrap_launch_ex (&own, f, params, extra);
-}
-
-/* Handle values are used again once a module is gone. */
-static void forget (void) {
-  shim *s;
-  if (!shim_enter (&s))
-    return;
-  functions_forget (s);
-  (void)shim_leave (s, CUDA_SUCCESS);
-}
-
-CUresult wrap_module_unload (CUmodule m) {
-  CUresult (*real) (CUmodule) = shim_symbol ("cuModuleUnload");
-  forget ();
-  return real == NULL ? CUDA_ERROR_NOT_FOUND : real (m);
-}
-
-CUresult wrap_library_unload (CUlibrary l) {
-  CUresult (*real) (CUlibrary) = shim_symbol ("cuLibraryUnload");
-  forget ();
-  return real == NULL ? CUDA_ERROR_NOT_FOUND : real (l);
 }

@@ -7,12 +7,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "executor/shim/order.h"
+
 enum { BEATS = 1 << 16, REFS = 1 << 20, LIVES = 1 << 17, WORDS = 1 << 15 };
 
 typedef struct times {
   CUevent start, end; /* made when they are first needed */
   bool timed;
   int64_t evictions; /* before it */
+  int64_t link_bytes;
 } times;
 
 struct record {
@@ -41,6 +44,13 @@ const char *record_last (const shim *s, int back) {
 
 int64_t record_evictions (const shim *s, int64_t beat) {
   return s->record->times[beat & (BEATS - 1)].evictions;
+}
+
+bool record_events (const shim *s, int64_t i, CUevent *start, CUevent *end) {
+  const times *t = &s->record->times[i & (BEATS - 1)];
+  *start = t->start;
+  *end = t->end;
+  return beats_at (&s->record->beats, i)->op >= 0 && t->timed;
 }
 
 /* ---- the file ---- */
@@ -209,6 +219,8 @@ void record_before (shim *s, const op *o) {
   if (r->file >= 0 && r->beats.n - r->next_timed > BEATS / 2)
     harvest (s, true);
   t->evictions = s->block->seen.evictions;
+  t->link_bytes = o->link_bytes;
+  order_op (s->order, r->beats.n, o->stream_bit);
   t->timed = makes_times (s) &&
              (t->start != NULL || (s->real.event_create (&t->start, 0) == CUDA_SUCCESS &&
                                    s->real.event_create (&t->end, 0) == CUDA_SUCCESS));
@@ -238,14 +250,17 @@ void record_before (shim *s, const op *o) {
 
 void record_after (shim *s, const op *o) {
   record *r = s->record;
-  for (int64_t i = r->beats.n - 1; i >= 0 && r->beats.n - i < 1024; i--)
+  int64_t i = r->beats.n - 1;
+  for (; i >= 0 && r->beats.n - i < 1024; i--)
     if (beats_at (&r->beats, i)->op == o->number) {
       if (r->times[i & (BEATS - 1)].timed)
         s->real.event_record (r->times[i & (BEATS - 1)].end, o->stream);
       break;
     }
-  if (o->waits)
+  if (o->waits) {
+    order_waited (s->order, i);
     record_harvest (s);
+  }
 }
 
 void record_finish (shim *s) {
@@ -270,6 +285,18 @@ static int by_end (const void *x, const void *y) {
   const life *a = *(const life *const *)x, *b = *(const life *const *)y;
   return a->freed != b->freed ? (a->freed > b->freed) - (a->freed < b->freed)
                               : (a->number > b->number) - (a->number < b->number);
+}
+
+/* Which beats wait for which, and which of them use the link. */
+static void put_order (const shim *s, record *r, int64_t first, int64_t end) {
+  const order_edge *e;
+  for (int64_t at = 0; (e = order_next (s->order, first, end, &at)) != NULL;)
+    put (r, RECORD_ORDER, (int64_t[]){ e->beat - first, e->behind - first, e->host }, 3);
+  for (int64_t i = first; i < end; i++) {
+    int64_t bytes = r->times[i & (BEATS - 1)].link_bytes;
+    if (beats_at (&r->beats, i)->op >= 0 && bytes != 0)
+      put (r, RECORD_LINK, (int64_t[]){ i - first, bytes }, 2);
+  }
 }
 
 /* Lives that were there when it began, then beats, with frees between those where they were. */
@@ -301,6 +328,7 @@ static bool put_step (const shim *s, record *r, int64_t first, int64_t end) {
       put (r, RECORD_FREE, &freed[k]->number, 1);
   }
   free (freed);
+  put_order (s, r, first, end);
   return true;
 }
 

@@ -14,6 +14,8 @@ void record_before (shim *s, const op *o); /* all is ready for the op's call */
 void record_after (shim *s, const op *o);
 const char *record_last (const shim *s, int back); /* the name of an op before; "" */
 const beats *record_beats (const shim *s);
+/* Around an op that is still kept; false: it has no times. */
+bool record_events (const shim *s, int64_t beat, CUevent *start, CUevent *end);
 /* How many there had been before a beat that is still kept. */
 int64_t record_evictions (const shim *s, int64_t beat);
 /* The times of what is done, after a call that waited. */

@@ -5,6 +5,7 @@
    for which the host waits. */
 #include <string.h>
 
+#include "executor/shim/last.h"
 #include "executor/shim/share.h"
 
 static int64_t span_bytes (const shim *s, const tensor *t, int32_t first, int32_t end) {
@@ -41,9 +42,11 @@ static bool has_host (shim *s, tensor *t) {
 static bool run_out (shim *s, tensor *t, int32_t first, int32_t end) {
   int64_t bytes = span_bytes (s, t, first, end);
   int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
+  last_copy_begins (s, false, bytes, t->number);
   if (s->real.copy_out_async (t->host + offset, page_at (s, first), (size_t)bytes, s->out) !=
       CUDA_SUCCESS)
     return false;
+  last_copy_ends (s);
   t->out_event = ring_record (s, true);
   s->block->seen.out_bytes += bytes;
   for (int32_t p = first; p < end; p++) {
@@ -155,9 +158,11 @@ static bool run_in (shim *s, tensor *t, int32_t first, int32_t end) {
     s->real.stream_wait_event (s->in, t->out_event, 0);
   int64_t bytes = span_bytes (s, t, first, end);
   int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
+  last_copy_begins (s, true, bytes, t->number);
   if (s->real.copy_in_async (page_at (s, first), t->host + offset, (size_t)bytes, s->in) !=
       CUDA_SUCCESS)
     return false;
+  last_copy_ends (s);
   t->in_event = ring_record (s, false);
   t->in_seen = 0;
   s->block->seen.in_bytes += bytes;

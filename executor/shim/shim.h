@@ -55,7 +55,8 @@ typedef struct tensor {
   uint64_t in_seen; /* streams that are behind it */
   CUevent out_event;
   char *host;      /* pinned; its own as long as the address space is */
-  int32_t planned; /* its place in the plan; NONE */
+  int32_t planned; /* its place in the plan that is followed, if it has one; NONE */
+  bool reserved;   /* its address space is a plan's */
 } tensor;
 
 typedef struct function {
@@ -81,11 +82,14 @@ typedef struct op {
   int32_t n_refs, capacity;
   int32_t few[64];
   int64_t number;
+  int64_t link_bytes; /* of a copy over the link: to the device, or less than 0: to the host */
 } op;
 
 typedef struct slab slab;
 typedef struct follow follow;
 typedef struct record record;
+typedef struct order order;
+typedef struct last last;
 
 typedef struct shim {
   pthread_mutex_t lock; /* guards everything below but what `alone` says */
@@ -98,6 +102,7 @@ typedef struct shim {
   CUresult fault; /* the result of a wait of ferry's own */
   uint64_t generation;
 
+  CUcontext context; /* whose memory it is */
   CUdeviceptr base;
   int64_t chunk_bytes, space_bytes;
   int32_t n_pages, next_page;
@@ -127,6 +132,8 @@ typedef struct shim {
   int32_t n_names, names_capacity;
   int64_t ops;
   record *record;
+  order *order;
+  last *last;
   follow *follow;
 } shim;
 
@@ -183,6 +190,8 @@ void op_payload (op *o, const void *from, size_t bytes);
 void shim_note (shim *s, CUresult r);
 CUresult shim_look (CUresult r); /* at what a call that waits returned */
 uint64_t shim_mix (uint64_t h, uint64_t word);
+
+/* functions.c */
 int32_t shim_name (shim *s, const char *text);
 function *function_of (shim *s, CUfunction f);
 void functions_forget (shim *s);

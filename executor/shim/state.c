@@ -13,6 +13,8 @@
 #include <unistd.h>
 
 #include "executor/shim/follow.h"
+#include "executor/shim/last.h"
+#include "executor/shim/order.h"
 #include "executor/shim/record.h"
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
@@ -81,6 +83,7 @@ static void finish (void) {
     return;
   (void)shim_look (the_driver.ctx_synchronize ()); /* a fault that no call of ours has met */
   inside = true;
+  last_write (s);
   record_finish (s);
   follow_finish (s);
   CUresult (*usage) (int64_t *) = shim_symbol ("emuHighBytes");
@@ -222,7 +225,8 @@ static bool start (shim *s) {
     s->alone = s->block->config.mode == SHIM_PROFILE;
     return false;
   }
-  s->started = area_start (s) && record_start (s) && follow_start (s);
+  s->order = order_new ();
+  s->started = s->order != NULL && area_start (s) && record_start (s) && follow_start (s);
   return s->started;
 }
 

@@ -205,6 +205,7 @@ trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map 
   if (!add_tensors (&m, err) || !add_ops (&m, err))
     return NULL;
   trace *t = build_finish (m.build, err);
+  map->n_tensors = t == NULL ? 0 : t->n_tensors;
   if (t == NULL || !add_samples (&m, t, err))
     return NULL;
   add_ends (&m, t);

@@ -8,7 +8,7 @@
 enum { MOST_LIVES = 1 << 28 };
 
 typedef struct counts {
-  int64_t beats, refs, lives, last_op, first_op;
+  int64_t beats, refs, lives, last_op, first_op, orders, links;
   int32_t names;
 } counts;
 
@@ -40,6 +40,10 @@ static bool is_sane (const reader *r) {
     return r->count >= 4 && r->words[1] >= 0 && r->words[1] < 1 << 24 && r->words[3] >= 0;
   case RECORD_TIME:
     return r->count == 3 && r->words[0] >= 0;
+  case RECORD_ORDER:
+    return r->count == 3 && r->words[0] >= 0 && r->words[1] <= r->words[0];
+  case RECORD_LINK:
+    return r->count == 2 && r->words[0] >= 0;
   default:
     return r->count >= 1;
   }
@@ -52,6 +56,8 @@ static bool count_all (reader r, counts *c, error *err) {
       return error_set (err, ERR_input, "the record of the program is broken");
     if (r.kind == RECORD_NAME && r.words[0] >= c->names)
       c->names = (int32_t)r.words[0] + 1;
+    c->orders += r.kind == RECORD_ORDER;
+    c->links += r.kind == RECORD_LINK;
     c->beats += r.kind == RECORD_ALLOC || r.kind == RECORD_OP;
     if (r.kind == RECORD_ALLOC && r.words[0] >= c->lives)
       c->lives = r.words[0] + 1;
@@ -112,6 +118,10 @@ static bool fill (steps *s, reader r, arena *a, error *err) {
       s->times[r.words[0] - s->first_op] = (steps_time){ r.words[1], r.words[2] };
     else if (r.kind == RECORD_PIN && beats_life (&s->beats, r.words[0]) != NULL)
       beats_life (&s->beats, r.words[0])->pinned = true;
+    else if (r.kind == RECORD_ORDER)
+      s->orders[s->n_orders++] = (steps_order){ r.words[0], r.words[1], r.words[2] != 0 };
+    else if (r.kind == RECORD_LINK)
+      s->links[s->n_links++] = (steps_link){ r.words[0], r.words[1] };
     else if (r.kind == RECORD_CUT && r.count == 2) {
       s->cut = true;
       s->cut_beats = r.words[1] - r.words[0];
@@ -141,7 +151,9 @@ bool steps_read (const char *path, arena *a, steps *out, error *err) {
     out->n_names = c.names;
     out->names = NEW (a, c.names + 1, const char *, err);
     out->times = NEW (a, out->n_times, steps_time, err);
-    good = out->names != NULL && out->times != NULL;
+    out->orders = NEW (a, c.orders + 1, steps_order, err);
+    out->links = NEW (a, c.links + 1, steps_link, err);
+    good = out->names != NULL && out->times != NULL && out->orders != NULL && out->links != NULL;
   }
   for (int64_t i = 0; good && i < out->n_times; i++)
     out->times[i].ns = -1;

@@ -12,6 +12,15 @@ typedef struct steps_time {
   int64_t ns, gap_ns; /* ns -1: not known */
 } steps_time;
 
+/* A wait between beats of one step, counted from its first. */
+typedef struct steps_order {
+  int64_t beat, behind; /* less than 0: of the step before */
+  bool host;            /* whatever is issued from there on waits too */
+} steps_order;
+typedef struct steps_link {
+  int64_t beat, bytes; /* less than 0: to the host */
+} steps_link;
+
 typedef struct steps {
   beats beats;
   steps_time *times; /* by the number of the op, from the first of the file */
@@ -21,6 +30,9 @@ typedef struct steps {
   int64_t n_ops;
   bool cut; /* the file is one step, its last so many beats */
   int64_t cut_beats;
+  steps_order *orders;
+  steps_link *links;
+  int64_t n_orders, n_links;
 } steps;
 
 /* The record of a whole program, or of one step. All that it holds beside the arena goes with
@@ -38,9 +50,10 @@ typedef struct steps_options {
 /* The trace's tensors and ops as they stand in the record. */
 typedef struct steps_map {
   int64_t first, end; /* the step's beats */
-  int64_t *number;    /* of each tensor, its allocation */
-  int64_t *beat;      /* of each op, counted from `first` */
-  int32_t found;      /* so many equal steps were there */
+  int64_t *number;    /* of each tensor, its allocation; ascending */
+  int32_t n_tensors;
+  int64_t *beat; /* of each op, counted from `first` */
+  int32_t found; /* so many equal steps were there */
 } steps_map;
 
 /* The step that the program repeats. */

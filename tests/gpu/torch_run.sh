@@ -32,7 +32,7 @@ for row in "${rows[@]}"; do
   done
 done
 python3 - "$work" "${rows[@]}" >"$out" <<'END'
-import json, os, sys
+import datetime, json, os, subprocess, sys
 work, rows, good = sys.argv[1], [], True
 def read(name):
     try:
@@ -56,6 +56,13 @@ for row in sys.argv[2:]:
         rows.append({"batch": int(batch), "error": "" if same else last_line(f"{name}-{part}.err"), "network": name,
                      "part": part, "report": report, "same": same, "step_ns": seen.get("step_ns"),
                      "step_ns_plain": plain.get("step_ns")})
-print(json.dumps({"command": "torch_run.sh", "rows": rows}, indent=1, sort_keys=True))
+def gpu(what):
+    try:
+        return subprocess.run(["nvidia-smi", "--query-gpu=" + what, "--format=csv,noheader"], capture_output=True,
+                              text=True, timeout=60).stdout.strip().splitlines()[0]
+    except (OSError, IndexError, subprocess.TimeoutExpired):
+        return ""
+print(json.dumps({"command": "torch_run.sh " + ";".join(sys.argv[2:]), "date": datetime.date.today().isoformat(),
+                  "driver": gpu("driver_version"), "gpu": gpu("name"), "rows": rows}, indent=1, sort_keys=True))
 sys.exit(0 if good else 1)
 END

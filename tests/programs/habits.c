@@ -7,6 +7,7 @@
    accumulate  the weights change in every third step only
    workers     forks children that do no GPU work, in the middle of it
    hidden      a kernel uses a tensor whose address an earlier one has left on the device
+   phases      turns of training and evaluation, of any length
    perturbed   now and then an extra op, a missing op, another shape
    launches    a thousand launches a step that do next to nothing */
 #include <stdio.h>
@@ -142,6 +143,20 @@ static void shapes (habits *h) {
   }
 }
 
+static void phases (habits *h) {
+  bool trains = true;
+  for (int i = 0, left = 6; i < h->g.steps; i++, left--) {
+    if (left == 0) {
+      trains = !trains;
+      left = 4 + (int)(draw (h) % 4);
+    }
+    chain (h, trains ? 12 : 9, N, NULL);
+    if (!trains)
+      LAUNCH (&h->g, "relu", NULL, N, &h->kept[5], &h->kept[5]);
+    say (h, i, NULL);
+  }
+}
+
 static void accumulate (habits *h) {
   for (int i = 0; i < h->g.steps; i++) {
     chain (h, 12, N, NULL);
@@ -207,9 +222,10 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (habits *h);
-  } all[] = { { "streams", streams }, { "churn", churn },           { "pointers", pointers },
-              { "shapes", shapes },   { "accumulate", accumulate }, { "workers", workers },
-              { "hidden", hidden },   { "perturbed", perturbed },   { "launches", launches } };
+  } all[] = { { "streams", streams },  { "churn", churn },           { "pointers", pointers },
+              { "shapes", shapes },    { "accumulate", accumulate }, { "workers", workers },
+              { "hidden", hidden },    { "perturbed", perturbed },   { "phases", phases },
+              { "launches", launches } };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {

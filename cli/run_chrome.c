@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/run_chrome.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { NUMBERS = 4, LANES = 64 };
+
+/* One line of the shim's: four numbers and a name. */
+typedef struct shown {
+  int64_t number[NUMBERS]; /* stream, start, length, bytes */
+  const char *name;
+} shown;
+
+static bool read_line (char *line, shown *out) {
+  char *at = line;
+  for (int i = 0; i < NUMBERS; i++) {
+    char *end;
+    out->number[i] = strtoll (at, &end, 10);
+    if (end == at || *end != ' ')
+      return false;
+    at = end + 1;
+  }
+  out->name = at;
+  return out->number[0] >= 0 && out->number[0] < LANES && out->number[2] >= 0;
+}
+
+/* The format's unit is the microsecond; nanoseconds stay exact behind the point. */
+static void put_us (call *c, json_writer *w, const char *key, int64_t ns) {
+  const char *text = arena_format (c->arena, &c->err, "%s%lld.%03lld", ns < 0 ? "-" : "",
+                                   (long long)(llabs (ns) / 1000), (long long)(llabs (ns) % 1000));
+  if (text)
+    json_add_raw (w, key, text);
+}
+
+static void put_lane (call *c, json_writer *w, int64_t lane) {
+  const char *name = lane == 0   ? "copies out"
+                     : lane == 1 ? "copies in"
+                                 : arena_format (c->arena, &c->err, "stream %lld", (long long)lane);
+  json_open_object (w);
+  json_put_key (w, "args");
+  json_open_object (w);
+  json_add_text (w, "name", name ? name : "");
+  json_close_object (w);
+  json_add_text (w, "name", "thread_name");
+  json_add_text (w, "ph", "M");
+  json_add_int (w, "pid", 1);
+  json_add_int (w, "tid", lane);
+  json_close_object (w);
+}
+
+static void put_shown (call *c, json_writer *w, const shown *s) {
+  json_open_object (w);
+  if (s->number[3] > 0) {
+    json_put_key (w, "args");
+    json_open_object (w);
+    json_add_int (w, "bytes", s->number[3]);
+    json_close_object (w);
+  }
+  put_us (c, w, "dur", s->number[2]);
+  json_add_text (w, "name", s->name);
+  json_add_text (w, "ph", "X");
+  json_add_int (w, "pid", 1);
+  json_add_int (w, "tid", s->number[0]);
+  put_us (c, w, "ts", s->number[1]);
+  json_close_object (w);
+}
+
+bool run_chrome (call *c, const program_run *r, const char *output) {
+  char path[SHIM_PATH + 64], *rest = NULL;
+  bool lanes[LANES] = { false };
+  json_writer w;
+  bytes text = { 0 }, made = { 0 };
+  if (!file_read_raw (program_file (r, path, sizeof path, SHIM_LAST, -1), (int64_t)1 << 30, &text,
+                      &c->err))
+    return false;
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_add_text (&w, "displayTimeUnit", "ns");
+  json_put_key (&w, "traceEvents");
+  json_open_array (&w);
+  for (char *line = strtok_r (text.data, "\n", &rest); line; line = strtok_r (NULL, "\n", &rest)) {
+    shown s;
+    if (!read_line (line, &s))
+      continue;
+    if (!lanes[s.number[0]])
+      put_lane (c, &w, s.number[0]);
+    lanes[s.number[0]] = true;
+    put_shown (c, &w, &s);
+  }
+  json_close_array (&w);
+  json_close_object (&w);
+  bool good = json_finish (&w, &made, &c->err) && call_write (c, output, made.data, made.size);
+  bytes_free (&text);
+  bytes_free (&made);
+  return good;
+}

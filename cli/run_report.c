@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/run_report.h"
+
+#include "base/units.h"
+
+/* The mean of a sum over the planned steps that were timed. */
+static int64_t step_ns (const shim_seen *s, int64_t sum_ns) {
+  return s->planned_timed > 0 ? sum_ns / s->planned_timed : 0;
+}
+
+/* A planned step's time beyond that of its ops: it waits for copies. */
+static int64_t stall_ns (const shim_block *b) {
+  int64_t ns = step_ns (&b->seen, b->seen.planned_ns) - b->step_ops_ns;
+  return ns > 0 ? ns : 0;
+}
+
+void run_summary (const call *c, const shim_block *b) {
+  const shim_seen *s = &b->seen;
+  char a[UNITS_TEXT], d[UNITS_TEXT], e[UNITS_TEXT], f[UNITS_TEXT];
+  call_note (c, "%lld ops; %s of %s on the device (the program held %s), %s of the host",
+             (long long)s->ops, units_bytes (a, s->device_high_bytes),
+             units_bytes (d, b->config.budget_bytes), units_bytes (e, s->live_high_bytes),
+             units_bytes (f, s->host_high_bytes));
+  if (s->evictions == 0) {
+    call_note (c, "nothing had to leave the device");
+    return;
+  }
+  call_note (c, "%lld evictions; %s out, %s in, of these %lld copies in on demand",
+             (long long)s->evictions, units_bytes (a, s->out_bytes), units_bytes (d, s->in_bytes),
+             (long long)s->unplanned);
+  if (s->clean_bytes > 0)
+    call_note (c, "%s more left without a copy, because the host had the same bytes",
+               units_bytes (a, s->clean_bytes));
+  if (s->entries == 0)
+    call_note (c, "no plan was followed: all steps ran on demand");
+  else if (s->planned_timed > 0)
+    call_note (c,
+               "%lld planned steps (%lld strict), entered %lld times, left %lld times; a step took "
+               "%s, predicted %s, and waited %s for copies",
+               (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
+               (long long)s->leaves, units_time (a, step_ns (s, s->planned_ns)),
+               units_time (d, step_ns (s, s->predicted_ns)), units_time (e, stall_ns (b)));
+  else
+    call_note (c, "%lld planned steps (%lld strict), entered %lld times, left %lld times",
+               (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
+               (long long)s->leaves);
+}
+
+bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_bytes) {
+  const shim_seen *s = &b->seen;
+  const char *path = call_text (c, "report");
+  json_writer w;
+  bytes text = { 0 };
+  if (!path)
+    return true;
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_int (&w, "budget_bytes", b->config.budget_bytes);
+  json_add_int (&w, "clean_bytes", s->clean_bytes);
+  json_add_int (&w, "device_high_bytes", s->device_high_bytes);
+  json_add_int (&w, "driver_high_bytes", s->driver_high_bytes);
+  json_add_bool (&w, "ended", b->ended);
+  json_add_int (&w, "entries", s->entries);
+  json_add_int (&w, "evictions", s->evictions);
+  json_add_int (&w, "exit_status", status);
+  json_add_text (&w, "fault_op", b->fault_op);
+  json_add_int (&w, "faults", b->faults);
+  json_add_int (&w, "floor_bytes", s->floor_bytes);
+  json_add_text (&w, "floor_op", b->floor_op);
+  json_add_int (&w, "host_high_bytes", s->host_high_bytes);
+  json_add_int (&w, "in_bytes", s->in_bytes);
+  json_add_int (&w, "launches", s->launches);
+  json_add_int (&w, "leaves", s->leaves);
+  json_add_int (&w, "live_high_bytes", s->live_high_bytes);
+  json_add_int (&w, "map_calls", s->map_calls);
+  json_put_key (&w, "messages");
+  json_open_array (&w);
+  for (int i = 0; i < b->messages && i < SHIM_MESSAGES; i++)
+    json_put_text (&w, b->message[i]);
+  json_close_array (&w);
+  json_add_int (&w, "ops", s->ops);
+  json_add_int (&w, "out_bytes", s->out_bytes);
+  json_add_int (&w, "planned_map_calls", s->planned_map_calls);
+  json_add_int (&w, "planned_step_ns", step_ns (s, s->planned_ns));
+  json_add_int (&w, "planned_steps", s->planned_steps);
+  json_add_int (&w, "plans", s->plans);
+  json_add_int (&w, "predicted_step_ns", step_ns (s, s->predicted_ns));
+  json_add_bool (&w, "refused", b->refused);
+  json_add_int (&w, "resizes", s->resizes);
+  json_add_int (&w, "room_waits", s->room_waits);
+  json_add_int (&w, "served_plans", s->served_plans);
+  json_add_int (&w, "shared_high_bytes", shared_high_bytes);
+  json_add_int (&w, "stall_ns", s->planned_timed > 0 ? stall_ns (b) : 0);
+  json_add_int (&w, "strict_steps", s->strict_steps);
+  json_add_int (&w, "unplanned", s->unplanned);
+  json_close_object (&w);
+  bool good = json_finish (&w, &text, &c->err) && call_write (c, path, text.data, text.size);
+  bytes_free (&text);
+  return good;
+}

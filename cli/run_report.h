@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The story of a run: the lines behind it, and the file of --report. */
+#ifndef FERRY_CLI_RUN_REPORT_H
+#define FERRY_CLI_RUN_REPORT_H
+
+#include "cli/call/call.h"
+#include "executor/shim/block.h"
+
+void run_summary (const call *c, const shim_block *b);
+/* shared_high_bytes: -1 where nobody shares the card. */
+bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_bytes) MUST_CHECK;
+
+#endif

@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "cli/run_step.h"
+
+#include <string.h>
+
+#include "cli/remote/remote.h"
+#include "executor/watch/answer.h"
+#include "executor/watch/foresee.h"
+#include "executor/watch/steps.h"
+#include "trace/check/check.h"
+#include "trace/summary.h"
+
+enum { PLAN_TICKS = 400000 };
+
+/* The device's and the options' limits, as the planner's options. */
+static void allow (const run_planner *w, int64_t budget_bytes, solve_options *o) {
+  const shim_config *k = &w->run->block->config;
+  *o = (solve_options){ .device = w->device,
+                        .budget_bytes = budget_bytes,
+                        .host_bytes = k->host_bytes,
+                        .limit_ticks = PLAN_TICKS,
+                        .seed = 1,
+                        .same_places = true };
+}
+
+/* The answer has the time that the program's own step takes, by what the shim does. */
+static bool foresee (run_planner *w, const steps *s, const steps_map *map, bytes *text) {
+  int64_t ns = 0;
+  if (!foresee_step (s, map, text, w->device, w->call->arena, &ns, &w->call->err))
+    return false;
+  memcpy (text->data + sizeof ns * PLAN_PREDICTED, &ns, sizeof ns);
+  return true;
+}
+
+static bool write_files (run_planner *w, const steps *s, const trace *t, const plan *p,
+                         const steps_map *map, int number) {
+  call *c = w->call;
+  char path[SHIM_PATH + 64];
+  bytes text = { 0 };
+  const char *kept = call_text (c, "keep-plan"), *kept_trace = call_text (c, "keep-trace");
+  bool good = answer_text (t, p, map, c->arena, &text, &c->err) && foresee (w, s, map, &text) &&
+              file_write (program_file (w->run, path, sizeof path, SHIM_PLAN, number), text.data,
+                          text.size, FILE_PLAIN, &c->err) &&
+              (!kept || plan_store (p, kept, false, &c->err)) &&
+              (!kept_trace || trace_store (t, kept_trace, TRACE_PLAIN, &c->err));
+  bytes_free (&text);
+  return good;
+}
+
+static const plan *plan_here (run_planner *w, const trace *t, const solve_options *o) {
+  solution found;
+  return solve (t, o, w->call->arena, &found, &w->call->err) ? found.plan : NULL;
+}
+
+/* A server that is away or has no plan does not keep the program from one. */
+static const plan *plan_there (run_planner *w, const trace *t, const solve_options *o) {
+  call *c = w->call;
+  char from[SHIM_PATH + 64], to[SHIM_PATH + 64];
+  const plan *p = NULL;
+  if (trace_store (t, program_file (w->run, from, sizeof from, "asked.json", -1), TRACE_PLAIN,
+                   &c->err) &&
+      remote_step (c, from, o, program_file (w->run, to, sizeof to, "made.json", -1)))
+    p = plan_load (to, NULL, c->arena, &c->err);
+  if (p && check_plan (t, p, c->arena, NULL, &c->err)) {
+    w->run->block->seen.served_plans++;
+    return p;
+  }
+  call_note (c, "no plan from %s: %s; it is made here", call_text (c, "server"), c->err.text);
+  c->err = (error){ 0 };
+  return plan_here (w, t, o);
+}
+
+bool run_step (run_planner *w, int number) {
+  call *c = w->call;
+  char path[SHIM_PATH + 64];
+  const shim_block *b = w->run->block;
+  steps s;
+  steps_map map;
+  solve_options o;
+  const char *given = call_text (c, "plan");
+  if (!steps_read (program_file (w->run, path, sizeof path, SHIM_STEP, number), c->arena, &s,
+                   &c->err))
+    return false;
+  steps_options told = { .name = c->operands[0],
+                         .detail = "event pairs around each op, in a run under a budget",
+                         .round_bytes = b->step_granule };
+  trace *t = steps_trace (&s, &told, c->arena, &map, &c->err);
+  w->device->granule_bytes = b->step_granule;
+  allow (w, b->step_granules * b->step_granule, &o);
+  const plan *p = NULL;
+  if (t && given) {
+    p = plan_load (given, NULL, c->arena, &c->err);
+    if (p && !check_plan (t, p, c->arena, NULL, &c->err))
+      p = NULL;
+  } else if (t)
+    p = call_text (c, "server") ? plan_there (w, t, &o) : plan_here (w, t, &o);
+  if (t)
+    w->run->block->step_ops_ns = trace_total_ns (t);
+  bool good = p && write_files (w, &s, t, p, &map, number) &&
+              (!call_text (c, "share") || share_tell_step (c, w->share, t));
+  steps_close (&s);
+  return good;
+}

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The plan of a step that a program repeats: made here, by a server or before, and told to the
+   program. */
+#ifndef FERRY_CLI_RUN_STEP_H
+#define FERRY_CLI_RUN_STEP_H
+
+#include "cli/program.h"
+#include "cli/share.h"
+#include "solver/solve.h"
+
+typedef struct run_planner {
+  call *call;
+  program_run *run;
+  share *share;   /* with --share */
+  device *device; /* its granule becomes the program's */
+} run_planner;
+
+/* Plans the step of that number; c->err says why there is no plan. */
+bool run_step (run_planner *w, int number) MUST_CHECK;
+
+#endif

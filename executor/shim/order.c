@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "executor/shim/order.h"
+
+#include <stdlib.h>
+
+#include "executor/shim/record.h"
+#include "executor/shim/wraps.h"
+
+enum { MARKED = 4096, EDGES = 1 << 15, WAITS = 8 };
+
+typedef struct waits {
+  int64_t behind[WAITS];
+  int32_t n;
+} waits;
+
+struct order {
+  struct {
+    CUevent event;
+    int64_t beat;
+  } marked[MARKED];      /* an event's last record; two of one row: the newer */
+  int64_t last[STREAMS]; /* the newest beat of each stream; -1: none */
+  int64_t told[STREAMS]; /* up to there the host has waited for the stream */
+  waits stream[STREAMS], host;
+  order_edge edges[EDGES]; /* the newest */
+  int64_t n_edges;
+};
+
+order *order_new (void) {
+  order *o = calloc (1, sizeof *o);
+  for (int i = 0; o != NULL && i < STREAMS; i++)
+    o->last[i] = o->told[i] = -1;
+  return o;
+}
+
+/* Too many: the oldest is the one that matters least. */
+static void add (waits *w, int64_t behind) {
+  int32_t to = 0;
+  if (behind < 0)
+    return;
+  for (int32_t i = 0; i < w->n; i++)
+    if (w->behind[i] == behind)
+      return;
+  if (w->n < WAITS)
+    to = w->n++;
+  else
+    for (int32_t i = 1; i < WAITS; i++)
+      to = w->behind[i] < w->behind[to] ? i : to;
+  w->behind[to] = behind;
+}
+
+static void put (order *o, int64_t beat, waits *w, bool host) {
+  for (int32_t i = 0; i < w->n; i++)
+    o->edges[o->n_edges++ % EDGES] = (order_edge){ beat, w->behind[i], host };
+  w->n = 0;
+}
+
+void order_op (order *o, int64_t beat, int32_t bit) {
+  put (o, beat, &o->host, true);
+  put (o, beat, &o->stream[bit], false);
+  o->last[bit] = beat;
+}
+
+void order_waited (order *o, int64_t beat) {
+  o->edges[o->n_edges++ % EDGES] = (order_edge){ beat, beat, true };
+}
+
+const order_edge *order_next (const order *o, int64_t first, int64_t end, int64_t *at) {
+  int64_t from = o->n_edges > EDGES ? o->n_edges - EDGES : 0;
+  for (*at = *at > from ? *at : from; *at < o->n_edges; ++*at) {
+    const order_edge *e = &o->edges[*at % EDGES];
+    if (e->beat >= first && e->beat < end) {
+      ++*at;
+      return e;
+    }
+  }
+  return NULL;
+}
+
+/* ---- the program's calls ---- */
+
+/* Before the first tensor there is no order to know. */
+static bool enter (shim **s) {
+  const shim *there = shim_of_process ();
+  return there != NULL && there->started && shim_enter (s);
+}
+
+static int64_t *mark_of (order *o, CUevent event) {
+  uint64_t row = shim_mix (0, (uintptr_t)event) >> 32;
+  if (o->marked[row % MARKED].event != event)
+    o->marked[row % MARKED].beat = -1;
+  o->marked[row % MARKED].event = event;
+  return &o->marked[row % MARKED].beat;
+}
+
+static CUstream own_stream (CUstream stream) {
+  return stream == NULL ? CU_STREAM_PER_THREAD : stream;
+}
+
+static void note_record (CUevent event, CUstream stream) {
+  shim *s;
+  if (!enter (&s))
+    return;
+  *mark_of (s->order, event) = s->order->last[stream_bit (s, stream)];
+  (void)shim_leave (s, CUDA_SUCCESS);
+}
+
+CUresult wrap_event_record (CUevent event, CUstream stream) {
+  note_record (event, stream);
+  return shim_real ()->event_record (event, stream);
+}
+
+CUresult wrap_event_record_ptsz (CUevent event, CUstream stream) {
+  return wrap_event_record (event, own_stream (stream));
+}
+
+CUresult wrap_event_record_flags (CUevent event, CUstream stream, unsigned int flags) {
+  CUresult (*real) (CUevent, CUstream, unsigned int) = shim_symbol ("cuEventRecordWithFlags");
+  if (real == NULL)
+    return CUDA_ERROR_NOT_FOUND;
+  note_record (event, stream);
+  return real (event, stream, flags);
+}
+
+CUresult wrap_event_record_flags_ptsz (CUevent event, CUstream stream, unsigned int flags) {
+  return wrap_event_record_flags (event, own_stream (stream), flags);
+}
+
+CUresult wrap_stream_wait (CUstream stream, CUevent event, unsigned int flags) {
+  shim *s;
+  if (enter (&s)) {
+    add (&s->order->stream[stream_bit (s, stream)], *mark_of (s->order, event));
+    (void)shim_leave (s, CUDA_SUCCESS);
+  }
+  return shim_real ()->stream_wait_event (stream, event, flags);
+}
+
+CUresult wrap_stream_wait_ptsz (CUstream stream, CUevent event, unsigned int flags) {
+  return wrap_stream_wait (own_stream (stream), event, flags);
+}
+
+/* ---- the host's waits ---- */
+
+static void note_stream (order *o, int32_t bit) {
+  if (o->last[bit] > o->told[bit])
+    add (&o->host, o->last[bit]);
+  o->told[bit] = o->last[bit];
+}
+
+/* In a profile, the times of what is done. */
+static CUresult after_wait (CUresult r, CUstream stream, CUevent event, bool all) {
+  shim *s;
+  if (r != CUDA_SUCCESS || !enter (&s))
+    return shim_look (r);
+  if (event != NULL)
+    add (&s->order->host, *mark_of (s->order, event));
+  else if (!all)
+    note_stream (s->order, stream_bit (s, stream));
+  for (int32_t i = 0; all && i < STREAMS; i++)
+    note_stream (s->order, i);
+  record_harvest (s);
+  return shim_leave (s, r);
+}
+
+CUresult wrap_stream_sync (CUstream stream) {
+  return after_wait (shim_real ()->stream_synchronize (stream), stream, NULL, false);
+}
+
+CUresult wrap_stream_sync_ptsz (CUstream stream) {
+  return wrap_stream_sync (own_stream (stream));
+}
+
+CUresult wrap_event_sync (CUevent event) {
+  return after_wait (shim_real ()->event_synchronize (event), NULL, event, false);
+}
+
+CUresult wrap_ctx_sync (void) {
+  return after_wait (shim_real ()->ctx_synchronize (), NULL, NULL, true);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The program's own order between its streams: its events, and the calls for which the host waits.
+   The shim needs none of it to be right; the launcher's prediction of a step does. */
+#ifndef FERRY_EXECUTOR_SHIM_ORDER_H
+#define FERRY_EXECUTOR_SHIM_ORDER_H
+
+#include "executor/shim/shim.h"
+
+/* Beat `beat` waits for the end of `behind`; `host`: so does whatever is issued from there on. */
+typedef struct order_edge {
+  int64_t beat, behind;
+  bool host;
+} order_edge;
+
+order *order_new (void); /* NULL: no memory */
+/* The next op of the stream is beat `beat`: what it waits for becomes edges. */
+void order_op (order *o, int64_t beat, int32_t stream_bit);
+/* The host has waited for that beat before its call returned. */
+void order_waited (order *o, int64_t beat);
+/* The edges of beats in [first, end), oldest first; next from *at, which begins with 0. */
+const order_edge *order_next (const order *o, int64_t first, int64_t end, int64_t *at);
+
+#endif

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "executor/shim/plans.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- a plan comes and goes ---- */
+
+/* Its address space is anybody's again. */
+void plans_drop (shim *s, plans *all, const step *p) {
+  int32_t i = 0;
+  while (all->kept[i] != p)
+    i++;
+  step *gone = all->kept[i];
+  memmove (all->kept + i, all->kept + i + 1, (size_t)(--all->n - i) * sizeof *all->kept);
+  for (int32_t k = 0; k < gone->n_tensors; k++) {
+    int32_t t = gone->tensors[k].slot;
+    if (t < 0 || gone->tensors[k].lasts)
+      continue;
+    s->tensors[t].reserved = false;
+    s->tensors[t].planned = NONE;
+    if (!s->tensors[t].live)
+      s->free_tensors[s->n_free++] = t;
+  }
+  step_free (gone);
+}
+
+/* Granules are chunks, but for those of small tensors. */
+static bool give_chunks (shim *s, step *p) {
+  while (chunk_new (s) != NONE) {
+  }
+  p->chunk_of = calloc ((size_t)p->granules + 1, sizeof *p->chunk_of);
+  int32_t n = 0;
+  for (int32_t c = 0; p->chunk_of != NULL && c < s->n_chunks && n < p->granules; c++)
+    if (!s->chunks[c].small)
+      p->chunk_of[n++] = c;
+  return p->chunk_of != NULL && n == p->granules;
+}
+
+static int32_t tensor_numbered (const shim *s, int64_t number) {
+  for (int32_t t = 0; t < s->n_tensors; t++)
+    if (s->tensors[t].live && s->tensors[t].number == number)
+      return t;
+  return NONE;
+}
+
+static bool bind_lasting (const shim *s, step *p) {
+  for (int32_t k = 0; k < p->n_tensors; k++)
+    if (p->tensors[k].lasts) {
+      int32_t t = tensor_numbered (s, p->tensors[k].number);
+      if (t == NONE ||
+          (p->tensors[k].homes != NULL && p->tensors[k].pages != s->tensors[t].n_pages))
+        return false;
+      p->tensors[k].slot = t;
+    }
+  return true;
+}
+
+static bool is_same_step (const step *p, const step *q) {
+  if (p->n_beats != q->n_beats || p->n_lasting != q->n_lasting)
+    return false;
+  for (int32_t i = 0; i < p->n_beats; i++)
+    if (p->beats[i].token != q->beats[i].token || p->beats[i].bytes != q->beats[i].bytes)
+      return false;
+  return true;
+}
+
+bool plans_add (shim *s, plans *all, step *p) {
+  for (int32_t i = all->n - 1; i >= 0; i--)
+    if (is_same_step (all->kept[i], p))
+      plans_drop (s, all, all->kept[i]);
+  if (all->n == PLANS_KEPT) {
+    const step *oldest = all->kept[0];
+    for (int32_t i = 1; i < all->n; i++)
+      oldest = all->kept[i]->good_beat < oldest->good_beat ? all->kept[i] : oldest;
+    plans_drop (s, all, oldest);
+  }
+  if (!give_chunks (s, p) || !bind_lasting (s, p)) {
+    step_free (p);
+    return false;
+  }
+  all->kept[all->n++] = p;
+  return true;
+}
+
+bool plans_have (const plans *all, int64_t beats) {
+  for (int32_t i = 0; i < all->n; i++)
+    if (all->kept[i]->n_beats == beats)
+      return true;
+  return false;
+}
+
+step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes) {
+  step *best = NULL;
+  for (int32_t i = all->n - 1; i >= 0; i--) {
+    step *p = all->kept[i];
+    if (p->beats[0].bytes == bytes && p->beats[0].token == token &&
+        (best == NULL || p->good_beat > best->good_beat) && plan_all_last (s, p))
+      best = p;
+  }
+  return best;
+}
+
+bool plan_all_last (const shim *s, const step *p) {
+  if (s->live_tensors != p->n_lasting)
+    return false;
+  for (int32_t k = 0; k < p->n_tensors; k++) {
+    const step_tensor *x = &p->tensors[k];
+    if (x->lasts && (!s->tensors[x->slot].live || s->tensors[x->slot].number != x->number))
+      return false;
+  }
+  return true;
+}
+
+/* ---- places ---- */
+
+static bool is_home (const shim *s, const step_tensor *p, const int32_t *chunk_of) {
+  const tensor *t = &s->tensors[p->slot];
+  for (int32_t i = 0; i < p->pages; i++)
+    if (s->pages[t->first_page + i].chunk != chunk_of[p->homes[i]])
+      return false;
+  return true;
+}
+
+static void set_home (shim *s, const step_tensor *p, const int32_t *chunk_of) {
+  const tensor *t = &s->tensors[p->slot];
+  for (int32_t i = 0; i < p->pages; i++)
+    s->pages[t->first_page + i].chunk = chunk_of[p->homes[i]];
+}
+
+bool plan_arrange (shim *s, step *p) {
+  for (int32_t k = 0; k < p->n_tensors; k++)
+    if (p->tensors[k].slot >= 0)
+      s->tensors[p->tensors[k].slot].planned = k;
+  for (int32_t k = 0; k < p->n_tensors; k++) {
+    step_tensor *x = &p->tensors[k];
+    if (x->slot < 0 || x->homes == NULL || is_home (s, x, p->chunk_of))
+      continue;
+    if (s->tensors[x->slot].escaped || !tensor_settle (s, x->slot))
+      return false;
+    set_home (s, x, p->chunk_of);
+  }
+  for (int32_t i = 0; i < p->n_aways; i++) {
+    const step_span *a = &p->aways[i];
+    int32_t first = s->tensors[p->tensors[a->tensor].slot].first_page + a->first;
+    if (!pages_out (s, p->tensors[a->tensor].slot, first, first + a->count))
+      return false;
+  }
+  for (int32_t k = 0; k < p->n_tensors; k++) {
+    const step_tensor *x = &p->tensors[k];
+    if (!x->lasts || x->homes == NULL)
+      continue;
+    int32_t first = s->tensors[x->slot].first_page;
+    for (int32_t i = 0; i < x->pages; i++) {
+      bool away = false;
+      for (int32_t a = 0; a < p->n_aways; a++)
+        away = away || (p->aways[a].tensor == k && i >= p->aways[a].first &&
+                        i < p->aways[a].first + p->aways[a].count);
+      if (!away && s->pages[first + i].state == PAGE_AWAY &&
+          !pages_in (s, x->slot, first + i, first + i + 1))
+        return false;
+    }
+  }
+  return true;
+}
+
+bool plan_settle (shim *s, const step *p, const step_tensor *x, bool fresh) {
+  if (x->homes == NULL || (!fresh && is_home (s, x, p->chunk_of)))
+    return true;
+  if (!tensor_settle (s, x->slot))
+    return false;
+  set_home (s, x, p->chunk_of);
+  return true;
+}

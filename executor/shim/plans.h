@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The plans that are kept, one for each step that a program was seen to repeat: training and
+   evaluation, classes of lengths.  Each has address space of its own for what its step makes. */
+#ifndef FERRY_EXECUTOR_SHIM_PLANS_H
+#define FERRY_EXECUTOR_SHIM_PLANS_H
+
+#include "executor/shim/answer.h"
+#include "executor/shim/shim.h"
+
+enum { PLANS_KEPT = 8 };
+
+typedef struct plans {
+  step *kept[PLANS_KEPT];
+  int32_t n;
+} plans;
+
+/* Takes the step over. The one that was followed least recently goes where there are too many; so
+   do those of the same step. false: it fits no more. */
+bool plans_add (shim *s, plans *all, step *p);
+void plans_drop (shim *s, plans *all, const step *p);
+/* One whose step may begin with such a beat: bytes of an allocation, or -1 and the op's token. Of
+   several the one that was followed last and not left since. NULL: none. */
+step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes);
+/* A kept one has so many beats. */
+bool plans_have (const plans *all, int64_t beats);
+/* Exactly the tensors that outlast the step are there. */
+bool plan_all_last (const shim *s, const step *p);
+/* Everything goes where the plan has it between two steps, and is known by its place in it. */
+bool plan_arrange (shim *s, step *p);
+/* A tensor that the step has just made goes to its place. */
+bool plan_settle (shim *s, const step *p, const step_tensor *x, bool fresh);
+
+#endif

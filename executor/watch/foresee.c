@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "executor/watch/foresee.h"
+
+#include <stdlib.h>
+
+#include "executor/shim/block.h"
+#include "executor/watch/queues.h"
+
+/* Streams of the program have the numbers that the shim gave them; its own two come first. */
+enum { STREAM_OUT, STREAM_IN, STREAM_HOST = QUEUES_STREAMS - 1, PROGRAM_STREAMS = 64, STEPS = 16 };
+
+/* Clean: nothing has touched it since it came from the host, which has the same bytes. */
+typedef enum where { LAZY, HERE, CLEAN, AWAY } where;
+
+/* A piece of device memory that is nobody's: who writes there waits for these. */
+typedef struct granule {
+  uint64_t streams;
+  int32_t out;
+  bool taken;
+} granule;
+
+typedef struct thing { /* a tensor */
+  const int64_t *homes;
+  int64_t pages, bytes;
+  uint8_t *state; /* of each page */
+  uint64_t users;
+  int32_t in, out; /* its newest copies; -1 */
+} thing;
+
+typedef struct foreseer {
+  const steps *steps;
+  const steps_map *map;
+  const int64_t *homes, *aways, *actions; /* of the answer */
+  int64_t n_homes, n_aways, n_actions, n_beats;
+  int64_t granule_bytes;
+  thing *things;
+  int32_t n_things;
+  granule *granules;
+  int64_t *link;    /* of each beat */
+  int32_t *of_beat; /* of each beat of every step: its number in the queues; -1 */
+  int32_t host;     /* the last row that the host waited for; -1 */
+  const life **freed;
+  int64_t n_freed;
+  queues q;
+  error *err;
+} foreseer;
+
+/* Tensors are in the order of their numbers. */
+static int32_t thing_of (const foreseer *f, int64_t number) {
+  int32_t low = 0, high = f->n_things;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (f->map->number[middle] < number)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low < f->n_things && f->map->number[low] == number ? low : -1;
+}
+
+static bool wait_for (foreseer *f, uint64_t streams) {
+  for (int32_t i = 0; streams != 0; i++, streams >>= 1)
+    if ((streams & 1) != 0 && !queues_wait (&f->q, f->q.last[i], f->err))
+      return false;
+  return true;
+}
+
+/* ---- copies ---- */
+
+static int64_t span_bytes (const foreseer *f, const thing *x, int64_t first, int64_t end) {
+  int64_t to = end * f->granule_bytes;
+  return (to < x->bytes ? to : x->bytes) - first * f->granule_bytes;
+}
+
+static bool go_out (foreseer *f, thing *x, int64_t first, int64_t end) {
+  uint64_t users = x->users;
+  if (!queues_add (&f->q, STREAM_OUT, 0, -span_bytes (f, x, first, end), f->err) ||
+      !queues_wait (&f->q, f->host, f->err) || !wait_for (f, users) ||
+      !queues_wait (&f->q, x->in, f->err))
+    return false;
+  x->out = f->q.last[STREAM_OUT];
+  for (int64_t p = first; p < end; p++) {
+    f->granules[x->homes[p]] = (granule){ .out = x->out };
+    x->state[p] = AWAY;
+  }
+  return true;
+}
+
+static bool wait_for_granule (foreseer *f, granule *g) {
+  granule was = *g;
+  *g = (granule){ .out = -1, .taken = true };
+  return wait_for (f, was.streams) && queues_wait (&f->q, was.out, f->err);
+}
+
+static bool come_in (foreseer *f, thing *x, int64_t first, int64_t end) {
+  if (!queues_add (&f->q, STREAM_IN, 0, span_bytes (f, x, first, end), f->err) ||
+      !queues_wait (&f->q, f->host, f->err) || !queues_wait (&f->q, x->out, f->err))
+    return false;
+  x->in = f->q.last[STREAM_IN];
+  for (int64_t p = first; p < end; p++) {
+    if (!wait_for_granule (f, &f->granules[x->homes[p]]))
+      return false;
+    x->state[p] = CLEAN;
+  }
+  return true;
+}
+
+static void drop_clean (foreseer *f, thing *x, int64_t first, int64_t end) {
+  for (int64_t p = first; p < end; p++)
+    if (x->state[p] == CLEAN) {
+      f->granules[x->homes[p]] = (granule){ .streams = 1 << STREAM_IN, .out = -1 };
+      x->state[p] = AWAY;
+    }
+}
+
+/* Runs of pages that are in the state in which such a copy finds them. */
+static bool copy (foreseer *f, thing *x, int64_t first, int64_t end, bool in) {
+  where from = in ? AWAY : HERE;
+  if (!in)
+    drop_clean (f, x, first, end);
+  for (int64_t p = first; p < end; p++) {
+    int64_t to = p;
+    while (to < end && x->state[to] == from)
+      to++;
+    if (to == p)
+      continue;
+    if (!(in ? come_in (f, x, p, to) : go_out (f, x, p, to)))
+      return false;
+    p = to - 1;
+  }
+  return true;
+}
+
+static bool is_taken (const foreseer *f, const thing *x, int64_t first, int64_t end) {
+  for (int64_t p = first; p < end; p++)
+    if (x->state[p] == AWAY && f->granules[x->homes[p]].taken)
+      return true;
+  return false;
+}
+
+/* A copy to a place that is taken waits until what the program frees is gone. */
+static bool act (foreseer *f, int64_t beat, bool all, int64_t *next) {
+  for (; *next < f->n_actions && f->actions[5 * *next] <= beat; ++*next) {
+    const int64_t *w = f->actions + 5 * *next;
+    int32_t x = thing_of (f, w[2]);
+    if (!all && x >= 0 && f->things[x].homes != NULL && w[1] == 1 &&
+        is_taken (f, &f->things[x], w[3], w[3] + w[4]))
+      return true;
+    if (x >= 0 && f->things[x].homes != NULL &&
+        !copy (f, &f->things[x], w[3], w[3] + w[4], w[1] == 1))
+      return false;
+  }
+  return true;
+}
+
+/* ---- a step ---- */
+
+static void make (thing *x) {
+  x->users = 0;
+  x->in = x->out = -1;
+  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
+    x->state[p] = LAZY;
+}
+
+static void release (foreseer *f, thing *x) {
+  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
+    if (x->state[p] == HERE || x->state[p] == CLEAN) {
+      f->granules[x->homes[p]] =
+          (granule){ .streams = x->users | (uint64_t)(x->in >= 0) << STREAM_IN, .out = -1 };
+      x->state[p] = LAZY;
+    }
+}
+
+/* The op is the last in the queues. */
+static bool touch (foreseer *f, thing *x, int32_t stream) {
+  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++) {
+    if (x->state[p] == LAZY && !wait_for_granule (f, &f->granules[x->homes[p]]))
+      return false;
+    if (x->state[p] != AWAY)
+      x->state[p] = HERE;
+  }
+  x->users |= (uint64_t)1 << stream;
+  return queues_wait (&f->q, x->in, f->err);
+}
+
+static int32_t target (const foreseer *f, int64_t step, int64_t behind) {
+  int64_t at = step * f->n_beats + behind;
+  return at < 0 ? -1 : f->of_beat[at];
+}
+
+/* The host's waits before beat `b`, or behind it. */
+static bool host_waits (foreseer *f, int64_t step, int64_t b, bool own, int64_t order) {
+  const steps *s = f->steps;
+  for (int64_t i = order; i < s->n_orders && s->orders[i].beat == b; i++) {
+    int32_t behind = target (f, step, s->orders[i].behind);
+    if (!s->orders[i].host || (s->orders[i].behind == b) != own || behind < 0)
+      continue;
+    if (!queues_add (&f->q, STREAM_HOST, 0, 0, f->err) || !queues_wait (&f->q, behind, f->err))
+      return false;
+    f->host = f->q.last[STREAM_HOST];
+  }
+  return true;
+}
+
+static bool add_op (foreseer *f, int64_t step, int64_t b, int64_t order) {
+  const steps *s = f->steps;
+  const beat *e = beats_at (&s->beats, f->map->first + b);
+  int32_t stream = e->stream < PROGRAM_STREAMS ? e->stream : PROGRAM_STREAMS - 1;
+  int64_t ns = s->times[e->op - s->first_op].ns;
+  if (!host_waits (f, step, b, false, order) ||
+      !queues_add (&f->q, stream, f->link[b] != 0 || ns < 0 ? 0 : ns, f->link[b], f->err) ||
+      !queues_wait (&f->q, f->host, f->err))
+    return false;
+  f->of_beat[step * f->n_beats + b] = f->q.last[stream];
+  for (int64_t i = order; i < s->n_orders && s->orders[i].beat == b; i++)
+    if (!s->orders[i].host && !queues_wait (&f->q, target (f, step, s->orders[i].behind), f->err))
+      return false;
+  for (int32_t k = 0; k < e->n_refs; k++) { /* a copy in on demand would come before its op */
+    int32_t x = thing_of (f, beats_ref (&s->beats, e, k));
+    if (x >= 0 && !touch (f, &f->things[x], stream))
+      return false;
+  }
+  return host_waits (f, step, b, true, order);
+}
+
+static bool run_step (foreseer *f, int64_t step) {
+  int64_t action = 0, freed = 0, order = 0;
+  for (int64_t b = 0; b < f->n_beats; b++) {
+    const beat *e = beats_at (&f->steps->beats, f->map->first + b);
+    int32_t made = e->op < 0 ? thing_of (f, e->allocation) : -1;
+    if (b == 0 && !act (f, -1, true, &action))
+      return false;
+    while (order < f->steps->n_orders && f->steps->orders[order].beat < b)
+      order++;
+    if (made >= 0)
+      make (&f->things[made]);
+    if ((e->op >= 0 && !add_op (f, step, b, order)) || !act (f, b, false, &action))
+      return false;
+    for (; freed < f->n_freed && f->freed[freed]->freed <= f->map->first + b + 1; freed++) {
+      int32_t x = thing_of (f, f->freed[freed]->number);
+      if (x >= 0)
+        release (f, &f->things[x]);
+    }
+    if (!act (f, b, true, &action))
+      return false;
+  }
+  return true;
+}
+
+/* ---- before the first ---- */
+
+static bool read_answer (foreseer *f, const bytes *words) {
+  const int64_t *w = (const int64_t *)(const void *)words->data;
+  f->n_homes = w[3];
+  f->n_aways = w[4];
+  f->n_actions = w[5];
+  f->homes = w + PLAN_HEAD;
+  f->aways = f->homes;
+  for (int64_t i = 0; i < f->n_homes; i++)
+    f->aways += 2 + f->aways[1];
+  f->actions = f->aways + 3 * f->n_aways;
+  return true;
+}
+
+static bool place_things (foreseer *f, int64_t granules, arena *a) {
+  f->things = NEW (a, f->n_things + 1, thing, f->err);
+  f->granules = NEW (a, granules + 1, granule, f->err);
+  if (f->things == NULL || f->granules == NULL)
+    return false;
+  for (int64_t g = 0; g < granules; g++)
+    f->granules[g].out = -1;
+  for (int32_t x = 0; x < f->n_things; x++) {
+    f->things[x] = (thing){ .in = -1, .out = -1 };
+    f->things[x].bytes = beats_life (&f->steps->beats, f->map->number[x])->bytes;
+  }
+  for (int64_t i = 0, at = 0; i < f->n_homes; i++, at += 2 + f->homes[at + 1]) {
+    thing *x = &f->things[thing_of (f, f->homes[at])];
+    x->pages = f->homes[at + 1];
+    x->homes = f->homes + at + 2;
+    x->state = NEW (a, x->pages + 1, uint8_t, f->err);
+    if (x->state == NULL)
+      return false;
+    bool lasts = beats_life (&f->steps->beats, f->homes[at])->born < f->map->first;
+    for (int64_t p = 0; p < x->pages; p++) {
+      x->state[p] = HERE;
+      f->granules[x->homes[p]].taken = f->granules[x->homes[p]].taken || lasts;
+    }
+  }
+  for (int64_t i = 0; i < f->n_aways; i++) {
+    const int64_t *w = f->aways + 3 * i;
+    thing *x = &f->things[thing_of (f, w[0])];
+    for (int64_t p = w[1]; p < w[1] + w[2]; p++) {
+      x->state[p] = AWAY;
+      f->granules[x->homes[p]].taken = false;
+    }
+  }
+  return true;
+}
+
+static int by_end (const void *x, const void *y) {
+  const life *a = *(const life *const *)x, *b = *(const life *const *)y;
+  return a->freed != b->freed ? (a->freed > b->freed) - (a->freed < b->freed)
+                              : (a->number > b->number) - (a->number < b->number);
+}
+
+static int by_beat (const void *x, const void *y) {
+  const steps_order *a = x, *b = y;
+  return a->beat != b->beat ? (a->beat > b->beat) - (a->beat < b->beat)
+                            : (a->behind > b->behind) - (a->behind < b->behind);
+}
+
+static bool find_tables (foreseer *f, arena *a) {
+  f->freed = NEW (a, f->n_things + 1, const life *, f->err);
+  f->link = NEW (a, f->n_beats + 1, int64_t, f->err);
+  f->of_beat = NEW (a, STEPS * f->n_beats + 1, int32_t, f->err);
+  if (f->freed == NULL || f->link == NULL || f->of_beat == NULL)
+    return false;
+  for (int32_t x = 0; x < f->n_things; x++) {
+    const life *l = beats_life (&f->steps->beats, f->map->number[x]);
+    if (l->born >= f->map->first && l->freed >= 0)
+      f->freed[f->n_freed++] = l;
+  }
+  qsort (f->freed, (size_t)f->n_freed, sizeof *f->freed, by_end);
+  qsort (f->steps->orders, (size_t)f->steps->n_orders, sizeof *f->steps->orders, by_beat);
+  for (int64_t i = 0; i < f->steps->n_links; i++)
+    if (f->steps->links[i].beat < f->n_beats)
+      f->link[f->steps->links[i].beat] = f->steps->links[i].bytes;
+  for (int64_t i = 0; i < STEPS * f->n_beats; i++)
+    f->of_beat[i] = -1;
+  return true;
+}
+
+/* The mean time from step to step, once the first ones have passed. */
+static int64_t mean_ns (const foreseer *f) {
+  int64_t first = f->map->beat[0];
+  int64_t low = queues_at (&f->q, f->of_beat[STEPS / 2 * f->n_beats + first])->end_ns;
+  int64_t high = queues_at (&f->q, f->of_beat[(STEPS - 1) * f->n_beats + first])->end_ns;
+  return (high - low) / (STEPS - 1 - STEPS / 2);
+}
+
+bool foresee_step (const steps *s, const steps_map *map, const bytes *words, const device *d,
+                   arena *a, int64_t *step_ns, error *err) {
+  foreseer f = { .steps = s,
+                 .map = map,
+                 .n_beats = map->end - map->first,
+                 .n_things = map->n_tensors,
+                 .granule_bytes = d->granule_bytes,
+                 .host = -1,
+                 .err = err };
+  queues_start (&f.q);
+  bool good = read_answer (&f, words) &&
+              place_things (&f, ((const int64_t *)(const void *)words->data)[2], a) &&
+              find_tables (&f, a);
+  for (int64_t n = 0; good && n < STEPS; n++)
+    good = run_step (&f, n);
+  good = good && queues_run (&f.q, d, err);
+  if (good)
+    *step_ns = mean_ns (&f);
+  queues_free (&f.q);
+  return good;
+}
