@@ -178,8 +178,8 @@ ferry_trace *ferry_import (const char *const *paths, int n_paths, const ferry_im
   profile p = { .paths = paths, .count = n_paths };
   if (report)
     *report = NULL;
-  if (library_given (paths, "the paths", &err))
-    for (int i = 0; i < n_paths && i < IMPORT_FILES; i++)
+  if (library_given (paths, "the paths", &err) && n_paths <= IMPORT_FILES)
+    for (int i = 0; i < n_paths; i++)
       if (!library_given (paths[i], "a path", &err))
         break;
   return import_profile (&p, o, report, &err, out);
@@ -192,8 +192,9 @@ ferry_trace *ferry_import_memory (const ferry_file *files, int n_files,
   profile p = { .sources = sources, .count = n_files };
   if (report)
     *report = NULL;
-  if (library_given (files, "the files", &err))
-    for (int i = 0; i < n_files && i < IMPORT_FILES && !err.code; i++) {
+  /* too many are refused by their number, none of them is looked at */
+  if (library_given (files, "the files", &err) && n_files <= IMPORT_FILES)
+    for (int i = 0; i < n_files && !err.code; i++) {
       /* each is as large as the caller's first says */
       const ferry_file *at = (const ferry_file *)((const char *)files + (size_t)i * files->size);
       if (library_sized (files, sizeof *files, "the files", &err) &&
