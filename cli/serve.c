@@ -166,8 +166,8 @@ static int serve (call *c, const service_options *o, const sockets *s) {
   http *h = NULL;
   block_signals (&signals);
   service *it = service_new (o, &c->err);
-  bool ok = it && (h = http_start (it, s->fd, s->n, &c->err)) && crew_start (it, &c->err) &&
-            announce (c, s);
+  bool ok = it && crew_open (it, &c->err) && (h = http_start (it, s->fd, s->n, &c->err)) &&
+            crew_start (it, &c->err) && announce (c, s);
   if (!ok)
     return call_failed (c); /* threads may run: the process ends */
   while (sigwait (&signals, &number) != 0)
@@ -176,6 +176,7 @@ static int serve (call *c, const service_options *o, const sockets *s) {
   service_log (it, "info", "stopping", NULL);
   atomic_store (&it->stopping, true);
   http_stop (h, crew_stop);
+  crew_close (it);
   service_free (it);
   return EXIT_YES;
 }

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/parts.h"
 #include "base/sha256.h"
 #include "base/units.h"
 #include "cli/inputs/inputs.h"
@@ -64,24 +65,50 @@ static int run_command (call *c) {
 
 /* ---- import ---- */
 
-/* Any profile that import reads, or a trace as it is. */
-static trace *read_any (call *c, const char *path, int64_t most_bytes) {
+/* The files of an upload: itself, or the parts that it has; a single part takes its place. */
+static bool find_files (call *c, bytes *text, int64_t most_bytes, import_source *files, int *n) {
+  part parts[IMPORT_FILES];
+  bytes only = { 0 };
+  *n = 1;
+  if (parts_are (text->data, text->size)) {
+    if (!parts_read (text->data, text->size, c->arena, parts, IMPORT_FILES, n, &c->err))
+      return false;
+    for (int i = 0; i < *n; i++)
+      files[i] = (import_source){ parts[i].name, parts[i].data, parts[i].size };
+    if (*n > 1)
+      return true;
+    if (!file_decode (parts[0].data, parts[0].size, most_bytes, &only, &c->err))
+      return false;
+    bytes_free (text);
+    *text = only;
+  }
+  files[0] = (import_source){ "body", text->data, text->size };
+  return true;
+}
+
+static trace *read_files (call *c, const import_source *files, int n, int64_t most_bytes) {
   static const char mark[] = "\"" TRACE_FORMAT "\"";
-  const char *const paths[] = { path };
+  read_options r = { .limit_bytes = most_bytes };
   import_options o = IMPORT_DEFAULTS;
   import_report report;
-  bytes text = { 0 };
   trace *t = NULL;
   o.limit_bytes = most_bytes;
+  if (n == 1 && memmem (files[0].data, (size_t)files[0].size, mark, strlen (mark)))
+    return trace_parse (files[0].data, files[0].size, &r, c->arena, &c->err);
+  return import_memory (files, n, &o, c->arena, &t, &report, &c->err) ? t : NULL;
+}
+
+/* Any profile that import reads, the two files of one run, or a trace as it is. */
+static trace *read_any (call *c, const char *path, int64_t most_bytes) {
+  import_source files[IMPORT_FILES];
+  bytes text = { 0 };
+  int n;
+  trace *t = NULL;
   if (!file_read (path, most_bytes, &text, &c->err))
     return NULL;
-  read_options r = { .limit_bytes = most_bytes };
-  bool own = memmem (text.data, (size_t)text.size, mark, strlen (mark));
-  if (own)
-    t = trace_parse (text.data, text.size, &r, c->arena, &c->err);
+  if (find_files (c, &text, most_bytes, files, &n))
+    t = read_files (c, files, n, most_bytes);
   bytes_free (&text);
-  if (!own && !import_files (paths, 1, &o, c->arena, &t, &report, &c->err))
-    return NULL;
   return t;
 }
 

@@ -3,13 +3,21 @@
 # The page of `ferry serve` in a headless Chromium. FERRY_NODE_MODULES is a node_modules folder with
 # playwright-core; without it, or without Chromium, this is skipped.
 chromium=$(command -v chromium || command -v chromium-browser) || { echo "Chromium is not here"; exit 77; }
+command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 command -v node >/dev/null || { echo "node is not here"; exit 77; }
 [ -d "${FERRY_NODE_MODULES:-}/playwright-core" ] || { echo "FERRY_NODE_MODULES has no playwright-core"; exit 77; }
 work=$(mktemp -d)
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 "$builddir/ferry" zoo -q alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 --device v100 -o a.json || exit 1
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$srcdir/tests/second python3 - <<'END' || exit 1
+import made
+net = made.Net (3)
+et, ids = made.et (net)
+open ("run.et.json", "w").write (et)
+open ("run.kineto.json", "w").write (made.kineto (net, 3, record_ids=ids, memory=False))
+END
 "$builddir/ferry" serve --state state --listen 127.0.0.1:0 --workers 2 -q >address &
 server=$!
 for _ in $(seq 100); do [ -s address ] && break; sleep 0.1; done
-CHROMIUM=$chromium node "$srcdir/tests/service/page.mjs" "$(awk '{ print $NF }' address)" "$work/a.json" "$(cd "$FERRY_NODE_MODULES" && pwd)"
+CHROMIUM=$chromium node "$srcdir/tests/service/page.mjs" "$(awk '{ print $NF }' address)" "$work/a.json" "$(cd "$FERRY_NODE_MODULES" && pwd)" "$work/run.et.json" "$work/run.kineto.json"

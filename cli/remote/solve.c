@@ -200,7 +200,7 @@ int remote_solve (call *c) {
   client *it = refuse_local (c)
                    ? client_new (call_text (c, "server"), getenv ("FERRY_TOKEN"), c->arena, &c->err)
                    : NULL;
-  bool ok = it && client_upload (it, c->operands[0], NULL, id, &c->err) &&
+  bool ok = it && client_upload (it, c->operands, 1, NULL, id, &c->err) &&
             make_request (c, id, &request) &&
             client_submit (it, "schedules", request.data, job, &c->err) &&
             client_follow (it, job, tell, c, &status, &c->err) &&

@@ -41,7 +41,7 @@ static int submit (call *c, client *it) {
   char id[65], job[256];
   bytes status = { 0 };
   const char *kind = call_text (c, "kind"), *request;
-  if (!client_upload (it, c->operands[0], call_text (c, "fingerprint"), id, &c->err))
+  if (!client_upload (it, c->operands, c->n_operands, call_text (c, "fingerprint"), id, &c->err))
     return call_failed (c);
   if (!kind) {
     return answer_text (c, "trace", id);
@@ -89,12 +89,13 @@ static const cli_option options[] = {
 const cli_command command_submit = {
   .name = "submit",
   .says = "give a server a trace or a profile, and ask it something",
-  .operands = "FILE",
+  .operands = "FILE [FILE]",
   .least = 1,
-  .most = 1,
+  .most = 2,
   .about =
       "Uploads a trace or a profile to `ferry serve`, compressed, unless it is there already, and "
-      "prints its id; with --kind also asks for a job and prints its path. Asking twice is asking "
+      "prints its id. Two files are those of one run, such as an execution trace and its Kineto "
+      "file. With --kind it also asks for a job and prints its path. Asking twice is asking "
       "once: the same question has the same answer there.\n"
       "The exit status is 69 where no server answers, after some tries.\n",
   .options = options,

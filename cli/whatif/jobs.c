@@ -49,10 +49,12 @@ static void be_job (const job *j, int piece, jobs_piece *run, void *context) {
 
 static bool start_job (call *c, job *j, int piece, jobs_piece *run, void *context, error *err) {
   *j = (job){ .printed = tmpfile (), .failed = tmpfile (), .parent = getpid () };
-  if (j->printed && j->failed && fflush (stdout) == 0)
-    j->pid = fork ();
-  if (!j->printed || !j->failed || j->pid < 0)
+  pid_t child = j->printed && j->failed && fflush (stdout) == 0 ? fork () : -1;
+  if (child < 0 && errno == ENOMEM)
+    return error_memory (err);
+  if (child < 0)
     return error_set (err, ERR_file, "no process or file for a job; try --jobs 1");
+  j->pid = child;
   if (j->pid == 0)
     c->going.silent = true; /* the parent shows how it goes */
   if (j->pid == 0)

@@ -258,8 +258,8 @@ static bool open_host (room *r, error *err) {
   if (result == CUDA_ERROR_OUT_OF_MEMORY) {
     char need[UNITS_TEXT];
     return error_set (err, ERR_device,
-                      "host memory: the plan needs %s pinned and the driver refuses it; raise the "
-                      "limit on locked memory, or solve again with a smaller --host",
+                      "out of memory on the host: the plan needs %s pinned and the driver refuses it; "
+                      "raise the limit on locked memory, or solve again with a smaller --host",
                       units_bytes (need, r->host_bytes));
   }
   return driver_ok (r->driver, result, "cuMemHostAlloc", err);

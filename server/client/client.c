@@ -9,10 +9,11 @@
 
 #include "base/coding.h"
 #include "base/json.h"
+#include "base/parts.h"
 #include "base/sha256.h"
 
 enum { CONNECT_S = 10, ANSWER_S = 90, TRIES = 5, FIRST_WAIT_MS = 200, MOST_WAIT_MS = 10000 };
-enum { MOST_ANSWER = 1 << 30, MOST_LINE = 1 << 20 };
+enum { MOST_ANSWER = 1 << 30, MOST_LINE = 1 << 20, MOST_UPLOAD = 2 };
 
 struct client {
   CURL *curl;
@@ -57,7 +58,6 @@ void client_free (client *c) {
 
 typedef struct taker {
   bytes *to;
-
 } taker;
 
 static size_t take (char *data, size_t size, size_t count, void *context) {
@@ -81,8 +81,20 @@ static size_t take_header (char *data, size_t size, size_t count, void *context)
   return n;
 }
 
+/* A body of parts names what divides them: its first line says it. */
+static const char *type_of (const bytes *body, char text[2 * PARTS_LINE]) {
+  if (coding_is_zstd (body->data, body->size) || coding_is_gzip (body->data, body->size))
+    return "Content-Type: application/octet-stream";
+  if (!parts_are (body->data, body->size))
+    return "Content-Type: application/json";
+  snprintf (text, 2 * PARTS_LINE, "Content-Type: multipart/form-data; boundary=%.*s",
+            (int)strcspn (body->data + 2, "\r"), body->data + 2);
+  return text;
+}
+
 static struct curl_slist *headers_of (const client *c, const bytes *body, const char *more) {
   struct curl_slist *list = curl_slist_append (NULL, "Expect:");
+  char type[2 * PARTS_LINE];
   bool packed = body && coding_is_zstd (body->data, body->size);
   bool zipped = body && coding_is_gzip (body->data, body->size);
   if (c->authorization[0])
@@ -90,8 +102,7 @@ static struct curl_slist *headers_of (const client *c, const bytes *body, const 
   if (packed || zipped)
     list = curl_slist_append (list, packed ? "Content-Encoding: zstd" : "Content-Encoding: gzip");
   if (body)
-    list = curl_slist_append (list, packed || zipped ? "Content-Type: application/octet-stream"
-                                                     : "Content-Type: application/json");
+    list = curl_slist_append (list, type_of (body, type));
   if (more)
     list = curl_slist_append (list, more);
   return list;
@@ -230,6 +241,26 @@ static bool pack_file (const char *path, bytes *out, error *err) {
   return ok;
 }
 
+/* Files of one run: each is compressed, and a part of one body. */
+static bool pack_files (const char *const *paths, int n, bytes *out, error *err) {
+  bytes packed[MOST_UPLOAD] = { 0 };
+  part parts[MOST_UPLOAD] = { 0 };
+  char boundary[PARTS_LINE];
+  bool ok = n <= MOST_UPLOAD || error_set (err, ERR_usage, "at most %d files", MOST_UPLOAD);
+  for (int i = 0; ok && i < n; i++) {
+    ok = pack_file (paths[i], &packed[i], err);
+    parts[i] = (part){ paths[i], packed[i].data, packed[i].size };
+  }
+  if (ok && n == 1) {
+    *out = packed[0];
+    return true;
+  }
+  ok = ok && parts_write (parts, n, out, boundary, err);
+  for (int i = 0; i < n && i < MOST_UPLOAD; i++)
+    bytes_free (&packed[i]);
+  return ok;
+}
+
 /* An import that takes long is waited for where it says it is. */
 static bool finish_upload (client *c, answer *a, const char *known, error *err) {
   char job[256];
@@ -244,12 +275,13 @@ static bool finish_upload (client *c, answer *a, const char *known, error *err) 
   return client_ask (c, "GET", known, NULL, a, err);
 }
 
-bool client_upload (client *c, const char *path, const char *fingerprint, char id[65], error *err) {
+bool client_upload (client *c, const char *const *paths, int n, const char *fingerprint,
+                    char id[65], error *err) {
   char digest[65], known[128], target[256];
   bytes body = { 0 };
   sha256 s;
   answer a = { 0 };
-  if (!pack_file (path, &body, err))
+  if (!pack_files (paths, n, &body, err))
     return false;
   sha256_start (&s);
   sha256_add (&s, body.data, (size_t)body.size);

@@ -23,9 +23,10 @@ typedef struct answer {
    detail, except 404, which the caller looks at. */
 bool client_ask (client *c, const char *method, const char *path, const bytes *body, answer *out,
                  error *err) MUST_CHECK;
-/* Sends the file, compressed, unless the server has it; id: of its trace. */
-bool client_upload (client *c, const char *path, const char *fingerprint, char id[65],
-                    error *err) MUST_CHECK;
+/* Sends the file, or the files of one run, compressed, unless the server has them; id: of the
+   trace that they make. */
+bool client_upload (client *c, const char *const *paths, int n, const char *fingerprint,
+                    char id[65], error *err) MUST_CHECK;
 /* Asks for a job; job: "/v1/KIND/ID". */
 bool client_submit (client *c, const char *kind, const char *request, char job[256],
                     error *err) MUST_CHECK;

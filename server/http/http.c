@@ -10,17 +10,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/http/answers.h"
 #include "server/http/desk.h"
 #include "server/http/links.h"
 #include "server/http/upload.h"
 
-enum { MOST_SOCKETS = 8, CACHED = 512, IDLE_S = 15, CONNECTIONS = 1024, PER_ADDRESS = 256 };
+enum { MOST_SOCKETS = 8, IDLE_S = 15, CONNECTIONS = 1024, PER_ADDRESS = 256 };
 enum { CONNECTION_BYTES = 32 << 10, POOL = 4 };
-
-typedef struct cached {
-  char *key; /* owner and path */
-  struct MHD_Response *response;
-} cached;
 
 struct http {
   service *service;
@@ -30,8 +26,7 @@ struct http {
   int n_daemons;
   uint64_t salt;
   _Atomic uint64_t requests;
-  pthread_rwlock_t cache_lock; /* guards cache */
-  cached cache[CACHED];
+  answers *kept;
 };
 
 typedef struct door {
@@ -54,44 +49,10 @@ static void add_headers (door *r, struct MHD_Response *out) {
     MHD_add_response_header (out, p->headers[i].name, p->headers[i].value);
 }
 
-static uint64_t slot_of (const char *key) {
-  uint64_t h = 1469598103934665603u;
-  for (; *key; key++)
-    h = (h ^ (unsigned char)*key) * 1099511628211u;
-  return h % CACHED;
-}
-
 static const char *key_of (door *r) {
   error ignored = { 0 };
   return arena_format (r->e.request.arena, &ignored, "%s %s", r->e.request.owner,
                        r->e.request.path);
-}
-
-static void keep (door *r, struct MHD_Response *out) {
-  const char *key = key_of (r);
-  char *copy = key ? strdup (key) : NULL;
-  if (!copy)
-    return;
-  cached *c = &r->http->cache[slot_of (copy)];
-  pthread_rwlock_wrlock (&r->http->cache_lock);
-  struct MHD_Response *before = c->response;
-  free (c->key);
-  *c = (cached){ copy, out };
-  pthread_rwlock_unlock (&r->http->cache_lock);
-  if (before)
-    MHD_destroy_response (before);
-}
-
-/* A cached answer may be another's business tomorrow: after a DELETE all is asked for again. */
-static void forget_all (http *h) {
-  pthread_rwlock_wrlock (&h->cache_lock);
-  for (int i = 0; i < CACHED; i++) {
-    if (h->cache[i].response)
-      MHD_destroy_response (h->cache[i].response);
-    free (h->cache[i].key);
-    h->cache[i] = (cached){ 0 };
-  }
-  pthread_rwlock_unlock (&h->cache_lock);
 }
 
 static void sleep_stream (exchange *e) {
@@ -185,11 +146,12 @@ static enum MHD_Result queue_reply (door *r) {
     MHD_add_response_header (out, "X-Request-Id", q->id);
     MHD_add_response_header (out, "traceparent", q->trace);
   }
+  /* A kept answer may be another's business tomorrow: after a DELETE all is asked for again. */
   if (strcmp (q->method, "DELETE") == 0)
-    forget_all (h);
+    answers_forget (h->kept);
   enum MHD_Result ok = MHD_queue_response (r->connection, (unsigned)p->status, out);
   if (cache)
-    keep (r, out); /* the connection holds it too by now */
+    answers_keep (h->kept, key_of (r), out); /* the connection holds it too by now */
   else
     MHD_destroy_response (out);
   measure (r);
@@ -208,15 +170,9 @@ static bool answer_cached (door *r, enum MHD_Result *result) {
   const char *key = key_of (r);
   if (!key)
     return false;
-  cached *c = &r->http->cache[slot_of (key)];
-  pthread_rwlock_rdlock (&r->http->cache_lock);
-  bool hit = c->key && strcmp (c->key, key) == 0;
+  bool hit = answers_queue (r->http->kept, key, r->connection, result);
   if (hit) {
-    *result = MHD_queue_response (r->connection, 200, c->response);
     r->e.reply.status = 200;
-  }
-  pthread_rwlock_unlock (&r->http->cache_lock);
-  if (hit) {
     service_count_of (r->http->service, METRIC_cache_hits_total, kind_of (q), NULL, NULL);
     measure (r);
   }
@@ -395,10 +351,10 @@ http *http_start (service *s, const int *sockets, int n, error *err) {
     return NULL;
   }
   h->service = s;
-  pthread_rwlock_init (&h->cache_lock, NULL);
   bool ok = getrandom (&h->salt, sizeof h->salt, 0) == (ssize_t)sizeof h->salt ||
             error_set (err, ERR_internal, "the system gives no random bytes");
-  ok = ok && (h->links = links_start (err)) && (h->desk = desk_start (s, on_ready, h, err));
+  ok = ok && (h->kept = answers_new (err)) && (h->links = links_start (err)) &&
+       (h->desk = desk_start (s, on_ready, h, err));
   for (int i = 0; ok && i < n && i < MOST_SOCKETS; i++)
     ok = listen_on (h, sockets[i], err);
   return ok ? h : NULL; /* the program ends then */
@@ -413,7 +369,6 @@ void http_stop (http *h, void (*stop_work) (service *s)) {
     MHD_stop_daemon (h->daemons[i]);
   desk_stop (h->desk);
   links_stop (h->links);
-  forget_all (h);
-  pthread_rwlock_destroy (&h->cache_lock);
+  answers_free (h->kept);
   free (h);
 }

@@ -115,10 +115,15 @@ async function list (chosen) {
   }
 }
 
-async function upload (file) {
-  say (`sending ${file.name}`);
+// One profile, or the two files of one run as a form.
+async function upload (files) {
+  if (!files.length) return;
+  say (`sending ${[...files].map (f => f.name).join (" and ")}`);
+  const form = new FormData ();
+  for (const f of files) form.append ("file", f);
   try {
-    const t = await ask ("POST", "/v1/traces", file, { "Content-Type": "application/octet-stream" });
+    const t = files.length > 1 ? await ask ("POST", "/v1/traces", form)
+      : await ask ("POST", "/v1/traces", files[0], { "Content-Type": "application/octet-stream" });
     await list (t.trace);
     await answer ();
   } catch (e) { say (e.message); }
@@ -131,7 +136,7 @@ function sliders () {
 
 at ("budget").value = wanted.get ("budget") ?? 70;
 at ("link").value = wanted.get ("link") ?? 25;
-at ("file").addEventListener ("change", e => e.target.files[0] && upload (e.target.files[0]));
+at ("file").addEventListener ("change", e => upload (e.target.files));
 for (const id of ["budget", "link"]) {
   at (id).addEventListener ("input", sliders);
   at (id).addEventListener ("change", answer);
@@ -141,7 +146,7 @@ for (const kind of ["dragover", "dragleave", "drop"])
   at ("question").addEventListener (kind, e => {
     e.preventDefault ();
     at ("question").classList.toggle ("over", kind === "dragover");
-    if (kind === "drop" && e.dataTransfer.files[0]) upload (e.dataTransfer.files[0]);
+    if (kind === "drop") upload (e.dataTransfer.files);
   });
 sliders ();
 list (wanted.get ("trace") ?? "").then (() => { at ("beside").value = wanted.get ("beside") ?? ""; return answer (); }).catch (e => say (e.message));

@@ -14,7 +14,6 @@
 
 #include "server/work/crew.h"
 #include "server/work/work.h"
-#include "server/service/folder.h"
 
 #define SECOND ((int64_t)1000000000)
 enum { MOST_WORKERS = 64, LEASE_MS = 30000, TICK_MS = 200, GRACE_S = 2, SWEEP_S = 3600 };
@@ -29,141 +28,8 @@ struct crew {
 
 void crew_wake (service *s) {
   uint64_t one = 1;
-  if (s->crew && write (s->crew->wake, &one, sizeof one) < 0)
+  if (write (s->crew->wake, &one, sizeof one) < 0)
     return; /* it is full: it wakes anyway */
-}
-
-/* ---- the end of a worker ---- */
-
-static void clear (crew *c, work *w) {
-  if (w->pidfd >= 0)
-    close (w->pidfd);
-  if (w->progress >= 0)
-    close (w->progress);
-  if (w->folder[0])
-    folder_remove (w->folder);
-  arena_free (w->arena);
-  *w = (work){ .pidfd = -1, .progress = -1 };
-  service_changed (c->service);
-}
-
-/* `state` is a text that stays. */
-static void count_end (crew *c, const work *w, const char *state) {
-  service_count_of (c->service, METRIC_jobs_total, w->kind ? w->kind->name : "none", state, NULL);
-  service_observe (c->service, METRIC_solve_duration_seconds, state, w->worked_ns);
-  if (w->bound_ns > 0 && w->step_ns >= w->bound_ns)
-    service_observe (c->service, METRIC_solve_gap_ratio, NULL,
-                     (int64_t)((double)(w->step_ns - w->bound_ns) / (double)w->bound_ns * 1e9));
-}
-
-static const char *reason_of (const work_end *e) {
-  return e->by_signal     ? "signal"
-         : e->number == 0 ? "done"
-         : e->number == 1 ? "no"
-         : e->number == 4 ? "limit"
-                          : "failed";
-}
-
-static void log_end (crew *c, const work *w, const char *state) {
-  service_log (c->service, "info", "job ended", "job_id", w->job.id, "kind", w->job.kind, "span_id",
-               w->span_id, "state", state, "trace_id", w->trace_id, NULL);
-}
-
-static void fail (crew *c, work *w, const char *type, const char *detail) {
-  json_writer out;
-  bytes text = { 0 };
-  error err = { 0 };
-  bool held = false;
-  json_begin (&out, 0);
-  json_open_object (&out);
-  json_add_text (&out, "detail", detail);
-  json_add_text (&out, "type", type);
-  json_close_object (&out);
-  if (json_finish (&out, &text, &err) &&
-      store_finish (c->service->store, &w->job, JOB_failed, NULL, text.data, &held, &err) && held)
-    count_end (c, w, "failed");
-  if (err.code)
-    service_log (c->service, "error", err.text, "job_id", w->job.id, NULL);
-  bytes_free (&text);
-  log_end (c, w, "failed");
-  clear (c, w);
-}
-
-/* Back into the queue, until it was tried often enough. */
-static void again (crew *c, work *w, bool blamed, const char *why) {
-  error err = { 0 };
-  if (blamed && w->job.tries >= c->service->options.most_tries) {
-    fail (c, w, "/problems/worker-lost", why);
-    return;
-  }
-  if (!store_requeue (c->service->store, &w->job, blamed, &err))
-    service_log (c->service, "error", err.text, "job_id", w->job.id, NULL);
-  log_end (c, w, "queued");
-  clear (c, w);
-}
-
-static void keep (crew *c, work *w) {
-  error err = { 0 };
-  bool held = false;
-  if (!work_keep (c->service, w, &held, &err)) {
-    service_log (c->service, "error", err.text, "job_id", w->job.id, NULL);
-    again (c, w, true, err.text);
-    return;
-  }
-  if (held)
-    count_end (c, w, "done");
-  else
-    service_count (c->service, METRIC_lease_lost_total, 1);
-  log_end (c, w, held ? "done" : "lost");
-  clear (c, w);
-}
-
-static void died (crew *c, work *w, int signal) {
-  char text[120];
-  if (signal == SIGXCPU || signal == SIGXFSZ || signal == SIGABRT) {
-    snprintf (text, sizeof text, "the worker met its limit of %s",
-              signal == SIGXCPU   ? "processor time"
-              : signal == SIGXFSZ ? "bytes written"
-                                  : "memory");
-    fail (c, w, "/problems/worker-limit", text);
-    return;
-  }
-  snprintf (text, sizeof text, "the worker died by signal %d", signal);
-  again (c, w, true, text);
-}
-
-/* 0: yes; 1: the answer is no; 4: a limit ended the search, and what was found is there. */
-static void ended (crew *c, work *w, work_end e) {
-  char text[400], path[400];
-  error err = { 0 };
-  work_path (w, "result.json", path);
-  bool answered = file_has_bytes (path) && (e.number == 0 || e.number == 1 || e.number == 4);
-  if (w->stop == STOP_CANCEL || w->stop == STOP_LOST) {
-    log_end (c, w, w->stop == STOP_CANCEL ? "cancelled" : "lost");
-    clear (c, w);
-  } else if (w->stop == STOP_DRAIN) {
-    again (c, w, false, "");
-  } else if (e.by_signal) {
-    died (c, w, e.number);
-  } else if (w->phase == WORK_VERIFIES && e.number != 0) {
-    service_count (c->service, METRIC_verify_failures_total, 1);
-    fail (c, w, "/problems/verification-failed", work_complaint (w, text));
-  } else if (w->phase == WORK_VERIFIES) {
-    keep (c, w);
-  } else if (!answered) {
-    fail (c, w, e.number == 2 || e.number == 3 ? "/problems/invalid" : "/problems/failed",
-          work_complaint (w, text));
-  } else {
-    w->status = e.number;
-    if (!work_has_plan (w))
-      keep (c, w);
-    else {
-      close (w->pidfd);
-      w->pidfd = -1;
-      if (!work_verify (c->service, w, &err))
-        again (c, w, true, err.text);
-    }
-  }
 }
 
 /* ---- a worker at work ---- */
@@ -254,6 +120,14 @@ static bool has_ended (crew *c, const work *w, work_end *e) {
   return true;
 }
 
+static const char *reason_of (const work_end *e) {
+  return e->by_signal     ? "signal"
+         : e->number == 0 ? "done"
+         : e->number == 1 ? "no"
+         : e->number == 4 ? "limit"
+                          : "failed";
+}
+
 static void tend (crew *c, work *w, bool woken) {
   work_end e = { 0 };
   int64_t now = service_now_ns ();
@@ -277,7 +151,7 @@ static void tend (crew *c, work *w, bool woken) {
     if (w->progress >= 0)
       listen_to (w);
     tell_found (c, w);
-    ended (c, w, e);
+    work_ended (c->service, w, e);
   }
 }
 
@@ -294,7 +168,7 @@ static void begin (crew *c, work *w) {
   if (work_start (c->service, w, &err))
     service_changed (c->service);
   else
-    fail (c, w, "/problems/failed", err.text);
+    work_fail (c->service, w, "/problems/failed", err.text);
 }
 
 static void claim (crew *c) {
@@ -393,7 +267,7 @@ static void on_told (void *context) {
   service_changed (context);
 }
 
-bool crew_start (service *s, error *err) {
+bool crew_open (service *s, error *err) {
   crew *c = calloc (1, sizeof *c);
   if (!c)
     return error_memory (err);
@@ -402,24 +276,25 @@ bool crew_start (service *s, error *err) {
     c->works[i].pidfd = c->works[i].progress = -1;
   c->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   s->crew = c;
+  return c->wake >= 0 || error_set (err, ERR_internal, "no event for the workers");
+}
+
+bool crew_start (service *s, error *err) {
   if (!store_watch (s->store, on_told, s, err))
     return false;
-  if (c->wake >= 0 && pthread_create (&c->thread, NULL, supervise, c) == 0)
-    return true;
-  s->crew = NULL;
-  free (c);
-  return error_set (err, ERR_internal, "no thread for the workers");
+  return pthread_create (&s->crew->thread, NULL, supervise, s->crew) == 0 ||
+         error_set (err, ERR_internal, "no thread for the workers");
 }
 
 void crew_stop (service *s) {
-  crew *c = s->crew;
-  if (!c)
-    return;
   atomic_store (&s->stopping, true);
   crew_wake (s);
-  pthread_join (c->thread, NULL);
+  pthread_join (s->crew->thread, NULL);
   store_deafen (s->store);
+}
+
+void crew_close (service *s) {
+  close (s->crew->wake);
+  free (s->crew);
   s->crew = NULL;
-  close (c->wake);
-  free (c);
 }

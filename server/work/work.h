@@ -49,4 +49,10 @@ bool work_keep (service *s, work *w, bool *held, error *err) MUST_CHECK;
 const char *work_complaint (const work *w, char text[400]);
 void work_path (const work *w, const char *name, char path[400]);
 
+/* Begins the next process of the job, or ends it.  Exit status 0: yes; 1: the
+   answer is no; 4: a limit ended the search, and what was found is there. */
+void work_ended (service *s, work *w, work_end e);
+/* Ends the job as failed; `type` is a problem's. */
+void work_fail (service *s, work *w, const char *type, const char *detail);
+
 #endif

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The API of ferry serve, as a client meets it.
-import csv, gzip, hashlib, io, re, time
+import csv, gzip, hashlib, io, os, re, sys, time
 from common import *
+sys.dont_write_bytecode = True
+sys.path.append (os.path.join (os.environ["srcdir"], "tests/second"))
+import made
 
 work = scratch ()
 ferry ("zoo", "-q", *SMALL, "-o", "a.json")
@@ -128,6 +131,35 @@ def _ ():
   p = problem (s.ask ("POST", "/v1/traces", b"hello"), 422, "import-failed")
   assert p["detail"]
   problem (s.ask ("POST", "/v1/traces", b""), 422)
+
+@claim ("an execution trace and its Kineto file are one upload, by a form and by the client")
+def _ ():
+  net = made.Net (3)
+  et, ids = made.et (net)
+  files = {"run.et.json": et, "run.kineto.json": made.kineto (net, 3, record_ids=ids, memory=False)}
+  for name, text in files.items ():
+    with open (name, "w") as out: out.write (text)
+  ferry ("import", *files, "-o", "pair.json")
+  here = open ("pair.json", "rb").read ()
+  def form (names, end="--"):
+    parts = [f'--x y\r\nContent-Disposition: form-data; name="file"; filename="{n}"\r\n\r\n'.encode () + open (n, "rb").read () + b"\r\n" for n in names]
+    return b"".join (parts) + f"--x y{end}\r\n".encode ()
+  kind = {"Content-Type": "multipart/form-data; boundary=x y"}
+  r = s.ask ("POST", "/v1/traces", form (files), kind)
+  assert r.status == 201 and r.json ()["info"]["plannable"], r.body
+  id = r.json ()["trace"]
+  assert s.ask ("GET", f"/v1/traces/{id}/content").body == here
+  assert s.ask ("POST", "/v1/traces", form (files), kind).status == 200
+  assert ferry ("submit", *files, "--server", s.url).stdout.strip () == id
+  assert ferry ("submit", *files, "--server", s.url).stdout.strip () == id
+  job = ferry ("submit", *files, "-k", "schedules", "--with", '{"budget_ppm":900000,"limit_ticks":1000}', "--server", s.url).stdout
+  assert job.startswith ("/v1/schedules/")
+  assert "more than 2 files" in problem (s.ask ("POST", "/v1/traces", form ([*files, "a.json"]), kind), 422)["detail"]
+  assert "nothing ends it" in problem (s.ask ("POST", "/v1/traces", form (files, "!!"), kind), 422)["detail"]
+  assert "no boundary behind" in problem (s.ask ("POST", "/v1/traces", form (files)[:200], kind), 422)["detail"]
+  assert s.ask ("POST", "/v1/traces", form (["a.json"]), kind).json ()["trace"] == trace
+  alone = s.ask ("POST", "/v1/traces", form (["run.et.json"]), kind)
+  assert alone.status == 201 and not alone.json ()["info"]["plannable"], alone.body
 
 @claim ("too large: refused before the body, by its length, and in chunks")
 def _ ():

@@ -101,7 +101,11 @@ def operation (method, path, role, body, function, kind):
                                "description": "without it, Accept decides; csv of curves, comparisons and what-if, svg where there is a picture, chrome where there is a plan"})
     out["responses"]["200"]["content"].update ({t: {"schema": {"type": "string"}} for t in ("text/csv", "image/svg+xml")})
   if body == "BODY_UPLOAD":
-    out["requestBody"] = {"required": True, "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}}}
+    out["requestBody"] = {"required": True, "content": {
+      "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+      "multipart/form-data": {"schema": {"type": "object", "required": ["file"], "properties": {
+        "file": {"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string", "format": "binary"},
+                 "description": "the files of one run, such as an execution trace and its Kineto file"}}}}}}
   elif body != "BODY_NONE":
     schema = {"$ref": f"#/components/schemas/request-{kind}"} if kind else {"type": "object"}
     out["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}

@@ -1,7 +1,7 @@
 // The page in a headless Chromium: upload, slide, read the numbers, compare them with the API's.
-// page.mjs URL TRACE-FILE MODULES
+// page.mjs URL TRACE-FILE MODULES EXECUTION-TRACE KINETO
 import { createRequire } from "node:module";
-const [url, file, modules] = process.argv.slice (2);
+const [url, file, modules, ...run] = process.argv.slice (2);
 const { chromium } = createRequire (modules + "/x.js") ("playwright-core");
 let passed = 0, failed = 0;
 const claim = (text, holds) => { if (holds) passed++; else { failed++; console.log ("does not hold:", text); } };
@@ -73,6 +73,14 @@ claim ("the three lanes, the budget's line and the bound are in its pictures", a
 }));
 claim ("it asks nobody else: " + elsewhere, elsewhere.length === 0);
 claim ("nothing complained: " + complaints, complaints.length === 0);
+const pair = await browser.newPage ();
+pair.setDefaultTimeout (240000);
+await pair.goto (url + "/");
+await pair.setInputFiles ("#file", run);
+await pair.waitForFunction (() => document.querySelector ("#trace").value);
+const joined = await get (`/v1/traces/${await pair.$eval ("#trace", s => s.value)}`);
+claim ("two files of one run are one upload", joined.trace !== trace && joined.info.plannable);
+await pair.close ();
 await browser.close ();
 console.log (`${passed} passed, ${failed} failed`);
 process.exit (failed ? 1 : 0);

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "server/http/answers.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ANSWERS = 512 };
+
+typedef struct kept {
+  char *key; /* owner and path */
+  struct MHD_Response *response;
+} kept;
+
+struct answers {
+  pthread_rwlock_t lock; /* guards all */
+  kept all[ANSWERS];
+};
+
+answers *answers_new (error *err) {
+  answers *a = calloc (1, sizeof *a);
+  if (!a)
+    error_memory (err);
+  else
+    pthread_rwlock_init (&a->lock, NULL);
+  return a;
+}
+
+void answers_free (answers *a) {
+  answers_forget (a);
+  pthread_rwlock_destroy (&a->lock);
+  free (a);
+}
+
+static kept *place_of (answers *a, const char *key) {
+  uint64_t h = 1469598103934665603u;
+  for (; *key; key++)
+    h = (h ^ (unsigned char)*key) * 1099511628211u;
+  return &a->all[h % ANSWERS];
+}
+
+void answers_keep (answers *a, const char *key, struct MHD_Response *response) {
+  char *copy = key ? strdup (key) : NULL;
+  struct MHD_Response *before = response;
+  if (copy) {
+    kept *k = place_of (a, copy);
+    pthread_rwlock_wrlock (&a->lock);
+    before = k->response;
+    free (k->key);
+    *k = (kept){ copy, response };
+    pthread_rwlock_unlock (&a->lock);
+  }
+  if (before)
+    MHD_destroy_response (before);
+}
+
+bool answers_queue (answers *a, const char *key, struct MHD_Connection *to,
+                    enum MHD_Result *result) {
+  kept *k = place_of (a, key);
+  pthread_rwlock_rdlock (&a->lock);
+  bool hit = k->key && strcmp (k->key, key) == 0;
+  if (hit)
+    *result = MHD_queue_response (to, 200, k->response);
+  pthread_rwlock_unlock (&a->lock);
+  return hit;
+}
+
+void answers_forget (answers *a) {
+  pthread_rwlock_wrlock (&a->lock);
+  for (int i = 0; i < ANSWERS; i++) {
+    if (a->all[i].response)
+      MHD_destroy_response (a->all[i].response);
+    free (a->all[i].key);
+    a->all[i] = (kept){ 0 };
+  }
+  pthread_rwlock_unlock (&a->lock);
+}

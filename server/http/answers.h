@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Answers that never change, kept in memory as libmicrohttpd sends them: a second one needs neither
+   the store nor a thread of ours. */
+#ifndef FERRY_SERVER_HTTP_ANSWERS_H
+#define FERRY_SERVER_HTTP_ANSWERS_H
+
+#include <microhttpd.h>
+#include <stdbool.h>
+
+#include "base/error.h"
+
+typedef struct answers answers;
+
+answers *answers_new (error *err) MUST_CHECK;
+void answers_free (answers *a);
+/* Takes the response over. A key of NULL keeps nothing; another's place may be taken. */
+void answers_keep (answers *a, const char *key, struct MHD_Response *response);
+/* True: the connection has the answer of that key, and *result is the library's word on it. */
+bool answers_queue (answers *a, const char *key, struct MHD_Connection *to,
+                    enum MHD_Result *result) MUST_CHECK;
+void answers_forget (answers *a);
+
+#endif

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The end of a worker's process: an answer that is verified and kept, a failure, or one more try.
+ */
+#include <signal.h>
+#include <unistd.h>
+
+#include "server/work/work.h"
+#include "server/service/folder.h"
+
+static void clear (service *s, work *w) {
+  if (w->pidfd >= 0)
+    close (w->pidfd);
+  if (w->progress >= 0)
+    close (w->progress);
+  if (w->folder[0])
+    folder_remove (w->folder);
+  arena_free (w->arena);
+  *w = (work){ .pidfd = -1, .progress = -1 };
+  service_changed (s);
+}
+
+/* `state` is a text that stays. */
+static void count_end (service *s, const work *w, const char *state) {
+  service_count_of (s, METRIC_jobs_total, w->kind ? w->kind->name : "none", state, NULL);
+  service_observe (s, METRIC_solve_duration_seconds, state, w->worked_ns);
+  if (w->bound_ns > 0 && w->step_ns >= w->bound_ns)
+    service_observe (s, METRIC_solve_gap_ratio, NULL,
+                     (int64_t)((double)(w->step_ns - w->bound_ns) / (double)w->bound_ns * 1e9));
+}
+
+static void log_end (service *s, const work *w, const char *state) {
+  service_log (s, "info", "job ended", "job_id", w->job.id, "kind", w->job.kind, "span_id",
+               w->span_id, "state", state, "trace_id", w->trace_id, NULL);
+}
+
+void work_fail (service *s, work *w, const char *type, const char *detail) {
+  json_writer out;
+  bytes text = { 0 };
+  error err = { 0 };
+  bool held = false;
+  json_begin (&out, 0);
+  json_open_object (&out);
+  json_add_text (&out, "detail", detail);
+  json_add_text (&out, "type", type);
+  json_close_object (&out);
+  if (json_finish (&out, &text, &err) &&
+      store_finish (s->store, &w->job, JOB_failed, NULL, text.data, &held, &err) && held)
+    count_end (s, w, "failed");
+  if (err.code)
+    service_log (s, "error", err.text, "job_id", w->job.id, NULL);
+  bytes_free (&text);
+  log_end (s, w, "failed");
+  clear (s, w);
+}
+
+/* Back into the queue, until it was tried often enough. */
+static void again (service *s, work *w, bool blamed, const char *why) {
+  error err = { 0 };
+  if (blamed && w->job.tries >= s->options.most_tries) {
+    work_fail (s, w, "/problems/worker-lost", why);
+    return;
+  }
+  if (!store_requeue (s->store, &w->job, blamed, &err))
+    service_log (s, "error", err.text, "job_id", w->job.id, NULL);
+  log_end (s, w, "queued");
+  clear (s, w);
+}
+
+static void keep (service *s, work *w) {
+  error err = { 0 };
+  bool held = false;
+  if (!work_keep (s, w, &held, &err)) {
+    service_log (s, "error", err.text, "job_id", w->job.id, NULL);
+    again (s, w, true, err.text);
+    return;
+  }
+  if (held)
+    count_end (s, w, "done");
+  else
+    service_count (s, METRIC_lease_lost_total, 1);
+  log_end (s, w, held ? "done" : "lost");
+  clear (s, w);
+}
+
+static void died (service *s, work *w, int signal) {
+  char text[120];
+  if (signal == SIGXCPU || signal == SIGXFSZ || signal == SIGABRT) {
+    snprintf (text, sizeof text, "the worker met its limit of %s",
+              signal == SIGXCPU   ? "processor time"
+              : signal == SIGXFSZ ? "bytes written"
+                                  : "memory");
+    work_fail (s, w, "/problems/worker-limit", text);
+    return;
+  }
+  snprintf (text, sizeof text, "the worker died by signal %d", signal);
+  again (s, w, true, text);
+}
+
+void work_ended (service *s, work *w, work_end e) {
+  char text[400], path[400];
+  error err = { 0 };
+  work_path (w, "result.json", path);
+  bool answered = file_has_bytes (path) && (e.number == 0 || e.number == 1 || e.number == 4);
+  if (w->stop == STOP_CANCEL || w->stop == STOP_LOST) {
+    log_end (s, w, w->stop == STOP_CANCEL ? "cancelled" : "lost");
+    clear (s, w);
+  } else if (w->stop == STOP_DRAIN) {
+    again (s, w, false, "");
+  } else if (e.by_signal) {
+    died (s, w, e.number);
+  } else if (w->phase == WORK_VERIFIES && e.number != 0) {
+    service_count (s, METRIC_verify_failures_total, 1);
+    work_fail (s, w, "/problems/verification-failed", work_complaint (w, text));
+  } else if (w->phase == WORK_VERIFIES) {
+    keep (s, w);
+  } else if (!answered) {
+    work_fail (s, w, e.number == 2 || e.number == 3 ? "/problems/invalid" : "/problems/failed",
+               work_complaint (w, text));
+  } else {
+    w->status = e.number;
+    if (!work_has_plan (w))
+      keep (s, w);
+    else {
+      close (w->pidfd);
+      w->pidfd = -1;
+      if (!work_verify (s, w, &err))
+        again (s, w, true, err.text);
+    }
+  }
+}
