@@ -108,6 +108,20 @@ static void write_choice (const trace *t, const policy_choice *c, char *text, si
   }
 }
 
+/* "again f0 f1 @7 = x0": before op 7 both run, and x0 is theirs from then on. */
+static void write_entries (const trace *t, const policy_choice *c, char *text, size_t size) {
+  size_t n = strlen (text);
+  for (int32_t i = 0; i < c->n_entries; i++) {
+    const recompute *r = &c->entries[i];
+    n += (size_t)snprintf (text + n, size - n, "%sagain", n ? "; " : "");
+    for (int32_t j = 0; j < r->ops.count; j++)
+      n += (size_t)snprintf (text + n, size - n, " %s", t->ops[r->ops.at[j]].name);
+    n += (size_t)snprintf (text + n, size - n, " @%d =", r->before);
+    for (int32_t j = 0; j < r->replaces.count; j++)
+      n += (size_t)snprintf (text + n, size - n, " %s", t->tensors[r->replaces.at[j]].name);
+  }
+}
+
 static void read_request (const paper *p, arena *a, device *d, policy_values *values,
                           policy_request *r) {
   error err = { 0 };
@@ -156,6 +170,7 @@ void paper_holds (const paper *p) {
   ck_assert_msg (policy_choose (policy_named (p->policy), &r, a, &v, &c, &err), "%s: %s", p->policy,
                  err.text);
   write_choice (r.trace, &c, text, sizeof text);
+  write_entries (r.trace, &c, text, sizeof text);
   ck_assert_msg (strcmp (text, p->chosen) == 0, "%s %s at %d MiB: %s\nexpected: %s", p->policy,
                  p->options ? p->options : "", p->budget_mib, text, p->chosen);
   paper_ask (p, a, &answer);

@@ -36,6 +36,7 @@ static const paper papers[] = {
   { "lru", NULL, NULL, NULL, 10, "x0 3>7 @7; w 2>8 @8" },
   { "checkpoint-every-k", NULL, NULL, NULL, 9, "drop x1 2>6 s0; drop x2 3>5 s0" },
   { "knapsack", NULL, NULL, NULL, 10, "drop x0 1>7 +" },
+  { "dtr", NULL, NULL, NULL, 10, "again f0 @7 = x0" },
 };
 
 START_TEST (a_choice_on_paper_is_the_choice_made) {
@@ -292,6 +293,24 @@ static const paper traps[] = {
   { "knapsack", "solver=ilp,c=55.56%", NULL, NULL, 10, "drop x0 1>7 +" },
 };
 
+/* a goes for d: 10 ms over 15 against 20 over 15.  For e, b's own 20 over 45 are less than c's 15
+   over 30; with a gone, b takes 30. */
+static const char dearer_tensors[] = "w:1! a:4 b:4 c:4 d:4 e:4 g:1 h:1 i:1 j:1";
+static const char dearer_ops[] = "f fa 10 w > a |f fb 20 a > b |f fc 15 w > c |f fd 30 w > d |"
+                                 "f fe 1 w > e |f loss 1 d e > g |b bc 1 g c > h |b bb 1 h b > i |"
+                                 "b ba 1 i a > j |u up 1 j w > w";
+
+START_TEST (what_is_gone_beside_a_tensor_makes_it_dearer) {
+  static const paper asked[] = {
+    { "dtr", "cost=own", dearer_tensors, dearer_ops, 14, "again fa fb @7 = a b" },
+    { "dtr", "cost=classes", dearer_tensors, dearer_ops, 14, "again fc @6 = c; again fa @8 = a" },
+    { "dtr", "cost=all", dearer_tensors, dearer_ops, 14, "again fc @6 = c; again fa @8 = a" },
+  };
+  for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+    paper_holds (&asked[i]);
+}
+END_TEST
+
 START_TEST (where_a_description_misleads_one_side_is_taken) {
   for (size_t i = 0; i < sizeof traps / sizeof *traps; i++)
     paper_holds (&traps[i]);
@@ -414,6 +433,7 @@ END_TEST
 int main (void) {
   const TTest *const tests[] = { a_choice_on_paper_is_the_choice_made,
                                  every_policy_was_worked_on_paper,
+                                 what_is_gone_beside_a_tensor_makes_it_dearer,
                                  where_a_description_misleads_one_side_is_taken,
                                  autoswap_without_waiting_needs_what_its_times_make_of_memory,
                                  a_segment_that_runs_again_adds_its_own_bytes,

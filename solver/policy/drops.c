@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "solver/policy/remake.h"
+#include "trace/rewrite/rewrite.h"
 
 typedef struct walk {
   remake again; /* one walk over the ops */
@@ -101,6 +102,14 @@ bool policy_recomputes (policy_view *v, const policy_choice *c, recompute **out,
   assert (out && count && kept);
   walk w;
   int32_t *first, *next;
+  if (c->entries) {
+    *out = c->entries;
+    *count = c->n_entries;
+    *kept = 0;
+    for (int32_t i = 0; i < *count; i++)
+      *kept += c->entries[i].replaces.count;
+    return true;
+  }
   *out = NEW (v->arena, v->n_ops, recompute, err);
   *count = 0;
   *kept = 0;
@@ -121,4 +130,25 @@ bool policy_recomputes (policy_view *v, const policy_choice *c, recompute **out,
       return false;
   }
   return !w.again.full;
+}
+
+bool policy_peak (policy_view *v, const policy_choice *c, int64_t *out, error *err) {
+  assert (out);
+  policy_view after;
+  recompute *entries;
+  int32_t n;
+  int64_t kept;
+  rewritten rw;
+  arena_mark mark = arena_here (v->arena);
+  bool ok = policy_recomputes (v, c, &entries, &n, &kept, err) &&
+            trace_rewrite (v->trace,
+                           &(rewriting){ .recomputes = entries,
+                                         .n_recomputes = n,
+                                         .section_ns = v->device->section_ns },
+                           v->arena, &rw, err) &&
+            policy_view_build (rw.trace, v->device, v->budget_bytes, v->host_bytes, v->arena,
+                               &after, err);
+  *out = ok ? after.res[view_peak (&after, after.res)] : 0;
+  arena_back (v->arena, mark);
+  return ok;
 }

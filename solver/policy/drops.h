@@ -14,4 +14,7 @@ bool policy_can_drop (const policy_view *v, int32_t tensor, int32_t before);
 bool policy_recomputes (policy_view *v, const policy_choice *c, recompute **out, int32_t *count,
                         int64_t *kept, error *err) MUST_CHECK;
 
+/* The peak once these drops have rewritten the trace. */
+bool policy_peak (policy_view *v, const policy_choice *c, int64_t *out, error *err) MUST_CHECK;
+
 #endif

@@ -9,7 +9,6 @@
 #include "base/units.h"
 #include "solver/flow/ilp.h"
 #include "solver/policy/drops.h"
-#include "trace/rewrite/rewrite.h"
 
 typedef enum filling { GREEDILY, BY_TABLE, BY_PROGRAM } filling;
 
@@ -194,26 +193,6 @@ static bool drop_others (const sack *s, policy_choice *out, error *err) {
   return true;
 }
 
-/* The peak once these drops have rewritten the trace. */
-static bool peak_of (const sack *s, const policy_choice *c, int64_t *out, error *err) {
-  policy_view *v = s->v, after;
-  recompute *entries;
-  int32_t n;
-  int64_t kept;
-  rewritten rw;
-  if (!policy_recomputes (v, c, &entries, &n, &kept, err) ||
-      !trace_rewrite (v->trace,
-                      &(rewriting){ .recomputes = entries,
-                                    .n_recomputes = n,
-                                    .section_ns = v->device->section_ns },
-                      v->arena, &rw, err) ||
-      !policy_view_build (rw.trace, v->device, v->budget_bytes, v->host_bytes, v->arena, &after,
-                          err))
-    return false;
-  *out = after.res[view_peak (&after, after.res)];
-  return true;
-}
-
 static bool begin (sack *s, error *err) {
   policy_view *v = s->v;
   s->items = NEW (v->arena, v->n_tensors, int32_t, err);
@@ -251,9 +230,7 @@ bool policy_knapsack (policy_view *v, policy_id id, const policy_values *values,
       return false;
     if (given)
       return true;
-    arena_mark mark = arena_here (v->arena);
-    bool ok = peak_of (&s, out, &peak, err);
-    arena_back (v->arena, mark);
+    bool ok = policy_peak (v, out, &peak, err);
     if (!ok || peak <= v->budget_bytes)
       return ok;
     if (peak < best_peak) {

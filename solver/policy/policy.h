@@ -65,9 +65,11 @@ typedef struct policy_choice {
   policy_move *moves;
   policy_drop *drops;
   int64_t n_moves, moves_room, n_drops, drops_room;
-  bool auto_clean;     /* it knows which host copies are still valid */
-  int64_t fault_ns;    /* on top of a copy's latency */
-  int64_t feedback;    /* rounds in which copies in that came late are triggered earlier */
+  bool auto_clean;    /* it knows which host copies are still valid */
+  int64_t fault_ns;   /* on top of a copy's latency */
+  int64_t feedback;   /* rounds in which copies in that came late are triggered earlier */
+  recompute *entries; /* all that runs again, decided already; NULL: as drops say */
+  int32_t n_entries;
   int64_t needs_bytes; /* by its own rule these choices need so much; 0: it does not say */
   const char *note;    /* its findings in words, or NULL */
 } policy_choice;

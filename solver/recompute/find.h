@@ -29,8 +29,9 @@ typedef struct finding {
   int32_t n_drops;
   bool keeps, barred; /* as drops_find's */
   drops_pricing pricing;
-  int64_t room_bytes; /* at which sets are priced */
-  int64_t stall_ppm;  /* stalls of the plans, in parts of the price */
+  const uint8_t *cheap; /* as drops_request's */
+  int64_t room_bytes;   /* at which sets are priced */
+  int64_t stall_ppm;    /* stalls of the plans, in parts of the price */
   int64_t ticks, limit_ticks;
   int64_t least_ns, enough_ns; /* no plan is faster; one that is no slower ends the search */
   int32_t priced;
@@ -42,10 +43,11 @@ typedef struct finding {
   int64_t bold_ns; /* its compute and its quick plan's step */
   variant best;    /* by plans; its value */
   variant_value value;
-  bool looks;         /* the first sets were not enough */
-  int64_t part;       /* one in so many of the ticks left is for the strategy that runs */
-  drop_set second;    /* of the kept ones, before the best was changed */
-  int64_t left_ticks; /* when the best began to be */
+  int64_t lacking_bytes; /* the least that one of the sets tried last lacks; 0: one fits */
+  bool looks;            /* the first sets were not enough */
+  int64_t part;          /* one in so many of the ticks left is for the strategy that runs */
+  drop_set second;       /* of the kept ones, before the best was changed */
+  int64_t left_ticks;    /* when the best began to be */
   int32_t *order;
   const recompute_program *guide;
   double *dropped; /* per drop, by the guide */
@@ -72,6 +74,10 @@ bool find_greedy (finding *f, error *err) MUST_CHECK;
 bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) MUST_CHECK;
 bool find_every (finding *f, error *err) MUST_CHECK;
 bool find_thresholds (finding *f, error *err) MUST_CHECK;
+/* Entries that an online rule made, as they are and as a set; in file recompute/online. */
+bool find_online (finding *f, error *err) MUST_CHECK;
+/* Entries from elsewhere: the result where their plans are better. */
+bool find_take (finding *f, const variant *v, variant_value *seen, error *err) MUST_CHECK;
 /* Tensors that segments of the way forward hand on are kept, in file recompute_segments; `until` in
    ticks. */
 bool find_segments (finding *f, int64_t until, error *err) MUST_CHECK;

@@ -24,13 +24,14 @@ static bool find_drops (finding *f, error *err) {
   const trace *t = f->rw.trace;
   count_rule granules = { .budget_bytes = f->o->budget_bytes,
                           .granule_bytes = f->o->device->granule_bytes };
-  uint8_t *over = NEW (f->arena, t->n_ops, uint8_t, err), *cheap;
+  uint8_t *over = NEW (f->arena, t->n_ops, uint8_t, err), *cheap = NULL;
   counted_step *step = NEW (f->arena, 2, counted_step, err);
   if (!over || !step || !uses_of (t, f->arena, &f->uses, err) ||
       !step_count_bytes (t, f->o->budget_bytes, f->arena, &step[0], err) ||
       !schedule_count (t, &granules, f->arena, &step[1], err) ||
       !recompute_may_drop (t, f->o, f->arena, &cheap, err))
     return false;
+  f->cheap = cheap;
   mark_over (f, &step[0].gaps, over);
   mark_over (f, &step[1].gaps, over);
   drops_request q = { .trace = t, .over = over, .cheap = cheap, .keeps = f->keeps };
@@ -152,12 +153,25 @@ static void learn (finding *f, const drop_set *guess, const variant_value *seen)
   f->stall_ppm = ppm;
 }
 
+bool find_take (finding *f, const variant *v, variant_value *seen, error *err) {
+  assert (v && seen);
+  if (!variant_try (f->t, v, f->o, 0, f->scratch, seen, err))
+    return false;
+  f->ticks += seen->ticks / solve_events_per_tick (seen->n_ops);
+  if (seen->legal && is_better (seen, &f->value)) {
+    f->value = *seen;
+    f->best = *v;
+  }
+  return true;
+}
+
 /* The kept sets, as plans; the best becomes the result where it is better. */
 static bool try_kept (finding *f, int64_t most, error *err) {
   variant *best = &f->best;
   variant_value *value = &f->value;
   drop_set best_guess = { 0 };
   variant_value best_seen = { .step_ns = INT64_MAX };
+  int64_t lacking = INT64_MAX;
   for (int32_t i = 0; i < f->n_kept && i < most; i++) {
     arena_mark mark = arena_here (f->arena);
     variant v;
@@ -168,10 +182,15 @@ static bool try_kept (finding *f, int64_t most, error *err) {
         !variant_try (f->t, &v, f->o, 0, f->scratch, &here, err))
       return false;
     f->ticks += here.ticks / solve_events_per_tick (here.n_ops);
-    log_say (f->o->log, LOG_DETAIL, "drops: guessed %.6g s, tried %.6g s, compute %.6g s",
+    log_say (f->o->log, LOG_DETAIL,
+             "drops: guessed %.6g s, tried %.6g s, compute %.6g s, lacks %lld KiB",
              (double)f->kept[i].ns / 1e9,
              here.step_ns == INT64_MAX ? -1 : (double)here.step_ns / 1e9,
-             (double)here.compute_ns / 1e9);
+             (double)here.compute_ns / 1e9, (long long)here.over_bytes >> 10);
+    int64_t lacks = here.step_ns < INT64_MAX ? 0
+                    : here.over_bytes > 0    ? here.over_bytes
+                                             : INT64_MAX;
+    lacking = lacks < lacking ? lacks : lacking;
     if (here.step_ns < best_seen.step_ns) {
       best_seen = here;
       best_guess = f->kept[i];
@@ -191,6 +210,7 @@ static bool try_kept (finding *f, int64_t most, error *err) {
     if (!better && !bolder)
       arena_back (f->arena, mark);
   }
+  f->lacking_bytes = lacking < INT64_MAX ? lacking : 0;
   learn (f, &best_guess, &best_seen);
   return true;
 }
@@ -270,6 +290,10 @@ static bool with_classes (finding *f, error *err) {
   return find_by_classes (f, &f->second, f->ticks + left / f->part, err) && try_kept (f, 2, err);
 }
 
+static bool with_online (finding *f, error *err) {
+  return find_online (f, err);
+}
+
 static bool with_every_kth (finding *f, error *err) {
   return find_every (f, err);
 }
@@ -300,6 +324,8 @@ static bool with_room (finding *f, error *err) {
   bool better = false;
   if (!at.chosen || !try_kept (f, KEPT_SETS / 2, err))
     return false;
+  if (f->lacking_bytes > 0)
+    step = -f->lacking_bytes;
   for (int64_t i = 0; i < rounds && idle < most_idle && !is_enough (f) && !is_stopped (f); i++) {
     int64_t before_ns = value->step_ns;
     if (i == 0 || better)
@@ -313,6 +339,11 @@ static bool with_room (finding *f, error *err) {
              f->priced, (long long)(f->room_bytes >> 20), (double)f->kept[0].ns / 1e9,
              (long long)f->ticks);
     better = value->step_ns < before_ns;
+    if (!better && f->lacking_bytes > 0) { /* sets that were priced to fit do not */
+      step = f->lacking_bytes < f->room_bytes / 2 ? -f->lacking_bytes : -f->room_bytes / 2;
+      copy_set (f, &at, &f->kept[0]);
+      continue;
+    }
     idle = better ? 0 : idle + 1;
     if (!better) {
       f->room_bytes -= step;

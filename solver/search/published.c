@@ -50,6 +50,8 @@ static const attempt attempts[] = {
   { .id = POLICY_superneurons, .drops = true },
   { .id = POLICY_checkpoint, .drops = true },
   { .id = POLICY_knapsack, .drops = true },
+  { .id = POLICY_dtr, .drops = true },
+  { .id = POLICY_dtr, .drops = true, .n_set = 1, .set = { { POLICY_OPTION_dtr_cost, 2 } } },
 };
 
 enum { ATTEMPTS = sizeof attempts / sizeof *attempts };

@@ -93,7 +93,7 @@ static bool draw_once (random_state *s, const char *devices, arena *a, any_cell 
 }
 
 bool any_draw (uint64_t seed, int index, const char *devices, arena *a, any_cell *out, error *err) {
-  random_state s = random_seed (random_mix (seed, index));
+  random_state s = random_seed (random_mix (random_mix (0, (int64_t)seed), index));
   bool fits = false;
   for (int i = 0; i < TRIES && !fits; i++)
     if (!draw_once (&s, devices, a, out, &fits, err))

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The cost of making a tensor again while others are gone; for dtr_run. */
+#ifndef FERRY_SOLVER_POLICY_DTR_COSTS_H
+#define FERRY_SOLVER_POLICY_DTR_COSTS_H
+
+#include "solver/policy/dtr_run.h"
+
+/* Tensors are neighbours where an op reads one and writes the other. Gone ones that are neighbours
+   are one class, whose cost is kept as a sum; one that is made again leaves its class, which is not
+   split. */
+typedef struct dtr_costs {
+  dtr_cost kind;
+  int32_t n_tensors;
+  int64_t *own_ns;               /* per tensor: of the ops that write it */
+  int32_t *above_offset, *above; /* per tensor: those that its writers read */
+  int32_t *below_offset, *below; /* those that its readers write */
+  uint8_t *gone;                 /* per tensor */
+  int32_t *node;                 /* per tensor that is gone: of the union */
+  int32_t *parent, *seen;        /* per node */
+  int64_t *sum_ns;               /* per root */
+  int64_t parent_room, seen_room, sum_room;
+  int32_t n_nodes, mark;
+  int32_t *visited, *stack; /* per tensor */
+  arena *arena;
+} dtr_costs;
+
+bool dtr_costs_of (const trace *t, const uses *u, dtr_cost kind, arena *a, dtr_costs *out,
+                   error *err) MUST_CHECK;
+int64_t dtr_costs_ns (dtr_costs *c, int32_t tensor);
+bool dtr_costs_goes (dtr_costs *c, int32_t tensor, error *err) MUST_CHECK;
+void dtr_costs_comes (dtr_costs *c, int32_t tensor);
+
+#endif
