@@ -99,9 +99,8 @@ static bool read_table (call *c, table *t) {
   t->trace = call_trace (c, c->operands[0]);
   if (!t->trace || !device_needed (c, t->trace, &t->device))
     return false;
-  if (!trace_is_plannable (t->trace))
-    return error_set (&c->err, ERR_input, "the trace is not plannable: %s",
-                      trace_reason (t->trace));
+  if (!trace_must_plan (t->trace, &c->err))
+    return false;
   t->host_bytes = t->device.host_bytes;
   return effort_read (c, &t->limit_ticks) && trace_digest (t->trace, t->digest, &c->err) &&
          call_quantity (c, "host", &t->host_bytes) &&

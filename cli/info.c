@@ -239,6 +239,8 @@ static int run (call *c) {
     print_numbers (t, &s, &q);
     for (int32_t i = 0; i < t->source.n_checks; i++)
       printf ("%-12s %s\n", i ? "" : "checks", t->source.checks[i]);
+    if (*t->source.confidence)
+      printf ("%-12s %s\n", "confidence", t->source.confidence);
     putchar ('\n');
     if (!picture_needs (c, t, s.bytes_at, q.asked ? q.budget_bytes : -1))
       return call_failed (c);

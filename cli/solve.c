@@ -161,7 +161,7 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const besi
            units_time (d, cost->stall_ns),
            cost->settled ? "" : "; the steps do not settle: an estimate");
   fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
-           units_time (a, proof->lower_bound_ns), proof->bound_by, proof->covers);
+           units_time (a, proof->lower_bound_ns), proof->bound_by, closing_covers (s->plan));
   fprintf (to, "%-8s %10s  of %s%s%s; host %s of %s\n", "device", units_bytes (a, cost->peak_bytes),
            units_bytes (b, p->ask.asked_bytes), p->ask.reserve_bytes ? ", less a reserve of " : "",
            p->ask.reserve_bytes ? units_bytes (d, p->ask.reserve_bytes) : "",
@@ -330,7 +330,7 @@ static void print_bound (FILE *to, const plan *p) {
   char least[UNITS_TEXT];
   const certificate *proof = &p->certificate;
   fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
-           units_time (least, proof->lower_bound_ns), proof->bound_by, proof->covers);
+           units_time (least, proof->lower_bound_ns), proof->bound_by, closing_covers (p));
   fprintf (to, "%-8s %8.2f %%  above it at most\n", "gap",
            closing_gap (p->predicted.step_ns, proof->lower_bound_ns));
 }
@@ -370,10 +370,8 @@ static int solve_by_policy (call *c, const char *name) {
   const trace *t = given ? executor_trace (c, given) : NULL;
   if (!t || !read_request (c, t, &d, &r))
     return call_failed (c);
-  if (!trace_is_plannable (t)) {
-    error_set (&c->err, ERR_input, "the trace is not plannable: %s", trace_reason (t));
+  if (!trace_must_plan (t, &c->err))
     return call_failed (c);
-  }
   r.values = &values;
   solve_options o = { .device = &d,
                       .budget_bytes = r.budget_bytes,

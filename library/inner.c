@@ -121,9 +121,8 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   const ferry_options *x = &speaker->options;
   if (!library_given (x->device, "the options' device", err))
     return false;
-  if (!trace_is_plannable (t->trace))
-    return error_set (err, ERR_input, "the trace is not plannable: %s",
-                      t->trace->source.confidence);
+  if (!trace_must_plan (t->trace, err))
+    return false;
   if (x->gap_ppm < 0 || x->limit_ticks < 0 || x->noise_percent < 0 || x->section_parts < 0)
     return error_set (err, ERR_usage, "an option is below 0");
   *out = ask_default (t->trace, &x->device->device);

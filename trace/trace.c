@@ -169,9 +169,13 @@ bool trace_is_plannable (const trace *t) {
   return strncmp (t->source.confidence, "not plannable", 13) != 0;
 }
 
-const char *trace_reason (const trace *t) {
+bool trace_must_plan (const trace *t, error *err) {
   const char *colon = strstr (t->source.confidence, ": ");
-  return colon ? colon + 2 : "its source says no more";
+  return trace_is_plannable (t) ||
+         error_set (err, ERR_input,
+                    "%.80s is not plannable: %s; record the execution trace and the Kineto file of "
+                    "one run (docs/record.md)",
+                    t->name, colon ? colon + 2 : "its source says no more");
 }
 
 const char *trace_doubt (const trace *t, arena *a, error *err) {

@@ -133,11 +133,10 @@ static inline int64_t trace_rest_ns (const int64_t *ends_ns, int32_t n_ops, int3
   int64_t ns = ends_ns[before] - ends_ns[after + 1];
   return before <= after ? ns + ends_ns[n_ops] : ns;
 }
-/* `ferry solve` refuses a trace whose confidence says "not plannable". */
+/* Its confidence does not say "not plannable". */
 bool trace_is_plannable (const trace *t);
-/* The confidence without its first word: "durations only"; the word itself where nothing follows.
- */
-const char *trace_reason (const trace *t);
+/* Where it does, that is the error, with its reason and what to record instead. */
+bool trace_must_plan (const trace *t, error *err) MUST_CHECK;
 /* A doubt that every plan of it should pass on: "the trace is approximate: ..."; NULL: exact. */
 const char *trace_doubt (const trace *t, arena *a, error *err);
 

@@ -47,10 +47,18 @@ static const struct {
   { "made again", " that swaps or recomputes" },
 };
 
+static bool is_compute (const plan *p) {
+  return p->certificate.lower_bound_ns <= p->predicted.baseline_ns;
+}
+
+const char *closing_covers (const plan *p) {
+  return is_compute (p) ? "every plan: the ops alone take as long" : p->certificate.covers;
+}
+
 const char *closing_whom (const plan *p) {
   const char *covers = p->certificate.covers;
-  if (p->certificate.lower_bound_ns <= p->predicted.baseline_ns || !covers)
-    return ""; /* the ops alone take as long */
+  if (is_compute (p) || !covers)
+    return "";
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
     if (strstr (covers, words[i].covers))
       return words[i].whom;

@@ -59,8 +59,8 @@ trace *call_trace (call *c, const char *path) {
     if (!(t = found))
       c->err = first;
   }
-  if (t && t->source.confidence && *t->source.confidence &&
-      strcmp (t->source.confidence, "exact") != 0)
+  if (t && *t->source.confidence && strcmp (t->source.confidence, "exact") != 0 &&
+      trace_is_plannable (t)) /* else whoever plans refuses, in one line */
     call_note (c, "%s: the trace is %s", path, t->source.confidence);
   return t;
 }

@@ -141,8 +141,8 @@ bool planner_read (call *c, const trace *t, planner *p) {
   *p = (planner){ 0 };
   if (!device_needed (c, t, &d))
     return false;
-  if (!trace_is_plannable (t))
-    return error_set (&c->err, ERR_input, "the trace is not plannable: %s", trace_reason (t));
+  if (!trace_must_plan (t, &c->err))
+    return false;
   p->ask = ask_default (t, &d);
   p->ask.options.log = &c->log;
   host_bytes = d.host_bytes;

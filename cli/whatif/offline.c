@@ -57,10 +57,8 @@ static void note_collectives (const call *c, const trace *t) {
 
 trace *offline_trace (call *c, const char *path) {
   trace *t = call_trace (c, path);
-  if (t && !trace_is_plannable (t)) {
-    error_set (&c->err, ERR_input, "the trace is not plannable: %s", trace_reason (t));
+  if (t && !trace_must_plan (t, &c->err))
     return NULL;
-  }
   if (t)
     note_collectives (c, t);
   return t;
