@@ -135,7 +135,7 @@ static inline int64_t trace_rest_ns (const int64_t *ends_ns, int32_t n_ops, int3
 }
 /* Its confidence does not say "not plannable". */
 bool trace_is_plannable (const trace *t);
-/* Where it does, that is the error, with its reason and what to record instead. */
+/* The error has the reason and what to record instead. */
 bool trace_must_plan (const trace *t, error *err) MUST_CHECK;
 /* A doubt that every plan of it should pass on: "the trace is approximate: ..."; NULL: exact. */
 const char *trace_doubt (const trace *t, arena *a, error *err);
