@@ -30,7 +30,7 @@ doctor_locked() { (ulimit -l 64 && run 0 doctor t.json p.json && grep -q 'it pin
 doctor_half() { run 2 doctor p.json && one_line && says 'give both' && run 1 doctor other.json p.json && one_line; }
 other_trace() { run 1 replay other.json p.json && one_line && says 'the plan is for the trace sha256:'; }
 smaller() { run 70 replay t.json p.json --bytes all --fault missing=1MiB && one_line && says 'the device has no room for the plan'; }
-unpinned() { run 70 replay t.json p.json --fault pinned=4KiB && one_line && says 'host memory: the plan needs'; }
+unpinned() { run 70 replay t.json p.json --fault pinned=4KiB && one_line && says 'out of memory on the host: the plan needs'; }
 broken() { run 70 replay t.json p.json --fault copy=3 && one_line && says 'CUDA_ERROR_ECC_UNCORRECTABLE'; }
 lost() { run 1 replay t.json p.json --verify -n 4 --fault lost=20 && grep -q 'words were wrong' err; }
 lost_seen_early() { run 1 replay t.json p.json --races -n 4 --fault lost=20 && grep -q 'of the [0-9]* copies .* of step [1-4] the device was given' err; }

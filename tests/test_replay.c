@@ -281,7 +281,7 @@ START_TEST (each_fault_is_one_clear_line) {
   expect_fault (&x, ERR_device, "the device has no room for the plan's");
   x = o;
   x.pinned_bytes = 512;
-  expect_fault (&x, ERR_device, "host memory: the plan needs");
+  expect_fault (&x, ERR_device, "out of memory on the host: the plan needs");
   x = o;
   x.library = "libno-such-driver.so";
   expect_fault (&x, ERR_unreachable, "no driver: ");
