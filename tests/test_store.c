@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The contract of the store, on each database: SQLite always, PostgreSQL where FERRY_POSTGRES is a
    connection with schemas t0, t1, ... (tests/service_postgres.sh makes them). */
+#include <ftw.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,12 +40,21 @@ static void begin (int database, int number) {
   open_again ();
 }
 
+static int remove_one (const char *path, const struct stat *as, int kind, struct FTW *where_it_is) {
+  (void)as;
+  (void)kind;
+  (void)where_it_is;
+  return remove (path);
+}
+
+static void remove_folder (const char *path) {
+  ck_assert (nftw (path, remove_one, 8, FTW_DEPTH | FTW_PHYS) == 0);
+}
+
 static void end (void) {
-  char line[128];
   store_close (s);
   arena_free (a);
-  snprintf (line, sizeof line, "%s/store.sqlite", folder);
-  unlink (line);
+  remove_folder (folder);
 }
 
 static job_row job_named (const char *id) {
@@ -290,6 +300,8 @@ START_TEST (a_file_is_whole_or_not_there_and_other_replicas_have_it) {
   bytes_free (&text);
   free (large);
   end ();
+  if (_i)
+    remove_folder (other);
 }
 END_TEST
 
