@@ -145,6 +145,15 @@ no_memory_at_all() {
   run 1 solve t.json --device none.json --same-places && grep -q 'no plan fits in 0 B' err || { echo "no memory"; cat err; }
 }
 
+# OpenBLAS, where it was linked, tried for ever to get room for its threads.
+little_room() {
+  case $COMPILE_FLAGS in
+    *-fsanitize*) echo "sanitizers need more addresses than this gives"; return 77 ;;
+  esac
+  (ulimit -v 32768 && timeout 20 "$ferry" --version >out 2>err) || { echo "--version in 32 MB:"; cat err; }
+  (ulimit -v 200000 && timeout 60 "$ferry" solve t.json --budget 80% --limit 1000 -q >out 2>err) || { echo "solve in 200 MB:"; cat err; }
+}
+
 claim "a failed allocation is one line and status 70, in every command" out_of_memory
 claim "a closed output is an error" closed_output
 claim "a file that may not grow is an error, and leaves nothing" file_too_large
@@ -152,4 +161,5 @@ claim "a killed command leaves no half file" killed_while_writing
 claim "what grows 200 times is refused early" bombs
 claim "no child outlives its parent" orphans
 claim "a budget of nothing is answered" no_memory_at_all
+claim "commands run in little address space" little_room
 finish
