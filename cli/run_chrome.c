@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/chrome_event.h"
+
 enum { NUMBERS = 4, LANES = 64 };
 
 /* One line of the shim's: four numbers and a name. */
@@ -25,45 +27,11 @@ static bool read_line (char *line, shown *out) {
   return out->number[0] >= 0 && out->number[0] < LANES && out->number[2] >= 0;
 }
 
-/* The format's unit is the microsecond; nanoseconds stay exact behind the point. */
-static void put_us (call *c, json_writer *w, const char *key, int64_t ns) {
-  const char *text = arena_format (c->arena, &c->err, "%s%lld.%03lld", ns < 0 ? "-" : "",
-                                   (long long)(llabs (ns) / 1000), (long long)(llabs (ns) % 1000));
-  if (text)
-    json_add_raw (w, key, text);
-}
-
 static void put_lane (call *c, json_writer *w, int64_t lane) {
   const char *name = lane == 0   ? "copies out"
                      : lane == 1 ? "copies in"
                                  : arena_format (c->arena, &c->err, "stream %lld", (long long)lane);
-  json_open_object (w);
-  json_put_key (w, "args");
-  json_open_object (w);
-  json_add_text (w, "name", name ? name : "");
-  json_close_object (w);
-  json_add_text (w, "name", "thread_name");
-  json_add_text (w, "ph", "M");
-  json_add_int (w, "pid", 1);
-  json_add_int (w, "tid", lane);
-  json_close_object (w);
-}
-
-static void put_shown (call *c, json_writer *w, const shown *s) {
-  json_open_object (w);
-  if (s->number[3] > 0) {
-    json_put_key (w, "args");
-    json_open_object (w);
-    json_add_int (w, "bytes", s->number[3]);
-    json_close_object (w);
-  }
-  put_us (c, w, "dur", s->number[2]);
-  json_add_text (w, "name", s->name);
-  json_add_text (w, "ph", "X");
-  json_add_int (w, "pid", 1);
-  json_add_int (w, "tid", s->number[0]);
-  put_us (c, w, "ts", s->number[1]);
-  json_close_object (w);
+  chrome_event_lane (w, lane, name ? name : "");
 }
 
 bool run_chrome (call *c, const program_run *r, const char *output) {
@@ -86,7 +54,8 @@ bool run_chrome (call *c, const program_run *r, const char *output) {
     if (!lanes[s.number[0]])
       put_lane (c, &w, s.number[0]);
     lanes[s.number[0]] = true;
-    put_shown (c, &w, &s);
+    chrome_event_span (&w, s.number[0], s.name, s.number[1], s.number[2],
+                       s.number[3] > 0 ? "bytes" : NULL, s.number[3]);
   }
   json_close_array (&w);
   json_close_object (&w);

@@ -1,9 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "plot/chrome.h"
 
-#include <stdio.h>
-
-#include "base/json.h"
+#include "base/chrome_event.h"
 
 enum { PROCESS = 1 };
 
@@ -12,14 +10,6 @@ static const char *const tone_names[] = {
 #include "plot/tones.def"
 #undef TONE
 };
-
-static void add_us (json_writer *w, const char *key, int64_t ns) {
-  char text[32];
-  int64_t size = ns < 0 ? -ns : ns;
-  snprintf (text, sizeof text, "%s%lld.%03lld", ns < 0 ? "-" : "", (long long)(size / 1000),
-            (long long)(size % 1000));
-  json_add_raw (w, key, text);
-}
 
 /* A row's name, or its place among the rows. */
 static void put_name (json_writer *w, const char *what, int32_t row, const char *name) {
@@ -47,12 +37,12 @@ static void put_slice (json_writer *w, int32_t row, const figure_span *s) {
     json_close_object (w);
   }
   json_add_text (w, "cat", tone_names[s->tone]);
-  add_us (w, "dur", s->end - s->start);
+  chrome_event_us (w, "dur", s->end - s->start);
   json_add_text (w, "name", s->tone == TONE_stall || !s->name ? tone_names[s->tone] : s->name);
   json_add_text (w, "ph", "X");
   json_add_int (w, "pid", PROCESS);
   json_add_int (w, "tid", row);
-  add_us (w, "ts", s->start);
+  chrome_event_us (w, "ts", s->start);
   json_close_object (w);
 }
 
@@ -65,7 +55,7 @@ static void put_count (json_writer *w, const figure_series *s, const figure_poin
   json_add_text (w, "name", s->name);
   json_add_text (w, "ph", "C");
   json_add_int (w, "pid", PROCESS);
-  add_us (w, "ts", p->x);
+  chrome_event_us (w, "ts", p->x);
   json_close_object (w);
 }
 
@@ -79,7 +69,7 @@ static void put_arrow (json_writer *w, const chrome_arrow *a, int32_t id, bool e
   json_add_text (w, "ph", end ? "f" : "s");
   json_add_int (w, "pid", PROCESS);
   json_add_int (w, "tid", 1 + (end ? a->to_lane : a->from_lane));
-  add_us (w, "ts", end ? a->to_ns : a->from_ns);
+  chrome_event_us (w, "ts", end ? a->to_ns : a->from_ns);
   json_close_object (w);
 }
 

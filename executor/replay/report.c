@@ -4,40 +4,11 @@
 
 #include <stdio.h>
 
-/* Microseconds with three decimals, from whole nanoseconds. */
-static void put_us (json_writer *w, const char *key, int64_t ns) {
-  char text[40];
-  snprintf (text, sizeof text, "%lld.%03lld", (long long)(ns / 1000), (long long)(ns % 1000));
-  json_add_raw (w, key, text);
-}
+#include "base/chrome_event.h"
 
 static void put_event (json_writer *w, const char *name, int queue, int32_t step, int64_t zero_ns,
                        const span *s) {
-  json_open_object (w);
-  json_put_key (w, "args");
-  json_open_object (w);
-  json_add_int (w, "step", step);
-  json_close_object (w);
-  put_us (w, "dur", s->end_ns - s->start_ns);
-  json_add_text (w, "name", name);
-  json_add_text (w, "ph", "X");
-  json_add_int (w, "pid", 1);
-  json_add_int (w, "tid", queue);
-  put_us (w, "ts", s->start_ns - zero_ns);
-  json_close_object (w);
-}
-
-static void put_name (json_writer *w, int queue, const char *name) {
-  json_open_object (w);
-  json_put_key (w, "args");
-  json_open_object (w);
-  json_add_text (w, "name", name);
-  json_close_object (w);
-  json_add_text (w, "name", "thread_name");
-  json_add_text (w, "ph", "M");
-  json_add_int (w, "pid", 1);
-  json_add_int (w, "tid", queue);
-  json_close_object (w);
+  chrome_event_span (w, queue, name, s->start_ns - zero_ns, s->end_ns - s->start_ns, "step", step);
 }
 
 static const char *unit_name (const plan *p, const trace *t, int32_t unit) {
@@ -73,9 +44,9 @@ bool replay_chrome (const plan *p, const replay_result *r, bytes *out, error *er
   json_add_text (&w, "displayTimeUnit", "ns");
   json_put_key (&w, "traceEvents");
   json_open_array (&w);
-  put_name (&w, 0, "compute");
-  put_name (&w, 1, "copies to the host");
-  put_name (&w, 2, "copies to the device");
+  chrome_event_lane (&w, 0, "compute");
+  chrome_event_lane (&w, 1, "copies to the host");
+  chrome_event_lane (&w, 2, "copies to the device");
   for (int32_t step = 0; step < r->timed; step++) {
     for (int32_t k = 0; k < t->n_ops; k++)
       put_event (&w, t->ops[k].name, 0, step, zero_ns, &r->ops[(int64_t)step * t->n_ops + k]);
