@@ -120,6 +120,11 @@ static bool allowed (const solve_options *o, sections_form form) {
   return o->section_orders == ORDERS_AUTO || depth == (o->section_orders == ORDERS_DEPTH);
 }
 
+/* Somebody wants it to end; or the ticks are spent, and something fits. */
+static bool is_over (const solve_options *o, const sections_family *f) {
+  return solve_stops (o) || (f->count && f->ticks >= f->limit_ticks);
+}
+
 static bool better (const variant_value *a, const variant_value *b) {
   if (a->step_ns != b->step_ns)
     return a->step_ns < b->step_ns;
@@ -326,7 +331,7 @@ static bool copy_best (improving *w, const variant *best, changing *c, error *er
 /* One op more in a section of its own, where the trace is small enough to try them all. */
 static bool add_one (improving *w, const variant *best, error *err) {
   int64_t few = tuned (w->o->tuning, TUNE_cuts_few_ops);
-  for (int32_t k = 0; w->t->n_ops <= few && k < w->t->n_ops && w->f->count < w->room; k++) {
+  for (int32_t k = 0; w->t->n_ops <= few && k < w->t->n_ops && w->f->count < w->room && !is_over (w->o, w->f); k++) {
     int32_t at = 0;
     changing c;
     while (at < best->n_sections && best->sections[at].end <= k)
@@ -359,7 +364,7 @@ static bool change_one (improving *w, error *err) {
     for (int32_t i = 0; i < best.n_sections; i++)
       for (int how = 0; how < CHANGES; how++) {
         changing c;
-        if (f->count >= w->room || solve_stops (w->o))
+        if (f->count >= w->room || is_over (w->o, f))
           return true;
         if (!copy_best (w, &best, &c, err))
           return false;
@@ -405,27 +410,28 @@ static bool propose_all (const trace *t, const solve_options *o, arena *a, arena
       if (!sections_propose (t, o, (sections_form)form, parts, a, &v, err) ||
           (v.n_sections && !consider (t, o, &v, scratch, out, err)))
         return false;
-      if (solve_stops (o))
+      if (is_over (o, out))
         return true;
     }
   }
   return true;
 }
 
-bool sections_search (const trace *t, const solve_options *o, arena *a, sections_family *out,
-                      error *err) {
+bool sections_search (const trace *t, const solve_options *o, int64_t limit_ticks, arena *a,
+                      sections_family *out, error *err) {
   assert (o->sections != SECTIONS_OFF);
   assert (o->sections != SECTIONS_FIXED || o->section_parts > 0);
   enum { ROOM = 400 };
   *out = (sections_family){ .least_bound_ns = INT64_MAX,
                             .least_floor_bytes = INT64_MAX,
-                            .compute_ns = trace_total_ns (t) };
+                            .compute_ns = trace_total_ns (t),
+                            .limit_ticks = limit_ticks };
   out->at = NEW (a, ROOM, variant, err);
   out->values = NEW (a, ROOM, variant_value, err);
   arena *scratch = arena_made (err);
   improving w = { t, o, a, scratch, out, (int32_t)tuned (o->tuning, TUNE_cuts_room) };
   bool ok = scratch && out->at && out->values && propose_all (t, o, a, scratch, out, err) &&
-            (solve_stops (o) || (fit_each (t, o, a, scratch, out, err) && change_one (&w, err)));
+            (is_over (o, out) || (fit_each (t, o, a, scratch, out, err) && change_one (&w, err)));
   arena_free (scratch);
   return ok;
 }

@@ -44,10 +44,11 @@ typedef struct sections_family {
   int64_t least_floor_bytes;
   int64_t compute_ns; /* of the step as it is */
   int64_t ticks;      /* of the plans that were tried */
+  int64_t limit_ticks;
 } sections_family;
 
-/* Everything in `a`. */
-bool sections_search (const trace *t, const solve_options *o, arena *a, sections_family *out,
-                      error *err) MUST_CHECK;
+/* Everything in `a`. Beyond the limit only until something fits. */
+bool sections_search (const trace *t, const solve_options *o, int64_t limit_ticks, arena *a,
+                      sections_family *out, error *err) MUST_CHECK;
 
 #endif
