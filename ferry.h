@@ -148,13 +148,16 @@ bool ferry_trace_need (const ferry_trace *t, const ferry_device *d, ferry_need *
 
 /* ---- plans ---- */
 
+/* What a plan may do beside swapping; 0: as far as the trace says that it is safe. */
 typedef enum ferry_sections {
+  FERRY_SECTIONS_ALLOWED,
   FERRY_SECTIONS_OFF,
   FERRY_SECTIONS_AUTO,
   FERRY_SECTIONS_FIXED /* section_parts */
 } ferry_sections;
 typedef enum ferry_order { FERRY_ORDER_AUTO, FERRY_ORDER_LEVEL, FERRY_ORDER_DEPTH } ferry_order;
 typedef enum ferry_recompute {
+  FERRY_RECOMPUTE_ALLOWED,
   FERRY_RECOMPUTE_OFF,
   FERRY_RECOMPUTE_CHEAP,
   FERRY_RECOMPUTE_AUTO,
@@ -169,10 +172,14 @@ typedef enum ferry_placement {
 } ferry_placement;
 
 typedef enum ferry_op_order {
+  FERRY_OPS_ALLOWED,
   FERRY_OPS_AS_IS,
   FERRY_OPS_UPDATES, /* updates may run earlier or later */
   FERRY_OPS_ANY      /* every op may */
 } ferry_op_order;
+
+/* How hard a search tries, where limit_ticks is 0. */
+typedef enum ferry_effort { FERRY_EFFORT_NORMAL, FERRY_EFFORT_QUICK, FERRY_EFFORT_THOROUGH } ferry_effort;
 
 typedef struct ferry_options {
   size_t size;
@@ -199,6 +206,7 @@ typedef struct ferry_options {
   void *progress_context;
   ferry_op_order op_order;
   ferry_placement placement; /* not looked at with same_places */
+  ferry_effort effort;
 } ferry_options;
 
 /* The best plan that was found; it passes ferry_check. Where none fits, err names the smallest

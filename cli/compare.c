@@ -26,15 +26,14 @@ enum { MOST_BUDGETS = 64, OURS = POLICIES, OURS_DROPS, OURS_CUTS, OURS_ALL, PLAN
 
 typedef struct our_way {
   const char *name;
-  sections_mode sections;
-  recompute_mode recompute;
+  bool sections, recompute, order; /* as far as the trace allows */
 } our_way;
 
 static const our_way ours[] = {
-  { "ferry", SECTIONS_OFF, RECOMPUTE_OFF },
-  { "ferry-recompute", SECTIONS_OFF, RECOMPUTE_AUTO },
-  { "ferry-sections", SECTIONS_AUTO, RECOMPUTE_OFF },
-  { "ferry-all", SECTIONS_AUTO, RECOMPUTE_AUTO },
+  { "ferry", false, false, false },
+  { "ferry-recompute", false, true, false },
+  { "ferry-sections", true, false, false },
+  { "ferry-all", true, true, true },
 };
 
 typedef struct row {
@@ -54,6 +53,7 @@ typedef struct table {
   int policies[PLANNERS]; /* ours first */
   int n_policies;
   int64_t limit_ticks;
+  search_level level;
   char digest[TRACE_DIGEST];
   /* At the budget that is being compared, without and with recomputing; -1: none, or not known. */
   int64_t lower_bound_ns, drops_bound_ns;
@@ -102,7 +102,7 @@ static bool read_table (call *c, table *t) {
   if (!trace_must_plan (t->trace, &c->err))
     return false;
   t->host_bytes = t->device.host_bytes;
-  return effort_read (c, &t->limit_ticks) && trace_digest (t->trace, t->digest, &c->err) &&
+  return effort_read (c, LEVEL_QUICK, &t->limit_ticks, &t->level) && trace_digest (t->trace, t->digest, &c->err) &&
          call_quantity (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) &&
          policy_asked_budgets (c, &t->device, t->peak_bytes, MOST_BUDGETS, t->budgets,
@@ -130,8 +130,12 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
   if (!planner_plain (&p, c, t->trace, &t->device, r->budget_bytes, t->limit_ticks, &c->err))
     return false;
   p.ask.options.host_bytes = t->host_bytes;
-  p.ask.options.recompute = way->recompute;
-  p.ask.options.sections = way->sections;
+  allowed all = allowed_by (t->trace), x = { .sections = SECTIONS_OFF };
+  x.sections = way->sections ? all.sections : SECTIONS_OFF;
+  x.recompute = way->recompute ? all.recompute : RECOMPUTE_OFF;
+  x.order = way->order ? all.order : ORDER_AS_IS;
+  allowed_into (&x, &p.ask.options);
+  p.ask.options.level = t->level;
   r->answer.label = way->name;
   if (!planner_solve (c, &p, t->trace, a, &s)) {
     r->interrupted = c->err.code == ERR_interrupted;
@@ -429,7 +433,7 @@ static const cli_option options[] = {
     "only these; ours are `ferry`, `ferry-recompute`, `ferry-sections` and `ferry-all`; without "
     "it, "
     "all" },
-  OPTIONS_OF_EFFORT ("normal"),
+  OPTIONS_OF_EFFORT ("quick"),
   { 'j',
     "jobs",
     "N",

@@ -12,6 +12,7 @@
 #include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/rewriting.h"
 #include "cli/remote/remote.h"
 #include "solver/fleet/floor.h"
 #include "solver/solve.h"
@@ -81,6 +82,8 @@ static bool put_plan (call *c, const planner *p, const trace *t, const solution 
   shown.proof = NULL; /* the plan has it */
   json_begin (&w, 1);
   json_open_object (&w);
+  json_put_key (&w, "allowed");
+  allowed_write (&w, &p->allowed);
   json_add_int (&w, "budget_bytes", made->budget_bytes);
   json_add_int (&w, "candidates", s->candidates);
   json_put_key (&w, "certificate");
@@ -250,6 +253,9 @@ static int solve_by_plan (call *c) {
   const trace *t = given ? executor_trace (c, given) : NULL;
   if (!t || !planner_read (c, t, &p))
     return call_failed (c);
+  if (!executor_allows (c, &p.allowed))
+    return call_failed (c);
+  allowed_into (&p.allowed, &p.ask.options);
   p.ask.options.same_places |= executor_keeps_places (c);
   if (!keeps_to_granules (c, &p, t != given))
     return call_failed (c);
@@ -297,7 +303,9 @@ static bool refuse_ours (call *c) {
                                       "recompute", "gap",      "limit",         "seconds",
                                       "seed",      "dump",     "noise",         "tune",
                                       "effort",    "placement" };
-  const char *found = call_flag (c, "same-places") ? "same-places" : NULL;
+  const char *found = call_flag (c, "same-places") ? "same-places"
+                      : call_flag (c, "swap-only") ? "swap-only"
+                                                   : NULL;
   for (size_t i = 0; i < sizeof ours / sizeof *ours && !found; i++)
     found = call_text (c, ours[i]) ? ours[i] : NULL;
   if (!found)
@@ -420,21 +428,10 @@ static const cli_option options[] = {
     "exact, 3 % where it is approximate, 5 % where only touches are known",
     RANGE_AMOUNT },
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
-  { 0,
-    "sections",
-    "auto|off|N",
-    "cut ops along the batch, in parts that fit best or in N; without "
-    "it, off",
-    { UNITS_COUNT, 2, MOST_PARTS } },
+  OPTIONS_OF_REWRITING,
   { 0, "section-order", "auto|level|depth",
     "all parts of an op before the next op, or part by part "
     "through chains of ops; without it, auto" },
-  { 0, "recompute", "off|cheap|auto|only",
-    "drop what can be made again: outputs of cheap ops, any, "
-    "or any and swap nothing; without it, off" },
-  { 0, "order", "as-is|updates|any",
-    "the ops in the order of the trace; or also each update as soon as its gradient is final; or "
-    "also any order that keeps every value; without it, as-is" },
   { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%", RANGE_SHARE },
   OPTIONS_OF_EFFORT ("normal"),
   { 0, "seed", "N", "of the search; without it, 1", RANGE_SEED },

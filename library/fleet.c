@@ -29,8 +29,8 @@ static curve_options curve_ask (const ask *q, const trace *t) {
                           .gap_ppm = q->options.gap_ppm,
                           .reserve_ppm = reserve_ppm (t),
                           .seed = q->options.seed,
-                          .sections = q->options.sections,
-                          .recompute = q->options.recompute,
+                          .level = q->options.level,
+                          .allowed = allowed_of (&q->options),
                           .log = q->options.log,
                           .stop = q->options.stop,
                           .stop_context = q->options.stop_context };
@@ -182,7 +182,7 @@ static bool pack_into (ferry_packing *p, const ferry_trace *const *jobs,
   for (int i = 0; i < p->n_jobs; i++) {
     if (!library_given (jobs[i], "a job", err))
       return false;
-    named[i] = (cards_job){ jobs[i]->trace->name, jobs[i]->trace };
+    named[i] = (cards_job){ jobs[i]->trace->name, jobs[i]->trace, allowed_by (jobs[i]->trace) };
   }
   enum { SAMPLING_TICKS = 4000, LIMIT_TICKS = 200000 };
   cards_options how = { .cards = at,

@@ -112,6 +112,18 @@ static void speak (void *context, log_level level, const char *text) {
     s->options.progress (s->options.progress_context, text);
 }
 
+/* What is left at 0 is as the trace allows. */
+static void allow (const ferry_options *x, solve_options *s) {
+  if (x->sections)
+    s->sections = (sections_mode)(x->sections - FERRY_SECTIONS_OFF);
+  if (x->recompute)
+    s->recompute = (recompute_mode)(x->recompute - FERRY_RECOMPUTE_OFF);
+  if (x->op_order)
+    s->order = (order_mode)(x->op_order - FERRY_OPS_AS_IS);
+  s->section_parts = x->section_parts;
+  s->section_orders = (sections_orders)x->section_order;
+}
+
 bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker *speaker, ask *out,
                   error *err) {
   const size_t least = offsetof (ferry_options, progress_context);
@@ -135,11 +147,8 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   s->gap_ppm = x->gap_ppm;
   s->limit_ticks = x->limit_ticks;
   s->seed = x->seed ? x->seed : s->seed;
-  s->sections = (sections_mode)x->sections;
-  s->section_parts = x->section_parts;
-  s->section_orders = (sections_orders)x->section_order;
-  s->recompute = (recompute_mode)x->recompute;
-  s->order = (order_mode)x->op_order;
+  allow (x, s);
+  s->level = (search_level)x->effort;
   s->noise_percent = x->noise_percent;
   s->same_places = x->same_places;
   s->placement = (places_mode)x->placement;

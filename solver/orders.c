@@ -14,6 +14,7 @@ typedef struct order_tried {
   op_run *runs; /* none: as it is */
   int32_t n_runs;
   solution found; /* without a plan: none was found */
+  bool without_cuts; /* found by a look that did not compare them, though they are allowed */
   error refused;  /* why not */
 } order_tried;
 
@@ -24,6 +25,7 @@ typedef struct ordering {
   solve_order *one;
   arena *arena;
   int64_t ticks, limit_ticks, look_ticks; /* to spend on a look at one order */
+  bool looks_without_cuts; /* comparing cuts is most of a look, and tells orders apart little */
   order_tried at[MOST_ORDERS];
   int32_t count;
 } ordering;
@@ -88,17 +90,37 @@ static bool find_orders (ordering *n, error *err) {
    better. */
 static bool is_over (const ordering *n, const order_tried *x) {
   return step_ns (x) <= solve_enough_ns (n->effort.gap_ppm, trace_total_ns (n->t)) ||
-         solve_stops (n->o);
+         (x->found.plan && solve_stops (n->o));
+}
+
+/* A plan of a look without cuts, under the bound of all cuts in the same order. */
+static void take_bound (ordering *n, order_tried *x, const solution *of) {
+  const certificate *c = &of->plan->certificate;
+  certified all = { .lower_bound_ns = c->lower_bound_ns,
+                    .bound_by = c->bound_by,
+                    .covers = c->covers,
+                    .found_by = x->found.plan->certificate.found_by,
+                    .proof = c->proof,
+                    .enough_ns = solve_enough_ns (n->effort.gap_ppm, c->lower_bound_ns),
+                    .limit_met = c->limit_met ? c->limit_met : "ticks" };
+  solve_write_certificate (x->found.plan, &all);
+  x->found.bound = of->bound;
+  x->without_cuts = false;
 }
 
 /* That nothing fits, or that nothing was found, is an answer about this order alone. */
-static bool try_order (ordering *n, order_tried *x, int64_t ticks, error *err) {
+static bool try_order (ordering *n, bool look, order_tried *x, int64_t ticks, error *err) {
   solve_options o = *n->o;
   effort how = n->effort;
   solution found;
   error refused = { 0 };
+  bool without_cuts = look && n->looks_without_cuts;
   how.limit_ticks = ticks;
   o.trace_digest = x->n_runs ? NULL : n->o->trace_digest;
+  if (without_cuts) {
+    o.sections = SECTIONS_OFF;
+    o.keep_proof = false;
+  }
   if (!n->one (x->trace, &o, &how, n->arena, &found, &refused)) {
     x->refused = refused;
     if (refused.code == ERR_infeasible || refused.code == ERR_limit)
@@ -107,8 +129,12 @@ static bool try_order (ordering *n, order_tried *x, int64_t ticks, error *err) {
     return false;
   }
   n->ticks += found.ticks;
-  if (found.plan->predicted.step_ns <= step_ns (x))
+  if (found.plan->predicted.step_ns <= step_ns (x)) {
     x->found = found;
+    x->without_cuts = without_cuts;
+  } else if (x->without_cuts && !without_cuts) {
+    take_bound (n, x, &found);
+  }
   return true;
 }
 
@@ -128,18 +154,38 @@ static order_tried *least (ordering *n, int64_t (*of) (const order_tried *)) {
 /* A little effort for each, the rest for the most promising. */
 static bool try_all (ordering *n, order_tried **best, error *err) {
   for (int32_t i = 0; i < n->count && !is_over (n, least (n, step_ns)); i++)
-    if (!try_order (n, &n->at[i], n->look_ticks, err))
+    if (!try_order (n, true, &n->at[i], n->look_ticks, err))
       return false;
   bool ok = is_over (n, least (n, step_ns)) ||
-            try_order (n, least (n, promise_ns), n->limit_ticks - n->count * n->look_ticks, err);
+            try_order (n, false, least (n, promise_ns), n->limit_ticks - n->count * n->look_ticks,
+                       err);
   *best = least (n, step_ns);
   return ok;
 }
 
 /* ---- the answer ---- */
 
+/* No other bound is known where the search ended at a look. */
+static bool bound_by_compute (ordering *n, order_tried *x, error *err) {
+  bool keeps = n->o->keep_proof;
+  certified c = { .lower_bound_ns = trace_total_ns (n->t),
+                  .bound_by = "compute",
+                  .covers = "every plan, with whatever sections and recompute entries",
+                  .found_by = x->found.plan->certificate.found_by,
+                  .limit_met = "ticks" };
+  c.enough_ns = solve_enough_ns (n->effort.gap_ppm, c.lower_bound_ns);
+  if (keeps && !(c.proof = bound_cheap_proof ("compute", NO_OP, true, DROPS_ALLOWED, NULL,
+                                              n->arena, err)))
+    return false;
+  solve_write_certificate (x->found.plan, &c);
+  x->found.bound = (bound){ .lower_bound_ns = c.lower_bound_ns, .by = c.bound_by, .proof = c.proof };
+  return true;
+}
+
 /* The plan of the trace in an order as one of the trace as it is. */
-static bool give_back (ordering *n, const order_tried *x, solution *out, error *err) {
+static bool give_back (ordering *n, order_tried *x, solution *out, error *err) {
+  if (x->without_cuts && !bound_by_compute (n, x, err))
+    return false;
   *out = x->found;
   out->ticks = n->ticks;
   return plan_set_order (out->plan, n->t, x->runs, x->n_runs, n->arena, err) &&
@@ -162,6 +208,7 @@ bool orders_solve (const trace *t, const solve_options *o, const effort *e, solv
   if (!n)
     return false;
   *n = (ordering){ .t = t, .o = o, .effort = solve_effort (o, e), .one = one, .arena = a };
+  n->looks_without_cuts = o->sections == SECTIONS_AUTO;
   n->limit_ticks = n->effort.limit_ticks ? n->effort.limit_ticks : search_default_ticks (t, o);
   n->look_ticks = n->limit_ticks / tuned (o->tuning, TUNE_order_look_part) + 1;
   if (!find_orders (n, err))

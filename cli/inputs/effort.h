@@ -4,18 +4,26 @@
 #define FERRY_CLI_INPUTS_EFFORT_H
 
 #include "cli/call/call.h"
+#include "solver/options/options.h"
 
 /* clang-format off */
 #define OPTIONS_OF_EFFORT(without) \
-  { 0, "effort", "low|normal|high", "of the search behind each plan; without it, " without }, \
+  { 0, "effort", "quick|normal|thorough", "of the search behind each plan; without it, " without }, \
   { 0, "limit", "TICKS", "the effort in simulated events, or, with cuts or drops, in all there is to " \
     "do; the same ticks give the same plan", RANGE_TICKS }, \
   { 0, "seconds", "N", "the search stops after them, with what it has; then a second run may find " \
     "another plan", { UNITS_COUNT, 1, INT32_MAX } }
 /* clang-format on */
 
-/* Sets the ticks where one of the first two was given, 0 for normal effort, and the deadline of
-   stopping_asked where there are seconds. */
-bool effort_read (call *c, int64_t *limit_ticks) MUST_CHECK;
+/* In the order of search_level. */
+extern const char *const effort_words[];
+
+/* Sets the ticks where they were given, or no end where only seconds were, with the deadline of
+   stopping_asked; else the level, which is `without` where nothing was. */
+bool effort_read (call *c, search_level without, int64_t *limit_ticks,
+                  search_level *level) MUST_CHECK;
+/* The same for searches with ticks of their own, a number for each level. */
+bool effort_read_ticks (call *c, const int64_t ticks[LEVEL_THOROUGH + 1],
+                        int64_t *limit_ticks) MUST_CHECK;
 
 #endif

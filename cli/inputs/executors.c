@@ -32,6 +32,17 @@ static bool refuse_rewriting (call *c, executor which) {
   return true;
 }
 
+bool executor_allows (call *c, allowed *x) {
+  executor which;
+  if (!asked (c, &which))
+    return false;
+  if (which == EXECUTOR_REPLAY)
+    return true;
+  recompute_mode asked_for = call_text (c, "recompute") ? x->recompute : RECOMPUTE_OFF;
+  *x = (allowed){ .sections = SECTIONS_OFF, .recompute = asked_for };
+  return true;
+}
+
 const trace *executor_trace (call *c, const trace *t) {
   executor which;
   if (!asked (c, &which))

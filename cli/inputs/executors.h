@@ -4,11 +4,16 @@
 #define FERRY_CLI_INPUTS_EXECUTORS_H
 
 #include "cli/call/call.h"
+#include "solver/options/allowed.h"
 #include "trace/plan.h"
 
 /* The trace as that executor can carry it out: `t` itself, or one with the same ops and tensors of
    which less may move. Options that it cannot follow are refused. NULL: it is said why. */
 const trace *executor_trace (call *c, const trace *t) MUST_CHECK;
+
+/* What it cannot follow is not allowed; ferry_torch recomputes only where --recompute asks it to,
+   since its copies of ops cost time that no trace knows. */
+bool executor_allows (call *c, allowed *x) MUST_CHECK;
 
 /* Does --for ask for places that stay the same? */
 bool executor_keeps_places (call *c);

@@ -11,14 +11,12 @@
 #include "cli/inputs/effort.h"
 #include "cli/inputs/policies.h"
 #include "cli/inputs/progress.h"
+#include "cli/inputs/rewriting.h"
 #include "cli/inputs/stopping.h"
 #include "trace/simulate/noise.h"
 
-/* In the order of sections_orders, order_mode, places_mode and recompute_mode. */
-static const char *const order_words[] = { "auto", "level", "depth", NULL };
-static const char *const op_order_words[] = { "as-is", "updates", "any", NULL };
+/* In the order of places_mode. */
 static const char *const places_words[] = { "granules", "arena", "auto", NULL };
-static const char *const drop_words[] = { "off", "cheap", "auto", "only", NULL };
 
 int64_t planner_now_ns (void) {
   struct timespec t;
@@ -53,7 +51,7 @@ static bool read_effort (call *c, planner *p) {
     return false;
   if (call_text (c, "gap") && q->options.gap_ppm == 0)
     q->options.gap_ppm = 1; /* 0 stands for the default */
-  if (!effort_read (c, &q->options.limit_ticks) ||
+  if (!effort_read (c, LEVEL_NORMAL, &q->options.limit_ticks, &q->options.level) ||
       (has_option (c, "noise") && !call_percent (c, "noise", &noise)) ||
       !call_quantity (c, "seconds", &p->seconds) || !call_quantity (c, "seed", &seed))
     return false;
@@ -79,58 +77,26 @@ static bool read_tuning (call *c, planner *p) {
   return tuning_read (t, text, &wrong) || error_set (&c->err, ERR_usage, "--tune: %s", wrong.text);
 }
 
-/* The most parts that any op may run in. */
-static int64_t most_parts (const trace *t) {
-  int64_t most = 1;
-  for (int32_t k = 0; k < t->n_ops; k++)
-    most = t->ops[k].parts > most ? t->ops[k].parts : most;
-  return most < t->batch ? most : t->batch;
-}
-
-/* "auto", "off" or a number of parts. */
-static bool read_sections (call *c, const trace *t, solve_options *o) {
-  const char *text = has_option (c, "sections") ? call_text (c, "sections") : NULL;
-  int64_t most = most_parts (t);
-  if (!text || strcmp (text, "off") == 0)
-    return true;
-  o->sections = SECTIONS_AUTO;
-  if (strcmp (text, "auto") == 0)
-    return true;
-  o->sections = SECTIONS_FIXED;
-  if (text[strspn (text, "0123456789")] || !*text)
-    return error_set (&c->err, ERR_usage, "--sections: `%s` is not auto, off or a number of parts",
-                      text);
-  if (!call_quantity (c, "sections", &o->section_parts))
-    return false;
-  if (o->section_parts > most)
-    return error_set (&c->err, ERR_usage,
-                      "--sections: no op can run in %lld parts, %lld are the most (the batch is "
-                      "%lld)",
-                      (long long)o->section_parts, (long long)most, (long long)t->batch);
-  return true;
-}
-
 /* One of a list of words in the order of an enumeration, where the command has the option. */
 static bool read_word (call *c, const char *option, const char *const *words, int *value) {
   return !has_option (c, option) || call_word (c, option, words, value);
 }
 
-static bool read_rewriting (call *c, const trace *t, planner *p) {
-  int order = ORDERS_AUTO, op_order = ORDER_AS_IS, drop = RECOMPUTE_OFF, places = PLACES_GRANULES;
-  if (!read_sections (c, t, &p->ask.options) ||
-      !read_word (c, "section-order", order_words, &order) ||
-      !read_word (c, "recompute", drop_words, &drop) ||
-      !read_word (c, "order", op_order_words, &op_order) ||
+static bool read_allowed (call *c, const trace *t, planner *p) {
+  int parts = ORDERS_AUTO, places = PLACES_GRANULES;
+  allowed x;
+  if (!rewriting_read (c, t, &x) ||
+      !read_word (c, "section-order", section_order_words, &parts) ||
       !read_word (c, "placement", places_words, &places))
     return false;
-  if (order != ORDERS_AUTO && p->ask.options.sections == SECTIONS_OFF)
+  if (parts != ORDERS_AUTO && x.sections == SECTIONS_OFF)
     return error_set (&c->err, ERR_usage,
                       "--section-order %s says how parts run, but no op is cut; give --sections "
                       "auto too",
-                      order_words[order]);
-  p->ask.options.section_orders = (sections_orders)order;
-  p->ask.options.recompute = (recompute_mode)drop;
-  p->ask.options.order = (order_mode)op_order;
+                      section_order_words[parts]);
+  x.section_orders = (sections_orders)parts;
+  p->allowed = x;
+  allowed_into (&x, &p->ask.options);
   p->ask.options.placement = (places_mode)places;
   return true;
 }
@@ -148,13 +114,14 @@ bool planner_read (call *c, const trace *t, planner *p) {
   host_bytes = d.host_bytes;
   return policy_asked_budget (c, t, &d, &budget_bytes) && read_reserve (c, &p->ask) &&
          ask_budget (&p->ask, budget_bytes, &c->err) && call_quantity (c, "host", &host_bytes) &&
-         ask_host (&p->ask, host_bytes, &c->err) && read_rewriting (c, t, p) &&
+         ask_host (&p->ask, host_bytes, &c->err) && read_allowed (c, t, p) &&
          read_effort (c, p) && read_tuning (c, p);
 }
 
 bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
                     int64_t budget_bytes, int64_t limit_ticks, error *err) {
   *p = (planner){ .ask = ask_default (t, d) };
+  allowed_into (&(allowed){ .sections = SECTIONS_OFF }, &p->ask.options);
   p->ask.options.limit_ticks = limit_ticks;
   p->ask.options.log = &c->log;
   return ask_budget (&p->ask, budget_bytes, err);
@@ -186,18 +153,20 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_add_int (&w, "limit_ticks", p->ask.options.limit_ticks);
   if (p->ask.options.noise_percent)
     json_add_int (&w, "noise_percent", p->ask.options.noise_percent);
+  if (p->ask.options.level)
+    json_add_text (&w, "effort", effort_words[p->ask.options.level]);
   if (p->ask.options.order)
-    json_add_text (&w, "order", op_order_words[p->ask.options.order]);
+    json_add_text (&w, "order", order_words[p->ask.options.order]);
   if (p->ask.options.placement)
     json_add_text (&w, "placement", places_words[p->ask.options.placement]);
   if (p->ask.options.recompute)
-    json_add_text (&w, "recompute", drop_words[p->ask.options.recompute]);
+    json_add_text (&w, "recompute", recompute_words[p->ask.options.recompute]);
   json_add_int (&w, "reserve_bytes", p->ask.reserve_bytes);
   if (p->ask.options.same_places)
     json_add_bool (&w, "same_places", true);
   json_add_int (&w, "seconds", p->seconds);
   if (p->ask.options.sections)
-    json_add_text (&w, "section_order", order_words[p->ask.options.section_orders]);
+    json_add_text (&w, "section_order", section_order_words[p->ask.options.section_orders]);
   if (p->ask.options.sections == SECTIONS_AUTO)
     json_add_text (&w, "sections", "auto");
   else if (p->ask.options.sections)

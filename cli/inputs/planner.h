@@ -6,9 +6,11 @@
 
 #include "cli/call/call.h"
 #include "solver/ask/ask.h"
+#include "solver/options/allowed.h"
 
 typedef struct planner {
   ask ask;
+  allowed allowed; /* as the command line and the trace say together */
   int64_t seconds; /* 0: no limit */
   bool interrupted;
   call *call;         /* while it solves */
@@ -16,10 +18,10 @@ typedef struct planner {
   search_stats stats; /* of all that was solved */
 } planner;
 
-/* Reads --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds, --seed and
+/* Reads what is allowed, --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds, --seed and
    --proof; a command need not have all of them. */
 bool planner_read (call *c, const trace *t, planner *p) MUST_CHECK;
-/* Without a command line: one device, one budget, all of its host. */
+/* Without a command line: one device, one budget, all of its host; nothing but swapping. */
 bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
                     int64_t budget_bytes, int64_t limit_ticks, error *err) MUST_CHECK;
 

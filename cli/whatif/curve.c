@@ -26,18 +26,6 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
   return *budgets && policy_asked_budgets (c, d, range->peak_bytes, MOST_POINTS, *budgets, n);
 }
 
-/* The ways beside swapping. */
-static bool read_rewriting (call *c, curve_options *o) {
-  static const char *const drops[] = { "off", "cheap", "auto", "only", NULL };
-  static const char *const cuts[] = { "off", "auto", NULL };
-  int drop = RECOMPUTE_OFF, cut = SECTIONS_OFF;
-  if (!call_word (c, "recompute", drops, &drop) || !call_word (c, "sections", cuts, &cut))
-    return false;
-  o->recompute = (recompute_mode)drop;
-  o->sections = (sections_mode)cut;
-  return true;
-}
-
 /* Below this no plan fits. Where ops may run in parts, plans reach below the floor of whole ops: as
    far down as one part of many. */
 static bool least_of (call *c, const trace *t, const device *d, const curve_options *o,
@@ -46,7 +34,7 @@ static bool least_of (call *c, const trace *t, const device *d, const curve_opti
   summary s;
   if (!floor_of (t, d, c->arena, &f, &c->err) || !summary_of (t, c->arena, &s, &c->err))
     return false;
-  bool less = o->sections != SECTIONS_OFF && s.floor_sections_bytes < f.bytes;
+  bool less = o->allowed.sections != SECTIONS_OFF && s.floor_sections_bytes < f.bytes;
   *least_bytes = less ? s.floor_sections_bytes : f.bytes;
   return true;
 }
@@ -60,7 +48,7 @@ static bool range_of (call *c, const trace *t, const device *d, const curve_opti
   *least_bytes = reserve_onto (*least_bytes, o->reserve_ppm);
   v->floor_bytes = reserve_onto (v->floor_bytes, o->reserve_ppm);
   v->peak_bytes = reserve_onto (v->peak_bytes, o->reserve_ppm);
-  if (o->sections != SECTIONS_OFF && *least_bytes < v->floor_bytes)
+  if (o->allowed.sections != SECTIONS_OFF && *least_bytes < v->floor_bytes)
     v->floor_bytes = *least_bytes;
   return true;
 }
@@ -120,8 +108,8 @@ static bool print_picture (call *c, const curve *v) {
 /* The reason of the largest budget that has none: it sets the smallest one. */
 static void tell_refusal (const trace *t, const curve_options *o, const curve *v) {
   floor_request r = { .host_bytes = o->host_bytes,
-                      .in_parts = o->sections != SECTIONS_OFF,
-                      .drops = o->recompute != RECOMPUTE_OFF };
+                      .in_parts = o->allowed.sections != SECTIONS_OFF,
+                      .drops = o->allowed.recompute != RECOMPUTE_OFF };
   error why = { 0 };
   for (int32_t i = 0; i < v->count; i++)
     if (!v->points[i].plan)
@@ -204,7 +192,7 @@ static int run (call *c) {
   int64_t least_bytes;
   trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
-            read_rewriting (c, &o) && range_of (c, t, &d, &o, &v, &least_bytes) &&
+            range_of (c, t, &d, &o, &v, &least_bytes) &&
             read_budgets (c, &v, &d, &budgets, &n) &&
             curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
   v.floor_bytes = ok ? least_bytes : 0;
@@ -240,9 +228,8 @@ static const cli_option options[] = {
     RANGE_AMOUNT },
   OPTION_DEVICE,
   OPTION_HOST,
-  OPTIONS_OF_EFFORT ("normal"),
-  { 0, "sections", "auto|off", "ops may run in parts; without it, off" },
-  { 0, "recompute", "off|cheap|auto|only", "what may be dropped and made again; without it, off" },
+  OPTIONS_OF_EFFORT ("quick"),
+  OPTIONS_OF_REWRITING,
   OPTION_TSV,
   OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,

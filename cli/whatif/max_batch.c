@@ -12,21 +12,26 @@
 #include "cli/inputs/stopping.h"
 #include "cli/inputs/zoo_options.h"
 
-enum { LIMIT_TICKS = 50000, MOST_BATCH = 1 << 20, MOST_TIMES = 8 };
+enum { MOST_BATCH = 1 << 20, MOST_TIMES = 8 };
 
-typedef struct allowed {
+typedef struct way {
   const char *name, *says;
-  sections_mode sections;
-  recompute_mode recompute;
-} allowed;
+  allowed allowed;
+} way;
 
-static const allowed ways[] = {
-  { "unswapped", "everything on the device", SECTIONS_OFF, RECOMPUTE_OFF },
-  { "swapped", "copies to the host", SECTIONS_OFF, RECOMPUTE_OFF },
-  { "sections", "and ops in parts", SECTIONS_AUTO, RECOMPUTE_OFF },
-  { "recompute", "or drops, made again", SECTIONS_OFF, RECOMPUTE_AUTO },
+static const way ways[] = {
+  { "unswapped", "everything on the device", { .sections = SECTIONS_OFF } },
+  { "swapped", "copies to the host", { .sections = SECTIONS_OFF } },
+  { "sections", "and ops in parts", { .sections = SECTIONS_AUTO } },
+  { "recompute", "or drops, made again", { .recompute = RECOMPUTE_AUTO } },
+  { "all",
+    "all of it, in any order",
+    { .sections = SECTIONS_AUTO, .recompute = RECOMPUTE_AUTO, .order = ORDER_ANY } },
 };
 enum { WAYS = sizeof ways / sizeof *ways };
+
+/* In the order of search_level. */
+static const int64_t level_ticks[] = { 500000, 50000, 8000000 };
 
 typedef struct largest {
   int64_t batch;   /* with a plan; 0: not even one item */
@@ -64,15 +69,14 @@ static bool begin_batch (asking *a, int64_t batch, arena *scratch, attempt *t, e
   return true;
 }
 
-static curve_options options_of (const asking *a, const allowed *how) {
+static curve_options options_of (const asking *a, const way *how) {
   curve_options o = a->options;
-  o.sections = how->sections;
-  o.recompute = how->recompute;
+  o.allowed = how->allowed;
   return o;
 }
 
 /* Is no plan of such a batch fast enough, by the bound? */
-static bool is_refuted (asking *a, const allowed *how, int64_t batch, bool *refuted, error *err) {
+static bool is_refuted (asking *a, const way *how, int64_t batch, bool *refuted, error *err) {
   arena *scratch = arena_new (0);
   attempt t;
   int64_t bound_ns = 0;
@@ -90,7 +94,7 @@ static bool is_refuted (asking *a, const allowed *how, int64_t batch, bool *refu
 }
 
 /* Sets out's figures where it has a plan. */
-static bool try_batch (asking *a, const allowed *how, int64_t batch, bool *fits, largest *out,
+static bool try_batch (asking *a, const way *how, int64_t batch, bool *fits, largest *out,
                        error *err) {
   arena *scratch = arena_new (0);
   attempt t;
@@ -125,7 +129,7 @@ static int64_t fine_of (const asking *a, int64_t batch) {
 
 /* A batch that the bound refutes, as small as that is known to be; -1: none up to the most that is
    asked for. From what fits upward, by doubling and then by halving. */
-static bool find_refuted (asking *a, const allowed *how, int64_t fits_at, int64_t *out,
+static bool find_refuted (asking *a, const way *how, int64_t fits_at, int64_t *out,
                           error *err) {
   int64_t low = fits_at, high = -1, step = fits_at > 8 ? fits_at / 2 : 1;
   int64_t most = a->most ? a->most : MOST_BATCH;
@@ -253,7 +257,8 @@ static bool find_all (asking *a, largest out[WAYS]) {
   if (!a->most)
     a->most = (out[0].batch ? out[0].batch : 1) * MOST_TIMES;
   if (!find_largest (a, 1, &out[0], &out[1]) || !find_largest (a, 2, &out[1], &out[2]) ||
-      !find_largest (a, 3, &out[1], &out[3]))
+      !find_largest (a, 3, &out[1], &out[3]) ||
+      !find_largest (a, 4, out[2].batch > out[3].batch ? &out[2] : &out[3], &out[4]))
     return false;
   offline_progress (a->c, a->tried, a->tried, -1);
   return true;
@@ -297,7 +302,7 @@ static const column heads[] = {
 };
 enum { HEADS = sizeof heads / sizeof *heads };
 
-static bool add_way (columns *to, const allowed *how, const largest *l, bool stopped) {
+static bool add_way (columns *to, const way *how, const largest *l, bool stopped) {
   char text[HEADS][UNITS_TEXT], above[48];
   const char *cells[HEADS] = { how->name, how->says };
   if (!l->batch)
@@ -353,14 +358,13 @@ static bool read_asking (call *c, asking *a) {
   a->memory_bytes = a->device.memory_bytes - a->device.reserved_bytes;
   a->options = (curve_options){ .device = &a->device,
                                 .host_bytes = a->device.host_bytes,
-                                .limit_ticks = LIMIT_TICKS,
                                 .seed = 1,
                                 .stop = offline_stop,
                                 .stop_context = c };
   stopping_begin (c);
   return call_quantity (c, "budget", &a->memory_bytes) &&
          call_quantity (c, "host", &a->options.host_bytes) &&
-         effort_read (c, &a->options.limit_ticks) && call_quantity (c, "fine", &a->fine) &&
+         effort_read_ticks (c, level_ticks, &a->options.limit_ticks) && call_quantity (c, "fine", &a->fine) &&
          call_quantity (c, "most", &a->most) && call_quantity (c, "slowdown", &a->slowdown_ppm);
 }
 
@@ -402,7 +406,7 @@ static const cli_option options[] = {
   OPTIONS_OF_ZOO,
   OPTION_DEVICE,
   OPTION_HOST,
-  OPTIONS_OF_EFFORT ("low"),
+  OPTIONS_OF_EFFORT ("quick"),
   OPTION_WIDE,
   OPTIONS_OF_PICTURES,
   OPTIONS_END,

@@ -4,6 +4,7 @@
 #define FERRY_CLI_WHATIF_OFFLINE_H
 
 #include "cli/inputs/effort.h"
+#include "cli/inputs/rewriting.h"
 #include "solver/fleet/curve.h"
 
 /* clang-format off */
@@ -11,7 +12,7 @@
   "device file gives", RANGE_SIZE }
 /* clang-format on */
 
-/* --host, the effort, the trace's reserve, interrupts, and progress on a terminal. `d` and `c` must
+/* --host, the effort, what is allowed, the trace's reserve, interrupts, and progress on a terminal. `d` and `c` must
  * outlive *out. */
 bool offline_options (call *c, const trace *t, const device *d, curve_options *out) MUST_CHECK;
 /* The trace of the first operand, which must be plannable. */

@@ -40,7 +40,7 @@ static bool read_jobs (call *c, packing *p) {
     cards_job *j = &p->jobs[p->n_jobs];
     j->trace = offline_trace (c, c->operands[i]);
     j->name = j->trace ? job_name (c, p, c->operands[i]) : NULL;
-    if (!j->name)
+    if (!j->name || !rewriting_read (c, j->trace, &j->allowed))
       return false;
     p->n_jobs++;
   }
@@ -98,6 +98,10 @@ static bool read_cards (call *c, packing *p) {
   return !c->err.code && name_cards (c, p) && tell_times (c, p);
 }
 
+/* In the order of search_level. */
+static const int64_t level_ticks[] = { 2000000, 200000, 16000000 };
+enum { SAMPLE_TICKS = 4000 };
+
 static bool read_packing (call *c, packing *p) {
   int64_t points = 8;
   int objective = PACK_WORST;
@@ -106,16 +110,15 @@ static bool read_packing (call *c, packing *p) {
     return false;
   p->options.cards = p->cards;
   p->options.sampling = (curve_options){ .device = p->cards,
-                                         .limit_ticks = 4000,
+                                         .limit_ticks = SAMPLE_TICKS,
                                          .stop = offline_stop,
                                          .stop_context = c,
                                          .progress = offline_progress,
                                          .context = c };
-  p->options.limit_ticks = 200000;
   stopping_begin (c);
   bool ok = call_quantity (c, "budget", &p->options.memory_bytes) &&
             call_quantity (c, "host", &p->options.host_bytes) &&
-            call_quantity (c, "points", &points) && effort_read (c, &p->options.limit_ticks) &&
+            call_quantity (c, "points", &points) && effort_read_ticks (c, level_ticks, &p->options.limit_ticks) &&
             call_word (c, "objective", pack_objective_names, &objective);
   p->options.points = (int32_t)points;
   p->options.objective = (pack_objective)objective;
@@ -367,7 +370,8 @@ static const cli_option options[] = {
   { 0, "points", "N",
     "budgets sampled of each job, at each share of the link; without it, 8",
     { UNITS_COUNT, 3, 64 } },
-  OPTIONS_OF_EFFORT ("low"),
+  OPTIONS_OF_EFFORT ("quick"),
+  OPTIONS_OF_REWRITING,
   { 0, "compare", NULL, "beside turns, an even split and TENSILE's rule, on the first card" },
   { 0, "arrive", "JOB@TIME,...", "when a job comes, such as a@30s; those that are not named are "
     "there from the start", RANGE_TIME },

@@ -4,6 +4,7 @@
 #include "base/units.h"
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
+#include "solver/options/allowed.h"
 #include "solver/recompute/recompute.h"
 #include "solver/solve.h"
 
@@ -26,6 +27,8 @@ ask ask_default (const trace *t, const device *d) {
             .asked_bytes = d->memory_bytes - d->reserved_bytes,
             .reserve_ppm = reserve_ppm (t),
             .options = { .host_bytes = d->host_bytes, .seed = 1 } };
+  allowed all = allowed_by (t);
+  allowed_into (&all, &q.options);
   q.reserve_bytes = reserve_at (&q, q.asked_bytes);
   q.options.budget_bytes = q.asked_bytes - q.reserve_bytes;
   return q;
@@ -74,8 +77,7 @@ static bool fits_in (const trace *t, const ask *q, int64_t bytes, bool *fits, er
   how.keep_proof = false;
   how.program = NULL;
   how.log = NULL;
-  how.sections = SECTIONS_OFF;
-  how.recompute = RECOMPUTE_OFF;
+  allowed_into (&(allowed){ .sections = SECTIONS_OFF }, &how);
   arena *a = arena_new (0);
   if (!a)
     return error_memory (err);
@@ -152,8 +154,7 @@ static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, boo
     return true;
   p->budget_bytes = how.budget_bytes;
   p->host_bytes = how.host_bytes;
-  how.sections = SECTIONS_OFF;
-  how.recompute = RECOMPUTE_OFF;
+  allowed_into (&(allowed){ .sections = SECTIONS_OFF }, &how);
   if (!solve_certify (t, &how, "nothing has to move", p, a, err))
     return false;
   *done = p->predicted.step_ns <= p->certificate.lower_bound_ns;
@@ -164,16 +165,34 @@ static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, boo
   return true;
 }
 
+/* The plan that a few ticks give, whoever wants to stop: an answer to a question that was
+   interrupted before it had any. */
+static bool solve_at_once (const trace *t, const ask *q, arena *a, solution *out, error *err) {
+  solve_options how = q->options;
+  how.stop = NULL;
+  how.limit_ticks = QUICK_TICKS;
+  how.gap_ppm = LOOSE_PPM;
+  how.keep_proof = false;
+  allowed_into (&(allowed){ .sections = SECTIONS_OFF }, &how);
+  if (!solve (t, &how, a, out, err))
+    return false;
+  out->plan->certificate.limit_met = "stopped";
+  return true;
+}
+
 bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
   bool done;
+  error why = { 0 };
   q->options.device = &q->device;
   if (!keep_all (t, q, a, out, &done, err))
     return false;
-  if (done || solve (t, &q->options, a, out, err))
+  if (done || solve (t, &q->options, a, out, &why))
     return true;
-  if (err->code != ERR_infeasible || is_stopped (q))
-    return false;
-  return refuse (t, q, err);
+  if (is_stopped (q) && (why.code == ERR_infeasible || why.code == ERR_limit) &&
+      q->options.recompute != RECOMPUTE_ONLY)
+    return solve_at_once (t, q, a, out, err);
+  *err = why;
+  return why.code == ERR_infeasible && !is_stopped (q) && refuse (t, q, err);
 }
 
 /* ---- other ways that might do better ---- */

@@ -24,6 +24,7 @@ static bool plan_at (const contest *c, int32_t job, int64_t budget_bytes, int64_
   curve_options o = c->o->sampling;
   curve v;
   o.device = c->card;
+  o.allowed = c->jobs[job].allowed;
   o.host_bytes = host_bytes;
   o.progress = NULL;
   if (c->o->limit_ticks)

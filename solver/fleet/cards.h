@@ -15,6 +15,7 @@ enum { CARDS_MOST = PACK_MOST_CARDS, CARDS_MOST_JOBS = PACK_MOST_SPREAD };
 typedef struct cards_job {
   const char *name;
   const trace *trace;
+  allowed allowed; /* beside swapping */
 } cards_job;
 
 /* Curves that were sampled, for another call with some of the same jobs and the same cards. */
@@ -28,7 +29,7 @@ typedef struct cards_options {
   int64_t host_bytes;   /* for all cards, in equal parts; 0: what each card's file gives */
   pack_objective objective;
   int32_t points;         /* budgets sampled of each job; 0: 8 */
-  curve_options sampling; /* device and host_bytes are not looked at */
+  curve_options sampling; /* device, host_bytes and allowed are not looked at */
   int64_t limit_ticks;    /* of the plans at the chosen point; 0: as in sampling */
   cards_known *known;     /* or NULL; in an arena that lives as long as this call's */
 } cards_options;

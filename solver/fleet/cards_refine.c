@@ -6,6 +6,16 @@
 #include "solver/fleet/cards_inner.h"
 #include "solver/fleet/share.h"
 
+/* A rewritten step on a part of the link: its certificate was about all of it. */
+static void bound_by_compute (const trace *t, plan *p) {
+  certified c = { .lower_bound_ns = trace_total_ns (t),
+                  .bound_by = "compute",
+                  .covers = "every plan, with whatever sections and recompute entries, in whatever order",
+                  .found_by = p->certificate.found_by,
+                  .limit_met = p->certificate.limit_met };
+  solve_write_certificate (p, &c);
+}
+
 bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64_t share_ppm,
                  const plan **out, error *err) {
   assert (found && share_ppm > 0 && out);
@@ -22,7 +32,9 @@ bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64
                         .host_bytes = mine->host_bytes };
   arena *scratch = arena_made (err);
   bool ok = scratch && simulate_plan (p->jobs[job].trace, mine, scratch, &mine->predicted, err);
-  if (ok && solve_bound (p->jobs[job].trace, &how, scratch, &b, &why)) {
+  if (ok && (found->n_order || found->n_sections || found->n_recomputes)) {
+    bound_by_compute (p->jobs[job].trace, mine);
+  } else if (ok && solve_bound (p->jobs[job].trace, &how, scratch, &b, &why)) {
     mine->certificate.lower_bound_ns = b.lower_bound_ns;
     mine->certificate.bound_by = b.by;
     mine->certificate.gap = (double)mine->predicted.step_ns / (double)b.lower_bound_ns - 1;
@@ -44,6 +56,7 @@ static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t lin
   predicted old;
   plan before = *sample;
   o.device = &d;
+  o.allowed = p->jobs[job].allowed;
   o.host_bytes = host_bytes;
   o.progress = NULL;
   if (p->o->limit_ticks)

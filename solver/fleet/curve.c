@@ -51,33 +51,37 @@ static int64_t net_of (const curve_options *o, int64_t budget_bytes) {
 }
 
 static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
-  return (solve_options){ .device = o->device,
-                          .budget_bytes = net_of (o, budget_bytes),
-                          .host_bytes = o->host_bytes,
-                          .gap_ppm = o->gap_ppm,
-                          .limit_ticks = o->limit_ticks,
-                          .seed = o->seed,
-                          .sections = o->sections,
-                          .recompute = o->recompute,
-                          .log = o->log,
-                          .stop = o->stop,
-                          .stop_context = o->stop_context };
+  solve_options how = { .device = o->device,
+                        .budget_bytes = net_of (o, budget_bytes),
+                        .host_bytes = o->host_bytes,
+                        .gap_ppm = o->gap_ppm,
+                        .limit_ticks = o->limit_ticks,
+                        .level = o->level,
+                        .seed = o->seed,
+                        .log = o->log,
+                        .stop = o->stop,
+                        .stop_context = o->stop_context };
+  allowed_into (&o->allowed, &how);
+  return how;
 }
 
 static bool rewrites (const curve_options *o) {
-  return o->sections != SECTIONS_OFF || o->recompute != RECOMPUTE_OFF;
+  return allowed_rewrites (&o->allowed);
 }
 
-/* Cuts add time to ops and never take any away; drops may also spare the link. */
+/* Cuts add time to ops and never take any away; drops may also spare the link; of another order
+   nothing is known but what its largest op needs. */
 static bool weak_bound (const trace *t, const solve_options *how, arena *a, int64_t *ns,
                         error *err) {
-  *ns = trace_total_ns (t);
+  int64_t compute_ns = trace_total_ns (t), drops_ns;
+  *ns = compute_ns;
   if (how->sections != SECTIONS_OFF)
     return true;
-  int64_t drops_ns;
   if (!recompute_bound (t, NULL, how, a, &drops_ns, err))
     return false;
-  *ns = drops_ns == INT64_MAX ? -1 : drops_ns > *ns ? drops_ns : *ns;
+  *ns = drops_ns == INT64_MAX                                        ? -1
+        : how->order != ORDER_AS_IS || drops_ns < compute_ns ? compute_ns
+                                                             : drops_ns;
   return true;
 }
 
@@ -160,8 +164,11 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
     out->plan = s.plan;
     if (!guide || s.bound.lower_bound_ns > *lower_bound_ns)
       *lower_bound_ns = s.bound.lower_bound_ns;
+    if (o->allowed.order != ORDER_AS_IS) /* of plans in the order of this one */
+      return true;
     /* that of drops alone may speak only of plans that keep nothing beyond its last use */
-    bool of_all = o->sections != SECTIONS_OFF || o->recompute == RECOMPUTE_OFF;
+    const allowed *x = &o->allowed;
+    bool of_all = x->sections != SECTIONS_OFF || x->recompute == RECOMPUTE_OFF;
     return of_all || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   }
   /* no plan found is not yet a proof that there is none */
@@ -193,17 +200,21 @@ static bool is_enough (const curve_options *o, const curve_point *before, int64_
          step_of (before) <= (last ? lower_bound_ns : solve_enough_ns (o->gap_ppm, lower_bound_ns));
 }
 
-static void make_monotone (curve *c) {
+/* A bound of plans in one order says nothing of those in another. */
+static void make_monotone (const curve_options *o, curve *c) {
+  bool one_order = o->allowed.order == ORDER_AS_IS;
   for (int32_t i = 1; i < c->count; i++) {
     curve_point *p = &c->points[i];
     if (step_of (&p[-1]) < step_of (p)) {
       p->plan = p[-1].plan;
       p->plan_of = p[-1].plan_of;
+      if (!one_order)
+        p->lower_bound_ns = c->baseline_ns;
     }
   }
   for (int32_t i = c->count - 2; i >= 0; i--) {
     curve_point *p = &c->points[i];
-    if (p->lower_bound_ns >= 0 && p[1].lower_bound_ns > p->lower_bound_ns)
+    if (one_order && p->lower_bound_ns >= 0 && p[1].lower_bound_ns > p->lower_bound_ns)
       p->lower_bound_ns = p[1].lower_bound_ns;
     if (p[1].lower_bound_ns < 0)
       p->lower_bound_ns = -1;
@@ -341,7 +352,7 @@ bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, i
   arena_free (scratch);
   if (!ok)
     return false;
-  make_monotone (out);
+  make_monotone (o, out);
   out->knee = find_knee (out);
   return true;
 }

@@ -5,6 +5,7 @@
 #ifndef FERRY_SOLVER_FLEET_CURVE_H
 #define FERRY_SOLVER_FLEET_CURVE_H
 
+#include "solver/options/allowed.h"
 #include "solver/solve.h"
 
 typedef struct curve_options {
@@ -14,8 +15,8 @@ typedef struct curve_options {
   int64_t gap_ppm;     /* of each point, as in solve */
   int64_t reserve_ppm; /* of every budget, kept free */
   uint64_t seed;
-  sections_mode sections;
-  recompute_mode recompute;
+  search_level level; /* of the default of limit_ticks */
+  allowed allowed;
   const logger *log;
   bool (*stop) (void *context); /* as solve's: points that were not reached are left out */
   void *stop_context;
@@ -54,7 +55,8 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
 
 /* Budgets in any order, sorted and each one once in the answer. Where sections or recompute are
    allowed, the bound is one that holds for every cut and all drops: that of solve where sections
-   are, else a weak one. */
+   are, else a weak one. Where orders are, it is that of solve, of plans in the order of its plan;
+   under a plan for less memory, compute. */
 bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
                arena *a, curve *out, error *err) MUST_CHECK;
 

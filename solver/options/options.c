@@ -18,6 +18,12 @@ effort solve_effort (const solve_options *o, const effort *e) {
   return full;
 }
 
+int64_t solve_level_ticks (const solve_options *o, int64_t ticks) {
+  if (o->level == LEVEL_QUICK)
+    return ticks / tuned (o->tuning, TUNE_search_quick_part) + 1;
+  return o->level == LEVEL_THOROUGH ? ticks * tuned (o->tuning, TUNE_search_thorough_times) : ticks;
+}
+
 bool solve_stops (const solve_options *o) {
   return o->stop && o->stop (o->stop_context);
 }

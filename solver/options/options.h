@@ -28,6 +28,9 @@ typedef enum order_mode { ORDER_AS_IS, ORDER_UPDATES, ORDER_ANY } order_mode;
    arena, or as the plan at hand gains more from. */
 typedef enum places_mode { PLACES_GRANULES, PLACES_ARENA, PLACES_AUTO } places_mode;
 
+/* How hard a search tries where no ticks are named: a part of the default, or several times that. */
+typedef enum search_level { LEVEL_NORMAL, LEVEL_QUICK, LEVEL_THOROUGH } search_level;
+
 /* The user's wish; the same in every room. */
 typedef struct solve_options {
   const device *device;
@@ -35,6 +38,7 @@ typedef struct solve_options {
   int64_t gap_ppm;     /* good enough: this close to the bound; 0: SOLVE_GAP_PPM */
   int64_t limit_ticks; /* of the search, in simulated events or their like; 0: a default; where
                           cuts or drops are allowed, of all there is to do */
+  search_level level;  /* of that default */
   uint64_t seed;
   bool keep_proof;
   bytes *program; /* of solve_bound alone: as bound_options' */
@@ -79,10 +83,11 @@ typedef struct effort {
   bool rough;           /* the bound is only a guide, nothing is refined */
 } effort;
 
-/* The defaults of gap_ppm and limit_ticks. Where cuts or drops are allowed the default is that of
-   solver/search. */
+/* The defaults of gap_ppm, and of limit_ticks where neither cuts nor drops are allowed. */
 #define SOLVE_GAP_PPM 5000
 #define SOLVE_LIMIT_TICKS ((int64_t)4000000)
+/* So many ticks at that level. */
+int64_t solve_level_ticks (const solve_options *o, int64_t ticks);
 /* A plan that takes no longer is as near to that bound as was asked for; gap_ppm 0: the default. */
 int64_t solve_enough_ns (int64_t gap_ppm, int64_t bound_ns);
 /* That effort with what it leaves open taken from the options. */

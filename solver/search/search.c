@@ -85,7 +85,8 @@ static bool take_published (const trace *t, const solve_options *o, const effort
 }
 
 int64_t search_default_ticks (const trace *t, const solve_options *o) {
-  return o->sections || o->recompute ? ways_default_ticks (t, o->tuning) : SOLVE_LIMIT_TICKS;
+  return solve_level_ticks (o, o->sections || o->recompute ? ways_default_ticks (t, o->tuning)
+                                                           : SOLVE_LIMIT_TICKS);
 }
 
 static bool search_own (const trace *t, const solve_options *o, const effort *e, arena *a,
@@ -103,6 +104,7 @@ bool search_solve (const trace *t, const solve_options *o, const effort *e, aren
   assert (t && o->device && o->gap_ppm >= 0);
   effort full = solve_effort (o, e);
   error why = { 0 };
+  full.limit_ticks = full.limit_ticks ? full.limit_ticks : search_default_ticks (t, o);
   bool open = is_open (o, &full);
   bool ok = search_own (t, o, &full, a, out, &why);
   if (ok && out->plan && open)

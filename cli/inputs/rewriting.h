@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Options by which a user allows less than the trace does: the same wherever plans are made. */
+#ifndef FERRY_CLI_INPUTS_REWRITING_H
+#define FERRY_CLI_INPUTS_REWRITING_H
+
+#include "cli/call/call.h"
+#include "solver/options/allowed.h"
+
+/* clang-format off */
+#define OPTIONS_OF_REWRITING \
+  { 0, "swap-only", NULL, "nothing but copies: as --sections off --recompute off --order as-is" }, \
+  { 0, "sections", "auto|off|N", "run ops along the batch in parts that fit best, or in N; without " \
+    "it, auto where the trace's ops have parts", { UNITS_COUNT, 2, MOST_PARTS } }, \
+  { 0, "recompute", "off|cheap|auto|only", "drop what can be made again: outputs of cheap ops, any, " \
+    "or any and swap nothing; without it, auto unless the trace only knows what ops touch" }, \
+  { 0, "order", "as-is|updates|any", "the ops in the order of the trace; or also each update as soon " \
+    "as its gradient is final; or also any order that keeps every value; without it, any unless the " \
+    "trace only knows what ops touch" }
+/* clang-format on */
+
+/* From what the trace allows to what the user does. */
+bool rewriting_read (call *c, const trace *t, allowed *out) MUST_CHECK;
+
+#endif

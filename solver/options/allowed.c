@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "solver/options/allowed.h"
+
+#include <string.h>
+
+const char *const recompute_words[] = { "off", "cheap", "auto", "only", NULL };
+const char *const order_words[] = { "as-is", "updates", "any", NULL };
+const char *const section_order_words[] = { "auto", "level", "depth", NULL };
+
+static bool knows_only_touches (const trace *t) {
+  static const char word[] = "touched";
+  return t->source.confidence && strncmp (t->source.confidence, word, strlen (word)) == 0;
+}
+
+static bool has_parts (const trace *t) {
+  for (int32_t k = 0; t->batch > 1 && k < t->n_ops; k++)
+    if (t->ops[k].parts > 1)
+      return true;
+  return false;
+}
+
+allowed allowed_by (const trace *t) {
+  if (knows_only_touches (t))
+    return (allowed){ .sections = SECTIONS_OFF };
+  return (allowed){ .sections = has_parts (t) ? SECTIONS_AUTO : SECTIONS_OFF,
+                    .recompute = RECOMPUTE_AUTO,
+                    .order = ORDER_ANY };
+}
+
+bool allowed_rewrites (const allowed *x) {
+  return x->sections != SECTIONS_OFF || x->recompute != RECOMPUTE_OFF || x->order != ORDER_AS_IS;
+}
+
+void allowed_into (const allowed *x, solve_options *o) {
+  o->sections = x->sections;
+  o->section_parts = x->section_parts;
+  o->section_orders = x->section_orders;
+  o->recompute = x->recompute;
+  o->order = x->order;
+}
+
+allowed allowed_of (const solve_options *o) {
+  return (allowed){ o->sections, o->section_parts, o->section_orders, o->recompute, o->order };
+}
+
+void allowed_write (json_writer *w, const allowed *x) {
+  json_open_object (w);
+  json_add_text (w, "order", order_words[x->order]);
+  json_add_text (w, "recompute", recompute_words[x->recompute]);
+  if (x->sections == SECTIONS_FIXED)
+    json_add_int (w, "sections", x->section_parts);
+  else
+    json_add_text (w, "sections", x->sections == SECTIONS_OFF ? "off" : "auto");
+  json_close_object (w);
+}
+
+const char *allowed_text (const allowed *x, arena *a, error *err) {
+  static const char *const drops[] = { "", ", cheap tensors made again", ", tensors made again",
+                                       "tensors made again" };
+  static const char *const orders[] = { "", ", updates moved up", ", ops in any order" };
+  return arena_format (a, err, "%s%s%s%s", x->recompute == RECOMPUTE_ONLY ? "" : "swaps",
+                       drops[x->recompute], x->sections == SECTIONS_OFF ? "" : ", ops in parts",
+                       orders[x->order]);
+}

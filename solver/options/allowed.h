@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* All that a plan may do beside swapping: run ops in sections, make tensors again, move ops. */
+#ifndef FERRY_SOLVER_OPTIONS_ALLOWED_H
+#define FERRY_SOLVER_OPTIONS_ALLOWED_H
+
+#include "solver/options/options.h"
+#include "trace/trace.h"
+
+typedef struct allowed {
+  sections_mode sections;
+  int64_t section_parts; /* SECTIONS_FIXED: so many */
+  sections_orders section_orders;
+  recompute_mode recompute;
+  order_mode order;
+} allowed;
+
+/* The default: everything that the trace can tell is safe. One that only knows which tensors an op
+   touches does not say what may be made again or moved; sections need ops that run in parts. */
+allowed allowed_by (const trace *t);
+
+/* Is anything allowed beside swapping? */
+bool allowed_rewrites (const allowed *x);
+
+void allowed_into (const allowed *x, solve_options *o);
+allowed allowed_of (const solve_options *o);
+
+/* The words of the options --recompute and --order, NULL at the end; in the order of the modes. */
+extern const char *const recompute_words[], *const order_words[], *const section_order_words[];
+
+/* {"order": "any", "recompute": "auto", "sections": "off"}, as the options would spell it. */
+void allowed_write (json_writer *w, const allowed *x);
+/* "swaps, recomputed tensors, ops in parts, ops in any order" */
+const char *allowed_text (const allowed *x, arena *a, error *err);
+
+#endif
