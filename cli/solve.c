@@ -60,6 +60,7 @@ typedef struct beside {
   const plan
       *free; /* with places of their own for all stays, where the plan's are the same; or NULL */
   int64_t lost_bytes; /* the plan takes them beside the bytes that live */
+  const char *allowed;
   closing end;
 } beside;
 
@@ -165,6 +166,7 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const besi
            cost->settled ? "" : "; the steps do not settle: an estimate");
   fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
            units_time (a, proof->lower_bound_ns), proof->bound_by, closing_covers (s->plan));
+  fprintf (to, "%-8s %10s  %s\n", "allowed", "", also->allowed);
   fprintf (to, "%-8s %10s  of %s%s%s; host %s of %s\n", "device", units_bytes (a, cost->peak_bytes),
            units_bytes (b, p->ask.asked_bytes), p->ask.reserve_bytes ? ", less a reserve of " : "",
            p->ask.reserve_bytes ? units_bytes (d, p->ask.reserve_bytes) : "",
@@ -267,7 +269,8 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   }
   also.end.plan = s.plan;
-  if (!lost_bytes (t, s.plan, c->arena, &also.lost_bytes, &c->err) ||
+  also.allowed = allowed_text (&p.allowed, c->arena, &c->err);
+  if (!also.allowed || !lost_bytes (t, s.plan, c->arena, &also.lost_bytes, &c->err) ||
       !executor_plan (c, given, t, s.plan) ||
       (output && !plan_store (s.plan, output, false, &c->err)) ||
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||

@@ -172,7 +172,7 @@ static bool bound_by_compute (ordering *n, order_tried *x, error *err) {
                   .bound_by = "compute",
                   .covers = "every plan, with whatever sections and recompute entries",
                   .found_by = x->found.plan->certificate.found_by,
-                  .limit_met = "ticks" };
+                  .limit_met = solve_stops (n->o) ? "stopped" : "ticks" };
   c.enough_ns = solve_enough_ns (n->effort.gap_ppm, c.lower_bound_ns);
   if (keeps && !(c.proof = bound_cheap_proof ("compute", NO_OP, true, DROPS_ALLOWED, NULL,
                                               n->arena, err)))
@@ -210,7 +210,8 @@ bool orders_solve (const trace *t, const solve_options *o, const effort *e, solv
   *n = (ordering){ .t = t, .o = o, .effort = solve_effort (o, e), .one = one, .arena = a };
   n->looks_without_cuts = o->sections == SECTIONS_AUTO;
   n->limit_ticks = n->effort.limit_ticks ? n->effort.limit_ticks : search_default_ticks (t, o);
-  n->look_ticks = n->limit_ticks / tuned (o->tuning, TUNE_order_look_part) + 1;
+  int64_t usual_ticks = search_default_ticks (t, o);
+  n->look_ticks = (n->limit_ticks < usual_ticks ? n->limit_ticks : usual_ticks) / tuned (o->tuning, TUNE_order_look_part) + 1;
   if (!find_orders (n, err))
     return false;
   if (n->count == 1)

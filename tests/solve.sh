@@ -21,7 +21,7 @@ spoil() { # FILE KEY ADD TO
 limit=(--limit 60000)
 
 solves() {
-  run 0 solve vgg.json --budget 3GiB --gap 30% --proof -o plan.json && [ ! -s err ] &&
+  run 0 solve vgg.json --swap-only --budget 3GiB --gap 30% --proof -o plan.json && [ ! -s err ] &&
     tail -n 1 out | grep -qE '^[0-9.]+ m?s in .*GiB, (at most [0-9.]+ % above|and no plan is faster)' &&
     says '^bound .* certified by (flow-lp|compute|crossing)' && says '^device .* host ' && run 0 check vgg.json plan.json
 }
@@ -36,21 +36,21 @@ again() { # two runs, one plan
 }
 made_by() { grep -q '"made_by".*"ferry":"[0-9.]*".*"options":.*"seed":' <(tr -d '\n ' <plan.json); }
 host_counts() { # too little of the host is an answer that says so
-  run 1 solve vgg.json --budget 3GiB --host 1MiB --json && [ "$(number host_bytes)" = $((1 << 20)) ] && says '"why": ?"no plan fits .* of the host' && complains "with 1.00 MiB of the host's memory: at op [0-9]+ .* 2.* GiB have to be there"
+  run 1 solve vgg.json --swap-only --budget 3GiB --host 1MiB --json && [ "$(number host_bytes)" = $((1 << 20)) ] && says '"why": ?"no plan fits .* of the host' && complains "with 1.00 MiB of the host's memory: at op [0-9]+ .* 2.* GiB have to be there"
 }
 floor() {
-  run 1 solve vgg.json --budget 1GiB --json && complains 'the smallest budget is .* set by op [0-9]+ \(' || return 1
+  run 1 solve vgg.json --swap-only --budget 1GiB --json && complains 'the smallest budget is .* set by op [0-9]+ \(' || return 1
   local bytes parts=0 part
   bytes=$(number floor_bytes)
   for part in granule pinned pool touched workspace; do parts=$((parts + $(number ${part}_bytes))); done
   [ "$bytes" = "$parts" ] && complains 'sections auto may run them in parts' &&
-    run 1 solve vgg.json --budget 1GiB --sections 2 && complains 'nor was one found with ops in parts' && run 1 solve vgg.json --budget $((bytes - 1))B &&
-    run 0 solve vgg.json --budget "${bytes}B" --gap 1000% || return 1
-  run 0 curve vgg.json --budget 1GiB,50% --limit 1000 && says "^no plan fits in 1.00 GiB .*below .* \(${bytes}B\) nothing fits, set by op [0-9]+ \("
+    run 1 solve vgg.json --recompute off --order as-is --budget 1GiB --sections 2 && complains 'nor was one found with ops in parts' && run 1 solve vgg.json --swap-only --budget $((bytes - 1))B &&
+    run 0 solve vgg.json --swap-only --budget "${bytes}B" --gap 1000% || return 1
+  run 0 curve vgg.json --swap-only --budget 1GiB,50% --limit 1000 && says "^no plan fits in 1.00 GiB .*below .* \(${bytes}B\) nothing fits, set by op [0-9]+ \("
 }
 small_ones() { # the pool of small tensors alone is over the budget
   "$ferry" zoo charrnn --batch 32 --width-divisor 4 --seq 4 --classes 50 --device titanx-pascal -q -o tiny.json || return 1
-  run 1 solve tiny.json --budget 60% && complains 'the smallest budget is .* too small to move'
+  run 1 solve tiny.json --swap-only --budget 60% && complains 'the smallest budget is .* too small to move'
 }
 reserve() {
   sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' vgg.json >guess.json
@@ -66,13 +66,13 @@ reserve() {
 short=(--limit 20000)
 same_places() { # legal, promised, as good as its own word, and beside it what places of their own cost
   "$ferry" zoo alexnet --batch 64 --device titanx-pascal -o small.json >/dev/null 2>&1 || return 1
-  run 4 solve small.json --budget 60% --gap 0 "${short[@]}" --same-places --json -o places.json || return 1
+  run 4 solve small.json --swap-only --budget 60% --gap 0 "${short[@]}" --same-places --json -o places.json || return 1
   local step free bound
   step=$(number step_ns) free=$(number free_places_step_ns) bound=$(number lower_bound_ns)
   grep -q '"same_places": *true' places.json && run 0 check small.json places.json && [ "$bound" -gt 0 ] &&
     [ "$step" -ge "$bound" ] && [ "$free" -ge "$bound" ] || return 1
-  run 4 solve small.json --budget 60% --gap 0 "${short[@]}" --same-places && says '^places .* since every stay keeps its granules' &&
-    run 4 solve small.json --budget 60% --gap 0 "${short[@]}" -o free.json && ! grep -q same_places free.json || return 1
+  run 4 solve small.json --swap-only --budget 60% --gap 0 "${short[@]}" --same-places && says '^places .* since every stay keeps its granules' &&
+    run 4 solve small.json --swap-only --budget 60% --gap 0 "${short[@]}" -o free.json && ! grep -q same_places free.json || return 1
   sed 's/"pool_bytes": *[0-9]*/&, "same_places": true/' free.json >liar.json
   run 1 check small.json liar.json && complains 'stay_same' || return 1
   # what that costs is seen in the waits: for granules, although others are free
@@ -103,8 +103,8 @@ targets() { # a place that takes no plan is told before the work: this budget wo
     run 2 solve vgg.json --budget 1GiB -o - --json && complains 'only one of' && run 2 solve vgg.json --budget 1GiB -o - --dump -
 }
 to_standard_output() { # then the answer is beside it
-  run 0 solve vgg.json --budget 3GiB --gap 30% -o - && complains '^bound .* certified' && cp out piped.json && run 0 check vgg.json piped.json &&
-    run 0 solve vgg.json --budget 3GiB --gap 30% --dump - && complains '^bound .* certified' && tail -n 1 out | grep -q '^End$'
+  run 0 solve vgg.json --swap-only --budget 3GiB --gap 30% -o - && complains '^bound .* certified' && cp out piped.json && run 0 check vgg.json piped.json &&
+    run 0 solve vgg.json --swap-only --budget 3GiB --gap 30% --dump - && complains '^bound .* certified' && tail -n 1 out | grep -q '^End$'
 }
 nowhere_to_say() { # a full disk, a closed output
   local status=0
@@ -115,8 +115,8 @@ nowhere_to_say() { # a full disk, a closed output
   run 3 solve vgg.json --budget 3GiB --gap 30% -o /dev/full && complains '/dev/full: cannot be written: No space left'
 }
 progress() { # on a terminal or when asked for, never in a file
-  run 0 solve vgg.json --budget 3GiB --gap 30% -v && complains 'plan .* bound .* gap [0-9.]+ %' &&
-    run 0 solve vgg.json --budget 3GiB --gap 30% && [ ! -s err ]
+  run 0 solve vgg.json --swap-only --budget 3GiB --gap 30% -v && complains 'plan .* bound .* gap [0-9.]+ %' &&
+    run 0 solve vgg.json --swap-only --budget 3GiB --gap 30% && [ ! -s err ]
 }
 stops() { # an interrupt keeps what was found
   "$ferry" solve vgg.json --budget 3GiB --gap 0 --seconds 60 -v --json -o kept.json >out 2>err &
@@ -149,7 +149,7 @@ aborts() { # the second ends the program
 }
 
 dumps() { # the program in a file, which others solve to what is certified here
-  run 0 solve vgg.json --budget 3GiB --gap 30% --dump model.lp --json || return 1
+  run 0 solve vgg.json --swap-only --budget 3GiB --gap 30% --dump model.lp --json || return 1
   local bound value stall unit rate theirs
   bound=$(number lower_bound_ns) value=$(number value_ns) stall=$((value - $(number compute_ns)))
   [ "$stall" -gt 0 ] && [ "$bound" -le $((value + 1)) ] && [ $((value - bound)) -lt 1000 ] || { echo "$bound and $value"; return 1; }
@@ -164,7 +164,7 @@ dumps() { # the program in a file, which others solve to what is certified here
 dump_mistakes() { # no file where there is no program
   run 2 solve vgg.json --budget 11GiB --dump none.lp && complains 'everything fits' && [ ! -e none.lp ] &&
     run 2 solve vgg.json --budget 3GiB --policy g10 --dump none.lp && complains 'a policy solves no program' &&
-    run 1 solve vgg.json --budget 1GiB --dump none.lp && [ ! -e none.lp ]
+    run 1 solve vgg.json --swap-only --budget 1GiB --dump none.lp && [ ! -e none.lp ]
 }
 
 proves() { run 0 prove vgg.json plan.json && says '^proved by (flow|compute|crossing): no plan takes less' && run 0 prove vgg.json plan.json --json && says '"holds": ?true'; }
@@ -255,8 +255,8 @@ claim "where the pool is over the budget, that is the answer" small_ones
 claim "the reserve follows the trace's confidence, or the option" reserve
 same_places_limit() { # all of its tries together stop where one search does
   local ticks
-  run 4 solve small.json --budget 60% --gap 0 --limit 1 --json && ticks=$(number ticks) && [ "$ticks" -gt 0 ] || return 1
-  run 4 solve small.json --budget 60% --gap 0 --limit 1 --same-places --json && [ "$(number ticks)" -gt 0 ] && [ "$(number ticks)" -le $((ticks * 2)) ]
+  run 4 solve small.json --swap-only --budget 60% --gap 0 --limit 1 --json && ticks=$(number ticks) && [ "$ticks" -gt 0 ] || return 1
+  run 4 solve small.json --swap-only --budget 60% --gap 0 --limit 1 --same-places --json && [ "$(number ticks)" -gt 0 ] && [ "$(number ticks)" -le $((ticks * 2)) ]
 }
 claim "every stay on the same granules, if asked for; the cost is said" same_places
 claim "the tries for the same granules share the limit of ticks" same_places_limit

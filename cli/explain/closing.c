@@ -70,7 +70,7 @@ void closing_print (FILE *to, const closing *x) {
   const plan *p = x->plan;
   const char *whom = closing_whom (p);
   const char *covers = p->certificate.covers;
-  const char *order = *whom && covers && strstr (covers, "with its ops in") ? " in this order" : "";
+  const char *order = !is_compute (p) && covers && strstr (covers, "with its ops in") ? " in this order" : "";
   double gap = closing_gap (p->predicted.step_ns, p->certificate.lower_bound_ns);
   for (int i = 0; i < x->n_others; i++)
     fprintf (to, "%-8s %10s  is not ruled out with %s, by a quick bound\n", i ? "" : "perhaps",

@@ -148,13 +148,13 @@ static const char *made_by (const planner *p, arena *a, error *err) {
   json_put_key (&w, "options");
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", p->ask.asked_bytes);
+  if (p->ask.options.level)
+    json_add_text (&w, "effort", effort_words[p->ask.options.level]);
   json_add_int (&w, "gap_ppm", p->ask.options.gap_ppm);
   json_add_int (&w, "host_bytes", p->ask.options.host_bytes);
   json_add_int (&w, "limit_ticks", p->ask.options.limit_ticks);
   if (p->ask.options.noise_percent)
     json_add_int (&w, "noise_percent", p->ask.options.noise_percent);
-  if (p->ask.options.level)
-    json_add_text (&w, "effort", effort_words[p->ask.options.level]);
   if (p->ask.options.order)
     json_add_text (&w, "order", order_words[p->ask.options.order]);
   if (p->ask.options.placement)

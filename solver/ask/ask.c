@@ -197,22 +197,16 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
 
 /* ---- other ways that might do better ---- */
 
-static bool in_parts (const trace *t) {
-  for (int32_t k = 0; k < t->n_ops; k++)
-    if (t->ops[k].parts > 1)
-      return t->batch > 1;
-  return false;
-}
-
 bool ask_others_of (const trace *t, const ask *q, int64_t step_ns, ask_other out[ASK_OTHERS],
                     int *count, error *err) {
   int64_t compute_ns = trace_total_ns (t), drops_ns = compute_ns;
+  allowed all = allowed_by (t);
   solve_options how = q->options;
   how.device = &q->device;
   *count = 0;
   if (step_ns <= solve_enough_ns (how.gap_ppm, compute_ns))
     return true;
-  if (how.recompute == RECOMPUTE_OFF) {
+  if (how.recompute == RECOMPUTE_OFF && all.recompute != RECOMPUTE_OFF) {
     how.recompute = RECOMPUTE_AUTO;
     arena *scratch = arena_new (0);
     bool ok =
@@ -224,7 +218,7 @@ bool ask_others_of (const trace *t, const ask *q, int64_t step_ns, ask_other out
     if (drops_ns < INT64_MAX && step_ns > solve_enough_ns (how.gap_ppm, drops_ns))
       out[(*count)++] = (ask_other){ "--recompute auto", drops_ns };
   }
-  if (how.sections == SECTIONS_OFF && in_parts (t))
+  if (how.sections == SECTIONS_OFF && all.sections != SECTIONS_OFF)
     out[(*count)++] = (ask_other){ "--sections auto", compute_ns };
   return true;
 }

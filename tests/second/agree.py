@@ -138,12 +138,12 @@ def oracle(name, trace, tensors, of):
     if trace["source"]["confidence"].startswith("not plannable"):
         return
     common = ("--device", "h200", "--reserve", "0")
-    floor = json.loads(run("solve", source, *common, "--budget", "1B", "--json").stdout or "{}").get("floor_bytes")
+    floor = json.loads(run("solve", source, *common, "--budget", "1B", "--swap-only", "--json").stdout or "{}").get("floor_bytes")
     if floor is None:
         return
     if os.path.exists(plan_path):
         os.unlink(plan_path)
-    solved = run("solve", source, *common, "--budget", "%dB" % floor, "--limit", "20000", "-o", plan_path)
+    solved = run("solve", source, *common, "--budget", "%dB" % floor, "--swap-only", "--limit", "20000", "-o", plan_path)
     if solved.returncode not in (0, 4) or not os.path.exists(plan_path):
         tally["no plan at the floor"] += 1
         return

@@ -1,0 +1,67 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# What a plan may do beside swapping: all that the trace allows, or less if asked.
+. "$(dirname "$0")/rules/common.bash"
+scratch
+
+number() { grep -oE "\"$1\": ?-?[0-9]+" out | head -n 1 | grep -oE -- '-?[0-9]+$'; }
+says() { grep -qE -- "$1" out || { echo "not said: $1"; cat out; return 1; }; }
+complains() { grep -qE -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
+"$ferry" zoo resnet18 --batch 32 --width-divisor 2 --device titanx-pascal -q -o net.json || exit 1
+sed 's/"confidence": *"exact"/"confidence": "touched"/' net.json >touched.json
+grep -q '"touched"' touched.json || exit 1
+quick=(--budget 60% --limit 2000)
+
+all() {
+  run 0 solve net.json "${quick[@]}" --json -o plan.json &&
+    says '"allowed": \{"order": ?"any", ?"recompute": ?"auto", ?"sections": ?"auto"\}' &&
+    run 0 check net.json plan.json && run 0 solve net.json "${quick[@]}" &&
+    says '^allowed +swaps, tensors made again, ops in parts, ops in any order$'
+}
+touched() { # rewriting needs to know what is read and what is written
+  run 0 solve touched.json "${quick[@]}" --json &&
+    says '"allowed": \{"order": ?"as-is", ?"recompute": ?"off", ?"sections": ?"off"\}' &&
+    run 0 solve touched.json "${quick[@]}" && says '^allowed +swaps$' && ! grep -q 'may do better' out
+}
+less() {
+  run 0 solve net.json "${quick[@]}" --swap-only --json &&
+    says '"allowed": \{"order": ?"as-is", ?"recompute": ?"off", ?"sections": ?"off"\}' &&
+    run 0 solve net.json "${quick[@]}" --recompute off --sections 2 --order updates --json &&
+    says '"allowed": \{"order": ?"updates", ?"recompute": ?"off", ?"sections": ?2\}' &&
+    run 2 solve net.json "${quick[@]}" --swap-only --order any && complains 'swap-only or --order, not both'
+}
+never_slower() { # with all allowed, than with swaps alone
+  local swaps all
+  run 0 solve net.json "${quick[@]}" --swap-only --json && swaps=$(number step_ns) &&
+    run 0 solve net.json "${quick[@]}" --json && all=$(number step_ns) && [ "$all" -le "$swaps" ]
+}
+executors() { # what an executor cannot follow is not allowed, unless it is asked for and refused
+  run 0 solve net.json "${quick[@]}" --for run --json && says '"recompute": ?"off", ?"sections": ?"off"' &&
+    run 2 solve net.json "${quick[@]}" --for run --order any && complains 'cannot be followed'
+}
+fleet() { # the others that plan take the same words, and all do better by default, or as well
+  local command
+  for command in curve min-memory whatif pack; do
+    run 2 $command net.json --device titanx-pascal --swap-only --recompute auto && complains 'not both' || return 1
+  done
+  run 0 curve net.json -b 60% --limit 2000 --swap-only --tsv - && local swaps=$(awk 'NR == 2 { print $2 }' out) &&
+    run 0 curve net.json -b 60% --limit 2000 --tsv - && local all=$(awk 'NR == 2 { print $2 }' out) && [ "$all" -le "$swaps" ]
+}
+proved() { # under a bound of plans like it
+  run 0 solve net.json "${quick[@]}" --proof -o plan.json && run 0 prove net.json plan.json && says '^proved by'
+}
+effort() { # more never gives a slower plan
+  local quick normal
+  run 0 solve net.json --budget 40% --effort quick --json && quick=$(number step_ns) &&
+    run 0 solve net.json --budget 40% --effort normal --json && normal=$(number step_ns) && [ "$normal" -le "$quick" ]
+}
+
+claim "all that a trace allows is the default, and the answer says so" all
+claim "a trace that only knows touches is swapped only" touched
+claim "less is an option" less
+claim "more that is allowed gives no slower plan" never_slower
+claim "executors are asked for nothing that they cannot follow" executors
+claim "commands that plan at many points take the same options" fleet
+claim "a plan by default carries a proof" proved
+claim "more effort gives no slower plan" effort
+finish
