@@ -53,19 +53,19 @@ def try_trace(path, budgets, extra):
     curve = ferry("curve", path, *device, "--budget", ",".join(budgets), *LIMIT, *extra, "--json")
     for b, point in zip(budgets, curve["points"]):
         compare((path, "curve", b, extra), step_of(point["predicted"]), alone[b])
-    if extra:
-        return
-    grid = ferry("whatif", path, *device, "--budget", ",".join(budgets), *LIMIT, "--json")
+    grid = ferry("whatif", path, *device, "--budget", ",".join(budgets), *LIMIT, *extra, "--json")
     for b, row in zip(budgets, grid["rows"]):
-        compare((path, "whatif", b), step_of(row["predicted"]), alone[b])
+        compare((path, "whatif", b, extra), step_of(row["predicted"]), alone[b])
+    label = "ferry" if extra else "ferry-all"
     rows = ferry("compare", path, *device, "--budget", ",".join(budgets), *LIMIT,
-                 "--policies", "ferry,lru", "--json")["rows"]
-    for b, row in zip(budgets, [r for r in rows if r["label"] == "ferry"]):
-        compare((path, "compare", b), step_of(row.get("predicted")), alone[b])
+                 "--policies", label + ",lru", "--json")["rows"]
+    for b, row in zip(budgets, [r for r in rows if r["label"] == label]):
+        compare((path, "compare", b, extra), step_of(row.get("predicted")), alone[b])
 
 
+ALL, SWAPS = [], ["--swap-only"]
 for trace in TRACES:
-    try_trace(trace, ["30%", "45%", "60%", "75%", "90%"], [])
-    try_trace(trace, ["45%", "75%"], ["--recompute", "auto"])
-for seed in range(1, 13):
-    try_trace(made(seed), ["50%", "65%", "80%", "95%"], [])
+    try_trace(trace, ["30%", "45%", "60%", "75%", "90%"], SWAPS)
+try_trace(TRACES[0], ["45%", "75%"], ALL)
+for seed in range(1, 11):
+    try_trace(made(seed), ["50%", "65%", "80%", "95%"], ALL if seed % 2 else SWAPS)
