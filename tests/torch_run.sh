@@ -10,6 +10,10 @@ cat >ferry <<'FERRY'
 #!/usr/bin/env python3
 import json, os, subprocess, sys
 a = sys.argv[1:]
+if a[0] == "profile":
+  assert a[1:3] == ["--audit", "-o"] and a[4] == "--" and a[6].endswith("pytorch.py"), a
+  print("ferry: the audit counted 7 launches", file=sys.stderr)
+  sys.exit(int(os.environ.get("ESCAPE", "0")))
 assert a[:3] == ["run", "-q", "--wait"], a
 budget, report, program = a[a.index("--budget") + 1], a[a.index("--report") + 1], a[a.index("--") + 1:]
 budget = 1 << 50 if budget == "1024GiB" else int(budget[:-1])
@@ -34,7 +38,7 @@ whole() { # every part is there, what ferry ran is the same, and each way has it
   "$FERRY_PYTHON" - whole.json <<'END'
 import json, sys
 rows = {r["part"]: r for r in json.load(open(sys.argv[1]))["rows"]}
-assert list(rows) == ["plain", "all", "90", "50", "save_on_cpu", "checkpoint", "half"], list(rows)
+assert list(rows) == ["plain", "all", "90", "50", "save_on_cpu", "checkpoint", "half", "audit"], list(rows)
 assert [rows[p]["budget"] for p in ("all", "90", "50")] == ["1024GiB", "900B", "500B"]
 for part in ("all", "90", "50", "checkpoint", "half"):
     assert rows[part]["same"] and not rows[part]["error"], rows[part]
@@ -43,6 +47,7 @@ assert rows["checkpoint"]["budget"] == "800B" and rows["half"]["budget"] == "600
 for part in ("checkpoint", "half"):
     row = rows[part]
     assert row["way_step_ns"] > 0 and row["ferry_over_way_ppm"] == row["step_ns"] * 1000000 // row["way_step_ns"], row
+assert rows["audit"]["said"] == ["ferry: the audit counted 7 launches"], rows["audit"]
 assert rows["checkpoint"]["way_same"] and not rows["half"]["way_same"] # its sums have another order
 assert rows["save_on_cpu"]["error"] == "it needs no less memory" and "same" not in rows["save_on_cpu"]
 END
@@ -59,11 +64,11 @@ blocks() { # each network has some to be calculated again, and keeps its paramet
   "$FERRY_PYTHON" - <<'END'
 import os, sys
 sys.path.insert(0, os.path.join(os.environ["srcdir"], "tests/gpu"))
-import pytorch
+import pytorch, torch_ways
 for name, n in (("charrnn", 1), ("gpt2", 12), ("resnet50", 16), ("unet3d", 7), ("vgg16", 0)):
     model = pytorch.NETWORKS[name][0]()
-    assert len(pytorch.blocks_of(model)) == n, (name, len(pytorch.blocks_of(model)))
-    again = pytorch.checkpointed(model)
+    assert len(torch_ways.blocks_of(model)) == n, (name, len(torch_ways.blocks_of(model)))
+    again = torch_ways.checkpointed(model)
     assert [id(p) for p in again.parameters()] == [id(p) for p in model.parameters()], name
     assert n or len(again) == 6
 END
@@ -71,6 +76,7 @@ END
 claim "every part of the comparison is made" whole
 SPOIL=1 claim "another bit under ferry is found" spoiled bits 'NOT THE SAME'
 OVER=1 claim "so is a byte over the budget" spoiled over 'over its budget'
+ESCAPE=1 claim "so is a call that ferry did not see" spoiled audit 'the audit counted'
 claim "a budget that is too small fails nothing" refused
 claim "each network has blocks for checkpointing" blocks
 finish

@@ -5,7 +5,7 @@
 
 Each network of pytorch.py trains by itself; then under ferry in all the memory that it wants, and in 90, 70 and
 50 % of what it held; then by each other way, alone for its time and under ferry for what it holds at most; and
-unchanged under ferry again, in that much memory. What it holds is counted in one way everywhere: by ferry,
+unchanged under ferry again, in that much memory; and once under `ferry profile --audit`. What it holds is counted in one way everywhere: by ferry,
 from the program's own calls. OUT is written after each network. The exit status is 1 where a run under ferry
 said something else than the program alone, or held more than its budget; 77 where there is no PyTorch or no
 GPU. TORCH_PERCENTS and TORCH_WAYS name fewer of them.
@@ -43,10 +43,12 @@ class Network:
         self.plain = None
         self.rows = []
 
+    def program(self, way):
+        return [sys.executable, os.path.join(HERE, "pytorch.py"), "train", self.name, self.batch, str(self.steps), way]
+
     def train(self, way="plain", budget=None):
         """What the program says, ferry's report where it runs under ferry, and the last line of errors."""
-        program = [sys.executable, os.path.join(HERE, "pytorch.py"), "train", self.name, self.batch,
-                   str(self.steps), way]
+        program = self.program(way)
         with tempfile.TemporaryDirectory() as folder:
             report = os.path.join(folder, "report.json")
             around = [self.ferry, "run", "-q", "--wait", "--budget", budget, "--report", report, "--"] if budget else []
@@ -91,6 +93,18 @@ class Network:
             row["ferry_over_way_ppm"] = row["step_ns"] * 1000000 // max(1, row["way_step_ns"])
         return row
 
+    def audit(self):
+        """Does a profile see every call that CUPTI sees?"""
+        with tempfile.TemporaryDirectory() as folder:
+            around = [self.ferry, "profile", "--audit", "-o", os.path.join(folder, "step.json"), "--"]
+            try:
+                done = subprocess.run(around + self.program("plain"), capture_output=True, text=True, timeout=LONGEST_S)
+            except subprocess.TimeoutExpired:
+                return self.add("audit", error=f"not done in {LONGEST_S} s")
+        said = [line for line in done.stderr.splitlines() if "audit" in line]
+        return self.add("audit", error="" if done.returncode == 0 and said else last_line(done.stderr) or "no audit",
+                        said=said)
+
     def measure(self):
         self.plain, _, error = self.train()
         if error:
@@ -101,6 +115,7 @@ class Network:
             self.under(str(percent), f"{whole * percent // 100}B")
         for way in WAYS if whole else ():
             self.beside(way, whole)
+        self.audit()
 
 
 def fault(row):
