@@ -179,8 +179,11 @@ bool cupti_watch (cupti *c, void (*saw) (const char *function), const char **why
 
 /* ---- life ---- */
 
+/* A program's own CUPTI comes first: the loader knows it by its name. */
 static void *find (const char *path) {
-  static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so" };
+  static const char *const names[] = { "libcupti.so.13", "libcupti.so.12", "libcupti.so",
+                                       "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so",
+                                       "/usr/local/cuda/lib64/libcupti.so" };
   if (strcmp (path, CUPTI_ANY) != 0)
     return dlopen (path, RTLD_NOW | RTLD_LOCAL);
   void *found = NULL;
