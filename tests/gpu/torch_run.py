@@ -142,6 +142,7 @@ def main(out, ferry, steps, *names):
         network = Network(ferry, name, int(steps))
         network.measure()
         rows += network.rows
+        os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
         with open(out, "w") as f:
             json.dump({"command": "torch_run.sh " + ";".join(names), "date": datetime.date.today().isoformat(),
                        "driver": gpu("driver_version"), "gpu": gpu("name"), "rows": rows}, f, indent=1, sort_keys=True)

@@ -14,6 +14,5 @@ ferry=${2:-${FERRY:-ferry}}
 export FERRY_DETERMINISTIC=1 CUBLAS_WORKSPACE_CONFIG=:4096:8 PYTHONDONTWRITEBYTECODE=1
 export PYTORCH_CUDA_ALLOC_CONF=backend:cudaMallocAsync
 [ -x "$(command -v "$ferry")" ] || { echo "torch_run.sh: $ferry is not there: skipped"; exit 77; }
-mkdir -p "$(dirname "$out")"
 IFS=';' read -ra rows <<<"${TORCH_ROWS:-resnet50 32;vgg16 32;gpt2 2;charrnn 256}"
 exec "${FERRY_PYTHON:-python3}" "$here/torch_run.py" "$out" "$ferry" "${TORCH_STEPS:-16}" "${rows[@]}"
