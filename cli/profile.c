@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry profile`: run a program as it is, and write a trace of the step that it repeats. */
+#include <stdio.h>
 #include <string.h>
 
 #include "base/units.h"
 #include "cli/program.h"
+#include "executor/shim/cupti.h"
 #include "executor/watch/steps.h"
 #include "trace/summary.h"
 
@@ -22,7 +24,9 @@ static bool write_trace (call *c, const program_run *r, const char *output) {
   steps s;
   steps_map map;
   int64_t most = 0, skip = 0;
-  steps_options o = { .name = c->operands[0], .detail = "event pairs around each op" };
+  steps_options o = { .name = c->operands[0],
+                      .detail = r->block->by_cupti ? "CUPTI activity records"
+                                                   : "event pairs around each op" };
   if (!call_quantity (c, "steps", &most) || !call_quantity (c, "skip", &skip) ||
       !steps_read (program_file (r, path, sizeof path, SHIM_RECORD, -1), c->arena, &s, &c->err))
     return false;
@@ -38,6 +42,40 @@ static bool write_trace (call *c, const program_run *r, const char *output) {
   return good;
 }
 
+/* Times are CUPTI's where it is; on the emulated device where it is named. */
+static bool read_cupti (call *c, shim_config *o) {
+  const char *given = call_text (c, "cupti");
+  const char *from = given ? given : o->emulated ? "none" : CUPTI_ANY;
+  o->audits = call_flag (c, "audit");
+  if (strcmp (from, "none") == 0)
+    return !o->audits ||
+           error_set (&c->err, ERR_usage, "--audit needs CUPTI; --cupti names its library");
+  return (size_t)snprintf (o->cupti, sizeof o->cupti, "%s", from) < sizeof o->cupti ||
+         error_set (&c->err, ERR_usage, "--cupti: the name is longer than %d characters",
+                    SHIM_PATH - 1);
+}
+
+/* Every call that makes or uses memory came through the shim, as far as CUPTI can tell. */
+static bool audit (call *c, const shim_block *b) {
+  const shim_audit *a = &b->audit;
+  if (!b->config.audits)
+    return true;
+  if (!a->begun)
+    return error_set (&c->err, ERR_unreachable, "no audit: CUPTI cannot be used");
+  if (a->escapes > 0)
+    return error_set (&c->err, ERR_infeasible,
+                      "the audit found calls of the driver that ferry did not see: %lld, the first "
+                      "of them %s; no trace is written",
+                      (long long)a->escapes, a->first);
+  if (a->launches != b->seen.launches)
+    return error_set (&c->err, ERR_infeasible,
+                      "the audit counted %lld launches, and ferry %lld; no trace is written",
+                      (long long)a->launches, (long long)b->seen.launches);
+  call_note (c, "the audit counted %lld launches, as ferry did, and no call that ferry did not see",
+             (long long)a->launches);
+  return true;
+}
+
 static int run (call *c) {
   const char *output = call_text (c, "output");
   shim_block asked = { .config = { .mode = SHIM_PROFILE } };
@@ -46,7 +84,8 @@ static int run (call *c) {
     error_set (&c->err, ERR_usage, "profile needs --output FILE for the trace");
     return call_failed (c);
   }
-  bool good = file_creatable (output, &c->err) && program_prepare (c, &r) && program_start (c, &r);
+  bool good = file_creatable (output, &c->err) && program_prepare (c, &r) &&
+              read_cupti (c, &r.block->config) && program_start (c, &r);
   while (good && program_runs (&r, true)) {
   }
   int status = good ? program_status (&r) : EXIT_NO;
@@ -55,8 +94,7 @@ static int run (call *c) {
     good = error_set (&c->err, ERR_infeasible,
                       "no trace is written: the program uses what a profile "
                       "cannot see");
-  if (good && !write_trace (c, &r, output))
-    good = false;
+  good = good && audit (c, r.block) && write_trace (c, &r, output);
   if (r.block != &asked)
     program_clean (&r);
   return good ? status : call_failed (c);
@@ -74,6 +112,11 @@ static const cli_option options[] = {
     "N",
     "the first N steps of those that are alike are not read; without it, 0",
     { UNITS_COUNT, 0, INT32_MAX } },
+  { 0, "cupti", "FILE|none",
+    "the library whose records give the times; none: pairs of events do; without it, the "
+    "toolkit's where it is, and none with --driver emulated" },
+  { 0, "audit", NULL,
+    "count the driver's calls by CUPTI too: one that ferry did not see is an error" },
   OPTION_RUN_DRIVER,
   OPTION_RUN_EMULATED,
   OPTIONS_END,

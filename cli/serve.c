@@ -9,6 +9,9 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 #include "base/file.h"
 #include "base/units.h"
@@ -160,10 +163,21 @@ static void block_signals (sigset_t *all) {
   signal (SIGPIPE, SIG_IGN);
 }
 
+/* Without this each thread keeps a heap of its own as large as its largest request has made it;
+   with it, memory goes back to the system. Before the first thread. */
+static void keep_little (void) {
+#ifdef __GLIBC__
+  mallopt (M_ARENA_MAX, 2);
+  mallopt (M_MMAP_THRESHOLD, 256 << 10);
+  mallopt (M_TRIM_THRESHOLD, 1 << 20);
+#endif
+}
+
 static int serve (call *c, const service_options *o, const sockets *s) {
   sigset_t signals;
   int number = 0;
   http *h = NULL;
+  keep_little ();
   block_signals (&signals);
   service *it = service_new (o, &c->err);
   bool ok = it && crew_open (it, &c->err) && (h = http_start (it, s->fd, s->n, &c->err)) &&

@@ -71,6 +71,7 @@ at_random() { # SEED
     [ "$(figure shared_high_bytes "$n")" -le $((4 << 20)) ] || { echo "run $n saw $(figure shared_high_bytes "$n") bytes"; return 1; }
     [ "$(figure shared_high_bytes "$n")" -le "$(figure device_high_bytes "$n")" ] || over=$((over + 1))
   done
+  echo "$starts starts, of these $(grep -c launcher <<<"$(printf '%s\n' "${killed[@]}")") launchers and $(grep -c program <<<"$(printf '%s\n' "${killed[@]}")") programs killed; $over beside another" >told
   [ "$over" -gt 0 ] || { echo "no two ran at once"; return 1; }
 }
 
@@ -139,4 +140,5 @@ claim "who starts later waits for its least" waits
 claim "both have what a plan for both says; another serves when the first is killed" resized
 claim "all name one budget" same_budget
 claim "nobody there is one line" nobody
+cat told 2>/dev/null
 finish

@@ -11,6 +11,41 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "executor/shim/cupti_types.h"
+#if defined HAVE_CUDA_H && defined __has_include
+#if __has_include(<cupti.h>)
+#include <cupti.h>
+#define SAME(ours, own, theirs, field)                             \
+  _Static_assert(offsetof (ours, own) == offsetof (theirs, field), \
+                 #theirs " has " #field " elsewhere");
+#define SAME_RECORD(ours, theirs)                                       \
+  SAME (ours, kind, theirs, kind)                                       \
+  SAME (ours, start_ns, theirs, start) SAME (ours, end_ns, theirs, end) \
+      SAME (ours, call, theirs, correlationId)
+SAME_RECORD (cupti_kernel, CUpti_ActivityKernel4)
+SAME_RECORD (cupti_kernel, CUpti_ActivityKernel9)
+SAME_RECORD (cupti_copy, CUpti_ActivityMemcpy3)
+SAME_RECORD (cupti_copy, CUpti_ActivityMemcpy5)
+SAME_RECORD (cupti_copy, CUpti_ActivityMemset2)
+SAME_RECORD (cupti_copy, CUpti_ActivityMemset4)
+SAME (cupti_outer, sort, CUpti_ActivityExternalCorrelation, externalKind)
+SAME (cupti_outer, number, CUpti_ActivityExternalCorrelation, externalId)
+SAME (cupti_outer, call, CUpti_ActivityExternalCorrelation, correlationId)
+SAME (cupti_call, site, CUpti_CallbackData, callbackSite)
+SAME (cupti_call, function, CUpti_CallbackData, functionName)
+_Static_assert((int)CUPTI_COPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY &&
+                   (int)CUPTI_SET == (int)CUPTI_ACTIVITY_KIND_MEMSET &&
+                   (int)CUPTI_KERNEL == (int)CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL &&
+                   (int)CUPTI_OUTER == (int)CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
+               "kinds of records");
+_Static_assert((int)CUPTI_CUSTOM == (int)CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 &&
+                   (int)CUPTI_FORCED == (int)CUPTI_ACTIVITY_FLAG_FLUSH_FORCED &&
+                   (int)CUPTI_DRIVER_CALLS == (int)CUPTI_CB_DOMAIN_DRIVER_API &&
+                   CUPTI_API_ENTER == 0 && CUPTI_SUCCESS == 0,
+               "numbers");
+#endif
+#endif
+
 #include "executor/driver/types.h"
 #include "tests/suite.h"
 

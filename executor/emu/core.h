@@ -206,14 +206,21 @@ machine *machine_enter (bool needs_context, CUresult *refused);
 /* A call about device `d`; `there`: the places for its answers are. */
 CUresult machine_device (CUdevice d, bool there);
 machine *machine_enter_stuck (void); /* even where an error stays; NULL: no machine */
+bool machine_is (const machine *m);  /* the one of this process */
 CUresult machine_leave (machine *m, CUresult result);
 int64_t machine_now (const machine *m);
 void machine_fail (machine *m, CUresult error); /* from here on every call says so */
-host *machine_host (machine *m);                /* the calling thread; NULL: no memory */
+void machine_in_callback (bool on);             /* this thread runs a host function */
+uint64_t machine_random (machine *m);
+
+/* host.c */
+host *machine_host (machine *m); /* the calling thread; NULL: no memory */
 /* An access by the calling thread itself, for the race checker. false: no memory. */
 bool machine_host_touches (machine *m, uint64_t at, int64_t bytes, bool writes, const char *what);
-void machine_in_callback (bool on); /* this thread runs a host function */
-uint64_t machine_random (machine *m);
+
+/* context.c */
+bool contexts_any (void);    /* the calling thread is in one */
+void contexts_forget (void); /* none of an older machine */
 
 /* table.c */
 bool table_insert (table *t, const void *row);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The machine as a whole: made, configured, entered, left; contexts. */
+/* The machine as a whole: made, configured, entered, left. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,12 +7,8 @@
 
 #include "executor/emu/core.h"
 
-/* No row of driver.def has it: ferry itself makes no context. */
-EXPORT CUresult cuCtxCreate_v2 (CUcontext *out, unsigned int flags, CUdevice d);
 EXPORT CUresult emuConfigure (const emu_config *c);
 EXPORT CUresult emuNow (int64_t *ns);
-EXPORT CUresult emuRaces (emu_race *out, int capacity, int *count);
-EXPORT CUresult emuHostTouches (const void *at, size_t bytes, int writes);
 EXPORT CUresult emuTag (uint64_t owner);
 EXPORT CUresult emuHighBytes (int64_t *bytes);
 
@@ -21,14 +17,7 @@ static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static machine *the_machine;
 static uint32_t generations;
 
-enum { CONTEXT_DEPTH = 16 };
-static _Thread_local CUcontext contexts[CONTEXT_DEPTH];
-static _Thread_local int depth;
 static _Thread_local bool in_callback;
-static _Thread_local struct {
-  uint32_t generation;
-  int32_t index;
-} this_host;
 
 static const emu_config usual = {
   .memory_bytes = (int64_t)1 << 30,
@@ -123,7 +112,7 @@ CUresult emuConfigure (const emu_config *c) {
   pthread_mutex_lock (&gate);
   if (the_machine != NULL)
     machine_free (the_machine);
-  depth = 0;
+  contexts_forget ();
   the_machine = machine_new (c);
   CUresult result = the_machine == NULL ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
   pthread_mutex_unlock (&gate);
@@ -139,6 +128,13 @@ machine *machine_enter_stuck (void) {
   return m;
 }
 
+bool machine_is (const machine *m) {
+  pthread_mutex_lock (&gate);
+  bool it = m == the_machine;
+  pthread_mutex_unlock (&gate);
+  return it;
+}
+
 machine *machine_enter (bool needs_context, CUresult *refused) {
   if (in_callback) {
     *refused = CUDA_ERROR_NOT_PERMITTED;
@@ -147,7 +143,7 @@ machine *machine_enter (bool needs_context, CUresult *refused) {
   machine *m = machine_enter_stuck ();
   *refused = m == NULL || !m->initialised        ? CUDA_ERROR_NOT_INITIALIZED
              : m->stuck != CUDA_SUCCESS          ? m->stuck
-             : needs_context && depth == 0       ? CUDA_ERROR_INVALID_CONTEXT
+             : needs_context && !contexts_any () ? CUDA_ERROR_INVALID_CONTEXT
              : needs_context && m->retained == 0 ? CUDA_ERROR_INVALID_CONTEXT
                                                  : CUDA_SUCCESS;
   if (*refused == CUDA_SUCCESS)
@@ -183,74 +179,12 @@ uint64_t machine_random (machine *m) {
   return z ^ z >> 31;
 }
 
-host *machine_host (machine *m) {
-  if (this_host.generation == m->generation)
-    return m->hosts[this_host.index];
-  host **moved = realloc (m->hosts, (size_t)(m->n_hosts + 1) * sizeof *moved);
-  if (moved == NULL)
-    return NULL;
-  m->hosts = moved;
-  host *h = calloc (1, sizeof *h);
-  if (h == NULL || (h->seen = race_clock_new ()) == NULL) {
-    free (h);
-    return NULL;
-  }
-  h->actor = m->n_actors++;
-  this_host.generation = m->generation;
-  this_host.index = m->n_hosts;
-  m->hosts[m->n_hosts++] = h;
-  return h;
-}
-
 CUresult emuNow (int64_t *ns) {
   machine *m = machine_enter_stuck ();
   if (m == NULL)
     return CUDA_ERROR_NOT_INITIALIZED;
   *ns = machine_now (m);
   return machine_leave (m, CUDA_SUCCESS);
-}
-
-CUresult emuRaces (emu_race *out, int capacity, int *count) {
-  machine *m = machine_enter_stuck ();
-  if (m == NULL)
-    return CUDA_ERROR_NOT_INITIALIZED;
-  *count = m->races == NULL ? 0 : race_list (m->races, out, capacity);
-  return machine_leave (m, CUDA_SUCCESS);
-}
-
-typedef struct host_touch {
-  machine *m;
-  host *h;
-  const char *what;
-  bool failed;
-} host_touch;
-
-static void host_piece (void *context, const race_range *r) {
-  host_touch *t = context;
-  race_access by = { t->h->actor, t->h->step, t->what };
-  if (!race_touch (t->m->races, t->h->seen, by, r))
-    t->failed = true;
-}
-
-bool machine_host_touches (machine *m, uint64_t at, int64_t bytes, bool writes, const char *what) {
-  if (m->races == NULL)
-    return true;
-  host *h = machine_host (m);
-  if (h == NULL || !race_clock_set (h->seen, h->actor, ++h->step))
-    return false;
-  host_touch t = { m, h, what, false };
-  memory_places (m, &(touch){ .at = at, .bytes = bytes, .how = writes ? EMU_WRITES : 0 },
-                 host_piece, &t);
-  return !t.failed;
-}
-
-CUresult emuHostTouches (const void *at, size_t bytes, int writes) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
-  bool done = machine_host_touches (m, (uintptr_t)at, (int64_t)bytes, writes != 0, "the host");
-  return machine_leave (m, done ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
 CUresult emuTag (uint64_t owner) {
@@ -300,114 +234,4 @@ CUresult machine_device (CUdevice d, bool there) {
   return machine_leave (m, !there   ? CUDA_ERROR_INVALID_VALUE
                            : d != 0 ? CUDA_ERROR_INVALID_DEVICE
                                     : CUDA_SUCCESS);
-}
-
-/* ---- the one context ---- */
-
-CUresult cuDevicePrimaryCtxRetain (CUcontext *out, CUdevice d) {
-  CUresult r = machine_device (d, out != NULL);
-  if (r != CUDA_SUCCESS)
-    return r;
-  machine *m = machine_enter_stuck ();
-  m->retained++;
-  *out = (CUcontext)m;
-  return machine_leave (m, CUDA_SUCCESS);
-}
-
-CUresult cuDevicePrimaryCtxRelease_v2 (CUdevice d) {
-  machine *m = machine_enter_stuck ();
-  if (m == NULL)
-    return CUDA_ERROR_NOT_INITIALIZED;
-  CUresult r = d != 0             ? CUDA_ERROR_INVALID_DEVICE
-               : m->retained == 0 ? CUDA_ERROR_INVALID_CONTEXT
-                                  : CUDA_SUCCESS;
-  if (r == CUDA_SUCCESS)
-    m->retained--;
-  return machine_leave (m, r);
-}
-
-CUresult cuDevicePrimaryCtxGetState (CUdevice d, unsigned int *flags, int *active) {
-  CUresult r = machine_device (d, flags != NULL && active != NULL);
-  if (r == CUDA_SUCCESS) {
-    *flags = 0;
-    *active = the_machine->retained > 0;
-  }
-  return r;
-}
-
-CUresult cuCtxGetCurrent (CUcontext *out) {
-  CUresult r = machine_device (0, out != NULL);
-  if (r == CUDA_SUCCESS)
-    *out = depth == 0 ? NULL : contexts[depth - 1];
-  return r;
-}
-
-/* A context that a program makes beside the primary one: another handle of the same memory. */
-static char made_context;
-
-static bool is_context (CUcontext c) {
-  return (machine *)c == the_machine || c == (CUcontext)(void *)&made_context;
-}
-
-CUresult cuCtxCreate_v2 (CUcontext *out, unsigned int flags, CUdevice d) {
-  (void)flags;
-  CUresult r = machine_device (d, out != NULL);
-  if (r != CUDA_SUCCESS)
-    return r;
-  *out = (CUcontext)(void *)&made_context;
-  return cuCtxPushCurrent_v2 (*out);
-}
-
-/* Also where an error stays: a program must be able to put its context away. */
-CUresult cuCtxSetCurrent (CUcontext c) {
-  if (c == NULL) {
-    depth = depth > 0 ? depth - 1 : 0;
-    return CUDA_SUCCESS;
-  }
-  if (!is_context (c))
-    return CUDA_ERROR_INVALID_CONTEXT;
-  if (depth == 0)
-    depth = 1;
-  contexts[depth - 1] = c;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxPushCurrent_v2 (CUcontext c) {
-  if (!is_context (c))
-    return CUDA_ERROR_INVALID_CONTEXT;
-  if (depth == CONTEXT_DEPTH)
-    return CUDA_ERROR_OUT_OF_MEMORY;
-  contexts[depth++] = c;
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxPopCurrent_v2 (CUcontext *out) {
-  if (depth == 0)
-    return CUDA_ERROR_INVALID_CONTEXT;
-  depth--;
-  if (out != NULL)
-    *out = contexts[depth];
-  return CUDA_SUCCESS;
-}
-
-CUresult cuCtxGetDevice (CUdevice *out) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
-  if (out == NULL)
-    return machine_leave (m, CUDA_ERROR_INVALID_VALUE);
-  *out = 0;
-  return machine_leave (m, CUDA_SUCCESS);
-}
-
-CUresult cuCtxSynchronize (void) {
-  CUresult refused;
-  machine *m = machine_enter (true, &refused);
-  if (m == NULL)
-    return refused;
-  CUresult r = CUDA_SUCCESS;
-  for (int32_t i = 0; i < m->n_streams && r == CUDA_SUCCESS; i++)
-    r = stream_finish (m, m->streams[i]);
-  return machine_leave (m, r);
 }

@@ -25,9 +25,11 @@ typedef struct shim_config {
   int64_t skip_ops;     /* of a profile: these are not written */
   bool wait;            /* at the boundary, until the plan is made */
   bool shows_last;      /* the times of the last planned step are written */
+  bool audits;          /* the driver's calls are counted by CUPTI too */
   bool emulated;
   emu_config emu;
   char folder[SHIM_PATH]; /* of the block: the other files lie in it */
+  char cupti[SHIM_PATH];  /* whose records give a profile's times; "": event pairs do */
   char share[SHIM_PATH];  /* the roster of the programs that share the budget; "": none do */
   int32_t share_row;      /* the program's in it */
 } shim_config;
@@ -73,6 +75,14 @@ typedef struct shim_seen {
   int64_t resizes, room_waits; /* of a program that shares a card */
 } shim_seen;
 
+/* The driver's calls, as CUPTI saw them. */
+typedef struct shim_audit {
+  bool begun;
+  int64_t launches;
+  int64_t escapes; /* calls that did not come through the shim */
+  char first[64];  /* of these */
+} shim_audit;
+
 typedef struct shim_block {
   int32_t magic, bytes;
   shim_config config;
@@ -90,6 +100,9 @@ typedef struct shim_block {
   int32_t messages;
   char message[SHIM_MESSAGES][SHIM_TEXT];
   char floor_op[128], fault_op[128];
+  bool by_cupti;     /* a profile's times are of CUPTI's records */
+  int64_t cupti_ops; /* so many ops have one */
+  shim_audit audit;
   shim_seen seen;
 } shim_block;
 

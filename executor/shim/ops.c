@@ -38,6 +38,7 @@ bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   o->capacity = sizeof o->few / sizeof *o->few;
   o->number = s->ops;
   o->link_bytes = 0;
+  o->told = false;
   return true;
 }
 
@@ -149,6 +150,7 @@ CUresult op_leave (op *o, CUresult r) {
     for (int32_t i = 0; i < o->n_refs; i++)
       s->tensors[o->refs[i]].holds--;
   }
+  record_left (s, o);
   if (r == CUDA_SUCCESS) {
     record_after (s, o);
     if (s->block->config.strict == SHIM_STRICT_SYNC && s->strict)

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "executor/shim/audit.h"
 #include "executor/shim/order.h"
 
 enum { BEATS = 1 << 16, REFS = 1 << 20, LIVES = 1 << 17, WORDS = 1 << 15 };
@@ -28,6 +29,8 @@ struct record {
   int file;
   int32_t told_names;
   bool failed;
+  cupti *cupti; /* whose records give the times; NULL: event pairs do */
+  int64_t cupti_end_ns;
 };
 
 const beats *record_beats (const shim *s) {
@@ -130,7 +133,33 @@ static int create (const shim *s, const char *name, int32_t number) {
 /* ---- times ---- */
 
 static bool makes_times (const shim *s) {
-  return s->block->config.mode == SHIM_PROFILE || s->block->seen.evictions > 0;
+  bool profile = s->block->config.mode == SHIM_PROFILE && s->record->cupti == NULL;
+  return profile || s->block->seen.evictions > 0;
+}
+
+/* The toolkit's stopwatch, where a profile is to have it. */
+static void start_cupti (shim *s, record *r) {
+  const shim_config *c = &s->block->config;
+  const char *why = "";
+  if (c->cupti[0] == 0)
+    return;
+  r->cupti = cupti_open (c->cupti, &why);
+  bool good =
+      r->cupti != NULL && shim_ends_before () && (!c->audits || audit_start (s, r->cupti, &why));
+  if (!good && (c->audits || strcmp (c->cupti, CUPTI_ANY) != 0))
+    shim_say (s, "CUPTI cannot be used: %s", why);
+  s->block->by_cupti = r->cupti != NULL;
+  s->block->audit.begun = good && c->audits;
+}
+
+/* The same that event pairs would have told: the time that an op adds, and the idle time before it.
+ */
+static void tell_cupti (void *context, int64_t op, int64_t start_ns, int64_t end_ns) {
+  record *r = context;
+  int64_t before = r->cupti_end_ns, gap = before > 0 ? start_ns - before : -1;
+  int64_t ns = end_ns - (before > start_ns ? before : start_ns);
+  put (r, RECORD_TIME, (int64_t[]){ op, ns > 0 ? ns : 0, before > 0 && gap < 0 ? 0 : gap }, 3);
+  r->cupti_end_ns = end_ns > before ? end_ns : before;
 }
 
 static int64_t elapsed_ns (const shim *s, CUevent from, CUevent to) {
@@ -194,8 +223,10 @@ bool record_start (shim *s) {
   r->times = calloc (BEATS, sizeof *r->times);
   if (r->words == NULL || r->times == NULL || !beats_new (&r->beats, BEATS, REFS, LIVES))
     return false;
-  if (s->block->config.mode == SHIM_PROFILE)
+  if (s->block->config.mode == SHIM_PROFILE) {
     r->file = create (s, SHIM_RECORD, -1);
+    start_cupti (s, r);
+  }
   return true;
 }
 
@@ -213,11 +244,14 @@ void record_free (shim *s, int32_t t) {
   put (s->record, RECORD_FREE, &s->tensors[t].number, 1);
 }
 
-void record_before (shim *s, const op *o) {
+void record_before (shim *s, op *o) {
   record *r = s->record;
   times *t = &r->times[r->beats.n & (BEATS - 1)];
   if (r->file >= 0 && r->beats.n - r->next_timed > BEATS / 2)
     harvest (s, true);
+  o->told = r->cupti != NULL;
+  if (o->told)
+    cupti_begin (r->cupti, (int)o->kind - 1, o->number);
   t->evictions = s->block->seen.evictions;
   t->link_bytes = o->link_bytes;
   order_op (s->order, r->beats.n, o->stream_bit);
@@ -248,6 +282,12 @@ void record_before (shim *s, const op *o) {
     free (refs);
 }
 
+void record_left (shim *s, op *o) {
+  if (o->told)
+    cupti_end (s->record->cupti, (int)o->kind - 1);
+  o->told = false;
+}
+
 void record_after (shim *s, const op *o) {
   record *r = s->record;
   int64_t i = r->beats.n - 1;
@@ -268,6 +308,8 @@ void record_finish (shim *s) {
   if (r == NULL || r->file < 0)
     return;
   harvest (s, true);
+  if (r->cupti != NULL)
+    s->block->cupti_ops = cupti_times (r->cupti, s->ops, tell_cupti, r);
   flush (r);
   close (r->file);
 }

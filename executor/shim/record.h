@@ -10,7 +10,8 @@ bool record_start (shim *s);
 void record_finish (shim *s);
 void record_allocate (shim *s, int32_t t);
 void record_free (shim *s, int32_t t);
-void record_before (shim *s, const op *o); /* all is ready for the op's call */
+void record_before (shim *s, op *o); /* all is ready for the op's call */
+void record_left (shim *s, op *o);   /* the call has returned, if it was made */
 void record_after (shim *s, const op *o);
 const char *record_last (const shim *s, int back); /* the name of an op before; "" */
 const beats *record_beats (const shim *s);

@@ -82,6 +82,7 @@ typedef struct op {
   int32_t n_refs, capacity;
   int32_t few[64];
   int64_t number;
+  bool told;          /* to CUPTI */
   int64_t link_bytes; /* of a copy over the link: to the device, or less than 0: to the host */
 } op;
 
@@ -147,6 +148,8 @@ void shim_load (void); /* from the first stub */
 void *shim_symbol (const char *name);
 void shim_say (shim *s, const char *format, ...) PRINTF_LIKE (2, 3);
 CUresult shim_started (CUresult r); /* after cuInit */
+/* The end of the program is ours before that of a library that was opened just now. */
+bool shim_ends_before (void);
 bool shim_is_inside (void);
 void shim_set_inside (bool on);
 

@@ -79,7 +79,7 @@ static void in_child (void) {
 
 static void finish (void) {
   shim *s = the_shim;
-  if (s == NULL || s->alone || s->block->owner_pid != (int32_t)getpid ())
+  if (s == NULL || s->alone || s->block->ended || s->block->owner_pid != (int32_t)getpid ())
     return;
   (void)shim_look (the_driver.ctx_synchronize ()); /* a fault that no call of ours has met */
   inside = true;
@@ -90,6 +90,10 @@ static void finish (void) {
   if (usage != NULL)
     usage (&s->block->seen.driver_high_bytes);
   s->block->ended = 1;
+}
+
+bool shim_ends_before (void) {
+  return atexit (finish) == 0;
 }
 
 /* Opened by dlmopen beside the one that was there at the start. */

@@ -6,17 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWERS = 512 };
+enum { ANSWERS = 512, MOST_BYTES = 16 << 20 };
 
 typedef struct kept {
   char *key; /* owner and path */
   struct MHD_Response *response;
+  int64_t bytes;
 } kept;
 
 struct answers {
   pthread_rwlock_t lock; /* guards all */
   kept all[ANSWERS];
+  int64_t bytes; /* of all */
+  int hand;      /* the next to go, where they are too many bytes */
 };
+
+static void drop (answers *a, kept *k) {
+  if (k->response)
+    MHD_destroy_response (k->response);
+  free (k->key);
+  a->bytes -= k->bytes;
+  *k = (kept){ 0 };
+}
 
 answers *answers_new (error *err) {
   answers *a = calloc (1, sizeof *a);
@@ -40,19 +51,20 @@ static kept *place_of (answers *a, const char *key) {
   return &a->all[h % ANSWERS];
 }
 
-void answers_keep (answers *a, const char *key, struct MHD_Response *response) {
-  char *copy = key ? strdup (key) : NULL;
-  struct MHD_Response *before = response;
-  if (copy) {
-    kept *k = place_of (a, copy);
-    pthread_rwlock_wrlock (&a->lock);
-    before = k->response;
-    free (k->key);
-    *k = (kept){ copy, response };
-    pthread_rwlock_unlock (&a->lock);
+void answers_keep (answers *a, const char *key, struct MHD_Response *response, int64_t bytes) {
+  char *copy = key && bytes <= MOST_BYTES ? strdup (key) : NULL;
+  if (!copy) {
+    MHD_destroy_response (response);
+    return;
   }
-  if (before)
-    MHD_destroy_response (before);
+  kept *k = place_of (a, copy);
+  pthread_rwlock_wrlock (&a->lock);
+  drop (a, k);
+  for (; a->bytes + bytes > MOST_BYTES; a->hand = (a->hand + 1) % ANSWERS)
+    drop (a, &a->all[a->hand]);
+  *k = (kept){ copy, response, bytes };
+  a->bytes += bytes;
+  pthread_rwlock_unlock (&a->lock);
 }
 
 bool answers_queue (answers *a, const char *key, struct MHD_Connection *to,
@@ -68,11 +80,7 @@ bool answers_queue (answers *a, const char *key, struct MHD_Connection *to,
 
 void answers_forget (answers *a) {
   pthread_rwlock_wrlock (&a->lock);
-  for (int i = 0; i < ANSWERS; i++) {
-    if (a->all[i].response)
-      MHD_destroy_response (a->all[i].response);
-    free (a->all[i].key);
-    a->all[i] = (kept){ 0 };
-  }
+  for (int i = 0; i < ANSWERS; i++)
+    drop (a, &a->all[i]);
   pthread_rwlock_unlock (&a->lock);
 }

@@ -6,6 +6,7 @@
 
 #include <microhttpd.h>
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/error.h"
 
@@ -13,8 +14,9 @@ typedef struct answers answers;
 
 answers *answers_new (error *err) MUST_CHECK;
 void answers_free (answers *a);
-/* Takes the response over. A key of NULL keeps nothing; another's place may be taken. */
-void answers_keep (answers *a, const char *key, struct MHD_Response *response);
+/* Takes the response over. A key of NULL keeps nothing; another's place may be taken, and where all
+   would be more than 16 MiB those of others. */
+void answers_keep (answers *a, const char *key, struct MHD_Response *response, int64_t bytes);
 /* True: the connection has the answer of that key, and *result is the library's word on it. */
 bool answers_queue (answers *a, const char *key, struct MHD_Connection *to,
                     enum MHD_Result *result) MUST_CHECK;

@@ -151,7 +151,7 @@ static enum MHD_Result queue_reply (door *r) {
     answers_forget (h->kept);
   enum MHD_Result ok = MHD_queue_response (r->connection, (unsigned)p->status, out);
   if (cache)
-    answers_keep (h->kept, key_of (r), out); /* the connection holds it too by now */
+    answers_keep (h->kept, key_of (r), out, r->sent_bytes); /* the connection holds it too by now */
   else
     MHD_destroy_response (out);
   measure (r);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/http/links.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -36,6 +37,13 @@ static bool is_slow (const link_state *s, int64_t now) {
   return s->phase == LINK_HEAD || s->bytes < (age - PATIENCE_S) * LEAST_BYTES_PER_S;
 }
 
+/* Its client sends no more, and all of its request is not here. libmicrohttpd, which waits for
+   edges alone, does not learn of an end that came with the last bytes: a second end wakes it. */
+static bool is_left (const link_state *s) {
+  struct pollfd end = { s->fd, POLLRDHUP, 0 };
+  return s->phase != LINK_BUSY && poll (&end, 1, 0) == 1 && (end.revents & POLLRDHUP);
+}
+
 static void *watch (void *context) {
   links *l = context;
   pthread_mutex_lock (&l->lock);
@@ -48,6 +56,8 @@ static void *watch (void *context) {
     for (link_state *s = l->first; s; s = s->next)
       if (is_slow (s, now))
         shutdown (s->fd, SHUT_RDWR);
+      else if (is_left (s))
+        shutdown (s->fd, SHUT_RD); /* bytes that are here can still be read */
   }
   pthread_mutex_unlock (&l->lock);
   return NULL;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The connections that are open, and which of them are too slow: a head must be complete ten
-   seconds after it could begin, and a body bring a KiB a second after its first ten. */
+   seconds after it could begin, and a body bring a KiB a second after its first ten. A client that
+   goes away before its request is complete is noticed within a second. */
 #ifndef FERRY_SERVER_HTTP_LINKS_H
 #define FERRY_SERVER_HTTP_LINKS_H
 

@@ -4,12 +4,15 @@
 
   pytorch.py step NETWORK BATCH TYPE [STEPS]   how long a step takes, unswapped: one JSON object
   pytorch.py profile NETWORK BATCH FOLDER      one step as `ferry import` wants it, cleaned
-  pytorch.py train NETWORK BATCH STEPS         losses of a fixed start and a digest of what was
+  pytorch.py train NETWORK BATCH STEPS [WAY]   losses of a fixed start and a digest of what was
                                                learned: a library in front of the driver must not
                                                change them
   pytorch.py clean FILE...                     takes paths, host and process names out of profiles
 
-TYPE is fp32, tf32 or bf16. FERRY_OPTIMIZER is sgd, momentum (the default) or adam, with the zoo's rates. Ends with 77 where there is no PyTorch or no GPU that it sees.
+TYPE is fp32, tf32 or bf16. WAY is plain, or what people do today to need less memory: save_on_cpu (pinned),
+checkpoint (each block is calculated again), half (two halves of the batch, their gradients added).
+FERRY_OPTIMIZER is sgd, momentum (the default) or adam, with the zoo's rates. FERRY_TORCH_DEVICE is cuda, or
+cpu for a look at what this file does. Ends with 77 where there is no PyTorch or no GPU that it sees.
 """
 import gzip
 import json
@@ -18,7 +21,11 @@ import re
 import statistics
 import sys
 
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+from torch_ways import WAYS, checkpointed, lossy_step
+
 SKIPPED = 77
+DEVICE = os.environ.get("FERRY_TORCH_DEVICE", "cuda")
 
 
 def vgg16():
@@ -168,36 +175,35 @@ NETWORKS = {
 }
 
 
-def prepare(name, batch, dtype):
+def prepare(name, batch, dtype, way="plain"):
     """A function that trains one step and returns its loss."""
     import torch
     torch.manual_seed(1)
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = dtype == "tf32"
     torch.use_deterministic_algorithms(os.environ.get("FERRY_DETERMINISTIC") == "1")
     make, shape, whole, classes = NETWORKS[name]
-    model = make().cuda()
+    model = make().to(DEVICE)
     if dtype == "bf16":
         model = model.bfloat16()
     if whole:
-        data = torch.randint(whole, (batch, *shape), device="cuda")
+        data = torch.randint(whole, (batch, *shape), device=DEVICE)
     else:
-        data = torch.randn(batch, *shape, device="cuda",
+        data = torch.randn(batch, *shape, device=DEVICE,
                            dtype=torch.bfloat16 if dtype == "bf16" else torch.float32)
     with torch.no_grad():
         out = model(data[:1])
-    target = torch.randint(classes, (batch, *out.shape[2:]), device="cuda")
-    way = os.environ.get("FERRY_OPTIMIZER", "momentum")
-    if way == "adam":
+    target = torch.randint(classes, (batch, *out.shape[2:]), device=DEVICE)
+    rates = os.environ.get("FERRY_OPTIMIZER", "momentum")
+    if rates == "adam":
         optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
     else:
-        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2 if way == "sgd" else 1e-3,
-                                    momentum=0 if way == "sgd" else 0.9)
-    lossy = torch.nn.CrossEntropyLoss()
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-2 if rates == "sgd" else 1e-3,
+                                    momentum=0 if rates == "sgd" else 0.9)
+    running = checkpointed(model) if way == "checkpoint" else model
 
     def step():
         optimizer.zero_grad(set_to_none=True)
-        loss = lossy(model(data).float(), target)
-        loss.backward()
+        loss = lossy_step(running, data, target, way)
         optimizer.step()
         return loss
 
@@ -233,22 +239,26 @@ def time_steps(name, batch, dtype, steps):
                      sort_keys=True))
 
 
-def train(name, batch, steps):
+def train(name, batch, steps, way="plain"):
     import hashlib
     import time
     import torch
-    step, losses, times = prepare(name, batch, "fp32"), [], []
+    on_gpu = DEVICE == "cuda"
+    step, losses, times = prepare(name, batch, "fp32", way), [], []
     digest = hashlib.sha256()
     for _ in range(steps):
         begin = time.monotonic_ns()
         losses.append(step().item().hex())
-        torch.cuda.synchronize()
+        if on_gpu:
+            torch.cuda.synchronize()
         times.append(time.monotonic_ns() - begin)
     for value in step.model.state_dict().values():
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())
-    print(json.dumps({"losses": losses, "step_ns": int(statistics.median(times)),
+    print(json.dumps({"losses": losses, "step_ns": int(statistics.median(times)), "way": way,
                       "parameters": digest.hexdigest(),
-                      "backend": torch.cuda.get_allocator_backend()}, sort_keys=True))
+                      "torch_peak_bytes": torch.cuda.max_memory_allocated() if on_gpu else 0,
+                      "backend": torch.cuda.get_allocator_backend() if on_gpu else "cpu"},
+                     sort_keys=True))
 
 
 def profile(name, batch, folder):
@@ -313,7 +323,7 @@ def main(args):
         return clean(args[1:])
     try:
         import torch
-        if not torch.cuda.is_available():
+        if DEVICE == "cuda" and not torch.cuda.is_available():
             raise ImportError("no GPU")
     except ImportError as why:
         print(f"pytorch.py: {why}: skipped", file=sys.stderr)
@@ -322,8 +332,8 @@ def main(args):
         return time_steps(args[1], int(args[2]), args[3], int(args[4]) if len(args) > 4 else 10)
     if args[:1] == ["profile"] and len(args) == 4:
         return profile(args[1], int(args[2]), args[3])
-    if args[:1] == ["train"] and len(args) == 4:
-        return train(args[1], int(args[2]), int(args[3]))
+    if args[:1] == ["train"] and len(args) in (4, 5) and (args[4:] or ["plain"])[0] in WAYS:
+        return train(args[1], int(args[2]), int(args[3]), *args[4:])
     print(__doc__, file=sys.stderr)
     return 2
 

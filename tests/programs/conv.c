@@ -3,7 +3,7 @@
    older programs do, but for what the backward pass makes. */
 #include "tests/programs/gpu.h"
 
-enum { LAYERS = 5, IMAGES = 8, CHANNELS = 8, SIDE = 24, MAP = IMAGES * CHANNELS * SIDE * SIDE };
+enum { LAYERS = 5, IMAGES = 16, CHANNELS = 4, SIDE = 24, MAP = IMAGES * CHANNELS * SIDE * SIDE };
 enum { WEIGHTS = CHANNELS * CHANNELS * 9 };
 
 typedef struct net {

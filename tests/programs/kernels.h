@@ -28,17 +28,34 @@ DECLARE (fill, FILL) {
   p->out[i] = (float)((z >> 40) & 0xffff) / 65536.0f - 0.5f;
 }
 
-/* out (m x n) = a (m x k) times b (k x n); mode 1: a is k x m; 2: b is n x k; 4: added. */
+/* out (m x n) = a (m x k) times b (k x n); mode 1: a is k x m; 2: b is n x k; 4: added.  On the
+   processor the first of eight threads makes the sums of all, each in the order of its own. */
 #define MATMUL(P)  \
   P (float *, out) \
   P (const float *, a) P (const float *, b) P (long, m) P (long, k) P (long, n) P (long, mode)
+#ifdef __CUDACC__
+enum { LANES = 1 };
+#else
+enum { LANES = 8 };
+#endif
 DECLARE (matmul, MATMUL) {
-  long row = i / p->n, column = i % p->n;
-  float sum = (p->mode & 4) ? p->out[i] : 0;
-  for (long j = 0; j < p->k; j++)
-    sum += ((p->mode & 1) ? p->a[j * p->m + row] : p->a[row * p->k + j]) *
-           ((p->mode & 2) ? p->b[column * p->k + j] : p->b[j * p->n + column]);
-  p->out[i] = sum;
+  long lanes = p->n % LANES == 0 ? LANES : 1, row = i / p->n, column = i % p->n;
+  long a_step = (p->mode & 1) ? p->m : 1, b_step = (p->mode & 2) ? 1 : p->n;
+  long b_lane = (p->mode & 2) ? p->k : 1;
+  const float *a = p->a + row * ((p->mode & 1) ? 1 : p->k), *b = p->b + column * b_lane;
+  float sum[LANES];
+  if (i % lanes > 0)
+    return;
+  for (long t = 0; t < lanes; t++)
+    sum[t] = (p->mode & 4) ? p->out[i + t] : 0;
+  for (long j = 0; j < p->k; j++, a += a_step, b += b_step)
+    if (lanes == LANES)
+      for (int t = 0; t < LANES; t++)
+        sum[t] += *a * b[t * b_lane];
+    else
+      sum[0] += *a * *b;
+  for (long t = 0; t < lanes; t++)
+    p->out[i + t] = sum[t];
 }
 
 #define RELU(P) P (float *, out) P (const float *, in)

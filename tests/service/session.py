@@ -43,8 +43,9 @@ try:
         assert re.search (pattern, out.replace ("\n", " ")), (line, out[:2000])
       assert expected or not out, out
 finally:
-  shell.stdin.write ("kill %1; wait %1\n")
+  shell.stdin.write ("kill %1; wait %1; exit\n")
   shell.stdin.close ()
-  shell.wait (PATIENCE)
+  status = shell.wait (PATIENCE)
+claim ("its daemon ends in order, and a sanitizer has nothing to say") (lambda: None if status == 0 else 1 / 0)
 claim ("the page has a session") (lambda: None if len (steps) > 8 else 1 / 0)
 finish ()
