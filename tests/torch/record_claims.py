@@ -230,3 +230,32 @@ def step_of(job, number):
     job.optimizer.zero_grad(set_to_none=True)
     job.loss(job.model(x), y).backward()
     job.optimizer.step()
+
+
+def test_the_recorders_own_share_is_taken_from_every_call(folder):
+    from ferry_torch.timing import without_recorder
+    true = [[1000], [500, 700], [20000], [300] * 4]
+    seen = [[span + 900 for span in calls] for calls in true]
+    found = without_recorder(seen, sum(map(sum, true)))
+    assert all(abs(a - sum(b)) <= 2 * len(b) for a, b in zip(found, true)), found
+    assert without_recorder(seen, None) == [sum(calls) for calls in seen]
+    assert without_recorder(seen, 10**9) == [sum(calls) for calls in seen]
+    assert all(ns > 0 for ns in without_recorder(seen, 1))
+
+
+def test_a_step_that_nobody_records_sets_the_times(folder):
+    make, batches = NETS["lstm"]
+    job = Job(make, OPTIMIZERS["adam"], batches)
+    job.step(0)
+    path = os.path.join(folder, "step.json")
+    with ferry_torch.record(path, job.model, job.optimizer, step_ns=1500000):
+        job.step(1)
+    ops = traces.load(path)["ops"]
+    assert sum(op["ns"] for op in ops) <= 1500000 and all(op["ns"] >= 0 for op in ops)
+    try:
+        with ferry_torch.record(path, job.model, job.optimizer, device="h200", step_ns=1):
+            pass
+    except ferry_torch.Refused as error:
+        assert "a card's" in str(error), error
+        return
+    raise AssertionError("a card's times were changed")
