@@ -7,6 +7,7 @@
     print(run.report.text())
 """
 import contextlib
+import functools
 
 import torch
 
@@ -36,12 +37,14 @@ def enforced(device, budget):
         yield
         return
     total = torch.cuda.get_device_properties(device).total_memory
+    asked = getattr(torch.cuda, "get_per_process_memory_fraction", None)  # newer: what the program had set
+    before = asked(device) if asked is not None else 1.0
     torch.cuda.empty_cache()
     torch.cuda.set_per_process_memory_fraction(min(1.0, budget / total), device)
     try:
         yield
     finally:
-        torch.cuda.set_per_process_memory_fraction(1.0, device)
+        torch.cuda.set_per_process_memory_fraction(before, device)
 
 
 class Run:
@@ -81,6 +84,9 @@ def follow(path, model, optimizer, trace=None, enforce=True):
     with contextlib.ExitStack() as stack:
         stack.enter_context(enforced(device, plan.budget if enforce else 0))
         if not plan.moves and not plan.entries and not plan.moves_updates():
+            if optimizer is not None and updates.in_pieces(optimizer):
+                step = functools.partial(updates.step_in_pieces, optimizer)
+                stack.callback(updates.Wrapped(optimizer, step).undo)
             yield Run(report, None)
             return
         lanes = all_lanes.choose(device)

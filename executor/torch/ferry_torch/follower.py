@@ -344,12 +344,13 @@ class Follower:
     def step(self, closure=None):
         if closure is not None:
             raise Refused("a step with a closure runs the model again; it cannot be followed")
-        if self.early is not None:
-            self.early.end()
-        elif self.standing:
-            self.step_each()
-        else:
-            updates.plain_step(self.optimizer)
+        with updates.Hooks(self.optimizer):
+            if self.early is not None:
+                self.early.end()
+            elif self.standing or updates.in_pieces(self.optimizer):
+                self.step_each()  # as it was recorded: all at once would hold more than the plan knows
+            else:
+                updates.plain_step(self.optimizer)
         updates.count_step(self.optimizer)
         self.reach(len(self.plan.ops))
         self.ended = True

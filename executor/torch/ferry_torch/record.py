@@ -175,14 +175,15 @@ class Recording:
             raise Refused("a step with a closure runs the model again; it cannot be recorded")
         r, before = self.recorder, self.recorder.phase
         r.phase, self.back_place = "update", ""
-        if self.early is not None:
-            self.early.end()
-            for p in updates.parameters_of(self.optimizer):
-                p.grad = None
-        elif not updates.each_alone(self.optimizer):
-            updates.plain_step(self.optimizer)
-        else:
-            self.step_each()
+        with updates.Hooks(self.optimizer):
+            if self.early is not None:
+                self.early.end()
+                for p in updates.parameters_of(self.optimizer):
+                    p.grad = None
+            elif not updates.each_alone(self.optimizer):
+                updates.plain_step(self.optimizer)
+            else:
+                self.step_each()
         r.phase = before if before == "other" else "other"
 
     def step_each(self):
