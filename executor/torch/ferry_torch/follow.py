@@ -18,6 +18,7 @@ from .arena import Arena
 from .errors import Refused
 from .follower import Follower
 from .modules import Called
+from .outside import Before
 from .record import device_of
 from .report import Report
 
@@ -65,11 +66,14 @@ def hook(follower, model, stack):
     if follower.standing:
         handles += [m.register_forward_pre_hook(follower.enter_module) for m in model.modules()
                     if any(p is not None for p in m._parameters.values())]
+        for owner in (model, follower.optimizer):
+            stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
     if follower.counter is not None:
         stack.callback(Called(model, follower.counting).undo)
     for handle in handles:
         stack.callback(handle.remove)
     stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
+    stack.callback(follower.outside.end)
     stack.enter_context(torch.autograd.graph.saved_tensors_hooks(follower.pack, follower.unpack))
 
 
