@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a command says: a result to standard output or a file, notes to standard error. */
+/* Answers of a command: a result to standard output or a file, notes to standard error. */
 #include <stdarg.h>
 #include <string.h>
 

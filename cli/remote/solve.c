@@ -115,7 +115,7 @@ static bool get_int (const json *object, const char *key, int64_t *out, error *e
   return json_get_int (&j, INT64_MIN, INT64_MAX, out, err);
 }
 
-/* As `ferry solve` closes here. */
+/* The line that `ferry solve` ends with here. */
 static bool print_closing (const json *root, const plan *made, error *err) {
   closing end = { .plan = made };
   json others = json_member (root, "others");
