@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import ferry_torch
-from common import Allocator, Job, card, ferry
+from common import Allocator, Job, card, ferry, same
 from ferry_torch import trace as traces
 from known_nets import Gpt2, Resnet50
 from nets import NETS, OPTIMIZERS, Cnn, pictures
@@ -259,3 +259,24 @@ def test_a_step_that_nobody_records_sets_the_times(folder):
         assert "a card's" in str(error), error
         return
     raise AssertionError("a card's times were changed")
+
+
+def test_parts_of_one_storage_are_read_and_written_in_turn(folder):
+    """A GRU's cell calculates in place in some columns of a matrix, from others of it that autograd keeps."""
+    class Gru(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cells = nn.GRU(16, 16, 2)
+
+        def forward(self, x):
+            return self.cells(x)[0]
+
+    def make():
+        return Job(Gru, OPTIMIZERS["adam"], lambda n: (torch.randn(10, 8, 16), torch.zeros(10, 8, 16)), F.mse_loss)
+    plain, job = make(), make()
+    for n in range(3):
+        plain.step(n)
+    job.step(0)
+    recorded(folder, job, 1)
+    job.step(2)
+    assert same(plain.result(), job.result())
