@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/units.h"
@@ -57,6 +58,7 @@ typedef struct table {
   char digest[TRACE_DIGEST];
   /* At the budget that is being compared, without and with recomputing; -1: none, or not known. */
   int64_t lower_bound_ns, drops_bound_ns;
+  bool *any; /* a plan was found, in whichever process */
 } table;
 
 /* ---- the question ---- */
@@ -97,9 +99,7 @@ static bool read_policies (call *c, table *t) {
 
 static bool read_table (call *c, table *t) {
   t->trace = call_trace (c, c->operands[0]);
-  if (!t->trace || !device_needed (c, t->trace, &t->device))
-    return false;
-  if (!trace_must_plan (t->trace, &c->err))
+  if (!t->trace || !trace_must_plan (t->trace, &c->err) || !device_needed (c, t->trace, &t->device))
     return false;
   t->host_bytes = t->device.host_bytes;
   return effort_read (c, LEVEL_QUICK, &t->limit_ticks, &t->level) && trace_digest (t->trace, t->digest, &c->err) &&
@@ -334,6 +334,7 @@ static bool run_budget (void *context, int b, error *err) {
     row r = { .budget_bytes = t.budgets[b], .policy = t.policies[i] };
     arena *scratch = arena_new (0);
     ok = scratch ? fill (c, &t, &r, scratch) : error_memory (&c->err);
+    *t.any |= ok && r.answer.fits;
     if (ok && c->json)
       ok = print_json_row (c, &r, x->kept ? x->json : NULL);
     else if (ok && tsv)
@@ -395,10 +396,18 @@ static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
   return tsv.to ? tsv_close (c, &tsv) && ok : ok;
 }
 
+static bool *shared_flag (error *err) {
+  void *at = mmap (NULL, sizeof (bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (at != MAP_FAILED)
+    return at;
+  (void)error_memory (err);
+  return NULL;
+}
+
 static int run (call *c) {
   table t = { 0 };
   json_writer w;
-  if (!read_table (c, &t))
+  if (!read_table (c, &t) || !(t.any = shared_flag (&c->err)))
     return call_failed (c);
   stopping_begin (c);
   json_begin (&w, 2);
@@ -420,7 +429,9 @@ static int run (call *c) {
     ok = call_print_json (c, &w);
   else
     bytes_free (&w.out);
-  return ok ? EXIT_YES : call_failed (c);
+  bool any = *t.any;
+  munmap (t.any, sizeof *t.any);
+  return !ok ? call_failed (c) : any || stopping_asked (c) ? EXIT_YES : EXIT_NO;
 }
 
 static const cli_option options[] = {
@@ -458,7 +469,9 @@ const cli_command command_compare = {
       "Runs our planner and the policies that `ferry solve --policy list` tells of, at each "
       "budget, and prints what their plans cost on one machine model: the time of a step and "
       "its stalls, the memory on both sides, the bytes each way, the gap to the bound, and the "
-      "time that planning took. A policy that cannot keep a budget says what it reaches.\n"
+      "time that planning took. A policy that cannot keep a budget says what it reaches; where "
+      "none "
+      "keeps any, the exit status is 1.\n"
       "Ours comes four times: `ferry` only swaps, `ferry-recompute` may drop tensors and compute "
       "them again, `ferry-sections` may run ops in parts, `ferry-all` may do both; each finds what "
       "`solve` with these options finds. So does the bound: the gap of each plan is to the bound "

@@ -25,7 +25,7 @@ static bool read_options_of (call *c, import_options *o) {
   return true;
 }
 
-static bool print_report (call *c, const import_report *r) {
+static bool print_report (call *c, FILE *to, const import_report *r) {
   if (c->json) {
     json_writer w;
     json_begin (&w, 1);
@@ -33,7 +33,9 @@ static bool print_report (call *c, const import_report *r) {
     return call_print_json (c, &w);
   }
   bytes text = { 0 };
-  bool ok = import_report_text (r, &text, &c->err) && call_write (c, NULL, text.data, text.size);
+  bool ok = import_report_text (r, &text, &c->err);
+  if (ok)
+    fwrite (text.data, 1, (size_t)text.size, to);
   bytes_free (&text);
   return ok;
 }
@@ -59,7 +61,7 @@ static int run (call *c) {
     return call_failed (c);
   if (output && !trace_store (t, output, TRACE_PACKED, &c->err))
     return call_failed (c);
-  if (!print_report (c, &report))
+  if (!print_report (c, call_is_stdout (output) ? stderr : stdout, &report))
     return call_failed (c);
   return trace_is_plannable (t) ? EXIT_YES : EXIT_NO;
 }

@@ -144,8 +144,11 @@ static int run (call *c) {
   plan *p = t ? call_plan (c, c->operands[1]) : NULL;
   if (p && real)
     return replay_real (c, &o, spoiled_copy, t, p);
-  if (!p || !replay_run (t, p, &o, c->arena, &r, &c->err) || !replay_write_chrome (c, p, &r))
+  if (!p || !replay_run (t, p, &o, c->arena, &r, &c->err) || !replay_write_chrome (c, p, &r)) {
+    if (p && c->err.where[0]) /* a rule that the plan breaks */
+      error_in_file (&c->err, c->operands[1]);
     return call_failed (c);
+  }
   if (!c->json) {
     replay_print (&r);
     return replay_verdict (&o, &r);

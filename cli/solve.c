@@ -217,15 +217,8 @@ static bool solve_freely (call *c, const planner *p, const trace *t, beside *als
   return true;
 }
 
-static bool is_standard (const char *path) {
-  return path && strcmp (path, "-") == 0;
-}
-
 /* Said before the long work, not after it. */
 static bool read_targets (call *c, const char *output, const char *dump) {
-  if (is_standard (output) + is_standard (dump) + c->json > 1)
-    return error_set (&c->err, ERR_usage,
-                      "only one of --output, --dump and --json can have standard output");
   return (!output || file_creatable (output, &c->err)) && (!dump || file_creatable (dump, &c->err));
 }
 
@@ -278,7 +271,7 @@ static int solve_by_plan (call *c) {
       (!p.interrupted && !closing_of (t, &p.ask, s.plan, &also.end, &c->err)) ||
       (c->json && !put_plan (c, &p, t, &s, &also)))
     return call_failed (c);
-  FILE *to = is_standard (output) || is_standard (dump) ? stderr : stdout;
+  FILE *to = call_is_stdout (output) || call_is_stdout (dump) ? stderr : stdout;
   if (!c->json)
     tell_plan (to, &p, &s, &also);
   if (c->verbose)
@@ -379,9 +372,7 @@ static int solve_by_policy (call *c, const char *name) {
     return call_failed (c);
   const trace *given = read_targets (c, output, NULL) ? call_trace (c, c->operands[0]) : NULL;
   const trace *t = given ? executor_trace (c, given) : NULL;
-  if (!t || !read_request (c, t, &d, &r))
-    return call_failed (c);
-  if (!trace_must_plan (t, &c->err))
+  if (!t || !trace_must_plan (t, &c->err) || !read_request (c, t, &d, &r))
     return call_failed (c);
   r.values = &values;
   solve_options o = { .device = &d,
@@ -395,8 +386,8 @@ static int solve_by_policy (call *c, const char *name) {
   if (c->json && !print_json (c, t, &a))
     return call_failed (c);
   if (!c->json) {
-    print_text (is_standard (output) ? stderr : stdout, &a, r.budget_bytes);
-    call_tell_doubt (is_standard (output) ? stderr : stdout, c, t);
+    print_text (call_is_stdout (output) ? stderr : stdout, &a, r.budget_bytes);
+    call_tell_doubt (call_is_stdout (output) ? stderr : stdout, c, t);
   }
   return a.fits ? EXIT_YES : EXIT_NO;
 }

@@ -8,7 +8,7 @@ cases=$srcdir/tests/cases
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 mkdir "$work/bin" && ln -s "$builddir/ferry" "$work/bin/ferry"
-export PATH="$work/bin:$PATH" LC_ALL=C.UTF-8 COLUMNS=80 DATA="$srcdir/data" TRACES="$srcdir/tests/cases"
+export PATH="$work/bin:$PATH" LC_ALL=C.UTF-8 COLUMNS=80 DATA="$srcdir/data" DOCS="$srcdir/docs" TRACES="$srcdir/tests/cases"
 passed=0 failed=0
 
 while read -r cmd; do

@@ -51,7 +51,7 @@ card() { # it is kept, its device file is used, and another one is told of
     run 0 info t.json --json && says '"device": ?"v100-32"' && run 0 solve t.json -b 128MiB && silent 'the times are those' || return 1
   local how
   for how in "solve t.json -d a100-40 -b 128MiB" "solve t.json -d a100-40 -b 128MiB --policy lru" "curve t.json -d a100-40 --points 2 --limit 10" "min-memory t.json -d a100-40 --limit 10" \
-    "compare t.json -d a100-40 -b 90% --policies lru" "pack t.json -d a100-40 --points 3 --limit 10"; do
+    "compare t.json -d a100-40 -b 100% --policies lru" "pack t.json -d a100-40 --points 3 --limit 10"; do
     run 0 $how && complains 'the times are those of a Tesla V100-SXM2-32GB, planned on a100-40 as they are' || { echo "$how"; return 1; }
   done
   sed 's/Tesla V100-SXM2-32GB/Unheard Of/' plainer.json >unheard.json && run 2 solve unheard.json && complains 'of a Unheard Of, for which ferry has no device file' &&

@@ -3,13 +3,11 @@
 
 #include <assert.h>
 #include <ctype.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/units.h"
 
 enum { LONGEST_WORD = 64, NARROWEST = 40, WIDEST = 200 };
@@ -287,7 +285,7 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
     return false;
   if (call_flag (c, "help"))
     return true;
-  if (!quantities_are_in_range (c))
+  if (!quantities_are_in_range (c) || !call_has_one_stdout (c))
     return false;
   if (c->n_operands == 2 && strcmp (command->operands, "TRACE") == 0)
     return error_set (&c->err, ERR_usage,
@@ -359,57 +357,4 @@ bool call_word (call *c, const char *option, const char *const *words, int *out)
   return error_set (&c->err, ERR_usage, "--%s: `%s` is not one of %s%s%s", option, text,
                     row_at (c->command, row_of (c->command, option, 0))->value,
                     near ? "; did you mean " : "", near ? near : "");
-}
-
-/* ---- answers ---- */
-
-bool call_write (call *c, const char *path, const void *data, int64_t size) {
-  call_clear_line (c);
-  if (path && strcmp (path, "-") != 0)
-    return file_write (path, data, size, file_coding_of (path), &c->err);
-  if (size > 0)
-    fwrite (data, 1, (size_t)size, stdout);
-  return true; /* main looks at stdout once, at the end */
-}
-
-bool call_print_json (call *c, json_writer *w) {
-  bytes text = { 0 };
-  if (!json_finish (w, &text, &c->err))
-    return false;
-  bool ok = call_write (c, NULL, text.data, text.size);
-  bytes_free (&text);
-  return ok;
-}
-
-bool call_print_text (call *c, const char *key, const char *text) {
-  json_writer w;
-  json_begin (&w, 1);
-  json_open_object (&w);
-  json_add_text (&w, key, text);
-  json_close_object (&w);
-  return call_print_json (c, &w);
-}
-
-bool call_json_beside (call *c, const char *option) {
-  const char *path = c->json ? call_text (c, option) : option;
-  return (path && strcmp (path, "-") != 0) ||
-         error_set (&c->err, ERR_usage,
-                    "with --json the answer is on standard output: give --%s FILE for the rest",
-                    option);
-}
-
-void call_note (const call *c, const char *format, ...) {
-  if (c->quiet)
-    return;
-  va_list args;
-  va_start (args, format);
-  call_clear_line (c);
-  fputs ("ferry: ", stderr);
-  vfprintf (stderr, format, args);
-  fputc ('\n', stderr);
-  va_end (args);
-}
-
-int call_failed (const call *c) {
-  return error_exit_status (c->err.code);
 }

@@ -65,6 +65,9 @@ bool call_print_text (call *c, const char *key, const char *text) MUST_CHECK;
 /* ERR_usage where --json and the file of that option, or its absence, both ask for standard output.
  */
 bool call_json_beside (call *c, const char *option) MUST_CHECK;
+bool call_is_stdout (const char *path);
+/* ERR_usage where two results ask for standard output. */
+bool call_has_one_stdout (call *c) MUST_CHECK;
 /* Text that is a result, to a file or ("-" or NULL) standard output. */
 bool call_write (call *c, const char *path, const void *data, int64_t size) MUST_CHECK;
 

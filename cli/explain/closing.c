@@ -65,17 +65,14 @@ const char *closing_whom (const plan *p) {
   return " so covered";
 }
 
-void closing_print (FILE *to, const closing *x) {
-  char step[UNITS_TEXT], peak[UNITS_TEXT], least[UNITS_TEXT];
+void closing_line (FILE *to, const closing *x) {
+  char step[UNITS_TEXT], peak[UNITS_TEXT];
   const plan *p = x->plan;
   const char *whom = closing_whom (p);
   const char *covers = p->certificate.covers;
   const char *order = !is_compute (p) && covers && strstr (covers, "with its ops in") ? " in this order" : "";
   double gap = closing_gap (p->predicted.step_ns, p->certificate.lower_bound_ns);
-  for (int i = 0; i < x->n_others; i++)
-    fprintf (to, "%-8s %10s  is not ruled out with %s, by a quick bound\n", i ? "" : "perhaps",
-             units_time (least, x->others[i].lower_bound_ns), x->others[i].option);
-  fprintf (to, "\n%s in %s, ", units_time (step, p->predicted.step_ns),
+  fprintf (to, "%s in %s, ", units_time (step, p->predicted.step_ns),
            units_bytes (peak, p->predicted.peak_bytes));
   if (!p->has_certificate)
     fprintf (to, "with no bound beside it");
@@ -86,6 +83,15 @@ void closing_print (FILE *to, const closing *x) {
   for (int i = 0; i < x->n_others; i++)
     fprintf (to, "%s%s", i ? " or " : "; ", x->others[i].option);
   fputs (x->n_others ? " may do better\n" : "\n", to);
+}
+
+void closing_print (FILE *to, const closing *x) {
+  char least[UNITS_TEXT];
+  for (int i = 0; i < x->n_others; i++)
+    fprintf (to, "%-8s %10s  is not ruled out with %s, by a quick bound\n", i ? "" : "perhaps",
+             units_time (least, x->others[i].lower_bound_ns), x->others[i].option);
+  fputs ("\n", to);
+  closing_line (to, x);
 }
 
 void closing_put (json_writer *w, const closing *x) {

@@ -27,6 +27,8 @@ const char *closing_whom (const plan *p);
 const char *closing_covers (const plan *p);
 /* "perhaps ..." where others might do better, and the last line behind an empty one. */
 void closing_print (FILE *to, const closing *x);
+/* The last line alone. */
+void closing_line (FILE *to, const closing *x);
 /* The member "others" of an open object. */
 void closing_put (json_writer *w, const closing *x);
 

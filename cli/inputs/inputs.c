@@ -58,6 +58,10 @@ trace *call_trace (call *c, const char *path) {
       return NULL;
     if (!(t = found))
       c->err = first;
+  } else if (!t && c->err.code == ERR_input) {
+    size_t said = strlen (c->err.text);
+    snprintf (c->err.text + said, sizeof c->err.text - said,
+              "; of a profile `ferry import - -o TRACE` makes a trace");
   }
   if (t && *t->source.confidence && strcmp (t->source.confidence, "exact") != 0 &&
       trace_is_plannable (t)) /* else whoever plans refuses, in one line */

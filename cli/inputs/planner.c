@@ -105,9 +105,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
   int64_t budget_bytes, host_bytes;
   device d;
   *p = (planner){ 0 };
-  if (!device_needed (c, t, &d))
-    return false;
-  if (!trace_must_plan (t, &c->err))
+  if (!trace_must_plan (t, &c->err) || !device_needed (c, t, &d))
     return false;
   p->ask = ask_default (t, &d);
   p->ask.options.log = &c->log;

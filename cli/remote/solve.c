@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "cli/explain/closing.h"
 #include "server/client/client.h"
 #include "server/protocol/kinds.h"
 
@@ -114,10 +115,25 @@ static bool get_int (const json *object, const char *key, int64_t *out, error *e
   return json_get_int (&j, INT64_MIN, INT64_MAX, out, err);
 }
 
+/* The line that `ferry solve` ends with here. */
+static bool print_closing (const json *root, const plan *made, error *err) {
+  closing end = { .plan = made };
+  json others = json_member (root, "others");
+  bool ok = true;
+  for (size_t i = 0; ok && i < json_count (&others) && i < ASK_OTHERS; i++) {
+    json one = json_element (&others, i), option = json_member (&one, "option");
+    ok = get_int (&one, "lower_bound_ns", &end.others[i].lower_bound_ns, err) &&
+         json_get_text (&option, &end.others[i].option, err);
+    end.n_others++;
+  }
+  if (ok)
+    closing_line (stdout, &end);
+  return ok;
+}
+
 static bool print_answer (call *c, const bytes *result, bool *fits) {
-  int64_t step = 0, least = 0, peak = 0, baseline = 0;
+  plan made = { .has_certificate = true };
   const char *why = NULL;
-  char a[UNITS_TEXT], b[UNITS_TEXT], e[UNITS_TEXT], d[UNITS_TEXT];
   json_document *doc = json_open (result->data, result->size, &c->err);
   if (!doc)
     return false;
@@ -125,18 +141,17 @@ static bool print_answer (call *c, const bytes *result, bool *fits) {
   if (json_is_absent (&costs))
     costs = json_member (&root, "cost");
   json proof = json_member (&root, "certificate"), f = json_member (&root, "fits");
-  json reason = json_member (&root, "why");
+  json reason = json_member (&root, "why"), covers = json_member (&proof, "covers");
   bool ok = json_get_bool (&f, fits, &c->err) && json_get_text (&reason, &why, &c->err) &&
-            get_int (&costs, "step_ns", &step, &c->err) &&
-            get_int (&costs, "peak_bytes", &peak, &c->err) &&
-            get_int (&costs, "baseline_ns", &baseline, &c->err) &&
-            get_int (&proof, "lower_bound_ns", &least, &c->err);
+            get_int (&costs, "step_ns", &made.predicted.step_ns, &c->err) &&
+            get_int (&costs, "peak_bytes", &made.predicted.peak_bytes, &c->err) &&
+            get_int (&costs, "baseline_ns", &made.predicted.baseline_ns, &c->err) &&
+            get_int (&proof, "lower_bound_ns", &made.certificate.lower_bound_ns, &c->err) &&
+            json_get_text (&covers, &made.certificate.covers, &c->err);
   if (ok && !*fits)
     ok = error_set (&c->err, ERR_infeasible, "%s", why ? why : "no plan fits");
   else if (ok && !c->json)
-    printf ("%s in %s, beside %s without a plan; no plan takes less than %s\n",
-            units_time (a, step), units_bytes (b, peak), units_time (e, baseline),
-            units_time (d, least));
+    ok = print_closing (&root, &made, &c->err);
   json_close (doc);
   return ok;
 }

@@ -15,7 +15,7 @@ static bool print_json (call *c, const min_memory *m) {
   json_add_int (&w, "most_ns", m->most_ns);
   json_add_int (&w, "needs_bytes", m->peak_bytes);
   json_add_int (&w, "none_below_bytes", m->none_below_bytes);
-  json_add_int (&w, "plan_bytes", m->plan ? m->plan->budget_bytes : -1);
+  json_add_int (&w, "plan_bytes", m->plan ? m->plan_bytes : -1);
   json_put_key (&w, "predicted");
   if (m->plan)
     predicted_write (&w, &m->plan->predicted);
@@ -26,19 +26,20 @@ static bool print_json (call *c, const min_memory *m) {
   return call_print_json (c, &w);
 }
 
-static void print_text (const call *c, const min_memory *m) {
+static void print_text (FILE *to, const call *c, const min_memory *m) {
   char a[3][UNITS_TEXT];
-  printf ("without swaps %s in %s; asked for at most %s\n", units_time (a[0], m->baseline_ns),
-          units_bytes (a[1], m->peak_bytes), units_time (a[2], m->most_ns));
+  fprintf (to, "without swaps %s in %s; asked for at most %s\n", units_time (a[0], m->baseline_ns),
+           units_bytes (a[1], m->peak_bytes), units_time (a[2], m->most_ns));
   if (m->plan)
-    printf ("with %s   a plan takes %s (%+.2f %%)\n", units_bytes (a[0], m->plan->budget_bytes),
-            units_time (a[1], m->plan->predicted.step_ns),
-            offline_slower (m->plan->predicted.step_ns, m->baseline_ns));
+    fprintf (to, "with %s   a plan takes %s (%+.2f %%)\n", units_bytes (a[0], m->plan_bytes),
+             units_time (a[1], m->plan->predicted.step_ns),
+             offline_slower (m->plan->predicted.step_ns, m->baseline_ns));
   else
-    puts (stopping_asked (c) ? "no plan that is so fast was found before the interrupt"
-                             : "no plan was found that is so fast");
-  printf ("below %s   no plan without sections and recompute is so fast: proved\n",
-          units_bytes (a[0], m->none_below_bytes));
+    fprintf (to, "no plan %s\n",
+             stopping_asked (c) ? "that is so fast was found before the interrupt"
+                                : "was found that is so fast");
+  fprintf (to, "below %s   no plan without sections and recompute is so fast: proved\n",
+           units_bytes (a[0], m->none_below_bytes));
 }
 
 static int run (call *c) {
@@ -56,7 +57,7 @@ static int run (call *c) {
   if (!ok || (c->json && !print_json (c, &m)))
     return call_failed (c);
   if (!c->json)
-    print_text (c, &m);
+    print_text (call_is_stdout (output) ? stderr : stdout, c, &m);
   return m.plan ? EXIT_YES : EXIT_NO;
 }
 

@@ -187,6 +187,8 @@ static bool cut_anew (improving *im, int32_t gap) {
   random_state *r = &im->s->random;
   int32_t unit = c->layout->step.gaps.at[gap].unit, of = c->of[unit];
   int64_t most = c->layout->step.units.at[unit].granules;
+  if (c->layout->step.units.at[unit].whole)
+    return false;
   most = most > MOST_SECTIONS ? MOST_SECTIONS : most;
   int64_t to = random_chance (r, 500000) ? of + random_between (r, -1, 1) * units_div_up (of, 2)
                                          : random_between (r, 1, most);

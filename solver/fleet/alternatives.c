@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/fleet/alternatives.h"
+#include "solver/fleet/cards_inner.h"
 
 #include "base/units.h"
 #include "solver/policy/policy.h"
@@ -21,7 +22,7 @@ typedef struct contest {
 /* A plan with so much memory and all of the link; where there is none, *out is NULL. */
 static bool plan_at (const contest *c, int32_t job, int64_t budget_bytes, int64_t host_bytes,
                      const plan **out, error *err) {
-  curve_options o = c->o->sampling;
+  curve_options o = cards_sampling (c->o, c->jobs[job].trace);
   curve v;
   o.device = c->card;
   o.allowed = c->jobs[job].allowed;

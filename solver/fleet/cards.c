@@ -82,9 +82,30 @@ static bool finish_card (placing *p, int32_t card, const pack_spread_answer *how
   for (int32_t k = 0; k < s.n; k++) {
     if (!cards_bind (p, s.jobs[k], s.plans[k], card, s.at[k]->share_ppm, &s.at[k]->plan, err))
       return false;
-    s.at[k]->budget_bytes = s.at[k]->plan->budget_bytes;
+    s.at[k]->budget_bytes = cards_taken (p, s.jobs[k], s.at[k]->plan);
     s.at[k]->together_ns = s.n > 1 ? s.step_ns[k] : s.at[k]->plan->predicted.step_ns;
   }
+  return true;
+}
+
+curve_options cards_sampling (const cards_options *o, const trace *t) {
+  curve_options how = o->sampling;
+  how.reserve_ppm = reserve_ppm (t);
+  return how;
+}
+
+int64_t cards_taken (const placing *p, int32_t job, const plan *found) {
+  return reserve_onto (found->budget_bytes, reserve_ppm (p->jobs[job].trace));
+}
+
+/* The floor of a job on a card, and what it needs, with the reserve. */
+static bool range_of (placing *p, int32_t job, int32_t card, error *err) {
+  const trace *t = p->jobs[job].trace;
+  int64_t *floor = &p->floor_bytes[job][card], *peak = &p->peak_bytes[job][card];
+  if (!curve_range (t, &p->o->cards[card], p->a, floor, peak, err))
+    return false;
+  *floor = reserve_onto (*floor, reserve_ppm (t));
+  *peak = reserve_onto (*peak, reserve_ppm (t));
   return true;
 }
 
@@ -102,9 +123,7 @@ static bool meet_jobs (placing *p, error *err) {
       return error_set (err, ERR_input, "%s has no duration: it cannot share a card",
                         p->jobs[j].name);
     for (int32_t card = 0; card < p->o->n_cards; card++)
-      if (p->kind_of[card] == card &&
-          !curve_range (p->jobs[j].trace, &p->o->cards[card], p->a, &p->floor_bytes[j][card],
-                        &p->peak_bytes[j][card], err))
+      if (p->kind_of[card] == card && !range_of (p, j, card, err))
         return false;
   }
   return true;

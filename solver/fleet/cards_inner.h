@@ -4,6 +4,7 @@
 #ifndef FERRY_SOLVER_FLEET_CARDS_INNER_H
 #define FERRY_SOLVER_FLEET_CARDS_INNER_H
 
+#include "solver/fleet/needs.h"
 #include "solver/fleet/cards.h"
 
 enum { CARDS_LEVELS = 4 };
@@ -28,6 +29,10 @@ typedef struct placing {
 } placing;
 
 int64_t cards_host_room (const cards_options *o, int32_t card);
+/* How a job is sampled: as was asked for, with the reserve that its trace wants. */
+curve_options cards_sampling (const cards_options *o, const trace *t);
+/* The budget of a job's plan, its reserve included. */
+int64_t cards_taken (const placing *p, int32_t job, const plan *found);
 
 /* ---- cards_samples.c ---- */
 

@@ -51,7 +51,7 @@ static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t lin
                         int64_t host_bytes, const cards_place *at, const plan **out, error *err) {
   *out = sample;
   device d = share_link (&p->o->cards[at->card], link_ppm);
-  curve_options o = p->o->sampling;
+  curve_options o = cards_sampling (p->o, p->jobs[job].trace);
   curve again;
   predicted old;
   plan before = *sample;
@@ -105,7 +105,7 @@ bool cards_refine (placing *p, int32_t card, sharing *s, error *err) {
   sharing again = *s;
   int64_t host = cards_host_room (p->o, card);
   for (int32_t k = 0; k < s->n; k++) {
-    s->at[k]->budget_bytes = s->plans[k]->budget_bytes;
+    s->at[k]->budget_bytes = cards_taken (p, s->jobs[k], s->plans[k]);
     s->at[k]->together_ns = s->step_ns[k];
     host -= s->plans[k]->predicted.host_peak_bytes;
   }

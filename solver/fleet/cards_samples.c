@@ -73,7 +73,7 @@ static bool sample_to (placing *p, int32_t job, int32_t card, int32_t levels, er
     return false;
   for (; s->n_levels < levels; s->n_levels++) {
     device d = share_link (&p->o->cards[card], (s->n_levels + 1) * LEVEL_PPM);
-    curve_options o = p->o->sampling;
+    curve_options o = cards_sampling (p->o, p->jobs[job].trace);
     o.device = &d;
     o.allowed = p->jobs[job].allowed;
     o.host_bytes = cards_host_room (p->o, card);
@@ -115,7 +115,7 @@ bool cards_offer (void *context, int32_t job, int32_t card, int32_t n_jobs, pack
       const plan *found = s->at[l].points[i].plan;
       if (found)
         choices[count++] =
-            (pack_choice){ .budget_bytes = found->budget_bytes,
+            (pack_choice){ .budget_bytes = cards_taken (p, job, found),
                            .host_bytes = found->predicted.host_peak_bytes,
                            .share_ppm = share_of (l, n_jobs),
                            .slowdown_ppm = units_scale (found->predicted.step_ns,

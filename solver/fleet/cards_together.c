@@ -41,7 +41,7 @@ bool cards_better (const placing *p, const sharing *x, const sharing *y) {
 static bool within (const placing *p, const sharing *s, int32_t card) {
   int64_t bytes = 0, host = 0;
   for (int32_t k = 0; k < s->n; k++) {
-    bytes += s->plans[k]->budget_bytes;
+    bytes += cards_taken (p, s->jobs[k], s->plans[k]);
     host += s->plans[k]->predicted.host_peak_bytes;
   }
   return bytes <= cards_room (p->o, card, s->n) && host <= cards_host_room (p->o, card);
@@ -86,7 +86,7 @@ static bool split_evenly (placing *p, int32_t card, const sharing *from, sharing
   *out = *from;
   *found = true;
   for (int32_t k = 0; *found && k < out->n; k++) {
-    curve_options o = p->o->sampling;
+    curve_options o = cards_sampling (p->o, p->jobs[out->jobs[k]].trace);
     curve v;
     int64_t peak = units_div_up (out->at[k]->peak_bytes, granule) * granule;
     int64_t budget = part < peak ? part : peak;

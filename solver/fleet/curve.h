@@ -78,10 +78,11 @@ bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, 
                   const plan **found, int64_t *lower_bound_ns, error *err) MUST_CHECK;
 
 typedef struct min_memory {
-  int64_t floor_bytes, peak_bytes, baseline_ns, most_ns;
-  int64_t none_below_bytes; /* no plan below this is as fast: proved */
-  const plan *plan;         /* at its budget_bytes one is; NULL: none found up to the peak */
-  int32_t bounds, solves;   /* how many were asked */
+  int64_t floor_bytes, peak_bytes, baseline_ns, most_ns; /* bytes with the reserve */
+  int64_t none_below_bytes;                              /* no plan below this is as fast: proved */
+  int64_t plan_bytes;     /* in so much one is, the reserve included */
+  const plan *plan;       /* NULL: none found up to the peak */
+  int32_t bounds, solves; /* how many were asked */
 } min_memory;
 
 /* The smallest budget whose step is at most (1 + slowdown) times the one without swaps, by

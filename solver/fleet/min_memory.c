@@ -4,6 +4,7 @@
 
 #include "base/units.h"
 #include "solver/fleet/curve.h"
+#include "solver/fleet/needs.h"
 
 enum { MOST_ASKED = 24 };
 
@@ -33,15 +34,16 @@ static bool bisect_bound (const trace *t, const curve_options *o, int64_t fine_b
 static bool try_plan (const trace *t, const curve_options *o, int64_t granules, arena *a,
                       min_memory *m, bool *fits, error *err) {
   const plan *p;
-  int64_t lower_bound;
+  int64_t lower_bound, budget_bytes = granules * o->device->granule_bytes;
   arena_mark mark = arena_here (a);
   m->solves++;
-  if (!curve_solve (t, o, granules * o->device->granule_bytes, a, &p, &lower_bound, err))
+  if (!curve_solve (t, o, budget_bytes, a, &p, &lower_bound, err))
     return false;
   *fits = p && p->predicted.step_ns <= m->most_ns;
-  if (*fits)
+  if (*fits) {
     m->plan = p;
-  else
+    m->plan_bytes = budget_bytes;
+  } else
     arena_back (a, mark);
   return true;
 }
@@ -84,6 +86,8 @@ bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm
   *out = (min_memory){ .baseline_ns = trace_total_ns (t) };
   if (!curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
     return false;
+  out->floor_bytes = reserve_onto (out->floor_bytes, o->reserve_ppm);
+  out->peak_bytes = reserve_onto (out->peak_bytes, o->reserve_ppm);
   out->most_ns = out->baseline_ns + units_scale (out->baseline_ns, slowdown_ppm, 1000000);
   int64_t fine = fine_bytes > 0 ? fine_bytes : (out->peak_bytes - out->floor_bytes) / 64;
   if (fine < o->device->granule_bytes)

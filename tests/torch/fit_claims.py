@@ -18,7 +18,7 @@ def test_fit_records_plans_and_follows(folder):
                 fitted.step(n)
         assert same(plain.result(), fitted.result()), net
         assert len(said) == 2 and "a step takes" in said[0] and "predicted" in said[1], said
-        assert run.report.steps == 6 and run.report.unmatched == 0, run.report.text()
+        assert run.report.steps == 5 and run.report.unmatched == 0, run.report.text()
         # The times are real, so the plan may move optimizer state alone, and no pack.
         assert run.report.out_bytes > 0 and run.report.in_bytes > 0, f"{net}: nothing moved"
         assert "step" not in fitted.optimizer.__dict__ and "forward" not in fitted.model.__dict__

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
-"""What recording and an empty plan cost: medians of the CPU time of paired steps. overhead.py [PAIRS]"""
+"""What recording and an empty plan cost: medians of the CPU time of paired steps. overhead.py [PAIRS]
+
+Behind them: how long the recorded trace says a step takes, over what a step takes that nobody records; with the
+clock alone, and with `step_ns`, which takes the recorder's own share from the times."""
 import os
 import statistics
 import sys
@@ -27,6 +30,19 @@ def ratio(pairs, job, around):
     return statistics.median(found)
 
 
+def said(pairs, job, trace, known):
+    """The trace's time over a plain step's."""
+    import ferry_torch
+    from ferry_torch import trace as traces
+    found = []
+    for _ in range(pairs):
+        plain = ferry_torch.timed(lambda: job.step(1))
+        with ferry_torch.record(trace, job.model, job.optimizer, step_ns=plain if known else None):
+            job.step(1)
+        found.append(sum(op["ns"] for op in traces.load(trace)["ops"]) / ferry_torch.timed(lambda: job.step(1)))
+    return statistics.median(found)
+
+
 def bare_mode():
     """A mode that does nothing: less than this no recorder in Python can cost."""
     from torch.utils._python_dispatch import TorchDispatchMode
@@ -43,7 +59,8 @@ def main(pairs):
     from common import Job, card, ferry
     from nets import NETS, OPTIMIZERS
     torch.set_num_threads(1)
-    print(f"{'net':12} {'bare mode':>9} {'recorded':>9} {'empty plan':>11}   medians of {pairs} pairs")
+    print(f"{'net':12} {'bare mode':>9} {'recorded':>9} {'empty plan':>11} {'clock':>7} {'step_ns':>8}"
+          f"   medians of {pairs} pairs")
     for net, (make, batches) in NETS.items():
         folder = tempfile.mkdtemp(prefix="ferry-torch-")
         trace, plan = (os.path.join(folder, n) for n in ("step.json", "plan.json"))
@@ -54,7 +71,8 @@ def main(pairs):
         slower = ratio(pairs, job, lambda: ferry_torch.record(trace, job.model, job.optimizer))
         ferry("solve", trace, "-d", card(folder), "--for", "torch", "-o", plan)
         empty = ratio(pairs, job, lambda: ferry_torch.follow(plan, job.model, job.optimizer))
-        print(f"{net:12} {bare:8.2f}x {slower:8.2f}x {100 * empty - 100:+10.1f}%")
+        clock, less = (said(pairs, job, trace, known) for known in (False, True))
+        print(f"{net:12} {bare:8.2f}x {slower:8.2f}x {100 * empty - 100:+10.1f}% {clock:6.2f}x {less:7.2f}x")
 
 
 if __name__ == "__main__":

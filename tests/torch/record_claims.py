@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import ferry_torch
-from common import Allocator, Job, card, ferry
+from common import Allocator, Job, card, ferry, same
 from ferry_torch import trace as traces
 from known_nets import Gpt2, Resnet50
 from nets import NETS, OPTIMIZERS, Cnn, pictures
@@ -230,3 +230,55 @@ def step_of(job, number):
     job.optimizer.zero_grad(set_to_none=True)
     job.loss(job.model(x), y).backward()
     job.optimizer.step()
+
+
+def test_the_recorders_own_share_is_taken_from_every_call(folder):
+    from ferry_torch.timing import without_recorder
+    true = [[1000], [500, 700], [20000], [300] * 4]
+    seen = [[span + 900 for span in calls] for calls in true]
+    found = without_recorder(seen, sum(map(sum, true)))
+    assert all(abs(a - sum(b)) <= 2 * len(b) for a, b in zip(found, true)), found
+    assert without_recorder(seen, None) == [sum(calls) for calls in seen]
+    assert without_recorder(seen, 10**9) == [sum(calls) for calls in seen]
+    assert all(ns > 0 for ns in without_recorder(seen, 1))
+
+
+def test_a_step_that_nobody_records_sets_the_times(folder):
+    make, batches = NETS["lstm"]
+    job = Job(make, OPTIMIZERS["adam"], batches)
+    job.step(0)
+    path = os.path.join(folder, "step.json")
+    with unittest.mock.patch("ferry_torch.clock.CpuClock.result", lambda clock, span: 10000):
+        trace, _ = recorded(folder, job)
+        before = sum(op["ns"] for op in trace["ops"])
+        less, _ = recorded(folder, job, step_ns=before // 2)
+    assert before // 3 < sum(op["ns"] for op in less["ops"]) <= before // 2, before
+    assert "less the recorder's own share" in less["source"]["detail"]
+    try:
+        with ferry_torch.record(path, job.model, job.optimizer, device="h200", step_ns=1):
+            pass
+    except ferry_torch.Refused as error:
+        assert "a card's" in str(error), error
+        return
+    raise AssertionError("a card's times were changed")
+
+
+def test_parts_of_one_storage_are_read_and_written_in_turn(folder):
+    """A GRU's cell calculates in place in some columns of a matrix, from others of it that autograd keeps."""
+    class Gru(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.cells = nn.GRU(16, 16, 2)
+
+        def forward(self, x):
+            return self.cells(x)[0]
+
+    def make():
+        return Job(Gru, OPTIMIZERS["adam"], lambda n: (torch.randn(10, 8, 16), torch.zeros(10, 8, 16)), F.mse_loss)
+    plain, job = make(), make()
+    for n in range(3):
+        plain.step(n)
+    job.step(0)
+    recorded(folder, job, 1)
+    job.step(2)
+    assert same(plain.result(), job.result())

@@ -83,7 +83,7 @@ def test_a_server_plans_the_same(folder):
                              server=said[-1], recompute="auto") as run:
             for n in range(5):
                 fitted.step(n)
-        assert same(plain.result(), fitted.result()) and run.report.steps == 3
+        assert same(plain.result(), fitted.result()) and run.report.steps == 2
     finally:
         server.send_signal(signal.SIGTERM)
         server.communicate()

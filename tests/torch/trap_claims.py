@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import nn
 
 import ferry_torch
-from common import Job, budget_of, card, ferry, plan_for, same
+from common import Job, budget_of, card, even_times, ferry, moves, plan_for, same
 from nets import OPTIMIZERS, Cnn, Transformer, letters, pictures
 from ferry_torch.storages import Watched, storage_of
 
@@ -271,3 +271,38 @@ def test_everything_is_back_after_an_exception(folder):
         assert storage_of(p).nbytes() == 4 * before[name].numel() and torch.isfinite(p).all()
     assert "step" not in job.optimizer.__dict__
     job.step(3)
+
+
+class Rows(nn.Module):
+    """Its weight is most of it, and changed by a sparse gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows, self.out = nn.Embedding(1000, 16, sparse=True), nn.Linear(16, 4)
+
+    def forward(self, x):
+        return self.out(self.rows(x)).mean(1)
+
+
+def test_plans_for_torch_move_whole_storages(folder):
+    """The search cuts what it moves; here nothing may be cut."""
+    def make():
+        return Job(Rows, OPTIMIZERS["sgd"], lambda n: (torch.arange(256).view(32, 8) * 3 % 1000, torch.zeros(32, 4)),
+                   F.mse_loss)
+    plain, planned = make(), make()
+    for job in (plain, planned):
+        job.step(0)
+    path, plan = os.path.join(folder, "step.json"), os.path.join(folder, "plan.json")
+    with ferry_torch.record(path, planned.model, planned.optimizer):
+        planned.step(1)
+    even_times(folder, 20000)
+    for seed in range(1, 6):
+        for share in (80, 85, 90, 95):
+            ferry("solve", path, "-d", card(folder), "--for", "torch", "--budget", f"{share}%", "--seed", seed,
+                  "--gap", "0%", "--limit", "20000", "-o", plan)
+            assert all(move.get("of", 1) == 1 for move in moves(plan)), (seed, share)
+    plain.step(1)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer):
+        planned.step(2)
+    plain.step(2)
+    assert same(plain.result(), planned.result())

@@ -306,6 +306,8 @@ static bool read_plan (reading *r, const json *root) {
   const char *text = NULL;
   if (!json_need (root, "format", &format, r->err) || !json_get_text (&format, &text, r->err))
     return false;
+  if (strncmp (text, "ferry-trace/", strlen ("ferry-trace/")) == 0)
+    return json_error (&format, r->err, "this is a trace, where a plan is expected");
   if (strcmp (text, PLAN_FORMAT) != 0)
     return json_error (&format, r->err, "`%.40s` is not a plan that this version reads (%s)", text,
                        PLAN_FORMAT);

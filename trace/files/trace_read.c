@@ -247,6 +247,8 @@ static bool read_trace (reading *r, const json *root) {
   const char *text = NULL;
   if (!json_need (root, "format", &format, r->err) || !json_get_text (&format, &text, r->err))
     return false;
+  if (strncmp (text, "ferry-plan/", strlen ("ferry-plan/")) == 0)
+    return json_error (&format, r->err, "this is a plan, where a trace is expected");
   if (strcmp (text, TRACE_FORMAT) != 0)
     return json_error (&format, r->err, "`%.40s` is not a trace that this version reads (%s)", text,
                        TRACE_FORMAT);

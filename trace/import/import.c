@@ -69,18 +69,29 @@ static import_format sniff (const char *text, int64_t size) {
   return chakra_sniff (text, size) ? IMPORT_chakra : IMPORT_FORMATS;
 }
 
-static bool refuse (import_format f, error *err) {
+/* A mark of UTF-8 says nothing. JSON has a reader that passes over it, and counts bytes from here.
+ */
+static void skip_mark (import_text *text) {
+  if (text->size > 3 && memcmp (text->text, "\xef\xbb\xbf", 3) == 0 && text->text[3] != '{' &&
+      text->text[3] != '[') {
+    text->text += 3;
+    text->size -= 3;
+  }
+}
+
+static bool refuse (import_format f, const import_text *text, error *err) {
   if (f == IMPORT_nsys)
     return error_set (err, ERR_infeasible,
                       "an nsys database has durations but no tensors. Record the execution trace "
                       "and the Kineto file of one run instead (docs/record.md)");
   if (f == IMPORT_trace)
     return error_set (err, ERR_input, "this is a ferry file already: there is nothing to import");
-  return error_set (
-      err, ERR_input,
-      "byte 0: none of the formats that can be imported: Kineto or execution trace "
-      "JSON, Chakra .et, memory snapshot, ferry-text/1, interval CSV, kernel JSON, logs of "
-      "operator calls");
+  return artefact_refuse_table (text->text, text->size, err) &&
+         error_set (
+             err, ERR_input,
+             "byte 0: none of the formats that can be imported: Kineto or execution trace "
+             "JSON, Chakra .et, memory snapshot, ferry-text/1, interval CSV, kernel JSON, logs of "
+             "operator calls");
 }
 
 /* ---- which importer ---- */
@@ -111,7 +122,7 @@ static bool import_one (import_job *job, const import_text *file, trace **out) {
   case IMPORT_intervals:
     return intervals_import (job, file, out);
   default:
-    return refuse (file->format, job->err);
+    return refuse (file->format, file, job->err);
   }
 }
 
@@ -171,6 +182,7 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
       texts[i].text = decoded[i].data;
       texts[i].size = decoded[i].size;
     }
+    skip_mark (&texts[i]);
     if (!artefact_refuse (texts[i].text, texts[i].size, job->err)) {
       error_in_file (job->err, read->name);
       return false;
@@ -178,7 +190,7 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
     texts[i].format = sniff (texts[i].text, texts[i].size);
     if (texts[i].format == IMPORT_FORMATS || texts[i].format == IMPORT_nsys ||
         texts[i].format == IMPORT_trace) {
-      refuse (texts[i].format, job->err);
+      (void)refuse (texts[i].format, &texts[i], job->err);
       error_in_file (job->err, read->name);
       return false;
     }

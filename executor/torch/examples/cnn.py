@@ -10,6 +10,7 @@ from torch import nn
 import ferry_torch
 
 width, size, batch = (int(n) for n in (sys.argv[1:4] or (32, 64, 16)))
+torch.manual_seed(0)
 device = "cuda" if torch.cuda.is_available() else "cpu"
 model = nn.Sequential(
     nn.Conv2d(3, width, 3, padding=1), nn.BatchNorm2d(width), nn.ReLU(),

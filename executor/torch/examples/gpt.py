@@ -10,6 +10,7 @@ from torch import nn
 import ferry_torch
 
 width, length, blocks = (int(n) for n in (sys.argv[1:4] or (128, 128, 4)))
+torch.manual_seed(0)
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 

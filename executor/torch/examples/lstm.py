@@ -9,6 +9,7 @@ from torch import nn
 import ferry_torch
 
 width, length, batch = (int(n) for n in (sys.argv[1:4] or (128, 48, 32)))
+torch.manual_seed(0)
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -9,6 +9,7 @@ from torch import nn
 import ferry_torch
 
 width, size, batch = (int(n) for n in (sys.argv[1:4] or (16, 64, 8)))
+torch.manual_seed(0)
 device = "cuda" if torch.cuda.is_available() else "cpu"
 
 

@@ -5,5 +5,6 @@ from .errors import Refused
 from .fit import fit
 from .follow import follow
 from .record import record
+from .timing import timed
 
-__all__ = ["Refused", "fit", "follow", "max_batch", "record"]
+__all__ = ["Refused", "fit", "follow", "max_batch", "record", "timed"]

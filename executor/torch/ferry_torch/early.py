@@ -6,8 +6,16 @@ the way back: as long as autograd keeps it anywhere, its update waits.
 """
 import weakref
 
+import torch
+
 from . import updates
 from .errors import Refused
+
+
+def processes():
+    """How many train together."""
+    apart = torch.distributed
+    return apart.get_world_size() if apart.is_available() and apart.is_initialized() else 1
 
 
 class Final:
@@ -32,6 +40,9 @@ class Early:
         if not updates.each_alone(optimizer):
             raise Refused(f"{type(optimizer).__name__} is not known to update each parameter alone, "
                           "so its updates cannot be moved")
+        if processes() > 1:
+            raise Refused("gradients are added up over several processes behind the way back: updates cannot "
+                          "be moved; record without order=\"updates\"")
         self.optimizer, self.update = optimizer, update
         self.groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
         self.kept = {}  # by the parameter's storage: what autograd keeps of it

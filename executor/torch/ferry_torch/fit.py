@@ -19,10 +19,11 @@ from . import trace as traces
 from .follow import follow
 from .record import Recording, device_of
 from .report import bytes_text, time_text
+from .timing import now
 from .updates import Wrapped
 from .writer import finish
 
-LEAVE_STEPS = 1  # the first makes the optimizer's state, the next one is recorded
+LEAVE_STEPS = 2  # the first makes the optimizer's state, the second is timed, the third recorded
 
 
 def this_card(device):
@@ -66,6 +67,7 @@ class Fit:
         self.budget = f"{budget}B" if isinstance(budget, int) else budget
         self.card, self.folder, self.say, self.options = card, folder, say, options
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None
+        self.place, self.began, self.step_ns = device_of(model), None, None
 
     @property
     def report(self):
@@ -100,7 +102,7 @@ class Fit:
     def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step."""
         if self.steps == LEAVE_STEPS and self.recording is None:
-            self.recording = Recording(self.model, self.optimizer, None)
+            self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns)
             self.stack.enter_context(self.recording.run())
             self.stack.callback(self.counted().undo)
             self.recording.on_root(inputs)
@@ -124,6 +126,10 @@ class Fit:
 
     def after_step(self):
         self.steps += 1
+        if self.steps < LEAVE_STEPS:
+            self.began = now(self.place)
+        elif self.steps == LEAVE_STEPS:
+            self.step_ns = now(self.place) - self.began
         if self.recording is not None and self.run is None and self.steps == LEAVE_STEPS + 1:
             self.recording.name_gradients()
             self.stack.close()
@@ -151,7 +157,7 @@ def say_on_stderr(text):
 @contextlib.contextmanager
 def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, recompute="off"):
     """Trains within `budget` ("10GiB", an int of bytes, or "60%" of what a step takes). The first step runs as it is,
-    the second is recorded, all others follow the plan; at the end it says what it expected and what
+    the second is timed, the third recorded, all others follow the plan; at the end it says what it expected and what
     it saw. `device` is a card's name or file; without it, the one that is here. `server`, or the variable
     FERRY_SERVER, is the address of a `ferry serve` that plans instead of this machine. `recompute` may
     be "auto" or "cheap": then some tensors are made again instead of carried."""

@@ -7,6 +7,7 @@
     print(run.report.text())
 """
 import contextlib
+import functools
 
 import torch
 
@@ -17,6 +18,7 @@ from .arena import Arena
 from .errors import Refused
 from .follower import Follower
 from .modules import Called
+from .outside import Before
 from .record import device_of
 from .report import Report
 
@@ -36,12 +38,14 @@ def enforced(device, budget):
         yield
         return
     total = torch.cuda.get_device_properties(device).total_memory
+    asked = getattr(torch.cuda, "get_per_process_memory_fraction", None)  # newer: what the program had set
+    before = asked(device) if asked is not None else 1.0
     torch.cuda.empty_cache()
     torch.cuda.set_per_process_memory_fraction(min(1.0, budget / total), device)
     try:
         yield
     finally:
-        torch.cuda.set_per_process_memory_fraction(1.0, device)
+        torch.cuda.set_per_process_memory_fraction(before, device)
 
 
 class Run:
@@ -62,11 +66,14 @@ def hook(follower, model, stack):
     if follower.standing:
         handles += [m.register_forward_pre_hook(follower.enter_module) for m in model.modules()
                     if any(p is not None for p in m._parameters.values())]
+        for owner in (model, follower.optimizer):
+            stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
     if follower.counter is not None:
         stack.callback(Called(model, follower.counting).undo)
     for handle in handles:
         stack.callback(handle.remove)
     stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
+    stack.callback(follower.outside.end)
     stack.enter_context(torch.autograd.graph.saved_tensors_hooks(follower.pack, follower.unpack))
 
 
@@ -81,6 +88,9 @@ def follow(path, model, optimizer, trace=None, enforce=True):
     with contextlib.ExitStack() as stack:
         stack.enter_context(enforced(device, plan.budget if enforce else 0))
         if not plan.moves and not plan.entries and not plan.moves_updates():
+            if optimizer is not None and updates.in_pieces(optimizer):
+                step = functools.partial(updates.step_in_pieces, optimizer)
+                stack.callback(updates.Wrapped(optimizer, step).undo)
             yield Run(report, None)
             return
         lanes = all_lanes.choose(device)

@@ -16,6 +16,7 @@ from .again import Book, Counter
 from .early import Early
 from .errors import Refused
 from .modules import signature
+from .outside import Outside
 from .slots import Content, Standing
 from .storages import Form, Watched, is_plain, storage_of
 
@@ -59,6 +60,7 @@ class Follower:
         self.device = next(model.parameters()).device
         self.update_at = self.find_updates()
         self.find_standing()
+        self.outside = Outside(self)
         self.early = Early(optimizer, self.update_early) if plan.moves_updates() else None
         self.book, self.root_at = None, 0
         self.counter = Counter(self, {k for e in plan.entries for k in e.ops}) if plan.entries else None
@@ -135,6 +137,7 @@ class Follower:
         self.root_at = 0
 
     def enter_root(self, inputs):
+        self.outside.end()
         if self.ended or self.report.steps == 0 and self.pack_at == 0:
             self.start_step()
             if signature(inputs) != self.plan.inputs:
@@ -252,7 +255,7 @@ class Follower:
 
     def pack_known(self, tensor):
         standing = self.known.find(storage_of(tensor))
-        if self.lost:
+        if self.lost or self.ended:
             return Held(tensor, None, standing)
         order = self.pack_at
         if order >= len(self.packs) or not self.fits(tensor, self.packs[order][1]):
@@ -344,17 +347,19 @@ class Follower:
     def step(self, closure=None):
         if closure is not None:
             raise Refused("a step with a closure runs the model again; it cannot be followed")
-        if self.early is not None:
-            self.early.end()
-        elif self.standing:
-            self.step_each()
-        else:
-            updates.plain_step(self.optimizer)
+        with updates.Hooks(self.optimizer):
+            if self.early is not None:
+                self.early.end()
+            elif self.standing or updates.in_pieces(self.optimizer):
+                self.step_each()  # as it was recorded: all at once would hold more than the plan knows
+            else:
+                updates.plain_step(self.optimizer)
         updates.count_step(self.optimizer)
         self.reach(len(self.plan.ops))
         self.ended = True
         self.report.extra_bytes = self.arena.extra
         self.report.step_ended()
+        self.outside.begin()
 
     def step_each(self):
         for group in list(self.optimizer.param_groups):
@@ -377,6 +382,11 @@ class Follower:
     def update_early(self, group, p):
         self.update(group, p)
         p.grad = None
+
+    def bring_standing(self):
+        """Weights and state, whole, for who looks at them past all ops."""
+        for slot in self.standing.values():
+            self.ensure(slot)
 
     def bring_all(self):
         """The model as it was before: everything on the device."""

@@ -41,10 +41,13 @@ class Kept:
 class Recording:
     """One step, while it runs."""
 
-    def __init__(self, model, optimizer, device, order=None):
+    def __init__(self, model, optimizer, device, order=None, step_ns=None):
         if order not in (None, "updates"):
             raise Refused(f"order is \"updates\" or nothing, not {order!r}")
         self.model, self.optimizer, self.order, self.early = model, optimizer, order, None
+        if step_ns is not None and device is not None:
+            raise Refused("the times are a card's: what a step takes here says nothing of them")
+        self.step_ns = step_ns
         self.device = device_of(model)
         self.signature, self.batch = None, 1
         self.copies, self.guarded, self.loose = {}, set(), set()
@@ -172,14 +175,15 @@ class Recording:
             raise Refused("a step with a closure runs the model again; it cannot be recorded")
         r, before = self.recorder, self.recorder.phase
         r.phase, self.back_place = "update", ""
-        if self.early is not None:
-            self.early.end()
-            for p in updates.parameters_of(self.optimizer):
-                p.grad = None
-        elif not updates.each_alone(self.optimizer):
-            updates.plain_step(self.optimizer)
-        else:
-            self.step_each()
+        with updates.Hooks(self.optimizer):
+            if self.early is not None:
+                self.early.end()
+                for p in updates.parameters_of(self.optimizer):
+                    p.grad = None
+            elif not updates.each_alone(self.optimizer):
+                updates.plain_step(self.optimizer)
+            else:
+                self.step_each()
         r.phase = before if before == "other" else "other"
 
     def step_each(self):
@@ -239,12 +243,13 @@ def device_of(model):
 
 
 @contextlib.contextmanager
-def record(path, model, optimizer=None, device=None, name=None, order=None):
+def record(path, model, optimizer=None, device=None, name=None, order=None, step_ns=None):
     """Writes the trace of the one step in it to `path`; .gz packs it. With device="h200" times are
     those of that card's roofline. With order="updates" each update runs as soon as its gradient is
-    final, and so it does under a plan for this trace. Yields an object that has `summary` once the step is over."""
+    final, and so it does under a plan for this trace. With
+    step_ns=timed(step), what a step takes that nobody records, the recorder's own share is taken from the times. Yields an object that has `summary` once the step is over."""
     from .writer import finish
-    recording = Recording(model, optimizer, device, order)
+    recording = Recording(model, optimizer, device, order, step_ns)
     with recording.run():
         yield recording
         with torch.no_grad():

@@ -212,7 +212,8 @@ class Recorder(TorchDispatchMode):
         """Adds the op, unless it makes nothing and changes nothing: a view."""
         known = FUNCTIONS[func]
         name = known.name
-        changed = self.changed_entries(known, args, kwargs)
+        written = self.written(known, args, kwargs)
+        changed = [(e, side) for e, side in ((self.entry_of(t), side) for t, side in written) if e is not None]
         made = self.made_entries(out)
         if known.silent or not (changed or made):
             return
@@ -221,7 +222,7 @@ class Recorder(TorchDispatchMode):
             if entry is not None:
                 self.use(op, entry, op.reads)
         for entry, side in changed:
-            self.change(entry, args, kwargs)
+            self.change(entry, [t for t, _ in written])
             self.use(op, entry, op.writes)
             if side and self.group is None:
                 op.side.add(entry.index)
@@ -234,8 +235,9 @@ class Recorder(TorchDispatchMode):
         op.spans.append(span[0])
         op.taken.append((span[1], op.scratch_now, sum(e.bytes for e in made)))
 
-    def change(self, entry, args, kwargs):
-        """Something is written in place: what autograd keeps of these very bytes is stale."""
+    def change(self, entry, tensors):
+        """These are written in place: what autograd keeps of their very bytes is stale. An argument that
+        is read only may lie in the same storage."""
         entry.changes += 1
         kept = [weak() for weak in entry.saved]
         entry.saved = [weak for weak, what in zip(entry.saved, kept) if what is not None]
@@ -243,20 +245,19 @@ class Recorder(TorchDispatchMode):
         if not kept:
             return
         with no_dispatch():
-            written = [Form(t) for t in tensors_in([args, kwargs], [])
-                       if self.entry_of(t, make=False) is entry]
+            written = [Form(t) for t in tensors if self.entry_of(t, make=False) is entry]
             for what in kept:
                 what.stale = any(overlap(what.form, form, entry.bytes) for form in written)
 
-    def changed_entries(self, known, args, kwargs):
-        """What it writes of its arguments, each with "on the side"."""
+    def written(self, known, args, kwargs):
+        """The tensors that it writes of its arguments, each with "on the side"."""
         found = []
         for at, key in known.changed:
             value = args[at] if at < len(args) else kwargs.get(key)
-            found += [(self.entry_of(t), False) for t in tensors_in([value], [])]
+            found += [(t, False) for t in tensors_in([value], [])]
         if known.name in NORMS and len(args) > 5 and args[5]:
-            found = [(self.entry_of(t), True) for t in tensors_in(args[3:5], [])]
-        return [(e, side) for e, side in found if e is not None]
+            found = [(t, True) for t in tensors_in(args[3:5], [])]
+        return found
 
     def made_entries(self, out):
         """Entries of results in storages that were not there before."""

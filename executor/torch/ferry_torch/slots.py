@@ -107,6 +107,10 @@ class Standing:
         self.room = self.offset = self.version = self.signal = None
         self.leaving = self.away = False
 
+    def is_out(self):
+        """Are its bytes gone, or about to be?"""
+        return self.away or self.leaving
+
     def bytes(self):
         row = torch.empty(0, dtype=torch.uint8, device=self.tensor.device)
         return row.set_(self.storage)

@@ -5,8 +5,10 @@ torch's own optimizers update each parameter from its own gradient and state. So
 taken in pieces, each with the same arithmetic, and something can happen between two pieces.
 """
 import contextlib
+import types
 
 import torch
+import torch.optim.optimizer as optimizers
 
 from .errors import Refused
 
@@ -21,7 +23,16 @@ def parameters_of(optimizer):
 
 def each_alone(optimizer):
     """Is every parameter updated from nothing but its own?"""
-    return type(optimizer) in ALONE
+    return type(optimizer) in ALONE and \
+        not any(group.get("differentiable") for group in optimizer.param_groups)
+
+
+def many_at_once(optimizer):
+    """Does its step work on all parameters in one call? That holds temporaries as large as all of them,
+    where a parameter at a time holds those of one. Since torch 2.0 it does so on a GPU unless told not to."""
+    later = hasattr(optimizers, "_default_to_fused_or_foreach")
+    return any(group.get("foreach") or later and group.get("foreach") is None and not group.get("fused")
+               and any(p.is_cuda for p in group["params"]) for group in optimizer.param_groups)
 
 
 def require_alone(optimizer):
@@ -41,6 +52,27 @@ def only(optimizer, group, parameter):
     finally:
         group["params"] = had
         optimizer.param_groups = groups
+
+
+class Hooks:
+    """In it the optimizer's whole step is taken: torch 2 has hooks before and after it."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+    def registered(self, when):
+        own = getattr(self.optimizer, f"_optimizer_step_{when}_hooks", {})
+        return [*getattr(optimizers, f"_global_optimizer_{when}_hooks", {}).values(), *own.values()]
+
+    def __enter__(self):
+        for hook in self.registered("pre"):
+            if hook(self.optimizer, (), {}) is not None:
+                raise Refused("a hook changes what the optimizer's step is called with; it cannot be followed")
+
+    def __exit__(self, kind, *why):
+        if kind is None:
+            for hook in self.registered("post"):
+                hook(self.optimizer, (), {})
 
 
 def plain_step(optimizer):
@@ -63,6 +95,22 @@ def step_alone(optimizer, group, parameter):
         plain_step(optimizer)
 
 
+def in_pieces(optimizer):
+    """Is a plain step to be taken a parameter at a time, as the trace has it?"""
+    return each_alone(optimizer) and many_at_once(optimizer)
+
+
+def step_in_pieces(optimizer, closure=None):
+    if closure is not None:
+        raise Refused("a step with a closure runs the model again; it cannot be followed")
+    with Hooks(optimizer):
+        for group in list(optimizer.param_groups):
+            for p in list(group["params"]):
+                if p.grad is not None:
+                    step_alone(optimizer, group, p)
+    count_step(optimizer)
+
+
 def state_of(optimizer, parameter):
     """The tensors that the optimizer keeps for it, by name."""
     found = optimizer.state.get(parameter, {})
@@ -76,12 +124,14 @@ class Wrapped:
         self.optimizer = optimizer
         self.before = optimizer.__dict__.get("step")
 
-        def called(*arguments, **options):
+        def called(_, *arguments, **options):
             return step(*arguments, **options)
 
-        # a scheduler of the learning rate looks for this mark of its own
-        called._with_counter = getattr(optimizer.step, "_with_counter", False)
-        optimizer.step = called
+        # a scheduler of the learning rate looks for a mark of its own, and wants a method
+        for mark in ("_with_counter", "_wrapped_by_lr_sched"):
+            if hasattr(optimizer.step, mark):
+                setattr(called, mark, getattr(optimizer.step, mark))
+        optimizer.step = types.MethodType(called, optimizer)
 
     def undo(self):
         if self.before is None:

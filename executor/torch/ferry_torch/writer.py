@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From what was recorded to the trace's tables."""
 from .errors import Refused
+from .timing import without_recorder
 
 
 def finish(recording, name):
@@ -16,7 +17,10 @@ def finish(recording, name):
     used = [e for e in recorder.entries if counts(e)]
     number = {e.index: i for i, e in enumerate(used)}
     tensors = [tensor_row(e, len(recorder.ops)) for e in used]
-    ops = [op_row(op, number, recording) for op in recorder.ops]
+    result = recorder.clock.result
+    spans = [[result(span) for span in op.spans] for op in recorder.ops]
+    times = without_recorder(spans, recording.step_ns)
+    ops = [op_row(op, ns, number, recording) for op, ns in zip(recorder.ops, times)]
     annotate(ops, used, recording, number)
     recording.summary = summary(recording, used, ops)
     return {"format": "ferry-trace/1", "name": name, "batch": max(1, recording.batch),
@@ -54,9 +58,8 @@ def workspace(op, memory):
     return max(0, most - op.lasting)
 
 
-def op_row(op, number, recording):
-    clock = recording.clock
-    row = {"name": op.name, "ns": sum(clock.result(span) for span in op.spans), "phase": op.phase}
+def op_row(op, ns, number, recording):
+    row = {"name": op.name, "ns": ns, "phase": op.phase}
     for key, indices in (("reads", op.reads), ("writes", op.writes), ("side", op.side)):
         found = sorted(number[i] for i in indices if i in number)
         if found:
@@ -99,6 +102,8 @@ def may_leave(recording):
 
 def detail(recording):
     said = [f"one step, timed by {recording.clock.name}"]
+    if recording.step_ns is not None:
+        said[0] += ", less the recorder's own share by a step that it did not see"
     for what, count in sorted(recording.recorder.unseen.items()):
         said.append(f"not seen: {count} {what}")
     for dtype, shape in recording.signature or ():

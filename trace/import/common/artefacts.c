@@ -61,7 +61,54 @@ static bool starts_any_case (const char *text, int64_t size, const char *with) {
   return size >= (int64_t)length && strncasecmp (text, with, length) == 0;
 }
 
+/* Up to the end of the line; *rest goes on behind it. */
+static slice line_of (slice *rest) {
+  const char *end = memchr (rest->at, '\n', (size_t)rest->size);
+  slice line = { rest->at, end ? end - rest->at : rest->size, false };
+  int64_t taken = line.size + (end != NULL);
+  *rest = (slice){ rest->at + taken, rest->size - taken, false };
+  return line;
+}
+
+/* Separators of fields; -1 where the line is no text. */
+static int separators (slice line) {
+  int n = 0;
+  for (int64_t i = 0; i < line.size; i++) {
+    if ((unsigned char)line.at[i] < ' ' && line.at[i] != '\t' && line.at[i] != '\r')
+      return -1;
+    n += line.at[i] == ',' || line.at[i] == ';' || line.at[i] == '\t';
+  }
+  return n;
+}
+
+/* Lines that begin with as many fields each. */
+static artefact sniff_table (slice all) {
+  if (slice_starts (all, "==") && slice_holds (all, "NVPROF"))
+    return ARTEFACT_kernel_list;
+  slice first = line_of (&all), second = line_of (&all);
+  int fields = separators (first);
+  if (fields < 1 || *first.at == '{' || *first.at == '[' || separators (second) != fields)
+    return ARTEFACTS;
+  bool kernels = slice_holds (first, "Duration") || slice_holds (first, "Total Time (ns)");
+  return kernels ? ARTEFACT_kernel_list : ARTEFACT_columns;
+}
+
+static bool starts_with_any (const char *text, int64_t size, const char *const *marks) {
+  for (; *marks; marks++)
+    if (size > (int64_t)strlen (*marks) && memcmp (text, *marks, strlen (*marks)) == 0)
+      return true;
+  return false;
+}
+
 static artefact sniff_artefact (const char *text, int64_t size) {
+  static const char *const packed[] = { "\xfd"
+                                        "7zXZ",
+                                        "BZh", NULL };
+  static const char *const wide[] = { "\xff\xfe", "\xfe\xff", NULL };
+  if (starts_with_any (text, size, packed))
+    return ARTEFACT_packed;
+  if (starts_with_any (text, size, wide))
+    return ARTEFACT_wide_text;
   while (size > 0 && (*text == ' ' || *text == '\n' || *text == '\r' || *text == '\t')) {
     text++;
     size--;
@@ -84,13 +131,23 @@ static artefact sniff_artefact (const char *text, int64_t size) {
     return ARTEFACT_table;
   if (*text == '[')
     return sniff_list (text, size);
+  if (slice_starts (all, "ferry-text/") && !slice_starts (all, "ferry-text/1"))
+    return ARTEFACT_later_plain;
   return is_stacks (text, size) ? ARTEFACT_stacks : ARTEFACTS;
 }
 
-bool artefact_refuse (const char *text, int64_t size, error *err) {
-  artefact a = sniff_artefact (text, size);
+static bool refuse (artefact a, error *err) {
   if (a == ARTEFACTS)
     return true;
   return error_set (err, a == ARTEFACT_empty ? ERR_input : ERR_infeasible, "this is %s. %s",
                     table[a].says, table[a].next);
+}
+
+bool artefact_refuse (const char *text, int64_t size, error *err) {
+  return refuse (sniff_artefact (text, size), err);
+}
+
+bool artefact_refuse_table (const char *text, int64_t size, error *err) {
+  slice all = { text, size < 4096 ? size : 4096, false };
+  return refuse (size > 0 ? sniff_table (all) : ARTEFACTS, err);
 }

@@ -26,7 +26,7 @@ typedef struct import_facts {
   int64_t widened;            /* calls of autograd that do not list what they use */
   int64_t ops_by_nobody;      /* ops without a call, and so without tensors */
   const char *two_runs;       /* why the two files look like two runs */
-  const char *unmarked;        /* how the step was told where no mark says it */
+  const char *unmarked;       /* how the step was told where no mark says it */
   int64_t other_steps, same_steps;
   int64_t *moved_bytes; /* per op: what its kernels certainly read or wrote; NULL: not known */
   int32_t *created;     /* tensors that the update made to stay, in ascending order */
@@ -64,6 +64,8 @@ bool plain_sniff (const char *text, int64_t size);
 
 /* False, and an error that names it, where the text is a known artefact that cannot be planned. */
 bool artefact_refuse (const char *text, int64_t size, error *err) MUST_CHECK;
+/* The same of a text that is none of the formats: a table of something else. */
+bool artefact_refuse_table (const char *text, int64_t size, error *err) MUST_CHECK;
 
 /* ---- the report ---- */
 

@@ -176,6 +176,11 @@ static bool choose_device (import_job *job, const kineto *k, kineto_iteration *i
   int n = 0;
   for (int32_t i = 0; i < k->n_gpu; i++)
     tally_of (rows, &n, k->gpu[i].device)->count++;
+  if (n == 0 && k->n_ops == 0)
+    return error_set (job->err, ERR_infeasible,
+                      "a timeline without one event of PyTorch's profiler, as TensorFlow, JAX and "
+                      "other tracers write: it does not say what is held. Record a step with "
+                      "torch.profiler (docs/record.md)");
   if (n == 0)
     return error_set (job->err, ERR_infeasible,
                       "no GPU events (CPU-only profile?): profile with "

@@ -84,7 +84,7 @@ static bool read_row (import_job *job, const import_text *file, int64_t *at, int
     seen[c] = true;
     if (c == COLUMN_ID)
       out->id = field;
-    else if (!slice_decimal (field, 0, &numbers[c]))
+    else if (memchr (field.at, '.', (size_t)field.size) || !slice_decimal (field, 0, &numbers[c]))
       return bad_line (job, line, (int)(from - start) + 1, row, "a whole number was expected");
   }
   for (int c = 0; c < COLUMNS; c++)

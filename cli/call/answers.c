@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* Answers of a command: a result to standard output or a file, notes to standard error. */
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/file.h"
+#include "cli/call/call.h"
+
+static bool has_option (const call *c, const char *name) {
+  for (const cli_option *o = c->command->options; o && o->name; o++)
+    if (strcmp (o->name, name) == 0)
+      return true;
+  return false;
+}
+
+/* Two results in one stream are none. Said before the work, not after it. */
+bool call_has_one_stdout (call *c) {
+  static const char *const files[] = { "output", "dump", "tsv", "svg", "html", "chrome" };
+  const char *taken = c->json ? "json" : NULL;
+  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+    if (!has_option (c, files[i]) || !call_is_stdout (call_text (c, files[i])))
+      continue;
+    if (taken)
+      return error_set (&c->err, ERR_usage,
+                        "only one of --%s and --%s can have standard output: give the other a FILE",
+                        taken, files[i]);
+    taken = files[i];
+  }
+  return true;
+}
+
+bool call_is_stdout (const char *path) {
+  return path && strcmp (path, "-") == 0;
+}
+
+bool call_write (call *c, const char *path, const void *data, int64_t size) {
+  call_clear_line (c);
+  if (path && strcmp (path, "-") != 0)
+    return file_write (path, data, size, file_coding_of (path), &c->err);
+  if (size > 0)
+    fwrite (data, 1, (size_t)size, stdout);
+  return true; /* main looks at stdout once, at the end */
+}
+
+bool call_print_json (call *c, json_writer *w) {
+  bytes text = { 0 };
+  if (!json_finish (w, &text, &c->err))
+    return false;
+  bool ok = call_write (c, NULL, text.data, text.size);
+  bytes_free (&text);
+  return ok;
+}
+
+bool call_print_text (call *c, const char *key, const char *text) {
+  json_writer w;
+  json_begin (&w, 1);
+  json_open_object (&w);
+  json_add_text (&w, key, text);
+  json_close_object (&w);
+  return call_print_json (c, &w);
+}
+
+bool call_json_beside (call *c, const char *option) {
+  const char *path = c->json ? call_text (c, option) : option;
+  return (path && strcmp (path, "-") != 0) ||
+         error_set (&c->err, ERR_usage,
+                    "with --json the answer is on standard output: give --%s FILE for the rest",
+                    option);
+}
+
+void call_note (const call *c, const char *format, ...) {
+  if (c->quiet)
+    return;
+  va_list args;
+  va_start (args, format);
+  call_clear_line (c);
+  fputs ("ferry: ", stderr);
+  vfprintf (stderr, format, args);
+  fputc ('\n', stderr);
+  va_end (args);
+}
+
+int call_failed (const call *c) {
+  return error_exit_status (c->err.code);
+}

@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a program does with weights and optimizer state between two steps, when some of it is away.
+
+An op on a storage whose bytes are gone reads what is not there. So from the end of a step to the next call
+of the model every op passes here, and what it asks for is brought back first. What is written into a file
+takes bytes past all ops; so all comes back before a state_dict is made.
+"""
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from .storages import storage_of, tensors_in
+
+
+class Outside(TorchDispatchMode):
+    """Entered by `begin`, where anything is away; left by `end`."""
+
+    def __init__(self, follower):
+        super().__init__()
+        self.follower, self.entered = follower, False
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        for tensor in tensors_in([args, kwargs], []):
+            storage = storage_of(tensor)
+            slot = None if storage is None else self.follower.known.find(storage)
+            if slot is not None and slot.is_out():
+                self.follower.ensure(slot)
+        return func(*args, **kwargs)
+
+    def begin(self):
+        if not self.entered and any(slot.is_out() for slot in self.follower.standing.values()):
+            self.__enter__()
+            self.entered = True
+
+    def end(self):
+        if self.entered:
+            self.entered = False
+            self.__exit__(None, None, None)
+
+
+class Before:
+    """A method of this one object, behind `act()`, for a while."""
+
+    def __init__(self, owner, name, act):
+        self.owner, self.name, self.before = owner, name, owner.__dict__.get(name)
+        inner = getattr(owner, name)
+
+        def method(*arguments, **options):
+            act()
+            return inner(*arguments, **options)
+        setattr(owner, name, method)
+
+    def undo(self):
+        if self.before is None:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.before)

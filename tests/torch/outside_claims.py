@@ -1,0 +1,89 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""What a program reads between two steps is there, though the plan has it on the host."""
+import copy
+import json
+import os
+
+import torch
+
+import ferry_torch
+from common import Job, budget_of, card, ferry, same
+from ferry_torch import trace as traces
+from ferry_torch.storages import storage_of
+from nets import OPTIMIZERS, Cnn, pictures
+
+
+def wide():
+    """Weights and their state are most of it, so that they have to leave."""
+    return Cnn(40)
+
+
+def away(folder):
+    """A job, another one like it, and a plan by which weights or state are on the host between steps."""
+    jobs = [Job(wide, OPTIMIZERS["adam"], pictures(20, 10, batch=2)) for _ in range(2)]
+    for job in jobs:
+        job.step(0)
+    path, plan = os.path.join(folder, "step.json"), os.path.join(folder, "plan.json")
+    with ferry_torch.record(path, jobs[0].model, jobs[0].optimizer):
+        jobs[0].step(1)
+    jobs[1].step(1)
+    trace = traces.load(path)
+    for op in trace["ops"]:
+        op["ns"] = 100000
+    traces.store(trace, path)
+    ferry("solve", path, "-d", card(folder), "--for", "torch", "-o", plan, "--gap", "50%",
+          "--budget", f"{budget_of(path, card(folder), 0.05)}B")
+    return jobs, plan
+
+
+def gone(run):
+    return [slot for slot in run.follower.standing.values() if storage_of(slot.tensor).nbytes() == 0]
+
+
+def test_something_is_away_between_steps(folder):
+    (job, _), plan = away(folder)
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        job.step(2), job.step(3)
+        assert gone(run), "nothing is away: the other claims here say nothing"
+
+
+def test_an_op_on_what_is_away_brings_it_back(folder):
+    (job, plain), plan = away(folder)
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        for n in range(2, 6):
+            job.step(n), plain.step(n)
+            assert gone(run)
+            for j in (job, plain):
+                j.losses.append(sum(p.double().sum().item() for p in j.model.parameters()))
+                j.losses.append(sum(s["exp_avg"].double().sum().item() for s in j.optimizer.state.values()))
+            for p, q in zip(job.model.parameters(), plain.model.parameters()):
+                with torch.no_grad():  # a program of its own, as an average of weights
+                    p.mul_(0.999), q.mul_(0.999)
+    assert same(job.result(), plain.result())
+
+
+def test_what_is_saved_is_whole(folder):
+    (job, plain), plan = away(folder)
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        job.step(2), plain.step(2)
+        assert gone(run)
+        kept = copy.deepcopy(job.model.state_dict())
+        torch.save({"model": job.model.state_dict(), "optimizer": job.optimizer.state_dict()}, folder + "/saved")
+        job.step(3), plain.step(3)
+    saved = torch.load(folder + "/saved")
+    fresh = Job(wide, OPTIMIZERS["adam"], pictures(20, 10, batch=2))
+    fresh.model.load_state_dict(saved["model"])
+    fresh.optimizer.load_state_dict(saved["optimizer"])
+    assert all(torch.equal(a, b) for a, b in zip(kept.values(), saved["model"].values()))
+    fresh.step(3)
+    assert all(map(torch.equal, fresh.model.state_dict().values(), plain.model.state_dict().values()))
+    assert "state_dict" not in job.model.__dict__ and "state_dict" not in job.optimizer.__dict__
+
+
+def test_steps_of_another_model_between_are_let_through(folder):
+    (job, plain), plan = away(folder)
+    other = Job(wide, OPTIMIZERS["momentum"], pictures(20, 10, batch=2))
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        for n in range(2, 5):
+            job.step(n), plain.step(n), other.step(n)
+    assert same(job.result(), plain.result()) and run.report.unmatched == 0, run.report.text()
