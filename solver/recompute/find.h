@@ -66,7 +66,17 @@ bool find_price (finding *f, error *err) MUST_CHECK;
 bool find_is_wild (const finding *f);
 /* Ticks used up, stopped, or so near to what no plan can beat that more is not worth the time. */
 bool find_is_over (const finding *f);
+/* Ticks used up, or stopped. */
+bool find_is_stopped (const finding *f);
+/* The best plan so far is near enough to what no plan can beat. */
+bool find_is_enough (const finding *f);
+void find_copy (const finding *f, drop_set *to, const drop_set *from);
+/* The kept sets, since they were for another room. */
+void find_forget (finding *f);
 bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, error *err) MUST_CHECK;
+
+/* The kept sets as plans, `most` of them; the best becomes the result where it is better. */
+bool find_try_kept (finding *f, int64_t most, error *err) MUST_CHECK;
 
 /* Sets to begin with: prefixes of the rankings, every k-th kept, and what the guide drops. */
 bool find_greedy (finding *f, error *err) MUST_CHECK;
@@ -85,5 +95,9 @@ bool find_segments (finding *f, int64_t until, error *err) MUST_CHECK;
 bool find_by_classes (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
 /* From a set on, by small changes and by whole stretches of equal drops; `until` in ticks. */
 bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
+
+/* With less room or more, as plans show it; with segments or without, where nothing fits. */
+bool find_room (finding *f, error *err) MUST_CHECK;
+bool find_fit (finding *f, bool segments, error *err) MUST_CHECK;
 
 #endif
