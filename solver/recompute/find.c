@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What may be dropped, what a set of it is guessed to cost, and the few best sets so far, which
-   quick plans judge. */
+/* The drops that may be chosen, the guessed cost of a set of them, and the few best sets so far,
+   which quick plans judge. */
 #include "solver/recompute/find.h"
 
 #include <assert.h>
