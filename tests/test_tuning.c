@@ -143,10 +143,10 @@ START_TEST (each_strategy_can_be_switched_off) {
     ck_assert (read (&t, &err, "%s=%lld", name, 1) && !t.off[i]);
   }
   static const strategy_id seen[] = {
-    STRATEGY_ATTEMPT_still,       STRATEGY_ATTEMPT_first,  STRATEGY_ATTEMPT_others,
-    STRATEGY_ATTEMPT_walk,        STRATEGY_DROPS_prefixes, STRATEGY_DROPS_segments,
-    STRATEGY_DROPS_classes,       STRATEGY_DROPS_climb,    STRATEGY_SEARCH_cuts,
-    STRATEGY_SEARCH_program_sets, STRATEGY_SEARCH_drops,
+    STRATEGY_ATTEMPT_still, STRATEGY_ATTEMPT_first,  STRATEGY_ATTEMPT_others,
+    STRATEGY_ATTEMPT_walk,  STRATEGY_DROPS_prefixes, STRATEGY_DROPS_segments,
+    STRATEGY_DROPS_climb,   STRATEGY_SEARCH_cuts,    STRATEGY_SEARCH_program_sets,
+    STRATEGY_SEARCH_drops,
   };
   for (size_t i = 0; i < sizeof seen / sizeof *seen; i++)
     ck_assert_msg (full.of[seen[i]].tried + full.of[seen[i]].spent, "%s did nothing",

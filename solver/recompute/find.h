@@ -91,8 +91,6 @@ bool find_take (finding *f, const variant *v, variant_value *seen, error *err) M
 /* Tensors that segments of the way forward hand on are kept, in file recompute_segments; `until` in
    ticks. */
 bool find_segments (finding *f, int64_t until, error *err) MUST_CHECK;
-/* From a set on, whole classes of drops that have the same part in each layer. */
-bool find_by_classes (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
 /* From a set on, by small changes and by whole stretches of equal drops; `until` in ticks. */
 bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
 

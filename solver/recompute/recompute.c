@@ -31,13 +31,6 @@ static bool with_segments (finding *f, error *err) {
   return ok;
 }
 
-static bool with_classes (finding *f, error *err) {
-  find_copy (f, &f->second, &f->kept[0]);
-  int64_t left = f->limit_ticks - f->ticks;
-  return find_by_classes (f, &f->second, f->ticks + left / f->part, err) &&
-         find_try_kept (f, 2, err);
-}
-
 static bool with_online (finding *f, error *err) {
   return find_online (f, err);
 }
