@@ -231,10 +231,9 @@ bool find_begin (finding *f, error *err) {
   f->least_ns = f->guide && f->guide->fits ? f->guide->bound.lower_bound_ns : f->rw_ns;
   f->enough_ns = f->least_ns + units_scale (f->least_ns, gap_ppm, 1000000);
   f->now.chosen = NEW (f->arena, f->n_drops, uint8_t, err);
-  f->second.chosen = NEW (f->arena, f->n_drops, uint8_t, err);
   f->order = NEW (f->arena, f->n_drops, int32_t, err);
   f->dropped = NEW (f->arena, f->n_drops, double, err);
-  if (!f->now.chosen || !f->second.chosen || !f->order || !f->dropped)
+  if (!f->now.chosen || !f->order || !f->dropped)
     return false;
   for (int i = 0; i < KEPT_SETS; i++)
     if (!(f->kept[i].chosen = NEW (f->arena, f->n_drops, uint8_t, err)))

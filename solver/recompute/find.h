@@ -46,8 +46,6 @@ typedef struct finding {
   int64_t lacking_bytes; /* the least that one of the sets tried last lacks; 0: one fits */
   bool looks;            /* the first sets were not enough */
   int64_t part;          /* one in so many of the ticks left is for the strategy that runs */
-  drop_set second;       /* of the kept ones, before the best was changed */
-  int64_t left_ticks;    /* when the best began to be */
   int32_t *order;
   const recompute_program *guide;
   double *dropped; /* per drop, by the guide */
@@ -78,12 +76,10 @@ bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, erro
 /* The kept sets as plans, `most` of them; the best becomes the result where it is better. */
 bool find_try_kept (finding *f, int64_t most, error *err) MUST_CHECK;
 
-/* Sets to begin with: prefixes of the rankings, every k-th kept, and what the guide drops. */
+/* Sets to begin with: prefixes of the rankings. */
 bool find_greedy (finding *f, error *err) MUST_CHECK;
 /* Those of one ranking; how many of it the best one has. */
 bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) MUST_CHECK;
-bool find_every (finding *f, error *err) MUST_CHECK;
-bool find_thresholds (finding *f, error *err) MUST_CHECK;
 /* Entries that an online rule made, as they are and as a set; in file recompute/online. */
 bool find_online (finding *f, error *err) MUST_CHECK;
 /* Entries from elsewhere: the result where their plans are better. */

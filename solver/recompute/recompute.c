@@ -35,23 +35,9 @@ static bool with_online (finding *f, error *err) {
   return find_online (f, err);
 }
 
-static bool with_every_kth (finding *f, error *err) {
-  return find_every (f, err);
-}
-
-static bool with_thresholds (finding *f, error *err) {
-  return find_thresholds (f, err);
-}
-
-/* From the best set on; the second is what it was before. */
 static bool with_climb (finding *f, error *err) {
-  find_copy (f, &f->second, &f->kept[f->n_kept > 1]);
-  f->left_ticks = f->limit_ticks - f->ticks;
-  return find_climb (f, &f->kept[0], f->ticks + f->left_ticks / f->part, err);
-}
-
-static bool with_climb_second (finding *f, error *err) {
-  return find_climb (f, &f->second, f->ticks + f->left_ticks / f->part, err);
+  int64_t left = f->limit_ticks - f->ticks;
+  return find_climb (f, &f->kept[0], f->ticks + left / f->part, err);
 }
 
 static bool with_room (finding *f, error *err) {
