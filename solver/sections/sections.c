@@ -2,11 +2,12 @@
 #include "solver/sections/sections.h"
 
 #include <assert.h>
-#include <string.h>
 
-#include "solver/sections/changes.h"
-
-/* ---- the search ---- */
+enum {
+  SHARES = TUNE_cuts_fit_ppm_last - TUNE_cuts_fit_ppm + 1,
+  TRIES = TUNE_cuts_parts_last - TUNE_cuts_parts + 1,
+  ROOM = SECTIONS_FORMS * TRIES + SHARES
+};
 
 static bool same (const variant *a, const variant *b) {
   if (a->n_sections != b->n_sections)
@@ -59,6 +60,7 @@ static bool consider (const trace *t, const solve_options *o, variant *v, arena 
   }
   if (value.bound_ns < f->least_bound_ns)
     f->least_bound_ns = value.bound_ns;
+  assert (f->count < ROOM);
   int32_t at = f->count++;
   for (; at > 0 && better (&value, &f->values[at - 1]); at--) {
     f->at[at] = f->at[at - 1];
@@ -73,86 +75,9 @@ static bool consider (const trace *t, const solve_options *o, variant *v, arena 
   return true;
 }
 
-/* ---- changes of the best one ---- */
-
-typedef struct improving {
-  const trace *t;
-  const solve_options *o;
-  arena *a, *scratch;
-  sections_family *f;
-  int32_t room;
-} improving;
-
-static bool try_changed (improving *w, const changing *c, error *err) {
-  variant v = { "changed", c->at, NULL, c->n, 0 };
-  return consider (w->t, w->o, &v, w->scratch, w->f, err);
-}
-
-static bool copy_best (improving *w, const variant *best, changing *c, error *err) {
-  section *list = NEW (w->a, best->n_sections + 2, section, err);
-  *c = (changing){ w->t, w->o, list, best->n_sections, 0 };
-  if (list)
-    memcpy (list, best->sections, (size_t)best->n_sections * sizeof *list);
-  return list;
-}
-
-/* One op more in a section of its own, where the trace is small enough to try them all. */
-static bool add_one (improving *w, const variant *best, error *err) {
-  int64_t few = tuned (w->o->tuning, TUNE_cuts_few_ops);
-  for (int32_t k = 0; w->t->n_ops <= few && k < w->t->n_ops && w->f->count < w->room; k++) {
-    int32_t at = 0;
-    changing c;
-    while (at < best->n_sections && best->sections[at].end <= k)
-      at++;
-    section one = { k, k + 1, best->sections[0].parts, SECTION_LEVEL };
-    if ((at < best->n_sections && best->sections[at].first <= k) ||
-        w->t->ops[k].parts < one.parts || w->o->section_orders == ORDERS_DEPTH)
-      continue;
-    if (!copy_best (w, best, &c, err))
-      return false;
-    changes_insert (&c, at, one);
-    if (!try_changed (w, &c, err))
-      return false;
-  }
-  return true;
-}
-
-/* The best cut again and again, each time with one section changed: where its bound is not below
-   the plan that stands, no plan is tried. */
-static bool change_one (improving *w, error *err) {
-  int64_t rounds = tuned (w->o->tuning, TUNE_cuts_rounds);
-  int64_t most_sections = tuned (w->o->tuning, TUNE_cuts_sections);
-  sections_family *f = w->f;
-  int64_t before_ns = f->count ? f->values[0].step_ns : 0;
-  for (int round = 0; f->count && round < rounds; round++) {
-    variant best = f->at[0];
-    if (best.n_sections > most_sections ||
-        f->values[0].step_ns <= solve_enough_ns (w->o->gap_ppm, f->compute_ns))
-      return true;
-    for (int32_t i = 0; i < best.n_sections; i++)
-      for (int how = 0; how < CHANGES; how++) {
-        changing c;
-        if (f->count >= w->room || solve_stops (w->o))
-          return true;
-        if (!copy_best (w, &best, &c, err))
-          return false;
-        c.i = i;
-        if (changes[how](&c) && !try_changed (w, &c, err))
-          return false;
-      }
-    if (!add_one (w, &best, err))
-      return false;
-    if (f->values[0].step_ns >= before_ns)
-      return true;
-    before_ns = f->values[0].step_ns;
-  }
-  return true;
-}
-
 /* If nothing fits so far: cuts of single ops, ever finer. */
 static bool fit_each (const trace *t, const solve_options *o, arena *a, arena *scratch,
                       sections_family *f, error *err) {
-  enum { SHARES = TUNE_cuts_fit_ppm_last - TUNE_cuts_fit_ppm + 1 };
   for (int i = 0; !f->count && i < SHARES; i++) {
     variant v;
     if (!sections_fit (t, o, tuned (o->tuning, TUNE_cuts_fit_ppm + (tuning_id)i), a, &v, err) ||
@@ -165,7 +90,6 @@ static bool fit_each (const trace *t, const solve_options *o, arena *a, arena *s
 /* Every form in every number of parts. */
 static bool propose_all (const trace *t, const solve_options *o, arena *a, arena *scratch,
                          sections_family *out, error *err) {
-  enum { TRIES = TUNE_cuts_parts_last - TUNE_cuts_parts + 1 };
   bool fixed = o->sections == SECTIONS_FIXED;
   for (int i = 0; i < (fixed ? 1 : TRIES); i++) {
     int64_t parts = fixed ? o->section_parts : tuned (o->tuning, TUNE_cuts_parts + (tuning_id)i);
@@ -189,16 +113,14 @@ bool sections_search (const trace *t, const solve_options *o, arena *a, sections
                       error *err) {
   assert (o->sections != SECTIONS_OFF);
   assert (o->sections != SECTIONS_FIXED || o->section_parts > 0);
-  enum { ROOM = 400 };
   *out = (sections_family){ .least_bound_ns = INT64_MAX,
                             .least_floor_bytes = INT64_MAX,
                             .compute_ns = trace_total_ns (t) };
   out->at = NEW (a, ROOM, variant, err);
   out->values = NEW (a, ROOM, variant_value, err);
   arena *scratch = arena_made (err);
-  improving w = { t, o, a, scratch, out, (int32_t)tuned (o->tuning, TUNE_cuts_room) };
   bool ok = scratch && out->at && out->values && propose_all (t, o, a, scratch, out, err) &&
-            (solve_stops (o) || (fit_each (t, o, a, scratch, out, err) && change_one (&w, err)));
+            (solve_stops (o) || fit_each (t, o, a, scratch, out, err));
   arena_free (scratch);
   return ok;
 }
