@@ -90,8 +90,8 @@ bool find_segments (finding *f, int64_t until, error *err) MUST_CHECK;
 /* From a set on, by small changes and by whole stretches of equal drops; `until` in ticks. */
 bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
 
-/* With less room or more, as plans show it; with segments or without, where nothing fits. */
+/* With less room or more, as plans show it; with less where nothing fits. */
 bool find_room (finding *f, error *err) MUST_CHECK;
-bool find_fit (finding *f, bool segments, error *err) MUST_CHECK;
+bool find_fit (finding *f, error *err) MUST_CHECK;
 
 #endif

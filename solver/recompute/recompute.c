@@ -15,13 +15,9 @@ static bool with_prefixes (finding *f, error *err) {
 }
 
 static bool with_fit (finding *f, error *err) {
-  bool ok = find_fit (f, false, err);
+  bool ok = find_fit (f, err);
   f->best.name = "greedy recompute";
   return ok;
-}
-
-static bool with_fit_cuts (finding *f, error *err) {
-  return find_fit (f, true, err);
 }
 
 static bool with_segments (finding *f, error *err) {

@@ -50,7 +50,7 @@ bool find_room (finding *f, error *err) {
 
 /* Sets were guessed to fit that do not, since granules and the pool of small tensors take more than
    was counted: less room by what they lack, until one does.  No limit is met before. */
-bool find_fit (finding *f, bool cuts, error *err) {
+bool find_fit (finding *f, error *err) {
   variant_value *value = &f->value;
   int64_t rounds = find_number (f, TUNE_fit_rounds), sets = find_number (f, TUNE_fit_sets);
   int64_t least = f->o->budget_bytes / find_number (f, TUNE_fit_least_part);
@@ -64,8 +64,7 @@ bool find_fit (finding *f, bool cuts, error *err) {
     f->limit_ticks = f->ticks + sets * (int64_t)f->rw.trace->n_ops / 4;
     value->over_bytes = INT64_MAX; /* of sets for this room */
     find_forget (f);
-    ok = (cuts ? find_segments (f, f->limit_ticks, err) : find_prefixes (f, BY_OWN, &n, err)) &&
-         find_try_kept (f, KEPT_SETS, err);
+    ok = find_prefixes (f, BY_OWN, &n, err) && find_try_kept (f, KEPT_SETS, err);
     lacking = value->over_bytes < INT64_MAX ? value->over_bytes : 0;
   }
   f->limit_ticks = limit_ticks;

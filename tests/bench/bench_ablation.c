@@ -46,7 +46,6 @@ static int list_ablations (ablation *list) {
       true, false },
     { -1, "all but first and walk", "layouts=0,every=0,others=0", true, false },
     { -1, "climb, room", "climb=0,room=0", false, true },
-    { -1, "program_sets, program_set_again", "program_sets=0,program_set_again=0", false, true },
   };
   int n = 0;
   for (int i = 0; i < STRATEGIES; i++) {
