@@ -57,30 +57,14 @@ arena *import_arena (void) {
   return lasting.at[lasting.count++] = arena_new (0);
 }
 
-trace *import_texts (const char *const *texts, int n, import_report *report, error *err) {
-  import_source sources[4];
-  trace *t = NULL;
-  arena *a = import_arena ();
-  for (int i = 0; i < n; i++)
-    sources[i] = (import_source){ i ? "b.json" : "a.json", texts[i], (int64_t)strlen (texts[i]) };
-  bool ok = import_memory (sources, n, NULL, a, &t, report, err);
-  ck_assert_int_eq (ok, t != NULL);
-  return t;
-}
-
 trace *import_good (const char *text, import_report *report) {
   error err = { 0 };
   char line[sizeof (error)];
-  trace *t = import_texts (&text, 1, report, &err);
-  ck_assert_msg (t != NULL, "%s", error_line (&err, line, sizeof line));
+  trace *t = NULL;
+  import_source source = { "a.json", text, (int64_t)strlen (text) };
+  bool ok = import_memory (&source, 1, NULL, import_arena (), &t, report, &err);
+  ck_assert_msg (ok && t, "%s", error_line (&err, line, sizeof line));
   return t;
-}
-
-void import_bad (const char *text, error *err) {
-  import_report report;
-  memset (err, 0, sizeof *err);
-  ck_assert_ptr_null (import_texts (&text, 1, &report, err));
-  ck_assert_int_ne (err->code, ERR_none);
 }
 
 int64_t tensor_named (const trace *t, const char *name) {

@@ -19,12 +19,9 @@ void import_case_open (import_case *c, const char *path);
 void import_case_text (import_case *c, const char *name, const void *data, int64_t size);
 void import_case_close (import_case *c);
 
-/* import_memory of texts that end in NUL; the arena lives until the test ends. */
-trace *import_texts (const char *const *texts, int n, import_report *report, error *err);
-/* Fails the test where the import fails. */
+/* A text that ends in NUL; the arena lives until the test ends. Fails the test where it is no
+   profile. */
 trace *import_good (const char *text, import_report *report);
-/* Fails the test where the import succeeds; the message lies in *err. */
-void import_bad (const char *text, error *err);
 
 int64_t tensor_named (const trace *t, const char *name); /* -1: none */
 bool list_holds (const index_list *l, int64_t tensor);

@@ -20,71 +20,15 @@ static const trace *parsed (const char *text, arena *a) {
   return t;
 }
 
-/* Worked out by hand: w 100 always; x 1000 over ops 0 to 2, y 500 over 1 and 2, a workspace of 50
-   at op 1, d 10 pinned at op 2 only. */
-static const char by_hand[] =
-    "{\"format\":\"ferry-trace/1\",\"batch\":10,\"tensors\":["
-    "{\"name\":\"w\",\"bytes\":100,\"kind\":\"parameter\"},"
-    "{\"name\":\"x\",\"bytes\":1000,\"kind\":\"activation\",\"split\":\"batch\"},"
-    "{\"name\":\"y\",\"bytes\":500,\"kind\":\"activation\"},"
-    "{\"name\":\"d\",\"bytes\":10,\"pinned\":true},"
-    "{\"name\":\"nothing\",\"bytes\":9999},"
-    "{\"name\":\"idle\",\"bytes\":7,\"kind\":\"optimizer\"}],\"ops\":["
-    "{\"name\":\"a\",\"ns\":5,\"reads\":[0],\"writes\":[1],\"parts\":4},"
-    "{\"name\":\"b\",\"ns\":7,\"gap_ns\":3,\"reads\":[0],\"writes\":[2],\"workspace_bytes\":50},"
-    "{\"name\":\"c\",\"ns\":11,\"reads\":[1,2],\"writes\":[1,3],\"parts\":20},"
-    "{\"name\":\"d\",\"ns\":2,\"reads\":[0]}]}";
+/* The figures of one trace, worked out by hand, are tests/cases/info-figures. */
 
-START_TEST (the_figures_are_those_worked_out_by_hand) {
-  arena *a = arena_new (0);
-  summary s = summed (parsed (by_hand, a), a);
-  static const int64_t bytes_at[] = { 1107, 1657, 1617, 107 };
-  for (int i = 0; i < 4; i++)
-    ck_assert_int_eq (s.bytes_at[i], bytes_at[i]);
-  ck_assert_int_eq (s.peak_bytes, 1657);
-  ck_assert_int_eq (s.peak_op, 1);
-  ck_assert_int_eq (s.compute_ns, 25);
-  ck_assert_int_eq (s.idle_ns, 3);
-  ck_assert_int_eq (s.tensor_bytes, 1617);
-  ck_assert_int_eq (s.persistent_bytes, 107);
-  ck_assert_int_eq (s.kinds[TENSOR_ACTIVATION].bytes, 1500);
-  ck_assert_int_eq (s.kinds[TENSOR_ACTIVATION].count, 2);
-  ck_assert_int_eq (s.kinds[TENSOR_TEMPORARY].count, 1); /* `nothing` is none */
-  arena_free (a);
-}
-END_TEST
-
-START_TEST (the_floor_is_the_largest_working_set) {
-  arena *a = arena_new (0);
-  summary s = summed (parsed (by_hand, a), a);
-  ck_assert_int_eq (s.floor_bytes, 1510); /* op c: x, y, d */
-  ck_assert_int_eq (s.floor_op, 2);
-  /* a in 4 parts: 3 items of x, 300, and w: 400. b: 650. c in 10 parts, not 20, as there are 10
-     items: 100 of x, y, d: 610. */
-  ck_assert_int_eq (s.floor_sections_bytes, 650);
-  ck_assert_int_eq (s.floor_sections_op, 1);
-  arena_free (a);
-}
-END_TEST
-
-START_TEST (holders_are_those_that_live_at_the_peak_largest_first) {
-  arena *a = arena_new (0);
-  summary s = summed (parsed (by_hand, a), a);
-  static const int32_t expected[] = { 1, 2, 0, 5 };
-  ck_assert_int_eq (s.n_holders, 4);
-  for (int i = 0; i < 4; i++)
-    ck_assert_int_eq (s.holders[i], expected[i]);
-  arena_free (a);
-}
-END_TEST
+static const char one_tensor[] = "{\"format\":\"ferry-trace/1\",\"tensors\":[{\"bytes\":8,"
+                                 "\"born_before\":0,\"dies_after\":3}],\"ops\":[{},"
+                                 "{\"writes\":[0]},{\"reads\":[0]},{},{}]}";
 
 START_TEST (born_before_and_dies_after_widen_a_life) {
   arena *a = arena_new (0);
-  summary s = summed (parsed ("{\"format\":\"ferry-trace/1\",\"tensors\":[{\"bytes\":8,"
-                              "\"born_before\":0,\"dies_after\":3}],\"ops\":[{},{\"writes\":[0]},"
-                              "{\"reads\":[0]},{},{}]}",
-                              a),
-                      a);
+  summary s = summed (parsed (one_tensor, a), a);
   static const int64_t bytes_at[] = { 8, 8, 8, 8, 0 };
   for (int i = 0; i < 5; i++)
     ck_assert_int_eq (s.bytes_at[i], bytes_at[i]);
@@ -197,7 +141,7 @@ END_TEST
 
 START_TEST (every_failing_allocation_is_reported) {
   arena *a = arena_new (0);
-  const trace *t = parsed (by_hand, a);
+  const trace *t = parsed (one_tensor, a);
   for (int n = 1; n <= 2; n++) {
     summary s;
     error err = { 0 };
@@ -211,9 +155,6 @@ END_TEST
 
 int main (void) {
   const TTest *const tests[] = {
-    the_figures_are_those_worked_out_by_hand,
-    the_floor_is_the_largest_working_set,
-    holders_are_those_that_live_at_the_peak_largest_first,
     born_before_and_dies_after_widen_a_life,
     sums_beyond_64_bits_are_an_error,
     random_traces_agree_with_plain_loops,

@@ -189,7 +189,7 @@ END
 }
 grows() { # with the slowdown and with the budget
   local how last=0 now
-  for how in "-b 56MiB -s 10%" "-b 64MiB -s 10%" "-b 64MiB -s 20%" "-b 64MiB -s 40%"; do
+  for how in "-b 56MiB -s 10%" "-b 64MiB -s 10%" "-b 64MiB -s 40%"; do
     now=$("$ferry" max-batch -q alexnet --image 64 --width-divisor 4 --classes 100 -d v100 $how --limit 300 --fine 8 --json |
       grep -o '"batch": *[0-9]*' | grep -o '[0-9]*$' | tr '\n' ' ')
     python3 -c 'import sys; a, b = ([int (x) for x in s.split ()] for s in sys.argv[1:]); assert len (b) >= 4 and all (x <= y for x, y in zip (a, b)), (a, b)' "$([ "$last" = 0 ] && echo "$now" || echo "$last")" "$now" || return 1

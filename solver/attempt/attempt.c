@@ -117,10 +117,6 @@ static bool has_plan (search *s) {
   return goes_on (s) && s->best.step_ns < INT64_MAX;
 }
 
-static bool has_none (search *s) {
-  return searches (s) && s->best.step_ns == INT64_MAX;
-}
-
 /* ---- the strategies that are not files of their own ---- */
 
 /* Groups and granules may be why one layout does not fit. */

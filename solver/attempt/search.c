@@ -14,16 +14,6 @@ static int64_t number (const search *s, tuning_id id) {
   return tuned (s->options->tuning, id);
 }
 
-/* The k-th of a list. */
-static int64_t number_of (const search *s, tuning_id list, int k) {
-  return number (s, list + (tuning_id)k);
-}
-
-/* Little is lost by trying all of it. */
-static bool is_small (const search *s) {
-  return s->layouts->step.gaps.n_ops <= number (s, TUNE_starts_few_ops);
-}
-
 void search_clear (candidate *c, const layout *l) {
   assert (c->of && c->parts && c->not_before);
   c->layout = l;
@@ -216,7 +206,7 @@ bool search_is_over (search *s) {
 }
 
 bool search_has_started (search *s) {
-  return search_is_over (s) || (!is_small (s) && s->tried >= number (s, TUNE_starts_least_tried) &&
+  return search_is_over (s) || (s->tried >= number (s, TUNE_starts_least_tried) &&
                                 s->best.step_ns < INT64_MAX && s->ticks >= s->until_ticks);
 }
 
@@ -242,13 +232,7 @@ bool search_try (search *s, error *err) {
 
 /* ---- starts ---- */
 
-enum {
-  ROOMS_ALL = TUNE_starts_room_ppm_last - TUNE_starts_room_ppm + 1, /* if there is no plan yet */
-  EARLIES = TUNE_starts_early_ppm_last - TUNE_starts_early_ppm + 1,
-  WIDE = TUNE_margins_wide_ppm_last - TUNE_margins_wide_ppm + 1,
-  TURNED = TUNE_margins_turned_ppm_last - TUNE_margins_turned_ppm + 1
-};
-enum { FIRST_ROOMS = 2, FIRST_EARLIES = 1 }; /* tried with every layout */
+enum { ROOMS = TUNE_starts_room_ppm_last - TUNE_starts_room_ppm + 1 };
 
 bool search_round (search *s, const layout *l, round_start start, int64_t room_ppm, bool *fits,
                    error *err) {
@@ -276,38 +260,19 @@ bool search_round (search *s, const layout *l, round_start start, int64_t room_p
   return true;
 }
 
-/* One rounding, with each of the timings [first, end). */
-static bool start_from (search *s, const layout *l, round_start start, int room, int first, int end,
-                        error *err) {
-  bool fits;
-  if (!search_round (s, l, start, number_of (s, TUNE_starts_room_ppm, room), &fits, err))
-    return false;
-  s->trial.by_release = s->best.by_release;
-  for (int j = first; fits && j < end && !search_has_started (s); j++) {
-    s->trial.early_ppm = number_of (s, TUNE_starts_early_ppm, j);
-    if (!search_try (s, err))
-      return false;
-  }
-  return true;
-}
-
-/* The starts that every layout is judged by. */
-static bool first_starts (search *s, const layout *l, error *err) {
-  for (int room = 0; room < FIRST_ROOMS; room++)
-    for (round_start start = 0; start < ROUND_STARTS; start++)
-      if (round_is_guided (start) == (l->share != NULL) && !search_has_started (s) &&
-          !start_from (s, l, start, room, 0, FIRST_EARLIES, err))
-        return false;
-  return true;
-}
-
-static bool other_starts (search *s, const layout *l, error *err) {
-  int rooms = s->best.step_ns < INT64_MAX ? (int)number (s, TUNE_starts_rooms) : ROOMS_ALL;
-  for (int room = 0; room < rooms; room++)
+/* The roundings that a layout is judged by. */
+static bool starts_of (search *s, const layout *l, error *err) {
+  for (int room = 0; room < ROOMS; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++) {
-      bool done = room < FIRST_ROOMS && round_is_guided (start) == (l->share != NULL);
-      if ((l->share || !round_is_guided (start)) && !search_has_started (s) &&
-          !start_from (s, l, start, room, done ? FIRST_EARLIES : 0, EARLIES, err))
+      bool fits;
+      if (round_is_guided (start) != (l->share != NULL) || search_has_started (s))
+        continue;
+      if (!search_round (s, l, start, number (s, TUNE_starts_room_ppm + (tuning_id)room), &fits,
+                         err))
+        return false;
+      s->trial.by_release = s->best.by_release;
+      s->trial.early_ppm = number (s, TUNE_starts_early_ppm);
+      if (fits && !search_try (s, err))
         return false;
     }
   return true;
@@ -316,80 +281,12 @@ static bool other_starts (search *s, const layout *l, error *err) {
 /* The first layout alone: where that ends the search no other need be made, and of a large trace
    all of them are most of the memory. */
 bool search_first (search *s, error *err) {
-  return first_starts (s, s->layouts, err);
+  return starts_of (s, s->layouts, err);
 }
 
 bool search_others (search *s, error *err) {
   for (int32_t i = 1; i < s->n_layouts; i++)
-    if (!search_has_started (s) && !first_starts (s, &s->layouts[i], err))
-      return false;
-  return true;
-}
-
-/* If none of them fitted, or little is lost by it, all layouts are tried to the end. */
-bool search_starts (search *s, error *err) {
-  bool all = s->best.step_ns == INT64_MAX || is_small (s);
-  const layout *best = s->best.layout;
-  for (int32_t i = 0; i < s->n_layouts; i++)
-    if ((all || &s->layouts[i] == best) && !search_has_started (s) &&
-        !other_starts (s, &s->layouts[i], err))
-      return false;
-  return true;
-}
-
-/* ---- margins ---- */
-
-static bool try_timing (search *s, int64_t early_ppm, bool by_release, error *err) {
-  if (search_has_started (s) ||
-      (early_ppm == s->best.early_ppm && by_release == s->best.by_release))
-    return true;
-  search_copy (&s->trial, &s->best);
-  s->trial.early_ppm = early_ppm;
-  s->trial.by_release = by_release;
-  return search_try (s, err);
-}
-
-/* The same moves with other timings: coarse steps over a wide range, the other order of the copies
-   in, then finer steps about the best. */
-bool search_margins (search *s, error *err) {
-  for (int i = 0; i < TURNED; i++)
-    if (!try_timing (s, number_of (s, TUNE_margins_turned_ppm, i), !s->best.by_release, err))
-      return false;
-  for (int i = 0; i < WIDE; i++)
-    if (!try_timing (s, number_of (s, TUNE_margins_wide_ppm, i), s->best.by_release, err))
-      return false;
-  int64_t least_ppm = number (s, TUNE_margins_least_ppm);
-  int64_t step_ppm = s->best.early_ppm / 2 > least_ppm ? s->best.early_ppm / 2 : least_ppm;
-  int64_t steps = number (s, TUNE_margins_fine_steps);
-  for (int64_t i = 0; i < steps && s->best.early_ppm >= 0; i++, step_ppm /= 2) {
-    int64_t at_ppm = s->best.early_ppm;
-    if (!try_timing (s, at_ppm + step_ppm, s->best.by_release, err) ||
-        (at_ppm >= step_ppm && !try_timing (s, at_ppm - step_ppm, s->best.by_release, err)))
-      return false;
-  }
-  return true;
-}
-
-/* ---- if nothing fits ---- */
-
-static bool all_away (search *s, const layout *l, error *err) {
-  const gaps *g = &l->step.gaps;
-  search_clear (&s->trial, l);
-  for (int32_t i = 0; i < g->count; i++) {
-    const unit_info *u = &l->step.units.at[g->at[i].unit];
-    if (u->bytes > 0 && !u->pinned && !g->at[i].unused)
-      s->trial.parts[i] = l->of[g->at[i].unit];
-  }
-  s->trial.found_by = "all away";
-  s->trial.early_ppm = -1;
-  return search_try (s, err);
-}
-
-/* If the tensors that must leave find no places, more places may do: everything goes whenever it
-   can. */
-bool search_all_away (search *s, error *err) {
-  for (int32_t i = 0; i < s->n_layouts && s->best.step_ns == INT64_MAX; i++)
-    if (!all_away (s, &s->layouts[i], err))
+    if (!search_has_started (s) && !starts_of (s, &s->layouts[i], err))
       return false;
   return true;
 }

@@ -79,9 +79,6 @@ bool search_follow (search *s, error *err) MUST_CHECK;
 bool search_first (search *s, error *err) MUST_CHECK;
 bool search_every (search *s, error *err) MUST_CHECK;
 bool search_others (search *s, error *err) MUST_CHECK;
-bool search_margins (search *s, error *err) MUST_CHECK;
-bool search_starts (search *s, error *err) MUST_CHECK;
-bool search_all_away (search *s, error *err) MUST_CHECK;
 bool search_walk (search *s, error *err) MUST_CHECK;
 
 #endif

@@ -46,8 +46,6 @@ typedef struct finding {
   int64_t lacking_bytes; /* the least that one of the sets tried last lacks; 0: one fits */
   bool looks;            /* the first sets were not enough */
   int64_t part;          /* one in so many of the ticks left is for the strategy that runs */
-  drop_set second;       /* of the kept ones, before the best was changed */
-  int64_t left_ticks;    /* when the best began to be */
   int32_t *order;
   const recompute_program *guide;
   double *dropped; /* per drop, by the guide */
@@ -66,14 +64,22 @@ bool find_price (finding *f, error *err) MUST_CHECK;
 bool find_is_wild (const finding *f);
 /* Ticks used up, stopped, or so near to what no plan can beat that more is not worth the time. */
 bool find_is_over (const finding *f);
+/* Ticks used up, or stopped. */
+bool find_is_stopped (const finding *f);
+/* The best plan so far is near enough to what no plan can beat. */
+bool find_is_enough (const finding *f);
+void find_copy (const finding *f, drop_set *to, const drop_set *from);
+/* The kept sets, since they were for another room. */
+void find_forget (finding *f);
 bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, error *err) MUST_CHECK;
 
-/* Sets to begin with: prefixes of the rankings, every k-th kept, and what the guide drops. */
+/* The kept sets as plans, `most` of them; the best becomes the result where it is better. */
+bool find_try_kept (finding *f, int64_t most, error *err) MUST_CHECK;
+
+/* Sets to begin with: prefixes of the rankings. */
 bool find_greedy (finding *f, error *err) MUST_CHECK;
 /* Those of one ranking; how many of it the best one has. */
 bool find_prefixes (finding *f, drop_ranking by, int32_t *best, error *err) MUST_CHECK;
-bool find_every (finding *f, error *err) MUST_CHECK;
-bool find_thresholds (finding *f, error *err) MUST_CHECK;
 /* Entries that an online rule made, as they are and as a set; in file recompute/online. */
 bool find_online (finding *f, error *err) MUST_CHECK;
 /* Entries from elsewhere: the result where their plans are better. */
@@ -81,9 +87,11 @@ bool find_take (finding *f, const variant *v, variant_value *seen, error *err) M
 /* Tensors that segments of the way forward hand on are kept, in file recompute_segments; `until` in
    ticks. */
 bool find_segments (finding *f, int64_t until, error *err) MUST_CHECK;
-/* From a set on, whole classes of drops that have the same part in each layer. */
-bool find_by_classes (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
 /* From a set on, by small changes and by whole stretches of equal drops; `until` in ticks. */
 bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) MUST_CHECK;
+
+/* With less room or more, as plans show it; with less where nothing fits. */
+bool find_room (finding *f, error *err) MUST_CHECK;
+bool find_fit (finding *f, error *err) MUST_CHECK;
 
 #endif

@@ -109,7 +109,7 @@ bool search_solve (const trace *t, const solve_options *o, const effort *e, aren
   bool ok = search_own (t, o, &full, a, out, &why);
   if (ok && out->plan && open)
     ok = take_published (t, o, &full, a, out, &why);
-  else if (!ok && open && why.code == ERR_infeasible)
+  else if (!ok && open && !solve_stops (o) && (why.code == ERR_infeasible || why.code == ERR_limit))
     ok = published_alone (t, o, a, out, err) && out->plan;
   if (!ok && err && !err->code)
     *err = why;

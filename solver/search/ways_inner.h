@@ -46,7 +46,6 @@ typedef struct ways {
   recompute_program program; /* of the trace as it is, where drops are allowed */
   bool pays_alone;           /* so it says: drops alone may be faster than the best so far */
   variant guided[WAYS_SETS];
-  bound guided_bound;          /* of the best of them alone */
   ways_proposal at[WAYS_MOST]; /* those from `open` on are not solved yet, the best first */
   int32_t count, open, drops_tried;
   solution best, last; /* without a plan at first; what ways_try found last */
@@ -77,7 +76,6 @@ bool ways_try (ways *m, const variant *v, const variant_value *known, effort how
 bool ways_cuts (ways *m, error *err) MUST_CHECK;
 bool ways_program_sets (ways *m, error *err) MUST_CHECK;
 bool ways_drops (ways *m, error *err) MUST_CHECK;
-bool ways_program_set_again (ways *m, error *err) MUST_CHECK;
 bool ways_both (ways *m, error *err) MUST_CHECK;
 bool ways_small (ways *m, error *err) MUST_CHECK;
 

@@ -103,20 +103,6 @@ bool ways_program_sets (ways *m, error *err) {
     question q = !any ? known : slow ? link_question (m, link++) : budget_question (m, budget++);
     if (!ask (m, &q, i, &hope, err) || (hope && !ways_try (m, &m->guided[i], NULL, how, err)))
       return false;
-    if (m->taken == &m->guided[i])
-      m->guided_bound = m->best.bound;
   }
   return true;
-}
-
-bool ways_program_set_again (ways *m, error *err) {
-  effort how = in_full (m);
-  bool guided = false;
-  for (int i = 0; i < WAYS_SETS; i++)
-    guided |= m->taken == &m->guided[i];
-  if (!guided || m->ticks >= m->limit_ticks)
-    return true;
-  how.guide = &m->guided_bound;
-  how.limit_ticks = ways_share (m, m->part) * m->events;
-  return ways_try (m, m->taken, NULL, how, err);
 }

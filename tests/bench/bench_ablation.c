@@ -44,13 +44,8 @@ static int list_ablations (ablation *list) {
   static const ablation groups[] = {
     { -1, "every layout but two", "layout_tight=0,layout_close=0,layout_large=0,layout_many=0",
       true, false },
-    { -1, "margins, starts", "margins=0,starts=0", true, false },
-    { -1, "margins, starts, policies", "margins=0,starts=0,policies=0", true, false },
-    { -1, "all but first and walk", "layouts=0,every=0,others=0,margins=0,starts=0,policies=0",
-      true, false },
-    { -1, "classes, climbs", "classes=0,climb=0,climb_second=0,room=0", false, true },
-    { -1, "thresholds, every_kth", "thresholds=0,every_kth=0", false, true },
-    { -1, "program_sets, program_set_again", "program_sets=0,program_set_again=0", false, true },
+    { -1, "all but first and walk", "layouts=0,every=0,others=0", true, false },
+    { -1, "climb, room", "climb=0,room=0", false, true },
   };
   int n = 0;
   for (int i = 0; i < STRATEGIES; i++) {

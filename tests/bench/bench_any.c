@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound on cells that nobody chose.
-   bench_any SEED COUNT [TICKS] prints a line of JSON a cell, then the distribution of the gaps and
-   the worst five. Devices come from FERRY_DATADIR. */
+   bench_any SEED COUNT [TICKS [TUNE]] prints a line of JSON a cell, then the distribution of the
+   gaps and the worst five; TUNE as --tune takes it. Devices come from FERRY_DATADIR. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -20,24 +20,37 @@ static int by_gap (const void *x, const void *y) {
   return (a < b) - (a > b);
 }
 
-static bool run (uint64_t seed, int index, int64_t ticks, const char *devices, row *rows, int *n,
-                 double *seconds, error *err) {
+typedef struct asked {
+  uint64_t seed;
+  int64_t ticks;
+  tuning by;
+  char devices[4096];
+} asked;
+
+typedef struct seen {
+  row rows[MOST];
+  int n;
+  double seconds, ticks;
+} seen;
+
+static bool run (const asked *q, int index, seen *to, error *err) {
   arena *a = arena_made (err);
   any_cell c;
   any_answer x = { 0 };
-  bool ok =
-      a && any_draw (seed, index, devices, a, &c, err) && any_solve (&c, ticks, NULL, &x, err);
+  bool ok = a && any_draw (q->seed, index, q->devices, a, &c, err) &&
+            any_solve (&c, q->ticks, &q->by, &x, err);
   if (ok)
     printf ("{\"bench\":\"any\",\"cell\":\"%s\",\"ops\":%d,\"percent\":%d,\"drops\":%s,\"fits\":%s,"
-            "\"step_ns\":%lld,\"lower_bound_ns\":%lld,\"gap_percent\":%.4f,\"seconds\":%.2f,"
-            "\"why\":\"%s\"}\n",
+            "\"step_ns\":%lld,\"lower_bound_ns\":%lld,\"gap_percent\":%.4f,\"ticks\":%lld,"
+            "\"seconds\":%.2f,\"why\":\"%s\"}\n",
             c.name, c.trace->n_ops, c.percent, c.drops ? "true" : "false",
             x.fits ? "true" : "false", (long long)x.step_ns, (long long)x.bound_ns, x.gap,
-            x.seconds, x.why);
+            (long long)x.ticks, x.seconds, x.why);
   fflush (stdout);
-  *seconds += x.seconds;
+  to->seconds += x.seconds;
+  to->ticks += (double)x.ticks;
   if (ok && x.fits) {
-    row *r = &rows[(*n)++];
+    row *r = &to->rows[to->n++];
     snprintf (r->name, sizeof r->name, "%s, %d %%%s", c.name, c.percent, c.drops ? ", drops" : "");
     snprintf (r->why, sizeof r->why, "%s", x.why);
     r->gap = x.gap;
@@ -47,31 +60,35 @@ static bool run (uint64_t seed, int index, int64_t ticks, const char *devices, r
 }
 
 int main (int argc, char **argv) {
-  static row rows[MOST];
+  static seen all;
+  static asked q;
   static double gaps[MOST];
   const char *seed = bench_argument (argc, argv, 1), *many = bench_argument (argc, argv, 2);
-  const char *limit = bench_argument (argc, argv, 3), *data = getenv ("FERRY_DATADIR");
-  char devices[4096];
-  int count = many ? (int)strtol (many, NULL, 10) : 10, n = 0;
-  double seconds = 0;
-  snprintf (devices, sizeof devices, "%s/devices", data ? data : "data");
+  const char *limit = bench_argument (argc, argv, 3), *tune = bench_argument (argc, argv, 4);
+  const char *data = getenv ("FERRY_DATADIR");
+  int count = many ? (int)strtol (many, NULL, 10) : 10;
+  error err = { 0 };
+  char line[sizeof (error)];
+  q.seed = seed ? strtoull (seed, NULL, 10) : 1;
+  q.ticks = limit ? strtoll (limit, NULL, 10) : 0;
+  q.by = tuning_shipped;
+  snprintf (q.devices, sizeof q.devices, "%s/devices", data ? data : "data");
   count = count > MOST ? MOST : count;
-  for (int i = 0; i < count; i++) {
-    error err = { 0 };
-    char line[sizeof (error)];
-    if (!run (seed ? strtoull (seed, NULL, 10) : 1, i, limit ? strtoll (limit, NULL, 10) : 0,
-              devices, rows, &n, &seconds, &err)) {
-      fprintf (stderr, "%s\n", error_line (&err, line, sizeof line));
-      return EXIT_FAILURE;
-    }
+  bool ok = !tune || tuning_read (&q.by, tune, &err);
+  for (int i = 0; ok && i < count; i++)
+    ok = run (&q, i, &all, &err);
+  if (!ok) {
+    fprintf (stderr, "%s\n", error_line (&err, line, sizeof line));
+    return EXIT_FAILURE;
   }
-  for (int i = 0; i < n; i++)
-    gaps[i] = rows[i].gap;
-  printf ("%d cells, %d have a plan, %.1f s; gaps: median %.3f %%, 90th %.3f %%, worst %.3f %%\n",
-          count, n, seconds, any_percentile (gaps, n, 50), any_percentile (gaps, n, 90),
-          any_percentile (gaps, n, 100));
-  qsort (rows, (size_t)n, sizeof *rows, by_gap);
-  for (int i = 0; i < n && i < WORST; i++)
-    printf ("  %.3f %%  %s: %s\n", rows[i].gap, rows[i].name, rows[i].why);
+  for (int i = 0; i < all.n; i++)
+    gaps[i] = all.rows[i].gap;
+  printf ("%d cells, %d have a plan, %.4g ticks, %.1f s; gaps: median %.3f %%, 90th %.3f %%, "
+          "worst %.3f %%\n",
+          count, all.n, all.ticks, all.seconds, any_percentile (gaps, all.n, 50),
+          any_percentile (gaps, all.n, 90), any_percentile (gaps, all.n, 100));
+  qsort (all.rows, (size_t)all.n, sizeof *all.rows, by_gap);
+  for (int i = 0; i < all.n && i < WORST; i++)
+    printf ("  %.3f %%  %s: %s\n", all.rows[i].gap, all.rows[i].name, all.rows[i].why);
   return EXIT_SUCCESS;
 }

@@ -2,7 +2,8 @@
 /* How close solve comes to its bound: networks of the zoo, a card of 11 TFLOP/s, 10 us a copy, each
    link carrying both ways at once.
    bench_solve [NETWORK [BATCH [GB_PER_S [PERCENT]]]] prints columns and JSON lines; `-` stands for
-   all, TICKS in the environment for another limit, VERBOSE for progress. */
+   all. In the environment: TICKS, another limit; TUNE, as --tune takes it; VERBOSE, for progress.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -42,16 +43,19 @@ static bool solve_one (const solve_network *r, const trace *t, const device *dev
   units u;
   gaps g;
   logger log = { say, NULL };
-  const char *ticks = getenv ("TICKS");
+  const char *ticks = getenv ("TICKS"), *tune = getenv ("TUNE");
+  tuning by = tuning_shipped;
   solution s;
-  bool ok = a && units_of (t, NULL, 0, dev->granule_bytes, 1 << 20, a, &u, &why) &&
+  bool ok = a && (!tune || tuning_read (&by, tune, &why)) &&
+            units_of (t, NULL, 0, dev->granule_bytes, 1 << 20, a, &u, &why) &&
             gaps_of (&u, dev->granule_bytes, INT64_MAX / 8, a, &g, &why);
   int64_t speed = dev->link.d2h_bytes_per_s / 1000000000;
   solve_options o = { .device = dev,
                       .budget_bytes = ok ? g.peak_bytes / 100 * percent : 0,
                       .host_bytes = dev->host_bytes,
                       .limit_ticks = ticks ? strtoll (ticks, NULL, 10) : 0,
-                      .log = getenv ("VERBOSE") ? &log : NULL };
+                      .log = getenv ("VERBOSE") ? &log : NULL,
+                      .tuning = &by };
   double from = now_s ();
   if (ok)
     ok = solve (t, &o, a, &s, &why);
@@ -121,7 +125,8 @@ int main (int argc, char **argv) {
   }
   if (n > 0) {
     qsort (answers, (size_t)n, sizeof *answers, by_gap);
-    printf ("%d plans, median gap %.3f %%, worst:\n", n, answers[n / 2].gap);
+    printf ("%d plans, median gap %.3f %%, 90th %.3f %%, worst:\n", n, answers[n / 2].gap,
+            answers[n / 10].gap);
     for (int i = 0; i < n && i < 5; i++)
       printf ("  %6.3f %%  %s\n", answers[i].gap, answers[i].name);
   }
