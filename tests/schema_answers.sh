@@ -47,11 +47,11 @@ all() {
     answers solve net.json -b 60% && answers solve net.json && answers solve net.json -b 20MiB && answers solve alex.json -b 70% --recompute auto --limit 20000 &&
     answers solve net.json -b 60% --noise 10% --limit 20000 && answers solve net.json -b 60% --same-places --limit 20000 && answers solve net.json -b 60% --dump x.lp --limit 1000 &&
     answers solve net.json -p g10 -b 80% && answers solve net.json -p lru -b 10% && answers solve --policy list && answers prove net.json plan.json && answers explain net.json plan.json &&
-    answers explain alex.json both.json && answers compare net.json -b 20MiB,60% --effort low --policies ferry,ferry-all,lru,g10 && answers check net.json plan.json &&
+    answers explain alex.json both.json && answers compare net.json -b 20MiB,60% --effort quick --policies ferry,ferry-all,lru,g10 && answers check net.json plan.json &&
     answers simulate net.json plan.json && answers simulate net.json plan.json --noise 10% && answers simulate net.json plan.json alex.json both.json && answers plot net.json plan.json &&
-    answers curve net.json -b 20MiB,50%,100% --effort low && answers min-memory net.json --limit 1000 && answers min-memory net.json -s 0% --limit 1 --host 1MiB &&
+    answers curve net.json -b 20MiB,50%,100% --effort quick && answers min-memory net.json --limit 1000 && answers min-memory net.json -s 0% --limit 1 --host 1MiB &&
     answers max-batch alexnet --image 64 --width-divisor 4 --classes 100 -d v100 -b 64MiB --limit 1000 --fine 16 && answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --compare &&
-    answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --leave alex@5s && answers whatif net.json -d v100,p100 -b 20MiB,60% --effort low &&
+    answers pack net.json alex.json -d v100 -b 500MiB --points 3 --limit 1000 --leave alex@5s && answers whatif net.json -d v100,p100 -b 20MiB,60% --effort quick &&
     answers import net.txt && answers convert net.json -o plain.json && answers convert plan.json -f packed -o packed.json && answers rewrite net.json plan.json -o rewritten.json &&
     answers export net.json plan.json --chrome steps.json && answers man solve && answers completion && answers torch-path && answers doctor && answers doctor net.json plan.json &&
     answers link && answers replay small.json small.plan && answers replay small.json small.plan --compute real --steps 2 --compare &&

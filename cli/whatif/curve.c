@@ -53,10 +53,12 @@ static bool range_of (call *c, const trace *t, const device *d, const curve_opti
   return true;
 }
 
-static bool print_json (call *c, const curve *v) {
+static bool print_json (call *c, const curve_options *o, const curve *v) {
   json_writer w;
   json_begin (&w, 2);
   json_open_object (&w);
+  json_put_key (&w, "allowed");
+  allowed_write (&w, &o->allowed);
   json_add_int (&w, "baseline_ns", v->baseline_ns);
   json_add_int (&w, "floor_bytes", v->floor_bytes);
   json_add_int (&w, "knee", v->knee);
@@ -197,7 +199,7 @@ static int run (call *c) {
             curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
   v.floor_bytes = ok ? least_bytes : 0;
   ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_drawings (c, &page);
-  if (!ok || (c->json && !print_json (c, &v)))
+  if (!ok || (c->json && !print_json (c, &o, &v)))
     return call_failed (c);
   tsv_text tsv;
   if (call_text (c, "tsv")) {

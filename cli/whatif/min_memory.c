@@ -5,10 +5,12 @@
 #include "cli/inputs/stopping.h"
 #include "cli/whatif/offline.h"
 
-static bool print_json (call *c, const min_memory *m) {
+static bool print_json (call *c, const curve_options *o, const min_memory *m) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
+  json_put_key (&w, "allowed");
+  allowed_write (&w, &o->allowed);
   json_add_int (&w, "baseline_ns", m->baseline_ns);
   json_add_int (&w, "bounds", m->bounds);
   json_add_int (&w, "floor_bytes", m->floor_bytes);
@@ -26,7 +28,7 @@ static bool print_json (call *c, const min_memory *m) {
   return call_print_json (c, &w);
 }
 
-static void print_text (FILE *to, const call *c, const min_memory *m) {
+static bool print_text (FILE *to, call *c, const curve_options *o, const min_memory *m) {
   char a[3][UNITS_TEXT];
   fprintf (to, "without swaps %s in %s; asked for at most %s\n", units_time (a[0], m->baseline_ns),
            units_bytes (a[1], m->peak_bytes), units_time (a[2], m->most_ns));
@@ -38,8 +40,11 @@ static void print_text (FILE *to, const call *c, const min_memory *m) {
     fprintf (to, "no plan %s\n",
              stopping_asked (c) ? "that is so fast was found before the interrupt"
                                 : "was found that is so fast");
-  fprintf (to, "below %s   no plan without sections and recompute is so fast: proved\n",
-           units_bytes (a[0], m->none_below_bytes));
+  const char *with = allowed_text (&o->allowed, c->arena, &c->err);
+  if (with)
+    fprintf (to, "below %s   no plan is so fast (%s): proved\n",
+             units_bytes (a[0], m->none_below_bytes), with);
+  return with;
 }
 
 static int run (call *c) {
@@ -54,10 +59,10 @@ static int run (call *c) {
             call_quantity (c, "fine", &fine_bytes) &&
             min_memory_of (t, &o, slowdown_ppm, fine_bytes, c->arena, &m, &c->err) &&
             (!output || !m.plan || plan_store (m.plan, output, false, &c->err));
-  if (!ok || (c->json && !print_json (c, &m)))
+  if (!ok || (c->json && !print_json (c, &o, &m)))
     return call_failed (c);
-  if (!c->json)
-    print_text (call_is_stdout (output) ? stderr : stdout, c, &m);
+  if (!c->json && !print_text (call_is_stdout (output) ? stderr : stdout, c, &o, &m))
+    return call_failed (c);
   return m.plan ? EXIT_YES : EXIT_NO;
 }
 
