@@ -22,7 +22,15 @@ struct ferry_packing {
   cards_answer answer;
 };
 
-static curve_options curve_ask (const ask *q, const trace *t) {
+/* What the caller left open is as the commands that make many plans have it. */
+static allowed allowed_of_curve (const ferry_options *x, const ask *q, const trace *t) {
+  allowed by = allowed_by_many (t), asked = allowed_of (&q->options);
+  asked.sections = x->sections ? asked.sections : by.sections;
+  asked.order = x->op_order ? asked.order : by.order;
+  return asked;
+}
+
+static curve_options curve_ask (const ferry_options *x, const ask *q, const trace *t) {
   return (curve_options){ .device = &q->device,
                           .host_bytes = q->options.host_bytes,
                           .limit_ticks = q->options.limit_ticks,
@@ -30,7 +38,7 @@ static curve_options curve_ask (const ask *q, const trace *t) {
                           .reserve_ppm = reserve_ppm (t),
                           .seed = q->options.seed,
                           .level = q->options.level,
-                          .allowed = allowed_of (&q->options),
+                          .allowed = allowed_of_curve (x, q, t),
                           .log = q->options.log,
                           .stop = q->options.stop,
                           .stop_context = q->options.stop_context };
@@ -62,7 +70,7 @@ ferry_curve *ferry_curve_of (const ferry_trace *t, const ferry_options *o, const
   if (library_ask (t, o, &speaker, &q, &err) && !(c = calloc (1, sizeof *c)))
     error_memory (&err);
   if (c && (c->arena = library_arena (&err))) {
-    curve_options how = curve_ask (&q, t->trace);
+    curve_options how = curve_ask (&speaker.options, &q, t->trace);
     if (!budgets_of (t, &how, &budgets, &n_budgets, c->arena, &err) ||
         !curve_of (t->trace, &how, budgets, n_budgets, c->arena, &c->curve, &err))
       c->curve.count = 0;
@@ -149,7 +157,7 @@ ferry_plan *ferry_min_memory (const ferry_trace *t, const ferry_options *o, int6
   if (a && (slowdown_ppm < 0 || slowdown_ppm > 100000000))
     error_set (&err, ERR_usage, "a slowdown of %lld millionths", (long long)slowdown_ppm);
   else if (a) {
-    curve_options how = curve_ask (&q, t->trace);
+    curve_options how = curve_ask (&speaker.options, &q, t->trace);
     if (min_memory_of (t->trace, &how, slowdown_ppm, 0, a, &m, &err)) {
       if (none_below_bytes)
         *none_below_bytes = m.none_below_bytes;
@@ -182,7 +190,8 @@ static bool pack_into (ferry_packing *p, const ferry_trace *const *jobs,
   for (int i = 0; i < p->n_jobs; i++) {
     if (!library_given (jobs[i], "a job", err))
       return false;
-    named[i] = (cards_job){ jobs[i]->trace->name, jobs[i]->trace, allowed_by (jobs[i]->trace) };
+    named[i] =
+        (cards_job){ jobs[i]->trace->name, jobs[i]->trace, allowed_by_many (jobs[i]->trace) };
   }
   enum { SAMPLING_TICKS = 4000, LIMIT_TICKS = 200000 };
   cards_options how = { .cards = at,

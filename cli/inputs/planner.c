@@ -85,7 +85,7 @@ static bool read_word (call *c, const char *option, const char *const *words, in
 static bool read_allowed (call *c, const trace *t, planner *p) {
   int parts = ORDERS_AUTO, places = PLACES_GRANULES;
   allowed x;
-  if (!rewriting_read (c, t, &x) ||
+  if (!rewriting_read (c, t, false, &x) ||
       !read_word (c, "section-order", section_order_words, &parts) ||
       !read_word (c, "placement", places_words, &places))
     return false;
@@ -112,8 +112,8 @@ bool planner_read (call *c, const trace *t, planner *p) {
   host_bytes = d.host_bytes;
   return policy_asked_budget (c, t, &d, &budget_bytes) && read_reserve (c, &p->ask) &&
          ask_budget (&p->ask, budget_bytes, &c->err) && call_quantity (c, "host", &host_bytes) &&
-         ask_host (&p->ask, host_bytes, &c->err) && read_allowed (c, t, p) &&
-         read_effort (c, p) && read_tuning (c, p);
+         ask_host (&p->ask, host_bytes, &c->err) && read_allowed (c, t, p) && read_effort (c, p) &&
+         read_tuning (c, p);
 }
 
 bool planner_plain (planner *p, const call *c, const trace *t, const device *d,

@@ -50,9 +50,9 @@ static bool read_swap_only (call *c, allowed *out) {
   return true;
 }
 
-bool rewriting_read (call *c, const trace *t, allowed *out) {
+bool rewriting_read (call *c, const trace *t, bool many, allowed *out) {
   int drop, order;
-  *out = allowed_by (t);
+  *out = many ? allowed_by_many (t) : allowed_by (t);
   if (call_flag (c, "swap-only"))
     return read_swap_only (c, out);
   if (!read_sections (c, t, out) ||

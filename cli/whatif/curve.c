@@ -194,8 +194,7 @@ static int run (call *c) {
   int64_t least_bytes;
   trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
-            range_of (c, t, &d, &o, &v, &least_bytes) &&
-            read_budgets (c, &v, &d, &budgets, &n) &&
+            range_of (c, t, &d, &o, &v, &least_bytes) && read_budgets (c, &v, &d, &budgets, &n) &&
             curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
   v.floor_bytes = ok ? least_bytes : 0;
   ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_drawings (c, &page);
@@ -231,7 +230,7 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
-  OPTIONS_OF_REWRITING,
+  REWRITING_OF_MANY,
   OPTION_TSV,
   OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,

@@ -74,7 +74,7 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
-  OPTIONS_OF_REWRITING,
+  REWRITING_OF_MANY,
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
   OPTION_STRICT,
   OPTIONS_END,

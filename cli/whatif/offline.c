@@ -29,8 +29,9 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
                           .progress = offline_progress,
                           .context = c };
   stopping_begin (c);
-  return call_quantity (c, "host", &out->host_bytes) && effort_read (c, LEVEL_QUICK, &out->limit_ticks, &out->level) &&
-         rewriting_read (c, t, &out->allowed);
+  return call_quantity (c, "host", &out->host_bytes) &&
+         effort_read (c, LEVEL_QUICK, &out->limit_ticks, &out->level) &&
+         rewriting_read (c, t, true, &out->allowed);
 }
 
 bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns) {

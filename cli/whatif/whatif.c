@@ -216,7 +216,7 @@ static const cli_option options[] = {
   OPTION_OUTPUT ("the answer as JSON goes to this file; with --array, to one in this folder"),
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
-  OPTIONS_OF_REWRITING,
+  REWRITING_OF_MANY,
   OPTION_TSV,
   OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,

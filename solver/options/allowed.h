@@ -18,6 +18,10 @@ typedef struct allowed {
    touches does not say what may be made again or moved; sections need ops that run in parts. */
 allowed allowed_by (const trace *t);
 
+/* The default where many plans are made, with little effort for each: comparing cuts and orders at
+   every point takes minutes. */
+allowed allowed_by_many (const trace *t);
+
 /* Is anything allowed beside swapping? */
 bool allowed_rewrites (const allowed *x);
 

@@ -80,6 +80,10 @@ static void go_back (remake *w, undo to) {
 
 static bool make (remake *w, int32_t x, int32_t up_to);
 
+/* Steps cut into many parts have so many branches that meet that a request which fails would be
+   walked for minutes: one that is granted takes a few steps an op. */
+enum { STEPS_AN_OP = 64 };
+
 /* A tensor that was refused once is not walked again: else branches that meet double the work each
    time. */
 static bool remade (remake *w, int32_t x, int32_t k) {
@@ -146,6 +150,8 @@ static bool make (remake *w, int32_t x, int32_t up_to) {
   const tensor *t = &w->rule.trace->tensors[x];
   if (t->persistent || t->pinned || t->again == AGAIN_NEVER ||
       (w->rule.once && !remake_is_simple (w->rule.trace, w->rule.uses, x, w->before)))
+    return false;
+  if (w->steps-- <= 0)
     return false;
   bool known = w->made[x] == w->mark;
   int32_t from = known ? w->up_to[x] : 0, writers = known, fresh = fresh_writer (w, x, up_to);
@@ -229,6 +235,7 @@ void remake_next (remake *w, int32_t before) {
 bool remake_request (remake *w, int32_t x) {
   undo here = here_now (w);
   w->request++;
+  w->steps = (int64_t)STEPS_AN_OP * w->rule.most_ops;
   if (make (w, x, w->before) && sound (w))
     return true;
   go_back (w, here);

@@ -39,6 +39,7 @@ typedef struct remake {
   int32_t *seen;    /* per tensor: mark of the check of versions */
   int32_t *version; /* per tensor seen: of the fresh one */
   int32_t *tensors, *sorted;
+  int64_t steps;          /* of the request that may still be walked */
   struct former *formers; /* the values of up_to before it went further */
   int64_t formers_room;
   int32_t n_tensors, n_formers, check_mark, request;
