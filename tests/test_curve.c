@@ -60,7 +60,7 @@ START_TEST (a_curve_that_may_cut_is_faster_where_cutting_helps) {
   ck_assert (curve_range (t, &card, a, &floor_bytes, &peak_bytes, &err));
   int64_t budget = floor_bytes + 4 * card.granule_bytes;
   ck_assert (curve_of (t, &o, &budget, 1, a, &plain, &err));
-  o.sections = SECTIONS_AUTO;
+  o.allowed.sections = SECTIONS_AUTO;
   ck_assert_msg (curve_of (t, &o, &budget, 1, a, &cut, &err), "%s", err.text);
   const plan *p = plain.points[0].plan, *q = cut.points[0].plan;
   ck_assert (p && q && q->n_sections > 0);
@@ -79,7 +79,7 @@ START_TEST (where_cuts_are_allowed_the_bound_is_that_of_every_cut) {
   slow.link.h2d_bytes_per_s = slow.link.d2h_bytes_per_s = slow.link.both_bytes_per_s = 200000000;
   const trace *t = small_net ("resnet18", &slow, a);
   curve_options o = {
-    .device = &slow, .host_bytes = slow.host_bytes, .limit_ticks = 2000, .sections = SECTIONS_AUTO
+    .device = &slow, .host_bytes = slow.host_bytes, .limit_ticks = 2000, .allowed.sections = SECTIONS_AUTO
   };
   curve cut;
   bound every;
