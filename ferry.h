@@ -148,7 +148,7 @@ bool ferry_trace_need (const ferry_trace *t, const ferry_device *d, ferry_need *
 
 /* ---- plans ---- */
 
-/* What a plan may do beside swapping; 0: as far as the trace says that it is safe. */
+/* Freedoms of a plan beside swapping; 0: as far as the trace says that it is safe. */
 typedef enum ferry_sections {
   FERRY_SECTIONS_ALLOWED,
   FERRY_SECTIONS_OFF,
@@ -179,7 +179,11 @@ typedef enum ferry_op_order {
 } ferry_op_order;
 
 /* How hard a search tries, where limit_ticks is 0. */
-typedef enum ferry_effort { FERRY_EFFORT_NORMAL, FERRY_EFFORT_QUICK, FERRY_EFFORT_THOROUGH } ferry_effort;
+typedef enum ferry_effort {
+  FERRY_EFFORT_NORMAL,
+  FERRY_EFFORT_QUICK,
+  FERRY_EFFORT_THOROUGH
+} ferry_effort;
 
 typedef struct ferry_options {
   size_t size;

@@ -102,8 +102,8 @@ static bool read_table (call *c, table *t) {
   if (!t->trace || !trace_must_plan (t->trace, &c->err) || !device_needed (c, t->trace, &t->device))
     return false;
   t->host_bytes = t->device.host_bytes;
-  return effort_read (c, LEVEL_QUICK, &t->limit_ticks, &t->level) && trace_digest (t->trace, t->digest, &c->err) &&
-         call_quantity (c, "host", &t->host_bytes) &&
+  return effort_read (c, LEVEL_QUICK, &t->limit_ticks, &t->level) &&
+         trace_digest (t->trace, t->digest, &c->err) && call_quantity (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) &&
          policy_asked_budgets (c, &t->device, t->peak_bytes, MOST_BUDGETS, t->budgets,
                                &t->n_budgets) &&

@@ -22,7 +22,7 @@ struct ferry_packing {
   cards_answer answer;
 };
 
-/* What the caller left open is as the commands that make many plans have it. */
+/* All that the caller left open is as the commands that make many plans have it. */
 static allowed allowed_of_curve (const ferry_options *x, const ask *q, const trace *t) {
   allowed by = allowed_by_many (t), asked = allowed_of (&q->options);
   asked.sections = x->sections ? asked.sections : by.sections;

@@ -13,9 +13,9 @@ typedef struct order_tried {
   const trace *trace;
   op_run *runs; /* none: as it is */
   int32_t n_runs;
-  solution found; /* without a plan: none was found */
+  solution found;    /* without a plan: none was found */
   bool without_cuts; /* found by a look that did not compare them, though they are allowed */
-  error refused;  /* why not */
+  error refused;     /* why not */
 } order_tried;
 
 typedef struct ordering {
@@ -156,9 +156,9 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
   for (int32_t i = 0; i < n->count && !is_over (n, least (n, step_ns)); i++)
     if (!try_order (n, true, &n->at[i], n->look_ticks, err))
       return false;
-  bool ok = is_over (n, least (n, step_ns)) ||
-            try_order (n, false, least (n, promise_ns), n->limit_ticks - n->count * n->look_ticks,
-                       err);
+  bool ok =
+      is_over (n, least (n, step_ns)) ||
+      try_order (n, false, least (n, promise_ns), n->limit_ticks - n->count * n->look_ticks, err);
   *best = least (n, step_ns);
   return ok;
 }
@@ -174,11 +174,12 @@ static bool bound_by_compute (ordering *n, order_tried *x, error *err) {
                   .found_by = x->found.plan->certificate.found_by,
                   .limit_met = solve_stops (n->o) ? "stopped" : "ticks" };
   c.enough_ns = solve_enough_ns (n->effort.gap_ppm, c.lower_bound_ns);
-  if (keeps && !(c.proof = bound_cheap_proof ("compute", NO_OP, true, DROPS_ALLOWED, NULL,
-                                              n->arena, err)))
+  if (keeps &&
+      !(c.proof = bound_cheap_proof ("compute", NO_OP, true, DROPS_ALLOWED, NULL, n->arena, err)))
     return false;
   solve_write_certificate (x->found.plan, &c);
-  x->found.bound = (bound){ .lower_bound_ns = c.lower_bound_ns, .by = c.bound_by, .proof = c.proof };
+  x->found.bound =
+      (bound){ .lower_bound_ns = c.lower_bound_ns, .by = c.bound_by, .proof = c.proof };
   return true;
 }
 
@@ -211,7 +212,9 @@ bool orders_solve (const trace *t, const solve_options *o, const effort *e, solv
   n->looks_without_cuts = o->sections == SECTIONS_AUTO;
   n->limit_ticks = n->effort.limit_ticks ? n->effort.limit_ticks : search_default_ticks (t, o);
   int64_t usual_ticks = search_default_ticks (t, o);
-  n->look_ticks = (n->limit_ticks < usual_ticks ? n->limit_ticks : usual_ticks) / tuned (o->tuning, TUNE_order_look_part) + 1;
+  n->look_ticks = (n->limit_ticks < usual_ticks ? n->limit_ticks : usual_ticks) /
+                      tuned (o->tuning, TUNE_order_look_part) +
+                  1;
   if (!find_orders (n, err))
     return false;
   if (n->count == 1)

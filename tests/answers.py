@@ -56,16 +56,16 @@ def try_trace(path, budgets, extra):
     grid = ferry("whatif", path, *device, "--budget", ",".join(budgets), *LIMIT, *extra, "--json")
     for b, row in zip(budgets, grid["rows"]):
         compare((path, "whatif", b, extra), step_of(row["predicted"]), alone[b])
-    label = "ferry" if extra else "ferry-all"
+    label = "ferry" if extra is SWAPS else "ferry-recompute"
     rows = ferry("compare", path, *device, "--budget", ",".join(budgets), *LIMIT,
                  "--policies", label + ",lru", "--json")["rows"]
     for b, row in zip(budgets, [r for r in rows if r["label"] == label]):
         compare((path, "compare", b, extra), step_of(row.get("predicted")), alone[b])
 
 
-ALL, SWAPS = [], ["--swap-only"]
+DROPS, SWAPS = ["--recompute", "auto", "--sections", "off", "--order", "as-is"], ["--swap-only"]
 for trace in TRACES:
     try_trace(trace, ["30%", "45%", "60%", "75%", "90%"], SWAPS)
-try_trace(TRACES[0], ["45%", "75%"], ALL)
+try_trace(TRACES[0], ["45%", "75%"], DROPS)
 for seed in range(1, 11):
-    try_trace(made(seed), ["50%", "65%", "80%", "95%"], ALL if seed % 2 else SWAPS)
+    try_trace(made(seed), ["50%", "65%", "80%", "95%"], DROPS if seed % 2 else SWAPS)

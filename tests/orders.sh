@@ -13,15 +13,15 @@ limit=(--limit 20000 -q)
 sed 's/"granule_bytes": *[0-9]*/"granule_bytes": 4096/' "$FERRY_DATADIR/devices/v100.json" >fine.json
 "$ferry" zoo gpt2 --batch 2 --seq 256 --optimizer adam --depth-divisor 3 --device h200 -q -o gpt.json || exit 1
 "$ferry" zoo vgg16 --batch 2 --image 32 --width-divisor 16 --classes 10 --device fine.json -q -o tiny.json || exit 1
-"$ferry" solve gpt.json -b 55% --order updates "${limit[@]}" -o gpt.plan >/dev/null
-"$ferry" solve tiny.json -d fine.json -b 75% --order any "${limit[@]}" -o tiny.plan >/dev/null
+"$ferry" solve gpt.json -b 55% --recompute off --sections off --order updates "${limit[@]}" -o gpt.plan >/dev/null
+"$ferry" solve tiny.json -d fine.json -b 75% --recompute off --sections off --order any "${limit[@]}" -o tiny.plan >/dev/null
 
 words() {
   run 2 solve gpt.json -b 55% --order backwards && complains 'as-is\|updates\|any' || { cat err; return 1; }
 }
 worth() { # state that does not fit waits for nobody: early updates are faster, at the same bytes
   local own
-  "$ferry" solve gpt.json -b 55% "${limit[@]}" -o own.plan >/dev/null
+  "$ferry" solve gpt.json -b 55% --swap-only "${limit[@]}" -o own.plan >/dev/null
   own=$(number step_ns own.plan)
   [ "$(number step_ns gpt.plan)" -lt $((own * 97 / 100)) ] || { echo "$(number step_ns gpt.plan) against $own"; return 1; }
   ! grep -q '"order":' own.plan || echo "an order where none was allowed"
@@ -38,7 +38,7 @@ followed() { # by everything that takes a plan
     run 0 explain gpt.json gpt.plan --json && [ "$(sed -n '/"order"/,/}/p' out | grep -oE '"updates": ?[0-9]+' | grep -oE '[0-9]+$')" -gt 10 ]
 }
 proved() { # the bound is of this order, and says so
-  "$ferry" solve gpt.json -b 55% --order updates --proof "${limit[@]}" -o proof.plan >/dev/null
+  "$ferry" solve gpt.json -b 55% --recompute off --sections off --order updates --proof "${limit[@]}" -o proof.plan >/dev/null
   grep -q 'with its ops in this order' proof.plan && run 0 prove gpt.json proof.plan
 }
 same_bits() { run 0 replay tiny.json tiny.plan --compute real --compare && says 'bit for bit'; }
@@ -51,7 +51,7 @@ refused() { # the last op first: what it reads is not there
   run 1 check tiny.json twice.plan && complains 'rule order_each' || { cat err; return 1; }
 }
 repeats() {
-  "$ferry" solve tiny.json -d fine.json -b 75% --order any "${limit[@]}" -o again.plan >/dev/null
+  "$ferry" solve tiny.json -d fine.json -b 75% --recompute off --sections off --order any "${limit[@]}" -o again.plan >/dev/null
   cmp tiny.plan again.plan
 }
 

@@ -11,6 +11,15 @@ says() { grep -qE -- "$1" out || { echo "not said: $1"; cat out; return 1; }; }
 complains() { grep -qE -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
 # of PLAN KEY: all numbers behind the key in explain's list, added up
 told() { sed "/\"$1\"/,/^  ]/!d" explained | grep -oE "\"$2\": ?[0-9]+" | grep -oE '[0-9]+$' | awk '{ sum += $1 } END { printf "%.0f", sum }'; }
+# Each way by itself: what a line does not name is not allowed.
+run_only() {
+  local status=$1 more=()
+  shift
+  [[ " $* " == *" --sections "* ]] || more+=(--sections off)
+  [[ " $* " == *" --recompute "* ]] || more+=(--recompute off)
+  [[ " $* " == *" --order "* ]] || more+=(--order as-is)
+  run "$status" "$@" "${more[@]}"
+}
 limit=(--limit 3000 -q)
 drops=(--limit 200000 -q) # programs count
 
@@ -22,23 +31,23 @@ drops=(--limit 200000 -q) # programs count
 
 parts_asked() { # in numbers that no op can run in, one part, none, words
   local it
-  for it in 1 0; do run 2 solve vgg.json -b 70% --sections $it && one_line && complains "--sections: $it is not between 2 and" || return 1; done
-  for it in on -3 4x 1e3 ''; do run 2 solve vgg.json -b 70% --sections "$it" && one_line && complains 'is not auto, off or a number of parts' || return 1; done
-  run 2 solve vgg.json -b 70% --sections 17 && one_line && complains 'no op can run in 17 parts, 16 are the most \(the batch is 16\)' &&
-    run 2 solve vgg.json -b 70% --sections 9007199254740993 && one_line && run 2 solve vgg.json -b 70% --sections 99999999999999999999 && one_line
+  for it in 1 0; do run_only 2 solve vgg.json -b 70% --sections $it && one_line && complains "--sections: $it is not between 2 and" || return 1; done
+  for it in on -3 4x 1e3 ''; do run_only 2 solve vgg.json -b 70% --sections "$it" && one_line && complains 'is not auto, off or a number of parts' || return 1; done
+  run_only 2 solve vgg.json -b 70% --sections 17 && one_line && complains 'no op can run in 17 parts, 16 are the most \(the batch is 16\)' &&
+    run_only 2 solve vgg.json -b 70% --sections 9007199254740993 && one_line && run_only 2 solve vgg.json -b 70% --sections 99999999999999999999 && one_line
 }
 order_asked() {
-  run 2 solve vgg.json -b 70% --section-order depth && one_line && complains 'give --sections auto too' &&
-    run 2 solve vgg.json -b 70% --section-order level --sections off && one_line &&
-    run 2 solve vgg.json -b 70% --sections auto --section-order dept && one_line && complains 'did you mean depth' &&
-    run 2 solve vgg.json -b 70% --recompute yes && one_line && complains 'is not one of off\|cheap\|auto\|only'
+  run_only 2 solve vgg.json -b 70% --section-order depth && one_line && complains 'give --sections auto too' &&
+    run_only 2 solve vgg.json -b 70% --section-order level --sections off && one_line &&
+    run_only 2 solve vgg.json -b 70% --sections auto --section-order dept && one_line && complains 'did you mean depth' &&
+    run_only 2 solve vgg.json -b 70% --recompute yes && one_line && complains 'is not one of off\|cheap\|auto\|only'
 }
 no_parts() { # a trace whose ops cannot be cut, and nothing is known of what they calculate
   sed -E 's/, *"parts": *[0-9]+//; s/"parts": *[0-9]+,? *//; s/, *"compute": *\{[^}]*\}//' alex.json >whole.json
   run 0 info whole.json && ! grep -q 'with sections' out &&
-    run 2 solve whole.json -b 70% --sections 2 && one_line && complains 'no op can run in 2 parts, 1 are the most' &&
-    run 0 solve whole.json -b 85% --sections auto --recompute cheap "${limit[@]}" -o p.json && run 0 check whole.json p.json &&
-    run 1 solve whole.json -b 20MiB --sections auto "${limit[@]}" && one_line && complains 'which has no parts'
+    run_only 2 solve whole.json -b 70% --sections 2 && one_line && complains 'no op can run in 2 parts, 1 are the most' &&
+    run_only 0 solve whole.json -b 85% --sections auto --recompute cheap "${limit[@]}" -o p.json && run 0 check whole.json p.json &&
+    run_only 1 solve whole.json -b 20MiB --sections auto "${limit[@]}" && one_line && complains 'which has no parts'
 }
 
 
@@ -50,21 +59,21 @@ floors() { # info, and every refusal, names what whole ops need and what their p
     run 1 info vgg.json --budget 10MiB && says 'no plan fits: op 135 .* alone needs 18.4 MiB, even in its most sections' || return 1
   local how parts='in the most parts at least 18.4 MiB \(op 135\)$'
   for how in "" "--recompute auto" "--recompute only"; do
-    run 1 solve vgg.json -b 40MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 40.0 MiB with whole ops \(--sections auto may run them in parts\); the smallest budget is 70.0 MiB \(73400320B\), set by op 101 \(pool1.maxpool_bwd\): ' && complains "$parts" || return 1
+    run_only 1 solve vgg.json -b 40MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 40.0 MiB with whole ops \(--sections auto may run them in parts\); the smallest budget is 70.0 MiB \(73400320B\), set by op 101 \(pool1.maxpool_bwd\): ' && complains "$parts" || return 1
   done
   for how in "--sections auto" "--sections 2" "--sections 16 --section-order level" "--sections auto --recompute auto"; do
-    run 1 solve vgg.json -b 10MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 10.0 MiB, nor was one found with ops in parts; with whole ops the smallest budget is 70.0 MiB ' && complains "$parts" || return 1
+    run_only 1 solve vgg.json -b 10MiB $how "${limit[@]}" && one_line && complains '^ferry: no plan fits in 10.0 MiB, nor was one found with ops in parts; with whole ops the smallest budget is 70.0 MiB ' && complains "$parts" || return 1
   done
 }
 hosts() { # too little of the host's memory, with any options: the answer is no only where it is proved
   local how
-  run 1 solve vgg.json -b 72MiB --host 4MiB "${limit[@]}" && one_line && complains "with 4.00 MiB of the host's memory.* the largest op needs (only )?70.0 MiB; in the most parts at least 18.4 MiB \(op 135\); give more of either" || return 1
+  run_only 1 solve vgg.json -b 72MiB --host 4MiB "${limit[@]}" && one_line && complains "with 4.00 MiB of the host's memory.* the largest op needs (only )?70.0 MiB; in the most parts at least 18.4 MiB \(op 135\); give more of either" || return 1
   for how in "--sections auto" "--recompute auto"; do
-    run 4 solve vgg.json -b 72MiB --host 4MiB $how "${limit[@]}" && one_line && complains "no plan was found in 72.0 MiB with 4.00 MiB of the host's memory, and none is ruled out; op 101 alone needs 61.2 MiB, and with the most sections op 135 18.4 MiB; give more of either" || return 1
+    run_only 4 solve vgg.json -b 72MiB --host 4MiB $how "${limit[@]}" && one_line && complains "no plan was found in 72.0 MiB with 4.00 MiB of the host's memory, and none is ruled out; op 101 alone needs 61.2 MiB, and with the most sections op 135 18.4 MiB; give more of either" || return 1
   done
 }
 stays() { # nothing may be swapped
-  "$ferry" solve vgg.json -b 75MiB --recompute only "${limit[@]}" >out 2>err
+  "$ferry" solve vgg.json -b 75MiB --recompute only --sections off --order as-is "${limit[@]}" >out 2>err
   case $? in
     1) one_line && complains 'no plan that swaps nothing was found in 75.0 MiB, though the largest op needs only 70.0 MiB; in the most parts at least 18.4 MiB \(op 135\); allow swapping' ;;
     4) one_line && complains 'no set of drops was found that fits in 75.0 MiB without swapping, and none is ruled out; allow swapping, or give more' ;;
@@ -72,17 +81,17 @@ stays() { # nothing may be swapped
   esac
 }
 compared() { # where no plan of ours was found, the others' rows stand all the same
-  run 0 compare vgg.json -b 72MiB --host 4MiB --limit 3000 && says '^ferry-recompute +no plan' && says '^lru '
+  run 1 compare vgg.json -b 72MiB --host 4MiB --limit 3000 && says '^ferry-recompute +no plan' && says "^lru "
 }
 easy_proof() { # where compute alone is reached, that is what is proved
-  run 0 solve fast.json -b 98% --recompute auto --proof -q -o easy.json && run 0 prove fast.json easy.json && says '^proved by compute'
+  run_only 0 solve fast.json -b 98% --recompute auto --proof -q -o easy.json && run 0 prove fast.json easy.json && says '^proved by compute'
 }
-no_program() { run 2 solve fast.json -b 98% --recompute auto "${limit[@]}" --dump x.lp && complains 'nothing has to wait in .*, so there is no program' && [ ! -e x.lp ]; }
+no_program() { run_only 2 solve fast.json -b 98% --recompute auto "${limit[@]}" --dump x.lp && complains 'nothing has to wait in .*, so there is no program' && [ ! -e x.lp ]; }
 
 # ---- what explain says ----
 
 cuts_told() { # which stretch, in how many parts, why, at what cost; the cost is what compute is longer by
-  run 0 solve vgg.json -b 60MiB --sections auto "${limit[@]}" -o cut.json && run 0 explain vgg.json cut.json &&
+  run_only 0 solve vgg.json -b 60MiB --sections auto "${limit[@]}" -o cut.json && run 0 explain vgg.json cut.json &&
     says '^cut into sections, which costs [0-9.]+ [mu]s: in whole ops the step needs 70.0 MiB \(op 101\), the budget is 60.0 MiB$' &&
     says '^  ops [0-9]+ to [0-9]+ (depth first|level by level) in [0-9]+ parts, for [0-9.]+ [mu]s: op [0-9]+ \(.*\) touches [0-9.]+ MiB whole, [0-9.]+ MiB in a part' &&
     ! grep -q '^dropped' out && run 0 explain vgg.json cut.json --json && cp out explained || return 1
@@ -92,11 +101,11 @@ cuts_told() { # which stretch, in how many parts, why, at what cost; the cost is
   [ "$(tr -d '\n ' <cut.json | grep -oE '"ops":\[[0-9]+,[0-9]+\],"order":"[a-z]+","parts":[0-9]+')" = \
     "$(sed '/"sections"/,/^  ]/!d' explained | sed -nE 's/.*"end": ([0-9]+).*"first": ([0-9]+).*"order": "([a-z]+)","parts": ([0-9]+).*/"ops":[\2,\1],"order":"\3","parts":\4/p')" ] || { echo "other stretches"; return 1; }
   # where it would fit whole, the reason is the link
-  run 0 solve vgg.json -b 80MiB --sections 4 --section-order depth "${limit[@]}" -o four.json && run 0 explain vgg.json four.json &&
+  run_only 0 solve vgg.json -b 80MiB --sections 4 --section-order depth "${limit[@]}" -o four.json && run 0 explain vgg.json four.json &&
     { ! grep -q '^cut into' out || says 'in whole ops the step fits \(70.0 MiB of 80.0 MiB\), but more would cross the link'; }
 }
 drops_told() { # what, before which op, at what cost, beside the same bytes on the link
-  run 0 solve fast.json -b 60% --recompute auto "${drops[@]}" --proof -o drop.json && run 0 explain fast.json drop.json &&
+  run_only 0 solve fast.json -b 60% --recompute auto "${drops[@]}" --proof -o drop.json && run 0 explain fast.json drop.json &&
     says '^dropped and made again: [0-9.]+ [KMG]iB, by ops that take [0-9.]+ [mu]s; as copies both ways [0-9.]+ [mu]s; the most$' &&
     says '^ +[0-9.]+ [KM]iB  of .* before op [0-9]+ \(.*\): [0-9.]+ [mun]+s of ops for [0-9.]+ [mu]s of copies$' && ! grep -q '^cut into' out &&
     run 0 explain fast.json drop.json --json && cp out explained || return 1
@@ -113,12 +122,12 @@ drops_proved() {
   run 1 prove fast.json more.json && complains 'is claimed, the proof shows'
 }
 passing_told() { # what is made on the way and given up again is what the entries make besides
-  run 0 solve fast.json -b 45% --recompute auto "${drops[@]}" -o passing.json &&
+  run_only 0 solve fast.json -b 45% --recompute auto "${drops[@]}" -o passing.json &&
     run 0 explain fast.json passing.json --json && cp out explained || return 1
   [ "$(grep -oE '"passing_bytes": ?[0-9]+' explained | grep -oE '[0-9]+$' | awk '{ n += $1 } END { print n + 0 }')" -gt 0 ] &&
     run 0 explain fast.json passing.json && says 'of copies; [0-9.]+ [KMG]iB on the way, given up again$'
 }
-both_told() { run 0 solve alex.json -b 45% --sections auto --recompute auto --limit 100000 -q -o both.json && run 0 explain alex.json both.json && says '^cut into sections' && says '^dropped and made again' && tail -n 1 out | grep -q 'above what any plan'; }
+both_told() { run_only 0 solve alex.json -b 45% --sections auto --recompute auto --limit 100000 -q -o both.json && run 0 explain alex.json both.json && says '^cut into sections' && says '^dropped and made again' && tail -n 1 out | grep -q 'above what any plan'; }
 asked() { # the plan says what was allowed
   tr -d '\n ' <both.json | grep -q '"recompute":"auto".*"section_order":"auto","sections":"auto"' && ! tr -d '\n ' <drop.json | grep -q '"sections":"auto"' &&
     tr -d '\n ' <four.json | grep -q '"section_order":"depth","sections":4'
@@ -151,7 +160,7 @@ monotone() { # more memory is never slower; what is allowed beside swapping neve
   local budgets=60%,80%,100% it
   for it in "fast --recompute 200000" "vgg --sections 300"; do
     set -- $it
-    run 0 curve $1.json --budget $budgets --limit $3 --tsv - && curve_rows >swaps &&
+    run 0 curve $1.json --budget $budgets --limit $3 --tsv - --swap-only && curve_rows >swaps &&
       run 0 curve $1.json --budget $budgets --limit $3 --tsv - $2 auto && curve_rows >rows || return 1
     awk 'NR == FNR { step[$1] = $2; bound[$1] = $3; next } # step -1: none was found
       { if (step[$1] >= 0 && ($2 < 0 || $2 > step[$1] * 1.005 || $3 > bound[$1])) bad = 1
@@ -162,9 +171,9 @@ monotone() { # more memory is never slower; what is allowed beside swapping neve
   done
 }
 curve_floor() { # what it says no plan fits below is true
-  run 0 curve vgg.json --points 2 --limit 100 && says 'below 70.0 MiB no plan fits' &&
+  run 0 curve vgg.json --swap-only --points 2 --limit 100 && says 'below 70.0 MiB no plan fits' &&
     run 0 curve vgg.json --sections auto --points 2 --limit 100 && says 'below 18.4 MiB no plan fits' &&
-    run 0 curve fast.json --recompute only --budget 434MiB,100% --limit 100 && says 'no plan (found|fits)' && run 2 curve fast.json --sections yes && one_line && complains 'is not one of auto\|off'
+    run 0 curve fast.json --recompute only --budget 434MiB,100% --limit 100 && says 'no plan (found|fits)' && run 2 curve fast.json --sections yes && one_line && complains 'is not auto, off or a number'
 }
 
 claim "a number of parts that cannot be is refused with the most there can be" parts_asked

@@ -45,7 +45,7 @@ with_server() { ! "$ferry" advise plain 2>&1 | grep -q without-server; }
 all() {
   answers version && answers devices && answers zoo --list && answers demo && answers info net.json && answers info guess.json -b 100MiB && answers info net.json -d v100 &&
     answers solve net.json -b 60% && answers solve net.json && answers solve net.json -b 20MiB && answers solve alex.json -b 70% --recompute auto --limit 20000 &&
-    answers solve net.json -b 60% --noise 10% --limit 20000 && answers solve net.json -b 60% --same-places --limit 20000 && answers solve net.json -b 60% --dump x.lp --limit 1000 &&
+    answers solve net.json -b 60% --noise 10% --limit 20000 && answers solve net.json -b 60% --same-places --limit 20000 && answers solve net.json -b 60% --swap-only --dump x.lp --limit 1000 &&
     answers solve net.json -p g10 -b 80% && answers solve net.json -p lru -b 10% && answers solve --policy list && answers prove net.json plan.json && answers explain net.json plan.json &&
     answers explain alex.json both.json && answers compare net.json -b 20MiB,60% --effort quick --policies ferry,ferry-all,lru,g10 && answers check net.json plan.json &&
     answers simulate net.json plan.json && answers simulate net.json plan.json --noise 10% && answers simulate net.json plan.json alex.json both.json && answers plot net.json plan.json &&

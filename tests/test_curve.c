@@ -78,9 +78,10 @@ START_TEST (where_cuts_are_allowed_the_bound_is_that_of_every_cut) {
   device slow = card;
   slow.link.h2d_bytes_per_s = slow.link.d2h_bytes_per_s = slow.link.both_bytes_per_s = 200000000;
   const trace *t = small_net ("resnet18", &slow, a);
-  curve_options o = {
-    .device = &slow, .host_bytes = slow.host_bytes, .limit_ticks = 2000, .allowed.sections = SECTIONS_AUTO
-  };
+  curve_options o = { .device = &slow,
+                      .host_bytes = slow.host_bytes,
+                      .limit_ticks = 2000,
+                      .allowed.sections = SECTIONS_AUTO };
   curve cut;
   bound every;
   int64_t floor_bytes, peak_bytes;

@@ -14,10 +14,10 @@ sed 's/"granule_bytes": *[0-9]*/"granule_bytes": 4096/' "$srcdir/data/devices/ti
 sed 's/"granule_bytes": *[0-9]*/"granule_bytes": 4096/' "$srcdir/data/devices/h100-sxm.json" >h.json
 small="--width-divisor 12 --depth-divisor 6 --seq 32 --classes 64 --optimizer adam -q"
 "$ferry" zoo gpt2 --batch 4 $small -d d.json -o t.json &&
-  { "$ferry" solve t.json -d d.json --budget 2MiB --recompute auto --limit 1000 -q -o p.json >report || [ $? = 4 ]; } &&
+  { "$ferry" solve t.json -d d.json --budget 2MiB --recompute auto --sections off --order as-is --limit 1000 -q -o p.json >report || [ $? = 4 ]; } &&
   "$ferry" solve t.json -d d.json --budget 6MiB -p checkpoint-every-k -q -o again.json >report &&
   "$ferry" zoo gpt2 --batch 4 $small --dtype bf16 -d h.json -o half.json &&
-  { "$ferry" solve half.json -d h.json --budget 1300KiB --recompute auto --limit 1000 -q -o half.plan.json >report || [ $? = 4 ]; } &&
+  { "$ferry" solve half.json -d h.json --budget 1300KiB --recompute auto --sections off --order as-is --limit 1000 -q -o half.plan.json >report || [ $? = 4 ]; } &&
   sed 's/"compute": *{[^}]*}, *//' t.json >bare.json &&
   "$ferry" solve bare.json -d d.json -q -o bare.plan.json >/dev/null &&
   "$ferry" zoo resnet18 --batch 2 --width-divisor 16 --image 32 --classes 10 -d d.json -q -o pictures.json &&

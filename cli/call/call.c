@@ -251,8 +251,12 @@ static bool quantities_are_in_range (call *c) {
 static void tell_found (void *context, const char *by, int64_t step_ns, int64_t bound_ns) {
   call *c = context;
   char line[256];
-  c->going.best_ns = step_ns;
-  c->going.bound_ns = bound_ns;
+  going *g = &c->going;
+  if (g->best_ns > 0 && g->best_of == g->done && step_ns >= g->best_ns)
+    return;
+  g->best_of = g->done;
+  g->best_ns = step_ns;
+  g->bound_ns = bound_ns;
   if (c->progress_fd <= 0)
     return;
   int n = snprintf (line, sizeof line, "{\"bound_ns\":%lld,\"by\":\"%.64s\",\"step_ns\":%lld}\n",

@@ -70,7 +70,8 @@ void closing_line (FILE *to, const closing *x) {
   const plan *p = x->plan;
   const char *whom = closing_whom (p);
   const char *covers = p->certificate.covers;
-  const char *order = !is_compute (p) && covers && strstr (covers, "with its ops in") ? " in this order" : "";
+  const char *order =
+      !is_compute (p) && covers && strstr (covers, "with its ops in") ? " in this order" : "";
   double gap = closing_gap (p->predicted.step_ns, p->certificate.lower_bound_ns);
   fprintf (to, "%s in %s, ", units_time (step, p->predicted.step_ns),
            units_bytes (peak, p->predicted.peak_bytes));

@@ -11,7 +11,7 @@
    which less may move. Options that it cannot follow are refused. NULL: it is said why. */
 const trace *executor_trace (call *c, const trace *t) MUST_CHECK;
 
-/* What it cannot follow is not allowed; ferry_torch recomputes only where --recompute asks it to,
+/* Without all that it cannot follow; ferry_torch recomputes only where --recompute asks it to,
    since its copies of ops cost time that no trace knows. */
 bool executor_allows (call *c, allowed *x) MUST_CHECK;
 

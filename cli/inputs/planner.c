@@ -183,6 +183,7 @@ static const char *made_by (const planner *p, arena *a, error *err) {
 bool planner_solve (call *c, planner *p, const trace *t, arena *a, solution *out) {
   stopping_begin (c);
   p->call = c;
+  c->going.best_ns = c->going.bound_ns = 0;
   p->ask.options.stats = &p->stats;
   p->ask.options.stop = stop;
   p->ask.options.stop_context = p;

@@ -18,7 +18,8 @@ typedef struct planner {
   search_stats stats; /* of all that was solved */
 } planner;
 
-/* Reads what is allowed, --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds, --seed and
+/* Reads what is allowed, --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds,
+   --seed and
    --proof; a command need not have all of them. */
 bool planner_read (call *c, const trace *t, planner *p) MUST_CHECK;
 /* Without a command line: one device, one budget, all of its host; nothing but swapping. */

@@ -129,8 +129,7 @@ static int64_t fine_of (const asking *a, int64_t batch) {
 
 /* A batch that the bound refutes, as small as that is known to be; -1: none up to the most that is
    asked for. From what fits upward, by doubling and then by halving. */
-static bool find_refuted (asking *a, const way *how, int64_t fits_at, int64_t *out,
-                          error *err) {
+static bool find_refuted (asking *a, const way *how, int64_t fits_at, int64_t *out, error *err) {
   int64_t low = fits_at, high = -1, step = fits_at > 8 ? fits_at / 2 : 1;
   int64_t most = a->most ? a->most : MOST_BATCH;
   while (!stopping_due (a->c) && (high < 0 || high - low > fine_of (a, low))) {
@@ -364,8 +363,9 @@ static bool read_asking (call *c, asking *a) {
   stopping_begin (c);
   return call_quantity (c, "budget", &a->memory_bytes) &&
          call_quantity (c, "host", &a->options.host_bytes) &&
-         effort_read_ticks (c, level_ticks, &a->options.limit_ticks) && call_quantity (c, "fine", &a->fine) &&
-         call_quantity (c, "most", &a->most) && call_quantity (c, "slowdown", &a->slowdown_ppm);
+         effort_read_ticks (c, level_ticks, &a->options.limit_ticks) &&
+         call_quantity (c, "fine", &a->fine) && call_quantity (c, "most", &a->most) &&
+         call_quantity (c, "slowdown", &a->slowdown_ppm);
 }
 
 static int run (call *c) {

@@ -12,8 +12,8 @@
   "device file gives", RANGE_SIZE }
 /* clang-format on */
 
-/* --host, the effort, what is allowed, the trace's reserve, interrupts, and progress on a terminal. `d` and `c` must
- * outlive *out. */
+/* --host, the effort, what is allowed, the trace's reserve, interrupts, and progress on a terminal.
+ * `d` and `c` must outlive *out. */
 bool offline_options (call *c, const trace *t, const device *d, curve_options *out) MUST_CHECK;
 /* The trace of the first operand, which must be plannable. */
 trace *offline_trace (call *c, const char *path) MUST_CHECK;

@@ -90,7 +90,7 @@ static void print_tsv (FILE *to, const whatif_grid *g, const whatif_row *rows, i
 static const column heads[] = {
   { "device", 0, true }, { "batch", 2, false },  { "link", 1, false },  { "budget", 0, false },
   { "needs", 6, false }, { "host", 3, false },   { "out", 2, false },   { "in", 2, false },
-  { "step", 0, false },  { "slower", 0, false }, { "bound", 5, false }, { "gap", 0, false },
+  { "step", 0, false },  { "slower", 1, false }, { "bound", 5, false }, { "gap", 0, false },
 };
 enum { HEADS = sizeof heads / sizeof *heads };
 

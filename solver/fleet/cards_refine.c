@@ -10,7 +10,8 @@
 static void bound_by_compute (const trace *t, plan *p) {
   certified c = { .lower_bound_ns = trace_total_ns (t),
                   .bound_by = "compute",
-                  .covers = "every plan, with whatever sections and recompute entries, in whatever order",
+                  .covers =
+                      "every plan, with whatever sections and recompute entries, in whatever order",
                   .found_by = p->certificate.found_by,
                   .limit_met = p->certificate.limit_met };
   solve_write_certificate (p, &c);

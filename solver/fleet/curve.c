@@ -79,7 +79,7 @@ static bool weak_bound (const trace *t, const solve_options *how, arena *a, int6
     return true;
   if (!recompute_bound (t, NULL, how, a, &drops_ns, err))
     return false;
-  *ns = drops_ns == INT64_MAX                                        ? -1
+  *ns = drops_ns == INT64_MAX                                ? -1
         : how->order != ORDER_AS_IS || drops_ns < compute_ns ? compute_ns
                                                              : drops_ns;
   return true;

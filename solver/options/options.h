@@ -28,7 +28,8 @@ typedef enum order_mode { ORDER_AS_IS, ORDER_UPDATES, ORDER_ANY } order_mode;
    arena, or as the plan at hand gains more from. */
 typedef enum places_mode { PLACES_GRANULES, PLACES_ARENA, PLACES_AUTO } places_mode;
 
-/* How hard a search tries where no ticks are named: a part of the default, or several times that. */
+/* How hard a search tries where no ticks are named: a part of the default, or several times that.
+ */
 typedef enum search_level { LEVEL_NORMAL, LEVEL_QUICK, LEVEL_THOROUGH } search_level;
 
 /* The user's wish; the same in every room. */
