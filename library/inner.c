@@ -112,7 +112,7 @@ static void speak (void *context, log_level level, const char *text) {
     s->options.progress (s->options.progress_context, text);
 }
 
-/* What is left at 0 is as the trace allows. */
+/* All that is left at 0 is as the trace allows. */
 static void allow (const ferry_options *x, solve_options *s) {
   if (x->sections)
     s->sections = (sections_mode)(x->sections - FERRY_SECTIONS_OFF);

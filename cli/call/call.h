@@ -20,7 +20,7 @@ enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
 typedef struct going {
   int64_t began_ns, shown_ns;
   int64_t best_ns, bound_ns; /* 0: none yet */
-  int32_t best_of;           /* what was done when that was found */
+  int32_t best_of;           /* of `done`, when that was found */
   int32_t done, all;
   bool live;   /* a line stands on the terminal */
   bool silent; /* another process shows it */
