@@ -1,11 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The steps of Containerfile, one by one, in roots that debootstrap makes instead of images: a container without
-# a container daemon. Needs root, debootstrap and a Debian mirror (FERRY_MIRROR); else it is skipped.
+# a container daemon. Needs root, debootstrap and a Debian mirror
+# (FERRY_MIRROR, or the one that apt uses); else it is skipped.
 . "$(dirname "$0")/rules/common.bash"
 scratch
-mirror=${FERRY_MIRROR:-http://deb.debian.org/debian}
-[ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null || { echo "root and debootstrap are not here"; exit 77; }
+mirror=${FERRY_MIRROR:-$(apt-get indextargets --format '$(SITE)' 2>/dev/null | sort | uniq -c | sort -rn | awk 'NR == 1 { print $2 }')}
+[ "$(id -u)" = 0 ] && command -v debootstrap >/dev/null && [ -n "$mirror" ] ||
+  { echo "root, debootstrap and a mirror are not here"; exit 77; }
 unset MAKEFLAGS MFLAGS MAKELEVEL
 base=$work/base place= stages=0
 declare -A stage
