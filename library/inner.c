@@ -112,6 +112,27 @@ static void speak (void *context, log_level level, const char *text) {
     s->options.progress (s->options.progress_context, text);
 }
 
+/* A word that this version does not know may come from a newer header, or from memory that nobody
+   cleared. */
+static bool words_are_known (const ferry_options *x, error *err) {
+  const struct {
+    const char *name;
+    int value, last;
+  } words[] = {
+    { "sections", (int)x->sections, FERRY_SECTIONS_FIXED },
+    { "section_order", (int)x->section_order, FERRY_ORDER_DEPTH },
+    { "recompute", (int)x->recompute, FERRY_RECOMPUTE_ONLY },
+    { "op_order", (int)x->op_order, FERRY_OPS_ANY },
+    { "placement", (int)x->placement, FERRY_PLACEMENT_AUTO },
+    { "effort", (int)x->effort, FERRY_EFFORT_THOROUGH },
+  };
+  for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+    if (words[i].value < 0 || words[i].value > words[i].last)
+      return error_set (err, ERR_usage, "the option %s is %d; its last word is %d", words[i].name,
+                        words[i].value, words[i].last);
+  return true;
+}
+
 /* All that is left at 0 is as the trace allows. */
 static void allow (const ferry_options *x, solve_options *s) {
   if (x->sections)
@@ -137,6 +158,8 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
     return false;
   if (x->gap_ppm < 0 || x->limit_ticks < 0 || x->noise_percent < 0 || x->section_parts < 0)
     return error_set (err, ERR_usage, "an option is below 0");
+  if (!words_are_known (x, err))
+    return false;
   *out = ask_default (t->trace, &x->device->device);
   if (x->has_reserve) {
     out->reserve_ppm = -1;

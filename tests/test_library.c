@@ -265,6 +265,28 @@ static void *work (void *context) {
   return NULL;
 }
 
+/* A word beyond the last one is no plan that happens to come out. */
+START_TEST (unknown_words_are_refused) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  for (int i = 0; i < 6; i++) {
+    ferry_options o = for_share (t, d, 60);
+    o.sections = i == 0 ? (ferry_sections)4 : o.sections;
+    o.section_order = i == 1 ? (ferry_order)3 : o.section_order;
+    o.recompute = i == 2 ? (ferry_recompute)5 : o.recompute;
+    o.op_order = i == 3 ? (ferry_op_order)4 : o.op_order;
+    o.placement = i == 4 ? (ferry_placement)3 : o.placement;
+    o.effort = i == 5 ? (ferry_effort)3 : o.effort;
+    ck_assert_ptr_null (ferry_solve (t, &o, &err));
+    ck_assert_int_eq (err.exit_status, 2);
+    ck_assert_ptr_nonnull (strstr (err.text, "last word"));
+  }
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
 START_TEST (threads_share_objects) {
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
@@ -286,9 +308,10 @@ START_TEST (threads_share_objects) {
 END_TEST
 
 int main (void) {
-  const TTest *const tests[] = { nothing_given_is_an_error, texts_come_back,
-                                 profiles_from_memory,      flags_and_orders,
-                                 walks_to_the_end,          curves_and_packs,
-                                 threads_share_objects,     NULL };
+  const TTest *const tests[] = {
+    nothing_given_is_an_error, texts_come_back,           profiles_from_memory,
+    flags_and_orders,          walks_to_the_end,          curves_and_packs,
+    threads_share_objects,     unknown_words_are_refused, NULL
+  };
   return suite_run ("library", tests, 120);
 }
