@@ -104,6 +104,7 @@ int main (void) {
     { a_text_cut_anywhere_is_refused_or_read_but_never_crashes, 0, 3 },
     { compressed_files_are_undone_bounded_and_told_when_cut, 0, 0 },
     { the_report_reads_as_text_and_as_json, 0, 0 },
+    { NULL, 0, 0 },
   };
   return suite_run_rows ("import", rows, NULL, NULL, 20);
 }

@@ -39,8 +39,9 @@ static int32_t cuts_to_solve (const ways *m) {
 bool ways_cuts (ways *m, error *err) {
   const sections_family *f = &m->family;
   bool swaps = m->o->recompute != RECOMPUTE_ONLY;
-  int64_t limit_ticks = ways_share (m, tuned (m->o->tuning, TUNE_search_cuts_part));
-  if (!sections_search (m->t, m->o, limit_ticks, m->arena, &m->family, err))
+  int64_t least = tuned (m->o->tuning, TUNE_search_cuts_least) * (int64_t)m->t->n_ops;
+  int64_t ticks = ways_share (m, tuned (m->o->tuning, TUNE_search_cuts_part));
+  if (!sections_search (m->t, m->o, ticks > least ? ticks : least, m->arena, &m->family, err))
     return false;
   m->ticks += f->ticks;
   for (int32_t i = 0; i < cuts_to_solve (m); i++)
