@@ -174,6 +174,23 @@ void arena_back (arena *a, arena_mark mark) {
   }
 }
 
+/* Behind the newest block, so that what is free in that one stays in use. */
+void arena_join (arena *to, arena *from) {
+  assert (to && to != from);
+  if (!from)
+    return;
+  block *last = from->newest, **behind = to->newest ? &to->newest->older : &to->newest;
+  while (last && last->older)
+    last = last->older;
+  if (last) {
+    last->older = *behind;
+    *behind = from->newest;
+  }
+  to->used_bytes += from->used_bytes;
+  to->peak_bytes = to->used_bytes > to->peak_bytes ? to->used_bytes : to->peak_bytes;
+  free (from);
+}
+
 int64_t arena_used_bytes (const arena *a) {
   return a->used_bytes;
 }

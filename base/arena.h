@@ -40,6 +40,9 @@ void *arena_grow (arena *a, void *things, int64_t *capacity, int64_t need, size_
 arena_mark arena_here (const arena *a);
 void arena_back (arena *a, arena_mark mark);
 
+/* All of `from` lives as long as `to` then; `from` is no more. NULL is allowed. */
+void arena_join (arena *to, arena *from);
+
 int64_t arena_used_bytes (const arena *a);
 int64_t arena_peak_bytes (const arena *a);
 

@@ -130,7 +130,7 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
   if (!planner_plain (&p, c, t->trace, &t->device, r->budget_bytes, t->limit_ticks, &c->err))
     return false;
   p.ask.options.host_bytes = t->host_bytes;
-  allowed all = allowed_by (t->trace), x = { .sections = SECTIONS_OFF };
+  allowed all = allowed_by (t->trace), x = SWAPS_ALONE;
   x.sections = way->sections ? all.sections : SECTIONS_OFF;
   x.recompute = way->recompute ? all.recompute : RECOMPUTE_OFF;
   x.order = way->order ? all.order : ORDER_AS_IS;
@@ -375,12 +375,12 @@ static bool take_tsv (void *context, int b, FILE *printed, error *err) {
 }
 
 static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
-  int64_t jobs = sysconf (_SC_NPROCESSORS_ONLN) < 1 ? 1 : sysconf (_SC_NPROCESSORS_ONLN);
-  jobs = jobs < t->n_budgets ? jobs : t->n_budgets;
+  int64_t jobs;
   tsv_text tsv = { 0 };
   run_context x = { c, t, w, kept, NULL };
-  if (!call_quantity (c, "jobs", &jobs))
+  if (!call_jobs (c, &jobs))
     return false;
+  jobs = jobs < t->n_budgets ? jobs : t->n_budgets;
   if (call_text (c, "tsv")) {
     if (!tsv_open (c, &tsv))
       return false;

@@ -60,7 +60,8 @@ typedef struct beside {
   const plan
       *free; /* with places of their own for all stays, where the plan's are the same; or NULL */
   int64_t lost_bytes; /* the plan takes them beside the bytes that live */
-  const char *allowed;
+  allowed allowed;
+  const char *allowed_says;
   closing end;
 } beside;
 
@@ -84,7 +85,7 @@ static bool put_plan (call *c, const planner *p, const trace *t, const solution 
   json_begin (&w, 1);
   json_open_object (&w);
   json_put_key (&w, "allowed");
-  allowed_write (&w, &p->allowed);
+  allowed_write (&w, &also->allowed);
   json_add_int (&w, "budget_bytes", made->budget_bytes);
   json_add_int (&w, "candidates", s->candidates);
   json_put_key (&w, "certificate");
@@ -166,7 +167,7 @@ static void tell_plan (FILE *to, const planner *p, const solution *s, const besi
            cost->settled ? "" : "; the steps do not settle: an estimate");
   fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
            units_time (a, proof->lower_bound_ns), proof->bound_by, closing_covers (s->plan));
-  fprintf (to, "%-8s %10s  %s\n", "allowed", "", also->allowed);
+  fprintf (to, "%-8s %10s  %s\n", "allowed", "", also->allowed_says);
   fprintf (to, "%-8s %10s  of %s%s%s; host %s of %s\n", "device", units_bytes (a, cost->peak_bytes),
            units_bytes (b, p->ask.asked_bytes), p->ask.reserve_bytes ? ", less a reserve of " : "",
            p->ask.reserve_bytes ? units_bytes (d, p->ask.reserve_bytes) : "",
@@ -248,9 +249,8 @@ static int solve_by_plan (call *c) {
   const trace *t = given ? executor_trace (c, given) : NULL;
   if (!t || !planner_read (c, t, &p))
     return call_failed (c);
-  if (!executor_allows (c, &p.allowed))
+  if (!executor_allows (c, &p.ask.options))
     return call_failed (c);
-  allowed_into (&p.allowed, &p.ask.options);
   p.ask.options.same_places |= executor_keeps_places (c);
   if (!keeps_to_granules (c, &p, t != given))
     return call_failed (c);
@@ -262,8 +262,9 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   }
   also.end.plan = s.plan;
-  also.allowed = allowed_text (&p.allowed, c->arena, &c->err);
-  if (!also.allowed || !lost_bytes (t, s.plan, c->arena, &also.lost_bytes, &c->err) ||
+  also.allowed = allowed_of (&p.ask.options);
+  also.allowed_says = allowed_text (&also.allowed, c->arena, &c->err);
+  if (!also.allowed_says || !lost_bytes (t, s.plan, c->arena, &also.lost_bytes, &c->err) ||
       !executor_plan (c, given, t, s.plan) ||
       (output && !plan_store (s.plan, output, false, &c->err)) ||
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
@@ -428,6 +429,12 @@ static const cli_option options[] = {
     "through chains of ops; without it, auto" },
   { 0, "gap", "%", "good enough: this close to the bound; without it, 0.5%", RANGE_SHARE },
   OPTIONS_OF_EFFORT ("normal"),
+  { 'j',
+    "jobs",
+    "N",
+    "threads that search side by side, to the same plan; without it, as many as there are "
+    "processors",
+    { UNITS_COUNT, 1, 256 } },
   { 0, "seed", "N", "of the search; without it, 1", RANGE_SEED },
   { 0,
     "noise",

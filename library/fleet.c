@@ -22,14 +22,6 @@ struct ferry_packing {
   cards_answer answer;
 };
 
-/* All that the caller left open is as the commands that make many plans have it. */
-static allowed allowed_of_curve (const ferry_options *x, const ask *q, const trace *t) {
-  allowed by = allowed_by_many (t), asked = allowed_of (&q->options);
-  asked.sections = x->sections ? asked.sections : by.sections;
-  asked.order = x->op_order ? asked.order : by.order;
-  return asked;
-}
-
 static curve_options curve_ask (const ferry_options *x, const ask *q, const trace *t) {
   return (curve_options){ .device = &q->device,
                           .host_bytes = q->options.host_bytes,
@@ -38,7 +30,7 @@ static curve_options curve_ask (const ferry_options *x, const ask *q, const trac
                           .reserve_ppm = reserve_ppm (t),
                           .seed = q->options.seed,
                           .level = q->options.level,
-                          .allowed = allowed_of_curve (x, q, t),
+                          .allowed = library_allowed (x, t, true),
                           .log = q->options.log,
                           .stop = q->options.stop,
                           .stop_context = q->options.stop_context };
@@ -174,35 +166,38 @@ ferry_plan *ferry_min_memory (const ferry_trace *t, const ferry_options *o, int6
 /* ---- packing ---- */
 
 static bool pack_into (ferry_packing *p, const ferry_trace *const *jobs,
-                       const ferry_device *const *cards, int n_cards, const ferry_options *o,
+                       const ferry_device *const *cards, int n_cards, const library_speaker *s,
                        error *err) {
-  library_speaker s;
+  const ferry_options *x = &s->options;
   cards_job named[CARDS_MOST_JOBS];
   device *at = NEW (p->arena, n_cards, device, err);
   if (!at)
     return false;
-  library_in (&s.options, o, sizeof s.options);
   for (int i = 0; i < n_cards; i++) {
     if (!library_given (cards[i], "a card", err))
       return false;
     at[i] = cards[i]->device;
   }
   for (int i = 0; i < p->n_jobs; i++) {
-    if (!library_given (jobs[i], "a job", err))
+    if (!library_given (jobs[i], "a job", err) || !trace_must_plan (jobs[i]->trace, err))
       return false;
-    named[i] =
-        (cards_job){ jobs[i]->trace->name, jobs[i]->trace, allowed_by_many (jobs[i]->trace) };
+    const trace *t = jobs[i]->trace;
+    named[i] = (cards_job){ t->name, t, library_allowed (x, t, true) };
   }
-  enum { SAMPLING_TICKS = 4000, LIMIT_TICKS = 200000 };
+  int64_t ticks = x->limit_ticks ? x->limit_ticks : cards_level_ticks[x->effort];
   cards_options how = { .cards = at,
                         .n_cards = n_cards,
-                        .memory_bytes = s.options.budget_bytes,
-                        .host_bytes = s.options.host_bytes,
-                        .limit_ticks = s.options.limit_ticks ? s.options.limit_ticks : LIMIT_TICKS,
+                        .memory_bytes = x->budget_bytes,
+                        .host_bytes = x->host_bytes,
+                        .limit_ticks = ticks,
                         .sampling = { .device = at,
-                                      .limit_ticks = SAMPLING_TICKS,
-                                      .stop = s.options.stop,
-                                      .stop_context = s.options.stop_context } };
+                                      .limit_ticks =
+                                          ticks < CARDS_SAMPLE_TICKS ? ticks : CARDS_SAMPLE_TICKS,
+                                      .gap_ppm = x->gap_ppm,
+                                      .seed = x->seed,
+                                      .log = x->progress ? &s->log : NULL,
+                                      .stop = x->stop,
+                                      .stop_context = x->stop_context } };
   return cards_place_jobs (named, p->n_jobs, &how, p->arena, &p->answer, err);
 }
 
@@ -211,8 +206,9 @@ ferry_packing *ferry_pack (const ferry_trace *const *jobs, int n_jobs,
                            ferry_error *told) {
   error err = { 0 };
   ferry_packing *p = NULL;
+  library_speaker speaker;
   bool ok = library_given (jobs, "the jobs", &err) && library_given (cards, "the cards", &err) &&
-            library_sized (o, offsetof (ferry_options, progress_context), "the options", &err);
+            library_options (o, &speaker, &err);
   if (ok && (n_jobs < 1 || n_jobs > CARDS_MOST_JOBS || n_cards < 1 || n_cards > CARDS_MOST))
     ok = error_set (&err, ERR_usage, "%d jobs on %d cards: at most %d on %d", n_jobs, n_cards,
                     CARDS_MOST_JOBS, CARDS_MOST);
@@ -220,7 +216,7 @@ ferry_packing *ferry_pack (const ferry_trace *const *jobs, int n_jobs,
     error_memory (&err);
   if (p && (p->arena = library_arena (&err))) {
     p->n_jobs = n_jobs;
-    if (!pack_into (p, jobs, cards, n_cards, o, &err))
+    if (!pack_into (p, jobs, cards, n_cards, &speaker, &err))
       p->n_jobs = 0;
   }
   if (library_told (told, &err))

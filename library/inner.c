@@ -133,32 +133,36 @@ static bool words_are_known (const ferry_options *x, error *err) {
   return true;
 }
 
-/* All that is left at 0 is as the trace allows. */
-static void allow (const ferry_options *x, solve_options *s) {
+allowed library_allowed (const ferry_options *x, const trace *t, bool many) {
+  allowed out = many ? allowed_by_many (t) : allowed_by (t);
   if (x->sections)
-    s->sections = (sections_mode)(x->sections - FERRY_SECTIONS_OFF);
+    out.sections = (sections_mode)(x->sections - FERRY_SECTIONS_OFF);
   if (x->recompute)
-    s->recompute = (recompute_mode)(x->recompute - FERRY_RECOMPUTE_OFF);
+    out.recompute = (recompute_mode)(x->recompute - FERRY_RECOMPUTE_OFF);
   if (x->op_order)
-    s->order = (order_mode)(x->op_order - FERRY_OPS_AS_IS);
-  s->section_parts = x->section_parts;
-  s->section_orders = (sections_orders)x->section_order;
+    out.order = (order_mode)(x->op_order - FERRY_OPS_AS_IS);
+  out.section_parts = x->section_parts;
+  out.section_orders = (sections_orders)x->section_order;
+  return out;
+}
+
+bool library_options (const ferry_options *o, library_speaker *speaker, error *err) {
+  if (!library_sized (o, offsetof (ferry_options, progress_context), "the options", err))
+    return false;
+  library_in (&speaker->options, o, sizeof speaker->options);
+  speaker->log = (logger){ speak, speaker };
+  const ferry_options *x = &speaker->options;
+  if (x->gap_ppm < 0 || x->limit_ticks < 0 || x->noise_percent < 0 || x->section_parts < 0)
+    return error_set (err, ERR_usage, "an option is below 0");
+  return words_are_known (x, err);
 }
 
 bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker *speaker, ask *out,
                   error *err) {
-  const size_t least = offsetof (ferry_options, progress_context);
-  if (!library_given (t, "the trace", err) || !library_sized (o, least, "the options", err))
+  if (!library_given (t, "the trace", err) || !library_options (o, speaker, err))
     return false;
-  library_in (&speaker->options, o, sizeof speaker->options);
   const ferry_options *x = &speaker->options;
-  if (!library_given (x->device, "the options' device", err))
-    return false;
-  if (!trace_must_plan (t->trace, err))
-    return false;
-  if (x->gap_ppm < 0 || x->limit_ticks < 0 || x->noise_percent < 0 || x->section_parts < 0)
-    return error_set (err, ERR_usage, "an option is below 0");
-  if (!words_are_known (x, err))
+  if (!library_given (x->device, "the options' device", err) || !trace_must_plan (t->trace, err))
     return false;
   *out = ask_default (t->trace, &x->device->device);
   if (x->has_reserve) {
@@ -166,11 +170,11 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
     out->reserve_bytes = x->reserve_bytes;
   }
   solve_options *s = &out->options;
-  speaker->log = (logger){ speak, speaker };
   s->gap_ppm = x->gap_ppm;
   s->limit_ticks = x->limit_ticks;
   s->seed = x->seed ? x->seed : s->seed;
-  allow (x, s);
+  allowed asked = library_allowed (x, t->trace, false);
+  allowed_into (&asked, s);
   s->level = (search_level)x->effort;
   s->noise_percent = x->noise_percent;
   s->same_places = x->same_places;

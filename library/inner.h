@@ -6,6 +6,7 @@
 
 #include "ferry.h"
 #include "solver/ask/ask.h"
+#include "solver/options/allowed.h"
 
 struct ferry_trace {
   arena *arena;
@@ -42,11 +43,17 @@ ferry_trace *library_trace (arena *a, trace *t, error *err) MUST_CHECK;
 /* A copy, by its text. */
 ferry_plan *library_plan (const plan *p, error *err) MUST_CHECK;
 
-/* The request as given; the logger is `speaker`, which must outlive the ask. */
+/* The caller's options, and the logger that speaks to their `progress`. */
 typedef struct library_speaker {
   ferry_options options;
   logger log;
 } library_speaker;
+
+/* The options over zeros; ERR_usage where they cannot be meant. */
+bool library_options (const ferry_options *o, library_speaker *speaker, error *err) MUST_CHECK;
+/* All that is left at 0 is as the trace allows, where one plan is made of it or many. */
+allowed library_allowed (const ferry_options *x, const trace *t, bool many);
+/* The request as given; the logger is `speaker`, which must outlive the ask. */
 bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker *speaker, ask *out,
                   error *err) MUST_CHECK;
 

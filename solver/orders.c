@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/orders.h"
 
+#include "solver/options/lane.h"
 #include "solver/order/climb.h"
 #include "solver/order/updates.h"
 #include "solver/search/search.h"
@@ -27,7 +28,7 @@ typedef struct ordering {
   int64_t ticks, limit_ticks, look_ticks; /* to spend on a look at one order */
   bool looks_without_cuts; /* comparing cuts is most of a look, and tells orders apart little */
   order_tried at[MOST_ORDERS];
-  int32_t count;
+  int32_t count, n_beside; /* looks on threads of their own */
 } ordering;
 
 static int64_t step_ns (const order_tried *x) {
@@ -108,34 +109,65 @@ static void take_bound (ordering *n, order_tried *x, const solution *of) {
   x->without_cuts = false;
 }
 
-/* That nothing fits, or that nothing was found, is an answer about this order alone. */
-static bool try_order (ordering *n, bool look, order_tried *x, int64_t ticks, error *err) {
-  solve_options o = *n->o;
-  effort how = n->effort;
+/* One order asked once. */
+typedef struct asking {
+  const ordering *n;
+  order_tried *about;
+  solve_options options;
+  effort effort;
+  arena *arena;
+  lane lane; /* of a look */
+  bool look, ok;
   solution found;
-  error refused = { 0 };
-  bool without_cuts = look && n->looks_without_cuts;
-  how.limit_ticks = ticks;
-  o.trace_digest = x->n_runs ? NULL : n->o->trace_digest;
-  if (without_cuts) {
-    o.sections = SECTIONS_OFF;
-    o.keep_proof = false;
+  error refused;
+} asking;
+
+static void begin (asking *q, const ordering *n, order_tried *x, bool look, int64_t ticks,
+                   const solve_options *o, arena *a) {
+  q->n = n;
+  q->about = x;
+  q->look = look;
+  q->options = *o;
+  q->options.trace_digest = x->n_runs ? NULL : o->trace_digest;
+  q->effort = n->effort;
+  q->effort.limit_ticks = ticks;
+  q->arena = a;
+  if (look && n->looks_without_cuts) {
+    q->options.sections = SECTIONS_OFF;
+    q->options.keep_proof = false;
   }
-  if (!n->one (x->trace, &o, &how, n->arena, &found, &refused)) {
-    x->refused = refused;
-    if (refused.code == ERR_infeasible || refused.code == ERR_limit)
-      return true;
-    *err = refused;
-    return false;
+}
+
+static void solve_one (void *context) {
+  asking *q = context;
+  q->ok = q->n->one (q->about->trace, &q->options, &q->effort, q->arena, &q->found, &q->refused);
+}
+
+/* That nothing fits, or that nothing was found, is an answer about this order alone. */
+static bool take (ordering *n, asking *q, error *err) {
+  order_tried *x = q->about;
+  bool without_cuts = q->look && n->looks_without_cuts;
+  if (!q->ok) {
+    x->refused = q->refused;
+    return q->refused.code == ERR_infeasible || q->refused.code == ERR_limit ||
+           error_set (err, q->refused.code, "%s", q->refused.text);
   }
-  n->ticks += found.ticks;
-  if (found.plan->predicted.step_ns <= step_ns (x)) {
-    x->found = found;
+  n->ticks += q->found.ticks;
+  if (q->found.plan->predicted.step_ns <= step_ns (x)) {
+    x->found = q->found;
     x->without_cuts = without_cuts;
   } else if (x->without_cuts && !without_cuts) {
-    take_bound (n, x, &found);
+    take_bound (n, x, &q->found);
   }
   return true;
+}
+
+static bool try_order (ordering *n, bool look, order_tried *x, int64_t ticks, error *err) {
+  asking q = { 0 };
+  begin (&q, n, x, look, ticks, n->o, n->arena);
+  q.options.threads -= n->n_beside;
+  solve_one (&q);
+  return take (n, &q, err);
 }
 
 /* A plan found with little effort says less of an order than the plan and the bound together. */
@@ -151,14 +183,47 @@ static order_tried *least (ordering *n, int64_t (*of) (const order_tried *)) {
   return best;
 }
 
+static bool begin_beside (ordering *n, asking *looks, int32_t i, error *err) {
+  asking *q = &looks[i];
+  if (!lane_open (&q->lane, n->o, err))
+    return false;
+  begin (q, n, &n->at[i], true, n->look_ticks, &q->lane.options, q->lane.arena);
+  lane_begin (&q->lane, solve_one, q);
+  n->n_beside++;
+  return true;
+}
+
+static int32_t threads_of (const ordering *n) {
+  return n->t->n_ops <= tuned (n->o->tuning, TUNE_lanes_ops) ? n->o->threads : 1;
+}
+
+/* All but the first beside it, as far as there are threads; each is taken when its turn comes. */
+static bool look_at_all (ordering *n, error *err) {
+  asking looks[MOST_ORDERS] = { 0 };
+  bool ok = true;
+  for (int32_t i = 1; ok && i < n->count && i < threads_of (n); i++)
+    ok = begin_beside (n, looks, i, err);
+  for (int32_t i = 0; ok && i < n->count && !is_over (n, least (n, step_ns)); i++) {
+    asking *q = &looks[i];
+    if (q->lane.arena) {
+      lane_take (&q->lane, n->arena);
+      n->n_beside--;
+      ok = take (n, q, err);
+    } else {
+      ok = try_order (n, true, &n->at[i], n->look_ticks, err);
+    }
+  }
+  for (int32_t i = 0; i < n->count; i++)
+    lane_drop (&looks[i].lane);
+  n->n_beside = 0;
+  return ok;
+}
+
 /* A little effort for each, the rest for the most promising. */
 static bool try_all (ordering *n, order_tried **best, error *err) {
-  for (int32_t i = 0; i < n->count && !is_over (n, least (n, step_ns)); i++)
-    if (!try_order (n, true, &n->at[i], n->look_ticks, err))
-      return false;
-  bool ok =
-      is_over (n, least (n, step_ns)) ||
-      try_order (n, false, least (n, promise_ns), n->limit_ticks - n->count * n->look_ticks, err);
+  int64_t rest = n->limit_ticks - n->count * n->look_ticks;
+  bool ok = look_at_all (n, err) && (is_over (n, least (n, step_ns)) ||
+                                     try_order (n, false, least (n, promise_ns), rest, err));
   *best = least (n, step_ns);
   return ok;
 }
@@ -168,11 +233,8 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
 /* No other bound is known where the search ended at a look. */
 static bool bound_by_compute (ordering *n, order_tried *x, error *err) {
   bool keeps = n->o->keep_proof;
-  certified c = { .lower_bound_ns = trace_total_ns (n->t),
-                  .bound_by = "compute",
-                  .covers = "every plan, with whatever sections and recompute entries",
-                  .found_by = x->found.plan->certificate.found_by,
-                  .limit_met = solve_stops (n->o) ? "stopped" : "ticks" };
+  certified c = solve_by_compute (n->t, x->found.plan);
+  c.limit_met = solve_stops (n->o) ? "stopped" : "ticks";
   c.enough_ns = solve_enough_ns (n->effort.gap_ppm, c.lower_bound_ns);
   if (keeps &&
       !(c.proof = bound_cheap_proof ("compute", NO_OP, true, DROPS_ALLOWED, NULL, n->arena, err)))
@@ -210,8 +272,8 @@ bool orders_solve (const trace *t, const solve_options *o, const effort *e, solv
     return false;
   *n = (ordering){ .t = t, .o = o, .effort = solve_effort (o, e), .one = one, .arena = a };
   n->looks_without_cuts = o->sections == SECTIONS_AUTO;
-  n->limit_ticks = n->effort.limit_ticks ? n->effort.limit_ticks : search_default_ticks (t, o);
   int64_t usual_ticks = search_default_ticks (t, o);
+  n->limit_ticks = n->effort.limit_ticks ? n->effort.limit_ticks : usual_ticks;
   n->look_ticks = (n->limit_ticks < usual_ticks ? n->limit_ticks : usual_ticks) /
                       tuned (o->tuning, TUNE_order_look_part) +
                   1;

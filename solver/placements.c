@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/units.h"
+#include "solver/options/allowed.h"
 #include "solver/search/search.h"
 
 typedef struct placing {
@@ -111,7 +112,8 @@ static bool is_large (const placing *p) {
 /* Searches over rewritten steps take an order of magnitude longer in an arena, and mostly have no
    need of it: what is rounded away is made up for by making a tensor again. */
 static bool rewrites (const solve_options *o) {
-  return o->recompute != RECOMPUTE_OFF || o->sections != SECTIONS_OFF || o->order != ORDER_AS_IS;
+  allowed x = allowed_of (o);
+  return allowed_rewrites (&x);
 }
 
 /* The least budget that anyone is told is that of granules, so where they have no plan there is

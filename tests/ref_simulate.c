@@ -3,331 +3,8 @@
 
 #include <string.h>
 
+#include "tests/ref_machine.h"
 #include "tests/ref_order.h"
-
-enum { LOOKED_AT = 32, FROM_STEP = 16, TO_STEP = 32 };
-
-#define SECOND ((__int128)1000000000)
-#define LATEST ((__int128)1 << 62)
-
-typedef enum direction { OUT, IN } direction;
-
-/* One job, its three queues and all that it has done. */
-typedef struct worker {
-  const trace *t;
-  const plan *p;
-  int64_t *move_bytes;
-  ref_run *run;
-  int64_t room;
-  int64_t next_op, next_copy[2]; /* counted from the start of step 0 */
-  bool op_runs;
-  __int128 op_left;
-} worker;
-
-/* A copy engine, of all jobs. */
-typedef struct engine {
-  bool busy;
-  int32_t job, move, step;
-  int64_t carries_from;
-  __int128 left;
-} engine;
-
-typedef struct machine {
-  worker *workers;
-  int32_t n_workers;
-  bool turns, outs_are_held;
-  engine engines[2];
-  int64_t rate_alone[2], rate_both[2], copy_ns;
-  int64_t now;
-  arena *a;
-  error *err;
-} machine;
-
-/* ---- what is asked of the record ---- */
-
-static int64_t total_ns (const trace *t) {
-  int64_t sum = 0;
-  for (int32_t k = 0; k < t->n_ops; k++)
-    sum += t->ops[k].ns + t->ops[k].gap_ns;
-  return sum;
-}
-
-static ref_step *step_new (const worker *w, arena *a, error *err) {
-  ref_step *s = NEW (a, 1, ref_step, err);
-  int64_t ops = w->t->n_ops, moves = w->p->n_moves + 1, all = 2 * ops + 4 * moves;
-  int64_t *times = NEW (a, all, int64_t, err);
-  if (!s || !times)
-    return NULL;
-  for (int64_t i = 0; i < all; i++)
-    times[i] = NOT_YET;
-  *s = (ref_step){ times,
-                   times + ops,
-                   times + 2 * ops,
-                   times + 2 * ops + moves,
-                   times + 2 * ops + 2 * moves,
-                   times + 2 * ops + 3 * moves };
-  return s;
-}
-
-static bool have_step (machine *m, worker *w, int64_t step) {
-  ref_run *r = w->run;
-  while (r->n_steps <= step) {
-    r->steps = arena_grow (m->a, r->steps, &w->room, r->n_steps + 1, sizeof (ref_step *), m->err);
-    if (!r->steps || !(r->steps[r->n_steps] = step_new (w, m->a, m->err)))
-      return false;
-    r->n_steps++;
-  }
-  return true;
-}
-
-/* When the n-th op from the start of step 0 ended; what lies before ended at 0. */
-static int64_t op_ended (const worker *w, int64_t n) {
-  if (n < 0)
-    return 0;
-  int64_t step = n / w->t->n_ops;
-  return step < w->run->n_steps ? w->run->steps[step]->op_end[n % w->t->n_ops] : NOT_YET;
-}
-
-static int64_t copy_ended (const worker *w, direction d, int64_t step, int32_t move) {
-  if (step < 0)
-    return 0;
-  if (step >= w->run->n_steps)
-    return NOT_YET;
-  const ref_step *s = w->run->steps[step];
-  return d == OUT ? s->out_end[move] : s->in_end[move];
-}
-
-static int32_t queue_length (const worker *w, direction d) {
-  return d == OUT ? w->p->n_outs : w->p->n_ins;
-}
-
-static int32_t queue_move (const worker *w, direction d, int64_t n) {
-  return d == OUT ? w->p->out_order[n % w->p->n_outs] : w->p->in_order[n % w->p->n_ins];
-}
-
-/* The same for the n-th copy of a queue. */
-static int64_t nth_copy_ended (const worker *w, direction d, int64_t n) {
-  if (n < 0)
-    return 0;
-  return copy_ended (w, d, n / queue_length (w, d), queue_move (w, d, n));
-}
-
-/* The later of two moments, if both have come. */
-static int64_t both_of (int64_t x, int64_t y) {
-  return x == NOT_YET || y == NOT_YET ? NOT_YET : x > y ? x : y;
-}
-
-/* ---- when an item could start: NOT_YET where that is not known yet ---- */
-
-static int64_t op_ready (const worker *w) {
-  int64_t n = w->next_op, step = n / w->t->n_ops;
-  int32_t k = (int32_t)(n % w->t->n_ops);
-  int64_t at = op_ended (w, n - 1);
-  if (at != NOT_YET)
-    at += w->t->ops[k].gap_ns;
-  for (int32_t i = 0; i < w->p->n_moves; i++)
-    if (w->p->moves[i].in_before == k)
-      at = both_of (at, copy_ended (w, IN, step, i));
-  for (int32_t i = 0; i < w->p->n_op_waits; i++)
-    if (w->p->op_waits[i].op == k && w->p->op_waits[i].outs != NO_WAIT)
-      at = both_of (at, nth_copy_ended (w, OUT, step * w->p->n_outs + w->p->op_waits[i].outs - 1));
-  return at;
-}
-
-static int64_t copy_ready (const worker *w, direction d) {
-  if (queue_length (w, d) == 0)
-    return NOT_YET;
-  int64_t n = w->next_copy[d], step = n / queue_length (w, d), ops = w->t->n_ops;
-  int32_t i = queue_move (w, d, n);
-  const move *v = &w->p->moves[i];
-  int64_t at = nth_copy_ended (w, d, n - 1);
-  if (d == OUT)
-    return both_of (at, op_ended (w, step * ops + v->out_after));
-  int64_t left_in = v->in_before <= v->out_after ? step - 1 : step;
-  at = both_of (at, v->clean ? op_ended (w, left_in * ops + v->out_after)
-                             : copy_ended (w, OUT, left_in, i));
-  if (v->in_ops != NO_WAIT)
-    at = both_of (at, op_ended (w, step * ops + v->in_ops - 1));
-  if (v->in_outs != NO_WAIT)
-    at = both_of (at, nth_copy_ended (w, OUT, step * w->p->n_outs + v->in_outs - 1));
-  return at;
-}
-
-/* ---- what happens at one instant ---- */
-
-static bool carries (const machine *m, direction d) {
-  return m->engines[d].busy && m->now >= m->engines[d].carries_from;
-}
-
-static int64_t copy_rate (const machine *m, direction d) {
-  return carries (m, OUT) && carries (m, IN) ? m->rate_both[d] : m->rate_alone[d];
-}
-
-static int64_t op_rate (const machine *m) {
-  int64_t n = 0;
-  for (int32_t j = 0; j < m->n_workers; j++)
-    n += m->workers[j].op_runs;
-  return n ? (int64_t)SECOND / n : 0;
-}
-
-static void end_things (machine *m) {
-  for (int d = OUT; d <= IN; d++) {
-    engine *e = &m->engines[d];
-    if (!carries (m, d) || e->left > 0)
-      continue;
-    ref_step *s = m->workers[e->job].run->steps[e->step];
-    (d == OUT ? s->out_end : s->in_end)[e->move] = m->now;
-    e->busy = false;
-  }
-  for (int32_t j = 0; j < m->n_workers; j++) {
-    worker *w = &m->workers[j];
-    if (!w->op_runs || w->op_left > 0)
-      continue;
-    int64_t n = w->next_op - 1;
-    w->run->steps[n / w->t->n_ops]->op_end[n % w->t->n_ops] = m->now;
-    w->op_runs = false;
-  }
-}
-
-/* The job whose next op starts now, or -1. */
-static int32_t op_choice (const machine *m) {
-  int32_t best = -1;
-  int64_t best_at = 0;
-  for (int32_t j = 0; j < m->n_workers; j++) {
-    if (m->workers[j].op_runs) {
-      if (m->turns)
-        return -1;
-      continue;
-    }
-    int64_t at = op_ready (&m->workers[j]);
-    if (at != NOT_YET && at <= m->now && (best < 0 || at < best_at)) {
-      best = j;
-      best_at = at;
-    }
-  }
-  return best;
-}
-
-static bool has_started (const worker *w, int32_t step) {
-  return w->run->n_steps > step && w->run->steps[step]->op_start[0] != NOT_YET;
-}
-
-static bool has_ended (const worker *w, int32_t steps) {
-  return has_started (w, steps) && w->next_op >= (int64_t)steps * w->t->n_ops &&
-         nth_copy_ended (w, OUT, (int64_t)steps * w->p->n_outs - 1) != NOT_YET &&
-         nth_copy_ended (w, IN, (int64_t)steps * w->p->n_ins - 1) != NOT_YET;
-}
-
-static bool all_done (const machine *m) {
-  for (int32_t j = 0; j < m->n_workers; j++)
-    if (m->n_workers == 1 ? !has_ended (&m->workers[j], LOOKED_AT)
-                          : !has_started (&m->workers[j], TO_STEP))
-      return false;
-  return true;
-}
-
-/* Until nothing more starts at this instant, or all is done: a step may take no time. */
-static bool start_ops (machine *m) {
-  for (int32_t j; !all_done (m) && (j = op_choice (m)) >= 0; end_things (m)) {
-    worker *w = &m->workers[j];
-    int64_t step = w->next_op / w->t->n_ops, k = w->next_op % w->t->n_ops;
-    if (!have_step (m, w, step))
-      return false;
-    w->run->steps[step]->op_start[k] = m->now;
-    w->op_left = w->t->ops[k].ns * SECOND;
-    w->op_runs = true;
-    w->next_op++;
-  }
-  return true;
-}
-
-static bool start_copy (machine *m, direction d) {
-  engine *e = &m->engines[d];
-  int32_t best = -1;
-  int64_t best_at = 0;
-  if (e->busy || (d == OUT && m->outs_are_held))
-    return true;
-  for (int32_t j = 0; j < m->n_workers; j++) {
-    int64_t at = copy_ready (&m->workers[j], d);
-    if (at != NOT_YET && at <= m->now && (best < 0 || at < best_at)) {
-      best = j;
-      best_at = at;
-    }
-  }
-  if (best < 0)
-    return true;
-  worker *w = &m->workers[best];
-  int64_t n = w->next_copy[d]++, step = n / queue_length (w, d);
-  if (!have_step (m, w, step))
-    return false;
-  *e = (engine){ true, best, queue_move (w, d, n), (int32_t)step, m->now + m->copy_ns, 0 };
-  e->left = w->move_bytes[e->move] * SECOND;
-  ref_step *s = w->run->steps[step];
-  (d == OUT ? s->out_start : s->in_start)[e->move] = m->now;
-  return true;
-}
-
-/* ---- from one instant to the next ---- */
-
-static void sooner (__int128 *next, __int128 at) {
-  if (*next < 0 || at < *next)
-    *next = at;
-}
-
-static __int128 when_done (const machine *m, __int128 left, int64_t rate) {
-  return m->now + (left + rate - 1) / rate;
-}
-
-/* The next instant at which anything changes; -1: nothing ever does. */
-static __int128 next_instant (const machine *m) {
-  __int128 next = -1;
-  for (int d = OUT; d <= IN; d++) {
-    const engine *e = &m->engines[d];
-    if (e->busy)
-      sooner (&next, carries (m, d) ? when_done (m, e->left, copy_rate (m, d)) : e->carries_from);
-  }
-  for (int32_t j = 0; j < m->n_workers; j++) {
-    const worker *w = &m->workers[j];
-    int64_t at = w->op_runs ? NOT_YET : op_ready (w);
-    if (w->op_runs)
-      sooner (&next, when_done (m, w->op_left, op_rate (m)));
-    else if (at != NOT_YET && at > m->now)
-      sooner (&next, at);
-  }
-  return next;
-}
-
-static void pass_time (machine *m, int64_t until) {
-  __int128 passes = until - m->now;
-  int64_t rates[2] = { copy_rate (m, OUT), copy_rate (m, IN) };
-  for (int d = OUT; d <= IN; d++)
-    if (carries (m, d))
-      m->engines[d].left -= passes * rates[d];
-  int64_t speed = op_rate (m);
-  for (int32_t j = 0; j < m->n_workers; j++)
-    if (m->workers[j].op_runs)
-      m->workers[j].op_left -= passes * speed;
-  m->now = until;
-}
-
-static bool machine_run (machine *m) {
-  for (;;) {
-    end_things (m);
-    if (!start_ops (m) || !start_copy (m, OUT) || !start_copy (m, IN))
-      return false;
-    if (all_done (m))
-      return true;
-    __int128 next = next_instant (m);
-    if (next > LATEST)
-      return error_set (m->err, ERR_infeasible, "simulated time exceeds 2^62 ns");
-    if (next >= 0)
-      pass_time (m, (int64_t)next);
-    else if (m->outs_are_held)
-      m->outs_are_held = false;
-    else
-      return error_set (m->err, ERR_infeasible, "the plan hangs");
-  }
-}
 
 /* ---- the figures ---- */
 
@@ -338,7 +15,7 @@ static bool same_times (const int64_t *x, int64_t x0, const int64_t *y, int64_t 
   return true;
 }
 
-static bool same_state (const worker *w, int32_t i, int32_t j) {
+static bool same_state (const ref_worker *w, int32_t i, int32_t j) {
   const ref_step *x = w->run->steps[i], *y = w->run->steps[j];
   int64_t x0 = x->op_start[0], y0 = y->op_start[0];
   int32_t ops = w->t->n_ops, moves = w->p->n_moves;
@@ -350,11 +27,11 @@ static bool same_state (const worker *w, int32_t i, int32_t j) {
          same_times (x->in_end, x0, y->in_end, y0, moves);
 }
 
-static int64_t start_of (const worker *w, int32_t step) {
+static int64_t start_of (const ref_worker *w, int32_t step) {
   return w->run->steps[step]->op_start[0];
 }
 
-static void judge (const worker *w) {
+static void judge (const ref_worker *w) {
   ref_run *r = w->run;
   for (int32_t n = 1; n < LOOKED_AT; n++)
     for (int32_t i = 0; i < n; i++)
@@ -377,7 +54,7 @@ static int64_t up_to (int64_t x, int64_t multiple) {
   return (x + multiple - 1) / multiple * multiple;
 }
 
-static int64_t unit_bytes (const worker *w, int32_t unit) {
+static int64_t unit_bytes (const ref_worker *w, int32_t unit) {
   if (unit < w->t->n_tensors)
     return w->t->tensors[unit].bytes;
   int64_t sum = 0;
@@ -387,7 +64,7 @@ static int64_t unit_bytes (const worker *w, int32_t unit) {
   return sum;
 }
 
-static int64_t bytes_of_move (const worker *w, const move *v) {
+static int64_t bytes_of_move (const ref_worker *w, const move *v) {
   int64_t granule = w->p->placement.granule_bytes, bytes = unit_bytes (w, v->unit);
   int64_t granules = up_to (bytes, granule) / granule;
   int64_t first = (int64_t)((__int128)v->part * granules / v->of) * granule;
@@ -395,11 +72,11 @@ static int64_t bytes_of_move (const worker *w, const move *v) {
   return (end < bytes ? end : bytes) - first;
 }
 
-static void fill_bytes (const worker *w, predicted *to) {
+static void fill_bytes (const ref_worker *w, predicted *to) {
   const placement *where = &w->p->placement;
-  to->peak_bytes =
-      up_to (where->granules * where->granule_bytes + up_to (where->pool_bytes, where->granule_bytes),
-             w->p->device.granule_bytes);
+  to->peak_bytes = up_to (where->granules * where->granule_bytes +
+                              up_to (where->pool_bytes, where->granule_bytes),
+                          w->p->device.granule_bytes);
   for (int32_t i = 0; i < w->p->n_moves; i++) {
     int64_t end = w->p->moves[i].host_offset + w->move_bytes[i];
     if (end > to->host_peak_bytes)
@@ -410,29 +87,14 @@ static void fill_bytes (const worker *w, predicted *to) {
   to->host_peak_bytes = up_to (to->host_peak_bytes, 512);
 }
 
+static int64_t total_ns (const trace *t) {
+  int64_t sum = 0;
+  for (int32_t k = 0; k < t->n_ops; k++)
+    sum += t->ops[k].ns + t->ops[k].gap_ns;
+  return sum;
+}
+
 /* ---- one run, and the whole ---- */
-
-static int64_t rate_of (__int128 twice, int64_t share_ppm) {
-  int64_t rate = (int64_t)(twice * share_ppm / 2000000);
-  return rate > 1 ? rate : 1;
-}
-
-static __int128 twice_when_both (__int128 own, __int128 other, __int128 both) {
-  __int128 rest = both > 2 * both - 2 * other ? both : 2 * both - 2 * other;
-  return rest < 2 * own ? rest : 2 * own;
-}
-
-static machine machine_new (const device *d, worker *workers, int32_t n, arena *a, error *err) {
-  __int128 out = d->link.d2h_bytes_per_s, in = d->link.h2d_bytes_per_s;
-  int64_t share = n > 1 ? 1000000 : d->share_ppm;
-  machine m = { .workers = workers, .n_workers = n, .a = a, .err = err };
-  m.copy_ns = d->link.copy_ns;
-  m.rate_alone[OUT] = rate_of (2 * out, share);
-  m.rate_alone[IN] = rate_of (2 * in, share);
-  m.rate_both[OUT] = rate_of (twice_when_both (out, in, d->link.both_bytes_per_s), share);
-  m.rate_both[IN] = rate_of (twice_when_both (in, out, d->link.both_bytes_per_s), share);
-  return m;
-}
 
 static bool one_device (const ref_job *jobs, int32_t n, error *err) {
   const device *d = &jobs[0].plan->device;
@@ -450,13 +112,14 @@ static bool one_device (const ref_job *jobs, int32_t n, error *err) {
   return true;
 }
 
-static bool worker_new (const ref_job *job, arena *a, worker *w, ref_answer *answer, error *err) {
+static bool worker_new (const ref_job *job, arena *a, ref_worker *w, ref_answer *answer,
+                        error *err) {
   const plan *p = job->plan;
   rewritten rw;
   *answer = (ref_answer){ 0 };
   if (!ref_plan_rewrite (job->original, p, a, &rw, err))
     return false;
-  *w = (worker){ .t = rw.trace, .p = p };
+  *w = (ref_worker){ .t = rw.trace, .p = p };
   w->move_bytes = NEW (a, p->n_moves + 1, int64_t, err);
   if (!w->move_bytes)
     return false;
@@ -469,15 +132,15 @@ static bool worker_new (const ref_job *job, arena *a, worker *w, ref_answer *ans
   return true;
 }
 
-static bool run_alone (worker *w, arena *a, ref_answer *answer, error *err) {
+static bool run_alone (ref_worker *w, arena *a, ref_answer *answer, error *err) {
   predicted *to = &answer->predicted;
   for (int laden = 0; laden < 2 && !to->settled; laden++) {
     ref_run *r = &answer->runs[laden];
-    *w = (worker){ .t = w->t, .p = w->p, .move_bytes = w->move_bytes, .run = r };
-    machine m = machine_new (&w->p->device, w, 1, a, err);
+    *w = (ref_worker){ .t = w->t, .p = w->p, .move_bytes = w->move_bytes, .run = r };
+    ref_machine m = ref_machine_new (&w->p->device, w, 1, a, err);
     m.outs_are_held = laden;
     answer->n_runs++;
-    if (!machine_run (&m))
+    if (!ref_machine_run (&m))
       return false;
     judge (w);
     to->settled = r->repeats;
@@ -489,7 +152,7 @@ static bool run_alone (worker *w, arena *a, ref_answer *answer, error *err) {
 
 bool ref_simulate (const ref_job *jobs, int32_t n_jobs, bool turns, arena *a, ref_answer *answers,
                    error *err) {
-  worker *workers = NEW (a, n_jobs, worker, err);
+  ref_worker *workers = NEW (a, n_jobs, ref_worker, err);
   if (!workers || !one_device (jobs, n_jobs, err))
     return false;
   for (int32_t j = 0; j < n_jobs; j++)
@@ -502,13 +165,13 @@ bool ref_simulate (const ref_job *jobs, int32_t n_jobs, bool turns, arena *a, re
     if (!run_alone (&workers[0], a, &answers[0], err))
       return false;
   } else {
-    machine m = machine_new (&jobs[0].plan->device, workers, n_jobs, a, err);
+    ref_machine m = ref_machine_new (&jobs[0].plan->device, workers, n_jobs, a, err);
     m.turns = turns;
     for (int32_t j = 0; j < n_jobs; j++) {
       workers[j].run = &answers[j].runs[0];
       answers[j].n_runs = 1;
     }
-    if (!machine_run (&m))
+    if (!ref_machine_run (&m))
       return false;
     for (int32_t j = 0; j < n_jobs; j++) {
       int64_t time = start_of (&workers[j], TO_STEP) - start_of (&workers[j], FROM_STEP);

@@ -146,7 +146,8 @@ unserved() { # a server that is away keeps nobody from a plan
     [ "$(figure served_plans mlp)" = 0 ] && [ "$(figure planned_steps mlp)" -ge 10 ]
 }
 served() { # a plan that a server makes is followed
-  "$ferry" serve --help >/dev/null 2>&1 && "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err &
+  "$ferry" serve --help >/dev/null 2>&1 || return 77
+  "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err & # by itself: a list would be a shell's
   local server=$! i good=0
   for ((i = 0; i < 200; i++)); do [ -S served ] && break; kill -0 "$server" 2>/dev/null || return 77; sleep 0.05; done
   same mlp --wait --budget 1200KiB --server unix:served -- "$programs/mlp" "$kernels" 16 &&

@@ -18,7 +18,7 @@ spoil() { # FILE KEY ADD TO
 }
 
 "$ferry" zoo vgg16 --batch 64 --device titanx-pascal -o vgg.json >/dev/null 2>&1 || exit 1
-limit=(--limit 60000)
+limit=(--limit 20000)
 
 solves() {
   run 0 solve vgg.json --swap-only --budget 3GiB --gap 30% --proof -o plan.json && [ ! -s err ] &&

@@ -8,7 +8,7 @@ command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 export LC_ALL=C.UTF-8
 
 "$ferry" zoo -q alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 -d v100 -o a.json &&
-  "$ferry" zoo -q densenet121 --batch 64 -d v100 -o large.json && "$ferry" solve -q a.json -b 80% --limit 100 -o p.json >/dev/null || exit 1
+  "$ferry" zoo -q resnet18 --batch 32 -d v100 -o large.json && "$ferry" solve -q a.json -b 80% --limit 100 -o p.json >/dev/null || exit 1
 
 # fits COLUMNS HEAD COMMAND...: no line of the table that begins with HEAD, nor its note, is wider
 fits() {
@@ -32,7 +32,7 @@ tables() {
     fits $columns budget curve a.json --points 3 --limit 10 && fits $columns policy compare a.json -b 80% --policies ferry,lru,g10 --limit 10 &&
       fits $columns device whatif a.json -d v100,a100-40 -b 80% --limit 10 && fits $columns job pack a.json a.json -d v100,v100 --points 3 --limit 10 --compare || return 1
   done
-  fits 80 way max-batch alexnet --image 64 --width-divisor 4 --classes 100 -d v100 -b 64MiB --limit 100 --fine 16
+  fits 80 way max-batch alexnet --image 64 --width-divisor 8 --classes 100 -d v100 -b 32MiB --limit 10 --fine 64
 }
 wide() { COLUMNS=40 run 0 pack a.json -d v100 --points 3 --limit 10 -q && grep -q '^left out, --wide shows: ' out && COLUMNS=40 run 0 pack a.json -d v100 --points 3 --limit 10 -q --wide && grep -q 'by itself' out && ! grep -q '^left out' out; }
 pictures() {
@@ -66,10 +66,10 @@ def ask (*args):
         told += part
     assert p.wait () == 0, told
     return told.decode ()
-one = ask ("solve", "large.json", "-b", "40%", "--recompute", "auto", "--limit", "60000")
+one = ask ("solve", "large.json", "-b", "40%", "--recompute", "auto", "--limit", "20000")
 assert "\r\x1b[Ksolve: searching" in one and ", best " in one and ", gap " in one, one[:500]
 assert "\n" not in one and one.endswith ("\r\x1b[K"), one[-200:]
-many = ask ("curve", "large.json", "--points", "4", "--limit", "20000")
+many = ask ("curve", "large.json", "--points", "4", "--limit", "4000")
 assert "curve: [" in many and " of " in many and many.endswith ("\r\x1b[K"), many[:500]
 END
   run 0 solve a.json -b 80% --limit 1000 && [ ! -s err ] && run 0 solve a.json -b 80% --limit 1000 -v && grep -q 'bound' err

@@ -209,6 +209,7 @@ START_TEST (curves_and_packs) {
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
   ferry_options o = for_share (t, d, 100);
+  o.limit_ticks = 1000;
   ferry_curve *c = ferry_curve_of (t, &o, NULL, 4, &err);
   ck_assert_msg (c != NULL, "%s", err.text);
   int64_t last = INT64_MAX;
@@ -227,7 +228,7 @@ START_TEST (curves_and_packs) {
   const ferry_device *cards[] = { d };
   ferry_options both = FERRY_INIT (ferry_options);
   both.budget_bytes = o.budget_bytes * 3 / 2;
-  both.limit_ticks = 1000;
+  both.limit_ticks = 100;
   ferry_packing *packed = ferry_pack (jobs, 2, cards, 1, &both, &err);
   ck_assert_msg (packed != NULL, "%s", err.text);
   for (int i = 0; i < 2; i++) {
@@ -241,6 +242,44 @@ START_TEST (curves_and_packs) {
   ferry_plan_free (small);
   ferry_free (json);
   ferry_curve_free (c);
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
+/* Two jobs in a little less than both need. */
+static ferry_packing *pack_two (const ferry_trace *t, const ferry_device *d, ferry_recompute again,
+                                ferry_error *err) {
+  const ferry_trace *jobs[] = { t, t };
+  const ferry_device *cards[] = { d };
+  ferry_options o = for_share (t, d, 190);
+  o.limit_ticks = 100;
+  o.recompute = again;
+  return ferry_pack (jobs, 2, cards, 1, &o, err);
+}
+
+START_TEST (packs_do_only_what_the_options_allow) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  ferry_recompute words[] = { FERRY_RECOMPUTE_OFF, FERRY_RECOMPUTE_ONLY };
+  for (int k = 0; k < 2; k++) {
+    int64_t moved_bytes = 0;
+    ferry_packing *packed = pack_two (t, d, words[k], &err);
+    ck_assert_msg (packed != NULL, "%s", err.text);
+    for (int i = 0; i < 2; i++) {
+      ferry_result cost = FERRY_INIT (ferry_result);
+      ferry_plan *p = ferry_pack_plan (packed, i, &err);
+      ck_assert_msg (p && ferry_simulate (t, p, &cost, &err), "%s", err.text);
+      moved_bytes += cost.h2d_bytes;
+      ferry_plan_free (p);
+    }
+    ck_assert_int_eq (moved_bytes > 0, words[k] == FERRY_RECOMPUTE_OFF);
+    ferry_pack_free (packed);
+  }
+  ck_assert_ptr_null (pack_two (t, d, (ferry_recompute)17, &err));
+  ck_assert_int_eq (err.exit_status, 2);
+  ck_assert_ptr_nonnull (strstr (err.text, "recompute"));
   ferry_trace_free (t);
   ferry_device_free (d);
 }
@@ -308,10 +347,15 @@ START_TEST (threads_share_objects) {
 END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    nothing_given_is_an_error, texts_come_back,           profiles_from_memory,
-    flags_and_orders,          walks_to_the_end,          curves_and_packs,
-    threads_share_objects,     unknown_words_are_refused, NULL
-  };
+  const TTest *const tests[] = { nothing_given_is_an_error,
+                                 texts_come_back,
+                                 profiles_from_memory,
+                                 flags_and_orders,
+                                 walks_to_the_end,
+                                 curves_and_packs,
+                                 threads_share_objects,
+                                 unknown_words_are_refused,
+                                 packs_do_only_what_the_options_allow,
+                                 NULL };
   return suite_run ("library", tests, 120);
 }

@@ -57,9 +57,9 @@ START_TEST (a_mistake_is_one_message_that_names_it) {
     { "nosuch=1", "nosuch" },
     { "walk_idle=x", "walk_idle=x" },
     { "walk_idle.1=5", "one number" },
-    { "starts_room_ppm=1000000", "starts_room_ppm.0" },
-    { "starts_room_ppm.2=1000000", "starts_room_ppm" },
-    { "starts_room_ppm.x=1", "which of its numbers" },
+    { "rounding_room_ppm=1000000", "rounding_room_ppm.0" },
+    { "rounding_room_ppm.2=1000000", "rounding_room_ppm" },
+    { "rounding_room_ppm.x=1", "which of its numbers" },
     { "walk_idle=0", "between" },
   };
   for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {

@@ -21,7 +21,7 @@ def rows (name, macro):
 print ("""# Tuning
 
 For developers and ablations; nobody who plans needs any of it. `ferry solve --tune NAME=VALUE,...` switches a
-strategy off (`walk=0`) or sets a number (`walk_idle=500`, or `starts_room_ppm.1=995000` of a list, counted from 0).
+strategy off (`walk=0`) or sets a number (`walk_idle=500`, or `rounding_room_ppm.1=995000` of a list, counted from 0).
 `ferry solve -v` ends with one row a strategy. This page is made by `tests/tuning_page.py` from `solver/tuning/strategies.def`,
 `solver/tuning/stats.def` and `solver/tuning/tuning.def`, where these are said once. [ablation.md](ablation.md) says
 what each strategy is worth, and why it stays.

@@ -169,6 +169,10 @@ bool trace_is_plannable (const trace *t) {
   return strncmp (t->source.confidence, "not plannable", 13) != 0;
 }
 
+bool trace_knows_only_touches (const trace *t) {
+  return t->source.confidence && strncmp (t->source.confidence, "touched", 7) == 0;
+}
+
 bool trace_must_plan (const trace *t, error *err) {
   const char *colon = strstr (t->source.confidence, ": ");
   return trace_is_plannable (t) ||

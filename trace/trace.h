@@ -135,6 +135,8 @@ static inline int64_t trace_rest_ns (const int64_t *ends_ns, int32_t n_ops, int3
 }
 /* Its confidence does not say "not plannable". */
 bool trace_is_plannable (const trace *t);
+/* Its confidence says "touched": which of an op's tensors are read or written is not known. */
+bool trace_knows_only_touches (const trace *t);
 /* The error has the reason and what to record instead. */
 bool trace_must_plan (const trace *t, error *err) MUST_CHECK;
 /* A doubt that every plan of it should pass on: "the trace is approximate: ..."; NULL: exact. */

@@ -6,19 +6,12 @@
 #include "base/file.h"
 #include "cli/call/call.h"
 
-static bool has_option (const call *c, const char *name) {
-  for (const cli_option *o = c->command->options; o && o->name; o++)
-    if (strcmp (o->name, name) == 0)
-      return true;
-  return false;
-}
-
 /* Two results in one stream are none. Said before the work, not after it. */
 bool call_has_one_stdout (call *c) {
   static const char *const files[] = { "output", "dump", "tsv", "svg", "html", "chrome" };
   const char *taken = c->json ? "json" : NULL;
   for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-    if (!has_option (c, files[i]) || !call_is_stdout (call_text (c, files[i])))
+    if (!call_has_option (c, files[i]) || !call_is_stdout (call_text (c, files[i])))
       continue;
     if (taken)
       return error_set (&c->err, ERR_usage,

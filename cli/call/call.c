@@ -304,6 +304,10 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
   return true;
 }
 
+bool call_has_option (const call *c, const char *option) {
+  return row_of (c->command, option, 0) >= 0;
+}
+
 const char *call_text (const call *c, const char *option) {
   int row = row_of (c->command, option, 0);
   assert (row >= 0 && "a command asks for its own options only");
@@ -331,6 +335,12 @@ bool call_part (call *c, const char *option, const char *text, int64_t whole_byt
 bool call_amount (call *c, const char *option, int64_t whole_bytes, int64_t *out) {
   const char *text = call_text (c, option);
   return !text || call_part (c, option, text, whole_bytes, out);
+}
+
+bool call_jobs (call *c, int64_t *out) {
+  int64_t there = sysconf (_SC_NPROCESSORS_ONLN);
+  *out = there < 1 ? 1 : there;
+  return call_quantity (c, "jobs", out);
 }
 
 bool call_quantity (call *c, const char *option, int64_t *out) {

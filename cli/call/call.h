@@ -45,10 +45,14 @@ struct call {
 /* Fills everything but the arena; false: c->err says what is wrong with the command line. */
 bool call_parse (call *c, const cli_command *command, int argc, char **argv) MUST_CHECK;
 
+/* Is it one of the command's? The functions below are for those alone. */
+bool call_has_option (const call *c, const char *option);
 /* The text given with an option ("" for a flag), else the environment's FERRY_NAME where the option
    has a value, else NULL. */
 const char *call_text (const call *c, const char *option);
 bool call_flag (const call *c, const char *option);
+/* So many as --jobs says; without it, as there are processors. */
+bool call_jobs (call *c, int64_t *out) MUST_CHECK;
 /* These leave *out as it is where the option was not given. */
 bool call_quantity (call *c, const char *option, int64_t *out) MUST_CHECK; /* but an amount */
 bool call_amount (call *c, const char *option, int64_t whole_bytes, int64_t *out) MUST_CHECK;

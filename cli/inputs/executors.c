@@ -32,14 +32,15 @@ static bool refuse_rewriting (call *c, executor which) {
   return true;
 }
 
-bool executor_allows (call *c, allowed *x) {
+bool executor_allows (call *c, solve_options *o) {
+  allowed x = SWAPS_ALONE;
   executor which;
   if (!asked (c, &which))
     return false;
   if (which == EXECUTOR_REPLAY)
     return true;
-  recompute_mode asked_for = call_text (c, "recompute") ? x->recompute : RECOMPUTE_OFF;
-  *x = (allowed){ .sections = SECTIONS_OFF, .recompute = asked_for };
+  x.recompute = call_text (c, "recompute") ? o->recompute : RECOMPUTE_OFF;
+  allowed_into (&x, o);
   return true;
 }
 

@@ -13,7 +13,7 @@ const trace *executor_trace (call *c, const trace *t) MUST_CHECK;
 
 /* Without all that it cannot follow; ferry_torch recomputes only where --recompute asks it to,
    since its copies of ops cost time that no trace knows. */
-bool executor_allows (call *c, allowed *x) MUST_CHECK;
+bool executor_allows (call *c, solve_options *o) MUST_CHECK;
 
 /* Does --for ask for places that stay the same? */
 bool executor_keeps_places (call *c);

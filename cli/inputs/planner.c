@@ -26,16 +26,9 @@ int64_t planner_now_ns (void) {
 
 /* ---- the question ---- */
 
-static bool has_option (const call *c, const char *name) {
-  for (const cli_option *o = c->command->options; o && o->name; o++)
-    if (strcmp (o->name, name) == 0)
-      return true;
-  return false;
-}
-
 /* Bytes, or a share of the budget; it stands before the budget is set. */
 static bool read_reserve (call *c, ask *q) {
-  const char *text = has_option (c, "reserve") ? call_text (c, "reserve") : NULL;
+  const char *text = call_has_option (c, "reserve") ? call_text (c, "reserve") : NULL;
   enum { ALL_PPM = 1000000 };
   if (text && !strchr (text, '%')) {
     q->reserve_ppm = -1;
@@ -45,26 +38,28 @@ static bool read_reserve (call *c, ask *q) {
 }
 
 static bool read_effort (call *c, planner *p) {
-  int64_t seed = 1, noise = 0;
+  int64_t seed = 1, noise = 0, threads = 1;
   ask *q = &p->ask;
   if (!call_quantity (c, "gap", &q->options.gap_ppm))
     return false;
   if (call_text (c, "gap") && q->options.gap_ppm == 0)
     q->options.gap_ppm = 1; /* 0 stands for the default */
   if (!effort_read (c, LEVEL_NORMAL, &q->options.limit_ticks, &q->options.level) ||
-      (has_option (c, "noise") && !call_percent (c, "noise", &noise)) ||
-      !call_quantity (c, "seconds", &p->seconds) || !call_quantity (c, "seed", &seed))
+      (call_has_option (c, "noise") && !call_percent (c, "noise", &noise)) ||
+      !call_quantity (c, "seconds", &p->seconds) || !call_quantity (c, "seed", &seed) ||
+      (call_has_option (c, "jobs") && !call_jobs (c, &threads)))
     return false;
+  p->ask.options.threads = (int32_t)threads;
   p->ask.options.seed = (uint64_t)seed;
   p->ask.options.noise_percent = (int32_t)noise;
   p->ask.options.keep_proof = call_flag (c, "proof");
-  p->ask.options.same_places = has_option (c, "same-places") && call_flag (c, "same-places");
+  p->ask.options.same_places = call_has_option (c, "same-places") && call_flag (c, "same-places");
   return true;
 }
 
 /* For developers: other numbers for the search, or without one of its strategies. */
 static bool read_tuning (call *c, planner *p) {
-  const char *text = has_option (c, "tune") ? call_text (c, "tune") : NULL;
+  const char *text = call_has_option (c, "tune") ? call_text (c, "tune") : NULL;
   error wrong = { 0 };
   if (!text)
     return true;
@@ -79,7 +74,7 @@ static bool read_tuning (call *c, planner *p) {
 
 /* One of a list of words in the order of an enumeration, where the command has the option. */
 static bool read_word (call *c, const char *option, const char *const *words, int *value) {
-  return !has_option (c, option) || call_word (c, option, words, value);
+  return !call_has_option (c, option) || call_word (c, option, words, value);
 }
 
 static bool read_allowed (call *c, const trace *t, planner *p) {
@@ -95,7 +90,6 @@ static bool read_allowed (call *c, const trace *t, planner *p) {
                       "auto too",
                       section_order_words[parts]);
   x.section_orders = (sections_orders)parts;
-  p->allowed = x;
   allowed_into (&x, &p->ask.options);
   p->ask.options.placement = (places_mode)places;
   return true;
@@ -119,7 +113,7 @@ bool planner_read (call *c, const trace *t, planner *p) {
 bool planner_plain (planner *p, const call *c, const trace *t, const device *d,
                     int64_t budget_bytes, int64_t limit_ticks, error *err) {
   *p = (planner){ .ask = ask_default (t, d) };
-  allowed_into (&(allowed){ .sections = SECTIONS_OFF }, &p->ask.options);
+  allowed_into (&(allowed)SWAPS_ALONE, &p->ask.options);
   p->ask.options.limit_ticks = limit_ticks;
   p->ask.options.log = &c->log;
   return ask_budget (&p->ask, budget_bytes, err);

@@ -10,7 +10,6 @@
 
 typedef struct planner {
   ask ask;
-  allowed allowed; /* as the command line and the trace say together */
   int64_t seconds; /* 0: no limit */
   bool interrupted;
   call *call;         /* while it solves */
@@ -19,8 +18,7 @@ typedef struct planner {
 } planner;
 
 /* Reads what is allowed, --device, --budget, --host, --reserve, --gap, --limit, --noise, --seconds,
-   --seed and
-   --proof; a command need not have all of them. */
+   --seed and --proof; a command need not have all of them. */
 bool planner_read (call *c, const trace *t, planner *p) MUST_CHECK;
 /* Without a command line: one device, one budget, all of its host; nothing but swapping. */
 bool planner_plain (planner *p, const call *c, const trace *t, const device *d,

@@ -3,16 +3,8 @@
 
 #include <string.h>
 
-/* The most parts that any op may run in. */
-static int64_t most_parts (const trace *t) {
-  int64_t most = 1;
-  for (int32_t k = 0; k < t->n_ops; k++)
-    most = t->ops[k].parts > most ? t->ops[k].parts : most;
-  return most < t->batch ? most : t->batch;
-}
-
 static bool read_parts (call *c, const trace *t, const char *text, int64_t *parts) {
-  int64_t most = most_parts (t);
+  int64_t most = allowed_most_parts (t);
   if (text[strspn (text, "0123456789")] || !*text)
     return error_set (&c->err, ERR_usage, "--sections: `%s` is not auto, off or a number of parts",
                       text);
@@ -36,28 +28,22 @@ static bool read_sections (call *c, const trace *t, allowed *out) {
   return out->sections != SECTIONS_FIXED || read_parts (c, t, text, &out->section_parts);
 }
 
-static bool read_word (call *c, const char *option, const char *const *words, int was, int *value) {
-  *value = was;
-  return !call_text (c, option) || call_word (c, option, words, value);
-}
-
 static bool read_swap_only (call *c, allowed *out) {
   static const char *const others[] = { "sections", "recompute", "order" };
   for (size_t i = 0; i < sizeof others / sizeof *others; i++)
     if (call_text (c, others[i]))
       return error_set (&c->err, ERR_usage, "give --swap-only or --%s, not both", others[i]);
-  *out = (allowed){ .sections = SECTIONS_OFF };
+  *out = (allowed)SWAPS_ALONE;
   return true;
 }
 
 bool rewriting_read (call *c, const trace *t, bool many, allowed *out) {
-  int drop, order;
   *out = many ? allowed_by_many (t) : allowed_by (t);
   if (call_flag (c, "swap-only"))
     return read_swap_only (c, out);
-  if (!read_sections (c, t, out) ||
-      !read_word (c, "recompute", recompute_words, out->recompute, &drop) ||
-      !read_word (c, "order", order_words, out->order, &order))
+  int drop = out->recompute, order = out->order;
+  if (!read_sections (c, t, out) || !call_word (c, "recompute", recompute_words, &drop) ||
+      !call_word (c, "order", order_words, &order))
     return false;
   out->recompute = (recompute_mode)drop;
   out->order = (order_mode)order;

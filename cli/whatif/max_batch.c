@@ -20,8 +20,8 @@ typedef struct way {
 } way;
 
 static const way ways[] = {
-  { "unswapped", "everything on the device", { .sections = SECTIONS_OFF } },
-  { "swapped", "copies to the host", { .sections = SECTIONS_OFF } },
+  { "unswapped", "everything on the device", SWAPS_ALONE },
+  { "swapped", "copies to the host", SWAPS_ALONE },
   { "sections", "and ops in parts", { .sections = SECTIONS_AUTO } },
   { "recompute", "or drops, made again", { .recompute = RECOMPUTE_AUTO } },
   { "all",

@@ -98,10 +98,6 @@ static bool read_cards (call *c, packing *p) {
   return !c->err.code && name_cards (c, p) && tell_times (c, p);
 }
 
-/* In the order of search_level. */
-static const int64_t level_ticks[] = { 2000000, 200000, 16000000 };
-enum { SAMPLE_TICKS = 4000 };
-
 static bool read_packing (call *c, packing *p) {
   int64_t points = 8;
   int objective = PACK_WORST;
@@ -110,7 +106,7 @@ static bool read_packing (call *c, packing *p) {
     return false;
   p->options.cards = p->cards;
   p->options.sampling = (curve_options){ .device = p->cards,
-                                         .limit_ticks = SAMPLE_TICKS,
+                                         .limit_ticks = CARDS_SAMPLE_TICKS,
                                          .stop = offline_stop,
                                          .stop_context = c,
                                          .progress = offline_progress,
@@ -119,7 +115,7 @@ static bool read_packing (call *c, packing *p) {
   bool ok = call_quantity (c, "budget", &p->options.memory_bytes) &&
             call_quantity (c, "host", &p->options.host_bytes) &&
             call_quantity (c, "points", &points) &&
-            effort_read_ticks (c, level_ticks, &p->options.limit_ticks) &&
+            effort_read_ticks (c, cards_level_ticks, &p->options.limit_ticks) &&
             call_word (c, "objective", pack_objective_names, &objective);
   p->options.points = (int32_t)points;
   p->options.objective = (pack_objective)objective;

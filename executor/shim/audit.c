@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* CUPTI tells of each call that the driver gets, on the thread that makes it.  While ferry works
-   that thread is inside; a call of ours to wrap that comes from elsewhere has found another way in.
- */
+/* CUPTI tells of each call that the driver gets, on the thread that makes it.  A thread that comes
+   through the shim is inside by then; a call that we wrap, on a thread that is not, has found
+   another way in. */
 #include "executor/shim/audit.h"
 
 #include <string.h>

@@ -63,8 +63,10 @@ static void *more (void *list, int64_t n, int64_t *room, size_t size) {
 }
 
 static void add_call (cupti *c, const cupti_outer *r) {
+  if (r->sort < CUPTI_CUSTOM)
+    return;
   call_of *moved = more (c->calls, c->n_calls, &c->calls_room, sizeof *moved);
-  if (moved == NULL || r->sort < CUPTI_CUSTOM)
+  if (moved == NULL)
     return;
   c->calls = moved;
   c->calls[c->n_calls++] = (call_of){ r->call, (int64_t)r->number };
@@ -102,10 +104,12 @@ static void take (void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
   cupti *c = the_cupti;
   void *record = NULL;
   (void)context, (void)stream, (void)bytes;
-  pthread_mutex_lock (&c->lock);
-  while (valid_bytes > 0 && c->next (buffer, valid_bytes, &record) == 0)
-    take_record (c, record);
-  pthread_mutex_unlock (&c->lock);
+  if (c != NULL) { /* else it could not be opened whole */
+    pthread_mutex_lock (&c->lock);
+    while (valid_bytes > 0 && c->next (buffer, valid_bytes, &record) == 0)
+      take_record (c, record);
+    pthread_mutex_unlock (&c->lock);
+  }
   free (buffer);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The room of a program that shares a card: granted by whoever serves the group (cli/share.h),
+/* The room of a program that shares a card: granted by whoever serves the group (cli/run/share.h),
    taken and given back between two ops or two steps. */
 #ifndef FERRY_EXECUTOR_SHIM_SHARE_H
 #define FERRY_EXECUTOR_SHIM_SHARE_H

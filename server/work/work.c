@@ -58,14 +58,16 @@ static bool make_folder (service *s, work *w, error *err) {
 static bool spawn (service *s, work *w, const char *const *arguments, const char *answer,
                    error *err) {
   char data[400], parent[80];
-  char *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", parent, NULL, NULL };
+  /* a job is one process of one thread: others have the other processors */
+  char *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", "FERRY_JOBS=1", parent, NULL,
+                          NULL };
   int pipe_of[2] = { -1, -1 };
   posix_spawn_file_actions_t files;
   posix_spawnattr_t how;
   sigset_t none, plain;
   snprintf (data, sizeof data, "FERRY_DATADIR=%s", s->options.datadir ? s->options.datadir : "");
   if (s->options.datadir)
-    environment[3] = data;
+    environment[4] = data;
   snprintf (parent, sizeof parent, "TRACEPARENT=00-%s-%s-01", w->trace_id, w->span_id);
   if (pipe2 (pipe_of, O_CLOEXEC) != 0)
     return error_set (err, ERR_internal, "no pipe for a worker: %s", strerror (errno));

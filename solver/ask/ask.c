@@ -65,19 +65,25 @@ static bool is_stopped (const ask *q) {
   return q->options.stop && q->options.stop (q->options.stop_context);
 }
 
+/* A few ticks, and any plan of whole ops will do. */
+static solve_options quick_options (const ask *q) {
+  solve_options how = q->options;
+  how.device = &q->device;
+  how.limit_ticks = QUICK_TICKS;
+  how.gap_ppm = LOOSE_PPM;
+  how.keep_proof = false;
+  allowed_into (&(allowed)SWAPS_ALONE, &how);
+  return how;
+}
+
 /* True if any plan of whole ops is found at all. */
 static bool fits_in (const trace *t, const ask *q, int64_t bytes, bool *fits, error *err) {
   solution s;
   error why = { 0 };
-  solve_options how = q->options;
-  how.device = &q->device;
+  solve_options how = quick_options (q);
   how.budget_bytes = bytes;
-  how.limit_ticks = QUICK_TICKS;
-  how.gap_ppm = LOOSE_PPM;
-  how.keep_proof = false;
   how.program = NULL;
   how.log = NULL;
-  allowed_into (&(allowed){ .sections = SECTIONS_OFF }, &how);
   arena *a = arena_new (0);
   if (!a)
     return error_memory (err);
@@ -154,7 +160,7 @@ static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, boo
     return true;
   p->budget_bytes = how.budget_bytes;
   p->host_bytes = how.host_bytes;
-  allowed_into (&(allowed){ .sections = SECTIONS_OFF }, &how);
+  allowed_into (&(allowed)SWAPS_ALONE, &how);
   if (!solve_certify (t, &how, "nothing has to move", p, a, err))
     return false;
   *done = p->predicted.step_ns <= p->certificate.lower_bound_ns;
@@ -168,12 +174,8 @@ static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, boo
 /* The plan that a few ticks give, whoever wants to stop: an answer to a question that was
    interrupted before it had any. */
 static bool solve_at_once (const trace *t, const ask *q, arena *a, solution *out, error *err) {
-  solve_options how = q->options;
+  solve_options how = quick_options (q);
   how.stop = NULL;
-  how.limit_ticks = QUICK_TICKS;
-  how.gap_ppm = LOOSE_PPM;
-  how.keep_proof = false;
-  allowed_into (&(allowed){ .sections = SECTIONS_OFF }, &how);
   if (!solve (t, &how, a, out, err))
     return false;
   out->plan->certificate.limit_met = "stopped";

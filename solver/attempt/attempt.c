@@ -16,16 +16,9 @@ static bool bound_step (const counted_step *step, const solve_options *o, const 
     *out = *e->guide;
     return true;
   }
-  bound_options b = { .dev = o->device,
-                      .host_bytes = o->host_bytes,
-                      .any_units = true,
-                      .limit_rounds = e->rough ? -1 : 0,
-                      .keep_proof = o->keep_proof,
-                      .program = o->program,
-                      .log = o->log,
-                      .stop = o->stop,
-                      .stop_context = o->stop_context,
-                      .tuning = o->tuning };
+  bound_options b = solve_bound_options (o);
+  b.limit_rounds = e->rough ? -1 : 0;
+  b.program = o->program;
   return bound_of (&step->gaps, &b, a, out, err);
 }
 

@@ -6,7 +6,6 @@
 
 #include "base/units.h"
 #include "solver/attempt/robust.h"
-#include "trace/simulate/simulate.h"
 
 enum { SEEN_ROOM = 1024 };
 
@@ -98,7 +97,6 @@ static bool make_wishes (const candidate *c, arena *a, wish **out, int32_t *coun
 }
 
 static bool cost (search *s, candidate *c, plan **made, error *err) {
-  arena *a = made ? s->arena : s->scratch;
   arena_mark mark = arena_here (s->scratch);
   wish *wishes;
   int32_t count;
@@ -121,23 +119,16 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
                               .wishes = wishes,
                               .n_wishes = count,
                               .options = &s->schedule };
-  plan *p = schedule (&wanted, a, NULL, &why);
+  plan *p =
+      schedule_simulated (&wanted, made ? s->arena : s->scratch, s->scratch, &s->ticks, &why);
   s->tried++;
   s->ticks += 2 * (int64_t)c->layout->step.gaps.n_ops + 4 * (int64_t)count;
-  bool ok = true;
-  if (p) {
-    sim_job job = { s->trace, s->rewritten, p };
-    sim_options o = { .events = &s->ticks };
-    ok = simulate (&job, 1, &o, s->scratch, &p->predicted, NULL, err);
-    p->has_predicted = ok;
-    c->step_ns = ok ? p->predicted.step_ns : INT64_MAX;
-    if (ok && s->robust && !made)
-      ok = robust_offer (s->robust, s, c, p, err);
-  } else if (why.code != ERR_infeasible) {
-    if (err && !err->code)
-      *err = why;
-    ok = false;
-  }
+  bool ok = p || why.code == ERR_infeasible;
+  if (!ok)
+    error_set (err, why.code, "%s", why.text);
+  c->step_ns = p ? p->predicted.step_ns : INT64_MAX;
+  if (p && s->robust && !made)
+    ok = robust_offer (s->robust, s, c, p, err);
   if (made)
     *made = p;
   arena_back (s->scratch, mark);
@@ -205,8 +196,9 @@ bool search_is_over (search *s) {
          (s->stopped || s->best.step_ns <= s->enough_ns || s->ticks >= s->limit_ticks);
 }
 
-bool search_has_started (search *s) {
-  return search_is_over (s) || (s->tried >= number (s, TUNE_starts_least_tried) &&
+/* That, or the ticks that are left are for the strategies behind this one. */
+static bool is_past_its_part (search *s) {
+  return search_is_over (s) || (s->tried >= number (s, TUNE_rounding_least_tried) &&
                                 s->best.step_ns < INT64_MAX && s->ticks >= s->until_ticks);
 }
 
@@ -230,9 +222,9 @@ bool search_try (search *s, error *err) {
   return true;
 }
 
-/* ---- starts ---- */
+/* ---- roundings ---- */
 
-enum { ROOMS = TUNE_starts_room_ppm_last - TUNE_starts_room_ppm + 1 };
+enum { ROOMS = TUNE_rounding_room_ppm_last - TUNE_rounding_room_ppm + 1 };
 
 bool search_round (search *s, const layout *l, round_start start, int64_t room_ppm, bool *fits,
                    error *err) {
@@ -265,13 +257,13 @@ static bool starts_of (search *s, const layout *l, error *err) {
   for (int room = 0; room < ROOMS; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++) {
       bool fits;
-      if (round_is_guided (start) != (l->share != NULL) || search_has_started (s))
+      if (round_is_guided (start) != (l->share != NULL) || is_past_its_part (s))
         continue;
-      if (!search_round (s, l, start, number (s, TUNE_starts_room_ppm + (tuning_id)room), &fits,
+      if (!search_round (s, l, start, number (s, TUNE_rounding_room_ppm + (tuning_id)room), &fits,
                          err))
         return false;
       s->trial.by_release = s->best.by_release;
-      s->trial.early_ppm = number (s, TUNE_starts_early_ppm);
+      s->trial.early_ppm = number (s, TUNE_rounding_early_ppm);
       if (fits && !search_try (s, err))
         return false;
     }
@@ -286,7 +278,7 @@ bool search_first (search *s, error *err) {
 
 bool search_others (search *s, error *err) {
   for (int32_t i = 1; i < s->n_layouts; i++)
-    if (!search_has_started (s) && !starts_of (s, &s->layouts[i], err))
+    if (!is_past_its_part (s) && !starts_of (s, &s->layouts[i], err))
       return false;
   return true;
 }

@@ -62,8 +62,6 @@ bool search_round (search *s, const layout *l, round_start start, int64_t room_p
                    error *err) MUST_CHECK;
 /* Enough, stopped, or out of ticks. */
 bool search_is_over (search *s);
-/* That, or the ticks that are left are for the strategies behind this one. */
-bool search_has_started (search *s);
 void search_copy (candidate *to, const candidate *from);
 /* Nothing moves, in this layout. */
 void search_clear (candidate *c, const layout *l);

@@ -8,7 +8,6 @@
 #include "solver/attempt/parts.h"
 #include "solver/attempt/round.h"
 #include "solver/place/schedule.h"
-#include "trace/simulate/simulate.h"
 
 static bool same_list (const index_list *a, const index_list *b) {
   return a->count == b->count &&
@@ -82,15 +81,10 @@ bool variant_bound (const trace *t, const variant *v, const solve_options *o, bo
   assert (t && v && o->device && out);
   arena_mark mark = arena_here (scratch);
   bound b;
-  bound_options how = { .dev = o->device,
-                        .host_bytes = o->host_bytes,
-                        .any_units = true,
-                        .classes = 1,
-                        .limit_rounds = rough ? -1 : 0,
-                        .log = o->log,
-                        .stop = o->stop,
-                        .stop_context = o->stop_context,
-                        .tuning = o->tuning };
+  bound_options how = solve_bound_options (o);
+  how.classes = 1;
+  how.limit_rounds = rough ? -1 : 0;
+  how.keep_proof = false;
   rewritten_step *x = look (t, v, o, scratch, out, err);
   bool ok = x != NULL;
   if (ok && out->bound_ns != INT64_MAX) {
@@ -129,7 +123,6 @@ static bool greedy_plan (const quick *q, round_start start, schedule_options *ho
   wish *wishes;
   int32_t count = 0;
   error why = { 0 };
-  predicted cost;
   round_request ask = { .gaps = g,
                         .of = q->of,
                         .device = o->device,
@@ -150,19 +143,10 @@ static bool greedy_plan (const quick *q, round_start start, schedule_options *ho
                               .wishes = ok ? wishes : NULL,
                               .n_wishes = count,
                               .options = how };
-  plan *p = ok ? schedule (&wanted, q->scratch, NULL, &why) : NULL;
-  if (p) {
-    sim_job job = { q->trace, q->rewritten, p };
-    sim_options options = { .events = ticks };
-    ok = simulate (&job, 1, &options, q->scratch, &cost, NULL, err);
-    *step_ns = ok ? cost.step_ns : INT64_MAX;
-    return ok;
-  }
-  if (why.code == ERR_infeasible)
-    return true;
-  if (err && !err->code)
-    *err = why;
-  return false;
+  plan *p = ok ? schedule_simulated (&wanted, q->scratch, q->scratch, ticks, &why) : NULL;
+  if (p)
+    *step_ns = p->predicted.step_ns;
+  return p || why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
 }
 
 /* The best of a few becomes out->step_ns. */

@@ -350,9 +350,7 @@ bool search_walk (search *s, error *err) {
   assert (s->best.step_ns < INT64_MAX);
   improving im = { .s = s };
   bool ok = begin (&im, err), better;
-  bool small = s->layouts->step.gaps.n_ops <= number (&im, TUNE_walk_small_ops);
-  int64_t walk = number (&im, small ? TUNE_walk_idle_small : TUNE_walk_idle);
-  int64_t most = number (&im, TUNE_walk_end);
+  int64_t walk = number (&im, TUNE_walk_idle), most = number (&im, TUNE_walk_end);
   for (int64_t idle = 1; ok && !search_is_over (s) && idle < most; idle++) {
     if (idle % walk == 0 || im.total == 0) {
       ok = walk_anew (&im, err);

@@ -22,10 +22,9 @@ typedef struct contest {
 /* A plan with so much memory and all of the link; where there is none, *out is NULL. */
 static bool plan_at (const contest *c, int32_t job, int64_t budget_bytes, int64_t host_bytes,
                      const plan **out, error *err) {
-  curve_options o = cards_sampling (c->o, c->jobs[job].trace);
+  curve_options o = cards_sampling (c->o, &c->jobs[job]);
   curve v;
   o.device = c->card;
-  o.allowed = c->jobs[job].allowed;
   o.host_bytes = host_bytes;
   o.progress = NULL;
   if (c->o->limit_ticks)

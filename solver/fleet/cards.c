@@ -88,9 +88,13 @@ static bool finish_card (placing *p, int32_t card, const pack_spread_answer *how
   return true;
 }
 
-curve_options cards_sampling (const cards_options *o, const trace *t) {
+/* In the order of search_level. */
+const int64_t cards_level_ticks[] = { 2000000, 200000, 16000000 };
+
+curve_options cards_sampling (const cards_options *o, const cards_job *job) {
   curve_options how = o->sampling;
-  how.reserve_ppm = reserve_ppm (t);
+  how.reserve_ppm = reserve_ppm (job->trace);
+  how.allowed = job->allowed;
   return how;
 }
 

@@ -52,6 +52,10 @@ typedef struct cards_answer {
   int64_t sampled, visited;     /* plans; nodes of the search */
 } cards_answer;
 
+/* Ticks of a sample's plan, and by search_level of the plans at the chosen point. */
+enum { CARDS_SAMPLE_TICKS = 4000 };
+extern const int64_t cards_level_ticks[];
+
 /* Places as many jobs as can be, in the best of all ways to place those. */
 bool cards_place_jobs (const cards_job *jobs, int32_t n_jobs, const cards_options *o, arena *a,
                        cards_answer *out, error *err) MUST_CHECK;

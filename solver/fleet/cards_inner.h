@@ -30,7 +30,7 @@ typedef struct placing {
 
 int64_t cards_host_room (const cards_options *o, int32_t card);
 /* How a job is sampled: as was asked for, with the reserve that its trace wants. */
-curve_options cards_sampling (const cards_options *o, const trace *t);
+curve_options cards_sampling (const cards_options *o, const cards_job *job);
 /* The budget of a job's plan, its reserve included. */
 int64_t cards_taken (const placing *p, int32_t job, const plan *found);
 

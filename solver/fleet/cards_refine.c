@@ -8,12 +8,9 @@
 
 /* A rewritten step on a part of the link: its certificate was about all of it. */
 static void bound_by_compute (const trace *t, plan *p) {
-  certified c = { .lower_bound_ns = trace_total_ns (t),
-                  .bound_by = "compute",
-                  .covers =
-                      "every plan, with whatever sections and recompute entries, in whatever order",
-                  .found_by = p->certificate.found_by,
-                  .limit_met = p->certificate.limit_met };
+  certified c = solve_by_compute (t, p);
+  c.covers = "every plan, with whatever sections and recompute entries, in whatever order";
+  c.limit_met = p->certificate.limit_met;
   solve_write_certificate (p, &c);
 }
 
@@ -52,12 +49,11 @@ static bool plan_place (placing *p, int32_t job, const plan *sample, int64_t lin
                         int64_t host_bytes, const cards_place *at, const plan **out, error *err) {
   *out = sample;
   device d = share_link (&p->o->cards[at->card], link_ppm);
-  curve_options o = cards_sampling (p->o, p->jobs[job].trace);
+  curve_options o = cards_sampling (p->o, &p->jobs[job]);
   curve again;
   predicted old;
   plan before = *sample;
   o.device = &d;
-  o.allowed = p->jobs[job].allowed;
   o.host_bytes = host_bytes;
   o.progress = NULL;
   if (p->o->limit_ticks)

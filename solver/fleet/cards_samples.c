@@ -73,9 +73,8 @@ static bool sample_to (placing *p, int32_t job, int32_t card, int32_t levels, er
     return false;
   for (; s->n_levels < levels; s->n_levels++) {
     device d = share_link (&p->o->cards[card], (s->n_levels + 1) * LEVEL_PPM);
-    curve_options o = cards_sampling (p->o, p->jobs[job].trace);
+    curve_options o = cards_sampling (p->o, &p->jobs[job]);
     o.device = &d;
-    o.allowed = p->jobs[job].allowed;
     o.host_bytes = cards_host_room (p->o, card);
     curve *c = &s->at[s->n_levels];
     if (!curve_of (p->jobs[job].trace, &o, budgets, n, p->a, c, err))

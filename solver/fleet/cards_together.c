@@ -86,12 +86,11 @@ static bool split_evenly (placing *p, int32_t card, const sharing *from, sharing
   *out = *from;
   *found = true;
   for (int32_t k = 0; *found && k < out->n; k++) {
-    curve_options o = cards_sampling (p->o, p->jobs[out->jobs[k]].trace);
+    curve_options o = cards_sampling (p->o, &p->jobs[out->jobs[k]]);
     curve v;
     int64_t peak = units_div_up (out->at[k]->peak_bytes, granule) * granule;
     int64_t budget = part < peak ? part : peak;
     o.device = d;
-    o.allowed = p->jobs[out->jobs[k]].allowed;
     if (p->o->limit_ticks)
       o.limit_ticks = p->o->limit_ticks;
     o.host_bytes = cards_host_room (p->o, card) / out->n;

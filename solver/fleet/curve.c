@@ -65,10 +65,6 @@ static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
   return how;
 }
 
-static bool rewrites (const curve_options *o) {
-  return allowed_rewrites (&o->allowed);
-}
-
 /* Cuts add time to ops and never take any away; drops may also spare the link; of another order
    nothing is known but what its largest op needs. */
 static bool weak_bound (const trace *t, const solve_options *how, arena *a, int64_t *ns,
@@ -93,8 +89,8 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
   arena *a = arena_made (err);
   if (!a)
     return false;
-  bool ok = rewrites (o) ? weak_bound (t, &how, a, &b.lower_bound_ns, &why)
-                         : solve_bound (t, &how, a, &b, &why);
+  bool ok = allowed_rewrites (&o->allowed) ? weak_bound (t, &how, a, &b.lower_bound_ns, &why)
+                                           : solve_bound (t, &how, a, &b, &why);
   arena_free (a);
   if (ok)
     *lower_bound_ns = b.lower_bound_ns;
@@ -172,7 +168,8 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
     return of_all || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   }
   /* no plan found is not yet a proof that there is none */
-  if (why.code == ERR_infeasible || (why.code == ERR_limit && (rewrites (o) || is_stopped (o))))
+  if (why.code == ERR_infeasible ||
+      (why.code == ERR_limit && (allowed_rewrites (&o->allowed) || is_stopped (o))))
     return guide || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   *err = why;
   return false;
@@ -312,12 +309,8 @@ static bool plan_point (const trace *t, const curve_options *o, shared *with, cu
  */
 static bound_options range_options (const trace *t, const curve_options *o) {
   enum { FEW_OPS = 200, MANY_OPS = 600, BLOCKS = 80, ROUNDS = 1 };
-  bound_options how = { .dev = o->device,
-                        .host_bytes = o->host_bytes,
-                        .any_units = true,
-                        .log = o->log,
-                        .stop = o->stop,
-                        .stop_context = o->stop_context };
+  solve_options plain = options_at (o, 0);
+  bound_options how = solve_bound_options (&plain);
   if (t->n_ops > FEW_OPS && t->n_ops <= MANY_OPS) { /* beyond, slots are merged in any case */
     how.whole_ops = FEW_OPS;
     how.blocks = BLOCKS;
@@ -333,7 +326,7 @@ bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, i
   int64_t *sorted;
   arena *scratch = arena_made (err);
   bool ok = scratch && begin_curve (t, o, budgets, count, a, &sorted, out, err);
-  if (ok && out->count > 1 && !rewrites (o)) {
+  if (ok && out->count > 1 && !allowed_rewrites (&o->allowed)) {
     bound_options how = range_options (t, o);
     for (int32_t i = 0; i < out->count; i++)
       sorted[i] = net_of (o, sorted[i]);

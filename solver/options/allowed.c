@@ -1,28 +1,21 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/options/allowed.h"
 
-#include <string.h>
-
 const char *const recompute_words[] = { "off", "cheap", "auto", "only", NULL };
 const char *const order_words[] = { "as-is", "updates", "any", NULL };
 const char *const section_order_words[] = { "auto", "level", "depth", NULL };
 
-static bool knows_only_touches (const trace *t) {
-  static const char word[] = "touched";
-  return t->source.confidence && strncmp (t->source.confidence, word, strlen (word)) == 0;
-}
-
-static bool has_parts (const trace *t) {
-  for (int32_t k = 0; t->batch > 1 && k < t->n_ops; k++)
-    if (t->ops[k].parts > 1)
-      return true;
-  return false;
+int64_t allowed_most_parts (const trace *t) {
+  int64_t most = 1;
+  for (int32_t k = 0; k < t->n_ops; k++)
+    most = t->ops[k].parts > most ? t->ops[k].parts : most;
+  return most < t->batch ? most : t->batch;
 }
 
 allowed allowed_by (const trace *t) {
-  if (knows_only_touches (t))
-    return (allowed){ .sections = SECTIONS_OFF };
-  return (allowed){ .sections = has_parts (t) ? SECTIONS_AUTO : SECTIONS_OFF,
+  if (trace_knows_only_touches (t))
+    return (allowed)SWAPS_ALONE;
+  return (allowed){ .sections = allowed_most_parts (t) > 1 ? SECTIONS_AUTO : SECTIONS_OFF,
                     .recompute = RECOMPUTE_AUTO,
                     .order = ORDER_ANY };
 }

@@ -14,6 +14,10 @@ typedef struct allowed {
   order_mode order;
 } allowed;
 
+/* Nothing beside copies. */
+#define SWAPS_ALONE \
+  { .sections = SECTIONS_OFF, .recompute = RECOMPUTE_OFF, .order = ORDER_AS_IS }
+
 /* The default: everything that the trace can tell is safe. One that only knows which tensors an op
    touches does not say what may be made again or moved; sections need ops that run in parts. */
 allowed allowed_by (const trace *t);
@@ -21,6 +25,9 @@ allowed allowed_by (const trace *t);
 /* The default where many plans are made, with little effort for each: comparing cuts and orders at
    every point takes minutes. */
 allowed allowed_by_many (const trace *t);
+
+/* The most parts in which any op may run; 1: no op can be cut. */
+int64_t allowed_most_parts (const trace *t);
 
 /* Is anything allowed beside swapping? */
 bool allowed_rewrites (const allowed *x);

@@ -28,6 +28,24 @@ bool solve_stops (const solve_options *o) {
   return o->stop && o->stop (o->stop_context);
 }
 
+bound_options solve_bound_options (const solve_options *o) {
+  return (bound_options){ .dev = o->device,
+                          .host_bytes = o->host_bytes,
+                          .any_units = true,
+                          .keep_proof = o->keep_proof,
+                          .log = o->log,
+                          .stop = o->stop,
+                          .stop_context = o->stop_context,
+                          .tuning = o->tuning };
+}
+
+certified solve_by_compute (const trace *t, const plan *p) {
+  return (certified){ .lower_bound_ns = trace_total_ns (t),
+                      .bound_by = "compute",
+                      .covers = "every plan, with whatever sections and recompute entries",
+                      .found_by = p->certificate.found_by };
+}
+
 void solve_write_certificate (plan *p, const certified *c) {
   assert (p->has_predicted && c->bound_by && c->covers && c->found_by);
   assert (c->lower_bound_ns >= 0 && p->predicted.step_ns >= 0);

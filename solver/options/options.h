@@ -61,7 +61,11 @@ typedef struct solve_options {
   int64_t counted_bytes;       /* likewise: of the budget, what may be held at any moment; 0: all */
   const tuning *tuning;        /* NULL: as shipped */
   search_stats *stats;         /* the worth of each strategy is added there; or NULL */
+  int32_t threads;             /* that may search side by side, to the same plan; 0: one */
 } solve_options;
+
+/* The bound of a step by itself: any units, parts and pool that a plan may choose. */
+bound_options solve_bound_options (const solve_options *o);
 
 /* How a plan was made, for budgets near its own. */
 typedef struct recipe {
@@ -84,7 +88,8 @@ typedef struct effort {
   bool rough;           /* the bound is only a guide, nothing is refined */
 } effort;
 
-/* The defaults of gap_ppm, and of limit_ticks where neither cuts nor drops are allowed. */
+/* The defaults of gap_ppm, and of limit_ticks where neither cuts nor drops are allowed: so many
+   times solve_events_per_tick. */
 #define SOLVE_GAP_PPM 5000
 #define SOLVE_LIMIT_TICKS ((int64_t)4000000)
 /* So many ticks at that level. */
@@ -125,6 +130,9 @@ typedef struct certified {
   int64_t enough_ns;     /* no limit was met where the plan takes no longer */
   const char *limit_met; /* else; NULL: none was */
 } certified;
+/* No step takes less than its ops, however they are cut, made again or moved; the plan's own words
+   on how it was found stay. */
+certified solve_by_compute (const trace *t, const plan *p);
 /* The only writer of certificates. */
 void solve_write_certificate (plan *p, const certified *c);
 

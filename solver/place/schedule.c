@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
+#include "trace/simulate/simulate.h"
 
 enum { POOL_CHOICES = 6 };
 
@@ -263,4 +264,15 @@ plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage
             schedule_place (&s) && schedule_write (&s, scratch);
   arena_free (scratch);
   return ok ? s.plan : NULL;
+}
+
+plan *schedule_simulated (const schedule_request *r, arena *a, arena *scratch, int64_t *events,
+                          error *err) {
+  plan *p = schedule (r, a, NULL, err);
+  if (!p)
+    return NULL;
+  sim_job job = { r->original, r->rewritten, p };
+  sim_options o = { .events = events };
+  p->has_predicted = simulate (&job, 1, &o, scratch, &p->predicted, NULL, err);
+  return p->has_predicted ? p : NULL;
 }

@@ -72,5 +72,9 @@ typedef struct schedule_request {
    NULL. */
 plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage,
                 error *err) MUST_CHECK;
+/* With what the simulator says of it; a plan whose copies wait for one another is infeasible too.
+   *events grows by what was simulated. */
+plan *schedule_simulated (const schedule_request *r, arena *a, arena *scratch, int64_t *events,
+                          error *err) MUST_CHECK;
 
 #endif

@@ -32,16 +32,9 @@ static bool solve_program (const trace *t, const variant *cut, const solve_optio
       !recompute_may_drop (step->rw.trace, o, a, &again, err))
     return false;
   bound_options how = *wish;
-  how.dev = o->device;
-  how.host_bytes = o->host_bytes;
-  how.any_units = true;
   how.limit_rounds = -1; /* on GPT-2 XL no round gained anything */
   how.drops = o->recompute == RECOMPUTE_ONLY ? DROPS_ONLY : DROPS_ALLOWED;
   how.again = again;
-  how.log = o->log;
-  how.stop = o->stop;
-  how.stop_context = o->stop_context;
-  how.tuning = o->tuning;
   out->step = step;
   if (bound_of (&step->step.gaps, &how, a, &out->bound, &why))
     return true;
@@ -53,16 +46,18 @@ bool recompute_solve_program (const trace *t, const variant *cut, const solve_op
                               const effort *e, bool fresh, arena *a, recompute_program *out,
                               error *err) {
   assert (o->recompute != RECOMPUTE_OFF && out);
-  bound_options how = { .fresh = fresh,
-                        .keep_proof = o->keep_proof,
-                        .dear_ticks = e ? e->dear_ticks : 0 };
+  bound_options how = solve_bound_options (o);
+  how.fresh = fresh;
+  how.dear_ticks = e ? e->dear_ticks : 0;
   return solve_program (t, cut, o, &how, a, out, err);
 }
 
 bool recompute_solve_guide (const trace *t, const solve_options *o, int64_t budget_bytes, arena *a,
                             recompute_program *out, error *err) {
   assert (budget_bytes >= 0 && out);
-  bound_options how = { .fresh = true, .shares_only = true };
+  bound_options how = solve_bound_options (o);
+  how.fresh = how.shares_only = true;
+  how.keep_proof = false;
   solve_options less = *o;
   less.budget_bytes = budget_bytes;
   return solve_program (t, NULL, &less, &how, a, out, err);

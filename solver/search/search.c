@@ -85,8 +85,9 @@ static bool take_published (const trace *t, const solve_options *o, const effort
 }
 
 int64_t search_default_ticks (const trace *t, const solve_options *o) {
-  return solve_level_ticks (o, o->sections || o->recompute ? ways_default_ticks (t, o->tuning)
-                                                           : SOLVE_LIMIT_TICKS);
+  bool more = o->sections || o->recompute;
+  return solve_level_ticks (o, more ? ways_default_ticks (t, o->tuning)
+                                    : SOLVE_LIMIT_TICKS * solve_events_per_tick (t->n_ops));
 }
 
 static bool search_own (const trace *t, const solve_options *o, const effort *e, arena *a,

@@ -8,20 +8,14 @@
 #include "solver/search/ways_inner.h"
 #include "trace/summary.h"
 
-static const variant as_it_is = { .name = "as it is" };
-
 /* ---- shared by its files ---- */
 
 int64_t ways_best_ns (const ways *m) {
   return m->best.plan ? m->best.plan->predicted.step_ns : INT64_MAX;
 }
 
-static bool near (const ways *m, int64_t step_ns, int64_t bound_ns) {
-  return step_ns <= solve_enough_ns (m->effort.gap_ppm, bound_ns);
-}
-
 bool ways_near (const ways *m, int64_t step_ns) {
-  return step_ns != INT64_MAX && near (m, step_ns, m->least_ns);
+  return step_ns != INT64_MAX && step_ns <= solve_enough_ns (m->effort.gap_ppm, m->least_ns);
 }
 
 bool ways_is_over (const ways *m) {
@@ -35,21 +29,15 @@ int64_t ways_share (const ways *m, int64_t part) {
   return (left > least ? left : least) + 1;
 }
 
-bool ways_try (ways *m, const variant *v, const variant_value *known, effort how, error *err) {
-  assert (m->effort.beat_ns == 0);
-  solution *s = &m->last;
-  error why = { 0 };
-  how.beat_ns = ways_best_ns (m);
-  attempt_request q = {
-    .trace = m->t, .variant = v, .options = m->o, .effort = how, .known = known
-  };
-  bool ok = attempt_solve (&q, m->arena, s, &why);
-  if (!ok && why.code != ERR_infeasible)
-    return error_set (err, why.code, "%s", why.text);
-  m->ticks += s->ticks / m->events + (how.guide ? 0 : s->bound.stats.ticks);
+bool ways_take (ways *m, const variant *v, const effort *how, bool ok, const error *why,
+                error *err) {
+  const solution *s = &m->last;
+  if (!ok && why->code != ERR_infeasible)
+    return error_set (err, why->code, "%s", why->text);
+  m->ticks += s->ticks / m->events + (how->guide ? 0 : s->bound.stats.ticks);
   m->tried += s->candidates;
   if (!ok)
-    s->plan = NULL;
+    m->last.plan = NULL;
   if (!v) {
     m->plain_ns = !ok ? INT64_MAX : s->plan ? s->plan->predicted.step_ns : 0;
     m->plain_bound_ns = !ok ? INT64_MAX : s->bound.lower_bound_ns;
@@ -61,46 +49,15 @@ bool ways_try (ways *m, const variant *v, const variant_value *known, effort how
   return true;
 }
 
-/* ---- the plan without any of it ---- */
-
-/* If the step as it is comes near compute anyway, nothing else is worth a look. */
-static bool ways_quick (ways *m, error *err) {
-  variant_value value;
-  if (!variant_try (m->t, &as_it_is, m->o, 0, m->scratch, &value, err))
-    return false;
-  m->easy = value.step_ns != INT64_MAX && near (m, value.step_ns, m->compute_ns);
-  return true;
-}
-
-/* With the limit that it has alone: a plan is not to be worse because something else was allowed.
-   It comes last, since mostly its bound is above what was found by then. */
-static bool ways_plain (ways *m, error *err) {
-  const solve_options *o = m->o;
-  variant_value value;
-  bool only = o->recompute == RECOMPUTE_ONLY;
-  bool many = m->t->n_ops > tuned (o->tuning, TUNE_search_many_ops);
-  if (only && m->best.plan)
-    return true;
-  bool ok = only ? variant_try (m->t, &as_it_is, o, 0, m->scratch, &value, err)
-                 : variant_look (m->t, &as_it_is, o, m->scratch, &value, err);
-  if (!ok)
-    return false;
-  int64_t least_ns = only ? value.step_ns : value.bound_ns; /* if nothing moves, all must fit */
-  m->plain_ns = least_ns == INT64_MAX ? INT64_MAX : 0;
-  m->plain_bound_ns = value.bound_ns;
-  if (least_ns < ways_best_ns (m) && m->best.plan && !many) {
-    if (!variant_bound (m->t, &as_it_is, o, true, m->scratch, &value, err))
-      return false;
-    m->ticks += value.ticks / m->events;
-    least_ns = m->plain_bound_ns = value.bound_ns;
-  }
-  effort how = m->effort;
-  how.rough = many;
-  return least_ns >= ways_best_ns (m) || ways_try (m, NULL, NULL, how, err);
-}
-
-static bool ways_plain_first (ways *m, error *err) {
-  return ways_plain (m, err);
+bool ways_try (ways *m, const variant *v, const variant_value *known, effort how, error *err) {
+  assert (m->effort.beat_ns == 0);
+  error why = { 0 };
+  how.beat_ns = ways_best_ns (m);
+  attempt_request q = {
+    .trace = m->t, .variant = v, .options = m->o, .effort = how, .known = known
+  };
+  bool ok = attempt_solve (&q, m->arena, &m->last, &why);
+  return ways_take (m, v, &how, ok, &why, err);
 }
 
 /* ---- the certificate ---- */
@@ -343,6 +300,7 @@ bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) {
     ok = certify (m, out, err) && say_why (m, out, err);
   }
   assert (!ok || out->plan->certificate.lower_bound_ns == out->bound.lower_bound_ns);
+  lane_drop (&m->beside.lane);
   arena_free (m->scratch);
   return ok;
 }

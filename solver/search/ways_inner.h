@@ -3,6 +3,7 @@
 #ifndef FERRY_SOLVER_SEARCH_WAYS_INNER_H
 #define FERRY_SOLVER_SEARCH_WAYS_INNER_H
 
+#include "solver/options/lane.h"
 #include "solver/recompute/recompute.h"
 #include "solver/search/ways.h"
 #include "solver/sections/sections.h"
@@ -30,6 +31,16 @@ typedef struct ways_proposal {
   ways_source from;
 } ways_proposal;
 
+/* The step as it is, searched beside the other strategies. */
+typedef struct ways_beside {
+  lane lane;
+  const trace *trace;
+  effort effort;
+  solution found;
+  error why;
+  bool ok;
+} ways_beside;
+
 typedef struct ways {
   const trace *t;
   const solve_options *o;
@@ -54,6 +65,7 @@ typedef struct ways {
   variant small;    /* that ways_small found */
   bool small_keeps; /* it keeps tensors that nothing reads any more */
   const variant *taken;
+  ways_beside beside; /* begun: its turn is that of `plain` */
 } ways;
 
 /* The best plan so far; INT64_MAX: there is none. */
@@ -71,7 +83,15 @@ int64_t ways_share (const ways *m, int64_t part);
 bool ways_try (ways *m, const variant *v, const variant_value *known, effort how,
                error *err) MUST_CHECK;
 
+/* The outcome of an attempt on those terms is in `last`; it becomes the best where it is faster. */
+bool ways_take (ways *m, const variant *v, const effort *how, bool ok, const error *why,
+                error *err) MUST_CHECK;
+
 /* ---- strategies: as solver/tuning/strategies.def says ---- */
+
+bool ways_quick (ways *m, error *err) MUST_CHECK;
+bool ways_plain_first (ways *m, error *err) MUST_CHECK;
+bool ways_plain (ways *m, error *err) MUST_CHECK;
 
 bool ways_cuts (ways *m, error *err) MUST_CHECK;
 bool ways_program_sets (ways *m, error *err) MUST_CHECK;

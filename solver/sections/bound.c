@@ -46,18 +46,11 @@ bool sections_bound (const trace *t, const solve_options *o, arena *a, bound *ou
     return false;
   if (g->floor_bytes > o->budget_bytes)
     return refuse (t, l, g, err);
-  bound_options how = { .dev = o->device,
-                        .host_bytes = o->host_bytes,
-                        .any_units = true,
-                        .drops = o->recompute == RECOMPUTE_ONLY  ? DROPS_ONLY
-                                 : o->recompute == RECOMPUTE_OFF ? DROPS_NONE
-                                                                 : DROPS_ALLOWED,
-                        .again = again,
-                        .keep_proof = o->keep_proof,
-                        .log = o->log,
-                        .stop = o->stop,
-                        .stop_context = o->stop_context,
-                        .tuning = o->tuning };
+  bound_options how = solve_bound_options (o);
+  how.drops = o->recompute == RECOMPUTE_ONLY  ? DROPS_ONLY
+              : o->recompute == RECOMPUTE_OFF ? DROPS_NONE
+                                              : DROPS_ALLOWED;
+  how.again = again;
   if (!bound_of (g, &how, a, out, err))
     return false;
   if (strcmp (out->by, "flow-lp") == 0)

@@ -21,3 +21,10 @@ void stats_add (search_stats *s, strategy_id id, search_place from, search_place
   if (to.step_ns < from.step_ns && from.step_ns != INT64_MAX)
     at->gained_ns += from.step_ns - to.step_ns;
 }
+
+void stats_join (search_stats *s, const search_stats *of) {
+  for (int i = 0; s && i < STRATEGIES; i++) {
+#define STAT(name, says) s->of[i].name += of->of[i].name;
+#include "solver/tuning/stats.def"
+  }
+}

@@ -34,5 +34,7 @@ typedef struct search_place {
 
 /* The strategy brought the search from one place to the other; s may be NULL. */
 void stats_add (search_stats *s, strategy_id id, search_place from, search_place to);
+/* All that `of` counted; s may be NULL. */
+void stats_join (search_stats *s, const search_stats *of);
 
 #endif

@@ -6,6 +6,7 @@ import hashlib, random
 from common import *
 
 rounds, seed = int (sys.argv[1]), int (sys.argv[2])
+efforts = [1000, 20000, 60000] if rounds < 100 else [1000, 100000, 400000]
 store = sys.argv[3] if len (sys.argv) > 3 else None
 dice = random.Random (seed)
 work = scratch ()
@@ -23,7 +24,8 @@ def children (pid):
     return []
 
 def submit (n):
-  body = {"trace": trace, "budget_bytes": budget, "limit_ticks": dice.choice ([1000, 100000, 400000]), "seed": n}
+  body = {"trace": trace, "budget_bytes": budget, "limit_ticks": dice.choice (efforts), "sections": "off",
+          "seed": n}
   try:
     r = s.ask ("POST", "/v1/schedules", body, timeout=20)
     if r.status in (200, 202): accepted[r.json ()["id"]] = body
@@ -107,7 +109,7 @@ def _ ():
   assert len (ids) == len (set (ids)) and set (i for i, b in accepted.items () if b) <= set (ids)
   for id in dice.sample (sorted (i for i, b in accepted.items () if b), 3):
     b = accepted[id]
-    ferry ("solve", "a.json", "--budget", f"{budget}B", "--limit", str (b["limit_ticks"]), "--seed", str (b["seed"]),
+    ferry ("solve", "a.json", "--budget", f"{budget}B", "--limit", str (b["limit_ticks"]), "--sections", "off", "--seed", str (b["seed"]),
            "-o", "again.json", status=None)
     assert s.ask ("GET", f"/v1/schedules/{id}/files/plan").body == open ("again.json", "rb").read ()
 

@@ -17,6 +17,7 @@ import torch
 from . import tool
 from . import trace as traces
 from .follow import follow
+from .modules import Replaced
 from .record import Recording, device_of
 from .report import bytes_text, time_text
 from .timing import now
@@ -60,7 +61,7 @@ def host_bytes():
 
 
 class Fit:
-    """Counts the optimizer's steps: one as it is, one recorded, then the plan."""
+    """Counts the optimizer's steps: one as it is, one timed, one recorded, then the plan."""
 
     def __init__(self, model, optimizer, budget, card, folder, say, options=()):
         self.model, self.optimizer = model, optimizer
@@ -79,8 +80,7 @@ class Fit:
     def watch(self):
         """From now on each call of the model passes here. What is begun in it wraps the model's
         forward again, and is in place for this very call."""
-        self.inner, self.had = self.model.forward, self.model.__dict__.get("forward")
-        self.inside = False
+        self.inner, self.inside = self.model.forward, False
 
         def forward(*arguments, **options):
             if self.inside:
@@ -91,13 +91,7 @@ class Fit:
                 return self.model.forward(*arguments, **options)
             finally:
                 self.inside = False
-        self.model.forward = forward
-
-    def unwatch(self):
-        if self.had is None:
-            del self.model.forward
-        else:
-            self.model.forward = self.had
+        return Replaced(self.model, "forward", forward)
 
     def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step."""
@@ -165,13 +159,13 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
     server = server or os.environ.get("FERRY_SERVER")
     options = ["--recompute", recompute, *(["--server", server] if server else [])]
     run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options)
-    run.watch()
+    watched = run.watch()
     step = run.counted()
     try:
         yield run
     finally:
         run.stack.close()
-        run.unwatch()
+        watched.undo()
         step.undo()
         shutil.rmtree(folder, ignore_errors=True)
         if run.report is not None:

@@ -345,8 +345,7 @@ class Follower:
                 self.ensure(slot)
 
     def step(self, closure=None):
-        if closure is not None:
-            raise Refused("a step with a closure runs the model again; it cannot be followed")
+        updates.refuse_closure(closure, "followed")
         with updates.Hooks(self.optimizer):
             if self.early is not None:
                 self.early.end()
@@ -362,10 +361,8 @@ class Follower:
         self.outside.begin()
 
     def step_each(self):
-        for group in list(self.optimizer.param_groups):
-            for p in list(group["params"]):
-                if p.grad is not None:
-                    self.update(group, p)
+        for group, p in updates.with_gradients(self.optimizer):
+            self.update(group, p)
 
     def update(self, group, p):
         at = self.update_at.get(id(p))

@@ -49,20 +49,27 @@ def signature(inputs):
     return tuple((str(t.dtype), tuple(t.shape)) for t in tensors_in(inputs, []))
 
 
-class Called:
+class Replaced:
+    """A method of this one object, replaced for a while."""
+
+    def __init__(self, owner, name, method):
+        self.owner, self.name, self.before = owner, name, owner.__dict__.get(name)
+        setattr(owner, name, method)
+
+    def undo(self):
+        if self.before is None:
+            delattr(self.owner, self.name)
+        else:
+            setattr(self.owner, self.name, self.before)
+
+
+class Called(Replaced):
     """`model.forward` of this one object inside `around()`, for a while."""
 
     def __init__(self, model, around):
-        self.model, self.before = model, model.__dict__.get("forward")
         inner = model.forward
 
         def forward(*arguments, **options):
             with around():
                 return inner(*arguments, **options)
-        model.forward = forward
-
-    def undo(self):
-        if self.before is None:
-            del self.model.forward
-        else:
-            self.model.forward = self.before
+        super().__init__(model, "forward", forward)

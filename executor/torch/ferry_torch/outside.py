@@ -7,6 +7,7 @@ takes bytes past all ops; so all comes back before a state_dict is made.
 """
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .modules import Replaced
 from .storages import storage_of, tensors_in
 
 
@@ -37,20 +38,13 @@ class Outside(TorchDispatchMode):
             self.__exit__(None, None, None)
 
 
-class Before:
+class Before(Replaced):
     """A method of this one object, behind `act()`, for a while."""
 
     def __init__(self, owner, name, act):
-        self.owner, self.name, self.before = owner, name, owner.__dict__.get(name)
         inner = getattr(owner, name)
 
         def method(*arguments, **options):
             act()
             return inner(*arguments, **options)
-        setattr(owner, name, method)
-
-    def undo(self):
-        if self.before is None:
-            delattr(self.owner, self.name)
-        else:
-            setattr(self.owner, self.name, self.before)
+        super().__init__(owner, name, method)

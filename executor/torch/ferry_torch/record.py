@@ -171,8 +171,7 @@ class Recording:
     # ---- the optimizer ----
 
     def step(self, closure=None):
-        if closure is not None:
-            raise Refused("a step with a closure runs the model again; it cannot be recorded")
+        updates.refuse_closure(closure, "recorded")
         r, before = self.recorder, self.recorder.phase
         r.phase, self.back_place = "update", ""
         with updates.Hooks(self.optimizer):
@@ -187,10 +186,8 @@ class Recording:
         r.phase = before if before == "other" else "other"
 
     def step_each(self):
-        for group in list(self.optimizer.param_groups):
-            for p in list(group["params"]):
-                if p.grad is not None:
-                    self.update(group, p)
+        for group, p in updates.with_gradients(self.optimizer):
+            self.update(group, p)
 
     def update(self, group, p):
         """One op: the update of one parameter."""

@@ -11,6 +11,7 @@ import torch
 import torch.optim.optimizer as optimizers
 
 from .errors import Refused
+from .modules import Replaced
 
 ALONE = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adamax,
          torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adagrad, torch.optim.Adadelta,
@@ -95,19 +96,29 @@ def step_alone(optimizer, group, parameter):
         plain_step(optimizer)
 
 
+def with_gradients(optimizer):
+    """What a step updates: each parameter that has a gradient, behind its group."""
+    for group in list(optimizer.param_groups):
+        for p in list(group["params"]):
+            if p.grad is not None:
+                yield group, p
+
+
+def refuse_closure(closure, what):
+    if closure is not None:
+        raise Refused(f"a step with a closure runs the model again; it cannot be {what}")
+
+
 def in_pieces(optimizer):
     """Is a plain step to be taken a parameter at a time, as the trace has it?"""
     return each_alone(optimizer) and many_at_once(optimizer)
 
 
 def step_in_pieces(optimizer, closure=None):
-    if closure is not None:
-        raise Refused("a step with a closure runs the model again; it cannot be followed")
+    refuse_closure(closure, "followed")
     with Hooks(optimizer):
-        for group in list(optimizer.param_groups):
-            for p in list(group["params"]):
-                if p.grad is not None:
-                    step_alone(optimizer, group, p)
+        for group, p in with_gradients(optimizer):
+            step_alone(optimizer, group, p)
     count_step(optimizer)
 
 
@@ -117,13 +128,10 @@ def state_of(optimizer, parameter):
     return {name: value for name, value in sorted(found.items()) if isinstance(value, torch.Tensor)}
 
 
-class Wrapped:
+class Wrapped(Replaced):
     """`optimizer.step` of this one object, replaced for a while."""
 
     def __init__(self, optimizer, step):
-        self.optimizer = optimizer
-        self.before = optimizer.__dict__.get("step")
-
         def called(_, *arguments, **options):
             return step(*arguments, **options)
 
@@ -131,10 +139,4 @@ class Wrapped:
         for mark in ("_with_counter", "_wrapped_by_lr_sched"):
             if hasattr(optimizer.step, mark):
                 setattr(called, mark, getattr(optimizer.step, mark))
-        optimizer.step = types.MethodType(called, optimizer)
-
-    def undo(self):
-        if self.before is None:
-            del self.optimizer.step
-        else:
-            self.optimizer.step = self.before
+        super().__init__(optimizer, "step", types.MethodType(called, optimizer))

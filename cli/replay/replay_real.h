@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry replay --compute real`: the steps train, and what they learn is printed. */
-#ifndef FERRY_CLI_REPLAY_REAL_H
-#define FERRY_CLI_REPLAY_REAL_H
+#ifndef FERRY_CLI_REPLAY_REPLAY_REAL_H
+#define FERRY_CLI_REPLAY_REPLAY_REAL_H
 
 #include "cli/call/call.h"
 #include "executor/replay/replay.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A program of the user's, started with the shim in front of its driver: its private folder, its
    environment, what it leaves behind. */
-#ifndef FERRY_CLI_PROGRAM_H
-#define FERRY_CLI_PROGRAM_H
+#ifndef FERRY_CLI_RUN_PROGRAM_H
+#define FERRY_CLI_RUN_PROGRAM_H
 
 #include <sys/types.h>
 

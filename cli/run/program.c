@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/program.h"
+#include "cli/run/program.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/replay_real.h"
+#include "cli/replay/replay_real.h"
 
 #include <stdlib.h>
 

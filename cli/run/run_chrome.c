@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/run_chrome.h"
+#include "cli/run/run_chrome.h"
 
 #include <stdlib.h>
 #include <string.h>

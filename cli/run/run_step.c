@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/run_step.h"
+#include "cli/run/run_step.h"
 
 #include <string.h>
 

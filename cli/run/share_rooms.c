@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/share_rooms.h"
+#include "cli/run/share_rooms.h"
 
 #include <stdlib.h>
 #include <sys/wait.h>

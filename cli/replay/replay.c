@@ -8,7 +8,7 @@
 #include "cli/inputs/drivers.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/policies.h"
-#include "cli/replay_real.h"
+#include "cli/replay/replay_real.h"
 
 static void print_row (const char *name, int64_t predicted_value, int64_t seen,
                        const char *(*text) (char *, int64_t)) {

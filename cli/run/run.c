@@ -11,11 +11,11 @@
 #include "base/units.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/planner.h"
-#include "cli/program.h"
+#include "cli/run/program.h"
 #include "cli/remote/remote.h"
-#include "cli/run_chrome.h"
-#include "cli/run_report.h"
-#include "cli/run_step.h"
+#include "cli/run/run_chrome.h"
+#include "cli/run/run_report.h"
+#include "cli/run/run_step.h"
 #include "executor/driver/host.h"
 
 typedef struct runner {

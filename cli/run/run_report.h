@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The story of a run: the lines behind it, and the file of --report. */
-#ifndef FERRY_CLI_RUN_REPORT_H
-#define FERRY_CLI_RUN_REPORT_H
+#ifndef FERRY_CLI_RUN_RUN_REPORT_H
+#define FERRY_CLI_RUN_RUN_REPORT_H
 
 #include "cli/call/call.h"
 #include "executor/shim/block.h"

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The plan of a step that a program repeats: made here, by a server or before, and told to the
    program. */
-#ifndef FERRY_CLI_RUN_STEP_H
-#define FERRY_CLI_RUN_STEP_H
+#ifndef FERRY_CLI_RUN_RUN_STEP_H
+#define FERRY_CLI_RUN_RUN_STEP_H
 
-#include "cli/program.h"
-#include "cli/share.h"
+#include "cli/run/program.h"
+#include "cli/run/share.h"
 #include "solver/solve.h"
 
 typedef struct run_planner {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/run_report.h"
+#include "cli/run/run_report.h"
 
 #include "base/units.h"
 

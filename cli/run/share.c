@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "cli/share.h"
+#include "cli/run/share.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 
 #include "base/sha256.h"
 #include "base/units.h"
-#include "cli/share_rooms.h"
+#include "cli/run/share_rooms.h"
 #include "trace/trace.h"
 
 enum { FAIR_PARTS = 8 };

@@ -3,11 +3,11 @@
    who has how much room (executor/shim/block.h). One of their launchers serves: it says who gets
    how much. Whoever it is has a unix socket of the group's name, which is free again when it ends
    or is killed; the next who tries then has it, and reads all there is to know in the table. */
-#ifndef FERRY_CLI_SHARE_H
-#define FERRY_CLI_SHARE_H
+#ifndef FERRY_CLI_RUN_SHARE_H
+#define FERRY_CLI_RUN_SHARE_H
 
 #include "base/roster.h"
-#include "cli/program.h"
+#include "cli/run/program.h"
 #include "trace/device.h"
 
 typedef struct share {

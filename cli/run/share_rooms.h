@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The room of each member of a group, as the one who serves it decides. */
-#ifndef FERRY_CLI_SHARE_ROOMS_H
-#define FERRY_CLI_SHARE_ROOMS_H
+#ifndef FERRY_CLI_RUN_SHARE_ROOMS_H
+#define FERRY_CLI_RUN_SHARE_ROOMS_H
 
-#include "cli/share.h"
+#include "cli/run/share.h"
 
 typedef struct member {
   int row;
