@@ -11,7 +11,7 @@
 #include "solver/place/free_lists.h"
 
 /* Large traces have room enough between their many stays, and places of theirs are dear. */
-enum { CUTS = 49, CUTS_LARGE = 7, LARGE = 20000 };
+enum { CUTS = 49, CUTS_LARGE = 7, LARGE = 20000, IDLE_CUTS = 12 };
 
 typedef struct held_run {
   int32_t first, count, home, next; /* next: of the same stay, or -1 */
@@ -335,8 +335,9 @@ bool place (const stays *l, moment period, moment start, int64_t budget, arena *
     return false;
   choose_cuts (&p);
   int64_t best = -1, least = INT64_MAX;
+  int idle = 0; /* cuts since one that needed fewer granules */
   p.give_up = INT64_MAX;
-  for (int i = 0; i < p.n_cuts; i++) {
+  for (int i = 0; i < p.n_cuts && idle < IDLE_CUTS; i++, idle++) {
     arena_mark mark = arena_here (a);
     if (!place_from (&p, p.cuts[i], budget))
       return false;
@@ -344,6 +345,7 @@ bool place (const stays *l, moment period, moment start, int64_t budget, arena *
       return write_runs (&p);
     int64_t granules = out->granules + (out->tangled ? INT32_MAX : 0);
     if (granules < least) {
+      idle = 0;
       least = granules;
       best = p.cuts[i];
       p.give_up = out->tangled ? p.give_up : granules;
