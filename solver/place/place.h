@@ -21,6 +21,7 @@ typedef struct places {
   /* if granules did not suffice: per move, the ops after which its copy in should start for them to
      suffice next time; NO_WAIT: as it was */
   int32_t *wait_ops;
+  int64_t ticks; /* that offsets took: windows that were looked at */
   bool tangled; /* an owner would have to wait for one behind it: another run is needed */
 } places;
 

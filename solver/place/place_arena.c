@@ -179,6 +179,7 @@ bool place_arena (const stays *l, moment period, moment start, const arena_budge
   if (!offsets_greedy (&q, most->ticks, a, &found, err))
     return false;
   out->granules = found.height_bytes;
+  out->ticks = found.ticks;
   return found.height_bytes > INT32_MAX / 2 ||
          (write_runs (&p, &found, out) && place_follow_all (l, &p.circle, a, out, err));
 }

@@ -234,7 +234,9 @@ static bool is_there (const schedule_request *r, error *err) {
   return true;
 }
 
-plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage, error *err) {
+/* *ticks grows by what finding places took. */
+static plan *schedule_counted (const schedule_request *r, arena *a, schedule_shortage *shortage,
+                               int64_t *ticks, error *err) {
   assert (r->original && r->rewritten && r->device && r->options);
   assert (r->wishes || r->n_wishes == 0);
   assert (r->groups || r->n_groups == 0);
@@ -263,12 +265,18 @@ plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage
   bool ok = schedule_write_head (&s) && choose_units (&s, scratch) && take_wishes (&s, scratch) &&
             schedule_place (&s) && schedule_write (&s, scratch);
   arena_free (scratch);
+  *ticks += s.ticks;
   return ok ? s.plan : NULL;
+}
+
+plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage, error *err) {
+  int64_t ticks = 0;
+  return schedule_counted (r, a, shortage, &ticks, err);
 }
 
 plan *schedule_simulated (const schedule_request *r, arena *a, arena *scratch, int64_t *events,
                           error *err) {
-  plan *p = schedule (r, a, NULL, err);
+  plan *p = schedule_counted (r, a, NULL, events, err);
   if (!p)
     return NULL;
   sim_job job = { r->original, r->rewritten, p };

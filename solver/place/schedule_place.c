@@ -99,8 +99,11 @@ static bool find_times (scheduling *s, int64_t granules) {
 
 static bool give_places (scheduling *s, moment period, moment start, int64_t most) {
   arena_budget all = { most, number (s, TUNE_place_arena_ticks) };
-  if (s->options->arena_granule_bytes)
-    return place_arena (&s->stays, period, start, &all, s->arena, &s->places, s->err);
+  if (s->options->arena_granule_bytes) {
+    bool ok = place_arena (&s->stays, period, start, &all, s->arena, &s->places, s->err);
+    s->ticks += s->places.ticks / number (s, TUNE_place_arena_looks);
+    return ok;
+  }
   return (s->options->same_places ? place_same : place) (&s->stays, period, start, most, s->arena,
                                                          &s->places, s->err);
 }
