@@ -448,7 +448,7 @@ static const cli_option options[] = {
     "keep their addresses; says what that costs" },
   { 0, "placement", "granules|arena|auto",
     "map granules, keep each stay in one stretch of an arena, or auto: whichever the plan gains "
-    "more from; without it, auto" },
+    "more from; without it, granules" },
   { 0, "for", "replay|run|torch",
     "who will carry it out: `ferry replay`, an unmodified program (places stay the same), or "
     "ferry_torch (whole storages that only autograd or the optimizer holds); without it, replay" },

@@ -78,8 +78,7 @@ static bool read_word (call *c, const char *option, const char *const *words, in
 }
 
 static bool read_allowed (call *c, const trace *t, planner *p) {
-  int parts = ORDERS_AUTO,
-      places = call_has_option (c, "placement") ? PLACES_AUTO : PLACES_GRANULES;
+  int parts = ORDERS_AUTO, places = PLACES_GRANULES;
   allowed x;
   if (!rewriting_read (c, t, false, &x) ||
       !read_word (c, "section-order", section_order_words, &parts) ||

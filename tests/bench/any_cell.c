@@ -132,7 +132,6 @@ bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_an
                       .recompute = c->drops ? RECOMPUTE_AUTO : RECOMPUTE_OFF,
                       .sections = c->drops ? SECTIONS_AUTO : SECTIONS_OFF,
                       .order = c->drops ? ORDER_ANY : ORDER_AS_IS,
-                      .placement = PLACES_AUTO,
                       .stats = &out->stats,
                       .tuning = by };
   arena *a = arena_made (err);
