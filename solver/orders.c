@@ -219,15 +219,9 @@ static bool look_at_all (ordering *n, error *err) {
   return ok;
 }
 
-/* Looks do not compare cuts, so the order of the trace may be better with them than it seemed:
-   where its bound does not rule that out, it is searched too. */
+/* Looks do not compare cuts, so the order of the trace may be better with them than it seemed. */
 static bool try_as_it_is (ordering *n, int64_t ticks, error *err) {
-  order_tried *as_is = &n->at[0], *best = least (n, step_ns);
-  bool hopeless =
-      as_is->found.plan && !as_is->without_cuts &&
-      solve_enough_ns (n->effort.gap_ppm, as_is->found.bound.lower_bound_ns) >= step_ns (best);
-  return !n->looks_without_cuts || is_over (n, best) || hopeless ||
-         try_order (n, false, as_is, ticks, err);
+  return is_over (n, least (n, step_ns)) || try_order (n, false, &n->at[0], ticks, err);
 }
 
 /* A little effort for each, the rest for the most promising. */
@@ -238,7 +232,7 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
   if (!is_over (n, least (n, step_ns))) {
     order_tried *first = least (n, promise_ns);
     if (!try_order (n, false, first, rest, err) ||
-        (first != n->at &&
+        (n->looks_without_cuts && first != n->at &&
          !try_as_it_is (n, rest / tuned (n->o->tuning, TUNE_order_second_part), err)))
       return false;
   }

@@ -335,7 +335,7 @@ bool place (const stays *l, moment period, moment start, int64_t budget, arena *
     return false;
   choose_cuts (&p);
   int64_t best = -1, least = INT64_MAX;
-  int idle = 0; /* cuts since one that needed fewer granules */
+  int idle = 0; /* cuts from the last one that needed fewer granules on */
   p.give_up = INT64_MAX;
   for (int i = 0; i < p.n_cuts && idle < IDLE_CUTS; i++, idle++) {
     arena_mark mark = arena_here (a);
