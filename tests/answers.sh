@@ -119,7 +119,8 @@ before = spent ()
 p.send_signal (getattr (signal, "SIG" + sys.argv[2]))
 _, status, used = os.wait4 (p.pid, 0)
 after = used.ru_utime + used.ru_stime - before
-assert "-j" in sys.argv or "--jobs" in sys.argv or after < slow, f"{after} s of work after the interrupt"
+most = 2 * slow  # an idle machine needs 0.7 s at most; two programs on one core make it longer
+assert "-j" in sys.argv or "--jobs" in sys.argv or after < most, f"{after} s of work after the interrupt"
 sys.exit (os.waitstatus_to_exitcode (status) & 255)
 END
 }

@@ -3,7 +3,8 @@ import { gib, slower, seconds, fill } from "./tables.js";
 
 const at = id => document.getElementById (id);
 const wanted = new URLSearchParams (location.hash.slice (1));
-let round = 0; // answers of an older question are dropped
+let current = new AbortController (); // of the question that is being answered; a newer one ends it
+let pending = 0;
 
 function say (text) { at ("state").textContent = text; }
 
@@ -15,20 +16,36 @@ async function ask (method, path, body, headers = {}) {
   return told;
 }
 
-// A job to its end; what it has found meanwhile is said.
-async function job (kind, request) {
+// The end of a job that goes on; what it has found meanwhile is said.
+function followed (it, kind, signal) {
+  return new Promise ((done, failed) => {
+    const events = new EventSource (it.links.events);
+    const end = (how, what) => { events.close (); how (what); };
+    events.addEventListener ("incumbent", e => {
+      const found = JSON.parse (e.data);
+      say (`${kind}: ${seconds (found.step_ns)}, at least ${seconds (found.bound_ns)}`);
+    });
+    events.addEventListener ("done", e => end (done, JSON.parse (e.data)));
+    events.addEventListener ("shutdown", () => end (failed, new Error ("the service stops")));
+    signal.addEventListener ("abort", () => end (failed, signal.reason));
+  });
+}
+
+const goesOn = it => it.state === "queued" || it.state === "running";
+
+// A job to its end. Nobody waits for the job of an older question, so it is stopped.
+async function job (kind, request, signal, again = true) {
   const headers = { "Content-Type": "application/json", "Prefer": "wait=1" };
   let it = await ask ("POST", `/v1/${kind}`, JSON.stringify (request), headers);
-  if (it.state === "queued" || it.state === "running")
-    it = await new Promise ((done, failed) => {
-      const events = new EventSource (it.links.events);
-      events.addEventListener ("incumbent", e => {
-        const found = JSON.parse (e.data);
-        say (`${kind}: ${seconds (found.step_ns)}, at least ${seconds (found.bound_ns)}`);
-      });
-      events.addEventListener ("done", e => { events.close (); done (JSON.parse (e.data)); });
-      events.addEventListener ("shutdown", () => { events.close (); failed (new Error ("the service stops")); });
-    });
+  if (signal.aborted && goesOn (it)) await ask ("DELETE", it.links.self);
+  signal.throwIfAborted ();
+  try {
+    if (goesOn (it)) it = await followed (it, kind, signal);
+  } catch (e) {
+    if (signal.aborted) await ask ("DELETE", it.links.self);
+    throw e;
+  }
+  if (it.state === "cancelled" && again) return job (kind, request, signal, false); // another page of this reader stopped it
   if (it.state !== "done") throw new Error (`${kind}: ${it.problem?.detail ?? it.state}`);
   return it;
 }
@@ -46,42 +63,42 @@ function costs (c, bound) {
           ["device", gib (c.peak_bytes)], ["host", gib (c.host_peak_bytes)], ["copied out", gib (c.d2h_bytes)], ["copied in", gib (c.h2d_bytes)]];
 }
 
-async function plan (trace, ppm) {
-  const it = await job ("schedules", { trace, budget_ppm: ppm });
+async function plan (trace, ppm, signal) {
+  const it = await job ("schedules", { trace, budget_ppm: ppm }, signal);
   if (!it.result.fits) {
     show ("plan", [["no plan fits", it.result.why], ["the least is", gib (it.result.floor_bytes)]]);
     for (const i of at ("plan").querySelectorAll ("img")) i.removeAttribute ("src");
     return;
   }
-  const all = await job ("schedules", { trace, budget_ppm: 1000000 });
+  const all = await job ("schedules", { trace, budget_ppm: 1000000 }, signal);
   show ("plan", costs (it.result.predicted, it.result.certificate.lower_bound_ns));
   at ("after").src = picture (it);
   at ("before").src = picture (all);
 }
 
-async function curve (trace) {
-  const it = await job ("curves", { trace, points: 8 });
+async function curve (trace, signal) {
+  const it = await job ("curves", { trace, points: 8 }, signal);
   const planned = it.result.points.filter (p => p.predicted);
   show ("curve", [["budget", "step", "slower", "bound"], ...planned.map (p => [gib (p.budget_bytes),
     seconds (p.predicted.step_ns), slower (p.predicted.step_ns, it.result.baseline_ns), seconds (p.lower_bound_ns)])], it.result.knee + 1);
   at ("curve").querySelector ("img").src = picture (it);
 }
 
-async function compare (trace, ppm) {
-  const it = await job ("comparisons", { trace, budget_ppm: ppm });
+async function compare (trace, ppm, signal) {
+  const it = await job ("comparisons", { trace, budget_ppm: ppm }, signal);
   show ("compare", [["policy", "step", "slower", "device", "host"], ...it.result.rows.map (r => [r.label,
     ...(r.fits ? [seconds (r.predicted.step_ns), slower (r.predicted.step_ns, r.predicted.baseline_ns), gib (r.predicted.peak_bytes), gib (r.predicted.host_peak_bytes)] : ["does not fit", "", "", ""])])]);
 }
 
-async function linked (trace, percent, rate) {
-  const it = await job ("what-if", { trace, memory: [`${percent}%`], links_bytes_per_s: [rate * 1e9] });
+async function linked (trace, percent, rate, signal) {
+  const it = await job ("what-if", { trace, memory: [`${percent}%`], links_bytes_per_s: [rate * 1e9] }, signal);
   const r = it.result.rows[0];
   show ("linked", [["link", "step", "slower"], [`${rate} GB/s`, r.predicted ? seconds (r.predicted.step_ns) : "no plan fits", r.predicted ? slower (r.predicted.step_ns, r.baseline_ns) : ""]]);
 }
 
-async function pack (trace, beside) {
+async function pack (trace, beside, signal) {
   if (!beside) { at ("pack").hidden = true; return; }
-  const it = await job ("packs", { jobs: [{ name: "a", trace }, { name: "b", trace: beside }], points: 4, limit_ticks: 20000 });
+  const it = await job ("packs", { jobs: [{ name: "a", trace }, { name: "b", trace: beside }], points: 4, limit_ticks: 20000 }, signal);
   show ("pack", [["answer", it.exit === 0 ? "both have a place" : "not both have a place"], ...it.result.jobs.map (j => j.predicted
     ? [j.name, gib (j.budget_bytes), seconds (j.predicted.step_ns), slower (j.predicted.step_ns, j.baseline_ns)] : [j.name, j.why ?? "no place"])]);
 }
@@ -92,18 +109,33 @@ function remember () {
 }
 
 async function answer () {
-  const mine = ++round, trace = at ("trace").value, percent = Number (at ("budget").value), rate = Number (at ("link").value);
+  const trace = at ("trace").value, percent = Number (at ("budget").value), rate = Number (at ("link").value);
+  const { signal } = begin ();
   remember ();
   if (!trace) { say ("Drop a file here, or choose a trace."); return; }
-  document.body.dataset.done = "";
-  const steps = [["plan", () => plan (trace, percent * 10000)], ["link", () => linked (trace, percent, rate)], ["curve", () => curve (trace)],
-                 ["pack", () => pack (trace, at ("beside").value)], ["policies", () => compare (trace, percent * 10000)]];
+  const steps = [["plan", () => plan (trace, percent * 10000, signal)], ["link", () => linked (trace, percent, rate, signal)], ["curve", () => curve (trace, signal)],
+                 ["pack", () => pack (trace, at ("beside").value, signal)], ["policies", () => compare (trace, percent * 10000, signal)]];
   for (const [name, step] of steps) {
-    if (mine !== round) return;
     say (`${name}…`);
-    try { await step (); } catch (e) { say (`${name}: ${e.message}`); return; }
+    try { await step (); } catch (e) { if (!signal.aborted) say (`${name}: ${e.message}`); return; }
+    if (signal.aborted) return;
   }
-  if (mine === round) { say ("done"); document.body.dataset.done = "yes"; }
+  say ("done");
+  document.body.dataset.done = "yes";
+}
+
+function begin () {
+  clearTimeout (pending);
+  document.body.dataset.done = "";
+  current.abort ();
+  return current = new AbortController ();
+}
+
+// A slider that is still on its way asks nothing.
+function answerSoon () {
+  begin ();
+  remember ();
+  pending = setTimeout (answer, 250);
 }
 
 async function list (chosen) {
@@ -139,7 +171,7 @@ at ("link").value = wanted.get ("link") ?? 25;
 at ("file").addEventListener ("change", e => upload (e.target.files));
 for (const id of ["budget", "link"]) {
   at (id).addEventListener ("input", sliders);
-  at (id).addEventListener ("change", answer);
+  at (id).addEventListener ("change", answerSoon);
 }
 for (const id of ["trace", "beside"]) at (id).addEventListener ("change", answer);
 for (const kind of ["dragover", "dragleave", "drop"])

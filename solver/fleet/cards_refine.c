@@ -27,7 +27,9 @@ bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64
   mine->device.share_ppm = share_ppm;
   solve_options how = { .device = &mine->device,
                         .budget_bytes = mine->budget_bytes,
-                        .host_bytes = mine->host_bytes };
+                        .host_bytes = mine->host_bytes,
+                        .stop = p->o->sampling.stop,
+                        .stop_context = p->o->sampling.stop_context };
   arena *scratch = arena_made (err);
   bool ok = scratch && simulate_plan (p->jobs[job].trace, mine, scratch, &mine->predicted, err);
   if (ok && (found->n_order || found->n_sections || found->n_recomputes)) {

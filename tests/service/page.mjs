@@ -46,6 +46,9 @@ plan = await rows ("plan");
 is = await at (80);
 claim ("the slider asks again, by keyboard", peak (plan)[1] === `${is.predicted.peak_bytes} bytes`);
 
+const between = (await get ("/v1/schedules?limit=100")).jobs.filter (j => j.state === "done").length;
+claim (`a slider on its way asks nothing: ${between} schedules`, between < 8);
+
 const address = page.url ();
 const other = await browser.newPage ();
 other.setDefaultTimeout (240000);
@@ -61,6 +64,15 @@ await page.waitForFunction (() => location.hash.includes ("link=1"));
 await done ();
 const cells = (await get ("/v1/what-if?limit=100")).jobs.find (j => (j.request.links_bytes_per_s ?? [])[0] === 1e9);
 claim ("another link is another question, with a table", cells && (await rows ("linked")).length > 1);
+const slide = to => page.$eval ("#budget", (s, to) => { s.value = to; s.dispatchEvent (new Event ("change")); }, to);
+const state = () => job ("schedules", j => j.request.budget_ppm === 600000).then (j => j?.state);
+await slide (60);
+const until = async is => { for (let i = 0; i < 500 && await state () !== is; i++) await new Promise (r => setTimeout (r, 20)); };
+await until ("running");
+await slide (80);
+await done ();
+await until ("cancelled");
+claim ("a question that is left is stopped: " + await state (), await state () === "cancelled");
 const ground = () => page.$eval ("body", b => getComputedStyle (document.documentElement).getPropertyValue ("--accent"));
 await page.emulateMedia ({ colorScheme: "light" });
 const light = await ground ();
