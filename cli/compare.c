@@ -18,6 +18,7 @@
 #include "cli/explain/closing.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/rewriting.h"
 #include "cli/inputs/stopping.h"
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
@@ -55,6 +56,7 @@ typedef struct table {
   int n_policies;
   int64_t limit_ticks;
   search_level level;
+  places_mode placement; /* of our plans */
   char digest[TRACE_DIGEST];
   /* At the budget that is being compared, without and with recomputing; -1: none, or not known. */
   int64_t lower_bound_ns, drops_bound_ns;
@@ -103,7 +105,8 @@ static bool read_table (call *c, table *t) {
     return false;
   t->host_bytes = t->device.host_bytes;
   return effort_read (c, LEVEL_QUICK, &t->limit_ticks, &t->level) &&
-         trace_digest (t->trace, t->digest, &c->err) && call_quantity (c, "host", &t->host_bytes) &&
+         placement_read (c, &t->placement) && trace_digest (t->trace, t->digest, &c->err) &&
+         call_quantity (c, "host", &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) &&
          policy_asked_budgets (c, &t->device, t->peak_bytes, MOST_BUDGETS, t->budgets,
                                &t->n_budgets) &&
@@ -136,6 +139,7 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
   x.order = way->order ? all.order : ORDER_AS_IS;
   allowed_into (&x, &p.ask.options);
   p.ask.options.level = t->level;
+  p.ask.options.placement = t->placement;
   r->answer.label = way->name;
   if (!planner_solve (c, &p, t->trace, a, &s)) {
     r->interrupted = c->err.code == ERR_interrupted;
@@ -445,6 +449,7 @@ static const cli_option options[] = {
     "it, "
     "all" },
   OPTIONS_OF_EFFORT ("quick"),
+  OPTION_PLACEMENT,
   { 'j',
     "jobs",
     "N",

@@ -446,9 +446,7 @@ static const cli_option options[] = {
   { 0, "same-places", NULL,
     "keep every stay of a tensor on the same granules, as programs need that "
     "keep their addresses; says what that costs" },
-  { 0, "placement", "granules|arena|auto",
-    "map granules, keep each stay in one stretch of an arena, or auto: whichever the plan gains "
-    "more from; without it, granules" },
+  OPTION_PLACEMENT,
   { 0, "for", "replay|run|torch",
     "who will carry it out: `ferry replay`, an unmodified program (places stay the same), or "
     "ferry_torch (whole storages that only autograd or the optimizer holds); without it, replay" },

@@ -4,14 +4,19 @@
 #include <assert.h>
 
 #include "base/units.h"
+#include "solver/attempt/attempt.h"
 #include "solver/options/allowed.h"
+#include "solver/options/lane.h"
 #include "solver/search/search.h"
+#include "trace/check/check.h"
+#include "trace/rewrite/order.h"
 
 typedef struct placing {
   const trace *t;
   const solve_options *o;
   const effort *effort;
   solve_placed *one;
+  const variant *fixed; /* the cuts and drops, if nothing but copies is still to be chosen */
   arena *arena;
 } placing;
 
@@ -57,6 +62,14 @@ typedef struct trying {
   error first; /* why there was none */
 } trying;
 
+static bool search_once (const trying *w, solution *out, error *err) {
+  const placing *p = w->p;
+  if (!p->fixed)
+    return p->one (p->t, &w->o, &w->effort, p->arena, out, err);
+  attempt_request q = { .trace = p->t, .variant = p->fixed, .options = &w->o, .effort = w->effort };
+  return attempt_solve (&q, p->arena, out, err);
+}
+
 /* With this share of the budget to hold at once; the arena has all of it. */
 static bool try_share (trying *w, int which, int64_t ticks, error *err) {
   solution s;
@@ -65,7 +78,9 @@ static bool try_share (trying *w, int which, int64_t ticks, error *err) {
   int64_t ppm = tuned (w->o.tuning, TUNE_arena_counted_ppm + (tuning_id)which);
   w->o.counted_bytes = units_scale (w->o.budget_bytes, ppm, 1000000);
   w->effort.limit_ticks = ticks > 0 ? ticks : 1;
-  if (w->p->one (w->p->t, &w->o, &w->effort, w->p->arena, &s, &why)) {
+  if (search_once (w, &s, &why)) {
+    if (!s.plan) /* none is of use */
+      return true;
     take_better (&w->best, &s);
     w->winner = w->best.plan == had ? w->winner : which;
     return true;
@@ -109,26 +124,55 @@ static bool is_large (const placing *p) {
   return p->t->n_ops > tuned (p->o->tuning, TUNE_arena_ops);
 }
 
-/* Searches over rewritten steps take an order of magnitude longer in an arena, and mostly have no
-   need of it: what is rounded away is made up for by making a tensor again. */
+/* Searches over rewritten steps take several times as long in an arena; placements_again is for
+   them. */
 static bool rewrites (const solve_options *o) {
   allowed x = allowed_of (o);
   return allowed_rewrites (&x);
 }
 
+/* The search in the arena, beside that in granules or after it. */
+typedef struct beside {
+  placing p;
+  lane lane;
+  solution found;
+  error why; /* there is none */
+} beside;
+
+static void search_beside (void *context) {
+  beside *b = context;
+  if (!solve_arena (&b->p, &b->found, &b->why))
+    b->found.plan = NULL;
+}
+
+static bool open_beside (const placing *p, beside *b, error *err) {
+  if (!lane_open (&b->lane, p->o, err))
+    return false;
+  b->p.o = &b->lane.options;
+  b->p.arena = b->lane.arena;
+  lane_begin (&b->lane, search_beside, b);
+  return true;
+}
+
 /* The least budget that anyone is told is that of granules, so where they have no plan there is
    none; an arena is then asked for by name. */
 static bool solve_either (const placing *p, solution *out, error *err) {
-  error why = { 0 };
-  solution in_arena;
-  if (!p->one (p->t, p->o, p->effort, p->arena, out, err))
-    return false;
-  if (rewrites (p->o) || is_enough (p, out) || is_large (p) || solve_stops (p->o))
-    return true;
-  if (solve_arena (p, &in_arena, &why))
-    take_better (out, &in_arena);
-  else if (!may_go_on (&why)) {
-    *err = why;
+  beside b = { .p = *p };
+  bool may = !rewrites (p->o) && !is_large (p);
+  bool ok = (!may || p->o->threads < 2 || open_beside (p, &b, err)) &&
+            p->one (p->t, p->o, p->effort, p->arena, out, err);
+  if (!ok || !may || is_enough (p, out) || solve_stops (p->o)) {
+    lane_drop (&b.lane);
+    return ok;
+  }
+  if (b.lane.arena)
+    lane_take (&b.lane, p->arena);
+  else
+    search_beside (&b);
+  if (b.found.plan)
+    take_better (out, &b.found);
+  else if (!may_go_on (&b.why)) {
+    *err = b.why;
     return false;
   }
   return true;
@@ -141,4 +185,72 @@ bool placements_solve (const trace *t, const solve_options *o, const effort *e, 
   if (o->same_places || o->placement == PLACES_GRANULES)
     return one (t, o, e, a, out, err);
   return o->placement == PLACES_ARENA ? solve_arena (&p, out, err) : solve_either (&p, out, err);
+}
+
+/* ---- a rewritten step, once more ---- */
+
+static bool may_again (const placing *p, const solution *best) {
+  const solve_options *o = p->o;
+  const effort *e = p->effort;
+  return o->placement == PLACES_AUTO && !o->same_places && !o->noise_percent && rewrites (o) &&
+         o->recompute != RECOMPUTE_ONLY && !(e && (e->follow || e->rough)) && !is_large (p) &&
+         !is_enough (p, best) && !solve_stops (o);
+}
+
+/* A part of the ticks of the best, and no plan that is not faster. */
+static effort effort_again (const placing *p, const solution *best) {
+  effort e = solve_effort (p->o, p->effort);
+  int64_t ticks = e.limit_ticks ? e.limit_ticks : search_default_ticks (p->t, p->o);
+  const plan *had = best->plan;
+  e.limit_ticks =
+      ticks * solve_events_per_tick (p->t->n_ops) / tuned (p->o->tuning, TUNE_arena_again_part) + 1;
+  e.enough_ns = solve_enough_ns (e.gap_ppm, had->certificate.lower_bound_ns);
+  e.beat_ns = had->predicted.step_ns;
+  return e;
+}
+
+/* The bound of the best stays: it is of all cuts, drops and orders that it speaks of, and of bytes.
+ */
+static void take_again (const placing *p, solution *best, const solution *s, const effort *e) {
+  certificate c = best->plan->certificate;
+  certified kept = { .lower_bound_ns = c.lower_bound_ns,
+                     .bound_by = c.bound_by,
+                     .covers = c.covers,
+                     .found_by = c.found_by,
+                     .proof = c.proof,
+                     .enough_ns = e->enough_ns,
+                     .limit_met = solve_stops (p->o) ? "stopped" : "ticks" };
+  solve_write_certificate (s->plan, &kept);
+  best->plan = s->plan;
+}
+
+bool placements_again (const trace *t, const solve_options *o, const effort *e, arena *a,
+                       solution *best, error *err) {
+  placing p = { .t = t, .o = o, .effort = e, .arena = a };
+  const plan *had = best->plan;
+  variant v = { had->certificate.found_by, had->sections, had->recomputes, had->n_sections,
+                had->n_recomputes };
+  solve_options plain = *o;
+  solution s;
+  int32_t *order;
+  error why = { 0 };
+  if (!may_again (&p, best))
+    return true;
+  effort how = effort_again (&p, best);
+  plain.keep_proof = false;
+  plain.trace_digest = had->n_order ? NULL : o->trace_digest;
+  p.o = &plain;
+  p.effort = &how;
+  p.fixed = &v;
+  if (had->n_order && !trace_reorder (t, had->order, had->n_order, a, &p.t, &order, err))
+    return false;
+  if (!solve_arena (&p, &s, &why))
+    return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
+  best->ticks += s.ticks / solve_events_per_tick (t->n_ops);
+  best->candidates += s.candidates;
+  if (!is_better (&s, best))
+    return true;
+  take_again (&p, best, &s, &how);
+  return plan_set_order (best->plan, t, had->order, had->n_order, a, err) &&
+         (!had->n_order || check_plan (t, best->plan, a, NULL, err));
 }

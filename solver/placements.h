@@ -12,4 +12,9 @@ typedef bool solve_placed (const trace *t, const solve_options *o, const effort 
 bool placements_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,
                        arena *a, solution *out, error *err) MUST_CHECK;
 
+/* The best plan's cuts, drops and order are kept, and what moves and where it lies is searched once
+   more for an arena, where `auto` allows that; the better plan is then in *best. */
+bool placements_again (const trace *t, const solve_options *o, const effort *e, arena *a,
+                       solution *best, error *err) MUST_CHECK;
+
 #endif

@@ -22,6 +22,7 @@ bool solve_with (const trace *t, const solve_options *o, const effort *e, arena 
                  error *err) {
   bool ok = o->order == ORDER_AS_IS ? solve_in_order (t, o, e, a, out, err)
                                     : orders_solve (t, o, e, solve_in_order, a, out, err);
+  ok = ok && placements_again (t, o, e, a, out, err);
   assert (!ok || out->plan->certificate.lower_bound_ns <= out->plan->predicted.step_ns);
   return ok;
 }

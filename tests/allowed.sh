@@ -54,6 +54,22 @@ effort() { # the same words for the same part of the ticks, and what was asked f
   run 0 solve net.json --budget 60% --effort quick --json && says '"effort": ?"quick"' && run 2 solve net.json --effort low &&
     complains 'quick' && run 2 solve net.json --effort quick --limit 5 && complains '--effort or --limit, not both'
 }
+places() { # by default granules or an arena, whichever is faster, with any number of threads
+  local allowed granules any
+  "$ferry" zoo resnet18 --batch 1 --device v100 -q -o one.json || return 1
+  for allowed in "--swap-only" "--sections off --order any"; do
+    run 0 solve one.json -b 60% --limit 200000 $allowed --placement granules --json && granules=$(number step_ns) && says '"placement": ?"granules"' &&
+      run 0 solve one.json -b 60% --limit 200000 $allowed -j 1 --json -o one.plan && any=$(number step_ns) && says '"placement": ?"arena"' &&
+      run 0 check one.json one.plan && run 0 solve one.json -b 60% --limit 200000 $allowed -j 2 -o two.plan && cmp one.plan two.plan &&
+      [ "$any" -lt "$granules" ] || { echo "$allowed: $any, in granules $granules"; return 1; }
+  done
+  run 0 solve one.json -b 60% --limit 200000 --for run --json && says '"placement": ?"granules"' &&
+    run 2 solve one.json -b 60% --for run --placement arena || return 1
+  for allowed in granules auto; do
+    run 0 curve one.json -b 60% --limit 20000 --swap-only --placement $allowed --tsv - && awk 'NR == 2 { print $2 }' out >$allowed.step || return 1
+  done
+  [ "$(cat auto.step)" -lt "$(cat granules.step)" ] && run 2 compare one.json --placement 5 && complains 'granules, arena or auto|granules'
+}
 
 claim "all that a trace allows is the default, and the answer says so" all
 claim "a trace that only knows touches is swapped only" touched
@@ -63,4 +79,5 @@ claim "executors are asked for nothing that they cannot follow" executors
 claim "commands that plan at many points take the same options" fleet
 claim "a plan by default carries a proof" proved
 claim "the effort is one of three words" effort
+claim "stays lie in granules or an arena, whichever is faster, the same with any number of threads" places
 finish

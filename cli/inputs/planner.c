@@ -15,9 +15,6 @@
 #include "cli/inputs/stopping.h"
 #include "trace/simulate/noise.h"
 
-/* In the order of places_mode. */
-static const char *const places_words[] = { "granules", "arena", "auto", NULL };
-
 int64_t planner_now_ns (void) {
   struct timespec t;
   clock_gettime (CLOCK_MONOTONIC, &t);
@@ -78,11 +75,11 @@ static bool read_word (call *c, const char *option, const char *const *words, in
 }
 
 static bool read_allowed (call *c, const trace *t, planner *p) {
-  int parts = ORDERS_AUTO, places = PLACES_GRANULES;
+  int parts = ORDERS_AUTO;
   allowed x;
   if (!rewriting_read (c, t, false, &x) ||
       !read_word (c, "section-order", section_order_words, &parts) ||
-      !read_word (c, "placement", places_words, &places))
+      !placement_read (c, &p->ask.options.placement))
     return false;
   if (parts != ORDERS_AUTO && x.sections == SECTIONS_OFF)
     return error_set (&c->err, ERR_usage,
@@ -91,7 +88,6 @@ static bool read_allowed (call *c, const trace *t, planner *p) {
                       section_order_words[parts]);
   x.section_orders = (sections_orders)parts;
   allowed_into (&x, &p->ask.options);
-  p->ask.options.placement = (places_mode)places;
   return true;
 }
 

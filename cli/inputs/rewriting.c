@@ -49,3 +49,11 @@ bool rewriting_read (call *c, const trace *t, bool many, allowed *out) {
   out->order = (order_mode)order;
   return true;
 }
+
+bool placement_read (call *c, places_mode *out) {
+  int mode = PLACES_AUTO;
+  if (!call_word (c, "placement", places_words, &mode))
+    return false;
+  *out = (places_mode)mode;
+  return true;
+}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* Options by which a user allows less than the trace does: the same wherever plans are made. */
+/* Options by which a user allows less than the trace does, and says where stays may lie: the same
+   wherever plans are made. */
 #ifndef FERRY_CLI_INPUTS_REWRITING_H
 #define FERRY_CLI_INPUTS_REWRITING_H
 
@@ -19,9 +20,14 @@
   OPTIONS_OF_REWRITING ("auto where the trace's ops have parts", \
                         "any unless the trace only knows what ops touch")
 #define REWRITING_OF_MANY OPTIONS_OF_REWRITING ("off", "as-is")
+#define OPTION_PLACEMENT \
+  { 0, "placement", "granules|arena|auto", "map granules, keep each stay in one stretch of an arena, " \
+    "or auto: granules, and where that is not near the bound and plans only swap, whichever of the " \
+    "two is faster; without it, auto" }
 /* clang-format on */
 
 /* From the default, of one plan or of many, to what the user allows. */
 bool rewriting_read (call *c, const trace *t, bool many, allowed *out) MUST_CHECK;
+bool placement_read (call *c, places_mode *out) MUST_CHECK;
 
 #endif

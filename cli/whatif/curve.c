@@ -231,6 +231,7 @@ static const cli_option options[] = {
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
   REWRITING_OF_MANY,
+  OPTION_PLACEMENT,
   OPTION_TSV,
   OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,

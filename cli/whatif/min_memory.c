@@ -75,6 +75,7 @@ static const cli_option options[] = {
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
   REWRITING_OF_MANY,
+  OPTION_PLACEMENT,
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
   OPTION_STRICT,
   OPTIONS_END,

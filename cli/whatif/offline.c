@@ -31,7 +31,7 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
   stopping_begin (c);
   return call_quantity (c, "host", &out->host_bytes) &&
          effort_read (c, LEVEL_QUICK, &out->limit_ticks, &out->level) &&
-         rewriting_read (c, t, true, &out->allowed);
+         rewriting_read (c, t, true, &out->allowed) && placement_read (c, &out->placement);
 }
 
 bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns) {

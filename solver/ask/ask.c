@@ -26,7 +26,7 @@ ask ask_default (const trace *t, const device *d) {
   ask q = { .device = *d,
             .asked_bytes = d->memory_bytes - d->reserved_bytes,
             .reserve_ppm = reserve_ppm (t),
-            .options = { .host_bytes = d->host_bytes, .seed = 1 } };
+            .options = { .host_bytes = d->host_bytes, .seed = 1, .placement = PLACES_AUTO } };
   allowed all = allowed_by (t);
   allowed_into (&all, &q.options);
   q.reserve_bytes = reserve_at (&q, q.asked_bytes);
@@ -68,6 +68,8 @@ static bool is_stopped (const ask *q) {
 /* A few ticks, and any plan of whole ops will do. */
 static solve_options quick_options (const ask *q) {
   solve_options how = q->options;
+  if (how.placement == PLACES_AUTO)
+    how.placement = PLACES_GRANULES;
   how.device = &q->device;
   how.limit_ticks = QUICK_TICKS;
   how.gap_ppm = LOOSE_PPM;

@@ -15,8 +15,8 @@ typedef struct ask {
   int64_t reserve_ppm; /* of a budget; -1: the reserve is these bytes of any budget */
 } ask;
 
-/* The defaults: all of the device and of its host, the reserve that the trace's confidence wants.
- */
+/* The defaults: all of the device and of its host, the reserve that the trace's confidence wants,
+   whichever places are better. */
 ask ask_default (const trace *t, const device *d);
 /* Another budget; the reserve follows. ERR_usage where the device has less, or the reserve is more.
  */

@@ -17,6 +17,7 @@ typedef struct curve_options {
   uint64_t seed;
   search_level level; /* of the default of limit_ticks */
   allowed allowed;
+  places_mode placement;
   const logger *log;
   bool (*stop) (void *context); /* as solve's: points that were not reached are left out */
   void *stop_context;

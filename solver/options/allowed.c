@@ -4,6 +4,7 @@
 const char *const recompute_words[] = { "off", "cheap", "auto", "only", NULL };
 const char *const order_words[] = { "as-is", "updates", "any", NULL };
 const char *const section_order_words[] = { "auto", "level", "depth", NULL };
+const char *const places_words[] = { "granules", "arena", "auto", NULL };
 
 int64_t allowed_most_parts (const trace *t) {
   int64_t most = 1;

@@ -35,8 +35,10 @@ bool allowed_rewrites (const allowed *x);
 void allowed_into (const allowed *x, solve_options *o);
 allowed allowed_of (const solve_options *o);
 
-/* The words of the options --recompute and --order, NULL at the end; in the order of the modes. */
-extern const char *const recompute_words[], *const order_words[], *const section_order_words[];
+/* The words of the options --recompute, --order, --section-order and --placement, NULL at the end;
+   in the order of the modes. */
+extern const char *const recompute_words[], *const order_words[], *const section_order_words[],
+                                                                      *const places_words[];
 
 /* {"order": "any", "recompute": "auto", "sections": "off"}, as the options would spell it. */
 void allowed_write (json_writer *w, const allowed *x);

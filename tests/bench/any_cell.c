@@ -124,6 +124,7 @@ bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_an
   error why = { 0 };
   solution s;
   solve_options o = { .device = &c->device,
+                      .placement = PLACES_AUTO,
                       .budget_bytes = c->budget_bytes,
                       .host_bytes = c->device.host_bytes,
                       .gap_ppm = 1,
