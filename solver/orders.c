@@ -242,24 +242,10 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
 
 /* ---- the answer ---- */
 
-/* No other bound is known where the search ended at a look. */
-static bool bound_by_compute (ordering *n, order_tried *x, error *err) {
-  bool keeps = n->o->keep_proof;
-  certified c = solve_by_compute (n->t, x->found.plan);
-  c.limit_met = solve_stops (n->o) ? "stopped" : "ticks";
-  c.enough_ns = solve_enough_ns (n->effort.gap_ppm, c.lower_bound_ns);
-  if (keeps &&
-      !(c.proof = bound_cheap_proof ("compute", NO_OP, true, DROPS_ALLOWED, NULL, n->arena, err)))
-    return false;
-  solve_write_certificate (x->found.plan, &c);
-  x->found.bound =
-      (bound){ .lower_bound_ns = c.lower_bound_ns, .by = c.bound_by, .proof = c.proof };
-  return true;
-}
-
 /* The plan of the trace in an order as one of the trace as it is. */
 static bool give_back (ordering *n, order_tried *x, solution *out, error *err) {
-  if (x->without_cuts && !bound_by_compute (n, x, err))
+  if (x->without_cuts && /* no other bound is known where the search ended at a look */
+      !solve_certify_by_compute (n->t, n->o, n->effort.gap_ppm, &x->found, n->arena, err))
     return false;
   *out = x->found;
   out->ticks = n->ticks;

@@ -197,7 +197,7 @@ static bool may_again (const placing *p, const solution *best) {
          !is_enough (p, best) && !solve_stops (o);
 }
 
-/* A part of the ticks of the best, and no plan that is not faster. */
+/* A part of the ticks of the best. */
 static effort effort_again (const placing *p, const solution *best) {
   effort e = solve_effort (p->o, p->effort);
   int64_t ticks = e.limit_ticks ? e.limit_ticks : search_default_ticks (p->t, p->o);
@@ -205,7 +205,6 @@ static effort effort_again (const placing *p, const solution *best) {
   e.limit_ticks =
       ticks * solve_events_per_tick (p->t->n_ops) / tuned (p->o->tuning, TUNE_arena_again_part) + 1;
   e.enough_ns = solve_enough_ns (e.gap_ppm, had->certificate.lower_bound_ns);
-  e.beat_ns = had->predicted.step_ns;
   return e;
 }
 
@@ -216,7 +215,7 @@ static void take_again (const placing *p, solution *best, const solution *s, con
   certified kept = { .lower_bound_ns = c.lower_bound_ns,
                      .bound_by = c.bound_by,
                      .covers = c.covers,
-                     .found_by = c.found_by,
+                     .found_by = s->plan->certificate.found_by,
                      .proof = c.proof,
                      .enough_ns = e->enough_ns,
                      .limit_met = solve_stops (p->o) ? "stopped" : "ticks" };
@@ -224,25 +223,24 @@ static void take_again (const placing *p, solution *best, const solution *s, con
   best->plan = s->plan;
 }
 
-bool placements_again (const trace *t, const solve_options *o, const effort *e, arena *a,
-                       solution *best, error *err) {
-  placing p = { .t = t, .o = o, .effort = e, .arena = a };
-  const plan *had = best->plan;
-  variant v = { had->certificate.found_by, had->sections, had->recomputes, had->n_sections,
-                had->n_recomputes };
-  solve_options plain = *o;
+/* The plan of the step in that order, cut and with those drops, if it is faster in an arena. */
+static bool try_again (const placing *outer, const plan *like, const effort *e, solution *best,
+                       error *err) {
+  const trace *t = outer->t;
+  solve_options plain = *outer->o;
+  variant v = { "arena", like->sections, like->recomputes, like->n_sections, like->n_recomputes };
+  placing p = *outer;
+  effort how = *e;
   solution s;
   int32_t *order;
   error why = { 0 };
-  if (!may_again (&p, best))
-    return true;
-  effort how = effort_again (&p, best);
   plain.keep_proof = false;
-  plain.trace_digest = had->n_order ? NULL : o->trace_digest;
+  plain.trace_digest = like->n_order ? NULL : outer->o->trace_digest;
+  how.beat_ns = best->plan->predicted.step_ns;
   p.o = &plain;
   p.effort = &how;
   p.fixed = &v;
-  if (had->n_order && !trace_reorder (t, had->order, had->n_order, a, &p.t, &order, err))
+  if (like->n_order && !trace_reorder (t, like->order, like->n_order, p.arena, &p.t, &order, err))
     return false;
   if (!solve_arena (&p, &s, &why))
     return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
@@ -250,7 +248,42 @@ bool placements_again (const trace *t, const solve_options *o, const effort *e, 
   best->candidates += s.candidates;
   if (!is_better (&s, best))
     return true;
-  take_again (&p, best, &s, &how);
-  return plan_set_order (best->plan, t, had->order, had->n_order, a, err) &&
-         (!had->n_order || check_plan (t, best->plan, a, NULL, err));
+  take_again (outer, best, &s, e);
+  return plan_set_order (best->plan, t, like->order, like->n_order, p.arena, err) &&
+         (!like->n_order || check_plan (t, best->plan, p.arena, NULL, err));
+}
+
+/* The bound was of another order. */
+static bool bound_of_any_order (const placing *p, int64_t gap_ppm, solution *best, error *err) {
+  if (!solve_certify_by_compute (p->t, p->o, gap_ppm, best, p->arena, err))
+    return false;
+  best->plan->certificate.covers =
+      "every plan, with whatever sections and recompute entries, in whatever order";
+  return true;
+}
+
+static bool is_done (const placing *p, const solution *best) {
+  return is_enough (p, best) || solve_stops (p->o);
+}
+
+bool placements_again (const trace *t, const solve_options *o, const effort *e, arena *a,
+                       solution *best, error *err) {
+  placing p = { .t = t, .o = o, .effort = e, .arena = a };
+  if (!may_again (&p, best))
+    return true;
+  plan like = *best->plan;
+  effort how = effort_again (&p, best);
+  if (!try_again (&p, &like, &how, best, err))
+    return false;
+  bool rewritten = like.n_sections || like.n_recomputes;
+  like.n_sections = like.n_recomputes = 0;
+  if (rewritten && best->plain_bound_ns < best->plan->predicted.step_ns && !is_done (&p, best) &&
+      !try_again (&p, &like, &how, best, err))
+    return false;
+  if (!like.n_order || is_done (&p, best))
+    return true;
+  const plan *had = best->plan;
+  like.n_order = 0;
+  return try_again (&p, &like, &how, best, err) &&
+         (best->plan == had || bound_of_any_order (&p, how.gap_ppm, best, err));
 }
