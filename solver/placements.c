@@ -246,9 +246,11 @@ static bool try_again (const placing *outer, const plan *like, const effort *e, 
     return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
   best->ticks += s.ticks / solve_events_per_tick (t->n_ops);
   best->candidates += s.candidates;
-  if (!is_better (&s, best))
+  if (s.plan->predicted.step_ns >= best->plan->predicted.step_ns)
     return true;
   take_again (outer, best, &s, e);
+  if (!v.n_sections && !v.n_recomputes)
+    best->why = NULL; /* of cuts and drops that it has not */
   return plan_set_order (best->plan, t, like->order, like->n_order, p.arena, err) &&
          (!like->n_order || check_plan (t, best->plan, p.arena, NULL, err));
 }
