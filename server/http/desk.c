@@ -33,10 +33,15 @@ static void append (desk *d, exchange *e) {
   pthread_cond_signal (&d->work);
 }
 
-void desk_put (desk *d, exchange *e) {
+bool desk_put (desk *d, exchange *e, void (*sleep) (exchange *e)) {
   pthread_mutex_lock (&d->lock);
-  append (d, e);
+  bool open = !d->draining;
+  if (open) {
+    sleep (e);
+    append (d, e);
+  }
   pthread_mutex_unlock (&d->lock);
+  return open;
 }
 
 /* The reply waits for a job: the exchange is kept aside, or answered at once where it must. */
@@ -252,8 +257,8 @@ void desk_drain (desk *d) {
   pthread_mutex_lock (&d->lock);
   d->draining = d->changed = true;
   pthread_cond_broadcast (&d->change);
-  while ((d->first || d->n_waiting || d->n_streams || d->answering_now) &&
-         service_now_ns () < until) {
+  while (d->first || d->n_waiting || d->answering_now ||
+         (d->n_streams && service_now_ns () < until)) {
     struct timespec soon;
     clock_gettime (CLOCK_REALTIME, &soon);
     soon.tv_nsec += 50000000;

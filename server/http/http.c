@@ -55,14 +55,14 @@ static const char *key_of (door *r) {
                        r->e.request.path);
 }
 
-static void sleep_stream (exchange *e) {
+static void fall_asleep (exchange *e) {
   MHD_suspend_connection (((door *)e->door)->connection);
 }
 
 static ssize_t read_stream (void *context, uint64_t position, char *to, size_t most) {
   door *r = context;
   (void)position;
-  int64_t n = desk_read (r->http->desk, &r->e, to, (int64_t)most, sleep_stream);
+  int64_t n = desk_read (r->http->desk, &r->e, to, (int64_t)most, fall_asleep);
   return n < 0 ? MHD_CONTENT_READER_END_OF_STREAM : (ssize_t)n;
 }
 
@@ -239,9 +239,11 @@ static enum MHD_Result put (door *r) {
   r->put = true;
   q->began_ns = service_now_ns ();
   links_busy (r->http->links, r->link, LINK_BUSY);
-  MHD_suspend_connection (r->connection);
-  desk_put (r->http->desk, &r->e);
-  return MHD_YES;
+  if (desk_put (r->http->desk, &r->e, fall_asleep))
+    return MHD_YES;
+  reply_problem (&r->e.reply, q, PROBLEM_unavailable, "the service stops");
+  r->e.handled = true;
+  return queue_reply (r);
 }
 
 static bool has_body (const request *q) {

@@ -138,4 +138,23 @@ def _ ():
   assert ready.status == 200, (ready.status, ready.body)
   status = s.stop ()
   assert status == 0, status
+
+@claim ("one that is stopped amid requests ends in order too")
+def _ ():
+  for i in range (6):
+    busy = Server (tempfile.mkdtemp (dir=work), "--workers", "1")
+    def ask_on ():
+      c = http.client.HTTPConnection ("127.0.0.1", busy.port, timeout=PATIENCE)
+      try:
+        while True:
+          c.request ("GET", "/v1/traces?limit=3")
+          c.getresponse ().read ()
+      except (OSError, http.client.HTTPException): pass
+    askers = [threading.Thread (target=ask_on) for _ in range (8)]
+    for a in askers: a.start ()
+    time.sleep (0.2)
+    status = busy.stop ()
+    for a in askers: a.join ()
+    assert status == 0, status
+
 finish ()
