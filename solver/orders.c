@@ -97,13 +97,9 @@ static bool is_over (const ordering *n, const order_tried *x) {
 /* A plan of a look without cuts, under the bound of all cuts in the same order. */
 static void take_bound (ordering *n, order_tried *x, const solution *of) {
   const certificate *c = &of->plan->certificate;
-  certified all = { .lower_bound_ns = c->lower_bound_ns,
-                    .bound_by = c->bound_by,
-                    .covers = c->covers,
-                    .found_by = x->found.plan->certificate.found_by,
-                    .proof = c->proof,
-                    .enough_ns = solve_enough_ns (n->effort.gap_ppm, c->lower_bound_ns),
-                    .limit_met = c->limit_met ? c->limit_met : "ticks" };
+  certified all = solve_by_bound_of (of->plan, x->found.plan);
+  all.enough_ns = solve_enough_ns (n->effort.gap_ppm, c->lower_bound_ns);
+  all.limit_met = c->limit_met ? c->limit_met : "ticks";
   solve_write_certificate (x->found.plan, &all);
   x->found.bound = of->bound;
   x->without_cuts = false;

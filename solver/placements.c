@@ -189,36 +189,34 @@ bool placements_solve (const trace *t, const solve_options *o, const effort *e, 
 
 /* ---- a rewritten step, once more ---- */
 
+static bool is_done (const placing *p, const solution *best) {
+  return is_enough (p, best) || solve_stops (p->o);
+}
+
 static bool may_again (const placing *p, const solution *best) {
   const solve_options *o = p->o;
   const effort *e = p->effort;
   return o->placement == PLACES_AUTO && !o->same_places && !o->noise_percent && rewrites (o) &&
          o->recompute != RECOMPUTE_ONLY && !(e && (e->follow || e->rough)) && !is_large (p) &&
-         !is_enough (p, best) && !solve_stops (o);
+         !is_done (p, best);
 }
 
 /* A part of the ticks of the best. */
 static effort effort_again (const placing *p, const solution *best) {
   effort e = solve_effort (p->o, p->effort);
   int64_t ticks = e.limit_ticks ? e.limit_ticks : search_default_ticks (p->t, p->o);
-  const plan *had = best->plan;
   e.limit_ticks =
       ticks * solve_events_per_tick (p->t->n_ops) / tuned (p->o->tuning, TUNE_arena_again_part) + 1;
-  e.enough_ns = solve_enough_ns (e.gap_ppm, had->certificate.lower_bound_ns);
+  e.enough_ns = solve_enough_ns (e.gap_ppm, best->plan->certificate.lower_bound_ns);
   return e;
 }
 
 /* The bound of the best stays: it is of all cuts, drops and orders that it speaks of, and of bytes.
  */
 static void take_again (const placing *p, solution *best, const solution *s, const effort *e) {
-  certificate c = best->plan->certificate;
-  certified kept = { .lower_bound_ns = c.lower_bound_ns,
-                     .bound_by = c.bound_by,
-                     .covers = c.covers,
-                     .found_by = s->plan->certificate.found_by,
-                     .proof = c.proof,
-                     .enough_ns = e->enough_ns,
-                     .limit_met = solve_stops (p->o) ? "stopped" : "ticks" };
+  certified kept = solve_by_bound_of (best->plan, s->plan);
+  kept.enough_ns = e->enough_ns;
+  kept.limit_met = solve_stops (p->o) ? "stopped" : "ticks";
   solve_write_certificate (s->plan, &kept);
   best->plan = s->plan;
 }
@@ -262,10 +260,6 @@ static bool bound_of_any_order (const placing *p, int64_t gap_ppm, solution *bes
   best->plan->certificate.covers =
       "every plan, with whatever sections and recompute entries, in whatever order";
   return true;
-}
-
-static bool is_done (const placing *p, const solution *best) {
-  return is_enough (p, best) || solve_stops (p->o);
 }
 
 bool placements_again (const trace *t, const solve_options *o, const effort *e, arena *a,

@@ -22,8 +22,8 @@
 #define REWRITING_OF_MANY OPTIONS_OF_REWRITING ("off", "as-is")
 #define OPTION_PLACEMENT \
   { 0, "placement", "granules|arena|auto", "map granules, keep each stay in one stretch of an arena, " \
-    "or auto: granules, and where that is not near the bound and plans only swap, whichever of the " \
-    "two is faster; without it, auto" }
+    "or auto: granules, and where that is not near the bound, an arena if it is faster; without it, " \
+    "auto" }
 /* clang-format on */
 
 /* From the default, of one plan or of many, to what the user allows. */

@@ -46,6 +46,15 @@ certified solve_by_compute (const trace *t, const plan *p) {
                       .found_by = p->certificate.found_by };
 }
 
+certified solve_by_bound_of (const plan *other, const plan *p) {
+  const certificate *c = &other->certificate;
+  return (certified){ .lower_bound_ns = c->lower_bound_ns,
+                      .bound_by = c->bound_by,
+                      .covers = c->covers,
+                      .found_by = p->certificate.found_by,
+                      .proof = c->proof };
+}
+
 void solve_write_certificate (plan *p, const certified *c) {
   assert (p->has_predicted && c->bound_by && c->covers && c->found_by);
   assert (c->lower_bound_ns >= 0 && p->predicted.step_ns >= 0);

@@ -133,6 +133,8 @@ typedef struct certified {
 /* No step takes less than its ops, however they are cut, made again or moved; the plan's own words
    on how it was found stay. */
 certified solve_by_compute (const trace *t, const plan *p);
+/* The bound of another plan, which is of this one too; its own word on how it was found stays. */
+certified solve_by_bound_of (const plan *other, const plan *p);
 /* The only writer of certificates. */
 void solve_write_certificate (plan *p, const certified *c);
 
