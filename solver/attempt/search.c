@@ -118,7 +118,8 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
                               .device = s->options->device,
                               .wishes = wishes,
                               .n_wishes = count,
-                              .options = &s->schedule };
+                              .options = &s->schedule,
+                              .short_bytes = &c->short_bytes };
   plan *p =
       schedule_simulated (&wanted, made ? s->arena : s->scratch, s->scratch, &s->ticks, &why);
   s->tried++;
@@ -183,6 +184,7 @@ bool search_cost (search *s, candidate *c, plan **made, error *err) {
   assert (c->layout);
   bool is_new = true;
   c->step_ns = INT64_MAX;
+  c->short_bytes = 0;
   s->ticks += c->layout->step.gaps.count / 4;
   if (!made && !note (s, c, &is_new, err))
     return false;
@@ -252,19 +254,39 @@ bool search_round (search *s, const layout *l, round_start start, int64_t room_p
   return true;
 }
 
+/* So much less room as places took too much: moves of which the step holds no more than it may at
+   any moment need not have places, since these are the same in each step. */
+static int64_t less_room (const search *s, const layout *l, int64_t room_ppm) {
+  int64_t room = l->step.gaps.room_bytes;
+  return room > 0 ? room_ppm - units_scale (s->trial.short_bytes, 1000000, room) - 1 : 0;
+}
+
+/* A start, in this room; where its places did not suffice, in as much less again. */
+static bool start_in (search *s, const layout *l, round_start start, int64_t room_ppm, error *err) {
+  int64_t rounds = number (s, TUNE_rounding_again);
+  for (int64_t i = 0; i <= rounds && room_ppm > 0 && !is_past_its_part (s); i++) {
+    bool fits;
+    if (!search_round (s, l, start, room_ppm, &fits, err))
+      return false;
+    s->trial.by_release = s->best.by_release;
+    s->trial.early_ppm = number (s, TUNE_rounding_early_ppm);
+    if (!fits)
+      return true;
+    if (!search_try (s, err))
+      return false;
+    if (s->trial.short_bytes == 0)
+      return true;
+    room_ppm = less_room (s, l, room_ppm);
+  }
+  return true;
+}
+
 /* The roundings that a layout is judged by. */
 static bool starts_of (search *s, const layout *l, error *err) {
   for (int room = 0; room < ROOMS; room++)
     for (round_start start = 0; start < ROUND_STARTS; start++) {
-      bool fits;
-      if (round_is_guided (start) != (l->share != NULL) || is_past_its_part (s))
-        continue;
-      if (!search_round (s, l, start, number (s, TUNE_rounding_room_ppm + (tuning_id)room), &fits,
-                         err))
-        return false;
-      s->trial.by_release = s->best.by_release;
-      s->trial.early_ppm = number (s, TUNE_rounding_early_ppm);
-      if (fits && !search_try (s, err))
+      int64_t room_ppm = number (s, TUNE_rounding_room_ppm + (tuning_id)room);
+      if (round_is_guided (start) == (l->share != NULL) && !start_in (s, l, start, room_ppm, err))
         return false;
     }
   return true;

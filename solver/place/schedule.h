@@ -66,6 +66,7 @@ typedef struct schedule_request {
   int32_t n_sections, n_recomputes, n_groups, n_wishes;
   const device *device;
   const schedule_options *options;
+  int64_t *short_bytes; /* NULL, or set to what places took beyond the budget at first; 0: nothing */
 } schedule_request;
 
 /* The plan lives in `a`; its digest, sections and recomputes are the caller's. `shortage` may be

@@ -139,6 +139,8 @@ bool schedule_place (scheduling *s) {
         !give_places (s, period, start, most))
       return false;
     int64_t over = s->places.granules - most;
+    if (i == 0 && s->request->short_bytes)
+      *s->request->short_bytes = over > 0 ? over * s->granule_bytes : 0;
     if (over <= 0 && !s->places.tangled)
       return true;
     wanted = s->places.granules;

@@ -1,17 +1,23 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound on cells that nobody chose.
-   bench_any SEED COUNT [TICKS [TUNE]] prints a line of JSON a cell, then the distribution of the
-   gaps and the worst five; TUNE as --tune takes it. Devices come from FERRY_DATADIR. */
+   bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops [explain]]]] prints a line of JSON a cell, then
+   the distribution of the gaps and the worst five; TUNE as --tune takes it. With `explain`, the
+   worst five are solved again on cards that lack one thing: the latency of copies, granules, both;
+   and with eight times the ticks. What is still left then is the search's or the bound's own.
+   Devices come from FERRY_DATADIR. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/bench/any_cell.h"
 #include "tests/bench/bench.h"
 
-enum { MOST = 1000, WORST = 5 };
+enum { MOST = 1000, WORST = 5, SMALL_GRANULE = 65536, MORE_TICKS = 8, DEFAULT_TICKS = 10000000 };
 
 typedef struct row {
   char name[160], why[128];
+  int index;
+  int64_t ticks;
   double gap;
 } row;
 
@@ -24,6 +30,7 @@ typedef struct asked {
   uint64_t seed;
   int64_t ticks;
   tuning by;
+  bool swaps, drops; /* the cells that are solved */
   char devices[4096];
 } asked;
 
@@ -37,9 +44,10 @@ static bool run (const asked *q, int index, seen *to, error *err) {
   arena *a = arena_made (err);
   any_cell c;
   any_answer x = { 0 };
-  bool ok = a && any_draw (q->seed, index, q->devices, a, &c, err) &&
-            any_solve (&c, q->ticks, &q->by, &x, err);
-  if (ok)
+  bool ok = a && any_draw (q->seed, index, q->devices, a, &c, err);
+  bool is_wanted = ok && (c.drops ? q->drops : q->swaps);
+  ok = ok && (!is_wanted || any_solve (&c, q->ticks, &q->by, &x, err));
+  if (ok && is_wanted)
     printf ("{\"bench\":\"any\",\"cell\":\"%s\",\"ops\":%d,\"percent\":%d,\"drops\":%s,\"fits\":%s,"
             "\"step_ns\":%lld,\"lower_bound_ns\":%lld,\"gap_percent\":%.4f,\"ticks\":%lld,"
             "\"seconds\":%.2f,\"why\":\"%s\"}\n",
@@ -53,9 +61,41 @@ static bool run (const asked *q, int index, seen *to, error *err) {
     row *r = &to->rows[to->n++];
     snprintf (r->name, sizeof r->name, "%s, %d %%%s", c.name, c.percent, c.drops ? ", drops" : "");
     snprintf (r->why, sizeof r->why, "%s", x.why);
+    r->index = index;
+    r->ticks = x.ticks;
     r->gap = x.gap;
   }
   arena_free (a);
+  return ok;
+}
+
+/* The same cell, if its card had no latency, smaller granules, or the search more ticks. */
+static bool explain (const asked *q, const row *r, error *err) {
+  static const struct {
+    const char *says;
+    bool latency, granules;
+    int times;
+  } without[] = { { "no latency", false, true, 1 },
+                  { "granules of 64 KiB", true, false, 1 },
+                  { "neither", false, false, 1 },
+                  { "eight times the ticks", true, true, MORE_TICKS } };
+  bool ok = true;
+  for (size_t i = 0; ok && i < sizeof without / sizeof *without; i++) {
+    arena *a = arena_made (err);
+    any_cell c;
+    any_answer x = { 0 };
+    ok = a && any_draw (q->seed, r->index, q->devices, a, &c, err);
+    if (ok) {
+      c.device.link.copy_ns = without[i].latency ? c.device.link.copy_ns : 0;
+      c.device.granule_bytes = without[i].granules ? c.device.granule_bytes : SMALL_GRANULE;
+      int64_t ticks = q->ticks ? q->ticks : DEFAULT_TICKS;
+      ok = any_solve (&c, without[i].times > 1 ? without[i].times * ticks : q->ticks, &q->by, &x, err);
+    }
+    if (ok && x.fits)
+      printf ("      %s: %.3f %%\n", without[i].says, x.gap);
+    fflush (stdout);
+    arena_free (a);
+  }
   return ok;
 }
 
@@ -65,6 +105,7 @@ int main (int argc, char **argv) {
   static double gaps[MOST];
   const char *seed = bench_argument (argc, argv, 1), *many = bench_argument (argc, argv, 2);
   const char *limit = bench_argument (argc, argv, 3), *tune = bench_argument (argc, argv, 4);
+  const char *which = bench_argument (argc, argv, 5), *why = bench_argument (argc, argv, 6);
   const char *data = getenv ("FERRY_DATADIR");
   int count = many ? (int)strtol (many, NULL, 10) : 10;
   error err = { 0 };
@@ -72,6 +113,8 @@ int main (int argc, char **argv) {
   q.seed = seed ? strtoull (seed, NULL, 10) : 1;
   q.ticks = limit ? strtoll (limit, NULL, 10) : 0;
   q.by = tuning_shipped;
+  q.swaps = !which || strcmp (which, "drops") != 0;
+  q.drops = !which || strcmp (which, "swaps") != 0;
   snprintf (q.devices, sizeof q.devices, "%s/devices", data ? data : "data");
   count = count > MOST ? MOST : count;
   bool ok = !tune || tuning_read (&q.by, tune, &err);
@@ -88,7 +131,9 @@ int main (int argc, char **argv) {
           count, all.n, all.ticks, all.seconds, any_percentile (gaps, all.n, 50),
           any_percentile (gaps, all.n, 90), any_percentile (gaps, all.n, 100));
   qsort (all.rows, (size_t)all.n, sizeof *all.rows, by_gap);
-  for (int i = 0; i < all.n && i < WORST; i++)
+  for (int i = 0; ok && i < all.n && i < WORST; i++) {
     printf ("  %.3f %%  %s: %s\n", all.rows[i].gap, all.rows[i].name, all.rows[i].why);
-  return EXIT_SUCCESS;
+    ok = !why || explain (&q, &all.rows[i], &err);
+  }
+  return ok ? EXIT_SUCCESS : EXIT_FAILURE;
 }
