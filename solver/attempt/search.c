@@ -261,9 +261,10 @@ static int64_t less_room (const search *s, const layout *l, int64_t room_ppm) {
   return room > 0 ? room_ppm - units_scale (s->trial.short_bytes, 1000000, room) - 1 : 0;
 }
 
-/* A start, in this room; where its places did not suffice, in as much less again. */
+/* A start, in this room; where granules did not suffice, in as much less again. An arena has shares
+   of the budget for that. */
 static bool start_in (search *s, const layout *l, round_start start, int64_t room_ppm, error *err) {
-  int64_t rounds = number (s, TUNE_rounding_again);
+  int64_t rounds = s->schedule.arena_granule_bytes ? 0 : number (s, TUNE_rounding_again);
   for (int64_t i = 0; i <= rounds && room_ppm > 0 && !is_past_its_part (s); i++) {
     bool fits;
     if (!search_round (s, l, start, room_ppm, &fits, err))
