@@ -172,13 +172,16 @@ bool stays_build (stays *out, arena *a, error *err) {
   out->out_order = NEW (a, n_moves, int32_t, err);
   out->in_order = NEW (a, n_moves, int32_t, err);
   out->out_place = NEW (a, n_moves, int32_t, err);
+  out->bytes = NEW (a, n_moves, int64_t, err);
   out->level = NEW (a, t->n_ops, int64_t, err);
   out->start_ns = NEW (a, t->n_ops, int64_t, err);
   int32_t *sorted = NEW (a, n_moves, int32_t, err);
   if (!out->at || !out->in_stay || !out->out_stay || !out->out_order || !out->in_order ||
-      !out->out_place || !out->level || !out->start_ns || !sorted)
+      !out->out_place || !out->bytes || !out->level || !out->start_ns || !sorted)
     return false;
   for (int32_t i = 0; i < n_moves; i++) {
+    const wish *w = &moves[i];
+    out->bytes[i] = unit_part_bytes (&u->at[w->unit], out->granule_bytes, w->part, w->of);
     sorted[i] = out->in_order[i] = i;
     if (!moves[i].clean)
       out->out_order[out->n_outs++] = i;

@@ -43,6 +43,7 @@ typedef struct stays {
   int32_t *in_stay;  /* per move: the stay that its copy in begins */
   int32_t *out_stay; /* per move: the stay that ends with it */
   int32_t *out_order, *in_order, *out_place;
+  int64_t *bytes;    /* per move: what its copies carry */
   row_list births;   /* per op: stays that begin with it, its workspace among them */
   row_list ends;     /* per op: stays that end with its end */
   int64_t *born;     /* per op: granules of its births */

@@ -148,11 +148,9 @@ static void engine_rates (forward *f) {
 }
 
 static void engine_start (forward *f, engine *e, int32_t move) {
-  const wish *w = &f->l->moves[move];
-  const unit_info *u = &f->l->units->at[w->unit];
   *e = (engine){ .move = move,
                  .latency_ns = f->now_ns + f->l->device->link.copy_ns,
-                 .left = (double)unit_part_bytes (u, f->l->granule_bytes, w->part, w->of),
+                 .left = (double)f->l->bytes[move],
                  .end_ns = NEVER_NS };
   e->from_ns = e->latency_ns;
 }
