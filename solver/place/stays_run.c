@@ -15,6 +15,7 @@
 
 #define NEVER_NS INT64_MAX
 #define NO_NEED (INT64_MIN / 4)
+#define SURELY 1.000001 /* more than all roundings of a product and a quotient */
 
 static moment now (forward *f) {
   return (moment){ f->now_ns, f->order++ };
@@ -124,6 +125,21 @@ static int64_t op_ahead (const forward *f) {
 
 /* ---- copies ---- */
 
+/* When the op that runs ends, or the pause before the next one. */
+static int64_t op_next (const forward *f) {
+  return f->running ? f->op_end_ns : f->gap_end_ns > f->now_ns ? f->gap_end_ns : NEVER_NS;
+}
+
+/* The end is looked for only where it may come before the op's: all is done anew then, and most
+   copies take longer than an op. */
+static int64_t engine_end (const forward *f, const engine *e, int64_t op_ns) {
+  double until_ns = (double)(op_ns - f->now_ns) + 1;
+  if (op_ns != NEVER_NS && e->left > e->rate * until_ns * SURELY)
+    return NEVER_NS;
+  double ns = e->left > 0 ? e->left / e->rate : 0;
+  return f->now_ns + (int64_t)ns + ((double)(int64_t)ns < ns);
+}
+
 static void engine_rates (forward *f) {
   engine *engines[] = { &f->out_engine, &f->in_engine };
   bool carries[2];
@@ -138,13 +154,10 @@ static void engine_rates (forward *f) {
   bool both = carries[0] && carries[1];
   f->out_engine.rate = f->out_rates[both];
   f->in_engine.rate = f->in_rates[both];
-  for (int i = 0; i < 2; i++) {
-    engine *e = engines[i];
-    if (!carries[i])
-      continue;
-    double ns = e->left > 0 ? e->left / e->rate : 0;
-    e->end_ns = f->now_ns + (int64_t)ns + ((double)(int64_t)ns < ns);
-  }
+  int64_t op_ns = op_next (f);
+  for (int i = 0; i < 2; i++)
+    if (carries[i])
+      engines[i]->end_ns = engine_end (f, engines[i], op_ns);
 }
 
 static void engine_start (forward *f, engine *e, int32_t move) {
@@ -198,7 +211,8 @@ static bool has_memory (forward *f, int32_t move) {
   int64_t due = (int64_t)f->in_step * f->l->trace->n_ops + f->l->moves[move].in_before;
   if (f->held + granules > f->granules)
     return false;
-  pass_ops (f);
+  if (due > ((int64_t)f->op_step + 1) * f->l->trace->n_ops + f->passed)
+    pass_ops (f); /* as far as the next step is looked at */
   return most_ahead (f, op_ahead (f), due) + granules <= f->granules;
 }
 
@@ -280,9 +294,7 @@ static int64_t engine_next (const forward *f, const engine *e) {
 
 static int64_t next_event (const forward *f) {
   int64_t next = least (engine_next (f, &f->out_engine), engine_next (f, &f->in_engine));
-  if (f->running)
-    return least (next, f->op_end_ns);
-  return f->gap_end_ns > f->now_ns ? least (next, f->gap_end_ns) : next;
+  return least (next, op_next (f));
 }
 
 static bool prepare (forward *f, arena *a, error *err) {
