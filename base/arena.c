@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Blocks in a list, each twice the last up to 16 MiB; a large request gets a block of its own.
-   Blocks come from calloc, so that the pages of a large table that nobody touches cost nothing. */
+   Blocks come from calloc, so that the pages of a large table that nobody touches cost nothing.
+   Those given back are kept, up to a limit, as whoever goes back does it again and again. */
 #include "base/arena.h"
 
 #include <assert.h>
@@ -12,7 +13,12 @@
 #include "base/order.h"
 #include "base/units.h"
 
-enum { ALIGN = 16, FIRST_BLOCK = 16 * 1024, LARGEST_BLOCK = 16 * 1024 * 1024 };
+enum {
+  ALIGN = 16,
+  FIRST_BLOCK = 16 * 1024,
+  LARGEST_BLOCK = 16 * 1024 * 1024,
+  MOST_SPARE = 16 * 1024 * 1024
+};
 
 typedef struct block {
   struct block *older;
@@ -21,7 +27,8 @@ typedef struct block {
 } block;
 
 struct arena {
-  block *newest;
+  block *newest, *spare; /* spare: in no use, the last one given back first */
+  int64_t spare_bytes;
   int64_t limit_bytes, used_bytes, peak_bytes, next_block;
   int64_t fuse;
   bool burnt;
@@ -43,14 +50,19 @@ arena *arena_made (error *err) {
   return a;
 }
 
+static void free_all (block *b) {
+  while (b) {
+    block *older = b->older;
+    free (b);
+    b = older;
+  }
+}
+
 void arena_free (arena *a) {
   if (!a)
     return;
-  while (a->newest) {
-    block *older = a->newest->older;
-    free (a->newest);
-    a->newest = older;
-  }
+  free_all (a->newest);
+  free_all (a->spare);
   free (a);
 }
 
@@ -65,7 +77,20 @@ static bool fuse_blows (arena *a) {
   return a->burnt;
 }
 
-static block *block_new (arena *a, int64_t bytes) {
+/* A spare one of at least so many bytes, or NULL. */
+static block *block_spare (arena *a, int64_t bytes) {
+  block **at = &a->spare;
+  while (*at && (*at)->size < bytes)
+    at = &(*at)->older;
+  block *b = *at;
+  if (b) {
+    *at = b->older;
+    a->spare_bytes -= b->size;
+  }
+  return b;
+}
+
+static block *block_made (arena *a, int64_t bytes) {
   int64_t size = bytes > a->next_block ? bytes : a->next_block;
   if (a->limit_bytes > 0 && size > a->limit_bytes - a->used_bytes)
     size = bytes;
@@ -75,6 +100,13 @@ static block *block_new (arena *a, int64_t bytes) {
   b->size = size;
   if (a->next_block < LARGEST_BLOCK)
     a->next_block *= 2;
+  return b;
+}
+
+static block *block_new (arena *a, int64_t bytes) {
+  block *b = block_spare (a, bytes);
+  if (!b && !(b = block_made (a, bytes)))
+    return NULL;
   b->older = a->newest;
   a->newest = b;
   return b;
@@ -160,12 +192,23 @@ arena_mark arena_here (const arena *a) {
   return (arena_mark){ a->newest, a->newest ? a->newest->used : 0 };
 }
 
+static void block_back (arena *a, block *b) {
+  if (b->size > MOST_SPARE - a->spare_bytes) {
+    a->next_block = min_of (a->next_block, b->size); /* clearing large ones is dear */
+    free (b);
+    return;
+  }
+  b->used = 0;
+  b->older = a->spare;
+  a->spare = b;
+  a->spare_bytes += b->size;
+}
+
 void arena_back (arena *a, arena_mark mark) {
   while (a->newest != mark.block) {
     block *older = a->newest->older;
     a->used_bytes -= a->newest->used;
-    a->next_block = min_of (a->next_block, a->newest->size); /* clearing large ones is dear */
-    free (a->newest);
+    block_back (a, a->newest);
     a->newest = older;
   }
   if (a->newest) {
@@ -188,6 +231,7 @@ void arena_join (arena *to, arena *from) {
   }
   to->used_bytes += from->used_bytes;
   to->peak_bytes = to->used_bytes > to->peak_bytes ? to->used_bytes : to->peak_bytes;
+  free_all (from->spare);
   free (from);
 }
 

@@ -115,6 +115,7 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
                               .n_recomputes = v->n_recomputes,
                               .groups = c->layout->groups,
                               .n_groups = c->layout->n_groups,
+                              .units = &c->layout->step.units,
                               .device = s->options->device,
                               .wishes = wishes,
                               .n_wishes = count,

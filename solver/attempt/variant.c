@@ -139,6 +139,7 @@ static bool greedy_plan (const quick *q, round_start start, schedule_options *ho
                               .n_sections = q->variant->n_sections,
                               .recomputes = q->variant->recomputes,
                               .n_recomputes = q->variant->n_recomputes,
+                              .units = &q->step->units,
                               .device = o->device,
                               .wishes = ok ? wishes : NULL,
                               .n_wishes = count,

@@ -10,20 +10,26 @@
 enum { NOBODY = -1, WORD = 64 };
 
 bool place_begin (const stays *l, arena *a, places *out, error *err) {
-  int32_t n_ops = l->trace->n_ops;
-  *out = (places){ .op_outs = NEW (a, n_ops, int64_t, err),
+  *out = (places){ .op_outs = NEW (a, l->trace->n_ops, int64_t, err),
                    .in_ops = NEW (a, l->n_moves, int64_t, err),
                    .in_outs = NEW (a, l->n_moves, int64_t, err),
                    .wait_ops = NEW (a, l->n_moves, int32_t, err) };
   if (!out->op_outs || !out->in_ops || !out->in_outs || !out->wait_ops)
     return false;
-  for (int32_t i = 0; i < n_ops; i++)
+  place_again (l, out);
+  return true;
+}
+
+void place_again (const stays *l, places *out) {
+  assert (out->op_outs && out->wait_ops);
+  out->granules = 0;
+  out->tangled = false;
+  for (int32_t i = 0; i < l->trace->n_ops; i++)
     out->op_outs[i] = NOTHING_NEEDED;
   for (int32_t i = 0; i < l->n_moves; i++) {
     out->in_ops[i] = out->in_outs[i] = NOTHING_NEEDED;
     out->wait_ops[i] = NO_WAIT;
   }
-  return true;
 }
 
 static void need (int64_t *what, int64_t count) {

@@ -8,6 +8,8 @@
 
 /* Nobody waits for anything yet. */
 bool place_begin (const stays *l, arena *a, places *out, error *err) MUST_CHECK;
+/* The same again, with the tables that are there. */
+void place_again (const stays *l, places *out);
 
 /* `next` is born on a place that `before` left: what it waits for goes into out. */
 void place_follow (const stays *l, places *out, int32_t before, int32_t next);

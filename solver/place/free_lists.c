@@ -8,18 +8,19 @@ enum { WORD = 64 };
 
 bool free_lists_make (int32_t count, arena *a, free_lists *out, error *err) {
   assert (count > 0);
-  *out = (free_lists){ .at = NEW (a, count, free_list, err),
-                       .count = count,
-                       .stocked = NEW (a, count / WORD + 1, uint64_t, err) };
-  return out->at && out->stocked;
-}
-
-static void note_stock (free_lists *x, int32_t h) {
-  uint64_t bit = (uint64_t)1 << (h % WORD);
-  if (x->at[h].granules > 0)
-    x->stocked[h / WORD] |= bit;
-  else
-    x->stocked[h / WORD] &= ~bit;
+  int64_t room = out->room;
+  free_list *moved = arena_grow (a, out->at, &room, count, sizeof *out->at, err);
+  if (!moved)
+    return false;
+  out->at = moved;
+  if (room != out->room && !(out->stocked = NEW (a, room / WORD + 1, uint64_t, err)))
+    return false;
+  out->room = room;
+  out->count = count;
+  memset (out->stocked, 0, (size_t)(count / WORD + 1) * sizeof *out->stocked);
+  for (int32_t h = 0; h < count; h++)
+    out->at[h] = (free_list){ .at = out->at[h].at, .room = out->at[h].room };
+  return true;
 }
 
 int32_t free_lists_from (const free_lists *x, int32_t h) {
@@ -49,7 +50,7 @@ bool free_lists_give (free_lists *x, int32_t h, free_run run, arena *a, error *e
   free_list *to = &x->at[h];
   free_run *last = to->used ? &to->at[to->head + to->used - 1] : NULL;
   to->granules += run.count;
-  note_stock (x, h);
+  x->stocked[h / WORD] |= (uint64_t)1 << (h % WORD);
   if (last && last->before == run.before && last->first + last->count == run.first) {
     last->count += run.count;
     return true;
@@ -75,7 +76,8 @@ free_run free_lists_take (free_lists *x, int32_t h, int32_t most) {
   oldest->first += part.count;
   oldest->count -= part.count;
   from->granules -= part.count;
-  note_stock (x, h);
+  if (from->granules == 0)
+    x->stocked[h / WORD] &= ~((uint64_t)1 << (h % WORD));
   if (oldest->count == 0) {
     from->head++;
     from->used--;

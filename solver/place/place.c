@@ -35,6 +35,7 @@ typedef struct placing {
   free_lists free_lists; /* 0 is the common one */
   int32_t *home_of;      /* per stay that crosses the cut: its own free list, else 0 */
   int32_t *held;         /* per stay: its runs */
+  int32_t *crossing;     /* stays that cross the cut */
   held_run *runs;
   int64_t n_runs, runs_room;
   first_owner *first; /* of the common granules, in their order */
@@ -71,6 +72,16 @@ static void choose_cuts (placing *p) {
   }
 }
 
+static int64_t from_cut (int64_t rank, int64_t cut, int64_t ranks) {
+  return rank < cut ? rank - cut + ranks : rank - cut;
+}
+
+/* What is at rank i from the cut on. */
+static int32_t what_at (const placing *p, int64_t i, int64_t cut) {
+  int64_t rank = i + cut;
+  return p->circle.at[rank < p->circle.ranks ? rank : rank - p->circle.ranks];
+}
+
 /* Ranks unrolled from the cut on. */
 static void unroll (placing *p, int64_t cut) {
   const stays *l = p->l;
@@ -78,8 +89,8 @@ static void unroll (placing *p, int64_t cut) {
   for (int32_t i = 0; i < l->count; i++) {
     if (l->at[i].always)
       continue;
-    p->birth[i] = (p->circle.birth[i] - cut + n) % n;
-    p->end[i] = (p->circle.end[i] - cut + n) % n;
+    p->birth[i] = from_cut (p->circle.birth[i], cut, n);
+    p->end[i] = from_cut (p->circle.end[i], cut, n);
     if (p->end[i] < p->birth[i])
       p->end[i] += n;
   }
@@ -198,30 +209,24 @@ static bool bury (placing *p, int32_t which) {
   return true;
 }
 
-static int by_birth (const void *a, const void *b, void *context) {
-  const placing *p = context;
-  int64_t x = p->birth[*(const int32_t *)a], y = p->birth[*(const int32_t *)b];
-  return x < y ? -1 : x > y;
-}
-
-/* Stays that cross the cut hold their granules when the sweep begins. */
-static bool settle_crossing (placing *p) {
+/* Stays that cross the cut, in order of their births, hold their granules when the sweep begins. */
+static bool settle_crossing (placing *p, int64_t cut) {
   const stays *l = p->l;
-  int32_t *crossing = NEW (p->arena, l->count, int32_t, p->err);
+  int64_t ranks = p->circle.ranks;
   int32_t n = 0;
-  if (!crossing)
-    return false;
-  for (int32_t i = 0; i < l->count; i++)
-    if (!l->at[i].always && p->end[i] >= p->circle.ranks)
-      crossing[n++] = i;
-  qsort_r (crossing, (size_t)n, sizeof *crossing, by_birth, p);
+  for (int64_t i = 0; i < ranks; i++) {
+    int32_t what = what_at (p, i, cut);
+    if (what >= 0 && p->end[what] >= ranks)
+      p->crossing[n++] = what;
+  }
   if (!free_lists_make (n + 1, p->arena, &p->free_lists, p->err))
     return false;
   for (int32_t i = 0; i < n; i++) {
-    p->free_lists.at[i + 1].back = p->birth[crossing[i]];
-    p->free_lists.at[i + 1].owner = crossing[i];
-    p->home_of[crossing[i]] = i + 1;
-    if (!fresh (p, crossing[i], i + 1, l->at[crossing[i]].granules))
+    int32_t which = p->crossing[i];
+    p->free_lists.at[i + 1].back = p->birth[which];
+    p->free_lists.at[i + 1].owner = which;
+    p->home_of[which] = i + 1;
+    if (!fresh (p, which, i + 1, l->at[which].granules))
       return false;
   }
   return true;
@@ -230,7 +235,7 @@ static bool settle_crossing (placing *p) {
 static bool sweep (placing *p, int64_t cut, int64_t budget) {
   int64_t ranks = p->circle.ranks;
   for (int64_t i = 0; i < ranks; i++) {
-    int32_t what = p->circle.at[(i + cut) % ranks];
+    int32_t what = what_at (p, i, cut);
     if (p->granules >= p->give_up)
       return true;
     if (what < 0 ? !bury (p, -1 - what) : (p->held[what] = -1, !bear (p, what, budget)))
@@ -272,7 +277,8 @@ static bool write_runs (placing *p) {
     int64_t first = n, kept;
     for (int32_t run = p->held[i]; run >= 0; run = p->runs[run].next)
       out->runs[n++] = (granule_run){ p->runs[run].first, p->runs[run].count };
-    qsort (out->runs + first, (size_t)(n - first), sizeof *out->runs, compare_runs);
+    if (n - first > 1)
+      qsort (out->runs + first, (size_t)(n - first), sizeof *out->runs, compare_runs);
     kept = first;
     for (int64_t j = first; j < n; j++)
       if (kept > first &&
@@ -288,38 +294,35 @@ static bool write_runs (placing *p) {
   return true;
 }
 
+/* Tables that all cuts share. */
 static bool prepare (placing *p) {
-  p->birth = NEW (p->arena, p->l->count, int64_t, p->err);
-  p->end = NEW (p->arena, p->l->count, int64_t, p->err);
-  return p->birth && p->end;
+  int32_t n = p->l->count;
+  p->birth = NEW (p->arena, n, int64_t, p->err);
+  p->end = NEW (p->arena, n, int64_t, p->err);
+  p->home_of = NEW (p->arena, n, int32_t, p->err);
+  p->held = NEW (p->arena, n, int32_t, p->err);
+  p->crossing = NEW (p->arena, n, int32_t, p->err);
+  return p->birth && p->end && p->home_of && p->held && p->crossing &&
+         place_begin (p->l, p->arena, p->out, p->err);
 }
 
-static bool begin (placing *p) {
-  const stays *l = p->l;
-  places *out = p->out;
-  p->runs = NULL;
+static void begin (placing *p) {
+  size_t n = (size_t)p->l->count;
   p->granules = 0;
-  p->n_runs = p->runs_room = 0;
-  p->first = NULL;
-  p->n_first = p->first_room = 0;
-  p->home_of = NEW (p->arena, l->count, int32_t, p->err);
-  p->held = NEW (p->arena, l->count, int32_t, p->err);
-  if (!p->home_of || !p->held || !place_begin (l, p->arena, out, p->err))
-    return false;
-  memset (p->held, 0xff, (size_t)l->count * sizeof *p->held);
-  return true;
+  p->n_runs = p->n_first = 0;
+  memset (p->home_of, 0, n * sizeof *p->home_of);
+  memset (p->held, 0xff, n * sizeof *p->held);
+  place_again (p->l, p->out);
 }
 
 /* Everything but the runs in their last form. */
 static bool place_from (placing *p, int64_t cut, int64_t budget) {
-  if (!begin (p))
-    return false;
+  begin (p);
   unroll (p, cut);
   for (int32_t i = 0; i < p->l->count; i++)
     if (p->l->at[i].always && !fresh (p, i, 0, p->l->at[i].granules))
       return false;
-  p->out->granules = 0;
-  if (!settle_crossing (p) || !sweep (p, cut, budget))
+  if (!settle_crossing (p, cut) || !sweep (p, cut, budget))
     return false;
   if (p->granules < p->give_up)
     close_circle (p);
@@ -338,7 +341,6 @@ bool place (const stays *l, moment period, moment start, int64_t budget, arena *
   int idle = 0; /* cuts from the last one that needed fewer granules on */
   p.give_up = INT64_MAX;
   for (int i = 0; i < p.n_cuts && idle < IDLE_CUTS; i++, idle++) {
-    arena_mark mark = arena_here (a);
     if (!place_from (&p, p.cuts[i], budget))
       return false;
     if (out->granules <= budget && !out->tangled)
@@ -350,7 +352,6 @@ bool place (const stays *l, moment period, moment start, int64_t budget, arena *
       best = p.cuts[i];
       p.give_up = out->tangled ? p.give_up : granules;
     }
-    arena_back (a, mark);
   }
   p.give_up = INT64_MAX;
   return place_from (&p, best, budget) && write_runs (&p);

@@ -212,6 +212,11 @@ static bool choose_units (scheduling *s, arena *scratch) {
   const schedule_request *r = s->request;
   arena_mark mark = arena_here (scratch);
   s->pool_below_bytes = s->options->pool_below_bytes;
+  if (r->units) {
+    assert (r->units->trace == s->trace && s->pool_below_bytes >= 0);
+    s->units = *r->units;
+    return is_countable (s);
+  }
   bool ok = s->pool_below_bytes >= 0 || choose_pool (s, r->wishes, r->n_wishes, scratch);
   arena_back (scratch, mark);
   return ok && units_with (s, s->pool_below_bytes, s->arena, &s->units) && is_countable (s);
@@ -234,9 +239,9 @@ static bool is_there (const schedule_request *r, error *err) {
   return true;
 }
 
-/* *ticks grows by what finding places took. */
-static plan *schedule_counted (const schedule_request *r, arena *a, schedule_shortage *shortage,
-                               int64_t *ticks, error *err) {
+/* *ticks grows by what finding places took. `scratch` may be `a`. */
+static plan *schedule_counted (const schedule_request *r, arena *a, arena *scratch,
+                               schedule_shortage *shortage, int64_t *ticks, error *err) {
   assert (r->original && r->rewritten && r->device && r->options);
   assert (r->wishes || r->n_wishes == 0);
   assert (r->groups || r->n_groups == 0);
@@ -259,24 +264,23 @@ static plan *schedule_counted (const schedule_request *r, arena *a, schedule_sho
   int64_t whole = o->arena_granule_bytes ? o->arena_granule_bytes : s.granule_bytes;
   s.budget_granules = o->budget_bytes / whole * (whole / s.granule_bytes);
   s.plan = NEW (a, 1, plan, err);
-  arena *scratch = s.plan ? arena_made (err) : NULL;
-  if (!scratch)
-    return NULL;
-  bool ok = schedule_write_head (&s) && choose_units (&s, scratch) && take_wishes (&s, scratch) &&
-            schedule_place (&s) && schedule_write (&s, scratch);
-  arena_free (scratch);
+  bool ok = s.plan && schedule_write_head (&s) && choose_units (&s, scratch) &&
+            take_wishes (&s, scratch) && schedule_place (&s) && schedule_write (&s, scratch);
   *ticks += s.ticks;
   return ok ? s.plan : NULL;
 }
 
 plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage, error *err) {
   int64_t ticks = 0;
-  return schedule_counted (r, a, shortage, &ticks, err);
+  arena *scratch = arena_made (err);
+  plan *p = scratch ? schedule_counted (r, a, scratch, shortage, &ticks, err) : NULL;
+  arena_free (scratch);
+  return p;
 }
 
 plan *schedule_simulated (const schedule_request *r, arena *a, arena *scratch, int64_t *events,
                           error *err) {
-  plan *p = schedule_counted (r, a, NULL, events, err);
+  plan *p = schedule_counted (r, a, scratch, NULL, events, err);
   if (!p)
     return NULL;
   sim_job job = { r->original, r->rewritten, p };

@@ -62,6 +62,7 @@ typedef struct schedule_request {
   const section *sections;     /* NULL: none */
   const recompute *recomputes; /* NULL: none */
   const index_list *groups;    /* NULL: none */
+  const units *units;          /* with these groups, granules and pool; NULL: not counted yet */
   const wish *wishes;          /* NULL: nothing moves */
   int32_t n_sections, n_recomputes, n_groups, n_wishes;
   const device *device;

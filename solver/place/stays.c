@@ -114,12 +114,13 @@ static bool ends_with_op (const timed_stay *x) {
 }
 
 static bool index_rows (const stays *l, bool (*wanted) (const timed_stay *), bool by_end, arena *a,
-                        row_list *out, error *err) {
+                        row_list *out, int64_t **granules, error *err) {
   int32_t n = l->trace->n_ops;
   out->offset = NEW (a, (int64_t)n + 1, int32_t, err);
   out->at = NEW (a, l->count, int32_t, err);
   int32_t *next = NEW (a, n, int32_t, err);
-  if (!out->offset || !out->at || !next)
+  *granules = NEW (a, n, int64_t, err);
+  if (!out->offset || !out->at || !next || !*granules)
     return false;
   for (int32_t i = 0; i < l->count; i++)
     if (wanted (&l->at[i]))
@@ -129,8 +130,11 @@ static bool index_rows (const stays *l, bool (*wanted) (const timed_stay *), boo
     next[k] = out->offset[k];
   }
   for (int32_t i = 0; i < l->count; i++)
-    if (wanted (&l->at[i]))
-      out->at[next[by_end ? l->at[i].end : l->at[i].op]++] = i;
+    if (wanted (&l->at[i])) {
+      int32_t k = by_end ? l->at[i].end : l->at[i].op;
+      out->at[next[k]++] = i;
+      (*granules)[k] += l->at[i].granules;
+    }
   return true;
 }
 
@@ -168,13 +172,16 @@ bool stays_build (stays *out, arena *a, error *err) {
   out->out_order = NEW (a, n_moves, int32_t, err);
   out->in_order = NEW (a, n_moves, int32_t, err);
   out->out_place = NEW (a, n_moves, int32_t, err);
+  out->bytes = NEW (a, n_moves, int64_t, err);
   out->level = NEW (a, t->n_ops, int64_t, err);
   out->start_ns = NEW (a, t->n_ops, int64_t, err);
   int32_t *sorted = NEW (a, n_moves, int32_t, err);
   if (!out->at || !out->in_stay || !out->out_stay || !out->out_order || !out->in_order ||
-      !out->out_place || !out->level || !out->start_ns || !sorted)
+      !out->out_place || !out->bytes || !out->level || !out->start_ns || !sorted)
     return false;
   for (int32_t i = 0; i < n_moves; i++) {
+    const wish *w = &moves[i];
+    out->bytes[i] = unit_part_bytes (&u->at[w->unit], out->granule_bytes, w->part, w->of);
     sorted[i] = out->in_order[i] = i;
     if (!moves[i].clean)
       out->out_order[out->n_outs++] = i;
@@ -191,6 +198,6 @@ bool stays_build (stays *out, arena *a, error *err) {
     if (out->at[i].end_is_out)
       out->out_stay[out->at[i].end] = i;
   count_level (out);
-  return index_rows (out, begins_with_op, false, a, &out->births, err) &&
-         index_rows (out, ends_with_op, true, a, &out->ends, err);
+  return index_rows (out, begins_with_op, false, a, &out->births, &out->born, err) &&
+         index_rows (out, ends_with_op, true, a, &out->ends, &out->ended, err);
 }

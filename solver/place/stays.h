@@ -43,8 +43,11 @@ typedef struct stays {
   int32_t *in_stay;  /* per move: the stay that its copy in begins */
   int32_t *out_stay; /* per move: the stay that ends with it */
   int32_t *out_order, *in_order, *out_place;
+  int64_t *bytes;    /* per move: what its copies carry */
   row_list births;   /* per op: stays that begin with it, its workspace among them */
   row_list ends;     /* per op: stays that end with its end */
+  int64_t *born;     /* per op: granules of its births */
+  int64_t *ended;    /* per op: granules of its ends */
   int64_t *level;    /* per op: granules held if every move covers its whole gap */
   int64_t *start_ns; /* per op of the step that stays_run wrote down, from its op 0 on */
 } stays;

@@ -24,7 +24,7 @@ typedef struct forward {
   bool running;
   int64_t op_end_ns, gap_end_ns;
   engine out_engine, in_engine;
-  link_rates rates;
+  double out_rates[2], in_rates[2]; /* bytes a ns: alone, and where both carry */
   int32_t *ins_due;     /* per op: how many copies in are for it */
   int32_t *ins_done[2]; /* per op, of even and of odd steps: how many of them have ended */
   int64_t *due;         /* per op: granules that come in for it */
@@ -40,6 +40,7 @@ typedef struct forward {
   int64_t *op_outs;          /* per op: copies out that it waits for by wish */
   int64_t early;             /* granules that came in, or are coming, for ops ahead */
   peaks ahead;               /* level and what came early, per op */
+  int32_t passed;            /* ops of this step before it: `ahead` is without what is early */
   moment step_start[WRITTEN_STEP + 2];
   int32_t left; /* moments of the written step that are still to come */
 } forward;

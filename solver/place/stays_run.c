@@ -15,6 +15,7 @@
 
 #define NEVER_NS INT64_MAX
 #define NO_NEED (INT64_MIN / 4)
+#define SURELY 1.000001 /* more than all roundings of a product and a quotient */
 
 static moment now (forward *f) {
   return (moment){ f->now_ns, f->order++ };
@@ -40,12 +41,37 @@ static void ends (forward *f, int32_t timed_stay, int32_t step) {
 
 /* ---- ops ---- */
 
-static int64_t born_granules (const forward *f, int32_t op) {
-  int64_t sum = 0;
+/* What has come in early is held at ops ahead, and no longer at those that have passed.  It is the
+   same for many of these, one after the other, so they are told together. */
+static void pass_ops (forward *f) {
+  int32_t end = f->op + f->running;
+  if (f->early > 0)
+    peaks_add (&f->ahead, f->passed, end, -f->early);
+  f->passed = end;
+}
+
+static void births (forward *f, int32_t k) {
   const row_list *b = &f->l->births;
-  for (int32_t i = b->offset[op]; i < b->offset[op + 1]; i++)
-    sum += f->l->at[b->at[i]].granules;
-  return sum;
+  int32_t first = b->offset[k], end = b->offset[k + 1];
+  if (f->op_step == f->written)
+    for (int32_t i = first; i < end; i++)
+      begins (f, b->at[i], f->op_step);
+  else {
+    f->order += end - first;
+    f->held += f->l->born[k];
+  }
+}
+
+static void deaths (forward *f, int32_t k) {
+  const row_list *e = &f->l->ends;
+  int32_t first = e->offset[k], end = e->offset[k + 1];
+  if (f->op_step >= f->written)
+    for (int32_t i = first; i < end; i++)
+      ends (f, e->at[i], f->op_step);
+  else {
+    f->order += end - first;
+    f->held -= f->l->ended[k];
+  }
 }
 
 static bool op_may_start (const forward *f) {
@@ -54,7 +80,7 @@ static bool op_may_start (const forward *f) {
   return !f->running && f->op_step <= f->written + 1 && f->now_ns >= f->gap_end_ns &&
          f->ins_done[f->op_step & 1][f->op] == f->ins_due[f->op] &&
          f->outs_done >= outs + f->op_outs[f->op] &&
-         f->held + born_granules (f, f->op) <= f->granules;
+         f->held + f->l->born[f->op] <= f->granules;
 }
 
 static void op_start (forward *f) {
@@ -64,13 +90,13 @@ static void op_start (forward *f) {
     f->step_start[f->op_step] = now (f);
   if (f->op_step == f->written)
     l->start_ns[k] = f->now_ns - f->step_start[f->written].at_ns;
-  for (int32_t i = l->births.offset[k]; i < l->births.offset[k + 1]; i++)
-    begins (f, l->births.at[i], f->op_step);
-  /* Copies in for this op are part of its level; the other early ones have passed it. */
-  f->early -= f->due[k];
-  f->ins_done[f->op_step & 1][k] = 0;
-  if (f->early > 0)
-    peaks_add (&f->ahead, k, k + 1, -f->early);
+  births (f, k);
+  /* Copies in for this op are part of its level. */
+  if (f->due[k]) {
+    pass_ops (f);
+    f->early -= f->due[k];
+    f->ins_done[f->op_step & 1][k] = 0;
+  }
   f->running = true;
   f->op_end_ns = f->now_ns + l->trace->ops[k].ns;
 }
@@ -78,12 +104,12 @@ static void op_start (forward *f) {
 static void op_end (forward *f) {
   stays *l = f->l;
   int32_t k = f->op;
-  for (int32_t i = l->ends.offset[k]; i < l->ends.offset[k + 1]; i++)
-    ends (f, l->ends.at[i], f->op_step);
+  deaths (f, k);
   f->running = false;
   f->ops_done++;
   if (++f->op == l->trace->n_ops) {
-    f->op = 0;
+    pass_ops (f);
+    f->op = f->passed = 0;
     f->op_step++;
   }
   f->gap_end_ns = f->now_ns + l->trace->ops[f->op].gap_ns;
@@ -99,6 +125,21 @@ static int64_t op_ahead (const forward *f) {
 
 /* ---- copies ---- */
 
+/* When the op that runs ends, or the pause before the next one. */
+static int64_t op_next (const forward *f) {
+  return f->running ? f->op_end_ns : f->gap_end_ns > f->now_ns ? f->gap_end_ns : NEVER_NS;
+}
+
+/* The end is looked for only where it may come before the op's: all is done anew then, and most
+   copies take longer than an op. */
+static int64_t engine_end (const forward *f, const engine *e, int64_t op_ns) {
+  double until_ns = (double)(op_ns - f->now_ns) + 1;
+  if (op_ns != NEVER_NS && e->left > e->rate * until_ns * SURELY)
+    return NEVER_NS;
+  double ns = e->left > 0 ? e->left / e->rate : 0;
+  return f->now_ns + (int64_t)ns + ((double)(int64_t)ns < ns);
+}
+
 static void engine_rates (forward *f) {
   engine *engines[] = { &f->out_engine, &f->in_engine };
   bool carries[2];
@@ -111,23 +152,18 @@ static void engine_rates (forward *f) {
     e->from_ns = f->now_ns;
   }
   bool both = carries[0] && carries[1];
-  f->out_engine.rate = (double)(both ? f->rates.out_both : f->rates.out_alone) * 1e-9;
-  f->in_engine.rate = (double)(both ? f->rates.in_both : f->rates.in_alone) * 1e-9;
-  for (int i = 0; i < 2; i++) {
-    engine *e = engines[i];
-    if (!carries[i])
-      continue;
-    double ns = e->left > 0 ? e->left / e->rate : 0;
-    e->end_ns = f->now_ns + (int64_t)ns + ((double)(int64_t)ns < ns);
-  }
+  f->out_engine.rate = f->out_rates[both];
+  f->in_engine.rate = f->in_rates[both];
+  int64_t op_ns = op_next (f);
+  for (int i = 0; i < 2; i++)
+    if (carries[i])
+      engines[i]->end_ns = engine_end (f, engines[i], op_ns);
 }
 
 static void engine_start (forward *f, engine *e, int32_t move) {
-  const wish *w = &f->l->moves[move];
-  const unit_info *u = &f->l->units->at[w->unit];
   *e = (engine){ .move = move,
                  .latency_ns = f->now_ns + f->l->device->link.copy_ns,
-                 .left = (double)unit_part_bytes (u, f->l->granule_bytes, w->part, w->of),
+                 .left = (double)f->l->bytes[move],
                  .end_ns = NEVER_NS };
   e->from_ns = e->latency_ns;
 }
@@ -170,15 +206,18 @@ static void add_ahead (forward *f, int64_t first, int64_t end, int64_t granules)
     peaks_add (&f->ahead, 0, (int32_t)(b - n), granules);
 }
 
-static bool has_memory (const forward *f, int32_t move) {
+static bool has_memory (forward *f, int32_t move) {
   int64_t granules = f->l->at[f->l->in_stay[move]].granules;
   int64_t due = (int64_t)f->in_step * f->l->trace->n_ops + f->l->moves[move].in_before;
-  return f->held + granules <= f->granules &&
-         most_ahead (f, op_ahead (f), due) + granules <= f->granules;
+  if (f->held + granules > f->granules)
+    return false;
+  if (due > ((int64_t)f->op_step + 1) * f->l->trace->n_ops + f->passed)
+    pass_ops (f); /* as far as the next step is looked at */
+  return most_ahead (f, op_ahead (f), due) + granules <= f->granules;
 }
 
 /* The copy in that starts now, or -1. */
-static int32_t in_choice (const forward *f) {
+static int32_t in_choice (forward *f) {
   const stays *l = f->l;
   if (f->in_engine.move >= 0 || l->n_moves == 0 || (f->chooses && f->n_ready == 0))
     return -1;
@@ -190,6 +229,7 @@ static void in_start (forward *f, int32_t move) {
   stays *l = f->l;
   int32_t granules = l->at[l->in_stay[move]].granules;
   begins (f, l->in_stay[move], f->in_step);
+  pass_ops (f);
   f->early += granules;
   add_ahead (f, op_ahead (f), (int64_t)f->in_step * l->trace->n_ops + l->moves[move].in_before,
              granules);
@@ -219,36 +259,28 @@ static bool has_ended (const forward *f, const engine *e) {
   return e->move >= 0 && e->latency_ns <= f->now_ns && e->end_ns <= f->now_ns;
 }
 
+static bool op_has_ended (const forward *f) {
+  return f->running && f->op_end_ns <= f->now_ns;
+}
+
+/* Each question is asked behind what may change its answer, so once is enough, but for ops of no
+   length. */
 static void instant (forward *f) {
-  bool any;
   do {
-    any = false;
-    if (f->running && f->op_end_ns <= f->now_ns) {
+    if (op_has_ended (f))
       op_end (f);
-      any = true;
-    }
-    if (has_ended (f, &f->out_engine)) {
+    if (has_ended (f, &f->out_engine))
       out_end (f);
-      any = true;
-    }
-    if (has_ended (f, &f->in_engine)) {
+    if (has_ended (f, &f->in_engine))
       in_end (f);
-      any = true;
-    }
-    if (op_may_start (f)) {
+    if (op_may_start (f))
       op_start (f);
-      any = true;
-    }
-    if (out_may_start (f)) {
+    if (out_may_start (f))
       engine_start (f, &f->out_engine, f->l->out_order[f->out]);
-      any = true;
-    }
     int32_t move = in_choice (f);
-    if (move >= 0) {
+    if (move >= 0)
       in_start (f, move);
-      any = true;
-    }
-  } while (any);
+  } while (op_has_ended (f));
   engine_rates (f);
 }
 
@@ -262,9 +294,7 @@ static int64_t engine_next (const forward *f, const engine *e) {
 
 static int64_t next_event (const forward *f) {
   int64_t next = least (engine_next (f, &f->out_engine), engine_next (f, &f->in_engine));
-  if (f->running)
-    return least (next, f->op_end_ns);
-  return f->gap_end_ns > f->now_ns ? least (next, f->gap_end_ns) : next;
+  return least (next, op_next (f));
 }
 
 static bool prepare (forward *f, arena *a, error *err) {
@@ -304,15 +334,23 @@ static bool prepare (forward *f, arena *a, error *err) {
   return true;
 }
 
+static void set_rates (forward *f) {
+  link_rates r = device_rates (&f->l->device->link, f->l->device->share_ppm);
+  f->out_rates[false] = (double)r.out_alone * 1e-9;
+  f->out_rates[true] = (double)r.out_both * 1e-9;
+  f->in_rates[false] = (double)r.in_alone * 1e-9;
+  f->in_rates[true] = (double)r.in_both * 1e-9;
+}
+
 static bool run (stays *l, int64_t granules, bool chooses, arena *scratch, moment *period,
                  moment *start, error *err) {
   arena_mark mark = arena_here (scratch);
   forward f = { .l = l,
                 .granules = granules,
                 .written = l->trace->n_ops > LARGE ? WRITTEN_STEP_LARGE : WRITTEN_STEP,
-                .gap_end_ns = l->trace->ops[0].gap_ns,
-                .rates = device_rates (&l->device->link, l->device->share_ppm) };
+                .gap_end_ns = l->trace->ops[0].gap_ns };
   f.out_engine.move = f.in_engine.move = -1;
+  set_rates (&f);
   f.chooses = chooses;
   bool ok = prepare (&f, scratch, err);
   while (ok) {

@@ -15,6 +15,7 @@ typedef struct tensile {
   policy_view *v;
   policy_choice *out;
   int64_t *res;
+  int32_t peak; /* of res when the round begins: only what is found changes it */
   link_times link;
   bool *swapped, *dropped; /* per tensor */
   int64_t may_move;
@@ -96,6 +97,7 @@ static bool swap_one (tensile *jobs, int32_t n_jobs, living *live, int32_t *job,
   *job = -1;
   for (int32_t j = 0; j < n_jobs; j++) {
     const policy_view *v = jobs[j].v;
+    jobs[j].peak = view_peak (v, jobs[j].res);
     for (int32_t x = 0; jobs[j].may_move > 0 && x < v->n_tensors; x++)
       if (v->movable[x] && !jobs[j].swapped[x] && !jobs[j].dropped[x] &&
           uses_count (&v->uses, x) > 1)
@@ -105,7 +107,7 @@ static bool swap_one (tensile *jobs, int32_t n_jobs, living *live, int32_t *job,
   for (int32_t i = 0; i < n && *job < 0; i++) {
     tensile *s = &jobs[live[i].job];
     bool done;
-    if (!swap (s, live[i].tensor, view_peak (s->v, s->res), &done, err))
+    if (!swap (s, live[i].tensor, s->peak, &done, err))
       return false;
     if (done) {
       s->swapped[live[i].tensor] = true;
@@ -146,7 +148,7 @@ static bool drop_one (tensile *jobs, int32_t n_jobs, int32_t *job, error *err) {
   const view_gap *best = NULL;
   *job = -1;
   for (int32_t j = 0; j < n_jobs; j++) {
-    const view_gap *g = best_drop (&jobs[j], view_peak (jobs[j].v, jobs[j].res));
+    const view_gap *g = best_drop (&jobs[j], jobs[j].peak);
     const policy_view *v = jobs[j].v, *w = *job < 0 ? NULL : jobs[*job].v;
     if (g && (!best || (__int128)v->trace->tensors[g->tensor].bytes *
                                w->trace->ops[w->producer[best->tensor]].ns >
