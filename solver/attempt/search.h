@@ -19,7 +19,7 @@ typedef struct candidate {
   bool by_release;     /* as schedule's */
   bool heads_first;    /* of the parts that a gap moves; else the last part first */
   int64_t step_ns;     /* INT64_MAX: no plan */
-  int64_t short_bytes; /* what its places took beyond the budget at first */
+  int64_t short_bytes; /* its places took so much beyond the budget at first */
   const char *found_by;
 } candidate;
 

@@ -54,7 +54,7 @@ static bool in_turn (const stays *l, arena *a, point *points, int64_t *count, er
   *count = 0;
   if (most < 0)
     return true;
-  int32_t *number = NEW (a, most - least + 1, int32_t, err); /* what, those born counted from 1 */
+  int32_t *number = NEW (a, most - least + 1, int32_t, err); /* as points, but births from 1 on */
   if (!number)
     return false;
   for (int32_t i = 0; i < l->count; i++)

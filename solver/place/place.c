@@ -76,7 +76,7 @@ static int64_t from_cut (int64_t rank, int64_t cut, int64_t ranks) {
   return rank < cut ? rank - cut + ranks : rank - cut;
 }
 
-/* What is at rank i from the cut on. */
+/* The rank i behind the cut: a birth or an end. */
 static int32_t what_at (const placing *p, int64_t i, int64_t cut) {
   int64_t rank = i + cut;
   return p->circle.at[rank < p->circle.ranks ? rank : rank - p->circle.ranks];

@@ -41,7 +41,7 @@ static void ends (forward *f, int32_t timed_stay, int32_t step) {
 
 /* ---- ops ---- */
 
-/* What has come in early is held at ops ahead, and no longer at those that have passed.  It is the
+/* Early copies in are held at ops ahead, and no longer at those that have passed.  Their sum is the
    same for many of these, one after the other, so they are told together. */
 static void pass_ops (forward *f) {
   int32_t end = f->op + f->running;
