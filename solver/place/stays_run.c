@@ -79,8 +79,7 @@ static bool op_may_start (const forward *f) {
   /* no further than is looked at: a trace of no length would run on for ever in one instant */
   return !f->running && f->op_step <= f->written + 1 && f->now_ns >= f->gap_end_ns &&
          f->ins_done[f->op_step & 1][f->op] == f->ins_due[f->op] &&
-         f->outs_done >= outs + f->op_outs[f->op] &&
-         f->held + f->l->born[f->op] <= f->granules;
+         f->outs_done >= outs + f->op_outs[f->op] && f->held + f->l->born[f->op] <= f->granules;
 }
 
 static void op_start (forward *f) {
