@@ -20,6 +20,18 @@ spoil() { # FILE KEY ADD TO
 "$ferry" zoo vgg16 --batch 64 --device titanx-pascal -o vgg.json >/dev/null 2>&1 || exit 1
 limit=(--limit 20000)
 
+rounds_again() { # small batches of weights that leave twice in a step: bytes suffice, places do not
+  local times step=
+  "$ferry" zoo vit-l --batch 1 --depth-divisor 4 -d p100 -q -o circle.json || return
+  for times in 0 3; do
+    run 0 solve circle.json -d p100 -b 45% --swap-only --placement granules --limit 300000 --json \
+      --tune "rounding_again=$times" || return
+    step="$step $(number step_ns)"
+  done
+  set -- $step
+  ((10 * $2 < 8 * $1)) || echo "steps of $step ns"
+}
+
 solves() {
   run 0 solve vgg.json --swap-only --budget 3GiB --gap 30% --proof -o plan.json && [ ! -s err ] &&
     tail -n 1 out | grep -qE '^[0-9.]+ m?s in .*GiB, (at most [0-9.]+ % above|and no plan is faster)' &&
@@ -279,6 +291,7 @@ claim "changed duals prove the claim still, or are refused" changed_duals
 claim "a plan without a proof is told so" no_proof
 claim "explain's figures are simulate's" explains
 claim "explain says it in words" explains_words
+claim "moves that have no places on the circle are chosen again in less room" rounds_again
 claim "explain says what granules take and what waiting for them costs" places
 claim "more memory or a faster link never worsens the bound, nor betters it beyond its dual price" explain_prices
 claim "explain refuses an illegal plan" explain_refuses
