@@ -4,17 +4,16 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/order.h"
+
 typedef struct point {
   moment at;
   int32_t what; /* as circle.at */
 } point;
 
-static int compare (int64_t x, int64_t y) {
-  return (x > y) - (x < y);
-}
-
 static int compare_moments (moment x, moment y) {
-  return x.at_ns != y.at_ns ? compare (x.at_ns, y.at_ns) : compare (x.order, y.order);
+  int order = order_int64 (&x.at_ns, &y.at_ns);
+  return order ? order : order_int64 (&x.order, &y.order);
 }
 
 /* Moments of different steps may fall together: then stays in their order, births first. */
@@ -46,10 +45,8 @@ static bool in_turn (const stays *l, arena *a, point *points, int64_t *count, er
   for (int32_t i = 0; i < l->count; i++)
     if (!l->at[i].always) {
       int64_t from = l->at[i].from.order, to = l->at[i].to.order;
-      least = from < least ? from : least;
-      least = to < least ? to : least;
-      most = from > most ? from : most;
-      most = to > most ? to : most;
+      least = min_of (least, min_of (from, to));
+      most = max_of (most, max_of (from, to));
     }
   *count = 0;
   if (most < 0)

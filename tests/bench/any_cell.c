@@ -129,6 +129,7 @@ bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_an
                       .host_bytes = c->device.host_bytes,
                       .gap_ppm = 1,
                       .limit_ticks = limit_ticks,
+                      .level = c->level,
                       .seed = 1,
                       .recompute = c->drops ? RECOMPUTE_AUTO : RECOMPUTE_OFF,
                       .sections = c->drops ? SECTIONS_AUTO : SECTIONS_OFF,

@@ -14,6 +14,7 @@ typedef struct any_cell {
   int64_t peak_bytes, budget_bytes;
   int percent;
   bool drops;
+  search_level level; /* of the search, where no ticks are given */
 } any_cell;
 
 typedef struct any_answer {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound on cells that nobody chose.
-   bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops [explain]]]] prints a line of JSON a cell, then
-   the distribution of the gaps and the worst five; TUNE as --tune takes it. With `explain`, the
-   worst five are solved again on cards that lack one thing: the latency of copies, granules, both;
-   and with eight times the ticks. What is still left then is the search's or the bound's own.
+   bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops [explain]]]] prints a line of JSON a cell,
+   then the distribution of the gaps and the worst five; TUNE as --tune takes it. With `explain`,
+   the worst five are solved again on cards that lack one thing: the latency of copies, granules,
+   both; and by a thorough search. What is still left then is the search's or the bound's own.
    Devices come from FERRY_DATADIR. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,12 +12,11 @@
 #include "tests/bench/any_cell.h"
 #include "tests/bench/bench.h"
 
-enum { MOST = 1000, WORST = 5, SMALL_GRANULE = 65536, MORE_TICKS = 8, DEFAULT_TICKS = 10000000 };
+enum { MOST = 1000, WORST = 5, SMALL_GRANULE = 65536 };
 
 typedef struct row {
   char name[160], why[128];
   int index;
-  int64_t ticks;
   double gap;
 } row;
 
@@ -62,23 +61,21 @@ static bool run (const asked *q, int index, seen *to, error *err) {
     snprintf (r->name, sizeof r->name, "%s, %d %%%s", c.name, c.percent, c.drops ? ", drops" : "");
     snprintf (r->why, sizeof r->why, "%s", x.why);
     r->index = index;
-    r->ticks = x.ticks;
     r->gap = x.gap;
   }
   arena_free (a);
   return ok;
 }
 
-/* The same cell, if its card had no latency, smaller granules, or the search more ticks. */
+/* The same cell, if its card had no latency, smaller granules, or for a thorough search. */
 static bool explain (const asked *q, const row *r, error *err) {
   static const struct {
     const char *says;
-    bool latency, granules;
-    int times;
-  } without[] = { { "no latency", false, true, 1 },
-                  { "granules of 64 KiB", true, false, 1 },
-                  { "neither", false, false, 1 },
-                  { "eight times the ticks", true, true, MORE_TICKS } };
+    bool latency, granules, thorough;
+  } without[] = { { "no latency", false, true, false },
+                  { "granules of 64 KiB", true, false, false },
+                  { "neither", false, false, false },
+                  { "thorough", true, true, true } };
   bool ok = true;
   for (size_t i = 0; ok && i < sizeof without / sizeof *without; i++) {
     arena *a = arena_made (err);
@@ -88,8 +85,8 @@ static bool explain (const asked *q, const row *r, error *err) {
     if (ok) {
       c.device.link.copy_ns = without[i].latency ? c.device.link.copy_ns : 0;
       c.device.granule_bytes = without[i].granules ? c.device.granule_bytes : SMALL_GRANULE;
-      int64_t ticks = q->ticks ? q->ticks : DEFAULT_TICKS;
-      ok = any_solve (&c, without[i].times > 1 ? without[i].times * ticks : q->ticks, &q->by, &x, err);
+      c.level = without[i].thorough ? LEVEL_THOROUGH : LEVEL_NORMAL;
+      ok = any_solve (&c, without[i].thorough ? 0 : q->ticks, &q->by, &x, err);
     }
     if (ok && x.fits)
       printf ("      %s: %.3f %%\n", without[i].says, x.gap);
