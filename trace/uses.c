@@ -9,7 +9,9 @@ static void add (uses *u, int32_t *next, int32_t *last, int32_t tensor, int32_t 
   if (last[tensor] != op) {
     last[tensor] = op;
     if (fill)
-      u->at[next[tensor]] = (use){ .op = op };
+      u->at[next[tensor]] =
+          (use){ .op = op,
+                 .version = next[tensor] > u->offset[tensor] ? u->at[next[tensor] - 1].version : 0 };
     next[tensor]++;
   }
   if (fill) {
@@ -48,6 +50,8 @@ static void visit (const trace *t, const lives *l, uses *u, int32_t *next, bool 
       add (u, next, l->last, o->reads.at[j], i, true, false, fill);
     for (int32_t j = 0; j < o->writes.count; j++)
       add (u, next, l->last, o->writes.at[j], i, false, true, fill);
+    for (int32_t j = 0; fill && j < o->writes.count; j++)
+      u->at[next[o->writes.at[j]] - 1].version++;
     for (int32_t x = l->dies[i]; x >= 0; x = l->dies_link[x])
       if (l->touched[x])
         add (u, next, l->last, x, i, false, false, fill);
@@ -104,4 +108,21 @@ int32_t uses_first (const uses *u, int32_t tensor) {
 
 int32_t uses_last (const uses *u, int32_t tensor) {
   return uses_count (u, tensor) ? u->at[u->offset[tensor + 1] - 1].op : NO_OP;
+}
+
+int32_t uses_end_before (const uses *u, int32_t tensor, int32_t op) {
+  int32_t low = u->offset[tensor], high = u->offset[tensor + 1];
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (u->at[middle].op < op)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low;
+}
+
+int32_t uses_version (const uses *u, int32_t tensor, int32_t op) {
+  int32_t end = uses_end_before (u, tensor, op);
+  return end > u->offset[tensor] ? u->at[end - 1].version : 0;
 }

@@ -8,6 +8,7 @@
 
 typedef struct use {
   int32_t op;
+  int32_t version; /* writes by this op and those before it; a birth is none */
   bool reads, writes;
 } use;
 
@@ -25,5 +26,9 @@ static inline int32_t uses_count (const uses *u, int32_t tensor) {
 /* The first and the last op that uses the tensor; NO_OP where none does. */
 int32_t uses_first (const uses *u, int32_t tensor);
 int32_t uses_last (const uses *u, int32_t tensor);
+/* The end of its uses by ops before this one: an index like those of `offset`. */
+int32_t uses_end_before (const uses *u, int32_t tensor, int32_t op);
+/* How often ops before this one write the tensor. */
+int32_t uses_version (const uses *u, int32_t tensor, int32_t op);
 
 #endif

@@ -11,13 +11,8 @@ typedef struct former {
   int32_t tensor, up_to;
 } former;
 
-/* Writes by ops before op k; born_before adds no op's write. */
 static int32_t versions (const remake *w, int32_t x, int32_t k) {
-  const uses *u = w->rule.uses;
-  int32_t n = 0;
-  for (int32_t i = u->offset[x]; i < u->offset[x + 1] && u->at[i].op < k; i++)
-    n += u->at[i].writes && list_has (&w->rule.trace->ops[u->at[i].op].writes, x);
-  return n;
+  return uses_version (w->rule.uses, x, k);
 }
 
 /* A copy of an op that updates something in place would need that first. */
@@ -133,16 +128,16 @@ static bool take (remake *w, int32_t k) {
   return true;
 }
 
-/* The last op before up_to that writes x afresh; what was written earlier is not in it any more. */
-static int32_t fresh_writer (const remake *w, int32_t x, int32_t up_to) {
-  int32_t last = 0;
-  for (int32_t i = w->rule.uses->offset[x];
-       i < w->rule.uses->offset[x + 1] && w->rule.uses->at[i].op < up_to; i++) {
-    const op *o = &w->rule.trace->ops[w->rule.uses->at[i].op];
-    if (w->rule.uses->at[i].writes && list_has (&o->writes, x) && !list_has (&o->reads, x))
-      last = w->rule.uses->at[i].op;
+/* The first use from which x is made: the last before `end` that writes it afresh, since what was
+   written earlier is not in it any more. */
+static int32_t fresh_use (const remake *w, int32_t x, int32_t end) {
+  const uses *u = w->rule.uses;
+  for (int32_t i = end - 1; i >= u->offset[x]; i--) {
+    const op *o = &w->rule.trace->ops[u->at[i].op];
+    if (u->at[i].writes && list_has (&o->writes, x) && !list_has (&o->reads, x))
+      return i;
   }
-  return last;
+  return u->offset[x];
 }
 
 /* Runs again what wrote x before op up_to. */
@@ -154,7 +149,7 @@ static bool make (remake *w, int32_t x, int32_t up_to) {
   if (w->steps-- <= 0)
     return false;
   bool known = w->made[x] == w->mark;
-  int32_t from = known ? w->up_to[x] : 0, writers = known, fresh = fresh_writer (w, x, up_to);
+  int32_t from = known ? w->up_to[x] : 0, writers = known;
   if (known && from >= up_to)
     return true;
   if (known) {
@@ -164,11 +159,10 @@ static bool make (remake *w, int32_t x, int32_t up_to) {
     w->made[x] = w->mark;
     w->tensors[w->n_tensors++] = x;
   }
-  for (int32_t i = w->rule.uses->offset[x];
-       i < w->rule.uses->offset[x + 1] && w->rule.uses->at[i].op < up_to; i++) {
+  int32_t end = uses_end_before (w->rule.uses, x, up_to);
+  for (int32_t i = fresh_use (w, x, end); i < end; i++) {
     int32_t k = w->rule.uses->at[i].op;
-    if (k < from || k < fresh || !w->rule.uses->at[i].writes ||
-        !list_has (&w->rule.trace->ops[k].writes, x))
+    if (k < from || !w->rule.uses->at[i].writes || !list_has (&w->rule.trace->ops[k].writes, x))
       continue;
     if (list_has (&w->rule.trace->ops[k].side, x) || !take (w, k))
       return false;
@@ -177,30 +171,69 @@ static bool make (remake *w, int32_t x, int32_t up_to) {
   return writers > 0;
 }
 
+/* The entry's ops in ascending order. What was in order at the last look still is, unless a request
+   was taken back since. */
+static void sort_ops (remake *w) {
+  assert (w->n_sorted <= w->n_ops);
+  int32_t old = w->n_sorted, fresh = w->n_ops - old;
+  int32_t *end = w->sorted + w->n_ops;
+  memcpy (w->spare, w->ops + old, (size_t)fresh * sizeof *w->ops);
+  qsort (w->spare, (size_t)fresh, sizeof *w->spare, order_int32);
+  while (fresh > 0)
+    *--end = old > 0 && w->sorted[old - 1] > w->spare[fresh - 1] ? w->sorted[--old]
+                                                                : w->spare[--fresh];
+  w->n_sorted = w->n_ops;
+}
+
 /* The rule of versions, as the rewriting will apply it to the ops in ascending order. */
 static bool sound (remake *w) {
   w->check_mark++;
-  memcpy (w->sorted, w->ops, (size_t)w->n_ops * sizeof *w->ops);
-  qsort (w->sorted, (size_t)w->n_ops, sizeof *w->sorted, order_int32);
+  sort_ops (w);
   for (int32_t i = 0; i < w->n_ops; i++) {
     int32_t k = w->sorted[i];
     const op *o = &w->rule.trace->ops[k];
-    for (int32_t j = 0; j < o->reads.count; j++) {
+    const int32_t *finds = w->finds + w->finds_of[k];
+    for (int32_t j = 0; j < o->reads.count; j++, finds++) {
       int32_t x = o->reads.at[j];
       bool own = w->seen[x] == w->check_mark;
       if (list_has (&o->side, x))
         continue;
       if ((!own && list_has (&o->writes, x)) ||
-          (own ? w->version[x] : versions (w, x, w->before)) != versions (w, x, k))
+          (own ? w->version[x] : versions (w, x, w->before)) != *finds)
         return false;
     }
-    for (int32_t j = 0; j < o->writes.count; j++) {
+    for (int32_t j = 0; j < o->writes.count; j++, finds++) {
       int32_t x = o->writes.at[j];
       if (list_has (&o->side, x))
         continue;
       w->seen[x] = w->check_mark;
-      w->version[x] = versions (w, x, k) + 1;
+      w->version[x] = *finds + 1;
     }
+  }
+  return true;
+}
+
+/* The versions that each op finds of what it reads, then of what it writes. `version` counts here;
+   it means nothing of a tensor that no check has seen. */
+static bool find_versions (remake *w) {
+  const trace *t = w->rule.trace;
+  int64_t n = 0;
+  w->finds_of = NEW (w->arena, t->n_ops, int64_t, w->err);
+  if (!w->finds_of)
+    return false;
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    w->finds_of[k] = n;
+    n += t->ops[k].reads.count + t->ops[k].writes.count;
+  }
+  int32_t *at = w->finds = NEW (w->arena, n, int32_t, w->err);
+  if (!at)
+    return false;
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    const op *o = &t->ops[k];
+    for (int32_t j = 0; j < o->reads.count; j++)
+      *at++ = w->version[o->reads.at[j]];
+    for (int32_t j = 0; j < o->writes.count; j++)
+      *at++ = w->version[o->writes.at[j]]++;
   }
   return true;
 }
@@ -210,7 +243,7 @@ bool remake_begin (remake *w, const remake_rule *rule, arena *a, error *err) {
   const trace *t = rule->trace;
   int32_t **per_tensor[] = { &w->made, &w->up_to,   &w->refused, &w->limit,
                              &w->seen, &w->version, &w->tensors };
-  int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted };
+  int32_t **per_op[] = { &w->taken, &w->ops, &w->sorted, &w->spare };
   *w = (remake){
     .rule = *rule, .arena = a, .err = err, .away = NEW (a, t->n_tensors, uint8_t, err)
   };
@@ -222,14 +255,14 @@ bool remake_begin (remake *w, const remake_rule *rule, arena *a, error *err) {
   for (size_t i = 0; i < sizeof per_op / sizeof *per_op; i++)
     if (!(*per_op[i] = NEW (a, t->n_ops, int32_t, err)))
       return false;
-  return true;
+  return find_versions (w);
 }
 
 void remake_next (remake *w, int32_t before) {
   assert (before >= 0 && before < w->rule.trace->n_ops);
   w->before = before;
   w->mark++;
-  w->n_ops = w->n_tensors = w->n_formers = 0;
+  w->n_ops = w->n_tensors = w->n_formers = w->n_sorted = 0;
 }
 
 bool remake_request (remake *w, int32_t x) {
@@ -239,6 +272,7 @@ bool remake_request (remake *w, int32_t x) {
   if (make (w, x, w->before) && sound (w))
     return true;
   go_back (w, here);
+  w->n_sorted = 0;
   return false;
 }
 

@@ -38,11 +38,14 @@ typedef struct remake {
   int32_t *limit;   /* per tensor refused: for this op, nor for any behind it */
   int32_t *seen;    /* per tensor: mark of the check of versions */
   int32_t *version; /* per tensor seen: of the fresh one */
-  int32_t *tensors, *sorted;
+  int32_t *tensors;
+  int32_t *sorted, *spare; /* the ops in ascending order, the first n_sorted of them */
+  int64_t *finds_of;       /* per op: its first in `finds` */
+  int32_t *finds;          /* the version of each tensor that it reads, then of each it writes */
   int64_t steps;          /* of the request that may still be walked */
   struct former *formers; /* the values of up_to before it went further */
   int64_t formers_room;
-  int32_t n_tensors, n_formers, check_mark, request;
+  int32_t n_tensors, n_formers, n_sorted, check_mark, request;
 } remake;
 
 bool remake_begin (remake *w, const remake_rule *rule, arena *a, error *err) MUST_CHECK;
