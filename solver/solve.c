@@ -18,12 +18,23 @@ static bool solve_in_order (const trace *t, const solve_options *o, const effort
   return placements_solve (t, o, e, o->same_places ? same_places_solve : search_solve, a, out, err);
 }
 
-bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
-                 error *err) {
+static bool solve_all (const trace *t, const solve_options *o, const effort *e, arena *a,
+                       solution *out, error *err) {
   bool ok = o->order == ORDER_AS_IS ? solve_in_order (t, o, e, a, out, err)
                                     : orders_solve (t, o, e, solve_in_order, a, out, err);
   ok = ok && placements_again (t, o, e, a, out, err);
   assert (!ok || out->plan->certificate.lower_bound_ns <= out->plan->predicted.step_ns);
+  return ok;
+}
+
+bool solve_with (const trace *t, const solve_options *o, const effort *e, arena *a, solution *out,
+                 error *err) {
+  solve_options own = *o;
+  if (o->solved)
+    return solve_all (t, o, e, a, out, err);
+  own.solved = solved_new (err);
+  bool ok = own.solved && solve_all (t, &own, e, a, out, err);
+  solved_free (own.solved);
   return ok;
 }
 

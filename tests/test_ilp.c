@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "solver/flow/ilp.h"
+#include "solver/flow/solved.h"
 #include "tests/suite.h"
 
 /* Goods from n makers to n shops: each maker has what each shop wants, at random costs. */
@@ -193,10 +193,53 @@ START_TEST (an_integer_answer_survives_a_stop) {
 }
 END_TEST
 
+/* A program comes back as it was answered, without the solver; another one in one figure does not,
+   nor one that was stopped, nor one after so many others that it is forgotten. */
+START_TEST (what_was_solved_is_not_solved_again) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  int lines = 0, left = 1;
+  logger log = { .say = say_nothing, .context = &lines };
+  ilp_options o = { .method = ILP_INTERIOR, .log = &log };
+  ilp_options stopped = { .method = ILP_INTERIOR, .stop = at_last, .stop_context = &left };
+  transport t = transport_of (20, false, 11, a);
+  ilp_result first, again, other;
+  solved_programs *s = solved_new (&err);
+  ck_assert (s && solved_or_solve (s, &t.p, &stopped, a, &first, &err));
+  ck_assert_int_eq (first.status, ILP_STOPPED);
+  ck_assert (solved_or_solve (s, &t.p, &o, a, &first, &err));
+  ck_assert_int_eq (first.status, ILP_OPTIMAL);
+  ck_assert_int_gt (lines, 0);
+  lines = 0;
+  ck_assert (solved_or_solve (s, &t.p, &o, a, &again, &err));
+  ck_assert_int_eq (lines, 0);
+  ck_assert (again.x != first.x && again.y != first.y);
+  ck_assert (memcmp (again.x, first.x, (size_t)t.p.n_columns * sizeof *first.x) == 0);
+  ck_assert (memcmp (again.y, first.y, (size_t)t.p.n_rows * sizeof *first.y) == 0);
+  ck_assert (again.value == first.value && again.status == first.status);
+  ck_assert_int_eq (again.work, first.work);
+  for (int i = 0; i < 60; i++) {
+    lines = 0;
+    ((double *)t.p.cost)[7] += 1;
+    ck_assert (solved_or_solve (s, &t.p, &o, a, &other, &err));
+    ck_assert_int_gt (lines, 0);
+  }
+  lines = 0;
+  ((double *)t.p.cost)[7] -= 60;
+  ck_assert (solved_or_solve (s, &t.p, &o, a, &again, &err));
+  ck_assert_int_gt (lines, 0);
+  ck_assert (again.value == first.value);
+  solved_free (s);
+  arena_free (a);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = { all_methods_find_one_value,
                                  stopped_anywhere_it_says_so_and_works_again,
                                  what_a_program_takes_is_counted_and_the_same_each_time,
-                                 an_integer_answer_survives_a_stop, NULL };
+                                 an_integer_answer_survives_a_stop,
+                                 what_was_solved_is_not_solved_again,
+                                 NULL };
   return suite_run ("ilp", tests, 60);
 }

@@ -63,7 +63,8 @@ bool bound_program (const flow *f, const bound_options *how, arena *scratch, ilp
   ilp_options o = {
     .method = ILP_INTERIOR, .log = how->log, .stop = how->stop, .stop_context = how->stop_context
   };
-  if (!flow_problem (f, scratch, &p, err) || !ilp_solve (&p, &o, scratch, r, err))
+  if (!flow_problem (f, scratch, &p, err) ||
+      !solved_or_solve (how->solved, &p, &o, scratch, r, err))
     return false;
   stats->solves++;
   stats->ticks += r->work;

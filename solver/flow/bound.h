@@ -5,6 +5,7 @@
 #define FERRY_SOLVER_FLOW_BOUND_H
 
 #include "solver/flow/flow.h"
+#include "solver/flow/solved.h"
 #include "solver/tuning/tuning.h"
 
 typedef struct bound_options {
@@ -29,7 +30,8 @@ typedef struct bound_options {
   const logger *log;
   bool (*stop) (void *context); /* as ilp_options': then the bound is what was proved by then */
   void *stop_context;
-  const tuning *tuning; /* NULL: as shipped */
+  solved_programs *solved; /* that remembers programs, or NULL */
+  const tuning *tuning;    /* NULL: as shipped */
 } bound_options;
 
 /* Sizes and efforts, for benches. */

@@ -36,6 +36,7 @@ bound_options solve_bound_options (const solve_options *o) {
                           .log = o->log,
                           .stop = o->stop,
                           .stop_context = o->stop_context,
+                          .solved = o->solved,
                           .tuning = o->tuning };
 }
 

@@ -60,6 +60,7 @@ typedef struct solve_options {
   int64_t arena_granule_bytes; /* solver/placements' own: as schedule's */
   int64_t counted_bytes;       /* likewise: of the budget, what may be held at any moment; 0: all */
   const tuning *tuning;        /* NULL: as shipped */
+  solved_programs *solved;     /* programs so far; NULL: `solve` has its own */
   search_stats *stats;         /* the worth of each strategy is added there; or NULL */
   int32_t threads;             /* that may search side by side, to the same plan; 0: one */
 } solve_options;
