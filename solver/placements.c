@@ -50,6 +50,8 @@ static void take_better (solution *best, const solution *s) {
   best->candidates = candidates;
 }
 
+enum { ARENA_HALVINGS = 2, ARENA_STEP = 40000 };
+
 /* The step counted in the arena's steps instead of granules; what the plan takes of the device is
    still whole granules. */
 typedef struct trying {
@@ -57,9 +59,9 @@ typedef struct trying {
   device fine;
   solve_options o;
   effort effort;
-  solution best; /* no plan: none yet */
-  int winner;
-  error first; /* why there was none */
+  solution best;  /* no plan: none yet */
+  int64_t winner; /* the best plan's share, in millionths */
+  error first;    /* why there was none */
 } trying;
 
 static bool search_once (const trying *w, solution *out, error *err) {
@@ -71,18 +73,17 @@ static bool search_once (const trying *w, solution *out, error *err) {
 }
 
 /* With this share of the budget to hold at once; the arena has all of it. */
-static bool try_share (trying *w, int which, int64_t ticks, error *err) {
+static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
   solution s;
   error why = { 0 };
   const plan *had = w->best.plan;
-  int64_t ppm = tuned (w->o.tuning, TUNE_arena_counted_ppm + (tuning_id)which);
   w->o.counted_bytes = units_scale (w->o.budget_bytes, ppm, 1000000);
   w->effort.limit_ticks = ticks > 0 ? ticks : 1;
   if (search_once (w, &s, &why)) {
     if (!s.plan) /* none is of use */
       return true;
     take_better (&w->best, &s);
-    w->winner = w->best.plan == had ? w->winner : which;
+    w->winner = w->best.plan == had ? w->winner : ppm;
     return true;
   }
   if (!may_go_on (&why)) {
@@ -98,10 +99,36 @@ static bool is_over (const trying *w) {
   return solve_stops (w->p->o) || (w->best.plan && is_enough (w->p, &w->best));
 }
 
+/* The shares that are looked at, from above; and then, by halving, some between the best and the
+   next one above it: from there on up stretches no longer fit, and a plan loses at once. */
+static bool look_at_shares (trying *w, int64_t ticks, error *err) {
+  int64_t above = 1000000, least = 1000000;
+  for (tuning_id i = TUNE_arena_counted_ppm; i <= TUNE_arena_counted_ppm_last; i++) {
+    if (w->best.plan && is_over (w))
+      return true;
+    if (!try_share (w, tuned (w->o.tuning, i), ticks, err))
+      return false;
+  }
+  for (tuning_id i = TUNE_arena_counted_ppm; i <= TUNE_arena_counted_ppm_last; i++) {
+    int64_t share = tuned (w->o.tuning, i);
+    above = share > w->winner && share < above ? share : above;
+    least = share < least ? share : least;
+  }
+  for (; w->winner == least && least > ARENA_STEP && !is_over (w); least -= ARENA_STEP)
+    if (!try_share (w, least - ARENA_STEP, ticks, err))
+      return false;
+  for (int i = 0; i < ARENA_HALVINGS && w->best.plan && !is_over (w); i++) {
+    int64_t between = w->winner + (above - w->winner) / 2;
+    if (!try_share (w, between, ticks, err))
+      return false;
+    above = w->winner == between ? above : between;
+  }
+  return true;
+}
+
 /* Stretches leave holes between them, so plans that hold less at once may be faster: a little
    effort for each share, the rest for the best. */
 static bool solve_arena (const placing *p, solution *out, error *err) {
-  enum { SHARES = TUNE_arena_counted_ppm_last - TUNE_arena_counted_ppm + 1 };
   trying w = {
     .p = p, .fine = *p->o->device, .o = *p->o, .effort = solve_effort (p->o, p->effort)
   };
@@ -109,9 +136,8 @@ static bool solve_arena (const placing *p, solution *out, error *err) {
   w.fine.granule_bytes = PLACEMENT_STEP;
   w.o.device = &w.fine;
   int64_t ticks = w.effort.limit_ticks ? w.effort.limit_ticks : search_default_ticks (p->t, &w.o);
-  for (int i = 0; i < SHARES && !(i && is_over (&w)); i++)
-    if (!try_share (&w, i, ticks / (2 * SHARES), err))
-      return false;
+  if (!look_at_shares (&w, ticks / tuned (w.o.tuning, TUNE_arena_look_part), err))
+    return false;
   if (w.best.plan && !is_over (&w) && !try_share (&w, w.winner, ticks / 2, err))
     return false;
   *out = w.best;

@@ -116,6 +116,80 @@ START_TEST (made_allocations_fit_in_their_capacity) {
 }
 END_TEST
 
+enum { MOMENTS = 1000, LAYERS = 60, STEP = 512, MOST_STEPS = 9 * LAYERS };
+
+/* Around a circle of moments, in layers: each is one thing of the whole time, or some that follow
+   each other, one of them over the end. The layers' bytes together. */
+static int64_t add_layers (boxes *b, random_state *r, int32_t *windows) {
+  int64_t load = 0;
+  for (int layer = 0; layer < LAYERS; layer++) {
+    int64_t bytes = random_between (r, 1, 9) * STEP;
+    int32_t pieces = (int32_t)random_between (r, 1, 4), from = 0;
+    int32_t turn = (int32_t)random_between (r, 0, MOMENTS - 1);
+    load += bytes;
+    for (int32_t i = 0; i < pieces; i++) {
+      int32_t end = i + 1 == pieces ? MOMENTS : from + (MOMENTS - from) / (pieces - i);
+      int32_t x = (from + turn) % MOMENTS, y = (end + turn - 1) % MOMENTS + 1;
+      b->things[b->count++] = (offset_thing){ *windows, x < y ? 1 : 2, bytes };
+      b->windows[(*windows)++] = (offset_window){ x, x < y ? y : MOMENTS, 0, bytes };
+      if (x >= y)
+        b->windows[(*windows)++] = (offset_window){ 0, y, 0, bytes };
+      from = end;
+    }
+  }
+  return load;
+}
+
+/* No byte is taken twice at a moment; the height. */
+static int64_t height_of (const boxes *b, const int64_t *offset) {
+  static bool taken[2 * MOST_STEPS][MOMENTS];
+  int64_t height = 0;
+  memset (taken, 0, sizeof taken);
+  for (int32_t i = 0; i < b->count; i++) {
+    const offset_thing *t = &b->things[i];
+    int64_t top = offset[i] + t->bytes;
+    height = top > height ? top : height;
+    ck_assert_int_le (top, (int64_t)2 * MOST_STEPS * STEP);
+    for (const offset_window *w = &b->windows[t->first]; w < &b->windows[t->first + t->count]; w++)
+      for (int64_t at = offset[i] / STEP; at < top / STEP; at++)
+        for (int32_t k = w->from; k < w->end; k++) {
+          ck_assert (!taken[at][k]);
+          taken[at][k] = true;
+        }
+  }
+  return height;
+}
+
+START_TEST (a_skyline_goes_around_the_circle_and_rounds_only_lower_it) {
+  for (uint64_t seed = 1; seed <= (uint64_t)suite_cases (20); seed++) {
+    static boxes b;
+    random_state r = random_seed (seed);
+    arena *a = arena_new (0);
+    error err = { 0 };
+    int64_t ticks = 0, *offset;
+    int32_t windows = 0;
+    offset_answer out;
+    b.count = 0;
+    offset_problem p = { .windows = b.windows, .things = b.things };
+    int64_t load = p.capacity_bytes = add_layers (&b, &r, &windows);
+    p.n_windows = windows;
+    p.n_things = b.count;
+    ck_assert ((offset = NEW (a, b.count, int64_t, &err)) != NULL);
+    for (int by_area = 0; by_area < 2; by_area++) {
+      ck_assert (offsets_skyline (&p, by_area, a, offset, &ticks, &err));
+      int64_t height = height_of (&b, offset);
+      ck_assert (offsets_greedy (&p, 1, a, &out, &err));
+      ck_assert_int_eq (height_of (&b, out.offset), out.height_bytes);
+      ck_assert_int_le (out.height_bytes, height);
+      ck_assert_int_ge (out.height_bytes, load);
+      ck_assert_int_le (4 * out.height_bytes, 5 * load);
+    }
+    ck_assert_int_gt (ticks, 0);
+    arena_free (a);
+  }
+}
+END_TEST
+
 /* ---- plans of random traces ---- */
 
 enum { CASES = 60, GRANULE = 2048 };
@@ -331,6 +405,7 @@ END_TEST
 int main (void) {
   const TTest *const tests[] = { recorded_allocations_fit_in_their_capacity,
                                  made_allocations_fit_in_their_capacity,
+                                 a_skyline_goes_around_the_circle_and_rounds_only_lower_it,
                                  stays_that_meet_share_no_byte_and_the_budget_is_kept,
                                  whichever_is_better_is_never_worse_than_granules,
                                  other_offsets_are_refused,

@@ -229,6 +229,7 @@ bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *er
                              .auto_clean = true,
                              .same_places = o->same_places,
                              .arena_granule_bytes = o->arena_granule_bytes,
+                             .held_bytes = o->counted_bytes,
                              .tuning = o->tuning } };
   *out = (solution){ 0 };
   bool ok = scratch && step && variant_rewrite (q->trace, s.variant, o, a, step, err);

@@ -180,19 +180,46 @@ static bool round_once (rounds *r, int64_t *height_bytes) {
 
 /* ---- rounds ---- */
 
-typedef enum first_order { BY_CROWD, BY_BYTES, BY_TIME, BY_AREA, FIRST_ORDERS } first_order;
+typedef enum first_order {
+  BY_LENGTH_STACKED,
+  BY_CROWD,
+  BY_AREA_STACKED,
+  BY_BYTES,
+  BY_TIME,
+  BY_AREA,
+  FIRST_ORDERS
+} first_order;
 
-static void rank_things (rounds *r, first_order by) {
+static void sort_things (rounds *r) {
+  qsort (r->order, (size_t)r->p->n_things, sizeof *r->order, by_rank);
+}
+
+/* From below. */
+static bool rank_stacked (rounds *r, first_order by) {
+  if (!offsets_skyline (r->p, by == BY_AREA_STACKED, r->arena, r->offset, &r->ticks, r->err))
+    return false;
+  for (int32_t i = 0; i < r->p->n_things; i++)
+    r->order[i] = (ranked){ -r->offset[i], r->p->things[i].bytes, i };
+  sort_things (r);
+  return true;
+}
+
+static bool rank_things (rounds *r, first_order by) {
+  if (by == BY_LENGTH_STACKED || by == BY_AREA_STACKED)
+    return rank_stacked (r, by);
   for (int32_t i = 0; i < r->p->n_things; i++) {
     const offset_thing *t = &r->p->things[i];
     int64_t moments = 0;
     for (int32_t j = t->first; j < t->first + t->count; j++)
       moments += r->p->windows[j].end - r->p->windows[j].from;
     int64_t area = t->bytes > INT64_MAX / (moments + 1) ? INT64_MAX : t->bytes * moments;
-    const int64_t rank[FIRST_ORDERS] = { r->fullest[i], t->bytes, moments, area };
+    const int64_t rank[FIRST_ORDERS] = {
+      [BY_CROWD] = r->fullest[i], [BY_BYTES] = t->bytes, [BY_TIME] = moments, [BY_AREA] = area
+    };
     r->order[i] = (ranked){ rank[by], by == BY_TIME || by == BY_AREA ? t->bytes : moments, i };
   }
-  qsort (r->order, (size_t)r->p->n_things, sizeof *r->order, by_rank);
+  sort_things (r);
+  return true;
 }
 
 /* Those that lie over the capacity go a third of the way to the front. */
@@ -205,7 +232,7 @@ static void blame (rounds *r) {
     if (r->offset[thing] + r->p->things[thing].bytes > r->p->capacity_bytes)
       r->order[i].rank = -2 * (int64_t)i + 1;
   }
-  qsort (r->order, (size_t)n, sizeof *r->order, by_rank);
+  sort_things (r);
 }
 
 static bool keep_best (rounds *r, int64_t height_bytes) {
@@ -220,14 +247,10 @@ static bool is_over (const rounds *r, int64_t limit_ticks) {
   return r->best_bytes <= r->p->capacity_bytes || r->ticks >= limit_ticks;
 }
 
-/* From one order, others that follow from what lies too high. */
-static bool rounds_from (rounds *r, first_order by, int64_t limit_ticks) {
+/* Others that follow from what lies too high. */
+static bool go_on (rounds *r, int64_t limit_ticks) {
   enum { PATIENCE = 12 };
   int64_t height;
-  rank_things (r, by);
-  if (!round_once (r, &height))
-    return false;
-  keep_best (r, height);
   for (int idle = 0; idle < PATIENCE && !is_over (r, limit_ticks); idle++) {
     blame (r);
     if (!round_once (r, &height))
@@ -238,21 +261,30 @@ static bool rounds_from (rounds *r, first_order by, int64_t limit_ticks) {
   return true;
 }
 
-/* Each order once, whatever it takes; then from the best on, and from the others. */
+static bool round_of (rounds *r, first_order by, int64_t *height) {
+  if (!rank_things (r, by) || !round_once (r, height))
+    return false;
+  keep_best (r, *height);
+  return true;
+}
+
+/* The first orders once each, the others as long as there are ticks; then from the best on, and
+   from the others. */
 static bool all_rounds (rounds *r, int64_t limit_ticks) {
-  int64_t heights[FIRST_ORDERS];
-  for (int by = 0; by < FIRST_ORDERS && !is_over (r, INT64_MAX); by++) {
-    rank_things (r, (first_order)by);
-    if (!round_once (r, &heights[by]))
+  enum { IN_ANY_CASE = 3 };
+  int64_t heights[FIRST_ORDERS], height;
+  for (int by = 0; by < FIRST_ORDERS; by++)
+    heights[by] = INT64_MAX;
+  for (int by = 0; by < FIRST_ORDERS && !is_over (r, by < IN_ANY_CASE ? INT64_MAX : limit_ticks);
+       by++)
+    if (!round_of (r, (first_order)by, &heights[by]))
       return false;
-    keep_best (r, heights[by]);
-  }
   for (int i = 0; i < FIRST_ORDERS && !is_over (r, limit_ticks); i++) {
     int by = 0;
     for (int j = 1; j < FIRST_ORDERS; j++)
       by = heights[j] < heights[by] ? j : by;
     heights[by] = INT64_MAX;
-    if (!rounds_from (r, (first_order)by, limit_ticks))
+    if (!round_of (r, (first_order)by, &height) || !go_on (r, limit_ticks))
       return false;
   }
   return true;

@@ -33,6 +33,12 @@ typedef struct offset_answer {
 /* The most bytes that are there at one moment: no answer is lower. */
 bool offsets_least (const offset_problem *p, arena *scratch, int64_t *bytes, error *err) MUST_CHECK;
 
+/* A stack of things that is always built on at its lowest place: those that are there the longest
+   first, or the largest of bytes times moments. It says the order of things from below; the rounds
+   lay them, and no higher. */
+bool offsets_skyline (const offset_problem *p, bool by_area, arena *a, int64_t *offset,
+                      int64_t *ticks, error *err) MUST_CHECK;
+
 /* Things one after the other, each as low as it fits; those that end up too high come earlier in
    the next round. */
 bool offsets_greedy (const offset_problem *p, int64_t limit_ticks, arena *a, offset_answer *out,

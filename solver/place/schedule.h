@@ -34,6 +34,7 @@ typedef struct schedule_options {
   bool same_places; /* every stay of a part has the same granules */
   /* Not 0: an arena, of so many bytes or a multiple.  The device then counts in PLACEMENT_STEP. */
   int64_t arena_granule_bytes;
+  int64_t held_bytes; /* copies in start only while so much is held; 0: the budget */
   const tuning *tuning;     /* NULL: as shipped */
   const char *trace_digest; /* of the original trace, where it is known already; or NULL */
 } schedule_options;
@@ -67,7 +68,8 @@ typedef struct schedule_request {
   int32_t n_sections, n_recomputes, n_groups, n_wishes;
   const device *device;
   const schedule_options *options;
-  int64_t *short_bytes; /* NULL, or set to what places took beyond the budget at first; 0: nothing */
+  int64_t
+      *short_bytes; /* NULL, or set to what places took beyond the budget at first; 0: nothing */
 } schedule_request;
 
 /* The plan lives in `a`; its digest, sections and recomputes are the caller's. `shortage` may be
@@ -75,7 +77,7 @@ typedef struct schedule_request {
 plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage,
                 error *err) MUST_CHECK;
 /* With what the simulator says of it; a plan whose copies wait for one another is infeasible too.
-   *events grows by what was simulated. */
+ *events grows by what was simulated. */
 plan *schedule_simulated (const schedule_request *r, arena *a, arena *scratch, int64_t *events,
                           error *err) MUST_CHECK;
 

@@ -113,6 +113,8 @@ bool schedule_place (scheduling *s) {
   int64_t pool = units_div_up (s->units.pool_bytes, s->granule_bytes);
   int64_t most = s->budget_granules - pool, least = 0, granules = most;
   int32_t fullest = 0;
+  if (s->options->held_bytes && s->options->held_bytes / s->granule_bytes - pool < granules)
+    granules = s->options->held_bytes / s->granule_bytes - pool;
   s->stays = (stays){ .trace = s->trace,
                       .units = &s->units,
                       .moves = s->moves,
@@ -128,6 +130,7 @@ bool schedule_place (scheduling *s) {
     }
   if (least > most)
     return short_of (s, fullest, least + pool);
+  granules = granules < least ? least : granules;
   int64_t wanted = 0, over_before = INT64_MAX;
   if (!find_times (s, granules))
     return false;

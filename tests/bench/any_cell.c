@@ -9,6 +9,7 @@
 #include "solver/flow/step.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/solve_cases.h"
+#include "trace/simulate/lost.h"
 #include "trace/zoo/zoo.h"
 
 enum { MOST_OPS = 3000, TRIES = 200 };
@@ -118,13 +119,23 @@ bool any_fixed (int index, arena *a, any_cell *out, error *err) {
   return true;
 }
 
+/* What places lose at the fullest moment. */
+static bool lost_of (const trace *t, const plan *p, arena *a, any_answer *out, error *err) {
+  int64_t bytes;
+  if (!lost_bytes (t, p, a, &bytes, err))
+    return false;
+  out->lost = 100 * (double)bytes / (double)p->predicted.peak_bytes;
+  out->in_arena = p->placement.kind == PLACEMENT_ARENA;
+  return true;
+}
+
 bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_answer *out,
                 error *err) {
   *out = (any_answer){ 0 };
   error why = { 0 };
   solution s;
   solve_options o = { .device = &c->device,
-                      .placement = PLACES_AUTO,
+                      .placement = c->in_arena ? PLACES_ARENA : PLACES_AUTO,
                       .budget_bytes = c->budget_bytes,
                       .host_bytes = c->device.host_bytes,
                       .gap_ppm = 1,
@@ -142,6 +153,8 @@ bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_an
   double from = bench_cpu_s ();
   out->fits = solve (c->trace, &o, a, &s, &why);
   out->seconds = bench_cpu_s () - from;
+  if (out->fits && !lost_of (c->trace, s.plan, a, out, err))
+    return false;
   if (out->fits) {
     out->step_ns = s.plan->predicted.step_ns;
     out->bound_ns = s.bound.lower_bound_ns;

@@ -14,6 +14,7 @@ typedef struct any_cell {
   int64_t peak_bytes, budget_bytes;
   int percent;
   bool drops;
+  bool in_arena;      /* and nowhere else */
   search_level level; /* of the search, where no ticks are given */
 } any_cell;
 
@@ -22,6 +23,8 @@ typedef struct any_answer {
   char why[128]; /* where none does; else who found it, and what bounds it */
   int64_t step_ns, bound_ns, ticks;
   double gap, seconds;
+  double lost;   /* percent of what it takes, beside the bytes that live then */
+  bool in_arena; /* that is how its stays lie */
   search_stats stats;
 } any_answer;
 

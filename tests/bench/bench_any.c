@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* How close solve comes to its bound on cells that nobody chose.
-   bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops [explain]]]] prints a line of JSON a cell,
-   then the distribution of the gaps and the worst five; TUNE as --tune takes it. With `explain`,
+   bench_any SEED COUNT [TICKS [TUNE [all|swaps|drops|arena [explain]]]] prints a line of JSON a
+   cell, then the distribution of the gaps, of what arenas lose beside the bytes that live, and the
+   worst five; TUNE as --tune takes it; `arena`: swaps, in an arena alone. With `explain`,
    the worst five are solved again on cards that lack one thing: the latency of copies, granules,
    both; and by a thorough search. What is still left then is the search's or the bound's own.
    Devices come from FERRY_DATADIR. */
@@ -30,6 +31,7 @@ typedef struct asked {
   int64_t ticks;
   tuning by;
   bool swaps, drops; /* the cells that are solved */
+  bool in_arena;
   char devices[4096];
 } asked;
 
@@ -37,6 +39,8 @@ typedef struct seen {
   row rows[MOST];
   int n;
   double seconds, ticks;
+  double lost[MOST]; /* of those in an arena */
+  int n_lost;
 } seen;
 
 static bool run (const asked *q, int index, seen *to, error *err) {
@@ -45,14 +49,15 @@ static bool run (const asked *q, int index, seen *to, error *err) {
   any_answer x = { 0 };
   bool ok = a && any_draw (q->seed, index, q->devices, a, &c, err);
   bool is_wanted = ok && (c.drops ? q->drops : q->swaps);
+  c.in_arena = q->in_arena;
   ok = ok && (!is_wanted || any_solve (&c, q->ticks, &q->by, &x, err));
   if (ok && is_wanted)
     printf ("{\"bench\":\"any\",\"cell\":\"%s\",\"ops\":%d,\"percent\":%d,\"drops\":%s,\"fits\":%s,"
             "\"step_ns\":%lld,\"lower_bound_ns\":%lld,\"gap_percent\":%.4f,\"ticks\":%lld,"
-            "\"seconds\":%.2f,\"why\":\"%s\"}\n",
+            "\"seconds\":%.2f,\"in_arena\":%s,\"lost_percent\":%.3f,\"why\":\"%s\"}\n",
             c.name, c.trace->n_ops, c.percent, c.drops ? "true" : "false",
             x.fits ? "true" : "false", (long long)x.step_ns, (long long)x.bound_ns, x.gap,
-            (long long)x.ticks, x.seconds, x.why);
+            (long long)x.ticks, x.seconds, x.in_arena ? "true" : "false", x.lost, x.why);
   fflush (stdout);
   to->seconds += x.seconds;
   to->ticks += (double)x.ticks;
@@ -62,6 +67,8 @@ static bool run (const asked *q, int index, seen *to, error *err) {
     snprintf (r->why, sizeof r->why, "%s", x.why);
     r->index = index;
     r->gap = x.gap;
+    if (x.in_arena)
+      to->lost[to->n_lost++] = x.lost;
   }
   arena_free (a);
   return ok;
@@ -111,7 +118,8 @@ int main (int argc, char **argv) {
   q.ticks = limit ? strtoll (limit, NULL, 10) : 0;
   q.by = tuning_shipped;
   q.swaps = !which || strcmp (which, "drops") != 0;
-  q.drops = !which || strcmp (which, "swaps") != 0;
+  q.in_arena = which && strcmp (which, "arena") == 0;
+  q.drops = !which || (strcmp (which, "swaps") != 0 && !q.in_arena);
   snprintf (q.devices, sizeof q.devices, "%s/devices", data ? data : "data");
   count = count > MOST ? MOST : count;
   bool ok = !tune || tuning_read (&q.by, tune, &err);
@@ -127,6 +135,10 @@ int main (int argc, char **argv) {
           "worst %.3f %%\n",
           count, all.n, all.ticks, all.seconds, any_percentile (gaps, all.n, 50),
           any_percentile (gaps, all.n, 90), any_percentile (gaps, all.n, 100));
+  if (all.n_lost)
+    printf ("%d in an arena, which loses: median %.3f %%, 90th %.3f %%, worst %.3f %%\n",
+            all.n_lost, any_percentile (all.lost, all.n_lost, 50),
+            any_percentile (all.lost, all.n_lost, 90), any_percentile (all.lost, all.n_lost, 100));
   qsort (all.rows, (size_t)all.n, sizeof *all.rows, by_gap);
   for (int i = 0; ok && i < all.n && i < WORST; i++) {
     printf ("  %.3f %%  %s: %s\n", all.rows[i].gap, all.rows[i].name, all.rows[i].why);
