@@ -25,8 +25,10 @@ run() {
 }
 [ $# -gt 0 ] || set -- solve speed growth bound mix foil
 touch "$docs/measured.json"
+commit=$(sed -n 's/.*"\(.*\)".*/\1/p' cli/commit.h)
 for bench in "$@"; do
   run "$bench" | tee "$work/said"
+  sed -i "/^{/s/}\$/,\"commit\":\"$commit\"}/" "$work/said" # each row says on which it was run
   { grep '^{' "$docs/measured.json" | sed 's/,$//' | grep -v "\"bench\":\"$bench\"" || true
     grep '^{' "$work/said"; } | sort -s -t: -k2,2 >"$work/rows"
   { echo '['; sed '$!s/$/,/' "$work/rows"; echo ']'; } >"$docs/measured.json"

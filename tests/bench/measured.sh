@@ -30,8 +30,10 @@ fields='
   }'
 json=$1
 has() { grep -q "\"bench\":\"$1\"" "$json"; }
-table() { # BENCH AWK
+table() { # BENCH AWK: the rows, and on which commits they were run
   grep "\"bench\":\"$1\"" "$json" | awk "$fields $2"
+  grep "\"bench\":\"$1\"" "$json" | sed -n 's/.*"commit":"\([^"]*\)".*/\1/p' | sort | uniq -c |
+    awk '{ printf "%s`%s`", n++ ? ", " : "Run on commit ", $2 } END { if (n) print ".\n" }'
 }
 cat <<'END'
 # Measured

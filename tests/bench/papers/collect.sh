@@ -29,6 +29,8 @@ for program in "$@"; do
 done
 wait
 touch "$work/said"
+commit=$(sed -n 's/.*"\(.*\)".*/\1/p' cli/commit.h)
+sed -i "s/}\$/,\"commit\":\"$commit\"}/" "$work/said" # each row says on which it was run
 for file in results matrix; do touch "$docs/$file.json"; done
 
 # One row for each key, the newest; rows keep the places that they had.

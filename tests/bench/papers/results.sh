@@ -29,8 +29,10 @@ awk "$fields"'
     if (field("paper") != last) printf "## %s\n\n", field("paper")
     last = field("paper")
     printf "%s.\n\n", field("claim")
-    printf "- published: %s\n- measured: %s\n- verdict: %s\n- by hand: `%s`\n\n", \
+    printf "- published: %s\n- measured: %s\n- verdict: %s\n- by hand: `%s`\n", \
       field("published"), field("measured"), field("verdict"), field("command")
+    if (field("commit")) printf "- run on commit `%s`\n", field("commit")
+    print ""
   }' "$1"
 cat <<'MATRIX'
 ## The best published policy beside ours
@@ -85,6 +87,8 @@ awk "$fields"'
     total++
     count(field("ours_ns") + 0, field("best_ns") + 0, name, 1)
     count(field("ours_any_ns") + 0, field("best_any_ns") + 0, field("best_any"), 2)
+    commit = field("commit")
+    if (commit && !(commit in known)) { known[commit] = 1; commits = commits (commits ? ", " : "") "`" commit "`" }
     if (field("bound_ns") > 0) gap[++gaps] = 100 * (field("ours_ns") / field("bound_ns") - 1)
   }
   END {
@@ -98,7 +102,7 @@ awk "$fields"'
         }
         printf "\n"
       }
-    printf "\n%d of %d cases were run.\n\n", total, 9 * 3 * 4
+    printf "\n%d of %d cases were run%s.\n\n", total, 9 * 3 * 4, commits ? ", on commit " commits : ""
     tell(1, "Swapping only")
     tell(2, "With recomputing allowed to both")
     sort(gap, gaps)
