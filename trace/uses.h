@@ -23,6 +23,11 @@ static inline int32_t uses_count (const uses *u, int32_t tensor) {
   return u->offset[tensor + 1] - u->offset[tensor];
 }
 
+/* The op of use i of the tensor writes it, and is not only where it is born. */
+static inline bool uses_writes (const uses *u, int32_t tensor, int32_t i) {
+  return u->at[i].version > (i > u->offset[tensor] ? u->at[i - 1].version : 0);
+}
+
 /* The first and the last op that uses the tensor; NO_OP where none does. */
 int32_t uses_first (const uses *u, int32_t tensor);
 int32_t uses_last (const uses *u, int32_t tensor);

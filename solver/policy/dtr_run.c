@@ -2,6 +2,7 @@
 #include "solver/policy/dtr_run.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -70,7 +71,11 @@ static bool go (run *r, int32_t x) {
 /* Cost over bytes and staleness, without the division. */
 static double measure (run *r, int32_t x) {
   double stale = (double)(r->now_ns - r->used_ns[x] + 1);
-  return (double)(dtr_costs_ns (&r->costs, x) + 1) / ((double)r->q->room[x] * stale);
+  double cost = (double)(dtr_costs_ns (&r->costs, x) + 1);
+  double weighed = r->q->weight == DTR_ROOT     ? sqrt (cost)
+                   : r->q->weight == DTR_SQUARE ? cost * cost
+                                                : cost;
+  return weighed / ((double)r->q->room[x] * stale);
 }
 
 static int32_t cheapest (run *r) {

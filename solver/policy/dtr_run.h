@@ -12,6 +12,10 @@
    that it touches; or all that would run for it, and all gone that would need it first. */
 typedef enum dtr_cost { DTR_OWN, DTR_CLASSES, DTR_ALL } dtr_cost;
 
+/* How much the cost counts beside bytes and staleness. The rule as published has it as it is; of
+   several runs the best is taken, and on long unrolled steps its root or square did better. */
+typedef enum dtr_weight { DTR_AS_IS, DTR_ROOT, DTR_SQUARE, DTR_WEIGHTS } dtr_weight;
+
 typedef struct dtr_request {
   const trace *trace;
   const uses *uses;
@@ -20,6 +24,7 @@ typedef struct dtr_request {
   int64_t budget_bytes; /* of tensors and workspaces */
   int64_t floor_bytes;  /* smaller tensors stay */
   dtr_cost cost;
+  dtr_weight weight;
   bool keeps; /* as remake_rule's */
 } dtr_request;
 

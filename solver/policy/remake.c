@@ -132,11 +132,9 @@ static bool take (remake *w, int32_t k) {
    written earlier is not in it any more. */
 static int32_t fresh_use (const remake *w, int32_t x, int32_t end) {
   const uses *u = w->rule.uses;
-  for (int32_t i = end - 1; i >= u->offset[x]; i--) {
-    const op *o = &w->rule.trace->ops[u->at[i].op];
-    if (u->at[i].writes && list_has (&o->writes, x) && !list_has (&o->reads, x))
+  for (int32_t i = end - 1; i >= u->offset[x]; i--)
+    if (!u->at[i].reads && uses_writes (u, x, i))
       return i;
-  }
   return u->offset[x];
 }
 
@@ -162,7 +160,7 @@ static bool make (remake *w, int32_t x, int32_t up_to) {
   int32_t end = uses_end_before (w->rule.uses, x, up_to);
   for (int32_t i = fresh_use (w, x, end); i < end; i++) {
     int32_t k = w->rule.uses->at[i].op;
-    if (k < from || !w->rule.uses->at[i].writes || !list_has (&w->rule.trace->ops[k].writes, x))
+    if (k < from || !uses_writes (w->rule.uses, x, i))
       continue;
     if (list_has (&w->rule.trace->ops[k].side, x) || !take (w, k))
       return false;
@@ -180,8 +178,8 @@ static void sort_ops (remake *w) {
   memcpy (w->spare, w->ops + old, (size_t)fresh * sizeof *w->ops);
   qsort (w->spare, (size_t)fresh, sizeof *w->spare, order_int32);
   while (fresh > 0)
-    *--end = old > 0 && w->sorted[old - 1] > w->spare[fresh - 1] ? w->sorted[--old]
-                                                                : w->spare[--fresh];
+    *--end =
+        old > 0 && w->sorted[old - 1] > w->spare[fresh - 1] ? w->sorted[--old] : w->spare[--fresh];
   w->n_sorted = w->n_ops;
 }
 

@@ -41,7 +41,8 @@ static bool read_set (finding *f, const dtr_answer *answer, error *err) {
 }
 
 /* Counted in bytes it may not fit yet; then once more with so much less. */
-static bool run_for (finding *f, dtr_cost cost, int64_t budget_bytes, error *err) {
+static bool run_for (finding *f, dtr_cost cost, dtr_weight weight, int64_t budget_bytes,
+                     error *err) {
   int64_t rounds = find_number (f, TUNE_online_rounds);
   int64_t least = f->o->budget_bytes / find_number (f, TUNE_fit_least_part) + 1;
   dtr_request q = { .trace = f->rw.trace,
@@ -50,6 +51,7 @@ static bool run_for (finding *f, dtr_cost cost, int64_t budget_bytes, error *err
                     .may = f->cheap,
                     .budget_bytes = budget_bytes,
                     .cost = cost,
+                    .weight = weight,
                     .keeps = f->keeps };
   for (int64_t i = 0; i < rounds && q.budget_bytes > 0 && !find_is_over (f); i++) {
     arena_mark mark = arena_here (f->arena);
@@ -87,9 +89,10 @@ bool find_online (finding *f, error *err) {
   for (int i = 0; i < rooms && !find_is_over (f); i++) {
     int64_t ppm = find_number (f, TUNE_online_room_ppm + (tuning_id)i);
     int64_t room = units_scale (f->o->budget_bytes, ppm, 1000000);
-    for (int cost = DTR_CLASSES; cost <= DTR_ALL; cost++)
-      if (!run_for (f, (dtr_cost)cost, room, err))
-        return false;
+    for (int weight = DTR_AS_IS; weight < DTR_WEIGHTS; weight++)
+      for (int cost = DTR_CLASSES; cost <= DTR_ALL; cost++)
+        if (!run_for (f, (dtr_cost)cost, (dtr_weight)weight, room, err))
+          return false;
   }
   return true;
 }
