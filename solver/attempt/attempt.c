@@ -67,6 +67,7 @@ static bool make_layouts (search *s, layout_kind from, layout_kind end, error *e
                          .kind = kind,
                          .device = o->device,
                          .budget_bytes = o->counted_bytes ? o->counted_bytes : o->budget_bytes,
+                         .part_bytes = o->arena_granule_bytes,
                          .singles = s->singles,
                          .share = s->share,
                          .tuning = o->tuning };

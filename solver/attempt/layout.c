@@ -193,5 +193,6 @@ bool layout_make (const layout_request *q, arena *a, layout *out, error *err) {
       (q->share && !take_shares (q->singles, q->share, a, out, err)))
     return false;
   parts_rule rule = parts_of (q->kind, q->tuning);
+  rule.least_bytes = q->part_bytes;
   return parts_choose (&out->step.gaps, dev, out->share, &rule, a, out->of, err);
 }

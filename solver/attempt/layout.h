@@ -35,6 +35,7 @@ typedef struct layout_request {
   layout_kind kind;
   const device *device;
   int64_t budget_bytes;
+  int64_t part_bytes; /* the smallest part; 0: a granule */
   const gaps *singles;
   const double *share;
   const tuning *tuning;

@@ -14,13 +14,13 @@ static double whole (const tuning *by) {
   return (double)tuned (by, TUNE_parts_whole_ppm) / 1e6;
 }
 
-static int64_t chunk_bytes (const gaps *g, const device *dev, int64_t latencies) {
+static int64_t chunk_bytes (const gaps *g, const device *dev, const parts_rule *rule,
+                            int64_t latencies) {
   link_rates r = device_rates (&dev->link, dev->share_ppm);
   int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
   __int128 chunk = (__int128)dev->link.copy_ns * latencies * rate / 1000000000;
-  return chunk < g->granule_bytes ? g->granule_bytes
-         : chunk > INT64_MAX      ? INT64_MAX
-                                  : (int64_t)chunk;
+  int64_t least = rule->least_bytes > g->granule_bytes ? rule->least_bytes : g->granule_bytes;
+  return chunk < least ? least : chunk > INT64_MAX ? INT64_MAX : (int64_t)chunk;
 }
 
 /* ---- small parts, so that the sum comes out ---- */
@@ -112,9 +112,9 @@ static int64_t nearest (const traffic *t, const double *shares, double whole, in
 static bool by_distance (const gaps *g, const device *dev, const double *shares,
                          const parts_rule *rule, arena *a, int32_t *of, error *err) {
   const tuning *by = rule->tuning;
-  int64_t fine = chunk_bytes (g, dev, tuned (by, TUNE_parts_fine_latencies));
-  int64_t far = chunk_bytes (g, dev, rule->far_latencies);
-  int64_t coarse = chunk_bytes (g, dev, tuned (by, TUNE_parts_coarse_latencies));
+  int64_t fine = chunk_bytes (g, dev, rule, tuned (by, TUNE_parts_fine_latencies));
+  int64_t far = chunk_bytes (g, dev, rule, rule->far_latencies);
+  int64_t coarse = chunk_bytes (g, dev, rule, tuned (by, TUNE_parts_coarse_latencies));
   int64_t part = tuned (by, TUNE_parts_distance_part);
   traffic t;
   if (!traffic_of (g, shares, a, &t, err))
@@ -131,7 +131,7 @@ static bool by_distance (const gaps *g, const device *dev, const double *shares,
 
 static bool split_some (const gaps *g, const device *dev, const double *shares,
                         const parts_rule *rule, arena *a, int32_t *of, error *err) {
-  int64_t fine = chunk_bytes (g, dev, tuned (rule->tuning, TUNE_parts_fine_latencies));
+  int64_t fine = chunk_bytes (g, dev, rule, tuned (rule->tuning, TUNE_parts_fine_latencies));
   split_unit *split = NEW (a, g->units->count, split_unit, err);
   int32_t n = 0;
   if (!split)
@@ -154,7 +154,7 @@ bool parts_choose (const gaps *g, const device *dev, const double *shares, const
   assert (of && rule->most > 0);
   arena_mark here = arena_here (a);
   tuning_id latencies = shares ? TUNE_parts_coarse_latencies : TUNE_parts_fine_latencies;
-  int64_t chunk = chunk_bytes (g, dev, tuned (rule->tuning, latencies));
+  int64_t chunk = chunk_bytes (g, dev, rule, tuned (rule->tuning, latencies));
   bool ok = true;
   if (shares && rule->far_latencies)
     ok = by_distance (g, dev, shares, rule, a, of, err);

@@ -15,6 +15,7 @@ typedef struct parts_rule {
   /* The fewer bytes leave after a unit or come back before it, about the fullest op of its gap, the
      smaller are its parts; the largest take so many latencies. 0: all are of one size. */
   int32_t far_latencies;
+  int64_t least_bytes;  /* of a part; 0: a granule */
   const tuning *tuning; /* NULL: as shipped */
 } parts_rule;
 

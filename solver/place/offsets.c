@@ -268,17 +268,19 @@ static bool round_of (rounds *r, first_order by, int64_t *height) {
   return true;
 }
 
-/* The first orders once each, the others as long as there are ticks; then from the best on, and
-   from the others. */
+/* The first orders once each, unless they take many times the ticks; the others as long as there
+   are ticks; then from the best on, and from the others. */
 static bool all_rounds (rounds *r, int64_t limit_ticks) {
-  enum { IN_ANY_CASE = 3 };
+  enum { FIRST = 3, TIMES = 8 };
   int64_t heights[FIRST_ORDERS], height;
   for (int by = 0; by < FIRST_ORDERS; by++)
     heights[by] = INT64_MAX;
-  for (int by = 0; by < FIRST_ORDERS && !is_over (r, by < IN_ANY_CASE ? INT64_MAX : limit_ticks);
-       by++)
+  for (int by = 0; by < FIRST_ORDERS; by++) {
+    if (by && is_over (r, by < FIRST ? TIMES * limit_ticks : limit_ticks))
+      break;
     if (!round_of (r, (first_order)by, &heights[by]))
       return false;
+  }
   for (int i = 0; i < FIRST_ORDERS && !is_over (r, limit_ticks); i++) {
     int by = 0;
     for (int j = 1; j < FIRST_ORDERS; j++)
