@@ -37,8 +37,8 @@ static bool read_swap_only (call *c, allowed *out) {
   return true;
 }
 
-bool rewriting_read (call *c, const trace *t, bool many, allowed *out) {
-  *out = many ? allowed_by_many (t) : allowed_by (t);
+bool rewriting_read (call *c, const trace *t, allowed *out) {
+  *out = allowed_by (t);
   if (call_flag (c, "swap-only"))
     return read_swap_only (c, out);
   int drop = out->recompute, order = out->order;

@@ -105,7 +105,7 @@ static bool try_batch (asking *a, const way *how, int64_t batch, bool *fits, lar
   ok = ok && begin_batch (a, batch, scratch, &t, err);
   bool plain = ok && t.peak_bytes <= a->memory_bytes;
   if (ok && !plain && how != &ways[0])
-    ok = curve_solve (t.trace, &o, a->memory_bytes, scratch, &p, &bound_ns, err);
+    ok = curve_solve (t.trace, &o, a->memory_bytes, t.most_ns, scratch, &p, &bound_ns, err);
   *fits = ok && (plain || (p && p->predicted.step_ns <= t.most_ns));
   if (*fits) {
     out->batch = batch;

@@ -40,7 +40,7 @@ static bool read_jobs (call *c, packing *p) {
     cards_job *j = &p->jobs[p->n_jobs];
     j->trace = offline_trace (c, c->operands[i]);
     j->name = j->trace ? job_name (c, p, c->operands[i]) : NULL;
-    if (!j->name || !rewriting_read (c, j->trace, true, &j->allowed))
+    if (!j->name || !rewriting_read (c, j->trace, &j->allowed))
       return false;
     p->n_jobs++;
   }
@@ -116,7 +116,8 @@ static bool read_packing (call *c, packing *p) {
             call_quantity (c, "host", &p->options.host_bytes) &&
             call_quantity (c, "points", &points) &&
             effort_read_ticks (c, cards_level_ticks, &p->options.limit_ticks) &&
-            call_word (c, "objective", pack_objective_names, &objective);
+            call_word (c, "objective", pack_objective_names, &objective) &&
+            offline_threads (c, &p->options.sampling);
   p->options.points = (int32_t)points;
   p->options.objective = (pack_objective)objective;
   if (p->options.sampling.limit_ticks > p->options.limit_ticks)
@@ -368,7 +369,8 @@ static const cli_option options[] = {
     "budgets sampled of each job, at each share of the link; without it, 8",
     { UNITS_COUNT, 3, 64 } },
   OPTIONS_OF_EFFORT ("quick"),
-  REWRITING_OF_MANY,
+  OPTIONS_OF_REWRITING,
+  OPTION_THREADS,
   { 0, "compare", NULL, "beside turns, an even split and TENSILE's rule, on the first card" },
   { 0, "arrive", "JOB@TIME,...", "when a job comes, such as a@30s; those that are not named are "
     "there from the start", RANGE_TIME },

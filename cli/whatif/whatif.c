@@ -45,6 +45,12 @@ static bool take_cell (void *context, int piece, FILE *printed, error *err) {
   return true;
 }
 
+/* Processors that processes leave idle plan beside them. */
+static int32_t threads_of_each (int64_t processes) {
+  int64_t left = processes > 0 ? call_processors () / processes : 1;
+  return left > 1 ? (int32_t)left : 1;
+}
+
 static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **rows,
                  int32_t *n_rows) {
   int64_t jobs = 1;
@@ -61,6 +67,7 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
   int32_t mine = cells < g->slice ? 0 : (cells - g->slice) / g->slices + 1;
   *n_rows = mine * g->n_budgets;
   *rows = NEW (c->arena, (int64_t)*n_rows + 1, whatif_row, &c->err);
+  a.options.threads = threads_of_each (jobs < mine ? jobs : mine);
   a.cases = cases;
   a.rows = *rows;
   a.n_cells = mine;
@@ -210,13 +217,14 @@ static const cli_option options[] = {
     "budgets; without it, all that each card has to give", RANGE_AMOUNT },
   { 0, "batch", "xN,...",
     "so many times the batch; the trace is one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
-  { 'j', "jobs", "N", "so many processes; without it, one", { UNITS_COUNT, 1, 256 } },
+  { 'j', "jobs", "N", "so many processes, which share the processors; without it, one",
+    { UNITS_COUNT, 1, 256 } },
   { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
   { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
   OPTION_OUTPUT ("the answer as JSON goes to this file; with --array, to one in this folder"),
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
-  REWRITING_OF_MANY,
+  OPTIONS_OF_REWRITING,
   OPTION_PLACEMENT,
   OPTION_TSV,
   OPTION_WIDE,

@@ -21,13 +21,6 @@ allowed allowed_by (const trace *t) {
                     .order = ORDER_ANY };
 }
 
-allowed allowed_by_many (const trace *t) {
-  allowed x = allowed_by (t);
-  x.sections = SECTIONS_OFF;
-  x.order = ORDER_AS_IS;
-  return x;
-}
-
 bool allowed_rewrites (const allowed *x) {
   return x->sections != SECTIONS_OFF || x->recompute != RECOMPUTE_OFF || x->order != ORDER_AS_IS;
 }

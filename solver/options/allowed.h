@@ -22,10 +22,6 @@ typedef struct allowed {
    touches does not say what may be made again or moved; sections need ops that run in parts. */
 allowed allowed_by (const trace *t);
 
-/* The default where many plans are made, with little effort for each: comparing cuts and orders at
-   every point takes minutes. */
-allowed allowed_by_many (const trace *t);
-
 /* The most parts in which any op may run; 1: no op can be cut. */
 int64_t allowed_most_parts (const trace *t);
 

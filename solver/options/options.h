@@ -97,6 +97,8 @@ typedef struct effort {
 int64_t solve_level_ticks (const solve_options *o, int64_t ticks);
 /* A plan that takes no longer is as near to that bound as was asked for; gap_ppm 0: the default. */
 int64_t solve_enough_ns (int64_t gap_ppm, int64_t bound_ns);
+/* That, or as fast as is good enough in any case. */
+int64_t solve_enough_of (const effort *e, int64_t bound_ns);
 /* That effort with what it leaves open taken from the options. */
 effort solve_effort (const solve_options *o, const effort *e);
 /* Somebody wants it to end. */

@@ -18,7 +18,7 @@ static bool certify (const solve_options *o, const effort *e, const bound *b, ar
                   .bound_by = b->by,
                   .found_by = had->found_by,
                   .proof = b->proof,
-                  .enough_ns = solve_enough_ns (e->gap_ppm, b->lower_bound_ns),
+                  .enough_ns = solve_enough_of (e, b->lower_bound_ns),
                   .limit_met = had->limit_met ? had->limit_met : "ticks" };
   c.covers = o->recompute == RECOMPUTE_AUTO && o->section_orders != ORDERS_LEVEL
                  ? "every plan, with whatever sections and recompute entries"
@@ -66,7 +66,7 @@ static bool widen_bound (const trace *t, const solve_options *o, const effort *e
   s->bound.lower_bound_ns = c->lower_bound_ns;
   s->bound.by = c->bound_by;
   s->bound.proof = c->proof;
-  if (s->plan->predicted.step_ns > solve_enough_ns (e->gap_ppm, c->lower_bound_ns))
+  if (s->plan->predicted.step_ns > solve_enough_of (e, c->lower_bound_ns))
     c->limit_met = had.limit_met ? had.limit_met : "ticks";
   return true;
 }
@@ -75,7 +75,7 @@ static bool take_published (const trace *t, const solve_options *o, const effort
                             solution *s, error *err) {
   search_place from = { s->plan->predicted.step_ns, 0, 0 }, to = from;
   const plan *ours = s->plan;
-  if (!published_take (t, o, e->gap_ppm, a, s, err))
+  if (!published_take (t, o, e, a, s, err))
     return false;
   if (s->plan != ours && s->plan->n_recomputes && !o->sections && !widen_bound (t, o, e, a, s, err))
     return false;
