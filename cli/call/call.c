@@ -337,13 +337,9 @@ bool call_amount (call *c, const char *option, int64_t whole_bytes, int64_t *out
   return !text || call_part (c, option, text, whole_bytes, out);
 }
 
-int64_t call_processors (void) {
-  int64_t there = sysconf (_SC_NPROCESSORS_ONLN);
-  return there < 1 ? 1 : there;
-}
-
 bool call_jobs (call *c, int64_t *out) {
-  *out = call_processors ();
+  int64_t there = sysconf (_SC_NPROCESSORS_ONLN);
+  *out = there < 1 ? 1 : there;
   return call_quantity (c, "jobs", out);
 }
 

@@ -51,7 +51,6 @@ bool call_has_option (const call *c, const char *option);
    has a value, else NULL. */
 const char *call_text (const call *c, const char *option);
 bool call_flag (const call *c, const char *option);
-int64_t call_processors (void);
 /* So many as --jobs says; without it, as there are processors. */
 bool call_jobs (call *c, int64_t *out) MUST_CHECK;
 /* These leave *out as it is where the option was not given. */

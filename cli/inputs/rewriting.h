@@ -23,8 +23,10 @@
     "auto" }
 /* clang-format on */
 
-/* From the default to what the user allows. */
+/* From the default to what the user allows; t NULL: of traces that are still to be made. */
 bool rewriting_read (call *c, const trace *t, allowed *out) MUST_CHECK;
+/* "allowed: swaps, ops in parts" */
+bool rewriting_print (FILE *to, call *c, const allowed *x) MUST_CHECK;
 bool placement_read (call *c, places_mode *out) MUST_CHECK;
 
 #endif

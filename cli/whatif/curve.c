@@ -174,6 +174,8 @@ static bool print_table (call *c, const trace *t, const curve *v, const device *
   if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
     printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",
             d->name, units_bytes (a[0], free_bytes));
+  if (!rewriting_print (stdout, c, &o->allowed))
+    return false;
   puts ("");
   if (!rows_of (c, v))
     return false;

@@ -163,6 +163,20 @@ static const column heads[] = {
 };
 enum { HEADS = sizeof heads / sizeof *heads };
 
+/* For all jobs at once, where their traces allow the same. */
+bool pack_print_allowed (call *c, const packing *p) {
+  bool same = true;
+  for (int32_t i = 1; i < p->n_jobs; i++)
+    same &= allowed_is_same (&p->jobs[i].allowed, &p->jobs[0].allowed);
+  for (int32_t i = 0; i < (same ? 1 : p->n_jobs); i++) {
+    if (!same)
+      printf ("%s ", p->jobs[i].name);
+    if (!rewriting_print (stdout, c, &p->jobs[i].allowed))
+      return false;
+  }
+  return true;
+}
+
 bool pack_print_places (call *c, const packing *p, const cards_answer *v) {
   columns *to = columns_new (c, heads, HEADS);
   for (int32_t i = 0; to && i < p->n_jobs; i++) {
@@ -266,11 +280,13 @@ static bool print_text (call *c, const packing *p, const cards_answer *v) {
     printf (": the slowest takes %.2f times its step alone, the mean is %.2f", (double)worst / 1e6,
             (double)total / 1e6 / v->n_placed);
   puts ("");
-  return true;
+  return pack_print_allowed (c, p);
 }
 
 void pack_put_place (json_writer *w, const packing *p, const cards_place *at, int32_t job) {
   json_open_object (w);
+  json_put_key (w, "allowed");
+  allowed_write (w, &p->jobs[job].allowed);
   json_add_int (w, "baseline_ns", at->baseline_ns);
   json_add_int (w, "budget_bytes", at->card < 0 ? -1 : at->budget_bytes);
   json_add_text (w, "card", at->card < 0 ? NULL : p->card_names[at->card]);
