@@ -166,6 +166,8 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
   how.trace_digest = with ? with->digest : NULL;
   out->plan = NULL;
   effort by_itself = { .enough_ns = enough_ns };
+  if (enough_ns && how.sections != SECTIONS_OFF)
+    by_itself.beat_ns = enough_ns + 1;
   if (with ? solve_near (t, &how, guide, with, a, &s, &why)
            : solve_with (t, &how, &by_itself, a, &s, &why)) {
     out->plan = s.plan;

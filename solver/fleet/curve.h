@@ -76,7 +76,8 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
                   int64_t *lower_bound_ns, error *err) MUST_CHECK;
 
 /* One budget by itself: its plan (NULL: none found), and its bound. A plan that takes no longer
-   than enough_ns ends the search; 0: only one near the bound does. */
+   than enough_ns ends the search, and one that takes longer is of no use; 0: any is, and only one
+   near the bound ends it. */
 bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, int64_t enough_ns,
                   arena *a, const plan **found, int64_t *lower_bound_ns, error *err) MUST_CHECK;
 
