@@ -49,7 +49,7 @@ fleet() { # the others that plan take the same words, and all do better by defau
 }
 tiny=(--image 64 --width-divisor 8 --classes 100)
 "$ferry" zoo alexnet --batch 256 --image 64 --width-divisor 4 --classes 100 --device v100 -q -o tiny.json || exit 1
-many=("curve tiny.json -b 60%,80%" "min-memory tiny.json" "whatif tiny.json -b 60%,80%" "pack tiny.json tiny.json -b 120MiB --points 3"
+many=("curve tiny.json -b 60%,80%" "min-memory tiny.json" "whatif tiny.json -b 60%,80%" "pack tiny.json -b 60MiB --points 3"
   "max-batch alexnet ${tiny[*]} -b 32MiB --fine 64 --most 256" "compare tiny.json -b 70% --policies ferry,ferry-all")
 packed() { tr -d ' \n' <out | grep -qF -- "$1" || { echo "not said: $1"; return 1; }; }
 seven() { # solve is the seventh: it was asked above
@@ -62,7 +62,7 @@ seven() { # solve is the seventh: it was asked above
 }
 threads() { # as many as are said, and the bytes of one; where plans only swap too
   local how
-  for how in "${many[@]}" "curve tiny.json --points 7" "curve tiny.json -b 60%,80% --swap-only" "whatif tiny.json -b 80% --link 3GB/s,12GB/s"; do
+  for how in "${many[@]}" "curve tiny.json -b 60%,80% --swap-only" "whatif tiny.json -b 80% --link 3GB/s,12GB/s"; do
     run 0 $how -d v100 --limit 100 -q --json -j 1 && cp out one && run 0 $how -d v100 --limit 100 -q --json -j 2 && cmp one out || { echo "$how"; return 1; }
   done
   run 0 curve tiny.json --points 7 -d v100 --limit 2000 -q --json -j 1 && cp out one && run 0 curve tiny.json --points 7 -d v100 --limit 2000 -q --json -j 5 && cmp one out

@@ -29,7 +29,7 @@ END
 tables() {
   local columns
   for columns in 80 40; do
-    fits $columns budget curve a.json --points 3 --limit 10 && fits $columns policy compare a.json -b 80% --policies ferry,lru,g10 --limit 10 &&
+    fits $columns budget curve a.json --points 3 --limit 10 --sections off --order as-is && fits $columns policy compare a.json -b 80% --policies ferry,lru,g10 --limit 10 &&
       fits $columns device whatif a.json -d v100,a100-40 -b 80% --limit 10 && fits $columns job pack a.json a.json -d v100,v100 --points 3 --limit 10 --compare || return 1
   done
   fits 80 way max-batch alexnet --image 64 --width-divisor 8 --classes 100 -d v100 -b 32MiB --limit 10 --fine 64

@@ -7,6 +7,7 @@
 #include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/stopping.h"
 #include "plot/term.h"
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
@@ -218,7 +219,7 @@ static int run (call *c) {
   bool found = false;
   for (int32_t i = 0; i < v.count; i++)
     found |= v.points[i].plan != NULL;
-  return found ? EXIT_YES : EXIT_NO;
+  return found || stopping_asked (c) ? EXIT_YES : EXIT_NO;
 }
 
 static const cli_option options[] = {

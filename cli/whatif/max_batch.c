@@ -358,7 +358,7 @@ static bool print_text (const asking *a, const largest *all) {
   return to;
 }
 
-/* What is left of each way, where that is more than nothing and no earlier one. */
+/* Each way, cut down; left out where that leaves nothing, or an earlier one. */
 static bool read_ways (call *c, asking *a) {
   if (!rewriting_read (c, NULL, &a->allowed))
     return false;
@@ -426,7 +426,7 @@ static int run (call *c) {
     return call_failed (c);
   if (!c->json && !print_text (&a, all))
     return call_failed (c);
-  return all[a.n_ways - 1].batch ? EXIT_YES : EXIT_NO;
+  return all[a.n_ways - 1].batch || stopping_asked (c) ? EXIT_YES : EXIT_NO;
 }
 
 /* clang-format off */

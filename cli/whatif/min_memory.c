@@ -63,7 +63,7 @@ static int run (call *c) {
     return call_failed (c);
   if (!c->json && !print_text (call_is_stdout (output) ? stderr : stdout, c, &o, &m))
     return call_failed (c);
-  return m.plan ? EXIT_YES : EXIT_NO;
+  return m.plan || stopping_asked (c) ? EXIT_YES : EXIT_NO;
 }
 
 static const cli_option options[] = {

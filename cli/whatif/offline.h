@@ -24,7 +24,7 @@ trace *offline_trace (call *c, const char *path) MUST_CHECK;
 void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns);
 /* Its `stop`: an interrupt, or the seconds are over. */
 bool offline_stop (void *context);
-/* As OPTION_THREADS says. */
+/* That of OPTION_THREADS. */
 bool offline_threads (call *c, curve_options *out) MUST_CHECK;
 
 /* The word behind "--option " in what a trace says of its source; NULL: it does not say. */

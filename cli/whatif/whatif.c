@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "cli/inputs/stopping.h"
 #include "cli/whatif/jobs.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
@@ -208,7 +209,7 @@ static int run (call *c) {
   bool found = false;
   for (int32_t i = 0; i < n; i++)
     found |= rows[i].answer == WHATIF_PLAN;
-  return found || n == 0 ? EXIT_YES : EXIT_NO;
+  return found || n == 0 || stopping_asked (c) ? EXIT_YES : EXIT_NO;
 }
 
 /* clang-format off */
@@ -224,9 +225,8 @@ static const cli_option options[] = {
     "budgets; without it, all that each card has to give", RANGE_AMOUNT },
   { 0, "batch", "xN,...",
     "so many times the batch; the trace is one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
-  { 'j', "jobs", "N", "so many processes, or threads of fewer where there are fewer cells; without it, one process with "
-    "a thread for each processor",
-    { UNITS_COUNT, 1, 256 } },
+  { 'j', "jobs", "N", "so many processes, or threads of fewer where there are fewer cells; without "
+    "it, one process with a thread for each processor", { UNITS_COUNT, 1, 256 } },
   { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
   { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
   OPTION_OUTPUT ("the answer as JSON goes to this file; with --array, to one in this folder"),

@@ -104,14 +104,24 @@ static void pass (ahead *w, int32_t i) {
   w->begun = w->begun < i ? i : w->begun;
 }
 
+static void call_off (ahead *w) {
+  for (int32_t k = 0; k < w->begun; k++)
+    if (w->at[k].lane.arena)
+      lane_call_off (&w->at[k].lane);
+}
+
 bool ahead_take (ahead *w, int32_t i, arena *to, curve_point *out, error *err) {
   assert (i < w->curve->count);
   ahead_point *p = &w->at[i];
   pass (w, i);
-  do
-    if (!begin_more (w, i, err))
+  do {
+    if (solve_stops (&w->caller))
+      call_off (w);
+    else if (!begin_more (w, i, err))
       return false;
-  while (!lane_look (&p->lane));
+  } while (p->lane.arena && !lane_look (&p->lane));
+  if (!p->lane.arena) /* not begun before somebody wanted to stop */
+    return true;
   lane_take (&p->lane, to);
   if (!p->ok)
     return error_set (err, p->why.code, "%s", p->why.text);
@@ -121,6 +131,8 @@ bool ahead_take (ahead *w, int32_t i, arena *to, curve_point *out, error *err) {
 }
 
 void ahead_free (ahead *w) {
+  if (w)
+    call_off (w);
   for (int32_t k = 0; w && k < w->begun; k++)
     lane_drop (&w->at[k].lane);
   free (w);

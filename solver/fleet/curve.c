@@ -357,7 +357,7 @@ static bool plan_points (const trace *t, const curve_options *o, shared *with, a
   for (int32_t i = 0; i < out->count && !is_stopped (o); i++) {
     if (!plan_point (t, o, with, out, i, a, err))
       return false;
-    out->points[i].asked = true;
+    out->points[i].asked = out->points[i].plan || !is_stopped (o);
     if (o->progress)
       o->progress (o->context, i + 1, out->count,
                    out->points[i].plan ? step_of (&out->points[i]) : -1);

@@ -12,7 +12,7 @@ static bool is_off (void *context) {
          (x->is_here && solve_stops (x->of));
 }
 
-static void call_off (lane *x) {
+void lane_call_off (lane *x) {
   atomic_store_explicit (&x->is_off, true, memory_order_relaxed);
 }
 
@@ -56,7 +56,7 @@ bool lane_look (lane *x) {
     return true;
   nanosleep (&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
   if (solve_stops (x->of))
-    call_off (x);
+    lane_call_off (x);
   return false;
 }
 
@@ -85,7 +85,7 @@ void lane_take (lane *x, arena *to) {
 }
 
 void lane_drop (lane *x) {
-  call_off (x);
+  lane_call_off (x);
   if (x->runs)
     join (x);
   arena_free (x->arena);

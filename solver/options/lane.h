@@ -33,6 +33,8 @@ void lane_begin (lane *x, void (*work) (void *context), void *context);
 bool lane_has_ended (const lane *x);
 /* Waits for a moment; false: it goes on. */
 bool lane_look (lane *x);
+/* Its work is to end; whoever begins several calls them all off before he waits for one. */
+void lane_call_off (lane *x);
 /* Waits for the work, or does it. */
 void lane_wait (lane *x);
 /* Waits; what it found lives as long as `to` then. */

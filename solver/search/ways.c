@@ -18,7 +18,7 @@ bool ways_near (const ways *m, int64_t step_ns) {
   return step_ns != INT64_MAX && step_ns <= solve_enough_of (&m->effort, m->least_ns);
 }
 
-/* As fast as was said to be good enough in any case: nothing comes behind it. */
+/* The best is good enough in any case, the caller said: nothing comes behind it. */
 static bool is_granted (const ways *m) {
   return ways_best_ns (m) <= m->effort.enough_ns;
 }
