@@ -69,7 +69,7 @@ def ask (*args):
 one = ask ("solve", "large.json", "-b", "40%", "--recompute", "auto", "--limit", "20000")
 assert "\r\x1b[Ksolve: searching" in one and ", best " in one and ", gap " in one, one[:500]
 assert "\n" not in one and one.endswith ("\r\x1b[K"), one[-200:]
-many = ask ("curve", "large.json", "--points", "4", "--limit", "4000")
+many = ask ("curve", "large.json", "--swap-only", "--points", "4", "--limit", "4000")
 assert "curve: [" in many and " of " in many and many.endswith ("\r\x1b[K"), many[:500]
 END
   run 0 solve a.json -b 80% --limit 1000 && [ ! -s err ] && run 0 solve a.json -b 80% --limit 1000 -v && grep -q 'bound' err
