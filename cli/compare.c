@@ -23,19 +23,19 @@
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
 
-/* Ours four times, by what is allowed; each brings the bound of such plans. */
+/* Ours up to four times, by what is allowed; each brings the bound of such plans. */
 enum { MOST_BUDGETS = 64, OURS = POLICIES, OURS_DROPS, OURS_CUTS, OURS_ALL, PLANNERS };
 
 typedef struct our_way {
   const char *name;
-  bool sections, recompute, order; /* as far as the trace allows */
+  allowed allowed; /* as far as the user allows it */
 } our_way;
 
 static const our_way ours[] = {
-  { "ferry", false, false, false },
-  { "ferry-recompute", false, true, false },
-  { "ferry-sections", true, false, false },
-  { "ferry-all", true, true, true },
+  { "ferry", SWAPS_ALONE },
+  { "ferry-recompute", { .recompute = RECOMPUTE_AUTO } },
+  { "ferry-sections", { .sections = SECTIONS_AUTO } },
+  { "ferry-all", ALL_ALLOWED },
 };
 
 typedef struct row {
@@ -57,6 +57,8 @@ typedef struct table {
   int64_t limit_ticks;
   search_level level;
   places_mode placement; /* of our plans */
+  allowed allowed, ours[PLANNERS - OURS];
+  int32_t threads;
   char digest[TRACE_DIGEST];
   /* At the budget that is being compared, without and with recomputing; -1: none, or not known. */
   int64_t lower_bound_ns, drops_bound_ns;
@@ -76,6 +78,24 @@ static bool add_policy (call *c, table *t, const char *name) {
     return false;
   t->policies[t->n_policies++] = which < OURS ? (int)id : which;
   return true;
+}
+
+/* Ours are cut down to what is allowed; one that is nothing then, or as an earlier one, is left
+ * out. */
+static bool cut_ours (call *c, table *t) {
+  int n = 0;
+  if (!rewriting_read (c, t->trace, &t->allowed))
+    return false;
+  for (int i = 0; i < t->n_policies; i++) {
+    int way = t->policies[i] - OURS;
+    bool any = way < 0 || allowed_cut (&ours[way].allowed, &t->allowed, &t->ours[way]);
+    for (int k = 0; way >= 0 && any && k < n; k++)
+      any = !allowed_is_same (&t->ours[t->policies[k] - OURS], &t->ours[way]);
+    if (any)
+      t->policies[n++] = t->policies[i];
+  }
+  t->n_policies = n;
+  return n || error_set (&c->err, ERR_usage, "--policies names nothing that is allowed");
 }
 
 static bool read_policies (call *c, table *t) {
@@ -110,7 +130,7 @@ static bool read_table (call *c, table *t) {
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) &&
          policy_asked_budgets (c, &t->device, t->peak_bytes, MOST_BUDGETS, t->budgets,
                                &t->n_budgets) &&
-         read_policies (c, t);
+         read_policies (c, t) && cut_ours (c, t);
 }
 
 /* The reserve is kept by all alike. */
@@ -129,18 +149,14 @@ static int64_t count_drops (const plan *p) {
 static bool fill_ours (call *c, table *t, row *r, arena *a) {
   planner p;
   solution s;
-  const our_way *way = &ours[r->policy - OURS];
   if (!planner_plain (&p, c, t->trace, &t->device, r->budget_bytes, t->limit_ticks, &c->err))
     return false;
   p.ask.options.host_bytes = t->host_bytes;
-  allowed all = allowed_by (t->trace), x = SWAPS_ALONE;
-  x.sections = way->sections ? all.sections : SECTIONS_OFF;
-  x.recompute = way->recompute ? all.recompute : RECOMPUTE_OFF;
-  x.order = way->order ? all.order : ORDER_AS_IS;
-  allowed_into (&x, &p.ask.options);
+  allowed_into (&t->ours[r->policy - OURS], &p.ask.options);
+  p.ask.options.threads = t->threads;
   p.ask.options.level = t->level;
   p.ask.options.placement = t->placement;
-  r->answer.label = way->name;
+  r->answer.label = ours[r->policy - OURS].name;
   if (!planner_solve (c, &p, t->trace, a, &s)) {
     r->interrupted = c->err.code == ERR_interrupted;
     if (c->err.code != ERR_infeasible && c->err.code != ERR_limit && !r->interrupted)
@@ -155,7 +171,7 @@ static bool fill_ours (call *c, table *t, row *r, arena *a) {
   }
   if (r->policy == OURS)
     t->lower_bound_ns = s.bound.lower_bound_ns;
-  else if (r->policy == OURS_DROPS)
+  else if (r->policy == OURS_DROPS && t->ours[OURS_DROPS - OURS].recompute == RECOMPUTE_AUTO)
     t->drops_bound_ns = s.bound.lower_bound_ns;
   r->interrupted = p.interrupted;
   r->answer.fits = r->answer.has_cost = true;
@@ -379,23 +395,24 @@ static bool take_tsv (void *context, int b, FILE *printed, error *err) {
 }
 
 static bool run_all (call *c, table *t, json_writer *w, compared *kept) {
-  int64_t jobs;
+  int64_t all, jobs;
   tsv_text tsv = { 0 };
   run_context x = { c, t, w, kept, NULL };
-  if (!call_jobs (c, &jobs))
+  if (!call_jobs (c, &all))
     return false;
-  jobs = jobs < t->n_budgets ? jobs : t->n_budgets;
+  jobs = kept ? 1 : all < t->n_budgets ? all : t->n_budgets;
+  t->threads = (int32_t)(all / jobs);
   if (call_text (c, "tsv")) {
     if (!tsv_open (c, &tsv))
       return false;
     fputs (tsv_head, x.tsv = tsv.to);
   }
-  bool ok = true;
+  bool ok = c->json || x.tsv || rewriting_print (stdout, c, &t->allowed);
   jobs_take *take = c->json ? take_rows : x.tsv ? take_tsv : jobs_print;
   if (kept) /* a picture wants them all in one process */
     for (int b = 0; ok && b < t->n_budgets && !stopping_asked (c); b++)
       ok = run_budget (&x, b, &c->err);
-  else
+  else if (ok)
     ok = jobs_run (c, t->n_budgets, (int)jobs, run_budget, take, &x, &c->err);
   return tsv.to ? tsv_close (c, &tsv) && ok : ok;
 }
@@ -416,6 +433,8 @@ static int run (call *c) {
   stopping_begin (c);
   json_begin (&w, 2);
   json_open_object (&w);
+  json_put_key (&w, "allowed");
+  allowed_write (&w, &t.allowed);
   json_add_int (&w, "needs_bytes", t.peak_bytes);
   json_put_key (&w, "rows");
   json_open_array (&w);
@@ -449,11 +468,14 @@ static const cli_option options[] = {
     "it, "
     "all" },
   OPTIONS_OF_EFFORT ("quick"),
+  OPTIONS_OF_REWRITING,
   OPTION_PLACEMENT,
   { 'j',
     "jobs",
     "N",
-    "budgets that are planned at the same time; without it, as many as there are processors",
+    "budgets that are planned at the same time, or threads where they are fewer; without it, as "
+    "many "
+    "as there are processors",
     { UNITS_COUNT, 1, MOST_BUDGETS } },
   { 0, "host", "SIZE", "host memory that may be used; without it, all that the device file gives",
     RANGE_SIZE },
@@ -478,8 +500,11 @@ const cli_command command_compare = {
       "none "
       "keeps any, the exit status is 1.\n"
       "Ours comes four times: `ferry` only swaps, `ferry-recompute` may drop tensors and compute "
-      "them again, `ferry-sections` may run ops in parts, `ferry-all` may do both; each finds what "
-      "`solve` with these options finds. So does the bound: the gap of each plan is to the bound "
+      "them again, `ferry-sections` may run ops in parts, `ferry-all` may do both in any order of "
+      "the "
+      "ops; each finds what `solve` with these options finds. Where less is allowed, what is left "
+      "of "
+      "them comes. So does the bound: the gap of each plan is to the bound "
       "of "
       "plans that do no more than it. An interrupt ends with what is known: the row that was being "
       "planned is marked, and the exit status is 130.\n",

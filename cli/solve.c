@@ -423,7 +423,7 @@ static const cli_option options[] = {
     "exact, 3 % where it is approximate, 5 % where only touches are known",
     RANGE_AMOUNT },
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
-  REWRITING_OF_ONE,
+  OPTIONS_OF_REWRITING,
   { 0, "section-order", "auto|level|depth",
     "all parts of an op before the next op, or part by part "
     "through chains of ops; without it, auto" },

@@ -30,7 +30,7 @@ static curve_options curve_ask (const ferry_options *x, const ask *q, const trac
                           .reserve_ppm = reserve_ppm (t),
                           .seed = q->options.seed,
                           .level = q->options.level,
-                          .allowed = library_allowed (x, t, true),
+                          .allowed = library_allowed (x, t),
                           .log = q->options.log,
                           .stop = q->options.stop,
                           .stop_context = q->options.stop_context };
@@ -182,7 +182,7 @@ static bool pack_into (ferry_packing *p, const ferry_trace *const *jobs,
     if (!library_given (jobs[i], "a job", err) || !trace_must_plan (jobs[i]->trace, err))
       return false;
     const trace *t = jobs[i]->trace;
-    named[i] = (cards_job){ t->name, t, library_allowed (x, t, true) };
+    named[i] = (cards_job){ t->name, t, library_allowed (x, t) };
   }
   int64_t ticks = x->limit_ticks ? x->limit_ticks : cards_level_ticks[x->effort];
   cards_options how = { .cards = at,

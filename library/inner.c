@@ -133,8 +133,8 @@ static bool words_are_known (const ferry_options *x, error *err) {
   return true;
 }
 
-allowed library_allowed (const ferry_options *x, const trace *t, bool many) {
-  allowed out = many ? allowed_by_many (t) : allowed_by (t);
+allowed library_allowed (const ferry_options *x, const trace *t) {
+  allowed out = allowed_by (t);
   if (x->sections)
     out.sections = (sections_mode)(x->sections - FERRY_SECTIONS_OFF);
   if (x->recompute)
@@ -173,7 +173,7 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   s->gap_ppm = x->gap_ppm;
   s->limit_ticks = x->limit_ticks;
   s->seed = x->seed ? x->seed : s->seed;
-  allowed asked = library_allowed (x, t->trace, false);
+  allowed asked = library_allowed (x, t->trace);
   allowed_into (&asked, s);
   s->level = (search_level)x->effort;
   s->noise_percent = x->noise_percent;

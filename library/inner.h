@@ -51,8 +51,8 @@ typedef struct library_speaker {
 
 /* The options over zeros; ERR_usage where they cannot be meant. */
 bool library_options (const ferry_options *o, library_speaker *speaker, error *err) MUST_CHECK;
-/* All that is left at 0 is as the trace allows, where one plan is made of it or many. */
-allowed library_allowed (const ferry_options *x, const trace *t, bool many);
+/* All that is left at 0 is as the trace allows. */
+allowed library_allowed (const ferry_options *x, const trace *t);
 /* The request as given; the logger is `speaker`, which must outlive the ask. */
 bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker *speaker, ask *out,
                   error *err) MUST_CHECK;

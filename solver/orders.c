@@ -90,7 +90,7 @@ static bool find_orders (ordering *n, error *err) {
 /* To the gap that was asked for, nothing waits and nothing is calculated twice: no order does
    better. */
 static bool is_over (const ordering *n, const order_tried *x) {
-  return step_ns (x) <= solve_enough_ns (n->effort.gap_ppm, trace_total_ns (n->t)) ||
+  return step_ns (x) <= solve_enough_of (&n->effort, trace_total_ns (n->t)) ||
          (x->found.plan && solve_stops (n->o));
 }
 
@@ -98,7 +98,7 @@ static bool is_over (const ordering *n, const order_tried *x) {
 static void take_bound (ordering *n, order_tried *x, const solution *of) {
   const certificate *c = &of->plan->certificate;
   certified all = solve_by_bound_of (of->plan, x->found.plan);
-  all.enough_ns = solve_enough_ns (n->effort.gap_ppm, c->lower_bound_ns);
+  all.enough_ns = solve_enough_of (&n->effort, c->lower_bound_ns);
   all.limit_met = c->limit_met ? c->limit_met : "ticks";
   solve_write_certificate (x->found.plan, &all);
   x->found.bound = of->bound;
@@ -241,7 +241,7 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
 /* The plan of the trace in an order as one of the trace as it is. */
 static bool give_back (ordering *n, order_tried *x, solution *out, error *err) {
   if (x->without_cuts && /* no other bound is known where the search ended at a look */
-      !solve_certify_by_compute (n->t, n->o, n->effort.gap_ppm, &x->found, n->arena, err))
+      !solve_certify_by_compute (n->t, n->o, &n->effort, &x->found, n->arena, err))
     return false;
   *out = x->found;
   out->ticks = n->ticks;

@@ -23,8 +23,7 @@ typedef struct placing {
 /* The plan is as near to the bound of all plans as was asked for. */
 static bool is_enough (const placing *p, const solution *s) {
   effort e = solve_effort (p->o, p->effort);
-  return s->plan->predicted.step_ns <=
-         solve_enough_ns (e.gap_ppm, s->plan->certificate.lower_bound_ns);
+  return s->plan->predicted.step_ns <= solve_enough_of (&e, s->plan->certificate.lower_bound_ns);
 }
 
 static bool is_better (const solution *x, const solution *y) {
@@ -233,7 +232,7 @@ static effort effort_again (const placing *p, const solution *best) {
   int64_t ticks = e.limit_ticks ? e.limit_ticks : search_default_ticks (p->t, p->o);
   e.limit_ticks =
       ticks * solve_events_per_tick (p->t->n_ops) / tuned (p->o->tuning, TUNE_arena_again_part) + 1;
-  e.enough_ns = solve_enough_ns (e.gap_ppm, best->plan->certificate.lower_bound_ns);
+  e.enough_ns = solve_enough_of (&e, best->plan->certificate.lower_bound_ns);
   return e;
 }
 
@@ -280,8 +279,8 @@ static bool try_again (const placing *outer, const plan *like, const effort *e, 
 }
 
 /* The bound was of another order. */
-static bool bound_of_any_order (const placing *p, int64_t gap_ppm, solution *best, error *err) {
-  if (!solve_certify_by_compute (p->t, p->o, gap_ppm, best, p->arena, err))
+static bool bound_of_any_order (const placing *p, const effort *e, solution *best, error *err) {
+  if (!solve_certify_by_compute (p->t, p->o, e, best, p->arena, err))
     return false;
   best->plan->certificate.covers =
       "every plan, with whatever sections and recompute entries, in whatever order";
@@ -307,5 +306,5 @@ bool placements_again (const trace *t, const solve_options *o, const effort *e, 
   const plan *had = best->plan;
   like.n_order = 0;
   return try_again (&p, &like, &how, best, err) &&
-         (best->plan == had || bound_of_any_order (&p, how.gap_ppm, best, err));
+         (best->plan == had || bound_of_any_order (&p, &how, best, err));
 }

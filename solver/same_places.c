@@ -22,7 +22,7 @@ typedef struct trying {
 
 static bool is_enough (const trying *w, const solution *s) {
   return s->plan->predicted.step_ns <=
-         solve_enough_ns (w->effort.gap_ppm, s->plan->certificate.lower_bound_ns);
+         solve_enough_of (&w->effort, s->plan->certificate.lower_bound_ns);
 }
 
 /* One that counts on so much of the budget. The tries share the ticks that are left; one that finds
@@ -84,7 +84,7 @@ static bool certify (const trying *w, solution *s, error *err) {
     c.bound_by = s->bound.by;
     c.proof = s->bound.proof;
   }
-  c.enough_ns = solve_enough_ns (w->effort.gap_ppm, c.lower_bound_ns);
+  c.enough_ns = solve_enough_of (&w->effort, c.lower_bound_ns);
   solve_write_certificate (s->plan, &c);
   return true;
 }

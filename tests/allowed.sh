@@ -47,6 +47,43 @@ fleet() { # the others that plan take the same words, and all do better by defau
   run 0 curve net.json -b 60% --limit 2000 --swap-only --tsv - && local swaps=$(awk 'NR == 2 { print $2 }' out) &&
     run 0 curve net.json -b 60% --limit 2000 --tsv - && local all=$(awk 'NR == 2 { print $2 }' out) && [ "$all" -le "$swaps" ]
 }
+tiny=(--image 64 --width-divisor 8 --classes 100)
+"$ferry" zoo alexnet --batch 256 --image 64 --width-divisor 4 --classes 100 --device v100 -q -o tiny.json || exit 1
+many=("curve tiny.json -b 60%,80%" "min-memory tiny.json" "whatif tiny.json -b 60%,80%" "pack tiny.json -b 60MiB --points 3"
+  "max-batch alexnet ${tiny[*]} -b 32MiB --fine 64 --most 256" "compare tiny.json -b 70% --policies ferry,ferry-all")
+packed() { tr -d ' \n' <out | grep -qF -- "$1" || { echo "not said: $1"; return 1; }; }
+seven() { # solve is the seventh: it was asked above
+  local how
+  for how in "${many[@]}"; do
+    run 0 $how -d v100 --limit 100 -q --json && packed '"allowed":{"order":"any","recompute":"auto","sections":"auto"}' &&
+      run 0 $how -d v100 --limit 100 -q && says '^allowed: swaps, tensors made again, ops in parts, ops in any order$|\(swaps, tensors made again, ops in parts, ops in any order\)' &&
+      run 0 $how -d v100 --limit 100 -q --swap-only --json && packed '"allowed":{"order":"as-is","recompute":"off","sections":"off"}' || { echo "$how"; return 1; }
+  done
+}
+threads() { # as many as are said, and the bytes of one; where plans only swap too
+  local how
+  for how in "${many[@]}" "curve tiny.json -b 60%,80% --swap-only" "whatif tiny.json -b 80% --link 3GB/s,12GB/s"; do
+    run 0 $how -d v100 --limit 100 -q --json -j 1 && cp out one && run 0 $how -d v100 --limit 100 -q --json -j 2 && cmp one out || { echo "$how"; return 1; }
+  done
+  run 0 curve tiny.json --points 7 -d v100 --limit 2000 -q --json -j 1 && cp out one && run 0 curve tiny.json --points 7 -d v100 --limit 2000 -q --json -j 5 && cmp one out
+}
+words_of() { grep -oE "\"$1\": ?\"[a-z-]+\"" out | grep -oE '[a-z-]+"$' | tr -d '"' | sort -u | tr '\n' ' '; }
+ladder() { # each way is cut down to what is allowed; what is then as an earlier one is left out
+  local ask="max-batch alexnet ${tiny[*]} -d v100 -b 32MiB --limit 10 --fine 64 --most 256 -q --json"
+  run 0 $ask --svg all.svg && [ "$(words_of way)" = "all recompute sections swapped unswapped " ] &&
+    run 0 $ask --swap-only --svg swaps.svg && [ "$(words_of way)" = "swapped unswapped " ] && grep -q '>recompute<' all.svg && ! grep -q '>recompute<' swaps.svg &&
+    run 0 $ask --order as-is --recompute off && [ "$(words_of way)" = "sections swapped unswapped " ] &&
+    run 0 $ask --sections off --order as-is --recompute cheap && [ "$(words_of way)" = "recompute swapped unswapped " ] &&
+    run 0 $ask --sections off --recompute only && [ "$(words_of way)" = "all recompute unswapped " ] && run 2 $ask --swap-only --order any
+}
+rows() {
+  local ask="compare tiny.json -d v100 -b 70% --limit 10 -q --json"
+  run 0 $ask --policies ferry-all,ferry-sections,ferry-recompute,ferry && [ "$(words_of label)" = "ferry ferry-all ferry-recompute ferry-sections " ] &&
+    run 0 $ask --policies ferry,ferry-all,lru --swap-only && [ "$(words_of label)" = "ferry lru " ] && ! grep -q '"drops": *[1-9]' out &&
+    run 0 $ask --policies ferry-all --swap-only && [ "$(words_of label)" = "ferry-all " ] &&
+    run 0 $ask --policies ferry,ferry-sections,ferry-recompute,ferry-all,lru --recompute only && [ "$(words_of label)" = "ferry-all ferry-recompute lru " ] &&
+    run 2 $ask --policies ferry --recompute only && complains 'nothing that is allowed'
+}
 proved() { # under a bound of plans like it
   run 0 solve net.json "${quick[@]}" --proof -o plan.json && run 0 prove net.json plan.json && says '^proved by'
 }
@@ -77,6 +114,10 @@ claim "less is an option" less
 claim "more that is allowed gives no slower plan" never_slower
 claim "executors are asked for nothing that they cannot follow" executors
 claim "commands that plan at many points take the same options" fleet
+claim "seven commands allow all by default, and their answers say so" seven
+claim "any number of threads gives the same answer" threads
+claim "max-batch asks for what is left of each way" ladder
+claim "compare shows what is left of each of ours" rows
 claim "a plan by default carries a proof" proved
 claim "the effort is one of three words" effort
 claim "stays lie in granules or an arena, whichever is faster, the same with any number of threads" places

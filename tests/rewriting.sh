@@ -158,10 +158,10 @@ END
 curve_rows() { awk -F'\t' 'NR > 1 { print $1, $2, $3 }' out; }
 monotone() { # more memory is never slower; what is allowed beside swapping never slower, nor its bound higher, and pays here
   local budgets=60%,80%,100% it
-  for it in "fast --recompute 200000" "vgg --sections 300"; do
+  for it in "fast --recompute 200000 --sections" "vgg --sections 300 --recompute"; do
     set -- $it
     run 0 curve $1.json --budget $budgets --limit $3 --tsv - --swap-only && curve_rows >swaps &&
-      run 0 curve $1.json --budget $budgets --limit $3 --tsv - $2 auto && curve_rows >rows || return 1
+      run 0 curve $1.json --budget $budgets --limit $3 --tsv - $2 auto $4 off --order as-is && curve_rows >rows || return 1
     awk 'NR == FNR { step[$1] = $2; bound[$1] = $3; next } # step -1: none was found
       { if (step[$1] >= 0 && ($2 < 0 || $2 > step[$1] * 1.005 || $3 > bound[$1])) bad = 1
         if (last > 0 && ($2 < 0 || $2 > last)) bad = 1
@@ -172,8 +172,8 @@ monotone() { # more memory is never slower; what is allowed beside swapping neve
 }
 curve_floor() { # what it says no plan fits below is true
   run 0 curve vgg.json --swap-only --points 2 --limit 100 && says 'below 70.0 MiB no plan fits' &&
-    run 0 curve vgg.json --sections auto --points 2 --limit 100 && says 'below 18.4 MiB no plan fits' &&
-    run 0 curve fast.json --recompute only --budget 434MiB,100% --limit 100 && says 'no plan (found|fits)' && run 2 curve fast.json --sections yes && one_line && complains 'is not auto, off or a number'
+    run 0 curve vgg.json --recompute off --order as-is --points 2 --limit 100 && says 'below 18.4 MiB no plan fits' &&
+    run 0 curve fast.json --recompute only --sections off --order as-is --budget 434MiB,100% --limit 100 && says 'no plan (found|fits)' && run 2 curve fast.json --sections yes && one_line && complains 'is not auto, off or a number'
 }
 
 claim "a number of parts that cannot be is refused with the most there can be" parts_asked

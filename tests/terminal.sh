@@ -29,7 +29,7 @@ END
 tables() {
   local columns
   for columns in 80 40; do
-    fits $columns budget curve a.json --points 3 --limit 10 && fits $columns policy compare a.json -b 80% --policies ferry,lru,g10 --limit 10 &&
+    fits $columns budget curve a.json --points 3 --limit 10 --sections off --order as-is && fits $columns policy compare a.json -b 80% --policies ferry,lru,g10 --limit 10 &&
       fits $columns device whatif a.json -d v100,a100-40 -b 80% --limit 10 && fits $columns job pack a.json a.json -d v100,v100 --points 3 --limit 10 --compare || return 1
   done
   fits 80 way max-batch alexnet --image 64 --width-divisor 8 --classes 100 -d v100 -b 32MiB --limit 10 --fine 64
@@ -69,7 +69,7 @@ def ask (*args):
 one = ask ("solve", "large.json", "-b", "40%", "--recompute", "auto", "--limit", "20000")
 assert "\r\x1b[Ksolve: searching" in one and ", best " in one and ", gap " in one, one[:500]
 assert "\n" not in one and one.endswith ("\r\x1b[K"), one[-200:]
-many = ask ("curve", "large.json", "--points", "4", "--limit", "4000")
+many = ask ("curve", "large.json", "--swap-only", "--points", "4", "--limit", "4000")
 assert "curve: [" in many and " of " in many and many.endswith ("\r\x1b[K"), many[:500]
 END
   run 0 solve a.json -b 80% --limit 1000 && [ ! -s err ] && run 0 solve a.json -b 80% --limit 1000 -v && grep -q 'bound' err

@@ -5,6 +5,7 @@
 #include "solver/sections/bound.h"
 #include "tests/curve_case.h"
 #include "tests/suite.h"
+#include "trace/check/check.h"
 #include "trace/zoo/zoo.h"
 
 enum { CASES = 60 };
@@ -99,6 +100,32 @@ START_TEST (where_cuts_are_allowed_the_bound_is_that_of_every_cut) {
 }
 END_TEST
 
+START_TEST (a_plan_that_is_fast_enough_ends_the_search) {
+  error err = { 0 };
+  arena *a = arena_new (0);
+  const trace *t = small_net ("alexnet", &card, a);
+  curve_options o = {
+    .device = &card, .host_bytes = card.host_bytes, .limit_ticks = 200000, .allowed = ALL_ALLOWED
+  };
+  const plan *any, *enough, *none;
+  int64_t floor_bytes, peak_bytes, bound_ns, total_ns = trace_total_ns (t);
+  ck_assert (curve_range (t, &card, a, &floor_bytes, &peak_bytes, &err));
+  int64_t budget = (floor_bytes + peak_bytes) / 2;
+  ck_assert_msg (curve_solve (t, &o, budget, 0, a, &any, &bound_ns, &err), "%s", err.text);
+  ck_assert (any && any->predicted.step_ns > total_ns);
+  ck_assert (curve_solve (t, &o, budget, 2 * total_ns, a, &enough, &bound_ns, &err));
+  ck_assert (enough && check_plan (t, enough, a, NULL, &err));
+  ck_assert_int_le (enough->predicted.step_ns, 2 * total_ns);
+  ck_assert_int_le (enough->certificate.lower_bound_ns, any->predicted.step_ns);
+  ck_assert_ptr_null (enough->certificate.limit_met);
+  /* faster than compute there is none: of no use, and no search is needed to know */
+  ck_assert (curve_solve (t, &o, budget, total_ns - 1, a, &none, &bound_ns, &err));
+  ck_assert (!none || none->predicted.step_ns >= total_ns);
+  ck_assert_int_eq (bound_ns, total_ns);
+  arena_free (a);
+}
+END_TEST
+
 START_TEST (the_knee_and_the_price_are_read_off_the_points) {
   plan plans[3] = { 0 };
   curve_point points[3];
@@ -119,6 +146,7 @@ int main (void) {
     curves_fall_lie_above_their_bounds_and_agree_with_the_smallest_memory,
     a_curve_that_may_cut_is_faster_where_cutting_helps,
     where_cuts_are_allowed_the_bound_is_that_of_every_cut,
+    a_plan_that_is_fast_enough_ends_the_search,
     the_knee_and_the_price_are_read_off_the_points,
     NULL,
   };

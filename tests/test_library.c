@@ -255,6 +255,8 @@ static ferry_packing *pack_two (const ferry_trace *t, const ferry_device *d, fer
   ferry_options o = for_share (t, d, 190);
   o.limit_ticks = 100;
   o.recompute = again;
+  o.sections = FERRY_SECTIONS_OFF;
+  o.op_order = FERRY_OPS_AS_IS;
   return ferry_pack (jobs, 2, cards, 1, &o, err);
 }
 

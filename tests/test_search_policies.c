@@ -73,7 +73,8 @@ START_TEST (a_policy_that_is_faster_gives_its_plan) {
                           .found_by = "vdnn-all",
                           .limit_met = "ticks" };
       s.plan->certificate = own;
-      ck_assert_msg (published_take (x.trace, &o, 0, x.arena, &s, &err), "%s", err.text);
+      ck_assert_msg (published_take (x.trace, &o, &(effort){ 0 }, x.arena, &s, &err), "%s",
+                     err.text);
       ck_assert_int_le (s.plan->predicted.step_ns, slow.cost.step_ns);
       ck_assert (check_plan (x.trace, s.plan, x.arena, NULL, &err));
       ck_assert_int_eq (s.plan->n_recomputes, 0); /* not allowed by these options */

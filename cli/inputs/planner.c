@@ -77,8 +77,7 @@ static bool read_word (call *c, const char *option, const char *const *words, in
 static bool read_allowed (call *c, const trace *t, planner *p) {
   int parts = ORDERS_AUTO;
   allowed x;
-  if (!rewriting_read (c, t, false, &x) ||
-      !read_word (c, "section-order", section_order_words, &parts) ||
+  if (!rewriting_read (c, t, &x) || !read_word (c, "section-order", section_order_words, &parts) ||
       !placement_read (c, &p->ask.options.placement))
     return false;
   if (parts != ORDERS_AUTO && x.sections == SECTIONS_OFF)

@@ -4,7 +4,7 @@
 #include <string.h>
 
 static bool read_parts (call *c, const trace *t, const char *text, int64_t *parts) {
-  int64_t most = allowed_most_parts (t);
+  int64_t most = t ? allowed_most_parts (t) : INT64_MAX;
   if (text[strspn (text, "0123456789")] || !*text)
     return error_set (&c->err, ERR_usage, "--sections: `%s` is not auto, off or a number of parts",
                       text);
@@ -37,8 +37,8 @@ static bool read_swap_only (call *c, allowed *out) {
   return true;
 }
 
-bool rewriting_read (call *c, const trace *t, bool many, allowed *out) {
-  *out = many ? allowed_by_many (t) : allowed_by (t);
+bool rewriting_read (call *c, const trace *t, allowed *out) {
+  *out = t ? allowed_by (t) : (allowed)ALL_ALLOWED;
   if (call_flag (c, "swap-only"))
     return read_swap_only (c, out);
   int drop = out->recompute, order = out->order;
@@ -56,4 +56,11 @@ bool placement_read (call *c, places_mode *out) {
     return false;
   *out = (places_mode)mode;
   return true;
+}
+
+bool rewriting_print (FILE *to, call *c, const allowed *x) {
+  const char *text = allowed_text (x, c->arena, &c->err);
+  if (text)
+    fprintf (to, "allowed: %s\n", text);
+  return text;
 }

@@ -8,26 +8,25 @@
 #include "solver/options/allowed.h"
 
 /* clang-format off */
-#define OPTIONS_OF_REWRITING(parts, moved) \
+#define OPTIONS_OF_REWRITING \
   { 0, "swap-only", NULL, "nothing but copies: as --sections off --recompute off --order as-is" }, \
   { 0, "sections", "auto|off|N", "run ops along the batch in parts that fit best, or in N; without " \
-    "it, " parts, { UNITS_COUNT, 2, MOST_PARTS } }, \
+    "it, auto where the trace's ops have parts", { UNITS_COUNT, 2, MOST_PARTS } }, \
   { 0, "recompute", "off|cheap|auto|only", "drop what can be made again: outputs of cheap ops, any, " \
     "or any and swap nothing; without it, auto unless the trace only knows what ops touch" }, \
   { 0, "order", "as-is|updates|any", "the ops in the order of the trace; or also each update as soon " \
-    "as its gradient is final; or also any order that keeps every value; without it, " moved }
-#define REWRITING_OF_ONE \
-  OPTIONS_OF_REWRITING ("auto where the trace's ops have parts", \
-                        "any unless the trace only knows what ops touch")
-#define REWRITING_OF_MANY OPTIONS_OF_REWRITING ("off", "as-is")
+    "as its gradient is final; or also any order that keeps every value; without it, any unless the " \
+    "trace only knows what ops touch" }
 #define OPTION_PLACEMENT \
   { 0, "placement", "granules|arena|auto", "map granules, keep each stay in one stretch of an arena, " \
     "or auto: granules, and where that is not near the bound, an arena if it is faster; without it, " \
     "auto" }
 /* clang-format on */
 
-/* From the default, of one plan or of many, to what the user allows. */
-bool rewriting_read (call *c, const trace *t, bool many, allowed *out) MUST_CHECK;
+/* From the default to what the user allows; t NULL: of traces that are still to be made. */
+bool rewriting_read (call *c, const trace *t, allowed *out) MUST_CHECK;
+/* "allowed: swaps, ops in parts" */
+bool rewriting_print (FILE *to, call *c, const allowed *x) MUST_CHECK;
 bool placement_read (call *c, places_mode *out) MUST_CHECK;
 
 #endif

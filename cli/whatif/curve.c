@@ -7,6 +7,7 @@
 #include "cli/figures/columns.h"
 #include "cli/figures/picture_files.h"
 #include "cli/inputs/policies.h"
+#include "cli/inputs/stopping.h"
 #include "plot/term.h"
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
@@ -174,6 +175,8 @@ static bool print_table (call *c, const trace *t, const curve *v, const device *
   if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
     printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",
             d->name, units_bytes (a[0], free_bytes));
+  if (!rewriting_print (stdout, c, &o->allowed))
+    return false;
   puts ("");
   if (!rows_of (c, v))
     return false;
@@ -216,7 +219,7 @@ static int run (call *c) {
   bool found = false;
   for (int32_t i = 0; i < v.count; i++)
     found |= v.points[i].plan != NULL;
-  return found ? EXIT_YES : EXIT_NO;
+  return found || stopping_asked (c) ? EXIT_YES : EXIT_NO;
 }
 
 static const cli_option options[] = {
@@ -230,8 +233,9 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
-  REWRITING_OF_MANY,
+  OPTIONS_OF_REWRITING,
   OPTION_PLACEMENT,
+  OPTION_THREADS,
   OPTION_TSV,
   OPTION_WIDE,
   OPTIONS_OF_DRAWINGS,

@@ -19,16 +19,15 @@ typedef struct way {
   allowed allowed;
 } way;
 
-static const way ways[] = {
+/* From less to more, as far as the user allows it. */
+static const way all_ways[] = {
   { "unswapped", "everything on the device", SWAPS_ALONE },
   { "swapped", "copies to the host", SWAPS_ALONE },
   { "sections", "and ops in parts", { .sections = SECTIONS_AUTO } },
   { "recompute", "or drops, made again", { .recompute = RECOMPUTE_AUTO } },
-  { "all",
-    "all of it, in any order",
-    { .sections = SECTIONS_AUTO, .recompute = RECOMPUTE_AUTO, .order = ORDER_ANY } },
+  { "all", "all that is allowed", ALL_ALLOWED },
 };
-enum { WAYS = sizeof ways / sizeof *ways };
+enum { WAYS = sizeof all_ways / sizeof *all_ways };
 
 /* In the order of search_level. */
 static const int64_t level_ticks[] = { 500000, 50000, 8000000 };
@@ -48,6 +47,9 @@ typedef struct asking {
   int64_t memory_bytes, slowdown_ppm, fine;
   int64_t most; /* no batch above this is asked for; 0: none yet */
   int32_t tried;
+  allowed allowed;
+  way ways[WAYS]; /* the first moves nothing */
+  int32_t n_ways;
 } asking;
 
 /* ---- one batch ---- */
@@ -75,6 +77,11 @@ static curve_options options_of (const asking *a, const way *how) {
   return o;
 }
 
+/* Everything stays on the device. */
+static bool is_plain (const asking *a, const way *how) {
+  return how == a->ways;
+}
+
 /* Is no plan of such a batch fast enough, by the bound? */
 static bool is_refuted (asking *a, const way *how, int64_t batch, bool *refuted, error *err) {
   arena *scratch = arena_new (0);
@@ -84,8 +91,8 @@ static bool is_refuted (asking *a, const way *how, int64_t batch, bool *refuted,
   bool ok = scratch || error_memory (err);
   ok = ok && begin_batch (a, batch, scratch, &t, err);
   bool plain = ok && t.peak_bytes <= a->memory_bytes;
-  *refuted = ok && how == &ways[0] && !plain;
-  if (ok && !plain && how != &ways[0]) {
+  *refuted = ok && is_plain (a, how) && !plain;
+  if (ok && !plain && !is_plain (a, how)) {
     ok = curve_bound (t.trace, &o, a->memory_bytes, &bound_ns, err);
     *refuted = ok && (bound_ns < 0 || bound_ns > t.most_ns);
   }
@@ -104,8 +111,8 @@ static bool try_batch (asking *a, const way *how, int64_t batch, bool *fits, lar
   bool ok = scratch || error_memory (err);
   ok = ok && begin_batch (a, batch, scratch, &t, err);
   bool plain = ok && t.peak_bytes <= a->memory_bytes;
-  if (ok && !plain && how != &ways[0])
-    ok = curve_solve (t.trace, &o, a->memory_bytes, scratch, &p, &bound_ns, err);
+  if (ok && !plain && !is_plain (a, how))
+    ok = curve_solve (t.trace, &o, a->memory_bytes, t.most_ns, scratch, &p, &bound_ns, err);
   *fits = ok && (plain || (p && p->predicted.step_ns <= t.most_ns));
   if (*fits) {
     out->batch = batch;
@@ -160,7 +167,7 @@ static bool find_unswapped (asking *a, largest *out) {
     int64_t at = high >= 0                  ? out->batch + (high - out->batch) / 2
                  : out->batch + step < most ? out->batch + step
                                             : most;
-    if (!try_batch (a, &ways[0], at, &fits, out, &a->c->err))
+    if (!try_batch (a, &a->ways[0], at, &fits, out, &a->c->err))
       return false;
     step *= 2;
     if (!fits) {
@@ -190,7 +197,7 @@ static bool find_below (asking *a, int32_t way, const largest *from, int64_t non
   int64_t low = rung_below (none);
   bool fits = false;
   for (; low > from->batch && !fits; low = fits ? low : rung_below (low)) {
-    if (!try_batch (a, &ways[way], low, &fits, out, &a->c->err))
+    if (!try_batch (a, &a->ways[way], low, &fits, out, &a->c->err))
       return false;
     if (stopping_due (a->c))
       return true;
@@ -203,7 +210,7 @@ static bool find_below (asking *a, int32_t way, const largest *from, int64_t non
     int64_t at = low + (high - low) / 2;
     bool known = at >= none || at <= from->batch;
     fits = at <= from->batch;
-    if (!known && !try_batch (a, &ways[way], at, &fits, out, &a->c->err))
+    if (!known && !try_batch (a, &a->ways[way], at, &fits, out, &a->c->err))
       return false;
     if (stopping_due (a->c))
       return true;
@@ -225,7 +232,7 @@ static bool find_planned (asking *a, int32_t way, const largest *from, int64_t r
     return true;
   if (refuted >= 0)
     return find_below (a, way, from, refuted, out);
-  if (!fits && !try_batch (a, &ways[way], most, &fits, out, &a->c->err))
+  if (!fits && !try_batch (a, &a->ways[way], most, &fits, out, &a->c->err))
     return false;
   if (fits || stopping_due (a->c))
     return true;
@@ -240,7 +247,7 @@ static bool find_largest (asking *a, int32_t way, const largest *from, largest *
   out->proved = false;
   if (way == 0)
     return find_unswapped (a, out);
-  if (!find_refuted (a, &ways[way], from->batch, &refuted, &a->c->err))
+  if (!find_refuted (a, &a->ways[way], from->batch, &refuted, &a->c->err))
     return false;
   if (refuted >= 0) {
     out->none_at = refuted;
@@ -249,16 +256,24 @@ static bool find_largest (asking *a, int32_t way, const largest *from, largest *
   return find_planned (a, way, from, refuted, out);
 }
 
+/* The largest so far of a way that allows no more. */
+static const largest *least_of (const asking *a, int32_t way, const largest *found) {
+  const largest *best = &found[0];
+  for (int32_t i = 1; i < way; i++)
+    if (allowed_is_within (&a->ways[i].allowed, &a->ways[way].allowed) &&
+        found[i].batch > best->batch)
+      best = &found[i];
+  return best;
+}
+
 static bool find_all (asking *a, largest out[WAYS]) {
   largest nothing = { 0 };
-  if (!find_largest (a, 0, &nothing, &out[0]))
-    return false;
-  if (!a->most)
-    a->most = (out[0].batch ? out[0].batch : 1) * MOST_TIMES;
-  if (!find_largest (a, 1, &out[0], &out[1]) || !find_largest (a, 2, &out[1], &out[2]) ||
-      !find_largest (a, 3, &out[1], &out[3]) ||
-      !find_largest (a, 4, out[2].batch > out[3].batch ? &out[2] : &out[3], &out[4]))
-    return false;
+  for (int32_t i = 0; i < a->n_ways; i++) {
+    if (!find_largest (a, i, i ? least_of (a, i, out) : &nothing, &out[i]))
+      return false;
+    if (!a->most)
+      a->most = (out[0].batch ? out[0].batch : 1) * MOST_TIMES;
+  }
   offline_progress (a->c, a->tried, a->tried, -1);
   return true;
 }
@@ -269,13 +284,15 @@ static bool print_json (call *c, const asking *a, const largest *all) {
   json_writer w;
   json_begin (&w, 2);
   json_open_object (&w);
+  json_put_key (&w, "allowed");
+  allowed_write (&w, &a->allowed);
   json_add_text (&w, "device", a->device.name);
   json_add_int (&w, "memory_bytes", a->memory_bytes);
   json_add_text (&w, "network", a->request.name);
   json_add_share (&w, "slowdown", a->slowdown_ppm);
   json_put_key (&w, "ways");
   json_open_array (&w);
-  for (int i = 0; i < WAYS; i++) {
+  for (int i = 0; i < a->n_ways; i++) {
     const largest *l = &all[i];
     json_open_object (&w);
     json_add_int (&w, "baseline_ns", l->baseline_ns);
@@ -286,7 +303,7 @@ static bool print_json (call *c, const asking *a, const largest *all) {
     json_add_int (&w, "none_at", l->none_at);
     json_add_bool (&w, "none_proved", l->proved);
     json_add_int (&w, "step_ns", l->step_ns);
-    json_add_text (&w, "way", ways[i].name);
+    json_add_text (&w, "way", a->ways[i].name);
     json_close_object (&w);
   }
   json_close_array (&w);
@@ -328,14 +345,33 @@ static bool add_way (columns *to, const way *how, const largest *l, bool stopped
 static bool print_text (const asking *a, const largest *all) {
   char memory[UNITS_TEXT];
   columns *to = columns_new (a->c, heads, HEADS);
-  printf ("%s on %s, in %s, at most %.4g %% slower\n\n", a->request.name, a->device.name,
+  printf ("%s on %s, in %s, at most %.4g %% slower\n", a->request.name, a->device.name,
           units_bytes (memory, a->memory_bytes), (double)a->slowdown_ppm / 10000);
-  for (int i = 0; to && i < WAYS; i++)
-    if (!add_way (to, &ways[i], &all[i], stopping_asked (a->c)))
+  if (!rewriting_print (stdout, a->c, &a->allowed))
+    return false;
+  puts ("");
+  for (int i = 0; to && i < a->n_ways; i++)
+    if (!add_way (to, &a->ways[i], &all[i], stopping_asked (a->c)))
       return false;
   if (to)
     columns_print (to);
   return to;
+}
+
+/* Each way, cut down; left out where that leaves nothing, or an earlier one. */
+static bool read_ways (call *c, asking *a) {
+  if (!rewriting_read (c, NULL, &a->allowed))
+    return false;
+  a->ways[a->n_ways++] = all_ways[0];
+  for (int i = 1; i < WAYS; i++) {
+    way left = all_ways[i];
+    bool any = allowed_cut (&all_ways[i].allowed, &a->allowed, &left.allowed);
+    for (int32_t k = 1; any && k < a->n_ways; k++)
+      any = !allowed_is_same (&left.allowed, &a->ways[k].allowed);
+    if (any)
+      a->ways[a->n_ways++] = left;
+  }
+  return true;
 }
 
 static bool read_asking (call *c, asking *a) {
@@ -365,7 +401,8 @@ static bool read_asking (call *c, asking *a) {
          call_quantity (c, "host", &a->options.host_bytes) &&
          effort_read_ticks (c, level_ticks, &a->options.limit_ticks) &&
          call_quantity (c, "fine", &a->fine) && call_quantity (c, "most", &a->most) &&
-         call_quantity (c, "slowdown", &a->slowdown_ppm);
+         call_quantity (c, "slowdown", &a->slowdown_ppm) && read_ways (c, a) &&
+         offline_threads (c, &a->options);
 }
 
 static int run (call *c) {
@@ -377,19 +414,19 @@ static int run (call *c) {
   int64_t batches[WAYS];
   if (!read_asking (c, &a) || !find_all (&a, all))
     return call_failed (c);
-  for (int i = 0; i < WAYS; i++) {
-    names[i] = ways[i].name;
+  for (int i = 0; i < a.n_ways; i++) {
+    names[i] = a.ways[i].name;
     batches[i] = all[i].batch;
   }
   const char *about = arena_format (c->arena, &c->err, "on %s, at most %.4g %% slower",
                                     a.device.name, (double)a.slowdown_ppm / 10000);
   if (!about ||
-      !batch_figure (a.request.name, about, names, batches, WAYS, c->arena, &page, &c->err) ||
+      !batch_figure (a.request.name, about, names, batches, a.n_ways, c->arena, &page, &c->err) ||
       !picture_files (c, &page, &any) || (c->json && !print_json (c, &a, all)))
     return call_failed (c);
   if (!c->json && !print_text (&a, all))
     return call_failed (c);
-  return all[1].batch ? EXIT_YES : EXIT_NO;
+  return all[a.n_ways - 1].batch || stopping_asked (c) ? EXIT_YES : EXIT_NO;
 }
 
 /* clang-format off */
@@ -407,6 +444,8 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
+  OPTIONS_OF_REWRITING,
+  OPTION_THREADS,
   OPTION_WIDE,
   OPTIONS_OF_PICTURES,
   OPTIONS_END,
@@ -424,7 +463,8 @@ const cli_command command_max_batch = {
       "no more than a slowdown above the same step with memory without limit: with everything on "
       "the device, with copies to the host, with ops in parts as well, and with tensors dropped "
       "and "
-      "made again instead. The bound is asked first, then plans are looked for below it. `above` "
+      "made again instead, and with all of it in any order. Less may be allowed; what is left is "
+      "asked for. The bound is asked first, then plans are looked for below it. `above` "
       "is "
       "a larger batch for which there is no such plan, or none was found.\n"
       "A trace is of one batch: for a PyTorch model, ferry_torch.max_batch () records others "

@@ -95,6 +95,8 @@ bool whatif_json (call *c, const char *path, const whatif_grid *g, const char *c
   bytes text = { 0 };
   json_begin (&w, 2);
   json_open_object (&w);
+  json_put_key (&w, "allowed");
+  allowed_write (&w, &g->allowed);
   json_put_key (&w, "assumed");
   json_open_array (&w);
   for (int32_t i = 0; i < g->n_devices * g->n_batches; i++)
@@ -180,12 +182,35 @@ static bool read_texts (call *c, const json *list, const char **out, int32_t *n)
   return true;
 }
 
+static bool read_allowed (const json *root, allowed *out, error *err) {
+  json from, at;
+  int order, recompute;
+  const char *text = NULL;
+  *out = (allowed){ 0 };
+  if (!json_need (root, "allowed", &from, err) || !json_want_object (&from, err) ||
+      !json_need (&from, "order", &at, err) || !json_get_word (&at, order_words, &order, err) ||
+      !json_need (&from, "recompute", &at, err) ||
+      !json_get_word (&at, recompute_words, &recompute, err) ||
+      !json_need (&from, "sections", &at, err))
+    return false;
+  out->order = (order_mode)order;
+  out->recompute = (recompute_mode)recompute;
+  if (!json_is_string (&at)) {
+    out->sections = SECTIONS_FIXED;
+    return json_get_int (&at, 2, MOST_PARTS, &out->section_parts, err);
+  }
+  if (!json_get_text (&at, &text, err))
+    return false;
+  out->sections = strcmp (text, "off") == 0 ? SECTIONS_OFF : SECTIONS_AUTO;
+  return true;
+}
+
 static bool read_grid (call *c, const json *root, whatif_grid *g) {
   json grid, list;
   const char *names[WHATIF_MOST], *digest = NULL;
   *g = (whatif_grid){ 0 };
-  if (!json_need (root, "grid", &grid, &c->err) || !json_want_object (&grid, &c->err) ||
-      !json_need (&grid, "batches", &list, &c->err) ||
+  if (!read_allowed (root, &g->allowed, &c->err) || !json_need (root, "grid", &grid, &c->err) ||
+      !json_want_object (&grid, &c->err) || !json_need (&grid, "batches", &list, &c->err) ||
       !read_ints (&list, 1, g->batches, &g->n_batches, &c->err) ||
       !json_need (&grid, "links", &list, &c->err) ||
       !read_ints (&list, 0, g->links, &g->n_links, &c->err) ||
@@ -234,7 +259,8 @@ static bool read_row (const json *j, const whatif_grid *g, whatif_row *r, error 
 static bool same_question (const whatif_grid *x, const whatif_grid *y) {
   bool same = x->slices == y->slices && x->n_batches == y->n_batches &&
               x->n_budgets == y->n_budgets && x->n_devices == y->n_devices &&
-              x->n_links == y->n_links && strcmp (x->digest, y->digest) == 0;
+              x->n_links == y->n_links && strcmp (x->digest, y->digest) == 0 &&
+              allowed_is_same (&x->allowed, &y->allowed);
   for (int32_t i = 0; same && i < x->n_batches; i++)
     same = x->batches[i] == y->batches[i];
   for (int32_t i = 0; same && i < x->n_links; i++)

@@ -63,7 +63,7 @@ static int run (call *c) {
     return call_failed (c);
   if (!c->json && !print_text (call_is_stdout (output) ? stderr : stdout, c, &o, &m))
     return call_failed (c);
-  return m.plan ? EXIT_YES : EXIT_NO;
+  return m.plan || stopping_asked (c) ? EXIT_YES : EXIT_NO;
 }
 
 static const cli_option options[] = {
@@ -74,8 +74,9 @@ static const cli_option options[] = {
   OPTION_DEVICE,
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
-  REWRITING_OF_MANY,
+  OPTIONS_OF_REWRITING,
   OPTION_PLACEMENT,
+  OPTION_THREADS,
   OPTION_OUTPUT ("where the plan goes; compressed if it ends in .gz or .zst"),
   OPTION_STRICT,
   OPTIONS_END,

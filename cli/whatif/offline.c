@@ -19,6 +19,14 @@ bool offline_stop (void *context) {
   return stopping_due (context);
 }
 
+bool offline_threads (call *c, curve_options *out) {
+  int64_t threads;
+  if (!call_jobs (c, &threads))
+    return false;
+  out->threads = (int32_t)threads;
+  return true;
+}
+
 bool offline_options (call *c, const trace *t, const device *d, curve_options *out) {
   *out = (curve_options){ .device = d,
                           .host_bytes = d ? d->host_bytes : 0,
@@ -31,7 +39,8 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
   stopping_begin (c);
   return call_quantity (c, "host", &out->host_bytes) &&
          effort_read (c, LEVEL_QUICK, &out->limit_ticks, &out->level) &&
-         rewriting_read (c, t, true, &out->allowed) && placement_read (c, &out->placement);
+         rewriting_read (c, t, &out->allowed) && placement_read (c, &out->placement) &&
+         offline_threads (c, out);
 }
 
 bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns) {

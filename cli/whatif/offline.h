@@ -10,9 +10,11 @@
 /* clang-format off */
 #define OPTION_HOST { 0, "host", "SIZE", "host memory that may be used; without it, all that the " \
   "device file gives", RANGE_SIZE }
+#define OPTION_THREADS { 'j', "jobs", "N", "threads that plan side by side, to the same answer; " \
+  "without it, as many as there are processors", { UNITS_COUNT, 1, 256 } }
 /* clang-format on */
 
-/* --host, the effort, what is allowed, the trace's reserve, interrupts, and progress on a terminal.
+/* --host, the effort, what is allowed, the trace's reserve, threads, interrupts, and progress.
  * `d` and `c` must outlive *out. */
 bool offline_options (call *c, const trace *t, const device *d, curve_options *out) MUST_CHECK;
 /* The trace of the first operand, which must be plannable. */
@@ -22,6 +24,8 @@ trace *offline_trace (call *c, const char *path) MUST_CHECK;
 void offline_progress (void *context, int32_t done, int32_t all, int64_t step_ns);
 /* Its `stop`: an interrupt, or the seconds are over. */
 bool offline_stop (void *context);
+/* That of OPTION_THREADS. */
+bool offline_threads (call *c, curve_options *out) MUST_CHECK;
 
 /* The word behind "--option " in what a trace says of its source; NULL: it does not say. */
 const char *offline_detail (call *c, const trace *t, const char *option) MUST_CHECK;

@@ -40,7 +40,7 @@ static bool read_jobs (call *c, packing *p) {
     cards_job *j = &p->jobs[p->n_jobs];
     j->trace = offline_trace (c, c->operands[i]);
     j->name = j->trace ? job_name (c, p, c->operands[i]) : NULL;
-    if (!j->name || !rewriting_read (c, j->trace, true, &j->allowed))
+    if (!j->name || !rewriting_read (c, j->trace, &j->allowed))
       return false;
     p->n_jobs++;
   }
@@ -116,7 +116,8 @@ static bool read_packing (call *c, packing *p) {
             call_quantity (c, "host", &p->options.host_bytes) &&
             call_quantity (c, "points", &points) &&
             effort_read_ticks (c, cards_level_ticks, &p->options.limit_ticks) &&
-            call_word (c, "objective", pack_objective_names, &objective);
+            call_word (c, "objective", pack_objective_names, &objective) &&
+            offline_threads (c, &p->options.sampling);
   p->options.points = (int32_t)points;
   p->options.objective = (pack_objective)objective;
   if (p->options.sampling.limit_ticks > p->options.limit_ticks)
@@ -161,6 +162,20 @@ static const column heads[] = {
   { "by itself", 2, false, 0 },
 };
 enum { HEADS = sizeof heads / sizeof *heads };
+
+/* For all jobs at once, where their traces allow the same. */
+bool pack_print_allowed (call *c, const packing *p) {
+  bool same = true;
+  for (int32_t i = 1; i < p->n_jobs; i++)
+    same &= allowed_is_same (&p->jobs[i].allowed, &p->jobs[0].allowed);
+  for (int32_t i = 0; i < (same ? 1 : p->n_jobs); i++) {
+    if (!same)
+      printf ("%s ", p->jobs[i].name);
+    if (!rewriting_print (stdout, c, &p->jobs[i].allowed))
+      return false;
+  }
+  return true;
+}
 
 bool pack_print_places (call *c, const packing *p, const cards_answer *v) {
   columns *to = columns_new (c, heads, HEADS);
@@ -265,11 +280,13 @@ static bool print_text (call *c, const packing *p, const cards_answer *v) {
     printf (": the slowest takes %.2f times its step alone, the mean is %.2f", (double)worst / 1e6,
             (double)total / 1e6 / v->n_placed);
   puts ("");
-  return true;
+  return pack_print_allowed (c, p);
 }
 
 void pack_put_place (json_writer *w, const packing *p, const cards_place *at, int32_t job) {
   json_open_object (w);
+  json_put_key (w, "allowed");
+  allowed_write (w, &p->jobs[job].allowed);
   json_add_int (w, "baseline_ns", at->baseline_ns);
   json_add_int (w, "budget_bytes", at->card < 0 ? -1 : at->budget_bytes);
   json_add_text (w, "card", at->card < 0 ? NULL : p->card_names[at->card]);
@@ -368,7 +385,8 @@ static const cli_option options[] = {
     "budgets sampled of each job, at each share of the link; without it, 8",
     { UNITS_COUNT, 3, 64 } },
   OPTIONS_OF_EFFORT ("quick"),
-  REWRITING_OF_MANY,
+  OPTIONS_OF_REWRITING,
+  OPTION_THREADS,
   { 0, "compare", NULL, "beside turns, an even split and TENSILE's rule, on the first card" },
   { 0, "arrive", "JOB@TIME,...", "when a job comes, such as a@30s; those that are not named are "
     "there from the start", RANGE_TIME },

@@ -23,6 +23,7 @@ bool pack_has_events (const call *c);
 /* Plans again at every event and prints what changes; the whole answer of the command then. */
 int pack_run_events (call *c, packing *p);
 
+bool pack_print_allowed (call *c, const packing *p) MUST_CHECK;
 bool pack_print_places (call *c, const packing *p, const cards_answer *v) MUST_CHECK;
 void pack_put_place (json_writer *w, const packing *p, const cards_place *at, int32_t job);
 /* The plans of those that have a place, as NAME.json in the folder of --output. */

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "cli/inputs/stopping.h"
 #include "cli/whatif/jobs.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
@@ -45,15 +46,27 @@ static bool take_cell (void *context, int piece, FILE *printed, error *err) {
   return true;
 }
 
+/* More than there are cells for, each plans on as many threads. Unasked, one process has them all.
+ */
+static bool read_jobs (call *c, int32_t cells, int64_t *processes, int32_t *threads) {
+  int64_t jobs;
+  if (!call_jobs (c, &jobs))
+    return false;
+  *processes = !call_text (c, "jobs") || cells < 1 ? 1 : jobs < cells ? jobs : cells;
+  *threads = (int32_t)(jobs / *processes);
+  return true;
+}
+
 static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **rows,
                  int32_t *n_rows) {
-  int64_t jobs = 1;
+  int64_t processes;
   whatif_case *cases;
   trace *t = offline_trace (c, c->operands[0]);
   asking a = { .c = c, .grid = g };
   if (!t || !whatif_read (c, t, g) || !offline_options (c, t, NULL, &a.options) ||
-      !call_quantity (c, "jobs", &jobs) || !whatif_carry (c, t, g, &cases))
+      !whatif_carry (c, t, g, &cases))
     return false;
+  g->allowed = a.options.allowed;
   int32_t n_cases = g->n_devices * g->n_batches, cells = whatif_cells (g);
   *assumed = NEW (c->arena, n_cases, const char *, &c->err);
   for (int32_t i = 0; *assumed && i < n_cases; i++)
@@ -61,6 +74,8 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
   int32_t mine = cells < g->slice ? 0 : (cells - g->slice) / g->slices + 1;
   *n_rows = mine * g->n_budgets;
   *rows = NEW (c->arena, (int64_t)*n_rows + 1, whatif_row, &c->err);
+  if (!read_jobs (c, mine, &processes, &a.options.threads))
+    return false;
   a.cases = cases;
   a.rows = *rows;
   a.n_cells = mine;
@@ -68,7 +83,7 @@ static bool ask (call *c, whatif_grid *g, const char ***assumed, whatif_row **ro
     if (!whatif_unreached (g, cases, g->slice - 1 + i / g->n_budgets * g->slices, i % g->n_budgets,
                            &(*rows)[i], &c->err))
       return false;
-  return *assumed && *rows && jobs_run (c, mine, (int)jobs, run_cell, take_cell, &a, &c->err);
+  return *assumed && *rows && jobs_run (c, mine, (int)processes, run_cell, take_cell, &a, &c->err);
 }
 
 /* ---- answers ---- */
@@ -174,7 +189,7 @@ static bool answer (call *c, const whatif_grid *g, const char *const *assumed,
   for (int32_t i = 0; i < g->n_devices * g->n_batches; i++)
     call_note (c, "%s, batch x%lld: %s", g->devices[i / g->n_batches].name,
                (long long)g->batches[i % g->n_batches], assumed[i]);
-  return print_table (c, g, rows, n);
+  return rewriting_print (stdout, c, &g->allowed) && print_table (c, g, rows, n);
 }
 
 static int run (call *c) {
@@ -194,7 +209,7 @@ static int run (call *c) {
   bool found = false;
   for (int32_t i = 0; i < n; i++)
     found |= rows[i].answer == WHATIF_PLAN;
-  return found || n == 0 ? EXIT_YES : EXIT_NO;
+  return found || n == 0 || stopping_asked (c) ? EXIT_YES : EXIT_NO;
 }
 
 /* clang-format off */
@@ -210,13 +225,14 @@ static const cli_option options[] = {
     "budgets; without it, all that each card has to give", RANGE_AMOUNT },
   { 0, "batch", "xN,...",
     "so many times the batch; the trace is one of `ferry zoo`", { UNITS_COUNT, 1, 1 << 16 } },
-  { 'j', "jobs", "N", "so many processes; without it, one", { UNITS_COUNT, 1, 256 } },
+  { 'j', "jobs", "N", "so many processes, or threads of fewer where there are fewer cells; without "
+    "it, one process with a thread for each processor", { UNITS_COUNT, 1, 256 } },
   { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
   { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
   OPTION_OUTPUT ("the answer as JSON goes to this file; with --array, to one in this folder"),
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
-  REWRITING_OF_MANY,
+  OPTIONS_OF_REWRITING,
   OPTION_PLACEMENT,
   OPTION_TSV,
   OPTION_WIDE,

@@ -20,6 +20,7 @@ typedef struct whatif_grid {
   bool has_from;
   device from; /* the card that the trace was made for */
   char digest[TRACE_DIGEST];
+  allowed allowed;
   int32_t slice, slices; /* of the cells: from 1 */
 } whatif_grid;
 

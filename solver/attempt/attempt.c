@@ -33,7 +33,7 @@ bool attempt_bound (const trace *t, const solve_options *o, arena *a, bound *out
 static bool is_worth_a_program (const attempt_request *q) {
   const variant_value *known = q->known;
   return !known || (known->n_ops <= tuned (q->options->tuning, TUNE_attempt_program_ops) &&
-                    known->step_ns > solve_enough_ns (q->effort.gap_ppm, known->bound_ns));
+                    known->step_ns > solve_enough_of (&q->effort, known->bound_ns));
 }
 
 static bound quick_bound (const variant_value *known) {
@@ -192,9 +192,7 @@ static void certify (const search *s, solution *out) {
 /* From a bound to a plan. */
 static bool search_plan (search *s, solution *out, error *err) {
   s->lower_bound_ns = out->bound.lower_bound_ns;
-  s->enough_ns = solve_enough_ns (s->effort.gap_ppm, s->lower_bound_ns);
-  if (s->enough_ns < s->effort.enough_ns)
-    s->enough_ns = s->effort.enough_ns;
+  s->enough_ns = solve_enough_of (&s->effort, s->lower_bound_ns);
   s->schedule.trace_digest = s->digest;
   layout_kind first = searches (s) ? LAYOUT_MIDDLE + 1 : LAYOUTS;
   if (!make_layouts (s, LAYOUT_MIDDLE, first, err) || !search_begin (s, err) ||

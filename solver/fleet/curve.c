@@ -8,8 +8,10 @@
 #include "base/units.h"
 #include "solver/flow/bound_range.h"
 #include "solver/flow/gaps.h"
+#include "solver/fleet/ahead.h"
 #include "solver/fleet/needs.h"
 #include "solver/recompute/recompute.h"
+#include "solver/sections/sections.h"
 #include "solver/place/schedule.h"
 
 #define GIB ((int64_t)1 << 30)
@@ -61,19 +63,24 @@ static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
                         .placement = o->placement,
                         .log = o->log,
                         .stop = o->stop,
-                        .stop_context = o->stop_context };
+                        .stop_context = o->stop_context,
+                        .threads = o->threads };
   allowed_into (&o->allowed, &how);
   return how;
 }
 
-/* Cuts add time to ops and never take any away; drops may also spare the link; of another order
-   nothing is known but what its largest op needs. */
+/* Cuts add time to ops and never take any away, and some op needs its part; drops may also spare
+   the link; of another order nothing is known but what its largest op needs. */
 static bool weak_bound (const trace *t, const solve_options *how, arena *a, int64_t *ns,
                         error *err) {
-  int64_t compute_ns = trace_total_ns (t), drops_ns;
+  int64_t compute_ns = trace_total_ns (t), least_bytes, drops_ns;
   *ns = compute_ns;
-  if (how->sections != SECTIONS_OFF)
+  if (how->sections != SECTIONS_OFF) {
+    if (!sections_floor (t, how, a, &least_bytes, err))
+      return false;
+    *ns = how->budget_bytes < least_bytes ? -1 : compute_ns;
     return true;
+  }
   if (!recompute_bound (t, NULL, how, a, &drops_ns, err))
     return false;
   *ns = drops_ns == INT64_MAX                                ? -1
@@ -105,6 +112,7 @@ bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
 /* Plans of neighbouring budgets know of each other by this. */
 typedef struct shared {
   bound_range *bounds; /* NULL: every point is planned by itself */
+  ahead *ahead;        /* side by side; NULL: one after the other */
   char digest[TRACE_DIGEST];
   bool led;
   recipe lead; /* of the last plan that was searched for in full */
@@ -146,7 +154,7 @@ static bool solve_near (const trace *t, const solve_options *how, const bound *g
 /* One budget's plan; NULL where none was found. Beyond the card's memory the card is thought
    larger, and as fast. */
 static bool solve_at (const trace *t, const curve_options *o, shared *with, const bound *guide,
-                      arena *a, curve_point *out, error *err) {
+                      int64_t enough_ns, arena *a, curve_point *out, error *err) {
   int64_t budget_bytes = out->budget_bytes, *lower_bound_ns = &out->lower_bound_ns;
   device larger = *o->device;
   if (larger.memory_bytes < budget_bytes + larger.reserved_bytes)
@@ -157,7 +165,11 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
   how.device = &larger;
   how.trace_digest = with ? with->digest : NULL;
   out->plan = NULL;
-  if (with ? solve_near (t, &how, guide, with, a, &s, &why) : solve (t, &how, a, &s, &why)) {
+  effort by_itself = { .enough_ns = enough_ns };
+  if (enough_ns && how.sections != SECTIONS_OFF)
+    by_itself.beat_ns = enough_ns + 1;
+  if (with ? solve_near (t, &how, guide, with, a, &s, &why)
+           : solve_with (t, &how, &by_itself, a, &s, &why)) {
     out->plan = s.plan;
     if (!guide || s.bound.lower_bound_ns > *lower_bound_ns)
       *lower_bound_ns = s.bound.lower_bound_ns;
@@ -176,11 +188,11 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
   return false;
 }
 
-bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
-                  const plan **found, int64_t *lower_bound_ns, error *err) {
+bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, int64_t enough_ns,
+                  arena *a, const plan **found, int64_t *lower_bound_ns, error *err) {
   assert (found && lower_bound_ns);
-  curve_point at = { .budget_bytes = budget_bytes, .lower_bound_ns = *lower_bound_ns };
-  bool ok = solve_at (t, o, NULL, NULL, a, &at, err);
+  curve_point at = { .budget_bytes = budget_bytes };
+  bool ok = solve_at (t, o, NULL, NULL, enough_ns, a, &at, err);
   *found = at.plan;
   *lower_bound_ns = at.lower_bound_ns;
   return ok;
@@ -299,7 +311,8 @@ static bool plan_point (const trace *t, const curve_options *o, shared *with, cu
     return true;
   }
   p->searched = true;
-  if (!solve_at (t, o, with->bounds ? with : NULL, guide, a, p, err))
+  if (with->ahead ? !ahead_take (with->ahead, i, a, p, err)
+                  : !solve_at (t, o, with->bounds ? with : NULL, guide, 0, a, p, err))
     return false;
   p->plan_of = p->plan ? i : -1;
   return true;
@@ -320,29 +333,48 @@ static bound_options range_options (const trace *t, const curve_options *o) {
   return how;
 }
 
+/* Plans that only copy share bounds, and each is made like its neighbour; others may be searched
+   side by side. */
+static bool begin_shared (const trace *t, const curve_options *o, int64_t *sorted, arena *scratch,
+                          curve *out, shared *with, error *err) {
+  if (ahead_pays (t, o, out->count))
+    return (with->ahead = ahead_new (t, o, out, err));
+  if (out->count < 2 || allowed_rewrites (&o->allowed))
+    return true;
+  bound_options how = range_options (t, o);
+  for (int32_t i = 0; i < out->count; i++)
+    sorted[i] = net_of (o, sorted[i]);
+  if (!trace_digest (t, with->digest, err) ||
+      !bound_range_new (t, &how, sorted, out->count, tuned (o->tuning, TUNE_curve_apart_ppm),
+                        scratch, &with->bounds, err))
+    return false;
+  out->programs = bound_range_seen (with->bounds).programs;
+  return true;
+}
+
+static bool plan_points (const trace *t, const curve_options *o, shared *with, arena *a, curve *out,
+                         error *err) {
+  for (int32_t i = 0; i < out->count && !is_stopped (o); i++) {
+    if (!plan_point (t, o, with, out, i, a, err))
+      return false;
+    out->points[i].asked = out->points[i].plan || !is_stopped (o);
+    if (o->progress)
+      o->progress (o->context, i + 1, out->count,
+                   out->points[i].plan ? step_of (&out->points[i]) : -1);
+  }
+  return true;
+}
+
 bool curve_of (const trace *t, const curve_options *o, const int64_t *budgets, int32_t count,
                arena *a, curve *out, error *err) {
   assert (count > 0 && budgets);
   shared with = { 0 };
   int64_t *sorted;
   arena *scratch = arena_made (err);
-  bool ok = scratch && begin_curve (t, o, budgets, count, a, &sorted, out, err);
-  if (ok && out->count > 1 && !allowed_rewrites (&o->allowed)) {
-    bound_options how = range_options (t, o);
-    for (int32_t i = 0; i < out->count; i++)
-      sorted[i] = net_of (o, sorted[i]);
-    ok = trace_digest (t, with.digest, err) &&
-         bound_range_new (t, &how, sorted, out->count, tuned (o->tuning, TUNE_curve_apart_ppm),
-                          scratch, &with.bounds, err);
-    out->programs = ok ? bound_range_seen (with.bounds).programs : 0;
-  }
-  for (int32_t i = 0; ok && i < out->count && !is_stopped (o); i++) {
-    ok = plan_point (t, o, &with, out, i, a, err);
-    out->points[i].asked = true;
-    if (ok && o->progress)
-      o->progress (o->context, i + 1, out->count,
-                   out->points[i].plan ? step_of (&out->points[i]) : -1);
-  }
+  bool ok = scratch && begin_curve (t, o, budgets, count, a, &sorted, out, err) &&
+            begin_shared (t, o, sorted, scratch, out, &with, err) &&
+            plan_points (t, o, &with, a, out, err);
+  ahead_free (with.ahead);
   arena_free (scratch);
   if (!ok)
     return false;

@@ -22,6 +22,7 @@ typedef struct curve_options {
   bool (*stop) (void *context); /* as solve's: points that were not reached are left out */
   void *stop_context;
   const tuning *tuning; /* NULL: as shipped */
+  int32_t threads;      /* that may plan side by side, to the same curve; 0: one */
   /* After each point; step_ns: the best that is known there, or -1. Or NULL. */
   void (*progress) (void *context, int32_t done, int32_t all, int64_t step_ns);
   void *context;
@@ -74,9 +75,11 @@ int64_t curve_price_ns (const curve *c, int32_t i);
 bool curve_bound (const trace *t, const curve_options *o, int64_t budget_bytes,
                   int64_t *lower_bound_ns, error *err) MUST_CHECK;
 
-/* One budget by itself: its plan (NULL: none found), and its bound. */
-bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, arena *a,
-                  const plan **found, int64_t *lower_bound_ns, error *err) MUST_CHECK;
+/* One budget by itself: its plan (NULL: none found), and its bound. A plan that takes no longer
+   than enough_ns ends the search, and one that takes longer is of no use; 0: any is, and only one
+   near the bound ends it. */
+bool curve_solve (const trace *t, const curve_options *o, int64_t budget_bytes, int64_t enough_ns,
+                  arena *a, const plan **found, int64_t *lower_bound_ns, error *err) MUST_CHECK;
 
 typedef struct min_memory {
   int64_t floor_bytes, peak_bytes, baseline_ns, most_ns; /* bytes with the reserve */

@@ -37,7 +37,7 @@ static bool try_plan (const trace *t, const curve_options *o, int64_t granules, 
   int64_t lower_bound, budget_bytes = granules * o->device->granule_bytes;
   arena_mark mark = arena_here (a);
   m->solves++;
-  if (!curve_solve (t, o, budget_bytes, a, &p, &lower_bound, err))
+  if (!curve_solve (t, o, budget_bytes, m->most_ns, a, &p, &lower_bound, err))
     return false;
   *fits = p && p->predicted.step_ns <= m->most_ns;
   if (*fits) {
@@ -49,14 +49,11 @@ static bool try_plan (const trace *t, const curve_options *o, int64_t granules, 
 }
 
 /* Plans are near their bound, so one is looked for from where the bound stopped, in steps that
-   double; between the last step and the one before, by halving. A little above the peak nothing
-   moves: places on a circle may take more than is held at any moment. */
-static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_bytes, arena *a,
-                         min_memory *m, error *err) {
-  int64_t granule = o->device->granule_bytes;
-  int64_t low = m->none_below_bytes / granule, top = units_div_up (m->peak_bytes, granule);
-  top += 8 + top / 16;
-  int64_t fine = fine_bytes / granule > 1 ? fine_bytes / granule : 1, step = fine, high = top;
+   double; between the last step and the one before, by halving. Where more than copies is allowed
+   the bound says little, and budgets that are too small take longest: by halving alone. */
+static bool search_plans (const trace *t, const curve_options *o, int64_t first, int64_t top,
+                          int64_t fine, arena *a, min_memory *m, error *err) {
+  int64_t low = first, high = top, step = allowed_rewrites (&o->allowed) ? top - first : fine;
   bool fits = false;
   while (!fits && !is_stopped (o)) {
     high = low + step < top ? low + step : top;
@@ -78,6 +75,16 @@ static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_by
       low = middle;
   }
   return true;
+}
+
+/* A little above the peak nothing moves: places on a circle may take more than is held at any
+   moment. */
+static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_bytes, arena *a,
+                         min_memory *m, error *err) {
+  int64_t granule = o->device->granule_bytes, top = units_div_up (m->peak_bytes, granule);
+  int64_t fine = fine_bytes / granule > 1 ? fine_bytes / granule : 1;
+  top += 8 + top / 16;
+  return search_plans (t, o, m->none_below_bytes / granule, top, fine, a, m, err);
 }
 
 bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm,

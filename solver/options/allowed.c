@@ -21,11 +21,32 @@ allowed allowed_by (const trace *t) {
                     .order = ORDER_ANY };
 }
 
-allowed allowed_by_many (const trace *t) {
-  allowed x = allowed_by (t);
-  x.sections = SECTIONS_OFF;
-  x.order = ORDER_AS_IS;
-  return x;
+bool allowed_cut (const allowed *x, const allowed *most, allowed *out) {
+  *out = *most;
+  if (x->sections == SECTIONS_OFF)
+    out->sections = SECTIONS_OFF;
+  if (x->recompute == RECOMPUTE_OFF)
+    out->recompute = RECOMPUTE_OFF;
+  if (x->order == ORDER_AS_IS)
+    out->order = ORDER_AS_IS;
+  return x->recompute != RECOMPUTE_OFF || most->recompute != RECOMPUTE_ONLY;
+}
+
+static bool same_sections (const allowed *x, const allowed *y) {
+  return x->sections == y->sections &&
+         (x->sections == SECTIONS_OFF ||
+          (x->section_parts == y->section_parts && x->section_orders == y->section_orders));
+}
+
+bool allowed_is_same (const allowed *x, const allowed *y) {
+  return same_sections (x, y) && x->recompute == y->recompute && x->order == y->order;
+}
+
+bool allowed_is_within (const allowed *x, const allowed *y) {
+  return (x->sections == SECTIONS_OFF || same_sections (x, y)) &&
+         (x->recompute == y->recompute ||
+          (x->recompute == RECOMPUTE_OFF && y->recompute != RECOMPUTE_ONLY)) &&
+         x->order <= y->order;
 }
 
 bool allowed_rewrites (const allowed *x) {

@@ -22,12 +22,19 @@ typedef struct allowed {
    touches does not say what may be made again or moved; sections need ops that run in parts. */
 allowed allowed_by (const trace *t);
 
-/* The default where many plans are made, with little effort for each: comparing cuts and orders at
-   every point takes minutes. */
-allowed allowed_by_many (const trace *t);
-
 /* The most parts in which any op may run; 1: no op can be cut. */
 int64_t allowed_most_parts (const trace *t);
+
+/* Everything that any trace may allow. */
+#define ALL_ALLOWED \
+  { .sections = SECTIONS_AUTO, .recompute = RECOMPUTE_AUTO, .order = ORDER_ANY }
+
+/* All of `x`, as far as `most` has it; false where nothing is left: x has no drops, and `most` no
+   swaps. */
+bool allowed_cut (const allowed *x, const allowed *most, allowed *out);
+bool allowed_is_same (const allowed *x, const allowed *y);
+/* Every plan that x allows is one that y allows. */
+bool allowed_is_within (const allowed *x, const allowed *y);
 
 /* Is anything allowed beside swapping? */
 bool allowed_rewrites (const allowed *x);

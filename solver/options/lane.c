@@ -12,7 +12,7 @@ static bool is_off (void *context) {
          (x->is_here && solve_stops (x->of));
 }
 
-static void call_off (lane *x) {
+void lane_call_off (lane *x) {
   atomic_store_explicit (&x->is_off, true, memory_order_relaxed);
 }
 
@@ -36,7 +36,7 @@ bool lane_open (lane *x, const solve_options *o, error *err) {
 static void *run (void *context) {
   lane *x = context;
   x->work (x->context);
-  atomic_store_explicit (&x->is_done, true, memory_order_relaxed);
+  atomic_store_explicit (&x->is_done, true, memory_order_release);
   return NULL;
 }
 
@@ -47,16 +47,22 @@ void lane_begin (lane *x, void (*work) (void *context), void *context) {
   x->runs = pthread_create (&x->thread, NULL, run, x) == 0;
 }
 
-static bool is_done (const lane *x) {
-  return atomic_load_explicit (&x->is_done, memory_order_relaxed);
+bool lane_has_ended (const lane *x) {
+  return atomic_load_explicit (&x->is_done, memory_order_acquire);
+}
+
+bool lane_look (lane *x) {
+  if (!x->runs || lane_has_ended (x))
+    return true;
+  nanosleep (&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
+  if (solve_stops (x->of))
+    lane_call_off (x);
+  return false;
 }
 
 static void join (lane *x) {
-  while (!is_done (x)) {
-    nanosleep (&(struct timespec){ .tv_nsec = LOOK_NS }, NULL);
-    if (solve_stops (x->of))
-      call_off (x);
-  }
+  while (!lane_look (x))
+    ;
   pthread_join (x->thread, NULL);
   x->runs = false;
 }
@@ -65,7 +71,7 @@ void lane_wait (lane *x) {
   assert (x->arena && x->work);
   if (x->runs)
     join (x);
-  else if (!is_done (x)) {
+  else if (!lane_has_ended (x)) {
     x->is_here = true;
     run (x);
   }
@@ -79,7 +85,7 @@ void lane_take (lane *x, arena *to) {
 }
 
 void lane_drop (lane *x) {
-  call_off (x);
+  lane_call_off (x);
   if (x->runs)
     join (x);
   arena_free (x->arena);

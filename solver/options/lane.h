@@ -29,6 +29,12 @@ typedef struct lane {
 bool lane_open (lane *x, const solve_options *o, error *err) MUST_CHECK;
 /* On a thread, where one is to be had. */
 void lane_begin (lane *x, void (*work) (void *context), void *context);
+/* Has the work ended? Then what it found may be read. */
+bool lane_has_ended (const lane *x);
+/* Waits for a moment; false: it goes on. */
+bool lane_look (lane *x);
+/* Its work is to end; whoever begins several calls them all off before he waits for one. */
+void lane_call_off (lane *x);
 /* Waits for the work, or does it. */
 void lane_wait (lane *x);
 /* Waits; what it found lives as long as `to` then. */

@@ -10,6 +10,11 @@ int64_t solve_enough_ns (int64_t gap_ppm, int64_t bound_ns) {
   return bound_ns + units_scale (bound_ns, gap_ppm ? gap_ppm : SOLVE_GAP_PPM, 1000000);
 }
 
+int64_t solve_enough_of (const effort *e, int64_t bound_ns) {
+  int64_t near_ns = solve_enough_ns (e->gap_ppm, bound_ns);
+  return near_ns < e->enough_ns ? e->enough_ns : near_ns;
+}
+
 effort solve_effort (const solve_options *o, const effort *e) {
   effort full = e ? *e : (effort){ 0 };
   full.gap_ppm = full.gap_ppm ? full.gap_ppm : o->gap_ppm;

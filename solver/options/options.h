@@ -80,7 +80,8 @@ typedef struct recipe {
 typedef struct effort {
   int64_t limit_ticks, gap_ppm; /* 0: those of the options */
   int64_t enough_ns;            /* a plan as fast is good enough in any case; or 0 */
-  int64_t beat_ns;              /* no plan that is not faster is of use; or 0 */
+  int64_t beat_ns;              /* no plan that is not faster is of use; or 0. Searches without
+                                   sections need not look at it */
   int64_t dear_ticks;           /* of programs for drops: as bound_options' */
   int64_t place_bytes;          /* the budget of the places; 0: budget_bytes */
   const bound *guide;   /* of the step as it is: what bound_range says of this budget, so that no
@@ -97,6 +98,8 @@ typedef struct effort {
 int64_t solve_level_ticks (const solve_options *o, int64_t ticks);
 /* A plan that takes no longer is as near to that bound as was asked for; gap_ppm 0: the default. */
 int64_t solve_enough_ns (int64_t gap_ppm, int64_t bound_ns);
+/* That, or as fast as is good enough in any case. */
+int64_t solve_enough_of (const effort *e, int64_t bound_ns);
 /* That effort with what it leaves open taken from the options. */
 effort solve_effort (const solve_options *o, const effort *e);
 /* Somebody wants it to end. */

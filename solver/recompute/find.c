@@ -229,7 +229,8 @@ bool find_begin (finding *f, error *err) {
   int64_t gap_ppm = f->o->gap_ppm ? f->o->gap_ppm : find_number (f, TUNE_drops_gap_ppm);
   f->rw_ns = trace_total_ns (f->rw.trace);
   f->least_ns = f->guide && f->guide->fits ? f->guide->bound.lower_bound_ns : f->rw_ns;
-  f->enough_ns = f->least_ns + units_scale (f->least_ns, gap_ppm, 1000000);
+  int64_t near_ns = f->least_ns + units_scale (f->least_ns, gap_ppm, 1000000);
+  f->enough_ns = f->enough_ns > near_ns ? f->enough_ns : near_ns;
   f->now.chosen = NEW (f->arena, f->n_drops, uint8_t, err);
   f->order = NEW (f->arena, f->n_drops, int32_t, err);
   f->dropped = NEW (f->arena, f->n_drops, double, err);

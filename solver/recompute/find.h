@@ -54,7 +54,7 @@ typedef struct finding {
 typedef enum drop_ranking { BY_OWN, BY_CHAIN, BY_SIZE, DROP_RANKINGS } drop_ranking;
 
 int64_t find_number (const finding *f, tuning_id id);
-/* t, cut, o, arenas, guide and keeps are set. */
+/* t, cut, o, arenas, guide, keeps and the least enough_ns are set. */
 bool find_begin (finding *f, error *err) MUST_CHECK;
 /* All drops into f->order, the best for their price first. */
 void find_rank (finding *f, drop_ranking by);

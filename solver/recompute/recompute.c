@@ -109,6 +109,7 @@ bool recompute_search (const recompute_request *q, arena *a, recompute_result *o
                 .arena = a,
                 .guide = q->guide,
                 .keeps = q->keeps,
+                .enough_ns = q->enough_ns,
                 .bold_ns = INT64_MAX,
                 .stall_ppm = 1000000 };
   f.limit_ticks = q->limit_ticks   ? q->limit_ticks

@@ -32,6 +32,7 @@ typedef struct recompute_request {
   const recompute_program *guide; /* the cut's; or NULL */
   bool keeps;                     /* as drops_find's */
   int64_t limit_ticks;            /* 0: those of the options, or a default */
+  int64_t enough_ns;              /* as an effort's */
 } recompute_request;
 
 bool recompute_search (const recompute_request *q, arena *a, recompute_result *out,

@@ -41,11 +41,11 @@ bool solve_certify (const trace *t, const solve_options *o, const char *found_by
   return true;
 }
 
-bool solve_certify_by_compute (const trace *t, const solve_options *o, int64_t gap_ppm, solution *s,
+bool solve_certify_by_compute (const trace *t, const solve_options *o, const effort *e, solution *s,
                                arena *a, error *err) {
   certified c = solve_by_compute (t, s->plan);
   c.limit_met = solve_stops (o) ? "stopped" : "ticks";
-  c.enough_ns = solve_enough_ns (gap_ppm, c.lower_bound_ns);
+  c.enough_ns = solve_enough_of (e, c.lower_bound_ns);
   if (o->keep_proof &&
       !(c.proof = bound_cheap_proof ("compute", NO_OP, true, DROPS_ALLOWED, NULL, a, err)))
     return false;

@@ -127,21 +127,22 @@ bool published_fastest (const trace *t, const solve_options *o, arena *a, policy
 }
 
 /* If our own is good enough they could only shave off a little, which must not cost much. */
-static int64_t most_ops (const solve_options *o, int64_t gap_ppm, const solution *s) {
-  bool enough = s->plan->predicted.step_ns <= solve_enough_ns (gap_ppm, s->bound.lower_bound_ns);
+static int64_t most_ops (const solve_options *o, const effort *e, const solution *s) {
+  bool enough = s->plan->predicted.step_ns <= solve_enough_of (e, s->bound.lower_bound_ns);
   bool swaps = !o->sections && !o->recompute;
   return tuned (o->tuning, enough && swaps ? TUNE_policies_few_ops : TUNE_policies_ops);
 }
 
-bool published_take (const trace *t, const solve_options *o, int64_t gap_ppm, arena *a, solution *s,
+bool published_take (const trace *t, const solve_options *o, const effort *e, arena *a, solution *s,
                      error *err) {
   assert (s->plan && s->plan->certificate.bound_by);
   policy_answer answer;
   const certificate *had = &s->plan->certificate;
   bool swaps = o->recompute != RECOMPUTE_ONLY && s->plain_bound_ns < s->plan->predicted.step_ns;
-  if (solve_stops (o) || s->plan->predicted.step_ns <= s->bound.lower_bound_ns)
+  int64_t most_ns = e->enough_ns > s->bound.lower_bound_ns ? e->enough_ns : s->bound.lower_bound_ns;
+  if (solve_stops (o) || s->plan->predicted.step_ns <= most_ns)
     return true;
-  if (!fastest (t, o, swaps, most_ops (o, gap_ppm, s), a, &answer, err))
+  if (!fastest (t, o, swaps, most_ops (o, e, s), a, &answer, err))
     return false;
   if (!answer.plan || answer.cost.step_ns >= s->plan->predicted.step_ns)
     return true;
@@ -151,7 +152,7 @@ bool published_take (const trace *t, const solve_options *o, int64_t gap_ppm, ar
                   .found_by = answer.label,
                   .proof = had->proof,
                   .limit_met = had->limit_met };
-  c.enough_ns = solve_enough_ns (gap_ppm, s->bound.lower_bound_ns);
+  c.enough_ns = solve_enough_of (e, s->bound.lower_bound_ns);
   solve_write_certificate (answer.plan, &c);
   s->plan = answer.plan;
   return true;

@@ -12,7 +12,7 @@ bool published_fastest (const trace *t, const solve_options *o, arena *a, policy
                         error *err) MUST_CHECK;
 
 /* If such a plan is faster than the solution's, it takes its place under the same bound. */
-bool published_take (const trace *t, const solve_options *o, int64_t gap_ppm, arena *a, solution *s,
+bool published_take (const trace *t, const solve_options *o, const effort *e, arena *a, solution *s,
                      error *err) MUST_CHECK;
 
 /* The answer where our own search has none; s->plan is NULL where they have none either. */

@@ -18,7 +18,7 @@ static bool certify (const solve_options *o, const effort *e, const bound *b, ar
                   .bound_by = b->by,
                   .found_by = had->found_by,
                   .proof = b->proof,
-                  .enough_ns = solve_enough_ns (e->gap_ppm, b->lower_bound_ns),
+                  .enough_ns = solve_enough_of (e, b->lower_bound_ns),
                   .limit_met = had->limit_met ? had->limit_met : "ticks" };
   c.covers = o->recompute == RECOMPUTE_AUTO && o->section_orders != ORDERS_LEVEL
                  ? "every plan, with whatever sections and recompute entries"
@@ -36,12 +36,16 @@ static bool certify (const solve_options *o, const effort *e, const bound *b, ar
 static bool solve_with_sections (const ways_request *q, arena *a, solution *out, error *err) {
   solve_options some = *q->options;
   ways_request with = *q;
+  int64_t beat_ns = q->effort.beat_ns;
   bound b;
   *out = (solution){ 0 };
   some.keep_proof = false;
   with.options = &some;
   if (!sections_bound (q->trace, q->options, a, &b, err))
     return false;
+  if (beat_ns && b.lower_bound_ns >= beat_ns)
+    return error_set (err, ERR_infeasible, "no plan is so fast, whatever its sections");
+  with.effort.beat_ns = 0;
   with.least_ns = b.lower_bound_ns;
   if (!ways_solve (&with, a, out, err))
     return false;
@@ -66,7 +70,7 @@ static bool widen_bound (const trace *t, const solve_options *o, const effort *e
   s->bound.lower_bound_ns = c->lower_bound_ns;
   s->bound.by = c->bound_by;
   s->bound.proof = c->proof;
-  if (s->plan->predicted.step_ns > solve_enough_ns (e->gap_ppm, c->lower_bound_ns))
+  if (s->plan->predicted.step_ns > solve_enough_of (e, c->lower_bound_ns))
     c->limit_met = had.limit_met ? had.limit_met : "ticks";
   return true;
 }
@@ -75,7 +79,7 @@ static bool take_published (const trace *t, const solve_options *o, const effort
                             solution *s, error *err) {
   search_place from = { s->plan->predicted.step_ns, 0, 0 }, to = from;
   const plan *ours = s->plan;
-  if (!published_take (t, o, e->gap_ppm, a, s, err))
+  if (!published_take (t, o, e, a, s, err))
     return false;
   if (s->plan != ours && s->plan->n_recomputes && !o->sections && !widen_bound (t, o, e, a, s, err))
     return false;
@@ -107,10 +111,13 @@ bool search_solve (const trace *t, const solve_options *o, const effort *e, aren
   error why = { 0 };
   full.limit_ticks = full.limit_ticks ? full.limit_ticks : search_default_ticks (t, o);
   bool open = is_open (o, &full);
+  if (!o->sections)
+    full.beat_ns = 0;
   bool ok = search_own (t, o, &full, a, out, &why);
   if (ok && out->plan && open)
     ok = take_published (t, o, &full, a, out, &why);
-  else if (!ok && open && !solve_stops (o) && (why.code == ERR_infeasible || why.code == ERR_limit))
+  else if (!ok && open && !full.beat_ns && !solve_stops (o) &&
+           (why.code == ERR_infeasible || why.code == ERR_limit))
     ok = published_alone (t, o, a, out, err) && out->plan;
   if (!ok && err && !err->code)
     *err = why;

@@ -18,7 +18,7 @@ bool solve_certify (const trace *t, const solve_options *o, const char *found_by
                     error *err) MUST_CHECK;
 
 /* No bound but compute is known of the solution's plan. */
-bool solve_certify_by_compute (const trace *t, const solve_options *o, int64_t gap_ppm, solution *s,
+bool solve_certify_by_compute (const trace *t, const solve_options *o, const effort *e, solution *s,
                                arena *a, error *err) MUST_CHECK;
 
 /* The limit of ticks where none is given. */

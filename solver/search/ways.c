@@ -15,7 +15,12 @@ int64_t ways_best_ns (const ways *m) {
 }
 
 bool ways_near (const ways *m, int64_t step_ns) {
-  return step_ns != INT64_MAX && step_ns <= solve_enough_ns (m->effort.gap_ppm, m->least_ns);
+  return step_ns != INT64_MAX && step_ns <= solve_enough_of (&m->effort, m->least_ns);
+}
+
+/* The best is good enough in any case, the caller said: nothing comes behind it. */
+static bool is_granted (const ways *m) {
+  return ways_best_ns (m) <= m->effort.enough_ns;
 }
 
 bool ways_is_over (const ways *m) {
@@ -117,7 +122,7 @@ static bool certify (ways *m, solution *s, error *err) {
                   .bound_by = s->bound.by,
                   .covers = covers (m, ns == m->compute_ns, keeps, err),
                   .found_by = had->found_by,
-                  .enough_ns = solve_enough_ns (m->effort.gap_ppm, ns),
+                  .enough_ns = solve_enough_of (&m->effort, ns),
                   .limit_met = had->limit_met ? had->limit_met : "ticks" };
   if (!c.covers || !prove (m, drops, &s->bound.proof, err))
     return false;
@@ -131,7 +136,10 @@ static bool certify (ways *m, solution *s, error *err) {
 static bool say_why (ways *m, solution *s, error *err) {
   char plain[UNITS_TEXT], step[UNITS_TEXT], cut[128] = "";
   if (m->plain_ns == INT64_MAX || !m->plain_ns)
-    snprintf (plain, sizeof plain, m->plain_ns ? "does not fit" : "cannot be as fast");
+    snprintf (plain, sizeof plain, "%s",
+              m->plain_ns      ? "does not fit"
+              : is_granted (m) ? "was not needed"
+                               : "cannot be as fast");
   else
     units_time (plain, m->plain_ns);
   if (m->o->sections)
@@ -192,12 +200,16 @@ static bool always (const ways *m) {
   return m != NULL;
 }
 
+static bool not_granted (const ways *m) {
+  return !is_granted (m);
+}
+
 static bool is_easy (const ways *m) {
   return m->easy;
 }
 
 static bool not_easy (const ways *m) {
-  return !m->easy;
+  return !m->easy && !is_granted (m);
 }
 
 static bool may_cut (const ways *m) {

@@ -11,7 +11,7 @@
 typedef struct ways_request {
   const trace *trace;
   const solve_options *options;
-  effort effort;    /* limit_ticks, gap_ppm and place_bytes; the others are the search's own */
+  effort effort;    /* limit_ticks, gap_ppm, enough_ns and place_bytes; the others are its own */
   int64_t least_ns; /* no plan is faster; 0: by compute */
 } ways_request;
 

@@ -64,8 +64,8 @@ bool ways_quick (ways *m, error *err) {
   variant_value value;
   if (!variant_try (m->t, &as_it_is, m->o, 0, m->scratch, &value, err))
     return false;
-  m->easy = value.step_ns != INT64_MAX &&
-            value.step_ns <= solve_enough_ns (m->effort.gap_ppm, m->compute_ns);
+  m->easy =
+      value.step_ns != INT64_MAX && value.step_ns <= solve_enough_of (&m->effort, m->compute_ns);
   return m->easy || m->o->threads < 2 || only_drops (m) || is_large (m) || begin_beside (m, err);
 }
 

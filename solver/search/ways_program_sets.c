@@ -82,7 +82,8 @@ static effort in_full (const ways *m) {
   int64_t gap_ppm = m->effort.gap_ppm;
   gap_ppm = gap_ppm ? gap_ppm : tuned (m->o->tuning, TUNE_program_sets_gap_ppm);
   effort how = m->effort;
-  how.enough_ns = m->least_ns + units_scale (m->least_ns, gap_ppm, 1000000);
+  how.gap_ppm = gap_ppm;
+  how.enough_ns = solve_enough_of (&how, m->least_ns);
   how.gap_ppm = 1;
   how.rough = true;
   return how;

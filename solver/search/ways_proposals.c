@@ -60,7 +60,8 @@ static bool search_drops (ways *m, const variant *cut, bool keeps, bool *barred,
                           .options = m->o,
                           .guide = cut || !m->program.fits ? NULL : &m->program,
                           .keeps = keeps,
-                          .limit_ticks = ticks > least ? ticks : least };
+                          .limit_ticks = ticks > least ? ticks : least,
+                          .enough_ns = m->effort.enough_ns };
   if (!recompute_search (&q, m->arena, &r, err))
     return false;
   m->ticks += r.ticks;

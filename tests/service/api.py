@@ -262,7 +262,7 @@ def _ ():
 def _ ():
   r = s.ask ("POST", "/v1/traces?fingerprint=alex.64", trace_bytes)
   assert r.json ()["fingerprint"] == "alex.64"
-  s.job ("curves", {"trace": trace, "points": 6, "limit_ticks": 1000})
+  s.job ("curves", {"trace": trace, "points": 6, "limit_ticks": 1000, "sections": "off", "order": "as-is"})
   problem (s.ask ("GET", "/v1/advice?fingerprint=nobody"), 404, "unknown-profile")
   a = s.ask ("GET", "/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000").json ()
   assert a["fits"] and a["memory_mib"] * (1 << 20) >= a["memory_bytes"] >= a["device_peak_bytes"]
@@ -273,7 +273,7 @@ def _ ():
 
 @claim ("results as tables for spreadsheets, pictures, and steps for a trace viewer")
 def _ ():
-  curve = s.job ("curves", {"trace": trace, "points": 6, "limit_ticks": 1000})
+  curve = s.job ("curves", {"trace": trace, "points": 6, "limit_ticks": 1000, "sections": "off", "order": "as-is"})
   path = curve["links"]["result"]
   for r in (s.ask ("GET", path + "?format=csv"), s.ask ("GET", path, None, {"Accept": "text/csv"})):
     assert r.status == 200 and r.headers["Content-Type"].startswith ("text/csv")
