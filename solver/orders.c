@@ -220,7 +220,7 @@ static bool try_as_it_is (ordering *n, int64_t ticks, error *err) {
   return is_over (n, least (n, step_ns)) || try_order (n, false, &n->at[0], ticks, err);
 }
 
-/* A little effort for each, the rest for the most promising. */
+/* A little effort for each, the rest for the most promising; in a hurry nothing is done twice. */
 static bool try_all (ordering *n, order_tried **best, error *err) {
   int64_t rest = n->limit_ticks - n->count * n->look_ticks;
   if (!look_at_all (n, err))
@@ -228,7 +228,7 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
   if (!is_over (n, least (n, step_ns))) {
     order_tried *first = least (n, promise_ns);
     if (!try_order (n, false, first, rest, err) ||
-        (n->looks_without_cuts && first != n->at &&
+        (n->looks_without_cuts && first != n->at && n->o->level != LEVEL_QUICK &&
          !try_as_it_is (n, rest / tuned (n->o->tuning, TUNE_order_second_part), err)))
       return false;
   }
