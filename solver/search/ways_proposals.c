@@ -40,6 +40,8 @@ bool ways_cuts (ways *m, error *err) {
   const sections_family *f = &m->family;
   bool swaps = m->o->recompute != RECOMPUTE_ONLY;
   int64_t least = tuned (m->o->tuning, TUNE_search_cuts_least) * (int64_t)m->t->n_ops;
+  int64_t floor = tuned (m->o->tuning, TUNE_search_cuts_floor);
+  least = least > floor ? least : floor;
   int64_t ticks = ways_share (m, tuned (m->o->tuning, TUNE_search_cuts_part));
   if (!sections_search (m->t, m->o, ticks > least ? ticks : least, m->arena, &m->family, err))
     return false;

@@ -99,7 +99,7 @@ static bool propose_all (const trace *t, const solve_options *o, arena *a, arena
   for (int i = 0; i < (fixed ? 1 : TRIES); i++) {
     int64_t parts = fixed ? o->section_parts : tuned (o->tuning, TUNE_cuts_parts + (tuning_id)i);
     if (parts > t->batch)
-      return true;
+      continue;
     for (int form = 0; form < SECTIONS_FORMS; form++) {
       variant v;
       if (!allowed (o, (sections_form)form))
