@@ -3,9 +3,9 @@
    goes the thing that fits there best, or none does and the stretch is lost up to its lower
    neighbour. Things of many windows count as one block from the first of them to the last, so this
    is an order of things, and where they lie is for the rounds to say. */
-#include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "solver/place/offsets.h"
 
 typedef struct block {
@@ -24,7 +24,7 @@ typedef struct skyline {
   block *blocks;   /* by their first moments */
   int32_t *unlaid; /* per block, and behind the last: the next that is not laid, or itself */
   stretch *at;     /* a ring */
-  int32_t n_stretches, lowest, moments;
+  int32_t n_stretches, moments;
   int64_t *offset; /* per thing */
   int64_t *ticks;
 } skyline;
@@ -80,12 +80,7 @@ static int32_t merge (skyline *s, int32_t a, int32_t b) {
   if (a == b || s->at[a].height != s->at[b].height)
     return b;
   s->at[a].length += s->at[b].length;
-  int32_t next = s->at[b].next;
-  if (next == a || next == b) {
-    link (s, a, a);
-    return a;
-  }
-  link (s, a, next);
+  link (s, a, s->at[b].next);
   return a;
 }
 
@@ -106,7 +101,7 @@ static int32_t split (skyline *s, int32_t x, int32_t skip, int32_t length, int64
   if (skip > 0) {
     s->at[x].length = skip;
     here = add (s, old);
-    link (s, here, old.next == x ? x : old.next);
+    link (s, here, old.next);
     link (s, x, here);
   }
   s->at[here].from = (old.from + skip) % s->moments;
@@ -115,14 +110,11 @@ static int32_t split (skyline *s, int32_t x, int32_t skip, int32_t length, int64
   if (rest > 0) {
     int32_t tail =
         add (s, (stretch){ old.height, (old.from + skip + length) % s->moments, rest, here, here });
-    int32_t next = s->at[here].next;
-    link (s, tail, next == here ? here : next);
+    link (s, tail, s->at[here].next);
     link (s, here, tail);
   }
-  int32_t left = s->at[here].before;
-  here = skip == 0 && left != here ? merge (s, left, here) : here;
-  int32_t right = s->at[here].next;
-  return rest == 0 && right != here ? merge (s, here, right) : here;
+  here = skip == 0 ? merge (s, s->at[here].before, here) : here;
+  return rest == 0 ? merge (s, here, s->at[here].next) : here;
 }
 
 /* ---- blocks ---- */
@@ -152,7 +144,7 @@ static bool fits_better (const skyline *s, const block *x, const block *y) {
   return x->length != y->length ? x->length > y->length : a > b;
 }
 
-/* The best of those that begin in [from, end) and end by `limit` moments behind `start`. */
+/* The best of those that begin in [from, end) and end within the stretch. */
 static void look (skyline *s, const stretch *at, int32_t from, int32_t end, int32_t *best) {
   int32_t n = s->p->n_things;
   for (int32_t i = next_unlaid (s, first_from (s, from)); i < n && s->blocks[i].from < end;
@@ -168,7 +160,7 @@ static void look (skyline *s, const stretch *at, int32_t from, int32_t end, int3
 static int32_t best_for (skyline *s, int32_t x) {
   const stretch *at = &s->at[x];
   int32_t best = -1, end = at->from + at->length;
-  look (s, at, at->from, end < s->moments ? end : s->moments, &best);
+  look (s, at, at->from, (int32_t)min_of (end, s->moments), &best);
   if (end > s->moments)
     look (s, at, 0, end - s->moments, &best);
   return best;
@@ -182,9 +174,9 @@ static void lay (skyline *s, int32_t i, int64_t offset) {
 /* Nothing fits there: it is as high as its lower neighbour. */
 static int32_t give_up (skyline *s, int32_t x) {
   int32_t a = s->at[x].before, b = s->at[x].next;
-  s->at[x].height = s->at[a].height < s->at[b].height ? s->at[a].height : s->at[b].height;
+  s->at[x].height = min_of (s->at[a].height, s->at[b].height);
   x = merge (s, a, x);
-  return s->at[x].next != x ? merge (s, x, s->at[x].next) : x;
+  return merge (s, x, s->at[x].next);
 }
 
 /* Those that are there all the time lie below all others. */
@@ -241,7 +233,7 @@ bool offsets_skyline (const offset_problem *p, bool by_area, arena *a, int64_t *
   if (!s.blocks || !s.unlaid || !s.at)
     return false;
   for (int32_t i = 0; i < p->n_windows; i++)
-    s.moments = p->windows[i].end > s.moments ? p->windows[i].end : s.moments;
+    s.moments = (int32_t)max_of (s.moments, p->windows[i].end);
   for (int32_t i = 0; i < n; i++) {
     s.blocks[i] = block_of (&s, i);
     s.unlaid[i] = i;

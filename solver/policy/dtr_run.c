@@ -297,13 +297,6 @@ static bool can_go (const dtr_request *q, int32_t x) {
   return false;
 }
 
-static bool has_writer (const dtr_request *q, int32_t x) {
-  for (int32_t i = q->uses->offset[x]; i < q->uses->offset[x + 1]; i++)
-    if (list_has (&q->trace->ops[q->uses->at[i].op].writes, x))
-      return true;
-  return false;
-}
-
 static bool list_touched (run *r) {
   const trace *t = r->t;
   const uses *u = r->q->uses;
@@ -340,7 +333,7 @@ static bool begin (run *r) {
     r->first[x] = uses_first (r->q->uses, x);
     r->last[x] = uses_last (r->q->uses, x);
     r->may_go[x] = can_go (r->q, x);
-    r->always[x] = t->tensors[x].persistent || !has_writer (r->q, x);
+    r->always[x] = t->tensors[x].persistent || uses_version (r->q->uses, x, t->n_ops) == 0;
   }
   return list_touched (r);
 }

@@ -32,7 +32,7 @@ bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, b
     int32_t writer = NO_OP;
     for (int32_t i = u.offset[x]; i + 1 < u.offset[x + 1]; i++) {
       int32_t after = u.at[i].op, before = u.at[i + 1].op;
-      if (list_has (&t->ops[after].writes, x))
+      if (uses_writes (&u, x, i))
         writer = after;
       if (writer == NO_OP || before - after < 2 || reach[before] == reach[after + 1] ||
           (q->cheap && !q->cheap[writer]))

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Cuts, drops, and both: each proposes, by quick plans, and of each kind the best is solved in full
    with most of the ticks, the next with fewer. */
+#include "base/order.h"
 #include "solver/search/ways_inner.h"
 
 static void propose (ways *m, const variant *v, const variant_value *value, ways_source from) {
@@ -40,10 +41,9 @@ bool ways_cuts (ways *m, error *err) {
   const sections_family *f = &m->family;
   bool swaps = m->o->recompute != RECOMPUTE_ONLY;
   int64_t least = tuned (m->o->tuning, TUNE_search_cuts_least) * (int64_t)m->t->n_ops;
-  int64_t floor = tuned (m->o->tuning, TUNE_search_cuts_floor);
-  least = least > floor ? least : floor;
   int64_t ticks = ways_share (m, tuned (m->o->tuning, TUNE_search_cuts_part));
-  if (!sections_search (m->t, m->o, ticks > least ? ticks : least, m->arena, &m->family, err))
+  ticks = max_of (ticks, max_of (least, tuned (m->o->tuning, TUNE_search_cuts_floor)));
+  if (!sections_search (m->t, m->o, ticks, m->arena, &m->family, err))
     return false;
   m->ticks += f->ticks;
   for (int32_t i = 0; i < cuts_to_solve (m); i++)
