@@ -130,7 +130,7 @@ START_TEST (only_so_many_units_are_cut_finely) {
   for (int32_t i = 0; i < s.singles.count; i++)
     s.share[i] = 0.5;
   make (&s, LAYOUT_MIDDLE, true, a, &l);
-  parts_rule every = { MOST_SECTIONS, INT32_MAX, 1600, NULL };
+  parts_rule every = { .most = MOST_SECTIONS, .splits = INT32_MAX, .far_latencies = 1600 };
   int32_t *all = NEW (a, l.step.units.count, int32_t, &err), finer = 0;
   int32_t *none = NEW (a, l.step.units.count, int32_t, &err);
   ck_assert (all && none && parts_choose (&l.step.gaps, &s.dev, l.share, &every, a, all, &err) &&
@@ -319,7 +319,7 @@ START_TEST (parts_are_small_where_memory_is_scarce) {
   set (&s, "inception3", 128, 60, a);
   solve_shares (&s, a);
   make (&s, LAYOUT_MIDDLE, true, a, &l);
-  parts_rule rule = { .most = INT32_MAX, .far_latencies = 1600, NULL };
+  parts_rule rule = { .most = INT32_MAX, .far_latencies = 1600 };
   ck_assert (parts_choose (&l.step.gaps, &s.dev, l.share, &rule, a, l.of, &err));
   int64_t least = INT64_MAX, most = 0;
   int32_t pairs = 0;
