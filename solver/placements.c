@@ -98,24 +98,26 @@ static bool is_over (const trying *w) {
   return solve_stops (w->p->o) || (w->best.plan && is_enough (w->p, &w->best));
 }
 
-/* The shares that are looked at, from above; and then, by halving, some between the best and the
-   next one above it: from there on up stretches no longer fit, and a plan loses at once. */
+/* The shares that are looked at, from above, and lower ones while those are better; and then, by
+   halving, some between the best and the next one above it: from there on up stretches no longer
+   fit, and a plan loses at once. */
 static bool look_at_shares (trying *w, int64_t ticks, error *err) {
-  int64_t above = 1000000, least = 1000000;
+  int64_t above = 1000000, share = 1000000;
   for (tuning_id i = TUNE_arena_counted_ppm; i <= TUNE_arena_counted_ppm_last; i++) {
+    int64_t was = share;
     if (w->best.plan && is_over (w))
       return true;
-    if (!try_share (w, tuned (w->o.tuning, i), ticks, err))
+    share = tuned (w->o.tuning, i);
+    if (!try_share (w, share, ticks, err))
       return false;
+    above = w->winner == share ? was : above;
   }
-  for (tuning_id i = TUNE_arena_counted_ppm; i <= TUNE_arena_counted_ppm_last; i++) {
-    int64_t share = tuned (w->o.tuning, i);
-    above = share > w->winner && share < above ? share : above;
-    least = share < least ? share : least;
-  }
-  for (; w->winner == least && least > ARENA_STEP && !is_over (w); least -= ARENA_STEP)
-    if (!try_share (w, least - ARENA_STEP, ticks, err))
+  while (w->winner == share && share > ARENA_STEP && !is_over (w)) {
+    share -= ARENA_STEP;
+    if (!try_share (w, share, ticks, err))
       return false;
+    above = w->winner == share ? share + ARENA_STEP : above;
+  }
   for (int i = 0; i < ARENA_HALVINGS && w->best.plan && !is_over (w); i++) {
     int64_t between = w->winner + (above - w->winner) / 2;
     if (!try_share (w, between, ticks, err))

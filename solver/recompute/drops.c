@@ -114,6 +114,13 @@ static bool list_chosen (const drop_list *list, const drop_choice *choice, arena
   return true;
 }
 
+int64_t drops_again_ns (const trace *t, const recompute *r) {
+  int64_t ns = 0;
+  for (int32_t i = 0; i < r->ops.count; i++)
+    ns += t->ops[r->ops.at[i]].ns + t->ops[r->ops.at[i]].gap_ns;
+  return ns;
+}
+
 bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, recompute **out,
                     int32_t *count, error *err) {
   assert (list->trace && list->uses && choice->chosen);
@@ -127,7 +134,8 @@ bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, 
   *out = NEW (a, n, recompute, err); /* an entry makes at least one of them again */
   if (!*out)
     return false;
-  for (int32_t k = 0; k < t->n_ops; k++) {
+  int64_t left_ns = choice->most_ns ? choice->most_ns : INT64_MAX;
+  for (int32_t k = 0; k < t->n_ops && left_ns >= 0; k++) {
     for (int32_t i = k ? first[k - 1] : -1; i >= 0; i = next[i]) {
       w.again.away[list->at[i].tensor] = choice->chosen[i];
       w.wanted[list->at[i].tensor] = list->at[i].before;
@@ -140,9 +148,12 @@ bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, 
         if (w.again.away[x] && !remake_has (&w.again, x) && !remake_request (&w.again, x))
           w.again.away[x] = 0;
       }
-    if (w.again.n_ops > 0 && *count < n &&
-        !remake_put (&w.again, is_wanted, &w, &(*out)[(*count)++], err))
+    if (w.again.n_ops == 0 || *count == n)
+      continue;
+    recompute *r = &(*out)[(*count)++];
+    if (!remake_put (&w.again, is_wanted, &w, r, err))
       return false;
+    left_ns -= drops_again_ns (t, r);
   }
   return !w.again.full;
 }

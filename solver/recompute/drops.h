@@ -50,7 +50,11 @@ typedef struct drop_choice {
   bool keeps_first; /* with it: also what could be made again */
   bool replaces; /* other outputs of copies take their places though they were not dropped, so that
                     they can go until then */
+  int64_t most_ns; /* the list ends at the entry with which more than that runs again; 0: never */
 } drop_choice;
+
+/* Compute that an entry adds to the step. */
+int64_t drops_again_ns (const trace *t, const recompute *r);
 
 /* Entries for the drops chosen, in `a`. One that cannot be made again is left alone. */
 bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, recompute **out,

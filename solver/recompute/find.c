@@ -39,11 +39,13 @@ static bool find_drops (finding *f, error *err) {
   return drops_find (&q, f->arena, &f->drops, &f->n_drops, &f->barred, err);
 }
 
-/* The entries of a set, in `a`. */
-static bool entries_of (const finding *f, const drop_set *set, arena *a, recompute **out,
-                        int32_t *count, error *err) {
+/* The entries of a set, in `a`; those up to most_ns, if that is not 0. */
+static bool entries_of (const finding *f, const drop_set *set, int64_t most_ns, arena *a,
+                        recompute **out, int32_t *count, error *err) {
   drop_list list = { f->rw.trace, &f->uses, f->drops, f->n_drops };
-  drop_choice c = { .chosen = set->chosen, .near_ns = set->near_ns, .keeps = f->keeps };
+  drop_choice c = {
+    .chosen = set->chosen, .near_ns = set->near_ns, .keeps = f->keeps, .most_ns = most_ns
+  };
   return drops_entries (&list, &c, a, out, count, err);
 }
 
@@ -51,7 +53,7 @@ bool find_variant (finding *f, const drop_set *set, arena *a, variant *out, erro
   assert (set->chosen && out);
   *out = *f->cut;
   out->name = "recompute";
-  return entries_of (f, set, a, &out->recomputes, &out->n_recomputes, err);
+  return entries_of (f, set, 0, a, &out->recomputes, &out->n_recomputes, err);
 }
 
 /* The best few, no two alike in cost: sets that cost the same are mostly the same set. */
@@ -78,27 +80,53 @@ static double dear_ns (const finding *f) {
                            : (double)f->rw_ns / (double)f->o->budget_bytes);
 }
 
-bool find_price (finding *f, error *err) {
+/* In a simulation, an op takes longer; without a link, it is only counted. */
+static int64_t ticks_of (const finding *f, int64_t n_ops) {
+  return n_ops / (f->pricing.swaps ? 4 : 16);
+}
+
+static void set_price (finding *f, const drops_price *p) {
+  f->now.compute_ns = p->compute_ns;
+  f->now.stall_ns = p->stall_ns;
+  f->now.ns = p->compute_ns + units_scale (p->stall_ns, f->stall_ppm, 1000000);
+  if (p->lacking_bytes > 0)
+    f->now.ns += p->compute_ns / 4 + (int64_t)((double)p->lacking_bytes * dear_ns (f));
+}
+
+bool find_price_below (finding *f, int64_t most_ns, error *err) {
   assert (f->now.chosen && f->scratch);
+  const trace *t = f->rw.trace;
+  int64_t worst_ns = f->n_kept == KEPT_SETS ? f->kept[KEPT_SETS - 1].ns : INT64_MAX;
+  most_ns = most_ns > worst_ns ? most_ns : worst_ns;
   arena_mark mark = arena_here (f->scratch);
-  drops_price price;
+  drops_price price = { .compute_ns = f->rw_ns };
   recompute *entries;
   int32_t n;
-  bool ok = entries_of (f, &f->now, f->scratch, &entries, &n, err) &&
-            drops_price_of (&f->pricing, entries, n, f->room_bytes, f->scratch, &price, err);
+  if (!entries_of (f, &f->now, most_ns > f->rw_ns ? most_ns - f->rw_ns : 1, f->scratch, &entries,
+                   &n, err))
+    return false;
+  for (int32_t i = 0; i < n; i++) {
+    price.compute_ns += drops_again_ns (t, &entries[i]);
+    price.n_ops += entries[i].ops.count;
+  }
+  bool is_below = price.compute_ns <= most_ns, ok = true;
+  if (is_below)
+    ok = drops_price_of (&f->pricing, entries, n, f->room_bytes, f->scratch, &price, err);
+  else
+    price.n_ops += entries[n - 1].before; /* that far the step was walked */
   arena_back (f->scratch, mark);
   if (!ok)
     return false;
   f->priced++;
-  /* In a simulation, an op takes longer; without a link, it is only counted. */
-  f->ticks += price.n_ops / (f->pricing.swaps ? 4 : 16);
-  f->now.compute_ns = price.compute_ns;
-  f->now.stall_ns = price.stall_ns;
-  f->now.ns = price.compute_ns + units_scale (price.stall_ns, f->stall_ppm, 1000000);
-  if (price.lacking_bytes > 0)
-    f->now.ns += price.compute_ns / 4 + (int64_t)((double)price.lacking_bytes * dear_ns (f));
-  remember (f);
+  f->ticks += ticks_of (f, price.n_ops);
+  set_price (f, &price);
+  if (is_below)
+    remember (f);
   return true;
+}
+
+bool find_price (finding *f, error *err) {
+  return find_price_below (f, INT64_MAX, err);
 }
 
 bool find_is_wild (const finding *f) {
