@@ -2,6 +2,7 @@
 /* Cuts, drops, and both: each proposes, by quick plans, and of each kind the best is solved in full
    with most of the ticks, the next with fewer. */
 #include "base/order.h"
+#include "base/units.h"
 #include "solver/search/ways_inner.h"
 
 static void propose (ways *m, const variant *v, const variant_value *value, ways_source from) {
@@ -52,7 +53,10 @@ bool ways_cuts (ways *m, error *err) {
   return solve_proposals (m, err);
 }
 
-static bool search_drops (ways *m, const variant *cut, bool keeps, bool *barred, error *err) {
+/* *barred: something could be made again only from what is dead, and the best is not near enough
+   without it. *quick_ns: what a quick plan of the best set takes. */
+static bool search_drops (ways *m, const variant *cut, bool keeps, bool *barred, int64_t *quick_ns,
+                          error *err) {
   recompute_result r;
   /* room for all prefixes: a price is a quarter of the ops */
   int64_t least = tuned (m->o->tuning, TUNE_search_prefixes) * (int64_t)m->t->n_ops;
@@ -70,6 +74,7 @@ static bool search_drops (ways *m, const variant *cut, bool keeps, bool *barred,
   m->drops_tried += r.tried;
   ways_source from = keeps ? FROM_KEEPING : cut ? FROM_BOTH : FROM_DROPS;
   *barred = r.barred && !ways_near (m, r.value.step_ns);
+  *quick_ns = r.value.step_ns;
   propose (m, &r.best, &r.value, from);
   if (r.bold_value.compute_ns < r.value.step_ns && r.bold_value.step_ns != r.value.step_ns &&
       m->o->recompute != RECOMPUTE_ONLY)
@@ -77,20 +82,31 @@ static bool search_drops (ways *m, const variant *cut, bool keeps, bool *barred,
   return true;
 }
 
+/* Nothing that a full search does to a quick plan brings it down from there. */
+static bool is_far (const ways *m, int64_t quick_ns) {
+  int64_t far_ppm = tuned (m->o->tuning, TUNE_search_far_ppm);
+  return quick_ns < INT64_MAX && quick_ns > units_scale (ways_best_ns (m), far_ppm, 1000000);
+}
+
 bool ways_drops (ways *m, error *err) {
   bool barred;
-  return search_drops (m, NULL, false, &barred, err) &&
-         (!barred || search_drops (m, NULL, true, &barred, err)) && solve_proposals (m, err);
+  int64_t quick_ns;
+  return search_drops (m, NULL, false, &barred, &quick_ns, err) &&
+         (!barred || search_drops (m, NULL, true, &barred, &quick_ns, err)) &&
+         solve_proposals (m, err);
 }
 
 bool ways_both (ways *m, error *err) {
   const sections_family *f = &m->family;
-  for (int32_t i = 0; i < cuts_to_solve (m) && !ways_is_over (m); i++) {
+  int64_t quick_ns = 0;
+  for (int32_t i = 0; i < cuts_to_solve (m) && !ways_is_over (m) && !is_far (m, quick_ns); i++) {
     bool barred;
     if (f->values[i].compute_ns >= ways_best_ns (m))
       continue;
-    if (!search_drops (m, &f->at[i], false, &barred, err) ||
-        (barred && !search_drops (m, &f->at[i], true, &barred, err)))
+    if (!search_drops (m, &f->at[i], false, &barred, &quick_ns, err))
+      return false;
+    if (barred && !is_far (m, quick_ns) &&
+        !search_drops (m, &f->at[i], true, &barred, &quick_ns, err))
       return false;
   }
   return solve_proposals (m, err);
