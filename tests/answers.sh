@@ -11,17 +11,17 @@ says() { grep -qE -- "$1" out || { echo "not said: $1"; cat out; return 1; }; }
 complains() { grep -qE -- "$1" err || { echo "not said: $1"; cat err; return 1; }; }
 last() { tail -n 1 out | grep -qE -- "$1" || { echo "not the last line: $1"; tail -n 3 out; return 1; }; }
 
-"$ferry" zoo -q resnet18 --batch 32 --image 128 -d v100 -o net.json || exit 1
+"$ferry" zoo -q resnet18 --batch 32 --image 128 --depth-divisor 2 -d v100 -o net.json || exit 1
 "$ferry" zoo -q alexnet --batch 64 --image 96 --width-divisor 2 -d v100 -o alex.json || exit 1
 sed 's/"confidence": *"exact"/"confidence": "approximate: sizes"/' net.json >guess.json
 
 covers() { # what is said of any plan is true of it: with more allowed a plan is below that bound
-  run 0 solve net.json -b 50% --swap-only -o swaps.json && last 'above what any plan that only swaps can reach; --recompute auto( or --sections auto)? may do better$' || return 1
+  run 0 solve net.json -b 50% --swap-only --limit 20000 -o swaps.json && last 'above what any plan that only swaps can reach; --recompute auto( or --sections auto)? may do better$' || return 1
   tail -n 1 out >swaps.said
-  run 0 solve net.json -b 50% --swap-only --json && says '"option": ?"--recompute auto"' || return 1
+  run 0 solve net.json -b 50% --swap-only --limit 20000 --json && says '"option": ?"--recompute auto"' || return 1
   local bound other
   bound=$(number lower_bound_ns) other=$(number lower_bound_ns <(sed '/"others"/,$!d' out))
-  run 0 solve net.json -b 50% --limit 200000 -o drops.json && tail -n 1 out >drops.said &&
+  run 0 solve net.json -b 50% --limit 20000 -o drops.json && tail -n 1 out >drops.said &&
     [ "$(number step_ns drops.json)" -lt "$bound" ] && [ "$(number step_ns drops.json)" -ge "$other" ]
 }
 silent() { # where compute is reached no other option is named
@@ -58,14 +58,14 @@ neighbours() { # a point is as good as the plan of that budget alone, however ma
   python3 "$srcdir/tests/answers.py" "$ferry" net.json alex.json
 }
 wide() { # marked in table, JSON and TSV
-  run 0 curve net.json --budget 30%,45%,60% --limit 1 --json || return 1
+  run 0 curve alex.json --budget 60%,80%,100% --limit 1 --json || return 1
   python3 - <<'END' || return 1
 import json
 points = json.load (open ("out"))["points"]
 assert all (p["wide"] == (p["gap"] > 0.02) for p in points if p["predicted"]), points
 assert any (p["wide"] for p in points), points
 END
-  run 0 curve net.json --budget 30%,45%,60% --limit 1 && says '%\*' && says '^\* more than 2 % above the bound'
+  run 0 curve alex.json --budget 60%,80%,100% --limit 1 && says '%\*' && says '^\* more than 2 % above the bound'
 }
 units() { # a number alone is offered both ways
   local how

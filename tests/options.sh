@@ -16,6 +16,14 @@ END
 "$ferry" solve t.json --device titanx-pascal --limit 1000 -q -o p.json >/dev/null || exit 1
 export FERRY_DEVICE=titanx-pascal
 
+# A service that answers: without one, each line that asks for it would be tried again for three seconds.
+"$ferry" serve --state state --listen "unix:$work/socket" -q >serve.out 2>&1 &
+service=$!
+for ((i = 0; i < 500; i++)); do
+  [ -S socket ] || ! kill -0 $service 2>/dev/null && break
+  sleep 0.02
+done
+
 operands() {
   case $1 in
   prove | check | simulate | export | replay | explain) echo t.json p.json ;;
@@ -24,6 +32,7 @@ operands() {
   pack) echo t.json t.json ;;
   plot) echo t.json p.json ;;
   import) echo chakra t.json ;;
+  submit | advise | jobs) echo t.json --server "unix:$work/socket" ;;
   convert) echo t.json c.json ;;
   demo | devices | link | doctor | man | completion | version) ;;
   *) echo t.json ;;
@@ -105,4 +114,10 @@ put_together() {
 claim "a quantity out of its range is refused by its option's name" quantities_have_ranges
 claim "no value of an option ends a command by a signal" nothing_crashes
 claim "no options together end a command by a signal" put_together
+
+kill $service 2>/dev/null
+wait $service
+ended=$?
+in_order() { [ $ended = 0 ] || grep -q without-server serve.out || { echo "status $ended"; cat serve.out; }; }
+claim "the service that was asked all of that ends in order" in_order
 finish

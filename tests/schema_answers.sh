@@ -8,7 +8,7 @@ command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 python3 -c 'import jsonschema' 2>/dev/null || { echo "python3-jsonschema is not here"; exit 77; }
 schemas=$srcdir/data/schema
 
-"$ferry" zoo -q resnet18 --batch 16 --image 96 -d v100 -o net.json && "$ferry" zoo -q alexnet --batch 32 --image 64 --width-divisor 2 -d v100 -o alex.json &&
+"$ferry" zoo -q resnet18 --batch 16 --image 96 --depth-divisor 2 -d v100 -o net.json && "$ferry" zoo -q alexnet --batch 32 --image 64 --width-divisor 2 -d v100 -o alex.json &&
   "$ferry" solve -q net.json -b 60% --proof --limit 20000 -o plan.json >/dev/null && "$ferry" solve -q alex.json -b 70% --recompute auto --sections auto -o both.json --limit 20000 >/dev/null || exit 1
 sed 's/"granule_bytes": *[0-9]*/"granule_bytes": 65536/' "$srcdir/data/devices/titanx-pascal.json" >fine.json
 "$ferry" zoo vgg16 --batch 2 --width-divisor 8 --image 64 --classes 10 -d titanx-pascal -q -o small.json && "$ferry" solve -q small.json -d fine.json -b 80% --limit 20000 -o small.plan >/dev/null || exit 1
@@ -49,9 +49,9 @@ all() {
     answers solve net.json -p g10 -b 80% && answers solve net.json -p lru -b 10% && answers solve --policy list && answers prove net.json plan.json && answers explain net.json plan.json &&
     answers explain alex.json both.json && answers compare net.json -b 20MiB,60% --limit 1000 --policies ferry,ferry-all,lru,g10 && answers check net.json plan.json &&
     answers simulate net.json plan.json && answers simulate net.json plan.json --noise 10% && answers simulate net.json plan.json alex.json both.json && answers plot net.json plan.json &&
-    answers curve net.json -b 20MiB,50%,100% --limit 1000 && answers min-memory alex.json --limit 10 && answers min-memory alex.json -s 0% --limit 1 --host 1MiB &&
-    answers max-batch alexnet --image 64 --width-divisor 8 --classes 100 -d v100 -b 32MiB --limit 10 --fine 64 && answers pack alex.json small.json -d v100 -b 300MiB --points 3 --limit 10 --compare &&
-    answers pack alex.json small.json -d v100 -b 300MiB --points 3 --limit 10 --leave alex@5s && answers whatif net.json -d v100,p100 -b 20MiB,60% --limit 1000 &&
+    answers curve net.json -b 20MiB,50%,100% --limit 1000 && answers min-memory alex.json --limit 10 --sections off && answers min-memory alex.json -s 0% --limit 1 --host 1MiB &&
+    answers max-batch alexnet --image 64 --width-divisor 8 --classes 100 -d v100 -b 32MiB --limit 10 --fine 64 --most 256 && answers pack alex.json small.json -d v100 -b 300MiB --points 3 --limit 10 --sections off --compare &&
+    answers pack alex.json small.json -d v100 -b 300MiB --points 3 --limit 10 --sections off --leave alex@5s && answers whatif net.json -d v100,p100 -b 20MiB,60% --limit 1000 &&
     answers import net.txt && answers convert net.json -o plain.json && answers convert plan.json -f packed -o packed.json && answers rewrite net.json plan.json -o rewritten.json &&
     answers export net.json plan.json --chrome steps.json && answers man solve && answers completion && answers torch-path && answers doctor && answers doctor net.json plan.json &&
     answers link && answers replay small.json small.plan && answers replay small.json small.plan --compute real --steps 2 --compare &&

@@ -8,7 +8,7 @@ command -v python3 >/dev/null || { echo "python3 is not here"; exit 77; }
 export LC_ALL=C.UTF-8
 
 "$ferry" zoo -q alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 -d v100 -o a.json &&
-  "$ferry" zoo -q resnet18 --batch 32 -d v100 -o large.json && "$ferry" solve -q a.json -b 80% --limit 100 -o p.json >/dev/null || exit 1
+  "$ferry" zoo -q resnet18 --batch 32 --depth-divisor 2 -d v100 -o large.json && "$ferry" solve -q a.json -b 80% --limit 100 -o p.json >/dev/null || exit 1
 
 # fits COLUMNS HEAD COMMAND...: no line of the table that begins with HEAD, nor its note, is wider
 fits() {
@@ -30,11 +30,11 @@ tables() {
   local columns
   for columns in 80 40; do
     fits $columns budget curve a.json --points 3 --limit 10 --sections off --order as-is && fits $columns policy compare a.json -b 80% --policies ferry,lru,g10 --limit 10 &&
-      fits $columns device whatif a.json -d v100,a100-40 -b 80% --limit 10 && fits $columns job pack a.json a.json -d v100,v100 --points 3 --limit 10 --compare || return 1
+      fits $columns device whatif a.json -d v100,a100-40 -b 80% --limit 10 && fits $columns job pack a.json a.json -d v100,v100 --points 3 --limit 10 --sections off --compare || return 1
   done
-  fits 80 way max-batch alexnet --image 64 --width-divisor 8 --classes 100 -d v100 -b 32MiB --limit 10 --fine 64
+  fits 80 way max-batch alexnet --image 64 --width-divisor 8 --classes 100 -d v100 -b 32MiB --limit 10 --fine 64 --most 256
 }
-wide() { COLUMNS=40 run 0 pack a.json -d v100 --points 3 --limit 10 -q && grep -q '^left out, --wide shows: ' out && COLUMNS=40 run 0 pack a.json -d v100 --points 3 --limit 10 -q --wide && grep -q 'by itself' out && ! grep -q '^left out' out; }
+wide() { COLUMNS=40 run 0 pack a.json -d v100 --points 3 --limit 10 --sections off -q && grep -q '^left out, --wide shows: ' out && COLUMNS=40 run 0 pack a.json -d v100 --points 3 --limit 10 --sections off -q --wide && grep -q 'by itself' out && ! grep -q '^left out' out; }
 pictures() {
   local columns
   for columns in 80 40; do
@@ -46,8 +46,8 @@ END
   done
 }
 equal_cards() { # which of two is said, in the table and in the JSON
-  run 0 pack a.json a.json -d v100,v100 -b 300MiB --points 3 --limit 10 -q && grep -qE '^a +v100\.1 ' out && grep -qE '^a.2 +v100\.2 ' out &&
-    run 0 pack a.json a.json -d v100,v100 -b 300MiB --points 3 --limit 10 -q --json && grep -q '"card": *"v100.2"' out && grep -qE '"share": *[01]\b' out
+  run 0 pack a.json a.json -d v100,v100 -b 300MiB --points 3 --limit 10 --sections off -q && grep -qE '^a +v100\.1 ' out && grep -qE '^a.2 +v100\.2 ' out &&
+    run 0 pack a.json a.json -d v100,v100 -b 300MiB --points 3 --limit 10 --sections off -q --json && grep -q '"card": *"v100.2"' out && grep -qE '"share": *[01]\b' out
 }
 live() { # one line that is written over and gone in the end; nothing of it in a file, nothing of the search's inside
   python3 - "$ferry" <<'END'

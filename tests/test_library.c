@@ -39,7 +39,7 @@ static ferry_options for_share (const ferry_trace *t, const ferry_device *d, int
   ck_assert_msg (ferry_trace_need (t, d, &need, &err), "%s", err.text);
   o.device = d;
   o.budget_bytes = need.bytes / 100 * percent;
-  o.limit_ticks = 20000;
+  o.limit_ticks = 5000;
   return o;
 }
 
@@ -229,6 +229,7 @@ START_TEST (curves_and_packs) {
   ferry_options both = FERRY_INIT (ferry_options);
   both.budget_bytes = o.budget_bytes * 3 / 2;
   both.limit_ticks = 100;
+  both.sections = FERRY_SECTIONS_OFF; /* else each point has them tried, and none is asked for here */
   ferry_packing *packed = ferry_pack (jobs, 2, cards, 1, &both, &err);
   ck_assert_msg (packed != NULL, "%s", err.text);
   for (int i = 0; i < 2; i++) {

@@ -5,6 +5,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/order.h"
+
 #define SECOND ((int64_t)1000000000)
 enum { ANSWERING = 2, MOST_WAITERS = 256, MOST_STREAM_BYTES = 1 << 20, ALIVE_S = 15, LOOK_S = 3 };
 
@@ -18,6 +20,7 @@ struct desk {
   exchange *first, *last;      /* to be answered */
   exchange *waiting, *streams; /* lists without order */
   int n_waiting, n_streams, answering_now;
+  int64_t changes; /* so many were told */
   bool changed, draining, stop;
 };
 
@@ -44,15 +47,16 @@ bool desk_put (desk *d, exchange *e, void (*sleep) (exchange *e)) {
   return open;
 }
 
-/* The reply waits for a job: the exchange is kept aside, or answered at once where it must. */
-static bool put_aside (desk *d, exchange *e) {
+/* The reply waits for a job: the exchange is kept aside, or answered at once where it must. What
+   changed while the store was read may be missing in it, so then it is asked again. */
+static bool put_aside (desk *d, exchange *e, int64_t changes) {
   pthread_mutex_lock (&d->lock);
   bool room = d->n_waiting + d->n_streams < MOST_WAITERS && !d->draining;
   if (room) {
     e->next = d->waiting;
     d->waiting = e;
     d->n_waiting++;
-    d->changed = true; /* it may have changed since the store was read */
+    d->changed |= changes != d->changes;
     pthread_cond_signal (&d->change);
   } else {
     e->request.last = true;
@@ -62,10 +66,10 @@ static bool put_aside (desk *d, exchange *e) {
   return true;
 }
 
-static void answer (desk *d, exchange *e) {
+static void answer (desk *d, exchange *e, int64_t changes) {
   reply_free (&e->reply);
   routes_answer (d->service, e->route, &e->request, &e->reply);
-  if (e->reply.wait && put_aside (d, e))
+  if (e->reply.wait && put_aside (d, e, changes))
     return;
   e->handled = true;
   d->ready (d->context, e);
@@ -83,8 +87,9 @@ static void *answer_all (void *context) {
     d->first = e->next;
     d->last = d->first ? d->last : NULL;
     d->answering_now++;
+    int64_t changes = d->changes;
     pthread_mutex_unlock (&d->lock);
-    answer (d, e);
+    answer (d, e, changes);
     pthread_mutex_lock (&d->lock);
     d->answering_now--;
     pthread_cond_broadcast (&d->change);
@@ -191,18 +196,28 @@ static void feed (desk *d, exchange *e, bool look) {
   }
 }
 
+/* Until the next waiter's time is over, at most a quarter of a second, or until something changes.
+ */
+static void nap (desk *d) {
+  int64_t ns = SECOND / 4, now = service_now_ns ();
+  struct timespec until;
+  for (const exchange *e = d->waiting; e; e = e->next)
+    ns = min_of (ns, e->request.wait_until_ns - now);
+  if (d->changed || ns <= 0)
+    return;
+  clock_gettime (CLOCK_REALTIME, &until);
+  until.tv_nsec += ns;
+  until.tv_sec += until.tv_nsec / SECOND;
+  until.tv_nsec %= SECOND;
+  pthread_cond_timedwait (&d->change, &d->lock, &until);
+}
+
 static void *watch (void *context) {
   desk *d = context;
   int64_t looked_ns = 0;
   pthread_mutex_lock (&d->lock);
   while (!d->stop) {
-    struct timespec until;
-    clock_gettime (CLOCK_REALTIME, &until);
-    until.tv_nsec += 250000000;
-    until.tv_sec += until.tv_nsec / SECOND;
-    until.tv_nsec %= SECOND;
-    if (!d->changed)
-      pthread_cond_timedwait (&d->change, &d->lock, &until);
+    nap (d);
     /* News of another replica may be lost with a connection. */
     bool late =
         store_is_shared (d->service->store) && service_now_ns () - looked_ns > LOOK_S * SECOND;
@@ -222,6 +237,7 @@ static void on_change (void *context) {
   desk *d = context;
   pthread_mutex_lock (&d->lock);
   d->changed = true;
+  d->changes++;
   pthread_cond_broadcast (&d->change);
   pthread_mutex_unlock (&d->lock);
 }

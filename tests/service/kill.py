@@ -25,7 +25,7 @@ def children (pid):
 
 def submit (n):
   body = {"trace": trace, "budget_bytes": budget, "limit_ticks": dice.choice (efforts), "sections": "off",
-          "seed": n}
+          "recompute": "off", "order": "as-is", "seed": n}
   try:
     r = s.ask ("POST", "/v1/schedules", body, timeout=20)
     if r.status in (200, 202): accepted[r.json ()["id"]] = body
@@ -109,7 +109,7 @@ def _ ():
   assert len (ids) == len (set (ids)) and set (i for i, b in accepted.items () if b) <= set (ids)
   for id in dice.sample (sorted (i for i, b in accepted.items () if b), 3):
     b = accepted[id]
-    ferry ("solve", "a.json", "--budget", f"{budget}B", "--limit", str (b["limit_ticks"]), "--sections", "off", "--seed", str (b["seed"]),
+    ferry ("solve", "a.json", "--budget", f"{budget}B", "--limit", str (b["limit_ticks"]), "--swap-only", "--seed", str (b["seed"]),
            "-o", "again.json", status=None)
     assert s.ask ("GET", f"/v1/schedules/{id}/files/plan").body == open ("again.json", "rb").read ()
 
