@@ -60,8 +60,8 @@ bool find_begin (finding *f, error *err) MUST_CHECK;
 void find_rank (finding *f, drop_ranking by);
 /* The cost of f->now; it is remembered if it is among the best. */
 bool find_price (finding *f, error *err) MUST_CHECK;
-/* As long as compute alone does not make it more than most_ns and than all that are remembered; else
-   what is known of it then. */
+/* The same, but no further than compute alone makes it more than most_ns and than all that are
+   remembered: then that much is known, and not remembered. */
 bool find_price_below (finding *f, int64_t most_ns, error *err) MUST_CHECK;
 /* Runs so much again that more of it is not worth a look: chains of chains grow without end. */
 bool find_is_wild (const finding *f);
