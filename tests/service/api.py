@@ -229,6 +229,17 @@ def _ ():
   assert r.status == 202 and 0.9 < time.time () - start < 20
   s.ask ("DELETE", r.headers["Location"])
 
+@claim ("who waits keeps the service's processors free")
+def _ ():
+  def cpu_s ():
+    with open (f"/proc/{s.process.pid}/stat") as f: fields = f.read ().rsplit (")", 1)[1].split ()
+    return (int (fields[11]) + int (fields[12])) / os.sysconf ("SC_CLK_TCK")
+  job = s.ask ("POST", "/v1/schedules", {**long, "seed": 7})
+  before = cpu_s ()
+  r = s.ask ("GET", job.headers["Location"], None, {"Prefer": "wait=3"})
+  assert r.json ()["state"] in ("queued", "running") and cpu_s () - before < 0.5, cpu_s () - before
+  s.ask ("DELETE", job.headers["Location"])
+
 @claim ("lists are in pages")
 def _ ():
   seen, path = [], "/v1/schedules?limit=2"
