@@ -11,7 +11,7 @@ typedef struct former {
   int32_t tensor, up_to;
 } former;
 
-static int32_t versions (const remake *w, int32_t x, int32_t k) {
+static int32_t version_at (const remake *w, int32_t x, int32_t k) {
   return uses_version (w->rule.uses, x, k);
 }
 
@@ -95,7 +95,7 @@ static bool have (remake *w, int32_t x, int32_t k) {
   if (w->made[x] == w->mark)
     return remade (w, x, k);
   if (w->rule.keeps_first && remake_is_dead (w, x) && !w->away[x] &&
-      versions (w, x, k) == versions (w, x, w->before))
+      version_at (w, x, k) == version_at (w, x, w->before))
     return true;
   undo here = here_now (w);
   if (gone (w, x)) {
@@ -107,7 +107,7 @@ static bool have (remake *w, int32_t x, int32_t k) {
       return false;
     }
   }
-  return versions (w, x, k) == versions (w, x, w->before);
+  return version_at (w, x, k) == version_at (w, x, w->before);
 }
 
 static bool take (remake *w, int32_t k) {
@@ -190,14 +190,14 @@ static bool sound (remake *w) {
   for (int32_t i = 0; i < w->n_ops; i++) {
     int32_t k = w->sorted[i];
     const op *o = &w->rule.trace->ops[k];
-    const int32_t *finds = w->finds + w->finds_of[k];
+    const int32_t *finds = versions_read (&w->finds, k);
     for (int32_t j = 0; j < o->reads.count; j++, finds++) {
       int32_t x = o->reads.at[j];
       bool own = w->seen[x] == w->check_mark;
       if (list_has (&o->side, x))
         continue;
       if ((!own && list_has (&o->writes, x)) ||
-          (own ? w->version[x] : versions (w, x, w->before)) != *finds)
+          (own ? w->version[x] : version_at (w, x, w->before)) != *finds)
         return false;
     }
     for (int32_t j = 0; j < o->writes.count; j++, finds++) {
@@ -207,31 +207,6 @@ static bool sound (remake *w) {
       w->seen[x] = w->check_mark;
       w->version[x] = *finds + 1;
     }
-  }
-  return true;
-}
-
-/* The versions that each op finds of what it reads, then of what it writes. `version` counts here;
-   it means nothing of a tensor that no check has seen. */
-static bool find_versions (remake *w) {
-  const trace *t = w->rule.trace;
-  int64_t n = 0;
-  w->finds_of = NEW (w->arena, t->n_ops, int64_t, w->err);
-  if (!w->finds_of)
-    return false;
-  for (int32_t k = 0; k < t->n_ops; k++) {
-    w->finds_of[k] = n;
-    n += t->ops[k].reads.count + t->ops[k].writes.count;
-  }
-  int32_t *at = w->finds = NEW (w->arena, n, int32_t, w->err);
-  if (!at)
-    return false;
-  for (int32_t k = 0; k < t->n_ops; k++) {
-    const op *o = &t->ops[k];
-    for (int32_t j = 0; j < o->reads.count; j++)
-      *at++ = w->version[o->reads.at[j]];
-    for (int32_t j = 0; j < o->writes.count; j++)
-      *at++ = w->version[o->writes.at[j]]++;
   }
   return true;
 }
@@ -253,7 +228,7 @@ bool remake_begin (remake *w, const remake_rule *rule, arena *a, error *err) {
   for (size_t i = 0; i < sizeof per_op / sizeof *per_op; i++)
     if (!(*per_op[i] = NEW (a, t->n_ops, int32_t, err)))
       return false;
-  return find_versions (w);
+  return versions_of (t, a, &w->finds, err);
 }
 
 void remake_next (remake *w, int32_t before) {
@@ -297,7 +272,7 @@ bool remake_put (remake *w, bool (*is_wanted) (const void *context, const remake
     const index_list *made = &t->ops[w->ops[i]].writes;
     for (int32_t j = 0; j < made->count; j++) {
       int32_t x = made->at[j];
-      if (w->seen[x] != w->check_mark || w->version[x] != versions (w, x, w->before) ||
+      if (w->seen[x] != w->check_mark || w->version[x] != version_at (w, x, w->before) ||
           !is_wanted (context, w, x))
         continue;
       out->replaces.at[out->replaces.count++] = x;

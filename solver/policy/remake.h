@@ -7,6 +7,7 @@
 
 #include "trace/plan.h"
 #include "trace/uses.h"
+#include "trace/versions.h"
 
 typedef struct remake_rule {
   const trace *trace;
@@ -40,10 +41,9 @@ typedef struct remake {
   int32_t *version; /* per tensor seen: of the fresh one */
   int32_t *tensors;
   int32_t *sorted, *spare; /* the ops in ascending order, the first n_sorted of them */
-  int64_t *finds_of;       /* per op: its first in `finds` */
-  int32_t *finds;          /* the version of each tensor that it reads, then of each it writes */
-  int64_t steps;          /* of the request that may still be walked */
-  struct former *formers; /* the values of up_to before it went further */
+  versions finds;          /* of the ops of the trace */
+  int64_t steps;           /* of the request that may still be walked */
+  struct former *formers;  /* the values of up_to before it went further */
   int64_t formers_room;
   int32_t n_tensors, n_formers, n_sorted, check_mark, request;
 } remake;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "trace/rewrite/emit.h"
+#include "trace/versions.h"
 
 typedef struct again {
   const trace *t; /* sectioned */
@@ -15,8 +16,7 @@ typedef struct again {
   emit e;
   int32_t *stands_for;                       /* per tensor: the one that stands for it now */
   int32_t *version;                          /* per tensor: writes by the ops that are behind us */
-  int32_t *read_offset, *read_version;       /* per op: the versions that it reads */
-  int32_t *write_offset, *write_version;     /* per op: those that its writes find */
+  versions found;                            /* by the ops of t */
   int32_t *fresh, *fresh_version, *fresh_of; /* per tensor: made by entry fresh_of */
   int32_t *place;                            /* per op of t: its place in the new order */
   int32_t *life; /* per old tensor: the op behind which it was to die, or NO_OP */
@@ -32,40 +32,13 @@ static bool refuse (const again *g, int32_t entry, const char *list, int32_t at,
   return error_at (g->e.err, ERR_input, where, format, a, b);
 }
 
-/* The versions that every op of the trace reads and finds. */
-static bool count_versions (again *g) {
-  const trace *t = g->t;
-  error *err = g->e.err;
-  arena *a = g->e.arena;
-  g->read_offset = NEW (a, (int64_t)t->n_ops + 1, int32_t, err);
-  g->write_offset = NEW (a, (int64_t)t->n_ops + 1, int32_t, err);
-  if (!g->read_offset || !g->write_offset)
-    return false;
-  for (int32_t i = 0; i < t->n_ops; i++) {
-    g->read_offset[i + 1] = g->read_offset[i] + t->ops[i].reads.count;
-    g->write_offset[i + 1] = g->write_offset[i] + t->ops[i].writes.count;
-  }
-  g->read_version = NEW (a, g->read_offset[t->n_ops], int32_t, err);
-  g->write_version = NEW (a, g->write_offset[t->n_ops], int32_t, err);
-  if (!g->read_version || !g->write_version)
-    return false;
-  for (int32_t i = 0; i < t->n_ops; i++) {
-    const op *o = &t->ops[i];
-    for (int32_t j = 0; j < o->reads.count; j++)
-      g->read_version[g->read_offset[i] + j] = g->version[o->reads.at[j]];
-    for (int32_t j = 0; j < o->writes.count; j++)
-      g->write_version[g->write_offset[i] + j] = g->version[o->writes.at[j]]++;
-  }
-  memset (g->version, 0, (size_t)t->n_tensors * sizeof *g->version);
-  return true;
-}
-
 /* ---- one copy ---- */
 
 static bool copy_reads (again *g, int32_t entry, int32_t at, int32_t k) {
   const op *o = &g->t->ops[k];
+  const int32_t *wants = versions_read (&g->found, k);
   for (int32_t j = 0; j < o->reads.count; j++) {
-    int32_t x = o->reads.at[j], want = g->read_version[g->read_offset[k] + j];
+    int32_t x = o->reads.at[j], want = wants[j];
     if (list_has (&o->side, x))
       continue;
     bool own = g->fresh_of[x] == entry;
@@ -101,7 +74,7 @@ static bool copy_writes (again *g, int32_t entry, int32_t k) {
         return false;
       g->fresh_of[x] = entry;
     }
-    g->fresh_version[x] = g->write_version[g->write_offset[k] + j] + 1;
+    g->fresh_version[x] = versions_written (&g->found, g->t, k)[j] + 1;
     if (!emit_index (&g->e, EMIT_WRITES, g->fresh[x]))
       return false;
   }
@@ -245,5 +218,5 @@ bool rewrite_recompute (const rewritten *from, const recompute *entries, int32_t
     g.fresh_of[x] = -1;
     g.life[x] = t->tensors[x].dies_after;
   }
-  return count_versions (&g) && put_all (&g) && finish (&g, out);
+  return versions_of (t, a, &g.found, err) && put_all (&g) && finish (&g, out);
 }
