@@ -84,8 +84,9 @@ static bool search_drops (ways *m, const variant *cut, bool keeps, bool *barred,
 
 /* Nothing that a full search does to a quick plan brings it down from there. */
 static bool is_far (const ways *m, int64_t quick_ns) {
-  int64_t far_ppm = tuned (m->o->tuning, TUNE_search_far_ppm);
-  return quick_ns < INT64_MAX && quick_ns > units_scale (ways_best_ns (m), far_ppm, 1000000);
+  int64_t best_ns = ways_best_ns (m), far_ppm = tuned (m->o->tuning, TUNE_search_far_ppm);
+  return best_ns < INT64_MAX && quick_ns < INT64_MAX &&
+         quick_ns > units_scale (best_ns, far_ppm, 1000000);
 }
 
 bool ways_drops (ways *m, error *err) {
