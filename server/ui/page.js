@@ -78,9 +78,9 @@ async function plan (trace, ppm, signal) {
 
 async function curve (trace, signal) {
   const it = await job ("curves", { trace, points: 8 }, signal);
-  const planned = it.result.points.filter (p => p.predicted);
-  show ("curve", [["budget", "step", "slower", "bound"], ...planned.map (p => [gib (p.budget_bytes),
-    seconds (p.predicted.step_ns), slower (p.predicted.step_ns, it.result.baseline_ns), seconds (p.lower_bound_ns)])], it.result.knee + 1);
+  show ("curve", [["budget", "step", "slower", "bound"], ...it.result.points.map (p => [gib (p.budget_bytes),
+    ...(p.predicted ? [seconds (p.predicted.step_ns), slower (p.predicted.step_ns, it.result.baseline_ns), seconds (p.lower_bound_ns)]
+                    : ["no plan found", "", ""])])], it.result.knee + 1);
   at ("curve").querySelector ("img").src = picture (it);
 }
 
