@@ -11,6 +11,7 @@ import ferry_torch
 from common import Job, budget_of, card, even_times, ferry, moves, plan_for, same
 from nets import OPTIMIZERS, Cnn, Transformer, letters, pictures
 from ferry_torch.storages import Watched, storage_of
+from ferry_torch.updates import state_of
 
 
 def refused(what, words):
@@ -260,15 +261,15 @@ def test_everything_is_back_after_an_exception(folder):
     job = Job(lambda: Cnn(4), OPTIMIZERS["adam"], pictures(20, 10, batch=1))
     job.step(0)
     plan = plan_for(folder, job)
-    before = {n: p.shape for n, p in job.model.named_parameters()}
     try:
         with ferry_torch.follow(plan, job.model, job.optimizer):
             job.step(2)
             raise KeyError("in between")
     except KeyError:
         pass
-    for name, p in job.model.named_parameters():
-        assert storage_of(p).nbytes() == 4 * before[name].numel() and torch.isfinite(p).all()
+    state = [t for p in job.model.parameters() for t in state_of(job.optimizer, p).values()]
+    for t in [*job.model.parameters(), *state]:  # sizes first: what is away cannot be read
+        assert storage_of(t).nbytes() == t.numel() * t.element_size() and torch.isfinite(t).all()
     assert "step" not in job.optimizer.__dict__
     job.step(3)
 
