@@ -24,7 +24,9 @@ bool policy_dtr (policy_view *v, policy_id id, const policy_values *values, poli
                     .budget_bytes = v->budget_bytes,
                     .floor_bytes = values->at[POLICY_OPTION_dtr_floor],
                     .cost = (dtr_cost)values->at[POLICY_OPTION_dtr_cost],
-                    .keeps = true };
+                    .keeps = true,
+                    .stop = v->stop,
+                    .stop_context = v->stop_context };
   if (!rooms_of (v, &room, err))
     return false;
   q.room = room;

@@ -274,7 +274,7 @@ static bool run_step (run *r) {
   for (int32_t k = 0; k < r->t->n_ops; k++) {
     if (!run_op (r, k))
       return false;
-    if (r->out->again_ns > most_ns) {
+    if (r->out->again_ns > most_ns || (r->q->stop && r->q->stop (r->q->stop_context))) {
       r->out->lacking_bytes += r->out->lacking_bytes == 0;
       return true;
     }

@@ -25,7 +25,9 @@ typedef struct dtr_request {
   int64_t floor_bytes;  /* smaller tensors stay */
   dtr_cost cost;
   dtr_weight weight;
-  bool keeps; /* as remake_rule's */
+  bool keeps;                   /* as remake_rule's */
+  bool (*stop) (void *context); /* true ends the run where it is; or NULL */
+  void *stop_context;
 } dtr_request;
 
 typedef struct dtr_answer {
@@ -36,7 +38,8 @@ typedef struct dtr_answer {
   int64_t again_ns;      /* of ops that ran again */
 } dtr_answer;
 
-/* Ends early, and lacks, where far more would run again than the step has. */
+/* Ends early, and lacks, where far more would run again than the step has, and where it is stopped.
+ */
 bool dtr_run (const dtr_request *q, arena *a, dtr_answer *out, error *err) MUST_CHECK;
 
 #endif

@@ -54,6 +54,8 @@ bool policy_choose (policy_id id, const policy_request *r, arena *a, policy_view
   *out = (policy_choice){ 0 };
   if (!policy_view_build (r->trace, r->device, r->budget_bytes, r->host_bytes, a, view, err))
     return false;
+  view->stop = r->stop;
+  view->stop_context = r->stop_context;
   if (row->budget == POLICY_KEEPS && view->res[view_peak (view, view->res)] <= r->budget_bytes)
     return true; /* nobody moves anything where everything fits */
   if (r->choice) {

@@ -110,6 +110,8 @@ typedef struct policy_request {
   const char *trace_digest;    /* NULL: computed */
   const policy_choice *choice; /* decided already, on this trace and device; or NULL */
   bool only_fits; /* if there is no plan, the least that could be reached is not looked for */
+  bool (*stop) (void *context); /* true: nobody waits for a long decision any more; or NULL */
+  void *stop_context;
 } policy_request;
 
 typedef struct policy_answer {

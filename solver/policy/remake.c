@@ -144,7 +144,7 @@ static bool make (remake *w, int32_t x, int32_t up_to) {
   if (t->persistent || t->pinned || t->again == AGAIN_NEVER ||
       (w->rule.once && !remake_is_simple (w->rule.trace, w->rule.uses, x, w->before)))
     return false;
-  if (w->steps-- <= 0)
+  if (w->steps-- <= 0 || (w->rule.most_walked && w->walked++ >= w->rule.most_walked))
     return false;
   bool known = w->made[x] == w->mark;
   int32_t from = known ? w->up_to[x] : 0, writers = known;

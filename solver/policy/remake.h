@@ -16,6 +16,7 @@ typedef struct remake_rule {
   bool keeps_first; /* with it: also those that could be made again */
   bool once;        /* only tensors that one op writes, from scratch, are made again */
   int32_t most_ops; /* of an entry */
+  int64_t most_walked; /* tensors asked for, over all entries: then nothing more is made; 0: any */
 } remake_rule;
 
 /* Each entry has a mark of its own. */
@@ -42,6 +43,7 @@ typedef struct remake {
   int32_t *tensors;
   int32_t *sorted, *spare; /* the ops in ascending order, the first n_sorted of them */
   versions finds;          /* of the ops of the trace */
+  int64_t walked;          /* counted where it has a limit */
   int64_t steps;           /* of the request that may still be walked */
   struct former *formers;  /* the values of up_to before it went further */
   int64_t formers_room;

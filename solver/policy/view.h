@@ -26,6 +26,8 @@ typedef struct policy_view {
   const device *device;
   arena *arena;
   int64_t budget_bytes, host_bytes;
+  bool (*stop) (void *context); /* as policy_request's */
+  void *stop_context;
   int64_t pool_below_bytes; /* smaller tensors live in the pool and do not move */
   units units;
   uses uses; /* of every tensor, the pool's too */

@@ -10,6 +10,10 @@
    where what is dead may be kept. */
 enum { MOST_CHAIN = 256 };
 
+/* In a list, of tensors that are asked for. Most lists take less than one; where a step is cut into
+   tens of thousands of ops, requests that fail would take thousands, and minutes. */
+enum { WALKS_AN_OP = 32 };
+
 bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, bool *barred,
                  error *err) {
   assert (q->trace && q->over && out && count);
@@ -68,7 +72,8 @@ static bool begin (walk *w, const drop_list *list, const drop_choice *choice, ar
                        .uses = list->uses,
                        .keeps = choice->keeps,
                        .keeps_first = choice->keeps && choice->keeps_first,
-                       .most_ops = MOST_CHAIN };
+                       .most_ops = MOST_CHAIN,
+                       .most_walked = (int64_t)WALKS_AN_OP * t->n_ops };
   *w = (walk){ .choice = choice,
                .wanted = NEW (a, t->n_tensors, int32_t, err),
                .starts = NEW (a, t->n_ops, int64_t, err) };

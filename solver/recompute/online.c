@@ -52,7 +52,9 @@ static bool run_for (finding *f, dtr_cost cost, dtr_weight weight, int64_t budge
                     .budget_bytes = budget_bytes,
                     .cost = cost,
                     .weight = weight,
-                    .keeps = f->keeps };
+                    .keeps = f->keeps,
+                    .stop = f->o->stop,
+                    .stop_context = f->o->stop_context };
   for (int64_t i = 0; i < rounds && q.budget_bytes > 0 && !find_is_over (f); i++) {
     arena_mark mark = arena_here (f->arena);
     const recompute *had = f->best.recomputes;

@@ -71,9 +71,12 @@ static bool run_attempt (const attempt *at, policy_request r, arena *a, policy_a
 }
 
 static policy_request request_of (const trace *t, const solve_options *o) {
-  return (policy_request){
-    .trace = t, .device = o->device, .budget_bytes = o->budget_bytes, .host_bytes = o->host_bytes
-  };
+  return (policy_request){ .trace = t,
+                           .device = o->device,
+                           .budget_bytes = o->budget_bytes,
+                           .host_bytes = o->host_bytes,
+                           .stop = o->stop,
+                           .stop_context = o->stop_context };
 }
 
 static bool is_allowed (const attempt *at, const policy_answer *a, const solve_options *o) {
@@ -102,7 +105,7 @@ static bool fastest (const trace *t, const solve_options *o, bool swaps, int64_t
   policy_request r = request_of (t, o);
   bool ok = scratch && trace_digest (t, digest, err);
   r.trace_digest = digest;
-  for (int32_t i = 0; ok && i < ATTEMPTS; i++) {
+  for (int32_t i = 0; ok && i < ATTEMPTS && !solve_stops (o); i++) {
     policy_answer answer;
     arena_mark mark = arena_here (scratch);
     if (attempts[i].drops ? o->recompute != RECOMPUTE_AUTO && o->recompute != RECOMPUTE_ONLY
