@@ -10,9 +10,10 @@
    where what is dead may be kept. */
 enum { MOST_CHAIN = 256 };
 
-/* In a list, of tensors that are asked for. Most lists take less than one; where a step is cut into
-   tens of thousands of ops, requests that fail would take thousands, and minutes. */
-enum { WALKS_AN_OP = 32 };
+/* Of tensors that are asked for, in a list, and where each drop is tried alone. Most lists take
+   less than one; where a step is cut into tens of thousands of ops, requests that fail would take
+   thousands, and minutes. */
+enum { WALKS_AN_OP = 32, FIND_WALKS_AN_OP = 256 };
 
 bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, bool *barred,
                  error *err) {
@@ -22,7 +23,11 @@ bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, b
   remake w;
   *count = 0;
   int32_t *reach = NEW (a, (int64_t)t->n_ops + 1, int32_t, err); /* ops over before op k */
-  remake_rule rule = { .trace = t, .uses = &u, .keeps = q->keeps, .most_ops = MOST_CHAIN };
+  remake_rule rule = { .trace = t,
+                       .uses = &u,
+                       .keeps = q->keeps,
+                       .most_ops = MOST_CHAIN,
+                       .most_walked = (int64_t)FIND_WALKS_AN_OP * t->n_ops };
   if (!reach || !uses_of (t, a, &u, err) || !remake_begin (&w, &rule, a, err))
     return false;
   *out = NEW (a, u.offset[t->n_tensors], drop, err);
@@ -30,7 +35,7 @@ bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, b
     return false;
   for (int32_t k = 0; k < t->n_ops; k++)
     reach[k + 1] = reach[k] + q->over[k];
-  for (int32_t x = 0; x < t->n_tensors; x++) {
+  for (int32_t x = 0; x < t->n_tensors && !(q->stop && q->stop (q->stop_context)); x++) {
     if (t->tensors[x].persistent || t->tensors[x].pinned || t->tensors[x].again >= AGAIN_PASSES)
       continue;
     int32_t writer = NO_OP;

@@ -27,6 +27,8 @@ typedef struct drops_request {
   const uint8_t *cheap; /* per op: its outputs may be dropped; NULL: any */
   bool keeps; /* tensors that nothing reads any more may be kept on the device to make others from
                  them */
+  bool (*stop) (void *context); /* true: those found by then are enough; or NULL */
+  void *stop_context;
 } drops_request;
 
 /* Finds the drops that are possible. *barred (may be NULL): without `keeps` something could not be

@@ -35,7 +35,12 @@ static bool find_drops (finding *f, error *err) {
   f->cheap = cheap;
   mark_over (f, &step[0].gaps, over);
   mark_over (f, &step[1].gaps, over);
-  drops_request q = { .trace = t, .over = over, .cheap = cheap, .keeps = f->keeps };
+  drops_request q = { .trace = t,
+                      .over = over,
+                      .cheap = cheap,
+                      .keeps = f->keeps,
+                      .stop = f->o->stop,
+                      .stop_context = f->o->stop_context };
   return drops_find (&q, f->arena, &f->drops, &f->n_drops, &f->barred, err);
 }
 
