@@ -10,9 +10,9 @@
    where what is dead may be kept. */
 enum { MOST_CHAIN = 256 };
 
-/* Of tensors that are asked for, in a list, and where each drop is tried alone. Most lists take
-   less than one; where a step is cut into tens of thousands of ops, requests that fail would take
-   thousands, and minutes. */
+/* Limits on the tensors that are asked for, in a list, and for all drops that are tried alone. Most
+   lists take less than one an op; in a step that is cut into tens of thousands of ops, requests that
+   fail would take thousands, and minutes. */
 enum { WALKS_AN_OP = 32, FIND_WALKS_AN_OP = 256 };
 
 bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, bool *barred,
