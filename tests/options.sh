@@ -19,6 +19,7 @@ export FERRY_DEVICE=titanx-pascal
 # A service that answers: without one, each line that asks for it would be tried again for three seconds.
 "$ferry" serve --state state --listen "unix:$work/socket" -q >serve.out 2>&1 &
 service=$!
+trap 'kill $service 2>/dev/null; rm -rf "$work"' EXIT
 for ((i = 0; i < 500; i++)); do
   [ -S socket ] || ! kill -0 $service 2>/dev/null && break
   sleep 0.02

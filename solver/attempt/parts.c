@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/order.h"
 #include "solver/place/peaks.h"
 #include "solver/attempt/round.h"
 
@@ -19,7 +20,7 @@ static int64_t chunk_bytes (const gaps *g, const device *dev, const parts_rule *
   link_rates r = device_rates (&dev->link, dev->share_ppm);
   int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
   __int128 chunk = (__int128)dev->link.copy_ns * latencies * rate / 1000000000;
-  int64_t least = rule->least_bytes > g->granule_bytes ? rule->least_bytes : g->granule_bytes;
+  int64_t least = max_of (rule->least_bytes, g->granule_bytes);
   return chunk < least ? least : chunk > INT64_MAX ? INT64_MAX : (int64_t)chunk;
 }
 

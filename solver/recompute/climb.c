@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/random.h"
 #include "base/units.h"
 #include "solver/recompute/find.h"
@@ -157,7 +158,7 @@ bool find_climb (finding *f, const drop_set *from, int64_t until, error *err) {
     memcpy (f->now.chosen, at, (size_t)f->n_drops);
     f->now.near_ns = near_ns;
     change (&c);
-    ok = find_price_below (f, ns > limit_ns ? ns : limit_ns, err);
+    ok = find_price_below (f, max_of (ns, limit_ns), err);
     if (ok && (f->now.ns < ns || f->now.ns <= limit_ns)) {
       ns = f->now.ns;
       idle = ns < least_ns ? 0 : idle;

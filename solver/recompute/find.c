@@ -6,6 +6,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/place/schedule.h"
 
@@ -102,7 +103,7 @@ bool find_price_below (finding *f, int64_t most_ns, error *err) {
   assert (f->now.chosen && f->scratch);
   const trace *t = f->rw.trace;
   int64_t worst_ns = f->n_kept == KEPT_SETS ? f->kept[KEPT_SETS - 1].ns : INT64_MAX;
-  most_ns = most_ns > worst_ns ? most_ns : worst_ns;
+  most_ns = max_of (most_ns, worst_ns);
   arena_mark mark = arena_here (f->scratch);
   drops_price price = { .compute_ns = f->rw_ns };
   recompute *entries;
