@@ -214,7 +214,7 @@ bool placements_solve (const trace *t, const solve_options *o, const effort *e, 
   return o->placement == PLACES_ARENA ? solve_arena (&p, out, err) : solve_either (&p, out, err);
 }
 
-/* ---- a rewritten step, once more ---- */
+/* ---- once more ---- */
 
 static bool is_done (const placing *p, const solution *best) {
   return is_enough (p, best) || solve_stops (p->o);
@@ -223,17 +223,20 @@ static bool is_done (const placing *p, const solution *best) {
 static bool may_again (const placing *p, const solution *best) {
   const solve_options *o = p->o;
   const effort *e = p->effort;
-  return o->placement == PLACES_AUTO && !o->same_places && !o->noise_percent && rewrites (o) &&
-         o->recompute != RECOMPUTE_ONLY && !(e && (e->follow || e->rough)) && !is_large (p) &&
-         !is_done (p, best);
+  return !o->same_places && !o->noise_percent && o->recompute != RECOMPUTE_ONLY &&
+         !(e && (e->follow || e->rough)) && !is_large (p) && !is_done (p, best);
+}
+
+/* Events that are a tick of the search that found the best. */
+static int64_t events_of (const placing *p) {
+  return rewrites (p->o) ? solve_events_per_tick (p->t->n_ops) : 1;
 }
 
 /* A part of the ticks of the best. */
-static effort effort_again (const placing *p, const solution *best) {
+static effort effort_again (const placing *p, const solution *best, tuning_id part) {
   effort e = solve_effort (p->o, p->effort);
   int64_t ticks = e.limit_ticks ? e.limit_ticks : search_default_ticks (p->t, p->o);
-  e.limit_ticks =
-      ticks * solve_events_per_tick (p->t->n_ops) / tuned (p->o->tuning, TUNE_arena_again_part) + 1;
+  e.limit_ticks = ticks * events_of (p) / tuned (p->o->tuning, part) + 1;
   e.enough_ns = solve_enough_of (&e, best->plan->certificate.lower_bound_ns);
   return e;
 }
@@ -248,18 +251,34 @@ static void take_again (const placing *p, solution *best, const solution *s, con
   best->plan = s->plan;
 }
 
-/* The plan of the step in that order, cut and with those drops, if it is faster in an arena. */
-static bool try_again (const placing *outer, const plan *like, const effort *e, solution *best,
-                       error *err) {
+/* Another way to search a step that is rewritten already. */
+typedef struct again {
+  const char *name;
+  placement_kind kind;
+  bool by_latency; /* as the options' */
+} again;
+
+static bool solve_fixed (const placing *p, placement_kind kind, solution *out, error *err) {
+  attempt_request q = { .trace = p->t, .variant = p->fixed, .options = p->o, .effort = *p->effort };
+  return kind == PLACEMENT_ARENA ? solve_arena (p, out, err)
+                                 : attempt_solve (&q, p->arena, out, err);
+}
+
+/* The plan of the step in that order, cut and with those drops, if it is faster in such places, or
+   in other groups. */
+static bool try_again (const placing *outer, const plan *like, const again *how_else,
+                       const effort *e, solution *best, error *err) {
   const trace *t = outer->t;
   solve_options plain = *outer->o;
-  variant v = { "arena", like->sections, like->recomputes, like->n_sections, like->n_recomputes };
+  variant v = { how_else->name, like->sections, like->recomputes, like->n_sections,
+                like->n_recomputes };
   placing p = *outer;
   effort how = *e;
   solution s;
   int32_t *order;
   error why = { 0 };
   plain.keep_proof = false;
+  plain.by_latency = how_else->by_latency;
   plain.trace_digest = like->n_order ? NULL : outer->o->trace_digest;
   how.beat_ns = best->plan->predicted.step_ns;
   p.o = &plain;
@@ -267,11 +286,11 @@ static bool try_again (const placing *outer, const plan *like, const effort *e, 
   p.fixed = &v;
   if (like->n_order && !trace_reorder (t, like->order, like->n_order, p.arena, &p.t, &order, err))
     return false;
-  if (!solve_arena (&p, &s, &why))
+  if (!solve_fixed (&p, how_else->kind, &s, &why))
     return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
-  best->ticks += s.ticks / solve_events_per_tick (t->n_ops);
+  best->ticks += s.ticks / events_of (outer);
   best->candidates += s.candidates;
-  if (s.plan->predicted.step_ns >= best->plan->predicted.step_ns)
+  if (!s.plan || s.plan->predicted.step_ns >= best->plan->predicted.step_ns)
     return true;
   take_again (outer, best, &s, e);
   if (!v.n_sections && !v.n_recomputes)
@@ -289,24 +308,52 @@ static bool bound_of_any_order (const placing *p, const effort *e, solution *bes
   return true;
 }
 
+static bool again_in_arena (const placing *p, solution *best, error *err) {
+  static const again arena = { "arena", PLACEMENT_ARENA, false };
+  plan like = *best->plan;
+  effort how = effort_again (p, best, TUNE_arena_again_part);
+  if (!try_again (p, &like, &arena, &how, best, err))
+    return false;
+  bool rewritten = like.n_sections || like.n_recomputes;
+  like.n_sections = like.n_recomputes = 0;
+  if (rewritten && best->plain_bound_ns < best->plan->predicted.step_ns && !is_done (p, best) &&
+      !try_again (p, &like, &arena, &how, best, err))
+    return false;
+  if (!like.n_order || is_done (p, best))
+    return true;
+  const plan *had = best->plan;
+  like.n_order = 0;
+  return try_again (p, &like, &arena, &how, best, err) &&
+         (best->plan == had || bound_of_any_order (p, &how, best, err));
+}
+
+/* True if weights or optimizer state are away when the step ends, in so many copies that their
+   latency is a part of it. */
+static bool is_late (const placing *p, const plan *best) {
+  __int128 late_ns = (__int128)best->n_moves * p->o->device->link.copy_ns;
+  bool state = false;
+  for (int32_t i = 0; i < best->n_moves; i++)
+    state |= best->moves[i].in_before <= best->moves[i].out_after;
+  return state &&
+         late_ns * tuned (p->o->tuning, TUNE_latency_again_least) > best->predicted.step_ns;
+}
+
+/* Larger groups of weights and optimizer state, where the many small copies of the best take long
+   to begin. */
+static bool again_by_latency (const placing *p, solution *best, error *err) {
+  plan like = *best->plan;
+  again larger = { "by-latency", like.placement.kind, true };
+  effort how =
+      effort_again (p, best, rewrites (p->o) ? TUNE_arena_again_part : TUNE_latency_again_part);
+  return !is_late (p, &like) || try_again (p, &like, &larger, &how, best, err);
+}
+
 bool placements_again (const trace *t, const solve_options *o, const effort *e, arena *a,
                        solution *best, error *err) {
   placing p = { .t = t, .o = o, .effort = e, .arena = a };
   if (!may_again (&p, best))
     return true;
-  plan like = *best->plan;
-  effort how = effort_again (&p, best);
-  if (!try_again (&p, &like, &how, best, err))
+  if (o->placement == PLACES_AUTO && rewrites (o) && !again_in_arena (&p, best, err))
     return false;
-  bool rewritten = like.n_sections || like.n_recomputes;
-  like.n_sections = like.n_recomputes = 0;
-  if (rewritten && best->plain_bound_ns < best->plan->predicted.step_ns && !is_done (&p, best) &&
-      !try_again (&p, &like, &how, best, err))
-    return false;
-  if (!like.n_order || is_done (&p, best))
-    return true;
-  const plan *had = best->plan;
-  like.n_order = 0;
-  return try_again (&p, &like, &how, best, err) &&
-         (best->plan == had || bound_of_any_order (&p, &how, best, err));
+  return is_done (&p, best) || again_by_latency (&p, best, err);
 }

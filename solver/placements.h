@@ -13,7 +13,8 @@ bool placements_solve (const trace *t, const solve_options *o, const effort *e, 
                        arena *a, solution *out, error *err) MUST_CHECK;
 
 /* The best plan's cuts, drops and order are kept, and what moves and where it lies is searched once
-   more for an arena, where `auto` allows that; the better plan is then in *best. */
+   more: for an arena, where `auto` allows that, and with larger groups of weights and optimizer
+   state, where those of the best make many small copies. The better plan is then in *best. */
 bool placements_again (const trace *t, const solve_options *o, const effort *e, arena *a,
                        solution *best, error *err) MUST_CHECK;
 

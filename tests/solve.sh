@@ -20,12 +20,12 @@ spoil() { # FILE KEY ADD TO
 "$ferry" zoo vgg16 --batch 64 --device titanx-pascal -o vgg.json >/dev/null 2>&1 || exit 1
 limit=(--limit 20000)
 
-rounds_again() { # small batches of weights that leave twice in a step: bytes suffice, places do not
+rounds_again() { # small groups and batches of weights that leave twice in a step: bytes suffice, places do not
   local times step=
   "$ferry" zoo vit-l --batch 1 --depth-divisor 4 -d p100 -q -o circle.json || return
   for times in 0 3; do
     run 0 solve circle.json -d p100 -b 45% --swap-only --placement granules --limit 300000 --json \
-      --tune "rounding_again=$times" || return
+      --tune "rounding_again=$times,layout_state=0,latency_again_least=1" || return
     step="$step $(number step_ns)"
   done
   set -- $step

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Layouts: every tensor stands for itself once, groups take the shares of their members, and the
    groups of large tensors waste less memory than the tensors alone. */
+#include <math.h>
+
 #include "solver/attempt/layout.h"
 #include "solver/flow/bound.h"
 #include "solver/attempt/parts.h"
@@ -207,6 +209,48 @@ START_TEST (what_leaves_and_what_stays_are_not_mixed) {
 }
 END_TEST
 
+/* Bytes of the largest group of persistent tensors that leave. */
+static int64_t largest_state (const setting *s, const layout *l) {
+  int64_t most = 0;
+  for (int32_t g = 0; g < l->n_groups; g++) {
+    const index_list *m = &l->groups[g];
+    int64_t bytes = 0;
+    for (int32_t j = 0; j < m->count; j++)
+      bytes += unit_member_bytes (s->t->tensors[m->at[j]].bytes);
+    if (s->t->tensors[m->at[0]].persistent && leaves (s, m->at[0]) && bytes > most)
+      most = bytes;
+  }
+  return most;
+}
+
+static int64_t state_at (setting *s, int64_t copy_ns, layout_kind kind, arena *a) {
+  layout l;
+  s->dev.link.copy_ns = copy_ns;
+  make (s, kind, true, a, &l);
+  return largest_state (s, &l);
+}
+
+/* A latency as long as some tensors' copies asks for larger groups of what is updated, and a
+   hundred times that for ten times as large ones, as far as the budget lets them. */
+START_TEST (state_is_grouped_by_what_latency_costs) {
+  arena *a = arena_new (0);
+  setting s;
+  set (&s, "resnet50", 2, 50, a);
+  solve_shares (&s, a);
+  double crosses = 0;
+  for (int32_t i = 0; i < s.singles.count; i++)
+    crosses += s.share[i] * (double)s.u.at[s.singles.at[i].unit].bytes;
+  int64_t none = state_at (&s, 0, LAYOUT_STATE, a), some = state_at (&s, 10000, LAYOUT_STATE, a),
+          much = state_at (&s, 1000000, LAYOUT_STATE, a),
+          plain = state_at (&s, 10000, LAYOUT_MIDDLE, a);
+  double best = 2 * sqrt (crosses * 120000 / 2); /* 120,000 bytes in 10 us */
+  ck_assert (none > 0 && none <= s.dev.granule_bytes);
+  ck_assert (plain > 0 && plain < some && some < much);
+  ck_assert ((double)some <= best && (double)some > best / 2);
+  arena_free (a);
+}
+END_TEST
+
 /* What stays over the peak, in granules, wastes less than a third of what it would tensor by
  * tensor.
  */
@@ -351,6 +395,7 @@ int main (void) {
                                  only_so_many_units_are_cut_finely,
                                  the_program_sends_few_tensors_in_part,
                                  what_leaves_and_what_stays_are_not_mixed,
+                                 state_is_grouped_by_what_latency_costs,
                                  what_stays_is_packed_densely,
                                  what_stays_longer_leaves_room_for_what_comes_back,
                                  parts_are_small_where_memory_is_scarce,

@@ -46,12 +46,14 @@ static bound quick_bound (const variant_value *known) {
 
 static bool is_wanted (const search *s, layout_kind kind) {
   static const tuning_id of[LAYOUTS] = {
-    [LAYOUT_TIGHT] = TUNE_layout_tight, [LAYOUT_CLOSE] = TUNE_layout_close,
-    [LAYOUT_LARGE] = TUNE_layout_large, [LAYOUT_MANY] = TUNE_layout_many,
-    [LAYOUT_SMALL] = TUNE_layout_small,
+    [LAYOUT_TIGHT] = TUNE_layout_tight, [LAYOUT_STATE] = TUNE_layout_state,
+    [LAYOUT_CLOSE] = TUNE_layout_close, [LAYOUT_LARGE] = TUNE_layout_large,
+    [LAYOUT_MANY] = TUNE_layout_many,   [LAYOUT_SMALL] = TUNE_layout_small,
   };
   if (s->effort.follow)
     return kind == (layout_kind)s->effort.follow->layout;
+  if (kind == LAYOUT_STATE && (!s->share || s->options->by_latency))
+    return false; /* as the first */
   return kind == LAYOUT_MIDDLE || tuned (s->options->tuning, of[kind]);
 }
 
@@ -68,6 +70,7 @@ static bool make_layouts (search *s, layout_kind from, layout_kind end, error *e
                          .device = o->device,
                          .budget_bytes = o->counted_bytes ? o->counted_bytes : o->budget_bytes,
                          .part_bytes = o->arena_granule_bytes,
+                         .by_latency = o->by_latency,
                          .singles = s->singles,
                          .share = s->share,
                          .tuning = o->tuning };

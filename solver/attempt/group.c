@@ -155,8 +155,7 @@ static void live_longer (grouping *g, const pattern *narrow, int64_t bytes) {
 static int64_t most_bytes (const grouping *g, const small *x) {
   if (!g->rule->share)
     return g->rule->most_bytes;
-  int64_t part = x->persistent ? tuned (g->rule->tuning, TUNE_group_persistent_part) : 1;
-  return x->stays ? INT64_MAX / 4 : g->rule->most_bytes / part;
+  return x->stays ? INT64_MAX / 4 : x->persistent ? g->rule->persistent_bytes : g->rule->most_bytes;
 }
 
 static bool is_small (const grouping *g, const small *x) {

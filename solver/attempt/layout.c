@@ -2,7 +2,9 @@
 #include "solver/attempt/layout.h"
 
 #include <assert.h>
+#include <math.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/attempt/group.h"
 #include "solver/attempt/parts.h"
@@ -12,16 +14,18 @@ enum { ALL_SPLIT = INT32_MAX };
 
 static const struct {
   int64_t times;           /* a group's size in group_latencies; 0: groups of small tensors only */
+  int64_t state_ppm;       /* by_latency: of the best size of a group of persistent tensors */
   int32_t keep, keep_life; /* keep_life 0: what stays and what leaves are not told apart */
   bool many, splits_all;   /* most parts; all units may be split for the sum's sake, or some */
   tuning_id far;           /* latencies that a far copy may take; TUNINGS: all are of one size */
 } kinds[LAYOUTS] = {
-  [LAYOUT_MIDDLE] = { 1, 16, 3, false, false, TUNE_group_latencies },
-  [LAYOUT_TIGHT] = { 1, 16, 8, false, false, TUNE_parts_far },
-  [LAYOUT_CLOSE] = { 2, 64, 1, false, false, TUNE_parts_far },
-  [LAYOUT_LARGE] = { 16, 16, 0, false, true, TUNE_parts_far },
-  [LAYOUT_MANY] = { 0, 0, 0, true, true, TUNINGS },
-  [LAYOUT_SMALL] = { 0, 0, 0, false, true, TUNE_parts_far },
+  [LAYOUT_MIDDLE] = { 1, 2000000, 16, 3, false, false, TUNE_group_latencies },
+  [LAYOUT_TIGHT] = { 1, 500000, 16, 8, false, false, TUNE_parts_far },
+  [LAYOUT_STATE] = { 1, 2000000, 16, 3, false, false, TUNE_parts_far },
+  [LAYOUT_CLOSE] = { 2, 4000000, 64, 1, false, false, TUNE_parts_far },
+  [LAYOUT_LARGE] = { 16, 0, 16, 0, false, true, TUNE_parts_far },
+  [LAYOUT_MANY] = { 0, 0, 0, 0, true, true, TUNINGS },
+  [LAYOUT_SMALL] = { 0, 0, 0, 0, false, true, TUNE_parts_far },
 };
 
 static parts_rule parts_of (layout_kind kind, const tuning *by) {
@@ -48,6 +52,29 @@ static int64_t group_bytes (const layout_request *q, int64_t times) {
   return bytes > most ? most : (int64_t)bytes;
 }
 
+/* A copy costs a latency, and holds its bytes at both ends while it runs: of all that crosses in a
+   step, in copies of one size, both together cost least where the size is about the root of half of
+   it times what the link carries in a latency. */
+static int64_t best_copy_bytes (const layout_request *q, const double *share) {
+  const gaps *g = q->singles;
+  link_rates r = device_rates (&q->device->link, q->device->share_ppm);
+  int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
+  double crosses = 0, late = (double)q->device->link.copy_ns * (double)rate / 1e9;
+  for (int32_t i = 0; i < g->count; i++)
+    crosses += share[i] * (double)g->units->at[g->at[i].unit].bytes;
+  return (int64_t)sqrt (crosses * late / 2);
+}
+
+/* The most of a group of weights and optimizer state. */
+static int64_t persistent_bytes (const layout_request *q, const double *share, int64_t most) {
+  int64_t ppm = kinds[q->kind].state_ppm;
+  bool by_latency = q->by_latency || q->kind == LAYOUT_STATE;
+  if (!by_latency || !share || !ppm)
+    return most / tuned (q->tuning, TUNE_group_persistent_part);
+  int64_t least = max_of (q->part_bytes, q->device->granule_bytes);
+  return min_of (most, max_of (least, units_scale (best_copy_bytes (q, share), ppm, 1000000)));
+}
+
 static bool choose_groups (const layout_request *q, const double *share, arena *a, layout *out,
                            error *err) {
   const trace *t = q->trace;
@@ -56,8 +83,10 @@ static bool choose_groups (const layout_request *q, const double *share, arena *
   if (!kinds[kind].times)
     return group_choose (t, dev->granule_bytes, q->tuning, a, &out->groups, &out->n_groups,
                          &out->pool_below_bytes, err);
+  int64_t most = group_bytes (q, kinds[kind].times);
   group_rule rule = { .least_bytes = dev->granule_bytes / tuned (q->tuning, TUNE_group_pool_part),
-                      .most_bytes = group_bytes (q, kinds[kind].times),
+                      .most_bytes = most,
+                      .persistent_bytes = persistent_bytes (q, share, most),
                       .keep = kinds[kind].keep,
                       .keep_life = kinds[kind].keep_life,
                       .fill_ppm = (int32_t)tuned (q->tuning, TUNE_group_fill_ppm),

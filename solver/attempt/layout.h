@@ -11,6 +11,7 @@
 typedef enum layout_kind {
   LAYOUT_MIDDLE, /* groups that the link's latency and granules hardly spoil */
   LAYOUT_TIGHT,  /* the same, but what stays dies sooner */
+  LAYOUT_STATE,  /* as the first, but larger groups of weights and optimizer state */
   LAYOUT_CLOSE,  /* larger, but of closer kin */
   LAYOUT_LARGE,  /* the largest, of what stays and what leaves alike */
   LAYOUT_MANY,   /* of small tensors only, many parts */
@@ -36,6 +37,7 @@ typedef struct layout_request {
   const device *device;
   int64_t budget_bytes;
   int64_t part_bytes; /* the smallest part; 0: a granule */
+  bool by_latency; /* groups of persistent tensors are sized by what latency and memory cost */
   const gaps *singles;
   const double *share;
   const tuning *tuning;

@@ -59,6 +59,7 @@ typedef struct solve_options {
   places_mode placement;    /* not looked at with same_places */
   int64_t arena_granule_bytes; /* solver/placements' own: as schedule's */
   int64_t counted_bytes;       /* likewise: of the budget, what may be held at any moment; 0: all */
+  bool by_latency;             /* likewise: as layout_request's */
   const tuning *tuning;        /* NULL: as shipped */
   solved_programs *solved;     /* programs so far; NULL: `solve` has its own */
   search_stats *stats;         /* the worth of each strategy is added there; or NULL */

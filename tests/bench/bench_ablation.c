@@ -12,7 +12,7 @@
 #include "tests/bench/any_cell.h"
 #include "tests/bench/bench.h"
 
-enum { MOST = 200, LAYOUT_ROWS = 5 };
+enum { MOST = 200, LAYOUT_ROWS = 6 };
 
 /* One strategy or one layout is switched off, or what a text says. */
 typedef struct ablation {
@@ -39,10 +39,13 @@ static bool did_nothing (const search_stats *s, int id) {
 }
 
 static int list_ablations (ablation *list) {
-  static const char *const layouts[LAYOUT_ROWS] = { "layout_tight", "layout_close", "layout_large",
-                                                    "layout_many", "layout_small" };
+  static const char *const layouts[LAYOUT_ROWS] = {
+    "layout_tight", "layout_state", "layout_close", "layout_large", "layout_many", "layout_small"
+  };
   static const ablation groups[] = {
-    { -1, "every layout but two", "layout_tight=0,layout_close=0,layout_large=0,layout_many=0",
+    { -1, "every layout but two",
+      "layout_tight=0,layout_state=0,layout_close=0,"
+      "layout_large=0,layout_many=0",
       true, false },
     { -1, "all but first and walk", "layouts=0,every=0,others=0", true, false },
     { -1, "climb, room", "climb=0,room=0", false, true },
