@@ -63,11 +63,11 @@ typedef struct trying {
   error first;    /* why there was none */
 } trying;
 
-static bool search_once (const trying *w, solution *out, error *err) {
-  const placing *p = w->p;
+static bool search_once (const placing *p, const solve_options *o, const effort *e, solution *out,
+                         error *err) {
   if (!p->fixed)
-    return p->one (p->t, &w->o, &w->effort, p->arena, out, err);
-  attempt_request q = { .trace = p->t, .variant = p->fixed, .options = &w->o, .effort = w->effort };
+    return p->one (p->t, o, e, p->arena, out, err);
+  attempt_request q = { .trace = p->t, .variant = p->fixed, .options = o, .effort = *e };
   return attempt_solve (&q, p->arena, out, err);
 }
 
@@ -78,7 +78,7 @@ static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
   const plan *had = w->best.plan;
   w->o.counted_bytes = units_scale (w->o.budget_bytes, ppm, 1000000);
   w->effort.limit_ticks = ticks > 0 ? ticks : 1;
-  if (search_once (w, &s, &why)) {
+  if (search_once (w->p, &w->o, &w->effort, &s, &why)) {
     if (!s.plan) /* none is of use */
       return true;
     take_better (&w->best, &s);
@@ -258,12 +258,6 @@ typedef struct again {
   bool by_latency; /* as the options' */
 } again;
 
-static bool solve_fixed (const placing *p, placement_kind kind, solution *out, error *err) {
-  attempt_request q = { .trace = p->t, .variant = p->fixed, .options = p->o, .effort = *p->effort };
-  return kind == PLACEMENT_ARENA ? solve_arena (p, out, err)
-                                 : attempt_solve (&q, p->arena, out, err);
-}
-
 /* The plan of the step in that order, cut and with those drops, if it is faster in such places, or
    in other groups. */
 static bool try_again (const placing *outer, const plan *like, const again *how_else,
@@ -286,7 +280,8 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
   p.fixed = &v;
   if (like->n_order && !trace_reorder (t, like->order, like->n_order, p.arena, &p.t, &order, err))
     return false;
-  if (!solve_fixed (&p, how_else->kind, &s, &why))
+  if (how_else->kind == PLACEMENT_ARENA ? !solve_arena (&p, &s, &why)
+                                        : !search_once (&p, p.o, p.effort, &s, &why))
     return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
   best->ticks += s.ticks / events_of (outer);
   best->candidates += s.candidates;

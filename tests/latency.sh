@@ -5,10 +5,10 @@
 . "$(dirname "$0")/rules/common.bash"
 scratch
 
-number() { grep -oE "\"$1\": ?-?[0-9]+" out | head -n 1 | grep -oE -- '-?[0-9]+$'; }
 "$ferry" zoo resnet50 --batch 2 --dtype tf32 --optimizer adam --device h100-sxm -q -o net.json || exit 1
-ask() { # STRATEGIES: step_ns of the plan with them, its moves to `moves`
-  run 0 solve net.json --device h100-sxm --budget 380MiB --swap-only --limit 500000 --json -o plan.json ${1:+--tune "$1"} &&
+how=(net.json --device h100-sxm --budget 380MiB --swap-only --limit 500000)
+ask() { # STRATEGIES: `step` and `moves` of the plan with them
+  run 0 solve "${how[@]}" -o plan.json ${1:+--tune "$1"} &&
     run 0 check net.json plan.json && python3 -c '
 import json
 p = json.load(open("plan.json"))
@@ -24,7 +24,6 @@ never_slower() { # than without the second search
   ask latency_again_least=1 && local once=$step && ask "" && [ "$step" -le "$once" ]
 }
 same_bytes() { # whatever the threads
-  local how=(net.json --device h100-sxm --budget 380MiB --swap-only --limit 500000)
   run 0 solve "${how[@]}" -j 1 -o one.json && run 0 solve "${how[@]}" -j 2 -o two.json && cmp one.json two.json
 }
 claim "larger groups of state make fewer copies and a shorter step, as a layout and as a second search" fewer_and_faster

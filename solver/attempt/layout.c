@@ -38,14 +38,17 @@ static parts_rule parts_of (layout_kind kind, const tuning *by) {
   };
 }
 
+static int64_t faster_rate (const device *dev) {
+  link_rates r = device_rates (&dev->link, dev->share_ppm);
+  return max_of (r.out_alone, r.in_alone);
+}
+
 /* Groups of so much lose one in group_latencies to the link's latency, and little to granules. */
 static int64_t group_bytes (const layout_request *q, int64_t times) {
   const device *dev = q->device;
   const tuning *by = q->tuning;
-  link_rates r = device_rates (&dev->link, dev->share_ppm);
-  int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
-  __int128 bytes =
-      (__int128)dev->link.copy_ns * tuned (by, TUNE_group_latencies) * rate / 1000000000;
+  __int128 bytes = (__int128)dev->link.copy_ns * tuned (by, TUNE_group_latencies) *
+                   faster_rate (dev) / 1000000000;
   int64_t least = tuned (by, TUNE_group_granules) * dev->granule_bytes;
   int64_t most = q->budget_bytes / tuned (by, TUNE_group_budget_part);
   bytes = (bytes < least ? least : bytes) * times;
@@ -57,9 +60,8 @@ static int64_t group_bytes (const layout_request *q, int64_t times) {
    it times what the link carries in a latency. */
 static int64_t best_copy_bytes (const layout_request *q, const double *share) {
   const gaps *g = q->singles;
-  link_rates r = device_rates (&q->device->link, q->device->share_ppm);
-  int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
-  double crosses = 0, late = (double)q->device->link.copy_ns * (double)rate / 1e9;
+  double crosses = 0;
+  double late = (double)q->device->link.copy_ns * (double)faster_rate (q->device) / 1e9;
   for (int32_t i = 0; i < g->count; i++)
     crosses += share[i] * (double)g->units->at[g->at[i].unit].bytes;
   return (int64_t)sqrt (crosses * late / 2);
