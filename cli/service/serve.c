@@ -22,7 +22,7 @@
 #include "server/http/listen.h"
 #include "server/work/crew.h"
 
-enum { MOST_SOCKETS = 8 };
+enum { MOST_SOCKETS = 8, DYING_S = 10, LOOKS_PER_S = 50 };
 
 typedef struct sockets {
   int fd[MOST_SOCKETS];
@@ -86,11 +86,29 @@ static bool lock_state (call *c, const char *folder) {
                     folder);
 }
 
+/* All workers inherit this lock and hold it until they are gone: the folders of a daemon that was
+   killed are swept when nothing writes into them any more. -1: *err. */
+static int lock_workers (call *c, const char *folder) {
+  const char *path = arena_format (c->arena, &c->err, "%s/workers", folder);
+  int lock = path ? open (path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
+  for (int i = 0; lock >= 0 && i < DYING_S * LOOKS_PER_S; i++) {
+    if (flock (lock, LOCK_EX | LOCK_NB) == 0)
+      return lock;
+    usleep (1000000 / LOOKS_PER_S);
+  }
+  error_set (&c->err, ERR_file,
+             "workers of a ferry serve that was killed still use the state folder %s: end them "
+             "first",
+             folder);
+  return -1;
+}
+
 static bool read_options_of (call *c, service_options *o) {
   char program[4096];
   ssize_t n = readlink ("/proc/self/exe", program, sizeof program - 1);
   const char *store = call_text (c, "store");
-  if (!read_limits (c, o) || !(o->folder = state_folder (c)) || !lock_state (c, o->folder))
+  if (!read_limits (c, o) || !(o->folder = state_folder (c)) || !lock_state (c, o->folder) ||
+      (o->workers_lock = lock_workers (c, o->folder)) < 0)
     return false;
   o->program = n > 0 ? arena_string_n (c->arena, program, (size_t)n, &c->err) : NULL;
   o->store = store ? store : "sqlite";

@@ -179,8 +179,11 @@ static void make_chrome (call *c) {
   char *chrome = arena_format (c->arena, &c->err, "--chrome=%s", c->operands[4]);
   char *arguments[] = { "ferry", "export", (char *)c->operands[1], (char *)c->operands[2], "-q",
                         chrome,  NULL };
-  pid_t child = chrome ? fork () : -1;
+  pid_t parent = getpid (), child = chrome ? fork () : -1;
   if (child == 0) {
+    prctl (PR_SET_PDEATHSIG, SIGKILL); /* it ends with the worker, as the worker with the daemon */
+    if (getppid () != parent)
+      _exit (EXIT_USAGE);
     execv ("/proc/self/exe", arguments);
     _exit (EXIT_USAGE);
   }

@@ -21,6 +21,7 @@ typedef struct service_options {
   const char *tokens;    /* a file, or NULL */
   const char *inventory; /* GPU memory of nodes, a JSON file, or NULL */
   int workers;
+  int workers_lock; /* a file that each worker holds open as long as it lives */
   int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;
   int64_t most_ratio; /* of decoded to sent bytes */
   int64_t most_queued, most_tries, disk_bytes;

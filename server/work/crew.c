@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -107,11 +108,19 @@ static void look (crew *c, work *w, bool beat) {
   arena_free (a);
 }
 
+/* A worker's own processes end with it, and have ended when this says so: nothing writes into the
+   job's folder any more. */
 static bool has_ended (crew *c, const work *w, work_end *e) {
   int status = 0;
   struct rusage used;
-  if (wait4 (w->pid, &status, WNOHANG, &used) != w->pid)
+  siginfo_t seen = { 0 };
+  if (waitid (P_PID, (id_t)w->pid, &seen, WEXITED | WNOHANG | WNOWAIT) != 0 || !seen.si_pid)
     return false;
+  kill (-w->pid, SIGKILL); /* the group is theirs as long as its first is not reaped */
+  if (wait4 (w->pid, &status, 0, &used) != w->pid)
+    return false;
+  while (waitpid (-w->pid, NULL, 0) > 0)
+    continue;
   _Atomic int64_t *peak = &c->service->metrics[METRIC_worker_peak_rss_bytes];
   if (used.ru_maxrss * 1024 > atomic_load (peak))
     atomic_store (peak, used.ru_maxrss * 1024); /* this thread alone writes it */
@@ -274,6 +283,7 @@ bool crew_open (service *s, error *err) {
   c->service = s;
   for (int i = 0; i < MOST_WORKERS; i++)
     c->works[i].pidfd = c->works[i].progress = -1;
+  prctl (PR_SET_CHILD_SUBREAPER, 1); /* the children of a dead worker are this process's then */
   c->wake = eventfd (0, EFD_CLOEXEC | EFD_NONBLOCK);
   s->crew = c;
   return c->wake >= 0 || error_set (err, ERR_internal, "no event for the workers");

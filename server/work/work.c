@@ -15,7 +15,7 @@
 #include "server/work/work.h"
 #include "server/service/folder.h"
 
-enum { PROGRESS_FD = 3, VERIFY_S = 600, UNRATIONED_BYTES = 16 << 20 };
+enum { PROGRESS_FD = 3, LOCK_FD = 4, VERIFY_S = 600, UNRATIONED_BYTES = 16 << 20 };
 
 void work_path (const work *w, const char *name, char path[400]) {
   snprintf (path, 400, "%s/%s", w->folder, name);
@@ -79,7 +79,8 @@ static bool spawn (service *s, work *w, const char *const *arguments, const char
   posix_spawn_file_actions_addopen (&files, 1, answer, O_WRONLY | O_CREAT | O_TRUNC, 0600);
   posix_spawn_file_actions_addopen (&files, 2, "log", O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2 (&files, pipe_of[1], PROGRESS_FD);
-  posix_spawn_file_actions_addclosefrom_np (&files, PROGRESS_FD + 1);
+  posix_spawn_file_actions_adddup2 (&files, s->options.workers_lock, LOCK_FD);
+  posix_spawn_file_actions_addclosefrom_np (&files, LOCK_FD + 1);
   sigemptyset (&none);
   sigfillset (&plain);
   posix_spawnattr_setsigmask (&how, &none);

@@ -2,7 +2,7 @@
 # kill -9 at random moments: the daemon, one of its workers, or PostgreSQL, round after round. No job that was
 # accepted is lost, none is stored twice, and every stored plan passes `ferry check`.
 # kill.py ROUNDS SEED [STORE]
-import hashlib, random
+import fcntl, hashlib, itertools, random, threading
 from common import *
 
 rounds, seed = int (sys.argv[1]), int (sys.argv[2])
@@ -54,7 +54,6 @@ for n in range (rounds):
     kills["daemon"] += 1
     # A request in flight may be cut at any point of it.
     if dice.random () < 0.5:
-      import threading
       t = threading.Thread (target=submit, args=(10 * n + 9,))
       t.start ()
       time.sleep (dice.random () * 0.02)
@@ -68,10 +67,10 @@ for n in range (rounds):
       time.sleep (0.01)
     s.start ()
 
-def status (id, body):
+def status (id, body, wait=30):
   kind = "imports" if body is None else "schedules"
   end = time.time () + PATIENCE # a database that was just killed is not there at once
-  while (r := s.ask ("GET", f"/v1/{kind}/{id}", None, {"Prefer": "wait=30"})).status == 503: assert time.time () < end
+  while (r := s.ask ("GET", f"/v1/{kind}/{id}", None, {"Prefer": f"wait={wait}"})).status == 503: assert time.time () < end
   assert r.status == 200, (id, r.status, r.body)
   return r.json ()
 
@@ -113,10 +112,65 @@ def _ ():
            "-o", "again.json", status=None)
     assert s.ask ("GET", f"/v1/schedules/{id}/files/plan").body == open ("again.json", "rb").read ()
 
+# A worker that draws has a child of its own, `ferry export`: one that is stopped stays until somebody kills it.
+seeds = itertools.count (1000)
+
+def draws (pid):
+  try: return b"export" in open (f"/proc/{pid}/cmdline", "rb").read ().split (b"\0")
+  except OSError: return False
+
+def stop_child ():
+  for worker in children (s.process.pid):
+    for child in children (worker):
+      if not draws (child): continue # before it is that program it has not yet asked to end with its worker
+      try: os.kill (child, signal.SIGSTOP)
+      except ProcessLookupError: continue
+      if child in children (worker): return worker, child
+
+def job_with_stopped_child ():
+  end = time.time () + PATIENCE
+  while time.time () < end:
+    body = {"trace": trace, "budget_bytes": budget, "limit_ticks": 1000, "sections": "off", "recompute": "off",
+            "order": "as-is", "seed": next (seeds)}
+    r = s.ask ("POST", "/v1/schedules", body)
+    if r.status == 503: continue # a database that is just up again
+    id = r.json ()["id"]
+    while status (id, body, 0)["state"] in ("queued", "running"):
+      quiet = time.time () + 0.1
+      while time.time () < quiet:
+        found = stop_child ()
+        if found: return id, *found
+  assert False, "no worker draws"
+
+def is_there (pid):
+  try: return open (f"/proc/{pid}/stat").read ().rsplit (")", 1)[1].split ()[0] != "Z"
+  except OSError: return False
+
+@claim ("what a worker has started ends with it, before its job is tried again")
+def _ ():
+  id, worker, child = job_with_stopped_child ()
+  os.kill (worker, signal.SIGKILL)
+  while (j := status (id, {}))["state"] in ("queued", "running"): pass
+  assert j["state"] == "done" and not is_there (child), j
+
+@claim ("it ends with the daemon too, and a new one waits until nothing of the old one is left")
+def _ ():
+  id, worker, child = job_with_stopped_child ()
+  s.stop (signal.SIGKILL)
+  late = open ("state/workers")
+  fcntl.flock (late, fcntl.LOCK_SH) # as one that is slow to die
+  began = time.time ()
+  threading.Timer (0.5, late.close).start ()
+  s.start ()
+  assert time.time () - began >= 0.5 and not is_there (worker) and not is_there (child)
+  while (j := status (id, {}))["state"] in ("queued", "running"): pass
+  assert j["state"] == "done", j
+
 @claim ("the daemon ends in order, and leaves no folder of a job and no upload behind")
 def _ ():
   assert s.stop () == 0
-  assert os.listdir ("state/work") == [] and os.listdir ("state/spool") == []
+  left = {n: os.listdir ("state/" + n) for n in ("work", "spool")}
+  assert left == {"work": [], "spool": []}, left
 
 print (f"{rounds} rounds: {kills['daemon']} daemons, {kills['worker']} workers and {kills['database']} databases killed, {len (accepted)} jobs, {len (uploads)} uploads")
 finish ()
