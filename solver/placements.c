@@ -2,6 +2,7 @@
 #include "solver/placements.h"
 
 #include <assert.h>
+#include <string.h>
 
 #include "base/units.h"
 #include "solver/attempt/attempt.h"
@@ -10,6 +11,7 @@
 #include "solver/search/search.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
+#include "trace/simulate/lost.h"
 
 typedef struct placing {
   const trace *t;
@@ -127,15 +129,20 @@ static bool look_at_shares (trying *w, int64_t ticks, error *err) {
   return true;
 }
 
+static void begin_arena (const placing *p, trying *w) {
+  *w = (trying){
+    .p = p, .fine = *p->o->device, .o = *p->o, .effort = solve_effort (p->o, p->effort)
+  };
+  w->o.arena_granule_bytes = w->fine.granule_bytes;
+  w->fine.granule_bytes = PLACEMENT_STEP;
+  w->o.device = &w->fine;
+}
+
 /* Stretches leave holes between them, so plans that hold less at once may be faster: a little
    effort for each share, the rest for the best. */
 static bool solve_arena (const placing *p, solution *out, error *err) {
-  trying w = {
-    .p = p, .fine = *p->o->device, .o = *p->o, .effort = solve_effort (p->o, p->effort)
-  };
-  w.o.arena_granule_bytes = w.fine.granule_bytes;
-  w.fine.granule_bytes = PLACEMENT_STEP;
-  w.o.device = &w.fine;
+  trying w;
+  begin_arena (p, &w);
   int64_t ticks = w.effort.limit_ticks ? w.effort.limit_ticks : search_default_ticks (p->t, &w.o);
   if (!look_at_shares (&w, ticks / tuned (w.o.tuning, TUNE_arena_look_part), err))
     return false;
@@ -145,6 +152,15 @@ static bool solve_arena (const placing *p, solution *out, error *err) {
   if (!out->plan)
     *err = w.first;
   return out->plan;
+}
+
+/* With one share that nearly always has places. */
+static bool search_arena_once (const placing *p, solution *out, error *err) {
+  trying w;
+  begin_arena (p, &w);
+  w.o.counted_bytes =
+      units_scale (p->o->budget_bytes, tuned (p->o->tuning, TUNE_arena_anew_counted_ppm), 1000000);
+  return search_once (p, &w.o, &w.effort, out, err);
 }
 
 static bool is_large (const placing *p) {
@@ -251,12 +267,27 @@ static void take_again (const placing *p, solution *best, const solution *s, con
   best->plan = s->plan;
 }
 
-/* Another way to search a step that is rewritten already. */
+/* Another way to search a step that is rewritten already, or to rewrite it. */
 typedef struct again {
   const char *name;
   placement_kind kind;
   bool by_latency; /* as the options' */
+  bool anew;       /* with other cuts and drops */
 } again;
+
+/* The bound of the best speaks of that plan too: it may take for dead what the plan keeps. */
+static bool is_covered (const trace *t, const solution *best, const solution *s) {
+  const char *all = best->plan->certificate.covers, *its = s->plan->certificate.covers;
+  return best->plan->certificate.lower_bound_ns <= trace_total_ns (t) ||
+         strncmp (all, its, strlen (its)) == 0;
+}
+
+static bool search_again (const placing *p, const again *how, solution *out, error *err) {
+  if (how->anew)
+    return search_arena_once (p, out, err);
+  return how->kind == PLACEMENT_ARENA ? solve_arena (p, out, err)
+                                      : search_once (p, p->o, p->effort, out, err);
+}
 
 /* The plan of the step in that order, cut and with those drops, if it is faster in such places, or
    in other groups. */
@@ -277,19 +308,20 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
   how.beat_ns = best->plan->predicted.step_ns;
   p.o = &plain;
   p.effort = &how;
-  p.fixed = &v;
+  p.one = search_solve;
+  p.fixed = how_else->anew ? NULL : &v;
   if (like->n_order && !trace_reorder (t, like->order, like->n_order, p.arena, &p.t, &order, err))
     return false;
-  if (how_else->kind == PLACEMENT_ARENA ? !solve_arena (&p, &s, &why)
-                                        : !search_once (&p, p.o, p.effort, &s, &why))
+  if (!search_again (&p, how_else, &s, &why))
     return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
-  best->ticks += s.ticks / events_of (outer);
+  best->ticks += how_else->anew ? s.ticks : s.ticks / events_of (outer);
   best->candidates += s.candidates;
-  if (!s.plan || s.plan->predicted.step_ns >= best->plan->predicted.step_ns)
+  if (!s.plan || s.plan->predicted.step_ns >= best->plan->predicted.step_ns ||
+      (how_else->anew && !is_covered (t, best, &s)))
     return true;
   take_again (outer, best, &s, e);
-  if (!v.n_sections && !v.n_recomputes)
-    best->why = NULL; /* of cuts and drops that it has not */
+  if (how_else->anew || (!v.n_sections && !v.n_recomputes))
+    best->why = s.why; /* it was of cuts and drops that the plan has not */
   return plan_set_order (best->plan, t, like->order, like->n_order, p.arena, err) &&
          (!like->n_order || check_plan (t, best->plan, p.arena, NULL, err));
 }
@@ -303,8 +335,31 @@ static bool bound_of_any_order (const placing *p, const effort *e, solution *bes
   return true;
 }
 
+/* Granules lose so much of the budget that other cuts and drops may pay where they do not. */
+static bool is_lossy (const placing *p, const plan *best, bool *lossy, error *err) {
+  const trace *t = p->t;
+  int64_t lost, least_ppm = tuned (p->o->tuning, TUNE_arena_anew_ppm);
+  *lossy = false;
+  if (best->placement.kind == PLACEMENT_ARENA)
+    return true;
+  if (!lost_bytes (t, best, p->arena, &lost, err))
+    return false;
+  *lossy = lost > units_scale (p->o->budget_bytes, least_ppm, 1000000);
+  return true;
+}
+
+static bool anew_in_arena (const placing *p, solution *best, error *err) {
+  static const again anew = { "arena", PLACEMENT_ARENA, false, true };
+  bool lossy;
+  plan like = *best->plan;
+  effort how = effort_again (p, best, TUNE_arena_anew_part);
+  how.limit_ticks /= events_of (p);
+  return is_lossy (p, best->plan, &lossy, err) &&
+         (!lossy || try_again (p, &like, &anew, &how, best, err));
+}
+
 static bool again_in_arena (const placing *p, solution *best, error *err) {
-  static const again arena = { "arena", PLACEMENT_ARENA, false };
+  static const again arena = { "arena", PLACEMENT_ARENA, false, false };
   plan like = *best->plan;
   effort how = effort_again (p, best, TUNE_arena_again_part);
   if (!try_again (p, &like, &arena, &how, best, err))
@@ -337,7 +392,7 @@ static bool is_late (const placing *p, const plan *best) {
    to begin. */
 static bool again_by_latency (const placing *p, solution *best, error *err) {
   plan like = *best->plan;
-  again larger = { "by-latency", like.placement.kind, true };
+  again larger = { "by-latency", like.placement.kind, true, false };
   effort how =
       effort_again (p, best, rewrites (p->o) ? TUNE_arena_again_part : TUNE_latency_again_part);
   return !is_late (p, &like) || try_again (p, &like, &larger, &how, best, err);
@@ -348,7 +403,8 @@ bool placements_again (const trace *t, const solve_options *o, const effort *e, 
   placing p = { .t = t, .o = o, .effort = e, .arena = a };
   if (!may_again (&p, best))
     return true;
-  if (o->placement == PLACES_AUTO && rewrites (o) && !again_in_arena (&p, best, err))
+  if (o->placement == PLACES_AUTO && rewrites (o) &&
+      (!anew_in_arena (&p, best, err) || (!is_done (&p, best) && !again_in_arena (&p, best, err))))
     return false;
   return is_done (&p, best) || again_by_latency (&p, best, err);
 }

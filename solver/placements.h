@@ -12,9 +12,10 @@ typedef bool solve_placed (const trace *t, const solve_options *o, const effort 
 bool placements_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,
                        arena *a, solution *out, error *err) MUST_CHECK;
 
-/* The best plan's cuts, drops and order are kept, and what moves and where it lies is searched once
-   more: for an arena, where `auto` allows that, and with larger groups of weights and optimizer
-   state, where those of the best make many small copies. The better plan is then in *best. */
+/* The best plan's order is kept, and cuts and drops are chosen once more for an arena, where `auto`
+   allows that and granules lose much. Then these are kept too, and what moves and where it lies is
+   searched once more: for an arena, and with larger groups of weights and optimizer state, where
+   those of the best make many small copies. The better plan is then in *best. */
 bool placements_again (const trace *t, const solve_options *o, const effort *e, arena *a,
                        solution *best, error *err) MUST_CHECK;
 

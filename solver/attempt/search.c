@@ -104,6 +104,7 @@ static bool cost (search *s, candidate *c, plan **made, error *err) {
   s->schedule.early_ppm = c->early_ppm;
   s->schedule.by_release = c->by_release;
   s->schedule.pool_below_bytes = c->layout->pool_below_bytes;
+  s->schedule.most_ns = made ? 0 : s->most_ns;
   if (!make_wishes (c, s->scratch, &wishes, &count, err))
     return false;
   const variant *v = s->variant;
@@ -262,6 +263,12 @@ static int64_t less_room (const search *s, const layout *l, int64_t room_ppm) {
   return room > 0 ? room_ppm - units_scale (s->trial.short_bytes, 1000000, room) - 1 : 0;
 }
 
+/* The longest step that may still be chosen; 0: any. */
+static int64_t as_good_ns (const search *s) {
+  int64_t best_ns = s->best.step_ns, apart_ppm = number (s, TUNE_noise_apart_ppm);
+  return best_ns < INT64_MAX ? best_ns + units_scale (best_ns, apart_ppm, 1000000) : 0;
+}
+
 /* A start, in this room; where granules did not suffice, in as much less again. An arena has shares
    of the budget for that. */
 static bool start_in (search *s, const layout *l, round_start start, int64_t room_ppm, error *err) {
@@ -274,7 +281,10 @@ static bool start_in (search *s, const layout *l, round_start start, int64_t roo
     s->trial.early_ppm = number (s, TUNE_rounding_early_ppm);
     if (!fits)
       return true;
-    if (!search_try (s, err))
+    s->most_ns = as_good_ns (s);
+    bool ok = search_try (s, err);
+    s->most_ns = 0;
+    if (!ok)
       return false;
     if (s->trial.short_bytes == 0)
       return true;

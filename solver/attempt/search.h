@@ -41,6 +41,7 @@ typedef struct search {
   int64_t lower_bound_ns; /* for the progress lines */
   int64_t enough_ns;      /* a candidate that costs no more ends the search */
   int64_t ticks, limit_ticks, tried;
+  int64_t most_ns;     /* trials that take longer are of no use; 0: all are */
   int64_t until_ticks; /* the strategy that runs tries nothing new behind them */
   candidate best, trial;
   uint64_t *seen; /* hashes of what was tried, or 0 */

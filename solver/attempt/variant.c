@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/attempt/parts.h"
 #include "solver/attempt/round.h"
@@ -144,10 +145,14 @@ static bool greedy_plan (const quick *q, round_start start, schedule_options *ho
                               .wishes = ok ? wishes : NULL,
                               .n_wishes = count,
                               .options = how };
-  plan *p = ok ? schedule_simulated (&wanted, q->scratch, q->scratch, ticks, &why) : NULL;
-  if (p)
-    *step_ns = p->predicted.step_ns;
-  return p || why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
+  if (ok && how->arena_granule_bytes) {
+    ok = schedule_guessed (&wanted, q->scratch, step_ns, &why);
+    *step_ns = max_of (*step_ns, q->out->compute_ns);
+  } else if (ok) {
+    plan *p = schedule_simulated (&wanted, q->scratch, q->scratch, ticks, &why);
+    *step_ns = p ? p->predicted.step_ns : INT64_MAX;
+  }
+  return !why.code || why.code == ERR_infeasible || error_set (err, why.code, "%s", why.text);
 }
 
 /* The best of a few becomes out->step_ns. */
@@ -162,6 +167,7 @@ static bool greedy_plans (const quick *q, error *err) {
                            .auto_clean = true,
                            .same_places = o->same_places,
                            .arena_granule_bytes = o->arena_granule_bytes,
+                           .held_bytes = o->counted_bytes,
                            .tuning = o->tuning };
   bool ok = true;
   for (int i = 0; ok && i < 4; i++) {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/attempt/change.h"
 #include "solver/attempt/parts.h"
@@ -328,12 +329,15 @@ static bool step (improving *im, bool *better, error *err) {
     return true;
   }
   s->trial.found_by = "search";
-  if (!search_cost (s, &s->trial, NULL, err))
+  int64_t most_ns = max_of (s->best.step_ns + allowance_ns (im), im->now.step_ns);
+  s->most_ns = im->kicks > 0 ? 0 : most_ns;
+  bool ok = search_cost (s, &s->trial, NULL, err);
+  s->most_ns = 0;
+  if (!ok)
     return false;
-  int64_t most_ns = s->best.step_ns + allowance_ns (im);
   bool kicked = im->kicks > 0 && s->trial.step_ns < INT64_MAX;
   im->kicks -= kicked;
-  if (!kicked && s->trial.step_ns > most_ns && s->trial.step_ns > im->now.step_ns) {
+  if (!kicked && s->trial.step_ns > most_ns) {
     change_undo (&im->parts);
     return true;
   }

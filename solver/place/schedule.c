@@ -239,33 +239,40 @@ static bool is_there (const schedule_request *r, error *err) {
   return true;
 }
 
-/* *ticks grows by what finding places took. `scratch` may be `a`. */
-static plan *schedule_counted (const schedule_request *r, arena *a, arena *scratch,
-                               schedule_shortage *shortage, int64_t *ticks, error *err) {
+/* Units and moves, counted. */
+static bool begin (const schedule_request *r, arena *a, arena *scratch, scheduling *s, error *err) {
   assert (r->original && r->rewritten && r->device && r->options);
   assert (r->wishes || r->n_wishes == 0);
   assert (r->groups || r->n_groups == 0);
   const schedule_options *o = r->options;
-  scheduling s = { .request = r,
-                   .trace = r->rewritten->trace,
-                   .device = r->device,
-                   .options = o,
-                   .groups = r->groups,
-                   .n_groups = r->n_groups,
-                   .arena = a,
-                   .err = err,
-                   .shortage = shortage,
-                   .granule_bytes =
-                       o->granule_bytes ? o->granule_bytes : r->device->granule_bytes };
-  assert (s.granule_bytes > 0 && s.granule_bytes % r->device->granule_bytes == 0);
+  *s = (scheduling){ .request = r,
+                     .trace = r->rewritten->trace,
+                     .device = r->device,
+                     .options = o,
+                     .groups = r->groups,
+                     .n_groups = r->n_groups,
+                     .arena = a,
+                     .err = err,
+                     .granule_bytes =
+                         o->granule_bytes ? o->granule_bytes : r->device->granule_bytes };
+  assert (s->granule_bytes > 0 && s->granule_bytes % r->device->granule_bytes == 0);
   if (!is_there (r, err))
+    return false;
+  assert (!o->arena_granule_bytes || s->granule_bytes == PLACEMENT_STEP);
+  int64_t whole = o->arena_granule_bytes ? o->arena_granule_bytes : s->granule_bytes;
+  s->budget_granules = o->budget_bytes / whole * (whole / s->granule_bytes);
+  s->plan = NEW (a, 1, plan, err);
+  return s->plan && schedule_write_head (s) && choose_units (s, scratch) && take_wishes (s, scratch);
+}
+
+/* *ticks grows by what finding places took. `scratch` may be `a`. */
+static plan *schedule_counted (const schedule_request *r, arena *a, arena *scratch,
+                               schedule_shortage *shortage, int64_t *ticks, error *err) {
+  scheduling s;
+  if (!begin (r, a, scratch, &s, err))
     return NULL;
-  assert (!o->arena_granule_bytes || s.granule_bytes == PLACEMENT_STEP);
-  int64_t whole = o->arena_granule_bytes ? o->arena_granule_bytes : s.granule_bytes;
-  s.budget_granules = o->budget_bytes / whole * (whole / s.granule_bytes);
-  s.plan = NEW (a, 1, plan, err);
-  bool ok = s.plan && schedule_write_head (&s) && choose_units (&s, scratch) &&
-            take_wishes (&s, scratch) && schedule_place (&s) && schedule_write (&s, scratch);
+  s.shortage = shortage;
+  bool ok = schedule_place (&s) && schedule_write (&s, scratch);
   *ticks += s.ticks;
   return ok ? s.plan : NULL;
 }
@@ -287,4 +294,12 @@ plan *schedule_simulated (const schedule_request *r, arena *a, arena *scratch, i
   sim_options o = { .events = events };
   p->has_predicted = simulate (&job, 1, &o, scratch, &p->predicted, NULL, err);
   return p->has_predicted ? p : NULL;
+}
+
+bool schedule_guessed (const schedule_request *r, arena *scratch, int64_t *step_ns, error *err) {
+  scheduling s;
+  arena_mark mark = arena_here (scratch);
+  bool ok = begin (r, scratch, scratch, &s, err) && schedule_guess (&s, step_ns);
+  arena_back (scratch, mark);
+  return ok;
 }

@@ -35,6 +35,8 @@ typedef struct schedule_options {
   /* Not 0: an arena, of so many bytes or a multiple.  The device then counts in PLACEMENT_STEP. */
   int64_t arena_granule_bytes;
   int64_t held_bytes; /* copies in start only while so much is held; 0: the budget */
+  /* Not 0: no step that takes longer is of use, so none is placed that does by bytes alone. */
+  int64_t most_ns;
   const tuning *tuning;     /* NULL: as shipped */
   const char *trace_digest; /* of the original trace, where it is known already; or NULL */
 } schedule_options;
@@ -80,5 +82,9 @@ plan *schedule (const schedule_request *r, arena *a, schedule_shortage *shortage
  *events grows by what was simulated. */
 plan *schedule_simulated (const schedule_request *r, arena *a, arena *scratch, int64_t *events,
                           error *err) MUST_CHECK;
+/* How long its step takes if everything that memory holds has a place: about that of the plan, in a
+   small part of the time that finding an arena's offsets takes. */
+bool schedule_guessed (const schedule_request *r, arena *scratch, int64_t *step_ns,
+                       error *err) MUST_CHECK;
 
 #endif

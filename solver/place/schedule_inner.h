@@ -37,6 +37,8 @@ bool schedule_each_part (scheduling *s, arena *scratch, part_visit *visit) MUST_
 
 /* Orders, times and places: the stays, and what each of them waits for. */
 bool schedule_place (scheduling *s) MUST_CHECK;
+/* The step's length by bytes alone, as if there were a place for everything that memory holds. */
+bool schedule_guess (scheduling *s, int64_t *step_ns) MUST_CHECK;
 
 bool schedule_write_head (scheduling *s) MUST_CHECK;
 /* All but the head, once everything has its place. */

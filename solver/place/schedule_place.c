@@ -108,13 +108,20 @@ static bool give_places (scheduling *s, moment period, moment start, int64_t mos
                                                          &s->places, s->err);
 }
 
-bool schedule_place (scheduling *s) {
+/* Granules beside the pool: what the budget has, what some op needs, and what may be held. */
+typedef struct held {
+  int64_t pool, most, least, granules;
+} held;
+
+/* Stays, and the times of copies where memory alone counts. */
+static bool prepare (scheduling *s, held *h) {
   assert (s->granule_bytes > 0 && s->units.at);
   int64_t pool = units_div_up (s->units.pool_bytes, s->granule_bytes);
-  int64_t most = s->budget_granules - pool, least = 0, granules = most;
+  *h = (held){ .pool = pool, .most = s->budget_granules - pool };
+  h->granules = h->most;
   int32_t fullest = 0;
-  if (s->options->held_bytes && s->options->held_bytes / s->granule_bytes - pool < granules)
-    granules = s->options->held_bytes / s->granule_bytes - pool;
+  if (s->options->held_bytes && s->options->held_bytes / s->granule_bytes - pool < h->granules)
+    h->granules = s->options->held_bytes / s->granule_bytes - pool;
   s->stays = (stays){ .trace = s->trace,
                       .units = &s->units,
                       .moves = s->moves,
@@ -124,22 +131,39 @@ bool schedule_place (scheduling *s) {
   if (!stays_build (&s->stays, s->arena, s->err))
     return false;
   for (int32_t k = 0; k < s->trace->n_ops; k++)
-    if (s->stays.level[k] > least) {
-      least = s->stays.level[k];
+    if (s->stays.level[k] > h->least) {
+      h->least = s->stays.level[k];
       fullest = k;
     }
-  if (least > most)
-    return short_of (s, fullest, least + pool);
-  granules = granules < least ? least : granules;
-  int64_t wanted = 0, over_before = INT64_MAX;
-  if (!find_times (s, granules))
+  if (h->least > h->most)
+    return short_of (s, fullest, h->least + pool);
+  h->granules = h->granules < h->least ? h->least : h->granules;
+  return find_times (s, h->granules);
+}
+
+bool schedule_guess (scheduling *s, int64_t *step_ns) {
+  held h;
+  moment period, start;
+  bool ok = prepare (s, &h) && stays_run (&s->stays, h.granules, s->arena, &period, &start, s->err);
+  *step_ns = ok ? period.at_ns : INT64_MAX;
+  return ok;
+}
+
+bool schedule_place (scheduling *s) {
+  held h;
+  if (!prepare (s, &h))
     return false;
+  int64_t most = h.most, least = h.least, granules = h.granules;
+  int64_t wanted = 0, over_before = INT64_MAX;
   arena_mark mark = arena_here (s->arena);
   int64_t tries = number (s, TUNE_place_tries), few_over = number (s, TUNE_place_few_over);
   for (int64_t i = 0; i < tries; i++, arena_back (s->arena, mark)) {
     moment period, start;
-    if (!stays_run (&s->stays, granules, s->arena, &period, &start, s->err) ||
-        !give_places (s, period, start, most))
+    if (!stays_run (&s->stays, granules, s->arena, &period, &start, s->err))
+      return false;
+    if (s->options->most_ns && period.at_ns > s->options->most_ns)
+      return error_set (s->err, ERR_infeasible, "the step takes longer than is of use");
+    if (!give_places (s, period, start, most))
       return false;
     int64_t over = s->places.granules - most;
     if (i == 0 && s->request->short_bytes)
@@ -168,5 +192,5 @@ bool schedule_place (scheduling *s) {
   wanted = s->places.granules < wanted || wanted <= most ? s->places.granules : wanted;
   if (s->places.granules <= most && !s->places.tangled)
     return true;
-  return short_of (s, NO_OP, (wanted > most ? wanted : most + 1) + pool);
+  return short_of (s, NO_OP, (wanted > most ? wanted : most + 1) + h.pool);
 }

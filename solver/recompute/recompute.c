@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/units.h"
+#include "solver/attempt/narrow.h"
 #include "solver/recompute/find.h"
 
 /* ---- the strategies that are not files of their own ---- */
@@ -40,6 +41,17 @@ static bool with_room (finding *f, error *err) {
   return find_room (f, err);
 }
 
+static bool with_spare (finding *f, error *err) {
+  narrowed n = { .v = f->best, .value = f->value };
+  if (!narrow_drops (f->t, f->o, (f->limit_ticks - f->ticks) / f->part, f->arena, f->scratch, &n,
+                     err))
+    return false;
+  f->best = n.v;
+  f->value = n.value;
+  f->ticks += n.ticks;
+  return true;
+}
+
 /* ---- when the strategies apply ---- */
 
 static bool always (finding *f) {
@@ -58,6 +70,11 @@ static bool goes_on (finding *f) {
 
 static bool has_looked (finding *f) {
   return goes_on (f) || f->looks;
+}
+
+/* Ops that run again may be why. */
+static bool is_slow (finding *f) {
+  return f->value.step_ns < INT64_MAX && f->best.n_recomputes && !find_is_enough (f);
 }
 
 /* ---- the search ---- */

@@ -3,10 +3,13 @@
 
 #include <assert.h>
 
+#include "solver/attempt/narrow.h"
+
 enum {
   SHARES = TUNE_cuts_fit_ppm_last - TUNE_cuts_fit_ppm + 1,
   TRIES = TUNE_cuts_parts_last - TUNE_cuts_parts + 1,
-  ROOM = SECTIONS_FORMS * TRIES + SHARES
+  NARROWED = 2,
+  ROOM = SECTIONS_FORMS * TRIES + SHARES + NARROWED
 };
 
 static bool same (const variant *a, const variant *b) {
@@ -34,6 +37,17 @@ static bool better (const variant_value *a, const variant_value *b) {
   if (a->step_ns != b->step_ns)
     return a->step_ns < b->step_ns;
   return a->bound_ns < b->bound_ns;
+}
+
+static void put (sections_family *f, const variant *v, const variant_value *value) {
+  assert (f->count < ROOM);
+  int32_t at = f->count++;
+  for (; at > 0 && better (value, &f->values[at - 1]); at--) {
+    f->at[at] = f->at[at - 1];
+    f->values[at] = f->values[at - 1];
+  }
+  f->at[at] = *v;
+  f->values[at] = *value;
 }
 
 /* Values it, and puts it where it belongs. */
@@ -65,14 +79,7 @@ static bool consider (const trace *t, const solve_options *o, variant *v, arena 
   }
   if (value.bound_ns < f->least_bound_ns)
     f->least_bound_ns = value.bound_ns;
-  assert (f->count < ROOM);
-  int32_t at = f->count++;
-  for (; at > 0 && better (&value, &f->values[at - 1]); at--) {
-    f->at[at] = f->at[at - 1];
-    f->values[at] = f->values[at - 1];
-  }
-  f->at[at] = *v;
-  f->values[at] = value;
+  put (f, v, &value);
   log_say (o->log, LOG_DETAIL, "cut %s in %lld: %lld sections, %.6g s, at least %.6g s", v->name,
            (long long)v->sections[0].parts, (long long)v->n_sections,
            value.step_ns == INT64_MAX ? -1 : (double)value.step_ns / 1e9,
@@ -114,6 +121,34 @@ static bool propose_all (const trace *t, const solve_options *o, arena *a, arena
   return true;
 }
 
+/* The best of them, each narrowed, before it; the bound of all that fit is theirs still. */
+static bool narrow_best (const trace *t, const solve_options *o, arena *a, arena *scratch,
+                         sections_family *f, error *err) {
+  narrowed at[NARROWED];
+  int64_t many = tuned (o->tuning, TUNE_cuts_narrow), count = 0;
+  int64_t ticks = f->limit_ticks / tuned (o->tuning, TUNE_cuts_narrow_part);
+  for (; count < many && count < f->count && f->values[count].step_ns < INT64_MAX; count++) {
+    narrowed *x = &at[count];
+    *x = (narrowed){ .v = f->at[count], .value = f->values[count] };
+    if (!narrow_cut (t, o, ticks, a, scratch, x, err))
+      return false;
+    f->ticks += x->ticks;
+    f->proposed += x->tried;
+  }
+  for (int64_t i = 0; i < count; i++) {
+    bool known = false;
+    for (int32_t k = 0; k < f->count; k++)
+      known |= same (&at[i].v, &f->at[k]);
+    if (known)
+      continue;
+    put (f, &at[i].v, &at[i].value);
+    log_say (o->log, LOG_DETAIL, "cut %s narrowed: %lld sections, %.6g s, at least %.6g s",
+             at[i].v.name, (long long)at[i].v.n_sections, (double)at[i].value.step_ns / 1e9,
+             (double)at[i].value.bound_ns / 1e9);
+  }
+  return true;
+}
+
 bool sections_search (const trace *t, const solve_options *o, int64_t limit_ticks, arena *a,
                       sections_family *out, error *err) {
   assert (o->sections != SECTIONS_OFF);
@@ -126,7 +161,8 @@ bool sections_search (const trace *t, const solve_options *o, int64_t limit_tick
   out->values = NEW (a, ROOM, variant_value, err);
   arena *scratch = arena_made (err);
   bool ok = scratch && out->at && out->values && propose_all (t, o, a, scratch, out, err) &&
-            (is_over (o, out) || fit_each (t, o, a, scratch, out, err));
+            (is_over (o, out) || fit_each (t, o, a, scratch, out, err)) &&
+            narrow_best (t, o, a, scratch, out, err);
   arena_free (scratch);
   return ok;
 }
