@@ -26,6 +26,7 @@ drops=(--limit 200000 -q) # programs count
 "$ferry" zoo vgg16 --batch 16 --width-divisor 8 --device titanx-pascal -q -o vgg.json || exit 1
 "$ferry" zoo alexnet --batch 32 --width-divisor 8 --device titanx-pascal -q -o alex.json || exit 1
 "$ferry" zoo alexnet --batch 128 --device h200 -q -o fast.json || exit 1
+"$ferry" zoo resnet34 --batch 2 --device v100 -q -o res.json || exit 1
 
 # ---- what may be asked for ----
 
@@ -170,6 +171,12 @@ monotone() { # more memory is never slower; what is allowed beside swapping neve
         last = $2 } END { exit bad || !gained }' swaps rows || { echo "curve $it"; cat swaps rows; return 1; }
   done
 }
+anew() { # of a step of small tensors granules lose much: an arena gets drops of its own
+  local few=(solve res.json -b 50% --sections off --order as-is --limit 400000 -q --json) with without
+  run 0 "${few[@]}" --tune arena_anew_ppm=1000000 && without=$(number step_ns) &&
+    run 0 "${few[@]}" -o anew.json && with=$(number step_ns) && says '"placement": ?"arena"' && run 0 check res.json anew.json || return 1
+  [ "$with" -lt "$without" ] || { echo "$with with, $without without"; return 1; }
+}
 curve_floor() { # what it says no plan fits below is true
   run 0 curve vgg.json --swap-only --points 2 --limit 100 && says 'below 70.0 MiB no plan fits' &&
     run 0 curve vgg.json --recompute off --order as-is --points 2 --limit 100 && says 'below 18.4 MiB no plan fits' &&
@@ -193,5 +200,6 @@ claim "explain says both of a plan that does both" both_told
 claim "a plan says what it was allowed" asked
 if command -v python3 >/dev/null; then claim "sections and entries alone rebuild the trace" rebuilt; fi
 claim "with more memory, or more allowed, no answer is worse" monotone
+claim "where granules lose much, drops are chosen anew for an arena" anew
 claim "the least memory of a curve is true" curve_floor
 finish
