@@ -2,6 +2,7 @@
 /* `ferry serve`: the service, from its command line to its end. */
 #include "config.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -91,15 +92,23 @@ static bool lock_state (call *c, const char *folder) {
 static int lock_workers (call *c, const char *folder) {
   const char *path = arena_format (c->arena, &c->err, "%s/workers", folder);
   int lock = path ? open (path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
-  for (int i = 0; lock >= 0 && i < DYING_S * LOOKS_PER_S; i++) {
-    if (flock (lock, LOCK_EX | LOCK_NB) == 0)
-      return lock;
-    usleep (1000000 / LOOKS_PER_S);
+  bool locked = false;
+  for (int i = 0; lock >= 0 && !locked && i < DYING_S * LOOKS_PER_S; i++) {
+    locked = flock (lock, LOCK_EX | LOCK_NB) == 0;
+    if (!locked && errno != EWOULDBLOCK && errno != EINTR)
+      break;
+    if (!locked)
+      usleep (1000000 / LOOKS_PER_S);
   }
-  error_set (&c->err, ERR_file,
-             "workers of a ferry serve that was killed still use the state folder %s: end them "
-             "first",
-             folder);
+  if (locked || !path)
+    return lock;
+  if (lock < 0 || errno != EWOULDBLOCK)
+    error_set (&c->err, ERR_file, "%s cannot be locked: %s", path, strerror (errno));
+  else
+    error_set (&c->err, ERR_file,
+               "workers of a ferry serve that was killed still use the state folder %s: end them "
+               "first",
+               folder);
   return -1;
 }
 

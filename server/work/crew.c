@@ -108,25 +108,56 @@ static void look (crew *c, work *w, bool beat) {
   arena_free (a);
 }
 
-/* A worker's own processes end with it, and have ended when this says so: nothing writes into the
-   job's folder any more. */
-static bool has_ended (crew *c, const work *w, work_end *e) {
-  int status = 0;
+/* Once its first process has ended nothing of its group may go on, and nobody waits for one that
+   takes long to die: it is looked for again. */
+static void take_status (crew *c, work *w) {
   struct rusage used;
   siginfo_t seen = { 0 };
   if (waitid (P_PID, (id_t)w->pid, &seen, WEXITED | WNOHANG | WNOWAIT) != 0 || !seen.si_pid)
-    return false;
+    return;
   kill (-w->pid, SIGKILL); /* the group is theirs as long as its first is not reaped */
-  if (wait4 (w->pid, &status, 0, &used) != w->pid)
-    return false;
-  while (waitpid (-w->pid, NULL, 0) > 0)
-    continue;
+  if (wait4 (w->pid, &w->wait_status, 0, &used) != w->pid)
+    return;
+  w->has_status = true;
+  if (w->pidfd >= 0)
+    close (w->pidfd); /* it would wake the crew again and again */
+  w->pidfd = -1;
   _Atomic int64_t *peak = &c->service->metrics[METRIC_worker_peak_rss_bytes];
   if (used.ru_maxrss * 1024 > atomic_load (peak))
     atomic_store (peak, used.ru_maxrss * 1024); /* this thread alone writes it */
+}
+
+/* A worker's own processes end with it, and have ended when this says so: nothing writes into the
+   job's folder any more. */
+static bool has_ended (crew *c, work *w, work_end *e) {
+  pid_t other;
+  if (!w->has_status)
+    take_status (c, w);
+  if (!w->has_status)
+    return false;
+  while ((other = waitpid (-w->pid, NULL, WNOHANG)) > 0)
+    continue;
+  if (other == 0)
+    return false;
+  int status = w->wait_status;
+  w->has_status = false;
   e->by_signal = WIFSIGNALED (status);
   e->number = e->by_signal ? WTERMSIG (status) : WEXITSTATUS (status);
   return true;
+}
+
+/* A process of a worker that went into another group is this one's child once the worker has
+   ended. Workers are reaped where their jobs are tended. */
+static void reap_strays (const crew *c) {
+  siginfo_t seen = { 0 };
+  while (waitid (P_ALL, 0, &seen, WEXITED | WNOHANG | WNOWAIT) == 0 && seen.si_pid) {
+    for (int i = 0; i < MOST_WORKERS; i++)
+      if (c->works[i].phase != WORK_NONE && c->works[i].pid == seen.si_pid &&
+          !c->works[i].has_status)
+        return;
+    waitpid (seen.si_pid, NULL, WNOHANG);
+    seen.si_pid = 0;
+  }
 }
 
 static const char *reason_of (const work_end *e) {
@@ -262,6 +293,7 @@ static void *supervise (void *context) {
         w->stop = STOP_DRAIN;
       tend (c, w, woken);
     }
+    reap_strays (c);
     if (!stopping) {
       reap (c);
       sweep (c);

@@ -120,11 +120,7 @@ void work_ended (service *s, work *w, work_end e) {
     w->status = e.number;
     if (!work_has_plan (w))
       keep (s, w);
-    else {
-      close (w->pidfd);
-      w->pidfd = -1;
-      if (!work_verify (s, w, &err))
-        again (s, w, true, err.text);
-    }
+    else if (!work_verify (s, w, &err))
+      again (s, w, true, err.text);
   }
 }

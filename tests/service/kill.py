@@ -125,7 +125,9 @@ def stop_child ():
       if not draws (child): continue # before it is that program it has not yet asked to end with its worker
       try: os.kill (child, signal.SIGSTOP)
       except ProcessLookupError: continue
-      if child in children (worker): return worker, child
+      if child in children (worker):
+        assert os.readlink (f"/proc/{worker}/fd/4").endswith ("/state/workers") # a new daemon waits for it
+        return worker, child
 
 def job_with_stopped_child ():
   end = time.time () + PATIENCE
@@ -152,6 +154,29 @@ def _ ():
   os.kill (worker, signal.SIGKILL)
   while (j := status (id, {}))["state"] in ("queued", "running"): pass
   assert j["state"] == "done" and not is_there (child), j
+
+def group_of (pid):
+  try: return os.getpgid (pid)
+  except OSError: return None
+
+def of_daemon (): # its children, and their states
+  return {c: open (f"/proc/{c}/stat").read ().rsplit (")", 1)[1].split ()[0] for c in children (s.process.pid)}
+
+@claim ("what a worker has started in a group of its own ends too, and nothing of it is left")
+def _ ():
+  r = s.ask ("POST", "/v1/what-if", {"trace": trace, "memory": [budget, budget * 2], "recompute": "off"})
+  killed, end = None, time.time () + PATIENCE
+  while not killed and time.time () < end:
+    for worker in children (s.process.pid):
+      for child in children (worker):
+        if not killed and group_of (child) == child:
+          killed = child
+          os.kill (worker, signal.SIGKILL)
+  assert killed, r.body
+  s.ask ("DELETE", r.json ()["links"]["self"] if "links" in r.json () else "/v1/what-if/" + r.json ()["id"])
+  end = time.time () + PATIENCE
+  while time.time () < end and (is_there (killed) or of_daemon ()): time.sleep (0.05)
+  assert not is_there (killed) and not of_daemon (), of_daemon ()
 
 @claim ("it ends with the daemon too, and a new one waits until nothing of the old one is left")
 def _ ():
