@@ -277,9 +277,23 @@ typedef struct again {
 
 /* The bound of the best speaks of that plan too: it may take for dead what the plan keeps. */
 static bool is_covered (const trace *t, const solution *best, const solution *s) {
+  static const char fresh[] = " from what lives anyway"; /* such plans are some of all */
   const char *all = best->plan->certificate.covers, *its = s->plan->certificate.covers;
+  const char *at = strstr (its, fresh), *rest = at ? at + strlen (fresh) : its;
+  size_t head = at ? (size_t)(at - its) : 0;
   return best->plan->certificate.lower_bound_ns <= trace_total_ns (t) ||
-         strncmp (all, its, strlen (its)) == 0;
+         strncmp (all, its, strlen (its)) == 0 ||
+         (strncmp (all, its, head) == 0 && strncmp (all + head, rest, strlen (rest)) == 0);
+}
+
+/* With the bound that its own search has found. */
+static bool take_own (const placing *p, solution *best, const solution *s, error *err) {
+  const char *order = strstr (best->plan->certificate.covers, ", with its ops in ");
+  certificate *c = &s->plan->certificate;
+  c->covers = arena_format (p->arena, err, "%s%s", c->covers, order ? order : "");
+  best->plan = s->plan;
+  best->bound = s->bound;
+  return c->covers;
 }
 
 static bool search_again (const placing *p, const again *how, solution *out, error *err) {
@@ -302,7 +316,7 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
   solution s;
   int32_t *order;
   error why = { 0 };
-  plain.keep_proof = false;
+  plain.keep_proof = how_else->anew && outer->o->keep_proof; /* its own bound may be the answer's */
   plain.by_latency = how_else->by_latency;
   plain.trace_digest = like->n_order ? NULL : outer->o->trace_digest;
   how.beat_ns = best->plan->predicted.step_ns;
@@ -316,10 +330,12 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
     return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
   best->ticks += how_else->anew ? s.ticks : s.ticks / events_of (outer);
   best->candidates += s.candidates;
-  if (!s.plan || s.plan->predicted.step_ns >= best->plan->predicted.step_ns ||
-      (how_else->anew && !is_covered (t, best, &s)))
+  if (!s.plan || s.plan->predicted.step_ns >= best->plan->predicted.step_ns)
     return true;
-  take_again (outer, best, &s, e);
+  if (!how_else->anew || is_covered (t, best, &s))
+    take_again (outer, best, &s, e);
+  else if (!take_own (outer, best, &s, err))
+    return false;
   if (how_else->anew || (!v.n_sections && !v.n_recomputes))
     best->why = s.why; /* it was of cuts and drops that the plan has not */
   return plan_set_order (best->plan, t, like->order, like->n_order, p.arena, err) &&

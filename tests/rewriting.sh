@@ -27,6 +27,7 @@ drops=(--limit 200000 -q) # programs count
 "$ferry" zoo alexnet --batch 32 --width-divisor 8 --device titanx-pascal -q -o alex.json || exit 1
 "$ferry" zoo alexnet --batch 128 --device h200 -q -o fast.json || exit 1
 "$ferry" zoo resnet34 --batch 2 --device v100 -q -o res.json || exit 1
+"$ferry" zoo googlenet --batch 8 --device v100 -q -o goo.json || exit 1
 
 # ---- what may be asked for ----
 
@@ -177,6 +178,10 @@ anew() { # of a step of small tensors granules lose much: an arena gets drops of
     run 0 "${few[@]}" -o anew.json && with=$(number step_ns) && says '"placement": ?"arena"' && run 0 check res.json anew.json || return 1
   [ "$with" -lt "$without" ] || { echo "$with with, $without without"; return 1; }
 }
+anew_bound() { # such a plan may make again what the bound of the one before says nothing of, or more of it
+  run 0 solve goo.json -b 45% --sections off --order as-is --limit 100000 -q --proof -o goo.plan --json &&
+    says '"placement": ?"arena"' && run 0 check goo.json goo.plan && run 0 prove goo.json goo.plan
+}
 curve_floor() { # what it says no plan fits below is true
   run 0 curve vgg.json --swap-only --points 2 --limit 100 && says 'below 70.0 MiB no plan fits' &&
     run 0 curve vgg.json --recompute off --order as-is --points 2 --limit 100 && says 'below 18.4 MiB no plan fits' &&
@@ -201,5 +206,6 @@ claim "a plan says what it was allowed" asked
 if command -v python3 >/dev/null; then claim "sections and entries alone rebuild the trace" rebuilt; fi
 claim "with more memory, or more allowed, no answer is worse" monotone
 claim "where granules lose much, drops are chosen anew for an arena" anew
+claim "so is the bound that it has, which prove reads again" anew_bound
 claim "the least memory of a curve is true" curve_floor
 finish
