@@ -182,6 +182,7 @@ anew_bound() { # such a plan may make again what the bound of the one before say
   run 0 solve goo.json -b 45% --sections off --order as-is --limit 100000 -q --proof -o goo.plan --json &&
     says '"placement": ?"arena"' && run 0 check goo.json goo.plan && run 0 prove goo.json goo.plan
 }
+other_trace() { run 1 rewrite res.json goo.plan -o no.json && complains 'for the trace' && [ ! -e no.json ]; }
 curve_floor() { # what it says no plan fits below is true
   run 0 curve vgg.json --swap-only --points 2 --limit 100 && says 'below 70.0 MiB no plan fits' &&
     run 0 curve vgg.json --recompute off --order as-is --points 2 --limit 100 && says 'below 18.4 MiB no plan fits' &&
@@ -207,5 +208,6 @@ if command -v python3 >/dev/null; then claim "sections and entries alone rebuild
 claim "with more memory, or more allowed, no answer is worse" monotone
 claim "where granules lose much, drops are chosen anew for an arena" anew
 claim "so is the bound that it has, which prove reads again" anew_bound
+claim "rewrite takes no plan of another trace" other_trace
 claim "the least memory of a curve is true" curve_floor
 finish

@@ -189,7 +189,7 @@ assert w["swapped"]["batch"] <= w["recompute"]["batch"]
 for x in w.values ():
   assert x["step_ns"] <= 1.2 * x["baseline_ns"] + 1, x
   assert x["none_at"] > x["batch"] or x["batch"] == 8 * w["unswapped"]["batch"], x
-assert w["unswapped"]["none_proved"] and w["unswapped"]["needs_bytes"] <= 64 << 20
+assert w["unswapped"]["needs_bytes"] <= 64 << 20
 END
 }
 grows() { # with the budget, and from there to the slowdown of the claim above
@@ -205,7 +205,13 @@ for less, more in zip (found, found[1:]):
   assert len (less) >= 4 and all (a <= b for a, b in zip (less, more)), found
 END
 }
+rounded() { # batch 6 lacks 20 MiB by its granules, and yet a plan without a copy fits
+  "$ferry" zoo resnet18 --batch 6 -d rtx4090 -q -o six.json && "$ferry" solve six.json -b 300MiB --swap-only --placement granules --limit 1000 -q -o six.plan >/dev/null &&
+    "$ferry" check six.json six.plan | grep -q ': 0 moves' && "$ferry" max-batch resnet18 -b 300MiB -d rtx4090 -s 5% --swap-only --limit 100 -q --json >six &&
+    python3 -c 'import json; w = json.load (open ("six"))["ways"][0]; assert w["batch"] == 5 and w["none_at"] == 6 and not w["none_proved"], w'
+}
 claim "the largest batch grows with what is allowed, and keeps the slowdown" batches
+claim "no batch is said to be proved too large where only its granules are" rounded
 claim "the largest batch is never less with more allowed" grows
 
 "$ferry" compare -q a.json -b 75% --limit 1000 --policies ferry,vdnn-all,tensile,greedy-largest \

@@ -51,7 +51,8 @@ bool prices_find (call *c, const plan *p, const trace *rewritten, prices *out) {
                    .memory_ns = memory.lower_bound_ns,
                    .link_ns = link.lower_bound_ns,
                    .gib_ns = llround (now.prices.memory_ns * (double)MORE_BYTES),
-                   .gb_per_s_ns = link_price (p, &now) };
+                   .gb_per_s_ns = link_price (p, &now),
+                   .of_this = p->n_sections || p->n_recomputes };
   /* A bound for more memory holds for less: refined apart, one of them may say more.
    */
   out->now_ns = out->memory_ns > out->now_ns ? out->memory_ns : out->now_ns;
@@ -61,7 +62,8 @@ bool prices_find (call *c, const plan *p, const trace *rewritten, prices *out) {
 
 void prices_print (const prices *p) {
   char now[UNITS_TEXT], less[UNITS_TEXT], most[UNITS_TEXT], each[UNITS_TEXT];
-  puts ("\nwhat more would buy, by the certified program's dual prices and by a second bound");
+  printf ("\nwhat more would buy%s, by the certified program's dual prices and by a second bound\n",
+          p->of_this ? " a plan with these cuts and drops" : "");
   printf ("  1 GiB more      %s a MiB, so at most %s less; the bound falls by %s, from %s\n",
           units_time (each, p->gib_ns >> 10), units_time (most, p->gib_ns),
           units_time (less, p->now_ns - p->memory_ns), units_time (now, p->now_ns));

@@ -12,6 +12,7 @@
 typedef struct prices {
   int64_t now_ns, memory_ns, link_ns;
   int64_t gib_ns, gb_per_s_ns;
+  bool of_this; /* of plans with what this one cuts and makes again: others may gain more */
 } prices;
 
 /* For the plan's trace as it is cut and with what it makes again. */

@@ -11,6 +11,7 @@
 #include "cli/inputs/policies.h"
 #include "cli/inputs/stopping.h"
 #include "cli/inputs/zoo_options.h"
+#include "solver/flow/gaps.h"
 
 enum { MOST_BATCH = 1 << 20, MOST_TIMES = 8 };
 
@@ -157,6 +158,21 @@ static bool find_refuted (asking *a, const way *how, int64_t fits_at, int64_t *o
   return true;
 }
 
+/* Not even its bytes fit, however they are rounded. */
+static bool lives_over (asking *a, int64_t batch, bool *over, error *err) {
+  arena *scratch = arena_new (0);
+  attempt t;
+  units u;
+  gaps g;
+  bool ok = scratch || error_memory (err);
+  ok = ok && begin_batch (a, batch, scratch, &t, err) &&
+       units_of (t.trace, NULL, 0, 1, 0, scratch, &u, err) &&
+       gaps_of (&u, 1, a->memory_bytes, scratch, &g, err);
+  *over = ok && g.peak_bytes > a->memory_bytes;
+  arena_free (scratch);
+  return ok;
+}
+
 /* Everything on the device: what fits is known at once, so upward by doubling, then by halving. */
 static bool find_unswapped (asking *a, largest *out) {
   int64_t most = a->most ? a->most : MOST_BATCH, step = 1;
@@ -170,12 +186,10 @@ static bool find_unswapped (asking *a, largest *out) {
     if (!try_batch (a, &a->ways[0], at, &fits, out, &a->c->err))
       return false;
     step *= 2;
-    if (!fits) {
+    if (!fits)
       out->none_at = at;
-      out->proved = true; /* the moves that must be do not fit */
-    }
   }
-  return true;
+  return out->none_at < 0 || lives_over (a, out->none_at, &out->proved, &a->c->err);
 }
 
 /* The batches that are tried first are these rungs, whatever is allowed, and then halves between
