@@ -275,15 +275,18 @@ typedef struct again {
   bool anew;       /* with other cuts and drops */
 } again;
 
+static bool begins (const char *text, const char *with) {
+  return strncmp (text, with, strlen (with)) == 0;
+}
+
 /* The bound of the best speaks of that plan too: it may take for dead what the plan keeps. */
 static bool is_covered (const trace *t, const solution *best, const solution *s) {
   static const char fresh[] = " from what lives anyway"; /* such plans are some of all */
   const char *all = best->plan->certificate.covers, *its = s->plan->certificate.covers;
-  const char *at = strstr (its, fresh), *rest = at ? at + strlen (fresh) : its;
+  const char *at = strstr (its, fresh);
   size_t head = at ? (size_t)(at - its) : 0;
-  return best->plan->certificate.lower_bound_ns <= trace_total_ns (t) ||
-         strncmp (all, its, strlen (its)) == 0 ||
-         (strncmp (all, its, head) == 0 && strncmp (all + head, rest, strlen (rest)) == 0);
+  return best->plan->certificate.lower_bound_ns <= trace_total_ns (t) || begins (all, its) ||
+         (at && strncmp (all, its, head) == 0 && begins (all + head, at + strlen (fresh)));
 }
 
 /* With the bound that its own search has found. */

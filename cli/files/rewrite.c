@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* `ferry rewrite`: the trace that a plan's sections and recompute entries make. */
-#include <string.h>
-
 #include "cli/inputs/inputs.h"
+#include "trace/check/check.h"
 #include "trace/rewrite/rewrite.h"
 
 static bool print_json (call *c, const rewritten *out, const char *digest, int64_t size) {
@@ -18,15 +17,6 @@ static bool print_json (call *c, const rewritten *out, const char *digest, int64
   return call_print_json (c, &w);
 }
 
-static bool is_for (const trace *t, const plan *p, error *err) {
-  char digest[TRACE_DIGEST];
-  return trace_digest (t, digest, err) &&
-         (strcmp (digest, p->trace_digest) == 0 ||
-          error_at (err, ERR_infeasible, "/trace",
-                    "the plan is for the trace %.80s, this one is %s; solve it anew",
-                    p->trace_digest, digest));
-}
-
 static int run (call *c) {
   rewritten out;
   bytes text = { 0 };
@@ -35,7 +25,7 @@ static int run (call *c) {
   char digest[TRACE_DIGEST];
   if (!p || !call_json_beside (c, "output"))
     return call_failed (c);
-  if (!is_for (t, p, &c->err) || !plan_rewrite (t, p, c->arena, &out, &c->err)) {
+  if (!check_trace (t, p, &c->err) || !plan_rewrite (t, p, c->arena, &out, &c->err)) {
     error_in_file (&c->err, c->operands[1]);
     return call_failed (c);
   }

@@ -87,28 +87,33 @@ static bool lock_state (call *c, const char *folder) {
                     folder);
 }
 
+/* Those that hold it may be a while. */
+static bool lock_in_time (int lock) {
+  for (int i = 0; i < DYING_S * LOOKS_PER_S; i++) {
+    if (flock (lock, LOCK_EX | LOCK_NB) == 0)
+      return true;
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      return false;
+    usleep (1000000 / LOOKS_PER_S);
+  }
+  errno = EWOULDBLOCK;
+  return false;
+}
+
 /* All workers inherit this lock and hold it until they are gone: the folders of a daemon that was
    killed are swept when nothing writes into them any more. -1: *err. */
 static int lock_workers (call *c, const char *folder) {
   const char *path = arena_format (c->arena, &c->err, "%s/workers", folder);
   int lock = path ? open (path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
-  bool locked = false;
-  for (int i = 0; lock >= 0 && !locked && i < DYING_S * LOOKS_PER_S; i++) {
-    locked = flock (lock, LOCK_EX | LOCK_NB) == 0;
-    if (!locked && errno != EWOULDBLOCK && errno != EINTR)
-      break;
-    if (!locked)
-      usleep (1000000 / LOOKS_PER_S);
-  }
-  if (locked || !path)
+  if (!path || (lock >= 0 && lock_in_time (lock)))
     return lock;
-  if (lock < 0 || errno != EWOULDBLOCK)
-    error_set (&c->err, ERR_file, "%s cannot be locked: %s", path, strerror (errno));
-  else
+  if (lock >= 0 && errno == EWOULDBLOCK)
     error_set (&c->err, ERR_file,
                "workers of a ferry serve that was killed still use the state folder %s: end them "
                "first",
                folder);
+  else
+    error_set (&c->err, ERR_file, "%s cannot be locked: %s", path, strerror (errno));
   return -1;
 }
 

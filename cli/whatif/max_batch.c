@@ -62,7 +62,6 @@ typedef struct attempt {
 
 static bool begin_batch (asking *a, int64_t batch, arena *scratch, attempt *t, error *err) {
   a->request.batch = batch;
-  a->tried++;
   t->trace = zoo_trace (&a->request, scratch, err);
   if (!t->trace ||
       !curve_range (t->trace, &a->device, scratch, &t->floor_bytes, &t->peak_bytes, err))
@@ -89,6 +88,7 @@ static bool is_refuted (asking *a, const way *how, int64_t batch, bool *refuted,
   attempt t;
   int64_t bound_ns = 0;
   curve_options o = options_of (a, how);
+  a->tried++;
   bool ok = scratch || error_memory (err);
   ok = ok && begin_batch (a, batch, scratch, &t, err);
   bool plain = ok && t.peak_bytes <= a->memory_bytes;
@@ -109,6 +109,7 @@ static bool try_batch (asking *a, const way *how, int64_t batch, bool *fits, lar
   const plan *p = NULL;
   int64_t bound_ns;
   curve_options o = options_of (a, how);
+  a->tried++;
   bool ok = scratch || error_memory (err);
   ok = ok && begin_batch (a, batch, scratch, &t, err);
   bool plain = ok && t.peak_bytes <= a->memory_bytes;

@@ -139,10 +139,9 @@ static bool has_ended (crew *c, work *w, work_end *e) {
     continue;
   if (other == 0)
     return false;
-  int status = w->wait_status;
   w->has_status = false;
-  e->by_signal = WIFSIGNALED (status);
-  e->number = e->by_signal ? WTERMSIG (status) : WEXITSTATUS (status);
+  e->by_signal = WIFSIGNALED (w->wait_status);
+  e->number = e->by_signal ? WTERMSIG (w->wait_status) : WEXITSTATUS (w->wait_status);
   return true;
 }
 

@@ -144,9 +144,11 @@ def job_with_stopped_child ():
         if found: return id, *found
   assert False, "no worker draws"
 
-def is_there (pid):
-  try: return open (f"/proc/{pid}/stat").read ().rsplit (")", 1)[1].split ()[0] != "Z"
-  except OSError: return False
+def state_of (pid):
+  try: return open (f"/proc/{pid}/stat").read ().rsplit (")", 1)[1].split ()[0]
+  except OSError: return None
+
+def is_there (pid): return state_of (pid) not in (None, "Z")
 
 @claim ("what a worker has started ends with it, before its job is tried again")
 def _ ():
@@ -160,7 +162,7 @@ def group_of (pid):
   except OSError: return None
 
 def of_daemon (): # its children, and their states
-  return {c: open (f"/proc/{c}/stat").read ().rsplit (")", 1)[1].split ()[0] for c in children (s.process.pid)}
+  return {c: state_of (c) for c in children (s.process.pid)}
 
 @claim ("what a worker has started in a group of its own ends too, and nothing of it is left")
 def _ ():
@@ -173,7 +175,7 @@ def _ ():
           killed = child
           os.kill (worker, signal.SIGKILL)
   assert killed, r.body
-  s.ask ("DELETE", r.json ()["links"]["self"] if "links" in r.json () else "/v1/what-if/" + r.json ()["id"])
+  s.ask ("DELETE", r.json ()["links"]["self"])
   end = time.time () + PATIENCE
   while time.time () < end and (is_there (killed) or of_daemon ()): time.sleep (0.05)
   assert not is_there (killed) and not of_daemon (), of_daemon ()

@@ -38,15 +38,23 @@ bool check_breaks (checker *c, check_rule rule, const char *list, int32_t index,
   return error_at (c->err, ERR_infeasible, where, "rule %s: %s", rules[rule].name, text);
 }
 
-static bool digest_matches (checker *c) {
+bool check_trace (const trace *t, const plan *p, error *err) {
   char digest[TRACE_DIGEST];
-  if (!trace_digest (c->original, digest, c->err))
-    return false;
-  if (strcmp (digest, c->p->trace_digest) != 0)
-    return check_breaks (c, RULE_digest, "trace", -1, NULL,
-                         "the plan is for the trace %.80s, this one is %s; solve it anew",
-                         c->p->trace_digest, digest);
-  return true;
+  return trace_digest (t, digest, err) &&
+         (strcmp (digest, p->trace_digest) == 0 ||
+          error_at (err, ERR_infeasible, "/trace",
+                    "the plan is for the trace %.80s, this one is %s; solve it anew",
+                    p->trace_digest, digest));
+}
+
+/* The rule's name stands before the same words. */
+static bool digest_matches (checker *c) {
+  error refused = { 0 };
+  if (check_trace (c->original, c->p, &refused))
+    return true;
+  if (refused.code != ERR_infeasible)
+    return error_set (c->err, refused.code, "%s", refused.text);
+  return check_breaks (c, RULE_digest, "trace", -1, NULL, "%s", refused.text);
 }
 
 static bool device_in_range (checker *c) {

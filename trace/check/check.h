@@ -13,6 +13,9 @@ typedef enum check_rule {
   CHECK_RULES
 } check_rule;
 
+/* False: the plan is of another trace (ERR_infeasible), or that could not be found out. */
+bool check_trace (const trace *t, const plan *p, error *err) MUST_CHECK;
+
 const char *check_rule_name (check_rule rule); /* "host_held" */
 const char *check_rule_says (check_rule rule); /* one sentence */
 
