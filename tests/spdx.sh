@@ -13,11 +13,12 @@ while read -r file; do
     *) continue ;;
   esac
   case $file in tests/golden/* | tests/corpus/*) continue ;; esac
-  head -n 3 "$file" | grep -qF "$line" && continue
+  mapfile -n 3 first <"$file"
+  [[ ${first[*]-} == *"$line"* ]] && continue
   if [ "${1:-}" = --check ]; then
     echo "$file has no licence line"
     status=1
-  elif head -n 1 "$file" | grep -q '^#!'; then
+  elif [[ ${first[0]-} == '#!'* ]]; then
     sed -i "1a $text" "$file"
   else
     sed -i "1i $text" "$file"
