@@ -51,7 +51,7 @@ static void take_better (solution *best, const solution *s) {
   best->candidates = candidates;
 }
 
-enum { ARENA_HALVINGS = 2, ARENA_STEP = 40000 };
+enum { ARENA_HALVINGS = 2, ARENA_STEP = 40000, SHARES_TIMES = 2 };
 
 /* The step counted in the arena's steps instead of granules; what the plan takes of the device is
    still whole granules. */
@@ -62,6 +62,7 @@ typedef struct trying {
   effort effort;
   solution best;  /* no plan: none yet */
   int64_t winner; /* the best plan's share, in millionths */
+  int64_t ticks, most_ticks; /* that all have taken, and may */
   error first;    /* why there was none */
 } trying;
 
@@ -81,6 +82,7 @@ static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
   w->o.counted_bytes = units_scale (w->o.budget_bytes, ppm, 1000000);
   w->effort.limit_ticks = ticks > 0 ? ticks : 1;
   if (search_once (w->p, &w->o, &w->effort, &s, &why)) {
+    w->ticks += s.ticks;
     if (!s.plan) /* none is of use */
       return true;
     take_better (&w->best, &s);
@@ -96,8 +98,10 @@ static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
   return true;
 }
 
+/* Some of a search takes its ticks whatever its limit is, so with a low one a few shares take all. */
 static bool is_over (const trying *w) {
-  return solve_stops (w->p->o) || (w->best.plan && is_enough (w->p, &w->best));
+  return solve_stops (w->p->o) ||
+         (w->best.plan && (w->ticks > w->most_ticks || is_enough (w->p, &w->best)));
 }
 
 /* The shares that are looked at, from above, and lower ones while those are better; and then, by
@@ -144,6 +148,7 @@ static bool solve_arena (const placing *p, solution *out, error *err) {
   trying w;
   begin_arena (p, &w);
   int64_t ticks = w.effort.limit_ticks ? w.effort.limit_ticks : search_default_ticks (p->t, &w.o);
+  w.most_ticks = SHARES_TIMES * ticks;
   if (!look_at_shares (&w, ticks / tuned (w.o.tuning, TUNE_arena_look_part), err))
     return false;
   if (w.best.plan && !is_over (&w) && !try_share (&w, w.winner, ticks / 2, err))

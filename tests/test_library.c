@@ -329,6 +329,37 @@ START_TEST (unknown_words_are_refused) {
 }
 END_TEST
 
+static bool always (void *context) {
+  (void)context;
+  return true;
+}
+
+/* In so little some op fits only in parts, for which a search that is stopped at once has no time. */
+START_TEST (stopped_rules_nothing_out) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_device *d = a_card ();
+  ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
+  r.network = "vgg16";
+  r.batch = 17;
+  r.width_divisor = 4;
+  r.depth_divisor = 2;
+  r.device = d;
+  ferry_trace *t = ferry_zoo (&r, &err);
+  ck_assert_msg (t != NULL, "%s", err.text);
+  ferry_options o = for_share (t, d, 40);
+  o.placement = FERRY_PLACEMENT_ARENA;
+  ferry_plan *p = ferry_solve (t, &o, &err);
+  ck_assert_msg (p != NULL, "%s", err.text);
+  o.stop = always;
+  ck_assert_ptr_null (ferry_solve (t, &o, &err));
+  ck_assert_int_eq (err.exit_status, 4);
+  ck_assert_msg (strstr (err.text, "none is ruled out"), "%s", err.text);
+  ferry_plan_free (p);
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
 START_TEST (threads_share_objects) {
   ferry_device *d = a_card ();
   ferry_trace *t = a_net (d);
@@ -357,7 +388,7 @@ int main (void) {
                                  walks_to_the_end,
                                  curves_and_packs,
                                  threads_share_objects,
-                                 unknown_words_are_refused,
+                                 unknown_words_are_refused, stopped_rules_nothing_out,
                                  packs_do_only_what_the_options_allow,
                                  NULL };
   return suite_run ("library", tests, 120);

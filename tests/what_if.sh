@@ -210,8 +210,13 @@ rounded() { # batch 6 lacks 20 MiB by its granules, and yet a plan without a cop
     "$ferry" check six.json six.plan | grep -q ': 0 moves' && "$ferry" max-batch resnet18 -b 300MiB -d rtx4090 -s 5% --swap-only --limit 100 -q --json >six &&
     python3 -c 'import json; w = json.load (open ("six"))["ways"][0]; assert w["batch"] == 5 and w["none_at"] == 6 and not w["none_proved"], w'
 }
+too_much() { # of weights and optimizer state alone
+  "$ferry" max-batch alexnet -b 500MiB -d v100 --swap-only --limit 100 -q --json >much
+  python3 -c 'import json; w = json.load (open ("much"))["ways"][0]; assert w["batch"] == 0 and w["none_at"] == 1 and w["none_proved"], w'
+}
 claim "the largest batch grows with what is allowed, and keeps the slowdown" batches
 claim "no batch is said to be proved too large where only its granules are" rounded
+claim "a batch is proved too large where its bytes are" too_much
 claim "the largest batch is never less with more allowed" grows
 
 "$ferry" compare -q a.json -b 75% --limit 1000 --policies ferry,vdnn-all,tensile,greedy-largest \

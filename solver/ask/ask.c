@@ -173,13 +173,26 @@ static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, boo
   return true;
 }
 
+/* A search that had no time rules nothing out but what whole ops need, and only of whole ops. */
+static bool say_stopped (const ask *q, const error *why, error *err) {
+  char budget[UNITS_TEXT];
+  allowed x = allowed_of (&q->options);
+  if (why->code != ERR_infeasible || !allowed_rewrites (&x))
+    return error_set (err, why->code, "%s", why->text);
+  return error_set (err, ERR_limit,
+                    "the search was stopped before it had a plan in %s, and none is ruled out; "
+                    "give it more time, or more memory",
+                    units_bytes (budget, q->options.budget_bytes));
+}
+
 /* The plan that a few ticks give, whoever wants to stop: an answer to a question that was
    interrupted before it had any. */
 static bool solve_at_once (const trace *t, const ask *q, arena *a, solution *out, error *err) {
   solve_options how = quick_options (q);
+  error why = { 0 };
   how.stop = NULL;
-  if (!solve (t, &how, a, out, err))
-    return false;
+  if (!solve (t, &how, a, out, &why))
+    return say_stopped (q, &why, err);
   out->plan->certificate.limit_met = "stopped";
   return true;
 }
@@ -195,8 +208,10 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
   if (is_stopped (q) && (why.code == ERR_infeasible || why.code == ERR_limit) &&
       q->options.recompute != RECOMPUTE_ONLY)
     return solve_at_once (t, q, a, out, err);
+  if (is_stopped (q))
+    return say_stopped (q, &why, err);
   *err = why;
-  return why.code == ERR_infeasible && !is_stopped (q) && refuse (t, q, err);
+  return why.code == ERR_infeasible && refuse (t, q, err);
 }
 
 /* ---- other ways that might do better ---- */
