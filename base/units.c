@@ -94,9 +94,20 @@ bool units_parse_bytes (const char *text, int64_t *bytes, error *err) {
   return parse (text, "", byte_units, "a number of bytes such as 4GiB", bytes, err);
 }
 
+/* "Gb" and "Gib" are bits to those who sell networks; "gb" is nothing but a lazy "GB". */
+static bool says_bits (const char *text) {
+  const char *end = strchr (text, 'b');
+  if (end && end > text && end[-1] == 'i')
+    end--;
+  return end && end > text && strchr ("KMGTP", end[-1]);
+}
+
 bool units_parse_rate (const char *text, int64_t *bytes_per_s, error *err) {
   const char *what = "a rate such as 25GB/s";
   size_t length = strlen (text);
+  if (says_bits (text))
+    return error_set (err, ERR_usage,
+                      "`%s` may be bits; write bytes, such as 25GB/s (8 Gb/s are 1GB/s)", text);
   bool per_s = length > 2 && strcasecmp (text + length - 2, "/s") == 0;
   return parse (text, per_s ? "/s" : "", byte_units, what, bytes_per_s, err);
 }

@@ -256,7 +256,8 @@ static int solve_by_plan (call *c) {
     return call_failed (c);
   if (!planner_solve (c, &p, t, c->arena, &s)) {
     error why = c->err;
-    if (why.code == ERR_infeasible && c->json && !put_refusal (c, &p, t, why.text))
+    bool none = why.code == ERR_infeasible || why.code == ERR_limit;
+    if (none && c->json && !put_refusal (c, &p, t, why.text))
       return call_failed (c);
     c->err = why;
     return call_failed (c);

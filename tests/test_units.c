@@ -68,6 +68,9 @@ START_TEST (rates_times_shares_and_counts_have_their_units) {
   gives (units_parse_rate, "25GB", 25000000000);
   gives (units_parse_rate, "1000000", 1000000);
   refuses (units_parse_rate, "25 GB/h");
+  gives (units_parse_rate, "25gb/s", 25000000000);
+  refuses (units_parse_rate, "200Gb/s");
+  refuses (units_parse_rate, "200 Gib/s");
   gives (units_parse_time, "250us", 250000);
   gives (units_parse_time, "1.5 ms", 1500000);
   gives (units_parse_time, "2h", 7200000000000);

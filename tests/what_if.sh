@@ -54,6 +54,12 @@ mixed() {
     says 3 "another grid" "$ferry" whatif --merge mix
 }
 claim "slices of two questions are not mixed" mixed
+beyond() {
+  "$ferry" whatif -q a.json -d v100 --budget 40GiB,75% --limit 1 >x && grep -q '^v100 has 15.3 GiB to give: larger budgets are of such a card with more memory$' x &&
+    "$ferry" whatif -q a.json -d v100 --budget 75% --limit 1 >x && ! grep -q 'more memory' x
+}
+claim "a budget that the card has not is told" beyond
+claim "a link in bits is refused" says 2 "200Gb/s. may be bits; write bytes" "$ferry" whatif -q a.json -d v100 --link 200Gb/s
 claim "a bad link gives one message" says 2 "--link: " "$ferry" whatif -q a.json -d v100 --link fast
 claim "a bad device gives one message" says 2 "there is no device" "$ferry" whatif a.json -d nosuch
 claim "a bad slice gives one message" says 2 "--array: 4/3" "$ferry" whatif a.json -d v100 --array 4/3

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "cli/inputs/stopping.h"
 #include "cli/whatif/jobs.h"
@@ -138,6 +139,20 @@ static bool add_row (columns *table, const whatif_grid *g, const whatif_row *r) 
   return columns_row (table, cells, rest);
 }
 
+/* A budget may be asked about that no such card has. A merged grid knows no more than names. */
+static void tell_beyond (const whatif_grid *g, const whatif_row *rows, int32_t n) {
+  for (int32_t d = 0; d < g->n_devices; d++) {
+    char free[UNITS_TEXT];
+    int64_t most = 0, has = g->devices[d].memory_bytes - g->devices[d].reserved_bytes;
+    for (int32_t i = 0; i < n; i++)
+      if (rows[i].device == d)
+        most = max_of (most, rows[i].budget_bytes);
+    if (g->devices[d].memory_bytes && most > has)
+      printf ("%s has %s to give: larger budgets are of such a card with more memory\n",
+              g->devices[d].name, units_bytes (free, has));
+  }
+}
+
 static bool print_table (call *c, const whatif_grid *g, const whatif_row *rows, int32_t n) {
   bool wide = false;
   columns *table = columns_new (c, heads, HEADS);
@@ -152,6 +167,8 @@ static bool print_table (call *c, const whatif_grid *g, const whatif_row *rows, 
   if (table && wide)
     printf ("* more than %d %% above the bound: a better plan may exist; --limit searches longer\n",
             CURVE_WIDE_PPM / 10000);
+  if (table)
+    tell_beyond (g, rows, n);
   return table;
 }
 

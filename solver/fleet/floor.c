@@ -141,7 +141,7 @@ static bool above (const trace *t, const memory_floor *f, const floor_request *r
     return false;
   if (r->stays)
     return error_set (
-        err, ERR_infeasible,
+        err, ERR_limit,
         "no plan that swaps nothing was found in %s, though the largest op needs only "
         "%s%s; allow swapping (--recompute auto), or give more",
         budget, least, parts);
@@ -154,7 +154,7 @@ static bool above (const trace *t, const memory_floor *f, const floor_request *r
         "be there; the largest op needs %s%s; give more of either",
         budget, host, op, t->ops[op].name ? t->ops[op].name : "", units_bytes (need, bytes), least,
         parts);
-  return error_set (err, ERR_infeasible,
+  return error_set (err, ERR_limit,
                     "no plan was found in %s with %s of the host's memory, though the largest op "
                     "needs only %s%s; give more of either",
                     budget, host, least, parts);
