@@ -81,6 +81,11 @@ stays() { # nothing may be swapped
     *) cat err; return 1 ;;
   esac
 }
+limited() { # comparing cuts takes its ticks whatever the limit is, but not once more for each share of an arena
+  local granules
+  run_only 0 solve vgg.json -b 60MiB --sections auto --placement granules "${limit[@]}" --json && granules=$(number ticks) &&
+    run_only 0 solve vgg.json -b 60MiB --sections auto --placement arena "${limit[@]}" --json && [ "$(number ticks)" -le $((2 * granules)) ] || { echo "$granules $(number ticks)"; return 1; }
+}
 compared() { # where no plan of ours was found, the others' rows stand all the same
   run 1 compare vgg.json -b 72MiB --host 4MiB --limit 3000 && says '^ferry-recompute +no plan' && says "^lru "
 }
@@ -194,6 +199,7 @@ claim "a trace that cannot be cut says so" no_parts
 claim "info and every refusal name the floor of whole ops and of parts" floors
 claim "too small a host is said beside both floors" hosts
 claim "where nothing may be swapped, that is said" stays
+claim "a low limit holds in an arena as it does in granules" limited
 claim "where no plan was found, compare says so and goes on" compared
 claim "where nothing has to wait there is a proof" easy_proof
 claim "where nothing has to wait there is no program" no_program
