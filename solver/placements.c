@@ -51,7 +51,7 @@ static void take_better (solution *best, const solution *s) {
   best->candidates = candidates;
 }
 
-enum { ARENA_HALVINGS = 2, ARENA_STEP = 40000, SHARES_TIMES = 2 };
+enum { ARENA_HALVINGS = 2, ARENA_STEP = 40000, SHARES_TIMES = 4 };
 
 /* The step counted in the arena's steps instead of granules; what the plan takes of the device is
    still whole granules. */
