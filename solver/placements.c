@@ -60,10 +60,10 @@ typedef struct trying {
   device fine;
   solve_options o;
   effort effort;
-  solution best;  /* no plan: none yet */
-  int64_t winner; /* the best plan's share, in millionths */
+  solution best;             /* no plan: none yet */
+  int64_t winner;            /* the best plan's share, in millionths */
   int64_t ticks, most_ticks; /* that all have taken, and may */
-  error first;    /* why there was none */
+  error first;               /* why there was none */
 } trying;
 
 static bool search_once (const placing *p, const solve_options *o, const effort *e, solution *out,

@@ -388,7 +388,8 @@ int main (void) {
                                  walks_to_the_end,
                                  curves_and_packs,
                                  threads_share_objects,
-                                 unknown_words_are_refused, stopped_rules_nothing_out,
+                                 unknown_words_are_refused,
+                                 stopped_rules_nothing_out,
                                  packs_do_only_what_the_options_allow,
                                  NULL };
   return suite_run ("library", tests, 120);

@@ -29,9 +29,9 @@ typedef struct work {
   int64_t worked_ns;         /* of its processes, all together */
   int64_t step_ns, bound_ns; /* of the last incumbent; 0: none */
   char trace_id[33], span_id[17];
-  int status;       /* of the process that did the work */
-  int wait_status;  /* of the one that runs */
-  bool has_status;  /* it has ended so; others of its group may not have */
+  int status;      /* of the process that did the work */
+  int wait_status; /* of the one that runs */
+  bool has_status; /* it has ended so; others of its group may not have */
 } work;
 
 /* The end of a process of the job. */
