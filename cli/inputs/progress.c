@@ -72,15 +72,17 @@ static void make_line (const call *c, int64_t now, char *line) {
   add_time (line, c, now);
 }
 
-void progress_look (call *c) {
+/* A step further is shown at once where it is seen live: the next one may come before the line is
+ * due. */
+static void look (call *c, bool further) {
   going *g = &c->going;
   int64_t now = now_ns ();
   char line[LINE];
   if (!g->began_ns)
     g->began_ns = g->shown_ns = now;
   bool live = isatty (STDERR_FILENO);
-  if (c->quiet || g->silent || now - g->shown_ns < (live ? OFTEN_NS : SELDOM_NS) ||
-      (!live && !c->verbose))
+  bool due = (live && further) || now - g->shown_ns >= (live ? OFTEN_NS : SELDOM_NS);
+  if (c->quiet || g->silent || !due || (!live && !c->verbose))
     return;
   g->shown_ns = now;
   make_line (c, now, line);
@@ -92,15 +94,20 @@ void progress_look (call *c) {
   fflush (stderr);
 }
 
+void progress_look (call *c) {
+  look (c, false);
+}
+
 void progress_done (call *c, int32_t done, int32_t all, int64_t step_ns) {
   going *g = &c->going;
+  bool further = done > g->done;
   g->done = done;
   g->all = all;
   if (step_ns >= 0) {
     g->best_ns = step_ns;
     g->bound_ns = 0;
   }
-  progress_look (c);
+  look (c, further);
   if (all && done >= all)
     call_clear_line (c);
 }
