@@ -19,14 +19,15 @@
 #include "cli/call/call.h"
 
 #ifdef HAVE_SERVER
+#include "server/http/accept.h"
 #include "server/http/http.h"
 #include "server/http/listen.h"
 #include "server/work/crew.h"
 
-enum { MOST_SOCKETS = 8, DYING_S = 10, LOOKS_PER_S = 50 };
+enum { DYING_S = 10, LOOKS_PER_S = 50 };
 
 typedef struct sockets {
-  int fd[MOST_SOCKETS];
+  int fd[ACCEPT_SOCKETS];
   int n;
   bool all_local;
 } sockets;
@@ -137,7 +138,7 @@ static bool read_options_of (call *c, service_options *o) {
 
 static bool take_given (call *c, sockets *s) {
   int n = listen_given (getenv ("LISTEN_PID"), getenv ("LISTEN_FDS"));
-  for (int i = 0; i < n && s->n < MOST_SOCKETS; i++) {
+  for (int i = 0; i < n && s->n < ACCEPT_SOCKETS; i++) {
     if (!listen_prepare (3 + i))
       return error_set (&c->err, ERR_usage, "LISTEN_FDS: descriptor %d is not open", 3 + i);
     s->fd[s->n++] = 3 + i;
@@ -154,7 +155,7 @@ static bool open_sockets (call *c, const service_options *o, sockets *s) {
     return false;
   char *list =
       arena_string (c->arena, text || s->n ? (text ? text : "") : "127.0.0.1:8077", &c->err);
-  for (char *at = list, *end; at && *at && s->n < MOST_SOCKETS; at = end) {
+  for (char *at = list, *end; at && *at && s->n < ACCEPT_SOCKETS; at = end) {
     bool local = true;
     end = strchr (at, ',');
     if (end)

@@ -10,20 +10,21 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/http/accept.h"
 #include "server/http/answers.h"
 #include "server/http/desk.h"
 #include "server/http/links.h"
 #include "server/http/upload.h"
 
-enum { MOST_SOCKETS = 8, IDLE_S = 15, CONNECTIONS = 1024, PER_ADDRESS = 256 };
+enum { IDLE_S = 15, CONNECTIONS = 1024, PER_ADDRESS = 256 };
 enum { CONNECTION_BYTES = 32 << 10, POOL = 4 };
 
 struct http {
   service *service;
   desk *desk;
   links *links;
-  struct MHD_Daemon *daemons[MOST_SOCKETS];
-  int n_daemons;
+  struct MHD_Daemon *daemon;
+  accepting *accepting;
   uint64_t salt;
   _Atomic uint64_t requests;
   answers *kept;
@@ -327,12 +328,22 @@ static void on_ready (void *context, exchange *e) {
 
 /* ---- life ---- */
 
-static bool listen_on (http *h, int socket, error *err) {
+static bool is_full (void *context) {
+  const union MHD_DaemonInfo *info =
+      MHD_get_daemon_info (((http *)context)->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+  return info && info->num_connections >= CONNECTIONS;
+}
+
+static void take (void *context, int fd, const struct sockaddr *from, socklen_t size) {
+  MHD_add_connection (((http *)context)->daemon, fd, from, size); /* closes it where it refuses */
+}
+
+static bool start_daemon (http *h, error *err) {
   long n = sysconf (_SC_NPROCESSORS_ONLN);
-  unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC;
-  struct MHD_Daemon *d = MHD_start_daemon (
-      flags, 0, NULL, NULL, handle, h, MHD_OPTION_LISTEN_SOCKET, socket,
-      MHD_OPTION_THREAD_POOL_SIZE,
+  unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
+                   MHD_USE_NO_LISTEN_SOCKET;
+  h->daemon = MHD_start_daemon (
+      flags, 0, NULL, NULL, handle, h, MHD_OPTION_THREAD_POOL_SIZE,
       (unsigned)(n > POOL ? POOL
                  : n < 2  ? 2
                           : n),
@@ -340,10 +351,7 @@ static bool listen_on (http *h, int socket, error *err) {
       (unsigned)PER_ADDRESS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
       MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED,
       completed, h, MHD_OPTION_NOTIFY_CONNECTION, connected, h, MHD_OPTION_END);
-  if (!d)
-    return error_set (err, ERR_internal, "libmicrohttpd takes no socket");
-  h->daemons[h->n_daemons++] = d;
-  return true;
+  return h->daemon || error_set (err, ERR_internal, "libmicrohttpd does not start");
 }
 
 http *http_start (service *s, const int *sockets, int n, error *err) {
@@ -353,22 +361,20 @@ http *http_start (service *s, const int *sockets, int n, error *err) {
     return NULL;
   }
   h->service = s;
+  accept_to to = { .is_full = is_full, .take = take, .context = h };
   bool ok = getrandom (&h->salt, sizeof h->salt, 0) == (ssize_t)sizeof h->salt ||
             error_set (err, ERR_internal, "the system gives no random bytes");
   ok = ok && (h->kept = answers_new (err)) && (h->links = links_start (err)) &&
-       (h->desk = desk_start (s, on_ready, h, err));
-  for (int i = 0; ok && i < n && i < MOST_SOCKETS; i++)
-    ok = listen_on (h, sockets[i], err);
+       (h->desk = desk_start (s, on_ready, h, err)) && start_daemon (h, err) &&
+       (h->accepting = accept_start (sockets, n, &to, err));
   return ok ? h : NULL; /* the program ends then */
 }
 
 void http_stop (http *h, void (*stop_work) (service *s)) {
-  for (int i = 0; i < h->n_daemons; i++)
-    MHD_quiesce_daemon (h->daemons[i]);
+  accept_stop (h->accepting);
   desk_drain (h->desk);
   stop_work (h->service);
-  for (int i = 0; i < h->n_daemons; i++)
-    MHD_stop_daemon (h->daemons[i]);
+  MHD_stop_daemon (h->daemon);
   desk_stop (h->desk);
   links_stop (h->links);
   answers_free (h->kept);
