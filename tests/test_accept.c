@@ -62,9 +62,9 @@ static int left_at (int socket) {
 }
 
 static void wait_for (int number) {
-  for (int i = 0; i < 2000 && taken < number; i++)
-    usleep (5000);
-  ck_assert_int_eq (taken, number);
+  for (int i = 0; i < 100000 && taken < number; i++)
+    usleep (100);
+  ck_assert_int_ge (taken, number);
 }
 
 START_TEST (each_is_taken_once_or_stays) {
@@ -73,11 +73,12 @@ START_TEST (each_is_taken_once_or_stays) {
     accepting *a = begin (sockets, SOCKETS);
     for (int k = 0; k < CLIENTS; k++)
       knock (sockets[k % SOCKETS]);
+    if (i % 2) /* else it may be stopped before it has taken any */
+      wait_for (i * CLIENTS - stayed + 1);
     accept_stop (a);
     stayed += left_at (sockets[0]) + left_at (sockets[1]);
     ck_assert_int_eq (taken + stayed, (i + 1) * CLIENTS);
   }
-  ck_assert_int_gt (taken, 0);
   close (sockets[0]);
   close (sockets[1]);
 }
