@@ -8,6 +8,7 @@
 #include "solver/attempt/attempt.h"
 #include "solver/options/allowed.h"
 #include "solver/options/lane.h"
+#include "solver/order/updates.h"
 #include "solver/search/search.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
@@ -74,12 +75,18 @@ static bool search_once (const placing *p, const solve_options *o, const effort 
   return attempt_solve (&q, p->arena, out, err);
 }
 
+/* An arena is of whole granules, so what is left of the budget holds nothing. */
+static int64_t counted_of (const placing *p, int64_t ppm) {
+  int64_t granule = p->o->device->granule_bytes;
+  return units_scale (p->o->budget_bytes / granule * granule, ppm, 1000000);
+}
+
 /* With this share of the budget to hold at once; the arena has all of it. */
 static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
   solution s;
   error why = { 0 };
   const plan *had = w->best.plan;
-  w->o.counted_bytes = units_scale (w->o.budget_bytes, ppm, 1000000);
+  w->o.counted_bytes = counted_of (w->p, ppm);
   w->effort.limit_ticks = ticks > 0 ? ticks : 1;
   if (search_once (w->p, &w->o, &w->effort, &s, &why)) {
     w->ticks += s.ticks;
@@ -163,8 +170,7 @@ static bool solve_arena (const placing *p, solution *out, error *err) {
 static bool search_arena_once (const placing *p, solution *out, error *err) {
   trying w;
   begin_arena (p, &w);
-  w.o.counted_bytes =
-      units_scale (p->o->budget_bytes, tuned (p->o->tuning, TUNE_arena_anew_counted_ppm), 1000000);
+  w.o.counted_bytes = counted_of (p, tuned (p->o->tuning, TUNE_arena_anew_counted_ppm));
   return search_once (p, &w.o, &w.effort, out, err);
 }
 
@@ -202,8 +208,6 @@ static bool open_beside (const placing *p, beside *b, error *err) {
   return true;
 }
 
-/* The least budget that anyone is told is that of granules, so where they have no plan there is
-   none; an arena is then asked for by name. */
 static bool solve_either (const placing *p, solution *out, error *err) {
   beside b = { .p = *p };
   bool may = !rewrites (p->o) && !is_large (p);
@@ -237,15 +241,22 @@ bool placements_solve (const trace *t, const solve_options *o, const effort *e, 
 
 /* ---- once more ---- */
 
+static bool may_arena (const trace *t, const solve_options *o, const effort *e) {
+  return !o->same_places && !o->noise_percent && o->recompute != RECOMPUTE_ONLY &&
+         !(e && (e->follow || e->rough)) && t->n_ops <= tuned (o->tuning, TUNE_arena_ops);
+}
+
+bool placements_leave_arena (const trace *t, const solve_options *o, const effort *e,
+                             const error *why) {
+  return o->placement == PLACES_AUTO && may_arena (t, o, e) && may_go_on (why) && !solve_stops (o);
+}
+
 static bool is_done (const placing *p, const solution *best) {
   return is_enough (p, best) || solve_stops (p->o);
 }
 
 static bool may_again (const placing *p, const solution *best) {
-  const solve_options *o = p->o;
-  const effort *e = p->effort;
-  return !o->same_places && !o->noise_percent && o->recompute != RECOMPUTE_ONLY &&
-         !(e && (e->follow || e->rough)) && !is_large (p) && !is_done (p, best);
+  return may_arena (p->t, p->o, p->effort) && !is_done (p, best);
 }
 
 /* Events that are a tick of the search that found the best. */
@@ -314,7 +325,7 @@ static bool search_again (const placing *p, const again *how, solution *out, err
 /* The plan of the step in that order, cut and with those drops, if it is faster in such places, or
    in other groups. */
 static bool try_again (const placing *outer, const plan *like, const again *how_else,
-                       const effort *e, solution *best, error *err) {
+                       const effort *e, solution *best, const plan **found, error *err) {
   const trace *t = outer->t;
   solve_options plain = *outer->o;
   variant v = { how_else->name, like->sections, like->recomputes, like->n_sections,
@@ -338,6 +349,8 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
     return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
   best->ticks += how_else->anew ? s.ticks : s.ticks / events_of (outer);
   best->candidates += s.candidates;
+  if (found)
+    *found = s.plan;
   if (!s.plan || s.plan->predicted.step_ns >= best->plan->predicted.step_ns)
     return true;
   if (!how_else->anew || is_covered (t, best, &s))
@@ -372,32 +385,56 @@ static bool is_lossy (const placing *p, const plan *best, bool *lossy, error *er
   return true;
 }
 
+/* Cuts and drops are compared by plans that are not placed, all with one share of the budget. So
+   those that were chosen may still be the best with another, though their plan is not. */
 static bool anew_in_arena (const placing *p, solution *best, error *err) {
   static const again anew = { "arena", PLACEMENT_ARENA, false, true };
+  static const again arena = { "arena", PLACEMENT_ARENA, false, false };
   bool lossy;
   plan like = *best->plan;
+  const plan *had = best->plan, *found = NULL;
   effort how = effort_again (p, best, TUNE_arena_anew_part);
   how.limit_ticks /= events_of (p);
-  return is_lossy (p, best->plan, &lossy, err) &&
-         (!lossy || try_again (p, &like, &anew, &how, best, err));
+  if (!is_lossy (p, best->plan, &lossy, err) ||
+      (lossy && !try_again (p, &like, &anew, &how, best, &found, err)))
+    return false;
+  if (!found || best->plan != had || found->predicted.compute_ns >= had->predicted.step_ns ||
+      is_done (p, best))
+    return true;
+  plan chosen = *found;
+  chosen.order = like.order;
+  chosen.n_order = like.n_order;
+  how = effort_again (p, best, TUNE_arena_again_part);
+  return try_again (p, &chosen, &arena, &how, best, NULL, err);
+}
+
+/* The order that the best has not: as it is, or with the updates moved up. */
+static bool other_order (const placing *p, plan *like, bool *is_other, error *err) {
+  *is_other = like->n_order;
+  like->n_order = 0;
+  if (*is_other || p->o->order == ORDER_AS_IS)
+    return true;
+  if (!order_updates (p->t, p->arena, &like->order, &like->n_order, err))
+    return false;
+  *is_other = like->n_order;
+  return true;
 }
 
 static bool again_in_arena (const placing *p, solution *best, error *err) {
   static const again arena = { "arena", PLACEMENT_ARENA, false, false };
   plan like = *best->plan;
   effort how = effort_again (p, best, TUNE_arena_again_part);
-  if (!try_again (p, &like, &arena, &how, best, err))
+  if (!try_again (p, &like, &arena, &how, best, NULL, err))
     return false;
   bool rewritten = like.n_sections || like.n_recomputes;
   like.n_sections = like.n_recomputes = 0;
   if (rewritten && best->plain_bound_ns < best->plan->predicted.step_ns && !is_done (p, best) &&
-      !try_again (p, &like, &arena, &how, best, err))
+      !try_again (p, &like, &arena, &how, best, NULL, err))
     return false;
-  if (!like.n_order || is_done (p, best))
-    return true;
   const plan *had = best->plan;
-  like.n_order = 0;
-  return try_again (p, &like, &arena, &how, best, err) &&
+  bool is_other = false;
+  return (is_done (p, best) || other_order (p, &like, &is_other, err)) &&
+         (!is_other || try_again (p, &like, &arena, &how, best, NULL, err)) &&
          (best->plan == had || bound_of_any_order (p, &how, best, err));
 }
 
@@ -419,7 +456,7 @@ static bool again_by_latency (const placing *p, solution *best, error *err) {
   again larger = { "by-latency", like.placement.kind, true, false };
   effort how =
       effort_again (p, best, rewrites (p->o) ? TUNE_arena_again_part : TUNE_latency_again_part);
-  return !is_late (p, &like) || try_again (p, &like, &larger, &how, best, err);
+  return !is_late (p, &like) || try_again (p, &like, &larger, &how, best, NULL, err);
 }
 
 bool placements_again (const trace *t, const solve_options *o, const effort *e, arena *a,

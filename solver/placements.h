@@ -12,6 +12,10 @@ typedef bool solve_placed (const trace *t, const solve_options *o, const effort 
 bool placements_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,
                        arena *a, solution *out, error *err) MUST_CHECK;
 
+/* Granules had no plan, and that is why: an arena may have one. */
+bool placements_leave_arena (const trace *t, const solve_options *o, const effort *e,
+                             const error *why) MUST_CHECK;
+
 /* The best plan's order is kept, and cuts and drops are chosen once more for an arena, where `auto`
    allows that and granules lose much. Then these are kept too, and what moves and where it lies is
    searched once more: for an arena, and with larger groups of weights and optimizer state, where

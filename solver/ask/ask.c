@@ -68,8 +68,6 @@ static bool is_stopped (const ask *q) {
 /* A few ticks, and any plan of whole ops will do. */
 static solve_options quick_options (const ask *q) {
   solve_options how = q->options;
-  if (how.placement == PLACES_AUTO)
-    how.placement = PLACES_GRANULES;
   how.device = &q->device;
   how.limit_ticks = QUICK_TICKS;
   how.gap_ppm = LOOSE_PPM;
@@ -97,34 +95,68 @@ static bool fits_in (const trace *t, const ask *q, int64_t bytes, bool *fits, er
   return false;
 }
 
-/* An arena loses nothing to the device's granules. */
-static device counted_device (const ask *q) {
+static bool may_lie_in_arena (const ask *q) {
+  const solve_options *o = &q->options;
+  return !o->same_places &&
+         (o->placement == PLACES_ARENA ||
+          (o->placement == PLACES_AUTO && !o->noise_percent && o->recompute != RECOMPUTE_ONLY));
+}
+
+static device without_rounding (const ask *q) {
   device d = q->device;
-  if (q->options.placement == PLACES_ARENA && !q->options.same_places)
-    d.granule_bytes = PLACEMENT_STEP;
+  d.granule_bytes = PLACEMENT_STEP;
   return d;
 }
 
-bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) {
-  memory_floor f;
+/* No plan is below the bytes of an op, in whole granules where there is no arena. How much more the
+   granules of groups take depends on the budget, so what they need in one is proved for no other.
+ */
+static bool floors_of (const trace *t, const ask *q, int64_t *least, int64_t *granules,
+                       error *err) {
+  memory_floor of_bytes, of_granules;
   int64_t granule = q->device.granule_bytes;
-  bool fits = false;
-  arena *scratch = arena_new (0);
-  device counted = counted_device (q);
-  *out = (ask_least){ 0 };
-  bool ok = scratch ? floor_of (t, &counted, scratch, &f, err) : error_memory (err);
+  arena *scratch = arena_made (err);
+  device fine = without_rounding (q);
+  bool ok = scratch && floor_of (t, &fine, scratch, &of_bytes, err) &&
+            floor_of (t, &q->device, scratch, &of_granules, err);
   arena_free (scratch);
   if (!ok)
     return false;
-  out->floor_bytes = with_reserve (q, f.bytes);
-  for (int i = 0; i < TRIES && !fits && !is_stopped (q); i++) {
-    int64_t bytes = f.bytes + (i ? granule << (2 * i - 2) : 0);
-    if (with_reserve (q, bytes) > free_bytes (q))
+  *least = units_div_up (of_bytes.bytes, granule) * granule;
+  *granules = of_granules.bytes;
+  return true;
+}
+
+/* Ever more above the least, and the floor of whole granules among them. */
+static int budgets_to_try (int64_t least, int64_t granules, int64_t granule,
+                           int64_t bytes[TRIES + 1]) {
+  int n = 0;
+  for (int i = 0; i < TRIES; i++) {
+    int64_t next = least + (i ? granule << (2 * i - 2) : 0);
+    if (least < granules && granules < next)
+      bytes[n++] = granules;
+    granules = granules <= next ? 0 : granules;
+    bytes[n++] = next;
+  }
+  return n;
+}
+
+bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) {
+  int64_t least, granules, bytes[TRIES + 1];
+  bool fits = false;
+  *out = (ask_least){ 0 };
+  if (!floors_of (t, q, &least, &granules, err))
+    return false;
+  out->floor_bytes = with_reserve (q, least);
+  out->reserve_bytes = out->floor_bytes - least;
+  int n = budgets_to_try (least, granules, q->device.granule_bytes, bytes);
+  for (int i = 0; i < n && !fits && !is_stopped (q); i++) {
+    if (with_reserve (q, bytes[i]) > free_bytes (q))
       break;
-    if (!fits_in (t, q, bytes, &fits, err))
+    if (!fits_in (t, q, bytes[i], &fits, err))
       return false;
     if (fits)
-      out->found_bytes = with_reserve (q, bytes);
+      out->found_bytes = with_reserve (q, bytes[i]);
   }
   return true;
 }
@@ -141,8 +173,10 @@ static bool refuse (const trace *t, const ask *q, error *err) {
                       .stays = q->options.recompute == RECOMPUTE_ONLY,
                       .asked_bytes = q->asked_bytes,
                       .least_bytes = least.floor_bytes,
+                      .reserve_bytes = least.reserve_bytes,
                       .found_bytes = least.found_bytes };
-  device counted = counted_device (q);
+  bool below = q->options.budget_bytes < least.floor_bytes - least.reserve_bytes;
+  device counted = below || may_lie_in_arena (q) ? without_rounding (q) : q->device;
   return floor_refuse (t, &counted, &r, err);
 }
 

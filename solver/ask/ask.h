@@ -25,8 +25,9 @@ bool ask_host (ask *q, int64_t host_bytes, error *err) MUST_CHECK;
 
 /* A smallest budget, and whether a plan was found in it: else none fits below, and that is all. */
 typedef struct ask_least {
-  int64_t floor_bytes; /* below, nothing of whole ops fits; the reserve included */
-  int64_t found_bytes; /* a plan was found in so much; 0: none was */
+  int64_t floor_bytes;   /* below, nothing of whole ops fits; the reserve included */
+  int64_t reserve_bytes; /* of floor_bytes */
+  int64_t found_bytes;   /* a plan was found in so much; 0: none was */
 } ask_least;
 
 /* A few quick searches, from the floor upward. */

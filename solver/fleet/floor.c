@@ -90,7 +90,7 @@ static bool below (const trace *t, const memory_floor *f, const floor_request *r
   char budget[UNITS_TEXT], touched[UNITS_TEXT], workspace[UNITS_TEXT], reserve[UNITS_TEXT];
   char pinned[UNITS_TEXT], pool[UNITS_TEXT], rounding[UNITS_TEXT];
   const op *o = &t->ops[f->op];
-  int64_t kept = r->least_bytes ? r->least_bytes - f->bytes : 0;
+  int64_t kept = r->reserve_bytes, above_bytes = r->least_bytes - kept - f->bytes;
   if (!in_parts_text (t, scratch, parts, err))
     return false;
   least_text (f, r, named, sizeof named);
@@ -105,8 +105,8 @@ static bool below (const trace *t, const memory_floor *f, const floor_request *r
       named, f->op, o->name ? o->name : "", o->parts > 1 ? "" : ", which has no parts",
       units_bytes (touched, f->touched_bytes), units_bytes (workspace, f->workspace_bytes),
       units_bytes (pinned, f->pinned_bytes), units_bytes (pool, f->pool_bytes),
-      units_bytes (rounding, f->granule_bytes), kept ? ", a reserve of " : "",
-      kept ? units_bytes (reserve, kept) : "", parts);
+      units_bytes (rounding, f->granule_bytes + (above_bytes > 0 ? above_bytes : 0)),
+      kept ? ", a reserve of " : "", kept ? units_bytes (reserve, kept) : "", parts);
 }
 
 /* The op at which most bytes have to be on the host, whatever is away. */

@@ -27,9 +27,10 @@ typedef struct floor_request {
   bool drops;    /* tensors might have been dropped and made again */
   bool stays;    /* nothing might have been swapped */
   /* Sizes that the message names; 0: the budget and the floor themselves. */
-  int64_t asked_bytes; /* the budget with its reserve */
-  int64_t least_bytes; /* the floor with its reserve */
-  int64_t found_bytes; /* with its reserve, a plan was found in so much */
+  int64_t asked_bytes;   /* the budget with its reserve */
+  int64_t least_bytes;   /* the floor, in whole granules, with its reserve */
+  int64_t reserve_bytes; /* of least_bytes */
+  int64_t found_bytes;   /* with its reserve, a plan was found in so much */
 } floor_request;
 
 /* Says in err why nothing was found: below the floor its parts and its op, and whether it could run
