@@ -325,7 +325,7 @@ static bool search_again (const placing *p, const again *how, solution *out, err
 /* The plan of the step in that order, cut and with those drops, if it is faster in such places, or
    in other groups. */
 static bool try_again (const placing *outer, const plan *like, const again *how_else,
-                       const effort *e, solution *best, const plan **found, error *err) {
+                       const effort *e, solution *best, solution *found, error *err) {
   const trace *t = outer->t;
   solve_options plain = *outer->o;
   variant v = { how_else->name, like->sections, like->recomputes, like->n_sections,
@@ -350,7 +350,7 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
   best->ticks += how_else->anew ? s.ticks : s.ticks / events_of (outer);
   best->candidates += s.candidates;
   if (found)
-    *found = s.plan;
+    *found = s;
   if (!s.plan || s.plan->predicted.step_ns >= best->plan->predicted.step_ns)
     return true;
   if (!how_else->anew || is_covered (t, best, &s))
@@ -392,16 +392,18 @@ static bool anew_in_arena (const placing *p, solution *best, error *err) {
   static const again arena = { "arena", PLACEMENT_ARENA, false, false };
   bool lossy;
   plan like = *best->plan;
-  const plan *had = best->plan, *found = NULL;
+  const plan *had = best->plan;
+  solution found = { 0 };
   effort how = effort_again (p, best, TUNE_arena_anew_part);
   how.limit_ticks /= events_of (p);
   if (!is_lossy (p, best->plan, &lossy, err) ||
       (lossy && !try_again (p, &like, &anew, &how, best, &found, err)))
     return false;
-  if (!found || best->plan != had || found->predicted.compute_ns >= had->predicted.step_ns ||
-      is_done (p, best))
+  bool may = found.plan && best->plan == had && !is_done (p, best) &&
+             found.plan->predicted.compute_ns < had->predicted.step_ns;
+  if (!may || !is_covered (p->t, best, &found))
     return true;
-  plan chosen = *found;
+  plan chosen = *found.plan;
   chosen.order = like.order;
   chosen.n_order = like.n_order;
   how = effort_again (p, best, TUNE_arena_again_part);

@@ -108,9 +108,8 @@ static device without_rounding (const ask *q) {
   return d;
 }
 
-/* No plan is below the bytes of an op, in whole granules where there is no arena. How much more the
-   granules of groups take depends on the budget, so what they need in one is proved for no other.
- */
+/* No plan is below the bytes of an op in whole granules: an arena is taken in those too. How much
+   more the granules of groups are depends on the budget, so one's floor is proved for no other. */
 static bool floors_of (const trace *t, const ask *q, int64_t *least, int64_t *granules,
                        error *err) {
   memory_floor of_bytes, of_granules;
