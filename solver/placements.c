@@ -174,8 +174,8 @@ static bool search_arena_once (const placing *p, solution *out, error *err) {
   return search_once (p, &w.o, &w.effort, out, err);
 }
 
-static bool is_large (const placing *p) {
-  return p->t->n_ops > tuned (p->o->tuning, TUNE_arena_ops);
+static bool is_large (const trace *t, const solve_options *o) {
+  return t->n_ops > tuned (o->tuning, TUNE_arena_ops);
 }
 
 /* Searches over rewritten steps take several times as long in an arena; placements_again is for
@@ -210,7 +210,7 @@ static bool open_beside (const placing *p, beside *b, error *err) {
 
 static bool solve_either (const placing *p, solution *out, error *err) {
   beside b = { .p = *p };
-  bool may = !rewrites (p->o) && !is_large (p);
+  bool may = !rewrites (p->o) && !is_large (p->t, p->o);
   bool ok = (!may || p->o->threads < 2 || open_beside (p, &b, err)) &&
             p->one (p->t, p->o, p->effort, p->arena, out, err);
   if (!ok || !may || is_enough (p, out) || solve_stops (p->o)) {
@@ -241,9 +241,12 @@ bool placements_solve (const trace *t, const solve_options *o, const effort *e, 
 
 /* ---- once more ---- */
 
+bool placements_suit_arena (const solve_options *o) {
+  return !o->same_places && !o->noise_percent && o->recompute != RECOMPUTE_ONLY;
+}
+
 static bool may_arena (const trace *t, const solve_options *o, const effort *e) {
-  return !o->same_places && !o->noise_percent && o->recompute != RECOMPUTE_ONLY &&
-         !(e && (e->follow || e->rough)) && t->n_ops <= tuned (o->tuning, TUNE_arena_ops);
+  return placements_suit_arena (o) && !(e && (e->follow || e->rough)) && !is_large (t, o);
 }
 
 bool placements_leave_arena (const trace *t, const solve_options *o, const effort *e,
@@ -290,6 +293,8 @@ typedef struct again {
   bool by_latency; /* as the options' */
   bool anew;       /* with other cuts and drops */
 } again;
+
+static const again again_arena = { "arena", PLACEMENT_ARENA, false, false };
 
 static bool begins (const char *text, const char *with) {
   return strncmp (text, with, strlen (with)) == 0;
@@ -389,7 +394,6 @@ static bool is_lossy (const placing *p, const plan *best, bool *lossy, error *er
    those that were chosen may still be the best with another, though their plan is not. */
 static bool anew_in_arena (const placing *p, solution *best, error *err) {
   static const again anew = { "arena", PLACEMENT_ARENA, false, true };
-  static const again arena = { "arena", PLACEMENT_ARENA, false, false };
   bool lossy;
   plan like = *best->plan;
   const plan *had = best->plan;
@@ -407,7 +411,7 @@ static bool anew_in_arena (const placing *p, solution *best, error *err) {
   chosen.order = like.order;
   chosen.n_order = like.n_order;
   how = effort_again (p, best, TUNE_arena_again_part);
-  return try_again (p, &chosen, &arena, &how, best, NULL, err);
+  return try_again (p, &chosen, &again_arena, &how, best, NULL, err);
 }
 
 /* The order that the best has not: as it is, or with the updates moved up. */
@@ -423,20 +427,19 @@ static bool other_order (const placing *p, plan *like, bool *is_other, error *er
 }
 
 static bool again_in_arena (const placing *p, solution *best, error *err) {
-  static const again arena = { "arena", PLACEMENT_ARENA, false, false };
   plan like = *best->plan;
   effort how = effort_again (p, best, TUNE_arena_again_part);
-  if (!try_again (p, &like, &arena, &how, best, NULL, err))
+  if (!try_again (p, &like, &again_arena, &how, best, NULL, err))
     return false;
   bool rewritten = like.n_sections || like.n_recomputes;
   like.n_sections = like.n_recomputes = 0;
   if (rewritten && best->plain_bound_ns < best->plan->predicted.step_ns && !is_done (p, best) &&
-      !try_again (p, &like, &arena, &how, best, NULL, err))
+      !try_again (p, &like, &again_arena, &how, best, NULL, err))
     return false;
   const plan *had = best->plan;
   bool is_other = false;
   return (is_done (p, best) || other_order (p, &like, &is_other, err)) &&
-         (!is_other || try_again (p, &like, &arena, &how, best, NULL, err)) &&
+         (!is_other || try_again (p, &like, &again_arena, &how, best, NULL, err)) &&
          (best->plan == had || bound_of_any_order (p, &how, best, err));
 }
 

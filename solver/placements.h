@@ -12,6 +12,9 @@ typedef bool solve_placed (const trace *t, const solve_options *o, const effort 
 bool placements_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,
                        arena *a, solution *out, error *err) MUST_CHECK;
 
+/* Nothing that was asked for binds plans to granules. */
+bool placements_suit_arena (const solve_options *o);
+
 /* Granules had no plan, and that is why: an arena may have one. */
 bool placements_leave_arena (const trace *t, const solve_options *o, const effort *e,
                              const error *why) MUST_CHECK;

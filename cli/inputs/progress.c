@@ -72,8 +72,7 @@ static void make_line (const call *c, int64_t now, char *line) {
   add_time (line, c, now);
 }
 
-/* A step further is shown at once where it is seen live: the next one may come before the line is
- * due. */
+/* A step further is shown at once where that is live: another may follow before a line is due. */
 static void look (call *c, bool further) {
   going *g = &c->going;
   int64_t now = now_ns ();

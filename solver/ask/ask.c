@@ -5,6 +5,7 @@
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
 #include "solver/options/allowed.h"
+#include "solver/placements.h"
 #include "solver/recompute/recompute.h"
 #include "solver/solve.h"
 
@@ -97,9 +98,8 @@ static bool fits_in (const trace *t, const ask *q, int64_t bytes, bool *fits, er
 
 static bool may_lie_in_arena (const ask *q) {
   const solve_options *o = &q->options;
-  return !o->same_places &&
-         (o->placement == PLACES_ARENA ||
-          (o->placement == PLACES_AUTO && !o->noise_percent && o->recompute != RECOMPUTE_ONLY));
+  return o->placement == PLACES_AUTO ? placements_suit_arena (o)
+                                     : o->placement == PLACES_ARENA && !o->same_places;
 }
 
 static device without_rounding (const ask *q) {
