@@ -75,7 +75,9 @@ at_random() { # SEED
   [ "$over" -gt 0 ] || { echo "no two ran at once"; return 1; }
 }
 
-room_returns() { # whatever became of the others, one more can have all of it
+room_returns() { # whatever became of the others, and whatever they left, one more can have all of it
+  local folder=$TMPDIR/ferry-$(id -u)-g
+  mkdir -p -m 700 "$folder" && touch "$folder/step-3" "$folder/step-0.77.0" # of a launcher and a solver that were killed
   plain whole "$programs/habits" "$kernels" 12 accumulate
   same whole --share g --budget 4MiB --least 4MiB -- "$programs/habits" "$kernels" 12 accumulate && [ -z "$(find "$TMPDIR" -name 'ferry-*-g')" ]
 }

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -210,6 +211,11 @@ void program_clean (program_run *r) {
     closedir (d);
   if (r->folder[0])
     rmdir (r->folder);
+}
+
+void program_end_with (pid_t launcher) {
+  if (prctl (PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid () != launcher)
+    _exit (1);
 }
 
 /* ---- the program ---- */

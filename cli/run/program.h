@@ -35,6 +35,8 @@ int program_status (const program_run *r);
 /* An error where it never called the driver through the shim. */
 bool program_was_seen (call *c, const program_run *r) MUST_CHECK;
 void program_clean (program_run *r);
+/* In a child that plans for it: it does not outlive its launcher, however that one ends. */
+void program_end_with (pid_t launcher);
 const char *program_file (const program_run *r, char *buffer, int size, const char *name,
                           int number);
 

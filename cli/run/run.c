@@ -40,12 +40,14 @@ static void answered (runner *w, int status) {
 
 static void start_solver (runner *w) {
   int number = w->answered + 1;
+  pid_t launcher = getpid ();
   fflush (NULL);
   w->solver = fork ();
   if (w->solver < 0)
     answered (w, 1 << 8); /* a status that is a failure's */
   if (w->solver != 0)
     return;
+  program_end_with (launcher);
   call *c = w->call;
   c->err = (error){ 0 };
   bool good = run_step (&(run_planner){ c, &w->run, &w->share, &w->device }, number);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/run/share.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -42,9 +43,13 @@ static bool find_folder (call *c, const char *name, share *g) {
   if ((size_t)snprintf (g->folder, sizeof g->folder, "%s/ferry-%u-%s", under, (unsigned)geteuid (),
                         name) >= sizeof g->folder)
     return error_set (&c->err, ERR_usage, "--share: the folder %s has too long a name", under);
-  if (mkdir (g->folder, 0700) != 0 && errno != EEXIST)
-    return error_set (&c->err, ERR_file, "%s: %s", g->folder, strerror (errno));
-  if (lstat (g->folder, &about) != 0 || !S_ISDIR (about.st_mode) || about.st_uid != geteuid () ||
+  int seen;
+  do { /* again, where the last of those who were there removed it in between */
+    if (mkdir (g->folder, 0700) != 0 && errno != EEXIST)
+      return error_set (&c->err, ERR_file, "%s: %s", g->folder, strerror (errno));
+    seen = lstat (g->folder, &about);
+  } while (seen != 0 && errno == ENOENT);
+  if (seen != 0 || !S_ISDIR (about.st_mode) || about.st_uid != geteuid () ||
       (about.st_mode & 077) != 0)
     return error_set (&c->err, ERR_file, "%s is somebody else's; use another --share", g->folder);
   return true;
@@ -78,17 +83,20 @@ static bool try_to_serve (share *g) {
   return true;
 }
 
-/* The table may have been removed between its opening and the row in it: then there is a new one.
- */
+/* The folder may have been removed before the table in it is opened, and the table between its
+   opening and the row in it: then there are new ones. */
 static bool take_row (call *c, share *g, int64_t total) {
   char path[SHIM_PATH];
   struct stat here, there;
   if (!group_file (c, g, path, sizeof path, "members"))
     return false;
   for (;;) {
-    (void)mkdir (g->folder, 0700);
-    if (!roster_open (&g->group, path))
+    bool there_is = mkdir (g->folder, 0700) == 0 || errno == EEXIST;
+    if (!roster_open (&g->group, path)) {
+      if (there_is && errno == ENOENT)
+        continue;
       return error_set (&c->err, ERR_file, "%s: %s", path, strerror (errno));
+    }
     roster_enter (&g->group);
     if (stat (path, &there) == 0 && fstat (g->group.file, &here) == 0 &&
         here.st_ino == there.st_ino && here.st_dev == there.st_dev)
@@ -141,8 +149,21 @@ bool share_join (call *c, const char *name, const device *d, shim_config *k, sha
   return true;
 }
 
+/* With the table to itself, and the table last: nobody can have begun a new one before. Those who
+   were killed may have left more than the files that are known by name. */
+static void remove_folder (const share *g) {
+  DIR *all = opendir (g->folder);
+  for (struct dirent *e; all && (e = readdir (all));)
+    if (strcmp (e->d_name, "members") != 0)
+      unlinkat (dirfd (all), e->d_name, 0);
+  if (all) {
+    unlinkat (dirfd (all), "members", 0);
+    closedir (all);
+  }
+  rmdir (g->folder);
+}
+
 void share_leave (share *g) {
-  static const char *const files[] = { "members", "device" };
   bool last = g->group.at != NULL;
   char path[SHIM_PATH];
   if (g->packer > 0) {
@@ -158,12 +179,8 @@ void share_leave (share *g) {
   for (int i = 0; i < ROSTER_ROWS; i++)
     last = last && (i == own ? !roster_seat_taken (&g->group, i, SEAT_PROGRAM)
                              : !roster_taken (&g->group, i));
-  for (size_t i = 0; last && i < sizeof files / sizeof *files; i++) {
-    snprintf (path, sizeof path, "%s/%s", g->folder, files[i]);
-    unlink (path);
-  }
   if (last)
-    rmdir (g->folder);
+    remove_folder (g);
   roster_close (&g->group); /* leaves it, too */
   if (g->socket >= 0)
     close (g->socket);

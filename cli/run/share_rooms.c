@@ -158,9 +158,11 @@ void share_pack (call *c, share *g, const member *m, int n) {
     return;
   g->packing = key;
   fflush (NULL);
+  pid_t launcher = getpid ();
   g->packer = fork ();
   if (g->packer != 0)
     return;
+  program_end_with (launcher);
   c->err = (error){ 0 };
   if (pack_all (c, g, m, n))
     __atomic_store_n (&g->group.at->word[GROUP_PACKED], key, __ATOMIC_RELEASE);
