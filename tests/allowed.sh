@@ -114,6 +114,44 @@ places() { # by default granules or an arena, whichever is faster, with any numb
   [ "$(cat auto.step)" -lt "$(cat granules.step)" ] && run 2 compare one.json --placement 5 && complains 'granules, arena or auto|granules'
 }
 
+cat >two.json <<'END'
+{"format": "ferry-trace/1", "name": "two ops", "batch": 32,
+ "tensors": [{"name": "weight", "bytes": 37748736, "kind": "parameter"},
+  {"name": "picture", "bytes": 19267584, "kind": "input", "split": "batch", "born_before": 0},
+  {"name": "out", "bytes": 411041792, "kind": "activation", "split": "batch"}],
+ "ops": [{"name": "conv", "ns": 5200000, "reads": [0, 1], "writes": [2], "phase": "forward", "parts": 32, "workspace_bytes": 8388608},
+  {"name": "loss", "ns": 90000, "gap_ns": 4000, "reads": [2], "phase": "forward"}]}
+END
+cat >kept.json <<'END'
+{"format": "ferry-trace/1", "name": "kept", "batch": 1,
+ "tensors": [{"bytes": 7493727, "kind": "optimizer"}, {"bytes": 6578794, "kind": "optimizer"}],
+ "ops": [{"ns": 3822590, "reads": [], "writes": [1], "phase": "backward"},
+  {"ns": 640, "reads": [], "writes": [1, 0], "phase": "backward"}, {"ns": 6353157, "reads": [], "writes": [1], "phase": "update"},
+  {"ns": 1862563, "reads": [0], "writes": [1]},
+  {"ns": 778, "reads": [0], "writes": [1], "phase": "backward", "workspace_bytes": 5841435},
+  {"ns": 9, "reads": [1], "writes": [1, 0]}]}
+END
+orders_alone() { # no cuts and no drops, but any order, also where no budget fits
+  local off=(--recompute off --sections off)
+  run 0 min-memory two.json -d v100 "${off[@]}" && run 0 curve two.json -d v100 -b 10%,100% "${off[@]}" &&
+    run 1 whatif two.json -d v100 -b 50% "${off[@]}" && says 'no plan fits; whole ops need 456 MiB'
+}
+in_parts() { # jobs share a card in as little as each of them alone
+  run 0 solve two.json -d a100-40 -b 450MiB && run 0 pack two.json -d a100-40 -b 450MiB && says '^1 of 1 jobs' &&
+    run 0 pack two.json two.json -d a100-40 -b 900MiB && says '^2 of 2 jobs' && run 2 pack two.json -d a100-40 -b 0 && complains 'nothing is too little'
+}
+stays_in() { # the budget that is named for nothing but drops was tried with nothing but drops
+  run 1 solve kept.json -d v100 -b 60% --recompute only && complains 'below 20.0 MiB .* nothing fits, in 22.0 MiB \(23068672B\) a plan was found' &&
+    run 0 solve kept.json -d v100 -b 23068672B --recompute only
+}
+whole_reserve() { run 2 solve two.json -d a100-40 --reserve 100% && complains 'leaves nothing of the budget'; }
+below_a_granule() { # less than the least granule holds nothing, however small the ops
+  printf '{"format": "ferry-trace/1", "batch": 1, "tensors": [{"bytes": 4096}, {"bytes": 400000}], "ops": [{"ns": 5000, "writes": [0, 1]}, {"ns": 5000, "reads": [0, 1]}]}\n' >small.json
+  run 1 solve small.json -d h100-pcie -b 1800KiB && complains 'the smallest budget is 2.00 MiB'
+}
+no_time() { # with all that the step needs there is a plan without a search
+  "$ferry" zoo -q densenet121 --batch 13 -d a100-80 -o long.json && run 0 min-memory long.json --swap-only --seconds 1 && says '^with .* a plan takes'
+}
 claim "all that a trace allows is the default, and the answer says so" all
 claim "a trace that only knows touches is swapped only" touched
 claim "less is an option" less
@@ -127,4 +165,10 @@ claim "compare shows what is left of each of ours" rows
 claim "a plan by default carries a proof" proved
 claim "the effort is one of three words" effort
 claim "stays lie in granules or an arena, whichever is faster, the same with any number of threads" places
+claim "orders alone have a bound where nothing fits" orders_alone
+claim "jobs may run in parts on a card that they share" in_parts
+claim "nothing but drops is named what was tried" stays_in
+claim "a reserve that leaves nothing is refused" whole_reserve
+claim "a budget below one granule is a certain no" below_a_granule
+claim "min-memory that is stopped at once has the plan that needs no search" no_time
 finish

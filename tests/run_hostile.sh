@@ -11,6 +11,22 @@ never() { # COMMAND...: not a program of the GPU; it works, and ferry says so
 shell() { never bash -c 'x=$(echo hi | cat); test "$x" = hi && echo well' && grep -q well out; }
 versioned() { command -v git >/dev/null || { echo "no git"; return 77; }; never git --version && grep -q version out; }
 scripted() { command -v python3 >/dev/null || { echo "no python3"; return 77; }; never python3 -c 'import subprocess; print(subprocess.check_output(["echo", "hi"]))' && grep -q hi out; }
+early() { # STATUS COMMAND...: it ends before it calls the driver; its status is passed on
+  local want=$1 status=0
+  shift
+  "$ferry" run --driver emulated --budget 1MiB -- "$@" >out 2>err || status=$?
+  [ "$status" = "$want" ] && grep -q "ended with status $want.* never called the driver" err && [ "$(grep -c . err)" = 1 ] || { echo "status $status"; cat err; return 1; }
+}
+fails_early() { early 7 bash -c 'exit 7' && early 137 bash -c 'kill -KILL $$'; }
+files() { # named before the program runs; a plan that cannot be kept is followed all the same
+  local mlp=("$programs/mlp" "$kernels" 16)
+  for it in --plan --keep-plan --keep-trace --report --chrome; do
+    run 3 run --driver emulated --budget 1200KiB "$it" "$work/none/such" -- "${mlp[@]}" && grep -q "none/such: cannot be" err && [ ! -s out ] || { cat out err; return 1; }
+  done
+  plain mlp "${mlp[@]}"
+  run 3 run --driver emulated --wait --budget 1200KiB --report mlp.json --keep-plan /dev/full -- "${mlp[@]}" && cmp mlp.plain out &&
+    grep -q '/dev/full: cannot be written' err && [ "$(figure planned_steps mlp)" -ge 10 ] || { cat err; return 1; }
+}
 preloaded() { # without the launcher's variables the library is only there
   LD_PRELOAD=$builddir/libferry-shim.so bash -c 'echo well' >out 2>err && grep -q well out && [ ! -s err ]
 }
@@ -155,6 +171,8 @@ tables() { # what stands in for the toolkit is what it says
   done
 }
 
+claim "a program that fails before it calls the driver keeps its status" fails_early
+claim "files that cannot be had are named before the program runs" files
 claim "bash is as before" shell
 claim "git is as before" versioned
 claim "python without a GPU is as before" scripted

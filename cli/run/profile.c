@@ -95,9 +95,10 @@ static int run (call *c) {
                       "no trace is written: the program uses what a profile "
                       "cannot see");
   good = good && audit (c, r.block) && write_trace (c, &r, output);
+  status = good ? status : program_failed (c, &r);
   if (r.block != &asked)
     program_clean (&r);
-  return good ? status : call_failed (c);
+  return status;
 }
 
 static const cli_option options[] = {

@@ -200,6 +200,15 @@ bool program_prepare (call *c, program_run *r) {
   return read_driver (c, r);
 }
 
+int program_failed (call *c, const program_run *r) {
+  int status = r->block->loader_pid == 0 ? program_status (r) : 0;
+  if (!status)
+    return call_failed (c);
+  call_note (c, "%s", c->err.text);
+  c->err = (error){ 0 };
+  return status;
+}
+
 void program_clean (program_run *r) {
   if (r->block)
     munmap (r->block, sizeof *r->block);
@@ -328,7 +337,7 @@ bool program_start (call *c, program_run *r) {
   close (ends[0]);
   if (!failed)
     return true;
-  waitpid (r->child, &r->status, 0);
+  waitpid (r->child, NULL, 0);
   r->child = -1;
   return error_set (&c->err, ERR_file, "%s: %s", c->operands[0], strerror (why));
 }
@@ -353,8 +362,13 @@ int program_status (const program_run *r) {
 }
 
 bool program_was_seen (call *c, const program_run *r) {
+  int status = program_status (r);
   if (r->block->loader_pid != 0)
     return true;
+  if (status)
+    return error_set (&c->err, ERR_infeasible, "%s ended with status %d%s, and %s",
+                      c->operands[0], status, WIFSIGNALED (r->status) ? ", by a signal" : "",
+                      "never called the driver");
   return error_set (&c->err, ERR_infeasible,
                     "%s never called the driver: either it does not use the "
                     "GPU, or its calls went past ferry (libcuda.so.1 opened with a folder in its "

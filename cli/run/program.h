@@ -34,6 +34,9 @@ bool program_runs (program_run *r, bool wait);
 int program_status (const program_run *r);
 /* An error where it never called the driver through the shim. */
 bool program_was_seen (call *c, const program_run *r) MUST_CHECK;
+/* The status of a call that failed: the program's own, if that ended with one before anything else
+   could. */
+int program_failed (call *c, const program_run *r);
 void program_clean (program_run *r);
 /* In a child that plans for it: it does not outlive its launcher, however that one ends. */
 void program_end_with (pid_t launcher);

@@ -25,6 +25,7 @@ typedef struct runner {
   device device;
   pid_t solver;     /* -1: none */
   int32_t answered; /* so many steps */
+  bool unkept;      /* a plan or its trace could not be written where the options say */
   int64_t shown_ns;
 } runner;
 
@@ -32,7 +33,9 @@ typedef struct runner {
 
 static void answered (runner *w, int status) {
   shim_block *b = w->run.block;
-  b->plan_good = WIFEXITED (status) && WEXITSTATUS (status) == 0;
+  int end = WIFEXITED (status) ? WEXITSTATUS (status) : RUN_NO_PLAN;
+  b->plan_good = end != RUN_NO_PLAN;
+  w->unkept |= end == RUN_UNKEPT;
   w->answered++;
   w->solver = -1;
   __atomic_store_n (&b->plan_ready, w->answered, __ATOMIC_RELEASE);
@@ -44,16 +47,20 @@ static void start_solver (runner *w) {
   fflush (NULL);
   w->solver = fork ();
   if (w->solver < 0)
-    answered (w, 1 << 8); /* a status that is a failure's */
+    answered (w, RUN_NO_PLAN << 8); /* as a status of waitpid */
   if (w->solver != 0)
     return;
   program_end_with (launcher);
   call *c = w->call;
   c->err = (error){ 0 };
-  bool good = run_step (&(run_planner){ c, &w->run, &w->share, &w->device }, number);
-  if (!good)
-    fprintf (stderr, "ferry: no plan for step %d: %s; it stays on demand\n", number, c->err.text);
-  _exit (good ? 0 : 1);
+  run_outcome end = run_step (&(run_planner){ c, &w->run, &w->share, &w->device }, number);
+  char line[1024];
+  error_line (&c->err, line, sizeof line);
+  if (end == RUN_NO_PLAN)
+    fprintf (stderr, "ferry: no plan for step %d: %s; it stays on demand\n", number, line);
+  else if (end == RUN_UNKEPT)
+    fprintf (stderr, "ferry: %s; the plan of step %d is followed\n", line, number);
+  _exit ((int)end);
 }
 
 static void serve_solver (runner *w) {
@@ -92,6 +99,16 @@ static bool read_strict (call *c, shim_config *k) {
   k->wait = call_flag (c, "wait");
   k->shows_last = call_text (c, "chrome") != NULL;
   return true;
+}
+
+/* Noticed before the program runs, and not hours later. */
+static bool has_files (call *c) {
+  static const char *const written[] = { "chrome", "keep-plan", "keep-trace", "report" };
+  const char *given = call_text (c, "plan"), *path;
+  for (size_t i = 0; i < sizeof written / sizeof *written; i++)
+    if ((path = call_text (c, written[i])) && !file_creatable (path, &c->err))
+      return false;
+  return !given || plan_load (given, NULL, c->arena, &c->err);
 }
 
 static bool read_limits (call *c, runner *w, shim_config *k) {
@@ -173,7 +190,7 @@ static int run (call *c) {
     return call_text (c, "share") && share_ask (c, call_text (c, "share")) ? EXIT_YES
                                                                            : call_failed (c);
   }
-  bool good = read_limits (c, &w, &asked.config) && supervise (c, &w);
+  bool good = read_limits (c, &w, &asked.config) && has_files (c) && supervise (c, &w);
   int status = good ? program_status (&w.run) : EXIT_NO;
   good = good && program_was_seen (c, &w.run);
   if (good && call_flag (c, "progress"))
@@ -187,9 +204,12 @@ static int run (call *c) {
   share_leave (&w.share);
   if (good && w.run.block->faults > 0 && status == EXIT_YES)
     status = EXIT_NO;
+  if (good && w.unkept && status == EXIT_YES)
+    status = error_exit_status (ERR_file);
+  status = good ? status : program_failed (c, &w.run);
   if (w.run.block != &asked)
     program_clean (&w.run);
-  return good ? status : call_failed (c);
+  return status;
 }
 
 static const cli_option options[] = {

@@ -37,14 +37,17 @@ static bool write_files (run_planner *w, const steps *s, const trace *t, const p
   call *c = w->call;
   char path[SHIM_PATH + 64];
   bytes text = { 0 };
-  const char *kept = call_text (c, "keep-plan"), *kept_trace = call_text (c, "keep-trace");
   bool good = answer_text (t, p, map, c->arena, &text, &c->err) && foresee (w, s, map, &text) &&
               file_write (program_file (w->run, path, sizeof path, SHIM_PLAN, number), text.data,
-                          text.size, FILE_PLAIN, &c->err) &&
-              (!kept || plan_store (p, kept, false, &c->err)) &&
-              (!kept_trace || trace_store (t, kept_trace, TRACE_PLAIN, &c->err));
+                          text.size, FILE_PLAIN, &c->err);
   bytes_free (&text);
   return good;
+}
+
+static bool keep_files (call *c, const trace *t, const plan *p) {
+  const char *kept = call_text (c, "keep-plan"), *kept_trace = call_text (c, "keep-trace");
+  return (!kept || plan_store (p, kept, false, &c->err)) &&
+         (!kept_trace || trace_store (t, kept_trace, TRACE_PLAIN, &c->err));
 }
 
 static const plan *plan_here (run_planner *w, const trace *t, const solve_options *o) {
@@ -70,7 +73,7 @@ static const plan *plan_there (run_planner *w, const trace *t, const solve_optio
   return plan_here (w, t, o);
 }
 
-bool run_step (run_planner *w, int number) {
+run_outcome run_step (run_planner *w, int number) {
   call *c = w->call;
   char path[SHIM_PATH + 64];
   const shim_block *b = w->run->block;
@@ -80,7 +83,7 @@ bool run_step (run_planner *w, int number) {
   const char *given = call_text (c, "plan");
   if (!steps_read (program_file (w->run, path, sizeof path, SHIM_STEP, number), c->arena, &s,
                    &c->err))
-    return false;
+    return RUN_NO_PLAN;
   steps_options told = { .name = c->operands[0],
                          .detail = "event pairs around each op, in a run under a budget",
                          .round_bytes = b->step_granule };
@@ -99,5 +102,5 @@ bool run_step (run_planner *w, int number) {
   bool good = p && write_files (w, &s, t, p, &map, number) &&
               (!call_text (c, "share") || share_tell_step (c, w->share, t));
   steps_close (&s);
-  return good;
+  return !good ? RUN_NO_PLAN : keep_files (c, t, p) ? RUN_PLANNED : RUN_UNKEPT;
 }

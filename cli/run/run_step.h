@@ -15,7 +15,10 @@ typedef struct run_planner {
   device *device; /* its granule becomes the program's */
 } run_planner;
 
-/* Plans the step of that number; c->err says why there is no plan. */
-bool run_step (run_planner *w, int number) MUST_CHECK;
+/* Unkept: the plan is there, but not where the options want a copy of it. */
+typedef enum run_outcome { RUN_PLANNED, RUN_NO_PLAN, RUN_UNKEPT } run_outcome;
+
+/* Plans the step of that number; c->err says why there is no plan, or why it was not kept. */
+run_outcome run_step (run_planner *w, int number) MUST_CHECK;
 
 #endif

@@ -122,6 +122,8 @@ static bool read_packing (call *c, packing *p) {
   p->options.objective = (pack_objective)objective;
   if (p->options.sampling.limit_ticks > p->options.limit_ticks)
     p->options.sampling.limit_ticks = p->options.limit_ticks;
+  if (ok && call_text (c, "budget") && p->options.memory_bytes == 0)
+    ok = error_set (&c->err, ERR_usage, "--budget: nothing is too little");
   for (int32_t i = 0; ok && i < p->options.n_cards; i++) {
     char want[UNITS_TEXT], have[UNITS_TEXT];
     int64_t free_bytes = p->cards[i].memory_bytes - p->cards[i].reserved_bytes;

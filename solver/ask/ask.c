@@ -46,6 +46,9 @@ bool ask_budget (ask *q, int64_t asked_bytes, error *err) {
   if (q->reserve_bytes < 0 || q->reserve_bytes > asked_bytes)
     return error_set (err, ERR_usage, "the reserve of %s is more than the budget of %s",
                       units_bytes (want, q->reserve_bytes), units_bytes (have, asked_bytes));
+  if (asked_bytes > 0 && q->reserve_bytes == asked_bytes)
+    return error_set (err, ERR_usage, "the reserve of %s leaves nothing of the budget",
+                      units_bytes (want, q->reserve_bytes));
   q->options.budget_bytes = asked_bytes - q->reserve_bytes;
   return true;
 }
@@ -74,6 +77,8 @@ static solve_options quick_options (const ask *q) {
   how.gap_ppm = LOOSE_PPM;
   how.keep_proof = false;
   allowed_into (&(allowed)SWAPS_ALONE, &how);
+  if (q->options.recompute == RECOMPUTE_ONLY)
+    how.recompute = RECOMPUTE_ONLY;
   return how;
 }
 
@@ -230,6 +235,11 @@ static bool solve_at_once (const trace *t, const ask *q, arena *a, solution *out
   return true;
 }
 
+/* All that is on the device lies in granules, and there is not one. */
+static bool holds_nothing (const ask *q) {
+  return q->options.budget_bytes < q->device.granule_bytes;
+}
+
 bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
   bool done;
   error why = { 0 };
@@ -244,7 +254,8 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
   if (is_stopped (q))
     return say_stopped (q, &why, err);
   *err = why;
-  return why.code == ERR_infeasible && refuse (t, q, err);
+  bool is_no = why.code == ERR_infeasible || holds_nothing (q);
+  return is_no && refuse (t, q, err);
 }
 
 /* ---- other ways that might do better ---- */

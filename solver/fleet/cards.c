@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "solver/fleet/cards_inner.h"
+#include "solver/sections/sections.h"
 
 int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs) {
   assert (card >= 0 && n_jobs > 0);
@@ -102,11 +103,27 @@ int64_t cards_taken (const placing *p, int32_t job, const plan *found) {
   return reserve_onto (found->budget_bytes, reserve_ppm (p->jobs[job].trace));
 }
 
+/* Parts of ops may fit where whole ones do not. */
+static bool lower_by_parts (const placing *p, int32_t job, int64_t granule, int64_t *floor,
+                            error *err) {
+  solve_options how = { 0 };
+  int64_t bytes;
+  allowed_into (&p->jobs[job].allowed, &how);
+  if (how.sections == SECTIONS_OFF)
+    return true;
+  if (!sections_floor (p->jobs[job].trace, &how, p->a, &bytes, err))
+    return false;
+  bytes = units_div_up (bytes, granule) * granule;
+  *floor = bytes < *floor ? bytes : *floor;
+  return true;
+}
+
 /* The floor of a job on a card, and what it needs, with the reserve. */
 static bool range_of (placing *p, int32_t job, int32_t card, error *err) {
   const trace *t = p->jobs[job].trace;
   int64_t *floor = &p->floor_bytes[job][card], *peak = &p->peak_bytes[job][card];
-  if (!curve_range (t, &p->o->cards[card], p->a, floor, peak, err))
+  if (!curve_range (t, &p->o->cards[card], p->a, floor, peak, err) ||
+      !lower_by_parts (p, job, p->o->cards[card].granule_bytes, floor, err))
     return false;
   *floor = reserve_onto (*floor, reserve_ppm (t));
   *peak = reserve_onto (*peak, reserve_ppm (t));

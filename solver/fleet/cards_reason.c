@@ -29,15 +29,17 @@ bool cards_reason (placing *p, int32_t job, error *err) {
       best_floors = taken;
     }
   }
+  bool may_cut = p->jobs[job].allowed.sections != SECTIONS_OFF;
   const char *name = p->jobs[job].name, *on = p->o->cards[best].name;
   at->floor_bytes = p->floor_bytes[job][p->kind_of[best]];
   at->peak_bytes = p->peak_bytes[job][p->kind_of[best]];
   units_bytes (need, at->floor_bytes);
   if (least > widest)
     at->reason = arena_format (p->a, err,
-                               "%s needs at least %s even alone, and no card gives more "
-                               "than %s: cut its ops into sections, or take a larger card",
-                               name, units_bytes (need, least), units_bytes (have, widest));
+                               "%s needs at least %s in granules, even alone, and no card gives "
+                               "more than %s: %stake a larger card",
+                               name, units_bytes (need, least), units_bytes (have, widest),
+                               may_cut ? "" : "cut its ops into sections, or ");
   else if (most < 0)
     at->reason = arena_format (p->a, err,
                                "%s needs at least %s, but on %s the %d others need at "

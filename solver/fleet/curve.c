@@ -75,7 +75,7 @@ static bool weak_bound (const trace *t, const solve_options *how, arena *a, int6
                         error *err) {
   int64_t compute_ns = trace_total_ns (t), least_bytes, drops_ns;
   *ns = compute_ns;
-  if (how->sections != SECTIONS_OFF) {
+  if (how->sections != SECTIONS_OFF || how->recompute == RECOMPUTE_OFF) {
     if (!sections_floor (t, how, a, &least_bytes, err))
       return false;
     *ns = how->budget_bytes < least_bytes ? -1 : compute_ns;

@@ -165,7 +165,7 @@ bool floor_refuse (const trace *t, const device *d, const floor_request *r, erro
   error fresh = { 0 };
   arena *scratch = arena_made (&fresh);
   if (scratch && floor_of (t, d, scratch, &f, &fresh)) {
-    if (r->budget_bytes < f.bytes)
+    if (r->budget_bytes < f.bytes || r->budget_bytes < r->least_bytes - r->reserve_bytes)
       below (t, &f, r, scratch, &fresh);
     else
       above (t, &f, r, scratch, &fresh);

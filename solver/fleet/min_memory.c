@@ -77,6 +77,17 @@ static bool search_plans (const trace *t, const curve_options *o, int64_t first,
   return true;
 }
 
+/* Stopped before there was any: if nothing has to move, nothing is searched for. */
+static bool plan_all (const trace *t, const curve_options *o, int64_t top, arena *a, min_memory *m,
+                      error *err) {
+  curve_options how = *o;
+  bool fits;
+  how.stop = NULL;
+  return try_plan (t, &how, units_div_up (m->peak_bytes, o->device->granule_bytes), a, m, &fits,
+                   err) &&
+         (fits || try_plan (t, &how, top, a, m, &fits, err));
+}
+
 /* A little above the peak nothing moves: places on a circle may take more than is held at any
    moment. */
 static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_bytes, arena *a,
@@ -84,7 +95,8 @@ static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_by
   int64_t granule = o->device->granule_bytes, top = units_div_up (m->peak_bytes, granule);
   int64_t fine = fine_bytes / granule > 1 ? fine_bytes / granule : 1;
   top += 8 + top / 16;
-  return search_plans (t, o, m->none_below_bytes / granule, top, fine, a, m, err);
+  return search_plans (t, o, m->none_below_bytes / granule, top, fine, a, m, err) &&
+         (m->plan || !is_stopped (o) || plan_all (t, o, top, a, m, err));
 }
 
 bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm,

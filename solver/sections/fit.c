@@ -9,6 +9,8 @@
 
 static int64_t most_parts (const trace *t, const solve_options *o, int32_t op) {
   int64_t most = t->ops[op].parts < t->batch ? t->ops[op].parts : t->batch;
+  if (o->sections == SECTIONS_OFF)
+    return 1;
   if (o->sections != SECTIONS_FIXED)
     return most;
   return o->section_parts <= most ? o->section_parts : 1;
