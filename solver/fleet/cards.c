@@ -122,8 +122,10 @@ static bool lower_by_parts (const placing *p, int32_t job, int64_t granule, int6
 static bool range_of (placing *p, int32_t job, int32_t card, error *err) {
   const trace *t = p->jobs[job].trace;
   int64_t *floor = &p->floor_bytes[job][card], *peak = &p->peak_bytes[job][card];
-  if (!curve_range (t, &p->o->cards[card], p->a, floor, peak, err) ||
-      !lower_by_parts (p, job, p->o->cards[card].granule_bytes, floor, err))
+  if (!curve_range (t, &p->o->cards[card], p->a, floor, peak, err))
+    return false;
+  p->whole_bytes[job][card] = reserve_onto (*floor, reserve_ppm (t));
+  if (!lower_by_parts (p, job, p->o->cards[card].granule_bytes, floor, err))
     return false;
   *floor = reserve_onto (*floor, reserve_ppm (t));
   *peak = reserve_onto (*peak, reserve_ppm (t));

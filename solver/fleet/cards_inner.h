@@ -24,6 +24,7 @@ typedef struct placing {
   arena *a;
   int32_t kind_of[CARDS_MOST]; /* the first card that is the same device */
   cards_samples *of[CARDS_MOST_JOBS][CARDS_MOST];
+  int64_t whole_bytes[CARDS_MOST_JOBS][CARDS_MOST]; /* the floor of whole ops */
   int64_t floor_bytes[CARDS_MOST_JOBS][CARDS_MOST], peak_bytes[CARDS_MOST_JOBS][CARDS_MOST];
   cards_answer *out;
 } placing;

@@ -10,7 +10,7 @@
 #include "solver/fleet/cards_inner.h"
 #include "solver/fleet/share.h"
 
-enum { POINTS = 8, LEVEL_PPM = 500000, MOST_KNOWN = 2 * CARDS_MOST_JOBS * CARDS_MOST };
+enum { POINTS = 8, MORE_POINTS = 2, LEVEL_PPM = 500000, MOST_KNOWN = 2 * CARDS_MOST_JOBS * CARDS_MOST };
 
 struct cards_known {
   cards_samples at[MOST_KNOWN];
@@ -21,17 +21,31 @@ cards_known *cards_known_new (arena *a, error *err) {
   return NEW (a, 1, cards_known, err);
 }
 
+/* The floor of whole ops goes among the others: plans are seldom as good below it. */
+static void put_whole_floor (int64_t *budgets, int32_t *n, int64_t floor) {
+  int32_t at = *n;
+  while (at > 0 && budgets[at - 1] > floor)
+    at--;
+  if (at == 0 || at == *n || budgets[at - 1] == floor)
+    return;
+  memmove (budgets + at + 1, budgets + at, (size_t)(*n - at) * sizeof *budgets);
+  budgets[at] = floor;
+  ++*n;
+}
+
 /* The floor, then even steps of the whole room, so that budgets of several jobs add up to it, and
-   the peak. */
+   the peak. A floor in parts is farther from it: then there are more steps. */
 static bool sample_budgets (placing *p, int32_t job, int32_t card, int64_t **budgets, int32_t *n,
                             error *err) {
   int32_t points = p->o->points > 2 ? p->o->points : POINTS;
   int64_t granule = p->o->cards[card].granule_bytes, room = cards_room (p->o, card, 1);
   int64_t floor = units_div_up (p->floor_bytes[job][card], granule) * granule;
+  int64_t whole = units_div_up (p->whole_bytes[job][card], granule) * granule;
+  points += p->o->points == 0 && whole > floor ? MORE_POINTS : 0;
   int64_t peak = units_div_up (p->peak_bytes[job][card], granule) * granule;
   if (peak > room)
     peak = room / granule * granule;
-  *budgets = NEW (p->a, points + 2, int64_t, err);
+  *budgets = NEW (p->a, points + 3, int64_t, err);
   *n = 0;
   if (!*budgets)
     return false;
@@ -46,6 +60,7 @@ static bool sample_budgets (placing *p, int32_t job, int32_t card, int64_t **bud
   }
   if (peak > (*budgets)[*n - 1])
     (*budgets)[(*n)++] = peak;
+  put_whole_floor (*budgets, n, whole);
   return true;
 }
 
