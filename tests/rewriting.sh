@@ -60,12 +60,16 @@ floors() { # info, and every refusal, names what whole ops need and what their p
     says '^ +18.4 MiB  with sections: op 135 ' && says 'a plan may fit: no op needs more than 18.4 MiB at once, if it runs in sections' &&
     run 1 info vgg.json --budget 10MiB && says 'no plan fits: op 135 .* alone needs 18.4 MiB, even in its most sections' || return 1
   local how parts='in the most parts at least 18.4 MiB \(op 135\)$' found='below 62.0 MiB \(65011712B\) nothing fits, in 70.0 MiB \(73400320B\) a plan was found'
-  for how in "" "--recompute auto" "--recompute only"; do
+  for how in "" "--recompute auto"; do
     run_only 1 solve vgg.json -b 40MiB $how "${limit[@]}" && one_line && complains "^ferry: no plan fits in 40.0 MiB with whole ops \(--sections auto may run them in parts\); $found, set by op 101 \(pool1.maxpool_bwd\): " && complains "$parts" || return 1
   done
   for how in "--sections auto" "--sections 2" "--sections 16 --section-order level" "--sections auto --recompute auto"; do
     run_only 1 solve vgg.json -b 10MiB $how "${limit[@]}" && one_line && complains "^ferry: no plan fits in 10.0 MiB, nor was one found with ops in parts; with whole ops $found, " && complains "$parts" || return 1
   done
+}
+without_swaps() { # the budget that is named was tried so, and works when it is pasted back
+  run_only 1 solve vgg.json -b 40MiB --recompute only "${limit[@]}" && one_line && complains 'below 62.0 MiB \(65011712B\) nothing fits, in [0-9.]+ MiB \([0-9]+B\) a plan was found' &&
+    run 0 solve vgg.json -b "$(sed 's/.*nothing fits, in [^(]*(\([0-9]*B\)) a plan.*/\1/' err)" --recompute only
 }
 hosts() { # too little of the host's memory, with any options: the answer is no only where it is proved
   local how
@@ -196,6 +200,7 @@ curve_floor() { # what it says no plan fits below is true
 claim "a number of parts that cannot be is refused with the most there can be" parts_asked
 claim "an order of parts without parts is refused, as is a word that is none" order_asked
 claim "a trace that cannot be cut says so" no_parts
+claim "where nothing is swapped, what is named was tried so" without_swaps
 claim "info and every refusal name the floor of whole ops and of parts" floors
 claim "too small a host is said beside both floors" hosts
 claim "where nothing may be swapped, that is said" stays
