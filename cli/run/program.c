@@ -209,17 +209,24 @@ int program_failed (call *c, const program_run *r) {
   return status;
 }
 
+void program_remove_folder (const char *path, const char *last) {
+  DIR *all = opendir (path);
+  if (!all)
+    return;
+  for (struct dirent *e; (e = readdir (all));)
+    if (strcmp (e->d_name, last) != 0)
+      unlinkat (dirfd (all), e->d_name, 0);
+  unlinkat (dirfd (all), last, 0);
+  closedir (all);
+  rmdir (path);
+}
+
 void program_clean (program_run *r) {
   if (r->block)
     munmap (r->block, sizeof *r->block);
   r->block = NULL;
-  DIR *d = r->folder[0] ? opendir (r->folder) : NULL;
-  for (struct dirent *e; d && (e = readdir (d));)
-    unlinkat (dirfd (d), e->d_name, 0);
-  if (d)
-    closedir (d);
   if (r->folder[0])
-    rmdir (r->folder);
+    program_remove_folder (r->folder, "");
 }
 
 void program_end_with (pid_t launcher) {
@@ -366,9 +373,9 @@ bool program_was_seen (call *c, const program_run *r) {
   if (r->block->loader_pid != 0)
     return true;
   if (status)
-    return error_set (&c->err, ERR_infeasible, "%s ended with status %d%s, and %s",
-                      c->operands[0], status, WIFSIGNALED (r->status) ? ", by a signal" : "",
-                      "never called the driver");
+    return error_set (&c->err, ERR_infeasible,
+                      "%s ended with status %d%s, and never called the driver", c->operands[0],
+                      status, WIFSIGNALED (r->status) ? ", by a signal" : "");
   return error_set (&c->err, ERR_infeasible,
                     "%s never called the driver: either it does not use the "
                     "GPU, or its calls went past ferry (libcuda.so.1 opened with a folder in its "

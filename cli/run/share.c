@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/run/share.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -149,20 +148,6 @@ bool share_join (call *c, const char *name, const device *d, shim_config *k, sha
   return true;
 }
 
-/* With the table to itself, and the table last: nobody can have begun a new one before. Those who
-   were killed may have left more than the files that are known by name. */
-static void remove_folder (const share *g) {
-  DIR *all = opendir (g->folder);
-  for (struct dirent *e; all && (e = readdir (all));)
-    if (strcmp (e->d_name, "members") != 0)
-      unlinkat (dirfd (all), e->d_name, 0);
-  if (all) {
-    unlinkat (dirfd (all), "members", 0);
-    closedir (all);
-  }
-  rmdir (g->folder);
-}
-
 void share_leave (share *g) {
   bool last = g->group.at != NULL;
   char path[SHIM_PATH];
@@ -179,8 +164,8 @@ void share_leave (share *g) {
   for (int i = 0; i < ROSTER_ROWS; i++)
     last = last && (i == own ? !roster_seat_taken (&g->group, i, SEAT_PROGRAM)
                              : !roster_taken (&g->group, i));
-  if (last)
-    remove_folder (g);
+  if (last) /* the table last: nobody can have begun a new one before */
+    program_remove_folder (g->folder, "members");
   roster_close (&g->group); /* leaves it, too */
   if (g->socket >= 0)
     close (g->socket);

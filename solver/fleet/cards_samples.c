@@ -10,7 +10,8 @@
 #include "solver/fleet/cards_inner.h"
 #include "solver/fleet/share.h"
 
-enum { POINTS = 8, MORE_POINTS = 2, LEVEL_PPM = 500000, MOST_KNOWN = 2 * CARDS_MOST_JOBS * CARDS_MOST };
+enum { POINTS = 8, MORE_POINTS = 2, LEVEL_PPM = 500000 };
+enum { MOST_KNOWN = 2 * CARDS_MOST_JOBS * CARDS_MOST };
 
 struct cards_known {
   cards_samples at[MOST_KNOWN];
