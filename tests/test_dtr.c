@@ -2,6 +2,8 @@
 /* Ours against the online rule, where neither swaps. */
 #include <string.h>
 
+#include "base/random.h"
+#include "solver/policy/dtr_costs.h"
 #include "solver/policy/policy.h"
 #include "solver/solve.h"
 #include "tests/policy_case.h"
@@ -89,8 +91,53 @@ START_TEST (as_a_start_it_makes_plans_where_nothing_else_does) {
 }
 END_TEST
 
+/* Found at once, with nothing known from before. */
+static int64_t anew (const trace *t, const uses *u, const dtr_costs *like, int32_t x, arena *a,
+                     error *err) {
+  dtr_costs c;
+  ck_assert_msg (dtr_costs_of (t, u, DTR_ALL, a, &c, err), "%s", err->text);
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    ck_assert (!like->gone[i] || dtr_costs_goes (&c, i, err));
+  return dtr_costs_ns (&c, x, INT64_MAX);
+}
+
+START_TEST (what_is_known_of_costs_is_as_if_found_anew) {
+  int partly = 0, whole = 0;
+  for (uint64_t seed = 1; seed < SEEDS; seed++) {
+    policy_case x;
+    error err = { 0 };
+    uses u;
+    dtr_costs c;
+    random_state r = random_seed (seed);
+    ck_assert_msg (policy_case_make (seed, &x, &err), "%s", err.text);
+    const trace *t = x.trace;
+    ck_assert (uses_of (t, x.arena, &u, &err) && dtr_costs_of (t, &u, DTR_ALL, x.arena, &c, &err));
+    for (int i = 0; i < 200; i++) {
+      int32_t at = (int32_t)random_between (&r, 0, t->n_tensors - 1);
+      if (i % 2 == 0 && c.gone[at])
+        dtr_costs_comes (&c, at);
+      else if (i % 2 == 0)
+        ck_assert (dtr_costs_goes (&c, at, &err));
+      else if (!c.gone[at]) {
+        int64_t all = anew (t, &u, &c, at, x.arena, &err), most = random_between (&r, 0, 2 * all);
+        int64_t got = dtr_costs_ns (&c, at, most);
+        ck_assert_msg (got == all || (got > most && got < all),
+                       "seed %d: %lld, at most %lld of %lld", (int)seed, (long long)got,
+                       (long long)most, (long long)all);
+        partly += got < all;
+        whole += got == all && all > c.own_ns[at];
+      }
+    }
+    arena_free (x.arena);
+  }
+  ck_assert_int_gt (partly, 100); /* the cases have teeth */
+  ck_assert_int_gt (whole, 100);
+}
+END_TEST
+
 int main (void) {
-  const TTest *const tests[] = { ours_is_never_slower_than_the_online_rule,
+  const TTest *const tests[] = { what_is_known_of_costs_is_as_if_found_anew,
+                                 ours_is_never_slower_than_the_online_rule,
                                  as_a_start_it_makes_plans_where_nothing_else_does, NULL };
   return suite_run ("dtr", tests, 60);
 }

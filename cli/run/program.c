@@ -12,7 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -227,11 +226,6 @@ void program_clean (program_run *r) {
   r->block = NULL;
   if (r->folder[0])
     program_remove_folder (r->folder, "");
-}
-
-void program_end_with (pid_t launcher) {
-  if (prctl (PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid () != launcher)
-    _exit (1);
 }
 
 /* ---- the program ---- */

@@ -40,8 +40,6 @@ int program_failed (call *c, const program_run *r);
 void program_clean (program_run *r);
 /* With all the files in it, that of the name `last` behind the others. */
 void program_remove_folder (const char *path, const char *last);
-/* In a child that plans for it: it does not outlive its launcher, however that one ends. */
-void program_end_with (pid_t launcher);
 const char *program_file (const program_run *r, char *buffer, int size, const char *name,
                           int number);
 

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/units.h"
 #include "cli/inputs/devices.h"
 #include "cli/inputs/planner.h"
@@ -50,7 +51,8 @@ static void start_solver (runner *w) {
     answered (w, RUN_NO_PLAN << 8); /* as a status of waitpid */
   if (w->solver != 0)
     return;
-  program_end_with (launcher);
+  if (!child_ends_with (launcher))
+    _exit (1);
   call *c = w->call;
   c->err = (error){ 0 };
   run_outcome end = run_step (&(run_planner){ c, &w->run, &w->share, &w->device }, number);

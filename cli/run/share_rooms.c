@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "solver/fleet/cards.h"
 #include "trace/trace.h"
 
@@ -162,7 +163,8 @@ void share_pack (call *c, share *g, const member *m, int n) {
   g->packer = fork ();
   if (g->packer != 0)
     return;
-  program_end_with (launcher);
+  if (!child_ends_with (launcher))
+    _exit (1);
   c->err = (error){ 0 };
   if (pack_all (c, g, m, n))
     __atomic_store_n (&g->group.at->word[GROUP_PACKED], key, __ATOMIC_RELEASE);

@@ -3,13 +3,13 @@
    that read what clients send. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <signal.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "base/parts.h"
 #include "base/sha256.h"
 #include "base/units.h"
@@ -45,8 +45,7 @@ static int run_command (call *c) {
     error_set (&c->err, ERR_usage, "worker run needs MEMORY SECONDS PARENT -- COMMAND");
     return call_failed (c);
   }
-  prctl (PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid () != (pid_t)parent)
+  if (!child_ends_with ((pid_t)parent))
     _exit (EXIT_USAGE); /* the daemon died before this was asked for */
   limit (RLIMIT_CORE, 0);
   limit (RLIMIT_NOFILE, MOST_FILES);
@@ -181,8 +180,7 @@ static void make_chrome (call *c) {
                         chrome,  NULL };
   pid_t parent = getpid (), child = chrome ? fork () : -1;
   if (child == 0) {
-    prctl (PR_SET_PDEATHSIG, SIGKILL); /* it ends with the worker, as the worker with the daemon */
-    if (getppid () != parent)
+    if (!child_ends_with (parent)) /* as the worker with the daemon */
       _exit (EXIT_USAGE);
     execv ("/proc/self/exe", arguments);
     _exit (EXIT_USAGE);

@@ -4,11 +4,11 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/child.h"
 #include "cli/inputs/progress.h"
 #include "cli/inputs/stopping.h"
 
@@ -36,7 +36,7 @@ static void end_job (job *j) {
 static void be_job (const job *j, int piece, jobs_piece *run, void *context) {
   error err = { 0 };
   /* nobody waits for it any more once the parent has ended, however that came about */
-  if (setpgid (0, 0) != 0 || prctl (PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid () != j->parent)
+  if (setpgid (0, 0) != 0 || !child_ends_with (j->parent))
     _exit (2);
   bool ok = dup2 (fileno (j->printed), STDOUT_FILENO) >= 0 && run (context, piece, &err);
   ok = fflush (stdout) == 0 && ok;
