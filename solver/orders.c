@@ -158,9 +158,11 @@ static bool take (ordering *n, asking *q, error *err) {
   return true;
 }
 
-static bool try_order (ordering *n, bool look, order_tried *x, int64_t ticks, error *err) {
+static bool try_order (ordering *n, bool look, order_tried *x, int64_t ticks, int64_t beat_ns,
+                       error *err) {
   asking q = { 0 };
   begin (&q, n, x, look, ticks, n->o, n->arena);
+  q.effort.beat_ns = beat_ns;
   q.options.threads -= n->n_beside;
   solve_one (&q);
   return take (n, &q, err);
@@ -206,7 +208,7 @@ static bool look_at_all (ordering *n, error *err) {
       n->n_beside--;
       ok = take (n, q, err);
     } else {
-      ok = try_order (n, true, &n->at[i], n->look_ticks, err);
+      ok = try_order (n, true, &n->at[i], n->look_ticks, n->effort.beat_ns, err);
     }
   }
   for (int32_t i = 0; i < n->count; i++)
@@ -215,9 +217,12 @@ static bool look_at_all (ordering *n, error *err) {
   return ok;
 }
 
-/* Looks do not compare cuts, so the order of the trace may be better with them than it seemed. */
+/* Looks do not compare cuts, so the order of the trace may be better with them than it seemed: than
+   the best of another order. Its own plan is searched again for the bound of all cuts. */
 static bool try_as_it_is (ordering *n, int64_t ticks, error *err) {
-  return is_over (n, least (n, step_ns)) || try_order (n, false, &n->at[0], ticks, err);
+  const order_tried *best = least (n, step_ns);
+  int64_t beat_ns = best == n->at || !best->found.plan ? n->effort.beat_ns : step_ns (best);
+  return is_over (n, best) || try_order (n, false, &n->at[0], ticks, beat_ns, err);
 }
 
 /* A little effort for each, the rest for the most promising; in a hurry nothing is done twice. */
@@ -227,7 +232,7 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
     return false;
   if (!is_over (n, least (n, step_ns))) {
     order_tried *first = least (n, promise_ns);
-    if (!try_order (n, false, first, rest, err) ||
+    if (!try_order (n, false, first, rest, n->effort.beat_ns, err) ||
         (n->looks_without_cuts && first != n->at && n->o->level != LEVEL_QUICK &&
          !try_as_it_is (n, rest / tuned (n->o->tuning, TUNE_order_second_part), err)))
       return false;

@@ -19,6 +19,7 @@ static bool bound_step (const counted_step *step, const solve_options *o, const 
   bound_options b = solve_bound_options (o);
   b.limit_rounds = e->rough ? -1 : 0;
   b.program = o->program;
+  b.beat_ns = e->beat_ns;
   return bound_of (&step->gaps, &b, a, out, err);
 }
 

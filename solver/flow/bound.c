@@ -138,6 +138,11 @@ static bool keep (state *s, const flow *f, const ilp_result *r, arena *scratch, 
   return true;
 }
 
+/* Somebody wants it to end, or knows enough. */
+static bool is_over (const state *s) {
+  return s->stopped || (s->o->beat_ns && s->out->lower_bound_ns >= s->o->beat_ns);
+}
+
 /* ---- refinement ---- */
 
 /* How wrong each run looks: memory that it left out, bytes that leave or return inside it, and
@@ -228,7 +233,7 @@ static bool prove_without_peak (state *s, const slots *now, arena *scratch, erro
   flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, 0);
   flow f;
   ilp_result r;
-  if (!fo.peak || s->g->n_ops > FEW_OPS || s->stopped || s->o->shares_only)
+  if (!fo.peak || s->g->n_ops > FEW_OPS || is_over (s) || s->o->shares_only)
     return true;
   fo.peak = 0;
   bool ok = flow_build (s->g, now, &fo, scratch, &f, err) && solve (s, &f, scratch, &r, err) &&
@@ -244,7 +249,7 @@ static bool finish_up (state *s, const slots *now, error *err) {
   arena *scratch = arena_made (err);
   if (!scratch)
     return false;
-  for (int64_t eps_ppm = s->o->shares_only ? 1000 : 0; eps_ppm <= 1000 && !s->stopped;
+  for (int64_t eps_ppm = s->o->shares_only ? 1000 : 0; eps_ppm <= 1000 && !is_over (s);
        eps_ppm += 1000) {
     flow_options fo = bound_flow (s->g, s->o, s->o->classes ? s->o->classes : 3, eps_ppm);
     arena_mark here = arena_here (scratch);
@@ -319,7 +324,7 @@ static bool refine (state *s, arena *slot_arena, slots *now, error *err) {
           ? !slots_blocks (g, o->dev, blocks, s->out->lower_bound_ns, slot_arena, now, err)
           : !slots_each (g, slot_arena, now, err))
     return false;
-  while (go_on && !s->stopped && s->out->stats.rounds < most_rounds)
+  while (go_on && !is_over (s) && s->out->stats.rounds < most_rounds)
     if (!refine_once (s, now, slot_arena, &idle_rounds, &go_on, err))
       return false;
   return true;

@@ -69,9 +69,15 @@ bool dtr_costs_of (const trace *t, const uses *u, dtr_cost kind, arena *a, dtr_c
   out->node = NEW (a, t->n_tensors, int32_t, err);
   out->visited = NEW (a, t->n_tensors, int32_t, err);
   out->stack = NEW (a, t->n_tensors, int32_t, err);
-  if (!out->own_ns || !out->gone || !out->node || !out->visited || !out->stack)
+  out->known_ns = NEW (a, t->n_tensors, int64_t, err);
+  out->is_known = NEW (a, t->n_tensors, uint8_t, err);
+  out->passed = NEW (a, t->n_tensors, uint8_t, err);
+  if (!out->own_ns || !out->gone || !out->node || !out->visited || !out->stack || !out->known_ns ||
+      !out->is_known || !out->passed)
     return false;
   fill_own (out, t, u);
+  for (int32_t x = 0; x < t->n_tensors; x++)
+    out->known_ns[x] = out->own_ns[x];
   return fill_rows (t, false, a, &out->above_offset, &out->above, err) &&
          fill_rows (t, true, a, &out->below_offset, &out->below, err);
 }
@@ -110,27 +116,6 @@ static void join_row (dtr_costs *c, int32_t tensor, const int32_t *at, int32_t c
   }
 }
 
-bool dtr_costs_goes (dtr_costs *c, int32_t tensor, error *err) {
-  assert (!c->gone[tensor]);
-  c->gone[tensor] = 1;
-  if (c->kind != DTR_CLASSES)
-    return true;
-  if (!new_node (c, tensor, err))
-    return false;
-  join_row (c, tensor, c->above + c->above_offset[tensor],
-            c->above_offset[tensor + 1] - c->above_offset[tensor]);
-  join_row (c, tensor, c->below + c->below_offset[tensor],
-            c->below_offset[tensor + 1] - c->below_offset[tensor]);
-  return true;
-}
-
-void dtr_costs_comes (dtr_costs *c, int32_t tensor) {
-  assert (c->gone[tensor]);
-  c->gone[tensor] = 0;
-  if (c->kind == DTR_CLASSES)
-    c->sum_ns[root_of (c, c->node[tensor])] -= c->own_ns[tensor];
-}
-
 static int64_t classes_of_row (dtr_costs *c, const int32_t *at, int32_t count) {
   int64_t ns = 0;
   for (int32_t i = 0; i < count; i++) {
@@ -145,15 +130,20 @@ static int64_t classes_of_row (dtr_costs *c, const int32_t *at, int32_t count) {
 
 /* ---- all that is gone, one way ---- */
 
-static int64_t walk (dtr_costs *c, int32_t tensor, const int32_t *offset, const int32_t *at) {
-  int64_t ns = 0;
+enum { UP = 1, DOWN = 2 };
+
+/* Adds what is gone along one way, while that is not too much. */
+static int64_t walk (dtr_costs *c, int32_t tensor, int way, int64_t ns, int64_t most_ns) {
+  const int32_t *offset = way == UP ? c->above_offset : c->below_offset;
+  const int32_t *at = way == UP ? c->above : c->below;
   int32_t n = 0;
   c->stack[n++] = tensor;
-  while (n > 0) {
+  while (n > 0 && ns <= most_ns) {
     int32_t x = c->stack[--n];
     for (int32_t i = offset[x]; i < offset[x + 1]; i++)
       if (c->gone[at[i]] && c->visited[at[i]] != c->mark) {
         c->visited[at[i]] = c->mark;
+        c->passed[at[i]] |= (uint8_t)way;
         ns += c->own_ns[at[i]];
         c->stack[n++] = at[i];
       }
@@ -161,7 +151,73 @@ static int64_t walk (dtr_costs *c, int32_t tensor, const int32_t *offset, const 
   return ns;
 }
 
-int64_t dtr_costs_ns (dtr_costs *c, int32_t tensor) {
+/* Back along a way, to the tensors whose walks came by here. */
+static void forget (dtr_costs *c, int32_t tensor, int way) {
+  const int32_t *offset = way == UP ? c->below_offset : c->above_offset;
+  const int32_t *at = way == UP ? c->below : c->above;
+  int32_t n = 0;
+  c->stack[n++] = tensor;
+  while (n > 0) {
+    int32_t x = c->stack[--n];
+    for (int32_t i = offset[x]; i < offset[x + 1]; i++) {
+      c->known_ns[at[i]] = c->own_ns[at[i]];
+      c->is_known[at[i]] = 0;
+      if (!(c->passed[at[i]] & way))
+        continue;
+      c->passed[at[i]] &= (uint8_t)~way;
+      c->stack[n++] = at[i];
+    }
+  }
+}
+
+/* One that comes was on all walks that had it as an end or a station; one that goes was on none,
+   and lengthens those that end beside it. */
+static void forget_both (dtr_costs *c, int32_t tensor, bool goes) {
+  if (goes || (c->passed[tensor] & UP))
+    forget (c, tensor, UP);
+  if (goes || (c->passed[tensor] & DOWN))
+    forget (c, tensor, DOWN);
+  c->passed[tensor] = 0;
+}
+
+static int64_t all_gone (dtr_costs *c, int32_t tensor, int64_t most_ns) {
+  int64_t ns = c->known_ns[tensor];
+  if (c->is_known[tensor] || ns > most_ns)
+    return ns;
+  ns = walk (c, tensor, UP, c->own_ns[tensor], most_ns);
+  ns = walk (c, tensor, DOWN, ns, most_ns);
+  c->is_known[tensor] = ns <= most_ns;
+  return c->known_ns[tensor] = ns;
+}
+
+/* ---- what asks ---- */
+
+bool dtr_costs_goes (dtr_costs *c, int32_t tensor, error *err) {
+  assert (!c->gone[tensor]);
+  c->gone[tensor] = 1;
+  if (c->kind == DTR_ALL)
+    forget_both (c, tensor, true);
+  if (c->kind != DTR_CLASSES)
+    return true;
+  if (!new_node (c, tensor, err))
+    return false;
+  join_row (c, tensor, c->above + c->above_offset[tensor],
+            c->above_offset[tensor + 1] - c->above_offset[tensor]);
+  join_row (c, tensor, c->below + c->below_offset[tensor],
+            c->below_offset[tensor + 1] - c->below_offset[tensor]);
+  return true;
+}
+
+void dtr_costs_comes (dtr_costs *c, int32_t tensor) {
+  assert (c->gone[tensor]);
+  c->gone[tensor] = 0;
+  if (c->kind == DTR_ALL)
+    forget_both (c, tensor, false);
+  if (c->kind == DTR_CLASSES)
+    c->sum_ns[root_of (c, c->node[tensor])] -= c->own_ns[tensor];
+}
+
+int64_t dtr_costs_ns (dtr_costs *c, int32_t tensor, int64_t most_ns) {
   const int32_t *above = c->above + c->above_offset[tensor],
                 *below = c->below + c->below_offset[tensor];
   int64_t ns = c->own_ns[tensor];
@@ -173,8 +229,7 @@ int64_t dtr_costs_ns (dtr_costs *c, int32_t tensor) {
     ns += classes_of_row (c, above, c->above_offset[tensor + 1] - c->above_offset[tensor]);
     return ns + classes_of_row (c, below, c->below_offset[tensor + 1] - c->below_offset[tensor]);
   case DTR_ALL:
-    ns += walk (c, tensor, c->above_offset, c->above);
-    return ns + walk (c, tensor, c->below_offset, c->below);
+    return all_gone (c, tensor, most_ns);
   }
   return ns;
 }

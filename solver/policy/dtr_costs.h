@@ -21,12 +21,17 @@ typedef struct dtr_costs {
   int64_t parent_room, seen_room, sum_room;
   int32_t n_nodes, mark;
   int32_t *visited, *stack; /* per tensor */
+  /* of all that is gone, and per tensor */
+  int64_t *known_ns; /* its cost, or if that is not known some of it */
+  uint8_t *is_known;
+  uint8_t *passed; /* where it is gone: the ways in which walks that know something came by */
   arena *arena;
 } dtr_costs;
 
 bool dtr_costs_of (const trace *t, const uses *u, dtr_cost kind, arena *a, dtr_costs *out,
                    error *err) MUST_CHECK;
-int64_t dtr_costs_ns (dtr_costs *c, int32_t tensor);
+/* The cost; or, if that is more than most_ns, some of it that also is. */
+int64_t dtr_costs_ns (dtr_costs *c, int32_t tensor, int64_t most_ns);
 bool dtr_costs_goes (dtr_costs *c, int32_t tensor, error *err) MUST_CHECK;
 void dtr_costs_comes (dtr_costs *c, int32_t tensor);
 

@@ -69,15 +69,26 @@ static bool go (run *r, int32_t x) {
 }
 
 /* Cost over bytes and staleness, without the division. */
-static double measure (run *r, int32_t x) {
+static double measure (const run *r, int32_t x, int64_t cost_ns) {
   double stale = (double)(r->now_ns - r->used_ns[x] + 1);
-  double cost = (double)(dtr_costs_ns (&r->costs, x) + 1);
+  double cost = (double)(cost_ns + 1);
   double weighed = r->q->weight == DTR_ROOT     ? sqrt (cost)
                    : r->q->weight == DTR_SQUARE ? cost * cost
                                                 : cost;
   return weighed / ((double)r->q->room[x] * stale);
 }
 
+/* A cost with which the measure is surely more than that. */
+static int64_t too_much (const run *r, int32_t x, double than) {
+  double stale = (double)(r->now_ns - r->used_ns[x] + 1);
+  double weighed = than * (double)r->q->room[x] * stale;
+  double cost = r->q->weight == DTR_ROOT     ? weighed * weighed
+                : r->q->weight == DTR_SQUARE ? sqrt (weighed)
+                                             : weighed;
+  return cost < 1e18 ? (int64_t)(cost * 1.000001) + 2 : INT64_MAX;
+}
+
+/* What little is known of a cost rules most tensors out, before all that is gone is asked. */
 static int32_t cheapest (run *r) {
   int32_t best = -1;
   double least = 0;
@@ -85,7 +96,10 @@ static int32_t cheapest (run *r) {
     int32_t x = r->loose[i];
     if (r->locks[x] || r->q->room[x] == 0)
       continue;
-    double h = measure (r, x);
+    if (best >= 0 && measure (r, x, r->costs.known_ns[x]) > least)
+      continue;
+    int64_t most_ns = best < 0 ? INT64_MAX : too_much (r, x, least);
+    double h = measure (r, x, dtr_costs_ns (&r->costs, x, most_ns));
     if (best < 0 || h < least || (h <= least && x < best)) {
       best = x;
       least = h;

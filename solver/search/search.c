@@ -36,16 +36,14 @@ static bool certify (const solve_options *o, const effort *e, const bound *b, ar
 static bool solve_with_sections (const ways_request *q, arena *a, solution *out, error *err) {
   solve_options some = *q->options;
   ways_request with = *q;
-  int64_t beat_ns = q->effort.beat_ns;
   bound b;
   *out = (solution){ 0 };
   some.keep_proof = false;
   with.options = &some;
   if (!sections_bound (q->trace, q->options, a, &b, err))
     return false;
-  if (beat_ns && b.lower_bound_ns >= beat_ns)
+  if (q->effort.beat_ns && b.lower_bound_ns >= q->effort.beat_ns)
     return error_set (err, ERR_infeasible, "no plan is so fast, whatever its sections");
-  with.effort.beat_ns = 0;
   with.least_ns = b.lower_bound_ns;
   if (!ways_solve (&with, a, out, err))
     return false;
@@ -111,7 +109,7 @@ bool search_solve (const trace *t, const solve_options *o, const effort *e, aren
   error why = { 0 };
   full.limit_ticks = full.limit_ticks ? full.limit_ticks : search_default_ticks (t, o);
   bool open = is_open (o, &full);
-  if (!o->sections)
+  if (!o->sections && !o->recompute)
     full.beat_ns = 0;
   bool ok = search_own (t, o, &full, a, out, &why);
   if (ok && out->plan && open)

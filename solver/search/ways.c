@@ -11,7 +11,9 @@
 /* ---- shared by its files ---- */
 
 int64_t ways_best_ns (const ways *m) {
-  return m->best.plan ? m->best.plan->predicted.step_ns : INT64_MAX;
+  if (m->best.plan)
+    return m->best.plan->predicted.step_ns;
+  return m->effort.beat_ns ? m->effort.beat_ns : INT64_MAX;
 }
 
 bool ways_near (const ways *m, int64_t step_ns) {
@@ -39,7 +41,7 @@ bool ways_take (ways *m, const variant *v, const effort *how, bool ok, const err
   const solution *s = &m->last;
   if (!ok && why->code != ERR_infeasible)
     return error_set (err, why->code, "%s", why->text);
-  m->ticks += s->ticks / m->events + (how->guide ? 0 : s->bound.stats.ticks);
+  m->ticks += s->ticks / m->events + (how->guide || (ok && !s->plan) ? 0 : s->bound.stats.ticks);
   m->tried += s->candidates;
   if (!ok)
     m->last.plan = NULL;
@@ -55,7 +57,6 @@ bool ways_take (ways *m, const variant *v, const effort *how, bool ok, const err
 }
 
 bool ways_try (ways *m, const variant *v, const variant_value *known, effort how, error *err) {
-  assert (m->effort.beat_ns == 0);
   error why = { 0 };
   how.beat_ns = ways_best_ns (m);
   attempt_request q = {
@@ -162,6 +163,8 @@ static bool nothing_fits (ways *m, error *err) {
   int64_t least_bytes;
   char budget[UNITS_TEXT], host[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
   const solve_options *o = m->o;
+  if (m->effort.beat_ns)
+    return error_set (err, ERR_infeasible, "no plan so fast was found");
   if (!summary_of (m->t, m->scratch, &s, err) ||
       !sections_floor (m->t, o, m->scratch, &least_bytes, err))
     return false;
