@@ -169,7 +169,7 @@ claim "a plan that was kept can be followed" own_plan
 claim "signals and folders: nothing is left behind" clean
 claim "an LSTM says the same at 90, 70, 50 % and at its floor, as fast as predicted" budgets lstm "$programs/lstm" "$kernels" 11
 claim "a convolution net says the same at 90, 70, 50 % and at its floor, as fast as predicted" budgets conv "$programs/conv" "$kernels" 12
-for it in streams churn pointers shapes accumulate workers; do
+for it in streams churn pointers unified unaligned shapes accumulate workers; do
   claim "a program of the habit \`$it\` says the same" habit $it
 done
 claim "a step that repeats every third time is planned as one" every_third

@@ -21,6 +21,17 @@ static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, si
     o->link_bytes = there ? (int64_t)bytes : -(int64_t)bytes;
 }
 
+/* A copy may name the host's memory by the same kind of address. Memory that nobody has registered
+   is nobody's to the driver, and the host's. */
+static bool is_host (CUdeviceptr at) {
+  const driver *real = &shim_of_process ()->real;
+  unsigned type = CU_MEMORYTYPE_DEVICE;
+  if (area_has (shim_of_process (), at) || real->pointer_attribute == NULL)
+    return false;
+  return real->pointer_attribute (&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS ||
+         type == CU_MEMORYTYPE_HOST;
+}
+
 /* `call` makes the op's call. */
 #define AS_OP(kind, stream, blocks, name, to, from, bytes, payload, call) \
   op o;                                                                   \
@@ -28,7 +39,7 @@ static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, si
     return call;                                                          \
   about (&o, name, to, from, bytes);                                      \
   if (payload)                                                            \
-    op_payload (&o, (const void *)(uintptr_t)(from), bytes);              \
+    op_payload (&o, to, (const void *)(uintptr_t)(from), bytes);          \
   CUresult r = op_prepare (&o);                                           \
   if (r != CUDA_SUCCESS)                                                  \
     o.waits = false;                                                      \
@@ -40,19 +51,19 @@ CUresult wrap_copy (CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   CUresult (*real) (CUdeviceptr, CUdeviceptr, size_t) = shim_symbol ("cuMemcpy");
   if (real == NULL)
     return CUDA_ERROR_NOT_FOUND;
-  AS_OP (OP_COPY, NULL, true, "copy", to, from, bytes, false, real (to, from, bytes));
+  AS_OP (OP_COPY, NULL, true, "copy", to, from, bytes, is_host (from), real (to, from, bytes));
 }
 
 CUresult wrap_copy_ptds (CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   CUresult (*real) (CUdeviceptr, CUdeviceptr, size_t) = shim_symbol ("cuMemcpy_ptds");
   if (real == NULL)
     return wrap_copy (to, from, bytes);
-  AS_OP (OP_COPY, CU_STREAM_PER_THREAD, true, "copy", to, from, bytes, false,
+  AS_OP (OP_COPY, CU_STREAM_PER_THREAD, true, "copy", to, from, bytes, is_host (from),
          real (to, from, bytes));
 }
 
 CUresult wrap_copy_async (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  AS_OP (OP_COPY, stream, false, "copy", to, from, bytes, false,
+  AS_OP (OP_COPY, stream, false, "copy", to, from, bytes, is_host (from),
          shim_real ()->copy_async (to, from, bytes, stream));
 }
 

@@ -88,13 +88,15 @@ static void scan (shim *s, op *o, const char *from, size_t bytes) {
   }
 }
 
-/* Addresses that go to the device as data: their tensors may be used by any kernel from now on. */
-void op_payload (op *o, const void *from, size_t bytes) {
+/* Addresses that go to the device as data: their tensors may be used by any kernel from now on. A
+   kernel reads them at multiples of eight there, wherever the host has them. */
+void op_payload (op *o, CUdeviceptr to, const void *from, size_t bytes) {
   shim *s = entered;
   op found = { .refs = found.few, .capacity = sizeof found.few / sizeof *found.few };
-  if (from == NULL || bytes > PAYLOAD_BYTES || ((uintptr_t)from & 7) != 0)
+  size_t skip = -(size_t)to & 7;
+  if (from == NULL || bytes > PAYLOAD_BYTES || bytes < skip)
     return;
-  scan (s, &found, from, bytes);
+  scan (s, &found, (const char *)from + skip, bytes - skip);
   for (int32_t i = 0; i < found.n_refs; i++) {
     s->tensors[found.refs[i]].escaped = true;
     add (o, found.refs[i]);

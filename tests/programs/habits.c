@@ -3,6 +3,8 @@
    streams     two streams that hand tensors to each other, and copies of input on a third
    churn       allocations and frees of changing sizes, many alive at once
    pointers    an array of addresses, copied to the device
+   unified     the same by a copy that names the host as if it were the device
+   unaligned   the same from an address of the host that is no multiple of eight
    shapes      every seventh step has another batch
    accumulate  the weights change in every third step only
    workers     forks children that do no GPU work, in the middle of it
@@ -117,7 +119,20 @@ static void churn (habits *h) {
       gpu_free (g, at[k], NULL);
 }
 
-static void pointers (habits *h) {
+typedef enum list_copy { BY_KIND, UNIFIED, UNALIGNED } list_copy;
+
+static void copy_list (gpu *g, CUdeviceptr to, const CUdeviceptr *list, size_t bytes,
+                       list_copy how) {
+  static char odd[64];
+  memcpy (odd + 4, list, bytes);
+  if (how == UNIFIED)
+    gpu_must (g, g->copy_async (to, (CUdeviceptr)(uintptr_t)list, bytes, NULL), "copy");
+  else
+    gpu_must (g, g->copy_in_async (to, how == UNALIGNED ? (void *)(odd + 4) : list, bytes, NULL),
+              "copy");
+}
+
+static void lists (habits *h, list_copy how) {
   gpu *g = &h->g;
   CUdeviceptr list[4], array = gpu_alloc (g, 8, NULL);
   long n = 4;
@@ -126,7 +141,7 @@ static void pointers (habits *h) {
       list[k] = gpu_alloc (g, N, NULL);
       gpu_fill (g, list[k], N, 10 * i + k, NULL);
     }
-    gpu_must (g, g->copy_in_async (array, list, sizeof list, NULL), "copy");
+    copy_list (g, array, list, sizeof list, how);
     chain (h, 8, N, NULL);
     LAUNCH (g, "add_all", NULL, N, &h->kept[0], &array, &n);
     for (int k = 0; k < 4; k++)
@@ -134,6 +149,18 @@ static void pointers (habits *h) {
     say (h, i, NULL);
   }
   gpu_free (g, array, NULL);
+}
+
+static void pointers (habits *h) {
+  lists (h, BY_KIND);
+}
+
+static void unified (habits *h) {
+  lists (h, UNIFIED);
+}
+
+static void unaligned (habits *h) {
+  lists (h, UNALIGNED);
 }
 
 static void shapes (habits *h) {
@@ -222,10 +249,10 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (habits *h);
-  } all[] = { { "streams", streams },  { "churn", churn },           { "pointers", pointers },
-              { "shapes", shapes },    { "accumulate", accumulate }, { "workers", workers },
-              { "hidden", hidden },    { "perturbed", perturbed },   { "phases", phases },
-              { "launches", launches } };
+  } all[] = { { "streams", streams },       { "churn", churn },         { "pointers", pointers },
+              { "unified", unified },       { "unaligned", unaligned }, { "shapes", shapes },
+              { "accumulate", accumulate }, { "workers", workers },     { "hidden", hidden },
+              { "perturbed", perturbed },   { "phases", phases },       { "launches", launches } };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
