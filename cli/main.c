@@ -69,8 +69,10 @@ static int run (const cli_command *command, int argc, char **argv) {
     }
   }
   flush_output (&c.err);
-  if (c.err.code)
-    status = tell (&c.err);
+  if (c.err.code) {
+    int of_error = tell (&c.err);
+    status = c.keeps_status ? status : of_error;
+  }
   arena_free (c.arena);
   return status;
 }

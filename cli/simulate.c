@@ -9,7 +9,7 @@
 #include "trace/simulate/noise.h"
 #include "trace/simulate/simulate.h"
 
-enum { MOST_JOBS = MOST_OPERANDS / 2, NOISE_DAYS = 100 };
+enum { MOST_JOBS = 32, NOISE_DAYS = 100 };
 
 /* The question about ops that take a little more or less; percent 0: none. */
 typedef struct noise_answer {
@@ -156,7 +156,7 @@ const cli_command command_simulate = {
   .says = "say what a plan costs",
   .operands = "TRACE PLAN [TRACE PLAN]...",
   .least = 2,
-  .most = MOST_OPERANDS,
+  .most = 2 * MOST_JOBS,
   .about = "Runs a plan on the machine model until its steps repeat, and prints the time of a "
            "step, its stalls, the memory on both sides and the bytes that cross the link, with a "
            "picture of one step. A plan that `ferry check` refuses is refused here too.\n"

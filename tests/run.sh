@@ -102,6 +102,29 @@ passed_on() { # the exit status
   "$ferry" run -q --driver emulated --budget 1MiB -- "$programs/mlp" "$kernels.not" >/dev/null 2>err || status=$?
   [ "$status" = 3 ] || { echo "status $status"; return 1; }
 }
+many_arguments() { plain many "$programs/mlp" "$kernels" 6 && same many --budget 1200KiB -- "$programs/mlp" "$kernels" 6 $(seq 500); }
+ends() { # STATUS HABIT: however it ends, and whatever ferry has to leave out then
+  local status=0 how
+  for how in "run --budget 1MiB --chrome $2.chrome" "profile -o $2.trace"; do
+    status=0
+    "$ferry" ${how%% *} -q --driver emulated ${how#* } -- "$programs/habits" "$kernels" 9 "$2" >/dev/null 2>err || status=$?
+    [ "$status" = "$1" ] && [ "$(grep -c ^ferry: err)" = 1 ] && grep -q 'and not by exit or from main' err && [ ! -e "$2.trace" ] ||
+      { echo "$how: status $status"; cat err; return 1; }
+  done
+}
+without_ops() { # it calls the driver, and ends before its first op
+  local status=0
+  "$ferry" run -q --driver emulated --budget 1MiB --chrome none.chrome -- "$programs/mlp" "$kernels.not" >/dev/null 2>err || status=$?
+  [ "$status" = 3 ] && [ -s none.chrome ] || { echo "status $status"; cat err; return 1; }
+}
+no_folder() { # for what the program and ferry share
+  local status=0 how
+  for how in "run --budget 1MiB" "profile -o x.trace"; do
+    status=0
+    TMPDIR=$work/nonexist "$ferry" $how -q --driver emulated -- "$programs/mlp" "$kernels" 3 >/dev/null 2>err || status=$?
+    [ "$status" = 3 ] && [ "$(wc -l <err)" = 1 ] && grep -q nonexist err || { echo "$how: status $status"; cat err; return 1; }
+  done
+}
 signalled() { # a signal that ends a program ends it
   local status=0
   "$ferry" run -q --driver emulated --budget 1200KiB -- "$programs/mlp" "$kernels" 100000 >/dev/null 2>err &
@@ -187,5 +210,10 @@ claim "too little of the host is told" host_full
 claim "a profile is a trace that the other commands use" profiled
 claim "a profile reads as many steps as it is told" some_steps
 claim "the exit status is passed on" passed_on
+claim "a program may have any number of arguments" many_arguments
+claim "so is that of a program that ends by _exit" ends 5 leaves
+claim "and that of one that a signal ends" ends 134 aborts
+claim "a program without ops has an empty picture" without_ops
+claim "no folder for what is shared is one line" no_folder
 claim "signals are passed on" signalled
 finish

@@ -163,7 +163,8 @@ static bool parse_letters (call *c, const char *letters, const char *next, int *
 
 static bool parse_arguments (call *c, int argc, char **argv) {
   bool plain = false;
-  for (int i = 0; i < argc; i++) {
+  c->operands = NEW (c->arena, argc + 1, const char *, &c->err);
+  for (int i = 0; c->operands && i < argc; i++) {
     const char *at = argv[i], *next = i + 1 < argc ? argv[i + 1] : NULL;
     bool option = !plain && at[0] == '-' && at[1];
     if (option && strcmp (at, "--") == 0) {
@@ -171,12 +172,10 @@ static bool parse_arguments (call *c, int argc, char **argv) {
     } else if (option) {
       if (at[1] == '-' ? !parse_long (c, at + 2, next, &i) : !parse_letters (c, at + 1, next, &i))
         return false;
-    } else if (c->n_operands == MOST_OPERANDS)
-      return error_set (&c->err, ERR_usage, "more than %d operands", MOST_OPERANDS);
-    else
+    } else
       c->operands[c->n_operands++] = at;
   }
-  return true;
+  return c->operands;
 }
 
 /* ---- the terminal and the environment ---- */

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "cli/call/command.h"
 
-enum { MOST_OPERANDS = 64, MOST_OPTIONS = 48 };
+enum { MOST_OPTIONS = 48 };
 
 /* Exit statuses that are no error's; the others are in base/error.def. */
 enum { EXIT_YES = 0, EXIT_NO = 1, EXIT_USAGE = 2, EXIT_INTERRUPTED = 130 };
@@ -28,10 +28,11 @@ typedef struct going {
 
 struct call {
   const cli_command *command;
-  const char *operands[MOST_OPERANDS];
+  const char **operands; /* NULL behind the last */
   int n_operands;
   const char *values[MOST_OPTIONS]; /* by row: the command's own, then common_options */
   bool json, quiet, verbose, color, utf8;
+  bool keeps_status;   /* the status is of the program that it ran, whatever err says */
   bool stoppable;      /* interrupts are kept: cli/inputs/stopping */
   int64_t deadline_ns; /* searches end then; 0: never */
   int columns;         /* of the terminal, or 80 */

@@ -89,7 +89,7 @@ static int run (call *c) {
   while (good && program_runs (&r, true)) {
   }
   int status = good ? program_status (&r) : EXIT_NO;
-  good = good && program_was_seen (c, &r);
+  good = good && program_was_seen (c, &r) && program_told (c, &r);
   if (good && r.block->refused)
     good = error_set (&c->err, ERR_infeasible,
                       "no trace is written: the program uses what a profile "

@@ -149,13 +149,13 @@ const char *program_file (const program_run *r, char *buffer, int size, const ch
 
 static bool make_folder (call *c, program_run *r) {
   const char *under = getenv ("TMPDIR");
-  snprintf (r->folder, sizeof r->folder, "%.300s/ferry-XXXXXX", under && *under ? under : "/tmp");
-  if (!mkdtemp (r->folder)) {
-    r->folder[0] = 0;
-    return error_set (&c->err, ERR_file, "no folder can be made for the program: %s",
-                      strerror (errno));
-  }
-  return true;
+  under = under && *under ? under : "/tmp";
+  snprintf (r->folder, sizeof r->folder, "%.300s/ferry-XXXXXX", under);
+  if (mkdtemp (r->folder))
+    return true;
+  r->folder[0] = 0;
+  return error_set (&c->err, ERR_file, "no folder for the program can be made in %s: %s", under,
+                    strerror (errno));
 }
 
 static bool link_names (call *c, const program_run *r) {
@@ -200,11 +200,10 @@ bool program_prepare (call *c, program_run *r) {
 }
 
 int program_failed (call *c, const program_run *r) {
-  int status = r->block->loader_pid == 0 ? program_status (r) : 0;
+  int status = program_status (r);
   if (!status)
     return call_failed (c);
-  call_note (c, "%s", c->err.text);
-  c->err = (error){ 0 };
+  c->keeps_status = true;
   return status;
 }
 
@@ -322,12 +321,9 @@ bool program_start (call *c, program_run *r) {
   if (pipe2 (ends, O_CLOEXEC) != 0 || (r->child = fork ()) < 0)
     return error_set (&c->err, ERR_memory, "the program cannot be started: %s", strerror (errno));
   if (r->child == 0) {
-    char *arguments[MOST_OPERANDS + 1] = { 0 };
-    for (int i = 0; i < c->n_operands; i++)
-      *(const char **)&arguments[i] = c->operands[i];
     sigprocmask (SIG_UNBLOCK, &set, NULL);
     set_environment (r);
-    execvp (arguments[0], arguments);
+    execvp (c->operands[0], (char **)c->operands);
     int why = errno;
     (void)!write (ends[1], &why, sizeof why);
     _exit (127);
@@ -360,6 +356,15 @@ bool program_runs (program_run *r, bool wait) {
 
 int program_status (const program_run *r) {
   return WIFSIGNALED (r->status) ? 128 + WTERMSIG (r->status) : WEXITSTATUS (r->status);
+}
+
+bool program_told (call *c, const program_run *r) {
+  if (r->block->ended)
+    return true;
+  return error_set (&c->err, ERR_infeasible,
+                    "%s ended %s and not by exit or from main, so what ferry had seen of its ops is "
+                    "lost",
+                    c->operands[0], WIFSIGNALED (r->status) ? "by a signal" : "by _exit or exec");
 }
 
 bool program_was_seen (call *c, const program_run *r) {

@@ -34,9 +34,10 @@ bool program_runs (program_run *r, bool wait);
 int program_status (const program_run *r);
 /* An error where it never called the driver through the shim. */
 bool program_was_seen (call *c, const program_run *r) MUST_CHECK;
-/* The status of a call that failed: the program's own, if that ended with one before anything else
-   could. */
+/* The status of a call that failed: the program's own, if it ended with one. */
 int program_failed (call *c, const program_run *r);
+/* What is written when a program ends is there: it ended by exit, or from main. */
+bool program_told (call *c, const program_run *r) MUST_CHECK;
 void program_clean (program_run *r);
 /* With all the files in it, that of the name `last` behind the others. */
 void program_remove_folder (const char *path, const char *last);

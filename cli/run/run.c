@@ -202,7 +202,7 @@ static int run (call *c) {
   good = good && run_report (c, w.run.block, status,
                              call_text (c, "share") ? share_high_bytes (&w.share) : -1);
   if (good && call_text (c, "chrome"))
-    good = run_chrome (c, &w.run, call_text (c, "chrome"));
+    good = program_told (c, &w.run) && run_chrome (c, &w.run, call_text (c, "chrome"));
   share_leave (&w.share);
   if (good && w.run.block->faults > 0 && status == EXIT_YES)
     status = EXIT_NO;

@@ -38,7 +38,6 @@ enum { LIMITS_ADDRESSES = true };
 
 static int run_command (call *c) {
   int64_t memory = 0, seconds = 0, parent = 0;
-  char *arguments[MOST_OPERANDS + 2] = { "ferry" };
   if (c->n_operands < 5 || !units_parse_bytes (c->operands[1], &memory, &c->err) ||
       !units_parse_count (c->operands[2], 1, INT32_MAX, &seconds, &c->err) ||
       !units_parse_count (c->operands[3], 1, INT32_MAX, &parent, &c->err)) {
@@ -55,9 +54,8 @@ static int run_command (call *c) {
   umask (077);
   if (nice (NICE) == -1)
     call_note (c, "the worker runs with its parent's priority");
-  for (int i = 4; i < c->n_operands; i++)
-    arguments[i - 3] = (char *)c->operands[i];
-  execv ("/proc/self/exe", arguments);
+  c->operands[3] = "ferry";
+  execv ("/proc/self/exe", (char **)c->operands + 3);
   error_set (&c->err, ERR_internal, "the worker cannot start itself");
   return call_failed (c);
 }
@@ -263,7 +261,7 @@ const cli_command command_worker = {
   .says = "what `ferry serve` runs for a job; of no use by itself",
   .operands = "run|import|verify|legal ...",
   .least = 1,
-  .most = MOST_OPERANDS,
+  .most = -1,
   .about =
       "Processes of the service: `run` sets limits and becomes another command, `import` makes "
       "a trace of an upload, `verify` checks a plan, simulates it again and draws it, `legal` "

@@ -77,16 +77,9 @@ static void put_copies (const shim *s, FILE *to, CUevent base) {
   }
 }
 
-void last_write (shim *s) {
-  last *l = last_of (s);
-  char path[SHIM_PATH + 64];
+static void put_all (shim *s, FILE *to) {
+  last *l = s->last;
   CUevent base = NULL, start, end;
-  if (l == NULL)
-    return;
-  snprintf (path, sizeof path, "%s/%s", s->block->config.folder, SHIM_LAST);
-  FILE *to = fopen (path, "we");
-  if (to == NULL)
-    return;
   if (l->end == 0) { /* no step was planned: the last ops there were */
     l->end = record_beats (s)->n;
     l->first = l->end > SHOWN ? l->end - SHOWN : 0;
@@ -101,5 +94,17 @@ void last_write (shim *s) {
   }
   if (base != NULL)
     put_copies (s, to, base);
+}
+
+void last_write (shim *s) {
+  char path[SHIM_PATH + 64];
+  if (last_of (s) == NULL)
+    return;
+  snprintf (path, sizeof path, "%s/%s", s->block->config.folder, SHIM_LAST);
+  FILE *to = fopen (path, "we");
+  if (to == NULL)
+    return;
+  if (s->record != NULL) /* a program may have called the driver for no op at all */
+    put_all (s, to);
   fclose (to);
 }

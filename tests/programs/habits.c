@@ -11,7 +11,9 @@
    hidden      a kernel uses a tensor whose address an earlier one has left on the device
    phases      turns of training and evaluation, of any length
    perturbed   now and then an extra op, a missing op, another shape
-   launches    a thousand launches a step that do next to nothing */
+   launches    a thousand launches a step that do next to nothing
+   leaves      ends by _exit, with status 5
+   aborts      ends by a signal */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,6 +247,17 @@ static void launches (habits *h) {
   }
 }
 
+static void leaves (habits *h) {
+  shapes (h);
+  fflush (stdout);
+  _exit (5);
+}
+
+static void aborts (habits *h) {
+  shapes (h);
+  abort ();
+}
+
 int main (int argc, char **argv) {
   static const struct {
     const char *name;
@@ -252,7 +265,8 @@ int main (int argc, char **argv) {
   } all[] = { { "streams", streams },       { "churn", churn },         { "pointers", pointers },
               { "unified", unified },       { "unaligned", unaligned }, { "shapes", shapes },
               { "accumulate", accumulate }, { "workers", workers },     { "hidden", hidden },
-              { "perturbed", perturbed },   { "phases", phases },       { "launches", launches } };
+              { "perturbed", perturbed },   { "phases", phases },       { "launches", launches },
+              { "leaves", leaves },         { "aborts", aborts } };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
