@@ -86,7 +86,9 @@ own_plan() { # a plan that was made before is followed; one for another trace is
   same mlp --wait --budget "$(kib 70 whole)" --keep-plan plan.json --keep-trace trace.json -- "$programs/mlp" "$kernels" 16 &&
     "$ferry" check -q trace.json plan.json >/dev/null &&
     same mlp --wait --budget "$(kib 70 whole)" --plan plan.json -- "$programs/mlp" "$kernels" 16 &&
-    [ "$(figure planned_steps mlp)" -ge 10 ] && plain lstm "$programs/lstm" "$kernels" 8 &&
+    [ "$(figure planned_steps mlp)" -ge 10 ] &&
+    same mlp --wait --budget "$(kib 50 whole)" --plan plan.json -- "$programs/mlp" "$kernels" 16 && [ "$(figure planned_steps mlp)" = 0 ] &&
+    grep -q 'the plan takes .* of the device, and the budget leaves .* to it; raise --budget' mlp.err && plain lstm "$programs/lstm" "$kernels" 8 &&
     same lstm --wait --budget 3000KiB --plan plan.json -- "$programs/lstm" "$kernels" 8 && [ "$(figure planned_steps lstm)" = 0 ]
 }
 profiled() { # a trace that every command can use
@@ -124,6 +126,13 @@ no_folder() { # for what the program and ferry share
     TMPDIR=$work/nonexist "$ferry" $how -q --driver emulated -- "$programs/mlp" "$kernels" 3 >/dev/null 2>err || status=$?
     [ "$status" = 3 ] && [ "$(wc -l <err)" = 1 ] && grep -q nonexist err || { echo "$how: status $status"; cat err; return 1; }
   done
+}
+raced() { # what the emulated device sees of a program, and nothing where there is an order
+  local status=0
+  "$ferry" run --driver emulated --emulated races=yes --budget 4MiB -- "$programs/habits" "$kernels" 6 races >/dev/null 2>err || status=$?
+  [ "$status" = 1 ] && grep -q '^ferry: [0-9]* races in .*habits, the first: ' err || { echo "status $status"; cat err; return 1; }
+  plain streams "$programs/habits" "$kernels" 16 streams &&
+    same streams --wait --budget 1000KiB --emulated races=yes -- "$programs/habits" "$kernels" 16 streams
 }
 signalled() { # a signal that ends a program ends it
   local status=0
@@ -215,5 +224,6 @@ claim "so is that of a program that ends by _exit" ends 5 leaves
 claim "and that of one that a signal ends" ends 134 aborts
 claim "a program without ops has an empty picture" without_ops
 claim "no folder for what is shared is one line" no_folder
+claim "races are told, and a program without has none" raced
 claim "signals are passed on" signalled
 finish

@@ -367,6 +367,12 @@ bool program_told (call *c, const program_run *r) {
                     c->operands[0], WIFSIGNALED (r->status) ? "by a signal" : "by _exit or exec");
 }
 
+bool program_is_ordered (call *c, const program_run *r) {
+  const shim_block *b = r->block;
+  return b->races == 0 || error_set (&c->err, ERR_infeasible, "%d races in %s, the first: %s",
+                                     b->races, c->operands[0], b->race.text);
+}
+
 bool program_was_seen (call *c, const program_run *r) {
   int status = program_status (r);
   if (r->block->loader_pid != 0)

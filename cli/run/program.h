@@ -36,6 +36,8 @@ int program_status (const program_run *r);
 bool program_was_seen (call *c, const program_run *r) MUST_CHECK;
 /* The status of a call that failed: the program's own, if it ended with one. */
 int program_failed (call *c, const program_run *r);
+/* An error where the emulated device saw two uses of the same bytes in no order. */
+bool program_is_ordered (call *c, const program_run *r) MUST_CHECK;
 /* What is written when a program ends is there: it ended by exit, or from main. */
 bool program_told (call *c, const program_run *r) MUST_CHECK;
 void program_clean (program_run *r);

@@ -203,6 +203,7 @@ static int run (call *c) {
                              call_text (c, "share") ? share_high_bytes (&w.share) : -1);
   if (good && call_text (c, "chrome"))
     good = program_told (c, &w.run) && run_chrome (c, &w.run, call_text (c, "chrome"));
+  good = good && program_is_ordered (c, &w.run);
   share_leave (&w.share);
   if (good && w.run.block->faults > 0 && status == EXIT_YES)
     status = EXIT_NO;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "base/units.h"
 #include "cli/remote/remote.h"
 #include "executor/watch/answer.h"
 #include "executor/watch/foresee.h"
@@ -32,12 +33,27 @@ static bool foresee (run_planner *w, const steps *s, const steps_map *map, bytes
   return true;
 }
 
+/* A plan that was given may have been made for more. */
+static bool has_room (run_planner *w, const bytes *text) {
+  const shim_block *b = w->run->block;
+  int64_t needs;
+  char needs_text[UNITS_TEXT], has_text[UNITS_TEXT];
+  memcpy (&needs, text->data + sizeof needs * PLAN_GRANULES, sizeof needs);
+  return needs <= b->step_granules ||
+         error_set (&w->call->err, ERR_infeasible,
+                    "the plan takes %s of the device, and the budget leaves %s to it; raise "
+                    "--budget, or give a plan for less",
+                    units_bytes (needs_text, needs * b->step_granule),
+                    units_bytes (has_text, b->step_granules * b->step_granule));
+}
+
 static bool write_files (run_planner *w, const steps *s, const trace *t, const plan *p,
                          const steps_map *map, int number) {
   call *c = w->call;
   char path[SHIM_PATH + 64];
   bytes text = { 0 };
-  bool good = answer_text (t, p, map, c->arena, &text, &c->err) && foresee (w, s, map, &text) &&
+  bool good = answer_text (t, p, map, c->arena, &text, &c->err) && has_room (w, &text) &&
+              foresee (w, s, map, &text) &&
               file_write (program_file (w->run, path, sizeof path, SHIM_PLAN, number), text.data,
                           text.size, FILE_PLAIN, &c->err);
   bytes_free (&text);

@@ -96,7 +96,8 @@ typedef struct shim_block {
   int32_t plan_good;                   /* the last answer has a plan */
   int64_t step_ops_ns;                 /* of the step that was planned last: all its ops */
   int32_t refused;                     /* a feature was refused */
-  int32_t faults;
+  int32_t faults, races;
+  emu_race race; /* the first of them, where the emulated device looked for any */
   int32_t messages;
   char message[SHIM_MESSAGES][SHIM_TEXT];
   char floor_op[128], fault_op[128];
@@ -130,6 +131,6 @@ enum shim_record {
    A home: number, pages, a granule a page. Away at the boundary: number, first page, pages. An
    action: the beat behind which it is done (-1: before the first), 0 out or 1 in, number, first
    page, pages; in order of the beats. */
-enum { PLAN_MAGIC = 0x706c616e, PLAN_PREDICTED = 1, PLAN_HEAD = 6 };
+enum { PLAN_MAGIC = 0x706c616e, PLAN_PREDICTED = 1, PLAN_GRANULES = 2, PLAN_HEAD = 6 };
 
 #endif

@@ -86,6 +86,9 @@ static void finish (void) {
   last_write (s);
   record_finish (s);
   follow_finish (s);
+  emu_races races = shim_symbol (EMU_RACES);
+  if (races != NULL)
+    races (&s->block->race, 1, &s->block->races);
   CUresult (*usage) (int64_t *) = shim_symbol ("emuHighBytes");
   if (usage != NULL)
     usage (&s->block->seen.driver_high_bytes);

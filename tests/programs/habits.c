@@ -12,6 +12,7 @@
    phases      turns of training and evaluation, of any length
    perturbed   now and then an extra op, a missing op, another shape
    launches    a thousand launches a step that do next to nothing
+   races       two streams fill the same bytes, and nothing says which comes first
    leaves      ends by _exit, with status 5
    aborts      ends by a signal */
 #include <stdio.h>
@@ -247,6 +248,16 @@ static void launches (habits *h) {
   }
 }
 
+static void races (habits *h) {
+  CUstream a, b;
+  gpu_must (&h->g, h->g.stream_create (&a, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  gpu_must (&h->g, h->g.stream_create (&b, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  for (int i = 0; i < h->g.steps; i++) {
+    gpu_must (&h->g, h->g.set_words_async (h->kept[0], 1, N, a), "fill");
+    gpu_must (&h->g, h->g.set_words_async (h->kept[0], 2, N, b), "fill");
+  }
+}
+
 static void leaves (habits *h) {
   shapes (h);
   fflush (stdout);
@@ -266,7 +277,7 @@ int main (int argc, char **argv) {
               { "unified", unified },       { "unaligned", unaligned }, { "shapes", shapes },
               { "accumulate", accumulate }, { "workers", workers },     { "hidden", hidden },
               { "perturbed", perturbed },   { "phases", phases },       { "launches", launches },
-              { "leaves", leaves },         { "aborts", aborts } };
+              { "races", races },           { "leaves", leaves },       { "aborts", aborts } };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
