@@ -98,6 +98,22 @@ profiled() { # a trace that every command can use
 }
 some_steps() {
   "$ferry" profile --driver emulated --steps 3 --skip 1 -o s.json -- "$programs/mlp" "$kernels" 10 >/dev/null 2>err && grep -q 'found 2 times' err || { cat err; return 1; }
+  local status=0
+  "$ferry" profile -q --driver emulated --skip 100 -o none.json -- "$programs/mlp" "$kernels" 10 >/dev/null 2>err || status=$?
+  [ "$status" = 1 ] && [ ! -e none.json ] && grep -q 'is there [0-9]* times, and the first 100 of them are to be skipped; skip fewer' err || { echo "status $status"; cat err; return 1; }
+}
+unread() { # who reads the trace has gone: the status says so, and nothing is left behind
+  local status=0
+  mkdir unread && { TMPDIR=$work/unread "$ferry" profile -q --driver emulated -o - -- bash -c 'exec >/dev/null; exec "$@"' - "$programs/mlp" "$kernels" 60 2>err || echo $? >unread.status; } | true
+  [ "$(cat unread.status)" = 3 ] && [ -z "$(ls -A unread)" ] || { cat unread.status err; ls -A unread; return 1; }
+}
+no_device() { # an emulated device that there cannot be
+  local status it
+  for it in granule=0 granule=1000 link=0B/s memory=0B; do
+    status=0
+    "$ferry" run -q --driver emulated --emulated "$it" --budget 1MiB -- "$programs/mlp" "$kernels" 3 >/dev/null 2>err || status=$?
+    [ "$status" = 2 ] && grep -q "^ferry: --emulated: .* is no value for ${it%=*}" err || { echo "$it: status $status"; cat err; return 1; }
+  done
 }
 passed_on() { # the exit status
   local status=0
@@ -219,6 +235,8 @@ claim "too little of the host is told" host_full
 claim "a profile is a trace that the other commands use" profiled
 claim "a profile reads as many steps as it is told" some_steps
 claim "the exit status is passed on" passed_on
+claim "a reader that goes away leaves nothing behind" unread
+claim "a device that there cannot be is told" no_device
 claim "a program may have any number of arguments" many_arguments
 claim "so is that of a program that ends by _exit" ends 5 leaves
 claim "and that of one that a signal ends" ends 134 aborts

@@ -62,6 +62,8 @@ static bool find_driver (call *c, char *out, size_t size) {
 
 /* ---- the emulated device ---- */
 
+enum { GRANULE_STEP = 4096 };
+
 static bool set_emulated (call *c, emu_config *e, const char *key, const char *value) {
   error wrong = { 0 };
   bool good = true;
@@ -70,11 +72,12 @@ static bool set_emulated (call *c, emu_config *e, const char *key, const char *v
     good = strcmp (value, "real") == 0 || strcmp (value, "virtual") == 0;
     e->clock = strcmp (value, "virtual") == 0 ? EMU_VIRTUAL : EMU_REAL;
   } else if (strcmp (key, "memory") == 0)
-    good = units_parse_bytes (value, &e->memory_bytes, &wrong);
+    good = units_parse_bytes (value, &e->memory_bytes, &wrong) && e->memory_bytes > 0;
   else if (strcmp (key, "granule") == 0)
-    good = units_parse_bytes (value, &e->granule_bytes, &wrong);
+    good = units_parse_bytes (value, &e->granule_bytes, &wrong) && e->granule_bytes > 0 &&
+           e->granule_bytes % GRANULE_STEP == 0;
   else if (strcmp (key, "link") == 0) {
-    good = units_parse_rate (value, &e->d2h_bytes_per_s, &wrong);
+    good = units_parse_rate (value, &e->d2h_bytes_per_s, &wrong) && e->d2h_bytes_per_s > 0;
     e->h2d_bytes_per_s = e->d2h_bytes_per_s;
   } else if (strcmp (key, "fuzz") == 0)
     good = units_parse_time (value, &e->fuzz_ns, &wrong);
@@ -317,11 +320,15 @@ bool program_start (call *c, program_run *r) {
   sigaddset (&set, SIGCHLD);
   sigprocmask (SIG_BLOCK, &set, NULL);
   fflush (NULL);
+  /* a reader of ours that goes away is an error of a write, and leaves nothing behind */
+  struct sigaction ignored = { .sa_handler = SIG_IGN }, was;
+  sigaction (SIGPIPE, &ignored, &was);
   int ends[2];
   if (pipe2 (ends, O_CLOEXEC) != 0 || (r->child = fork ()) < 0)
     return error_set (&c->err, ERR_memory, "the program cannot be started: %s", strerror (errno));
   if (r->child == 0) {
     sigprocmask (SIG_UNBLOCK, &set, NULL);
+    sigaction (SIGPIPE, &was, NULL);
     set_environment (r);
     execvp (c->operands[0], (char **)c->operands);
     int why = errno;

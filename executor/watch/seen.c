@@ -99,7 +99,7 @@ static int64_t median (const maker *m, int64_t beat, bool gap, int64_t *scratch)
   return scratch[n / 2];
 }
 
-static void count_steps (maker *m) {
+static bool count_steps (maker *m, error *err) {
   const beats *b = &m->steps->beats;
   int64_t period = m->map->end - m->map->first, most = m->options->most;
   m->map->found = 1;
@@ -113,7 +113,13 @@ static void count_steps (maker *m) {
     m->map->found++;
   }
   int64_t left = m->map->found - m->options->skip;
-  m->map->found = left > 1 ? (int32_t)left : 1;
+  if (left < 1)
+    return error_set (err, ERR_infeasible,
+                      "the step is there %d times, and the first %lld of them are to be skipped; "
+                      "skip fewer",
+                      m->map->found, (long long)m->options->skip);
+  m->map->found = (int32_t)left;
+  return true;
 }
 
 static bool add_ops (maker *m, error *err) {
@@ -198,11 +204,8 @@ trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map 
   if (m.build == NULL)
     return NULL;
   build_source (m.build, "profile", o->detail, "touched");
-  if (s->cut)
-    map->found = 1;
-  else
-    count_steps (&m);
-  if (!add_tensors (&m, err) || !add_ops (&m, err))
+  map->found = 1;
+  if ((!s->cut && !count_steps (&m, err)) || !add_tensors (&m, err) || !add_ops (&m, err))
     return NULL;
   trace *t = build_finish (m.build, err);
   map->n_tensors = t == NULL ? 0 : t->n_tensors;
