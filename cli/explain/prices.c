@@ -42,10 +42,15 @@ static int64_t link_price (const plan *p, const bound *b) {
 }
 
 bool prices_find (call *c, const plan *p, const trace *rewritten, prices *out) {
-  bound now, memory, link;
-  if (!bound_with (c, p, rewritten, 0, false, &now) ||
-      !bound_with (c, p, rewritten, MORE_BYTES, false, &memory) ||
-      !bound_with (c, p, rewritten, 0, true, &link))
+  int64_t compute_ns = trace_total_ns (rewritten);
+  bound now = { .lower_bound_ns = compute_ns }, memory, link;
+  bool waits = p->predicted.step_ns > compute_ns; /* else nothing would buy anything */
+  if (waits && !bound_with (c, p, rewritten, 0, false, &now))
+    return false;
+  memory = link = now;
+  if (now.lower_bound_ns > compute_ns &&
+      (!bound_with (c, p, rewritten, MORE_BYTES, false, &memory) ||
+       !bound_with (c, p, rewritten, 0, true, &link)))
     return false;
   *out = (prices){ .now_ns = now.lower_bound_ns,
                    .memory_ns = memory.lower_bound_ns,
