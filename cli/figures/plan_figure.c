@@ -355,7 +355,7 @@ bool plan_figure (const sim_job *job, const predicted *costs, const timeline *li
   if (!figures)
     return false;
   if (line->period_ns <= 0)
-    return error_set (err, ERR_usage, "a step of no length has no picture");
+    return error_set (err, ERR_infeasible, "a step of no length has no picture");
   *out = (figure_page){ .figures = figures, .n_figures = PLAN_FIGURES };
   const device *d = &job->plan->device;
   out->title = job->original->name ? job->original->name : "";

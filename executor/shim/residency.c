@@ -30,6 +30,7 @@ static bool has_host (shim *s, tensor *t) {
               "host memory: %lld bytes are pinned and %lld more are needed, %lld allowed; raise "
               "--host or the budget",
               (long long)s->host_bytes, (long long)bytes, (long long)most);
+    s->host_full = true;
     return false;
   }
   t->host = at;
@@ -312,6 +313,7 @@ static bool all_come (shim *s, op *o) {
 
 bool op_make_room (shim *s, op *o) {
   int64_t needed = 0;
+  s->host_full = false;
   for (int32_t i = 0; i < o->n_refs; i++) {
     tensor *t = &s->tensors[o->refs[i]];
     t->stamp = o->number;
@@ -322,11 +324,12 @@ bool op_make_room (shim *s, op *o) {
     strncpy (s->block->floor_op, s->names[o->name], sizeof s->block->floor_op - 1);
   }
   if (!all_come (s, o) && !(share_wait (s, needed + share_fixed_bytes (s)) && all_come (s, o))) {
-    shim_say (s,
-              "op %lld `%s` needs %lld bytes resident at once, the budget is %lld bytes; small "
-              "tensors and escaped ones stay beside them; raise --budget",
-              (long long)o->number, s->names[o->name], (long long)needed,
-              (long long)(s->most_chunks * s->chunk_bytes));
+    if (!s->host_full)
+      shim_say (s,
+                "op %lld `%s` needs %lld bytes resident at once, the budget is %lld bytes; small "
+                "tensors and escaped ones stay beside them; raise --budget",
+                (long long)o->number, s->names[o->name], (long long)needed,
+                (long long)(s->most_chunks * s->chunk_bytes));
     return false;
   }
   uint64_t bit = (uint64_t)1 << o->stream_bit;

@@ -100,6 +100,7 @@ typedef struct shim {
   bool second;  /* another copy, in a namespace of its own: nothing is passed on */
   bool started; /* the arena is there */
   bool strict, said_short;
+  bool host_full; /* so the op at hand has no room: that was said */
   CUresult fault; /* the result of a wait of ferry's own */
   uint64_t generation;
 
