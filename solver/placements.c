@@ -52,8 +52,6 @@ static void take_better (solution *best, const solution *s) {
   best->candidates = candidates;
 }
 
-/* Plans with other cuts and drops that take so little longer, one part in so many, may yet win. */
-enum { ANEW_NEAR = 16 };
 enum { ARENA_HALVINGS = 2, ARENA_STEP = 40000, SHARES_TIMES = 4 };
 
 /* The step counted in the arena's steps instead of granules; what the plan takes of the device is
@@ -346,8 +344,6 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
   plain.by_latency = how_else->by_latency;
   plain.trace_digest = like->n_order ? NULL : outer->o->trace_digest;
   how.beat_ns = best->plan->predicted.step_ns;
-  if (how_else->anew)
-    how.beat_ns += how.beat_ns / ANEW_NEAR;
   p.o = &plain;
   p.effort = &how;
   p.one = search_solve;

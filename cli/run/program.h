@@ -38,7 +38,7 @@ bool program_was_seen (call *c, const program_run *r) MUST_CHECK;
 int program_failed (call *c, const program_run *r);
 /* An error where the emulated device saw two uses of the same bytes in no order. */
 bool program_is_ordered (call *c, const program_run *r) MUST_CHECK;
-/* What is written when a program ends is there: it ended by exit, or from main. */
+/* Files that are written when a program ends are there: it ended by exit, or from main. */
 bool program_told (call *c, const program_run *r) MUST_CHECK;
 void program_clean (program_run *r);
 /* With all the files in it, that of the name `last` behind the others. */

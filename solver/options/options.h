@@ -81,8 +81,7 @@ typedef struct recipe {
 typedef struct effort {
   int64_t limit_ticks, gap_ppm; /* 0: those of the options */
   int64_t enough_ns;            /* a plan as fast is good enough in any case; or 0 */
-  int64_t beat_ns;              /* no plan that is not faster is of use; or 0. Searches without
-                                   sections need not look at it */
+  int64_t beat_ns;              /* no plan that is not faster is of use; or 0 */
   int64_t dear_ticks;           /* of programs for drops: as bound_options' */
   int64_t place_bytes;          /* the budget of the places; 0: budget_bytes */
   const bound *guide;   /* of the step as it is: what bound_range says of this budget, so that no

@@ -190,7 +190,7 @@ static int64_t all_gone (dtr_costs *c, int32_t tensor, int64_t most_ns) {
   return c->known_ns[tensor] = ns;
 }
 
-/* ---- what asks ---- */
+/* ---- for the run ---- */
 
 bool dtr_costs_goes (dtr_costs *c, int32_t tensor, error *err) {
   assert (!c->gone[tensor]);

@@ -21,10 +21,10 @@ typedef struct dtr_costs {
   int64_t parent_room, seen_room, sum_room;
   int32_t n_nodes, mark;
   int32_t *visited, *stack; /* per tensor */
-  /* of all that is gone, and per tensor */
-  int64_t *known_ns; /* its cost, or if that is not known some of it */
+  /* per tensor, with the cost of all that is gone */
+  int64_t *known_ns; /* the cost, or if that is not known some of it */
   uint8_t *is_known;
-  uint8_t *passed; /* where it is gone: the ways in which walks that know something came by */
+  uint8_t *passed; /* of a gone one: the ways in which walks that know something came by */
   arena *arena;
 } dtr_costs;
 

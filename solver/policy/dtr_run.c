@@ -88,7 +88,7 @@ static int64_t too_much (const run *r, int32_t x, double than) {
   return cost < 1e18 ? (int64_t)(cost * 1.000001) + 2 : INT64_MAX;
 }
 
-/* What little is known of a cost rules most tensors out, before all that is gone is asked. */
+/* Little has to be known of a cost to rule most tensors out, before all that is gone is asked. */
 static int32_t cheapest (run *r) {
   int32_t best = -1;
   double least = 0;

@@ -114,8 +114,8 @@ bool search_solve (const trace *t, const solve_options *o, const effort *e, aren
   bool ok = search_own (t, o, &full, a, out, &why);
   if (ok && out->plan && open)
     ok = take_published (t, o, &full, a, out, &why);
-  else if (!ok && open && !full.beat_ns && !solve_stops (o) &&
-           (why.code == ERR_infeasible || why.code == ERR_limit))
+  else if (!ok && open && !solve_stops (o) &&
+           (why.code == ERR_limit || (why.code == ERR_infeasible && !full.beat_ns)))
     ok = published_alone (t, o, a, out, err) && out->plan;
   if (!ok && err && !err->code)
     *err = why;
