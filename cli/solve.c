@@ -10,6 +10,7 @@
 #include "cli/inputs/executors.h"
 #include "cli/inputs/inputs.h"
 #include "cli/explain/closing.h"
+#include "cli/explain/policy.h"
 #include "cli/inputs/planner.h"
 #include "cli/inputs/policies.h"
 #include "cli/inputs/rewriting.h"
@@ -236,24 +237,34 @@ static bool keeps_to_granules (call *c, planner *p, bool torch) {
   return true;
 }
 
-static int solve_by_plan (call *c) {
+typedef struct question {
+  const trace *given, *trace; /* as it is, and as its executor can carry it out */
   planner p;
+} question;
+
+/* All that can be wrong with a question is said before it is worked on, here or on a server. */
+static bool read_question (call *c, question *q) {
+  if (call_text (c, "policy-opt"))
+    return error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
+  q->given = read_targets (c, call_text (c, "output"), call_text (c, "dump"))
+                 ? call_trace (c, c->operands[0])
+                 : NULL;
+  q->trace = q->given ? executor_trace (c, q->given) : NULL;
+  if (!q->trace || !planner_read (c, q->trace, &q->p) || !executor_allows (c, &q->p.ask.options))
+    return false;
+  q->p.ask.options.same_places |= executor_keeps_places (c);
+  return keeps_to_granules (c, &q->p, q->trace != q->given);
+}
+
+static int solve_by_plan (call *c) {
+  question q;
   solution s;
   beside also = { .end = { 0 } };
   const char *output = call_text (c, "output"), *dump = call_text (c, "dump");
-  if (call_text (c, "policy-opt")) {
-    error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
+  if (!read_question (c, &q))
     return call_failed (c);
-  }
-  const trace *given = read_targets (c, output, dump) ? call_trace (c, c->operands[0]) : NULL;
-  const trace *t = given ? executor_trace (c, given) : NULL;
-  if (!t || !planner_read (c, t, &p))
-    return call_failed (c);
-  if (!executor_allows (c, &p.ask.options))
-    return call_failed (c);
-  p.ask.options.same_places |= executor_keeps_places (c);
-  if (!keeps_to_granules (c, &p, t != given))
-    return call_failed (c);
+  planner p = q.p;
+  const trace *given = q.given, *t = q.trace;
   if (!planner_solve (c, &p, t, c->arena, &s)) {
     error why = c->err;
     bool none = why.code == ERR_infeasible || why.code == ERR_limit;
@@ -332,66 +343,67 @@ static bool print_json (call *c, const trace *t, const policy_answer *a) {
   return call_print_json (c, &w);
 }
 
-static void print_bound (FILE *to, const plan *p) {
-  char least[UNITS_TEXT];
-  const certificate *proof = &p->certificate;
-  fprintf (to, "%-8s %10s  certified by %s; it covers %s\n", "bound",
-           units_time (least, proof->lower_bound_ns), proof->bound_by, closing_covers (p));
-  fprintf (to, "%-8s %8.2f %%  above it at most\n", "gap",
-           closing_gap (p->predicted.step_ns, proof->lower_bound_ns));
-}
+typedef struct policy_question {
+  const trace *given, *trace; /* as it is, and as its executor can carry it out */
+  device device;
+  policy_id id;
+  policy_values values;
+  policy_request request;
+} policy_question;
 
-static void print_text (FILE *to, const policy_answer *a, int64_t budget_bytes) {
-  char step[UNITS_TEXT], stall[UNITS_TEXT], peak[UNITS_TEXT], host[UNITS_TEXT], out[UNITS_TEXT];
-  char in[UNITS_TEXT], budget[UNITS_TEXT];
-  const predicted *p = &a->cost;
-  if (!a->fits)
-    fprintf (to, "%s does not fit in %s; it reaches %s\n", a->label,
-             units_bytes (budget, budget_bytes), units_bytes (peak, a->reached_bytes));
-  if (a->has_cost)
-    fprintf (to, "%-8s %10s  with %s of stalls, %lld moves and %lld drops\n",
-             a->fits ? "step" : "there", units_time (step, p->step_ns),
-             units_time (stall, p->stall_ns), (long long)a->moves, (long long)a->drops);
-  if (a->has_cost)
-    fprintf (to, "%-8s %10s  host %s; %s out and %s in, a step\n", "device",
-             units_bytes (peak, p->peak_bytes), units_bytes (host, p->host_peak_bytes),
-             units_bytes (out, p->d2h_bytes), units_bytes (in, p->h2d_bytes));
-  if (a->plan)
-    print_bound (to, a->plan);
-  if (a->note)
-    fprintf (to, "%-8s %s\n", "note", a->note);
+/* All that can be wrong with a question is said before it is worked on, here or on a server. */
+static bool read_policy_question (call *c, const char *name, policy_question *q) {
+  if (!refuse_ours (c) || !policy_of_name (c, name, &q->id) ||
+      !policy_values_of (c, q->id, call_text (c, "policy-opt"), &q->values))
+    return false;
+  q->given =
+      read_targets (c, call_text (c, "output"), NULL) ? call_trace (c, c->operands[0]) : NULL;
+  q->trace = q->given ? executor_trace (c, q->given) : NULL;
+  if (!q->trace || !trace_must_plan (q->trace, &c->err) ||
+      !read_request (c, q->trace, &q->device, &q->request))
+    return false;
+  q->request.values = &q->values;
+  return true;
 }
 
 static int solve_by_policy (call *c, const char *name) {
   const char *output = call_text (c, "output");
-  policy_id id;
-  policy_values values;
-  policy_request r;
+  policy_question q;
   policy_answer a;
-  device d;
-  if (!refuse_ours (c) || !policy_of_name (c, name, &id) ||
-      !policy_values_of (c, id, call_text (c, "policy-opt"), &values))
+  if (!read_policy_question (c, name, &q))
     return call_failed (c);
-  const trace *given = read_targets (c, output, NULL) ? call_trace (c, c->operands[0]) : NULL;
-  const trace *t = given ? executor_trace (c, given) : NULL;
-  if (!t || !trace_must_plan (t, &c->err) || !read_request (c, t, &d, &r))
-    return call_failed (c);
-  r.values = &values;
-  solve_options o = { .device = &d,
-                      .budget_bytes = r.budget_bytes,
-                      .host_bytes = r.host_bytes,
+  solve_options o = { .device = &q.device,
+                      .budget_bytes = q.request.budget_bytes,
+                      .host_bytes = q.request.host_bytes,
                       .keep_proof = call_flag (c, "proof") };
-  if (!policy_run (id, &r, c->arena, &a, &c->err) ||
-      (a.plan && !solve_certify (a.order ? a.order : t, &o, a.label, a.plan, c->arena, &c->err)) ||
-      (a.plan && !a.order && !executor_plan (c, given, t, a.plan)) || !write_answer (c, &a))
+  if (!policy_run (q.id, &q.request, c->arena, &a, &c->err) ||
+      (a.plan &&
+       !solve_certify (a.order ? a.order : q.trace, &o, a.label, a.plan, c->arena, &c->err)) ||
+      (a.plan && !a.order && !executor_plan (c, q.given, q.trace, a.plan)) || !write_answer (c, &a))
     return call_failed (c);
-  if (c->json && !print_json (c, t, &a))
+  if (c->json && !print_json (c, q.trace, &a))
     return call_failed (c);
   if (!c->json) {
-    print_text (call_is_stdout (output) ? stderr : stdout, &a, r.budget_bytes);
-    call_tell_doubt (call_is_stdout (output) ? stderr : stdout, c, t);
+    FILE *to = call_is_stdout (output) ? stderr : stdout;
+    policy_answer_print (to, &a, q.request.budget_bytes);
+    call_tell_doubt (to, c, q.trace);
   }
   return a.fits ? EXIT_YES : EXIT_NO;
+}
+
+/* ---- by a server ---- */
+
+static int solve_there (call *c, const char *name) {
+  question own;
+  policy_question by;
+  remote_question q = { 0 };
+  bool ok =
+      remote_can (c) && (name ? read_policy_question (c, name, &by) : read_question (c, &own));
+  if (ok && name)
+    q = (remote_question){ by.given, &by.device, by.request.budget_bytes, true };
+  else if (ok)
+    q = (remote_question){ own.given, &own.p.ask.device, own.p.ask.asked_bytes, false };
+  return ok ? remote_solve (c, &q) : call_failed (c);
 }
 
 static int run (call *c) {
@@ -402,12 +414,12 @@ static int run (call *c) {
     policies_list ();
     return EXIT_YES;
   }
-  if (call_text (c, "server"))
-    return remote_solve (c);
   if (c->n_operands != 1) {
     error_set (&c->err, ERR_usage, "solve needs a TRACE; see `ferry solve --help`");
     return call_failed (c);
   }
+  if (call_text (c, "server"))
+    return solve_there (c, name);
   return name ? solve_by_policy (c, name) : solve_by_plan (c);
 }
 

@@ -193,16 +193,25 @@ unserved() { # a server that is away keeps nobody from a plan
   plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB --server unix:nowhere -- "$programs/mlp" "$kernels" 16 &&
     [ "$(figure served_plans mlp)" = 0 ] && [ "$(figure planned_steps mlp)" -ge 10 ]
 }
-served() { # a plan that a server makes is followed
+served() { # the plan that is made here comes from a server, and from one job of it in two runs
   "$ferry" serve --help >/dev/null 2>&1 || return 77
   "$ferry" serve --state state --listen unix:served >serve.out 2>serve.err & # by itself: a list would be a shell's
   local server=$! i good=0
   for ((i = 0; i < 200; i++)); do [ -S served ] && break; kill -0 "$server" 2>/dev/null || return 77; sleep 0.05; done
-  same mlp --wait --budget 1200KiB --server unix:served -- "$programs/mlp" "$kernels" 16 &&
-    [ "$(figure served_plans mlp)" = 1 ] && [ "$(figure planned_steps mlp)" -ge 10 ] && foreseen mlp || { good=1; cat mlp.err serve.err; }
+  under own --wait --budget 1200KiB --keep-plan own.plan -- "$programs/mlp" "$kernels" 16 &&
+    same mlp --wait --budget 1200KiB --server unix:served -- "$programs/mlp" "$kernels" 16 &&
+    same mlp --wait --budget 1200KiB --server unix:served --keep-plan mlp.plan -- "$programs/mlp" "$kernels" 16 &&
+    [ "$(figure served_plans mlp)" = 1 ] && [ "$(figure planned_steps mlp)" -ge 10 ] && foreseen mlp &&
+    diff <(decided own.plan) <(decided mlp.plan) &&
+    [ "$("$ferry" jobs --server unix:served | grep -c '/v1/schedules/')" = 1 ] &&
+    "$ferry" run --driver emulated --wait --budget 740KiB --server unix:served -- "$programs/mlp" "$kernels" 16 2>&1 >mlp.out |
+    grep -q 'no plan from unix:served: no plan was found in' || { good=1; cat mlp.err serve.err; "$ferry" jobs --server unix:served; }
   kill "$server"
   wait "$server"
   return $good
+}
+decided() { # PLAN: all of it but how it was asked for, and the host's memory, of which a server is asked for a round part
+  grep -v '"made_by"\|"host_bytes"' "$1"
 }
 claim "the last planned step is a picture" pictured
 claim "without its server a plan is made here" unserved

@@ -57,12 +57,15 @@ const char *const *device_names (call *c, int *count) {
   return names;
 }
 
+bool device_is_file (const char *name) {
+  size_t length = strlen (name);
+  return strchr (name, '/') || strcmp (name, "-") == 0 || strstr (name, ".json") ||
+         (length > 3 && strcmp (name + length - 3, ".gz") == 0);
+}
+
 bool device_named (call *c, const char *name, device *out) {
   read_options o = call_read_options (c);
-  size_t length = strlen (name);
-  bool file = strchr (name, '/') || strcmp (name, "-") == 0 || strstr (name, ".json") ||
-              (length > 3 && strcmp (name + length - 3, ".gz") == 0);
-  if (file)
+  if (device_is_file (name))
     return device_load (name, &o, c->arena, out, &c->err);
   const char *folder = device_folder (c);
   char *path = folder ? arena_format (c->arena, &c->err, "%s/%s.json", folder, name) : NULL;

@@ -6,6 +6,8 @@
 #include "cli/call/call.h"
 #include "trace/device.h"
 
+/* Is it the name of a file, and not of a device that ferry ships? */
+bool device_is_file (const char *name);
 /* By name or file. */
 bool device_named (call *c, const char *name, device *out) MUST_CHECK;
 

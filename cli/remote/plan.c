@@ -32,6 +32,13 @@ static bool make_request (call *c, client *it, const remote_point *p, bytes *out
   const char *path = arena_format (c->arena, &c->err, "/v1/curves/%s", p->curve);
   if (!path || !client_ask (it, "GET", path, NULL, &got, &c->err))
     return false;
+  if (got.status == 404) {
+    bytes_free (&got.body);
+    return error_set (&c->err, ERR_infeasible,
+                      "the curve behind the advice, %s, is another owner's, or gone: ask for your "
+                      "own with `ferry submit FILE --fingerprint %s --kind curves`",
+                      path, c->operands[0]);
+  }
   json_document *d = json_open (got.body.data ? got.body.data : "", got.body.size, &c->err);
   bytes_free (&got.body);
   if (!d)
@@ -47,18 +54,9 @@ static bool make_request (call *c, client *it, const remote_point *p, bytes *out
 }
 
 bool remote_plan (call *c, client *it, const remote_point *p, const char *output) {
-  bytes request = { 0 }, status = { 0 }, made = { 0 };
-  char job[256];
-  int exit_status = 0;
-  bool ok = make_request (c, it, p, &request) &&
-            client_submit (it, "schedules", request.data, job, &c->err) &&
-            client_follow (it, job, NULL, NULL, &status, &c->err) &&
-            remote_ended (c, &status, &exit_status) &&
-            remote_fetch (c, it, job, "files/plan", &made) &&
-            call_write (c, output, made.data, made.size);
+  bytes request = { 0 };
+  bool ok = make_request (c, it, p, &request) && remote_make_plan (c, it, request.data, output);
   bytes_free (&request);
-  bytes_free (&status);
-  bytes_free (&made);
   return ok;
 }
 

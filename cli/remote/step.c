@@ -7,44 +7,59 @@
 #ifdef HAVE_SERVER
 #include <stdlib.h>
 
-static bool make_request (call *c, const char *trace, const solve_options *o, bytes *out) {
+/* The host's free memory is another in each run, which would make each request another job. No plan
+   takes as much as all tensors twice, so that stands for more; less is rounded down by an eighth at
+   most. */
+static int64_t host_asked (const trace *t, int64_t host_bytes) {
+  int64_t most = 0, unit = 1;
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    most += 2 * t->tensors[i].bytes;
+  if (most <= host_bytes)
+    return most;
+  while (host_bytes / unit >= 16)
+    unit *= 2;
+  return host_bytes / unit * unit;
+}
+
+/* All that would have a default of its own there is said: no reserve, nothing but swaps. */
+static bool make_request (call *c, const char *id, const trace *t, const solve_options *o,
+                          bytes *out) {
   json_writer w;
+  device asked = *o->device;
+  int64_t host_bytes = host_asked (t, o->host_bytes);
+  asked.host_bytes = host_bytes;
   json_begin (&w, 0);
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", o->budget_bytes);
   json_put_key (&w, "device");
-  device_write (&w, o->device);
-  json_add_int (&w, "host_bytes", o->host_bytes);
+  device_write (&w, &asked);
+  json_add_int (&w, "host_bytes", host_bytes);
   json_add_int (&w, "limit_ticks", o->limit_ticks);
+  json_add_int (&w, "reserve_bytes", 0);
   json_add_bool (&w, "same_places", o->same_places);
   json_add_int (&w, "seed", (int64_t)o->seed);
-  json_add_text (&w, "trace", trace);
+  json_add_bool (&w, "swap_only", true);
+  json_add_text (&w, "trace", id);
   json_close_object (&w);
   return json_finish (&w, out, &c->err);
 }
 
-bool remote_step (call *c, const char *trace, const solve_options *o, const char *output) {
-  char id[65], job[256];
-  bytes request = { 0 }, status = { 0 }, made = { 0 };
-  int exit_status = 0;
+bool remote_step (call *c, const char *path, const solve_options *o, const char *output) {
+  char id[65];
+  bytes request = { 0 };
   client *it = client_new (call_text (c, "server"), getenv ("FERRY_TOKEN"), c->arena, &c->err);
-  bool ok =
-      it && client_upload (it, &trace, 1, NULL, id, &c->err) && make_request (c, id, o, &request) &&
-      client_submit (it, "schedules", request.data, job, &c->err) &&
-      client_follow (it, job, NULL, NULL, &status, &c->err) &&
-      remote_ended (c, &status, &exit_status) && remote_fetch (c, it, job, "files/plan", &made) &&
-      call_write (c, output, made.data, made.size);
+  const trace *t = it ? trace_load (path, NULL, c->arena, &c->err) : NULL;
+  bool ok = t && client_upload (it, &path, 1, NULL, id, &c->err) &&
+            make_request (c, id, t, o, &request) && remote_make_plan (c, it, request.data, output);
   bytes_free (&request);
-  bytes_free (&status);
-  bytes_free (&made);
   client_free (it);
   return ok;
 }
 
 #else
 
-bool remote_step (call *c, const char *trace, const solve_options *o, const char *output) {
-  (void)trace;
+bool remote_step (call *c, const char *path, const solve_options *o, const char *output) {
+  (void)path;
   (void)o;
   (void)output;
   return error_set (&c->err, ERR_usage, "this ferry was built --without-server");

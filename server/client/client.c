@@ -275,27 +275,48 @@ static bool finish_upload (client *c, answer *a, const char *known, error *err) 
   return client_ask (c, "GET", known, NULL, a, err);
 }
 
-bool client_upload (client *c, const char *const *paths, int n, const char *fingerprint,
-                    char id[65], error *err) {
-  char digest[65], known[128], target[256];
-  bytes body = { 0 };
+/* A name in a query, whatever it has in it. */
+static bool traces_of (client *c, const char *fingerprint, char path[512], error *err) {
+  char *escaped = curl_easy_escape (c->curl, fingerprint, 0);
+  int length = escaped ? snprintf (path, 512, "/v1/traces?fingerprint=%s", escaped) : -1;
+  curl_free (escaped);
+  if (length < 0)
+    return error_memory (err);
+  return length < 512 || error_set (err, ERR_usage, "the fingerprint is too long");
+}
+
+static bool send_packed (client *c, const bytes *body, const char *fingerprint, char id[65],
+                         error *err) {
+  char digest[65], known[128], target[512] = "/v1/traces";
   sha256 s;
   answer a = { 0 };
-  if (!pack_files (paths, n, &body, err))
-    return false;
   sha256_start (&s);
-  sha256_add (&s, body.data, (size_t)body.size);
+  sha256_add (&s, body->data, (size_t)body->size);
   sha256_text (&s, digest);
   snprintf (known, sizeof known, "/v1/uploads/%s", digest);
-  snprintf (target, sizeof target, "/v1/traces%s%.100s", fingerprint ? "?fingerprint=" : "",
-            fingerprint ? fingerprint : "");
-  bool ok = fingerprint || client_ask (c, "GET", known, NULL, &a, err);
+  bool ok = fingerprint ? traces_of (c, fingerprint, target, err)
+                        : client_ask (c, "GET", known, NULL, &a, err);
   if (ok && a.status != 200) {
     bytes_free (&a.body);
-    ok = client_ask (c, "POST", target, &body, &a, err) && finish_upload (c, &a, known, err);
+    ok = client_ask (c, "POST", target, body, &a, err) && finish_upload (c, &a, known, err);
   }
   ok = ok && take_id (&a, id, err);
   bytes_free (&a.body);
+  return ok;
+}
+
+bool client_upload (client *c, const char *const *paths, int n, const char *fingerprint,
+                    char id[65], error *err) {
+  bytes body = { 0 };
+  bool ok = pack_files (paths, n, &body, err) && send_packed (c, &body, fingerprint, id, err);
+  bytes_free (&body);
+  return ok;
+}
+
+bool client_upload_text (client *c, const bytes *text, char id[65], error *err) {
+  bytes body = { 0 };
+  bool ok = zstd_encode (text->data, text->size, &body, err) &&
+            send_packed (c, &body, NULL, id, err);
   bytes_free (&body);
   return ok;
 }

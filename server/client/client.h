@@ -27,6 +27,8 @@ bool client_ask (client *c, const char *method, const char *path, const bytes *b
    trace that they make. */
 bool client_upload (client *c, const char *const *paths, int n, const char *fingerprint,
                     char id[65], error *err) MUST_CHECK;
+/* The same with the text of a trace. */
+bool client_upload_text (client *c, const bytes *text, char id[65], error *err) MUST_CHECK;
 /* Asks for a job; job: "/v1/KIND/ID". */
 bool client_submit (client *c, const char *kind, const char *request, char job[256],
                     error *err) MUST_CHECK;

@@ -407,6 +407,49 @@ def _ ():
   here, far = (ferry ("solve", "a.json", "--budget", "70%", *short, "--json", *more, status=None) for more in ([], ["--server", s.url]))
   assert here.stdout == far.stdout and here.returncode == far.returncode
 
+@claim ("what is wrong with a question is said by the client as by the command, and nothing is sent")
+def _ ():
+  def both (file, *options):
+    here, far = (ferry ("solve", file, "--budget", "70%", *options, *more, status=None) for more in ([], ["--server", "http://127.0.0.1:1"]))
+    assert (here.returncode, here.stdout, here.stderr) == (far.returncode, far.stdout, far.stderr), (options, here, far)
+    return here.returncode, here.stderr
+  for options in (["--device", "nope"], ["--policy", "nope"], ["--limit", "9", "--effort", "quick"], ["--swap-only", "--recompute", "auto"],
+                  ["--order", "bogus"], ["--sections", "99999"], ["--policy", "lru", "--limit", "9"], ["--policy-opt", "a=b"],
+                  ["--for", "run", "--placement", "arena"], ["--budget", "1PiB"], ["--noise", "1.5%"]):
+    assert both ("a.json", *options)[0] == 2, options
+  odd = json.loads (trace_bytes)
+  odd["colour"] = "red"
+  open ("odd.json", "w").write (json.dumps (odd))
+  status, said = both ("odd.json", "--strict")
+  assert status == 3 and "colour" in said, said
+  assert both ("missing.json")[0] == 3
+  for options in (["--seconds", "3601"], ["--tune", "x=1"], ["--dump", "x.lp"]):
+    said = ferry ("solve", "a.json", *options, "--server", "http://127.0.0.1:1", status=2).stderr
+    assert options[0] in said and "--server" in said and said.count ("\n") == 1, said
+
+@claim ("notes and doubts, a policy's answer, and standard input are the command's too")
+def _ ():
+  names = ["odd.json", "--budget", "75%", "--device", "a100-40", *short]
+  here, far = (ferry ("solve", *names, *more) for more in ([], ["--server", s.url]))
+  assert "unknown key" in far.stderr and "planned on a100-40 as they are" in far.stderr and here.stderr == far.stderr, far.stderr
+  doubted = json.loads (trace_bytes)
+  doubted["source"] = {**doubted.get ("source", {}), "confidence": "approximate: by hand"}
+  open ("doubted.json", "w").write (json.dumps (doubted))
+  here, far = (ferry ("solve", "doubted.json", "--budget", "75%", *short, *more) for more in ([], ["--server", s.url]))
+  assert here.stderr == far.stderr != "" and here.stdout.splitlines ()[-2:] == far.stdout.splitlines (), (here, far)
+  for name, budget in ("lru", "85%"), ("vdnn-all", "60%"):
+    here, far = (ferry ("solve", "a.json", "--budget", budget, "--policy", name, *more, status=None) for more in ([], ["--server", s.url]))
+    assert (here.returncode, here.stdout) == (far.returncode, far.stdout), (here, far)
+  assert here.returncode == 1 and "it reaches" in here.stdout
+  with open ("a.json") as f: far = ferry ("solve", "-", "--budget", "75%", *short, "-o", "stdin.json", "--server", s.url, stdin=f)
+  ferry ("check", "a.json", "stdin.json")
+
+@claim ("a plan on standard output stands alone there")
+def _ ():
+  far = ferry ("solve", "a.json", "--budget", "75%", *short, "-o", "-", "--server", s.url)
+  assert json.loads (far.stdout)["format"].startswith ("ferry-plan/") and "above what" in far.stderr
+  ferry ("check", "a.json", "-", input=far.stdout)
+
 @claim ("submit and jobs work on the command line")
 def _ ():
   assert ferry ("submit", "a.json", "--server", s.url).stdout.strip () == trace

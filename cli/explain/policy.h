@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* What a published policy reaches, as text. */
+#ifndef FERRY_CLI_EXPLAIN_POLICY_H
+#define FERRY_CLI_EXPLAIN_POLICY_H
+
+#include <stdio.h>
+
+#include "solver/policy/policy.h"
+
+void policy_answer_print (FILE *to, const policy_answer *a, int64_t budget_bytes);
+
+#endif
