@@ -16,7 +16,7 @@
 
 typedef struct advised {
   const char *fingerprint, *trace, *curve;
-  int64_t memory_bytes, host_bytes, shards;
+  int64_t memory_bytes, host_bytes, shards, slowdown_ppm;
 } advised;
 
 /* Bytes are rounded up: what is asked for must suffice. */
@@ -26,13 +26,14 @@ static long long mib (int64_t bytes) {
 
 static void print_slurm (const advised *a) {
   printf ("#SBATCH --gres=shard:%lld\n", (long long)a->shards);
-  printf ("#SBATCH --comment=ferry:%s\n", a->fingerprint);
+  printf ("#SBATCH --comment=ferry:%s@%lld\n", a->fingerprint, (long long)a->slowdown_ppm);
   printf ("# add %lld MB to --mem: pinned memory of the host\n", mib (a->host_bytes));
 }
 
 static void print_k8s (const advised *a) {
   printf ("metadata:\n  annotations:\n    ferry.dev/fingerprint: \"%s\"\n", a->fingerprint);
   printf ("    ferry.dev/gpu-memory-bytes: \"%lld\"\n", (long long)a->memory_bytes);
+  printf ("    ferry.dev/max-slowdown-ppm: \"%lld\"\n", (long long)a->slowdown_ppm);
   printf ("    ferry.dev/pinned-host-bytes: \"%lld\"\n", (long long)a->host_bytes);
 }
 
@@ -92,17 +93,18 @@ static bool read_advice (call *c, const answer *got, advised *out) {
 }
 
 static bool ask (call *c, client *it, advised *out, answer *got) {
-  int64_t memory = 0, ppm = 50000;
+  int64_t memory = 0;
   out->fingerprint = c->operands[0];
-  if (!name_is_plain (out->fingerprint))
-    return error_set (&c->err, ERR_usage, "a fingerprint is letters, digits, . _ -: `%s`",
-                      out->fingerprint);
-  if (!call_quantity (c, "slowdown", &ppm) || !call_quantity (c, "gpu-memory", &memory))
+  out->slowdown_ppm = 50000;
+  if (!remote_fingerprint (c, out->fingerprint) ||
+      !call_quantity (c, "slowdown", &out->slowdown_ppm) ||
+      !call_quantity (c, "gpu-memory", &memory))
     return false;
-  const char *path = arena_format (c->arena, &c->err,
-                                   "/v1/advice?fingerprint=%s&gpu_memory_bytes=%lld"
-                                   "&max_slowdown_ppm=%lld",
-                                   out->fingerprint, (long long)memory, (long long)ppm);
+  const char *path =
+      arena_format (c->arena, &c->err,
+                    "/v1/advice?fingerprint=%s&gpu_memory_bytes=%lld"
+                    "&max_slowdown_ppm=%lld",
+                    out->fingerprint, (long long)memory, (long long)out->slowdown_ppm);
   if (!path || !client_ask (it, "GET", path, NULL, got, &c->err))
     return false;
   return got->status == 200 ||
@@ -165,11 +167,10 @@ const cli_command command_advise = {
   .most = 1,
   .about =
       "Looks a job up on `ferry serve` by its fingerprint and prints the least memory at which it "
-      "is "
-      "fast enough, in the words of a scheduler: lines of an sbatch script, annotations of a pod, "
-      "limits for HAMi, an annotation for KAI, a claim for dynamic resource allocation. Bytes are "
-      "rounded up. Nothing is solved: the curve must be there. Only with -o is a plan made, if the "
-      "server has none yet.\n"
+      "is fast enough, in the words of a scheduler: lines of an sbatch script, annotations of a "
+      "pod, limits for HAMi, an annotation for KAI, a claim for dynamic resource allocation. Those "
+      "of Slurm and Kubernetes carry --slowdown along. Bytes are rounded up. Nothing is solved: "
+      "the curve must be there. Only with -o is a plan made, if the server has none yet.\n"
       "The exit status is 1 where nothing is known or the card is too small.\n",
   .options = options,
   .json = true,

@@ -40,6 +40,19 @@ static bool print_rows (call *c, const answer *a, json_writer *w) {
   return ok;
 }
 
+/* All pages of one kind. */
+static bool list_kind (call *c, client *it, const char *kind, json_writer *w) {
+  const char *path = arena_format (c->arena, &c->err, "/v1/%s?limit=100", kind);
+  bool ok = path;
+  while (ok && *path) {
+    answer a = { 0 };
+    ok = client_ask (it, "GET", path, NULL, &a, &c->err) && print_rows (c, &a, w) &&
+         (path = arena_string (c->arena, a.next, &c->err));
+    bytes_free (&a.body);
+  }
+  return ok;
+}
+
 static bool list_all (call *c, client *it) {
   bool ok = true;
   json_writer w;
@@ -47,12 +60,8 @@ static bool list_all (call *c, client *it) {
   json_open_object (&w);
   json_put_key (&w, "jobs");
   json_open_array (&w);
-  for (int i = 0; ok && i < JOB_KINDS; i++) {
-    answer a = { 0 };
-    const char *path = arena_format (c->arena, &c->err, "/v1/%s?limit=100", job_kinds[i].name);
-    ok = path && client_ask (it, "GET", path, NULL, &a, &c->err) && print_rows (c, &a, &w);
-    bytes_free (&a.body);
-  }
+  for (int i = 0; ok && i < JOB_KINDS; i++)
+    ok = list_kind (c, it, job_kinds[i].name, &w);
   json_close_array (&w);
   json_close_object (&w);
   if (ok && c->json)
@@ -61,36 +70,96 @@ static bool list_all (call *c, client *it) {
   return ok;
 }
 
-static bool show_one (call *c, client *it, const char *job) {
+/* The reason why a job has no such file. A job that said nothing has no log, which is no fault. */
+static bool tell_missing (call *c, client *it, const char *job, const char *what) {
   answer a = { 0 };
-  const char *method = call_flag (c, "cancel") ? "DELETE" : "GET";
-  const char *rest = call_flag (c, "result") ? "/result"
-                     : call_flag (c, "log")  ? "/files/log"
-                     : call_flag (c, "plan") ? "/files/plan"
-                                             : "";
-  const char *path = arena_format (c->arena, &c->err, "%s%s", job, rest);
-  bool ok = path && client_ask (it, method, path, NULL, &a, &c->err);
-  if (ok && a.status == 404)
-    ok = error_set (&c->err, ERR_input, "the server has no %s", path);
-  if (ok && c->json && call_flag (c, "log")) {
-    ok = call_print_text (c, "log", a.body.data ? a.body.data : "");
-    bytes_free (&a.body);
-    return ok;
-  }
-  ok = ok && call_write (c, NULL, a.body.data, a.body.size);
-  if (ok && a.body.size && a.body.data[a.body.size - 1] != '\n')
-    ok = call_write (c, NULL, "\n", 1);
+  const char *state = "";
+  int ignored = 0;
+  if (!client_ask (it, "GET", job, NULL, &a, &c->err))
+    return false;
+  json_document *d =
+      a.status == 404 ? NULL : json_open (a.body.data ? a.body.data : "", a.body.size, &c->err);
+  json root = d ? json_root (d) : (json){ 0 };
+  bool ok = d && text_of (&root, "state", &state, &c->err);
+  bool done = strcmp (state, "done") == 0, failed = strcmp (state, "failed") == 0;
+  if (a.status == 404)
+    error_set (&c->err, ERR_input, "the server has no %s", job);
+  else if (ok && failed && strcmp (what, "log") != 0)
+    ok = remote_ended (c, &a.body, &ignored);
+  else if (ok && !failed && (!done || strcmp (what, "log") != 0))
+    ok = error_set (&c->err, ERR_input, "the job is %s and has no %s", state, what);
+  json_close (d);
   bytes_free (&a.body);
   return ok;
+}
+
+/* A file of the job; it stays empty where there is nothing to show. */
+static bool take_file (call *c, client *it, const char *job, const char *what, bytes *out) {
+  answer a = { 0 };
+  error err = { 0 };
+  const char *path = arena_format (
+      c->arena, &c->err, strcmp (what, "result") == 0 ? "%s/%s" : "%s/files/%s", job, what);
+  if (!path)
+    return false;
+  if (client_ask (it, "GET", path, NULL, &a, &err) && a.status != 404) {
+    *out = a.body;
+    return true;
+  }
+  bytes_free (&a.body);
+  if (a.status == 404 || a.status == 409 || a.status == 410 || a.status == 500)
+    return tell_missing (c, it, job, what);
+  c->err = err;
+  return false;
+}
+
+static bool take_status (call *c, client *it, const char *job, bytes *out) {
+  answer a = { 0 };
+  const char *method = call_flag (c, "cancel") ? "DELETE" : "GET";
+  if (!client_ask (it, method, job, NULL, &a, &c->err))
+    return false;
+  *out = a.body;
+  return a.status != 404 || error_set (&c->err, ERR_input, "the server has no %s", job);
+}
+
+static bool show_one (call *c, client *it, const char *job) {
+  bytes text = { 0 };
+  const char *what = call_flag (c, "result") ? "result"
+                     : call_flag (c, "log")  ? "log"
+                     : call_flag (c, "plan") ? "plan"
+                                             : NULL;
+  bool ok = what ? take_file (c, it, job, what, &text) : take_status (c, it, job, &text);
+  if (ok && c->json && what && strcmp (what, "log") == 0) {
+    ok = call_print_text (c, "log", text.data ? text.data : "");
+  } else {
+    ok = ok && call_write (c, NULL, text.data, text.size);
+    if (ok && text.size && text.data[text.size - 1] != '\n')
+      ok = call_write (c, NULL, "\n", 1);
+  }
+  bytes_free (&text);
+  return ok;
+}
+
+/* One thing at a time is asked of a job. */
+static bool read_asked (call *c, const char *job) {
+  static const char *const parts[] = { "result", "plan", "log", "cancel" };
+  const char *first = NULL;
+  if (job && strncmp (job, "/v1/", 4) != 0)
+    return error_set (&c->err, ERR_usage, "a job is /v1/KIND/ID, as `ferry submit` prints it");
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    if (!call_flag (c, parts[i]))
+      continue;
+    if (first)
+      return error_set (&c->err, ERR_usage, "give --%s or --%s, not both", first, parts[i]);
+    first = parts[i];
+  }
+  return job || !first || error_set (&c->err, ERR_usage, "--%s is of one job: name it", first);
 }
 
 static int run (call *c) {
   const char *url = call_text (c, "server");
   const char *job = c->n_operands ? c->operands[0] : NULL;
-  if (job && strncmp (job, "/v1/", 4) != 0) {
-    error_set (&c->err, ERR_usage, "a job is /v1/KIND/ID, as `ferry submit` prints it");
+  if (!read_asked (c, job))
     return call_failed (c);
-  }
   client *it =
       client_new (url ? url : "http://127.0.0.1:8077", getenv ("FERRY_TOKEN"), c->arena, &c->err);
   bool ok = it && (job ? show_one (c, it, job) : list_all (c, it));

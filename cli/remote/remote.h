@@ -30,6 +30,9 @@ int remote_solve (call *c, const remote_question *q);
 /* The plan of the trace in a file, as `o` asks for it, to the file `output`. */
 bool remote_step (call *c, const char *path, const solve_options *o, const char *output) MUST_CHECK;
 
+/* ERR_usage unless the text is a fingerprint. */
+bool remote_fingerprint (call *c, const char *text) MUST_CHECK;
+
 /* ---- jobs ---- */
 
 /* Asks for a schedule and waits for it; job: "/v1/schedules/ID", exit_status: the command's. */

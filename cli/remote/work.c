@@ -7,6 +7,16 @@
 #ifdef HAVE_SERVER
 #include <string.h>
 
+#include "server/protocol/kinds.h"
+
+bool remote_fingerprint (call *c, const char *text) {
+  return name_is_plain (text) ||
+         error_set (&c->err, ERR_usage,
+                    "a fingerprint is up to 64 letters, digits, `_`, `.` and `-`, the last two not "
+                    "first: `%s`",
+                    text);
+}
+
 bool remote_ended (call *c, const bytes *status, int *exit_status) {
   const char *state = NULL, *detail = NULL;
   int64_t number = 0;

@@ -1,15 +1,22 @@
 -- Shares of a card by ferry's advice: what job_submit.lua and cli_filter.lua have in common.
--- A job with the comment ferry:FINGERPRINT that asks for one card gets as many shards of it as the
--- advice says. Nothing is solved here, and whatever goes wrong leaves the job as it was asked for.
+-- A job with the comment ferry:FINGERPRINT, or ferry:FINGERPRINT@PPM, that asks for one card gets as
+-- many shards of it as the advice says. Nothing is solved here, and whatever goes wrong leaves the job
+-- as it was asked for.
 local ferry = {}
 
 local MIB = 1024 * 1024
 local answers, kept, silent_until = {}, 0, 0
 
--- The fingerprint of a comment, or nil. It goes into a shell command: nothing else may pass.
-function ferry.fingerprint (comment)
-  local print = type (comment) == "string" and comment:match ("^ferry:([%w][%w._-]*)$")
-  return print and #print <= 64 and print or nil
+-- The fingerprint of a comment, or nil, and the slowdown that stands behind it, in millionths. Both go
+-- into a shell command: nothing else may pass.
+function ferry.asked (comment)
+  if type (comment) ~= "string" then return nil end
+  local print, ppm = comment:match ("^ferry:([%w_][%w._-]*)(@?%d*)$")
+  if not print or #print > 64 then return nil end
+  if ppm == "" then return print end
+  ppm = ppm:match ("^@(%d+)$")
+  if not ppm or #ppm > 9 or ppm:match ("^0.") then return nil end
+  return print, tonumber (ppm)
 end
 
 local function command (site, limit_s, path)
@@ -34,12 +41,13 @@ end
 
 -- Advice, or nil and why not. An advisor that did not answer is left alone for a while: of many
 -- submissions that meet a frozen one, the first alone waits.
-function ferry.advice (site, print, limit_s)
-  local now, known = os.time (), answers[print]
+function ferry.advice (site, print, slowdown_ppm, limit_s)
+  local key = string.format ("%s@%.0f", print, slowdown_ppm)
+  local now, known = os.time (), answers[key]
   if known and now < known.until_s then return known.advice, known.why end
   if now < silent_until then return nil, "the advisor does not answer" end
   local path = string.format ("/v1/advice?fingerprint=%s&gpu_memory_bytes=%.0f&max_slowdown_ppm=%.0f",
-                              print, site.card_bytes, site.slowdown_ppm)
+                              print, site.card_bytes, slowdown_ppm)
   local pipe = io.popen (command (site, limit_s, path))
   local text = pipe and pipe:read ("*a") or ""
   if pipe then pipe:close () end
@@ -52,7 +60,7 @@ function ferry.advice (site, print, limit_s)
   end
   if kept >= 1000 then answers, kept = {}, 0 end
   if not known then kept = kept + 1 end
-  answers[print] = { advice = advice, why = why, until_s = now + (advice and site.keep_s or 5) }
+  answers[key] = { advice = advice, why = why, until_s = now + (advice and site.keep_s or 5) }
   return advice, why
 end
 
@@ -82,13 +90,14 @@ end
 -- What becomes of a request: gres, host_mib to add, say (a line for the user), refuse. All may be
 -- nil. asked: comment and gres.
 function ferry.rewrite (site, asked, limit_s)
-  local print, gres = ferry.fingerprint (asked.comment), read_gres (asked.gres)
+  local print, slowdown_ppm = ferry.asked (asked.comment)
+  local gres = read_gres (asked.gres)
   if not print or not gres then return {} end
   local most = math.floor (site.card_bytes / site.shard_bytes)
   if gres.name == "shard" then return clamp (gres, most) end
   if gres.name ~= "gpu" or gres.count ~= 1 then return {} end
   if site.card_type and gres.kind and gres.kind ~= site.card_type then return {} end
-  local advice, why = ferry.advice (site, print, limit_s)
+  local advice, why = ferry.advice (site, print, slowdown_ppm or site.slowdown_ppm, limit_s)
   if not advice then return { say = "ferry: " .. why .. "; the job keeps its card" } end
   local shards = math.ceil (advice.memory_bytes / site.shard_bytes)
   if not advice.fits or shards > most then

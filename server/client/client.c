@@ -69,16 +69,28 @@ static size_t take (char *data, size_t size, size_t count, void *context) {
   return size * count;
 }
 
+/* The value of a header line of that name, without the end of the line; or NULL. */
+static const char *value_of (const char *line, size_t n, const char *name, int *length) {
+  size_t before = strlen (name);
+  if (n <= before || strncasecmp (line, name, before) != 0)
+    return NULL;
+  while (n > before && (line[n - 1] == '\r' || line[n - 1] == '\n'))
+    n--;
+  *length = (int)(n - before);
+  return line + before;
+}
+
 static size_t take_header (char *data, size_t size, size_t count, void *context) {
   answer *out = context;
-  size_t n = size * count;
-  if (n > 10 && strncasecmp (data, "location: ", 10) == 0) {
-    size_t length = n - 10;
-    while (length && (data[10 + length - 1] == '\r' || data[10 + length - 1] == '\n'))
-      length--;
-    snprintf (out->location, sizeof out->location, "%.*s", (int)length, data + 10);
-  }
-  return n;
+  int length = 0;
+  const char *location = value_of (data, size * count, "location: ", &length);
+  if (location)
+    snprintf (out->location, sizeof out->location, "%.*s", length, location);
+  const char *link = value_of (data, size * count, "link: <", &length);
+  const char *end = link ? memchr (link, '>', (size_t)length) : NULL;
+  if (end && memmem (end, (size_t)(link + length - end), "rel=\"next\"", 10))
+    snprintf (out->next, sizeof out->next, "%.*s", (int)(end - link), link);
+  return size * count;
 }
 
 /* A body of parts names what divides them: its first line says it. */
@@ -145,7 +157,7 @@ static bool ask_once (client *c, const char *method, const char *path, const byt
   curl_easy_setopt (c->curl, CURLOPT_WRITEDATA, &t);
   curl_easy_setopt (c->curl, CURLOPT_HEADERFUNCTION, take_header);
   curl_easy_setopt (c->curl, CURLOPT_HEADERDATA, out);
-  out->location[0] = 0;
+  out->location[0] = out->next[0] = 0;
   CURLcode code = curl_easy_perform (c->curl);
   curl_easy_getinfo (c->curl, CURLINFO_RESPONSE_CODE, &status);
   curl_easy_getinfo (c->curl, CURLINFO_RETRY_AFTER, &retry);
@@ -162,12 +174,23 @@ static void pause_ms (int64_t ms) {
   nanosleep (&t, NULL);
 }
 
+static bool is_busy (int status) {
+  return status == 429 || status == 503;
+}
+
+static error_code kind_of (int status) {
+  return status == 401 || status == 403 ? ERR_usage
+         : is_busy (status)             ? ERR_unreachable
+         : status < 500                 ? ERR_input
+         : status == 500                ? ERR_internal
+                                        : ERR_unreachable;
+}
+
+/* Faults with places are of a request: of what the command line asked for. */
 static bool complain (const answer *a, const char *path, error *err) {
   const char *detail = NULL;
   error ignored = { 0 };
-  error_code kind = a->status == 401 || a->status == 403 ? ERR_usage
-                    : a->status < 500                    ? ERR_input
-                                                         : ERR_unreachable;
+  error_code kind = kind_of (a->status);
   json_document *d = a->body.data ? json_open (a->body.data, a->body.size, &ignored) : NULL;
   json root = d ? json_root (d) : (json){ 0 };
   json text = d ? json_member (&root, "detail") : (json){ 0 };
@@ -177,7 +200,7 @@ static bool complain (const answer *a, const char *path, error *err) {
   const char *where = "";
   if (json_count (&list) > 0 && json_get_text (&fault, &detail, &ignored) &&
       json_get_text (&place, &where, &ignored))
-    error_at (err, kind, where, "%s", detail ? detail : "");
+    error_at (err, ERR_usage, where, "%s", detail ? detail : "");
   else if (d && json_get_text (&text, &detail, &ignored) && detail)
     error_set (err, kind, "the server says: %s", detail);
   else
@@ -186,12 +209,9 @@ static bool complain (const answer *a, const char *path, error *err) {
   return false;
 }
 
-static bool is_busy (int status) {
-  return status == 429 || status == 503;
-}
-
-bool client_ask (client *c, const char *method, const char *path, const bytes *body, answer *out,
-                 error *err) {
+/* Until it is answered by more than that the server is busy. */
+static bool ask_patiently (client *c, const char *method, const char *path, const bytes *body,
+                           answer *out, error *err) {
   int64_t wait_ms = FIRST_WAIT_MS;
   *out = (answer){ 0 };
   for (int tried = 1;; tried++, wait_ms *= 2) {
@@ -211,6 +231,14 @@ bool client_ask (client *c, const char *method, const char *path, const bytes *b
     pause_ms (told_ms < MOST_WAIT_MS ? told_ms : MOST_WAIT_MS);
   }
   return out->status < 400 || out->status == 404 || complain (out, path, err);
+}
+
+bool client_ask (client *c, const char *method, const char *path, const bytes *body, answer *out,
+                 error *err) {
+  bool ok = ask_patiently (c, method, path, body, out, err);
+  if (!ok)
+    bytes_free (&out->body);
+  return ok;
 }
 
 /* ---- uploads ---- */
@@ -315,8 +343,8 @@ bool client_upload (client *c, const char *const *paths, int n, const char *fing
 
 bool client_upload_text (client *c, const bytes *text, char id[65], error *err) {
   bytes body = { 0 };
-  bool ok = zstd_encode (text->data, text->size, &body, err) &&
-            send_packed (c, &body, NULL, id, err);
+  bool ok =
+      zstd_encode (text->data, text->size, &body, err) && send_packed (c, &body, NULL, id, err);
   bytes_free (&body);
   return ok;
 }

@@ -17,10 +17,11 @@ typedef struct answer {
   int status;
   bytes body;
   char location[256]; /* the header, or "" */
+  char next[256];     /* the path of a list's next page, or "" */
 } answer;
 
 /* One request; `body` NULL: none. A status of 400 or more is an error that says the problem's
-   detail, except 404, which the caller looks at. */
+   detail, except 404, which the caller looks at. An error leaves no body. */
 bool client_ask (client *c, const char *method, const char *path, const bytes *body, answer *out,
                  error *err) MUST_CHECK;
 /* Sends the file, or the files of one run, compressed, unless the server has them; id: of the

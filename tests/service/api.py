@@ -367,11 +367,12 @@ def _ ():
   def advise (form, *more, status=0):
     return ferry ("advise", "alex.64", "-s", "100%", "--format", form, "--server", s.url, *more, status=status)
   assert f"--gres=shard:{-(-a['memory_bytes'] // (1 << 26))}\n" in advise ("slurm", "--shard", "64MiB").stdout
-  assert "--comment=ferry:alex.64" in advise ("slurm").stdout
+  assert "--comment=ferry:alex.64@1000000\n" in advise ("slurm").stdout
   assert f"nvidia.com/gpumem: {mib}\n" in advise ("hami").stdout
   assert f'gpu-memory: "{mib}"' in advise ("kai").stdout
   assert f"memory: {mib}Mi\n" in advise ("dra").stdout
   assert f'ferry.dev/gpu-memory-bytes: "{a["memory_bytes"]}"' in advise ("k8s").stdout
+  assert 'ferry.dev/max-slowdown-ppm: "1000000"\n' in advise ("k8s").stdout
   assert "needs" in advise ("hami", "--gpu-memory", "1MiB", status=1).stderr
   advise ("slurm", "-o", "advised.json")
   ferry ("check", "a.json", "advised.json")
@@ -394,6 +395,34 @@ def _ ():
   f = s.ask ("POST", "/k8s/filter", {"Pod": {"metadata": {}}, "Nodes": {"items": nodes}}).json ()
   assert len (f["Nodes"]["items"]) == 4
   problem (s.ask ("POST", "/k8s/filter", "[]", {"Content-Type": "application/json"}), 400)
+
+@claim ("advice without a curve of one's own says what is missing")
+def _ ():
+  z = Pretended ({"/v1/advice?fingerprint=prod&gpu_memory_bytes=0&max_slowdown_ppm=50000":
+                  (200, {"curve": "c" * 64, "fits": True, "memory_bytes": 1 << 30, "pinned_host_bytes": 0, "trace": "t" * 64})})
+  said = ferry ("advise", "prod", "-o", "none.json", "--server", z.url, status=1).stderr
+  assert "/v1/curves/" + "c" * 64 in said and "another owner's" in said and said.count ("\n") == 1, said
+  assert ferry ("advise", "prod", "--server", z.url).stdout.startswith ("#SBATCH --gres=shard:1\n")
+
+@claim ("Slurm's prolog fetches the plan for the slowdown of the comment, for every fingerprint there may be")
+def _ ():
+  s.upload ("a.json", query="?fingerprint=_alex")
+  shutil.copy (os.path.join (os.environ["srcdir"], "contrib/slurm/prolog.sh"), ".")
+  with open ("ferry.conf", "w") as f:
+    f.write (f"FERRY_SERVER={s.url} FERRY={FERRY} FERRY_SLOWDOWN=0.0001% FERRY_CARD=1TiB FERRY_PLANS={work}/plans FERRY_PATIENCE={PATIENCE}\n")
+  def fetched (comment):
+    subprocess.run (["sh", "prolog.sh"], timeout=PATIENCE, check=True,
+                    env=dict (os.environ, SLURM_JOB_COMMENT=comment, SLURM_JOB_ID="7", SLURM_JOB_UID=str (os.getuid ())))
+    path = "plans/7/plan.json"
+    budget = json.load (open (path))["budget_bytes"] if os.path.exists (path) else None
+    shutil.rmtree ("plans", ignore_errors=True)
+    return budget
+  for ppm in 1000000, 20000000:
+    a = s.ask ("GET", f"/v1/advice?fingerprint=_alex&max_slowdown_ppm={ppm}").json ()
+    comment = re.search ("--comment=(.*)", ferry ("advise", "_alex", "-s", f"{ppm // 10000}%", "--server", s.url).stdout)[1]
+    assert comment == f"ferry:_alex@{ppm}" and fetched (comment) == a["memory_bytes"], (comment, a)
+  for comment in ("ferry:_alex@", "ferry:_alex@0x5", "ferry:_alex@-5", "ferry:_alex@05", "ferry:_alex@1@1", "ferry:_alex@10000000000", "ferry:.alex", "ferry:"):
+    assert fetched (comment) is None, comment
 
 @claim ("the client uploads, asks, follows, and gets the same plan; exit statuses are the command's")
 def _ ():
@@ -459,8 +488,43 @@ def _ ():
   assert json.loads (out)["state"] == "done" and json.loads (out)["links"]["self"] == job
   assert job in ferry ("jobs", "--server", s.url).stdout
   assert json.loads (ferry ("jobs", job, "--result", "--server", s.url).stdout)["points"]
-  ferry ("submit", "a.json", "-k", "curves", "--with", "[1]", "--server", s.url, status=2)
   ferry ("jobs", "/v1/curves/" + "0" * 64, "--server", s.url, status=3)
+  for options in (["-k", "curves", "--with", "[1]"], ["--with", "nonsense"], ["--with", "{}"], ["-k", "nonsense"],
+                  *(["--fingerprint=" + it] for it in ("a b", "a#b", "a&b=c", ".a", "-a", "", "x" * 65))):
+    said = ferry ("submit", "a.json", *options, "--server", "http://127.0.0.1:1", status=2).stderr
+    assert said.count ("\n") == 1 and "running?" not in said, (options, said)
+  ferry ("submit", "a.json", "-k", "curves", "--with", '{"points":-1}', "--server", s.url, status=2)
+  assert ferry ("submit", "a.json", "--fingerprint", "_x", "--server", s.url).stdout.strip () == trace
+
+@claim ("submit --wait ends as the command would; a job that failed says why, and what it has not is no fault of the service")
+def _ ():
+  def wait (**members): return ferry ("submit", "a.json", "-k", "schedules", "--with", json.dumps (members), "--wait", "--server", s.url, status=1)
+  def jobs (*options, status=0): return ferry ("jobs", *options, "--server", s.url, status=status)
+  none, broken = wait (budget_bytes=1 << 20), wait (budget_bytes=1 << 50)
+  assert "no plan fits" in none.stderr and "the budget is" in broken.stderr and none.stderr.count ("\n") == broken.stderr.count ("\n") == 1
+  none, broken = (json.loads (p.stdout) for p in (none, broken))
+  assert none["state"] == "done" and broken["state"] == "failed"
+  path = broken["links"]["self"]
+  assert "{" not in jobs (path, "--log").stdout
+  for part in "--result", "--plan": assert "the budget is" in jobs (path, part, status=3).stderr
+  assert "done and has no plan" in jobs (none["links"]["self"], "--plan", status=3).stderr
+  assert jobs (none["links"]["self"], "--log").stderr == ""
+  assert "the server has no" in jobs ("/v1/schedules/" + "0" * 64, "--log", status=3).stderr
+  running = s.ask ("POST", "/v1/schedules", {**long, "seed": 8}).headers["Location"]
+  assert re.search ("is (queued|running) and has no result", jobs (running, "--result", status=3).stderr)
+  jobs (running, "--cancel")
+  for options in ([path, "--log", "--plan"], ["--log"]): jobs (*options, status=2)
+
+@claim ("jobs lists every page, and a fault of the service's own is told from one that does not answer")
+def _ ():
+  def page (n): return {"jobs": [{"kind": "curves", "id": f"{n}{i}", "state": "done"} for i in range (2)]}
+  first = "/v1/curves?limit=100"
+  pages = {f"/v1/{k}?limit=100": (200, {"jobs": []}) for k in "schedules min-memory max-batch packs comparisons what-if imports".split ()}
+  z = Pretended ({**pages, first: (200, page (1), {"Link": '</v1/more>; rel="next"'}), "/v1/more": (200, page (2), {"link": '</v1/x>; rel="prev"'})})
+  assert re.findall (r"curves/(\d+)", ferry ("jobs", "--server", z.url).stdout) == ["10", "11", "20", "21"]
+  assert [j["job"][-2:] for j in json.loads (ferry ("jobs", "--json", "--server", z.url).stdout)["jobs"]] == ["10", "11", "20", "21"]
+  for status, ours in (500, 70), (502, 69), (409, 3), (422, 3):
+    ferry ("jobs", "/v1/curves/1", "--server", Pretended ({"/v1/curves/1": (status, {"detail": "no"})}).url, status=ours)
 
 @claim ("a server that is away is one clear line")
 def _ ():

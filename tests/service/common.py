@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # What the scripts here share: a daemon of their own on a free port, requests, and claims.
-import http.client, json, os, shutil, signal, socket, subprocess, sys, tempfile, time, traceback
+import http.client, http.server, json, os, shutil, signal, socket, subprocess, sys, tempfile, threading, time, traceback
 
 FERRY = os.path.join (os.environ["builddir"], "ferry")
 PATIENCE = 120 # seconds for anything that must end
@@ -90,6 +90,21 @@ def ferry (*arguments, status=0, **more):
   return p
 
 SMALL = "alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 --device v100".split ()
+
+class Pretended:
+  # Answers paths as it was told, by status, body and headers, for what a daemon is hard to bring to.
+  def __init__ (self, answers):
+    class Handler (http.server.BaseHTTPRequestHandler):
+      def do_GET (self):
+        status, body, headers = (*answers.get (self.path, (404, {"detail": "there is nothing"})), {})[:3]
+        self.send_response (status)
+        for name, value in headers.items (): self.send_header (name, value)
+        self.end_headers ()
+        self.wfile.write (json.dumps (body).encode ())
+      def log_message (self, *_): pass
+    self.server = http.server.HTTPServer (("127.0.0.1", 0), Handler)
+    self.url = f"http://127.0.0.1:{self.server.server_port}"
+    threading.Thread (target=self.server.serve_forever, daemon=True).start ()
 
 def scratch ():
   folder = tempfile.mkdtemp ()
