@@ -149,7 +149,7 @@ static bool ask_once (client *c, const char *method, const char *path, const byt
   long status = 0;
   snprintf (url, sizeof url, "%s%s", c->url, path);
   set_up (c, method, url, body);
-  struct curl_slist *headers = headers_of (c, body, "Prefer: wait=20");
+  struct curl_slist *headers = headers_of (c, body, body ? "Prefer: wait=20" : NULL);
   curl_easy_setopt (c->curl, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_TIME, (long)ANSWER_S);

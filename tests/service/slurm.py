@@ -74,9 +74,21 @@ def _ ():
   end = time.time () + PATIENCE
   while os.listdir (cluster + "/plans"): assert time.time () < end, "a plan outlives its job"
 
+@claim ("a slowdown in the comment stands over the site's, in the shards and in the plan")
+def _ ():
+  site (slowdown_ppm=1)
+  assert "40 of a card's 80 shards" not in sbatch ("-H", "--gres=gpu:1", "--comment=ferry:alex.64").stderr
+  comment = re.search ("--comment=(.*)", ferry ("advise", "alex.64", "-s", "100%", "--server", s.url).stdout)[0]
+  job = number (sbatch ("--gres=gpu:1", comment, "--chdir", work, script='cp "$FERRY_PLAN" plan.mine'))
+  assert shown (job)["TresPerNode"] == "gres:shard:40", shown (job)
+  ended (job)
+  assert json.load (open ("plan.mine"))["budget_bytes"] == advice["memory_bytes"]
+  site ()
+
 @claim ("jobs that are no business of ferry's stay as they are")
 def _ ():
   for options in (["--gres=gpu:fake:1"], ["--gres=gpu:fake:1", "--comment=ferry:$(touch x)"], ["--gres=gpu:fake:1", "--comment=x ferry:alex.64"],
+                  *(["--gres=gpu:fake:1", "--comment=ferry:alex.64" + it] for it in ("@", "@x", "@05", "@1@1", "@1;", "@10000000000")),
                   ["--comment=ferry:alex.64"]):
     p = sbatch ("-H", *options)
     assert "ferry" not in p.stderr, p.stderr
