@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* What a published policy reaches, as text. */
+/* The answer of a published policy, as text. */
 #ifndef FERRY_CLI_EXPLAIN_POLICY_H
 #define FERRY_CLI_EXPLAIN_POLICY_H
 

@@ -135,9 +135,8 @@ const cli_command command_submit = {
       "file. With --kind it also asks for a job and prints its path. Asking twice is asking "
       "once: the same question has the same answer there.\n"
       "With --wait the exit status is that of the command that was asked for: 1 where nothing "
-      "fits. "
-      "It is 1 too where the job failed; the reason is on standard error. It is 69 where no server "
-      "answers, after some tries.\n",
+      "fits. It is 1 too where the job failed; the reason is on standard error. It is 69 where no "
+      "server answers, after some tries.\n",
   .options = options,
   .json = true,
   .run = run,
