@@ -9,14 +9,14 @@
 
 /* The host's free memory is another in each run, which would make each request another job. No plan
    takes as much as all tensors twice, so that stands for more; less is rounded down by an eighth at
-   most. */
-static int64_t host_asked (const trace *t, int64_t host_bytes) {
+   most, unless it was asked for. */
+static int64_t host_asked (const call *c, const trace *t, int64_t host_bytes) {
   int64_t most = 0, unit = 1;
   for (int32_t i = 0; i < t->n_tensors; i++)
     most += 2 * t->tensors[i].bytes;
   if (most <= host_bytes)
     return most;
-  while (host_bytes / unit >= 16)
+  while (!call_text (c, "host") && host_bytes / unit >= 16)
     unit *= 2;
   return host_bytes / unit * unit;
 }
@@ -26,7 +26,7 @@ static bool make_request (call *c, const char *id, const trace *t, const solve_o
                           bytes *out) {
   json_writer w;
   device asked = *o->device;
-  int64_t host_bytes = host_asked (t, o->host_bytes);
+  int64_t host_bytes = host_asked (c, t, o->host_bytes);
   asked.host_bytes = host_bytes;
   json_begin (&w, 0);
   json_open_object (&w);
