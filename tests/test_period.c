@@ -106,6 +106,63 @@ START_TEST (the_longest_stretch_is_found_again_in_a_whole_record) {
 }
 END_TEST
 
+/* Up a chain and down again; every tensor is freed behind the op that used it last. */
+static void chain (int64_t lasting, int length) {
+  int64_t x[32];
+  for (int i = 0; i < length; i++) {
+    x[i] = allocate (100);
+    op (1, 0, i ? x[i - 1] : lasting, x[i]);
+  }
+  for (int i = length - 1; i >= 0; i--) {
+    op (2, 1, x[i], lasting);
+    beats_release (&b, x[i]);
+  }
+}
+
+START_TEST (steps_that_are_nearly_alike_are_one) {
+  static const int lengths[] = { 12, 11, 10 };
+  int64_t w = allocate (50), first, end;
+  for (int i = 0; i < 250; i++)
+    op (9, 7, w, -1);
+  for (int i = 0; i < 12; i++)
+    chain (w, lengths[i % 3]);
+  ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
+  ck_assert_int_eq (end - first, 3 * (12 + 11 + 10));
+}
+END_TEST
+
+START_TEST (a_free_behind_the_last_op_is_known_a_step_later) {
+  int64_t w = allocate (50), first, end;
+  for (int i = 0; i < 40; i++)
+    op (9, 7, w, -1);
+  for (int i = 0; i < 3; i++) {
+    int64_t x = allocate (100), y = allocate (100);
+    op (1, 0, w, x);
+    op (2, 1, x, y);
+    if (i < 2) {
+      beats_release (&b, x);
+      beats_release (&b, y);
+    }
+  }
+  ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
+  ck_assert_int_eq (end, b.n - 4);
+  ck_assert_int_eq (first, b.n - 8);
+}
+END_TEST
+
+START_TEST (what_is_freed_at_the_end_of_all_has_lasted) {
+  int64_t w = allocate (50), first, end;
+  for (int i = 0; i < 12; i++)
+    op (9, 7, w, -1);
+  for (int i = 0; i < 8; i++)
+    step (w);
+  beats_release (&b, w);
+  beats_rewind (&b);
+  ck_assert_int_eq (beats_step (&b, &first, &end), BEATS_CUT);
+  ck_assert_int_eq (end - first, 5);
+}
+END_TEST
+
 int main (void) {
   const suite_row rows[] = {
     { a_step_is_found_when_it_comes_twice, 0, 0 },
@@ -113,6 +170,9 @@ int main (void) {
     { a_part_of_a_longer_step_is_not_the_step, 0, 0 },
     { what_the_next_step_replaces_leaves_no_place_to_begin, 0, 0 },
     { the_longest_stretch_is_found_again_in_a_whole_record, 0, 0 },
+    { steps_that_are_nearly_alike_are_one, 0, 0 },
+    { a_free_behind_the_last_op_is_known_a_step_later, 0, 0 },
+    { what_is_freed_at_the_end_of_all_has_lasted, 0, 0 },
     { NULL, 0, 0 },
   };
   return suite_run_rows ("period", rows, make, drop, 20);

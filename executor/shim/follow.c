@@ -95,20 +95,34 @@ static void wait_for_answer (shim *s) {
     nanosleep (&moment, NULL);
 }
 
-/* Something repeats that no plan is followed for. */
+/* A step of that length ends, and may be worth a plan: one that is there already is entered again
+   without a new one. */
+static bool is_due (const shim *s, const repeat *r) {
+  const follow *f = s->follow;
+  int64_t n = record_beats (s)->n;
+  return r->period > 0 && r->run >= r->period && (r->run % r->period == 0 || f->look) &&
+         f->told < MOST_STEPS_TOLD && n >= f->next_ask &&
+         record_evictions (s, n - r->period) != s->block->seen.evictions &&
+         !(plans_have (&f->plans, r->period) && r->run < 3 * r->period);
+}
+
+/* Something repeats that no plan is followed for. A longer step is looked at where there is no plan
+   of a short one. */
 static void look_for_step (shim *s) {
   follow *f = s->follow;
   const beats *b = record_beats (s);
+  beats_answer a = BEATS_NO;
   int64_t first, end;
-  if (b->period == 0 || b->run < b->period || (b->run % b->period != 0 && !f->look) ||
-      record_evictions (s, b->n - b->period) == s->block->seen.evictions ||
-      f->told >= MOST_STEPS_TOLD || b->n < f->next_ask)
+  bool near = is_due (s, &b->near), far = f->plans.n == 0 && is_due (s, &b->far);
+  if (!near && !far)
     return;
-  if (plans_have (&f->plans, b->period) && b->run < 3 * b->period)
-    return; /* it is entered again without a new one */
   f->look = false;
-  beats_answer a = beats_step (b, &first, &end);
-  f->wraps = a == BEATS_WRAP && b->run > 3 * b->period && b->period > 16;
+  if (near) {
+    a = beats_step_of (b, &b->near, &first, &end);
+    f->wraps = a == BEATS_WRAP && b->near.run > 3 * b->near.period && b->near.period > 16;
+  }
+  if (far && a != BEATS_CUT)
+    a = beats_step_of (b, &b->far, &first, &end);
   if (a != BEATS_CUT || !record_step (s, first, end, s->block->step_wanted + 1))
     return;
   f->asked = step_take (b, first, end);

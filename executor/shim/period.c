@@ -5,6 +5,10 @@
 #include <string.h>
 
 enum { LAST = 1 << 16, SURE = 4, CONTEXT = 8 };
+/* Long contexts: their beats, and how many beats pass between two looks. */
+enum { FAR_LAST_BITS = 14, FAR_PAUSE = 16 };
+static const int64_t far_context[BEATS_SCALES] = { 64, 512, 4096 };
+static const uint64_t mixer = 0x9e3779b97f4a7c15u;
 
 bool beats_new (beats *b, int64_t capacity, int64_t refs, int64_t lives) {
   *b = (beats){ .capacity = capacity, .refs_capacity = refs, .lives_capacity = lives };
@@ -12,7 +16,10 @@ bool beats_new (beats *b, int64_t capacity, int64_t refs, int64_t lives) {
   b->refs = calloc ((size_t)refs, sizeof *b->refs);
   b->lives = calloc ((size_t)lives, sizeof *b->lives);
   b->last = calloc (LAST, sizeof *b->last);
-  return b->at != NULL && b->refs != NULL && b->lives != NULL && b->last != NULL;
+  bool far = true;
+  for (int k = 0; k < BEATS_SCALES; k++)
+    far = (b->far_last[k] = calloc ((size_t)1 << FAR_LAST_BITS, sizeof *b->last)) != NULL && far;
+  return b->at != NULL && b->refs != NULL && b->lives != NULL && b->last != NULL && far;
 }
 
 void beats_free (beats *b) {
@@ -20,6 +27,8 @@ void beats_free (beats *b) {
   free (b->refs);
   free (b->lives);
   free (b->last);
+  for (int k = 0; k < BEATS_SCALES; k++)
+    free (b->far_last[k]);
   free (b->name_last);
   free (b->name_gap);
 }
@@ -59,51 +68,108 @@ static bool is_kept (const beats *b, int64_t i) {
          b->n_refs - beats_at (b, i)->first_ref < b->refs_capacity;
 }
 
-static void note_best (beats *b) {
-  if (b->run < b->period || b->run + b->period <= b->best_run + b->best_period)
+static void note_best (const beats *b, const repeat *r, repeat *best, int64_t *best_n) {
+  if (r->run < r->period || r->run + r->period <= best->run + best->period)
     return;
-  b->best_n = b->n;
-  b->best_run = b->run;
-  b->best_period = b->period;
-}
-
-void beats_rewind (beats *b) {
-  b->n = b->best_n;
-  b->run = b->best_run;
-  b->period = b->best_period;
-  b->n_names = 0;
+  *best = *r;
+  *best_n = b->n;
 }
 
 /* A beat with those before it: one alone comes too often to say where it was last. */
 static uint64_t context_of (const beats *b, int64_t i) {
   uint64_t h = 0;
   for (int64_t k = i - CONTEXT + 1 > 0 ? i - CONTEXT + 1 : 0; k <= i; k++) {
-    h = (h ^ beats_at (b, k)->token) * 0x9e3779b97f4a7c15u;
+    h = (h ^ beats_at (b, k)->token) * mixer;
     h ^= h >> 29;
   }
   return h;
 }
 
-static void look_for_period (beats *b) {
+static bool goes_on (const beats *b, repeat *r) {
   int64_t i = b->n - 1;
-  int64_t *last = &b->last[context_of (b, i) % LAST];
-  int64_t before = *last - 1;
-  *last = i + 1;
-  if (b->period > 0 && is_kept (b, i - b->period) && beats_same (b, i, i - b->period)) {
-    b->run++;
-    note_best (b);
-    return;
-  }
-  b->period = b->run = 0;
+  bool same = r->period > 0 && is_kept (b, i - r->period) && beats_same (b, i, i - r->period);
+  r->run = same ? r->run + 1 : 0;
+  r->period = same ? r->period : 0;
+  return same;
+}
+
+/* The newest beat may repeat that one. */
+static void look_back (const beats *b, int64_t before, repeat *r) {
+  int64_t i = b->n - 1;
+  *r = (repeat){ 0 };
   if (before < 0 || 2 * (i - before) >= b->capacity)
     return;
-  b->period = i - before;
-  while (b->run < b->period && is_kept (b, i - b->run - b->period) &&
-         beats_same (b, i - b->run, i - b->run - b->period))
-    b->run++;
-  if (b->run == 0)
-    b->period = 0;
-  note_best (b);
+  r->period = i - before;
+  while (r->run < r->period && is_kept (b, i - r->run - r->period) &&
+         beats_same (b, i - r->run, i - r->run - r->period))
+    r->run++;
+  if (r->run == 0)
+    r->period = 0;
+}
+
+static void look_near (beats *b) {
+  int64_t i = b->n - 1, *last = &b->last[context_of (b, i) % LAST], before = *last - 1;
+  *last = i + 1;
+  if (!goes_on (b, &b->near))
+    look_back (b, before, &b->near);
+  note_best (b, &b->near, &b->best_near, &b->best_near_n);
+}
+
+/* The hash of the last beats of a long context: the newest comes in, the oldest goes. */
+static int64_t *far_place (beats *b, int k) {
+  int64_t i = b->n - 1, left = i - far_context[k];
+  uint64_t *h = &b->far_hash[k], out = mixer;
+  *h = (*h + beats_at (b, i)->token) * mixer;
+  if (left < 0)
+    return NULL;
+  for (int64_t n = far_context[k]; n > 1; n /= 2) /* a power of two: squared so often */
+    out *= out;
+  *h -= beats_at (b, left)->token * out * mixer;
+  return &b->far_last[k][(*h * mixer) >> (64 - FAR_LAST_BITS)];
+}
+
+/* The longest context that was there before says most. */
+static void look_far (beats *b) {
+  int64_t i = b->n - 1, before[BEATS_SCALES];
+  bool known = goes_on (b, &b->far);
+  for (int k = 0; k < BEATS_SCALES; k++) {
+    int64_t *last = 2 * far_context[k] < b->capacity ? far_place (b, k) : NULL;
+    before[k] = last ? *last - 1 : -1;
+    if (last)
+      *last = i + 1;
+  }
+  if (!known && i - b->far_looked >= FAR_PAUSE) {
+    b->far_looked = i;
+    for (int k = BEATS_SCALES - 1; k >= 0 && b->far.run < far_context[0]; k--)
+      look_back (b, before[k], &b->far);
+  }
+  note_best (b, &b->far, &b->best_far, &b->best_far_n);
+}
+
+static void look_for_period (beats *b) {
+  look_near (b);
+  look_far (b);
+}
+
+/* From now on the record ends there. */
+static void go_back (beats *b, int64_t n, const repeat *r) {
+  b->n = n;
+  b->near = *r;
+  b->far = (repeat){ 0 };
+  b->n_names = 0;
+}
+
+void beats_rewind (beats *b) {
+  int64_t first, end;
+  b->all = b->n;
+  if (b->best_near.period > 0)
+    go_back (b, b->best_near_n, &b->best_near);
+  if (b->best_far.period == 0 ||
+      (b->best_near.period > 0 && beats_step (b, &first, &end) == BEATS_CUT))
+    return;
+  go_back (b, b->best_far_n, &b->best_far);
+  if (beats_step (b, &first, &end) != BEATS_CUT && b->best_near.period > 0)
+    go_back (b, b->best_near_n, &b->best_near);
 }
 
 static bool note_name (beats *b, int32_t name) {
@@ -157,12 +223,12 @@ bool beats_op (beats *b, beat e, const int64_t *refs) {
 
 /* A function that comes back after longer than these steps, is not in them and is about to, says
    that they are parts of a longer one; but not for ever. */
-static bool misses_function (const beats *b) {
-  if (b->run >= SURE * b->period)
+static bool misses_function (const beats *b, const repeat *r) {
+  if (r->run >= SURE * r->period)
     return false;
   for (int32_t k = 0; k < b->n_names; k++) {
     int64_t since = b->n - b->name_last[k];
-    if (b->name_gap[k] > b->period && since > b->period && since < 2 * b->name_gap[k])
+    if (b->name_gap[k] > r->period && since > r->period && since < 2 * b->name_gap[k])
       return true;
   }
   return false;
@@ -175,56 +241,79 @@ static bool has_op (const beats *b, int64_t first, int64_t end) {
   return false;
 }
 
+/* The free of a tensor as the step sees it. In a whole record there may be a last repetition, and
+   behind it the program gives up what lasts: that is no part of it. */
+static int64_t freed (const beats *b, const life *l, int64_t period) {
+  bool later = l->freed > b->n; /* not known yet */
+  bool last = b->all > 0 && l->freed == b->n && l->born < b->n - 2 * period;
+  return later || last ? -1 : l->freed;
+}
+
+static bool is_alive (const beats *b, const life *l, int64_t period, int64_t i) {
+  int64_t end = freed (b, l, period);
+  return l->born < i && (end < 0 || end > i);
+}
+
 /* How many bytes that do not last are live before each of the last `period` beats and after the
    last: added at a begin, taken off at an end. */
-static bool mark_wraps (const beats *b, int64_t *delta, int64_t first, int64_t end) {
+static void mark_wraps (const beats *b, int64_t period, int64_t *delta, int64_t first,
+                        int64_t end) {
   int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
-    int64_t freed = l->freed > b->n ? -1 : l->freed; /* later frees are not known yet */
-    bool lasts = l->born < first - b->period && freed < 0;
-    if (lasts || (freed >= 0 && freed <= first - b->period))
+    int64_t gone = freed (b, l, period);
+    bool lasts = l->born < first - period && gone < 0;
+    if (lasts || (gone >= 0 && gone <= first - period))
       continue;
     int64_t low = l->born + 1 > first ? l->born + 1 : first;
-    int64_t high = freed < 0 || freed > end + 1 ? end + 1 : freed;
+    int64_t high = gone < 0 || gone > end + 1 ? end + 1 : gone;
     if (low < high) {
       delta[low - first] += l->bytes;
       delta[high - first] -= l->bytes;
     }
   }
-  return true;
 }
 
-/* The same tensors are there at both ends of a step. */
-static bool is_closed (const beats *b, int64_t first, int64_t end) {
+/* The same tensors are there at both ends of a step; and, with `stay`, until the last beat. */
+static bool is_closed (const beats *b, int64_t period, int64_t first, int64_t end, bool stay) {
   int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
-    if (life_at (l, first) != life_at (l, end))
+    bool there = is_alive (b, l, period, end);
+    if (is_alive (b, l, period, first) != there ||
+        (stay && there && !is_alive (b, l, period, b->n)))
       return false;
   }
   return true;
 }
 
-beats_answer beats_step (const beats *b, int64_t *first, int64_t *end) {
-  int64_t p = b->period;
-  if (p == 0 || b->run < p || !has_op (b, b->n - p, b->n) || misses_function (b))
+beats_answer beats_step_of (const beats *b, const repeat *r, int64_t *first, int64_t *end) {
+  int64_t p = r->period;
+  if (p == 0 || r->run < p || !has_op (b, b->n - p, b->n) || misses_function (b, r))
     return BEATS_NO;
   int64_t from = b->n - p + 1, sum = 0;
   int64_t *delta = calloc ((size_t)p + 3, sizeof *delta);
-  if (delta == NULL || !mark_wraps (b, delta, from, b->n)) {
-    free (delta);
+  if (delta == NULL)
     return BEATS_NO;
-  }
-  beats_answer answer = BEATS_WRAP;
-  for (int64_t i = 0; i < p && answer == BEATS_WRAP; i++) {
+  mark_wraps (b, p, delta, from, b->n);
+  *end = -1;
+  for (int64_t i = 0; i < p && *end < 0; i++) {
     sum += delta[i];
-    if (sum == 0 && is_closed (b, from + i - p, from + i)) {
-      *first = from + i - p;
+    if (sum == 0 && is_closed (b, p, from + i - p, from + i, false))
       *end = from + i;
-      answer = BEATS_CUT;
-    }
   }
   free (delta);
-  return answer;
+  /* behind the newest beat a tensor may be about to be freed: one period before, that is known */
+  if (*end < 0 && is_closed (b, p, b->n - 2 * p, b->n - p, true))
+    *end = b->n - p;
+  *first = *end - p;
+  return *end < 0 ? BEATS_WRAP : BEATS_CUT;
+}
+
+beats_answer beats_step (const beats *b, int64_t *first, int64_t *end) {
+  beats_answer near = beats_step_of (b, &b->near, first, end);
+  if (near == BEATS_CUT)
+    return near;
+  beats_answer far = beats_step_of (b, &b->far, first, end);
+  return far == BEATS_CUT || near == BEATS_NO ? far : near;
 }

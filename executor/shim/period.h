@@ -22,6 +22,13 @@ typedef struct life {
   bool pinned;
 } life;
 
+/* The last `run` beats are those of `period` before; 0: none. */
+typedef struct repeat {
+  int64_t period, run;
+} repeat;
+
+enum { BEATS_SCALES = 3 };
+
 /* The newest are kept: capacities are powers of two, rows are found by their number. */
 typedef struct beats {
   beat *at;
@@ -30,11 +37,18 @@ typedef struct beats {
   int64_t n_refs, refs_capacity;
   life *lives;
   int64_t n_lives, lives_capacity;
-  int64_t *last;                 /* by a token's low bits: one more than its newest beat */
+  int64_t *last; /* by what the last few beats were: one more than the newest beat behind them */
+  int64_t *far_last[BEATS_SCALES]; /* the same of more, and of many more */
+  uint64_t far_hash[BEATS_SCALES];
+  int64_t far_looked;            /* the beat of the last look */
   int64_t *name_last, *name_gap; /* the newest beat of each, and the longest time between two */
   int32_t n_names;
-  int64_t period, run; /* the last `run` beats are those of `period` before; 0: none */
-  int64_t best_n, best_period, best_run; /* of the longest stretch that repeated itself */
+  /* By the nearest beats that are alike, and by the nearest long stretch: a step that is made of
+     others, nearly alike, only shows by that. */
+  repeat near, far;
+  int64_t best_near_n, best_far_n; /* of the longest stretches that repeated themselves */
+  repeat best_near, best_far;
+  int64_t all; /* of a record that was gone back in: its beats; else 0 */
 } beats;
 
 /* Room for so many of each. false: no memory. */
@@ -65,6 +79,7 @@ typedef enum beats_answer {
 
 /* The last whole step, cut where all live tensors outlast it. */
 beats_answer beats_step (const beats *b, int64_t *first, int64_t *end);
+beats_answer beats_step_of (const beats *b, const repeat *r, int64_t *first, int64_t *end);
 /* Back to the end of the longest stretch that repeated itself, for who has the whole record. */
 void beats_rewind (beats *b);
 /* Is an allocation there at the moment before beat `i`? */

@@ -30,16 +30,17 @@ static bool find_step (const steps *s, int64_t *first, int64_t *end, error *err)
   beats_answer a = beats_step (&s->beats, first, end);
   if (a == BEATS_CUT)
     return true;
-  if (a == BEATS_WRAP)
+  const beats *b = &s->beats;
+  if (a == BEATS_WRAP && 2 * (b->near.run + b->near.period) > b->all)
     return error_set (
         err, ERR_infeasible,
         "the program repeats itself every %lld beats, but at every moment of a step a "
         "tensor is alive that the next step replaces; free it before the next is made",
-        (long long)s->beats.period);
+        (long long)b->near.period);
   return error_set (
       err, ERR_infeasible,
-      "no step is repeated at the program's end: %lld ops, none of which come twice in "
-      "the same order; let it run for more steps, or leave out --steps",
+      "no step is repeated: the program made %lld ops, and for most of them none before does the "
+      "same with the same tensors; let it run for more steps",
       (long long)s->n_ops);
 }
 

@@ -159,7 +159,7 @@ bool steps_read (const char *path, arena *a, steps *out, error *err) {
     out->times[i].ns = -1;
   good = good && fill (out, r, a, err);
   bytes_free (&text);
-  if (good && !out->cut && out->beats.best_period > 0)
+  if (good && !out->cut && (out->beats.best_near.period > 0 || out->beats.best_far.period > 0))
     beats_rewind (&out->beats);
   if (!good)
     steps_close (out);
