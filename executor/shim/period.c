@@ -5,8 +5,9 @@
 #include <string.h>
 
 enum { LAST = 1 << 16, SURE = 4, CONTEXT = 8 };
-/* Long contexts: their beats, and how many beats pass between two looks. */
-enum { FAR_LAST_BITS = 14, FAR_PAUSE = 16 };
+/* Long contexts: how many beats pass between two looks, and how many that repeat themselves without
+   them make them needless. */
+enum { FAR_LAST_BITS = 14, FAR_PAUSE = 16, FAR_IDLE = 8192 };
 static const int64_t far_context[BEATS_SCALES] = { 64, 512, 4096 };
 static const uint64_t mixer = 0x9e3779b97f4a7c15u;
 
@@ -17,8 +18,12 @@ bool beats_new (beats *b, int64_t capacity, int64_t refs, int64_t lives) {
   b->lives = calloc ((size_t)lives, sizeof *b->lives);
   b->last = calloc (LAST, sizeof *b->last);
   bool far = true;
-  for (int k = 0; k < BEATS_SCALES; k++)
+  for (int k = 0; k < BEATS_SCALES; k++) {
+    b->far_gone[k] = mixer;
+    for (int64_t n = 0; n < far_context[k]; n++)
+      b->far_gone[k] *= mixer;
     far = (b->far_last[k] = calloc ((size_t)1 << FAR_LAST_BITS, sizeof *b->last)) != NULL && far;
+  }
   return b->at != NULL && b->refs != NULL && b->lives != NULL && b->last != NULL && far;
 }
 
@@ -118,13 +123,11 @@ static void look_near (beats *b) {
 /* The hash of the last beats of a long context: the newest comes in, the oldest goes. */
 static int64_t *far_place (beats *b, int k) {
   int64_t i = b->n - 1, left = i - far_context[k];
-  uint64_t *h = &b->far_hash[k], out = mixer;
+  uint64_t *h = &b->far_hash[k];
   *h = (*h + beats_at (b, i)->token) * mixer;
-  if (left < 0)
+  if (left < b->far_since)
     return NULL;
-  for (int64_t n = far_context[k]; n > 1; n /= 2) /* a power of two: squared so often */
-    out *= out;
-  *h -= beats_at (b, left)->token * out * mixer;
+  *h -= beats_at (b, left)->token * b->far_gone[k];
   return &b->far_last[k][(*h * mixer) >> (64 - FAR_LAST_BITS)];
 }
 
@@ -148,7 +151,13 @@ static void look_far (beats *b) {
 
 static void look_for_period (beats *b) {
   look_near (b);
-  look_far (b);
+  if (b->near.run < FAR_IDLE || b->near.run < SURE * b->near.period) {
+    look_far (b);
+    return;
+  }
+  b->far = (repeat){ 0 };
+  b->far_since = b->n;
+  memset (b->far_hash, 0, sizeof b->far_hash);
 }
 
 /* From now on the record ends there. */

@@ -38,9 +38,9 @@ typedef struct beats {
   life *lives;
   int64_t n_lives, lives_capacity;
   int64_t *last; /* by what the last few beats were: one more than the newest beat behind them */
-  int64_t *far_last[BEATS_SCALES]; /* the same of more, and of many more */
-  uint64_t far_hash[BEATS_SCALES];
-  int64_t far_looked;            /* the beat of the last look */
+  int64_t *far_last[BEATS_SCALES];                         /* the same of more, and of many more */
+  uint64_t far_hash[BEATS_SCALES], far_gone[BEATS_SCALES]; /* the weight of a beat that goes */
+  int64_t far_since, far_looked; /* the first beat in the hashes; that of the last look */
   int64_t *name_last, *name_gap; /* the newest beat of each, and the longest time between two */
   int32_t n_names;
   /* By the nearest beats that are alike, and by the nearest long stretch: a step that is made of
