@@ -49,6 +49,9 @@ habit() { # NAME
     same "$1" --wait --budget 1000KiB -- "$programs/habits" "$kernels" 20 "$1" || return 1
   case $1 in churn | shapes) ;; *) foreseen "$1" ;; esac
 }
+weights() { # a tensor whose address is on the device keeps its place, and the rest is planned
+  habit weights && [ "$(figure planned_steps weights)" -ge 10 ] && ! grep 'cannot be entered' weights.err
+}
 every_third() { # the plan in the end is of three steps
   plain accumulate "$programs/habits" "$kernels" 36 accumulate &&
     same accumulate --wait --budget 1000KiB --keep-trace third.json -- "$programs/habits" "$kernels" 36 accumulate &&
@@ -229,6 +232,7 @@ claim "a convolution net says the same at 90, 70, 50 % and at its floor, as fast
 for it in streams churn pointers unified unaligned shapes accumulate workers; do
   claim "a program of the habit \`$it\` says the same" habit $it
 done
+claim "a step with addresses of what lasts is planned" weights
 claim "a step that repeats every third time is planned as one" every_third
 claim "several plans are kept, each entered again when its step comes back" two_plans
 claim "an unseen use is named" named

@@ -25,18 +25,6 @@ void plans_drop (shim *s, plans *all, const step *p) {
   step_free (gone);
 }
 
-/* Granules are chunks, but for those of small tensors. */
-static bool give_chunks (shim *s, step *p) {
-  while (chunk_new (s) != NONE) {
-  }
-  p->chunk_of = calloc ((size_t)p->granules + 1, sizeof *p->chunk_of);
-  int32_t n = 0;
-  for (int32_t c = 0; p->chunk_of != NULL && c < s->n_chunks && n < p->granules; c++)
-    if (!s->chunks[c].small)
-      p->chunk_of[n++] = c;
-  return p->chunk_of != NULL && n == p->granules;
-}
-
 static int32_t tensor_numbered (const shim *s, int64_t number) {
   for (int32_t t = 0; t < s->n_tensors; t++)
     if (s->tensors[t].live && s->tensors[t].number == number)
@@ -54,6 +42,48 @@ static bool bind_lasting (const shim *s, step *p) {
       p->tensors[k].slot = t;
     }
   return true;
+}
+
+/* A tensor that must stay is where it is: its granules are the chunks that it has. */
+static void give_own_chunks (const shim *s, step *p, bool *given) {
+  for (int32_t k = 0; k < p->n_tensors; k++) {
+    const step_tensor *x = &p->tensors[k];
+    if (!x->lasts || x->homes == NULL || !s->tensors[x->slot].escaped)
+      continue;
+    for (int32_t i = 0; i < x->pages; i++) {
+      int32_t c = s->pages[s->tensors[x->slot].first_page + i].chunk;
+      if (c == NONE || given[c] || p->chunk_of[x->homes[i]] != NONE)
+        continue;
+      p->chunk_of[x->homes[i]] = c;
+      given[c] = true;
+    }
+  }
+}
+
+/* Granules are chunks, but for those of small tensors. */
+static bool give_chunks (shim *s, step *p) {
+  while (chunk_new (s) != NONE) {
+  }
+  bool *given = calloc ((size_t)s->n_chunks + 1, sizeof *given);
+  p->chunk_of = calloc ((size_t)p->granules + 1, sizeof *p->chunk_of);
+  if (given == NULL || p->chunk_of == NULL) {
+    free (given);
+    return false;
+  }
+  for (int32_t g = 0; g < p->granules; g++)
+    p->chunk_of[g] = NONE;
+  give_own_chunks (s, p, given);
+  int32_t g = 0;
+  for (int32_t c = 0; c < s->n_chunks && g < p->granules; c++) {
+    while (g < p->granules && p->chunk_of[g] != NONE)
+      g++;
+    if (g < p->granules && !s->chunks[c].small && !given[c])
+      p->chunk_of[g++] = c;
+  }
+  while (g < p->granules && p->chunk_of[g] != NONE)
+    g++;
+  free (given);
+  return g == p->granules;
 }
 
 static bool is_same_step (const step *p, const step *q) {
@@ -75,7 +105,7 @@ bool plans_add (shim *s, plans *all, step *p) {
       oldest = all->kept[i]->good_beat < oldest->good_beat ? all->kept[i] : oldest;
     plans_drop (s, all, oldest);
   }
-  if (!give_chunks (s, p) || !bind_lasting (s, p)) {
+  if (!bind_lasting (s, p) || !give_chunks (s, p)) {
     step_free (p);
     return false;
   }

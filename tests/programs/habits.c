@@ -5,6 +5,7 @@
    pointers    an array of addresses, copied to the device
    unified     the same by a copy that names the host as if it were the device
    unaligned   the same from an address of the host that is no multiple of eight
+   weights     an array of the addresses of tensors that last, as an optimizer of all has it
    shapes      every seventh step has another batch
    accumulate  the weights change in every third step only
    workers     forks children that do no GPU work, in the middle of it
@@ -166,6 +167,18 @@ static void unaligned (habits *h) {
   lists (h, UNALIGNED);
 }
 
+static void weights (habits *h) {
+  gpu *g = &h->g;
+  CUdeviceptr list[2] = { h->kept[9], h->kept[11] }, array = gpu_alloc (g, 8, NULL);
+  long n = 2;
+  for (int i = 0; i < g->steps; i++) {
+    copy_list (g, array, list, sizeof list, BY_KIND);
+    chain (h, 9, N, NULL);
+    LAUNCH (g, "add_all", NULL, N, &h->kept[0], &array, &n);
+    say (h, i, NULL);
+  }
+}
+
 static void shapes (habits *h) {
   for (int i = 0; i < h->g.steps; i++) {
     chain (h, i % 7 == 6 ? 9 : 12, i % 7 == 6 ? N / 2 : N, NULL);
@@ -273,11 +286,12 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (habits *h);
-  } all[] = { { "streams", streams },       { "churn", churn },         { "pointers", pointers },
-              { "unified", unified },       { "unaligned", unaligned }, { "shapes", shapes },
-              { "accumulate", accumulate }, { "workers", workers },     { "hidden", hidden },
-              { "perturbed", perturbed },   { "phases", phases },       { "launches", launches },
-              { "races", races },           { "leaves", leaves },       { "aborts", aborts } };
+  } all[] = { { "streams", streams },   { "churn", churn },           { "pointers", pointers },
+              { "unified", unified },   { "unaligned", unaligned },   { "weights", weights },
+              { "shapes", shapes },     { "accumulate", accumulate }, { "workers", workers },
+              { "hidden", hidden },     { "perturbed", perturbed },   { "phases", phases },
+              { "launches", launches }, { "races", races },           { "leaves", leaves },
+              { "aborts", aborts } };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
