@@ -166,9 +166,9 @@ typedef enum ferry_recompute {
 
 /* Granules that are mapped, one arena in which each stay is one stretch, or whichever is better. */
 typedef enum ferry_placement {
+  FERRY_PLACEMENT_AUTO, /* no plan's own: one of the others */
   FERRY_PLACEMENT_GRANULES,
-  FERRY_PLACEMENT_ARENA,
-  FERRY_PLACEMENT_AUTO
+  FERRY_PLACEMENT_ARENA
 } ferry_placement;
 
 typedef enum ferry_op_order {

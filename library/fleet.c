@@ -6,9 +6,14 @@
 
 #include <stdlib.h>
 
+#include "base/order.h"
+
 #include "solver/fleet/cards.h"
 #include "solver/fleet/curve.h"
 #include "solver/fleet/needs.h"
+#include "trace/summary.h"
+
+#define MOST_BYTES ((int64_t)1 << 53)
 
 struct ferry_curve {
   arena *arena;
@@ -22,31 +27,52 @@ struct ferry_packing {
   cards_answer answer;
 };
 
+/* All that a search of one budget takes, but for what no curve has. */
+static bool suits_a_curve (const ferry_options *x, error *err) {
+  return (!x->noise_percent && !x->same_places) ||
+         error_set (err, ERR_usage, "noise_percent and same_places are for one budget: solve it");
+}
+
 static curve_options curve_ask (const ferry_options *x, const ask *q, const trace *t) {
   return (curve_options){ .device = &q->device,
                           .host_bytes = q->options.host_bytes,
                           .limit_ticks = q->options.limit_ticks,
                           .gap_ppm = q->options.gap_ppm,
-                          .reserve_ppm = reserve_ppm (t),
+                          .reserve_ppm = x->has_reserve ? 0 : reserve_ppm (t),
+                          .reserve_bytes = x->has_reserve ? x->reserve_bytes : 0,
                           .seed = q->options.seed,
                           .level = q->options.level,
                           .allowed = library_allowed (x, t),
+                          .placement = library_places (x),
                           .log = q->options.log,
                           .stop = q->options.stop,
                           .stop_context = q->options.stop_context };
+}
+
+static bool are_possible (const int64_t *budgets, int n, error *err) {
+  for (int i = 0; i < n; i++)
+    if (budgets[i] <= 0 || budgets[i] > MOST_BYTES)
+      return error_set (err, ERR_usage, "budget %d is %lld bytes: 1 to 2^53", i,
+                        (long long)budgets[i]);
+  return true;
 }
 
 static bool budgets_of (const ferry_trace *t, const curve_options *o, const int64_t **budgets,
                         int *n, arena *a, error *err) {
   int64_t floor, peak, *made;
   int32_t count;
+  summary s;
   if (*n < 1 || *n > 512)
     return error_set (err, ERR_usage, "%d budgets: 1 to 512", *n);
   if (*budgets)
-    return true;
+    return are_possible (*budgets, *n, err);
   if (!curve_range (t->trace, o->device, a, &floor, &peak, err) ||
-      !curve_even (reserve_onto (floor, o->reserve_ppm), reserve_onto (peak, o->reserve_ppm),
-                   o->device->granule_bytes, *n < 2 ? 2 : *n, a, &made, &count, err))
+      !summary_of (t->trace, a, &s, err))
+    return false;
+  if (o->allowed.sections != SECTIONS_OFF)
+    floor = min_of (floor, s.floor_sections_bytes);
+  if (!curve_even (curve_gross (o, floor), curve_gross (o, peak), o->device->granule_bytes,
+                   *n < 2 ? 2 : *n, a, &made, &count, err))
     return false;
   *budgets = made;
   *n = count;
@@ -59,7 +85,8 @@ ferry_curve *ferry_curve_of (const ferry_trace *t, const ferry_options *o, const
   ask q;
   library_speaker speaker;
   ferry_curve *c = NULL;
-  if (library_ask (t, o, &speaker, &q, &err) && !(c = calloc (1, sizeof *c)))
+  if (library_ask (t, o, &speaker, &q, &err) && suits_a_curve (&speaker.options, &err) &&
+      !(c = calloc (1, sizeof *c)))
     error_memory (&err);
   if (c && (c->arena = library_arena (&err))) {
     curve_options how = curve_ask (&speaker.options, &q, t->trace);
@@ -145,7 +172,9 @@ ferry_plan *ferry_min_memory (const ferry_trace *t, const ferry_options *o, int6
   library_speaker speaker;
   min_memory m;
   ferry_plan *p = NULL;
-  arena *a = library_ask (t, o, &speaker, &q, &err) ? library_arena (&err) : NULL;
+  arena *a = library_ask (t, o, &speaker, &q, &err) && suits_a_curve (&speaker.options, &err)
+                 ? library_arena (&err)
+                 : NULL;
   if (a && (slowdown_ppm < 0 || slowdown_ppm > 100000000))
     error_set (&err, ERR_usage, "a slowdown of %lld millionths", (long long)slowdown_ppm);
   else if (a) {
@@ -177,9 +206,14 @@ static bool pack_into (ferry_packing *p, const ferry_trace *const *jobs,
     if (!library_given (cards[i], "a card", err))
       return false;
     at[i] = cards[i]->device;
+    if (x->budget_bytes > at[i].memory_bytes - at[i].reserved_bytes)
+      return error_set (err, ERR_usage, "the budget is %lld bytes, but %s leaves %lld free",
+                        (long long)x->budget_bytes, at[i].name,
+                        (long long)(at[i].memory_bytes - at[i].reserved_bytes));
   }
   for (int i = 0; i < p->n_jobs; i++) {
-    if (!library_given (jobs[i], "a job", err) || !trace_must_plan (jobs[i]->trace, err))
+    if (!library_given (jobs[i], "a job", err) || !trace_must_plan (jobs[i]->trace, err) ||
+        !library_parts (x, jobs[i]->trace, err))
       return false;
     const trace *t = jobs[i]->trace;
     named[i] = (cards_job){ t->name, t, library_allowed (x, t) };

@@ -123,7 +123,7 @@ static bool words_are_known (const ferry_options *x, error *err) {
     { "section_order", (int)x->section_order, FERRY_ORDER_DEPTH },
     { "recompute", (int)x->recompute, FERRY_RECOMPUTE_ONLY },
     { "op_order", (int)x->op_order, FERRY_OPS_ANY },
-    { "placement", (int)x->placement, FERRY_PLACEMENT_AUTO },
+    { "placement", (int)x->placement, FERRY_PLACEMENT_ARENA },
     { "effort", (int)x->effort, FERRY_EFFORT_THOROUGH },
   };
   for (size_t i = 0; i < sizeof words / sizeof *words; i++)
@@ -146,15 +146,33 @@ allowed library_allowed (const ferry_options *x, const trace *t) {
   return out;
 }
 
+places_mode library_places (const ferry_options *x) {
+  static const places_mode of[] = { [FERRY_PLACEMENT_AUTO] = PLACES_AUTO,
+                                    [FERRY_PLACEMENT_GRANULES] = PLACES_GRANULES,
+                                    [FERRY_PLACEMENT_ARENA] = PLACES_ARENA };
+  return of[x->placement];
+}
+
 bool library_options (const ferry_options *o, library_speaker *speaker, error *err) {
   if (!library_sized (o, offsetof (ferry_options, progress_context), "the options", err))
     return false;
   library_in (&speaker->options, o, sizeof speaker->options);
   speaker->log = (logger){ speak, speaker };
   const ferry_options *x = &speaker->options;
-  if (x->gap_ppm < 0 || x->limit_ticks < 0 || x->noise_percent < 0 || x->section_parts < 0)
+  if (x->gap_ppm < 0 || x->limit_ticks < 0 || x->noise_percent < 0 || x->section_parts < 0 ||
+      x->budget_bytes < 0 || x->host_bytes < 0 || (x->has_reserve && x->reserve_bytes < 0))
     return error_set (err, ERR_usage, "an option is below 0");
+  if (x->sections == FERRY_SECTIONS_FIXED && x->section_parts < 2)
+    return error_set (err, ERR_usage, "section_parts is %lld: at least 2",
+                      (long long)x->section_parts);
   return words_are_known (x, err);
+}
+
+bool library_parts (const ferry_options *x, const trace *t, error *err) {
+  int64_t most = allowed_most_parts (t);
+  return x->sections != FERRY_SECTIONS_FIXED || x->section_parts <= most ||
+         error_set (err, ERR_usage, "section_parts is %lld: no op can run in more than %lld",
+                    (long long)x->section_parts, (long long)most);
 }
 
 bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker *speaker, ask *out,
@@ -162,7 +180,8 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   if (!library_given (t, "the trace", err) || !library_options (o, speaker, err))
     return false;
   const ferry_options *x = &speaker->options;
-  if (!library_given (x->device, "the options' device", err) || !trace_must_plan (t->trace, err))
+  if (!library_given (x->device, "the options' device", err) || !trace_must_plan (t->trace, err) ||
+      !library_parts (x, t->trace, err))
     return false;
   *out = ask_default (t->trace, &x->device->device);
   if (x->has_reserve) {
@@ -178,7 +197,7 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   s->level = (search_level)x->effort;
   s->noise_percent = x->noise_percent;
   s->same_places = x->same_places;
-  s->placement = (places_mode)x->placement;
+  s->placement = library_places (x);
   s->keep_proof = x->keep_proof;
   s->stop = x->stop;
   s->stop_context = x->stop_context;

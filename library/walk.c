@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/order.h"
+#include "trace/check/check.h"
 #include "trace/rewrite/rewrite.h"
 #include "trace/simulate/simulate.h"
 #include "trace/unit.h"
@@ -18,7 +19,8 @@ ferry_trace *ferry_plan_trace (const ferry_trace *t, const ferry_plan *p, ferry_
   trace *made = NULL;
   arena *scratch = NULL, *a = NULL;
   if (library_given (t, "the trace", &err) && library_given (p, "the plan", &err) &&
-      (scratch = library_arena (&err)) && plan_rewrite (t->trace, p->plan, scratch, &rw, &err) &&
+      check_trace (t->trace, p->plan, &err) && (scratch = library_arena (&err)) &&
+      plan_rewrite (t->trace, p->plan, scratch, &rw, &err) &&
       trace_text (rw.trace, TRACE_PACKED, &text, &err) && (a = library_arena (&err)))
     made = trace_parse (text.data, text.size, NULL, a, &err);
   bytes_free (&text);
@@ -34,7 +36,8 @@ bool ferry_plan_steps (const ferry_trace *t, const ferry_plan *p, ferry_steps *o
   predicted seen;
   arena *scratch = NULL;
   if (library_given (t, "the trace", &err) && library_given (p, "the plan", &err) &&
-      library_sized (out, sizeof *out, "the steps", &err) && (scratch = library_arena (&err)) &&
+      library_sized (out, sizeof *out, "the steps", &err) &&
+      check_trace (t->trace, p->plan, &err) && (scratch = library_arena (&err)) &&
       plan_rewrite (t->trace, p->plan, scratch, &rw, &err) &&
       simulate_plan (t->trace, p->plan, scratch, &seen, &err)) {
     ferry_steps made = { .ops = rw.trace->n_ops,
@@ -44,7 +47,9 @@ bool ferry_plan_steps (const ferry_trace *t, const ferry_plan *p, ferry_steps *o
                          .granule_bytes = p->plan->placement.granule_bytes,
                          .pool_bytes = p->plan->placement.pool_bytes,
                          .host_bytes = seen.host_peak_bytes,
-                         .placement = (ferry_placement)p->plan->placement.kind };
+                         .placement = p->plan->placement.kind == PLACEMENT_ARENA
+                                          ? FERRY_PLACEMENT_ARENA
+                                          : FERRY_PLACEMENT_GRANULES };
     library_out (out, &made, sizeof made);
   }
   arena_free (scratch);
@@ -152,11 +157,24 @@ static const stay *stay_of (const plan *p, const units *u, int32_t index, bool i
   return NULL;
 }
 
+static int32_t index_of (const plan *p, ferry_queue queue, int32_t i) {
+  return queue == FERRY_OUTS ? p->out_order[i] : p->in_order[i];
+}
+
 /* A copy for the caller, in the plan's arena: a tensor alone is a list of one. */
 static const int32_t *tensors_of (const plan *p, int32_t n_tensors, const move *m, int32_t *count) {
   int32_t group = m->unit - n_tensors;
   *count = group < 0 ? 1 : p->groups[group].count;
   return group < 0 ? &m->unit : p->groups[group].at;
+}
+
+/* A plan that nobody has checked may speak of what there is not. */
+static bool is_there (const units *u, const move *m, int32_t index, error *err) {
+  if (m->unit >= 0 && m->unit < u->count && m->part >= 0 && m->part < m->of &&
+      m->of <= u->at[m->unit].granules)
+    return true;
+  return error_set (err, ERR_input, "move %d is of part %d of %d of unit %d, which is not there",
+                    index, m->part, m->of, m->unit);
 }
 
 bool ferry_plan_move (const ferry_trace *rewritten, const ferry_plan *p, ferry_queue queue,
@@ -170,10 +188,12 @@ bool ferry_plan_move (const ferry_trace *rewritten, const ferry_plan *p, ferry_q
            library_sized (out, sizeof *out, "the move", &err) && (scratch = library_arena (&err)) &&
            units_of (rewritten->trace, p->plan->groups, p->plan->n_groups,
                      p->plan->placement.granule_bytes, p->plan->placement.pool_below_bytes, scratch,
-                     &u, &err)) {
+                     &u, &err) &&
+           is_there (&u, &p->plan->moves[index_of (p->plan, queue, i)],
+                     index_of (p->plan, queue, i), &err)) {
     const plan *x = p->plan;
     int64_t granule = x->placement.granule_bytes;
-    int32_t index = queue == FERRY_OUTS ? x->out_order[i] : x->in_order[i];
+    int32_t index = index_of (x, queue, i);
     const move *m = &x->moves[index];
     const stay *s = stay_of (x, &u, index, queue == FERRY_INS);
     ferry_move made = {

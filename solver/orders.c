@@ -225,6 +225,11 @@ static bool try_as_it_is (ordering *n, int64_t ticks, error *err) {
   return is_over (n, best) || try_order (n, false, &n->at[0], ticks, beat_ns, err);
 }
 
+/* Ticks that were named say how much there is, whatever the level. */
+static bool is_hurried (const ordering *n) {
+  return n->o->level == LEVEL_QUICK && !n->effort.limit_ticks;
+}
+
 /* A little effort for each, the rest for the most promising; in a hurry nothing is done twice. */
 static bool try_all (ordering *n, order_tried **best, error *err) {
   int64_t rest = n->limit_ticks - n->count * n->look_ticks;
@@ -233,7 +238,7 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
   if (!is_over (n, least (n, step_ns))) {
     order_tried *first = least (n, promise_ns);
     if (!try_order (n, false, first, rest, n->effort.beat_ns, err) ||
-        (n->looks_without_cuts && first != n->at && n->o->level != LEVEL_QUICK &&
+        (n->looks_without_cuts && first != n->at && !is_hurried (n) &&
          !try_as_it_is (n, rest / tuned (n->o->tuning, TUNE_order_second_part), err)))
       return false;
   }

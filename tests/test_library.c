@@ -229,7 +229,8 @@ START_TEST (curves_and_packs) {
   ferry_options both = FERRY_INIT (ferry_options);
   both.budget_bytes = o.budget_bytes * 3 / 2;
   both.limit_ticks = 100;
-  both.sections = FERRY_SECTIONS_OFF; /* else each point has them tried, and none is asked for here */
+  both.sections =
+      FERRY_SECTIONS_OFF; /* else each point has them tried, and none is asked for here */
   ferry_packing *packed = ferry_pack (jobs, 2, cards, 1, &both, &err);
   ck_assert_msg (packed != NULL, "%s", err.text);
   for (int i = 0; i < 2; i++) {
@@ -334,7 +335,8 @@ static bool always (void *context) {
   return true;
 }
 
-/* In so little some op fits only in parts, for which a search that is stopped at once has no time. */
+/* In so little some op fits only in parts, for which a search that is stopped at once has no time.
+ */
 START_TEST (stopped_rules_nothing_out) {
   ferry_error err = FERRY_INIT (ferry_error);
   ferry_device *d = a_card ();
@@ -355,6 +357,110 @@ START_TEST (stopped_rules_nothing_out) {
   ck_assert_int_eq (err.exit_status, 4);
   ck_assert_msg (strstr (err.text, "none is ruled out"), "%s", err.text);
   ferry_plan_free (p);
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
+/* An error by the command line's own status, and no aborted caller. */
+START_TEST (values_that_cannot_be_are_refused) {
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  const ferry_trace *jobs[] = { t };
+  const ferry_device *cards[] = { d };
+  for (int i = 0; i < 9; i++) {
+    ferry_error err = FERRY_INIT (ferry_error);
+    ferry_options o = for_share (t, d, 60);
+    const int64_t budgets[] = { i == 7 ? -1 : INT64_MAX };
+    o.sections = i < 3 ? FERRY_SECTIONS_FIXED : o.sections;
+    o.section_parts = i == 1 ? 1 : i == 2 ? 33 : 0;
+    o.budget_bytes = i == 3 ? -5 : i == 4 ? (int64_t)1 << 50 : o.budget_bytes;
+    o.host_bytes = i == 5 ? -1 : 0;
+    o.has_reserve = i == 6;
+    o.reserve_bytes = -1;
+    if (i < 7) {
+      ck_assert_ptr_null (ferry_solve (t, &o, &err));
+      ck_assert_int_eq (err.exit_status, 2);
+      ck_assert_ptr_null (ferry_pack (jobs, 1, cards, 1, &o, &err));
+    } else {
+      ck_assert_ptr_null (ferry_curve_of (t, &o, budgets, 1, &err));
+    }
+    ck_assert_msg (err.exit_status == 2, "%d: status %d, %s", i, err.exit_status, err.text);
+  }
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
+static int64_t step_of (const ferry_trace *t, const ferry_options *o) {
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_result cost = FERRY_INIT (ferry_result);
+  ferry_plan *p = ferry_solve (t, o, &err);
+  ck_assert_msg (p && ferry_simulate (t, p, &cost, &err), "%s", err.text);
+  ferry_plan_free (p);
+  return cost.step_ns;
+}
+
+/* Zero stands for either kind of places; a point of a curve is a budget solved. */
+START_TEST (places_and_reserves_are_those_of_a_solve) {
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d);
+  ferry_error err = FERRY_INIT (ferry_error);
+  for (int i = 0; i < 4; i++) {
+    ferry_options o = for_share (t, d, 60);
+    ferry_point point = FERRY_INIT (ferry_point);
+    o.placement = i < 3 ? (ferry_placement)i : FERRY_PLACEMENT_AUTO;
+    o.has_reserve = i == 3;
+    o.reserve_bytes = o.budget_bytes / 32;
+    ferry_curve *c = ferry_curve_of (t, &o, &o.budget_bytes, 1, &err);
+    ck_assert_msg (c && ferry_curve_point (c, 0, &point, &err), "%s", err.text);
+    ck_assert_int_eq (point.step_ns, step_of (t, &o));
+    ferry_curve_free (c);
+  }
+  ferry_trace_free (t);
+  ferry_device_free (d);
+}
+END_TEST
+
+/* It was read, and nobody has checked it. */
+START_TEST (a_plan_of_something_else_is_refused) {
+  ferry_device *d = a_card ();
+  ferry_trace *t = a_net (d), *other;
+  ferry_error err = FERRY_INIT (ferry_error);
+  ferry_zoo_request r = FERRY_INIT (ferry_zoo_request);
+  ferry_steps steps = FERRY_INIT (ferry_steps);
+  ferry_move move = FERRY_INIT (ferry_move);
+  ferry_options o = for_share (t, d, 60);
+  o.recompute = FERRY_RECOMPUTE_OFF;
+  o.sections = FERRY_SECTIONS_OFF;
+  ferry_plan *p = ferry_solve (t, &o, &err);
+  r.network = "alexnet";
+  r.batch = 8;
+  r.device = d;
+  ck_assert_msg (p && (other = ferry_zoo (&r, &err)), "%s", err.text);
+  ck_assert_ptr_null (ferry_plan_trace (other, p, &err));
+  ck_assert_int_eq (err.exit_status, 1);
+  ck_assert (!ferry_plan_steps (other, p, &steps, &err));
+  char *text = ferry_plan_text (p, NULL, &err), *at = text ? strstr (text, "\"unit\":") : NULL;
+  ck_assert_ptr_nonnull (at);
+  size_t head = (size_t)(at - text) + 7, rest = strcspn (text + head, ",}\n");
+  char *bad = malloc (strlen (text) + 16);
+  ck_assert_ptr_nonnull (bad);
+  sprintf (bad, "%.*s2000000000%s", (int)head, text, text + head + rest);
+  ferry_plan *q = ferry_plan_parse (bad, strlen (bad), &err);
+  ck_assert_msg (q != NULL, "%s", err.text);
+  int refused = 0;
+  ck_assert_msg (ferry_plan_steps (t, p, &steps, &err), "%s", err.text);
+  for (int32_t i = 0; i < steps.outs; i++)
+    refused += !ferry_plan_move (t, q, FERRY_OUTS, i, &move, &err);
+  for (int32_t i = 0; i < steps.ins; i++)
+    refused += !ferry_plan_move (t, q, FERRY_INS, i, &move, &err);
+  ck_assert_int_gt (refused, 0);
+  free (bad);
+  ferry_free (text);
+  ferry_plan_free (q);
+  ferry_plan_free (p);
+  ferry_trace_free (other);
   ferry_trace_free (t);
   ferry_device_free (d);
 }
@@ -390,6 +496,9 @@ int main (void) {
                                  threads_share_objects,
                                  unknown_words_are_refused,
                                  stopped_rules_nothing_out,
+                                 values_that_cannot_be_are_refused,
+                                 places_and_reserves_are_those_of_a_solve,
+                                 a_plan_of_something_else_is_refused,
                                  packs_do_only_what_the_options_allow,
                                  NULL };
   return suite_run ("library", tests, 120);

@@ -49,7 +49,11 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
 
 /* The part of a budget that a plan may use. */
 static int64_t net_of (const curve_options *o, int64_t budget_bytes) {
-  return budget_bytes - reserve_of (budget_bytes, o->reserve_ppm);
+  return budget_bytes - reserve_of (budget_bytes, o->reserve_ppm) - o->reserve_bytes;
+}
+
+int64_t curve_gross (const curve_options *o, int64_t bytes) {
+  return reserve_onto (bytes + o->reserve_bytes, o->reserve_ppm);
 }
 
 static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
@@ -262,8 +266,8 @@ static bool begin_curve (const trace *t, const curve_options *o, const int64_t *
   if (!at || !out->points ||
       !curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
     return false;
-  out->floor_bytes = reserve_onto (out->floor_bytes, o->reserve_ppm);
-  out->peak_bytes = reserve_onto (out->peak_bytes, o->reserve_ppm);
+  out->floor_bytes = curve_gross (o, out->floor_bytes);
+  out->peak_bytes = curve_gross (o, out->peak_bytes);
   for (int32_t i = 0; i < count; i++)
     at[i] = budgets[i];
   qsort (at, (size_t)count, sizeof *at, order_int64);

@@ -13,7 +13,7 @@ typedef struct curve_options {
   int64_t host_bytes;
   int64_t limit_ticks; /* of each point's search; 0: that of solve */
   int64_t gap_ppm;     /* of each point, as in solve */
-  int64_t reserve_ppm; /* of every budget, kept free */
+  int64_t reserve_ppm, reserve_bytes; /* of every budget, kept free: a part of it, and so much */
   uint64_t seed;
   search_level level; /* of the default of limit_ticks */
   allowed allowed;
@@ -27,6 +27,9 @@ typedef struct curve_options {
   void (*progress) (void *context, int32_t done, int32_t all, int64_t step_ns);
   void *context;
 } curve_options;
+
+/* What a budget must be for so much to be left of it. */
+int64_t curve_gross (const curve_options *o, int64_t bytes);
 
 typedef struct curve_point {
   int64_t budget_bytes;

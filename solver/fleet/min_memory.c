@@ -105,8 +105,8 @@ bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm
   *out = (min_memory){ .baseline_ns = trace_total_ns (t) };
   if (!curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
     return false;
-  out->floor_bytes = reserve_onto (out->floor_bytes, o->reserve_ppm);
-  out->peak_bytes = reserve_onto (out->peak_bytes, o->reserve_ppm);
+  out->floor_bytes = curve_gross (o, out->floor_bytes);
+  out->peak_bytes = curve_gross (o, out->peak_bytes);
   out->most_ns = out->baseline_ns + units_scale (out->baseline_ns, slowdown_ppm, 1000000);
   int64_t fine = fine_bytes > 0 ? fine_bytes : (out->peak_bytes - out->floor_bytes) / 64;
   if (fine < o->device->granule_bytes)

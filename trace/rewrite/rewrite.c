@@ -104,7 +104,8 @@ bool emit_end (emit *e, rewritten *out) {
         t->ns_samples[(int64_t)s * t->n_ops + i] = e->samples[(int64_t)i * t->n_samples + s];
   }
   if (trace_total_ns (t) > MOST_NS)
-    return error_set (e->err, ERR_input, "durations of the rewritten trace sum to over 2^53 ns");
+    return error_set (e->err, ERR_infeasible,
+                      "the ops, with those that are made again, sum to over 2^53 ns");
   *out = (rewritten){ t, e->ops, e->tensors };
   return true;
 }
