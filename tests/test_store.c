@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "server/store/sql.h"
 #include "server/store/store.h"
 #include "tests/suite.h"
 
@@ -246,7 +247,7 @@ START_TEST (events_come_in_their_order_and_from_where_one_left) {
 END_TEST
 
 START_TEST (owners_see_their_own) {
-  trace_row t = { "t1", "{}", "print" }, out, *all;
+  trace_row t = { "t1", "{}", NULL }, out, *all;
   job_row j;
   bool found = true;
   int n = 0;
@@ -257,14 +258,103 @@ START_TEST (owners_see_their_own) {
   ck_assert (store_find_trace (s, "t1", "ada", a, &out, &found, &err) && found);
   ck_assert (store_find_alias (s, "body", "ada", a, &out, &found, &err) && found);
   ck_assert_str_eq (out.id, "t1");
-  ck_assert (store_list_traces (s, &(store_page){ "ada", "", "print", 10 }, a, &all, &n, &err) &&
-             n == 1);
   ck_assert (store_list_traces (s, &(store_page){ "bob", "", NULL, 10 }, a, &all, &n, &err) &&
              n == 0);
   ck_assert (store_disown (s, "t1", "ada", &err));
   ck_assert (store_find_alias (s, "body", "ada", a, &out, &found, &err) && !found);
   submit ("a", "ada");
   ck_assert (store_find_job (s, "a", "bob", a, &j, &found, &err) && !found);
+  end ();
+}
+END_TEST
+
+static int count_named (const char *owner, const char *print) {
+  trace_row *all;
+  int n = -1;
+  ck_assert_msg (store_list_traces (s, &(store_page){ owner, "", print, 10 }, a, &all, &n, &err),
+                 "%s", err.text);
+  if (n > 0)
+    ck_assert_str_eq (all[0].fingerprint, print);
+  return n;
+}
+
+static const char *name_of (const char *id, const char *owner) {
+  trace_row t;
+  bool found = false;
+  ck_assert_msg (store_find_trace (s, id, owner, a, &t, &found, &err) && found, "%s", err.text);
+  return t.fingerprint;
+}
+
+START_TEST (a_name_is_its_owners_and_a_trace_has_several) {
+  trace_row t1 = { "t1", "{}", NULL }, t2 = { "t2", "{}", NULL };
+  begin (_i, 13);
+  ck_assert (store_add_trace (s, &t1, "b1", &err) && store_add_trace (s, &t2, "b2", &err));
+  ck_assert (store_own (s, "t1", "ada", &err) && store_own (s, "t1", "bob", &err) &&
+             store_own (s, "t2", "ada", &err));
+  ck_assert_str_eq (name_of ("t1", "ada"), "t1");
+  ck_assert (store_name_trace (s, "t1", "ada", "one", 1, &err) &&
+             store_name_trace (s, "t1", "bob", "his", 2, &err) &&
+             store_name_trace (s, "t1", "ada", "two", 3, &err) &&
+             store_name_trace (s, "t2", "ada", "one", 4, &err));
+  ck_assert_str_eq (name_of ("t1", "ada"), "two");
+  ck_assert_str_eq (name_of ("t1", "bob"), "his");
+  ck_assert (store_name_trace (s, "t1", "ada", "one", 5, &err) &&
+             store_name_trace (s, "t1", "ada", "two", 1, &err));
+  ck_assert_str_eq (name_of ("t1", "ada"), "one");
+  ck_assert_int_eq (count_named ("ada", "one"), 2);
+  ck_assert_int_eq (count_named ("ada", "two"), 1);
+  ck_assert_int_eq (count_named ("ada", "t1"), 1);
+  ck_assert_int_eq (count_named ("ada", "his"), 0);
+  ck_assert_int_eq (count_named ("bob", "one"), 0);
+  ck_assert (store_disown (s, "t1", "ada", &err) && store_own (s, "t1", "ada", &err));
+  ck_assert_str_eq (name_of ("t1", "ada"), "t1");
+  ck_assert_str_eq (name_of ("t1", "bob"), "his");
+  end ();
+}
+END_TEST
+
+START_TEST (all_who_asked_for_an_import_have_its_trace) {
+  trace_row t = { "t1", "{}", NULL };
+  begin (_i, 14);
+  submit ("i", "ada");
+  submit ("i", "bob");
+  submit ("other", "eve");
+  job_row j = find ("i");
+  ck_assert (store_add_trace (s, &t, "b1", &err));
+  for (int i = 0; i < 2; i++)
+    ck_assert_msg (store_give_trace (s, &j, "t1", "print", &err), "%s", err.text);
+  ck_assert_int_eq (count_named ("ada", "print"), 1);
+  ck_assert_int_eq (count_named ("bob", "print"), 1);
+  ck_assert_int_eq (count_named ("eve", "print"), 0);
+  end ();
+}
+END_TEST
+
+/* A store of 0.1.0 has the name in the row of the trace. */
+START_TEST (names_of_an_older_store_are_kept_for_all_owners) {
+  static const char *const old[] = {
+    "drop table naming",
+    "insert into trace (id, info, fingerprint, created_ms) values ('t1', '{}', 'print', 1)",
+    "insert into owner (object, owner) values ('t1', 'ada')",
+    "insert into owner (object, owner) values ('t1', 'bob')",
+  };
+  char path[96];
+  const sql_driver *driver = _i ? &sql_postgres : &sql_sqlite;
+  begin (_i, 15);
+  store_close (s);
+  snprintf (path, sizeof path, "%s/store.sqlite", folder);
+  void *db = driver->open (_i ? where + 9 : path, &err);
+  ck_assert (db);
+  for (size_t i = 0; i < sizeof old / sizeof *old; i++)
+    ck_assert_msg (driver->run (db, old[i], NULL, 0, NULL, NULL, &err), "%s", err.text);
+  driver->close (db);
+  open_again ();
+  ck_assert_int_eq (count_named ("ada", "print"), 1);
+  ck_assert_int_eq (count_named ("bob", "print"), 1);
+  ck_assert (store_own (s, "t1", "eve", &err));
+  store_close (s);
+  open_again ();
+  ck_assert_int_eq (count_named ("eve", "print"), 0);
   end ();
 }
 END_TEST
@@ -361,19 +451,27 @@ START_TEST (a_key_is_kept_for_one_job_of_an_owner) {
 END_TEST
 
 START_TEST (the_newest_curve_of_a_fingerprint_is_found) {
-  trace_row t = { "t1", "{}", "print" };
+  trace_row t = { "t1", "{}", NULL };
   curve_row c;
   submit_answer answer;
   bool found = true;
   job_row j = { .id = "c1", .kind = "curves", .request = "{\"points\":3,\"trace\":\"t1\"}" };
   begin (_i, 10);
-  ck_assert (store_add_trace (s, &t, "body", &err) && store_own (s, "t1", "ada", &err));
+  ck_assert (store_add_trace (s, &t, "body", &err) && store_own (s, "t1", "ada", &err) &&
+             store_name_trace (s, "t1", "ada", "print", 1, &err));
   ck_assert (store_submit (s, &j, "ada", 10, &answer, &err));
   ck_assert (store_find_curve (s, "print", "ada", a, &c, &found, &err) && !found);
   ck_assert (claim (&j) && finish (&j, JOB_done));
   ck_assert (store_find_curve (s, "print", "ada", a, &c, &found, &err) && found);
   ck_assert_str_eq (c.trace, "t1");
   ck_assert (store_find_curve (s, "print", "bob", a, &c, &found, &err) && !found);
+  /* Who has the trace, under that name, has no curve that another asked for. */
+  ck_assert (store_own (s, "t1", "bob", &err) &&
+             store_name_trace (s, "t1", "bob", "print", 1, &err));
+  ck_assert (store_find_curve (s, "print", "bob", a, &c, &found, &err) && !found);
+  ck_assert (store_own (s, "c1", "bob", &err));
+  ck_assert (store_find_curve (s, "print", "bob", a, &c, &found, &err) && found);
+  ck_assert (store_find_curve (s, "t1", "bob", a, &c, &found, &err) && found);
   end ();
 }
 END_TEST
@@ -391,6 +489,9 @@ int main (void) {
     { a_job_is_cancelled_in_each_state_when_no_owner_is_left, 0, databases },
     { events_come_in_their_order_and_from_where_one_left, 0, databases },
     { owners_see_their_own, 0, databases },
+    { a_name_is_its_owners_and_a_trace_has_several, 0, databases },
+    { all_who_asked_for_an_import_have_its_trace, 0, databases },
+    { names_of_an_older_store_are_kept_for_all_owners, 0, databases },
     { a_file_is_whole_or_not_there_and_other_replicas_have_it, 0, databases },
     { opening_again_keeps_all, 0, databases },
     { the_newest_curve_of_a_fingerprint_is_found, 0, databases },

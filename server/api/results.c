@@ -108,6 +108,7 @@ static void reply_csv (service *s, request *q, reply *p, const job_row *j) {
 
 void api_result (service *s, request *q, reply *p) {
   job_row j;
+  reply_header (p, "Vary", "Accept");
   if (!api_find_job (s, q, p, &j) || !must_be_done (q, p, &j))
     return;
   int form = form_of (q);

@@ -67,8 +67,11 @@ void api_own_import (service *s, request *q, const job_row *j) {
   bool found = false;
   const char *body = strstr (j->request, "\"body\":\""); /* canonical: no blanks */
   const char *digest = body ? arena_string_n (q->arena, body + 8, 64, &err) : NULL;
+  const char *print = strstr (j->request, "\"fingerprint\":\"");
+  print = print ? arena_string_n (q->arena, print + 15, strcspn (print + 15, "\""), &err) : NULL;
   if (digest && store_find_alias (s->store, digest, NULL, q->arena, &t, &found, &err) && found &&
-      !store_own (s->store, t.id, q->owner, &err))
+      !(store_own (s->store, t.id, q->owner, &err) &&
+        (!print || store_name_trace (s->store, t.id, q->owner, print, j->finished_ms, &err))))
     service_log (s, "error", err.text, "job_id", j->id, NULL);
 }
 
@@ -122,17 +125,18 @@ static const char *print_of (request *q, reply *p, bool *ok) {
 
 static bool known_already (service *s, request *q, reply *p, const char *print, bool *failed) {
   trace_row t;
-  bool found = false;
+  bool found = false, mine = false;
   error err = { 0 };
-  *failed = !store_find_alias (s->store, q->digest, NULL, q->arena, &t, &found, &err) ||
-            (found && !store_own (s->store, t.id, q->owner, &err)) ||
-            (found && print && !store_name_trace (s->store, t.id, print, &err));
+  *failed =
+      !store_find_alias (s->store, q->digest, NULL, q->arena, &t, &found, &err) ||
+      (found &&
+       (!store_own (s->store, t.id, q->owner, &err) ||
+        (print && !store_name_trace (s->store, t.id, q->owner, print, store_now_ms (), &err)) ||
+        !store_find_trace (s->store, t.id, q->owner, q->arena, &t, &mine, &err)));
   if (*failed)
     reply_error (p, q, &err);
-  else if (found) {
-    t.fingerprint = print ? print : t.fingerprint;
+  else if (found)
     reply_trace (q, p, &t, 200);
-  }
   return found;
 }
 

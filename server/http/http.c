@@ -50,6 +50,13 @@ static void add_headers (door *r, struct MHD_Response *out) {
     MHD_add_response_header (out, p->headers[i].name, p->headers[i].value);
 }
 
+/* Accept chooses no other form than JSON, and there is no query: memory holds one answer a path. */
+static bool is_plain (const request *q) {
+  const char *accept = request_header (q, "Accept");
+  bool any = !accept || strstr (accept, "*/*") || strstr (accept, "application/json");
+  return strcmp (q->method, "GET") == 0 && !q->n_query && any;
+}
+
 static const char *key_of (door *r) {
   error ignored = { 0 };
   return arena_format (r->e.request.arena, &ignored, "%s %s", r->e.request.owner,
@@ -132,7 +139,7 @@ static enum MHD_Result queue_reply (door *r) {
   request *q = &r->e.request;
   reply *p = &r->e.reply;
   http *h = r->http;
-  bool plain = strcmp (q->method, "GET") == 0 && !q->n_query && p->status == 200;
+  bool plain = is_plain (q) && p->status == 200;
   if (p->stream && !desk_stream (h->desk, &r->e)) {
     reply_problem (p, q, PROBLEM_unavailable, "too many wait already");
     reply_header (p, "Retry-After", "5");
@@ -164,9 +171,7 @@ static enum MHD_Result queue_reply (door *r) {
 /* Answered here and now, where the answer is in memory. */
 static bool answer_cached (door *r, enum MHD_Result *result) {
   request *q = &r->e.request;
-  const char *accept = request_header (q, "Accept");
-  bool any = !accept || strstr (accept, "*/*") || strstr (accept, "application/json");
-  if (strcmp (q->method, "GET") != 0 || q->n_query || !any || request_header (q, "If-None-Match"))
+  if (!is_plain (q) || request_header (q, "If-None-Match"))
     return false;
   const char *key = key_of (r);
   if (!key)

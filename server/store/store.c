@@ -16,10 +16,16 @@
 static const char *const schema[] = {
   "create table if not exists trace (id text primary key, info text not null,"
   " fingerprint text not null, created_ms bigint not null)",
-  "create index if not exists trace_print on trace (fingerprint)",
   "create table if not exists alias (body text primary key, trace text not null)",
   "create table if not exists owner (object text not null, owner text not null,"
   " primary key (object, owner))",
+  "create table if not exists naming (owner text not null, fingerprint text not null,"
+  " trace text not null, at_ms bigint not null, primary key (owner, fingerprint, trace))",
+  /* Once a trace had one name, whoever gave it: it is each owner's now. */
+  "insert into naming (owner, fingerprint, trace, at_ms)"
+  " select o.owner, t.fingerprint, t.id, t.created_ms from trace t, owner o"
+  " where o.object = t.id and t.fingerprint <> t.id on conflict do nothing",
+  "update trace set fingerprint = id where fingerprint <> id",
   "create table if not exists job (id text primary key, kind text not null, request text not null,"
   " state text not null, attempt bigint not null, tries bigint not null, worker text not null,"
   " lease_ms bigint not null, outcome text, problem text, created_ms bigint not null,"

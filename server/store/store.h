@@ -33,7 +33,8 @@ typedef struct job_row {
 } job_row;
 
 typedef struct trace_row {
-  const char *id, *info, *fingerprint; /* info: JSON */
+  const char *id, *info; /* info: JSON */
+  const char *fingerprint; /* the asker's newest name for it, or its id */
 } trace_row;
 
 typedef struct event_row {
@@ -91,7 +92,12 @@ typedef struct store_page {
 } store_page;
 bool store_list_traces (store *s, const store_page *page, arena *a, trace_row **out, int *count,
                         error *err) MUST_CHECK;
-bool store_name_trace (store *s, const char *id, const char *fingerprint, error *err) MUST_CHECK;
+/* An owner's name for a trace; one of theirs may stand for several, and one have several. */
+bool store_name_trace (store *s, const char *id, const char *owner, const char *fingerprint,
+                       int64_t at_ms, error *err) MUST_CHECK;
+/* All who asked for an import have its trace, under the name that they gave, or NULL. */
+bool store_give_trace (store *s, const job_row *import, const char *id, const char *fingerprint,
+                       error *err) MUST_CHECK;
 bool store_own (store *s, const char *object, const char *owner, error *err) MUST_CHECK;
 bool store_disown (store *s, const char *object, const char *owner, error *err) MUST_CHECK;
 
@@ -121,7 +127,7 @@ bool store_list_jobs (store *s, const store_page *page, arena *a, job_row **out,
                       error *err) MUST_CHECK;
 bool store_events (store *s, const char *id, int64_t after, arena *a, event_row **out, int *count,
                    error *err) MUST_CHECK;
-/* The newest curve of a trace with this fingerprint. */
+/* The newest curve that the owner may see, of a trace that they call so. */
 typedef struct curve_row {
   const char *job, *trace, *outcome;
 } curve_row;

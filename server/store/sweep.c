@@ -42,6 +42,7 @@ static bool drop_rows (store *s, const char *before, error *err) {
     " and not exists (select 1 from owner where owner.object = trace.id)"
     " and not exists (select 1 from job where job.state in ('queued', 'running')"
     " and job.request like '%' || trace.id || '%')",
+    "delete from naming where not exists (select 1 from trace where trace.id = naming.trace)",
     "delete from alias where not exists (select 1 from trace where trace.id = alias.trace)",
     ("delete from owner where not exists (select 1 from job where job.id = owner.object)"
      " and not exists (select 1 from trace where trace.id = owner.object)"),

@@ -235,7 +235,7 @@ static bool keep_plans (service *s, work *w, json_writer *out, error *err) {
   return true;
 }
 
-/* An import's trace gets its name, and the upload is known from now on. */
+/* An import's trace gets its owners and names, and the upload is known from now on. */
 static bool keep_trace (service *s, work *w, error *err) {
   char path[400], digest[65];
   int64_t size = 0;
@@ -245,11 +245,9 @@ static bool keep_trace (service *s, work *w, error *err) {
     return false;
   work_path (w, "result.json", path);
   bool ok = file_read_raw (path, 1 << 20, &info, err);
-  const char *print = w->call.fingerprint ? w->call.fingerprint : digest;
-  trace_row t = { digest, info.data, print };
-  ok = ok && store_add_trace (s->store, &t, w->call.files[0].digest, err);
-  if (ok && w->call.fingerprint)
-    ok = store_name_trace (s->store, digest, print, err);
+  trace_row t = { .id = digest, .info = info.data };
+  ok = ok && store_add_trace (s->store, &t, w->call.files[0].digest, err) &&
+       store_give_trace (s->store, &w->job, digest, w->call.fingerprint, err);
   bytes_free (&info);
   return ok;
 }

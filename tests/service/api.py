@@ -302,6 +302,13 @@ def _ ():
   problem (s.ask ("GET", path + "?format=chrome"), 404)
   problem (s.ask ("GET", path + "?format=xml"), 406)
 
+@claim ("memory keeps the form that a plain request gets, whoever asked first")
+def _ ():
+  curve = s.job ("curves", {"trace": trace, "points": 4, "limit_ticks": 1000, "sections": "off"})
+  for accept, type in (("image/svg+xml", "image/svg+xml"), (None, "application/json"), ("text/csv", "text/csv; charset=utf-8"), ("*/*", "application/json"), ("image/svg+xml", "image/svg+xml")):
+    r = s.ask ("GET", curve["links"]["result"], None, {"Accept": accept} if accept else {})
+    assert r.status == 200 and r.headers["Content-Type"] == type and r.headers["Vary"] == "Accept", (accept, r.headers)
+
 @claim ("a key stands for one request")
 def _ ():
   def ask (body, key): return s.ask ("POST", "/v1/schedules", body, {"Idempotency-Key": key, "Prefer": "wait=30"})
@@ -592,6 +599,22 @@ def _ ():
     assert z.upload ("a.json", made["bob"]) == t
     z.job ("schedules", {**asked, "trace": t}, made["bob"])
     assert z.ask ("GET", path, token=made["bob"]).status == 200
+    # A name is its owner's, and advice comes from a curve that the asker may see.
+    for owner, name in (("ada", "hers"), ("bob", "his"), ("ada", "hers.too")):
+      r = z.ask ("POST", f"/v1/traces?fingerprint={name}", trace_bytes, token=made[owner])
+      assert r.status == 200 and r.json ()["fingerprint"] == name, r.body
+    named = {(o, n): len (z.ask ("GET", f"/v1/traces?fingerprint={n}", token=made[o]).json ()["traces"])
+             for o in ("ada", "bob") for n in ("hers", "hers.too", "his")}
+    assert [k for k, n in named.items () if n] == [("ada", "hers"), ("ada", "hers.too"), ("bob", "his")], named
+    curve = {"trace": t, "points": 3, "limit_ticks": 1000, "sections": "off"}
+    def advice (owner, name): return z.ask ("GET", f"/v1/advice?fingerprint={name}", token=made[owner])
+    path = z.job ("curves", curve, made["bob"])["links"]["result"]
+    assert advice ("bob", "his").status == 200
+    problem (advice ("ada", "hers"), 404, "unknown-profile")
+    problem (z.ask ("GET", path, token=made["ada"]), 404)
+    z.job ("curves", curve, made["ada"])
+    assert advice ("ada", "hers").status == advice ("ada", "hers.too").status == 200
+    problem (advice ("ada", "his"), 404, "unknown-profile")
     env = dict (os.environ, FERRY_TOKEN=made["ada"])
     assert ferry ("submit", "a.json", "--server", z.url, env=env).stdout.strip () == t
     assert "token" in ferry ("submit", "a.json", "--server", z.url, status=2).stderr.lower ()
