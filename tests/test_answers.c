@@ -23,12 +23,16 @@ static void keep (answers *a, const char *key, int64_t bytes) {
   struct MHD_Response *r =
       MHD_create_response_from_buffer_with_free_callback (sizeof *body, body, give_back);
   ck_assert_ptr_nonnull (r);
-  answers_keep (a, key, r, bytes);
+  answers_keep (a, key, r, bytes, 1000);
+}
+
+static bool has_at (answers *a, const char *key, int64_t now_s) {
+  enum MHD_Result none;
+  return answers_queue (a, key, NULL, now_s, &none);
 }
 
 static bool has (answers *a, const char *key) {
-  enum MHD_Result none;
-  return answers_queue (a, key, NULL, &none);
+  return has_at (a, key, 1000);
 }
 
 static answers *fresh (void) {
@@ -72,6 +76,16 @@ START_TEST (one_that_alone_is_too_large_is_not_kept) {
 }
 END_TEST
 
+/* The store learns then that somebody looks at it still. */
+START_TEST (one_of_an_hour_ago_is_asked_for_again) {
+  answers *a = fresh ();
+  keep (a, "key", 10);
+  ck_assert (has_at (a, "key", 1000 + 3599));
+  ck_assert (!has_at (a, "key", 1000 + 3600));
+  answers_free (a);
+}
+END_TEST
+
 START_TEST (the_same_key_again_takes_the_place_of_the_first) {
   answers *a = fresh ();
   for (int i = 0; i < 100; i++)
@@ -88,6 +102,7 @@ int main (void) {
   const suite_row rows[] = {
     { they_are_never_more_bytes_than_their_limit, 0, 3 },
     { one_that_alone_is_too_large_is_not_kept, 0, 0 },
+    { one_of_an_hour_ago_is_asked_for_again, 0, 0 },
     { the_same_key_again_takes_the_place_of_the_first, 0, 0 },
     { NULL, 0, 0 },
   };

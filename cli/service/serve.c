@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #ifdef __GLIBC__
@@ -41,6 +42,7 @@ static bool read_limits (call *c, service_options *o) {
                           .most_control_bytes = 1 << 20,
                           .most_ratio = 200,
                           .most_queued = 1000,
+                          .most_connections = 1024,
                           .most_tries = 3,
                           .disk_bytes = (int64_t)20 << 30,
                           .worker_bytes = (int64_t)4 << 30,
@@ -50,6 +52,7 @@ static bool read_limits (call *c, service_options *o) {
       !call_quantity (c, "max-decoded", &o->most_decoded_bytes) ||
       !call_quantity (c, "max-ratio", &o->most_ratio) ||
       !call_quantity (c, "max-queue", &o->most_queued) ||
+      !call_quantity (c, "max-connections", &o->most_connections) ||
       !call_quantity (c, "tries", &o->most_tries) ||
       !call_quantity (c, "disk-quota", &o->disk_bytes) ||
       !call_quantity (c, "worker-memory", &o->worker_bytes) ||
@@ -206,11 +209,23 @@ static void keep_little (void) {
 #endif
 }
 
+/* Each connection is an open file, and a system gives a program few of them before it asks. */
+static void allow_files (int64_t connections) {
+  enum { OTHER_FILES = 512 };
+  struct rlimit l;
+  rlim_t need = (rlim_t)connections + OTHER_FILES;
+  if (getrlimit (RLIMIT_NOFILE, &l) != 0 || l.rlim_cur >= need)
+    return;
+  l.rlim_cur = l.rlim_max < need ? l.rlim_max : need;
+  setrlimit (RLIMIT_NOFILE, &l); /* with fewer, the others wait until one ends */
+}
+
 static int serve (call *c, const service_options *o, const sockets *s) {
   sigset_t signals;
   int number = 0;
   http *h = NULL;
   keep_little ();
+  allow_files (o->most_connections);
   block_signals (&signals);
   service *it = service_new (o, &c->err);
   bool ok = it && crew_open (it, &c->err) && (h = http_start (it, s->fd, s->n, &c->err)) &&
@@ -284,6 +299,11 @@ static const cli_option options[] = {
     "200",
     { UNITS_COUNT, 1, 1000000 } },
   { 0, "max-queue", "N", "jobs that may wait; without it, 1000", { UNITS_COUNT, 1, 1000000 } },
+  { 0,
+    "max-connections",
+    "N",
+    "that are open at the same time, of all clients together; without it, 1024",
+    { UNITS_COUNT, 16, 65536 } },
   { 0, "disk-quota", "SIZE", "of traces and results; without it, 20GiB", RANGE_SIZE },
   { 0,
     "keep",

@@ -19,14 +19,19 @@
 #include "trace/simulate/simulate.h"
 #include "trace/summary.h"
 
-enum { MOST_FILES = 64, SPARE_S = 5, NICE = 5 };
+enum { MOST_FILES = 64, SPARE_S = 15, NICE = 5 };
 
 /* ---- run ---- */
 
-static void limit (int what, int64_t most) {
-  struct rlimit l = { (rlim_t)most, (rlim_t)most };
+/* The first limit is told by a signal, where there is one for it; the second one kills. */
+static void limit_twice (int what, int64_t most, int64_t at_last) {
+  struct rlimit l = { (rlim_t)most, (rlim_t)at_last };
   if (most >= 0)
     setrlimit (what, &l); /* a limit that the system refuses was tighter already */
+}
+
+static void limit (int what, int64_t most) {
+  limit_twice (what, most, most);
 }
 
 /* The address sanitizer reserves terabytes of addresses. */
@@ -49,7 +54,7 @@ static int run_command (call *c) {
   limit (RLIMIT_CORE, 0);
   limit (RLIMIT_NOFILE, MOST_FILES);
   limit (RLIMIT_FSIZE, (int64_t)8 << 30);
-  limit (RLIMIT_CPU, 2 * seconds + SPARE_S);
+  limit_twice (RLIMIT_CPU, 2 * seconds + SPARE_S, 2 * seconds + 2 * SPARE_S);
   limit (RLIMIT_AS, LIMITS_ADDRESSES && memory ? memory : -1);
   umask (077);
   if (nice (NICE) == -1)

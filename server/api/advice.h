@@ -5,6 +5,8 @@
 
 #include "server/service/service.h"
 
+enum { USUAL_SLOWDOWN_PPM = 50000, MOST_SLOWDOWN_PPM = 100000000 };
+
 typedef struct advice {
   bool known;           /* there is a curve of this profile */
   bool fits;            /* on the card that was asked about, at the slowdown */

@@ -1,29 +1,12 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Advice for schedulers: from what is known, at once. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "server/api/advice.h"
+#include "server/api/api.h"
 #include "server/api/routes.h"
 
 #define MIB ((int64_t)1 << 20)
-enum { USUAL_PPM = 50000 };
-
-/* A whole number of the query; false: the reply says what is wrong. */
-static bool number (request *q, reply *p, const char *name, int64_t *out) {
-  const char *text = request_query (q, name);
-  char *end;
-  if (!text)
-    return true;
-  long long value = strtoll (text, &end, 10);
-  if (*end || end == text || value < 0 || value > MOST_INT) {
-    reply_problem (p, q, PROBLEM_invalid, "%s must be a whole number", name);
-    return false;
-  }
-  *out = value;
-  return true;
-}
-
 static double slower (int64_t ns, int64_t baseline_ns) {
   return baseline_ns ? (double)(ns - baseline_ns) / (double)baseline_ns : 0;
 }
@@ -51,11 +34,12 @@ static void put_advice (json_writer *w, const advice *a, const char *fingerprint
 
 void api_advice (service *s, request *q, reply *p) {
   const char *print = request_query (q, "fingerprint");
-  int64_t gpu = 0, ppm = USUAL_PPM;
+  int64_t gpu = 0, ppm = USUAL_SLOWDOWN_PPM;
   advice a;
   error err = { 0 };
   json_writer w;
-  if (!number (q, p, "gpu_memory_bytes", &gpu) || !number (q, p, "max_slowdown_ppm", &ppm))
+  if (!request_number (q, p, "gpu_memory_bytes", MOST_INT, &gpu) ||
+      !request_number (q, p, "max_slowdown_ppm", MOST_SLOWDOWN_PPM, &ppm))
     return;
   if (!print || !name_is_plain (print)) {
     reply_problem (p, q, PROBLEM_invalid, "fingerprint: letters, digits, . _ -, at most 64");
@@ -75,6 +59,7 @@ void api_advice (service *s, request *q, reply *p) {
                    "record three steps, upload the trace with this fingerprint, ask for its curve");
     return;
   }
+  api_saw (s, a.job);
   json_begin (&w, 0);
   put_advice (&w, &a, print);
   reply_json (p, 200, &w);

@@ -25,6 +25,8 @@ const char *api_job_link (request *q, const job_row *j, const char *rest, error 
 /* The path of a file of a finished job by its name there; NULL: it has none, or *err. */
 const char *api_job_file (service *s, request *q, const job_row *j, const char *name,
                           const char **digest, error *err);
+/* Somebody has looked at a job that has ended. */
+void api_saw (service *s, const char *job);
 bool api_find_job (service *s, request *q, reply *p, job_row *j) MUST_CHECK;
 /* The user that asked for an import may see its trace. */
 void api_own_import (service *s, request *q, const job_row *j);

@@ -25,17 +25,36 @@ const char *api_job_link (request *q, const job_row *j, const char *rest, error 
   return arena_format (q->arena, err, "/v1/%s/%s%s", j->kind, j->id, rest);
 }
 
+/* Names of files that a job of its kind comes to have. */
+static bool may_have (const job_row *j, const char *name) {
+  const job_kind *k = kind_named (j->kind);
+  return strcmp (name, "plan") != 0 || (k && k->output == OUTPUT_PLAN);
+}
+
+/* Of a job that has ended, those files that there are; else those that are to come. */
+static bool has_file (const json *files, const job_row *j, const char *name) {
+  json one = json_member (files, name);
+  return api_is_over (j) ? json_is_string (&one) : may_have (j, name);
+}
+
 static void put_links (json_writer *w, request *q, const job_row *j) {
   error ignored = { 0 };
+  json_document *d =
+      j->outcome ? json_open (j->outcome, (int64_t)strlen (j->outcome), &ignored) : NULL;
+  json root = d ? json_root (d) : (json){ 0 };
+  json files = d ? json_member (&root, "files") : (json){ 0 };
   json_put_key (w, "links");
   json_open_object (w);
   json_add_text (w, "events", api_job_link (q, j, "/events", &ignored));
-  json_add_text (w, "log", api_job_link (q, j, "/files/log", &ignored));
-  if (j->kind[0] == 's' || j->kind[0] == 'm')
+  if (has_file (&files, j, "log"))
+    json_add_text (w, "log", api_job_link (q, j, "/files/log", &ignored));
+  if (has_file (&files, j, "plan"))
     json_add_text (w, "plan", api_job_link (q, j, "/files/plan", &ignored));
-  json_add_text (w, "result", api_job_link (q, j, "/result", &ignored));
+  if (has_file (&files, j, "result"))
+    json_add_text (w, "result", api_job_link (q, j, "/result", &ignored));
   json_add_text (w, "self", api_job_link (q, j, "", &ignored));
   json_close_object (w);
+  json_close (d);
 }
 
 /* Results that were imported, or are small, stand in the status itself. */
@@ -179,7 +198,8 @@ bool api_put_job (service *s, request *q, reply *p, const char *kind, const aske
   if (answer != SUBMIT_JOINED) {
     crew_wake (s);
     service_changed (s);
-  }
+  } else if (found && api_is_over (out))
+    api_saw (s, out->id);
   return found;
 }
 
@@ -269,6 +289,12 @@ void api_submit (service *s, request *q, reply *p) {
 
 /* ---- looking ---- */
 
+void api_saw (service *s, const char *job) {
+  error err = { 0 };
+  if (!store_saw (s->store, job, &err))
+    service_log (s, "error", err.text, "job_id", job, NULL);
+}
+
 bool api_find_job (service *s, request *q, reply *p, job_row *j) {
   error err = { 0 };
   bool found = false;
@@ -278,8 +304,8 @@ bool api_find_job (service *s, request *q, reply *p, job_row *j) {
     return false;
   }
   if (found && strcmp (j->kind, q->part[0]) == 0) {
-    if (api_is_over (j) && !store_saw (s->store, j->id, &err))
-      service_log (s, "error", err.text, "job_id", j->id, NULL);
+    if (api_is_over (j))
+      api_saw (s, j->id);
     return true;
   }
   reply_problem (p, q, PROBLEM_not_found, "there is no such job");
@@ -296,12 +322,14 @@ void api_job (service *s, request *q, reply *p) {
 }
 
 void api_jobs (service *s, request *q, reply *p) {
-  const char *after = request_query (q, "after"), *limit = request_query (q, "limit");
-  int64_t most = limit ? strtoll (limit, NULL, 10) : LIST_DEFAULT;
+  const char *after = request_query (q, "after");
+  int64_t most = LIST_DEFAULT;
   error err = { 0 };
   job_row *all;
   int n = 0;
   json_writer w;
+  if (!request_number (q, p, "limit", MOST_INT, &most))
+    return;
   most = most < 1 ? 1 : most > LIST_MOST ? LIST_MOST : most;
   store_page page = { q->owner, after ? after : "", q->part[0], (int)most };
   if (!store_list_jobs (s->store, &page, q->arena, &all, &n, &err)) {

@@ -2,17 +2,17 @@
 /* The two calls of a Kubernetes scheduler extender.  Newer schedulers write the outer names in
    camel case, older ones in lower case: both are read, camel case is written.  Where anything is in
    doubt all nodes pass: an answer that fails would hold the pod up. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "server/api/advice.h"
+#include "server/api/api.h"
 #include "server/api/routes.h"
 
 #define FINGERPRINT "ferry.dev/fingerprint"
 #define SLOWDOWN "ferry.dev/max-slowdown-ppm"
 #define GPU_MEMORY "ferry.dev/gpu-memory-bytes" /* a label of a node */
-enum { MOST_NODES = 5000, BEST_SCORE = 10, USUAL_PPM = 50000 };
+enum { MOST_NODES = 5000, BEST_SCORE = 10 };
 
 typedef struct node {
   const char *name, *memory; /* as its label has it, or NULL */
@@ -22,9 +22,11 @@ typedef struct node {
 typedef struct asked_nodes {
   node *at;
   int n;
-  bool whole; /* objects were sent, and are sent back */
-  const char *fingerprint;
+  bool whole;              /* objects were sent, and are sent back */
+  const char *fingerprint; /* NULL: nothing can be known of the pod */
   int64_t slowdown_ppm;
+  int odd;                  /* values that were not understood; the log names the first ones */
+  bool looked;              /* at its curve: told once for all nodes */
   json_document *inventory; /* GPU memory by name: { "node": bytes, ... }; or NULL */
 } asked_nodes;
 
@@ -42,13 +44,30 @@ static const char *text_of (request *q, const json *j) {
              : NULL;
 }
 
-static void read_pod (request *q, const json *root, asked_nodes *out) {
+/* What it stands for is not known then, and the log says why a node passed. */
+static void complain (service *s, const request *q, asked_nodes *all, const char *of,
+                      const char *name, const char *value) {
+  enum { MOST_COMPLAINTS = 3 };
+  if (all->odd++ < MOST_COMPLAINTS)
+    service_log (s, "warn", "a value is not understood", "key", name, "of", of, "request_id", q->id,
+                 "value", value, NULL);
+}
+
+static void read_pod (service *s, request *q, const json *root, asked_nodes *out) {
   json pod = outer (root, "Pod", "pod"), meta = outer (&pod, "metadata", "Metadata");
   json notes = json_member (&meta, "annotations");
   json print = json_member (&notes, FINGERPRINT), ppm = json_member (&notes, SLOWDOWN);
-  const char *text = text_of (q, &ppm);
+  const char *patience = text_of (q, &ppm);
   out->fingerprint = text_of (q, &print);
-  out->slowdown_ppm = text ? strtoll (text, NULL, 10) : USUAL_PPM;
+  out->slowdown_ppm = USUAL_SLOWDOWN_PPM;
+  if (out->fingerprint && !name_is_plain (out->fingerprint)) {
+    complain (s, q, out, "the pod", FINGERPRINT, out->fingerprint);
+    out->fingerprint = NULL;
+  }
+  if (patience && !text_to_int (patience, MOST_SLOWDOWN_PPM, &out->slowdown_ppm)) {
+    complain (s, q, out, "the pod", SLOWDOWN, patience);
+    out->fingerprint = NULL;
+  }
 }
 
 static void add_object (request *q, const json *e, asked_nodes *out) {
@@ -90,21 +109,47 @@ static bool read_nodes (service *s, request *q, const json *root, asked_nodes *o
     json e = json_element (&items, i);
     add_object (q, &e, out);
   }
-  read_pod (q, root, out);
+  read_pod (s, q, root, out);
   out->inventory = open_inventory (s);
   return true;
 }
 
-/* 0: nobody has said. */
-static int64_t memory_of (const asked_nodes *all, const node *n) {
+/* Bytes, or a quantity as Kubernetes writes them: "24Gi". */
+static bool read_quantity (request *q, const char *text, int64_t *out) {
+  static const struct {
+    const char *unit;
+    int64_t bytes;
+  } units[] = { { "", 1 },
+                { "k", 1000 },
+                { "M", 1000000 },
+                { "G", 1000000000 },
+                { "T", 1000000000000 },
+                { "Ki", (int64_t)1 << 10 },
+                { "Mi", (int64_t)1 << 20 },
+                { "Gi", (int64_t)1 << 30 },
+                { "Ti", (int64_t)1 << 40 } };
   error ignored = { 0 };
+  size_t digits = strspn (text, "0123456789");
+  const char *number = arena_string_n (q->arena, text, digits, &ignored);
+  for (size_t i = 0; number && i < sizeof units / sizeof *units; i++)
+    if (strcmp (text + digits, units[i].unit) == 0)
+      return text_to_int (number, MOST_INT, out) &&
+             !__builtin_mul_overflow (*out, units[i].bytes, out) && *out <= MOST_INT;
+  return false;
+}
+
+/* 0: nobody has said, or not so that it is understood. */
+static int64_t memory_of (service *s, request *q, asked_nodes *all, const node *n) {
+  error wrong = { 0 };
   int64_t has = 0;
-  if (n->memory)
-    return strtoll (n->memory, NULL, 10);
-  if (!all->inventory)
+  if (n->memory && !read_quantity (q, n->memory, &has)) {
+    complain (s, q, all, n->name, GPU_MEMORY, n->memory);
     return 0;
+  }
+  if (n->memory || !all->inventory)
+    return has;
   json root = json_root (all->inventory), one = json_member (&root, n->name);
-  return json_get_int (&one, 0, MOST_INT, &has, &ignored) ? has : 0;
+  return json_get_int (&one, 0, MOST_INT, &has, &wrong) ? has : 0;
 }
 
 typedef struct verdict {
@@ -114,16 +159,19 @@ typedef struct verdict {
 } verdict;
 
 /* Nothing known of the pod or the node: it passes. */
-static verdict judge (service *s, request *q, const asked_nodes *all, const node *n) {
+static verdict judge (service *s, request *q, asked_nodes *all, const node *n) {
   advice a;
   error err = { 0 };
-  int64_t has = memory_of (all, n);
+  int64_t has = all->fingerprint ? memory_of (s, q, all, n) : 0;
   verdict v = { .fits = true };
-  if (!has || !all->fingerprint || !name_is_plain (all->fingerprint) ||
+  if (!has ||
       !advice_find (s, all->fingerprint, q->owner, has, all->slowdown_ppm, q->arena, &a, &err) ||
       !a.known)
     return v;
   v.known = true;
+  if (!all->looked)
+    api_saw (s, a.job);
+  all->looked = true;
   v.fits = a.fits;
   v.reason = arena_string (q->arena, a.reason, &err);
   /* The tightest card that suffices is best: the others stay free for who needs them. */

@@ -45,9 +45,12 @@ static void reply_file (service *s, request *q, reply *p, const job_row *j, cons
                   drawn                       ? "image/svg+xml"
                   : strcmp (name, "log") == 0 ? "text/plain; charset=utf-8"
                                               : "application/json");
-  p->keep = p->status == 200 && stat (path, &is) == 0 && is.st_size <= MOST_INLINE;
+  /* A job that failed may be asked for again, and say something else then. */
+  p->keep = j->state == JOB_done && p->status == 200 && stat (path, &is) == 0 &&
+            is.st_size <= MOST_INLINE;
 }
 
+/* A job that failed has its log, and nothing else. */
 static bool must_be_done (request *q, reply *p, const job_row *j) {
   error err = { 0 };
   if (j->state == JOB_done)
@@ -55,7 +58,7 @@ static bool must_be_done (request *q, reply *p, const job_row *j) {
   if (j->state == JOB_cancelled)
     reply_problem (p, q, PROBLEM_cancelled, "the job was cancelled");
   else if (j->state == JOB_failed)
-    reply_problem (p, q, PROBLEM_failed, "the job failed; its status says why");
+    reply_problem (p, q, PROBLEM_failed, "the job failed; its status says why, and its log more");
   else
     reply_problem (p, q, PROBLEM_not_finished, "the job is %s", job_state_names[j->state]);
   reply_header (p, "Location", api_job_link (q, j, "", &err));
@@ -124,6 +127,7 @@ void api_result (service *s, request *q, reply *p) {
 
 void api_file (service *s, request *q, reply *p) {
   job_row j;
-  if (api_find_job (s, q, p, &j) && must_be_done (q, p, &j))
+  if (api_find_job (s, q, p, &j) &&
+      ((j.state == JOB_failed && strcmp (q->part[2], "log") == 0) || must_be_done (q, p, &j)))
     reply_file (s, q, p, &j, q->part[2]);
 }

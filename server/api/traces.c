@@ -228,14 +228,16 @@ void api_trace_drop (service *s, request *q, reply *p) {
 }
 
 void api_traces (service *s, request *q, reply *p) {
-  const char *after = request_query (q, "after"), *limit = request_query (q, "limit");
-  int64_t most = limit ? strtoll (limit, NULL, 10) : LIST_DEFAULT;
+  const char *after = request_query (q, "after"), *print = request_query (q, "fingerprint");
+  int64_t most = LIST_DEFAULT;
   trace_row *all;
   int n = 0;
   error err = { 0 };
   json_writer w;
+  if (!request_number (q, p, "limit", MOST_INT, &most))
+    return;
   most = most < 1 ? 1 : most > LIST_MOST ? LIST_MOST : most;
-  store_page page = { q->owner, after ? after : "", request_query (q, "fingerprint"), (int)most };
+  store_page page = { q->owner, after ? after : "", print, (int)most };
   if (!store_list_traces (s->store, &page, q->arena, &all, &n, &err)) {
     reply_error (p, q, &err);
     return;
@@ -251,6 +253,8 @@ void api_traces (service *s, request *q, reply *p) {
   reply_json (p, 200, &w);
   if (n == most)
     reply_header (p, "Link",
-                  arena_format (q->arena, &err, "</v1/traces?limit=%lld&after=%s>; rel=\"next\"",
-                                (long long)most, all[n - 1].id));
+                  arena_format (q->arena, &err,
+                                "</v1/traces?limit=%lld%s%s&after=%s>; rel=\"next\"",
+                                (long long)most, print ? "&fingerprint=" : "", print ? print : "",
+                                all[n - 1].id));
 }

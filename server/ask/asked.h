@@ -41,7 +41,8 @@ typedef struct job_call {
   const char *fingerprint; /* of an import, or NULL */
 } job_call;
 
-bool asked_call (const job_kind *k, const char *text, arena *a, job_call *out,
+/* most_s: no time limit is longer. */
+bool asked_call (const job_kind *k, const char *text, int64_t most_s, arena *a, job_call *out,
                  error *err) MUST_CHECK;
 
 #endif

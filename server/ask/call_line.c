@@ -3,10 +3,12 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/order.h"
 #include "server/ask/asked.h"
 
 typedef struct line {
   job_call *out;
+  int64_t most_s;
   arena *arena;
   error *err;
 } line;
@@ -67,9 +69,13 @@ static bool put_member (line *l, const json *root, const member *m) {
     l->out->device = json_canonical (&j, false, l->arena, l->err);
     return l->out->device && put (l, "--device=./device.json");
   }
-  if (strcmp (m->name, "time_limit_s") == 0 &&
-      !json_get_int (&j, 0, MOST_INT, &l->out->time_limit_s, l->err))
-    return false;
+  if (strcmp (m->name, "time_limit_s") == 0) {
+    if (!json_get_int (&j, 0, MOST_INT, &l->out->time_limit_s, l->err))
+      return false;
+    l->out->time_limit_s = min_of (l->out->time_limit_s, l->most_s);
+    return put (l, arena_format (l->arena, l->err, "--%s=%lld", m->option,
+                                 (long long)l->out->time_limit_s));
+  }
   const char *text = value_text (l, &j, m);
   return text && put (l, arena_format (l->arena, l->err, "--%s=%s", m->option, text));
 }
@@ -123,9 +129,10 @@ static bool put_output (line *l, const job_kind *k) {
   }
 }
 
-bool asked_call (const job_kind *k, const char *text, arena *a, job_call *out, error *err) {
+bool asked_call (const job_kind *k, const char *text, int64_t most_s, arena *a, job_call *out,
+                 error *err) {
   *out = (job_call){ 0 };
-  line l = { out, a, err };
+  line l = { out, most_s, a, err };
   json_document *d = json_open (text, (int64_t)strlen (text), err);
   if (!d)
     return false;

@@ -6,12 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWERS = 512, MOST_BYTES = 16 << 20 };
+enum { ANSWERS = 512, MOST_BYTES = 16 << 20, FRESH_S = 3600 };
 
 typedef struct kept {
   char *key; /* owner and path */
   struct MHD_Response *response;
-  int64_t bytes;
+  int64_t bytes, at_s;
 } kept;
 
 struct answers {
@@ -51,7 +51,8 @@ static kept *place_of (answers *a, const char *key) {
   return &a->all[h % ANSWERS];
 }
 
-void answers_keep (answers *a, const char *key, struct MHD_Response *response, int64_t bytes) {
+void answers_keep (answers *a, const char *key, struct MHD_Response *response, int64_t bytes,
+                   int64_t now_s) {
   char *copy = key && bytes <= MOST_BYTES ? strdup (key) : NULL;
   if (!copy) {
     MHD_destroy_response (response);
@@ -62,16 +63,16 @@ void answers_keep (answers *a, const char *key, struct MHD_Response *response, i
   drop (a, k);
   for (; a->bytes + bytes > MOST_BYTES; a->hand = (a->hand + 1) % ANSWERS)
     drop (a, &a->all[a->hand]);
-  *k = (kept){ copy, response, bytes };
+  *k = (kept){ copy, response, bytes, now_s };
   a->bytes += bytes;
   pthread_rwlock_unlock (&a->lock);
 }
 
-bool answers_queue (answers *a, const char *key, struct MHD_Connection *to,
+bool answers_queue (answers *a, const char *key, struct MHD_Connection *to, int64_t now_s,
                     enum MHD_Result *result) {
   kept *k = place_of (a, key);
   pthread_rwlock_rdlock (&a->lock);
-  bool hit = k->key && strcmp (k->key, key) == 0;
+  bool hit = k->key && strcmp (k->key, key) == 0 && now_s - k->at_s < FRESH_S;
   if (hit)
     *result = MHD_queue_response (to, 200, k->response);
   pthread_rwlock_unlock (&a->lock);

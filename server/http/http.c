@@ -16,7 +16,7 @@
 #include "server/http/links.h"
 #include "server/http/upload.h"
 
-enum { IDLE_S = 15, CONNECTIONS = 1024, PER_ADDRESS = 256 };
+enum { IDLE_S = 15 };
 enum { CONNECTION_BYTES = 32 << 10, POOL = 4 };
 
 struct http {
@@ -48,6 +48,10 @@ static void add_headers (door *r, struct MHD_Response *out) {
     MHD_add_response_header (out, "Content-Type", p->type);
   for (int i = 0; i < p->n_headers; i++)
     MHD_add_response_header (out, p->headers[i].name, p->headers[i].value);
+}
+
+static int64_t now_s (void) {
+  return service_now_ns () / 1000000000;
 }
 
 /* Accept chooses no other form than JSON, and there is no query: memory holds one answer a path. */
@@ -159,7 +163,8 @@ static enum MHD_Result queue_reply (door *r) {
     answers_forget (h->kept);
   enum MHD_Result ok = MHD_queue_response (r->connection, (unsigned)p->status, out);
   if (cache)
-    answers_keep (h->kept, key_of (r), out, r->sent_bytes); /* the connection holds it too by now */
+    answers_keep (h->kept, key_of (r), out, r->sent_bytes,
+                  now_s ()); /* the connection holds it too by now */
   else
     MHD_destroy_response (out);
   measure (r);
@@ -176,7 +181,7 @@ static bool answer_cached (door *r, enum MHD_Result *result) {
   const char *key = key_of (r);
   if (!key)
     return false;
-  bool hit = answers_queue (r->http->kept, key, r->connection, result);
+  bool hit = answers_queue (r->http->kept, key, r->connection, now_s (), result);
   if (hit) {
     r->e.reply.status = 200;
     service_count_of (r->http->service, METRIC_cache_hits_total, kind_of (q), NULL, NULL);
@@ -334,9 +339,10 @@ static void on_ready (void *context, exchange *e) {
 /* ---- life ---- */
 
 static bool is_full (void *context) {
+  http *h = context;
   const union MHD_DaemonInfo *info =
-      MHD_get_daemon_info (((http *)context)->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
-  return info && info->num_connections >= CONNECTIONS;
+      MHD_get_daemon_info (h->daemon, MHD_DAEMON_INFO_CURRENT_CONNECTIONS);
+  return info && (int64_t)info->num_connections >= h->service->options.most_connections;
 }
 
 static void take (void *context, int fd, const struct sockaddr *from, socklen_t size) {
@@ -352,10 +358,10 @@ static bool start_daemon (http *h, error *err) {
       (unsigned)(n > POOL ? POOL
                  : n < 2  ? 2
                           : n),
-      MHD_OPTION_CONNECTION_LIMIT, (unsigned)CONNECTIONS, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
-      (unsigned)PER_ADDRESS, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-      MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED,
-      completed, h, MHD_OPTION_NOTIFY_CONNECTION, connected, h, MHD_OPTION_END);
+      MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->service->options.most_connections,
+      MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+      (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED, completed, h,
+      MHD_OPTION_NOTIFY_CONNECTION, connected, h, MHD_OPTION_END);
   return h->daemon || error_set (err, ERR_internal, "libmicrohttpd does not start");
 }
 

@@ -63,6 +63,16 @@ bool text_is_printable (const char *text) {
   return true;
 }
 
+bool text_to_int (const char *text, int64_t most, int64_t *out) {
+  int64_t value = 0;
+  for (const char *at = text; *at; at++)
+    if (*at < '0' || *at > '9' || __builtin_mul_overflow (value, 10, &value) ||
+        __builtin_add_overflow (value, *at - '0', &value) || value > most)
+      return false;
+  *out = value;
+  return *text;
+}
+
 bool request_is_printable (const request *q) {
   bool ok = text_is_printable (q->path);
   for (int i = 0; ok && i < q->n_query; i++)
@@ -162,6 +172,15 @@ void reply_problem (reply *p, const request *q, problem kind, const char *format
   make_plain (detail);
   begin_problem (&w, detail);
   end_problem (&w, p, q, kind);
+}
+
+bool request_number (const request *q, reply *p, const char *name, int64_t most, int64_t *out) {
+  const char *text = request_query (q, name);
+  if (!text || text_to_int (text, most, out))
+    return true;
+  reply_problem (p, q, PROBLEM_invalid, "%s must be a whole number, at most %lld", name,
+                 (long long)most);
+  return false;
 }
 
 void reply_faults (reply *p, const request *q, const fault *faults, int n) {

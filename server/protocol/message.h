@@ -52,6 +52,8 @@ const char *request_header (const request *q, const char *name);
 const char *request_query (const request *q, const char *name);
 
 bool text_is_printable (const char *text);
+/* Digits and nothing else, at most `most`. */
+bool text_to_int (const char *text, int64_t most, int64_t *out);
 /* No blanks, control characters or bytes beyond ASCII in path and query. */
 bool request_is_printable (const request *q);
 /* Its id, and the W3C trace context that was sent, or a new one. */
@@ -84,6 +86,8 @@ const char *problem_name (problem kind);
 void reply_problem (reply *p, const request *q, problem kind, const char *format, ...)
     PRINTF_LIKE (4, 5);
 void reply_faults (reply *p, const request *q, const fault *faults, int n);
+/* A whole number of the query, where there is one; false: the reply says what is wrong. */
+bool request_number (const request *q, reply *p, const char *name, int64_t most, int64_t *out);
 /* The error that a function below reported. */
 void reply_error (reply *p, const request *q, const error *err);
 

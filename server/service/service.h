@@ -24,7 +24,7 @@ typedef struct service_options {
   int workers_lock; /* a file that each worker holds open as long as it lives */
   int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;
   int64_t most_ratio; /* of decoded to sent bytes */
-  int64_t most_queued, most_tries, disk_bytes;
+  int64_t most_queued, most_tries, disk_bytes, most_connections;
   int64_t keep_s; /* results that nobody looks at; 0: for ever */
   int64_t worker_bytes, job_s, drain_s;
   FILE *log; /* JSON lines */

@@ -66,12 +66,12 @@ static bool submit (store *s, const job_row *job, const char *owner, int64_t mos
                       " on conflict do nothing",
                       NULL, NULL, err, job->id, job->kind, job->request, now.text);
   else if (*answer == SUBMIT_AGAIN)
-    ok =
-        STORE_INSIDE (s,
-                      "update job set state = 'queued', tries = 0, problem = null, created_ms = $2,"
-                      " started_ms = 0, finished_ms = 0"
-                      " where id = $1 and state in ('failed', 'cancelled') returning id",
-                      a, &again, err, job->id, now.text);
+    ok = STORE_INSIDE (s,
+                       "update job set state = 'queued', tries = 0, problem = null, outcome = null,"
+                       " created_ms = $2,"
+                       " started_ms = 0, finished_ms = 0"
+                       " where id = $1 and state in ('failed', 'cancelled') returning id",
+                       a, &again, err, job->id, now.text);
   if (ok && job->trace && *answer != SUBMIT_JOINED)
     ok = STORE_INSIDE (s,
                        "insert into origin (job, trace) values ($1, substr ($2, 1, 32))"

@@ -33,7 +33,7 @@ typedef struct job_row {
 } job_row;
 
 typedef struct trace_row {
-  const char *id, *info; /* info: JSON */
+  const char *id, *info;   /* info: JSON */
   const char *fingerprint; /* the asker's newest name for it, or its id */
 } trace_row;
 

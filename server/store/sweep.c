@@ -10,16 +10,16 @@
 
 #include "server/store/inner.h"
 
-enum { DAY_MS = 86400000 };
+enum { HOUR_MS = 3600000 };
 
 bool store_saw (store *s, const char *job, error *err) {
   sql_rows rows;
-  number_text now = store_number (store_now_ms ()), late = store_number (store_now_ms () - DAY_MS);
+  number_text now = store_number (store_now_ms ()), late = store_number (store_now_ms () - HOUR_MS);
   arena *a = arena_new (0);
   bool ok = a || error_memory (err);
   ok = ok && STORE_READ (s, "select 1 from seen where job = $1 and at_ms > cast($2 as bigint)", a,
                          &rows, err, job, late.text);
-  if (ok && !rows.rows) /* once a day is often enough */
+  if (ok && !rows.rows) /* once an hour is often enough */
     ok = STORE_RUN (s,
                     "insert into seen (job, at_ms) values ($1, $2)"
                     " on conflict (job) do update set at_ms = excluded.at_ms",

@@ -13,11 +13,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "server/work/crew.h"
 #include "server/work/work.h"
 
 #define SECOND ((int64_t)1000000000)
-enum { MOST_WORKERS = 64, LEASE_MS = 30000, TICK_MS = 200, GRACE_S = 2, SWEEP_S = 3600 };
+enum { MOST_WORKERS = 64, LEASE_MS = 30000, TICK_MS = 200, SWEEP_S = 3600 };
+enum { GRACE_S = 2, LAST_WORDS_S = 10 };
 
 struct crew {
   service *service;
@@ -79,7 +81,8 @@ static void listen_to (work *w) {
   }
 }
 
-/* A solve keeps its best plan on an interrupt, so that comes first where time is up. */
+/* A solve keeps its best plan on an interrupt, so that comes first where time is up; what ends it
+   for good comes when that had time to be written. */
 static void send_stop (crew *c, work *w) {
   static const int rude[] = { SIGINT, SIGTERM, SIGKILL };
   int64_t now = service_now_ns ();
@@ -90,7 +93,7 @@ static void send_stop (crew *c, work *w) {
   int at = w->signals < 2 ? w->signals : 2;
   if (w->signals++ < 4)
     kill (-w->pid, rude[at]);
-  w->signal_ns = now + GRACE_S * SECOND;
+  w->signal_ns = now + (w->signals == 1 ? LAST_WORDS_S : GRACE_S) * SECOND;
   service_count (c->service, METRIC_worker_kills_total, 1);
 }
 
@@ -167,6 +170,13 @@ static const char *reason_of (const work_end *e) {
                           : "failed";
 }
 
+static int64_t limit_s (const crew *c, const work *w) {
+  int64_t most = c->service->options.job_s, own = w->call.time_limit_s;
+  if (w->phase == WORK_VERIFIES)
+    return VERIFY_S;
+  return own ? min_of (own * 6 / 5 + SPARE_S, most) : most;
+}
+
 static void tend (crew *c, work *w, bool woken) {
   work_end e = { 0 };
   int64_t now = service_now_ns ();
@@ -174,9 +184,7 @@ static void tend (crew *c, work *w, bool woken) {
     listen_to (w);
   if (now - w->told_ns > SECOND / 4)
     tell_found (c, w);
-  int64_t limit_s =
-      w->call.time_limit_s ? w->call.time_limit_s * 6 / 5 + 2 : c->service->options.job_s;
-  if (now - w->started_ns > limit_s * SECOND && w->stop == STOP_NONE)
+  if (now - w->started_ns > limit_s (c, w) * SECOND && w->stop == STOP_NONE)
     w->stop = STOP_TIME;
   bool beat = now - w->beat_ns > LEASE_MS / 3 * SECOND / 1000;
   if (woken || beat)

@@ -7,6 +7,8 @@
 #include "server/work/work.h"
 #include "server/service/folder.h"
 
+enum { STATUS_LIMIT = 4, STATUS_INTERRUPTED = 130 };
+
 static void clear (service *s, work *w) {
   if (w->pidfd >= 0)
     close (w->pidfd);
@@ -38,13 +40,14 @@ void work_fail (service *s, work *w, const char *type, const char *detail) {
   bytes text = { 0 };
   error err = { 0 };
   bool held = false;
+  const char *remains = work_keep_log (s, w, &err);
   json_begin (&out, 0);
   json_open_object (&out);
   json_add_text (&out, "detail", detail);
   json_add_text (&out, "type", type);
   json_close_object (&out);
   if (json_finish (&out, &text, &err) &&
-      store_finish (s->store, &w->job, JOB_failed, NULL, text.data, &held, &err) && held)
+      store_finish (s->store, &w->job, JOB_failed, remains, text.data, &held, &err) && held)
     count_end (s, w, "failed");
   if (err.code)
     service_log (s, "error", err.text, "job_id", w->job.id, NULL);
@@ -96,16 +99,38 @@ static void died (service *s, work *w, int signal) {
   again (s, w, true, text);
 }
 
-void work_ended (service *s, work *w, work_end e) {
-  char text[400], path[400];
-  error err = { 0 };
+/* Its time was up, and it has written no answer by then; once more would be no better. */
+static void out_of_time (service *s, work *w) {
+  char text[120];
+  if (w->phase == WORK_VERIFIES)
+    snprintf (text, sizeof text, "the plan was not checked within %d seconds", VERIFY_S);
+  else
+    snprintf (text, sizeof text,
+              "nothing was found within the %lld seconds that a job may take (--job-seconds)",
+              (long long)s->options.job_s);
+  work_fail (s, w, "/problems/worker-limit", text);
+}
+
+/* 130: an interrupt, which is how the daemon says that time is up. */
+static bool has_answered (const work *w, work_end e) {
+  char path[400];
   work_path (w, "result.json", path);
-  bool answered = file_has_bytes (path) && (e.number == 0 || e.number == 1 || e.number == 4);
+  return file_has_bytes (path) && !e.by_signal &&
+         (e.number == 0 || e.number == 1 || e.number == STATUS_LIMIT ||
+          (e.number == STATUS_INTERRUPTED && w->stop == STOP_TIME));
+}
+
+void work_ended (service *s, work *w, work_end e) {
+  char text[400];
+  error err = { 0 };
   if (w->stop == STOP_CANCEL || w->stop == STOP_LOST) {
     log_end (s, w, w->stop == STOP_CANCEL ? "cancelled" : "lost");
     clear (s, w);
   } else if (w->stop == STOP_DRAIN) {
     again (s, w, false, "");
+  } else if (w->stop == STOP_TIME &&
+             (e.by_signal || (e.number == STATUS_INTERRUPTED && !has_answered (w, e)))) {
+    out_of_time (s, w);
   } else if (e.by_signal) {
     died (s, w, e.number);
   } else if (w->phase == WORK_VERIFIES && e.number != 0) {
@@ -113,11 +138,11 @@ void work_ended (service *s, work *w, work_end e) {
     work_fail (s, w, "/problems/verification-failed", work_complaint (w, text));
   } else if (w->phase == WORK_VERIFIES) {
     keep (s, w);
-  } else if (!answered) {
+  } else if (!has_answered (w, e)) {
     work_fail (s, w, e.number == 2 || e.number == 3 ? "/problems/invalid" : "/problems/failed",
                work_complaint (w, text));
   } else {
-    w->status = e.number;
+    w->status = e.number == STATUS_INTERRUPTED ? STATUS_LIMIT : e.number;
     if (!work_has_plan (w))
       keep (s, w);
     else if (!work_verify (s, w, &err))

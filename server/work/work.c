@@ -12,10 +12,11 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/order.h"
 #include "server/work/work.h"
 #include "server/service/folder.h"
 
-enum { PROGRESS_FD = 3, LOCK_FD = 4, VERIFY_S = 600, UNRATIONED_BYTES = 16 << 20 };
+enum { PROGRESS_FD = 3, LOCK_FD = 4, UNRATIONED_BYTES = 16 << 20 };
 
 void work_path (const work *w, const char *name, char path[400]) {
   snprintf (path, 400, "%s/%s", w->folder, name);
@@ -59,8 +60,9 @@ static bool spawn (service *s, work *w, const char *const *arguments, const char
                    error *err) {
   char data[400], parent[80];
   /* a job is one process of one thread: others have the other processors */
-  char *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", "FERRY_JOBS=1", parent, NULL,
-                          NULL };
+  char *environment[] = {
+    "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", "FERRY_JOBS=1", parent, NULL, NULL
+  };
   int pipe_of[2] = { -1, -1 };
   posix_spawn_file_actions_t files;
   posix_spawnattr_t how;
@@ -101,6 +103,7 @@ static bool spawn (service *s, work *w, const char *const *arguments, const char
   w->pidfd = (int)syscall (SYS_pidfd_open, w->pid, 0);
   w->started_ns = service_now_ns ();
   w->signals = 0;
+  w->signal_ns = 0;
   service_count (s, METRIC_worker_starts_total, 1);
   return true;
 }
@@ -137,7 +140,10 @@ bool work_start (service *s, work *w, error *err) {
   w->kind = kind_named (w->job.kind);
   if (!w->kind)
     return error_set (err, ERR_internal, "no such kind of job: %s", w->job.kind);
-  if (!asked_call (w->kind, w->job.request, w->arena, &w->call, err) || !make_folder (s, w, err))
+  /* So short that the worker ends by itself, with what it has, before it is told to. */
+  int64_t most_s = max_of (1, (s->options.job_s - SPARE_S) * 5 / 6);
+  if (!asked_call (w->kind, w->job.request, most_s, w->arena, &w->call, err) ||
+      !make_folder (s, w, err))
     return false;
   if (w->kind->operand == OPERAND_BODY) {
     w->call.arguments[w->call.n++] =
@@ -186,6 +192,7 @@ bool work_verify (service *s, work *w, error *err) {
   if (!run_limited (s, w, all, n, VERIFY_S, "verified.json", err))
     return false;
   w->phase = WORK_VERIFIES;
+  w->stop = w->stop == STOP_TIME ? STOP_NONE : w->stop; /* that was of the search */
   return true;
 }
 
@@ -222,6 +229,25 @@ static bool keep_file (service *s, work *w, const char *name, const char *file, 
     return false;
   json_add_text (out, name, digest);
   return true;
+}
+
+const char *work_keep_log (service *s, work *w, error *err) {
+  json_writer out;
+  bytes text = { 0 };
+  const char *kept = NULL;
+  if (!w->folder[0])
+    return NULL;
+  json_begin (&out, 0);
+  json_open_object (&out);
+  json_put_key (&out, "files");
+  json_open_object (&out);
+  bool ok = keep_file (s, w, "log", "log", &out, err);
+  json_close_object (&out);
+  json_close_object (&out);
+  if (json_finish (&out, &text, err) && ok)
+    kept = arena_string (w->arena, text.data, err);
+  bytes_free (&text);
+  return kept;
 }
 
 static bool keep_plans (service *s, work *w, json_writer *out, error *err) {

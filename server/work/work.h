@@ -11,6 +11,9 @@
 typedef enum work_phase { WORK_NONE, WORK_RUNS, WORK_VERIFIES } work_phase;
 typedef enum work_stop { STOP_NONE, STOP_TIME, STOP_CANCEL, STOP_LOST, STOP_DRAIN } work_stop;
 
+/* A checker has its own time; a worker with a limit gets so much more of it to end by itself. */
+enum { VERIFY_S = 600, SPARE_S = 2 };
+
 typedef struct work {
   work_phase phase;
   work_stop stop;
@@ -47,6 +50,8 @@ bool work_verify (service *s, work *w, error *err) MUST_CHECK;
 bool work_has_plan (const work *w);
 /* Stores what was found; *held is false where the job is no longer ours. */
 bool work_keep (service *s, work *w, bool *held, error *err) MUST_CHECK;
+/* The outcome of a job that failed: its log, where it has one; NULL: none, or *err. */
+const char *work_keep_log (service *s, work *w, error *err);
 /* Why it failed: the last line that it said. */
 const char *work_complaint (const work *w, char text[400]);
 void work_path (const work *w, const char *name, char path[400]);

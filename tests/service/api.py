@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The API of ferry serve, as a client meets it.
-import csv, gzip, hashlib, io, os, re, sys, time
+import csv, gzip, hashlib, io, os, re, sqlite3, sys, time
 from common import *
 sys.dont_write_bytecode = True
 sys.path.append (os.path.join (os.environ["srcdir"], "tests/second"))
@@ -25,6 +25,19 @@ def _ ():
   assert hashlib.sha256 (r.body).hexdigest () == trace
   assert r.headers["ETag"] == f'"{trace}"'
   assert json.loads (r.body)["format"] == "ferry-trace/1"
+
+@claim ("a list goes on with what it was asked for")
+def _ ():
+  for path in ("a.json", "b.json"): s.upload (path, query="?fingerprint=both")
+  found, path = [], "/v1/traces?limit=1&fingerprint=both"
+  while path:
+    r = s.ask ("GET", path)
+    found += [(t["trace"], t["fingerprint"]) for t in r.json ()["traces"]]
+    path = re.match ("<(.*)>", r.headers["Link"])[1] if "Link" in r.headers else None
+  assert found == sorted ([(trace, "both"), (other, "both")]), found
+  for kind in ("traces", "schedules"):
+    for limit in ("abc", "", "-1", "1x"): problem (s.ask ("GET", f"/v1/{kind}?limit={limit}"), 422)
+    assert s.ask ("GET", f"/v1/{kind}?limit=1000").status == 200
 
 @claim ("gzip and zstd are undone; what is known by its digest need not be sent")
 def _ ():
@@ -73,7 +86,22 @@ def _ ():
   job = s.job ("schedules", {"trace": trace, "budget_bytes": 1 << 20})
   assert job["state"] == "done" and job["exit"] == 1 and job["result"]["fits"] is False
   assert job["result"]["floor_bytes"] > 1 << 20
-  problem (s.ask ("GET", job["links"]["plan"]), 404)
+  assert "plan" not in job["links"]
+  problem (s.ask ("GET", job["links"]["self"] + "/files/plan"), 404)
+
+@claim ("a job that failed has its log, and is no fault of the service; links are of what there is")
+def _ ():
+  job = s.job ("schedules", {"trace": trace, "budget_bytes": budget, "policy": "lru", "policy_options": "no=such"})
+  path = job["links"]["self"]
+  assert job["state"] == "failed" and set (job["links"]) == {"events", "log", "self"}, job
+  r = s.ask ("GET", job["links"]["log"])
+  assert r.status == 200 and job["problem"]["detail"] in r.body.decode () and r.headers["Content-Type"].startswith ("text/plain"), r.body
+  for rest in ("/result", "/files/plan", "/files/result"): problem (s.ask ("GET", path + rest), 409, "failed")
+  job = s.job ("schedules", asked)
+  for name, link in job["links"].items (): assert s.ask ("GET", link).status == 200, name
+  job = s.job ("max-batch", {"network": "alexnet", "device": "v100", "memory_bytes": 1 << 30, "image": 64, "width_divisor": 4,
+                             "classes": 10, "limit_ticks": 100, "most": 64})
+  for name, link in job["links"].items (): assert s.ask ("GET", link).status == 200, name
 
 @claim ("curves, least memory, comparisons, what-if and packs are what the commands print")
 def _ ():
@@ -229,6 +257,12 @@ def _ ():
   assert r.status == 202 and 0.9 < time.time () - start < 20
   s.ask ("DELETE", r.headers["Location"])
 
+@claim ("many clients may come from one address, such as a proxy's")
+def _ ():
+  idle = [socket.create_connection (("127.0.0.1", s.port), PATIENCE) for _ in range (300)]
+  assert s.ask ("GET", "/healthz").status == 200
+  for c in idle: c.close ()
+
 @claim ("who waits keeps the service's processors free")
 def _ ():
   def cpu_s ():
@@ -280,7 +314,23 @@ def _ ():
   assert a["slowdown_bound"] <= a["slowdown"] <= 1
   tight = s.ask ("GET", f"/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000&gpu_memory_bytes={a['memory_bytes'] - 1}").json ()
   assert not tight["fits"] and "needs" in tight["reason"]
-  problem (s.ask ("GET", "/v1/advice?fingerprint=alex.64&gpu_memory_bytes=lots"), 422)
+  for wrong in ("gpu_memory_bytes=lots", "gpu_memory_bytes=%2B5", "gpu_memory_bytes=-1", "max_slowdown_ppm=", "max_slowdown_ppm=100000001", "gpu_memory_bytes=" + "9" * 40):
+    problem (s.ask ("GET", "/v1/advice?fingerprint=alex.64&" + wrong), 422)
+
+@claim ("advice, a scheduler's question and the same question again are looks at a job")
+def _ ():
+  def looked (): return {x for x, in sqlite3.connect ("state/store.sqlite").execute ("select job from seen")}
+  def curve (points):
+    before = looked ()
+    r = s.ask ("POST", "/v1/curves", {"trace": trace, "points": points, "limit_ticks": 1000, "sections": "off", "order": "as-is"}, {"Prefer": "wait=30"})
+    assert r.status == 200 and r.json ()["state"] == "done" and r.json ()["id"] not in before
+    return r.json ()["id"]
+  for points, look in ((7, lambda: curve (7)), (8, lambda: s.ask ("GET", "/v1/advice?fingerprint=alex.64")), (9, lambda: s.ask ("POST", "/k8s/filter", {
+      "Pod": {"metadata": {"annotations": {"ferry.dev/fingerprint": "alex.64"}}}, "Nodes": {"items": [{"metadata": {"name": "n", "labels": {"ferry.dev/gpu-memory-bytes": "1"}}}]}}))):
+    id = curve (points)
+    assert id not in looked (), points
+    look ()
+    assert id in looked (), points
 
 @claim ("results as tables for spreadsheets, pictures, and steps for a trace viewer")
 def _ ():
@@ -402,6 +452,20 @@ def _ ():
   f = s.ask ("POST", "/k8s/filter", {"Pod": {"metadata": {}}, "Nodes": {"items": nodes}}).json ()
   assert len (f["Nodes"]["items"]) == 4
   problem (s.ask ("POST", "/k8s/filter", "[]", {"Content-Type": "application/json"}), 400)
+  def passes (memory, slowdown="1000000", print="alex.64"):
+    notes = {"ferry.dev/fingerprint": print, "ferry.dev/max-slowdown-ppm": slowdown}
+    n = {"metadata": {"name": "n", "labels": {"ferry.dev/gpu-memory-bytes": memory}}}
+    return s.ask ("POST", "/k8s/filter", {"Pod": {"metadata": {"annotations": notes}}, "Nodes": {"items": [n]}}).json ()["FailedNodes"] == {}
+  kib, least = a["memory_bytes"] >> 10, a["memory_bytes"]
+  for memory in (f"{least}", f"{kib + 1}Ki", f"{(kib >> 10) + 1}Mi", "24Gi", "1Ti", "24G", f"{least // 1000 + 1}k", "1T", f"{least // 10 ** 6 + 1}M"):
+    assert passes (memory), memory
+  for memory in (f"{least - 1}", "1", "1Ki", "1k", "1M"): assert not passes (memory), memory
+  # What is not understood is not known, and the log says so.
+  odd = [(m, "1000000", "alex.64") for m in ("", "-1", " 5", "5 ", "+5", "1e12", "1.5Ki", "1ki", "1K", "0x5", "9" * 30, "9000000Ti", "Gi", "one")]
+  odd += [("1", p, "alex.64") for p in ("", "-5", "5%", "abc", " 5", "9" * 30, "100000001")] + [("1", "5", "a b")]
+  for case in odd: assert passes (*case), case
+  told = {l["value"] for l in map (json.loads, open ("log")) if l["msg"] == "a value is not understood"}
+  assert told == {x for case in odd for x in case} - {"1", "1000000", "alex.64", "5"}, told
 
 @claim ("advice without a curve of one's own says what is missing")
 def _ ():
@@ -553,6 +617,36 @@ def _ ():
   assert job["state"] in ("queued", "running"), job["state"]
   s.ask ("DELETE", path)
   assert s.ask ("GET", f"/v1/traces/{trace}").status == 200
+
+@claim ("a job whose time is up keeps what it has found, or says that it is nothing")
+def _ ():
+  os.makedirs ("short")
+  z = Server (os.path.join (work, "short"), "--workers", "1", "--job-seconds", "2")
+  try:
+    t = z.upload ("a.json")
+    for seed, more in ((1, {}), (2, {"time_limit_s": 3600})):
+      job = z.job ("schedules", {**long, "trace": t, "seed": seed, **more})
+      assert job["state"] == "done" and job["exit"] in (0, 4) and job["attempt"] == 1 and job["result"]["fits"], job
+    # One that does not listen.
+    path = z.ask ("POST", "/v1/schedules", {**long, "trace": t, "seed": 3}).headers["Location"]
+    def metric (name): return float (re.search (rf"(?m)^{name} (\S+)$", z.ask ("GET", "/metrics").body.decode ())[1])
+    tasks, pids, end = f"/proc/{z.process.pid}/task", [], time.time () + PATIENCE
+    def works (pid): # and is no copy of the daemon any more, which waits for it until then
+      try: return b"\0solve\0" in open (f"/proc/{pid}/cmdline", "rb").read ().split (b"worker")[0]
+      except FileNotFoundError: return False
+    while not pids:
+      assert time.time () < end
+      pids = [n for x in os.listdir (tasks) for n in open (f"{tasks}/{x}/children").read ().split () if works (n)]
+    pid = int (pids[0])
+    os.kill (pid, signal.SIGSTOP)
+    told = metric ("ferry_worker_kills_total")
+    while metric ("ferry_worker_kills_total") == told: assert time.time () < end
+    os.kill (pid, signal.SIGKILL)
+    while z.ask ("GET", path).json ()["state"] == "running": assert time.time () < end
+    job = z.ask ("GET", path).json ()
+    assert job["state"] == "failed" and job["attempt"] == 1 and "nothing was found within the 2 seconds" in job["problem"]["detail"], job
+  finally:
+    assert z.stop () == 0
 
 @claim ("a second daemon on the same folder is refused")
 def _ ():

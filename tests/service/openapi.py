@@ -61,9 +61,9 @@ SAYS = {
 FORMS = {"api_page": "text/html", "api_health": "text/plain", "api_metrics": "text/plain", "api_ready": "text/plain", "api_events": "text/event-stream"}
 OTHER = {
   "api_submit": {"202": "queued or running", "429": "queue_full", "422": "invalid"}, "api_upload": {"201": "new", "202": "still importing", "422": "import_failed", "429": "queue_full", "507": "disk_full"},
-  "api_job": {"304": "not modified"}, "api_result": {"304": "not modified", "406": "not_acceptable", "409": "not_finished", "410": "cancelled", "500": "failed"},
-  "api_file": {"304": "not modified", "409": "not_finished", "410": "cancelled", "500": "failed"}, "api_cancel": {"202": "stopping"},
-  "api_trace_content": {"304": "not modified"}, "api_advice": {"422": "invalid"}, "api_k8s_filter": {"422": "invalid"}, "api_k8s_prioritize": {"422": "invalid"} }
+  "api_job": {"304": "not modified"}, "api_result": {"304": "not modified", "406": "not_acceptable", "409": "not_finished, or failed", "410": "cancelled"},
+  "api_file": {"304": "not modified", "409": "not_finished, or failed", "410": "cancelled"}, "api_cancel": {"202": "stopping"},
+  "api_traces": {"422": "invalid"}, "api_jobs": {"422": "invalid"}, "api_trace_content": {"304": "not modified"}, "api_advice": {"422": "invalid"}, "api_k8s_filter": {"422": "invalid"}, "api_k8s_prioritize": {"422": "invalid"} }
 QUERY = {"api_upload": ["fingerprint"], "api_traces": ["fingerprint", "limit", "after"], "api_jobs": ["limit", "after"],
          "api_advice": ["fingerprint", "gpu_memory_bytes", "max_slowdown_ppm"]}
 
@@ -89,7 +89,7 @@ def operation (method, path, role, body, function, kind):
   out["security"] = [] if role == "none" else [{"token": []}, {}]
   out["parameters"] = [{"name": n, "in": "path", "required": True, "schema": NAME if n == "name" else DIGEST} for n in names]
   out["parameters"] += [{"name": n, "in": "query", "required": function == "api_advice" and n == "fingerprint",
-                         "schema": NAME if n == "fingerprint" else {"type": "string"} if n == "after" else integer ("0", "MOST_INT")} for n in QUERY.get (function, [])]
+                         "schema": NAME if n == "fingerprint" else {"type": "string"} if n == "after" else integer ("0", "100000000" if n == "max_slowdown_ppm" else "MOST_INT")} for n in QUERY.get (function, [])]
   if function in ("api_submit", "api_job"):
     out["parameters"].append ({"name": "Prefer", "in": "header", "required": False, "schema": {"type": "string"},
                                "description": "wait=N: the reply comes when the job has ended, after N seconds at most (30)"})
