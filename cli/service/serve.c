@@ -18,6 +18,7 @@
 #include "base/file.h"
 #include "base/units.h"
 #include "cli/call/call.h"
+#include "cli/inputs/devices.h"
 
 #ifdef HAVE_SERVER
 #include "server/http/accept.h"
@@ -121,6 +122,16 @@ static int lock_workers (call *c, const char *folder) {
   return -1;
 }
 
+/* With a NULL behind them. */
+static const char *const *known_devices (call *c) {
+  int n;
+  const char *const *names = device_names (c, &n);
+  const char **out = names ? NEW (c->arena, n + 1, const char *, &c->err) : NULL;
+  for (int i = 0; out && i < n; i++)
+    out[i] = names[i];
+  return out;
+}
+
 static bool read_options_of (call *c, service_options *o) {
   char program[4096];
   ssize_t n = readlink ("/proc/self/exe", program, sizeof program - 1);
@@ -131,6 +142,8 @@ static bool read_options_of (call *c, service_options *o) {
   o->program = n > 0 ? arena_string_n (c->arena, program, (size_t)n, &c->err) : NULL;
   o->store = store ? store : "sqlite";
   o->datadir = getenv ("FERRY_DATADIR");
+  if (!(o->devices = known_devices (c)))
+    return false;
   o->tokens = call_text (c, "tokens");
   o->inventory = call_text (c, "inventory");
   o->log = c->quiet ? NULL : stderr;

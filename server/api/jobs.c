@@ -204,7 +204,7 @@ bool api_put_job (service *s, request *q, reply *p, const char *kind, const aske
 }
 
 /* Traces of others are as absent as those that nobody has. */
-static bool check_traces (service *s, request *q, reply *p, asked *a) {
+static bool check_traces (service *s, request *q, reply *p, const job_kind *k, asked *a) {
   error err = { 0 };
   for (int i = 0; i < a->n_traces; i++) {
     trace_row t;
@@ -215,7 +215,10 @@ static bool check_traces (service *s, request *q, reply *p, asked *a) {
     }
     if (!found && a->n_faults < MOST_FAULTS) {
       fault *f = &a->faults[a->n_faults++];
-      snprintf (f->pointer, sizeof f->pointer, "/trace");
+      if (k->operand == OPERAND_JOBS)
+        snprintf (f->pointer, sizeof f->pointer, "/jobs/%d/trace", i);
+      else
+        snprintf (f->pointer, sizeof f->pointer, "/trace");
       snprintf (f->detail, sizeof f->detail, "there is no trace %.64s", a->traces[i]);
     }
   }
@@ -261,12 +264,12 @@ void api_submit (service *s, request *q, reply *p) {
     reply_header (p, "Allow", "GET");
     return;
   }
-  if (!asked_read (k, &q->body, q->arena, &a, &err) && err.code) {
+  if (!asked_read (k, &q->body, s->options.devices, q->arena, &a, &err) && err.code) {
     reply_problem (p, q, err.code == ERR_memory ? PROBLEM_internal : PROBLEM_malformed, "%s",
                    err.text);
     return;
   }
-  if (!check_traces (s, q, p, &a))
+  if (!check_traces (s, q, p, k, &a))
     return;
   if (a.n_faults) {
     reply_faults (p, q, a.faults, a.n_faults);

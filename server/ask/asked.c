@@ -7,10 +7,13 @@
 #include <string.h>
 
 #include "base/sha256.h"
+#include "solver/policy/policy.h"
 #include "trace/device.h"
+#include "trace/zoo/zoo.h"
 
 typedef struct reader {
   asked *out;
+  const char *const *devices;
   json_writer w;
   arena *arena;
 } reader;
@@ -27,7 +30,7 @@ static bool add_fault (asked *out, const error *wrong) {
 /* ---- values ---- */
 
 static bool is_word (const char *words, const char *text) {
-  size_t n = strlen (text);
+  size_t n = strchr (text, ' ') ? 0 : strlen (text);
   for (const char *at = words; n && (at = strstr (at, text)); at += n)
     if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' '))
       return true;
@@ -57,9 +60,52 @@ static bool want_name (const json *j, const char **text, error *wrong) {
          (name_is_plain (*text) || json_error (j, wrong, "must be a name: letters, digits, . _ -"));
 }
 
+static bool is_device (const reader *r, const char *name) {
+  for (const char *const *at = r->devices; at && *at; at++)
+    if (strcmp (*at, name) == 0)
+      return true;
+  return !r->devices;
+}
+
+/* resnet takes further depths than those that are listed. */
+static bool is_network (const char *name) {
+  int n;
+  const zoo_network *all = zoo_list (&n);
+  for (int i = 0; i < n; i++)
+    if (strcmp (all[i].name, name) == 0)
+      return true;
+  return strncmp (name, "resnet", 6) == 0;
+}
+
+static bool is_policy (const char *name, bool ours) {
+  return policy_named (name) != POLICIES || (ours && strncmp (name, "ferry", 5) == 0);
+}
+
+/* A name, of something that there is. */
+static bool want_known (const reader *r, const json *j, member_type type, const char **text,
+                        error *wrong) {
+  if (!want_name (j, text, wrong))
+    return false;
+  switch (type) {
+  case TYPE_DEVICE:
+  case TYPE_DEVICES:
+    return is_device (r, *text) ||
+           json_error (j, wrong, "there is no such device; `ferry devices` lists them");
+  case TYPE_NETWORK:
+    return is_network (*text) ||
+           json_error (j, wrong, "there is no such network; `ferry zoo --list` names them");
+  case TYPE_POLICY:
+  case TYPE_POLICIES:
+    return is_policy (*text, type == TYPE_POLICIES) ||
+           json_error (j, wrong, "there is no such policy; `ferry solve --policy list` names them");
+  default:
+    return true;
+  }
+}
+
 static bool read_name (reader *r, const json *j, const member *m, error *wrong) {
   const char *text = "";
-  if (!want_name (j, &text, wrong))
+  if (!want_known (r, j, m->type, &text, wrong))
     return false;
   json_add_text (&r->w, m->name, text);
   return true;
@@ -89,15 +135,26 @@ static bool read_device (reader *r, const json *j, const member *m, error *wrong
   return true;
 }
 
+/* Up to four digits, and as many behind a point; not nothing. */
+static bool is_percentage (const char *text) {
+  enum { MOST_DIGITS = 4 };
+  static const char digits[] = "0123456789";
+  size_t whole = strspn (text, digits);
+  const char *at = text + whole;
+  size_t part = *at == '.' ? strspn (at + 1, digits) : 0;
+  bool ok = whole >= 1 && whole <= MOST_DIGITS && part <= MOST_DIGITS && (part || *at != '.');
+  at += part ? part + 1 : 0;
+  return ok && strcmp (at, "%") == 0 && text + strspn (text, "0.") != at;
+}
+
 static bool read_size (reader *r, const json *j, const member *m, error *wrong) {
   const char *text = "";
   int64_t value = 0;
   if (json_is_string (j)) {
     if (!json_get_text (j, &text, wrong))
       return false;
-    size_t digits = strspn (text, "0123456789.");
-    if (!digits || digits > 8 || strcmp (text + digits, "%") != 0)
-      return json_error (j, wrong, "must be bytes, or a text such as \"50%%\"");
+    if (!is_percentage (text))
+      return json_error (j, wrong, "must be bytes, or a text such as \"50%%\" or \"12.5%%\"");
     json_put_text (&r->w, text);
     return true;
   }
@@ -119,8 +176,8 @@ static bool read_list (reader *r, const json *j, const member *m, error *wrong) 
   for (size_t i = 0; ok && i < n; i++) {
     json e = json_element (j, i);
     const char *text = "";
-    if (m->type == TYPE_NAMES) {
-      ok = json_is_string (&e) ? want_name (&e, &text, wrong)
+    if (m->type == TYPE_DEVICES || m->type == TYPE_POLICIES) {
+      ok = json_is_string (&e) ? want_known (r, &e, m->type, &text, wrong)
                                : json_error (&e, wrong, "must be a name");
       json_put_text (&r->w, ok ? text : "");
     } else if (m->type != TYPE_SIZES && !json_is_int (&e))
@@ -171,6 +228,19 @@ static bool read_job (reader *r, const json *j, error *wrong) {
   return keep_trace (r, digest, wrong);
 }
 
+/* Plans are told apart by the names of their jobs. */
+static bool is_first (const json *list, size_t at, error *wrong) {
+  json e = json_element (list, at), mine = json_member (&e, "name");
+  const char *name = "", *other = "";
+  bool ok = json_get_text (&mine, &name, wrong);
+  for (size_t i = 0; ok && i < at; i++) {
+    json before = json_element (list, i), n = json_member (&before, "name");
+    ok = json_get_text (&n, &other, wrong) &&
+         (strcmp (name, other) != 0 || json_error (&mine, wrong, "another job has this name"));
+  }
+  return ok;
+}
+
 static bool read_jobs (reader *r, const json *list, const member *m, error *wrong) {
   size_t n = json_count (list);
   if (!json_is_array (list) || n < 1 || n > MOST_PACK_JOBS)
@@ -180,7 +250,7 @@ static bool read_jobs (reader *r, const json *list, const member *m, error *wron
   bool ok = true;
   for (size_t i = 0; ok && i < n; i++) {
     json e = json_element (list, i);
-    ok = read_job (r, &e, wrong);
+    ok = read_job (r, &e, wrong) && is_first (list, i, wrong);
   }
   json_close_array (&r->w);
   return ok;
@@ -207,6 +277,7 @@ static bool read_member (reader *r, const json *j, const member *m, error *wrong
   case TYPE_WORD_OR_INT:
     return json_is_string (j) ? read_word (r, j, m, wrong) : read_int (r, j, m, wrong);
   case TYPE_NAME:
+  case TYPE_POLICY:
   case TYPE_NETWORK:
     return read_name (r, j, m, wrong);
   case TYPE_PAIRS:
@@ -264,9 +335,26 @@ static bool check_pair (const json *root, const char *one, const char *other, as
   return add_fault (out, &wrong);
 }
 
-bool asked_read (const job_kind *k, const bytes *body, arena *a, asked *out, error *err) {
+/* Effort is a limit of ticks, and swaps alone are one choice of what a plan may do. */
+static void check_pairs (const json *root, asked *out) {
+  static const char *const pairs[][2] = { { "budget_bytes", "budget_ppm" },
+                                          { "reserve_bytes", "reserve_ppm" },
+                                          { "effort", "limit_ticks" } };
+  static const char *const choices[] = { "order", "recompute", "sections" };
+  error ignored = { 0 };
+  bool alone = false;
+  json swaps = json_member (root, "swap_only");
+  for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+    check_pair (root, pairs[i][0], pairs[i][1], out);
+  if (json_get_bool (&swaps, &alone, &ignored) && alone)
+    for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
+      check_pair (root, "swap_only", choices[i], out);
+}
+
+bool asked_read (const job_kind *k, const bytes *body, const char *const *devices, arena *a,
+                 asked *out, error *err) {
   *out = (asked){ 0 };
-  reader r = { .out = out, .arena = a };
+  reader r = { .out = out, .devices = devices, .arena = a };
   json_document *d = json_open (body->data ? body->data : "", body->size, err);
   if (!d)
     return false;
@@ -290,10 +378,8 @@ bool asked_read (const job_kind *k, const bytes *body, arena *a, asked *out, err
   wrong = (error){ 0 };
   if (object && !json_get_bool (&only, &out->only_validate, &wrong))
     add_fault (out, &wrong);
-  if (object) {
-    check_pair (&root, "budget_bytes", "budget_ppm", out);
-    check_pair (&root, "reserve_bytes", "reserve_ppm", out);
-  }
+  if (object)
+    check_pairs (&root, out);
   bool ok = out->n_faults == 0 && finish (&r, k->name, err);
   json_close (d);
   if (!ok)

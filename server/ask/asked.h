@@ -19,8 +19,9 @@ typedef struct asked {
   int n_faults;
 } asked;
 
-/* False: a fault, or *err. */
-bool asked_read (const job_kind *k, const bytes *body, arena *a, asked *out, error *err) MUST_CHECK;
+/* False: a fault, or *err.  devices: the names that there are; NULL: it is not known. */
+bool asked_read (const job_kind *k, const bytes *body, const char *const *devices, arena *a,
+                 asked *out, error *err) MUST_CHECK;
 /* For an upload: no body but the digest of what was sent. */
 bool asked_import (const char *digest, const char *fingerprint, arena *a, asked *out,
                    error *err) MUST_CHECK;

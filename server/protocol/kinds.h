@@ -37,16 +37,18 @@ typedef enum member_type {
   TYPE_FLAG,
   TYPE_WORD,
   TYPE_WORD_OR_INT,
-  TYPE_NAME,    /* letters, digits, dots, dashes: never a path */
-  TYPE_NAMES,   /* a list of them */
-  TYPE_PAIRS,   /* key=value,... */
-  TYPE_DEVICE,  /* a name, or an object as in docs/formats.md */
-  TYPE_SIZES,   /* a list of bytes, or of texts such as "50%" */
-  TYPE_RATES,   /* a list of bytes a second */
-  TYPE_TIMES,   /* a list of factors */
-  TYPE_TRACE,   /* the id of one */
-  TYPE_NETWORK, /* a name of the zoo */
-  TYPE_JOBS,    /* names with ids of traces */
+  TYPE_NAME,     /* letters, digits, dots, dashes: never a path */
+  TYPE_POLICY,   /* one of a published policy */
+  TYPE_POLICIES, /* a list of those, and of our own ways */
+  TYPE_DEVICES,  /* a list of names of cards */
+  TYPE_PAIRS,    /* key=value,... */
+  TYPE_DEVICE,   /* a name, or an object as in docs/formats.md */
+  TYPE_SIZES,    /* a list of bytes, or of texts such as "50%" */
+  TYPE_RATES,    /* a list of bytes a second */
+  TYPE_TIMES,    /* a list of factors */
+  TYPE_TRACE,    /* the id of one */
+  TYPE_NETWORK,  /* a name of the zoo */
+  TYPE_JOBS,     /* names with ids of traces */
 } member_type;
 
 typedef struct member {

@@ -14,12 +14,13 @@
 #include "server/store/store.h"
 
 typedef struct service_options {
-  const char *program;   /* ferry itself, for workers */
-  const char *folder;    /* of the state, absolute */
-  const char *store;     /* as store_open's `where` */
-  const char *datadir;   /* FERRY_DATADIR for the workers, or NULL */
-  const char *tokens;    /* a file, or NULL */
-  const char *inventory; /* GPU memory of nodes, a JSON file, or NULL */
+  const char *program;        /* ferry itself, for workers */
+  const char *folder;         /* of the state, absolute */
+  const char *store;          /* as store_open's `where` */
+  const char *datadir;        /* FERRY_DATADIR for the workers, or NULL */
+  const char *tokens;         /* a file, or NULL */
+  const char *const *devices; /* the names of the cards that workers know, or NULL */
+  const char *inventory;      /* GPU memory of nodes, a JSON file, or NULL */
   int workers;
   int workers_lock; /* a file that each worker holds open as long as it lives */
   int64_t most_body_bytes, most_decoded_bytes, most_control_bytes;

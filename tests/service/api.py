@@ -134,6 +134,31 @@ def _ ():
   assert {e["pointer"] for e in p["errors"]} == {"/budget_bytes", "/recompute"}, p
   p = problem (s.ask ("POST", "/v1/schedules", {"trace": trace, "budget": 1}), 422)
   assert "/budget" in p["errors"][0]["pointer"] or "budget" in p["errors"][0]["detail"]
+  solve, pack = {"trace": trace}, {"jobs": [{"name": "a", "trace": trace}, {"name": "b", "trace": other}]}
+  batch, cells = {"network": "alexnet", "device": "v100", "memory_bytes": 1 << 30}, {"trace": trace, "memory": ["75%"]}
+  for kind, body, pointers in (
+      ("schedules", {**solve, "order": "as-is updates"}, ["/order"]), ("schedules", {**solve, "order": ""}, ["/order"]),
+      ("schedules", {**solve, "policy": "nobody"}, ["/policy"]), ("schedules", {**solve, "policy": "list"}, ["/policy"]),
+      ("schedules", {**solve, "device": "nothing"}, ["/device"]), ("max-batch", {**batch, "device": "nothing"}, ["/device"]),
+      ("schedules", {**solve, "effort": "quick", "limit_ticks": 5}, ["/limit_ticks"]),
+      ("schedules", {**solve, "swap_only": True, "recompute": "off", "order": "any"}, ["/order", "/recompute"]),
+      ("max-batch", {**batch, "network": "nonet"}, ["/network"]),
+      ("comparisons", {**solve, "policies": ["lru", "nobody"]}, ["/policies/1"]),
+      ("what-if", {**cells, "devices": ["v100", "nothing"]}, ["/devices/1"]), ("what-if", {**cells, "batches": [65537]}, ["/batches/0"]),
+      *(("what-if", {**cells, "memory": ["50%", m]}, ["/memory/1"]) for m in ("1.2.3%", "...%", "%", ".5%", "5.%", "0%", "0.0%", "12345%", "5%5", "5")),
+      ("curves", {**solve, "points": 1}, ["/points"]), ("curves", {**solve, "points": 513}, ["/points"]),
+      ("packs", {**pack, "points": 2}, ["/points"]),
+      ("packs", {"jobs": [pack["jobs"][0], {"name": "a", "trace": other}]}, ["/jobs/1/name"]),
+      ("packs", {"jobs": [pack["jobs"][0], {"name": "b", "trace": "0" * 64}]}, ["/jobs/1/trace"])):
+    p = problem (s.ask ("POST", f"/v1/{kind}", {**body, "validate_only": True}), 422, "invalid")
+    assert [e["pointer"] for e in p["errors"]] == pointers, (kind, body, p)
+  for kind, body in (
+      ("schedules", {**solve, "order": "updates", "policy": "lru", "device": "v100"}), ("schedules", {**solve, "swap_only": False, "recompute": "off"}),
+      ("max-batch", {**batch, "network": "resnet26"}), ("comparisons", {**solve, "policies": ["lru", "ferry", "ferry-all"]}),
+      ("what-if", {**cells, "devices": ["v100", "h200"], "batches": [65536], "memory": ["12.5%", "100%", "0.25%", 5]}),
+      ("curves", {**solve, "points": 512}), ("packs", {**pack, "points": 3}), ("packs", {"jobs": [{"name": n, "trace": trace} for n in "ab"]})):
+    r = s.ask ("POST", f"/v1/{kind}", {**body, "validate_only": True})
+    assert r.status == 200, (kind, body, r.body)
   problem (s.ask ("POST", "/v1/schedules", {}), 422)
   problem (s.ask ("POST", "/v1/schedules", {"trace": "0" * 64}), 422)
   problem (s.ask ("POST", "/v1/schedules", {**asked, "device": "../../etc/passwd"}), 422)

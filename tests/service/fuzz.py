@@ -29,7 +29,7 @@ def valid (schema):
   if kind == "string":
     pattern = schema.get ("pattern", "")
     if "a-f" in pattern: return trace if dice.random () < 0.8 else "%064x" % dice.getrandbits (256)
-    if "%" in pattern and "0-9.]" in pattern: return f"{dice.randrange (1, 100)}%"
+    if "%" in pattern and "[.]" in pattern: return f"{dice.randrange (1, 100)}%"
     if "=" in pattern: return "a=1"
     return dice.choice (["v100", "h200", "alexnet", "lru", "x" * 64, "a.b-c_d"])
   return None

@@ -26,10 +26,10 @@ def member (type, least, most, words):
     "TYPE_INT": lambda: integer (least, most), "TYPE_SHARE": lambda: integer (least, most),
     "TYPE_PERCENT": lambda: integer (least, most), "TYPE_FLAG": lambda: {"type": "boolean"},
     "TYPE_WORD": lambda: word, "TYPE_WORD_OR_INT": lambda: {"oneOf": [word, integer (least, most)]},
-    "TYPE_NAME": lambda: NAME, "TYPE_NETWORK": lambda: NAME, "TYPE_NAMES": lambda: a_list (NAME),
+    "TYPE_NAME": lambda: NAME, "TYPE_NETWORK": lambda: NAME, "TYPE_POLICY": lambda: NAME, "TYPE_POLICIES": lambda: a_list (NAME), "TYPE_DEVICES": lambda: a_list (NAME),
     "TYPE_PAIRS": lambda: {"type": "string", "pattern": "^[A-Za-z0-9._=,%-]{1,200}$"},
     "TYPE_DEVICE": lambda: {"oneOf": [NAME, {"type": "object", "description": "a device as in docs/formats.md"}]},
-    "TYPE_SIZES": lambda: a_list ({"oneOf": [integer (least, most), {"type": "string", "pattern": "^[0-9.]{1,8}%$"}]}),
+    "TYPE_SIZES": lambda: a_list ({"oneOf": [integer (least, most), {"type": "string", "pattern": "^[0-9]{1,4}([.][0-9]{1,4})?%$"}]}),
     "TYPE_RATES": lambda: a_list (integer (least, most)), "TYPE_TIMES": lambda: a_list (integer (least, most)),
     "TYPE_TRACE": lambda: DIGEST,
     "TYPE_JOBS": lambda: {"type": "array", "minItems": 1, "maxItems": 16, "items": {
