@@ -21,8 +21,8 @@ static bool read_point (const json *j, point *p, error *err) {
   json costs = json_member (j, "predicted");
   *p = (point){ .planned = json_is_object (&costs) };
   return get (j, "budget_bytes", &p->budget_bytes, err) &&
-         get (j, "lower_bound_ns", &p->bound_ns, err) &&
-         (!p->planned || (get (&costs, "peak_bytes", &p->peak_bytes, err) &&
+         (!p->planned || (get (j, "lower_bound_ns", &p->bound_ns, err) &&
+                          get (&costs, "peak_bytes", &p->peak_bytes, err) &&
                           get (&costs, "host_peak_bytes", &p->host_bytes, err) &&
                           get (&costs, "d2h_bytes", &p->d2h_bytes, err) &&
                           get (&costs, "h2d_bytes", &p->h2d_bytes, err) &&

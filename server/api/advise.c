@@ -11,23 +11,31 @@ static double slower (int64_t ns, int64_t baseline_ns) {
   return baseline_ns ? (double)(ns - baseline_ns) / (double)baseline_ns : 0;
 }
 
+/* No point is told of if no budget of the curve is fast enough. */
 static void put_advice (json_writer *w, const advice *a, const char *fingerprint) {
+  bool point = a->memory_bytes > 0;
   json_open_object (w);
   json_add_raw (w, "assumptions", "[\"the link is not shared\"]");
   json_add_text (w, "curve", a->job);
-  json_add_int (w, "d2h_bytes", a->d2h_bytes);
-  json_add_int (w, "device_peak_bytes", a->peak_bytes);
+  if (point) {
+    json_add_int (w, "d2h_bytes", a->d2h_bytes);
+    json_add_int (w, "device_peak_bytes", a->peak_bytes);
+  }
   json_add_text (w, "fingerprint", fingerprint);
   json_add_bool (w, "fits", a->fits);
   json_add_int (w, "floor_bytes", a->floor_bytes);
-  json_add_int (w, "h2d_bytes", a->h2d_bytes);
-  json_add_int (w, "memory_bytes", a->memory_bytes);
-  json_add_int (w, "memory_mib", (a->memory_bytes + MIB - 1) / MIB);
-  json_add_int (w, "pinned_host_bytes", a->host_bytes);
+  if (point) {
+    json_add_int (w, "h2d_bytes", a->h2d_bytes);
+    json_add_int (w, "memory_bytes", a->memory_bytes);
+    json_add_int (w, "memory_mib", (a->memory_bytes + MIB - 1) / MIB);
+    json_add_int (w, "pinned_host_bytes", a->host_bytes);
+  }
   json_add_text (w, "reason", a->reason[0] ? a->reason : NULL);
-  json_add_fixed (w, "slowdown", slower (a->step_ns, a->baseline_ns), 6);
-  json_add_fixed (w, "slowdown_bound", slower (a->bound_ns, a->baseline_ns), 6);
-  json_add_int (w, "step_ns", a->step_ns);
+  if (point) {
+    json_add_fixed (w, "slowdown", slower (a->step_ns, a->baseline_ns), 6);
+    json_add_fixed (w, "slowdown_bound", slower (a->bound_ns, a->baseline_ns), 6);
+    json_add_int (w, "step_ns", a->step_ns);
+  }
   json_add_text (w, "trace", a->trace);
   json_close_object (w);
 }

@@ -2,6 +2,7 @@
 #include "server/api/csv.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* The columns of each kind, of objects in the array; a dot goes into an object. */
@@ -46,10 +47,33 @@ static bool put_text (bytes *out, const char *text, error *err) {
   return ok && put (out, "\"", 1, err);
 }
 
-static bool put_cell (const json *row, const char *name, size_t length, arena *a, bytes *out,
-                      error *err) {
+/* The fewest digits that are this number: as the result has them. */
+static bool put_real (double value, bytes *out, error *err) {
+  char text[40];
+  for (int digits = 15; digits <= 17; digits++) {
+    snprintf (text, sizeof text, "%.*g", digits, value);
+    if (strtod (text, NULL) == value)
+      break;
+  }
+  return put (out, text, strlen (text), err);
+}
+
+/* A row has the place of its card in the grid, a table its name. */
+static bool put_device (const json *root, const json *cell, bytes *out, error *err) {
+  const char *text = "";
+  int64_t at = 0;
+  json grid = json_member (root, "grid"), all = json_member (&grid, "devices");
+  if (!json_get_int (cell, 0, (int64_t)json_count (&all) - 1, &at, err))
+    return false;
+  json name = json_element (&all, (size_t)at);
+  return json_get_text (&name, &text, err) && put_text (out, text, err);
+}
+
+static bool put_cell (const json *root, const json *row, const char *name, size_t length, arena *a,
+                      bytes *out, error *err) {
   char key[64];
   const char *dot = memchr (name, '.', length), *text = "";
+  error ignored = { 0 };
   json inner = *row;
   if (dot) {
     snprintf (key, sizeof key, "%.*s", (int)(dot - name), name);
@@ -61,16 +85,22 @@ static bool put_cell (const json *row, const char *name, size_t length, arena *a
   json cell = json_is_absent (&inner) ? (json){ 0 } : json_member (&inner, key);
   if (json_is_absent (&cell))
     return true;
+  if (strcmp (key, "device") == 0 && json_is_int (&cell))
+    return put_device (root, &cell, out, err);
   if (json_is_string (&cell))
     return json_get_text (&cell, &text, err) && put_text (out, text, err);
+  double value = 0;
+  if (!json_is_int (&cell) && json_get_double (&cell, &value, &ignored))
+    return put_real (value, out, err);
   text = json_canonical (&cell, true, a, err);
   return text && put (out, text, strlen (text), err);
 }
 
-static bool put_row (const json *row, const char *columns, arena *a, bytes *out, error *err) {
+static bool put_row (const json *root, const json *row, const char *columns, arena *a, bytes *out,
+                     error *err) {
   for (const char *at = columns; *at;) {
     size_t n = strcspn (at, " ");
-    if (row ? !put_cell (row, at, n, a, out, err) : !put (out, at, n, err))
+    if (row ? !put_cell (root, row, at, n, a, out, err) : !put (out, at, n, err))
       return false;
     at += n + (at[n] != 0);
     if (*at && !put (out, ",", 1, err))
@@ -85,10 +115,10 @@ bool csv_write (const char *kind, const bytes *result, bytes *out, error *err) {
   json_document *d = a ? json_open (result->data, result->size, err) : NULL;
   json root = d ? json_root (d) : (json){ 0 };
   json rows = d ? json_member (&root, tables[it].array) : (json){ 0 };
-  bool ok = d && put_row (NULL, tables[it].columns, a, out, err);
+  bool ok = d && put_row (&root, NULL, tables[it].columns, a, out, err);
   for (size_t i = 0; ok && i < json_count (&rows); i++) {
     json row = json_element (&rows, i);
-    ok = put_row (&row, tables[it].columns, a, out, err);
+    ok = put_row (&root, &row, tables[it].columns, a, out, err);
   }
   json_close (d);
   arena_free (a);

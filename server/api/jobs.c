@@ -31,7 +31,7 @@ static bool may_have (const job_row *j, const char *name) {
   return strcmp (name, "plan") != 0 || (k && k->output == OUTPUT_PLAN);
 }
 
-/* Of a job that has ended, those files that there are; else those that are to come. */
+/* A job that has ended names the files that there are, another those that are to come. */
 static bool has_file (const json *files, const job_row *j, const char *name) {
   json one = json_member (files, name);
   return api_is_over (j) ? json_is_string (&one) : may_have (j, name);

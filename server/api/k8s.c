@@ -44,7 +44,7 @@ static const char *text_of (request *q, const json *j) {
              : NULL;
 }
 
-/* What it stands for is not known then, and the log says why a node passed. */
+/* A value that is not understood is not known, and the log says so. */
 static void complain (service *s, const request *q, asked_nodes *all, const char *of,
                       const char *name, const char *value) {
   enum { MOST_COMPLAINTS = 3 };
@@ -80,12 +80,14 @@ static void add_object (request *q, const json *e, asked_nodes *out) {
     out->at[out->n++] = n;
 }
 
-static json_document *open_inventory (const service *s) {
+static json_document *open_inventory (service *s) {
   bytes text = { 0 };
-  error ignored = { 0 };
+  error err = { 0 };
   json_document *d = NULL;
-  if (s->options.inventory && file_read (s->options.inventory, 1 << 22, &text, &ignored))
-    d = json_open (text.data, text.size, &ignored);
+  if (s->options.inventory && file_read (s->options.inventory, INVENTORY_BYTES, &text, &err))
+    d = json_open (text.data, text.size, &err);
+  if (err.code)
+    service_log (s, "error", err.text, "file", s->options.inventory, NULL);
   bytes_free (&text);
   return d;
 }

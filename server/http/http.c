@@ -199,6 +199,8 @@ static enum MHD_Result take_field (void *context, enum MHD_ValueKind kind, const
   int *n = kind == MHD_HEADER_KIND ? &q->n_headers : &q->n_query;
   if (*n < MOST_FIELDS)
     list[(*n)++] = (field){ name, value ? value : "" };
+  else
+    q->crowded = true;
   return MHD_YES;
 }
 
@@ -226,6 +228,9 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
   links_busy (h->links, r->link, LINK_BODY);
   if (!request_is_printable (q))
     reply_problem (&r->e.reply, q, PROBLEM_malformed, "the path or query has odd characters");
+  else if (q->crowded)
+    reply_problem (&r->e.reply, q, PROBLEM_too_many,
+                   "more than %d header fields, or members of the query", MOST_FIELDS);
   else
     r->e.route = routes_begin (h->service, q, &r->e.reply);
   bool spooled = r->e.route && r->e.route->body == BODY_UPLOAD;
@@ -349,19 +354,29 @@ static void take (void *context, int fd, const struct sockaddr *from, socklen_t 
   MHD_add_connection (((http *)context)->daemon, fd, from, size); /* closes it where it refuses */
 }
 
+/* A path would end at a NUL for us, not for who sent it: another control character takes its place,
+   which is refused. */
+static size_t unescape (void *context, struct MHD_Connection *c, char *text) {
+  (void)context, (void)c;
+  for (char *at = text; (at = strstr (at, "%00")); at += 3)
+    at[2] = '1';
+  return MHD_http_unescape (text);
+}
+
 static bool start_daemon (http *h, error *err) {
   long n = sysconf (_SC_NPROCESSORS_ONLN);
   unsigned flags = MHD_USE_EPOLL_INTERNAL_THREAD | MHD_ALLOW_SUSPEND_RESUME | MHD_USE_ITC |
                    MHD_USE_NO_LISTEN_SOCKET;
-  h->daemon = MHD_start_daemon (
-      flags, 0, NULL, NULL, handle, h, MHD_OPTION_THREAD_POOL_SIZE,
-      (unsigned)(n > POOL ? POOL
-                 : n < 2  ? 2
-                          : n),
-      MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->service->options.most_connections,
-      MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-      (size_t)CONNECTION_BYTES, MHD_OPTION_NOTIFY_COMPLETED, completed, h,
-      MHD_OPTION_NOTIFY_CONNECTION, connected, h, MHD_OPTION_END);
+  h->daemon =
+      MHD_start_daemon (flags, 0, NULL, NULL, handle, h, MHD_OPTION_THREAD_POOL_SIZE,
+                        (unsigned)(n > POOL ? POOL
+                                   : n < 2  ? 2
+                                            : n),
+                        MHD_OPTION_CONNECTION_LIMIT, (unsigned)h->service->options.most_connections,
+                        MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+                        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+                        MHD_OPTION_UNESCAPE_CALLBACK, unescape, NULL, MHD_OPTION_NOTIFY_COMPLETED,
+                        completed, h, MHD_OPTION_NOTIFY_CONNECTION, connected, h, MHD_OPTION_END);
   return h->daemon || error_set (err, ERR_internal, "libmicrohttpd does not start");
 }
 

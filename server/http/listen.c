@@ -15,6 +15,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "server/protocol/message.h"
+
 enum { BACKLOG = 128, SOCKET_MODE = 0660 };
 
 static int open_socket (const struct sockaddr *address, socklen_t size, const char *where,
@@ -77,7 +79,9 @@ int listen_at (const char *where, bool *is_local, error *err) {
   if (strncmp (where, "unix:", 5) == 0)
     return listen_on_path (where, err);
   const char *port = strrchr (where, ':');
-  bool ok = port && port > where && (size_t)(port - where) < sizeof host;
+  int64_t number = 0;
+  bool ok = port && port > where && (size_t)(port - where) < sizeof host &&
+            text_to_int (port + 1, UINT16_MAX, &number); /* getaddrinfo begins again at 65536 */
   snprintf (host, sizeof host, "%.*s", ok ? (int)(port - where) : 0, where);
   size_t n = strlen (host);
   if (n > 2 && host[0] == '[' && host[n - 1] == ']') {
@@ -85,7 +89,8 @@ int listen_at (const char *where, bool *is_local, error *err) {
     host[n - 2] = 0;
   }
   if (!ok || getaddrinfo (host, port + 1, &hints, &found) != 0) {
-    error_set (err, ERR_usage, "--listen `%s` is not ADDRESS:PORT or unix:PATH", where);
+    error_set (err, ERR_usage,
+               "--listen `%s` is not ADDRESS:PORT, with a port up to 65535, or unix:PATH", where);
     return -1;
   }
   *is_local = is_loopback (found->ai_addr);

@@ -19,6 +19,7 @@ typedef struct request {
   const char *method, *path;
   field headers[MOST_FIELDS], query[MOST_FIELDS];
   int n_headers, n_query;
+  bool crowded;        /* there were more than are kept */
   bytes body;          /* of a control request, decoded */
   const char *spool;   /* or of an upload: a file, as it was sent */
   char digest[65];     /* of that file */

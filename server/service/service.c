@@ -114,6 +114,22 @@ static void sweep (const char *folder, const char *name) {
   folder_remove_inside (path);
 }
 
+/* It is read for each question, so that it may change; what nobody can read is told at once. */
+static bool inventory_is_read (const char *path, error *err) {
+  bytes text = { 0 };
+  json_document *d = NULL;
+  bool ok = !path || (file_read (path, INVENTORY_BYTES, &text, err) &&
+                      (d = json_open (text.data, text.size, err)));
+  json root = d ? json_root (d) : (json){ 0 };
+  if (ok && path && !json_is_object (&root))
+    ok = json_error (&root, err, "must be an object: {\"node\": bytes, ...}");
+  if (!ok && path)
+    error_in_file (err, path);
+  json_close (d);
+  bytes_free (&text);
+  return ok;
+}
+
 service *service_new (const service_options *o, error *err) {
   service *s = calloc (1, sizeof *s);
   if (!s) {
@@ -125,6 +141,7 @@ service *service_new (const service_options *o, error *err) {
   snprintf (s->worker, sizeof s->worker, "%ld.%lld", (long)getpid (), (long long)service_now_ns ());
   bool ok = make_folder (o->folder, "blobs", err) && make_folder (o->folder, "spool", err) &&
             make_folder (o->folder, "work", err);
+  ok = ok && inventory_is_read (o->inventory, err);
   if (ok) {
     sweep (o->folder, "spool");
     sweep (o->folder, "work");

@@ -13,6 +13,8 @@
 #include "server/protocol/meter.h"
 #include "server/store/store.h"
 
+enum { INVENTORY_BYTES = 1 << 22 };
+
 typedef struct service_options {
   const char *program;        /* ferry itself, for workers */
   const char *folder;         /* of the state, absolute */

@@ -179,6 +179,10 @@ def _ ():
   problem (r, 405)
   assert r.headers["Allow"] == "GET, POST"
   problem (s.ask ("GET", "/v1/traces/a b".replace (" ", "%20")), 400)
+  for path in ("/healthz%00x", "/healthz%00", "/v1/traces?limit=5%00x", "/v1/traces?limit%00=5"): problem (s.ask ("GET", path), 400)
+  for n, status in ((50, 200), (65, 431)):
+    assert s.ask ("GET", "/v1/traces?" + "&".join (f"a{i}=1" for i in range (n))).status == status
+    assert s.ask ("GET", "/v1/traces", None, {f"X-{i}": "1" for i in range (n)}).status == status
 
 @claim ("an upload that is no trace is told so, and not kept as one")
 def _ ():
@@ -339,6 +343,11 @@ def _ ():
   assert a["slowdown_bound"] <= a["slowdown"] <= 1
   tight = s.ask ("GET", f"/v1/advice?fingerprint=alex.64&max_slowdown_ppm=1000000&gpu_memory_bytes={a['memory_bytes'] - 1}").json ()
   assert not tight["fits"] and "needs" in tight["reason"]
+  assert s.job ("curves", {"trace": other, "budgets": ["60%"], "limit_ticks": 1, "swap_only": True})["state"] == "done"
+  s.upload ("b.json", query="?fingerprint=slow")
+  none = s.ask ("GET", "/v1/advice?fingerprint=slow&max_slowdown_ppm=0").json ()
+  assert none["fits"] is False and "no budget" in none["reason"] and not {"slowdown", "memory_bytes", "memory_mib", "step_ns"} & set (none), none
+  assert "no budget" in ferry ("advise", "slow", "-s", "0%", "--server", s.url, status=1).stderr
   for wrong in ("gpu_memory_bytes=lots", "gpu_memory_bytes=%2B5", "gpu_memory_bytes=-1", "max_slowdown_ppm=", "max_slowdown_ppm=100000001", "gpu_memory_bytes=" + "9" * 40):
     problem (s.ask ("GET", "/v1/advice?fingerprint=alex.64&" + wrong), 422)
 
@@ -369,6 +378,11 @@ def _ ():
   rivals = s.job ("comparisons", {"trace": trace, "budget_ppm": 800000, "policies": ["lru"], "limit_ticks": 1000})
   rows = list (csv.DictReader (io.StringIO (s.ask ("GET", rivals["links"]["result"] + "?format=csv").body.decode ())))
   assert [x["label"] for x in rows] == [x["label"] for x in rivals["result"]["rows"]]
+  cells = s.job ("what-if", {"trace": trace, "memory": ["75%", "100%"], "devices": ["v100", "h200"], "limit_ticks": 1})
+  rows = list (csv.DictReader (io.StringIO (s.ask ("GET", cells["links"]["result"] + "?format=csv").body.decode ())))
+  names = cells["result"]["grid"]["devices"]
+  assert [x["device"] for x in rows] == [names[x["device"]] for x in cells["result"]["rows"]] and len (set (names)) == 2
+  for x, y in zip (rows, cells["result"]["rows"]): assert x["gap"] == ("" if y["gap"] is None else str (y["gap"]).removesuffix (".0")), (x, y)
   assert s.ask ("GET", path + "?format=svg").body.startswith (b"<svg")
   job = s.job ("schedules", asked)
   steps = json.loads (s.ask ("GET", job["links"]["result"] + "?format=chrome").body)
@@ -679,6 +693,16 @@ def _ ():
   assert "in use" in p.stderr
 
 assert s.stop () == 0
+
+@claim ("what cannot be listened on or read is refused at the start")
+def _ ():
+  for port in ("99999", "65536", "-1", "", "80x", "+80"):
+    assert "65535" in ferry ("serve", "--state", "state2", "--listen", f"127.0.0.1:{port}", status=2).stderr, port
+  open ("garbage.json", "w").write ("{")
+  open ("list.json", "w").write ("[1]")
+  for name in ("absent.json", "garbage.json", "list.json"):
+    p = ferry ("serve", "--state", "state2", "--listen", "127.0.0.1:0", "--inventory", name, status=3)
+    assert name in p.stderr and p.stderr.count ("\n") == 1, p.stderr
 
 @claim ("others' addresses need tokens")
 def _ ():
