@@ -36,6 +36,9 @@ local function read_advice (text)
     host_bytes = tonumber (text:match ('"pinned_host_bytes":(%d+)')),
     reason = text:match ('"reason":"([^"\\]*)"') or "it does not fit",
   }
+  if text:match ('"fits":false') then -- where no budget is fast enough there are no bytes to tell of
+    advice.memory_bytes, advice.host_bytes = advice.memory_bytes or 0, advice.host_bytes or 0
+  end
   return advice.memory_bytes and advice.host_bytes and advice or nil
 end
 

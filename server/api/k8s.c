@@ -47,7 +47,9 @@ static const char *text_of (request *q, const json *j) {
 /* A value that is not understood is not known, and the log says so. */
 static void complain (service *s, const request *q, asked_nodes *all, const char *of,
                       const char *name, const char *value) {
-  enum { MOST_COMPLAINTS = 3 };
+  enum { MOST_COMPLAINTS = 3, MOST_SHOWN = 100 };
+  if (strlen (value) > MOST_SHOWN)
+    value = "(a long text)";
   if (all->odd++ < MOST_COMPLAINTS)
     service_log (s, "warn", "a value is not understood", "key", name, "of", of, "request_id", q->id,
                  "value", value, NULL);

@@ -104,6 +104,9 @@ static void out_of_time (service *s, work *w) {
   char text[120];
   if (w->phase == WORK_VERIFIES)
     snprintf (text, sizeof text, "the plan was not checked within %d seconds", VERIFY_S);
+  else if (w->call.time_limit_s)
+    snprintf (text, sizeof text, "nothing was found within a time limit of %lld s",
+              (long long)w->call.time_limit_s);
   else
     snprintf (text, sizeof text,
               "nothing was found within the %lld seconds that a job may take (--job-seconds)",

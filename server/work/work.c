@@ -60,9 +60,8 @@ static bool spawn (service *s, work *w, const char *const *arguments, const char
                    error *err) {
   char data[400], parent[80];
   /* a job is one process of one thread: others have the other processors */
-  char *environment[] = {
-    "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", "FERRY_JOBS=1", parent, NULL, NULL
-  };
+  char *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", "FERRY_JOBS=1", parent, NULL,
+                          NULL };
   int pipe_of[2] = { -1, -1 };
   posix_spawn_file_actions_t files;
   posix_spawnattr_t how;
