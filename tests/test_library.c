@@ -444,9 +444,10 @@ START_TEST (a_plan_of_something_else_is_refused) {
   char *text = ferry_plan_text (p, NULL, &err), *at = text ? strstr (text, "\"unit\":") : NULL;
   ck_assert_ptr_nonnull (at);
   size_t head = (size_t)(at - text) + 7, rest = strcspn (text + head, ",}\n");
-  char *bad = malloc (strlen (text) + 16);
+  size_t room = strlen (text) + 16;
+  char *bad = malloc (room);
   ck_assert_ptr_nonnull (bad);
-  sprintf (bad, "%.*s2000000000%s", (int)head, text, text + head + rest);
+  snprintf (bad, room, "%.*s2000000000%s", (int)head, text, text + head + rest);
   ferry_plan *q = ferry_plan_parse (bad, strlen (bad), &err);
   ck_assert_msg (q != NULL, "%s", err.text);
   int refused = 0;

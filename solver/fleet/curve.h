@@ -28,7 +28,7 @@ typedef struct curve_options {
   void *context;
 } curve_options;
 
-/* What a budget must be for so much to be left of it. */
+/* The budget of which so much is left. */
 int64_t curve_gross (const curve_options *o, int64_t bytes);
 
 typedef struct curve_point {
