@@ -49,6 +49,10 @@ habit() { # NAME
     same "$1" --wait --budget 1000KiB -- "$programs/habits" "$kernels" 20 "$1" || return 1
   case $1 in churn | shapes) ;; *) foreseen "$1" ;; esac
 }
+parts() { # a step of parts that are nearly alike, and a program that frees all behind its last step
+  plain parts "$programs/habits" "$kernels" 60 parts && same parts --wait --budget 1000KiB -- "$programs/habits" "$kernels" 60 parts &&
+    [ "$(figure planned_steps parts)" -ge 10 ] && "$ferry" profile -q --driver emulated -o leaving.json -- "$programs/habits" "$kernels" 12 leaving >/dev/null
+}
 weights() { # a tensor whose address is on the device keeps its place, and the rest is planned
   habit weights && [ "$(figure planned_steps weights)" -ge 10 ] && ! grep 'cannot be entered' weights.err
 }
@@ -229,9 +233,10 @@ claim "a plan that was kept can be followed" own_plan
 claim "signals and folders: nothing is left behind" clean
 claim "an LSTM says the same at 90, 70, 50 % and at its floor, as fast as predicted" budgets lstm "$programs/lstm" "$kernels" 11
 claim "a convolution net says the same at 90, 70, 50 % and at its floor, as fast as predicted" budgets conv "$programs/conv" "$kernels" 12
-for it in streams churn pointers unified unaligned shapes accumulate workers; do
+for it in streams churn pointers unified unaligned shapes accumulate workers wide waiting; do
   claim "a program of the habit \`$it\` says the same" habit $it
 done
+claim "a step is found among others like it, and at a program's end" parts
 claim "a step with addresses of what lasts is planned" weights
 claim "a step that repeats every third time is planned as one" every_third
 claim "several plans are kept, each entered again when its step comes back" two_plans

@@ -123,7 +123,7 @@ enum shim_record {
   RECORD_CUT,      /* of a step: here it begins, and where it ends */
   RECORD_PIN,      /* number of an allocation that must stay */
   RECORD_ORDER,    /* of a step's beats, from its first: one, what it waits for (less than 0: of the
-                      step before), 1 if the host waits too */
+                      step before), 1 if the host waits too, 2: for the shim's copies as well */
   RECORD_LINK      /* of a step's beats: a copy of the program's, its bytes, less than 0: out */
 };
 

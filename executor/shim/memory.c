@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "executor/shim/follow.h"
+#include "executor/shim/order.h"
 #include "executor/shim/record.h"
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
@@ -131,6 +132,7 @@ CUresult wrap_free (CUdeviceptr at) {
   CUresult r = shim_real ()->ctx_synchronize ();
   if (r != CUDA_SUCCESS || !shim_enter (&s))
     return shim_look (r);
+  order_device (s->order);
   return shim_leave (s, release (s, at, 0));
 }
 

@@ -21,6 +21,7 @@ struct order {
   int64_t last[STREAMS]; /* the newest beat of each stream; -1: none */
   int64_t told[STREAMS]; /* up to there the host has waited for the stream */
   waits stream[STREAMS], host;
+  bool device;             /* the host's waits were for all there is */
   order_edge edges[EDGES]; /* the newest */
   int64_t n_edges;
 };
@@ -50,18 +51,19 @@ static void add (waits *w, int64_t behind) {
 
 static void put (order *o, int64_t beat, waits *w, bool host) {
   for (int32_t i = 0; i < w->n; i++)
-    o->edges[o->n_edges++ % EDGES] = (order_edge){ beat, w->behind[i], host };
+    o->edges[o->n_edges++ % EDGES] = (order_edge){ beat, w->behind[i], host, host && o->device };
   w->n = 0;
 }
 
 void order_op (order *o, int64_t beat, int32_t bit) {
   put (o, beat, &o->host, true);
+  o->device = false;
   put (o, beat, &o->stream[bit], false);
   o->last[bit] = beat;
 }
 
 void order_waited (order *o, int64_t beat) {
-  o->edges[o->n_edges++ % EDGES] = (order_edge){ beat, beat, true };
+  o->edges[o->n_edges++ % EDGES] = (order_edge){ beat, beat, true, false };
 }
 
 const order_edge *order_next (const order *o, int64_t first, int64_t end, int64_t *at) {
@@ -146,6 +148,12 @@ static void note_stream (order *o, int32_t bit) {
   o->told[bit] = o->last[bit];
 }
 
+void order_device (order *o) {
+  for (int32_t i = 0; i < STREAMS; i++)
+    note_stream (o, i);
+  o->device = true;
+}
+
 /* In a profile, the times of what is done. */
 static CUresult after_wait (CUresult r, CUstream stream, CUevent event, bool all) {
   shim *s;
@@ -155,8 +163,8 @@ static CUresult after_wait (CUresult r, CUstream stream, CUevent event, bool all
     add (&s->order->host, *mark_of (s->order, event));
   else if (!all)
     note_stream (s->order, stream_bit (s, stream));
-  for (int32_t i = 0; all && i < STREAMS; i++)
-    note_stream (s->order, i);
+  else
+    order_device (s->order);
   record_harvest (s);
   return shim_leave (s, r);
 }

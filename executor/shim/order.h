@@ -6,10 +6,11 @@
 
 #include "executor/shim/shim.h"
 
-/* Beat `beat` waits for the end of `behind`; `host`: so does whatever is issued from there on. */
+/* Beat `beat` waits for the end of `behind`; `host`: so does whatever is issued from there on;
+   `device`: for the shim's copies as well. */
 typedef struct order_edge {
   int64_t beat, behind;
-  bool host;
+  bool host, device;
 } order_edge;
 
 order *order_new (void); /* NULL: no memory */
@@ -17,6 +18,8 @@ order *order_new (void); /* NULL: no memory */
 void order_op (order *o, int64_t beat, int32_t stream_bit);
 /* The host has waited for that beat before its call returned. */
 void order_waited (order *o, int64_t beat);
+/* The host has waited for the device. */
+void order_device (order *o);
 /* The edges of beats in [first, end), oldest first; next from *at, which begins with 0. */
 const order_edge *order_next (const order *o, int64_t first, int64_t end, int64_t *at);
 

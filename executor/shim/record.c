@@ -333,7 +333,7 @@ static int by_end (const void *x, const void *y) {
 static void put_order (const shim *s, record *r, int64_t first, int64_t end) {
   const order_edge *e;
   for (int64_t at = 0; (e = order_next (s->order, first, end, &at)) != NULL;)
-    put (r, RECORD_ORDER, (int64_t[]){ e->beat - first, e->behind - first, e->host }, 3);
+    put (r, RECORD_ORDER, (int64_t[]){ e->beat - first, e->behind - first, e->host + e->device }, 3);
   for (int64_t i = first; i < end; i++) {
     int64_t bytes = r->times[i & (BEATS - 1)].link_bytes;
     if (beats_at (&r->beats, i)->op >= 0 && bytes != 0)

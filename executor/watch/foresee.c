@@ -12,11 +12,11 @@ enum { STREAM_OUT, STREAM_IN, STREAM_HOST = QUEUES_STREAMS - 1, PROGRAM_STREAMS 
 /* Clean: nothing has touched it since it came from the host, which has the same bytes. */
 typedef enum where { LAZY, HERE, CLEAN, AWAY } where;
 
-/* A piece of device memory that is nobody's: who writes there waits for these. */
+/* A piece of device memory: who writes there waits for these. */
 typedef struct granule {
   uint64_t streams;
   int32_t out;
-  bool taken;
+  struct thing *owner; /* whose bytes it holds; NULL: nobody's */
 } granule;
 
 typedef struct thing { /* a tensor */
@@ -36,9 +36,10 @@ typedef struct foreseer {
   thing *things;
   int32_t n_things;
   granule *granules;
-  int64_t *link;    /* of each beat */
-  int32_t *of_beat; /* of each beat of every step: its number in the queues; -1 */
-  int32_t host;     /* the last row that the host waited for; -1 */
+  int64_t *link;              /* of each beat */
+  int32_t *of_beat;           /* of each beat of every step: its number in the queues; -1 */
+  int32_t host;               /* the last row that the host waited for; -1 */
+  int32_t issued[QUEUES_OWN]; /* the shim's newest copies right behind the last op; -1 */
   const life **freed;
   int64_t n_freed;
   queues q;
@@ -86,23 +87,10 @@ static bool go_out (foreseer *f, thing *x, int64_t first, int64_t end) {
   return true;
 }
 
-static bool wait_for_granule (foreseer *f, granule *g) {
+static bool wait_for_granule (foreseer *f, granule *g, thing *owner) {
   granule was = *g;
-  *g = (granule){ .out = -1, .taken = true };
+  *g = (granule){ .out = -1, .owner = owner };
   return wait_for (f, was.streams) && queues_wait (&f->q, was.out, f->err);
-}
-
-static bool come_in (foreseer *f, thing *x, int64_t first, int64_t end) {
-  if (!queues_add (&f->q, STREAM_IN, 0, span_bytes (f, x, first, end), f->err) ||
-      !queues_wait (&f->q, f->host, f->err) || !queues_wait (&f->q, x->out, f->err))
-    return false;
-  x->in = f->q.last[STREAM_IN];
-  for (int64_t p = first; p < end; p++) {
-    if (!wait_for_granule (f, &f->granules[x->homes[p]]))
-      return false;
-    x->state[p] = CLEAN;
-  }
-  return true;
 }
 
 static void drop_clean (foreseer *f, thing *x, int64_t first, int64_t end) {
@@ -113,27 +101,60 @@ static void drop_clean (foreseer *f, thing *x, int64_t first, int64_t end) {
     }
 }
 
-/* Runs of pages that are in the state in which such a copy finds them. */
-static bool copy (foreseer *f, thing *x, int64_t first, int64_t end, bool in) {
-  where from = in ? AWAY : HERE;
-  if (!in)
-    drop_clean (f, x, first, end);
+static int64_t run_end (const thing *x, int64_t from, int64_t end, where state) {
+  while (from < end && x->state[from] == state)
+    from++;
+  return from;
+}
+
+static bool leave (foreseer *f, thing *x, int64_t first, int64_t end) {
+  drop_clean (f, x, first, end);
   for (int64_t p = first; p < end; p++) {
-    int64_t to = p;
-    while (to < end && x->state[to] == from)
-      to++;
-    if (to == p)
-      continue;
-    if (!(in ? come_in (f, x, p, to) : go_out (f, x, p, to)))
+    int64_t to = run_end (x, p, end, HERE);
+    if (to > p && !go_out (f, x, p, to))
       return false;
-    p = to - 1;
+    p = to > p ? to - 1 : p;
+  }
+  return true;
+}
+
+/* Whoever is in the way of these pages goes: a plan has no copy for what is dropped. */
+static bool vacate (foreseer *f, const thing *x, int64_t first, int64_t end) {
+  for (int64_t p = first; p < end; p++) {
+    thing *owner = f->granules[x->homes[p]].owner;
+    if (owner != NULL && owner != x && !leave (f, owner, 0, owner->pages))
+      return false;
+  }
+  return true;
+}
+
+static bool come_in (foreseer *f, thing *x, int64_t first, int64_t end) {
+  if (!vacate (f, x, first, end) ||
+      !queues_add (&f->q, STREAM_IN, 0, span_bytes (f, x, first, end), f->err) ||
+      !queues_wait (&f->q, f->host, f->err) || !queues_wait (&f->q, x->out, f->err))
+    return false;
+  x->in = f->q.last[STREAM_IN];
+  for (int64_t p = first; p < end; p++) {
+    if (!wait_for_granule (f, &f->granules[x->homes[p]], x))
+      return false;
+    x->state[p] = CLEAN;
+  }
+  return true;
+}
+
+static bool arrive (foreseer *f, thing *x, int64_t first, int64_t end) {
+  for (int64_t p = first; p < end; p++) {
+    int64_t to = run_end (x, p, end, AWAY);
+    if (to > p && !come_in (f, x, p, to))
+      return false;
+    p = to > p ? to - 1 : p;
   }
   return true;
 }
 
 static bool is_taken (const foreseer *f, const thing *x, int64_t first, int64_t end) {
   for (int64_t p = first; p < end; p++)
-    if (x->state[p] == AWAY && f->granules[x->homes[p]].taken)
+    if (x->state[p] == AWAY && f->granules[x->homes[p]].owner != NULL)
       return true;
   return false;
 }
@@ -147,7 +168,7 @@ static bool act (foreseer *f, int64_t beat, bool all, int64_t *next) {
         is_taken (f, &f->things[x], w[3], w[3] + w[4]))
       return true;
     if (x >= 0 && f->things[x].homes != NULL &&
-        !copy (f, &f->things[x], w[3], w[3] + w[4], w[1] == 1))
+        !(w[1] == 1 ? arrive : leave) (f, &f->things[x], w[3], w[3] + w[4]))
       return false;
   }
   return true;
@@ -171,10 +192,18 @@ static void release (foreseer *f, thing *x) {
     }
 }
 
+/* Before an op that uses it: what was dropped for others comes on demand. */
+static bool make_room (foreseer *f, thing *x) {
+  for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
+    if (x->state[p] == LAZY && !vacate (f, x, p, p + 1))
+      return false;
+  return x->homes == NULL || arrive (f, x, 0, x->pages);
+}
+
 /* The op is the last in the queues. */
 static bool touch (foreseer *f, thing *x, int32_t stream) {
   for (int64_t p = 0; x->homes != NULL && p < x->pages; p++) {
-    if (x->state[p] == LAZY && !wait_for_granule (f, &f->granules[x->homes[p]]))
+    if (x->state[p] == LAZY && !wait_for_granule (f, &f->granules[x->homes[p]], x))
       return false;
     if (x->state[p] != AWAY)
       x->state[p] = HERE;
@@ -197,6 +226,9 @@ static bool host_waits (foreseer *f, int64_t step, int64_t b, bool own, int64_t 
       continue;
     if (!queues_add (&f->q, STREAM_HOST, 0, 0, f->err) || !queues_wait (&f->q, behind, f->err))
       return false;
+    for (int k = 0; s->orders[i].device && k < QUEUES_OWN; k++)
+      if (!queues_wait (&f->q, f->issued[k], f->err))
+        return false;
     f->host = f->q.last[STREAM_HOST];
   }
   return true;
@@ -207,15 +239,21 @@ static bool add_op (foreseer *f, int64_t step, int64_t b, int64_t order) {
   const beat *e = beats_at (&s->beats, f->map->first + b);
   int32_t stream = e->stream < PROGRAM_STREAMS ? e->stream : PROGRAM_STREAMS - 1;
   int64_t ns = s->times[e->op - s->first_op].ns;
-  if (!host_waits (f, step, b, false, order) ||
-      !queues_add (&f->q, stream, f->link[b] != 0 || ns < 0 ? 0 : ns, f->link[b], f->err) ||
+  if (!host_waits (f, step, b, false, order))
+    return false;
+  for (int32_t k = 0; k < e->n_refs; k++) {
+    int32_t x = thing_of (f, beats_ref (&s->beats, e, k));
+    if (x >= 0 && !make_room (f, &f->things[x]))
+      return false;
+  }
+  if (!queues_add (&f->q, stream, f->link[b] != 0 || ns < 0 ? 0 : ns, f->link[b], f->err) ||
       !queues_wait (&f->q, f->host, f->err))
     return false;
   f->of_beat[step * f->n_beats + b] = f->q.last[stream];
   for (int64_t i = order; i < s->n_orders && s->orders[i].beat == b; i++)
     if (!s->orders[i].host && !queues_wait (&f->q, target (f, step, s->orders[i].behind), f->err))
       return false;
-  for (int32_t k = 0; k < e->n_refs; k++) { /* a copy in on demand would come before its op */
+  for (int32_t k = 0; k < e->n_refs; k++) {
     int32_t x = thing_of (f, beats_ref (&s->beats, e, k));
     if (x >= 0 && !touch (f, &f->things[x], stream))
       return false;
@@ -236,6 +274,8 @@ static bool run_step (foreseer *f, int64_t step) {
       make (&f->things[made]);
     if ((e->op >= 0 && !add_op (f, step, b, order)) || !act (f, b, false, &action))
       return false;
+    for (int k = 0; e->op >= 0 && k < QUEUES_OWN; k++)
+      f->issued[k] = f->q.last[k];
     for (; freed < f->n_freed && f->freed[freed]->freed <= f->map->first + b + 1; freed++) {
       int32_t x = thing_of (f, f->freed[freed]->number);
       if (x >= 0)
@@ -283,7 +323,8 @@ static bool place_things (foreseer *f, int64_t granules, arena *a) {
     bool lasts = beats_life (&f->steps->beats, f->homes[at])->born < f->map->first;
     for (int64_t p = 0; p < x->pages; p++) {
       x->state[p] = HERE;
-      f->granules[x->homes[p]].taken = f->granules[x->homes[p]].taken || lasts;
+      if (lasts)
+        f->granules[x->homes[p]].owner = x;
     }
   }
   for (int64_t i = 0; i < f->n_aways; i++) {
@@ -291,7 +332,8 @@ static bool place_things (foreseer *f, int64_t granules, arena *a) {
     thing *x = &f->things[thing_of (f, w[0])];
     for (int64_t p = w[1]; p < w[1] + w[2]; p++) {
       x->state[p] = AWAY;
-      f->granules[x->homes[p]].taken = false;
+      if (f->granules[x->homes[p]].owner == x)
+        f->granules[x->homes[p]].owner = NULL;
     }
   }
   return true;
@@ -346,6 +388,7 @@ bool foresee_step (const steps *s, const steps_map *map, const bytes *words, con
                  .n_things = map->n_tensors,
                  .granule_bytes = d->granule_bytes,
                  .host = -1,
+                 .issued = { -1, -1 },
                  .err = err };
   queues_start (&f.q);
   bool good = read_answer (&f, words) &&

@@ -119,7 +119,8 @@ static bool fill (steps *s, reader r, arena *a, error *err) {
     else if (r.kind == RECORD_PIN && beats_life (&s->beats, r.words[0]) != NULL)
       beats_life (&s->beats, r.words[0])->pinned = true;
     else if (r.kind == RECORD_ORDER)
-      s->orders[s->n_orders++] = (steps_order){ r.words[0], r.words[1], r.words[2] != 0 };
+      s->orders[s->n_orders++] =
+          (steps_order){ r.words[0], r.words[1], r.words[2] != 0, r.words[2] == 2 };
     else if (r.kind == RECORD_LINK)
       s->links[s->n_links++] = (steps_link){ r.words[0], r.words[1] };
     else if (r.kind == RECORD_CUT && r.count == 2) {

@@ -16,6 +16,7 @@ typedef struct steps_time {
 typedef struct steps_order {
   int64_t beat, behind; /* less than 0: of the step before */
   bool host;            /* whatever is issued from there on waits too */
+  bool device;          /* for the shim's copies as well */
 } steps_order;
 typedef struct steps_link {
   int64_t beat, bytes; /* less than 0: to the host */

@@ -12,6 +12,10 @@
    hidden      a kernel uses a tensor whose address an earlier one has left on the device
    phases      turns of training and evaluation, of any length
    perturbed   now and then an extra op, a missing op, another shape
+   leaving     no wait in a step, and tensors are freed right behind the last one
+   parts       a step of three parts, which begin alike and end alike
+   wide        one tensor takes the room of six others
+   waiting     the host waits for the device at each free
    launches    a thousand launches a step that do next to nothing
    races       two streams fill the same bytes, and nothing says which comes first
    leaves      ends by _exit, with status 5
@@ -253,6 +257,47 @@ static void perturbed (habits *h) {
   }
 }
 
+static void leaving (habits *h) {
+  for (int i = 0; i < h->g.steps; i++)
+    chain (h, 12, N, NULL);
+  for (int i = 1; i < TENSORS; i++) {
+    gpu_free (&h->g, h->kept[i], NULL);
+    h->kept[i] = 0;
+  }
+}
+
+static void parts (habits *h) {
+  for (int i = 0; i < h->g.steps; i++)
+    chain (h, 12 - i % 3, N, NULL);
+}
+
+static void wide (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    CUdeviceptr a = gpu_alloc (&h->g, 6 * N, NULL);
+    for (int k = 0; k < 6; k++)
+      LAUNCH (&h->g, "add", NULL, N, &h->kept[k], &h->kept[k], &h->kept[k + 1]);
+    gpu_fill (&h->g, a, 6 * N, i, NULL);
+    LAUNCH (&h->g, "add", NULL, N, &h->kept[0], &h->kept[0], &a);
+    gpu_free (&h->g, a, NULL);
+    say (h, i, NULL);
+  }
+}
+
+static void waiting (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    CUdeviceptr t[10];
+    for (int k = 0; k < 10; k++) {
+      t[k] = gpu_alloc (&h->g, N, NULL);
+      LAUNCH (&h->g, "add", NULL, N, &t[k], k > 0 ? &t[k - 1] : &h->kept[0], &h->kept[k]);
+    }
+    for (int k = 9; k >= 0; k--) {
+      LAUNCH (&h->g, "add", NULL, N, &h->kept[0], &h->kept[0], &t[k]);
+      gpu_must (&h->g, h->g.mem_free (t[k]), "cuMemFree");
+    }
+    say (h, i, NULL);
+  }
+}
+
 static void launches (habits *h) {
   for (int i = 0; i < h->g.steps; i++) {
     for (int k = 0; k < 1000; k++)
@@ -291,7 +336,8 @@ int main (int argc, char **argv) {
               { "shapes", shapes },     { "accumulate", accumulate }, { "workers", workers },
               { "hidden", hidden },     { "perturbed", perturbed },   { "phases", phases },
               { "launches", launches }, { "races", races },           { "leaves", leaves },
-              { "aborts", aborts } };
+              { "aborts", aborts },     { "leaving", leaving },       { "parts", parts },
+              { "wide", wide },         { "waiting", waiting } };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
@@ -304,7 +350,8 @@ int main (int argc, char **argv) {
     if (argc > 3 && strcmp (argv[3], all[i].name) == 0)
       all[i].run (&h);
   for (int i = 0; i < TENSORS; i++)
-    gpu_say_digest (&h.g, "kept", h.kept[i], N);
+    if (h.kept[i] != 0)
+      gpu_say_digest (&h.g, "kept", h.kept[i], N);
   gpu_close (&h.g);
   return 0;
 }
