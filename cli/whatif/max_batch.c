@@ -417,7 +417,7 @@ static bool read_asking (call *c, asking *a) {
          effort_read_ticks (c, level_ticks, &a->options.limit_ticks) &&
          call_quantity (c, "fine", &a->fine) && call_quantity (c, "most", &a->most) &&
          call_quantity (c, "slowdown", &a->slowdown_ppm) && read_ways (c, a) &&
-         offline_threads (c, &a->options);
+         placement_read (c, &a->options.placement) && offline_threads (c, &a->options);
 }
 
 static int run (call *c) {
@@ -460,6 +460,7 @@ static const cli_option options[] = {
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,
+  OPTION_PLACEMENT,
   OPTION_THREADS,
   OPTION_WIDE,
   OPTIONS_OF_PICTURES,
