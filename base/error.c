@@ -54,7 +54,7 @@ bool error_at (error *err, error_code code, const char *where, const char *forma
 
 void error_in_file (error *err, const char *path) {
   if (err && err->code != ERR_none && !err->path[0]) {
-    snprintf (err->path, sizeof err->path, "%s", path);
+    snprintf (err->path, sizeof err->path, "%s", *path ? path : "\"\"");
     one_line (err->path);
   }
 }

@@ -269,9 +269,11 @@ bool file_creatable (const char *path, error *err) {
     return true;
   char *target = link_target (path);
   bool there = is_special (path);
-  bool ok = there ? access (path, W_OK) == 0 && !is_folder (path)
-                  : folder_of (target ? target : path, folder, sizeof folder) &&
-                        access (folder, W_OK | X_OK) == 0;
+  errno = ENOENT;
+  bool ok = !*path  ? false
+            : there ? access (path, W_OK) == 0 && !is_folder (path)
+                    : folder_of (target ? target : path, folder, sizeof folder) &&
+                          access (folder, W_OK | X_OK) == 0;
   if (!ok)
     error_set (err, ERR_file, "cannot be %s: %s", there ? "written" : "created", strerror (errno));
   free (target);

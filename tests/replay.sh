@@ -44,6 +44,13 @@ no_plan() { run 3 replay t.json /nowhere.json && one_line && says '/nowhere.json
 not_a_plan() { run 3 replay t.json t.json && one_line; }
 full() { run 3 replay t.json p.json --chrome /nowhere/c.json && says '/nowhere/c.json'; }
 
+no_tensors() { # a step of ops alone
+  printf '%s' '{"format": "ferry-trace/1", "tensors": [], "ops": [{"ns": 5}, {}]}' >bare.json
+  run 0 solve bare.json -d titanx-pascal -b 1MiB -q -o bare.plan && run 0 replay bare.json bare.plan
+}
+no_name() { run 3 solve t.json -b 60% -o "" && one_line && says '"": cannot be created'; }
+claim "a trace without tensors is replayed" no_tensors
+claim "a file without a name is told before the search" no_name
 claim "on the virtual clock all six figures are equal" equal
 claim "the report is JSON and the same in every run" same
 claim "the report counts steps, differences and wrong words" report

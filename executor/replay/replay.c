@@ -30,7 +30,8 @@ static bool start_emulator (replay_state *s, error *err) {
   const replay_options *o = s->options;
   const device *dev = &s->plan->device;
   /* Memory is the budget, so that one byte more than the plan's is refused. */
-  emu_config c = { .memory_bytes = s->plan->budget_bytes,
+  int64_t budget_bytes = s->plan->budget_bytes; /* 0 where a trace has no tensors */
+  emu_config c = { .memory_bytes = budget_bytes > 0 ? budget_bytes : dev->granule_bytes,
                    .missing_bytes = o->missing_bytes,
                    .granule_bytes = dev->granule_bytes,
                    .pinned_bytes = o->pinned_bytes,
