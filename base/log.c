@@ -3,6 +3,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
 
 void log_say (const logger *log, log_level level, const char *format, ...) {
   if (!log || !log->say)
@@ -13,6 +14,16 @@ void log_say (const logger *log, log_level level, const char *format, ...) {
   vsnprintf (text, sizeof text, format, args);
   va_end (args);
   log->say (log->context, level, text);
+}
+
+static void say_of_file (void *context, log_level level, const char *text) {
+  const log_file *f = context;
+  log_say (f->to, level, "%s: %s", strcmp (f->name, "-") == 0 ? "standard input" : f->name, text);
+}
+
+const logger *log_of_file (log_file *f, const logger *to, const char *name) {
+  *f = (log_file){ .log = { .say = say_of_file, .context = f }, .to = to, .name = name };
+  return to && to->say ? &f->log : NULL;
 }
 
 void log_found (const logger *log, const char *by, int64_t step_ns, int64_t bound_ns) {

@@ -18,6 +18,16 @@ typedef struct logger {
 
 void log_say (const logger *log, log_level level, const char *format, ...) PRINTF_LIKE (3, 4);
 
+/* For what is said of a file: its name stands before it. */
+typedef struct log_file {
+  logger log;
+  const logger *to;
+  const char *name;
+} log_file;
+
+/* NULL where nobody listens. */
+const logger *log_of_file (log_file *f, const logger *to, const char *name);
+
 void log_found (const logger *log, const char *by, int64_t step_ns, int64_t bound_ns);
 
 #endif

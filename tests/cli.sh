@@ -97,6 +97,11 @@ completion() {
 no_color() { run 0 info t --color=never && ! grep -q $'\x1b' out && run 0 info t && ! grep -q $'\x1b' out; }
 ascii() { LC_ALL=C run 0 info t && ! LC_ALL=C grep -q '[^ -~]' out; }
 
+unknown_key() { # with the file that has it, as an error has
+  printf '%s' '{"format": "ferry-trace/1", "tensors": [{"bytes": 5}], "ops": [{"ns": 5, "foo": 1, "reads": [0]}]}' >odd.json
+  run 0 info odd.json && says 'warning: odd.json: /ops/0/foo: unknown key, ignored'
+}
+claim "a warning names its file" unknown_key
 claim "without a command it says how it is used, on standard error" no_arguments
 claim "help is a result, on standard output" help
 claim "the version is one line, and JSON" version

@@ -343,9 +343,12 @@ plan *plan_parse (const char *text, int64_t size, const read_options *o, arena *
 
 plan *plan_load (const char *path, const read_options *o, arena *a, error *err) {
   bytes text;
-  if (!file_read (path, o ? o->limit_bytes : 0, &text, err))
+  log_file named;
+  read_options of_file = o ? *o : (read_options){ 0 };
+  of_file.log = log_of_file (&named, of_file.log, path);
+  if (!file_read (path, of_file.limit_bytes, &text, err))
     return NULL;
-  plan *p = plan_parse (text.data, text.size, o, a, err);
+  plan *p = plan_parse (text.data, text.size, &of_file, a, err);
   bytes_free (&text);
   if (!p)
     error_in_file (err, path);
