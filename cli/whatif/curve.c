@@ -46,9 +46,9 @@ static bool range_of (call *c, const trace *t, const device *d, const curve_opti
   if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err) ||
       !least_of (c, t, d, o, least_bytes))
     return false;
-  *least_bytes = reserve_onto (*least_bytes, o->reserve_ppm);
-  v->floor_bytes = reserve_onto (v->floor_bytes, o->reserve_ppm);
-  v->peak_bytes = reserve_onto (v->peak_bytes, o->reserve_ppm);
+  *least_bytes = curve_gross (o, *least_bytes);
+  v->floor_bytes = curve_gross (o, v->floor_bytes);
+  v->peak_bytes = curve_gross (o, v->peak_bytes);
   if (o->allowed.sections != SECTIONS_OFF && *least_bytes < v->floor_bytes)
     v->floor_bytes = *least_bytes;
   return true;

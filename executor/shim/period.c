@@ -259,8 +259,9 @@ static int64_t freed (const beats *b, const life *l, int64_t period) {
 }
 
 static bool is_alive (const beats *b, const life *l, int64_t period, int64_t i) {
-  int64_t end = freed (b, l, period);
-  return l->born < i && (end < 0 || end > i);
+  life seen = *l;
+  seen.freed = freed (b, l, period);
+  return life_at (&seen, i);
 }
 
 /* How many bytes that do not last are live before each of the last `period` beats and after the

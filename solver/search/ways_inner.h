@@ -68,7 +68,7 @@ typedef struct ways {
   ways_beside beside; /* begun: its turn is that of `plain` */
 } ways;
 
-/* The best plan so far; INT64_MAX: there is none. */
+/* The best plan so far, else what is to be beaten; INT64_MAX: neither. */
 int64_t ways_best_ns (const ways *m);
 /* A plan of that length is good enough. */
 bool ways_near (const ways *m, int64_t step_ns);
