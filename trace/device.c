@@ -124,8 +124,7 @@ bool device_parse (const char *text, int64_t size, const read_options *o, arena 
 bool device_load (const char *path, const read_options *o, arena *a, device *out, error *err) {
   bytes text;
   log_file named;
-  read_options of_file = o ? *o : (read_options){ 0 };
-  of_file.log = log_of_file (&named, of_file.log, path);
+  read_options of_file = reading_of_file (o, path, &named);
   if (!file_read (path, of_file.limit_bytes, &text, err))
     return false;
   bool ok = device_parse (text.data, text.size, &of_file, a, out, err);

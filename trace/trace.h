@@ -106,6 +106,14 @@ typedef struct read_options {
   int64_t limit_bytes; /* of the decoded text; 0: 4 GiB */
 } read_options;
 
+/* Those, or the defaults; what is said has the file's name before it. */
+static inline read_options reading_of_file (const read_options *o, const char *path,
+                                            log_file *named) {
+  read_options out = o ? *o : (read_options){ 0 };
+  out.log = log_of_file (named, out.log, path);
+  return out;
+}
+
 /* Everything read lives in the arena. `o` may be NULL. */
 trace *trace_load (const char *path, const read_options *o, arena *a, error *err) MUST_CHECK;
 trace *trace_parse (const char *text, int64_t size, const read_options *o, arena *a,

@@ -274,8 +274,7 @@ trace *trace_parse (const char *text, int64_t size, const read_options *o, arena
 trace *trace_load (const char *path, const read_options *o, arena *a, error *err) {
   bytes text;
   log_file named;
-  read_options of_file = o ? *o : (read_options){ 0 };
-  of_file.log = log_of_file (&named, of_file.log, path);
+  read_options of_file = reading_of_file (o, path, &named);
   if (!file_read (path, of_file.limit_bytes, &text, err))
     return NULL;
   trace *t = trace_parse (text.data, text.size, &of_file, a, err);
