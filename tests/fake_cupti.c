@@ -2,7 +2,8 @@
 /* A CUPTI for the emulated device: it lets each op end by itself and reads the device's clock
    around it. Records come in another order than calls, from a thread of its own. FAKE_CUPTI says
    what goes wrong: `escape`: a call that did not come through the shim; `lose`: one launch is not
-   told; `taken`: another has the callbacks; `silent`: no records can be had. */
+   told; `taken`: another has the callbacks; `silent`: no records can be had; `untimed`: no number of
+   ours is told with them. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
@@ -29,6 +30,7 @@ static uint8_t *buffer;
 static size_t room, used;
 static uint32_t calls;
 static int64_t start_ns, number_of_op;
+static int records_calls;
 
 static int wrong (const char *how) {
   const char *asked = getenv ("FAKE_CUPTI");
@@ -84,7 +86,7 @@ cupti_result cuptiActivityRegisterCallbacks (cupti_give *g, cupti_take *t) {
 }
 
 cupti_result cuptiActivityEnable (int32_t kind) {
-  (void)kind;
+  records_calls |= kind == CUPTI_CALL;
   return wrong ("silent") ? FAILED : 0;
 }
 
@@ -157,6 +159,8 @@ cupti_result cuptiActivityPopExternalCorrelationId (int32_t sort, uint64_t *numb
     c->end_ns = (uint64_t)end_ns;
     c->call = calls;
   }
+  if (!records_calls || wrong ("untimed")) /* the number stands before the record of a call, and only there */
+    return 0;
   cupti_outer *o = record (CUPTI_OUTER, OUTER_BYTES);
   *o = (cupti_outer){ CUPTI_OUTER, sort, *number, calls, 0 };
   return 0;

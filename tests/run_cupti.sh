@@ -43,6 +43,7 @@ claim "an audit counts as many launches as ferry" audited
 claim "a call past ferry is found" fails escape 1 'did not see: 1, the first of them cuMemAlloc_v2' --audit --cupti "$fake"
 claim "so is a launch that only one of both has seen" fails lose 1 'the audit counted [0-9]* launches, and ferry [0-9]*' --audit --cupti "$fake"
 claim "where another profiler has the callbacks there is no audit" fails taken 69 'another profiler in the program has it' --audit --cupti "$fake"
+claim "nothing is written where it tells no op's time" fails untimed 1 'CUPTI told the time of no op' --cupti "$fake"
 claim "nor without CUPTI" fails none 2 'needs CUPTI; --cupti names its library' --audit
 claim "where it records nothing, event pairs do" instead silent "$fake" 'it records nothing here'
 claim "also where it is not there" instead away ./nowhere.so 'it is not there'

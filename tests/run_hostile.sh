@@ -147,6 +147,52 @@ END
   under contexts --budget 1MiB -- ./contexts && [ "$(cat contexts.out)" = "0 801 0" ] &&
     grep -q 'a second gpu context allocated memory' contexts.err && grep -q '"refused": true' contexts.json || { cat contexts.out contexts.err; return 1; }
 }
+# A thread without a context of its own, as PyTorch's backward pass begins: ferry's calls have one all the same.
+orphans() {
+  cat >orphans.c <<'END'
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+static unsigned (*alloc) (unsigned long long *, size_t, void *), (*release) (unsigned long long, void *), (*now) (void **),
+    (*fill) (unsigned long long, unsigned char, size_t, void *);
+static void *s;
+static unsigned long long at[8];
+static void *backward (void *unused) {
+  void *mine = &s;
+  (void)unused;
+  for (int i = 4; i < 8; i++)
+    if (alloc (&at[i], 1 << 18, s) || fill (at[i], i, 1 << 18, s))
+      return (void *)"an allocation";
+  for (int i = 0; i < 8; i++)
+    if (fill (at[i] + 1, i, 1, s) || release (at[i], s))
+      return (void *)"a fill";
+  return now (&mine) || mine ? (void *)"the context stayed" : NULL;
+}
+int main (void) {
+  void *d = dlopen ("libcuda.so.1", RTLD_NOW), *context, *said = NULL;
+  unsigned (*init) (unsigned), (*retain) (void **, int), (*current) (void *), (*make) (void **, unsigned);
+  pthread_t t;
+  if (!d)
+    return 9;
+  *(void **)&init = dlsym (d, "cuInit"), *(void **)&retain = dlsym (d, "cuDevicePrimaryCtxRetain");
+  *(void **)&current = dlsym (d, "cuCtxSetCurrent"), *(void **)&make = dlsym (d, "cuStreamCreate");
+  *(void **)&alloc = dlsym (d, "cuMemAllocAsync"), *(void **)&release = dlsym (d, "cuMemFreeAsync");
+  *(void **)&fill = dlsym (d, "cuMemsetD8Async"), *(void **)&now = dlsym (d, "cuCtxGetCurrent");
+  if (init (0) || retain (&context, 0) || current (context) || make (&s, 0))
+    return 8;
+  for (int i = 0; i < 4; i++)
+    if (alloc (&at[i], 1 << 18, s) || fill (at[i], i, 1 << 18, s))
+      return 7;
+  pthread_create (&t, NULL, backward, NULL);
+  pthread_join (t, &said);
+  puts (said ? (char *)said : "good");
+  return 0;
+}
+END
+  ${CC:-cc} -o orphans orphans.c -ldl -lpthread || return 77
+  under orphans --budget 1MiB -- ./orphans && [ "$(cat orphans.out)" = good ] && [ "$(figure evictions orphans)" -gt 0 ] ||
+    { cat orphans.out orphans.err; return 1; }
+}
 two_processes() { # the second that wants the device is told so
   under two --budget 1200KiB -- bash -c "'$programs/mlp' '$kernels' 200 >/dev/null & sleep 0.3; '$programs/mlp' '$kernels' 2; wait"
   grep -q 'wants the gpu too; the budget belongs to' two.err || { cat two.err; return 1; }
@@ -184,6 +230,7 @@ claim "a driver opened by its path is seen" by_path
 claim "a driver in a namespace of its own is refused" by_namespace
 claim "direct calls are served, and told of the host's memory too" direct
 claim "memory of a second context is refused" contexts
+claim "a thread without a context of its own is served" orphans
 claim "two processes are not served from one budget" two_processes
 for it in cuStreamBeginCapture cuGraphInstantiate cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \
   cuCtxEnablePeerAccess cuTexObjectCreate cuMemcpyBatchAsync cuMulticastCreate; do

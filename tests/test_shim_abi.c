@@ -35,6 +35,7 @@ SAME (cupti_call, site, CUpti_CallbackData, callbackSite)
 SAME (cupti_call, function, CUpti_CallbackData, functionName)
 _Static_assert((int)CUPTI_COPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY &&
                    (int)CUPTI_SET == (int)CUPTI_ACTIVITY_KIND_MEMSET &&
+                   (int)CUPTI_CALL == (int)CUPTI_ACTIVITY_KIND_DRIVER &&
                    (int)CUPTI_KERNEL == (int)CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL &&
                    (int)CUPTI_OUTER == (int)CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION,
                "kinds of records");

@@ -76,6 +76,13 @@ static bool audit (call *c, const shim_block *b) {
   return true;
 }
 
+static bool has_times (call *c, const shim_block *b) {
+  return !b->by_cupti || b->cupti_ops > 0 || b->seen.ops == 0 ||
+         error_set (&c->err, ERR_infeasible,
+                    "no trace is written: CUPTI told the time of no op; --cupti none measures by "
+                    "events");
+}
+
 static int run (call *c) {
   const char *output = call_text (c, "output");
   shim_block asked = { .config = { .mode = SHIM_PROFILE } };
@@ -94,7 +101,7 @@ static int run (call *c) {
     good = error_set (&c->err, ERR_infeasible,
                       "no trace is written: the program uses what a profile "
                       "cannot see");
-  good = good && audit (c, r.block) && write_trace (c, &r, output) && program_is_ordered (c, &r);
+  good = good && audit (c, r.block) && has_times (c, r.block) && write_trace (c, &r, output) && program_is_ordered (c, &r);
   status = good ? status : program_failed (c, &r);
   if (r.block != &asked)
     program_clean (&r);

@@ -42,8 +42,13 @@ int32_t chunk_new (shim *s) {
     s->chunks_capacity = capacity;
   }
   chunk c = { .page = NONE };
-  if (create (s, &c.handle) != CUDA_SUCCESS) {
-    s->most_chunks = s->n_chunks; /* the device has no more, whatever the budget says */
+  CUresult r = create (s, &c.handle);
+  if (r != CUDA_SUCCESS) { /* the device has no more, whatever the budget says */
+    shim_say (s,
+              "the driver gives no more than %lld bytes of the budget of %lld (%s); ferry goes on in these",
+              (long long)(s->n_chunks * s->chunk_bytes), (long long)(s->most_chunks * s->chunk_bytes),
+              driver_error_name (&s->real, r));
+    s->most_chunks = s->n_chunks;
     return NONE;
   }
   s->chunks[s->n_chunks] = c;

@@ -196,8 +196,9 @@ static void *find (const char *path) {
   return found;
 }
 
+/* Numbers of ours are told before the records of driver calls, so those are asked for too. */
 static bool record_all (cupti *c) {
-  static const int32_t kinds[] = { CUPTI_OUTER, CUPTI_KERNEL, CUPTI_COPY, CUPTI_SET };
+  static const int32_t kinds[] = { CUPTI_OUTER, CUPTI_CALL, CUPTI_KERNEL, CUPTI_COPY, CUPTI_SET };
   bool good = c->on_buffers (give, take) == 0;
   for (size_t i = 0; good && i < sizeof kinds / sizeof *kinds; i++)
     good = c->enable (kinds[i]) == 0;

@@ -9,7 +9,7 @@
 
 typedef int32_t cupti_result; /* 0: success */
 
-enum { CUPTI_COPY = 1, CUPTI_SET = 2, CUPTI_KERNEL = 10, CUPTI_OUTER = 39 }; /* kinds of records */
+enum { CUPTI_COPY = 1, CUPTI_SET = 2, CUPTI_CALL = 4, CUPTI_KERNEL = 10, CUPTI_OUTER = 39 }; /* kinds of records */
 enum { CUPTI_CUSTOM = 3 };       /* the first kind of numbers that are ours to give */
 enum { CUPTI_FORCED = 1 };       /* of a flush: buffers that are not full too */
 enum { CUPTI_DRIVER_CALLS = 1 }; /* a domain of callbacks */

@@ -53,7 +53,7 @@ void follow_finish (shim *s) {
   follow *f = s->follow;
   if (f == NULL)
     return;
-  f->on = false;
+  f->on = s->placed = false;
   if (f->wraps && s->block->seen.entries == 0)
     shim_say (s, "the step repeats, but at every moment of it some tensor is alive that the next "
                  "step replaces, so it stayed on demand");
@@ -147,7 +147,7 @@ static void look_for_step (shim *s) {
 
 static void leave (shim *s) {
   follow *f = s->follow;
-  f->on = false;
+  f->on = s->placed = false;
   f->look = true;
   f->marks = 0;
   f->plan->good_beat = -1; /* another one may begin with the same beat */
@@ -217,7 +217,9 @@ static void try_to_enter (shim *s, uint64_t token, int64_t bytes) {
   step *p = f->on ? NULL : plans_find (s, &f->plans, token, bytes);
   if (p == NULL)
     return;
+  s->placed = true;
   if (!plan_arrange (s, p)) {
+    s->placed = false;
     shim_say (s, "the plan cannot be entered: a tensor in the device's own data must stay");
     plans_drop (s, &f->plans, p);
     return;

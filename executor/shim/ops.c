@@ -148,7 +148,7 @@ void shim_note (shim *s, CUresult r) {
 CUresult op_leave (op *o, CUresult r) {
   shim *s = entered;
   if (o->waits && s != NULL && shim_is_inside ()) {
-    pthread_mutex_lock (&s->lock);
+    shim_begin (s);
     for (int32_t i = 0; i < o->n_refs; i++)
       s->tensors[o->refs[i]].holds--;
   }

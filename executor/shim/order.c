@@ -184,3 +184,10 @@ CUresult wrap_event_sync (CUevent event) {
 CUresult wrap_ctx_sync (void) {
   return after_wait (shim_real ()->ctx_synchronize (), NULL, NULL, true);
 }
+
+CUresult wrap_ctx_sync_of (CUcontext context) {
+  CUresult (*real) (CUcontext) = shim_symbol ("cuCtxSynchronize_v2");
+  if (real == NULL)
+    return CUDA_ERROR_NOT_FOUND;
+  return after_wait (real (context), NULL, NULL, true);
+}

@@ -214,12 +214,13 @@ int32_t chunk_take (shim *s, const op *o) {
   return NONE;
 }
 
-/* Whoever is in the way goes; false: it must not. */
+/* Whoever is in the way goes; false: it must not, or it need not, for there is room elsewhere. */
 static bool vacate (shim *s, int32_t c, const op *o) {
   int32_t page = s->chunks[c].page;
   if (page == NONE)
     return true;
-  if (s->chunks[c].small || s->pages[page].state != PAGE_HERE || !may_leave (s, page, o))
+  bool room = s->free_chunks > 0 || s->n_chunks < s->most_chunks;
+  if ((room && !s->placed) || s->chunks[c].small || s->pages[page].state != PAGE_HERE || !may_leave (s, page, o))
     return false;
   return tensor_out (s, s->pages[page].tensor - 1) && s->chunks[c].page == NONE;
 }

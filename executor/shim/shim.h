@@ -100,6 +100,7 @@ typedef struct shim {
   bool second;  /* another copy, in a namespace of its own: nothing is passed on */
   bool started; /* the arena is there */
   bool strict, said_short;
+  bool placed;    /* a plan says which granule belongs to which address */
   bool host_full; /* so the op at hand has no room: that was said */
   CUresult fault; /* the result of a wait of ferry's own */
   uint64_t generation;
@@ -144,6 +145,7 @@ shim *shim_get (void);          /* NULL: pass the call on */
 shim *shim_of_process (void);   /* made at the first call; NULL: there is no block */
 const driver *shim_real (void); /* the driver's table */
 bool shim_enter (shim **s);     /* locked, and the device is ours; false: pass the call on */
+void shim_begin (shim *s);      /* the same again, by whoever has let go of it for a while */
 CUresult shim_leave (shim *s, CUresult r);
 void shim_load (void); /* from the first stub */
 void *shim_symbol (const char *name);

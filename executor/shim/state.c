@@ -24,6 +24,7 @@ static shim *the_shim;
 static driver the_driver;
 static void *the_library;
 static _Thread_local bool inside AT_START; /* ferry's own calls pass through */
+static _Thread_local bool lent AT_START;   /* the context: this thread has none of its own */
 
 bool shim_is_inside (void) {
   return inside;
@@ -223,6 +224,34 @@ CUresult wrap_init (unsigned int flags) {
   return r;
 }
 
+/* The context that the runtime works in, once somebody holds it. */
+static CUcontext primary (const driver *d) {
+  unsigned int flags;
+  int active = 0;
+  CUcontext found = NULL;
+  if (d->primary_state == NULL || d->primary_state (0, &flags, &active) != CUDA_SUCCESS ||
+      !active || d->primary_retain (&found, 0) != CUDA_SUCCESS)
+    return NULL;
+  d->primary_release (0);
+  return found;
+}
+
+/* The runtime does not set a context on each thread (PyTorch's backward pass has none at first);
+   ferry's own calls need one. */
+static void lend_context (shim *s) {
+  CUcontext now = NULL;
+  if (s->real.ctx_get_current (&now) != CUDA_SUCCESS || now != NULL)
+    return;
+  now = s->context != NULL ? s->context : primary (&s->real);
+  lent = now != NULL && s->real.ctx_set_current (now) == CUDA_SUCCESS;
+}
+
+static void take_back_context (shim *s) {
+  if (lent)
+    s->real.ctx_set_current (NULL);
+  lent = false;
+}
+
 /* The first call that needs memory starts the arena: only then is there surely a context. */
 static bool start (shim *s) {
   if (s->started)
@@ -237,24 +266,33 @@ static bool start (shim *s) {
   return s->started;
 }
 
+void shim_begin (shim *s) {
+  pthread_mutex_lock (&s->lock);
+  inside = true;
+  lend_context (s);
+}
+
+static void end (shim *s) {
+  take_back_context (s);
+  inside = false;
+  pthread_mutex_unlock (&s->lock);
+}
+
 bool shim_enter (shim **out) {
   shim *s = the_shim;
   if (s == NULL || s->alone || inside)
     return false;
-  pthread_mutex_lock (&s->lock);
-  inside = true;
+  shim_begin (s);
   s->block->seen.calls++;
   *out = s;
   if (s->block->owner_pid == (int32_t)getpid () && start (s))
     return true;
-  inside = false;
-  pthread_mutex_unlock (&s->lock);
+  end (s);
   return false;
 }
 
 CUresult shim_leave (shim *s, CUresult r) {
-  inside = false;
-  pthread_mutex_unlock (&s->lock);
+  end (s);
   return r;
 }
 

@@ -2,6 +2,7 @@
 /* What a driver really does, for the questions of docs/emulator.md that headers leave open (G1 to
    G5, G11, G14). experiments [LIBRARY]; prints one JSON object.  It uses the driver table only, so
    it also runs on the emulator, where its answers are the emulator's. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -377,6 +378,47 @@ static void events (const kernels *k) {
   d.event_destroy (v);
 }
 
+/* What a thread may ask for that has set no context, as PyTorch's backward pass begins. */
+static CUresult orphan_results[8];
+static CUstream orphan_stream;
+static CUevent orphan_event;
+
+static void *orphan (void *of) {
+  const kernels *k = of;
+  CUcontext now = NULL;
+  CUstream s = orphan_stream;
+  CUdeviceptr at = 0;
+  int32_t word = 0;
+  CUresult *r = orphan_results;
+  r[0] = d.ctx_get_current (&now);
+  r[1] = d.mem_alloc_async (&at, 1 << 20, NULL);
+  r[2] = d.mem_alloc_async (&at, 1 << 20, s);
+  r[3] = at == 0 ? r[2] : d.copy_out_async (&word, at, sizeof word, s);
+  r[4] = d.event_record (orphan_event, s);
+  r[5] = d.stream_synchronize (s);
+  r[6] = at == 0 ? r[2] : d.mem_free_async (at, s);
+  error err = { 0 };
+  r[7] = kernels_wait (&d, k, s, 1000000, &err) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+  d.stream_synchronize (s);
+  return now;
+}
+
+static void orphans (const kernels *k) {
+  static const char *const names[] = { "get_current", "allocate_in_stream_0", "allocate_in_a_stream", "copy", "record", "synchronize", "free", "launch" };
+  void *context = NULL;
+  pthread_t t;
+  orphan_stream = stream ();
+  must (d.event_create (&orphan_event, 0), "cuEventCreate");
+  if (pthread_create (&t, NULL, orphan, (void *)(uintptr_t)k) != 0 || pthread_join (t, &context) != 0)
+    exit (EXIT_FAILURE);
+  json_put_key (&w, "thread_without_context");
+  json_open_object (&w);
+  json_add_bool (&w, "has_one", context != NULL);
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    json_add_text (&w, names[i], driver_error_name (&d, orphan_results[i]));
+  json_close_object (&w);
+}
+
 int main (int argc, char **argv) {
   error err = { 0 };
   bytes text = { 0 };
@@ -402,6 +444,7 @@ int main (int argc, char **argv) {
   json_add_int (&w, "driver", d.version);
   events (&k);
   limits ();
+  orphans (&k);
   parameters (&k);
   together (&k, emulated ? (size_t)4 << 20 : (size_t)256 << 20,
             emulated ? (size_t)16 << 20 : (size_t)8 << 30);

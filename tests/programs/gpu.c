@@ -37,7 +37,7 @@ void gpu_open (gpu *g, int argc, char **argv) {
     snprintf (name, sizeof name, "%s", #symbol);                                              \
     if (strlen (name) > 3 && strcmp (name + strlen (name) - 3, "_v2") == 0)                   \
       name[strlen (name) - 3] = 0;                                                            \
-    if (ask (name, &found, 13000, 0, &(CUdriverProcAddressQueryResult){ 0 }) != CUDA_SUCCESS) \
+    if (ask (name, &found, 12080, 0, &(CUdriverProcAddressQueryResult){ 0 }) != CUDA_SUCCESS) \
       found = NULL;                                                                           \
     *(void **)&g->field = found;                                                              \
   }

@@ -32,6 +32,9 @@ def launching(nodes, ops):
 def in_order(text):
     """Calls by their beginning, each with its children, and whether an optimizer's step is around it."""
     nodes = sorted(json.loads(text)["nodes"], key=lambda n: n["id"])
+    for n in nodes:  # newer ones keep their fields in a list
+        n.update({a["name"]: a["value"] for a in n.get("attrs", ())})
+        n.setdefault("parent", n.get("ctrl_deps"))
     by_id = {n["id"]: n for n in nodes}
     for n in nodes:
         n["children"] = []
