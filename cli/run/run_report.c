@@ -44,6 +44,8 @@ void run_summary (const call *c, const shim_block *b) {
     call_note (c, "%lld planned steps (%lld strict), entered %lld times, left %lld times",
                (long long)s->planned_steps, (long long)s->strict_steps, (long long)s->entries,
                (long long)s->leaves);
+  if (s->leaves > 1)
+    call_note (c, "a plan was left last at %s", b->left_at);
 }
 
 bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_bytes) {
@@ -71,6 +73,7 @@ bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_b
   json_add_int (&w, "in_bytes", s->in_bytes);
   json_add_int (&w, "launches", s->launches);
   json_add_int (&w, "leaves", s->leaves);
+  json_add_text (&w, "left_at", b->left_at);
   json_add_int (&w, "live_high_bytes", s->live_high_bytes);
   json_add_int (&w, "map_calls", s->map_calls);
   json_put_key (&w, "messages");

@@ -110,7 +110,7 @@ CUresult cuLibraryGetKernel (CUkernel *out, CUlibrary library, const char *name)
   return get ((void **)out, library, name);
 }
 
-CUresult cuFuncGetName (const char **out, CUfunction f) {
+static CUresult name_of (const char **out, const void *f) {
   CUresult refused;
   machine *m = machine_enter (true, &refused);
   if (m == NULL)
@@ -121,6 +121,14 @@ CUresult cuFuncGetName (const char **out, CUfunction f) {
   return machine_leave (m, out == NULL ? CUDA_ERROR_INVALID_VALUE
                            : k == NULL ? CUDA_ERROR_INVALID_HANDLE
                                        : CUDA_SUCCESS);
+}
+
+CUresult cuFuncGetName (const char **out, CUfunction f) {
+  return name_of (out, f);
+}
+
+CUresult cuKernelGetName (const char **out, CUkernel f) {
+  return name_of (out, f);
 }
 
 static CUresult param (const void *f, size_t index, size_t *offset, size_t *bytes) {

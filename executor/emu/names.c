@@ -31,6 +31,7 @@ static const struct {
   { "cuEventDestroy", 4000 },
   { "cuFuncGetName", 12030 },
   { "cuFuncGetParamInfo", 12040 },
+  { "cuKernelGetName", 12030 },
   { "cuKernelGetParamInfo", 12040 },
   { "cuLaunchHostFunc", 10000 },
   { "cuLaunchKernel", 4000 },

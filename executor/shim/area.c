@@ -169,12 +169,6 @@ void area_free (shim *s, int32_t i, uint64_t stream_bits) {
     s->free_chunks++;
     g->state = PAGE_LAZY;
   }
-  if (s->strict) { /* from here on nobody may use it */
-    host_wait_for (s, behind | 1 << STREAM_OUT | 1 << STREAM_IN);
-    for (int32_t p = t->first_page; p < t->first_page + t->n_pages; p++)
-      if (s->pages[p].mapped)
-        page_unmap (s, p);
-  }
   t->live = false;
   s->live_bytes -= t->bytes;
   s->live_tensors--;
@@ -221,7 +215,7 @@ static slab *add_slab (shim *s) {
   host_wait_for (s, own->pending | (own->freed_by != NULL ? 1 << STREAM_OUT : 0));
   b->page = s->next_page;
   s->next_page += 2;
-  if (!page_map (s, b->page, c))
+  if (!page_map (s, b->page, c) || !pages_allow (s))
     return NULL;
   s->free_chunks--;
   own->page = b->page;

@@ -41,13 +41,13 @@ int32_t chunk_new (shim *s) {
     s->chunks = moved;
     s->chunks_capacity = capacity;
   }
-  chunk c = { .page = NONE };
+  chunk c = { .page = NONE, .last = NONE };
   CUresult r = create (s, &c.handle);
   if (r != CUDA_SUCCESS) { /* the device has no more, whatever the budget says */
-    shim_say (s,
-              "the driver gives no more than %lld bytes of the budget of %lld (%s); ferry goes on in these",
-              (long long)(s->n_chunks * s->chunk_bytes), (long long)(s->most_chunks * s->chunk_bytes),
-              driver_error_name (&s->real, r));
+    if (s->block->config.mode == SHIM_RUN)
+      shim_say (s, "the driver gives no more than %lld bytes of the budget of %lld: %s",
+                (long long)(s->n_chunks * s->chunk_bytes),
+                (long long)(s->most_chunks * s->chunk_bytes), driver_error_name (&s->real, r));
     s->most_chunks = s->n_chunks;
     return NONE;
   }
@@ -85,18 +85,28 @@ static void count_map (shim *s) {
   s->block->seen.map_calls++;
 }
 
-bool page_map (shim *s, int32_t page, int32_t chunk) {
-  CUdeviceptr at = s->base + (uint64_t)page * (uint64_t)s->chunk_bytes;
+bool pages_allow (shim *s) {
   CUmemAccessDesc d = { .flags = CU_MEM_ACCESS_FLAGS_PROT_READWRITE };
   d.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
   d.location.id = s->real.device;
-  size_t bytes = (size_t)s->chunk_bytes;
-  count_map (s);
-  if (s->real.mem_map (at, bytes, 0, s->chunks[chunk].handle, 0) != CUDA_SUCCESS)
+  int64_t bytes = (s->allow_end - s->allow_first) * s->chunk_bytes;
+  CUdeviceptr at = s->base + (uint64_t)s->allow_first * (uint64_t)s->chunk_bytes;
+  s->allow_first = s->allow_end = 0;
+  return bytes == 0 || s->real.mem_set_access (at, (size_t)bytes, &d, 1) == CUDA_SUCCESS;
+}
+
+bool page_map (shim *s, int32_t page, int32_t chunk) {
+  CUdeviceptr at = s->base + (uint64_t)page * (uint64_t)s->chunk_bytes;
+  if (s->allow_end != page && !pages_allow (s))
     return false;
+  count_map (s);
+  if (s->real.mem_map (at, (size_t)s->chunk_bytes, 0, s->chunks[chunk].handle, 0) != CUDA_SUCCESS)
+    return false;
+  s->allow_first = s->allow_end == page ? s->allow_first : page;
+  s->allow_end = page + 1;
   s->pages[page].chunk = chunk;
   s->pages[page].mapped = true;
-  return s->real.mem_set_access (at, bytes, &d, 1) == CUDA_SUCCESS;
+  return true;
 }
 
 /* The caller has waited for whatever is queued with these addresses. */

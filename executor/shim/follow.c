@@ -145,19 +145,22 @@ static void look_for_step (shim *s) {
 
 /* ---- in and out of the plan ---- */
 
-static void leave (shim *s) {
+/* `o`: the op at hand, NULL for an allocation; beats are those of the plan. */
+static void leave (shim *s, const char *why, const op *o) {
   follow *f = s->follow;
   f->on = s->placed = false;
   f->look = true;
   f->marks = 0;
   f->plan->good_beat = -1; /* another one may begin with the same beat */
   s->block->seen.leaves++;
+  snprintf (s->block->left_at, sizeof s->block->left_at, "beat %d of %d, %.60s: %s", f->at,
+            f->plan->n_beats, o == NULL ? "an allocation" : s->names[o->name], why);
 }
 
 void follow_resized (shim *s) {
   follow *f = s->follow;
   if (f->on)
-    leave (s);
+    leave (s, "there is another room", NULL);
   while (f->plans.n > 0)
     plans_drop (s, &f->plans, f->plans.kept[0]);
   f->told = f->failures = 0;
@@ -238,7 +241,11 @@ static void try_to_enter (shim *s, uint64_t token, int64_t bytes) {
 static bool is_expected (const shim *s, const op *o) {
   const follow *f = s->follow;
   const step_beat *e = &f->plan->beats[f->at];
-  if (e->bytes >= 0 || e->token != o->token || e->n_refs != o->n_refs || e->stream != o->stream_bit)
+  if (e->bytes >= 0 || e->token != o->token || e->stream != o->stream_bit)
+    return false;
+  if (beat_is_loose (o->token))
+    return true;
+  if (e->n_refs != o->n_refs)
     return false;
   for (int32_t i = 0; i < o->n_refs; i++)
     if (s->tensors[o->refs[i]].planned != f->plan->refs[e->first_ref + i] ||
@@ -287,14 +294,14 @@ static void end_step (shim *s) {
 static bool may_begin (shim *s) {
   follow *f = s->follow;
   if (!does (s, true)) {
-    leave (s);
+    leave (s, "a copy could not be made", NULL);
     return false;
   }
   if (!f->fresh)
     return true;
   f->fresh = false;
   if (!plan_all_last (s, f->plan)) {
-    leave (s);
+    leave (s, "other tensors are alive where the step begins", NULL);
     return false;
   }
   begin_step (s);
@@ -305,7 +312,7 @@ static void advance (shim *s) {
   follow *f = s->follow;
   f->due = f->at;
   if (!does (s, false))
-    leave (s);
+    leave (s, "a copy could not be made", NULL);
   else if (++f->at == f->plan->n_beats)
     end_step (s);
 }
@@ -320,13 +327,13 @@ int32_t follow_allocate (shim *s, int64_t bytes) {
   if (!f->on || !may_begin (s))
     return NONE;
   if (f->at == 0 && !does (s, true)) {
-    leave (s);
+    leave (s, "a copy could not be made", NULL);
     return NONE;
   }
   const step_beat *e = &f->plan->beats[f->at];
   int32_t slot = e->bytes == bytes ? f->plan->tensors[e->tensor].slot : NONE;
   if (e->bytes != bytes || (slot >= 0 && (s->tensors[slot].live || s->tensors[slot].holds > 0))) {
-    leave (s);
+    leave (s, "its size or its place is another", NULL);
     return NONE;
   }
   return slot;
@@ -345,7 +352,7 @@ void follow_allocated (shim *s, int32_t t) {
     if (plan_settle (s, f->plan, x, fresh))
       advance (s);
     else
-      leave (s);
+      leave (s, "it has no place", NULL);
   } else if (f->asked == NULL)
     look_for_step (s);
 }
@@ -359,9 +366,9 @@ void follow_before (shim *s, op *o) {
   if (!f->on)
     try_to_enter (s, o->token, -1);
   if (f->on && may_begin (s) && f->at == 0 && !does (s, true))
-    leave (s);
+    leave (s, "a copy could not be made", o);
   if (f->on && !is_expected (s, o))
-    leave (s);
+    leave (s, "it is another op, or uses other tensors", o);
   if (f->on && f->at == 0 && f->plan->beats[0].bytes < 0)
     mark_begin (s, o);
   else if (f->on && f->at > 0 && f->plan->beats[f->at - 1].bytes >= 0) {

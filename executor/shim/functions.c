@@ -6,6 +6,10 @@
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
 
+/* A parameter as large as this is a list by value, as PyTorch passes many tensors at once; behind
+   its end lies what the stack had there, addresses of the past among it. */
+enum { LIST_BYTES = 128 };
+
 int32_t shim_name (shim *s, const char *text) {
   for (int32_t i = 0; i < s->n_names; i++)
     if (strcmp (s->names[i], text) == 0)
@@ -49,6 +53,7 @@ static bool read_params (shim *s, function *f, CUfunction handle) {
     }
     f->offsets[f->n_params] = (uint32_t)offset;
     f->sizes[f->n_params++] = (uint32_t)bytes;
+    f->has_lists = f->has_lists || bytes >= LIST_BYTES;
   }
 }
 
@@ -88,16 +93,24 @@ static bool has_room (shim *s) {
   return true;
 }
 
+/* The runtime launches by the handle of a kernel, which is of another kind. */
+static const char *name_of (const driver *d, CUfunction handle) {
+  const char *name = NULL;
+  if (d->func_get_name != NULL && d->func_get_name (&name, handle) == CUDA_SUCCESS && name != NULL)
+    return name;
+  if (d->kernel_get_name != NULL &&
+      d->kernel_get_name (&name, (CUkernel)(void *)handle) == CUDA_SUCCESS && name != NULL)
+    return name;
+  return "a kernel without a name";
+}
+
 function *function_of (shim *s, CUfunction handle) {
   if (!has_room (s))
     return NULL;
   function *f = row_of (s, handle);
   if (f->handle != NULL)
     return f;
-  const char *name = NULL;
-  if (s->real.func_get_name == NULL || s->real.func_get_name (&name, handle) != CUDA_SUCCESS ||
-      name == NULL)
-    name = "a kernel without a name";
+  const char *name = name_of (&s->real, handle);
   if (!read_params (s, f, handle)) {
     shim_say (s,
               "the parameters of kernel `%s` are not told (cuFuncGetParamInfo), so its tensors "

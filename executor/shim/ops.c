@@ -107,6 +107,7 @@ void op_payload (op *o, CUdeviceptr to, const void *from, size_t bytes) {
 
 CUresult op_prepare (op *o) {
   shim *s = entered;
+  o->token = beat_token (o->token, o->function != NULL && o->function->has_lists);
   s->ops++;
   s->block->seen.ops++;
   follow_before (s, o);

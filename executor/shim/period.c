@@ -58,8 +58,11 @@ static bool same_tensor (const beats *b, int64_t i, int64_t x, int64_t j, int64_
 
 bool beats_same (const beats *b, int64_t i, int64_t j) {
   const beat *x = beats_at (b, i), *y = beats_at (b, j);
-  if (x->token != y->token || x->n_refs != y->n_refs || (x->op < 0) != (y->op < 0) ||
-      x->stream != y->stream)
+  if (x->token != y->token || (x->op < 0) != (y->op < 0) || x->stream != y->stream)
+    return false;
+  if (x->op >= 0 && beat_is_loose (x->token))
+    return true;
+  if (x->n_refs != y->n_refs)
     return false;
   for (int32_t k = 0; k < x->n_refs; k++)
     if (!same_tensor (b, i, beats_ref (b, x, k), j, beats_ref (b, y, k)))

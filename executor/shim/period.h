@@ -15,6 +15,14 @@ typedef struct beat {
   int64_t allocation; /* its number, or -1 */
 } beat;
 
+/* Of an op whose tensors are not all its own, only what it does counts: one bit of its token says so. */
+static inline uint64_t beat_token (uint64_t token, bool is_loose) {
+  return (token & ~(uint64_t)1) | is_loose;
+}
+static inline bool beat_is_loose (uint64_t token) {
+  return (token & 1) != 0;
+}
+
 /* An allocation's life, in beats. */
 typedef struct life {
   int64_t number, bytes;

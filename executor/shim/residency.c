@@ -198,20 +198,41 @@ static bool tensor_out (shim *s, int32_t i) {
   return pages_out (s, i, t->first_page, t->first_page + t->n_pages);
 }
 
-/* A chunk that nobody has; somebody leaves where there is none. */
+/* Another address is still mapped to it, for whom it would be the next time. */
+static bool is_parked (const shim *s, int32_t c) {
+  const page *g = s->chunks[c].last == NONE ? NULL : &s->pages[s->chunks[c].last];
+  return g != NULL && g->mapped && g->chunk == c;
+}
+
+/* In strict mode no address reaches what another one has. */
+static bool unpark (shim *s, int32_t c) {
+  const chunk *k = &s->chunks[c];
+  if (!s->strict || !is_parked (s, c))
+    return true;
+  host_wait_for (s, k->pending);
+  if (k->freed_by != NULL)
+    shim_note (s, s->real.event_synchronize (k->freed_by));
+  return page_unmap (s, k->last);
+}
+
+/* A chunk that nobody has; one that is mapped nowhere before others, since mapping is what takes time.
+   Somebody leaves where there is none. */
 int32_t chunk_take (shim *s, const op *o) {
+  int32_t best = chunk_new (s);
+  if (best != NONE)
+    return best;
   if (s->free_chunks == 0) {
-    int32_t c = chunk_new (s);
-    if (c != NONE)
-      return c;
     int32_t t = least_used (s, o);
     if (t == NONE || !tensor_out (s, t))
       return NONE;
   }
   for (int32_t c = 0; c < s->n_chunks; c++)
-    if (s->chunks[c].page == NONE)
-      return c;
-  return NONE;
+    if (s->chunks[c].page == NONE && (best == NONE || !is_parked (s, c))) {
+      best = c;
+      if (!is_parked (s, c))
+        break;
+    }
+  return best != NONE && unpark (s, best) ? best : NONE;
 }
 
 /* Whoever is in the way goes; false: it must not, or it need not, for there is room elsewhere. */
@@ -251,7 +272,7 @@ static bool page_settle (shim *s, tensor *t, int32_t page, const op *o) {
   }
   if (!s->pages[page].mapped && !page_map (s, page, c))
     return false;
-  s->chunks[c].page = page;
+  s->chunks[c].page = s->chunks[c].last = page;
   s->free_chunks--;
   return true;
 }
@@ -263,6 +284,8 @@ bool pages_in (shim *s, int32_t i, int32_t first, int32_t end) {
     for (int32_t q = p; q < to; q++)
       if (!page_settle (s, t, q, NULL))
         return false;
+    if (to > p && !pages_allow (s))
+      return false;
     if (to > p && !run_in (s, t, p, to))
       return false;
     p = to > p ? to - 1 : p;
@@ -290,6 +313,8 @@ static bool come (shim *s, op *o, tensor *t) {
   for (int32_t p = t->first_page; p < end; p++)
     if (!page_settle (s, t, p, o))
       return false;
+  if (!pages_allow (s))
+    return false;
   for (int32_t p = t->first_page; p < end;) {
     int32_t away = run_end (s, p, end, PAGE_AWAY);
     if (away > p && !run_in (s, t, p, away))

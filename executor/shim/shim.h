@@ -37,6 +37,7 @@ typedef struct page {
 typedef struct chunk {
   CUmemGenericAllocationHandle handle;
   int32_t page;     /* whose bytes it holds; NONE: nobody's */
+  int32_t last;     /* the page that had it last, and may still be mapped to it */
   uint64_t pending; /* streams behind whose work so far it may be written */
   CUevent freed_by; /* a copy out, likewise; NULL: none */
   bool small;       /* cut up for small tensors; never moves */
@@ -65,7 +66,8 @@ typedef struct function {
   uint64_t name_hash;
   int32_t n_params;
   uint32_t *offsets, *sizes;
-  bool clean; /* it ran under strict mode */
+  bool clean;     /* it ran under strict mode */
+  bool has_lists; /* its parameters may name tensors that it does not use */
 } function;
 
 typedef enum op_kind { OP_LAUNCH = 1, OP_COPY, OP_SET } op_kind;
@@ -112,6 +114,7 @@ typedef struct shim {
   page *pages;
   chunk *chunks;
   int32_t n_chunks, most_chunks, chunks_capacity, free_chunks;
+  int32_t allow_first, allow_end; /* pages that are mapped and not allowed yet */
   int32_t all_chunks; /* of the budget; fewer are the program's own while it shares it */
   roster group;       /* of those who share it; at NULL: nobody does */
   int64_t room_bytes;
@@ -171,7 +174,10 @@ int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);
 int32_t chunk_new (shim *s); /* within the budget, or NONE */
 /* Back to the driver; nobody's bytes are in it. The last chunk takes its number. */
 bool chunk_drop (shim *s, int32_t chunk);
+/* A page can be used behind pages_allow, which allows a whole run of them at once: that call is what
+   mapping costs. */
 bool page_map (shim *s, int32_t page, int32_t chunk);
+bool pages_allow (shim *s);
 bool page_unmap (shim *s, int32_t page);
 int32_t stream_bit (shim *s, CUstream stream);
 void wait_for (shim *s, CUstream stream, uint64_t bits); /* behind the work on those streams */

@@ -378,44 +378,54 @@ static void events (const kernels *k) {
   d.event_destroy (v);
 }
 
-/* What a thread may ask for that has set no context, as PyTorch's backward pass begins. */
-static CUresult orphan_results[8];
-static CUstream orphan_stream;
-static CUevent orphan_event;
+/* G15: what a thread may ask for that has set no context, as PyTorch's backward pass begins. */
+enum { ALLOCATE, ALLOCATE_0, COPY, FREE, HAS, LAUNCH, RECORD, SYNCHRONIZE, QUESTIONS };
 
-static void *orphan (void *of) {
-  const kernels *k = of;
+typedef struct orphan {
+  const kernels *k;
+  CUstream stream;
+  CUevent event;
+  CUresult answer[QUESTIONS];
+} orphan;
+
+static void *ask (void *of) {
+  orphan *o = of;
   CUcontext now = NULL;
-  CUstream s = orphan_stream;
-  CUdeviceptr at = 0;
+  CUdeviceptr at = 0, other = 0;
   int32_t word = 0;
-  CUresult *r = orphan_results;
-  r[0] = d.ctx_get_current (&now);
-  r[1] = d.mem_alloc_async (&at, 1 << 20, NULL);
-  r[2] = d.mem_alloc_async (&at, 1 << 20, s);
-  r[3] = at == 0 ? r[2] : d.copy_out_async (&word, at, sizeof word, s);
-  r[4] = d.event_record (orphan_event, s);
-  r[5] = d.stream_synchronize (s);
-  r[6] = at == 0 ? r[2] : d.mem_free_async (at, s);
   error err = { 0 };
-  r[7] = kernels_wait (&d, k, s, 1000000, &err) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
-  d.stream_synchronize (s);
-  return now;
+  CUresult *r = o->answer;
+  r[HAS] = d.ctx_get_current (&now) == CUDA_SUCCESS && now == NULL ? CUDA_ERROR_INVALID_CONTEXT
+                                                                   : CUDA_SUCCESS;
+  r[ALLOCATE_0] = d.mem_alloc_async (&other, 1 << 20, NULL);
+  r[ALLOCATE] = d.mem_alloc_async (&at, 1 << 20, o->stream);
+  r[COPY] = at == 0 ? r[ALLOCATE] : d.copy_out_async (&word, at, sizeof word, o->stream);
+  r[RECORD] = d.event_record (o->event, o->stream);
+  r[LAUNCH] = kernels_wait (&d, o->k, o->stream, 1000000, &err) ? CUDA_SUCCESS
+                                                                : CUDA_ERROR_INVALID_CONTEXT;
+  r[SYNCHRONIZE] = d.stream_synchronize (o->stream);
+  r[FREE] = at == 0 ? r[ALLOCATE] : d.mem_free_async (at, o->stream);
+  return NULL;
 }
 
 static void orphans (const kernels *k) {
-  static const char *const names[] = { "get_current", "allocate_in_stream_0", "allocate_in_a_stream", "copy", "record", "synchronize", "free", "launch" };
-  void *context = NULL;
+  static const char *const names[QUESTIONS] = { "allocate_in_a_stream",
+                                                "allocate_in_stream_0",
+                                                "copy",
+                                                "free",
+                                                "has_one",
+                                                "launch",
+                                                "record",
+                                                "synchronize" };
+  orphan o = { .k = k, .stream = stream () };
   pthread_t t;
-  orphan_stream = stream ();
-  must (d.event_create (&orphan_event, 0), "cuEventCreate");
-  if (pthread_create (&t, NULL, orphan, (void *)(uintptr_t)k) != 0 || pthread_join (t, &context) != 0)
+  must (d.event_create (&o.event, 0), "cuEventCreate");
+  if (pthread_create (&t, NULL, ask, &o) != 0 || pthread_join (t, NULL) != 0)
     exit (EXIT_FAILURE);
   json_put_key (&w, "thread_without_context");
   json_open_object (&w);
-  json_add_bool (&w, "has_one", context != NULL);
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-    json_add_text (&w, names[i], driver_error_name (&d, orphan_results[i]));
+  for (int i = 0; i < QUESTIONS; i++)
+    json_add_text (&w, names[i], driver_error_name (&d, o.answer[i]));
   json_close_object (&w);
 }
 
@@ -444,8 +454,8 @@ int main (int argc, char **argv) {
   json_add_int (&w, "driver", d.version);
   events (&k);
   limits ();
-  orphans (&k);
   parameters (&k);
+  orphans (&k);
   together (&k, emulated ? (size_t)4 << 20 : (size_t)256 << 20,
             emulated ? (size_t)16 << 20 : (size_t)8 << 30);
   json_close_object (&w);
