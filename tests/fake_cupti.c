@@ -2,10 +2,12 @@
 /* A CUPTI for the emulated device: it lets each op end by itself and reads the device's clock
    around it. Records come in another order than calls, from a thread of its own. FAKE_CUPTI says
    what goes wrong: `escape`: a call that did not come through the shim; `lose`: one launch is not
-   told; `taken`: another has the callbacks; `silent`: no records can be had; `untimed`: no number of
-   ours is told with them. */
+   told; `taken`: another has the callbacks; `silent`: no records can be had; `untimed`: no number
+   of ours is told, and no call; `runtime`: launches come from within the runtime, under whose
+   number they are told. */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,6 +19,7 @@
 #include "executor/shim/cupti.def"
 #undef CUPTI
 
+enum { OF_THE_DRIVER = 1 << 24 };
 enum { FAILED = 999, THE_END = 12, TAKEN = 39, ODD_ONE = 5 };
 enum { KERNEL_BYTES = 216, COPY_BYTES = 96, SET_BYTES = 88, OUTER_BYTES = 24 }; /* of version 13 */
 
@@ -117,17 +120,25 @@ cupti_result cuptiActivityGetNextRecord (uint8_t *from, size_t valid, void **at)
 
 /* ---- calls ---- */
 
-static void tell (const char *function) {
+static void tell (const char *function, uint32_t call) {
   if (callback == NULL)
     return;
-  for (int32_t site = 0; site < 2; site++)
-    callback (user, CUPTI_DRIVER_CALLS, 1, &(cupti_call){ site, function });
+  cupti_call c = { 0, function, "", call };
+  for (; c.site < 2; c.site++)
+    callback (user, CUPTI_DRIVER_CALLS, 1, &c);
+}
+
+/* The runtime's call, in which the driver's is made. */
+static void tell_runtime (int32_t site, uint32_t call) {
+  cupti_call c = { site, "cudaLaunchKernel_v7000", "", call };
+  if (callback != NULL)
+    callback (user, CUPTI_RUNTIME_CALLS, 1, &c);
 }
 
 static void *escape (void *unused) {
   (void)unused;
-  tell ("cuCtxSynchronize"); /* of no interest */
-  tell ("cuMemAlloc_v2");
+  tell ("cuCtxSynchronize", calls); /* of no interest */
+  tell ("cuMemAlloc_v2", calls);
   return NULL;
 }
 
@@ -136,9 +147,14 @@ cupti_result cuptiActivityPushExternalCorrelationId (int32_t sort, uint64_t numb
   if (calls == ODD_ONE && wrong ("escape"))
     in_thread (escape);
   if (sort == CUPTI_CUSTOM && !(wrong ("lose") && calls >= ODD_ONE)) {
-    tell ("cuLaunchKernel");
+    bool nested = wrong ("runtime");
+    if (nested)
+      tell_runtime (0, calls);
+    tell ("cuLaunchKernel", nested ? calls + OF_THE_DRIVER : calls);
+    if (nested)
+      tell_runtime (1, calls);
   } else
-    tell ("cuMemcpyDtoH_v2");
+    tell ("cuMemcpyDtoH_v2", calls);
   number_of_op = (int64_t)number;
   start_ns = clock_ns ();
   return 0;
@@ -159,7 +175,8 @@ cupti_result cuptiActivityPopExternalCorrelationId (int32_t sort, uint64_t *numb
     c->end_ns = (uint64_t)end_ns;
     c->call = calls;
   }
-  if (!records_calls || wrong ("untimed")) /* the number stands before the record of a call, and only there */
+  /* The number stands before the record of a call, and only there. */
+  if (!records_calls || wrong ("untimed") || (wrong ("runtime") && sort == CUPTI_CUSTOM))
     return 0;
   cupti_outer *o = record (CUPTI_OUTER, OUTER_BYTES);
   *o = (cupti_outer){ CUPTI_OUTER, sort, *number, calls, 0 };
@@ -167,7 +184,7 @@ cupti_result cuptiActivityPopExternalCorrelationId (int32_t sort, uint64_t *numb
 }
 
 cupti_result cuptiSubscribe (void **subscriber, cupti_callback *f, void *with) {
-  if (wrong ("taken"))
+  if (wrong ("taken") || wrong ("untimed"))
     return TAKEN;
   *subscriber = &callback;
   callback = f;
@@ -176,5 +193,6 @@ cupti_result cuptiSubscribe (void **subscriber, cupti_callback *f, void *with) {
 }
 
 cupti_result cuptiEnableDomain (uint32_t enable, void *subscriber, int32_t domain) {
-  return enable == 1 && subscriber == &callback && domain == CUPTI_DRIVER_CALLS ? 0 : FAILED;
+  bool known = domain == CUPTI_DRIVER_CALLS || domain == CUPTI_RUNTIME_CALLS;
+  return enable == 1 && subscriber == &callback && known ? 0 : FAILED;
 }

@@ -34,12 +34,16 @@ modes() { # every mode of being away
     [ "$(figure strict_steps mlp)" -ge 2 ]
 }
 fuzzed() { # whichever copy or kernel comes first, on demand and planned
-  local seed
+  local seed link
   for seed in 1 2; do
     same mlp --wait --budget "$(kib 60 whole)" --strict-steps 1 --emulated fuzz=200us,seed=$seed -- "$programs/mlp" "$kernels" 16 || return 1
   done
   plain streams "$programs/habits" "$kernels" 16 streams || return 1
   same streams --wait --budget 1000KiB --strict-steps 1 --emulated fuzz=200us,seed=3 -- "$programs/habits" "$kernels" 16 streams
+  plain workspaces "$programs/habits" "$kernels" 16 workspaces || return 1
+  for link in 200MB/s 50MB/s; do # copies out are still on their way where two streams begin to write side by side
+    same workspaces --wait --budget 700KiB --strict-steps 1 --emulated link=$link,fuzz=200us,seed=1 -- "$programs/habits" "$kernels" 16 workspaces || return 1
+  done
 }
 real_clock() {
   same mlp --budget "$(kib 60 whole)" --emulated clock=real -- "$programs/mlp" "$kernels" 16

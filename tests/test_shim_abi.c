@@ -33,6 +33,7 @@ SAME (cupti_outer, number, CUpti_ActivityExternalCorrelation, externalId)
 SAME (cupti_outer, call, CUpti_ActivityExternalCorrelation, correlationId)
 SAME (cupti_call, site, CUpti_CallbackData, callbackSite)
 SAME (cupti_call, function, CUpti_CallbackData, functionName)
+SAME (cupti_call, call, CUpti_CallbackData, correlationId)
 _Static_assert((int)CUPTI_COPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY &&
                    (int)CUPTI_SET == (int)CUPTI_ACTIVITY_KIND_MEMSET &&
                    (int)CUPTI_CALL == (int)CUPTI_ACTIVITY_KIND_DRIVER &&
@@ -42,6 +43,7 @@ _Static_assert((int)CUPTI_COPY == (int)CUPTI_ACTIVITY_KIND_MEMCPY &&
 _Static_assert((int)CUPTI_CUSTOM == (int)CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0 &&
                    (int)CUPTI_FORCED == (int)CUPTI_ACTIVITY_FLAG_FLUSH_FORCED &&
                    (int)CUPTI_DRIVER_CALLS == (int)CUPTI_CB_DOMAIN_DRIVER_API &&
+                   (int)CUPTI_RUNTIME_CALLS == (int)CUPTI_CB_DOMAIN_RUNTIME_API &&
                    CUPTI_API_ENTER == 0 && CUPTI_SUCCESS == 0,
                "numbers");
 #endif

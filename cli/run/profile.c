@@ -77,10 +77,11 @@ static bool audit (call *c, const shim_block *b) {
 }
 
 static bool has_times (call *c, const shim_block *b) {
-  return !b->by_cupti || b->cupti_ops > 0 || b->seen.ops == 0 ||
+  return !b->by_cupti || b->cupti_ops >= b->seen.ops / 2 ||
          error_set (&c->err, ERR_infeasible,
-                    "no trace is written: CUPTI told the time of no op; --cupti none measures by "
-                    "events");
+                    "no trace is written: CUPTI told the times of %lld of %lld ops; --cupti none "
+                    "measures by events",
+                    (long long)b->cupti_ops, (long long)b->seen.ops);
 }
 
 static int run (call *c) {

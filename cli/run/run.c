@@ -15,6 +15,7 @@
 #include "cli/run/program.h"
 #include "cli/remote/remote.h"
 #include "cli/run/run_chrome.h"
+#include "cli/run/run_link.h"
 #include "cli/run/run_report.h"
 #include "cli/run/run_step.h"
 #include "executor/driver/host.h"
@@ -129,8 +130,12 @@ static bool read_limits (call *c, runner *w, shim_config *k) {
   return k->budget_bytes > 0 || error_set (&c->err, ERR_usage, "--budget: nothing is too little");
 }
 
-static void use_emulated_link (runner *w) {
+/* Plans are for the link that is there, unless another one is named. */
+static void use_link (call *c, runner *w) {
   const shim_config *k = &w->run.block->config;
+  if (!k->emulated && !call_text (c, "device") && !run_link (c, &w->run, &w->device.link))
+    call_note (c, "the link could not be measured, so plans are made for that of titanx-pascal; "
+                  "--device says another");
   if (!k->emulated)
     return;
   w->device.link =
@@ -165,7 +170,7 @@ static bool supervise (call *c, runner *w) {
   const char *name = call_text (c, "share");
   if (!program_prepare (c, &w->run))
     return false;
-  use_emulated_link (w);
+  use_link (c, w);
   if ((name && (!share_join (c, name, &w->device, &w->run.block->config, &w->share) ||
                 !wait_for_room (c, w))) ||
       !program_start (c, &w->run))
@@ -221,8 +226,8 @@ static const cli_option options[] = {
   { 0, "host", "SIZE", "host memory that may be pinned; without it, half of what is available",
     RANGE_SIZE },
   { 'd', "device", "NAME|FILE",
-    "the card whose link plans are made for; without it, titanx-pascal, "
-    "and with --driver emulated the emulated link" },
+    "the card whose link plans are made for; without it, this machine's, which is "
+    "measured first, and with --driver emulated the emulated one" },
   { 0, "plan", "FILE",
     "follow this plan instead of making one; it must be for the step's own trace" },
   OPTION_SERVER,

@@ -138,7 +138,7 @@ int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
   t->escaped = false;
   t->in_event = t->out_event = NULL;
   t->past |= t->users;
-  t->users = t->in_seen = 0;
+  t->users = t->in_seen = t->behind = 0;
   for (int32_t p = t->first_page; p < t->first_page + pages; p++)
     s->pages[p].state = PAGE_LAZY;
   s->live_bytes += bytes;

@@ -42,6 +42,11 @@ static const symbol_row rows[] = {
 
 /* CUPTI passes nothing of ours to the functions that it calls. */
 static cupti *the_cupti;
+static void (*saw) (const char *function); /* for an audit */
+
+/* One more than the op whose call is made just now, and the runtime's call around it. */
+static _Thread_local int64_t op_at_hand;
+static _Thread_local uint32_t runtime_call;
 
 /* ---- records ---- */
 
@@ -62,14 +67,17 @@ static void *more (void *list, int64_t n, int64_t *room, size_t size) {
   return moved;
 }
 
-static void add_call (cupti *c, const cupti_outer *r) {
-  if (r->sort < CUPTI_CUSTOM)
-    return;
+static void add_call (cupti *c, uint32_t call, int64_t op) {
   call_of *moved = more (c->calls, c->n_calls, &c->calls_room, sizeof *moved);
   if (moved == NULL)
     return;
   c->calls = moved;
-  c->calls[c->n_calls++] = (call_of){ r->call, (int64_t)r->number };
+  c->calls[c->n_calls++] = (call_of){ call, op };
+}
+
+static void add_outer (cupti *c, const cupti_outer *r) {
+  if (r->sort >= CUPTI_CUSTOM)
+    add_call (c, r->call, (int64_t)r->number);
 }
 
 static void add_span (cupti *c, uint32_t call, uint64_t start_ns, uint64_t end_ns) {
@@ -92,7 +100,7 @@ static void take_record (cupti *c, const void *record) {
     add_span (c, copy->call, copy->start_ns, copy->end_ns);
     break;
   case CUPTI_OUTER:
-    add_call (c, record);
+    add_outer (c, record);
     break;
   default:
     break;
@@ -114,11 +122,13 @@ static void take (void *context, uint32_t stream, uint8_t *buffer, size_t bytes,
 }
 
 void cupti_begin (cupti *c, int kind, int64_t op) {
+  op_at_hand = op + 1;
   c->push (CUPTI_CUSTOM + kind, (uint64_t)op);
 }
 
 void cupti_end (cupti *c, int kind) {
   uint64_t op;
+  op_at_hand = 0;
   c->pop (CUPTI_CUSTOM + kind, &op);
 }
 
@@ -165,20 +175,33 @@ int64_t cupti_times (cupti *c, int64_t ops, cupti_told *told, void *context) {
 
 /* ---- calls ---- */
 
+/* What the runtime asks for is told under the number of the runtime's call, which no number of ours
+   stands beside: it began before we were asked. */
 static void called (void *user, int32_t domain, uint32_t number, const void *data) {
   const cupti_call *call = data;
-  void (*saw) (const char *) = *(void (**) (const char *))user;
-  (void)number;
-  if (domain == CUPTI_DRIVER_CALLS && call->site == 0)
+  cupti *c = the_cupti;
+  (void)user, (void)number;
+  if (domain == CUPTI_RUNTIME_CALLS) {
+    runtime_call = call->site == 0 ? call->call : 0;
+    return;
+  }
+  if (domain != CUPTI_DRIVER_CALLS || call->site != 0)
+    return;
+  if (c != NULL && op_at_hand > 0) {
+    pthread_mutex_lock (&c->lock);
+    add_call (c, call->call, op_at_hand - 1);
+    if (runtime_call != 0)
+      add_call (c, runtime_call, op_at_hand - 1);
+    pthread_mutex_unlock (&c->lock);
+  }
+  if (saw != NULL)
     saw (call->function);
 }
 
-bool cupti_watch (cupti *c, void (*saw) (const char *function), const char **why) {
-  static void (*kept) (const char *);
-  kept = saw;
+bool cupti_watch (cupti *c, void (*then) (const char *function), const char **why) {
+  saw = then;
   *why = "another profiler in the program has it";
-  return c->subscribe (&c->subscriber, called, &kept) == 0 &&
-         c->enable_domain (1, c->subscriber, CUPTI_DRIVER_CALLS) == 0;
+  return c->subscriber != NULL;
 }
 
 /* ---- life ---- */
@@ -200,6 +223,10 @@ static void *find (const char *path) {
 static bool record_all (cupti *c) {
   static const int32_t kinds[] = { CUPTI_OUTER, CUPTI_CALL, CUPTI_KERNEL, CUPTI_COPY, CUPTI_SET };
   bool good = c->on_buffers (give, take) == 0;
+  if (good && (c->subscribe (&c->subscriber, called, NULL) != 0 ||
+               c->enable_domain (1, c->subscriber, CUPTI_DRIVER_CALLS) != 0 ||
+               c->enable_domain (1, c->subscriber, CUPTI_RUNTIME_CALLS) != 0))
+    c->subscriber = NULL; /* what the driver is asked for directly has its times all the same */
   for (size_t i = 0; good && i < sizeof kinds / sizeof *kinds; i++)
     good = c->enable (kinds[i]) == 0;
   return good;

@@ -12,7 +12,7 @@ typedef int32_t cupti_result; /* 0: success */
 enum { CUPTI_COPY = 1, CUPTI_SET = 2, CUPTI_CALL = 4, CUPTI_KERNEL = 10, CUPTI_OUTER = 39 }; /* kinds of records */
 enum { CUPTI_CUSTOM = 3 };       /* the first kind of numbers that are ours to give */
 enum { CUPTI_FORCED = 1 };       /* of a flush: buffers that are not full too */
-enum { CUPTI_DRIVER_CALLS = 1 }; /* a domain of callbacks */
+enum { CUPTI_DRIVER_CALLS = 1, CUPTI_RUNTIME_CALLS = 2 }; /* domains of callbacks */
 
 /* An op that ran: `call` is the number of the driver call that asked for it. */
 typedef struct cupti_kernel {
@@ -38,10 +38,12 @@ typedef struct cupti_outer {
   uint32_t call, reserved;
 } cupti_outer;
 
-/* For a callback: a driver call begins (0) or ends. */
+/* For a callback: a call begins (0) or ends; `call` is its number. */
 typedef struct cupti_call {
   int32_t site;
   const char *function;
+  char rest[48];
+  uint32_t call;
 } cupti_call;
 
 typedef void cupti_give (uint8_t **buffer, size_t *bytes, size_t *most_records);

@@ -130,11 +130,14 @@ bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
   return true;
 }
 
-/* The chunk is nobody's: before anyone writes it, what was there must be over. */
-static void wait_for_chunk (shim *s, CUstream stream, chunk *c) {
-  wait_for (s, stream, c->pending);
+/* The chunk is nobody's: before anyone writes it, what was there must be over. Several streams may
+   share a tensor from its first use on; each of the others waits by itself. */
+static void wait_for_chunk (shim *s, const op *o, tensor *t, chunk *c) {
+  wait_for (s, o->stream, c->pending);
   if (c->freed_by != NULL)
-    s->real.stream_wait_event (stream, c->freed_by, 0);
+    s->real.stream_wait_event (o->stream, c->freed_by, 0);
+  t->behind |= c->pending | (c->freed_by != NULL ? (uint64_t)1 << STREAM_OUT : 0);
+  t->behind_seen = (uint64_t)1 << o->stream_bit;
   c->pending = 0;
   c->freed_by = NULL;
 }
@@ -270,6 +273,8 @@ static bool page_settle (shim *s, tensor *t, int32_t page, const op *o) {
       page_unmap (s, page);
     }
   }
+  if (s->chunks[c].last != page && !unpark (s, c))
+    return false;
   if (!s->pages[page].mapped && !page_map (s, page, c))
     return false;
   s->chunks[c].page = s->chunks[c].last = page;
@@ -322,7 +327,7 @@ static bool come (shim *s, op *o, tensor *t) {
     s->block->seen.unplanned += away > p;
     for (p = away; p < end && s->pages[p].state != PAGE_AWAY; p++)
       if (s->pages[p].state == PAGE_LAZY) {
-        wait_for_chunk (s, o->stream, &s->chunks[s->pages[p].chunk]);
+        wait_for_chunk (s, o, t, &s->chunks[s->pages[p].chunk]);
         s->pages[p].state = PAGE_HERE;
         s->pages[p].in_op = NONE;
       }
@@ -364,6 +369,10 @@ bool op_make_room (shim *s, op *o) {
     if (t->in_event != NULL && (t->in_seen & bit) == 0) {
       s->real.stream_wait_event (o->stream, t->in_event, 0);
       t->in_seen |= o->stream_bit == MANY_STREAMS ? 0 : bit;
+    }
+    if (t->behind != 0 && (t->behind_seen & bit) == 0) {
+      wait_for (s, o->stream, t->behind);
+      t->behind_seen |= bit;
     }
     t->users |= bit;
     t->last_op = o->number;

@@ -55,6 +55,8 @@ typedef struct tensor {
   CUevent in_event; /* of the copy in; NULL: none */
   uint64_t in_seen; /* streams that are behind it */
   CUevent out_event;
+  uint64_t behind;      /* streams behind whose work its granules may be written for the first time */
+  uint64_t behind_seen; /* streams that are */
   char *host;      /* pinned; its own as long as the address space is */
   int32_t planned; /* its place in the plan that is followed, if it has one; NONE */
   bool reserved;   /* its address space is a plan's */

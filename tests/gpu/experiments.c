@@ -401,22 +401,18 @@ static void *ask (void *of) {
   r[ALLOCATE] = d.mem_alloc_async (&at, 1 << 20, o->stream);
   r[COPY] = at == 0 ? r[ALLOCATE] : d.copy_out_async (&word, at, sizeof word, o->stream);
   r[RECORD] = d.event_record (o->event, o->stream);
-  r[LAUNCH] = kernels_wait (&d, o->k, o->stream, 1000000, &err) ? CUDA_SUCCESS
-                                                                : CUDA_ERROR_INVALID_CONTEXT;
+  r[LAUNCH] =
+      kernels_wait (&d, o->k, o->stream, 1000000, &err) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
   r[SYNCHRONIZE] = d.stream_synchronize (o->stream);
   r[FREE] = at == 0 ? r[ALLOCATE] : d.mem_free_async (at, o->stream);
   return NULL;
 }
 
 static void orphans (const kernels *k) {
-  static const char *const names[QUESTIONS] = { "allocate_in_a_stream",
-                                                "allocate_in_stream_0",
-                                                "copy",
-                                                "free",
-                                                "has_one",
-                                                "launch",
-                                                "record",
-                                                "synchronize" };
+  static const char *const names[QUESTIONS] = {
+    "allocate_in_a_stream", "allocate_in_stream_0", "copy", "free", "has_one", "launch", "record",
+    "synchronize"
+  };
   orphan o = { .k = k, .stream = stream () };
   pthread_t t;
   must (d.event_create (&o.event, 0), "cuEventCreate");

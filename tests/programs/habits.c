@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Programs of other habits, by name: habits MODULE STEPS NAME.
    streams     two streams that hand tensors to each other, and copies of input on a third
+   workspaces  a tensor of one stream that two others fill by halves, side by side
    churn       allocations and frees of changing sizes, many alive at once
    pointers    an array of addresses, copied to the device
    unified     the same by a copy that names the host as if it were the device
@@ -101,6 +102,39 @@ static void streams (habits *h) {
   }
   gpu_must (g, g->ctx_synchronize (), "cuCtxSynchronize");
   gpu_must (g, g->mem_free_host (input), "cuMemFreeHost");
+}
+
+/* As convolutions do it: a workspace of one stream that others fill by halves, side by side. */
+static void workspaces (habits *h) {
+  CUstream a, b, c;
+  CUevent made, first, second;
+  gpu *g = &h->g;
+  gpu_must (g, g->stream_create (&a, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  gpu_must (g, g->stream_create (&b, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  gpu_must (g, g->stream_create (&c, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  gpu_must (g, g->event_create (&made, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  gpu_must (g, g->event_create (&first, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  gpu_must (g, g->event_create (&second, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  for (int i = 0; i < g->steps; i++) {
+    for (int k = 4; k < TENSORS; k++) {
+      CUdeviceptr w = gpu_alloc (g, N, a), half = w + N / 2 * sizeof (float);
+      CUdeviceptr from = h->kept[k] + N / 2 * sizeof (float);
+      g->event_record (made, a);
+      g->stream_wait_event (b, made, 0);
+      g->stream_wait_event (c, made, 0);
+      LAUNCH (g, "add", b, N / 2, &w, &h->kept[k], &h->kept[2]);
+      LAUNCH (g, "add", c, N / 2, &half, &from, &h->kept[2]);
+      g->event_record (first, b);
+      g->event_record (second, c);
+      g->stream_wait_event (a, first, 0);
+      g->stream_wait_event (a, second, 0);
+      LAUNCH (g, "add", a, N, &h->kept[k], &h->kept[k], &w);
+      LAUNCH (g, "add", a, N, &h->kept[0], &h->kept[0], &w);
+      gpu_free (g, w, a);
+    }
+    say (h, i, a);
+  }
+  gpu_must (g, g->ctx_synchronize (), "cuCtxSynchronize");
 }
 
 static void churn (habits *h) {
@@ -331,13 +365,17 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (habits *h);
-  } all[] = { { "streams", streams },   { "churn", churn },           { "pointers", pointers },
-              { "unified", unified },   { "unaligned", unaligned },   { "weights", weights },
-              { "shapes", shapes },     { "accumulate", accumulate }, { "workers", workers },
-              { "hidden", hidden },     { "perturbed", perturbed },   { "phases", phases },
-              { "launches", launches }, { "races", races },           { "leaves", leaves },
-              { "aborts", aborts },     { "leaving", leaving },       { "parts", parts },
-              { "wide", wide },         { "waiting", waiting } };
+  } all[] = { { "streams", streams },       { "workspaces", workspaces },
+              { "churn", churn },           { "pointers", pointers },
+              { "unified", unified },       { "unaligned", unaligned },
+              { "weights", weights },       { "shapes", shapes },
+              { "accumulate", accumulate }, { "workers", workers },
+              { "hidden", hidden },         { "perturbed", perturbed },
+              { "phases", phases },         { "launches", launches },
+              { "races", races },           { "leaves", leaves },
+              { "aborts", aborts },         { "leaving", leaving },
+              { "parts", parts },           { "wide", wide },
+              { "waiting", waiting } };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
