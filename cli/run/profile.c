@@ -102,7 +102,8 @@ static int run (call *c) {
     good = error_set (&c->err, ERR_infeasible,
                       "no trace is written: the program uses what a profile "
                       "cannot see");
-  good = good && audit (c, r.block) && has_times (c, r.block) && write_trace (c, &r, output) && program_is_ordered (c, &r);
+  good = good && audit (c, r.block) && has_times (c, r.block) && write_trace (c, &r, output) &&
+         program_is_ordered (c, &r);
   status = good ? status : program_failed (c, &r);
   if (r.block != &asked)
     program_clean (&r);

@@ -101,7 +101,7 @@ typedef struct shim_block {
   int32_t messages;
   char message[SHIM_MESSAGES][SHIM_TEXT];
   char floor_op[128], fault_op[128];
-  char left_at[256]; /* where a plan was left last, and why */
+  char left_at[256]; /* the beat where a plan was left last, and why */
   bool by_cupti;     /* a profile's times are of CUPTI's records */
   int64_t cupti_ops; /* so many ops have one */
   shim_audit audit;

@@ -175,8 +175,8 @@ int64_t cupti_times (cupti *c, int64_t ops, cupti_told *told, void *context) {
 
 /* ---- calls ---- */
 
-/* What the runtime asks for is told under the number of the runtime's call, which no number of ours
-   stands beside: it began before we were asked. */
+/* An op that the runtime asks for is told under the number of the runtime's call, which no number
+   of ours stands beside: it began before we were asked. */
 static void called (void *user, int32_t domain, uint32_t number, const void *data) {
   const cupti_call *call = data;
   cupti *c = the_cupti;
@@ -226,7 +226,8 @@ static bool record_all (cupti *c) {
   if (good && (c->subscribe (&c->subscriber, called, NULL) != 0 ||
                c->enable_domain (1, c->subscriber, CUPTI_DRIVER_CALLS) != 0 ||
                c->enable_domain (1, c->subscriber, CUPTI_RUNTIME_CALLS) != 0))
-    c->subscriber = NULL; /* what the driver is asked for directly has its times all the same */
+    c->subscriber =
+        NULL; /* ops that the driver is asked for directly have their times all the same */
   for (size_t i = 0; good && i < sizeof kinds / sizeof *kinds; i++)
     good = c->enable (kinds[i]) == 0;
   return good;

@@ -9,9 +9,10 @@
 
 typedef int32_t cupti_result; /* 0: success */
 
-enum { CUPTI_COPY = 1, CUPTI_SET = 2, CUPTI_CALL = 4, CUPTI_KERNEL = 10, CUPTI_OUTER = 39 }; /* kinds of records */
-enum { CUPTI_CUSTOM = 3 };       /* the first kind of numbers that are ours to give */
-enum { CUPTI_FORCED = 1 };       /* of a flush: buffers that are not full too */
+/* Kinds of records. */
+enum { CUPTI_COPY = 1, CUPTI_SET = 2, CUPTI_CALL = 4, CUPTI_KERNEL = 10, CUPTI_OUTER = 39 };
+enum { CUPTI_CUSTOM = 3 }; /* the first kind of numbers that are ours to give */
+enum { CUPTI_FORCED = 1 }; /* of a flush: buffers that are not full too */
 enum { CUPTI_DRIVER_CALLS = 1, CUPTI_RUNTIME_CALLS = 2 }; /* domains of callbacks */
 
 /* An op that ran: `call` is the number of the driver call that asked for it. */

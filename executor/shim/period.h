@@ -15,7 +15,8 @@ typedef struct beat {
   int64_t allocation; /* its number, or -1 */
 } beat;
 
-/* Of an op whose tensors are not all its own, only what it does counts: one bit of its token says so. */
+/* One bit of a token: the tensors of this op are not all its own, so that only what it does counts.
+ */
 static inline uint64_t beat_token (uint64_t token, bool is_loose) {
   return (token & ~(uint64_t)1) | is_loose;
 }

@@ -218,8 +218,8 @@ static bool unpark (shim *s, int32_t c) {
   return page_unmap (s, k->last);
 }
 
-/* A chunk that nobody has; one that is mapped nowhere before others, since mapping is what takes time.
-   Somebody leaves where there is none. */
+/* A chunk that nobody has; one that is mapped nowhere before others, since mapping is what takes
+   time. Somebody leaves where there is none. */
 int32_t chunk_take (shim *s, const op *o) {
   int32_t best = chunk_new (s);
   if (best != NONE)
@@ -244,7 +244,8 @@ static bool vacate (shim *s, int32_t c, const op *o) {
   if (page == NONE)
     return true;
   bool room = s->free_chunks > 0 || s->n_chunks < s->most_chunks;
-  if ((room && !s->placed) || s->chunks[c].small || s->pages[page].state != PAGE_HERE || !may_leave (s, page, o))
+  if ((room && !s->placed) || s->chunks[c].small || s->pages[page].state != PAGE_HERE ||
+      !may_leave (s, page, o))
     return false;
   return tensor_out (s, s->pages[page].tensor - 1) && s->chunks[c].page == NONE;
 }

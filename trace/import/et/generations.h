@@ -15,6 +15,7 @@ typedef struct walk_node {
   int64_t axis;
   int32_t parent; /* -1: none, or not to be looked at */
   uint8_t phase;  /* one of the three */
+  bool allocates; /* calls within it only fill the memory that it makes */
 } walk_node;
 
 typedef struct mention {

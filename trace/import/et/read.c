@@ -339,6 +339,10 @@ static uint8_t own_phase (const et *e, const et_node *n) {
   return PHASE_FWD;
 }
 
+static bool allocates (slice name) {
+  return slice_starts (name, "aten::empty") || slice_starts (name, "aten::new_empty");
+}
+
 /* The optimizer anywhere above wins over backward anywhere above.  Climbs until a node is known,
    and marks the way, so each node is climbed over once. */
 static bool tell_phases (import_job *job, et *e) {
@@ -359,7 +363,8 @@ static bool tell_phases (import_job *job, et *e) {
       above = above == PHASE_OPT || own == PHASE_OPT   ? PHASE_OPT
               : above == PHASE_BWD || own == PHASE_BWD ? PHASE_BWD
                                                        : PHASE_FWD;
-      e->walk[node] = (walk_node){ e->nodes[node].record_id, e->nodes[node].parent, above };
+      e->walk[node] = (walk_node){ e->nodes[node].record_id, e->nodes[node].parent, above,
+                                   allocates (e->names.texts[e->nodes[node].name]) };
     }
   }
   return true;

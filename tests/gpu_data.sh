@@ -1,0 +1,42 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-3.0-or-later
+# What a GPU said (data/gpu) is read, planned, and as the documents have it.
+. "$(dirname "$0")/rules/common.bash"
+scratch
+ferry=$builddir/ferry gpu=$srcdir/data/gpu
+export FERRY_DATADIR=$srcdir/data
+
+# A step of PyTorch's deterministic mode: memory is filled as it is allocated, which is no use of what was there.
+profile() {
+  "$ferry" import "$gpu/h200-resnet50-b64.et.json.gz" "$gpu/h200-resnet50-b64.kineto.json.gz" -o "$work/profile.json" >"$work/said" &&
+    grep -q 'parameter 102.23 MB (215)  optimizer 102.23 MB (161) .* gradient 102.23 MB (161)' "$work/said" &&
+    grep -q '^confidence  exact' "$work/said" || { cat "$work/said"; return 1; }
+}
+planned() { # FILE: for the link that was measured
+  local peak
+  peak=$("$ferry" info --json "$gpu/$1" | sed -n 's/^ *"peak_bytes": \([0-9]*\).*/\1/p')
+  "$ferry" solve "$gpu/$1" -d "$gpu/h200-link.json" --budget "$((peak / 10 * 7))B" --same-places --effort quick -q -o "$work/plan.json" >"$work/said" 2>&1 || [ $? = 4 ] ||
+    { cat "$work/said"; return 1; }
+  "$ferry" check "$gpu/$1" "$work/plan.json" -q >"$work/said" 2>&1 || { cat "$work/said"; return 1; }
+}
+rows() { # the same bits in each, in no more than the budget, and the step close to what was told
+  python3 - "$gpu/h200-torch-run.json" <<'END'
+import json, sys
+under = [r for r in json.load(open(sys.argv[1]))["rows"] if "same" in r]
+assert len(under) == 7, len(under)
+for r in under:
+    assert r["same"] and r["report"]["device_high_bytes"] <= r["report"]["budget_bytes"], r
+    if r["part"] != "all":
+        assert abs(r["off_prediction_ppm"]) < 170000 and r["report"]["planned_map_calls"] == 0, r
+END
+}
+learned() { # in all the memory and in the least
+  [ "$(grep -c '"parameters": "ec07f5a7' "$gpu/h200-learn.json")" = 2 ]
+}
+
+claim "a profile of a real step has its parameters, gradients and state" profile
+claim "the steps of ResNet-50 and GPT-2 are planned for the link that was measured" planned h200-resnet50-b96.trace.json.zst
+claim "and GPT-2's" planned h200-gpt2-b8.trace.json.zst
+claim "PyTorch under ferry run said the same in each row" rows
+claim "cuBLAS and cuDNN trained the same bits under two plans" learned
+finish
