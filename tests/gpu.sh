@@ -28,7 +28,7 @@ counted() { # NAME REPORT
 }
 passes_on() {
   FORWARD_REAL=$FERRY_EMU FORWARD_REPORT=$work/report "$builddir/tests/gpu/experiments" "$work/forward.so" >"$work/out" &&
-    grep -qF '"mismatches": 0' "$work/out" && [ "$(counted cuEventRecord "$work/report")" = 2000 ] && [ "$(counted cuInit "$work/report")" = 1 ]
+    grep -qF '"mismatches": 0' "$work/out" && [ "$(counted cuEventRecord "$work/report")" = 2001 ] && [ "$(counted cuInit "$work/report")" = 1 ]
 }
 serves() {
   FORWARD_SERVE=1 FORWARD_REAL=$FERRY_EMU FORWARD_REPORT=$work/served python3 "$srcdir/tests/gpu/forward_test.py" "$work/forward.so" &&

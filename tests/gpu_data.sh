@@ -14,7 +14,7 @@ profile() {
 }
 planned() { # FILE: for the link that was measured
   local peak
-  peak=$("$ferry" info --json "$gpu/$1" | sed -n 's/^ *"peak_bytes": \([0-9]*\).*/\1/p')
+  peak=$("$ferry" info --json "$gpu/$1" 2>/dev/null | sed -n 's/^ *"peak_bytes": \([0-9]*\).*/\1/p')
   "$ferry" solve "$gpu/$1" -d "$gpu/h200-link.json" --budget "$((peak / 10 * 7))B" --same-places --effort quick -q -o "$work/plan.json" >"$work/said" 2>&1 || [ $? = 4 ] ||
     { cat "$work/said"; return 1; }
   "$ferry" check "$gpu/$1" "$work/plan.json" -q >"$work/said" 2>&1 || { cat "$work/said"; return 1; }

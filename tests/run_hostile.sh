@@ -193,6 +193,44 @@ END
   under orphans --budget 1MiB -- ./orphans && [ "$(cat orphans.out)" = good ] && [ "$(figure evictions orphans)" -gt 0 ] ||
     { cat orphans.out orphans.err; return 1; }
 }
+# An op that finds no room is an error to the program, as out of memory is, and what it does next goes on.
+goes_on() {
+  cat >goes_on.c <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+int main (void) {
+  void *d = dlopen ("libcuda.so.1", RTLD_NOW), *context, *s;
+  unsigned (*init) (unsigned), (*retain) (void **, int), (*current) (void *), (*make) (void **, unsigned), (*alloc) (unsigned long long *, size_t, void *),
+      (*release) (unsigned long long, void *), (*copy) (unsigned long long, unsigned long long, size_t, void *), (*sync) (void *), (*fill) (unsigned long long, unsigned char, size_t, void *);
+  unsigned long long at[2];
+  unsigned char byte = 0;
+  unsigned (*out) (void *, unsigned long long, size_t);
+  if (!d)
+    return 9;
+  *(void **)&init = dlsym (d, "cuInit"), *(void **)&retain = dlsym (d, "cuDevicePrimaryCtxRetain");
+  *(void **)&current = dlsym (d, "cuCtxSetCurrent"), *(void **)&make = dlsym (d, "cuStreamCreate");
+  *(void **)&alloc = dlsym (d, "cuMemAllocAsync"), *(void **)&release = dlsym (d, "cuMemFreeAsync");
+  *(void **)&copy = dlsym (d, "cuMemcpyDtoDAsync_v2"), *(void **)&sync = dlsym (d, "cuStreamSynchronize");
+  *(void **)&fill = dlsym (d, "cuMemsetD8Async"), *(void **)&out = dlsym (d, "cuMemcpyDtoH_v2");
+  if (init (0) || retain (&context, 0) || current (context) || make (&s, 0))
+    return 8;
+  for (int round = 0; round < 6; round++) {
+    size_t bytes = round % 2 ? 300 << 10 : 600 << 10;
+    if (alloc (&at[0], bytes, s) || alloc (&at[1], bytes, s) || fill (at[0], 7 + round, bytes, s))
+      return 7;
+    unsigned r = copy (at[1], at[0], bytes, s);
+    if (r == 0 && (out (&byte, at[1] + bytes - 1, 1) || byte != 7 + round))
+      return 6;
+    printf ("%u ", r);
+    if (release (at[0], s) || release (at[1], s) || sync (s))
+      return 5;
+  }
+  return 0;
+}
+END
+  ${CC:-cc} -o goes_on goes_on.c -ldl || return 77
+  under goes_on --budget 1MiB -- ./goes_on && [ "$(cat goes_on.out)" = "2 0 2 0 2 0 " ] || { cat goes_on.out goes_on.err; return 1; }
+}
 two_processes() { # the second that wants the device is told so
   under two --budget 1200KiB -- bash -c "'$programs/mlp' '$kernels' 200 >/dev/null & sleep 0.3; '$programs/mlp' '$kernels' 2; wait"
   grep -q 'wants the gpu too; the budget belongs to' two.err || { cat two.err; return 1; }
@@ -231,6 +269,7 @@ claim "a driver in a namespace of its own is refused" by_namespace
 claim "direct calls are served, and told of the host's memory too" direct
 claim "memory of a second context is refused" contexts
 claim "a thread without a context of its own is served" orphans
+claim "behind an op that had no room a program goes on" goes_on
 claim "two processes are not served from one budget" two_processes
 for it in cuStreamBeginCapture cuGraphInstantiate cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \
   cuCtxEnablePeerAccess cuTexObjectCreate cuMemcpyBatchAsync cuMulticastCreate; do

@@ -16,7 +16,9 @@ static void drop (void) {
 static void op (uint64_t token, int32_t name, int64_t x, int64_t y) {
   static int64_t number;
   const int64_t refs[] = { x, y };
-  beat e = { .token = token, .op = number++, .name = name, .n_refs = y < 0 ? 1 : 2 };
+  beat e = {
+    .token = beat_token (2 * token, false), .op = number++, .name = name, .n_refs = y < 0 ? 1 : 2
+  };
   ck_assert (beats_op (&b, e, refs));
 }
 
@@ -60,6 +62,19 @@ START_TEST (another_tensor_is_another_beat) {
   op (1, 0, v, -1);
   ck_assert (!beats_same (&b, 6, 5));
   ck_assert (beats_same (&b, 7, 5));
+}
+END_TEST
+
+START_TEST (of_an_op_with_lists_only_the_op_counts) {
+  int64_t v = allocate (50), w = allocate (50);
+  beat e = { .token = beat_token (9, true), .n_refs = 1 },
+       other = { .token = beat_token (7, true), .n_refs = 1 };
+  ck_assert (beats_op (&b, e, &v));
+  e.n_refs = 0;
+  ck_assert (beats_op (&b, e, &w));
+  ck_assert (beats_op (&b, other, &v));
+  ck_assert (beats_same (&b, 3, 2));
+  ck_assert (!beats_same (&b, 4, 2));
 }
 END_TEST
 
@@ -167,6 +182,7 @@ int main (void) {
   const suite_row rows[] = {
     { a_step_is_found_when_it_comes_twice, 0, 0 },
     { another_tensor_is_another_beat, 0, 0 },
+    { of_an_op_with_lists_only_the_op_counts, 0, 0 },
     { a_part_of_a_longer_step_is_not_the_step, 0, 0 },
     { what_the_next_step_replaces_leaves_no_place_to_begin, 0, 0 },
     { the_longest_stretch_is_found_again_in_a_whole_record, 0, 0 },

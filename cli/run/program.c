@@ -258,6 +258,8 @@ static void set_environment (const program_run *r) {
   if (!r->block->config.emulated) {
     set_allocator ("PYTORCH_CUDA_ALLOC_CONF");
     set_allocator ("PYTORCH_ALLOC_CONF");
+    setenv ("XLA_PYTHON_CLIENT_ALLOCATOR", "cuda_async", 0); /* JAX, likewise */
+    setenv ("XLA_PYTHON_CLIENT_PREALLOCATE", "false", 0);
   }
 }
 

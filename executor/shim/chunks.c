@@ -111,10 +111,12 @@ bool page_map (shim *s, int32_t page, int32_t chunk) {
 
 /* The caller has waited for whatever is queued with these addresses. */
 bool page_unmap (shim *s, int32_t page) {
+  bool good = page < s->allow_first || page >= s->allow_end || pages_allow (s);
   s->pages[page].mapped = false;
   count_map (s);
   return s->real.mem_unmap (s->base + (uint64_t)page * (uint64_t)s->chunk_bytes,
-                            (size_t)s->chunk_bytes) == CUDA_SUCCESS;
+                            (size_t)s->chunk_bytes) == CUDA_SUCCESS &&
+         good;
 }
 
 int32_t stream_bit (shim *s, CUstream stream) {

@@ -12,7 +12,10 @@ ${MAKE:-make} -s -C "$build" tests/gpu/experiments tests/gpu/copies >&2
 rm -rf "$out" && mkdir -p "$out/bin" "$out/lib" "$out/traces" "$out/plans"
 # shellcheck disable=SC2086
 cp $programs "$build/.libs/libferry-emu.so" "$out/bin"
-cp "$here/check.sh" "$here/train.sh" "$here/train.rows" "$here/pytorch.py" "$here/torch_ways.py" "$here/forward.sh" "$here/forward.c" "$out"
+cp "$build/libferry-shim.so" "$out/bin"
+# A program under ferry has the libraries of its own machine, and ferry those that lie here.
+if command -v patchelf >/dev/null; then patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "$out/bin/ferry"; fi
+cp "$here/torch_run.sh" "$here/torch_run.py" "$here/check.sh" "$here/train.sh" "$here/train.rows" "$here/pytorch.py" "$here/torch_ways.py" "$here/forward.sh" "$here/forward.c" "$out"
 # Of the C library itself, the machine's own must serve.
 # shellcheck disable=SC2086
 ldd $programs | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |
