@@ -130,6 +130,11 @@ bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
   return true;
 }
 
+/* None where many streams share the last bit: of those nobody knows which has waited. */
+static uint64_t own_bit (const op *o) {
+  return o->stream_bit == MANY_STREAMS ? 0 : (uint64_t)1 << o->stream_bit;
+}
+
 /* The chunk is nobody's: before anyone writes it, what was there must be over. Several streams may
    share a tensor from its first use on; each of the others waits by itself. */
 static void wait_for_chunk (shim *s, const op *o, tensor *t, chunk *c) {
@@ -137,7 +142,7 @@ static void wait_for_chunk (shim *s, const op *o, tensor *t, chunk *c) {
   if (c->freed_by != NULL)
     s->real.stream_wait_event (o->stream, c->freed_by, 0);
   t->behind |= c->pending | (c->freed_by != NULL ? (uint64_t)1 << STREAM_OUT : 0);
-  t->behind_seen = (uint64_t)1 << o->stream_bit;
+  t->behind_seen = own_bit (o);
   c->pending = 0;
   c->freed_by = NULL;
 }
@@ -369,11 +374,11 @@ bool op_make_room (shim *s, op *o) {
     tensor *t = &s->tensors[o->refs[i]];
     if (t->in_event != NULL && (t->in_seen & bit) == 0) {
       s->real.stream_wait_event (o->stream, t->in_event, 0);
-      t->in_seen |= o->stream_bit == MANY_STREAMS ? 0 : bit;
+      t->in_seen |= own_bit (o);
     }
     if (t->behind != 0 && (t->behind_seen & bit) == 0) {
       wait_for (s, o->stream, t->behind);
-      t->behind_seen |= bit;
+      t->behind_seen |= own_bit (o);
     }
     t->users |= bit;
     t->last_op = o->number;
