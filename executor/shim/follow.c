@@ -55,8 +55,10 @@ void follow_finish (shim *s) {
     return;
   f->on = s->placed = false;
   if (f->wraps && s->block->seen.entries == 0)
-    shim_say (s, "the step repeats, but at every moment of it some tensor is alive that the next "
-                 "step replaces, so it stayed on demand");
+    shim_say (
+        s,
+        "the step repeats, but at every moment of it some tensor is alive that the next "
+        "step replaces, so it stayed on demand; free it before the next is made (in Python: del)");
 }
 
 /* ---- a plan is asked for, and comes ---- */
