@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# What a GPU said (data/gpu) is read, planned, and as the documents have it.
+# Data from a GPU (data/gpu): it is read and planned, and says what the documents say of it.
 . "$(dirname "$0")/rules/common.bash"
 scratch
 ferry=$builddir/ferry gpu=$srcdir/data/gpu

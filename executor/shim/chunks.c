@@ -59,12 +59,16 @@ int32_t chunk_new (shim *s) {
   return s->n_chunks++;
 }
 
+void chunk_quiet (shim *s, const chunk *c) {
+  host_wait_for (s, c->pending);
+  if (c->freed_by != NULL)
+    shim_note (s, s->real.event_synchronize (c->freed_by));
+}
+
 bool chunk_drop (shim *s, int32_t c) {
   chunk *gone = &s->chunks[c];
   int32_t last = s->n_chunks - 1;
-  host_wait_for (s, gone->pending);
-  if (gone->freed_by != NULL)
-    shim_note (s, s->real.event_synchronize (gone->freed_by));
+  chunk_quiet (s, gone);
   for (int32_t p = 0; p < s->next_page; p++) {
     page *g = &s->pages[p];
     if (g->chunk == c && g->mapped && !page_unmap (s, p))

@@ -217,9 +217,7 @@ static bool unpark (shim *s, int32_t c) {
   const chunk *k = &s->chunks[c];
   if (!s->strict || !is_parked (s, c))
     return true;
-  host_wait_for (s, k->pending);
-  if (k->freed_by != NULL)
-    shim_note (s, s->real.event_synchronize (k->freed_by));
+  chunk_quiet (s, k);
   return page_unmap (s, k->last);
 }
 
@@ -234,11 +232,11 @@ int32_t chunk_take (shim *s, const op *o) {
     if (t == NONE || !tensor_out (s, t))
       return NONE;
   }
-  for (int32_t c = 0; c < s->n_chunks; c++)
-    if (s->chunks[c].page == NONE && (best == NONE || !is_parked (s, c))) {
-      best = c;
-      if (!is_parked (s, c))
-        break;
+  bool parked = true;
+  for (int32_t c = 0; c < s->n_chunks && parked; c++)
+    if (s->chunks[c].page == NONE) {
+      parked = is_parked (s, c);
+      best = best == NONE || !parked ? c : best;
     }
   return best != NONE && unpark (s, best) ? best : NONE;
 }

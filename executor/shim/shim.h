@@ -175,6 +175,7 @@ int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);
 /* chunks.c: device memory and its mappings */
 int32_t chunk_new (shim *s); /* within the budget, or NONE */
 /* Back to the driver; nobody's bytes are in it. The last chunk takes its number. */
+void chunk_quiet (shim *s, const chunk *c); /* returns when nothing that is queued uses it */
 bool chunk_drop (shim *s, int32_t chunk);
 /* A page can be used behind pages_allow, which allows a whole run of them at once: that call is what
    mapping costs. */

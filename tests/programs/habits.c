@@ -66,17 +66,23 @@ static void say (habits *h, int step, CUstream s) {
   gpu_say_scalar (&h->g, "value", step, h->loss, s);
 }
 
+static CUstream new_stream (const gpu *g) {
+  CUstream s;
+  gpu_must (g, g->stream_create (&s, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  return s;
+}
+
+static CUevent new_event (const gpu *g) {
+  CUevent e;
+  gpu_must (g, g->event_create (&e, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  return e;
+}
+
 static void streams (habits *h) {
-  CUstream a, b, c;
-  CUevent to_b, to_a, loaded;
   void *input;
   gpu *g = &h->g;
-  gpu_must (g, g->stream_create (&a, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  gpu_must (g, g->stream_create (&b, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  gpu_must (g, g->stream_create (&c, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  gpu_must (g, g->event_create (&to_b, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-  gpu_must (g, g->event_create (&to_a, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-  gpu_must (g, g->event_create (&loaded, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  CUstream a = new_stream (g), b = new_stream (g), c = new_stream (g);
+  CUevent to_b = new_event (g), to_a = new_event (g), loaded = new_event (g);
   gpu_must (g, g->mem_host_alloc (&input, N * sizeof (float), 0), "cuMemHostAlloc");
   for (int i = 0; i < g->steps; i++) {
     for (int k = 0; k < N; k++)
@@ -106,15 +112,9 @@ static void streams (habits *h) {
 
 /* As convolutions do it: a workspace of one stream that others fill by halves, side by side. */
 static void workspaces (habits *h) {
-  CUstream a, b, c;
-  CUevent made, first, second;
   gpu *g = &h->g;
-  gpu_must (g, g->stream_create (&a, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  gpu_must (g, g->stream_create (&b, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  gpu_must (g, g->stream_create (&c, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  gpu_must (g, g->event_create (&made, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-  gpu_must (g, g->event_create (&first, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-  gpu_must (g, g->event_create (&second, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
+  CUstream a = new_stream (g), b = new_stream (g), c = new_stream (g);
+  CUevent made = new_event (g), first = new_event (g), second = new_event (g);
   for (int i = 0; i < g->steps; i++) {
     for (int k = 4; k < TENSORS; k++) {
       CUdeviceptr w = gpu_alloc (g, N, a), half = w + N / 2 * sizeof (float);
@@ -341,9 +341,7 @@ static void launches (habits *h) {
 }
 
 static void races (habits *h) {
-  CUstream a, b;
-  gpu_must (&h->g, h->g.stream_create (&a, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  gpu_must (&h->g, h->g.stream_create (&b, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  CUstream a = new_stream (&h->g), b = new_stream (&h->g);
   for (int i = 0; i < h->g.steps; i++) {
     gpu_must (&h->g, h->g.set_words_async (h->kept[0], 1, N, a), "fill");
     gpu_must (&h->g, h->g.set_words_async (h->kept[0], 2, N, b), "fill");
