@@ -17,7 +17,7 @@ export FERRY=${FERRY:-$(command -v ferry)} PYTHONDONTWRITEBYTECODE=1
 [ -x "$FERRY" ] || { echo "FERRY does not name the program"; exit 77; }
 mkdir -p "$results"
 status=0
-"$python" "$here/../torch/run.py" follow_claims again_claims trap_claims guard_claims early_claims fit_claims tool_claims later_claims outside_claims | tee "$results/torch-claims.txt" || status=1
+"$python" "$here/../torch/run.py" follow_claims again_claims trap_claims guard_claims early_claims spill_claims fit_claims tool_claims later_claims outside_claims | tee "$results/torch-claims.txt" || status=1
 for net in resnet50 gpt-4k gpt-32k unet; do
   "$python" "$here/torch_rows.py" "$net" "$results/torch-$net.json" || status=1
 done

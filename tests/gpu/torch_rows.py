@@ -4,7 +4,9 @@
 Each way runs with the same limit enforced by torch's own fraction. A way that runs out of memory, or cannot
 be tried, says why and has no time. The sum over the parameters after the steps tells which ways train the
 same bits. With --tiny a tiny network runs on the CPU, where nothing is enforced: that tries this script.
+--shares and --seconds say at which parts of its peak, in percent, and how long a plan may take.
 """
+import argparse
 import contextlib
 import json
 import os
@@ -21,8 +23,7 @@ import torch.nn.functional as F
 
 import ferry_torch
 from ferry_torch import tool
-from ferry_torch.fit import this_card
-from ferry_torch.follow import Run as Followed
+from ferry_torch.card import this_card
 from torch_nets import NETS, thin
 
 SHARES, EVERY = (90, 80, 70, 60), (1, 2, 4)
@@ -33,7 +34,7 @@ class Place:
     """A GPU with its clock and its limit, or the CPU without."""
 
     def __init__(self, tiny):
-        self.tiny, self.steps = tiny, 2 if tiny else 8
+        self.tiny, self.steps = tiny, 5 if tiny else 9
         self.device = torch.device("cpu") if tiny else torch.device("cuda", 0)
 
     @property
@@ -96,17 +97,19 @@ class Run:
         self.optimizer.step()
 
 
-def attempt(way, share, budget, place, make, around=lambda run: contextlib.nullcontext()):
-    """One row."""
+def attempt(way, share, budget, place, make, around=lambda run: contextlib.nullcontext(), first=None):
+    """One row. The first step, which makes the optimizer's state, is not timed; a plan needs that state."""
     row = {"way": way, "share": share, "budget_bytes": budget}
     try:
         with place.limit(budget):
             run = make()
-            run.step()
+            with (first or around)(run):
+                run.step()
             with around(run) as how:
                 row.update(place.timed(run))
-            if isinstance(how, Followed):
-                row["report"] = {name: [predicted, seen] for name, predicted, seen in how.report.rows()}
+            report = getattr(how, "report", None)
+            if report is not None:
+                row["report"] = {name: [predicted, seen] for name, predicted, seen in report.rows()}
     except OUT_OF_MEMORY:
         row["failed"] = "out of memory"
     except ferry_torch.Refused as why:
@@ -126,17 +129,31 @@ def planned(folder, budget, *options):
     return around
 
 
-def rows_at(net, folder, place, share, budget):
+def learning(run):
+    """The step before there is a plan."""
+    return ferry_torch.spilled(run.model)
+
+
+def fitted(folder, budget):
+    """All in one call: of what is timed the first three steps say what a step needs."""
+    def around(run):
+        return ferry_torch.fit(run.model, run.optimizer, budget, os.path.join(folder, "card.json"), lambda text: None)
+    return around
+
+
+def rows_at(net, folder, place, share, budget, seconds):
     """Every way at one budget."""
     def fresh(**how):
         return lambda: Run(net, place, **how)
 
     def offload(run):
         return torch.autograd.graph.save_on_cpu(pin_memory=not place.tiny)
-    seconds = ("--seconds", "2" if place.tiny else "60")
-    for way, options in (("ferry", seconds), ("ferry, some made again", ("--recompute", "auto", *seconds)),
+    limit = ("--seconds", str(seconds))
+    for way, options in (("ferry", limit), ("ferry, some made again", ("--recompute", "auto", *limit)),
                          ("greedy-largest", ("-p", "greedy-largest"))):
-        yield attempt(way, share, budget, place, fresh(), planned(folder, budget, *options))
+        yield attempt(way, share, budget, place, fresh(), planned(folder, budget, *options),
+                      learning)
+    yield attempt("fit", share, budget, place, fresh(), fitted(folder, budget), learning)
     yield attempt("save_on_cpu", share, budget, place, fresh(), offload)
     yield attempt("half batch", share, budget, place, fresh(pieces=2))
     for every in EVERY:
@@ -151,7 +168,7 @@ def peak_of(folder, free):
                                  "--json"))["needs"]["bytes"]
 
 
-def table(net, tiny=False, shares=SHARES):
+def table(net, tiny=False, shares=SHARES, seconds=60):
     place, folder = Place(tiny), tempfile.mkdtemp(prefix="ferry-")
     with open(os.path.join(folder, "card.json"), "w") as file:
         json.dump(this_card(place.device), file)
@@ -165,17 +182,24 @@ def table(net, tiny=False, shares=SHARES):
     peak = peak_of(folder, free)
     rows = [{"way": "no limit", **free}]
     for share in shares:
-        rows += rows_at(net, folder, place, share, peak * share // 100)
+        rows += rows_at(net, folder, place, share, peak * share // 100, seconds)
     return {"net": net, "gpu": place.name, "torch": torch.__version__, "peak_bytes": peak, "rows": rows}
 
 
-def main(net, result, *flags):
-    made = table(net, "--tiny" in flags)
-    with open(result, "w") as file:
+def main():
+    options = argparse.ArgumentParser()
+    options.add_argument("net", choices=NETS)
+    options.add_argument("result")
+    options.add_argument("--tiny", action="store_true")
+    options.add_argument("--shares", type=lambda text: [int(share) for share in text.split(",")], default=SHARES)
+    options.add_argument("--seconds", type=float, default=60)
+    asked = options.parse_args()
+    made = table(asked.net, asked.tiny, asked.shares, asked.seconds)
+    with open(asked.result, "w") as file:
         json.dump(made, file, indent=1)
     for row in made["rows"]:
-        print(net, row)
+        print(asked.net, row)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

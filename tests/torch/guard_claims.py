@@ -37,8 +37,8 @@ GUARDS = {
         "trap_claims.test_a_write_after_a_discarded_save", "follower.py",
         ("self.pack_content[order] != self.last_content[index]", "False")),
     "versions_are_compared": (
-        "trap_claims.test_a_kept_tensor_that_changed_is_an_error", "follower.py",
-        ("packed.tensor._version != packed.version", "False")),
+        "trap_claims.test_a_kept_tensor_that_changed_is_an_error", "held.py",
+        ("self.tensor._version != self.version", "False")),
     "all_of_a_storage_moves": (
         "trap_claims.test_a_saved_view_of_a_dead_base", "slots.py",
         ("self.source, self.raw = as_bytes(tensor), None",

@@ -9,7 +9,7 @@ sys.path[:0] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), "../gpu
 
 import torch_rows
 
-SAME_BITS = ("ferry", "ferry, some made again", "greedy-largest", "save_on_cpu")
+SAME_BITS = ("ferry", "ferry, some made again", "greedy-largest", "fit", "save_on_cpu")
 WAYS = SAME_BITS + ("half batch",) + tuple(f"checkpoint every {n}" for n in torch_rows.EVERY)
 
 
@@ -26,14 +26,14 @@ def look_at(made, shares):
         done += 1
         if way in SAME_BITS:
             assert row["sum"] == free["sum"], (made["net"], row, free)
-        if "ferry" in way or way == "greedy-largest":
+        if "ferry" in way or way in ("greedy-largest", "fit"):
             assert row["report"]["peak_bytes"][0] <= row["budget_bytes"], row
     return done
 
 
 def test_each_network_has_a_row_for_each_way(folder):
     for net in torch_rows.NETS:
-        made = torch_rows.table(net, tiny=True, shares=(80,))
+        made = torch_rows.table(net, tiny=True, shares=(80,), seconds=2)
         assert look_at(made, (80,)) >= 5, made
         halved = next(row for row in made["rows"] if row["way"] == "half batch")
         assert ("failed" in halved) == (net == "gpt-32k"), halved
@@ -41,7 +41,7 @@ def test_each_network_has_a_row_for_each_way(folder):
 
 def test_the_command_writes_all_shares(folder):
     result = os.path.join(folder, "unet.json")
-    subprocess.run([sys.executable, torch_rows.__file__, "unet", result, "--tiny"], check=True,
+    subprocess.run([sys.executable, torch_rows.__file__, "unet", result, "--tiny", "--seconds", "2"], check=True,
                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     with open(result) as file:
         assert look_at(json.load(file), torch_rows.SHARES) > 0

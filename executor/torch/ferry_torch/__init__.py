@@ -5,6 +5,7 @@ from .errors import Refused
 from .fit import fit
 from .follow import follow
 from .record import record
+from .spill import spilled
 from .timing import timed
 
-__all__ = ["Refused", "fit", "follow", "max_batch", "record", "timed"]
+__all__ = ["Refused", "fit", "follow", "max_batch", "record", "spilled", "timed"]

@@ -6,20 +6,21 @@
             step(batch)
 """
 import contextlib
+import functools
 import json
 import os
 import shutil
 import sys
 import tempfile
 
-import torch
-
-from . import tool
+from . import tool, updates
 from . import trace as traces
+from .card import bytes_of, left_beside, this_card
 from .follow import follow
-from .modules import Replaced
-from .record import Recording, device_of
+from .modules import Replaced, device_of
+from .record import Recording
 from .report import bytes_text, time_text
+from .spill import Room, spilled
 from .timing import now
 from .updates import Wrapped
 from .writer import finish
@@ -27,46 +28,15 @@ from .writer import finish
 LEAVE_STEPS = 2  # the first makes the optimizer's state, the second is timed, the third recorded
 
 
-def this_card(device):
-    """A device file of the GPU that is here; on a CPU, of a card with as much memory as the plan may
-    ask for, so that a program can be tried without one."""
-    if device.type != "cuda":
-        return {"format": "ferry-device/1", "name": "cpu", "memory_bytes": 1 << 40,
-                "granule_bytes": 512, "host_bytes": 1 << 40,
-                "link": {"d2h_bytes_per_s": 8 * 10**9, "h2d_bytes_per_s": 8 * 10**9}}
-    seen = torch.cuda.get_device_properties(device)
-    rate = link_rate(device)
-    return {"format": "ferry-device/1", "name": seen.name, "memory_bytes": seen.total_memory,
-            "granule_bytes": 512, "host_bytes": host_bytes(),
-            "link": {"d2h_bytes_per_s": rate, "h2d_bytes_per_s": rate, "copy_ns": 10000}}
-
-
-def link_rate(device, size=64 << 20):
-    """Bytes a second from pinned memory, the best of three copies."""
-    host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
-    target = torch.empty(size, dtype=torch.uint8, device=device)
-    best = 1e9
-    for _ in range(3):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
-        target.copy_(host, non_blocking=True)
-        end.record()
-        end.synchronize()
-        best = min(best, start.elapsed_time(end))
-    return int(size / best * 1000)
-
-
-def host_bytes():
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
-
-
 class Fit:
-    """Counts the optimizer's steps: one as it is, one timed, one recorded, then the plan."""
+    """Counts the optimizer's steps: one that takes the least memory, one timed, one recorded, then the plan."""
 
     def __init__(self, model, optimizer, budget, card, folder, say, options=()):
         self.model, self.optimizer = model, optimizer
         self.budget = f"{budget}B" if isinstance(budget, int) else budget
+        self.most = bytes_of(budget)
         self.card, self.folder, self.say, self.options = card, folder, say, options
+        self.room, self.spilling = Room(), None
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None
         self.place, self.began, self.step_ns = device_of(model), None, None
 
@@ -95,8 +65,11 @@ class Fit:
 
     def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step."""
-        if self.steps == LEAVE_STEPS and self.recording is None:
-            self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns)
+        if self.steps < LEAVE_STEPS and self.room is not None and self.spilling is None:
+            self.spilling = contextlib.ExitStack()
+            self.spilling.enter_context(spilled(self.model, self.room))
+        elif self.steps == LEAVE_STEPS and self.recording is None:
+            self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room)
             self.stack.enter_context(self.recording.run())
             self.stack.callback(self.counted().undo)
             self.recording.on_root(inputs)
@@ -111,6 +84,8 @@ class Fit:
     def counted(self):
         """The optimizer's step as it is now, with a look at where we are behind it."""
         inner = self.optimizer.step
+        if self.recording is None and updates.in_pieces(self.optimizer):
+            inner = functools.partial(updates.step_in_pieces, self.optimizer)
 
         def step(*arguments, **options):
             result = inner(*arguments, **options)
@@ -120,14 +95,23 @@ class Fit:
 
     def after_step(self):
         self.steps += 1
+        if self.spilling is not None:
+            self.spilling.close()
+            self.spilling = None
         if self.steps < LEAVE_STEPS:
+            self.room = self.room_left()
             self.began = now(self.place)
-        elif self.steps == LEAVE_STEPS:
+        elif self.steps == LEAVE_STEPS and self.room is None:
             self.step_ns = now(self.place) - self.began
         if self.recording is not None and self.run is None and self.steps == LEAVE_STEPS + 1:
             self.recording.name_gradients()
             self.stack.close()
             traces.store(finish(self.recording, type(self.model).__name__), self.path("step.json"))
+
+    def room_left(self):
+        """What a step may keep on the device beside what the first one took there; None if that is all."""
+        left = left_beside(self.place, self.most)
+        return None if left is None or left >= self.room.sent else Room(left)
 
     def plan(self):
         """Asks ferry, and says what it expects."""
@@ -150,8 +134,9 @@ def say_on_stderr(text):
 
 @contextlib.contextmanager
 def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, recompute="off"):
-    """Trains within `budget` ("10GiB", an int of bytes, or "60%" of what a step takes). The first step runs as it is,
-    the second is timed, the third recorded, all others follow the plan; at the end it says what it expected and what
+    """Trains within `budget` ("10GiB", an int of bytes, or "60%" of what a step takes). Of the first step
+    all that autograd saves is on the host; the second is timed, the third recorded, with as much of that on the device
+    as there is room for; all others follow the plan; at the end it says what it expected and what
     it saw. `device` is a card's name or file; without it, the one that is here. `server`, or the variable
     FERRY_SERVER, is the address of a `ferry serve` that plans instead of this machine. `recompute` may
     be "auto" or "cheap": then some tensors are made again instead of carried."""
@@ -164,6 +149,8 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
     try:
         yield run
     finally:
+        if run.spilling is not None:
+            run.spilling.close()
         run.stack.close()
         watched.undo()
         step.undo()

@@ -17,9 +17,8 @@ from . import updates
 from .arena import Arena
 from .errors import Refused
 from .follower import Follower
-from .modules import Called
+from .modules import Called, device_of
 from .outside import Before
-from .record import device_of
 from .report import Report
 
 

@@ -15,6 +15,7 @@ from . import updates
 from .again import Book, Counter
 from .early import Early
 from .errors import Refused
+from .held import Held, changed_in_place
 from .modules import signature
 from .outside import Outside
 from .slots import Content, Standing
@@ -29,21 +30,6 @@ class Packed:
     def __init__(self, content, tensor, order, book=None):
         self.content, self.form, self.order, self.book = content, Form(tensor), order, book
         self.tensor = tensor if content is None else None  # until its storage has all its bytes
-
-
-class Held:
-    """A saved tensor that stays: with it autograd cannot see later changes, so this looks."""
-
-    __slots__ = ("tensor", "version", "order", "standing", "__weakref__")
-
-    def __init__(self, tensor, order, standing=None):
-        self.tensor, self.version = tensor, tensor._version
-        self.order, self.standing = order, standing
-
-
-def changed_in_place(saved, now):
-    return RuntimeError("one of the variables needed for gradient computation has been modified by an "
-                        f"inplace operation: it was saved at version {saved} and is at {now}")
 
 
 class Follower:
@@ -325,8 +311,8 @@ class Follower:
                 return packed.form.of(packed.content.use())
         if packed.standing is not None:
             self.ensure(packed.standing)
-        elif packed.tensor._version != packed.version:
-            raise changed_in_place(packed.version, packed.tensor._version)
+        else:
+            packed.look()
         return packed.tensor
 
     def meet_unpack(self, index):

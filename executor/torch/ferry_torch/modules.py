@@ -1,6 +1,14 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which module is running: its path, and the parameters that it owns itself."""
 
+from .errors import Refused
+
+
+def device_of(model):
+    for p in model.parameters():
+        return p.device
+    raise Refused("the model has no parameters")
+
 
 class Stack:
     """Hooks on every module that keep a stack of those that run. `undo` takes them off."""

@@ -19,18 +19,19 @@ from . import trace as traces
 from . import updates
 from .early import Early
 from .errors import Refused
-from .modules import Called, Stack, signature
+from .modules import Called, Stack, device_of, signature
 from .recorder import Recorder
+from .spill import Aboard, Ashore
 from .storages import Form, as_bytes, is_plain, storage_of
 
 
 class Kept:
     """A saved tensor: the copy of its storage, and how it lies there."""
 
-    __slots__ = ("entry", "raw", "form", "place", "stale", "event", "__weakref__")
+    __slots__ = ("entry", "copy", "form", "place", "stale", "event", "__weakref__")
 
-    def __init__(self, entry, raw, form, place):
-        self.entry, self.raw, self.form, self.place = entry, raw, form, place
+    def __init__(self, entry, copy, form, place):
+        self.entry, self.copy, self.form, self.place = entry, copy, form, place
         self.stale = False
         entry.saved.append(weakref.ref(self))
 
@@ -41,13 +42,13 @@ class Kept:
 class Recording:
     """One step, while it runs."""
 
-    def __init__(self, model, optimizer, device, order=None, step_ns=None):
+    def __init__(self, model, optimizer, device, order=None, step_ns=None, room=None):
         if order not in (None, "updates"):
             raise Refused(f"order is \"updates\" or nothing, not {order!r}")
         self.model, self.optimizer, self.order, self.early = model, optimizer, order, None
         if step_ns is not None and device is not None:
             raise Refused("the times are a card's: what a step takes here says nothing of them")
-        self.step_ns = step_ns
+        self.step_ns, self.room = step_ns, room
         self.device = device_of(model)
         self.signature, self.batch = None, 1
         self.copies, self.guarded, self.loose = {}, set(), set()
@@ -144,13 +145,23 @@ class Recording:
         r = self.recorder
         key = (entry.index, entry.changes)
         held = self.copies.get(key)
-        raw = held() if held is not None else None
-        if raw is None:
+        copy = held() if held is not None else None
+        if copy is None:
             with torch.no_grad(), r.unwatched():
-                raw = as_bytes(tensor).clone()
-            r.stand_in(entry, raw)
-            self.copies[key] = weakref.ref(raw)
-        return raw
+                copy = self.copied(as_bytes(tensor), entry)
+            self.copies[key] = weakref.ref(copy)
+        return copy
+
+    def copied(self, row, entry):
+        """On the device as far as there is room; the host has the others until they are asked for."""
+        def arrived(raw):
+            self.recorder.stand_in(entry, raw)
+        stay = self.room is None or self.room.stay(entry.bytes)
+        if stay is None:
+            return Ashore(row, arrived)
+        raw = row.clone()
+        arrived(raw)
+        return Aboard(raw, stay)
 
     def unpack(self, kept):
         if not isinstance(kept, Kept):
@@ -160,13 +171,13 @@ class Recording:
             self.early.look()
         r.phase, self.back_place = "backward", kept.place
         r.waiting["unpack"].append(kept.entry.index)
-        if kept.raw is None:
+        if kept.copy is None:
             return kept.form
         if kept.stale:
             raise RuntimeError("one of the variables needed for gradient computation has been "
                                f"modified by an inplace operation: {kept.entry.name}")
         with torch.no_grad(), r.unwatched():
-            return kept.form.of(kept.raw)
+            return kept.form.of(kept.copy.back())
 
     # ---- the optimizer ----
 
@@ -231,12 +242,6 @@ class Recording:
 
 def can_copy(tensor):
     return is_plain(tensor) or type(tensor).__name__ == "FakeTensor"
-
-
-def device_of(model):
-    for p in model.parameters():
-        return p.device
-    raise Refused("the model has no parameters")
 
 
 @contextlib.contextmanager

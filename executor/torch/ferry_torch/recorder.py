@@ -241,7 +241,7 @@ class Recorder(TorchDispatchMode):
         entry.changes += 1
         kept = [weak() for weak in entry.saved]
         entry.saved = [weak for weak, what in zip(entry.saved, kept) if what is not None]
-        kept = [what for what in kept if what is not None and what.raw is not None and not what.stale]
+        kept = [what for what in kept if what is not None and what.copy is not None and not what.stale]
         if not kept:
             return
         with no_dispatch():

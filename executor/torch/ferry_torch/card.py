@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""The card that is here: what a plan has to know of it, and what is left of its memory."""
+import os
+import re
+
+import torch
+
+
+def this_card(device):
+    """A device file of the GPU that is here; on a CPU, of a card with as much memory as the plan may
+    ask for, so that a program can be tried without one."""
+    if device.type != "cuda":
+        return {"format": "ferry-device/1", "name": "cpu", "memory_bytes": 1 << 40,
+                "granule_bytes": 512, "host_bytes": 1 << 40,
+                "link": {"d2h_bytes_per_s": 8 * 10**9, "h2d_bytes_per_s": 8 * 10**9}}
+    seen = torch.cuda.get_device_properties(device)
+    rate = link_rate(device)
+    return {"format": "ferry-device/1", "name": seen.name, "memory_bytes": seen.total_memory,
+            "granule_bytes": 512, "host_bytes": host_bytes(),
+            "link": {"d2h_bytes_per_s": rate, "h2d_bytes_per_s": rate, "copy_ns": 10000}}
+
+
+def link_rate(device, size=64 << 20):
+    """Bytes a second from pinned memory, the best of three copies."""
+    host = torch.empty(size, dtype=torch.uint8, pin_memory=True)
+    target = torch.empty(size, dtype=torch.uint8, device=device)
+    best = 1e9
+    for _ in range(3):
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        target.copy_(host, non_blocking=True)
+        end.record()
+        end.synchronize()
+        best = min(best, start.elapsed_time(end))
+    return int(size / best * 1000)
+
+
+def left_beside(device, budget, spare=20):
+    """The bytes that a step like those up to now would leave of the budget and of the card, less one part in
+    `spare` for holes. None on a CPU, where nobody counts."""
+    if device.type != "cuda":
+        return None
+    total = torch.cuda.get_device_properties(device).total_memory
+    asked = getattr(torch.cuda, "get_per_process_memory_fraction", None)
+    most = int(total * (asked(device) if asked is not None else 1.0))
+    most = min(most, torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device), budget or most)
+    return max(0, most - most // spare - torch.cuda.max_memory_allocated(device))
+
+
+def host_bytes():
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
+
+
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
+         "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "B": 1}
+
+
+def bytes_of(budget):
+    """None: it is a part of something that nobody knows yet, or `ferry` shall say what is wrong with it."""
+    if isinstance(budget, int):
+        return budget
+    found = re.fullmatch(r"([0-9.]+) *([A-Za-z]*)", budget)
+    try:
+        return int(float(found[1]) * UNITS[found[2] or "B"])
+    except (TypeError, KeyError, ValueError):
+        return None
