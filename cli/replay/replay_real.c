@@ -108,7 +108,7 @@ static bool write_times (call *c, trace *t, const plan *p, const replay_result *
 static const plan *unswapped_plan (call *c, const trace *t, const plan *p) {
   rewritten rw;
   schedule_shortage shortage;
-  schedule_options o = { .budget_bytes = p->device.memory_bytes,
+  schedule_options o = { .budget_bytes = p->device.memory_bytes - p->device.reserved_bytes,
                          .host_bytes = p->device.host_bytes,
                          .pool_below_bytes = -1 };
   const trace *ordered = t;

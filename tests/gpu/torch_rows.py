@@ -8,6 +8,7 @@ same bits. With --tiny a tiny network runs on the CPU, where nothing is enforced
 """
 import argparse
 import contextlib
+import gc
 import json
 import os
 import statistics
@@ -110,12 +111,12 @@ def attempt(way, share, budget, place, make, around=lambda run: contextlib.nullc
             report = getattr(how, "report", None)
             if report is not None:
                 row["report"] = {name: [predicted, seen] for name, predicted, seen in report.rows()}
-    except OUT_OF_MEMORY:
-        row["failed"] = "out of memory"
+    except OUT_OF_MEMORY as why:
+        row["failed"] = "out of memory: " + str(why).splitlines()[0]
     except ferry_torch.Refused as why:
         row["failed"] = str(why)
-    if not place.tiny:
-        torch.cuda.empty_cache()
+    run = how = None
+    gc.collect()
     return row
 
 
@@ -192,7 +193,7 @@ def main():
     options.add_argument("result")
     options.add_argument("--tiny", action="store_true")
     options.add_argument("--shares", type=lambda text: [int(share) for share in text.split(",")], default=SHARES)
-    options.add_argument("--seconds", type=float, default=60)
+    options.add_argument("--seconds", type=int, default=60)
     asked = options.parse_args()
     made = table(asked.net, asked.tiny, asked.shares, asked.seconds)
     with open(asked.result, "w") as file:

@@ -39,6 +39,13 @@ GUARDS = {
     "versions_are_compared": (
         "trap_claims.test_a_kept_tensor_that_changed_is_an_error", "held.py",
         ("self.tensor._version != self.version", "False")),
+    "what_is_held_has_no_op_behind_it": (
+        "trap_claims.test_a_forward_pass_without_a_way_back_leaves_nothing", "held.py",
+        ("self.tensor, self.version = tensor.detach(), tensor._version",
+         "self.tensor, self.version = tensor, tensor._version")),
+    "a_tensor_without_bytes_is_any": (
+        "trap_claims.test_a_saved_tensor_without_bytes", "follower.py",
+        ("index < 0 or storage_of", "storage_of")),
     "all_of_a_storage_moves": (
         "trap_claims.test_a_saved_view_of_a_dead_base", "slots.py",
         ("self.source, self.raw = as_bytes(tensor), None",

@@ -1,19 +1,17 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Before there is a plan a step runs in less memory, with the same bits, and is recorded as it is."""
-import os
 import sys
 import unittest.mock
 
 import torch
 
 import ferry_torch
-from common import Job, same
-from ferry_torch import trace as traces
+from common import Job, both, same
 from ferry_torch.record import Recording
 from ferry_torch.spill import Room
 from ferry_torch.storages import Weak, storage_of
 from ferry_torch.writer import finish
-from nets import NETS, OPTIMIZERS
+from nets import NETS, OPTIMIZERS, Cnn, pictures
 
 
 def saved_bytes(make, batches):
@@ -116,7 +114,38 @@ def test_fit_learns_in_what_is_left(folder):
         result, run = fitted(make, batches, left)
         assert same(plain.result(), result), left
         fits_whole = left is None or left >= all_of_it
-        assert (run.room is None) == (run.step_ns is not None) == fits_whole, (left, run.room, run.step_ns)
+        assert (run.room is None) == fits_whole and run.step_ns > 0, (left, run.room, run.step_ns)
+
+
+def short(number):
+    x, y = pictures(20, 10)(number)
+    return (x[:3], y[:3]) if number == 5 else (x, y)
+
+
+def test_a_step_that_is_not_the_plans_goes_to_the_host_where_there_is_no_room(folder):
+    """On a CPU nobody counts, so this says how much there is."""
+    for most, sends in ((1, True), (1 << 40, False), (None, False)):
+        with unittest.mock.patch("ferry_torch.spill.most_of", lambda *asked: most), \
+                unittest.mock.patch("ferry_torch.spill.used_of", lambda *asked: 0):
+            plain, planned, report = both(folder, lambda: Job(Cnn, OPTIMIZERS["adam"], short), steps=8)
+        assert same(plain, planned) and report.other == 1 and report.followed > 0
+        assert (report.beside_bytes > 0) == ("beside the plan" in report.text()) == sends, report.text()
+
+
+def test_a_budget_of_the_card_counts_what_others_leave(folder):
+    """Fakes of what torch says of a card."""
+    import types
+    from ferry_torch import card
+    device = types.SimpleNamespace(type="cuda")
+    says = {"get_device_properties": types.SimpleNamespace(total_memory=1000), "mem_get_info": (300, 1000),
+            "memory_reserved": 200, "memory_allocated": 150, "max_memory_allocated": 180}
+    fakes = types.SimpleNamespace(**{name: lambda *asked, value=value: value for name, value in says.items()})
+    with unittest.mock.patch.object(card, "torch", types.SimpleNamespace(cuda=fakes)):
+        assert card.most_of(device, None) == 500 and card.most_of(device, 400) == 400
+        assert card.left_beside(device, None) == 500 - 25 - 180 and card.left_beside(device, 100) == 0
+        fakes.get_per_process_memory_fraction = lambda device: 0.25
+        assert card.most_of(device, 400) == 250 and card.used_of(device) == 150
+    assert card.most_of(torch.device("cpu"), 400) is None
 
 
 def test_budgets_are_bytes_where_they_can_be(folder):

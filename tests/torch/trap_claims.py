@@ -8,9 +8,10 @@ import torch.nn.functional as F
 from torch import nn
 
 import ferry_torch
-from common import Job, budget_of, card, even_times, ferry, moves, plan_for, same
+from common import Job, both, budget_of, card, even_times, ferry, moves, plan_for, same
 from nets import OPTIMIZERS, Cnn, Transformer, letters, pictures
-from ferry_torch.storages import Watched, storage_of
+from ferry_torch.spill import Room
+from ferry_torch.storages import Watched, Weak, storage_of
 from ferry_torch.updates import state_of
 
 
@@ -123,6 +124,45 @@ def test_the_copy_is_made_when_it_is_packed(folder):
     content.release(True)
     content.bring()
     assert torch.equal(Form(x).of(content.use()), saved)
+
+
+class Nothing(torch.autograd.Function):
+    """Saves a tensor without bytes, as batch normalization does on some GPUs."""
+
+    @staticmethod
+    def forward(context, x):
+        context.save_for_backward(x, torch.empty(0, 4))
+        return x.clone()
+
+    @staticmethod
+    def backward(context, gradient):
+        x, nothing = context.saved_tensors
+        assert nothing.shape == (0, 4)
+        return gradient * (1 + 0 * x)
+
+
+def test_a_saved_tensor_without_bytes(folder):
+    make = lambda: Net(lambda net, x: F.relu(Nothing.apply(x)))
+    plain, planned, report = both(folder, lambda: Job(make, OPTIMIZERS["adam"], pictures(20, 10)), steps=6)
+    assert same(plain, planned) and report.unmatched == 0 and report.kept > 0, report.text()
+
+
+def test_a_forward_pass_without_a_way_back_leaves_nothing(folder):
+    """A saved result has the op that saves it behind it: a hook that holds it holds itself."""
+    seen = []
+
+    def between(net, x):
+        x = F.relu(x)
+        seen.append(Weak(storage_of(x)))
+        return x
+    job = Job(lambda: Net(between), OPTIMIZERS["adam"], pictures(20, 10))
+    job.step(0)
+    plan = plan_for(folder, job)
+    for around in (ferry_torch.follow(plan, job.model, job.optimizer), ferry_torch.spilled(job.model, Room(1 << 40))):
+        with around:
+            job.step(1)
+            job.model(pictures(20, 10)(2)[0])
+            assert all(weak.expired() for weak in seen), "it is there for ever"
 
 
 def test_a_kept_tensor_that_changed_is_an_error(folder):

@@ -35,16 +35,25 @@ def link_rate(device, size=64 << 20):
     return int(size / best * 1000)
 
 
-def left_beside(device, budget, spare=20):
-    """The bytes that a step like those up to now would leave of the budget and of the card, less one part in
-    `spare` for holes. None on a CPU, where nobody counts."""
+def most_of(device, budget):
+    """The most bytes that the program can have: of the budget, of what torch may take, and of what others leave.
+    None on a CPU, where nobody counts."""
     if device.type != "cuda":
         return None
     total = torch.cuda.get_device_properties(device).total_memory
     asked = getattr(torch.cuda, "get_per_process_memory_fraction", None)
-    most = int(total * (asked(device) if asked is not None else 1.0))
-    most = min(most, torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device), budget or most)
-    return max(0, most - most // spare - torch.cuda.max_memory_allocated(device))
+    allowed = int(total * (asked(device) if asked is not None else 1.0))
+    return min(allowed, torch.cuda.mem_get_info(device)[0] + torch.cuda.memory_reserved(device), budget or allowed)
+
+
+def used_of(device):
+    return torch.cuda.memory_allocated(device)
+
+
+def left_beside(device, budget, spare=20):
+    """The bytes that a step like those up to now would leave, less one part in `spare` for holes."""
+    most = most_of(device, budget)
+    return None if most is None else max(0, most - most // spare - torch.cuda.max_memory_allocated(device))
 
 
 def host_bytes():

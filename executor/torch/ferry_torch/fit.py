@@ -101,8 +101,8 @@ class Fit:
         if self.steps < LEAVE_STEPS:
             self.room = self.room_left()
             self.began = now(self.place)
-        elif self.steps == LEAVE_STEPS and self.room is None:
-            self.step_ns = now(self.place) - self.began
+        elif self.steps == LEAVE_STEPS:
+            self.step_ns = now(self.place) - self.began - (self.room.ns if self.room is not None else 0)
         if self.recording is not None and self.run is None and self.steps == LEAVE_STEPS + 1:
             self.recording.name_gradients()
             self.stack.close()

@@ -19,6 +19,7 @@ from .held import Held, changed_in_place
 from .modules import signature
 from .outside import Outside
 from .slots import Content, Standing
+from .spill import Beside, Sent, Spill
 from .storages import Form, Watched, is_plain, storage_of
 
 
@@ -29,7 +30,7 @@ class Packed:
 
     def __init__(self, content, tensor, order, book=None):
         self.content, self.form, self.order, self.book = content, Form(tensor), order, book
-        self.tensor = tensor if content is None else None  # until its storage has all its bytes
+        self.tensor = tensor.detach() if content is None else None  # until its storage has all its bytes
 
 
 class Follower:
@@ -50,7 +51,7 @@ class Follower:
         self.early = Early(optimizer, self.update_early) if plan.moves_updates() else None
         self.book, self.root_at = None, 0
         self.counter = Counter(self, {k for e in plan.entries for k in e.ops}) if plan.entries else None
-        self.actions = self.schedule()
+        self.actions, self.beside = self.schedule(), None
         self.start_step()
 
     # ---- before the first step ----
@@ -121,6 +122,7 @@ class Follower:
         self.undropped = []  # to be dropped once all is there to make them again
         self.book = Book(self.plan) if self.plan.entries else None
         self.root_at = 0
+        self.beside = None  # hooks for what is not the plan's
 
     def enter_root(self, inputs):
         self.outside.end()
@@ -242,11 +244,11 @@ class Follower:
     def pack_known(self, tensor):
         standing = self.known.find(storage_of(tensor))
         if self.lost or self.ended:
-            return Held(tensor, None, standing)
+            return self.pack_beside(tensor, standing)
         order = self.pack_at
         if order >= len(self.packs) or not self.fits(tensor, self.packs[order][1]):
             self.lose()
-            return Held(tensor, None, standing)
+            return self.pack_beside(tensor, standing)
         self.pack_at += 1
         position, index = self.packs[order]
         self.reach(position)
@@ -259,8 +261,20 @@ class Follower:
             return packed
         return self.pack_moved(tensor, index)
 
+    def pack_beside(self, tensor, standing):
+        """The plan has made no room for it."""
+        if standing is not None:
+            return Held(tensor, None, standing)
+        if self.beside is None:
+            self.beside = Spill(self.model, Beside(self.device, self.plan.budget))
+        before = self.beside.room.sent
+        packed = self.beside.pack(tensor)
+        self.report.beside_bytes += self.beside.room.sent - before
+        return packed
+
     def fits(self, tensor, index):
-        return storage_of(tensor).nbytes() == self.plan.tensors[index]["bytes"]
+        """What the trace has not, as a tensor without bytes, is anything."""
+        return index < 0 or storage_of(tensor).nbytes() == self.plan.tensors[index]["bytes"]
 
     def pack_moved(self, tensor, index):
         held = self.contents.get(index)
@@ -270,7 +284,7 @@ class Follower:
             self.join_early(index, content)
         elif content.weak.expired() or content.weak.key != storage_of(tensor)._cdata:
             self.lose()
-            return Held(tensor, None)
+            return self.pack_beside(tensor, None)
         self.report.followed += 1
         self.let_go_of_ended()
         return Packed(content, tensor, index, self.book)
@@ -298,6 +312,8 @@ class Follower:
     def unpack(self, packed):
         if self.early is not None:
             self.early.look()
+        if isinstance(packed, Sent):
+            return packed.back()
         if not self.lost and packed.order is not None:
             self.meet_unpack(packed.order)
         if isinstance(packed, Packed) and packed.content is None:

@@ -158,7 +158,7 @@ class Recording:
             self.recorder.stand_in(entry, raw)
         stay = self.room is None or self.room.stay(entry.bytes)
         if stay is None:
-            return Ashore(row, arrived)
+            return Ashore(row, self.room, arrived)
         raw = row.clone()
         arrived(raw)
         return Aboard(raw, stay)

@@ -13,7 +13,7 @@ class Report:
         self.predicted, self.device = plan.predicted, device
         self.budget = plan.budget
         self.steps = self.followed = self.kept = self.unmatched = self.late = self.other = 0
-        self.out_bytes = self.in_bytes = self.extra_bytes = 0
+        self.out_bytes = self.in_bytes = self.extra_bytes = self.beside_bytes = 0
         self.ops_again = self.bytes_again = 0
         self.expects_again = plan.expects_again()
         self.host_bytes = plan.host_bytes
@@ -68,6 +68,8 @@ class Report:
             lines.append(f"{NAMES[name]:8} {show(predicted):>12} {show(seen):>12}")
         lines.append(f"packs    {self.followed} followed, {self.kept} kept, {self.unmatched} unmatched"
                      f"; {self.late} copies came late, {self.other} steps were not the plan's")
+        if self.beside_bytes:
+            lines[-1] += f", for which {bytes_text(self.beside_bytes)} went to the host beside the plan"
         return "\n".join(lines)
 
 

@@ -12,23 +12,51 @@ import weakref
 
 import torch
 
+from .card import most_of, used_of
 from .held import Held
 from .modules import device_of
 from .storages import Form, Watched, as_bytes, is_plain, storage_of
+from .timing import now
 
 
 class Room:
-    """So many bytes of what is saved may be on the device at a time; `sent` counts the others."""
+    """So many bytes of what is saved may be on the device at a time; `sent` counts the others, and `ns` how
+    long their copies took."""
 
     def __init__(self, left=0):
-        self.left, self.sent = left, 0
+        self.left, self.sent, self.ns = left, 0, 0
+
+    def has(self, size):
+        return size <= self.left
 
     def stay(self, size):
         """What holds the room as long as somebody holds it; None where there is none."""
-        if size > self.left:
-            self.sent += size
-            return None
-        return Stay(self, size)
+        if self.has(size):
+            return Stay(self, size)
+        self.sent += size
+        return None
+
+    @contextlib.contextmanager
+    def copying(self, device):
+        """Nothing runs beside a copy: so the step without it is the step less its time."""
+        started = now(device)
+        yield
+        self.ns += now(device) - started
+
+
+class Beside(Room):
+    """What does not belong to a plan may be there as long as most of the rest of the memory is free: nobody
+    knows what the step will need."""
+
+    FULL = 3, 5
+
+    def __init__(self, device, budget):
+        super().__init__()
+        self.device, self.most = device, most_of(device, budget)
+
+    def has(self, size):
+        part, of = self.FULL
+        return self.most is None or (used_of(self.device) + size) * of <= self.most * part
 
 
 class Stay:
@@ -65,17 +93,19 @@ class Aboard:
 class Ashore:
     """One that is on the host. Whoever is given `arrived` hears of each that comes back."""
 
-    __slots__ = ("host", "device", "again", "arrived", "__weakref__")
+    __slots__ = ("host", "device", "room", "again", "arrived", "__weakref__")
 
-    def __init__(self, row, arrived=lambda raw: None):
-        self.device, self.again, self.arrived = row.device, None, arrived
-        self.host = row.to("cpu", copy=True)
+    def __init__(self, row, room, arrived=lambda raw: None):
+        self.device, self.room, self.again, self.arrived = row.device, room, None, arrived
+        with room.copying(self.device):
+            self.host = row.to("cpu", copy=True)
 
     def back(self):
         """One copy for all who ask while somebody has it."""
         raw = self.again() if self.again is not None else None
         if raw is None:
-            raw = self.host.to(self.device, copy=True)
+            with self.room.copying(self.device):
+                raw = self.host.to(self.device, copy=True)
             self.again = weakref.ref(raw)
             self.arrived(raw)
         return raw
@@ -103,6 +133,10 @@ class Sent:
     def __init__(self, content, form):
         self.content, self.form = content, form
 
+    def back(self):
+        with torch.no_grad():
+            return self.form.of(self.content.back())
+
 
 class Spill:
     """The hooks of one step."""
@@ -127,7 +161,7 @@ class Spill:
         key = form.begin, form.end, tensor._version
         content = contents[key]() if key in contents else None
         if content is None:
-            content = self.room.stay(storage.nbytes()) or Ashore(as_bytes(tensor)[form.begin:form.end])
+            content = self.room.stay(storage.nbytes()) or Ashore(as_bytes(tensor)[form.begin:form.end], self.room)
             contents[key] = weakref.ref(content)
         return Stayed(tensor, content) if isinstance(content, Stay) else Sent(content, form)
 
@@ -135,8 +169,7 @@ class Spill:
         if isinstance(saved, Held):
             saved.look()
             return saved.tensor
-        with torch.no_grad():
-            return saved.form.of(saved.content.back())
+        return saved.back()
 
 
 @contextlib.contextmanager
