@@ -43,6 +43,9 @@ GUARDS = {
         "trap_claims.test_a_forward_pass_without_a_way_back_leaves_nothing", "held.py",
         ("self.tensor, self.version = tensor.detach(), tensor._version",
          "self.tensor, self.version = tensor, tensor._version")),
+    "what_an_update_wrote_is_changed": (
+        "later_claims.test_what_an_update_wrote_leaves_though_nobody_counted_it", "follower.py",
+        ("            slot.changed()\n", "            pass\n")),
     "a_tensor_without_bytes_is_any": (
         "trap_claims.test_a_saved_tensor_without_bytes", "follower.py",
         ("index < 0 or storage_of", "storage_of")),

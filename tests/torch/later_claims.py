@@ -44,6 +44,31 @@ def test_an_optimizer_that_takes_all_at_once_is_taken_apart(folder):
     assert len(calls) == 5 * len(list(planned.model.parameters())), len(calls)
 
 
+def uncounted(optimizer):
+    """The step of SGD with momentum, by ops that count no change, as some that take many at once."""
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            momentum = optimizer.state[p]["momentum_buffer"]
+            momentum.data.mul_(group["momentum"]).add_(p.grad)
+            p.data.add_(momentum, alpha=-group["lr"])
+
+
+def test_what_an_update_wrote_leaves_though_nobody_counted_it(folder):
+    make, batches = NETS["cnn"]
+    plain, planned, spare = (Job(make, OPTIMIZERS["momentum"], batches) for _ in range(3))
+    spare.step(0)
+    plan = plan_for(folder, spare, share=0.05)
+    for n in range(6):
+        plain.step(n)
+    planned.step(0)
+    with unittest.mock.patch("ferry_torch.updates.plain_step", uncounted), \
+            ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
+        for n in range(1, 6):
+            planned.step(n)
+    assert same(plain.result(), planned.result())
+    assert any(slot.room is not None for slot in run.follower.standing.values()), "no weight left"
+
+
 def test_so_it_is_where_the_plan_moves_nothing(folder):
     make, batches = NETS["cnn"]
     plain, planned = (Job(make, many, batches) for _ in range(2))

@@ -370,11 +370,13 @@ class Follower:
         at = self.update_at.get(id(p))
         if at is not None:
             self.reach(at)
-        for tensor in [p, *updates.state_of(self.optimizer, p).values()]:
-            slot = self.known.find(storage_of(tensor))
-            if slot is not None:
-                self.ensure(slot)
+        slots = [self.known.find(storage_of(t)) for t in (p, *updates.state_of(self.optimizer, p).values())]
+        slots = [slot for slot in slots if slot is not None]
+        for slot in slots:
+            self.ensure(slot)
         updates.step_alone(self.optimizer, group, p)
+        for slot in slots:
+            slot.changed()
         if at is not None:
             self.reach(at + 1)
 

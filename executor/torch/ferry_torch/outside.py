@@ -25,6 +25,8 @@ class Outside(TorchDispatchMode):
             slot = None if storage is None else self.follower.known.find(storage)
             if slot is not None and slot.is_out():
                 self.follower.ensure(slot)
+            if slot is not None:
+                slot.changed()  # maybe
         return func(*args, **kwargs)
 
     def begin(self):

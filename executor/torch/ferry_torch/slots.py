@@ -115,6 +115,11 @@ class Standing:
         row = torch.empty(0, dtype=torch.uint8, device=self.tensor.device)
         return row.set_(self.storage)
 
+    def changed(self):
+        """The host's copy is old. Not every op that writes in place counts it: torch._foreach_lerp_ on a GPU
+        does not."""
+        self.version = None
+
     def leave(self, offset, clean):
         """Starts the copy out, unless the host has these bytes. Its length."""
         if self.away or self.leaving:
