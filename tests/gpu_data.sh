@@ -33,10 +33,27 @@ END
 learned() { # in all the memory and in the least
   [ "$(grep -c '"parameters": "ec07f5a7' "$gpu/h200-learn.json")" = 2 ]
 }
+replayed() { # every byte was right, and no timed step further off than 5 %
+  python3 - "$gpu/h200-replay.json" <<'END'
+import json, sys
+rows = json.load(open(sys.argv[1]))["rows"]
+assert {r["kind"] for r in rows} == {"verified", "timed", "measured"}, rows
+for r in rows:
+    assert r["status"] == 0 and r["mismatched_words"] == 0, r
+    assert r["kind"] != "timed" or abs(r["difference_ppm"]) < 50000, r
+END
+}
+for_torch() {
+  "$ferry" solve "$gpu/h200-torch-resnet50-b128.trace.json.zst" -d "$gpu/h200-link.json" --for torch --budget 9201407180B --effort quick -q \
+    -o "$work/plan.json" >"$work/said" 2>&1 || [ $? = 4 ] || { cat "$work/said"; return 1; }
+  "$ferry" check "$gpu/h200-torch-resnet50-b128.trace.json.zst" "$work/plan.json" -q >"$work/said" 2>&1 || { cat "$work/said"; return 1; }
+}
 
 claim "a profile of a real step has its parameters, gradients and state" profile
 claim "the steps of ResNet-50 and GPT-2 are planned for the link that was measured" planned h200-resnet50-b96.trace.json.zst
 claim "and GPT-2's" planned h200-gpt2-b8.trace.json.zst
 claim "PyTorch under ferry run said the same in each row" rows
 claim "cuBLAS and cuDNN trained the same bits under two plans" learned
+claim "replays moved each byte right, in the time that was predicted" replayed
+claim "a step that ferry_torch recorded on the GPU is planned" for_torch
 finish

@@ -24,7 +24,8 @@ import torch.nn.functional as F
 
 import ferry_torch
 from ferry_torch import tool
-from ferry_torch.card import this_card
+from ferry_torch.card import this_card, to_plan
+from ferry_torch.modules import device_of
 from torch_nets import NETS, thin
 
 SHARES, EVERY = (90, 80, 70, 60), (1, 2, 4)
@@ -125,7 +126,7 @@ def planned(folder, budget, *options):
     def around(run):
         plan = os.path.join(folder, "plan.json")
         tool.ferry("solve", os.path.join(folder, "step.json"), "-d", os.path.join(folder, "card.json"),
-                   "--for", "torch", "--budget", f"{budget}B", "-o", plan, *options, accept=(0, 4))
+                   "--for", "torch", "--budget", to_plan(device_of(run.model), budget), "-o", plan, *options, accept=(0, 4))
         return ferry_torch.follow(plan, run.model, run.optimizer, enforce=False)
     return around
 

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A plan changes nothing but where bytes lie: same losses, same parameters, bit for bit."""
 import contextlib
+import unittest.mock
 
 import torch
 import torch.nn.functional as F
 
 import ferry_torch
-from common import Allocator, Job, both, plan_for, resident, same
+from common import Allocator, Job, both, even_times, plan_for, resident, same, solve
 from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
 
 
@@ -32,11 +33,14 @@ test_transformer_with_four_optimizers = matrix("transformer")
 test_unet_with_four_optimizers = matrix("unet")
 
 
-def peaks(folder, make, optimizer, batches, with_plan=True):
+def peaks(folder, make, optimizer, batches, with_plan=True, share=None):
     """Of the plan, and of the allocator's events without the host's part."""
     spare = Job(make, optimizer, batches)
     spare.step(0)
     plan = plan_for(folder, spare)
+    if share is not None:  # a plan that depends on no clock
+        even_times(folder, 100000)
+        plan = solve(folder, share)
     spare, host, predicted = None, 0, 0
     with Allocator() as allocator:
         job = Job(make, optimizer, batches)
@@ -50,6 +54,36 @@ def peaks(folder, make, optimizer, batches, with_plan=True):
                 host = run.follower.arena.size + run.follower.arena.extra
                 predicted = run.report.predicted["peak_bytes"]
     return predicted, allocator.most() - host
+
+
+def test_copies_that_end_late_are_waited_for_where_memory_is_short(folder):
+    """Each copy seems to run until somebody waits for it: only then its source may go."""
+    make, batches = NETS["cnn"]
+    seen = []
+    with unittest.mock.patch("ferry_torch.lanes.Done.over", lambda signal: False):
+        for used in (0, 2):
+            with unittest.mock.patch("ferry_torch.valve.most_of", lambda *asked: 1), \
+                    unittest.mock.patch("ferry_torch.valve.Valve.next_need", lambda *asked: 0), \
+                    unittest.mock.patch("ferry_torch.valve.used_of", lambda device: used):
+                predicted, most = peaks(folder, make, OPTIMIZERS["adam"], batches, share=0.5)
+                seen.append(most / predicted)
+    assert seen[1] <= 1.0 < seen[0], seen
+
+
+def test_a_bring_for_which_there_is_no_room_is_late(folder):
+    """A copy back that the plan wants and the card has no room for comes when it is asked for."""
+    from ferry_torch import follower, slots
+    make, batches = NETS["cnn"]
+    real, calls = slots.Content.bring, []
+
+    def bring(content, last=True):
+        calls.append(1)
+        if len(calls) % 3 == 0:
+            raise follower.OUT_OF_MEMORY("no room")
+        return real(content, last)
+    with unittest.mock.patch("ferry_torch.slots.Content.bring", bring):
+        plain, planned, report = both(folder, lambda: Job(make, OPTIMIZERS["adam"], batches), steps=8)
+    assert same(plain, planned) and report.late > 0 and report.unmatched == 0, report.text()
 
 
 def test_the_device_has_what_was_predicted(folder):

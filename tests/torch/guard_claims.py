@@ -11,7 +11,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "../../executor/torch/ferry_torch")
 OURS = ("ferry_torch", "common", "nets", "known_nets", "follow_claims", "trap_claims", "early_claims",
-        "again_claims", "record_claims")
+        "later_claims", "again_claims", "record_claims")
 
 LATER = '''        class Later(Done):
             def wait(self):

@@ -282,3 +282,21 @@ def test_parts_of_one_storage_are_read_and_written_in_turn(folder):
     recorded(folder, job, 1)
     job.step(2)
     assert same(plain.result(), job.result())
+
+
+def test_on_a_gpu_small_tensors_stay(folder):
+    """To enqueue their copies takes longer than the copies."""
+    least = 4096
+    make, batches = NETS["cnn"]
+    job = Job(make, OPTIMIZERS["adam"], batches)
+    job.step(0)
+    with unittest.mock.patch("ferry_torch.writer.least_of", lambda recording: least):
+        trace, _ = recorded(folder, job)
+    ferry("solve", os.path.join(folder, "step.json"), "-d", card(folder), "--for", "torch", "--budget", "85%", "--limit", "20000",
+          "-o", os.path.join(folder, "plan.json"))
+    with open(os.path.join(folder, "plan.json")) as file:
+        plan = json.load(file)
+    units = [[t] for t in range(len(trace["tensors"]))] + plan["groups"]
+    moved = [trace["tensors"][t] for move in plan["moves"] for t in units[move["unit"]]]
+    assert moved and all(t["bytes"] >= least for t in moved), moved
+    assert any(t["bytes"] < least for t in trace["tensors"] if t["kind"] == "optimizer")

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Before there is a plan a step runs in less memory, with the same bits, and is recorded as it is."""
 import sys
+import types
 import unittest.mock
 
 import torch
@@ -134,18 +135,27 @@ def test_a_step_that_is_not_the_plans_goes_to_the_host_where_there_is_no_room(fo
 
 def test_a_budget_of_the_card_counts_what_others_leave(folder):
     """Fakes of what torch says of a card."""
-    import types
     from ferry_torch import card
     device = types.SimpleNamespace(type="cuda")
     says = {"get_device_properties": types.SimpleNamespace(total_memory=1000), "mem_get_info": (300, 1000),
-            "memory_reserved": 200, "memory_allocated": 150, "max_memory_allocated": 180}
+            "memory_reserved": 200, "max_memory_allocated": 180}
     fakes = types.SimpleNamespace(**{name: lambda *asked, value=value: value for name, value in says.items()})
+    fakes.memory = types.SimpleNamespace(memory_stats_as_nested_dict=lambda device: {"allocated_bytes": {"all": {"current": 150}}})
     with unittest.mock.patch.object(card, "torch", types.SimpleNamespace(cuda=fakes)):
         assert card.most_of(device, None) == 500 and card.most_of(device, 400) == 400
         assert card.left_beside(device, None) == 500 - 25 - 180 and card.left_beside(device, 100) == 0
         fakes.get_per_process_memory_fraction = lambda device: 0.25
         assert card.most_of(device, 400) == 250 and card.used_of(device) == 150
     assert card.most_of(torch.device("cpu"), 400) is None
+
+
+def test_a_plan_leaves_torch_its_holes(folder):
+    from ferry_torch.card import to_enforce, to_plan
+    cuda, cpu = types.SimpleNamespace(type="cuda"), torch.device("cpu")
+    for budget, there, here in (("20KiB", "19456B", "20480B"), (1000, "950B", "1000B"), ("60%", "57%", "60%"),
+                                ("2.5%", "2.375%", "2.5%"), ("much", "much", "much")):
+        assert (to_plan(cuda, budget), to_plan(cpu, budget)) == (there, here), budget
+    assert to_enforce(950) == 1000
 
 
 def test_budgets_are_bytes_where_they_can_be(folder):

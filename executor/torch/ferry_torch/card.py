@@ -5,6 +5,9 @@ import re
 
 import torch
 
+from .lanes import choose
+from .timing import now
+
 
 def this_card(device):
     """A device file of the GPU that is here; on a CPU, of a card with as much memory as the plan may
@@ -14,10 +17,10 @@ def this_card(device):
                 "granule_bytes": 512, "host_bytes": 1 << 40,
                 "link": {"d2h_bytes_per_s": 8 * 10**9, "h2d_bytes_per_s": 8 * 10**9}}
     seen = torch.cuda.get_device_properties(device)
-    rate = link_rate(device)
+    rate, copy_ns = link_rate(device), time_of_a_copy(device)
     return {"format": "ferry-device/1", "name": seen.name, "memory_bytes": seen.total_memory,
             "granule_bytes": 512, "host_bytes": host_bytes(),
-            "link": {"d2h_bytes_per_s": rate, "h2d_bytes_per_s": rate, "copy_ns": 10000}}
+            "link": {"d2h_bytes_per_s": rate, "h2d_bytes_per_s": rate, "copy_ns": copy_ns}}
 
 
 def link_rate(device, size=64 << 20):
@@ -35,6 +38,18 @@ def link_rate(device, size=64 << 20):
     return int(size / best * 1000)
 
 
+def time_of_a_copy(device, times=64):
+    """Nanoseconds that each copy takes beside its bytes: most of them Python's, to enqueue it."""
+    lanes = choose(device)
+    source = torch.empty(512, dtype=torch.uint8, device=device)
+    target = torch.empty(512, dtype=torch.uint8, pin_memory=True)
+    lanes.out(source, target, [])
+    started = now(device)
+    for _ in range(times):
+        lanes.out(source, target, []).wait()
+    return (now(device) - started) // times
+
+
 def most_of(device, budget):
     """The most bytes that the program can have: of the budget, of what torch may take, and of what others leave.
     None on a CPU, where nobody counts."""
@@ -47,7 +62,8 @@ def most_of(device, budget):
 
 
 def used_of(device):
-    return torch.cuda.memory_allocated(device)
+    """What torch.cuda.memory_allocated says, which makes a long list first."""
+    return torch.cuda.memory.memory_stats_as_nested_dict(device)["allocated_bytes"]["all"]["current"]
 
 
 def left_beside(device, budget, spare=20):
@@ -64,6 +80,9 @@ UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
          "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "B": 1}
 
 
+HOLES = 20  # one part in so many of a card's budget is torch's own: blocks are rounded, and some lie unused
+
+
 def bytes_of(budget):
     """None: it is a part of something that nobody knows yet, or `ferry` shall say what is wrong with it."""
     if isinstance(budget, int):
@@ -73,3 +92,19 @@ def bytes_of(budget):
         return int(float(found[1]) * UNITS[found[2] or "B"])
     except (TypeError, KeyError, ValueError):
         return None
+
+
+def to_plan(device, budget):
+    """What a plan may count on where torch may have so much, as `ferry` takes it."""
+    size = bytes_of(budget)
+    if device.type != "cuda":
+        return budget if size is None else f"{size}B"
+    if size is not None:
+        return f"{size - size // HOLES}B"
+    share = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", budget)
+    return budget if share is None else f"{float(share[1]) * (HOLES - 1) / HOLES:.6g}%"
+
+
+def to_enforce(planned):
+    """What torch may have where a plan counts on so much."""
+    return planned * HOLES // (HOLES - 1)

@@ -15,7 +15,7 @@ import tempfile
 
 from . import tool, updates
 from . import trace as traces
-from .card import bytes_of, left_beside, this_card
+from .card import bytes_of, left_beside, this_card, to_plan
 from .follow import follow
 from .modules import Replaced, device_of
 from .record import Recording
@@ -33,8 +33,7 @@ class Fit:
 
     def __init__(self, model, optimizer, budget, card, folder, say, options=()):
         self.model, self.optimizer = model, optimizer
-        self.budget = f"{budget}B" if isinstance(budget, int) else budget
-        self.most = bytes_of(budget)
+        self.budget, self.most = to_plan(device_of(model), budget), bytes_of(budget)
         self.card, self.folder, self.say, self.options = card, folder, say, options
         self.room, self.spilling = Room(), None
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None

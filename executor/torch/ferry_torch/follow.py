@@ -15,6 +15,7 @@ from . import lanes as all_lanes
 from . import plan as plans
 from . import updates
 from .arena import Arena
+from .card import to_enforce
 from .errors import Refused
 from .follower import Follower
 from .modules import Called, device_of
@@ -85,7 +86,7 @@ def follow(path, model, optimizer, trace=None, enforce=True):
     device = device_of(model)
     report = Report(plan, device)
     with contextlib.ExitStack() as stack:
-        stack.enter_context(enforced(device, plan.budget if enforce else 0))
+        stack.enter_context(enforced(device, to_enforce(plan.budget) if enforce else 0))
         if not plan.moves and not plan.entries and not plan.moves_updates():
             if optimizer is not None and updates.in_pieces(optimizer):
                 step = functools.partial(updates.step_in_pieces, optimizer)

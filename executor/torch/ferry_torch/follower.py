@@ -21,6 +21,9 @@ from .outside import Outside
 from .slots import Content, Standing
 from .spill import Beside, Sent, Spill
 from .storages import Form, Watched, is_plain, storage_of
+from .valve import Valve
+
+OUT_OF_MEMORY = getattr(torch.cuda, "OutOfMemoryError", MemoryError)
 
 
 class Packed:
@@ -45,6 +48,7 @@ class Follower:
         self.first_move = {m.tensor: m for m in plan.moves if m.first}
         self.standing, self.known = {}, Watched()
         self.device = next(model.parameters()).device
+        self.valve = Valve(plan, self.device)
         self.update_at = self.find_updates()
         self.find_standing()
         self.outside = Outside(self)
@@ -154,6 +158,8 @@ class Follower:
             self.next_action += 1
             action(what)
         self.let_go_of_ended()
+        if self.leaving and self.valve.is_tight(position):
+            self.let_go_of_all()
         for index in self.undropped and self.undropped[:]:
             self.undropped.remove(index)
             self.drop(index)
@@ -175,6 +181,11 @@ class Follower:
 
     def let_go_of_ended(self):
         self.leaving = [(n, slot) for n, slot in self.leaving if not slot.release(False)]
+
+    def let_go_of_all(self):
+        for _, slot in self.leaving:
+            slot.release(True)
+        self.leaving = []
 
     def leave(self, move):
         slot = self.slot_of(move.tensor)
@@ -204,7 +215,10 @@ class Follower:
             self.release(move.frees)
         slot = self.slot_of(move.tensor)
         if slot is not None:
-            self.fetch(slot, move.last)
+            try:
+                self.fetch(slot, move.last)
+            except OUT_OF_MEMORY:
+                self.let_go_of_all()  # it comes when it is asked for
 
     def fetch(self, slot, last=True):
         if slot.bring(last):
@@ -217,8 +231,12 @@ class Follower:
         if slot.dropped:
             book.run(book.maker_of(slot), self)
             self.report.late += 1
-        if self.fetch(slot):
-            self.report.late += 1
+        try:
+            came = self.fetch(slot)
+        except OUT_OF_MEMORY:
+            self.let_go_of_all()
+            came = self.fetch(slot)
+        self.report.late += came
         return slot.use()
 
     # ---- saved tensors ----

@@ -3,6 +3,8 @@
 from .errors import Refused
 from .timing import without_recorder
 
+LEAST = 1 << 20
+
 
 def finish(recording, name):
     """The trace as JSON, once the step is over."""
@@ -83,12 +85,18 @@ def annotate(ops, used, recording, number):
                 note[key] = [-1 if e is None else number.get(e.index, -1) for e in entries]
         row["compute"] = note
     for entry in used:
-        if entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent:
+        if entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent \
+                and entry.bytes >= least_of(recording):
             ops[entry.let_go - 1]["compute"].setdefault("free", []).append(number[entry.index])
     ops[0]["compute"]["roots"] = recording.roots
     if recording.order:
         ops[0]["compute"]["order"] = recording.order
     ops[0]["compute"]["leave"] = sorted(number[i] for i in may_leave(recording) if i in number)
+
+
+def least_of(recording):
+    """On a GPU Python takes longer to enqueue a copy than the link takes for a tensor below that."""
+    return LEAST if recording.device.type == "cuda" else 0
 
 
 def may_leave(recording):
@@ -97,7 +105,9 @@ def may_leave(recording):
     if recording.optimizer is None or not updates.each_alone(recording.optimizer):
         return []
     weights = [i for i in recording.guarded if i not in recording.loose]
-    return weights + [e.index for e in recording.recorder.entries if e.kind == "optimizer"]
+    entries = recording.recorder.entries
+    wanted = weights + [e.index for e in entries if e.kind == "optimizer"]
+    return [i for i in wanted if entries[i].bytes >= least_of(recording)]
 
 
 def detail(recording):

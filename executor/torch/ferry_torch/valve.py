@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+"""When must what is on its way to the host be gone?
+
+A plan counts on copies out to end in time. On a card they may be later, and what they read is held until
+then. So before the ops behind a hook need more than is left, they wait for those copies.
+"""
+import bisect
+
+from .card import most_of, used_of
+
+
+def needs_of(tensors, ops):
+    """What each op takes when it begins: its workspace, and what is first written there."""
+    met, needs = set(), []
+    for op in ops:
+        made = [i for i in op["writes"] if i not in met and not tensors[i]["persistent"]
+                and tensors[i].get("born_before") is None]
+        needs.append(op.get("workspace_bytes", 0) + sum(tensors[i]["bytes"] for i in made))
+        met.update(op["writes"], op["reads"])
+    return needs
+
+
+class Valve:
+    HOLES = 32  # one part in so many that nothing fits in
+
+    def __init__(self, plan, device):
+        self.device, self.most = device, most_of(device, None)
+        self.needs = needs_of(plan.tensors, plan.ops)
+        self.hooks = sorted({at for kind in ("pack", "unpack") for at, _ in plan.events(kind)})
+
+    def next_need(self, position):
+        """The most that one of the ops up to the next hook takes."""
+        at = bisect.bisect_right(self.hooks, position)
+        end = self.hooks[at] if at < len(self.hooks) else len(self.needs) - 1
+        return max(self.needs[position:end + 1], default=0)
+
+    def is_tight(self, position):
+        """Only where somebody counts."""
+        return self.most is not None and \
+            used_of(self.device) + self.next_need(position) > self.most - self.most // self.HOLES
