@@ -146,8 +146,7 @@ static bool describe (cudnn *d, const cudnn_shape *s, cudnn_convolution *c) {
 
 /* ---- the choice ---- */
 
-/* Its offers, the fastest as it thinks first; a way that rounds more than the op's type is * none.
- */
+/* Its offers, the fastest as it thinks first; a way that rounds more than the op's type is none. */
 static bool choose (cudnn *d, const cudnn_shape *s, cudnn_convolution *c) {
   cudnnConvolutionFwdAlgoPerf_t f[MOST_CHOICES];
   int count = 0;

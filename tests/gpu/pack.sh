@@ -16,6 +16,11 @@ cp "$build/libferry-shim.so" "$out/bin"
 # A program under ferry has the libraries of its own machine, and ferry those that lie here.
 if command -v patchelf >/dev/null; then patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "$out/bin/ferry"; fi
 cp "$here/torch_run.sh" "$here/torch_run.py" "$here/check.sh" "$here/train.sh" "$here/train.rows" "$here/pytorch.py" "$here/torch_ways.py" "$here/forward.sh" "$here/forward.c" "$out"
+for it in executor/torch/ferry_torch tests/torch; do
+  mkdir -p "$out/torch/$it" && cp "$here/../../$it"/*.py "$out/torch/$it"
+done
+mkdir -p "$out/share/ferry" && cp -r "$here/../../data/devices" "$out/share/ferry" # ferry looks there
+mkdir -p "$out/torch/tests/gpu" && cp "$here"/torch.sh "$here"/torch_*.py "$out/torch/tests/gpu"
 # Of the C library itself, the machine's own must serve.
 # shellcheck disable=SC2086
 ldd $programs | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' |

@@ -4,7 +4,7 @@
 # tests/torch on the CPU's torch, then each network at 90, 80, 70 and 60 % of its own peak: our plan, a
 # greedy one followed by the same executor, save_on_cpu, checkpointing, half a batch. Every row has the
 # memory that was enforced and what was seen. FERRY names the program, FERRY_PYTHON a Python with
-# torch. Ends with 77 where there is no GPU.
+# torch; TORCH_NETS and TORCH_SHARES name fewer of them, TORCH_CLAIMS fewer claims or "none". Ends with 77 where there is no GPU.
 set -u -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=${1:-data/gpu}
@@ -17,8 +17,10 @@ export FERRY=${FERRY:-$(command -v ferry)} PYTHONDONTWRITEBYTECODE=1
 [ -x "$FERRY" ] || { echo "FERRY does not name the program"; exit 77; }
 mkdir -p "$results"
 status=0
-"$python" "$here/../torch/run.py" follow_claims again_claims trap_claims guard_claims early_claims spill_claims fit_claims tool_claims later_claims outside_claims | tee "$results/torch-claims.txt" || status=1
-for net in resnet50 gpt-4k gpt-32k unet; do
-  "$python" "$here/torch_rows.py" "$net" "$results/torch-$net.json" || status=1
+claims=${TORCH_CLAIMS:-follow_claims again_claims trap_claims guard_claims early_claims spill_claims fit_claims tool_claims later_claims outside_claims}
+# shellcheck disable=SC2086
+[ "$claims" = none ] || "$python" "$here/../torch/run.py" $claims | tee "$results/torch-claims.txt" || status=1
+for net in ${TORCH_NETS:-resnet50 gpt-4k gpt-32k unet}; do
+  "$python" "$here/torch_rows.py" "$net" "$results/torch-$net.json" --shares "${TORCH_SHARES:-90,80,70,60}" || status=1
 done
 exit $status

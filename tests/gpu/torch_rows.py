@@ -170,7 +170,7 @@ def peak_of(folder, free):
                                  "--json"))["needs"]["bytes"]
 
 
-def table(net, tiny=False, shares=SHARES, seconds=60):
+def table(net, tiny=False, shares=SHARES, seconds=15):
     place, folder = Place(tiny), tempfile.mkdtemp(prefix="ferry-")
     with open(os.path.join(folder, "card.json"), "w") as file:
         json.dump(this_card(place.device), file)
@@ -194,7 +194,7 @@ def main():
     options.add_argument("result")
     options.add_argument("--tiny", action="store_true")
     options.add_argument("--shares", type=lambda text: [int(share) for share in text.split(",")], default=SHARES)
-    options.add_argument("--seconds", type=int, default=60)
+    options.add_argument("--seconds", type=int, default=15)
     asked = options.parse_args()
     made = table(asked.net, asked.tiny, asked.shares, asked.seconds)
     with open(asked.result, "w") as file:
