@@ -31,6 +31,9 @@ void run_summary (const call *c, const shim_block *b) {
   if (s->clean_bytes > 0)
     call_note (c, "%s more left without a copy, because the host had the same bytes",
                units_bytes (a, s->clean_bytes));
+  if (s->crossing_bytes > 0)
+    call_note (c, "%s are kept from each step to the next; they go to the host meanwhile",
+               units_bytes (a, s->crossing_bytes));
   if (s->entries == 0)
     call_note (c, "no plan was followed: all steps ran on demand");
   else if (s->planned_timed > 0)
@@ -59,6 +62,7 @@ bool run_report (call *c, const shim_block *b, int status, int64_t shared_high_b
   json_open_object (&w);
   json_add_int (&w, "budget_bytes", b->config.budget_bytes);
   json_add_int (&w, "clean_bytes", s->clean_bytes);
+  json_add_int (&w, "crossing_bytes", s->crossing_bytes);
   json_add_int (&w, "device_high_bytes", s->device_high_bytes);
   json_add_int (&w, "driver_high_bytes", s->driver_high_bytes);
   json_add_bool (&w, "ended", b->ended);

@@ -15,6 +15,7 @@ void step_free (step *s) {
   free (s->beats);
   free (s->refs);
   free (s->tensors);
+  free (s->pairs);
   free (s->words);
   free (s->aways);
   free (s->actions);
@@ -48,8 +49,9 @@ static bool take_tensors (step *s, const beats *b, int64_t first, int64_t end) {
     return false;
   for (int64_t k = from; k < b->n_lives; k++) {
     const life *l = beats_life (b, k);
-    bool lasts = life_at (l, first);
-    if (lasts || (l->born >= first && l->born < end))
+    bool there = life_at (l, first),
+         lasts = there && life_crossing (l, first, end) == CROSSING_NONE;
+    if (there || (l->born >= first && l->born < end))
       s->tensors[s->n_tensors++] =
           (step_tensor){ .number = l->number, .bytes = l->bytes, .lasts = lasts, .slot = -1 };
     s->n_lasting += lasts;
@@ -57,9 +59,23 @@ static bool take_tensors (step *s, const beats *b, int64_t first, int64_t end) {
   return true;
 }
 
+static bool take_pairs (step *s, const beats *b, int64_t first, int64_t end) {
+  s->pairs = calloc ((size_t)s->n_tensors + 1, sizeof *s->pairs);
+  for (int32_t k = 0; s->pairs != NULL && k < s->n_tensors; k++) {
+    const life *l = beats_life (b, s->tensors[k].number);
+    if (life_crossing (l, first, end) != CROSSING_NEW)
+      continue;
+    const life *old = beats_replaced (b, l, end - first);
+    int32_t was = old != NULL ? tensor_of (s, old->number) : -1;
+    if (was >= 0)
+      s->pairs[s->n_pairs++] = (step_pair){ was, k, first - old->born };
+  }
+  return s->pairs != NULL;
+}
+
 step *step_take (const beats *b, int64_t first, int64_t end) {
   step *s = calloc (1, sizeof *s);
-  if (s == NULL || !take_tensors (s, b, first, end)) {
+  if (s == NULL || !take_tensors (s, b, first, end) || !take_pairs (s, b, first, end)) {
     step_free (s);
     return NULL;
   }

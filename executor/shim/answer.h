@@ -17,7 +17,8 @@ typedef struct step_tensor {
   int64_t number; /* of its allocation, when the step was recorded */
   int64_t bytes;
   bool lasts;
-  int32_t slot; /* its address space in the arena; -1: none yet */
+  bool borrowed; /* its slot is another plan's */
+  int32_t slot;  /* its address space in the arena; -1: none yet */
   int32_t pages;
   const int64_t *homes; /* a granule a page; NULL: it has none */
 } step_tensor;
@@ -28,12 +29,21 @@ typedef struct step_span {
   int32_t tensor, first, count;
 } step_span;
 
+/* A tensor that the step frees, made so many beats before it began, and the one that replaces it.
+ */
+typedef struct step_pair {
+  int32_t old, heir;
+  int64_t age;
+} step_pair;
+
 /* A recorded step, and its plan once there is one. */
 typedef struct step {
   step_beat *beats;
   int32_t n_beats, n_tensors, n_lasting, n_aways, n_actions;
   int32_t *refs;
   step_tensor *tensors;
+  step_pair *pairs;
+  int32_t n_pairs;
   int64_t *words; /* of the answer */
   int64_t predicted_ns;
   int32_t granules;

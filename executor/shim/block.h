@@ -71,7 +71,8 @@ typedef struct shim_seen {
   int64_t planned_ns, planned_timed; /* the sum of so many planned steps */
   int64_t predicted_ns;              /* the prediction of the same */
   int64_t period_ops;
-  int64_t floor_bytes;         /* the most that one op needed at once */
+  int64_t crossing_bytes; /* of the plan that came last: each step frees them of the one before */
+  int64_t floor_bytes;    /* the most that one op needed at once */
   int64_t resizes, room_waits; /* of a program that shares a card */
 } shim_seen;
 
@@ -125,7 +126,8 @@ enum shim_record {
   RECORD_PIN,      /* number of an allocation that must stay */
   RECORD_ORDER,    /* of a step's beats, from its first: one, what it waits for (less than 0: of the
                       step before), 1 if the host waits too, 2: for the shim's copies as well */
-  RECORD_LINK      /* of a step's beats: a copy of the program's, its bytes, less than 0: out */
+  RECORD_LINK,     /* of a step's beats: a copy of the program's, its bytes, less than 0: out */
+  RECORD_CROSSING  /* numbers: an allocation that the step frees, and the one that replaces it */
 };
 
 /* The answer, words as well: magic, predicted ns, granules, and how many rows of each sort follow.

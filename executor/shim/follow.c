@@ -55,10 +55,10 @@ void follow_finish (shim *s) {
     return;
   f->on = s->placed = false;
   if (f->wraps && s->block->seen.entries == 0)
-    shim_say (
-        s,
-        "the step repeats, but at every moment of it some tensor is alive that the next "
-        "step replaces, so it stayed on demand; free it before the next is made (in Python: del)");
+    shim_say (s,
+              "the step repeats, but at every moment of it some tensor is alive that neither lasts "
+              "nor is "
+              "replaced in the next step, so it stayed on demand; free it sooner (in Python: del)");
 }
 
 /* ---- a plan is asked for, and comes ---- */
@@ -86,6 +86,9 @@ static void take_answer (shim *s) {
   if (!plans_add (s, &f->plans, p))
     return;
   s->block->seen.plans++;
+  s->block->seen.crossing_bytes = 0;
+  for (int32_t i = 0; i < p->n_pairs; i++)
+    s->block->seen.crossing_bytes += p->tensors[p->pairs[i].old].bytes;
   f->strict_left = s->block->config.strict_steps;
   s->block->seen.period_ops = p->n_beats;
 }
@@ -113,7 +116,7 @@ static bool is_due (const shim *s, const repeat *r) {
 static void look_for_step (shim *s) {
   follow *f = s->follow;
   const beats *b = record_beats (s);
-  beats_answer a = BEATS_NO;
+  beats_answer a = BEATS_NO, of_far = BEATS_NO;
   int64_t first, end;
   bool near = is_due (s, &b->near), far = f->plans.n == 0 && is_due (s, &b->far);
   if (!near && !far)
@@ -124,8 +127,12 @@ static void look_for_step (shim *s) {
     f->wraps = a == BEATS_WRAP && b->near.run > 3 * b->near.period && b->near.period > 16;
   }
   if (far && a != BEATS_CUT)
-    a = beats_step_of (b, &b->far, &first, &end);
-  if (a != BEATS_CUT || !record_step (s, first, end, s->block->step_wanted + 1))
+    of_far = beats_step_of (b, &b->far, &first, &end);
+  bool cut = a == BEATS_CUT || of_far == BEATS_CUT ||
+             (a == BEATS_WRAP && beats_crossing_step (b, &b->near, &first, &end)) ||
+             (of_far == BEATS_WRAP && beats_crossing_step (b, &b->far, &first, &end));
+  f->wraps = f->wraps && !cut;
+  if (!cut || !record_step (s, first, end, s->block->step_wanted + 1))
     return;
   f->asked = step_take (b, first, end);
   if (f->asked == NULL)
@@ -281,7 +288,8 @@ static void end_step (shim *s) {
   last_step_ended (s, f->plan->n_beats);
   f->plan->good_beat = record_beats (s)->n;
   seen->strict_steps += s->strict;
-  if (!s->strict && f->in_a_row >= 1)
+  /* heirs take turns between two places, so that the second step maps as well */
+  if (!s->strict && f->in_a_row >= (f->plan->n_pairs > 0 ? 2 : 1))
     seen->planned_map_calls += seen->map_calls - f->maps_before;
   f->in_a_row++;
   f->at = 0;
@@ -306,7 +314,20 @@ static bool may_begin (shim *s) {
     leave (s, "other tensors are alive where the step begins", NULL);
     return false;
   }
+  plan_inherit (s, f->plan);
   begin_step (s);
+  return true;
+}
+
+/* What the step before has made comes to the granules that this one keeps for it. */
+static bool settle_olds (shim *s, const op *o) {
+  const step *p = s->follow->plan;
+  for (int32_t i = 0; i < p->n_pairs; i++) {
+    const step_tensor *x = &p->tensors[p->pairs[i].old];
+    for (int32_t k = 0; k < o->n_refs; k++)
+      if (o->refs[k] == x->slot && !s->tensors[x->slot].escaped && !plan_settle (s, p, x, false))
+        return false;
+  }
   return true;
 }
 
@@ -371,6 +392,8 @@ void follow_before (shim *s, op *o) {
     leave (s, "a copy could not be made", o);
   if (f->on && !is_expected (s, o))
     leave (s, "it is another op, or uses other tensors", o);
+  if (f->on && !settle_olds (s, o))
+    leave (s, "a result of the step before has no place", o);
   if (f->on && f->at == 0 && f->plan->beats[0].bytes < 0)
     mark_begin (s, o);
   else if (f->on && f->at > 0 && f->plan->beats[f->at - 1].bytes >= 0) {

@@ -70,8 +70,7 @@ bool beats_same (const beats *b, int64_t i, int64_t j) {
   return true;
 }
 
-/* Is the whole of beat `i` still there? */
-static bool is_kept (const beats *b, int64_t i) {
+bool beats_kept (const beats *b, int64_t i) {
   return i >= 0 && b->n - i < b->capacity &&
          b->n_refs - beats_at (b, i)->first_ref < b->refs_capacity;
 }
@@ -95,7 +94,7 @@ static uint64_t context_of (const beats *b, int64_t i) {
 
 static bool goes_on (const beats *b, repeat *r) {
   int64_t i = b->n - 1;
-  bool same = r->period > 0 && is_kept (b, i - r->period) && beats_same (b, i, i - r->period);
+  bool same = r->period > 0 && beats_kept (b, i - r->period) && beats_same (b, i, i - r->period);
   r->run = same ? r->run + 1 : 0;
   r->period = same ? r->period : 0;
   return same;
@@ -108,7 +107,7 @@ static void look_back (const beats *b, int64_t before, repeat *r) {
   if (before < 0 || 2 * (i - before) >= b->capacity)
     return;
   r->period = i - before;
-  while (r->run < r->period && is_kept (b, i - r->run - r->period) &&
+  while (r->run < r->period && beats_kept (b, i - r->run - r->period) &&
          beats_same (b, i - r->run, i - r->run - r->period))
     r->run++;
   if (r->run == 0)

@@ -24,11 +24,16 @@ static inline bool beat_is_loose (uint64_t token) {
   return (token & 1) != 0;
 }
 
+/* Across the border of a step: the old one is there where it begins and freed in it, the new one is
+   made in its place and there where it ends. */
+typedef enum crossing { CROSSING_NONE, CROSSING_OLD, CROSSING_NEW } crossing;
+
 /* An allocation's life, in beats. */
 typedef struct life {
   int64_t number, bytes;
   int64_t born, freed; /* freed: so many beats had been; -1: not yet */
   bool pinned;
+  uint8_t crossing; /* as a record of one step tells it */
 } life;
 
 /* The last `run` beats are those of `period` before; 0: none. */
@@ -73,6 +78,8 @@ static inline int64_t beats_ref (const beats *b, const beat *e, int32_t i) {
 /* NULL: too long ago. */
 life *beats_life (const beats *b, int64_t number);
 
+bool beats_kept (const beats *b, int64_t i); /* the whole of it is still there */
+
 void beats_allocate (beats *b, int64_t bytes); /* numbers count from 0 */
 void beats_release (beats *b, int64_t number);
 /* `e` without its first_ref; the refs are copied. */
@@ -89,6 +96,13 @@ typedef enum beats_answer {
 /* The last whole step, cut where all live tensors outlast it. */
 beats_answer beats_step (const beats *b, int64_t *first, int64_t *end);
 beats_answer beats_step_of (const beats *b, const repeat *r, int64_t *first, int64_t *end);
+/* Where there is no such cut: the cheapest at which some tensors cross, each of them replaced a
+   step later by one like it. A byte that crosses goes to the host, and comes back where it is used
+   again. false: there is none, or it is too early to say. */
+bool beats_crossing_step (const beats *b, const repeat *r, int64_t *first, int64_t *end);
+crossing life_crossing (const life *l, int64_t first, int64_t end);
+/* The one that was made a period before in the same way; NULL: none. */
+const life *beats_replaced (const beats *b, const life *l, int64_t period);
 /* Back to the end of the longest stretch that repeated itself, for who has the whole record. */
 void beats_rewind (beats *b);
 /* Is an allocation there at the moment before beat `i`? */

@@ -4,7 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "executor/shim/record.h"
+
 /* ---- a plan comes and goes ---- */
+
+static void give_back (shim *s, int32_t t) {
+  s->tensors[t].reserved = false;
+  s->tensors[t].planned = NONE;
+  if (!s->tensors[t].live)
+    s->free_tensors[s->n_free++] = t;
+}
 
 /* Its address space is anybody's again. */
 void plans_drop (shim *s, plans *all, const step *p) {
@@ -14,13 +23,9 @@ void plans_drop (shim *s, plans *all, const step *p) {
   step *gone = all->kept[i];
   memmove (all->kept + i, all->kept + i + 1, (size_t)(--all->n - i) * sizeof *all->kept);
   for (int32_t k = 0; k < gone->n_tensors; k++) {
-    int32_t t = gone->tensors[k].slot;
-    if (t < 0 || gone->tensors[k].lasts)
-      continue;
-    s->tensors[t].reserved = false;
-    s->tensors[t].planned = NONE;
-    if (!s->tensors[t].live)
-      s->free_tensors[s->n_free++] = t;
+    const step_tensor *x = &gone->tensors[k];
+    if (x->slot >= 0 && !x->lasts && !x->borrowed)
+      give_back (s, x->slot);
   }
   step_free (gone);
 }
@@ -131,15 +136,51 @@ step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes
   return best;
 }
 
+/* What the step before has made for this one to free, by its age and its size; NONE: it is not
+   there. */
+static int32_t left_over (const shim *s, const step *p, const step_pair *c) {
+  const beats *b = record_beats (s);
+  int64_t i = b->n - c->age;
+  if (i < 0 || c->age >= b->capacity || beats_at (b, i)->op >= 0)
+    return NONE;
+  int64_t number = beats_at (b, i)->allocation;
+  int32_t t = p->tensors[c->heir].slot;
+  if (t < 0 || !s->tensors[t].live || s->tensors[t].number != number)
+    t = tensor_numbered (s, number);
+  return t != NONE && s->tensors[t].bytes == p->tensors[c->old].bytes ? t : NONE;
+}
+
 bool plan_all_last (const shim *s, const step *p) {
-  if (s->live_tensors != p->n_lasting)
+  if (s->live_tensors != p->n_lasting + p->n_pairs)
     return false;
+  for (int32_t i = 0; i < p->n_pairs; i++)
+    if (left_over (s, p, &p->pairs[i]) == NONE)
+      return false;
   for (int32_t k = 0; k < p->n_tensors; k++) {
     const step_tensor *x = &p->tensors[k];
     if (x->lasts && (!s->tensors[x->slot].live || s->tensors[x->slot].number != x->number))
       return false;
   }
   return true;
+}
+
+/* The heir of the step before is the old one of this, and takes its address space along: the next
+   heir gets that of the one before it, so that two take turns. */
+void plan_inherit (shim *s, step *p) {
+  for (int32_t i = 0; i < p->n_pairs; i++) {
+    step_tensor *old = &p->tensors[p->pairs[i].old], *heir = &p->tensors[p->pairs[i].heir];
+    int32_t t = left_over (s, p, &p->pairs[i]), was = old->borrowed ? NONE : old->slot;
+    s->tensors[t].planned = p->pairs[i].old;
+    if (old->slot == t)
+      continue;
+    old->slot = t;
+    old->borrowed = heir->slot != t && s->tensors[t].reserved;
+    if (heir->slot == t)
+      heir->slot = was;
+    else if (was != NONE)
+      give_back (s, was);
+    s->tensors[t].reserved = true;
+  }
 }
 
 /* ---- places ---- */
@@ -158,7 +199,21 @@ static void set_home (shim *s, const step_tensor *p, const int32_t *chunk_of) {
     s->pages[t->first_page + i].chunk = chunk_of[p->homes[i]];
 }
 
+/* Between two steps it is on the host. */
+static bool olds_leave (shim *s, const step *p) {
+  for (int32_t i = 0; i < p->n_pairs; i++) {
+    int32_t t = p->tensors[p->pairs[i].old].slot;
+    const tensor *x = &s->tensors[t];
+    if (!x->escaped && !pages_out (s, t, x->first_page, x->first_page + x->n_pages))
+      return false;
+  }
+  return true;
+}
+
 bool plan_arrange (shim *s, step *p) {
+  plan_inherit (s, p);
+  if (!olds_leave (s, p))
+    return false;
   for (int32_t k = 0; k < p->n_tensors; k++)
     if (p->tensors[k].slot >= 0)
       s->tensors[p->tensors[k].slot].planned = k;

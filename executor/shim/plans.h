@@ -23,8 +23,11 @@ void plans_drop (shim *s, plans *all, const step *p);
 step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes);
 /* A kept one has so many beats. */
 bool plans_have (const plans *all, int64_t beats);
-/* Exactly the tensors that outlast the step are there. */
+/* Exactly the tensors that outlast the step are there, and those that it frees of the one before.
+ */
 bool plan_all_last (const shim *s, const step *p);
+/* Those are known by their place in the plan, where that holds. */
+void plan_inherit (shim *s, step *p);
 /* Everything goes where the plan has it between two steps, and is known by its place in it. */
 bool plan_arrange (shim *s, step *p);
 /* A tensor that the step has just made goes to its place. */

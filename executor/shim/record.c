@@ -341,6 +341,20 @@ static void put_order (const shim *s, record *r, int64_t first, int64_t end) {
   }
 }
 
+/* What the step frees of the one before, and what it leaves in its place. */
+static void put_crossings (record *r, int64_t first, int64_t end) {
+  const beats *b = &r->beats;
+  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
+  for (int64_t n = from; n < b->n_lives; n++) {
+    const life *l = beats_life (b, n);
+    const life *old = life_crossing (l, first, end) == CROSSING_NEW
+                          ? beats_replaced (b, l, end - first)
+                          : NULL;
+    if (old != NULL)
+      put (r, RECORD_CROSSING, (int64_t[]){ old->number, n }, 2);
+  }
+}
+
 /* Lives that were there when it began, then beats, with frees between those where they were. */
 static bool put_step (const shim *s, record *r, int64_t first, int64_t end) {
   const beats *b = &r->beats;
@@ -353,7 +367,8 @@ static bool put_step (const shim *s, record *r, int64_t first, int64_t end) {
     const life *l = beats_life (b, n);
     if (life_at (l, first))
       put_allocation (r, l);
-    if (l->born >= first && l->freed > first && l->freed <= end)
+    bool frees = l->born >= first || life_crossing (l, first, end) == CROSSING_OLD;
+    if (frees && l->freed > first && l->freed <= end)
       freed[n_freed++] = l;
   }
   qsort (freed, (size_t)n_freed, sizeof *freed, by_end);
@@ -370,6 +385,7 @@ static bool put_step (const shim *s, record *r, int64_t first, int64_t end) {
       put (r, RECORD_FREE, &freed[k]->number, 1);
   }
   free (freed);
+  put_crossings (r, first, end);
   put_order (s, r, first, end);
   return true;
 }

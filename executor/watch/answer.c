@@ -104,6 +104,14 @@ static bool put_homes (writer *w, int64_t *granules) {
 
 /* ---- moves ---- */
 
+/* Its beat; -1: no op uses it. */
+static int64_t last_use (const writer *w, int32_t x) {
+  for (int32_t k = w->trace->n_ops - 1; k >= 0; k--)
+    if (op_touches (&w->trace->ops[k], x))
+      return w->map->beat[k];
+  return -1;
+}
+
 /* A part of a unit as ranges of its members' pages; `head` words come before each. */
 static bool put_part (writer *w, const move *m, const int64_t *head, int64_t n_head) {
   const unit_info *u = &w->units.at[m->unit];
@@ -129,6 +137,17 @@ static bool put_aways (writer *w) {
     if (w->plan->moves[i].in_before <= w->plan->moves[i].out_after &&
         !put_part (w, &w->plan->moves[i], NULL, 0))
       return false;
+  return true;
+}
+
+/* Results that the next step frees go to the host behind the op that uses them last. */
+static bool put_leaving (writer *w, int64_t beat) {
+  for (int32_t x = 0; x < w->trace->n_tensors; x++)
+    if (w->map->leaves[x] && last_use (w, x) == beat) {
+      if (!put (w, (int64_t[]){ beat, 0, w->map->number[x], 0, pages_of (w, x) }, 5))
+        return false;
+      w->rows++;
+    }
   return true;
 }
 
@@ -161,7 +180,9 @@ static bool put_actions (writer *w, const program *g, arena *a) {
     }
   }
   int64_t last = w->map->end - w->map->first;
-  for (int64_t b = -1; b < last; b++)
+  for (int64_t b = -1; b < last; b++) {
+    if (b >= 0 && !put_leaving (w, b))
+      return false;
     for (int pass = 0; pass < 2; pass++) /* moves of the next step come last */
       for (int32_t i = 0; i < g->n_items; i++) {
         const program_item *it = &g->items[i];
@@ -170,6 +191,7 @@ static bool put_actions (writer *w, const program *g, arena *a) {
         if (!put_part (w, &w->plan->moves[it->index], (int64_t[]){ b, it->queue == QUEUE_INS }, 2))
           return false;
       }
+  }
   return true;
 }
 

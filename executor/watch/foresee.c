@@ -261,8 +261,24 @@ static bool add_op (foreseer *f, int64_t step, int64_t b, int64_t order) {
   return host_waits (f, step, b, true, order);
 }
 
+/* What the step before has made lies on the host. */
+static void inherit (foreseer *f) {
+  for (int64_t i = 0; i < f->steps->n_crossings; i++) {
+    int32_t old = thing_of (f, f->steps->crossings[i].old);
+    int32_t heir = thing_of (f, f->steps->crossings[i].heir);
+    if (old < 0 || heir < 0)
+      continue;
+    thing *x = &f->things[old];
+    make (x);
+    x->out = f->things[heir].out;
+    for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
+      x->state[p] = AWAY;
+  }
+}
+
 static bool run_step (foreseer *f, int64_t step) {
   int64_t action = 0, freed = 0, order = 0;
+  inherit (f);
   for (int64_t b = 0; b < f->n_beats; b++) {
     const beat *e = beats_at (&f->steps->beats, f->map->first + b);
     int32_t made = e->op < 0 ? thing_of (f, e->allocation) : -1;
@@ -320,7 +336,8 @@ static bool place_things (foreseer *f, int64_t granules, arena *a) {
     x->state = NEW (a, x->pages + 1, uint8_t, f->err);
     if (x->state == NULL)
       return false;
-    bool lasts = beats_life (&f->steps->beats, f->homes[at])->born < f->map->first;
+    const life *l = beats_life (&f->steps->beats, f->homes[at]);
+    bool lasts = l->born < f->map->first && l->crossing == CROSSING_NONE;
     for (int64_t p = 0; p < x->pages; p++) {
       x->state[p] = HERE;
       if (lasts)
@@ -359,7 +376,7 @@ static bool find_tables (foreseer *f, arena *a) {
     return false;
   for (int32_t x = 0; x < f->n_things; x++) {
     const life *l = beats_life (&f->steps->beats, f->map->number[x]);
-    if (l->born >= f->map->first && l->freed >= 0)
+    if ((l->born >= f->map->first || l->crossing == CROSSING_OLD) && l->freed >= 0)
       f->freed[f->n_freed++] = l;
   }
   qsort (f->freed, (size_t)f->n_freed, sizeof *f->freed, by_end);

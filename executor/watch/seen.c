@@ -49,9 +49,21 @@ static int64_t told_bytes (const maker *m, int64_t bytes) {
   return to > 0 ? (bytes + to - 1) / to * to : bytes;
 }
 
+/* One that the step before has made is called by what replaces it. */
+static const life *named_by (const maker *m, const life *l) {
+  const steps *s = m->steps;
+  for (int64_t i = 0; l->crossing == CROSSING_OLD && i < s->n_crossings; i++)
+    if (s->crossings[i].old == l->number)
+      return beats_life (&s->beats, s->crossings[i].heir);
+  return l;
+}
+
 static bool add_tensor (maker *m, const life *l, bool lasts, error *err) {
-  const char *name = arena_format (m->arena, err, lasts ? "lasting.%lld" : "step.%lld",
-                                   (long long)(lasts ? l->number : l->born - m->map->first));
+  const char *form = lasts                         ? "lasting.%lld"
+                     : l->crossing == CROSSING_OLD ? "before.%lld"
+                                                   : "step.%lld";
+  int64_t at = lasts ? l->number : named_by (m, l)->born - m->map->first;
+  const char *name = arena_format (m->arena, err, form, (long long)at);
   if (name == NULL)
     return false;
   int32_t x = build_tensor (m->build, name, told_bytes (m, l->bytes),
@@ -62,7 +74,25 @@ static bool add_tensor (maker *m, const life *l, bool lasts, error *err) {
   t->pinned = l->pinned;
   m->tensor_of[l->number - m->lives_from] = x;
   m->map->number[x] = l->number;
+  m->map->leaves[x] = l->crossing == CROSSING_NEW;
   return true;
+}
+
+static bool is_used (const maker *m, int64_t number) {
+  const beats *b = &m->steps->beats;
+  for (int64_t i = m->map->first; i < m->map->end; i++)
+    for (int32_t k = 0; k < beats_at (b, i)->n_refs; k++)
+      if (beats_ref (b, beats_at (b, i), k) == number)
+        return true;
+  return false;
+}
+
+/* What the step before has made is on the host, and needs no room where no op uses it. */
+static bool is_in_step (const maker *m, const life *l) {
+  if (l->crossing == CROSSING_OLD)
+    return is_used (m, l->number);
+  bool there = life_at (l, m->map->first) && l->born >= 0;
+  return there || (l->born >= m->map->first && l->born < m->map->end);
 }
 
 static bool add_tensors (maker *m, error *err) {
@@ -70,14 +100,14 @@ static bool add_tensors (maker *m, error *err) {
   int64_t n = b->n_lives - m->lives_from;
   m->tensor_of = NEW (m->arena, n + 1, int32_t, err);
   m->map->number = NEW (m->arena, n + 1, int64_t, err);
-  if (m->tensor_of == NULL || m->map->number == NULL)
+  m->map->leaves = NEW (m->arena, n + 1, bool, err);
+  if (m->tensor_of == NULL || m->map->number == NULL || m->map->leaves == NULL)
     return false;
   for (int64_t k = 0; k < n; k++) {
     const life *l = beats_life (b, m->lives_from + k);
-    bool lasts = life_at (l, m->map->first) && l->born >= 0;
+    bool lasts = l->born < m->map->first && l->crossing != CROSSING_OLD;
     m->tensor_of[k] = -1;
-    if ((lasts || (l->born >= m->map->first && l->born < m->map->end)) &&
-        !add_tensor (m, l, lasts, err))
+    if (is_in_step (m, l) && !add_tensor (m, l, lasts, err))
       return false;
   }
   return true;
@@ -157,13 +187,14 @@ static bool add_ops (maker *m, error *err) {
   return true;
 }
 
-/* A tensor takes its memory until it is freed, which may be after its last use. */
+/* A tensor takes its memory until it is freed, which may be after its last use; one that leaves
+   takes it no longer than that. */
 static void add_ends (maker *m, trace *t) {
   const beats *b = &m->steps->beats;
   for (int32_t x = 0; x < t->n_tensors; x++) {
     const life *l = beats_life (b, m->map->number[x]);
     int32_t last = NO_OP, before_free = NO_OP;
-    if (t->tensors[x].persistent)
+    if (t->tensors[x].persistent || m->map->leaves[x])
       continue;
     for (int32_t k = 0; k < t->n_ops; k++) {
       if (op_touches (&t->ops[k], x))

@@ -8,7 +8,7 @@
 enum { MOST_LIVES = 1 << 28 };
 
 typedef struct counts {
-  int64_t beats, refs, lives, last_op, first_op, orders, links;
+  int64_t beats, refs, lives, last_op, first_op, orders, links, crossings;
   int32_t names;
 } counts;
 
@@ -44,6 +44,8 @@ static bool is_sane (const reader *r) {
     return r->count == 3 && r->words[0] >= 0 && r->words[1] <= r->words[0];
   case RECORD_LINK:
     return r->count == 2 && r->words[0] >= 0;
+  case RECORD_CROSSING:
+    return r->count == 2 && r->words[0] >= 0 && r->words[1] > r->words[0];
   default:
     return r->count >= 1;
   }
@@ -58,6 +60,7 @@ static bool count_all (reader r, counts *c, error *err) {
       c->names = (int32_t)r.words[0] + 1;
     c->orders += r.kind == RECORD_ORDER;
     c->links += r.kind == RECORD_LINK;
+    c->crossings += r.kind == RECORD_CROSSING;
     c->beats += r.kind == RECORD_ALLOC || r.kind == RECORD_OP;
     if (r.kind == RECORD_ALLOC && r.words[0] >= c->lives)
       c->lives = r.words[0] + 1;
@@ -101,6 +104,16 @@ static void add_allocation (steps *s, int64_t number, int64_t bytes) {
   beats_allocate (&s->beats, bytes);
 }
 
+static bool add_crossing (steps *s, const steps_crossing *c) {
+  life *old = beats_life (&s->beats, c->old), *heir = beats_life (&s->beats, c->heir);
+  if (old == NULL || heir == NULL || old->freed < 0)
+    return false;
+  old->crossing = CROSSING_OLD;
+  heir->crossing = CROSSING_NEW;
+  s->crossings[s->n_crossings++] = *c;
+  return true;
+}
+
 static bool fill (steps *s, reader r, arena *a, error *err) {
   while (next (&r)) {
     bool good = true;
@@ -123,6 +136,8 @@ static bool fill (steps *s, reader r, arena *a, error *err) {
           (steps_order){ r.words[0], r.words[1], r.words[2] != 0, r.words[2] == 2 };
     else if (r.kind == RECORD_LINK)
       s->links[s->n_links++] = (steps_link){ r.words[0], r.words[1] };
+    else if (r.kind == RECORD_CROSSING)
+      good = add_crossing (s, &(steps_crossing){ r.words[0], r.words[1] });
     else if (r.kind == RECORD_CUT && r.count == 2) {
       s->cut = true;
       s->cut_beats = r.words[1] - r.words[0];
@@ -154,7 +169,9 @@ bool steps_read (const char *path, arena *a, steps *out, error *err) {
     out->times = NEW (a, out->n_times, steps_time, err);
     out->orders = NEW (a, c.orders + 1, steps_order, err);
     out->links = NEW (a, c.links + 1, steps_link, err);
-    good = out->names != NULL && out->times != NULL && out->orders != NULL && out->links != NULL;
+    out->crossings = NEW (a, c.crossings + 1, steps_crossing, err);
+    good = out->names != NULL && out->times != NULL && out->orders != NULL && out->links != NULL &&
+           out->crossings != NULL;
   }
   for (int64_t i = 0; good && i < out->n_times; i++)
     out->times[i].ns = -1;

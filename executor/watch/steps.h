@@ -22,6 +22,10 @@ typedef struct steps_link {
   int64_t beat, bytes; /* less than 0: to the host */
 } steps_link;
 
+typedef struct steps_crossing { /* numbers of allocations */
+  int64_t old, heir;
+} steps_crossing;
+
 typedef struct steps {
   beats beats;
   steps_time *times; /* by the number of the op, from the first of the file */
@@ -33,7 +37,8 @@ typedef struct steps {
   int64_t cut_beats;
   steps_order *orders;
   steps_link *links;
-  int64_t n_orders, n_links;
+  steps_crossing *crossings;
+  int64_t n_orders, n_links, n_crossings;
 } steps;
 
 /* The record of a whole program, or of one step. All that it holds beside the arena goes with
@@ -52,6 +57,7 @@ typedef struct steps_options {
 typedef struct steps_map {
   int64_t first, end; /* the step's beats */
   int64_t *number;    /* of each tensor, its allocation; ascending */
+  bool *leaves;       /* of each tensor: it goes to the host behind its last use, and lives on */
   int32_t n_tensors;
   int64_t *beat; /* of each op, counted from `first` */
   int32_t found; /* so many equal steps were there */

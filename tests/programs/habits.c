@@ -17,6 +17,11 @@
    parts       a step of three parts, which begin alike and end alike
    wide        one tensor takes the room of six others
    waiting     the host waits for the device at each free
+   results     two results are kept until the next ones are made, as a loop in Python does
+   carried     a result is kept that the next step reads
+   gradients   what one step made is freed in the middle of the next, before it is made again
+   ages        a result is kept for two steps
+   unsteady    as results, with an op more, a result freed early or late now and then
    launches    a thousand launches a step that do next to nothing
    races       two streams fill the same bytes, and nothing says which comes first
    leaves      ends by _exit, with status 5
@@ -332,6 +337,71 @@ static void waiting (habits *h) {
   }
 }
 
+/* Results that outlive their step, and are freed once the next are made. */
+typedef enum keeping { UNTIL_MADE, READ_AGAIN, FREED_BEFORE, UNSTEADY } keeping;
+
+static void keep (habits *h, int count, int ages, keeping how) {
+  gpu *g = &h->g;
+  CUdeviceptr olds[2][2] = { { 0 } }, late = 0;
+  for (int i = 0; i < g->steps; i++) {
+    uint64_t what = how == UNSTEADY ? draw (h) % 16 : 16;
+    chain (h, 9, N, NULL);
+    for (int k = 0; k < count; k++) {
+      CUdeviceptr *old = &olds[i % ages][k], out, last = *old;
+      if (how == FREED_BEFORE && last != 0)
+        gpu_free (g, last, NULL);
+      out = gpu_alloc (g, N, NULL);
+      LAUNCH (g, "add", NULL, N, &out, &h->kept[k], &h->kept[k + 4]);
+      if (how == READ_AGAIN && last != 0)
+        LAUNCH (g, "add", NULL, N, &out, &out, &last);
+      if (what == 0 && k == 0 && late == 0)
+        late = last;
+      else if (how != FREED_BEFORE && last != 0)
+        gpu_free (g, last, NULL);
+      *old = out;
+      LAUNCH (g, "add", NULL, N, &h->kept[k], &h->kept[k], &out);
+    }
+    chain (h, 12, N, NULL);
+    for (int k = 0; k < count; k++)
+      LAUNCH (g, "add", NULL, N, &h->kept[0], &h->kept[0], &olds[i % ages][k]);
+    if (what == 1)
+      LAUNCH (g, "add", NULL, N, &h->kept[1], &h->kept[1], &olds[0][1]);
+    if (what == 2) {
+      gpu_free (g, olds[0][1], NULL);
+      olds[0][1] = 0;
+    }
+    if (what > 7 && late != 0) {
+      LAUNCH (g, "add", NULL, N, &h->kept[2], &h->kept[2], &late);
+      gpu_free (g, late, NULL);
+      late = 0;
+    }
+    say (h, i, NULL);
+  }
+  for (int k = 0; k < 4; k++)
+    if (olds[k / 2][k % 2] != 0)
+      gpu_say_digest (g, "result", olds[k / 2][k % 2], N);
+}
+
+static void results (habits *h) {
+  keep (h, 2, 1, UNTIL_MADE);
+}
+
+static void carried (habits *h) {
+  keep (h, 1, 1, READ_AGAIN);
+}
+
+static void gradients (habits *h) {
+  keep (h, 2, 1, FREED_BEFORE);
+}
+
+static void ages (habits *h) {
+  keep (h, 1, 2, UNTIL_MADE);
+}
+
+static void unsteady (habits *h) {
+  keep (h, 2, 1, UNSTEADY);
+}
+
 static void launches (habits *h) {
   for (int i = 0; i < h->g.steps; i++) {
     for (int k = 0; k < 1000; k++)
@@ -363,17 +433,32 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (habits *h);
-  } all[] = { { "streams", streams },       { "workspaces", workspaces },
-              { "churn", churn },           { "pointers", pointers },
-              { "unified", unified },       { "unaligned", unaligned },
-              { "weights", weights },       { "shapes", shapes },
-              { "accumulate", accumulate }, { "workers", workers },
-              { "hidden", hidden },         { "perturbed", perturbed },
-              { "phases", phases },         { "launches", launches },
-              { "races", races },           { "leaves", leaves },
-              { "aborts", aborts },         { "leaving", leaving },
-              { "parts", parts },           { "wide", wide },
-              { "waiting", waiting } };
+  } all[] = { { "streams", streams },
+              { "workspaces", workspaces },
+              { "churn", churn },
+              { "pointers", pointers },
+              { "unified", unified },
+              { "unaligned", unaligned },
+              { "weights", weights },
+              { "shapes", shapes },
+              { "accumulate", accumulate },
+              { "workers", workers },
+              { "hidden", hidden },
+              { "perturbed", perturbed },
+              { "phases", phases },
+              { "launches", launches },
+              { "races", races },
+              { "leaves", leaves },
+              { "aborts", aborts },
+              { "leaving", leaving },
+              { "parts", parts },
+              { "wide", wide },
+              { "waiting", waiting },
+              { "results", results },
+              { "carried", carried },
+              { "gradients", gradients },
+              { "ages", ages },
+              { "unsteady", unsteady } };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
