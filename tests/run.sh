@@ -51,7 +51,7 @@ real_clock() {
 habit() { # NAME
   plain "$1" "$programs/habits" "$kernels" 20 "$1" && same "$1" --wait --budget 1600KiB -- "$programs/habits" "$kernels" 20 "$1" &&
     same "$1" --wait --budget 1000KiB -- "$programs/habits" "$kernels" 20 "$1" || return 1
-  case $1 in churn | shapes) ;; *) foreseen "$1" ;; esac
+  case $1 in churn | shapes | carried) ;; *) foreseen "$1" ;; esac
 }
 parts() { # a step of parts that are nearly alike, and a program that frees all behind its last step
   plain parts "$programs/habits" "$kernels" 60 parts && same parts --wait --budget 1000KiB -- "$programs/habits" "$kernels" 60 parts &&
@@ -59,6 +59,21 @@ parts() { # a step of parts that are nearly alike, and a program that frees all 
 }
 weights() { # a tensor whose address is on the device keeps its place, and the rest is planned
   habit weights && [ "$(figure planned_steps weights)" -ge 10 ] && ! grep 'cannot be entered' weights.err
+}
+crossing() { # HABIT, BYTES: results that the step keeps until the next are made
+  habit "$1" && [ "$(figure planned_steps "$1")" -ge 13 ] && [ "$(figure entries "$1")" = 1 ] && [ "$(figure crossing_bytes "$1")" = "$2" ] ||
+    { echo "$(figure planned_steps "$1") planned steps, $(figure crossing_bytes "$1") bytes cross"; return 1; }
+}
+crossing_modes() { # strict and aliased, on two streams' worth of orders
+  local it options=("--strict always" "--strict sync" "--strict-steps 0 --paranoid 4" "--strict-steps 1 --emulated fuzz=200us,seed=1"
+    "--strict-steps 1 --emulated link=50MB/s,fuzz=200us,seed=2" "--emulated races=yes" "--emulated clock=real")
+  for it in "${options[@]}"; do
+    same "$1" --wait --budget 1000KiB $it -- "$programs/habits" "$kernels" 20 "$1" && [ "$(figure planned_steps "$1")" -ge 13 ] || { echo "$it"; return 1; }
+  done
+}
+kept_longer() { # for two steps: it stays on demand, and is told
+  plain ages "$programs/habits" "$kernels" 16 ages && same ages --wait --budget 1000KiB -- "$programs/habits" "$kernels" 16 ages &&
+    grep -q 'some tensor is alive that neither lasts nor is replaced in the next step' ages.err || { cat ages.err; return 1; }
 }
 every_third() { # the plan in the end is of three steps
   plain accumulate "$programs/habits" "$kernels" 36 accumulate &&
@@ -242,6 +257,13 @@ for it in streams churn pointers unified unaligned shapes accumulate workers wid
 done
 claim "a step is found among others like it, and at a program's end" parts
 claim "a step with addresses of what lasts is planned" weights
+claim "results that are kept until the next are made are planned" crossing results 262144
+claim "so are those that are freed before the next are made" crossing gradients 131072
+claim "so is one that the next step reads" crossing carried 131072
+for it in results carried; do
+  claim "every mode and order of \`$it\` says the same" crossing_modes $it
+done
+claim "a result that is kept for longer is told" kept_longer
 claim "a step that repeats every third time is planned as one" every_third
 claim "several plans are kept, each entered again when its step comes back" two_plans
 claim "an unseen use is named" named

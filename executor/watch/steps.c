@@ -106,7 +106,7 @@ static void add_allocation (steps *s, int64_t number, int64_t bytes) {
 
 static bool add_crossing (steps *s, const steps_crossing *c) {
   life *old = beats_life (&s->beats, c->old), *heir = beats_life (&s->beats, c->heir);
-  if (old == NULL || heir == NULL || old->freed < 0)
+  if (old == NULL || heir == NULL || old->born < 0 || old->freed < 0)
     return false;
   old->crossing = CROSSING_OLD;
   heir->crossing = CROSSING_NEW;
