@@ -64,7 +64,11 @@ crossing() { # HABIT, BYTES: results that the step keeps until the next are made
   habit "$1" && [ "$(figure planned_steps "$1")" -ge 13 ] && [ "$(figure entries "$1")" = 1 ] && [ "$(figure crossing_bytes "$1")" = "$2" ] ||
     { echo "$(figure planned_steps "$1") planned steps, $(figure crossing_bytes "$1") bytes cross"; return 1; }
 }
-crossing_modes() { # strict and aliased, on two streams' worth of orders
+staying() { # where little is read by the next step it stays on the device, without a mapping call
+  plain carried "$programs/habits" "$kernels" 20 carried && same carried --wait --budget 2600KiB -- "$programs/habits" "$kernels" 20 carried &&
+    [ "$(figure evictions carried)" -gt 0 ] && foreseen carried
+}
+crossing_modes() { # strict and aliased, and any order of events
   local it options=("--strict always" "--strict sync" "--strict-steps 0 --paranoid 4" "--strict-steps 1 --emulated fuzz=200us,seed=1"
     "--strict-steps 1 --emulated link=50MB/s,fuzz=200us,seed=2" "--emulated races=yes" "--emulated clock=real")
   for it in "${options[@]}"; do
@@ -260,6 +264,7 @@ claim "a step with addresses of what lasts is planned" weights
 claim "results that are kept until the next are made are planned" crossing results 262144
 claim "so are those that are freed before the next are made" crossing gradients 131072
 claim "so is one that the next step reads" crossing carried 131072
+claim "and it stays on the device where it is small" staying
 for it in results carried; do
   claim "every mode and order of \`$it\` says the same" crossing_modes $it
 done

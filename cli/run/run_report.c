@@ -32,7 +32,7 @@ void run_summary (const call *c, const shim_block *b) {
     call_note (c, "%s more left without a copy, because the host had the same bytes",
                units_bytes (a, s->clean_bytes));
   if (s->crossing_bytes > 0)
-    call_note (c, "%s are kept from each step to the next; they go to the host meanwhile",
+    call_note (c, "%s of a step's results are kept until the next are made",
                units_bytes (a, s->crossing_bytes));
   if (s->entries == 0)
     call_note (c, "no plan was followed: all steps ran on demand");

@@ -11,14 +11,25 @@
 #include "trace/check/check.h"
 #include "trace/summary.h"
 
-enum { PLAN_TICKS = 400000 };
+/* Of the room that the plan has, for what steps hand to each other. */
+enum { PLAN_TICKS = 400000, STAYING_PART = 8 };
+
+/* The host has room for what a step leaves to the next, and for what it has from the one before. */
+static int64_t crossing_bytes (const steps *s) {
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < s->n_crossings; i++)
+    bytes += 2 * beats_life (&s->beats, s->crossings[i].heir)->bytes;
+  return bytes;
+}
 
 /* The device's and the options' limits, as the planner's options. */
-static void allow (const run_planner *w, int64_t budget_bytes, solve_options *o) {
-  const shim_config *k = &w->run->block->config;
+static void allow (const run_planner *w, const steps *s, solve_options *o) {
+  const shim_block *b = w->run->block;
+  const shim_config *k = &b->config;
+  int64_t crossing = crossing_bytes (s);
   *o = (solve_options){ .device = w->device,
-                        .budget_bytes = budget_bytes,
-                        .host_bytes = k->host_bytes,
+                        .budget_bytes = b->step_granules * b->step_granule,
+                        .host_bytes = k->host_bytes > crossing ? k->host_bytes - crossing : 1,
                         .limit_ticks = PLAN_TICKS,
                         .seed = 1,
                         .same_places = true };
@@ -102,10 +113,11 @@ run_outcome run_step (run_planner *w, int number) {
     return RUN_NO_PLAN;
   steps_options told = { .name = c->operands[0],
                          .detail = "event pairs around each op, in a run under a budget",
-                         .round_bytes = b->step_granule };
+                         .round_bytes = b->step_granule,
+                         .most_staying_bytes = b->step_granules * b->step_granule / STAYING_PART };
   trace *t = steps_trace (&s, &told, c->arena, &map, &c->err);
   w->device->granule_bytes = b->step_granule;
-  allow (w, b->step_granules * b->step_granule, &o);
+  allow (w, &s, &o);
   const plan *p = NULL;
   if (t && given) {
     p = plan_load (given, NULL, c->arena, &c->err);

@@ -68,7 +68,7 @@ static bool take_pairs (step *s, const beats *b, int64_t first, int64_t end) {
     const life *old = beats_replaced (b, l, end - first);
     int32_t was = old != NULL ? tensor_of (s, old->number) : -1;
     if (was >= 0)
-      s->pairs[s->n_pairs++] = (step_pair){ was, k, first - old->born };
+      s->pairs[s->n_pairs++] = (step_pair){ was, k, first - old->born, false };
   }
   return s->pairs != NULL;
 }
@@ -147,6 +147,16 @@ static bool read_homes (step *s, const int64_t **at, const int64_t *end, int64_t
   return true;
 }
 
+/* A pair stays where its heir never leaves, and there is room for the old one. */
+static void find_staying (step *s) {
+  for (int32_t i = 0; i < s->n_pairs; i++) {
+    step_pair *c = &s->pairs[i];
+    c->stays = s->tensors[c->old].homes != NULL && s->tensors[c->heir].homes != NULL;
+    for (int32_t k = 0; k < s->n_actions; k++)
+      c->stays = c->stays && s->actions[k].tensor != c->heir;
+  }
+}
+
 bool step_answer (step *s, const char *path) {
   int64_t n = read_words (path, &s->words);
   const int64_t *w = s->words, *end = w + (n > 0 ? n : 0);
@@ -173,5 +183,6 @@ bool step_answer (step *s, const char *path) {
     a->beat = w[0];
     a->in = w[1] == 1;
   }
+  find_staying (s);
   return true;
 }

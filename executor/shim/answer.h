@@ -34,6 +34,7 @@ typedef struct step_span {
 typedef struct step_pair {
   int32_t old, heir;
   int64_t age;
+  bool stays; /* both have granules of their own for all of the step */
 } step_pair;
 
 /* A recorded step, and its plan once there is one. */

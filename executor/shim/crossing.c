@@ -5,7 +5,7 @@
 
 #include "executor/shim/period.h"
 
-enum { CUTS_TRIED = 16 };
+enum { CUTS_TRIED = 16, USED_AGAIN = 3 }; /* so many times the bytes more */
 
 crossing life_crossing (const life *l, int64_t first, int64_t end) {
   bool before = life_at (l, first), behind = life_at (l, end);
@@ -50,7 +50,8 @@ static void mark_costs (const beats *b, int64_t first, int64_t period, const int
     if (l->freed <= first)
       continue;
     add_cost (delta, l->bytes, born, l->freed - first, period);
-    add_cost (delta, l->bytes, born, (last < l->freed ? last : l->freed) - first, period);
+    add_cost (delta, USED_AGAIN * l->bytes, born, (last < l->freed ? last : l->freed) - first,
+              period);
   }
 }
 

@@ -25,15 +25,16 @@ static inline bool beat_is_loose (uint64_t token) {
 }
 
 /* Across the border of a step: the old one is there where it begins and freed in it, the new one is
-   made in its place and there where it ends. */
-typedef enum crossing { CROSSING_NONE, CROSSING_OLD, CROSSING_NEW } crossing;
+   made in its place and there where it ends. Both may have room of their own for all of the step.
+ */
+typedef enum crossing { CROSSING_NONE, CROSSING_OLD, CROSSING_NEW, CROSSING_STAYS } crossing;
 
 /* An allocation's life, in beats. */
 typedef struct life {
   int64_t number, bytes;
   int64_t born, freed; /* freed: so many beats had been; -1: not yet */
   bool pinned;
-  uint8_t crossing; /* as a record of one step tells it */
+  uint8_t crossing; /* in a record of one step */
 } life;
 
 /* The last `run` beats are those of `period` before; 0: none. */
@@ -96,9 +97,9 @@ typedef enum beats_answer {
 /* The last whole step, cut where all live tensors outlast it. */
 beats_answer beats_step (const beats *b, int64_t *first, int64_t *end);
 beats_answer beats_step_of (const beats *b, const repeat *r, int64_t *first, int64_t *end);
-/* Where there is no such cut: the cheapest at which some tensors cross, each of them replaced a
-   step later by one like it. A byte that crosses goes to the host, and comes back where it is used
-   again. false: there is none, or it is too early to say. */
+/* Where there is no such cut: the cheapest at which some tensors cross, each of them replaced a step
+   later by one like it. A byte that crosses has to go to the host; one that is used again behind the
+   cut costs more. false: there is none, or it is too early to say. */
 bool beats_crossing_step (const beats *b, const repeat *r, int64_t *first, int64_t *end);
 crossing life_crossing (const life *l, int64_t first, int64_t end);
 /* The one that was made a period before in the same way; NULL: none. */

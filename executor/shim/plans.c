@@ -165,7 +165,8 @@ bool plan_all_last (const shim *s, const step *p) {
 }
 
 /* The heir of the step before is the old one of this, and takes its address space along: the next
-   heir gets that of the one before it, so that two take turns. */
+   heir gets that of the one before it, so that two take turns, with their granules where they stay.
+ */
 void plan_inherit (shim *s, step *p) {
   for (int32_t i = 0; i < p->n_pairs; i++) {
     step_tensor *old = &p->tensors[p->pairs[i].old], *heir = &p->tensors[p->pairs[i].heir];
@@ -175,9 +176,12 @@ void plan_inherit (shim *s, step *p) {
       continue;
     old->slot = t;
     old->borrowed = heir->slot != t && s->tensors[t].reserved;
-    if (heir->slot == t)
+    if (heir->slot == t) {
       heir->slot = was;
-    else if (was != NONE)
+      const int64_t *homes = old->homes;
+      old->homes = p->pairs[i].stays ? heir->homes : old->homes;
+      heir->homes = p->pairs[i].stays ? homes : heir->homes;
+    } else if (was != NONE)
       give_back (s, was);
     s->tensors[t].reserved = true;
   }
@@ -199,12 +203,13 @@ static void set_home (shim *s, const step_tensor *p, const int32_t *chunk_of) {
     s->pages[t->first_page + i].chunk = chunk_of[p->homes[i]];
 }
 
-/* Between two steps it is on the host. */
+/* Between two steps they are on the host, but for those that stay. */
 static bool olds_leave (shim *s, const step *p) {
   for (int32_t i = 0; i < p->n_pairs; i++) {
     int32_t t = p->tensors[p->pairs[i].old].slot;
     const tensor *x = &s->tensors[t];
-    if (!x->escaped && !pages_out (s, t, x->first_page, x->first_page + x->n_pages))
+    if (!p->pairs[i].stays && !x->escaped &&
+        !pages_out (s, t, x->first_page, x->first_page + x->n_pages))
       return false;
   }
   return true;

@@ -261,7 +261,7 @@ static bool add_op (foreseer *f, int64_t step, int64_t b, int64_t order) {
   return host_waits (f, step, b, true, order);
 }
 
-/* What the step before has made lies on the host. */
+/* What the step before has made lies on the host, but for what stays. */
 static void inherit (foreseer *f) {
   for (int64_t i = 0; i < f->steps->n_crossings; i++) {
     int32_t old = thing_of (f, f->steps->crossings[i].old);
@@ -271,7 +271,7 @@ static void inherit (foreseer *f) {
     thing *x = &f->things[old];
     make (x);
     x->out = f->things[heir].out;
-    for (int64_t p = 0; x->homes != NULL && p < x->pages; p++)
+    for (int64_t p = 0; f->map->leaves[heir] && x->homes != NULL && p < x->pages; p++)
       x->state[p] = AWAY;
   }
 }
@@ -376,7 +376,7 @@ static bool find_tables (foreseer *f, arena *a) {
     return false;
   for (int32_t x = 0; x < f->n_things; x++) {
     const life *l = beats_life (&f->steps->beats, f->map->number[x]);
-    if ((l->born >= f->map->first || l->crossing == CROSSING_OLD) && l->freed >= 0)
+    if ((l->born >= f->map->first || l->crossing != CROSSING_NONE) && l->freed >= 0)
       f->freed[f->n_freed++] = l;
   }
   qsort (f->freed, (size_t)f->n_freed, sizeof *f->freed, by_end);

@@ -52,18 +52,21 @@ static int64_t told_bytes (const maker *m, int64_t bytes) {
 /* One that the step before has made is called by what replaces it. */
 static const life *named_by (const maker *m, const life *l) {
   const steps *s = m->steps;
-  for (int64_t i = 0; l->crossing == CROSSING_OLD && i < s->n_crossings; i++)
+  for (int64_t i = 0; i < s->n_crossings; i++)
     if (s->crossings[i].old == l->number)
       return beats_life (&s->beats, s->crossings[i].heir);
   return l;
 }
 
+static const char *name_of (maker *m, const life *l, error *err) {
+  bool there = l->born < m->map->first, lasts = l->crossing == CROSSING_NONE;
+  const char *form = !there ? "step.%lld" : lasts ? "lasting.%lld" : "before.%lld";
+  int64_t at = there && lasts ? l->number : named_by (m, l)->born - m->map->first;
+  return arena_format (m->arena, err, form, (long long)at);
+}
+
 static bool add_tensor (maker *m, const life *l, bool lasts, error *err) {
-  const char *form = lasts                         ? "lasting.%lld"
-                     : l->crossing == CROSSING_OLD ? "before.%lld"
-                                                   : "step.%lld";
-  int64_t at = lasts ? l->number : named_by (m, l)->born - m->map->first;
-  const char *name = arena_format (m->arena, err, form, (long long)at);
+  const char *name = name_of (m, l, err);
   if (name == NULL)
     return false;
   int32_t x = build_tensor (m->build, name, told_bytes (m, l->bytes),
@@ -71,7 +74,7 @@ static bool add_tensor (maker *m, const life *l, bool lasts, error *err) {
   tensor *t = build_tensor_at (m->build, x);
   if (t == NULL)
     return false;
-  t->pinned = l->pinned;
+  t->pinned = l->pinned || l->crossing == CROSSING_STAYS;
   m->tensor_of[l->number - m->lives_from] = x;
   m->map->number[x] = l->number;
   m->map->leaves[x] = l->crossing == CROSSING_NEW;
@@ -95,9 +98,25 @@ static bool is_in_step (const maker *m, const life *l) {
   return there || (l->born >= m->map->first && l->born < m->map->end);
 }
 
+/* Coming back costs time and other places, so that little had better stay. */
+static void let_stay (const maker *m) {
+  const steps *s = m->steps;
+  int64_t bytes = 0;
+  for (int pass = 0; pass < 2 && bytes <= m->options->most_staying_bytes; pass++)
+    for (int64_t i = 0; i < s->n_crossings; i++) {
+      life *old = beats_life (&s->beats, s->crossings[i].old);
+      if (!is_used (m, old->number))
+        continue;
+      bytes += pass == 0 ? 2 * told_bytes (m, old->bytes) : 0;
+      if (pass == 1)
+        old->crossing = beats_life (&s->beats, s->crossings[i].heir)->crossing = CROSSING_STAYS;
+    }
+}
+
 static bool add_tensors (maker *m, error *err) {
   const beats *b = &m->steps->beats;
   int64_t n = b->n_lives - m->lives_from;
+  let_stay (m);
   m->tensor_of = NEW (m->arena, n + 1, int32_t, err);
   m->map->number = NEW (m->arena, n + 1, int64_t, err);
   m->map->leaves = NEW (m->arena, n + 1, bool, err);
@@ -105,7 +124,8 @@ static bool add_tensors (maker *m, error *err) {
     return false;
   for (int64_t k = 0; k < n; k++) {
     const life *l = beats_life (b, m->lives_from + k);
-    bool lasts = l->born < m->map->first && l->crossing != CROSSING_OLD;
+    bool lasts =
+        (l->born < m->map->first && l->crossing != CROSSING_OLD) || l->crossing == CROSSING_STAYS;
     m->tensor_of[k] = -1;
     if (is_in_step (m, l) && !add_tensor (m, l, lasts, err))
       return false;

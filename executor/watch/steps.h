@@ -51,6 +51,9 @@ typedef struct steps_options {
   int64_t most;        /* steps that are read for their times; 0: all there are */
   int64_t skip;        /* the first so many of them are not */
   int64_t round_bytes; /* tensors are told as so large or a multiple; 0: as they are */
+  /* Those of the step before that this one uses stay on the device, and so do those that replace
+     them, where all of these take no more. */
+  int64_t most_staying_bytes;
 } steps_options;
 
 /* The trace's tensors and ops as they stand in the record. */

@@ -18,7 +18,7 @@
    wide        one tensor takes the room of six others
    waiting     the host waits for the device at each free
    results     two results are kept until the next ones are made, as a loop in Python does
-   carried     a result is kept that the next step reads
+   carried     a result of another stream is kept, and the next step reads it
    gradients   what one step made is freed in the middle of the next, before it is made again
    ages        a result is kept for two steps
    unsteady    as results, with an op more, a result freed early or late now and then
@@ -343,6 +343,8 @@ typedef enum keeping { UNTIL_MADE, READ_AGAIN, FREED_BEFORE, UNSTEADY } keeping;
 static void keep (habits *h, int count, int ages, keeping how) {
   gpu *g = &h->g;
   CUdeviceptr olds[2][2] = { { 0 } }, late = 0;
+  CUstream aside = how == READ_AGAIN ? new_stream (g) : NULL;
+  CUevent there = new_event (g), back = new_event (g);
   for (int i = 0; i < g->steps; i++) {
     uint64_t what = how == UNSTEADY ? draw (h) % 16 : 16;
     chain (h, 9, N, NULL);
@@ -350,10 +352,18 @@ static void keep (habits *h, int count, int ages, keeping how) {
       CUdeviceptr *old = &olds[i % ages][k], out, last = *old;
       if (how == FREED_BEFORE && last != 0)
         gpu_free (g, last, NULL);
-      out = gpu_alloc (g, N, NULL);
-      LAUNCH (g, "add", NULL, N, &out, &h->kept[k], &h->kept[k + 4]);
+      out = gpu_alloc (g, N, aside);
+      if (aside != NULL) {
+        g->event_record (there, NULL);
+        g->stream_wait_event (aside, there, 0);
+      }
+      LAUNCH (g, "add", aside, N, &out, &h->kept[k], &h->kept[k + 4]);
       if (how == READ_AGAIN && last != 0)
-        LAUNCH (g, "add", NULL, N, &out, &out, &last);
+        LAUNCH (g, "add", aside, N, &out, &out, &last);
+      if (aside != NULL) {
+        g->event_record (back, aside);
+        g->stream_wait_event (NULL, back, 0);
+      }
       if (what == 0 && k == 0 && late == 0)
         late = last;
       else if (how != FREED_BEFORE && last != 0)
