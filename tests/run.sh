@@ -51,7 +51,7 @@ real_clock() {
 habit() { # NAME
   plain "$1" "$programs/habits" "$kernels" 20 "$1" && same "$1" --wait --budget 1600KiB -- "$programs/habits" "$kernels" 20 "$1" &&
     same "$1" --wait --budget 1000KiB -- "$programs/habits" "$kernels" 20 "$1" || return 1
-  case $1 in churn | shapes | carried) ;; *) foreseen "$1" ;; esac
+  case $1 in churn | shapes | carried | python) ;; *) foreseen "$1" ;; esac
 }
 parts() { # a step of parts that are nearly alike, and a program that frees all behind its last step
   plain parts "$programs/habits" "$kernels" 60 parts && same parts --wait --budget 1000KiB -- "$programs/habits" "$kernels" 60 parts &&
@@ -65,8 +65,11 @@ crossing() { # HABIT, BYTES: results that the step keeps until the next are made
     { echo "$(figure planned_steps "$1") planned steps, $(figure crossing_bytes "$1") bytes cross"; return 1; }
 }
 staying() { # where little is read by the next step it stays on the device, without a mapping call
-  plain carried "$programs/habits" "$kernels" 20 carried && same carried --wait --budget 2600KiB -- "$programs/habits" "$kernels" 20 carried &&
-    [ "$(figure evictions carried)" -gt 0 ] && foreseen carried
+  local it
+  for it in carried python; do
+    plain $it "$programs/habits" "$kernels" 20 $it && same $it --wait --budget 2600KiB -- "$programs/habits" "$kernels" 20 $it &&
+      [ "$(figure evictions $it)" -gt 0 ] && foreseen $it || { echo "$it"; return 1; }
+  done
 }
 crossing_modes() { # strict and aliased, and any order of events
   local it options=("--strict always" "--strict sync" "--strict-steps 0 --paranoid 4" "--strict-steps 1 --emulated fuzz=200us,seed=1"
@@ -264,8 +267,9 @@ claim "a step with addresses of what lasts is planned" weights
 claim "results that are kept until the next are made are planned" crossing results 262144
 claim "so are those that are freed before the next are made" crossing gradients 131072
 claim "so is one that the next step reads" crossing carried 131072
+claim "so is a loop of Python's, which keeps several" crossing python 262144
 claim "and it stays on the device where it is small" staying
-for it in results carried; do
+for it in results carried python; do
   claim "every mode and order of \`$it\` says the same" crossing_modes $it
 done
 claim "a result that is kept for longer is told" kept_longer

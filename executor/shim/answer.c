@@ -67,8 +67,10 @@ static bool take_pairs (step *s, const beats *b, int64_t first, int64_t end) {
       continue;
     const life *old = beats_replaced (b, l, end - first);
     int32_t was = old != NULL ? tensor_of (s, old->number) : -1;
-    if (was >= 0)
-      s->pairs[s->n_pairs++] = (step_pair){ was, k, first - old->born, false };
+    if (was < 0)
+      continue;
+    s->tensors[was].old = true;
+    s->pairs[s->n_pairs++] = (step_pair){ was, k, first - old->born, false };
   }
   return s->pairs != NULL;
 }

@@ -17,6 +17,7 @@ typedef struct step_tensor {
   int64_t number; /* of its allocation, when the step was recorded */
   int64_t bytes;
   bool lasts;
+  bool old;      /* of a pair */
   bool borrowed; /* its slot is another plan's */
   int32_t slot;  /* its address space in the arena; -1: none yet */
   int32_t pages;

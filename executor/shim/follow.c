@@ -319,14 +319,15 @@ static bool may_begin (shim *s) {
   return true;
 }
 
-/* What the step before has made comes to the granules that this one keeps for it. */
+/* A result of the step before comes to the granules that this one keeps for it. */
 static bool settle_olds (shim *s, const op *o) {
   const step *p = s->follow->plan;
-  for (int32_t i = 0; i < p->n_pairs; i++) {
-    const step_tensor *x = &p->tensors[p->pairs[i].old];
-    for (int32_t k = 0; k < o->n_refs; k++)
-      if (o->refs[k] == x->slot && !s->tensors[x->slot].escaped && !plan_settle (s, p, x, false))
-        return false;
+  for (int32_t i = 0; i < o->n_refs; i++) {
+    const tensor *t = &s->tensors[o->refs[i]];
+    const step_tensor *x = t->planned == NONE ? NULL : &p->tensors[t->planned];
+    if (x != NULL && x->old && x->slot == o->refs[i] && !t->escaped &&
+        !plan_settle (s, p, x, false))
+      return false;
   }
   return true;
 }

@@ -97,9 +97,9 @@ typedef enum beats_answer {
 /* The last whole step, cut where all live tensors outlast it. */
 beats_answer beats_step (const beats *b, int64_t *first, int64_t *end);
 beats_answer beats_step_of (const beats *b, const repeat *r, int64_t *first, int64_t *end);
-/* Where there is no such cut: the cheapest at which some tensors cross, each of them replaced a step
-   later by one like it. A byte that crosses has to go to the host; one that is used again behind the
-   cut costs more. false: there is none, or it is too early to say. */
+/* The cheapest cut at which some tensors cross, each of them replaced a step later by one like it,
+   for a step that has no other. A byte that crosses has to go to the host; one that is used again
+   behind the cut costs more. false: there is none, or it is too early to say. */
 bool beats_crossing_step (const beats *b, const repeat *r, int64_t *first, int64_t *end);
 crossing life_crossing (const life *l, int64_t first, int64_t end);
 /* The one that was made a period before in the same way; NULL: none. */

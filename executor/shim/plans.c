@@ -136,8 +136,8 @@ step *plans_find (const shim *s, const plans *all, uint64_t token, int64_t bytes
   return best;
 }
 
-/* What the step before has made for this one to free, by its age and its size; NONE: it is not
-   there. */
+/* A result of the step before that this one frees, by its age and its size; NONE: it is not there.
+ */
 static int32_t left_over (const shim *s, const step *p, const step_pair *c) {
   const beats *b = record_beats (s);
   int64_t i = b->n - c->age;
@@ -153,14 +153,14 @@ static int32_t left_over (const shim *s, const step *p, const step_pair *c) {
 bool plan_all_last (const shim *s, const step *p) {
   if (s->live_tensors != p->n_lasting + p->n_pairs)
     return false;
-  for (int32_t i = 0; i < p->n_pairs; i++)
-    if (left_over (s, p, &p->pairs[i]) == NONE)
-      return false;
   for (int32_t k = 0; k < p->n_tensors; k++) {
     const step_tensor *x = &p->tensors[k];
     if (x->lasts && (!s->tensors[x->slot].live || s->tensors[x->slot].number != x->number))
       return false;
   }
+  for (int32_t i = 0; i < p->n_pairs; i++)
+    if (left_over (s, p, &p->pairs[i]) == NONE)
+      return false;
   return true;
 }
 

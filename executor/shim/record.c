@@ -341,7 +341,7 @@ static void put_order (const shim *s, record *r, int64_t first, int64_t end) {
   }
 }
 
-/* What the step frees of the one before, and what it leaves in its place. */
+/* Tensors that the step frees of the one before, each with the one that it leaves in its place. */
 static void put_crossings (record *r, int64_t first, int64_t end) {
   const beats *b = &r->beats;
   int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;

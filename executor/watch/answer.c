@@ -12,9 +12,10 @@ typedef struct writer {
   const plan *plan;
   const steps_map *map;
   units units;
-  int32_t *of;     /* of each unit: in how many parts it moves */
-  int64_t **home;  /* of each unit: a granule for each of its own */
-  int64_t *offset; /* of each tensor: its first granule in its unit */
+  int32_t *of;      /* of each unit: in how many parts it moves */
+  int64_t **home;   /* of each unit: a granule for each of its own */
+  int64_t *offset;  /* of each tensor: its first granule in its unit */
+  int64_t *leaving; /* of each tensor: the beat behind which it goes to the host; -1: it does not */
   bytes words;
   int64_t rows;
   error *err;
@@ -104,14 +105,6 @@ static bool put_homes (writer *w, int64_t *granules) {
 
 /* ---- moves ---- */
 
-/* Its beat; -1: no op uses it. */
-static int64_t last_use (const writer *w, int32_t x) {
-  for (int32_t k = w->trace->n_ops - 1; k >= 0; k--)
-    if (op_touches (&w->trace->ops[k], x))
-      return w->map->beat[k];
-  return -1;
-}
-
 /* A part of a unit as ranges of its members' pages; `head` words come before each. */
 static bool put_part (writer *w, const move *m, const int64_t *head, int64_t n_head) {
   const unit_info *u = &w->units.at[m->unit];
@@ -140,10 +133,21 @@ static bool put_aways (writer *w) {
   return true;
 }
 
-/* Results that the next step frees go to the host behind the op that uses them last. */
+/* Results that the next step frees go behind the op that uses them last. */
+static bool find_leaving (writer *w, arena *a) {
+  w->leaving = NEW (a, w->trace->n_tensors + 1, int64_t, w->err);
+  for (int32_t x = 0; w->leaving != NULL && x < w->trace->n_tensors; x++) {
+    w->leaving[x] = -1;
+    for (int32_t k = 0; w->map->leaves[x] && k < w->trace->n_ops; k++)
+      if (op_touches (&w->trace->ops[k], x))
+        w->leaving[x] = w->map->beat[k];
+  }
+  return w->leaving != NULL;
+}
+
 static bool put_leaving (writer *w, int64_t beat) {
   for (int32_t x = 0; x < w->trace->n_tensors; x++)
-    if (w->map->leaves[x] && last_use (w, x) == beat) {
+    if (w->leaving[x] == beat) {
       if (!put (w, (int64_t[]){ beat, 0, w->map->number[x], 0, pages_of (w, x) }, 5))
         return false;
       w->rows++;
@@ -154,7 +158,7 @@ static bool put_leaving (writer *w, int64_t beat) {
 static bool put_actions (writer *w, const program *g, arena *a) {
   int64_t *at = NEW (a, g->n_items + 1, int64_t, w->err), beat = -1;
   bool *late = NEW (a, g->n_items + 1, bool, w->err);
-  if (at == NULL || late == NULL)
+  if (at == NULL || late == NULL || !find_leaving (w, a))
     return false;
   for (int32_t i = 0; i < g->n_items; i++) {
     if (g->items[i].queue == QUEUE_OPS)

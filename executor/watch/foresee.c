@@ -261,7 +261,7 @@ static bool add_op (foreseer *f, int64_t step, int64_t b, int64_t order) {
   return host_waits (f, step, b, true, order);
 }
 
-/* What the step before has made lies on the host, but for what stays. */
+/* Results of the step before lie on the host, but for those that stay. */
 static void inherit (foreseer *f) {
   for (int64_t i = 0; i < f->steps->n_crossings; i++) {
     int32_t old = thing_of (f, f->steps->crossings[i].old);

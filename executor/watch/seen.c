@@ -90,7 +90,7 @@ static bool is_used (const maker *m, int64_t number) {
   return false;
 }
 
-/* What the step before has made is on the host, and needs no room where no op uses it. */
+/* A result of the step before is on the host, and needs no room where no op uses it. */
 static bool is_in_step (const maker *m, const life *l) {
   if (l->crossing == CROSSING_OLD)
     return is_used (m, l->number);

@@ -20,6 +20,7 @@
    results     two results are kept until the next ones are made, as a loop in Python does
    carried     a result of another stream is kept, and the next step reads it
    gradients   what one step made is freed in the middle of the next, before it is made again
+   python      input, result and gradients are kept until a loop binds their names again
    ages        a result is kept for two steps
    unsteady    as results, with an op more, a result freed early or late now and then
    launches    a thousand launches a step that do next to nothing
@@ -140,6 +141,12 @@ static void workspaces (habits *h) {
     say (h, i, a);
   }
   gpu_must (g, g->ctx_synchronize (), "cuCtxSynchronize");
+}
+
+static void let_go (gpu *g, CUdeviceptr *at) {
+  if (*at != 0)
+    gpu_free (g, *at, NULL);
+  *at = 0;
 }
 
 static void churn (habits *h) {
@@ -299,10 +306,8 @@ static void perturbed (habits *h) {
 static void leaving (habits *h) {
   for (int i = 0; i < h->g.steps; i++)
     chain (h, 12, N, NULL);
-  for (int i = 1; i < TENSORS; i++) {
-    gpu_free (&h->g, h->kept[i], NULL);
-    h->kept[i] = 0;
-  }
+  for (int i = 1; i < TENSORS; i++)
+    let_go (&h->g, &h->kept[i]);
 }
 
 static void parts (habits *h) {
@@ -375,15 +380,12 @@ static void keep (habits *h, int count, int ages, keeping how) {
     for (int k = 0; k < count; k++)
       LAUNCH (g, "add", NULL, N, &h->kept[0], &h->kept[0], &olds[i % ages][k]);
     if (what == 1)
-      LAUNCH (g, "add", NULL, N, &h->kept[1], &h->kept[1], &olds[0][1]);
-    if (what == 2) {
-      gpu_free (g, olds[0][1], NULL);
-      olds[0][1] = 0;
-    }
+      LAUNCH (g, "relu", NULL, N, &h->kept[1], &h->kept[1]);
+    else if (what == 2)
+      let_go (g, &olds[0][1]);
     if (what > 7 && late != 0) {
       LAUNCH (g, "add", NULL, N, &h->kept[2], &h->kept[2], &late);
-      gpu_free (g, late, NULL);
-      late = 0;
+      let_go (g, &late);
     }
     say (h, i, NULL);
   }
@@ -406,6 +408,33 @@ static void gradients (habits *h) {
 
 static void ages (habits *h) {
   keep (h, 1, 2, UNTIL_MADE);
+}
+
+/* As a loop in Python does it that clears the gradients before its next step. */
+static void python (habits *h) {
+  gpu *g = &h->g;
+  CUdeviceptr x = 0, out = 0, grads[3] = { 0 };
+  for (int i = 0; i < g->steps; i++) {
+    CUdeviceptr next = gpu_alloc (g, N, NULL);
+    gpu_fill (g, next, N, i, NULL);
+    let_go (g, &x);
+    x = next;
+    for (int k = 0; k < 3; k++)
+      let_go (g, &grads[k]);
+    chain (h, 9, N, NULL);
+    next = gpu_alloc (g, N, NULL);
+    LAUNCH (g, "add", NULL, N, &next, &x, &h->kept[4]);
+    let_go (g, &out);
+    out = next;
+    LAUNCH (g, "add", NULL, N, &h->kept[1], &h->kept[1], &out);
+    chain (h, 12, N, NULL);
+    for (int k = 0; k < 3; k++) {
+      grads[k] = gpu_alloc (g, N, NULL);
+      LAUNCH (g, "add", NULL, N, &grads[k], &x, &h->kept[k]);
+      LAUNCH (g, "add", NULL, N, &h->kept[k], &h->kept[k], &grads[k]);
+    }
+    say (h, i, NULL);
+  }
 }
 
 static void unsteady (habits *h) {
@@ -440,35 +469,18 @@ static void aborts (habits *h) {
 }
 
 int main (int argc, char **argv) {
+#define HABIT(name) \
+  { #name, name }
   static const struct {
     const char *name;
     void (*run) (habits *h);
-  } all[] = { { "streams", streams },
-              { "workspaces", workspaces },
-              { "churn", churn },
-              { "pointers", pointers },
-              { "unified", unified },
-              { "unaligned", unaligned },
-              { "weights", weights },
-              { "shapes", shapes },
-              { "accumulate", accumulate },
-              { "workers", workers },
-              { "hidden", hidden },
-              { "perturbed", perturbed },
-              { "phases", phases },
-              { "launches", launches },
-              { "races", races },
-              { "leaves", leaves },
-              { "aborts", aborts },
-              { "leaving", leaving },
-              { "parts", parts },
-              { "wide", wide },
-              { "waiting", waiting },
-              { "results", results },
-              { "carried", carried },
-              { "gradients", gradients },
-              { "ages", ages },
-              { "unsteady", unsteady } };
+  } all[] = { HABIT (streams),    HABIT (workspaces), HABIT (churn),   HABIT (pointers),
+              HABIT (unified),    HABIT (unaligned),  HABIT (weights), HABIT (shapes),
+              HABIT (accumulate), HABIT (workers),    HABIT (hidden),  HABIT (perturbed),
+              HABIT (phases),     HABIT (launches),   HABIT (races),   HABIT (leaves),
+              HABIT (aborts),     HABIT (leaving),    HABIT (parts),   HABIT (wide),
+              HABIT (waiting),    HABIT (results),    HABIT (carried), HABIT (gradients),
+              HABIT (ages),       HABIT (python),     HABIT (unsteady) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
