@@ -11,7 +11,7 @@
 #include "trace/check/check.h"
 #include "trace/summary.h"
 
-/* Of the room that the plan has, for what steps hand to each other. */
+/* A part of the plan's room is for what steps hand to each other. */
 enum { PLAN_TICKS = 400000, STAYING_PART = 8 };
 
 /* The host has room for what a step leaves to the next, and for what it has from the one before. */

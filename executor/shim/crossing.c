@@ -40,7 +40,7 @@ static void add_cost (int64_t *delta, int64_t bytes, int64_t low, int64_t high, 
   }
 }
 
-/* What a cut before each of `period` beats costs, added at a begin and taken off at an end. */
+/* The cost of a cut before each of `period` beats, added at a begin and taken off at an end. */
 static void mark_costs (const beats *b, int64_t first, int64_t period, const int64_t *used,
                         int64_t *delta) {
   int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
@@ -69,7 +69,7 @@ static bool all_have_heirs (const beats *b, int64_t first, int64_t end) {
   return n_old == 0;
 }
 
-/* Of the cheapest the first at which that holds: the frees of the period behind them are known. */
+/* The first of the cheapest at which that holds: frees of the period behind them are known. */
 static bool find_cheapest (const beats *b, int64_t first, int64_t period, const int64_t *delta,
                            int64_t *end) {
   int64_t least = INT64_MAX, sum = 0;
