@@ -78,6 +78,17 @@ crossing_modes() { # strict and aliased, and any order of events
     same "$1" --wait --budget 1000KiB $it -- "$programs/habits" "$kernels" 20 "$1" && [ "$(figure planned_steps "$1")" -ge 13 ] || { echo "$it"; return 1; }
   done
 }
+profiled_crossing() { # a profile has results where they are, of both steps: the peak is what the program held
+  local it held
+  for it in results carried gradients python; do
+    "$ferry" profile --driver emulated -o crossing.json -- "$programs/habits" "$kernels" 16 $it >/dev/null 2>profiled || { cat profiled; return 1; }
+    held=$(sed -n 's/.*the program held \(.*\) at most/\1/p' profiled)
+    "$ferry" info -q crossing.json | grep -q "^fullest  *$held  of tensors" && grep -q '"before\.' crossing.json ||
+      { echo "$it: held $held"; "$ferry" info -q crossing.json | grep fullest; return 1; }
+  done
+  ! "$ferry" profile -q --driver emulated -o none.json -- "$programs/habits" "$kernels" 16 ages >/dev/null 2>profiled &&
+    grep -q 'alive that neither lasts nor is replaced in the next step; free it before$' profiled && [ ! -e none.json ]
+}
 kept_longer() { # for two steps: it stays on demand, and is told
   plain ages "$programs/habits" "$kernels" 16 ages && same ages --wait --budget 1000KiB -- "$programs/habits" "$kernels" 16 ages &&
     grep -q 'some tensor is alive that neither lasts nor is replaced in the next step' ages.err || { cat ages.err; return 1; }
@@ -272,6 +283,7 @@ claim "and it stays on the device where it is small" staying
 for it in results carried python; do
   claim "every mode and order of \`$it\` says the same" crossing_modes $it
 done
+claim "a profile of such a step has the results of both, and the peak that was" profiled_crossing
 claim "a result that is kept for longer is told" kept_longer
 claim "a step that repeats every third time is planned as one" every_third
 claim "several plans are kept, each entered again when its step comes back" two_plans

@@ -16,6 +16,7 @@ typedef struct maker {
   arena *arena;
   int32_t *tensor_of; /* of a life; -1 */
   int64_t lives_from;
+  bool crosses; /* a whole record, of steps whose results outlive them */
 } maker;
 
 /* The record of one step: from behind the lives that were there to the end. */
@@ -26,16 +27,34 @@ static bool find_in_step (const steps *s, int64_t *first, int64_t *end, error *e
          error_set (err, ERR_input, "the record of the step is broken");
 }
 
-static bool find_step (const steps *s, int64_t *first, int64_t *end, error *err) {
-  beats_answer a = beats_step (&s->beats, first, end);
+/* In a whole record nothing is carried over the host: results are there until they are freed. */
+static void mark_crossings (maker *m) {
+  const beats *b = &m->steps->beats;
+  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
+  m->crosses = true;
+  for (int64_t n = from; n < b->n_lives; n++) {
+    life *l = beats_life (b, n);
+    l->crossing = (uint8_t)life_crossing (l, m->map->first, m->map->end);
+  }
+}
+
+static bool find_step (maker *m, error *err) {
+  const steps *s = m->steps;
+  const beats *b = &s->beats;
+  int64_t *first = &m->map->first, *end = &m->map->end;
+  beats_answer a = beats_step (b, first, end);
   if (a == BEATS_CUT)
     return true;
-  const beats *b = &s->beats;
+  if (a == BEATS_WRAP && (beats_crossing_step (b, &b->near, first, end) ||
+                          beats_crossing_step (b, &b->far, first, end))) {
+    mark_crossings (m);
+    return true;
+  }
   if (a == BEATS_WRAP && 2 * (b->near.run + b->near.period) > b->all)
     return error_set (
         err, ERR_infeasible,
-        "the program repeats itself every %lld beats, but at every moment of a step a "
-        "tensor is alive that the next step replaces; free it before the next is made",
+        "the program repeats itself every %lld beats, but at every moment of a step some tensor is "
+        "alive that neither lasts nor is replaced in the next step; free it before",
         (long long)b->near.period);
   return error_set (
       err, ERR_infeasible,
@@ -61,7 +80,9 @@ static const life *named_by (const maker *m, const life *l) {
 static const char *name_of (maker *m, const life *l, error *err) {
   bool there = l->born < m->map->first, lasts = l->crossing == CROSSING_NONE;
   const char *form = !there ? "step.%lld" : lasts ? "lasting.%lld" : "before.%lld";
-  int64_t at = there && lasts ? l->number : named_by (m, l)->born - m->map->first;
+  int64_t at = there && lasts          ? l->number
+               : there && m->crosses ? l->born + m->map->end - 2 * m->map->first
+                                     : named_by (m, l)->born - m->map->first;
   return arena_format (m->arena, err, form, (long long)at);
 }
 
@@ -77,7 +98,7 @@ static bool add_tensor (maker *m, const life *l, bool lasts, error *err) {
   t->pinned = l->pinned || l->crossing == CROSSING_STAYS;
   m->tensor_of[l->number - m->lives_from] = x;
   m->map->number[x] = l->number;
-  m->map->leaves[x] = l->crossing == CROSSING_NEW;
+  m->map->leaves[x] = l->crossing == CROSSING_NEW && !m->crosses;
   return true;
 }
 
@@ -90,10 +111,17 @@ static bool is_used (const maker *m, int64_t number) {
   return false;
 }
 
-/* A result of the step before is on the host, and needs no room where no op uses it. */
+static bool has_op_before (const maker *m, int64_t beat) {
+  for (int64_t i = m->map->first; i < m->map->end && i < beat; i++)
+    if (beats_at (&m->steps->beats, i)->op >= 0)
+      return true;
+  return false;
+}
+
+/* A result of the step before that is on the host needs no room where no op uses it. */
 static bool is_in_step (const maker *m, const life *l) {
   if (l->crossing == CROSSING_OLD)
-    return is_used (m, l->number);
+    return m->crosses ? has_op_before (m, l->freed) : is_used (m, l->number);
   bool there = life_at (l, m->map->first) && l->born >= 0;
   return there || (l->born >= m->map->first && l->born < m->map->end);
 }
@@ -173,6 +201,15 @@ static bool count_steps (maker *m, error *err) {
   return true;
 }
 
+/* Results in the way of a step's begin, though nobody looks at them. */
+static void add_unused (maker *m) {
+  const beats *b = &m->steps->beats;
+  for (int64_t n = m->lives_from; m->crosses && n < b->n_lives; n++)
+    if (m->tensor_of[n - m->lives_from] >= 0 && beats_life (b, n)->crossing == CROSSING_OLD &&
+        !is_used (m, n))
+      build_read (m->build, m->tensor_of[n - m->lives_from]);
+}
+
 static bool add_ops (maker *m, error *err) {
   const beats *b = &m->steps->beats;
   int64_t *scratch = NEW (m->arena, m->map->found + 1, int64_t, err);
@@ -190,6 +227,8 @@ static bool add_ops (maker *m, error *err) {
     op *o = build_op_at (m->build, k);
     if (o != NULL)
       o->gap_ns = median (m, i, true, scratch);
+    if (k == 0)
+      add_unused (m);
     for (int32_t r = 0; r < e->n_refs; r++) {
       int64_t number = beats_ref (b, e, r);
       int32_t x = number >= m->lives_from && number < b->n_lives
@@ -224,6 +263,8 @@ static void add_ends (maker *m, trace *t) {
     }
     if (last != NO_OP && before_free > last)
       t->tensors[x].dies_after = before_free;
+    if (l->crossing == CROSSING_OLD && m->crosses)
+      t->tensors[x].born_before = 0;
   }
 }
 
@@ -249,8 +290,7 @@ static bool add_samples (maker *m, trace *t, error *err) {
 trace *steps_trace (const steps *s, const steps_options *o, arena *a, steps_map *map, error *err) {
   maker m = { .steps = s, .options = o, .map = map, .arena = a };
   *map = (steps_map){ 0 };
-  if (s->cut ? !find_in_step (s, &map->first, &map->end, err)
-             : !find_step (s, &map->first, &map->end, err))
+  if (s->cut ? !find_in_step (s, &map->first, &map->end, err) : !find_step (&m, err))
     return NULL;
   m.build = build_new (a, o->name, 1, err);
   if (m.build == NULL)
