@@ -11,7 +11,7 @@ import tempfile
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "../../executor/torch/ferry_torch")
 OURS = ("ferry_torch", "common", "nets", "known_nets", "follow_claims", "trap_claims", "early_claims",
-        "later_claims", "again_claims", "record_claims")
+        "later_claims", "again_claims", "record_claims", "outside_claims", "fit_claims")
 
 LATER = '''        class Later(Done):
             def wait(self):
@@ -92,6 +92,10 @@ GUARDS = {
         "again_claims.test_the_device_has_what_was_predicted", "again.py",
         ("        made = {}\n\n        def bytes_of",
          "        made = {}\n        made[-1] = made\n\n        def bytes_of")),
+    "a_copy_has_its_own_methods": (
+        "outside_claims.test_a_copy_of_the_model_is_another_model", "modules.py",
+        ("super().__init__(owner, name, Instead(owner, name, act, owner.__dict__.get(name)))",
+         "super().__init__(owner, name, act)")),
     "marks_are_told_apart_by_order": (
         "record_claims.test_the_peak_is_the_allocators", "memory.py",
         ("most = max(most, now)", "most += abs(size)")),

@@ -11,6 +11,7 @@ from common import Job, budget_of, card, ferry, same
 from ferry_torch import trace as traces
 from ferry_torch.storages import storage_of
 from nets import OPTIMIZERS, Cnn, pictures
+from trap_claims import refused
 
 
 def wide():
@@ -87,3 +88,25 @@ def test_steps_of_another_model_between_are_let_through(folder):
         for n in range(2, 5):
             job.step(n), plain.step(n), other.step(n)
     assert same(job.result(), plain.result()) and run.report.unmatched == 0, run.report.text()
+
+
+def test_a_copy_of_the_model_is_another_model(folder):
+    """Else it computes with the weights of the one that it was made from, and copies all that watches that one."""
+    (job, _), plan = away(folder)
+    x = pictures(20, 10, batch=2)(9)[0]
+
+    def train():
+        for n in range(2, 6):
+            job.step(n)
+            yield
+    for around in (ferry_torch.follow(plan, job.model, job.optimizer),
+                   ferry_torch.fit(job.model, job.optimizer, "100%", say=lambda text: None)):
+        with around:
+            for _ in train():
+                twin = copy.deepcopy(job.model).eval()
+                for p in twin.parameters():
+                    p.data.zero_()
+                assert not twin(x).any() and not twin.state_dict()["out.bias"].any()
+                refused(lambda: torch.save(job.model, folder + "/whole"), "state_dict")
+        assert not twin(x).any() and not twin._forward_pre_hooks
+        torch.save(twin, folder + "/whole")

@@ -17,7 +17,7 @@ from . import tool, updates
 from . import trace as traces
 from .card import bytes_of, left_beside, this_card, to_plan
 from .follow import follow
-from .modules import Replaced, device_of
+from .modules import Called, device_of
 from .record import Recording
 from .report import bytes_text, time_text
 from .spill import Room, spilled
@@ -60,7 +60,7 @@ class Fit:
                 return self.model.forward(*arguments, **options)
             finally:
                 self.inside = False
-        return Replaced(self.model, "forward", forward)
+        return Called(self.model, "forward", forward)
 
     def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step."""

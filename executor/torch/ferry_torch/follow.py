@@ -10,6 +10,7 @@ import contextlib
 import functools
 
 import torch
+from torch.nn.modules.module import register_module_forward_pre_hook
 
 from . import lanes as all_lanes
 from . import plan as plans
@@ -18,7 +19,7 @@ from .arena import Arena
 from .card import to_enforce
 from .errors import Refused
 from .follower import Follower
-from .modules import Called, device_of
+from .modules import Inside, device_of
 from .outside import Before
 from .report import Report
 
@@ -57,21 +58,21 @@ class Run:
 
 def hook(follower, model, stack):
     """Everything that the plan is followed through; the stack takes it off again."""
-    def root(module, inputs):
-        follower.enter_root(inputs)
+    def enter(module, inputs):
+        if module is model:
+            follower.enter_root(inputs)
+        if follower.standing:
+            follower.enter_module(module, inputs)
 
     if follower.early is not None:
         stack.callback(follower.early.undo)
-    handles = [model.register_forward_pre_hook(root)]
+    # Of all modules: a hook of one module would be in a copy of it for ever.
+    stack.callback(register_module_forward_pre_hook(enter).remove)
     if follower.standing:
-        handles += [m.register_forward_pre_hook(follower.enter_module) for m in model.modules()
-                    if any(p is not None for p in m._parameters.values())]
         for owner in (model, follower.optimizer):
             stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
     if follower.counter is not None:
-        stack.callback(Called(model, follower.counting).undo)
-    for handle in handles:
-        stack.callback(handle.remove)
+        stack.callback(Inside(model, follower.counting).undo)
     stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
     stack.callback(follower.outside.end)
     stack.enter_context(torch.autograd.graph.saved_tensors_hooks(follower.pack, follower.unpack))

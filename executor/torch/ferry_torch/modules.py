@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which module is running: its path, and the parameters that it owns itself."""
+import copy
+import functools
+import types
 
 from .errors import Refused
 
@@ -57,6 +60,27 @@ def signature(inputs):
     return tuple((str(t.dtype), tuple(t.shape)) for t in tensors_in(inputs, []))
 
 
+class Instead:
+    """Stands for a method of one object. A copy of the object has its own method: else a copy of a model would
+    compute with the weights of the one that it was made from."""
+
+    def __init__(self, owner, name, act, before):
+        functools.update_wrapper(self, getattr(owner, name))
+        self.owner, self.name, self.act, self.before = owner, name, act, before
+
+    def __call__(self, *arguments, **options):
+        return self.act(*arguments, **options)
+
+    def __deepcopy__(self, memo):
+        if self.before is not None:
+            return copy.deepcopy(self.before, memo)
+        owner = memo.get(id(self.owner), self.owner)
+        return types.MethodType(getattr(type(owner), self.name), owner)
+
+    def __reduce_ex__(self, protocol):
+        raise Refused("a model that ferry watches cannot be saved whole; save its state_dict, or save it behind the block")
+
+
 class Replaced:
     """A method of this one object, replaced for a while."""
 
@@ -72,6 +96,13 @@ class Replaced:
 
 
 class Called(Replaced):
+    """A method of this one object behind `act`, which is given its arguments, for a while."""
+
+    def __init__(self, owner, name, act):
+        super().__init__(owner, name, Instead(owner, name, act, owner.__dict__.get(name)))
+
+
+class Inside(Called):
     """`model.forward` of this one object inside `around()`, for a while."""
 
     def __init__(self, model, around):

@@ -7,7 +7,7 @@ takes bytes past all ops; so all comes back before a state_dict is made.
 """
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from .modules import Replaced
+from .modules import Called
 from .storages import storage_of, tensors_in
 
 
@@ -40,7 +40,7 @@ class Outside(TorchDispatchMode):
             self.__exit__(None, None, None)
 
 
-class Before(Replaced):
+class Before(Called):
     """A method of this one object, behind `act()`, for a while."""
 
     def __init__(self, owner, name, act):

@@ -19,7 +19,7 @@ from . import trace as traces
 from . import updates
 from .early import Early
 from .errors import Refused
-from .modules import Called, Stack, device_of, signature
+from .modules import Inside, Stack, device_of, signature
 from .recorder import Recorder
 from .spill import Aboard, Ashore
 from .storages import Form, as_bytes, is_plain, storage_of
@@ -70,7 +70,7 @@ class Recording:
         self.know_all()
         self.stack = Stack(self.model, self.on_root)
         stack.callback(self.stack.undo)
-        stack.callback(Called(self.model, self.recorder.inside_model).undo)
+        stack.callback(Inside(self.model, self.recorder.inside_model).undo)
         if self.optimizer is not None:
             wrapped = updates.Wrapped(self.optimizer, self.step)
             stack.callback(wrapped.undo)

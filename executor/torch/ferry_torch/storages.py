@@ -32,6 +32,9 @@ class Weak:
     def expired(self):
         return self.gone(self.key)
 
+    def __deepcopy__(self, memo):
+        raise TypeError("a reference that is counted once cannot be copied")
+
     def __del__(self):
         self.free(self.key)
 
