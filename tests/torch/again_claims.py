@@ -52,6 +52,25 @@ def as_predicted(report):
     assert report.late == report.unmatched == 0, report.text()
 
 
+class Validates(Job):
+    """Behind each step looks at how good it has become, with another batch."""
+
+    def step(self, number):
+        super().step(number)
+        self.model.eval()
+        for evaluated in (torch.no_grad, torch.inference_mode):
+            with evaluated():
+                self.losses.append(self.model(self.batches(number)[0][:3]).sum().item())
+        self.model.train()
+
+
+def test_passes_without_gradients_are_no_steps(folder):
+    make, batches = NETS["cnn"]
+    report = both(folder, lambda: Validates(make, OPTIMIZERS["adamw"], batches))
+    as_predicted(report)
+    assert report.other == 0, report.text()
+
+
 def test_nets_learn_the_same(folder):
     for net, (make, batches) in NETS.items():
         for optimizer in ("momentum", "adamw"):

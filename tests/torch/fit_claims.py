@@ -1,10 +1,16 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """The whole story in one call."""
+import contextlib
+import os
+import unittest.mock
+
 import torch
 
 import ferry_torch
+from again_claims import Validates
 from common import Job, same
-from nets import NETS, OPTIMIZERS
+from nets import NETS, OPTIMIZERS, Cnn, pictures
+from trap_claims import refused
 
 
 def test_fit_records_plans_and_follows(folder):
@@ -64,3 +70,80 @@ def test_a_budget_that_cannot_be_kept_is_said(folder):
         assert "smallest budget" in str(error), error
         return
     raise AssertionError("10 KiB were enough")
+
+
+class Odd(Job):
+    """Some of its steps call no model, or walk no way back, or fail and are tried again."""
+
+    def step(self, number):
+        if number % 4 == 1:
+            self.optimizer.zero_grad(set_to_none=True)
+            self.optimizer.step()
+            self.model(self.batches(number)[0])
+            self.optimizer.step()
+        if number in (2, 6):
+            with contextlib.suppress(RuntimeError):
+                self.model(self.batches(number)[0][:, :2])
+        super().step(number)
+
+
+class Twice(Job):
+    """Adds up the gradients of two passes."""
+
+    def step(self, number):
+        loss = self.loss(self.model(self.batches(number)[0]), self.batches(number)[1])
+        loss.backward()
+        super().step(number)
+
+
+def both(make, steps, **how):
+    plain, fitted = make(), make()
+    for n in range(steps):
+        plain.step(n)
+    with ferry_torch.fit(fitted.model, fitted.optimizer, "85%", say=lambda text: None, **how) as run:
+        for n in range(steps):
+            fitted.step(n)
+    assert same(plain.result(), fitted.result())
+    return run
+
+
+def test_passes_without_gradients_are_not_learned_from(folder):
+    run = both(lambda: Validates(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 6)
+    report, began = run.report, run.recording.roots
+    assert began == [0] and report.steps == 3 and report.other == report.unmatched == 0, report.text()
+
+
+def test_steps_that_are_not_whole_are_not_learned_from(folder):
+    report = both(lambda: Odd(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 5).report
+    assert report.steps == 1 and report.followed + report.kept > 0 and report.unmatched == 0, report.text()
+    both(lambda: Odd(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 9)
+
+
+def test_each_pass_of_a_step_is_counted_once(folder):
+    report = both(lambda: Twice(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 6, recompute="only").report
+    assert report.bytes_again > 0 and report.unmatched == 0, report.text()
+
+
+def fitted(job, budget="85%", optimizer=None):
+    with ferry_torch.fit(job.model, optimizer or job.optimizer, budget, say=lambda text: None):
+        for n in range(4):
+            job.step(n)
+
+
+def test_what_cannot_be_is_said_at_once(folder):
+    job, other = (Job(Cnn, OPTIMIZERS["sgd"], pictures(20, 10)) for _ in range(2))
+    for budget in ("-1", -1, 0.5, 1e9, None, "", "abc", "1e9", True):
+        refused(lambda: fitted(job, budget), "a number of bytes")
+    refused(lambda: fitted(job, optimizer=other.optimizer), "updates the model's weights")
+    with ferry_torch.fit(other.model, other.optimizer, "85%"):
+        refused(lambda: fitted(job), "one at a time")
+    for place in ("none/step.json", "."):
+        refused(lambda: ferry_torch.record(os.path.join(folder, place), job.model).__enter__(), "cannot be written")
+    with open(os.path.join(folder, "plan.json"), "w") as file:
+        file.write("no plan")
+    refused(lambda: ferry_torch.follow(file.name, job.model, job.optimizer).__enter__(), "not JSON")
+    assert not job.losses
+    with unittest.mock.patch.dict(os.environ, FERRY=folder):
+        refused(lambda: fitted(job), "does not run")
+    assert "forward" not in job.model.__dict__ and "step" not in job.optimizer.__dict__
+    fitted(job)

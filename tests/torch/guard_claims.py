@@ -41,8 +41,7 @@ GUARDS = {
         ("self.tensor._version != self.version", "False")),
     "what_is_held_has_no_op_behind_it": (
         "trap_claims.test_a_forward_pass_without_a_way_back_leaves_nothing", "held.py",
-        ("self.tensor, self.version = tensor.detach(), tensor._version",
-         "self.tensor, self.version = tensor, tensor._version")),
+        ("tensor if tensor.is_leaf else tensor.detach()", "tensor")),
     "what_an_update_wrote_is_changed": (
         "later_claims.test_what_an_update_wrote_leaves_though_nobody_counted_it", "follower.py",
         ("            slot.changed()\n", "            pass\n")),
@@ -96,6 +95,22 @@ GUARDS = {
         "outside_claims.test_a_copy_of_the_model_is_another_model", "modules.py",
         ("super().__init__(owner, name, Instead(owner, name, act, owner.__dict__.get(name)))",
          "super().__init__(owner, name, act)")),
+    "a_pass_without_gradients_is_no_step": (
+        "again_claims.test_passes_without_gradients_are_no_steps", "follower.py",
+        ("        if not torch.is_grad_enabled():\n            return\n", "")),
+    "a_pass_without_gradients_is_not_learned_from": (
+        "fit_claims.test_passes_without_gradients_are_not_learned_from", "fit.py",
+        ("torch.is_grad_enabled() and self.before_forward", "self.before_forward")),
+    "a_step_that_is_not_whole_is_not_learned_from": (
+        "fit_claims.test_steps_that_are_not_whole_are_not_learned_from", "fit.py",
+        ("self.ran and not self.spoiled and any(p.grad is not None for p in updates.parameters_of(self.optimizer))",
+         "True")),
+    "each_pass_is_counted_once": (
+        "fit_claims.test_each_pass_of_a_step_is_counted_once", "fit.py",
+        ("self.model.forward if begun else self.inner", "self.inner if self.inside else self.model.forward")),
+    "one_model_is_watched_at_a_time": (
+        "fit_claims.test_what_cannot_be_is_said_at_once", "modules.py",
+        ('getattr(WATCHED, "model", False)', "False")),
     "marks_are_told_apart_by_order": (
         "record_claims.test_the_peak_is_the_allocators", "memory.py",
         ("most = max(most, now)", "most += abs(size)")),

@@ -70,6 +70,13 @@ def test_a_change_in_place_is_seen(folder):
         assert not refused, "the change was not seen"
 
 
+def test_tensors_without_memory_stay(folder):
+    model = torch.nn.Sequential(*(torch.nn.Linear(8, 8, device="meta") for _ in range(2)))
+    with ferry_torch.spilled(model):
+        (torch.sigmoid(model(torch.empty(4, 8, device="meta"))) * 2.5).sum().backward()
+    assert all(p.grad is not None for p in model.parameters())
+
+
 def recorded(make, batches, room):
     job = Job(make, OPTIMIZERS["adam"], batches)
     job.step(0)

@@ -5,6 +5,7 @@ import re
 
 import torch
 
+from .errors import Refused
 from .lanes import choose
 from .timing import now
 
@@ -76,8 +77,8 @@ def host_bytes():
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
 
 
-UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40,
-         "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "B": 1}
+UNITS = {"": 1, "b": 1, **{name + b: 1000**n for n, name in enumerate("kmgt", 1) for b in ("", "b")},
+         **{name + "ib": 1024**n for n, name in enumerate("kmgt", 1)}}
 
 
 HOLES = 20  # one part in so many of a card's budget is torch's own: blocks are rounded, and some lie unused
@@ -89,9 +90,22 @@ def bytes_of(budget):
         return budget
     found = re.fullmatch(r"([0-9.]+) *([A-Za-z]*)", budget)
     try:
-        return int(float(found[1]) * UNITS[found[2] or "B"])
+        return int(float(found[1]) * UNITS[found[2].lower()])
     except (TypeError, KeyError, ValueError):
         return None
+
+
+def share_of(budget):
+    """How many per cent; None where it is none of those."""
+    share = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) *%", budget)
+    return None if share is None else float(share[1])
+
+
+def require_budget(budget):
+    """Said before the steps that are learned from."""
+    if isinstance(budget, bool) or not isinstance(budget, (int, str)) or (bytes_of(budget) or -1) < 0 \
+            and (isinstance(budget, int) or not share_of(budget)):
+        raise Refused(f"budget is a number of bytes, \"10GiB\" or \"60%\" of what a step takes, not {budget!r}")
 
 
 def to_plan(device, budget):
@@ -101,8 +115,8 @@ def to_plan(device, budget):
         return budget if size is None else f"{size}B"
     if size is not None:
         return f"{size - size // HOLES}B"
-    share = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)%", budget)
-    return budget if share is None else f"{float(share[1]) * (HOLES - 1) / HOLES:.6g}%"
+    share = share_of(budget)
+    return budget if share is None else f"{share * (HOLES - 1) / HOLES:.6g}%"
 
 
 def to_enforce(planned):

@@ -9,15 +9,17 @@ import contextlib
 import functools
 import json
 import os
-import shutil
 import sys
 import tempfile
 
+import torch
+
 from . import tool, updates
 from . import trace as traces
-from .card import bytes_of, left_beside, this_card, to_plan
-from .follow import follow
-from .modules import Called, device_of
+from .card import bytes_of, left_beside, require_budget, this_card, to_plan
+from .follow import followed
+from .errors import Refused
+from .modules import Called, alone, device_of
 from .record import Recording
 from .report import bytes_text, time_text
 from .spill import Room, spilled
@@ -38,6 +40,7 @@ class Fit:
         self.room, self.spilling = Room(), None
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None
         self.place, self.began, self.step_ns = device_of(model), None, None
+        self.ran = self.spoiled = False  # of this step: was the model called, was anything raised in it
 
     @property
     def report(self):
@@ -52,18 +55,21 @@ class Fit:
         self.inner, self.inside = self.model.forward, False
 
         def forward(*arguments, **options):
-            if self.inside:
-                return self.inner(*arguments, **options)
-            self.before_forward(arguments)
-            self.inside = True
+            begun = not self.inside and torch.is_grad_enabled() and self.before_forward(arguments)
+            how, outer, self.inside = self.model.forward if begun else self.inner, self.inside, True
             try:
-                return self.model.forward(*arguments, **options)
+                return how(*arguments, **options)
+            except BaseException:
+                self.spoiled = True
+                raise
             finally:
-                self.inside = False
+                self.inside = outer
         return Called(self.model, "forward", forward)
 
     def before_forward(self, inputs):
-        """A step begins with the first forward pass behind an optimizer's step."""
+        """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded or
+        follows?"""
+        self.ran = True
         if self.steps < LEAVE_STEPS and self.room is not None and self.spilling is None:
             self.spilling = contextlib.ExitStack()
             self.spilling.enter_context(spilled(self.model, self.room))
@@ -72,13 +78,16 @@ class Fit:
             self.stack.enter_context(self.recording.run())
             self.stack.callback(self.counted().undo)
             self.recording.on_root(inputs)
+            return True
         elif self.steps == LEAVE_STEPS + 1 and self.run is None:
             self.plan()
-            how = follow(self.path("plan.json"), self.model, self.optimizer)
+            how = followed(self.path("plan.json"), self.model, self.optimizer)
             self.run = self.stack.enter_context(how)
             self.stack.callback(self.counted().undo)
             if self.run.follower is not None:
                 self.run.follower.enter_root(inputs)
+            return True
+        return False
 
     def counted(self):
         """The optimizer's step as it is now, with a look at where we are behind it."""
@@ -93,19 +102,45 @@ class Fit:
         return Wrapped(self.optimizer, step)
 
     def after_step(self):
-        self.steps += 1
+        if self.steps > LEAVE_STEPS:
+            return
+        learned = self.is_whole()
+        self.ran = self.spoiled = False
         if self.spilling is not None:
             self.spilling.close()
             self.spilling = None
-        if self.steps < LEAVE_STEPS:
+        if self.recording is not None:
+            self.end_recording(learned)
+        elif learned and self.steps == 0:
             self.room = self.room_left()
-            self.began = now(self.place)
-        elif self.steps == LEAVE_STEPS:
+        elif learned:
             self.step_ns = now(self.place) - self.began - (self.room.ns if self.room is not None else 0)
-        if self.recording is not None and self.run is None and self.steps == LEAVE_STEPS + 1:
+        self.steps += learned
+        if self.room is not None:
+            self.room.sent = self.room.ns = 0
+        self.began = now(self.place)
+
+    def is_whole(self):
+        """Has the model run, is there a gradient, and was nothing raised? Else the step is none to learn from."""
+        return self.ran and not self.spoiled and any(p.grad is not None for p in updates.parameters_of(self.optimizer))
+
+    def end_recording(self, learned):
+        if learned:
             self.recording.name_gradients()
-            self.stack.close()
+        self.stack.close()
+        if learned:
             traces.store(finish(self.recording, type(self.model).__name__), self.path("step.json"))
+        else:
+            self.recording = None
+
+    def end(self):
+        if self.spilling is not None:
+            self.spilling.close()
+        self.stack.close()
+
+    def say_report(self):
+        if self.report is not None:
+            self.say(self.report.text())
 
     def room_left(self):
         """What a step may keep on the device beside what the first one took there; None if that is all."""
@@ -127,6 +162,13 @@ class Fit:
                  f"a limit; {bytes_text(expected['host_peak_bytes'])} of the host's memory")
 
 
+def require_own(model, optimizer):
+    own = {id(p) for p in model.parameters()}
+    if optimizer is None or own and not any(id(p) in own for p in updates.parameters_of(optimizer)):
+        raise Refused("fit counts the steps of the optimizer that updates the model's weights, and this one does not; "
+                      "`record` needs none")
+
+
 def say_on_stderr(text):
     print(text, file=sys.stderr)
 
@@ -139,21 +181,17 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
     it saw. `device` is a card's name or file; without it, the one that is here. `server`, or the variable
     FERRY_SERVER, is the address of a `ferry serve` that plans instead of this machine. `recompute` may
     be "auto" or "cheap": then some tensors are made again instead of carried."""
-    folder = tempfile.mkdtemp(prefix="ferry-")
+    require_budget(budget)
+    require_own(model, optimizer)
+    tool.path()
     server = server or os.environ.get("FERRY_SERVER")
     options = ["--recompute", recompute, *(["--server", server] if server else [])]
-    run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options)
-    watched = run.watch()
-    step = run.counted()
-    try:
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(alone())
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="ferry-"))
+        run = Fit(model, optimizer, budget, device or this_card(device_of(model)), folder, say, options)
+        stack.callback(run.say_report)
+        stack.callback(run.counted().undo)
+        stack.callback(run.watch().undo)
+        stack.callback(run.end)
         yield run
-    finally:
-        if run.spilling is not None:
-            run.spilling.close()
-        run.stack.close()
-        watched.undo()
-        step.undo()
-        shutil.rmtree(folder, ignore_errors=True)
-        if run.report is not None:
-            say(run.report.text())
-

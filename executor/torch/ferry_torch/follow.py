@@ -19,7 +19,7 @@ from .arena import Arena
 from .card import to_enforce
 from .errors import Refused
 from .follower import Follower
-from .modules import Inside, device_of
+from .modules import Inside, alone, device_of
 from .outside import Before
 from .report import Report
 
@@ -82,6 +82,12 @@ def hook(follower, model, stack):
 def follow(path, model, optimizer, trace=None, enforce=True):
     """Runs the steps in it by the plan at `path`. The trace that the plan is for is looked for
     beside it, unless it is given. Outside everything is on the device again."""
+    with alone(), followed(path, model, optimizer, trace, enforce) as run:
+        yield run
+
+
+@contextlib.contextmanager
+def followed(path, model, optimizer, trace=None, enforce=True):
     refuse_compiled(model)
     plan = plans.load(path, trace)
     device = device_of(model)

@@ -129,6 +129,9 @@ class Follower:
         self.beside = None  # hooks for what is not the plan's
 
     def enter_root(self, inputs):
+        """A pass that nobody can walk back, as one that validates, is no part of a step."""
+        if not torch.is_grad_enabled():
+            return
         self.outside.end()
         if self.ended or self.report.steps == 0 and self.pack_at == 0:
             self.start_step()
@@ -140,7 +143,7 @@ class Follower:
     def counting(self):
         """The model runs forward: ops are counted, from where it was called in the recorded step."""
         roots = self.plan.roots()
-        if self.lost or self.root_at >= len(roots):
+        if self.lost or self.root_at >= len(roots) or not torch.is_grad_enabled():
             yield
             return
         self.counter.at = roots[self.root_at]

@@ -9,12 +9,13 @@ def changed_in_place(saved, now):
 
 class Held:
     """With it autograd cannot see later changes, so this looks. The tensor itself may have the very op that saves it
-    behind it, a circle that nobody would open if no way back comes: so this has its bytes alone."""
+    behind it, a circle that nobody would open if no way back comes: so this has its bytes alone. (Below a mode a
+    Python number would come out of `detach` as one; it has no op behind it.)"""
 
     __slots__ = ("tensor", "version", "order", "standing", "__weakref__")
 
     def __init__(self, tensor, order=None, standing=None):
-        self.tensor, self.version = tensor.detach(), tensor._version
+        self.tensor, self.version = tensor if tensor.is_leaf else tensor.detach(), tensor._version
         self.order, self.standing = order, standing
 
     def look(self):

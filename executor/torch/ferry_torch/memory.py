@@ -99,7 +99,8 @@ def when(event):
 
 
 def choose(device, modelled):
-    """`modelled`: times are a card's, so what this machine allocates says nothing."""
-    if modelled or device.type == "meta":
+    """`modelled`: times are a card's, so what this machine allocates says nothing. A profile of the program's own
+    leaves no room for another one."""
+    if modelled or torch.autograd._profiler_enabled() and device.type == "cpu" or device.type == "meta":
         return NoMemory()
     return CudaMemory(device) if device.type == "cuda" else CpuMemory()

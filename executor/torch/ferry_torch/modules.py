@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """Which module is running: its path, and the parameters that it owns itself."""
+import contextlib
 import copy
 import functools
+import threading
 import types
 
 from .errors import Refused
@@ -52,6 +54,22 @@ class Stack:
     def undo(self):
         for handle in self.handles:
             handle.remove()
+
+
+WATCHED = threading.local()
+
+
+@contextlib.contextmanager
+def alone():
+    """Hooks of saved tensors see those of every model, so one is watched at a time."""
+    if getattr(WATCHED, "model", False):
+        raise Refused("a model is being fitted, followed or recorded already, and ferry can watch one at a time: "
+                      "choose the larger one")
+    WATCHED.model = True
+    try:
+        yield
+    finally:
+        WATCHED.model = False
 
 
 def signature(inputs):

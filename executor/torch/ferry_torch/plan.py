@@ -238,7 +238,7 @@ def find_trace(plan, path):
             continue
         try:
             found = traces.load(name)
-        except ValueError:
+        except Refused:
             continue
         if isinstance(found, dict) and found.get("format") == "ferry-trace/1" \
                 and traces.digest(found) == plan["trace"]:
@@ -248,7 +248,7 @@ def find_trace(plan, path):
 
 def load(path, trace=None):
     plan = traces.load(path)
-    if plan.get("format") != "ferry-plan/1":
+    if not isinstance(plan, dict) or plan.get("format") != "ferry-plan/1":
         raise Refused(f"{path} is not a plan of ferry")
     found = find_trace(plan, path) if trace is None else traces.load(trace)
     if traces.digest(found) != plan["trace"]:

@@ -19,7 +19,7 @@ from . import trace as traces
 from . import updates
 from .early import Early
 from .errors import Refused
-from .modules import Inside, Stack, device_of, signature
+from .modules import Inside, Stack, alone, device_of, signature
 from .recorder import Recorder
 from .spill import Aboard, Ashore
 from .storages import Form, as_bytes, is_plain, storage_of
@@ -106,6 +106,8 @@ class Recording:
 
     def on_root(self, inputs):
         self.recorder.phase = "forward"
+        if not torch.is_grad_enabled():
+            return
         self.roots.append(len(self.recorder.ops))
         if self.signature is None:
             self.signature = signature(inputs)
@@ -251,8 +253,9 @@ def record(path, model, optimizer=None, device=None, name=None, order=None, step
     final, and so it does under a plan for this trace. With
     step_ns=timed(step), what a step takes that nobody records, the recorder's own share is taken from the times. Yields an object that has `summary` once the step is over."""
     from .writer import finish
+    traces.require_room(path)
     recording = Recording(model, optimizer, device, order, step_ns)
-    with recording.run():
+    with alone(), recording.run():
         yield recording
         with torch.no_grad():
             recording.name_gradients()

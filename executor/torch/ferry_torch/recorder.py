@@ -84,11 +84,13 @@ class Recorder(TorchDispatchMode):
 
     @contextlib.contextmanager
     def inside_model(self):
-        self.inside += 1
+        """A follower counts no ops of a pass that nobody can walk back."""
+        counted = torch.is_grad_enabled()
+        self.inside += counted
         try:
             yield
         finally:
-            self.inside -= 1
+            self.inside -= counted
 
     # ---- storages ----
 

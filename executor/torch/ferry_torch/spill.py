@@ -149,7 +149,7 @@ class Spill:
 
     def pack(self, tensor):
         storage = storage_of(tensor) if tensor.device == self.device and is_plain(tensor) else None
-        if storage is None or tensor.dim() == 0 or tensor.numel() == 0:
+        if storage is None or tensor.dim() == 0 or tensor.numel() == 0 or tensor.is_meta:
             return Held(tensor)
         if storage._cdata not in self.known.rows:
             self.known.add(storage, {})

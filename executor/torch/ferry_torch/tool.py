@@ -17,9 +17,12 @@ def path():
 
 def ferry(*arguments, accept=(0,)):
     """Runs it, and gives back what it printed."""
-    done = subprocess.run([path(), *map(str, arguments)], stdout=subprocess.PIPE, text=True,
-                          stderr=subprocess.PIPE, check=False)
+    try:
+        done = subprocess.run([path(), *map(str, arguments)], stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.PIPE, check=False)
+    except OSError as error:
+        raise Refused(f"{path()} does not run ({error.strerror}); set FERRY to where ferry lies") from None
     if done.returncode not in accept:
         said = done.stderr.strip() or f"status {done.returncode}"
-        raise Refused(f"ferry {arguments[0]}: {said.splitlines()[-1]}")
+        raise Refused(f"ferry {arguments[0]}: {said.splitlines()[-1].removeprefix('ferry: ')}")
     return done.stdout

@@ -23,7 +23,17 @@ def load(path):
         raise Refused(f"{path} is packed with zstd; `ferry convert` makes a .json or .json.gz of it")
     if data[:2] == b"\x1f\x8b":
         data = gzip.decompress(data)
-    return json.loads(data)
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise Refused(f"{path} is not JSON, so it is neither a trace nor a plan") from None
+
+
+def require_room(path):
+    """Said before the step that is to be written there."""
+    folder = os.path.dirname(os.path.abspath(path))
+    if os.path.isdir(path) or not os.access(folder, os.W_OK):
+        raise Refused(f"{path} cannot be written; name a file in a folder that is there and may be written to")
 
 
 def store(what, path):
