@@ -8,6 +8,7 @@ import torch.nn.functional as F
 
 import ferry_torch
 from common import Allocator, Job, both, even_times, plan_for, resident, same, solve
+from ferry_torch import trace as traces
 from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
 
 
@@ -157,6 +158,25 @@ def test_a_short_last_batch_is_run_without_the_plan(folder):
         return (x[:3], y[:3]) if step == 5 else (x, y)
     plain, planned, report = both(folder, lambda: Job(Cnn, OPTIMIZERS["adam"], batches), steps=10)
     assert same(plain, planned) and report.other == 1 and report.followed > 0
+
+
+class ByName(Cnn):
+    """Its batch is given by name, as many programs do."""
+
+    def __call__(self, x):
+        return super().__call__(pictures=x)
+
+    def forward(self, pictures):
+        return super().forward(pictures)
+
+
+def test_inputs_by_name_are_a_batch_too(folder):
+    def batches(step):
+        x, y = pictures(20, 10)(step)
+        return (x[:3], y[:3]) if step == 5 else (x, y)
+    plain, planned, report = both(folder, lambda: Job(ByName, OPTIMIZERS["adam"], batches), steps=10)
+    assert same(plain, planned) and report.other == 1 and report.unmatched == 0, report.text()
+    assert traces.load(folder + "/step.json")["batch"] == 8
 
 
 def test_shared_weights(folder):

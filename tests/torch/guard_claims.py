@@ -111,6 +111,9 @@ GUARDS = {
     "one_model_is_watched_at_a_time": (
         "fit_claims.test_what_cannot_be_is_said_at_once", "modules.py",
         ('getattr(WATCHED, "model", False)', "False")),
+    "inputs_by_name_are_looked_at": (
+        "follow_claims.test_inputs_by_name_are_a_batch_too", "modules.py",
+        ("around([arguments, options])", "around(arguments)")),
     "marks_are_told_apart_by_order": (
         "record_claims.test_the_peak_is_the_allocators", "memory.py",
         ("most = max(most, now)", "most += abs(size)")),

@@ -55,7 +55,7 @@ class Fit:
         self.inner, self.inside = self.model.forward, False
 
         def forward(*arguments, **options):
-            begun = not self.inside and torch.is_grad_enabled() and self.before_forward(arguments)
+            begun = not self.inside and torch.is_grad_enabled() and self.before_forward()
             how, outer, self.inside = self.model.forward if begun else self.inner, self.inside, True
             try:
                 return how(*arguments, **options)
@@ -66,7 +66,7 @@ class Fit:
                 self.inside = outer
         return Called(self.model, "forward", forward)
 
-    def before_forward(self, inputs):
+    def before_forward(self):
         """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded or
         follows?"""
         self.ran = True
@@ -77,15 +77,12 @@ class Fit:
             self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room)
             self.stack.enter_context(self.recording.run())
             self.stack.callback(self.counted().undo)
-            self.recording.on_root(inputs)
             return True
         elif self.steps == LEAVE_STEPS + 1 and self.run is None:
             self.plan()
             how = followed(self.path("plan.json"), self.model, self.optimizer)
             self.run = self.stack.enter_context(how)
             self.stack.callback(self.counted().undo)
-            if self.run.follower is not None:
-                self.run.follower.enter_root(inputs)
             return True
         return False
 

@@ -59,20 +59,15 @@ class Run:
 def hook(follower, model, stack):
     """Everything that the plan is followed through; the stack takes it off again."""
     def enter(module, inputs):
-        if module is model:
-            follower.enter_root(inputs)
-        if follower.standing:
-            follower.enter_module(module, inputs)
+        follower.enter_module(module)
 
     if follower.early is not None:
         stack.callback(follower.early.undo)
-    # Of all modules: a hook of one module would be in a copy of it for ever.
-    stack.callback(register_module_forward_pre_hook(enter).remove)
-    if follower.standing:
+    if follower.standing:  # of all modules: a hook of one would be in a copy of it for ever
+        stack.callback(register_module_forward_pre_hook(enter).remove)
         for owner in (model, follower.optimizer):
             stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
-    if follower.counter is not None:
-        stack.callback(Inside(model, follower.counting).undo)
+    stack.callback(Inside(model, follower.around_root).undo)
     stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
     stack.callback(follower.outside.end)
     stack.enter_context(torch.autograd.graph.saved_tensors_hooks(follower.pack, follower.unpack))

@@ -139,6 +139,10 @@ class Follower:
                 self.lost = True
                 self.report.other += 1
 
+    def around_root(self, inputs):
+        self.enter_root(inputs)
+        return contextlib.nullcontext() if self.counter is None else self.counting()
+
     @contextlib.contextmanager
     def counting(self):
         """The model runs forward: ops are counted, from where it was called in the recorded step."""
@@ -361,7 +365,7 @@ class Follower:
 
     # ---- modules and the optimizer ----
 
-    def enter_module(self, module, inputs):
+    def enter_module(self, module):
         for p in module._parameters.values():
             slot = None if p is None else self.known.find(storage_of(p))
             if slot is not None:

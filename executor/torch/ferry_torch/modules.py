@@ -18,18 +18,15 @@ def device_of(model):
 class Stack:
     """Hooks on every module that keep a stack of those that run. `undo` takes them off."""
 
-    def __init__(self, model, on_root):
+    def __init__(self, model):
         self.names = [""]
         self.modules = []
-        self.on_root = on_root
         self.handles = []
         for name, module in model.named_modules():
-            self.watch(name, module, module is model)
+            self.watch(name, module)
 
-    def watch(self, name, module, is_root):
+    def watch(self, name, module):
         def enter(module, inputs):
-            if is_root:
-                self.on_root(inputs)
             self.names.append(name)
             self.modules.append(module)
 
@@ -121,12 +118,13 @@ class Called(Replaced):
 
 
 class Inside(Called):
-    """`model.forward` of this one object inside `around()`, for a while."""
+    """`model.forward` of this one object inside `around(inputs)`, for a while. (No hook is given inputs by name before
+    torch 2.)"""
 
     def __init__(self, model, around):
         inner = model.forward
 
         def forward(*arguments, **options):
-            with around():
+            with around([arguments, options]):
                 return inner(*arguments, **options)
         super().__init__(model, "forward", forward)

@@ -68,9 +68,9 @@ class Recording:
         """Enters everything that watches; what comes back leaves it again."""
         stack = contextlib.ExitStack()
         self.know_all()
-        self.stack = Stack(self.model, self.on_root)
+        self.stack = Stack(self.model)
         stack.callback(self.stack.undo)
-        stack.callback(Inside(self.model, self.recorder.inside_model).undo)
+        stack.callback(Inside(self.model, self.around_root).undo)
         if self.optimizer is not None:
             wrapped = updates.Wrapped(self.optimizer, self.step)
             stack.callback(wrapped.undo)
@@ -103,6 +103,10 @@ class Recording:
         return [(names.get(id(p), f"parameter{i}"), p) for i, p in enumerate(every)]
 
     # ---- what the hooks say ----
+
+    def around_root(self, inputs):
+        self.on_root(inputs)
+        return self.recorder.inside_model()
 
     def on_root(self, inputs):
         self.recorder.phase = "forward"
