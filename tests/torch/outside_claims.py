@@ -90,6 +90,16 @@ def test_steps_of_another_model_between_are_let_through(folder):
     assert same(job.result(), plain.result()) and run.report.unmatched == 0, run.report.text()
 
 
+def test_numbers_that_autograd_keeps_between_steps(folder):
+    (job, _), plan = away(folder)
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        job.step(2)
+        assert gone(run)
+        x = torch.ones(3, requires_grad=True)
+        ((x * 2.5) ** 3.0).sum().backward()
+    assert x.grad.tolist() == [46.875] * 3
+
+
 def test_a_copy_of_the_model_is_another_model(folder):
     """Else it computes with the weights of the one that it was made from, and copies all that watches that one."""
     (job, _), plan = away(folder)

@@ -7,6 +7,7 @@ takes bytes past all ops; so all comes back before a state_dict is made.
 """
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .calls import DETACH, detached, plainly
 from .modules import Called
 from .storages import storage_of, tensors_in
 
@@ -27,7 +28,7 @@ class Outside(TorchDispatchMode):
                 self.follower.ensure(slot)
             if slot is not None:
                 slot.changed()  # maybe
-        return func(*args, **kwargs)
+        return (detached if func is DETACH else plainly)(func, args, kwargs)
 
     def begin(self):
         if not self.entered and any(slot.is_out() for slot in self.follower.standing.values()):
