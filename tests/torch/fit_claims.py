@@ -5,6 +5,7 @@ import os
 import unittest.mock
 
 import torch
+from torch.utils.checkpoint import checkpoint
 
 import ferry_torch
 from again_claims import Validates
@@ -96,11 +97,11 @@ class Twice(Job):
         super().step(number)
 
 
-def both(make, steps, **how):
+def both(make, steps, budget="85%", **how):
     plain, fitted = make(), make()
     for n in range(steps):
         plain.step(n)
-    with ferry_torch.fit(fitted.model, fitted.optimizer, "85%", say=lambda text: None, **how) as run:
+    with ferry_torch.fit(fitted.model, fitted.optimizer, budget, say=lambda text: None, **how) as run:
         for n in range(steps):
             fitted.step(n)
     assert same(plain.result(), fitted.result())
@@ -117,6 +118,31 @@ def test_steps_that_are_not_whole_are_not_learned_from(folder):
     report = both(lambda: Odd(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 5).report
     assert report.steps == 1 and report.followed + report.kept > 0 and report.unmatched == 0, report.text()
     both(lambda: Odd(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 9)
+
+
+class Whole(Job):
+    """All of the model is checkpointed: hooks of the program's own are around its pass."""
+
+    def step(self, number):
+        model = self.model
+        self.model = lambda x: checkpoint(model, x, use_reentrant=False)
+        try:
+            super().step(number)
+        finally:
+            self.model = model
+        w = torch.ones(8, requires_grad=True)  # and a loss that is no part of a step
+        (w * w).sum().backward()
+
+
+def test_hooks_around_a_pass_are_the_programs(folder):
+    report = both(lambda: Whole(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 6, "98%").report
+    assert report.steps == 3 and report.other == report.unmatched == 0, report.text()
+
+
+def test_a_profile_of_the_program_is_let_be(folder):
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+        report = both(lambda: Job(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 5).report
+    assert report.steps == 2 and profile.events()
 
 
 def test_each_pass_of_a_step_is_counted_once(folder):

@@ -160,6 +160,19 @@ def test_a_short_last_batch_is_run_without_the_plan(folder):
     assert same(plain, planned) and report.other == 1 and report.followed > 0
 
 
+def test_what_is_before_the_model_is_no_part_of_its_plan(folder):
+    """As another network's step: a follower looks from the call of the model on."""
+    class Rivals(Job):
+        def step(self, number):
+            w = torch.linspace(-1, 1, 4096, requires_grad=True)
+            y = torch.tanh(w)
+            (y * y).sum().backward()
+            self.losses.append(w.grad.sum().item())
+            super().step(number)
+    report = check(folder, lambda: Rivals(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), steps=6)
+    assert report.followed > 0, report.text()
+
+
 class ByName(Cnn):
     """Its batch is given by name, as many programs do."""
 

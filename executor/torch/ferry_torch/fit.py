@@ -22,11 +22,12 @@ from .errors import Refused
 from .modules import Called, alone, device_of
 from .record import Recording
 from .report import bytes_text, time_text
-from .spill import Room, spilled
+from .spill import Room, Spill
 from .timing import now
 from .updates import Wrapped
 from .writer import finish
 
+ALL = 1 << 62  # bytes
 LEAVE_STEPS = 2  # the first makes the optimizer's state, the second is timed, the third recorded
 
 
@@ -37,7 +38,7 @@ class Fit:
         self.model, self.optimizer = model, optimizer
         self.budget, self.most = to_plan(device_of(model), budget), bytes_of(budget)
         self.card, self.folder, self.say, self.options = card, folder, say, options
-        self.room, self.spilling = Room(), None
+        self.room, self.packer, self.hooks = Room(), None, contextlib.ExitStack()
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None
         self.place, self.began, self.step_ns = device_of(model), None, None
         self.ran = self.spoiled = False  # of this step: was the model called, was anything raised in it
@@ -67,24 +68,30 @@ class Fit:
         return Called(self.model, "forward", forward)
 
     def before_forward(self):
-        """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded or
-        follows?"""
+        """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded?"""
         self.ran = True
-        if self.steps < LEAVE_STEPS and self.room is not None and self.spilling is None:
-            self.spilling = contextlib.ExitStack()
-            self.spilling.enter_context(spilled(self.model, self.room))
-        elif self.steps == LEAVE_STEPS and self.recording is None:
-            self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room)
-            self.stack.enter_context(self.recording.run())
-            self.stack.callback(self.counted().undo)
-            return True
-        elif self.steps == LEAVE_STEPS + 1 and self.run is None:
-            self.plan()
-            how = followed(self.path("plan.json"), self.model, self.optimizer)
-            self.run = self.stack.enter_context(how)
-            self.stack.callback(self.counted().undo)
-            return True
-        return False
+        if self.steps != LEAVE_STEPS or self.recording is not None:
+            return False
+        self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room)
+        self.packer = self.recording
+        self.stack.enter_context(self.recording.run(hooks=False))
+        self.stack.callback(self.counted().undo)
+        return True
+
+    def learn(self):
+        """Hooks are entered between two steps: inside a forward pass the program may have hooks of its own around it, and
+        whoever leaves first takes off the others'."""
+        self.hooks.close()
+        if self.steps == LEAVE_STEPS or self.steps < LEAVE_STEPS and self.room is not None:
+            self.packer = Spill(self.model, self.room or Room(ALL))
+            self.hooks.enter_context(torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack))
+
+    def pack(self, tensor):
+        return self.packer, self.packer.pack(tensor)
+
+    def unpack(self, packed):
+        packer, saved = packed
+        return packer.unpack(saved)
 
     def counted(self):
         """The optimizer's step as it is now, with a look at where we are behind it."""
@@ -103,9 +110,6 @@ class Fit:
             return
         learned = self.is_whole()
         self.ran = self.spoiled = False
-        if self.spilling is not None:
-            self.spilling.close()
-            self.spilling = None
         if self.recording is not None:
             self.end_recording(learned)
         elif learned and self.steps == 0:
@@ -115,6 +119,10 @@ class Fit:
         self.steps += learned
         if self.room is not None:
             self.room.sent = self.room.ns = 0
+        self.learn()
+        if self.steps > LEAVE_STEPS:
+            self.plan()
+            self.run = self.stack.enter_context(followed(self.path("plan.json"), self.model, self.optimizer))
         self.began = now(self.place)
 
     def is_whole(self):
@@ -131,12 +139,11 @@ class Fit:
             self.recording = None
 
     def end(self):
-        if self.spilling is not None:
-            self.spilling.close()
         self.stack.close()
+        self.hooks.close()
 
     def say_report(self):
-        if self.report is not None:
+        if self.report is not None and self.report.steps:
             self.say(self.report.text())
 
     def room_left(self):
@@ -191,4 +198,5 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
         stack.callback(run.counted().undo)
         stack.callback(run.watch().undo)
         stack.callback(run.end)
+        run.learn()
         yield run

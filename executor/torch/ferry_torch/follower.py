@@ -57,6 +57,7 @@ class Follower:
         self.counter = Counter(self, {k for e in plan.entries for k in e.ops}) if plan.entries else None
         self.actions, self.beside = self.schedule(), None
         self.start_step()
+        self.ended = True  # what is packed before the model is called is no part of a step
 
     # ---- before the first step ----
 
@@ -133,7 +134,7 @@ class Follower:
         if not torch.is_grad_enabled():
             return
         self.outside.end()
-        if self.ended or self.report.steps == 0 and self.pack_at == 0:
+        if self.ended:
             self.start_step()
             if signature(inputs) != self.plan.inputs:
                 self.lost = True

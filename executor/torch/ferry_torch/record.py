@@ -28,10 +28,10 @@ from .storages import Form, as_bytes, is_plain, storage_of
 class Kept:
     """A saved tensor: the copy of its storage, and how it lies there."""
 
-    __slots__ = ("entry", "copy", "form", "place", "stale", "event", "__weakref__")
+    __slots__ = ("entry", "copy", "form", "place", "stale", "begun", "__weakref__")
 
-    def __init__(self, entry, copy, form, place):
-        self.entry, self.copy, self.form, self.place = entry, copy, form, place
+    def __init__(self, entry, copy, form, place, begun):
+        self.entry, self.copy, self.form, self.place, self.begun = entry, copy, form, place, begun
         self.stale = False
         entry.saved.append(weakref.ref(self))
 
@@ -64,8 +64,9 @@ class Recording:
 
     # ---- around the step ----
 
-    def run(self):
-        """Enters everything that watches; what comes back leaves it again."""
+    def run(self, hooks=True):
+        """Enters everything that watches; what comes back leaves it again. Without `hooks` somebody else hands on what
+        is packed."""
         stack = contextlib.ExitStack()
         self.know_all()
         self.stack = Stack(self.model)
@@ -77,7 +78,8 @@ class Recording:
         if self.order:
             self.early = Early(self.optimizer, self.update_early)
             stack.callback(self.early.undo)
-        stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack))
+        if hooks:
+            stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack))
         stack.enter_context(self.memory)
         stack.enter_context(self.recorder)
         return stack
@@ -138,13 +140,15 @@ class Recording:
         entry = r.entry_of(tensor)
         if entry is None:
             return tensor
-        r.waiting["pack"].append(entry.index)
+        begun = bool(self.roots)  # a follower looks from the first call of the model on
+        entry.before |= not begun
+        r.waiting["pack"].append((entry.index, begun))
         if entry.persistent or entry.born is not None or not can_copy(tensor):
-            kept = Kept(entry, None, tensor.data, self.stack.name)
+            kept = Kept(entry, None, tensor.data, self.stack.name, begun)
             if self.early is not None:
                 self.early.keep(storage_of(tensor)._cdata, kept)
             return kept
-        return Kept(entry, self.copy_of(tensor, entry), Form(tensor), self.stack.name)
+        return Kept(entry, self.copy_of(tensor, entry), Form(tensor), self.stack.name, begun)
 
     def copy_of(self, tensor, entry):
         """One copy of each content of a storage."""
@@ -176,7 +180,7 @@ class Recording:
         if self.early is not None:
             self.early.look()
         r.phase, self.back_place = "backward", kept.place
-        r.waiting["unpack"].append(kept.entry.index)
+        r.waiting["unpack"].append((kept.entry.index, kept.begun))
         if kept.copy is None:
             return kept.form
         if kept.stale:

@@ -21,6 +21,7 @@ class Entry:
     def __init__(self, index, name, size, kind, fallen):
         self.index, self.name, self.bytes, self.kind = index, name, size, kind
         self.fallen = fallen  # where it is put when autograd gives up what it keeps of it
+        self.before = False  # was it saved before the model was called?
         self.apart = False  # nobody but autograd has it, so nobody looks
         self.persistent = kind in ("parameter", "optimizer")
         self.born = None  # op that it was there before; else its first use

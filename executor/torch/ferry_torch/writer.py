@@ -78,14 +78,15 @@ def annotate(ops, used, recording, number):
     for row, op in zip(ops, recording.recorder.ops):
         note = {"kind": "torch"}
         for key, events in op.notes.items():
-            if events:
-                note[key] = [number.get(i, -1) for i in events]
+            seen = [number.get(i, -1) for i, begun in events if begun or not recording.roots]
+            if seen:
+                note[key] = seen
         if op.again is not None and row.get("writes"):
             for key, entries in zip(("in", "out"), op.again):
                 note[key] = [-1 if e is None else number.get(e.index, -1) for e in entries]
         row["compute"] = note
     for entry in used:
-        if entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent \
+        if not (entry.before and recording.roots) and entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent \
                 and entry.bytes >= least_of(recording):
             ops[entry.let_go - 1]["compute"].setdefault("free", []).append(number[entry.index])
     ops[0]["compute"]["roots"] = recording.roots
