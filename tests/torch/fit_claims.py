@@ -120,6 +120,18 @@ def test_steps_that_are_not_whole_are_not_learned_from(folder):
     both(lambda: Odd(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 9)
 
 
+def test_a_short_batch_is_not_recorded_where_others_come(folder):
+    def batches(short):
+        def make(number):
+            x, y = pictures(20, 10)(number)
+            return (x[:3 + number % 2], y[:3 + number % 2]) if number in short else (x, y)
+        return make
+    report = both(lambda: Job(Cnn, OPTIMIZERS["adam"], batches([2])), 6).report
+    assert report.steps == 2 and report.other == 0, report.text()
+    report = both(lambda: Job(Cnn, OPTIMIZERS["adam"], batches([2, 3])), 6).report
+    assert report.steps == report.other == 2, report.text()
+
+
 class Whole(Job):
     """All of the model is checkpointed: hooks of the program's own are around its pass."""
 

@@ -19,7 +19,7 @@ from . import trace as traces
 from .card import bytes_of, left_beside, require_budget, this_card, to_plan
 from .follow import followed
 from .errors import Refused
-from .modules import Called, alone, device_of
+from .modules import Called, alone, device_of, signature
 from .record import Recording
 from .report import bytes_text, time_text
 from .spill import Room, Spill
@@ -41,7 +41,8 @@ class Fit:
         self.room, self.packer, self.hooks = Room(), None, contextlib.ExitStack()
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None
         self.place, self.began, self.step_ns = device_of(model), None, None
-        self.ran = self.spoiled = False  # of this step: was the model called, was anything raised in it
+        self.ran = self.spoiled = False  # in this step: was the model called, was anything raised
+        self.inputs, self.met = None, []  # signatures of this step and of those that were whole
 
     @property
     def report(self):
@@ -56,7 +57,7 @@ class Fit:
         self.inner, self.inside = self.model.forward, False
 
         def forward(*arguments, **options):
-            begun = not self.inside and torch.is_grad_enabled() and self.before_forward()
+            begun = not self.inside and torch.is_grad_enabled() and self.before_forward([arguments, options])
             how, outer, self.inside = self.model.forward if begun else self.inner, self.inside, True
             try:
                 return how(*arguments, **options)
@@ -67,9 +68,10 @@ class Fit:
                 self.inside = outer
         return Called(self.model, "forward", forward)
 
-    def before_forward(self):
+    def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded?"""
-        self.ran = True
+        if not self.ran:
+            self.ran, self.inputs = True, signature(inputs)
         if self.steps != LEAVE_STEPS or self.recording is not None:
             return False
         self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room)
@@ -108,7 +110,7 @@ class Fit:
     def after_step(self):
         if self.steps > LEAVE_STEPS:
             return
-        learned = self.is_whole()
+        learned = self.is_whole() and self.is_usual()
         self.ran = self.spoiled = False
         if self.recording is not None:
             self.end_recording(learned)
@@ -128,6 +130,12 @@ class Fit:
     def is_whole(self):
         """Has the model run, is there a gradient, and was nothing raised? Else the step is none to learn from."""
         return self.ran and not self.spoiled and any(p.grad is not None for p in updates.parameters_of(self.optimizer))
+
+    def is_usual(self):
+        """A short batch, as the last one, is not worth a plan, unless the next one is new as well."""
+        usual = self.steps < LEAVE_STEPS or self.inputs in self.met or len(self.met) > LEAVE_STEPS
+        self.met.append(self.inputs)
+        return usual
 
     def end_recording(self, learned):
         if learned:

@@ -63,7 +63,7 @@ def hook(follower, model, stack):
 
     if follower.early is not None:
         stack.callback(follower.early.undo)
-    if follower.standing:  # of all modules: a hook of one would be in a copy of it for ever
+    if follower.standing:  # for all modules: a hook of one would be in a copy of it for ever
         stack.callback(register_module_forward_pre_hook(enter).remove)
         for owner in (model, follower.optimizer):
             stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
