@@ -17,8 +17,8 @@ import torch
 from . import tool, updates
 from . import trace as traces
 from .card import bytes_of, left_beside, require_budget, this_card, to_plan
-from .follow import followed
 from .errors import Refused
+from .follow import followed
 from .modules import Called, alone, device_of, signature
 from .record import Recording
 from .report import bytes_text, time_text

@@ -86,8 +86,8 @@ def annotate(ops, used, recording, number):
                 note[key] = [-1 if e is None else number.get(e.index, -1) for e in entries]
         row["compute"] = note
     for entry in used:
-        if not (entry.before and recording.roots) and entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent \
-                and entry.bytes >= least_of(recording):
+        if entry.let_go is not None and 0 < entry.let_go <= len(ops) and not entry.persistent \
+                and entry.bytes >= least_of(recording) and not (entry.before and recording.roots):
             ops[entry.let_go - 1]["compute"].setdefault("free", []).append(number[entry.index])
     ops[0]["compute"]["roots"] = recording.roots
     if recording.order:
