@@ -100,6 +100,25 @@ def test_numbers_that_autograd_keeps_between_steps(folder):
     assert x.grad.tolist() == [46.875] * 3
 
 
+def test_state_that_a_step_looks_at_stays(folder):
+    """Within a step no op is looked at: what is away there is not there."""
+    class Looks(Job):
+        def step(self, number):
+            seen = [state["exp_avg"] for state in self.optimizer.state.values()]
+            step = self.optimizer.step
+            self.optimizer.step = lambda: (self.losses.append(seen[-2].norm().item() if seen else 0), step())
+            super().step(number)
+            self.optimizer.step = step
+    job = Looks(wide, OPTIMIZERS["adam"], pictures(20, 10, batch=2))
+    job.step(0)
+    path = os.path.join(folder, "step.json")
+    with ferry_torch.record(path, job.model, job.optimizer):
+        job.step(1)
+    trace = traces.load(path)
+    names = [trace["tensors"][i]["name"] for i in trace["ops"][0]["compute"]["leave"]]
+    assert "out.bias.exp_avg_sq" in names and "out.weight.exp_avg" not in names, names
+
+
 def test_a_copy_of_the_model_is_another_model(folder):
     """Else it computes with the weights of the one that it was made from, and copies all that watches that one."""
     (job, _), plan = away(folder)

@@ -128,6 +128,8 @@ class Recording:
         if entry.over is not None and op.phase != "update":
             raise Refused(f"{op.name} looks at a gradient behind its update, as clipping by norm does: "
                           "updates cannot be moved; record without order=\"updates\"")
+        if entry.kind == "optimizer" and op.phase != "update":
+            self.loose.add(entry.index)  # nothing brings it back there
         if entry.index in self.parameters and self.recorder.phase != "update" \
                 and self.recorder.phase != "backward":
             owned = self.stack.owns(self.parameters[entry.index])

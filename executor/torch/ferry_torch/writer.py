@@ -107,7 +107,7 @@ def may_leave(recording):
         return []
     weights = [i for i in recording.guarded if i not in recording.loose]
     entries = recording.recorder.entries
-    wanted = weights + [e.index for e in entries if e.kind == "optimizer"]
+    wanted = weights + [e.index for e in entries if e.kind == "optimizer" and e.index not in recording.loose]
     return [i for i in wanted if entries[i].bytes >= least_of(recording)]
 
 
