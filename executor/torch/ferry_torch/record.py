@@ -53,6 +53,7 @@ class Recording:
         self.signature, self.batch = None, 1
         self.copies, self.guarded, self.loose = {}, set(), set()
         self.back_place = ""
+        self.fresh, self.fresh_at = set(), 0  # what autograd has asked for last, and how many ops were over then
         self.roots = []  # how many ops were over when the model was called
         self.clock = clocks.choose(self.device, device)
         fake = next((p for p in model.parameters() if type(p).__name__ == "FakeTensor"), None)
@@ -124,14 +125,15 @@ class Recording:
         return self.back_place if self.recorder.phase == "backward" else self.stack.name
 
     def on_use(self, entry, op):
-        """A weight may leave if each module that uses it on the way there owns it."""
+        """A weight may leave if each module that uses it on the way there owns it, and autograd asks for it on the way
+        back: who looks at it behind that is brought nothing."""
         if entry.over is not None and op.phase != "update":
             raise Refused(f"{op.name} looks at a gradient behind its update, as clipping by norm does: "
                           "updates cannot be moved; record without order=\"updates\"")
         if entry.kind == "optimizer" and op.phase != "update":
             self.loose.add(entry.index)  # nothing brings it back there
         if entry.index in self.parameters and self.recorder.phase != "update" \
-                and self.recorder.phase != "backward":
+                and not (self.recorder.phase == "backward" and entry.index in self.fresh):
             owned = self.stack.owns(self.parameters[entry.index])
             (self.guarded if owned else self.loose).add(entry.index)
 
@@ -182,6 +184,9 @@ class Recording:
         if self.early is not None:
             self.early.look()
         r.phase, self.back_place = "backward", kept.place
+        if self.fresh_at != len(r.ops):
+            self.fresh, self.fresh_at = set(), len(r.ops)
+        self.fresh.add(kept.entry.index)
         r.waiting["unpack"].append((kept.entry.index, kept.begun))
         if kept.copy is None:
             return kept.form
