@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The tree of sums and greatest values against a plain array. */
 #include "base/random.h"
-#include "solver/place/peaks.h"
+#include "solver/flow/peaks.h"
 #include "tests/suite.h"
 
 enum { ROWS = 70, CHANGES = 60, SEEDS = 2000 };

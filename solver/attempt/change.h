@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "solver/attempt/layout.h"
-#include "solver/place/peaks.h"
+#include "solver/flow/peaks.h"
 
 typedef struct change {
   const layout *layout;

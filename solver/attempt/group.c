@@ -12,7 +12,7 @@
 
 #include "base/units.h"
 #include "solver/attempt/pattern.h"
-#include "solver/place/peaks.h"
+#include "solver/flow/peaks.h"
 #include "solver/place/schedule.h"
 #include "trace/unit.h"
 

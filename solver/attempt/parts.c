@@ -5,8 +5,8 @@
 #include <stdlib.h>
 
 #include "base/order.h"
-#include "solver/place/peaks.h"
 #include "solver/attempt/round.h"
+#include "solver/flow/peaks.h"
 
 #define LARGE_BYTES ((int64_t)256 << 20)
 

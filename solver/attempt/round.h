@@ -6,7 +6,7 @@
 #define FERRY_SOLVER_ATTEMPT_ROUND_H
 
 #include "solver/flow/gaps.h"
-#include "solver/place/peaks.h"
+#include "solver/flow/peaks.h"
 #include "solver/place/schedule.h"
 #include "solver/tuning/tuning.h"
 

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/units.h"
+#include "solver/flow/peaks.h"
 
 /* Sums over ops are differences first: +x where it begins, -x behind its end. */
 static void cover (int64_t *row, int32_t n, int32_t first, int32_t end, int64_t x) {
@@ -61,18 +62,9 @@ static void base_of (gaps *g) {
       g->base_bytes[k] = 0;
 }
 
-/* The op at which the least is resident: where an unused unit comes back for form. */
-static int32_t quietest (const gaps *g) {
-  int32_t best = 0;
-  for (int32_t k = 1; k < g->n_ops; k++)
-    if (g->base_bytes[k] < g->base_bytes[best])
-      best = k;
-  return best;
-}
-
-static void add_gap (gaps *g, int32_t unit, int32_t after, int32_t before) {
-  gap *at = &g->at[g->count++];
-  *at = (gap){ .unit = unit, .after = after, .before = before, .clean = NO_GAP };
+static void set_ends (const gaps *g, gap *at, int32_t after, int32_t before) {
+  at->after = after;
+  at->before = before;
   at->release = after + 1 == g->n_ops ? 0 : after + 1;
   at->wraps = before < at->release;
   if (gaps_is_loose (g, after)) {
@@ -81,8 +73,14 @@ static void add_gap (gaps *g, int32_t unit, int32_t after, int32_t before) {
   }
 }
 
+static void add_gap (gaps *g, int32_t unit, int32_t after, int32_t before) {
+  gap *at = &g->at[g->count++];
+  *at = (gap){ .unit = unit, .clean = NO_GAP };
+  set_ends (g, at, after, before);
+}
+
 /* A unit's gaps, and from which one before it each could take a clean copy. */
-static void gaps_of_unit (gaps *g, int32_t unit, int32_t quiet) {
+static void gaps_of_unit (gaps *g, int32_t unit) {
   const units *u = g->units;
   const unit_info *info = &u->at[unit];
   const use *uses = u->uses + u->use_offset[unit];
@@ -92,7 +90,7 @@ static void gaps_of_unit (gaps *g, int32_t unit, int32_t quiet) {
     return;
   if (!n) {
     if (info->persistent) {
-      add_gap (g, unit, quiet, quiet);
+      add_gap (g, unit, 0, 0);
       g->at[first].unused = true;
       g->unused_bytes += gaps_room (g, unit);
     }
@@ -110,6 +108,34 @@ static void gaps_of_unit (gaps *g, int32_t unit, int32_t quiet) {
     g->at[first + n - 1].clean = first + n - 2;
   if (!uses[0].writes)
     g->at[first].clean = first + n - 1;
+}
+
+static bool emptiest (const gaps *g, const int64_t *less, peaks *out, arena *a, error *err) {
+  int64_t *row = NEW (a, g->n_ops, int64_t, err);
+  for (int32_t k = 0; row && k < g->n_ops; k++)
+    row[k] = less[k] - g->base_bytes[k];
+  return row && peaks_build (out, row, g->n_ops, a, err);
+}
+
+/* Units that no op touches come back for form, not all at one op, which would then need them all:
+   where least is resident; if even there is no room, where the op's own needs leave most. */
+static bool spread_unused (gaps *g, arena *a, error *err) {
+  peaks resident, needed;
+  int64_t *nothing = NEW (a, g->n_ops, int64_t, err);
+  if (!nothing || !emptiest (g, nothing, &resident, a, err) ||
+      !emptiest (g, g->movable_bytes, &needed, a, err))
+    return false;
+  for (int32_t i = 0; i < g->count; i++) {
+    int64_t bytes = gaps_room (g, g->at[i].unit);
+    if (!g->at[i].unused)
+      continue;
+    bool fits = bytes - g->unused_bytes - peaks_most (&resident, 0, g->n_ops) <= g->room_bytes;
+    int32_t k = peaks_at (fits ? &resident : &needed, 0, g->n_ops);
+    peaks_add (&resident, k, k + 1, -bytes);
+    peaks_add (&needed, k, k + 1, -bytes);
+    set_ends (g, &g->at[i], k, k);
+  }
+  return true;
 }
 
 /* A copy made in a gap serves later ones along the clean links, which may run in a circle: so the
@@ -141,7 +167,8 @@ static void extremes (gaps *g) {
       g->floor_op = k;
   }
   g->peak_bytes = g->base_bytes[g->peak_op] + g->pool_bytes;
-  g->floor_bytes = g->base_bytes[g->floor_op] - g->movable_bytes[g->floor_op] + g->pool_bytes;
+  g->floor_bytes = g->base_bytes[g->floor_op] - g->movable_bytes[g->floor_op];
+  g->floor_bytes += g->pool_bytes - g->unused_bytes;
 }
 
 bool gaps_of (const units *u, int64_t granule_bytes, int64_t budget_bytes, arena *a, gaps *out,
@@ -170,24 +197,24 @@ bool gaps_of_loosened (const units *u, const loosened *l, int64_t granule_bytes,
   out->pool_bytes = units_div_up (u->pool_bytes, granule_bytes) * granule_bytes;
   out->room_bytes = budget_bytes / granule_bytes * granule_bytes - out->pool_bytes;
   base_of (out);
-  int32_t quiet = quietest (out);
   for (int32_t i = 0; i < u->count; i++) {
     out->of_unit[i] = out->count;
-    gaps_of_unit (out, i, quiet);
+    gaps_of_unit (out, i);
   }
   out->of_unit[u->count] = out->count;
   for (int32_t i = 0; i < out->count; i++) {
     int64_t room = gaps_room (out, out->at[i].unit);
+    if (out->at[i].unused)
+      continue;
     cover_gap (out->movable_bytes, n, &out->at[i], room);
-    if (!out->at[i].unused)
-      cover_gap (out->slack_bytes, n, &out->at[i], room - u->at[out->at[i].unit].bytes);
+    cover_gap (out->slack_bytes, n, &out->at[i], room - u->at[out->at[i].unit].bytes);
   }
   sum_up (out->movable_bytes, n);
   sum_up (out->slack_bytes, n);
   extremes (out);
   arena_mark here = arena_here (a);
   int32_t *over = NEW (a, (int64_t)n + 1, int32_t, err);
-  if (!over)
+  if (!over || (out->unused_bytes && !spread_unused (out, a, err)))
     return false;
   mark_useful (out, over);
   arena_back (a, here);

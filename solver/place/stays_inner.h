@@ -4,8 +4,8 @@
 #ifndef FERRY_SOLVER_PLACE_STAYS_INNER_H
 #define FERRY_SOLVER_PLACE_STAYS_INNER_H
 
+#include "solver/flow/peaks.h"
 #include "solver/place/stays.h"
-#include "solver/place/peaks.h"
 
 enum { WRITTEN_STEP = 3, LARGE = 20000, WRITTEN_STEP_LARGE = 2 };
 

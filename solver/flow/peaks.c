@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-#include "solver/place/peaks.h"
+#include "solver/flow/peaks.h"
 
 #include <assert.h>
 

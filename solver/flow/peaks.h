@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A row of numbers with "add to a range" and "greatest of a range", each in logarithmic time. */
-#ifndef FERRY_SOLVER_PLACE_PEAKS_H
-#define FERRY_SOLVER_PLACE_PEAKS_H
+#ifndef FERRY_SOLVER_FLOW_PEAKS_H
+#define FERRY_SOLVER_FLOW_PEAKS_H
 
 #include "base/arena.h"
 
