@@ -246,6 +246,8 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
   q->options.device = &q->device;
   if (!keep_all (t, q, a, out, &done, err))
     return false;
+  if (!done && floor_outlives (t, q->options.budget_bytes, q->options.host_bytes))
+    return refuse (t, q, err);
   if (done || solve (t, &q->options, a, out, &why))
     return true;
   if (is_stopped (q) && (why.code == ERR_infeasible || why.code == ERR_limit) &&

@@ -55,6 +55,22 @@ bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *ou
   return true;
 }
 
+static const char *name_of (const op *o) {
+  return o->name && *o->name ? o->name : "no name";
+}
+
+static int64_t living_on (const trace *t) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < t->n_tensors; i++)
+    if (t->tensors[i].persistent && __builtin_add_overflow (bytes, t->tensors[i].bytes, &bytes))
+      return INT64_MAX;
+  return bytes;
+}
+
+bool floor_outlives (const trace *t, int64_t budget_bytes, int64_t host_bytes) {
+  return living_on (t) > budget_bytes + host_bytes;
+}
+
 /* Empty where no op has parts. */
 static bool in_parts_text (const trace *t, arena *scratch, char text[PARTS_TEXT], error *err) {
   summary s;
@@ -102,7 +118,7 @@ static bool below (const trace *t, const memory_floor *f, const floor_request *r
       r->in_parts    ? ", nor was one found with ops in parts; with whole ops"
       : o->parts > 1 ? " with whole ops (--sections auto may run them in parts);"
                      : ";",
-      named, f->op, o->name ? o->name : "", o->parts > 1 ? "" : ", which has no parts",
+      named, f->op, name_of (o), o->parts > 1 ? "" : ", which has no parts",
       units_bytes (touched, f->touched_bytes), units_bytes (workspace, f->workspace_bytes),
       units_bytes (pinned, f->pinned_bytes), units_bytes (pool, f->pool_bytes),
       units_bytes (rounding, f->granule_bytes + (above_bytes > 0 ? above_bytes : 0)),
@@ -139,6 +155,11 @@ static bool above (const trace *t, const memory_floor *f, const floor_request *r
   units_bytes (host, r->host_bytes);
   if (!in_parts_text (t, scratch, parts, err))
     return false;
+  if (floor_outlives (t, r->budget_bytes, r->host_bytes))
+    return error_set (err, ERR_infeasible,
+                      "no plan fits in %s with %s of the host's memory: %s live on from step to "
+                      "step; give more of either",
+                      budget, host, units_bytes (need, living_on (t)));
   if (r->stays)
     return error_set (
         err, ERR_limit,
@@ -152,8 +173,7 @@ static bool above (const trace *t, const memory_floor *f, const floor_request *r
         err, ERR_infeasible,
         "no plan fits in %s with %s of the host's memory: at op %d (%.60s) %s have to "
         "be there; the largest op needs %s%s; give more of either",
-        budget, host, op, t->ops[op].name ? t->ops[op].name : "", units_bytes (need, bytes), least,
-        parts);
+        budget, host, op, name_of (&t->ops[op]), units_bytes (need, bytes), least, parts);
   return error_set (err, ERR_limit,
                     "no plan was found in %s with %s of the host's memory, though the largest op "
                     "needs only %s%s; give more of either",

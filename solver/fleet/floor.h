@@ -20,6 +20,10 @@ typedef struct memory_floor {
 bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out,
                error *err) MUST_CHECK;
 
+/* True if what lives on from step to step is more than both sides hold: then nothing fits, whatever
+   is cut, made again or done earlier. */
+bool floor_outlives (const trace *t, int64_t budget_bytes, int64_t host_bytes);
+
 /* The request that could not be met. */
 typedef struct floor_request {
   int64_t budget_bytes, host_bytes;
