@@ -249,12 +249,24 @@ const char *work_keep_log (service *s, work *w, error *err) {
   return kept;
 }
 
+static int by_text (const void *a, const void *b) {
+  return strcmp (*(const char *const *)a, *(const char *const *)b);
+}
+
+/* In the order of their names, as a JSON object has its keys; the client named the jobs in any. */
 static bool keep_plans (service *s, work *w, json_writer *out, error *err) {
-  for (int i = 0; i < w->call.n_files; i++) {
+  const char *names[MOST_PACK_JOBS];
+  int n = w->call.n_files;
+  for (int i = 0; i < n; i++) {
     const char *base = w->call.files[i].name + 2; /* "./NAME.json" */
-    const char *file = arena_format (w->arena, err, "plans/%s", base);
-    const char *name = arena_format (w->arena, err, "plan.%.*s", (int)strlen (base) - 5, base);
-    if (!file || !name || !keep_file (s, w, name, file, out, err))
+    names[i] = arena_format (w->arena, err, "plan.%.*s", (int)strlen (base) - 5, base);
+    if (!names[i])
+      return false;
+  }
+  qsort (names, (size_t)n, sizeof *names, by_text);
+  for (int i = 0; i < n; i++) {
+    const char *file = arena_format (w->arena, err, "plans/%s.json", names[i] + 5);
+    if (!file || !keep_file (s, w, names[i], file, out, err))
       return false;
   }
   return true;

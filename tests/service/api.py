@@ -111,8 +111,8 @@ def _ ():
       ("what-if", {"trace": trace, "memory": ["75%"], "batches": [1, 2], "limit_ticks": 1}, "whatif a.json --budget 75% --batch x1,x2 --limit 1"),
       ("comparisons", {"trace": trace, "budget_bytes": budget, "policies": ["lru", "ferry"], "limit_ticks": 1000},
        f"compare a.json --budget {budget}B --policies lru,ferry --limit 1000"),
-      ("packs", {"jobs": [{"name": "a", "trace": trace}, {"name": "b", "trace": other}], "points": 3, "limit_ticks": 1000, "sections": "off"},
-       "pack a.json b.json --points 3 --limit 1000 --sections off"),
+      ("packs", {"jobs": [{"name": "b", "trace": other}, {"name": "a", "trace": trace}], "points": 3, "limit_ticks": 1000, "sections": "off"},
+       "pack b.json a.json --points 3 --limit 1000 --sections off"),
       ("max-batch", {"network": "alexnet", "device": "v100", "memory_bytes": 1 << 30, "image": 64, "width_divisor": 4,
                      "classes": 10, "limit_ticks": 100, "most": 64},
        "max-batch alexnet --device v100 --budget 1GiB --image 64 --width-divisor 4 --classes 10 --limit 100 --most 64")):
