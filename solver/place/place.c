@@ -124,7 +124,9 @@ static bool take (placing *p, int32_t which, int32_t h, int32_t *wanted) {
 static bool fresh (placing *p, int32_t which, int32_t h, int32_t count) {
   free_run run = { p->granules, count, -1 };
   if (count > INT32_MAX / 2 - p->granules)
-    return error_set (p->err, ERR_input, "the plan needs too many granules");
+    return error_set (
+        p->err, ERR_input,
+        "the plan needs more granules than can be counted; give the device a larger granule_bytes");
   p->granules += count;
   return count == 0 || hold (p, which, h, run);
 }

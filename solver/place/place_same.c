@@ -180,7 +180,9 @@ static bool give (same *s, int32_t key) {
   if (wanted == 0)
     return true;
   if (wanted > INT32_MAX / 2 - s->granules)
-    return error_set (s->err, ERR_input, "the plan needs too many granules");
+    return error_set (
+        s->err, ERR_input,
+        "the plan needs more granules than can be counted; give the device a larger granule_bytes");
   area last = { s->granules, wanted, -1 };
   s->granules += wanted;
   return insert (s, s->n_areas, last) && own (s, &s->areas[s->n_areas - 1], key);

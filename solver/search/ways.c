@@ -165,7 +165,8 @@ static bool say_why (ways *m, solution *s, error *err) {
 static bool nothing_fits (ways *m, error *err) {
   summary s;
   int64_t least_bytes;
-  char budget[UNITS_TEXT], host[UNITS_TEXT], floor[UNITS_TEXT], cut[UNITS_TEXT];
+  char budget[UNITS_TEXT], host[UNITS_TEXT], floor[UNITS_TEXT], least[UNITS_TEXT];
+  char cut[UNITS_TEXT + 64] = "";
   const solve_options *o = m->o;
   if (m->effort.beat_ns)
     return error_set (err, ERR_limit, "no plan so fast was found, and none is ruled out");
@@ -175,7 +176,9 @@ static bool nothing_fits (ways *m, error *err) {
   units_bytes (budget, o->budget_bytes);
   units_bytes (host, o->host_bytes);
   units_bytes (floor, s.floor_bytes);
-  units_bytes (cut, s.floor_sections_bytes);
+  if (s.floor_sections_bytes < s.floor_bytes)
+    snprintf (cut, sizeof cut, ", and with the most sections op %d %s", s.floor_sections_op,
+              units_bytes (least, s.floor_sections_bytes));
   bool open = o->sections ? o->budget_bytes >= least_bytes : m->program.fits;
   if (o->recompute == RECOMPUTE_ONLY && open)
     return error_set (err, ERR_limit,
@@ -186,19 +189,16 @@ static bool nothing_fits (ways *m, error *err) {
     return error_set (
         err, ERR_limit,
         "no plan was found in %s with %s of the host's memory, and none is ruled out; "
-        "op %d alone needs %s, and with the most sections op %d %s; give more of "
-        "either, or a higher limit",
-        budget, host, s.floor_op, floor, s.floor_sections_op, cut);
+        "op %d alone needs %s%s; give more of either, or a higher limit",
+        budget, host, s.floor_op, floor, cut);
   if (o->recompute == RECOMPUTE_ONLY && o->budget_bytes >= s.floor_bytes)
     return error_set (err, ERR_infeasible,
                       "nothing fits in %s without swapping, whatever is made again%s; allow it, or "
                       "give more",
                       budget, o->sections ? "" : " (no sections)");
-  return error_set (
-      err, ERR_infeasible,
-      "nothing fits in %s; op %d alone needs %s, and with the most sections op %d %s; "
-      "give more%s",
-      budget, s.floor_op, floor, s.floor_sections_op, cut, o->sections ? "" : " or allow sections");
+  return error_set (err, ERR_infeasible, "nothing fits in %s; op %d alone needs %s%s; give more%s",
+                    budget, s.floor_op, floor, cut,
+                    *cut && !o->sections ? " or allow sections" : "");
 }
 
 /* ---- when the strategies apply ---- */
