@@ -38,7 +38,7 @@ static int32_t tensor_of (const step *s, int64_t number) {
 
 /* In the order of their numbers: those that last, and those that are made in the step. */
 static bool take_tensors (step *s, const beats *b, int64_t first, int64_t end) {
-  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
+  int64_t from = beats_oldest_life (b);
   int32_t n = 0;
   for (int64_t k = from; k < b->n_lives; k++) {
     const life *l = beats_life (b, k);

@@ -43,7 +43,7 @@ static void add_cost (int64_t *delta, int64_t bytes, int64_t low, int64_t high, 
 /* The cost of a cut before each of `period` beats, added at a begin and taken off at an end. */
 static void mark_costs (const beats *b, int64_t first, int64_t period, const int64_t *used,
                         int64_t *delta) {
-  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
+  int64_t from = beats_oldest_life (b);
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
     int64_t born = l->born + 1 - first, last = used[n & (b->lives_capacity - 1)] + 1;
@@ -57,7 +57,7 @@ static void mark_costs (const beats *b, int64_t first, int64_t period, const int
 
 /* Whatever crosses was made in the step before, as its heir is made in this one. */
 static bool all_have_heirs (const beats *b, int64_t first, int64_t end) {
-  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0, n_old = 0;
+  int64_t from = beats_oldest_life (b), n_old = 0;
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
     crossing c = life_crossing (l, first, end);

@@ -57,8 +57,8 @@ void follow_finish (shim *s) {
   if (f->wraps && s->block->seen.entries == 0)
     shim_say (s,
               "the step repeats, but at every moment of it some tensor is alive that neither lasts "
-              "nor is "
-              "replaced in the next step, so it stayed on demand; free it sooner (in Python: del)");
+              "nor is replaced in the next step, so it stayed on demand; free it sooner (in Python: "
+              "del)");
 }
 
 /* ---- a plan is asked for, and comes ---- */
@@ -322,7 +322,7 @@ static bool may_begin (shim *s) {
 /* A result of the step before comes to the granules that this one keeps for it. */
 static bool settle_olds (shim *s, const op *o) {
   const step *p = s->follow->plan;
-  for (int32_t i = 0; i < o->n_refs; i++) {
+  for (int32_t i = 0; p->n_pairs > 0 && i < o->n_refs; i++) {
     const tensor *t = &s->tensors[o->refs[i]];
     const step_tensor *x = t->planned == NONE ? NULL : &p->tensors[t->planned];
     if (x != NULL && x->old && x->slot == o->refs[i] && !t->escaped &&

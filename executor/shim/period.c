@@ -270,7 +270,7 @@ static bool is_alive (const beats *b, const life *l, int64_t period, int64_t i) 
    last: added at a begin, taken off at an end. */
 static void mark_wraps (const beats *b, int64_t period, int64_t *delta, int64_t first,
                         int64_t end) {
-  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
+  int64_t from = beats_oldest_life (b);
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
     int64_t gone = freed (b, l, period);
@@ -288,7 +288,7 @@ static void mark_wraps (const beats *b, int64_t period, int64_t *delta, int64_t 
 
 /* The same tensors are there at both ends of a step; and, with `stay`, until the last beat. */
 static bool is_closed (const beats *b, int64_t period, int64_t first, int64_t end, bool stay) {
-  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
+  int64_t from = beats_oldest_life (b);
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
     bool there = is_alive (b, l, period, end);

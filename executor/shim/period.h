@@ -76,6 +76,10 @@ static inline beat *beats_at (const beats *b, int64_t i) {
 static inline int64_t beats_ref (const beats *b, const beat *e, int32_t i) {
   return b->refs[(e->first_ref + i) & (b->refs_capacity - 1)];
 }
+/* The first that is kept; all behind it are. */
+static inline int64_t beats_oldest_life (const beats *b) {
+  return b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
+}
 /* NULL: too long ago. */
 life *beats_life (const beats *b, int64_t number);
 

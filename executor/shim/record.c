@@ -344,7 +344,7 @@ static void put_order (const shim *s, record *r, int64_t first, int64_t end) {
 /* Tensors that the step frees of the one before, each with the one that it leaves in its place. */
 static void put_crossings (record *r, int64_t first, int64_t end) {
   const beats *b = &r->beats;
-  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
+  int64_t from = beats_oldest_life (b);
   for (int64_t n = from; n < b->n_lives; n++) {
     const life *l = beats_life (b, n);
     const life *old = life_crossing (l, first, end) == CROSSING_NEW
@@ -358,7 +358,7 @@ static void put_crossings (record *r, int64_t first, int64_t end) {
 /* Lives that were there when it began, then beats, with frees between those where they were. */
 static bool put_step (const shim *s, record *r, int64_t first, int64_t end) {
   const beats *b = &r->beats;
-  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0, n_freed = 0;
+  int64_t from = beats_oldest_life (b), n_freed = 0;
   const life **freed = malloc ((size_t)(b->n_lives - from + 1) * sizeof *freed);
   if (freed == NULL)
     return false;

@@ -15,8 +15,8 @@ typedef struct maker {
   trace_builder *build;
   arena *arena;
   int32_t *tensor_of; /* of a life; -1 */
-  int64_t lives_from;
-  bool crosses; /* a whole record, of steps whose results outlive them */
+  bool *used;         /* of a life: by an op of the step */
+  bool crosses;       /* a whole record, of steps whose results outlive them */
 } maker;
 
 /* The record of one step: from behind the lives that were there to the end. */
@@ -30,7 +30,7 @@ static bool find_in_step (const steps *s, int64_t *first, int64_t *end, error *e
 /* In a whole record nothing is carried over the host: results are there until they are freed. */
 static void mark_crossings (maker *m) {
   const beats *b = &m->steps->beats;
-  int64_t from = b->n_lives > b->lives_capacity ? b->n_lives - b->lives_capacity : 0;
+  int64_t from = beats_oldest_life (b);
   m->crosses = true;
   for (int64_t n = from; n < b->n_lives; n++) {
     life *l = beats_life (b, n);
@@ -80,7 +80,7 @@ static const life *named_by (const maker *m, const life *l) {
 static const char *name_of (maker *m, const life *l, error *err) {
   bool there = l->born < m->map->first, lasts = l->crossing == CROSSING_NONE;
   const char *form = !there ? "step.%lld" : lasts ? "lasting.%lld" : "before.%lld";
-  int64_t at = there && lasts          ? l->number
+  int64_t at = there && lasts        ? l->number
                : there && m->crosses ? l->born + m->map->end - 2 * m->map->first
                                      : named_by (m, l)->born - m->map->first;
   return arena_format (m->arena, err, form, (long long)at);
@@ -96,19 +96,24 @@ static bool add_tensor (maker *m, const life *l, bool lasts, error *err) {
   if (t == NULL)
     return false;
   t->pinned = l->pinned || l->crossing == CROSSING_STAYS;
-  m->tensor_of[l->number - m->lives_from] = x;
+  m->tensor_of[l->number] = x;
   m->map->number[x] = l->number;
   m->map->leaves[x] = l->crossing == CROSSING_NEW && !m->crosses;
   return true;
 }
 
 static bool is_used (const maker *m, int64_t number) {
+  return m->used[number];
+}
+
+static void mark_used (maker *m) {
   const beats *b = &m->steps->beats;
   for (int64_t i = m->map->first; i < m->map->end; i++)
-    for (int32_t k = 0; k < beats_at (b, i)->n_refs; k++)
-      if (beats_ref (b, beats_at (b, i), k) == number)
-        return true;
-  return false;
+    for (int32_t k = 0; k < beats_at (b, i)->n_refs; k++) {
+      int64_t number = beats_ref (b, beats_at (b, i), k);
+      if (number >= 0 && number < b->n_lives)
+        m->used[number] = true;
+    }
 }
 
 static bool has_op_before (const maker *m, int64_t beat) {
@@ -126,32 +131,41 @@ static bool is_in_step (const maker *m, const life *l) {
   return there || (l->born >= m->map->first && l->born < m->map->end);
 }
 
+/* Both generations of what the step reads of the one before. */
+static int64_t handed_bytes (const maker *m) {
+  const steps *s = m->steps;
+  int64_t bytes = 0;
+  for (int64_t i = 0; i < s->n_crossings; i++)
+    if (is_used (m, s->crossings[i].old))
+      bytes += 2 * told_bytes (m, beats_life (&s->beats, s->crossings[i].old)->bytes);
+  return bytes;
+}
+
 /* Coming back costs time and other places, so that little had better stay. */
 static void let_stay (const maker *m) {
   const steps *s = m->steps;
-  int64_t bytes = 0;
-  for (int pass = 0; pass < 2 && bytes <= m->options->most_staying_bytes; pass++)
-    for (int64_t i = 0; i < s->n_crossings; i++) {
-      life *old = beats_life (&s->beats, s->crossings[i].old);
-      if (!is_used (m, old->number))
-        continue;
-      bytes += pass == 0 ? 2 * told_bytes (m, old->bytes) : 0;
-      if (pass == 1)
-        old->crossing = beats_life (&s->beats, s->crossings[i].heir)->crossing = CROSSING_STAYS;
+  if (handed_bytes (m) > m->options->most_staying_bytes)
+    return;
+  for (int64_t i = 0; i < s->n_crossings; i++)
+    if (is_used (m, s->crossings[i].old)) {
+      beats_life (&s->beats, s->crossings[i].old)->crossing = CROSSING_STAYS;
+      beats_life (&s->beats, s->crossings[i].heir)->crossing = CROSSING_STAYS;
     }
 }
 
 static bool add_tensors (maker *m, error *err) {
   const beats *b = &m->steps->beats;
-  int64_t n = b->n_lives - m->lives_from;
-  let_stay (m);
+  int64_t n = b->n_lives;
   m->tensor_of = NEW (m->arena, n + 1, int32_t, err);
+  m->used = NEW (m->arena, n + 1, bool, err);
   m->map->number = NEW (m->arena, n + 1, int64_t, err);
   m->map->leaves = NEW (m->arena, n + 1, bool, err);
-  if (m->tensor_of == NULL || m->map->number == NULL || m->map->leaves == NULL)
+  if (m->tensor_of == NULL || m->used == NULL || m->map->number == NULL || m->map->leaves == NULL)
     return false;
+  mark_used (m);
+  let_stay (m);
   for (int64_t k = 0; k < n; k++) {
-    const life *l = beats_life (b, m->lives_from + k);
+    const life *l = beats_life (b, k);
     bool lasts =
         (l->born < m->map->first && l->crossing != CROSSING_OLD) || l->crossing == CROSSING_STAYS;
     m->tensor_of[k] = -1;
@@ -204,10 +218,9 @@ static bool count_steps (maker *m, error *err) {
 /* Results in the way of a step's begin, though nobody looks at them. */
 static void add_unused (maker *m) {
   const beats *b = &m->steps->beats;
-  for (int64_t n = m->lives_from; m->crosses && n < b->n_lives; n++)
-    if (m->tensor_of[n - m->lives_from] >= 0 && beats_life (b, n)->crossing == CROSSING_OLD &&
-        !is_used (m, n))
-      build_read (m->build, m->tensor_of[n - m->lives_from]);
+  for (int64_t n = 0; m->crosses && n < b->n_lives; n++)
+    if (m->tensor_of[n] >= 0 && beats_life (b, n)->crossing == CROSSING_OLD && !is_used (m, n))
+      build_read (m->build, m->tensor_of[n]);
 }
 
 static bool add_ops (maker *m, error *err) {
@@ -231,9 +244,7 @@ static bool add_ops (maker *m, error *err) {
       add_unused (m);
     for (int32_t r = 0; r < e->n_refs; r++) {
       int64_t number = beats_ref (b, e, r);
-      int32_t x = number >= m->lives_from && number < b->n_lives
-                      ? m->tensor_of[number - m->lives_from]
-                      : -1;
+      int32_t x = number >= 0 && number < b->n_lives ? m->tensor_of[number] : -1;
       if (x < 0)
         return error_set (err, ERR_input,
                           "the record of the program is broken: op %d uses a tensor "

@@ -21,6 +21,6 @@ claims=${TORCH_CLAIMS:-follow_claims again_claims trap_claims guard_claims early
 # shellcheck disable=SC2086
 [ "$claims" = none ] || "$python" "$here/../torch/run.py" $claims | tee "$results/torch-claims.txt" || status=1
 for net in ${TORCH_NETS:-resnet50 gpt-4k gpt-32k unet}; do
-  "$python" "$here/torch_rows.py" "$net" "$results/torch-$net.json" --shares "${TORCH_SHARES:-90,80,70,60}" || status=1
+  "$python" "$here/torch_rows.py" "$net" "$results/torch-$net.json" ${TORCH_SHARES:+--shares "$TORCH_SHARES"} || status=1
 done
 exit $status

@@ -9,6 +9,8 @@ from .errors import Refused
 from .lanes import choose
 from .timing import now
 
+HOLES = 20  # one part in so many of a card's budget is torch's own: blocks are rounded, and some lie unused
+
 
 def this_card(device):
     """A device file of the GPU that is here; on a CPU, of a card with as much memory as the plan may
@@ -67,10 +69,10 @@ def used_of(device):
     return torch.cuda.memory.memory_stats_as_nested_dict(device)["allocated_bytes"]["all"]["current"]
 
 
-def left_beside(device, budget, spare=20):
-    """The bytes that a step like those up to now would leave, less one part in `spare` for holes."""
+def left_beside(device, budget):
+    """The bytes that a step like those up to now would leave, less the holes."""
     most = most_of(device, budget)
-    return None if most is None else max(0, most - most // spare - torch.cuda.max_memory_allocated(device))
+    return None if most is None else max(0, most - most // HOLES - torch.cuda.max_memory_allocated(device))
 
 
 def host_bytes():
@@ -79,9 +81,6 @@ def host_bytes():
 
 UNITS = {"": 1, "b": 1, **{name + b: 1000**n for n, name in enumerate("kmgt", 1) for b in ("", "b")},
          **{name + "ib": 1024**n for n, name in enumerate("kmgt", 1)}}
-
-
-HOLES = 20  # one part in so many of a card's budget is torch's own: blocks are rounded, and some lie unused
 
 
 def bytes_of(budget):

@@ -24,10 +24,11 @@ class Outside(TorchDispatchMode):
         for tensor in tensors_in([args, kwargs], []):
             storage = storage_of(tensor)
             slot = None if storage is None else self.follower.known.find(storage)
-            if slot is not None and slot.is_out():
+            if slot is None:
+                continue
+            if slot.is_out():
                 self.follower.ensure(slot)
-            if slot is not None:
-                slot.changed()  # maybe
+            slot.changed()  # maybe
         return (detached if func is DETACH else plainly)(func, args, kwargs)
 
     def begin(self):
