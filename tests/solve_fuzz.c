@@ -41,6 +41,12 @@ static int64_t amount (source *s, int shift) {
   return x < 240 ? (x + 1) << shift : (pick (s, 1, 255) << pick (s, 0, 38)) + next (s);
 }
 
+/* Of an op, seldom none. */
+static int64_t duration (source *s) {
+  int64_t ns = amount (s, 4);
+  return ns == 16 ? 0 : ns;
+}
+
 static trace *read_trace (source *s, arena *a) {
   error err = { 0 };
   int32_t n_ops = (int32_t)pick (s, 1, 12), n_tensors = (int32_t)pick (s, 0, 10);
@@ -60,7 +66,7 @@ static trace *read_trace (source *s, arena *a) {
   }
   for (int32_t k = 0; k < n_ops; k++) {
     int64_t flags = next (s), uses = n_tensors ? flags & 7 : 0;
-    build_op (b, "", (op_phase)pick (s, 0, OP_PHASES - 1), amount (s, 4));
+    build_op (b, "", (op_phase)pick (s, 0, OP_PHASES - 1), duration (s));
     op *o = build_op_at (b, k);
     o->gap_ns = flags & 8 ? amount (s, 3) : 0;
     o->workspace_bytes = flags & 16 ? amount (s, 7) : 0;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The end of a worker's process: an answer that is verified and kept, a failure, or one more try.
  */
+#include <math.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -27,7 +28,8 @@ static void count_end (service *s, const work *w, const char *state) {
   service_observe (s, METRIC_solve_duration_seconds, state, w->worked_ns);
   if (w->bound_ns > 0 && w->step_ns >= w->bound_ns)
     service_observe (s, METRIC_solve_gap_ratio, NULL,
-                     (int64_t)((double)(w->step_ns - w->bound_ns) / (double)w->bound_ns * 1e9));
+                     (int64_t)fmin ((double)(w->step_ns - w->bound_ns) / (double)w->bound_ns * 1e9,
+                                    (double)INT64_MAX / 2));
 }
 
 static void log_end (service *s, const work *w, const char *state) {

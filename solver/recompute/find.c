@@ -4,6 +4,7 @@
 #include "solver/recompute/find.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/order.h"
@@ -96,7 +97,8 @@ static void set_price (finding *f, const drops_price *p) {
   f->now.stall_ns = p->stall_ns;
   f->now.ns = p->compute_ns + units_scale (p->stall_ns, f->stall_ppm, 1000000);
   if (p->lacking_bytes > 0)
-    f->now.ns += p->compute_ns / 4 + (int64_t)((double)p->lacking_bytes * dear_ns (f));
+    f->now.ns += p->compute_ns / 4 +
+                 (int64_t)fmin ((double)p->lacking_bytes * dear_ns (f), (double)MOST_NS);
 }
 
 bool find_price_below (finding *f, int64_t most_ns, error *err) {
@@ -174,8 +176,8 @@ static void learn (finding *f, const drop_set *guess, const variant_value *seen)
           stall_ns = seen->step_ns - seen->compute_ns;
   if (seen->step_ns == INT64_MAX || guess->stall_ns <= guess->compute_ns / part)
     return;
-  int64_t ppm = (int64_t)((double)stall_ns / (double)guess->stall_ns * 1e6);
-  ppm = ppm < least_ppm ? least_ppm : ppm > most_ppm ? most_ppm : ppm;
+  double off_ppm = (double)stall_ns / (double)guess->stall_ns * 1e6;
+  int64_t ppm = max_of (least_ppm, (int64_t)fmin (off_ppm, (double)most_ppm));
   for (int32_t i = 0; i < f->n_kept; i++) {
     drop_set set = f->kept[i];
     int32_t at = i;
