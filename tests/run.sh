@@ -235,7 +235,8 @@ END
 }
 unserved() { # a server that is away keeps nobody from a plan
   plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB --server unix:nowhere -- "$programs/mlp" "$kernels" 16 &&
-    [ "$(figure served_plans mlp)" = 0 ] && [ "$(figure planned_steps mlp)" -ge 10 ]
+    [ "$(figure served_plans mlp)" = 0 ] && [ "$(figure planned_steps mlp)" -ge 10 ] &&
+    { "$ferry" run --budget 1200KiB --plan none --server unix:nowhere -- true 2>both; [ $? = 2 ]; } && grep -q 'give one of them' both
 }
 served() { # the plan that is made here comes from a server, and from one job of it in two runs
   "$ferry" serve --help >/dev/null 2>&1 || return 77

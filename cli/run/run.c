@@ -121,6 +121,9 @@ static bool read_limits (call *c, runner *w, shim_config *k) {
   k->host_bytes = h.available_bytes > 0 ? h.available_bytes / 2 : (int64_t)1 << 36;
   if (!call_text (c, "budget"))
     return error_set (&c->err, ERR_usage, "run needs --budget SIZE");
+  if (call_text (c, "plan") && call_text (c, "server"))
+    return error_set (&c->err, ERR_usage,
+                      "--plan is followed as it is, and --server would make one: give one of them");
   if (!call_quantity (c, "budget", &k->budget_bytes) ||
       !call_quantity (c, "host", &k->host_bytes) || !read_strict (c, k) ||
       !device_named (c, name ? name : "titanx-pascal", &w->device))

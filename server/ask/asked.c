@@ -335,7 +335,8 @@ static bool check_pair (const json *root, const char *one, const char *other, as
   return add_fault (out, &wrong);
 }
 
-/* Effort is a limit of ticks, times are scaled in one way, and swaps alone are one choice of what a plan may do. */
+/* Effort is a limit of ticks, times are scaled in one way, and swaps alone are one choice of what a
+   plan may do. */
 static void check_pairs (const json *root, asked *out) {
   static const char *const pairs[][2] = { { "budget_bytes", "budget_ppm" },
                                           { "reserve_bytes", "reserve_ppm" },

@@ -14,6 +14,10 @@ typedef struct question {
 
 static const question known = { 0, 1 }; /* the answer is there */
 
+static bool is_solved (const question *q) {
+  return q->less_ppm == known.less_ppm && q->slower == known.slower;
+}
+
 static question budget_question (const ways *m, int k) {
   return (question){ tuned (m->o->tuning, TUNE_program_sets_less_ppm + (tuning_id)k), 1 };
 }
@@ -29,7 +33,7 @@ static bool solve_guide (ways *m, const question *q, arena *a, recompute_program
   int64_t less_bytes = units_scale (o->budget_bytes, q->less_ppm, 1000000);
   device slow = *o->device;
   solve_options behind = *o;
-  if (!q->less_ppm && q->slower == 1) { /* that is solved already */
+  if (is_solved (q)) {
     *out = m->program;
     return true;
   }
@@ -64,7 +68,8 @@ static bool ask (ways *m, const question *q, int place, bool *hope, error *err) 
   return ok;
 }
 
-/* One more program: while that leaves half of the ticks, the first a quarter. */
+/* One more program: while that leaves half of the ticks, the first a quarter. The set of the one
+   that is solved already costs none, so it is tried in any case. */
 static bool is_affordable (const ways *m, bool first) {
   int64_t most = first ? m->limit_ticks - m->limit_ticks / 4 : m->limit_ticks / 2;
   return m->ticks + m->program.bound.stats.ticks < most;
@@ -92,6 +97,7 @@ static effort in_full (const ways *m) {
 bool ways_program_sets (ways *m, error *err) {
   effort how = in_full (m);
   int budget = 0, link = 0;
+  bool is_known = false;
   if (m->o->recompute == RECOMPUTE_ONLY || !m->program.fits)
     return true;
   how.limit_ticks = (m->limit_ticks / m->part + 1) * m->events;
@@ -99,9 +105,10 @@ bool ways_program_sets (ways *m, error *err) {
   for (int i = 0; i < WAYS_SETS; i++) {
     bool hope, any = is_affordable (m, i == 0);
     bool slow = budget == WAYS_BUDGETS || (i % 2 && link < WAYS_LINKS && waits_for_copies (m));
-    if ((i && !any) || ways_best_ns (m) <= how.enough_ns || solve_stops (m->o))
+    if ((is_known && !any) || ways_best_ns (m) <= how.enough_ns || solve_stops (m->o))
       break;
     question q = !any ? known : slow ? link_question (m, link++) : budget_question (m, budget++);
+    is_known |= is_solved (&q);
     if (!ask (m, &q, i, &hope, err) || (hope && !ways_try (m, &m->guided[i], NULL, how, err)))
       return false;
   }
