@@ -64,6 +64,11 @@ crossing() { # HABIT, BYTES: results that the step keeps until the next are made
   habit "$1" && [ "$(figure planned_steps "$1")" -ge 13 ] && [ "$(figure entries "$1")" = 1 ] && [ "$(figure crossing_bytes "$1")" = "$2" ] ||
     { echo "$(figure planned_steps "$1") planned steps, $(figure crossing_bytes "$1") bytes cross"; return 1; }
 }
+lengths() { # sizes that do not come back need no more of the host, and of the address space, than what is alive
+  plain lengths "$programs/habits" "$kernels" 130 lengths &&
+    same lengths --budget 2500KiB --host 20MiB --emulated granule=4096 -- "$programs/habits" "$kernels" 130 lengths &&
+    [ "$(figure evictions lengths)" -gt 100 ] || { echo "$(figure evictions lengths) evictions"; return 1; }
+}
 staying() { # where little is read by the next step it stays on the device, without a mapping call
   local it
   for it in carried python; do
@@ -274,6 +279,7 @@ claim "a convolution net says the same at 90, 70, 50 % and at its floor, as fast
 for it in streams churn pointers unified unaligned shapes accumulate workers wide waiting; do
   claim "a program of the habit \`$it\` says the same" habit $it
 done
+claim "a program whose sizes change goes on" lengths
 claim "a step is found among others like it, and at a program's end" parts
 claim "a step with addresses of what lasts is planned" weights
 claim "results that are kept until the next are made are planned" crossing results 262144

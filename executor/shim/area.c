@@ -108,30 +108,49 @@ static bool grow (void **rows, int32_t count, int32_t *capacity, size_t size) {
   return true;
 }
 
-static int32_t make (shim *s, int32_t pages) {
-  if (pages + 1 > s->n_pages - s->next_page ||
-      !grow ((void **)&s->tensors, s->n_tensors, &s->tensors_capacity, sizeof *s->tensors) ||
+/* A row of the table, of which nobody has an address yet. */
+int32_t area_row (shim *s) {
+  for (int32_t i = 0; s->spare_rows > 0 && i < s->n_tensors; i++)
+    if (s->tensors[i].n_pages == 0) {
+      s->spare_rows--;
+      return i;
+    }
+  if (!grow ((void **)&s->tensors, s->n_tensors, &s->tensors_capacity, sizeof *s->tensors) ||
       !grow ((void **)&s->free_tensors, s->n_tensors, &s->free_capacity, sizeof *s->free_tensors))
     return NONE;
-  tensor *t = &s->tensors[s->n_tensors];
-  *t = (tensor){ .first_page = s->next_page, .n_pages = pages, .planned = NONE };
-  t->at = s->base + (uint64_t)t->first_page * (uint64_t)s->chunk_bytes;
-  for (int32_t i = 0; i < pages; i++)
-    s->pages[t->first_page + i] = (page){ .tensor = s->n_tensors + 1, .chunk = NONE };
-  s->next_page += pages + 1;
   return s->n_tensors++;
 }
 
+void area_lay (shim *s, int32_t i, int32_t first, int32_t pages) {
+  tensor *t = &s->tensors[i];
+  *t = (tensor){ .first_page = first, .n_pages = pages, .planned = NONE };
+  t->at = s->base + (uint64_t)first * (uint64_t)s->chunk_bytes;
+  for (int32_t p = first; p < first + pages; p++)
+    s->pages[p] = (page){ .tensor = i + 1, .chunk = NONE };
+}
+
+static int32_t make (shim *s, int32_t pages) {
+  int32_t i = pages + 1 > s->n_pages - s->next_page ? NONE : area_row (s);
+  if (i == NONE)
+    return NONE;
+  area_lay (s, i, s->next_page, pages);
+  s->next_page += pages + 1;
+  return i;
+}
+
 /* The lowest free address of the right size, so that a program that repeats itself gets the same
-   addresses; or address space that is not used yet. */
+   addresses; or address space that is not used yet, or was used in other sizes. */
 int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
   int32_t pages = (int32_t)((bytes + s->chunk_bytes - 1) / s->chunk_bytes);
   int32_t i = slot >= 0 ? slot : find_free (s, pages);
   if (i == NONE)
     i = make (s, pages);
   if (i == NONE)
+    i = vacant_take (s, pages);
+  if (i == NONE)
     return NONE;
   tensor *t = &s->tensors[i];
+  t->empty = false;
   t->bytes = bytes;
   t->number = s->allocations++;
   t->live = true;

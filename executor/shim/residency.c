@@ -18,28 +18,6 @@ static CUdeviceptr page_at (const shim *s, int32_t page) {
   return s->base + (uint64_t)page * (uint64_t)s->chunk_bytes;
 }
 
-/* Room for all of it, once, kept as long as its address space. */
-static bool has_host (shim *s, tensor *t) {
-  if (t->host != NULL)
-    return true;
-  int64_t bytes = t->n_pages * s->chunk_bytes, most = s->block->config.host_bytes;
-  void *at = NULL;
-  if ((most > 0 && bytes > most - s->host_bytes) ||
-      s->real.mem_host_alloc (&at, (size_t)bytes, CU_MEMHOSTALLOC_PORTABLE) != CUDA_SUCCESS) {
-    shim_say (s,
-              "host memory: %lld bytes are pinned and %lld more are needed, %lld allowed; raise "
-              "--host or the budget",
-              (long long)s->host_bytes, (long long)bytes, (long long)most);
-    s->host_full = true;
-    return false;
-  }
-  t->host = at;
-  s->host_bytes += bytes;
-  if (s->host_bytes > s->block->seen.host_high_bytes)
-    s->block->seen.host_high_bytes = s->host_bytes;
-  return true;
-}
-
 static bool run_out (shim *s, tensor *t, int32_t first, int32_t end) {
   int64_t bytes = span_bytes (s, t, first, end);
   int64_t offset = (int64_t)(first - t->first_page) * s->chunk_bytes;
@@ -110,7 +88,7 @@ bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
     if (to == p)
       continue;
     if (!any) {
-      if (!has_host (s, t))
+      if (!host_take (s, t))
         return false;
       wait_for (s, s->out, t->users);
       if (t->in_event != NULL)

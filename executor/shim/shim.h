@@ -60,6 +60,7 @@ typedef struct tensor {
   char *host;      /* pinned; its own as long as the address space is */
   int32_t planned; /* its place in the plan that is followed, if it has one; NONE */
   bool reserved;   /* its address space is a plan's */
+  bool empty;      /* nobody's, mapped nowhere, and nothing that is queued uses it */
 } tensor;
 
 typedef struct function {
@@ -123,6 +124,7 @@ typedef struct shim {
   tensor *tensors;
   int32_t n_tensors, tensors_capacity;
   int32_t *free_tensors, n_free, free_capacity;
+  int32_t spare_rows; /* without pages */
   int64_t allocations, live_bytes, pool_high, host_bytes, live_tensors;
 
   CUstream out, in;
@@ -168,6 +170,8 @@ bool area_has (const shim *s, CUdeviceptr at);
 int32_t area_allocate (shim *s, int64_t bytes,
                        int32_t slot); /* that one or any; a tensor, or NONE */
 void area_free (shim *s, int32_t t, uint64_t stream_bits);
+int32_t area_row (shim *s);
+void area_lay (shim *s, int32_t t, int32_t first, int32_t pages); /* that row, at these pages */
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits);
 bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);
 int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);
@@ -186,6 +190,13 @@ int32_t stream_bit (shim *s, CUstream stream);
 void wait_for (shim *s, CUstream stream, uint64_t bits); /* behind the work on those streams */
 void host_wait_for (shim *s, uint64_t bits);
 CUevent ring_record (shim *s, bool out);
+
+/* vacant.c */
+int32_t vacant_take (shim *s, int32_t pages); /* a tensor of freed ones' space, or NONE */
+
+/* pinned.c */
+bool host_take (shim *s, tensor *t); /* room on the host; false: that was said */
+void host_drop (shim *s, tensor *t);
 
 /* residency.c */
 bool pages_out (shim *s, int32_t t, int32_t first, int32_t end); /* of a tensor's pages */

@@ -8,6 +8,7 @@
    unaligned   the same from an address of the host that is no multiple of eight
    weights     an array of the addresses of tensors that last, as an optimizer of all has it
    shapes      every seventh step has another batch
+   lengths     tensors are of another length in each step, as sentences are
    accumulate  the weights change in every third step only
    workers     forks children that do no GPU work, in the middle of it
    hidden      a kernel uses a tensor whose address an earlier one has left on the device
@@ -232,6 +233,31 @@ static void weights (habits *h) {
 static void shapes (habits *h) {
   for (int i = 0; i < h->g.steps; i++) {
     chain (h, i % 7 == 6 ? 9 : 12, i % 7 == 6 ? N / 2 : N, NULL);
+    say (h, i, NULL);
+  }
+}
+
+/* Some are as long as none was before, and are freed unused. */
+static void lengths (habits *h) {
+  enum { UNUSED = 8, USED = 4 };
+  for (int i = 0; i < h->g.steps; i++) {
+    CUdeviceptr t[UNUSED];
+    for (int k = 1; k <= 4; k++) {
+      for (int j = 0; j < UNUSED; j++)
+        t[j] = gpu_alloc (&h->g, 1024 * (4 * i + k), NULL);
+      for (int j = 0; j < UNUSED; j++)
+        gpu_free (&h->g, t[j], NULL);
+    }
+    for (int k = 0; k < USED; k++) {
+      long n = N + (long)(draw (h) % (4 * N));
+      t[k] = gpu_alloc (&h->g, n, NULL);
+      gpu_fill (&h->g, t[k], n, i + k, NULL);
+      LAUNCH (&h->g, "add", NULL, N, &h->kept[k], &h->kept[k + USED], &t[k]);
+    }
+    for (int k = 0; k < USED; k++) {
+      LAUNCH (&h->g, "add", NULL, N, &h->kept[0], &h->kept[k], &t[k]);
+      gpu_free (&h->g, t[k], NULL);
+    }
     say (h, i, NULL);
   }
 }
@@ -474,13 +500,13 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (habits *h);
-  } all[] = { HABIT (streams),    HABIT (workspaces), HABIT (churn),   HABIT (pointers),
-              HABIT (unified),    HABIT (unaligned),  HABIT (weights), HABIT (shapes),
-              HABIT (accumulate), HABIT (workers),    HABIT (hidden),  HABIT (perturbed),
-              HABIT (phases),     HABIT (launches),   HABIT (races),   HABIT (leaves),
-              HABIT (aborts),     HABIT (leaving),    HABIT (parts),   HABIT (wide),
-              HABIT (waiting),    HABIT (results),    HABIT (carried), HABIT (gradients),
-              HABIT (ages),       HABIT (python),     HABIT (unsteady) };
+  } all[] = { HABIT (streams),    HABIT (workspaces), HABIT (churn),    HABIT (pointers),
+              HABIT (unified),    HABIT (unaligned),  HABIT (weights),  HABIT (shapes),
+              HABIT (accumulate), HABIT (workers),    HABIT (hidden),   HABIT (perturbed),
+              HABIT (phases),     HABIT (launches),   HABIT (races),    HABIT (leaves),
+              HABIT (aborts),     HABIT (leaving),    HABIT (parts),    HABIT (wide),
+              HABIT (waiting),    HABIT (results),    HABIT (carried),  HABIT (gradients),
+              HABIT (ages),       HABIT (python),     HABIT (unsteady), HABIT (lengths) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
