@@ -179,6 +179,14 @@ ends() { # STATUS HABIT: however it ends, and whatever ferry has to leave out th
       { echo "$how: status $status"; cat err; return 1; }
   done
 }
+amid() { # STATUS HABIT OPTIONS...: exit comes while a call waits, or while another thread goes on
+  local status how
+  for how in "run --budget 1000KiB" "profile -o $2.trace"{,,,}; do
+    status=0
+    timeout 60 "$ferry" ${how%% *} -q --driver emulated "${@:3}" ${how#* } -- "$programs/habits" "$kernels" 9 "$2" >/dev/null 2>err || status=$?
+    [ "$status" = "$1" ] || { echo "$how: status $status"; cat err; return 1; }
+  done
+}
 without_ops() { # it calls the driver, and ends before its first op
   local status=0
   "$ferry" run -q --driver emulated --budget 1MiB --chrome none.chrome -- "$programs/mlp" "$kernels.not" >/dev/null 2>err || status=$?
@@ -312,6 +320,8 @@ claim "a device that there cannot be is told" no_device
 claim "a program may have any number of arguments" many_arguments
 claim "so is that of a program that ends by _exit" ends 5 leaves
 claim "and that of one that a signal ends" ends 134 aborts
+claim "and that of one that a signal's handler ends amid a call" amid 6 handled
+claim "and that of one whose other threads go on" amid 7 busy --emulated clock=real
 claim "a program without ops has an empty picture" without_ops
 claim "no folder for what is shared is one line" no_folder
 claim "races are told, and a program without has none" raced

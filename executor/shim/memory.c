@@ -129,7 +129,9 @@ CUresult wrap_free (CUdeviceptr at) {
   if (!area_has (s, at))
     return shim_leave (s, s->real.mem_free (at));
   (void)shim_leave (s, CUDA_SUCCESS); /* nobody waits for the device with the lock */
+  bool was = shim_set_inside (true);
   CUresult r = shim_real ()->ctx_synchronize ();
+  (void)shim_set_inside (was);
   if (r != CUDA_SUCCESS || !shim_enter (&s))
     return shim_look (r);
   order_device (s->order);

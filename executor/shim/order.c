@@ -169,8 +169,15 @@ static CUresult after_wait (CUresult r, CUstream stream, CUevent event, bool all
   return shim_leave (s, r);
 }
 
+/* The driver waits, without the lock; a handler that ends the program meanwhile must not. */
+#define WAITED(call)                 \
+  bool was = shim_set_inside (true); \
+  CUresult r = call;                 \
+  (void)shim_set_inside (was)
+
 CUresult wrap_stream_sync (CUstream stream) {
-  return after_wait (shim_real ()->stream_synchronize (stream), stream, NULL, false);
+  WAITED (shim_real ()->stream_synchronize (stream));
+  return after_wait (r, stream, NULL, false);
 }
 
 CUresult wrap_stream_sync_ptsz (CUstream stream) {
@@ -178,16 +185,19 @@ CUresult wrap_stream_sync_ptsz (CUstream stream) {
 }
 
 CUresult wrap_event_sync (CUevent event) {
-  return after_wait (shim_real ()->event_synchronize (event), NULL, event, false);
+  WAITED (shim_real ()->event_synchronize (event));
+  return after_wait (r, NULL, event, false);
 }
 
 CUresult wrap_ctx_sync (void) {
-  return after_wait (shim_real ()->ctx_synchronize (), NULL, NULL, true);
+  WAITED (shim_real ()->ctx_synchronize ());
+  return after_wait (r, NULL, NULL, true);
 }
 
 CUresult wrap_ctx_sync_of (CUcontext context) {
   CUresult (*real) (CUcontext) = shim_symbol ("cuCtxSynchronize_v2");
   if (real == NULL)
     return CUDA_ERROR_NOT_FOUND;
-  return after_wait (real (context), NULL, NULL, true);
+  WAITED (real (context));
+  return after_wait (r, NULL, NULL, true);
 }

@@ -312,6 +312,7 @@ void record_finish (shim *s) {
     s->block->cupti_ops = cupti_times (r->cupti, s->ops, tell_cupti, r);
   flush (r);
   close (r->file);
+  r->file = -1;
 }
 
 /* ---- a step for the launcher ---- */

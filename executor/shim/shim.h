@@ -161,7 +161,7 @@ CUresult shim_started (CUresult r); /* after cuInit */
 /* The end of the program is ours before that of a library that was opened just now. */
 bool shim_ends_before (void);
 bool shim_is_inside (void);
-void shim_set_inside (bool on);
+bool shim_set_inside (bool on); /* what it was */
 
 /* area.c: address space, tensors in it */
 bool area_start (shim *s);

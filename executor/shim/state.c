@@ -30,8 +30,10 @@ bool shim_is_inside (void) {
   return inside;
 }
 
-void shim_set_inside (bool on) {
+bool shim_set_inside (bool on) {
+  bool was = inside;
   inside = on;
+  return was;
 }
 
 void *shim_symbol (const char *name) {
@@ -78,11 +80,15 @@ static void in_child (void) {
     the_shim->alone = true;
 }
 
+/* A signal's handler may end the program amid a call of this thread: then our tables are half changed,
+   and the driver may wait for ever.  Other threads may go on, and what runs behind this is served. */
 static void finish (void) {
   shim *s = the_shim;
-  if (s == NULL || s->alone || s->block->ended || s->block->owner_pid != (int32_t)getpid ())
+  if (s == NULL || s->alone || s->block->ended || s->block->owner_pid != (int32_t)getpid () ||
+      inside)
     return;
   (void)shim_look (the_driver.ctx_synchronize ()); /* a fault that no call of ours has met */
+  pthread_mutex_lock (&s->lock);
   inside = true;
   last_write (s);
   record_finish (s);
@@ -94,6 +100,8 @@ static void finish (void) {
   if (usage != NULL)
     usage (&s->block->seen.driver_high_bytes);
   s->block->ended = 1;
+  inside = false;
+  pthread_mutex_unlock (&s->lock);
 }
 
 bool shim_ends_before (void) {

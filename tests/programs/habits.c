@@ -27,7 +27,13 @@
    launches    a thousand launches a step that do next to nothing
    races       two streams fill the same bytes, and nothing says which comes first
    leaves      ends by _exit, with status 5
+   handled     ends by exit, status 6, in a signal's handler while it waits for the device
+   busy        ends by exit, status 7, while other threads go on
    aborts      ends by a signal */
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -489,6 +495,47 @@ static void leaves (habits *h) {
   _exit (5);
 }
 
+static void end_here (int signal) {
+  (void)signal;
+  exit (6);
+}
+
+/* On the virtual clock the device's functions run in the thread that waits. */
+static void interrupt (void *unused) {
+  (void)unused;
+  raise (SIGUSR1);
+}
+
+static void handled (habits *h) {
+  shapes (h);
+  signal (SIGUSR1, end_here);
+  h->g.launch_host_func (NULL, interrupt, NULL);
+  gpu_must (&h->g, h->g.ctx_synchronize (), "cuCtxSynchronize");
+}
+
+static atomic_int rounds;
+
+static void *go_on (void *own) {
+  habits *h = own;
+  gpu_must (&h->g, h->g.ctx_set_current (h->g.context), "cuCtxSetCurrent");
+  CUstream s = new_stream (&h->g);
+  while (atomic_fetch_add (&rounds, 1) >= 0) {
+    chain (h, 6, N, s);
+    gpu_must (&h->g, h->g.stream_synchronize (s), "cuStreamSynchronize");
+  }
+  return NULL;
+}
+
+static void busy (habits *h) {
+  pthread_t thread;
+  for (int i = 0; i < 4; i++)
+    if (pthread_create (&thread, NULL, go_on, h) != 0)
+      exit (5);
+  while (atomic_load (&rounds) < h->g.steps)
+    sched_yield ();
+  exit (7);
+}
+
 static void aborts (habits *h) {
   shapes (h);
   abort ();
@@ -506,7 +553,8 @@ int main (int argc, char **argv) {
               HABIT (phases),     HABIT (launches),   HABIT (races),    HABIT (leaves),
               HABIT (aborts),     HABIT (leaving),    HABIT (parts),    HABIT (wide),
               HABIT (waiting),    HABIT (results),    HABIT (carried),  HABIT (gradients),
-              HABIT (ages),       HABIT (python),     HABIT (unsteady), HABIT (lengths) };
+              HABIT (ages),       HABIT (python),     HABIT (unsteady), HABIT (lengths),
+              HABIT (handled),    HABIT (busy) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
