@@ -126,6 +126,13 @@ too_small() {
   under mlp --budget 256KiB -- "$programs/mlp" "$kernels" 4 || status=$?
   [ "$status" != 0 ] && grep -q 'is more than the budget' mlp.err || { echo "status $status"; cat mlp.err; return 1; }
 }
+below_a_granule() { # nothing is allocated beside the budget, and one line says why
+  local status=0
+  under mlp --budget 512KiB --emulated granule=1MiB,memory=64MiB -- "$programs/mlp" "$kernels" 4 || status=$?
+  [ "$status" != 0 ] && [ "$(grep -c 'gives no memory to serve tensors from: .*; raise --budget$' mlp.err)" = 1 ] ||
+    { echo "status $status"; cat mlp.err; return 1; }
+}
+asks() { plain asks "$programs/habits" "$kernels" 1 asks && same asks --budget 1MiB -- "$programs/habits" "$kernels" 1 asks; }
 host_full() {
   local status=0
   under mlp --budget 900KiB --host 128KiB -- "$programs/mlp" "$kernels" 4 || status=$?
@@ -310,6 +317,8 @@ op_too_large() { # one op's tensors do not fit at once
   [ "$status" != 0 ] && grep -q 'op [0-9]* `[a-z_]*` needs [0-9]* bytes resident at once, the budget is 393216 bytes' accumulate.err || { echo "status $status"; cat accumulate.err; return 1; }
 }
 claim "a tensor that cannot be had is told" too_small
+claim "a budget below a granule is kept" below_a_granule
+claim "small tensors are in the memory that the program is told of" asks
 claim "too small a budget is told with the op" op_too_large
 claim "too little of the host is told" host_full
 claim "a profile is a trace that the other commands use" profiled

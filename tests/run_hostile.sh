@@ -246,6 +246,7 @@ no_trace() {
 }
 not_there() { run 3 run --driver emulated --budget 1MiB -- ./nowhere && grep -q 'nowhere: No such file' err; }
 no_budget() { run 2 run --driver emulated -- true && grep -q 'needs --budget' err; }
+least_alone() { run 2 run --driver emulated --budget 1MiB --least 1MiB -- true && grep -q -e '--least needs --share' err; }
 no_driver() { [ -e /dev/nvidiactl ] && return 77; run 69 run --budget 1MiB -- true && grep -q 'use --driver emulated' err; }
 tables() { # what stands in for the toolkit is what it says
   local it header=${CUDA_HOME:-/usr/local/cuda}/include/cuda.h
@@ -272,12 +273,14 @@ claim "a thread without a context of its own is served" orphans
 claim "behind an op that had no room a program goes on" goes_on
 claim "two processes are not served from one budget" two_processes
 for it in cuStreamBeginCapture cuGraphInstantiate cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \
-  cuCtxEnablePeerAccess cuTexObjectCreate cuMemcpyBatchAsync cuMulticastCreate; do
+  cuCtxEnablePeerAccess cuTexObjectCreate cuMemcpyBatchAsync cuMulticastCreate cuArrayCreate \
+  cuMemBatchDecompressAsync; do
   claim "$it is refused" refuses $it
 done
 claim "a profile of what it cannot see is no trace" no_trace
 claim "a program that is not there is one line" not_there
 claim "a budget must be given" no_budget
+claim "a share of nothing is refused" least_alone
 claim "no driver is one line" no_driver
 claim "the tables are those of CUDA 13.0" tables
 finish

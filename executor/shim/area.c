@@ -55,8 +55,9 @@ bool area_start (shim *s) {
   if (s->most_chunks < 1 || !share_start (s) || !reserve (s) || !make_streams (s)) {
     shim_say (s,
               "the device gives no memory to serve tensors from: budget %lld bytes, granules of "
-              "%lld",
+              "%lld; raise --budget",
               (long long)budget, (long long)s->chunk_bytes);
+    s->shut = s->block->config.mode == SHIM_RUN;
     return false;
   }
   s->n_pages = (int32_t)(s->space_bytes / s->chunk_bytes);

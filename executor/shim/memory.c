@@ -19,12 +19,14 @@ static int64_t told_total (const shim *s) {
          (s->block->config.mode == SHIM_RUN ? s->block->config.host_bytes : 0);
 }
 
+/* Small tensors take granules, which stay. */
+static int64_t told_free (const shim *s) {
+  int64_t bytes = told_total (s) - s->live_bytes - s->n_slabs * s->chunk_bytes;
+  return bytes < 0 ? 0 : bytes;
+}
+
 static bool can_be_had (const shim *s, int64_t bytes) {
-  int64_t small = 0;
-  for (int32_t c = 0; c < s->n_chunks; c++)
-    small += s->chunks[c].small;
-  return bytes <= (s->all_chunks - small) * s->chunk_bytes &&
-         bytes <= told_total (s) - s->live_bytes;
+  return bytes <= (s->all_chunks - s->n_slabs) * s->chunk_bytes && bytes <= told_free (s);
 }
 
 static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream, bool waits) {
@@ -64,10 +66,15 @@ static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream,
   return CUDA_SUCCESS;
 }
 
+static bool is_shut (void) {
+  const shim *s = shim_of_process ();
+  return s != NULL && s->shut;
+}
+
 CUresult wrap_alloc (CUdeviceptr *out, size_t bytes) {
   shim *s;
   if (!shim_enter (&s))
-    return shim_real ()->mem_alloc (out, bytes);
+    return is_shut () ? CUDA_ERROR_OUT_OF_MEMORY : shim_real ()->mem_alloc (out, bytes);
   return shim_leave (s, serve (s, out, bytes, NULL, true));
 }
 
@@ -78,7 +85,9 @@ CUresult wrap_alloc_pitch (CUdeviceptr *out, size_t *pitch, size_t width, size_t
       shim_symbol ("cuMemAllocPitch_v2");
   shim *s;
   if (!shim_enter (&s))
-    return real == NULL ? CUDA_ERROR_NOT_FOUND : real (out, pitch, width, height, element);
+    return is_shut ()     ? CUDA_ERROR_OUT_OF_MEMORY
+           : real == NULL ? CUDA_ERROR_NOT_FOUND
+                          : real (out, pitch, width, height, element);
   if (pitch == NULL || width > (size_t)1 << 40 || height > (size_t)1 << 40)
     return shim_leave (s, CUDA_ERROR_INVALID_VALUE);
   *pitch = (width + 511) / 512 * 512;
@@ -91,7 +100,8 @@ CUresult wrap_alloc_pitch (CUdeviceptr *out, size_t *pitch, size_t width, size_t
 CUresult wrap_alloc_async (CUdeviceptr *out, size_t bytes, CUstream stream) {
   shim *s;
   if (!shim_enter (&s))
-    return shim_real ()->mem_alloc_async (out, bytes, stream);
+    return is_shut () ? CUDA_ERROR_OUT_OF_MEMORY
+                      : shim_real ()->mem_alloc_async (out, bytes, stream);
   return shim_leave (s, serve (s, out, bytes, stream, false));
 }
 
@@ -102,7 +112,8 @@ CUresult wrap_alloc_async_ptsz (CUdeviceptr *out, size_t bytes, CUstream stream)
 CUresult wrap_alloc_pool (CUdeviceptr *out, size_t bytes, CUmemoryPool pool, CUstream stream) {
   shim *s;
   if (!shim_enter (&s))
-    return shim_real ()->mem_alloc_from_pool (out, bytes, pool, stream);
+    return is_shut () ? CUDA_ERROR_OUT_OF_MEMORY
+                      : shim_real ()->mem_alloc_from_pool (out, bytes, pool, stream);
   return shim_leave (s, serve (s, out, bytes, stream, false));
 }
 
@@ -158,7 +169,7 @@ CUresult wrap_get_info (size_t *free_bytes, size_t *total) {
   if (free_bytes == NULL || total == NULL)
     return shim_leave (s, CUDA_ERROR_INVALID_VALUE);
   *total = (size_t)told_total (s);
-  *free_bytes = (size_t)(told_total (s) - s->live_bytes);
+  *free_bytes = (size_t)told_free (s);
   return shim_leave (s, CUDA_SUCCESS);
 }
 

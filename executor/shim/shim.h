@@ -104,6 +104,7 @@ typedef struct shim {
   bool alone;   /* this process is the owner's child, or not the owner: pass everything on */
   bool second;  /* another copy, in a namespace of its own: nothing is passed on */
   bool started; /* the arena is there */
+  bool shut;    /* it cannot be: nothing is allocated, since that would be beside the budget */
   bool strict, said_short;
   bool placed;    /* a plan says which granule belongs to which address */
   bool host_full; /* so the op at hand has no room: that was said */

@@ -262,11 +262,12 @@ static void take_back_context (shim *s) {
 
 /* The first call that needs memory starts the arena: only then is there surely a context. */
 static bool start (shim *s) {
-  if (s->started)
-    return true;
+  if (s->started || s->shut)
+    return s->started;
   if (has_escape (s)) {
     s->block->refused = 1;
     s->alone = s->block->config.mode == SHIM_PROFILE;
+    s->shut = !s->alone;
     return false;
   }
   s->order = order_new ();

@@ -24,6 +24,7 @@
    python      input, result and gradients are kept until a loop binds their names again
    ages        a result is kept for two steps
    unsteady    as results, with an op more, a result freed early or late now and then
+   asks        asks for the memory that is free before and after many small tensors
    launches    a thousand launches a step that do next to nothing
    races       two streams fill the same bytes, and nothing says which comes first
    leaves      ends by _exit, with status 5
@@ -473,6 +474,17 @@ static void unsteady (habits *h) {
   keep (h, 2, 1, UNSTEADY);
 }
 
+static void asks (habits *h) {
+  enum { MANY = 64, BYTES = 4096 };
+  size_t before, after, total;
+  CUdeviceptr at[MANY];
+  gpu_must (&h->g, h->g.mem_get_info (&before, &total), "cuMemGetInfo");
+  for (int i = 0; i < MANY; i++)
+    gpu_must (&h->g, h->g.mem_alloc (&at[i], BYTES), "cuMemAlloc");
+  gpu_must (&h->g, h->g.mem_get_info (&after, &total), "cuMemGetInfo");
+  printf ("%s\n", after + MANY * BYTES <= before ? "less is free" : "as much is free");
+}
+
 static void launches (habits *h) {
   for (int i = 0; i < h->g.steps; i++) {
     for (int k = 0; k < 1000; k++)
@@ -554,7 +566,7 @@ int main (int argc, char **argv) {
               HABIT (aborts),     HABIT (leaving),    HABIT (parts),    HABIT (wide),
               HABIT (waiting),    HABIT (results),    HABIT (carried),  HABIT (gradients),
               HABIT (ages),       HABIT (python),     HABIT (unsteady), HABIT (lengths),
-              HABIT (handled),    HABIT (busy) };
+              HABIT (asks),       HABIT (handled),    HABIT (busy) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
