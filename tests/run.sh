@@ -60,6 +60,9 @@ parts() { # a step of parts that are nearly alike, and a program that frees all 
 weights() { # a tensor whose address is on the device keeps its place, and the rest is planned
   habit weights && [ "$(figure planned_steps weights)" -ge 10 ] && ! grep 'cannot be entered' weights.err
 }
+unused() { # it takes no granule of the plan
+  habit unused && [ "$(figure planned_steps unused)" -ge 10 ]
+}
 crossing() { # HABIT, BYTES: results that the step keeps until the next are made
   habit "$1" && [ "$(figure planned_steps "$1")" -ge 13 ] && [ "$(figure entries "$1")" = 1 ] && [ "$(figure crossing_bytes "$1")" = "$2" ] ||
     { echo "$(figure planned_steps "$1") planned steps, $(figure crossing_bytes "$1") bytes cross"; return 1; }
@@ -297,6 +300,7 @@ done
 claim "a program whose sizes change goes on" lengths
 claim "a step is found among others like it, and at a program's end" parts
 claim "a step with addresses of what lasts is planned" weights
+claim "so is one that makes a tensor and does not use it" unused
 claim "results that are kept until the next are made are planned" crossing results 262144
 claim "so are those that are freed before the next are made" crossing gradients 131072
 claim "so is one that the next step reads" crossing carried 131072

@@ -82,15 +82,22 @@ static void set_homes (writer *w) {
   }
 }
 
-/* Tensors of the pool get granules behind all others. */
+static bool is_used (const writer *w, int32_t x) {
+  bool used = w->trace->tensors[x].persistent;
+  for (int32_t k = 0; k < w->trace->n_ops && !used; k++)
+    used = op_touches (&w->trace->ops[k], x);
+  return used;
+}
+
+/* Tensors of the pool get granules behind all others; those that nothing uses get none. */
 static bool put_homes (writer *w, int64_t *granules) {
   *granules = w->plan->placement.granules;
   for (int32_t x = 0; x < w->trace->n_tensors; x++) {
     int32_t u = unit_of (w, x);
     int64_t n = pages_of (w, x);
     bool pooled = w->units.at[u].bytes == 0;
-    if (!pooled && w->home[u][w->offset[x]] < 0)
-      continue; /* nothing uses it and it does not last */
+    if (pooled ? !is_used (w, x) : w->home[u][w->offset[x]] < 0)
+      continue;
     if (!put (w, (int64_t[]){ w->map->number[x], n }, 2))
       return false;
     for (int64_t g = 0; g < n; g++) {

@@ -24,6 +24,7 @@
    python      input, result and gradients are kept until a loop binds their names again
    ages        a result is kept for two steps
    unsteady    as results, with an op more, a result freed early or late now and then
+   unused      a large tensor is made and freed in each step, and no op uses it
    asks        asks for the memory that is free before and after many small tensors
    launches    a thousand launches a step that do next to nothing
    races       two streams fill the same bytes, and nothing says which comes first
@@ -474,6 +475,15 @@ static void unsteady (habits *h) {
   keep (h, 2, 1, UNSTEADY);
 }
 
+static void unused (habits *h) {
+  for (int i = 0; i < h->g.steps; i++) {
+    CUdeviceptr at = gpu_alloc (&h->g, 6 * N, NULL);
+    chain (h, 12, N, NULL);
+    gpu_free (&h->g, at, NULL);
+    say (h, i, NULL);
+  }
+}
+
 static void asks (habits *h) {
   enum { MANY = 64, BYTES = 4096 };
   size_t before, after, total;
@@ -566,7 +576,7 @@ int main (int argc, char **argv) {
               HABIT (aborts),     HABIT (leaving),    HABIT (parts),    HABIT (wide),
               HABIT (waiting),    HABIT (results),    HABIT (carried),  HABIT (gradients),
               HABIT (ages),       HABIT (python),     HABIT (unsteady), HABIT (lengths),
-              HABIT (asks),       HABIT (handled),    HABIT (busy) };
+              HABIT (asks),       HABIT (unused),     HABIT (handled),  HABIT (busy) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
