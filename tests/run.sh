@@ -225,6 +225,28 @@ signalled() { # a signal that ends a program ends it
   wait $! || status=$?
   [ "$status" = 143 ] || { echo "status $status"; return 1; }
 }
+key_of_a_terminal() { # it has reached the program before the launcher, and comes once
+  command -v python3 >/dev/null || { echo "no python3"; return 77; }
+  python3 - "$ferry" run --driver emulated --budget 4MiB -- "$programs/habits" "$kernels" 25 counts <<'END'
+import os, pty, sys
+child, terminal = pty.fork ()
+if child == 0:
+    os.execv (sys.argv[1], sys.argv[1:])
+said = b""
+try:
+    while b"came" not in said:
+        more = os.read (terminal, 4096)
+        if b"ready" in more:
+            os.write (terminal, b"\x03")
+        said += more
+        if not more:
+            break
+except OSError:
+    pass
+os.waitpid (child, 0)
+assert b"came 25\r" in said, said
+END
+}
 clean() { # nothing is left behind
   mkdir private && TMPDIR=$work/private same mlp --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 16 && [ -z "$(ls -A private)" ]
 }
@@ -339,4 +361,5 @@ claim "a program without ops has an empty picture" without_ops
 claim "no folder for what is shared is one line" no_folder
 claim "races are told, and a program without has none" raced
 claim "signals are passed on" signalled
+claim "a terminal's interrupt comes once" key_of_a_terminal
 finish

@@ -355,8 +355,11 @@ bool program_runs (program_run *r, bool wait) {
     sigaddset (&set, passed_on[i]);
   sigaddset (&set, SIGCHLD);
   const struct timespec moment = { 0, 20000000 }, none = { 0, 0 };
-  int got = sigtimedwait (&set, NULL, wait ? &moment : &none);
-  if (got > 0 && got != SIGCHLD && r->child > 0)
+  siginfo_t about = { 0 };
+  int got = sigtimedwait (&set, &about, wait ? &moment : &none);
+  /* a key of the terminal goes to all that are in front of it, the program among them */
+  bool has_it = about.si_code == SI_KERNEL && r->child > 0 && getpgid (r->child) == getpgrp ();
+  if (got > 0 && got != SIGCHLD && r->child > 0 && !has_it)
     kill (r->child, got);
   if (r->child > 0 && waitpid (r->child, &r->status, WNOHANG) == r->child)
     r->child = -1;

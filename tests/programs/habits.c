@@ -30,6 +30,7 @@
    races       two streams fill the same bytes, and nothing says which comes first
    leaves      ends by _exit, with status 5
    handled     ends by exit, status 6, in a signal's handler while it waits for the device
+   counts      asks for an interrupt in each step, and counts those that come
    busy        ends by exit, status 7, while other threads go on
    aborts      ends by a signal */
 #include <pthread.h>
@@ -535,6 +536,27 @@ static void handled (habits *h) {
   gpu_must (&h->g, h->g.ctx_synchronize (), "cuCtxSynchronize");
 }
 
+static atomic_int interrupts;
+
+static void count (int signal) {
+  (void)signal;
+  atomic_fetch_add (&interrupts, 1);
+}
+
+static void counts (habits *h) {
+  signal (SIGINT, count);
+  for (int i = 0; i < h->g.steps; i++) {
+    int before = atomic_load (&interrupts);
+    printf ("ready\n");
+    fflush (stdout);
+    while (atomic_load (&interrupts) == before)
+      usleep (1000);
+    for (int k = 0; k < 30; k++)
+      usleep (1000);
+  }
+  printf ("came %d\n", atomic_load (&interrupts));
+}
+
 static atomic_int rounds;
 
 static void *go_on (void *own) {
@@ -576,7 +598,8 @@ int main (int argc, char **argv) {
               HABIT (aborts),     HABIT (leaving),    HABIT (parts),    HABIT (wide),
               HABIT (waiting),    HABIT (results),    HABIT (carried),  HABIT (gradients),
               HABIT (ages),       HABIT (python),     HABIT (unsteady), HABIT (lengths),
-              HABIT (asks),       HABIT (unused),     HABIT (handled),  HABIT (busy) };
+              HABIT (asks),       HABIT (counts),     HABIT (unused),   HABIT (handled),
+              HABIT (busy) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
