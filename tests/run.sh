@@ -138,8 +138,8 @@ below_a_granule() { # nothing is allocated beside the budget, and one line says 
 asks() { plain asks "$programs/habits" "$kernels" 1 asks && same asks --budget 1MiB -- "$programs/habits" "$kernels" 1 asks; }
 host_full() {
   local status=0
-  under mlp --budget 900KiB --host 128KiB -- "$programs/mlp" "$kernels" 4 || status=$?
-  [ "$status" != 0 ] && grep -q 'raise --host or the budget' mlp.err && ! grep -q 'raise --budget' mlp.err || { echo "status $status"; cat mlp.err; return 1; }
+  under mlp --budget 1536KiB --host 700KiB --emulated granule=256KiB -- "$programs/mlp" "$kernels" 4 || status=$?
+  [ "$status" != 0 ] && grep -q 'are pinned and .* raise --host or the budget' mlp.err && ! grep -q 'raise --budget' mlp.err || { echo "status $status"; cat mlp.err; return 1; }
 }
 own_plan() { # a plan that was made before is followed; one for another trace is not
   same mlp --wait --budget "$(kib 70 whole)" --keep-plan plan.json --keep-trace trace.json -- "$programs/mlp" "$kernels" 16 &&

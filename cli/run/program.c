@@ -376,7 +376,8 @@ bool program_told (call *c, const program_run *r) {
   return error_set (&c->err, ERR_infeasible,
                     "%s ended %s and not by exit or from main, so what ferry had seen of its ops is "
                     "lost",
-                    c->operands[0], WIFSIGNALED (r->status) ? "by a signal" : "by _exit, by exec or amid a driver call");
+                    c->operands[0],
+                    WIFSIGNALED (r->status) ? "by a signal" : "by _exit, exec or amid a driver call");
 }
 
 bool program_is_ordered (call *c, const program_run *r) {

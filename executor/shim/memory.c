@@ -44,7 +44,8 @@ static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream,
     if (!s->said_short && s->block->config.mode == SHIM_RUN)
       shim_say (s,
                 "an allocation of %lld bytes is more than the budget of %lld bytes leaves, beside "
-                "small tensors, or than --host can hold with the %lld bytes that are there",
+                "small tensors, or than --host can hold with the %lld bytes that are there; raise "
+                "--host or the budget",
                 (long long)bytes, (long long)s->block->config.budget_bytes,
                 (long long)s->live_bytes);
     s->said_short = true;

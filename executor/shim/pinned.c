@@ -27,7 +27,7 @@ static bool is_allowed (const shim *s, int64_t bytes) {
   return most <= 0 || bytes <= most - s->host_bytes;
 }
 
-/* Of freed tensors before those that are whole on the device. */
+/* Freed tensors give theirs before those that are whole on the device. */
 static void make_room (shim *s, int64_t bytes) {
   host_wait_for (s, 1 << STREAM_OUT | 1 << STREAM_IN);
   for (int live = 0; live < 2; live++)

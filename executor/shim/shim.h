@@ -162,7 +162,7 @@ CUresult shim_started (CUresult r); /* after cuInit */
 /* The end of the program is ours before that of a library that was opened just now. */
 bool shim_ends_before (void);
 bool shim_is_inside (void);
-bool shim_set_inside (bool on); /* what it was */
+bool shim_set_inside (bool on); /* returns what it was before */
 
 /* area.c: address space, tensors in it */
 bool area_start (shim *s);

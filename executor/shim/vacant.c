@@ -85,7 +85,7 @@ static int32_t find (const shim *s, int32_t pages) {
   return best;
 }
 
-/* What is behind its first pages, and one that stays empty, is another's. */
+/* Its first pages stay its own, one behind them stays empty, and the rest is another's. */
 static void cut (shim *s, int32_t i, int32_t pages) {
   int32_t first = s->tensors[i].first_page + pages, end = end_of (&s->tensors[i]);
   int32_t rest = end - first > 1 ? area_row (s) : NONE;
