@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "executor/shim/follow.h"
@@ -80,15 +81,27 @@ static void in_child (void) {
     the_shim->alone = true;
 }
 
-/* A signal's handler may end the program amid a call of this thread: then our tables are half changed,
-   and the driver may wait for ever.  Other threads may go on, and what runs behind this is served. */
+/* A thread that waits for memory of a shared card may have the lock, and the program ends all the
+   same. */
+static bool lock_to_end (shim *s) {
+  enum { PATIENCE_S = 10 };
+  struct timespec until;
+  clock_gettime (CLOCK_REALTIME, &until);
+  until.tv_sec += PATIENCE_S;
+  return pthread_mutex_timedlock (&s->lock, &until) == 0;
+}
+
+/* A signal's handler may end the program amid a call of this thread: then our tables are half
+   changed, and the driver may wait for ever.  Other threads may go on, and what runs behind this is
+   served. */
 static void finish (void) {
   shim *s = the_shim;
   if (s == NULL || s->alone || s->block->ended || s->block->owner_pid != (int32_t)getpid () ||
       inside)
     return;
   (void)shim_look (the_driver.ctx_synchronize ()); /* a fault that no call of ours has met */
-  pthread_mutex_lock (&s->lock);
+  if (!lock_to_end (s))
+    return;
   inside = true;
   last_write (s);
   record_finish (s);
