@@ -156,6 +156,8 @@ int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
   t->number = s->allocations++;
   t->live = true;
   t->escaped = false;
+  t->past_in = t->in_event != NULL ? t->in_event : t->past_in;
+  t->past_out = t->out_event != NULL ? t->out_event : t->past_out;
   t->in_event = t->out_event = NULL;
   t->past |= t->users;
   t->users = t->in_seen = t->behind = 0;

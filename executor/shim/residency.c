@@ -233,11 +233,12 @@ static bool vacate (shim *s, int32_t c, const op *o) {
 
 /* Nothing that is queued uses the address any more. */
 static void quiet (shim *s, tensor *t) {
-  if (t->out_event != NULL)
-    shim_note (s, s->real.event_synchronize (t->out_event));
-  if (t->in_event != NULL)
-    shim_note (s, s->real.event_synchronize (t->in_event));
+  CUevent copies[] = { t->past_out, t->past_in, t->out_event, t->in_event };
+  for (size_t i = 0; i < sizeof copies / sizeof *copies; i++)
+    if (copies[i] != NULL)
+      shim_note (s, s->real.event_synchronize (copies[i]));
   host_wait_for (s, t->users | t->past);
+  t->past_in = t->past_out = NULL;
   t->past = 0;
 }
 

@@ -51,6 +51,8 @@ typedef struct tensor {
   int32_t holds;      /* calls that wait without the lock */
   uint64_t users;     /* streams that used it since it came */
   uint64_t past;      /* those that used what had this address before */
+  CUevent past_in;    /* of its last copies; NULL: none, or over */
+  CUevent past_out;
   int64_t last_op, stamp;
   CUevent in_event; /* of the copy in; NULL: none */
   uint64_t in_seen; /* streams that are behind it */
