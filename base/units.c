@@ -245,7 +245,8 @@ const char *units_time (char text[UNITS_TEXT], int64_t ns) {
 
 int64_t units_scale (int64_t a, int64_t b, int64_t c) {
   assert (c > 0);
-  return (int64_t)((__int128)a * b / c);
+  __int128 x = (__int128)a * b / c;
+  return x < INT64_MAX ? (int64_t)x : INT64_MAX;
 }
 
 int64_t units_div_up (int64_t a, int64_t b) {

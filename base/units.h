@@ -50,7 +50,7 @@ const char *units_bytes (char text[UNITS_TEXT], int64_t bytes);
 const char *units_rate (char text[UNITS_TEXT], int64_t bytes_per_s);
 const char *units_time (char text[UNITS_TEXT], int64_t ns);
 
-/* a x b / c, rounded down, in 128 bits. */
+/* a x b / c, rounded down, in 128 bits; INT64_MAX where it is more than that. */
 int64_t units_scale (int64_t a, int64_t b, int64_t c);
 /* a / b, rounded up; b > 0. */
 int64_t units_div_up (int64_t a, int64_t b);

@@ -192,11 +192,62 @@ START_TEST (no_choice_of_whole_tensors_beats_the_bound_and_few_beat_the_plan) {
 }
 END_TEST
 
+/* A link that is nearly not there, one without end, and one that is each in one direction; where
+   days and bytes run out, that is said, and what is proved holds. */
+START_TEST (the_slowest_and_the_fastest_links_are_planned_for) {
+  const int64_t slow = 1000000, fast = MOST_BYTES;
+  const struct {
+    int64_t out, in, both, copy_ns, share_ppm;
+  } links[] = {
+    { slow, slow, 2 * slow, 0, 1 },       { fast, fast, 2 * fast, 0, 1000000 },
+    { slow, fast, slow + fast, 1, 1 },    { fast, slow, fast + slow, 1, 1 },
+    { slow, slow, slow, MOST_NS, 1 },     { fast, fast, fast, MOST_NS, 1000000 },
+    { fast, fast, 2 * fast, MOST_NS, 1 },
+  };
+  int done = 0;
+  for (uint64_t seed = 1; seed <= 70; seed++) {
+    arena *a = arena_new (0);
+    error err = { 0 };
+    solution s;
+    proved proof;
+    problem p = problem_of (seed, a);
+    trace *t = p.c.trace;
+    size_t i = seed % (sizeof links / sizeof *links);
+    for (int32_t k = 0; k < t->n_tensors; k++)
+      t->tensors[k].bytes <<= 33;
+    for (int32_t k = 0; k < t->n_ops; k++) {
+      t->ops[k].workspace_bytes <<= 33;
+      t->ops[k].ns <<= 34;
+    }
+    p.dev.granule_bytes = 1 << 30;
+    p.dev.memory_bytes = p.dev.host_bytes = MOST_BYTES;
+    p.dev.share_ppm = links[i].share_ppm;
+    p.dev.link = (device_link){ .d2h_bytes_per_s = links[i].out,
+                                .h2d_bytes_per_s = links[i].in,
+                                .both_bytes_per_s = links[i].both,
+                                .copy_ns = links[i].copy_ns };
+    ck_assert (units_of (t, NULL, 0, p.dev.granule_bytes, 0, a, &p.u, &err));
+    ck_assert (gaps_of (&p.u, p.dev.granule_bytes, MOST_BYTES, a, &p.g, &err));
+    if (solved (&p, budget_at (&p, (int)(seed % 4) * 25), a, &s, &err)) {
+      ck_assert_msg (check_plan (t, s.plan, a, NULL, &err), "%s", err.text);
+      ck_assert_int_le (s.bound.lower_bound_ns, s.plan->predicted.step_ns);
+      ck_assert_msg (prove_plan (t, s.plan, s.plan->predicted.step_ns, a, &proof, &err), "%s",
+                     err.text);
+      done++;
+    } else
+      ck_assert_msg (err.code == ERR_infeasible || err.code == ERR_limit, "%s", err.text);
+    arena_free (a);
+  }
+  ck_assert_int_gt (done, 20);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = { a_plan_passes_check_keeps_its_bound_and_costs_what_it_says,
                                  the_same_request_gives_the_same_bytes,
                                  more_memory_never_raises_the_bound,
                                  no_choice_of_whole_tensors_beats_the_bound_and_few_beat_the_plan,
+                                 the_slowest_and_the_fastest_links_are_planned_for,
                                  NULL };
   return suite_run ("solve", tests, 60);
 }

@@ -161,6 +161,7 @@ END_TEST
 START_TEST (products_do_not_overflow_on_the_way) {
   ck_assert_int_eq (units_scale (INT64_MAX, 7, 7), INT64_MAX);
   ck_assert_int_eq (units_scale (10, 10, 3), 33);
+  ck_assert_int_eq (units_scale ((int64_t)1 << 53, (int64_t)1 << 53, 1000000000), INT64_MAX);
   ck_assert_int_eq (units_div_up (0, 5), 0);
   ck_assert_int_eq (units_div_up (1, 5), 1);
   ck_assert_int_eq (units_div_up (INT64_MAX, INT64_MAX), 1);

@@ -54,8 +54,9 @@ bool dropped_of (call *c, const trace *t, const plan *p, dropped_list *out) {
       d->ns += cut.trace->ops[from->ops.at[k]].ns + cut.trace->ops[from->ops.at[k]].gap_ns;
     for (int32_t k = 0; k < from->replaces.count; k++)
       d->bytes += cut.trace->tensors[from->replaces.at[k]].bytes;
-    d->link_ns = (int64_t)((__int128)d->bytes * 1000000000 / r.out_alone +
-                           (__int128)d->bytes * 1000000000 / r.in_alone);
+    __int128 link_ns = (__int128)d->bytes * 1000000000 / r.out_alone +
+                       (__int128)d->bytes * 1000000000 / r.in_alone;
+    d->link_ns = link_ns < MOST_NS ? (int64_t)link_ns : MOST_NS;
     out->ns += d->ns;
     out->bytes += d->bytes;
     out->link_ns += d->link_ns;

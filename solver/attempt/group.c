@@ -87,8 +87,8 @@ static void count_carried (const grouping *g, const int64_t *alive, int32_t peak
   for (int32_t k = peak_op + way; k != end; k += way) {
     int64_t ns = way > 0 ? ends_ns[k] - ends_ns[k - 1] : ends_ns[k + 1] - ends_ns[k];
     int64_t bytes = units_scale (ns, g->rule->link_bytes_per_s, 1000000000);
-    int64_t now = carried[k - way] + bytes;
-    carried[k] = now < carried[k] ? now : carried[k];
+    if (bytes < carried[k] - carried[k - way])
+      carried[k] = carried[k - way] + bytes;
   }
 }
 

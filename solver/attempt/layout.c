@@ -64,7 +64,7 @@ static int64_t best_copy_bytes (const layout_request *q, const double *share) {
   double late = (double)q->device->link.copy_ns * (double)faster_rate (q->device) / 1e9;
   for (int32_t i = 0; i < g->count; i++)
     crosses += share[i] * (double)g->units->at[g->at[i].unit].bytes;
-  return (int64_t)sqrt (crosses * late / 2);
+  return (int64_t)fmin (sqrt (crosses * late / 2), (double)MOST_BYTES);
 }
 
 /* The most of a group of weights and optimizer state. */

@@ -21,7 +21,8 @@ static int64_t chunk_bytes (const gaps *g, const device *dev, const parts_rule *
   int64_t rate = r.out_alone > r.in_alone ? r.out_alone : r.in_alone;
   __int128 chunk = (__int128)dev->link.copy_ns * latencies * rate / 1000000000;
   int64_t least = max_of (rule->least_bytes, g->granule_bytes);
-  return chunk < least ? least : chunk > INT64_MAX ? INT64_MAX : (int64_t)chunk;
+  __int128 most = INT64_MAX / 4; /* as much can be added */
+  return chunk < least ? least : chunk > most ? (int64_t)most : (int64_t)chunk;
 }
 
 /* ---- small parts, so that the sum comes out ---- */
@@ -121,8 +122,9 @@ static bool by_distance (const gaps *g, const device *dev, const double *shares,
   if (!traffic_of (g, shares, a, &t, err))
     return false;
   for (int32_t u = 0; u < g->units->count; u++) {
-    int64_t bytes = nearest (&t, shares, whole (by), u), chunk = fine + bytes / part;
-    chunk = bytes == INT64_MAX ? coarse : chunk > far ? far : chunk;
+    int64_t bytes = nearest (&t, shares, whole (by), u);
+    int64_t chunk = bytes == INT64_MAX ? coarse : fine + bytes / part;
+    chunk = bytes < INT64_MAX && chunk > far ? far : chunk;
     of[u] = parts_of (&g->units->at[u], chunk, 1, rule->most);
   }
   return true;

@@ -88,8 +88,9 @@ static int64_t idle_ns (const rounder *w, const gap *at) {
 static int64_t copies_ns (const rounder *w, const device *dev, int32_t unit) {
   link_rates r = device_rates (&dev->link, dev->share_ppm);
   __int128 bytes = w->g->units->at[unit].bytes;
-  return (int64_t)(bytes * 1000000000 / r.out_alone + bytes * 1000000000 / r.in_alone) +
-         2 * dev->link.copy_ns;
+  __int128 ns =
+      bytes * 1000000000 / r.out_alone + bytes * 1000000000 / r.in_alone + 2 * dev->link.copy_ns;
+  return ns < INT64_MAX / 2 ? (int64_t)ns : INT64_MAX / 2;
 }
 
 typedef enum ranking { SHORTEST_FIRST, LONGEST_FIRST, DOA_FIRST, BY_RELEASE } ranking;

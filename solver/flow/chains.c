@@ -26,6 +26,12 @@ static int bits_of (unsigned __int128 x) {
   return n;
 }
 
+/* Of 2^36 at most, as the proof's: a smaller weight or coefficient proves less. */
+static int64_t share (__int128 part, int64_t whole) {
+  __int128 x = (part << COEF_BITS) / whole, most = (__int128)COEF_ONE << 36;
+  return (int64_t)(x < most ? x : most);
+}
+
 flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_ns) {
   link_rates r = device_rates (&dev->link, dev->share_ppm);
   flow_link l = { .rates = r };
@@ -35,7 +41,7 @@ flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_
       (unsigned __int128)largest_bytes > time_bytes ? (unsigned __int128)largest_bytes : time_bytes;
   l.shift = GRAIN_BITS - bits_of (most);
   l.shift = l.shift > 20 ? 20 : l.shift < -20 ? -20 : l.shift;
-  l.ratio = (int64_t)((((__int128)r.in_alone << COEF_BITS) + r.out_alone - 1) / r.out_alone);
+  l.ratio = (((__int128)r.in_alone << COEF_BITS) + r.out_alone - 1) / r.out_alone;
   l.shared = r.out_both < r.out_alone || r.in_both < r.in_alone;
   if (!l.shared)
     return l;
@@ -43,10 +49,10 @@ flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_
   l.one_row = (__int128)r.out_both * r.in_alone + (__int128)r.in_both * r.out_alone <=
               (__int128)r.out_alone * r.in_alone;
   if (l.one_row) {
-    l.in_in_out = (int64_t)(((__int128)r.out_alone << COEF_BITS) / r.in_alone);
+    l.in_in_out = share (r.out_alone, r.in_alone);
   } else {
-    l.in_in_out = (int64_t)(((__int128)(r.out_alone - r.out_both) << COEF_BITS) / r.in_both);
-    l.out_in_in = (int64_t)(((__int128)(r.in_alone - r.in_both) << COEF_BITS) / r.out_both);
+    l.in_in_out = share (r.out_alone - r.out_both, r.in_both);
+    l.out_in_in = share (r.in_alone - r.in_both, r.out_both);
   }
   return l;
 }
@@ -76,18 +82,14 @@ int64_t flow_time (const flow_link *l, int64_t ns, int64_t rate) {
 
 /* ---- pieces and classes ---- */
 
-static int64_t share (int64_t part, int64_t whole) {
-  return (int64_t)(((__int128)part << COEF_BITS) / whole);
-}
-
 /* The least price of a piece's memory per grain, in whatever parts it moves: docs/planning.md. */
 static void add_unit (const gaps *g, const flow_options *o, const flow_link *l, int32_t unit,
                       piece *to, int32_t *n) {
   int64_t granule = g->granule_bytes, room = gaps_room (g, unit);
   int64_t slack = room - g->units->at[unit].bytes;
   int64_t copy_ns = o->latency && !l->shared ? o->dev->link.copy_ns : 0;
-  int64_t lat_out = (int64_t)((__int128)copy_ns * l->rates.out_alone / 1000000000);
-  int64_t lat_in = (int64_t)((__int128)copy_ns * l->rates.in_alone / 1000000000);
+  __int128 lat_out = (__int128)copy_ns * l->rates.out_alone / 1000000000;
+  __int128 lat_in = (__int128)copy_ns * l->rates.in_alone / 1000000000;
   if (room == granule || slack == 0) {
     to[(*n)++] =
         (piece){ .unit = unit,

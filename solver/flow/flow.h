@@ -46,7 +46,7 @@ typedef struct flow_class {
    two rates one row holds. */
 typedef struct flow_link {
   link_rates rates;
-  int64_t ratio;     /* rate in over rate out, x 2^-24, rounded up */
+  __int128 ratio;    /* rate in over rate out, x 2^-24, rounded up */
   int64_t in_in_out; /* coefficient of in flow in the out engine's row, x 2^-24 */
   int64_t out_in_in; /* of out flow in the in engine's row */
   bool shared, one_row;

@@ -14,6 +14,7 @@
 #include "solver/place/stays_inner.h"
 
 #define NEVER_NS INT64_MAX
+#define LAST_NS ((int64_t)1 << 57) /* the simulator, which gives up at 2^62, runs 32 steps */
 #define NO_NEED (INT64_MIN / 4)
 #define SURELY 1.000001 /* more than all roundings of a product and a quotient */
 
@@ -136,6 +137,8 @@ static int64_t engine_end (const forward *f, const engine *e, int64_t op_ns) {
   if (op_ns != NEVER_NS && e->left > e->rate * until_ns * SURELY)
     return NEVER_NS;
   double ns = e->left > 0 ? e->left / e->rate : 0;
+  if (ns > (double)LAST_NS)
+    return f->now_ns + LAST_NS + 1;
   return f->now_ns + (int64_t)ns + ((double)(int64_t)ns < ns);
 }
 
@@ -360,6 +363,8 @@ static bool run (stays *l, int64_t granules, bool chooses, arena *scratch, momen
     if (next_ns == NEVER_NS)
       ok = error_set (err, l->by_need && !chooses ? ERR_internal : ERR_infeasible,
                       "the forward run of the scheduler hangs at op %d", f.op);
+    else if (next_ns > LAST_NS)
+      ok = error_set (err, ERR_infeasible, "the step takes longer than is of use");
     /* the same instant once more: where the rates changed, what was left of a copy may be nothing
      */
     assert (!ok || next_ns >= f.now_ns);

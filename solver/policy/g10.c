@@ -164,6 +164,12 @@ static bool eager (g10 *s, view_gap *away, int32_t *places, int32_t n, policy_ch
   return true;
 }
 
+/* Bytes that the link carries, few enough for those of two steps to be added. */
+static int64_t room (int64_t rate, int64_t ns, int32_t n_ops) {
+  int64_t bytes = units_scale (rate, ns, 1000000000), most = INT64_MAX / 4 / n_ops;
+  return bytes < most ? bytes : most;
+}
+
 static bool begin (g10 *s, error *err) {
   policy_view *v = s->v;
   s->res = view_residents (v, err);
@@ -178,8 +184,8 @@ static bool begin (g10 *s, error *err) {
     return false;
   for (int32_t k = 0; k < v->n_ops; k++) {
     int64_t ns = v->trace->ops[k].ns;
-    s->out_room[k] = units_scale (v->rates.out_alone, ns, 1000000000);
-    s->in_room[k] = units_scale (v->rates.in_alone, ns, 1000000000);
+    s->out_room[k] = room (v->rates.out_alone, ns, v->n_ops);
+    s->in_room[k] = room (v->rates.in_alone, ns, v->n_ops);
     s->host_room[k] = v->host_bytes;
   }
   return true;

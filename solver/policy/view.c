@@ -142,9 +142,11 @@ bool policy_view_build (const trace *t, const device *d, int64_t budget_bytes, i
 
 /* ---- questions ---- */
 
+/* No longer than an op may take, so that many can be added. */
 static int64_t copy_ns (const policy_view *v, int32_t tensor, int64_t rate) {
   __int128 work = (__int128)v->trace->tensors[tensor].bytes * 1000000000;
-  return v->device->link.copy_ns + (int64_t)((work + rate - 1) / rate);
+  __int128 ns = v->device->link.copy_ns + (work + rate - 1) / rate;
+  return ns < MOST_NS ? (int64_t)ns : MOST_NS;
 }
 
 int64_t view_out_ns (const policy_view *v, int32_t tensor) {
