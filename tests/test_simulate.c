@@ -2,6 +2,7 @@
 /* The simulator against tests/ref_simulate, to the nanosecond, and against what was worked out by
    hand. */
 #include <stdio.h>
+#include <string.h>
 
 #include "base/random.h"
 #include "tests/golden_machine.h"
@@ -269,6 +270,28 @@ START_TEST (several_jobs_agree_with_the_reference) {
 }
 END_TEST
 
+START_TEST (a_step_that_is_far_too_long_beside_another_is_refused) {
+  error err = { 0 };
+  arena *a = arena_new ((int64_t)256 << 20);
+  op one = { .name = "", .parts = 1, .ns = 1 }, other = { .name = "", .parts = 1, .ns = MOST_NS };
+  trace t = { .name = "", .batch = 1, .n_ops = 1, .ops = &one }, u = t;
+  origin from = { 0 };
+  plan p = { .trace_digest = "", .device = { .name = "" }, .placement.granule_bytes = 512 };
+  p.device.granule_bytes = 512;
+  p.device.share_ppm = 1000000;
+  p.device.link = (device_link){ 1000000000, 1000000000, 2000000000, 0 };
+  u.ops = &other;
+  rewritten short_job = { &t, &from, NULL }, long_job = { &u, &from, NULL };
+  sim_job jobs[] = { { &t, &short_job, &p }, { &u, &long_job, &p } };
+  sim_options o = { .most_events = 10000 };
+  predicted seen[2];
+  ck_assert (!simulate (jobs, 2, &o, a, seen, NULL, &err));
+  ck_assert_int_eq (err.code, ERR_input);
+  ck_assert_msg (strstr (err.text, "job 1 has too long a step"), "%s", err.text);
+  arena_free (a);
+}
+END_TEST
+
 START_TEST (a_step_that_takes_no_time_ends_and_shares_no_card) {
   error err = { 0 }, refused = { 0 };
   golden g;
@@ -343,6 +366,7 @@ int main (void) {
   suite_add_tcase (s, c);
   c = tcase_create ("no time");
   tcase_set_timeout (c, 4);
+  tcase_add_test (c, a_step_that_is_far_too_long_beside_another_is_refused);
   tcase_add_test (c, a_step_that_takes_no_time_ends_and_shares_no_card);
   suite_add_tcase (s, c);
   SRunner *r = srunner_create (s);

@@ -14,6 +14,7 @@
 #include "trace/unit.h"
 
 enum { HOST_PLACE = 512, LAST_DIFFERENCES = 8, FIRST_JOB_STEP = 16, LAST_JOB_STEP = 32 };
+enum { MOST_EVENTS = 1 << 28 };
 
 /* ---- from plans to lanes ---- */
 
@@ -234,8 +235,11 @@ static bool one_job (sim_run *r, const sim_job *job, const sim_options *o, predi
 
 /* ---- several jobs ---- */
 
+/* Also where a short job has run for so many steps beside a long one that it would never end. */
 static bool all_ran (const sim_run *r, void *context) {
-  (void)context;
+  const int64_t *most_events = context;
+  if (r->events > *most_events)
+    return true;
   for (int32_t i = 0; i < r->n_lanes; i++)
     if (r->lanes[i].starts_ns[LAST_JOB_STEP] < 0)
       return false;
@@ -265,10 +269,17 @@ static bool jobs_fit (const sim_job *jobs, int32_t n, error *err) {
 
 static bool many_jobs (sim_run *r, const sim_job *jobs, const sim_options *o, predicted *out,
                        timeline *drawn, error *err) {
-  if (!jobs_fit (jobs, r->n_lanes, err) || !sim_run_until (r, all_ran, NULL, err))
+  int64_t most_events = o->most_events ? o->most_events : MOST_EVENTS;
+  for (int32_t i = 0; i < r->n_lanes; i++) /* jobs alike end, however many their ops */
+    most_events +=
+        (int64_t)SIM_STEPS * 8 * (r->lanes[i].n_ops + r->lanes[i].n_outs + r->lanes[i].n_ins);
+  if (!jobs_fit (jobs, r->n_lanes, err) || !sim_run_until (r, all_ran, &most_events, err))
     return false;
   for (int32_t i = 0; i < r->n_lanes; i++) {
     const int64_t *starts = r->lanes[i].starts_ns;
+    if (starts[LAST_JOB_STEP] < 0)
+      return error_set (err, ERR_input,
+                        "job %d has too long a step to be simulated beside the others", i);
     out[i].step_ns = units_div_up (starts[LAST_JOB_STEP] - starts[FIRST_JOB_STEP],
                                    LAST_JOB_STEP - FIRST_JOB_STEP);
     out[i].settled = false;

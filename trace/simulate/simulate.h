@@ -41,6 +41,7 @@ typedef struct sim_options {
   bool turns;            /* several jobs: take turns op by op instead of sharing the speed */
   arena *timeline_arena; /* NULL: no timeline */
   int64_t *events;       /* counted up where not NULL: starts and ends of ops and copies */
+  int64_t most_events;   /* of several jobs; 0: 2^28, which take half a minute */
 } sim_options;
 
 /* jobs[i] to out[i]; timelines[i] where options ask for them. One job is the ordinary case. */
