@@ -206,6 +206,8 @@ static bool describe (const driver *d, arena *a, int64_t host_bytes, device *out
 }
 
 bool link_emulate (const driver *d, const device *dev, error *err) {
+  if (dev->memory_bytes <= 0)
+    return error_set (err, ERR_input, "%s has no memory to copy from", dev->name);
   emu_config c = { .memory_bytes = dev->memory_bytes,
                    .granule_bytes = dev->granule_bytes,
                    .d2h_bytes_per_s = dev->link.d2h_bytes_per_s,

@@ -30,6 +30,12 @@ doctor_locked() { (ulimit -l 64 && run 0 doctor t.json p.json && grep -q 'it pin
 doctor_half() { run 2 doctor p.json && one_line && says 'give both' && run 1 doctor other.json p.json && one_line; }
 other_trace() { run 1 replay other.json p.json && one_line && says 'the plan is for the trace sha256:'; }
 smaller() { run 70 replay t.json p.json --bytes all --fault missing=1MiB && one_line && says 'the device has no room for the plan'; }
+all_missing() { run 70 replay t.json p.json --fault missing=1TiB && one_line && says 'the device has no room for the plan'; }
+fastest() {
+  sed -E 's/"(d2h|h2d)_bytes_per_s": *[0-9]+/"\1_bytes_per_s": 9007199254740992/g; s/"both_bytes_per_s": *[0-9]+, *//' d.json >fast.json &&
+    run 0 solve t.json -d fast.json --budget 30MiB -q -o fast-plan.json && run 0 replay t.json fast-plan.json
+}
+no_memory() { sed 's/"\(memory\|reserved\)_bytes": *[0-9]*/"\1_bytes": 0/' d.json >none.json && run 3 link -d none.json && one_line && says 'has no memory'; }
 unpinned() { run 70 replay t.json p.json --fault pinned=4KiB && one_line && says 'out of memory on the host: the plan needs'; }
 broken() { run 70 replay t.json p.json --fault copy=3 && one_line && says 'CUDA_ERROR_ECC_UNCORRECTABLE'; }
 lost() { run 1 replay t.json p.json --verify -n 4 --fault lost=20 && grep -q 'words were wrong' err; }
@@ -64,6 +70,9 @@ claim "doctor compares it with the limit on locked memory" doctor_locked
 claim "doctor wants the plan's own trace" doctor_half
 claim "a plan for another trace is refused" other_trace
 claim "less device memory than told is one line" smaller
+claim "nor need there be any" all_missing
+claim "the fastest link that a device file may have is emulated" fastest
+claim "the link of a device without memory is refused" no_memory
 claim "refused pinning is one line" unpinned
 claim "a copy that fails is one line" broken
 claim "a copy that is left out leaves wrong bytes" lost

@@ -101,7 +101,7 @@ static bool is_sane (const emu_config *c) {
          c->granule_bytes % (c->bytes == EMU_ALL ? 4096 : 512) == 0 && c->granule_bytes <= most &&
          c->pinned_bytes >= 0 && c->d2h_bytes_per_s > 0 && c->d2h_bytes_per_s <= most &&
          c->h2d_bytes_per_s > 0 && c->h2d_bytes_per_s <= most && c->both_bytes_per_s >= 0 &&
-         c->both_bytes_per_s <= most && c->copy_ns >= 0 && c->copy_ns <= most &&
+         c->both_bytes_per_s <= 2 * most && c->copy_ns >= 0 && c->copy_ns <= most &&
          c->share_ppm >= 0 && c->share_ppm <= 1000000 && c->fuzz_ns >= 0 && c->failed_copy >= 0 &&
          memchr (c->shared, 0, sizeof c->shared) != NULL;
 }

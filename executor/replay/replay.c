@@ -31,8 +31,10 @@ static bool start_emulator (replay_state *s, error *err) {
   const device *dev = &s->plan->device;
   /* Memory is the budget, so that one byte more than the plan's is refused. */
   int64_t budget_bytes = s->plan->budget_bytes; /* 0 where a trace has no tensors */
-  emu_config c = { .memory_bytes = budget_bytes > 0 ? budget_bytes : dev->granule_bytes,
-                   .missing_bytes = o->missing_bytes,
+  int64_t memory_bytes = budget_bytes > 0 ? budget_bytes : dev->granule_bytes;
+  emu_config c = { .memory_bytes = memory_bytes,
+                   .missing_bytes =
+                       o->missing_bytes < memory_bytes ? o->missing_bytes : memory_bytes,
                    .granule_bytes = dev->granule_bytes,
                    .pinned_bytes = o->pinned_bytes,
                    .d2h_bytes_per_s = dev->link.d2h_bytes_per_s,
