@@ -12,6 +12,10 @@ help() { run 0 --help && [ ! -s err ] && grep -q '^usage: ferry' out && run 0 he
 version() { run 0 --version && grep -qE '^ferry [0-9]+\.[0-9]+\.[0-9]+' out && run 0 version --json && python_json out; }
 python_json() { ! command -v python3 >/dev/null || python3 -m json.tool "$1" >/dev/null; }
 near_command() { run 2 simluate && one_line && says 'did you mean `simulate`?'; }
+nameless() {
+  echo '{"format":"ferry-trace/1","tensors":[],"ops":[{}],"source":{"confidence":"not plannable"}}' >nameless.json &&
+    run 3 solve nameless.json -d v100 && one_line && says 'ferry: the trace is not plannable'
+}
 no_command() { run 2 qqqqqqq && one_line && says 'see `ferry --help`'; }
 near_option() { run 2 info --bugdet 1GiB x && one_line && says 'did you mean --budget?'; }
 no_letter() { run 2 info -Z x && one_line && says 'no option -Z'; }
@@ -102,6 +106,7 @@ unknown_key() { # with the file that has it, as an error has
   run 0 info odd.json && says 'warning: odd.json: /ops/0/foo: unknown key, ignored'
 }
 claim "a warning names its file" unknown_key
+claim "a trace without a name that cannot be planned is told in a sentence" nameless
 claim "without a command it says how it is used, on standard error" no_arguments
 claim "help is a result, on standard output" help
 claim "the version is one line, and JSON" version

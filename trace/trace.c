@@ -179,7 +179,8 @@ bool trace_must_plan (const trace *t, error *err) {
          error_set (err, ERR_input,
                     "%.80s is not plannable: %s; record the execution trace and the Kineto file of "
                     "one run (docs/record.md)",
-                    t->name, colon ? colon + 2 : "its source says no more");
+                    t->name[0] ? t->name : "the trace",
+                    colon ? colon + 2 : "its source says no more");
 }
 
 const char *trace_doubt (const trace *t, arena *a, error *err) {
