@@ -36,6 +36,10 @@ fastest() {
     run 0 solve t.json -d fast.json --budget 30MiB -q -o fast-plan.json && run 0 replay t.json fast-plan.json
 }
 no_memory() { sed 's/"\(memory\|reserved\)_bytes": *[0-9]*/"\1_bytes": 0/' d.json >none.json && run 3 link -d none.json && one_line && says 'has no memory'; }
+slowest() {
+  sed -E 's/_bytes_per_s": *[0-9]+/_bytes_per_s": 1000000/; s/"copy_ns": *[0-9]+/"copy_ns": 9007199254740992/; s/"share_ppm": *[0-9]+/"share_ppm": 1/' d.json >slow.json &&
+    run 70 link -d slow.json && one_line && says 'no rate can be told'
+}
 unpinned() { run 70 replay t.json p.json --fault pinned=4KiB && one_line && says 'out of memory on the host: the plan needs'; }
 broken() { run 70 replay t.json p.json --fault copy=3 && one_line && says 'CUDA_ERROR_ECC_UNCORRECTABLE'; }
 lost() { run 1 replay t.json p.json --verify -n 4 --fault lost=20 && grep -q 'words were wrong' err; }
@@ -72,6 +76,7 @@ claim "a plan for another trace is refused" other_trace
 claim "less device memory than told is one line" smaller
 claim "nor need there be any" all_missing
 claim "the fastest link that a device file may have is emulated" fastest
+claim "a link so slow that its copies end nowhere is told in a line" slowest
 claim "the link of a device without memory is refused" no_memory
 claim "refused pinning is one line" unpinned
 claim "a copy that fails is one line" broken

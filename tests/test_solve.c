@@ -2,6 +2,7 @@
 /* solve on small random traces: what it returns passes check, is never below the bound that it
    proves, fits into memory, and is the same again.
    Beside it stands the best of every choice of whole tensors in every gap, found by trying all. */
+#include "solver/options/options.h"
 #include "solver/place/schedule.h"
 #include "solver/solve.h"
 #include "tests/random_case.h"
@@ -192,6 +193,12 @@ START_TEST (no_choice_of_whole_tensors_beats_the_bound_and_few_beat_the_plan) {
 }
 END_TEST
 
+START_TEST (what_is_enough_is_never_less_than_the_bound) {
+  ck_assert_int_eq (solve_enough_ns (10000, 1000), 1010);
+  ck_assert_int_eq (solve_enough_ns (INT64_MAX, MOST_NS), INT64_MAX);
+}
+END_TEST
+
 /* A link that is nearly not there, one without end, and one that is each in one direction; where
    days and bytes run out, that is said, and what is proved holds. */
 START_TEST (the_slowest_and_the_fastest_links_are_planned_for) {
@@ -248,6 +255,7 @@ int main (void) {
                                  more_memory_never_raises_the_bound,
                                  no_choice_of_whole_tensors_beats_the_bound_and_few_beat_the_plan,
                                  the_slowest_and_the_fastest_links_are_planned_for,
+                                 what_is_enough_is_never_less_than_the_bound,
                                  NULL };
   return suite_run ("solve", tests, 60);
 }

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/emu/link.h"
 
+/* What is on its way then has ended: nothing measures longer. */
+#define LAST_NS ((int64_t)1 << 62)
+
 /* Half rates are doubled so that the minimum stays exact until the share is taken. */
 static int64_t shared_rate (int64_t own, int64_t other, int64_t both, int64_t share_ppm) {
   int64_t twice = both > 2 * (both - other) ? both : 2 * (both - other);
@@ -46,7 +49,8 @@ int64_t link_next (const link_state *l) {
     int64_t at = g->carries_from_ns;
     if (l->now_ns >= at) {
       int64_t rate = rate_of (l, e);
-      at = l->now_ns + (int64_t)((g->left + rate - 1) / rate);
+      __int128 end_ns = l->now_ns + (g->left + rate - 1) / rate;
+      at = end_ns < LAST_NS ? (int64_t)end_ns : l->now_ns > LAST_NS ? l->now_ns : LAST_NS;
     }
     next = at < next ? at : next;
   }
@@ -60,7 +64,7 @@ void link_carry (link_state *l, int64_t to_ns) {
       worked[e] = (__int128)rate_of (l, e) * (to_ns - l->now_ns);
   for (int e = 0; e < 2; e++) {
     l->engine[e].left -= worked[e];
-    if (l->engine[e].left < 0)
+    if (l->engine[e].left < 0 || (carries (l, e) && to_ns >= LAST_NS))
       l->engine[e].left = 0;
   }
   l->now_ns = to_ns;

@@ -7,7 +7,8 @@
 
 int64_t solve_enough_ns (int64_t gap_ppm, int64_t bound_ns) {
   assert (gap_ppm >= 0 && bound_ns >= 0);
-  return bound_ns + units_scale (bound_ns, gap_ppm ? gap_ppm : SOLVE_GAP_PPM, 1000000);
+  int64_t more_ns = units_scale (bound_ns, gap_ppm ? gap_ppm : SOLVE_GAP_PPM, 1000000);
+  return more_ns < INT64_MAX - bound_ns ? bound_ns + more_ns : INT64_MAX;
 }
 
 int64_t solve_enough_of (const effort *e, int64_t bound_ns) {

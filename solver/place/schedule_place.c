@@ -46,14 +46,16 @@ static bool hold_back (scheduling *s, int64_t period_ns) {
     end_ns[k] = l->start_ns[k] + ops[k].ns;
   link_rates r = device_rates (&s->device->link, s->device->share_ppm);
   int64_t margin_ns = units_scale (period_ns, s->options->early_ppm, 1000000), next_ns = INT64_MAX;
+  int64_t far_ns = 3 * period_ns; /* as early as that is before everything */
   /* Twice round: the first copies in of a step may have to start in the step before. */
   for (int turn = 1; turn >= 0; turn--)
     for (int32_t i = s->n_moves - 1, k = n; i >= 0; i--) {
       wish *w = &s->moves[l->in_order[i]];
       int64_t due_ns = l->start_ns[w->in_before] + turn * period_ns;
-      int64_t copy_ns = s->device->link.copy_ns +
-                        units_scale (schedule_part_bytes (s, w), 1000000000, r.in_both) + 1;
+      int64_t carry_ns = units_scale (schedule_part_bytes (s, w), 1000000000, r.in_both);
+      int64_t copy_ns = s->device->link.copy_ns + (carry_ns < far_ns ? carry_ns : far_ns) + 1;
       next_ns = (due_ns < next_ns ? due_ns : next_ns) - copy_ns;
+      next_ns = next_ns < -far_ns ? -far_ns : next_ns;
       int64_t start_ns = next_ns - margin_ns;
       if (turn)
         continue;
