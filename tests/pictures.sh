@@ -13,6 +13,12 @@ scratch
 drawn_again() { "$ferry" plot t p --svg again.svg --html again.html && cmp p.svg again.svg && cmp p.html again.html; }
 svg() { python3 -c 'import xml.dom.minidom as m, sys; m.parse (sys.argv[1])' p.svg; }
 
+too_long() {
+  echo '{"format":"ferry-trace/1","tensors":[],"ops":[{"ns":9007199254740992}]}' >long.json &&
+    "$ferry" solve -q long.json -d v100 -o long-plan.json >/dev/null &&
+    "$ferry" export long.json long-plan.json --chrome long-steps.json --steps 1 && run 2 export long.json long-plan.json --chrome no.json
+}
+
 slices_apart() {
   python3 - <<'END'
 import json
@@ -82,6 +88,7 @@ END
 
 claim "the same plan is the same picture" drawn_again
 claim "the SVG is well-formed" svg
+claim "steps that are too long are a fault of the command line" too_long
 claim "slices of a row never overlap, and arrows go from a copy out to a later copy in" slices_apart
 claim "the counter's most is the table's, within the simulator's peak" counters
 claim "stalls in the picture add up to the simulator's" stalls

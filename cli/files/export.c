@@ -92,7 +92,9 @@ static bool make_chrome (call *c, const plan_step *s, int64_t n_steps, bytes *ou
   int64_t end_ns;
   if (__builtin_mul_overflow (s->line.period_ns, n_steps, &end_ns) || end_ns > MOST_NS ||
       room[0] > INT32_MAX / 2 || room[1] > INT32_MAX / 2)
-    return error_set (&c->err, ERR_limit, "%lld steps are too many", (long long)n_steps);
+    return error_set (&c->err, ERR_usage,
+                      "--steps: %lld of these steps are too long or too many; ask for fewer",
+                      (long long)n_steps);
   m.arrows = NEW (c->arena, room[1], chrome_arrow, &c->err);
   for (int i = 0; i < PLAN_LANES; i++) {
     m.spans[i] = NEW (c->arena, room[i], figure_span, &c->err);
