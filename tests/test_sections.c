@@ -8,6 +8,7 @@
 #include "solver/solve.h"
 #include "solver/recompute/recompute.h"
 #include "solver/sections/bound.h"
+#include "solver/sections/sections.h"
 #include "tests/fixed_drops.h"
 #include "tests/keep_kth.h"
 #include "tests/planned_case.h"
@@ -371,6 +372,27 @@ START_TEST (allowing_both_is_never_worse_on_networks) {
 }
 END_TEST
 
+/* 2^53 parts are not counted one by one. */
+START_TEST (the_fewest_parts_of_the_largest_batch_are_found_at_once) {
+  arena *a = arena_new (0);
+  error err = { 0 };
+  variant v;
+  int32_t at = 0;
+  tensor x = {
+    .name = "", .bytes = MOST_BYTES, .split = true, .born_before = NO_OP, .dies_after = NO_OP
+  };
+  op o = { .name = "", .parts = MOST_BYTES, .writes = { &at, 1 } };
+  trace t = {
+    .name = "", .batch = MOST_BYTES, .tensors = &x, .n_tensors = 1, .ops = &o, .n_ops = 1
+  };
+  solve_options how = { .budget_bytes = 1000, .sections = SECTIONS_AUTO };
+  ck_assert (sections_fit (&t, &how, 1000000, a, &v, &err));
+  ck_assert_int_eq (v.n_sections, 1);
+  ck_assert_int_eq (v.sections[0].parts, (MOST_BYTES + 999) / 1000);
+  arena_free (a);
+}
+END_TEST
+
 int main (void) {
   const TTest *const tests[] = {
     a_wall_stands_where_the_rewriting_refuses_a_chain_of_two,
@@ -379,6 +401,7 @@ int main (void) {
     what_is_claimed_of_every_cut_is_proved_and_one_unit_more_is_refused,
     allowing_both_is_never_worse_than_one_of_them,
     allowing_both_is_never_worse_on_networks,
+    the_fewest_parts_of_the_largest_batch_are_found_at_once,
     NULL,
   };
   return suite_run ("sections", tests, 300);

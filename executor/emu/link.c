@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "executor/emu/link.h"
 
-/* What is on its way then has ended: nothing measures longer. */
+/* The end of time: nothing measures longer, and all that is on its way has ended. */
 #define LAST_NS ((int64_t)1 << 62)
 
 /* Half rates are doubled so that the minimum stays exact until the share is taken. */

@@ -26,7 +26,7 @@ static int bits_of (unsigned __int128 x) {
   return n;
 }
 
-/* Of 2^36 at most, as the proof's: a smaller weight or coefficient proves less. */
+/* 2^36 at most, as in the proof: a smaller weight or coefficient proves less. */
 static int64_t share (__int128 part, int64_t whole) {
   __int128 x = (part << COEF_BITS) / whole, most = (__int128)COEF_ONE << 36;
   return (int64_t)(x < most ? x : most);

@@ -51,6 +51,20 @@ static int64_t bytes_in (const trace *t, const needs *n, int32_t op, int64_t par
   return n->whole[op] + units_scale (n->shared[op], units_div_up (t->batch, parts), t->batch);
 }
 
+/* The fewest parts, which may be as many as a batch has items, or all where none fit. */
+static int64_t fewest (const trace *t, const needs *n, int32_t op, int64_t most,
+                       int64_t room_bytes) {
+  int64_t low = 1, high = most;
+  while (low < high) {
+    int64_t parts = low + (high - low) / 2;
+    if (bytes_in (t, n, op, parts) > room_bytes)
+      low = parts + 1;
+    else
+      high = parts;
+  }
+  return low;
+}
+
 bool sections_fit (const trace *t, const solve_options *o, int64_t share_ppm, arena *a,
                    variant *out, error *err) {
   assert (share_ppm >= 0 && out);
@@ -61,9 +75,9 @@ bool sections_fit (const trace *t, const solve_options *o, int64_t share_ppm, ar
   if (!out->sections || !needs_of (t, a, &n, err))
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
-    int64_t most = most_parts (t, o, k), parts = 1;
-    while (parts < most && bytes_in (t, &n, k, parts) > room_bytes)
-      parts = o->sections == SECTIONS_FIXED ? most : parts + 1;
+    int64_t most = most_parts (t, o, k), parts = fewest (t, &n, k, most, room_bytes);
+    if (parts > 1 && o->sections == SECTIONS_FIXED)
+      parts = most;
     if (parts > 1)
       out->sections[out->n_sections++] = (section){ k, k + 1, parts, SECTION_LEVEL };
   }
