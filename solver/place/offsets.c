@@ -38,11 +38,6 @@ bool offsets_least (const offset_problem *p, arena *scratch, int64_t *bytes, err
 
 /* ---- one round ---- */
 
-/* Offsets strictly between these two are taken. */
-typedef struct taken {
-  int64_t above, below;
-} taken;
-
 /* A window that has its place. */
 typedef struct held {
   int64_t bottom, top;
@@ -64,8 +59,7 @@ typedef struct rounds {
   int64_t best_bytes, ticks;
   held *held; /* by their bottoms */
   int32_t n_held;
-  taken *taken;
-  int64_t taken_room;
+  int32_t *seen; /* of what is held, by each window of a thing */
   int64_t *fullest; /* per thing: the most bytes that are there while it is */
 } rounds;
 
@@ -76,13 +70,6 @@ static int by_rank (const void *a, const void *b) {
   if (x->second != y->second)
     return x->second > y->second ? -1 : 1;
   return x->thing < y->thing ? -1 : 1;
-}
-
-static int by_above (const void *a, const void *b) {
-  const taken *x = a, *y = b;
-  if (x->above != y->above)
-    return x->above < y->above ? -1 : 1;
-  return x->below < y->below ? -1 : x->below > y->below;
 }
 
 /* All of it is there in every window, of which there are one or two. */
@@ -110,39 +97,28 @@ static int64_t lowest_plain (rounds *r, const offset_thing *t) {
   return offset;
 }
 
-/* All that is held and there at some moment of window `w` forbids offsets. */
-static bool forbid (rounds *r, const offset_window *w, int64_t *n) {
-  taken *room =
-      arena_grow (r->arena, r->taken, &r->taken_room, *n + r->n_held, sizeof *room, r->err);
-  if (!room)
-    return false;
-  r->taken = room;
-  for (int32_t i = 0; i < r->n_held; i++) {
-    const held *x = &r->held[i];
-    if (x->from < w->end && w->from < x->end)
-      r->taken[(*n)++] = (taken){ x->bottom - w->high, x->top - w->low };
+/* The offset that clears window `w` of what is held below its top; as it rises, more is. */
+static int64_t raise (const rounds *r, const offset_window *w, int32_t *seen, int64_t offset) {
+  for (; *seen < r->n_held && r->held[*seen].bottom < offset + w->high; ++*seen) {
+    const held *x = &r->held[*seen];
+    if (x->from < w->end && w->from < x->end && x->top - w->low > offset)
+      offset = x->top - w->low;
   }
-  r->ticks += r->n_held;
-  return true;
+  return offset;
 }
 
-static bool lowest (rounds *r, int32_t thing, int64_t *offset) {
-  const offset_thing *t = &r->p->things[thing];
-  int64_t n = 0;
-  if (is_plain (r->p, t)) {
-    *offset = lowest_plain (r, t);
-    return true;
+static int64_t lowest (rounds *r, const offset_thing *t) {
+  if (is_plain (r->p, t))
+    return lowest_plain (r, t);
+  int64_t offset = -1, next = 0;
+  memset (r->seen, 0, (size_t)t->count * sizeof *r->seen);
+  while (next > offset) {
+    offset = next;
+    for (int32_t i = 0; i < t->count; i++)
+      next = raise (r, &r->p->windows[t->first + i], &r->seen[i], next);
   }
-  for (int32_t i = 0; r->n_held > 0 && i < t->count; i++)
-    if (!forbid (r, &r->p->windows[t->first + i], &n))
-      return false;
-  if (n > 0)
-    qsort (r->taken, (size_t)n, sizeof *r->taken, by_above);
-  *offset = 0;
-  for (int64_t i = 0; i < n && r->taken[i].above < *offset; i++)
-    if (r->taken[i].below > *offset)
-      *offset = r->taken[i].below;
-  return true;
+  r->ticks += (int64_t)t->count * r->n_held;
+  return offset;
 }
 
 static void put (rounds *r, int32_t thing) {
@@ -164,18 +140,18 @@ static void put (rounds *r, int32_t thing) {
   }
 }
 
-static bool round_once (rounds *r, int64_t *height_bytes) {
-  *height_bytes = 0;
+static int64_t round_once (rounds *r) {
+  int64_t height_bytes = 0;
   r->n_held = 0;
   for (int32_t i = 0; i < r->p->n_things; i++) {
     int32_t thing = r->order[i].thing;
-    if (!lowest (r, thing, &r->offset[thing]))
-      return false;
+    const offset_thing *t = &r->p->things[thing];
+    r->offset[thing] = lowest (r, t);
     put (r, thing);
-    int64_t top = r->offset[thing] + r->p->things[thing].bytes;
-    *height_bytes = top > *height_bytes ? top : *height_bytes;
+    int64_t top = r->offset[thing] + t->bytes;
+    height_bytes = top > height_bytes ? top : height_bytes;
   }
-  return true;
+  return height_bytes;
 }
 
 /* ---- rounds ---- */
@@ -248,22 +224,19 @@ static bool is_over (const rounds *r, int64_t limit_ticks) {
 }
 
 /* Others that follow from what lies too high. */
-static bool go_on (rounds *r, int64_t limit_ticks) {
+static void go_on (rounds *r, int64_t limit_ticks) {
   enum { PATIENCE = 12 };
-  int64_t height;
   for (int idle = 0; idle < PATIENCE && !is_over (r, limit_ticks); idle++) {
     blame (r);
-    if (!round_once (r, &height))
-      return false;
-    if (keep_best (r, height))
+    if (keep_best (r, round_once (r)))
       idle = 0;
   }
-  return true;
 }
 
 static bool round_of (rounds *r, first_order by, int64_t *height) {
-  if (!rank_things (r, by) || !round_once (r, height))
+  if (!rank_things (r, by))
     return false;
+  *height = round_once (r);
   keep_best (r, *height);
   return true;
 }
@@ -286,8 +259,9 @@ static bool all_rounds (rounds *r, int64_t limit_ticks) {
     for (int j = 1; j < FIRST_ORDERS; j++)
       by = heights[j] < heights[by] ? j : by;
     heights[by] = INT64_MAX;
-    if (!round_of (r, (first_order)by, &height) || !go_on (r, limit_ticks))
+    if (!round_of (r, (first_order)by, &height))
       return false;
+    go_on (r, limit_ticks);
   }
   return true;
 }
@@ -330,8 +304,9 @@ static bool begin (rounds *r, error *err) {
   r->offset = NEW (r->arena, p->n_things, int64_t, err);
   r->best = NEW (r->arena, p->n_things, int64_t, err);
   r->held = NEW (r->arena, p->n_windows, held, err);
+  r->seen = NEW (r->arena, p->n_windows, int32_t, err);
   r->fullest = NEW (r->arena, p->n_things, int64_t, err);
-  if (!r->order || !r->offset || !r->best || !r->held || !r->fullest)
+  if (!r->order || !r->offset || !r->best || !r->held || !r->seen || !r->fullest)
     return false;
   for (int32_t j = 0; j < p->n_windows; j++) {
     const offset_window *w = &p->windows[j];
