@@ -11,7 +11,7 @@
 #include "tests/solve_fuzz.h"
 #include "tests/suite.h"
 
-enum { MOST = 64, ROOM = 512, CASES = 400 };
+enum { MOST = 64, ROOM = 512, CASES = 2000 };
 
 typedef struct input {
   uint8_t data[ROOM];
