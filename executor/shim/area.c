@@ -122,12 +122,16 @@ int32_t area_row (shim *s) {
   return s->n_tensors++;
 }
 
+void area_own (shim *s, int32_t i, int32_t first, int32_t end) {
+  for (int32_t p = first; p < end; p++)
+    s->pages[p] = (page){ .tensor = i + 1, .chunk = NONE };
+}
+
 void area_lay (shim *s, int32_t i, int32_t first, int32_t pages) {
   tensor *t = &s->tensors[i];
   *t = (tensor){ .first_page = first, .n_pages = pages, .planned = NONE };
   t->at = s->base + (uint64_t)first * (uint64_t)s->chunk_bytes;
-  for (int32_t p = first; p < first + pages; p++)
-    s->pages[p] = (page){ .tensor = i + 1, .chunk = NONE };
+  area_own (s, i, first, first + pages);
 }
 
 static int32_t make (shim *s, int32_t pages) {

@@ -174,6 +174,7 @@ int32_t area_allocate (shim *s, int64_t bytes,
                        int32_t slot); /* that one or any; a tensor, or NONE */
 void area_free (shim *s, int32_t t, uint64_t stream_bits);
 int32_t area_row (shim *s);
+void area_own (shim *s, int32_t t, int32_t first, int32_t end);   /* without granules; NONE: nobody */
 void area_lay (shim *s, int32_t t, int32_t first, int32_t pages); /* that row, at these pages */
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits);
 bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);

@@ -19,7 +19,7 @@ static bool empty (shim *s, tensor *t) {
     good = (!s->pages[p].mapped || page_unmap (s, p)) && good;
     s->pages[p] = (page){ .tensor = s->pages[p].tensor, .chunk = NONE };
   }
-  t->in_event = t->out_event = NULL;
+  t->in_event = t->out_event = t->past_in = t->past_out = NULL;
   t->users = t->past = t->in_seen = t->behind = 0;
   t->empty = good;
   return good;
@@ -31,11 +31,6 @@ static int32_t gap_end (const shim *s, const tensor *t) {
   while (p < s->next_page && s->pages[p].tensor == 0 && s->pages[p].state != PAGE_HERE)
     p++;
   return p;
-}
-
-static void own (shim *s, int32_t i, int32_t first, int32_t end) {
-  for (int32_t p = first; p < end; p++)
-    s->pages[p] = (page){ .tensor = i + 1, .chunk = NONE };
 }
 
 static void drop_row (shim *s, tensor *t) {
@@ -51,7 +46,7 @@ static void join (shim *s, int32_t i) {
     if (next < 0 || !s->tensors[next].empty)
       break;
     int32_t end = end_of (&s->tensors[next]);
-    own (s, i, end_of (t), end);
+    area_own (s, i, end_of (t), end);
     t->n_pages = end - t->first_page;
     drop_row (s, &s->tensors[next]);
     s->tensors[next].empty = false;
@@ -90,7 +85,7 @@ static void cut (shim *s, int32_t i, int32_t pages) {
   int32_t first = s->tensors[i].first_page + pages, end = end_of (&s->tensors[i]);
   int32_t rest = end - first > 1 ? area_row (s) : NONE;
   s->tensors[i].n_pages = pages;
-  own (s, NONE, first, end);
+  area_own (s, NONE, first, end);
   if (rest == NONE)
     return;
   area_lay (s, rest, first + 1, end - first - 1);

@@ -82,21 +82,34 @@ static void set_homes (writer *w) {
   }
 }
 
-static bool is_used (const writer *w, int32_t x) {
-  bool used = w->trace->tensors[x].persistent;
-  for (int32_t k = 0; k < w->trace->n_ops && !used; k++)
-    used = op_touches (&w->trace->ops[k], x);
+static void mark (bool *used, const index_list *touched) {
+  for (int32_t i = 0; i < touched->count; i++)
+    used[touched->at[i]] = true;
+}
+
+static bool *used_tensors (const writer *w, arena *a) {
+  const trace *t = w->trace;
+  bool *used = NEW (a, t->n_tensors, bool, w->err);
+  for (int32_t x = 0; used && x < t->n_tensors; x++)
+    used[x] = t->tensors[x].persistent;
+  for (int32_t k = 0; used && k < t->n_ops; k++) {
+    mark (used, &t->ops[k].reads);
+    mark (used, &t->ops[k].writes);
+  }
   return used;
 }
 
 /* Tensors of the pool get granules behind all others; those that nothing uses get none. */
-static bool put_homes (writer *w, int64_t *granules) {
+static bool put_homes (writer *w, arena *a, int64_t *granules) {
+  const bool *used = used_tensors (w, a);
+  if (!used)
+    return false;
   *granules = w->plan->placement.granules;
   for (int32_t x = 0; x < w->trace->n_tensors; x++) {
     int32_t u = unit_of (w, x);
     int64_t n = pages_of (w, x);
     bool pooled = w->units.at[u].bytes == 0;
-    if (pooled ? !is_used (w, x) : w->home[u][w->offset[x]] < 0)
+    if (pooled ? !used[x] : w->home[u][w->offset[x]] < 0)
       continue;
     if (!put (w, (int64_t[]){ w->map->number[x], n }, 2))
       return false;
@@ -209,7 +222,7 @@ static bool put_actions (writer *w, const program *g, arena *a) {
 static bool write_all (writer *w, const rewritten *rw, arena *a) {
   program g;
   int64_t head[PLAN_HEAD] = { PLAN_MAGIC, w->plan->predicted.step_ns };
-  if (!put (w, head, PLAN_HEAD) || !put_homes (w, &head[2]))
+  if (!put (w, head, PLAN_HEAD) || !put_homes (w, a, &head[2]))
     return false;
   head[3] = w->rows;
   w->rows = 0;

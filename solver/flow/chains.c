@@ -26,10 +26,8 @@ static int bits_of (unsigned __int128 x) {
   return n;
 }
 
-/* 2^36 at most, as in the proof: a smaller weight or coefficient proves less. */
 static int64_t share (__int128 part, int64_t whole) {
-  __int128 x = (part << COEF_BITS) / whole, most = (__int128)COEF_ONE << 36;
-  return (int64_t)(x < most ? x : most);
+  return flow_coef ((part << COEF_BITS) / whole);
 }
 
 flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_ns) {

@@ -44,14 +44,9 @@ static int32_t end (flow_builder *b, flow_column_kind kind, int32_t at, int64_t 
   return c;
 }
 
-static int64_t within (__int128 coef) {
-  __int128 most = (__int128)COEF_ONE << 36;
-  return (int64_t)(coef < most ? coef : most);
-}
-
 /* coefficient x weight, rounded down: both make a row's left side smaller at most. */
 static int64_t times (int64_t x, int64_t y) {
-  return within (((__int128)x * y) >> COEF_BITS);
+  return flow_coef (((__int128)x * y) >> COEF_BITS);
 }
 
 /* ---- a slot's ---- */
@@ -151,7 +146,7 @@ static void stall (flow_builder *b, int32_t j) {
     return;
   begin (b);
   put (b, f->row[ROW_stall_out][j], -COEF_ONE);
-  put (b, f->row[ROW_stall_in][j], -within (f->link.ratio));
+  put (b, f->row[ROW_stall_in][j], -flow_coef (f->link.ratio));
   put (b, f->row[ROW_remake][j], -COEF_ONE);
   /* no stall of a best plan is longer; the proof does not lean on it */
   end (b, COLUMN_stall, j, 0, (int64_t)1 << (GRAIN_BITS + 8), COEF_ONE);

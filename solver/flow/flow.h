@@ -194,6 +194,13 @@ bool flow_find_drops (const flow_options *o, arena *a, flow *f, error *err) MUST
    2^GRAIN_BITS. */
 flow_link flow_link_of (const device *dev, int64_t largest_bytes, int64_t total_ns);
 
+/* A weight or coefficient; one beyond 2^36 counts as that, as in the proof, since a smaller one
+   proves less. */
+static inline int64_t flow_coef (__int128 x) {
+  __int128 most = (__int128)COEF_ONE << 36;
+  return (int64_t)(x < most ? x : most);
+}
+
 int64_t flow_grains_up (const flow_link *l, int64_t bytes);
 int64_t flow_grains_down (const flow_link *l, int64_t bytes);
 /* The time in grains that an engine of this rate carries in it, rounded up. */
