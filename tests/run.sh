@@ -197,6 +197,16 @@ amid() { # STATUS HABIT OPTIONS...: exit comes while a call waits, or while anot
     [ "$status" = "$1" ] || { echo "$how: status $status"; cat err; return 1; }
   done
 }
+ends_context() { # HOW: what it did is planned and told all the same
+  plain context "$programs/mlp" "$kernels" 20 && same context --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 20 "$1" &&
+    [ "$(figure planned_steps context)" -ge 10 ] && "$ferry" profile -q --driver emulated -o context.json -- "$programs/mlp" "$kernels" 12 "$1" >/dev/null &&
+    "$ferry" profile -q --driver emulated -o whole.json -- "$programs/mlp" "$kernels" 12 >/dev/null &&
+    [ "$("$ferry" info --json context.json)" = "$("$ferry" info --json whole.json)" ]
+}
+after_context() { # in another context there is no memory beside the budget, and one line says so
+  "$ferry" run -q --driver emulated --budget 1MiB -- "$programs/mlp" "$kernels" 5 again >out 2>err &&
+    [ "$(grep -c '^again: 2$' out)" = 2 ] && [ "$(wc -l <err)" = 1 ] && grep -q 'ended its context and goes on' err || { cat out err; return 1; }
+}
 without_ops() { # it calls the driver, and ends before its first op
   local status=0
   "$ferry" run -q --driver emulated --budget 1MiB --chrome none.chrome -- "$programs/mlp" "$kernels.not" >/dev/null 2>err || status=$?
@@ -357,6 +367,8 @@ claim "so is that of a program that ends by _exit" ends 5 leaves
 claim "and that of one that a signal ends" ends 134 aborts
 claim "and that of one that a signal's handler ends amid a call" amid 6 handled
 claim "and that of one whose other threads go on" amid 7 busy --emulated clock=real
+for it in reset release destroy; do claim "a program may end its context at its end: $it" ends_context $it; done
+claim "and what it does in another one is told" after_context
 claim "a program without ops has an empty picture" without_ops
 claim "no folder for what is shared is one line" no_folder
 claim "races are told, and a program without has none" raced

@@ -56,6 +56,27 @@ CUresult cuCtxGetCurrent (CUcontext *out) {
   return r;
 }
 
+/* All that is queued ends first. */
+static CUresult finish_all (machine *m) {
+  CUresult r = CUDA_SUCCESS;
+  for (int32_t i = 0; i < m->n_streams && r == CUDA_SUCCESS; i++)
+    r = stream_finish (m, m->streams[i]);
+  return r;
+}
+
+/* What is in it stays in the machine's tables; nobody comes there without a context. */
+CUresult cuDevicePrimaryCtxReset_v2 (CUdevice d) {
+  CUresult refused;
+  machine *m = machine_enter (false, &refused);
+  if (m == NULL)
+    return refused;
+  if (d != 0)
+    return machine_leave (m, CUDA_ERROR_INVALID_DEVICE);
+  CUresult r = finish_all (m);
+  m->retained = 0;
+  return machine_leave (m, r);
+}
+
 /* A context that a program makes beside the primary one: another handle of the same memory. */
 static char made_context;
 
@@ -68,8 +89,25 @@ CUresult cuCtxCreate_v2 (CUcontext *out, unsigned int flags, CUdevice d) {
   CUresult r = machine_device (d, out != NULL);
   if (r != CUDA_SUCCESS)
     return r;
+  machine *m = machine_enter_stuck ();
+  m->made++;
+  (void)machine_leave (m, CUDA_SUCCESS);
   *out = (CUcontext)(void *)&made_context;
   return cuCtxPushCurrent_v2 (*out);
+}
+
+CUresult cuCtxDestroy_v2 (CUcontext c) {
+  CUresult refused;
+  machine *m = machine_enter (false, &refused);
+  if (m == NULL)
+    return refused;
+  if (c != (CUcontext)(void *)&made_context || m->made == 0)
+    return machine_leave (m, CUDA_ERROR_INVALID_CONTEXT);
+  CUresult r = finish_all (m);
+  m->made--;
+  if (depth > 0 && contexts[depth - 1] == c)
+    depth--;
+  return machine_leave (m, r);
 }
 
 /* Also where an error stays: a program must be able to put its context away. */
@@ -120,8 +158,5 @@ CUresult cuCtxSynchronize (void) {
   machine *m = machine_enter (true, &refused);
   if (m == NULL)
     return refused;
-  CUresult r = CUDA_SUCCESS;
-  for (int32_t i = 0; i < m->n_streams && r == CUDA_SUCCESS; i++)
-    r = stream_finish (m, m->streams[i]);
-  return machine_leave (m, r);
+  return machine_leave (m, finish_all (m));
 }

@@ -161,7 +161,7 @@ typedef struct machine {
   pthread_mutex_t lock;
   pthread_cond_t changed; /* a command was added or done, or an engine changed hands */
   bool initialised, closing;
-  int retained;
+  int retained, made; /* contexts: holds on the primary one; others */
   CUresult stuck; /* an error that stays; 0: none */
 
   int64_t now_ns;   /* virtual clock */

@@ -144,7 +144,7 @@ machine *machine_enter (bool needs_context, CUresult *refused) {
   *refused = m == NULL || !m->initialised        ? CUDA_ERROR_NOT_INITIALIZED
              : m->stuck != CUDA_SUCCESS          ? m->stuck
              : needs_context && !contexts_any () ? CUDA_ERROR_INVALID_CONTEXT
-             : needs_context && m->retained == 0 ? CUDA_ERROR_INVALID_CONTEXT
+             : needs_context && m->retained + m->made == 0 ? CUDA_ERROR_INVALID_CONTEXT
                                                  : CUDA_SUCCESS;
   if (*refused == CUDA_SUCCESS)
     return m;

@@ -25,6 +25,8 @@ static const struct {
   { "cuDeviceTotalMem", 3020 },
   { "cuDevicePrimaryCtxRetain", 7000 },
   { "cuDevicePrimaryCtxRelease", 11000 },
+  { "cuDevicePrimaryCtxReset", 11000 },
+  { "cuCtxDestroy", 4000 },
   { "cuCtxCreate", 3020 },
   { "cuCtxPushCurrent", 4000 },
   { "cuCtxPopCurrent", 4000 },

@@ -4,11 +4,6 @@
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
 
-/* Stream 0 of a per-thread entry is the thread's own. */
-static CUstream own_stream (CUstream stream) {
-  return stream == NULL ? CU_STREAM_PER_THREAD : stream;
-}
-
 /* The stretch of an op; a host address is nobody's. */
 static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   shim *s = shim_of_process ();

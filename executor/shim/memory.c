@@ -9,10 +9,6 @@
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
 
-static CUstream own_stream (CUstream stream) {
-  return stream == NULL ? CU_STREAM_PER_THREAD : stream;
-}
-
 /* The memory that the program is told of: the budget, and what the host takes. */
 static int64_t told_total (const shim *s) {
   return s->all_chunks * s->chunk_bytes +
@@ -68,8 +64,13 @@ static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream,
 }
 
 static bool is_shut (void) {
-  const shim *s = shim_of_process ();
-  return s != NULL && s->shut;
+  shim *s = shim_of_process ();
+  if (s == NULL || !s->shut)
+    return false;
+  if (__atomic_exchange_n (&s->over, false, __ATOMIC_RELAXED))
+    shim_say (s, "the program ended its context and goes on: under a budget there is no memory in "
+                 "another one; give what comes after it a run of its own");
+  return true;
 }
 
 CUresult wrap_alloc (CUdeviceptr *out, size_t bytes) {

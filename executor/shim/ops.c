@@ -236,11 +236,6 @@ static CUresult launch (op *o, const CUlaunchConfig *l, CUfunction f, void **par
     .blockDimZ = bz, .sharedMemBytes = shared, .hStream = stream                      \
   }
 
-/* Stream 0 of a per-thread entry is the thread's own. */
-static CUstream own_stream (CUstream stream) {
-  return stream == NULL ? CU_STREAM_PER_THREAD : stream;
-}
-
 CUresult wrap_launch (LAUNCH_PARAMETERS, CUstream stream, void **params, void **extra) {
   op o;
   CUlaunchConfig l = LAUNCH_CONFIG (stream);

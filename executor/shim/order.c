@@ -94,10 +94,6 @@ static int64_t *mark_of (order *o, CUevent event) {
   return &o->marked[row % MARKED].beat;
 }
 
-static CUstream own_stream (CUstream stream) {
-  return stream == NULL ? CU_STREAM_PER_THREAD : stream;
-}
-
 static void note_record (CUevent event, CUstream stream) {
   shim *s;
   if (!enter (&s))

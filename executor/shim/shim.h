@@ -107,6 +107,8 @@ typedef struct shim {
   bool second;  /* another copy, in a namespace of its own: nothing is passed on */
   bool started; /* the arena is there */
   bool shut;    /* it cannot be: nothing is allocated, since that would be beside the budget */
+  bool over;    /* the program ended the context, and what may come after was not said yet */
+  int32_t holds; /* of the program on the primary context */
   bool strict, said_short;
   bool placed;    /* a plan says which granule belongs to which address */
   bool host_full; /* so the op at hand has no room: that was said */
@@ -163,6 +165,8 @@ void shim_say (shim *s, const char *format, ...) PRINTF_LIKE (2, 3);
 CUresult shim_started (CUresult r); /* after cuInit */
 /* The end of the program is ours before that of a library that was opened just now. */
 bool shim_ends_before (void);
+void shim_finish (void); /* what is to be kept is written; once */
+CUcontext shim_primary (const driver *d); /* that the runtime works in, once somebody holds it */
 bool shim_is_inside (void);
 bool shim_set_inside (bool on); /* returns what it was before */
 

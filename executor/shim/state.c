@@ -94,7 +94,7 @@ static bool lock_to_end (shim *s) {
 /* A signal's handler may end the program amid a call of this thread: then our tables are half
    changed, and the driver may wait for ever.  Other threads may go on, and what runs behind this is
    served. */
-static void finish (void) {
+void shim_finish (void) {
   shim *s = the_shim;
   if (s == NULL || s->alone || s->block->ended || s->block->owner_pid != (int32_t)getpid () ||
       inside)
@@ -118,7 +118,7 @@ static void finish (void) {
 }
 
 bool shim_ends_before (void) {
-  return atexit (finish) == 0;
+  return atexit (shim_finish) == 0;
 }
 
 /* Opened by dlmopen beside the one that was there at the start. */
@@ -165,7 +165,7 @@ void shim_load (void) {
     __atomic_store_n (&b->loader_pid, (int32_t)getpid (), __ATOMIC_RELAXED);
   the_shim = s;
   pthread_atfork (NULL, NULL, in_child);
-  atexit (finish);
+  atexit (shim_finish);
 }
 
 /* ---- whose device it is ---- */
@@ -245,8 +245,7 @@ CUresult wrap_init (unsigned int flags) {
   return r;
 }
 
-/* The context that the runtime works in, once somebody holds it. */
-static CUcontext primary (const driver *d) {
+CUcontext shim_primary (const driver *d) {
   unsigned int flags;
   int active = 0;
   CUcontext found = NULL;
@@ -263,7 +262,7 @@ static void lend_context (shim *s) {
   CUcontext now = NULL;
   if (s->real.ctx_get_current (&now) != CUDA_SUCCESS || now != NULL)
     return;
-  now = s->context != NULL ? s->context : primary (&s->real);
+  now = s->context != NULL ? s->context : shim_primary (&s->real);
   lent = now != NULL && s->real.ctx_set_current (now) == CUDA_SUCCESS;
 }
 

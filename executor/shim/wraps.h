@@ -9,4 +9,9 @@
 #include "executor/shim/wraps.def"
 #undef WRAP
 
+/* Stream 0 of a per-thread entry is the thread's own. */
+static inline CUstream own_stream (CUstream stream) {
+  return stream == NULL ? CU_STREAM_PER_THREAD : stream;
+}
+
 #endif

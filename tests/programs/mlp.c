@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Trains a network of dense layers: an allocation, a launch and a free for each tensor of a step.
- */
+   At its end it may end its context too, in one of the ways that there are, or go on in it. */
+#include <dlfcn.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/programs/gpu.h"
 
@@ -49,10 +52,36 @@ static void step (gpu *g, net *n, int number) {
   gpu_say_scalar (g, "loss", number, n->loss, NULL);
 }
 
+/* One beside the primary context, in which it trains. */
+static void make_context (gpu *g) {
+  CUresult (*create) (CUcontext *, unsigned int, CUdevice);
+  *(void **)&create = dlsym (g->library, "cuCtxCreate_v2");
+  gpu_must (g, create (&g->context, 0, 0), "cuCtxCreate");
+}
+
+static void leave (gpu *g, const char *how) {
+  CUdeviceptr at = 0;
+  if (strcmp (how, "reset") == 0 || strcmp (how, "again") == 0)
+    gpu_must (g, g->primary_reset (0), "cuDevicePrimaryCtxReset");
+  if (strcmp (how, "release") == 0)
+    gpu_must (g, g->primary_release (0), "cuDevicePrimaryCtxRelease");
+  if (strcmp (how, "destroy") == 0)
+    gpu_must (g, g->ctx_destroy (g->context), "cuCtxDestroy");
+  if (strcmp (how, "again") == 0) {
+    gpu_must (g, g->primary_retain (&g->context, 0), "cuDevicePrimaryCtxRetain");
+    gpu_must (g, g->ctx_set_current (g->context), "cuCtxSetCurrent");
+    for (int i = 0; i < 2; i++)
+      printf ("again: %d\n", (int)g->mem_alloc (&at, SQUARE));
+  }
+}
+
 int main (int argc, char **argv) {
+  const char *how = argc > 3 ? argv[3] : "";
   gpu g;
   net n;
   gpu_open (&g, argc, argv);
+  if (strcmp (how, "destroy") == 0)
+    make_context (&g);
   for (int i = 0; i < LAYERS; i++) {
     n.weight[i] = gpu_alloc (&g, SQUARE, NULL);
     n.momentum[i] = gpu_alloc (&g, SQUARE, NULL);
@@ -69,5 +98,6 @@ int main (int argc, char **argv) {
   for (int i = 0; i < LAYERS; i++)
     gpu_say_digest (&g, "weight", n.weight[i], SQUARE);
   gpu_close (&g);
+  leave (&g, how);
   return 0;
 }
