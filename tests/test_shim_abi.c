@@ -53,6 +53,10 @@ _Static_assert((int)CUPTI_CUSTOM == (int)CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 #include "tests/suite.h"
 
 #ifdef HAVE_CUDA_H
+/* Hidden by the toolkit: the older of two names with the same parameters. */
+#define PFN_cuDevicePrimaryCtxRelease_v7000 PFN_cuDevicePrimaryCtxRelease_v11000
+#define PFN_cuDevicePrimaryCtxReset_v7000 PFN_cuDevicePrimaryCtxReset_v11000
+#define PFN_cuCtxDestroy_v2000 PFN_cuCtxDestroy_v4000
 /* Flavours: _ptsz where the entry has a stream, _ptds where it has none. */
 #define PFN_cuMemAllocAsync_v11020_pt PFN_cuMemAllocAsync_v11020_ptsz
 #define PFN_cuMemAllocFromPoolAsync_v11020_pt PFN_cuMemAllocFromPoolAsync_v11020_ptsz

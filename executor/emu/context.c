@@ -64,7 +64,7 @@ static CUresult finish_all (machine *m) {
   return r;
 }
 
-/* What is in it stays in the machine's tables; nobody comes there without a context. */
+/* Its things stay in the tables of the machine: nobody comes there without a context. */
 CUresult cuDevicePrimaryCtxReset_v2 (CUdevice d) {
   CUresult refused;
   machine *m = machine_enter (false, &refused);

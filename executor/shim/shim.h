@@ -165,7 +165,7 @@ void shim_say (shim *s, const char *format, ...) PRINTF_LIKE (2, 3);
 CUresult shim_started (CUresult r); /* after cuInit */
 /* The end of the program is ours before that of a library that was opened just now. */
 bool shim_ends_before (void);
-void shim_finish (void); /* what is to be kept is written; once */
+void shim_finish (void); /* writes what is to be kept; once */
 CUcontext shim_primary (const driver *d); /* that the runtime works in, once somebody holds it */
 bool shim_is_inside (void);
 bool shim_set_inside (bool on); /* returns what it was before */
