@@ -197,6 +197,10 @@ amid() { # STATUS HABIT OPTIONS...: exit comes while a call waits, or while anot
     [ "$status" = "$1" ] || { echo "$how: status $status"; cat err; return 1; }
   done
 }
+images() {
+  plain images "$programs/images" "$kernels" 16 && same images --wait --budget 1600KiB -- "$programs/images" "$kernels" 16 &&
+    [ "$(figure planned_steps images)" -ge 8 ] && same images --budget 1600KiB --strict-steps 1 --emulated races=yes -- "$programs/images" "$kernels" 16
+}
 ends_context() { # HOW: what it did is planned and told all the same
   plain context "$programs/mlp" "$kernels" 20 && same context --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 20 "$1" &&
     [ "$(figure planned_steps context)" -ge 10 ] && "$ferry" profile -q --driver emulated -o context.json -- "$programs/mlp" "$kernels" 12 "$1" >/dev/null &&
@@ -370,6 +374,7 @@ claim "and that of one that a signal's handler ends amid a call" amid 6 handled
 claim "and that of one whose other threads go on" amid 7 busy --emulated clock=real
 for it in reset release destroy; do claim "a program may end its context at its end: $it" ends_context $it; done
 claim "and what it does in another one is told" after_context
+claim "copies and fills in two dimensions are ops like others" images
 claim "a program without ops has an empty picture" without_ops
 claim "no folder for what is shared is one line" no_folder
 claim "races are told, and a program without has none" raced

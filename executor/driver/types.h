@@ -59,6 +59,22 @@ typedef struct CUmemAccessDesc {
 
 typedef struct CUlaunchAttribute CUlaunchAttribute;
 
+typedef struct CUDA_MEMCPY2D {
+  size_t srcXInBytes, srcY;
+  unsigned int srcMemoryType;
+  const void *srcHost;
+  CUdeviceptr srcDevice;
+  void *srcArray;
+  size_t srcPitch;
+  size_t dstXInBytes, dstY;
+  unsigned int dstMemoryType;
+  void *dstHost;
+  CUdeviceptr dstDevice;
+  void *dstArray;
+  size_t dstPitch;
+  size_t WidthInBytes, Height;
+} CUDA_MEMCPY2D;
+
 typedef struct CUlaunchConfig {
   unsigned int gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ;
   unsigned int sharedMemBytes;

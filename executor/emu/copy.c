@@ -20,9 +20,27 @@ static bool is_known (const machine *m, uint64_t at) {
 
 typedef struct copying {
   uint64_t to, from;
-  int64_t bytes;
+  int64_t bytes; /* of a row */
   bool to_device, from_device, waits;
+  int64_t more_rows, to_pitch, from_pitch;
 } copying;
+
+static bool touch_rows (const machine *m, command *c, const copying *w, bool writes) {
+  uint64_t at = writes ? w->to : w->from;
+  int64_t pitch = writes ? w->to_pitch : w->from_pitch;
+  bool good = true;
+  for (int64_t y = 0; good && y <= w->more_rows; y++)
+    good = add_touch (m, c, at + (uint64_t)(y * pitch), w->bytes, writes);
+  return good;
+}
+
+static bool stage (command *c, const copying *w) {
+  char *to = c->as.copy.staged = malloc ((size_t)c->as.copy.bytes);
+  for (int64_t y = 0; to != NULL && y <= w->more_rows; y++)
+    memcpy (to + y * w->bytes, (const char *)(uintptr_t)w->from + y * w->from_pitch,
+            (size_t)w->bytes);
+  return to != NULL;
+}
 
 static command *copy_command (machine *m, stream *s, const copying *w) {
   command *c = command_new (m, s, COMMAND_COPY);
@@ -31,18 +49,13 @@ static command *copy_command (machine *m, stream *s, const copying *w) {
   c->direction = w->to_device == w->from_device ? COPY_BESIDE : w->to_device ? COPY_IN : COPY_OUT;
   c->as.copy.to = w->to;
   c->as.copy.from = w->from;
-  c->as.copy.bytes = w->bytes;
-  bool good = true;
-  if (is_known (m, w->from))
-    good = add_touch (m, c, w->from, w->bytes, false);
-  else {
-    c->as.copy.staged = malloc ((size_t)w->bytes);
-    good = c->as.copy.staged != NULL;
-    if (good)
-      memcpy (c->as.copy.staged, (const void *)(uintptr_t)w->from, (size_t)w->bytes);
-  }
+  c->as.copy.rows = w->more_rows + 1;
+  c->as.copy.bytes = w->bytes * c->as.copy.rows;
+  c->as.copy.to_pitch = w->to_pitch;
+  c->as.copy.from_pitch = w->from_pitch;
+  bool good = is_known (m, w->from) ? touch_rows (m, c, w, false) : stage (c, w);
   if (good && is_known (m, w->to))
-    good = add_touch (m, c, w->to, w->bytes, true);
+    good = touch_rows (m, c, w, true);
   if (good)
     return c;
   command_drop (m, c);
@@ -117,6 +130,59 @@ CUresult cuMemcpyDtoD_v2 (CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   return copy_call ((copying){ to, from, (int64_t)bytes, true, true, false }, NULL, false);
 }
 
+/* ---- rows that lie apart ---- */
+
+EXPORT CUresult cuMemcpy2D_v2 (const CUDA_MEMCPY2D *c);
+EXPORT CUresult cuMemcpy2DUnaligned_v2 (const CUDA_MEMCPY2D *c);
+EXPORT CUresult cuMemcpy2DAsync_v2 (const CUDA_MEMCPY2D *c, CUstream on);
+EXPORT CUresult cuMemsetD2D8_v2 (CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                                 size_t height);
+EXPORT CUresult cuMemsetD2D32_v2 (CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                                  size_t height);
+EXPORT CUresult cuMemsetD2D8Async (CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                                   size_t height, CUstream on);
+
+static uint64_t first_of (unsigned int type, const void *host, CUdeviceptr device) {
+  return type == CU_MEMORYTYPE_HOST                                      ? (uintptr_t)host
+         : type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED ? device
+                                                                         : 0;
+}
+
+static CUresult copy_2d (const CUDA_MEMCPY2D *c, CUstream on, bool waits) {
+  enum { MOST = 1 << 30 };
+  if (c == NULL || c->WidthInBytes > MOST || c->Height > MOST || c->srcPitch > MOST ||
+      c->dstPitch > MOST || (c->Height > 1 && c->srcPitch < c->WidthInBytes + c->srcXInBytes) ||
+      (c->Height > 1 && c->dstPitch < c->WidthInBytes + c->dstXInBytes))
+    return CUDA_ERROR_INVALID_VALUE;
+  copying w = { .to = first_of (c->dstMemoryType, c->dstHost, c->dstDevice),
+                .from = first_of (c->srcMemoryType, c->srcHost, c->srcDevice),
+                .bytes = (int64_t)c->WidthInBytes,
+                .waits = waits,
+                .more_rows = (int64_t)c->Height - 1,
+                .to_pitch = (int64_t)c->dstPitch,
+                .from_pitch = (int64_t)c->srcPitch };
+  if (w.to == 0 || w.from == 0)
+    return CUDA_ERROR_INVALID_VALUE;
+  w.to += c->dstY * c->dstPitch + c->dstXInBytes;
+  w.from += c->srcY * c->srcPitch + c->srcXInBytes;
+  w.bytes = c->Height == 0 ? 0 : w.bytes;
+  return copy_call (w, on, true);
+}
+
+CUresult cuMemcpy2D_v2 (const CUDA_MEMCPY2D *c) {
+  return copy_2d (c, NULL, true);
+}
+
+CUresult cuMemcpy2DUnaligned_v2 (const CUDA_MEMCPY2D *c) {
+  return copy_2d (c, NULL, true);
+}
+
+CUresult cuMemcpy2DAsync_v2 (const CUDA_MEMCPY2D *c, CUstream on) {
+  return copy_2d (c, on, false);
+}
+
+/* ---- fills ---- */
+
 static CUresult set (uint64_t to, uint32_t value, size_t count, int width, CUstream on,
                      bool waits) {
   CUresult refused;
@@ -160,4 +226,28 @@ CUresult cuMemsetD8Async (CUdeviceptr to, unsigned char value, size_t count, CUs
 
 CUresult cuMemsetD32Async (CUdeviceptr to, unsigned int value, size_t count, CUstream on) {
   return set (to, value, count, 4, on, false);
+}
+
+/* A command a row: a fill takes no time of the link. */
+static CUresult set_2d (uint64_t to, size_t pitch, uint32_t value, size_t width, size_t height,
+                        int bytes, CUstream on, bool waits) {
+  CUresult r = CUDA_SUCCESS;
+  for (size_t y = 0; y < height && r == CUDA_SUCCESS; y++)
+    r = set (to + y * pitch, value, width, bytes, on, waits && y + 1 == height);
+  return r;
+}
+
+CUresult cuMemsetD2D8_v2 (CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                          size_t height) {
+  return set_2d (to, pitch, value, width, height, 1, NULL, true);
+}
+
+CUresult cuMemsetD2D32_v2 (CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
+                           size_t height) {
+  return set_2d (to, pitch, value, width, height, 4, NULL, true);
+}
+
+CUresult cuMemsetD2D8Async (CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
+                            size_t height, CUstream on) {
+  return set_2d (to, pitch, value, width, height, 1, on, false);
 }

@@ -75,7 +75,8 @@ typedef struct command {
     } run;
     struct {
       uint64_t to, from;
-      int64_t bytes, ticket;
+      int64_t bytes, ticket;            /* bytes: of all rows */
+      int64_t rows, to_pitch, from_pitch; /* more than one row: they lie apart */
       void *staged; /* pageable memory, taken at the call; or NULL */
     } copy;
     struct {

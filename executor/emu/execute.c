@@ -52,6 +52,16 @@ CUresult execute_check (const machine *m, const command *c) {
   return CUDA_SUCCESS;
 }
 
+/* Staged rows lie without a pitch. */
+static void move (const command *c) {
+  const char *staged = c->as.copy.staged, *from = (const char *)(uintptr_t)c->as.copy.from;
+  char *to = (char *)(uintptr_t)c->as.copy.to;
+  int64_t width = c->as.copy.bytes / c->as.copy.rows;
+  for (int64_t y = 0; y < c->as.copy.rows; y++)
+    memmove (to + y * c->as.copy.to_pitch,
+             staged != NULL ? staged + y * width : from + y * c->as.copy.from_pitch, (size_t)width);
+}
+
 static void fill (const command *c) {
   unsigned char *at = (unsigned char *)(uintptr_t)c->as.set.to;
   if (c->as.set.width == 1)
@@ -84,10 +94,7 @@ CUresult execute_run (const machine *m, command *c) {
     break;
   case COMMAND_COPY:
     if (moves)
-      memmove ((void *)(uintptr_t)c->as.copy.to,
-               c->as.copy.staged != NULL ? c->as.copy.staged
-                                         : (const void *)(uintptr_t)c->as.copy.from,
-               (size_t)c->as.copy.bytes);
+      move (c);
     break;
   case COMMAND_SET:
     if (bytes)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Copies and fills: ops whose addresses are known from the call.  A synchronous one waits without
    the lock, its tensors held. */
-#include "executor/shim/shim.h"
+#include "executor/shim/copies.h"
+
 #include "executor/shim/wraps.h"
 
-/* The stretch of an op; a host address is nobody's. */
-static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+void copy_about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   shim *s = shim_of_process ();
   o->name = shim_name (s, name);
   op_mix (o, (uint64_t)o->name << 32 ^ bytes);
@@ -16,9 +16,7 @@ static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, si
     o->link_bytes = there ? (int64_t)bytes : -(int64_t)bytes;
 }
 
-/* A copy may name the host's memory by the same kind of address. Memory that nobody has registered
-   is nobody's to the driver, and the host's. */
-static bool is_host (CUdeviceptr at) {
+bool copy_is_host (CUdeviceptr at) {
   const driver *real = &shim_of_process ()->real;
   unsigned type = CU_MEMORYTYPE_DEVICE;
   if (area_has (shim_of_process (), at) || real->pointer_attribute == NULL)
@@ -27,38 +25,23 @@ static bool is_host (CUdeviceptr at) {
          type == CU_MEMORYTYPE_HOST;
 }
 
-/* `call` makes the op's call. */
-#define AS_OP(kind, stream, blocks, name, to, from, bytes, payload, call) \
-  op o;                                                                   \
-  if (!op_enter (&o, kind, stream, blocks))                               \
-    return call;                                                          \
-  about (&o, name, to, from, bytes);                                      \
-  if (payload)                                                            \
-    op_payload (&o, to, (const void *)(uintptr_t)(from), bytes);          \
-  CUresult r = op_prepare (&o);                                           \
-  if (r != CUDA_SUCCESS)                                                  \
-    o.waits = false;                                                      \
-  else                                                                    \
-    r = call;                                                             \
-  return op_leave (&o, r)
-
 CUresult wrap_copy (CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   CUresult (*real) (CUdeviceptr, CUdeviceptr, size_t) = shim_symbol ("cuMemcpy");
   if (real == NULL)
     return CUDA_ERROR_NOT_FOUND;
-  AS_OP (OP_COPY, NULL, true, "copy", to, from, bytes, is_host (from), real (to, from, bytes));
+  AS_OP (OP_COPY, NULL, true, "copy", to, from, bytes, copy_is_host (from), real (to, from, bytes));
 }
 
 CUresult wrap_copy_ptds (CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   CUresult (*real) (CUdeviceptr, CUdeviceptr, size_t) = shim_symbol ("cuMemcpy_ptds");
   if (real == NULL)
     return wrap_copy (to, from, bytes);
-  AS_OP (OP_COPY, CU_STREAM_PER_THREAD, true, "copy", to, from, bytes, is_host (from),
+  AS_OP (OP_COPY, CU_STREAM_PER_THREAD, true, "copy", to, from, bytes, copy_is_host (from),
          real (to, from, bytes));
 }
 
 CUresult wrap_copy_async (CUdeviceptr to, CUdeviceptr from, size_t bytes, CUstream stream) {
-  AS_OP (OP_COPY, stream, false, "copy", to, from, bytes, is_host (from),
+  AS_OP (OP_COPY, stream, false, "copy", to, from, bytes, copy_is_host (from),
          shim_real ()->copy_async (to, from, bytes, stream));
 }
 

@@ -10,8 +10,6 @@
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
 
-enum { PAYLOAD_BYTES = 65536 };
-
 uint64_t shim_mix (uint64_t h, uint64_t word) {
   h = (h ^ word) * 0x9e3779b97f4a7c15u;
   return h ^ h >> 29;

@@ -220,6 +220,7 @@ void op_touch (op *o, CUdeviceptr at);
 void op_mix (op *o, uint64_t word); /* into the token */
 CUresult op_prepare (op *o);
 CUresult op_leave (op *o, CUresult r);
+enum { PAYLOAD_BYTES = 65536 }; /* longer ones are data, no list of addresses */
 void op_payload (op *o, CUdeviceptr to, const void *from, size_t bytes);
 void shim_note (shim *s, CUresult r);
 CUresult shim_look (CUresult r); /* at what a call that waits returned */
