@@ -75,7 +75,7 @@ def kineto_events(document):
                 o.index = len(ops)
                 ops.append(o)
         elif category in ("cuda_runtime", "Runtime", "cuda_driver", "hip_runtime"):
-            if "correlation" in args:
+            if args.get("correlation"):
                 launches.setdefault(args["correlation"], (ns("ts"), "%s/%s" % (e["pid"], e["tid"])))
         elif category.lower() in ("kernel", "memcpy", "memset", "gpu_memcpy", "gpu_memset"):
             tid = str(e["tid"]).replace("stream ", "")
@@ -324,6 +324,8 @@ def kineto_blocks(memory):
         m["place"] = place
         key = m["address"] if addresses else abs(m["bytes"])
         if m["bytes"] > 0:
+            if addresses and opened.get(key):  # its free is not in the file
+                opened[key].pop()[1] = m
             blocks.append([m, None, m["bytes"]])
             opened.setdefault(key, []).append(blocks[-1])
         elif opened.get(key):

@@ -21,10 +21,11 @@ typedef struct import_facts {
   /* GPU time of the step: all that the file shows, that of the planned ops, that of other streams,
      that of work nobody owns. */
   int64_t seen_ns, kept_ns, aside_ns, unowned_ns;
+  int64_t timeless;           /* GPU events without a time */
   int64_t unlaunched;         /* ops that no launch is known of */
   int64_t calls, calls_found; /* of one file in the other */
   int64_t widened;            /* calls of autograd that do not list what they use */
-  int64_t ops_by_nobody;      /* ops without a call, and so without tensors */
+  int64_t ops_by_nobody;      /* ops without a listed call, and so without tensors */
   const char *two_runs;       /* why the two files look like two runs */
   const char *unmarked;       /* how the step was told where no mark says it */
   int64_t other_steps, same_steps;

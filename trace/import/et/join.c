@@ -51,6 +51,7 @@ static bool join_by_record_id (joiner *j) {
     *at = i;
   }
   int64_t other_names = 0;
+  slice here = { "", 0, false }, there = here;
   for (int32_t i = 0; i < j->e.n_nodes; i++) {
     const et_node *n = &j->e.nodes[i];
     int32_t op = n->structural || n->record_id <= 0 ? NONE : id_map_find (&ops, n->record_id);
@@ -59,6 +60,8 @@ static bool join_by_record_id (joiner *j) {
     slice a = j->e.names.texts[n->name], b = j->k.names.texts[j->k.ops[op].name];
     if (a.size != b.size || memcmp (a.at, b.at, (size_t)a.size) != 0) {
       other_names++;
+      here = a;
+      there = b;
       continue;
     }
     j->op_of[i] = op;
@@ -69,6 +72,13 @@ static bool join_by_record_id (joiner *j) {
     return error_set (j->job->err, ERR_input,
                       "the two files are not of one run: no call has the same record function id "
                       "and name in both");
+  if (other_names >= j->matched) /* these ids begin with 1 in every process */
+    return error_set (j->job->err, ERR_input,
+                      "the two files are not of one run: %lld calls have the same record function "
+                      "id and name in both, but %lld another name, as `%.*s` / `%.*s`",
+                      (long long)j->matched, (long long)other_names,
+                      (int)(here.size < 80 ? here.size : 80), here.at,
+                      (int)(there.size < 80 ? there.size : 80), there.at);
   if (other_names)
     report_warn (j->job, "calls with the same record function id and another name", other_names,
                  NULL);
@@ -267,6 +277,10 @@ bool et_join (joiner *j) {
   }
   if (!(has_record_ids (&j->k) ? join_by_record_id (j) : join_by_names (j)))
     return false;
+  j->k.paired = true;
+  for (int32_t i = 0; i < j->e.n_nodes; i++)
+    if (j->op_of[i] != NONE)
+      j->k.ops[j->op_of[i]].listed = true;
   const char *threads = j->threads
                             ? arena_format (j->job->a, j->job->err, " on %lld thread%s",
                                             (long long)j->threads, j->threads == 1 ? "" : "s")

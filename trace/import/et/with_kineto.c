@@ -164,7 +164,7 @@ static bool find_spans (widening *w) {
     w->spans[i] = (span){ NONE, NONE };
   for (int32_t r = 0; r < j->it.n_runs; r++) {
     int32_t op = j->it.runs[r].owner;
-    j->job->facts.ops_by_nobody += op == NONE;
+    j->job->facts.ops_by_nobody += !kineto_is_listed (&j->k, op);
     for (int depth = 0; op != NONE && depth < 64; depth++, op = j->k.ops[op].parent) {
       const kineto_op *o = &j->k.ops[op];
       if (w->p->first_run[op] == NONE)
@@ -377,7 +377,7 @@ static void compare_with_memory (joiner *j) {
   kineto_peak peak;
   kineto_sum (&j->k, j->it.device, j->it.window, &peak);
   if (peak.allocs && peak.baseline_bytes >= 0)
-    j->job->report->reference_peak_bytes = peak.baseline_bytes + peak.above_bytes;
+    j->job->report->reference_peak_bytes = kineto_peak_bytes (&peak);
 }
 
 bool et_kineto_import (import_job *job, const import_text *et_file, const import_text *kineto_file,

@@ -19,6 +19,13 @@ op_phase kineto_phase (const kineto *k, int32_t op) {
   }
 }
 
+bool kineto_is_listed (const kineto *k, int32_t op) {
+  for (int depth = 0; op != NONE && depth < 64; depth++, op = k->ops[op].parent)
+    if (k->ops[op].listed && !k->ops[op].annotation)
+      return true;
+  return false;
+}
+
 const char *kineto_name (import_job *job, const kineto *k, int32_t name) {
   return slice_name (k->names.texts[name], job->a, job->err);
 }
@@ -102,27 +109,51 @@ static int64_t step_number (const kineto *k, kineto_window w) {
   return -1;
 }
 
-/* Kernels of the device that were launched in the window. */
-static int64_t work_in (const kineto *k, int32_t device, kineto_window w) {
+/* Kernels of the device that were launched in the window; or of these only those whose call the
+   execution trace beside the file has. */
+static int64_t work_in (const kineto *k, int32_t device, kineto_window w, bool listed) {
   int64_t n = 0;
   for (int32_t i = 0; i < k->n_gpu; i++)
     n += k->gpu[i].device == device && k->gpu[i].kind == GPU_KERNEL &&
-         kineto_in_window (k, &k->gpu[i], w);
+         kineto_in_window (k, &k->gpu[i], w) && (!listed || kineto_is_listed (k, k->gpu[i].owner));
   return n;
 }
 
-/* The last step in which the GPU does anything: the one behind it may have been cut off. */
+/* The GPU does something in it, and the execution trace has three quarters of that. */
+static bool is_whole (const kineto *k, int32_t device, kineto_window w) {
+  int64_t all = work_in (k, device, w, false);
+  return all && (!k->paired || 4 * work_in (k, device, w, true) >= 3 * all);
+}
+
+/* The last step that is whole: the one behind it may have been cut off. */
 static int32_t last_with_work (import_job *job, const kineto *k, int32_t device,
                                const kineto_window *windows, int32_t n) {
   int32_t at = n - 1;
-  while (at > 0 && work_in (k, device, windows[at]) == 0)
+  while (at > 0 && !is_whole (k, device, windows[at]))
     at--;
-  if (work_in (k, device, windows[at]) == 0)
+  if (!is_whole (k, device, windows[at]))
     return n - 1;
   if (at < n - 1)
-    report_warn (job, "steps behind the chosen one have no GPU work", n - 1 - at,
-                 windows[at + 1].name);
+    report_warn (job,
+                 k->paired ? "steps behind the chosen one have no GPU work, or are not in the "
+                             "execution trace"
+                           : "steps behind the chosen one have no GPU work",
+                 n - 1 - at, windows[at + 1].name);
   return at;
+}
+
+/* Without calls of the execution trace in it, nothing would say what the step's ops use. */
+static bool need_calls (import_job *job, const kineto *k, int32_t device,
+                        const kineto_window *windows, int32_t n, int32_t at) {
+  if (!k->paired || work_in (k, device, windows[at], true))
+    return true;
+  int32_t other = 0;
+  while (other < n && !is_whole (k, device, windows[other]))
+    other++;
+  return error_set (job->err, ERR_infeasible,
+                    "no kernel of %s was launched by a call of the execution trace: %s%s",
+                    windows[at].name, other < n ? "that is of " : "record both over the same step",
+                    other < n ? windows[other].name : " (docs/record.md)");
 }
 
 static bool choose_window (import_job *job, const kineto *k, kineto_iteration *it) {
@@ -142,6 +173,8 @@ static bool choose_window (import_job *job, const kineto *k, kineto_iteration *i
       return error_set (job->err, ERR_infeasible, "no step %lld: there are %d, %s to %s",
                         (long long)job->options.step, n, windows[0].name, windows[n - 1].name);
   }
+  if (!need_calls (job, k, it->device, windows, n, at))
+    return false;
   it->window = windows[at];
   if (k->n_steps == 0 && strncmp (it->window.name, "Optimizer", 9) != 0)
     job->facts.unmarked = job->options.marks == IMPORT_WHOLE
@@ -178,9 +211,9 @@ static bool choose_device (import_job *job, const kineto *k, kineto_iteration *i
     tally_of (rows, &n, k->gpu[i].device)->count++;
   if (n == 0 && k->n_ops == 0)
     return error_set (job->err, ERR_infeasible,
-                      "a timeline without one event of PyTorch's profiler, as TensorFlow, JAX and "
-                      "other tracers write: it does not say what is held. Record a step with "
-                      "torch.profiler (docs/record.md)");
+                      "a timeline without one event of torch.profiler, as TensorFlow, JAX, other "
+                      "tracers and the older torch.autograd.profiler write: it does not say what "
+                      "is held. Record a step with torch.profiler (docs/record.md)");
   if (n == 0)
     return error_set (job->err, ERR_infeasible,
                       "no GPU events (CPU-only profile?): profile with "

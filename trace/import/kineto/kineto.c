@@ -36,6 +36,7 @@ void kineto_facts (import_job *job, const kineto *k, const kineto_iteration *it)
   f->seen_ns = it->busy_ns + it->aside_ns;
   f->kept_ns = it->busy_ns;
   f->aside_ns = it->aside_ns;
+  f->timeless = k->timeless;
   f->unlaunched = it->unlaunched;
   error ignored = { 0 };
   for (int32_t i = 0; i < k->n_cards; i++)

@@ -21,6 +21,7 @@ typedef struct kineto_op {
   int32_t parent; /* the op around it on its thread, or NONE */
   bool annotation;
   bool has_forward_thread; /* so it is the backward of `sequence` */
+  bool listed;             /* an execution trace beside the file has this call */
   uint8_t mark;            /* op_mark, its own or that of an op around it */
   /* Shapes of its inputs, where the profile has them: padded bytes, in kineto.inputs. */
   int64_t first_input;
@@ -37,7 +38,7 @@ typedef struct kineto_launch {
 typedef enum gpu_kind { GPU_KERNEL, GPU_MEMCPY, GPU_MEMSET } gpu_kind;
 
 typedef struct kineto_gpu {
-  int64_t start_ns, ns, correlation, bytes;
+  int64_t start_ns, ns, correlation, bytes; /* correlation below 1: not known */
   int32_t device, name;
   int64_t stream;
   int32_t launch, owner; /* NONE: not found */
@@ -80,11 +81,14 @@ typedef struct kineto {
   int32_t n_ops, n_launches, n_gpu, n_memory, n_steps;
   int32_t n_annotations; /* of n_ops, without ProfilerStep# */
   int64_t n_events, cpu_memory_events;
+  int64_t unfinished;      /* calls without an end */
+  int64_t timeless;        /* GPU events without a time, left out */
   int64_t unsorted_breaks; /* Total Allocated against Bytes, in order of the file */
   bool old_dialect;        /* 2021: Operator, Kernel, ... */
   bool fractions;          /* 2024 on: times with decimals */
   bool unsorted;           /* the memory events were not in order of time */
   bool has_shapes;         /* some op has */
+  bool paired;             /* an execution trace says which ops are listed */
 } kineto;
 
 /* The members "Input Dims" and "Input type" of one op, in either order. */
@@ -158,8 +162,8 @@ bool kineto_runs (import_job *job, const kineto *k, kineto_window window,
 bool kineto_windows (import_job *job, const kineto *k, int32_t device, kineto_window **out,
                      int32_t *n) MUST_CHECK;
 /* The same of a profile without marks, by the option for those; *n stays where there are none. */
-bool kineto_unmarked_windows (import_job *job, const kineto *k, int32_t device,
-                              kineto_window **out, int32_t *n) MUST_CHECK;
+bool kineto_unmarked_windows (import_job *job, const kineto *k, int32_t device, kineto_window **out,
+                              int32_t *n) MUST_CHECK;
 /* Says so, and what could be done. */
 bool kineto_refuse_unmarked (import_job *job, const kineto *k, int32_t device) MUST_CHECK;
 
@@ -168,6 +172,8 @@ int64_t kineto_launched_at (const kineto *k, const kineto_gpu *g);
 bool kineto_in_window (const kineto *k, const kineto_gpu *g, kineto_window w);
 
 op_phase kineto_phase (const kineto *k, int32_t op);
+/* The op is listed, or one around it. */
+bool kineto_is_listed (const kineto *k, int32_t op);
 const char *kineto_name (import_job *job, const kineto *k, int32_t name);
 /* "aten::add", or "aten::add (2)" for a second run. */
 const char *kineto_run_name (import_job *job, const kineto *k, const kineto_run *run);
@@ -190,7 +196,7 @@ typedef struct kineto_block {
 typedef struct kineto_blocks {
   kineto_block *at; /* in order of their first event */
   int32_t count;
-  int64_t unpaired_frees, unpaired_allocs, breaks, size_mismatches;
+  int64_t unpaired_frees, unpaired_allocs, lost_frees, breaks, size_mismatches;
   bool by_address, has_totals;
 } kineto_blocks;
 
@@ -204,6 +210,8 @@ typedef struct kineto_peak {
   int64_t peak_total_bytes, peak_reserved_bytes;
 } kineto_peak;
 
+/* The peak by running totals where the file has them, which no lost event falsifies. */
+int64_t kineto_peak_bytes (const kineto_peak *peak);
 /* Sums over the events of a window. */
 void kineto_sum (const kineto *k, int32_t device, kineto_window window, kineto_peak *out);
 

@@ -3,6 +3,7 @@
    with a stack of the ops that have begun: what has ended is popped, so the top answers.  Intervals
    are closed, since a launch may carry the very microsecond at which its op ends. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "trace/import/kineto/kineto.h"
 
@@ -114,7 +115,35 @@ static bool mark_threads (import_job *job, kineto *k) {
   return true;
 }
 
+static slice process_of (const kineto *k, int32_t thread) {
+  slice text = k->threads.texts[thread];
+  const char *end = memchr (text.at, '/', (size_t)text.size);
+  return (slice){ text.at, end ? end - text.at : text.size, false };
+}
+
+/* Each process counts its launches from 1, and nothing says of which one a kernel is. */
+static bool need_one_process (import_job *job, const kineto *k) {
+  for (int32_t i = 1; i < k->n_launches; i++) {
+    if (k->launches[i].thread == k->launches[i - 1].thread)
+      continue;
+    slice a = process_of (k, k->launches[i - 1].thread), b = process_of (k, k->launches[i].thread);
+    if (a.size != b.size || memcmp (a.at, b.at, (size_t)a.size) != 0)
+      return error_set (job->err, ERR_infeasible,
+                        "processes %.*s and %.*s both launch kernels, as in a file put together of "
+                        "several ranks: give the file of one",
+                        (int)a.size, a.at, (int)b.size, b.at);
+  }
+  return true;
+}
+
+/* Some releases wrote 0 for both times of kernels whose records came late. */
+static bool is_timeless (const kineto *k, const kineto_gpu *g) {
+  return g->start_ns == 0 && g->ns == 0 && g->launch != NONE && k->launches[g->launch].at_ns > 0;
+}
+
 bool kineto_nest (import_job *job, kineto *k) {
+  if (!need_one_process (job, k))
+    return false;
   id_map launches = id_map_new (job->scratch);
   for (int32_t i = 0; i < k->n_launches; i++) {
     int32_t *at = id_map_at (&launches, k->launches[i].correlation, job->err);
@@ -143,10 +172,15 @@ bool kineto_nest (import_job *job, kineto *k) {
   arena_back (job->scratch, mark);
   if (!mark_threads (job, k))
     return false;
+  int32_t kept = 0;
   for (int32_t i = 0; i < k->n_gpu; i++) {
     kineto_gpu *g = &k->gpu[i];
-    g->launch = g->correlation >= 0 ? id_map_find (&launches, g->correlation) : NONE;
+    g->launch = g->correlation > 0 ? id_map_find (&launches, g->correlation) : NONE;
     g->owner = g->launch != NONE ? w.launch_owner[g->launch] : NONE;
+    if (!is_timeless (k, g))
+      k->gpu[kept++] = *g;
   }
+  k->timeless = k->n_gpu - kept;
+  k->n_gpu = kept;
   return true;
 }

@@ -46,8 +46,20 @@ typedef struct pairing {
   int64_t opened_room;
 } pairing;
 
+/* An alloc where a block still lies ends it: a free on a thread that the profiler does not follow
+   is not in the file. */
+static void end_lost (pairing *p, int32_t event, int64_t address) {
+  int32_t last = id_map_find (&p->open, address);
+  if (last < 0)
+    return;
+  p->out->at[last].release = event;
+  p->out->lost_frees++;
+}
+
 static bool open_block (pairing *p, int32_t event, int64_t key, int64_t bytes) {
   kineto_blocks *out = p->out;
+  if (out->by_address)
+    end_lost (p, event, key);
   out->at = arena_grow (p->job->scratch, out->at, &p->room, (int64_t)out->count + 1,
                         sizeof *out->at, p->job->err);
   p->opened = arena_grow (p->job->scratch, p->opened, &p->opened_room, (int64_t)out->count + 1,
@@ -55,7 +67,7 @@ static bool open_block (pairing *p, int32_t event, int64_t key, int64_t bytes) {
   int32_t *last = out->at && p->opened ? id_map_at (&p->open, key, p->job->err) : NULL;
   if (!last)
     return false;
-  p->opened[out->count] = *last;
+  p->opened[out->count] = out->by_address ? NONE : *last;
   *last = out->count;
   out->at[out->count++] = (kineto_block){ bytes, event, NONE };
   return true;
@@ -87,13 +99,14 @@ static bool close_block (pairing *p, int32_t event, int64_t key, int64_t bytes) 
   return true;
 }
 
-/* Without totals: a free that finds nothing, with an alloc of the same key right behind it at the
-   same time, was written in the wrong order; the alloc is moved before it. */
-static void move_alloc_here (kineto_memory *m, const int32_t *at, int32_t n, int32_t i,
-                             bool by_address) {
+/* A free that finds nothing, or an alloc where a block still lies, with its counterpart right
+   behind it at the same time, was written in the wrong order; that is moved before it. */
+static void move_here (kineto_memory *m, const int32_t *at, int32_t n, int32_t i, bool by_address) {
   kineto_memory wanted = m[at[i]];
   for (int32_t j = i + 1; j < n && j < i + 64 && m[at[j]].at_ns == wanted.at_ns; j++)
-    if (m[at[j]].bytes == -wanted.bytes && (!by_address || m[at[j]].address == wanted.address)) {
+    if (by_address
+            ? m[at[j]].address == wanted.address && (m[at[j]].bytes < 0) != (wanted.bytes < 0)
+            : m[at[j]].bytes == -wanted.bytes) {
       kineto_memory moved = m[at[j]];
       for (int32_t k = j; k > i; k--)
         m[at[k]] = m[at[k - 1]];
@@ -129,16 +142,21 @@ bool kineto_pair (import_job *job, const kineto *k, int32_t device, kineto_block
     const kineto_memory *e = &m[at[i]];
     if (i && out->has_totals)
       out->breaks += e->total - m[at[i - 1]].total != e->bytes;
+    int64_t key = out->by_address ? e->address : e->bytes < 0 ? -e->bytes : e->bytes;
+    bool lies = id_map_find (&p.open, key) >= 0;
+    if (!out->has_totals && (e->bytes < 0 ? !lies : lies && out->by_address))
+      move_here (m, at, n, i, out->by_address); /* *e is now that event */
     int64_t size = e->bytes < 0 ? -e->bytes : e->bytes;
-    int64_t key = out->by_address ? e->address : size;
-    if (e->bytes < 0 && !out->has_totals && id_map_find (&p.open, key) < 0)
-      move_alloc_here (m, at, n, i, out->by_address); /* *e is now that alloc */
     if (!(e->bytes > 0 ? open_block (&p, at[i], key, size) : close_block (&p, at[i], key, size)))
       return false;
   }
   for (int32_t i = 0; i < out->count; i++)
     out->unpaired_allocs += out->at[i].release == NONE;
   return true;
+}
+
+int64_t kineto_peak_bytes (const kineto_peak *peak) {
+  return peak->baseline_bytes >= 0 ? peak->peak_total_bytes : peak->above_bytes;
 }
 
 void kineto_sum (const kineto *k, int32_t device, kineto_window window, kineto_peak *out) {

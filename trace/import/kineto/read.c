@@ -265,9 +265,10 @@ static bool add_op (reader *r, const event *e, bool annotation) {
          kineto_keep_shapes (r->job, k, &r->input_room, e->shapes, e->name, &k->ops[k->n_ops - 1]);
 }
 
+/* Correlations count from 1; 0 stands where none is known. */
 static bool add_launch (reader *r, const event *e) {
   kineto *k = r->k;
-  if (e->correlation < 0)
+  if (e->correlation <= 0)
     return true;
   k->launches = arena_grow (r->job->scratch, k->launches, &r->launch_room,
                             (int64_t)k->n_launches + 1, sizeof *k->launches, r->job->err);
@@ -350,6 +351,16 @@ static bool add_memory (reader *r, const event *e) {
 /* 2^61 ns are 73 years after 1970 in nanoseconds; sums of two such times fit. */
 #define MOST_TIME ((int64_t)1 << 61)
 
+/* Calls that had not ended when the profiler stopped have no length, or one below 0.  What is in
+   them is told by what is around them. */
+static void end_unfinished (reader *r, event *e) {
+  if (e->has_ns && e->ns >= 0)
+    return;
+  e->ns = 0;
+  e->has_ns = true;
+  r->k->unfinished++;
+}
+
 static bool file_event (reader *r, event *e) {
   r->k->n_events++;
   if (slice_is (e->name, "[memory]")) {
@@ -360,11 +371,22 @@ static bool file_event (reader *r, event *e) {
   gpu_kind kind = GPU_KERNEL;
   bool old = false;
   event_class class = class_of (e, &kind, &old);
+  if (class != CLASSES && (slice_is (e->phase, "B") || slice_is (e->phase, "E")))
+    return stream_fail_at (
+        &r->s, e->at,
+        "half an event (`ph` B or E), such as PyTorch's profiler does not write: "
+        "make one of both, with `dur` (`ph` X)");
   if (class == CLASSES || !slice_is (e->phase, "X"))
     return true;
+  if (class == CLASS_OP || class == CLASS_ANNOTATION)
+    end_unfinished (r, e);
   if (!e->has_start || e->start_ns < 0 || e->start_ns > MOST_TIME || e->ns < 0 || e->ns > MOST_NS ||
       (!e->has_ns && class != CLASS_LAUNCH))
-    return stream_fail_at (&r->s, e->at, "an event without a sound `ts` and `dur`");
+    return stream_fail_at (
+        &r->s, e->at,
+        "an event (%.*s) without a sound `ts` and `dur`: record again, or take it "
+        "out of the file",
+        (int)(e->name.size < 80 ? e->name.size : 80), e->name.at);
   r->k->old_dialect |= old;
   switch (class) {
   case CLASS_OP:
@@ -446,6 +468,8 @@ bool kineto_read (import_job *job, const import_text *file, kineto *out) {
       error_set (job->err, ERR_internal, "the events could not be read");
     return false;
   }
+  if (out->unfinished)
+    report_warn (job, "calls without an end, taken to have no length", out->unfinished, NULL);
   if (out->n_steps)
     qsort (out->steps, (size_t)out->n_steps, sizeof *out->steps, by_start);
   report_version (job, file,

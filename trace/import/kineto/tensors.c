@@ -185,9 +185,12 @@ typedef struct edge {
   int64_t bytes;
 } edge;
 
+/* One event may end a block and begin another: in this order. */
 static int by_event (const void *a, const void *b) {
   const edge *x = a, *y = b;
-  return x->event < y->event ? -1 : x->event > y->event;
+  if (x->event != y->event)
+    return x->event < y->event ? -1 : 1;
+  return x->bytes < y->bytes ? -1 : x->bytes > y->bytes;
 }
 
 /* Blocks to tensors; those inside one op to edges, which are then summed in order of time. */
@@ -260,6 +263,10 @@ static void warn_pairs (import_job *job, const kineto_blocks *blocks) {
   if (blocks->unpaired_frees)
     report_warn (job, "frees of blocks allocated before the file began", blocks->unpaired_frees,
                  NULL);
+  if (blocks->lost_frees)
+    report_warn (job,
+                 "allocs where a block still lay, which ends there: its free is not in the file",
+                 blocks->lost_frees, NULL);
   if (blocks->breaks)
     report_warn (job, "steps of Total Allocated that differ from Bytes", blocks->breaks, NULL);
   if (blocks->size_mismatches)
@@ -286,7 +293,7 @@ static bool add_resident (maker *m, int64_t known_before) {
   kineto_peak peak;
   kineto_sum (m->k, m->it->device, m->it->window, &peak);
   int64_t baseline = peak.baseline_bytes >= 0 ? peak.baseline_bytes : 0;
-  m->job->report->reference_peak_bytes = baseline + peak.above_bytes;
+  m->job->report->reference_peak_bytes = kineto_peak_bytes (&peak);
   m->job->report->peak_by =
       peak.baseline_bytes >= 0 ? "memory events" : "memory events, above an unknown baseline";
   int64_t bytes = baseline - known_before;
