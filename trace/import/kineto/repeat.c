@@ -7,7 +7,8 @@
 
 #include "trace/import/kineto/kineto.h"
 
-enum { RAREST = 48, SHORTEST = 8 }; /* names looked at; kernels of a step */
+/* Names looked at; kernels of a step; distances tried, each of which costs a walk. */
+enum { RAREST = 48, SHORTEST = 8, MOST_TRIED = 1024 };
 
 typedef struct launched {
   int64_t at_ns;
@@ -66,7 +67,7 @@ static unsigned phases_in (const sequence *s, int32_t from, int32_t to) {
 static bool repeats (sequence *s, int32_t period) {
   int32_t from, to;
   stretch_of (s, period, &from, &to);
-  if (period < SHORTEST || to - from < 2 * period || to - from < s->n / 2 ||
+  if (to - from < 2 * period || to - from < s->n / 2 ||
       phases_in (s, from, from + period) != phases_in (s, 0, s->n))
     return false;
   s->period = period;
@@ -88,27 +89,31 @@ static int by_count (const void *a, const void *b) {
 /* The shortest period among the distances between neighbours of the rarest names; 0: none. */
 static bool find_period (import_job *job, const kineto *k, sequence *s) {
   name_count *names = NEW (job->scratch, k->names.count, name_count, job->err);
-  if (!names)
+  bool *tried = NEW (job->scratch, s->n, bool, job->err);
+  if (!names || !tried)
     return false;
   for (int32_t i = 0; i < k->names.count; i++)
     names[i].name = i;
   for (int32_t i = 0; i < s->n; i++)
     names[s->at[i].name].count++;
   qsort (names, (size_t)k->names.count, sizeof *names, by_count);
-  int32_t best = 0;
+  int32_t best = 0, n_tried = 0;
   for (int32_t i = 0, looked = 0; i < k->names.count && looked < RAREST; i++) {
-    int32_t last = NONE, tried = 0;
+    int32_t last = NONE;
     if (names[i].count < 2)
       continue;
     looked++;
-    for (int32_t at = 0; at < s->n; at++) {
+    for (int32_t at = 0; at < s->n && n_tried < MOST_TRIED; at++) {
       if (s->at[at].name != names[i].name)
         continue;
       int32_t apart = last == NONE ? 0 : at - last;
       last = at;
-      if (apart && apart != tried && (!best || apart < best) && repeats (s, apart))
+      if (apart < SHORTEST || tried[apart] || (best && apart >= best))
+        continue;
+      tried[apart] = true;
+      n_tried++;
+      if (repeats (s, apart))
         best = apart;
-      tried = apart ? apart : tried;
     }
   }
   return !best || repeats (s, best);
