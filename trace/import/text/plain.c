@@ -18,14 +18,18 @@ typedef struct plain {
   int64_t line_at, line_end;
   int line;
   slice word; /* the one that was read last */
+  int64_t batch;
   trace_builder *b;
   intern names;
-  bool *written; /* per tensor */
-  int64_t written_room;
+  bool *written, *used; /* per tensor */
+  int64_t written_room, used_room;
 } plain;
 
+/* Not one of a later version: ferry-text/10. */
 bool plain_sniff (const char *text, int64_t size) {
-  return slice_starts ((slice){ text, size, false }, PLAIN_FIRST_LINE);
+  int64_t length = (int64_t)strlen (PLAIN_FIRST_LINE);
+  return slice_starts ((slice){ text, size, false }, PLAIN_FIRST_LINE) &&
+         (size == length || (text[length] && strchr (" \t\r\n#", text[length])));
 }
 
 static bool bad (plain *p, const char *format, ...) PRINTF_LIKE (2, 3);
@@ -85,12 +89,14 @@ static bool word_text (plain *p, char text[64]) {
 }
 
 static bool need_quantity (plain *p, const char *what,
-                           bool (*parse) (const char *, int64_t *, error *), int64_t *out) {
+                           bool (*parse) (const char *, int64_t *, error *), units_kind kind,
+                           int64_t *out) {
   char text[64];
   error ignored = { 0 };
   if (!need_word (p, what) || !word_text (p, text))
     return false;
-  return parse (text, out, &ignored) || bad (p, "%s was expected (%s)", what, ignored.text);
+  return (parse (text, out, &ignored) && units_need_unit (text, kind, &ignored)) ||
+         bad (p, "%s was expected (%s)", what, ignored.text);
 }
 
 static bool parse_count (const char *text, int64_t *count, error *err) {
@@ -120,7 +126,10 @@ static bool read_tensor (plain *p) {
   const char *name = slice_name (p->word, p->job->scratch, p->job->err);
   p->written = arena_grow (p->job->scratch, p->written, &p->written_room, (int64_t)index + 1,
                            sizeof *p->written, p->job->err);
-  if (index < 0 || !name || !p->written || !need_quantity (p, "a size", units_parse_bytes, &bytes))
+  p->used = arena_grow (p->job->scratch, p->used, &p->used_room, (int64_t)index + 1,
+                        sizeof *p->used, p->job->err);
+  if (index < 0 || !name || !p->written || !p->used ||
+      !need_quantity (p, "a size", units_parse_bytes, UNITS_BYTES, &bytes))
     return false;
   if (bytes < 1 || bytes > MOST_TENSOR_BYTES)
     return bad (p, "a size from 1 byte to 2^48 was expected");
@@ -139,6 +148,9 @@ static bool read_tensor (plain *p) {
       t->split = true;
     else
       return bad (p, "a kind, persistent, pinned or split was expected");
+    if (t->split && bytes < p->batch)
+      return bad (p, "a tensor that is split has a byte an item at least, of %lld",
+                  (long long)p->batch);
   }
   return true;
 }
@@ -165,6 +177,7 @@ static bool use_tensor (plain *p, int list) {
     return false;
   if (build_tensor_at (p->b, index)->dies_after != NO_OP)
     return bad (p, "this tensor was freed before");
+  p->used[index] = true;
   if (list == 0) {
     read_before_write (p, index);
     build_read (p->b, index);
@@ -188,7 +201,7 @@ static bool read_op (plain *p) {
   int phase = word_in (p->word, op_phase_names);
   if (phase < 0)
     return bad (p, "forward, backward, update or other was expected");
-  if (!need_quantity (p, "a duration", units_parse_time, &ns))
+  if (!need_quantity (p, "a duration", units_parse_time, UNITS_TIME, &ns))
     return false;
   int32_t k = build_op (p->b, name, (op_phase)phase, ns);
   int list = -1;
@@ -199,9 +212,10 @@ static bool read_op (plain *p) {
       list = keyword;
       continue;
     }
-    bool ok = keyword == 3   ? need_quantity (p, "a time", units_parse_time, &o->gap_ns)
-              : keyword == 4 ? need_quantity (p, "a size", units_parse_bytes, &o->workspace_bytes)
-              : keyword == 5 ? need_quantity (p, "a count", parse_count, &o->parts)
+    bool ok = keyword == 3 ? need_quantity (p, "a time", units_parse_time, UNITS_TIME, &o->gap_ns)
+              : keyword == 4
+                  ? need_quantity (p, "a size", units_parse_bytes, UNITS_BYTES, &o->workspace_bytes)
+              : keyword == 5 ? need_quantity (p, "a count", parse_count, UNITS_COUNT, &o->parts)
               : list >= 0    ? use_tensor (p, list)
                              : bad (p, "reads, writes, side, gap, workspace or parts was expected");
     if (!ok)
@@ -231,15 +245,14 @@ static bool read_free (plain *p) {
   return true;
 }
 
-static bool read_head (plain *p, int64_t *batch, const char **name) {
+static bool read_head (plain *p, const char **name) {
   if (slice_is (p->word, "batch"))
-    return need_quantity (p, "a count", parse_count, batch);
+    return need_quantity (p, "a count", parse_count, UNITS_COUNT, &p->batch);
   return need_word (p, "a name") && (*name = slice_name (p->word, p->job->a, p->job->err));
 }
 
 /* Name and batch are needed to begin the trace, so they stand before the first tensor and op. */
 static bool read_lines (plain *p, const char *name) {
-  int64_t batch = 1;
   while (next_line (p)) {
     if (p->line == 1 || !next_word (p))
       continue;
@@ -247,11 +260,11 @@ static bool read_lines (plain *p, const char *name) {
     if (head && p->b)
       return bad (p, "name and batch stand before the first tensor and op");
     if (!head && !p->b) {
-      p->b = build_new (p->job->a, name, batch, p->job->err);
+      p->b = build_new (p->job->a, name, p->batch, p->job->err);
       if (!p->b)
         return false;
     }
-    bool ok = head                           ? read_head (p, &batch, &name)
+    bool ok = head                           ? read_head (p, &name)
               : slice_is (p->word, "tensor") ? read_tensor (p)
               : slice_is (p->word, "op")     ? read_op (p)
               : slice_is (p->word, "free")
@@ -262,15 +275,32 @@ static bool read_lines (plain *p, const char *name) {
     if (next_word (p))
       return bad (p, "nothing more was expected on this line");
   }
-  return p->b || error_set (p->job->err, ERR_infeasible, "no ops: nothing follows the first line");
+  return (p->b && build_ops (p->b)) ||
+         error_set (p->job->err, ERR_infeasible,
+                    "no ops: a line each was expected, such as `op f forward 2ms`");
+}
+
+/* They take no memory, so one may have been left out of the lists of an op. */
+static bool warn_unused (plain *p) {
+  for (int32_t i = 0; i < p->names.count; i++) {
+    const char *name =
+        p->used[i] ? "" : slice_name (p->names.texts[i], p->job->scratch, p->job->err);
+    if (!name)
+      return false;
+    if (!p->used[i] && !build_tensor_at (p->b, i)->persistent)
+      report_warn (p->job, "tensors that no op uses: they take no memory", 1, name);
+  }
+  return true;
 }
 
 bool plain_import (import_job *job, const import_text *file, trace **out) {
-  plain p = {
-    .job = job, .text = file->text, .size = file->size, .names = intern_new (job->scratch)
-  };
+  plain p = { .job = job,
+              .text = file->text,
+              .size = file->size,
+              .batch = 1,
+              .names = intern_new (job->scratch) };
   const char *name = job_trace_name (job, file);
-  if (!name || !read_lines (&p, name))
+  if (!name || !read_lines (&p, name) || !warn_unused (&p))
     return false;
   build_source (p.b, "import", "plain text", "exact");
   report_version (job, file, PLAIN_FIRST_LINE);
