@@ -50,13 +50,26 @@ static void tell_large (call *c) {
       call_note (c, "reading %s, %s", c->operands[i], units_bytes (size, what.st_size));
 }
 
+/* A trace in the place of its profile would be all that is left of that. */
+static bool keeps_profiles (call *c, const char *output) {
+  struct stat there, here;
+  if (!output || stat (output, &there) != 0 || !S_ISREG (there.st_mode))
+    return true;
+  for (int i = 0; i < c->n_operands; i++)
+    if (stat (c->operands[i], &here) == 0 && here.st_dev == there.st_dev &&
+        here.st_ino == there.st_ino)
+      return error_set (&c->err, ERR_usage,
+                        "--output: %s is the profile itself; give the trace another name", output);
+  return true;
+}
+
 static int run (call *c) {
   import_options o;
   import_report report;
   trace *t;
   const char *output = call_text (c, "output");
   tell_large (c);
-  if (!read_options_of (c, &o) ||
+  if (!read_options_of (c, &o) || !keeps_profiles (c, output) ||
       !import_files (c->operands, c->n_operands, &o, c->arena, &t, &report, &c->err))
     return call_failed (c);
   if (output && !trace_store (t, output, TRACE_PACKED, &c->err))
@@ -74,8 +87,8 @@ static const cli_option options[] = {
     "which iteration: the K of ProfilerStep#K; without it, the last complete one",
     { UNITS_COUNT, 0, INT32_MAX } },
   { 0, "marks", "steps|repeat|whole",
-    "a step of a Kineto file that marks none: refused, where its kernels repeat, or all of it; "
-    "without it, steps" },
+    "a step of a Kineto file without ProfilerStep#: from optimizer to optimizer, where its kernels "
+    "repeat, or all of it; without it, steps" },
   { 0,
     "gpu",
     "K",

@@ -225,9 +225,12 @@ static void check_pair (checker *c) {
 
 static void check_steps (checker *c) {
   const import_facts *f = &c->job->facts;
-  if (f->other_steps > 0)
-    answer (c, CHECK_steps, f->same_steps > 0,
-            SAY (c, "%lld of %lld others", (long long)f->same_steps, (long long)f->other_steps));
+  if (f->other_steps == 0)
+    return;
+  bool halves = f->by_optimizers && f->same_steps < f->other_steps;
+  answer (c, CHECK_steps, f->same_steps > 0 && !halves,
+          SAY (c, "%lld of %lld others%s", (long long)f->same_steps, (long long)f->other_steps,
+               halves ? "; if a step runs several optimizers, --marks repeat" : ""));
 }
 
 static confidence word_of (const char *text) {

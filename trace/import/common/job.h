@@ -28,6 +28,7 @@ typedef struct import_facts {
   int64_t ops_by_nobody;      /* ops without a listed call, and so without tensors */
   const char *two_runs;       /* why the two files look like two runs */
   const char *unmarked;       /* how the step was told where no mark says it */
+  bool by_optimizers;         /* steps are told by optimizers, of which one may have several */
   int64_t other_steps, same_steps;
   int64_t *moved_bytes; /* per op: what its kernels certainly read or wrote; NULL: not known */
   int32_t *created;     /* tensors that the update made to stay, in ascending order */

@@ -80,7 +80,7 @@ bool kineto_windows (import_job *job, const kineto *k, int32_t device, kineto_wi
   *n = 0;
   *out = NULL;
   if (k->n_steps == 0)
-    return optimizer_windows (job, k, out, n) &&
+    return (job->options.marks != IMPORT_MARKED || optimizer_windows (job, k, out, n)) &&
            (*n || kineto_unmarked_windows (job, k, device, out, n));
   *out = NEW (job->scratch, k->n_steps, kineto_window, job->err);
   if (!*out)
@@ -176,7 +176,9 @@ static bool choose_window (import_job *job, const kineto *k, kineto_iteration *i
   if (!need_calls (job, k, it->device, windows, n, at))
     return false;
   it->window = windows[at];
-  if (k->n_steps == 0 && strncmp (it->window.name, "Optimizer", 9) != 0)
+  bool optimizers = k->n_steps == 0 && job->options.marks == IMPORT_MARKED;
+  job->facts.by_optimizers = optimizers;
+  if (k->n_steps == 0 && !optimizers)
     job->facts.unmarked = job->options.marks == IMPORT_WHOLE
                               ? "the whole profile is taken for one step"
                               : "the step is a repetition of kernels";
