@@ -187,6 +187,29 @@ START_TEST (chakra_files_cut_anywhere_name_the_byte) {
 }
 END_TEST
 
+START_TEST (chakra_files_with_a_node_twice_or_without_any_time_are_told) {
+  for (int i = 0; i < 2; i++) {
+    written o = { .n = 0 }, head = { .n = 0 };
+    import_report r;
+    error err;
+    put_text (&head, 2, "1.0");
+    put_message (&o, &head);
+    put_node (&o, 2, "aten::mm", -1, 0, "[" A "]", "[" B "]", 5, 1, "");
+    put_node (&o, 3, "gemm", 2, i ? 9 : 0, "[]", "[]", -1, 7, NULL);
+    if (i)
+      put_node (&o, 3, "gemm", 2, 9, "[]", "[]", -1, 7, NULL);
+    trace *t = import_bytes (o.at, o.n, &r, &err);
+    if (i) {
+      ck_assert_ptr_null (t);
+      ck_assert_str_eq (err.text, "node 3 is there twice: are these two files in one?");
+    } else {
+      ck_assert_str_eq (t->source.confidence, "not plannable: no durations");
+      ck_assert_ptr_nonnull (r.advice);
+    }
+  }
+}
+END_TEST
+
 START_TEST (chakra_without_tensor_values_says_how_to_link_it) {
   written o = { .n = 0 }, head = { .n = 0 };
   import_report r;
@@ -223,6 +246,7 @@ int main (void) {
       (const TTest *const[]){ chakra_nodes_become_ops_by_their_owner,
                               chakra_streams_are_told_by_their_attribute_or_not_at_all,
                               chakra_files_cut_anywhere_name_the_byte,
+                              chakra_files_with_a_node_twice_or_without_any_time_are_told,
                               chakra_without_tensor_values_says_how_to_link_it,
                               python_text_is_a_small_grammar_and_nothing_more, NULL },
       20);

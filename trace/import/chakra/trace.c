@@ -22,6 +22,10 @@ static bool map_ids (import_job *job, const chakra *c, id_map *ids) {
     int32_t *at = id_map_at (ids, c->nodes[i].id, job->err);
     if (!at)
       return false;
+    if (*at >= 0)
+      return error_set (job->err, ERR_input,
+                        "node %lld is there twice: are these two files in one?",
+                        (long long)c->nodes[i].id);
     *at = i;
   }
   return true;

@@ -100,6 +100,14 @@ static bool starts_with_any (const char *text, int64_t size, const char *const *
   return false;
 }
 
+/* Planes (field 1), of which the first begins with its name (field 2): "/host:CPU",
+ * "/device:GPU:0". */
+static bool is_xplane (const char *text, int64_t size) {
+  slice head = { text, size < 64 ? size : 64, false };
+  return size > 0 && *text == '\x0a' && slice_holds (head, "\x12") &&
+         (slice_holds (head, "/host:") || slice_holds (head, "/device:"));
+}
+
 static artefact sniff_artefact (const char *text, int64_t size) {
   static const char *const packed[] = { "\xfd"
                                         "7zXZ",
@@ -109,6 +117,8 @@ static artefact sniff_artefact (const char *text, int64_t size) {
     return ARTEFACT_packed;
   if (starts_with_any (text, size, wide))
     return ARTEFACT_wide_text;
+  if (is_xplane (text, size))
+    return ARTEFACT_xplane;
   while (size > 0 && (*text == ' ' || *text == '\n' || *text == '\r' || *text == '\t')) {
     text++;
     size--;

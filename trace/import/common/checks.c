@@ -282,12 +282,26 @@ static bool keep_checks (checker *c, trace *t) {
   return true;
 }
 
+/* Nothing can be planned where nothing takes time: no gap is longer than another. */
+static bool need_time (checker *c, trace *t) {
+  bool timeless = trace_is_plannable (t);
+  for (int32_t k = 0; timeless && k < t->n_ops; k++)
+    timeless = t->ops[k].ns == 0;
+  if (!timeless)
+    return true;
+  c->job->report->advice = "no op takes any time: the durations were lost on the way. Record them "
+                           "(docs/record.md)";
+  t->source.confidence = SAY (c, "%s: no durations", words[CONFIDENCE_NOT_PLANNABLE]);
+  return t->source.confidence;
+}
+
 bool checks_run (import_job *job, trace *t) {
   checker c = { .job = job, .t = t };
   summary s;
   for (import_check_id i = 0; i < IMPORT_SELF_CHECKS; i++)
     job->report->self[i] = (import_check){ VERDICT_UNKNOWN, "" };
-  if (!uses_of (t, job->scratch, &c.u, job->err) || !summary_of (t, job->scratch, &s, job->err))
+  if (!need_time (&c, t) || !uses_of (t, job->scratch, &c.u, job->err) ||
+      !summary_of (t, job->scratch, &s, job->err))
     return false;
   if (trace_is_plannable (t)) {
     job->report->floor_bytes = s.floor_bytes;

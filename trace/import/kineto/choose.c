@@ -215,7 +215,8 @@ static bool choose_device (import_job *job, const kineto *k, kineto_iteration *i
     return error_set (job->err, ERR_infeasible,
                       "a timeline without one event of torch.profiler, as TensorFlow, JAX, other "
                       "tracers and the older torch.autograd.profiler write: it does not say what "
-                      "is held. Record a step with torch.profiler (docs/record.md)");
+                      "is held. Record a step with torch.profiler, or write what it does as text "
+                      "(docs/record.md)");
   if (n == 0)
     return error_set (job->err, ERR_infeasible,
                       "no GPU events (CPU-only profile?): profile with "
