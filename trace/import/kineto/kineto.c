@@ -23,9 +23,11 @@ static const char *confidence_of (import_job *job, const kineto *k, const kineto
                        blocks->has_totals ? "" : ", memory held before the step unknown");
 }
 
-static bool has_memory (const kineto *k, int32_t device) {
+/* Those of other steps and devices say nothing of this one. */
+static bool has_memory (const kineto *k, const kineto_iteration *it) {
   for (int32_t i = 0; i < k->n_memory; i++)
-    if (k->memory[i].device == device)
+    if (k->memory[i].device == it->device && k->memory[i].at_ns >= it->window.start_ns &&
+        k->memory[i].at_ns < it->window.end_ns)
       return true;
   return false;
 }
@@ -65,16 +67,20 @@ bool kineto_import (import_job *job, const import_text *file, const import_text 
   if (!b || !kineto_tensors (job, &k, &it, details, b) || !kineto_samples (job, &k, &it, b))
     return false;
   const char *confidence;
-  if (has_memory (&k, it.device)) {
+  if (has_memory (&k, &it)) {
     kineto_blocks blocks;
     if (!kineto_pair (job, &k, it.device, &blocks))
       return false;
     confidence = confidence_of (job, &k, &blocks);
   } else {
     confidence = "not plannable: durations only";
-    job->report->advice = "no [memory] events: sizes are unknown. Profile again with "
-                          "profile_memory=True, or add the execution trace of the same run as "
-                          "second file";
+    job->report->advice = arena_format (
+        job->a, job->err,
+        "no [memory] events%s: sizes are unknown. Profile again with profile_memory=True, or add "
+        "the execution trace of the same run as second file",
+        k.n_memory ? " of this device in this step" : "");
+    if (!job->report->advice)
+      return false;
   }
   if (!confidence)
     return false;
