@@ -132,6 +132,9 @@ START_TEST (names_are_made_fit_for_a_trace) {
                                          { "caf\xc3\xa9", "caf\xc3\xa9" },
                                          { "cut \xc3", "cut ?" },
                                          { "\xed\xa0\x80", "???" },
+                                         { "caf\\u00e9 \\u4E2d\\ud83d\\ude00",
+                                           "caf\xc3\xa9 \xe4\xb8\xad\xf0\x9f\x98\x80" },
+                                         { "\\ud83d\\u0041\\ude00\\u0007\\u12\\u", "?A???" },
                                          { "q\\\"\\\\\\u0041\\n", "q\"\\A " } };
   for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
     slice s = { rows[i][0], (int64_t)strlen (rows[i][0]), true };

@@ -396,6 +396,44 @@ static int utf8_length (const unsigned char *at, int64_t left) {
   return n;
 }
 
+/* The four digits behind \u; -1: they are not four. */
+static int hex_four (slice text, int64_t at) {
+  int code = 0;
+  for (int d = 0; d < 4; d++) {
+    int digit = at + d < text.size ? hex_digit (text.at[at + d]) : -1;
+    if (digit < 0)
+      return -1;
+    code = code * 16 + digit;
+  }
+  return code;
+}
+
+/* The character escaped at `at`, behind \u; two escapes make one beyond the first 2^16.  *at moves
+   behind it.  '?' stands for what is none, or a control character. */
+static int escaped_char (slice text, int64_t *at) {
+  int code = hex_four (text, *at);
+  *at = *at + 4 < text.size ? *at + 4 : text.size;
+  if (code >= 0xd800 && code < 0xdc00 && *at + 1 < text.size && text.at[*at] == '\\' &&
+      text.at[*at + 1] == 'u') {
+    int low = hex_four (text, *at + 2);
+    if (low >= 0xdc00 && low < 0xe000) {
+      *at += 6;
+      return 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+    }
+  }
+  return code < 0x20 || code == 0x7f || (code >= 0xd800 && code < 0xe000) ? '?' : code;
+}
+
+/* Bytes written. */
+static int put_utf8 (char *to, int code) {
+  int n = code < 0x80 ? 1 : code < 0x800 ? 2 : code < 0x10000 ? 3 : 4;
+  static const int marks[] = { 0, 0, 0xc0, 0xe0, 0xf0 };
+  for (int i = n - 1; i > 0; i--, code >>= 6)
+    to[i] = (char)(0x80 | (code & 0x3f));
+  to[0] = (char)(marks[n] | code);
+  return n;
+}
+
 const char *slice_name (slice text, arena *a, error *err) {
   char *name = NEW (a, text.size + 1, char, err);
   if (!name)
@@ -406,12 +444,9 @@ const char *slice_name (slice text, arena *a, error *err) {
     if (c == '\\' && text.escaped && i + 1 < text.size) {
       char e = text.at[i + 1];
       i += 2;
-      if (e == 'u') { /* only ASCII matters in a name; the rest becomes '?' */
-        int code = 0;
-        for (int d = 0; d < 4 && i < text.size; d++, i++)
-          code = code * 16 + (hex_digit (text.at[i]) & 15);
-        name[size++] = code >= 0x20 && code < 0x7f ? (char)code : '?';
-      } else
+      if (e == 'u')
+        size += put_utf8 (name + size, escaped_char (text, &i));
+      else
         name[size++] = e == '"' || e == '\\' || e == '/' ? e : ' ';
       continue;
     }
