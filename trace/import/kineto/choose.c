@@ -119,19 +119,27 @@ static int64_t work_in (const kineto *k, int32_t device, kineto_window w, bool l
   return n;
 }
 
-/* The GPU does something in it, and the execution trace has three quarters of that. */
-static bool is_whole (const kineto *k, int32_t device, kineto_window w) {
-  int64_t all = work_in (k, device, w, false);
-  return all && (!k->paired || 4 * work_in (k, device, w, true) >= 3 * all);
+/* The GPU does something in it, and the execution trace has that much of it. */
+static bool has_work (const kineto *k, int32_t device, kineto_window w, int percent) {
+  int64_t all = work_in (k, device, w, false),
+          listed = k->paired ? work_in (k, device, w, true) : all;
+  return listed && 100 * listed >= percent * all;
 }
 
-/* The last step that is whole: the one behind it may have been cut off. */
+/* The last step of which the file has enough: the one behind it may have been cut off; -1: none. */
+static int32_t last_enough (const kineto *k, int32_t device, const kineto_window *windows,
+                            int32_t n, int percent) {
+  while (n > 0 && !has_work (k, device, windows[n - 1], percent))
+    n--;
+  return n - 1;
+}
+
 static int32_t last_with_work (import_job *job, const kineto *k, int32_t device,
                                const kineto_window *windows, int32_t n) {
-  int32_t at = n - 1;
-  while (at > 0 && !is_whole (k, device, windows[at]))
-    at--;
-  if (!is_whole (k, device, windows[at]))
+  int32_t at = last_enough (k, device, windows, n, 75);
+  if (at < 0)
+    at = last_enough (k, device, windows, n, 0);
+  if (at < 0)
     return n - 1;
   if (at < n - 1)
     report_warn (job,
@@ -147,13 +155,11 @@ static bool need_calls (import_job *job, const kineto *k, int32_t device,
                         const kineto_window *windows, int32_t n, int32_t at) {
   if (!k->paired || work_in (k, device, windows[at], true))
     return true;
-  int32_t other = 0;
-  while (other < n && !is_whole (k, device, windows[other]))
-    other++;
+  int32_t other = last_enough (k, device, windows, n, 0);
   return error_set (job->err, ERR_infeasible,
                     "no kernel of %s was launched by a call of the execution trace: %s%s",
-                    windows[at].name, other < n ? "that is of " : "record both over the same step",
-                    other < n ? windows[other].name : " (docs/record.md)");
+                    windows[at].name, other >= 0 ? "that is of " : "record both over the same step",
+                    other >= 0 ? windows[other].name : " (docs/record.md)");
 }
 
 static bool choose_window (import_job *job, const kineto *k, kineto_iteration *it) {
