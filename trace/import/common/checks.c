@@ -205,16 +205,24 @@ static void check_kinds (checker *c) {
                units_bytes (g, gradient), units_bytes (s, state)));
 }
 
+static const char *say_lists (checker *c) {
+  const import_facts *f = &c->job->facts;
+  if (f->ops_by_nobody == 0 && f->widened == 0)
+    return "every op's does";
+  const char *nobody = f->ops_by_nobody ? SAY (c, "%lld ops have no call%s",
+                                               (long long)f->ops_by_nobody, f->widened ? "; " : "")
+                                        : "";
+  return nobody && f->widened
+             ? SAY (c,
+                    "%s%lld autograd nodes and Functions do not, so all that they may use counts",
+                    nobody, (long long)f->widened)
+             : nobody;
+}
+
 static void check_pair (checker *c) {
   const import_facts *f = &c->job->facts;
   if (f->calls >= 0)
-    answer (c, CHECK_lists, f->widened == 0 && f->ops_by_nobody == 0,
-            f->widened || f->ops_by_nobody
-                ? SAY (c,
-                       "%lld autograd nodes and Functions do not, so all that they may use counts; "
-                       "%lld ops have no call",
-                       (long long)f->widened, (long long)f->ops_by_nobody)
-                : "every op's does");
+    answer (c, CHECK_lists, f->widened == 0 && f->ops_by_nobody == 0, say_lists (c));
   if (f->calls >= 0)
     answer (c, CHECK_calls, f->calls_found >= f->calls,
             SAY (c, "%lld of %lld", (long long)f->calls_found, (long long)f->calls));

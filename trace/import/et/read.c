@@ -376,7 +376,9 @@ bool et_read (import_job *job, const import_text *file, bool one_step, et *out) 
   if (!read_document (&r))
     return false;
   if (out->n_nodes == 0)
-    return error_set (job->err, ERR_infeasible, "an execution trace without nodes");
+    return error_set (job->err, ERR_infeasible,
+                      "an execution trace without nodes: nothing ran while it was recorded "
+                      "(docs/record.md)");
   const char *version =
       arena_format (job->a, job->err, "schema %s", out->schema ? out->schema : "not named");
   if (!version)
