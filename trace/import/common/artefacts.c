@@ -141,7 +141,7 @@ static artefact sniff_artefact (const char *text, int64_t size) {
     return ARTEFACT_table;
   if (*text == '[')
     return sniff_list (text, size);
-  if (slice_starts (all, "ferry-text/") && !plain_sniff (text, size))
+  if (slice_starts (all, "ferry-text/") && !slice_begins (all, "ferry-text/1"))
     return ARTEFACT_later_plain;
   return is_stacks (text, size) ? ARTEFACT_stacks : ARTEFACTS;
 }

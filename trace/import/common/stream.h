@@ -77,6 +77,13 @@ static inline bool slice_starts (slice text, const char *word) {
   return text.size >= (int64_t)length && memcmp (text.at, word, length) == 0;
 }
 
+/* Starts with the word, behind which nothing, white space or a comment (#) stands. */
+static inline bool slice_begins (slice text, const char *word) {
+  int64_t length = (int64_t)strlen (word);
+  return slice_starts (text, word) &&
+         (text.size == length || memchr (" \t\r\n#", text.at[length], 5) != NULL);
+}
+
 /* A decimal number times 10^scale, rounded half away from zero; false: it is none, or too large. */
 bool slice_decimal (slice text, int scale, int64_t *out) MUST_CHECK;
 /* Escapes undone, control characters and broken UTF-8 replaced by '?': fit for a trace. */

@@ -25,11 +25,8 @@ typedef struct plain {
   int64_t written_room, used_room;
 } plain;
 
-/* Not one of a later version: ferry-text/10. */
 bool plain_sniff (const char *text, int64_t size) {
-  int64_t length = (int64_t)strlen (PLAIN_FIRST_LINE);
-  return slice_starts ((slice){ text, size, false }, PLAIN_FIRST_LINE) &&
-         (size == length || (text[length] && strchr (" \t\r\n#", text[length])));
+  return slice_begins ((slice){ text, size, false }, PLAIN_FIRST_LINE);
 }
 
 static bool bad (plain *p, const char *format, ...) PRINTF_LIKE (2, 3);
