@@ -144,7 +144,7 @@ bool kineto_pair (import_job *job, const kineto *k, int32_t device, kineto_block
       out->breaks += e->total - m[at[i - 1]].total != e->bytes;
     int64_t key = out->by_address ? e->address : e->bytes < 0 ? -e->bytes : e->bytes;
     bool lies = id_map_find (&p.open, key) >= 0;
-    if (!out->has_totals && (e->bytes < 0 ? !lies : lies && out->by_address))
+    if (e->bytes < 0 ? !lies && !out->has_totals : lies && out->by_address)
       move_here (m, at, n, i, out->by_address); /* *e is now that event */
     int64_t size = e->bytes < 0 ? -e->bytes : e->bytes;
     if (!(e->bytes > 0 ? open_block (&p, at[i], key, size) : close_block (&p, at[i], key, size)))
