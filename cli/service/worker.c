@@ -35,7 +35,11 @@ static void limit (int what, int64_t most) {
 }
 
 /* The address sanitizer reserves terabytes of addresses. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifndef __has_feature
+#define __has_feature(name) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
+    __has_feature (address_sanitizer) || __has_feature (thread_sanitizer)
 enum { LIMITS_ADDRESSES = false };
 #else
 enum { LIMITS_ADDRESSES = true };
