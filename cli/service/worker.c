@@ -39,7 +39,7 @@ static void limit (int what, int64_t most) {
 #define __has_feature(name) 0
 #endif
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || \
-    __has_feature (address_sanitizer) || __has_feature (thread_sanitizer)
+    __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 enum { LIMITS_ADDRESSES = false };
 #else
 enum { LIMITS_ADDRESSES = true };

@@ -30,6 +30,7 @@ void asked_id (const char *kind, const char *text, char id[65]);
 /* A trace of a job, and the file name that the worker sees. */
 typedef struct job_file {
   const char *name, *digest;
+  const char *job; /* its name in a pack, or NULL */
 } job_file;
 
 typedef struct job_call {

@@ -97,8 +97,12 @@ static bool put_jobs (line *l, const json *root) {
     const char *name = "";
     if (!json_get_text (&n, &name, l->err))
       return false;
-    const char *file = arena_format (l->arena, l->err, "./%s.json", name);
+    /* No file that is written beside it ends so, and `ferry pack` names the job by the rest. */
+    const char *file = arena_format (l->arena, l->err, "./%s.trace.json", name);
     if (!file || !add_file (l, file, &t))
+      return false;
+    l->out->files[i].job = arena_string (l->arena, name, l->err);
+    if (!l->out->files[i].job)
       return false;
   }
   return true;

@@ -77,7 +77,8 @@ static bool spawn (service *s, work *w, const char *const *arguments, const char
   posix_spawnattr_init (&how);
   posix_spawn_file_actions_addchdir_np (&files, w->folder);
   posix_spawn_file_actions_addopen (&files, 0, "/dev/null", O_RDONLY, 0);
-  posix_spawn_file_actions_addopen (&files, 1, answer, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  posix_spawn_file_actions_addopen (&files, 1, answer, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW,
+                                    0600);
   posix_spawn_file_actions_addopen (&files, 2, "log", O_WRONLY | O_CREAT | O_APPEND, 0600);
   posix_spawn_file_actions_adddup2 (&files, pipe_of[1], PROGRESS_FD);
   posix_spawn_file_actions_adddup2 (&files, s->options.workers_lock, LOCK_FD);
@@ -176,7 +177,7 @@ bool work_verify (service *s, work *w, error *err) {
   } else {
     all[1] = "legal";
     for (int i = 0; i < w->call.n_files; i++) {
-      const char *plan = arena_format (w->arena, err, "plans/%s", w->call.files[i].name + 2);
+      const char *plan = arena_format (w->arena, err, "plans/%s.json", w->call.files[i].job);
       if (!plan)
         return false;
       work_path (w, plan, path);
@@ -258,8 +259,7 @@ static bool keep_plans (service *s, work *w, json_writer *out, error *err) {
   const char *names[MOST_PACK_JOBS];
   int n = w->call.n_files;
   for (int i = 0; i < n; i++) {
-    const char *base = w->call.files[i].name + 2; /* "./NAME.json" */
-    names[i] = arena_format (w->arena, err, "plan.%.*s", (int)strlen (base) - 5, base);
+    names[i] = arena_format (w->arena, err, "plan.%s", w->call.files[i].job);
     if (!names[i])
       return false;
   }

@@ -123,6 +123,14 @@ def _ ():
     local = json.loads (ferry (*line.split (), "--json", status=None).stdout)
     assert job["result"] == local, kind
 
+@claim ("jobs of a pack have their names, whatever these are, and their traces stay as they are")
+def _ ():
+  names = ["result", "verified", "a.trace", "a", "b.json", "x.gz"]
+  job = s.job ("packs", {"jobs": [{"name": n, "trace": trace} for n in names], "points": 3, "limit_ticks": 100, "swap_only": True})
+  assert job["state"] == "done" and sorted (j["name"] for j in job["result"]["jobs"]) == sorted (names), job
+  for n in names: assert s.ask ("GET", f"{job['links']['self']}/files/plan.{n}").status == 200, n
+  assert s.ask ("GET", f"/v1/traces/{trace}/content").body == open (f"state/blobs/{trace}", "rb").read () != b""
+
 @claim ("a device may be given whole")
 def _ ():
   device = json.load (open (os.environ["FERRY_DATADIR"] + "/devices/v100.json"))
