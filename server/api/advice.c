@@ -40,33 +40,35 @@ static void take (const point *p, advice *out) {
 }
 
 /* The least budget at which the step is short enough. */
-static bool choose (const json *root, int64_t gpu_bytes, int64_t slowdown_ppm, advice *out,
-                    error *err) {
+static bool choose (const json *root, advice *out, error *err) {
   json points = json_member (root, "points");
-  char need[UNITS_TEXT], has[UNITS_TEXT];
-  bool any = false;
   if (!get (root, "baseline_ns", &out->baseline_ns, err) ||
       !get (root, "floor_bytes", &out->floor_bytes, err))
     return false;
-  int64_t most_ns = out->baseline_ns + units_scale (out->baseline_ns, slowdown_ppm, 1000000);
+  int64_t most_ns = out->baseline_ns + units_scale (out->baseline_ns, out->slowdown_ppm, 1000000);
   for (size_t i = 0; i < json_count (&points); i++) {
     json e = json_element (&points, i);
     point p;
     if (!read_point (&e, &p, err))
       return false;
-    if (p.planned && p.step_ns <= most_ns && (!any || p.budget_bytes < out->memory_bytes)) {
+    if (p.planned && p.step_ns <= most_ns &&
+        (!out->memory_bytes || p.budget_bytes < out->memory_bytes))
       take (&p, out);
-      any = true;
-    }
   }
-  out->fits = any && (!gpu_bytes || out->memory_bytes <= gpu_bytes);
-  if (!any)
-    snprintf (out->reason, sizeof out->reason, "no budget of its curve is fast enough");
-  else if (!out->fits)
-    snprintf (out->reason, sizeof out->reason, "needs %s at a slowdown of %lld.%04lld %%, has %s",
-              units_bytes (need, out->memory_bytes), (long long)(slowdown_ppm / 10000),
-              (long long)(slowdown_ppm % 10000), units_bytes (has, gpu_bytes));
+  advice_weigh (out, 0);
   return true;
+}
+
+void advice_weigh (advice *a, int64_t gpu_bytes) {
+  char need[UNITS_TEXT], has[UNITS_TEXT];
+  a->fits = a->memory_bytes && (!gpu_bytes || a->memory_bytes <= gpu_bytes);
+  a->reason[0] = 0;
+  if (!a->memory_bytes)
+    snprintf (a->reason, sizeof a->reason, "no budget of its curve is fast enough");
+  else if (!a->fits)
+    snprintf (a->reason, sizeof a->reason, "needs %s at a slowdown of %lld.%04lld %%, has %s",
+              units_bytes (need, a->memory_bytes), (long long)(a->slowdown_ppm / 10000),
+              (long long)(a->slowdown_ppm % 10000), units_bytes (has, gpu_bytes));
 }
 
 static const char *result_of (service *s, const char *outcome, arena *a, error *err) {
@@ -81,11 +83,11 @@ static const char *result_of (service *s, const char *outcome, arena *a, error *
   return path;
 }
 
-bool advice_find (service *s, const char *fingerprint, const char *owner, int64_t gpu_bytes,
-                  int64_t slowdown_ppm, arena *a, advice *out, error *err) {
+bool advice_find (service *s, const char *fingerprint, const char *owner, int64_t slowdown_ppm,
+                  arena *a, advice *out, error *err) {
   curve_row c;
   bytes text = { 0 };
-  *out = (advice){ 0 };
+  *out = (advice){ .slowdown_ppm = slowdown_ppm };
   if (!store_find_curve (s->store, fingerprint, owner, a, &c, &out->known, err) || !out->known)
     return err->code == ERR_none;
   out->job = c.job;
@@ -95,7 +97,7 @@ bool advice_find (service *s, const char *fingerprint, const char *owner, int64_
   bool ok = path && file_read_raw (path, 1 << 22, &text, err) &&
             (d = json_open (text.data, text.size, err));
   json root = ok ? json_root (d) : (json){ 0 };
-  ok = ok && choose (&root, gpu_bytes, slowdown_ppm, out, err);
+  ok = ok && choose (&root, out, err);
   json_close (d);
   bytes_free (&text);
   return ok;

@@ -10,15 +10,18 @@ enum { USUAL_SLOWDOWN_PPM = 50000, MOST_SLOWDOWN_PPM = 100000000 };
 typedef struct advice {
   bool known;           /* there is a curve of this profile */
   bool fits;            /* on the card that was asked about, at the slowdown */
-  int64_t memory_bytes; /* the budget of the point that was chosen */
+  int64_t memory_bytes; /* the budget of the point that was chosen; 0: none is fast enough */
+  int64_t slowdown_ppm;
   int64_t peak_bytes, host_bytes, d2h_bytes, h2d_bytes;
   int64_t step_ns, baseline_ns, bound_ns, floor_bytes;
   const char *job, *trace; /* the curve, and what it is of */
   char reason[160];        /* the reason why it does not fit */
 } advice;
 
-/* gpu_bytes 0: any card.  slowdown_ppm: at most so much longer than without a budget. */
-bool advice_find (service *s, const char *fingerprint, const char *owner, int64_t gpu_bytes,
-                  int64_t slowdown_ppm, arena *a, advice *out, error *err) MUST_CHECK;
+/* For any card.  slowdown_ppm: at most so much longer than without a budget. */
+bool advice_find (service *s, const char *fingerprint, const char *owner, int64_t slowdown_ppm,
+                  arena *a, advice *out, error *err) MUST_CHECK;
+/* For a card of so many bytes; 0: any. */
+void advice_weigh (advice *a, int64_t gpu_bytes);
 
 #endif

@@ -53,10 +53,12 @@ void api_advice (service *s, request *q, reply *p) {
     reply_problem (p, q, PROBLEM_invalid, "fingerprint: letters, digits, . _ -, at most 64");
     return;
   }
-  if (!advice_find (s, print, q->owner, gpu, ppm, q->arena, &a, &err)) {
+  if (!advice_find (s, print, q->owner, ppm, q->arena, &a, &err)) {
     reply_error (p, q, &err);
     return;
   }
+  if (a.known)
+    advice_weigh (&a, gpu);
   service_count_of (s, METRIC_advice_total,
                     !a.known ? "unknown"
                     : a.fits ? "fits"

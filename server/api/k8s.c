@@ -25,8 +25,9 @@ typedef struct asked_nodes {
   bool whole;              /* objects were sent, and are sent back */
   const char *fingerprint; /* NULL: nothing can be known of the pod */
   int64_t slowdown_ppm;
-  int odd;                  /* values that were not understood; the log names the first ones */
-  bool looked;              /* at its curve: told once for all nodes */
+  int odd;     /* values that were not understood; the log names the first ones */
+  bool looked; /* for its advice, which is the same on all nodes but for the card */
+  advice known;
   json_document *inventory; /* GPU memory by name: { "node": bytes, ... }; or NULL */
 } asked_nodes;
 
@@ -157,29 +158,37 @@ static int64_t memory_of (service *s, request *q, asked_nodes *all, const node *
 }
 
 typedef struct verdict {
-  bool known, fits;
+  bool fits;
   const char *reason;
   int score;
 } verdict;
 
+static void look (service *s, request *q, asked_nodes *all) {
+  error err = { 0 };
+  advice a;
+  all->looked = true;
+  if (!advice_find (s, all->fingerprint, q->owner, all->slowdown_ppm, q->arena, &a, &err))
+    service_log (s, "error", err.text, "request_id", q->id, NULL);
+  else if (a.known) {
+    api_saw (s, a.job);
+    all->known = a;
+  }
+}
+
 /* Nothing known of the pod or the node: it passes. */
 static verdict judge (service *s, request *q, asked_nodes *all, const node *n) {
-  advice a;
   error err = { 0 };
   int64_t has = all->fingerprint ? memory_of (s, q, all, n) : 0;
   verdict v = { .fits = true };
-  if (!has ||
-      !advice_find (s, all->fingerprint, q->owner, has, all->slowdown_ppm, q->arena, &a, &err) ||
-      !a.known)
+  if (has && !all->looked)
+    look (s, q, all);
+  if (!has || !all->known.known)
     return v;
-  v.known = true;
-  if (!all->looked)
-    api_saw (s, a.job);
-  all->looked = true;
-  v.fits = a.fits;
-  v.reason = arena_string (q->arena, a.reason, &err);
+  advice_weigh (&all->known, has);
+  v.fits = all->known.fits;
+  v.reason = arena_string (q->arena, all->known.reason, &err);
   /* The tightest card that suffices is best: the others stay free for who needs them. */
-  v.score = a.fits ? (int)(BEST_SCORE * a.memory_bytes / has) : 0;
+  v.score = v.fits ? (int)(BEST_SCORE * all->known.memory_bytes / has) : 0;
   return v;
 }
 

@@ -517,6 +517,19 @@ def _ ():
   told = {l["value"] for l in map (json.loads, open ("log")) if l["msg"] == "a value is not understood"}
   assert told == {x for case in odd for x in case} - {"1", "1000000", "alex.64", "5"}, told
 
+@claim ("a scheduler's question is one look at the store, however many nodes it has")
+def _ ():
+  def reads (): return int (re.search (r'ferry_store_duration_seconds_count\{op="read"\} (\d+)', s.ask ("GET", "/metrics").body.decode ())[1])
+  nodes = [{"metadata": {"name": f"n{i}", "labels": {"ferry.dev/gpu-memory-bytes": str (1 << (i % 40))}}} for i in range (500)]
+  pod = {"metadata": {"annotations": {"ferry.dev/fingerprint": "alex.64", "ferry.dev/max-slowdown-ppm": "1000000"}}}
+  took = []
+  for n in (1, 1, 500):
+    before = reads ()
+    r = s.ask ("POST", "/k8s/filter", {"Pod": pod, "Nodes": {"items": nodes[:n]}})
+    took.append (reads () - before)
+  assert r.json ()["FailedNodes"] and len (r.json ()["Nodes"]["items"]) > 100
+  assert took[1] == took[2], took
+
 @claim ("advice without a curve of one's own says what is missing")
 def _ ():
   z = Pretended ({"/v1/advice?fingerprint=prod&gpu_memory_bytes=0&max_slowdown_ppm=50000":
