@@ -210,6 +210,7 @@ static void block_signals (sigset_t *all) {
   sigaddset (all, SIGTERM);
   pthread_sigmask (SIG_BLOCK, all, NULL);
   signal (SIGPIPE, SIG_IGN);
+  signal (SIGXFSZ, SIG_IGN); /* a write that is too much fails, as on a full disk */
 }
 
 /* Without this each thread keeps a heap of its own as large as its largest request has made it;

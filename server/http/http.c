@@ -243,11 +243,25 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
   return r;
 }
 
+/* True: the body came whole. */
+static bool body_is_here (door *r) {
+  const request *q = &r->e.request;
+  const upload *u = &r->body;
+  if (u->too_large)
+    reply_problem (&r->e.reply, q, PROBLEM_too_large, "%lld bytes are the most",
+                   (long long)u->most_bytes);
+  else if (u->failed == ENOSPC || u->failed == EDQUOT || u->failed == EFBIG)
+    reply_problem (&r->e.reply, q, PROBLEM_disk_full, "the state folder has no room for it: %s",
+                   strerror (u->failed));
+  else if (u->failed)
+    reply_problem (&r->e.reply, q, PROBLEM_unavailable, "the upload cannot be kept: %s",
+                   strerror (u->failed));
+  return !u->too_large && !u->failed;
+}
+
 static enum MHD_Result put (door *r) {
   request *q = &r->e.request;
-  if (r->body.too_large) {
-    reply_problem (&r->e.reply, q, PROBLEM_too_large, "%lld bytes are the most",
-                   (long long)r->body.most_bytes);
+  if (!body_is_here (r)) {
     r->e.handled = true;
     return queue_reply (r);
   }

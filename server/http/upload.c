@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/http/upload.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -25,13 +26,18 @@ bool upload_take (upload *u, request *q, const char *data, size_t size) {
     u->too_large = true;
     return q->body_bytes <= 2 * u->most_bytes + SPARE_BYTES;
   }
+  if (u->failed)
+    return true;
   if (u->file < 0)
     return bytes_append (&q->body, data, (int64_t)size, &ignored);
   sha256_add (&u->hash, data, size);
   while (size > 0) {
     ssize_t n = write (u->file, data, size);
-    if (n <= 0)
-      return false;
+    if (n <= 0) {
+      u->failed = n < 0 ? errno : ENOSPC;
+      upload_forget (u); /* others need the room */
+      return true;
+    }
     data += n;
     size -= (size_t)n;
   }

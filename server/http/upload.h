@@ -12,6 +12,7 @@ typedef struct upload {
   char path[300];
   int64_t most_bytes;
   bool too_large; /* bytes behind the limit were thrown away */
+  int failed;     /* errno of what could not be written; what comes behind it is thrown away */
 } upload;
 
 /* folder NULL: in memory. False, with errno: there is no file for it. */

@@ -9,9 +9,9 @@
 
 static bool failed (sqlite3 *db, error *err) {
   int code = sqlite3_errcode (db);
-  error_code kind = code == SQLITE_NOMEM                          ? ERR_memory
-                    : code == SQLITE_FULL || code == SQLITE_IOERR ? ERR_file
-                                                                  : ERR_internal;
+  bool away = code == SQLITE_FULL || code == SQLITE_IOERR || code == SQLITE_READONLY ||
+              code == SQLITE_CANTOPEN || code == SQLITE_BUSY;
+  error_code kind = code == SQLITE_NOMEM ? ERR_memory : away ? ERR_file : ERR_internal;
   return error_set (err, kind, "the store's SQLite says: %s", sqlite3_errmsg (db));
 }
 

@@ -148,14 +148,17 @@ static bool has_ended (crew *c, work *w, work_end *e) {
   return true;
 }
 
+static bool is_at_work (const work *w) {
+  return w->phase == WORK_RUNS || w->phase == WORK_VERIFIES;
+}
+
 /* A process of a worker that went into another group is this one's child once the worker has
    ended. Workers are reaped where their jobs are tended. */
 static void reap_strays (const crew *c) {
   siginfo_t seen = { 0 };
   while (waitid (P_ALL, 0, &seen, WEXITED | WNOHANG | WNOWAIT) == 0 && seen.si_pid) {
     for (int i = 0; i < MOST_WORKERS; i++)
-      if (c->works[i].phase != WORK_NONE && c->works[i].pid == seen.si_pid &&
-          !c->works[i].has_status)
+      if (is_at_work (&c->works[i]) && c->works[i].pid == seen.si_pid && !c->works[i].has_status)
         return;
     waitpid (seen.si_pid, NULL, WNOHANG);
     seen.si_pid = 0;
@@ -180,6 +183,10 @@ static int64_t limit_s (const crew *c, const work *w) {
 static void tend (crew *c, work *w, bool woken) {
   work_end e = { 0 };
   int64_t now = service_now_ns ();
+  if (w->phase == WORK_STRANDED) {
+    work_rescue (c->service, w);
+    return;
+  }
   if (w->progress >= 0)
     listen_to (w);
   if (now - w->told_ns > SECOND / 4)
@@ -273,7 +280,7 @@ static bool wait_for (crew *c) {
   uint64_t count;
   int n = 1;
   for (int i = 0; i < MOST_WORKERS; i++) {
-    if (c->works[i].phase == WORK_NONE)
+    if (!is_at_work (&c->works[i]))
       continue;
     all[n++] = (struct pollfd){ .fd = c->works[i].pidfd, .events = POLLIN };
     all[n++] = (struct pollfd){ .fd = c->works[i].progress, .events = POLLIN };

@@ -10,13 +10,19 @@
 
 enum { STATUS_LIMIT = 4, STATUS_INTERRUPTED = 130 };
 
-static void clear (service *s, work *w) {
+static void drop_folder (work *w) {
   if (w->pidfd >= 0)
     close (w->pidfd);
   if (w->progress >= 0)
     close (w->progress);
   if (w->folder[0])
     folder_remove (w->folder);
+  w->pidfd = w->progress = -1;
+  w->folder[0] = 0;
+}
+
+static void clear (service *s, work *w) {
+  drop_folder (w);
   arena_free (w->arena);
   *w = (work){ .pidfd = -1, .progress = -1 };
   service_changed (s);
@@ -37,6 +43,28 @@ static void log_end (service *s, const work *w, const char *state) {
                w->span_id, "state", state, "trace_id", w->trace_id, NULL);
 }
 
+/* The store takes no end of it, as on a full disk: the job would be running for ever. What it wrote
+   goes, which may be what is in the way, and it is queued again once the store can say so. */
+static void strand (service *s, work *w, const error *err) {
+  service_log (s, "error", err->text, "job_id", w->job.id, NULL);
+  log_end (s, w, "stranded");
+  drop_folder (w);
+  w->phase = WORK_STRANDED;
+  w->stop = STOP_NONE;
+  w->told_ns = service_now_ns ();
+}
+
+void work_rescue (service *s, work *w) {
+  enum { RESCUE_NS = 1000000000 };
+  error ignored = { 0 };
+  bool ends = w->stop == STOP_DRAIN; /* the next daemon queues it */
+  if (!ends && service_now_ns () - w->told_ns < RESCUE_NS)
+    return;
+  w->told_ns = service_now_ns ();
+  if (store_requeue (s->store, &w->job, false, &ignored) || ends)
+    clear (s, w);
+}
+
 void work_fail (service *s, work *w, const char *type, const char *detail) {
   json_writer out;
   bytes text = { 0 };
@@ -48,12 +76,18 @@ void work_fail (service *s, work *w, const char *type, const char *detail) {
   json_add_text (&out, "detail", detail);
   json_add_text (&out, "type", type);
   json_close_object (&out);
-  if (json_finish (&out, &text, &err) &&
-      store_finish (s->store, &w->job, JOB_failed, remains, text.data, &held, &err) && held)
-    count_end (s, w, "failed");
-  if (err.code)
+  if (err.code) /* of its log */
     service_log (s, "error", err.text, "job_id", w->job.id, NULL);
+  err = (error){ 0 };
+  bool told = json_finish (&out, &text, &err) &&
+              store_finish (s->store, &w->job, JOB_failed, remains, text.data, &held, &err);
   bytes_free (&text);
+  if (!told) {
+    strand (s, w, &err);
+    return;
+  }
+  if (held)
+    count_end (s, w, "failed");
   log_end (s, w, "failed");
   clear (s, w);
 }
@@ -65,8 +99,10 @@ static void again (service *s, work *w, bool blamed, const char *why) {
     work_fail (s, w, "/problems/worker-lost", why);
     return;
   }
-  if (!store_requeue (s->store, &w->job, blamed, &err))
-    service_log (s, "error", err.text, "job_id", w->job.id, NULL);
+  if (!store_requeue (s->store, &w->job, blamed, &err)) {
+    strand (s, w, &err);
+    return;
+  }
   log_end (s, w, "queued");
   clear (s, w);
 }

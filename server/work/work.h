@@ -8,7 +8,8 @@
 #include "server/ask/asked.h"
 #include "server/service/service.h"
 
-typedef enum work_phase { WORK_NONE, WORK_RUNS, WORK_VERIFIES } work_phase;
+/* stranded: it has ended, which the store could not be told. */
+typedef enum work_phase { WORK_NONE, WORK_RUNS, WORK_VERIFIES, WORK_STRANDED } work_phase;
 typedef enum work_stop { STOP_NONE, STOP_TIME, STOP_CANCEL, STOP_LOST, STOP_DRAIN } work_stop;
 
 /* A checker has its own time; a worker with a limit gets so much more of it to end by itself. */
@@ -59,6 +60,8 @@ void work_path (const work *w, const char *name, char path[400]);
 /* Begins the next process of the job, or ends it.  Exit status 0: yes; 1: the
    answer is no; 4: a limit ended the search, and what was found is there. */
 void work_ended (service *s, work *w, work_end e);
+/* Tries, now and then, to put a stranded job back into the queue. */
+void work_rescue (service *s, work *w);
 /* Ends the job as failed; `type` is a problem's. */
 void work_fail (service *s, work *w, const char *type, const char *detail);
 

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 # The API of ferry serve, as a client meets it.
-import csv, gzip, hashlib, io, os, re, sqlite3, sys, time
+import csv, gzip, hashlib, io, os, re, resource, sqlite3, sys, time
 from common import *
 sys.dont_write_bytecode = True
 sys.path.append (os.path.join (os.environ["srcdir"], "tests/second"))
@@ -289,6 +289,31 @@ def _ ():
 def _ ():
   job = s.job ("schedules", {**long, "time_limit_s": 1})
   assert job["state"] == "done" and job["exit"] in (0, 4) and job["result"]["fits"], job
+
+@claim ("on a full disk an upload is told so; a job whose end cannot be kept is done once there is room")
+def _ ():
+  def room (most): resource.prlimit (z.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
+  os.mkdir ("full")
+  z = Server (os.path.join (work, "full"), "--workers", "1")
+  try:
+    z.upload ("a.json")
+    path = z.ask ("POST", "/v1/schedules", {**long, "time_limit_s": 1}).headers["Location"]
+    end = time.time () + PATIENCE
+    while z.ask ("GET", path).json ()["state"] != "running": assert time.time () < end
+    room (0)
+    problem (z.ask ("POST", "/v1/traces", b" " * 500000), 507, "disk-full")
+    problem (z.ask ("POST", "/v1/schedules", asked), 503, "unavailable")
+    while os.listdir ("full/state/work"): assert time.time () < end
+    assert z.ask ("GET", path).json ()["state"] == "running"
+    room (resource.RLIM_INFINITY)
+    while z.ask ("GET", path).json ()["state"] != "done": assert time.time () < end
+    assert os.listdir ("full/state/spool") == os.listdir ("full/state/work") == []
+    again = z.ask ("POST", "/v1/schedules", {**long, "time_limit_s": 1, "seed": 8}).headers["Location"]
+    while z.ask ("GET", again).json ()["state"] != "running": assert time.time () < end
+    room (0)
+    while os.listdir ("full/state/work"): assert time.time () < end
+  finally:
+    assert z.stop () == 0 # though the disk is full
 
 @claim ("a wait ends when its time is over")
 def _ ():
