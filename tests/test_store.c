@@ -439,6 +439,29 @@ START_TEST (what_nobody_looks_at_goes_and_what_somebody_needs_stays) {
 }
 END_TEST
 
+/* Its job may have been looked at since: it is not the answer to the next upload. */
+START_TEST (an_import_goes_with_its_trace) {
+  static const char body[] = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+  trace_row t = { .id = "t1", .info = "{}" };
+  char request[100];
+  job_row j;
+  submit_answer answer;
+  begin (_i, 16);
+  snprintf (request, sizeof request, "{\"body\":\"%s\"}", body);
+  job_row asked = { .id = "i1", .kind = "imports", .request = request };
+  ck_assert (store_submit (s, &asked, "ada", 10, &answer, &err) && claim (&j));
+  ck_assert (store_add_trace (s, &t, body, &err) && finish (&j, JOB_done));
+  usleep (50000);
+  ck_assert (store_saw (s, "i1", &err) && store_own (s, "t1", "ada", &err));
+  ck_assert_msg (store_sweep (s, 20, &err), "%s", err.text);
+  ck_assert (store_submit (s, &asked, "ada", 10, &answer, &err) && answer == SUBMIT_JOINED);
+  ck_assert (store_disown (s, "t1", "ada", &err));
+  ck_assert_msg (store_sweep (s, 20, &err), "%s", err.text);
+  ck_assert (store_submit (s, &asked, "ada", 10, &answer, &err) && answer == SUBMIT_NEW);
+  end ();
+}
+END_TEST
+
 START_TEST (a_key_is_kept_for_one_job_of_an_owner) {
   bool kept = false;
   begin (_i, 12);
@@ -482,6 +505,7 @@ int main (void) {
     { the_same_id_is_joined_and_asked_again_after_a_failure, 0, databases },
     { a_full_queue_takes_no_more_and_still_joins, 0, databases },
     { what_nobody_looks_at_goes_and_what_somebody_needs_stays, 0, databases },
+    { an_import_goes_with_its_trace, 0, databases },
     { a_key_is_kept_for_one_job_of_an_owner, 0, databases },
     { eight_claimers_claim_each_job_once, 0, databases },
     { a_stale_attempt_writes_nothing, 0, databases },
