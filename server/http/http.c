@@ -204,6 +204,16 @@ static enum MHD_Result take_field (void *context, enum MHD_ValueKind kind, const
   return MHD_YES;
 }
 
+/* Two readers of one stream of bytes, such as a proxy and this, could see its requests end at
+   different places. */
+static bool ends_twice (const request *q) {
+  int ends = 0;
+  for (int i = 0; i < q->n_headers; i++)
+    ends += strcasecmp (q->headers[i].name, "Content-Length") == 0 ||
+            strcasecmp (q->headers[i].name, "Transfer-Encoding") == 0;
+  return ends > 1;
+}
+
 static door *begin (http *h, struct MHD_Connection *c, const char *path, const char *method) {
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info (c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -228,6 +238,9 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
   links_busy (h->links, r->link, LINK_BODY);
   if (!request_is_printable (q))
     reply_problem (&r->e.reply, q, PROBLEM_malformed, "the path or query has odd characters");
+  else if (ends_twice (q))
+    reply_problem (&r->e.reply, q, PROBLEM_malformed,
+                   "one Content-Length, or one Transfer-Encoding, says where the body ends");
   else if (q->crowded)
     reply_problem (&r->e.reply, q, PROBLEM_too_many,
                    "more than %d header fields, or members of the query", MOST_FIELDS);
@@ -247,7 +260,9 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
 static bool body_is_here (door *r) {
   const request *q = &r->e.request;
   const upload *u = &r->body;
-  if (u->too_large)
+  if (u->too_large && !u->most_bytes)
+    reply_problem (&r->e.reply, q, PROBLEM_too_large, "%s has no body here", q->method);
+  else if (u->too_large)
     reply_problem (&r->e.reply, q, PROBLEM_too_large, "%lld bytes are the most",
                    (long long)u->most_bytes);
   else if (u->failed == ENOSPC || u->failed == EDQUOT || u->failed == EFBIG)
@@ -302,7 +317,7 @@ static enum MHD_Result handle (void *context, struct MHD_Connection *c, const ch
   }
   if (r->e.handled || !r->e.route)
     return queue_reply (r);
-  if (!r->put && r->e.route->body == BODY_NONE && answer_cached (r, &result))
+  if (!r->put && r->e.route->body == BODY_NONE && !r->body.too_large && answer_cached (r, &result))
     return result;
   return r->put ? MHD_YES : put (r);
 }

@@ -118,6 +118,16 @@ def _ ():
     assert b" 200 " not in rest (c).split (b"\r\n")[0]
     c.close ()
 
+@claim ("a body that ends in two ways is a 400, and the connection goes; one where none is expected is a 413, cached or not")
+def _ ():
+  for ends, body in ((b"Content-Length: 2\r\nContent-Length: 9", b"{}"), (b"Content-Length: 9\r\nTransfer-Encoding: chunked", b"2\r\n{}\r\n0\r\n\r\n")):
+    c = connect ()
+    c.sendall (b"POST /v1/schedules HTTP/1.1\r\nHost: localhost\r\n" + ends + b"\r\n\r\n" + body + HEAD + b"\r\n")
+    assert re.findall (rb"HTTP/1.1 (\d+)", rest (c)) == [b"400"]
+    c.close ()
+  path = s.job ("schedules", {"trace": trace, "budget_ppm": 900000, "limit_ticks": 1000})["links"]["result"]
+  assert [s.ask ("GET", path, body).status for body in (None, None, b"{}", None)] == [200, 200, 413, 200]
+
 @claim ("others are answered while slow ones hold on, and these are cut off")
 def _ ():
   slowest = 0

@@ -83,8 +83,8 @@ def operation (method, path, role, body, function, kind):
   if role != "none": responses.update ({"401": problem ("unauthorized"), "403": problem ("forbidden")})
   if names: responses["404"] = problem ("not_found")
   if function == "api_advice": responses["404"] = problem ("unknown_profile")
-  if body != "BODY_NONE": responses.update ({s: problem (t) for s, t in (("400", "malformed"), ("413", "too_large"), ("415", "wrong_type"))})
-  responses.update ({"421": problem ("wrong_host"), "431": problem ("too_many"), "503": problem ("unavailable")})
+  if body != "BODY_NONE": responses["415"] = problem ("wrong_type")
+  responses.update ({"400": problem ("malformed"), "413": problem ("too_large"), "421": problem ("wrong_host"), "431": problem ("too_many"), "503": problem ("unavailable")})
   out = {"operationId": function + (f"_{kind}" if kind else "_file" if path == "/ui/{name}" else ""), "summary": SAYS[function], "responses": dict (sorted (responses.items ()))}
   out["security"] = [] if role == "none" else [{"token": []}, {}]
   out["parameters"] = [{"name": n, "in": "path", "required": True, "schema": NAME if n == "name" else DIGEST} for n in names]
