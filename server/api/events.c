@@ -43,7 +43,7 @@ bool routes_events (service *s, const char *job, const char *owner, int64_t *aft
     ok = put_event (out, all[i].seq, all[i].type, all[i].data, err);
     *after = all[i].seq;
   }
-  *last = ok && (!found || api_is_over (&j));
+  *last = ok && n < STORE_EVENTS && (!found || api_is_over (&j));
   if (*last && found) {
     json_writer w;
     bytes text = { 0 };

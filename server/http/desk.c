@@ -172,12 +172,15 @@ void desk_forget (desk *d, exchange *e) {
 static void feed (desk *d, exchange *e, bool look) {
   static const char alive[] = ": alive\n\n", shutdown[] = "event: shutdown\ndata: {}\n\n";
   error err = { 0 };
-  int64_t now = service_now_ns (), before = e->text.size;
+  int64_t now = service_now_ns (), before = e->text.size, from = e->after;
   if (e->last)
     return;
+  look |= e->more && !before;
   if (look && !routes_events (d->service, e->reply.stream, e->request.owner, &e->after, &e->text,
                               &e->last, &err))
     e->last = true;
+  if (look)
+    e->more = e->after != from;
   if (d->draining && !e->last) {
     e->last = true;
     if (!bytes_append (&e->text, shutdown, sizeof shutdown - 1, &err))

@@ -19,6 +19,7 @@ typedef struct exchange {
   bytes text;
   int64_t text_at, after, told_ns;
   bool last, waiting; /* nothing follows; the reader sleeps until there is text */
+  bool more;          /* than what was looked at: the rest comes once that is read */
   struct exchange *next;
 } exchange;
 

@@ -282,11 +282,11 @@ bool store_list_jobs (store *s, const store_page *page, arena *a, job_row **out,
 bool store_events (store *s, const char *id, int64_t after, arena *a, event_row **out, int *count,
                    error *err) {
   sql_rows rows;
-  number_text from = store_number (after);
+  number_text from = store_number (after), most = store_number (STORE_EVENTS);
   if (!STORE_READ (s,
                    "select seq, type, data from event where job = $1 and seq > cast($2 as bigint)"
-                   " order by seq limit 1000",
-                   a, &rows, err, id, from.text) ||
+                   " order by seq limit cast($3 as bigint)",
+                   a, &rows, err, id, from.text, most.text) ||
       !(*out = NEW (a, rows.rows, event_row, err)))
     return false;
   for (*count = 0; *count < rows.rows; (*count)++)

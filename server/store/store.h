@@ -125,6 +125,8 @@ bool store_find_job (store *s, const char *id, const char *owner, arena *a, job_
                      bool *found, error *err) MUST_CHECK;
 bool store_list_jobs (store *s, const store_page *page, arena *a, job_row **out, int *count,
                       error *err) MUST_CHECK;
+/* The next ones; where there are STORE_EVENTS, more may follow. */
+enum { STORE_EVENTS = 1000 };
 bool store_events (store *s, const char *id, int64_t after, arena *a, event_row **out, int *count,
                    error *err) MUST_CHECK;
 /* The newest curve that the owner may see, of a trace that they call so. */

@@ -266,6 +266,14 @@ def _ ():
   assert steps == sorted (steps, reverse=True) and steps[-1] >= json.loads (found[-1]["data"])["bound_ns"]
   assert [e.get ("id") for e in events (found[0]["id"])] == [e.get ("id") for e in all[1:]]
 
+@claim ("a job with very many events tells all of them before its end")
+def _ ():
+  job = s.job ("schedules", {**asked, "seed": 12})
+  with sqlite3.connect ("state/store.sqlite", timeout=PATIENCE) as db:
+    db.executemany ("insert or replace into event values (?, ?, 'incumbent', '{}')", [(job["id"], i) for i in range (1, 2501)])
+  told = s.ask ("GET", job["links"]["events"]).body.decode ().strip ().split ("\n\n")
+  assert [e.split ("\n")[0] for e in told] == [f"id: {i}" for i in range (1, 2501)] + ["event: done"], (len (told), told[-1])
+
 long = {"trace": trace, "budget_bytes": budget, "limit_ticks": 1000000000000, "gap_ppm": 1, "sections": "auto", "recompute": "auto"}
 
 @claim ("a running job is cancelled, its worker ends, and asked for again it runs again")
