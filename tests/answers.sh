@@ -129,7 +129,7 @@ stops() {
   local how status
   large || return 1
   for how in "INT solve large.json -b 40% -o kept.json" "TERM solve large.json -b 40% --order as-is -o kept.json" "INT solve large.json -b 40% --swap-only -o kept.json" \
-    "INT compare large.json --budget 40%,50% -j 2" "TERM curve large.json" "INT whatif large.json -d v100,p100,m40 --budget 30%,40%,50% --jobs 2" \
+    "INT compare large.json --budget 40%,50% -j 2" "INT compare large.json --budget 40%,50% --svg drawn.svg" "TERM curve large.json" "INT whatif large.json -d v100,p100,m40 --budget 30%,40%,50% --jobs 2" \
     "INT max-batch densenet121 -d v100 -b 8GiB" "TERM min-memory large.json" "INT pack large.json large.json -d v100"; do
     status=0
     interrupted $how || status=$?

@@ -93,6 +93,13 @@ static bool run_all (call *c, comparison *t, json_writer *w, compared *kept) {
   return tsv.to ? tsv_close (c, &tsv) && ok : ok;
 }
 
+/* An interrupt leaves the last ones without a row. */
+static int32_t count_kept (const compared *kept, int32_t n) {
+  while (n > 0 && !kept[n - 1].name)
+    n--;
+  return n;
+}
+
 static bool *shared_flag (error *err) {
   void *at = mmap (NULL, sizeof (bool), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
   if (at != MAP_FAILED)
@@ -119,7 +126,8 @@ static int run (call *c) {
   bool draws = call_text (c, "svg") || call_text (c, "html");
   compared *kept = draws ? NEW (c->arena, n, compared, &c->err) : NULL;
   bool ok = (kept || !draws) && run_all (c, &t, &w, kept) &&
-            (!draws || (compare_figure (t.trace, &t.device, kept, n, c->arena, &page, &c->err) &&
+            (!draws || (compare_figure (t.trace, &t.device, kept, count_kept (kept, n), c->arena,
+                                        &page, &c->err) &&
                         picture_drawings (c, &page)));
   json_close_array (&w);
   json_add_text (&w, "trace", t.trace->name);
