@@ -107,8 +107,11 @@ static bool ask (call *c, client *it, advised *out, answer *got) {
                     out->fingerprint, (long long)memory, (long long)out->slowdown_ppm);
   if (!path || !client_ask (it, "GET", path, NULL, got, &c->err))
     return false;
-  return got->status == 200 ||
-         error_set (&c->err, ERR_infeasible,
+  if (got->status == 200)
+    return true;
+  if (!client_is_problem (got, "unknown-profile"))
+    return client_elsewhere (it, &c->err);
+  return error_set (&c->err, ERR_infeasible,
                     "nothing is known of %s: `ferry submit FILE --fingerprint %s --kind curves`",
                     out->fingerprint, out->fingerprint);
 }

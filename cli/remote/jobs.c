@@ -21,7 +21,7 @@ static bool text_of (const json *object, const char *key, const char **out, erro
 static bool print_rows (call *c, const answer *a, json_writer *w) {
   json_document *d = json_open (a->body.data, a->body.size, &c->err);
   json root = d ? json_root (d) : (json){ 0 }, jobs = d ? json_member (&root, "jobs") : (json){ 0 };
-  bool ok = d;
+  bool ok = d && json_want_array (&jobs, &c->err);
   for (size_t i = 0; ok && i < json_count (&jobs); i++) {
     json e = json_element (&jobs, i);
     const char *kind, *id, *state;
@@ -46,7 +46,8 @@ static bool list_kind (call *c, client *it, const char *kind, json_writer *w) {
   bool ok = path;
   while (ok && *path) {
     answer a = { 0 };
-    ok = client_ask (it, "GET", path, NULL, &a, &c->err) && print_rows (c, &a, w) &&
+    ok = client_ask (it, "GET", path, NULL, &a, &c->err) &&
+         (a.status == 200 || client_elsewhere (it, &c->err)) && print_rows (c, &a, w) &&
          (path = arena_string (c->arena, a.next, &c->err));
     bytes_free (&a.body);
   }

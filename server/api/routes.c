@@ -109,9 +109,11 @@ static bool may_ask (service *s, const route *r, request *q, reply *p) {
     q->role = t ? t->role : ROLE_none;
   }
   if (q->role < r->role) {
-    reply_problem (p, q, q->role == ROLE_none ? PROBLEM_unauthorized : PROBLEM_forbidden,
-                   q->role == ROLE_none ? "send Authorization: Bearer TOKEN"
-                                        : "the token's role is too low for this");
+    bool sent = request_header (q, "Authorization");
+    reply_problem (p, q, q->role == ROLE_none ? PROBLEM_unauthorized : PROBLEM_forbidden, "%s",
+                   q->role != ROLE_none ? "the token's role is too low for this"
+                   : sent               ? "the token is not one of --tokens"
+                                        : "send Authorization: Bearer TOKEN");
     return false;
   }
   if (is_foreign (q)) {

@@ -353,6 +353,11 @@ static void check_pairs (const json *root, asked *out) {
       check_pair (root, "swap_only", choices[i], out);
 }
 
+/* A network has no times of its own: without a device there is nothing to plan. */
+static bool is_needed (const job_kind *k, const member *m) {
+  return !m->option || (m->type == TYPE_DEVICE && k->operand == OPERAND_NETWORK);
+}
+
 bool asked_read (const job_kind *k, const bytes *body, const char *const *devices, arena *a,
                  asked *out, error *err) {
   *out = (asked){ 0 };
@@ -370,7 +375,7 @@ bool asked_read (const job_kind *k, const bytes *body, const char *const *device
   for (const member *m = members; object && m->name; m++) {
     json j = json_member (&root, m->name);
     wrong = (error){ 0 };
-    if (!member_is_of (m, k) || (json_is_absent (&j) && m->option))
+    if (!member_is_of (m, k) || (json_is_absent (&j) && !is_needed (k, m)))
       continue;
     if (json_is_absent (&j) ? !json_error (&j, &wrong, "is needed")
                             : !read_member (&r, &j, m, &wrong))

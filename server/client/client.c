@@ -202,7 +202,8 @@ static bool complain (const answer *a, const char *path, error *err) {
       json_get_text (&place, &where, &ignored))
     error_at (err, ERR_usage, where, "%s", detail ? detail : "");
   else if (d && json_get_text (&text, &detail, &ignored) && detail)
-    error_set (err, kind, "the server says: %s", detail);
+    error_set (err, kind, "the server says: %s%s", detail,
+               a->status == 401 ? "; it is taken from FERRY_TOKEN" : "");
   else
     error_set (err, kind, "the server answers %s with status %d", path, a->status);
   json_close (d);
@@ -239,6 +240,23 @@ bool client_ask (client *c, const char *method, const char *path, const bytes *b
   if (!ok)
     bytes_free (&out->body);
   return ok;
+}
+
+bool client_is_problem (const answer *a, const char *name) {
+  const char *type = NULL;
+  error ignored = { 0 };
+  json_document *d = a->body.data ? json_open (a->body.data, a->body.size, &ignored) : NULL;
+  json root = d ? json_root (d) : (json){ 0 };
+  json j = d ? json_member (&root, "type") : (json){ 0 };
+  bool is = d && json_get_text (&j, &type, &ignored) && type &&
+            strncmp (type, "/problems/", 10) == 0 && strcmp (type + 10, name) == 0;
+  json_close (d);
+  return is;
+}
+
+bool client_elsewhere (const client *c, error *err) {
+  return error_set (err, ERR_unreachable, "what answers at %s is no ferry serve",
+                    c->socket[0] ? c->socket : c->url);
 }
 
 /* ---- uploads ---- */

@@ -24,6 +24,10 @@ typedef struct answer {
    detail, except 404, which the caller looks at. An error leaves no body. */
 bool client_ask (client *c, const char *method, const char *path, const bytes *body, answer *out,
                  error *err) MUST_CHECK;
+/* True: the answer is that problem, without "/problems/". */
+bool client_is_problem (const answer *a, const char *name);
+/* *err: a path of the service is not there, so it is another that answers. */
+bool client_elsewhere (const client *c, error *err);
 /* Sends the file, or the files of one run, compressed, unless the server has them; id: of the
    trace that they make. */
 bool client_upload (client *c, const char *const *paths, int n, const char *fingerprint,

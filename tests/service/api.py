@@ -152,7 +152,7 @@ def _ ():
       ("schedules", {**solve, "device": "nothing"}, ["/device"]), ("max-batch", {**batch, "device": "nothing"}, ["/device"]),
       ("schedules", {**solve, "effort": "quick", "limit_ticks": 5}, ["/limit_ticks"]),
       ("schedules", {**solve, "swap_only": True, "recompute": "off", "order": "any"}, ["/order", "/recompute"]),
-      ("max-batch", {**batch, "network": "nonet"}, ["/network"]),
+      ("max-batch", {**batch, "network": "nonet"}, ["/network"]), ("max-batch", {"network": "alexnet"}, ["/device"]),
       ("comparisons", {**solve, "policies": ["lru", "nobody"]}, ["/policies/1"]),
       ("what-if", {**cells, "from": "v100", "scale_ppm": 500000}, ["/scale_ppm"]), ("what-if", {**cells, "scale_ppm": 999}, ["/scale_ppm"]),
       ("what-if", {**cells, "devices": ["v100", "nothing"]}, ["/devices/1"]), ("what-if", {**cells, "batches": [65537]}, ["/batches/0"]),
@@ -549,6 +549,14 @@ def _ ():
   for case in odd: assert passes (*case), case
   told = {l["value"] for l in map (json.loads, open ("log")) if l["msg"] == "a value is not understood"}
   assert told == {x for case in odd for x in case} - {"1", "1000000", "alex.64", "5"}, told
+
+@claim ("a server that is none of ours is told apart from one that knows nothing")
+def _ ():
+  for answers in ({}, {"/v1/schedules?limit=100": (200, {"x": 1}), "/v1/advice?fingerprint=a&gpu_memory_bytes=0&max_slowdown_ppm=50000": (404, {"type": "/problems/not-found"})}):
+    z = Pretended (answers)
+    for line in ("jobs", "advise a"):
+      said = ferry (*line.split (), "--server", z.url, status=None)
+      assert said.returncode not in (0, 1) and not said.stdout and said.stderr.count ("\n") == 1, (line, said)
 
 @claim ("a scheduler's question is one look at the store, however many nodes it has")
 def _ ():

@@ -44,7 +44,7 @@ def requests ():
     properties = {r[0]: member (*r[2:6]) for r in own}
     properties["validate_only"] = {"type": "boolean"}
     out["request-" + name] = {"type": "object", "additionalProperties": False,
-                              "required": [r[0] for r in own if r[1] == "NULL"], "properties": properties}
+                              "required": [r[0] for r in own if r[1] == "NULL" or (letter, r[0]) == ("B", "device")], "properties": properties}
   return out
 
 KINDS = [r[1] for r in rows ("protocol/kinds.def", "KIND")]
