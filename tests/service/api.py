@@ -153,6 +153,7 @@ def _ ():
       ("schedules", {**solve, "effort": "quick", "limit_ticks": 5}, ["/limit_ticks"]),
       ("schedules", {**solve, "swap_only": True, "recompute": "off", "order": "any"}, ["/order", "/recompute"]),
       ("max-batch", {**batch, "network": "nonet"}, ["/network"]), ("max-batch", {"network": "alexnet"}, ["/device"]),
+      *(("max-batch", {**batch, m: most + 1}, ["/" + m]) for m, most in (("classes", 1 << 24), ("depth_divisor", 1 << 24), ("fine", 1 << 20), ("most", 1 << 20))),
       ("comparisons", {**solve, "policies": ["lru", "nobody"]}, ["/policies/1"]),
       ("what-if", {**cells, "from": "v100", "scale_ppm": 500000}, ["/scale_ppm"]), ("what-if", {**cells, "scale_ppm": 999}, ["/scale_ppm"]),
       ("what-if", {**cells, "devices": ["v100", "nothing"]}, ["/devices/1"]), ("what-if", {**cells, "batches": [65537]}, ["/batches/0"]),
@@ -830,6 +831,16 @@ def _ ():
     assert z.stop () == 0
   os.chmod ("t/tokens", 0o644)
   assert "chmod" in ferry ("serve", "--state", "t/state", "--tokens", "t/tokens", status=3).stderr
+
+@claim ("workers are of the daemon's own version, though its file is another's by now")
+def _ ():
+  shutil.copy (FERRY, "old-ferry")
+  u = subprocess.Popen ([os.path.abspath ("old-ferry"), "serve", "--state", "v", "--listen", "unix:v.sock", "-q"], stdout=subprocess.PIPE, text=True)
+  assert "unix:v.sock" in u.stdout.readline ()
+  os.unlink ("old-ferry")
+  assert ferry ("submit", "a.json", "--server", "unix:v.sock").stdout.strip () == trace
+  u.terminate ()
+  assert u.wait (PATIENCE) == 0
 
 @claim ("a unix socket, and one that was handed over, are listened on")
 def _ ():

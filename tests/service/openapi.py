@@ -11,7 +11,7 @@ def rows (name, word):
 
 NAME = {"type": "string", "pattern": "^[A-Za-z0-9_][A-Za-z0-9._-]{0,63}$"}
 DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$"}
-LIMITS = {"MOST_INT": 1 << 53, "INT32_MAX": (1 << 31) - 1}
+LIMITS = {"MOST_INT": 1 << 53}
 
 def integer (least, most):
   number = lambda n: LIMITS.get (n) or int (n)
