@@ -551,6 +551,34 @@ def _ ():
   told = {l["value"] for l in map (json.loads, open ("log")) if l["msg"] == "a value is not understood"}
   assert told == {x for case in odd for x in case} - {"1", "1000000", "alex.64", "5"}, told
 
+@claim ("answers are what openapi.json says of them, and nothing else is in them")
+def _ ():
+  try: import jsonschema
+  except ImportError:
+    print ("skipped: jsonschema is not here")
+    return
+  doc = s.ask ("GET", "/openapi.json").json ()
+  pod = {"metadata": {"annotations": {"ferry.dev/fingerprint": "alex.64"}}}
+  nodes = {"items": [{"metadata": {"name": "n", "labels": {"ferry.dev/gpu-memory-bytes": "1"}}}]}
+  def inside (schema): return doc["components"]["schemas"][schema["$ref"].rsplit ("/", 1)[1]] if "$ref" in schema else schema
+  def extra (schema, value):
+    schema = inside (schema)
+    if "oneOf" in schema: return min ((extra (one, value) for one in schema["oneOf"]), key=len)
+    if isinstance (value, list): return [x for v in value for x in extra (schema.get ("items", {}), v)]
+    if not isinstance (value, dict) or "properties" not in schema: return []
+    return [n for n in value if n not in schema["properties"]] + [x for n, v in value.items () for x in extra (schema["properties"].get (n, {}), v)]
+  for method, path, query, body in (
+      ("post", "/v1/traces", "", trace_bytes), ("get", "/v1/traces", "?limit=100", None), ("get", "/v1/traces/{id}", trace, None),
+      ("post", "/v1/schedules", "", asked), ("post", "/v1/schedules", "", {**asked, "validate_only": True}), ("post", "/v1/schedules", "", {}),
+      *(("get", f"/v1/{kind}", "", None) for kind in ("schedules", "curves", "packs", "imports")), ("get", "/v1/version", "", None),
+      ("get", "/v1/advice", "?fingerprint=alex.64&max_slowdown_ppm=1000000", None), ("get", "/v1/advice", "?fingerprint=slow&max_slowdown_ppm=0", None),
+      ("get", "/v1/advice", "?fingerprint=alex.64&gpu_memory_bytes=1", None), ("get", "/v1/advice", "?fingerprint=nobody", None),
+      ("post", "/k8s/filter", "", {"Pod": pod, "Nodes": nodes}), ("post", "/k8s/filter", "", {"Pod": pod, "NodeNames": ["n"]}), ("post", "/k8s/prioritize", "", {"Pod": pod, "Nodes": nodes})):
+    r = s.ask (method.upper (), path.replace ("{id}", query) if "{" in path else path + query, body)
+    schema = list (doc["paths"][path][method]["responses"][str (r.status)]["content"].values ())[0]["schema"]
+    jsonschema.Draft202012Validator ({**schema, "components": doc["components"]}).validate (r.json ())
+    assert not extra (schema, r.json ()), (path, query, extra (schema, r.json ()))
+
 @claim ("a server that is none of ours is told apart from one that knows nothing")
 def _ ():
   for answers in ({}, {"/v1/schedules?limit=100": (200, {"x": 1}), "/v1/advice?fingerprint=a&gpu_memory_bytes=0&max_slowdown_ppm=50000": (404, {"type": "/problems/not-found"})}):

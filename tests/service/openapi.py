@@ -67,19 +67,24 @@ OTHER = {
 QUERY = {"api_upload": ["fingerprint"], "api_traces": ["fingerprint", "limit", "after"], "api_jobs": ["limit", "after"],
          "api_advice": ["fingerprint", "gpu_memory_bytes", "max_slowdown_ppm"]}
 
+ANSWERS = {"api_job": "job", "api_jobs": "jobs", "api_trace": "trace", "api_upload": "trace", "api_uploaded": "trace", "api_traces": "traces", "api_advice": "advice",
+           "api_version": "version", "api_k8s_filter": "k8s-filter", "api_k8s_prioritize": "k8s-scores"}
+
 def problem (says):
   return {"description": says, "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/problem"}}}}
 
 def operation (method, path, role, body, function, kind):
   names = [n for n in re.findall (r"\{(\w+)\}", path)]
-  job = {"$ref": "#/components/schemas/job"}
-  schema = job if function in ("api_job", "api_submit") else {"type": "string"} if function in FORMS else {}
+  ref = lambda name: {"$ref": "#/components/schemas/" + name}
+  job = ref ("job")
+  schema = ref (ANSWERS[function]) if function in ANSWERS else {"type": "string"} if function in FORMS else {}
+  if function == "api_submit": schema = {"oneOf": [job, ref ("valid")]}
   responses = {"200": {"description": "the answer", "content": {FORMS.get (function, "application/json"): {"schema": schema}}}}
   if function in ("api_cancel", "api_trace_drop"): responses = {"204": {"description": "over"}}
   for status, says in OTHER.get (function, {}).items ():
     responses[status] = problem (says) if int (status) >= 400 else {"description": says}
     if status in ("201", "202") and function != "api_cancel":
-      responses[status]["content"] = {"application/json": {"schema": job if status == "202" else {}}}
+      responses[status]["content"] = {"application/json": {"schema": job if status == "202" else schema}}
   if role != "none": responses.update ({"401": problem ("unauthorized"), "403": problem ("forbidden")})
   if names: responses["404"] = problem ("not_found")
   if function == "api_advice": responses["404"] = problem ("unknown_profile")
@@ -121,6 +126,37 @@ PROBLEM = {"type": "object", "required": ["type", "title", "status", "detail", "
   "status": {"type": "integer"}, "detail": {"type": "string"}, "instance": {"type": "string"}, "request_id": {"type": "string"},
   "errors": {"type": "array", "items": {"type": "object", "required": ["detail", "pointer"], "properties": {"detail": {"type": "string"}, "pointer": {"type": "string"}}}}}}
 
+def an_object (properties, optional=(), says=None):
+  out = {"type": "object", "required": [n for n in properties if n not in optional], "properties": properties}
+  return {"description": says, **out} if says else out
+
+COUNT, TEXT, BOOL, REAL = {"type": "integer", "minimum": 0}, {"type": "string"}, {"type": "boolean"}, {"type": "number"}
+def said (schema, says): return {**schema, "description": says}
+POINT = {
+  "memory_bytes": said (COUNT, "the budget that suffices"), "memory_mib": said (COUNT, "the same, rounded up"),
+  "device_peak_bytes": said (COUNT, "the most that its plan holds on the device"), "pinned_host_bytes": said (COUNT, "the most that it holds on the host"),
+  "d2h_bytes": said (COUNT, "copied out in a step"), "h2d_bytes": said (COUNT, "copied in"), "step_ns": COUNT,
+  "slowdown": said (REAL, "of that plan: 0.05 is 5 % more than with everything on the device"),
+  "slowdown_bound": said (REAL, "no plan in this memory has less")}
+TRACE = an_object ({
+  "trace": DIGEST, "fingerprint": said (NAME, "the newest name that its owner gave to it, or its id"),
+  "info": an_object ({
+    "name": {"type": ["string", "null"]}, "batch": COUNT, "ops": COUNT, "tensors": COUNT, "compute_ns": COUNT, "idle_ns": COUNT, "peak_bytes": said (COUNT, "with everything on the device"),
+    "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "plannable": BOOL, "confidence": {"type": ["string", "null"]}, "digest": TEXT, "trace": DIGEST})})
+REPLIES = {
+  "valid": an_object ({"id": said (DIGEST, "of the job that the request would be"), "valid": {"const": True}}, says="of a request with validate_only"),
+  "version": an_object ({"api": TEXT, "ferry": TEXT}), "trace": TRACE,
+  "traces": an_object ({"traces": {"type": "array", "items": {"$ref": "#/components/schemas/trace"}}}, says="the header Link has the next page"),
+  "jobs": an_object ({"jobs": {"type": "array", "items": {"$ref": "#/components/schemas/job"}}}, says="the header Link has the next page"),
+  "advice": an_object ({
+    "fits": said (BOOL, "on gpu_memory_bytes, or, without it, on some card"), "reason": said ({"type": ["string", "null"]}, "why it does not fit"), **POINT,
+    "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "fingerprint": NAME, "trace": DIGEST, "curve": said (DIGEST, "the job in /v1/curves that this was read from"),
+    "assumptions": {"type": "array", "items": TEXT}}, POINT, "without memory and times where no budget of the curve is fast enough"),
+  "k8s-filter": an_object ({
+    "Error": TEXT, "FailedNodes": said ({"type": "object", "additionalProperties": TEXT}, "by name, why the pod does not fit there"), "FailedAndUnresolvableNodes": {"type": "object"},
+    "NodeNames": {"type": ["array", "null"], "items": TEXT}, "Nodes": {"type": ["object", "null"]}}),
+  "k8s-scores": {"type": "array", "items": an_object ({"Host": TEXT, "Score": {"type": "integer", "minimum": 0, "maximum": 10}})}}
+
 def description ():
   paths = {}
   for method, path, role, body, function in rows ("api/routes.def", "ROUTE"):
@@ -133,7 +169,7 @@ def description ():
             "description": "Traces in; plans, curves, smallest memory, packings, comparisons and advice out. Results are what the commands print as JSON."},
           "servers": [{"url": "http://127.0.0.1:8077"}], "paths": dict (sorted (paths.items ())),
           "components": {"securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
-                         "schemas": {"job": JOB, "problem": PROBLEM, **requests ()}}}
+                         "schemas": {"job": JOB, "problem": PROBLEM, **REPLIES, **requests ()}}}
 
 def written (value, depth=0): # a line for each path and schema
   if depth == 3 or not isinstance (value, dict): return json.dumps (value)
