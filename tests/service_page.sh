@@ -10,6 +10,7 @@ work=$(mktemp -d)
 trap 'kill $server 2>/dev/null; wait $server 2>/dev/null; rm -rf "$work"' EXIT
 cd "$work" || exit 1
 "$builddir/ferry" zoo -q alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 --device v100 -o a.json || exit 1
+"$builddir/ferry" zoo -q alexnet --batch 6400 --device v100 -o large.json || exit 1
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$srcdir/tests/second python3 - <<'END' || exit 1
 import made
 net = made.Net (3)
@@ -20,4 +21,4 @@ END
 "$builddir/ferry" serve --state state --listen 127.0.0.1:0 --workers 2 -q >address &
 server=$!
 for _ in $(seq 100); do [ -s address ] && break; sleep 0.1; done
-CHROMIUM=$chromium node "$srcdir/tests/service/page.mjs" "$(awk '{ print $NF }' address)" "$work/a.json" "$(cd "$FERRY_NODE_MODULES" && pwd)" "$work/run.et.json" "$work/run.kineto.json"
+CHROMIUM=$chromium node "$srcdir/tests/service/page.mjs" "$(awk '{ print $NF }' address)" "$work/a.json" "$(cd "$FERRY_NODE_MODULES" && pwd)" "$work/large.json" "$work/run.et.json" "$work/run.kineto.json"

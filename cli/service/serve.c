@@ -169,8 +169,10 @@ static bool open_sockets (call *c, const service_options *o, sockets *s) {
     return false;
   char *list =
       arena_string (c->arena, text || s->n ? (text ? text : "") : "127.0.0.1:8077", &c->err);
-  for (char *at = list, *end; at && *at && s->n < ACCEPT_SOCKETS; at = end) {
+  for (char *at = list, *end; at && *at; at = end) {
     bool local = true;
+    if (s->n == ACCEPT_SOCKETS)
+      return error_set (&c->err, ERR_usage, "--listen: more than %d addresses", ACCEPT_SOCKETS);
     end = strchr (at, ',');
     if (end)
       *end++ = 0;
@@ -180,6 +182,8 @@ static bool open_sockets (call *c, const service_options *o, sockets *s) {
     s->fd[s->n++] = fd;
     s->all_local &= local;
   }
+  if (list && !s->n)
+    return error_set (&c->err, ERR_usage, "--listen: no address; without it, 127.0.0.1:8077");
   if (!s->all_local && !o->tokens && !call_flag (c, "insecure"))
     return error_set (&c->err, ERR_usage,
                       "others can reach that address: give --tokens FILE, or --insecure if that is "

@@ -39,6 +39,20 @@ void api_version (service *s, request *q, reply *p) {
   reply_json (p, 200, &w);
 }
 
+void api_devices (service *s, request *q, reply *p) {
+  json_writer w;
+  (void)q;
+  json_begin (&w, 0);
+  json_open_object (&w);
+  json_put_key (&w, "devices");
+  json_open_array (&w);
+  for (const char *const *at = s->options.devices; at && *at; at++)
+    json_put_text (&w, *at);
+  json_close_array (&w);
+  json_close_object (&w);
+  reply_json (p, 200, &w);
+}
+
 /* ---- files in the program ---- */
 
 static void reply_embedded (request *q, reply *p, const char *name) {

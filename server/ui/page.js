@@ -63,21 +63,28 @@ function costs (c, bound) {
           ["device", gib (c.peak_bytes)], ["host", gib (c.host_peak_bytes)], ["copied out", gib (c.d2h_bytes)], ["copied in", gib (c.h2d_bytes)]];
 }
 
+// What one device is called in a request; the trace's own needs no name.
+const device = () => at ("device").value ? { device: at ("device").value } : {};
+const devices = () => at ("device").value ? { devices: [at ("device").value] } : {};
+
 async function plan (trace, ppm, signal) {
-  const it = await job ("schedules", { trace, budget_ppm: ppm }, signal);
+  const it = await job ("schedules", { trace, budget_ppm: ppm, ...device () }, signal);
   if (!it.result.fits) {
     show ("plan", [["no plan fits", it.result.why], ["the least is", gib (it.result.floor_bytes)]]);
     for (const i of at ("plan").querySelectorAll ("img")) i.removeAttribute ("src");
     return;
   }
-  const all = await job ("schedules", { trace, budget_ppm: 1000000 }, signal);
   show ("plan", costs (it.result.predicted, it.result.certificate.lower_bound_ns));
   at ("after").src = picture (it);
-  at ("before").src = picture (all);
+  // A step that does not fit has no such picture: that is what the plan is for.
+  const all = await job ("schedules", { trace, budget_ppm: 1000000, ...device () }, signal).catch (() => null);
+  signal.throwIfAborted ();
+  at ("before-figure").hidden = !all;
+  if (all) at ("before").src = picture (all);
 }
 
 async function curve (trace, signal) {
-  const it = await job ("curves", { trace, points: 8 }, signal);
+  const it = await job ("curves", { trace, points: 8, ...device () }, signal);
   show ("curve", [["budget", "step", "slower", "bound"], ...it.result.points.map (p => [gib (p.budget_bytes),
     ...(p.predicted ? [seconds (p.predicted.step_ns), slower (p.predicted.step_ns, it.result.baseline_ns), seconds (p.lower_bound_ns)]
                     : ["no plan found", "", ""])])], it.result.knee + 1);
@@ -85,26 +92,26 @@ async function curve (trace, signal) {
 }
 
 async function compare (trace, ppm, signal) {
-  const it = await job ("comparisons", { trace, budget_ppm: ppm }, signal);
+  const it = await job ("comparisons", { trace, budget_ppm: ppm, ...device () }, signal);
   show ("compare", [["policy", "step", "slower", "device", "host"], ...it.result.rows.map (r => [r.label,
     ...(r.fits ? [seconds (r.predicted.step_ns), slower (r.predicted.step_ns, r.predicted.baseline_ns), gib (r.predicted.peak_bytes), gib (r.predicted.host_peak_bytes)] : ["does not fit", "", "", ""])])]);
 }
 
 async function linked (trace, percent, rate, signal) {
-  const it = await job ("what-if", { trace, memory: [`${percent}%`], links_bytes_per_s: [rate * 1e9] }, signal);
+  const it = await job ("what-if", { trace, memory: [`${percent}%`], links_bytes_per_s: [rate * 1e9], ...devices () }, signal);
   const r = it.result.rows[0];
   show ("linked", [["link", "step", "slower"], [`${rate} GB/s`, r.predicted ? seconds (r.predicted.step_ns) : "no plan fits", r.predicted ? slower (r.predicted.step_ns, r.baseline_ns) : ""]]);
 }
 
 async function pack (trace, beside, signal) {
   if (!beside) { at ("pack").hidden = true; return; }
-  const it = await job ("packs", { jobs: [{ name: "a", trace }, { name: "b", trace: beside }], points: 4, limit_ticks: 20000 }, signal);
+  const it = await job ("packs", { jobs: [{ name: "a", trace }, { name: "b", trace: beside }], points: 4, limit_ticks: 20000, ...devices () }, signal);
   show ("pack", [["answer", it.exit === 0 ? "both have a place" : "not both have a place"], ...it.result.jobs.map (j => j.predicted
     ? [j.name, gib (j.budget_bytes), seconds (j.predicted.step_ns), slower (j.predicted.step_ns, j.baseline_ns)] : [j.name, j.why ?? "no place"])]);
 }
 
 function remember () {
-  const s = new URLSearchParams ({ trace: at ("trace").value, budget: at ("budget").value, link: at ("link").value, beside: at ("beside").value });
+  const s = new URLSearchParams ({ trace: at ("trace").value, budget: at ("budget").value, link: at ("link").value, device: at ("device").value, beside: at ("beside").value });
   history.replaceState (null, "", "#" + s);
 }
 
@@ -113,14 +120,19 @@ async function answer () {
   const { signal } = begin ();
   remember ();
   if (!trace) { say ("Drop a file here, or choose a trace."); return; }
-  const steps = [["plan", () => plan (trace, percent * 10000, signal)], ["link", () => linked (trace, percent, rate, signal)], ["curve", () => curve (trace, signal)],
-                 ["pack", () => pack (trace, at ("beside").value, signal)], ["policies", () => compare (trace, percent * 10000, signal)]];
-  for (const [name, step] of steps) {
-    say (`${name}…`);
-    try { await step (); } catch (e) { if (!signal.aborted) say (`${name}: ${e.message}`); return; }
+  const steps = [["plan", () => plan (trace, percent * 10000, signal)], ["linked", () => linked (trace, percent, rate, signal)], ["curve", () => curve (trace, signal)],
+                 ["pack", () => pack (trace, at ("beside").value, signal)], ["compare", () => compare (trace, percent * 10000, signal)]];
+  const wrong = new Set ();
+  for (const [id, step] of steps) {
+    say (`${id}…`);
+    try { await step (); } catch (e) {
+      if (signal.aborted) return;
+      wrong.add (e.message);
+      at (id).hidden = true; // what it shows is of an older question
+    }
     if (signal.aborted) return;
   }
-  say ("done");
+  say ([...wrong].join ("; ") || "done");
   document.body.dataset.done = "yes";
 }
 
@@ -154,8 +166,13 @@ async function upload (files) {
   const form = new FormData ();
   for (const f of files) form.append ("file", f);
   try {
-    const t = files.length > 1 ? await ask ("POST", "/v1/traces", form)
+    let t = files.length > 1 ? await ask ("POST", "/v1/traces", form)
       : await ask ("POST", "/v1/traces", files[0], { "Content-Type": "application/octet-stream" });
+    if (goesOn (t)) { // a long import is a job
+      const it = await followed (t, "import", begin ().signal);
+      if (it.state !== "done") throw new Error (it.problem?.detail ?? it.state);
+      t = it.result;
+    }
     await list (t.trace);
     await answer ();
   } catch (e) { say (e.message); }
@@ -173,7 +190,7 @@ for (const id of ["budget", "link"]) {
   at (id).addEventListener ("input", sliders);
   at (id).addEventListener ("change", answerSoon);
 }
-for (const id of ["trace", "beside"]) at (id).addEventListener ("change", answer);
+for (const id of ["trace", "device", "beside"]) at (id).addEventListener ("change", answer);
 for (const kind of ["dragover", "dragleave", "drop"])
   at ("question").addEventListener (kind, e => {
     e.preventDefault ();
@@ -181,4 +198,11 @@ for (const kind of ["dragover", "dragleave", "drop"])
     if (kind === "drop") upload (e.dataTransfer.files);
   });
 sliders ();
-list (wanted.get ("trace") ?? "").then (() => { at ("beside").value = wanted.get ("beside") ?? ""; return answer (); }).catch (e => say (e.message));
+
+async function start () {
+  await list (wanted.get ("trace") ?? "");
+  at ("device").append (...(await ask ("GET", "/v1/devices")).devices.map (d => new Option (d, d)));
+  for (const id of ["device", "beside"]) at (id).value = wanted.get (id) ?? "";
+  await answer ();
+}
+start ().catch (e => say (e.message));

@@ -138,6 +138,11 @@ def _ ():
   job = s.job ("schedules", {**asked, "device": device, "limit_ticks": 1000})
   assert job["state"] == "done" and job["result"]["fits"]
 
+@claim ("the devices that a request may name are those of the command")
+def _ ():
+  names = s.ask ("GET", "/v1/devices").json ()["devices"]
+  assert names == [d["name"] for d in json.loads (ferry ("devices", "--json").stdout)] and "v100" in names, names
+
 @claim ("every fault of a request is named with its place")
 def _ ():
   p = problem (s.ask ("POST", "/v1/schedules", {"trace": trace, "budget_bytes": -1, "recompute": "zip"}), 422, "invalid")
@@ -570,7 +575,7 @@ def _ ():
   for method, path, query, body in (
       ("post", "/v1/traces", "", trace_bytes), ("get", "/v1/traces", "?limit=100", None), ("get", "/v1/traces/{id}", trace, None),
       ("post", "/v1/schedules", "", asked), ("post", "/v1/schedules", "", {**asked, "validate_only": True}), ("post", "/v1/schedules", "", {}),
-      *(("get", f"/v1/{kind}", "", None) for kind in ("schedules", "curves", "packs", "imports")), ("get", "/v1/version", "", None),
+      *(("get", f"/v1/{kind}", "", None) for kind in ("schedules", "curves", "packs", "imports")), ("get", "/v1/version", "", None), ("get", "/v1/devices", "", None),
       ("get", "/v1/advice", "?fingerprint=alex.64&max_slowdown_ppm=1000000", None), ("get", "/v1/advice", "?fingerprint=slow&max_slowdown_ppm=0", None),
       ("get", "/v1/advice", "?fingerprint=alex.64&gpu_memory_bytes=1", None), ("get", "/v1/advice", "?fingerprint=nobody", None),
       ("post", "/k8s/filter", "", {"Pod": pod, "Nodes": nodes}), ("post", "/k8s/filter", "", {"Pod": pod, "NodeNames": ["n"]}), ("post", "/k8s/prioritize", "", {"Pod": pod, "Nodes": nodes})):
@@ -869,6 +874,12 @@ def _ ():
   assert ferry ("submit", "a.json", "--server", "unix:v.sock").stdout.strip () == trace
   u.terminate ()
   assert u.wait (PATIENCE) == 0
+
+@claim ("addresses that are none, or too many, are refused")
+def _ ():
+  for where in ("", ",", "127.0.0.1", "127.0.0.1:65536", "unix:", ",".join (["127.0.0.1:0"] * 9), "0.0.0.0:0"):
+    said = ferry ("serve", "--state", "w", "--listen", where, status=2).stderr
+    assert said.count ("\n") == 1 and not said.endswith (": \n"), (where, said)
 
 @claim ("a unix socket, and one that was handed over, are listened on")
 def _ ():

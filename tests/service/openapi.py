@@ -53,7 +53,7 @@ SAYS = {
   "api_openapi": "this description", "api_ready": "the store answers, and the service is not stopping",
   "api_k8s_filter": "nodes on which the pod fits, for a Kubernetes scheduler",
   "api_k8s_prioritize": "the tightest node that suffices scores highest", "api_advice": "memory for a known profile, from its newest curve",
-  "api_version": "which ferry this is", "api_traces": "the caller's traces", "api_upload": "a trace, or a profile that ferry import reads",
+  "api_version": "which ferry this is", "api_devices": "names that device may have in a request", "api_traces": "the caller's traces", "api_upload": "a trace, or a profile that ferry import reads",
   "api_trace": "what is known of a trace", "api_trace_drop": "the caller's claim on it goes", "api_trace_content": "the trace itself",
   "api_uploaded": "the trace of bytes that were sent before, by their SHA-256", "api_jobs": "the caller's jobs", "api_submit": "a job: the same request is the same job",
   "api_job": "its status, in every state", "api_cancel": "the caller's claim goes; the work stops when nobody is left",
@@ -68,7 +68,7 @@ QUERY = {"api_upload": ["fingerprint"], "api_traces": ["fingerprint", "limit", "
          "api_advice": ["fingerprint", "gpu_memory_bytes", "max_slowdown_ppm"]}
 
 ANSWERS = {"api_job": "job", "api_jobs": "jobs", "api_trace": "trace", "api_upload": "trace", "api_uploaded": "trace", "api_traces": "traces", "api_advice": "advice",
-           "api_version": "version", "api_k8s_filter": "k8s-filter", "api_k8s_prioritize": "k8s-scores"}
+           "api_version": "version", "api_devices": "devices", "api_k8s_filter": "k8s-filter", "api_k8s_prioritize": "k8s-scores"}
 
 def problem (says):
   return {"description": says, "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/problem"}}}}
@@ -145,7 +145,7 @@ TRACE = an_object ({
     "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "plannable": BOOL, "confidence": {"type": ["string", "null"]}, "digest": TEXT, "trace": DIGEST})})
 REPLIES = {
   "valid": an_object ({"id": said (DIGEST, "of the job that the request would be"), "valid": {"const": True}}, says="of a request with validate_only"),
-  "version": an_object ({"api": TEXT, "ferry": TEXT}), "trace": TRACE,
+  "devices": an_object ({"devices": {"type": "array", "items": NAME}}), "version": an_object ({"api": TEXT, "ferry": TEXT}), "trace": TRACE,
   "traces": an_object ({"traces": {"type": "array", "items": {"$ref": "#/components/schemas/trace"}}}, says="the header Link has the next page"),
   "jobs": an_object ({"jobs": {"type": "array", "items": {"$ref": "#/components/schemas/job"}}}, says="the header Link has the next page"),
   "advice": an_object ({

@@ -1,7 +1,7 @@
 // The page in a headless Chromium: upload, slide, read the numbers, compare them with the API's.
-// page.mjs URL TRACE-FILE MODULES EXECUTION-TRACE KINETO
+// page.mjs URL TRACE-FILE MODULES TRACE-LARGER-THAN-ITS-DEVICE EXECUTION-TRACE KINETO
 import { createRequire } from "node:module";
-const [url, file, modules, ...run] = process.argv.slice (2);
+const [url, file, modules, large, ...run] = process.argv.slice (2);
 const { chromium } = createRequire (modules + "/x.js") ("playwright-core");
 let passed = 0, failed = 0;
 const claim = (text, holds) => { if (holds) passed++; else { failed++; console.log ("does not hold:", text); } };
@@ -16,7 +16,8 @@ page.on ("pageerror", e => complaints.push (e.message));
 page.setDefaultTimeout (240000);
 const done = () => page.waitForFunction (() => document.body.dataset.done === "yes");
 const rows = id => page.$$eval (`#${id} tr`, all => all.map (r => [...r.cells].map (c => [c.textContent, c.title])));
-const drawn = id => page.$eval (`${id}`, i => i.decode ().then (() => i.naturalWidth > 100));
+const drawnOf = (where, id) => where.$eval (id, i => i.decode ().then (() => i.naturalWidth > 100));
+const drawn = id => drawnOf (page, id);
 const get = async path => (await fetch (url + path)).json ();
 
 await page.goto (url + "/");
@@ -92,7 +93,28 @@ await pair.setInputFiles ("#file", run);
 await pair.waitForFunction (() => document.querySelector ("#trace").value);
 const joined = await get (`/v1/traces/${await pair.$eval ("#trace", s => s.value)}`);
 claim ("two files of one run are one upload", joined.trace !== trace && joined.info.plannable);
+await pair.waitForFunction (() => document.querySelector ("#state").textContent.includes ("which device"));
+claim ("nothing is shown of a step without a device", await pair.$$eval ("section[id]:not(#question)", all => all.every (s => s.hidden)));
+await pair.selectOption ("#device", "v100");
+await pair.waitForFunction (() => document.body.dataset.done === "yes" && document.querySelector ("#state").textContent === "done");
+claim ("a device is chosen, and all is answered for it", await drawnOf (pair, "#before") && (await pair.$$eval ("section[id]:not(#question):not(#pack)", all => all.every (s => !s.hidden))));
 await pair.close ();
+const small = await browser.newPage ();
+small.setDefaultTimeout (240000);
+await small.goto (url + "/");
+await small.setInputFiles ("#file", large);
+await small.waitForFunction (() => document.body.dataset.done === "yes");
+claim ("a step that is larger than its device has a plan, and no picture without one", await drawnOf (small, "#after") && await small.$eval ("#before-figure", f => f.hidden));
+await small.close ();
+const slow = await browser.newPage ();
+slow.setDefaultTimeout (240000);
+const [it] = (await get ("/v1/imports?limit=1")).jobs;
+await slow.route ("**/v1/traces", r => r.request ().method () === "POST" ? r.fulfill ({ status: 202, json: { ...it, state: "running" } }) : r.continue ());
+await slow.goto (url + "/");
+await slow.setInputFiles ("#file", file);
+await slow.waitForFunction (() => document.querySelector ("#trace").value);
+claim ("a long import is waited for", await slow.$eval ("#trace", s => s.value) === (await get (it.links.self)).result.trace);
+await slow.close ();
 await browser.close ();
 console.log (`${passed} passed, ${failed} failed`);
 process.exit (failed ? 1 : 0);
