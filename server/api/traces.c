@@ -91,6 +91,18 @@ static bool keep_upload (service *s, request *q, reply *p) {
   return false;
 }
 
+static void reply_failed_import (request *q, reply *p, const job_row *j) {
+  const char *detail = NULL;
+  error ignored = { 0 };
+  json_document *d =
+      j->problem ? json_open (j->problem, (int64_t)strlen (j->problem), &ignored) : NULL;
+  json root = d ? json_root (d) : (json){ 0 }, one = d ? json_member (&root, "detail") : root;
+  if (d && !json_get_text (&one, &detail, &ignored))
+    detail = NULL;
+  reply_problem (p, q, PROBLEM_import_failed, "%s", detail ? detail : "");
+  json_close (d);
+}
+
 /* The job of the upload, which a second round of waiting finds again. */
 static void follow_import (service *s, request *q, reply *p, const job_row *j) {
   trace_row t;
@@ -107,9 +119,7 @@ static void follow_import (service *s, request *q, reply *p, const job_row *j) {
     return;
   }
   if (j->state == JOB_failed) {
-    const char *at = j->problem ? strstr (j->problem, "\"detail\":\"") : NULL;
-    reply_problem (p, q, PROBLEM_import_failed, "%.*s", at ? (int)strcspn (at + 10, "\"") : 0,
-                   at ? at + 10 : "");
+    reply_failed_import (q, p, j);
     return;
   }
   api_follow (s, q, p, j, IMPORT_WAIT_S);

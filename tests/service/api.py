@@ -206,6 +206,9 @@ def _ ():
   p = problem (s.ask ("POST", "/v1/traces", b"hello"), 422, "import-failed")
   assert p["detail"]
   problem (s.ask ("POST", "/v1/traces", b""), 422)
+  odd = json.loads (trace_bytes)
+  odd["tensors"][0]["kind"] = 'a"b\\'
+  assert 'a"b\\` is not one of: parameter' in problem (s.ask ("POST", "/v1/traces", json.dumps (odd)), 422, "import-failed")["detail"]
 
 @claim ("an execution trace and its Kineto file are one upload, by a form and by the client")
 def _ ():
