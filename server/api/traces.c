@@ -122,6 +122,10 @@ static void follow_import (service *s, request *q, reply *p, const job_row *j) {
     reply_failed_import (q, p, j);
     return;
   }
+  if (j->state == JOB_cancelled) {
+    reply_problem (p, q, PROBLEM_cancelled, "its import was stopped; sent again, it begins again");
+    return;
+  }
   api_follow (s, q, p, j, IMPORT_WAIT_S);
 }
 

@@ -307,6 +307,27 @@ def _ ():
   job = s.job ("schedules", {**long, "time_limit_s": 1})
   assert job["state"] == "done" and job["exit"] in (0, 4) and job["result"]["fits"], job
 
+@claim ("an upload whose import is stopped is told so, and may be sent again")
+def _ ():
+  os.mkdir ("stopped")
+  z = Server (os.path.join (work, "stopped"), "--workers", "1")
+  try:
+    id = z.upload ("a.json")
+    busy = z.ask ("POST", "/v1/schedules", {**long, "trace": id}).headers["Location"]
+    told = []
+    sender = threading.Thread (target=lambda: told.append (z.ask ("POST", "/v1/traces", trace_bytes + b" ")))
+    sender.start ()
+    end = time.time () + PATIENCE
+    def waiting (): return [j for j in z.ask ("GET", "/v1/imports").json ()["jobs"] if j["state"] == "queued"]
+    while not waiting (): assert time.time () < end
+    assert z.ask ("DELETE", waiting ()[0]["links"]["self"]).status == 202
+    sender.join ()
+    problem (told[0], 410, "cancelled")
+    z.ask ("DELETE", busy)
+    assert z.ask ("POST", "/v1/traces", trace_bytes + b" ").status == 201
+  finally:
+    assert z.stop () == 0
+
 @claim ("on a full disk an upload is told so; a job whose end cannot be kept is done once there is room")
 def _ ():
   def room (most): resource.prlimit (z.process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
