@@ -253,6 +253,15 @@ static bool key_is_kept (service *s, request *q, reply *p, const char *id) {
   return kept;
 }
 
+/* What is asked again has its place, or gets it; only new work makes more files. */
+static bool is_new (service *s, const request *q, const char *id) {
+  job_row j;
+  bool found = false;
+  error ignored = { 0 };
+  return !store_find_job (s->store, id, NULL, q->arena, &j, &found, &ignored) || !found ||
+         j.state == JOB_failed || j.state == JOB_cancelled;
+}
+
 void api_submit (service *s, request *q, reply *p) {
   const job_kind *k = kind_named (q->part[0]);
   asked a;
@@ -284,7 +293,8 @@ void api_submit (service *s, request *q, reply *p) {
     reply_json (p, 200, &w);
     return;
   }
-  if (!q->wait_until_ns && !key_is_kept (s, q, p, a.id))
+  if (!q->wait_until_ns &&
+      ((is_new (s, q, a.id) && !api_has_room (s, q, p)) || !key_is_kept (s, q, p, a.id)))
     return;
   if (q->wait_until_ns ? find_asked (s, q, p, a.id, &j) : api_put_job (s, q, p, k->name, &a, &j))
     api_follow (s, q, p, &j, wait_s (q));

@@ -75,16 +75,22 @@ void api_own_import (service *s, request *q, const job_row *j) {
     service_log (s, "error", err.text, "job_id", j->id, NULL);
 }
 
+bool api_has_room (service *s, request *q, reply *p) {
+  char blobs[300];
+  snprintf (blobs, sizeof blobs, "%s/blobs", s->options.folder);
+  if (folder_bytes (blobs) + q->body_bytes <= s->options.disk_bytes)
+    return true;
+  reply_problem (p, q, PROBLEM_disk_full,
+                 "traces and results may take %lld bytes (--disk-quota; --keep says how long)",
+                 (long long)s->options.disk_bytes);
+  return false;
+}
+
 /* The upload is durable before the job is: an accepted one is never lost. */
 static bool keep_upload (service *s, request *q, reply *p) {
   error err = { 0 };
-  char blobs[300];
-  snprintf (blobs, sizeof blobs, "%s/blobs", s->options.folder);
-  if (folder_bytes (blobs) + q->body_bytes > s->options.disk_bytes) {
-    reply_problem (p, q, PROBLEM_disk_full, "the state may take %lld bytes (--disk-quota)",
-                   (long long)s->options.disk_bytes);
+  if (!api_has_room (s, q, p))
     return false;
-  }
   if (store_put_file (s->store, q->digest, q->spool, &err))
     return true;
   reply_error (p, q, &err);

@@ -307,6 +307,21 @@ def _ ():
   job = s.job ("schedules", {**long, "time_limit_s": 1})
   assert job["state"] == "done" and job["exit"] in (0, 4) and job["result"]["fits"], job
 
+@claim ("a quota that is used up takes no new work, and answers what it has")
+def _ ():
+  os.mkdir ("quota")
+  z = Server (os.path.join (work, "quota"), "--workers", "1", "--disk-quota", f"{3 * len (trace_bytes)}B")
+  try:
+    id = z.upload ("a.json")
+    mine = {**asked, "trace": id, "limit_ticks": 100}
+    done, kept = z.job ("schedules", mine), lambda: sum (os.path.getsize (f"quota/state/blobs/{n}") for n in os.listdir ("quota/state/blobs"))
+    assert kept () > 3 * len (trace_bytes)
+    problem (z.ask ("POST", "/v1/schedules", {**mine, "seed": 2}), 507, "disk-full")
+    problem (z.ask ("POST", "/v1/traces", trace_bytes + b" "), 507, "disk-full")
+    assert z.ask ("POST", "/v1/schedules", mine).json ()["id"] == done["id"] and z.ask ("POST", "/v1/schedules", {**mine, "seed": 2, "validate_only": True}).status == 200
+  finally:
+    assert z.stop () == 0
+
 @claim ("an upload whose import is stopped is told so, and may be sent again")
 def _ ():
   os.mkdir ("stopped")

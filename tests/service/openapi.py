@@ -60,7 +60,7 @@ SAYS = {
   "api_result": "what the command prints as JSON", "api_file": "plan, picture or log; plan.NAME of a pack", "api_events": "incumbents and the end, as they come" }
 FORMS = {"api_page": "text/html", "api_health": "text/plain", "api_metrics": "text/plain", "api_ready": "text/plain", "api_events": "text/event-stream"}
 OTHER = {
-  "api_submit": {"202": "queued or running", "429": "queue_full", "422": "invalid"}, "api_upload": {"201": "new", "202": "still importing", "410": "cancelled", "422": "import_failed", "429": "queue_full", "507": "disk_full"},
+  "api_submit": {"202": "queued or running", "429": "queue_full", "422": "invalid", "507": "disk_full"}, "api_upload": {"201": "new", "202": "still importing", "410": "cancelled", "422": "import_failed", "429": "queue_full", "507": "disk_full"},
   "api_job": {"304": "not modified"}, "api_result": {"304": "not modified", "406": "not_acceptable", "409": "not_finished, or failed", "410": "cancelled"},
   "api_file": {"304": "not modified", "409": "not_finished, or failed", "410": "cancelled"}, "api_cancel": {"202": "stopping"},
   "api_traces": {"422": "invalid"}, "api_jobs": {"422": "invalid"}, "api_trace_content": {"304": "not modified"}, "api_advice": {"422": "invalid"}, "api_k8s_filter": {"422": "invalid"}, "api_k8s_prioritize": {"422": "invalid"} }
