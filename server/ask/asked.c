@@ -14,6 +14,7 @@
 typedef struct reader {
   asked *out;
   const char *const *devices;
+  int most_list;
   json_writer w;
   arena *arena;
 } reader;
@@ -168,8 +169,8 @@ static bool read_list (reader *r, const json *j, const member *m, error *wrong) 
   if (!json_want_array (j, wrong))
     return false;
   size_t n = json_count (j);
-  if (n < 1 || n > MOST_LIST)
-    return json_error (j, wrong, "must have 1 to %d elements", MOST_LIST);
+  if (n < 1 || n > (size_t)r->most_list)
+    return json_error (j, wrong, "must have 1 to %d elements", r->most_list);
   json_put_key (&r->w, m->name);
   json_open_array (&r->w);
   bool ok = true;
@@ -361,7 +362,7 @@ static bool is_needed (const job_kind *k, const member *m) {
 bool asked_read (const job_kind *k, const bytes *body, const char *const *devices, arena *a,
                  asked *out, error *err) {
   *out = (asked){ 0 };
-  reader r = { .out = out, .devices = devices, .arena = a };
+  reader r = { .out = out, .devices = devices, .most_list = k->most_list, .arena = a };
   json_document *d = json_open (body->data ? body->data : "", body->size, err);
   if (!d)
     return false;

@@ -7,7 +7,7 @@
 #include "server/protocol/kinds.h"
 #include "server/protocol/message.h"
 
-enum { MOST_FAULTS = 20, MOST_PACK_JOBS = 16, MOST_ARGUMENTS = 128 };
+enum { MOST_FAULTS = 20, MOST_PACK_JOBS = 10, MOST_ARGUMENTS = 128 };
 
 typedef struct asked {
   const char *text;                   /* canonical JSON */

@@ -4,7 +4,8 @@
 #include <string.h>
 
 const job_kind job_kinds[JOB_KINDS] = {
-#define KIND(letter, name, command, operand, output) { letter, name, command, operand, output },
+#define KIND(letter, name, command, operand, output, most) \
+  { letter, name, command, operand, output, most },
 #include "server/protocol/kinds.def"
 #undef KIND
 };

@@ -28,6 +28,7 @@ typedef struct job_kind {
   const char *name, *command;
   kind_operand operand;
   kind_output output;
+  int most_list; /* elements */
 } job_kind;
 
 typedef enum member_type {
@@ -59,7 +60,7 @@ typedef struct member {
   const char *kinds;
 } member;
 
-enum { JOB_KINDS = 8, MOST_LIST = 64 };
+enum { JOB_KINDS = 8 };
 extern const job_kind job_kinds[JOB_KINDS];
 extern const member members[]; /* a row without name ends it */
 

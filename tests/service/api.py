@@ -131,6 +131,15 @@ def _ ():
   for n in names: assert s.ask ("GET", f"{job['links']['self']}/files/plan.{n}").status == 200, n
   assert s.ask ("GET", f"/v1/traces/{trace}/content").body == open (f"state/blobs/{trace}", "rb").read () != b""
 
+@claim ("lists may be as long as openapi.json says")
+def _ ():
+  for kind, body in (
+      ("packs", {"jobs": [{"name": f"j{i}", "trace": trace} for i in range (10)], "devices": ["v100"] * 8, "points": 3, "limit_ticks": 1, "swap_only": True}),
+      ("what-if", {"trace": trace, "batches": [*range (1, 33)], "memory": ["100%"], "limit_ticks": 1, "swap_only": True}),
+      ("what-if", {"trace": trace, "devices": ["v100"] * 32, "memory": ["100%"], "limit_ticks": 1, "swap_only": True})):
+    job = s.job (kind, body)
+    assert job["state"] == "done", job["problem"]
+
 @claim ("a device may be given whole")
 def _ ():
   device = json.load (open (os.environ["FERRY_DATADIR"] + "/devices/v100.json"))
@@ -164,7 +173,9 @@ def _ ():
       ("what-if", {**cells, "devices": ["v100", "nothing"]}, ["/devices/1"]), ("what-if", {**cells, "batches": [65537]}, ["/batches/0"]),
       *(("what-if", {**cells, "memory": ["50%", m]}, ["/memory/1"]) for m in ("1.2.3%", "...%", "%", ".5%", "5.%", "0%", "0.0%", "12345%", "5%5", "5")),
       ("curves", {**solve, "points": 1}, ["/points"]), ("curves", {**solve, "points": 513}, ["/points"]),
-      ("packs", {**pack, "points": 2}, ["/points"]),
+      ("packs", {**pack, "points": 2}, ["/points"]), ("packs", {**pack, "devices": ["v100"] * 9}, ["/devices"]),
+      ("packs", {"jobs": [{"name": f"j{i}", "trace": trace} for i in range (11)]}, ["/jobs"]),
+      ("what-if", {**cells, "batches": [*range (1, 34)]}, ["/batches"]), ("curves", {**solve, "budgets": [5] * 65}, ["/budgets"]),
       ("packs", {"jobs": [pack["jobs"][0], {"name": "a", "trace": other}]}, ["/jobs/1/name"]),
       ("packs", {"jobs": [pack["jobs"][0], {"name": "b", "trace": "0" * 64}]}, ["/jobs/1/trace"])):
     p = problem (s.ask ("POST", f"/v1/{kind}", {**body, "validate_only": True}), 422, "invalid")

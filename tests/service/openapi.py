@@ -18,7 +18,7 @@ def integer (least, most):
   return {"type": "integer", "minimum": number (least), "maximum": number (most)}
 
 def a_list (of):
-  return {"type": "array", "items": of, "minItems": 1, "maxItems": 64}
+  return {"type": "array", "items": of, "minItems": 1}
 
 def member (type, least, most, words):
   word = {"type": "string", "enum": words.split ()} if words != "NULL" else None
@@ -32,16 +32,18 @@ def member (type, least, most, words):
     "TYPE_SIZES": lambda: a_list ({"oneOf": [integer (least, most), {"type": "string", "pattern": "^[0-9]{1,4}([.][0-9]{1,4})?%$"}]}),
     "TYPE_RATES": lambda: a_list (integer (least, most)), "TYPE_TIMES": lambda: a_list (integer (least, most)),
     "TYPE_TRACE": lambda: DIGEST,
-    "TYPE_JOBS": lambda: {"type": "array", "minItems": 1, "maxItems": 16, "items": {
+    "TYPE_JOBS": lambda: {"type": "array", "minItems": 1, "maxItems": 10, "items": {
       "type": "object", "additionalProperties": False, "required": ["name", "trace"], "properties": {"name": NAME, "trace": DIGEST}}},
   }[type] ()
 
 def requests ():
   out = {}
-  for letter, name, *_ in rows ("protocol/kinds.def", "KIND"):
+  for letter, name, *_, most in rows ("protocol/kinds.def", "KIND"):
     if letter == "I": continue
     own = [r for r in rows ("protocol/members.def", "MEMBER") if letter in r[6]]
     properties = {r[0]: member (*r[2:6]) for r in own}
+    for p in properties.values ():
+      if p.get ("type") == "array": p.setdefault ("maxItems", int (most))
     properties["validate_only"] = {"type": "boolean"}
     out["request-" + name] = {"type": "object", "additionalProperties": False,
                               "required": [r[0] for r in own if r[1] == "NULL" or (letter, r[0]) == ("B", "device")], "properties": properties}

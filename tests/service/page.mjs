@@ -97,7 +97,7 @@ await pair.waitForFunction (() => document.querySelector ("#state").textContent.
 claim ("nothing is shown of a step without a device", await pair.$$eval ("section[id]:not(#question)", all => all.every (s => s.hidden)));
 await pair.selectOption ("#device", "v100");
 await pair.waitForFunction (() => document.body.dataset.done === "yes" && document.querySelector ("#state").textContent === "done");
-claim ("a device is chosen, and all is answered for it", await drawnOf (pair, "#before") && (await pair.$$eval ("section[id]:not(#question):not(#pack)", all => all.every (s => !s.hidden))));
+claim ("a device is chosen, and all is answered for it", await drawnOf (pair, "#curve img") && (await pair.$$eval ("section[id]:not(#question):not(#pack)", all => all.every (s => !s.hidden))));
 await pair.close ();
 const small = await browser.newPage ();
 small.setDefaultTimeout (240000);
