@@ -253,7 +253,7 @@ static bool key_is_kept (service *s, request *q, reply *p, const char *id) {
   return kept;
 }
 
-/* What is asked again has its place, or gets it; only new work makes more files. */
+/* Only new work makes more files: a question that is asked again has its answer, or gets it. */
 static bool is_new (service *s, const request *q, const char *id) {
   job_row j;
   bool found = false;
