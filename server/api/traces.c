@@ -248,13 +248,14 @@ void api_trace_drop (service *s, request *q, reply *p) {
 }
 
 void api_traces (service *s, request *q, reply *p) {
-  const char *after = request_query (q, "after"), *print = request_query (q, "fingerprint");
+  bool ok;
+  const char *after = request_query (q, "after"), *print = print_of (q, p, &ok);
   int64_t most = LIST_DEFAULT;
   trace_row *all;
   int n = 0;
   error err = { 0 };
   json_writer w;
-  if (!request_number (q, p, "limit", MOST_INT, &most))
+  if (!ok || !request_number (q, p, "limit", MOST_INT, &most))
     return;
   most = most < 1 ? 1 : most > LIST_MOST ? LIST_MOST : most;
   store_page page = { q->owner, after ? after : "", print, (int)most };

@@ -35,6 +35,7 @@ def _ ():
     found += [(t["trace"], t["fingerprint"]) for t in r.json ()["traces"]]
     path = re.match ("<(.*)>", r.headers["Link"])[1] if "Link" in r.headers else None
   assert found == sorted ([(trace, "both"), (other, "both")]), found
+  for print in ("", "a/b", "-a", "x" * 65): problem (s.ask ("GET", "/v1/traces?fingerprint=" + print), 422)
   for kind in ("traces", "schedules"):
     for limit in ("abc", "", "-1", "1x"): problem (s.ask ("GET", f"/v1/{kind}?limit={limit}"), 422)
     assert s.ask ("GET", f"/v1/{kind}?limit=1000").status == 200
