@@ -155,8 +155,7 @@ static void end_problem (json_writer *w, reply *p, const request *q, problem kin
     reply_header (p, "WWW-Authenticate", "Bearer");
 }
 
-/* Texts of a request may hold anything; JSON takes no broken UTF-8. */
-static void make_plain (char *text) {
+void text_make_plain (char *text) {
   for (; *text; text++)
     if ((unsigned char)*text < 32 || (unsigned char)*text > 126)
       *text = '?';
@@ -169,7 +168,7 @@ void reply_problem (reply *p, const request *q, problem kind, const char *format
   va_start (args, format);
   vsnprintf (detail, sizeof detail, format, args);
   va_end (args);
-  make_plain (detail);
+  text_make_plain (detail);
   begin_problem (&w, detail);
   end_problem (&w, p, q, kind);
 }

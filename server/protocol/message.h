@@ -53,6 +53,8 @@ const char *request_header (const request *q, const char *name);
 const char *request_query (const request *q, const char *name);
 
 bool text_is_printable (const char *text);
+/* Texts of a request may hold anything; JSON takes no broken UTF-8: what is not ASCII is a `?`. */
+void text_make_plain (char *text);
 /* Digits and nothing else, at most `most`. */
 bool text_to_int (const char *text, int64_t most, int64_t *out);
 /* No blanks, control characters or bytes beyond ASCII in path and query. */

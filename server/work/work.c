@@ -211,6 +211,7 @@ const char *work_complaint (const work *w, char text[400]) {
     snprintf (text, 400, "%.399s", strncmp (from, "ferry: ", 7) == 0 ? from + 7 : from);
   }
   bytes_free (&log);
+  text_make_plain (text);
   return text;
 }
 

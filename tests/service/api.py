@@ -219,6 +219,10 @@ def _ ():
   assert p["detail"]
   problem (s.ask ("POST", "/v1/traces", b""), 422)
   odd = json.loads (trace_bytes)
+  for odd["tensors"][0]["kind"] in ("é" * 1000, "x" + "é" * 1000):
+    assert "is not one of: parameter" in problem (s.ask ("POST", "/v1/traces", json.dumps (odd, ensure_ascii=False).encode ()), 422, "import-failed")["detail"]
+  assert "\x3f" in problem (s.ask ("POST", "/v1/traces", b"ferry-text/1\nop \xff\xfe caf\xe9\n"), 422, "import-failed")["detail"]
+  assert any (j["state"] == "failed" for j in s.ask ("GET", "/v1/imports?limit=100").json ()["jobs"])
   odd["tensors"][0]["kind"] = 'a"b\\'
   assert 'a"b\\` is not one of: parameter' in problem (s.ask ("POST", "/v1/traces", json.dumps (odd)), 422, "import-failed")["detail"]
 
