@@ -83,6 +83,21 @@ static const char *result_of (service *s, const char *outcome, arena *a, error *
   return path;
 }
 
+/* The name of the device in the curve's request. */
+static const char *device_of (const char *request, arena *a) {
+  error ignored = { 0 };
+  const char *text = NULL;
+  json_document *d = json_open (request, (int64_t)strlen (request), &ignored);
+  json root = d ? json_root (d) : (json){ 0 };
+  json j = d ? json_member (&root, "device") : (json){ 0 };
+  if (d && json_is_object (&j))
+    j = json_member (&j, "name");
+  if (d && json_is_string (&j) && json_get_text (&j, &text, &ignored))
+    text = arena_string (a, text, &ignored);
+  json_close (d);
+  return text;
+}
+
 bool advice_find (service *s, const char *fingerprint, const char *owner, int64_t slowdown_ppm,
                   arena *a, advice *out, error *err) {
   curve_row c;
@@ -92,6 +107,7 @@ bool advice_find (service *s, const char *fingerprint, const char *owner, int64_
     return err->code == ERR_none;
   out->job = c.job;
   out->trace = c.trace;
+  out->device = device_of (c.request, a);
   const char *path = result_of (s, c.outcome, a, err);
   json_document *d = NULL;
   bool ok = path && file_read_raw (path, 1 << 22, &text, err) &&

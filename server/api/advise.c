@@ -17,10 +17,11 @@ static void put_advice (json_writer *w, const advice *a, const char *fingerprint
   json_open_object (w);
   json_add_raw (w, "assumptions", "[\"the link is not shared\"]");
   json_add_text (w, "curve", a->job);
-  if (point) {
+  if (point)
     json_add_int (w, "d2h_bytes", a->d2h_bytes);
+  json_add_text (w, "device", a->device);
+  if (point)
     json_add_int (w, "device_peak_bytes", a->peak_bytes);
-  }
   json_add_text (w, "fingerprint", fingerprint);
   json_add_bool (w, "fits", a->fits);
   json_add_int (w, "floor_bytes", a->floor_bytes);

@@ -131,7 +131,7 @@ bool store_events (store *s, const char *id, int64_t after, arena *a, event_row 
                    error *err) MUST_CHECK;
 /* The newest curve that the owner may see, of a trace that they call so. */
 typedef struct curve_row {
-  const char *job, *trace, *outcome;
+  const char *job, *trace, *outcome, *request;
 } curve_row;
 bool store_find_curve (store *s, const char *fingerprint, const char *owner, arena *a,
                        curve_row *out, bool *found, error *err) MUST_CHECK;

@@ -127,7 +127,7 @@ bool store_find_curve (store *s, const char *fingerprint, const char *owner, are
                        curve_row *out, bool *found, error *err) {
   sql_rows rows;
   if (!STORE_READ (s,
-                   "select j.id, t.id, j.outcome from trace t, job j, owner o, owner p"
+                   "select j.id, t.id, j.outcome, j.request from trace t, job j, owner o, owner p"
                    " where t.id in (" NAMED ") and j.kind = 'curves' and j.state = 'done'"
                    " and j.request like '%\"trace\":\"' || t.id || '\"%'"
                    " and o.object = t.id and o.owner = $2 and p.object = j.id and p.owner = $2"
@@ -136,6 +136,7 @@ bool store_find_curve (store *s, const char *fingerprint, const char *owner, are
     return false;
   *found = rows.rows > 0;
   if (*found)
-    *out = (curve_row){ sql_cell (&rows, 0, 0), sql_cell (&rows, 0, 1), sql_cell (&rows, 0, 2) };
+    *out = (curve_row){ sql_cell (&rows, 0, 0), sql_cell (&rows, 0, 1), sql_cell (&rows, 0, 2),
+                        sql_cell (&rows, 0, 3) };
   return true;
 }

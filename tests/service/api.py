@@ -453,6 +453,11 @@ def _ ():
   none = s.ask ("GET", "/v1/advice?fingerprint=slow&max_slowdown_ppm=0").json ()
   assert none["fits"] is False and "no budget" in none["reason"] and not {"slowdown", "memory_bytes", "memory_mib", "step_ns"} & set (none), none
   assert "no budget" in ferry ("advise", "slow", "-s", "0%", "--server", s.url, status=1).stderr
+  assert a["device"] is None and none["device"] is None
+  mine = json.load (open (os.environ["FERRY_DATADIR"] + "/devices/v100.json"))
+  for device in ("h200", {**mine, "name": "mine"}):
+    s.job ("curves", {"trace": other, "budgets": ["60%"], "limit_ticks": 1, "swap_only": True, "device": device})
+    assert s.ask ("GET", "/v1/advice?fingerprint=slow").json ()["device"] == (device if device == "h200" else "mine")
   for wrong in ("gpu_memory_bytes=lots", "gpu_memory_bytes=%2B5", "gpu_memory_bytes=-1", "max_slowdown_ppm=", "max_slowdown_ppm=100000001", "gpu_memory_bytes=" + "9" * 40):
     problem (s.ask ("GET", "/v1/advice?fingerprint=alex.64&" + wrong), 422)
 

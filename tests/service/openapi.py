@@ -153,6 +153,7 @@ REPLIES = {
   "advice": an_object ({
     "fits": said (BOOL, "on gpu_memory_bytes, or, without it, on some card"), "reason": said ({"type": ["string", "null"]}, "why it does not fit"), **POINT,
     "floor_bytes": said (COUNT, "no plan of whole ops takes less"), "fingerprint": NAME, "trace": DIGEST, "curve": said (DIGEST, "the job in /v1/curves that this was read from"),
+    "device": said ({"type": ["string", "null"]}, "whose link the times are for, as the curve was asked for; null: that of the trace"),
     "assumptions": {"type": "array", "items": TEXT}}, POINT, "without memory and times where no budget of the curve is fast enough"),
   "k8s-filter": an_object ({
     "Error": TEXT, "FailedNodes": said ({"type": "object", "additionalProperties": TEXT}, "by name, why the pod does not fit there"), "FailedAndUnresolvableNodes": {"type": "object"},
