@@ -63,7 +63,7 @@ function costs (c, bound) {
           ["device", gib (c.peak_bytes)], ["host", gib (c.host_peak_bytes)], ["copied out", gib (c.d2h_bytes)], ["copied in", gib (c.h2d_bytes)]];
 }
 
-// What one device is called in a request; the trace's own needs no name.
+// The device of a request; the trace's own needs no name.
 const device = () => at ("device").value ? { device: at ("device").value } : {};
 const devices = () => at ("device").value ? { devices: [at ("device").value] } : {};
 
@@ -128,7 +128,7 @@ async function answer () {
     try { await step (); } catch (e) {
       if (signal.aborted) return;
       wrong.add (e.message);
-      at (id).hidden = true; // what it shows is of an older question
+      at (id).hidden = true; // it shows an older answer
     }
     if (signal.aborted) return;
   }
