@@ -268,3 +268,25 @@ def test_a_model_that_takes_another_way_keeps_all(folder):
         for n in range(1, 4):
             planned.step(n)
     assert same(plain.result(), planned.result()) and run.report.unmatched == 3, run.report.text()
+
+
+class Chosen(nn.Module):
+    """Layers of one size, in an order of its own in each step."""
+
+    def __init__(self):
+        super().__init__()
+        self.rows = nn.ModuleList(nn.Embedding(50, 16) for _ in range(3))
+        self.out, self.order = nn.Linear(16, 50), (0, 1, 2)
+
+    def forward(self, x):
+        return self.out(sum(torch.tanh(self.rows[i](x)) for i in self.order)).transpose(1, 2)
+
+
+def test_ops_on_other_tensors_than_the_traces(folder):
+    """The same ops in the same order, and what one reads is not what the trace says."""
+    class Turns(Job):
+        def step(self, number):
+            self.model.order = (0, 0, 1) if number < 2 else [(0, 1, 0), (1, 2, 2)][number % 2]
+            super().step(number)
+    report = both(folder, lambda: Turns(Chosen, OPTIMIZERS["adam"], letters(24)))
+    assert report.ops_again > 0, report.text()

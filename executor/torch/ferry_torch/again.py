@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from .calls import DETACH, FUNCTIONS, beside, detached
 from .errors import Refused
-from .storages import Form, as_bytes, storage_of, tensors_in
+from .storages import Form, Weak, as_bytes, storage_of, tensors_in
 
 
 def can_run(known, args, kwargs, before, changed):
@@ -134,21 +134,36 @@ class Book:
     def __init__(self, plan):
         self.plan, self.entries = plan, plan.entries
         self.calls, self.held, self.contents, self.dropped = {}, {}, {}, {}
+        self.storages = {}  # by number, those that ops were seen with
         self.wanted, self.over = {}, set()
         for entry in self.entries:
             for i in entry.needs:
                 self.wanted[i] = self.wanted.get(i, 0) + 1
 
-    def note(self, at, func, args, kwargs):
-        """Op `at` has run: the plan runs it again."""
+    def note(self, at, func, args, kwargs, out, follower):
+        """Op `at` has run: the plan runs it again, unless it was given other tensors than the trace's."""
         op = self.plan.ops[at]
-        given = tensors_in([args, kwargs], [])
-        if len(given) != len(op["compute"]["in"]):
+        given, made = tensors_in([args, kwargs], []), tensors_in([out], [])
+        if len(given) != len(op["compute"]["in"]) or not all(
+                self.is_storage_of(i, t, follower)
+                for i, t in zip((*op["compute"]["in"], *op["compute"]["out"]), given + made) if i >= 0):
             return
         self.calls[at] = Call(func, args, kwargs, op)
         for tensor, i in zip(given, op["compute"]["in"]):
             if i >= 0 and self.wanted.get(i) and i not in self.plan.comes and i not in self.held:
                 self.held[i] = Held(tensor)
+
+    def is_storage_of(self, index, tensor, follower):
+        """A step may call the same ops with other tensors: then what one is given is not what another has made."""
+        storage = storage_of(tensor)
+        if storage is None or follower.known.find(storage) is not follower.standing.get(index):
+            return False
+        if index not in self.storages:
+            self.storages[index] = Weak(storage)
+        return self.storages[index].key == storage._cdata
+
+    def has_seen(self, index, content):
+        return index in self.storages and self.storages[index].key == content.weak.key
 
     def keep(self, index, content):
         """Autograd has saved it; it may leave, or be dropped."""
@@ -159,7 +174,8 @@ class Book:
         """Is all there to make it again?"""
         entry = self.plan.maker[index]
         if entry.number in self.over or not all(k in self.calls for k in entry.ops) \
-                or not all(i in self.held or i in self.contents for i in entry.needs):
+                or not self.has_seen(index, content) or not all(
+                    i in self.held or i in self.contents and self.has_seen(i, self.contents[i]) for i in entry.needs):
             return False
         self.dropped[index] = weakref.ref(content)
         return True
@@ -235,7 +251,7 @@ class Counter(TorchDispatchMode):
             self.follower.lose()
             return
         if self.at in self.wanted:
-            self.follower.book.note(self.at, func, args, kwargs)
+            self.follower.book.note(self.at, func, args, kwargs, out, self.follower)
         self.at += 1
         self.follower.reach(self.at)
 
