@@ -5,9 +5,10 @@ import json
 import os
 
 import torch
+from torch import nn
 
 import ferry_torch
-from common import Job, budget_of, card, ferry, same
+from common import Job, budget_of, card, even_times, ferry, same, solve
 from ferry_torch import trace as traces
 from ferry_torch.storages import storage_of
 from nets import OPTIMIZERS, Cnn, pictures
@@ -140,3 +141,34 @@ def test_a_copy_of_the_model_is_another_model(folder):
                 refused(lambda: torch.save(job.model, folder + "/whole"), "state_dict")
         assert not twin(x).any() and not twin._forward_pre_hooks
         torch.save(twin, folder + "/whole")
+
+
+class Experts(nn.Module):
+    """Layers of one size, with nothing between them that autograd keeps."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers, self.out = nn.ModuleList(nn.Linear(64, 64) for _ in range(6)), nn.Linear(64, 10)
+        self.order = range(6)
+
+    def forward(self, x):
+        return self.out(torch.tanh(sum(self.layers[i](x) for i in self.order)))
+
+
+def test_a_layer_that_runs_once_more_has_its_weights(folder):
+    def batches(number):
+        return torch.randn(4, 64), torch.arange(4)  # of the step's own seed
+    jobs = [Job(Experts, OPTIMIZERS["sgd"], batches) for _ in range(2)]
+    for job in jobs:
+        job.step(0)
+    with ferry_torch.record(os.path.join(folder, "step.json"), jobs[0].model, jobs[0].optimizer):
+        jobs[0].step(1)
+    even_times(folder)
+    plan = solve(folder, 0.05)
+    jobs[1].step(1)
+    with ferry_torch.follow(plan, jobs[0].model, jobs[0].optimizer) as run:
+        for n in range(2, 8):
+            for job in jobs:
+                job.model.order = range(6) if n < 5 else (0, 0, 1, 0, 2, 1)
+                job.step(n)
+    assert same(jobs[0].result(), jobs[1].result()) and run.report.out_bytes > 0, run.report.text()

@@ -6,6 +6,7 @@ n-th of the trace: so a hook knows where in the step it is, and does all that th
 positions up to there. A pack that does not fit makes the rest of the step unknown: then nothing more
 leaves, and what is away comes when it is asked for.
 """
+import bisect
 import contextlib
 import weakref
 
@@ -43,10 +44,11 @@ class Follower:
         self.model, self.optimizer, self.plan = model, optimizer, plan
         self.lanes, self.arena, self.report = lanes, arena, report
         self.packs, self.unpacks = plan.events("pack"), plan.events("unpack")
+        self.pack_positions = [at for at, _ in self.packs]
         self.pack_content = plan.contents()
         self.last_content = {t: c for (_, t), c in zip(self.packs, self.pack_content)}
         self.first_move = {m.tensor: m for m in plan.moves if m.first}
-        self.standing, self.known = {}, Watched()
+        self.standing, self.uses, self.known = {}, {}, Watched()
         self.device = next(model.parameters()).device
         self.valve = Valve(plan, self.device)
         self.update_at = self.find_updates()
@@ -91,7 +93,8 @@ class Follower:
         if size != self.plan.tensors[index]["bytes"]:
             raise Refused(f"{name} has {size} bytes, and {self.plan.tensors[index]['bytes']} in the "
                           "trace; record the step again")
-        self.standing[index] = Standing(tensor, self.arena)
+        self.standing[index] = Standing(index, tensor, self.arena)
+        self.uses[index] = [k for k, op in enumerate(self.plan.ops) if index in op["reads"] or index in op["writes"]]
         self.known.add(storage_of(tensor), self.standing[index])
 
     def named(self):
@@ -121,6 +124,7 @@ class Follower:
 
     def start_step(self):
         self.pack_at = self.unpack_at = self.next_action = 0
+        self.reached = -1  # the last position
         self.contents, self.lost, self.ended = {}, False, False
         self.unfinished = {}  # packs of storages of which other parts are still written
         self.leaving = []  # copies out that hold their source: number in the plan's order, slot
@@ -128,6 +132,8 @@ class Follower:
         self.book = Book(self.plan) if self.plan.entries else None
         self.root_at = 0
         self.beside = None  # hooks for what is not the plan's
+        for slot in self.standing.values():
+            slot.until = 0
 
     def enter_root(self, inputs):
         """A pass that nobody can walk back, as one that validates, is no part of a step."""
@@ -161,6 +167,7 @@ class Follower:
         """Everything that the plan has up to here."""
         if self.lost:
             return
+        self.reached = max(self.reached, position)
         while self.next_action < len(self.actions) and self.actions[self.next_action][0] <= position:
             _, action, what = self.actions[self.next_action]
             self.next_action += 1
@@ -197,7 +204,7 @@ class Follower:
 
     def leave(self, move):
         slot = self.slot_of(move.tensor)
-        if slot is not None:
+        if slot is not None and move.out_after >= getattr(slot, "until", 0):
             self.report.out_bytes += slot.leave(move.offset, move.clean)
             self.leaving.append((move.outs or 0, slot))
 
@@ -371,6 +378,14 @@ class Follower:
             slot = None if p is None else self.known.find(storage_of(p))
             if slot is not None:
                 self.ensure(slot)
+                self.stay(slot)
+
+    def stay(self, slot):
+        """Up to its next use. In a step that is not the trace's the plan may have it leave before."""
+        done = self.pack_at >= bisect.bisect_right(self.pack_positions, self.reached)
+        uses = self.uses[slot.index]
+        at = (bisect.bisect_right if done else bisect.bisect_left)(uses, self.reached)
+        slot.until = uses[at] if at < len(uses) else len(self.plan.ops)
 
     def step(self, closure=None):
         updates.refuse_closure(closure, "followed")

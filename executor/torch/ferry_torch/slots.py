@@ -100,12 +100,13 @@ class Standing:
 
     dropped = False
 
-    def __init__(self, tensor, arena):
-        self.tensor, self.arena, self.lanes = tensor, arena, arena.lanes
+    def __init__(self, index, tensor, arena):
+        self.index, self.tensor, self.arena, self.lanes = index, tensor, arena, arena.lanes
         self.storage = storage_of(tensor)
         self.size = self.storage.nbytes()
         self.room = self.offset = self.version = self.signal = None
         self.leaving = self.away = False
+        self.until = 0  # the op of the trace up to which it stays, whatever the plan says
 
     def is_out(self):
         """Are its bytes gone, or about to be?"""
