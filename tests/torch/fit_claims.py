@@ -5,6 +5,7 @@ import os
 import unittest.mock
 
 import torch
+from torch import nn
 from torch.utils.checkpoint import checkpoint
 
 import ferry_torch
@@ -60,6 +61,11 @@ def test_fit_keeps_schedulers(folder):
     assert rates[0] == rates[1] and same(jobs[0].result(), jobs[1].result())
 
 
+def wide():
+    """Weights are all of it, so that there is nothing to make again."""
+    return nn.Sequential(nn.Flatten(), nn.Linear(1200, 100), *[nn.Linear(100, 100) for _ in range(20)])
+
+
 def test_a_budget_that_cannot_be_kept_is_said(folder):
     make, batches = NETS["cnn"]
     job = Job(make, OPTIMIZERS["adam"], batches)
@@ -69,8 +75,9 @@ def test_a_budget_that_cannot_be_kept_is_said(folder):
                 job.step(n)
     except ferry_torch.Refused as error:
         assert "smallest budget" in str(error), error
-        return
-    raise AssertionError("10 KiB were enough")
+    else:
+        raise AssertionError("10 KiB were enough")
+    refused(lambda: fitted(Job(wide, OPTIMIZERS["adam"], pictures(20, 10)), "90%", recompute="only"), "allow swapping")
 
 
 class Odd(Job):
@@ -85,6 +92,16 @@ class Odd(Job):
         if number in (2, 6):
             with contextlib.suppress(RuntimeError):
                 self.model(self.batches(number)[0][:, :2])
+        super().step(number)
+
+
+class Fails(Job):
+    """A loss of its third step fails, and the batch is left out."""
+
+    def step(self, number):
+        if number == 2:
+            with contextlib.suppress(ValueError):
+                self.loss(self.model(self.batches(9)[0]), self.batches(9)[1][:3])
         super().step(number)
 
 
@@ -118,6 +135,33 @@ def test_steps_that_are_not_whole_are_not_learned_from(folder):
     report = both(lambda: Odd(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 5).report
     assert report.steps == 1 and report.followed + report.kept > 0 and report.unmatched == 0, report.text()
     both(lambda: Odd(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 9)
+
+
+def test_a_pass_whose_loss_failed_is_not_recorded(folder):
+    report = both(lambda: Fails(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 6).report
+    assert report.steps == 2 and report.unmatched == 0, report.text()
+
+
+def test_steps_that_say_nothing_are_told_of(folder):
+    class Parts(Job):
+        def step(self, number):
+            self.whole, self.model = self.model, lambda x: self.whole.forward.__wrapped__(x)
+            super().step(number)
+            self.model = self.whole
+    for steps in (2, 12):
+        job, said = Parts(lambda: Cnn(4), OPTIMIZERS["sgd"], pictures(20, 10, batch=1)), []
+        with ferry_torch.fit(job.model, job.optimizer, "85%", say=said.append):
+            for n in range(steps):
+                job.step(n)
+        assert len(said) == 1 and f"{min(steps, 10)} steps" in said[0] and "was not called" in said[0], said
+
+
+def test_a_closure_is_refused_before_it_is_called(folder):
+    job, ran = Job(Cnn, OPTIMIZERS["sgd"], pictures(20, 10)), []
+    with ferry_torch.fit(job.model, job.optimizer, "85%", say=lambda text: None):
+        refused(lambda: job.optimizer.step(lambda: ran.append(1)), "closure")
+        refused(lambda: job.optimizer.step(closure=lambda: ran.append(1)), "closure")
+    assert not ran
 
 
 def test_a_short_batch_is_not_recorded_where_others_come(folder):
@@ -162,8 +206,8 @@ def test_each_pass_of_a_step_is_counted_once(folder):
     assert report.bytes_again > 0 and report.unmatched == 0, report.text()
 
 
-def fitted(job, budget="85%", optimizer=None):
-    with ferry_torch.fit(job.model, optimizer or job.optimizer, budget, say=lambda text: None):
+def fitted(job, budget="85%", optimizer=None, **how):
+    with ferry_torch.fit(job.model, optimizer or job.optimizer, budget, say=lambda text: None, **how):
         for n in range(4):
             job.step(n)
 

@@ -29,6 +29,7 @@ from .writer import finish
 
 ALL = 1 << 62  # bytes
 LEAVE_STEPS = 2  # the first makes the optimizer's state, the second is timed, the third recorded
+PATIENCE = 10  # so many steps may say nothing before that is said
 
 
 class Fit:
@@ -42,7 +43,8 @@ class Fit:
         self.steps, self.stack, self.run, self.recording = 0, contextlib.ExitStack(), None, None
         self.place, self.began, self.step_ns = device_of(model), None, None
         self.ran = self.spoiled = False  # in this step: was the model called, was anything raised
-        self.inputs, self.met = None, []  # signatures of this step and of those that were whole
+        self.inputs, self.met = (), []  # signatures of all passes of this step; of each step that was whole
+        self.missed, self.why = 0, ""  # steps that were not learned from, and what the last one lacked
 
     @property
     def report(self):
@@ -70,8 +72,7 @@ class Fit:
 
     def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded?"""
-        if not self.ran:
-            self.ran, self.inputs = True, signature(inputs)
+        self.ran, self.inputs = True, (*self.inputs, signature(inputs))
         if self.steps != LEAVE_STEPS or self.recording is not None:
             return False
         self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room)
@@ -102,6 +103,7 @@ class Fit:
             inner = functools.partial(updates.step_in_pieces, self.optimizer)
 
         def step(*arguments, **options):
+            updates.refuse_closure(arguments[0] if arguments else options.get("closure"), "followed")
             result = inner(*arguments, **options)
             self.after_step()
             return result
@@ -110,8 +112,9 @@ class Fit:
     def after_step(self):
         if self.steps > LEAVE_STEPS:
             return
-        learned = self.is_whole() and self.is_usual()
-        self.ran = self.spoiled = False
+        self.why = self.lacks()
+        learned = not self.why
+        self.ran, self.spoiled, self.inputs = False, False, ()
         if self.recording is not None:
             self.end_recording(learned)
         elif learned and self.steps == 0:
@@ -119,6 +122,9 @@ class Fit:
         elif learned:
             self.step_ns = now(self.place) - self.began - (self.room.ns if self.room is not None else 0)
         self.steps += learned
+        self.missed += not learned
+        if self.missed == PATIENCE:
+            self.say_missed()
         if self.room is not None:
             self.room.sent = self.room.ns = 0
         self.learn()
@@ -127,12 +133,19 @@ class Fit:
             self.run = self.stack.enter_context(followed(self.path("plan.json"), self.model, self.optimizer))
         self.began = now(self.place)
 
-    def is_whole(self):
-        """Has the model run, is there a gradient, and was nothing raised? Else the step is none to learn from."""
-        return self.ran and not self.spoiled and any(p.grad is not None for p in updates.parameters_of(self.optimizer))
+    def lacks(self):
+        """Why the step is none to learn from, if it is not."""
+        if not self.ran:
+            return "the model was not called with gradients: ferry sees `model(...)`, not its parts or other methods"
+        if self.spoiled:
+            return "the model raised something"
+        if not any(p.grad is not None for p in updates.parameters_of(self.optimizer)):
+            return "no weight of the optimizer had a gradient"
+        return "" if self.is_usual() else "its passes had other inputs than those before"
 
     def is_usual(self):
-        """A short batch, as the last one, is not worth a plan, unless the next one is new as well."""
+        """A short batch, as the last one, or a pass more, as where one failed, is not worth a plan, unless the next
+        one is new as well."""
         usual = self.steps < LEAVE_STEPS or self.inputs in self.met or len(self.met) > LEAVE_STEPS
         self.met.append(self.inputs)
         return usual
@@ -150,7 +163,12 @@ class Fit:
         self.stack.close()
         self.hooks.close()
 
+    def say_missed(self):
+        self.say(f"ferry: no plan yet, as {self.missed} steps were not learned from; in the last one {self.why}")
+
     def say_report(self):
+        if self.run is None and 0 < self.missed < PATIENCE:
+            self.say_missed()
         if self.report is not None and self.report.steps:
             self.say(self.report.text())
 
@@ -168,6 +186,8 @@ class Fit:
         said = json.loads(tool.ferry("solve", self.path("step.json"), "-d", self.card, "--for",
                                      "torch", "--budget", self.budget, "-o", self.path("plan.json"),
                                      "--json", *self.options, accept=(0, 4)))
+        if not said["fits"]:
+            raise Refused(f"ferry solve: {said['why']}")
         expected = said["predicted"]
         self.say(f"ferry: a step takes {time_text(expected['step_ns'])} in "
                  f"{bytes_text(expected['peak_bytes'])}, {time_text(expected['baseline_ns'])} without "

@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a plan predicted, beside what was seen."""
+import collections
 import statistics
 import time
 
 import torch
+
+LATELY = 1000  # steps whose times are kept
 
 
 class Report:
@@ -17,7 +20,7 @@ class Report:
         self.ops_again = self.bytes_again = 0
         self.expects_again = plan.expects_again()
         self.host_bytes = plan.host_bytes
-        self.times, self.last = [], None
+        self.times, self.last = collections.deque(maxlen=LATELY), None
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
 
@@ -38,7 +41,7 @@ class Report:
         self.last = now
 
     def step_ns(self):
-        """The median time from the end of one step to that of the next; None before two ended."""
+        """The median time from the end of one of the last steps to that of the next; None before two ended."""
         if not self.times:
             return None
         if self.device.type == "cuda":

@@ -140,8 +140,8 @@ class Standing:
         if not (wait or self.signal.over()):
             return False
         self.signal.wait()
+        self.leaving, self.away = False, True  # first: an interrupt in between may cost a copy, not the bytes
         self.storage.resize_(0)
-        self.leaving, self.away = False, True
         return True
 
     def bring(self, last=True):
