@@ -10,6 +10,7 @@ from torch import nn
 import ferry_torch
 from common import Job, both, budget_of, card, even_times, ferry, moves, plan_for, same
 from nets import OPTIMIZERS, Cnn, Transformer, letters, pictures
+from ferry_torch import plan as plans
 from ferry_torch.spill import Room
 from ferry_torch.storages import Watched, Weak, storage_of
 from ferry_torch.updates import state_of
@@ -347,3 +348,26 @@ def test_plans_for_torch_move_whole_storages(folder):
         planned.step(2)
     plain.step(2)
     assert same(plain.result(), planned.result())
+
+
+def test_one_of_a_group_may_be_over_before_it_moves(folder):
+    """Tensors that move as one are away while one of them waits: the others need no place then."""
+    between = lambda net, x: torch.sin(torch.sin(torch.sin(x)))
+    make = lambda: Job(lambda: Net(between), OPTIMIZERS["sgd"], pictures(20, 10))
+    plain, planned = make(), make()
+    for job in (plain, planned):
+        job.step(0), job.step(1)
+    plan = plan_for(folder, planned, 0, step=2)
+    plain.step(2)
+    read = plans.load(plan)
+    free, back = read.let_go(), read.first_back()
+    waits = max((t for t in free.keys() & back.keys() if free[t] < back[t]), key=free.get)
+    over = next(t for t, uses in read.uses.items() if uses[-1] < free[waits] and not read.tensors[t]["persistent"]
+                and read.tensors[t]["dies_after"] is None)
+    move = {"unit": len(read.tensors), "out_after": free[waits], "in_before": back[waits], "host_offset": 0}
+    with open(plan, "w") as file:
+        json.dump({**read.json, "groups": [[over, waits]], "moves": [move], "out_order": [0], "in_order": [0],
+                   "op_waits": []}, file)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
+        plain.step(3), planned.step(3)
+    assert same(plain.result(), planned.result()) and run.report.followed > 0 == run.report.late, run.report.text()

@@ -48,7 +48,7 @@ class Follower:
         self.pack_content = plan.contents()
         self.last_content = {t: c for (_, t), c in zip(self.packs, self.pack_content)}
         self.first_move = {m.tensor: m for m in plan.moves if m.first}
-        self.standing, self.uses, self.known = {}, {}, Watched()
+        self.standing, self.known = {}, Watched()
         self.device = next(model.parameters()).device
         self.valve = Valve(plan, self.device)
         self.update_at = self.find_updates()
@@ -94,7 +94,6 @@ class Follower:
             raise Refused(f"{name} has {size} bytes, and {self.plan.tensors[index]['bytes']} in the "
                           "trace; record the step again")
         self.standing[index] = Standing(index, tensor, self.arena)
-        self.uses[index] = [k for k, op in enumerate(self.plan.ops) if index in op["reads"] or index in op["writes"]]
         self.known.add(storage_of(tensor), self.standing[index])
 
     def named(self):
@@ -383,7 +382,7 @@ class Follower:
     def stay(self, slot):
         """Up to its next use. In a step that is not the trace's the plan may have it leave before."""
         done = self.pack_at >= bisect.bisect_right(self.pack_positions, self.reached)
-        uses = self.uses[slot.index]
+        uses = self.plan.uses.get(slot.index, [])
         at = (bisect.bisect_right if done else bisect.bisect_left)(uses, self.reached)
         slot.until = uses[at] if at < len(uses) else len(self.plan.ops)
 

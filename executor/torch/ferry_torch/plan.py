@@ -71,7 +71,7 @@ class Plan:
 
     def __init__(self, plan, trace):
         self.tensors, self.ops = traces.tensors_and_ops(trace)
-        self.inputs = inputs_of(trace)
+        self.inputs, self.uses = inputs_of(trace), self.uses_of_all()
         self.json = plan
         self.predicted = plan.get("predicted") or {}
         self.budget = plan["budget_bytes"]
@@ -101,14 +101,11 @@ class Plan:
         for entry in self.entries:
             for i in entry.replaces:
                 self.maker.setdefault(i, entry)
-        free, first_back, uses = self.let_go(), self.first_back(), {}
-        for k, op in enumerate(self.ops):
-            for i in {*op["reads"], *op["writes"]} & self.maker.keys():
-                uses.setdefault(i, []).append(k)
+        free, first_back = self.let_go(), self.first_back()
         for i, entry in self.maker.items():
             if first_back.get(i, -1) < entry.before:
                 continue  # it is back before, and stays
-            at = max([free.get(i, -1)] + [k for k in uses.get(i, []) if k < entry.before]) + 1
+            at = max([free.get(i, -1)] + [k for k in self.uses.get(i, []) if k < entry.before]) + 1
             readers = [e.before for e in self.entries[:entry.number] if i in e.needs]
             behind = bool(readers) and max(readers) >= at
             self.drops.append((max([at] + readers), behind, i))
@@ -139,9 +136,25 @@ class Plan:
                 move = Move(t, row, self.steps, triggers[number], offset)
                 move.outs = outs.get(number)
                 offset += -(-self.tensors[t]["bytes"] // 512) * 512
-                self.moves.append(move)
                 self.host_bytes = max(self.host_bytes, offset)
+                if self.is_there(t, move):
+                    self.moves.append(move)
         self.number_moves()
+
+    def is_there(self, t, move):
+        """A group goes as long as one of it is needed: others of it may be over by then, or not have begun."""
+        row, uses = self.tensors[t], self.uses.get(t, [-1])
+        begins = -1 if row["born_before"] is not None else uses[0]
+        ends = uses[-1] if row["dies_after"] is None else row["dies_after"]
+        return row["persistent"] or begins < move.in_before and ends > move.out_after
+
+    def uses_of_all(self):
+        """For each tensor the ops that use it, in order."""
+        found = {}
+        for k, op in enumerate(self.ops):
+            for t in {*op["reads"], *op["writes"]}:
+                found.setdefault(t, []).append(k)
+        return found
 
     def number_moves(self):
         """The first and the last move of each tensor in a step."""
