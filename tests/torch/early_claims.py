@@ -107,3 +107,32 @@ def test_accumulation_is_refused(folder):
             self.optimizer.step()
     make, batches = NETS["cnn"]
     refused(folder, Added(make, OPTIMIZERS["sgd"], batches), "updates cannot be moved")
+
+
+class Resumed(Job):
+    """Loads its optimizer's state, slows down, and takes one more weight on."""
+
+    def step(self, number):
+        if number == 3:
+            self.optimizer.load_state_dict(self.optimizer.state_dict())
+            self.optimizer.param_groups[0]["lr"] *= 0.1
+        if number == 5:
+            scale = nn.Parameter(torch.ones(1))
+            self.optimizer.add_param_group({"params": [scale]})
+            self.loss = lambda output, target: F.cross_entropy(output * scale, target)
+        super().step(number)
+
+
+def test_updates_have_the_groups_of_now(folder):
+    make, batches = NETS["cnn"]
+    plain, planned, spare = (Resumed(make, OPTIMIZERS["adam"], batches) for _ in range(3))
+    spare.step(0)
+    recorded(folder, spare)
+    plan = solve(folder, 0.3)
+    planned.step(0)
+    for n in range(8):
+        plain.step(n)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer):
+        for n in range(1, 8):
+            planned.step(n)
+    assert same(plain.result(), planned.result())

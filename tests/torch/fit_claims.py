@@ -2,6 +2,7 @@
 """The whole story in one call."""
 import contextlib
 import os
+import threading
 import unittest.mock
 
 import torch
@@ -178,10 +179,11 @@ def test_a_short_batch_is_not_recorded_where_others_come(folder):
 
 class Whole(Job):
     """All of the model is checkpointed: hooks of the program's own are around its pass."""
+    reentrant = False
 
     def step(self, number):
         model = self.model
-        self.model = lambda x: checkpoint(model, x, use_reentrant=False)
+        self.model = lambda x: checkpoint(model, x.requires_grad_(), use_reentrant=self.reentrant)
         try:
             super().step(number)
         finally:
@@ -193,6 +195,12 @@ class Whole(Job):
 def test_hooks_around_a_pass_are_the_programs(folder):
     report = both(lambda: Whole(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 6, "98%").report
     assert report.steps == 3 and report.other == report.unmatched == 0, report.text()
+
+
+def test_a_pass_inside_of_the_way_back_is_not_recorded(folder):
+    class Reentrant(Whole):
+        reentrant = True
+    assert both(lambda: Reentrant(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), 6).report is None
 
 
 def test_a_profile_of_the_program_is_let_be(folder):
@@ -229,3 +237,39 @@ def test_what_cannot_be_is_said_at_once(folder):
         refused(lambda: fitted(job), "does not run")
     assert "forward" not in job.model.__dict__ and "step" not in job.optimizer.__dict__
     fitted(job)
+
+
+def test_a_step_in_another_thread_is_refused(folder):
+    """Hooks and modes are a thread's own: it would be trained without them, and they be taken off by who has none."""
+    job, said = Job(Cnn, OPTIMIZERS["adam"], pictures(20, 10)), []
+
+    def elsewhere(act):
+        def caught():
+            try:
+                act()
+            except ferry_torch.Refused as error:
+                said.append(str(error))
+        thread = threading.Thread(target=caught)
+        thread.start(), thread.join()
+    with ferry_torch.fit(job.model, job.optimizer, "85%", say=lambda text: None):
+        for n in range(6):
+            elsewhere(lambda: job.step(n)), elsewhere(job.optimizer.step)
+            assert len(said) == 2 and all("another thread" in text for text in said), said
+            said.clear()
+            elsewhere(lambda: torch.no_grad()(job.model)(job.batches(n)[0]))
+            job.step(n)
+    assert not said
+
+
+def test_models_of_torchscript_are_refused_and_parts_are_not(folder):
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part, self.out = torch.jit.script(nn.Sequential(nn.Flatten(), nn.Linear(1200, 40))), nn.Linear(40, 10)
+
+        def forward(self, x):
+            return self.out(torch.tanh(self.part(x)))
+    both(lambda: Job(Part, OPTIMIZERS["sgd"], pictures(20, 10)), 6, "1GiB")
+    script = Job(lambda: torch.jit.script(nn.Sequential(nn.Flatten(), nn.Linear(1200, 10))), OPTIMIZERS["sgd"], None)
+    refused(lambda: fitted(script), "TorchScript")
+    refused(lambda: ferry_torch.record(folder + "/step.json", script.model).__enter__(), "TorchScript")

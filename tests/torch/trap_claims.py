@@ -191,6 +191,22 @@ def test_a_saved_view_of_a_dead_base(folder):
     assert report.unmatched == 0
 
 
+def test_a_storage_that_is_no_multiple_of_an_element(folder):
+    """As of a tensor that is a view of bytes."""
+    def between(net, x):
+        row = torch.empty(x.numel() * 4 + 3, dtype=torch.uint8)
+        y = row[:-3].view(torch.float32).view(x.shape)
+        y.copy_(x.detach())
+        z = torch.sin(y)
+        del row, y
+        return x * z
+    compare(folder, between)
+    row = torch.arange(7, dtype=torch.uint8)
+    from ferry_torch.storages import Form, as_bytes
+    y = row[:4].view(torch.int32)
+    assert torch.equal(as_bytes(y), row) and torch.equal(Form(y).of(as_bytes(y).clone()), y)
+
+
 def test_a_place_on_the_host_is_not_given_twice(folder):
     """As long as a graph may ask for what lies there."""
     from ferry_torch.arena import Arena

@@ -44,7 +44,7 @@ class Early:
             raise Refused("gradients are added up over several processes behind the way back: updates cannot "
                           "be moved; record without order=\"updates\"")
         self.optimizer, self.update = optimizer, update
-        self.groups = {id(p): group for group in optimizer.param_groups for p in group["params"]}
+        self.groups = {}
         self.kept = {}  # by the parameter's storage: what autograd keeps of it
         self.done, self.waiting = set(), []
         self.finals = [Final(p, self.final) for p in updates.parameters_of(optimizer)
@@ -71,9 +71,16 @@ class Early:
         else:
             self.run(parameter)
 
+    def group_of(self, parameter):
+        """A state that is loaded brings other groups."""
+        found = self.groups.get(id(parameter))
+        if not any(group is found for group in self.optimizer.param_groups):
+            self.groups = {id(p): group for group in self.optimizer.param_groups for p in group["params"]}
+        return self.groups[id(parameter)]
+
     def run(self, parameter):
         self.done.add(id(parameter))
-        self.update(self.groups[id(parameter)], parameter)
+        self.update(self.group_of(parameter), parameter)
 
     def look(self):
         """Weights that autograd has let go of since."""

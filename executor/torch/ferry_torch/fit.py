@@ -19,7 +19,7 @@ from . import trace as traces
 from .card import bytes_of, left_beside, require_budget, this_card, to_plan
 from .errors import Refused
 from .follow import followed
-from .modules import Called, alone, device_of, signature
+from .modules import Called, alone, device_of, in_backward, refuse_compiled, refuse_script, signature, this_thread
 from .record import Recording
 from .report import bytes_text, time_text
 from .spill import Room, Spill
@@ -56,9 +56,11 @@ class Fit:
     def watch(self):
         """From now on each call of the model passes here. What is begun in it wraps the model's
         forward again, and is in place for this very call."""
-        self.inner, self.inside = self.model.forward, False
+        self.inner, self.inside, check = self.model.forward, False, this_thread()
 
         def forward(*arguments, **options):
+            if torch.is_grad_enabled():
+                check()
             begun = not self.inside and torch.is_grad_enabled() and self.before_forward([arguments, options])
             how, outer, self.inside = self.model.forward if begun else self.inner, self.inside, True
             try:
@@ -72,6 +74,8 @@ class Fit:
 
     def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded?"""
+        if in_backward():  # checkpointing; what is entered there is left again behind its back
+            return False
         self.ran, self.inputs = True, (*self.inputs, signature(inputs))
         if self.steps != LEAVE_STEPS or self.recording is not None:
             return False
@@ -136,7 +140,8 @@ class Fit:
     def lacks(self):
         """Why the step is none to learn from, if it is not."""
         if not self.ran:
-            return "the model was not called with gradients: ferry sees `model(...)`, not its parts or other methods"
+            return ("the model was not called with gradients: ferry sees `model(...)`, not its parts or other methods, nor "
+                    "calls in the way back, as reentrant checkpointing of all of it makes them")
         if self.spoiled:
             return "the model raised something"
         if not any(p.grad is not None for p in updates.parameters_of(self.optimizer)):
@@ -215,6 +220,8 @@ def fit(model, optimizer, budget, device=None, say=say_on_stderr, server=None, r
     be "auto" or "cheap": then some tensors are made again instead of carried."""
     require_budget(budget)
     require_own(model, optimizer)
+    refuse_compiled(model)
+    refuse_script(model)
     tool.path()
     server = server or os.environ.get("FERRY_SERVER")
     options = ["--recompute", recompute, *(["--server", server] if server else [])]

@@ -17,19 +17,10 @@ from . import plan as plans
 from . import updates
 from .arena import Arena
 from .card import to_enforce
-from .errors import Refused
 from .follower import Follower
-from .modules import Inside, alone, device_of
+from .modules import Inside, alone, device_of, refuse_compiled, refuse_script
 from .outside import Before
 from .report import Report
-
-
-def refuse_compiled(model):
-    for name, module in model.named_modules():
-        if type(module).__name__ == "OptimizedModule" \
-                or getattr(module, "_compiled_call_impl", None) is not None:
-            raise Refused(f"{name or 'the model'} is compiled by torch.compile, which keeps tensors "
-                          "where no hook sees them; follow the model that was compiled")
 
 
 @contextlib.contextmanager
@@ -84,6 +75,7 @@ def follow(path, model, optimizer, trace=None, enforce=True):
 @contextlib.contextmanager
 def followed(path, model, optimizer, trace=None, enforce=True):
     refuse_compiled(model)
+    refuse_script(model)
     plan = plans.load(path, trace)
     device = device_of(model)
     report = Report(plan, device)

@@ -6,6 +6,8 @@ import functools
 import threading
 import types
 
+import torch
+
 from .errors import Refused
 
 
@@ -13,6 +15,21 @@ def device_of(model):
     for p in model.parameters():
         return p.device
     raise Refused("the model has no parameters")
+
+
+def refuse_compiled(model):
+    for name, module in model.named_modules():
+        if type(module).__name__ == "OptimizedModule" \
+                or getattr(module, "_compiled_call_impl", None) is not None:
+            raise Refused(f"{name or 'the model'} is compiled by torch.compile, which keeps tensors "
+                          "where no hook sees them; follow the model that was compiled")
+
+
+def refuse_script(model):
+    """Parts of a model may be."""
+    if isinstance(model, torch.jit.ScriptModule):
+        raise Refused("the model is one of TorchScript, whose call cannot be watched; take the model that it was made "
+                      "of, or a module around it")
 
 
 class Stack:
@@ -23,7 +40,8 @@ class Stack:
         self.modules = []
         self.handles = []
         for name, module in model.named_modules():
-            self.watch(name, module)
+            if not isinstance(module, torch.jit.ScriptModule):  # those take no hooks
+                self.watch(name, module)
 
     def watch(self, name, module):
         def enter(module, inputs):
@@ -67,6 +85,26 @@ def alone():
         yield
     finally:
         WATCHED.model = False
+
+
+def in_backward():
+    """Is a way back being walked? Only there the engine takes what is to be done at its end."""
+    try:
+        torch.autograd.Variable._execution_engine.queue_callback(lambda: None)
+    except RuntimeError:
+        return False
+    return True
+
+
+def this_thread():
+    """What refuses any other one: hooks of saved tensors and modes are a thread's own."""
+    here = threading.get_ident()
+
+    def check():
+        if threading.get_ident() != here:
+            raise Refused("the model is trained in another thread than the one that watches it, which sees nothing "
+                          "there; enter ferry_torch's block in the thread that trains")
+    return check
 
 
 def signature(inputs):
@@ -122,9 +160,11 @@ class Inside(Called):
     torch 2.)"""
 
     def __init__(self, model, around):
-        inner = model.forward
+        inner, check = model.forward, this_thread()
 
         def forward(*arguments, **options):
+            if torch.is_grad_enabled():
+                check()
             with around([arguments, options]):
                 return inner(*arguments, **options)
         super().__init__(model, "forward", forward)

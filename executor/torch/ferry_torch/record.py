@@ -19,7 +19,7 @@ from . import trace as traces
 from . import updates
 from .early import Early
 from .errors import Refused
-from .modules import Inside, Stack, alone, device_of, signature
+from .modules import Inside, Stack, alone, device_of, refuse_script, signature
 from .recorder import Recorder
 from .spill import Aboard, Ashore
 from .storages import Form, as_bytes, is_plain, storage_of
@@ -45,6 +45,7 @@ class Recording:
     def __init__(self, model, optimizer, device, order=None, step_ns=None, room=None):
         if order not in (None, "updates"):
             raise Refused(f"order is \"updates\" or nothing, not {order!r}")
+        refuse_script(model)
         self.model, self.optimizer, self.order, self.early = model, optimizer, order, None
         if step_ns is not None and device is not None:
             raise Refused("the times are a card's: what a step takes here says nothing of them")

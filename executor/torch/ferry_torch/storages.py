@@ -69,16 +69,18 @@ def as_bytes(tensor):
     """All of the tensor's storage as one row of bytes."""
     storage = storage_of(tensor)
     flat = tensor.detach().as_strided((storage.nbytes() // tensor.element_size(),), (1,), 0)
-    return flat.view(torch.uint8) if tensor.dtype is not torch.uint8 else flat
+    row = flat.view(torch.uint8) if tensor.dtype is not torch.uint8 else flat
+    left_over = storage.nbytes() % tensor.element_size()
+    return row.as_strided((storage.nbytes(),), (1,), 0) if left_over else row
 
 
 class Form:
     """How a tensor lies in its storage."""
 
-    __slots__ = ("dtype", "size", "stride", "offset", "grad")
+    __slots__ = ("dtype", "each", "size", "stride", "offset", "grad")
 
     def __init__(self, tensor):
-        self.dtype = tensor.dtype
+        self.dtype, self.each = tensor.dtype, tensor.element_size()
         self.size = tensor.size()
         self.stride = tensor.stride()
         self.offset = tensor.storage_offset()
@@ -86,6 +88,8 @@ class Form:
 
     def of(self, raw):
         """The same tensor in other bytes."""
+        left_over = raw.numel() % self.each
+        raw = raw[:-left_over] if left_over else raw
         row = raw if self.dtype is torch.uint8 else raw.view(self.dtype)
         return row.as_strided(self.size, self.stride, self.offset)
 

@@ -11,7 +11,7 @@ import torch
 import torch.optim.optimizer as optimizers
 
 from .errors import Refused
-from .modules import Replaced
+from .modules import Replaced, this_thread
 
 ALONE = (torch.optim.SGD, torch.optim.Adam, torch.optim.AdamW, torch.optim.Adamax,
          torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adagrad, torch.optim.Adadelta,
@@ -132,7 +132,10 @@ class Wrapped(Replaced):
     """`optimizer.step` of this one object, replaced for a while."""
 
     def __init__(self, optimizer, step):
+        check = this_thread()
+
         def called(_, *arguments, **options):
+            check()
             return step(*arguments, **options)
 
         # a scheduler of the learning rate looks for a mark of its own, and wants a method
