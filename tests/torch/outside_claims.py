@@ -172,3 +172,40 @@ def test_a_layer_that_runs_once_more_has_its_weights(folder):
                 job.model.order = range(6) if n < 5 else (0, 0, 1, 0, 2, 1)
                 job.step(n)
     assert same(jobs[0].result(), jobs[1].result()) and run.report.out_bytes > 0, run.report.text()
+
+
+class Teacher(nn.Module):
+    """A weight that no gradient reaches is used twice, with much between."""
+
+    def __init__(self):
+        super().__init__()
+        self.teacher, self.first = nn.Linear(256, 256, bias=False), nn.Linear(4, 256)
+        self.teacher.requires_grad_(False)
+
+    def forward(self, x):
+        y = self.teacher(self.first(x)).repeat(8, 1)
+        for _ in range(5):
+            y = torch.sin(y)
+        return self.teacher(torch.tanh(y.view(8, -1, 256).mean(0)))
+
+
+def test_what_is_changed_while_nothing_is_away_leaves_anew(folder):
+    """Nobody counts what is written by way of `.data`."""
+    def batches(number):
+        return torch.randn(32, 4), torch.arange(32)
+    jobs = [Job(Teacher, OPTIMIZERS["sgd"], batches) for _ in range(2)]
+    for job in jobs:
+        job.optimizer = torch.optim.SGD(job.model.first.parameters(), 0.1)
+        job.step(0)
+    with ferry_torch.record(os.path.join(folder, "step.json"), jobs[0].model, jobs[0].optimizer):
+        jobs[0].step(1)
+    even_times(folder)
+    plan = solve(folder, 0.1)
+    jobs[1].step(1)
+    with ferry_torch.follow(plan, jobs[0].model, jobs[0].optimizer) as run:
+        for n in range(2, 8):
+            for job in jobs:
+                job.step(n)
+                job.model.teacher.weight.data.mul_(0.9)
+    moved = {run.follower.plan.tensors[m.tensor]["name"] for m in run.follower.plan.moves}
+    assert same(jobs[0].result(), jobs[1].result()) and "teacher.weight" in moved, moved

@@ -13,7 +13,7 @@ from .storages import storage_of, tensors_in
 
 
 class Outside(TorchDispatchMode):
-    """Entered by `begin`, where anything is away; left by `end`."""
+    """Entered by `begin`, where anything is away or the host's copy is a copy still; left by `end`."""
 
     def __init__(self, follower):
         super().__init__()
@@ -32,7 +32,8 @@ class Outside(TorchDispatchMode):
         return (detached if func is DETACH else plainly)(func, args, kwargs)
 
     def begin(self):
-        if not self.entered and any(slot.is_out() for slot in self.follower.standing.values()):
+        if not self.entered and any(slot.is_out() or slot.version is not None
+                                    for slot in self.follower.standing.values()):
             self.__enter__()
             self.entered = True
 
