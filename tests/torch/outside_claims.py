@@ -10,6 +10,7 @@ from torch import nn
 import ferry_torch
 from common import Job, budget_of, card, even_times, ferry, same, solve
 from ferry_torch import trace as traces
+from ferry_torch.modules import Instead
 from ferry_torch.storages import storage_of
 from nets import OPTIMIZERS, Cnn, pictures
 from trap_claims import refused
@@ -209,3 +210,20 @@ def test_what_is_changed_while_nothing_is_away_leaves_anew(folder):
                 job.model.teacher.weight.data.mul_(0.9)
     moved = {run.follower.plan.tensors[m.tensor]["name"] for m in run.follower.plan.moves}
     assert same(jobs[0].result(), jobs[1].result()) and "teacher.weight" in moved, moved
+
+
+def test_weights_may_be_looked_at_before_the_optimizers_step(folder):
+    (job, plain), plan = away(folder)
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        for n in range(2, 8):
+            for j in (job, plain):
+                torch.manual_seed(n)
+                x, y = j.batches(n)
+                j.optimizer.zero_grad()
+                j.loss(j.model(x), y).backward()
+                if j is job:
+                    assert gone(run)
+                if n > 4:
+                    j.losses.append(sum(p.norm().item() for p in j.model.parameters()))
+                j.optimizer.step()
+    assert same(job.result(), plain.result()) and not isinstance(torch.autograd.backward, Instead)

@@ -18,7 +18,7 @@ from . import updates
 from .arena import Arena
 from .card import to_enforce
 from .follower import Follower
-from .modules import Inside, alone, device_of, refuse_compiled, refuse_script
+from .modules import Called, Inside, alone, device_of, refuse_compiled, refuse_script
 from .outside import Before
 from .report import Report
 
@@ -56,6 +56,8 @@ def hook(follower, model, stack):
         stack.callback(follower.early.undo)
     if follower.standing:  # for all modules: a hook of one would be in a copy of it for ever
         stack.callback(register_module_forward_pre_hook(enter).remove)
+        back = follower.outside.behind(torch.autograd.backward)
+        stack.callback(Called(torch.autograd, "backward", back).undo)
         for owner in (model, follower.optimizer):
             stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
     stack.callback(Inside(model, follower.around_root).undo)

@@ -388,6 +388,7 @@ class Follower:
 
     def step(self, closure=None):
         updates.refuse_closure(closure, "followed")
+        self.outside.end()
         with updates.Hooks(self.optimizer):
             if self.early is not None:
                 self.early.end()

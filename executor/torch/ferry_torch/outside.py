@@ -2,13 +2,15 @@
 """What a program does with weights and optimizer state between two steps, when some of it is away.
 
 An op on a storage whose bytes are gone reads what is not there. So from the end of a step to the next call
-of the model every op passes here, and what it asks for is brought back first. What is written into a file
+of the model, and from the end of a way back to that of the step, every op passes here, and what it asks for is brought back first. What is written into a file
 takes bytes past all ops; so all comes back before a state_dict is made.
 """
+import threading
+
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .calls import DETACH, detached, plainly
-from .modules import Called
+from .modules import Called, in_backward
 from .storages import storage_of, tensors_in
 
 
@@ -36,6 +38,20 @@ class Outside(TorchDispatchMode):
                                     for slot in self.follower.standing.values()):
             self.__enter__()
             self.entered = True
+
+    def behind(self, inner):
+        """`inner` without it, but for its end: a program may look at weights before its optimizer's step."""
+        here = threading.get_ident()
+
+        def outer(*arguments, **options):
+            if threading.get_ident() != here or in_backward():
+                return inner(*arguments, **options)
+            self.end()
+            try:
+                return inner(*arguments, **options)
+            finally:
+                self.begin()
+        return outer
 
     def end(self):
         if self.entered:
