@@ -31,6 +31,7 @@ def test_fit_records_plans_and_follows(folder):
         # The times are real, so the plan may move optimizer state alone, and no pack.
         assert run.report.out_bytes > 0 and run.report.in_bytes > 0, f"{net}: nothing moved"
         assert "step" not in fitted.optimizer.__dict__ and "forward" not in fitted.model.__dict__
+        assert not run.inputs, "grows with each step"
 
 
 def test_a_budget_may_be_an_int_of_bytes(folder):

@@ -29,6 +29,7 @@ from .writer import finish
 
 ALL = 1 << 62  # bytes
 LEAVE_STEPS = 2  # the first makes the optimizer's state, the second is timed, the third recorded
+PASSES = 100  # the first ones of a step, whose inputs are compared
 PATIENCE = 10  # so many steps may say nothing before that is said
 
 
@@ -74,9 +75,9 @@ class Fit:
 
     def before_forward(self, inputs):
         """A step begins with the first forward pass behind an optimizer's step. Does one begin that is recorded?"""
-        if in_backward():  # checkpointing; what is entered there is left again behind its back
+        if self.steps > LEAVE_STEPS or in_backward():  # by checkpointing: what is entered there is left again by torch
             return False
-        self.ran, self.inputs = True, (*self.inputs, signature(inputs))
+        self.ran, self.inputs = True, (*self.inputs, signature(inputs))[:PASSES]
         if self.steps != LEAVE_STEPS or self.recording is not None:
             return False
         self.recording = Recording(self.model, self.optimizer, None, step_ns=self.step_ns, room=self.room)

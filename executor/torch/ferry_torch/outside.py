@@ -2,8 +2,9 @@
 """What a program does with weights and optimizer state between two steps, when some of it is away.
 
 An op on a storage whose bytes are gone reads what is not there. So from the end of a step to the next call
-of the model, and from the end of a way back to that of the step, every op passes here, and what it asks for is brought back first. What is written into a file
-takes bytes past all ops; so all comes back before a state_dict is made.
+of the model, and from the end of a way back to the optimizer's step, every op passes here, and what it asks
+for is brought back first. What is written into a file takes bytes past all ops; so all comes back before a
+state_dict is made.
 """
 import threading
 
