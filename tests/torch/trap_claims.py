@@ -2,6 +2,7 @@
 """Known traps: each of these fails when the guard against it is taken out."""
 import json
 import os
+import unittest.mock
 
 import torch
 import torch.nn.functional as F
@@ -387,3 +388,27 @@ def test_one_of_a_group_may_be_over_before_it_moves(folder):
     with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
         plain.step(3), planned.step(3)
     assert same(plain.result(), planned.result()) and run.report.followed > 0 == run.report.late, run.report.text()
+
+
+def test_a_weight_that_is_back_keeps_no_place(folder):
+    """Unless the plan's next move is to need no copy, the host's place is for others from there on."""
+    from ferry_torch.arena import Arena
+    from ferry_torch.follower import Follower
+    from ferry_torch.lanes import CpuLanes
+    from ferry_torch.slots import Standing
+
+    class Stub(Follower):
+        def __init__(self, slot):
+            self.standing, self.report, self.leaving = {0: slot}, unittest.mock.MagicMock(), []
+            self.contents = {}
+    for keeps in (True, False):
+        arena, x = Arena(CpuLanes(), 512), torch.arange(8.0)
+        slot = Standing(0, x, arena)
+        slot.leave(0, False), slot.release(True)
+        assert slot.away
+        Stub(slot).bring(unittest.mock.MagicMock(tensor=0, frees=None, last=True, keeps=keeps))
+        other = arena.take(0, 512)
+        assert arena.extra == (512 if keeps else 0) and torch.equal(x, torch.arange(8.0))
+        other.bytes.zero_()
+        assert slot.leave(0, True) == (0 if keeps else 32) and slot.release(True) and slot.bring()
+        assert torch.equal(x, torch.arange(8.0))

@@ -233,6 +233,8 @@ class Follower:
                 self.fetch(slot, move.last)
             except OUT_OF_MEMORY:
                 self.let_go_of_all()  # it comes when it is asked for
+            if move.tensor in self.standing and not move.keeps:
+                slot.give_up_copy()
 
     def fetch(self, slot, last=True):
         if slot.bring(last):

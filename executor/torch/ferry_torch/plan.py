@@ -15,7 +15,7 @@ class Move:
     """One stay of one tensor on the host."""
 
     __slots__ = ("tensor", "out_after", "in_before", "trigger", "clean", "offset", "outs", "frees",
-                 "behind_copy", "first", "last")
+                 "behind_copy", "first", "last", "keeps")
 
     def __init__(self, tensor, row, steps, trigger, offset):
         self.tensor, self.trigger, self.offset = tensor, trigger, offset
@@ -25,6 +25,7 @@ class Move:
         self.outs = None  # how many copies out have been made with this one
         self.frees = row["in_outs"]  # how many must be over before it comes back
         self.first = self.last = True  # of those of the tensor
+        self.keeps = self.clean  # does the host's copy serve once more?
 
 
 class Steps:
@@ -158,11 +159,15 @@ class Plan:
 
     def number_moves(self):
         """The first and the last move of each tensor in a step."""
-        at = {}
+        at, first = {}, {}
         for move in sorted(self.moves, key=lambda m: m.out_after):
             if move.tensor in at:
                 at[move.tensor].last, move.first = False, False
+                at[move.tensor].keeps = move.clean
+            first.setdefault(move.tensor, move)
             at[move.tensor] = move
+        for tensor, move in at.items():
+            move.keeps = first[tensor].clean
 
     def name(self, unit):
         return self.tensors[unit]["name"] if unit < len(self.tensors) else "a group"

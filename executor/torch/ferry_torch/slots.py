@@ -156,6 +156,12 @@ class Standing:
         self.away = False
         return True
 
+    def give_up_copy(self):
+        """The plan has the host's place for others from here on."""
+        if self.room is not None and not self.is_out():
+            self.room.leave(self.signal)
+            self.room = self.version = None
+
     def use(self):
         if self.signal is not None:
             self.signal.wait()
