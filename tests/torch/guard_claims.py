@@ -47,7 +47,7 @@ GUARDS = {
         ("            slot.changed()\n", "            pass\n"), ("slot.give_up_copy()", "pass")),
     "a_tensor_without_bytes_is_any": (
         "trap_claims.test_a_saved_tensor_without_bytes", "follower.py",
-        ("index < 0 or storage_of", "storage_of")),
+        ("index < 0 or size ==", "size ==")),
     "all_of_a_storage_moves": (
         "trap_claims.test_a_saved_view_of_a_dead_base", "slots.py",
         ("self.source, self.raw = as_bytes(tensor), None",

@@ -227,3 +227,11 @@ def test_weights_may_be_looked_at_before_the_optimizers_step(folder):
                     j.losses.append(sum(p.norm().item() for p in j.model.parameters()))
                 j.optimizer.step()
     assert same(job.result(), plain.result()) and not isinstance(torch.autograd.backward, Instead)
+
+
+def test_a_weight_that_is_saved_behind_its_op_may_be_away_then(folder):
+    """As by a function of the program's own: it is the plan's all the same."""
+    (job, _), plan = away(folder)
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        job.step(2)
+        assert gone(run) and all(run.follower.fits(slot.tensor, slot.index) for slot in gone(run))
