@@ -92,11 +92,16 @@ static void put_gpu (written *o, int id, const char *name, int owner, int us, in
 #define B "[2, 50, 0, 256, 4, 'cuda:0']"
 #define EMPTY "[3, 99, 0, 0, 4, 'cuda:0']"
 
-static void put_file (written *o) {
+/* The first message of a file. */
+static void put_head (written *o) {
   written head = { .n = 0 };
   *o = (written){ .n = 0 };
   put_text (&head, 2, "1.0");
   put_message (o, &head);
+}
+
+static void put_file (written *o) {
+  put_head (o);
   put_node (o, 2, "aten::mm(0)", -1, 0, "[" A ", [1, 2, 3, 4, 5, 6], '<Object>', True, None, 1.5]",
             "[" B ", " EMPTY "]", 5, 1, "aten::mm(Tensor a) -> Tensor");
   put_node (o, 3, "gemm", 2, 12, "[" A "]", "[]", -1, 7, NULL);
@@ -113,11 +118,10 @@ static void put_file (written *o) {
 START_TEST (chakra_streams_are_told_by_their_attribute_or_not_at_all) {
   static const char *const streams[][3] = { { "7", "7", "20" }, { NULL, NULL, NULL } };
   for (int i = 0; i < 2; i++) {
-    written o = { .n = 0 }, head = { .n = 0 };
+    written o;
     import_report r;
     error err;
-    put_text (&head, 2, "1.0");
-    put_message (&o, &head);
+    put_head (&o);
     put_node (&o, 2, "aten::mm", -1, 0, "[" A "]", "[" B "]", 5, 1, "aten::mm(Tensor a) -> Tensor");
     put_node (&o, 3, "MmBackward0", -1, 0, "[" B "]", "[]", 6, 2, "");
     put_node (&o, 4, "c10d::allreduce_", -1, 0, "[" A "]", "[]", 7, 2, "");
@@ -172,10 +176,7 @@ START_TEST (chakra_files_cut_anywhere_name_the_byte) {
     ck_assert_msg (strstr (err.text, "byte ") || err.code == ERR_infeasible, "%s", err.text);
   }
   ck_assert_int_gt (refused, 300);
-  o.n = 0;
-  written head = { .n = 0 };
-  put_text (&head, 2, "1.0");
-  put_message (&o, &head);
+  put_head (&o);
   int64_t at = o.n;
   put_varint (&o, (uint64_t)1 << 40);
   ck_assert_ptr_null (import_bytes (o.at, o.n, &r, &err));
@@ -189,11 +190,10 @@ END_TEST
 
 START_TEST (chakra_files_with_a_node_twice_or_without_any_time_are_told) {
   for (int i = 0; i < 2; i++) {
-    written o = { .n = 0 }, head = { .n = 0 };
+    written o;
     import_report r;
     error err;
-    put_text (&head, 2, "1.0");
-    put_message (&o, &head);
+    put_head (&o);
     put_node (&o, 2, "aten::mm", -1, 0, "[" A "]", "[" B "]", 5, 1, "");
     put_node (&o, 3, "gemm", 2, i ? 9 : 0, "[]", "[]", -1, 7, NULL);
     if (i)
@@ -211,11 +211,10 @@ START_TEST (chakra_files_with_a_node_twice_or_without_any_time_are_told) {
 END_TEST
 
 START_TEST (chakra_without_tensor_values_says_how_to_link_it) {
-  written o = { .n = 0 }, head = { .n = 0 };
+  written o;
   import_report r;
   error err;
-  put_text (&head, 2, "1.0");
-  put_message (&o, &head);
+  put_head (&o);
   put_node (&o, 2, "a", -1, 0, "[]", "[]", 5, 1, "");
   put_node (&o, 3, "k", 2, 4, "[]", "[]", -1, 7, NULL);
   ck_assert_ptr_null (import_bytes (o.at, o.n, &r, &err));
@@ -230,9 +229,8 @@ START_TEST (python_text_is_a_small_grammar_and_nothing_more) {
   import_report r;
   error err;
   for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-    written o = { .n = 0 }, head = { .n = 0 };
-    put_text (&head, 2, "1.0");
-    put_message (&o, &head);
+    written o;
+    put_head (&o);
     put_node (&o, 2, "a", -1, 0, bad[i], "[]", 5, 1, "");
     ck_assert_msg (!import_bytes (o.at, o.n, &r, &err), "%s", bad[i]);
     ck_assert_msg (err.code == ERR_input && strstr (err.text, "byte "), "%s: %s", bad[i], err.text);

@@ -75,9 +75,9 @@ typedef struct command {
     } run;
     struct {
       uint64_t to, from;
-      int64_t bytes, ticket;            /* bytes: of all rows */
+      int64_t bytes, ticket;              /* bytes: of all rows */
       int64_t rows, to_pitch, from_pitch; /* more than one row: they lie apart */
-      void *staged; /* pageable memory, taken at the call; or NULL */
+      void *staged;                       /* pageable memory, taken at the call; or NULL */
     } copy;
     struct {
       uint64_t to;
@@ -163,7 +163,7 @@ typedef struct machine {
   pthread_cond_t changed; /* a command was added or done, or an engine changed hands */
   bool initialised, closing;
   int retained, made; /* contexts: holds on the primary one; others */
-  CUresult stuck; /* an error that stays; 0: none */
+  CUresult stuck;     /* an error that stays; 0: none */
 
   int64_t now_ns;   /* virtual clock */
   int64_t since_ns; /* real clock: the system's time at the start */

@@ -141,11 +141,11 @@ machine *machine_enter (bool needs_context, CUresult *refused) {
     return NULL;
   }
   machine *m = machine_enter_stuck ();
-  *refused = m == NULL || !m->initialised        ? CUDA_ERROR_NOT_INITIALIZED
-             : m->stuck != CUDA_SUCCESS          ? m->stuck
-             : needs_context && !contexts_any () ? CUDA_ERROR_INVALID_CONTEXT
+  *refused = m == NULL || !m->initialised                  ? CUDA_ERROR_NOT_INITIALIZED
+             : m->stuck != CUDA_SUCCESS                    ? m->stuck
+             : needs_context && !contexts_any ()           ? CUDA_ERROR_INVALID_CONTEXT
              : needs_context && m->retained + m->made == 0 ? CUDA_ERROR_INVALID_CONTEXT
-                                                 : CUDA_SUCCESS;
+                                                           : CUDA_SUCCESS;
   if (*refused == CUDA_SUCCESS)
     return m;
   if (m != NULL)

@@ -57,12 +57,12 @@ typedef struct tensor {
   CUevent in_event; /* of the copy in; NULL: none */
   uint64_t in_seen; /* streams that are behind it */
   CUevent out_event;
-  uint64_t behind;      /* streams behind whose work its granules may be written for the first time */
+  uint64_t behind; /* streams behind whose work its granules may be written for the first time */
   uint64_t behind_seen; /* streams that are */
-  char *host;      /* pinned; its own as long as the address space is */
-  int32_t planned; /* its place in the plan that is followed, if it has one; NONE */
-  bool reserved;   /* its address space is a plan's */
-  bool empty;      /* nobody's, mapped nowhere, and nothing that is queued uses it */
+  char *host;           /* pinned; its own as long as the address space is */
+  int32_t planned;      /* its place in the plan that is followed, if it has one; NONE */
+  bool reserved;        /* its address space is a plan's */
+  bool empty;           /* nobody's, mapped nowhere, and nothing that is queued uses it */
 } tensor;
 
 typedef struct function {
@@ -103,11 +103,11 @@ typedef struct shim {
   pthread_mutex_t lock; /* guards everything below but what `alone` says */
   driver real;
   shim_block *block;
-  bool alone;   /* this process is the owner's child, or not the owner: pass everything on */
-  bool second;  /* another copy, in a namespace of its own: nothing is passed on */
-  bool started; /* the arena is there */
-  bool shut;    /* it cannot be: nothing is allocated, since that would be beside the budget */
-  bool over;    /* the program ended the context, and what may come after was not said yet */
+  bool alone;    /* this process is the owner's child, or not the owner: pass everything on */
+  bool second;   /* another copy, in a namespace of its own: nothing is passed on */
+  bool started;  /* the arena is there */
+  bool shut;     /* it cannot be: nothing is allocated, since that would be beside the budget */
+  bool over;     /* the program ended the context, and what may come after was not said yet */
   int32_t holds; /* of the program on the primary context */
   bool strict, said_short;
   bool placed;    /* a plan says which granule belongs to which address */
@@ -165,7 +165,7 @@ void shim_say (shim *s, const char *format, ...) PRINTF_LIKE (2, 3);
 CUresult shim_started (CUresult r); /* after cuInit */
 /* The end of the program is ours before that of a library that was opened just now. */
 bool shim_ends_before (void);
-void shim_finish (void); /* writes what is to be kept; once */
+void shim_finish (void);                  /* writes what is to be kept; once */
 CUcontext shim_primary (const driver *d); /* that the runtime works in, once somebody holds it */
 bool shim_is_inside (void);
 bool shim_set_inside (bool on); /* returns what it was before */
@@ -178,7 +178,7 @@ int32_t area_allocate (shim *s, int64_t bytes,
                        int32_t slot); /* that one or any; a tensor, or NONE */
 void area_free (shim *s, int32_t t, uint64_t stream_bits);
 int32_t area_row (shim *s);
-void area_own (shim *s, int32_t t, int32_t first, int32_t end);   /* without granules; NONE: nobody */
+void area_own (shim *s, int32_t t, int32_t first, int32_t end); /* without granules; NONE: nobody */
 void area_lay (shim *s, int32_t t, int32_t first, int32_t pages); /* that row, at these pages */
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits);
 bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);
@@ -189,8 +189,8 @@ int32_t chunk_new (shim *s); /* within the budget, or NONE */
 /* Back to the driver; nobody's bytes are in it. The last chunk takes its number. */
 void chunk_quiet (shim *s, const chunk *c); /* returns when nothing that is queued uses it */
 bool chunk_drop (shim *s, int32_t chunk);
-/* A page can be used behind pages_allow, which allows a whole run of them at once: that call is what
-   mapping costs. */
+/* A page can be used behind pages_allow, which allows a whole run of them at once: that call is
+   what mapping costs. */
 bool page_map (shim *s, int32_t page, int32_t chunk);
 bool pages_allow (shim *s);
 bool page_unmap (shim *s, int32_t page);

@@ -19,6 +19,21 @@ def recorded(folder, job, step=1):
     return traces.load(path)
 
 
+def learns_the_same(folder, job, steps):
+    """One of three is recorded, one follows the plan, one has none."""
+    plain, planned, spare = (job() for _ in range(3))
+    spare.step(0)
+    recorded(folder, spare)
+    plan = solve(folder, 0.3)
+    planned.step(0)
+    for n in range(steps):
+        plain.step(n)
+    with ferry_torch.follow(plan, planned.model, planned.optimizer):
+        for n in range(1, steps):
+            planned.step(n)
+    return same(plain.result(), planned.result())
+
+
 def test_moved_updates_learn_the_same(folder):
     for net, (make, batches) in NETS.items():
         for optimizer in ("momentum", "adamw"):
@@ -62,17 +77,8 @@ class Twice(nn.Module):
 
 
 def test_an_update_waits_for_the_last_use_of_the_old_weight(folder):
-    plain, planned, spare = (Job(Twice, OPTIMIZERS["momentum"], pictures(20, 10)) for _ in range(3))
-    spare.step(0)
-    recorded(folder, spare)
-    plan = solve(folder, 0.3)
-    planned.step(0)
-    for n in range(6):
-        plain.step(n)
-    with ferry_torch.follow(plan, planned.model, planned.optimizer):
-        for n in range(1, 6):
-            planned.step(n)
-    assert same(plain.result(), planned.result()), "the new weight was used in place of the old one"
+    assert learns_the_same(folder, lambda: Job(Twice, OPTIMIZERS["momentum"], pictures(20, 10)), 6), \
+        "the new weight was used in place of the old one"
 
 
 def refused(folder, job, words):
@@ -125,14 +131,4 @@ class Resumed(Job):
 
 def test_updates_have_the_groups_of_now(folder):
     make, batches = NETS["cnn"]
-    plain, planned, spare = (Resumed(make, OPTIMIZERS["adam"], batches) for _ in range(3))
-    spare.step(0)
-    recorded(folder, spare)
-    plan = solve(folder, 0.3)
-    planned.step(0)
-    for n in range(8):
-        plain.step(n)
-    with ferry_torch.follow(plan, planned.model, planned.optimizer):
-        for n in range(1, 8):
-            planned.step(n)
-    assert same(plain.result(), planned.result())
+    assert learns_the_same(folder, lambda: Resumed(make, OPTIMIZERS["adam"], batches), 8)

@@ -39,6 +39,16 @@ def away(folder):
     return jobs, plan
 
 
+def planned(folder, jobs, share):
+    """By the second step of the first one, which the other has made too."""
+    with ferry_torch.record(os.path.join(folder, "step.json"), jobs[0].model, jobs[0].optimizer):
+        jobs[0].step(1)
+    even_times(folder)
+    plan = solve(folder, share)
+    jobs[1].step(1)
+    return plan
+
+
 def gone(run):
     return [slot for slot in run.follower.standing.values() if storage_of(slot.tensor).nbytes() == 0]
 
@@ -162,11 +172,7 @@ def test_a_layer_that_runs_once_more_has_its_weights(folder):
     jobs = [Job(Experts, OPTIMIZERS["sgd"], batches) for _ in range(2)]
     for job in jobs:
         job.step(0)
-    with ferry_torch.record(os.path.join(folder, "step.json"), jobs[0].model, jobs[0].optimizer):
-        jobs[0].step(1)
-    even_times(folder)
-    plan = solve(folder, 0.05)
-    jobs[1].step(1)
+    plan = planned(folder, jobs, 0.05)
     with ferry_torch.follow(plan, jobs[0].model, jobs[0].optimizer) as run:
         for n in range(2, 8):
             for job in jobs:
@@ -198,11 +204,7 @@ def test_what_is_changed_while_nothing_is_away_leaves_anew(folder):
     for job in jobs:
         job.optimizer = torch.optim.SGD(job.model.first.parameters(), 0.1)
         job.step(0)
-    with ferry_torch.record(os.path.join(folder, "step.json"), jobs[0].model, jobs[0].optimizer):
-        jobs[0].step(1)
-    even_times(folder)
-    plan = solve(folder, 0.1)
-    jobs[1].step(1)
+    plan = planned(folder, jobs, 0.1)
     with ferry_torch.follow(plan, jobs[0].model, jobs[0].optimizer) as run:
         for n in range(2, 8):
             for job in jobs:
