@@ -16,6 +16,7 @@ EXPORT CUresult emuHighBytes (int64_t *bytes);
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static machine *the_machine;
 static uint32_t generations;
+static bool is_at_end; /* a driver answers nothing more once the process ends */
 
 static _Thread_local bool in_callback;
 
@@ -141,7 +142,8 @@ machine *machine_enter (bool needs_context, CUresult *refused) {
     return NULL;
   }
   machine *m = machine_enter_stuck ();
-  *refused = m == NULL || !m->initialised                  ? CUDA_ERROR_NOT_INITIALIZED
+  *refused = __atomic_load_n (&is_at_end, __ATOMIC_RELAXED) ? CUDA_ERROR_DEINITIALIZED
+             : m == NULL || !m->initialised                ? CUDA_ERROR_NOT_INITIALIZED
              : m->stuck != CUDA_SUCCESS                    ? m->stuck
              : needs_context && !contexts_any ()           ? CUDA_ERROR_INVALID_CONTEXT
              : needs_context && m->retained + m->made == 0 ? CUDA_ERROR_INVALID_CONTEXT
@@ -206,10 +208,16 @@ CUresult emuHighBytes (int64_t *bytes) {
 
 /* ---- start ---- */
 
+static void end_comes (void) {
+  __atomic_store_n (&is_at_end, true, __ATOMIC_RELAXED);
+}
+
 CUresult cuInit (unsigned int flags) {
+  static bool knows_end;
   if (flags != 0)
     return CUDA_ERROR_INVALID_VALUE;
   pthread_mutex_lock (&gate);
+  knows_end = knows_end || atexit (end_comes) == 0;
   if (the_machine == NULL)
     the_machine = machine_new (&usual);
   machine *m = the_machine;

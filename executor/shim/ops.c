@@ -110,7 +110,7 @@ CUresult op_prepare (op *o) {
   s->block->seen.ops++;
   follow_before (s, o);
   if (!op_make_room (s, o))
-    return CUDA_ERROR_OUT_OF_MEMORY;
+    return shim_is_gone () ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_OUT_OF_MEMORY;
   record_before (s, o);
   if (!o->waits)
     return CUDA_SUCCESS;

@@ -162,9 +162,8 @@ CUresult shim_leave (shim *s, CUresult r);
 void shim_load (void); /* from the first stub */
 void *shim_symbol (const char *name);
 void shim_say (shim *s, const char *format, ...) PRINTF_LIKE (2, 3);
+bool shim_is_gone (void); /* the process ends, and the driver answers nothing more */
 CUresult shim_started (CUresult r); /* after cuInit */
-/* The end of the program is ours before that of a library that was opened just now. */
-bool shim_ends_before (void);
 void shim_finish (void);                  /* writes what is to be kept; once */
 CUcontext shim_primary (const driver *d); /* that the runtime works in, once somebody holds it */
 bool shim_is_inside (void);

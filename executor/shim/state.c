@@ -49,7 +49,15 @@ shim *shim_of_process (void) {
   return the_shim;
 }
 
+bool shim_is_gone (void) {
+  CUcontext c;
+  return the_driver.ctx_get_current != NULL &&
+         the_driver.ctx_get_current (&c) == CUDA_ERROR_DEINITIALIZED;
+}
+
 void shim_say (shim *s, const char *format, ...) {
+  if (shim_is_gone ()) /* a thread goes on, and nothing that fails now has another cause */
+    return;
   char text[SHIM_TEXT];
   va_list list;
   va_start (list, format);
@@ -115,10 +123,6 @@ void shim_finish (void) {
   s->block->ended = 1;
   inside = false;
   pthread_mutex_unlock (&s->lock);
-}
-
-bool shim_ends_before (void) {
-  return atexit (shim_finish) == 0;
 }
 
 /* Opened by dlmopen beside the one that was there at the start. */
@@ -283,7 +287,8 @@ static bool start (shim *s) {
     return false;
   }
   s->order = order_new ();
-  s->started = s->order != NULL && area_start (s) && record_start (s) && follow_start (s);
+  s->started = s->order != NULL && area_start (s) && record_start (s) && follow_start (s) &&
+               atexit (shim_finish) == 0; /* before the driver's own end, behind which no time is told */
   return s->started;
 }
 

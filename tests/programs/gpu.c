@@ -5,11 +5,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 void gpu_must (const gpu *g, CUresult r, const char *what) {
   const char *name = NULL;
   if (r == CUDA_SUCCESS)
     return;
+  while (r == CUDA_ERROR_DEINITIALIZED) /* another thread ends the process */
+    pause ();
   g->get_error_name (r, &name);
   fprintf (stderr, "%s: %s\n", what, name == NULL ? "an error" : name);
   exit (3);
