@@ -167,7 +167,7 @@ KERNEL (conv_bwd_data) {
   conv_to_a (&g, k.items, E (0), E (1), 0, E (2));
 }
 
-KERNEL (conv_bwd_weights) {
+KERNEL_OF_TWO (conv_bwd_weights) {
   geometry g = geometry_of (&k.c.conv, false);
   conv_weights (&k, &g, E (0), E (1), E (2));
 }
@@ -182,7 +182,7 @@ KERNEL (deconv_bwd_data) {
   conv_to_b (&g, k.items, E (0), E (1), 0, E (2));
 }
 
-KERNEL (deconv_bwd_weights) {
+KERNEL_OF_TWO (deconv_bwd_weights) {
   geometry g = geometry_of (&k.c.conv, true);
   conv_weights (&k, &g, E (1), E (0), E (2));
 }

@@ -9,7 +9,7 @@
 #include "executor/ops/bf16.h"
 #include "executor/gpu/kernel_work.h"
 
-enum { TEAM = 256 };
+enum { TEAM = 256, AHEAD = 8 };
 
 #if defined KERNEL_BF16
 typedef uint16_t element;
@@ -25,6 +25,11 @@ typedef float element;
 #define KERNEL(name)                                  \
   extern "C" __global__ void __launch_bounds__ (TEAM) \
       KERNEL_NAME (name) (const __grid_constant__ kernel_work k)
+/* For a compiler that would else take more registers than two teams side by side have, or fewer: both
+   were seen to be slower on an H200. */
+#define KERNEL_OF_TWO(name)                              \
+  extern "C" __global__ void __launch_bounds__ (TEAM, 2) \
+      KERNEL_NAME (name) (const __grid_constant__ kernel_work k)
 #define SHARED __shared__ __align__ (16)
 /* The threads of all blocks share n pieces of work. */
 #define EACH(i, n)                                                                   \
@@ -33,6 +38,7 @@ typedef float element;
 /* The blocks share n, and the threads of a block what belongs to one. */
 #define TEAMS(t, n) for (int64_t t = blockIdx.x; t < (int64_t)(n); t += gridDim.x)
 #define LANES(i, n) for (int64_t i = threadIdx.x; i < (int64_t)(n); i += blockDim.x)
+#define LANES_WIDE TEAM
 /* The work of each thread between two TEAM_SYNCs, with numbers of its own that outlive them. */
 #define OWN(type, name, count) type name[1][count]
 #define EVERY_LANE(l) for (int l = threadIdx.x, l##_once = 1; l##_once; l##_once = 0)
@@ -75,10 +81,12 @@ FN float team_most (float x) {
 #define KERNEL(name)                             \
   void KERNEL_NAME (name) (const kernel_work k); \
   void KERNEL_NAME (name) (const kernel_work k)
+#define KERNEL_OF_TWO(name) KERNEL (name)
 #define SHARED
 #define EACH(i, n) for (int64_t i = 0; i < (int64_t)(n); i++)
 #define TEAMS(t, n) for (int64_t t = 0; t < (int64_t)(n); t++)
 #define LANES(i, n) for (int64_t i = 0; i < (int64_t)(n); i++)
+#define LANES_WIDE 1
 #define OWN(type, name, count) type name[TEAM][count]
 #define EVERY_LANE(l) for (int l = 0; l < TEAM; l++)
 #define MINE(l) (l)
@@ -94,6 +102,12 @@ FN float team_most (float x) {
 }
 
 #endif
+
+/* A lane's numbers i, i + LANES_WIDE and so on, AHEAD of them at once: as many loads are on their way. */
+#define LANES_AHEAD(i, n)                                                      \
+  for (int64_t i##_first = 0; i##_first < (n); i##_first += AHEAD * LANES_WIDE) \
+    LANES (i##_lane, LANES_WIDE) \
+      for (int64_t i = i##_first + i##_lane, i##_once = 1; i##_once; i##_once = 0)
 
 /* Operands: of the op's own type, and of fp32 whatever that is. */
 #define E(operand) ((element *)k.at[operand])

@@ -153,7 +153,7 @@ FN float layernorm_term (const void *context, int64_t row, int64_t column, int n
                ((const float *)k->at[4])[row]);
 }
 
-KERNEL (layernorm_bwd) {
+KERNEL_OF_TWO (layernorm_bwd) {
   const compute_rownorm *s = &k.c.rownorm;
   int64_t rows = k.items * s->rows;
   TEAMS (r, rows) {

@@ -38,7 +38,7 @@ FN float one_term (const void *context, int64_t row, int64_t column, int number)
   return get ((const element *)k->at[0], row * k->c.bias.channels + column);
 }
 
-KERNEL (bias_bwd) {
+KERNEL_OF_TWO (bias_bwd) {
   const compute_bias *s = &k.c.bias;
   if (s->inner == 1) {
     element *to[COLUMN_SUMS] = { E (1), 0 };
@@ -47,8 +47,17 @@ KERNEL (bias_bwd) {
   }
   TEAMS (c, s->channels) {
     double sum = 0;
-    LANES (e, k.items * s->outer * s->inner)
-      sum += get (E (0), (e / s->inner * s->channels + c) * s->inner + e % s->inner);
+    int64_t count = k.items * s->outer * s->inner;
+    LANES_AHEAD (first, count) {
+      float x[AHEAD];
+      UNROLL for (int j = 0; j < AHEAD; j++) {
+        int64_t e = first + (int64_t)j * LANES_WIDE;
+        x[j] = e < count ? get (E (0), (e / s->inner * s->channels + c) * s->inner + e % s->inner) : 0;
+      }
+      UNROLL for (int j = 0; j < AHEAD; j++) {
+        sum += x[j];
+      }
+    }
     sum = team_sum (sum);
     LANES (one, 1) put (E (1), c, get (E (1), c) + (float)sum);
   }

@@ -12,7 +12,7 @@ KERNEL (embedding_fwd) {
 }
 
 /* The first row with a token adds up all rows that have it, in their order. */
-KERNEL (embedding_bwd) {
+KERNEL_OF_TWO (embedding_bwd) {
   const compute_embedding *s = &k.c.embedding;
   const int32_t *token = (const int32_t *)k.at[0];
   int64_t rows = k.items * s->rows;

@@ -149,12 +149,26 @@ FN void find_spans (const factor *f, int lane, int lines, int64_t first, int64_t
   }
 }
 
+/* A convolution's lines take many divisions to find, and end soon: each is found by one lane, for all. On an
+   H200 this halves the time of weights' gradients, and doubles that of other products. */
+FN bool shares_spans (const factor *f) {
+  return f->kind == FACTOR_LINES || f->kind == FACTOR_OWN_LINES;
+}
+
+FN void share_spans (const factor *f, int line, int lines, int64_t first, int64_t segment,
+                     int64_t deep, span *out) {
+  if (line >= 0 && line < lines)
+    out[line] = span_of (f, first + line, segment, deep);
+}
+
 /* to: TILE_DEEP rows of `lines` numbers and PAD. */
-FN void load_numbers (const factor *f, int lane, int lines, const span *at, int64_t k0, float *to) {
+FN void load_numbers (const factor *f, int lane, int lines, const span *own, const span *shared,
+                      int64_t k0, float *to) {
   bool k_first = along_k (f);
   UNROLL for (int j = 0; j < lines * TILE_DEEP / TEAM; j++) {
     int k = k_in_tile (k_first, lane, j, lines), line = line_in_tile (k_first, lane, j, lines);
-    to[k * (lines + PAD) + line] = number_at (f, &at[k_first ? j : 0], k0 + k);
+    const span *at = shares_spans (f) ? &shared[line] : &own[k_first ? j : 0];
+    to[k * (lines + PAD) + line] = number_at (f, at, k0 + k);
   }
 }
 
@@ -187,6 +201,7 @@ FN void make_tile (const product *p, const result *r, int64_t tile, int64_t firs
   OWN (float, sum, TILE_ROWS *TILE_COLUMNS);
   OWN (span, a_span, TILE_HIGH * TILE_DEEP / TEAM);
   OWN (span, b_span, TILE_WIDE * TILE_DEEP / TEAM);
+  SHARED span a_all[TILE_HIGH], b_all[TILE_WIDE];
   int64_t wide = (p->b.lines + TILE_WIDE - 1) / TILE_WIDE;
   int64_t m0 = tile / wide * TILE_HIGH, n0 = tile % wide * TILE_WIDE;
   EVERY_LANE (l) {
@@ -196,14 +211,19 @@ FN void make_tile (const product *p, const result *r, int64_t tile, int64_t firs
   }
   for (int64_t s = first; s < end; s++) {
     EVERY_LANE (l) {
+      if (shares_spans (&p->a)) {
+        share_spans (&p->a, l, TILE_HIGH, m0, s, p->deep, a_all);
+        share_spans (&p->b, l - TILE_HIGH, TILE_WIDE, n0, s, p->deep, b_all);
+        continue;
+      }
       find_spans (&p->a, l, TILE_HIGH, m0, s, p->deep, a_span[MINE (l)]);
       find_spans (&p->b, l, TILE_WIDE, n0, s, p->deep, b_span[MINE (l)]);
     }
     for (int64_t k0 = 0; k0 < p->deep; k0 += TILE_DEEP) {
       TEAM_SYNC;
       EVERY_LANE (l) {
-        load_numbers (&p->a, l, TILE_HIGH, a_span[MINE (l)], k0, a);
-        load_numbers (&p->b, l, TILE_WIDE, b_span[MINE (l)], k0, b);
+        load_numbers (&p->a, l, TILE_HIGH, a_span[MINE (l)], a_all, k0, a);
+        load_numbers (&p->b, l, TILE_WIDE, b_span[MINE (l)], b_all, k0, b);
       }
       TEAM_SYNC;
       EVERY_LANE (l) {
