@@ -4,7 +4,8 @@
 # tests/torch on the CPU's torch, then each network at 90, 80, 70 and 60 % of its own peak: our plan, a
 # greedy one followed by the same executor, save_on_cpu, checkpointing, half a batch. Every row has the
 # memory that was enforced and what was seen. FERRY names the program, FERRY_PYTHON a Python with
-# torch; TORCH_NETS and TORCH_SHARES name fewer of them, TORCH_CLAIMS fewer claims or "none". Ends with 77 where there is no GPU.
+# torch; TORCH_NETS, TORCH_SHARES and TORCH_WAYS ("ferry;fit") name fewer of them, TORCH_CLAIMS fewer claims or
+# "none", and a plan may take TORCH_SECONDS. Ends with 77 where there is no GPU.
 set -u -o pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 results=${1:-data/gpu}
@@ -21,6 +22,7 @@ claims=${TORCH_CLAIMS:-follow_claims again_claims trap_claims guard_claims early
 # shellcheck disable=SC2086
 [ "$claims" = none ] || "$python" "$here/../torch/run.py" $claims | tee "$results/torch-claims.txt" || status=1
 for net in ${TORCH_NETS:-resnet50 gpt-4k gpt-32k unet}; do
-  "$python" "$here/torch_rows.py" "$net" "$results/torch-$net.json" ${TORCH_SHARES:+--shares "$TORCH_SHARES"} || status=1
+  "$python" "$here/torch_rows.py" "$net" "$results/torch-$net.json" ${TORCH_SHARES:+--shares "$TORCH_SHARES"} \
+    ${TORCH_WAYS:+--ways "$TORCH_WAYS"} ${TORCH_SECONDS:+--seconds "$TORCH_SECONDS"} || status=1
 done
 exit $status

@@ -4,7 +4,8 @@
 Each way runs with the same limit enforced by torch's own fraction. A way that runs out of memory, or cannot
 be tried, says why and has no time. The sum over the parameters after the steps tells which ways train the
 same bits. With --tiny a tiny network runs on the CPU, where nothing is enforced: that tries this script.
---shares and --seconds say at which parts of its peak, in percent, and how long a plan may take.
+--shares, --seconds and --ways say at which parts of its peak, in percent, how long a plan may take, and
+which ways, with a ";" between.
 """
 import argparse
 import contextlib
@@ -99,7 +100,11 @@ class Run:
         self.optimizer.step()
 
 
-def attempt(way, share, budget, place, make, around=lambda run: contextlib.nullcontext(), first=None):
+def free_of_all(run):
+    return contextlib.nullcontext()
+
+
+def attempt(way, share, budget, place, make, around, first):
     """One row. The first step, which makes the optimizer's state, is not timed; a plan needs that state."""
     row = {"way": way, "share": share, "budget_bytes": budget}
     try:
@@ -143,23 +148,22 @@ def fitted(folder, budget):
     return around
 
 
-def rows_at(net, folder, place, share, budget, seconds):
-    """Every way at one budget."""
+def ways_at(net, folder, place, budget, seconds):
+    """Every way at one budget: its name and how a row of it is made."""
     def fresh(**how):
         return lambda: Run(net, place, **how)
 
     def offload(run):
         return torch.autograd.graph.save_on_cpu(pin_memory=not place.tiny)
     limit = ("--seconds", str(seconds))
-    for way, options in (("ferry", limit), ("ferry, some made again", ("--recompute", "auto", *limit)),
-                         ("greedy-largest", ("-p", "greedy-largest"))):
-        yield attempt(way, share, budget, place, fresh(), planned(folder, budget, *options),
-                      learning)
-    yield attempt("fit", share, budget, place, fresh(), fitted(folder, budget), learning)
-    yield attempt("save_on_cpu", share, budget, place, fresh(), offload)
-    yield attempt("half batch", share, budget, place, fresh(pieces=2))
+    yield "ferry", fresh(), planned(folder, budget, *limit), learning
+    yield "ferry, some made again", fresh(), planned(folder, budget, "--recompute", "auto", *limit), learning
+    yield "greedy-largest", fresh(), planned(folder, budget, "-p", "greedy-largest"), learning
+    yield "fit", fresh(), fitted(folder, budget), learning
+    yield "save_on_cpu", fresh(), offload, None
+    yield "half batch", fresh(pieces=2), free_of_all, None
     for every in EVERY:
-        yield attempt(f"checkpoint every {every}", share, budget, place, fresh(every=every))
+        yield f"checkpoint every {every}", fresh(every=every), free_of_all, None
 
 
 def peak_of(folder, free):
@@ -170,7 +174,8 @@ def peak_of(folder, free):
                                  "--json"))["needs"]["bytes"]
 
 
-def table(net, tiny=False, shares=SHARES, seconds=15):
+def table(net, tiny=False, shares=SHARES, seconds=15, wanted=None, keep=lambda made: None):
+    """`keep` has what is there after each row: a machine that is lent may be taken back."""
     place, folder = Place(tiny), tempfile.mkdtemp(prefix="ferry-")
     with open(os.path.join(folder, "card.json"), "w") as file:
         json.dump(this_card(place.device), file)
@@ -182,10 +187,16 @@ def table(net, tiny=False, shares=SHARES, seconds=15):
         run.step()
     del run
     peak = peak_of(folder, free)
-    rows = [{"way": "no limit", **free}]
+    made = {"net": net, "gpu": place.name, "torch": torch.__version__, "peak_bytes": peak,
+            "rows": [{"way": "no limit", **free}]}
+    keep(made)
     for share in shares:
-        rows += rows_at(net, folder, place, share, peak * share // 100, seconds)
-    return {"net": net, "gpu": place.name, "torch": torch.__version__, "peak_bytes": peak, "rows": rows}
+        budget = peak * share // 100
+        for way, make, around, first in ways_at(net, folder, place, budget, seconds):
+            if wanted is None or way in wanted:
+                made["rows"].append(attempt(way, share, budget, place, make, around, first))
+                keep(made)
+    return made
 
 
 def main():
@@ -195,12 +206,14 @@ def main():
     options.add_argument("--tiny", action="store_true")
     options.add_argument("--shares", type=lambda text: [int(share) for share in text.split(",")], default=SHARES)
     options.add_argument("--seconds", type=int, default=15)
+    options.add_argument("--ways", type=lambda text: text.split(";"))
     asked = options.parse_args()
-    made = table(asked.net, asked.tiny, asked.shares, asked.seconds)
-    with open(asked.result, "w") as file:
-        json.dump(made, file, indent=1)
-    for row in made["rows"]:
-        print(asked.net, row)
+
+    def keep(made):
+        with open(asked.result, "w") as file:
+            json.dump(made, file, indent=1)
+        print(asked.net, made["rows"][-1], flush=True)
+    table(asked.net, asked.tiny, asked.shares, asked.seconds, asked.ways, keep)
 
 
 if __name__ == "__main__":

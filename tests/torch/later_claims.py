@@ -1,16 +1,22 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What torch 2 does otherwise than 1.13, with fakes where this torch is the older one."""
 import collections
+import contextlib
+import itertools
 import sys
 import types
 import unittest.mock
 
 import torch
+from torch.utils import checkpoint
 
 import ferry_torch
 from common import Job, card, even_times, ferry, plan_for, same, solve
 from ferry_torch import early, updates
-from nets import NETS, OPTIMIZERS
+from ferry_torch.modules import in_backward
+from ferry_torch.pieces import Pieces
+from fit_claims import both
+from nets import NETS, OPTIMIZERS, Cnn, pictures
 
 
 def many(params):
@@ -25,6 +31,12 @@ def recorded_names(folder, job):
     return [op["name"] for op in traces.load(path)["ops"] if op["phase"] == "update"]
 
 
+def calls_seen(calls):
+    """Each call of the optimizer leaves the number of its parameters."""
+    plain = updates.step_of
+    return unittest.mock.patch.object(updates, "step_of", lambda o, g, *p: (calls.append(len(p)), plain(o, g, *p)))
+
+
 def test_an_optimizer_that_takes_all_at_once_is_taken_apart(folder):
     make, batches = NETS["cnn"]
     plain, planned, spare = (Job(make, many, batches) for _ in range(3))
@@ -35,13 +47,11 @@ def test_an_optimizer_that_takes_all_at_once_is_taken_apart(folder):
     for n in range(6):
         plain.step(n)
     calls = []
-    alone = updates.step_alone
-    with unittest.mock.patch.object(updates, "step_alone", lambda *a: (calls.append(1), alone(*a))):
-        with ferry_torch.follow(plan, planned.model, planned.optimizer):
-            for n in range(1, 6):
-                planned.step(n)
+    with calls_seen(calls), ferry_torch.follow(plan, planned.model, planned.optimizer):
+        for n in range(1, 6):
+            planned.step(n)
     assert same(plain.result(), planned.result())
-    assert len(calls) == 5 * len(list(planned.model.parameters())), len(calls)
+    assert 5 < len(calls) and sum(calls) == 5 * len(list(planned.model.parameters())), calls
 
 
 def uncounted(optimizer):
@@ -80,13 +90,57 @@ def test_so_it_is_where_the_plan_moves_nothing(folder):
         planned.step(1)
     ferry("solve", trace, "-d", card(folder), "--for", "torch", "-o", plan)
     plain.step(0), plain.step(1)
-    calls, alone = [], updates.step_alone
-    with unittest.mock.patch.object(updates, "step_alone", lambda *a: (calls.append(1), alone(*a))):
-        with ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
-            for n in range(2, 5):
-                planned.step(n), plain.step(n)
-    assert run.follower is None and calls and same(plain.result(), planned.result())
+    calls = []
+    with calls_seen(calls), ferry_torch.follow(plan, planned.model, planned.optimizer) as run:
+        for n in range(2, 5):
+            planned.step(n), plain.step(n)
+    assert run.follower is None and same(plain.result(), planned.result())
+    assert calls == 3 * [len(list(planned.model.parameters()))], "the plan leaves room for all at once"
     assert "step" not in planned.optimizer.__dict__
+
+
+def update_of(reads, writes=(), scratch=0):
+    return {"phase": "update", "reads": list(reads), "writes": list(writes), "workspace_bytes": scratch}
+
+
+def stays(size, persistent=False):
+    return {"bytes": size, "persistent": persistent, "born_before": None, "dies_after": None}
+
+
+def a_plan(budget, moves=(), waits=()):
+    """Four updates: a gradient of 100 bytes each, 10 of scratch; 400 bytes of weights, 200 of what an op before made."""
+    tensors = [stays(400, True), stays(200), *(stays(100) for _ in range(4))]
+    ops = [update_of([0], [1, 2, 3, 4, 5]), update_of([1]), *(update_of([0, k], [0], 10) for k in range(2, 6))]
+    uses = {t: [k for k, op in enumerate(ops) if t in op["reads"] + op["writes"]] for t in range(6)}
+    return types.SimpleNamespace(tensors=tensors, ops=ops, uses=uses, moves=list(moves), waits=dict(waits), budget=budget)
+
+
+def called(plan, moments=(), groups=(0, 0, 0, 0)):
+    parameters = [object() for _ in range(4)]
+    pieces = Pieces(plan, {id(p): 2 + k for k, p in enumerate(parameters)}, moments)
+    kinds = [{"lr": n} for n in range(2)]
+    return [len(found) for _, found in pieces.of((kinds[g], p) for g, p in zip(groups, parameters))]
+
+
+def test_updates_go_together_as_far_as_there_is_room(folder):
+    assert called(a_plan(840)) == [4]  # 800 are held at the first, and 100 less at each after it
+    assert called(a_plan(839)) == [3, 1]
+    assert called(a_plan(815)) == [1, 3]
+    assert called(a_plan(500)) == [1, 1, 1, 1], "what the plan has no room for at all goes alone"
+    assert called(a_plan(840), [4]) == [2, 2] and called(a_plan(840), [3, 4]) == [1, 1, 2]
+    assert called(a_plan(840), [1, 2, 6]) == [4], "what is due before the first or behind the last parts nobody"
+    assert called(a_plan(840), groups=(0, 0, 1, 1)) == [2, 2]
+
+
+def test_what_is_away_leaves_room_once_its_copy_is_over(folder):
+    def gone(first, last, outs, frees=None):
+        return types.SimpleNamespace(tensor=0, out_after=first, trigger=last, outs=outs, frees=frees)
+    assert called(a_plan(440, [gone(1, 6, None)])) == [4], "no copy, no wait"
+    assert called(a_plan(440, [gone(1, 6, 1)])) == [1, 1, 1, 1], "nothing waits for the copy"
+    assert called(a_plan(440, [gone(1, 6, 1)], {2: 1})) == [4]
+    assert called(a_plan(440, [gone(1, 6, 1)], {4: 1})) == [1, 1, 2]
+    assert called(a_plan(440, [gone(1, 5, 1)], {2: 1})) == [3, 1], "it is back at the last"
+    assert called(a_plan(440, [gone(4, 2, None)])) == [1, 1, 1, 1] and called(a_plan(440, [gone(4, 4, None)])) == [2, 1, 1]
 
 
 def test_the_default_of_torch_2_on_a_gpu_is_known(folder):
@@ -186,3 +240,49 @@ def test_the_programs_own_share_of_a_gpu_comes_back(folder):
                 pass
         assert said == [0.5, after], said
         said.clear()
+
+
+class Stop(Exception):
+    """What checkpointing raises once it has calculated all again that was asked for."""
+
+
+class Stops(Cnn):
+    def forward(self, x):
+        out = super().forward(x)
+        if in_backward():
+            raise Stop
+        return out
+
+
+def checkpointed(model, x):
+    """Without reentering, all of it at once, as torch 2.1 does it."""
+    kept, count = [], itertools.count()
+
+    def pack_again(tensor):
+        kept.append(tensor.detach())
+        return tensor
+
+    def unpack(number):
+        if not kept:
+            with contextlib.suppress(Stop), torch.enable_grad(), \
+                    torch.autograd.graph.saved_tensors_hooks(pack_again, lambda tensor: tensor):
+                model(x)
+        return kept[number]
+    with torch.autograd.graph.saved_tensors_hooks(lambda tensor: next(count), unpack):
+        return model(x)
+
+
+class StopsEarly(Job):
+    def step(self, number):
+        model = self.model
+        self.model = lambda x: checkpointed(model, x)
+        try:
+            super().step(number)
+        finally:
+            self.model = model
+
+
+def test_an_early_stop_of_checkpointing_spoils_no_step(folder):
+    with unittest.mock.patch.object(checkpoint, "_StopRecomputationError", Stop, create=True):
+        report = both(lambda: StopsEarly(Stops, OPTIMIZERS["adam"], pictures(20, 10)), 6, "98%").report
+    assert report.steps == 3 and report.other == report.unmatched == 0, report.text()

@@ -9,7 +9,7 @@ from .errors import Refused
 from .lanes import choose
 from .timing import now
 
-HOLES = 20  # one part in so many of a card's budget is torch's own: blocks are rounded, and some lie unused
+HOLES = 12  # one part in so many of a card's budget is torch's own: blocks are rounded, and some lie unused
 
 
 def this_card(device):

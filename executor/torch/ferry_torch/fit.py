@@ -19,7 +19,8 @@ from . import trace as traces
 from .card import bytes_of, left_beside, require_budget, this_card, to_plan
 from .errors import Refused
 from .follow import followed
-from .modules import Called, alone, device_of, in_backward, refuse_compiled, refuse_script, signature, this_thread
+from .modules import (Called, alone, device_of, in_backward, is_early_stop, refuse_compiled, refuse_script, signature,
+                      this_thread)
 from .record import Recording
 from .report import bytes_text, time_text
 from .spill import Room, Spill
@@ -66,8 +67,8 @@ class Fit:
             how, outer, self.inside = self.model.forward if begun else self.inner, self.inside, True
             try:
                 return how(*arguments, **options)
-            except BaseException:
-                self.spoiled = True
+            except BaseException as why:
+                self.spoiled = self.spoiled or not is_early_stop(why)
                 raise
             finally:
                 self.inside = outer

@@ -20,6 +20,7 @@ from .card import to_enforce
 from .follower import Follower
 from .modules import Called, Inside, alone, device_of, refuse_compiled, refuse_script
 from .outside import Before
+from .pieces import Pieces
 from .report import Report
 
 
@@ -85,7 +86,8 @@ def followed(path, model, optimizer, trace=None, enforce=True):
         stack.enter_context(enforced(device, to_enforce(plan.budget) if enforce else 0))
         if not plan.moves and not plan.entries and not plan.moves_updates():
             if optimizer is not None and updates.in_pieces(optimizer):
-                step = functools.partial(updates.step_in_pieces, optimizer)
+                pieces = Pieces(plan, updates.positions_of(model, plan)).of
+                step = functools.partial(updates.step_in_pieces, optimizer, pieces=pieces)
                 stack.callback(updates.Wrapped(optimizer, step).undo)
             yield Run(report, None)
             return

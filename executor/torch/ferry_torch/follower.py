@@ -19,6 +19,7 @@ from .errors import Refused
 from .held import Held, changed_in_place
 from .modules import signature
 from .outside import Outside
+from .pieces import Pieces
 from .slots import Content, Standing
 from .spill import Beside, Sent, Spill
 from .storages import Form, Watched, is_plain, storage_of
@@ -51,13 +52,14 @@ class Follower:
         self.standing, self.known = {}, Watched()
         self.device = next(model.parameters()).device
         self.valve = Valve(plan, self.device)
-        self.update_at = self.find_updates()
+        self.update_at = updates.positions_of(model, plan)
         self.find_standing()
         self.outside = Outside(self)
         self.early = Early(optimizer, self.update_early) if plan.moves_updates() else None
         self.book, self.root_at = None, 0
         self.counter = Counter(self, {k for e in plan.entries for k in e.ops}) if plan.entries else None
         self.actions, self.beside = self.schedule(), None
+        self.pieces = Pieces(plan, self.update_at, [row[0] for row in self.actions])
         self.start_step()
         self.ended = True  # what is packed before the model is called is no part of a step
 
@@ -76,17 +78,6 @@ class Follower:
         if wanted:
             raise Refused(f"the plan moves {sorted(wanted)[0]}, which is not there; run one step "
                           "before, so that the optimizer has its state")
-
-    def find_updates(self):
-        """The position of each parameter's update, by the parameter's id."""
-        at, found = {}, {}
-        for position, op in enumerate(self.plan.ops):
-            if op["phase"] == "update":
-                at.setdefault(op["name"].rsplit(".", 1)[0], position)
-        for name, p in self.model.named_parameters():
-            if name in at:
-                found[id(p)] = at[name]
-        return found
 
     def stand(self, index, name, tensor):
         size = storage_of(tensor).nbytes()
@@ -158,9 +149,11 @@ class Follower:
             return
         self.counter.at = roots[self.root_at]
         self.root_at += 1
-        with self.counter:
-            yield
-        self.counter.at = None
+        try:
+            with self.counter:
+                yield
+        finally:
+            self.counter.at = None
 
     def reach(self, position):
         """Everything that the plan has up to here."""
@@ -408,22 +401,24 @@ class Follower:
         self.outside.begin()
 
     def step_each(self):
-        for group, p in updates.with_gradients(self.optimizer):
-            self.update(group, p)
+        found = updates.with_gradients(self.optimizer)
+        for group, parameters in updates.each_by_itself(found) if self.lost else self.pieces.of(found):
+            self.update(group, *parameters)
 
-    def update(self, group, p):
-        at = self.update_at.get(id(p))
-        if at is not None:
-            self.reach(at)
-        slots = [self.known.find(storage_of(t)) for t in (p, *updates.state_of(self.optimizer, p).values())]
+    def update(self, group, *parameters):
+        at = [self.update_at[id(p)] for p in parameters if id(p) in self.update_at]
+        for position in at[:1]:
+            self.reach(position)
+        slots = [self.known.find(storage_of(t)) for p in parameters
+                 for t in (p, *updates.state_of(self.optimizer, p).values())]
         slots = [slot for slot in slots if slot is not None]
         for slot in slots:
             self.ensure(slot)
-        updates.step_alone(self.optimizer, group, p)
+        updates.step_of(self.optimizer, group, *parameters)
         for slot in slots:
             slot.changed()
-        if at is not None:
-            self.reach(at + 1)
+        for position in at[-1:]:
+            self.reach(position + 1)
 
     def update_early(self, group, p):
         self.update(group, p)

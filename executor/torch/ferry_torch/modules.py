@@ -7,6 +7,7 @@ import threading
 import types
 
 import torch
+from torch.utils import checkpoint
 
 from .errors import Refused
 
@@ -94,6 +95,11 @@ def in_backward():
     except RuntimeError:
         return False
     return True
+
+
+def is_early_stop(why):
+    """Checkpointing of torch 2.1 on ends what it calculates again by raising, once it has all that was asked for."""
+    return in_backward() and isinstance(why, getattr(checkpoint, "_StopRecomputationError", ()))
 
 
 def this_thread():

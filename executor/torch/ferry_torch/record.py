@@ -222,7 +222,7 @@ class Recording:
         """One op: the update of one parameter."""
         name = next(name for name, q in self.updated() if q is p)
         self.recorder.begin_update(f"{name}.{type(self.optimizer).__name__.lower()}")
-        updates.step_alone(self.optimizer, group, p)
+        updates.step_of(self.optimizer, group, p)
         self.know_state(name, p)
         self.recorder.end_update()
 

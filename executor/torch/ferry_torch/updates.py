@@ -43,10 +43,10 @@ def require_alone(optimizer):
 
 
 @contextlib.contextmanager
-def only(optimizer, group, parameter):
-    """In it the optimizer has one parameter. Counters of the group are kept."""
+def only(optimizer, group, parameters):
+    """In it the optimizer has no others. Counters of the group are kept."""
     groups, had = optimizer.param_groups, group["params"]
-    group["params"] = [parameter]
+    group["params"] = list(parameters)
     optimizer.param_groups = [group]
     try:
         yield
@@ -91,8 +91,8 @@ def count_step(optimizer):
     optimizer._opt_called = True
 
 
-def step_alone(optimizer, group, parameter):
-    with only(optimizer, group, parameter):
+def step_of(optimizer, group, *parameters):
+    with only(optimizer, group, parameters):
         plain_step(optimizer)
 
 
@@ -114,12 +114,26 @@ def in_pieces(optimizer):
     return each_alone(optimizer) and many_at_once(optimizer)
 
 
-def step_in_pieces(optimizer, closure=None):
+def each_by_itself(updates):
+    for group, p in updates:
+        yield group, [p]
+
+
+def step_in_pieces(optimizer, closure=None, pieces=each_by_itself):
     refuse_closure(closure, "followed")
     with Hooks(optimizer):
-        for group, p in with_gradients(optimizer):
-            step_alone(optimizer, group, p)
+        for group, parameters in pieces(with_gradients(optimizer)):
+            step_of(optimizer, group, *parameters)
     count_step(optimizer)
+
+
+def positions_of(model, plan):
+    """Where the plan has each parameter's update, by the parameter's id."""
+    at = {}
+    for position, op in enumerate(plan.ops):
+        if op["phase"] == "update":
+            at.setdefault(op["name"].rsplit(".", 1)[0], position)
+    return {id(p): at[name] for name, p in model.named_parameters() if name in at}
 
 
 def state_of(optimizer, parameter):
