@@ -37,8 +37,8 @@ def parsed(text):
 class Network:
     """One network, its batch, and what it says by itself."""
 
-    def __init__(self, ferry, row, steps):
-        self.ferry, self.steps = ferry, steps
+    def __init__(self, ferry, row, steps, stem):
+        self.ferry, self.steps, self.stem = ferry, steps, stem
         self.name, self.batch = row.split()
         self.plain = None
         self.rows = []
@@ -46,12 +46,12 @@ class Network:
     def program(self, way):
         return [sys.executable, os.path.join(HERE, "pytorch.py"), "train", self.name, self.batch, str(self.steps), way]
 
-    def train(self, way="plain", budget=None):
+    def train(self, way="plain", budget=None, kept=()):
         """What the program says, ferry's report where it runs under ferry, and the last line of errors."""
         program = self.program(way)
         with tempfile.TemporaryDirectory() as folder:
             report = os.path.join(folder, "report.json")
-            around = [self.ferry, "run", "-q", "--wait", "--budget", budget, "--report", report, "--"] if budget else []
+            around = [self.ferry, "run", "-q", "--wait", "--budget", budget, "--report", report, *kept, "--"] if budget else []
             try:
                 done = subprocess.run(around + program, capture_output=True, text=True, timeout=LONGEST_S)
             except subprocess.TimeoutExpired:
@@ -69,8 +69,11 @@ class Network:
         return self.rows[-1]
 
     def under(self, part, budget, **more):
-        """A row of the unchanged program under ferry."""
-        seen, report, error = self.train(budget=budget)
+        """A row of the unchanged program under ferry. What was planned and how it went lie beside OUT: a step that is
+        slower than predicted is looked into there."""
+        stem = f"{self.stem}-{self.name}-{part}"
+        seen, report, error = self.train(budget=budget, kept=["--chrome", stem + ".chrome.json", "--keep-plan",
+                                                              stem + ".plan.json", "--keep-trace", stem + ".trace.json"])
         predicted = report.get("predicted_step_ns", 0)
         row = self.add(part, budget=budget, error=error, report=report, same=self.is_same(seen),
                        step_ns=seen.get("step_ns", 0), step_ns_plain=self.plain.get("step_ns", 0), **more)
@@ -138,11 +141,11 @@ def gpu(what):
 
 def main(out, ferry, steps, *names):
     rows = []
+    os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
     for name in names:
-        network = Network(ferry, name, int(steps))
+        network = Network(ferry, name, int(steps), os.path.splitext(out)[0])
         network.measure()
         rows += network.rows
-        os.makedirs(os.path.dirname(os.path.abspath(out)), exist_ok=True)
         with open(out, "w") as f:
             json.dump({"command": "torch_run.sh " + ";".join(names), "date": datetime.date.today().isoformat(),
                        "driver": gpu("driver_version"), "gpu": gpu("name"), "rows": rows}, f, indent=1, sort_keys=True)
