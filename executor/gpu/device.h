@@ -103,7 +103,8 @@ FN float team_most (float x) {
 
 #endif
 
-/* A lane's numbers i, i + LANES_WIDE and so on, AHEAD of them at once: as many loads are on their way. */
+/* A lane's numbers i, i + LANES_WIDE and so on, AHEAD of them at once: as many loads are on their
+   way. */
 #define LANES_AHEAD(i, n)                                                      \
   for (int64_t i##_first = 0; i##_first < (n); i##_first += AHEAD * LANES_WIDE) \
     LANES (i##_lane, LANES_WIDE) \

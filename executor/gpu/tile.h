@@ -149,8 +149,9 @@ FN void find_spans (const factor *f, int lane, int lines, int64_t first, int64_t
   }
 }
 
-/* A convolution's lines take many divisions to find, and end soon: each is found by one lane, for all. On an
-   H200 this halves the time of weights' gradients, and doubles that of other products. */
+/* A convolution's lines take many divisions to find, and end soon: each is found by one lane, for
+   all.  On an H200 this halves the time of weights' gradients, and doubles that of other products.
+ */
 FN bool shares_spans (const factor *f) {
   return f->kind == FACTOR_LINES || f->kind == FACTOR_OWN_LINES;
 }

@@ -287,8 +287,9 @@ static bool start (shim *s) {
     return false;
   }
   s->order = order_new ();
+  /* our end comes before the driver's own, behind which no time is told */
   s->started = s->order != NULL && area_start (s) && record_start (s) && follow_start (s) &&
-               atexit (shim_finish) == 0; /* before the driver's own end, behind which no time is told */
+               atexit (shim_finish) == 0;
   return s->started;
 }
 
