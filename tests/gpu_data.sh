@@ -12,6 +12,21 @@ profile() {
     grep -q 'parameter 102.23 MB (215)  optimizer 102.23 MB (161) .* gradient 102.23 MB (161)' "$work/said" &&
     grep -q '^confidence  exact' "$work/said" || { cat "$work/said"; return 1; }
 }
+# The same files, as PyTorch writes them for a card of another maker.
+bare() { # TRACE: all but the names of files
+  sed '/^  "name"/d; /^  "source"/,/^  }/d' "$1"
+}
+renamed() { # DEVICE RUNTIME TYPE
+  local it to=$work/$1
+  mkdir -p "$to"
+  for it in et kineto; do
+    gunzip -c "$gpu/h200-resnet50-b64.$it.json.gz" |
+      sed -E "s/cuda:0/$1:0/g; s/\"cat\":\"cuda_runtime\"/\"cat\":\"$2\"/g; s/\"Device Type\":1([,}])/\"Device Type\":$3\1/g" >"$to/$it.json"
+  done
+  ! grep -q 'cuda:0\|"cuda_runtime"' "$to"/*.json && grep -q "$1:0" "$to/et.json" && grep -q "$2" "$to/kineto.json" &&
+    "$ferry" import "$to/et.json" "$to/kineto.json" -o "$to/step.json" >"$to/said" &&
+    [ "$(bare "$work/profile.json" | wc -c)" -gt 80000 ] && cmp <(bare "$to/step.json") <(bare "$work/profile.json")
+}
 planned() { # FILE: for the link that was measured
   local peak
   peak=$("$ferry" info --json "$gpu/$1" 2>/dev/null | sed -n 's/^ *"peak_bytes": \([0-9]*\).*/\1/p')
@@ -50,6 +65,10 @@ for_torch() {
 }
 
 claim "a profile of a real step has its parameters, gradients and state" profile
+for it in "xpu xpu_runtime 12" "privateuseone privateuse1_runtime 20" "hip hip_runtime 6"; do
+  # shellcheck disable=SC2086
+  claim "so has that of another maker's card: ${it%% *}" renamed $it
+done
 claim "the steps of ResNet-50 and GPT-2 are planned for the link that was measured" planned h200-resnet50-b96.trace.json.zst
 claim "and GPT-2's" planned h200-gpt2-b8.trace.json.zst
 claim "PyTorch under ferry run said the same in each row" rows

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "trace/import/common/accelerator.h"
 #include "trace/trace.h"
 
 static bool bad (const wire *w, int64_t at, const char *what) {
@@ -90,11 +91,11 @@ typedef struct python {
 } python;
 
 static bool take_tensor (python *p, const level *l) {
-  int64_t v[5], elements, bytes;
+  int64_t v[5], elements, bytes, device;
   for (int i = 0; i < 5; i++)
     if (!slice_decimal (l->scalar[i], 0, &v[i]))
       return bad (p->w, p->at, "a tensor has six fields: ids, offset, elements, item size, device");
-  if (!slice_starts (l->scalar[5], "cuda") || v[1] == 0)
+  if (!accelerator_is (l->scalar[5], &device) || v[1] == 0)
     return true;
   if (v[2] < 0 || v[3] < 0 || v[4] < 0 || __builtin_add_overflow (v[2], v[3], &elements) ||
       __builtin_mul_overflow (elements, v[4], &bytes) || bytes > MOST_TENSOR_BYTES)

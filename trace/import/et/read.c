@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include <string.h>
 
+#include "trace/import/common/accelerator.h"
 #include "trace/import/common/calls.h"
 #include "trace/import/et/et.h"
 
@@ -35,9 +36,9 @@ static bool add_raw (reader *r, raw_list *list, const slice f[TENSOR_FIELDS], in
       return stream_fail_at (&r->s, at,
                              "a tensor has six fields: ids, offset, elements, item "
                              "size, device");
-  if (!slice_starts (f[5], "cuda") || v[1] == 0)
+  int64_t elements, bytes, device;
+  if (!accelerator_is (f[5], &device) || v[1] == 0)
     return true;
-  int64_t elements, bytes;
   if (v[2] < 0 || v[3] < 0 || v[4] < 0 || __builtin_add_overflow (v[2], v[3], &elements) ||
       __builtin_mul_overflow (elements, v[4], &bytes) || bytes > MOST_TENSOR_BYTES)
     return stream_fail_at (&r->s, at, "a tensor larger than 2^48 bytes");
@@ -45,10 +46,7 @@ static bool add_raw (reader *r, raw_list *list, const slice f[TENSOR_FIELDS], in
                          r->job->err);
   if (!list->at)
     return false;
-  int64_t device;
-  slice number = { f[5].at + 5, f[5].size - 5, false };
-  if (slice_starts (f[5], "cuda:") && slice_decimal (number, 0, &device) && device >= 0 &&
-      device < 64)
+  if (device >= 0 && device < 64)
     r->out->devices |= (uint64_t)1 << device;
   list->at[list->count++] = (raw_mention){ v[1], v[3] ? bytes : 0, v[3] * v[4], argument };
   return true;

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/import/common/accelerator.h"
 #include "trace/import/common/calls.h"
 #include "trace/import/kineto/kineto.h"
 
@@ -182,10 +183,7 @@ static event_class class_of (const event *e, gpu_kind *kind, bool *old) {
     { "cpu_op", CLASS_OP, 0, false },
     { "Operator", CLASS_OP, 0, true },
     { "user_annotation", CLASS_ANNOTATION, 0, false },
-    { "cuda_runtime", CLASS_LAUNCH, 0, false },
     { "Runtime", CLASS_LAUNCH, 0, true },
-    { "cuda_driver", CLASS_LAUNCH, 0, false },
-    { "hip_runtime", CLASS_LAUNCH, 0, false },
     { "kernel", CLASS_GPU, GPU_KERNEL, false },
     { "Kernel", CLASS_GPU, GPU_KERNEL, true },
     { "gpu_memcpy", CLASS_GPU, GPU_MEMCPY, false },
@@ -199,7 +197,11 @@ static event_class class_of (const event *e, gpu_kind *kind, bool *old) {
       *old = rows[i].old;
       return rows[i].class;
     }
-  return CLASSES;
+  if (!accelerator_is_runtime (e->category))
+    return CLASSES;
+  *kind = 0;
+  *old = false;
+  return CLASS_LAUNCH;
 }
 
 /* Threads are compared as text: one dialect writes "5555" here and 5555 there. */
@@ -318,7 +320,7 @@ static bool add_gpu (reader *r, event *e, gpu_kind kind) {
 
 static bool add_memory (reader *r, const event *e) {
   kineto *k = r->k;
-  if (e->device_type != 1 || e->bytes == 0) { /* 0: the CPU */
+  if (!accelerator_is_type (e->device_type) || e->bytes == 0) { /* 0: the CPU */
     k->cpu_memory_events += e->device_type == 0;
     return true;
   }
