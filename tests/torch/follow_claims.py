@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """A plan changes nothing but where bytes lie: same losses, same parameters, bit for bit."""
 import contextlib
+import types
 import unittest.mock
 
 import torch
@@ -9,6 +10,7 @@ import torch.nn.functional as F
 import ferry_torch
 from common import Allocator, Job, both, even_times, plan_for, resident, same, solve
 from ferry_torch import trace as traces
+from ferry_torch.valve import Valve
 from nets import NETS, OPTIMIZERS, Cnn, Transformer, letters, pictures
 
 
@@ -69,6 +71,24 @@ def test_copies_that_end_late_are_waited_for_where_memory_is_short(folder):
                 predicted, most = peaks(folder, make, OPTIMIZERS["adam"], batches, share=0.5)
                 seen.append(most / predicted)
     assert seen[1] <= 1.0 < seen[0], seen
+
+
+def test_the_allocator_is_asked_only_where_it_may_matter(folder):
+    """As often as what the ops need could have filled what was left."""
+    ops = [{"reads": [], "writes": [k], "workspace_bytes": 10, "compute": {"pack": [k]}} for k in range(8)]
+    plan = types.SimpleNamespace(ops=ops, tensors=[{"bytes": 90, "persistent": False, "born_before": None}] * 8,
+                                 events=lambda kind: [(k, k) for k in range(8)])
+    asked = []
+    with unittest.mock.patch("ferry_torch.valve.most_of", lambda *_: 640), \
+            unittest.mock.patch("ferry_torch.valve.used_of", lambda _: asked.append(1) or used):
+        used, valve = 120, Valve(plan, torch.device("cpu"))  # 640 - 20 - 120 = 500 are left
+        assert [valve.is_tight(k) for k in range(5)] == [False] * 5 and len(asked) == 1
+        assert not valve.is_tight(5) and len(asked) == 2, "five ops may have taken it all"
+        valve.took(450)
+        assert not valve.is_tight(5) and len(asked) == 3, "so may what came back"
+        used = 540
+        assert not valve.is_tight(6) and len(asked) == 3 and valve.is_tight(0) and len(asked) == 4, "another step"
+        assert valve.is_tight(1) and len(asked) == 5, "where it is tight it is asked each time"
 
 
 def test_a_bring_for_which_there_is_no_room_is_late(folder):

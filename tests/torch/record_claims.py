@@ -243,6 +243,21 @@ def test_the_recorders_own_share_is_taken_from_every_call(folder):
     assert all(ns > 0 for ns in without_recorder(seen, 1))
 
 
+def test_what_does_the_same_takes_as_long(folder):
+    from ferry_torch.timing import alike
+    seen = [[100, 7], [900, 5], [110, 6], [3], [50], [80, 80]]
+    assert alike(seen, "aaabbc") == [[110, 6], [110, 6], [110, 6], [3], [3], [80, 80]], "the middle, or the less of two"
+    assert alike(seen, "aaaaac")[3:] == [[3], [3], [80, 80]], "other calls are another kind"
+    deep = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(6)))
+    job = Job(lambda: deep, OPTIMIZERS["sgd"], lambda n: (torch.ones(8, 64), torch.zeros(8, dtype=torch.long)))
+    with ferry_torch.record(folder + "/step.json", job.model, job.optimizer):
+        step_of(job, 0)
+    with open(folder + "/step.json") as file:
+        ops = json.load(file)["ops"]
+    times = [op["ns"] for op in ops if op["phase"] == "forward" and op["name"].endswith("addmm")]
+    assert len(times) == 6 and len(set(times[1:])) == 1, times
+
+
 def test_a_step_that_nobody_records_sets_the_times(folder):
     make, batches = NETS["lstm"]
     job = Job(make, OPTIMIZERS["adam"], batches)

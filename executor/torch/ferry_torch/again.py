@@ -191,6 +191,7 @@ class Book:
         found = [(i, self.dropped[i]()) for i in entry.replaces if i in self.dropped]
         lacking = [(i, content) for i, content in found if content is not None and content.dropped]
         if lacking:
+            follower.valve.took(sum(follower.valve.needs[k] for k in entry.ops))
             made = self.made_by(entry, follower)
             for i, content in lacking:
                 content.put(made[i])

@@ -231,6 +231,7 @@ class Follower:
 
     def fetch(self, slot, last=True):
         if slot.bring(last):
+            self.valve.took(slot.size)
             self.report.in_bytes += slot.size
             return True
         return False

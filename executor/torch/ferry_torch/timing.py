@@ -35,6 +35,19 @@ def lighter(spans, share):
     return [sum(max(span - share, span // LEAST) for span in calls) for calls in spans]
 
 
+def alike(spans, kinds):
+    """What does the same takes as long: each call as the one in the middle of its kind. An allocator that has to wait for
+    the card, or whoever else has the processor, makes some of them longer. `kinds`: what tells ops apart."""
+    members, found = {}, list(spans)
+    for k, kind in enumerate(kinds):
+        members.setdefault((kind, len(spans[k])), []).append(k)
+    for ops in members.values():
+        calls = [sorted(column)[(len(ops) - 1) // 2] for column in zip(*(spans[k] for k in ops))]
+        for k in ops:
+            found[k] = calls
+    return found
+
+
 def without_recorder(spans, step_ns):
     """Nanoseconds of each op. `spans`: of each op, those of its calls; `step_ns`: what all of it takes
     when it is not recorded, or None."""

@@ -5,6 +5,7 @@ A plan counts on copies out to end in time. On a card they may be later, and wha
 then. So before the ops behind a hook need more than is left, they wait for those copies.
 """
 import bisect
+import itertools
 
 from .card import most_of, used_of
 
@@ -21,11 +22,15 @@ def needs_of(tensors, ops):
 
 
 class Valve:
+    """The allocator is asked rarely, since its answer is a long list: from one on, no more can have been taken than what
+    the ops need and what came back."""
     HOLES = 32  # one part in so many that nothing fits in
 
     def __init__(self, plan, device):
         self.device, self.most = device, most_of(device, None)
         self.needs = needs_of(plan.tensors, plan.ops)
+        self.before = list(itertools.accumulate(self.needs, initial=0))  # of all ops before each
+        self.at, self.left = len(self.needs), 0  # where the allocator was asked, and what it left; it is asked at once
         self.hooks = sorted({at for kind in ("pack", "unpack") for at, _ in plan.events(kind)})
 
     def next_need(self, position):
@@ -34,7 +39,16 @@ class Valve:
         end = self.hooks[at] if at < len(self.hooks) else len(self.needs) - 1
         return max(self.needs[position:end + 1], default=0)
 
+    def took(self, size):
+        """So much came back."""
+        self.left -= size
+
     def is_tight(self, position):
         """Only where somebody counts."""
-        return self.most is not None and \
-            used_of(self.device) + self.next_need(position) > self.most - self.most // self.HOLES
+        if self.most is None:
+            return False
+        need = self.next_need(position)
+        if position < self.at or self.before[position] - self.before[self.at] + need > self.left:
+            self.at, self.left = position, self.most - self.most // self.HOLES - used_of(self.device)
+            return need > self.left
+        return False

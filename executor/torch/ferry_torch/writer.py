@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """From what was recorded to the trace's tables."""
 from .errors import Refused
-from .timing import without_recorder
+from .timing import alike, without_recorder
 
 LEAST = 1 << 20
 
@@ -21,6 +21,7 @@ def finish(recording, name):
     tensors = [tensor_row(e, len(recorder.ops)) for e in used]
     result = recorder.clock.result
     spans = [[result(span) for span in op.spans] for op in recorder.ops]
+    spans = alike(spans, [kind_of(op, recorder.entries) for op in recorder.ops])
     times = without_recorder(spans, recording.step_ns)
     ops = [op_row(op, ns, number, recording) for op, ns in zip(recorder.ops, times)]
     annotate(ops, used, recording, number)
@@ -28,6 +29,11 @@ def finish(recording, name):
     return {"format": "ferry-trace/1", "name": name, "batch": max(1, recording.batch),
             "source": {"kind": "ferry_torch", "detail": detail(recording), "confidence": "exact"},
             "tensors": tensors, "ops": ops}
+
+
+def kind_of(op, entries):
+    """The function that runs, and the sizes of all that it reads and writes."""
+    return (op.phase, op.name.rsplit(".", 1)[-1], *(tuple(entries[i].bytes for i in met) for met in (op.reads, op.writes)))
 
 
 def counts(entry):
