@@ -201,6 +201,38 @@ images() {
   plain images "$programs/images" "$kernels" 16 && same images --wait --budget 1600KiB -- "$programs/images" "$kernels" 16 &&
     [ "$(figure planned_steps images)" -ge 8 ] && same images --budget 1600KiB --strict-steps 1 --emulated races=yes -- "$programs/images" "$kernels" 16
 }
+answers() { # to questions about memory, and to what cannot be done
+  local it
+  plain questions "$programs/questions" "$kernels" 16 || return 1
+  for it in 4MiB 1500KiB; do same questions --wait --budget $it -- "$programs/questions" "$kernels" 16 || return 1; done
+  [ "$(figure evictions questions)" -gt 0 ] && [ "$(grep -c . questions.err)" = 0 ] || { cat questions.err; return 1; }
+}
+several_threads() { # what orders them is a lock of ferry's, and streams end amid it
+  plain threads "$programs/habits" "$kernels" 16 threads &&
+    same threads --budget 1800KiB --emulated races=yes -- "$programs/habits" "$kernels" 16 threads &&
+    [ "$(figure evictions threads)" -gt 0 ]
+}
+# A driver takes the bytes of a copy to pageable memory piece by piece, so that a call of another thread may
+# last for steps; here it begins late.
+slow_copies() {
+  cat >slow.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+#include <unistd.h>
+__attribute__ ((visibility ("default"))) unsigned cuMemcpyDtoH_v2 (void *to, unsigned long long from, size_t bytes) {
+  unsigned (*copy) (void *, unsigned long long, size_t);
+  *(void **)&copy = dlsym (RTLD_NEXT, "cuMemcpyDtoH_v2");
+  if (gettid () != getpid ())
+    usleep (20000);
+  return copy (to, from, bytes);
+}
+END
+  ${CC:-cc} -shared -fPIC -o slow.so slow.c -ldl -Wl,--no-as-needed "$FERRY_EMU" -Wl,-rpath,"$(dirname "$FERRY_EMU")" || return 77
+  plain snapshots "$programs/habits" "$kernels" 60 snapshots &&
+    FERRY_EMU=$work/slow.so same snapshots --wait --budget 1000KiB -- "$programs/habits" "$kernels" 60 snapshots &&
+    [ "$(figure planned_steps snapshots)" -ge 4 ] || { echo "$(figure planned_steps snapshots) planned steps"; return 1; }
+}
 ends_context() { # HOW: what it did is planned and told all the same
   plain context "$programs/mlp" "$kernels" 20 && same context --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 20 "$1" &&
     [ "$(figure planned_steps context)" -ge 10 ] && "$ferry" profile -q --driver emulated -o context.json -- "$programs/mlp" "$kernels" 12 "$1" >/dev/null &&
@@ -373,6 +405,9 @@ claim "and that of one that a signal ends" ends 134 aborts
 claim "and that of one that a signal's handler ends amid a call" amid 6 handled
 claim "and that of one whose other threads go on" amid 7 busy --emulated clock=real
 for it in reset release destroy; do claim "a program may end its context at its end: $it" ends_context $it; done
+claim "the driver's answers are those that it gives alone" answers
+claim "threads with streams of their own are in order" several_threads
+claim "a copy that another thread waits for keeps its tensor where it is" slow_copies
 claim "and what it does in another one is told" after_context
 claim "copies and fills in two dimensions are ops like others" images
 claim "a program without ops has an empty picture" without_ops

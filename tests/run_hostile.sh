@@ -231,6 +231,39 @@ END
   ${CC:-cc} -o goes_on goes_on.c -ldl || return 77
   under goes_on --budget 1MiB -- ./goes_on && [ "$(cat goes_on.out)" = "2 0 2 0 2 0 " ] || { cat goes_on.out goes_on.err; return 1; }
 }
+# A child of one that has asked the driver for its version only may have the device, and its memory is within the budget.
+forked_first() {
+  cat >forked_first.c <<'END'
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main (void) {
+  void *d = dlopen ("libcuda.so.1", RTLD_NOW), *context;
+  unsigned (*version) (int *), (*init) (unsigned), (*retain) (void **, int), (*current) (void *), (*alloc) (unsigned long long *, size_t), (*info) (size_t *, size_t *);
+  unsigned long long at;
+  size_t rest, total;
+  int it, status;
+  if (!d)
+    return 9;
+  *(void **)&version = dlsym (d, "cuDriverGetVersion"), *(void **)&init = dlsym (d, "cuInit");
+  *(void **)&retain = dlsym (d, "cuDevicePrimaryCtxRetain"), *(void **)&current = dlsym (d, "cuCtxSetCurrent");
+  *(void **)&alloc = dlsym (d, "cuMemAlloc_v2"), *(void **)&info = dlsym (d, "cuMemGetInfo_v2");
+  if (version (&it))
+    return 8;
+  pid_t child = fork ();
+  if (child > 0)
+    return waitpid (child, &status, 0) == child ? WEXITSTATUS (status) : 7;
+  if (init (0) || retain (&context, 0) || current (context) || alloc (&at, 1 << 20) || info (&rest, &total))
+    return 6;
+  printf ("%zu %zu %u\n", total >> 20, rest >> 20, alloc (&at, 5 << 20));
+  return 0;
+}
+END
+  ${CC:-cc} -o forked_first forked_first.c -ldl || return 77
+  under forked_first --budget 2MiB --host 6MiB -- ./forked_first && [ "$(cat forked_first.out)" = "8 7 2" ] ||
+    { cat forked_first.out forked_first.err; return 1; }
+}
 two_processes() { # the second that wants the device is told so
   under two --budget 1200KiB -- bash -c "'$programs/mlp' '$kernels' 200 >/dev/null & sleep 0.3; '$programs/mlp' '$kernels' 2; wait"
   grep -q 'wants the gpu too; the budget belongs to' two.err || { cat two.err; return 1; }
@@ -271,6 +304,7 @@ claim "direct calls are served, and told of the host's memory too" direct
 claim "memory of a second context is refused" contexts
 claim "a thread without a context of its own is served" orphans
 claim "behind an op that had no room a program goes on" goes_on
+claim "a child that is the first to have the device is served" forked_first
 claim "two processes are not served from one budget" two_processes
 for it in cuStreamBeginCapture cuGraphInstantiate cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \
   cuCtxEnablePeerAccess cuTexObjectCreate cuMemcpyBatchAsync cuMulticastCreate cuArrayCreate \

@@ -174,8 +174,6 @@ int32_t area_allocate (shim *s, int64_t bytes, int32_t slot) {
   seen->allocated_bytes += bytes;
   if (bytes > seen->largest_bytes)
     seen->largest_bytes = bytes;
-  if (s->live_bytes > s->pool_high)
-    s->pool_high = s->live_bytes;
   if (s->live_bytes > seen->live_high_bytes)
     seen->live_high_bytes = s->live_bytes;
   return i;
@@ -195,20 +193,36 @@ void area_free (shim *s, int32_t i, uint64_t stream_bits) {
     s->free_chunks++;
     g->state = PAGE_LAZY;
   }
-  t->live = false;
+  if (t->pooled)
+    pool_took (s, -t->bytes);
+  t->live = t->pooled = false;
   s->live_bytes -= t->bytes;
   s->live_tensors--;
   if (!t->reserved)
     s->free_tensors[s->n_free++] = i;
 }
 
+/* ---- the pool's bytes, as a driver counts them ---- */
+
+void pool_took (shim *s, int64_t bytes) {
+  int64_t counted = ((bytes < 0 ? -bytes : bytes) + UNIT - 1) / UNIT * UNIT;
+  s->pool_bytes += bytes < 0 ? -counted : counted;
+  if (s->pool_bytes > s->pool_used_high)
+    s->pool_used_high = s->pool_bytes;
+  if (s->pool_bytes > s->pool_reserved_high)
+    s->pool_reserved_high = s->pool_bytes;
+}
+
 /* ---- small ones: pieces of chunks that stay ---- */
+
+#define WITHIN UINT32_MAX
+#define POOLED ((uint32_t)1 << 31)
 
 /* A chunk of small tensors is a page whose tensor is NONE and whose chunk is small; units that are
    taken are marked behind its end, in a table of their own. */
 struct slab {
   int32_t page;
-  uint16_t *units; /* at the first of a piece: how many it has; 0xffff: within a piece; 0: free */
+  uint32_t *units; /* at the first of a piece: how many it has, and POOLED; WITHIN it; 0: free */
 };
 
 static int32_t units_of (const shim *s) {
@@ -266,7 +280,9 @@ CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits)
   if (b == NULL)
     return 0;
   for (int32_t i = 0; i < units; i++)
-    b->units[first + i] = i == 0 ? (uint16_t)units : 0xffff;
+    b->units[first + i] = i == 0 ? (uint32_t)units | (waits ? 0 : POOLED) : WITHIN;
+  if (!waits)
+    pool_took (s, bytes);
   if (waits)
     host_wait_for (s, s->small_pending);
   else
@@ -288,9 +304,11 @@ bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits) {
   slab *b = slab_at (s, at);
   uint64_t offset = b == NULL ? 0 : at - s->base - (uint64_t)b->page * (uint64_t)s->chunk_bytes;
   if (b == NULL || offset % UNIT != 0 || b->units[offset / UNIT] == 0 ||
-      b->units[offset / UNIT] == 0xffff)
+      b->units[offset / UNIT] == WITHIN)
     return false;
-  int32_t first = (int32_t)(offset / UNIT), units = b->units[first];
+  int32_t first = (int32_t)(offset / UNIT), units = (int32_t)(b->units[first] & ~POOLED);
+  if ((b->units[first] & POOLED) != 0)
+    pool_took (s, -(int64_t)units * UNIT);
   memset (&b->units[first], 0, (size_t)units * sizeof *b->units);
   s->small_pending |= stream_bits;
   return true;
@@ -302,10 +320,10 @@ int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first) {
     return 0;
   CUdeviceptr start = s->base + (uint64_t)b->page * (uint64_t)s->chunk_bytes;
   int32_t i = (int32_t)((at - start) / UNIT);
-  while (i > 0 && b->units[i] == 0xffff)
+  while (i > 0 && b->units[i] == WITHIN)
     i--;
   if (b->units[i] == 0)
     return 0;
   *first = start + (uint64_t)i * UNIT;
-  return (int64_t)b->units[i] * UNIT;
+  return (int64_t)(b->units[i] & ~POOLED) * UNIT;
 }

@@ -26,7 +26,7 @@ int32_t shim_name (shim *s, const char *text) {
   return s->n_names++;
 }
 
-static bool read_params (shim *s, function *f, CUfunction handle) {
+static CUresult read_params (shim *s, function *f, CUfunction handle) {
   const driver *d = &s->real;
   size_t offset, bytes;
   int32_t capacity = 0;
@@ -39,9 +39,9 @@ static bool read_params (shim *s, function *f, CUfunction handle) {
       r = d->kernel_get_param ((CUkernel)(void *)handle, i, &offset, &bytes);
     }
     if (r == CUDA_ERROR_INVALID_VALUE)
-      return true;
+      return CUDA_SUCCESS;
     if (r != CUDA_SUCCESS)
-      return false;
+      return as_kernel && d->kernel_get_param == NULL ? CUDA_ERROR_NOT_SUPPORTED : r;
     if (f->n_params == capacity) {
       capacity = capacity == 0 ? 8 : 2 * capacity;
       uint32_t *offsets = realloc (f->offsets, (size_t)capacity * sizeof *offsets);
@@ -49,7 +49,7 @@ static bool read_params (shim *s, function *f, CUfunction handle) {
       uint32_t *sizes = realloc (f->sizes, (size_t)capacity * sizeof *sizes);
       f->sizes = sizes != NULL ? sizes : f->sizes;
       if (offsets == NULL || sizes == NULL)
-        return false;
+        return CUDA_ERROR_OUT_OF_MEMORY;
     }
     f->offsets[f->n_params] = (uint32_t)offset;
     f->sizes[f->n_params++] = (uint32_t)bytes;
@@ -66,11 +66,15 @@ static function *row_of (shim *s, const void *handle) {
   }
 }
 
+static void empty (function *f) {
+  free (f->offsets);
+  free (f->sizes);
+  *f = (function){ 0 };
+}
+
 void functions_forget (shim *s) {
-  for (int32_t i = 0; i < s->functions_capacity; i++) {
-    free (s->functions[i].offsets);
-    free (s->functions[i].sizes);
-  }
+  for (int32_t i = 0; i < s->functions_capacity; i++)
+    empty (&s->functions[i]);
   free (s->functions);
   s->functions = NULL;
   s->functions_capacity = s->n_functions = 0;
@@ -104,19 +108,27 @@ static const char *name_of (const driver *d, CUfunction handle) {
   return "a kernel without a name";
 }
 
-function *function_of (shim *s, CUfunction handle) {
-  if (!has_room (s))
+/* The driver refuses a handle that is no kernel's. */
+function *function_of (shim *s, CUfunction handle, CUresult *why) {
+  *why = handle == NULL ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_OUT_OF_MEMORY;
+  if (handle == NULL || !has_room (s))
     return NULL;
   function *f = row_of (s, handle);
   if (f->handle != NULL)
     return f;
   const char *name = name_of (&s->real, handle);
-  if (!read_params (s, f, handle)) {
+  *why = read_params (s, f, handle);
+  if (*why != CUDA_SUCCESS)
+    empty (f);
+  if (*why == CUDA_ERROR_INVALID_HANDLE)
+    return NULL;
+  if (*why != CUDA_SUCCESS) {
     shim_say (s,
               "the parameters of kernel `%s` are not told (cuFuncGetParamInfo), so its tensors "
               "cannot be found; a driver of CUDA 12.4 or later is needed",
               name);
     s->block->refused = 1;
+    *why = CUDA_ERROR_NOT_SUPPORTED;
     return NULL;
   }
   f->handle = handle;

@@ -57,6 +57,9 @@ static CUresult serve (shim *s, CUdeviceptr *out, size_t bytes, CUstream stream,
   int32_t t = area_allocate (s, (int64_t)bytes, slot);
   if (t == NONE)
     return CUDA_ERROR_OUT_OF_MEMORY;
+  s->tensors[t].pooled = !waits;
+  if (!waits)
+    pool_took (s, (int64_t)bytes);
   record_allocate (s, t);
   follow_allocated (s, t);
   *out = s->tensors[t].at;
@@ -185,11 +188,13 @@ CUresult wrap_pool_get (CUmemoryPool pool, CUmemPool_attribute a, void *value) {
   switch (a) {
   case CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT:
   case CU_MEMPOOL_ATTR_USED_MEM_CURRENT:
-    v = (uint64_t)s->live_bytes;
+    v = (uint64_t)s->pool_bytes;
     break;
   case CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH:
+    v = (uint64_t)s->pool_reserved_high;
+    break;
   case CU_MEMPOOL_ATTR_USED_MEM_HIGH:
-    v = (uint64_t)s->pool_high;
+    v = (uint64_t)s->pool_used_high;
     break;
   default:
     return shim_leave (s, s->real.pool_get (pool, a, value));
@@ -204,11 +209,16 @@ CUresult wrap_pool_set (CUmemoryPool pool, CUmemPool_attribute a, void *value) {
   shim *s;
   if (!shim_enter (&s))
     return shim_real ()->pool_set (pool, a, value);
-  if (a == CU_MEMPOOL_ATTR_USED_MEM_HIGH || a == CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH) {
-    s->pool_high = s->live_bytes;
-    return shim_leave (s, CUDA_SUCCESS);
-  }
-  return shim_leave (s, s->real.pool_set (pool, a, value));
+  if (a != CU_MEMPOOL_ATTR_USED_MEM_HIGH && a != CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+    return shim_leave (s, s->real.pool_set (pool, a, value));
+  uint64_t v = 1;
+  if (value != NULL)
+    memcpy (&v, value, sizeof v);
+  if (v != 0) /* a driver takes no other */
+    return shim_leave (s, CUDA_ERROR_INVALID_VALUE);
+  *(a == CU_MEMPOOL_ATTR_USED_MEM_HIGH ? &s->pool_used_high : &s->pool_reserved_high) =
+      s->pool_bytes;
+  return shim_leave (s, CUDA_SUCCESS);
 }
 
 /* ---- questions about addresses ---- */
@@ -226,48 +236,66 @@ static bool stretch_at (const shim *s, CUdeviceptr at, CUdeviceptr *first, size_
   return small > 0;
 }
 
-static bool answer (shim *s, CUpointer_attribute a, void *out, CUdeviceptr at) {
-  CUdeviceptr first = 0;
-  size_t bytes = 0;
+/* The value of an attribute, and how many of its bytes count. */
+typedef struct attribute {
+  uint64_t word;
+  size_t bytes; /* 0: only the driver knows it */
+} attribute;
+
+static uint64_t pool_word (const shim *s) {
   CUmemoryPool pool = NULL;
-  CUcontext context = NULL;
-  bool known = stretch_at (s, at, &first, &bytes);
+  if (s->real.device_default_pool != NULL)
+    s->real.device_default_pool (&pool, s->real.device);
+  return (uintptr_t)pool;
+}
+
+static attribute attribute_at (const shim *s, CUpointer_attribute a, CUdeviceptr at,
+                               CUdeviceptr first, size_t bytes) {
   switch (a) {
   case CU_POINTER_ATTRIBUTE_CONTEXT:
-    s->real.ctx_get_current (&context);
-    memcpy (out, &context, sizeof context);
-    return known;
+    return (attribute){ (uintptr_t)s->context, sizeof (void *) };
   case CU_POINTER_ATTRIBUTE_MEMORY_TYPE:
-    *(unsigned int *)out = CU_MEMORYTYPE_DEVICE;
-    return known;
+    return (attribute){ CU_MEMORYTYPE_DEVICE, sizeof (int) };
   case CU_POINTER_ATTRIBUTE_DEVICE_POINTER:
-    *(CUdeviceptr *)out = at;
-    return known;
+    return (attribute){ at, sizeof at };
+  case CU_POINTER_ATTRIBUTE_HOST_POINTER:
+    return (attribute){ 0, sizeof (void *) };
   case CU_POINTER_ATTRIBUTE_IS_MANAGED:
   case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-    *(int *)out = 0;
-    return known;
+    return (attribute){ 0, sizeof (int) };
   case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL:
-    *(int *)out = s->real.device;
-    return known;
+    return (attribute){ (uint64_t)s->real.device, sizeof (int) };
   case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR:
-    *(CUdeviceptr *)out = first;
-    return known;
+    return (attribute){ first, sizeof first };
   case CU_POINTER_ATTRIBUTE_RANGE_SIZE:
-    *(size_t *)out = bytes;
-    return known;
+    return (attribute){ bytes, sizeof bytes };
   case CU_POINTER_ATTRIBUTE_MAPPED:
-    *(int *)out = known;
-    return true;
+    return (attribute){ 1, sizeof (int) };
   case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE:
-    if (s->real.device_default_pool != NULL)
-      s->real.device_default_pool (&pool, s->real.device);
-    memcpy (out, &pool, sizeof pool);
-    return known;
+    return (attribute){ pool_word (s), sizeof (void *) };
   default:
-    return s->real.pointer_attribute != NULL &&
-           s->real.pointer_attribute (out, a, at) == CUDA_SUCCESS;
+    return (attribute){ 0, 0 };
   }
+}
+
+/* False: there is no answer, and nothing is written but whether it is mapped, and zeros where
+   `else_zero`. */
+static bool answer (const shim *s, CUpointer_attribute a, void *out, CUdeviceptr at,
+                    bool else_zero) {
+  CUdeviceptr first = 0;
+  size_t bytes = 0;
+  bool known = stretch_at (s, at, &first, &bytes);
+  attribute v = attribute_at (s, a, at, first, bytes);
+  if (v.bytes == 0)
+    return else_zero ? s->real.pointer_attributes (1, &a, &out, at) == CUDA_SUCCESS
+                     : s->real.pointer_attribute (out, a, at) == CUDA_SUCCESS;
+  bool said = a == CU_POINTER_ATTRIBUTE_MAPPED;
+  known = known && a != CU_POINTER_ATTRIBUTE_HOST_POINTER;
+  if (!known)
+    v.word = 0;
+  if (known || said || else_zero)
+    memcpy (out, &v.word, v.bytes);
+  return known || said;
 }
 
 CUresult wrap_pointer (void *out, CUpointer_attribute a, CUdeviceptr at) {
@@ -276,18 +304,22 @@ CUresult wrap_pointer (void *out, CUpointer_attribute a, CUdeviceptr at) {
     return shim_real ()->pointer_attribute (out, a, at);
   if (!area_has (s, at))
     return shim_leave (s, s->real.pointer_attribute (out, a, at));
-  return shim_leave (s, out != NULL && answer (s, a, out, at) ? CUDA_SUCCESS
-                                                              : CUDA_ERROR_INVALID_VALUE);
+  bool good = out != NULL && answer (s, a, out, at, false);
+  return shim_leave (s, good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE);
 }
 
+/* No answer is no error here, but zero. */
 CUresult wrap_pointers (unsigned int count, CUpointer_attribute *a, void **out, CUdeviceptr at) {
   shim *s;
   if (!shim_enter (&s))
     return shim_real ()->pointer_attributes (count, a, out, at);
-  if (!area_has (s, at))
+  if (!area_has (s, at) || a == NULL || out == NULL)
     return shim_leave (s, s->real.pointer_attributes (count, a, out, at));
   for (unsigned int i = 0; i < count; i++)
-    (void)answer (s, a[i], out[i], at);
+    if (out[i] == NULL)
+      return shim_leave (s, CUDA_ERROR_INVALID_VALUE);
+  for (unsigned int i = 0; i < count; i++)
+    (void)answer (s, a[i], out[i], at, true);
   return shim_leave (s, CUDA_SUCCESS);
 }
 
@@ -310,24 +342,33 @@ CUresult wrap_range (CUdeviceptr *base, size_t *size, CUdeviceptr at) {
 
 /* ---- the end of a stream ---- */
 
-/* Its work is over before anybody could ask it for an event. */
+static void turn (uint64_t *bits, uint64_t gone, uint64_t heir) {
+  if ((*bits & gone) != 0)
+    *bits = (*bits & ~gone) | heir;
+}
+
+/* Nobody can ask it for an event any more: the stream of copies in, which waits for its work, stands
+   for it. */
 CUresult wrap_stream_destroy (CUstream stream) {
+  const uint64_t heir = (uint64_t)1 << STREAM_IN;
   shim *s;
   if (!shim_enter (&s))
     return shim_real ()->stream_destroy (stream);
   for (int32_t i = FIRST_USER_STREAM; i < s->n_streams; i++)
     if (s->streams[i] == stream && stream != NULL) {
       uint64_t bit = (uint64_t)1 << i;
-      s->real.stream_synchronize (stream);
+      wait_for (s, s->in, bit);
       s->streams[i] = NULL;
       for (int32_t t = 0; t < s->n_tensors; t++) {
-        s->tensors[t].users &= ~bit;
-        s->tensors[t].past &= ~bit;
-        s->tensors[t].in_seen &= ~bit;
+        turn (&s->tensors[t].users, bit, heir);
+        turn (&s->tensors[t].past, bit, heir);
+        turn (&s->tensors[t].behind, bit, heir);
+        turn (&s->tensors[t].in_seen, bit, 0);
+        turn (&s->tensors[t].behind_seen, bit, 0);
       }
       for (int32_t c = 0; c < s->n_chunks; c++)
-        s->chunks[c].pending &= ~bit;
-      s->small_pending &= ~bit;
+        turn (&s->chunks[c].pending, bit, heir);
+      turn (&s->small_pending, bit, heir);
     }
   return shim_leave (s, s->real.stream_destroy (stream));
 }

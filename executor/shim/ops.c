@@ -196,9 +196,10 @@ static void scan_launch (op *o, void **params, void **extra) {
 static CUresult launch (op *o, const CUlaunchConfig *l, CUfunction f, void **params, void **extra,
                         bool cooperative, bool extended) {
   shim *s = entered;
-  o->function = function_of (s, f);
+  CUresult why;
+  o->function = function_of (s, f, &why);
   if (o->function == NULL)
-    return shim_leave (s, CUDA_ERROR_NOT_SUPPORTED);
+    return shim_leave (s, why);
   o->name = o->function->name;
   s->block->seen.launches++;
   op_mix (o, o->function->name_hash);

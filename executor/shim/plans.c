@@ -147,7 +147,8 @@ static int32_t left_over (const shim *s, const step *p, const step_pair *c) {
   int32_t t = p->tensors[c->heir].slot;
   if (t < 0 || !s->tensors[t].live || s->tensors[t].number != number)
     t = tensor_numbered (s, number);
-  return t != NONE && s->tensors[t].bytes == p->tensors[c->old].bytes ? t : NONE;
+  bool is_it = t != NONE && s->tensors[t].bytes == p->tensors[c->old].bytes;
+  return is_it && s->tensors[t].holds == 0 ? t : NONE;
 }
 
 bool plan_all_last (const shim *s, const step *p) {
@@ -155,7 +156,8 @@ bool plan_all_last (const shim *s, const step *p) {
     return false;
   for (int32_t k = 0; k < p->n_tensors; k++) {
     const step_tensor *x = &p->tensors[k];
-    if (x->lasts && (!s->tensors[x->slot].live || s->tensors[x->slot].number != x->number))
+    const tensor *t = x->lasts ? &s->tensors[x->slot] : NULL;
+    if (t != NULL && (!t->live || t->number != x->number || t->holds > 0))
       return false;
   }
   for (int32_t i = 0; i < p->n_pairs; i++)

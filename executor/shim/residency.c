@@ -73,9 +73,13 @@ static void drop_clean (shim *s, const tensor *t, int32_t first, int32_t end) {
     page_unmap (s, p);
 }
 
+/* Not below a call of another thread that waits without the lock: perhaps the driver has not queued
+   all of its copy yet. */
 bool pages_out (shim *s, int32_t i, int32_t first, int32_t end) {
   tensor *t = &s->tensors[i];
   bool any = false;
+  if (t->holds > 0)
+    return false;
   for (int32_t p = first; p < end; p++) {
     int32_t clean = clean_end (s, t, p, end), to = clean;
     if (clean > p) {

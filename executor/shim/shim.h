@@ -48,6 +48,7 @@ typedef struct tensor {
   int64_t bytes, number; /* the number of its allocation */
   int32_t first_page, n_pages;
   bool live, escaped; /* escaped: its address lies in device memory */
+  bool pooled;        /* it was asked for in the order of a stream */
   int32_t holds;      /* calls that wait without the lock */
   uint64_t users;     /* streams that used it since it came */
   uint64_t past;      /* those that used what had this address before */
@@ -130,7 +131,8 @@ typedef struct shim {
   int32_t n_tensors, tensors_capacity;
   int32_t *free_tensors, n_free, free_capacity;
   int32_t spare_rows; /* without pages */
-  int64_t allocations, live_bytes, pool_high, host_bytes, live_tensors;
+  int64_t allocations, live_bytes, host_bytes, live_tensors;
+  int64_t pool_bytes, pool_used_high, pool_reserved_high; /* small ones are in it */
 
   CUstream out, in;
   CUevent out_ring[RING], in_ring[RING], scratch;
@@ -181,6 +183,7 @@ void area_own (shim *s, int32_t t, int32_t first, int32_t end); /* without granu
 void area_lay (shim *s, int32_t t, int32_t first, int32_t pages); /* that row, at these pages */
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits);
 bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits);
+void pool_took (shim *s, int64_t bytes); /* less than 0: they are back */
 int64_t small_bytes_at (const shim *s, CUdeviceptr at, CUdeviceptr *first);
 
 /* chunks.c: device memory and its mappings */
@@ -227,7 +230,7 @@ uint64_t shim_mix (uint64_t h, uint64_t word);
 
 /* functions.c */
 int32_t shim_name (shim *s, const char *text);
-function *function_of (shim *s, CUfunction f);
+function *function_of (shim *s, CUfunction f, CUresult *why); /* NULL: and why */
 void functions_forget (shim *s);
 
 /* refuse.c */

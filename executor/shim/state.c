@@ -83,10 +83,22 @@ static shim_block *open_block (const char *path) {
   return NULL;
 }
 
-/* A child must not report, free or write anything of its parent's. */
+static void make_lock (shim *s) {
+  pthread_mutexattr_t a;
+  pthread_mutexattr_init (&a);
+  pthread_mutexattr_settype (&a, PTHREAD_MUTEX_RECURSIVE);
+  pthread_mutex_init (&s->lock, &a);
+  pthread_mutexattr_destroy (&a);
+}
+
+/* A child must not report, free or write anything of its parent's.  As long as nobody has the
+   device it may be the one that takes it; another thread of the parent may have had the lock. */
 static void in_child (void) {
-  if (the_shim != NULL)
-    the_shim->alone = true;
+  shim *s = the_shim;
+  if (s == NULL || s->alone)
+    return;
+  s->alone = s->block->owner_pid != 0;
+  make_lock (s);
 }
 
 /* A thread that waits for memory of a shared card may have the lock, and the program ends all the
@@ -155,11 +167,7 @@ void shim_load (void) {
     return;
   s->block = b;
   s->real = the_driver;
-  pthread_mutexattr_t a;
-  pthread_mutexattr_init (&a);
-  pthread_mutexattr_settype (&a, PTHREAD_MUTEX_RECURSIVE);
-  pthread_mutex_init (&s->lock, &a);
-  pthread_mutexattr_destroy (&a);
+  make_lock (s);
   if (is_in_namespace ()) {
     b->refused = 1;
     s->second = s->alone = true;

@@ -27,6 +27,8 @@
    unused      a large tensor is made and freed in each step, and no op uses it
    asks        asks for the memory that is free before and after many small tensors
    launches    a thousand launches a step that do next to nothing
+   threads     threads that each have a stream of their own, and end it while the others go on
+   snapshots   another thread copies a weight to the host while the next steps are made
    races       two streams fill the same bytes, and nothing says which comes first
    leaves      ends by _exit, with status 5
    handled     ends by exit, status 6, in a signal's handler while it waits for the device
@@ -504,6 +506,93 @@ static void launches (habits *h) {
   }
 }
 
+typedef struct trainer {
+  habits *h;
+  int number;
+  uint64_t digest;
+  pthread_t thread;
+} trainer;
+
+static uint64_t digest_of (const unsigned char *bytes, size_t n, uint64_t digest) {
+  for (size_t i = 0; i < n; i++)
+    digest = (digest ^ bytes[i]) * 1099511628211u;
+  return digest;
+}
+
+static void *train (void *own) {
+  enum { OWN = 4 };
+  trainer *t = own;
+  gpu *g = &t->h->g;
+  CUdeviceptr kept[OWN], x;
+  unsigned char *back = malloc (N * sizeof (float));
+  gpu_must (g, g->ctx_set_current (g->context), "cuCtxSetCurrent");
+  CUstream s = new_stream (g);
+  for (int k = 0; k < OWN; k++) {
+    kept[k] = gpu_alloc (g, N, s);
+    gpu_fill (g, kept[k], N, 10 * t->number + k, s);
+  }
+  for (int i = 0; back != NULL && i < g->steps; i++) {
+    x = gpu_alloc (g, N + 4096 * (i % 3), s);
+    gpu_fill (g, x, N, i, s);
+    for (int k = 0; k < OWN; k++)
+      LAUNCH (g, "add", s, N, &kept[k], &kept[k], &x);
+    gpu_free (g, x, s);
+    gpu_must (g, g->copy_out_async (back, kept[i % OWN], N * sizeof (float), s), "copy");
+    gpu_must (g, g->stream_synchronize (s), "cuStreamSynchronize");
+    t->digest = digest_of (back, N * sizeof (float), t->digest);
+  }
+  for (int k = 0; k < OWN; k++)
+    gpu_free (g, kept[k], s);
+  gpu_must (g, g->stream_destroy (s), "cuStreamDestroy");
+  free (back);
+  return NULL;
+}
+
+static void threads (habits *h) {
+  enum { MANY = 6 };
+  trainer t[MANY];
+  for (int i = 0; i < MANY; i++) {
+    t[i] = (trainer){ .h = h, .number = i };
+    if (pthread_create (&t[i].thread, NULL, train, &t[i]) != 0)
+      exit (5);
+  }
+  for (int i = 0; i < MANY; i++) {
+    pthread_join (t[i].thread, NULL);
+    printf ("thread %d %016llx\n", i, (unsigned long long)t[i].digest);
+  }
+}
+
+/* Of a weight that no op changes, so that it is known what it is. */
+static void *snapshot (void *own) {
+  trainer *t = own;
+  gpu *g = &t->h->g;
+  unsigned char *back = malloc (N * sizeof (float));
+  gpu_must (g, g->ctx_set_current (g->context), "cuCtxSetCurrent");
+  if (back != NULL) {
+    gpu_must (g, g->copy_out (back, t->h->kept[t->number], N * sizeof (float)), "cuMemcpyDtoH");
+    t->digest = digest_of (back, N * sizeof (float), t->digest);
+  }
+  free (back);
+  return NULL;
+}
+
+static void snapshots (habits *h) {
+  trainer t = { .h = h };
+  for (int i = 0; i < h->g.steps; i++) {
+    chain (h, 12, N, NULL);
+    say (h, i, NULL);
+    if (i % 6 == 5) {
+      if (i > 5)
+        pthread_join (t.thread, NULL);
+      printf ("snapshot %016llx\n", (unsigned long long)t.digest);
+      t.number = 2 + i / 6 % 10;
+      if (pthread_create (&t.thread, NULL, snapshot, &t) != 0)
+        exit (5);
+    }
+  }
+  pthread_join (t.thread, NULL);
+}
+
 static void races (habits *h) {
   CUstream a = new_stream (&h->g), b = new_stream (&h->g);
   for (int i = 0; i < h->g.steps; i++) {
@@ -599,7 +688,7 @@ int main (int argc, char **argv) {
               HABIT (waiting),    HABIT (results),    HABIT (carried),  HABIT (gradients),
               HABIT (ages),       HABIT (python),     HABIT (unsteady), HABIT (lengths),
               HABIT (asks),       HABIT (counts),     HABIT (unused),   HABIT (handled),
-              HABIT (busy) };
+              HABIT (busy),       HABIT (threads),    HABIT (snapshots) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
