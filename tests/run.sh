@@ -409,7 +409,7 @@ claim "the driver's answers are those that it gives alone" answers
 claim "threads with streams of their own are in order" several_threads
 claim "a copy that another thread waits for keeps its tensor where it is" slow_copies
 claim "and what it does in another one is told" after_context
-claim "copies and fills in two dimensions are ops like others" images
+claim "copies and fills in two and three dimensions are ops like others" images
 claim "a program without ops has an empty picture" without_ops
 claim "no folder for what is shared is one line" no_folder
 claim "races are told, and a program without has none" raced

@@ -2,6 +2,8 @@
 /* The emulated driver, docs/emulator.md 7, 8, 11 and 12: mapped addresses, how much memory there
    is, and what an address is asked.  Where the clock matters, on both (loop index 0: real, 1:
    virtual). */
+#include <dlfcn.h>
+
 #include "tests/emu_calls.h"
 #include "tests/suite.h"
 
@@ -199,6 +201,49 @@ START_TEST (addresses_answer_questions) {
 }
 END_TEST
 
+/* Against loops that say which byte goes where. */
+START_TEST (a_copy_in_three_dimensions_moves_what_lies_in_the_box) {
+  enum { PITCH = 40, ROWS = 9, PLANES = 5, BYTES = PITCH * ROWS * PLANES, WIDE = 64 };
+  static unsigned char from[BYTES], to[WIDE * 7 * PLANES], wanted[sizeof to];
+  CUresult (*copy) (const CUDA_MEMCPY3D *);
+  start (1);
+  *(void **)&copy = dlsym (d->library, "cuMemcpy3D_v2");
+  ck_assert_ptr_nonnull ((void *)copy);
+  for (int i = 0; i < BYTES; i++)
+    from[i] = (unsigned char)(i * 37 + i / 251);
+  CUdeviceptr at = alloc (BYTES);
+  OK (d->copy_in (at, from, BYTES));
+  CUDA_MEMCPY3D c = { .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                      .srcDevice = at,
+                      .srcPitch = PITCH,
+                      .srcHeight = ROWS,
+                      .srcXInBytes = 3,
+                      .srcY = 2,
+                      .srcZ = 1,
+                      .dstMemoryType = CU_MEMORYTYPE_HOST,
+                      .dstHost = to,
+                      .dstPitch = WIDE,
+                      .dstHeight = 7,
+                      .dstXInBytes = 11,
+                      .dstY = 1,
+                      .dstZ = 2,
+                      .WidthInBytes = 30,
+                      .Height = 6,
+                      .Depth = 3 };
+  for (int z = 0; z < 3; z++)
+    for (int y = 0; y < 6; y++)
+      for (int x = 0; x < 30; x++)
+        wanted[((z + 2) * 7 + y + 1) * WIDE + x + 11] =
+            from[((z + 1) * ROWS + y + 2) * PITCH + x + 3];
+  OK (copy (&c));
+  ck_assert_mem_eq (to, wanted, sizeof to);
+  c.srcHeight = 7; /* its rows would lie in two planes */
+  ck_assert_uint_eq (copy (&c), CUDA_ERROR_INVALID_VALUE);
+  c.Depth = 0;
+  OK (copy (&c));
+}
+END_TEST
+
 START_TEST (a_tensor_map_holds_the_address_as_a_plain_word) {
   start (1);
   CUdeviceptr at = alloc (G);
@@ -224,6 +269,7 @@ int main (void) {
     { a_copy_that_fails_ends_the_context, 0, 2 },
     { a_pinned_buffer_that_a_queued_copy_names_cannot_be_freed, 0, 2 },
     { addresses_answer_questions, 0, 0 },
+    { a_copy_in_three_dimensions_moves_what_lies_in_the_box, 0, 0 },
     { a_tensor_map_holds_the_address_as_a_plain_word, 0, 0 },
     { NULL, 0, 0 },
   };

@@ -57,6 +57,7 @@ _Static_assert((int)CUPTI_CUSTOM == (int)CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 #define PFN_cuDevicePrimaryCtxRelease_v7000 PFN_cuDevicePrimaryCtxRelease_v11000
 #define PFN_cuDevicePrimaryCtxReset_v7000 PFN_cuDevicePrimaryCtxReset_v11000
 #define PFN_cuCtxDestroy_v2000 PFN_cuCtxDestroy_v4000
+#define PFN_cuStreamDestroy_v2000 PFN_cuStreamDestroy_v4000
 /* Flavours: _ptsz where the entry has a stream, _ptds where it has none. */
 #define PFN_cuMemAllocAsync_v11020_pt PFN_cuMemAllocAsync_v11020_ptsz
 #define PFN_cuMemAllocFromPoolAsync_v11020_pt PFN_cuMemAllocFromPoolAsync_v11020_ptsz
@@ -81,6 +82,8 @@ _Static_assert((int)CUPTI_CUSTOM == (int)CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 #define PFN_cuMemcpy2D_v7000_pt PFN_cuMemcpy2D_v7000_ptds
 #define PFN_cuMemcpy2DUnaligned_v7000_pt PFN_cuMemcpy2DUnaligned_v7000_ptds
 #define PFN_cuMemcpy2DAsync_v7000_pt PFN_cuMemcpy2DAsync_v7000_ptsz
+#define PFN_cuMemcpy3D_v7000_pt PFN_cuMemcpy3D_v7000_ptds
+#define PFN_cuMemcpy3DAsync_v7000_pt PFN_cuMemcpy3DAsync_v7000_ptsz
 #define PFN_cuMemsetD2D8_v7000_pt PFN_cuMemsetD2D8_v7000_ptds
 #define PFN_cuMemsetD2D16_v7000_pt PFN_cuMemsetD2D16_v7000_ptds
 #define PFN_cuMemsetD2D32_v7000_pt PFN_cuMemsetD2D32_v7000_ptds

@@ -95,6 +95,18 @@ CUresult cuModuleLoad (CUmodule *out, const char *path) {
   return load ((void **)out, object);
 }
 
+EXPORT CUresult cuModuleUnload (CUmodule module);
+
+/* Its kernels stay, for the same reason. */
+CUresult cuModuleUnload (CUmodule module) {
+  CUresult refused;
+  machine *m = machine_enter (true, &refused);
+  if (m == NULL)
+    return refused;
+  bool is_one = (const void *)module == (const void *)&m->kernels;
+  return machine_leave (m, is_one ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE);
+}
+
 CUresult cuModuleGetFunction (CUfunction *out, CUmodule module, const char *name) {
   return get ((void **)out, module, name);
 }
@@ -251,6 +263,17 @@ CUresult cuLaunchKernel (CUfunction f, unsigned int grid_x, unsigned int grid_y,
                        .sharedMemBytes = shared_bytes,
                        .hStream = on };
   return cuLaunchKernelEx (&l, f, params, extra);
+}
+
+#define COOPERATIVE                                                                          \
+  CUfunction f, unsigned int grid_x, unsigned int grid_y, unsigned int grid_z,               \
+      unsigned int block_x, unsigned int block_y, unsigned int block_z, unsigned int shared, \
+      CUstream on, void **params
+EXPORT CUresult cuLaunchCooperativeKernel (COOPERATIVE);
+
+CUresult cuLaunchCooperativeKernel (COOPERATIVE) {
+  return cuLaunchKernel (f, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, on, params,
+                         NULL);
 }
 
 /* A tensor map is opaque; the address stands in it as a plain word, as it is believed to. */

@@ -22,23 +22,27 @@ typedef struct copying {
   uint64_t to, from;
   int64_t bytes; /* of a row */
   bool to_device, from_device, waits;
-  int64_t more_rows, to_pitch, from_pitch;
+  box box; /* of more than one row; else zero */
 } copying;
 
-static bool touch_rows (const machine *m, command *c, const copying *w, bool writes) {
-  uint64_t at = writes ? w->to : w->from;
-  int64_t pitch = writes ? w->to_pitch : w->from_pitch;
+static bool touch_rows (const machine *m, command *c, uint64_t at, bool writes) {
+  const box *b = &c->as.copy.box;
+  int64_t pitch = writes ? b->to_pitch : b->from_pitch;
+  int64_t slice = writes ? b->to_slice : b->from_slice;
   bool good = true;
-  for (int64_t y = 0; good && y <= w->more_rows; y++)
-    good = add_touch (m, c, at + (uint64_t)(y * pitch), w->bytes, writes);
+  for (int64_t i = 0; good && i < b->rows * b->planes; i++)
+    good = add_touch (m, c, at + (uint64_t)(i / b->rows * slice + i % b->rows * pitch), b->width,
+                      writes);
   return good;
 }
 
-static bool stage (command *c, const copying *w) {
+static bool stage (command *c) {
+  const box *b = &c->as.copy.box;
+  const char *from = (const char *)(uintptr_t)c->as.copy.from;
   char *to = c->as.copy.staged = malloc ((size_t)c->as.copy.bytes);
-  for (int64_t y = 0; to != NULL && y <= w->more_rows; y++)
-    memcpy (to + y * w->bytes, (const char *)(uintptr_t)w->from + y * w->from_pitch,
-            (size_t)w->bytes);
+  for (int64_t i = 0; to != NULL && i < b->rows * b->planes; i++)
+    memcpy (to + i * b->width, from + i / b->rows * b->from_slice + i % b->rows * b->from_pitch,
+            (size_t)b->width);
   return to != NULL;
 }
 
@@ -49,13 +53,11 @@ static command *copy_command (machine *m, stream *s, const copying *w) {
   c->direction = w->to_device == w->from_device ? COPY_BESIDE : w->to_device ? COPY_IN : COPY_OUT;
   c->as.copy.to = w->to;
   c->as.copy.from = w->from;
-  c->as.copy.rows = w->more_rows + 1;
-  c->as.copy.bytes = w->bytes * c->as.copy.rows;
-  c->as.copy.to_pitch = w->to_pitch;
-  c->as.copy.from_pitch = w->from_pitch;
-  bool good = is_known (m, w->from) ? touch_rows (m, c, w, false) : stage (c, w);
+  c->as.copy.box = w->box.rows > 0 ? w->box : (box){ w->bytes, 1, 1, 0, 0, 0, 0 };
+  c->as.copy.bytes = c->as.copy.box.width * c->as.copy.box.rows * c->as.copy.box.planes;
+  bool good = is_known (m, w->from) ? touch_rows (m, c, w->from, false) : stage (c);
   if (good && is_known (m, w->to))
-    good = touch_rows (m, c, w, true);
+    good = touch_rows (m, c, w->to, true);
   if (good)
     return c;
   command_drop (m, c);
@@ -130,17 +132,20 @@ CUresult cuMemcpyDtoD_v2 (CUdeviceptr to, CUdeviceptr from, size_t bytes) {
   return copy_call ((copying){ to, from, (int64_t)bytes, true, true, false }, NULL, false);
 }
 
-/* ---- rows that lie apart ---- */
+EXPORT CUresult cuMemcpy (CUdeviceptr to, CUdeviceptr from, size_t bytes);
+
+CUresult cuMemcpy (CUdeviceptr to, CUdeviceptr from, size_t bytes) {
+  return copy_call ((copying){ .to = to, .from = from, .bytes = (int64_t)bytes, .waits = true },
+                    NULL, true);
+}
+
+/* ---- rows that lie apart, and planes of them ---- */
 
 EXPORT CUresult cuMemcpy2D_v2 (const CUDA_MEMCPY2D *c);
 EXPORT CUresult cuMemcpy2DUnaligned_v2 (const CUDA_MEMCPY2D *c);
 EXPORT CUresult cuMemcpy2DAsync_v2 (const CUDA_MEMCPY2D *c, CUstream on);
-EXPORT CUresult cuMemsetD2D8_v2 (CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
-                                 size_t height);
-EXPORT CUresult cuMemsetD2D32_v2 (CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
-                                  size_t height);
-EXPORT CUresult cuMemsetD2D8Async (CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
-                                   size_t height, CUstream on);
+EXPORT CUresult cuMemcpy3D_v2 (const CUDA_MEMCPY3D *c);
+EXPORT CUresult cuMemcpy3DAsync_v2 (const CUDA_MEMCPY3D *c, CUstream on);
 
 static uint64_t first_of (unsigned int type, const void *host, CUdeviceptr device) {
   return type == CU_MEMORYTYPE_HOST                                      ? (uintptr_t)host
@@ -148,25 +153,61 @@ static uint64_t first_of (unsigned int type, const void *host, CUdeviceptr devic
                                                                          : 0;
 }
 
-static CUresult copy_2d (const CUDA_MEMCPY2D *c, CUstream on, bool waits) {
+/* Rows lie within their pitch, and planes one behind the other. */
+static bool is_box (const CUDA_MEMCPY3D *c) {
   enum { MOST = 1 << 30 };
-  if (c == NULL || c->WidthInBytes > MOST || c->Height > MOST || c->srcPitch > MOST ||
-      c->dstPitch > MOST || (c->Height > 1 && c->srcPitch < c->WidthInBytes + c->srcXInBytes) ||
-      (c->Height > 1 && c->dstPitch < c->WidthInBytes + c->dstXInBytes))
+  const size_t all[] = { c->WidthInBytes, c->Height,    c->Depth,       c->srcPitch,    c->dstPitch,
+                         c->srcHeight,    c->dstHeight, c->srcXInBytes, c->dstXInBytes, c->srcY,
+                         c->dstY,         c->srcZ,      c->dstZ };
+  for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+    if (all[i] > MOST)
+      return false;
+  bool rows = c->Height > 1 || c->Depth > 1;
+  return (!rows || (c->srcPitch >= c->WidthInBytes + c->srcXInBytes &&
+                    c->dstPitch >= c->WidthInBytes + c->dstXInBytes)) &&
+         (c->Depth <= 1 ||
+          (c->srcHeight >= c->Height + c->srcY && c->dstHeight >= c->Height + c->dstY));
+}
+
+static CUresult copy_box (const CUDA_MEMCPY3D *c, CUstream on, bool waits) {
+  if (c == NULL || !is_box (c))
     return CUDA_ERROR_INVALID_VALUE;
+  bool any = c->Height > 0 && c->Depth > 0;
   copying w = { .to = first_of (c->dstMemoryType, c->dstHost, c->dstDevice),
                 .from = first_of (c->srcMemoryType, c->srcHost, c->srcDevice),
-                .bytes = (int64_t)c->WidthInBytes,
+                .bytes = any ? (int64_t)c->WidthInBytes : 0,
                 .waits = waits,
-                .more_rows = (int64_t)c->Height - 1,
-                .to_pitch = (int64_t)c->dstPitch,
-                .from_pitch = (int64_t)c->srcPitch };
+                .box = { (int64_t)c->WidthInBytes, (int64_t)c->Height, (int64_t)c->Depth,
+                         (int64_t)c->dstPitch, (int64_t)c->srcPitch,
+                         (int64_t)(c->dstPitch * c->dstHeight),
+                         (int64_t)(c->srcPitch * c->srcHeight) } };
   if (w.to == 0 || w.from == 0)
     return CUDA_ERROR_INVALID_VALUE;
-  w.to += c->dstY * c->dstPitch + c->dstXInBytes;
-  w.from += c->srcY * c->srcPitch + c->srcXInBytes;
-  w.bytes = c->Height == 0 ? 0 : w.bytes;
+  w.to += (c->dstZ * c->dstHeight + c->dstY) * c->dstPitch + c->dstXInBytes;
+  w.from += (c->srcZ * c->srcHeight + c->srcY) * c->srcPitch + c->srcXInBytes;
   return copy_call (w, on, true);
+}
+
+/* One plane. */
+static CUresult copy_2d (const CUDA_MEMCPY2D *c, CUstream on, bool waits) {
+  if (c == NULL)
+    return CUDA_ERROR_INVALID_VALUE;
+  CUDA_MEMCPY3D all = { .srcXInBytes = c->srcXInBytes,
+                        .srcY = c->srcY,
+                        .srcMemoryType = c->srcMemoryType,
+                        .srcHost = c->srcHost,
+                        .srcDevice = c->srcDevice,
+                        .srcPitch = c->srcPitch,
+                        .dstXInBytes = c->dstXInBytes,
+                        .dstY = c->dstY,
+                        .dstMemoryType = c->dstMemoryType,
+                        .dstHost = c->dstHost,
+                        .dstDevice = c->dstDevice,
+                        .dstPitch = c->dstPitch,
+                        .WidthInBytes = c->WidthInBytes,
+                        .Height = c->Height,
+                        .Depth = 1 };
+  return copy_box (&all, on, waits);
 }
 
 CUresult cuMemcpy2D_v2 (const CUDA_MEMCPY2D *c) {
@@ -179,6 +220,14 @@ CUresult cuMemcpy2DUnaligned_v2 (const CUDA_MEMCPY2D *c) {
 
 CUresult cuMemcpy2DAsync_v2 (const CUDA_MEMCPY2D *c, CUstream on) {
   return copy_2d (c, on, false);
+}
+
+CUresult cuMemcpy3D_v2 (const CUDA_MEMCPY3D *c) {
+  return copy_box (c, NULL, true);
+}
+
+CUresult cuMemcpy3DAsync_v2 (const CUDA_MEMCPY3D *c, CUstream on) {
+  return copy_box (c, on, false);
 }
 
 /* ---- fills ---- */
@@ -212,8 +261,19 @@ static CUresult set (uint64_t to, uint32_t value, size_t count, int width, CUstr
   return machine_leave (m, r);
 }
 
+EXPORT CUresult cuMemsetD16_v2 (CUdeviceptr to, unsigned short value, size_t count);
+EXPORT CUresult cuMemsetD16Async (CUdeviceptr to, unsigned short value, size_t count, CUstream on);
+
 CUresult cuMemsetD8_v2 (CUdeviceptr to, unsigned char value, size_t count) {
   return set (to, value, count, 1, NULL, true);
+}
+
+CUresult cuMemsetD16_v2 (CUdeviceptr to, unsigned short value, size_t count) {
+  return set (to, value, count, 2, NULL, true);
+}
+
+CUresult cuMemsetD16Async (CUdeviceptr to, unsigned short value, size_t count, CUstream on) {
+  return set (to, value, count, 2, on, false);
 }
 
 CUresult cuMemsetD32_v2 (CUdeviceptr to, unsigned int value, size_t count) {
@@ -237,17 +297,21 @@ static CUresult set_2d (uint64_t to, size_t pitch, uint32_t value, size_t width,
   return r;
 }
 
-CUresult cuMemsetD2D8_v2 (CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
-                          size_t height) {
-  return set_2d (to, pitch, value, width, height, 1, NULL, true);
-}
+/* Both entries of one width of a value. */
+#define FILL(bits, type)                                                                          \
+  EXPORT CUresult cuMemsetD2D##bits##_v2 (CUdeviceptr to, size_t pitch, type value, size_t width, \
+                                          size_t height);                                         \
+  EXPORT CUresult cuMemsetD2D##bits##Async (CUdeviceptr to, size_t pitch, type value,             \
+                                            size_t width, size_t height, CUstream on);            \
+  CUresult cuMemsetD2D##bits##_v2 (CUdeviceptr to, size_t pitch, type value, size_t width,        \
+                                   size_t height) {                                               \
+    return set_2d (to, pitch, value, width, height, (bits) / 8, NULL, true);                      \
+  }                                                                                               \
+  CUresult cuMemsetD2D##bits##Async (CUdeviceptr to, size_t pitch, type value, size_t width,      \
+                                     size_t height, CUstream on) {                                \
+    return set_2d (to, pitch, value, width, height, (bits) / 8, on, false);                       \
+  }
 
-CUresult cuMemsetD2D32_v2 (CUdeviceptr to, size_t pitch, unsigned int value, size_t width,
-                           size_t height) {
-  return set_2d (to, pitch, value, width, height, 4, NULL, true);
-}
-
-CUresult cuMemsetD2D8Async (CUdeviceptr to, size_t pitch, unsigned char value, size_t width,
-                            size_t height, CUstream on) {
-  return set_2d (to, pitch, value, width, height, 1, on, false);
-}
+FILL (8, unsigned char)
+FILL (16, unsigned short)
+FILL (32, unsigned int)

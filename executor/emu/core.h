@@ -46,6 +46,12 @@ typedef struct kernel {
 
 typedef struct stream stream;
 
+/* Planes of rows of bytes that lie apart. */
+typedef struct box {
+  int64_t width, rows, planes;
+  int64_t to_pitch, from_pitch, to_slice, from_slice;
+} box;
+
 /* The room that nearly all commands need is in them: a step of a large network is a million of
    them. */
 enum { FEW_TOUCHES = 2, FEW_PARAM_BYTES = 48 };
@@ -75,9 +81,9 @@ typedef struct command {
     } run;
     struct {
       uint64_t to, from;
-      int64_t bytes, ticket;              /* bytes: of all rows */
-      int64_t rows, to_pitch, from_pitch; /* more than one row: they lie apart */
-      void *staged;                       /* pageable memory, taken at the call; or NULL */
+      int64_t bytes, ticket; /* bytes: of all rows */
+      box box;
+      void *staged; /* pageable memory, taken at the call; or NULL */
     } copy;
     struct {
       uint64_t to;

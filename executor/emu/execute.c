@@ -54,12 +54,15 @@ CUresult execute_check (const machine *m, const command *c) {
 
 /* Staged rows lie without a pitch. */
 static void move (const command *c) {
+  const box *b = &c->as.copy.box;
   const char *staged = c->as.copy.staged, *from = (const char *)(uintptr_t)c->as.copy.from;
   char *to = (char *)(uintptr_t)c->as.copy.to;
-  int64_t width = c->as.copy.bytes / c->as.copy.rows;
-  for (int64_t y = 0; y < c->as.copy.rows; y++)
-    memmove (to + y * c->as.copy.to_pitch,
-             staged != NULL ? staged + y * width : from + y * c->as.copy.from_pitch, (size_t)width);
+  for (int64_t i = 0; i < b->rows * b->planes; i++) {
+    int64_t y = i % b->rows, z = i / b->rows;
+    memmove (to + z * b->to_slice + y * b->to_pitch,
+             staged != NULL ? staged + i * b->width : from + z * b->from_slice + y * b->from_pitch,
+             (size_t)b->width);
+  }
 }
 
 static void fill (const command *c) {
@@ -68,7 +71,7 @@ static void fill (const command *c) {
     memset (at, (int)c->as.set.value, (size_t)c->as.set.count);
   else
     for (int64_t i = 0; i < c->as.set.count; i++)
-      memcpy (at + 4 * i, &c->as.set.value, 4);
+      memcpy (at + c->as.set.width * i, &c->as.set.value, (size_t)c->as.set.width);
 }
 
 static void call_host (const command *c) {

@@ -220,40 +220,54 @@ CUresult wrap_set32_async_ptsz (CUdeviceptr to, unsigned int value, size_t count
   return wrap_set32_async (to, value, count, own_stream (stream));
 }
 
-/* ---- rows that lie apart, as those of images with a pitch ---- */
+/* ---- rows that lie apart, as those of images with a pitch, and planes of them ---- */
 
 typedef struct side {
   CUdeviceptr at; /* of the first byte; 0: an array's */
-  size_t pitch;
+  size_t pitch, slice;
   bool is_host;
 } side;
 
 static side side_of (unsigned int type, const void *host, CUdeviceptr device, size_t pitch,
-                     size_t x, size_t y) {
-  side s = { .pitch = pitch };
+                     size_t height) {
+  side s = { .pitch = pitch, .slice = pitch * height };
   if (type == CU_MEMORYTYPE_HOST)
     s.at = (CUdeviceptr)(uintptr_t)host;
   else if (type == CU_MEMORYTYPE_DEVICE || type == CU_MEMORYTYPE_UNIFIED)
     s.at = device;
   s.is_host = type == CU_MEMORYTYPE_HOST || (s.at != 0 && is_host (s.at));
-  s.at += s.at == 0 ? 0 : y * pitch + x;
   return s;
 }
 
+static void begin_at (side *s, size_t x, size_t y, size_t z) {
+  if (s->at != 0)
+    s->at += z * s->slice + y * s->pitch + x;
+}
+
 /* The host's addresses in it, row by row. */
-static void payload (op *o, const side *to, const side *from, size_t width, size_t height) {
-  size_t bytes;
-  if (!from->is_host || __builtin_mul_overflow (width, height, &bytes) || bytes > PAYLOAD_BYTES)
+static void payload (op *o, const side *to, const side *from, const size_t *of) {
+  size_t plane, bytes;
+  if (!from->is_host || __builtin_mul_overflow (of[0], of[1], &plane) ||
+      __builtin_mul_overflow (plane, of[2], &bytes) || bytes > PAYLOAD_BYTES || bytes == 0)
     return;
-  for (size_t y = 0; y < height && width > 0; y++)
-    op_payload (o, to->at + y * to->pitch, (const char *)(uintptr_t)from->at + y * from->pitch,
-                width);
+  for (size_t z = 0; z < of[2]; z++)
+    for (size_t y = 0; y < of[1]; y++)
+      op_payload (o, to->at + z * to->slice + y * to->pitch,
+                  (const char *)(uintptr_t)from->at + z * from->slice + y * from->pitch, of[0]);
+}
+
+/* An array is nobody's tensor: the driver says what it thinks of it.  `of`: the bytes of a row,
+   rows, planes. */
+static void about_box (op *o, const char *name, const side *to, const side *from,
+                       const size_t *of) {
+  about (o, name, to->at, from->at, of[0] * of[1] * of[2]);
+  op_mix (o, of[0]);
+  payload (o, to, from, of);
 }
 
 typedef CUresult (*copy_entry) (const CUDA_MEMCPY2D *c);
 typedef CUresult (*copy_async_entry) (const CUDA_MEMCPY2D *c, CUstream stream);
 
-/* An array is nobody's tensor: the driver says what it thinks of it. */
 static CUresult copy (const CUDA_MEMCPY2D *c, CUstream stream, copy_entry real,
                       copy_async_entry real_async) {
   op o;
@@ -261,13 +275,31 @@ static CUresult copy (const CUDA_MEMCPY2D *c, CUstream stream, copy_entry real,
     return CUDA_ERROR_NOT_FOUND;
   if (c == NULL || !op_enter (&o, OP_COPY, stream, real != NULL))
     return real != NULL ? real (c) : real_async (c, stream);
-  side to =
-      side_of (c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstXInBytes, c->dstY);
-  side from =
-      side_of (c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcXInBytes, c->srcY);
-  about (&o, "copy in two dimensions", to.at, from.at, c->WidthInBytes * c->Height);
-  op_mix (&o, c->WidthInBytes);
-  payload (&o, &to, &from, c->WidthInBytes, c->Height);
+  side to = side_of (c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, 0);
+  side from = side_of (c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, 0);
+  begin_at (&to, c->dstXInBytes, c->dstY, 0);
+  begin_at (&from, c->srcXInBytes, c->srcY, 0);
+  about_box (&o, "copy in two dimensions", &to, &from,
+             (const size_t[]){ c->WidthInBytes, c->Height, 1 });
+  RUN_OP (o, real != NULL ? real (c) : real_async (c, stream));
+}
+
+typedef CUresult (*box_entry) (const CUDA_MEMCPY3D *c);
+typedef CUresult (*box_async_entry) (const CUDA_MEMCPY3D *c, CUstream stream);
+
+static CUresult copy_planes (const CUDA_MEMCPY3D *c, CUstream stream, box_entry real,
+                             box_async_entry real_async) {
+  op o;
+  if (real == NULL && real_async == NULL)
+    return CUDA_ERROR_NOT_FOUND;
+  if (c == NULL || !op_enter (&o, OP_COPY, stream, real != NULL))
+    return real != NULL ? real (c) : real_async (c, stream);
+  side to = side_of (c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight);
+  side from = side_of (c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight);
+  begin_at (&to, c->dstXInBytes, c->dstY, c->dstZ);
+  begin_at (&from, c->srcXInBytes, c->srcY, c->srcZ);
+  about_box (&o, "copy in three dimensions", &to, &from,
+             (const size_t[]){ c->WidthInBytes, c->Height, c->Depth });
   RUN_OP (o, real != NULL ? real (c) : real_async (c, stream));
 }
 
@@ -295,6 +327,23 @@ CUresult wrap_copy_2d_async (const CUDA_MEMCPY2D *c, CUstream stream) {
 
 CUresult wrap_copy_2d_async_ptsz (const CUDA_MEMCPY2D *c, CUstream stream) {
   return wrap_copy_2d_async (c, own_stream (stream));
+}
+
+CUresult wrap_copy_3d (const CUDA_MEMCPY3D *c) {
+  return copy_planes (c, NULL, (box_entry)shim_symbol ("cuMemcpy3D_v2"), NULL);
+}
+
+CUresult wrap_copy_3d_ptds (const CUDA_MEMCPY3D *c) {
+  box_entry real = (box_entry)shim_symbol ("cuMemcpy3D_v2_ptds");
+  return real == NULL ? wrap_copy_3d (c) : copy_planes (c, CU_STREAM_PER_THREAD, real, NULL);
+}
+
+CUresult wrap_copy_3d_async (const CUDA_MEMCPY3D *c, CUstream stream) {
+  return copy_planes (c, stream, NULL, (box_async_entry)shim_symbol ("cuMemcpy3DAsync_v2"));
+}
+
+CUresult wrap_copy_3d_async_ptsz (const CUDA_MEMCPY3D *c, CUstream stream) {
+  return wrap_copy_3d_async (c, own_stream (stream));
 }
 
 /* The four entries of one width of a value. */
