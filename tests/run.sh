@@ -328,7 +328,16 @@ END
 unserved() { # a server that is away keeps nobody from a plan
   plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB --server unix:nowhere -- "$programs/mlp" "$kernels" 16 &&
     [ "$(figure served_plans mlp)" = 0 ] && [ "$(figure planned_steps mlp)" -ge 10 ] &&
-    { "$ferry" run --budget 1200KiB --plan none --server unix:nowhere -- true 2>both; [ $? = 2 ]; } && grep -q 'give one of them' both
+    { "$ferry" run --budget 1200KiB --plan none --server unix:nowhere -- true 2>both; [ $? = 2 ]; } && grep -q 'give one of them' both &&
+    no_server
+}
+no_server() { # what could be none is told before the program runs
+  local it
+  "$ferry" serve --help >/dev/null 2>&1 || return 0
+  for it in nowhere http:// http://here:99999 unix: ftp://here; do
+    run 2 run --driver emulated --budget 1200KiB --server "$it" -- "$programs/mlp" "$kernels" 3 && [ ! -s out ] &&
+      grep -qF -e "--server: \`$it\` is not http://HOST:PORT or unix:PATH" err || { echo "$it"; cat out err; return 1; }
+  done
 }
 served() { # the plan that is made here comes from a server, and from one job of it in two runs
   "$ferry" serve --help >/dev/null 2>&1 || return 77

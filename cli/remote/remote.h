@@ -27,6 +27,8 @@ typedef struct remote_question {
 /* `ferry solve --server`: the same plan, made there. */
 int remote_solve (call *c, const remote_question *q);
 
+/* ERR_usage where --server is given and names nothing that could be one. */
+bool remote_named (call *c) MUST_CHECK;
 /* The plan of the trace in a file, as `o` asks for it, to the file `output`. */
 bool remote_step (call *c, const char *path, const solve_options *o, const char *output) MUST_CHECK;
 

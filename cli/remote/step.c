@@ -44,6 +44,11 @@ static bool make_request (call *c, const char *id, const trace *t, const solve_o
   return json_finish (&w, out, &c->err);
 }
 
+bool remote_named (call *c) {
+  const char *url = call_text (c, "server");
+  return !url || client_takes (url, &c->err);
+}
+
 bool remote_step (call *c, const char *path, const solve_options *o, const char *output) {
   char id[65];
   bytes request = { 0 };
@@ -57,6 +62,11 @@ bool remote_step (call *c, const char *path, const solve_options *o, const char 
 }
 
 #else
+
+bool remote_named (call *c) {
+  return !call_text (c, "server") ||
+         error_set (&c->err, ERR_usage, "this ferry was built --without-server");
+}
 
 bool remote_step (call *c, const char *path, const solve_options *o, const char *output) {
   (void)path;

@@ -124,6 +124,8 @@ static bool read_limits (call *c, runner *w, shim_config *k) {
   if (call_text (c, "plan") && call_text (c, "server"))
     return error_set (&c->err, ERR_usage,
                       "--plan is followed as it is, and --server would make one: give one of them");
+  if (!remote_named (c))
+    return false;
   if (call_text (c, "least") && !call_text (c, "share"))
     return error_set (&c->err, ERR_usage, "--least needs --share NAME");
   if (!call_quantity (c, "budget", &k->budget_bytes) ||

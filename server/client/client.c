@@ -13,32 +13,48 @@
 #include "base/sha256.h"
 
 enum { CONNECT_S = 10, ANSWER_S = 90, TRIES = 5, FIRST_WAIT_MS = 200, MOST_WAIT_MS = 10000 };
+enum { MOST_URL = 512, MOST_PATH = 256 };
 enum { MOST_ANSWER = 1 << 30, MOST_LINE = 1 << 20, MOST_UPLOAD = 2 };
 
 struct client {
   CURL *curl;
-  char url[512], socket[256], authorization[256];
+  char url[MOST_URL], socket[MOST_PATH], authorization[256];
   long retry_s; /* of the last answer's Retry-After; -1: none */
 };
 
-static bool client_url (client *c, const char *url, error *err) {
-  if (strncmp (url, "unix:", 5) == 0) {
-    snprintf (c->socket, sizeof c->socket, "%.255s", url + 5);
-    snprintf (c->url, sizeof c->url, "http://unix");
+static bool is_url (const char *text) {
+  if (strncmp (text, "http://", 7) != 0 && strncmp (text, "https://", 8) != 0)
+    return false;
+  CURLU *u = curl_url ();
+  bool good = u != NULL && curl_url_set (u, CURLUPART_URL, text, 0) == CURLUE_OK;
+  curl_url_cleanup (u);
+  return good;
+}
+
+bool client_takes (const char *url, error *err) {
+  bool is_path = strncmp (url, "unix:", 5) == 0;
+  size_t n = strlen (url);
+  if (is_path ? n > 5 && n < MOST_PATH : n < MOST_URL && is_url (url))
     return true;
+  return error_set (err, ERR_usage, "--server: `%.80s` is not http://HOST:PORT or unix:PATH", url);
+}
+
+static void client_url (client *c, const char *url) {
+  if (strncmp (url, "unix:", 5) == 0) {
+    snprintf (c->socket, sizeof c->socket, "%s", url + 5);
+    snprintf (c->url, sizeof c->url, "http://unix");
+    return;
   }
-  if (strncmp (url, "http://", 7) != 0 && strncmp (url, "https://", 8) != 0)
-    return error_set (err, ERR_usage, "--server: `%s` is not http://HOST:PORT or unix:PATH", url);
-  snprintf (c->url, sizeof c->url, "%.500s", url);
+  snprintf (c->url, sizeof c->url, "%s", url);
   for (size_t n = strlen (c->url); n && c->url[n - 1] == '/'; n--)
     c->url[n - 1] = 0;
-  return true;
 }
 
 client *client_new (const char *url, const char *token, arena *a, error *err) {
-  client *c = NEW (a, 1, client, err);
-  if (!c || !client_url (c, url, err))
+  client *c = client_takes (url, err) ? NEW (a, 1, client, err) : NULL;
+  if (!c)
     return NULL;
+  client_url (c, url);
   if (token)
     snprintf (c->authorization, sizeof c->authorization, "Authorization: Bearer %.200s", token);
   if (curl_global_init (CURL_GLOBAL_DEFAULT) == 0 && (c->curl = curl_easy_init ()))

@@ -10,6 +10,7 @@
 typedef struct client client;
 
 /* url: "http://127.0.0.1:8077" or "unix:/path"; token may be NULL. */
+bool client_takes (const char *url, error *err) MUST_CHECK; /* false: it is neither */
 client *client_new (const char *url, const char *token, arena *a, error *err) MUST_CHECK;
 void client_free (client *c);
 
