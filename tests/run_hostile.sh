@@ -264,6 +264,35 @@ END
   under forked_first --budget 2MiB --host 6MiB -- ./forked_first && [ "$(cat forked_first.out)" = "8 7 2" ] ||
     { cat forked_first.out forked_first.err; return 1; }
 }
+one_by_one() { # a second has what the first had, once that has ended, however it did
+  plain mlp "$programs/mlp" "$kernels" 16 && cat mlp.plain mlp.plain >one.plain &&
+    same one --wait --budget 1200KiB -- bash -c "'$programs/mlp' '$kernels' 16; '$programs/habits' '$kernels' 1 leaves >/dev/null; '$programs/mlp' '$kernels' 16" &&
+    [ "$(figure planned_steps one)" -ge 20 ] && [ "$(figure entries one)" = 2 ] || { cat one.err; return 1; }
+}
+only_asking() { # whoever asks how many devices there are, and leaves the work to another, has no memory
+  cat >only_asking.c <<'END'
+#include <dlfcn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main (int argc, char **argv) {
+  void *d = dlopen ("libcuda.so.1", RTLD_NOW);
+  unsigned (*init) (unsigned), (*count) (int *);
+  int n, status;
+  if (!d || argc < 2)
+    return 9;
+  *(void **)&init = dlsym (d, "cuInit"), *(void **)&count = dlsym (d, "cuDeviceGetCount");
+  if (init (0) || count (&n) || n != 1)
+    return 8;
+  pid_t child = fork ();
+  if (child == 0)
+    execv (argv[1], argv + 1);
+  return waitpid (child, &status, 0) == child ? WEXITSTATUS (status) : 7;
+}
+END
+  ${CC:-cc} -o only_asking only_asking.c -ldl || return 77
+  plain mlp "$programs/mlp" "$kernels" 16 && same mlp --wait --budget 1200KiB -- ./only_asking "$programs/mlp" "$kernels" 16 &&
+    [ "$(figure planned_steps mlp)" -ge 10 ] || { cat mlp.err; return 1; }
+}
 two_processes() { # the second that wants the device is told so
   under two --budget 1200KiB -- bash -c "'$programs/mlp' '$kernels' 200 >/dev/null & sleep 0.3; '$programs/mlp' '$kernels' 2; wait"
   grep -q 'wants the gpu too; the budget belongs to' two.err || { cat two.err; return 1; }
@@ -305,6 +334,8 @@ claim "memory of a second context is refused" contexts
 claim "a thread without a context of its own is served" orphans
 claim "behind an op that had no room a program goes on" goes_on
 claim "a child that is the first to have the device is served" forked_first
+claim "one process after another is served" one_by_one
+claim "a process that asks for no memory keeps nobody from it" only_asking
 claim "two processes are not served from one budget" two_processes
 for it in cuStreamBeginCapture cuGraphInstantiate cuMemAllocManaged cuMemCreate cuIpcGetMemHandle cuGreenCtxCreate \
   cuCtxEnablePeerAccess cuTexObjectCreate cuMemcpyBatchAsync cuMulticastCreate cuArrayCreate \

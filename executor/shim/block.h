@@ -88,10 +88,10 @@ typedef struct shim_block {
   int32_t magic, bytes;
   shim_config config;
 
-  int32_t loader_pid, owner_pid; /* the first to load it in this process; the owner of the budget */
-  int32_t other_pid;             /* another that wanted the device */
-  int32_t ended;                 /* the owner put everything away */
-  int32_t step_wanted;           /* so many steps were written, to be planned */
+  int32_t loader_pid;  /* the first to load it */
+  int32_t owner;       /* of the budget: a process, less than 0 once it has asked for memory */
+  int32_t ended;       /* the owner put everything away */
+  int32_t step_wanted; /* so many steps were written, to be planned */
   int64_t step_granule, step_granules; /* chunks that the plan may use */
   int32_t plan_ready;                  /* so many were answered */
   int32_t plan_good;                   /* the last answer has a plan */

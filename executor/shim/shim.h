@@ -105,6 +105,7 @@ typedef struct shim {
   driver real;
   shim_block *block;
   bool alone;    /* this process is the owner's child, or not the owner: pass everything on */
+  bool begun;    /* with the driver, by its cuInit */
   bool second;   /* another copy, in a namespace of its own: nothing is passed on */
   bool started;  /* the arena is there */
   bool shut;     /* it cannot be: nothing is allocated, since that would be beside the budget */

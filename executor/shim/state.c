@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <link.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,13 +92,13 @@ static void make_lock (shim *s) {
   pthread_mutexattr_destroy (&a);
 }
 
-/* A child must not report, free or write anything of its parent's.  As long as nobody has the
-   device it may be the one that takes it; another thread of the parent may have had the lock. */
+/* A child must not report, free or write anything of its parent's.  One whose parent has not begun
+   with the driver may begin itself; another thread of the parent may have had the lock. */
 static void in_child (void) {
   shim *s = the_shim;
   if (s == NULL || s->alone)
     return;
-  s->alone = s->block->owner_pid != 0;
+  s->alone = s->begun;
   make_lock (s);
 }
 
@@ -111,12 +112,27 @@ static bool lock_to_end (shim *s) {
   return pthread_mutex_timedlock (&s->lock, &until) == 0;
 }
 
+/* The emulated device saw this process only; others may have been before it. */
+static void ask_device (shim_block *b) {
+  emu_races races = shim_symbol (EMU_RACES);
+  CUresult (*usage) (int64_t *) = shim_symbol ("emuHighBytes");
+  emu_race first;
+  int32_t n = 0;
+  int64_t high = 0;
+  if (races != NULL && races (&first, 1, &n) == CUDA_SUCCESS && n > 0) {
+    b->race = b->races > 0 ? b->race : first;
+    b->races += n;
+  }
+  if (usage != NULL && usage (&high) == CUDA_SUCCESS && high > b->seen.driver_high_bytes)
+    b->seen.driver_high_bytes = high;
+}
+
 /* A signal's handler may end the program amid a call of this thread: then our tables are half
    changed, and the driver may wait for ever.  Other threads may go on, and what runs behind this is
    served. */
 void shim_finish (void) {
   shim *s = the_shim;
-  if (s == NULL || s->alone || s->block->ended || s->block->owner_pid != (int32_t)getpid () ||
+  if (s == NULL || s->alone || s->block->ended || abs (s->block->owner) != (int32_t)getpid () ||
       inside)
     return;
   (void)shim_look (the_driver.ctx_synchronize ()); /* a fault that no call of ours has met */
@@ -126,12 +142,7 @@ void shim_finish (void) {
   last_write (s);
   record_finish (s);
   follow_finish (s);
-  emu_races races = shim_symbol (EMU_RACES);
-  if (races != NULL)
-    races (&s->block->race, 1, &s->block->races);
-  CUresult (*usage) (int64_t *) = shim_symbol ("emuHighBytes");
-  if (usage != NULL)
-    usage (&s->block->seen.driver_high_bytes);
+  ask_device (s->block);
   s->block->ended = 1;
   inside = false;
   pthread_mutex_unlock (&s->lock);
@@ -219,19 +230,38 @@ static bool has_escape (shim *s) {
   return true;
 }
 
-static CUresult own (shim *s) {
-  int32_t nobody = 0, me = (int32_t)getpid ();
-  if (__atomic_compare_exchange_n (&s->block->owner_pid, &nobody, me, false, __ATOMIC_SEQ_CST,
-                                   __ATOMIC_SEQ_CST) ||
-      nobody == me)
+/* The owner has no memory yet, or none any more. A profile is of the first that did something. */
+static bool has_none (const shim_block *b, int32_t owner) {
+  if (owner >= 0)
+    return true;
+  if (b->config.mode == SHIM_PROFILE && b->seen.ops > 0)
+    return false;
+  return b->ended || (kill (-owner, 0) != 0 && errno == ESRCH);
+}
+
+static bool swap_owner (shim_block *b, int32_t *seen, int32_t wanted) {
+  return __atomic_compare_exchange_n (&b->owner, seen, wanted, false, __ATOMIC_SEQ_CST,
+                                      __ATOMIC_SEQ_CST);
+}
+
+static CUresult own (shim *s, bool works) {
+  shim_block *b = s->block;
+  int32_t me = (int32_t)getpid (), owner = __atomic_load_n (&b->owner, __ATOMIC_SEQ_CST);
+  while (owner != me && owner != -me && has_none (b, owner))
+    if (swap_owner (b, &owner, me)) {
+      b->ended = 0;
+      owner = me;
+    }
+  if (owner == -me || (owner == me && (!works || swap_owner (b, &owner, -me))))
     return CUDA_SUCCESS;
-  s->alone = true;
-  s->block->other_pid = me;
-  if (s->block->config.mode == SHIM_PROFILE)
+  if (b->config.mode == SHIM_PROFILE) {
+    s->alone = true;
     return CUDA_SUCCESS;
+  }
+  s->shut = true;
   shim_say (s,
             "process %d wants the gpu too; the budget belongs to %d; give each its own ferry run",
-            me, nobody);
+            me, owner < 0 ? -owner : owner);
   return CUDA_ERROR_NO_DEVICE;
 }
 
@@ -246,12 +276,13 @@ CUresult wrap_init (unsigned int flags) {
   inside = true;
   CUresult (*configure) (const emu_config *) = shim_symbol (EMU_CONFIGURE);
   CUresult r = CUDA_SUCCESS;
-  if (s->block->owner_pid == 0 && c->emulated && configure != NULL)
+  if (!s->begun && c->emulated && configure != NULL)
     r = configure (&c->emu);
   if (r == CUDA_SUCCESS)
     r = s->real.init (flags);
+  s->begun = s->begun || r == CUDA_SUCCESS;
   if (r == CUDA_SUCCESS)
-    r = own (s);
+    r = own (s, false);
   inside = false;
   pthread_mutex_unlock (&s->lock);
   return r;
@@ -288,6 +319,8 @@ static void take_back_context (shim *s) {
 static bool start (shim *s) {
   if (s->started || s->shut)
     return s->started;
+  if (own (s, true) != CUDA_SUCCESS || s->alone)
+    return false;
   if (has_escape (s)) {
     s->block->refused = 1;
     s->alone = s->block->config.mode == SHIM_PROFILE;
@@ -320,7 +353,7 @@ bool shim_enter (shim **out) {
   shim_begin (s);
   s->block->seen.calls++;
   *out = s;
-  if (s->block->owner_pid == (int32_t)getpid () && start (s))
+  if (s->begun && start (s))
     return true;
   end (s);
   return false;
