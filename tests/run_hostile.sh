@@ -269,6 +269,19 @@ one_by_one() { # a second has what the first had, once that has ended, however i
     same one --wait --budget 1200KiB -- bash -c "'$programs/mlp' '$kernels' 16; '$programs/habits' '$kernels' 1 leaves >/dev/null; '$programs/mlp' '$kernels' 16" &&
     [ "$(figure planned_steps one)" -ge 20 ] && [ "$(figure entries one)" = 2 ] || { cat one.err; return 1; }
 }
+moved() { # what ferry and the program share is found from another folder too
+  local mlp="'$programs/mlp' '$kernels' 16"
+  mkdir -p near && plain mlp "$programs/mlp" "$kernels" 16 &&
+    TMPDIR=near same mlp --wait --budget 1200KiB -- bash -c "cd /; exec $mlp" && [ "$(figure planned_steps mlp)" -ge 10 ] && [ -z "$(ls -A near)" ]
+}
+spaced() { # the loader takes no path with a space or a colon, and a link to it has none
+  mkdir 'a b' 'c:d' && cp "$builddir/libferry-shim.so" 'a b' && plain mlp "$programs/mlp" "$kernels" 16 &&
+    FERRY_SHIM_LIBRARY='a b/libferry-shim.so' same mlp --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 16 && [ ! -s mlp.err ] &&
+    TMPDIR='c:d' same mlp --wait --budget 1200KiB -- "$programs/mlp" "$kernels" 16 || return 1
+  local status=0
+  FERRY_SHIM_LIBRARY='a b/libferry-shim.so' TMPDIR='c:d' "$ferry" run --driver emulated --budget 1200KiB -- "$programs/mlp" "$kernels" 16 >out 2>err || status=$?
+  [ "$status" = 3 ] && [ ! -s out ] && grep -q 'no path with a space or a colon can be preloaded' err && [ -z "$(ls -A 'c:d')" ] || { echo "status $status"; cat err; return 1; }
+}
 only_asking() { # whoever asks how many devices there are, and leaves the work to another, has no memory
   cat >only_asking.c <<'END'
 #include <dlfcn.h>
@@ -334,6 +347,8 @@ claim "memory of a second context is refused" contexts
 claim "a thread without a context of its own is served" orphans
 claim "behind an op that had no room a program goes on" goes_on
 claim "a child that is the first to have the device is served" forked_first
+claim "a program may go to another folder" moved
+claim "ferry may lie in a folder with a space" spaced
 claim "one process after another is served" one_by_one
 claim "a process that asks for no memory keeps nobody from it" only_asking
 claim "two processes are not served from one budget" two_processes

@@ -25,14 +25,15 @@
 
 static bool find_shim (call *c, char *out, size_t size) {
   static const char *const beside[] = { "/" LIBRARY, "/../lib/ferry/" LIBRARY };
-  char program[PATH_MAX];
+  char program[PATH_MAX], whole[PATH_MAX];
   const char *given = getenv ("FERRY_SHIM_LIBRARY");
   ssize_t n = readlink ("/proc/self/exe", program, sizeof program - 1);
   program[n > 0 ? n : 0] = 0;
   char *slash = strrchr (program, '/');
   if (slash)
     *slash = 0;
-  if (given && *given && (size_t)snprintf (out, size, "%s", given) < size && !access (out, R_OK))
+  if (given && *given && realpath (given, whole) &&
+      (size_t)snprintf (out, size, "%s", whole) < size && !access (out, R_OK))
     return true;
   for (size_t i = 0; slash && i < sizeof beside / sizeof *beside; i++)
     if ((size_t)snprintf (out, size, "%s%s", program, beside[i]) < size && !access (out, R_OK))
@@ -150,15 +151,38 @@ const char *program_file (const program_run *r, char *buffer, int size, const ch
   return buffer;
 }
 
+/* The program may go elsewhere before it looks into it. */
 static bool make_folder (call *c, program_run *r) {
   const char *under = getenv ("TMPDIR");
+  char whole[PATH_MAX];
   under = under && *under ? under : "/tmp";
-  snprintf (r->folder, sizeof r->folder, "%.300s/ferry-XXXXXX", under);
-  if (mkdtemp (r->folder))
+  errno = 0;
+  if (!realpath (under, whole) ||
+      (size_t)snprintf (r->folder, sizeof r->folder, "%s/ferry-XXXXXX", whole) >= sizeof r->folder)
+    errno = errno ? errno : ENAMETOOLONG;
+  else if (mkdtemp (r->folder))
     return true;
   r->folder[0] = 0;
   return error_set (&c->err, ERR_file, "no folder for the program can be made in %s: %s", under,
                     strerror (errno));
+}
+
+static bool is_word (const char *path) {
+  return !strpbrk (path, " :");
+}
+
+/* The loader splits what it is to preload at spaces and colons: then a link has a better name. */
+static bool name_shim (call *c, program_run *r) {
+  if (is_word (r->shim))
+    return true;
+  if (!is_word (r->folder))
+    return error_set (&c->err, ERR_file,
+                      "%s: no path with a space or a colon can be preloaded; TMPDIR=FOLDER names a "
+                      "folder without, where a link to it is made",
+                      r->shim);
+  return (size_t)snprintf (r->shim, sizeof r->shim, "%s/libcuda.so.1", r->folder) <
+             sizeof r->shim ||
+         error_set (&c->err, ERR_file, "%s: too long a name", r->folder);
 }
 
 static bool link_names (call *c, const program_run *r) {
@@ -195,7 +219,7 @@ bool program_prepare (call *c, program_run *r) {
   shim_config asked = r->block ? r->block->config : (shim_config){ 0 };
   *r = (program_run){ .child = -1 };
   if (!find_shim (c, r->shim, sizeof r->shim) || !make_folder (c, r) || !link_names (c, r) ||
-      !make_block (c, r))
+      !name_shim (c, r) || !make_block (c, r))
     return false;
   memcpy (asked.folder, r->folder, sizeof r->folder);
   r->block->config = asked;
@@ -373,11 +397,12 @@ int program_status (const program_run *r) {
 bool program_told (call *c, const program_run *r) {
   if (r->block->ended)
     return true;
-  return error_set (&c->err, ERR_infeasible,
-                    "%s ended %s and not by exit or from main, so what ferry had seen of its ops is "
-                    "lost",
-                    c->operands[0],
-                    WIFSIGNALED (r->status) ? "by a signal" : "by _exit, exec or amid a driver call");
+  return error_set (
+      &c->err, ERR_infeasible,
+      "%s ended %s and not by exit or from main, so what ferry had seen of its ops is "
+      "lost",
+      c->operands[0],
+      WIFSIGNALED (r->status) ? "by a signal" : "by _exit, exec or amid a driver call");
 }
 
 bool program_is_ordered (call *c, const program_run *r) {
