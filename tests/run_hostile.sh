@@ -272,7 +272,8 @@ one_by_one() { # a second has what the first had, once that has ended, however i
 moved() { # what ferry and the program share is found from another folder too
   local mlp="'$programs/mlp' '$kernels' 16"
   mkdir -p near && plain mlp "$programs/mlp" "$kernels" 16 &&
-    TMPDIR=near same mlp --wait --budget 1200KiB -- bash -c "cd /; exec $mlp" && [ "$(figure planned_steps mlp)" -ge 10 ] && [ -z "$(ls -A near)" ]
+    TMPDIR=near same mlp --wait --budget 1200KiB -- bash -c "cd /; exec $mlp" && [ "$(figure planned_steps mlp)" -ge 10 ] && [ -z "$(ls -A near)" ] &&
+    XDG_RUNTIME_DIR='' TMPDIR=near same mlp --wait --share moved --budget 1200KiB -- bash -c "cd /; exec $mlp" && [ -z "$(ls -A near)" ]
 }
 spaced() { # the loader takes no path with a space or a colon, and a link to it has none
   mkdir 'a b' 'c:d' && cp "$builddir/libferry-shim.so" 'a b' && plain mlp "$programs/mlp" "$kernels" 16 &&

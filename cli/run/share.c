@@ -2,6 +2,7 @@
 #include "cli/run/share.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -28,6 +29,7 @@ static bool group_file (call *c, const share *g, char *out, size_t size, const c
 
 static bool find_folder (call *c, const char *name, share *g) {
   const char *under = getenv ("XDG_RUNTIME_DIR");
+  char whole[PATH_MAX];
   struct stat about;
   if (!under || !*under)
     under = getenv ("TMPDIR");
@@ -39,7 +41,9 @@ static bool find_folder (call *c, const char *name, share *g) {
                         "--share: `%s` is no name of a group; use at most 64 "
                         "characters and no `/`",
                         name);
-  if ((size_t)snprintf (g->folder, sizeof g->folder, "%s/ferry-%u-%s", under, (unsigned)geteuid (),
+  if (!realpath (under, whole)) /* the programs may go elsewhere */
+    return error_set (&c->err, ERR_file, "--share: the folder %s: %s", under, strerror (errno));
+  if ((size_t)snprintf (g->folder, sizeof g->folder, "%s/ferry-%u-%s", whole, (unsigned)geteuid (),
                         name) >= sizeof g->folder)
     return error_set (&c->err, ERR_usage, "--share: the folder %s has too long a name", under);
   int seen;
