@@ -201,6 +201,15 @@ images() {
   plain images "$programs/images" "$kernels" 16 && same images --wait --budget 1600KiB -- "$programs/images" "$kernels" 16 &&
     [ "$(figure planned_steps images)" -ge 8 ] && same images --budget 1600KiB --strict-steps 1 --emulated races=yes -- "$programs/images" "$kernels" 16
 }
+side_by_side() { # what one stream waited for, and others are behind it by events, they do not wait for again
+  local percent
+  measure branches "$programs/habits" "$kernels" 20 branches && cp branches.json whole.json || return 1
+  for percent in 80 65 50; do
+    same branches --wait --budget "$(kib $percent whole)" -- "$programs/habits" "$kernels" 20 branches && foreseen branches || { echo "$percent"; return 1; }
+  done
+  same branches --wait --budget "$(kib 50 whole)" --strict-steps 1 --emulated races=yes,fuzz=200us,seed=1,link=500MB/s -- "$programs/habits" "$kernels" 20 branches &&
+    same branches --budget "$(kib 50 whole)" --emulated clock=real -- "$programs/habits" "$kernels" 20 branches
+}
 answers() { # to questions about memory, and to what cannot be done
   local it
   plain questions "$programs/questions" "$kernels" 16 || return 1
@@ -414,6 +423,7 @@ claim "and that of one that a signal ends" ends 134 aborts
 claim "and that of one that a signal's handler ends amid a call" amid 6 handled
 claim "and that of one whose other threads go on" amid 7 busy --emulated clock=real
 for it in reset release destroy; do claim "a program may end its context at its end: $it" ends_context $it; done
+claim "streams that are side by side stay so" side_by_side
 claim "the driver's answers are those that it gives alone" answers
 claim "threads with streams of their own are in order" several_threads
 claim "a copy that another thread waits for keeps its tensor where it is" slow_copies

@@ -58,6 +58,7 @@ _Static_assert((int)CUPTI_CUSTOM == (int)CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 #define PFN_cuDevicePrimaryCtxReset_v7000 PFN_cuDevicePrimaryCtxReset_v11000
 #define PFN_cuCtxDestroy_v2000 PFN_cuCtxDestroy_v4000
 #define PFN_cuStreamDestroy_v2000 PFN_cuStreamDestroy_v4000
+#define PFN_cuEventDestroy_v2000 PFN_cuEventDestroy_v4000
 /* Flavours: _ptsz where the entry has a stream, _ptds where it has none. */
 #define PFN_cuMemAllocAsync_v11020_pt PFN_cuMemAllocAsync_v11020_ptsz
 #define PFN_cuMemAllocFromPoolAsync_v11020_pt PFN_cuMemAllocFromPoolAsync_v11020_ptsz

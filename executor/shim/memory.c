@@ -365,7 +365,9 @@ CUresult wrap_stream_destroy (CUstream stream) {
         turn (&s->tensors[t].behind, bit, heir);
         turn (&s->tensors[t].in_seen, bit, 0);
         turn (&s->tensors[t].behind_seen, bit, 0);
+        s->tensors[t].first = s->tensors[t].first == i ? NONE : s->tensors[t].first;
       }
+      order_stream_ended (s->order, i);
       for (int32_t c = 0; c < s->n_chunks; c++)
         turn (&s->chunks[c].pending, bit, heir);
       turn (&s->small_pending, bit, heir);

@@ -2,6 +2,7 @@
 #include "executor/shim/order.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "executor/shim/record.h"
 #include "executor/shim/wraps.h"
@@ -13,13 +14,18 @@ typedef struct waits {
   int32_t n;
 } waits;
 
+/* An event's last record. */
+typedef struct mark {
+  CUevent event;
+  int64_t beat;
+  int64_t known[STREAMS]; /* the newest beat of each stream that it is behind; -1: none */
+} mark;
+
 struct order {
-  struct {
-    CUevent event;
-    int64_t beat;
-  } marked[MARKED];      /* an event's last record; two of one row: the newer */
-  int64_t last[STREAMS]; /* the newest beat of each stream; -1: none */
-  int64_t told[STREAMS]; /* up to there the host has waited for the stream */
+  mark marked[MARKED];             /* two of one row: the newer */
+  int64_t known[STREAMS][STREAMS]; /* of what comes next in each stream, by the program's events */
+  int64_t last[STREAMS];           /* the newest beat of each stream; -1: none */
+  int64_t told[STREAMS];           /* up to there the host has waited for the stream */
   waits stream[STREAMS], host;
   bool device;             /* the host's waits were for all there is */
   order_edge edges[EDGES]; /* the newest */
@@ -29,8 +35,18 @@ struct order {
 order *order_new (void) {
   order *o = calloc (1, sizeof *o);
   for (int i = 0; o != NULL && i < STREAMS; i++)
-    o->last[i] = o->told[i] = -1;
+    order_stream_ended (o, i);
   return o;
+}
+
+void order_stream_ended (order *o, int32_t bit) {
+  o->last[bit] = o->told[bit] = -1;
+  for (int i = 0; i < STREAMS; i++)
+    o->known[bit][i] = -1;
+}
+
+bool order_is_behind (const order *o, int32_t bit, int32_t of, int64_t beat) {
+  return of >= 0 && o->known[bit][of] >= beat;
 }
 
 /* Too many: the oldest is the one that matters least. */
@@ -86,25 +102,38 @@ static bool enter (shim **s) {
   return there != NULL && there->started && shim_enter (s);
 }
 
-static int64_t *mark_of (order *o, CUevent event) {
-  uint64_t row = shim_mix (0, (uintptr_t)event) >> 32;
-  if (o->marked[row % MARKED].event != event)
-    o->marked[row % MARKED].beat = -1;
-  o->marked[row % MARKED].event = event;
-  return &o->marked[row % MARKED].beat;
+static void forget (mark *m, CUevent event) {
+  m->event = event;
+  m->beat = -1;
+  for (int i = 0; i < STREAMS; i++)
+    m->known[i] = -1;
 }
 
-static void note_record (CUevent event, CUstream stream) {
-  shim *s;
-  if (!enter (&s))
-    return;
-  *mark_of (s->order, event) = s->order->last[stream_bit (s, stream)];
-  (void)shim_leave (s, CUDA_SUCCESS);
+static mark *mark_of (order *o, CUevent event) {
+  mark *m = &o->marked[(shim_mix (0, (uintptr_t)event) >> 32) % MARKED];
+  if (m->event != event)
+    forget (m, event);
+  return m;
+}
+
+/* Recorded, unless `r` says otherwise: the event is behind all that its stream is. */
+static CUresult note_record (shim *s, CUevent event, CUstream stream, CUresult r) {
+  int32_t bit = stream_bit (s, stream);
+  mark *m = mark_of (s->order, event);
+  forget (m, event);
+  m->beat = r == CUDA_SUCCESS ? s->order->last[bit] : -1;
+  if (bit != MANY_STREAMS && r == CUDA_SUCCESS) {
+    memcpy (m->known, s->order->known[bit], sizeof m->known);
+    m->known[bit] = m->beat;
+  }
+  return shim_leave (s, r);
 }
 
 CUresult wrap_event_record (CUevent event, CUstream stream) {
-  note_record (event, stream);
-  return shim_real ()->event_record (event, stream);
+  shim *s;
+  if (!enter (&s))
+    return shim_real ()->event_record (event, stream);
+  return note_record (s, event, stream, s->real.event_record (event, stream));
 }
 
 CUresult wrap_event_record_ptsz (CUevent event, CUstream stream) {
@@ -115,21 +144,38 @@ CUresult wrap_event_record_flags (CUevent event, CUstream stream, unsigned int f
   CUresult (*real) (CUevent, CUstream, unsigned int) = shim_symbol ("cuEventRecordWithFlags");
   if (real == NULL)
     return CUDA_ERROR_NOT_FOUND;
-  note_record (event, stream);
-  return real (event, stream, flags);
+  shim *s;
+  if (!enter (&s))
+    return real (event, stream, flags);
+  return note_record (s, event, stream, real (event, stream, flags));
 }
 
 CUresult wrap_event_record_flags_ptsz (CUevent event, CUstream stream, unsigned int flags) {
   return wrap_event_record_flags (event, own_stream (stream), flags);
 }
 
+/* Another may get its handle. */
+CUresult wrap_event_destroy (CUevent event) {
+  shim *s;
+  if (!enter (&s))
+    return shim_real ()->event_destroy (event);
+  forget (mark_of (s->order, event), event);
+  return shim_leave (s, s->real.event_destroy (event));
+}
+
 CUresult wrap_stream_wait (CUstream stream, CUevent event, unsigned int flags) {
   shim *s;
-  if (enter (&s)) {
-    add (&s->order->stream[stream_bit (s, stream)], *mark_of (s->order, event));
-    (void)shim_leave (s, CUDA_SUCCESS);
-  }
-  return shim_real ()->stream_wait_event (stream, event, flags);
+  if (!enter (&s))
+    return shim_real ()->stream_wait_event (stream, event, flags);
+  CUresult r = s->real.stream_wait_event (stream, event, flags);
+  int32_t bit = stream_bit (s, stream);
+  const mark *m = mark_of (s->order, event);
+  if (r == CUDA_SUCCESS)
+    add (&s->order->stream[bit], m->beat);
+  for (int i = 0; r == CUDA_SUCCESS && bit != MANY_STREAMS && i < STREAMS; i++)
+    if (m->known[i] > s->order->known[bit][i])
+      s->order->known[bit][i] = m->known[i];
+  return shim_leave (s, r);
 }
 
 CUresult wrap_stream_wait_ptsz (CUstream stream, CUevent event, unsigned int flags) {
@@ -156,7 +202,7 @@ static CUresult after_wait (CUresult r, CUstream stream, CUevent event, bool all
   if (r != CUDA_SUCCESS || !enter (&s))
     return shim_look (r);
   if (event != NULL)
-    add (&s->order->host, *mark_of (s->order, event));
+    add (&s->order->host, mark_of (s->order, event)->beat);
   else if (!all)
     note_stream (s->order, stream_bit (s, stream));
   else

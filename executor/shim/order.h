@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The program's own order between its streams: its events, and the calls for which the host waits.
-   The shim needs none of it to be right; the launcher's prediction of a step does. */
+   The launcher's prediction of a step needs it, and a wait that the events imply is not made. */
 #ifndef FERRY_EXECUTOR_SHIM_ORDER_H
 #define FERRY_EXECUTOR_SHIM_ORDER_H
 
@@ -19,6 +19,10 @@ void order_op (order *o, int64_t beat, int32_t stream_bit);
 /* The host has waited for that beat before its call returned. */
 void order_waited (order *o, int64_t beat);
 /* The host has waited for the device. */
+/* Another may have its bit. */
+void order_stream_ended (order *o, int32_t bit);
+/* The next work of stream `bit` is behind that beat of stream `of`, by the program's events. */
+bool order_is_behind (const order *o, int32_t bit, int32_t of, int64_t beat);
 void order_device (order *o);
 /* The edges of beats in [first, end), oldest first; next from *at, which begins with 0. */
 const order_edge *order_next (const order *o, int64_t first, int64_t end, int64_t *at);

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "executor/shim/last.h"
+#include "executor/shim/order.h"
+#include "executor/shim/record.h"
 #include "executor/shim/share.h"
 
 static int64_t span_bytes (const shim *s, const tensor *t, int32_t first, int32_t end) {
@@ -120,6 +122,10 @@ static uint64_t own_bit (const op *o) {
 /* The chunk is nobody's: before anyone writes it, what was there must be over. Several streams may
    share a tensor from its first use on; each of the others waits by itself. */
 static void wait_for_chunk (shim *s, const op *o, tensor *t, chunk *c) {
+  int64_t beat = record_beats (s)->n; /* the op's, in a moment */
+  bool again = t->behind != 0 && t->first_beat != beat;
+  t->first = again || own_bit (o) == 0 ? NONE : o->stream_bit;
+  t->first_beat = beat;
   wait_for (s, o->stream, c->pending);
   if (c->freed_by != NULL)
     s->real.stream_wait_event (o->stream, c->freed_by, 0);
@@ -358,7 +364,8 @@ bool op_make_room (shim *s, op *o) {
       t->in_seen |= own_bit (o);
     }
     if (t->behind != 0 && (t->behind_seen & bit) == 0) {
-      wait_for (s, o->stream, t->behind);
+      if (!order_is_behind (s->order, o->stream_bit, t->first, t->first_beat))
+        wait_for (s, o->stream, t->behind);
       t->behind_seen |= own_bit (o);
     }
     t->users |= bit;

@@ -60,6 +60,8 @@ typedef struct tensor {
   CUevent out_event;
   uint64_t behind; /* streams behind whose work its granules may be written for the first time */
   uint64_t behind_seen; /* streams that are */
+  int32_t first;        /* the stream of the op that waited for them; NONE: of several */
+  int64_t first_beat;
   char *host;           /* pinned; its own as long as the address space is */
   int32_t planned;      /* its place in the plan that is followed, if it has one; NONE */
   bool reserved;        /* its address space is a plan's */

@@ -2,6 +2,7 @@
 /* Programs of other habits, by name: habits MODULE STEPS NAME.
    streams     two streams that hand tensors to each other, and copies of input on a third
    workspaces  a tensor of one stream that two others fill by halves, side by side
+   branches    five streams use what one has made, and it uses what they make
    churn       allocations and frees of changing sizes, many alive at once
    pointers    an array of addresses, copied to the device
    unified     the same by a copy that names the host as if it were the device
@@ -153,6 +154,40 @@ static void workspaces (habits *h) {
     say (h, i, a);
   }
   gpu_must (g, g->ctx_synchronize (), "cuCtxSynchronize");
+}
+
+static void behind (const gpu *g, CUstream next, CUstream before) {
+  CUevent e = new_event (g);
+  gpu_must (g, g->event_record (e, before), "cuEventRecord");
+  gpu_must (g, g->stream_wait_event (next, e, 0), "cuStreamWaitEvent");
+  gpu_must (g, g->event_destroy (e), "cuEventDestroy");
+}
+
+static void branches (habits *h) {
+  enum { MANY = 5 };
+  gpu *g = &h->g;
+  CUstream all = new_stream (g), s[MANY];
+  CUdeviceptr y[MANY];
+  for (int k = 0; k < MANY; k++)
+    s[k] = new_stream (g);
+  for (int i = 0; i < g->steps; i++) {
+    CUdeviceptr x = gpu_alloc (g, N, all);
+    gpu_fill (g, x, N, i, all);
+    for (int k = 0; k < MANY; k++) {
+      behind (g, s[k], all);
+      y[k] = gpu_alloc (g, N, s[k]);
+      LAUNCH (g, "add", s[k], N, &y[k], &x, &h->kept[k]);
+      LAUNCH (g, "add", s[k], N, &y[k], &y[k], &h->kept[k + MANY]);
+    }
+    for (int k = 0; k < MANY; k++)
+      behind (g, all, s[k]);
+    for (int k = 0; k < MANY; k++) {
+      LAUNCH (g, "add", all, N, &h->kept[0], &h->kept[0], &y[k]);
+      gpu_free (g, y[k], all);
+    }
+    gpu_free (g, x, all);
+    say (h, i, all);
+  }
 }
 
 static void let_go (gpu *g, CUdeviceptr *at) {
@@ -688,7 +723,8 @@ int main (int argc, char **argv) {
               HABIT (waiting),    HABIT (results),    HABIT (carried),  HABIT (gradients),
               HABIT (ages),       HABIT (python),     HABIT (unsteady), HABIT (lengths),
               HABIT (asks),       HABIT (counts),     HABIT (unused),   HABIT (handled),
-              HABIT (busy),       HABIT (threads),    HABIT (snapshots) };
+              HABIT (busy),       HABIT (threads),    HABIT (snapshots),
+              HABIT (branches) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
