@@ -199,7 +199,8 @@ amid() { # STATUS HABIT OPTIONS...: exit comes while a call waits, or while anot
 }
 images() {
   plain images "$programs/images" "$kernels" 16 && same images --wait --budget 1600KiB -- "$programs/images" "$kernels" 16 &&
-    [ "$(figure planned_steps images)" -ge 8 ] && same images --budget 1600KiB --strict-steps 1 --emulated races=yes -- "$programs/images" "$kernels" 16
+    [ "$(figure planned_steps images)" -ge 8 ] && plain few "$programs/images" "$kernels" 5 &&
+    same few --budget 1600KiB --strict-steps 1 --emulated races=yes -- "$programs/images" "$kernels" 5 && [ "$(figure evictions few)" -gt 0 ]
 }
 side_by_side() { # what one stream waited for, and others are behind it by events, they do not wait for again
   local percent

@@ -89,7 +89,7 @@ static void mix_planes (gpu *g, const calls *c, CUdeviceptr to, CUdeviceptr from
                            .dstXInBytes = 4,
                            .dstY = 1,
                            .WidthInBytes = WIDTH,
-                           .Height = PLANE - 8,
+                           .Height = 12,
                            .Depth = PLANES - 2 };
   CUDA_MEMCPY3D in = within, out = within;
   gpu_must (g, c->copy_box_async (&within, NULL), "cuMemcpy3DAsync");
@@ -135,7 +135,7 @@ static void step (gpu *g, const calls *c, CUdeviceptr *sum, int number) {
     CUDA_MEMCPY2D out = outwards (twice);
     gpu_must (g, c->copy (&out), "cuMemcpy2D");
     printf ("image %d %d: %lx\n", number, i, digest_of_back ());
-    gpu_must (g, c->fill_halves (image[i], PITCH, 0x3c00, PITCH / 4, HEIGHT / 2, NULL),
+    gpu_must (g, c->fill_halves (image[i], PITCH, 0x3c00, PITCH / 4, 8, NULL),
               "cuMemsetD2D16Async");
     gpu_must (g, c->set_halves (image[i], 0x3800, PITCH), "cuMemsetD16");
     mix_planes (g, c, twice, image[i]);
