@@ -19,11 +19,11 @@ void order_op (order *o, int64_t beat, int32_t stream_bit);
 /* The host has waited for that beat before its call returned. */
 void order_waited (order *o, int64_t beat);
 /* The host has waited for the device. */
+void order_device (order *o);
 /* Another may have its bit. */
 void order_stream_ended (order *o, int32_t bit);
 /* The next work of stream `bit` is behind that beat of stream `of`, by the program's events. */
 bool order_is_behind (const order *o, int32_t bit, int32_t of, int64_t beat);
-void order_device (order *o);
 /* The edges of beats in [first, end), oldest first; next from *at, which begins with 0. */
 const order_edge *order_next (const order *o, int64_t first, int64_t end, int64_t *at);
 
