@@ -33,6 +33,12 @@ preloaded() { # without the launcher's variables the library is only there
 in_shell() { # a program of the GPU behind two others
   plain mlp "$programs/mlp" "$kernels" 6 && under mlp --budget 1200KiB -- bash -c "env '$programs/mlp' '$kernels' 6" && cmp mlp.plain mlp.out
 }
+odd_places() { # the loader's lists of names have no way to say a space or a colon
+  mkdir -p "odd: place" "t m:p" && cp "$builddir/libferry-shim.so" "odd: place/" && plain mlp "$programs/mlp" "$kernels" 6 || return 1
+  (export FERRY_SHIM_LIBRARY="odd: place/libferry-shim.so" TMPDIR="t m:p"
+  under mlp --budget 1200KiB -- "$programs/mlp" "$kernels" 6) && cmp mlp.plain mlp.out && [ ! -s mlp.err ] &&
+    [ "$(figure driver_high_bytes mlp)" -le "$(figure budget_bytes mlp)" ] || { cat mlp.err; return 1; }
+}
 static() {
   printf 'int main (void) { return 0; }\n' >static.c && ${CC:-cc} -static -o static static.c 2>/dev/null || return 77
   local status=0
@@ -339,6 +345,7 @@ claim "git is as before" versioned
 claim "python without a GPU is as before" scripted
 claim "the library alone does nothing" preloaded
 claim "a program behind a shell and env is found" in_shell
+claim "ferry and its folder may lie where the loader's lists could not name them" odd_places
 claim "a static program is refused" static
 claim "a program with another user's rights is refused" setuid
 claim "a driver opened by its path is seen" by_path

@@ -151,14 +151,21 @@ const char *program_file (const program_run *r, char *buffer, int size, const ch
   return buffer;
 }
 
-/* The program may go elsewhere before it looks into it. */
+/* The loader takes lists of names apart at these, or puts something else there; it knows no quotes.
+ */
+static bool is_word (const char *path) {
+  return !strpbrk (path, " :;$");
+}
+
+/* Its path is whole, for programs that go elsewhere, and stands in the loader's lists. */
 static bool make_folder (call *c, program_run *r) {
   const char *under = getenv ("TMPDIR");
   char whole[PATH_MAX];
   under = under && *under ? under : "/tmp";
   errno = 0;
   if (!realpath (under, whole) ||
-      (size_t)snprintf (r->folder, sizeof r->folder, "%s/ferry-XXXXXX", whole) >= sizeof r->folder)
+      (size_t)snprintf (r->folder, sizeof r->folder, "%s/ferry-XXXXXX",
+                        is_word (whole) ? whole : "/tmp") >= sizeof r->folder)
     errno = errno ? errno : ENAMETOOLONG;
   else if (mkdtemp (r->folder))
     return true;
@@ -167,20 +174,10 @@ static bool make_folder (call *c, program_run *r) {
                     strerror (errno));
 }
 
-static bool is_word (const char *path) {
-  return !strpbrk (path, " :");
-}
-
-/* The loader splits what it is to preload at spaces and colons: then a link has a better name. */
+/* A library that cannot stand in a list is preloaded by a link to it. */
 static bool name_shim (call *c, program_run *r) {
-  if (is_word (r->shim))
-    return true;
-  if (!is_word (r->folder))
-    return error_set (&c->err, ERR_file,
-                      "%s: no path with a space or a colon can be preloaded; TMPDIR=FOLDER names a "
-                      "folder without, where a link to it is made",
-                      r->shim);
-  return (size_t)snprintf (r->shim, sizeof r->shim, "%s/libcuda.so.1", r->folder) <
+  return is_word (r->shim) ||
+         (size_t)snprintf (r->shim, sizeof r->shim, "%s/libcuda.so.1", r->folder) <
              sizeof r->shim ||
          error_set (&c->err, ERR_file, "%s: too long a name", r->folder);
 }
