@@ -263,6 +263,15 @@ static bool is_folder (const char *path) {
   return stat (path, &st) == 0 && S_ISDIR (st.st_mode);
 }
 
+/* A plain file in the place of a folder is no question of permissions. */
+static bool is_writable_folder (const char *path) {
+  if (access (path, F_OK) == 0 && !is_folder (path)) {
+    errno = ENOTDIR;
+    return false;
+  }
+  return access (path, W_OK | X_OK) == 0;
+}
+
 bool file_creatable (const char *path, error *err) {
   char folder[4096];
   if (strcmp (path, "-") == 0)
@@ -273,7 +282,7 @@ bool file_creatable (const char *path, error *err) {
   bool ok = !*path  ? false
             : there ? access (path, W_OK) == 0 && !is_folder (path)
                     : folder_of (target ? target : path, folder, sizeof folder) &&
-                          access (folder, W_OK | X_OK) == 0;
+                          is_writable_folder (folder);
   if (!ok)
     error_set (err, ERR_file, "cannot be %s: %s", there ? "written" : "created", strerror (errno));
   free (target);

@@ -219,11 +219,6 @@ static bool solve_freely (call *c, const planner *p, const trace *t, beside *als
   return true;
 }
 
-/* Said before the long work, not after it. */
-static bool read_targets (call *c, const char *output, const char *dump) {
-  return (!output || file_creatable (output, &c->err)) && (!dump || file_creatable (dump, &c->err));
-}
-
 /* Programs that keep their addresses, and ferry_torch, know of no arena. */
 static bool keeps_to_granules (call *c, planner *p, bool torch) {
   if (!p->ask.options.same_places && !torch)
@@ -246,9 +241,7 @@ typedef struct question {
 static bool read_question (call *c, question *q) {
   if (call_text (c, "policy-opt"))
     return error_set (&c->err, ERR_usage, "--policy-opt needs --policy");
-  q->given = read_targets (c, call_text (c, "output"), call_text (c, "dump"))
-                 ? call_trace (c, c->operands[0])
-                 : NULL;
+  q->given = call_trace (c, c->operands[0]);
   q->trace = q->given ? executor_trace (c, q->given) : NULL;
   if (!q->trace || !planner_read (c, q->trace, &q->p) || !executor_allows (c, &q->p.ask.options))
     return false;
@@ -356,8 +349,7 @@ static bool read_policy_question (call *c, const char *name, policy_question *q)
   if (!refuse_ours (c) || !policy_of_name (c, name, &q->id) ||
       !policy_values_of (c, q->id, call_text (c, "policy-opt"), &q->values))
     return false;
-  q->given =
-      read_targets (c, call_text (c, "output"), NULL) ? call_trace (c, c->operands[0]) : NULL;
+  q->given = call_trace (c, c->operands[0]);
   q->trace = q->given ? executor_trace (c, q->given) : NULL;
   if (!q->trace || !trace_must_plan (q->trace, &c->err) ||
       !read_request (c, q->trace, &q->device, &q->request))

@@ -146,5 +146,10 @@ claim "bash completes commands, options, words, devices and files" completion
 batch_of_trace() { run 2 max-batch step.json -d h200 && grep -q 'ferry_torch.max_batch' err; }
 claim "max-batch of a trace names the package's call" batch_of_trace
 claim "colours stay away from files" no_color
+lists() { # in several goes, by either name of the option
+  "$ferry" curve small.json --budget 60%,70% --limit 10 -q >one && "$ferry" curve small.json -b 60% -b 70% --limit 10 -q >two &&
+    cmp one two && "$ferry" curve small.json -b60% --budget=70% --limit 10 -q | cmp one -
+}
+claim "a list may be given in several goes" lists
 claim "without UTF-8 every byte is ASCII" ascii
 finish

@@ -6,22 +6,6 @@
 #include "base/file.h"
 #include "cli/call/call.h"
 
-/* Two results in one stream are none. Said before the work, not after it. */
-bool call_has_one_stdout (call *c) {
-  static const char *const files[] = { "output", "dump", "tsv", "svg", "html", "chrome" };
-  const char *taken = c->json ? "json" : NULL;
-  for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
-    if (!call_has_option (c, files[i]) || !call_is_stdout (call_text (c, files[i])))
-      continue;
-    if (taken)
-      return error_set (&c->err, ERR_usage,
-                        "only one of --%s and --%s can have standard output: give the other a FILE",
-                        taken, files[i]);
-    taken = files[i];
-  }
-  return true;
-}
-
 bool call_is_stdout (const char *path) {
   return path && strcmp (path, "-") == 0;
 }

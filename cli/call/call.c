@@ -117,6 +117,14 @@ static bool is_list (const cli_option *o) {
   return length > 4 && strcmp (o->value + length - 4, ",...") == 0;
 }
 
+static bool keep_value (call *c, int row, const char *given) {
+  const cli_option *o = row_at (c->command, row);
+  if (c->values[row] && o->value && is_list (o))
+    given = arena_format (c->arena, &c->err, "%s,%s", c->values[row], given);
+  c->values[row] = given;
+  return given;
+}
+
 /* One argument that starts with "--"; *used counts a value that stands in the next one. */
 static bool parse_long (call *c, const char *argument, const char *next, int *used) {
   char name[LONGEST_WORD];
@@ -132,12 +140,8 @@ static bool parse_long (call *c, const char *argument, const char *next, int *us
   if (wants && !equals && !next)
     return error_set (&c->err, ERR_usage, "--%s needs a value: %s", name,
                       row_at (c->command, row)->value);
-  const char *given = !wants ? "" : equals ? equals + 1 : next;
-  if (c->values[row] && wants && is_list (row_at (c->command, row)))
-    given = arena_format (c->arena, &c->err, "%s,%s", c->values[row], given);
-  c->values[row] = given;
   *used += wants && !equals;
-  return given;
+  return keep_value (c, row, !wants ? "" : equals ? equals + 1 : next);
 }
 
 /* One argument of letters: flags may stand together, a value may follow at once. */
@@ -154,9 +158,8 @@ static bool parse_letters (call *c, const char *letters, const char *next, int *
     if (!at[1] && !next)
       return error_set (&c->err, ERR_usage, "-%c needs a value: %s", *at,
                         row_at (c->command, row)->value);
-    c->values[row] = at[1] ? at + 1 : next;
     *used += !at[1];
-    return true;
+    return keep_value (c, row, at[1] ? at + 1 : next);
   }
   return true;
 }
@@ -288,7 +291,7 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
     return false;
   if (call_flag (c, "help"))
     return true;
-  if (!quantities_are_in_range (c) || !call_has_one_stdout (c))
+  if (!quantities_are_in_range (c))
     return false;
   if (c->n_operands == 2 && strcmp (command->operands, "TRACE") == 0)
     return error_set (&c->err, ERR_usage,
@@ -300,7 +303,7 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) {
                       command->name, command->options ? "[OPTIONS]" : "",
                       command->options && *command->operands ? " " : "", command->operands,
                       command->name);
-  return true;
+  return call_flag (c, "help") || call_has_targets (c);
 }
 
 bool call_has_option (const call *c, const char *option) {
@@ -321,6 +324,10 @@ const char *call_text (const call *c, const char *option) {
 
 bool call_flag (const call *c, const char *option) {
   return call_text (c, option);
+}
+
+const char *call_value (const call *c, const char *option) {
+  return row_at (c->command, row_of (c->command, option, 0))->value;
 }
 
 bool call_part (call *c, const char *option, const char *text, int64_t whole_bytes, int64_t *out) {

@@ -52,6 +52,8 @@ bool call_has_option (const call *c, const char *option);
    has a value, else NULL. */
 const char *call_text (const call *c, const char *option);
 bool call_flag (const call *c, const char *option);
+/* The word that stands for its value in the help. */
+const char *call_value (const call *c, const char *option);
 /* So many as --jobs says; without it, as there are processors. */
 bool call_jobs (call *c, int64_t *out) MUST_CHECK;
 /* These leave *out as it is where the option was not given. */
@@ -72,8 +74,8 @@ bool call_print_text (call *c, const char *key, const char *text) MUST_CHECK;
  */
 bool call_json_beside (call *c, const char *option) MUST_CHECK;
 bool call_is_stdout (const char *path);
-/* ERR_usage where two results ask for standard output. */
-bool call_has_one_stdout (call *c) MUST_CHECK;
+/* Can all files be written that the command line names for results? */
+bool call_has_targets (call *c) MUST_CHECK;
 /* Text that is a result, to a file or ("-" or NULL) standard output. */
 bool call_write (call *c, const char *path, const void *data, int64_t size) MUST_CHECK;
 

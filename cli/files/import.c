@@ -50,26 +50,13 @@ static void tell_large (call *c) {
       call_note (c, "reading %s, %s", c->operands[i], units_bytes (size, what.st_size));
 }
 
-/* A trace in the place of its profile would be all that is left of that. */
-static bool keeps_profiles (call *c, const char *output) {
-  struct stat there, here;
-  if (!output || stat (output, &there) != 0 || !S_ISREG (there.st_mode))
-    return true;
-  for (int i = 0; i < c->n_operands; i++)
-    if (stat (c->operands[i], &here) == 0 && here.st_dev == there.st_dev &&
-        here.st_ino == there.st_ino)
-      return error_set (&c->err, ERR_usage,
-                        "--output: %s is the profile itself; give the trace another name", output);
-  return true;
-}
-
 static int run (call *c) {
   import_options o;
   import_report report;
   trace *t;
   const char *output = call_text (c, "output");
   tell_large (c);
-  if (!read_options_of (c, &o) || !keeps_profiles (c, output) ||
+  if (!read_options_of (c, &o) ||
       !import_files (c->operands, c->n_operands, &o, c->arena, &t, &report, &c->err))
     return call_failed (c);
   if (output && !trace_store (t, output, TRACE_PACKED, &c->err))

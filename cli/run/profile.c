@@ -92,7 +92,7 @@ static int run (call *c) {
     error_set (&c->err, ERR_usage, "profile needs --output FILE for the trace");
     return call_failed (c);
   }
-  bool good = file_creatable (output, &c->err) && program_prepare (c, &r) &&
+  bool good = program_prepare (c, &r) &&
               read_cupti (c, &r.block->config) && program_start (c, &r);
   while (good && program_runs (&r, true)) {
   }

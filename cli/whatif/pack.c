@@ -393,7 +393,7 @@ static const cli_option options[] = {
   { 0, "arrive", "JOB@TIME,...", "when a job comes, such as a@30s; those that are not named are "
     "there from the start", RANGE_TIME },
   { 0, "leave", "JOB@TIME,...", "when a job ends", RANGE_TIME },
-  OPTION_OUTPUT ("a folder for the plans, as JOB.json"),
+  { 'o', "output", "FOLDER", "where the plans go, as JOB.json" },
   OPTION_WIDE,
   OPTIONS_OF_PICTURES,
   OPTION_STRICT,

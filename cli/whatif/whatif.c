@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/order.h"
 #include "base/units.h"
 #include "cli/inputs/stopping.h"
@@ -194,8 +195,8 @@ static bool answer (call *c, const whatif_grid *g, const char *const *assumed,
   if (c->err.code || !whatif_figure (g, rows, n, c->arena, &page, &c->err) ||
       !picture_drawings (c, &page))
     return false;
-  if (path || c->json)
-    return whatif_json (c, path, g, assumed, rows, n);
+  if ((path || c->json) && !whatif_json (c, path, g, assumed, rows, n))
+    return false;
   tsv_text tsv;
   if (call_text (c, "tsv")) {
     if (!tsv_open (c, &tsv))
@@ -203,6 +204,8 @@ static bool answer (call *c, const whatif_grid *g, const char *const *assumed,
     print_tsv (tsv.to, g, rows, n);
     return tsv_close (c, &tsv);
   }
+  if (path || c->json)
+    return true;
   for (int32_t i = 0; i < g->n_devices * g->n_batches; i++)
     call_note (c, "%s, batch x%lld: %s", g->devices[i / g->n_batches].name,
                (long long)g->batches[i % g->n_batches], assumed[i]);
@@ -216,6 +219,9 @@ static int run (call *c) {
   int32_t n = 0;
   if (!folder && c->n_operands == 0)
     error_set (&c->err, ERR_usage, "whatif needs a TRACE, or --merge DIR");
+  if (call_text (c, "output") && !call_text (c, "array") &&
+      !file_creatable (call_text (c, "output"), &c->err))
+    return call_failed (c); /* in a folder lie slices alone */
   if (folder && c->n_operands)
     error_set (&c->err, ERR_usage, "--merge takes no TRACE: its slices name it");
   if (c->err.code ||
@@ -246,7 +252,8 @@ static const cli_option options[] = {
     "it, one process with a thread for each processor", { UNITS_COUNT, 1, 256 } },
   { 0, "array", "K/N", "only the K-th of N slices, from 1 on, as JSON in the folder of --output" },
   { 0, "merge", "DIR", "put such slices together; there is no TRACE then" },
-  OPTION_OUTPUT ("the answer as JSON goes to this file; with --array, to one in this folder"),
+  { 'o', "output", "FILE|FOLDER",
+    "the answer as JSON goes to this file; with --array, to one in this folder" },
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,

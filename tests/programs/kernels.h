@@ -10,7 +10,7 @@
 #ifdef __CUDACC__
 #define THREAD static __device__ void
 #else
-#define THREAD static void
+#define THREAD static inline void
 #endif
 
 #define FIELD(type, name) type name;

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+/* The files that a command is asked to write: all that can be wrong with them is said before the
+   work, which may take hours and would be lost. */
+#include <errno.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "cli/call/call.h"
+
+/* A folder comes first: it is made for those behind it. */
+static const char *const targets[] = { "output", "dump",   "tsv",       "svg",        "html",
+                                       "chrome", "report", "keep-plan", "keep-trace", "times" };
+enum { TARGETS = sizeof targets / sizeof *targets };
+
+static const char *target_of (const call *c, int i) {
+  return call_has_option (c, targets[i]) ? call_text (c, targets[i]) : NULL;
+}
+
+/* Two results in one stream are none. */
+static bool have_one_stdout (call *c) {
+  const char *taken = c->json ? "json" : NULL;
+  for (int i = 0; i < TARGETS; i++) {
+    if (!call_is_stdout (target_of (c, i)))
+      continue;
+    if (taken)
+      return error_set (&c->err, ERR_usage,
+                        "only one of --%s and --%s can have standard output: give the other a FILE",
+                        taken, targets[i]);
+    taken = targets[i];
+  }
+  return true;
+}
+
+static bool is_same (const char *a, const char *b) {
+  struct stat at_a, at_b;
+  bool there = stat (a, &at_a) == 0;
+  if (there && stat (b, &at_b) == 0)
+    return S_ISREG (at_a.st_mode) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
+  return !there && strcmp (a, b) == 0;
+}
+
+/* Its operands are files that it reads. `convert` alone may put a file in its own place: what was
+   in it is still there. */
+static bool reads_operands (const cli_command *command) {
+  return command->operands && strcmp (command->name, "convert") != 0 &&
+         (strstr (command->operands, "TRACE") || strstr (command->operands, "PLAN") ||
+          strstr (command->operands, "FILE"));
+}
+
+/* A result must not take the place of something that is read, nor of another result. */
+static bool are_apart (call *c, int i) {
+  const char *path = target_of (c, i);
+  for (int k = 0; reads_operands (c->command) && k < c->n_operands; k++)
+    if (is_same (path, c->operands[k]))
+      return error_set (&c->err, ERR_usage,
+                        "--%s: %s is what is read; give the result another name", targets[i], path);
+  for (int k = 0; k < i; k++)
+    if (target_of (c, k) && is_same (path, target_of (c, k)))
+      return error_set (&c->err, ERR_usage, "--%s and --%s name the same file, %s", targets[k],
+                        targets[i], path);
+  return true;
+}
+
+/* The folder of --output, where it is one, or may become one. */
+static const char *folder_of (const call *c) {
+  const char *path = target_of (c, 0);
+  struct stat what;
+  bool may = path && strstr (call_value (c, targets[0]), "FOLDER");
+  return may && (stat (path, &what) != 0 || S_ISDIR (what.st_mode)) ? path : NULL;
+}
+
+static bool can_be_made (call *c, int i) {
+  const char *path = target_of (c, i), *folder = folder_of (c);
+  size_t length = folder ? strlen (folder) : 0;
+  bool there = folder && access (folder, F_OK) == 0;
+  if (folder && i > 0 && !there && strncmp (path, folder, length) == 0 && path[length] == '/')
+    return true;
+  if (i > 0 || !there)
+    return file_creatable (path, &c->err);
+  return access (folder, W_OK | X_OK) == 0 ||
+         error_set (&c->err, ERR_file, "%s: cannot be written: %s", folder, strerror (errno));
+}
+
+bool call_has_targets (call *c) {
+  if (!have_one_stdout (c))
+    return false;
+  for (int i = 0; i < TARGETS; i++)
+    if (target_of (c, i) && !call_is_stdout (target_of (c, i)) &&
+        (!are_apart (c, i) || !can_be_made (c, i)))
+      return false;
+  return true;
+}
