@@ -3,10 +3,10 @@
 local here = debug.getinfo (1, "S").source:match ("^@(.*)/[^/]*$") or "/etc/slurm"
 local ferry, site = dofile (here .. "/ferry.lua"), dofile (here .. "/site.lua")
 
--- "500", "2G": in MB; nil where nothing was asked for.
+-- "500", "2G", "2gb": in MB; nil where nothing was asked for.
 local function megabytes (text)
   local units = { K = 1 / 1024, M = 1, G = 1024, T = 1024 * 1024 }
-  local number, unit = tostring (text or ""):match ("^(%d+)([KMGT]?)$")
+  local number, unit = tostring (text or ""):upper ():match ("^(%d+)([KMGT]?)B?$")
   return number and math.ceil (tonumber (number) * (units[unit] or 1)) or nil
 end
 

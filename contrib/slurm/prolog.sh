@@ -8,6 +8,7 @@ here=$(dirname "$0")
 asked=${SLURM_JOB_COMMENT#ferry:}
 [ -n "$asked" ] && [ "$asked" != "${SLURM_JOB_COMMENT:-}" ] || exit 0
 print=${asked%@*} slowdown=$FERRY_SLOWDOWN
+case $SLURM_JOB_ID in '' | *[!0-9]*) exit 0 ;; esac # its folder is emptied
 case $print in '' | *[!A-Za-z0-9._-]* | [!A-Za-z0-9_]*) exit 0 ;; esac
 if [ "$print" != "$asked" ]; then
   ppm=${asked##*@}
