@@ -117,7 +117,7 @@ static bool put_refusal (call *c, const planner *p, const trace *t, const char *
   json_writer w;
   memory_floor f;
   error fresh = { 0 };
-  if (!floor_of (t, &p->ask.device, c->arena, &f, &fresh))
+  if (!floor_least (t, &p->ask.device, c->arena, &f, &fresh))
     return true; /* the first error is said */
   json_begin (&w, 1);
   json_open_object (&w);

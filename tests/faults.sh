@@ -136,6 +136,35 @@ orphans() {
   kill -9 $child
 } 2>/dev/null
 
+# An interrupt that comes just before or just after a process is made for a part of the work is one interrupt.
+amid_fork() {
+  local way status
+  cat >amid.c <<'END'
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+pid_t fork (void) {
+  static int count;
+  pid_t (*real) (void) = (pid_t (*) (void))dlsym (RTLD_NEXT, "fork");
+  int now = ++count == 2, after = getenv ("AMID_AFTER") != NULL;
+  if (now && !after)
+    kill (getpid (), SIGTERM);
+  pid_t child = real ();
+  if (now && after && child == 0)
+    kill (getpid (), SIGINT), kill (getppid (), SIGTERM);
+  return child;
+}
+END
+  ${CC:-cc} -shared -fPIC -o amid.so amid.c -ldl 2>err && LD_PRELOAD=$work/amid.so "$ferry" version >/dev/null 2>&1 || return 77
+  for way in AMID_BEFORE AMID_AFTER; do
+    status=0
+    env LD_PRELOAD="$work/amid.so" $way=1 "$ferry" whatif t.json -q --budget 44MiB,45MiB --link 10GB/s,12GB/s,14GB/s --jobs 2 --json >out 2>err || status=$?
+    [ $status = 130 ] && python3 -m json.tool out >/dev/null || { echo "$way: status $status"; cat err; }
+  done
+}
+
 no_memory_at_all() {
   local budget
   for budget in 0B 0%; do
@@ -160,6 +189,7 @@ claim "a file that may not grow is an error, and leaves nothing" file_too_large
 claim "a killed command leaves no half file" killed_while_writing
 claim "what grows 200 times is refused early" bombs
 claim "no child outlives its parent" orphans
+claim "an interrupt amid the making of a process is one" amid_fork
 claim "a budget of nothing is answered" no_memory_at_all
 claim "commands run in little address space" little_room
 finish

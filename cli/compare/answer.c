@@ -35,7 +35,7 @@ static bool fill_ours (call *c, comparison *t, row *r, arena *a) {
     r->answer.note = arena_string (a, c->err.text, NULL);
     c->err = (error){ 0 };
     memory_floor f;
-    if (!floor_of (t->trace, &t->device, a, &f, &c->err))
+    if (!floor_least (t->trace, &t->device, a, &f, &c->err))
       return false;
     r->answer.reached_bytes = f.bytes;
     return true;

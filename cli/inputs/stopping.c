@@ -35,6 +35,26 @@ bool stopping_asked (const call *c) {
   return c->stoppable;
 }
 
+void stopping_hold (sigset_t *was) {
+  sigset_t held;
+  sigemptyset (&held);
+  for (int i = 0; i < SIGNALS; i++)
+    sigaddset (&held, asking[i]);
+  sigprocmask (SIG_BLOCK, &held, was);
+}
+
+/* To ignore a signal drops one that waits. Where it had come before, ignored is as good as the
+   default, and outlasts a second one. */
+void stopping_in_child (const call *c, const sigset_t *was) {
+  bool asked = stopping_asked (c);
+  for (int i = 0; c->stoppable && i < SIGNALS; i++) {
+    struct sigaction mine, ignored = { .sa_handler = SIG_IGN };
+    if (sigaction (asking[i], &ignored, &mine) == 0 && !asked)
+      sigaction (asking[i], &mine, NULL);
+  }
+  sigprocmask (SIG_SETMASK, was, NULL);
+}
+
 static int64_t now_ns (void) {
   struct timespec t;
   clock_gettime (CLOCK_MONOTONIC, &t);

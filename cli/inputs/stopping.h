@@ -4,6 +4,8 @@
 #ifndef FERRY_CLI_INPUTS_STOPPING_H
 #define FERRY_CLI_INPUTS_STOPPING_H
 
+#include <signal.h>
+
 #include "cli/call/call.h"
 
 /* From here on interrupts are kept for stopping_asked. A second call changes nothing. */
@@ -13,5 +15,11 @@ void stopping_after (call *c, int64_t seconds);
 bool stopping_asked (const call *c);
 /* Either. */
 bool stopping_due (const call *c);
+
+/* Around a fork: interrupts wait until `was` is the mask again. */
+void stopping_hold (sigset_t *was);
+/* In the child, which gets interrupts from its parent alone: none that waits is its own, and where
+   there was one already, another does not end it. `was` is its mask again. */
+void stopping_in_child (const call *c, const sigset_t *was);
 
 #endif

@@ -7,6 +7,7 @@
 #include "cli/whatif/offline.h"
 #include "cli/inputs/policies.h"
 #include "cli/whatif/whatif.h"
+#include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
 #include "trace/cards.h"
 #include "trace/scale.h"
@@ -172,14 +173,17 @@ static bool carry (call *c, const whatif_grid *g, const trace *t, const device *
 
 bool whatif_carry (call *c, const trace *t, const whatif_grid *g, whatif_case **out) {
   *out = NEW (c->arena, (int64_t)g->n_devices * g->n_batches, whatif_case, &c->err);
+  memory_floor f;
+  needs n;
   for (int32_t i = 0; *out && i < g->n_devices * g->n_batches; i++) {
     const device *to = &g->devices[i / g->n_batches];
     whatif_case *at = &(*out)[i];
     if (!carry (c, g, t, to, g->batches[i % g->n_batches], at) ||
-        !curve_range (at->trace, to, c->arena, &at->floor_bytes, &at->peak_bytes, &c->err))
+        !needs_of (at->trace, to, c->arena, &n, &c->err) ||
+        !floor_least (at->trace, to, c->arena, &f, &c->err))
       return false;
-    at->floor_bytes = reserve_onto (at->floor_bytes, reserve_ppm (t));
-    at->peak_bytes = reserve_onto (at->peak_bytes, reserve_ppm (t));
+    at->floor_bytes = reserve_onto (f.bytes, reserve_ppm (t));
+    at->peak_bytes = reserve_onto (n.bytes, reserve_ppm (t));
   }
   return *out;
 }

@@ -11,7 +11,6 @@
 #include "plot/term.h"
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
-#include "trace/summary.h"
 
 enum { MOST_POINTS = 512, POINTS = 12 };
 
@@ -27,30 +26,16 @@ static bool read_budgets (call *c, const curve *range, const device *d, int64_t 
   return *budgets && policy_asked_budgets (c, d, range->peak_bytes, MOST_POINTS, *budgets, n);
 }
 
-/* Below this no plan fits. Where ops may run in parts, plans reach below the floor of whole ops: as
-   far down as one part of many. */
-static bool least_of (call *c, const trace *t, const device *d, const curve_options *o,
-                      int64_t *least_bytes) {
-  memory_floor f;
-  summary s;
-  if (!floor_of (t, d, c->arena, &f, &c->err) || !summary_of (t, c->arena, &s, &c->err))
-    return false;
-  bool less = o->allowed.sections != SECTIONS_OFF && s.floor_sections_bytes < f.bytes;
-  *least_bytes = less ? s.floor_sections_bytes : f.bytes;
-  return true;
-}
-
 /* From where budgets are taken: small groups reach further down, at a price. */
-static bool range_of (call *c, const trace *t, const device *d, const curve_options *o, curve *v,
-                      int64_t *least_bytes) {
+static bool range_of (call *c, const trace *t, const device *d, const curve_options *o, curve *v) {
+  int64_t least_bytes;
   if (!curve_range (t, d, c->arena, &v->floor_bytes, &v->peak_bytes, &c->err) ||
-      !least_of (c, t, d, o, least_bytes))
+      !curve_floor (t, o, c->arena, &least_bytes, &c->err))
     return false;
-  *least_bytes = curve_gross (o, *least_bytes);
   v->floor_bytes = curve_gross (o, v->floor_bytes);
   v->peak_bytes = curve_gross (o, v->peak_bytes);
-  if (o->allowed.sections != SECTIONS_OFF && *least_bytes < v->floor_bytes)
-    v->floor_bytes = *least_bytes;
+  if (o->allowed.sections != SECTIONS_OFF && least_bytes < v->floor_bytes)
+    v->floor_bytes = least_bytes;
   return true;
 }
 
@@ -109,16 +94,26 @@ static bool print_picture (call *c, const curve *v) {
 }
 
 /* The reason of the largest budget that has none: it sets the smallest one. */
-static void tell_refusal (const trace *t, const curve_options *o, const curve *v) {
+static bool tell_refusal (call *c, const trace *t, const curve_options *o, const curve *v) {
   floor_request r = { .host_bytes = o->host_bytes,
                       .in_parts = o->allowed.sections != SECTIONS_OFF,
                       .drops = o->allowed.recompute != RECOMPUTE_OFF };
+  device counted = floor_device (o->device);
+  memory_floor f;
   error why = { 0 };
   for (int32_t i = 0; i < v->count; i++)
     if (!v->points[i].plan)
-      r.budget_bytes = v->points[i].budget_bytes;
-  if (r.budget_bytes && !floor_refuse (t, o->device, &r, &why))
-    printf ("\n%s\n", why.text);
+      r.asked_bytes = v->points[i].budget_bytes;
+  if (!r.asked_bytes)
+    return true;
+  if (!floor_least (t, o->device, c->arena, &f, &c->err))
+    return false;
+  r.budget_bytes = curve_net (o, r.asked_bytes);
+  r.least_bytes = curve_gross (o, f.bytes);
+  r.reserve_bytes = r.least_bytes - f.bytes;
+  floor_refuse (t, &counted, &r, &why);
+  printf ("\n%s\n", why.text);
+  return true;
 }
 
 static const column heads[] = { { "budget", 0, false },  { "step", 0, false },
@@ -183,8 +178,7 @@ static bool print_table (call *c, const trace *t, const curve *v, const device *
   if (wide)
     printf ("* more than %d %% above the bound: a better plan may exist; --limit searches longer\n",
             CURVE_WIDE_PPM / 10000);
-  tell_refusal (t, o, v);
-  return true;
+  return tell_refusal (c, t, o, v);
 }
 
 static int run (call *c) {
@@ -194,12 +188,10 @@ static int run (call *c) {
   int64_t *budgets;
   int32_t n;
   figure_page page;
-  int64_t least_bytes;
   trace *t = offline_trace (c, c->operands[0]);
   bool ok = t && device_needed (c, t, &d) && offline_options (c, t, &d, &o) &&
-            range_of (c, t, &d, &o, &v, &least_bytes) && read_budgets (c, &v, &d, &budgets, &n) &&
+            range_of (c, t, &d, &o, &v) && read_budgets (c, &v, &d, &budgets, &n) &&
             curve_of (t, &o, budgets, n, c->arena, &v, &c->err);
-  v.floor_bytes = ok ? least_bytes : 0;
   ok = ok && curve_figure (t, &d, &v, c->arena, &page, &c->err) && picture_drawings (c, &page);
   if (!ok || (c->json && !print_json (c, &o, &v)))
     return call_failed (c);

@@ -33,11 +33,13 @@ static void end_job (job *j) {
 /* The child's standard output is its file; it ends without the parent's buffers. In a group of its
    own the terminal's interrupt reaches it through the parent only, so that one is not taken for
    two; and it does not outlive the parent. */
-static void be_job (const job *j, int piece, jobs_piece *run, void *context) {
+static void be_job (const call *c, const sigset_t *was, const job *j, int piece, jobs_piece *run,
+                    void *context) {
   error err = { 0 };
   /* nobody waits for it any more once the parent has ended, however that came about */
   if (setpgid (0, 0) != 0 || !child_ends_with (j->parent))
     _exit (2);
+  stopping_in_child (c, was);
   bool ok = dup2 (fileno (j->printed), STDOUT_FILENO) >= 0 && run (context, piece, &err);
   ok = fflush (stdout) == 0 && ok;
   if (!ok && err.code == ERR_none)
@@ -48,8 +50,14 @@ static void be_job (const job *j, int piece, jobs_piece *run, void *context) {
 }
 
 static bool start_job (call *c, job *j, int piece, jobs_piece *run, void *context, error *err) {
+  sigset_t was;
   *j = (job){ .printed = tmpfile (), .failed = tmpfile (), .parent = getpid () };
+  stopping_hold (&was);
   pid_t child = j->printed && j->failed && fflush (stdout) == 0 ? fork () : -1;
+  int why = errno;
+  if (child != 0)
+    sigprocmask (SIG_SETMASK, &was, NULL);
+  errno = why;
   if (child < 0 && errno == ENOMEM)
     return error_memory (err);
   if (child < 0)
@@ -58,7 +66,7 @@ static bool start_job (call *c, job *j, int piece, jobs_piece *run, void *contex
   if (j->pid == 0)
     c->going.silent = true; /* the parent shows how it goes */
   if (j->pid == 0)
-    be_job (j, piece, run, context);
+    be_job (c, &was, j, piece, run, context);
   return true;
 }
 

@@ -11,7 +11,7 @@
 #include "cli/inputs/policies.h"
 #include "cli/inputs/stopping.h"
 #include "cli/inputs/zoo_options.h"
-#include "solver/flow/gaps.h"
+#include "solver/fleet/needs.h"
 
 enum { MOST_BATCH = 1 << 20, MOST_TIMES = 8 };
 
@@ -57,15 +57,16 @@ typedef struct asking {
 
 typedef struct attempt {
   const trace *trace;
-  int64_t baseline_ns, most_ns, floor_bytes, peak_bytes;
+  int64_t baseline_ns, most_ns, peak_bytes;
 } attempt;
 
 static bool begin_batch (asking *a, int64_t batch, arena *scratch, attempt *t, error *err) {
   a->request.batch = batch;
+  needs n;
   t->trace = zoo_trace (&a->request, scratch, err);
-  if (!t->trace ||
-      !curve_range (t->trace, &a->device, scratch, &t->floor_bytes, &t->peak_bytes, err))
+  if (!t->trace || !needs_of (t->trace, &a->device, scratch, &n, err))
     return false;
+  t->peak_bytes = n.bytes;
   t->baseline_ns = trace_total_ns (t->trace);
   t->most_ns = t->baseline_ns + units_scale (t->baseline_ns, a->slowdown_ppm, 1000000);
   return true;
@@ -116,10 +117,10 @@ static bool try_batch (asking *a, const way *how, int64_t batch, bool *fits, lar
   if (ok && !plain && !is_plain (a, how))
     ok = curve_solve (t.trace, &o, a->memory_bytes, t.most_ns, scratch, &p, &bound_ns, err);
   *fits = ok && (plain || (p && p->predicted.step_ns <= t.most_ns));
+  ok = ok && (!*fits || curve_floor (t.trace, &o, scratch, &out->floor_bytes, err));
   if (*fits) {
     out->batch = batch;
     out->baseline_ns = t.baseline_ns;
-    out->floor_bytes = t.floor_bytes;
     out->peak_bytes = t.peak_bytes;
     out->step_ns = plain ? t.baseline_ns : p->predicted.step_ns;
     out->host_bytes = plain ? 0 : p->predicted.host_peak_bytes;

@@ -39,6 +39,8 @@ int main (int argc, char **argv) {
   json_t *advice = ask (url, NULL, &status);
   json_unpack (advice, "{s?b, s?I, s?s, s?s, s?s}", "fits", &fits, "memory_bytes", &memory, "trace",
                &trace, "detail", &detail, "reason", &reason); /* the reason may be null, so it is last */
+  if (!advice)
+    detail = "the service does not answer";
   if (status != 200 || !fits)
     return printf ("no: %s%s\n", reason, detail), status == 200 ? 1 : 2;
   snprintf (url, sizeof url, "%s/v1/schedules", argv[1]);

@@ -107,26 +107,16 @@ static bool may_lie_in_arena (const ask *q) {
                                      : o->placement == PLACES_ARENA && !o->same_places;
 }
 
-static device without_rounding (const ask *q) {
-  device d = q->device;
-  d.granule_bytes = PLACEMENT_STEP;
-  return d;
-}
-
-/* No plan is below the bytes of an op in whole granules: an arena is taken in those too. How much
-   more the granules of groups are depends on the budget, so one's floor is proved for no other. */
 static bool floors_of (const trace *t, const ask *q, int64_t *least, int64_t *granules,
                        error *err) {
   memory_floor of_bytes, of_granules;
-  int64_t granule = q->device.granule_bytes;
   arena *scratch = arena_made (err);
-  device fine = without_rounding (q);
-  bool ok = scratch && floor_of (t, &fine, scratch, &of_bytes, err) &&
+  bool ok = scratch && floor_least (t, &q->device, scratch, &of_bytes, err) &&
             floor_of (t, &q->device, scratch, &of_granules, err);
   arena_free (scratch);
   if (!ok)
     return false;
-  *least = units_div_up (of_bytes.bytes, granule) * granule;
+  *least = of_bytes.bytes;
   *granules = of_granules.bytes;
   return true;
 }
@@ -180,7 +170,7 @@ static bool refuse (const trace *t, const ask *q, error *err) {
                       .reserve_bytes = least.reserve_bytes,
                       .found_bytes = least.found_bytes };
   bool below = q->options.budget_bytes < least.floor_bytes - least.reserve_bytes;
-  device counted = below || may_lie_in_arena (q) ? without_rounding (q) : q->device;
+  device counted = below || may_lie_in_arena (q) ? floor_device (&q->device) : q->device;
   return floor_refuse (t, &counted, &r, err);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/units.h"
 #include "solver/fleet/cards_inner.h"
+#include "solver/fleet/floor.h"
 #include "solver/sections/sections.h"
 
 int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs) {
@@ -122,9 +123,12 @@ static bool lower_by_parts (const placing *p, int32_t job, int64_t granule, int6
 static bool range_of (placing *p, int32_t job, int32_t card, error *err) {
   const trace *t = p->jobs[job].trace;
   int64_t *floor = &p->floor_bytes[job][card], *peak = &p->peak_bytes[job][card];
-  if (!curve_range (t, &p->o->cards[card], p->a, floor, peak, err))
+  memory_floor least;
+  if (!curve_range (t, &p->o->cards[card], p->a, floor, peak, err) ||
+      !floor_least (t, &p->o->cards[card], p->a, &least, err))
     return false;
   p->whole_bytes[job][card] = reserve_onto (*floor, reserve_ppm (t));
+  *floor = least.bytes;
   if (!lower_by_parts (p, job, p->o->cards[card].granule_bytes, floor, err))
     return false;
   *floor = reserve_onto (*floor, reserve_ppm (t));

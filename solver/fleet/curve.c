@@ -9,10 +9,12 @@
 #include "solver/flow/bound_range.h"
 #include "solver/flow/gaps.h"
 #include "solver/fleet/ahead.h"
+#include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
 #include "solver/recompute/recompute.h"
 #include "solver/sections/sections.h"
 #include "solver/place/schedule.h"
+#include "trace/summary.h"
 
 #define GIB ((int64_t)1 << 30)
 
@@ -31,6 +33,17 @@ bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_by
   return ok;
 }
 
+bool curve_floor (const trace *t, const curve_options *o, arena *scratch, int64_t *bytes,
+                  error *err) {
+  memory_floor f;
+  summary s;
+  if (!floor_least (t, o->device, scratch, &f, err) || !summary_of (t, scratch, &s, err))
+    return false;
+  bool less = o->allowed.sections != SECTIONS_OFF && s.floor_sections_bytes < f.bytes;
+  *bytes = curve_gross (o, less ? s.floor_sections_bytes : f.bytes);
+  return true;
+}
+
 bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes, int32_t count,
                  arena *a, int64_t **budgets, int32_t *n, error *err) {
   assert (count >= 2 && granule_bytes > 0);
@@ -47,8 +60,7 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
   return *budgets;
 }
 
-/* The part of a budget that a plan may use. */
-static int64_t net_of (const curve_options *o, int64_t budget_bytes) {
+int64_t curve_net (const curve_options *o, int64_t budget_bytes) {
   return budget_bytes - reserve_of (budget_bytes, o->reserve_ppm) - o->reserve_bytes;
 }
 
@@ -58,7 +70,7 @@ int64_t curve_gross (const curve_options *o, int64_t bytes) {
 
 static solve_options options_at (const curve_options *o, int64_t budget_bytes) {
   solve_options how = { .device = o->device,
-                        .budget_bytes = net_of (o, budget_bytes),
+                        .budget_bytes = curve_net (o, budget_bytes),
                         .host_bytes = o->host_bytes,
                         .gap_ppm = o->gap_ppm,
                         .limit_ticks = o->limit_ticks,
@@ -263,11 +275,11 @@ static bool begin_curve (const trace *t, const curve_options *o, const int64_t *
   *out = (curve){ .baseline_ns = trace_total_ns (t), .knee = -1 };
   int64_t *at = *sorted = NEW (a, count, int64_t, err);
   out->points = NEW (a, count, curve_point, err);
-  if (!at || !out->points ||
-      !curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
+  needs n;
+  if (!at || !out->points || !curve_floor (t, o, a, &out->floor_bytes, err) ||
+      !needs_of (t, o->device, a, &n, err))
     return false;
-  out->floor_bytes = curve_gross (o, out->floor_bytes);
-  out->peak_bytes = curve_gross (o, out->peak_bytes);
+  out->peak_bytes = curve_gross (o, n.bytes);
   for (int32_t i = 0; i < count; i++)
     at[i] = budgets[i];
   qsort (at, (size_t)count, sizeof *at, order_int64);
@@ -289,7 +301,7 @@ static bool bound_point (const trace *t, const curve_options *o, shared *with, a
   p->lower_bound_ns = trace_total_ns (t);
   if (!b || !with->bounds)
     return b;
-  if (bound_range_at (with->bounds, net_of (o, p->budget_bytes), a, b, &why)) {
+  if (bound_range_at (with->bounds, curve_net (o, p->budget_bytes), a, b, &why)) {
     p->lower_bound_ns = b->lower_bound_ns;
     *guide = b;
     return true;
@@ -347,7 +359,7 @@ static bool begin_shared (const trace *t, const curve_options *o, int64_t *sorte
     return true;
   bound_options how = range_options (t, o);
   for (int32_t i = 0; i < out->count; i++)
-    sorted[i] = net_of (o, sorted[i]);
+    sorted[i] = curve_net (o, sorted[i]);
   if (!trace_digest (t, with->digest, err) ||
       !bound_range_new (t, &how, sorted, out->count, tuned (o->tuning, TUNE_curve_apart_ppm),
                         scratch, &with->bounds, err))

@@ -28,7 +28,8 @@ typedef struct curve_options {
   void *context;
 } curve_options;
 
-/* The budget of which so much is left. */
+/* The part of a budget that a plan may use; and the budget of which so much is left. */
+int64_t curve_net (const curve_options *o, int64_t budget_bytes);
 int64_t curve_gross (const curve_options *o, int64_t bytes);
 
 typedef struct curve_point {
@@ -41,7 +42,7 @@ typedef struct curve_point {
 } curve_point;
 
 typedef struct curve {
-  int64_t floor_bytes, peak_bytes; /* of ordinary plans on this device, in its granules */
+  int64_t floor_bytes, peak_bytes; /* curve_floor, and what the step needs, with the reserve */
   int64_t baseline_ns;             /* everything on the device */
   curve_point *points;             /* budgets rise */
   int32_t count;
@@ -49,7 +50,13 @@ typedef struct curve {
   int32_t knee;     /* the point furthest below the straight line between the ends; -1: none */
 } curve;
 
-/* The floor, and what the step needs (solver/fleet/needs.h); both without a reserve. */
+/* Below this no plan fits, with the reserve. Where ops may run in parts, plans reach below the floor of
+   whole ops: as far down as one part of many. */
+bool curve_floor (const trace *t, const curve_options *o, arena *scratch, int64_t *bytes,
+                  error *err) MUST_CHECK;
+
+/* From where budgets are worth a look, the floor of ordinary plans, and what the step needs
+   (solver/fleet/needs.h); both without a reserve. */
 bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_bytes,
                   int64_t *peak_bytes, error *err) MUST_CHECK;
 

@@ -55,6 +55,22 @@ bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *ou
   return true;
 }
 
+device floor_device (const device *d) {
+  device fine = *d;
+  fine.granule_bytes = PLACEMENT_STEP;
+  return fine;
+}
+
+bool floor_least (const trace *t, const device *d, arena *scratch, memory_floor *out, error *err) {
+  device fine = floor_device (d);
+  if (!floor_of (t, &fine, scratch, out, err))
+    return false;
+  int64_t whole = units_div_up (out->bytes, d->granule_bytes) * d->granule_bytes;
+  out->granule_bytes += whole - out->bytes;
+  out->bytes = whole;
+  return true;
+}
+
 static const char *name_of (const op *o) {
   return o->name && *o->name ? o->name : "no name";
 }

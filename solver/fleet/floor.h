@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The smallest budget that any plan of whole ops can keep, and what it is made of: at one op, all
-   that can be away is away. */
+/* The smallest budget that plans of whole ops can keep, and what it is made of: at one op, all that
+   can be away is away. */
 #ifndef FERRY_SOLVER_FLEET_FLOOR_H
 #define FERRY_SOLVER_FLEET_FLOOR_H
 
@@ -19,6 +19,14 @@ typedef struct memory_floor {
 
 bool floor_of (const trace *t, const device *d, arena *scratch, memory_floor *out,
                error *err) MUST_CHECK;
+
+/* Below this nothing of whole ops fits, wherever things lie: what an op has to have at once, in whole
+   granules. How much more the granules of groups take depends on the budget, so floor_of is the floor
+   of one way to lay things out, and proved for no other. */
+bool floor_least (const trace *t, const device *d, arena *scratch, memory_floor *out,
+                  error *err) MUST_CHECK;
+/* The device as floor_least sees it. */
+device floor_device (const device *d);
 
 /* True if what lives on from step to step is more than both sides hold: then nothing fits, whatever
    is cut, made again or done earlier. */

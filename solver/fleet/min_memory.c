@@ -103,12 +103,14 @@ bool min_memory_of (const trace *t, const curve_options *o, int64_t slowdown_ppm
                     int64_t fine_bytes, arena *a, min_memory *out, error *err) {
   assert (slowdown_ppm >= 0 && fine_bytes >= 0);
   *out = (min_memory){ .baseline_ns = trace_total_ns (t) };
-  if (!curve_range (t, o->device, a, &out->floor_bytes, &out->peak_bytes, err))
+  int64_t ordinary_bytes;
+  if (!curve_range (t, o->device, a, &ordinary_bytes, &out->peak_bytes, err) ||
+      !curve_floor (t, o, a, &out->floor_bytes, err))
     return false;
-  out->floor_bytes = curve_gross (o, out->floor_bytes);
+  ordinary_bytes = curve_gross (o, ordinary_bytes);
   out->peak_bytes = curve_gross (o, out->peak_bytes);
   out->most_ns = out->baseline_ns + units_scale (out->baseline_ns, slowdown_ppm, 1000000);
-  int64_t fine = fine_bytes > 0 ? fine_bytes : (out->peak_bytes - out->floor_bytes) / 64;
+  int64_t fine = fine_bytes > 0 ? fine_bytes : (out->peak_bytes - ordinary_bytes) / 64;
   if (fine < o->device->granule_bytes)
     fine = o->device->granule_bytes;
   return bisect_bound (t, o, fine, out, err) && climb_plans (t, o, fine, a, out, err);
