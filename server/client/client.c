@@ -250,9 +250,25 @@ static bool ask_patiently (client *c, const char *method, const char *path, cons
   return out->status < 400 || out->status == 404 || complain (out, path, err);
 }
 
+/* Its answers are JSON, but a log, and lead nowhere else: the page of a proxy that wants a password is
+   none. */
+static bool is_of_ferry (const client *c, const char *path, const answer *a) {
+  const char *type = NULL, *last = strrchr (path, '/');
+  if (curl_easy_getinfo (c->curl, CURLINFO_CONTENT_TYPE, &type) != CURLE_OK || !type)
+    type = "";
+  bool log = last && strcmp (last, "/log") == 0 && strncmp (type, "text/plain", 10) == 0;
+  return (a->status < 300 || a->status >= 400) && (!a->body.size || log || strstr (type, "json"));
+}
+
+bool client_elsewhere (const client *c, error *err) {
+  return error_set (err, ERR_unreachable, "what answers at %s is no ferry serve",
+                    c->socket[0] ? c->socket : c->url);
+}
+
 bool client_ask (client *c, const char *method, const char *path, const bytes *body, answer *out,
                  error *err) {
-  bool ok = ask_patiently (c, method, path, body, out, err);
+  bool ok = ask_patiently (c, method, path, body, out, err) &&
+            (is_of_ferry (c, path, out) || client_elsewhere (c, err));
   if (!ok)
     bytes_free (&out->body);
   return ok;
@@ -268,11 +284,6 @@ bool client_is_problem (const answer *a, const char *name) {
             strncmp (type, "/problems/", 10) == 0 && strcmp (type + 10, name) == 0;
   json_close (d);
   return is;
-}
-
-bool client_elsewhere (const client *c, error *err) {
-  return error_set (err, ERR_unreachable, "what answers at %s is no ferry serve",
-                    c->socket[0] ? c->socket : c->url);
 }
 
 /* ---- uploads ---- */

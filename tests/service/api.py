@@ -800,6 +800,14 @@ def _ ():
   p = ferry ("submit", "a.json", "--server", "http://127.0.0.1:1", status=69)
   assert p.stderr.count ("\n") == 1 and "is it running?" in p.stderr
 
+@claim ("the page of a proxy, or a way elsewhere, is no answer")
+def _ ():
+  for answer in ((200, "hello", {"Content-Type": "text/html"}), (302, "", {"Location": "http://127.0.0.1:1/"})):
+    url = Pretended ({"*": answer}).url
+    for command in (["jobs"], ["jobs", "/v1/curves/1"], ["advise", "plain"], ["submit", "a.json"], ["solve", "a.json", "-b", "80%"]):
+      p = ferry (*command, "--server", url, status=69)
+      assert p.stderr == f"ferry: what answers at {url} is no ferry serve\n", (command, p.stderr)
+
 @claim ("SIGTERM: streams are told, a running job waits for the next daemon, the exit is clean")
 def _ ():
   r = s.ask ("POST", "/v1/schedules", {**long, "seed": 7})

@@ -96,11 +96,14 @@ class Pretended:
   def __init__ (self, answers):
     class Handler (http.server.BaseHTTPRequestHandler):
       def do_GET (self):
-        status, body, headers = (*answers.get (self.path, (404, {"detail": "there is nothing"})), {})[:3]
+        status, body, headers = (*answers.get (self.path, answers.get ("*", (404, {"detail": "there is nothing"}))), {})[:3]
         self.send_response (status)
-        for name, value in headers.items (): self.send_header (name, value)
+        for name, value in {"Content-Type": "application/json", **headers}.items (): self.send_header (name, value)
         self.end_headers ()
         self.wfile.write (json.dumps (body).encode ())
+      def do_POST (self):
+        self.rfile.read (int (self.headers["Content-Length"]))
+        self.do_GET ()
       def log_message (self, *_): pass
     self.server = http.server.HTTPServer (("127.0.0.1", 0), Handler)
     self.url = f"http://127.0.0.1:{self.server.server_port}"
