@@ -130,8 +130,11 @@ static bool parse_count (const char *text, int64_t *count, error *err) {
 
 /* A limit as it can be typed in again. */
 static const char *limit_text (char text[UNITS_TEXT], units_kind kind, int64_t value) {
-  static const char *const endings[] = { "", " B", " B/s", " ns", " ppm", "", " B" };
-  snprintf (text, UNITS_TEXT, "%lld%s", (long long)value, endings[kind]);
+  static const char *const endings[] = { "", " B", " B/s", " ns", "", "", " B" };
+  if (kind == UNITS_SHARE) /* whole millionths: nothing is rounded */
+    snprintf (text, UNITS_TEXT, "%.10g %%", (double)value / 10000);
+  else
+    snprintf (text, UNITS_TEXT, "%lld%s", (long long)value, endings[kind]);
   return text;
 }
 

@@ -150,6 +150,8 @@ lists() { # in several goes, by either name of the option
   "$ferry" curve small.json --budget 60%,70% --limit 10 -q >one && "$ferry" curve small.json -b 60% -b 70% --limit 10 -q >two &&
     cmp one two && "$ferry" curve small.json -b60% --budget=70% --limit 10 -q | cmp one -
 }
+range_of_share() { run 2 min-memory small.json -s 20000% && one_line && says '--slowdown: 20000% is not between 0 % and 10000 %' && run 2 solve small.json --noise 0.5% && says 'is not between 1 % and 100 %'; }
+claim "the range of a share is told in its unit" range_of_share
 claim "a list may be given in several goes" lists
 claim "without UTF-8 every byte is ASCII" ascii
 finish

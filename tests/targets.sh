@@ -67,10 +67,15 @@ all_asked_for() { # the JSON of what-if is no reason to leave out its columns
   run 0 "${how[@]}" --tsv one && run 0 "${how[@]}" -o answer --tsv two && cmp one two && [ -s answer ] && [ ! -s out ] &&
     run 0 "${how[@]}" --json --tsv three && cmp one three && cmp answer out
 }
+standard() { # neither is a folder, nor there twice
+  run 2 pack t.json -o - && grep -q -- '--output: a folder is wanted' err && [ ! -e ./- ] && run 2 prove - - && grep -q 'only one FILE can be standard input' err || return 1
+  "$ferry" whatif t.json -q -b 100% --limit 10 --array 1/1 -o - >out && [ ! -e ./- ] && "$ferry" whatif t.json -q -b 100% --limit 10 --json | cmp out -
+}
 claim "a file that cannot be made is told before anything is read" first
 claim "a folder for results may be there, or be made" folder
 claim "no result takes the place of what is read" own_input
 claim "only a form of the same may" in_place
 claim "every file that is asked for is written" all_asked_for
+claim "standard input and output are no folders, and there once" standard
 claim "two results do not share a file" apart
 finish

@@ -83,8 +83,24 @@ static bool can_be_made (call *c, int i) {
          error_set (&c->err, ERR_file, "%s: cannot be written: %s", folder, strerror (errno));
 }
 
+/* Read to its end, standard input is empty. */
+static bool have_one_stdin (call *c) {
+  int n = 0;
+  for (int k = 0; reads_operands (c->command) && k < c->n_operands; k++)
+    n += call_is_stdout (c->operands[k]);
+  return n <= 1 || error_set (&c->err, ERR_usage,
+                              "only one FILE can be standard input: give the name of the other");
+}
+
+static bool has_real_folder (call *c) {
+  const char *path = target_of (c, 0);
+  return !call_is_stdout (path) || strcmp (call_value (c, targets[0]), "FOLDER") != 0 ||
+         error_set (&c->err, ERR_usage, "--%s: a folder is wanted, not standard output",
+                    targets[0]);
+}
+
 bool call_has_targets (call *c) {
-  if (!have_one_stdout (c))
+  if (!have_one_stdout (c) || !have_one_stdin (c) || !has_real_folder (c))
     return false;
   for (int i = 0; i < TARGETS; i++)
     if (target_of (c, i) && !call_is_stdout (target_of (c, i)) &&

@@ -177,7 +177,7 @@ static bool print_table (call *c, const whatif_grid *g, const whatif_row *rows, 
 static const char *slice_path (call *c, const whatif_grid *g) {
   const char *path = call_text (c, "output");
   struct stat what;
-  if (!path || !call_text (c, "array"))
+  if (!path || call_is_stdout (path) || !call_text (c, "array"))
     return path;
   if (mkdir (path, 0777) != 0 && errno != EEXIST) {
     error_set (&c->err, ERR_file, "%s: %s", path, strerror (errno));
