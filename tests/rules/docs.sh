@@ -46,13 +46,13 @@ in_completion() {
   done <<<"$options"
 }
 
-# Files that an example names are not here: a command line that is understood fails for that.
+# Files that an example names are not here: a command line that is understood fails for that, or works for a while.
 examples() {
   local line status empty
   empty=$(mktemp -d)
   sed -n 's/^EXAMPLE ("[a-z-]*", "\(.*[^\\]\)",.*/\1/p' cli/examples.def | sed 's/\\"/"/g' | while read -r line; do
     status=0
-    (cd "$empty" && rm -f ./* && PATH=$builddir:$PATH bash -c "train () { :; }; $line" >/dev/null 2>said </dev/null) || status=$?
+    (cd "$empty" && rm -f ./* && PATH=$builddir:$PATH timeout 2 bash -c "train () { :; }; $line" >/dev/null 2>said </dev/null) || status=$?
     [ $status != 2 ] || { echo "$line"; cat "$empty/said"; }
   done
   rm -rf "$empty"
