@@ -29,8 +29,7 @@ typedef struct method {
   double *dx, *dy, *dz, *dw, *old_dx, *old_dy, *old_dz, *old_dw;
   double *d; /* how far it moves for a price */
   double *rows_lack, *prices_lack, *pull;
-  double *toward_low,
-      *toward_high; /* each product of a distance and its price is to gain so much */
+  double *toward_low, *toward_high; /* a distance times its price is to gain so much */
   double *best_x, *best_y;
   double best; /* how far that is from an answer, in tolerances */
   double b_size, c_size;
@@ -242,9 +241,7 @@ static void join_step (method *m, double by) {
     m->dy[i] = m->old_dy[i] + by * m->dy[i];
 }
 
-/* A step along which products would stray from their aim is bent, as often as it gets longer by
- * that.
- */
+/* A step along which products would stray from their aim is bent, as often as it gets longer so. */
 static void correct (method *m, double aim, double *along, double *along_price) {
   for (int i = 0; i < CORRECTORS && fmin (*along, *along_price) < LONG_STEP; i++) {
     double far = fmin (1, *along * 1.1 + 0.1), far_price = fmin (1, *along_price * 1.1 + 0.1);
