@@ -400,7 +400,7 @@ def test_a_weight_that_is_back_keeps_no_place(folder):
     class Stub(Follower):
         def __init__(self, slot):
             self.standing, self.report, self.leaving = {0: slot}, unittest.mock.MagicMock(), []
-            self.contents = {}
+            self.contents, self.valve = {}, unittest.mock.MagicMock()
     for keeps in (True, False):
         arena, x = Arena(CpuLanes(), 512), torch.arange(8.0)
         slot = Standing(0, x, arena)
