@@ -394,12 +394,11 @@ int program_status (const program_run *r) {
 bool program_told (call *c, const program_run *r) {
   if (r->block->ended)
     return true;
-  return error_set (
-      &c->err, ERR_infeasible,
-      "%s ended %s and not by exit or from main, so what ferry had seen of its ops is "
-      "lost",
-      c->operands[0],
-      WIFSIGNALED (r->status) ? "by a signal" : "by _exit, exec or amid a driver call");
+  return error_set (&c->err, ERR_infeasible,
+                    "%s ended %s and not by exit or from main, so what ferry had seen of its ops is "
+                    "lost",
+                    c->operands[0],
+                    WIFSIGNALED (r->status) ? "by a signal" : "by _exit, exec or amid a driver call");
 }
 
 bool program_is_ordered (call *c, const program_run *r) {

@@ -265,64 +265,62 @@ static void about_box (op *o, const char *name, const side *to, const side *from
   payload (o, to, from, of);
 }
 
-typedef CUresult (*copy_entry) (const CUDA_MEMCPY2D *c);
-typedef CUresult (*copy_async_entry) (const CUDA_MEMCPY2D *c, CUstream stream);
-
-static CUresult copy (const CUDA_MEMCPY2D *c, CUstream stream, copy_entry real,
-                      copy_async_entry real_async) {
-  op o;
-  if (real == NULL && real_async == NULL)
-    return CUDA_ERROR_NOT_FOUND;
-  if (c == NULL || !op_enter (&o, OP_COPY, stream, real != NULL))
-    return real != NULL ? real (c) : real_async (c, stream);
+static void about_rows (op *o, const CUDA_MEMCPY2D *c) {
   side to = side_of (c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, 0);
   side from = side_of (c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, 0);
   begin_at (&to, c->dstXInBytes, c->dstY, 0);
   begin_at (&from, c->srcXInBytes, c->srcY, 0);
-  about_box (&o, "copy in two dimensions", &to, &from,
+  about_box (o, "copy in two dimensions", &to, &from,
              (const size_t[]){ c->WidthInBytes, c->Height, 1 });
-  RUN_OP (o, real != NULL ? real (c) : real_async (c, stream));
 }
 
-typedef CUresult (*box_entry) (const CUDA_MEMCPY3D *c);
-typedef CUresult (*box_async_entry) (const CUDA_MEMCPY3D *c, CUstream stream);
-
-static CUresult copy_planes (const CUDA_MEMCPY3D *c, CUstream stream, box_entry real,
-                             box_async_entry real_async) {
-  op o;
-  if (real == NULL && real_async == NULL)
-    return CUDA_ERROR_NOT_FOUND;
-  if (c == NULL || !op_enter (&o, OP_COPY, stream, real != NULL))
-    return real != NULL ? real (c) : real_async (c, stream);
+static void about_planes (op *o, const CUDA_MEMCPY3D *c) {
   side to = side_of (c->dstMemoryType, c->dstHost, c->dstDevice, c->dstPitch, c->dstHeight);
   side from = side_of (c->srcMemoryType, c->srcHost, c->srcDevice, c->srcPitch, c->srcHeight);
   begin_at (&to, c->dstXInBytes, c->dstY, c->dstZ);
   begin_at (&from, c->srcXInBytes, c->srcY, c->srcZ);
-  about_box (&o, "copy in three dimensions", &to, &from,
+  about_box (o, "copy in three dimensions", &to, &from,
              (const size_t[]){ c->WidthInBytes, c->Height, c->Depth });
-  RUN_OP (o, real != NULL ? real (c) : real_async (c, stream));
 }
 
+/* Both kinds of a driver's entry for one kind of box; `real` or `real_async` is there, or none. */
+#define BOX(name, type, about_it)                                                   \
+  typedef CUresult (*name##_entry) (const type *c);                                 \
+  typedef CUresult (*name##_async_entry) (const type *c, CUstream stream);          \
+  static CUresult name (const type *c, CUstream stream, name##_entry real,          \
+                        name##_async_entry real_async) {                            \
+    op o;                                                                           \
+    if (real == NULL && real_async == NULL)                                         \
+      return CUDA_ERROR_NOT_FOUND;                                                  \
+    if (c == NULL || !op_enter (&o, OP_COPY, stream, real != NULL))                 \
+      return real != NULL ? real (c) : real_async (c, stream);                      \
+    about_it (&o, c);                                                               \
+    RUN_OP (o, real != NULL ? real (c) : real_async (c, stream));                   \
+  }
+
+BOX (copy_rows, CUDA_MEMCPY2D, about_rows)
+BOX (copy_planes, CUDA_MEMCPY3D, about_planes)
+
 CUresult wrap_copy_2d (const CUDA_MEMCPY2D *c) {
-  return copy (c, NULL, (copy_entry)shim_symbol ("cuMemcpy2D_v2"), NULL);
+  return copy_rows (c, NULL, (copy_rows_entry)shim_symbol ("cuMemcpy2D_v2"), NULL);
 }
 
 CUresult wrap_copy_2d_ptds (const CUDA_MEMCPY2D *c) {
-  copy_entry real = (copy_entry)shim_symbol ("cuMemcpy2D_v2_ptds");
-  return real == NULL ? wrap_copy_2d (c) : copy (c, CU_STREAM_PER_THREAD, real, NULL);
+  copy_rows_entry real = (copy_rows_entry)shim_symbol ("cuMemcpy2D_v2_ptds");
+  return real == NULL ? wrap_copy_2d (c) : copy_rows (c, CU_STREAM_PER_THREAD, real, NULL);
 }
 
 CUresult wrap_copy_2d_unaligned (const CUDA_MEMCPY2D *c) {
-  return copy (c, NULL, (copy_entry)shim_symbol ("cuMemcpy2DUnaligned_v2"), NULL);
+  return copy_rows (c, NULL, (copy_rows_entry)shim_symbol ("cuMemcpy2DUnaligned_v2"), NULL);
 }
 
 CUresult wrap_copy_2d_unaligned_ptds (const CUDA_MEMCPY2D *c) {
-  copy_entry real = (copy_entry)shim_symbol ("cuMemcpy2DUnaligned_v2_ptds");
-  return real == NULL ? wrap_copy_2d_unaligned (c) : copy (c, CU_STREAM_PER_THREAD, real, NULL);
+  copy_rows_entry real = (copy_rows_entry)shim_symbol ("cuMemcpy2DUnaligned_v2_ptds");
+  return real == NULL ? wrap_copy_2d_unaligned (c) : copy_rows (c, CU_STREAM_PER_THREAD, real, NULL);
 }
 
 CUresult wrap_copy_2d_async (const CUDA_MEMCPY2D *c, CUstream stream) {
-  return copy (c, stream, NULL, (copy_async_entry)shim_symbol ("cuMemcpy2DAsync_v2"));
+  return copy_rows (c, stream, NULL, (copy_rows_async_entry)shim_symbol ("cuMemcpy2DAsync_v2"));
 }
 
 CUresult wrap_copy_2d_async_ptsz (const CUDA_MEMCPY2D *c, CUstream stream) {
@@ -330,16 +328,16 @@ CUresult wrap_copy_2d_async_ptsz (const CUDA_MEMCPY2D *c, CUstream stream) {
 }
 
 CUresult wrap_copy_3d (const CUDA_MEMCPY3D *c) {
-  return copy_planes (c, NULL, (box_entry)shim_symbol ("cuMemcpy3D_v2"), NULL);
+  return copy_planes (c, NULL, (copy_planes_entry)shim_symbol ("cuMemcpy3D_v2"), NULL);
 }
 
 CUresult wrap_copy_3d_ptds (const CUDA_MEMCPY3D *c) {
-  box_entry real = (box_entry)shim_symbol ("cuMemcpy3D_v2_ptds");
+  copy_planes_entry real = (copy_planes_entry)shim_symbol ("cuMemcpy3D_v2_ptds");
   return real == NULL ? wrap_copy_3d (c) : copy_planes (c, CU_STREAM_PER_THREAD, real, NULL);
 }
 
 CUresult wrap_copy_3d_async (const CUDA_MEMCPY3D *c, CUstream stream) {
-  return copy_planes (c, stream, NULL, (box_async_entry)shim_symbol ("cuMemcpy3DAsync_v2"));
+  return copy_planes (c, stream, NULL, (copy_planes_async_entry)shim_symbol ("cuMemcpy3DAsync_v2"));
 }
 
 CUresult wrap_copy_3d_async_ptsz (const CUDA_MEMCPY3D *c, CUstream stream) {

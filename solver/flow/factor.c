@@ -4,7 +4,10 @@
 #include "solver/flow/factor.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "base/order.h"
 
 enum { NONE = -1, WIDEST = 128 };
 /* A pivot that is less of what stood on the diagonal is rounding, and its row has no say. */
@@ -14,7 +17,7 @@ static const double LEAST_PIVOT = 1e-13, BOUNDLESS = 1e64;
    first[b + 1].  Its rows are its own columns and those below; its numbers stand column after
    column, above the diagonal too. */
 struct factor {
-  int32_t n, n_blocks, widest;
+  int32_t n, n_blocks;
   int32_t *order, *place; /* the row that comes as the k-th; where a row comes */
   int32_t *parent;
   int32_t *first, *block; /* of a column */
@@ -24,8 +27,8 @@ struct factor {
   int64_t *given_start; /* of a column in the matrix: its entries, the diagonal first */
   int32_t *given_row;
   double *dense, *work;
-  int32_t *head, *next,
-      *done; /* blocks whose next row is in a block; how many of its rows are over */
+  int32_t *head, *next; /* blocks whose next row is in a block */
+  int32_t *done;        /* how many rows of a block are over */
   int32_t *relative;
   int64_t entries, products;
 };
@@ -80,18 +83,7 @@ static bool put_in_postorder (factor *f, arena *a, error *err) {
   return true;
 }
 
-static void sort (int32_t *x, int32_t count) {
-  for (int32_t gap = count / 2; gap > 0; gap = gap == 2 ? 1 : (int32_t)((int64_t)gap * 5 / 11))
-    for (int32_t i = gap; i < count; i++) {
-      int32_t own = x[i], j = i;
-      for (; j >= gap && x[j - gap] > own; j -= gap)
-        x[j] = x[j - gap];
-      x[j] = own;
-    }
-}
-
-/* The rows of a column: those of the matrix, and of each column whose first row below it this one
- * is. */
+/* A column's rows: those of the matrix, and of each column whose first row below it this one is. */
 typedef struct filling {
   const meetings *g;
   factor *f;
@@ -129,7 +121,7 @@ static bool fill_column (filling *t, int32_t k, arena *a, error *err) {
         t->row[count++] = i;
       }
     }
-  sort (t->row, count);
+  qsort (t->row, (size_t)count, sizeof *t->row, order_int32);
   t->below = arena_grow (a, t->below, &t->capacity, t->start[k] + count + 1, sizeof *t->below, err);
   if (t->below == NULL)
     return false;
@@ -145,8 +137,7 @@ static bool fill_column (filling *t, int32_t k, arena *a, error *err) {
   return true;
 }
 
-/* A column goes on with the block of the one before it where that has it and its rows below it, and
- * no others. */
+/* A column goes on with the block of the one before where that has it and its rows, no others. */
 static bool make_blocks (filling *t, arena *a, error *err) {
   factor *f = t->f;
   int64_t rows = 0, numbers = 0;

@@ -173,20 +173,28 @@ static int64_t product_work (const ilp_problem *p, const int64_t *row_start, con
   return work;
 }
 
-static bool count_product (const ilp_problem *p, arena *a, int64_t *work, error *err) {
-  arena_mark here = arena_here (a);
+bool ilp_rows (const ilp_problem *p, arena *a, int64_t **start, int32_t **columns, error *err) {
   int64_t entries = p->column_start[p->n_columns];
-  int64_t *start = NEW (a, (int64_t)p->n_rows + 2, int64_t, err);
-  int32_t *columns = NEW (a, entries, int32_t, err), *mark = NEW (a, p->n_rows, int32_t, err);
-  if (!start || !columns || !mark)
+  int64_t *at = *start = NEW (a, (int64_t)p->n_rows + 2, int64_t, err);
+  int32_t *of = *columns = NEW (a, entries, int32_t, err);
+  if (at == NULL || of == NULL)
     return false;
   for (int64_t e = 0; e < entries; e++)
-    start[p->entry_row[e] + 2]++;
+    at[p->entry_row[e] + 2]++;
   for (int32_t i = 0; i < p->n_rows; i++)
-    start[i + 2] += start[i + 1];
+    at[i + 2] += at[i + 1];
   for (int32_t c = 0; c < p->n_columns; c++)
     for (int64_t e = p->column_start[c]; e < p->column_start[c + 1]; e++)
-      columns[start[p->entry_row[e] + 1]++] = c;
+      of[at[p->entry_row[e] + 1]++] = c;
+  return true;
+}
+
+static bool count_product (const ilp_problem *p, arena *a, int64_t *work, error *err) {
+  arena_mark here = arena_here (a);
+  int64_t *start;
+  int32_t *columns, *mark = NEW (a, p->n_rows, int32_t, err);
+  if (mark == NULL || !ilp_rows (p, a, &start, &columns, err))
+    return false;
   *work = product_work (p, start, columns, mark);
   arena_back (a, here);
   return true;

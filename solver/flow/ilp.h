@@ -57,6 +57,10 @@ typedef struct ilp_result {
   int64_t work; /* work done, in ticks of about 1.7 us; nothing of it is from a clock */
 } ilp_result;
 
+/* The program by rows: the columns of row i are (*columns)[(*start)[i]] up to those of the next. */
+bool ilp_rows (const ilp_problem *p, arena *a, int64_t **start, int32_t **columns,
+               error *err) MUST_CHECK;
+
 /* False only where nothing can be said at all: memory, or GLPK's abort. */
 bool ilp_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result *out,
                 error *err) MUST_CHECK;

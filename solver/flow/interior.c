@@ -93,14 +93,18 @@ static void find_rows_lack (method *m) {
     m->rows_lack[i] = -m->rows_lack[i];
 }
 
+/* A' y; of a slack -y. */
+static void find_row_prices (method *m) {
+  memset (m->pull, 0, (size_t)m->columns * sizeof *m->pull);
+  columns_add (m->p, m->y, m->pull);
+  for (int32_t i = 0; i < m->rows; i++)
+    m->pull[m->columns + i] = -m->y[i];
+}
+
 /* c - A' y - z + w: of what is fixed it has no say. */
 static void find_prices_lack (method *m) {
-  memset (m->prices_lack, 0, (size_t)m->all * sizeof *m->prices_lack);
-  columns_add (m->p, m->y, m->prices_lack);
-  for (int32_t k = 0; k < m->all; k++) {
-    double by_rows = k < m->columns ? m->prices_lack[k] : -m->y[k - m->columns];
-    m->prices_lack[k] = m->fixed[k] ? 0 : m->cost[k] - by_rows - m->z[k] + m->w[k];
-  }
+  for (int32_t k = 0; k < m->all; k++)
+    m->prices_lack[k] = m->fixed[k] ? 0 : m->cost[k] - m->pull[k] - m->z[k] + m->w[k];
 }
 
 static double middle_of (const method *m, int32_t k) {
@@ -126,17 +130,13 @@ static void find_start (method *m) {
 /* The rows' own values and what stands on either side of the bounds. */
 static double dual_value (const method *m) {
   double sum = 0;
-  for (int32_t k = 0; k < m->all; k++) {
-    if (m->fixed[k])
-      continue;
-    sum +=
-        (has_low (m, k) ? m->low[k] * m->z[k] : 0) - (has_high (m, k) ? m->high[k] * m->w[k] : 0);
-  }
-  memset (m->pull, 0, (size_t)m->all * sizeof *m->pull);
-  columns_add (m->p, m->y, m->pull);
+  for (int32_t k = 0; k < m->all; k++)
+    if (!m->fixed[k])
+      sum +=
+          (has_low (m, k) ? m->low[k] * m->z[k] : 0) - (has_high (m, k) ? m->high[k] * m->w[k] : 0);
   for (int32_t k = 0; k < m->all; k++)
     if (m->fixed[k])
-      sum += m->low[k] * (m->cost[k] - (k < m->columns ? m->pull[k] : -m->y[k - m->columns]));
+      sum += m->low[k] * (m->cost[k] - m->pull[k]);
   return sum;
 }
 
@@ -315,11 +315,13 @@ static void step (method *m) {
 
 /* How far from an answer, in tolerances. */
 static double distance (method *m, int32_t number, const ilp_options *o) {
-  double value = 0, dual = dual_value (m), rows, prices, gap;
+  double value = 0, dual, rows, prices, gap;
   for (int32_t k = 0; k < m->columns; k++)
     value += m->cost[k] * m->x[k];
   find_rows_lack (m);
+  find_row_prices (m);
   find_prices_lack (m);
+  dual = dual_value (m);
   rows = largest (m->rows_lack, m->rows) / (1 + m->b_size);
   prices = largest (m->prices_lack, m->all) / (1 + m->c_size);
   gap = fabs (value - dual) / (1 + fabs (value));

@@ -14,29 +14,10 @@ static int64_t pairs_of (const ilp_problem *p) {
   return sum;
 }
 
-/* The columns of each row. */
-static bool turn (const ilp_problem *p, arena *a, int64_t **start, int32_t **columns, error *err) {
-  int64_t entries = p->column_start[p->n_columns];
-  int64_t *at = NEW (a, (int64_t)p->n_rows + 2, int64_t, err);
-  int32_t *of = NEW (a, entries, int32_t, err);
-  if (at == NULL || of == NULL)
-    return false;
-  for (int64_t e = 0; e < entries; e++)
-    at[p->entry_row[e] + 2]++;
-  for (int32_t i = 0; i < p->n_rows; i++)
-    at[i + 2] += at[i + 1];
-  for (int32_t c = 0; c < p->n_columns; c++)
-    for (int64_t e = p->column_start[c]; e < p->column_start[c + 1]; e++)
-      of[at[p->entry_row[e] + 1]++] = c;
-  *start = at;
-  *columns = of;
-  return true;
-}
-
 static bool meet (const ilp_problem *p, arena *a, meetings *g, error *err) {
   int64_t *start, *at = NEW (a, (int64_t)p->n_rows + 1, int64_t, err), capacity = 0, n = 0;
   int32_t *columns, *next = NULL, *mark = NEW (a, p->n_rows, int32_t, err);
-  if (at == NULL || mark == NULL || !turn (p, a, &start, &columns, err))
+  if (at == NULL || mark == NULL || !ilp_rows (p, a, &start, &columns, err))
     return false;
   for (int32_t i = 0; i < p->n_rows; i++) {
     mark[i] = i + 1;
