@@ -50,8 +50,12 @@ int32_t round_fullest (const peaks *level, const gap *at) {
 typedef struct rounder {
   rounding *r;
   const gaps *g;
+  const device *device;
+  const double *shares;
+  round_start start;
   int64_t room_bytes;
   int64_t *start_ns; /* n_ops + 1: of each op if nothing stalls */
+  int32_t *before;   /* parts that each gap keeps away; NULL: none */
   peaks level;
 } rounder;
 
@@ -85,7 +89,8 @@ static int64_t idle_ns (const rounder *w, const gap *at) {
   return at->before <= at->after ? ns + w->start_ns[w->g->n_ops] : ns;
 }
 
-static int64_t copies_ns (const rounder *w, const device *dev, int32_t unit) {
+static int64_t copies_ns (const rounder *w, int32_t unit) {
+  const device *dev = w->device;
   link_rates r = device_rates (&dev->link, dev->share_ppm);
   __int128 bytes = w->g->units->at[unit].bytes;
   __int128 ns =
@@ -93,80 +98,119 @@ static int64_t copies_ns (const rounder *w, const device *dev, int32_t unit) {
   return ns < INT64_MAX / 2 ? (int64_t)ns : INT64_MAX / 2;
 }
 
-typedef enum ranking { SHORTEST_FIRST, LONGEST_FIRST, DOA_FIRST, BY_RELEASE } ranking;
+static int64_t shortest_first (const rounder *w, int32_t gap) {
+  return idle_ns (w, &w->g->at[gap]);
+}
 
-static ranked *rank (const rounder *w, const device *dev, ranking how, arena *a, error *err) {
-  const gaps *g = w->g;
-  ranked *list = NEW (a, g->count, ranked, err);
-  for (int32_t i = 0; list && i < g->count; i++) {
-    int64_t idle = idle_ns (w, &g->at[i]);
-    list[i].gap = i;
-    switch (how) {
-    case SHORTEST_FIRST:
-      list[i].key = idle;
-      break;
-    case LONGEST_FIRST:
-      list[i].key = -idle;
-      break;
-    case DOA_FIRST:
-      list[i].key = copies_ns (w, dev, g->at[i].unit) - idle;
-      break;
-    case BY_RELEASE:
-      list[i].key = g->at[i].release;
-      break;
-    }
-  }
-  if (list)
-    qsort (list, (size_t)g->count, sizeof *list, by_key);
-  return list;
+static int64_t longest_first (const rounder *w, int32_t gap) {
+  return -idle_ns (w, &w->g->at[gap]);
+}
+
+static int64_t doa_first (const rounder *w, int32_t gap) {
+  return copies_ns (w, w->g->at[gap].unit) - idle_ns (w, &w->g->at[gap]);
+}
+
+static int64_t by_release (const rounder *w, int32_t gap) {
+  return w->g->at[gap].release;
+}
+
+typedef struct ranking {
+  ranked *at;
+  int32_t count;
+} ranking;
+
+/* Sorting all of them would be most of a rounding, so it is done with those that come into question
+   only. */
+static bool rank (const rounder *w, int64_t (*key) (const rounder *w, int32_t gap),
+                  bool (*counts) (const rounder *w, int32_t gap), arena *a, ranking *out,
+                  error *err) {
+  *out = (ranking){ .at = NEW (a, w->g->count, ranked, err) };
+  if (!out->at)
+    return false;
+  for (int32_t i = 0; i < w->g->count; i++)
+    if (counts (w, i))
+      out->at[out->count++] = (ranked){ key (w, i), i };
+  qsort (out->at, (size_t)out->count, sizeof *out->at, by_key);
+  return true;
 }
 
 /* ---- the steps ---- */
 
+static int64_t over (const rounder *w, int32_t gap) {
+  return round_most (&w->level, &w->g->at[gap]) - w->room_bytes;
+}
+
+static int32_t of (const rounder *w, int32_t gap) {
+  return w->r->of[w->g->at[gap].unit];
+}
+
+static bool may_give (const rounder *w, int32_t gap) {
+  return w->r->parts[gap] < of (w, gap) && over (w, gap) > 0;
+}
+
 /* Each gap in turn gives what its worst op is over by, or all it has. */
-static void give (rounder *w, const ranked *order) {
-  for (int32_t i = 0; i < w->g->count; i++) {
-    int32_t gap = order[i].gap, of = w->r->of[w->g->at[gap].unit], n = w->r->parts[gap];
-    if (n == of)
+static bool give (rounder *w, int64_t (*key) (const rounder *w, int32_t gap), arena *a,
+                  error *err) {
+  ranking order;
+  if (!rank (w, key, may_give, a, &order, err))
+    return false;
+  for (int32_t i = 0; i < order.count; i++) {
+    int32_t gap = order.at[i].gap, n = w->r->parts[gap];
+    int64_t too_much = over (w, gap), had = away (w, gap, n);
+    if (too_much <= 0)
       continue;
-    int64_t over = round_most (&w->level, &w->g->at[gap]) - w->room_bytes;
-    int64_t had = away (w, gap, n);
-    if (over <= 0)
-      continue;
-    while (n < of && away (w, gap, n) - had < over)
+    while (n < of (w, gap) && away (w, gap, n) - had < too_much)
       n++;
     set_parts (w, gap, n);
   }
+  return true;
 }
 
-/* Each gap in turn takes back what fits, but not what it had `before`. */
-static void prune (rounder *w, const ranked *order, const int32_t *before) {
-  for (int32_t i = 0; i < w->g->count; i++) {
-    int32_t gap = order[i].gap, n = w->r->parts[gap], least = before ? before[gap] : 0;
-    if (n <= least)
-      continue;
-    int64_t air = w->room_bytes - round_most (&w->level, &w->g->at[gap]), had = away (w, gap, n);
-    while (n > least && had - away (w, gap, n - 1) <= air)
+static int32_t least (const rounder *w, int32_t gap) {
+  return w->before ? w->before[gap] : 0;
+}
+
+static bool may_come_back (const rounder *w, int32_t gap) {
+  return w->r->parts[gap] > least (w, gap);
+}
+
+/* Each gap in turn takes back what fits, but not what it had before. */
+static bool prune (rounder *w, arena *a, error *err) {
+  ranking order;
+  if (!rank (w, shortest_first, may_come_back, a, &order, err))
+    return false;
+  for (int32_t i = 0; i < order.count; i++) {
+    int32_t gap = order.at[i].gap, n = w->r->parts[gap];
+    int64_t air = -over (w, gap), had = away (w, gap, n);
+    while (n > least (w, gap) && had - away (w, gap, n - 1) <= air)
       n--;
     if (n < w->r->parts[gap])
       set_parts (w, gap, n);
   }
+  return true;
+}
+
+static bool has_share (const rounder *w, int32_t gap) {
+  const struct gap *at = &w->g->at[gap];
+  return w->shares[gap] > 1e-6 && (w->start == ROUND_CLEAN ? at->useful : at->tight);
 }
 
 /* The shares in sections; what one gap got too much or too little the next one makes good. */
-static void take_shares (rounder *w, const double *shares, const ranked *order, round_start start) {
+static bool take_shares (rounder *w, arena *a, error *err) {
   double owed = 0;
-  for (int32_t i = 0; i < w->g->count; i++) {
-    int32_t gap = order[i].gap, unit = w->g->at[gap].unit, of = w->r->of[unit];
-    double section = (double)gaps_room (w->g, unit) / of, want = shares[gap] * of;
-    const struct gap *at = &w->g->at[gap];
-    if (shares[gap] <= 1e-6 || !(start == ROUND_CLEAN ? at->useful : at->tight))
-      continue;
-    double n = start == ROUND_UP ? ceil (want - 1e-3) : floor (want + owed / section + 0.5);
-    n = n < 0 ? 0 : n > of ? of : n;
+  ranking order;
+  if (!rank (w, by_release, has_share, a, &order, err))
+    return false;
+  for (int32_t i = 0; i < order.count; i++) {
+    int32_t gap = order.at[i].gap, most = of (w, gap);
+    double section = (double)gaps_room (w->g, w->g->at[gap].unit) / most,
+           want = w->shares[gap] * most;
+    double n = w->start == ROUND_UP ? ceil (want - 1e-3) : floor (want + owed / section + 0.5);
+    n = n < 0 ? 0 : n > most ? most : n;
     owed += (want - n) * section;
     set_parts (w, gap, (int32_t)n);
   }
+  return true;
 }
 
 /* The change by one part more or less of the gap; 0: there is none. */
@@ -177,11 +221,7 @@ static int64_t part_less (const rounder *w, int32_t gap) {
 
 static int64_t part_more (const rounder *w, int32_t gap) {
   int32_t n = w->r->parts[gap];
-  return n < w->r->of[w->g->at[gap].unit] ? away (w, gap, n + 1) - away (w, gap, n) : 0;
-}
-
-static int64_t air (const rounder *w, int32_t gap) {
-  return w->room_bytes - round_most (&w->level, &w->g->at[gap]);
+  return n < of (w, gap) ? away (w, gap, n + 1) - away (w, gap, n) : 0;
 }
 
 /* The largest part that fits comes back; false where none does. */
@@ -190,7 +230,7 @@ static bool take_back (rounder *w, const int32_t *list, int32_t count) {
   int32_t best = -1;
   for (int32_t i = 0; i < count; i++) {
     int64_t bytes = part_less (w, list[i]);
-    if (bytes > most && bytes <= air (w, list[i])) {
+    if (bytes > most && bytes <= -over (w, list[i])) {
       most = bytes;
       best = list[i];
     }
@@ -213,7 +253,7 @@ static bool exchange (rounder *w, const int32_t *list, int32_t count) {
     set_parts (w, list[i], n + 1);
     for (int32_t j = 0; j < count; j++) {
       int64_t bytes = i == j ? 0 : part_less (w, list[j]);
-      if (bytes - sent > most && bytes <= air (w, list[j])) {
+      if (bytes - sent > most && bytes <= -over (w, list[j])) {
         most = bytes - sent;
         less = list[j];
         more = list[i];
@@ -279,49 +319,46 @@ static bool is_within (const rounding *r, int64_t room_bytes) {
   return true;
 }
 
+/* The program knows why its gaps leave, by time too, so they stay away; what greedy rules take is
+   judged by bytes. */
+static bool keep_away (rounder *w, arena *a, error *err) {
+  size_t count = (size_t)w->g->count;
+  if (!round_is_guided (w->start))
+    return true;
+  w->before = NEW (a, count, int32_t, err);
+  if (w->before)
+    memcpy (w->before, w->r->parts, count * sizeof *w->before);
+  return w->before;
+}
+
+static bool run (rounder *w, const tuning *by, arena *a, error *err) {
+  bool guided = round_is_guided (w->start);
+  return begin (w, a, err) && (!guided || take_shares (w, a, err)) && keep_away (w, a, err) &&
+         (w->start != ROUND_DOA || give (w, doa_first, a, err)) &&
+         give (w, longest_first, a, err) && prune (w, a, err) &&
+         (w->start != ROUND_UP || fill (w, by, a, err));
+}
+
 bool round_gaps (const round_request *q, arena *a, rounding *out, error *err) {
   assert (q->gaps && q->of && q->device);
   const gaps *g = q->gaps;
-  const device *dev = q->device;
-  const double *shares = q->shares;
   int64_t room_bytes = q->room_bytes;
-  round_start start = q->start;
   *out = (rounding){ .gaps = g, .of = q->of, .parts = NEW (a, g->count, int32_t, err) };
-  rounder w = { .r = out, .g = g, .room_bytes = room_bytes };
+  rounder w = { .r = out,
+                .g = g,
+                .device = q->device,
+                .shares = q->shares,
+                .start = q->start,
+                .room_bytes = room_bytes };
   /* If the room is below nothing, which the pool of small tensors may leave, a share is more. */
   assert (room_bytes <= g->room_bytes || g->room_bytes < 0);
-  assert (shares || !round_is_guided (start));
-  if (!out->parts)
-    return false;
-  arena *scratch = arena_made (err);
-  if (!scratch)
-    return false;
-  bool ok = begin (&w, scratch, err);
-  ranked *first = NULL, *repair = NULL, *back = NULL;
-  int32_t *before = NULL;
-  if (ok) {
-    first = rank (&w, dev, start == ROUND_DOA ? DOA_FIRST : BY_RELEASE, scratch, err);
-    repair = rank (&w, dev, LONGEST_FIRST, scratch, err);
-    back = rank (&w, dev, SHORTEST_FIRST, scratch, err);
-    before = NEW (scratch, g->count, int32_t, err);
-    ok = first && repair && back && before;
-  }
-  if (ok) {
-    if (round_is_guided (start))
-      take_shares (&w, shares, first, start);
-    if (start == ROUND_DOA)
-      give (&w, first);
-    memcpy (before, out->parts, (size_t)g->count * sizeof *before);
-    give (&w, repair);
-    /* The program knows why its gaps leave, by time too; what greedy rules take is judged by bytes.
-     */
-    prune (&w, back, round_is_guided (start) ? before : NULL);
-    if (start == ROUND_UP)
-      ok = fill (&w, q->tuning, scratch, err);
+  assert (q->shares || !round_is_guided (q->start));
+  arena *scratch = out->parts ? arena_made (err) : NULL;
+  bool ok = scratch && run (&w, q->tuning, scratch, err);
+  if (ok)
     out->most_bytes = peaks_most (&w.level, 0, g->n_ops);
-    if (out->most_bytes > room_bytes)
-      ok = gaps_too_small (g, room_bytes + g->pool_bytes, err);
-  }
+  if (ok && out->most_bytes > room_bytes)
+    ok = gaps_too_small (g, room_bytes + g->pool_bytes, err);
   ASSERT_DEAR (!ok || (int64_t)g->n_ops * g->count > MOST_WATCHED || is_within (out, room_bytes));
   arena_free (scratch);
   return ok;
