@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Which ops depend on which, and the layer of the network that each belongs to. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "solver/policy/view.h"
@@ -117,14 +118,61 @@ static bool fill_classes (policy_view *v, error *err) {
   return true;
 }
 
-static int32_t by_name (const policy_view *v, int32_t k) {
-  const char *name = v->trace->ops[k].name, *dot = strrchr (name, '.');
-  for (int32_t f = v->first_backward - 1; dot && f >= 0; f--) {
-    const char *other = v->trace->ops[f].name, *end = strrchr (other, '.');
-    if (end && end - other == dot - name && strncmp (name, other, (size_t)(dot - name)) == 0)
-      return f;
+/* The part of an op's name before its last dot. */
+typedef struct stem {
+  const char *name;
+  size_t length;
+  int32_t op;
+} stem;
+
+static bool has_stem (const op *o, int32_t k, stem *out) {
+  const char *dot = strrchr (o->name, '.');
+  *out = (stem){ o->name, dot ? (size_t)(dot - o->name) : 0, k };
+  return dot;
+}
+
+static int by_text (const stem *x, const stem *y) {
+  size_t both = x->length < y->length ? x->length : y->length;
+  int order = memcmp (x->name, y->name, both);
+  return order ? order : (x->length > y->length) - (x->length < y->length);
+}
+
+static int by_text_then_op (const void *a, const void *b) {
+  const stem *x = a, *y = b;
+  int order = by_text (x, y);
+  return order ? order : (x->op > y->op) - (x->op < y->op);
+}
+
+/* Of all forward ops, by text. */
+typedef struct stems {
+  stem *at;
+  int32_t count;
+} stems;
+
+static bool find_stems (const policy_view *v, arena *a, stems *out, error *err) {
+  *out = (stems){ .at = NEW (a, v->first_backward, stem, err) };
+  if (!out->at)
+    return false;
+  for (int32_t k = 0; k < v->first_backward; k++)
+    out->count += has_stem (&v->trace->ops[k], k, &out->at[out->count]);
+  qsort (out->at, (size_t)out->count, sizeof *out->at, by_text_then_op);
+  return true;
+}
+
+/* The last forward op of the same stem. */
+static int32_t by_name (const policy_view *v, const stems *s, int32_t k) {
+  stem own;
+  int32_t first = 0, end = s->count;
+  if (!has_stem (&v->trace->ops[k], k, &own))
+    return NO_OP;
+  while (first < end) {
+    int32_t middle = first + (end - first) / 2;
+    if (by_text (&s->at[middle], &own) <= 0)
+      first = middle + 1;
+    else
+      end = middle;
   }
-  return NO_OP;
+  return first > 0 && by_text (&s->at[first - 1], &own) == 0 ? s->at[first - 1].op : NO_OP;
 }
 
 /* The last forward op that reads something that backward op k reads too. */
@@ -142,21 +190,28 @@ static int32_t by_operand (const policy_view *v, int32_t k) {
   return best;
 }
 
-static bool fill_layers (policy_view *v, error *err) {
-  v->layer = NEW (v->arena, v->n_ops, int32_t, err);
-  if (!v->layer)
-    return false;
+static void fill_layers_by (policy_view *v, const stems *s) {
   for (int32_t k = 0; k < v->n_ops; k++) {
     v->layer[k] = NO_OP;
     if (k < v->first_backward || v->trace->ops[k].phase == OP_UPDATE)
       continue;
-    v->layer[k] = by_name (v, k);
+    v->layer[k] = by_name (v, s, k);
     if (v->layer[k] == NO_OP)
       v->layer[k] = by_operand (v, k);
     if (v->layer[k] == NO_OP && k > v->first_backward)
       v->layer[k] = v->layer[k - 1];
   }
-  return true;
+}
+
+static bool fill_layers (policy_view *v, error *err) {
+  stems s;
+  arena *own = arena_made (err);
+  v->layer = NEW (v->arena, v->n_ops, int32_t, err);
+  bool ok = own && v->layer && find_stems (v, own, &s, err);
+  if (ok)
+    fill_layers_by (v, &s);
+  arena_free (own);
+  return ok;
 }
 
 bool view_add_graph (policy_view *v, error *err) {
