@@ -316,7 +316,7 @@ START_TEST (a_memory_limit_is_an_error) {
   ilp_problem p;
   ilp_result x;
   flow_options o = { .dev = &dev, .host_bytes = MOST_BYTES, .classes = 3, .latency = true };
-  ilp_options how = { .method = ILP_INTERIOR, .limit_bytes = 1 << 20 };
+  ilp_options how = { .method = ILP_SIMPLEX, .limit_bytes = 1 << 20 };
   setting (SYNTHETIC_GPT, 400, 20, &dev, a, &u, &g);
   ck_assert (slots_each (&g, a, &s, &err) && flow_build (&g, &s, &o, a, &f, &err) &&
              flow_problem (&f, a, &p, &err));

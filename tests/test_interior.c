@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
-/* The interior point method for large programs, its order of rows, and its factor. */
+/* The interior point method, its order of rows, and its factor. */
 #include <math.h>
 #include <string.h>
 
@@ -307,8 +307,8 @@ static void listen (void *context, log_level level, const char *text) {
   *(bool *)context |= strncmp (text, "interior: ", 10) == 0;
 }
 
-START_TEST (large_programs_are_solved_by_it) {
-  static const int32_t rows[] = { 15999, 16000 };
+START_TEST (programs_are_solved_by_it) {
+  static const int32_t rows[] = { 20, 16000 };
   for (int i = 0; i < 2; i++) {
     arena *a = arena_new (0);
     error err = { 0 };
@@ -318,20 +318,22 @@ START_TEST (large_programs_are_solved_by_it) {
     ilp_result r;
     program g = chain (rows[i], a);
     ck_assert_msg (ilp_solve (&g.p, &o, a, &r, &err), "%s", err.text);
-    ck_assert_int_eq (heard, i == 1);
-    ck_assert_msg ((r.status == ILP_OPTIMAL || i == 0) && fabs (r.value + 18) < 1e-5,
-                   "%d rows: %s, %g", (int)rows[i], ilp_status_name (r.status), r.value);
+    ck_assert (heard);
+    ck_assert_msg (r.status == ILP_OPTIMAL && fabs (r.value + 18) < 1e-5, "%d rows: %s, %g",
+                   (int)rows[i], ilp_status_name (r.status), r.value);
     arena_free (a);
   }
 }
 END_TEST
 
 int main (void) {
-  const TTest *const tests[] = {
-    rows_are_ordered_so_that_few_entries_come, a_factor_solves_and_is_computed_again,
-    it_finds_what_the_simplex_finds,           what_has_no_answer_is_said_to_have_failed,
-    a_full_column_is_none_of_its_programs,     it_stops_when_it_is_told_to,
-    large_programs_are_solved_by_it,           NULL
-  };
+  const TTest *const tests[] = { rows_are_ordered_so_that_few_entries_come,
+                                 a_factor_solves_and_is_computed_again,
+                                 it_finds_what_the_simplex_finds,
+                                 what_has_no_answer_is_said_to_have_failed,
+                                 a_full_column_is_none_of_its_programs,
+                                 it_stops_when_it_is_told_to,
+                                 programs_are_solved_by_it,
+                                 NULL };
   return suite_run ("interior", tests, 60);
 }

@@ -9,7 +9,7 @@
 
 #include "base/order.h"
 
-enum { NONE = -1, WIDEST = 128 };
+enum { NONE = -1, WIDEST = 128, NARROW = 8, FEW = 4 };
 /* A pivot that is less of what stood on the diagonal is rounding, and its row has no say. */
 static const double LEAST_PIVOT = 1e-13, BOUNDLESS = 1e64;
 
@@ -137,10 +137,38 @@ static bool fill_column (filling *t, int32_t k, arena *a, error *err) {
   return true;
 }
 
-/* A column goes on with the block of the one before where that has it and its rows, no others. */
+/* Nothings that a block of these columns holds, whose own entries are so many: its last column's
+   rows are in each. */
+static int64_t nothings (const filling *t, int32_t first, int32_t last, int64_t own) {
+  int64_t wide = last - first + 1, below = t->start[last + 1] - t->start[last];
+  return wide * below + wide * (wide + 1) / 2 - own;
+}
+
+/* A column goes on with the block of the one before, its child, where few nothings come in so: what
+   few columns hold is moved more often than it is calculated with. */
+static bool goes_on (const filling *t, int32_t first, int32_t k, int64_t own) {
+  return k > first && k - first < WIDEST && t->f->parent[k - 1] == k &&
+         nothings (t, first, k, own) <= (k - first < NARROW ? own : own / FEW);
+}
+
+static void find_blocks (filling *t) {
+  factor *f = t->f;
+  int64_t own = 0;
+  for (int32_t k = 0; k < f->n; k++) {
+    int64_t column = t->start[k + 1] - t->start[k] + 1;
+    int32_t first = k ? f->first[f->n_blocks - 1] : 0;
+    own += column;
+    if (!goes_on (t, first, k, own)) {
+      f->first[f->n_blocks++] = k;
+      own = column;
+    }
+    f->block[k] = f->n_blocks - 1;
+  }
+  f->first[f->n_blocks] = f->n;
+}
+
 static bool make_blocks (filling *t, arena *a, error *err) {
   factor *f = t->f;
-  int64_t rows = 0, numbers = 0;
   int32_t tallest = 0;
   f->first = NEW (a, f->n + 1, int32_t, err);
   f->block = NEW (a, f->n, int32_t, err);
@@ -148,33 +176,27 @@ static bool make_blocks (filling *t, arena *a, error *err) {
   f->at = NEW (a, f->n + 1, int64_t, err);
   if (!f->first || !f->block || !f->start || !f->at)
     return false;
-  for (int32_t k = 0; k < f->n; k++) {
-    int64_t own = t->start[k + 1] - t->start[k];
-    bool goes_on = k > 0 && f->parent[k - 1] == k && t->start[k] - t->start[k - 1] == own + 1 &&
-                   k - f->first[f->n_blocks - 1] < WIDEST;
-    if (!goes_on) {
-      f->first[f->n_blocks++] = k;
-      rows += own + 1;
-    }
-    f->block[k] = f->n_blocks - 1;
-  }
-  f->first[f->n_blocks] = f->n;
-  f->row = NEW (a, rows, int32_t, err);
-  if (f->row == NULL)
-    return false;
+  find_blocks (t);
   for (int32_t b = 0; b < f->n_blocks; b++) {
-    int32_t k = f->first[b], wide = f->first[b + 1] - k,
-            high = (int32_t)(t->start[k + 1] - t->start[k]) + 1;
-    f->row[f->start[b]] = k;
-    memcpy (f->row + f->start[b] + 1, t->below + t->start[k], (size_t)(high - 1) * sizeof *f->row);
+    int32_t last = f->first[b + 1] - 1, wide = last - f->first[b] + 1,
+            high = wide + (int32_t)(t->start[last + 1] - t->start[last]);
     f->start[b + 1] = f->start[b] + high;
     f->at[b + 1] = f->at[b] + (int64_t)high * wide;
-    numbers = f->at[b + 1];
     tallest = high > tallest ? high : tallest;
   }
-  f->value = NEW (a, numbers, double, err);
-  f->work = NEW (a, (int64_t)tallest * WIDEST, double, err);
-  return f->value != NULL && f->work != NULL;
+  f->row = NEW (a, f->start[f->n_blocks], int32_t, err);
+  f->value = NEW (a, f->at[f->n_blocks], double, err);
+  f->work = NEW (a, 2 * (int64_t)tallest, double, err);
+  if (!f->row || !f->value || !f->work)
+    return false;
+  for (int32_t b = 0; b < f->n_blocks; b++) {
+    int32_t *row = f->row + f->start[b], last = f->first[b + 1] - 1;
+    for (int32_t k = f->first[b]; k <= last; k++)
+      *row++ = k;
+    memcpy (row, t->below + t->start[last],
+            (size_t)(t->start[last + 1] - t->start[last]) * sizeof *row);
+  }
+  return true;
 }
 
 static bool fill_in (const meetings *g, factor *f, arena *a, error *err) {
@@ -245,24 +267,69 @@ int64_t factor_place (const factor *f, int32_t i, int32_t j) {
 
 /* ---- numbers ---- */
 
-/* to[i] = the sum over k of left[i][k] right[k], columns `high` apart: four at a time. */
-static void sum_columns (int32_t rows, int32_t depth, int64_t high, const double *restrict left,
-                         const double *restrict right, double *restrict to) {
+/* Two numbers that are calculated at once: compilers do that with loops of unknown length only
+   where they are told to. Each comes out as it would alone. */
+typedef double pair __attribute__ ((vector_size (2 * sizeof (double))));
+
+static pair pair_at (const double *x) {
+  pair p;
+  memcpy (&p, x, sizeof p);
+  return p;
+}
+
+static void put_pair (double *x, pair p) {
+  memcpy (x, &p, sizeof p);
+}
+
+/* A target loses the sum over k of left[i][k] right[k], columns `high` apart; four at a time, since
+   it is read and written each time. */
+static void take_columns (int32_t rows, int32_t depth, int64_t high, const double *restrict left,
+                          const double *restrict right, double *restrict to) {
   int32_t k = 0;
-  for (int32_t i = 0; i < rows; i++)
-    to[i] = 0;
   for (; k + 4 <= depth; k += 4) {
     const double *a = left + k * high, *b = a + high, *c = b + high, *d = c + high;
     double p = right[k * high], q = right[(k + 1) * high], r = right[(k + 2) * high],
            s = right[(k + 3) * high];
-    for (int32_t i = 0; i < rows; i++)
-      to[i] += a[i] * p + b[i] * q + c[i] * r + d[i] * s;
+    int32_t i = 0;
+    for (; i + 2 <= rows; i += 2)
+      put_pair (to + i, pair_at (to + i) - (pair_at (a + i) * p + pair_at (b + i) * q +
+                                            pair_at (c + i) * r + pair_at (d + i) * s));
+    for (; i < rows; i++)
+      to[i] -= a[i] * p + b[i] * q + c[i] * r + d[i] * s;
   }
   for (; k < depth; k++) {
     const double *a = left + k * high;
     double p = right[k * high];
-    for (int32_t i = 0; i < rows; i++)
-      to[i] += a[i] * p;
+    int32_t i = 0;
+    for (; i + 2 <= rows; i += 2)
+      put_pair (to + i, pair_at (to + i) - pair_at (a + i) * p);
+    for (; i < rows; i++)
+      to[i] -= a[i] * p;
+  }
+}
+
+/* The same for two targets, right and the row below it: what is read serves both. */
+static void take_columns_twice (int32_t rows, int32_t depth, int64_t high,
+                                const double *restrict left, const double *restrict right,
+                                double *restrict to, double *restrict to_next) {
+  int32_t k = 0;
+  for (; k + 2 <= depth; k += 2) {
+    const double *a = left + k * high, *b = a + high, *at = right + k * high;
+    double p = at[0], q = at[high], p_next = at[1], q_next = at[high + 1];
+    int32_t i = 0;
+    for (; i + 2 <= rows; i += 2) {
+      pair x = pair_at (a + i), y = pair_at (b + i);
+      put_pair (to + i, pair_at (to + i) - (x * p + y * q));
+      put_pair (to_next + i, pair_at (to_next + i) - (x * p_next + y * q_next));
+    }
+    for (; i < rows; i++) {
+      to[i] -= a[i] * p + b[i] * q;
+      to_next[i] -= a[i] * p_next + b[i] * q_next;
+    }
+  }
+  if (k < depth) {
+    take_columns (rows, 1, high, left + k * high, right + k * high, to);
+    take_columns (rows, 1, high, left + k * high, right + k * high + 1, to_next);
   }
 }
 
@@ -278,20 +345,64 @@ static void link_to (factor *f, int32_t b) {
   f->head[to] = b;
 }
 
+/* Two columns of block b lose their part of the product; the second one's first number is above the
+   diagonal, and nobody reads it. together: rows that are side by side in d are so in b. */
+typedef struct taking {
+  factor *f;
+  int32_t b, d, high;
+  bool together;
+} taking;
+
+static void take_one (const taking *t, int32_t j) {
+  factor *f = t->f;
+  const int32_t *row = f->row + f->start[t->d], wide = f->first[t->d + 1] - f->first[t->d];
+  const double *left = f->value + f->at[t->d] + j;
+  double *into = f->value + f->at[t->b] + (row[j] - f->first[t->b]) * (int64_t)high_of (f, t->b);
+  if (t->together) {
+    take_columns (t->high - j, wide, t->high, left, left, into + f->relative[row[j]]);
+    return;
+  }
+  memset (f->work, 0, (size_t)(t->high - j) * sizeof *f->work);
+  take_columns (t->high - j, wide, t->high, left, left, f->work);
+  for (int32_t i = j; i < t->high; i++)
+    into[f->relative[row[i]]] += f->work[i - j];
+}
+
+static void take_two (const taking *t, int32_t j) {
+  factor *f = t->f;
+  const int32_t *row = f->row + f->start[t->d], wide = f->first[t->d + 1] - f->first[t->d];
+  int64_t high_b = high_of (f, t->b);
+  const double *left = f->value + f->at[t->d] + j;
+  double *into = f->value + f->at[t->b] + (row[j] - f->first[t->b]) * high_b;
+  double *next = into + (row[j + 1] - row[j]) * high_b;
+  double *work = f->work, *work_next = f->work + t->high - j;
+  if (t->together) {
+    int32_t at = f->relative[row[j]];
+    take_columns_twice (t->high - j, wide, t->high, left, left, into + at, next + at);
+    return;
+  }
+  memset (work, 0, 2 * (size_t)(t->high - j) * sizeof *work);
+  take_columns_twice (t->high - j, wide, t->high, left, left, work, work_next);
+  for (int32_t i = j; i < t->high; i++) {
+    int32_t at = f->relative[row[i]];
+    into[at] += work[i - j];
+    next[at] += work_next[i - j];
+  }
+}
+
 /* Block d takes from block b the product of its rows there with all its rows from there on. */
 static void take_product (factor *f, int32_t b, int32_t d) {
   const int32_t *row = f->row + f->start[d];
-  int32_t high = high_of (f, d), from = f->done[d], to = from, wide = f->first[d + 1] - f->first[d];
-  int64_t high_b = high_of (f, b);
+  int32_t high = high_of (f, d), from = f->done[d], to = from;
   while (to < high && row[to] < f->first[b + 1])
     to++;
-  for (int32_t j = from; j < to; j++) {
-    const double *left = f->value + f->at[d] + j;
-    double *into = f->value + f->at[b] + (row[j] - f->first[b]) * high_b;
-    sum_columns (high - j, wide, high, left, left, f->work);
-    for (int32_t i = j; i < high; i++)
-      into[f->relative[row[i]]] -= f->work[i - j];
-  }
+  taking t = { f, b, d, high, false };
+  t.together = f->relative[row[high - 1]] - f->relative[row[from]] == high - 1 - from;
+  int32_t j = from;
+  for (; j + 2 <= to; j += 2)
+    take_two (&t, j);
+  if (j < to)
+    take_one (&t, j);
   f->done[d] = to;
   link_to (f, d);
 }
@@ -312,9 +423,7 @@ static void compute_block (factor *f, int32_t b, const double *numbers) {
   double *value = f->value + f->at[b];
   for (int32_t j = 0; j < wide; j++) {
     double *own = value + (int64_t)j * high, given = numbers[f->given_start[f->first[b] + j]];
-    sum_columns (high - j, j, high, value + j, value + j, f->work);
-    for (int32_t i = j; i < high; i++)
-      own[i] -= f->work[i - j];
+    take_columns (high - j, j, high, value + j, value + j, own + j);
     own[j] = own[j] > given * LEAST_PIVOT && own[j] > 0 ? sqrt (own[j]) : BOUNDLESS;
     for (int32_t i = j + 1; i < high; i++)
       own[i] /= own[j];
@@ -336,27 +445,69 @@ void factor_compute (factor *f, const double *numbers) {
   }
 }
 
+/* x of column j is known to those before it; all below it lose its part. */
+static void go_down (const double *own, const int32_t *row, int32_t j, int32_t high, double *w) {
+  double x = w[row[j]] /= own[j];
+  for (int32_t i = j + 1; i < high; i++)
+    w[row[i]] -= x * own[i];
+}
+
+static void go_up (const double *own, const int32_t *row, int32_t j, int32_t high, double *w) {
+  double x = w[row[j]];
+  for (int32_t i = j + 1; i < high; i++)
+    x -= w[row[i]] * own[i];
+  w[row[j]] = x / own[j];
+}
+
+/* Column j and the one after it, which has the same rows: each is looked up once for both. */
+static void go_down_two (const double *own, const int32_t *row, int32_t j, int32_t high,
+                         double *w) {
+  const double *next = own + high;
+  double x = w[row[j]] /= own[j];
+  double y = w[row[j + 1]] = (w[row[j + 1]] - x * own[j + 1]) / next[j + 1];
+  for (int32_t i = j + 2; i < high; i++)
+    w[row[i]] -= x * own[i] + y * next[i];
+}
+
+static void go_up_two (const double *own, const int32_t *row, int32_t j, int32_t high, double *w) {
+  const double *next = own + high;
+  double x = w[row[j]], y = w[row[j + 1]];
+  for (int32_t i = j + 2; i < high; i++) {
+    x -= w[row[i]] * own[i];
+    y -= w[row[i]] * next[i];
+  }
+  w[row[j + 1]] = y /= next[j + 1];
+  w[row[j]] = (x - y * own[j + 1]) / own[j];
+}
+
+static void solve_down (const factor *f, int32_t b, double *w) {
+  int32_t high = high_of (f, b), wide = f->first[b + 1] - f->first[b], j = 0;
+  const double *own = f->value + f->at[b];
+  const int32_t *row = f->row + f->start[b];
+  for (; j + 2 <= wide; j += 2, own += 2 * (int64_t)high)
+    go_down_two (own, row, j, high, w);
+  if (j < wide)
+    go_down (own, row, j, high, w);
+}
+
+static void solve_up (const factor *f, int32_t b, double *w) {
+  int32_t high = high_of (f, b), wide = f->first[b + 1] - f->first[b];
+  const double *own = f->value + f->at[b];
+  const int32_t *row = f->row + f->start[b];
+  if (wide % 2)
+    go_up (own + (wide - 1) * (int64_t)high, row, wide - 1, high, w);
+  for (int32_t j = wide / 2 * 2 - 2; j >= 0; j -= 2)
+    go_up_two (own + j * (int64_t)high, row, j, high, w);
+}
+
 void factor_solve (factor *f, double *x) {
   double *w = f->dense;
   for (int32_t k = 0; k < f->n; k++)
     w[k] = x[f->order[k]];
   for (int32_t b = 0; b < f->n_blocks; b++)
-    for (int32_t j = 0, high = high_of (f, b); j < f->first[b + 1] - f->first[b]; j++) {
-      const double *own = f->value + f->at[b] + (int64_t)j * high;
-      const int32_t *row = f->row + f->start[b];
-      double v = w[row[j]] /= own[j];
-      for (int32_t i = j + 1; i < high; i++)
-        w[row[i]] -= v * own[i];
-    }
+    solve_down (f, b, w);
   for (int32_t b = f->n_blocks - 1; b >= 0; b--)
-    for (int32_t high = high_of (f, b), j = f->first[b + 1] - f->first[b] - 1; j >= 0; j--) {
-      const double *own = f->value + f->at[b] + (int64_t)j * high;
-      const int32_t *row = f->row + f->start[b];
-      double v = w[row[j]];
-      for (int32_t i = j + 1; i < high; i++)
-        v -= w[row[i]] * own[i];
-      w[row[j]] = v / own[j];
-    }
+    solve_up (f, b, w);
   for (int32_t k = 0; k < f->n; k++)
     x[f->order[k]] = w[k];
 }

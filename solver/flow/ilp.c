@@ -19,9 +19,6 @@
 #include "solver/flow/interior.h"
 
 enum { OUT_MS = 100 };
-/* From so many rows on our own interior point method is tried first: it takes a third of the time
-   there. */
-enum { LARGE_ROWS = 16000 };
 /* So much of each method's work makes a tick. */
 enum {
   PIVOT_ROWS_PER_TICK = 100,
@@ -381,7 +378,7 @@ static bool by_glpk (const ilp_problem *p, const ilp_options *o, arena *a, ilp_r
 
 bool ilp_solve (const ilp_problem *p, const ilp_options *o, arena *a, ilp_result *out, error *err) {
   assert (p && out && o->limit_ms >= 0);
-  if (o->method != ILP_INTERIOR || p->n_rows < LARGE_ROWS)
+  if (o->method != ILP_INTERIOR || !p->n_rows || !p->n_columns)
     return by_glpk (p, o, a, out, err);
   if (!interior_solve (p, o, a, out, err))
     return false;

@@ -14,12 +14,12 @@ bool view_make_rows (view_rows *r, int32_t n, int64_t total, arena *a, error *er
   return r->offset && r->at;
 }
 
-static void add_before (policy_view *v, int32_t k, int32_t producer) {
-  view_rows *r = &v->before;
-  for (int32_t j = r->offset[k]; j < r->offset[k + 1]; j++)
-    if (r->at[j] == producer)
-      return;
-  r->at[r->offset[k + 1]++] = producer;
+/* seen: by the last op that has this producer. */
+static void add_before (policy_view *v, int32_t k, int32_t producer, int32_t *seen) {
+  if (producer == NO_OP || seen[producer] == k)
+    return;
+  seen[producer] = k;
+  v->before.at[v->before.offset[k + 1]++] = producer;
 }
 
 static bool fill_graph (policy_view *v, error *err) {
@@ -29,18 +29,19 @@ static bool fill_graph (policy_view *v, error *err) {
     total += (int64_t)v->trace->ops[k].reads.count + v->trace->ops[k].writes.count;
   if (total > INT32_MAX)
     return error_set (err, ERR_input, "the trace has more than 2^31 accesses");
-  int32_t *writer = NEW (v->arena, v->n_tensors, int32_t, err);
+  int32_t *writer = NEW (v->arena, v->n_tensors, int32_t, err),
+          *seen = NEW (v->arena, n, int32_t, err);
   v->level = NEW (v->arena, n, int32_t, err);
-  if (!writer || !v->level || !view_make_rows (&v->before, n, total, v->arena, err) ||
+  if (!writer || !seen || !v->level || !view_make_rows (&v->before, n, total, v->arena, err) ||
       !view_make_rows (&v->after, n, total, v->arena, err))
     return false;
   memset (writer, 0xff, (size_t)v->n_tensors * sizeof *writer);
+  memset (seen, 0xff, (size_t)n * sizeof *seen);
   for (int32_t k = 0; k < n; k++) {
     const op *o = &v->trace->ops[k];
     v->before.offset[k + 1] = v->before.offset[k];
     for (int32_t j = 0; j < o->reads.count; j++)
-      if (writer[o->reads.at[j]] != NO_OP)
-        add_before (v, k, writer[o->reads.at[j]]);
+      add_before (v, k, writer[o->reads.at[j]], seen);
     for (int32_t j = v->before.offset[k]; j < v->before.offset[k + 1]; j++) {
       int32_t level = v->level[v->before.at[j]] + 1;
       v->level[k] = level > v->level[k] ? level : v->level[k];
