@@ -9,7 +9,7 @@
 
 #include "base/order.h"
 
-enum { NONE = -1, WIDEST = 128, NARROW = 8, FEW = 4 };
+enum { NONE = -1, WIDEST = 128, NARROW = 8, FEW = 8 };
 /* A pivot that is less of what stood on the diagonal is rounding, and its row has no say. */
 static const double LEAST_PIVOT = 1e-13, BOUNDLESS = 1e64;
 
@@ -148,7 +148,7 @@ static int64_t nothings (const filling *t, int32_t first, int32_t last, int64_t 
    few columns hold is moved more often than it is calculated with. */
 static bool goes_on (const filling *t, int32_t first, int32_t k, int64_t own) {
   return k > first && k - first < WIDEST && t->f->parent[k - 1] == k &&
-         nothings (t, first, k, own) <= (k - first < NARROW ? own : own / FEW);
+         nothings (t, first, k, own) <= (k - first < NARROW ? own / 2 : own / FEW);
 }
 
 static void find_blocks (filling *t) {

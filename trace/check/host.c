@@ -89,14 +89,15 @@ bool check_host (checker *c) {
   for (int32_t i = 0; i < n; i++)
     if (!in_arena (c, i))
       return false;
-  int64_t *bounds = NEW (c->a, 2 * (int64_t)n, int64_t, c->err);
-  if (!bounds || !find_last_ins (c))
+  line_bounds bounds = { 0 };
+  if (!find_last_ins (c))
     return false;
   for (int32_t i = 0; i < n; i++) {
     const move *x = &c->p->moves[i];
-    bounds[2 * i] = x->host_offset;
-    bounds[2 * i + 1] = x->host_offset + check_part_bytes (c, x);
+    if (!line_bound (&bounds, c->a, x->host_offset, x->host_offset + check_part_bytes (c, x),
+                     c->err))
+      return false;
   }
-  line *l = line_new (c->a, bounds, 2 * (int64_t)n, c->err);
+  line *l = line_new (c->a, &bounds, c->err);
   return l && take_host (c, l);
 }

@@ -9,7 +9,7 @@
 
 #include "base/order.h"
 
-enum { NOBODY = -1, SEVERAL = -2 };
+enum { NOBODY = -1, SEVERAL = -2, FEW = 1024 };
 
 struct line {
   int64_t *bounds;
@@ -17,17 +17,36 @@ struct line {
   int32_t *holder;
 };
 
-line *line_new (arena *a, int64_t *bounds, int64_t count, error *err) {
+static void sort_bounds (line_bounds *b) {
+  int64_t kept = 0;
+  qsort (b->at, (size_t)b->count, sizeof *b->at, order_int64);
+  for (int64_t i = 0; i < b->count; i++)
+    if (kept == 0 || b->at[i] != b->at[kept - 1])
+      b->at[kept++] = b->at[i];
+  b->count = kept;
+}
+
+bool line_bound (line_bounds *b, arena *a, int64_t first, int64_t end, error *err) {
+  if (b->count + 2 > b->room) {
+    if (b->count)
+      sort_bounds (b);
+    if (b->count + 2 > b->room / 2 &&
+        !(b->at = arena_grow (a, b->at, &b->room, b->room + FEW, sizeof *b->at, err)))
+      return false;
+  }
+  b->at[b->count++] = first;
+  b->at[b->count++] = end;
+  return true;
+}
+
+line *line_new (arena *a, line_bounds *bounds, error *err) {
   line *l = NEW (a, 1, line, err);
   if (!l)
     return NULL;
-  qsort (bounds, (size_t)count, sizeof *bounds, order_int64);
-  int64_t kept = 0;
-  for (int64_t i = 0; i < count; i++)
-    if (kept == 0 || bounds[i] != bounds[kept - 1])
-      bounds[kept++] = bounds[i];
-  l->bounds = bounds;
-  l->count = kept > 0 ? kept - 1 : 0;
+  if (bounds->count)
+    sort_bounds (bounds);
+  l->bounds = bounds->at;
+  l->count = bounds->count > 0 ? bounds->count - 1 : 0;
   int64_t nodes = 2;
   while (nodes < 2 * l->count)
     nodes *= 2;

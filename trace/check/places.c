@@ -136,27 +136,25 @@ static bool take_granules (checker *c, line *l, const in_time *order) {
 
 bool check_places (checker *c) {
   const placement *p = &c->p->placement;
-  int64_t runs = 0, n = 0;
-  for (int32_t i = 0; i < p->n_stays; i++) {
+  line_bounds bounds = { 0 };
+  for (int32_t i = 0; i < p->n_stays; i++)
     if (!enough_granules (c, i))
       return false;
-    runs += p->stays[i].n_runs;
-  }
   if (p->same_places && !same_granules (c))
     return false;
-  int64_t *bounds = NEW (c->a, 2 * runs, int64_t, c->err);
   in_time *order = NEW (c->a, p->n_stays, in_time, c->err);
-  if (!bounds || !order)
+  if (!order)
     return false;
   for (int32_t i = 0; i < p->n_stays; i++) {
     const stay *s = &p->stays[i];
     order[i] = (in_time){ c->stays[i].op, i };
     for (int32_t j = s->first_run; j < s->first_run + s->n_runs; j++) {
-      bounds[n++] = p->runs[j].first;
-      bounds[n++] = (int64_t)p->runs[j].first + p->runs[j].count;
+      const granule_run *r = &p->runs[j];
+      if (!line_bound (&bounds, c->a, r->first, (int64_t)r->first + r->count, c->err))
+        return false;
     }
   }
   qsort (order, (size_t)p->n_stays, sizeof *order, by_op);
-  line *l = line_new (c->a, bounds, n, c->err);
+  line *l = line_new (c->a, &bounds, c->err);
   return l && take_granules (c, l, order);
 }
