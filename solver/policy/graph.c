@@ -144,7 +144,7 @@ static int by_text_then_op (const void *a, const void *b) {
   return order ? order : (x->op > y->op) - (x->op < y->op);
 }
 
-/* Of all forward ops, by text. */
+/* The forward ops' stems, by text. */
 typedef struct stems {
   stem *at;
   int32_t count;
