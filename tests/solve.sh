@@ -152,7 +152,7 @@ inside() { # the linear solver is left at once: no program is solved, and there 
   large || return 1
   "$ferry" solve gpt.json --budget 50% -v --json -o inside.json >out 2>err &
   local pid=$! status=0 i
-  for i in $(seq 600); do grep -q 'glpk: *1:' err && break; sleep 0.05; done
+  for i in $(seq 600); do grep -q 'interior: 1:' err && break; sleep 0.05; done
   kill -TERM $pid
   wait $pid || status=$?
   [ $status = 130 ] && says '"limit_met": ?"interrupted"' && complains '^ferry: bound: .*, stopped, ' || { echo "status $status"; return 1; }
@@ -163,7 +163,7 @@ aborts() { # the second ends the program
   large || return 1
   "$ferry" solve gpt.json --budget 50% -v -o none.json >out 2>err &
   local pid=$! status=0 i
-  for i in $(seq 600); do grep -q 'glpk' err && break; sleep 0.05; done
+  for i in $(seq 600); do grep -q 'interior' err && break; sleep 0.05; done
   for i in $(seq 1000); do kill -TERM $pid 2>/dev/null || break; sleep 0.01; done
   wait $pid 2>/dev/null || status=$?
   [ $status = 143 ] && [ ! -e none.json ] || { echo "status $status"; return 1; }
