@@ -15,6 +15,7 @@ typedef struct order_tried {
   op_run *runs; /* none: as it is */
   int32_t n_runs;
   solution found;    /* without a plan: none was found */
+  bool in_full;      /* searched with more than a look */
   bool without_cuts; /* found by a look that did not compare them, though they are allowed */
   error refused;     /* why not */
 } order_tried;
@@ -143,6 +144,7 @@ static void solve_one (void *context) {
 static bool take (ordering *n, asking *q, error *err) {
   order_tried *x = q->about;
   bool without_cuts = q->look && n->looks_without_cuts;
+  x->in_full |= !q->look;
   if (!q->ok) {
     x->refused = q->refused;
     return q->refused.code == ERR_infeasible || q->refused.code == ERR_limit ||
@@ -225,6 +227,14 @@ static bool try_as_it_is (ordering *n, int64_t ticks, error *err) {
   return is_over (n, best) || try_order (n, false, &n->at[0], ticks, beat_ns, err);
 }
 
+/* The most promising order may end behind what a look found in another one, which deserves more than
+   that look then, and may have no bound of all cuts yet. */
+static bool try_best_look (ordering *n, int64_t ticks, error *err) {
+  order_tried *best = least (n, step_ns);
+  return best->in_full || is_over (n, best) ||
+         try_order (n, false, best, ticks, n->effort.beat_ns, err);
+}
+
 /* Ticks that were named say how much there is, whatever the level. */
 static bool is_hurried (const ordering *n) {
   return n->o->level == LEVEL_QUICK && !n->effort.limit_ticks;
@@ -237,9 +247,11 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
     return false;
   if (!is_over (n, least (n, step_ns))) {
     order_tried *first = least (n, promise_ns);
+    int64_t second = rest / tuned (n->o->tuning, TUNE_order_second_part);
+    bool hurried = is_hurried (n);
     if (!try_order (n, false, first, rest, n->effort.beat_ns, err) ||
-        (n->looks_without_cuts && first != n->at && !is_hurried (n) &&
-         !try_as_it_is (n, rest / tuned (n->o->tuning, TUNE_order_second_part), err)))
+        (!hurried && n->looks_without_cuts && first != n->at && !try_as_it_is (n, second, err)) ||
+        (!hurried && !try_best_look (n, second, err)))
       return false;
   }
   *best = least (n, step_ns);
@@ -248,10 +260,19 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
 
 /* ---- the answer ---- */
 
+/* Where the search ended at a look: compute, unless there is more to say and time for it. */
+static bool bound_look (ordering *n, order_tried *x, error *err) {
+  if (is_over (n, x) || solve_stops (n->o))
+    return solve_certify_by_compute (n->t, n->o, &n->effort, &x->found, n->arena, err);
+  if (!search_certify (x->trace, n->o, &n->effort, n->arena, &x->found, err))
+    return false;
+  n->ticks += x->found.bound.stats.ticks;
+  return true;
+}
+
 /* The plan of the trace in an order as one of the trace as it is. */
 static bool give_back (ordering *n, order_tried *x, solution *out, error *err) {
-  if (x->without_cuts && /* no other bound is known where the search ended at a look */
-      !solve_certify_by_compute (n->t, n->o, &n->effort, &x->found, n->arena, err))
+  if (x->without_cuts && !bound_look (n, x, err))
     return false;
   *out = x->found;
   out->ticks = n->ticks;

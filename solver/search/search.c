@@ -32,6 +32,12 @@ static bool certify (const solve_options *o, const effort *e, const bound *b, ar
   return true;
 }
 
+bool search_certify (const trace *t, const solve_options *o, const effort *e, arena *a, solution *s,
+                     error *err) {
+  bound b;
+  return sections_bound (t, o, a, &b, err) && certify (o, e, &b, a, s, err);
+}
+
 /* Under a bound of every cut, which the plans that are compared need no proof of their own for. */
 static bool solve_with_sections (const ways_request *q, arena *a, solution *out, error *err) {
   solve_options some = *q->options;

@@ -21,6 +21,10 @@ bool solve_certify (const trace *t, const solve_options *o, const char *found_by
 bool solve_certify_by_compute (const trace *t, const solve_options *o, const effort *e, solution *s,
                                arena *a, error *err) MUST_CHECK;
 
+/* The solution's plan has no sections, though they are allowed: under the bound of all cuts. */
+bool search_certify (const trace *t, const solve_options *o, const effort *e, arena *a, solution *s,
+                     error *err) MUST_CHECK;
+
 /* The limit of ticks where none is given. */
 int64_t search_default_ticks (const trace *t, const solve_options *o);
 

@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "base/units.h"
 #include "solver/flow/step.h"
+#include "solver/options/allowed.h"
 #include "tests/bench/bench.h"
 #include "tests/bench/solve_cases.h"
 #include "trace/simulate/lost.h"
@@ -142,11 +143,10 @@ bool any_solve (const any_cell *c, int64_t limit_ticks, const tuning *by, any_an
                       .limit_ticks = limit_ticks,
                       .level = c->level,
                       .seed = 1,
-                      .recompute = c->drops ? RECOMPUTE_AUTO : RECOMPUTE_OFF,
-                      .sections = c->drops ? SECTIONS_AUTO : SECTIONS_OFF,
-                      .order = c->drops ? ORDER_ANY : ORDER_AS_IS,
                       .stats = &out->stats,
                       .tuning = by };
+  allowed may = c->drops ? allowed_by (c->trace) : (allowed)SWAPS_ALONE;
+  allowed_into (&may, &o);
   arena *a = arena_made (err);
   if (!a)
     return false;
