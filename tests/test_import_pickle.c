@@ -224,6 +224,39 @@ static const char kineto[] =
     "Id\":0,"
     "\"Addr\":4096,\"Bytes\":-1024}}]}";
 
+START_TEST (a_snapshot_gives_sizes_to_blocks_with_a_rest) {
+  /* of the second alloc: asked for, the block, and if that may be */
+  static const struct {
+    int64_t bytes, block;
+    bool fits;
+  } rows[] = { { 40960000, 41943040, true },  { 40960000, 42008576, true },
+               { 40960000, 42009088, false }, { 40960000, 40959488, false },
+               { 1048576, 1572864, false },   { 1048577, 1572864, true },
+               { 1000, 1536, false } };
+  for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+    written o = { .n = 0 };
+    char text[4096];
+    import_report r;
+    error err = { 0 };
+    trace *t;
+    put (&o, "\x80\x04}(", 4);
+    pickle_text (&o, "segments");
+    put (&o, "]", 1);
+    pickle_text (&o, "device_traces");
+    put (&o, "](](", 4);
+    pickle_event (&o, "alloc", 4096, 1000, "m.py", 1);
+    pickle_event (&o, "alloc", 8192, rows[i].bytes, "m.py", 2);
+    put (&o, "eeu.", 4);
+    snprintf (text, sizeof text, kineto, (int)rows[i].block);
+    import_source sources[] = { { "k", text, (int64_t)strlen (text) }, { "s", o.at, o.n } };
+    ck_assert_msg (import_memory (sources, 2, NULL, import_arena (), &t, &r, &err), "%s", err.text);
+    int64_t x = tensor_named (t, rows[i].fits ? "m.py:2/1" : "a/1");
+    ck_assert_msg (x >= 0, "row %d", (int)i);
+    ck_assert_int_eq (t->tensors[x].bytes, rows[i].fits ? rows[i].bytes : rows[i].block);
+  }
+}
+END_TEST
+
 START_TEST (a_snapshot_gives_lines_and_exact_sizes_to_kineto) {
   for (int right = 0; right < 2; right++) {
     written o;
@@ -253,6 +286,7 @@ int main (void) {
                         a_snapshot_knows_what_was_there_before_and_who_asked,
                         pickles_that_want_to_run_code_are_refused,
                         pickles_that_lie_about_sizes_are_refused, pickles_cut_anywhere_are_refused,
+                        a_snapshot_gives_sizes_to_blocks_with_a_rest,
                         a_snapshot_gives_lines_and_exact_sizes_to_kineto, NULL },
                     20);
 }

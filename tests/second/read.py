@@ -17,6 +17,9 @@ def peak_of(n_ops, tensors, workspace):
     return max(sum(t[0] for t in tensors if t[4] <= k <= t[5]) + workspace[k] for k in range(n_ops))
 
 
+SLACK = 1 << 20  # what a large block may have left over
+
+
 def padded(n):
     return (n + 511) // 512 * 512
 
@@ -214,6 +217,11 @@ def shapes_of(o):
     return sizes
 
 
+def may_hold(block, tensor):
+    """Both padded. A large block may be larger than its tensor, as what is left over is not worth a block."""
+    return block == tensor or (block > tensor > SLACK and block - tensor <= SLACK)
+
+
 class Readers:
     """Who may read what the forward pass saved."""
 
@@ -278,7 +286,7 @@ class Readers:
         if not likely:
             for unknown in (False, True):
                 rows = [r for r in self.readers if r[0] >= birth and
-                        (r[1] is None if unknown else r[1] is not None and size in r[1])]
+                        (r[1] is None if unknown else r[1] is not None and any(may_hold(size, s) for s in r[1]))]
                 if any(r[0] < limit for r in rows):
                     last = max([last] + [r[0] for r in rows if r[0] < limit])
                     backs += [r[2] for r in rows]

@@ -215,6 +215,10 @@ int64_t kineto_peak_bytes (const kineto_peak *peak);
 /* Sums over the events of a window. */
 void kineto_sum (const kineto *k, int32_t device, kineto_window window, kineto_peak *out);
 
+/* The smallest tensor, padded to 512 bytes, for which the allocator may have taken a block of so
+   many. */
+int64_t kineto_least_held (int64_t block_bytes);
+
 /* Additions to an alloc by a memory snapshot of the same run: the size as requested and the
    line. */
 typedef struct kineto_detail {
@@ -222,8 +226,8 @@ typedef struct kineto_detail {
   const char *line;
 } kineto_detail;
 
-/* The allocs of the iteration among those of the snapshot, by their padded sizes in order; one row
-   a memory event.  NULL without an error where they are not there. */
+/* The allocs of the iteration among those of the snapshot, by their sizes in order; one row a memory
+   event.  NULL without an error where they are not there. */
 kineto_detail *kineto_match_snapshot (import_job *job, const kineto *k, const kineto_iteration *it,
                                       const import_text *snapshot);
 
@@ -239,7 +243,7 @@ typedef struct kineto_readers kineto_readers;
 
 kineto_readers *kineto_readers_new (import_job *job, const kineto *k,
                                     const kineto_iteration *it) MUST_CHECK;
-/* A block of so many (padded) bytes that is born at one run and dies at another; alloc is its
+/* A block of so many bytes that is born at one run and dies at another; alloc is its
  * event.
  */
 kineto_spell kineto_readers_of (const kineto_readers *r, const kineto_memory *alloc, int64_t bytes,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Possible readers of a saved tensor.  A Kineto file does not name them; it says which call made
    it, which calls ran later with inputs of which shapes, and when it was freed.  What follows from
-   that: an op whose own call lists its inputs with shapes, none as large as the tensor, does not
+   that: an op whose own call lists its inputs with shapes, none that the block may hold, does not
    read it; any other op of the forward pass may.  The backward of each that may read it may too,
    and so may every op from the first of these backward calls to the death.
 
@@ -268,6 +268,17 @@ static void look (const reader *rows, int32_t n, int64_t bytes, search *s) {
   s->view |= rows[first].view;
 }
 
+/* Rows of all inputs that a block of so many bytes may be. */
+static void look_sized (const kineto_readers *r, int64_t bytes, search *s) {
+  int64_t least = kineto_least_held (bytes);
+  look (r->sized, r->n_sized, bytes, s);
+  int32_t at = first_row (r->sized, r->n_sized, least, 0);
+  while (at < r->n_sized && r->sized[at].bytes < bytes) {
+    look (r->sized, r->n_sized, r->sized[at].bytes, s);
+    at = first_row (r->sized, r->n_sized, r->sized[at].bytes + 1, 0);
+  }
+}
+
 /* The last run, before the limit, of the call that a run belongs to. */
 static int32_t end_of_call (const kineto_readers *r, int32_t run, int32_t limit) {
   int32_t owner = r->it->runs[run].owner;
@@ -292,7 +303,7 @@ kineto_spell kineto_readers_of (const kineto_readers *r, const kineto_memory *al
   s.last = next > own ? next : own;
   s.back = earlier (s.back, own + 1 < limit ? backward_run (r, r->it->runs[own + 1].owner) : NONE);
   if (!r->likely) {
-    look (r->sized, r->n_sized, bytes, &s);
+    look_sized (r, bytes, &s);
     look (r->unknown, r->n_unknown, 0, &s);
   }
   if (s.back <= birth || s.back > limit)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* A Kineto file and a memory snapshot of one run.  Both list the same allocs in the same order, one
-   padded to 512 bytes and one as requested, so the iteration's sizes are looked for in the
-   snapshot's.  That gives exact sizes and lines of source; reads stay inferred. */
+   as blocks and one as requested, so the iteration's sizes are looked for in the snapshot's.  That
+   gives exact sizes and lines of source; reads stay inferred. */
 #include "trace/import/kineto/kineto.h"
 #include "trace/import/snapshot/snapshot.h"
 
@@ -9,28 +9,31 @@ static int64_t padded (int64_t bytes) {
   return (bytes + 511) / 512 * 512;
 }
 
-/* The last place of the wanted sequence among the snapshot's allocs, by Knuth, Morris and Pratt;
-   -1: nowhere.  Blocks of allocs come first and in order only by their `alloc`. */
-static int32_t find_sizes (import_job *job, const int64_t *wanted, int32_t n, const int64_t *all,
-                           int32_t n_all, int32_t *places) {
-  int32_t *border = NEW (job->scratch, (int64_t)n + 1, int32_t, job->err);
-  *places = 0;
-  if (!border || n == 0)
-    return -1;
-  border[0] = -1;
-  for (int32_t i = 0, b = -1; i < n;) {
-    while (b >= 0 && wanted[i] != wanted[b])
-      b = border[b];
-    border[++i] = ++b;
-  }
+/* Comparisons in all, for files in which nearly everything looks alike. */
+#define MOST_COMPARED ((int64_t)1 << 28)
+
+/* How many allocs from a place on are those wanted, one after the other. */
+static int32_t alike (const int64_t *wanted, int32_t n, const int64_t *all) {
+  int32_t i = 0;
+  while (i < n && all[i] <= wanted[i] && all[i] >= kineto_least_held (wanted[i]))
+    i++;
+  return i;
+}
+
+/* The last place of the wanted blocks among the snapshot's allocs; -1: nowhere.  Blocks may be
+   larger than what was asked for, so that places are compared one by one. */
+static int32_t find_sizes (const int64_t *wanted, int32_t n, const int64_t *all, int32_t n_all,
+                           int32_t *places) {
   int32_t found = -1;
-  for (int32_t i = 0, m = 0; i < n_all; i++) {
-    while (m >= 0 && (m == n || all[i] != wanted[m]))
-      m = border[m];
-    if (++m == n) {
-      found = i + 1 - m;
-      ++*places;
-    }
+  int64_t compared = 0;
+  *places = 0;
+  for (int32_t at = n_all - n; n > 0 && at >= 0 && compared < MOST_COMPARED; at--) {
+    int32_t same = alike (wanted, n, all + at);
+    compared += same + 1;
+    if (same < n)
+      continue;
+    found = found < 0 ? at : found;
+    ++*places;
   }
   return found;
 }
@@ -62,7 +65,7 @@ kineto_detail *kineto_match_snapshot (import_job *job, const kineto *k, const ki
         e->at_ns < it->window.end_ns)
       wanted[n++] = e->bytes;
   }
-  int32_t from = find_sizes (job, wanted, n, all, s.n_allocs, &places);
+  int32_t from = find_sizes (wanted, n, all, s.n_allocs, &places);
   if (from < 0) {
     report_warn (job, "memory snapshots that do not hold the allocs of the iteration: left out", 1,
                  file->name);
