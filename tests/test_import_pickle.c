@@ -128,6 +128,47 @@ START_TEST (the_fullest_card_of_a_snapshot_is_taken_and_all_are_named) {
 }
 END_TEST
 
+/* Memory ran out for 5000 bytes; a block of 600 of 1024 bytes was there, of which an old file has
+   the history. */
+START_TEST (a_refused_request_is_in_the_peak_and_old_files_say_what_was_asked_for) {
+  written o = { .n = 0 };
+  import_report r;
+  error err;
+  put (&o, "\x80\x04}(", 4);
+  pickle_text (&o, "segments");
+  put (&o, "](}(", 4);
+  pickle_pair (&o, "device", 0);
+  pickle_text (&o, "blocks");
+  put (&o, "](}(", 4);
+  pickle_pair (&o, "size", 1024);
+  pickle_text (&o, "state");
+  pickle_text (&o, "active_allocated");
+  pickle_text (&o, "history");
+  put (&o, "](}(", 4);
+  pickle_pair (&o, "real_size", 600);
+  put (&o, "u}(", 3);
+  pickle_pair (&o, "real_size", 1);
+  put (&o, "ueueue", 6);
+  pickle_text (&o, "device_traces");
+  put (&o, "](](", 4);
+  pickle_event (&o, "alloc", 4096, 1000, "m.py", 1);
+  pickle_event (&o, "free_completed", 4096, 1000, "m.py", 1);
+  pickle_event (&o, "alloc", 8192, 200, "m.py", 2);
+  pickle_event (&o, "oom", 1, 5000, "m.py", 3);
+  pickle_event (&o, "free_completed", 8192, 200, "m.py", 2);
+  put (&o, "eeu.", 4);
+  trace *t = import_bytes (o.at, o.n, &r, &err);
+  ck_assert_msg (t != NULL, "%s", err.text);
+  ck_assert_int_eq (r.peak_bytes, 5800);
+  ck_assert_int_eq (r.reference_peak_bytes, 5800);
+  ck_assert_str_eq (r.peak_at, "op 3 m.py:3 (refused)");
+  ck_assert_int_eq (t->tensors[tensor_named (t, "resident")].bytes, 600);
+  ck_assert_int_eq (r.n_warnings, 1);
+  ck_assert_str_eq (r.warnings[0].example, "4.88 KiB by m.py:3");
+  ck_assert_ptr_nonnull (strstr (t->source.confidence, "up to where memory ran out"));
+}
+END_TEST
+
 START_TEST (pickles_that_want_to_run_code_are_refused) {
   static const struct {
     const char *bytes;
@@ -286,6 +327,7 @@ int main (void) {
                         a_snapshot_knows_what_was_there_before_and_who_asked,
                         pickles_that_want_to_run_code_are_refused,
                         pickles_that_lie_about_sizes_are_refused, pickles_cut_anywhere_are_refused,
+                        a_refused_request_is_in_the_peak_and_old_files_say_what_was_asked_for,
                         a_snapshot_gives_sizes_to_blocks_with_a_rest,
                         a_snapshot_gives_lines_and_exact_sizes_to_kineto, NULL },
                     20);

@@ -421,6 +421,8 @@ def snapshot(net, seed, cards=1):
                     events.append({"action": "alloc", "addr": address[t.id], "size": t.bytes, "stream": 0,
                                    "time_us": at, "frames": [{"filename": "C:\\u\\net.py", "name": "f",
                                                               "line": len(events) % 9}]})
+        if seed % 5 == c % 7:
+            events.append({"action": "oom", "device_free": 512, "size": 3 * net.numel, "stream": 0, "frames": []})
         for t in frees:
             for action in ("free_requested", "free_completed"):
                 at += 1
@@ -429,6 +431,9 @@ def snapshot(net, seed, cards=1):
     live = [t for t in net.tensors if t.id in address and t not in [x for row in rows for x in row[4]]]
     blocks = [{"size": t.padded, "requested_size": t.bytes, "state": "active_allocated"}
               for t in live + net.persistent]
+    if seed % 3 == 0:  # as before PyTorch 2.1
+        for b in blocks:
+            b["history"] = [{"addr": 1, "real_size": b.pop("requested_size")}, {"addr": 1, "real_size": 7}]
     blocks.append({"size": 1024, "requested_size": 0, "state": "inactive"})
     segments = [{"device": 0, "total_size": sum(b["size"] for b in blocks), "blocks": blocks}]
     traces = [events]

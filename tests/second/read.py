@@ -975,15 +975,21 @@ class Safe(pickle.Unpickler):
         raise ValueError("a snapshot wants to run %s.%s" % (module, name))
 
 
+def asked_for(block):
+    history = block.get("history")
+    return block.get("requested_size", history[0]["real_size"] if history else block["size"])
+
+
 def read_snapshot(path):
     root = Safe(io.BytesIO(text_of(path))).load()
 
     def card(index):
         events = root["device_traces"][index]
-        active = sum(b.get("requested_size", b["size"]) for s in root["segments"] if s.get("device", 0) == index
+        active = sum(asked_for(b) for s in root["segments"] if s.get("device", 0) == index
                      for b in s["blocks"] if b["state"].startswith("active"))
         net = peak = 0
         for e in events:
+            peak = max(peak, net + e["size"] if e["action"] == "oom" else 0)
             net += e["size"] if e["action"] == "alloc" else -e["size"] if e["action"] == "free_completed" else 0
             peak = max(peak, net)
         return max(0, active - net) + peak, active - net
@@ -996,6 +1002,9 @@ def read_snapshot(path):
             allocs += 1
             blocks.append([e["size"], allocs, None])
             opened[e["addr"]] = blocks[-1]
+        elif e["action"] == "oom":
+            allocs += 1
+            blocks.append([e["size"], allocs, allocs])
         elif e["action"] == "free_completed":
             block = opened.pop(e["addr"], None)
             if block is None:

@@ -108,6 +108,15 @@ static bool is_xplane (const char *text, int64_t size) {
          (slice_holds (head, "/host:") || slice_holds (head, "/device:"));
 }
 
+/* What somebody made of the pickle; the keys may come in any order, but one of the two is first. */
+static bool is_snapshot_json (const char *text, int64_t size) {
+  error ignored = { 0 };
+  stream s = stream_open (text, size, &ignored);
+  slice key;
+  return *text == '{' && stream_object (&s) && stream_member (&s, &key) &&
+         (slice_is (key, "segments") || slice_is (key, "device_traces"));
+}
+
 static artefact sniff_artefact (const char *text, int64_t size) {
   static const char *const packed[] = { "\xfd"
                                         "7zXZ",
@@ -139,6 +148,8 @@ static artefact sniff_artefact (const char *text, int64_t size) {
     return ARTEFACT_nsys;
   if (slice_starts (all, "-----") && slice_holds (all, "Self CPU"))
     return ARTEFACT_table;
+  if (is_snapshot_json (text, size))
+    return ARTEFACT_snapshot_json;
   if (*text == '[')
     return sniff_list (text, size);
   if (slice_starts (all, "ferry-text/") && !slice_begins (all, "ferry-text/1"))

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/units.h"
 #include "trace/import/common/intern.h"
 #include "trace/import/text/intervals_trace.h"
 
@@ -126,6 +127,28 @@ static bool see_free (reader *r, int64_t address, int64_t bytes) {
   return true;
 }
 
+/* What ran out of memory is not there, but the step needs it: it counts as there for a moment. */
+static bool see_refusal (reader *r, const pickle_value *event, int64_t bytes) {
+  snapshot *s = r->out;
+  const char *line = source_line (r, pickle_get (&r->p, event, "frames"));
+  char size[UNITS_TEXT];
+  int32_t alloc = s->n_allocs++;
+  s->refusals++;
+  if (!line)
+    return false;
+  s->refused =
+      arena_format (r->job->a, r->job->err, "%s by %s", units_bytes (size, bytes), line);
+  line = arena_format (r->job->a, r->job->err, "%s (refused)", line);
+  return s->refused && line && add_block (r, (snapshot_block){ bytes, alloc, alloc + 1, line });
+}
+
+static void see_sum (snapshot *s, int64_t net_bytes, int64_t index) {
+  if (net_bytes <= s->peak_bytes)
+    return;
+  s->peak_bytes = net_bytes;
+  s->peak_event = index;
+}
+
 static bool see_event (reader *r, const pickle_value *event, int64_t index) {
   snapshot *s = r->out;
   slice action = pickle_text (pickle_get (&r->p, event, "action"));
@@ -144,19 +167,29 @@ static bool see_event (reader *r, const pickle_value *event, int64_t index) {
     return true;
   }
   bool alloc = slice_is (action, "alloc"), done = slice_is (action, "free_completed");
-  if (!alloc && !done)
+  bool refused = slice_is (action, "oom");
+  if (!alloc && !done && !refused)
     return true;
-  int64_t address = pickle_int (pickle_get (&r->p, event, "addr"), -1);
+  int64_t address = refused ? 0 : pickle_int (pickle_get (&r->p, event, "addr"), -1);
   int64_t bytes = pickle_int (pickle_get (&r->p, event, "size"), -1);
   if (address < 0 || bytes < 0 || bytes > MOST_TENSOR_BYTES || s->n_blocks == INT32_MAX - 1)
     return error_set (r->job->err, ERR_input,
                       "event %lld of the snapshot has no sound addr and size", (long long)index);
-  s->net_bytes += alloc ? bytes : -bytes;
-  if (s->net_bytes > s->peak_bytes) {
-    s->peak_bytes = s->net_bytes;
-    s->peak_event = index;
+  if (refused) {
+    see_sum (s, s->net_bytes + bytes, index);
+    return see_refusal (r, event, bytes);
   }
+  s->net_bytes += alloc ? bytes : -bytes;
+  see_sum (s, s->net_bytes, index);
   return alloc ? see_alloc (r, event, address, bytes) : see_free (r, address, bytes);
+}
+
+/* Bytes that were asked for.  Until PyTorch 2.1 they stood in the history of the block, of which the
+   first entry is the last alloc. */
+static int64_t requested_of (const pickle *p, const pickle_value *block, int64_t padded) {
+  const pickle_value *last = pickle_item (p, pickle_get (p, block, "history"), 0);
+  int64_t real = pickle_int (pickle_get (p, last, "real_size"), padded);
+  return pickle_int (pickle_get (p, block, "requested_size"), real);
 }
 
 static bool see_segments (reader *r, const pickle_value *segments) {
@@ -179,7 +212,7 @@ static bool see_segments (reader *r, const pickle_value *segments) {
       if (!slice_starts (pickle_text (pickle_get (&r->p, block, "state")), "active"))
         continue;
       int64_t padded = pickle_int (pickle_get (&r->p, block, "size"), 0);
-      int64_t requested = pickle_int (pickle_get (&r->p, block, "requested_size"), padded);
+      int64_t requested = requested_of (&r->p, block, padded);
       if (padded < 0 || requested < 0 || padded > MOST_BYTES || requested > MOST_BYTES ||
           s->padded_bytes > MOST_BYTES)
         return error_set (r->job->err, ERR_input, "a block of segment %lld is absurd",
@@ -213,8 +246,10 @@ static card_use measure (const pickle *p, const pickle_value *root, int64_t devi
     const pickle_value *event = pickle_item (p, events, i);
     slice action = pickle_text (pickle_get (p, event, "action"));
     int64_t bytes = sound (pickle_int (pickle_get (p, event, "size"), 0));
+    int64_t asked = slice_is (action, "oom") ? u.net + bytes : 0; /* and refused */
     u.net += slice_is (action, "alloc") ? bytes : slice_is (action, "free_completed") ? -bytes : 0;
     u.peak = u.net > u.peak ? u.net : u.peak;
+    u.peak = asked > u.peak ? asked : u.peak;
   }
   for (int64_t i = 0; i < pickle_count (segments); i++) {
     const pickle_value *segment = pickle_item (p, segments, i);
@@ -225,7 +260,7 @@ static card_use measure (const pickle *p, const pickle_value *root, int64_t devi
       const pickle_value *block = pickle_item (p, blocks, j);
       int64_t padded = sound (pickle_int (pickle_get (p, block, "size"), 0));
       if (slice_starts (pickle_text (pickle_get (p, block, "state")), "active"))
-        u.active += sound (pickle_int (pickle_get (p, block, "requested_size"), padded));
+        u.active += sound (requested_of (p, block, padded));
     }
   }
   return u;
@@ -296,7 +331,7 @@ bool snapshot_read (import_job *job, const import_text *file, snapshot *out) {
   if (!traces || !pickle_get (&r.p, root, "segments"))
     return error_set (job->err, ERR_input,
                       "a pickle, but no memory snapshot: `segments` and `device_traces` were "
-                      "expected");
+                      "expected, as torch.cuda.memory._dump_snapshot () writes them");
   const pickle_value *events = choose_device (&r, root);
   if (!events)
     return false;
@@ -359,6 +394,11 @@ static bool say_sizes (import_job *job, const snapshot *s) {
         job->a, job->err, "GPU %d, the fullest or the chosen of %s", s->device, s->cards);
     report_warn (job, "other GPUs left out; --gpu K takes one", s->others, s->cards);
   }
+  if (s->refusals)
+    report_warn (job,
+                 "requests for which memory ran out; the peak counts them, and the step may need "
+                 "more",
+                 s->refusals, s->refused);
   if (s->unseen_frees)
     report_warn (job, "frees of blocks allocated before the trace began", s->unseen_frees, NULL);
   if (s->size_mismatches)
@@ -386,7 +426,9 @@ bool snapshot_import (import_job *job, const import_text *file, trace **out) {
   trace_builder *b = name ? build_new (job->a, name, 1, job->err) : NULL;
   if (!b)
     return false;
-  build_source (b, "import", "CUDA memory snapshot", "not plannable: lifetimes only");
+  build_source (b, "import", "CUDA memory snapshot",
+                s.refusals ? "not plannable: lifetimes only, up to where memory ran out"
+                           : "not plannable: lifetimes only");
   if (!intervals_trace_build (job, b, ops, s.n_allocs + 1, lives, n))
     return false;
   if (resident > 0 && resident <= MOST_TENSOR_BYTES)

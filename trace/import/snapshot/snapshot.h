@@ -24,6 +24,8 @@ typedef struct snapshot {
   int64_t live_count, live_bytes; /* allocated in the trace and alive at its end */
   int64_t segments, n_segment_blocks, active_blocks;
   int64_t first_us, last_us; /* -1: no times */
+  int64_t refusals;          /* requests for which memory ran out: blocks for a moment */
+  const char *refused;       /* the last of them, for people */
   bool times_decrease;
   int32_t device, others; /* how many other devices have events or memory */
   const char *cards;      /* all of them, for people */
