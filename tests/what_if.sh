@@ -60,6 +60,29 @@ floors() {
     "$ferry" pack floor.json "${how[@]}" -b 110MiB | grep -q '^1 of 1 jobs have a place'
 }
 claim "nothing that fits lies below the floor that a command names" floors
+# A file with a card's name and other rates is another card; one without rates leaves the times; a host that has too little is
+# named, not the ops.
+own_files() {
+  local file whole=(whatif -q a.json --swap-only --limit 1000 -b 100% --json)
+  python3 - "$FERRY_DATADIR/devices/v100.json" <<'END'
+import json, sys
+def card (to, **keys):
+  json.dump ({**json.load (open (sys.argv[1])), **keys}, open (to, "w"))
+rates = json.load (open (sys.argv[1]))["roofline"]
+card ("twice.json", roofline={k: v * (1 if k in ("op_ns", "efficiency_ppm") else 2) for k, v in rates.items ()})
+card ("unknown.json", name="unknown", roofline=None)
+card ("host.json", host_bytes=1 << 20)
+END
+  for file in v100 ./twice.json unknown.json; do
+    "$ferry" "${whole[@]}" -d $file | sed -n 's/.*"baseline_ns": \([0-9]*\).*/\1/p'
+  done >steps
+  mapfile -t steps <steps
+  [ ${steps[0]} = ${steps[2]} ] && [ $((steps[1] * 3)) -lt $((steps[0] * 2)) ] || { cat steps; return 1; }
+  says 3 "tells no roofline.* Give its file one" "$ferry" whatif -q a.json -d unknown.json --batch x2 || return 1
+  "$ferry" whatif -q a.json -d host.json -b 60%,5% --swap-only --limit 1000 >x
+  grep -q "no plan fits with the host's memory; whole ops need" x && grep -q "no plan fits; whole ops need" x || { cat x; return 1; }
+}
+claim "whatif carries a trace to files of one's own by what is in them" own_files
 missing() { mkdir part && cp dir/slice-0001* dir/slice-0003* part && says 3 "slice 2 of 3 is missing" "$ferry" whatif --merge part; }
 claim "a slice that is missing is named" missing
 mixed() {

@@ -16,8 +16,10 @@ static __int128 time_of (int64_t work, int64_t per_s, int64_t share_ppm) {
 bool roofline_ns (const device *d, const compute *c, int64_t *ns, error *err) {
   const char *kind = compute_kind_names[c->kind];
   if (!d->has_roofline)
-    return error_set (err, ERR_input, "device %s tells no roofline: how fast is %s there?", d->name,
-                      kind);
+    return error_set (err, ERR_input,
+                      "device %s tells no roofline: how fast is %s there? Give its file one "
+                      "(docs/formats.md)",
+                      d->name, kind);
   const device_roofline *r = &d->roofline;
   int64_t flops = compute_flops (c), bytes = compute_bytes (c);
   int64_t rate = roofline_rate (r, c->dtype, compute_is_product (c));

@@ -131,10 +131,16 @@ static bool scale_trace (call *c, const trace *t, const whatif_grid *g, const de
   return out->assumed;
 }
 
+/* A file of one's own may have the name of a card and other rates. */
+static bool alike (const device *a, const device *b) {
+  return strcmp (a->name, b->name) == 0 && a->has_roofline == b->has_roofline &&
+         (!a->has_roofline || memcmp (&a->roofline, &b->roofline, sizeof a->roofline) == 0);
+}
+
 static bool carry (call *c, const whatif_grid *g, const trace *t, const device *to, int64_t times,
                    whatif_case *out) {
   bool zoo = t->source.kind && strcmp (t->source.kind, "zoo") == 0;
-  bool same = !g->has_from || strcmp (g->from.name, to->name) == 0;
+  bool same = !g->has_from || alike (&g->from, to);
   *out = (whatif_case){ .trace = t, .assumed = "the trace as it is" };
   if (times > 1 && !zoo)
     return error_set (&c->err, ERR_usage,
@@ -146,7 +152,7 @@ static bool carry (call *c, const whatif_grid *g, const trace *t, const device *
                       "for --scale; give one of them");
   if (g->scale_ppm)
     return scale_trace (c, t, g, to, out);
-  if (zoo && (times > 1 || !same)) {
+  if (zoo && (times > 1 || (!same && to->has_roofline))) {
     trace *again = offline_rebuild (c, t, to, times);
     if (!again)
       return false;

@@ -112,7 +112,7 @@ static const column heads[] = {
 enum { HEADS = sizeof heads / sizeof *heads };
 
 static bool add_row (columns *table, const whatif_grid *g, const whatif_row *r) {
-  char a[HEADS][UNITS_TEXT], rest[64], floor[UNITS_TEXT];
+  char a[HEADS][UNITS_TEXT], rest[96], floor[UNITS_TEXT];
   snprintf (a[1], UNITS_TEXT, "x%lld", (long long)r->batch);
   const char *cells[HEADS] = { g->devices[r->device].name, a[1],
                                units_rate (a[2], r->link_bytes_per_s),
@@ -134,8 +134,11 @@ static bool add_row (columns *table, const whatif_grid *g, const whatif_row *r) 
   }
   if (r->answer == WHATIF_NOT_REACHED)
     return columns_row (table, cells, "not reached");
+  bool host = r->answer == WHATIF_NONE_FITS && r->floor_bytes <= r->budget_bytes;
   snprintf (rest, sizeof rest, "%s; whole ops need %s",
-            r->answer == WHATIF_NONE_FITS ? "no plan fits" : "no plan found",
+            host                              ? "no plan fits with the host's memory"
+            : r->answer == WHATIF_NONE_FITS ? "no plan fits"
+                                              : "no plan found",
             units_bytes (floor, r->floor_bytes));
   return columns_row (table, cells, rest);
 }
