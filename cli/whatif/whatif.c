@@ -136,9 +136,9 @@ static bool add_row (columns *table, const whatif_grid *g, const whatif_row *r) 
     return columns_row (table, cells, "not reached");
   bool host = r->answer == WHATIF_NONE_FITS && r->floor_bytes <= r->budget_bytes;
   snprintf (rest, sizeof rest, "%s; whole ops need %s",
-            host                              ? "no plan fits with the host's memory"
+            host                            ? "no plan fits with the host's memory"
             : r->answer == WHATIF_NONE_FITS ? "no plan fits"
-                                              : "no plan found",
+                                            : "no plan found",
             units_bytes (floor, r->floor_bytes));
   return columns_row (table, cells, rest);
 }

@@ -232,12 +232,10 @@ class Readers:
         for i, run in enumerate(runs):
             for o in ancestors(run["owner"]):
                 self.of.setdefault(o.index, []).append(i)
-        self.longest = {}
+        self.numbered = {}  # sequence: the first run of each backward op; threads count for themselves
         for o in ops:
-            if o.sequence >= 0 and o.mark == "backward" and self.inside(o):
-                best = self.longest.get(o.sequence)
-                if best is None or o.end - o.start > best.end - best.start:
-                    self.longest[o.sequence] = o
+            if o.sequence >= 0 and o.mark == "backward" and self.inside(o) and o.index in self.of:
+                self.numbered.setdefault(o.sequence, []).append(self.of[o.index][0])
         self.readers = []  # (run, sizes or None, first backward op, part)
         owners = {run["owner"].index for run in runs if run["owner"] is not None}
         for i, run in enumerate(runs):
@@ -251,13 +249,11 @@ class Readers:
                 else:
                     later = [i for i, r in enumerate(runs) if max(r["launches"]) >= o.start]
                     at = later[0] if later else len(runs) - 1
-                back = self.backward(o)
-                self.readers.append((at, shapes_of(o), back if back is not None and back > at else None, part))
+                self.readers.append((at, shapes_of(o), self.backward(o, at), part))
 
-    def backward(self, o):
-        firsts = [self.of[self.longest[a.sequence].index][0] for a in ancestors(o)
-                  if a.sequence >= 0 and a.mark is None and a.sequence in self.longest and
-                  self.longest[a.sequence].index in self.of]
+    def backward(self, o, behind):
+        firsts = [run for a in ancestors(o) if a.sequence >= 0 and a.mark is None
+                  for run in self.numbered.get(a.sequence, []) if run > behind]
         return min(firsts) if firsts else None
 
     def call(self, run):
@@ -275,13 +271,13 @@ class Readers:
             return death, death
         own = min(self.call(birth)[-1], limit - 1)
         last = own
-        backs = [self.backward(around) if around is not None else None]
-        if backs[0] is None or backs[0] <= birth:
+        backs = [self.backward(around, birth) if around is not None else None]
+        if backs[0] is None:
             backs = [i for i in range(birth + 1, len(self.runs)) if phase_of(self.runs[i]["owner"]) == "backward"][:1]
         if own + 1 < limit:
             last = max(last, min(self.call(own + 1)[-1], limit - 1))
             if self.runs[own + 1]["owner"] is not None:
-                backs.append(self.backward(self.runs[own + 1]["owner"]))
+                backs.append(self.backward(self.runs[own + 1]["owner"], own + 1))
         part = False
         if not likely:
             for unknown in (False, True):
@@ -681,11 +677,20 @@ def read_pair(et, kineto):
         for o in ancestors(run["owner"]):
             if o.index in own:
                 span.setdefault(o.index, []).append(i)
+    def opaque(o):
+        return o.sequence >= 0 and (is_autograd(o.name) or "::" not in o.name)
     nodes_of_number = {}
     for i, run in enumerate(runs):
         for o in ancestors(run["owner"]):
-            if o.index in own and o.sequence >= 0 and o.mark == "backward":
-                nodes_of_number[o.sequence] = o
+            if o.index in own and opaque(o) and o.mark == "backward":
+                nodes_of_number.setdefault(o.sequence, {})[o.index] = span[o.index]
+
+    def nodes_behind(o):
+        """The runs of each autograd node that may be the call's: threads count for themselves."""
+        if o.sequence < 0 or o.mark is not None:
+            return []
+        last = span[o.index][-1] if o.index in span else -1
+        return [rows for rows in nodes_of_number.get(o.sequence, {}).values() if rows[0] > last]
     sides = {}
     for g in side:
         if g["owner"] is not None:
@@ -711,8 +716,6 @@ def read_pair(et, kineto):
             return [folded(o)]
         return own.get(o.index, []) + (beside(o.index) if o.index in sides else [])
 
-    def opaque(o):
-        return o.sequence >= 0 and (is_autograd(o.name) or "::" not in o.name)
     uses, first, functions = Uses(), {}, [o for o in ops if o.index in span and o.mark is None and opaque(o) and
                                           not o.name.startswith("Compiled")]
     for g in generations:
@@ -736,22 +739,21 @@ def read_pair(et, kineto):
                 if rows and rows[-1] > rows[0] and opaque(a):
                     for op in range(rows[0], rows[-1] + 1):
                         uses.add(g, op, False, False, False)
-                back = nodes_of_number.get(a.sequence) if a.sequence >= 0 and a.mark is None else None
-                if back is not None:
-                    for op in range(span[back.index][0], span[back.index][-1] + 1):
+                for back in nodes_behind(a):
+                    for op in range(back[0], back[-1] + 1):
                         uses.add(g, op, False, False, False)
     lives = uses.settle(first)
     for o in functions:
-        back = nodes_of_number.get(o.sequence)
         for g in generations:
             row = lives.get(id(g))
             if row is None or g.defined and (min(row) > span[o.index][-1] or max(row) < span[o.index][0]):
                 continue
             for op in range(span[o.index][0], span[o.index][-1] + 1):
                 uses.add(g, op, False, False, False)
-            if back is not None and (not g.defined or max(row) >= span[back.index][0]):
-                for op in range(span[back.index][0], span[back.index][-1] + 1):
-                    uses.add(g, op, False, False, False)
+            for back in nodes_behind(o):
+                if not g.defined or max(row) >= back[0]:
+                    for op in range(back[0], back[-1] + 1):
+                        uses.add(g, op, False, False, False)
     rows = [(r["name"], r["ns"], r["gap"], phase_of(r["owner"])) for r in runs]
     tensors = tensors_from(uses.settle(first), generations, n, et_state(generations))
     return rows, tensors, peak_of(n, tensors, [0] * n)

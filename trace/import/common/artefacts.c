@@ -108,7 +108,7 @@ static bool is_xplane (const char *text, int64_t size) {
          (slice_holds (head, "/host:") || slice_holds (head, "/device:"));
 }
 
-/* What somebody made of the pickle; the keys may come in any order, but one of the two is first. */
+/* A snapshot that somebody wrote as JSON: one of its two lists comes first. */
 static bool is_snapshot_json (const char *text, int64_t size) {
   error ignored = { 0 };
   stream s = stream_open (text, size, &ignored);

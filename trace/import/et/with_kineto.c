@@ -11,6 +11,7 @@
 #include "trace/import/common/calls.h"
 #include "trace/import/common/launches.h"
 #include "trace/import/et/join.h"
+#include "trace/import/kineto/numbers.h"
 
 /* ---- ops that use a call's tensors ---- */
 
@@ -150,14 +151,13 @@ static bool is_opaque (const kineto *k, const kineto_op *o) {
 
 typedef struct widening {
   placing *p;
-  span *spans;      /* per op; first NONE: it launches nothing itself */
-  id_map sequences; /* of autograd nodes that launch kernels themselves, to the op */
+  span *spans;          /* per op; first NONE: it launches nothing itself */
+  kineto_numbers nodes; /* of autograd that launch kernels themselves */
 } widening;
 
 static bool find_spans (widening *w) {
   const joiner *j = w->p->j;
   w->spans = NEW (j->job->scratch, j->k.n_ops, span, j->job->err);
-  w->sequences = id_map_new (j->job->scratch);
   if (!w->spans)
     return false;
   for (int32_t i = 0; i < j->k.n_ops; i++)
@@ -172,17 +172,23 @@ static bool find_spans (widening *w) {
       if (w->spans[op].first == NONE) {
         w->spans[op].first = r;
         j->job->facts.widened += is_opaque (&j->k, o);
+        if (is_opaque (&j->k, o) && o->mark == MARK_BACKWARD &&
+            !kineto_numbers_add (j->job, &w->nodes, (kineto_number){ o->sequence, r, op }))
+          return false;
       }
       w->spans[op].last = r;
-      if (o->sequence >= 0 && o->mark == MARK_BACKWARD) {
-        int32_t *at = id_map_at (&w->sequences, o->sequence, j->job->err);
-        if (!at)
-          return false;
-        *at = op;
-      }
     }
   }
+  kineto_numbers_sort (&w->nodes);
   return true;
+}
+
+/* The first autograd node that a call may have, or NONE; kineto_numbers_next names others. */
+static int32_t first_node (const widening *w, int32_t op) {
+  const kineto_op *o = &w->p->j->k.ops[op];
+  return o->sequence >= 0 && o->mark == MARK_NONE
+             ? kineto_numbers_behind (&w->nodes, o->sequence, w->spans[op].last)
+             : NONE;
 }
 
 static bool use_span (widening *w, const mention *m, span s) {
@@ -216,6 +222,16 @@ static life_span *find_lives (placing *p) {
   return lives;
 }
 
+/* The nodes that a Function may have, if they run while the tensor lives. */
+static bool use_nodes (widening *w, const mention *m, int32_t op, int32_t last, bool before) {
+  for (int32_t at = first_node (w, op); at != NONE; at = kineto_numbers_next (&w->nodes, at)) {
+    span b = w->spans[w->nodes.at[at].op];
+    if ((before || last >= b.first) && !use_span (w, m, b))
+      return false;
+  }
+  return true;
+}
+
 /* All that lives while such a Function runs is used by it, and by its backward if it lives there.
  */
 static bool widen_all (widening *w) {
@@ -228,16 +244,13 @@ static bool widen_all (widening *w) {
     span s = w->spans[op];
     if (s.first == NONE || !reaches_all (&j->k, op))
       continue;
-    int32_t back = id_map_find (&w->sequences, j->k.ops[op].sequence);
-    span b = back >= 0 ? w->spans[back] : (span){ NONE, NONE };
     for (int32_t g = 0; g < j->e.generations.count; g++) {
       bool before = !j->e.generations.at[g].defined;
       if (lives[g].first == NONE || (!before && lives[g].first > s.last) ||
           (!before && lives[g].last < s.first))
         continue;
       mention m = { .generation = g };
-      if (!use_span (w, &m, s) ||
-          (b.first != NONE && (before || lives[g].last >= b.first) && !use_span (w, &m, b)))
+      if (!use_span (w, &m, s) || !use_nodes (w, &m, op, lives[g].last, before))
         return false;
     }
   }
@@ -259,12 +272,8 @@ static bool widen (placing *p, widening *out) {
     m.output = m.written = false;
     for (int depth = 0; op != NONE && depth < 64; depth++, op = j->k.ops[op].parent) {
       const kineto_op *o = &j->k.ops[op];
-      int32_t back = o->sequence >= 0 && o->mark == MARK_NONE
-                         ? id_map_find (&out->sequences, o->sequence)
-                         : -1;
       bool wide = out->spans[op].last > out->spans[op].first && is_opaque (&j->k, o);
-      if ((wide && !use_span (out, &m, out->spans[op])) ||
-          (back >= 0 && !use_span (out, &m, out->spans[back])))
+      if ((wide && !use_span (out, &m, out->spans[op])) || !use_nodes (out, &m, op, NONE, true))
         return false;
     }
   }

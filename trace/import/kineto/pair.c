@@ -6,8 +6,8 @@
 
 #include "trace/import/kineto/kineto.h"
 
-/* PyTorch's allocator splits a block of more than 1 MiB only where more than 1 MiB is left over, and
-   memory events say the size of the block. */
+/* PyTorch's allocator splits a block of more than 1 MiB only where more than 1 MiB is left over,
+   and memory events say the size of the block. */
 int64_t kineto_least_held (int64_t block_bytes) {
   const int64_t large = (int64_t)1 << 20, least = block_bytes - large;
   return block_bytes <= large ? block_bytes : least > large ? least : large + 1;

@@ -12,6 +12,7 @@
 
 #include "trace/import/common/calls.h"
 #include "trace/import/kineto/kineto.h"
+#include "trace/import/kineto/numbers.h"
 
 /* A forward op that names an input of some size, or of which nothing is known. */
 typedef struct reader {
@@ -27,11 +28,11 @@ struct kineto_readers {
   reader *sized;   /* by bytes, then by run */
   reader *unknown; /* by run */
   int32_t n_sized, n_unknown;
-  int32_t *first_run;     /* per op: the first run that it or a call in it owns, or NONE */
-  int32_t *last_run;      /* likewise */
-  int32_t *next_backward; /* per run: the first behind it that belongs to the backward pass */
-  int32_t *last_forward;  /* per run: the last run before it that belongs to the forward pass */
-  id_map sequences;       /* to the backward op that is around all others of its number */
+  int32_t *first_run;      /* per op: the first run that it or a call in it owns, or NONE */
+  int32_t *last_run;       /* likewise */
+  int32_t *next_backward;  /* per run: the first behind it that belongs to the backward pass */
+  int32_t *last_forward;   /* per run: the last run before it that belongs to the forward pass */
+  kineto_numbers backward; /* ops */
 };
 
 static int by_bytes (const void *a, const void *b) {
@@ -87,34 +88,30 @@ static int32_t call_of (const kineto *k, int32_t op) {
   return call;
 }
 
-/* The first run of the backward of the call around. */
-static int32_t backward_run (const kineto_readers *r, int32_t around) {
+/* The first run, behind another, of the backward of the call around. */
+static int32_t backward_run (const kineto_readers *r, int32_t around, int32_t behind) {
   int32_t first = NONE;
   for (int depth = 0; around != NONE && depth < 64; depth++, around = r->k->ops[around].parent) {
     const kineto_op *o = &r->k->ops[around];
-    int32_t match =
-        o->sequence >= 0 && o->mark == MARK_NONE ? id_map_find (&r->sequences, o->sequence) : NONE;
-    int32_t run = match >= 0 ? r->first_run[match] : NONE;
-    if (run != NONE && (first == NONE || run < first))
-      first = run;
+    int32_t at = o->sequence >= 0 && o->mark == MARK_NONE
+                     ? kineto_numbers_behind (&r->backward, o->sequence, behind)
+                     : NONE;
+    first = earlier (first, at == NONE ? NONE : r->backward.at[at].run);
   }
   return first;
 }
 
-static bool map_sequences (import_job *job, kineto_readers *r) {
+static bool number_backward (import_job *job, kineto_readers *r) {
   const kineto *k = r->k;
-  r->sequences = id_map_new (job->scratch);
   for (int32_t i = 0; i < k->n_ops; i++) {
     const kineto_op *o = &k->ops[i];
-    if (o->sequence < 0 || o->mark != MARK_BACKWARD || o->start_ns < r->it->window.start_ns ||
-        o->start_ns >= r->it->window.end_ns)
+    if (o->sequence < 0 || o->mark != MARK_BACKWARD || r->first_run[i] == NONE ||
+        o->start_ns < r->it->window.start_ns || o->start_ns >= r->it->window.end_ns)
       continue;
-    int32_t *at = id_map_at (&r->sequences, o->sequence, job->err);
-    if (!at)
+    if (!kineto_numbers_add (job, &r->backward, (kineto_number){ o->sequence, r->first_run[i], i }))
       return false;
-    if (*at < 0 || o->end_ns - o->start_ns > k->ops[*at].end_ns - k->ops[*at].start_ns)
-      *at = i;
   }
+  kineto_numbers_sort (&r->backward);
   return true;
 }
 
@@ -201,9 +198,7 @@ static bool list_readers (import_job *job, kineto_readers *r) {
     if (o->mark != MARK_NONE || (!owns[i] && !part) || o->start_ns < r->it->window.start_ns ||
         o->start_ns >= r->it->window.end_ns)
       continue;
-    int32_t run = owns[i] ? r->last_run[i] : run_behind (r, o), back = backward_run (r, i);
-    if (back <= run)
-      back = NONE;
+    int32_t run = owns[i] ? r->last_run[i] : run_behind (r, o), back = backward_run (r, i, run);
     if (!lists_inputs (k, o)) {
       if (!add (job, &r->unknown, &r->n_unknown, &unknown_room, (reader){ 0, run, back, part }))
         return false;
@@ -234,7 +229,7 @@ kineto_readers *kineto_readers_new (import_job *job, const kineto *k, const kine
     return NULL;
   find_runs (r);
   find_backward (r);
-  return map_sequences (job, r) && list_readers (job, r) ? r : NULL;
+  return number_backward (job, r) && list_readers (job, r) ? r : NULL;
 }
 
 typedef struct search {
@@ -294,14 +289,15 @@ kineto_spell kineto_readers_of (const kineto_readers *r, const kineto_memory *al
   int32_t limit = call != NONE && r->first_run[call] != NONE ? r->first_run[call] : death;
   if (limit <= birth)
     return (kineto_spell){ death, death };
-  search s = { birth, limit, birth, backward_run (r, alloc->around), false };
+  search s = { birth, limit, birth, backward_run (r, alloc->around, birth), false };
   /* A maker without a backward: a mask, or what the backward pass begins with. */
-  if (s.back <= birth)
+  if (s.back == NONE)
     s.back = r->next_backward[birth];
   int32_t own = end_of_call (r, birth, limit);
   int32_t next = own + 1 < limit ? end_of_call (r, own + 1, limit) : own;
   s.last = next > own ? next : own;
-  s.back = earlier (s.back, own + 1 < limit ? backward_run (r, r->it->runs[own + 1].owner) : NONE);
+  if (own + 1 < limit)
+    s.back = earlier (s.back, backward_run (r, r->it->runs[own + 1].owner, own + 1));
   if (!r->likely) {
     look_sized (r, bytes, &s);
     look (r->unknown, r->n_unknown, 0, &s);

@@ -127,7 +127,7 @@ static bool see_free (reader *r, int64_t address, int64_t bytes) {
   return true;
 }
 
-/* What ran out of memory is not there, but the step needs it: it counts as there for a moment. */
+/* A request that ran out of memory is not there, but the step needs it: it counts for a moment. */
 static bool see_refusal (reader *r, const pickle_value *event, int64_t bytes) {
   snapshot *s = r->out;
   const char *line = source_line (r, pickle_get (&r->p, event, "frames"));
@@ -136,8 +136,7 @@ static bool see_refusal (reader *r, const pickle_value *event, int64_t bytes) {
   s->refusals++;
   if (!line)
     return false;
-  s->refused =
-      arena_format (r->job->a, r->job->err, "%s by %s", units_bytes (size, bytes), line);
+  s->refused = arena_format (r->job->a, r->job->err, "%s by %s", units_bytes (size, bytes), line);
   line = arena_format (r->job->a, r->job->err, "%s (refused)", line);
   return s->refused && line && add_block (r, (snapshot_block){ bytes, alloc, alloc + 1, line });
 }
@@ -184,8 +183,8 @@ static bool see_event (reader *r, const pickle_value *event, int64_t index) {
   return alloc ? see_alloc (r, event, address, bytes) : see_free (r, address, bytes);
 }
 
-/* Bytes that were asked for.  Until PyTorch 2.1 they stood in the history of the block, of which the
-   first entry is the last alloc. */
+/* Bytes that were asked for.  Until PyTorch 2.1 they stood in the history of the block, of which
+   the first entry is the last alloc. */
 static int64_t requested_of (const pickle *p, const pickle_value *block, int64_t padded) {
   const pickle_value *last = pickle_item (p, pickle_get (p, block, "history"), 0);
   int64_t real = pickle_int (pickle_get (p, last, "real_size"), padded);
