@@ -260,7 +260,7 @@ static bool try_all (ordering *n, order_tried **best, error *err) {
 
 /* ---- the answer ---- */
 
-/* Where the search ended at a look: compute, unless there is more to say and time for it. */
+/* For a search that ended at a look: compute, unless there is more to say and time for it. */
 static bool bound_look (ordering *n, order_tried *x, error *err) {
   if (is_over (n, x) || solve_stops (n->o))
     return solve_certify_by_compute (n->t, n->o, &n->effort, &x->found, n->arena, err);
