@@ -5,6 +5,8 @@
 
 #include "base/random.h"
 #include "solver/order/updates.h"
+#include "solver/orders.h"
+#include "solver/search/search.h"
 #include "tests/random_case.h"
 #include "tests/ref_order.h"
 #include "tests/same_trace.h"
@@ -193,12 +195,39 @@ START_TEST (updates_move_to_where_their_gradients_are_final) {
 }
 END_TEST
 
+/* A search that finds something in looks only, and in those of the trace's own order. */
+static bool in_a_look (const trace *t, const solve_options *o, const effort *e, arena *a,
+                       solution *out, error *why) {
+  if (o->sections || !o->trace_digest)
+    return error_set (why, ERR_limit, "nothing was found");
+  return search_solve (t, o, e, a, out, why);
+}
+
+START_TEST (a_look_that_stays_the_best_has_the_bound_of_all_cuts) {
+  const trace *t = made (
+      &(zoo_request){ .name = "vgg16", .batch = 64, .optimizer = ZOO_MOMENTUM, .device = &card });
+  solve_options o = { .device = &card,
+                      .budget_bytes = (int64_t)2500 << 20,
+                      .host_bytes = (int64_t)64 << 30,
+                      .trace_digest = "its own",
+                      .sections = SECTIONS_AUTO,
+                      .order = ORDER_UPDATES };
+  effort e = { .limit_ticks = 200000 };
+  solution s;
+  ck_assert_msg (orders_solve (t, &o, &e, in_a_look, room, &s, &err), "%s", told ());
+  ck_assert_ptr_nonnull (strstr (s.plan->certificate.covers, "cut into whatever sections"));
+  ck_assert_int_eq (s.bound.lower_bound_ns, s.plan->certificate.lower_bound_ns);
+  ck_assert_int_le (s.bound.lower_bound_ns, s.plan->predicted.step_ns);
+}
+END_TEST
+
 int main (void) {
   const suite_row rows[] = {
     { legal_orders_keep_every_value_and_all_others_are_refused, 0, 0 },
     { runs_that_are_not_all_ops_once_are_refused, 0, 0 },
     { an_order_survives_its_file, 0, 0 },
     { updates_move_to_where_their_gradients_are_final, 0, 4 },
+    { a_look_that_stays_the_best_has_the_bound_of_all_cuts, 0, 0 },
     { NULL, 0, 0 },
   };
   return zoo_run ("order", rows);
