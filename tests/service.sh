@@ -7,7 +7,10 @@ command -v curl >/dev/null || { echo "curl is not here"; exit 77; }
 status=0
 python3 "$srcdir/tests/service/hostile.py" & # it waits, mostly
 hostile=$!
+python3 "$srcdir/tests/service/clock.py" & # so does this
+clock=$!
 python3 "$srcdir/tests/service/api.py" || status=1
 python3 "$srcdir/tests/service/session.py" || status=1
 wait $hostile || status=1
+wait $clock || status=1
 exit $status

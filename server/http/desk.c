@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "base/order.h"
+#include "base/patience.h"
 
 #define SECOND ((int64_t)1000000000)
 enum { ANSWERING = 2, MOST_WAITERS = 256, MOST_STREAM_BYTES = 1 << 20, ALIVE_S = 15, LOOK_S = 3 };
@@ -203,16 +203,11 @@ static void feed (desk *d, exchange *e, bool look) {
  */
 static void nap (desk *d) {
   int64_t ns = SECOND / 4, now = service_now_ns ();
-  struct timespec until;
   for (const exchange *e = d->waiting; e; e = e->next)
     ns = min_of (ns, e->request.wait_until_ns - now);
   if (d->changed || ns <= 0)
     return;
-  clock_gettime (CLOCK_REALTIME, &until);
-  until.tv_nsec += ns;
-  until.tv_sec += until.tv_nsec / SECOND;
-  until.tv_nsec %= SECOND;
-  pthread_cond_timedwait (&d->change, &d->lock, &until);
+  patience_wait (&d->change, &d->lock, ns);
 }
 
 static void *watch (void *context) {
@@ -258,7 +253,7 @@ desk *desk_start (service *s, desk_ready *ready, void *context, error *err) {
   d->context = context;
   pthread_mutex_init (&d->lock, NULL);
   pthread_cond_init (&d->work, NULL);
-  pthread_cond_init (&d->change, NULL);
+  patience_init (&d->change);
   bool ok = pthread_create (&d->watching, NULL, watch, d) == 0;
   for (int i = 0; ok && i < ANSWERING; i++)
     ok = pthread_create (&d->answering[i], NULL, answer_all, d) == 0;
@@ -277,14 +272,8 @@ void desk_drain (desk *d) {
   d->draining = d->changed = true;
   pthread_cond_broadcast (&d->change);
   while (d->first || d->n_waiting || d->answering_now ||
-         (d->n_streams && service_now_ns () < until)) {
-    struct timespec soon;
-    clock_gettime (CLOCK_REALTIME, &soon);
-    soon.tv_nsec += 50000000;
-    soon.tv_sec += soon.tv_nsec / SECOND;
-    soon.tv_nsec %= SECOND;
-    pthread_cond_timedwait (&d->change, &d->lock, &soon);
-  }
+         (d->n_streams && service_now_ns () < until))
+    patience_wait (&d->change, &d->lock, SECOND / 20);
   pthread_mutex_unlock (&d->lock);
 }
 

@@ -7,6 +7,9 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "base/patience.h"
+
+#define SECOND ((int64_t)1000000000)
 enum { PATIENCE_S = 10, LEAST_BYTES_PER_S = 1024 };
 
 struct link_state {
@@ -48,10 +51,7 @@ static void *watch (void *context) {
   links *l = context;
   pthread_mutex_lock (&l->lock);
   while (!l->stop) {
-    struct timespec until;
-    clock_gettime (CLOCK_REALTIME, &until);
-    until.tv_sec++;
-    pthread_cond_timedwait (&l->end, &l->lock, &until);
+    patience_wait (&l->end, &l->lock, SECOND);
     int64_t now = now_s ();
     for (link_state *s = l->first; s; s = s->next)
       if (is_slow (s, now))
@@ -67,7 +67,7 @@ links *links_start (error *err) {
   links *l = calloc (1, sizeof *l);
   if (l) {
     pthread_mutex_init (&l->lock, NULL);
-    pthread_cond_init (&l->end, NULL);
+    patience_init (&l->end);
   }
   if (l && pthread_create (&l->thread, NULL, watch, l) == 0)
     return l;
