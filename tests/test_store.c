@@ -205,7 +205,7 @@ END_TEST
 
 START_TEST (a_job_is_cancelled_in_each_state_when_no_owner_is_left) {
   job_row j;
-  bool stopped = true;
+  bool stopped = true, found = false;
   begin (_i, 5);
   submit ("a", "ada");
   submit ("a", "bob");
@@ -221,6 +221,7 @@ START_TEST (a_job_is_cancelled_in_each_state_when_no_owner_is_left) {
   ck_assert (claim (&j) && finish (&j, JOB_done));
   ck_assert (store_cancel (s, "c", "ada", &stopped, &err) && !stopped);
   ck_assert_int_eq (find ("c").state, JOB_done);
+  ck_assert (store_find_job (s, "c", "ada", a, &j, &found, &err) && found);
   end ();
 }
 END_TEST

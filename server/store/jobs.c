@@ -213,8 +213,11 @@ bool store_cancel (store *s, const char *id, const char *owner, bool *stopped, e
   arena *a = arena_new (0);
   bool ok = a ? store_begin (s, err) : error_memory (err);
   if (ok) {
-    ok = STORE_INSIDE (s, "delete from owner where object = $1 and owner = $2", NULL, NULL, err, id,
-                       owner) &&
+    /* One that has ended meanwhile stays its owner's, who may ask what it has found. */
+    ok = STORE_INSIDE (s,
+                       "delete from owner where object = $1 and owner = $2 and exists"
+                       " (select 1 from job where id = $1 and state in ('queued', 'running'))",
+                       NULL, NULL, err, id, owner) &&
          STORE_INSIDE (s,
                        "update job set state = 'cancelled', finished_ms = $2, lease_ms = 0"
                        " where id = $1 and state in ('queued', 'running')"
