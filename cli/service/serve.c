@@ -86,10 +86,12 @@ static const char *state_folder (call *c) {
 static bool lock_state (call *c, const char *folder) {
   const char *path = arena_format (c->arena, &c->err, "%s/lock", folder);
   int lock = path ? open (path, O_RDWR | O_CREAT | O_CLOEXEC, 0600) : -1;
-  if (lock >= 0 && flock (lock, LOCK_EX | LOCK_NB) == 0)
-    return true;
-  return error_set (&c->err, ERR_file, "the state folder %s is in use by another ferry serve",
-                    folder);
+  if (!path || (lock >= 0 && flock (lock, LOCK_EX | LOCK_NB) == 0))
+    return path;
+  if (lock >= 0 && errno == EWOULDBLOCK)
+    return error_set (&c->err, ERR_file, "the state folder %s is in use by another ferry serve",
+                      folder);
+  return error_set (&c->err, ERR_file, "%s cannot be locked: %s", path, strerror (errno));
 }
 
 /* Those that hold it may be a while. */
