@@ -8,6 +8,8 @@
 
 /* 304 where the client has it already. */
 void api_match_tag (const request *q, reply *p, const char *tag);
+/* False: If-Match asks for another state of it, and the reply says so. */
+bool api_is_as_asked (const request *q, reply *p, const char *tag) MUST_CHECK;
 /* A file that never changes, by its digest. */
 void api_reply_path (request *q, reply *p, const char *path, const char *digest, const char *type);
 /* The status object; `whole`: with its result, or its place in the queue. */

@@ -15,6 +15,7 @@ enum {
   MOST_WAIT_S = 30,
   MOST_INLINE = 1 << 18,
   MOST_KEY = 128,
+  TAG_TEXT = 128,
   LIST_DEFAULT = 20,
   LIST_MOST = 100
 };
@@ -124,15 +125,24 @@ void api_put_status (json_writer *w, service *s, request *q, const job_row *j, b
   json_close_object (w);
 }
 
+/* It changes with all that a status has: one that waits moves up in the queue. */
+static void status_tag (service *s, const job_row *j, char tag[TAG_TEXT]) {
+  error ignored = { 0 };
+  int64_t position = 0;
+  if (j->state != JOB_queued || !store_position (s->store, j, &position, &ignored))
+    position = 0;
+  snprintf (tag, TAG_TEXT, "\"%s-%lld-%lld-%lld\"", job_state_names[j->state],
+            (long long)j->attempt, (long long)j->events, (long long)position);
+}
+
 static void reply_job (service *s, request *q, reply *p, const job_row *j, int status) {
   json_writer w;
-  char tag[96];
+  char tag[TAG_TEXT];
   error ignored = { 0 };
   json_begin (&w, 0);
+  status_tag (s, j, tag); /* before the status: who has an older tag gets a newer status */
   api_put_status (&w, s, q, j, true);
   reply_json (p, status, &w);
-  snprintf (tag, sizeof tag, "\"%s-%lld-%lld\"", job_state_names[j->state], (long long)j->attempt,
-            (long long)j->events);
   reply_header (p, "Cache-Control", "no-cache");
   reply_header (p, "ETag", arena_string (q->arena, tag, &ignored));
   api_match_tag (q, p, tag);
@@ -140,13 +150,21 @@ static void reply_job (service *s, request *q, reply *p, const job_row *j, int s
 
 /* ---- Prefer: wait=N (RFC 7240) ---- */
 
+/* The first of them counts. Beside respond-async it says how long the reply may take before it is
+   of a job that goes on, which it is anyway. */
 static int64_t wait_s (const request *q) {
-  const char *prefer = request_header (q, "Prefer");
-  const char *at = prefer ? strcasestr (prefer, "wait=") : NULL;
-  if (!at || strcasestr (prefer, "respond-async"))
-    return 0;
-  int64_t seconds = strtoll (at + 5, NULL, 10);
-  return seconds < 0 ? 0 : seconds > MOST_WAIT_S ? MOST_WAIT_S : seconds;
+  int64_t seconds;
+  for (const char *at = request_list (q, "Prefer"); at; at = strchr (at, ',')) {
+    at += strspn (at, ", \t");
+    if (strncasecmp (at, "wait", 4) != 0)
+      continue;
+    const char *value = at + 4 + strspn (at + 4, " \t");
+    if (*value != '=')
+      continue;
+    seconds = strtoll (value + 1, NULL, 10);
+    return seconds < 0 ? 0 : seconds > MOST_WAIT_S ? MOST_WAIT_S : seconds;
+  }
+  return 0;
 }
 
 /* True if the reply is put off until the job has changed. */
@@ -368,7 +386,11 @@ void api_cancel (service *s, request *q, reply *p) {
   job_row j;
   error err = { 0 };
   bool stopped = false;
+  char tag[TAG_TEXT];
   if (!api_find_job (s, q, p, &j))
+    return;
+  status_tag (s, &j, tag);
+  if (!api_is_as_asked (q, p, tag))
     return;
   if (api_is_over (&j)) {
     p->status = 204;
@@ -378,6 +400,8 @@ void api_cancel (service *s, request *q, reply *p) {
     reply_error (p, q, &err);
     return;
   }
+  if (stopped)
+    service_count_of (s, METRIC_jobs_total, kind_named (j.kind)->name, "cancelled", NULL);
   crew_wake (s);
   service_changed (s);
   p->status = 202;

@@ -80,7 +80,7 @@ enum { FORMS = sizeof forms / sizeof *forms, FORM_NONE = -1 };
 
 /* ?format= decides, then Accept; whoever takes anything gets JSON. */
 static int form_of (const request *q) {
-  const char *format = request_query (q, "format"), *accept = request_header (q, "Accept");
+  const char *format = request_query (q, "format"), *accept = request_list (q, "Accept");
   for (int i = 0; format && i < FORMS; i++)
     if (strcmp (format, forms[i].name) == 0)
       return i;

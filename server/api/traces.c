@@ -13,8 +13,9 @@
 enum { IMPORT_WAIT_S = 10, LIST_DEFAULT = 20, LIST_MOST = 100 };
 
 void api_match_tag (const request *q, reply *p, const char *tag) {
-  const char *has = request_header (q, "If-None-Match");
-  if (p->status != 200 || !has || (!strstr (has, tag) && strcmp (has, "*") != 0))
+  const char *has = request_list (q, "If-None-Match");
+  bool looks = strcmp (q->method, "GET") == 0 || strcmp (q->method, "HEAD") == 0;
+  if (!looks || p->status != 200 || !has || (!strstr (has, tag) && strcmp (has, "*") != 0))
     return;
   bytes_free (&p->body);
   if (p->file >= 0)
@@ -22,6 +23,14 @@ void api_match_tag (const request *q, reply *p, const char *tag) {
   p->file = -1;
   p->type = NULL;
   p->status = 304;
+}
+
+bool api_is_as_asked (const request *q, reply *p, const char *tag) {
+  const char *wanted = request_list (q, "If-Match");
+  if (!wanted || strstr (wanted, tag) || strcmp (wanted, "*") == 0)
+    return true;
+  reply_problem (p, q, PROBLEM_changed, "it is not as If-Match says: its ETag is %s", tag);
+  return false;
 }
 
 void api_reply_path (request *q, reply *p, const char *path, const char *digest, const char *type) {
@@ -239,7 +248,11 @@ void api_trace_content (service *s, request *q, reply *p) {
 void api_trace_drop (service *s, request *q, reply *p) {
   trace_row t;
   error err = { 0 };
+  char tag[70];
   if (!find_trace (s, q, p, &t))
+    return;
+  snprintf (tag, sizeof tag, "\"%.64s\"", t.id);
+  if (!api_is_as_asked (q, p, tag))
     return;
   if (store_disown (s->store, t.id, q->owner, &err))
     p->status = 204;

@@ -56,7 +56,7 @@ static int64_t now_s (void) {
 
 /* Accept chooses no other form than JSON, and there is no query: memory holds one answer a path. */
 static bool is_plain (const request *q) {
-  const char *accept = request_header (q, "Accept");
+  const char *accept = request_list (q, "Accept");
   bool any = !accept || strstr (accept, "*/*") || strstr (accept, "application/json");
   return strcmp (q->method, "GET") == 0 && !q->n_query && any;
 }
@@ -204,16 +204,6 @@ static enum MHD_Result take_field (void *context, enum MHD_ValueKind kind, const
   return MHD_YES;
 }
 
-/* Two readers of one stream of bytes, such as a proxy and this, could see its requests end at
-   different places. */
-static bool ends_twice (const request *q) {
-  int ends = 0;
-  for (int i = 0; i < q->n_headers; i++)
-    ends += strcasecmp (q->headers[i].name, "Content-Length") == 0 ||
-            strcasecmp (q->headers[i].name, "Transfer-Encoding") == 0;
-  return ends > 1;
-}
-
 static door *begin (http *h, struct MHD_Connection *c, const char *path, const char *method) {
   const union MHD_ConnectionInfo *info =
       MHD_get_connection_info (c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
@@ -236,11 +226,11 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
   MHD_get_connection_values (c, MHD_GET_ARGUMENT_KIND, take_field, q);
   request_name (q, h->salt, atomic_fetch_add (&h->requests, 1));
   links_busy (h->links, r->link, LINK_BODY);
+  const char *wrong = request_fault (q);
   if (!request_is_printable (q))
     reply_problem (&r->e.reply, q, PROBLEM_malformed, "the path or query has odd characters");
-  else if (ends_twice (q))
-    reply_problem (&r->e.reply, q, PROBLEM_malformed,
-                   "one Content-Length, or one Transfer-Encoding, says where the body ends");
+  else if (wrong)
+    reply_problem (&r->e.reply, q, PROBLEM_malformed, "%s", wrong);
   else if (q->crowded)
     reply_problem (&r->e.reply, q, PROBLEM_too_many,
                    "more than %d header fields, or members of the query", MOST_FIELDS);

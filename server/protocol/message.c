@@ -49,6 +49,17 @@ const char *request_header (const request *q, const char *name) {
   return NULL;
 }
 
+const char *request_list (const request *q, const char *name) {
+  const char *all = NULL;
+  error ignored = { 0 };
+  for (int i = 0; i < q->n_headers; i++) {
+    const char *one = q->headers[i].value;
+    if (strcasecmp (q->headers[i].name, name) == 0)
+      all = all ? arena_format (q->arena, &ignored, "%s, %s", all, one) : one;
+  }
+  return all;
+}
+
 const char *request_query (const request *q, const char *name) {
   for (int i = 0; i < q->n_query; i++)
     if (strcmp (q->query[i].name, name) == 0)
@@ -78,6 +89,26 @@ bool request_is_printable (const request *q) {
   for (int i = 0; ok && i < q->n_query; i++)
     ok = text_is_printable (q->query[i].name) && text_is_printable (q->query[i].value);
   return ok;
+}
+
+/* Two readers of one stream of bytes, such as a proxy and this, could see its requests end at
+   different places, or for different hosts. Without chunks or a length the end is that of the
+   connection, whose client is taken for gone. */
+const char *request_fault (const request *q) {
+  int ends = 0, hosts = 0;
+  for (int i = 0; i < q->n_headers; i++) {
+    const field *f = &q->headers[i];
+    bool coding = strcasecmp (f->name, "Transfer-Encoding") == 0;
+    if (!text_is_printable (f->name))
+      return "the name of a header field has a blank";
+    if (coding && strcasecmp (f->value, "chunked") != 0)
+      return "Transfer-Encoding: chunked is the only one that is read here";
+    ends += coding || strcasecmp (f->name, "Content-Length") == 0;
+    hosts += strcasecmp (f->name, "Host") == 0;
+  }
+  return ends > 1    ? "one Content-Length, or one Transfer-Encoding, says where the body ends"
+         : hosts > 1 ? "one Host says whom it is for"
+                     : NULL;
 }
 
 void request_name (request *q, uint64_t salt, uint64_t number) {

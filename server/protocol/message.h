@@ -50,6 +50,8 @@ typedef struct reply {
 
 /* NULL where there is none; names of headers in any case. */
 const char *request_header (const request *q, const char *name);
+/* A field that is a list may come in several lines: all of them, with commas between. */
+const char *request_list (const request *q, const char *name);
 const char *request_query (const request *q, const char *name);
 
 bool text_is_printable (const char *text);
@@ -59,6 +61,8 @@ void text_make_plain (char *text);
 bool text_to_int (const char *text, int64_t most, int64_t *out);
 /* No blanks, control characters or bytes beyond ASCII in path and query. */
 bool request_is_printable (const request *q);
+/* A fault of its head, by which a proxy in front could read another request; or NULL. */
+const char *request_fault (const request *q);
 /* Its id, and the W3C trace context that was sent, or a new one. */
 void request_name (request *q, uint64_t salt, uint64_t number);
 

@@ -165,6 +165,8 @@ void work_ended (service *s, work *w, work_end e) {
   char text[400];
   error err = { 0 };
   if (w->stop == STOP_CANCEL || w->stop == STOP_LOST) {
+    if (w->stop == STOP_CANCEL) /* which was counted where it was asked for */
+      service_observe (s, METRIC_solve_duration_seconds, "cancelled", w->worked_ns);
     log_end (s, w, w->stop == STOP_CANCEL ? "cancelled" : "lost");
     clear (s, w);
   } else if (w->stop == STOP_DRAIN) {

@@ -318,6 +318,32 @@ def _ ():
   assert r.status == 202 and r.json ()["state"] in ("queued", "running")
   assert s.ask ("DELETE", path).status == 202
 
+@claim ("a job that was stopped is counted as ended")
+def _ ():
+  def ended (): return sum (int (n) for n in re.findall (r'(?m)^ferry_jobs_total{kind="schedules",state="cancelled"} (\d+)$', s.ask ("GET", "/metrics").body.decode ()))
+  before = ended ()
+  path = s.ask ("POST", "/v1/schedules", {**long, "seed": 9}).headers["Location"]
+  assert s.ask ("DELETE", path).status == 202 and s.ask ("DELETE", path).status == 204
+  assert ended () == before + 1
+
+@claim ("a POST is answered whatever its client has; a status is another one once its place in the queue is, and If-Match holds a DELETE back")
+def _ ():
+  done = s.job ("schedules", asked)
+  r = s.ask ("POST", "/v1/schedules", asked, {"If-None-Match": "*"})
+  assert r.status == 200 and r.json ()["id"] == done["id"], (r.status, r.body)
+  assert s.ask ("GET", done["links"]["self"], None, {"If-None-Match": r.headers["ETag"]}).status == 304
+  jobs = [s.ask ("POST", "/v1/schedules", {**long, "seed": seed}).json ()["links"]["self"] for seed in range (20, 25)]
+  end = time.time () + PATIENCE
+  while s.ask ("GET", jobs[1]).json ()["state"] != "running": assert time.time () < end # two have a worker
+  before = s.ask ("GET", jobs[4])
+  problem (s.ask ("DELETE", jobs[4], None, {"If-Match": '"running-1-0-0"'}), 412, "changed")
+  assert s.ask ("DELETE", jobs[3], None, {"If-Match": f'"x", {s.ask ("GET", jobs[3]).headers["ETag"]}'}).status == 202
+  now = s.ask ("GET", jobs[4], None, {"If-None-Match": before.headers["ETag"]})
+  assert (before.json ()["position"], now.status, now.json ()["position"]) == (2, 200, 1), (before.body, now.status, now.body)
+  for path in jobs: s.ask ("DELETE", path)
+  problem (s.ask ("DELETE", f"/v1/traces/{trace}", None, {"If-Match": '"x"'}), 412, "changed")
+  assert s.ask ("GET", f"/v1/traces/{trace}").status == 200
+
 @claim ("a time limit ends a solve with what was found")
 def _ ():
   job = s.job ("schedules", {**long, "time_limit_s": 1})
@@ -389,6 +415,14 @@ def _ ():
   start = time.time ()
   r = s.ask ("POST", "/v1/schedules", {**long, "seed": 6}, {"Prefer": "wait=1"})
   assert r.status == 202 and 0.9 < time.time () - start < 20
+  for lines in (("return=minimal", "wait=1"), ("respond-async, wait = 1",)): # a list, in one line or in several
+    c = http.client.HTTPConnection ("127.0.0.1", s.port, timeout=PATIENCE)
+    start = time.time ()
+    c.putrequest ("GET", r.headers["Location"])
+    for line in lines: c.putheader ("Prefer", line)
+    c.endheaders ()
+    assert c.getresponse ().read () and 0.9 < time.time () - start < 20, lines
+    c.close ()
   s.ask ("DELETE", r.headers["Location"])
 
 @claim ("many clients may come from one address, such as a proxy's")
@@ -870,6 +904,9 @@ def _ ():
   for name in ("absent.json", "garbage.json", "list.json"):
     p = ferry ("serve", "--state", "state2", "--listen", "127.0.0.1:0", "--inventory", name, status=3)
     assert name in p.stderr and p.stderr.count ("\n") == 1, p.stderr
+  os.makedirs ("state3/lock")
+  p = ferry ("serve", "--state", "state3", "--listen", "127.0.0.1:0", status=3)
+  assert "state3/lock cannot be locked: Is a directory" in p.stderr, p.stderr
 
 @claim ("others' addresses need tokens")
 def _ ():

@@ -128,6 +128,17 @@ def _ ():
   path = s.job ("schedules", {"trace": trace, "budget_ppm": 900000, "limit_ticks": 1000})["links"]["result"]
   assert [s.ask ("GET", path, body).status for body in (None, None, b"{}", None)] == [200, 200, 413, 200]
 
+@claim ("a head that a proxy could read otherwise is a 400 at once, and the connection goes")
+def _ ():
+  post = b"POST /v1/schedules HTTP/1.1\r\nHost: localhost\r\n"
+  for head in (post + b"Transfer-Encoding: gzip, chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", post + b"Transfer-Encoding: identity\r\n\r\n{}",
+               post + b"Content-Length : 2\r\nContent-Length: 2\r\n\r\n{}", post + b"Host: example.org\r\nContent-Length: 2\r\n\r\n{}"):
+    c = connect ()
+    start = time.time ()
+    c.sendall (head + HEAD + b"\r\n")
+    assert re.findall (rb"HTTP/1.1 (\d+)", rest (c)) == [b"400"] and time.time () - start < 5, head
+    c.close ()
+
 @claim ("others are answered while slow ones hold on, and these are cut off")
 def _ ():
   slowest = 0

@@ -62,9 +62,9 @@ SAYS = {
   "api_result": "what the command prints as JSON", "api_file": "plan, picture or log; plan.NAME of a pack", "api_events": "incumbents and the end, as they come" }
 FORMS = {"api_page": "text/html", "api_health": "text/plain", "api_metrics": "text/plain", "api_ready": "text/plain", "api_events": "text/event-stream"}
 OTHER = {
-  "api_submit": {"202": "queued or running", "429": "queue_full", "422": "invalid", "507": "disk_full"}, "api_upload": {"201": "new", "202": "still importing", "410": "cancelled", "422": "import_failed", "429": "queue_full", "507": "disk_full"},
+  "api_submit": {"202": "queued or running", "429": "queue_full", "422": "invalid", "404": "not_found: the caller has given the job up while this waited for it", "507": "disk_full"}, "api_upload": {"201": "new", "202": "still importing", "410": "cancelled", "422": "import_failed", "429": "queue_full", "507": "disk_full"},
   "api_job": {"304": "not modified"}, "api_result": {"304": "not modified", "406": "not_acceptable", "409": "not_finished, or failed", "410": "cancelled"},
-  "api_file": {"304": "not modified", "409": "not_finished, or failed", "410": "cancelled"}, "api_cancel": {"202": "stopping"},
+  "api_file": {"304": "not modified", "409": "not_finished, or failed", "410": "cancelled"}, "api_cancel": {"202": "stopping", "412": "changed"}, "api_trace_drop": {"412": "changed"},
   "api_traces": {"422": "invalid"}, "api_jobs": {"422": "invalid"}, "api_trace_content": {"304": "not modified"}, "api_advice": {"422": "invalid"}, "api_k8s_filter": {"422": "invalid"}, "api_k8s_prioritize": {"422": "invalid"} }
 QUERY = {"api_upload": ["fingerprint"], "api_traces": ["fingerprint", "limit", "after"], "api_jobs": ["limit", "after"],
          "api_advice": ["fingerprint", "gpu_memory_bytes", "max_slowdown_ppm"]}
@@ -100,6 +100,8 @@ def operation (method, path, role, body, function, kind):
   if function in ("api_submit", "api_job"):
     out["parameters"].append ({"name": "Prefer", "in": "header", "required": False, "schema": {"type": "string"},
                                "description": "wait=N: the reply comes when the job has ended, after N seconds at most (30)"})
+  if function in ("api_cancel", "api_trace_drop"):
+    out["parameters"].append ({"name": "If-Match", "in": "header", "required": False, "schema": {"type": "string"}, "description": "an ETag that it must still have, else 412"})
   if function == "api_submit":
     out["parameters"].append ({"name": "Idempotency-Key", "in": "header", "required": False, "schema": {"type": "string", "maxLength": 128},
                                "description": "a name for this request; 422 where it stood for another"})
