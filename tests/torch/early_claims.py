@@ -115,6 +115,42 @@ def test_accumulation_is_refused(folder):
     refused(folder, Added(make, OPTIMIZERS["sgd"], batches), "updates cannot be moved")
 
 
+def test_a_look_at_new_weights_before_the_step_is_refused(folder):
+    """Without ferry the model still has the old ones there."""
+    class Validated(Job):
+        validates = True
+
+        def step(self, number):
+            x, y = self.batches(number)
+            self.optimizer.zero_grad(set_to_none=True)
+            self.loss(self.model(x), y).backward()
+            with torch.no_grad():
+                self.losses.append(self.model(x).sum().item() if self.validates else 0)
+            self.optimizer.step()
+    make, batches = NETS["cnn"]
+    refused(folder, Validated(make, OPTIMIZERS["sgd"], batches), "between a way back and its optimizer's step")
+    jobs = [Validated(make, OPTIMIZERS["sgd"], batches) for _ in range(2)]
+    jobs[0].validates = False
+    recorded(folder, jobs[0])
+    try:
+        with ferry_torch.follow(solve(folder, 0.5), jobs[1].model, jobs[1].optimizer):
+            jobs[1].step(1)
+    except ferry_torch.Refused as error:
+        assert "between a way back and its optimizer's step" in str(error), error
+        return
+    raise AssertionError("new weights were taken for old ones")
+
+
+def test_a_way_back_that_no_step_follows_is_refused(folder):
+    """As a generator's through its discriminator: gradients that the next step's zero_grad would drop."""
+    class Twice(Job):
+        def step(self, number):
+            super().step(number)
+            self.loss(self.model(self.batches(number)[0]), self.batches(number)[1]).backward()
+    make, batches = NETS["cnn"]
+    refused(folder, Twice(make, OPTIMIZERS["sgd"], batches), "no step of its optimizer came")
+
+
 class Resumed(Job):
     """Loads its optimizer's state, slows down, and takes one more weight on."""
 

@@ -45,6 +45,18 @@ GUARDS = {
     "what_an_update_wrote_is_changed": (
         "later_claims.test_what_an_update_wrote_leaves_though_nobody_counted_it", "follower.py",
         ("            slot.changed()\n", "            pass\n"), ("slot.give_up_copy()", "pass")),
+    "what_a_module_uses_first_stays_meanwhile": (
+        "outside_claims.test_a_step_that_is_not_the_plans_has_its_weights", "follower.py",
+        ("slots is running[-1][1] or ", "")),
+    "what_a_module_uses_later_stays_until_its_end": (
+        "outside_claims.test_a_step_that_is_not_the_plans_has_its_weights", "follower.py",
+        (" or slot.index in self.late", "")),
+    "what_is_pickled_is_whole": (
+        "outside_claims.test_a_state_that_was_kept_is_saved_whole", "outside.py",
+        ("            act(tensor)\n", "")),
+    "new_weights_are_no_old_ones": (
+        "early_claims.test_a_look_at_new_weights_before_the_step_is_refused", "follower.py",
+        ("            self.early.require_old()\n", "            pass\n")),
     "a_tensor_without_bytes_is_any": (
         "trap_claims.test_a_saved_tensor_without_bytes", "follower.py",
         ("index < 0 or size ==", "size ==")),

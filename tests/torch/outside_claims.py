@@ -237,3 +237,107 @@ def test_a_weight_that_is_saved_behind_its_op_may_be_away_then(folder):
     with ferry_torch.follow(plan, job.model, job.optimizer) as run:
         job.step(2)
         assert gone(run) and all(run.follower.fits(slot.tensor, slot.index) for slot in gone(run))
+
+
+def here(weight):
+    """It has its bytes now."""
+    assert storage_of(weight).nbytes() == weight.numel() * weight.element_size(), "a weight is away where it is used"
+    return weight
+
+
+class Layer(nn.Module):
+    """Uses a weight before it calls another module, and one behind that."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = (nn.Parameter(torch.randn(48, 48) / 7) for _ in range(2))
+        self.act = nn.GELU()
+
+    def forward(self, x):
+        return x + self.act(x @ here(self.first)) @ here(self.second)
+
+
+class Skipping(nn.Module):
+    """Some layers are left out of a step, and its packs are those of others: their sizes do not say it."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers, self.order = nn.ModuleList(Layer() for _ in range(6)), range(6)
+        self.scale, self.out = nn.Parameter(torch.ones(48)), nn.Linear(48, 10)
+
+    def forward(self, x):
+        for i in self.order:
+            x = self.layers[i](x)
+        return self.out(x + here(self.scale))
+
+
+class Skips(Job):
+    ORDERS = (range(6), range(6), (3, 4, 5), (0, 1, 5), range(6), (5,), (2, 2, 2, 5), (5, 4, 3, 2, 1, 0), range(1, 6), ())
+
+    def step(self, number):
+        self.model.order = self.ORDERS[number % len(self.ORDERS)]
+        super().step(number)
+
+
+class Frozen(Job):
+    """Weights that learn in some steps only: without a gradient of theirs less is saved."""
+
+    def step(self, number):
+        for i, layer in enumerate(self.model.layers):
+            layer.requires_grad_(i > 2 if number < 3 else (i + number) % 3 > 0)
+        super().step(number)
+
+
+def rows_of_numbers(number):
+    generator = torch.Generator().manual_seed(number)
+    return torch.randn(16, 48, generator=generator), torch.randint(0, 10, (16,), generator=generator)
+
+
+def test_a_step_that_is_not_the_plans_has_its_weights(folder):
+    path, left = os.path.join(folder, "step.json"), 0
+    for kind in (Skips, Frozen):
+        for order in (None, "updates"):
+            spare, plain, job = (kind(Skipping, OPTIMIZERS["adam"], rows_of_numbers) for _ in range(3))
+            spare.step(0)
+            with ferry_torch.record(path, spare.model, spare.optimizer, order=order):
+                spare.step(1)
+            even_times(folder)
+            plan = solve(folder, 0)
+            job.step(0)
+            with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+                for n in range(1, 21):
+                    job.step(n)
+                    left += len(gone(run))
+            for n in range(21):
+                plain.step(n)
+            assert same(job.result(), plain.result()) and run.report.unmatched > 0, (kind, order, run.report.text())
+    assert left, "no weight has left: this says nothing"
+
+
+def test_a_state_that_was_kept_is_saved_whole(folder):
+    """What `state_dict` gives is the weights and the state themselves: they go on, and leave."""
+    (job, plain), plan = away(folder)
+    copies = []
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        kept = [(j.model.state_dict(), j.optimizer.state_dict()) for j in (job, plain)]
+        for n in range(2, 4):
+            job.step(n), plain.step(n)
+        for i, of in enumerate(kept):
+            assert gone(run) or i
+            torch.save(of, f"{folder}/kept{i}")
+            copies.append(copy.deepcopy(of))
+        job.step(4), plain.step(4)
+        assert gone(run)
+        optimizers = [copy.deepcopy(j.optimizer) for j in (job, plain)]
+    saved = [torch.load(f"{folder}/kept{i}") for i in range(2)]
+    for mine, others in (saved, copies, [(o.state_dict(), {}) for o in optimizers]):
+        assert all_equal(mine, others)
+    assert torch.Tensor.__reduce_ex__.__name__ == "__reduce_ex__" and not hasattr(torch.Tensor.__reduce_ex__, "__wrapped__")
+
+
+def all_equal(a, b):
+    if isinstance(a, torch.Tensor):
+        return torch.equal(a, b)
+    if isinstance(a, dict):
+        return a.keys() == b.keys() and all(all_equal(a[key], b[key]) for key in a)
+    return all(map(all_equal, a, b)) and len(a) == len(b) if isinstance(a, (list, tuple)) else a == b

@@ -71,6 +71,18 @@ class Early:
         else:
             self.run(parameter)
 
+    def require_old(self):
+        """A pass behind the way back sees the new weights, where without ferry the step is yet to come."""
+        if self.done:
+            raise Refused("the model is called between a way back and its optimizer's step, when some weights are new "
+                          "ones already: updates cannot be moved; record without order=\"updates\"")
+
+    def require_stepped(self):
+        """A gradient that no step follows, as a discriminator has from its generator's way back."""
+        if self.done:
+            raise Refused("a weight has had its update, and no step of its optimizer came: updates cannot be moved, "
+                          "and this one is too many; record without order=\"updates\"")
+
     def group_of(self, parameter):
         """A state that is loaded brings other groups."""
         found = self.groups.get(id(parameter))

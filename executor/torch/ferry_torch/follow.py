@@ -10,7 +10,7 @@ import contextlib
 import functools
 
 import torch
-from torch.nn.modules.module import register_module_forward_pre_hook
+from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from . import lanes as all_lanes
 from . import plan as plans
@@ -19,7 +19,7 @@ from .arena import Arena
 from .card import to_enforce
 from .follower import Follower
 from .modules import Called, Inside, alone, device_of, refuse_compiled, refuse_script
-from .outside import Before
+from .outside import Before, Whole
 from .pieces import Pieces
 from .report import Report
 
@@ -53,14 +53,19 @@ def hook(follower, model, stack):
     def enter(module, inputs):
         follower.enter_module(module)
 
+    def leave(module, inputs, output):
+        follower.leave_module(module)
+
     if follower.early is not None:
         stack.callback(follower.early.undo)
     if follower.standing:  # for all modules: a hook of one would be in a copy of it for ever
         stack.callback(register_module_forward_pre_hook(enter).remove)
+        stack.callback(register_module_forward_hook(leave).remove)
         back = follower.outside.behind(torch.autograd.backward)
         stack.callback(Called(torch.autograd, "backward", back).undo)
         for owner in (model, follower.optimizer):
             stack.callback(Before(owner, "state_dict", follower.bring_standing).undo)
+        stack.callback(Whole(follower.bring_whole).undo)
     stack.callback(Inside(model, follower.around_root).undo)
     stack.callback(updates.Wrapped(follower.optimizer, follower.step).undo)
     stack.callback(follower.outside.end)

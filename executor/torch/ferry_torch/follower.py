@@ -8,6 +8,7 @@ leaves, and what is away comes when it is asked for.
 """
 import bisect
 import contextlib
+import threading
 import weakref
 
 import torch
@@ -52,13 +53,14 @@ class Follower:
         self.standing, self.known = {}, Watched()
         self.device = next(model.parameters()).device
         self.valve = Valve(plan, self.device)
-        self.update_at = updates.positions_of(model, plan)
+        self.update_at, self.late = updates.positions_of(model, plan), plan.used_late()
         self.find_standing()
         self.outside = Outside(self)
         self.early = Early(optimizer, self.update_early) if plan.moves_updates() else None
         self.book, self.root_at = None, 0
         self.counter = Counter(self, {k for e in plan.entries for k in e.ops}) if plan.entries else None
         self.actions, self.beside = self.schedule(), None
+        self.running = {}  # by thread: modules, each with the weights that it owns
         self.pieces = Pieces(plan, self.update_at, [row[0] for row in self.actions])
         self.start_step()
         self.ended = True  # what is packed before the model is called is no part of a step
@@ -119,6 +121,7 @@ class Follower:
         self.unfinished = {}  # packs of storages of which other parts are still written
         self.leaving = []  # copies out that hold their source: number in the plan's order, slot
         self.undropped = []  # to be dropped once all is there to make them again
+        self.delayed = []  # moves that wait for the end of a module
         self.book = Book(self.plan) if self.plan.entries else None
         self.root_at = 0
         self.beside = None  # hooks for what is not the plan's
@@ -127,6 +130,8 @@ class Follower:
 
     def enter_root(self, inputs):
         """A pass that nobody can walk back, as one that validates, is no part of a step."""
+        if self.early is not None:
+            self.early.require_old()
         if not torch.is_grad_enabled():
             return
         self.outside.end()
@@ -196,7 +201,9 @@ class Follower:
 
     def leave(self, move):
         slot = self.slot_of(move.tensor)
-        if slot is not None and move.out_after >= getattr(slot, "until", 0):
+        if self.is_busy(slot):
+            self.delayed.append(move)
+        elif slot is not None and move.out_after >= getattr(slot, "until", 0):
             self.report.out_bytes += slot.leave(move.offset, move.clean)
             self.leaving.append((move.outs or 0, slot))
 
@@ -371,11 +378,32 @@ class Follower:
     # ---- modules and the optimizer ----
 
     def enter_module(self, module):
-        for p in module._parameters.values():
-            slot = None if p is None else self.known.find(storage_of(p))
-            if slot is not None:
-                self.ensure(slot)
-                self.stay(slot)
+        slots = [self.known.find(storage_of(p)) for p in module._parameters.values() if p is not None]
+        slots = [slot for slot in slots if slot is not None]
+        self.running.setdefault(threading.get_ident(), []).append((module, slots))
+        for slot in slots:
+            self.ensure(slot)
+            self.stay(slot)
+        self.leave_delayed()
+
+    def leave_module(self, module):
+        """It has ended, and what it had called that raised something."""
+        running = self.running.get(threading.get_ident(), [])
+        while running and running.pop()[0] is not module:
+            continue
+        self.leave_delayed()
+
+    def leave_delayed(self):
+        delayed, self.delayed = self.delayed, []
+        for move in delayed:
+            self.leave(move)
+
+    def is_busy(self, slot):
+        """May a module that runs still use it? Packs say where the step is: in one that is not the trace's they may
+        say that it is behind an op that is to come. A module uses what it owns before it calls another one, but for
+        what the recorder has seen later."""
+        return any(slot in slots and (slots is running[-1][1] or slot.index in self.late)
+                   for running in map(list, self.running.values()) for _, slots in running)
 
     def stay(self, slot):
         """Up to its next use. In a step that is not the trace's the plan may have it leave before."""
@@ -387,6 +415,8 @@ class Follower:
     def step(self, closure=None):
         updates.refuse_closure(closure, "followed")
         self.outside.end()
+        self.running.clear()  # of modules that raised something
+        self.leave_delayed()
         with updates.Hooks(self.optimizer):
             if self.early is not None:
                 self.early.end()
@@ -428,6 +458,13 @@ class Follower:
     def bring_standing(self):
         """Weights and state, whole, for who looks at them past all ops."""
         for slot in self.standing.values():
+            self.ensure(slot)
+
+    def bring_whole(self, tensor):
+        """One of them, for who takes its bytes."""
+        storage = storage_of(tensor)
+        slot = None if storage is None else self.known.find(storage)
+        if slot is not None:
             self.ensure(slot)
 
     def bring_all(self):

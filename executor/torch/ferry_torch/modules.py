@@ -39,6 +39,7 @@ class Stack:
     def __init__(self, model):
         self.names = [""]
         self.modules = []
+        self.called = [False]  # has it called another one?
         self.handles = []
         for name, module in model.named_modules():
             if not isinstance(module, torch.jit.ScriptModule):  # those take no hooks
@@ -48,11 +49,14 @@ class Stack:
         def enter(module, inputs):
             self.names.append(name)
             self.modules.append(module)
+            self.called[-1] = True
+            self.called.append(False)
 
         def leave(module, inputs, output):
             if self.modules and self.modules[-1] is module:
                 self.names.pop()
                 self.modules.pop()
+                self.called.pop()
 
         self.handles.append(module.register_forward_pre_hook(enter))
         self.handles.append(module.register_forward_hook(leave))
@@ -60,6 +64,10 @@ class Stack:
     @property
     def name(self):
         return self.names[-1]
+
+    def has_called(self):
+        """Has the innermost running module called another one by now?"""
+        return self.called[-1]
 
     def owns(self, parameter):
         """Does the innermost running module have this parameter as its own?"""

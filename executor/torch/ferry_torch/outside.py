@@ -4,10 +4,12 @@
 An op on a storage whose bytes are gone reads what is not there. So from the end of a step to the next call
 of the model, and from the end of a way back to the optimizer's step, every op passes here, and what it asks
 for is brought back first. What is written into a file takes bytes past all ops; so all comes back before a
-state_dict is made.
+state_dict is made, and a tensor before it is pickled or copied deeply: it may be of a state_dict of before.
 """
+import functools
 import threading
 
+import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .calls import DETACH, detached, plainly
@@ -58,6 +60,27 @@ class Outside(TorchDispatchMode):
         if self.entered:
             self.entered = False
             self.__exit__(None, None, None)
+
+
+class Whole:
+    """Tensors that are pickled or copied deeply, behind `act(tensor)`, for a while."""
+    METHODS = [(kind, name) for kind in (torch.Tensor, torch.nn.Parameter) for name in ("__reduce_ex__", "__deepcopy__")]
+
+    def __init__(self, act):
+        self.before = [(kind, name, vars(kind)[name]) for kind, name in self.METHODS]
+        for kind, name, inner in self.before:
+            setattr(kind, name, self.behind(inner, act))
+
+    def behind(self, inner, act):
+        @functools.wraps(inner)
+        def method(tensor, *arguments):
+            act(tensor)
+            return inner(tensor, *arguments)
+        return method
+
+    def undo(self):
+        for kind, name, inner in self.before:
+            setattr(kind, name, inner)
 
 
 class Before(Called):

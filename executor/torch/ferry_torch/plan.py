@@ -223,6 +223,9 @@ class Plan:
         """How many ops were over each time that the model was called."""
         return (self.ops[0]["compute"] or {}).get("roots", [])
 
+    def used_late(self):
+        return set((self.ops[0]["compute"] or {}).get("late", []))
+
     def may_leave(self):
         return set((self.ops[0]["compute"] or {}).get("leave", []))
 

@@ -52,7 +52,7 @@ class Recording:
         self.step_ns, self.room = step_ns, room
         self.device = device_of(model)
         self.signature, self.batch = None, 1
-        self.copies, self.guarded, self.loose = {}, set(), set()
+        self.copies, self.guarded, self.loose, self.late = {}, set(), set(), set()
         self.back_place = ""
         self.fresh, self.fresh_at = set(), 0  # what autograd has asked for last, and how many ops were over then
         self.roots = []  # how many ops were over when the model was called
@@ -114,6 +114,8 @@ class Recording:
 
     def on_root(self, inputs):
         self.recorder.phase = "forward"
+        if self.early is not None:
+            self.early.require_old()
         if not torch.is_grad_enabled():
             return
         self.roots.append(len(self.recorder.ops))
@@ -137,6 +139,8 @@ class Recording:
                 and not (self.recorder.phase == "backward" and entry.index in self.fresh):
             owned = self.stack.owns(self.parameters[entry.index])
             (self.guarded if owned else self.loose).add(entry.index)
+            if owned and self.stack.has_called():
+                self.late.add(entry.index)
 
     def pack(self, tensor):
         r = self.recorder
@@ -273,6 +277,8 @@ def record(path, model, optimizer=None, device=None, name=None, order=None, step
     recording = Recording(model, optimizer, device, order, step_ns)
     with alone(), recording.run():
         yield recording
+        if recording.early is not None:
+            recording.early.require_stepped()
         with torch.no_grad():
             recording.name_gradients()
     recording.trace = finish(recording, name or type(model).__name__)

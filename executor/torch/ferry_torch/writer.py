@@ -99,6 +99,9 @@ def annotate(ops, used, recording, number):
     if recording.order:
         ops[0]["compute"]["order"] = recording.order
     ops[0]["compute"]["leave"] = sorted(number[i] for i in may_leave(recording) if i in number)
+    late = sorted(number[i] for i in recording.late if i in number)
+    if late:
+        ops[0]["compute"]["late"] = late
 
 
 def least_of(recording):
