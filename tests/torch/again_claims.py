@@ -231,10 +231,34 @@ def test_what_was_changed_meanwhile_is_said(folder):
         entries, tensors = [], [{"name": "batch"}]
     batch = torch.ones(3)
     book = Book(Stub)
-    book.held[0] = Held(batch)
-    assert torch.equal(book.outside(0, Stub), torch.ones(3).view(torch.uint8))
+    book.held[0] = {7: Held(batch)}  # by op
+    assert torch.equal(book.outside(0, 7, Stub), torch.ones(3).view(torch.uint8))
     batch[1:].mul_(2)
-    refused(lambda: book.outside(0, Stub), "modified by an inplace operation")
+    refused(lambda: book.outside(0, 7, Stub), "modified by an inplace operation")
+    book.held[0][9] = Held(batch)
+    assert torch.equal(book.outside(0, 9, Stub), batch.view(torch.uint8))
+
+
+def test_weights_that_differ_between_two_passes_of_a_step(folder):
+    """What each pass has made is made again from the weights that it had."""
+    class Ascends(Job):  # the second pass is at the worst point near by
+        def step(self, number):
+            torch.manual_seed(number)
+            x, y = self.batches(number)
+            weights, ways = list(self.model.parameters()), []
+            for sign in (1, -1):
+                self.optimizer.zero_grad(set_to_none=True)
+                loss = self.loss(self.model(x), y)
+                loss.backward()
+                with torch.no_grad():
+                    ways = ways or [p.grad * 0.05 for p in weights]
+                    for p, way in zip(weights, ways):
+                        p.add_(way, alpha=sign)
+            self.optimizer.step()
+            self.losses.append(loss.item())
+    for share in (0.3, 0.6):
+        report = both(folder, lambda: Ascends(Cnn, OPTIMIZERS["momentum"], pictures(20, 10)), share=share)
+        assert report.ops_again > 0, report.text()
 
 
 def test_a_dropped_tensor_that_was_changed_before_is_said(folder):

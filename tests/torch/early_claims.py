@@ -151,6 +151,16 @@ def test_a_way_back_that_no_step_follows_is_refused(folder):
     refused(folder, Twice(make, OPTIMIZERS["sgd"], batches), "no step of its optimizer came")
 
 
+def test_a_second_step_for_one_way_back_is_refused(folder):
+    """Without ferry its gradients are still there."""
+    class Again(Job):
+        def step(self, number):
+            super().step(number)
+            self.optimizer.step()
+    make, batches = NETS["cnn"]
+    refused(folder, Again(make, OPTIMIZERS["adam"], batches), "without a way back before it")
+
+
 class Resumed(Job):
     """Loads its optimizer's state, slows down, and takes one more weight on."""
 

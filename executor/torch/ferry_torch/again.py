@@ -150,8 +150,8 @@ class Book:
             return
         self.calls[at] = Call(func, args, kwargs, op)
         for tensor, i in zip(given, op["compute"]["in"]):
-            if i >= 0 and self.wanted.get(i) and i not in self.plan.comes and i not in self.held:
-                self.held[i] = Held(tensor)
+            if i >= 0 and self.wanted.get(i) and i not in self.plan.comes:
+                self.held.setdefault(i, {})[at] = Held(tensor)  # of each op: between two a program may change it
 
     def is_storage_of(self, index, tensor, follower):
         """A step may call the same ops with other tensors: then what one is given is not what another has made."""
@@ -204,24 +204,24 @@ class Book:
 
     def made_by(self, entry, follower):
         made = {}
-
-        def bytes_of(index):
-            return made[index] if index in made else self.outside(index, follower)
         with as_below(follower.device):
             for k in entry.ops:
-                made.update(self.calls[k].run(bytes_of))
+                made.update(self.calls[k].run(lambda index, at=k: made[index] if index in made
+                                              else self.outside(index, at, follower)))
         return made
 
-    def outside(self, index, follower):
+    def outside(self, index, at, follower):
+        """What op `at` was given."""
         if index in self.contents:
             return follower.ensure(self.contents[index], self)
         slot = follower.standing.get(index)
         if slot is not None:
             follower.ensure(slot)
-        elif self.held[index].changed():
+        held = self.held[index][at]
+        if held.changed():
             raise RuntimeError(f"{self.plan.tensors[index]['name']}, from which the plan makes others "
                                "again, has been modified by an inplace operation")
-        return self.held[index].raw
+        return held.raw
 
 
 class Counter(TorchDispatchMode):

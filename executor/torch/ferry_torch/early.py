@@ -46,7 +46,7 @@ class Early:
         self.optimizer, self.update = optimizer, update
         self.groups = {}
         self.kept = {}  # by the parameter's storage: what autograd keeps of it
-        self.done, self.waiting = set(), []
+        self.done, self.waiting, self.due = set(), [], False  # due: was there a gradient since the last step?
         self.finals = [Final(p, self.final) for p in updates.parameters_of(optimizer)
                        if p.requires_grad]
 
@@ -63,6 +63,7 @@ class Early:
         return len(self.kept.get(storage_of(parameter)._cdata, ())) > 0
 
     def final(self, parameter):
+        self.due = True
         if id(parameter) in self.done:
             raise Refused("a gradient grew after its update: with gradients that are added up over "
                           "several passes, updates cannot be moved; record without order=\"updates\"")
@@ -103,7 +104,10 @@ class Early:
 
     def end(self):
         """The optimizer's own step: what is left."""
+        if not self.due:
+            raise Refused("the optimizer takes a step without a way back before it, and the gradients of the last one are "
+                          "gone: updates cannot be moved; record without order=\"updates\"")
         for p in updates.parameters_of(self.optimizer):
             if p.grad is not None and id(p) not in self.done:
                 self.run(p)
-        self.done, self.waiting = set(), []
+        self.done, self.waiting, self.due = set(), [], False
