@@ -33,16 +33,23 @@ bool api_is_as_asked (const request *q, reply *p, const char *tag) {
   return false;
 }
 
+/* The digest of what never changes is its tag. */
+enum { DIGEST_TAG = 70 };
+
+static void digest_tag (const char *digest, char tag[DIGEST_TAG]) {
+  snprintf (tag, DIGEST_TAG, "\"%.64s\"", digest);
+}
+
 void api_reply_path (request *q, reply *p, const char *path, const char *digest, const char *type) {
   struct stat is;
-  char tag[70];
+  char tag[DIGEST_TAG];
   error err = { 0 };
   p->file = open (path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
   if (p->file < 0 || fstat (p->file, &is) != 0) {
     reply_problem (p, q, PROBLEM_unavailable, "a stored file cannot be read");
     return;
   }
-  snprintf (tag, sizeof tag, "\"%.64s\"", digest);
+  digest_tag (digest, tag);
   p->status = 200;
   p->type = type;
   p->file_bytes = is.st_size;
@@ -248,10 +255,10 @@ void api_trace_content (service *s, request *q, reply *p) {
 void api_trace_drop (service *s, request *q, reply *p) {
   trace_row t;
   error err = { 0 };
-  char tag[70];
+  char tag[DIGEST_TAG];
   if (!find_trace (s, q, p, &t))
     return;
-  snprintf (tag, sizeof tag, "\"%.64s\"", t.id);
+  digest_tag (t.id, tag);
   if (!api_is_as_asked (q, p, tag))
     return;
   if (store_disown (s->store, t.id, q->owner, &err))

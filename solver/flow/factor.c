@@ -118,11 +118,18 @@ typedef struct taking {
   bool together;
 } taking;
 
+/* The column of block b that row j of block d stands for. */
+static double *target (const taking *t, int32_t j) {
+  const factor *f = t->f;
+  int32_t column = f->row[f->start[t->d] + j];
+  return f->value + f->at[t->b] + (int64_t)(column - f->first[t->b]) * high_of (f, t->b);
+}
+
 static void take_one (const taking *t, int32_t j) {
   factor *f = t->f;
   const int32_t *row = f->row + f->start[t->d], wide = f->first[t->d + 1] - f->first[t->d];
   const double *left = f->value + f->at[t->d] + j;
-  double *into = f->value + f->at[t->b] + (row[j] - f->first[t->b]) * (int64_t)high_of (f, t->b);
+  double *into = target (t, j);
   if (t->together) {
     take_columns (t->high - j, wide, t->high, left, left, into + f->relative[row[j]]);
     return;
@@ -136,10 +143,8 @@ static void take_one (const taking *t, int32_t j) {
 static void take_two (const taking *t, int32_t j) {
   factor *f = t->f;
   const int32_t *row = f->row + f->start[t->d], wide = f->first[t->d + 1] - f->first[t->d];
-  int64_t high_b = high_of (f, t->b);
   const double *left = f->value + f->at[t->d] + j;
-  double *into = f->value + f->at[t->b] + (row[j] - f->first[t->b]) * high_b;
-  double *next = into + (row[j + 1] - row[j]) * high_b;
+  double *into = target (t, j), *next = target (t, j + 1);
   double *work = f->work, *work_next = f->work + t->high - j;
   if (t->together) {
     int32_t at = f->relative[row[j]];
