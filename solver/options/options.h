@@ -52,7 +52,7 @@ typedef struct solve_options {
   sections_orders section_orders;
   recompute_mode recompute;
   order_mode order;
-  const char *trace_digest; /* the digest if it is known already; or NULL */
+  const char *trace_digest; /* all TRACE_DIGEST bytes, if they are known already; or NULL */
   int32_t noise_percent;    /* of plans as good, that which ops of so much more or less harm least;
                                0: the first that was met */
   bool same_places;         /* every stay of a part on the same granules */

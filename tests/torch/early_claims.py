@@ -161,6 +161,99 @@ def test_a_second_step_for_one_way_back_is_refused(folder):
     refused(folder, Again(make, OPTIMIZERS["adam"], batches), "without a way back before it")
 
 
+class Branches(nn.Module):
+    """One of its two layers is used in even steps only."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.odd, self.last = nn.Linear(20, 20), nn.Linear(20, 20), nn.Linear(20, 10)
+        self.calls = 0
+
+    def forward(self, x):
+        x = torch.tanh(self.first(x))
+        self.calls += 1
+        return self.last(torch.tanh(self.odd(x)) if self.calls % 2 else x)
+
+
+class Sometimes(Job):
+    """Its gradients are cleared in one of the ways that programs have."""
+
+    def __init__(self, optimizer, clear):
+        super().__init__(Branches, OPTIMIZERS[optimizer], vectors)
+        self.clear = clear
+
+    def step(self, number):
+        x, y = self.batches(number)
+        self.clear(self)
+        loss = self.loss(self.model(x), y)
+        loss.backward()
+        self.optimizer.step()
+        self.losses.append(loss.item())
+
+
+def vectors(number):
+    torch.manual_seed(number)
+    return torch.randn(4, 20), torch.randint(0, 10, (4,))
+
+
+def set_to_none(job):
+    for p in job.model.parameters():
+        p.grad = None
+
+
+def fill(job):
+    for p in job.model.parameters():
+        if p.grad is not None:
+            p.grad.zero_()
+
+
+def test_a_gradient_of_nothing_moves_a_weight_as_without_a_plan(folder):
+    """Where gradients are zeroed, momentum goes on in a step that does not use the weight; where they are dropped,
+    it does not."""
+    ways = {"zeroed by the optimizer": lambda job: job.optimizer.zero_grad(set_to_none=False),
+            "dropped by the optimizer": lambda job: job.optimizer.zero_grad(set_to_none=True),
+            "zeroed by the model": lambda job: job.model.zero_grad(set_to_none=False),
+            "dropped by hand": set_to_none, "zeroed by hand": fill}
+    found = {}
+    for optimizer in ("momentum", "adam"):
+        for way, clear in ways.items():
+            plain, planned, spare = (Sometimes(optimizer, clear) for _ in range(3))
+            spare.step(0)
+            spare.step(1)
+            recorded(folder, spare, 2)
+            plan = solve(folder, 0.3)
+            for n in range(9):
+                plain.step(n)
+            for n in range(2):
+                planned.step(n)
+            with ferry_torch.follow(plan, planned.model, planned.optimizer):
+                for n in range(2, 7):
+                    planned.step(n)
+            for n in range(7, 9):
+                planned.step(n)
+            assert same(plain.result(), planned.result()), f"{optimizer}, {way}"
+            found[optimizer, way.split()[0]] = plain.result()
+        assert not same(found[optimizer, "zeroed"], found[optimizer, "dropped"]), "the way makes no difference"
+
+
+def test_gradients_that_are_never_cleared_are_refused(folder):
+    clear = {"now": set_to_none}
+    job = Sometimes("momentum", lambda job: clear["now"](job))
+    job.step(0)
+    job.step(1)
+    recorded(folder, job, 2)
+    with ferry_torch.follow(solve(folder, 0.3), job.model, job.optimizer):
+        job.step(3)
+        job.step(4)
+        clear["now"] = lambda job: None
+        try:
+            job.step(5)
+        except ferry_torch.Refused as error:
+            assert "call zero_grad in each step" in str(error), error
+            return
+    raise AssertionError("gradients of two steps were taken for one's")
+
+
 class Resumed(Job):
     """Loads its optimizer's state, slows down, and takes one more weight on."""
 

@@ -4,6 +4,7 @@
 Then a gradient need not wait for the optimizer's step. The weight must not be asked for by the rest of
 the way back: as long as autograd keeps it anywhere, its update waits.
 """
+import math
 import weakref
 
 import torch
@@ -19,9 +20,14 @@ def processes():
 
 
 class Final:
-    """Calls `act` when a backward pass has added up all of a parameter's gradient."""
+    """Calls `before` when a backward pass is about to add to a parameter's gradient, and `act` when it has
+    added up all of it."""
 
-    def __init__(self, parameter, act):
+    def __init__(self, parameter, before, act):
+        def first(unused):  # what a hook gives would be the gradient
+            before(parameter)
+
+        self.first = parameter.register_hook(first)
         if hasattr(parameter, "register_post_accumulate_grad_hook"):
             self.handle = parameter.register_post_accumulate_grad_hook(act)
             return
@@ -30,7 +36,21 @@ class Final:
         self.handle = self.node.register_hook(lambda *unused: act(parameter))
 
     def remove(self):
+        self.first.remove()
         self.handle.remove()
+
+
+class Gone:
+    """Stands for a gradient that its update has used up: no number, of one element's memory. So it shows
+    whether the program drops the gradient before the next one, or zeroes it, or has it grow."""
+
+    def __init__(self, like, element):
+        self.tensor = element.expand_as(like).data
+        self.was = self.tensor._version
+
+    def zeroed(self):
+        """Nothing but filling is allowed for such a tensor."""
+        return self.tensor._version != self.was
 
 
 class Early:
@@ -46,13 +66,46 @@ class Early:
         self.optimizer, self.update = optimizer, update
         self.groups = {}
         self.kept = {}  # by the parameter's storage: what autograd keeps of it
-        self.done, self.waiting, self.due = set(), [], False  # due: was there a gradient since the last step?
-        self.finals = [Final(p, self.final) for p in updates.parameters_of(optimizer)
+        self.done, self.waiting, self.due = set(), {}, False  # due: was there a gradient since the last step?
+        self.gone, self.elements, self.zeroes = {}, {}, False  # zeroes: so the program does, and does not drop them
+        self.finals = [Final(p, self.meet, self.final) for p in updates.parameters_of(optimizer)
                        if p.requires_grad]
 
     def undo(self):
         for final in self.finals:
             final.remove()
+        for p in updates.parameters_of(self.optimizer):
+            if self.take(p) is not None:
+                p.grad = torch.zeros_like(p) if self.zeroes else None
+
+    def use_up(self, parameter):
+        """The memory of this gradient is free from here on."""
+        kind = parameter.device, parameter.dtype
+        with torch.no_grad():
+            if kind not in self.elements:
+                self.elements[kind] = torch.full((), math.nan, dtype=parameter.dtype, device=parameter.device)
+            self.gone[id(parameter)] = gone = Gone(parameter, self.elements[kind])
+        parameter.grad = gone.tensor
+
+    def take(self, parameter):
+        """What stands for its gradient, if the program has left it there."""
+        gone = self.gone.pop(id(parameter), None)
+        if gone is None or parameter.grad is not gone.tensor:
+            return None
+        parameter.grad = None
+        self.zeroes = self.zeroes or gone.zeroed()
+        return gone
+
+    def meet(self, parameter):
+        """Its gradient of the step before must be over."""
+        if id(parameter) in self.done:
+            raise Refused("a gradient grew after its update: with gradients that are added up over "
+                          "several passes, updates cannot be moved; record without order=\"updates\"")
+        gone = self.take(parameter)
+        if gone is not None and not gone.zeroed():
+            raise Refused("a gradient of the step before is still to count, and it is gone: call zero_grad in each step, "
+                          "or record without order=\"updates\"")
+        return gone
 
     def keep(self, key, packed):
         """Autograd has saved this weight, or a view of it."""
@@ -64,11 +117,8 @@ class Early:
 
     def final(self, parameter):
         self.due = True
-        if id(parameter) in self.done:
-            raise Refused("a gradient grew after its update: with gradients that are added up over "
-                          "several passes, updates cannot be moved; record without order=\"updates\"")
         if self.is_kept(parameter):
-            self.waiting.append(parameter)
+            self.waiting[id(parameter)] = parameter
         else:
             self.run(parameter)
 
@@ -97,9 +147,8 @@ class Early:
 
     def look(self):
         """Weights that autograd has let go of since."""
-        ready = [p for p in self.waiting if not self.is_kept(p)]
-        self.waiting = [p for p in self.waiting if self.is_kept(p)]
-        for p in ready:
+        for p in [p for p in self.waiting.values() if not self.is_kept(p)]:
+            del self.waiting[id(p)]
             self.run(p)
 
     def end(self):
@@ -108,6 +157,11 @@ class Early:
             raise Refused("the optimizer takes a step without a way back before it, and the gradients of the last one are "
                           "gone: updates cannot be moved; record without order=\"updates\"")
         for p in updates.parameters_of(self.optimizer):
-            if p.grad is not None and id(p) not in self.done:
+            if id(p) in self.done:
+                continue
+            if self.meet(p) is not None:  # no way back came to it, and torch updates it by a gradient of nothing
+                p.grad = torch.zeros_like(p)
+            if p.grad is not None:
                 self.run(p)
-        self.done, self.waiting, self.due = set(), [], False
+        self.done, self.waiting, self.due = set(), {}, False
+        self.elements = {}

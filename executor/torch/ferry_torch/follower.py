@@ -453,7 +453,7 @@ class Follower:
 
     def update_early(self, group, p):
         self.update(group, p)
-        p.grad = None
+        self.early.use_up(p)
 
     def bring_standing(self):
         """Weights and state, whole, for who looks at them past all ops."""
