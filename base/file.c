@@ -71,6 +71,10 @@ static bool read_all (int fd, int64_t limit_bytes, bytes *out, error *err) {
   }
 }
 
+static bool is_packed (const void *data, int64_t size) {
+  return coding_is_gzip (data, size) || coding_is_zstd (data, size);
+}
+
 bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *out, error *err) {
   if (limit_bytes <= 0)
     limit_bytes = DEFAULT_LIMIT;
@@ -78,6 +82,8 @@ bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
   bool ok = coding_is_gzip (data, size)   ? gzip_decode (data, size, limit_bytes, out, err)
             : coding_is_zstd (data, size) ? zstd_decode (data, size, limit_bytes, out, err)
                                           : bytes_append (out, data, size, err);
+  if (ok && is_packed (data, size) && is_packed (out->data, out->size))
+    ok = error_set (err, ERR_input, "this is packed twice: unpack it once");
   ok = ok && bytes_append (out, "", 0, err); /* the NUL */
   if (!ok)
     bytes_free (out);
@@ -107,7 +113,7 @@ bool file_read (const char *path, int64_t limit_bytes, bytes *out, error *err) {
   if (!file_read_raw (path, limit_bytes, &raw, err))
     return false;
   bool ok = true;
-  if (!coding_is_gzip (raw.data, raw.size) && !coding_is_zstd (raw.data, raw.size)) {
+  if (!is_packed (raw.data, raw.size)) {
     *out = raw;
     raw = (bytes){ 0 };
   } else

@@ -17,12 +17,13 @@
 json_document *json_open (const char *text, int64_t size, error *err) {
   json_error_t said;
   bool memory;
-  json_t *root = json_load_text (text, size, &said, &memory);
+  int mark = size >= 3 && memcmp (text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* of UTF-8: says nothing */
+  json_t *root = json_load_text (text + mark, size - mark, &said, &memory);
   if (!root) {
     if (memory)
       error_memory (err);
     else
-      error_set (err, ERR_input, "not JSON: %s (byte %d)", said.text, said.position);
+      error_set (err, ERR_input, "not JSON: %s (byte %d)", said.text, said.position + mark);
     if (err && err->line == 0 && said.line > 0)
       err->line = said.line;
   }

@@ -111,6 +111,24 @@ START_TEST (several_compressed_files_in_a_row_are_one) {
 }
 END_TEST
 
+START_TEST (what_is_packed_twice_is_named) {
+  for (int ways = 0; ways < 4; ways++) {
+    error err = { 0 };
+    bytes text = sample (100), once = { 0 }, twice = { 0 }, got = { 0 };
+    ck_assert (ways & 1 ? zstd_encode (text.data, text.size, &once, &err)
+                        : gzip_encode (text.data, text.size, &once, &err));
+    ck_assert (ways & 2 ? zstd_encode (once.data, once.size, &twice, &err)
+                        : gzip_encode (once.data, once.size, &twice, &err));
+    ck_assert (!file_decode (twice.data, twice.size, 0, &got, &err));
+    ck_assert_int_eq (err.code, ERR_input);
+    ck_assert_ptr_nonnull (strstr (err.text, "packed twice"));
+    bytes_free (&text);
+    bytes_free (&once);
+    bytes_free (&twice);
+  }
+}
+END_TEST
+
 START_TEST (every_truncation_is_noticed) {
   for (int zstd = 0; zstd <= 1; zstd++) {
     error err = { 0 };
@@ -313,6 +331,7 @@ int main (void) {
   const TTest *const tests[] = {
     what_is_written_is_read_back_in_every_coding,
     several_compressed_files_in_a_row_are_one,
+    what_is_packed_twice_is_named,
     every_truncation_is_noticed,
     rubbish_behind_compressed_data_is_refused,
     a_bomb_is_refused_before_it_fills_memory,

@@ -47,6 +47,19 @@ START_TEST (what_is_not_json_is_refused_with_its_line) {
 }
 END_TEST
 
+START_TEST (a_mark_of_utf8_says_nothing) {
+  error err = { 0 };
+  const char *good = "\xef\xbb\xbf{}", *bad = "\xef\xbb\xbf\xef\xbb\xbf{}", *late = "\xef\xbb\xbf{x";
+  json_document *d = json_open (good, 5, &err);
+  ck_assert_ptr_nonnull (d);
+  json_close (d);
+  ck_assert_ptr_null (json_open (bad, 8, &err));
+  err = (error){ 0 };
+  ck_assert_ptr_null (json_open (late, 5, &err));
+  ck_assert_ptr_nonnull (strstr (err.text, "(byte 5)"));
+}
+END_TEST
+
 START_TEST (depth_is_bounded) {
   enum { DEEP = 100000 };
   static char text[DEEP];
@@ -367,6 +380,7 @@ END_TEST
 int main (void) {
   const TTest *const tests[] = {
     what_is_not_json_is_refused_with_its_line,
+    a_mark_of_utf8_says_nothing,
     depth_is_bounded,
     complaints_name_their_place_as_a_pointer,
     a_pointer_too_long_is_cut_not_overrun,

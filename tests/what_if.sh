@@ -257,6 +257,11 @@ too_much() { # of weights and optimizer state alone
   "$ferry" max-batch alexnet -b 500MiB -d v100 --swap-only --limit 100 -q --json >much
   python3 -c 'import json; w = json.load (open ("much"))["ways"][0]; assert w["batch"] == 0 and w["none_at"] == 1 and w["none_proved"], w'
 }
+exact() { # what needs no plan is known to the item
+  "$ferry" max-batch resnet18 -b 2GiB -d rtx4090 --swap-only --limit 100 --most 100 -q --json >exact
+  python3 -c 'import json; w = json.load (open ("exact"))["ways"][0]; assert w["batch"] > 32 and w["none_at"] == w["batch"] + 1, w'
+}
+claim "the largest batch that needs no plan is known to the item" exact
 claim "the largest batch grows with what is allowed, and keeps the slowdown" batches
 claim "no batch is said to be proved too large where only its granules are" rounded
 claim "a batch is proved too large where its bytes are" too_much

@@ -177,9 +177,9 @@ static bool lives_over (asking *a, int64_t batch, bool *over, error *err) {
 
 /* Everything on the device: what fits is known at once, so upward by doubling, then by halving. */
 static bool find_unswapped (asking *a, largest *out) {
-  int64_t most = a->most ? a->most : MOST_BATCH, step = 1;
+  int64_t most = a->most ? a->most : MOST_BATCH, step = 1, fine = a->fine ? a->fine : 1;
   while (!stopping_due (a->c) && out->batch < most &&
-         !(out->none_at >= 0 && out->none_at - out->batch <= fine_of (a, out->batch))) {
+         !(out->none_at >= 0 && out->none_at - out->batch <= fine)) {
     bool fits;
     int64_t high = out->none_at;
     int64_t at = high >= 0                  ? out->batch + (high - out->batch) / 2
@@ -451,7 +451,7 @@ static const cli_option options[] = {
   { 's', "slowdown", "SHARE",
     "how much longer a step may take than without limits; without it, 10%", RANGE_SHARE },
   { 0, "fine", "N",
-    "stop when the batch is known to so many items; without it, a 32nd of it",
+    "stop when the batch is known to so many items; without it, a 32nd of it, and one unswapped",
     { UNITS_COUNT, 1, MOST_BATCH } },
   { 0, "most", "N",
     "ask for no larger batch; without it, 8 times the one that fits unswapped",

@@ -8,7 +8,8 @@
 #include "base/file.h"
 
 const route routes[] = {
-#define ROUTE(method, path, role, body, function) { #method, path, ROLE_##role, body, function },
+#define ROUTE(method, path, role, body, query, function)                                           \
+  { #method, path, ROLE_##role, body, query, function },
 #include "server/api/routes.def"
 #undef ROUTE
 };
@@ -59,7 +60,9 @@ static const route *find_route (request *q, reply *p) {
     if (method_matches (&routes[i], q))
       return &routes[i];
     size_t used = strlen (allow);
-    snprintf (allow + used, sizeof allow - used, "%s%s", used ? ", " : "", routes[i].method);
+    bool get = strcmp (routes[i].method, "GET") == 0;
+    snprintf (allow + used, sizeof allow - used, "%s%s%s", used ? ", " : "", routes[i].method,
+              get ? ", HEAD" : "");
   }
   if (allow[0]) {
     reply_problem (p, q, PROBLEM_wrong_method, "%s is not a method of this path", q->method);
@@ -156,9 +159,37 @@ static bool body_is_welcome (service *s, const route *r, request *q, reply *p) {
   return true;
 }
 
+/* ---- the query ---- */
+
+static bool is_a_word_of (const char *list, const char *word) {
+  size_t n = strlen (word);
+  for (const char *at = list; n && *at; at += strcspn (at, " "), at += *at == ' ')
+    if (strcspn (at, " ") == n && strncmp (at, word, n) == 0)
+      return true;
+  return false;
+}
+
+/* A member that is misspelt would be an answer to another question. */
+static bool query_is_known (const route *r, request *q, reply *p) {
+  for (int i = 0; r->query && i < q->n_query; i++) {
+    const char *name = q->query[i].name;
+    if (!is_a_word_of (r->query, name)) {
+      reply_problem (p, q, PROBLEM_malformed, "the query has no member \"%s\" here%s%s", name,
+                     r->query[0] ? "; it may have: " : "", r->query);
+      return false;
+    }
+    if (request_query (q, name) != q->query[i].value) {
+      reply_problem (p, q, PROBLEM_malformed, "the query has \"%s\" twice", name);
+      return false;
+    }
+  }
+  return true;
+}
+
 const route *routes_begin (service *s, request *q, reply *p) {
   const route *r = find_route (q, p);
-  if (!r || !may_ask (s, r, q, p) || !body_is_welcome (s, r, q, p))
+  if (!r || !may_ask (s, r, q, p) || !query_is_known (r, q, p) ||
+      !body_is_welcome (s, r, q, p))
     return NULL;
   if (atomic_load (&s->stopping) && r->body != BODY_NONE) {
     reply_problem (p, q, PROBLEM_unavailable, "the service is stopping");

@@ -13,6 +13,7 @@ typedef struct route {
   const char *method, *path;
   role role;
   body_kind body;
+  const char *query; /* members that it may have, by blanks; NULL: any */
   route_function *run;
 } route;
 
@@ -28,7 +29,7 @@ void routes_answer (service *s, const route *r, request *q, reply *p);
 bool routes_events (service *s, const char *job, const char *owner, int64_t *after, bytes *out,
                     bool *last, error *err) MUST_CHECK;
 
-#define ROUTE(method, path, role, body, function) route_function function;
+#define ROUTE(method, path, role, body, query, function) route_function function;
 #include "server/api/routes.def"
 #undef ROUTE
 

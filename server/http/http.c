@@ -226,7 +226,7 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
   MHD_get_connection_values (c, MHD_GET_ARGUMENT_KIND, take_field, q);
   request_name (q, h->salt, atomic_fetch_add (&h->requests, 1));
   links_busy (h->links, r->link, LINK_BODY);
-  const char *wrong = request_fault (q);
+  const char *fault = request_fault (q), *wrong = fault ? fault : request_target (q);
   if (!request_is_printable (q))
     reply_problem (&r->e.reply, q, PROBLEM_malformed, "the path or query has odd characters");
   else if (wrong)

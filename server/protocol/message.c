@@ -111,6 +111,21 @@ const char *request_fault (const request *q) {
                      : NULL;
 }
 
+const char *request_target (request *q) {
+  static const char *const schemes[] = { "http://", "https://" };
+  const char *at = NULL, *host = request_header (q, "Host");
+  for (int i = 0; i < 2 && !at; i++)
+    if (strncasecmp (q->path, schemes[i], strlen (schemes[i])) == 0)
+      at = q->path + strlen (schemes[i]);
+  if (!at)
+    return NULL;
+  size_t n = strcspn (at, "/");
+  if (!host || strlen (host) != n || strncasecmp (host, at, n) != 0)
+    return "the target names another host than Host does";
+  q->path = at[n] ? at + n : "/";
+  return NULL;
+}
+
 void request_name (request *q, uint64_t salt, uint64_t number) {
   const char *sent = request_header (q, "traceparent");
   snprintf (q->id, sizeof q->id, "%016llx%016llx", (unsigned long long)salt,

@@ -63,6 +63,8 @@ bool text_to_int (const char *text, int64_t most, int64_t *out);
 bool request_is_printable (const request *q);
 /* A fault of its head, by which a proxy in front could read another request; or NULL. */
 const char *request_fault (const request *q);
+/* Takes the host off a target that names it, as proxies are sent it; or the fault of such a one. */
+const char *request_target (request *q);
 /* Its id, and the W3C trace context that was sent, or a new one. */
 void request_name (request *q, uint64_t salt, uint64_t number);
 

@@ -198,6 +198,15 @@ def _ ():
   problem (s.ask ("POST", "/v1/schedules", "x=1", {"Content-Type": "application/x-www-form-urlencoded"}), 415)
   assert s.ask ("POST", "/v1/schedules", {**asked, "validate_only": True}).json ()["valid"] is True
 
+@claim ("a member of the query that is misspelt, or there twice, is named")
+def _ ():
+  for path, wrong in (("/v1/advice?fingerprint=" + "0" * 64 + "&max_slowdown=5", "max_slowdown"), ("/v1/traces?limits=5", "limits"), ("/v1/version?a=1", "a"),
+                      ("/v1/schedules?format=csv", "format"), ("/v1/traces?limit=5&limit=6", "limit"), ("/v1/traces?=1", "")):
+    r = s.ask ("GET", path)
+    problem (r, 400)
+    assert f'"{wrong}"' in r.json ()["detail"], r.body
+  assert s.ask ("GET", "/v1/traces?limit=5&after=").status == 200 and s.ask ("GET", "/metrics?whatever=1").status == 200
+
 @claim ("what is not there is 404, a wrong method says which are right")
 def _ ():
   problem (s.ask ("GET", "/v1/schedules/" + "0" * 64), 404)
@@ -206,11 +215,11 @@ def _ ():
   problem (s.ask ("GET", "/v1/traces/%2e%2e%2f%2e%2e"), 404)
   r = s.ask ("PUT", "/v1/traces")
   problem (r, 405)
-  assert r.headers["Allow"] == "GET, POST"
+  assert r.headers["Allow"] == "GET, HEAD, POST"
   problem (s.ask ("GET", "/v1/traces/a b".replace (" ", "%20")), 400)
   for path in ("/healthz%00x", "/healthz%00", "/v1/traces?limit=5%00x", "/v1/traces?limit%00=5"): problem (s.ask ("GET", path), 400)
   for n, status in ((50, 200), (65, 431)):
-    assert s.ask ("GET", "/v1/traces?" + "&".join (f"a{i}=1" for i in range (n))).status == status
+    assert s.ask ("GET", "/healthz?" + "&".join (f"a{i}=1" for i in range (n))).status == status
     assert s.ask ("GET", "/v1/traces", None, {f"X-{i}": "1" for i in range (n)}).status == status
 
 @claim ("an upload that is no trace is told so, and not kept as one")

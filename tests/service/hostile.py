@@ -104,6 +104,16 @@ def _ ():
     assert k.sock is first
   k.close ()
 
+@claim ("a target that names its host is that path, where Host names it too")
+def _ ():
+  for target, host, status in (("http://localhost/healthz", "localhost", 200), ("HTTP://LocalHost/v1/traces?limit=1", "localhost", 200), ("http://localhost", "localhost", 200),
+                               ("http://localhost:1/healthz", "localhost", 400), ("http://example.org/healthz", "localhost", 400), ("http://example.org/v1/traces", "example.org", 421),
+                               ("http:///healthz", "localhost", 400), ("http://localhost/nowhere", "localhost", 404)):
+    c = connect ()
+    c.sendall (f"GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode ())
+    got = rest (c)
+    assert got.startswith (b"HTTP/1.1 %d " % status), (target, got[:200])
+
 @claim ("odd JSON is a 400 or a 422 at once")
 def _ ():
   for body in (b"[" * 100000, b'{"trace":' * 5000, b'{"a":1,"a":2}', b'{"trace":1e999}', b'{"trace":"\xff"}', b'{"budget_bytes":' + b"9" * 5000 + b"}", b"\0" * 100):

@@ -66,16 +66,13 @@ OTHER = {
   "api_job": {"304": "not modified"}, "api_result": {"304": "not modified", "406": "not_acceptable", "409": "not_finished, or failed", "410": "cancelled"},
   "api_file": {"304": "not modified", "409": "not_finished, or failed", "410": "cancelled"}, "api_cancel": {"202": "stopping", "412": "changed"}, "api_trace_drop": {"412": "changed"},
   "api_traces": {"422": "invalid"}, "api_jobs": {"422": "invalid"}, "api_trace_content": {"304": "not modified"}, "api_advice": {"422": "invalid"}, "api_k8s_filter": {"422": "invalid"}, "api_k8s_prioritize": {"422": "invalid"} }
-QUERY = {"api_upload": ["fingerprint"], "api_traces": ["fingerprint", "limit", "after"], "api_jobs": ["limit", "after"],
-         "api_advice": ["fingerprint", "gpu_memory_bytes", "max_slowdown_ppm"]}
-
 ANSWERS = {"api_job": "job", "api_jobs": "jobs", "api_trace": "trace", "api_upload": "trace", "api_uploaded": "trace", "api_traces": "traces", "api_advice": "advice",
            "api_version": "version", "api_devices": "devices", "api_k8s_filter": "k8s-filter", "api_k8s_prioritize": "k8s-scores"}
 
 def problem (says):
   return {"description": says, "content": {"application/problem+json": {"schema": {"$ref": "#/components/schemas/problem"}}}}
 
-def operation (method, path, role, body, function, kind):
+def operation (method, path, role, body, query, function, kind):
   names = [n for n in re.findall (r"\{(\w+)\}", path)]
   ref = lambda name: {"$ref": "#/components/schemas/" + name}
   job = ref ("job")
@@ -96,7 +93,7 @@ def operation (method, path, role, body, function, kind):
   out["security"] = [] if role == "none" else [{"token": []}, {}]
   out["parameters"] = [{"name": n, "in": "path", "required": True, "schema": NAME if n == "name" else DIGEST} for n in names]
   out["parameters"] += [{"name": n, "in": "query", "required": function == "api_advice" and n == "fingerprint",
-                         "schema": NAME if n == "fingerprint" else {"type": "string"} if n == "after" else integer ("0", "100000000" if n == "max_slowdown_ppm" else "MOST_INT")} for n in QUERY.get (function, [])]
+                         "schema": NAME if n == "fingerprint" else {"type": "string"} if n == "after" else integer ("0", "100000000" if n == "max_slowdown_ppm" else "MOST_INT")} for n in query if n != "format"]
   if function in ("api_submit", "api_job"):
     out["parameters"].append ({"name": "Prefer", "in": "header", "required": False, "schema": {"type": "string"},
                                "description": "wait=N: the reply comes when the job has ended, after N seconds at most (30)"})
@@ -164,11 +161,11 @@ REPLIES = {
 
 def description ():
   paths = {}
-  for method, path, role, body, function in rows ("api/routes.def", "ROUTE"):
+  for method, path, role, body, query, function in rows ("api/routes.def", "ROUTE"):
     kinds = [k for k in KINDS if k != "imports" or function not in ("api_submit",)] if "{kind}" in path else [None]
     for kind in kinds:
       p = path.replace ("{kind}", kind or "")
-      paths.setdefault (p, {})[method.lower ()] = operation (method, p, role, body, function, kind)
+      paths.setdefault (p, {})[method.lower ()] = operation (method, p, role, body, query.replace ("NULL", "").split (), function, kind)
   version = re.search (r"AC_INIT\(\[ferry\],\[(.*?)\]", open (f"{root}/configure.ac").read ()).group (1)
   return {"openapi": "3.1.0", "info": {"title": "ferry", "version": version, "license": {"name": "GPL-3.0-or-later", "identifier": "GPL-3.0-or-later"},
             "description": "Traces in; plans, curves, smallest memory, packings, comparisons and advice out. Results are what the commands print as JSON."},

@@ -99,8 +99,9 @@ class Early:
     def meet(self, parameter):
         """Its gradient of the step before must be over."""
         if id(parameter) in self.done:
-            raise Refused("a gradient grew after its update: with gradients that are added up over "
-                          "several passes, updates cannot be moved; record without order=\"updates\"")
+            raise Refused("a gradient grew after its update, and no step came between: with gradients that are added up "
+                          "over several passes, or a step left out, updates cannot be moved; record without "
+                          "order=\"updates\"")
         gone = self.take(parameter)
         if gone is not None and not gone.zeroed():
             raise Refused("a gradient of the step before is still to count, and it is gone: call zero_grad in each step, "
