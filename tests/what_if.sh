@@ -170,6 +170,14 @@ END
 }
 claim "min-memory's plan is legal and agrees with the curve" curve_agrees
 
+# a plan near its bound ends no search while it is slower than was asked for
+near_is_not_enough() {
+  "$ferry" zoo -q gpt2 --batch 4 --seq 128 --width-divisor 4 --depth-divisor 4 --optimizer adam -d a100-40 -o g.json || return 1
+  local how="min-memory g.json -s 0% --limit 5000 --fine 8MiB --json" key='s/.*"plan_bytes": \([0-9]*\).*/\1/p' least all
+  least=$("$ferry" $how --swap-only | sed -n "$key") all=$("$ferry" $how --order as-is | sed -n "$key")
+  [ "$all" -le $((least + (8 << 20))) ] || { echo "swaps: $least, all: $all"; return 1; }
+}
+claim "min-memory names no more where more is allowed, but for how fine it looks" near_is_not_enough
 small_host() {
   "$ferry" curve -q a.json --points 5 --limit 1000 --swap-only --host 16MiB --json >h && python3 - <<'END'
 import json

@@ -182,6 +182,8 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
   how.trace_digest = with ? with->digest : NULL;
   out->plan = NULL;
   effort by_itself = { .enough_ns = enough_ns };
+  if (enough_ns) /* near the bound is of no use where the bound itself is near what was asked for */
+    how.gap_ppm = 1;
   if (enough_ns && how.sections != SECTIONS_OFF)
     by_itself.beat_ns = enough_ns + 1;
   if (with ? solve_near (t, &how, guide, with, a, &s, &why)
