@@ -99,8 +99,10 @@ static bool have (remake *w, int32_t x, int32_t k) {
     return true;
   undo here = here_now (w);
   if (gone (w, x)) {
-    if (remade (w, x, k))
+    if (remade (w, x, k)) {
+      w->revived |= remake_is_dead (w, x);
       return true;
+    }
     go_back (w, here);
     if (!w->rule.keeps && remake_is_dead (w, x)) {
       w->barred = true;

@@ -26,7 +26,8 @@ typedef struct remake {
   uint8_t *away;  /* per tensor: dropped and not made again yet; the caller's, but for remake_put */
   int32_t *ops;   /* of the entry, in order of finding */
   int32_t n_ops;
-  bool barred; /* without `keeps` something could not be made */
+  bool barred;  /* without `keeps` something could not be made */
+  bool revived; /* something that nothing reads any more was made, which could have been kept */
   bool full;   /* no memory, as err says */
 
   /* The rest is for remake.c. */

@@ -17,7 +17,7 @@ typedef struct climbing {
   int32_t *place;       /* of each drop in alike */
   int32_t *first, *end; /* per place: the stretch that it belongs to */
   int32_t edge;         /* in f->order: so many are worth a look */
-  bool passes;          /* some in the set do: both ways to drop are tried */
+  bool passes;          /* some in the set do: that way to drop is tried too */
 } climbing;
 
 static int by_likeness (const void *a, const void *b, void *context) {
@@ -102,7 +102,9 @@ static void shift (climbing *c) {
 }
 
 static uint8_t some_way (climbing *c) {
-  return c->passes && random_chance (&c->random, 500000) ? DROP_PASSES : DROP_STAYS;
+  if (c->passes && random_chance (&c->random, 500000))
+    return DROP_PASSES;
+  return c->f->keeps_first && random_chance (&c->random, 500000) ? DROP_KEEPS : DROP_STAYS;
 }
 
 static void change_near (climbing *c) {
@@ -122,7 +124,7 @@ static void change (climbing *c) {
        k > 0; k--) {
     bool chosen = random_chance (&c->random, 500000);
     int32_t d = draw (c, chosen);
-    bool other = c->passes && chosen && random_chance (&c->random, 300000);
+    bool other = (c->passes || f->keeps_first) && chosen && random_chance (&c->random, 300000);
     if (d >= 0)
       set_some (c, d, chosen && !other ? DROP_NONE : some_way (c));
   }

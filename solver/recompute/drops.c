@@ -15,8 +15,8 @@ enum { MOST_CHAIN = 256 };
    fail would take thousands, and minutes. */
 enum { WALKS_AN_OP = 32, FIND_WALKS_AN_OP = 256 };
 
-bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, bool *barred,
-                 error *err) {
+bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count,
+                 drops_missed *missed, error *err) {
   assert (q->trace && q->over && out && count);
   const trace *t = q->trace;
   uses u;
@@ -26,6 +26,7 @@ bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, b
   remake_rule rule = { .trace = t,
                        .uses = &u,
                        .keeps = q->keeps,
+                       .keeps_first = q->keeps && q->keeps_first,
                        .most_ops = MOST_CHAIN,
                        .most_walked = (int64_t)FIND_WALKS_AN_OP * t->n_ops };
   if (!reach || !uses_of (t, a, &u, err) || !remake_begin (&w, &rule, a, err))
@@ -58,8 +59,8 @@ bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, b
       (*out)[(*count)++] = d;
     }
   }
-  if (barred)
-    *barred = w.barred;
+  if (missed)
+    *missed = (drops_missed){ w.barred, w.revived };
   return !w.full;
 }
 
@@ -76,7 +77,6 @@ static bool begin (walk *w, const drop_list *list, const drop_choice *choice, ar
   remake_rule rule = { .trace = t,
                        .uses = list->uses,
                        .keeps = choice->keeps,
-                       .keeps_first = choice->keeps && choice->keeps_first,
                        .most_ops = MOST_CHAIN,
                        .most_walked = (int64_t)WALKS_AN_OP * t->n_ops };
   *w = (walk){ .choice = choice,
@@ -93,6 +93,12 @@ static bool begin (walk *w, const drop_list *list, const drop_choice *choice, ar
 static bool passes (const walk *w, int32_t x) {
   return w->again.away[x] == DROP_PASSES &&
          w->starts[w->wanted[x]] - w->starts[w->again.before] > w->choice->near_ns;
+}
+
+static bool request (walk *w, int32_t x) {
+  const drop_choice *c = w->choice;
+  w->again.rule.keeps_first = c->keeps && (c->keeps_first || w->again.away[x] == DROP_KEEPS);
+  return remake_request (&w->again, x);
 }
 
 /* Other outputs of the copies take their places too, if they were dropped: else the copies would
@@ -155,7 +161,7 @@ bool drops_entries (const drop_list *list, const drop_choice *choice, arena *a, 
     for (int which = 0; which < 2; which++)
       for (int32_t j = 0; j < lists[which]->count; j++) {
         int32_t x = lists[which]->at[j];
-        if (w.again.away[x] && !remake_has (&w.again, x) && !remake_request (&w.again, x))
+        if (w.again.away[x] && !remake_has (&w.again, x) && !request (&w, x))
           w.again.away[x] = 0;
       }
     if (w.again.n_ops == 0 || *count == n)

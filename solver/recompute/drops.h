@@ -18,8 +18,9 @@ typedef struct drop {
 } drop;
 
 /* The fate of a dropped tensor that an entry makes on its way to another: it stays until its own
-   next use, or, where that is not near, passes: it is given up again, and made once more then. */
-enum { DROP_NONE, DROP_STAYS, DROP_PASSES };
+   next use, or, where that is not near, passes: it is given up again, and made once more then.
+   DROP_KEEPS stays, and what it is made from is kept beyond its last use where that can be. */
+enum { DROP_NONE, DROP_STAYS, DROP_PASSES, DROP_KEEPS };
 
 typedef struct drops_request {
   const trace *trace;
@@ -27,14 +28,20 @@ typedef struct drops_request {
   const uint8_t *cheap; /* per op: its outputs may be dropped; NULL: any */
   bool keeps; /* tensors that nothing reads any more may be kept on the device to make others from
                  them */
+  bool keeps_first; /* with it: also those that could be made again */
   bool (*stop) (void *context); /* true: those found by then are enough; or NULL */
   void *stop_context;
 } drops_request;
 
-/* Finds the drops that are possible. *barred (may be NULL): without `keeps` something could not be
-   made. */
-bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count, bool *barred,
-                 error *err) MUST_CHECK;
+/* Other sets that there would be. */
+typedef struct drops_missed {
+  bool barred;  /* with `keeps`: something could not be made without */
+  bool revived; /* with `keeps_first`: something dead was made again on the way */
+} drops_missed;
+
+/* Finds the drops that are possible. missed may be NULL. */
+bool drops_find (const drops_request *q, arena *a, drop **out, int32_t *count,
+                 drops_missed *missed, error *err) MUST_CHECK;
 
 /* The drops of one trace, from which some are chosen. */
 typedef struct drop_list {
@@ -49,7 +56,7 @@ typedef struct drop_choice {
   const uint8_t *chosen;
   int64_t near_ns;
   bool keeps;       /* as drops_find's */
-  bool keeps_first; /* with it: also what could be made again */
+  bool keeps_first; /* with it: all as DROP_KEEPS */
   bool replaces; /* other outputs of copies take their places though they were not dropped, so that
                     they can go until then */
   int64_t most_ns; /* the list ends at the entry with which more than that runs again; 0: never */

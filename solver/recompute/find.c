@@ -41,9 +41,10 @@ static bool find_drops (finding *f, error *err) {
                       .over = over,
                       .cheap = cheap,
                       .keeps = f->keeps,
+                      .keeps_first = f->keeps_first,
                       .stop = f->o->stop,
                       .stop_context = f->o->stop_context };
-  return drops_find (&q, f->arena, &f->drops, &f->n_drops, &f->barred, err);
+  return drops_find (&q, f->arena, &f->drops, &f->n_drops, &f->missed, err);
 }
 
 /* The entries of a set, in `a`; those up to most_ns, if that is not 0. */
@@ -278,6 +279,10 @@ bool find_begin (finding *f, error *err) {
   if (f->guide && f->guide->bound.dropped)
     take_guide (f);
   return true;
+}
+
+uint8_t find_drop (const finding *f) {
+  return f->keeps_first ? DROP_KEEPS : DROP_STAYS;
 }
 
 void find_copy (const finding *f, drop_set *to, const drop_set *from) {

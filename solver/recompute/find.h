@@ -27,7 +27,8 @@ typedef struct finding {
   uses uses;
   drop *drops;
   int32_t n_drops;
-  bool keeps, barred; /* as drops_find's */
+  bool keeps, keeps_first; /* as drops_request's */
+  drops_missed missed;
   drops_pricing pricing;
   const uint8_t *cheap; /* as drops_request's */
   int64_t room_bytes;   /* at which sets are priced */
@@ -71,6 +72,8 @@ bool find_is_over (const finding *f);
 bool find_is_stopped (const finding *f);
 /* The best plan so far is near enough to what no plan can beat. */
 bool find_is_enough (const finding *f);
+/* The way in which a set to begin with drops. */
+uint8_t find_drop (const finding *f);
 void find_copy (const finding *f, drop_set *to, const drop_set *from);
 /* The kept sets, since they were for another room. */
 void find_forget (finding *f);

@@ -126,6 +126,7 @@ bool recompute_search (const recompute_request *q, arena *a, recompute_result *o
                 .arena = a,
                 .guide = q->guide,
                 .keeps = q->keeps,
+                .keeps_first = q->keeps && q->keeps_first,
                 .enough_ns = q->enough_ns,
                 .bold_ns = INT64_MAX,
                 .stall_ppm = 1000000 };
@@ -143,7 +144,7 @@ bool recompute_search (const recompute_request *q, arena *a, recompute_result *o
                              .bold = f.bold,
                              .bold_value = f.bold_value,
                              .candidates = f.n_drops,
-                             .barred = f.barred,
+                             .missed = f.missed,
                              .tried = f.priced,
                              .ticks = f.ticks };
   assert (!ok || f.value.step_ns == INT64_MAX || f.value.step_ns >= f.value.compute_ns);

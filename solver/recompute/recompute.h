@@ -7,6 +7,7 @@
 
 #include "solver/attempt/variant.h"
 #include "solver/policy/view.h"
+#include "solver/recompute/drops.h"
 
 typedef struct recompute_result {
   variant best; /* n_recomputes may be 0 */
@@ -14,7 +15,7 @@ typedef struct recompute_result {
   variant_value value, bold_value;
   int32_t candidates, tried;
   int64_t ticks;
-  bool barred; /* with `keeps` there would be other sets */
+  drops_missed missed;
 } recompute_result;
 
 /* The program of a cut in which gaps may be carried or dropped, as far as the mode allows either.
@@ -30,7 +31,7 @@ typedef struct recompute_request {
   const variant *cut; /* whose sections the results share; NULL: none */
   const solve_options *options;
   const recompute_program *guide; /* the cut's; or NULL */
-  bool keeps;                     /* as drops_find's */
+  bool keeps, keeps_first;        /* as drops_request's */
   int64_t limit_ticks;            /* 0: those of the options, or a default */
   int64_t enough_ns;              /* as an effort's */
 } recompute_request;

@@ -102,7 +102,7 @@ static bool try_segments (forward *w, int64_t near_part, int64_t until, error *e
   int32_t most = (int32_t)find_number (f, TUNE_segments_most);
   f->now.near_ns = near_part ? f->rw_ns / near_part : 0;
   for (int32_t n = most; n > 0 && f->ticks < until && !find_is_over (f); n -= 1 + n / 5) {
-    cut_segments (w, n, near_part ? DROP_PASSES : DROP_STAYS);
+    cut_segments (w, n, near_part ? DROP_PASSES : find_drop (f));
     if (!find_price (f, err))
       return false;
     if (find_is_wild (f))

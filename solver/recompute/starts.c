@@ -39,7 +39,7 @@ void find_rank (finding *f, drop_ranking by) {
 static bool prefix (finding *f, int32_t n, int64_t *ns, error *err) {
   memset (f->now.chosen, 0, (size_t)f->n_drops);
   for (int32_t i = 0; i < n; i++)
-    f->now.chosen[f->order[i]] = 1;
+    f->now.chosen[f->order[i]] = find_drop (f);
   bool ok = find_price (f, err);
   *ns = f->now.ns;
   return ok;

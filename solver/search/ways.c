@@ -80,13 +80,24 @@ static const char *bound_by (const ways *m, int64_t ns) {
   return m->program.bound.dropped ? "drops-lp" : m->program.bound.by;
 }
 
+bool ways_widen (ways *m, error *err) {
+  if (m->has_wide)
+    return true;
+  m->has_wide = true;
+  return recompute_solve_program (m->t, NULL, m->o, NULL, false, m->arena, &m->wide, err);
+}
+
 /* The tighter program says nothing of a plan that keeps what nothing reads any more. */
 static bool widen (ways *m, bool *keeps, error *err) {
   *keeps = m->taken == &m->small && m->small_keeps;
   for (int32_t i = 0; i < m->count; i++)
-    *keeps |= m->taken == &m->at[i].v && m->at[i].from == FROM_KEEPING;
-  return !*keeps || m->o->sections ||
-         recompute_solve_program (m->t, NULL, m->o, NULL, false, m->arena, &m->program, err);
+    *keeps |= m->taken == &m->at[i].v &&
+              (m->at[i].from == FROM_KEEPING || m->at[i].from == FROM_KEPT);
+  if (!*keeps || m->o->sections)
+    return true;
+  bool ok = ways_widen (m, err);
+  m->program = m->wide;
+  return ok;
 }
 
 static const char *covers (ways *m, bool by_compute, bool keeps, error *err) {
@@ -225,6 +236,14 @@ static bool may_cut (const ways *m) {
 
 static bool may_drop (const ways *m) {
   return m->o->recompute != RECOMPUTE_OFF && !ways_is_over (m);
+}
+
+/* Something dead was made again: from what is kept it may take less, and less than what is a bound
+   of plans that keep nothing. */
+static bool revives (const ways *m) {
+  int64_t best_ns = ways_best_ns (m);
+  return m->revives && !is_granted (m) && !solve_stops (m->o) &&
+         (!m->best.plan || best_ns > solve_enough_of (&m->effort, m->compute_ns));
 }
 
 /* The program's drops are asked for to a smaller gap than what comes behind. */

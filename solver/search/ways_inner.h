@@ -10,7 +10,7 @@
 
 enum {
   WAYS_CUTS = 2,
-  WAYS_MOST = 5 * (WAYS_CUTS + 1),
+  WAYS_MOST = 5 * (WAYS_CUTS + 1) + 2,
   WAYS_BUDGETS = TUNE_program_sets_less_ppm_last - TUNE_program_sets_less_ppm + 1,
   WAYS_LINKS = TUNE_program_sets_slower_last - TUNE_program_sets_slower + 1,
   WAYS_SETS = WAYS_BUDGETS + WAYS_LINKS
@@ -21,7 +21,8 @@ typedef enum ways_source {
   FROM_CUTS,
   FROM_DROPS,
   FROM_BOTH,
-  FROM_KEEPING,
+  FROM_KEEPING, /* dead tensors are kept where else something could not be made */
+  FROM_KEPT,    /* and where they could be made again */
   WAYS_SOURCES
 } ways_source;
 
@@ -55,7 +56,10 @@ typedef struct ways {
   bool easy;      /* a quick plan of the step as it is comes near compute */
   sections_family family;
   recompute_program program; /* of the trace as it is, where drops are allowed */
+  recompute_program wide;    /* of plans that keep tensors past their last use too */
+  bool has_wide;             /* it was solved */
   bool pays_alone;           /* so it says: drops alone may be faster than the best so far */
+  bool revives;              /* some drop makes again what could have been kept */
   variant guided[WAYS_SETS];
   ways_proposal at[WAYS_MOST]; /* those from `open` on are not solved yet, the best first */
   int32_t count, open, drops_tried;
@@ -74,6 +78,8 @@ int64_t ways_best_ns (const ways *m);
 bool ways_near (const ways *m, int64_t step_ns);
 /* So is the best one, or somebody wants to stop. */
 bool ways_is_over (const ways *m);
+/* Solves the wider program, once. */
+bool ways_widen (ways *m, error *err) MUST_CHECK;
 /* A part of the ticks that are left, but never less than a share of all of them: stages that start
    late still get one eighth of the limit. */
 int64_t ways_share (const ways *m, int64_t part);
@@ -98,5 +104,6 @@ bool ways_program_sets (ways *m, error *err) MUST_CHECK;
 bool ways_drops (ways *m, error *err) MUST_CHECK;
 bool ways_both (ways *m, error *err) MUST_CHECK;
 bool ways_small (ways *m, error *err) MUST_CHECK;
+bool ways_kept (ways *m, error *err) MUST_CHECK;
 
 #endif

@@ -55,25 +55,27 @@ bool ways_cuts (ways *m, error *err) {
 
 /* *barred: something could be made again only from what is dead, and the best is not near enough
    without it. *quick_ns: what a quick plan of the best set takes. */
-static bool search_drops (ways *m, const variant *cut, bool keeps, bool *barred, int64_t *quick_ns,
-                          error *err) {
+static bool search_drops (ways *m, const variant *cut, ways_source from, bool *barred,
+                          int64_t *quick_ns, error *err) {
   recompute_result r;
+  const recompute_program *program = from == FROM_KEPT ? &m->wide : &m->program;
   /* room for all prefixes: a price is a quarter of the ops */
   int64_t least = tuned (m->o->tuning, TUNE_search_prefixes) * (int64_t)m->t->n_ops;
   int64_t ticks = ways_share (m, m->part);
   recompute_request q = { .trace = m->t,
                           .cut = cut,
                           .options = m->o,
-                          .guide = cut || !m->program.fits ? NULL : &m->program,
-                          .keeps = keeps,
+                          .guide = cut || !program->fits ? NULL : program,
+                          .keeps = from == FROM_KEEPING || from == FROM_KEPT,
+                          .keeps_first = from == FROM_KEPT,
                           .limit_ticks = ticks > least ? ticks : least,
                           .enough_ns = m->effort.enough_ns };
   if (!recompute_search (&q, m->arena, &r, err))
     return false;
   m->ticks += r.ticks;
   m->drops_tried += r.tried;
-  ways_source from = keeps ? FROM_KEEPING : cut ? FROM_BOTH : FROM_DROPS;
-  *barred = r.barred && !ways_near (m, r.value.step_ns);
+  m->revives |= r.missed.revived;
+  *barred = r.missed.barred && !ways_near (m, r.value.step_ns);
   *quick_ns = r.value.step_ns;
   propose (m, &r.best, &r.value, from);
   if (r.bold_value.compute_ns < r.value.step_ns && r.bold_value.step_ns != r.value.step_ns &&
@@ -92,8 +94,8 @@ static bool is_far (const ways *m, int64_t quick_ns) {
 bool ways_drops (ways *m, error *err) {
   bool barred;
   int64_t quick_ns;
-  return search_drops (m, NULL, false, &barred, &quick_ns, err) &&
-         (!barred || search_drops (m, NULL, true, &barred, &quick_ns, err)) &&
+  return search_drops (m, NULL, FROM_DROPS, &barred, &quick_ns, err) &&
+         (!barred || search_drops (m, NULL, FROM_KEEPING, &barred, &quick_ns, err)) &&
          solve_proposals (m, err);
 }
 
@@ -104,11 +106,42 @@ bool ways_both (ways *m, error *err) {
     bool barred;
     if (f->values[i].compute_ns >= ways_best_ns (m))
       continue;
-    if (!search_drops (m, &f->at[i], false, &barred, &quick_ns, err))
+    if (!search_drops (m, &f->at[i], FROM_BOTH, &barred, &quick_ns, err))
       return false;
     if (barred && !is_far (m, quick_ns) &&
-        !search_drops (m, &f->at[i], true, &barred, &quick_ns, err))
+        !search_drops (m, &f->at[i], FROM_KEEPING, &barred, &quick_ns, err))
       return false;
   }
   return solve_proposals (m, err);
+}
+
+/* A small tensor that is kept beyond its last use may stand for a large one, and one op is less
+   than a chain of them: of what a concatenation, a wider type or an enlarged picture is made. */
+static bool make_of_kept (ways *m, error *err) {
+  bool barred;
+  int64_t quick_ns;
+  variant cut = { .name = "kept" };
+  if (m->taken) {
+    cut.sections = m->taken->sections;
+    cut.n_sections = m->taken->n_sections;
+  }
+  if (!search_drops (m, cut.n_sections ? &cut : NULL, FROM_KEPT, &barred, &quick_ns, err))
+    return false;
+  if (is_far (m, quick_ns))
+    m->open = m->count;
+  return solve_proposals (m, err);
+}
+
+/* Under the bound of such plans; where a plan that keeps nothing stays the best, its own holds. */
+bool ways_kept (ways *m, error *err) {
+  int64_t least_ns = m->least_ns, worth_ppm = tuned (m->o->tuning, TUNE_kept_worth_ppm);
+  if (!ways_widen (m, err))
+    return false;
+  m->ticks += m->wide.bound.stats.ticks;
+  if (!m->o->sections)
+    m->least_ns = m->wide.fits ? max_of (m->compute_ns, m->wide.bound.lower_bound_ns) : m->least_ns;
+  int64_t worth_ns = m->least_ns + units_scale (m->least_ns, worth_ppm, 1000000);
+  bool ok = ways_is_over (m) || ways_best_ns (m) <= worth_ns || make_of_kept (m, err);
+  m->least_ns = least_ns;
+  return ok;
 }
