@@ -243,6 +243,12 @@ for x in w.values ():
 assert w["unswapped"]["needs_bytes"] <= 64 << 20
 END
 }
+most_there_is() { # a card that holds more than the largest batch that can be built
+  "$ferry" max-batch -q alexnet --image 64 --width-divisor 4 -d v100 --swap-only --limit 100 --json >most && python3 - <<'END'
+import json
+for x in json.load (open ("most"))["ways"]: assert x["batch"] == 65536 and x["none_at"] == -1, x
+END
+}
 grows() { # with the budget, and from there to the slowdown of the claim above
   local b
   for b in 56 64; do
@@ -270,6 +276,7 @@ exact() { # what needs no plan is known to the item
   python3 -c 'import json; w = json.load (open ("exact"))["ways"][0]; assert w["batch"] > 32 and w["none_at"] == w["batch"] + 1, w'
 }
 claim "the largest batch that needs no plan is known to the item" exact
+claim "no batch is asked for that cannot be built" most_there_is
 claim "the largest batch grows with what is allowed, and keeps the slowdown" batches
 claim "no batch is said to be proved too large where only its granules are" rounded
 claim "a batch is proved too large where its bytes are" too_much

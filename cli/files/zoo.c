@@ -79,7 +79,7 @@ static int run (call *c) {
 
 /* clang-format off */
 static const cli_option options[] = {
-  { 0, "batch", "N", "items of the batch", { UNITS_COUNT, 1, ZOO_MOST } },
+  { 0, "batch", "N", "items of the batch", { UNITS_COUNT, 1, ZOO_MOST_BATCH } },
   OPTIONS_OF_ZOO,
   OPTION_DEVICE,
   OPTION_OUTPUT ("where to; compressed if it ends in .gz or .zst; without it, standard output"),

@@ -13,7 +13,7 @@
 #include "cli/inputs/zoo_options.h"
 #include "solver/fleet/needs.h"
 
-enum { MOST_BATCH = 1 << 20, MOST_TIMES = 8 };
+enum { MOST_TIMES = 8 };
 
 typedef struct way {
   const char *name, *says;
@@ -141,7 +141,7 @@ static int64_t fine_of (const asking *a, int64_t batch) {
    asked for. From what fits upward, by doubling and then by halving. */
 static bool find_refuted (asking *a, const way *how, int64_t fits_at, int64_t *out, error *err) {
   int64_t low = fits_at, high = -1, step = fits_at > 8 ? fits_at / 2 : 1;
-  int64_t most = a->most ? a->most : MOST_BATCH;
+  int64_t most = a->most ? a->most : ZOO_MOST_BATCH;
   while (!stopping_due (a->c) && (high < 0 || high - low > fine_of (a, low))) {
     bool refuted;
     int64_t at = high >= 0 ? low + (high - low) / 2 : low + step < most ? low + step : most;
@@ -177,7 +177,7 @@ static bool lives_over (asking *a, int64_t batch, bool *over, error *err) {
 
 /* Everything on the device: what fits is known at once, so upward by doubling, then by halving. */
 static bool find_unswapped (asking *a, largest *out) {
-  int64_t most = a->most ? a->most : MOST_BATCH, step = 1, fine = a->fine ? a->fine : 1;
+  int64_t most = a->most ? a->most : ZOO_MOST_BATCH, step = 1, fine = a->fine ? a->fine : 1;
   while (!stopping_due (a->c) && out->batch < most &&
          !(out->none_at >= 0 && out->none_at - out->batch <= fine)) {
     bool fits;
@@ -242,7 +242,7 @@ static bool find_below (asking *a, int32_t way, const largest *from, int64_t non
 /* Below the smallest batch that the bound refutes, or below the most that is asked for. */
 static bool find_planned (asking *a, int32_t way, const largest *from, int64_t refuted,
                           largest *out) {
-  int64_t most = a->most ? a->most : MOST_BATCH;
+  int64_t most = a->most ? a->most : ZOO_MOST_BATCH;
   bool fits = most <= from->batch;
   if (stopping_due (a->c))
     return true;
@@ -287,8 +287,9 @@ static bool find_all (asking *a, largest out[WAYS]) {
   for (int32_t i = 0; i < a->n_ways; i++) {
     if (!find_largest (a, i, i ? least_of (a, i, out) : &nothing, &out[i]))
       return false;
+    int64_t most = (out[0].batch ? out[0].batch : 1) * MOST_TIMES;
     if (!a->most)
-      a->most = (out[0].batch ? out[0].batch : 1) * MOST_TIMES;
+      a->most = most < ZOO_MOST_BATCH ? most : ZOO_MOST_BATCH;
   }
   offline_progress (a->c, a->tried, a->tried, -1);
   return true;
@@ -452,10 +453,10 @@ static const cli_option options[] = {
     "how much longer a step may take than without limits; without it, 10%", RANGE_SHARE },
   { 0, "fine", "N",
     "stop when the batch is known to so many items; without it, a 32nd of it, and one unswapped",
-    { UNITS_COUNT, 1, MOST_BATCH } },
+    { UNITS_COUNT, 1, ZOO_MOST_BATCH } },
   { 0, "most", "N",
     "ask for no larger batch; without it, 8 times the one that fits unswapped",
-    { UNITS_COUNT, 1, MOST_BATCH } },
+    { UNITS_COUNT, 1, ZOO_MOST_BATCH } },
   OPTIONS_OF_ZOO,
   OPTION_DEVICE,
   OPTION_HOST,

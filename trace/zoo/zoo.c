@@ -87,9 +87,9 @@ static bool find (const char *name, zoo_network *network, recipe *r, error *err)
 enum { MOST_EDGE = 1 << 16 };
 
 static bool check_request (const zoo_request *r, const zoo_network *network, error *err) {
-  if (r->batch < 1 || r->batch > MOST_EDGE)
-    return error_set (err, ERR_usage, "a batch of %lld: 1 to %d are possible", (long long)r->batch,
-                      MOST_EDGE);
+  if (r->batch < 1 || r->batch > ZOO_MOST_BATCH)
+    return error_set (err, ERR_usage, "a batch of %lld: 1 to %lld are possible",
+                      (long long)r->batch, (long long)ZOO_MOST_BATCH);
   if (r->image < 0 || r->image > MOST_EDGE || r->seq < 0 || r->seq > MOST_EDGE * 16)
     return error_set (err, ERR_usage, "an image of %lld, a sequence of %lld: too large",
                       (long long)r->image, (long long)r->seq);

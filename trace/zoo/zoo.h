@@ -8,8 +8,9 @@
 #include "trace/device.h"
 #include "trace/trace.h"
 
-/* The most items, pixels, tokens and classes, and the largest divisor. */
+/* The most pixels, tokens and classes, and the largest divisor; and the most items of a batch. */
 #define ZOO_MOST ((int64_t)1 << 24)
+#define ZOO_MOST_BATCH ((int64_t)1 << 16)
 
 typedef enum zoo_optimizer { ZOO_SGD, ZOO_MOMENTUM, ZOO_ADAM, ZOO_OPTIMIZERS } zoo_optimizer;
 extern const char *const zoo_optimizer_names[ZOO_OPTIMIZERS + 1]; /* NULL at the end */
