@@ -54,6 +54,17 @@ smallest() { # the budget that is named has its reserve, and works when it is pa
     run 0 solve $file -b "$least" --limit 1000 || { echo "$file: $least"; cat err; return 1; }
   done
 }
+below() { # a byte less is proved to be too little, since memory is taken in whole granules
+  local how
+  cat >below.json <<'END'
+{ "format": "ferry-trace/1", "name": "below",
+  "tensors": [ { "bytes": 3145728, "kind": "parameter" }, { "bytes": 3145728, "kind": "parameter" }, { "bytes": 2097152, "kind": "activation" } ],
+  "ops": [ { "ns": 1000000, "reads": [0], "writes": [2] }, { "ns": 1000000, "reads": [1] }, { "ns": 1000000, "reads": [2] } ] }
+END
+  for how in "" --swap-only "--recompute auto --order as-is"; do
+    run 0 solve below.json -d v100 -b 6MiB $how && run 1 solve below.json -d v100 -b 6291455B $how && complains 'smallest budget is 6.00 MiB' || return 1
+  done
+}
 neighbours() { # a point is as good as the plan of that budget alone, however many stand beside it
   python3 "$srcdir/tests/answers.py" "$ferry" net.json alex.json
 }
@@ -162,6 +173,7 @@ claim "nothing is offered where no plan is faster" silent
 claim "explain closes with solve's words and gap" same_words
 claim "what a step needs is one number everywhere" one_need
 claim "the smallest budget that is named works" smallest
+claim "a byte below the smallest budget nothing fits, whatever is allowed" below
 claim "no point of a curve, grid or comparison is worse than solve's plan" neighbours
 claim "points far from their bound are marked" wide
 claim "a number without a unit is refused with both readings" units

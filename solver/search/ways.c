@@ -171,6 +171,12 @@ static bool say_why (ways *m, solution *s, error *err) {
   return s->why;
 }
 
+/* The part of the budget that a plan can take. */
+static int64_t whole_granules (const solve_options *o) {
+  int64_t granule = o->arena_granule_bytes ? o->arena_granule_bytes : o->device->granule_bytes;
+  return o->budget_bytes / granule * granule;
+}
+
 /* Only what is proved is called impossible: that the program has no solution, or that some op needs
    more, in whatever parts. */
 static bool nothing_fits (ways *m, error *err) {
@@ -190,7 +196,9 @@ static bool nothing_fits (ways *m, error *err) {
   if (s.floor_sections_bytes < s.floor_bytes)
     snprintf (cut, sizeof cut, ", and with the most sections op %d %s", s.floor_sections_op,
               units_bytes (least, s.floor_sections_bytes));
-  bool open = o->sections ? o->budget_bytes >= least_bytes : m->program.fits;
+  int64_t room_bytes = whole_granules (o);
+  bool open = o->sections ? room_bytes >= least_bytes
+                          : m->program.fits && room_bytes >= s.floor_bytes;
   if (o->recompute == RECOMPUTE_ONLY && open)
     return error_set (err, ERR_limit,
                       "no set of drops was found that fits in %s without swapping%s, and none is "
