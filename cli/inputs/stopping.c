@@ -10,10 +10,11 @@ enum { SIGNALS = sizeof asking / sizeof *asking };
 /* The default is back at once, so the next signal of either kind ends the program, and no variable
    is shared with the handler: that it has run is seen from what is set. */
 static void on_signal (int number) {
-  struct sigaction standard = { .sa_handler = SIG_DFL };
+  struct sigaction standard = { .sa_handler = SIG_DFL }, now;
   (void)number;
   for (int i = 0; i < SIGNALS; i++)
-    sigaction (asking[i], &standard, NULL);
+    if (sigaction (asking[i], NULL, &now) == 0 && now.sa_handler == on_signal)
+      sigaction (asking[i], &standard, NULL);
 }
 
 void stopping_begin (call *c) {
@@ -53,6 +54,16 @@ void stopping_in_child (const call *c, const sigset_t *was) {
       sigaction (asking[i], &mine, NULL);
   }
   sigprocmask (SIG_SETMASK, was, NULL);
+}
+
+/* The first that is not ignored from outside: the child ignores the same. */
+void stopping_tell (pid_t child) {
+  struct sigaction now;
+  for (int i = 0; i < SIGNALS; i++)
+    if (sigaction (asking[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+      kill (child, asking[i]);
+      return;
+    }
 }
 
 static int64_t now_ns (void) {

@@ -21,5 +21,7 @@ void stopping_hold (sigset_t *was);
 /* In the child, which gets interrupts from its parent alone: none that waits is its own, and where
    there was one already, another does not end it. `was` is its mask again. */
 void stopping_in_child (const call *c, const sigset_t *was);
+/* Asks such a child to stop, by a signal that it heeds. */
+void stopping_tell (pid_t child);
 
 #endif

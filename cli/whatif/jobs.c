@@ -2,7 +2,6 @@
 #include "cli/whatif/jobs.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -73,7 +72,7 @@ static bool start_job (call *c, job *j, int piece, jobs_piece *run, void *contex
 static void tell_all (const job *at) {
   for (int i = 0; i < MOST_BEGUN; i++)
     if (at[i].pid > 0 && !at[i].ended)
-      kill (at[i].pid, SIGINT);
+      stopping_tell (at[i].pid);
 }
 
 /* For whichever ends first; now and then a look at whether all should. */
