@@ -247,10 +247,10 @@ static bool may_drop (const ways *m) {
 }
 
 /* Something dead was made again: from what is kept it may take less, and less than what is a bound
-   of plans that keep nothing. */
+   of plans that keep nothing. It has a program of its own, so some of the ticks must be left. */
 static bool revives (const ways *m) {
   int64_t best_ns = ways_best_ns (m);
-  return m->revives && !is_granted (m) && !solve_stops (m->o) &&
+  return m->revives && m->ticks < m->limit_ticks && !is_granted (m) && !solve_stops (m->o) &&
          (!m->best.plan || best_ns > solve_enough_of (&m->effort, m->compute_ns));
 }
 
