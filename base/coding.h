@@ -7,6 +7,7 @@
 
 bool coding_is_gzip (const void *data, int64_t size);
 bool coding_is_zstd (const void *data, int64_t size);
+bool coding_is_packed (const void *data, int64_t size); /* either */
 bool gzip_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *out,
                   error *err) MUST_CHECK;
 bool gzip_encode (const void *data, int64_t size, bytes *out, error *err) MUST_CHECK;

@@ -12,6 +12,10 @@ bool coding_is_gzip (const void *data, int64_t size) {
   return size >= 2 && at[0] == 0x1f && at[1] == 0x8b;
 }
 
+bool coding_is_packed (const void *data, int64_t size) {
+  return coding_is_gzip (data, size) || coding_is_zstd (data, size);
+}
+
 bool coding_too_large (int64_t limit_bytes, error *err) {
   char limit[UNITS_TEXT];
   return error_set (err, ERR_input, "the file is larger than %s when decompressed",

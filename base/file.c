@@ -71,8 +71,8 @@ static bool read_all (int fd, int64_t limit_bytes, bytes *out, error *err) {
   }
 }
 
-static bool is_packed (const void *data, int64_t size) {
-  return coding_is_gzip (data, size) || coding_is_zstd (data, size);
+int64_t file_mark (const char *text, int64_t size) {
+  return size >= 3 && memcmp (text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
 }
 
 bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *out, error *err) {
@@ -82,7 +82,7 @@ bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *ou
   bool ok = coding_is_gzip (data, size)   ? gzip_decode (data, size, limit_bytes, out, err)
             : coding_is_zstd (data, size) ? zstd_decode (data, size, limit_bytes, out, err)
                                           : bytes_append (out, data, size, err);
-  if (ok && is_packed (data, size) && is_packed (out->data, out->size))
+  if (ok && coding_is_packed (data, size) && coding_is_packed (out->data, out->size))
     ok = error_set (err, ERR_input, "this is packed twice: unpack it once");
   ok = ok && bytes_append (out, "", 0, err); /* the NUL */
   if (!ok)
@@ -113,7 +113,7 @@ bool file_read (const char *path, int64_t limit_bytes, bytes *out, error *err) {
   if (!file_read_raw (path, limit_bytes, &raw, err))
     return false;
   bool ok = true;
-  if (!is_packed (raw.data, raw.size)) {
+  if (!coding_is_packed (raw.data, raw.size)) {
     *out = raw;
     raw = (bytes){ 0 };
   } else

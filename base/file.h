@@ -20,6 +20,8 @@ typedef enum file_coding { FILE_PLAIN, FILE_GZIP, FILE_ZSTD } file_coding;
 bool file_read (const char *path, int64_t limit_bytes, bytes *out, error *err) MUST_CHECK;
 /* The file as it lies on disk, compressed or not. */
 bool file_read_raw (const char *path, int64_t limit_bytes, bytes *out, error *err) MUST_CHECK;
+/* The bytes of a mark of UTF-8 in front of a text, which says nothing: 3, or 0. */
+int64_t file_mark (const char *text, int64_t size);
 /* file_read from memory; a plain text is copied. */
 bool file_decode (const void *data, int64_t size, int64_t limit_bytes, bytes *out,
                   error *err) MUST_CHECK;

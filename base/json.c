@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/json_load.h"
 
 /* ---- reading ---- */
@@ -17,7 +18,7 @@
 json_document *json_open (const char *text, int64_t size, error *err) {
   json_error_t said;
   bool memory;
-  int mark = size >= 3 && memcmp (text, "\xef\xbb\xbf", 3) == 0 ? 3 : 0; /* of UTF-8: says nothing */
+  int mark = (int)file_mark (text, size);
   json_t *root = json_load_text (text + mark, size - mark, &said, &memory);
   if (!root) {
     if (memory)

@@ -7,31 +7,34 @@
 static const int asking[] = { SIGINT, SIGTERM };
 enum { SIGNALS = sizeof asking / sizeof *asking };
 
+static bool has (int number, void (*handler) (int)) {
+  struct sigaction now;
+  return sigaction (number, NULL, &now) == 0 && now.sa_handler == handler;
+}
+
 /* The default is back at once, so the next signal of either kind ends the program, and no variable
    is shared with the handler: that it has run is seen from what is set. */
 static void on_signal (int number) {
-  struct sigaction standard = { .sa_handler = SIG_DFL }, now;
+  struct sigaction standard = { .sa_handler = SIG_DFL };
   (void)number;
   for (int i = 0; i < SIGNALS; i++)
-    if (sigaction (asking[i], NULL, &now) == 0 && now.sa_handler == on_signal)
+    if (has (asking[i], on_signal))
       sigaction (asking[i], &standard, NULL);
 }
 
 void stopping_begin (call *c) {
-  struct sigaction mine = { .sa_handler = on_signal, .sa_flags = SA_RESTART }, now;
+  struct sigaction mine = { .sa_handler = on_signal, .sa_flags = SA_RESTART };
   if (c->stoppable)
     return;
   sigemptyset (&mine.sa_mask);
   for (int i = 0; i < SIGNALS; i++) /* a signal ignored from outside stays so */
-    if (sigaction (asking[i], NULL, &now) == 0 && now.sa_handler == SIG_DFL &&
-        sigaction (asking[i], &mine, NULL) == 0)
+    if (has (asking[i], SIG_DFL) && sigaction (asking[i], &mine, NULL) == 0)
       c->stoppable = true;
 }
 
 bool stopping_asked (const call *c) {
-  struct sigaction now;
   for (int i = 0; c->stoppable && i < SIGNALS; i++)
-    if (sigaction (asking[i], NULL, &now) == 0 && now.sa_handler == on_signal)
+    if (has (asking[i], on_signal))
       return false;
   return c->stoppable;
 }
@@ -58,9 +61,8 @@ void stopping_in_child (const call *c, const sigset_t *was) {
 
 /* The first that is not ignored from outside: the child ignores the same. */
 void stopping_tell (pid_t child) {
-  struct sigaction now;
   for (int i = 0; i < SIGNALS; i++)
-    if (sigaction (asking[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN) {
+    if (!has (asking[i], SIG_IGN)) {
       kill (child, asking[i]);
       return;
     }

@@ -46,7 +46,7 @@ typedef struct asking {
   device device;
   curve_options options;
   int64_t memory_bytes, slowdown_ppm, fine;
-  int64_t most; /* no batch above this is asked for; 0: none yet */
+  int64_t most; /* no batch above this is asked for; 0: not known before the first way ends */
   int32_t tried;
   allowed allowed;
   way ways[WAYS]; /* the first moves nothing */
@@ -140,8 +140,7 @@ static int64_t fine_of (const asking *a, int64_t batch) {
 /* A batch that the bound refutes, as small as that is known to be; -1: none up to the most that is
    asked for. From what fits upward, by doubling and then by halving. */
 static bool find_refuted (asking *a, const way *how, int64_t fits_at, int64_t *out, error *err) {
-  int64_t low = fits_at, high = -1, step = fits_at > 8 ? fits_at / 2 : 1;
-  int64_t most = a->most ? a->most : ZOO_MOST_BATCH;
+  int64_t low = fits_at, high = -1, step = fits_at > 8 ? fits_at / 2 : 1, most = a->most;
   while (!stopping_due (a->c) && (high < 0 || high - low > fine_of (a, low))) {
     bool refuted;
     int64_t at = high >= 0 ? low + (high - low) / 2 : low + step < most ? low + step : most;
@@ -242,7 +241,7 @@ static bool find_below (asking *a, int32_t way, const largest *from, int64_t non
 /* Below the smallest batch that the bound refutes, or below the most that is asked for. */
 static bool find_planned (asking *a, int32_t way, const largest *from, int64_t refuted,
                           largest *out) {
-  int64_t most = a->most ? a->most : ZOO_MOST_BATCH;
+  int64_t most = a->most;
   bool fits = most <= from->batch;
   if (stopping_due (a->c))
     return true;

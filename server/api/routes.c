@@ -8,7 +8,7 @@
 #include "base/file.h"
 
 const route routes[] = {
-#define ROUTE(method, path, role, body, query, function)                                           \
+#define ROUTE(method, path, role, body, query, function) \
   { #method, path, ROLE_##role, body, query, function },
 #include "server/api/routes.def"
 #undef ROUTE
@@ -161,19 +161,11 @@ static bool body_is_welcome (service *s, const route *r, request *q, reply *p) {
 
 /* ---- the query ---- */
 
-static bool is_a_word_of (const char *list, const char *word) {
-  size_t n = strlen (word);
-  for (const char *at = list; n && *at; at += strcspn (at, " "), at += *at == ' ')
-    if (strcspn (at, " ") == n && strncmp (at, word, n) == 0)
-      return true;
-  return false;
-}
-
 /* A member that is misspelt would be an answer to another question. */
 static bool query_is_known (const route *r, request *q, reply *p) {
   for (int i = 0; r->query && i < q->n_query; i++) {
     const char *name = q->query[i].name;
-    if (!is_a_word_of (r->query, name)) {
+    if (!text_is_word (name, r->query)) {
       reply_problem (p, q, PROBLEM_malformed, "the query has no member \"%s\" here%s%s", name,
                      r->query[0] ? "; it may have: " : "", r->query);
       return false;
@@ -188,8 +180,7 @@ static bool query_is_known (const route *r, request *q, reply *p) {
 
 const route *routes_begin (service *s, request *q, reply *p) {
   const route *r = find_route (q, p);
-  if (!r || !may_ask (s, r, q, p) || !query_is_known (r, q, p) ||
-      !body_is_welcome (s, r, q, p))
+  if (!r || !may_ask (s, r, q, p) || !query_is_known (r, q, p) || !body_is_welcome (s, r, q, p))
     return NULL;
   if (atomic_load (&s->stopping) && r->body != BODY_NONE) {
     reply_problem (p, q, PROBLEM_unavailable, "the service is stopping");

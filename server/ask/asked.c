@@ -30,14 +30,6 @@ static bool add_fault (asked *out, const error *wrong) {
 
 /* ---- values ---- */
 
-static bool is_word (const char *words, const char *text) {
-  size_t n = strchr (text, ' ') ? 0 : strlen (text);
-  for (const char *at = words; n && (at = strstr (at, text)); at += n)
-    if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' '))
-      return true;
-  return false;
-}
-
 static bool read_int (reader *r, const json *j, const member *m, error *wrong) {
   int64_t value = 0;
   if (!json_get_int (j, m->least, m->most, &value, wrong))
@@ -50,7 +42,7 @@ static bool read_word (reader *r, const json *j, const member *m, error *wrong) 
   const char *text = "";
   if (!json_get_text (j, &text, wrong))
     return false;
-  if (!is_word (m->words, text))
+  if (!text_is_word (text, m->words))
     return json_error (j, wrong, "must be one of: %s", m->words);
   json_add_text (&r->w, m->name, text);
   return true;

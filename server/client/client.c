@@ -111,7 +111,7 @@ static size_t take_header (char *data, size_t size, size_t count, void *context)
 
 /* A body of parts names what divides them: its first line says it. */
 static const char *type_of (const bytes *body, char text[2 * PARTS_LINE]) {
-  if (coding_is_zstd (body->data, body->size) || coding_is_gzip (body->data, body->size))
+  if (coding_is_packed (body->data, body->size))
     return "Content-Type: application/octet-stream";
   if (!parts_are (body->data, body->size))
     return "Content-Type: application/json";
@@ -305,7 +305,7 @@ static bool pack_file (const char *path, bytes *out, error *err) {
   bytes plain = { 0 };
   if (!file_read_raw (path, 0, &plain, err))
     return false;
-  if (coding_is_zstd (plain.data, plain.size) || coding_is_gzip (plain.data, plain.size)) {
+  if (coding_is_packed (plain.data, plain.size)) {
     *out = plain;
     return true;
   }

@@ -74,6 +74,14 @@ bool text_is_printable (const char *text) {
   return true;
 }
 
+bool text_is_word (const char *text, const char *words) {
+  size_t n = strchr (text, ' ') ? 0 : strlen (text);
+  for (const char *at = words; n && (at = strstr (at, text)); at += n)
+    if ((at == words || at[-1] == ' ') && (!at[n] || at[n] == ' '))
+      return true;
+  return false;
+}
+
 bool text_to_int (const char *text, int64_t most, int64_t *out) {
   int64_t value = 0;
   for (const char *at = text; *at; at++)

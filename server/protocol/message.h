@@ -57,6 +57,8 @@ const char *request_query (const request *q, const char *name);
 bool text_is_printable (const char *text);
 /* Texts of a request may hold anything; JSON takes no broken UTF-8: what is not ASCII is a `?`. */
 void text_make_plain (char *text);
+/* One of the words, which blanks divide. */
+bool text_is_word (const char *text, const char *words);
 /* Digits and nothing else, at most `most`. */
 bool text_to_int (const char *text, int64_t most, int64_t *out);
 /* No blanks, control characters or bytes beyond ASCII in path and query. */

@@ -80,6 +80,10 @@ static const char *bound_by (const ways *m, int64_t ns) {
   return m->program.bound.dropped ? "drops-lp" : m->program.bound.by;
 }
 
+bool ways_keeps (ways_source from) {
+  return from == FROM_KEEPING || from == FROM_KEPT;
+}
+
 bool ways_widen (ways *m, error *err) {
   if (m->has_wide)
     return true;
@@ -91,13 +95,13 @@ bool ways_widen (ways *m, error *err) {
 static bool widen (ways *m, bool *keeps, error *err) {
   *keeps = m->taken == &m->small && m->small_keeps;
   for (int32_t i = 0; i < m->count; i++)
-    *keeps |= m->taken == &m->at[i].v &&
-              (m->at[i].from == FROM_KEEPING || m->at[i].from == FROM_KEPT);
+    *keeps |= m->taken == &m->at[i].v && ways_keeps (m->at[i].from);
   if (!*keeps || m->o->sections)
     return true;
-  bool ok = ways_widen (m, err);
+  if (!ways_widen (m, err))
+    return false;
   m->program = m->wide;
-  return ok;
+  return true;
 }
 
 static const char *covers (ways *m, bool by_compute, bool keeps, error *err) {
@@ -197,8 +201,8 @@ static bool nothing_fits (ways *m, error *err) {
     snprintf (cut, sizeof cut, ", and with the most sections op %d %s", s.floor_sections_op,
               units_bytes (least, s.floor_sections_bytes));
   int64_t room_bytes = whole_granules (o);
-  bool open = o->sections ? room_bytes >= least_bytes
-                          : m->program.fits && room_bytes >= s.floor_bytes;
+  bool open =
+      o->sections ? room_bytes >= least_bytes : m->program.fits && room_bytes >= s.floor_bytes;
   if (o->recompute == RECOMPUTE_ONLY && open)
     return error_set (err, ERR_limit,
                       "no set of drops was found that fits in %s without swapping%s, and none is "

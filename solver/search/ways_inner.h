@@ -78,6 +78,8 @@ int64_t ways_best_ns (const ways *m);
 bool ways_near (const ways *m, int64_t step_ns);
 /* So is the best one, or somebody wants to stop. */
 bool ways_is_over (const ways *m);
+/* A plan of such a source may keep tensors past their last use. */
+bool ways_keeps (ways_source from);
 /* Solves the wider program, once. */
 bool ways_widen (ways *m, error *err) MUST_CHECK;
 /* A part of the ticks that are left, but never less than a share of all of them: stages that start

@@ -66,7 +66,7 @@ static bool search_drops (ways *m, const variant *cut, ways_source from, bool *b
                           .cut = cut,
                           .options = m->o,
                           .guide = cut || !program->fits ? NULL : program,
-                          .keeps = from == FROM_KEEPING || from == FROM_KEPT,
+                          .keeps = ways_keeps (from),
                           .keeps_first = from == FROM_KEPT,
                           .limit_ticks = ticks > least ? ticks : least,
                           .enough_ns = m->effort.enough_ns };
@@ -138,8 +138,8 @@ bool ways_kept (ways *m, error *err) {
   if (!ways_widen (m, err))
     return false;
   m->ticks += m->wide.bound.stats.ticks;
-  if (!m->o->sections)
-    m->least_ns = m->wide.fits ? max_of (m->compute_ns, m->wide.bound.lower_bound_ns) : m->least_ns;
+  if (!m->o->sections && m->wide.fits)
+    m->least_ns = max_of (m->compute_ns, m->wide.bound.lower_bound_ns);
   int64_t worth_ns = m->least_ns + units_scale (m->least_ns, worth_ppm, 1000000);
   bool ok = ways_is_over (m) || ways_best_ns (m) <= worth_ns || make_of_kept (m, err);
   m->least_ns = least_ns;

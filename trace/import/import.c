@@ -69,13 +69,12 @@ static import_format sniff (const char *text, int64_t size) {
   return chakra_sniff (text, size) ? IMPORT_chakra : IMPORT_FORMATS;
 }
 
-/* A mark of UTF-8 says nothing. JSON has a reader that passes over it, and counts bytes from here.
- */
+/* JSON has a reader that passes over a mark of UTF-8, and counts bytes from here. */
 static void skip_mark (import_text *text) {
-  if (text->size > 3 && memcmp (text->text, "\xef\xbb\xbf", 3) == 0 && text->text[3] != '{' &&
-      text->text[3] != '[') {
-    text->text += 3;
-    text->size -= 3;
+  int64_t mark = file_mark (text->text, text->size);
+  if (mark < text->size && text->text[mark] != '{' && text->text[mark] != '[') {
+    text->text += mark;
+    text->size -= mark;
   }
 }
 
@@ -172,8 +171,7 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
     sha256_add (&sum, sources[i].data, (size_t)sources[i].size);
     sha256_text (&sum, read->sha256);
     texts[i] = (import_text){ read->name, sources[i].data, sources[i].size, IMPORT_FORMATS };
-    if (coding_is_gzip (sources[i].data, sources[i].size) ||
-        coding_is_zstd (sources[i].data, sources[i].size)) {
+    if (coding_is_packed (sources[i].data, sources[i].size)) {
       if (!file_decode (sources[i].data, sources[i].size, job->options.limit_bytes, &decoded[i],
                         job->err)) {
         error_in_file (job->err, read->name);

@@ -7,12 +7,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
+
 stream stream_open (const char *text, int64_t size, error *err) {
-  stream s = { .text = text, .size = size, .err = err };
-  /* a byte order mark */
-  if (size >= 3 && memcmp (text, "\xef\xbb\xbf", 3) == 0)
-    s.at = 3;
-  return s;
+  return (stream){ .text = text, .size = size, .at = file_mark (text, size), .err = err };
 }
 
 /* Lines are counted only when there is something to complain about. */
