@@ -24,8 +24,7 @@ static bool is_before (const point *x, const point *y) {
   return order ? order < 0 : a < b;
 }
 
-/* The same moment of the step that begins at `start`. */
-static moment in_step (moment m, moment start, moment period) {
+moment circle_moment (moment m, moment start, moment period) {
   moment end = { start.at_ns + period.at_ns, start.order + period.order };
   while (compare_moments (m, end) >= 0) {
     m.at_ns -= period.at_ns;
@@ -95,7 +94,7 @@ bool circle_of (const stays *l, moment period, moment start, arena *a, circle *o
   if (!points || !room || !in_turn (l, a, points, &out->ranks, err))
     return false;
   for (int64_t i = 0; i < out->ranks; i++)
-    points[i].at = in_step (points[i].at, start, period);
+    points[i].at = circle_moment (points[i].at, start, period);
   merge (points, room, out->ranks);
   for (int64_t i = 0; i < out->ranks; i++) {
     int32_t what = out->at[i] = points[i].what;

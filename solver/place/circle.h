@@ -15,4 +15,11 @@ typedef struct circle {
 bool circle_of (const stays *l, moment period, moment start, arena *a, circle *out,
                 error *err) MUST_CHECK;
 
+static inline int64_t circle_ahead (const circle *c, int64_t rank, int64_t from) {
+  return rank >= from ? rank - from : rank - from + c->ranks;
+}
+
+/* The same moment of the step that begins at `start`. */
+moment circle_moment (moment m, moment start, moment period);
+
 #endif

@@ -21,6 +21,7 @@ typedef struct places {
   /* if granules did not suffice: per move, the ops after which its copy in should start for them to
      suffice next time; NO_WAIT: as it was */
   int32_t *wait_ops;
+  int32_t *in_order; /* of the copies in, where it is another one than that of the run; or NULL */
   int64_t ticks; /* that offsets took: windows that were looked at */
   bool tangled; /* an owner would have to wait for one behind it: another run is needed */
 } places;
@@ -32,6 +33,7 @@ bool place_same (const stays *l, moment period, moment start, int64_t budget, ar
 /* An arena's, in its steps. */
 typedef struct arena_budget {
   int64_t granules, ticks; /* enough; what may be spent on finding offsets */
+  int64_t late_ticks;      /* and on better ones of stays that are there for less; 0: none are */
 } arena_budget;
 
 /* Like place, but every stay has one stretch, and the parts of a unit that an op finds lie side by

@@ -3,17 +3,24 @@
    Stays of a unit's parts that some op finds together lie side by side, so they are one thing to
    place, of which pieces come and go; all else is a thing of its own. */
 #include <assert.h>
+extern int dbg_how;
+#include <string.h>
 
+#include "base/order.h"
 #include "solver/place/circle.h"
 #include "solver/place/follow.h"
+#include "solver/place/late.h"
 #include "solver/place/offsets.h"
 #include "solver/place/place.h"
+
+enum { HASTY = 16 }; /* the part of the ticks for what seldom fits */
 
 typedef struct packing {
   const stays *l;
   arena *arena;
   error *err;
   circle circle;
+  late_stays late;
   int32_t *thing;    /* per stay: another stay of its thing, or itself: a forest */
   int64_t *low;      /* per stay: where it begins in its unit */
   int32_t *thing_of; /* per stay: its thing's number */
@@ -105,44 +112,58 @@ static bool join_all (packing *p) {
 
 /* It is there on both sides of the place where the circle is cut. */
 static bool is_cut (const packing *p, int32_t i) {
-  return !p->l->at[i].always && p->circle.end[i] < p->circle.birth[i] && p->circle.end[i] > 0;
+  return !p->l->at[i].always && p->late.end[i] < p->late.birth[i] && p->late.end[i] > 0;
 }
 
-/* Things and their windows, in order of their first stays. */
-static bool make_things (packing *p) {
-  const stays *l = p->l;
-  int32_t n = l->count, *count = NEW (p->arena, n, int32_t, p->err);
+static bool find_things (packing *p) {
+  int32_t n = p->l->count;
   p->thing_of = NEW (p->arena, n, int32_t, p->err);
   p->base = NEW (p->arena, n, int64_t, p->err);
   p->windows = NEW (p->arena, 2 * (int64_t)n, offset_window, p->err);
   p->things = NEW (p->arena, n, offset_thing, p->err);
-  if (!count || !p->thing_of || !p->base || !p->windows || !p->things)
+  if (!p->thing_of || !p->base || !p->windows || !p->things)
     return false;
   for (int32_t i = 0; i < n; i++) {
     int32_t first = root (p, i);
     int32_t t = p->thing_of[i] = first == i ? p->n_things++ : p->thing_of[first];
     p->base[t] = first == i || p->low[i] < p->base[t] ? p->low[i] : p->base[t];
-    count[t] += is_cut (p, i) ? 2 : 1;
   }
-  for (int32_t t = 0, first = 0; t < p->n_things; first += count[t++])
-    p->things[t].first = first;
-  for (int32_t i = 0; i < n; i++) {
+  return true;
+}
+
+/* The windows of things, in order of their first stays. */
+static int32_t find_windows (packing *p) {
+  const stays *l = p->l;
+  int32_t ranks = p->circle.ranks > 0 ? (int32_t)p->circle.ranks : 1, n = 0;
+  memset (p->things, 0, (size_t)p->n_things * sizeof *p->things);
+  for (int32_t i = 0; i < l->count; i++)
+    p->things[p->thing_of[i]].count += is_cut (p, i) ? 2 : 1;
+  for (int32_t t = 0; t < p->n_things; t++) {
+    p->things[t].first = n;
+    n += p->things[t].count;
+    p->things[t].count = 0;
+  }
+  for (int32_t i = 0; i < l->count; i++) {
     offset_thing *t = &p->things[p->thing_of[i]];
     int64_t low = p->low[i] - p->base[p->thing_of[i]], high = low + l->at[i].granules;
-    int32_t ranks = p->circle.ranks > 0 ? (int32_t)p->circle.ranks : 1;
-    int32_t from = (int32_t)p->circle.birth[i], end = (int32_t)p->circle.end[i];
+    int32_t from = (int32_t)p->late.birth[i], end = (int32_t)p->late.end[i];
     bool always = l->at[i].always;
     offset_window *w = &p->windows[t->first + t->count];
     w[0] = (offset_window){ always ? 0 : from, always || end < from ? ranks : end, low, high };
     if (is_cut (p, i))
       w[1] = (offset_window){ 0, end, low, high };
     t->count += is_cut (p, i) ? 2 : 1;
-    t->bytes = high > t->bytes ? high : t->bytes;
+    t->bytes = max_of (t->bytes, high);
   }
-  return true;
+  return n;
 }
 
 /* ---- the answer ---- */
+
+static int64_t bottom_of (const packing *p, const offset_answer *found, int32_t i) {
+  int32_t t = p->thing_of[i];
+  return found->offset[t] + p->low[i] - p->base[t];
+}
 
 static bool write_runs (packing *p, const offset_answer *found, places *out) {
   const stays *l = p->l;
@@ -151,12 +172,52 @@ static bool write_runs (packing *p, const offset_answer *found, places *out) {
   if (!out->runs || !out->first_run)
     return false;
   for (int32_t i = 0; i < l->count; i++) {
-    int32_t t = p->thing_of[i];
-    out->runs[i] =
-        (granule_run){ (int32_t)(found->offset[t] + p->low[i] - p->base[t]), l->at[i].granules };
+    out->runs[i] = (granule_run){ (int32_t)bottom_of (p, found, i), l->at[i].granules };
     out->first_run[i + 1] = i + 1;
   }
   out->n_runs = l->count;
+  return true;
+}
+
+/* Births and ends as the places allow them. */
+static bool settle (packing *p, const arena_budget *most, offset_answer *found, places *out) {
+  const stays *l = p->l;
+  int64_t *at = NEW (p->arena, l->count, int64_t, p->err);
+  if (!at)
+    return false;
+  for (int32_t i = 0; i < l->count; i++)
+    at[i] = p->low[i] - p->base[p->thing_of[i]];
+  late_things things = { p->thing_of, at, p->n_things, most->granules };
+  if (!late_ease (&p->late, &things, most->late_ticks, found->offset, p->arena, &found->ticks,
+                  p->err))
+    return false;
+  found->height_bytes = 0;
+  for (int32_t i = 0; i < l->count; i++) {
+    at[i] = bottom_of (p, found, i);
+    found->height_bytes = max_of (found->height_bytes, at[i] + l->at[i].granules);
+  }
+  return late_settle (&p->late, at, &p->circle, p->arena, &out->in_order, &found->ticks, p->err);
+}
+
+/* As the run has it; or, where that had no places, with ever less of the stays. */
+static bool find_offsets (packing *p, const arena_budget *most, offset_answer *found,
+                          places *out) {
+  int64_t ticks = 0;
+  bool late = most->late_ticks > 0;
+  for (int how = late ? LATE_QUARTER : LATE_NOT; how < (late ? LATENESSES : LATE_QUARTER); how++) {
+    late_choose (&p->late, (lateness)how);
+    offset_problem q = { .windows = p->windows,
+                         .things = p->things,
+                         .n_windows = find_windows (p),
+                         .n_things = p->n_things,
+                         .capacity_bytes = most->granules };
+    if (!offsets_greedy (&q, how == LATE_QUARTER ? most->ticks / HASTY : most->ticks, p->arena,
+                         found, p->err))
+      return false;
+    ticks = found->ticks += ticks;
+    if (found->height_bytes <= most->granules)
+      return !late || settle (p, most, found, out);
+  }
   return true;
 }
 
@@ -165,18 +226,11 @@ bool place_arena (const stays *l, moment period, moment start, const arena_budge
   assert (l->at && most->granules >= 0);
   packing p = { .l = l, .arena = a, .err = err };
   offset_answer found;
-  if (!place_begin (l, a, out, err) || !circle_of (l, period, start, a, &p.circle, err) ||
-      !join_all (&p) || !make_things (&p))
+  if (!place_begin (l, a, out, err) || !circle_of (l, period, start, a, &p.circle, err))
     return false;
-  int32_t windows = 0;
-  for (int32_t t = 0; t < p.n_things; t++)
-    windows += p.things[t].count;
-  offset_problem q = { .windows = p.windows,
-                       .things = p.things,
-                       .n_windows = windows,
-                       .n_things = p.n_things,
-                       .capacity_bytes = most->granules };
-  if (!offsets_greedy (&q, most->ticks, a, &found, err))
+  p.late = (late_stays){ .l = l, .c = &p.circle, .period = period, .start = start };
+  if (!late_begin (&p.late, a, err) || !join_all (&p) || !find_things (&p) ||
+      !find_offsets (&p, most, &found, out))
     return false;
   out->granules = found.height_bytes;
   out->ticks = found.ticks;

@@ -4,6 +4,7 @@
    run again with a little less memory, until what it decides has places. */
 #include <assert.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/place/schedule_inner.h"
 
@@ -99,13 +100,18 @@ static bool find_times (scheduling *s, int64_t granules) {
   return true;
 }
 
-static bool give_places (scheduling *s, moment period, moment start, int64_t most) {
-  arena_budget all = { most, number (s, TUNE_place_arena_ticks) };
-  if (s->options->arena_granule_bytes) {
-    bool ok = place_arena (&s->stays, period, start, &all, s->arena, &s->places, s->err);
-    s->ticks += s->places.ticks / number (s, TUNE_place_arena_looks);
-    return ok;
-  }
+/* What offsets may take: `late` after others were looked for. */
+static bool give_offsets (scheduling *s, moment period, moment start, int64_t most, bool late) {
+  arena_budget all = { most, number (s, TUNE_place_arena_ticks),
+                       late ? number (s, TUNE_place_late_ticks) : 0 };
+  bool ok = place_arena (&s->stays, period, start, &all, s->arena, &s->places, s->err);
+  s->ticks += s->places.ticks / number (s, TUNE_place_arena_looks);
+  return ok;
+}
+
+static bool give_places (scheduling *s, moment period, moment start, int64_t most, bool late) {
+  if (s->options->arena_granule_bytes)
+    return give_offsets (s, period, start, most, late);
   return (s->options->same_places ? place_same : place) (&s->stays, period, start, most, s->arena,
                                                          &s->places, s->err);
 }
@@ -157,6 +163,7 @@ bool schedule_place (scheduling *s) {
     return false;
   int64_t most = h.most, least = h.least, granules = h.granules;
   int64_t wanted = 0, over_before = INT64_MAX;
+  bool may_late = s->options->arena_granule_bytes && number (s, TUNE_place_late_ticks), late = false;
   arena_mark mark = arena_here (s->arena);
   int64_t tries = number (s, TUNE_place_tries), few_over = number (s, TUNE_place_few_over);
   for (int64_t i = 0; i < tries; i++, arena_back (s->arena, mark)) {
@@ -165,7 +172,7 @@ bool schedule_place (scheduling *s) {
       return false;
     if (s->options->most_ns && period.at_ns > s->options->most_ns)
       return error_set (s->err, ERR_infeasible, "the step takes longer than is of use");
-    if (!give_places (s, period, start, most))
+    if (!give_places (s, period, start, most, late))
       return false;
     int64_t over = s->places.granules - most;
     if (i == 0 && s->request->short_bytes)
@@ -173,6 +180,12 @@ bool schedule_place (scheduling *s) {
     if (over <= 0 && !s->places.tangled)
       return true;
     wanted = s->places.granules;
+    if (may_late && !late) {
+      /* a little less memory is tried once; then stays are there for less of the step */
+      late = i > 0 || over > most / number (s, TUNE_place_late_part);
+      granules = late ? h.granules : max_of (least, granules - over);
+      continue;
+    }
     bool few = over <= few_over || over <= most / number (s, TUNE_place_few_part),
          helps = few && over < over_before;
     over_before = over;
@@ -189,7 +202,7 @@ bool schedule_place (scheduling *s) {
   go_slow (s);
   moment period, start;
   if (!stays_run (&s->stays, least, s->arena, &period, &start, s->err) ||
-      !give_places (s, period, start, most))
+      !give_places (s, period, start, most, may_late))
     return false;
   wanted = s->places.granules < wanted || wanted <= most ? s->places.granules : wanted;
   if (s->places.granules <= most && !s->places.tangled)

@@ -58,7 +58,7 @@ static bool write_moves (scheduling *s) {
   p->n_moves = p->n_ins = s->n_moves;
   p->n_outs = l->n_outs;
   p->out_order = l->out_order;
-  p->in_order = l->in_order;
+  p->in_order = s->places.in_order ? s->places.in_order : l->in_order;
   p->moves = NEW (s->arena, s->n_moves, move, s->err);
   if (!p->moves)
     return false;

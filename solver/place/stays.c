@@ -175,9 +175,12 @@ bool stays_build (stays *out, arena *a, error *err) {
   out->bytes = NEW (a, n_moves, int64_t, err);
   out->level = NEW (a, t->n_ops, int64_t, err);
   out->start_ns = NEW (a, t->n_ops, int64_t, err);
+  out->start_order = NEW (a, t->n_ops, int64_t, err);
+  out->end_order = NEW (a, t->n_ops, int64_t, err);
   int32_t *sorted = NEW (a, n_moves, int32_t, err);
   if (!out->at || !out->in_stay || !out->out_stay || !out->out_order || !out->in_order ||
-      !out->out_place || !out->bytes || !out->level || !out->start_ns || !sorted)
+      !out->out_place || !out->bytes || !out->level || !out->start_ns || !out->start_order ||
+      !out->end_order || !sorted)
     return false;
   for (int32_t i = 0; i < n_moves; i++) {
     const wish *w = &moves[i];

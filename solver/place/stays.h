@@ -50,6 +50,7 @@ typedef struct stays {
   int64_t *ended;    /* per op: granules of its ends */
   int64_t *level;    /* per op: granules held if every move covers its whole gap */
   int64_t *start_ns; /* per op of the step that stays_run wrote down, from its op 0 on */
+  int64_t *start_order, *end_order; /* per op: of what comes first behind its start and its end */
 } stays;
 
 /* The first fields, up to n_moves, are set; fills the others. */

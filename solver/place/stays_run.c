@@ -88,8 +88,10 @@ static void op_start (forward *f) {
   int32_t k = f->op;
   if (k == 0 && f->op_step < WRITTEN_STEP + 2)
     f->step_start[f->op_step] = now (f);
-  if (f->op_step == f->written)
+  if (f->op_step == f->written) {
     l->start_ns[k] = f->now_ns - f->step_start[f->written].at_ns;
+    l->start_order[k] = f->order;
+  }
   births (f, k);
   /* Copies in for this op are part of its level. */
   if (f->due[k]) {
@@ -104,6 +106,8 @@ static void op_start (forward *f) {
 static void op_end (forward *f) {
   stays *l = f->l;
   int32_t k = f->op;
+  if (f->op_step == f->written)
+    l->end_order[k] = f->order;
   deaths (f, k);
   f->running = false;
   f->ops_done++;
