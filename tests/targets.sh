@@ -57,9 +57,24 @@ own_input() {
   done
   run 2 rewrite t.json p.json -o p.json && ln -s t.json link && run 2 solve t.json -o link
 }
+own_device() { # a card's file is read as well, one of a list too; a name is none
+  cp "$FERRY_DATADIR/devices/v100.json" card.json && cp card.json v100 && cp card.json card.kept || return 1
+  for it in "solve t.json -d card.json -o" "whatif t.json -q -d v100,./card.json -b 90% -o" "zoo vgg16 --batch 1 -d card.json -o" "link --most 1MiB -d card.json -o" "convert t.json -d v100 --from card.json --scale roofline -o"; do
+    run 2 $it ./card.json && grep -q './card.json is what is read' err || { echo "$it"; cat err; }
+    cmp card.json card.kept || cp card.kept card.json
+  done
+  run 0 zoo vgg16 --batch 1 -d v100 -o v100
+}
+own_plans() { # a plan's name is that of its trace, and so is its place in that folder
+  local how=(-d titanx-pascal -q --points 3 --limit 10)
+  mkdir -p here/x && cp t.json here/x.json && cp t.json here/x.3.json && cp t.json here/x/x.json || return 1
+  run 2 pack here/x.json "${how[@]}" -o here && grep -q -- '--output: here/x.json is what is read; give the plans another folder' err && cmp here/x.json t.json || { cat err; return 1; }
+  run 0 pack here/x.3.json here/x.json here/x/x.json "${how[@]}" -o there && [ "$(ls there | wc -l)" = 3 ] || { ls there; cat err; return 1; }
+}
 in_place() { cp t.json here.json && run 0 convert here.json -f packed -o here.json && run 0 info here.json; }
 apart() {
   run 2 plot t.json p.json --svg a --html a && grep -q -- '--svg and --html name the same file, a' err && [ ! -e a ] &&
+    run 2 plot t.json p.json --svg a --html ./a && run 2 plot t.json p.json --svg "$PWD/a" --html a && [ ! -e a ] && run 0 plot t.json p.json --svg plans/b --html b &&
     run 2 solve t.json -o a --dump a && [ ! -e a ] && run 0 plot t.json p.json --svg /dev/null --html /dev/null
 }
 all_asked_for() { # the JSON of what-if is no reason to leave out its columns
@@ -74,6 +89,8 @@ standard() { # neither is a folder, nor there twice
 claim "a file that cannot be made is told before anything is read" first
 claim "a folder for results may be there, or be made" folder
 claim "no result takes the place of what is read" own_input
+claim "no result takes the place of a device's file" own_device
+claim "no plan of a pack takes the place of a trace, or of another's" own_plans
 claim "only a form of the same may" in_place
 claim "every file that is asked for is written" all_asked_for
 claim "standard input and output are no folders, and there once" standard

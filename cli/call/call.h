@@ -76,6 +76,8 @@ bool call_json_beside (call *c, const char *option) MUST_CHECK;
 bool call_is_stdout (const char *path);
 /* Can all files be written that the command line names for results? */
 bool call_has_targets (call *c) MUST_CHECK;
+/* Is it one of the files that the command line gives to be read? */
+bool call_reads (const call *c, const char *path);
 /* Text that is a result, to a file or ("-" or NULL) standard output. */
 bool call_write (call *c, const char *path, const void *data, int64_t size) MUST_CHECK;
 

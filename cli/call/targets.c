@@ -2,6 +2,7 @@
 /* The files that a command is asked to write: all that can be wrong with them is said before the
    work, which may take hours and would be lost. */
 #include <errno.h>
+#include <limits.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -33,12 +34,37 @@ static bool have_one_stdout (call *c) {
   return true;
 }
 
+static bool is_one (const struct stat *a, const struct stat *b) {
+  return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+/* Files that are not there yet are one by their folder and their last name: x and ./x. */
+static bool becomes_same (const char *a, const char *b) {
+  struct stat at[2];
+  const char *const paths[] = { a, b }, *last[2];
+  for (int i = 0; i < 2; i++) {
+    char folder[PATH_MAX] = ".";
+    const char *slash = strrchr (paths[i], '/');
+    size_t length = slash ? (size_t)(slash + 1 - paths[i]) : 0;
+    last[i] = paths[i] + length;
+    if (length >= sizeof folder)
+      return false;
+    if (slash) {
+      memcpy (folder, paths[i], length);
+      folder[length] = 0;
+    }
+    if (stat (folder, &at[i]) != 0)
+      return strcmp (a, b) == 0;
+  }
+  return is_one (&at[0], &at[1]) && strcmp (last[0], last[1]) == 0;
+}
+
 static bool is_same (const char *a, const char *b) {
   struct stat at_a, at_b;
-  bool there = stat (a, &at_a) == 0;
-  if (there && stat (b, &at_b) == 0)
-    return S_ISREG (at_a.st_mode) && at_a.st_dev == at_b.st_dev && at_a.st_ino == at_b.st_ino;
-  return !there && strcmp (a, b) == 0;
+  bool there = stat (a, &at_a) == 0, too = stat (b, &at_b) == 0;
+  if (there && too)
+    return S_ISREG (at_a.st_mode) && is_one (&at_a, &at_b);
+  return !there && !too && becomes_same (a, b);
 }
 
 /* Its operands are files that it reads. `convert` alone may put a file in its own place: what was
@@ -49,13 +75,42 @@ static bool reads_operands (const cli_command *command) {
           strstr (command->operands, "FILE"));
 }
 
+/* Is the path one of a list of files? What has neither a folder nor an ending is the name of a
+   card. */
+static bool is_listed (const char *path, const char *list) {
+  for (size_t length; *list; list += length + (list[length] == ',')) {
+    char part[PATH_MAX];
+    length = strcspn (list, ",");
+    if (length >= sizeof part)
+      continue;
+    memcpy (part, list, length);
+    part[length] = 0;
+    if (strpbrk (part, "/.") && is_same (path, part))
+      return true;
+  }
+  return false;
+}
+
+bool call_reads (const call *c, const char *path) {
+  enum { LISTS = 2, OPTIONS = 4 };
+  static const char *const options[OPTIONS] = { "device", "from", "plan", "data" };
+  for (int k = 0; reads_operands (c->command) && k < c->n_operands; k++)
+    if (is_same (path, c->operands[k]))
+      return true;
+  for (int k = 0; k < OPTIONS; k++) {
+    const char *given = call_has_option (c, options[k]) ? call_text (c, options[k]) : NULL;
+    if (given && (k < LISTS ? is_listed (path, given) : is_same (path, given)))
+      return true;
+  }
+  return false;
+}
+
 /* A result must not take the place of something that is read, nor of another result. */
 static bool are_apart (call *c, int i) {
   const char *path = target_of (c, i);
-  for (int k = 0; reads_operands (c->command) && k < c->n_operands; k++)
-    if (is_same (path, c->operands[k]))
-      return error_set (&c->err, ERR_usage,
-                        "--%s: %s is what is read; give the result another name", targets[i], path);
+  if (call_reads (c, path))
+    return error_set (&c->err, ERR_usage, "--%s: %s is what is read; give the result another name",
+                      targets[i], path);
   for (int k = 0; k < i; k++)
     if (target_of (c, k) && is_same (path, target_of (c, k)))
       return error_set (&c->err, ERR_usage, "--%s and --%s name the same file, %s", targets[k],

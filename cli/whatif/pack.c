@@ -16,7 +16,14 @@
 
 /* ---- the question ---- */
 
-/* The file's name without its folder and endings; with its number where that is taken. */
+static bool is_taken (const packing *p, const char *name) {
+  for (int32_t i = 0; i < p->n_jobs; i++)
+    if (strcmp (p->jobs[i].name, name) == 0)
+      return true;
+  return false;
+}
+
+/* The file's name without its folder and endings; with a number where that is taken. */
 static const char *job_name (call *c, const packing *p, const char *path) {
   const char *base = strrchr (path, '/');
   base = base ? base + 1 : path;
@@ -27,10 +34,24 @@ static const char *job_name (call *c, const packing *p, const char *path) {
     if (length > end && strcmp (name + length - end, ends[i]) == 0)
       name[length - end] = 0;
   }
-  for (int32_t i = 0; name && i < p->n_jobs; i++)
-    if (strcmp (p->jobs[i].name, name) == 0)
-      return arena_format (c->arena, &c->err, "%s.%d", name, p->n_jobs + 1);
-  return name;
+  const char *own = name;
+  for (int32_t n = p->n_jobs + 1; own && is_taken (p, own); n++)
+    own = arena_format (c->arena, &c->err, "%s.%d", name, n);
+  return own;
+}
+
+static const char *plan_path (call *c, const char *job) {
+  const char *folder = call_text (c, "output");
+  return arena_format (c->arena, &c->err, "%s/%s.json", folder, job);
+}
+
+/* A plan is named as its trace is, and must not take its place. */
+static bool plan_is_apart (call *c, const char *job) {
+  const char *path = call_text (c, "output") ? plan_path (c, job) : NULL;
+  if (path && call_reads (c, path))
+    error_set (&c->err, ERR_usage, "--output: %s is what is read; give the plans another folder",
+               path);
+  return !c->err.code;
 }
 
 static bool read_jobs (call *c, packing *p) {
@@ -40,7 +61,7 @@ static bool read_jobs (call *c, packing *p) {
     cards_job *j = &p->jobs[p->n_jobs];
     j->trace = offline_trace (c, c->operands[i]);
     j->name = j->trace ? job_name (c, p, c->operands[i]) : NULL;
-    if (!j->name || !rewriting_read (c, j->trace, &j->allowed))
+    if (!j->name || !plan_is_apart (c, j->name) || !rewriting_read (c, j->trace, &j->allowed))
       return false;
     p->n_jobs++;
   }
@@ -146,7 +167,7 @@ bool pack_store (call *c, const packing *p, const cards_answer *v) {
   for (int32_t i = 0; i < p->n_jobs; i++) {
     if (!v->places[i].plan)
       continue;
-    const char *path = arena_format (c->arena, &c->err, "%s/%s.json", folder, p->jobs[i].name);
+    const char *path = plan_path (c, p->jobs[i].name);
     if (!path || !plan_store (v->places[i].plan, path, false, &c->err))
       return false;
   }
