@@ -14,8 +14,7 @@ static const struct {
 #undef ERROR
 };
 
-/* A value in a message may come from a hostile file: keep the message one printable line. */
-static void one_line (char *text) {
+void error_one_line (char *text) {
   for (; *text; text++)
     if ((unsigned char)*text < 0x20 || *text == 0x7f)
       *text = ' ';
@@ -28,8 +27,8 @@ static void report (error *err, error_code code, const char *where, const char *
   err->code = code;
   snprintf (err->where, sizeof err->where, "%s", where);
   vsnprintf (err->text, sizeof err->text, format, args);
-  one_line (err->where);
-  one_line (err->text);
+  error_one_line (err->where);
+  error_one_line (err->text);
 }
 
 bool error_set (error *err, error_code code, const char *format, ...) {
@@ -55,7 +54,7 @@ bool error_at (error *err, error_code code, const char *where, const char *forma
 void error_in_file (error *err, const char *path) {
   if (err && err->code != ERR_none && !err->path[0]) {
     snprintf (err->path, sizeof err->path, "%s", *path ? path : "\"\"");
-    one_line (err->path);
+    error_one_line (err->path);
   }
 }
 

@@ -38,6 +38,9 @@ bool error_at (error *err, error_code code, const char *where, const char *forma
 /* Say which file an error came from, if nobody has said so yet. */
 void error_in_file (error *err, const char *path);
 
+/* A value in a message may come from a hostile file: what is no printable character is a blank. */
+void error_one_line (char *text);
+
 /* The whole message as one line: path, line, place, text.  Returns buffer. */
 char *error_line (const error *err, char *buffer, int size);
 

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/error.h"
+
 void log_say (const logger *log, log_level level, const char *format, ...) {
   if (!log || !log->say)
     return;
@@ -13,6 +15,7 @@ void log_say (const logger *log, log_level level, const char *format, ...) {
   va_start (args, format);
   vsnprintf (text, sizeof text, format, args);
   va_end (args);
+  error_one_line (text);
   log->say (log->context, level, text);
 }
 

@@ -106,6 +106,11 @@ unknown_key() { # with the file that has it, as an error has
   run 0 info odd.json && says 'warning: odd.json: /ops/0/foo: unknown key, ignored'
 }
 claim "a warning names its file" unknown_key
+odd_names() { # of keys and files: no line is broken, and no terminal gets a command
+  printf '%s' '{"format":"ferry-trace/1","tensors":[],"ops":[{"ns":5}],"red\u001b[31m\nferry: done":1,"source":{"confidence":"approximate: all"}}' >$'odd\nname.json'
+  run 0 info $'odd\nname.json' && [ "$(wc -l <err)" = 2 ] && says 'unknown key, ignored' && says 'the trace is approximate' && ! grep -q $'\x1b' err || { cat -v err; return 1; }
+}
+claim "a warning and a note are a line each, whatever a file and its keys are called" odd_names
 claim "a trace without a name that cannot be planned is told in a sentence" nameless
 claim "without a command it says how it is used, on standard error" no_arguments
 claim "help is a result, on standard output" help

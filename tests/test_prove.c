@@ -348,14 +348,15 @@ static void refused (const char *proof, const char *says) {
 }
 
 START_TEST (a_proof_that_is_none_gets_one_clear_line) {
-  refused (NULL, "the plan carries no proof");
+  refused (NULL, "the plan carries no proof; `ferry solve --proof`");
   refused ("[]", "object");
   refused ("{\"kind\":\"flow\"}", "format");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"hope\"}", "kind");
   refused ("{\"drops\":\"allowed\",\"format\":\"ferry-proof/1\",\"kind\":\"flow\"}", "any_units");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"crossing\"}", "a crossing names its op");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"compute\",\"peak\":1}", "has a peak");
-  refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"flow\",\"shift\":0,\"slots\":[1]}", "slots");
+  refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"flow\",\"shift\":0,\"slots\":[1]}",
+           "/certificate/proof/slots: slots do not begin at op 0");
   refused ("{\"format\":\"ferry-proof/1\",\"kind\":\"flow\",\"shift\":0,\"slots\":[0],"
            "\"classes\":[],\"cycle\":[]}",
            "classes");

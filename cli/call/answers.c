@@ -48,13 +48,14 @@ bool call_json_beside (call *c, const char *option) {
 void call_note (const call *c, const char *format, ...) {
   if (c->quiet)
     return;
+  char text[4096];
   va_list args;
   va_start (args, format);
-  call_clear_line (c);
-  fputs ("ferry: ", stderr);
-  vfprintf (stderr, format, args);
-  fputc ('\n', stderr);
+  vsnprintf (text, sizeof text, format, args);
   va_end (args);
+  error_one_line (text); /* names of files may hold anything */
+  call_clear_line (c);
+  fprintf (stderr, "ferry: %s\n", text);
 }
 
 int call_failed (const call *c) {

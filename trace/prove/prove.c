@@ -3,6 +3,7 @@
 #include "trace/prove/prove.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #include "trace/prove/cover.h"
 #include "trace/prove/prover.h"
@@ -45,6 +46,16 @@ static bool prove_crossing (prover *v, int64_t *ns, error *err) {
   return true;
 }
 
+/* The proof is read by itself; in the file it stands in the certificate. */
+static bool of_proof (error *err) {
+  char inside[sizeof err->where];
+  if (err->code == ERR_input || err->code == ERR_infeasible) {
+    snprintf (inside, sizeof inside, "%s", err->where);
+    snprintf (err->where, sizeof err->where, "/certificate/proof%.200s", inside);
+  }
+  return false;
+}
+
 /* Which trace the proof speaks of, and whether the plan is one of those that it covers. Without
    sections and drops it is about plans with this very cut and these very recompute entries. */
 static bool choose_trace (prover *v, const trace *t, error *err) {
@@ -64,7 +75,7 @@ static bool choose_trace (prover *v, const trace *t, error *err) {
     n.loosened[i] = every[i].trace->n_ops;
   }
   if (!proof_read (p->certificate.proof, &n, v->a, &v->proof, err))
-    return false;
+    return of_proof (err);
   const loosened *l = v->proof.sections ? &every[v->proof.orders] : NULL;
   v->t = l ? l->trace : v->proof.drops ? cut.trace : r.trace;
   v->loose = l ? l->loose : NULL;
@@ -103,7 +114,7 @@ bool prove_plan (const trace *t, const plan *p, int64_t step_ns, arena *scratch,
   prover v = { .p = p, .a = scratch };
   *out = (proved){ 0 };
   if (!p->has_certificate || !p->certificate.proof)
-    return error_set (err, ERR_input, "the plan carries no proof; solve with one stored");
+    return error_set (err, ERR_input, "the plan carries no proof; `ferry solve --proof` keeps one");
   if (!choose_trace (&v, t, err))
     return false;
   v.granule_bytes = v.proof.any_units ? 1 : p->placement.granule_bytes;
@@ -114,7 +125,7 @@ bool prove_plan (const trace *t, const plan *p, int64_t step_ns, arena *scratch,
   int64_t compute_ns = trace_total_ns (v.t), ns = 0;
   if (!prover_resident (&v, err) || (v.proof.kind == PROOF_flow && !prove_flow (&v, &ns, err)) ||
       (v.proof.kind == PROOF_crossing && !prove_crossing (&v, &ns, err)))
-    return false;
+    return of_proof (err);
   *out = (proved){ .lower_bound_ns = v.proof.kind == PROOF_crossing ? ns : compute_ns + ns,
                    .claimed_ns = p->certificate.lower_bound_ns,
                    .kind = kinds[v.proof.kind] };
