@@ -12,6 +12,7 @@
 
 #include "base/file.h"
 #include "base/json_load.h"
+#include "base/utf8.h"
 
 /* ---- reading ---- */
 
@@ -367,20 +368,25 @@ void json_close_array (json_writer *w) {
   close_level (w, ']');
 }
 
+/* Names of files, and texts that were cut to fit, may hold bytes that are no UTF-8; JSON must not.
+ */
 static void put_quoted (json_writer *w, const char *text) {
   put (w, "\"", 1);
   const char *from = text;
   for (const char *at = text;; at++) {
     unsigned char c = (unsigned char)*at;
-    if (c >= 0x20 && c != '"' && c != '\\')
+    int length = utf8_length (at, 4);
+    if (c >= 0x20 && c != '"' && c != '\\' && length > 0) {
+      at += length - 1;
       continue;
+    }
     put (w, from, (size_t)(at - from));
     if (c == 0)
       break;
-    char escape[8];
-    int length = c < 0x20 ? snprintf (escape, sizeof escape, "\\u%04x", c)
-                          : snprintf (escape, sizeof escape, "\\%c", c);
-    put (w, escape, (size_t)length);
+    char escape[8] = "?";
+    if (length > 0)
+      snprintf (escape, sizeof escape, c < 0x20 ? "\\u%04x" : "\\%c", c);
+    put (w, escape, strlen (escape));
     from = at + 1;
   }
   put (w, "\"", 1);

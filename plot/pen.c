@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/utf8.h"
+
 void pen_raw (pen *p, const void *data, int64_t size) {
   if (!p->failed && !bytes_append (p->out, data, size, p->err))
     p->failed = true;
@@ -22,30 +24,18 @@ void pen_put (pen *p, const char *format, ...) {
   pen_raw (p, text, length);
 }
 
-/* Bytes of the UTF-8 character at `text`; 0: it is none. */
-static int utf8_length (const unsigned char *text) {
-  int length = text[0] < 0x80   ? 1
-               : text[0] < 0xc2 ? 0
-               : text[0] < 0xe0 ? 2
-               : text[0] < 0xf0 ? 3
-                                : 4;
-  if (text[0] > 0xf4)
-    return 0;
-  for (int i = 1; i < length; i++)
-    if ((text[i] & 0xc0) != 0x80)
-      return 0;
-  if ((text[0] == 0xe0 && text[1] < 0xa0) || (text[0] == 0xed && text[1] > 0x9f) ||
-      (text[0] == 0xf0 && text[1] < 0x90) || (text[0] == 0xf4 && text[1] > 0x8f) ||
-      (text[0] == 0xef && text[1] == 0xbf && text[2] >= 0xbe))
-    return 0;
-  return length;
+/* Bytes of the character at `text`, where XML may have it; else 0. */
+static int xml_length (const char *text) {
+  int length = utf8_length (text, 4);
+  bool none = strncmp (text, "\xef\xbf\xbe", 3) == 0 || strncmp (text, "\xef\xbf\xbf", 3) == 0;
+  return none || ((unsigned char)*text < 0x20 && *text != '\t' && *text != '\n') ? 0 : length;
 }
 
 void pen_text (pen *p, const char *text) {
-  const unsigned char *at = (const unsigned char *)text;
+  const char *at = text;
   while (*at) {
-    int length = utf8_length (at);
-    if (length == 0 || (*at < 0x20 && *at != '\t' && *at != '\n'))
+    int length = xml_length (at);
+    if (length == 0)
       pen_put (p, "?");
     else if (*at == '&')
       pen_put (p, "&amp;");

@@ -54,6 +54,12 @@ no_plan() { run 3 replay t.json /nowhere.json && one_line && says '/nowhere.json
 not_a_plan() { run 3 replay t.json t.json && one_line; }
 full() { run 3 replay t.json p.json --chrome /nowhere/c.json && says '/nowhere/c.json'; }
 
+named() { # the file, by each command that refuses it
+  sed 's/"runs"/"runz"/' p.json >broken.json
+  for it in replay "replay --compute real" doctor; do
+    run 1 $it t.json broken.json && says 'ferry: broken.json: /placement/stays/' || return 1
+  done
+}
 no_tensors() { # a step of ops alone
   printf '%s' '{"format": "ferry-trace/1", "tensors": [], "ops": [{"ns": 5}, {}]}' >bare.json
   run 0 solve bare.json -d titanx-pascal -b 1MiB -q -o bare.plan && run 0 replay bare.json bare.plan
@@ -69,6 +75,7 @@ claim "verifying ends where steps repeat, and not before the fourth" few_verifie
 claim "bytes are verified and nothing races" verified
 claim "threads on the real clock carry the same bytes" real
 claim "a Chrome trace is written, compressed by its name" chrome
+claim "a plan that is refused is named" named
 claim "doctor says what a plan takes" doctor
 claim "doctor compares it with the limit on locked memory" doctor_locked
 claim "doctor wants the plan's own trace" doctor_half

@@ -282,6 +282,32 @@ START_TEST (the_writer_escapes_and_nests) {
 }
 END_TEST
 
+START_TEST (the_writer_writes_utf8_whatever_it_is_given) {
+  static const char *const texts[][2] = {
+    { "\xc3", "?" }, /* cut off in the middle of a character */
+    { "a\xff\x80z", "a??z" },
+    { "\xc0\xaf \xed\xa0\x80 \xf4\x90\x80\x80", "?? ??? ????" },
+    { "\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80\x7f", "\xc3\xbc\xe2\x82\xac\xf0\x9f\x98\x80\x7f" },
+  };
+  arena *a = arena_new (0);
+  for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+    json_writer w;
+    error err = { 0 };
+    const char *got = NULL;
+    json_begin (&w, 0);
+    json_put_text (&w, texts[i][0]);
+    const char *text = finished (&w, a);
+    json_document *d = json_open (text, (int64_t)strlen (text), &err);
+    ck_assert_msg (d, "%s: %s", text, err.text);
+    json root = json_root (d);
+    ck_assert (json_get_text (&root, &got, &err));
+    ck_assert_str_eq (got, texts[i][1]);
+    json_close (d);
+  }
+  arena_free (a);
+}
+END_TEST
+
 START_TEST (pretty_text_has_one_member_a_line_down_to_its_depth) {
   arena *a = arena_new (0);
   json_writer w;
@@ -392,6 +418,7 @@ int main (void) {
     canonical_text_is_sorted_compact_and_unescaped,
     canonical_text_has_no_fractions_and_no_control_characters,
     the_writer_escapes_and_nests,
+    the_writer_writes_utf8_whatever_it_is_given,
     pretty_text_has_one_member_a_line_down_to_its_depth,
     what_has_no_number_is_written_as_null,
     written_read_and_canonical_again_is_the_same_text,

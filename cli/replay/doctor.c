@@ -101,9 +101,12 @@ static bool read_plan (call *c, room *out) {
   plan *p = t ? call_plan (c, c->operands[1]) : NULL;
   rewritten *rw = p ? NEW (c->arena, 1, rewritten, &c->err) : NULL;
   check_rule broken;
-  return rw && check_plan (t, p, c->arena, &broken, &c->err) &&
-         plan_rewrite (t, p, c->arena, rw, &c->err) &&
-         room_plan (NULL, rw, p, c->arena, out, &c->err);
+  if (rw && check_plan (t, p, c->arena, &broken, &c->err) &&
+      plan_rewrite (t, p, c->arena, rw, &c->err) && room_plan (NULL, rw, p, c->arena, out, &c->err))
+    return true;
+  if (rw)
+    error_in_file (&c->err, c->operands[1]);
+  return false;
 }
 
 static bool print_json (call *c, const host_limits *h, const found *gpu, const found *emulated,

@@ -169,8 +169,11 @@ int replay_real (call *c, const replay_options *o, int64_t spoiled_copy, trace *
          (times == NULL || write_times (c, t, p, &r.replay, times)) &&
          (!c->json || write_json (c, &r));
   bytes_free (&text);
-  if (!good)
+  if (!good) {
+    if (c->err.where[0]) /* a rule that the plan breaks */
+      error_in_file (&c->err, c->operands[1]);
     return call_failed (c);
+  }
   if (!c->json)
     print_result (t, &r);
   int verdict = c->json && r.replay.n_races == 0 ? EXIT_YES : replay_verdict (o, &r.replay);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* The remains of a finished job: its result in several forms, and its files. */
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
@@ -78,7 +80,51 @@ static const struct {
 };
 enum { FORMS = sizeof forms / sizeof *forms, FORM_NONE = -1 };
 
-/* ?format= decides, then Accept; whoever takes anything gets JSON. */
+/* Whoever takes anything gets JSON. */
+static int form_of_range (const char *range, size_t length) {
+  static const struct {
+    const char *range;
+    int form;
+  } wide[] = { { "*/*", 0 }, { "application/*", 0 }, { "text/*", 1 }, { "image/*", 2 } };
+  for (int i = 0; i < FORMS; i++)
+    if (forms[i].type && strlen (forms[i].type) == length &&
+        strncasecmp (range, forms[i].type, length) == 0)
+      return i;
+  for (size_t i = 0; i < sizeof wide / sizeof *wide; i++)
+    if (strlen (wide[i].range) == length && strncasecmp (range, wide[i].range, length) == 0)
+      return wide[i].form;
+  return FORM_NONE;
+}
+
+/* How much a range is wanted, from its parameters: `;q=0.5`; 1 without it, 0: not at all. */
+static double wanted (const char *parameters, const char *end) {
+  for (const char *at = parameters; at < end; at += strcspn (at, ";,")) {
+    at += 1 + strspn (at + 1, " \t");
+    if (strncasecmp (at, "q=", 2) == 0)
+      return strtod (at + 2, NULL);
+  }
+  return 1;
+}
+
+static int form_accepted (const char *accept) {
+  int form = FORM_NONE;
+  double most = 0;
+  for (const char *at = accept, *end; *at; at = end + (*end == ',')) {
+    at += strspn (at, " \t");
+    end = at + strcspn (at, ",");
+    size_t length = strcspn (at, " \t;,");
+    int other = form_of_range (at, length);
+    double much = wanted (at + strcspn (at, ";,"), end);
+    bool anything = other == 0 && at[length - 1] == '*';
+    if (other != FORM_NONE && much > 0 && (anything || much > most)) {
+      form = other;
+      most = anything ? 2 : much;
+    }
+  }
+  return form;
+}
+
+/* ?format= decides, then Accept. */
 static int form_of (const request *q) {
   const char *format = request_query (q, "format"), *accept = request_list (q, "Accept");
   for (int i = 0; format && i < FORMS; i++)
@@ -86,12 +132,7 @@ static int form_of (const request *q) {
       return i;
   if (format)
     return FORM_NONE;
-  if (!accept || !*accept || strstr (accept, "*/*") || strstr (accept, "application/*"))
-    return 0;
-  for (int i = 0; i < FORMS; i++)
-    if (forms[i].type && strstr (accept, forms[i].type))
-      return i;
-  return FORM_NONE;
+  return accept && *accept ? form_accepted (accept) : 0;
 }
 
 static void reply_csv (service *s, request *q, reply *p, const job_row *j) {

@@ -54,10 +54,11 @@ static int64_t now_s (void) {
   return service_now_ns () / 1000000000;
 }
 
-/* Accept chooses no other form than JSON, and there is no query: memory holds one answer a path. */
+/* Accept chooses no other form than JSON, and there is no query: memory holds one answer a path.
+   What takes some thought to read is left to the route. */
 static bool is_plain (const request *q) {
   const char *accept = request_list (q, "Accept");
-  bool any = !accept || strstr (accept, "*/*") || strstr (accept, "application/json");
+  bool any = !accept || strcmp (accept, "*/*") == 0 || strcasecmp (accept, "application/json") == 0;
   return strcmp (q->method, "GET") == 0 && !q->n_query && any;
 }
 

@@ -551,6 +551,19 @@ def _ ():
     r = s.ask ("GET", curve["links"]["result"], None, {"Accept": accept} if accept else {})
     assert r.status == 200 and r.headers["Content-Type"] == type and r.headers["Vary"] == "Accept", (accept, r.headers)
 
+@claim ("a form is the one that is wanted most, and none that is not wanted at all")
+def _ ():
+  path = s.job ("curves", {"trace": trace, "points": 4, "limit_ticks": 1000, "sections": "off"})["links"]["result"]
+  for accept, type in (("application/json;q=0, text/csv", "text/csv"), ("application/json;q=0.2, image/svg+xml; q=0.5", "image/svg+xml"), ("Text/CSV", "text/csv"),
+                       ("text/html;level=1;q=1, text/csv;charset=utf-8;q=0.3,application/json;q=0.2", "text/csv"), ("image/*", "image/svg+xml"), ("text/csv, */*;q=0.1", "application/json")):
+    r = s.ask ("GET", path, None, {"Accept": accept})
+    assert r.status == 200 and r.headers["Content-Type"].startswith (type), (accept, r.headers)
+  for accept in ("text/csvx", "*/*;q=0", "text/csv;q=0", "text", ",;", "image/png;q=1"): problem (s.ask ("GET", path, None, {"Accept": accept}), 406)
+
+@claim ("a fault's place is UTF-8 where it is cut")
+def _ ():
+  for key in ("\u00fc" * 100, "a" + "\u00fc" * 100): problem (s.ask ("POST", "/v1/schedules", {key: 1}), 422, "invalid")
+
 @claim ("a key stands for one request")
 def _ ():
   def ask (body, key): return s.ask ("POST", "/v1/schedules", body, {"Idempotency-Key": key, "Prefer": "wait=30"})

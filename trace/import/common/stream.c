@@ -8,6 +8,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/utf8.h"
 
 stream stream_open (const char *text, int64_t size, error *err) {
   return (stream){ .text = text, .size = size, .at = file_mark (text, size), .err = err };
@@ -375,23 +376,9 @@ static int hex_digit (char c) {
                                 : -1;
 }
 
-/* Bytes of the well-formed UTF-8 character at `at`; 0: it is none, or a control character. */
-static int utf8_length (const unsigned char *at, int64_t left) {
-  if (at[0] < 0x80)
-    return at[0] >= 0x20 && at[0] != 0x7f;
-  int n = at[0] >= 0xc2 && at[0] <= 0xdf   ? 2
-          : (at[0] & 0xf0) == 0xe0         ? 3
-          : at[0] >= 0xf0 && at[0] <= 0xf4 ? 4
-                                           : 0;
-  if (n == 0 || n > left)
-    return 0;
-  for (int i = 1; i < n; i++)
-    if ((at[i] & 0xc0) != 0x80)
-      return 0;
-  if ((at[0] == 0xe0 && at[1] < 0xa0) || (at[0] == 0xed && at[1] > 0x9f) ||
-      (at[0] == 0xf0 && at[1] < 0x90) || (at[0] == 0xf4 && at[1] > 0x8f))
-    return 0;
-  return n;
+/* Bytes of the character at `at`; 0: it is none, or a control character. */
+static int printable_length (const char *at, int64_t left) {
+  return (unsigned char)*at < 0x20 || *at == 0x7f ? 0 : utf8_length (at, left);
 }
 
 /* The four digits behind \u; -1: they are not four. */
@@ -448,7 +435,7 @@ const char *slice_name (slice text, arena *a, error *err) {
         name[size++] = e == '"' || e == '\\' || e == '/' ? e : ' ';
       continue;
     }
-    int n = utf8_length ((const unsigned char *)text.at + i, text.size - i);
+    int n = printable_length (text.at + i, text.size - i);
     if (n == 0) {
       name[size++] = '?';
       i++;
