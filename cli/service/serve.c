@@ -64,6 +64,26 @@ static bool read_limits (call *c, service_options *o) {
   return true;
 }
 
+static bool is_there (const char *folder, const char *name) {
+  char path[256];
+  snprintf (path, sizeof path, "%s/%s", folder, name);
+  return access (path, F_OK) == 0;
+}
+
+/* A daemon empties folders in there, which in a home would be somebody's. */
+static bool is_ours (call *c, const char *folder) {
+  static const char *const names[] = { "blobs", "spool", "work" };
+  if (is_there (folder, "store.sqlite") ||
+      (is_there (folder, "lock") && is_there (folder, "workers")))
+    return true;
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    if (is_there (folder, names[i]))
+      return error_set (&c->err, ERR_file,
+                        "--state: %s/%s is not of a ferry serve; give a folder of its own", folder,
+                        names[i]);
+  return true;
+}
+
 static const char *state_folder (call *c) {
   char path[4096];
   const char *given = call_text (c, "state");
@@ -79,7 +99,7 @@ static const char *state_folder (call *c) {
     error_set (&c->err, ERR_file, "--state: %s is no folder of a path below 180 bytes", given);
     return NULL;
   }
-  return arena_string (c->arena, path, &c->err);
+  return is_ours (c, path) ? arena_string (c->arena, path, &c->err) : NULL;
 }
 
 /* The lock goes with the process: a second daemon on the same folder would take its jobs away. */

@@ -154,7 +154,11 @@ static int64_t memory_of (service *s, request *q, asked_nodes *all, const node *
   if (n->memory || !all->inventory)
     return has;
   json root = json_root (all->inventory), one = json_member (&root, n->name);
-  return json_get_int (&one, 0, MOST_INT, &has, &wrong) ? has : 0;
+  const char *text = text_of (q, &one);
+  if (text ? read_quantity (q, text, &has) : json_get_int (&one, 0, MOST_INT, &has, &wrong))
+    return has;
+  complain (s, q, all, n->name, "--inventory", text ? text : wrong.text);
+  return 0;
 }
 
 typedef struct verdict {

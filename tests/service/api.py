@@ -11,7 +11,8 @@ ferry ("zoo", "-q", *SMALL, "-o", "a.json")
 ferry ("zoo", "-q", *SMALL, "--optimizer", "adam", "-o", "b.json")
 trace_bytes = open ("a.json", "rb").read ()
 budget = int (json.loads (ferry ("info", "a.json", "--json").stdout)["peak_bytes"] * 0.7)
-s = Server (work, "--workers", "2", "--max-body", "8MiB", "--max-decoded", "64MiB", "--worker-memory", "2GiB")
+open ("cards.json", "w").write ("{}")
+s = Server (work, "--workers", "2", "--inventory", "cards.json", "--max-body", "8MiB", "--max-decoded", "64MiB", "--worker-memory", "2GiB")
 trace = s.upload ("a.json")
 other = s.upload ("b.json")
 asked = {"trace": trace, "budget_bytes": budget, "limit_ticks": 20000}
@@ -671,6 +672,13 @@ def _ ():
   for case in odd: assert passes (*case), case
   told = {l["value"] for l in map (json.loads, open ("log")) if l["msg"] == "a value is not understood"}
   assert told == {x for case in odd for x in case} - {"1", "1000000", "alex.64", "5"}, told
+  # So with --inventory, which may change.
+  cards = {"bytes": least, "few": 1, "text": "24Gi", "small": "1Ki", "odd": "24 GB", "half": 1.5, "none": None, "list": [least], "below": -1}
+  json.dump (cards, open ("cards.json", "w"))
+  f = s.ask ("POST", "/k8s/filter", {"Pod": pod, "NodeNames": [*cards, "other"]}).json ()
+  assert set (f["FailedNodes"]) == {"few", "small"}, f
+  told = [l["of"] for l in map (json.loads, open ("log")) if l.get ("key") == "--inventory"]
+  assert told == ["odd", "half", "list"], told # the first three
 
 @claim ("answers are what openapi.json says of them, and nothing else is in them")
 def _ ():
@@ -926,6 +934,9 @@ def _ ():
   for name in ("absent.json", "garbage.json", "list.json"):
     p = ferry ("serve", "--state", "state2", "--listen", "127.0.0.1:0", "--inventory", name, status=3)
     assert name in p.stderr and p.stderr.count ("\n") == 1, p.stderr
+  os.makedirs ("home/work/of years")
+  p = ferry ("serve", "--state", "home", "--listen", "127.0.0.1:0", status=3)
+  assert "home/work is not of a ferry serve" in p.stderr and os.listdir ("home") == ["work"] and os.listdir ("home/work") == ["of years"], p.stderr
   os.makedirs ("state3/lock")
   p = ferry ("serve", "--state", "state3", "--listen", "127.0.0.1:0", status=3)
   assert "state3/lock cannot be locked: Is a directory" in p.stderr, p.stderr
