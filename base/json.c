@@ -20,7 +20,7 @@ json_document *json_open (const char *text, int64_t size, error *err) {
   json_error_t said;
   bool memory;
   int mark = (int)file_mark (text, size);
-  json_t *root = json_load_text (text + mark, size - mark, &said, &memory);
+  json_t *root = json_load_text (text ? text + mark : "", size - mark, &said, &memory);
   if (!root) {
     if (memory)
       error_memory (err);

@@ -134,7 +134,7 @@ same_budget() { # one that names another is told so
   wait "$launcher" 2>/dev/null
   return $good
 }
-nobody() { run 69 run --share nobody && grep -q 'no program is in `nobody`' err; }
+nobody() { run 69 run --share nobody && grep -q 'no program is in `nobody`' err && run 2 run --share '' && grep -q 'use 1 to 64 characters' err; }
 
 claim "random starts and kills: the same bytes, never over the budget" at_random "${FERRY_SEED:-1}"
 claim "the room of whoever ended or was killed is there again" room_returns

@@ -57,6 +57,9 @@ START_TEST (a_mark_of_utf8_says_nothing) {
   err = (error){ 0 };
   ck_assert_ptr_null (json_open (late, 5, &err));
   ck_assert_ptr_nonnull (strstr (err.text, "(byte 5)"));
+  err = (error){ 0 };
+  ck_assert_ptr_null (json_open (NULL, 0, &err)); /* an answer without a body */
+  ck_assert_ptr_nonnull (strstr (err.text, "near end of file (byte 0)"));
 }
 END_TEST
 

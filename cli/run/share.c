@@ -35,12 +35,11 @@ static bool find_folder (call *c, const char *name, share *g) {
     under = getenv ("TMPDIR");
   if (!under || !*under)
     under = "/tmp";
-  for (const char *at = name; *at; at++)
-    if (*at == '/' || at - name > 63)
-      return error_set (&c->err, ERR_usage,
-                        "--share: `%s` is no name of a group; use at most 64 "
-                        "characters and no `/`",
-                        name);
+  size_t length = strlen (name);
+  if (length < 1 || length > 64 || strchr (name, '/'))
+    return error_set (&c->err, ERR_usage,
+                      "--share: `%s` is no name of a group; use 1 to 64 characters and no `/`",
+                      name);
   if (!realpath (under, whole)) /* the programs may go elsewhere */
     return error_set (&c->err, ERR_file, "--share: the folder %s: %s", under, strerror (errno));
   if ((size_t)snprintf (g->folder, sizeof g->folder, "%s/ferry-%u-%s", whole, (unsigned)geteuid (),
