@@ -6,6 +6,7 @@
 #include "solver/attempt/attempt.h"
 #include "solver/orders.h"
 #include "solver/placements.h"
+#include "solver/resting.h"
 #include "solver/same_places.h"
 #include "solver/search/search.h"
 
@@ -50,9 +51,9 @@ bool solve_with (const trace *t, const solve_options *o, const effort *e, arena 
                  error *err) {
   solve_options own = *o;
   if (o->solved)
-    return solve_all (t, o, e, a, out, err);
+    return resting_solve (t, o, e, solve_all, a, out, err);
   own.solved = solved_new (err);
-  bool ok = own.solved && solve_all (t, &own, e, a, out, err);
+  bool ok = own.solved && resting_solve (t, &own, e, solve_all, a, out, err);
   solved_free (own.solved);
   return ok;
 }

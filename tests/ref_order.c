@@ -75,12 +75,28 @@ static trace *ordered (const trace *t, const int32_t *order, arena *a, error *er
   return to;
 }
 
+static trace *rested (const trace *t, const plan *p, arena *a, error *err) {
+  trace *to = NEW (a, 1, trace, err);
+  tensor *tensors = NEW (a, t->n_tensors, tensor, err);
+  if (!to || !tensors)
+    return NULL;
+  for (int32_t x = 0; x < t->n_tensors; x++)
+    tensors[x] = t->tensors[x];
+  for (int32_t i = 0; i < p->n_resting; i++)
+    tensors[p->resting[i]].persistent = false;
+  *to = *t;
+  to->tensors = tensors;
+  return to;
+}
+
 bool ref_plan_rewrite (const trace *t, const plan *p, arena *a, rewritten *out, error *err) {
-  const trace *from = t;
+  const trace *from = p->n_resting ? rested (t, p, a, err) : t;
+  if (!from)
+    return false;
   int32_t *order = NULL;
   if (p->n_order) {
-    order = ref_order (t, p, a, err);
-    if (!order || !ref_order_keeps (t, order) || !(from = ordered (t, order, a, err)))
+    order = ref_order (from, p, a, err);
+    if (!order || !ref_order_keeps (from, order) || !(from = ordered (from, order, a, err)))
       return error_set (err, ERR_input, "the order is refused");
   }
   if (!ref_rewrite (from, p->sections, p->n_sections, p->recomputes, p->n_recomputes,

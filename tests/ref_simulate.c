@@ -85,6 +85,8 @@ static void fill_bytes (const ref_worker *w, predicted *to) {
     to->d2h_bytes += w->p->moves[i].clean ? 0 : w->move_bytes[i];
   }
   to->host_peak_bytes = up_to (to->host_peak_bytes, 512);
+  for (int32_t i = 0; i < w->p->n_resting; i++)
+    to->host_peak_bytes += up_to (w->t->tensors[w->p->resting[i]].bytes, 512);
 }
 
 static int64_t total_ns (const trace *t) {

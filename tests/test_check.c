@@ -44,6 +44,11 @@ static void op_negative (plan *p) { move_of (p, 1)->out_after = -1; }
 static void run_negative (plan *p) { run_of (p, 12)->first = -1; }
 static void runs_beyond (plan *p) { ((stay *)p->placement.stays)[13].n_runs = 2; }
 static void negative_offset (plan *p) { move_of (p, 2)->host_offset = -512; }
+static int32_t one[] = { -1, 1000000, 0 };
+static void rest (plan *p, int i) { p->resting = &one[i]; p->n_resting = 1; }
+static void rest_negative (plan *p) { rest (p, 0); }
+static void rest_beyond (plan *p) { rest (p, 1); }
+static void rest_used (plan *p) { rest (p, 2); }
 
 static const struct {
   check_rule rule;
@@ -61,6 +66,9 @@ static const struct {
   { RULE_stay_runs, "/placement/stays/12/runs", run_negative },
   { RULE_stay_runs, "/placement/stays/13/runs", runs_beyond },
   { RULE_host_offset, "/moves/2/host_offset", negative_offset },
+  { RULE_resting, "/resting/0", rest_negative },
+  { RULE_resting, "/resting/0", rest_beyond },
+  { RULE_resting, "/resting/0", rest_used },
 };
 /* clang-format on */
 enum { BREAKS = sizeof breaks / sizeof *breaks };

@@ -105,6 +105,8 @@ typedef struct plan {
   int32_t *out_order, *in_order;
   op_wait *op_waits;
   int32_t n_order, n_sections, n_recomputes, n_groups, n_moves, n_outs, n_ins, n_op_waits;
+  int32_t *resting; /* tensors that no op uses, on the host from step to step */
+  int32_t n_resting;
   placement placement;
   bool has_predicted, has_certificate;
   predicted predicted;

@@ -6,6 +6,7 @@
 
 #include "base/order.h"
 #include "base/units.h"
+#include "trace/rewrite/resting.h"
 
 enum { PLACE = 512 };
 
@@ -139,7 +140,7 @@ bool room_plan (const driver *d, const rewritten *rw, const plan *p, arena *a, r
                   unit_part_bytes (&out->units.at[m->unit], l->granule_bytes, m->part, m->of);
     out->host_bytes = end > out->host_bytes ? end : out->host_bytes;
   }
-  out->host_bytes = rounded (out->host_bytes, PLACE);
+  out->host_bytes = rounded (out->host_bytes, PLACE) + resting_bytes (rw->trace, p);
   return true;
 }
 

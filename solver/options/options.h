@@ -36,6 +36,7 @@ typedef enum search_level { LEVEL_NORMAL, LEVEL_QUICK, LEVEL_THOROUGH } search_l
 typedef struct solve_options {
   const device *device;
   int64_t budget_bytes, host_bytes;
+  int64_t resting_bytes; /* solver/resting's own: of the host, beside host_bytes */
   int64_t gap_ppm;     /* good enough: this close to the bound; 0: SOLVE_GAP_PPM */
   int64_t limit_ticks; /* of the search, in simulated events or their like; 0: a default; where
                           cuts or drops are allowed, of all there is to do */

@@ -195,7 +195,7 @@ static bool nothing_fits (ways *m, error *err) {
       !sections_floor (m->t, o, m->scratch, &least_bytes, err))
     return false;
   units_bytes (budget, o->budget_bytes);
-  units_bytes (host, o->host_bytes);
+  units_bytes (host, o->host_bytes + o->resting_bytes);
   units_bytes (floor, s.floor_bytes);
   if (s.floor_sections_bytes < s.floor_bytes)
     snprintf (cut, sizeof cut, ", and with the most sections op %d %s", s.floor_sections_op,

@@ -116,8 +116,8 @@ static bool rewrites (checker *c) {
 }
 
 static bool run (checker *c) {
-  return digest_matches (c) && device_in_range (c) && within_device (c) && check_order (c) &&
-         rewrites (c) && check_units (c) && check_moves (c) && check_clean (c) &&
+  return digest_matches (c) && device_in_range (c) && within_device (c) && check_resting (c) &&
+         check_order (c) && rewrites (c) && check_units (c) && check_moves (c) && check_clean (c) &&
          check_orders (c) && check_rows (c) && check_places (c) && check_arena (c) &&
          check_host (c) && check_safe (c);
 }

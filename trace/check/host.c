@@ -10,11 +10,13 @@ static bool in_arena (checker *c, int32_t i) {
     return check_breaks (c, RULE_host_offset, "moves", i, "host_offset",
                          "%lld is not a multiple of 512", (long long)x->host_offset);
   __int128 end = ((__int128)x->host_offset + bytes + 511) / 512 * 512;
-  if (end > c->p->host_bytes)
+  if (end > c->p->host_bytes - c->resting_bytes)
     return check_breaks (c, RULE_host_arena, "moves", i, "host_offset",
                          "a copy of %lld bytes at %lld, rounded up to 512, ends behind the host's "
-                         "%lld",
-                         (long long)bytes, (long long)x->host_offset, (long long)c->p->host_bytes);
+                         "%lld%s",
+                         (long long)bytes, (long long)x->host_offset,
+                         (long long)(c->p->host_bytes - c->resting_bytes),
+                         c->resting_bytes ? " that resting tensors leave" : "");
   return true;
 }
 
@@ -81,6 +83,45 @@ static bool take_host (checker *c, line *l) {
       x.taken[c->p->out_order[i]] = true;
     }
   }
+  return true;
+}
+
+static void touch (const index_list *list, bool *touched) {
+  for (int32_t i = 0; i < list->count; i++)
+    touched[list->at[i]] = true;
+}
+
+static bool rests (checker *c, bool *taken, int32_t i) {
+  int32_t x = c->p->resting[i], n = c->original->n_tensors;
+  if (x < 0 || x >= n)
+    return check_breaks (c, RULE_resting, "resting", i, NULL, "tensor %d is not in 0 to %d", x,
+                         n - 1);
+  const tensor *y = &c->original->tensors[x];
+  if (taken[x] || !y->persistent || y->pinned)
+    return check_breaks (c, RULE_resting, "resting", i, NULL, "tensor %d %s", x,
+                         !y->persistent ? "does not live from step to step"
+                         : y->pinned    ? "is pinned"
+                                        : "is used by an op, or stands here twice");
+  taken[x] = true;
+  c->resting_bytes += check_rounded (y->bytes, 512);
+  return c->resting_bytes <= c->p->host_bytes ||
+         check_breaks (c, RULE_host_arena, "resting", i, NULL,
+                       "the first %d take %lld bytes of the host's %lld", i + 1,
+                       (long long)c->resting_bytes, (long long)c->p->host_bytes);
+}
+
+bool check_resting (checker *c) {
+  const trace *t = c->original;
+  bool *taken = NEW (c->a, t->n_tensors, bool, c->err);
+  if (!taken)
+    return false;
+  for (int32_t k = 0; k < t->n_ops && c->p->n_resting; k++) {
+    touch (&t->ops[k].reads, taken);
+    touch (&t->ops[k].writes, taken);
+  }
+  for (int32_t i = 0; i < c->p->n_resting; i++)
+    if (!rests (c, taken, i))
+      return false;
   return true;
 }
 

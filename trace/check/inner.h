@@ -65,6 +65,7 @@ typedef struct checker {
   int32_t *wait_outs;            /* per op: op_waits, or NO_WAIT */
   check_stay *stays;             /* one a row */
   check_handovers device, host;  /* between stays; between moves whose outs are in out_order */
+  int64_t resting_bytes;  /* on the host, beside the arena */
   int32_t *last_in;       /* per such move: the move whose in is the last to read the copy, */
   int32_t *last_in_steps; /* so many steps after the out */
 } checker;
@@ -91,6 +92,7 @@ bool check_hand_over (checker *c, check_handovers *list, int32_t former, int32_t
                       bool same_step) MUST_CHECK;
 
 /* In this order. */
+bool check_resting (checker *c) MUST_CHECK;
 bool check_order (checker *c) MUST_CHECK;
 bool check_units (checker *c) MUST_CHECK;
 bool check_moves (checker *c) MUST_CHECK;

@@ -10,7 +10,7 @@ static const char *const top_keys[] = { "format",     "trace",     "device",    
                                         "host_bytes", "order",     "sections",  "recompute",
                                         "groups",     "moves",     "out_order", "in_order",
                                         "op_waits",   "placement", "predicted", "certificate",
-                                        "made_by",    NULL };
+                                        "made_by",    "resting",   NULL };
 static const char *const section_keys[] = { "ops", "parts", "order", NULL };
 static const char *const recompute_keys[] = { "before", "ops", "replaces", NULL };
 static const char *const move_keys[] = { "unit",   "part",    "of",    "out_after",   "in_before",
@@ -322,9 +322,11 @@ static bool read_plan (reading *r, const json *root) {
     if (!p->made_by)
       return false;
   }
+  json resting = json_member (root, "resting");
   return read_order (r, root) && read_sections (r, root) && read_recomputes (r, root) &&
-         read_groups (r, root) && read_moves (r, root) && plan_read_placement (r, root) &&
-         read_predicted (r, root) && read_certificate (r, root);
+         read_indices (r, &resting, &p->resting, &p->n_resting) && read_groups (r, root) &&
+         read_moves (r, root) && plan_read_placement (r, root) && read_predicted (r, root) &&
+         read_certificate (r, root);
 }
 
 plan *plan_parse (const char *text, int64_t size, const read_options *o, arena *a, error *err) {

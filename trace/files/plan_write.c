@@ -297,6 +297,8 @@ bool plan_text (const plan *p, bool packed, bytes *out, error *err) {
     predicted_write (&w, &p->predicted);
   }
   put_recomputes (&w, p);
+  if (p->n_resting)
+    put_indices (&w, "resting", p->resting, p->n_resting);
   put_sections (&w, p);
   json_add_text (&w, "trace", p->trace_digest);
   json_close_object (&w);

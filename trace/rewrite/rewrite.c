@@ -7,6 +7,7 @@
 #include "base/units.h"
 #include "trace/rewrite/emit.h"
 #include "trace/rewrite/order.h"
+#include "trace/rewrite/resting.h"
 
 int64_t emit_share (int64_t x, int64_t first, int64_t end, int64_t batch) {
   return units_scale (x, end, batch) - units_scale (x, first, batch);
@@ -149,9 +150,10 @@ static bool name_ops (const int32_t *order, arena *a, rewritten *r, error *err) 
 static bool rewrite_some (const trace *t, const plan *p, int32_t n_recomputes, arena *a,
                           rewritten *out, error *err) {
   rewriting r = { p->sections, p->recomputes, p->n_sections, n_recomputes, p->device.section_ns };
-  const trace *ordered;
+  const trace *kept, *ordered;
   int32_t *order;
-  return trace_reorder (t, p->order, p->n_order, a, &ordered, &order, err) &&
+  return trace_rest (t, p->resting, p->n_resting, a, &kept, err) &&
+         trace_reorder (kept, p->order, p->n_order, a, &ordered, &order, err) &&
          trace_rewrite (ordered, &r, a, out, err) && (!order || name_ops (order, a, out, err));
 }
 

@@ -9,6 +9,7 @@
 
 #include "base/order.h"
 #include "base/units.h"
+#include "trace/rewrite/resting.h"
 #include "trace/simulate/run.h"
 #include "trace/simulate/timeline.h"
 #include "trace/unit.h"
@@ -311,6 +312,7 @@ static bool static_figures (const sim_job *job, const sim_lane *lane, predicted 
     out->h2d_bytes += lane->ins[i].bytes;
   }
   out->host_peak_bytes = units_div_up (end, HOST_PLACE) * HOST_PLACE;
+  out->host_peak_bytes += resting_bytes (job->original, p);
   for (int32_t i = 0; i < lane->n_outs; i++)
     out->d2h_bytes += lane->outs[i].bytes;
   return true;

@@ -1,0 +1,114 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "solver/resting.h"
+
+#include <assert.h>
+
+#include "base/units.h"
+#include "solver/place/schedule.h"
+#include "solver/search/search.h"
+#include "trace/check/check.h"
+#include "trace/rewrite/resting.h"
+#include "trace/unit.h"
+
+/* No bound asks for the host where it holds so many times what the step takes. */
+enum { HOST_TIMES = 2 };
+
+/* A tensor that an executor wants to move whole is that executor's to move. */
+static bool may_rest (const trace *t, const uses *u, int32_t x) {
+  const tensor *y = &t->tensors[x];
+  return y->persistent && !y->pinned && !y->whole && !uses_count (u, x);
+}
+
+/* Without any move, the step takes so much; 0: nothing may rest. */
+static bool peak_of (const trace *t, const uses *u, const solve_options *o, arena *a, int64_t *peak,
+                     error *err) {
+  int64_t pool;
+  int32_t x = 0;
+  *peak = 0;
+  while (x < t->n_tensors && !may_rest (t, u, x))
+    x++;
+  return x == t->n_tensors ||
+         schedule_pool (t, NULL, 0, o->device->granule_bytes, a, &pool, peak, err);
+}
+
+/* The first of them, until the rest of the step fits: a byte of the host is never worth more, since
+   it spares the device one in all of the step, and the link any. *limited: a bound may ask for the
+   host. */
+static bool choose (const trace *t, const solve_options *o, arena *a, plan *like, bool *limited,
+                    error *err) {
+  uses u;
+  int64_t peak, granule = o->device->granule_bytes;
+  if (!uses_of (t, a, &u, err) || !peak_of (t, &u, o, a, &peak, err) ||
+      !(like->resting = NEW (a, t->n_tensors, int32_t, err)))
+    return false;
+  int64_t over = peak - o->budget_bytes / granule * granule;
+  for (int32_t x = 0; x < t->n_tensors && over > 0; x++) {
+    int64_t bytes = t->tensors[x].bytes;
+    if (!may_rest (t, &u, x) || bytes < granule)
+      continue;
+    like->resting[like->n_resting++] = x;
+    if (resting_bytes (t, like) > o->host_bytes)
+      like->n_resting--;
+    else
+      over -= units_div_up (bytes, granule) * granule;
+  }
+  *limited = o->host_bytes - resting_bytes (t, like) < HOST_TIMES * peak;
+  return true;
+}
+
+/* The search counts on the host that is left, but a bound is of plans that let nothing rest, too.
+ */
+static bool bound_again (const trace *left, const solve_options *o, const effort *e, arena *a,
+                         solution *s, error *err) {
+  certificate had = s->plan->certificate, *c = &s->plan->certificate;
+  if (had.lower_bound_ns <= trace_total_ns (left) || o->recompute != RECOMPUTE_OFF)
+    return true; /* these ask for no host */
+  if (o->sections != SECTIONS_OFF || o->order != ORDER_AS_IS)
+    return solve_certify_by_compute (left, o, e, s, a, err);
+  if (!solve_certify (left, o, had.found_by, s->plan, a, err))
+    return false;
+  c->limit_met = had.limit_met;
+  s->bound.lower_bound_ns = c->lower_bound_ns;
+  s->bound.by = c->bound_by;
+  s->bound.proof = c->proof;
+  return true;
+}
+
+/* The plan of what is left as one of the whole trace. */
+static bool give_back (const trace *t, const solve_options *o, const plan *like, arena *a,
+                       solution *s, error *err) {
+  char digest[TRACE_DIGEST];
+  plan *p = s->plan;
+  if (!o->trace_digest && !trace_digest (t, digest, err))
+    return false;
+  p->trace_digest = arena_string (a, o->trace_digest ? o->trace_digest : digest, err);
+  p->resting = like->resting;
+  p->n_resting = like->n_resting;
+  p->host_bytes = o->host_bytes;
+  p->predicted.host_peak_bytes += resting_bytes (t, p);
+  return p->trace_digest && check_plan (t, p, a, NULL, err);
+}
+
+bool resting_solve (const trace *t, const solve_options *o, const effort *e, solve_placed *one,
+                    arena *a, solution *out, error *err) {
+  assert (t && o->device);
+  plan like = { 0 };
+  solve_options own = *o;
+  effort how = e ? *e : (effort){ 0 };
+  const trace *left;
+  bool limited;
+  if (o->same_places)
+    return one (t, o, e, a, out, err);
+  if (!choose (t, o, a, &like, &limited, err) ||
+      !trace_rest (t, like.resting, like.n_resting, a, &left, err))
+    return false;
+  if (!like.n_resting)
+    return one (t, o, e, a, out, err);
+  own.trace_digest = NULL;
+  own.resting_bytes = resting_bytes (t, &like);
+  own.host_bytes -= own.resting_bytes;
+  how.guide = NULL; /* its gaps are those of all of the trace */
+  return one (left, &own, &how, a, out, err) &&
+         (!limited || bound_again (left, o, &how, a, out, err)) &&
+         give_back (t, o, &like, a, out, err);
+}

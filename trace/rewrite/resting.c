@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: GPL-3.0-or-later */
+#include "trace/rewrite/resting.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "trace/unit.h"
+
+static bool refuse (int32_t i, error *err, int32_t x, const char *why) {
+  char where[32];
+  snprintf (where, sizeof where, "/resting/%d", i);
+  return error_at (err, ERR_infeasible, where, "tensor %d %s", x, why);
+}
+
+static void touch (const index_list *list, bool *touched) {
+  for (int32_t i = 0; i < list->count; i++)
+    touched[list->at[i]] = true;
+}
+
+bool trace_rest (const trace *t, const int32_t *resting, int32_t n_resting, arena *a,
+                 const trace **out, error *err) {
+  *out = t;
+  if (!n_resting)
+    return true;
+  trace *made = NEW (a, 1, trace, err);
+  tensor *tensors = NEW (a, t->n_tensors, tensor, err);
+  bool *used = NEW (a, t->n_tensors, bool, err);
+  if (!made || !tensors || !used)
+    return false;
+  for (int32_t k = 0; k < t->n_ops; k++) {
+    touch (&t->ops[k].reads, used);
+    touch (&t->ops[k].writes, used);
+  }
+  memcpy (tensors, t->tensors, (size_t)t->n_tensors * sizeof *tensors);
+  for (int32_t i = 0; i < n_resting; i++) {
+    int32_t x = resting[i];
+    if (x < 0 || x >= t->n_tensors)
+      return refuse (i, err, x, "is not one of the trace");
+    if (used[x] || t->tensors[x].pinned)
+      return refuse (i, err, x, used[x] ? "is used by an op" : "is pinned to the device");
+    if (!tensors[x].persistent)
+      return refuse (i, err, x, "does not live from step to step, or rests already");
+    tensors[x].persistent = false;
+  }
+  *made = *t;
+  made->tensors = tensors;
+  *out = made;
+  return true;
+}
+
+int64_t resting_bytes (const trace *t, const plan *p) {
+  int64_t sum = 0;
+  for (int32_t i = 0; i < p->n_resting; i++) {
+    int64_t bytes = unit_member_bytes (t->tensors[p->resting[i]].bytes);
+    sum = sum > MOST_UNITS_BYTES - bytes ? MOST_UNITS_BYTES : sum + bytes;
+  }
+  return sum;
+}
