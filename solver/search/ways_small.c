@@ -365,7 +365,7 @@ static bool solve_all (const ways *m, trying *w, solution *out, const way **take
   return true;
 }
 
-bool ways_small (ways *m, error *err) {
+static bool search_all (ways *m, sections_mode cuts, error *err) {
   solve_options quiet = *m->o;
   trying w = { .t = m->t,
                .o = &quiet,
@@ -375,8 +375,7 @@ bool ways_small (ways *m, error *err) {
                .err = err };
   const way *best = NULL;
   solution found;
-  if (m->t->n_ops > number (&w, TUNE_small_ops) || ways_is_over (m))
-    return true;
+  quiet.sections = cuts;
   quiet.log = NULL;         /* a line for each of hundreds of ways is no progress */
   quiet.keep_proof = false; /* that of all plans is what counts */
   int64_t most = number (&w, TUNE_small_ticks);
@@ -397,4 +396,14 @@ bool ways_small (ways *m, error *err) {
   arena_free (w.own);
   arena_free (w.scratch);
   return ok;
+}
+
+/* Cuts are many, and mostly promise more than drops do: they would leave no room for these.  So the
+   step is searched whole first, as if no cut were allowed. */
+bool ways_small (ways *m, error *err) {
+  bool both = m->o->sections != SECTIONS_OFF && m->o->recompute != RECOMPUTE_OFF;
+  if (m->t->n_ops > tuned (m->o->tuning, TUNE_small_ops) || ways_is_over (m))
+    return true;
+  return (!both || search_all (m, SECTIONS_OFF, err)) &&
+         (ways_is_over (m) || search_all (m, m->o->sections, err));
 }
