@@ -13,6 +13,7 @@
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
 #include "trace/simulate/lost.h"
+#include "trace/summary.h"
 
 typedef struct placing {
   const trace *t;
@@ -245,13 +246,28 @@ bool placements_suit_arena (const solve_options *o) {
   return !o->same_places && !o->noise_percent && o->recompute != RECOMPUTE_ONLY;
 }
 
-static bool may_arena (const trace *t, const solve_options *o, const effort *e) {
-  return placements_suit_arena (o) && !(e && (e->follow || e->rough)) && !is_large (t, o);
+static bool suits (const solve_options *o, const effort *e) {
+  return placements_suit_arena (o) && !(e && (e->follow || e->rough));
 }
 
-bool placements_leave_arena (const trace *t, const solve_options *o, const effort *e,
+static bool may_arena (const trace *t, const solve_options *o, const effort *e) {
+  return suits (o, e) && !is_large (t, o);
+}
+
+/* Nothing has to move where no tensor is rounded to granules, so an arena costs no search. */
+static bool fits_in_bytes (const trace *t, const solve_options *o, arena *a) {
+  summary s;
+  error ignored = { 0 };
+  arena_mark mark = arena_here (a);
+  bool fits = summary_of (t, a, &s, &ignored) && s.peak_bytes <= o->budget_bytes;
+  arena_back (a, mark);
+  return fits;
+}
+
+bool placements_leave_arena (const trace *t, const solve_options *o, const effort *e, arena *a,
                              const error *why) {
-  return o->placement == PLACES_AUTO && may_arena (t, o, e) && may_go_on (why) && !solve_stops (o);
+  return o->placement == PLACES_AUTO && suits (o, e) && may_go_on (why) && !solve_stops (o) &&
+         (!is_large (t, o) || fits_in_bytes (t, o, a));
 }
 
 static bool is_done (const placing *p, const solution *best) {

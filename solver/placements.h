@@ -16,7 +16,7 @@ bool placements_solve (const trace *t, const solve_options *o, const effort *e, 
 bool placements_suit_arena (const solve_options *o);
 
 /* Granules had no plan, and that is why: an arena may have one. */
-bool placements_leave_arena (const trace *t, const solve_options *o, const effort *e,
+bool placements_leave_arena (const trace *t, const solve_options *o, const effort *e, arena *a,
                              const error *why) MUST_CHECK;
 
 /* The best plan's order is kept, and cuts and drops are chosen once more for an arena, where `auto`

@@ -41,7 +41,7 @@ static bool solve_in_arena (const trace *t, const solve_options *o, const effort
 static bool solve_all (const trace *t, const solve_options *o, const effort *e, arena *a,
                        solution *out, error *err) {
   bool ok = solve_ordered (t, o, e, a, out, err) ||
-            (placements_leave_arena (t, o, e, err) && solve_in_arena (t, o, e, a, out, err));
+            (placements_leave_arena (t, o, e, a, err) && solve_in_arena (t, o, e, a, out, err));
   ok = ok && placements_again (t, o, e, a, out, err);
   assert (!ok || out->plan->certificate.lower_bound_ns <= out->plan->predicted.step_ns);
   return ok;
