@@ -56,7 +56,7 @@ int64_t late_way_ns (const late_stays *s, int32_t i) {
                      s->start.at_ns + s->l->start_ns[s->l->at[i].op]);
 }
 
-/* Of so long a way. */
+/* The part of so long a way. */
 static int64_t part_of (int64_t way_ns, int64_t but_ns, lateness how) {
   return how == LATE_QUARTER ? way_ns / 4
          : how == LATE_HALF  ? way_ns / 2
@@ -116,7 +116,7 @@ void late_choose (late_stays *s, lateness how) {
   }
 }
 
-/* ---- what lies in the same bytes ---- */
+/* ---- stays in the same bytes ---- */
 
 static int by_place (const void *a, const void *b) {
   const lying *x = a, *y = b;

@@ -96,7 +96,7 @@ static void find_met (easing *f, int32_t m) {
   f->ticks += l->count;
 }
 
-/* Of a list of stays the next one that is met, from place *i on; -1: none. */
+/* The next one in a list of stays that is met, from place *i on; -1: none. */
 static int32_t next_met (const easing *f, const lying *at, int32_t *i) {
   while (*i < f->s->l->count && !f->met[at[*i].stay])
     ++*i;

@@ -199,7 +199,7 @@ static bool settle (packing *p, const arena_budget *most, offset_answer *found, 
   return late_settle (&p->late, at, &p->circle, p->arena, &out->in_order, &found->ticks, p->err);
 }
 
-/* As the run has it; or, where that had no places, with ever less of the stays. */
+/* Stays as the run has them; or, where these had no places, ever less of them. */
 static bool find_offsets (packing *p, const arena_budget *most, offset_answer *found,
                           places *out) {
   int64_t ticks = 0;

@@ -100,7 +100,7 @@ static bool find_times (scheduling *s, int64_t granules) {
   return true;
 }
 
-/* What offsets may take: `late` after others were looked for. */
+/* Offsets; `late` where those of the run did not do. */
 static bool give_offsets (scheduling *s, moment period, moment start, int64_t most, bool late) {
   arena_budget all = { most, number (s, TUNE_place_arena_ticks),
                        late ? number (s, TUNE_place_late_ticks) : 0 };
