@@ -27,7 +27,7 @@ bool late_begin (late_stays *s, arena *a, error *err) {
   return true;
 }
 
-/* The first rank at this moment or behind it; all ranks where there is none. */
+/* The first rank at this moment or behind it, over the end of the step if need be. */
 static int64_t rank_from (const late_stays *s, moment m) {
   int64_t low = 0, high = s->c->ranks;
   m = circle_moment (m, s->start, s->period);

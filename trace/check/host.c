@@ -86,11 +86,6 @@ static bool take_host (checker *c, line *l) {
   return true;
 }
 
-static void touch (const index_list *list, bool *touched) {
-  for (int32_t i = 0; i < list->count; i++)
-    touched[list->at[i]] = true;
-}
-
 static bool rests (checker *c, bool *taken, int32_t i) {
   int32_t x = c->p->resting[i], n = c->original->n_tensors;
   if (x < 0 || x >= n)
@@ -111,14 +106,11 @@ static bool rests (checker *c, bool *taken, int32_t i) {
 }
 
 bool check_resting (checker *c) {
-  const trace *t = c->original;
-  bool *taken = NEW (c->a, t->n_tensors, bool, c->err);
+  if (!c->p->n_resting)
+    return true;
+  bool *taken = check_used (c, c->original);
   if (!taken)
     return false;
-  for (int32_t k = 0; k < t->n_ops && c->p->n_resting; k++) {
-    touch (&t->ops[k].reads, taken);
-    touch (&t->ops[k].writes, taken);
-  }
   for (int32_t i = 0; i < c->p->n_resting; i++)
     if (!rests (c, taken, i))
       return false;

@@ -79,6 +79,8 @@ static inline bool check_wraps (const move *x) {
 }
 
 int64_t check_rounded (int64_t bytes, int64_t to);
+/* Per tensor: an op reads or writes it; NULL: no memory. */
+bool *check_used (checker *c, const trace *t) MUST_CHECK;
 /* The granules of a part begin here, among its unit's own. */
 int64_t check_part_first (const check_unit *u, int64_t part);
 int64_t check_part_bytes (const checker *c, const move *x);

@@ -33,16 +33,19 @@ static void touch (const index_list *list, bool *touched) {
     touched[list->at[i]] = true;
 }
 
+bool *check_used (checker *c, const trace *t) {
+  bool *used = NEW (c->a, t->n_tensors, bool, c->err);
+  for (int32_t k = 0; used && k < t->n_ops; k++) {
+    touch (&t->ops[k].reads, used);
+    touch (&t->ops[k].writes, used);
+  }
+  return used;
+}
+
 /* Which tensors are something: all but those that nothing uses and that do not persist. */
 static bool *things (checker *c) {
-  bool *thing = NEW (c->a, c->t->n_tensors, bool, c->err);
-  if (!thing)
-    return NULL;
-  for (int32_t k = 0; k < c->n_ops; k++) {
-    touch (&c->t->ops[k].reads, thing);
-    touch (&c->t->ops[k].writes, thing);
-  }
-  for (int32_t x = 0; x < c->t->n_tensors; x++)
+  bool *thing = check_used (c, c->t);
+  for (int32_t x = 0; thing && x < c->t->n_tensors; x++)
     thing[x] = thing[x] || c->t->tensors[x].persistent;
   return thing;
 }

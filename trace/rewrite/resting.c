@@ -5,16 +5,12 @@
 #include <string.h>
 
 #include "trace/unit.h"
+#include "trace/uses.h"
 
 static bool refuse (int32_t i, error *err, int32_t x, const char *why) {
   char where[32];
   snprintf (where, sizeof where, "/resting/%d", i);
   return error_at (err, ERR_infeasible, where, "tensor %d %s", x, why);
-}
-
-static void touch (const index_list *list, bool *touched) {
-  for (int32_t i = 0; i < list->count; i++)
-    touched[list->at[i]] = true;
 }
 
 bool trace_rest (const trace *t, const int32_t *resting, int32_t n_resting, arena *a,
@@ -24,20 +20,17 @@ bool trace_rest (const trace *t, const int32_t *resting, int32_t n_resting, aren
     return true;
   trace *made = NEW (a, 1, trace, err);
   tensor *tensors = NEW (a, t->n_tensors, tensor, err);
-  bool *used = NEW (a, t->n_tensors, bool, err);
-  if (!made || !tensors || !used)
+  uses u;
+  if (!made || !tensors || !uses_of (t, a, &u, err))
     return false;
-  for (int32_t k = 0; k < t->n_ops; k++) {
-    touch (&t->ops[k].reads, used);
-    touch (&t->ops[k].writes, used);
-  }
   memcpy (tensors, t->tensors, (size_t)t->n_tensors * sizeof *tensors);
   for (int32_t i = 0; i < n_resting; i++) {
     int32_t x = resting[i];
     if (x < 0 || x >= t->n_tensors)
       return refuse (i, err, x, "is not one of the trace");
-    if (used[x] || t->tensors[x].pinned)
-      return refuse (i, err, x, used[x] ? "is used by an op" : "is pinned to the device");
+    bool used = uses_count (&u, x) > 0;
+    if (used || t->tensors[x].pinned)
+      return refuse (i, err, x, used ? "is used by an op" : "is pinned to the device");
     if (!tensors[x].persistent)
       return refuse (i, err, x, "does not live from step to step, or rests already");
     tensors[x].persistent = false;
