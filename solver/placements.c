@@ -84,13 +84,14 @@ static int64_t counted_of (const placing *p, int64_t ppm) {
 
 /* With this share of the budget to hold at once; the arena has all of it. */
 static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
-  solution s;
+  solution s = { 0 };
   error why = { 0 };
   const plan *had = w->best.plan;
   w->o.counted_bytes = counted_of (w->p, ppm);
   w->effort.limit_ticks = ticks > 0 ? ticks : 1;
-  if (search_once (w->p, &w->o, &w->effort, &s, &why)) {
-    w->ticks += s.ticks;
+  bool ok = search_once (w->p, &w->o, &w->effort, &s, &why);
+  w->ticks += s.ticks;
+  if (ok) {
     if (!s.plan) /* none is of use */
       return true;
     take_better (&w->best, &s);
@@ -106,10 +107,12 @@ static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
   return true;
 }
 
-/* Some of a search takes its ticks whatever its limit is, so with a low one a few shares take all. */
+/* Some of a search takes its ticks whatever its limit is, so with a low one a few shares take all.
+   One must be found where there is no other plan; else fewer ticks are for that. */
 static bool is_over (const trying *w) {
-  return solve_stops (w->p->o) ||
-         (w->best.plan && (w->ticks > w->most_ticks || is_enough (w->p, &w->best)));
+  if (!w->best.plan)
+    return w->effort.beat_ns && (solve_stops (w->p->o) || w->ticks > w->most_ticks / SHARES_TIMES);
+  return solve_stops (w->p->o) || w->ticks > w->most_ticks || is_enough (w->p, &w->best);
 }
 
 /* The shares that are looked at, from above, and lower ones while those are better; and then, by
@@ -119,7 +122,7 @@ static bool look_at_shares (trying *w, int64_t ticks, error *err) {
   int64_t above = 1000000, share = 1000000;
   for (tuning_id i = TUNE_arena_counted_ppm; i <= TUNE_arena_counted_ppm_last; i++) {
     int64_t was = share;
-    if (w->best.plan && is_over (w))
+    if (i > TUNE_arena_counted_ppm && is_over (w))
       return true;
     share = tuned (w->o.tuning, i);
     if (!try_share (w, share, ticks, err))
@@ -162,6 +165,7 @@ static bool solve_arena (const placing *p, solution *out, error *err) {
   if (w.best.plan && !is_over (&w) && !try_share (&w, w.winner, ticks / 2, err))
     return false;
   *out = w.best;
+  out->ticks = w.ticks;
   if (!out->plan)
     *err = w.first;
   return out->plan;
@@ -353,7 +357,7 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
                 like->n_recomputes };
   placing p = *outer;
   effort how = *e;
-  solution s;
+  solution s = { 0 };
   int32_t *order;
   error why = { 0 };
   plain.keep_proof = how_else->anew && outer->o->keep_proof; /* its own bound may be the answer's */
@@ -366,9 +370,10 @@ static bool try_again (const placing *outer, const plan *like, const again *how_
   p.fixed = how_else->anew ? NULL : &v;
   if (like->n_order && !trace_reorder (t, like->order, like->n_order, p.arena, &p.t, &order, err))
     return false;
-  if (!search_again (&p, how_else, &s, &why))
-    return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
+  bool ok = search_again (&p, how_else, &s, &why);
   best->ticks += how_else->anew ? s.ticks : s.ticks / events_of (outer);
+  if (!ok)
+    return may_go_on (&why) || !why.code || error_set (err, why.code, "%s", why.text);
   best->candidates += s.candidates;
   if (found)
     *found = s;

@@ -69,6 +69,11 @@ in_arena() { # less fits granules than an arena; what is called least has been t
   least=$(grep -oE '[0-9]+B\)( a plan was found)?, set by' err | grep -oE '^[0-9]+')
   run 1 solve alex.json --swap-only --budget $((least - (4 << 20)))B --placement granules && run 0 solve alex.json --swap-only --budget "${least}B" --placement granules "${limit[@]}"
 }
+low_limit() { # offsets are tried over and over where they do not fit, whatever the limit
+  local ask="solve alex.json --budget 127018695B --limit 1 --json" ticks
+  "$ferry" zoo alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 --device v100 -q -o alex.json && run 0 $ask --placement granules || return 1
+  ticks=$(number ticks) && run 0 $ask && [ "$(number ticks)" -lt $((4 * ticks)) ]
+}
 small_ones() { # the pool of small tensors alone is over the budget
   "$ferry" zoo charrnn --batch 32 --width-divisor 4 --seq 4 --classes 50 --device titanx-pascal -q -o tiny.json || return 1
   run 1 solve tiny.json --swap-only --placement granules --budget 60% && complains '(smallest budget is|nothing fits, in) .* too small to move'
@@ -273,6 +278,7 @@ claim "the plan says by what it was made" made_by
 claim "too small a host is said" host_counts
 claim "an infeasible answer names the smallest budget and its parts, and that budget is feasible" floor
 claim "where granules have no plan, an arena may" in_arena
+claim "a low limit leaves little effort for arenas too" low_limit
 claim "where the pool is over the budget, that is the answer" small_ones
 claim "the reserve follows the trace's confidence, or the option" reserve
 same_places_limit() { # all of its tries together stop where one search does

@@ -203,17 +203,18 @@ static bool search_plan (search *s, solution *out, error *err) {
       !run_strategies (s, err) || !take_best (s, out, err))
     return false;
   certify (s, out);
-  out->ticks = s->ticks;
-  out->candidates = s->tried;
   out->recipe = (recipe){ s->best.layout->kind, s->best.early_ppm, s->best.by_release };
   return check_plan (s->trace, out->plan, s->scratch, NULL, err);
 }
+
+enum { PLACE_PART = 16 }; /* of the ticks, for the offsets of one plan */
 
 bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *err) {
   assert (q->trace && q->options && q->options->device);
   static const variant nothing = { 0 };
   const solve_options *o = q->options;
   effort e = solve_effort (o, &q->effort);
+  int64_t limit_ticks = e.limit_ticks ? e.limit_ticks : SOLVE_LIMIT_TICKS;
   bool program = is_worth_a_program (q);
   rewritten_step *step = NEW (a, 1, rewritten_step, err);
   arena *scratch = arena_made (err);
@@ -225,13 +226,14 @@ bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *er
                .arena = a,
                .scratch = scratch,
                .robust = o->noise_percent ? &near : NULL,
-               .limit_ticks = e.limit_ticks ? e.limit_ticks : SOLVE_LIMIT_TICKS,
+               .limit_ticks = limit_ticks,
                .schedule = { .budget_bytes = e.place_bytes,
                              .host_bytes = o->host_bytes,
                              .granule_bytes = o->device->granule_bytes,
                              .auto_clean = true,
                              .same_places = o->same_places,
                              .arena_granule_bytes = o->arena_granule_bytes,
+                             .place_ticks = limit_ticks / PLACE_PART + 1,
                              .held_bytes = o->counted_bytes,
                              .tuning = o->tuning } };
   *out = (solution){ 0 };
@@ -246,6 +248,8 @@ bool attempt_solve (const attempt_request *q, arena *a, solution *out, error *er
     s.singles = program ? &step->step.gaps : NULL;
     s.share = program ? out->bound.share : NULL;
     ok = search_plan (&s, out, err);
+    out->ticks = s.ticks;
+    out->candidates = s.tried;
   }
   assert (!ok || !of_use || (out->plan->has_certificate && out->plan->has_predicted));
   arena_free (scratch);

@@ -34,7 +34,8 @@ typedef struct schedule_options {
   bool same_places; /* every stay of a part has the same granules */
   /* Not 0: an arena, of so many bytes or a multiple.  The device then counts in PLACEMENT_STEP. */
   int64_t arena_granule_bytes;
-  int64_t held_bytes; /* copies in start only while so much is held; 0: the budget */
+  int64_t place_ticks; /* of an arena, for the offsets of one plan; 0: no more than is tuned */
+  int64_t held_bytes;  /* copies in start only while so much is held; 0: the budget */
   /* Not 0: no step that takes longer is of use, so none is placed that does by bytes alone. */
   int64_t most_ns;
   const tuning *tuning;     /* NULL: as shipped */

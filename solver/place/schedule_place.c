@@ -102,10 +102,12 @@ static bool find_times (scheduling *s, int64_t granules) {
 
 /* Offsets; `late` where those of the run did not do. */
 static bool give_offsets (scheduling *s, moment period, moment start, int64_t most, bool late) {
-  arena_budget all = { most, number (s, TUNE_place_arena_ticks),
-                       late ? number (s, TUNE_place_late_ticks) : 0 };
+  int64_t looks = number (s, TUNE_place_arena_looks), may = s->options->place_ticks;
+  may = may && may < INT64_MAX / looks ? may * looks : INT64_MAX;
+  arena_budget all = { most, min_of (may, number (s, TUNE_place_arena_ticks)),
+                       late ? min_of (may, number (s, TUNE_place_late_ticks)) : 0 };
   bool ok = place_arena (&s->stays, period, start, &all, s->arena, &s->places, s->err);
-  s->ticks += s->places.ticks / number (s, TUNE_place_arena_looks);
+  s->ticks += s->places.ticks / looks;
   return ok;
 }
 

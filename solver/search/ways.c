@@ -45,7 +45,8 @@ bool ways_take (ways *m, const variant *v, const effort *how, bool ok, const err
   const solution *s = &m->last;
   if (!ok && why->code != ERR_infeasible)
     return error_set (err, why->code, "%s", why->text);
-  m->ticks += s->ticks / m->events + (how->guide || (ok && !s->plan) ? 0 : s->bound.stats.ticks);
+  m->ticks += ok ? s->ticks / m->events : 0;
+  m->ticks += how->guide || (ok && !s->plan) ? 0 : s->bound.stats.ticks;
   m->tried += s->candidates;
   if (!ok)
     m->last.plan = NULL;
@@ -251,10 +252,10 @@ static bool may_drop (const ways *m) {
 }
 
 /* Something dead was made again: from what is kept it may take less, and less than what is a bound
-   of plans that keep nothing. It has a program of its own, so some of the ticks must be left. */
+   of plans that keep nothing. It has a program of its own, so not where little was to be spent. */
 static bool revives (const ways *m) {
   int64_t best_ns = ways_best_ns (m);
-  return m->revives && m->ticks < m->limit_ticks && !is_granted (m) && !solve_stops (m->o) &&
+  return m->revives && m->ticks / 2 < m->limit_ticks && !is_granted (m) && !solve_stops (m->o) &&
          (!m->best.plan || best_ns > solve_enough_of (&m->effort, m->compute_ns));
 }
 
@@ -346,10 +347,10 @@ bool ways_solve (const ways_request *q, arena *a, solution *out, error *err) {
   bool ok = m->scratch && run_strategies (m, err) && (m->best.plan || nothing_fits (m, err));
   if (ok) {
     *out = m->best;
-    out->ticks = m->ticks;
     out->plain_bound_ns = m->plain_bound_ns;
     ok = certify (m, out, err) && say_why (m, out, err);
   }
+  out->ticks = m->ticks;
   assert (!ok || out->plan->certificate.lower_bound_ns == out->bound.lower_bound_ns);
   lane_drop (&m->beside.lane);
   arena_free (m->scratch);
