@@ -16,36 +16,48 @@ static bool same_step (const plan *p, const predicted *seen, error *err) {
                    (long long)p->predicted.step_ns, (long long)seen->step_ns);
 }
 
-static bool print_json (call *c, const proved *got, const predicted *seen, bool holds) {
+/* Figures are there if the certificate could be computed, and why it does not hold if it does not. */
+static bool print_json (call *c, const proved *got, const predicted *seen, const error *why) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
-  json_add_int (&w, "claimed_ns", got->claimed_ns);
-  json_add_text (&w, "covers", got->covers);
-  json_add_fixed (&w, "gap", got->gap, 6);
-  json_add_bool (&w, "holds", holds);
-  json_add_text (&w, "kind", got->kind);
-  json_add_int (&w, "lower_bound_ns", got->lower_bound_ns);
-  json_add_int (&w, "step_ns", seen->step_ns);
+  if (got->kind) {
+    json_add_int (&w, "claimed_ns", got->claimed_ns);
+    json_add_text (&w, "covers", got->covers);
+    json_add_fixed (&w, "gap", got->gap, 6);
+  }
+  json_add_bool (&w, "holds", !why->code);
+  if (got->kind) {
+    json_add_text (&w, "kind", got->kind);
+    json_add_int (&w, "lower_bound_ns", got->lower_bound_ns);
+    json_add_int (&w, "step_ns", seen->step_ns);
+  }
+  if (why->code) {
+    json_add_text (&w, "text", why->text);
+    json_add_text (&w, "where", why->where);
+  }
   json_close_object (&w);
   return call_print_json (c, &w);
 }
 
+static bool prove (call *c, const trace *t, const plan *p, predicted *seen, proved *got) {
+  return check_plan (t, p, c->arena, NULL, &c->err) &&
+         simulate_plan (t, p, c->arena, seen, &c->err) && same_step (p, seen, &c->err) &&
+         prove_plan (t, p, seen->step_ns, c->arena, got, &c->err);
+}
+
 static int run (call *c) {
   proved got = { 0 };
-  predicted seen;
+  predicted seen = { 0 };
   trace *t = call_trace (c, c->operands[0]);
   plan *p = t ? call_plan (c, c->operands[1]) : NULL;
   if (!p)
     return call_failed (c);
-  bool holds = check_plan (t, p, c->arena, NULL, &c->err) &&
-               simulate_plan (t, p, c->arena, &seen, &c->err) && same_step (p, &seen, &c->err) &&
-               prove_plan (t, p, seen.step_ns, c->arena, &got, &c->err);
-  bool known = holds || (c->err.code == ERR_infeasible && got.kind);
-  if (c->json && known) {
-    error why = c->err;
+  bool holds = prove (c, t, p, &seen, &got);
+  error why = c->err;
+  if (c->json && (holds || why.code == ERR_infeasible)) {
     c->err = (error){ 0 };
-    if (!print_json (c, &got, &seen, holds))
+    if (!print_json (c, &got, &seen, &why))
       return call_failed (c);
     c->err = why;
   }

@@ -129,10 +129,13 @@ drops_proved() {
   run 0 prove fast.json drop.json && says '^proved by flow' && run 0 prove fast.json drop.json --json || return 1
   local worth=$(number lower_bound_ns)
   sed "s/\"lower_bound_ns\": *[0-9]*/\"lower_bound_ns\": $((worth + 1))/" drop.json >more.json
-  run 1 prove fast.json more.json && complains 'is claimed, the proof shows'
+  run 1 prove fast.json more.json && complains 'is claimed, the proof shows' && run 1 prove fast.json more.json --json &&
+    says '"holds": false' && says '"where": "/certificate/lower_bound_ns"' || return 1
+  sed "s/\"budget_bytes\": *[0-9]*/\"budget_bytes\": 1/" drop.json >more.json # figures are those of a legal plan
+  run 1 prove fast.json more.json --json && says '"holds": false' && says '"where"' && ! grep -q '"kind"' out
 }
 passing_told() { # what is made on the way and given up again is what the entries make besides
-  run_only 0 solve fast.json -b 45% --recompute auto "${drops[@]}" -o passing.json &&
+  run_only 0 solve fast.json -b 47% --recompute auto "${drops[@]}" -o passing.json &&
     run 0 explain fast.json passing.json --json && cp out explained || return 1
   [ "$(grep -oE '"passing_bytes": ?[0-9]+' explained | grep -oE '[0-9]+$' | awk '{ n += $1 } END { print n + 0 }')" -gt 0 ] &&
     run 0 explain fast.json passing.json && says 'of copies; [0-9.]+ [KMG]iB on the way, given up again$'

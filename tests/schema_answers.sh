@@ -46,7 +46,7 @@ all() {
   answers version && answers devices && answers zoo --list && answers demo && answers info net.json && answers info guess.json -b 100MiB && answers info net.json -d v100 &&
     answers solve net.json -b 60% --limit 20000 && answers solve net.json && answers solve net.json -b 20MiB && answers solve alex.json -b 70% --recompute auto --limit 20000 &&
     answers solve net.json -b 60% --noise 10% --limit 20000 && answers solve net.json -b 60% --same-places --limit 20000 && answers solve net.json -b 60% --swap-only --dump x.lp --limit 1000 &&
-    answers solve net.json -p g10 -b 80% && answers solve net.json -p lru -b 10% && answers solve --policy list && answers prove net.json plan.json && answers explain net.json plan.json &&
+    answers solve net.json -p g10 -b 80% && answers solve net.json -p lru -b 10% && answers solve --policy list && answers prove net.json plan.json && answers prove small.json plan.json && answers explain net.json plan.json &&
     answers explain alex.json both.json && answers compare net.json -b 20MiB,60% --limit 1000 --policies ferry,ferry-all,lru,g10 && answers check net.json plan.json &&
     answers simulate net.json plan.json && answers simulate net.json plan.json --noise 10% && answers simulate net.json plan.json alex.json both.json && answers plot net.json plan.json &&
     answers curve net.json -b 20MiB,50%,100% --limit 1000 && answers min-memory alex.json --limit 10 --sections off && answers min-memory alex.json -s 0% --limit 1 --host 1MiB &&
