@@ -12,10 +12,18 @@
 
 enum { IMPORT_WAIT_S = 10, LIST_DEFAULT = 20, LIST_MOST = 100 };
 
+/* A weak tag will do where the same answer would only be sent again. */
+static bool names (const char *list, const char *tag, bool weak) {
+  for (const char *at = list; (at = strstr (at, tag)); at++)
+    if (weak || at - list < 2 || strncmp (at - 2, "W/", 2) != 0)
+      return true;
+  return strcmp (list, "*") == 0;
+}
+
 void api_match_tag (const request *q, reply *p, const char *tag) {
   const char *has = request_list (q, "If-None-Match");
   bool looks = strcmp (q->method, "GET") == 0 || strcmp (q->method, "HEAD") == 0;
-  if (!looks || p->status != 200 || !has || (!strstr (has, tag) && strcmp (has, "*") != 0))
+  if (!looks || p->status != 200 || !has || !names (has, tag, true))
     return;
   bytes_free (&p->body);
   if (p->file >= 0)
@@ -27,7 +35,7 @@ void api_match_tag (const request *q, reply *p, const char *tag) {
 
 bool api_is_as_asked (const request *q, reply *p, const char *tag) {
   const char *wanted = request_list (q, "If-Match");
-  if (!wanted || strstr (wanted, tag) || strcmp (wanted, "*") == 0)
+  if (!wanted || names (wanted, tag, false))
     return true;
   reply_problem (p, q, PROBLEM_changed, "it is not as If-Match says: its ETag is %s", tag);
   return false;

@@ -351,7 +351,7 @@ def _ ():
   now = s.ask ("GET", jobs[4], None, {"If-None-Match": before.headers["ETag"]})
   assert (before.json ()["position"], now.status, now.json ()["position"]) == (2, 200, 1), (before.body, now.status, now.body)
   for path in jobs: s.ask ("DELETE", path)
-  problem (s.ask ("DELETE", f"/v1/traces/{trace}", None, {"If-Match": '"x"'}), 412, "changed")
+  for tag in ('"x"', f'W/"{trace}"', f'"x", W/"{trace}"'): problem (s.ask ("DELETE", f"/v1/traces/{trace}", None, {"If-Match": tag}), 412, "changed")
   assert s.ask ("GET", f"/v1/traces/{trace}").status == 200
 
 @claim ("a time limit ends a solve with what was found")
