@@ -54,12 +54,12 @@ typedef struct rounds {
   const offset_problem *p;
   arena *arena;
   error *err;
-  ranked *order;
+  ranked *order, *under; /* under: blame's own */
   int64_t *offset, *best;
   int64_t best_bytes, ticks;
   held *held; /* by their bottoms */
   int32_t n_held;
-  int32_t *seen; /* of what is held, by each window of a thing */
+  int32_t *seen;    /* of what is held, by each window of a thing */
   int64_t *fullest; /* per thing: the most bytes that are there while it is */
 } rounds;
 
@@ -198,17 +198,20 @@ static bool rank_things (rounds *r, first_order by) {
   return true;
 }
 
-/* Those that lie over the capacity go a third of the way to the front. */
+/* Those that lie over the capacity go a third of the way to the front: both kinds stay in their
+   order, so they are merged, from behind. */
 static void blame (rounds *r) {
-  int32_t n = r->p->n_things;
-  for (int32_t i = 0; i < n; i++)
-    r->order[i].rank = -3 * (int64_t)i;
+  int32_t n = r->p->n_things, over = 0, under = 0;
   for (int32_t i = 0; i < n; i++) {
-    int32_t thing = r->order[i].thing;
-    if (r->offset[thing] + r->p->things[thing].bytes > r->p->capacity_bytes)
-      r->order[i].rank = -2 * (int64_t)i + 1;
+    ranked x = r->order[i];
+    bool high = r->offset[x.thing] + r->p->things[x.thing].bytes > r->p->capacity_bytes;
+    x.rank = high ? -2 * (int64_t)i + 1 : -3 * (int64_t)i;
+    *(high ? &r->order[over++] : &r->under[under++]) = x;
   }
-  sort_things (r);
+  for (int32_t i = n - 1; under > 0; i--) {
+    bool later = over > 0 && by_rank (&r->order[over - 1], &r->under[under - 1]) > 0;
+    r->order[i] = later ? r->order[--over] : r->under[--under];
+  }
 }
 
 static bool keep_best (rounds *r, int64_t height_bytes) {
@@ -301,12 +304,13 @@ static bool find_fullest (rounds *r) {
 static bool begin (rounds *r, error *err) {
   const offset_problem *p = r->p;
   r->order = NEW (r->arena, p->n_things, ranked, err);
+  r->under = NEW (r->arena, p->n_things, ranked, err);
   r->offset = NEW (r->arena, p->n_things, int64_t, err);
   r->best = NEW (r->arena, p->n_things, int64_t, err);
   r->held = NEW (r->arena, p->n_windows, held, err);
   r->seen = NEW (r->arena, p->n_windows, int32_t, err);
   r->fullest = NEW (r->arena, p->n_things, int64_t, err);
-  if (!r->order || !r->offset || !r->best || !r->held || !r->seen || !r->fullest)
+  if (!r->order || !r->under || !r->offset || !r->best || !r->held || !r->seen || !r->fullest)
     return false;
   for (int32_t j = 0; j < p->n_windows; j++) {
     const offset_window *w = &p->windows[j];
