@@ -11,7 +11,7 @@
 static const char *const environment[][2] = {
   { "FERRY_DATADIR", "where the folder devices/ is looked up first" },
   { "FERRY_NAME", "the value of option --name where the command line does not give it, such as "
-                  "FERRY_DEVICE; a dash becomes an underscore" },
+                  "FERRY_DEVICE; a dash becomes an underscore; options without a value have none" },
   { "NO_COLOR", "no colours, unless --color says so" },
 };
 enum { N_ENVIRONMENT = sizeof environment / sizeof *environment };

@@ -247,7 +247,7 @@ bool placements_solve (const trace *t, const solve_options *o, const effort *e, 
 /* ---- once more ---- */
 
 bool placements_suit_arena (const solve_options *o) {
-  return !o->same_places && !o->noise_percent && o->recompute != RECOMPUTE_ONLY;
+  return !o->same_places && o->recompute != RECOMPUTE_ONLY;
 }
 
 static bool suits (const solve_options *o, const effort *e) {
@@ -304,6 +304,7 @@ static void take_again (const placing *p, solution *best, const solution *s, con
   kept.limit_met = solve_stops (p->o) ? "stopped" : "ticks";
   solve_write_certificate (s->plan, &kept);
   best->plan = s->plan;
+  best->robust = s->robust;
 }
 
 /* Another way to search a step that is rewritten already, or to rewrite it. */
@@ -336,6 +337,7 @@ static bool take_own (const placing *p, solution *best, const solution *s, error
   certificate *c = &s->plan->certificate;
   c->covers = arena_format (p->arena, err, "%s%s", c->covers, order ? order : "");
   best->plan = s->plan;
+  best->robust = s->robust;
   best->bound = s->bound;
   return c->covers;
 }

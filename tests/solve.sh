@@ -69,6 +69,12 @@ in_arena() { # less fits granules than an arena; what is called least has been t
   least=$(grep -oE '[0-9]+B\)( a plan was found)?, set by' err | grep -oE '^[0-9]+')
   run 1 solve alex.json --swap-only --budget $((least - (4 << 20)))B --placement granules && run 0 solve alex.json --swap-only --budget "${least}B" --placement granules "${limit[@]}"
 }
+noisy() { # an arena is looked at with noise too; what is said of noise is said of that plan
+  "$ferry" zoo alexnet --batch 16 --image 64 --width-divisor 4 --classes 100 --device v100 -q -o tiny.json && run 0 solve tiny.json -b 80% --limit 3000 --json || return 1
+  local step
+  step=$(number step_ns) && run 0 solve tiny.json -b 80% --limit 3000 --noise 10% --json -o noisy.json && [ "$(number step_ns)" -le $((step + step / 1000)) ] || return 1
+  run 0 solve tiny.json -b 100% --noise 10% --limit 1000 -o noisy.json && says '^noise  *\+0.00 %' && run 0 simulate tiny.json noisy.json --noise 10% && says '\+0.00 % on 95 of 100'
+}
 low_limit() { # offsets are tried over and over where they do not fit, whatever the limit
   local ask="solve alex.json --budget 127018695B --limit 1 --json" ticks
   "$ferry" zoo alexnet --batch 64 --image 64 --width-divisor 2 --classes 100 --device v100 -q -o alex.json && run 0 $ask --placement granules || return 1
@@ -278,6 +284,7 @@ claim "the plan says by what it was made" made_by
 claim "too small a host is said" host_counts
 claim "an infeasible answer names the smallest budget and its parts, and that budget is feasible" floor
 claim "where granules have no plan, an arena may" in_arena
+claim "noise is looked at in arenas too, and is that of the plan that is chosen" noisy
 claim "a low limit leaves little effort for arenas too" low_limit
 claim "where the pool is over the budget, that is the answer" small_ones
 claim "the reserve follows the trace's confidence, or the option" reserve

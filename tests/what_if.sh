@@ -91,6 +91,20 @@ mixed() {
     says 3 "another grid" "$ferry" whatif --merge mix
 }
 claim "slices of two questions are not mixed" mixed
+cut_short() { # what a slice had when it was interrupted is not the answer of one run
+  local slice=cut/slice-0001-of-0003.json
+  cp -r dir cut && grep -q '"interrupted": false' $slice && sed -i 's/"interrupted": false/"interrupted": true/' $slice &&
+    says 3 "slice-0001-of-0003.json: interrupted: ask for it again, with --array 1/3$" "$ferry" whatif --merge cut
+}
+claim "a slice that was interrupted is asked for again" cut_short
+hosts() { # 0 bytes are none, and more than a host has is no host
+  local command
+  for command in "curve a.json -d v100 -b 75%" "min-memory a.json -d v100" "compare a.json -d v100 -b 75%" "max-batch alexnet -d v100" "solve a.json -d v100 -b 75%"; do
+    says 2 "300 GiB of the host are asked for, but the host of v100 has" "$ferry" $command --limit 1 --host 300GiB || { echo "$command"; return 1; }
+  done
+  ! "$ferry" whatif -q a.json -d v100 -b 75% --swap-only --limit 1 --host 0B >x && grep -q "no plan fits with the host's memory" x || { cat x; return 1; }
+}
+claim "the host's memory is refused beyond what there is, and none is none" hosts
 beyond() {
   "$ferry" whatif -q a.json -d v100 --budget 40GiB,75% --limit 1 >x && grep -q '^v100 has 15.3 GiB to give: larger budgets are of such a card with more memory$' x &&
     "$ferry" whatif -q a.json -d v100 --budget 75% --limit 1 >x && ! grep -q 'more memory' x

@@ -70,10 +70,9 @@ bool comparison_read (call *c, comparison *t) {
   t->trace = call_trace (c, c->operands[0]);
   if (!t->trace || !trace_must_plan (t->trace, &c->err) || !device_needed (c, t->trace, &t->device))
     return false;
-  t->host_bytes = t->device.host_bytes;
   return effort_read (c, LEVEL_QUICK, &t->limit_ticks, &t->level) &&
          placement_read (c, &t->placement) && trace_digest (t->trace, t->digest, &c->err) &&
-         call_quantity (c, "host", &t->host_bytes) &&
+         device_host (c, &t->device, &t->host_bytes) &&
          policy_plain_peak (c, t->trace, &t->device, &t->peak_bytes) &&
          policy_asked_budgets (c, &t->device, t->peak_bytes, MOST_BUDGETS, t->budgets,
                                &t->n_budgets) &&

@@ -92,8 +92,12 @@ static bool read_and_write (call *c, const bytes *in, converted *v, bytes *out) 
   read_options o = call_read_options (c);
   device d;
   json_writer w;
-  if (v->kind != KIND_TRACE && (call_text (c, "scale") || call_text (c, "device")))
-    return error_set (&c->err, ERR_usage, "--scale and --device are for traces");
+  bool cards = call_text (c, "device") || call_text (c, "from");
+  if (v->kind != KIND_TRACE && (call_text (c, "scale") || cards))
+    return error_set (&c->err, ERR_usage, "--scale, --device and --from are for traces");
+  if (cards && !call_text (c, "scale"))
+    return error_set (&c->err, ERR_usage,
+                      "--device and --from say between which cards --scale carries times over");
   if (v->kind == KIND_TRACE) {
     trace *t = trace_parse (in->data, in->size, &o, c->arena, &c->err);
     return t && write_trace (c, t, v->packed, out, v->digest);

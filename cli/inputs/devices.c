@@ -9,6 +9,7 @@
 
 #include "cli/inputs/beside.h"
 #include "cli/inputs/inputs.h"
+#include "solver/ask/ask.h"
 #include "trace/cards.h"
 
 /* The folder of the shipped devices: of FERRY_DATADIR, beside the program in a build tree or an
@@ -130,4 +131,9 @@ bool device_needed (call *c, const trace *t, device *out) {
   return error_set (&c->err, ERR_usage,
                     "the trace does not say which device it was made for: give --device NAME; "
                     "`ferry devices` lists them");
+}
+
+bool device_host (call *c, const device *d, int64_t *host_bytes) {
+  *host_bytes = d->host_bytes;
+  return call_quantity (c, "host", host_bytes) && ask_host_of (d, *host_bytes, &c->err);
 }

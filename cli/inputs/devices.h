@@ -18,6 +18,9 @@ bool device_needed (call *c, const trace *t, device *out) MUST_CHECK;
 /* A note where the trace's times are of another card than the one that is planned for. */
 bool device_tell_times (call *c, const trace *t, const device *planned) MUST_CHECK;
 
+/* --host, else all that the device's file gives. */
+bool device_host (call *c, const device *d, int64_t *host_bytes) MUST_CHECK;
+
 /* The names, sorted; NULL on failure. */
 const char *const *device_names (call *c, int *count) MUST_CHECK;
 

@@ -64,6 +64,13 @@ const trace *executor_trace (call *c, const trace *t) {
   return restricted && trace_for_torch (t, c->arena, restricted, &c->err) ? restricted : NULL;
 }
 
+bool executor_refuses (call *c, const char *option) {
+  executor which;
+  if (!asked (c, &which) || which == EXECUTOR_REPLAY)
+    return false;
+  return which == EXECUTOR_RUN || strncmp (option, "--recompute", 11) != 0;
+}
+
 bool executor_keeps_places (call *c) {
   executor which;
   return asked (c, &which) && which == EXECUTOR_RUN;

@@ -54,8 +54,11 @@ trace *call_trace (call *c, const char *path) {
     error first = c->err;
     trace *found = NULL;
     c->err = (error){ 0 };
-    if (!read_profile (c, path, &found))
+    if (!read_profile (c, path, &found)) {
+      if (c->err.code == ERR_infeasible) /* "no" is `import`'s answer alone */
+        c->err.code = ERR_input;
       return NULL;
+    }
     if (!(t = found))
       c->err = first;
   } else if (!t && c->err.code == ERR_input) {

@@ -98,9 +98,8 @@ bool planner_read (call *c, const trace *t, planner *p) {
     return false;
   p->ask = ask_default (t, &d);
   p->ask.options.log = &c->log;
-  host_bytes = d.host_bytes;
   return policy_asked_budget (c, t, &d, &budget_bytes) && read_reserve (c, &p->ask) &&
-         ask_budget (&p->ask, budget_bytes, &c->err) && call_quantity (c, "host", &host_bytes) &&
+         ask_budget (&p->ask, budget_bytes, &c->err) && device_host (c, &d, &host_bytes) &&
          ask_host (&p->ask, host_bytes, &c->err) && read_allowed (c, t, p) && read_effort (c, p) &&
          read_tuning (c, p);
 }

@@ -124,8 +124,7 @@ static int run (call *c) {
   int form = 0;
   if (!call_word (c, "format", words, &form))
     return call_failed (c);
-  client *it =
-      client_new (url ? url : "http://127.0.0.1:8077", getenv ("FERRY_TOKEN"), c->arena, &c->err);
+  client *it = client_new (url ? url : SERVICE_URL, getenv ("FERRY_TOKEN"), c->arena, &c->err);
   bool ok = it && ask (c, it, &a, &got) && read_advice (c, &got, &a);
   const char *output = call_text (c, "output");
   if (ok && output)
@@ -149,7 +148,7 @@ static int run (call *c) {
 #endif
 
 static const cli_option options[] = {
-  OPTION_SERVER,
+  OPTION_SERVICE,
   { 'f', "format", "slurm|k8s|hami|kai|dra", "for whom; without it, slurm" },
   { 0, "gpu-memory", "SIZE", "of the card; without it, any", RANGE_SIZE },
   { 's', "slowdown", "SHARE", "how much longer a step may take; without it, 5%", RANGE_SHARE },

@@ -161,8 +161,7 @@ static int run (call *c) {
   const char *job = c->n_operands ? c->operands[0] : NULL;
   if (!read_asked (c, job))
     return call_failed (c);
-  client *it =
-      client_new (url ? url : "http://127.0.0.1:8077", getenv ("FERRY_TOKEN"), c->arena, &c->err);
+  client *it = client_new (url ? url : SERVICE_URL, getenv ("FERRY_TOKEN"), c->arena, &c->err);
   bool ok = it && (job ? show_one (c, it, job) : list_all (c, it));
   client_free (it);
   return ok ? EXIT_YES : call_failed (c);
@@ -178,7 +177,7 @@ static int run (call *c) {
 #endif
 
 static const cli_option options[] = {
-  OPTION_SERVER,
+  OPTION_SERVICE,
   { 0, "result", NULL, "print the job's result" },
   { 0, "plan", NULL, "print its plan" },
   { 0, "log", NULL, "print what its worker said" },

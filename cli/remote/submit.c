@@ -96,9 +96,9 @@ static int submit (call *c, client *it, const wanted *w) {
 static int run (call *c) {
   const char *url = call_text (c, "server");
   wanted w;
-  client *it = read_wanted (c, &w) ? client_new (url ? url : "http://127.0.0.1:8077",
-                                                 getenv ("FERRY_TOKEN"), c->arena, &c->err)
-                                   : NULL;
+  client *it = read_wanted (c, &w)
+                   ? client_new (url ? url : SERVICE_URL, getenv ("FERRY_TOKEN"), c->arena, &c->err)
+                   : NULL;
   int status = it ? submit (c, it, &w) : call_failed (c);
   client_free (it);
   return status;
@@ -114,7 +114,7 @@ static int run (call *c) {
 #endif
 
 static const cli_option options[] = {
-  OPTION_SERVER,
+  OPTION_SERVICE,
   { 'k', "kind", "schedules|curves|min-memory|comparisons|what-if",
     "what is asked; without it, the trace is only uploaded" },
   { 0, "with", "JSON", "members of the request, as docs/service.md has them" },

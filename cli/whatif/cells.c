@@ -275,7 +275,7 @@ bool whatif_cell (const whatif_grid *g, const whatif_case *cases, const curve_op
   int64_t budgets[WHATIF_MOST];
   mine.device = &d;
   mine.progress = NULL;
-  if (mine.host_bytes <= 0 || mine.host_bytes > d.host_bytes)
+  if (mine.host_bytes < 0 || mine.host_bytes > d.host_bytes)
     mine.host_bytes = d.host_bytes;
   for (int32_t i = 0; i < g->n_budgets; i++) {
     if (!whatif_unreached (g, cases, cell, i, &rows[i], err))

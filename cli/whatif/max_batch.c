@@ -369,9 +369,14 @@ static bool print_text (const asking *a, const largest *all) {
   for (int i = 0; to && i < a->n_ways; i++)
     if (!add_way (to, &a->ways[i], &all[i], stopping_asked (a->c)))
       return false;
-  if (to)
-    columns_print (to);
-  return to;
+  if (!to)
+    return false;
+  columns_print (to);
+  int64_t has = a->device.memory_bytes - a->device.reserved_bytes;
+  if (a->memory_bytes > has)
+    printf ("%s has %s to give: a larger budget is of such a card with more memory\n",
+            a->device.name, units_bytes (memory, has));
+  return true;
 }
 
 /* Each way, cut down; left out where that leaves nothing, or an earlier one. */
@@ -407,14 +412,11 @@ static bool read_asking (call *c, asking *a) {
     return false;
   a->request.device = &a->device;
   a->memory_bytes = a->device.memory_bytes - a->device.reserved_bytes;
-  a->options = (curve_options){ .device = &a->device,
-                                .host_bytes = a->device.host_bytes,
-                                .seed = 1,
-                                .stop = offline_stop,
-                                .stop_context = c };
+  a->options =
+      (curve_options){ .device = &a->device, .seed = 1, .stop = offline_stop, .stop_context = c };
   stopping_begin (c);
   return call_quantity (c, "budget", &a->memory_bytes) &&
-         call_quantity (c, "host", &a->options.host_bytes) &&
+         device_host (c, &a->device, &a->options.host_bytes) &&
          effort_read_ticks (c, level_ticks, &a->options.limit_ticks) &&
          call_quantity (c, "fine", &a->fine) && call_quantity (c, "most", &a->most) &&
          call_quantity (c, "slowdown", &a->slowdown_ppm) && read_ways (c, a) &&
@@ -457,7 +459,7 @@ static const cli_option options[] = {
     "ask for no larger batch; without it, 8 times the one that fits unswapped",
     { UNITS_COUNT, 1, ZOO_MOST_BATCH } },
   OPTIONS_OF_ZOO,
-  OPTION_DEVICE,
+  OPTION_CARD,
   OPTION_HOST,
   OPTIONS_OF_EFFORT ("quick"),
   OPTIONS_OF_REWRITING,

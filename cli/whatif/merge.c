@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/inputs/stopping.h"
 #include "cli/whatif/whatif.h"
 
 static const char *const answers[] = { "plan", "none fits", "none found", "not reached", NULL };
@@ -104,6 +105,7 @@ bool whatif_json (call *c, const char *path, const whatif_grid *g, const char *c
   json_close_array (&w);
   json_put_key (&w, "grid");
   put_grid (&w, g);
+  json_add_bool (&w, "interrupted", stopping_asked (c));
   json_put_key (&w, "rows");
   json_open_array (&w);
   for (int32_t i = 0; i < n_rows; i++)
@@ -310,7 +312,7 @@ typedef struct merging {
   bool begun;
 } merging;
 
-static bool take_file (call *c, const char *path, const json *root, merging *m) {
+static bool take_file (call *c, const json *root, merging *m) {
   whatif_grid g;
   if (!read_grid (c, root, &g))
     return false;
@@ -323,11 +325,17 @@ static bool take_file (call *c, const char *path, const json *root, merging *m) 
       return false;
   }
   if (!same_question (m->grid, &g))
-    return error_set (&c->err, ERR_input, "%s is a slice of another grid than the first file's",
-                      path);
+    return error_set (&c->err, ERR_input, "a slice of another grid than the first file's");
   if (m->seen[g.slice - 1])
-    return error_set (&c->err, ERR_input, "%s: slice %d is there twice", path, g.slice);
+    return error_set (&c->err, ERR_input, "slice %d is there twice", g.slice);
   m->seen[g.slice - 1] = true;
+  bool cut = false;
+  json at = json_member (root, "interrupted");
+  if (!json_get_bool (&at, &cut, &c->err))
+    return false;
+  if (cut)
+    return error_set (&c->err, ERR_input, "interrupted: ask for it again, with --array %d/%d",
+                      g.slice, g.slices);
   return take_rows (c, root, &g, *m->rows);
 }
 
@@ -342,7 +350,7 @@ bool whatif_merge (call *c, const char *folder, whatif_grid *g, const char ***as
     json_document *d = ok ? json_open (text.data, text.size, &c->err) : NULL;
     if (d) {
       json root = json_root (d);
-      ok = json_want_object (&root, &c->err) && take_file (c, files[i], &root, &m);
+      ok = json_want_object (&root, &c->err) && take_file (c, &root, &m);
       json_close (d);
     }
     bytes_free (&text);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/units.h"
+#include "cli/inputs/devices.h"
 #include "cli/inputs/inputs.h"
 #include "cli/inputs/progress.h"
 #include "cli/inputs/stopping.h"
@@ -29,7 +30,7 @@ bool offline_threads (call *c, curve_options *out) {
 
 bool offline_options (call *c, const trace *t, const device *d, curve_options *out) {
   *out = (curve_options){ .device = d,
-                          .host_bytes = d ? d->host_bytes : 0,
+                          .host_bytes = -1,
                           .reserve_ppm = reserve_ppm (t),
                           .seed = 1,
                           .stop = offline_stop,
@@ -37,7 +38,7 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
                           .progress = offline_progress,
                           .context = c };
   stopping_begin (c);
-  return call_quantity (c, "host", &out->host_bytes) &&
+  return (d ? device_host (c, d, &out->host_bytes) : call_quantity (c, "host", &out->host_bytes)) &&
          effort_read (c, LEVEL_QUICK, &out->limit_ticks, &out->level) &&
          rewriting_read (c, t, &out->allowed) && placement_read (c, &out->placement) &&
          offline_threads (c, out);

@@ -139,6 +139,7 @@ static bool read_packing (call *c, packing *p) {
             effort_read_ticks (c, cards_level_ticks, &p->options.limit_ticks) &&
             call_word (c, "objective", pack_objective_names, &objective) &&
             offline_threads (c, &p->options.sampling);
+  p->options.no_host = call_text (c, "host") && p->options.host_bytes == 0;
   p->options.points = (int32_t)points;
   p->options.objective = (pack_objective)objective;
   if (p->options.sampling.limit_ticks > p->options.limit_ticks)

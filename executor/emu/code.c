@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Kernels: host functions known by name, whatever the module.  A launch copies its parameters. */
 #include <dlfcn.h>
+#include <limits.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -80,10 +82,20 @@ CUresult cuModuleLoadData (CUmodule *out, const void *image) {
   return load ((void **)out, image);
 }
 
+/* A name without a folder is one in this folder, as for a driver; dlopen would look elsewhere. */
+static void *open_object (const char *path) {
+  char here[PATH_MAX + 2];
+  if (strchr (path, '/') == NULL && strlen (path) < PATH_MAX) {
+    snprintf (here, sizeof here, "./%s", path);
+    path = here;
+  }
+  return dlopen (path, RTLD_NOW | RTLD_LOCAL);
+}
+
 /* A file of code for this device is a shared object; it stays open, as its kernels may be queued.
  */
 CUresult cuModuleLoad (CUmodule *out, const char *path) {
-  void *object = path == NULL ? NULL : dlopen (path, RTLD_NOW | RTLD_LOCAL);
+  void *object = path == NULL ? NULL : open_object (path);
   const emu_kernel *k = object == NULL ? NULL : dlsym (object, EMU_MODULE);
   if (k == NULL)
     return path == NULL ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_IMAGE;

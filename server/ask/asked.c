@@ -328,6 +328,48 @@ static bool check_pair (const json *root, const char *one, const char *other, as
   return add_fault (out, &wrong);
 }
 
+static bool is_word (const json *root, const char *key, const char *word) {
+  error ignored = { 0 };
+  const char *said = NULL;
+  json j = json_member (root, key);
+  return !json_is_absent (&j) && json_get_text (&j, &said, &ignored) && strcmp (said, word) == 0;
+}
+
+static bool is_false (const json *root, const char *key) {
+  error ignored = { 0 };
+  bool said = true;
+  json j = json_member (root, key);
+  return json_get_bool (&j, &said, &ignored) && !said;
+}
+
+/* Whoever carries out the plan of an eager program runs the ops as they come. */
+static void check_executor (const json *root, asked *out) {
+  bool run = is_word (root, "for", "run"), torch = is_word (root, "for", "torch");
+  if (!run && !torch)
+    return;
+  if (!is_word (root, "sections", "off"))
+    check_pair (root, "for", "sections", out);
+  if (!is_word (root, "order", "as-is"))
+    check_pair (root, "for", "order", out);
+  if (run && !is_word (root, "recompute", "off"))
+    check_pair (root, "for", "recompute", out);
+  if (run && is_word (root, "placement", "arena"))
+    check_pair (root, "for", "placement", out);
+  if (torch && !is_false (root, "proof"))
+    check_pair (root, "for", "proof", out);
+}
+
+/* Options of our own planner: a policy would pass them over. */
+static void check_policy (const json *root, asked *out) {
+  static const char *const ours[] = { "effort",      "gap_ppm",     "limit_ticks", "noise_percent",
+                                      "order",       "placement",   "recompute",   "reserve_bytes",
+                                      "reserve_ppm", "same_places", "sections",    "section_order",
+                                      "seed",        "swap_only",   "time_limit_s" };
+  for (size_t i = 0; i < sizeof ours / sizeof *ours; i++)
+    if (!is_false (root, ours[i]))
+      check_pair (root, "policy", ours[i], out);
+}
+
 /* Effort is a limit of ticks, times are scaled in one way, and swaps alone are one choice of what a
    plan may do. */
 static void check_pairs (const json *root, asked *out) {
@@ -344,6 +386,8 @@ static void check_pairs (const json *root, asked *out) {
   if (json_get_bool (&swaps, &alone, &ignored) && alone)
     for (size_t i = 0; i < sizeof choices / sizeof *choices; i++)
       check_pair (root, "swap_only", choices[i], out);
+  check_executor (root, out);
+  check_policy (root, out);
 }
 
 /* A network has no times of its own: without a device there is nothing to plan. */

@@ -22,6 +22,8 @@ ask ask_default (const trace *t, const device *d);
  */
 bool ask_budget (ask *q, int64_t asked_bytes, error *err) MUST_CHECK;
 bool ask_host (ask *q, int64_t host_bytes, error *err) MUST_CHECK;
+/* True if that host has so much. */
+bool ask_host_of (const device *d, int64_t host_bytes, error *err) MUST_CHECK;
 
 /* A smallest budget, and whether a plan was found in it: else none fits below, and that is all. */
 typedef struct ask_least {

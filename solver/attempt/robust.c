@@ -98,13 +98,30 @@ bool robust_offer (robust *k, search *s, const candidate *c, const plan *p, erro
 
 /* ---- the choice ---- */
 
-static int32_t days (const search *s) {
-  return (int32_t)tuned (s->options->tuning, TUNE_noise_days);
+static int32_t days_of (const solve_options *o) {
+  return (int32_t)tuned (o->tuning, TUNE_noise_days);
+}
+
+static bool spread_of (const trace *t, const plan *p, const solve_options *o, arena *scratch,
+                       noise_spread *out, error *err) {
+  noise_options how = { o->noise_percent, days_of (o), o->seed };
+  return noise_of_plan (t, p, &how, scratch, out, err);
+}
+
+bool robust_alone (const trace *t, const plan *p, const solve_options *o, arena *scratch,
+                   robustness *out, error *err) {
+  noise_spread spread;
+  if (!spread_of (t, p, o, scratch, &spread, err))
+    return false;
+  *out = (robustness){ .p95_ppm = spread.p95_ppm, .fastest_p95_ppm = spread.p95_ppm };
+  out->percent = o->noise_percent;
+  out->days = days_of (o);
+  out->plans = 1;
+  return true;
 }
 
 /* Its plan lives only as long as it is judged. */
 static bool judge (search *s, const candidate *c, int64_t *p95_ppm, error *err) {
-  noise_options o = { s->options->noise_percent, days (s), s->options->seed };
   arena *kept = s->arena;
   candidate same = *c;
   plan *p = NULL;
@@ -115,7 +132,7 @@ static bool judge (search *s, const candidate *c, int64_t *p95_ppm, error *err) 
   }
   bool ok = search_cost (s, &same, &p, err) &&
             (p || error_set (err, ERR_internal, "a candidate has lost its plan")) &&
-            noise_of_plan (s->trace, p, &o, s->scratch, &spread, err);
+            spread_of (s->trace, p, s->options, s->scratch, &spread, err);
   arena_free (s->arena);
   s->arena = kept;
   *p95_ppm = ok ? spread.p95_ppm : 0;
@@ -156,7 +173,7 @@ bool robust_choose (robust *k, search *s, robustness *out, error *err) {
   int64_t limit_ns = fastest_ns <= s->enough_ns ? s->enough_ns : INT64_MAX;
   const candidate *best = NULL;
   bool fastest_seen = false;
-  *out = (robustness){ .percent = s->options->noise_percent, .days = days (s) };
+  *out = (robustness){ .percent = s->options->noise_percent, .days = days_of (s->options) };
   for (int32_t i = 0; i < k->count; i++) {
     const candidate *c = &k->at[i].c;
     int64_t ppm;

@@ -31,4 +31,8 @@ bool robust_offer (robust *k, search *s, const candidate *c, const plan *p, erro
    the shorter step, then to the one that was met first. The search's ticks are not touched. */
 bool robust_choose (robust *k, search *s, robustness *out, error *err) MUST_CHECK;
 
+/* The same of a plan that nobody chose from others. */
+bool robust_alone (const trace *t, const plan *p, const solve_options *o, arena *scratch,
+                   robustness *out, error *err) MUST_CHECK;
+
 #endif

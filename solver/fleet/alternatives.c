@@ -166,8 +166,7 @@ bool alternatives_of (const cards_job *jobs, int32_t n_jobs, const cards_options
   static const char *const names[ALTERNATIVES] = { "ferry", "nothing moves", "in turn",
                                                    "even split", "tensile" };
   contest c = { .o = o, .card = &o->cards[0], .a = a };
-  c.host_bytes =
-      o->host_bytes && o->host_bytes < c.card->host_bytes ? o->host_bytes : c.card->host_bytes;
+  c.host_bytes = cards_host_room (o, 0);
   for (int i = 0; i < ALTERNATIVES; i++)
     out[i] = (alternative){ .name = names[i] };
   for (int32_t i = 0; i < n_jobs; i++)

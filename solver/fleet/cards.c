@@ -19,6 +19,8 @@ int64_t cards_room (const cards_options *o, int32_t card, int32_t n_jobs) {
 int64_t cards_host_room (const cards_options *o, int32_t card) {
   int64_t given = o->cards[card].host_bytes;
   int64_t part = o->host_bytes / o->n_cards;
+  if (o->no_host)
+    return 0;
   return o->host_bytes && part < given ? part : given;
 }
 

@@ -27,6 +27,7 @@ typedef struct cards_options {
   int32_t n_cards;
   int64_t memory_bytes; /* of each card, for the plans of all its jobs; 0: all that it has */
   int64_t host_bytes;   /* for all cards, in equal parts; 0: what each card's file gives */
+  bool no_host;         /* none, whatever host_bytes says */
   pack_objective objective;
   int32_t points;         /* budgets sampled of each job; 0: 8 */
   curve_options sampling; /* device, host_bytes and allowed are not looked at */

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "solver/attempt/attempt.h"
+#include "solver/attempt/robust.h"
 #include "solver/search/published.h"
 #include "solver/search/ways.h"
 #include "solver/sections/bound.h"
@@ -79,6 +80,11 @@ static bool widen_bound (const trace *t, const solve_options *o, const effort *e
   return true;
 }
 
+static bool tell_robust (const trace *t, const solve_options *o, arena *a, solution *s,
+                         error *err) {
+  return !o->noise_percent || robust_alone (t, s->plan, o, a, &s->robust, err);
+}
+
 static bool take_published (const trace *t, const solve_options *o, const effort *e, arena *a,
                             solution *s, error *err) {
   search_place from = { s->plan->predicted.step_ns, 0, 0 }, to = from;
@@ -86,6 +92,8 @@ static bool take_published (const trace *t, const solve_options *o, const effort
   if (!published_take (t, o, e, a, s, err))
     return false;
   if (s->plan != ours && s->plan->n_recomputes && !o->sections && !widen_bound (t, o, e, a, s, err))
+    return false;
+  if (s->plan != ours && !tell_robust (t, o, a, s, err))
     return false;
   to.step_ns = s->plan->predicted.step_ns;
   stats_add (o->stats, STRATEGY_TOP_published, from, to);
@@ -122,7 +130,7 @@ bool search_solve (const trace *t, const solve_options *o, const effort *e, aren
     ok = take_published (t, o, &full, a, out, &why);
   else if (!ok && open && !solve_stops (o) &&
            (why.code == ERR_limit || (why.code == ERR_infeasible && !full.beat_ns)))
-    ok = published_alone (t, o, a, out, err) && out->plan;
+    ok = published_alone (t, o, a, out, err) && out->plan && tell_robust (t, o, a, out, err);
   if (!ok && err && !err->code)
     *err = why;
   assert (!ok || !out->plan || out->plan->has_certificate);

@@ -168,6 +168,9 @@ def _ ():
       ("schedules", {**solve, "device": "nothing"}, ["/device"]), ("max-batch", {**batch, "device": "nothing"}, ["/device"]),
       ("schedules", {**solve, "effort": "quick", "limit_ticks": 5}, ["/limit_ticks"]),
       ("schedules", {**solve, "swap_only": True, "recompute": "off", "order": "any"}, ["/order", "/recompute"]),
+      ("schedules", {**solve, "for": "run", "recompute": "auto", "placement": "arena"}, ["/recompute", "/placement"]),
+      ("schedules", {**solve, "for": "torch", "order": "any", "proof": True}, ["/order", "/proof"]),
+      ("schedules", {**solve, "policy": "lru", "limit_ticks": 5, "seed": 2}, ["/limit_ticks", "/seed"]),
       ("max-batch", {**batch, "network": "nonet"}, ["/network"]), ("max-batch", {"network": "alexnet"}, ["/device"]),
       *(("max-batch", {**batch, m: most + 1}, ["/" + m]) for m, most in (("classes", 1 << 24), ("depth_divisor", 1 << 24), ("fine", 1 << 20), ("most", 1 << 20))),
       ("comparisons", {**solve, "policies": ["lru", "nobody"]}, ["/policies/1"]),
@@ -183,7 +186,8 @@ def _ ():
     p = problem (s.ask ("POST", f"/v1/{kind}", {**body, "validate_only": True}), 422, "invalid")
     assert [e["pointer"] for e in p["errors"]] == pointers, (kind, body, p)
   for kind, body in (
-      ("schedules", {**solve, "order": "updates", "policy": "lru", "device": "v100"}), ("schedules", {**solve, "swap_only": False, "recompute": "off"}),
+      ("schedules", {**solve, "policy": "lru", "device": "v100", "same_places": False}), ("schedules", {**solve, "for": "torch", "recompute": "auto"}),
+      ("schedules", {**solve, "for": "run", "sections": "off", "order": "as-is", "recompute": "off", "placement": "granules"}), ("schedules", {**solve, "swap_only": False, "recompute": "off"}),
       ("max-batch", {**batch, "network": "resnet26"}), ("comparisons", {**solve, "policies": ["lru", "ferry", "ferry-all"]}),
       ("what-if", {**cells, "devices": ["v100", "h200"], "batches": [65536], "memory": ["12.5%", "100%", "0.25%", 5]}),
       ("curves", {**solve, "points": 512}), ("packs", {**pack, "points": 3}), ("packs", {"jobs": [{"name": n, "trace": trace} for n in "ab"]})):
