@@ -150,6 +150,12 @@ own_plan() { # a plan that was made before is followed; one for another trace is
     grep -q 'the plan takes .* of the device, and the budget leaves .* to it; raise --budget' mlp.err && plain lstm "$programs/lstm" "$kernels" 8 &&
     same lstm --wait --budget 3000KiB --plan plan.json -- "$programs/lstm" "$kernels" 8 && [ "$(figure planned_steps lstm)" = 0 ]
 }
+failed_early() { # no trace of no ops; one of a program that failed later says so
+  ! "$ferry" profile --driver emulated -o early.json -- "$programs/mlp" ./none.so 10 >/dev/null 2>early && [ ! -e early.json ] &&
+    grep -q 'mlp ended with status 3 before its first op$' early || { cat early; return 1; }
+  cp "$kernels" here.so && "$ferry" profile --driver emulated --emulated memory=1MiB -o early.json -- "$programs/mlp" here.so 10 >/dev/null 2>early
+  [ $? = 3 ] && grep -q 'ended with status 3; the trace is of what it did until then$' early && [ -s early.json ] || { cat early; return 1; }
+}
 profiled() { # a trace that every command can use
   "$ferry" profile -q --driver emulated -o t.json -- "$programs/mlp" "$kernels" 10 >p.out && plain p "$programs/mlp" "$kernels" 10 && cmp p.plain p.out &&
     grep -q '"confidence": *"touched"' t.json && run 0 info t.json --json && grep -q '"ops": 38' out &&
@@ -431,6 +437,7 @@ claim "a copy that another thread waits for keeps its tensor where it is" slow_c
 claim "and what it does in another one is told" after_context
 claim "copies and fills in two and three dimensions are ops like others" images
 claim "a program without ops has an empty picture" without_ops
+claim "a program that fails before its step, or within it, is told from one that ends" failed_early
 claim "no folder for what is shared is one line" no_folder
 claim "races are told, and a program without has none" raced
 claim "signals are passed on" signalled

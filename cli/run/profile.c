@@ -84,6 +84,19 @@ static bool has_times (call *c, const shim_block *b) {
                     (long long)b->cupti_ops, (long long)b->seen.ops);
 }
 
+/* A program that failed may have done less than its step. */
+static bool has_ops (call *c, const program_run *r) {
+  int status = program_status (r);
+  if (r->block->seen.ops == 0)
+    return error_set (&c->err, ERR_infeasible,
+                      "no trace is written: %s ended with status %d before its first op",
+                      c->operands[0], status);
+  if (status)
+    call_note (c, "%s ended with status %d; the trace is of what it did until then", c->operands[0],
+               status);
+  return true;
+}
+
 static int run (call *c) {
   const char *output = call_text (c, "output");
   shim_block asked = { .config = { .mode = SHIM_PROFILE } };
@@ -92,8 +105,7 @@ static int run (call *c) {
     error_set (&c->err, ERR_usage, "profile needs --output FILE for the trace");
     return call_failed (c);
   }
-  bool good = program_prepare (c, &r) &&
-              read_cupti (c, &r.block->config) && program_start (c, &r);
+  bool good = program_prepare (c, &r) && read_cupti (c, &r.block->config) && program_start (c, &r);
   while (good && program_runs (&r, true)) {
   }
   int status = good ? program_status (&r) : EXIT_NO;
@@ -102,8 +114,8 @@ static int run (call *c) {
     good = error_set (&c->err, ERR_infeasible,
                       "no trace is written: the program uses what a profile "
                       "cannot see");
-  good = good && audit (c, r.block) && has_times (c, r.block) && write_trace (c, &r, output) &&
-         program_is_ordered (c, &r);
+  good = good && has_ops (c, &r) && audit (c, r.block) && has_times (c, r.block) &&
+         write_trace (c, &r, output) && program_is_ordered (c, &r);
   status = good ? status : program_failed (c, &r);
   if (r.block != &asked)
     program_clean (&r);
