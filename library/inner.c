@@ -202,6 +202,7 @@ bool library_ask (const ferry_trace *t, const ferry_options *o, library_speaker 
   s->stop = x->stop;
   s->stop_context = x->stop_context;
   s->log = x->progress ? &speaker->log : NULL;
+  s->host_bytes = x->host_bytes ? x->host_bytes : s->host_bytes;
   return ask_budget (out, x->budget_bytes ? x->budget_bytes : out->asked_bytes, err) &&
-         ask_host (out, x->host_bytes ? x->host_bytes : s->host_bytes, err);
+         ask_host (&out->device, s->host_bytes, err);
 }

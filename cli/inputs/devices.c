@@ -135,5 +135,5 @@ bool device_needed (call *c, const trace *t, device *out) {
 
 bool device_host (call *c, const device *d, int64_t *host_bytes) {
   *host_bytes = d->host_bytes;
-  return call_quantity (c, "host", host_bytes) && ask_host_of (d, *host_bytes, &c->err);
+  return call_quantity (c, "host", host_bytes) && ask_host (d, *host_bytes, &c->err);
 }

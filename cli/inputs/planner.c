@@ -91,7 +91,7 @@ static bool read_allowed (call *c, const trace *t, planner *p) {
 }
 
 bool planner_read (call *c, const trace *t, planner *p) {
-  int64_t budget_bytes, host_bytes;
+  int64_t budget_bytes;
   device d;
   *p = (planner){ 0 };
   if (!trace_must_plan (t, &c->err) || !device_needed (c, t, &d))
@@ -99,9 +99,9 @@ bool planner_read (call *c, const trace *t, planner *p) {
   p->ask = ask_default (t, &d);
   p->ask.options.log = &c->log;
   return policy_asked_budget (c, t, &d, &budget_bytes) && read_reserve (c, &p->ask) &&
-         ask_budget (&p->ask, budget_bytes, &c->err) && device_host (c, &d, &host_bytes) &&
-         ask_host (&p->ask, host_bytes, &c->err) && read_allowed (c, t, p) && read_effort (c, p) &&
-         read_tuning (c, p);
+         ask_budget (&p->ask, budget_bytes, &c->err) &&
+         device_host (c, &d, &p->ask.options.host_bytes) && read_allowed (c, t, p) &&
+         read_effort (c, p) && read_tuning (c, p);
 }
 
 bool planner_plain (planner *p, const call *c, const trace *t, const device *d,

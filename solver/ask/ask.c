@@ -53,18 +53,11 @@ bool ask_budget (ask *q, int64_t asked_bytes, error *err) {
   return true;
 }
 
-bool ask_host_of (const device *d, int64_t host_bytes, error *err) {
+bool ask_host (const device *d, int64_t host_bytes, error *err) {
   char want[UNITS_TEXT], have[UNITS_TEXT];
   if (host_bytes < 0 || host_bytes > d->host_bytes)
     return error_set (err, ERR_usage, "%s of the host are asked for, but the host of %s has %s",
                       units_bytes (want, host_bytes), d->name, units_bytes (have, d->host_bytes));
-  return true;
-}
-
-bool ask_host (ask *q, int64_t host_bytes, error *err) {
-  if (!ask_host_of (&q->device, host_bytes, err))
-    return false;
-  q->options.host_bytes = host_bytes;
   return true;
 }
 

@@ -21,9 +21,8 @@ ask ask_default (const trace *t, const device *d);
 /* Another budget; the reserve follows. ERR_usage where the device has less, or the reserve is more.
  */
 bool ask_budget (ask *q, int64_t asked_bytes, error *err) MUST_CHECK;
-bool ask_host (ask *q, int64_t host_bytes, error *err) MUST_CHECK;
-/* True if that host has so much. */
-bool ask_host_of (const device *d, int64_t host_bytes, error *err) MUST_CHECK;
+/* True if that host has so much; else ERR_usage. */
+bool ask_host (const device *d, int64_t host_bytes, error *err) MUST_CHECK;
 
 /* A smallest budget, and whether a plan was found in it: else none fits below, and that is all. */
 typedef struct ask_least {
