@@ -49,7 +49,6 @@ bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes,
   assert (count >= 2 && granule_bytes > 0);
   int64_t first = units_div_up (floor_bytes, granule_bytes);
   int64_t last = units_div_up (peak_bytes, granule_bytes);
-  last += last / 64 + 4;
   *n = 0;
   *budgets = NEW (a, count, int64_t, err);
   for (int32_t i = 0; *budgets && i < count; i++) {

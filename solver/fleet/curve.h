@@ -60,8 +60,8 @@ bool curve_floor (const trace *t, const curve_options *o, arena *scratch, int64_
 bool curve_range (const trace *t, const device *dev, arena *a, int64_t *floor_bytes,
                   int64_t *peak_bytes, error *err) MUST_CHECK;
 
-/* `count` >= 2 budgets from the floor to a little above the peak (places on a circle may take more
-   than is held at any moment), evenly, in whole granules; fewer where there are not as many. */
+/* `count` >= 2 budgets from the floor to the peak, evenly, in whole granules; fewer where there are
+   not as many. */
 bool curve_even (int64_t floor_bytes, int64_t peak_bytes, int64_t granule_bytes, int32_t count,
                  arena *a, int64_t **budgets, int32_t *n, error *err) MUST_CHECK;
 
