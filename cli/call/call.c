@@ -310,6 +310,11 @@ bool call_has_option (const call *c, const char *option) {
   return row_of (c->command, option, 0) >= 0;
 }
 
+bool call_given (const call *c, const char *option) {
+  int row = row_of (c->command, option, 0);
+  return row >= 0 && c->values[row];
+}
+
 const char *call_text (const call *c, const char *option) {
   int row = row_of (c->command, option, 0);
   assert (row >= 0 && "a command asks for its own options only");

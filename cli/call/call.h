@@ -48,6 +48,8 @@ bool call_parse (call *c, const cli_command *command, int argc, char **argv) MUS
 
 /* Is it one of the command's? The functions below are for those alone. */
 bool call_has_option (const call *c, const char *option);
+/* It stands on the command line, not only in the environment. */
+bool call_given (const call *c, const char *option);
 /* The text given with an option ("" for a flag), else the environment's FERRY_NAME where the option
    has a value, else NULL. */
 const char *call_text (const call *c, const char *option);

@@ -92,7 +92,7 @@ static bool read_and_write (call *c, const bytes *in, converted *v, bytes *out) 
   read_options o = call_read_options (c);
   device d;
   json_writer w;
-  bool cards = call_text (c, "device") || call_text (c, "from");
+  bool cards = call_given (c, "device") || call_given (c, "from");
   if (v->kind != KIND_TRACE && (call_text (c, "scale") || cards))
     return error_set (&c->err, ERR_usage, "--scale, --device and --from are for traces");
   if (cards && !call_text (c, "scale"))
