@@ -7,6 +7,7 @@
 #include "cli/inputs/inputs.h"
 #include "cli/figures/pictures.h"
 #include "cli/inputs/policies.h"
+#include "solver/ask/ask.h"
 #include "solver/fleet/needs.h"
 #include "trace/summary.h"
 
@@ -53,14 +54,10 @@ static bool read_question (call *c, const trace *t, question *q) {
   q->asked = budget || call_text (c, "device");
   if (budget && !call_amount (c, "budget", q->total_bytes, &q->budget_bytes))
     return false;
-  int64_t free_bytes = q->device.memory_bytes - q->device.reserved_bytes;
-  char want[UNITS_TEXT], have[UNITS_TEXT];
-  if (budget && call_text (c, "device") && q->budget_bytes > free_bytes)
-    return error_set (&c->err, ERR_usage, "the budget is %s, but %s leaves %s free",
-                      units_bytes (want, q->budget_bytes), q->device.name,
-                      units_bytes (have, free_bytes));
+  if (budget && call_text (c, "device") && !ask_room (&q->device, q->budget_bytes, &c->err))
+    return false;
   if (!budget && q->asked) {
-    q->budget_bytes = free_bytes;
+    q->budget_bytes = q->device.memory_bytes - q->device.reserved_bytes;
     q->of = q->device.name;
   }
   if (q->asked && q->total_bytes > q->budget_bytes)

@@ -249,18 +249,6 @@ static bool read_question (call *c, question *q) {
   return keeps_to_granules (c, &q->p, q->trace != q->given);
 }
 
-/* Other ways that may do better, if the program that follows the plan can go them. */
-static bool close_plan (call *c, const planner *p, const trace *t, const plan *made, closing *out) {
-  int kept = 0;
-  if (!closing_of (t, &p->ask, made, out, &c->err))
-    return false;
-  for (int i = 0; i < out->n_others; i++)
-    if (!executor_refuses (c, out->others[i].option))
-      out->others[kept++] = out->others[i];
-  out->n_others = kept;
-  return true;
-}
-
 static int solve_by_plan (call *c) {
   question q;
   solution s;
@@ -278,6 +266,7 @@ static int solve_by_plan (call *c) {
     c->err = why;
     return call_failed (c);
   }
+  allowed most = executor_most (c, t);
   also.end.plan = s.plan;
   also.allowed = allowed_of (&p.ask.options);
   also.allowed_says = allowed_text (&also.allowed, c->arena, &c->err);
@@ -286,7 +275,7 @@ static int solve_by_plan (call *c) {
       (output && !plan_store (s.plan, output, false, &c->err)) ||
       (dump && !dump_program (c, &p, t, s.plan, dump, &also.program)) ||
       (p.ask.options.same_places && !p.interrupted && !solve_freely (c, &p, t, &also)) ||
-      (!p.interrupted && !close_plan (c, &p, t, s.plan, &also.end)) ||
+      (!p.interrupted && !closing_of (t, &p.ask, &most, s.plan, &also.end, &c->err)) ||
       (c->json && !put_plan (c, &p, t, &s, &also)))
     return call_failed (c);
   FILE *to = call_is_stdout (output) || call_is_stdout (dump) ? stderr : stdout;

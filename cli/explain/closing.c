@@ -12,9 +12,10 @@ double closing_gap (int64_t step_ns, int64_t bound_ns) {
   return (double)parts / 100;
 }
 
-bool closing_of (const trace *t, const ask *q, const plan *p, closing *out, error *err) {
+bool closing_of (const trace *t, const ask *q, const allowed *most, const plan *p, closing *out,
+                 error *err) {
   *out = (closing){ .plan = p };
-  return ask_others_of (t, q, p->predicted.step_ns, out->others, &out->n_others, err);
+  return ask_others_of (t, q, most, p->predicted.step_ns, out->others, &out->n_others, err);
 }
 
 bool closing_of_plan (const trace *t, const plan *p, closing *out, error *err) {
@@ -28,7 +29,8 @@ bool closing_of_plan (const trace *t, const plan *p, closing *out, error *err) {
     q.options.sections = SECTIONS_AUTO;
   if (covers && (strstr (covers, "made again") || strstr (covers, "recompute entries")))
     q.options.recompute = RECOMPUTE_AUTO;
-  return closing_of (t, &q, p, out, err);
+  allowed all = allowed_by (t);
+  return closing_of (t, &q, &all, p, out, err);
 }
 
 /* Plain words for each `covers` of the planners; the first whose text is in it. */

@@ -16,7 +16,8 @@ typedef struct closing {
 } closing;
 
 /* q: as the plan was asked for. */
-bool closing_of (const trace *t, const ask *q, const plan *p, closing *out, error *err) MUST_CHECK;
+bool closing_of (const trace *t, const ask *q, const allowed *most, const plan *p, closing *out,
+                 error *err) MUST_CHECK;
 /* The same where only the plan is known. */
 bool closing_of_plan (const trace *t, const plan *p, closing *out, error *err) MUST_CHECK;
 

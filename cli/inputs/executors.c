@@ -64,11 +64,14 @@ const trace *executor_trace (call *c, const trace *t) {
   return restricted && trace_for_torch (t, c->arena, restricted, &c->err) ? restricted : NULL;
 }
 
-bool executor_refuses (call *c, const char *option) {
+allowed executor_most (call *c, const trace *t) {
+  allowed all = allowed_by (t), most = SWAPS_ALONE;
   executor which;
   if (!asked (c, &which) || which == EXECUTOR_REPLAY)
-    return false;
-  return which == EXECUTOR_RUN || strncmp (option, "--recompute", 11) != 0;
+    return all;
+  if (which == EXECUTOR_TORCH)
+    most.recompute = all.recompute;
+  return most;
 }
 
 bool executor_keeps_places (call *c) {

@@ -15,8 +15,8 @@ const trace *executor_trace (call *c, const trace *t) MUST_CHECK;
    since its copies of ops cost time that no trace knows. */
 bool executor_allows (call *c, solve_options *o) MUST_CHECK;
 
-/* That option would be refused beside --for. */
-bool executor_refuses (call *c, const char *option);
+/* The most that may be asked of that executor. */
+allowed executor_most (call *c, const trace *t);
 
 /* Does --for ask for places that stay the same? */
 bool executor_keeps_places (call *c);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/inputs/policies.h"
+#include "solver/ask/ask.h"
 
 #include <string.h>
 
@@ -42,16 +43,8 @@ bool policy_values_of (call *c, policy_id id, const char *text, policy_values *o
 /* text NULL: all that the device has to give, and more than that is refused. */
 static bool budget_of (call *c, const char *text, const device *d, int64_t peak_bytes,
                        int64_t *out) {
-  int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
-  char want[UNITS_TEXT], have[UNITS_TEXT];
-  if (!text)
-    *out = free_bytes;
-  else if (!call_part (c, "budget", text, peak_bytes, out))
-    return false;
-  if (*out > free_bytes)
-    return error_set (&c->err, ERR_usage, "the budget is %s, but %s leaves %s free",
-                      units_bytes (want, *out), d->name, units_bytes (have, free_bytes));
-  return true;
+  *out = d->memory_bytes - d->reserved_bytes;
+  return !text || (call_part (c, "budget", text, peak_bytes, out) && ask_room (d, *out, &c->err));
 }
 
 bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out) {

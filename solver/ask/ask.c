@@ -11,8 +11,8 @@
 
 enum { QUICK_TICKS = 20000, LOOSE_PPM = 1000000000, TRIES = 8 };
 
-static int64_t free_bytes (const ask *q) {
-  return q->device.memory_bytes - q->device.reserved_bytes;
+static int64_t free_bytes (const device *d) {
+  return d->memory_bytes - d->reserved_bytes;
 }
 
 static int64_t reserve_at (const ask *q, int64_t bytes) {
@@ -35,12 +35,19 @@ ask ask_default (const trace *t, const device *d) {
   return q;
 }
 
+bool ask_room (const device *d, int64_t budget_bytes, error *err) {
+  char want[UNITS_TEXT], have[UNITS_TEXT];
+  int64_t free = free_bytes (d);
+  if (budget_bytes < 0 || budget_bytes > free)
+    return error_set (err, ERR_usage, "the budget is %s, but %s leaves %s free",
+                      units_bytes (want, budget_bytes), d->name, units_bytes (have, free));
+  return true;
+}
+
 bool ask_budget (ask *q, int64_t asked_bytes, error *err) {
   char want[UNITS_TEXT], have[UNITS_TEXT];
-  if (asked_bytes < 0 || asked_bytes > free_bytes (q))
-    return error_set (err, ERR_usage, "the budget is %s, but %s leaves %s free",
-                      units_bytes (want, asked_bytes), q->device.name,
-                      units_bytes (have, free_bytes (q)));
+  if (!ask_room (&q->device, asked_bytes, err))
+    return false;
   q->asked_bytes = asked_bytes;
   q->reserve_bytes = reserve_at (q, asked_bytes);
   if (q->reserve_bytes < 0 || q->reserve_bytes > asked_bytes)
@@ -143,7 +150,7 @@ bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) {
   out->reserve_bytes = out->floor_bytes - least;
   int n = budgets_to_try (least, granules, q->device.granule_bytes, bytes);
   for (int i = 0; i < n && !fits && !is_stopped (q); i++) {
-    if (with_reserve (q, bytes[i]) > free_bytes (q))
+    if (with_reserve (q, bytes[i]) > free_bytes (&q->device))
       break;
     if (!fits_in (t, q, bytes[i], &fits, err))
       return false;
@@ -250,16 +257,15 @@ bool ask_solve (const trace *t, ask *q, arena *a, solution *out, error *err) {
 
 /* ---- other ways that might do better ---- */
 
-bool ask_others_of (const trace *t, const ask *q, int64_t step_ns, ask_other out[ASK_OTHERS],
-                    int *count, error *err) {
+bool ask_others_of (const trace *t, const ask *q, const allowed *most, int64_t step_ns,
+                    ask_other out[ASK_OTHERS], int *count, error *err) {
   int64_t compute_ns = trace_total_ns (t), drops_ns = compute_ns;
-  allowed all = allowed_by (t);
   solve_options how = q->options;
   how.device = &q->device;
   *count = 0;
   if (step_ns <= solve_enough_ns (how.gap_ppm, compute_ns))
     return true;
-  if (how.recompute == RECOMPUTE_OFF && all.recompute != RECOMPUTE_OFF) {
+  if (how.recompute == RECOMPUTE_OFF && most->recompute != RECOMPUTE_OFF) {
     how.recompute = RECOMPUTE_AUTO;
     arena *scratch = arena_new (0);
     bool ok =
@@ -271,7 +277,7 @@ bool ask_others_of (const trace *t, const ask *q, int64_t step_ns, ask_other out
     if (drops_ns < INT64_MAX && step_ns > solve_enough_ns (how.gap_ppm, drops_ns))
       out[(*count)++] = (ask_other){ "--recompute auto", drops_ns };
   }
-  if (how.sections == SECTIONS_OFF && all.sections != SECTIONS_OFF)
+  if (how.sections == SECTIONS_OFF && most->sections != SECTIONS_OFF)
     out[(*count)++] = (ask_other){ "--sections auto", compute_ns };
   return true;
 }

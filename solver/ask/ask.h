@@ -5,6 +5,7 @@
 #ifndef FERRY_SOLVER_ASK_ASK_H
 #define FERRY_SOLVER_ASK_ASK_H
 
+#include "solver/options/allowed.h"
 #include "solver/options/options.h"
 
 typedef struct ask {
@@ -21,7 +22,8 @@ ask ask_default (const trace *t, const device *d);
 /* Another budget; the reserve follows. ERR_usage where the device has less, or the reserve is more.
  */
 bool ask_budget (ask *q, int64_t asked_bytes, error *err) MUST_CHECK;
-/* True if that host has so much; else ERR_usage. */
+/* True if that device leaves so much free, or its host has so much; else ERR_usage. */
+bool ask_room (const device *d, int64_t budget_bytes, error *err) MUST_CHECK;
 bool ask_host (const device *d, int64_t host_bytes, error *err) MUST_CHECK;
 
 /* A smallest budget, and whether a plan was found in it: else none fits below, and that is all. */
@@ -45,8 +47,9 @@ typedef struct ask_other {
 } ask_other;
 enum { ASK_OTHERS = 2 };
 
-/* Those of which nothing says that they cannot be faster than step_ns, by more than the gap. */
-bool ask_others_of (const trace *t, const ask *q, int64_t step_ns, ask_other out[ASK_OTHERS],
-                    int *count, error *err) MUST_CHECK;
+/* Those of `most` of which nothing says that they cannot be faster than step_ns, by more than the
+   gap. */
+bool ask_others_of (const trace *t, const ask *q, const allowed *most, int64_t step_ns,
+                    ask_other out[ASK_OTHERS], int *count, error *err) MUST_CHECK;
 
 #endif
