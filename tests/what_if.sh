@@ -358,5 +358,13 @@ assert [r[1] for r in tables ("m")[0]] == [y["batch"] for y in x["ways"]]
 END
 }
 claim "the pages' numbers, read from the DOM, are those of --json" pages
+
+nameless() {
+  sed 's/"name": "fast", //' fast.json >quiet.json && ! grep -q '"name"' quiet.json &&
+    "$ferry" whatif -q a.json -d quiet.json,./fast.json -b 80% --limit 1000 >out 2>said &&
+    grep -q '^quiet  *x1 ' out && grep -q '^fast  *x1 ' out || { cat said out; return 1; }
+}
+claim "a device without a name is called as its file is" nameless
+
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

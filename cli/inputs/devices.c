@@ -64,16 +64,22 @@ bool device_is_file (const char *name) {
          (length > 3 && strcmp (name + length - 3, ".gz") == 0);
 }
 
-bool device_named (call *c, const char *name, device *out) {
+/* A device without a name of its own is called as its file is: rows are told apart by it. */
+static bool load_file (call *c, const char *path, device *out) {
   read_options o = call_read_options (c);
+  return device_load (path, &o, c->arena, out, &c->err) &&
+         (*out->name || strcmp (path, "-") == 0 || (out->name = call_stem (c, path)));
+}
+
+bool device_named (call *c, const char *name, device *out) {
   if (device_is_file (name))
-    return device_load (name, &o, c->arena, out, &c->err);
+    return load_file (c, name, out);
   const char *folder = device_folder (c);
   char *path = folder ? arena_format (c->arena, &c->err, "%s/%s.json", folder, name) : NULL;
   if (!path)
     return false;
   if (access (path, R_OK) == 0)
-    return device_load (path, &o, c->arena, out, &c->err);
+    return load_file (c, path, out);
   int count;
   const char *const *names = device_names (c, &count);
   const char *near = names ? nearest_word (name, names, count) : NULL;

@@ -77,6 +77,18 @@ plan *call_plan (call *c, const char *path) {
   return plan_load (path, &o, c->arena, &c->err);
 }
 
+char *call_stem (call *c, const char *path) {
+  static const char *const ends[] = { ".gz", ".zst", ".json", ".trace" };
+  const char *slash = strrchr (path, '/');
+  char *stem = arena_string (c->arena, slash ? slash + 1 : path, &c->err);
+  for (size_t i = 0; stem && i < sizeof ends / sizeof *ends; i++) {
+    size_t length = strlen (stem), end = strlen (ends[i]);
+    if (length > end && strcmp (stem + length - end, ends[i]) == 0)
+      stem[length - end] = 0;
+  }
+  return stem;
+}
+
 void call_tell_doubt (FILE *to, call *c, const trace *t) {
   const char *doubt = trace_doubt (t, c->arena, &c->err);
   if (doubt)

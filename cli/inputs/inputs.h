@@ -16,6 +16,9 @@ read_options call_read_options (call *c);
 trace *call_trace (call *c, const char *path) MUST_CHECK;
 plan *call_plan (call *c, const char *path) MUST_CHECK;
 
+/* A file's name without its folder and endings: what it is called that says no name of its own. */
+char *call_stem (call *c, const char *path) MUST_CHECK;
+
 /* The last line of an answer about a plan: how far its trace is to be believed, unless wholly. */
 void call_tell_doubt (FILE *to, call *c, const trace *t);
 

@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "cli/inputs/devices.h"
+#include "cli/inputs/inputs.h"
 #include "cli/whatif/offline.h"
 #include "cli/whatif/offline_figures.h"
 #include "cli/figures/columns.h"
@@ -23,17 +24,9 @@ static bool is_taken (const packing *p, const char *name) {
   return false;
 }
 
-/* The file's name without its folder and endings; with a number where that is taken. */
+/* The file's name; with a number where that is taken. */
 static const char *job_name (call *c, const packing *p, const char *path) {
-  const char *base = strrchr (path, '/');
-  base = base ? base + 1 : path;
-  char *name = arena_string (c->arena, base, &c->err);
-  static const char *const ends[] = { ".gz", ".zst", ".json", ".trace" };
-  for (size_t i = 0; name && i < sizeof ends / sizeof *ends; i++) {
-    size_t length = strlen (name), end = strlen (ends[i]);
-    if (length > end && strcmp (name + length - end, ends[i]) == 0)
-      name[length - end] = 0;
-  }
+  char *name = call_stem (c, path);
   const char *own = name;
   for (int32_t n = p->n_jobs + 1; own && is_taken (p, own); n++)
     own = arena_format (c->arena, &c->err, "%s.%d", name, n);

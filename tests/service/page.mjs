@@ -58,7 +58,7 @@ await other.waitForFunction (() => document.body.dataset.done === "yes");
 claim ("the address brings the same view back", await other.$eval ("#plan table", t => t.textContent) === await page.$eval ("#plan table", t => t.textContent));
 await page.selectOption ("#beside", trace);
 await done ();
-claim ("two jobs on one card have an answer", (await rows ("pack"))[0][0][0] === "answer");
+claim ("two jobs on one card have an answer: " + await page.textContent ("#state"), (await rows ("pack"))[0]?.[0][0] === "answer");
 await page.$eval ("#link", s => s.focus ());
 await page.keyboard.press ("Home");
 await page.waitForFunction (() => location.hash.includes ("link=1"));
