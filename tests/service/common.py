@@ -63,7 +63,8 @@ class Server:
     try:
       c.request (method, path, body, headers)
     except (BrokenPipeError, ConnectionResetError):
-      pass # it was answered before all was sent
+      if not c.sock: raise # nobody took the call
+      # else it was answered before all was sent
     r = c.getresponse ()
     out = Reply (r.status, r.headers, r.read ())
     c.close ()
