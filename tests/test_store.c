@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/coding.h"
 #include "base/file.h"
 #include "server/store/sql.h"
 #include "server/store/store.h"
@@ -366,7 +367,7 @@ static void put (const char *digest, const char *text) {
 
 START_TEST (a_file_is_whole_or_not_there_and_other_replicas_have_it) {
   char other[64] = "/tmp/ferry-store-XXXXXX", path[96];
-  bytes text = { 0 };
+  bytes text = { 0 }, packed = { 0 };
   begin (_i, 8);
   char *large = malloc (3000001);
   ck_assert (large);
@@ -374,6 +375,8 @@ START_TEST (a_file_is_whole_or_not_there_and_other_replicas_have_it) {
     large[i] = (char)('a' + (int64_t)i * i % 23);
   large[3000000] = 0;
   put ("d1", large);
+  ck_assert (zstd_encode (large, 3000000, &packed, &err)); /* an upload is kept as it came */
+  ck_assert (store_put_bytes (s, "d3", packed.data, packed.size, &err));
   ck_assert (!store_file (s, "d2", a, &err) && err.code == ERR_file);
   err = (error){ 0 };
   if (_i) { /* a replica with an empty folder */
@@ -389,6 +392,12 @@ START_TEST (a_file_is_whole_or_not_there_and_other_replicas_have_it) {
   ck_assert (file_read_raw (file, 1 << 24, &text, &err));
   ck_assert_str_eq (text.data, large);
   bytes_free (&text);
+  file = store_file (s, "d3", a, &err);
+  ck_assert_msg (file, "%s", err.text);
+  ck_assert (file_read_raw (file, 1 << 24, &text, &err) && text.size == packed.size);
+  ck_assert (memcmp (text.data, packed.data, (size_t)text.size) == 0);
+  bytes_free (&text);
+  bytes_free (&packed);
   free (large);
   end ();
   if (_i)

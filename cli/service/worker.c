@@ -179,13 +179,14 @@ static plan *read_legal (call *c, const trace *t, const char *path) {
   return NULL;
 }
 
-/* The plan's steps for a trace viewer, by a process of its own: a plan that is too long for one is
-   none the worse. */
-static void make_chrome (call *c) {
-  char *chrome = arena_format (c->arena, &c->err, "--chrome=%s", c->operands[4]);
-  char *arguments[] = { "ferry", "export", (char *)c->operands[1], (char *)c->operands[2], "-q",
-                        chrome,  NULL };
-  pid_t parent = getpid (), child = chrome ? fork () : -1;
+/* A process of its own writes what a plan can do without: one that is too long for a trace viewer
+   or has no picture is none the worse. */
+static void write_beside (call *c, const char *command, const char *option, const char *path) {
+  char *written = arena_format (c->arena, &c->err, "--%s=%s", option, path);
+  char *arguments[] = {
+    "ferry", (char *)command, (char *)c->operands[1], (char *)c->operands[2], "-q", written, NULL
+  };
+  pid_t parent = getpid (), child = written ? fork () : -1;
   if (child == 0) {
     if (!child_ends_with (parent)) /* as the worker with the daemon */
       _exit (EXIT_USAGE);
@@ -193,19 +194,7 @@ static void make_chrome (call *c) {
     _exit (EXIT_USAGE);
   }
   if (child > 0 && waitpid (child, NULL, 0) != child)
-    call_note (c, "the process that writes for a trace viewer is lost");
-}
-
-/* This process becomes `ferry plot`, which draws what was verified. */
-static int draw (call *c) {
-  make_chrome (c);
-  char *picture = arena_format (c->arena, &c->err, "--svg=%s", c->operands[3]);
-  char *arguments[] = { "ferry", "plot", (char *)c->operands[1], (char *)c->operands[2], "-q",
-                        picture, NULL };
-  if (picture && fflush (stdout) == 0)
-    execv ("/proc/self/exe", arguments);
-  error_set (&c->err, ERR_internal, "the worker cannot start itself");
-  return call_failed (c);
+    call_note (c, "the process that writes %s is lost", path);
 }
 
 /* verify TRACE PLAN PICTURE CHROME: legal, and what it says of itself is what comes out here */
@@ -231,7 +220,11 @@ static int run_verify (call *c) {
   json_put_key (&w, "predicted");
   predicted_write (&w, &now);
   json_close_object (&w);
-  return call_print_json (c, &w) && fflush (stdout) == 0 ? draw (c) : call_failed (c);
+  if (!call_print_json (c, &w) || fflush (stdout) != 0)
+    return call_failed (c);
+  write_beside (c, "export", "chrome", c->operands[4]);
+  write_beside (c, "plot", "svg", c->operands[3]);
+  return EXIT_YES;
 }
 
 /* legal TRACE PLAN [TRACE PLAN]...: plans that share a card, whose times are those of all of them

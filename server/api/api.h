@@ -32,7 +32,5 @@ void api_saw (service *s, const char *job);
 bool api_find_job (service *s, request *q, reply *p, job_row *j) MUST_CHECK;
 /* False: the reply says that the quota of the disk is used up. */
 bool api_has_room (service *s, request *q, reply *p) MUST_CHECK;
-/* The user that asked for an import may see its trace. */
-void api_own_import (service *s, request *q, const job_row *j);
 
 #endif

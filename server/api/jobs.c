@@ -125,14 +125,16 @@ void api_put_status (json_writer *w, service *s, request *q, const job_row *j, b
   json_close_object (w);
 }
 
-/* It changes with all that a status has: one that waits moves up in the queue. */
+/* It changes with all that a status has: one that waits moves up in the queue, and one that was
+   cancelled begins anew. */
 static void status_tag (service *s, const job_row *j, char tag[TAG_TEXT]) {
   error ignored = { 0 };
   int64_t position = 0;
   if (j->state != JOB_queued || !store_position (s->store, j, &position, &ignored))
     position = 0;
-  snprintf (tag, TAG_TEXT, "\"%s-%lld-%lld-%lld\"", job_state_names[j->state],
-            (long long)j->attempt, (long long)j->events, (long long)position);
+  snprintf (tag, TAG_TEXT, "\"%s-%lld-%lld-%lld-%lld\"", job_state_names[j->state],
+            (long long)j->attempt, (long long)j->events, (long long)position,
+            (long long)j->created_ms);
 }
 
 static void reply_job (service *s, request *q, reply *p, const job_row *j, int status) {
@@ -347,8 +349,6 @@ void api_job (service *s, request *q, reply *p) {
   job_row j;
   if (!api_find_job (s, q, p, &j) || waits (q, p, &j, wait_s (q)))
     return;
-  if (j.state == JOB_done && strcmp (j.kind, "imports") == 0)
-    api_own_import (s, q, &j);
   reply_job (s, q, p, &j, 200);
 }
 

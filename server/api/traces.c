@@ -85,7 +85,8 @@ static void reply_trace (request *q, reply *p, const trace_row *t, int status) {
 
 /* ---- uploads ---- */
 
-void api_own_import (service *s, request *q, const job_row *j) {
+/* To send it once more, when it is done, is to ask for it too. */
+static void own_import (service *s, request *q, const job_row *j) {
   error err = { 0 };
   trace_row t;
   bool found = false;
@@ -139,7 +140,7 @@ static void follow_import (service *s, request *q, reply *p, const job_row *j) {
   bool found = false;
   error err = { 0 };
   if (j->state == JOB_done) {
-    api_own_import (s, q, j);
+    own_import (s, q, j);
     if (!store_find_alias (s->store, q->digest, q->owner, q->arena, &t, &found, &err))
       reply_error (p, q, &err);
     else if (!found)

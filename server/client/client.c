@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "server/client/client.h"
 
-#include <curl/curl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,16 +10,9 @@
 #include "base/json.h"
 #include "base/parts.h"
 #include "base/sha256.h"
+#include "server/client/inner.h"
 
-enum { CONNECT_S = 10, ANSWER_S = 90, TRIES = 5, FIRST_WAIT_MS = 200, MOST_WAIT_MS = 10000 };
-enum { MOST_URL = 512, MOST_PATH = 256 };
-enum { MOST_ANSWER = 1 << 30, MOST_LINE = 1 << 20, MOST_UPLOAD = 2 };
-
-struct client {
-  CURL *curl;
-  char url[MOST_URL], socket[MOST_PATH], authorization[256];
-  long retry_s; /* of the last answer's Retry-After; -1: none */
-};
+enum { CONNECT_S = 10, MOST_ANSWER = 1 << 30, MOST_UPLOAD = 2 };
 
 static bool is_url (const char *text) {
   if (strncmp (text, "http://", 7) != 0 && strncmp (text, "https://", 8) != 0)
@@ -120,7 +112,7 @@ static const char *type_of (const bytes *body, char text[2 * PARTS_LINE]) {
   return text;
 }
 
-static struct curl_slist *headers_of (const client *c, const bytes *body, const char *more) {
+struct curl_slist *client_headers (const client *c, const bytes *body, const char *more) {
   struct curl_slist *list = curl_slist_append (NULL, "Expect:");
   char type[2 * PARTS_LINE];
   bool packed = body && coding_is_zstd (body->data, body->size);
@@ -136,7 +128,7 @@ static struct curl_slist *headers_of (const client *c, const bytes *body, const 
   return list;
 }
 
-static void set_up (client *c, const char *method, const char *url, const bytes *body) {
+void client_set_up (client *c, const char *method, const char *url, const bytes *body) {
   curl_easy_reset (c->curl);
   curl_easy_setopt (c->curl, CURLOPT_URL, url);
   curl_easy_setopt (c->curl, CURLOPT_NOSIGNAL, 1L);
@@ -152,7 +144,7 @@ static void set_up (client *c, const char *method, const char *url, const bytes 
     curl_easy_setopt (c->curl, CURLOPT_CUSTOMREQUEST, method);
 }
 
-static bool away (const client *c, CURLcode code, error *err) {
+bool client_away (const client *c, CURLcode code, error *err) {
   return error_set (err, ERR_unreachable, "no ferry serve answers at %s: %s; is it running?",
                     c->socket[0] ? c->socket : c->url, curl_easy_strerror (code));
 }
@@ -164,8 +156,8 @@ static bool ask_once (client *c, const char *method, const char *path, const byt
   curl_off_t retry = -1;
   long status = 0;
   snprintf (url, sizeof url, "%s%s", c->url, path);
-  set_up (c, method, url, body);
-  struct curl_slist *headers = headers_of (c, body, body ? "Prefer: wait=20" : NULL);
+  client_set_up (c, method, url, body);
+  struct curl_slist *headers = client_headers (c, body, body ? "Prefer: wait=20" : NULL);
   curl_easy_setopt (c->curl, CURLOPT_HTTPHEADER, headers);
   curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
   curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_TIME, (long)ANSWER_S);
@@ -180,12 +172,12 @@ static bool ask_once (client *c, const char *method, const char *path, const byt
   curl_slist_free_all (headers);
   out->status = (int)status;
   c->retry_s = (long)retry;
-  return code == CURLE_OK || away (c, code, err);
+  return code == CURLE_OK || client_away (c, code, err);
 }
 
 /* ---- again, and what went wrong ---- */
 
-static void pause_ms (int64_t ms) {
+void client_pause (int64_t ms) {
   struct timespec t = { ms / 1000, ms % 1000 * 1000000 };
   nanosleep (&t, NULL);
 }
@@ -203,7 +195,7 @@ static error_code kind_of (int status) {
 }
 
 /* Faults with places are of a request: of what the command line asked for. */
-static bool complain (const answer *a, const char *path, error *err) {
+bool client_complain (const answer *a, const char *path, error *err) {
   const char *detail = NULL;
   error ignored = { 0 };
   error_code kind = kind_of (a->status);
@@ -241,17 +233,17 @@ static bool ask_patiently (client *c, const char *method, const char *path, cons
       if (!ok)
         *err = once;
       else
-        complain (out, path, err);
+        client_complain (out, path, err);
       return false;
     }
     int64_t told_ms = ok && c->retry_s > 0 ? c->retry_s * 1000 : wait_ms;
-    pause_ms (told_ms < MOST_WAIT_MS ? told_ms : MOST_WAIT_MS);
+    client_pause (told_ms < MOST_WAIT_MS ? told_ms : MOST_WAIT_MS);
   }
-  return out->status < 400 || out->status == 404 || complain (out, path, err);
+  return out->status < 400 || out->status == 404 || client_complain (out, path, err);
 }
 
-/* Its answers are JSON, but a log, and lead nowhere else: the page of a proxy that wants a password is
-   none. */
+/* Its answers are JSON, but a log, and lead nowhere else: the page of a proxy that wants a password
+   is none. */
 static bool is_of_ferry (const client *c, const char *path, const answer *a) {
   const char *type = NULL, *last = strrchr (path, '/');
   if (curl_easy_getinfo (c->curl, CURLINFO_CONTENT_TYPE, &type) != CURLE_OK || !type)
@@ -334,6 +326,21 @@ static bool pack_files (const char *const *paths, int n, bytes *out, error *err)
   return ok;
 }
 
+static bool is_done (const bytes *status, error *err) {
+  const char *state = NULL, *detail = NULL;
+  json_document *d = json_open (status->data, status->size, err);
+  if (!d)
+    return false;
+  json root = json_root (d), s = json_member (&root, "state");
+  json problem = json_member (&root, "problem"), text = json_member (&problem, "detail");
+  bool ok = json_get_text (&s, &state, err) && json_get_text (&text, &detail, err);
+  if (ok && (!state || strcmp (state, "done") != 0))
+    ok = detail ? error_set (err, ERR_input, "the server says: %s", detail)
+                : error_set (err, ERR_input, "the import was stopped; sent again, it begins again");
+  json_close (d);
+  return ok;
+}
+
 /* An import that takes long is waited for where it says it is. */
 static bool finish_upload (client *c, answer *a, const char *known, error *err) {
   char job[256];
@@ -341,11 +348,10 @@ static bool finish_upload (client *c, answer *a, const char *known, error *err) 
   if (a->status != 202)
     return true;
   snprintf (job, sizeof job, "%s", a->location);
-  if (!client_follow (c, job, NULL, NULL, &status, err))
-    return false;
+  bool ok = client_follow (c, job, NULL, NULL, &status, err) && is_done (&status, err);
   bytes_free (&status);
   bytes_free (&a->body);
-  return client_ask (c, "GET", known, NULL, a, err);
+  return ok && client_ask (c, "GET", known, NULL, a, err);
 }
 
 /* A name in a query, whatever it has in it. */
@@ -391,107 +397,5 @@ bool client_upload_text (client *c, const bytes *text, char id[65], error *err) 
   bool ok =
       zstd_encode (text->data, text->size, &body, err) && send_packed (c, &body, NULL, id, err);
   bytes_free (&body);
-  return ok;
-}
-
-/* ---- jobs ---- */
-
-bool client_submit (client *c, const char *kind, const char *request, char job[256], error *err) {
-  char path[128];
-  bytes body = { 0 };
-  answer a = { 0 };
-  snprintf (path, sizeof path, "/v1/%.64s", kind);
-  bool ok = bytes_append (&body, request, (int64_t)strlen (request), err) &&
-            client_ask (c, "POST", path, &body, &a, err);
-  if (ok && (a.status == 404 || !a.location[0]))
-    ok = complain (&a, path, err);
-  if (ok)
-    snprintf (job, 256, "%s", a.location);
-  bytes_free (&a.body);
-  bytes_free (&body);
-  return ok;
-}
-
-typedef struct listener {
-  bytes line, *status;
-  client_told *told;
-  void *context;
-  char event[32], last[32];
-} listener;
-
-static void take_line (listener *l) {
-  error ignored = { 0 };
-  const char *text = l->line.data ? l->line.data : "";
-  if (strncmp (text, "id: ", 4) == 0)
-    snprintf (l->last, sizeof l->last, "%.31s", text + 4);
-  else if (strncmp (text, "event: ", 7) == 0)
-    snprintf (l->event, sizeof l->event, "%.31s", text + 7);
-  else if (strncmp (text, "data: ", 6) == 0 && strcmp (l->event, "done") == 0) {
-    if (!bytes_append (l->status, text + 6, (int64_t)strlen (text + 6), &ignored))
-      l->status->size = 0;
-  } else if (strncmp (text, "data: ", 6) == 0 && l->told && strcmp (l->event, "incumbent") == 0)
-    l->told (l->context, text + 6);
-}
-
-static size_t hear (char *data, size_t size, size_t count, void *context) {
-  listener *l = context;
-  error ignored = { 0 };
-  for (size_t i = 0; i < size * count; i++) {
-    if (data[i] != '\n') {
-      if (l->line.size > MOST_LINE || !bytes_append (&l->line, data + i, 1, &ignored))
-        return 0;
-      continue;
-    }
-    take_line (l);
-    l->line.size = 0;
-    if (l->line.data)
-      l->line.data[0] = 0;
-  }
-  return size * count;
-}
-
-/* One connection of the stream: until it ends or breaks. */
-static bool listen_once (client *c, const char *job, listener *l, error *err) {
-  char url[1024], last[64];
-  long status = 0;
-  snprintf (url, sizeof url, "%s%s/events", c->url, job);
-  snprintf (last, sizeof last, "Last-Event-ID: %s", l->last[0] ? l->last : "0");
-  set_up (c, "GET", url, NULL);
-  struct curl_slist *headers = headers_of (c, NULL, last);
-  curl_easy_setopt (c->curl, CURLOPT_HTTPHEADER, headers);
-  curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
-  curl_easy_setopt (c->curl, CURLOPT_LOW_SPEED_TIME, (long)ANSWER_S);
-  curl_easy_setopt (c->curl, CURLOPT_WRITEFUNCTION, hear);
-  curl_easy_setopt (c->curl, CURLOPT_WRITEDATA, l);
-  curl_easy_setopt (c->curl, CURLOPT_FAILONERROR, 1L);
-  CURLcode code = curl_easy_perform (c->curl);
-  curl_easy_getinfo (c->curl, CURLINFO_RESPONSE_CODE, &status);
-  curl_slist_free_all (headers);
-  if (status == 404)
-    return error_set (err, ERR_input, "the server has no job %s", job);
-  return code == CURLE_OK || away (c, code, err);
-}
-
-bool client_follow (client *c, const char *job, client_told *told, void *context, bytes *status,
-                    error *err) {
-  listener l = { .status = status, .told = told, .context = context };
-  int64_t wait_ms = FIRST_WAIT_MS;
-  bool ok = true;
-  for (int failed = 0; ok && !status->size;) {
-    error once = { 0 };
-    if (listen_once (c, job, &l, &once)) {
-      failed = 0;
-      wait_ms = FIRST_WAIT_MS;
-    } else if (once.code == ERR_input || ++failed == TRIES) {
-      *err = once;
-      ok = false;
-    }
-    l.line.size = 0;
-    if (ok && !status->size) {
-      pause_ms (wait_ms);
-      wait_ms = wait_ms * 2 < MOST_WAIT_MS ? wait_ms * 2 : MOST_WAIT_MS;
-    }
-  }
-  bytes_free (&l.line);
   return ok;
 }

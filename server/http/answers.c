@@ -69,12 +69,14 @@ void answers_keep (answers *a, const char *key, struct MHD_Response *response, i
 }
 
 bool answers_queue (answers *a, const char *key, struct MHD_Connection *to, int64_t now_s,
-                    enum MHD_Result *result) {
+                    int64_t *bytes, enum MHD_Result *result) {
   kept *k = place_of (a, key);
   pthread_rwlock_rdlock (&a->lock);
   bool hit = k->key && strcmp (k->key, key) == 0 && now_s - k->at_s < FRESH_S;
-  if (hit)
+  if (hit) {
     *result = MHD_queue_response (to, 200, k->response);
+    *bytes = k->bytes;
+  }
   pthread_rwlock_unlock (&a->lock);
   return hit;
 }

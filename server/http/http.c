@@ -182,7 +182,7 @@ static bool answer_cached (door *r, enum MHD_Result *result) {
   const char *key = key_of (r);
   if (!key)
     return false;
-  bool hit = answers_queue (r->http->kept, key, r->connection, now_s (), result);
+  bool hit = answers_queue (r->http->kept, key, r->connection, now_s (), &r->sent_bytes, result);
   if (hit) {
     r->e.reply.status = 200;
     service_count_of (r->http->service, METRIC_cache_hits_total, kind_of (q), NULL, NULL);
@@ -203,6 +203,10 @@ static enum MHD_Result take_field (void *context, enum MHD_ValueKind kind, const
   else
     q->crowded = true;
   return MHD_YES;
+}
+
+static bool lacks_room (int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG;
 }
 
 static door *begin (http *h, struct MHD_Connection *c, const char *path, const char *method) {
@@ -240,8 +244,8 @@ static door *begin (http *h, struct MHD_Connection *c, const char *path, const c
   bool spooled = r->e.route && r->e.route->body == BODY_UPLOAD;
   if (!upload_begin (&r->body, r->e.route ? routes_most_bytes (h->service, r->e.route) : 0, q,
                      spooled ? h->service->options.folder : NULL)) {
-    reply_problem (&r->e.reply, q, PROBLEM_unavailable, "no file for the upload: %s",
-                   strerror (errno));
+    reply_problem (&r->e.reply, q, lacks_room (errno) ? PROBLEM_disk_full : PROBLEM_unavailable,
+                   "no file for the upload: %s", strerror (errno));
     r->e.route = NULL;
   }
   return r;
@@ -256,7 +260,7 @@ static bool body_is_here (door *r) {
   else if (u->too_large)
     reply_problem (&r->e.reply, q, PROBLEM_too_large, "%lld bytes are the most",
                    (long long)u->most_bytes);
-  else if (u->failed == ENOSPC || u->failed == EDQUOT || u->failed == EFBIG)
+  else if (lacks_room (u->failed))
     reply_problem (&r->e.reply, q, PROBLEM_disk_full, "the state folder has no room for it: %s",
                    strerror (u->failed));
   else if (u->failed)
@@ -324,7 +328,7 @@ static void completed (void *context, struct MHD_Connection *c, void **state,
     desk_forget (r->http->desk, &r->e);
   upload_forget (&r->body);
   links_busy (r->http->links, r->link, LINK_HEAD);
-  if (r->http->service->options.log && r->e.handled) {
+  if (r->http->service->options.log && (r->e.handled || r->e.reply.status)) {
     const request *q = &r->e.request;
     snprintf (time, sizeof time, "%.6f", (double)(service_now_ns () - q->began_ns) / 1e9);
     snprintf (in, sizeof in, "%lld", (long long)q->body_bytes);

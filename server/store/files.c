@@ -11,6 +11,7 @@
 
 #include "base/coding.h"
 #include "base/file.h"
+#include "base/order.h"
 #include "server/store/inner.h"
 
 enum { PART_BYTES = 1 << 19 };
@@ -40,25 +41,21 @@ static const char *hex_part (const bytes *b, int64_t from, int64_t size, arena *
   return text;
 }
 
+/* A part at a time, so that nothing else waits for a large file; the first one comes last, and says
+   that all are there. */
 static bool share_parts (store *s, const char *digest, const bytes *packed, error *err) {
   arena *a = arena_new (0);
-  bool ok = a ? store_begin (s, err) : error_memory (err);
-  if (!ok) {
-    arena_free (a);
-    return false;
-  }
-  for (int64_t at = 0; ok && at < packed->size; at += PART_BYTES) {
+  bool ok = a || error_memory (err);
+  for (int64_t part = (packed->size - 1) / PART_BYTES; ok && part >= 0; part--) {
     arena_mark here = arena_here (a);
-    int64_t size = packed->size - at < PART_BYTES ? packed->size - at : PART_BYTES;
-    number_text part = store_number (at / PART_BYTES);
-    const char *text = hex_part (packed, at, size, a, err);
-    ok = text && STORE_INSIDE (s,
-                               "insert into blob (digest, part, data) values ($1, $2, $3)"
-                               " on conflict do nothing",
-                               NULL, NULL, err, digest, part.text, text);
+    int64_t at = part * PART_BYTES;
+    const char *text = hex_part (packed, at, min_of (packed->size - at, PART_BYTES), a, err);
+    ok = text && STORE_RUN (s,
+                            "insert into blob (digest, part, data) values ($1, $2, $3)"
+                            " on conflict do nothing",
+                            NULL, NULL, err, digest, store_number (part).text, text);
     arena_back (a, here);
   }
-  ok = store_end (s, ok, err);
   arena_free (a);
   return ok;
 }
@@ -116,11 +113,13 @@ static bool fetch (store *s, const char *digest, const char *path, error *err) {
   bytes packed = { 0 }, plain = { 0 };
   arena *a = arena_new (0);
   bool ok = a || error_memory (err);
-  ok = ok && STORE_READ (s, "select data from blob where digest = $1 order by part", a, &rows, err,
-                         digest);
-  ok = ok && (rows.rows || error_set (err, ERR_file, "no replica has %s", digest));
+  ok = ok && STORE_READ (s, "select data, part from blob where digest = $1 order by part", a, &rows,
+                         err, digest);
+  ok = ok && ((rows.rows && store_int (&rows, 0, 1) == 0) ||
+              error_set (err, ERR_file, "no replica has %s", digest));
+  /* Once alone: an upload may be packed itself, and is kept as it came. */
   ok = ok && unhex (&rows, &packed, err) &&
-       file_decode (packed.data, packed.size, 0, &plain, err) &&
+       zstd_decode (packed.data, packed.size, INT64_MAX, &plain, err) &&
        file_write (path, plain.data, plain.size, FILE_PLAIN, err);
   bytes_free (&packed);
   bytes_free (&plain);

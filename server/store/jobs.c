@@ -119,24 +119,25 @@ bool store_claim (store *s, const char *worker, int64_t lease_ms, arena *a, job_
                   bool *found, error *err) {
   sql_rows rows;
   char text[1024];
-  number_text now = store_number (store_now_ms ()),
-              until = store_number (store_now_ms () + lease_ms);
+  number_text now = store_number (store_now_ms ()), lease = store_number (lease_ms);
   snprintf (text, sizeof text,
             "update job as j set state = 'running', attempt = attempt + 1, tries = tries + 1,"
-            " worker = $1, lease_ms = $2, started_ms = $3 where id = (select id from job"
+            " worker = $1, lease_ms = %s + cast($2 as bigint), started_ms = $3"
+            " where id = (select id from job"
             " where state = 'queued' order by created_ms, id limit 1%s) and state = 'queued'"
             " returning id, kind, request, outcome, problem, state, attempt, tries, events,"
             " created_ms, started_ms, finished_ms",
-            s->driver->claims);
-  if (!STORE_RUN (s, text, a, &rows, err, worker, until.text, now.text))
+            s->driver->now_ms, s->driver->claims);
+  if (!STORE_RUN (s, text, a, &rows, err, worker, lease.text, now.text))
     return false;
   *found = rows.rows > 0;
   if (!*found)
     return true;
   *out = job_of (&rows, 0);
-  if (!STORE_READ (s, "select trace from origin where job = $1", a, &rows, err, out->id))
-    return false;
-  out->trace = rows.rows ? sql_cell (&rows, 0, 0) : NULL;
+  error ignored = { 0 }; /* it is claimed, and of the log's interest alone */
+  bool known =
+      STORE_READ (s, "select trace from origin where job = $1", a, &rows, &ignored, out->id);
+  out->trace = known && rows.rows ? sql_cell (&rows, 0, 0) : NULL;
   return true;
 }
 
@@ -160,10 +161,12 @@ static bool held_change (store *s, const char *text, const char *const *values, 
 }
 
 bool store_beat (store *s, const job_row *job, int64_t lease_ms, bool *held, error *err) {
-  number_text attempt = store_number (job->attempt);
-  number_text until = store_number (store_now_ms () + lease_ms);
-  return held_run (s, "update job set lease_ms = $3" HELD " returning id",
-                   (const char *[]){ job->id, attempt.text, until.text }, 3, held, err);
+  char text[400];
+  number_text attempt = store_number (job->attempt), lease = store_number (lease_ms);
+  snprintf (text, sizeof text,
+            "update job set lease_ms = %s + cast($3 as bigint)" HELD " returning id",
+            s->driver->now_ms);
+  return held_run (s, text, (const char *[]){ job->id, attempt.text, lease.text }, 3, held, err);
 }
 
 bool store_event (store *s, const job_row *job, const char *type, const char *data, bool *held,
@@ -236,17 +239,20 @@ bool store_cancel (store *s, const char *id, const char *owner, bool *stopped, e
 }
 
 bool store_reap (store *s, int64_t most_tries, error *err) {
+  char lost[400], again[200];
   number_text now = store_number (store_now_ms ()), most = store_number (most_tries);
-  return STORE_RUN (s,
-                    "update job set state = 'failed', lease_ms = 0, finished_ms = $1,"
-                    " problem = '{\"detail\":\"its worker was lost too often\"}'"
-                    " where state = 'running' and lease_ms < cast($1 as bigint)"
-                    " and tries >= cast($2 as bigint)",
-                    NULL, NULL, err, now.text, most.text) &&
-         STORE_RUN (s,
-                    "update job set state = 'queued', lease_ms = 0"
-                    " where state = 'running' and lease_ms < cast($1 as bigint)",
-                    NULL, NULL, err, now.text);
+  snprintf (lost, sizeof lost,
+            "update job set state = 'failed', lease_ms = 0, finished_ms = $1,"
+            " problem = '{\"detail\":\"its worker was lost too often\","
+            "\"type\":\"/problems/worker-lost\"}'"
+            " where state = 'running' and lease_ms < %s and tries >= cast($2 as bigint)",
+            s->driver->now_ms);
+  snprintf (again, sizeof again,
+            "update job set state = 'queued', lease_ms = 0"
+            " where state = 'running' and lease_ms < %s",
+            s->driver->now_ms);
+  return STORE_RUN (s, lost, NULL, NULL, err, now.text, most.text) &&
+         store_run (s, again, NULL, 0, NULL, NULL, err);
 }
 
 /* ---- out ---- */

@@ -115,6 +115,7 @@ static bool told (void *db, int milliseconds) {
 
 const sql_driver sql_postgres = {
   .claims = " for update skip locked",
+  .now_ms = "cast(extract(epoch from clock_timestamp()) * 1000 as bigint)",
   .shared = true,
   .open = open_it,
   .close = close_it,

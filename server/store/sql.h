@@ -13,6 +13,7 @@ typedef struct sql_rows {
 
 typedef struct sql_driver {
   const char *claims; /* behind the choice of a row that nobody else may choose */
+  const char *now_ms; /* the database's own time: replicas' clocks may differ */
   bool shared;        /* other processes may use the same database */
   void *(*open) (const char *where, error *err);
   void (*close) (void *db);

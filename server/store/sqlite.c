@@ -76,6 +76,7 @@ static void *open_it (const char *where, error *err) {
 
 const sql_driver sql_sqlite = {
   .claims = "",
+  .now_ms = "cast((julianday('now') - 2440587.5) * 86400000 as integer)",
   .open = open_it,
   .close = close_it,
   .run = run,

@@ -63,6 +63,9 @@ function costs (c, bound) {
           ["device", gib (c.peak_bytes)], ["host", gib (c.host_peak_bytes)], ["copied out", gib (c.d2h_bytes)], ["copied in", gib (c.h2d_bytes)]];
 }
 
+// A search that ended by its limit knows no more than that.
+const none = sure => sure ? "no plan fits" : "no plan was found";
+
 // The device of a request; the trace's own needs no name.
 const device = () => at ("device").value ? { device: at ("device").value } : {};
 const devices = () => at ("device").value ? { devices: [at ("device").value] } : {};
@@ -70,7 +73,7 @@ const devices = () => at ("device").value ? { devices: [at ("device").value] } :
 async function plan (trace, ppm, signal) {
   const it = await job ("schedules", { trace, budget_ppm: ppm, ...device () }, signal);
   if (!it.result.fits) {
-    show ("plan", [["no plan fits", it.result.why], ["the least is", gib (it.result.floor_bytes)]]);
+    show ("plan", [[none (it.exit !== 4), it.result.why], ["the least is", gib (it.result.floor_bytes)]]);
     for (const i of at ("plan").querySelectorAll ("img")) i.removeAttribute ("src");
     return;
   }
@@ -100,13 +103,13 @@ async function compare (trace, ppm, signal) {
 async function linked (trace, percent, rate, signal) {
   const it = await job ("what-if", { trace, memory: [`${percent}%`], links_bytes_per_s: [rate * 1e9], ...devices () }, signal);
   const r = it.result.rows[0];
-  show ("linked", [["link", "step", "slower"], [`${rate} GB/s`, r.predicted ? seconds (r.predicted.step_ns) : "no plan fits", r.predicted ? slower (r.predicted.step_ns, r.baseline_ns) : ""]]);
+  show ("linked", [["link", "step", "slower"], [`${rate} GB/s`, r.predicted ? seconds (r.predicted.step_ns) : none (r.answer === "none fits"), r.predicted ? slower (r.predicted.step_ns, r.baseline_ns) : ""]]);
 }
 
 async function pack (trace, beside, signal) {
   if (!beside) { at ("pack").hidden = true; return; }
   const it = await job ("packs", { jobs: [{ name: "a", trace }, { name: "b", trace: beside }], points: 4, limit_ticks: 20000, ...devices () }, signal);
-  show ("pack", [["answer", it.exit === 0 ? "both have a place" : "not both have a place"], ...it.result.jobs.map (j => j.predicted
+  show ("pack", [["answer", it.exit === 0 ? "both have a place" : it.exit === 4 ? "no place for both was found" : "not both have a place"], ...it.result.jobs.map (j => j.predicted
     ? [j.name, gib (j.budget_bytes), seconds (j.predicted.step_ns), slower (j.predicted.step_ns, j.baseline_ns)] : [j.name, j.why ?? "no place"])]);
 }
 
@@ -150,8 +153,11 @@ function answerSoon () {
   pending = setTimeout (answer, 250);
 }
 
+// One that is chosen is there, though it be beyond what a list holds.
 async function list (chosen) {
   const { traces } = await ask ("GET", "/v1/traces?limit=100");
+  if (chosen && !traces.some (t => t.trace === chosen))
+    await ask ("GET", `/v1/traces/${chosen}`).then (t => traces.unshift (t), () => {});
   for (const [id, first] of [["trace", "none"], ["beside", "nothing"]]) {
     const before = at (id).value;
     at (id).replaceChildren (new Option (first, ""), ...traces.map (t => new Option (`${t.info.name || "a trace"} (${t.trace.slice (0, 8)})`, t.trace)));

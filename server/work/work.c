@@ -60,8 +60,9 @@ static bool spawn (service *s, work *w, const char *const *arguments, const char
                    error *err) {
   char data[400], parent[80];
   /* a job is one process of one thread: others have the other processors */
-  char *environment[] = { "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", "FERRY_JOBS=1", parent, NULL,
-                          NULL };
+  char *environment[] = {
+    "LC_ALL=C.UTF-8", "FERRY_PROGRESS_FD=3", "FERRY_JOBS=1", parent, NULL, NULL
+  };
   int pipe_of[2] = { -1, -1 };
   posix_spawn_file_actions_t files;
   posix_spawnattr_t how;
@@ -274,8 +275,8 @@ static bool keep_plans (service *s, work *w, json_writer *out, error *err) {
 }
 
 /* An import's trace gets its owners and names, and the upload is known from now on. */
-static bool keep_trace (service *s, work *w, error *err) {
-  char path[400], digest[65];
+static bool keep_trace (service *s, work *w, char digest[65], error *err) {
+  char path[400];
   int64_t size = 0;
   bytes info = { 0 };
   work_path (w, "trace.json", path);
@@ -298,13 +299,14 @@ static bool read_verified (const work *w, bytes *out, error *err) {
 
 bool work_keep (service *s, work *w, bool *held, error *err) {
   json_writer out;
+  char trace[65] = "";
   bytes text = { 0 }, verified = { 0 };
   json_begin (&out, 0);
   json_open_object (&out);
   json_add_int (&out, "exit", w->status);
   json_put_key (&out, "files");
   json_open_object (&out);
-  bool ok = (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, err)) &&
+  bool ok = (w->kind->output != OUTPUT_TRACE || keep_trace (s, w, trace, err)) &&
             keep_file (s, w, "chrome", "chrome.json", &out, err) &&
             keep_file (s, w, "log", "log", &out, err) &&
             keep_file (s, w, "picture", "picture.svg", &out, err) &&
@@ -318,6 +320,8 @@ bool work_keep (service *s, work *w, bool *held, error *err) {
   json_close_object (&out);
   ok = json_finish (&out, &text, err) && ok;
   ok = ok && store_finish (s->store, &w->job, JOB_done, text.data, NULL, held, err);
+  if (ok && *held && *trace) /* to those too who asked meanwhile */
+    ok = store_give_trace (s->store, &w->job, trace, w->call.fingerprint, err);
   bytes_free (&text);
   bytes_free (&verified);
   return ok;

@@ -354,6 +354,9 @@ def _ ():
   assert s.ask ("DELETE", jobs[3], None, {"If-Match": f'"x", {s.ask ("GET", jobs[3]).headers["ETag"]}'}).status == 202
   now = s.ask ("GET", jobs[4], None, {"If-None-Match": before.headers["ETag"]})
   assert (before.json ()["position"], now.status, now.json ()["position"]) == (2, 200, 1), (before.body, now.status, now.body)
+  s.ask ("DELETE", jobs[4]), s.ask ("POST", "/v1/schedules", {**long, "seed": 24})
+  new = s.ask ("GET", jobs[4], None, {"If-None-Match": now.headers["ETag"]})
+  assert new.status == 200 and new.json ()["position"] == 1, (new.status, new.body)
   for path in jobs: s.ask ("DELETE", path)
   for tag in ('"x"', f'W/"{trace}"', f'"x", W/"{trace}"'): problem (s.ask ("DELETE", f"/v1/traces/{trace}", None, {"If-Match": tag}), 412, "changed")
   assert s.ask ("GET", f"/v1/traces/{trace}").status == 200
@@ -485,6 +488,18 @@ def _ ():
   lines = [json.loads (l) for l in open ("log")]
   assert any (l["msg"] == "request" and l["code"] == "201" for l in lines)
   assert any (l["msg"] == "job ended" and l["state"] == "done" for l in lines)
+
+@claim ("what is refused, and what is answered from memory, has its line too")
+def _ ():
+  ids = [s.ask ("GET", path, None, headers).headers["X-Request-Id"] for path, headers in (("/nope", {}), ("/v1/traces", {"Host": "elsewhere.example"}))]
+  end = time.time () + PATIENCE
+  while not all (any (id == json.loads (l).get ("request_id") for l in open ("log")) for id in ids): assert time.time () < end, ids
+  path = s.ask ("POST", "/v1/min-memory", {"trace": trace, "limit_ticks": 1}).headers["Location"] + "/result"
+  while s.ask ("GET", path).status != 200: assert time.time () < end
+  def lines (): return [l["bytes_out"] for l in map (json.loads, open ("log")) if l.get ("route", "").endswith ("/result") and l["code"] == "200" and l["method"] == "GET"]
+  for _ in range (3): s.ask ("GET", path)
+  while len (lines ()) < 4: assert time.time () < end, lines ()
+  assert len (set (lines ()[-4:])) == 1 and lines ()[-1] != "0", lines ()
 
 @claim ("advice comes from a curve that is there, and from nothing else")
 def _ ():
@@ -864,6 +879,23 @@ def _ ():
   for status, ours in (500, 70), (502, 69), (409, 3), (422, 3):
     ferry ("jobs", "/v1/curves/1", "--server", Pretended ({"/v1/curves/1": (status, {"detail": "no"})}).url, status=ours)
 
+@claim ("an import that failed late says why, though the server has no room for one more listener")
+def _ ():
+  job = "/v1/imports/" + "1" * 64
+  z = Pretended ({"/v1/traces": (202, {"state": "queued"}, {"Location": job}), job + "/events": (503, {"detail": "too many wait already"}, {"Retry-After": "1"}),
+                  job: (200, {"state": "failed", "problem": {"detail": "body: byte 0: none of the formats"}})})
+  p = ferry ("submit", "a.json", "--server", z.url, status=3)
+  assert p.stderr == "ferry: the server says: body: byte 0: none of the formats\n", p.stderr
+
+@claim ("a plan that cannot be drawn is a plan")
+def _ ():
+  t = json.loads (trace_bytes)
+  for op in t["ops"]: op["ns"] = 0
+  made = s.ask ("POST", "/v1/traces", json.dumps (t), {"Prefer": "wait=30"}).json ()["trace"]
+  job = s.job ("schedules", {"trace": made, "device": "v100", "budget_ppm": 1000000})
+  assert job["state"] == "done" and job["result"]["fits"], job
+  problem (s.ask ("GET", f"{job['links']['self']}/files/picture"), 404)
+
 @claim ("a server that is away is one clear line")
 def _ ():
   p = ferry ("submit", "a.json", "--server", "http://127.0.0.1:1", status=69)
@@ -1000,6 +1032,11 @@ def _ ():
     z.job ("curves", curve, made["ada"])
     assert advice ("ada", "hers").status == advice ("ada", "hers.too").status == 200
     problem (advice ("ada", "his"), 404, "unknown-profile")
+    bobs = z.ask ("POST", "/v1/traces", trace_bytes + b" ", {"Prefer": "wait=30"}, made["bob"])
+    assert bobs.json ()["trace"] == t and z.ask ("DELETE", f"/v1/traces/{t}", token=made["bob"]).status == 204
+    imports = z.ask ("GET", "/v1/imports", token=made["bob"]).json ()["jobs"]
+    assert imports and all (z.ask ("GET", j["links"]["self"], token=made["bob"]).status == 200 for j in imports)
+    problem (z.ask ("GET", f"/v1/traces/{t}", token=made["bob"]), 404) # to look at an import is not to ask for it
     env = dict (os.environ, FERRY_TOKEN=made["ada"])
     assert ferry ("submit", "a.json", "--server", z.url, env=env).stdout.strip () == t
     assert "token" in ferry ("submit", "a.json", "--server", z.url, status=2).stderr.lower ()
