@@ -88,7 +88,7 @@ END
     run 0 import marked.json --marks repeat && says 'ProfilerStep#2 of 3 steps'
 }
 raw() { # given to any command: read, or the line that makes a trace of it
-  run 1 solve plain.json -b 128MiB && complains 'then: `ferry import --marks repeat plain.json -o TRACE`' && run 1 info once.json && complains 'then: `ferry import --marks whole once.json -o TRACE`' &&
+  run 3 solve plain.json -b 128MiB && complains 'then: `ferry import --marks repeat plain.json -o TRACE`' && run 3 info once.json && complains 'then: `ferry import --marks whole once.json -o TRACE`' &&
     run 0 solve marked.json -b 128MiB && complains 'is a profile \(Kineto JSON\)' || return 1
   run 2 solve a.et.json b.kineto.json && complains 'two profiles of one run become a trace by `ferry import a.et.json b.kineto.json -o TRACE`' || return 1
   [ -n "${FERRY_REAL_TRACES:-}" ] || return 0

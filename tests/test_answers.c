@@ -28,7 +28,8 @@ static void keep (answers *a, const char *key, int64_t bytes) {
 
 static bool has_at (answers *a, const char *key, int64_t now_s) {
   enum MHD_Result none;
-  return answers_queue (a, key, NULL, now_s, &none);
+  int64_t bytes;
+  return answers_queue (a, key, NULL, now_s, &bytes, &none);
 }
 
 static bool has (answers *a, const char *key) {

@@ -5,6 +5,7 @@
 #include <zlib.h>
 
 #include "tests/import_case.h"
+#include "trace/import/kineto/kineto.h"
 #include "trace/import/import.h"
 #include "tests/import_texts.h"
 
@@ -99,11 +100,33 @@ START_TEST (the_report_reads_as_text_and_as_json) {
 }
 END_TEST
 
+/* Sizes are of 65 and of 96 MiB, and what an allocator that is set so makes of them. */
+START_TEST (blocks_that_are_larger_than_asked_hold_their_tensors) {
+  const int64_t mib = (int64_t)1 << 20, inputs[] = { 512, 3 * mib / 2, 65 * mib, 96 * mib };
+  int64_t blocks[][3] = { { 65 * mib, 3 * mib / 2, 97 * mib - 512 },
+                          { 80 * mib, 96 * mib, 3 * mib / 2 },
+                          { 96 * mib, 76 * mib, 2 * mib } };
+  const kineto_slack found[] = { { 0, false }, { 4, false }, { 0, true } };
+  for (int i = 0; i < 3; i++) {
+    kineto_slack s = kineto_slack_of (inputs, 4, blocks[i], 3);
+    ck_assert_int_eq (s.divisions, found[i].divisions);
+    ck_assert_int_eq (s.unsplit, found[i].unsplit);
+  }
+  ck_assert_int_eq (kineto_least_slack (found[0], 80 * mib), 79 * mib);
+  ck_assert_int_eq (kineto_least_slack (found[1], 80 * mib), 64 * mib + 1);
+  ck_assert_int_eq (kineto_least_slack (found[1], 81 * mib), 64 * mib + 1);
+  ck_assert_int_eq (kineto_least_slack (found[2], 76 * mib), 56 * mib);
+  ck_assert_int_eq (kineto_least_slack (found[2], 2 * mib), mib + 1);
+  ck_assert_int_eq (kineto_least_slack (found[2], mib), mib);
+}
+END_TEST
+
 int main (void) {
   const suite_row rows[] = {
     { a_text_cut_anywhere_is_refused_or_read_but_never_crashes, 0, 3 },
     { compressed_files_are_undone_bounded_and_told_when_cut, 0, 0 },
     { the_report_reads_as_text_and_as_json, 0, 0 },
+    { blocks_that_are_larger_than_asked_hold_their_tensors, 0, 0 },
     { NULL, 0, 0 },
   };
   return suite_run_rows ("import", rows, NULL, NULL, 20);

@@ -219,6 +219,19 @@ void kineto_sum (const kineto *k, int32_t device, kineto_window window, kineto_p
    many. */
 int64_t kineto_least_held (int64_t block_bytes);
 
+/* How the allocator of a file was set: rounding up to one of so many steps between powers of two (0:
+   none), blocks of more than 20 MiB left whole. */
+typedef struct kineto_slack {
+  int64_t divisions;
+  bool unsplit;
+} kineto_slack;
+
+/* From the sizes of inputs and of blocks, which are sorted here. */
+kineto_slack kineto_slack_of (const int64_t *inputs, int32_t n_inputs, int64_t *blocks,
+                              int32_t n_blocks);
+/* The smallest tensor again, so set. */
+int64_t kineto_least_slack (kineto_slack s, int64_t block_bytes);
+
 /* Additions to an alloc by a memory snapshot of the same run: the size as requested and the
    line. */
 typedef struct kineto_detail {
@@ -241,8 +254,8 @@ typedef struct kineto_spell {
 
 typedef struct kineto_readers kineto_readers;
 
-kineto_readers *kineto_readers_new (import_job *job, const kineto *k,
-                                    const kineto_iteration *it) MUST_CHECK;
+kineto_readers *kineto_readers_new (import_job *job, const kineto *k, const kineto_iteration *it,
+                                    const kineto_blocks *blocks) MUST_CHECK;
 /* A block of so many bytes that is born at one run and dies at another; alloc is its
  * event.
  */

@@ -6,13 +6,6 @@
 
 #include "trace/import/kineto/kineto.h"
 
-/* PyTorch's allocator splits a block of more than 1 MiB only where more than 1 MiB is left over,
-   and memory events say the size of the block. */
-int64_t kineto_least_held (int64_t block_bytes) {
-  const int64_t large = (int64_t)1 << 20, least = block_bytes - large;
-  return block_bytes <= large ? block_bytes : least > large ? least : large + 1;
-}
-
 /* Events at one time may stand in the wrong order.  Where running totals are given they tell the
    right one: the next event is that whose total follows from the last. */
 static void order_by_totals (kineto_memory *m, const int32_t *at, int32_t n, int64_t total) {

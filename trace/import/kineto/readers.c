@@ -28,6 +28,7 @@ struct kineto_readers {
   reader *sized;   /* by bytes, then by run */
   reader *unknown; /* by run */
   int32_t n_sized, n_unknown;
+  kineto_slack slack;
   int32_t *first_run;      /* per op: the first run that it or a call in it owns, or NONE */
   int32_t *last_run;       /* likewise */
   int32_t *next_backward;  /* per run: the first behind it that belongs to the backward pass */
@@ -214,7 +215,23 @@ static bool list_readers (import_job *job, kineto_readers *r) {
   return true;
 }
 
-kineto_readers *kineto_readers_new (import_job *job, const kineto *k, const kineto_iteration *it) {
+static bool find_slack (import_job *job, kineto_readers *r, const kineto_blocks *blocks) {
+  int64_t *inputs = NEW (job->scratch, r->n_sized, int64_t, job->err);
+  int64_t *held = NEW (job->scratch, blocks->count, int64_t, job->err);
+  if (!inputs || !held)
+    return false;
+  int32_t n = 0;
+  for (int32_t i = 0; i < r->n_sized; i++)
+    if (!n || inputs[n - 1] != r->sized[i].bytes)
+      inputs[n++] = r->sized[i].bytes;
+  for (int32_t i = 0; i < blocks->count; i++)
+    held[i] = blocks->at[i].bytes;
+  r->slack = kineto_slack_of (inputs, n, held, blocks->count);
+  return true;
+}
+
+kineto_readers *kineto_readers_new (import_job *job, const kineto *k, const kineto_iteration *it,
+                                    const kineto_blocks *blocks) {
   kineto_readers *r = NEW (job->scratch, 1, kineto_readers, job->err);
   if (!r)
     return NULL;
@@ -229,7 +246,8 @@ kineto_readers *kineto_readers_new (import_job *job, const kineto *k, const kine
     return NULL;
   find_runs (r);
   find_backward (r);
-  return number_backward (job, r) && list_readers (job, r) ? r : NULL;
+  bool ok = number_backward (job, r) && list_readers (job, r) && find_slack (job, r, blocks);
+  return ok ? r : NULL;
 }
 
 typedef struct search {
@@ -265,7 +283,7 @@ static void look (const reader *rows, int32_t n, int64_t bytes, search *s) {
 
 /* Rows of all inputs that a block of so many bytes may be. */
 static void look_sized (const kineto_readers *r, int64_t bytes, search *s) {
-  int64_t least = kineto_least_held (bytes);
+  int64_t least = kineto_least_slack (r->slack, bytes);
   look (r->sized, r->n_sized, bytes, s);
   int32_t at = first_row (r->sized, r->n_sized, least, 0);
   while (at < r->n_sized && r->sized[at].bytes < bytes) {

@@ -246,7 +246,7 @@ static bool prepare (maker *m) {
     if (s->owner != NONE && s->end_ns > m->side_end[s->owner])
       m->side_end[s->owner] = s->end_ns;
   }
-  m->readers = kineto_readers_new (m->job, k, m->it);
+  m->readers = kineto_readers_new (m->job, k, m->it, &m->blocks);
   return m->readers;
 }
 
