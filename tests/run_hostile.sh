@@ -215,7 +215,7 @@ int main (void) {
   if (init (0) || retain (&context, 0) || current (context) || make (&s, 0))
     return 8;
   for (int round = 0; round < 6; round++) {
-    size_t bytes = round % 2 ? 300 << 10 : 600 << 10;
+    size_t bytes = round % 2 ? 500 << 10 : 600 << 10;
     if (alloc (&at[0], bytes, s) || alloc (&at[1], bytes, s) || fill (at[0], 7 + round, bytes, s))
       return 7;
     unsigned r = copy (at[1], at[0], bytes, s);

@@ -275,14 +275,36 @@ static bool page_settle (shim *s, tensor *t, int32_t page, const op *o) {
   return true;
 }
 
+/* Granules of pages to which no bytes will come now: they are free again, and a later attempt finds
+   them so. Nothing has used the pages since they were mapped. */
+static void give_up (shim *s, int32_t first, int32_t end) {
+  for (int32_t p = first; p < end; p++) {
+    int32_t c = s->pages[p].chunk;
+    if (s->pages[p].state == PAGE_HERE || c == NONE || s->chunks[c].page != p)
+      continue;
+    s->chunks[c].page = NONE;
+    s->free_chunks++;
+    if (s->strict && s->pages[p].state == PAGE_AWAY && s->pages[p].mapped)
+      page_unmap (s, p);
+  }
+}
+
+/* All pages have granules that are theirs, or none has one more than before. */
+static bool settle_all (shim *s, tensor *t, int32_t first, int32_t end, const op *o) {
+  bool good = true;
+  for (int32_t p = first; good && p < end; p++)
+    good = page_settle (s, t, p, o);
+  good = pages_allow (s) && good;
+  if (!good)
+    give_up (s, first, end);
+  return good;
+}
+
 bool pages_in (shim *s, int32_t i, int32_t first, int32_t end) {
   tensor *t = &s->tensors[i];
   for (int32_t p = first; p < end; p++) {
     int32_t to = run_end (s, p, end, PAGE_AWAY);
-    for (int32_t q = p; q < to; q++)
-      if (!page_settle (s, t, q, NULL))
-        return false;
-    if (to > p && !pages_allow (s))
+    if (to > p && !settle_all (s, t, p, to, NULL))
       return false;
     if (to > p && !run_in (s, t, p, to))
       return false;
@@ -308,15 +330,14 @@ static bool come (shim *s, op *o, tensor *t) {
   int32_t end = t->first_page + t->n_pages;
   if (run_end (s, t->first_page, end, PAGE_HERE) == end)
     return true;
-  for (int32_t p = t->first_page; p < end; p++)
-    if (!page_settle (s, t, p, o))
-      return false;
-  if (!pages_allow (s))
+  if (!settle_all (s, t, t->first_page, end, o))
     return false;
   for (int32_t p = t->first_page; p < end;) {
     int32_t away = run_end (s, p, end, PAGE_AWAY);
-    if (away > p && !run_in (s, t, p, away))
+    if (away > p && !run_in (s, t, p, away)) {
+      give_up (s, p, end);
       return false;
+    }
     s->block->seen.unplanned += away > p;
     for (p = away; p < end && s->pages[p].state != PAGE_AWAY; p++)
       if (s->pages[p].state == PAGE_LAZY) {
