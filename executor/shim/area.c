@@ -267,6 +267,22 @@ static slab *add_slab (shim *s) {
   return b;
 }
 
+/* Freed units may still be in use. A stream waits once behind the last of them; the host waits
+   for all, as it does for streams without a bit of their own. */
+static void small_wait (shim *s, CUstream stream, bool waits) {
+  int32_t bit = waits || s->small_pending == 0 ? MANY_STREAMS : stream_bit (s, stream);
+  uint64_t own = bit == MANY_STREAMS ? 0 : (uint64_t)1 << bit;
+  if ((s->small_seen & own) != 0)
+    return;
+  if (waits)
+    host_wait_for (s, s->small_pending);
+  else
+    wait_for (s, stream, s->small_pending);
+  if (waits || (s->small_pending >> MANY_STREAMS & 1) != 0)
+    s->small_pending = 0;
+  s->small_seen |= own;
+}
+
 CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits) {
   int32_t units = (int32_t)((bytes + UNIT - 1) / UNIT), first = NONE;
   slab *b = s->slabs;
@@ -283,12 +299,7 @@ CUdeviceptr small_allocate (shim *s, int64_t bytes, CUstream stream, bool waits)
     b->units[first + i] = i == 0 ? (uint32_t)units | (waits ? 0 : POOLED) : WITHIN;
   if (!waits)
     pool_took (s, bytes);
-  if (waits)
-    host_wait_for (s, s->small_pending);
-  else
-    wait_for (s, stream, s->small_pending);
-  if (waits)
-    s->small_pending = 0;
+  small_wait (s, stream, waits);
   return s->base + (uint64_t)b->page * (uint64_t)s->chunk_bytes + (uint64_t)first * UNIT;
 }
 
@@ -311,6 +322,7 @@ bool small_free (shim *s, CUdeviceptr at, uint64_t stream_bits) {
     pool_took (s, -(int64_t)units * UNIT);
   memset (&b->units[first], 0, (size_t)units * sizeof *b->units);
   s->small_pending |= stream_bits;
+  s->small_seen = 0;
   return true;
 }
 

@@ -371,6 +371,7 @@ CUresult wrap_stream_destroy (CUstream stream) {
       for (int32_t c = 0; c < s->n_chunks; c++)
         turn (&s->chunks[c].pending, bit, heir);
       turn (&s->small_pending, bit, heir);
+      turn (&s->small_seen, bit, 0);
     }
   return shim_leave (s, s->real.stream_destroy (stream));
 }

@@ -142,7 +142,7 @@ typedef struct shim {
   int32_t out_next, in_next;
   CUstream streams[STREAMS];
   int32_t n_streams;
-  uint64_t small_pending;
+  uint64_t small_pending, small_seen; /* streams that freed small ones; those behind all of them */
   slab *slabs;
   int32_t n_slabs;
 
