@@ -9,6 +9,17 @@ corner() { # NAME OPTIONS...: it ends well
   [ "$status" = 0 ] || { echo "status $status"; cat "$1.out" "$1.err"; return 1; }
 }
 pending() { corner pending --budget 16MiB && [ "$(grep -c 'beside the copy$' pending.out)" = 6 ] || { cat pending.out; return 1; }; }
+addresses() { # the space of a large tensor that is freed is good for small ones too
+  corner addresses --emulated granule=4GiB,memory=2000GiB --budget 2000GiB --host 16MiB && diff addresses.out - <<'END'
+all is taken
+a small one: 2
+a small one: 2
+a small one: 2
+a smaller one: 0
+all were freed
+END
+}
 
 claim "a stream waits once for a small tensor's free on another" pending
+claim "small tensors find the address space taken, and some of it free again" addresses
 finish

@@ -239,30 +239,45 @@ static int32_t find_units (const shim *s, const slab *b, int32_t units) {
   return NONE;
 }
 
-static slab *add_slab (shim *s) {
-  slab *moved = realloc (s->slabs, (size_t)(s->n_slabs + 1) * sizeof *moved);
-  if (moved == NULL || s->next_page + 2 > s->n_pages)
-    return NULL;
-  s->slabs = moved;
-  slab *b = &s->slabs[s->n_slabs];
+/* A page for good, and one behind it that stays empty. */
+static int32_t slab_page (shim *s) {
+  if (s->n_pages - s->next_page < 2)
+    return vacant_page (s);
+  s->next_page += 2;
+  return s->next_page - 2;
+}
+
+static bool fill_slab (shim *s, slab *b) {
   int32_t c = chunk_take (s, NULL);
   if (c == NONE && share_wait (s, share_fixed_bytes (s) + s->chunk_bytes))
     c = chunk_take (s, NULL);
-  b->units = calloc ((size_t)units_of (s), sizeof *b->units);
-  if (c == NONE || b->units == NULL)
-    return NULL;
+  b->page = c == NONE ? NONE : slab_page (s);
+  if (b->page == NONE)
+    return false;
   chunk *own = &s->chunks[c];
   host_wait_for (s, own->pending | (own->freed_by != NULL ? 1 << STREAM_OUT : 0));
-  b->page = s->next_page;
-  s->next_page += 2;
   if (!page_map (s, b->page, c) || !pages_allow (s))
-    return NULL;
+    return false;
   s->free_chunks--;
   own->page = b->page;
   own->small = true;
   own->pending = 0;
   own->freed_by = NULL;
   s->pages[b->page].state = PAGE_HERE;
+  return true;
+}
+
+static slab *add_slab (shim *s) {
+  slab *moved = realloc (s->slabs, (size_t)(s->n_slabs + 1) * sizeof *moved);
+  if (moved == NULL)
+    return NULL;
+  s->slabs = moved;
+  slab *b = &s->slabs[s->n_slabs];
+  b->units = calloc ((size_t)units_of (s), sizeof *b->units);
+  if (b->units == NULL || !fill_slab (s, b)) {
+    free (b->units);
+    return NULL;
+  }
   s->n_slabs++;
   return b;
 }

@@ -206,6 +206,7 @@ CUevent ring_record (shim *s, bool out);
 
 /* vacant.c */
 int32_t vacant_take (shim *s, int32_t pages); /* a tensor of freed ones' space, or NONE */
+int32_t vacant_page (shim *s);                /* nobody's from now on, or NONE */
 
 /* pinned.c */
 bool host_take (shim *s, tensor *t); /* room on the host; false: that was said */

@@ -106,3 +106,14 @@ int32_t vacant_take (shim *s, int32_t pages) {
   cut (s, t, pages);
   return t;
 }
+
+int32_t vacant_page (shim *s) {
+  int32_t i = vacant_take (s, 1);
+  if (i == NONE)
+    return NONE;
+  int32_t page = s->tensors[i].first_page;
+  area_own (s, NONE, page, page + 1);
+  s->tensors[i].empty = false;
+  drop_row (s, &s->tensors[i]);
+  return page;
+}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Single things that programs do, by name: corners MODULE STEPS NAME.
-   pending     a small tensor is freed on one stream, and small ones are made on another from then on */
+   pending     a small tensor is freed on one stream, and small ones are made on another from then on
+   addresses   small tensors while all of the address space is taken, and once some is free again */
 #include <stdio.h>
 #include <string.h>
 
@@ -46,13 +47,38 @@ static void pending (gpu *g) {
   }
 }
 
+/* Granules of 4 GiB: there are so few of them that the address space is soon taken. */
+static void addresses (gpu *g) {
+  enum { MOST = 1024 };
+  const size_t unit = (size_t)8 << 20, small = 200 * unit, large = 300 * unit;
+  CUdeviceptr at[3] = { 0 }, many[MOST];
+  int n = 0, again = 0;
+  for (int i = 0; i < 2; i++) /* no third has room beside them */
+    gpu_must (g, g->mem_alloc_async (&at[i], small, NULL), "cuMemAllocAsync");
+  while (n < MOST && g->mem_alloc_async (&many[n], large, NULL) == CUDA_SUCCESS)
+    n++;
+  printf ("%s\n", n > 0 && n < MOST ? "all is taken" : "there is no end");
+  for (int i = 0; i < 3; i++)
+    printf ("a small one: %u\n", g->mem_alloc_async (&at[2], small, NULL));
+  printf ("a smaller one: %u\n", g->mem_alloc_async (&at[2], unit, NULL));
+  gpu_must (g, g->mem_free_async (at[2], NULL), "cuMemFreeAsync");
+  gpu_must (g, g->mem_free_async (many[n / 2], NULL), "cuMemFreeAsync");
+  gpu_must (g, g->mem_alloc_async (&at[2], small, NULL), "cuMemAllocAsync");
+  gpu_must (g, g->set_bytes_async (at[2], 1, 512, NULL), "fill");
+  for (int i = 0; i < 3; i++)
+    gpu_must (g, g->mem_free_async (at[i], NULL), "cuMemFreeAsync");
+  for (int i = 0; i < n; i++)
+    again += i != n / 2 && g->mem_free_async (many[i], NULL) == CUDA_SUCCESS;
+  printf ("%s\n", again == n - 1 ? "all were freed" : "some were not");
+}
+
 int main (int argc, char **argv) {
 #define CORNER(name) \
   { #name, name }
   static const struct {
     const char *name;
     void (*run) (gpu *g);
-  } all[] = { CORNER (pending) };
+  } all[] = { CORNER (pending), CORNER (addresses) };
   gpu g;
   gpu_open (&g, argc, argv);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
