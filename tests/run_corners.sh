@@ -19,7 +19,12 @@ a smaller one: 0
 all were freed
 END
 }
+beside() { # NAME LINES OPTIONS...: a device of real threads
+  corner "$1" --emulated clock=real "${@:3}" && [ "$(grep -c '^both went on$' "$1.out")" = "$2" ]
+}
 
 claim "a stream waits once for a small tensor's free on another" pending
 claim "small tensors find the address space taken, and some of it free again" addresses
+claim "a copy of memory that is not pinned keeps no other thread" beside pageable 2 --budget 16MiB
+claim "nor does one whose room another thread needs" beside held 1 --budget 1MiB --host 16MiB
 finish

@@ -1,8 +1,16 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Copies and fills: ops whose addresses are known from the call.  A synchronous one waits without
-   the lock, its tensors held. */
+   the lock, its tensors held; so does one of memory that is not pinned, whatever its name says. */
 #include "executor/shim/shim.h"
 #include "executor/shim/wraps.h"
+
+/* The driver takes such bytes piece by piece, for which the call waits. */
+static bool is_pageable (CUdeviceptr at) {
+  const driver *real = &shim_of_process ()->real;
+  unsigned type;
+  return at != 0 && real->pointer_attribute != NULL && !area_has (shim_of_process (), at) &&
+         real->pointer_attribute (&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, at) != CUDA_SUCCESS;
+}
 
 /* The stretch of an op; a host address is nobody's. */
 static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, size_t bytes) {
@@ -14,6 +22,10 @@ static void about (op *o, const char *name, CUdeviceptr to, CUdeviceptr from, si
   bool there = area_has (s, to), here = area_has (s, from);
   if (o->kind == OP_COPY && there != here)
     o->link_bytes = there ? (int64_t)bytes : -(int64_t)bytes;
+  if (o->kind != OP_COPY || o->waits)
+    return;
+  o->waits = is_pageable (to);
+  o->apart = o->waits || is_pageable (from);
 }
 
 /* A copy may name the host's memory by the same kind of address. Memory that nobody has registered
@@ -31,7 +43,7 @@ static bool is_host (CUdeviceptr at) {
 #define RUN_OP(o, call)         \
   CUresult r = op_prepare (&o); \
   if (r != CUDA_SUCCESS)        \
-    o.waits = false;            \
+    o.waits = o.apart = false;  \
   else                          \
     r = call;                   \
   return op_leave (&o, r)

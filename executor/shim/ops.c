@@ -27,7 +27,7 @@ bool op_enter (op *o, op_kind kind, CUstream stream, bool waits) {
   o->kind = kind;
   o->stream = stream;
   o->stream_bit = stream_bit (s, stream);
-  o->waits = waits;
+  o->waits = o->apart = waits;
   o->function = NULL;
   o->name = 0;
   o->token = (uint64_t)kind;
@@ -112,7 +112,7 @@ CUresult op_prepare (op *o) {
   if (!op_make_room (s, o))
     return shim_is_gone () ? CUDA_ERROR_DEINITIALIZED : CUDA_ERROR_OUT_OF_MEMORY;
   record_before (s, o);
-  if (!o->waits)
+  if (!o->apart)
     return CUDA_SUCCESS;
   for (int32_t i = 0; i < o->n_refs; i++)
     s->tensors[o->refs[i]].holds++;
@@ -146,7 +146,7 @@ void shim_note (shim *s, CUresult r) {
 
 CUresult op_leave (op *o, CUresult r) {
   shim *s = entered;
-  if (o->waits && s != NULL && shim_is_inside ()) {
+  if (o->apart && s != NULL && shim_is_inside ()) {
     shim_begin (s);
     for (int32_t i = 0; i < o->n_refs; i++)
       s->tensors[o->refs[i]].holds--;

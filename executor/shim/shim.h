@@ -85,6 +85,7 @@ typedef struct op {
   CUstream stream;
   int32_t stream_bit;
   bool waits; /* the call itself waits for the device */
+  bool apart; /* it may, so it is made without the lock */
   function *function;
   int32_t name;
   uint64_t token;

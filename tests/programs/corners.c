@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Single things that programs do, by name: corners MODULE STEPS NAME.
-   pending     a small tensor is freed on one stream, and small ones are made on another from then on
-   addresses   small tensors while all of the address space is taken, and once some is free again */
+   pending     a small tensor is freed on one stream, and small ones are made on another later
+   addresses   small tensors while all of the address space is taken, and once some is free again
+   pageable    copies of memory that is not pinned last until another thread has gone on
+   held        the same, and the other thread needs the room of what is copied */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tests/programs/gpu.h"
 
@@ -72,13 +78,79 @@ static void addresses (gpu *g) {
   printf ("%s\n", again == n - 1 ? "all were freed" : "some were not");
 }
 
+/* A copy in a stream that stands still until `went_on`, or for so long. */
+typedef struct copier {
+  gpu *g;
+  CUdeviceptr at;
+  size_t bytes;
+  bool out;
+  int most_ms;
+  atomic_bool begins, went_on;
+} copier;
+
+static void stand_still (void *own) {
+  copier *c = own;
+  for (int i = 0; i < c->most_ms && !atomic_load (&c->went_on); i++)
+    usleep (1000);
+}
+
+static void *copy_slowly (void *own) {
+  copier *c = own;
+  gpu *g = c->g;
+  void *host = calloc (1, c->bytes);
+  gpu_must (g, g->ctx_set_current (g->context), "cuCtxSetCurrent");
+  CUstream s = new_stream (g);
+  gpu_must (g, g->launch_host_func (s, stand_still, c), "cuLaunchHostFunc");
+  atomic_store (&c->begins, true);
+  if (host != NULL)
+    gpu_must (g,
+              c->out ? g->copy_out_async (host, c->at, c->bytes, s)
+                     : g->copy_in_async (c->at, host, c->bytes, s),
+              "copy");
+  gpu_must (g, g->stream_synchronize (s), "cuStreamSynchronize");
+  free (host);
+  return NULL;
+}
+
+static void copy_beside (gpu *g, bool out, size_t bytes, int most_ms) {
+  copier c = { .g = g, .bytes = bytes, .out = out, .most_ms = most_ms };
+  CUstream s = new_stream (g);
+  CUdeviceptr other;
+  pthread_t thread;
+  gpu_must (g, g->mem_alloc_async (&c.at, bytes, NULL), "cuMemAllocAsync");
+  gpu_must (g, g->mem_alloc_async (&other, bytes, s), "cuMemAllocAsync");
+  gpu_must (g, g->set_bytes_async (c.at, 1, bytes, NULL), "fill");
+  gpu_must (g, g->ctx_synchronize (), "cuCtxSynchronize");
+  if (pthread_create (&thread, NULL, copy_slowly, &c) != 0)
+    exit (5);
+  while (!atomic_load (&c.begins))
+    usleep (1000);
+  usleep (20000); /* the copy has begun, or all the same goes well */
+  gpu_must (g, g->set_bytes_async (other, 2, bytes, s), "fill");
+  atomic_store (&c.went_on, true);
+  gpu_must (g, g->stream_synchronize (s), "cuStreamSynchronize");
+  pthread_join (thread, NULL);
+  gpu_free (g, c.at, NULL);
+  gpu_free (g, other, s);
+  printf ("both went on\n");
+}
+
+static void pageable (gpu *g) {
+  copy_beside (g, true, 1 << 20, 60000);
+  copy_beside (g, false, 1 << 20, 60000);
+}
+
+static void held (gpu *g) {
+  copy_beside (g, true, 600 << 10, 100);
+}
+
 int main (int argc, char **argv) {
 #define CORNER(name) \
   { #name, name }
   static const struct {
     const char *name;
     void (*run) (gpu *g);
-  } all[] = { CORNER (pending), CORNER (addresses) };
+  } all[] = { CORNER (pending), CORNER (addresses), CORNER (pageable), CORNER (held) };
   gpu g;
   gpu_open (&g, argc, argv);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
