@@ -269,6 +269,18 @@ one_by_one() { # a second has what the first had, once that has ended, however i
     same one --wait --budget 1200KiB -- bash -c "'$programs/mlp' '$kernels' 16; '$programs/habits' '$kernels' 1 leaves >/dev/null; '$programs/mlp' '$kernels' 16" &&
     [ "$(figure planned_steps one)" -ge 20 ] && [ "$(figure entries one)" = 2 ] || { cat one.err; return 1; }
 }
+orphaned() { # its launcher is killed before it has answered, and its parent is a shell
+  local launcher i
+  mkdir -p left && rm -f pid over && mkfifo go && plain mlp "$programs/mlp" "$kernels" 16 || return 1
+  TMPDIR=$work/left "$ferry" run -q --driver emulated --wait --budget 1200KiB -- \
+    bash -c 'echo $$ >pid; read -r <go; timeout 20 "$@" >orphan.out; echo $? >over' - "$programs/mlp" "$kernels" 16 2>orphan.err &
+  launcher=$!
+  for ((i = 0; i < 2000; i++)); do [ -s pid ] && break; sleep 0.01; done
+  kill -STOP "$launcher" && echo >go && kill -KILL "$launcher"
+  wait "$launcher" 2>/dev/null
+  for ((i = 0; i < 2500; i++)); do [ -s over ] && break; sleep 0.01; done
+  [ "$(cat over)" = 0 ] && cmp mlp.plain orphan.out || { cat over orphan.err; return 1; }
+}
 moved() { # what ferry and the program share is found from another folder too
   local mlp="'$programs/mlp' '$kernels' 16"
   mkdir -p near && plain mlp "$programs/mlp" "$kernels" 16 &&
@@ -346,6 +358,7 @@ claim "memory of a second context is refused" contexts
 claim "a thread without a context of its own is served" orphans
 claim "behind an op that had no room a program goes on" goes_on
 claim "a child that is the first to have the device is served" forked_first
+claim "a program that waits for a plan goes on when its launcher is killed" orphaned
 claim "a program may go to another folder" moved
 claim "ferry may lie in a folder with a space" spaced
 claim "one process after another is served" one_by_one

@@ -194,18 +194,22 @@ static bool link_names (call *c, const program_run *r) {
 static bool make_block (call *c, program_run *r) {
   char path[SHIM_PATH + 64];
   int file =
-      open (program_file (r, path, sizeof path, "block", -1), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+      open (program_file (r, path, sizeof path, SHIM_BLOCK_FILE, -1), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   bool good = file >= 0 && ftruncate (file, sizeof *r->block) == 0;
   if (good) {
     r->block = mmap (NULL, sizeof *r->block, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     good = r->block != MAP_FAILED;
   }
-  if (file >= 0)
-    close (file);
   if (!good) {
+    error_set (&c->err, ERR_file, "%s: %s", path, strerror (errno));
+    if (file >= 0)
+      close (file);
     r->block = NULL;
-    return error_set (&c->err, ERR_file, "%s: %s", path, strerror (errno));
+    return false;
   }
+  struct flock all = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+  r->file = file;
+  r->block->is_held = fcntl (file, F_SETLK, &all) == 0;
   r->block->magic = SHIM_MAGIC;
   r->block->bytes = (int32_t)sizeof *r->block;
   memcpy (r->block->config.folder, r->folder, sizeof r->folder);
@@ -247,6 +251,9 @@ void program_clean (program_run *r) {
   if (r->block)
     munmap (r->block, sizeof *r->block);
   r->block = NULL;
+  if (r->file > 0)
+    close (r->file);
+  r->file = 0;
   if (r->folder[0])
     program_remove_folder (r->folder, "");
 }
@@ -274,7 +281,7 @@ static void set_environment (const program_run *r) {
   char path[SHIM_PATH + 64];
   put_before ("LD_PRELOAD", r->shim, ':');
   put_before ("LD_LIBRARY_PATH", r->folder, ':');
-  setenv (SHIM_BLOCK, program_file (r, path, sizeof path, "block", -1), 1);
+  setenv (SHIM_BLOCK, program_file (r, path, sizeof path, SHIM_BLOCK_FILE, -1), 1);
   setenv (SHIM_REAL, r->driver, 1);
   if (!r->block->config.emulated) {
     set_allocator ("PYTORCH_CUDA_ALLOC_CONF");

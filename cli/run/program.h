@@ -11,6 +11,7 @@
 
 typedef struct program_run {
   shim_block *block; /* shared with it */
+  int file;          /* the block's; 0: none */
   char folder[SHIM_PATH];
   char shim[SHIM_PATH], driver[SHIM_PATH]; /* the shim's file and the driver's */
   pid_t child;

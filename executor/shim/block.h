@@ -88,6 +88,7 @@ typedef struct shim_block {
   int32_t magic, bytes;
   shim_config config;
 
+  bool is_held;        /* the launcher has a lock on the file for as long as it lives */
   int32_t loader_pid;  /* the first to load it */
   int32_t owner;       /* of the budget: a process, less than 0 once it has asked for memory */
   int32_t ended;       /* the owner put everything away */
@@ -110,6 +111,7 @@ typedef struct shim_block {
 } shim_block;
 
 /* The names of files in the block's folder. */
+#define SHIM_BLOCK_FILE "block"
 #define SHIM_RECORD "record" /* a profile's beats */
 #define SHIM_STEP "step"     /* a step to be planned, in the same form; -N behind it */
 #define SHIM_LAST "last"     /* the last planned step, with --chrome */
