@@ -3,9 +3,10 @@
 # Single things that programs do.
 . "$(dirname "$0")/run.bash"
 
+steps=1
 corner() { # NAME OPTIONS...: it ends well
   local status=0
-  timeout 60 "$ferry" run -q --driver emulated --report "$1.json" "${@:2}" -- "$programs/corners" "$kernels" 1 "$1" >"$1.out" 2>"$1.err" || status=$?
+  timeout 60 "$ferry" run -q --driver emulated --report "$1.json" "${@:2}" -- "$programs/corners" "$kernels" "$steps" "$1" >"$1.out" 2>"$1.err" || status=$?
   [ "$status" = 0 ] || { echo "status $status"; cat "$1.out" "$1.err"; return 1; }
 }
 pending() { corner pending --budget 16MiB && [ "$(grep -c 'beside the copy$' pending.out)" = 6 ] || { cat pending.out; return 1; }; }
@@ -22,9 +23,13 @@ END
 beside() { # NAME LINES OPTIONS...: a device of real threads
   corner "$1" --emulated clock=real "${@:3}" && [ "$(grep -c '^both went on$' "$1.out")" = "$2" ]
 }
+epochs() { # each has a plan, the last of them a little later
+  steps=36 corner epochs --wait --budget 640KiB && [ "$(figure plans epochs)" -gt 32 ] || { echo "$(figure plans epochs) plans"; return 1; }
+}
 
 claim "a stream waits once for a small tensor's free on another" pending
 claim "small tensors find the address space taken, and some of it free again" addresses
 claim "a copy of memory that is not pinned keeps no other thread" beside pageable 2 --budget 16MiB
 claim "nor does one whose room another thread needs" beside held 1 --budget 1MiB --host 16MiB
+claim "plans are asked for as long as a program goes on" epochs
 finish

@@ -14,7 +14,7 @@
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
 
-enum { MARKS = 4, MOST_STEPS_TOLD = 32 };
+enum { MARKS = 4, STEPS_TOLD = 32 };
 
 struct follow {
   step *asked; /* told to the launcher, not answered yet */
@@ -79,8 +79,9 @@ static void take_answer (shim *s) {
   }
   if (!s->block->plan_good || !step_answer (p, path)) {
     f->failures++;
-    f->next_ask = record_beats (s)->n +
-                  ((int64_t)p->n_beats << (f->failures + 3 < 20 ? f->failures + 3 : 20));
+    int64_t next = record_beats (s)->n +
+                   ((int64_t)p->n_beats << (f->failures + 3 < 20 ? f->failures + 3 : 20));
+    f->next_ask = next > f->next_ask ? next : f->next_ask;
     step_free (p);
     return;
   }
@@ -125,9 +126,18 @@ static bool is_due (const shim *s, const repeat *r) {
   const follow *f = s->follow;
   int64_t n = record_beats (s)->n;
   return r->period > 0 && r->run >= r->period && (r->run % r->period == 0 || f->look) &&
-         f->told < MOST_STEPS_TOLD && n >= f->next_ask &&
+         n >= f->next_ask &&
          record_evictions (s, n - r->period) != s->block->seen.evictions &&
          !(plans_have (&f->plans, r->period) && r->run < 3 * r->period);
+}
+
+/* After so many, each is told once the program has become longer by that part of it: a plan takes
+   the launcher's time, and one that changes for ever shall not have it all. */
+static void count_told (shim *s) {
+  follow *f = s->follow;
+  int64_t n = record_beats (s)->n;
+  if (++f->told >= STEPS_TOLD)
+    f->next_ask = n + n / STEPS_TOLD;
 }
 
 /* Something repeats that no plan is followed for. A longer step is looked at where there is no plan
@@ -162,7 +172,7 @@ static void look_for_step (shim *s) {
   for (int32_t t = 0; t < s->n_tensors; t++)
     pages += s->tensors[t].n_pages;
   share_want (s, (small + pages) * s->chunk_bytes);
-  f->told++;
+  count_told (s);
   f->asked_room = s->room_bytes;
   s->block->step_granule = s->chunk_bytes;
   s->block->step_granules = s->most_chunks - small;
