@@ -26,10 +26,16 @@ beside() { # NAME LINES OPTIONS...: a device of real threads
 epochs() { # each has a plan, the last of them a little later
   steps=36 corner epochs --wait --budget 640KiB && [ "$(figure plans epochs)" -gt 32 ] || { echo "$(figure plans epochs) plans"; return 1; }
 }
+ahead() { # the times are read at the end at the latest, as far as there are marks
+  steps=$1 corner ahead --wait --budget 640KiB && [ "$(figure planned_steps ahead)" -ge $(($1 - 8)) ] && [ "$(figure predicted_step_ns ahead)" -gt 0 ] &&
+    [ $(($(figure planned_step_ns ahead) * 100)) -le $(($(figure predicted_step_ns ahead) * 105)) ] && [ "$(figure stall_ns ahead)" -ge 0 ] ||
+    { grep -E 'planned|predicted|stall' ahead.json; return 1; }
+}
 
 claim "a stream waits once for a small tensor's free on another" pending
 claim "small tensors find the address space taken, and some of it free again" addresses
 claim "a copy of memory that is not pinned keeps no other thread" beside pageable 2 --budget 16MiB
 claim "nor does one whose room another thread needs" beside held 1 --budget 1MiB --host 16MiB
 claim "plans are asked for as long as a program goes on" epochs
+for it in 40 100; do claim "the times of $it steps are told where the host waits for none" ahead $it; done
 finish

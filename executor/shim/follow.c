@@ -14,7 +14,13 @@
 #include "executor/shim/record.h"
 #include "executor/shim/share.h"
 
-enum { MARKS = 4, STEPS_TOLD = 32 };
+enum { MARKS = 64, STEPS_TOLD = 32 };
+
+/* On the stream of a step's first op, at its beginning. */
+typedef struct mark {
+  CUevent event;
+  int64_t predicted_ns; /* of the step that ends here, and began at the mark before; -1: none did */
+} mark;
 
 struct follow {
   step *asked; /* told to the launcher, not answered yet */
@@ -35,8 +41,9 @@ struct follow {
   int32_t failures;    /* answers in a row without a plan */
   int64_t next_ask;    /* no step is told before so many beats */
   bool wraps;          /* the repetition has no moment at which a step could begin */
-  CUevent mark[MARKS]; /* on the stream of the step's first op, at its beginning */
-  int64_t marks;       /* in a row, of steps whose times count */
+  mark mark[MARKS];    /* the newest */
+  int64_t marks, read; /* so many were made; up to there times are read: the host may be far ahead */
+  bool counts;         /* the step at hand began at the last mark */
 };
 
 bool follow_start (shim *s) {
@@ -46,15 +53,34 @@ bool follow_start (shim *s) {
     return false;
   f->strict_left = s->block->config.strict_steps;
   for (int i = 0; i < MARKS; i++)
-    if (s->real.event_create (&f->mark[i], 0) != CUDA_SUCCESS)
+    if (s->real.event_create (&f->mark[i].event, 0) != CUDA_SUCCESS)
       return false;
   return true;
+}
+
+/* All that are over. */
+static void read_marks (shim *s) {
+  follow *f = s->follow;
+  for (; s->real.event_elapsed != NULL && f->read + 1 < f->marks; f->read++) {
+    const mark *m = &f->mark[(f->read + 1) % MARKS];
+    float ms = 0;
+    if (m->predicted_ns < 0)
+      continue;
+    if (s->real.event_query (m->event) != CUDA_SUCCESS)
+      return;
+    if (s->real.event_elapsed (&ms, f->mark[f->read % MARKS].event, m->event) != CUDA_SUCCESS)
+      continue;
+    s->block->seen.planned_ns += (int64_t)((double)ms * 1e6);
+    s->block->seen.predicted_ns += m->predicted_ns;
+    s->block->seen.planned_timed++;
+  }
 }
 
 void follow_finish (shim *s) {
   follow *f = s->follow;
   if (f == NULL)
     return;
+  read_marks (s);
   f->on = s->placed = false;
   if (f->wraps && s->block->seen.entries == 0)
     shim_say (s,
@@ -188,7 +214,7 @@ static void leave (shim *s, const char *why, const op *o) {
   follow *f = s->follow;
   f->on = s->placed = false;
   f->look = true;
-  f->marks = 0;
+  f->counts = false;
   f->plan->good_beat = -1; /* another one may begin with the same beat */
   s->block->seen.leaves++;
   snprintf (s->block->left_at, sizeof s->block->left_at, "beat %d of %d, %.60s: %s", f->at,
@@ -269,7 +295,8 @@ static void try_to_enter (shim *s, uint64_t token, int64_t bytes) {
   f->on = true;
   f->fresh = false;
   f->at = 0;
-  f->in_a_row = f->marks = 0;
+  f->in_a_row = 0;
+  f->counts = false;
   s->block->seen.entries++;
   begin_step (s);
 }
@@ -294,20 +321,17 @@ static bool is_expected (const shim *s, const op *o) {
 
 static void mark_begin (shim *s, const op *o) {
   follow *f = s->follow;
-  float ms = 0;
   if (s->strict || f->in_a_row < 1) {
-    f->marks = 0;
+    f->counts = false;
     return;
   }
-  s->real.event_record (f->mark[f->marks % MARKS], o->stream);
-  if (f->marks >= 2 && s->real.event_query (f->mark[(f->marks - 1) % MARKS]) == CUDA_SUCCESS &&
-      s->real.event_elapsed (&ms, f->mark[(f->marks - 2) % MARKS],
-                             f->mark[(f->marks - 1) % MARKS]) == CUDA_SUCCESS) {
-    s->block->seen.planned_ns += (int64_t)((double)ms * 1e6);
-    s->block->seen.predicted_ns += f->plan->predicted_ns;
-    s->block->seen.planned_timed++;
-  }
-  f->marks++;
+  read_marks (s);
+  if (f->marks - f->read == MARKS)
+    f->read++;
+  mark *m = &f->mark[f->marks++ % MARKS];
+  s->real.event_record (m->event, o->stream);
+  m->predicted_ns = f->counts ? f->plan->predicted_ns : -1;
+  f->counts = true;
 }
 
 static void end_step (shim *s) {

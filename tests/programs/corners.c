@@ -3,6 +3,7 @@
    pending     a small tensor is freed on one stream, and small ones are made on another later
    addresses   small tensors while all of the address space is taken, and once some is free again
    epochs      another step after every twelve, for as many as there are steps
+   ahead       the host waits for no step
    pageable    copies of memory that is not pinned last until another thread has gone on
    held        the same, and the other thread needs the room of what is copied */
 #include <pthread.h>
@@ -79,23 +80,33 @@ static void addresses (gpu *g) {
   printf ("%s\n", again == n - 1 ? "all were freed" : "some were not");
 }
 
-static void epochs (gpu *g) {
-  enum { WEIGHTS = 4, FLOATS = 65536, MADE = 16384, OF_A_KIND = 12 };
+static void train (gpu *g, int steps, int of_a_kind, bool waits) {
+  enum { WEIGHTS = 4, FLOATS = 65536, MADE = 16384 };
   CUdeviceptr w[WEIGHTS];
   for (int i = 0; i < WEIGHTS; i++) {
     w[i] = gpu_alloc (g, FLOATS, NULL);
     gpu_fill (g, w[i], FLOATS, i, NULL);
   }
-  for (int k = 0; k < OF_A_KIND * g->steps; k++) {
+  for (int k = 0; k < steps; k++) {
     CUdeviceptr t = gpu_alloc (g, MADE, NULL);
-    gpu_fill (g, t, MADE - 256 * (k / OF_A_KIND), 1, NULL);
+    gpu_fill (g, t, MADE - 256 * (k / of_a_kind), 1, NULL);
     for (int i = 0; i < WEIGHTS; i++)
       LAUNCH (g, "add", NULL, MADE, &t, &t, &w[i]);
     for (int i = WEIGHTS - 1; i >= 0; i--)
       LAUNCH (g, "add", NULL, MADE, &w[i], &w[i], &t);
     gpu_free (g, t, NULL);
-    gpu_must (g, g->ctx_synchronize (), "cuCtxSynchronize");
+    if (waits)
+      gpu_must (g, g->ctx_synchronize (), "cuCtxSynchronize");
   }
+}
+
+static void epochs (gpu *g) {
+  enum { OF_A_KIND = 12 };
+  train (g, OF_A_KIND * g->steps, OF_A_KIND, true);
+}
+
+static void ahead (gpu *g) {
+  train (g, g->steps, g->steps, false);
 }
 
 /* A copy in a stream that stands still until `went_on`, or for so long. */
@@ -170,7 +181,7 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (gpu *g);
-  } all[] = { CORNER (pending), CORNER (addresses), CORNER (epochs), CORNER (pageable), CORNER (held) };
+  } all[] = { CORNER (pending), CORNER (addresses), CORNER (epochs), CORNER (ahead), CORNER (pageable), CORNER (held) };
   gpu g;
   gpu_open (&g, argc, argv);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
