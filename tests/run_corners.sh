@@ -31,6 +31,10 @@ ahead() { # the times are read at the end at the latest, as far as there are mar
     [ $(($(figure planned_step_ns ahead) * 100)) -le $(($(figure predicted_step_ns ahead) * 105)) ] && [ "$(figure stall_ns ahead)" -ge 0 ] ||
     { grep -E 'planned|predicted|stall' ahead.json; return 1; }
 }
+values() { # the emulated device has no such entry, so what is passed on is not found
+  corner values --budget 16MiB && [ "$(sort -u values.out)" = "801 801 500" ] && [ "$(wc -l <values.out)" = 8 ] &&
+    [ "$(grep -c '(cuStreamWriteValue32) is not supported under a budget; ' values.err)" = 1 ] || { cat values.out values.err; return 1; }
+}
 
 claim "a stream waits once for a small tensor's free on another" pending
 claim "small tensors find the address space taken, and some of it free again" addresses
@@ -38,4 +42,5 @@ claim "a copy of memory that is not pinned keeps no other thread" beside pageabl
 claim "nor does one whose room another thread needs" beside held 1 --budget 1MiB --host 16MiB
 claim "plans are asked for as long as a program goes on" epochs
 for it in 40 100; do claim "the times of $it steps are told where the host waits for none" ahead $it; done
+claim "a number that a stream writes or waits for is refused in what ferry moves only" values
 finish

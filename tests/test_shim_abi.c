@@ -95,6 +95,14 @@ _Static_assert((int)CUPTI_CUSTOM == (int)CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0
 #define PFN_cuEventRecordWithFlags_v11010_pt PFN_cuEventRecordWithFlags_v11010_ptsz
 #define PFN_cuStreamWaitEvent_v7000_pt PFN_cuStreamWaitEvent_v7000_ptsz
 #define PFN_cuStreamSynchronize_v7000_pt PFN_cuStreamSynchronize_v7000_ptsz
+#define PFN_cuStreamWaitValue32_v8000_pt PFN_cuStreamWaitValue32_v8000_ptsz
+#define PFN_cuStreamWaitValue32_v11070_pt PFN_cuStreamWaitValue32_v11070_ptsz
+#define PFN_cuStreamWaitValue64_v9000_pt PFN_cuStreamWaitValue64_v9000_ptsz
+#define PFN_cuStreamWaitValue64_v11070_pt PFN_cuStreamWaitValue64_v11070_ptsz
+#define PFN_cuStreamWriteValue32_v8000_pt PFN_cuStreamWriteValue32_v8000_ptsz
+#define PFN_cuStreamWriteValue32_v11070_pt PFN_cuStreamWriteValue32_v11070_ptsz
+#define PFN_cuStreamWriteValue64_v9000_pt PFN_cuStreamWriteValue64_v9000_ptsz
+#define PFN_cuStreamWriteValue64_v11070_pt PFN_cuStreamWriteValue64_v11070_ptsz
 #define TYPE_0(type) type
 #define TYPE_1(type) type##_pt
 /* The toolkit's 64-bit numbers are of another name than ours. */

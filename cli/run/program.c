@@ -193,8 +193,8 @@ static bool link_names (call *c, const program_run *r) {
 
 static bool make_block (call *c, program_run *r) {
   char path[SHIM_PATH + 64];
-  int file =
-      open (program_file (r, path, sizeof path, SHIM_BLOCK_FILE, -1), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  int file = open (program_file (r, path, sizeof path, SHIM_BLOCK_FILE, -1),
+                   O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   bool good = file >= 0 && ftruncate (file, sizeof *r->block) == 0;
   if (good) {
     r->block = mmap (NULL, sizeof *r->block, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);

@@ -42,7 +42,7 @@ struct follow {
   int64_t next_ask;    /* no step is told before so many beats */
   bool wraps;          /* the repetition has no moment at which a step could begin */
   mark mark[MARKS];    /* the newest */
-  int64_t marks, read; /* so many were made; up to there times are read: the host may be far ahead */
+  int64_t marks, read; /* so many were made; up to there times are read: the host may be ahead */
   bool counts;         /* the step at hand began at the last mark */
 };
 

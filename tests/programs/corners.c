@@ -4,8 +4,10 @@
    addresses   small tensors while all of the address space is taken, and once some is free again
    epochs      another step after every twelve, for as many as there are steps
    ahead       the host waits for no step
+   values      a stream writes numbers and waits for them, on the device and elsewhere
    pageable    copies of memory that is not pinned last until another thread has gone on
    held        the same, and the other thread needs the room of what is copied */
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -109,6 +111,24 @@ static void ahead (gpu *g) {
   train (g, g->steps, g->steps, false);
 }
 
+static void values (gpu *g) {
+  static const char *const names[] = { "cuStreamWriteValue32", "cuStreamWaitValue64" };
+  static const char *const versions[] = { "", "_v2", "_ptsz", "_v2_ptsz" };
+  CUdeviceptr large = gpu_alloc (g, 32768, NULL), small = gpu_alloc (g, 8, NULL);
+  void *host;
+  gpu_must (g, g->mem_host_alloc (&host, 4096, 0), "cuMemHostAlloc");
+  CUdeviceptr at[] = { large, small, (CUdeviceptr)(uintptr_t)host };
+  for (int i = 0; i < 2; i++)
+    for (int k = 0; k < 4; k++) {
+      char symbol[64];
+      CUresult (*call) (CUstream, CUdeviceptr, uint64_t, unsigned int);
+      snprintf (symbol, sizeof symbol, "%s%s", names[i], versions[k]);
+      *(void **)&call = dlsym (g->library, symbol);
+      for (int j = 0; call != NULL && j < 3; j++)
+        printf ("%u%c", call (NULL, at[j], 0, 0), j < 2 ? ' ' : '\n');
+    }
+}
+
 /* A copy in a stream that stands still until `went_on`, or for so long. */
 typedef struct copier {
   gpu *g;
@@ -181,7 +201,8 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (gpu *g);
-  } all[] = { CORNER (pending), CORNER (addresses), CORNER (epochs), CORNER (ahead), CORNER (pageable), CORNER (held) };
+  } all[] = { CORNER (pending), CORNER (addresses), CORNER (epochs), CORNER (ahead),
+              CORNER (values),  CORNER (pageable),  CORNER (held) };
   gpu g;
   gpu_open (&g, argc, argv);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
