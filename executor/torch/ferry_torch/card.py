@@ -5,6 +5,7 @@ import re
 
 import torch
 
+from .clock import mark
 from .errors import Refused
 from .lanes import choose
 from .timing import now
@@ -32,10 +33,9 @@ def link_rate(device, size=64 << 20):
     target = torch.empty(size, dtype=torch.uint8, device=device)
     best = 1e9
     for _ in range(3):
-        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-        start.record()
+        start = mark(device)
         target.copy_(host, non_blocking=True)
-        end.record()
+        end = mark(device)
         end.synchronize()
         best = min(best, start.elapsed_time(end))
     return int(size / best * 1000)

@@ -31,19 +31,25 @@ class CudaClock:
 
     name = "CUDA events"
 
+    def __init__(self, device):
+        self.device = device
+
     def start(self):
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return event
+        return mark(self.device)
 
     def stop(self, started, call):
-        event = torch.cuda.Event(enable_timing=True)
-        event.record()
-        return started, event
+        return started, mark(self.device)
 
     def result(self, span):
         span[1].synchronize()
         return max(0, int(span[0].elapsed_time(span[1]) * 1e6))
+
+
+def mark(device):
+    """An event with a time, on the stream that computes there."""
+    event = torch.cuda.Event(enable_timing=True)
+    event.record(torch.cuda.current_stream(device))
+    return event
 
 
 class Roofline:
@@ -122,7 +128,7 @@ def choose(device, wanted):
     if wanted is not None:
         return Roofline(wanted)
     if device.type == "cuda":
-        return CudaClock()
+        return CudaClock(device)
     if device.type == "meta":
         raise Refused("nothing runs on the meta device; device=\"h200\" gives the times of that card")
     return CpuClock()

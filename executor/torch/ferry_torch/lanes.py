@@ -14,14 +14,14 @@ class Done:
 
 
 class Signal:
-    """The end of a copy, for the stream that computes."""
+    """The end of a copy, for the stream that computes on that device, whichever is the current one."""
 
-    def __init__(self, stream):
-        self.event = torch.cuda.Event()
+    def __init__(self, stream, device):
+        self.event, self.device = torch.cuda.Event(), device
         self.event.record(stream)
 
     def wait(self):
-        torch.cuda.current_stream().wait_event(self.event)
+        torch.cuda.current_stream(self.device).wait_event(self.event)
 
     def over(self):
         return self.event.query()
@@ -79,7 +79,7 @@ class CudaLanes:
             stream.wait_event(signal.event)
         with torch.cuda.stream(stream):
             target.copy_(source, non_blocking=True)
-        return Signal(stream)
+        return Signal(stream, self.device)
 
     def out(self, source, target, after):
         return self.on(self.out_stream, source, target, after)

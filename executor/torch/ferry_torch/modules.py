@@ -13,9 +13,12 @@ from .errors import Refused
 
 
 def device_of(model):
-    for p in model.parameters():
-        return p.device
-    raise Refused("the model has no parameters")
+    devices = [p.device for p in model.parameters()]
+    if not devices:
+        raise Refused("the model has no parameters")
+    if len({d.index for d in devices if d.type == devices[0].type and d.index is not None}) > 1:
+        raise Refused("the model is on several GPUs, and ferry moves the tensors of one; train it on one of them")
+    return devices[0]
 
 
 def refuse_compiled(model):

@@ -6,6 +6,8 @@ import time
 
 import torch
 
+from .clock import mark
+
 LATELY = 1000  # steps whose times are kept
 
 
@@ -30,9 +32,7 @@ class Report:
 
     def step_ended(self):
         if self.device.type == "cuda":
-            event = torch.cuda.Event(enable_timing=True)
-            event.record()
-            now = event
+            now = mark(self.device)
         else:
             now = time.perf_counter_ns()
         self.steps += 1
