@@ -7,8 +7,10 @@ import unittest.mock
 import torch
 
 from ferry_torch import card, clock, lanes, report
+from ferry_torch.arena import Arena
 from ferry_torch.errors import Refused
 from ferry_torch.modules import device_of
+from ferry_torch.slots import Content
 
 SECOND = torch.device("cuda", 1)
 
@@ -88,3 +90,32 @@ def test_a_model_on_several_gpus_is_refused(folder):
         assert "several GPUs" in str(why)
     else:
         raise AssertionError("it is not refused")
+
+
+class Dying(lanes.CpuLanes):
+    """Counts what nobody wanted while a copy to it was under way."""
+
+    def __init__(self):
+        self.died = []
+
+    def dies(self, target):
+        self.died.append(target.data_ptr())
+
+
+def test_memory_that_a_copy_still_writes_is_not_given_to_another(folder):
+    """As autograd gives up a saved tensor that comes back, for a way back that nobody walks."""
+    for used in (False, True):
+        arena = Arena(Dying(), 64)
+        content = Content(torch.ones(8), arena, 0)
+        content.release(True)
+        content.bring()
+        at = content.raw.data_ptr()
+        if used:
+            content.use()
+        del content
+        assert arena.lanes.died == ([] if used else [at]), arena.lanes.died
+    target = unittest.mock.Mock()
+    with two_gpus():
+        of_a_gpu = lanes.CudaLanes(SECOND)
+        of_a_gpu.dies(target)
+    target.record_stream.assert_called_once_with(of_a_gpu.in_stream)

@@ -47,6 +47,9 @@ class CpuLanes:
         target.copy_(source)
         return Done()
 
+    def dies(self, target):
+        return None
+
     def drain(self):
         return None
 
@@ -86,6 +89,10 @@ class CudaLanes:
 
     def back(self, source, target, after):
         return self.on(self.in_stream, source, target, after)
+
+    def dies(self, target):
+        """Nobody wants it, and a copy to it may be on its way: its memory is another's behind that."""
+        target.record_stream(self.in_stream)
 
     def drain(self):
         torch.cuda.current_stream(self.device).wait_stream(self.out_stream)

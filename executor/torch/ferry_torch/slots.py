@@ -11,7 +11,7 @@ class Content:
     copy: it will be dropped, and made again."""
 
     __slots__ = ("weak", "size", "device", "raw", "source", "room", "signal", "arena", "lanes",
-                 "dropped", "version", "__weakref__")
+                 "dropped", "version", "awaited", "__weakref__")
 
     def __init__(self, tensor, arena, offset):
         storage = storage_of(tensor)
@@ -19,6 +19,7 @@ class Content:
         self.arena, self.lanes, self.dropped = arena, arena.lanes, False
         self.source, self.raw = as_bytes(tensor), None
         self.room = self.signal = None
+        self.awaited = True  # is whoever computes behind the copy to `raw`?
         self.version = tensor._version if offset is None else None  # of bytes that are the program's
         if offset is not None:
             self.copy_out(self.source, offset)
@@ -46,7 +47,7 @@ class Content:
         if self.room is not None:
             self.room.leave(self.signal)
         self.source = self.raw = self.room = self.signal = None
-        self.dropped = True
+        self.dropped = self.awaited = True
 
     def put(self, raw):
         """It has been made again."""
@@ -77,7 +78,7 @@ class Content:
         copied = self.source is None
         if copied:
             self.raw = torch.empty(self.size, dtype=torch.uint8, device=self.device)
-            self.signal = self.lanes.back(self.room.bytes, self.raw, [self.signal])
+            self.signal, self.awaited = self.lanes.back(self.room.bytes, self.raw, [self.signal]), False
         else:
             self.raw, self.source = self.source, None
         if last and self.room is not None:
@@ -87,9 +88,14 @@ class Content:
     def use(self):
         if self.signal is not None:
             self.signal.wait()
+        self.awaited = True
         return self.raw
 
     def __del__(self):
+        if not getattr(self, "awaited", True):
+            held = self.raw if self.source is None else self.source
+            if held is not None:
+                self.lanes.dies(held)
         room = getattr(self, "room", None)
         if room is not None and room.needed:
             room.leave(self.signal)
