@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a program reads between two steps is there, though the plan has it on the host."""
+import contextlib
 import copy
 import json
 import os
 
 import torch
 from torch import nn
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import ferry_torch
 from common import Job, budget_of, card, even_times, ferry, same, solve
@@ -72,6 +74,35 @@ def test_an_op_on_what_is_away_brings_it_back(folder):
             for p, q in zip(job.model.parameters(), plain.model.parameters()):
                 with torch.no_grad():  # a program of its own, as an average of weights
                     p.mul_(0.999), q.mul_(0.999)
+    assert same(job.result(), plain.result())
+
+
+class Seen(TorchDispatchMode):
+    """Names of the ops in it, as a program counts them."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(func._schema.name)
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_mode_of_the_programs_own_is_left_as_it_was_entered(folder):
+    """Around the first step that is followed, and around a later one."""
+    (job, plain), plan = away(folder)
+    seen, counts = Seen(), []
+    with ferry_torch.follow(plan, job.model, job.optimizer) as run:
+        for n in range(2, 6):
+            with seen if n < 5 else contextlib.nullcontext():
+                job.step(n)
+            assert gone(run)
+            counts.append([seen.names.count("aten::convolution_backward"), len(seen.names)])
+            sum(p.norm().item() for p in job.model.parameters())
+            assert len(seen.names) == counts[-1][1], "it sees what is behind its block"
+            plain.step(n)
+    assert [c[0] for c in counts] == [3, 6, 9, 9], counts
     assert same(job.result(), plain.result())
 
 
