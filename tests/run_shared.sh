@@ -125,6 +125,19 @@ resized() { # both have a part of it, as a plan for both says, and each is told 
   [ "$(figure resizes two)" -ge 1 ] || { cat two.json; return 1; }
 }
 
+widens() { # an op that had found no room finds all of it once the other has made way
+  local pids=() n status
+  for n in 1 2; do
+    sharer "wide$n" --budget 2MiB --least 512KiB -- "$programs/corners" "$kernels" 30 pauses
+    pids[n]=$launcher
+  done
+  for n in 1 2; do
+    status=0
+    wait "${pids[n]}" || status=$?
+    [ "$status" = 0 ] && [ "$(cat "wide$n.out")" = "went well" ] || { echo "run $n: status $status"; cat "wide$n.err"; return 1; }
+  done
+}
+
 same_budget() { # one that names another is told so
   sharer first --budget 3MiB -- bash -c "echo \$\$ >pid.first; exec '$programs/habits' '$kernels' 100000 accumulate"
   number first >/dev/null
@@ -140,6 +153,7 @@ claim "random starts and kills: the same bytes, never over the budget" at_random
 claim "the room of whoever ended or was killed is there again" room_returns
 claim "who starts later waits for its least" waits
 claim "both have what a plan for both says; another serves when the first is killed" resized
+claim "an op that waited for room has all of it then" widens
 claim "all name one budget" same_budget
 claim "nobody there is one line" nobody
 cat told 2>/dev/null

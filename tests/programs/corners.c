@@ -4,6 +4,7 @@
    addresses   small tensors while all of the address space is taken, and once some is free again
    epochs      another step after every twelve, for as many as there are steps
    ahead       the host waits for no step
+   pauses      one tensor of twenty granules, used again and again
    values      a stream writes numbers and waits for them, on the device and elsewhere
    pageable    copies of memory that is not pinned last until another thread has gone on
    held        the same, and the other thread needs the room of what is copied */
@@ -111,6 +112,16 @@ static void ahead (gpu *g) {
   train (g, g->steps, g->steps, false);
 }
 
+static void pauses (gpu *g) {
+  enum { FLOATS = 20 * 16384 };
+  CUdeviceptr at = gpu_alloc (g, FLOATS, NULL);
+  for (int i = 0; i < g->steps; i++) {
+    gpu_fill (g, at, FLOATS, i, NULL);
+    usleep (5000);
+  }
+  printf ("went well\n");
+}
+
 static void values (gpu *g) {
   static const char *const names[] = { "cuStreamWriteValue32", "cuStreamWaitValue64" };
   static const char *const versions[] = { "", "_v2", "_ptsz", "_v2_ptsz" };
@@ -201,8 +212,8 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (gpu *g);
-  } all[] = { CORNER (pending), CORNER (addresses), CORNER (epochs), CORNER (ahead),
-              CORNER (values),  CORNER (pageable),  CORNER (held) };
+  } all[] = { CORNER (pending), CORNER (addresses), CORNER (epochs),   CORNER (ahead),
+              CORNER (pauses),  CORNER (values),    CORNER (pageable), CORNER (held) };
   gpu g;
   gpu_open (&g, argc, argv);
   for (size_t i = 0; i < sizeof all / sizeof *all; i++)
