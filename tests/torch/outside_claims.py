@@ -106,6 +106,31 @@ def test_a_mode_of_the_programs_own_is_left_as_it_was_entered(folder):
     assert same(job.result(), plain.result())
 
 
+def test_fit_learns_from_a_step_with_a_mode_around_its_forward_pass(folder):
+    seen = Seen()
+
+    class Watched(Job):
+        def step(self, number):
+            torch.manual_seed(number)
+            x, y = self.batches(number)
+            self.optimizer.zero_grad()
+            with seen:
+                out = self.model(x)
+            count = len(seen.names)
+            loss = self.loss(out, y)
+            loss.backward()
+            self.optimizer.step()
+            self.losses.append(loss.item())
+            assert len(seen.names) == count, "it sees what is behind its block"
+    job, plain = (kind(wide, OPTIMIZERS["adam"], pictures(20, 10, batch=2)) for kind in (Watched, Job))
+    with ferry_torch.fit(job.model, job.optimizer, "80%", say=lambda text: None) as run:
+        for n in range(6):
+            job.step(n), plain.step(n)
+    assert same(job.result(), plain.result())
+    names = [op.name for op in run.recording.recorder.ops]
+    assert sum(name.endswith("convolution_backward") for name in names) == 3, names
+
+
 def test_what_is_saved_is_whole(folder):
     (job, plain), plan = away(folder)
     with ferry_torch.follow(plan, job.model, job.optimizer) as run:

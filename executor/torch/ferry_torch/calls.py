@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: GPL-3.0-or-later
 """What a mode below autograd has to know of the calls that it sees."""
+import contextlib
+
 import torch
 from torch.utils._mode_utils import no_dispatch
+from torch.utils._python_dispatch import _get_current_dispatch_mode, _pop_mode, _push_mode
 
 SILENT = ("empty", "empty_like", "empty_strided", "new_empty", "new_empty_strided", "empty_permuted",
           "_local_scalar_dense", "set_", "resize_")
@@ -33,6 +36,32 @@ def beside(func, args, kwargs):
     """Past every mode: the profiler's marks are no ops, and numbers no fake tensors."""
     with no_dispatch():
         return func(*args, **kwargs)
+
+
+@contextlib.contextmanager
+def bared(mode):
+    """All modes above it are off meanwhile."""
+    above, top = [], _get_current_dispatch_mode()
+    try:
+        while top is not None and top is not mode:
+            above.append(_pop_mode())
+            top = _get_current_dispatch_mode()
+        yield top
+    finally:
+        for other in reversed(above):
+            _push_mode(other)
+
+
+def enter_below(mode):
+    """The program may have modes of its own on, and end them before this one: each end takes off the topmost."""
+    with bared(mode):
+        mode.__enter__()
+
+
+def leave_below(mode):
+    with bared(mode) as top:
+        if top is mode:
+            mode.__exit__(None, None, None)
 
 
 SEEDED = ("nondeterministic_seeded", "nondeterministic_bitwise")

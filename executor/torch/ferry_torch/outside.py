@@ -6,38 +6,24 @@ of the model, and from the end of a way back to the optimizer's step, every op p
 for is brought back first. What is written into a file takes bytes past all ops; so all comes back before a
 state_dict is made, and a tensor before it is pickled or copied deeply: it may be of a state_dict of before.
 """
-import contextlib
 import functools
 import threading
 
 import torch
-from torch.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode, _pop_mode, _push_mode
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from .calls import DETACH, detached, plainly
+from .calls import DETACH, detached, enter_below, leave_below, plainly
 from .modules import Called, in_backward
 from .storages import storage_of, tensors_in
 
 
 class Outside(TorchDispatchMode):
-    """Entered by `begin`, where anything is away or the host's copy is a copy still; left by `end`. Both may come
-    amid a mode of the program's own, whose end takes off whichever is topmost: so this one is below all."""
+    """Entered by `begin`, where anything is away or the host's copy is a copy still; left by `end`, both
+    perhaps amid a mode of the program's own."""
 
     def __init__(self, follower):
         super().__init__()
         self.follower, self.entered = follower, False
-
-    @contextlib.contextmanager
-    def alone(self):
-        """All modes above it are off meanwhile."""
-        above, top = [], _get_current_dispatch_mode()
-        try:
-            while top is not None and top is not self:
-                above.append(_pop_mode())
-                top = _get_current_dispatch_mode()
-            yield top
-        finally:
-            for mode in reversed(above):
-                _push_mode(mode)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
@@ -54,8 +40,7 @@ class Outside(TorchDispatchMode):
     def begin(self):
         if not self.entered and any(slot.is_out() or slot.version is not None
                                     for slot in self.follower.standing.values()):
-            with self.alone():
-                self.__enter__()
+            enter_below(self)
             self.entered = True
 
     def behind(self, inner):
@@ -75,9 +60,7 @@ class Outside(TorchDispatchMode):
     def end(self):
         if self.entered:
             self.entered = False
-            with self.alone() as top:
-                if top is self:
-                    self.__exit__(None, None, None)
+            leave_below(self)
 
 
 class Whole:

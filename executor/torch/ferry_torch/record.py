@@ -17,6 +17,7 @@ from . import clock as clocks
 from . import memory as memories
 from . import trace as traces
 from . import updates
+from .calls import enter_below, leave_below
 from .early import Early
 from .errors import Refused
 from .modules import Inside, Stack, alone, device_of, refuse_script, signature
@@ -83,7 +84,11 @@ class Recording:
         if hooks:
             stack.enter_context(torch.autograd.graph.saved_tensors_hooks(self.pack, self.unpack))
         stack.enter_context(self.memory)
-        stack.enter_context(self.recorder)
+        if hooks:
+            stack.enter_context(self.recorder)
+        else:  # it is the program that is amid something
+            enter_below(self.recorder)
+            stack.callback(leave_below, self.recorder)
         return stack
 
     def know_all(self):
