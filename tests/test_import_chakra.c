@@ -162,6 +162,21 @@ START_TEST (chakra_nodes_become_ops_by_their_owner) {
 }
 END_TEST
 
+START_TEST (chakra_files_with_tensors_of_two_gpus_are_not_planned) {
+  written o;
+  import_report r;
+  error err;
+  put_head (&o);
+  put_node (&o, 2, "aten::mm", -1, 0, "[" A "]", "[[2, 50, 0, 256, 4, 'cuda:1']]", 5, 1, "");
+  put_node (&o, 3, "gemm", 2, 9, "[]", "[]", -1, 7, NULL);
+  trace *t = import_bytes (o.at, o.n, &r, &err);
+  ck_assert_msg (t != NULL, "%s", err.text);
+  ck_assert_str_eq (t->source.confidence, "not plannable: tensors of several GPUs, of which each "
+                                          "has a memory of its own");
+  ck_assert_ptr_nonnull (r.advice);
+}
+END_TEST
+
 START_TEST (chakra_files_cut_anywhere_name_the_byte) {
   written o;
   import_report r;
@@ -243,6 +258,7 @@ int main (void) {
       "import_chakra",
       (const TTest *const[]){ chakra_nodes_become_ops_by_their_owner,
                               chakra_streams_are_told_by_their_attribute_or_not_at_all,
+                              chakra_files_with_tensors_of_two_gpus_are_not_planned,
                               chakra_files_cut_anywhere_name_the_byte,
                               chakra_files_with_a_node_twice_or_without_any_time_are_told,
                               chakra_without_tensor_values_says_how_to_link_it,

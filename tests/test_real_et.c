@@ -56,7 +56,7 @@ static void ck_kind (const gen_sums *s, bool defined, tensor_kind kind, int64_t 
 
 static void open_et (import_case *c, et *e, const char *name) {
   open_real (c, name);
-  ck_assert (et_read (&c->job, &c->file, false, e));
+  ck_assert (et_read (&c->job, &c->file, e) && et_settle (&c->job, e, -1, false));
 }
 
 static void ck_nodes (const et *e, int nodes, int structural, int leaves, int naming) {

@@ -24,6 +24,9 @@ static bool keep_tensor (void *context, const python_tensor *t) {
     c->empty_tensors++;
     return true;
   }
+  if (c->device < 0)
+    c->device = t->device;
+  c->several_devices |= t->device >= 0 && t->device != c->device;
   c->tensors = arena_grow (r->job->scratch, c->tensors, &r->tensor_room, c->n_tensors + 1,
                            sizeof *c->tensors, r->job->err);
   if (!c->tensors)
@@ -181,7 +184,7 @@ bool chakra_sniff (const char *text, int64_t size) {
 
 /* [length][message] over and over: metadata first, then nodes. */
 bool chakra_read (import_job *job, const import_text *file, chakra *out) {
-  *out = (chakra){ 0 };
+  *out = (chakra){ .device = -1 };
   reader r = { .job = job, .out = out, .w = { file->text, 0, file->size, job->err } };
   bool first = true;
   while (r.w.at < r.w.end) {

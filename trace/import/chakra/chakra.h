@@ -49,6 +49,8 @@ typedef struct chakra {
   int32_t n_nodes, n_groups;
   int64_t n_tensors, n_deps, n_mentions;
   int64_t empty_tensors, unowned, absent_control, absent_data;
+  int64_t device;       /* of the first tensor that says it; -1: none does */
+  bool several_devices; /* others are on another */
   bool threads; /* `tid` of GPU nodes is the thread that launched them, not their stream */
   generations generations;
 } chakra;

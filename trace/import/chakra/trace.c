@@ -302,7 +302,13 @@ static bool make_trace (maker *m, const import_text *file, trace **out) {
     et_put_uses (&m->uses, &at, op++, tensor_of, b);
   }
   m->job->facts.measured = true;
-  build_source (b, "import", "Chakra .et", "exact: gaps are unknown");
+  build_source (b, "import", "Chakra .et",
+                c->several_devices ? "not plannable: tensors of several GPUs, of which each has a "
+                                     "memory of its own"
+                                   : "exact: gaps are unknown");
+  if (c->several_devices)
+    m->job->report->advice = "a .et does not say on which GPU a node ran. Record an execution "
+                             "trace and the Kineto file of one run (docs/record.md)";
   *out = build_finish (b, m->job->err);
   return *out;
 }

@@ -100,7 +100,7 @@ static bool take_tensor (python *p, const level *l) {
   if (v[2] < 0 || v[3] < 0 || v[4] < 0 || __builtin_add_overflow (v[2], v[3], &elements) ||
       __builtin_mul_overflow (elements, v[4], &bytes) || bytes > MOST_TENSOR_BYTES)
     return bad (p->w, p->at, "a tensor larger than 2^48 bytes");
-  python_tensor t = { v[1], v[3] ? bytes : 0, v[3] * v[4], p->argument };
+  python_tensor t = { v[1], v[3] ? bytes : 0, v[3] * v[4], device, p->argument };
   return p->found (p->context, &t);
 }
 

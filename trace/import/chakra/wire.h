@@ -29,6 +29,7 @@ slice wire_slice (const wire *w, const wire_field *f);
 typedef struct python_tensor {
   int64_t storage, bytes; /* 0 bytes: no elements */
   int64_t own_bytes;      /* of its elements, without the offset */
+  int64_t device;         /* -1: not said */
   int argument;           /* which element of the outermost list it stands in */
 } python_tensor;
 

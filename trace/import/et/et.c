@@ -74,8 +74,9 @@ static bool collect (import_job *job, const et *e, const entered *leaves, int32_
 
 bool et_import (import_job *job, const import_text *file, trace **out) {
   et e;
-  int32_t n;
-  if (!et_read (job, file, true, &e))
+  int32_t n, device;
+  if (!et_read (job, file, &e) || !et_choose_device (job, &e, &device) ||
+      !et_settle (job, &e, device, true))
     return false;
   entered *leaves = find_leaves (job, &e, &n);
   if (!leaves)

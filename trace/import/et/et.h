@@ -36,9 +36,14 @@ typedef struct et {
   generations generations;
 } et;
 
-/* Read, phases told, generations split.  Tensors without elements, which all share the id of the
-   null pointer, make generations of no bytes. */
-bool et_read (import_job *job, const import_text *file, bool one_step, et *out) MUST_CHECK;
+/* The nodes, with their parents.  Tensors without elements, which all share the id of the null
+   pointer, make generations of no bytes. */
+bool et_read (import_job *job, const import_text *file, et *out) MUST_CHECK;
+/* The device that is asked for, else the one that most calls name tensors of; -1: numbers are not
+   said. */
+bool et_choose_device (import_job *job, const et *e, int32_t *device) MUST_CHECK;
+/* Of one device, and if so of one step: phases told, generations split. */
+bool et_settle (import_job *job, et *e, int32_t device, bool one_step) MUST_CHECK;
 /* Leaves the nodes of one step: the last, or that which the options name. */
 bool et_choose_step (import_job *job, et *e) MUST_CHECK;
 /* Which of the generations that the optimizer makes it makes to keep. */

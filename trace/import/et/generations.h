@@ -22,6 +22,7 @@ typedef struct mention {
   int64_t storage, bytes; /* at least so large; 0 for an empty tensor */
   int64_t own_bytes;      /* of the elements that this mention holds */
   int32_t node;
+  int32_t device;     /* its number; -1: not said */
   int32_t generation; /* filled in by the split */
   bool output;
   bool written;

@@ -8,6 +8,7 @@
 /* A tensor as it stands in a node, before the schema of its argument is known. */
 typedef struct raw_mention {
   int64_t storage, bytes, own_bytes;
+  int32_t device;
   int argument;
 } raw_mention;
 
@@ -39,6 +40,8 @@ static bool add_raw (reader *r, raw_list *list, const slice f[TENSOR_FIELDS], in
   int64_t elements, bytes, device;
   if (!accelerator_is (f[5], &device) || v[1] == 0)
     return true;
+  if (device > INT32_MAX)
+    return stream_fail_at (&r->s, at, "device %lld of a tensor", (long long)device);
   if (v[2] < 0 || v[3] < 0 || v[4] < 0 || __builtin_add_overflow (v[2], v[3], &elements) ||
       __builtin_mul_overflow (elements, v[4], &bytes) || bytes > MOST_TENSOR_BYTES)
     return stream_fail_at (&r->s, at, "a tensor larger than 2^48 bytes");
@@ -48,7 +51,8 @@ static bool add_raw (reader *r, raw_list *list, const slice f[TENSOR_FIELDS], in
     return false;
   if (device >= 0 && device < 64)
     r->out->devices |= (uint64_t)1 << device;
-  list->at[list->count++] = (raw_mention){ v[1], v[3] ? bytes : 0, v[3] * v[4], argument };
+  list->at[list->count++] =
+      (raw_mention){ v[1], v[3] ? bytes : 0, v[3] * v[4], (int32_t)device, argument };
   return true;
 }
 
@@ -194,6 +198,7 @@ static bool add_mentions (reader *r, int32_t node, const raw_list *list, bool ou
                                                   .bytes = raw->bytes,
                                                   .own_bytes = raw->own_bytes,
                                                   .node = node,
+                                                  .device = raw->device,
                                                   .output = output,
                                                   .written = written };
   }
@@ -368,7 +373,7 @@ static bool tell_phases (import_job *job, et *e) {
   return true;
 }
 
-bool et_read (import_job *job, const import_text *file, bool one_step, et *out) {
+bool et_read (import_job *job, const import_text *file, et *out) {
   *out = (et){ .names = intern_new (job->scratch), .pid = -1 };
   reader r = { .job = job, .out = out, .s = stream_open (file->text, file->size, job->err) };
   if (!read_document (&r))
@@ -382,10 +387,53 @@ bool et_read (import_job *job, const import_text *file, bool one_step, et *out) 
   if (!version)
     return false;
   report_version (job, file, version);
-  if (!find_parents (job, out) || (one_step && !et_choose_step (job, out)) ||
-      !tell_phases (job, out) ||
-      !generations_split (job, out->walk, out->mentions, out->n_mentions, &out->generations))
+  return find_parents (job, out);
+}
+
+/* ---- one device ---- */
+
+enum { DEVICES = 64 };
+
+bool et_choose_device (import_job *job, const et *e, int32_t *device) {
+  int64_t n[DEVICES] = { 0 }, most = 0;
+  int32_t asked = job->options.device;
+  *device = asked >= 0 ? asked : -1;
+  for (int64_t i = 0; i < e->n_mentions; i++)
+    if (e->mentions[i].device >= 0 && e->mentions[i].device < DEVICES)
+      n[e->mentions[i].device]++;
+  if (asked >= 0 && e->devices && (asked >= DEVICES || n[asked] == 0))
+    return error_set (job->err, ERR_infeasible, "no call names a tensor of device %d", asked);
+  for (int32_t i = 0; asked < 0 && i < DEVICES; i++)
+    if (n[i] > most) {
+      most = n[i];
+      *device = i;
+    }
+  return true;
+}
+
+/* A storage on another device takes nothing of this one's memory.  A device without a number may be
+   any. */
+static void keep_device (import_job *job, et *e, int32_t device) {
+  int64_t kept = 0;
+  for (int32_t i = 0; i < e->n_nodes; i++) {
+    et_node *n = &e->nodes[i];
+    int64_t from = n->first_mention, to = from + n->n_mentions;
+    n->first_mention = (int32_t)kept;
+    for (int64_t m = from; m < to; m++)
+      if (device < 0 || e->mentions[m].device < 0 || e->mentions[m].device == device)
+        e->mentions[kept++] = e->mentions[m];
+    n->n_mentions = (int32_t)(kept - n->first_mention);
+  }
+  if (kept < e->n_mentions)
+    report_warn (job, "mentions of tensors of other devices left out", e->n_mentions - kept, NULL);
+  e->n_mentions = kept;
+}
+
+bool et_settle (import_job *job, et *e, int32_t device, bool one_step) {
+  keep_device (job, e, device);
+  if ((one_step && !et_choose_step (job, e)) || !tell_phases (job, e) ||
+      !generations_split (job, e->walk, e->mentions, e->n_mentions, &e->generations))
     return false;
-  et_mark_kept (out);
+  et_mark_kept (e);
   return true;
 }

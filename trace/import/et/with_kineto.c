@@ -398,7 +398,7 @@ static void compare_with_memory (joiner *j) {
 bool et_kineto_import (import_job *job, const import_text *et_file, const import_text *kineto_file,
                        trace **out) {
   joiner j = { .job = job, .et_file = et_file, .kineto_file = kineto_file };
-  if (!et_read (job, et_file, false, &j.e)) {
+  if (!et_read (job, et_file, &j.e)) {
     error_in_file (job->err, et_file->name);
     return false;
   }
@@ -406,9 +406,9 @@ bool et_kineto_import (import_job *job, const import_text *et_file, const import
     error_in_file (job->err, kineto_file->name);
     return false;
   }
-  if (!et_join (&j) || !kineto_choose (job, &j.k, &j.it) ||
-      !kineto_runs (job, &j.k, j.it.window, &j.it) || !kineto_check_span (job, &j.it) ||
-      !compare_runs (&j) || !make_trace (&j, out))
+  if (!et_join (&j) || !kineto_choose (job, &j.k, &j.it) || !compare_runs (&j) ||
+      !et_settle (job, &j.e, j.it.device, false) || !kineto_runs (job, &j.k, j.it.window, &j.it) ||
+      !kineto_check_span (job, &j.it) || !make_trace (&j, out))
     return false;
   kineto_facts (job, &j.k, &j.it);
   compare_with_memory (&j);
