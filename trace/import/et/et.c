@@ -83,7 +83,7 @@ bool et_import (import_job *job, const import_text *file, trace **out) {
     return false;
   if (n == 0)
     return error_set (job->err, ERR_infeasible,
-                      "no call names a tensor of a GPU (a run on the CPU?): record the step on one "
+                      "only calls around others name a tensor of the GPU: record the step again "
                       "(docs/record.md)");
   int32_t count = e.generations.count;
   int32_t *first_op = NEW (job->scratch, count, int32_t, job->err);

@@ -27,6 +27,7 @@ typedef struct et {
   intern names;
   const char *schema;
   int64_t pid;      /* -1: not given */
+  slice stranger;   /* a device that is not known, on which some tensor is; empty: none */
   uint64_t devices; /* the numbers of the devices that tensors are on, as bits */
   et_node *nodes;
   walk_node *walk; /* one a node */
@@ -42,7 +43,8 @@ bool et_read (import_job *job, const import_text *file, et *out) MUST_CHECK;
 /* The device that is asked for, else the one that most calls name tensors of; -1: numbers are not
    said. */
 bool et_choose_device (import_job *job, const et *e, int32_t *device) MUST_CHECK;
-/* Of one device, and if so of one step: phases told, generations split. */
+/* Leaves the tensors of one device, and if so the nodes of one step: phases told, generations split.
+   Refused if no call names a tensor there: nothing would say what takes memory. */
 bool et_settle (import_job *job, et *e, int32_t device, bool one_step) MUST_CHECK;
 /* Leaves the nodes of one step: the last, or that which the options name. */
 bool et_choose_step (import_job *job, et *e) MUST_CHECK;

@@ -38,7 +38,10 @@ static bool add_raw (reader *r, raw_list *list, const slice f[TENSOR_FIELDS], in
                              "a tensor has six fields: ids, offset, elements, item "
                              "size, device");
   int64_t elements, bytes, device;
-  if (!accelerator_is (f[5], &device) || v[1] == 0)
+  bool known = accelerator_is (f[5], &device);
+  if (!known && !slice_starts (f[5], "cpu") && !slice_starts (f[5], "meta"))
+    r->out->stranger = f[5];
+  if (!known || v[1] == 0)
     return true;
   if (device > INT32_MAX)
     return stream_fail_at (&r->s, at, "device %lld of a tensor", (long long)device);
@@ -374,7 +377,7 @@ static bool tell_phases (import_job *job, et *e) {
 }
 
 bool et_read (import_job *job, const import_text *file, et *out) {
-  *out = (et){ .names = intern_new (job->scratch), .pid = -1 };
+  *out = (et){ .names = intern_new (job->scratch), .pid = -1, .stranger = { "", 0, false } };
   reader r = { .job = job, .out = out, .s = stream_open (file->text, file->size, job->err) };
   if (!read_document (&r))
     return false;
@@ -429,9 +432,23 @@ static void keep_device (import_job *job, et *e, int32_t device) {
   e->n_mentions = kept;
 }
 
+static bool need_tensors (import_job *job, const et *e) {
+  if (e->n_mentions)
+    return true;
+  slice name = e->stranger;
+  if (name.size)
+    return error_set (job->err, ERR_infeasible,
+                      "no call names a tensor of a GPU that is known, but some are on %.*s: "
+                      "docs/import.md has the devices that are",
+                      (int)(name.size < 40 ? name.size : 40), name.at);
+  return error_set (job->err, ERR_infeasible,
+                    "no call names a tensor of a GPU (a run on the CPU?): record the step on one "
+                    "(docs/record.md)");
+}
+
 bool et_settle (import_job *job, et *e, int32_t device, bool one_step) {
   keep_device (job, e, device);
-  if ((one_step && !et_choose_step (job, e)) || !tell_phases (job, e) ||
+  if (!need_tensors (job, e) || (one_step && !et_choose_step (job, e)) || !tell_phases (job, e) ||
       !generations_split (job, e->walk, e->mentions, e->n_mentions, &e->generations))
     return false;
   et_mark_kept (e);

@@ -406,9 +406,14 @@ bool et_kineto_import (import_job *job, const import_text *et_file, const import
     error_in_file (job->err, kineto_file->name);
     return false;
   }
-  if (!et_join (&j) || !kineto_choose (job, &j.k, &j.it) || !compare_runs (&j) ||
-      !et_settle (job, &j.e, j.it.device, false) || !kineto_runs (job, &j.k, j.it.window, &j.it) ||
-      !kineto_check_span (job, &j.it) || !make_trace (&j, out))
+  if (!et_join (&j) || !kineto_choose (job, &j.k, &j.it) || !compare_runs (&j))
+    return false;
+  if (!et_settle (job, &j.e, j.it.device, false)) {
+    error_in_file (job->err, et_file->name);
+    return false;
+  }
+  if (!kineto_runs (job, &j.k, j.it.window, &j.it) || !kineto_check_span (job, &j.it) ||
+      !make_trace (&j, out))
     return false;
   kineto_facts (job, &j.k, &j.it);
   compare_with_memory (&j);
