@@ -33,7 +33,15 @@ def is_autograd(name):
 
 PARTS = {"aten::" + n for n in """slice select split chunk narrow unbind expand unfold diagonal split_with_sizes
     broadcast_to expand_as tensor_split real imag view_as_real movedim unsafe_split unsafe_chunk hsplit vsplit set_
-    detach_ as_strided_""".split()}
+    detach_ as_strided_ unsafe_split_with_sizes""".split()}
+
+
+def is_part(o):
+    """as_strided is in every view; its own call may hand on anything."""
+    return o.name in PARTS or (o.name == "aten::as_strided" and
+                               (o.parent is None or not o.parent.name.startswith("aten::")))
+
+
 ITEMS = {"float": 4, "double": 8, "long int": 8, "long": 8, "int": 4, "short int": 2, "short": 2, "unsigned char": 1,
          "signed char": 1, "char": 1, "bool": 1, "c10::Half": 2, "c10::BFloat16": 2, "long long": 8,
          "c10::complex<float>": 8, "c10::complex<double>": 16}
@@ -242,7 +250,7 @@ class Readers:
             if run["owner"] is None:
                 self.readers.append((i, None, None, False))
         for o in ops:
-            part = o.name in PARTS
+            part = is_part(o)
             if o.mark is None and self.inside(o) and (o.index in owners or part):
                 if o.index in owners:
                     at = self.of[o.index][-1]

@@ -73,7 +73,17 @@ static bool is_part (slice name) {
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (slice_is (name, names[i]))
       return true;
-  return false;
+  return slice_is (name, "aten::unsafe_split_with_sizes");
+}
+
+/* aten::as_strided is in every call that makes a view, and most of those hand on the whole: that of
+   a program itself may hand on anything. */
+static bool hands_on_part (const kineto *k, const kineto_op *o) {
+  slice name = k->names.texts[o->name];
+  if (is_part (name))
+    return true;
+  return slice_is (name, "aten::as_strided") &&
+         (o->parent == NONE || !slice_starts (k->names.texts[k->ops[o->parent].name], "aten::"));
 }
 
 /* The call that an op belongs to: one op of the dispatcher, a Function, a compiled region or an
@@ -195,7 +205,7 @@ static bool list_readers (import_job *job, kineto_readers *r) {
   }
   for (int32_t i = 0; i < k->n_ops; i++) {
     const kineto_op *o = &k->ops[i];
-    bool part = is_part (k->names.texts[o->name]);
+    bool part = hands_on_part (k, o);
     if (o->mark != MARK_NONE || (!owns[i] && !part) || o->start_ns < r->it->window.start_ns ||
         o->start_ns >= r->it->window.end_ns)
       continue;
