@@ -159,7 +159,8 @@ def kineto_runs(ops, gpu, steps):
     if steps:
         windows = [(s.start, s.end) for s in steps if s.end > s.start]
     else:
-        ends = sorted((o.end, o.start) for o in ops if o.name.startswith("Optimizer.step#"))
+        optimizer = lambda o: o.name.startswith("Optimizer.step#")
+        ends = sorted((o.end, o.start) for o in ops if optimizer(o) and not any(optimizer(a) for a in ancestors(o.parent)))
         windows = [(a[0], b[0]) for a, b in zip(ends, ends[1:])]
     inside = lambda g, w: w[0] <= at_launch(g) < w[1]
     working = [w for w in windows if any(g["kernel"] and inside(g, w) for g in mine)]

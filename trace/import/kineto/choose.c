@@ -50,6 +50,19 @@ static int by_end (const void *a, const void *b) {
   return (*x)->start_ns < (*y)->start_ns ? -1 : (*x)->start_ns > (*y)->start_ns;
 }
 
+static bool is_optimizer (const kineto *k, int32_t op) {
+  return slice_starts (k->names.texts[k->ops[op].name], "Optimizer.step#");
+}
+
+/* Optimizers that wrap others (of sharded state, or that look ahead) step within their own step. */
+static bool is_wrapped (const kineto *k, int32_t op) {
+  op = k->ops[op].parent;
+  for (int depth = 0; op != NONE && depth < 64; depth++, op = k->ops[op].parent)
+    if (is_optimizer (k, op))
+      return true;
+  return false;
+}
+
 /* From the end of one Optimizer.step# to the end of the next. */
 static bool optimizer_windows (import_job *job, const kineto *k, kineto_window **out, int32_t *n) {
   int32_t count = 0;
@@ -57,7 +70,7 @@ static bool optimizer_windows (import_job *job, const kineto *k, kineto_window *
   if (!found)
     return false;
   for (int32_t i = 0; i < k->n_ops; i++)
-    if (slice_starts (k->names.texts[k->ops[i].name], "Optimizer.step#"))
+    if (is_optimizer (k, i) && !is_wrapped (k, i))
       found[count++] = &k->ops[i];
   if (count < 2)
     return true;
