@@ -163,8 +163,15 @@ def kineto_runs(ops, gpu, steps):
         ends = sorted((o.end, o.start) for o in ops if optimizer(o) and not any(optimizer(a) for a in ancestors(o.parent)))
         windows = [(a[0], b[0]) for a, b in zip(ends, ends[1:])]
     inside = lambda g, w: w[0] <= at_launch(g) < w[1]
-    working = [w for w in windows if any(g["kernel"] and inside(g, w) for g in mine)]
-    window = working[-1]
+    kernels = [[g for g in mine if g["kernel"] and inside(g, w)] for w in windows]
+    window = [w for w, rows in zip(windows, kernels) if rows][-1]
+    if steps:
+        counts = sorted(len(rows) for rows in kernels if rows)
+        middle = counts[len(counts) // 2] if len(counts) > 2 else 0
+        phases = [{phase_of(g["owner"]) for g in rows} - {"other"} for rows in kernels]
+        whole = [w for w, rows, has in zip(windows, kernels, phases)
+                 if rows and has == set().union(*phases) and len(rows) >= middle - middle // 4]
+        window = (whole or [window])[-1]
     mine = [g for g in mine if inside(g, window)]
     streams = {}
     for g in mine:

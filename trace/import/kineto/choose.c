@@ -139,26 +139,96 @@ static bool has_work (const kineto *k, int32_t device, kineto_window w, int perc
   return listed && 100 * listed >= percent * all;
 }
 
-/* The last step of which the file has enough: the one behind it may have been cut off; -1: none. */
+typedef struct content {
+  int32_t kernels;
+  uint32_t phases; /* as bits; work that nobody owns is of none */
+} content;
+
+static int by_number (const void *a, const void *b) {
+  const int32_t *x = a, *y = b;
+  return (*x > *y) - (*x < *y);
+}
+
+/* The last window that begins at or before a time, or NONE; they stand in order. */
+static int32_t window_at (const kineto_window *windows, int32_t n, int64_t at_ns) {
+  int32_t low = 0, high = n;
+  while (low < high) {
+    int32_t middle = low + (high - low) / 2;
+    if (windows[middle].start_ns <= at_ns)
+      low = middle + 1;
+    else
+      high = middle;
+  }
+  return low - 1;
+}
+
+static content *find_contents (import_job *job, const kineto *k, int32_t device,
+                               const kineto_window *windows, int32_t n) {
+  content *rows = NEW (job->scratch, n, content, job->err);
+  for (int32_t i = 0; rows && i < k->n_gpu; i++) {
+    const kineto_gpu *g = &k->gpu[i];
+    int32_t w = window_at (windows, n, kineto_launched_at (k, g));
+    if (w == NONE || g->device != device || g->kind != GPU_KERNEL ||
+        !kineto_in_window (k, g, windows[w]))
+      continue;
+    rows[w].kernels++;
+    if (g->owner != NONE)
+      rows[w].phases |= 1U << kineto_phase (k, g->owner);
+  }
+  return rows;
+}
+
+/* Steps that the profiler cut off when it stopped: they lack a phase that others have, or have far
+   fewer kernels than the middle one of three or more.  Not than the largest: a first step may try
+   kernels, and make what stays. */
+static bool *find_cut (import_job *job, const kineto *k, int32_t device,
+                       const kineto_window *windows, int32_t n) {
+  content *rows = find_contents (job, k, device, windows, n);
+  bool *cut = NEW (job->scratch, n, bool, job->err);
+  int32_t *kernels = NEW (job->scratch, n, int32_t, job->err);
+  if (!rows || !cut || !kernels)
+    return NULL;
+  uint32_t phases = 0;
+  int32_t working = 0;
+  for (int32_t i = 0; i < n; i++) {
+    phases |= rows[i].phases;
+    if (rows[i].kernels)
+      kernels[working++] = rows[i].kernels;
+  }
+  if (working)
+    qsort (kernels, (size_t)working, sizeof *kernels, by_number);
+  int32_t least = working > 2 ? kernels[working / 2] - kernels[working / 2] / 4 : 0;
+  for (int32_t i = 0; i < n; i++)
+    cut[i] = rows[i].phases != phases || rows[i].kernels < least;
+  return cut;
+}
+
+/* The last step of which the file has enough, and that is not one of those; -1: none. */
 static int32_t last_enough (const kineto *k, int32_t device, const kineto_window *windows,
-                            int32_t n, int percent) {
-  while (n > 0 && !has_work (k, device, windows[n - 1], percent))
+                            int32_t n, int percent, const bool *cut) {
+  while (n > 0 && ((cut && cut[n - 1]) || !has_work (k, device, windows[n - 1], percent)))
     n--;
   return n - 1;
 }
 
 static int32_t last_with_work (import_job *job, const kineto *k, int32_t device,
                                const kineto_window *windows, int32_t n) {
-  int32_t at = last_enough (k, device, windows, n, 75);
+  /* From optimizer to optimizer, and where kernels repeat, all are whole. */
+  bool *cut = k->n_steps ? find_cut (job, k, device, windows, n) : NULL;
+  int32_t at = last_enough (k, device, windows, n, 75, cut);
   if (at < 0)
-    at = last_enough (k, device, windows, n, 0);
+    at = last_enough (k, device, windows, n, 75, NULL);
+  if (at < 0)
+    at = last_enough (k, device, windows, n, 0, NULL);
   if (at < 0)
     return n - 1;
   if (at < n - 1)
     report_warn (job,
-                 k->paired ? "steps behind the chosen one have no GPU work, or are not in the "
-                             "execution trace"
-                           : "steps behind the chosen one have no GPU work",
+                 cut && cut[at + 1] && work_in (k, device, windows[at + 1], false)
+                     ? "steps behind the chosen one were cut off, or have no GPU work"
+                 : k->paired ? "steps behind the chosen one have no GPU work, or are not in the "
+                               "execution trace"
+                             : "steps behind the chosen one have no GPU work",
                  n - 1 - at, windows[at + 1].name);
   return at;
 }
@@ -168,7 +238,7 @@ static bool need_calls (import_job *job, const kineto *k, int32_t device,
                         const kineto_window *windows, int32_t n, int32_t at) {
   if (!k->paired || work_in (k, device, windows[at], true))
     return true;
-  int32_t other = last_enough (k, device, windows, n, 0);
+  int32_t other = last_enough (k, device, windows, n, 0, NULL);
   return error_set (job->err, ERR_infeasible,
                     "no kernel of %s was launched by a call of the execution trace: %s%s",
                     windows[at].name, other >= 0 ? "that is of " : "record both over the same step",
@@ -183,6 +253,8 @@ static bool choose_window (import_job *job, const kineto *k, kineto_iteration *i
   if (n == 0)
     return kineto_refuse_unmarked (job, k, it->device);
   int32_t at = last_with_work (job, k, it->device, windows, n);
+  if (job->err->code != ERR_none)
+    return false;
   if (job->options.step >= 0) {
     at = 0;
     while (at < n && !(k->n_steps ? step_number (k, windows[at]) == job->options.step
