@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 /* Iterations of a profile that marks none: the whole of it as one, or where its kernels repeat.
-   A repetition is looked for among the distances between kernels that are launched rarely, and must
-   hold what the whole profile holds: a network of many equal layers repeats within one step too. */
+   A repetition is looked for among the distances between kernels that are launched rarely, then
+   among those from the middle one to others of its name.  It must hold what the whole profile
+   holds: a network of many equal layers repeats within one step too. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -86,7 +87,42 @@ static int by_count (const void *a, const void *b) {
                               : (x->name > y->name) - (x->name < y->name);
 }
 
-/* The shortest period among the distances between neighbours of the rarest names; 0: none. */
+/* Kernels at or around a place that come again behind a distance, one after another; no more than
+   `most` are counted. */
+static int32_t alike_around (const sequence *s, int32_t at, int32_t apart, int32_t most) {
+  int32_t from = at, to = at;
+  while (to - from < most && to + apart < s->n && s->at[to].name == s->at[to + apart].name)
+    to++;
+  while (to > at && to - from < most && from > 0 &&
+         s->at[from - 1].name == s->at[from - 1 + apart].name)
+    from--;
+  return to - from;
+}
+
+/* Neighbours are never a step apart if each name comes several times a step.  But a stretch of half
+   of all holds the middle one, which comes again a period behind or before. */
+static bool try_middle (sequence *s, int32_t middle) {
+  int64_t left = 256 * (int64_t)s->n; /* comparisons: layers may be alike for long */
+  int32_t from = SHORTEST;
+  for (int32_t apart = 1; apart < SHORTEST; apart++) { /* several of these are no step either */
+    int32_t alike = alike_around (s, middle, apart, s->n);
+    from = alike >= from ? alike + 1 : from;
+  }
+  for (int32_t apart = from; apart <= s->n / 2 && left > 0; apart++)
+    for (int32_t at = middle; at >= 0 && at >= middle - apart; at -= apart) {
+      int32_t alike = alike_around (s, at, apart, apart);
+      left -= alike;
+      if (alike < apart)
+        continue;
+      left -= s->n;
+      if (repeats (s, apart))
+        return true;
+    }
+  return false;
+}
+
+/* The shortest period among the distances between neighbours of the rarest names, else among those
+   from the middle; 0: none. */
 static bool find_period (import_job *job, const kineto *k, sequence *s) {
   name_count *names = NEW (job->scratch, k->names.count, name_count, job->err);
   bool *tried = NEW (job->scratch, s->n, bool, job->err);
@@ -116,7 +152,11 @@ static bool find_period (import_job *job, const kineto *k, sequence *s) {
         best = apart;
     }
   }
-  return !best || repeats (s, best);
+  if (best)
+    return repeats (s, best);
+  if (!try_middle (s, (s->n - 1) / 2))
+    (void)try_middle (s, s->n / 2);
+  return true;
 }
 
 /* A step begins where forward follows the update or, without one, backward; else anywhere. */
