@@ -270,17 +270,21 @@ bool et_join (joiner *j) {
   j->op_of = NEW (j->job->scratch, j->e.n_nodes, int32_t, j->job->err);
   if (!j->op_of)
     return false;
-  int64_t calls = 0;
-  for (int32_t i = 0; i < j->e.n_nodes; i++) {
+  for (int32_t i = 0; i < j->e.n_nodes; i++)
     j->op_of[i] = NONE;
-    calls += !j->e.nodes[i].structural && !is_step (j->e.names.texts[j->e.nodes[i].name]);
-  }
   if (!(has_record_ids (&j->k) ? join_by_record_id (j) : join_by_names (j)))
     return false;
   j->k.paired = true;
-  for (int32_t i = 0; i < j->e.n_nodes; i++)
+  /* A call that names no tensor says nothing, so nothing is lost with it: such as what the observer
+     notes of process groups before the profiler begins. */
+  int64_t calls = j->matched;
+  for (int32_t i = 0; i < j->e.n_nodes; i++) {
+    const et_node *n = &j->e.nodes[i];
     if (j->op_of[i] != NONE)
       j->k.ops[j->op_of[i]].listed = true;
+    else
+      calls += n->n_mentions && !n->structural && !is_step (j->e.names.texts[n->name]);
+  }
   const char *threads = j->threads
                             ? arena_format (j->job->a, j->job->err, " on %lld thread%s",
                                             (long long)j->threads, j->threads == 1 ? "" : "s")
