@@ -48,6 +48,22 @@ void kineto_facts (import_job *job, const kineto *k, const kineto_iteration *it)
     }
 }
 
+/* Such work belongs to no call, and to whatever step was on when it ran: the GPU runs behind. */
+const char *kineto_lacks_launches (import_job *job, const kineto *k, int32_t device) {
+  int64_t all = 0, launched = 0;
+  for (int32_t i = 0; i < k->n_gpu; i++) {
+    all += k->gpu[i].device == device;
+    launched += k->gpu[i].device == device && k->gpu[i].launch != NONE;
+  }
+  if (2 * launched >= all)
+    return NULL;
+  job->report->advice =
+      "the file lacks the calls that launch GPU work, or their correlation. Record "
+      "with activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA], and keep "
+      "all that the profiler writes";
+  return "not plannable: most GPU events have no launch";
+}
+
 bool kineto_import (import_job *job, const import_text *file, const import_text *snapshot,
                     trace **out) {
   kineto k;
@@ -66,13 +82,13 @@ bool kineto_import (import_job *job, const import_text *file, const import_text 
   trace_builder *b = name ? build_new (job->a, name, 1, job->err) : NULL;
   if (!b || !kineto_tensors (job, &k, &it, details, b) || !kineto_samples (job, &k, &it, b))
     return false;
-  const char *confidence;
-  if (has_memory (&k, &it)) {
+  const char *confidence = kineto_lacks_launches (job, &k, it.device);
+  if (!confidence && has_memory (&k, &it)) {
     kineto_blocks blocks;
     if (!kineto_pair (job, &k, it.device, &blocks))
       return false;
     confidence = confidence_of (job, &k, &blocks);
-  } else {
+  } else if (!confidence) {
     confidence = "not plannable: durations only";
     job->report->advice = arena_format (
         job->a, job->err,

@@ -183,6 +183,9 @@ bool kineto_samples (import_job *job, const kineto *k, const kineto_iteration *i
 /* The one line about durations + gaps = span, and what was cut. */
 bool kineto_check_span (import_job *job, const kineto_iteration *it) MUST_CHECK;
 
+/* NULL, or why the file cannot be planned: of most GPU work nothing says who launched it, and when.
+   The report gets what to do. */
+const char *kineto_lacks_launches (import_job *job, const kineto *k, int32_t device);
 /* The facts of an iteration that the checks want to know, and the card for the report. */
 void kineto_facts (import_job *job, const kineto *k, const kineto_iteration *it);
 
