@@ -597,6 +597,7 @@ def et_nodes(path):
         node.parent_id = raw.get("parent", raw.get("ctrl_deps"))
         node.thread, node.forward = int(get("tid", 0)), int(get("fw_tid", 0))
         node.structural = node.name.startswith("[pytorch|")
+        node.note = str(get("scope", 0)) == "7"
         side = lambda s: s["values"] if isinstance(s, dict) else s
         node.mentions = []
         if not node.structural:
@@ -611,7 +612,7 @@ def et_nodes(path):
         node.leaf = id(node) not in parents
         above = climb(node)
         node.phase = ("update" if any(a.name.startswith("Optimizer.step") for a in above) else
-                      "backward" if any(a.forward or is_autograd(a.name) for a in above) else "forward")
+                      "backward" if any(a.forward or not a.note and is_autograd(a.name) for a in above) else "forward")
     return nodes
 
 

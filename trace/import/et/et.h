@@ -13,6 +13,7 @@ typedef struct et_node {
   bool structural; /* [pytorch|... */
   bool leaf;       /* nobody's parent */
   bool has_schema;
+  bool annotation; /* named by a program: the name tells nothing of autograd */
 } et_node;
 
 /* An operator's schema, by place. */

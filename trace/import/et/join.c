@@ -279,10 +279,11 @@ bool et_join (joiner *j) {
      notes of process groups before the profiler begins. */
   int64_t calls = j->matched;
   for (int32_t i = 0; i < j->e.n_nodes; i++) {
-    const et_node *n = &j->e.nodes[i];
-    if (j->op_of[i] != NONE)
+    et_node *n = &j->e.nodes[i];
+    if (j->op_of[i] != NONE) {
       j->k.ops[j->op_of[i]].listed = true;
-    else
+      n->annotation |= j->k.ops[j->op_of[i]].annotation;
+    } else
       calls += n->n_mentions && !n->structural && !is_step (j->e.names.texts[n->name]);
   }
   const char *threads = j->threads

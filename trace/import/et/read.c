@@ -208,6 +208,8 @@ static bool add_mentions (reader *r, int32_t node, const raw_list *list, bool ou
   return true;
 }
 
+#define USER_SCOPE "7" /* of PyTorch's RecordScope */
+
 static bool read_attrs (reader *r, et_node *n, slice *schema) {
   stream *s = &r->s;
   if (!stream_array (s))
@@ -233,10 +235,23 @@ static bool read_attrs (reader *r, et_node *n, slice *schema) {
                                                   : NULL;
     if (slice_is (name, "op_schema"))
       *schema = value;
+    else if (slice_is (name, "scope"))
+      n->annotation = slice_is (value, USER_SCOPE);
     else if (number && !slice_decimal (value, 0, number))
       return stream_fail (s, "attribute %.*s is no number", (int)name.size, name.at);
   }
   return !s->failed;
+}
+
+static bool read_scope (stream *s, et_node *n) {
+  stream_kind kind = stream_peek (s);
+  slice text;
+  if (kind == STREAM_OBJECT || kind == STREAM_ARRAY)
+    return stream_skip (s);
+  if (!stream_scalar (s, &text))
+    return false;
+  n->annotation = slice_is (text, USER_SCOPE);
+  return true;
 }
 
 static bool read_node (reader *r) {
@@ -254,6 +269,7 @@ static bool read_node (reader *r) {
               : slice_is (key, "rf_id")     ? stream_int (s, &n.record_id)
               : slice_is (key, "parent")    ? stream_int (s, &n.parent_id)
               : slice_is (key, "ctrl_deps") ? stream_int (s, &n.parent_id)
+              : slice_is (key, "scope")     ? read_scope (s, &n)
               : slice_is (key, "tid")       ? stream_int (s, &n.thread)
               : slice_is (key, "fw_tid")    ? stream_int (s, &n.forward_thread)
               : slice_is (key, "op_schema") ? stream_text (s, &schema)
@@ -340,7 +356,7 @@ static uint8_t own_phase (const et *e, const et_node *n) {
   slice name = e->names.texts[n->name];
   if (slice_starts (name, "Optimizer.step"))
     return PHASE_OPT;
-  if (n->forward_thread != 0 || call_is_backward (name))
+  if (n->forward_thread != 0 || (!n->annotation && call_is_backward (name)))
     return PHASE_BWD;
   return PHASE_FWD;
 }

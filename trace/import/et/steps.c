@@ -79,7 +79,8 @@ static bool find_optimizers (import_job *job, const et *e, steps *s) {
   for (int32_t i = 0; i < e->n_nodes; i++) {
     slice name = e->names.texts[e->nodes[i].name];
     bool optimizer = optimizer_of (e, i) >= 0;
-    rows[i] = (entered){ e->nodes[i].record_id, optimizer, !optimizer && call_is_backward (name) };
+    rows[i] = (entered){ e->nodes[i].record_id, optimizer,
+                         !optimizer && !e->nodes[i].annotation && call_is_backward (name) };
   }
   qsort (rows, (size_t)e->n_nodes, sizeof *rows, by_record);
   s->called = "step ";
