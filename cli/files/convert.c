@@ -36,8 +36,10 @@ static bool find_kind (call *c, const bytes *text, file_kind *kind) {
 /* The doubts about the times, behind those that the trace had before. */
 static const char *doubt_of (call *c, const trace *t, const char *how) {
   const char *before = t->source.confidence;
+  const char *colon = strstr (before, ": ");
   if (strncmp (before, "exact", 5) == 0)
-    return arena_format (c->arena, &c->err, "approximate: %s", how);
+    return arena_format (c->arena, &c->err, "approximate: %s%s%s", colon ? colon + 2 : "",
+                         colon ? ", " : "", how);
   return arena_format (c->arena, &c->err, "%s%s %s", before, strchr (before, ':') ? "," : ":", how);
 }
 

@@ -19,9 +19,10 @@ const char *import_format_says (import_format f) {
 
 /* ---- the kind of a file ---- */
 
-static import_format sniff_json (const char *text, int64_t size) {
-  error ignored = { 0 };
-  stream s = stream_open (text, size, &ignored);
+/* A text that ends before it has said what it is: err gets that. */
+static import_format sniff_json (const char *text, int64_t size, error *err) {
+  error mistake = { 0 };
+  stream s = stream_open (text, size, &mistake);
   stream_kind kind = stream_peek (&s);
   if (kind == STREAM_ARRAY) /* the bare list of events that Chrome also reads */
     return IMPORT_kineto;
@@ -37,14 +38,14 @@ static import_format sniff_json (const char *text, int64_t size) {
       return IMPORT_dtr;
     if (slice_is (key, "kernels"))
       return IMPORT_kernels;
-    if (slice_is (key, "format"))
-      return stream_peek (&s) == STREAM_TEXT && stream_text (&s, &value) &&
-                     slice_starts (value, "ferry-")
-                 ? IMPORT_trace
-                 : IMPORT_FORMATS;
-    if (!stream_skip (&s))
+    bool named = slice_is (key, "format") && stream_peek (&s) == STREAM_TEXT;
+    if (!(named ? stream_text (&s, &value) : stream_skip (&s)))
       break;
+    if (slice_is (key, "format"))
+      return named && slice_starts (value, "ferry-") ? IMPORT_trace : IMPORT_FORMATS;
   }
+  if (s.cut)
+    *err = mistake;
   return IMPORT_FORMATS;
 }
 
@@ -52,7 +53,7 @@ static bool starts (const char *text, int64_t size, const char *with) {
   return slice_starts ((slice){ text, size, false }, with);
 }
 
-static import_format sniff (const char *text, int64_t size) {
+static import_format sniff (const char *text, int64_t size, error *err) {
   if (starts (text, size, "SQLite format 3"))
     return IMPORT_nsys;
   if (size >= 2 && (unsigned char)text[0] == 0x80 && text[1] >= 2 && text[1] <= 5)
@@ -65,7 +66,7 @@ static import_format sniff (const char *text, int64_t size) {
   while (at < size && strchr (" \t\r\n\xef\xbb\xbf", text[at]) && text[at])
     at++;
   if (at < size && (text[at] == '{' || text[at] == '['))
-    return sniff_json (text, size);
+    return sniff_json (text, size, err);
   return chakra_sniff (text, size) ? IMPORT_chakra : IMPORT_FORMATS;
 }
 
@@ -185,10 +186,11 @@ static bool run (import_job *job, const import_source *sources, bytes *decoded, 
       error_in_file (job->err, read->name);
       return false;
     }
-    texts[i].format = sniff (texts[i].text, texts[i].size);
+    texts[i].format = sniff (texts[i].text, texts[i].size, job->err);
     if (texts[i].format == IMPORT_FORMATS || texts[i].format == IMPORT_nsys ||
         texts[i].format == IMPORT_trace) {
-      (void)refuse (texts[i].format, &texts[i], job->err);
+      if (job->err->code == ERR_none)
+        (void)refuse (texts[i].format, &texts[i], job->err);
       error_in_file (job->err, read->name);
       return false;
     }

@@ -97,7 +97,9 @@ static bool take_tensor (python *p, const level *l) {
       return bad (p->w, p->at, "a tensor has six fields: ids, offset, elements, item size, device");
   if (!accelerator_is (l->scalar[5], &device) || v[1] == 0)
     return true;
-  if (v[2] < 0 || v[3] < 0 || v[4] < 0 || __builtin_add_overflow (v[2], v[3], &elements) ||
+  if (v[2] < 0 || v[3] < 0 || v[4] < 0)
+    return bad (p->w, p->at, "a tensor whose offset, elements or item size is below 0");
+  if (__builtin_add_overflow (v[2], v[3], &elements) ||
       __builtin_mul_overflow (elements, v[4], &bytes) || bytes > MOST_TENSOR_BYTES)
     return bad (p->w, p->at, "a tensor larger than 2^48 bytes");
   python_tensor t = { v[1], v[3] ? bytes : 0, v[3] * v[4], device, p->argument };

@@ -46,6 +46,7 @@ bool stream_fail (stream *s, const char *format, ...) {
 }
 
 static bool ended (stream *s) {
+  s->cut |= !s->failed;
   return stream_fail_at (s, s->size,
                          "the text ends in the middle: was the profiler killed, or the copy cut?");
 }

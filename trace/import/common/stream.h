@@ -30,6 +30,7 @@ typedef struct stream {
   bool object[STREAM_DEPTH]; /* else a list */
   error *err;
   bool failed;
+  bool cut; /* because the text ends too early */
 } stream;
 
 typedef enum stream_kind {

@@ -45,7 +45,9 @@ static bool add_raw (reader *r, raw_list *list, const slice f[TENSOR_FIELDS], in
     return true;
   if (device > INT32_MAX)
     return stream_fail_at (&r->s, at, "device %lld of a tensor", (long long)device);
-  if (v[2] < 0 || v[3] < 0 || v[4] < 0 || __builtin_add_overflow (v[2], v[3], &elements) ||
+  if (v[2] < 0 || v[3] < 0 || v[4] < 0)
+    return stream_fail_at (&r->s, at, "a tensor whose offset, elements or item size is below 0");
+  if (__builtin_add_overflow (v[2], v[3], &elements) ||
       __builtin_mul_overflow (elements, v[4], &bytes) || bytes > MOST_TENSOR_BYTES)
     return stream_fail_at (&r->s, at, "a tensor larger than 2^48 bytes");
   list->at = arena_grow (r->job->scratch, list->at, &list->room, list->count + 1, sizeof *list->at,

@@ -136,17 +136,17 @@ static bool finish_call (dtr *d);
 static bool read_line (dtr *d, line *l) {
   static const slice none = { "", 0, false };
   stream ahead = d->s;
-  error ignored = { 0 };
   slice key;
   *l = (line){ none, none, none, none, none, none, none, none, d->s.at };
   /* the kind first: keys are sorted, so it stands in the middle */
-  ahead.err = &ignored;
   if (stream_object (&ahead))
     while (stream_member (&ahead, &key))
       if (!(slice_is (key, "INSTRUCTION") && stream_peek (&ahead) == STREAM_TEXT
                 ? stream_text (&ahead, &l->kind)
                 : stream_skip (&ahead)))
         break;
+  if (ahead.failed) /* before the call is finished, which would miss what stands in this line */
+    return false;
   bool detail = slice_is (l->kind, "MEMORY") || slice_is (l->kind, "ALIAS");
   if (!detail && !finish_call (d))
     return false;

@@ -123,7 +123,7 @@ static bool read_tensor (stream *s, import_job *job, kernel_file *f) {
       ok = stream_int (s, &bytes);
     else if (slice_is (key, "global")) {
       ok = stream_scalar (s, &text);
-      global = ok && !slice_is (text, "0") && !slice_is (text, "false");
+      global = ok && !slice_is (text, "0") && !slice_is (text, "false") && !slice_is (text, "null");
     } else
       ok = stream_skip (s);
     if (!ok)

@@ -92,8 +92,12 @@ static bool need_quantity (plain *p, const char *what,
   error ignored = { 0 };
   if (!need_word (p, what) || !word_text (p, text))
     return false;
-  return (parse (text, out, &ignored) && units_need_unit (text, kind, &ignored)) ||
-         bad (p, "%s was expected (%s)", what, ignored.text);
+  if (!parse (text, out, &ignored) || !units_need_unit (text, kind, &ignored))
+    return bad (p, "%s was expected (%s)", what, ignored.text);
+  if (kind == UNITS_TIME && *out > MOST_NS)
+    return bad (p, "%s of at most 2^53 ns was expected", what);
+  return kind != UNITS_BYTES || *out <= MOST_TENSOR_BYTES ||
+         bad (p, "%s of at most 2^48 bytes was expected", what);
 }
 
 static bool parse_count (const char *text, int64_t *count, error *err) {
@@ -128,8 +132,8 @@ static bool read_tensor (plain *p) {
   if (index < 0 || !name || !p->written || !p->used ||
       !need_quantity (p, "a size", units_parse_bytes, UNITS_BYTES, &bytes))
     return false;
-  if (bytes < 1 || bytes > MOST_TENSOR_BYTES)
-    return bad (p, "a size from 1 byte to 2^48 was expected");
+  if (bytes < 1)
+    return bad (p, "a size of at least 1 byte was expected");
   build_tensor (p->b, name, bytes, TENSOR_TEMPORARY);
   while (next_word (p)) {
     tensor *t = build_tensor_at (p->b, index);
