@@ -69,11 +69,12 @@ static bool is_part (slice name) {
                                        "aten::movedim",      "aten::unsafe_split",
                                        "aten::unsafe_chunk", "aten::hsplit",
                                        "aten::vsplit",       "aten::set_",
-                                       "aten::detach_",      "aten::as_strided_" };
+                                       "aten::detach_",      "aten::as_strided_",
+                                       "aten::unsafe_split_with_sizes" };
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (slice_is (name, names[i]))
       return true;
-  return slice_is (name, "aten::unsafe_split_with_sizes");
+  return false;
 }
 
 /* aten::as_strided is in every call that makes a view, and most of those hand on the whole: that of
