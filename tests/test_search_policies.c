@@ -173,6 +173,10 @@ START_TEST (no_published_plan_alone_is_faster_than_ours_by_the_same_means) {
       ck_assert_msg (ours.plan->predicted.step_ns <= ns, "seed %d: %s takes %lld ns, ours %lld",
                      (int)seed, alone.plan->certificate.found_by, (long long)ns,
                      (long long)ours.plan->predicted.step_ns);
+      o.sections = SECTIONS_AUTO; /* then the bound is of these too, whoever found the plan */
+      ck_assert_msg (solve (x.trace, &o, x.arena, &ours, &err), "seed %d: %s", (int)seed, err.text);
+      ck_assert_msg (!strstr (ours.plan->certificate.covers, "without sections"), "seed %d: %s of %s",
+                     (int)seed, ours.plan->certificate.covers, ours.plan->certificate.found_by);
       plans++;
       dropped += alone.plan->n_recomputes > 0;
     }

@@ -176,6 +176,5 @@ bool published_alone (const trace *t, const solve_options *o, arena *a, solution
   s->bound.lower_bound_ns = c->lower_bound_ns;
   s->bound.by = c->bound_by;
   s->bound.proof = c->proof;
-  c->limit_met = "ticks";
   return true;
 }

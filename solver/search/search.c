@@ -100,6 +100,19 @@ static bool take_published (const trace *t, const solve_options *o, const effort
   return true;
 }
 
+/* Where the search has none, a published policy's plan: under the bound of all that is allowed, not
+   of its own kind, since others' plans are held against it. */
+static bool take_alone (const trace *t, const solve_options *o, const effort *e, arena *a,
+                        solution *s, error *err) {
+  if (!published_alone (t, o, a, s, err) || !s->plan ||
+      (o->sections && !search_certify (t, o, e, a, s, err)))
+    return false;
+  certificate *c = &s->plan->certificate;
+  c->limit_met =
+      s->plan->predicted.step_ns > solve_enough_of (e, c->lower_bound_ns) ? "ticks" : NULL;
+  return tell_robust (t, o, a, s, err);
+}
+
 int64_t search_default_ticks (const trace *t, const solve_options *o) {
   bool more = o->sections || o->recompute;
   return solve_level_ticks (o, more ? ways_default_ticks (t, o->tuning)
@@ -128,9 +141,9 @@ bool search_solve (const trace *t, const solve_options *o, const effort *e, aren
   bool ok = search_own (t, o, &full, a, out, &why);
   if (ok && out->plan && open)
     ok = take_published (t, o, &full, a, out, &why);
-  else if (!ok && open && !solve_stops (o) &&
-           (why.code == ERR_limit || (why.code == ERR_infeasible && !full.beat_ns)))
-    ok = published_alone (t, o, a, out, err) && out->plan && tell_robust (t, o, a, out, err);
+  else if (!ok && open && !solve_stops (o) && !full.beat_ns &&
+           (why.code == ERR_limit || why.code == ERR_infeasible))
+    ok = take_alone (t, o, &full, a, out, err);
   if (!ok && err && !err->code)
     *err = why;
   assert (!ok || !out->plan || out->plan->has_certificate);
