@@ -66,6 +66,7 @@ typedef struct trying {
   int64_t winner;            /* the best plan's share, in millionths */
   int64_t ticks, most_ticks; /* that all have taken, and may */
   error first;               /* why there was none */
+  bool ruled_out;            /* nothing fits the last share */
 } trying;
 
 static bool search_once (const placing *p, const solve_options *o, const effort *e, solution *out,
@@ -104,6 +105,7 @@ static bool try_share (trying *w, int64_t ppm, int64_t ticks, error *err) {
   }
   if (!w->first.code)
     w->first = why;
+  w->ruled_out = why.code == ERR_infeasible;
   return true;
 }
 
@@ -113,6 +115,13 @@ static bool is_over (const trying *w) {
   if (!w->best.plan)
     return w->effort.beat_ns && (solve_stops (w->p->o) || w->ticks > w->most_ticks / SHARES_TIMES);
   return solve_stops (w->p->o) || w->ticks > w->most_ticks || is_enough (w->p, &w->best);
+}
+
+/* Large stretches may have places only where far less is held at once. */
+static bool goes_lower (const trying *w, int64_t share) {
+  if (share <= ARENA_STEP || is_over (w))
+    return false;
+  return w->best.plan ? w->winner == share : !w->ruled_out && w->ticks <= w->most_ticks;
 }
 
 /* The shares that are looked at, from above, and lower ones while those are better; and then, by
@@ -129,7 +138,7 @@ static bool look_at_shares (trying *w, int64_t ticks, error *err) {
       return false;
     above = w->winner == share ? was : above;
   }
-  while (w->winner == share && share > ARENA_STEP && !is_over (w)) {
+  while (goes_lower (w, share)) {
     share -= ARENA_STEP;
     if (!try_share (w, share, ticks, err))
       return false;

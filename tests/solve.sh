@@ -32,6 +32,22 @@ rounds_again() { # small groups and batches of weights that leave twice in a ste
   ((10 * $2 < 8 * $1)) || echo "steps of $step ns"
 }
 
+ring() { # KEY: six ops, each from one of six tensors of 50 MiB to the next
+  python3 - "$1" <<'END'
+import json, sys
+json.dump ({"format": "ferry-trace/1", "name": "ring", "tensors": [{"bytes": 50 << 20, "persistent": True} for _ in range (6)],
+            "ops": [{sys.argv[1]: 20000000, "reads": [i], "writes": [(i + 1) % 6]} for i in range (6)]}, sys.stdout)
+END
+}
+rings() {
+  local at
+  ring ns >ring.json && ring gap_ns >idle.json || return
+  for at in 150MiB 180MiB 250MiB 290MiB; do
+    run 0 solve ring.json -d v100 -b $at --placement arena --json && [ "$(number step_ns)" = 120000000 ] || { echo "$at: $(cat err)"; return 1; }
+  done
+  run 0 min-memory ring.json -d v100 --placement arena -s 0% --json && [ "$(number plan_bytes)" -le $((160 << 20)) ] || { cat out; return 1; }
+  run 0 solve idle.json -d v100 -b 60% --gap 1% -o idle.plan && grep -q '"limit_met": *null' idle.plan
+}
 solves() {
   run 0 solve vgg.json --swap-only --budget 3GiB --gap 30% --proof -o plan.json && [ ! -s err ] &&
     tail -n 1 out | grep -qE '^[0-9.]+ m?s in .*GiB, (at most [0-9.]+ % above|and no plan is faster)' &&
@@ -307,6 +323,7 @@ claim "seconds end the search" seconds
 claim "a second interrupt ends the program" aborts
 claim "the program is written, and means the same to glpsol" dumps
 claim "no program is written where there is none" dump_mistakes
+claim "few large tensors have places in an arena in more memory too, and a gap of nothing is reached" rings
 claim "prove computes the certificate again" proves
 claim "one nanosecond above the proof is refused" one_more
 claim "a step that is not simulated is refused" other_step

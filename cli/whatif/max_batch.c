@@ -286,7 +286,7 @@ static bool find_all (asking *a, largest out[WAYS]) {
   for (int32_t i = 0; i < a->n_ways; i++) {
     if (!find_largest (a, i, i ? least_of (a, i, out) : &nothing, &out[i]))
       return false;
-    int64_t most = (out[0].batch ? out[0].batch : 1) * MOST_TIMES;
+    int64_t most = out[0].batch ? out[0].batch * MOST_TIMES : ZOO_MOST_BATCH;
     if (!a->most)
       a->most = most < ZOO_MOST_BATCH ? most : ZOO_MOST_BATCH;
   }

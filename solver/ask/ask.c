@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/ask/ask.h"
 
+#include <string.h>
+
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/fleet/floor.h"
 #include "solver/fleet/needs.h"
@@ -39,8 +42,11 @@ bool ask_room (const device *d, int64_t budget_bytes, error *err) {
   char want[UNITS_TEXT], have[UNITS_TEXT];
   int64_t free = free_bytes (d);
   if (budget_bytes < 0 || budget_bytes > free)
-    return error_set (err, ERR_usage, "the budget is %s, but %s leaves %s free",
-                      units_bytes (want, budget_bytes), d->name, units_bytes (have, free));
+    return strcmp (units_bytes (want, budget_bytes), units_bytes (have, free)) != 0
+               ? error_set (err, ERR_usage, "the budget is %s, but %s leaves %s free", want,
+                            d->name, have)
+               : error_set (err, ERR_usage, "the budget is %lldB, but %s leaves %lldB free",
+                            (long long)budget_bytes, d->name, (long long)free);
   return true;
 }
 
@@ -66,6 +72,10 @@ bool ask_host (const device *d, int64_t host_bytes, error *err) {
     return error_set (err, ERR_usage, "%s of the host are asked for, but the host of %s has %s",
                       units_bytes (want, host_bytes), d->name, units_bytes (have, d->host_bytes));
   return true;
+}
+
+static bool stays_anywhere (const solve_options *o) {
+  return !o->same_places && o->placement != PLACES_ARENA;
 }
 
 /* ---- the smallest budget ---- */
@@ -126,12 +136,12 @@ static bool floors_of (const trace *t, const ask *q, int64_t *least, int64_t *gr
   return true;
 }
 
-/* Ever more above the least, and the floor of whole granules among them. */
-static int budgets_to_try (int64_t least, int64_t granules, int64_t granule,
+/* Ever more above the least, and the floor of whole granules among them; none above `most`. */
+static int budgets_to_try (int64_t least, int64_t granules, int64_t granule, int64_t most,
                            int64_t bytes[TRIES + 1]) {
   int n = 0;
-  for (int i = 0; i < TRIES; i++) {
-    int64_t next = least + (i ? granule << (2 * i - 2) : 0);
+  for (int i = 0; i < TRIES && (!n || bytes[n - 1] < most); i++) {
+    int64_t next = min_of (least + (i ? granule << (2 * i - 2) : 0), most);
     if (least < granules && granules < next)
       bytes[n++] = granules;
     granules = granules <= next ? 0 : granules;
@@ -140,19 +150,31 @@ static int budgets_to_try (int64_t least, int64_t granules, int64_t granule,
   return n;
 }
 
+/* In so many bytes nothing has to move, if tensors may lie anywhere. */
+static bool find_needs (const trace *t, const ask *q, int64_t *bytes, error *err) {
+  needs n;
+  arena *scratch = arena_made (err);
+  bool ok = scratch && needs_of (t, &q->device, scratch, &n, err);
+  arena_free (scratch);
+  if (ok)
+    *bytes = stays_anywhere (&q->options) ? n.bytes : INT64_MAX;
+  return ok;
+}
+
 bool ask_least_of (const trace *t, const ask *q, ask_least *out, error *err) {
-  int64_t least, granules, bytes[TRIES + 1];
+  int64_t least, granules, most, bytes[TRIES + 1];
   bool fits = false;
   *out = (ask_least){ 0 };
-  if (!floors_of (t, q, &least, &granules, err))
+  if (!floors_of (t, q, &least, &granules, err) || !find_needs (t, q, &most, err))
     return false;
   out->floor_bytes = with_reserve (q, least);
   out->reserve_bytes = out->floor_bytes - least;
-  int n = budgets_to_try (least, granules, q->device.granule_bytes, bytes);
+  int n = budgets_to_try (least, granules, q->device.granule_bytes, most, bytes);
   for (int i = 0; i < n && !fits && !is_stopped (q); i++) {
     if (with_reserve (q, bytes[i]) > free_bytes (&q->device))
       break;
-    if (!fits_in (t, q, bytes[i], &fits, err))
+    fits = bytes[i] == most;
+    if (!fits && !fits_in (t, q, bytes[i], &fits, err))
       return false;
     if (fits)
       out->found_bytes = with_reserve (q, bytes[i]);
@@ -187,7 +209,7 @@ static bool keep_all (const trace *t, const ask *q, arena *a, solution *out, boo
   plan *p;
   solve_options how = q->options;
   *done = false;
-  if (how.same_places || how.placement == PLACES_ARENA || how.noise_percent)
+  if (!stays_anywhere (&how) || how.noise_percent)
     return true;
   if (!needs_plan (t, &q->device, a, &p, err))
     return false;

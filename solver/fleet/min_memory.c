@@ -88,6 +88,14 @@ static bool plan_all (const trace *t, const curve_options *o, int64_t top, arena
          (fits || try_plan (t, &how, top, a, m, &fits, err));
 }
 
+/* Steps of so many bytes may end above what the step needs, where nothing has to move. */
+static bool try_needs (const trace *t, const curve_options *o, arena *a, min_memory *m, error *err) {
+  int64_t granule = o->device->granule_bytes, needs = units_div_up (m->peak_bytes, granule);
+  bool fits;
+  return (m->plan && m->plan_bytes <= needs * granule) || is_stopped (o) ||
+         try_plan (t, o, needs, a, m, &fits, err);
+}
+
 /* A little above the peak nothing moves: places on a circle may take more than is held at any
    moment. */
 static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_bytes, arena *a,
@@ -96,6 +104,7 @@ static bool climb_plans (const trace *t, const curve_options *o, int64_t fine_by
   int64_t fine = fine_bytes / granule > 1 ? fine_bytes / granule : 1;
   top += 8 + top / 16;
   return search_plans (t, o, m->none_below_bytes / granule, top, fine, a, m, err) &&
+         try_needs (t, o, a, m, err) &&
          (m->plan || !is_stopped (o) || plan_all (t, o, top, a, m, err));
 }
 
