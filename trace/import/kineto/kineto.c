@@ -48,12 +48,18 @@ void kineto_facts (import_job *job, const kineto *k, const kineto_iteration *it)
     }
 }
 
-/* Such work belongs to no call, and to whatever step was on when it ran: the GPU runs behind. */
+/* Such work belongs to no call, and to whatever step was on when it ran: the GPU runs behind. But
+   what ran before all that has a launch was launched before the profile began. */
 const char *kineto_lacks_launches (import_job *job, const kineto *k, int32_t device) {
-  int64_t all = 0, launched = 0;
+  int64_t all = 0, launched = 0, from_ns = INT64_MAX;
+  for (int32_t i = 0; i < k->n_gpu; i++)
+    if (k->gpu[i].device == device && k->gpu[i].launch != NONE && k->gpu[i].start_ns < from_ns)
+      from_ns = k->gpu[i].start_ns;
   for (int32_t i = 0; i < k->n_gpu; i++) {
-    all += k->gpu[i].device == device;
-    launched += k->gpu[i].device == device && k->gpu[i].launch != NONE;
+    bool counts =
+        k->gpu[i].device == device && (from_ns == INT64_MAX || k->gpu[i].start_ns >= from_ns);
+    all += counts;
+    launched += counts && k->gpu[i].launch != NONE;
   }
   if (2 * launched >= all)
     return NULL;
