@@ -107,7 +107,10 @@ hosts() { # 0 bytes are none, and more than a host has is no host
 claim "the host's memory is refused beyond what there is, and none is none" hosts
 beyond() {
   "$ferry" whatif -q a.json -d v100 --budget 40GiB,75% --limit 1 >x && grep -q '^v100 has 15.3 GiB to give: larger budgets are of such a card with more memory$' x &&
-    "$ferry" whatif -q a.json -d v100 --budget 75% --limit 1 >x && ! grep -q 'more memory' x
+    "$ferry" whatif -q a.json -d v100 --budget 75% --limit 1 >x && ! grep -q 'more memory' x || return 1
+  sed 's/"memory_bytes": 16944988160/"memory_bytes": 673185792/' "$FERRY_DATADIR/devices/v100.json" >small.json
+  "$ferry" curve -q a.json -d ./small.json --points 2 --limit 1 >x && grep -q '^v100 has 130 MiB to give: larger budgets' x &&
+    "$ferry" min-memory -q a.json -d ./small.json --limit 1 -s 0% >x && grep -q '^v100 has 130 MiB to give: larger budgets' x || { cat x; return 1; }
 }
 claim "a budget that the card has not is told" beyond
 claim "a link in bits is refused" says 2 "200Gb/s. may be bits; write bytes" "$ferry" whatif -q a.json -d v100 --link 200Gb/s

@@ -166,10 +166,8 @@ static bool print_table (call *c, const trace *t, const curve *v, const device *
     wide += curve_is_wide (&v->points[i]);
   printf ("without swaps %s in %s; below %s no plan fits\n", units_time (a[0], v->baseline_ns),
           units_bytes (a[1], v->peak_bytes), units_bytes (a[2], v->floor_bytes));
-  int64_t free_bytes = d->memory_bytes - d->reserved_bytes;
-  if (v->count && v->points[v->count - 1].budget_bytes > free_bytes)
-    printf ("%s leaves %s free; larger budgets are those of a larger card of the same speed\n",
-            d->name, units_bytes (a[0], free_bytes));
+  if (v->count)
+    offline_tell_beyond (stdout, d, v->points[v->count - 1].budget_bytes);
   if (!rewriting_print (stdout, c, &o->allowed))
     return false;
   puts ("");

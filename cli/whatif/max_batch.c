@@ -372,10 +372,7 @@ static bool print_text (const asking *a, const largest *all) {
   if (!to)
     return false;
   columns_print (to);
-  int64_t has = a->device.memory_bytes - a->device.reserved_bytes;
-  if (a->memory_bytes > has)
-    printf ("%s has %s to give: a larger budget is of such a card with more memory\n",
-            a->device.name, units_bytes (memory, has));
+  offline_tell_beyond (stdout, &a->device, a->memory_bytes);
   return true;
 }
 

@@ -40,6 +40,7 @@ static bool print_text (FILE *to, call *c, const curve_options *o, const min_mem
     fprintf (to, "no plan %s\n",
              stopping_asked (c) ? "that is so fast was found before the interrupt"
                                 : "was found that is so fast");
+  offline_tell_beyond (to, o->device, m->plan ? m->plan_bytes : 0);
   const char *with = allowed_text (&o->allowed, c->arena, &c->err);
   if (with)
     fprintf (to, "below %s   no plan is so fast (%s): proved\n",

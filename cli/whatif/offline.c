@@ -44,6 +44,14 @@ bool offline_options (call *c, const trace *t, const device *d, curve_options *o
          offline_threads (c, out);
 }
 
+void offline_tell_beyond (FILE *to, const device *d, int64_t most_bytes) {
+  char give[UNITS_TEXT];
+  int64_t has = d->memory_bytes - d->reserved_bytes;
+  if (d->memory_bytes && most_bytes > has)
+    fprintf (to, "%s has %s to give: larger budgets are of such a card with more memory\n", d->name,
+             units_bytes (give, has));
+}
+
 bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns) {
   return lower_bound_ns > 0 &&
          step_ns > lower_bound_ns + units_scale (lower_bound_ns, CURVE_WIDE_PPM, 1000000);

@@ -3,6 +3,8 @@
 #ifndef FERRY_CLI_WHATIF_OFFLINE_H
 #define FERRY_CLI_WHATIF_OFFLINE_H
 
+#include <stdio.h>
+
 #include "cli/inputs/effort.h"
 #include "cli/inputs/rewriting.h"
 #include "solver/fleet/curve.h"
@@ -31,6 +33,9 @@ bool offline_threads (call *c, curve_options *out) MUST_CHECK;
 const char *offline_detail (call *c, const trace *t, const char *option) MUST_CHECK;
 /* The same network of the zoo on another card, with so many times the batch. */
 trace *offline_rebuild (call *c, const trace *t, const device *d, int64_t times) MUST_CHECK;
+
+/* A line where budgets go beyond the card: what is asked about then is not that card. */
+void offline_tell_beyond (FILE *to, const device *d, int64_t most_bytes);
 
 bool offline_is_wide (int64_t step_ns, int64_t lower_bound_ns);
 double offline_slower (int64_t step_ns, int64_t baseline_ns); /* in percent */

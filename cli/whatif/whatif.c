@@ -143,17 +143,14 @@ static bool add_row (columns *table, const whatif_grid *g, const whatif_row *r) 
   return columns_row (table, cells, rest);
 }
 
-/* A budget may be asked about that no such card has. A merged grid knows no more than names. */
+/* A merged grid knows no more of its cards than names. */
 static void tell_beyond (const whatif_grid *g, const whatif_row *rows, int32_t n) {
   for (int32_t d = 0; d < g->n_devices; d++) {
-    char free[UNITS_TEXT];
-    int64_t most = 0, has = g->devices[d].memory_bytes - g->devices[d].reserved_bytes;
+    int64_t most = 0;
     for (int32_t i = 0; i < n; i++)
       if (rows[i].device == d)
         most = max_of (most, rows[i].budget_bytes);
-    if (g->devices[d].memory_bytes && most > has)
-      printf ("%s has %s to give: larger budgets are of such a card with more memory\n",
-              g->devices[d].name, units_bytes (free, has));
+    offline_tell_beyond (stdout, &g->devices[d], most);
   }
 }
 
