@@ -100,7 +100,7 @@ static bool take_published (const trace *t, const solve_options *o, const effort
   return true;
 }
 
-/* Where the search has none, a published policy's plan: under the bound of all that is allowed, not
+/* A published policy's plan, of a search that has none: under the bound of all that is allowed, not
    of its own kind, since others' plans are held against it. */
 static bool take_alone (const trace *t, const solve_options *o, const effort *e, arena *a,
                         solution *s, error *err) {
