@@ -18,23 +18,11 @@
 
 #include "tests/programs/gpu.h"
 
-static CUstream new_stream (const gpu *g) {
-  CUstream s;
-  gpu_must (g, g->stream_create (&s, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  return s;
-}
-
-static CUevent new_event (const gpu *g) {
-  CUevent e;
-  gpu_must (g, g->event_create (&e, 0), "cuEventCreate");
-  return e;
-}
-
 /* Does a stream that makes a small tensor wait for the long copy of one that frees none now? */
 static void pending (gpu *g) {
   enum { BYTES = 4 << 20, ROUNDS = 3 };
-  CUstream other[] = { new_stream (g), CU_STREAM_PER_THREAD }, s = new_stream (g);
-  CUevent there = new_event (g), here = new_event (g);
+  CUstream other[] = { gpu_stream (g), CU_STREAM_PER_THREAD }, s = gpu_stream (g);
+  CUevent there = gpu_event (g, 0), here = gpu_event (g, 0);
   void *host;
   gpu_must (g, g->mem_host_alloc (&host, BYTES, 0), "cuMemHostAlloc");
   for (int k = 0; k < 2; k++) {
@@ -161,7 +149,7 @@ static void *copy_slowly (void *own) {
   gpu *g = c->g;
   void *host = calloc (1, c->bytes);
   gpu_must (g, g->ctx_set_current (g->context), "cuCtxSetCurrent");
-  CUstream s = new_stream (g);
+  CUstream s = gpu_stream (g);
   gpu_must (g, g->launch_host_func (s, stand_still, c), "cuLaunchHostFunc");
   atomic_store (&c->begins, true);
   if (host != NULL)
@@ -176,7 +164,7 @@ static void *copy_slowly (void *own) {
 
 static void copy_beside (gpu *g, bool out, size_t bytes, int most_ms) {
   copier c = { .g = g, .bytes = bytes, .out = out, .most_ms = most_ms };
-  CUstream s = new_stream (g);
+  CUstream s = gpu_stream (g);
   CUdeviceptr other;
   pthread_t thread;
   gpu_must (g, g->mem_alloc_async (&c.at, bytes, NULL), "cuMemAllocAsync");

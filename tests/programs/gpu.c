@@ -58,6 +58,18 @@ void gpu_close (gpu *g) {
   gpu_must (g, g->ctx_synchronize (), "cuCtxSynchronize");
 }
 
+CUstream gpu_stream (const gpu *g) {
+  CUstream s;
+  gpu_must (g, g->stream_create (&s, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
+  return s;
+}
+
+CUevent gpu_event (const gpu *g, unsigned flags) {
+  CUevent e;
+  gpu_must (g, g->event_create (&e, flags), "cuEventCreate");
+  return e;
+}
+
 CUdeviceptr gpu_alloc (gpu *g, long floats, CUstream s) {
   CUdeviceptr at = 0;
   gpu_must (g, g->mem_alloc_async (&at, (size_t)floats * sizeof (float), s), "cuMemAllocAsync");

@@ -21,6 +21,8 @@ void gpu_open (gpu *g, int argc, char **argv);
 void gpu_close (gpu *g);
 void gpu_must (const gpu *g, CUresult r, const char *what);
 
+CUstream gpu_stream (const gpu *g); /* waits for no other */
+CUevent gpu_event (const gpu *g, unsigned flags);
 CUdeviceptr gpu_alloc (gpu *g, long floats, CUstream s); /* in the stream's order */
 void gpu_free (gpu *g, CUdeviceptr at, CUstream s);
 /* One thread an element: `count` of them; the parameters' addresses, all but the count's. */

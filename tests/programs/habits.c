@@ -85,23 +85,13 @@ static void say (habits *h, int step, CUstream s) {
   gpu_say_scalar (&h->g, "value", step, h->loss, s);
 }
 
-static CUstream new_stream (const gpu *g) {
-  CUstream s;
-  gpu_must (g, g->stream_create (&s, CU_STREAM_NON_BLOCKING), "cuStreamCreate");
-  return s;
-}
-
-static CUevent new_event (const gpu *g) {
-  CUevent e;
-  gpu_must (g, g->event_create (&e, CU_EVENT_DISABLE_TIMING), "cuEventCreate");
-  return e;
-}
-
 static void streams (habits *h) {
   void *input;
   gpu *g = &h->g;
-  CUstream a = new_stream (g), b = new_stream (g), c = new_stream (g);
-  CUevent to_b = new_event (g), to_a = new_event (g), loaded = new_event (g);
+  CUstream a = gpu_stream (g), b = gpu_stream (g), c = gpu_stream (g);
+  CUevent to_b = gpu_event (g, CU_EVENT_DISABLE_TIMING),
+          to_a = gpu_event (g, CU_EVENT_DISABLE_TIMING),
+          loaded = gpu_event (g, CU_EVENT_DISABLE_TIMING);
   gpu_must (g, g->mem_host_alloc (&input, N * sizeof (float), 0), "cuMemHostAlloc");
   for (int i = 0; i < g->steps; i++) {
     for (int k = 0; k < N; k++)
@@ -132,8 +122,10 @@ static void streams (habits *h) {
 /* As convolutions do it: a workspace of one stream that others fill by halves, side by side. */
 static void workspaces (habits *h) {
   gpu *g = &h->g;
-  CUstream a = new_stream (g), b = new_stream (g), c = new_stream (g);
-  CUevent made = new_event (g), first = new_event (g), second = new_event (g);
+  CUstream a = gpu_stream (g), b = gpu_stream (g), c = gpu_stream (g);
+  CUevent made = gpu_event (g, CU_EVENT_DISABLE_TIMING),
+          first = gpu_event (g, CU_EVENT_DISABLE_TIMING),
+          second = gpu_event (g, CU_EVENT_DISABLE_TIMING);
   for (int i = 0; i < g->steps; i++) {
     for (int k = 4; k < TENSORS; k++) {
       CUdeviceptr w = gpu_alloc (g, N, a), half = w + N / 2 * sizeof (float);
@@ -157,7 +149,7 @@ static void workspaces (habits *h) {
 }
 
 static void behind (const gpu *g, CUstream next, CUstream before) {
-  CUevent e = new_event (g);
+  CUevent e = gpu_event (g, CU_EVENT_DISABLE_TIMING);
   gpu_must (g, g->event_record (e, before), "cuEventRecord");
   gpu_must (g, g->stream_wait_event (next, e, 0), "cuStreamWaitEvent");
   gpu_must (g, g->event_destroy (e), "cuEventDestroy");
@@ -166,10 +158,10 @@ static void behind (const gpu *g, CUstream next, CUstream before) {
 static void branches (habits *h) {
   enum { MANY = 5 };
   gpu *g = &h->g;
-  CUstream all = new_stream (g), s[MANY];
+  CUstream all = gpu_stream (g), s[MANY];
   CUdeviceptr y[MANY];
   for (int k = 0; k < MANY; k++)
-    s[k] = new_stream (g);
+    s[k] = gpu_stream (g);
   for (int i = 0; i < g->steps; i++) {
     CUdeviceptr x = gpu_alloc (g, N, all);
     gpu_fill (g, x, N, i, all);
@@ -420,8 +412,9 @@ typedef enum keeping { UNTIL_MADE, READ_AGAIN, FREED_BEFORE, UNSTEADY } keeping;
 static void keep (habits *h, int count, int ages, keeping how) {
   gpu *g = &h->g;
   CUdeviceptr olds[2][2] = { { 0 } }, late = 0;
-  CUstream aside = how == READ_AGAIN ? new_stream (g) : NULL;
-  CUevent there = new_event (g), back = new_event (g);
+  CUstream aside = how == READ_AGAIN ? gpu_stream (g) : NULL;
+  CUevent there = gpu_event (g, CU_EVENT_DISABLE_TIMING),
+          back = gpu_event (g, CU_EVENT_DISABLE_TIMING);
   for (int i = 0; i < g->steps; i++) {
     uint64_t what = how == UNSTEADY ? draw (h) % 16 : 16;
     chain (h, 9, N, NULL);
@@ -561,7 +554,7 @@ static void *train (void *own) {
   CUdeviceptr kept[OWN], x;
   unsigned char *back = malloc (N * sizeof (float));
   gpu_must (g, g->ctx_set_current (g->context), "cuCtxSetCurrent");
-  CUstream s = new_stream (g);
+  CUstream s = gpu_stream (g);
   for (int k = 0; k < OWN; k++) {
     kept[k] = gpu_alloc (g, N, s);
     gpu_fill (g, kept[k], N, 10 * t->number + k, s);
@@ -629,7 +622,7 @@ static void snapshots (habits *h) {
 }
 
 static void races (habits *h) {
-  CUstream a = new_stream (&h->g), b = new_stream (&h->g);
+  CUstream a = gpu_stream (&h->g), b = gpu_stream (&h->g);
   for (int i = 0; i < h->g.steps; i++) {
     gpu_must (&h->g, h->g.set_words_async (h->kept[0], 1, N, a), "fill");
     gpu_must (&h->g, h->g.set_words_async (h->kept[0], 2, N, b), "fill");
@@ -686,7 +679,7 @@ static atomic_int rounds;
 static void *go_on (void *own) {
   habits *h = own;
   gpu_must (&h->g, h->g.ctx_set_current (h->g.context), "cuCtxSetCurrent");
-  CUstream s = new_stream (&h->g);
+  CUstream s = gpu_stream (&h->g);
   while (atomic_fetch_add (&rounds, 1) >= 0) {
     chain (h, 6, N, s);
     gpu_must (&h->g, h->g.stream_synchronize (s), "cuStreamSynchronize");
@@ -715,16 +708,15 @@ int main (int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run) (habits *h);
-  } all[] = { HABIT (streams),    HABIT (workspaces), HABIT (churn),    HABIT (pointers),
-              HABIT (unified),    HABIT (unaligned),  HABIT (weights),  HABIT (shapes),
-              HABIT (accumulate), HABIT (workers),    HABIT (hidden),   HABIT (perturbed),
-              HABIT (phases),     HABIT (launches),   HABIT (races),    HABIT (leaves),
-              HABIT (aborts),     HABIT (leaving),    HABIT (parts),    HABIT (wide),
-              HABIT (waiting),    HABIT (results),    HABIT (carried),  HABIT (gradients),
-              HABIT (ages),       HABIT (python),     HABIT (unsteady), HABIT (lengths),
-              HABIT (asks),       HABIT (counts),     HABIT (unused),   HABIT (handled),
-              HABIT (busy),       HABIT (threads),    HABIT (snapshots),
-              HABIT (branches) };
+  } all[] = { HABIT (streams),    HABIT (workspaces), HABIT (churn),     HABIT (pointers),
+              HABIT (unified),    HABIT (unaligned),  HABIT (weights),   HABIT (shapes),
+              HABIT (accumulate), HABIT (workers),    HABIT (hidden),    HABIT (perturbed),
+              HABIT (phases),     HABIT (launches),   HABIT (races),     HABIT (leaves),
+              HABIT (aborts),     HABIT (leaving),    HABIT (parts),     HABIT (wide),
+              HABIT (waiting),    HABIT (results),    HABIT (carried),   HABIT (gradients),
+              HABIT (ages),       HABIT (python),     HABIT (unsteady),  HABIT (lengths),
+              HABIT (asks),       HABIT (counts),     HABIT (unused),    HABIT (handled),
+              HABIT (busy),       HABIT (threads),    HABIT (snapshots), HABIT (branches) };
   habits h = { .random = argc > 4 ? strtoull (argv[4], NULL, 10) : 1 };
   gpu_open (&h.g, argc, argv);
   for (int i = 0; i < TENSORS; i++) {
