@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "solver/orders.h"
 
+#include <string.h>
+
+#include "base/units.h"
 #include "solver/options/lane.h"
 #include "solver/order/climb.h"
 #include "solver/order/updates.h"
 #include "solver/search/search.h"
+#include "solver/sections/sections.h"
 #include "trace/check/check.h"
 #include "trace/rewrite/order.h"
 
@@ -95,6 +99,11 @@ static bool is_over (const ordering *n, const order_tried *x) {
          (x->found.plan && solve_stops (n->o));
 }
 
+/* In one arena or at places that stay, some answers are bound by what they cut themselves. */
+static bool is_of_all_cuts (const solution *s) {
+  return strstr (s->plan->certificate.covers, "whatever sections");
+}
+
 /* A plan of a look without cuts, under the bound of all cuts in the same order. */
 static void take_bound (ordering *n, order_tried *x, const solution *of) {
   const certificate *c = &of->plan->certificate;
@@ -154,7 +163,7 @@ static bool take (ordering *n, asking *q, error *err) {
   if (q->found.plan->predicted.step_ns <= step_ns (x)) {
     x->found = q->found;
     x->without_cuts = without_cuts;
-  } else if (x->without_cuts && !without_cuts) {
+  } else if (x->without_cuts && !without_cuts && is_of_all_cuts (&q->found)) {
     take_bound (n, x, &q->found);
   }
   return true;
@@ -227,8 +236,8 @@ static bool try_as_it_is (ordering *n, int64_t ticks, error *err) {
   return is_over (n, best) || try_order (n, false, &n->at[0], ticks, beat_ns, err);
 }
 
-/* The most promising order may end behind what a look found in another one, which deserves more than
-   that look then, and may have no bound of all cuts yet. */
+/* The most promising order may end behind what a look found in another one, which deserves more
+   than that look then, and may have no bound of all cuts yet. */
 static bool try_best_look (ordering *n, int64_t ticks, error *err) {
   order_tried *best = least (n, step_ns);
   return best->in_full || is_over (n, best) ||
@@ -289,6 +298,26 @@ static bool name_class (ordering *n, const solution *s, error *err) {
   return c->covers;
 }
 
+/* Tensors that must stay may be there for less of the step in an order that was not tried: only
+   what ops need by themselves rules anything out then. */
+static bool refuse (const trace *t, const solve_options *o, const error *why, arena *a,
+                    error *err) {
+  char budget[UNITS_TEXT];
+  int64_t least_bytes = 0;
+  bool open = why->code == ERR_infeasible && sections_move_pins (t, o);
+  if (open && !sections_floor (t, o, a, &least_bytes, err))
+    return false;
+  if (!open || o->budget_bytes < least_bytes) {
+    *err = *why;
+    return false;
+  }
+  units_bytes (budget, o->budget_bytes);
+  return error_set (err, ERR_limit,
+                    "no plan was found in %s in the orders that were tried, and none is ruled out "
+                    "in others, where pinned tensors are there for less of the step; give more",
+                    budget);
+}
+
 bool orders_solve (const trace *t, const solve_options *o, const effort *e, solve_order *one,
                    arena *a, solution *out, error *err) {
   ordering *n = NEW (a, 1, ordering, err);
@@ -308,9 +337,7 @@ bool orders_solve (const trace *t, const solve_options *o, const effort *e, solv
     return one (t, o, e, a, out, err);
   if (!try_all (n, &best, err))
     return false;
-  if (!best->found.plan) {
-    *err = best->refused;
-    return false;
-  }
+  if (!best->found.plan)
+    return refuse (t, o, &best->refused, a, err);
   return give_back (n, best, out, err) && name_class (n, out, err);
 }

@@ -10,6 +10,7 @@
 #include "solver/options/allowed.h"
 #include "solver/placements.h"
 #include "solver/recompute/recompute.h"
+#include "solver/sections/sections.h"
 #include "solver/solve.h"
 
 enum { QUICK_TICKS = 20000, LOOSE_PPM = 1000000000, TRIES = 8 };
@@ -128,10 +129,13 @@ static bool floors_of (const trace *t, const ask *q, int64_t *least, int64_t *gr
   arena *scratch = arena_made (err);
   bool ok = scratch && floor_least (t, &q->device, scratch, &of_bytes, err) &&
             floor_of (t, &q->device, scratch, &of_granules, err);
+  int64_t anyhow = INT64_MAX;
+  ok = ok && (!sections_move_pins (t, &q->options) ||
+              sections_floor (t, &q->options, scratch, &anyhow, err));
   arena_free (scratch);
   if (!ok)
     return false;
-  *least = of_bytes.bytes;
+  *least = min_of (of_bytes.bytes, anyhow);
   *granules = of_granules.bytes;
   return true;
 }
@@ -289,12 +293,15 @@ bool ask_others_of (const trace *t, const ask *q, const allowed *most, int64_t s
     return true;
   if (how.recompute == RECOMPUTE_OFF && most->recompute != RECOMPUTE_OFF) {
     how.recompute = RECOMPUTE_AUTO;
-    arena *scratch = arena_new (0);
-    bool ok =
-        scratch ? recompute_bound (t, NULL, &how, scratch, &drops_ns, err) : error_memory (err);
-    arena_free (scratch);
-    if (!ok)
-      return false;
+    /* the bound of drops is of whole ops as they stand */
+    if (how.sections == SECTIONS_OFF && how.order == ORDER_AS_IS) {
+      arena *scratch = arena_new (0);
+      bool ok =
+          scratch ? recompute_bound (t, NULL, &how, scratch, &drops_ns, err) : error_memory (err);
+      arena_free (scratch);
+      if (!ok)
+        return false;
+    }
     drops_ns = drops_ns < compute_ns ? compute_ns : drops_ns;
     if (drops_ns < INT64_MAX && step_ns > solve_enough_ns (how.gap_ppm, drops_ns))
       out[(*count)++] = (ask_other){ "--recompute auto", drops_ns };

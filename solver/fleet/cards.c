@@ -106,13 +106,13 @@ int64_t cards_taken (const placing *p, int32_t job, const plan *found) {
   return reserve_onto (found->budget_bytes, reserve_ppm (p->jobs[job].trace));
 }
 
-/* Parts of ops may fit where whole ones do not. */
+/* Parts of ops may fit where whole ones do not, and pinned tensors in another order. */
 static bool lower_by_parts (const placing *p, int32_t job, int64_t granule, int64_t *floor,
                             error *err) {
   solve_options how = { 0 };
   int64_t bytes;
   allowed_into (&p->jobs[job].allowed, &how);
-  if (how.sections == SECTIONS_OFF)
+  if (how.sections == SECTIONS_OFF && !sections_move_pins (p->jobs[job].trace, &how))
     return true;
   if (!sections_floor (p->jobs[job].trace, &how, p->a, &bytes, err))
     return false;

@@ -35,9 +35,12 @@ bool cards_bind (placing *p, int32_t job, const plan *found, int32_t card, int64
   if (ok && (found->n_order || found->n_sections || found->n_recomputes)) {
     bound_by_compute (p->jobs[job].trace, mine);
   } else if (ok && solve_bound (p->jobs[job].trace, &how, scratch, &b, &why)) {
-    mine->certificate.lower_bound_ns = b.lower_bound_ns;
-    mine->certificate.bound_by = b.by;
-    mine->certificate.gap = (double)mine->predicted.step_ns / (double)b.lower_bound_ns - 1;
+    certified c = { .lower_bound_ns = b.lower_bound_ns,
+                    .bound_by = b.by,
+                    .covers = "every plan without sections and recompute",
+                    .found_by = found->certificate.found_by,
+                    .limit_met = found->certificate.limit_met };
+    solve_write_certificate (mine, &c);
   } else {
     mine->has_certificate = false;
   }

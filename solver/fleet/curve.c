@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/order.h"
 #include "base/units.h"
@@ -40,7 +41,12 @@ bool curve_floor (const trace *t, const curve_options *o, arena *scratch, int64_
   if (!floor_least (t, o->device, scratch, &f, err) || !summary_of (t, scratch, &s, err))
     return false;
   bool less = o->allowed.sections != SECTIONS_OFF && s.floor_sections_bytes < f.bytes;
-  *bytes = curve_gross (o, less ? s.floor_sections_bytes : f.bytes);
+  int64_t least = less ? s.floor_sections_bytes : f.bytes, anyhow = least;
+  solve_options how = { 0 };
+  allowed_into (&o->allowed, &how);
+  if (sections_move_pins (t, &how) && !sections_floor (t, &how, scratch, &anyhow, err))
+    return false;
+  *bytes = curve_gross (o, min_of (least, anyhow));
   return true;
 }
 
@@ -90,7 +96,8 @@ static bool weak_bound (const trace *t, const solve_options *how, arena *a, int6
                         error *err) {
   int64_t compute_ns = trace_total_ns (t), least_bytes, drops_ns;
   *ns = compute_ns;
-  if (how->sections != SECTIONS_OFF || how->recompute == RECOMPUTE_OFF) {
+  if (how->sections != SECTIONS_OFF || how->recompute == RECOMPUTE_OFF ||
+      how->order != ORDER_AS_IS) {
     if (!sections_floor (t, how, a, &least_bytes, err))
       return false;
     *ns = how->budget_bytes < least_bytes ? -1 : compute_ns;
@@ -98,9 +105,7 @@ static bool weak_bound (const trace *t, const solve_options *how, arena *a, int6
   }
   if (!recompute_bound (t, NULL, how, a, &drops_ns, err))
     return false;
-  *ns = drops_ns == INT64_MAX                                ? -1
-        : how->order != ORDER_AS_IS || drops_ns < compute_ns ? compute_ns
-                                                             : drops_ns;
+  *ns = drops_ns == INT64_MAX ? -1 : max_of (drops_ns, compute_ns);
   return true;
 }
 
@@ -190,10 +195,10 @@ static bool solve_at (const trace *t, const curve_options *o, shared *with, cons
     out->plan = s.plan;
     if (!guide || s.bound.lower_bound_ns > *lower_bound_ns)
       *lower_bound_ns = s.bound.lower_bound_ns;
-    if (o->allowed.order != ORDER_AS_IS) /* of plans in the order of this one */
-      return true;
     /* that of drops alone may speak only of plans that keep nothing beyond its last use */
     const allowed *x = &o->allowed;
+    if (x->order != ORDER_AS_IS && !strstr (s.plan->certificate.covers, "from what lives"))
+      return true; /* of plans in the order of this one */
     bool of_all = x->sections != SECTIONS_OFF || x->recompute == RECOMPUTE_OFF;
     return of_all || curve_bound (t, o, budget_bytes, lower_bound_ns, err);
   }

@@ -105,7 +105,9 @@ static bool take_published (const trace *t, const solve_options *o, const effort
 static bool take_alone (const trace *t, const solve_options *o, const effort *e, arena *a,
                         solution *s, error *err) {
   if (!published_alone (t, o, a, s, err) || !s->plan ||
-      (o->sections && !search_certify (t, o, e, a, s, err)))
+      (o->sections    ? !search_certify (t, o, e, a, s, err)
+       : o->recompute ? !solve_certify_by_compute (t, o, e, s, a, err)
+                      : false))
     return false;
   certificate *c = &s->plan->certificate;
   c->limit_met =

@@ -16,15 +16,21 @@ static int64_t most_parts (const trace *t, const solve_options *o, int32_t op) {
   return o->section_parts <= most ? o->section_parts : 1;
 }
 
-/* Adds to each op what has to be there of tensor x, or x's share of its parts where it is split. */
-static void add_needs (const trace *t, const uses *u, int32_t x, int64_t *whole, int64_t *shared) {
+/* Adds to each op what has to be there of tensor x, or x's share of its parts where it is split.
+   What is pinned is there between its uses too, as the ops stand; `any`: in any order, or along
+   chains of parts, that is known of what lives on alone. */
+static void add_needs (const trace *t, const uses *u, int32_t x, const solve_options *any,
+                       int64_t *whole, int64_t *shared) {
   const tensor *at = &t->tensors[x];
   int32_t from = u->offset[x], end = u->offset[x + 1], next = from;
   int32_t first = at->persistent || from == end ? 0 : u->at[from].op;
   int32_t last = at->persistent ? t->n_ops - 1 : from == end ? -1 : u->at[end - 1].op;
+  bool in_parts = at->split && !at->persistent && any && any->sections != SECTIONS_OFF;
+  bool stays = at->pinned && (at->persistent || !any || any->order == ORDER_AS_IS) && !in_parts;
   for (int32_t i = from; i < end; i++)
-    *(at->split && !at->pinned ? &shared[u->at[i].op] : &whole[u->at[i].op]) += at->bytes;
-  for (int32_t k = first; at->pinned && k <= last; k++)
+    *(at->split && (!at->pinned || in_parts) ? &shared[u->at[i].op] : &whole[u->at[i].op]) +=
+        at->bytes;
+  for (int32_t k = first; stays && k <= last; k++)
     if (next < end && u->at[next].op == k)
       next++;
     else
@@ -35,13 +41,13 @@ typedef struct needs {
   int64_t *whole, *shared; /* per op */
 } needs;
 
-static bool needs_of (const trace *t, arena *a, needs *out, error *err) {
+static bool needs_of (const trace *t, const solve_options *any, arena *a, needs *out, error *err) {
   uses u;
   *out = (needs){ NEW (a, t->n_ops, int64_t, err), NEW (a, t->n_ops, int64_t, err) };
   if (!out->whole || !out->shared || !uses_of (t, a, &u, err))
     return false;
   for (int32_t x = 0; x < t->n_tensors; x++)
-    add_needs (t, &u, x, out->whole, out->shared);
+    add_needs (t, &u, x, any, out->whole, out->shared);
   for (int32_t k = 0; k < t->n_ops; k++)
     out->shared[k] += t->ops[k].workspace_bytes;
   return true;
@@ -72,7 +78,7 @@ bool sections_fit (const trace *t, const solve_options *o, int64_t share_ppm, ar
   needs n;
   *out = (variant){ .name = "each as it needs" };
   out->sections = NEW (a, t->n_ops, section, err);
-  if (!out->sections || !needs_of (t, a, &n, err))
+  if (!out->sections || !needs_of (t, NULL, a, &n, err))
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
     int64_t most = most_parts (t, o, k), parts = fewest (t, &n, k, most, room_bytes);
@@ -88,7 +94,7 @@ bool sections_floor (const trace *t, const solve_options *o, arena *a, int64_t *
   assert (t && bytes);
   needs n;
   *bytes = 0;
-  if (!needs_of (t, a, &n, err))
+  if (!needs_of (t, o, a, &n, err))
     return false;
   for (int32_t k = 0; k < t->n_ops; k++) {
     /* a part of most items has at least each share rounded down, so a byte less a list entry */
@@ -97,4 +103,14 @@ bool sections_floor (const trace *t, const solve_options *o, arena *a, int64_t *
     *bytes = least > *bytes ? least : *bytes;
   }
   return true;
+}
+
+bool sections_move_pins (const trace *t, const solve_options *o) {
+  for (int32_t x = 0; x < t->n_tensors; x++) {
+    const tensor *at = &t->tensors[x];
+    if (at->pinned && !at->persistent &&
+        (o->order != ORDER_AS_IS || (at->split && o->sections != SECTIONS_OFF)))
+      return true;
+  }
+  return false;
 }
