@@ -527,12 +527,16 @@ def _ ():
 
 @claim ("advice, a scheduler's question and the same question again are looks at a job")
 def _ ():
-  def looked (): return {x for x, in sqlite3.connect ("state/store.sqlite").execute ("select job from seen")}
-  def curve (points):
-    before = looked ()
-    r = s.ask ("POST", "/v1/curves", {"trace": trace, "points": points, "limit_ticks": 1000, "sections": "off", "order": "as-is"}, {"Prefer": "wait=30"})
-    assert r.status == 200 and r.json ()["state"] == "done" and r.json ()["id"] not in before
-    return r.json ()["id"]
+  def stored (text, *values): return [x for x, in sqlite3.connect ("state/store.sqlite").execute (text, values)]
+  def looked (): return stored ("select job from seen")
+  def curve (points): # to its end, which to ask for would be a look
+    before, end = looked (), time.time () + PATIENCE
+    id = s.ask ("POST", "/v1/curves", {"trace": trace, "points": points, "limit_ticks": 1000, "sections": "off", "order": "as-is"}, {"Prefer": "wait=30"}).json ()["id"]
+    assert id not in before
+    while stored ("select state from job where id = ?", id) != ["done"]:
+      assert time.time () < end
+      time.sleep (0.05)
+    return id
   for points, look in ((7, lambda: curve (7)), (8, lambda: s.ask ("GET", "/v1/advice?fingerprint=alex.64")), (9, lambda: s.ask ("POST", "/k8s/filter", {
       "Pod": {"metadata": {"annotations": {"ferry.dev/fingerprint": "alex.64"}}}, "Nodes": {"items": [{"metadata": {"name": "n", "labels": {"ferry.dev/gpu-memory-bytes": "1"}}}]}}))):
     id = curve (points)
