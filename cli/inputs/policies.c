@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-3.0-or-later */
 #include "cli/inputs/policies.h"
-#include "solver/ask/ask.h"
 
 #include <string.h>
 
 #include "base/units.h"
+#include "solver/ask/ask.h"
 #include "solver/fleet/needs.h"
 
 bool policy_of_name (call *c, const char *name, policy_id *out) {

@@ -128,14 +128,12 @@ static bool floors_of (const trace *t, const ask *q, int64_t *least, int64_t *gr
   memory_floor of_bytes, of_granules;
   arena *scratch = arena_made (err);
   bool ok = scratch && floor_least (t, &q->device, scratch, &of_bytes, err) &&
-            floor_of (t, &q->device, scratch, &of_granules, err);
-  int64_t anyhow = INT64_MAX;
-  ok = ok && (!sections_move_pins (t, &q->options) ||
-              sections_floor (t, &q->options, scratch, &anyhow, err));
+            floor_of (t, &q->device, scratch, &of_granules, err) &&
+            sections_lower (t, &q->options, scratch, &of_bytes.bytes, err);
   arena_free (scratch);
   if (!ok)
     return false;
-  *least = min_of (of_bytes.bytes, anyhow);
+  *least = of_bytes.bytes;
   *granules = of_granules.bytes;
   return true;
 }
@@ -157,11 +155,14 @@ static int budgets_to_try (int64_t least, int64_t granules, int64_t granule, int
 /* In so many bytes nothing has to move, if tensors may lie anywhere. */
 static bool find_needs (const trace *t, const ask *q, int64_t *bytes, error *err) {
   needs n;
+  *bytes = INT64_MAX;
+  if (!stays_anywhere (&q->options))
+    return true;
   arena *scratch = arena_made (err);
   bool ok = scratch && needs_of (t, &q->device, scratch, &n, err);
   arena_free (scratch);
   if (ok)
-    *bytes = stays_anywhere (&q->options) ? n.bytes : INT64_MAX;
+    *bytes = n.bytes;
   return ok;
 }
 
@@ -302,7 +303,7 @@ bool ask_others_of (const trace *t, const ask *q, const allowed *most, int64_t s
       if (!ok)
         return false;
     }
-    drops_ns = drops_ns < compute_ns ? compute_ns : drops_ns;
+    drops_ns = max_of (drops_ns, compute_ns);
     if (drops_ns < INT64_MAX && step_ns > solve_enough_ns (how.gap_ppm, drops_ns))
       out[(*count)++] = (ask_other){ "--recompute auto", drops_ns };
   }

@@ -41,12 +41,12 @@ bool curve_floor (const trace *t, const curve_options *o, arena *scratch, int64_
   if (!floor_least (t, o->device, scratch, &f, err) || !summary_of (t, scratch, &s, err))
     return false;
   bool less = o->allowed.sections != SECTIONS_OFF && s.floor_sections_bytes < f.bytes;
-  int64_t least = less ? s.floor_sections_bytes : f.bytes, anyhow = least;
+  int64_t least = less ? s.floor_sections_bytes : f.bytes;
   solve_options how = { 0 };
   allowed_into (&o->allowed, &how);
-  if (sections_move_pins (t, &how) && !sections_floor (t, &how, scratch, &anyhow, err))
+  if (!sections_lower (t, &how, scratch, &least, err))
     return false;
-  *bytes = curve_gross (o, min_of (least, anyhow));
+  *bytes = curve_gross (o, least);
   return true;
 }
 

@@ -3,6 +3,7 @@
    itself in as few as bring what it needs under the budget, or under a share of it. */
 #include <assert.h>
 
+#include "base/order.h"
 #include "base/units.h"
 #include "solver/sections/sections.h"
 #include "trace/uses.h"
@@ -113,4 +114,14 @@ bool sections_move_pins (const trace *t, const solve_options *o) {
       return true;
   }
   return false;
+}
+
+bool sections_lower (const trace *t, const solve_options *o, arena *a, int64_t *bytes, error *err) {
+  int64_t least;
+  if (!sections_move_pins (t, o))
+    return true;
+  if (!sections_floor (t, o, a, &least, err))
+    return false;
+  *bytes = min_of (*bytes, least);
+  return true;
 }

@@ -33,6 +33,9 @@ bool sections_floor (const trace *t, const solve_options *o, arena *a, int64_t *
 /* Some pinned tensor may be there for less of the step than the ops as they stand say: in another
    order, or cut into parts. */
 bool sections_move_pins (const trace *t, const solve_options *o);
+/* Then a floor of the ops as they stand becomes one of all that the options allow. */
+bool sections_lower (const trace *t, const solve_options *o, arena *a, int64_t *bytes,
+                     error *err) MUST_CHECK;
 
 /* How far depth first may go from op `first` (trace/rewrite's rule): the end of the chain. */
 int32_t sections_chain_end (const trace *t, int32_t first, int32_t end, int64_t parts,
