@@ -28,7 +28,7 @@ static const struct {
   int version, per_thread;
 } abis[] = {
 #define ABI(name, version, per_thread) { #name, version, per_thread },
-#include "executor/shim/abis.inc"
+#include "executor/shim/abis.def"
 #undef ABI
 };
 

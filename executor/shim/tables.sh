@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-3.0-or-later
-# The shim's two tables from the CUDA toolkit: exports.def, every symbol of the driver's stub, and abis.def,
+# Makes the two tables of the shim anew from a CUDA toolkit: exports.def, every symbol of the driver's stub, and abis.def,
 # every version of every entry in cudaTypedefs.h.  tables.sh exports|abis CUDA_HOME
 set -eu
 echo '/* SPDX-License-Identifier: GPL-3.0-or-later */'

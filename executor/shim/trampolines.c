@@ -52,14 +52,14 @@ __asm__ (
   "  addq $8, %rsp\n"
   "  jmp *%r11\n"
 #define EXPORTED(name) "  EXPORTED_ " #name "\n"
-#include "executor/shim/exports.inc"
+#include "executor/shim/exports.def"
 #undef EXPORTED
 );
 /* clang-format on */
 
 const char *const shim_names[] = {
 #define EXPORTED(name) #name,
-#include "executor/shim/exports.inc"
+#include "executor/shim/exports.def"
 #undef EXPORTED
 };
 const int shim_exports = sizeof shim_names / sizeof *shim_names;
