@@ -29,6 +29,10 @@ cut_short() { head -c 20 /dev/zero | gzip | head -c 15 >cut.gz && run 3 info cut
 word() { run 2 version --color=sometimes && one_line && says 'auto|always|never'; }
 dashes() { echo x >-x && run 3 info -- -x && says '-x:1: not JSON'; }
 full() { ! "$ferry" help 2>err >/dev/full && grep -q "standard output cannot be written" err; }
+devices_by_year() { # every shipped card has its year, and the newest stand first
+  run 0 devices -v && ! grep -q 'not known' out && grep -E '^20[0-9]{2}$' out >years && sort -r years | cmp - years && [ "$(sort -u years | wc -l)" = "$(wc -l <years)" ] &&
+    run 0 devices && grep -qx rtx5090 out
+}
 devices() { run 0 devices && [ ! -s err ] && run 0 devices --json && python_json out && run 0 devices -v; }
 no_device() { echo '{"format":"ferry-trace/1","ops":[{}],"tensors":[]}' >t && run 2 info -d nosuchcard t && one_line && says 'there is no device'; }
 environment() { FERRY_DEVICE=nosuchcard run 2 info t && one_line && says 'nosuchcard'; }
@@ -130,6 +134,7 @@ claim "a word that is not in the list gets the list" word
 claim "-- ends the options" dashes
 claim "a full disk is noticed" full
 claim "devices are listed" devices
+claim "devices are grouped by year" devices_by_year
 claim "an unknown device is told" no_device
 claim "the environment gives what the command line does not" environment
 claim "the demo's figures fit together" demo

@@ -13,6 +13,15 @@ static const struct {
 #undef CARD
 };
 
+static const struct {
+  const char *device;
+  int year;
+} released[] = {
+#define RELEASED(device, year) { device, year },
+#include "trace/cards.def"
+#undef RELEASED
+};
+
 /* Its row; -1: none. */
 static int find (const char *called) {
   for (int i = 0; called && i < (int)(sizeof cards / sizeof *cards); i++)
@@ -29,6 +38,13 @@ const char *card_device (const char *called) {
 int64_t card_memory_bytes_per_s (const char *called) {
   int i = find (called);
   return i < 0 ? 0 : cards[i].memory_bytes_per_s;
+}
+
+int card_year (const char *device) {
+  for (int i = 0; i < (int)(sizeof released / sizeof *released); i++)
+    if (strcmp (released[i].device, device) == 0)
+      return released[i].year;
+  return 0;
 }
 
 /* The word behind the last "--device" in the detail, of the zoo or of times that were scaled. */

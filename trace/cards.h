@@ -10,6 +10,9 @@ const char *card_device (const char *called);
 /* At most so much its memory reads and writes; 0: not known. */
 int64_t card_memory_bytes_per_s (const char *called);
 
+/* The year in which the card of a shipped device file came to be sold; 0: not known. */
+int card_year (const char *device);
+
 /* The source of the times, for people: the card as it calls itself, or the device that a trace of
    the zoo was made for; NULL: not known. */
 const char *card_of_trace (const trace *t, arena *a, error *err);

@@ -27,8 +27,11 @@ static const char *device_folder (call *c) {
   return arena_format (c->arena, &c->err, "%s/devices", FERRY_DATADIR);
 }
 
-static int by_text (const void *a, const void *b) {
-  return strcmp (*(const char *const *)a, *(const char *const *)b);
+/* The newest first; those of one year, and those of no known year at the end, by name. */
+static int by_year (const void *a, const void *b) {
+  const char *x = *(const char *const *)a, *y = *(const char *const *)b;
+  int years = card_year (y) - card_year (x);
+  return years ? years : strcmp (x, y);
 }
 
 const char *const *device_names (call *c, int *count) {
@@ -54,7 +57,7 @@ const char *const *device_names (call *c, int *count) {
   }
   closedir (dir);
   if (names)
-    qsort (names, (size_t)*count, sizeof *names, by_text);
+    qsort (names, (size_t)*count, sizeof *names, by_year);
   return names;
 }
 

@@ -21,7 +21,7 @@ bool device_tell_times (call *c, const trace *t, const device *planned) MUST_CHE
 /* --host, else all that the device's file gives. */
 bool device_host (call *c, const device *d, int64_t *host_bytes) MUST_CHECK;
 
-/* The names, sorted; NULL on failure. */
+/* The names, those of the newest cards first; NULL on failure. */
 const char *const *device_names (call *c, int *count) MUST_CHECK;
 
 #endif

@@ -33,6 +33,12 @@ rates() {
   done
 }
 
+# Each shipped device file has a year in trace/cards.def, and each year a file.
+years() {
+  diff <(sed -nE 's/^RELEASED \("(.*)", .*/\1/p' trace/cards.def) <(basename -s .json data/devices/*.json | LC_ALL=C sort)
+}
+
+claim "every shipped card has its year" years
 claim "cards have the memory rates of their device files" rates
 claim "every test, fuzzer and bench is in the Makefile" sleeping
 claim "every file of data/ is described" undescribed
