@@ -109,12 +109,21 @@ static bool is_xplane (const char *text, int64_t size) {
 }
 
 /* A snapshot that somebody wrote as JSON: one of its two lists comes first. */
-static bool is_snapshot_json (const char *text, int64_t size) {
+/* By the first member of an object; a Chakra file as JSON is objects one after another, first the
+   version of its format or a node at once. */
+static artefact sniff_object (const char *text, int64_t size, slice head) {
   error ignored = { 0 };
   stream s = stream_open (text, size, &ignored);
   slice key;
-  return *text == '{' && stream_object (&s) && stream_member (&s, &key) &&
-         (slice_is (key, "segments") || slice_is (key, "device_traces"));
+  if (*text != '{' || !stream_object (&s) || !stream_member (&s, &key))
+    return ARTEFACTS;
+  if (slice_is (key, "segments") || slice_is (key, "device_traces"))
+    return ARTEFACT_snapshot_json;
+  if (slice_is (key, "rocprofiler-sdk-tool"))
+    return ARTEFACT_rocprof;
+  return slice_holds (head, "COMP_NODE\"") || slice_holds (head, "METADATA_NODE\"")
+             ? ARTEFACT_chakra_json
+             : ARTEFACTS;
 }
 
 static artefact sniff_artefact (const char *text, int64_t size) {
@@ -148,8 +157,9 @@ static artefact sniff_artefact (const char *text, int64_t size) {
     return ARTEFACT_nsys;
   if (slice_starts (all, "-----") && slice_holds (all, "Self CPU"))
     return ARTEFACT_table;
-  if (is_snapshot_json (text, size))
-    return ARTEFACT_snapshot_json;
+  artefact object = sniff_object (text, size, all);
+  if (object != ARTEFACTS)
+    return object;
   if (*text == '[')
     return sniff_list (text, size);
   if (slice_starts (all, "ferry-text/") && !slice_begins (all, "ferry-text/1"))

@@ -453,6 +453,19 @@ static bool sort_memory (import_job *job, kineto *k) {
   return true;
 }
 
+/* On AMD cards memory events count the devices that the program sees, and kernels those of the
+   machine: where there is one of each they are the same card, called as its kernels call it. */
+static void join_devices (kineto *k) {
+  for (int32_t i = 1; i < k->n_gpu; i++)
+    if (k->gpu[i].device != k->gpu[0].device)
+      return;
+  for (int32_t i = 1; i < k->n_memory; i++)
+    if (k->memory[i].device != k->memory[0].device)
+      return;
+  for (int32_t i = 0; k->n_gpu && i < k->n_memory; i++)
+    k->memory[i].device = k->gpu[0].device;
+}
+
 static int by_start (const void *a, const void *b) {
   const kineto_step *x = a, *y = b;
   if (x->start_ns != y->start_ns)
@@ -470,6 +483,7 @@ bool kineto_read (import_job *job, const import_text *file, kineto *out) {
       error_set (job->err, ERR_internal, "the events could not be read");
     return false;
   }
+  join_devices (out);
   if (out->unfinished)
     report_warn (job, "calls without an end, taken to have no length", out->unfinished, NULL);
   if (out->n_steps)

@@ -73,13 +73,18 @@ static bool push_int (machine *m, int64_t number) {
   return push (m, (pickle_value){ .number = number, .kind = PICKLE_INT });
 }
 
-/* LONG1: two's complement of as many bytes as needed. */
+/* LONG1: two's complement of as many bytes as needed. One that int64_t cannot hold has no value
+   that is kept, like a real number: who needs it says that it is not there. */
 static bool push_long (machine *m) {
   uint64_t n, value;
   if (!take_number (m, 1, &n))
     return false;
-  if (n > 8)
-    return bad (m, "an integer of more than 64 bits");
+  if (n > 8) {
+    if (n > (uint64_t)(m->size - m->at))
+      return cut (m);
+    m->at += (int64_t)n;
+    return push (m, (pickle_value){ .kind = PICKLE_REAL });
+  }
   if (!take_number (m, (int)n, &value))
     return false;
   if (n > 0 && n < 8 && value >> (8 * n - 1))

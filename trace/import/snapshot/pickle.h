@@ -11,7 +11,7 @@ typedef enum pickle_kind {
   PICKLE_NONE,
   PICKLE_BOOL,
   PICKLE_INT,
-  PICKLE_REAL, /* its value is not kept */
+  PICKLE_REAL, /* its value is not kept, nor that of an integer beyond 64 bits */
   PICKLE_TEXT, /* and bytes */
   PICKLE_LIST, /* and tuples */
   PICKLE_DICT  /* items: key, value, key, value, ... */

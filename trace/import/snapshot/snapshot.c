@@ -78,8 +78,9 @@ static const char *source_line (reader *r, const pickle_value *frames) {
   if (found.size > 80)
     found.size = 80;
   const char *name = slice_name (found, r->job->scratch, r->job->err);
-  return name ? arena_format (r->job->scratch, r->job->err, "%s:%lld", name, (long long)line)
-              : NULL;
+  return name && line > 0
+             ? arena_format (r->job->scratch, r->job->err, "%s:%lld", name, (long long)line)
+             : name;
 }
 
 /* ---- events ---- */
