@@ -106,11 +106,18 @@ static void put_checks (json_writer *w, const trace_source *from) {
   json_close_array (w);
 }
 
+/* Profiles do not say how many items a step has, and ops of an import have no parts: 1 is no
+ * answer. */
+static bool knows_batch (const trace *t) {
+  return t->batch > 1 || !t->source.kind || strcmp (t->source.kind, "import") != 0;
+}
+
 static bool print_json (call *c, const trace *t, const summary *s, const question *q) {
   json_writer w;
   json_begin (&w, 1);
   json_open_object (&w);
-  json_add_int (&w, "batch", t->batch);
+  if (knows_batch (t))
+    json_add_int (&w, "batch", t->batch);
   if (q->asked)
     json_add_int (&w, "budget_bytes", q->budget_bytes);
   put_checks (&w, &t->source);
@@ -174,8 +181,11 @@ static void print_needs (const question *q) {
 
 static void print_numbers (const trace *t, const summary *s, const question *q) {
   char compute[UNITS_TEXT], idle[UNITS_TEXT], note[160];
-  printf ("%s: %d ops, %d tensors, batch %lld\n", *t->name ? t->name : "trace", t->n_ops,
-          t->n_tensors, (long long)t->batch);
+  printf ("%s: %d ops, %d tensors, batch ", *t->name ? t->name : "trace", t->n_ops, t->n_tensors);
+  if (knows_batch (t))
+    printf ("%lld\n", (long long)t->batch);
+  else
+    puts ("not known");
   printf ("%-12s %10s  and %s idle between ops\n", "compute", units_time (compute, s->compute_ns),
           units_time (idle, s->idle_ns));
   for (int k = 0; k < TENSOR_KINDS; k++)

@@ -134,7 +134,11 @@ claim "a word that is not in the list gets the list" word
 claim "-- ends the options" dashes
 claim "a full disk is noticed" full
 claim "devices are listed" devices
+batch_unknown() { # a profile does not say it
+  printf 'ferry-text/1\nop a forward 1us\n' >b.txt && "$ferry" import -q b.txt -o b.json >/dev/null && run 0 info b.json -d v100 && grep -q 'batch not known' out && run 0 info b.json -d v100 --json && ! grep -q '"batch"' out
+}
 claim "devices are grouped by year" devices_by_year
+claim "the batch of a profile is not known" batch_unknown
 claim "an unknown device is told" no_device
 claim "the environment gives what the command line does not" environment
 claim "the demo's figures fit together" demo

@@ -114,6 +114,12 @@ beyond() {
 }
 claim "a budget that the card has not is told" beyond
 claim "a link in bits is refused" says 2 "200Gb/s. may be bits; write bytes" "$ferry" whatif -q a.json -d v100 --link 200Gb/s
+one_of_two() { # a budget beyond the card leaves the others; alone it is refused
+  "$ferry" curve a.json -d v100 -b 900GiB,75% --limit 1000 --json >x 2>said && grep -q '^ferry: --budget: 900GiB is left out: ' said &&
+    [ "$(grep -c '"budget_bytes"' x)" = 1 ] && ! "$ferry" curve -q a.json -d v100 -b 900GiB,800GiB >x 2>said && grep -q '^ferry: the budget is 800 GiB, but' said
+}
+claim "a budget of several that the card does not have is left out, and said" one_of_two
+claim "a batch that is no number is named whole" says 2 '--batch: `x. is not' "$ferry" whatif -q a.json -d v100 --batch 1,2,x
 claim "a bad link gives one message" says 2 "--link: " "$ferry" whatif -q a.json -d v100 --link fast
 claim "a bad device gives one message" says 2 "there is no device" "$ferry" whatif a.json -d nosuch
 claim "a bad slice gives one message" says 2 "--array: 4/3" "$ferry" whatif a.json -d v100 --array 4/3

@@ -55,6 +55,15 @@ bool policy_asked_budget (call *c, const trace *t, const device *d, int64_t *out
   return budget_of (c, text, d, peak_bytes, out);
 }
 
+/* A budget that the card does not have, of several, is left out and said. */
+static bool leave_out (call *c, const char *part) {
+  if (c->err.code != ERR_usage)
+    return false;
+  call_note (c, "--budget: %s is left out: %s", part, c->err.text);
+  c->err = (error){ 0 };
+  return true;
+}
+
 bool policy_asked_budgets (call *c, const device *d, int64_t peak_bytes, int most, int64_t *out,
                            int32_t *n) {
   const char *rest = call_text (c, "budget"), *part;
@@ -64,8 +73,12 @@ bool policy_asked_budgets (call *c, const device *d, int64_t peak_bytes, int mos
   while ((part = next_part (c, &rest))) {
     if (*n == most)
       return error_set (&c->err, ERR_usage, "more than %d budgets", most);
-    if (!budget_of (c, part, d, peak_bytes, &out[(*n)++]))
+    if (!call_part (c, "budget", part, peak_bytes, &out[*n]))
       return false;
+    bool fits = ask_room (d, out[*n], &c->err);
+    if (!fits && ((!*n && !*rest) || !leave_out (c, part)))
+      return false;
+    *n += fits;
   }
   if (!c->err.code && *n == 0)
     error_set (&c->err, ERR_usage, "--budget: no budget is named, such as 8GiB,50%%");

@@ -69,7 +69,8 @@ static bool read_batches (call *c, whatif_grid *g) {
   while ((part = next_part (c, &rest))) {
     if (g->n_batches == WHATIF_MOST)
       return too_many (c, "batch");
-    if (!call_part (c, "batch", part + (*part == 'x'), 0, &g->batches[g->n_batches++]))
+    const char *times = part + (*part == 'x' && part[1]); /* a bare x is named whole */
+    if (!call_part (c, "batch", times, 0, &g->batches[g->n_batches++]))
       return false;
   }
   if (!g->n_batches)
