@@ -7,7 +7,7 @@
 
 const char *emu_case_path (void) {
   const char *path = getenv ("FERRY_EMU");
-  return path != NULL ? path : "./.libs/libferry-emu.so";
+  return path != NULL ? path : "./libferry-emu.so";
 }
 
 emu_config emu_case_config (emu_clock clock) {

@@ -15,7 +15,7 @@ END
 export FERRY_DEVICE=titanx-pascal
 "$ferry" solve t.json --budget 44MiB --proof -q -o p.json >/dev/null 2>&1 || [ -e p.json ] || exit 1
 
-library=$builddir/tests/.libs/libfail_nth.so
+library=$builddir/tests/fail_nth.so
 can_fail() { # the sanitizers' own allocator stands in front of any other
   [ -e "$library" ] && LD_PRELOAD=$library FAIL_NTH=0 "$ferry" version >/dev/null 2>&1
 }

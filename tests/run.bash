@@ -11,7 +11,7 @@ if grep -q -- '-fsanitize' <<<"$COMPILE_FLAGS"; then
   exit 77
 fi
 programs=$builddir/tests/programs
-kernels=$programs/.libs/libkernels.so
+kernels=$programs/kernels.so
 for it in "$kernels" "$programs"/{conv,corners,habits,lstm,mlp,questions,refused} "$builddir/libferry-shim.so"; do
   [ -e "$it" ] || { echo "$it is not made; \`make programs\` makes it"; exit 1; }
 done

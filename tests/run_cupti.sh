@@ -3,7 +3,7 @@
 # `ferry profile` with CUPTI's records for times, and its audit, on the emulated device: libfake_cupti.so
 # stands where the toolkit's library would.
 . "$(dirname "$0")/run.bash"
-fake=$builddir/tests/.libs/libfake_cupti.so
+fake=$builddir/tests/fake_cupti.so
 [ -e "$fake" ] || { echo "$fake is not made; \`make programs\` makes it"; exit 1; }
 
 profile() { # NAME OPTIONS...: of one program; NAME.json, NAME.out, NAME.err

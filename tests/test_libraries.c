@@ -21,8 +21,8 @@ extern const int abi_compared;
 
 enum { BATCH = 7, STEP = 3, WORKSPACE = 1 << 16 };
 #define TOLERANCE 3e-5
-#define BLAS "tests/.libs/libfake_cublas.so"
-#define DNN "tests/.libs/libfake_cudnn.so"
+#define BLAS "tests/fake_cublas.so"
+#define DNN "tests/fake_cudnn.so"
 
 static const libraries_options both = { .blas = BLAS, .dnn = DNN };
 

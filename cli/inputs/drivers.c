@@ -11,7 +11,7 @@ const char *emulator_path (char *buffer, int size) {
   const char *given = getenv ("FERRY_EMU");
   if (given && *given)
     return given;
-  static const char *const beside[] = { "/" LIBRARY, "/.libs/" LIBRARY, "/../lib/ferry/" LIBRARY };
+  static const char *const beside[] = { "/" LIBRARY, "/../lib/ferry/" LIBRARY };
   char program[4096];
   ssize_t n = readlink ("/proc/self/exe", program, sizeof program - 1);
   program[n > 0 ? n : 0] = 0;

@@ -11,7 +11,7 @@ programs="$build/ferry $build/tests/gpu/experiments $build/tests/gpu/copies"
 ${MAKE:-make} -s -C "$build" tests/gpu/experiments tests/gpu/copies >&2
 rm -rf "$out" && mkdir -p "$out/bin" "$out/lib" "$out/traces" "$out/plans"
 # shellcheck disable=SC2086
-cp $programs "$build/.libs/libferry-emu.so" "$out/bin"
+cp $programs "$build/libferry-emu.so" "$out/bin"
 cp "$build/libferry-shim.so" "$out/bin"
 # A program under ferry has the libraries of its own machine, and ferry those that lie here.
 if command -v patchelf >/dev/null; then patchelf --force-rpath --set-rpath '$ORIGIN/../lib' "$out/bin/ferry"; fi

@@ -11,8 +11,8 @@ driver.o:driver_functions
 json_load.o:once
 json_load.o:starved_to
 '
-library=$(ls "$builddir"/.libs/libferry.so 2>/dev/null)
-archive=$builddir/.libs/libcore.a
+library=$(ls "$builddir"/libferry.so 2>/dev/null)
+archive=$builddir/libcore.a
 # Sanitizers and coverage put symbols and data of their own into every object.
 if [ -z "$library" ] || grep -q -- '-fsanitize' <<<"$COMPILE_FLAGS"; then
   echo "there is no plain shared library here"
@@ -28,7 +28,7 @@ differ() {
 
 # .data.rel.ro is constant once loaded; .data, .bss, .tdata, .tbss and common symbols are not.
 mutable() {
-  ${OBJDUMP:-objdump} -t "$archive" "$builddir"/library/.libs/*.o | awk '
+  ${OBJDUMP:-objdump} -t "$archive" "$builddir"/library/*.o | awk '
     /file format/ { object = $1; sub (/:$/, "", object); sub (/^.*\//, "", object) }
     $0 ~ / (\.data|\.bss|\.tdata|\.tbss|\*COM\*)(\.[a-zA-Z0-9_.]*)?\t/ && $0 !~ /\.data\.rel\.ro/ \
       && $0 !~ / d  / { print object ":" $NF }' | sed 's/\.[0-9]*$//' |

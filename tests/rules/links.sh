@@ -12,7 +12,7 @@ scratch
 
 linked() { # what the loader would bring in for the program and the library
   local file
-  for file in "$built"/.libs/libferry.so "$built/ferry"; do
+  for file in "$built"/libferry.so "$built/ferry"; do
     ldd "$file" | grep -iE 'blas|lapack'
   done
   return 0

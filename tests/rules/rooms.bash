@@ -14,12 +14,10 @@ includes() { # ROOT LAYER
 
 # What is built of the layer's sources; objects whose source is gone are not looked at.
 objects() { # ROOT BUILD LAYERS
-  local file path
+  local file
   # shellcheck disable=SC2086
   (cd "$1" && find $3 -name '*.c') | sort | while read -r file; do
-    for path in "$2/${file%/*}/.libs/$(basename "${file%.c}").o" "$2/${file%.c}.o"; do
-      if [ -f "$path" ]; then echo "$path"; break; fi
-    done
+    [ ! -f "$2/${file%.c}.o" ] || echo "$2/${file%.c}.o"
   done
 }
 
@@ -31,7 +29,7 @@ calls() { # ROOT BUILD LAYERS
   # shellcheck disable=SC2086
   ${NM:-nm} -A $list | awk -v build="$2/" '
     { at = index ($0, ".o:"); file = substr ($0, length (build) + 1, at - length (build) - 1)
-      sub (/\/\.libs\//, "/", file); room = file; sub (/\/[^\/]*$/, "", room)
+      room = file; sub (/\/[^\/]*$/, "", room)
       if ($(NF - 1) == "U") { n++; user[n] = file; uses[n] = $NF; in_room[n] = room }
       else if ($(NF - 1) ~ /^[TDBRVWC]$/) { home[$NF] = room; made_by[$NF] = file; own[room, $NF] = 1 } }
     END { for (i = 1; i <= n; i++)

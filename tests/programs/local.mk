@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: GPL-3.0-or-later
+# Programs that know nothing of ferry, and their kernels as a module of the emulated device.
+PROGRAMS_OF_USERS = \
+  tests/programs/conv \
+  tests/programs/corners \
+  tests/programs/habits \
+  tests/programs/images \
+  tests/programs/lstm \
+  tests/programs/mlp \
+  tests/programs/questions \
+  tests/programs/refused
+EXTRA_PROGRAMS += $(PROGRAMS_OF_USERS)
+check_LIBRARIES += tests/programs/libgpu.a
+tests_programs_libgpu_a_SOURCES = \
+  tests/programs/gpu.c \
+  tests/programs/gpu.h
+USERS_LIBS = tests/programs/libgpu.a -ldl -lpthread
+tests_programs_conv_LDADD = $(USERS_LIBS)
+tests_programs_corners_LDADD = $(USERS_LIBS)
+tests_programs_habits_LDADD = $(USERS_LIBS)
+tests_programs_lstm_LDADD = $(USERS_LIBS)
+tests_programs_images_LDADD = $(USERS_LIBS)
+tests_programs_mlp_LDADD = $(USERS_LIBS)
+tests_programs_questions_LDADD = $(USERS_LIBS)
+tests_programs_refused_LDADD = $(USERS_LIBS)
+
+tests/programs/kernels.so: tests/programs/kernels.h
+# Made before any test runs: scripts that made them side by side would take each other's files away.
+USERS_CODE = $(PROGRAMS_OF_USERS) tests/programs/kernels.so
+EXTRA_DIST += \
+  tests/programs/kernels.c \
+  tests/programs/kernels.cu \
+  tests/programs/kernels.h
+programs: all $(USERS_CODE) tests/fake_cupti.so
+soak: run-perturbed
+run-perturbed: programs
+	@$(AM_TESTS_ENVIRONMENT) FERRY_STEPS=4000 bash $(srcdir)/tests/run_perturbed.sh
+soak: run-shared
+run-shared: programs
+	@$(AM_TESTS_ENVIRONMENT) FERRY_STARTS=200 bash $(srcdir)/tests/run_shared.sh
+.PHONY: programs run-perturbed run-shared
